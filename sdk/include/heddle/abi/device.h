@@ -1,0 +1,123 @@
+/* heddle/abi/device.h - a device plugin is a plugin like any other.
+ *
+ * The engine owns policy: pools, budgets, residency, transfer routes, which stream runs what. The device
+ * owns mechanism: raw memory, streams, events, copies, kernels. Nothing here blocks but wait(). Every
+ * enqueue takes the stream it belongs to; there is no "current device" and no "current stream". */
+#ifndef HEDDLE_ABI_DEVICE_H
+#define HEDDLE_ABI_DEVICE_H
+
+#include "value.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HEDDLE_DEVICES "heddle.devices/0" /* heddle_list of heddle_device_desc */
+#define HEDDLE_KERNELS "heddle.kernels/0" /* heddle_list of heddle_kernel: for any device kind, from any plugin */
+
+typedef struct heddle_device heddle_device;
+typedef struct heddle_stream heddle_stream;
+typedef struct heddle_event heddle_event;
+typedef struct heddle_recording heddle_recording;
+
+typedef struct heddle_device_info {
+  uint32_t size;
+  char name[128];        /* "NVIDIA H200": the model, by which measured costs are kept */
+  char location[64];     /* UUID or PCI bus id, or "host"                              */
+  uint64_t memory_total; /* bytes */
+  uint64_t memory_free;  /* bytes */
+  uint32_t alignment;    /* of allocations, in bytes                                   */
+  int32_t host_visible;  /* the CPU can read device addresses                          */
+  heddle_dtype compute;  /* the element type chosen for activations                    */
+  uint32_t threads;      /* for information; 0 where it has no meaning                 */
+} heddle_device_info;
+
+/* A tensor as kernels see it: no handle, just memory. data == NULL while a kernel is being chosen. */
+typedef struct heddle_view {
+  heddle_tensor_info info; /* strides filled in */
+  void* data;
+} heddle_view;
+
+/* An operation as the engine asks for it. attrs is the op's own struct from heddle/abi/ops.h. Absent
+ * optional operands are NULL. Valid during the call only: an asynchronous kernel copies what it needs. */
+typedef struct heddle_op_call {
+  uint32_t size;
+  const char* op; /* "linear/1" */
+  uint32_t in_count, out_count;
+  const heddle_view* const* in;
+  const heddle_view* const* out;
+  const void* attrs;
+  uint32_t attrs_size;
+} heddle_op_call;
+
+typedef struct heddle_kernel {
+  uint32_t size;
+  const char* op;          /* "linear/1" */
+  const char* device_kind; /* "cuda"     */
+  const char* name;        /* "reference", "onednn": shown in plans and conformance tables */
+  /* 0: cannot; the highest answer wins. Depends on shapes, types, strides, layouts and attributes only. [any] */
+  int32_t (*fits)(heddle_device*, const heddle_op_call*);
+  size_t (*workspace)(heddle_device*, const heddle_op_call*); /* bytes of scratch; NULL member: none. [any]   */
+  /* Enqueues on the stream. The memory stays valid until the stream is past it. [lane] */
+  heddle_status* (*launch)(heddle_device*, heddle_stream*, const heddle_op_call*, void* workspace);
+} heddle_kernel;
+
+/* How a weight stands on a device. info.layout != 0 when packed. */
+typedef struct heddle_weight_form {
+  uint32_t size;
+  heddle_tensor_info info;
+  uint64_t bytes;
+} heddle_weight_form;
+
+typedef struct heddle_device_desc {
+  uint32_t size;
+  uint32_t version;
+  const char* kind; /* "cpu", "cuda" */
+  uint32_t (*count)(void); /* [any] how many there are to open by default */
+  /* options: a record ({"threads": 4, "compute": "bf16"}) or NULL. [load] */
+  heddle_status* (*open)(const heddle_host*, uint32_t index, const heddle_value* options, heddle_device**);
+  void (*close)(heddle_device*); /* [load] */
+  heddle_status* (*info)(heddle_device*, heddle_device_info*); /* [any] */
+
+  /* Memory. The engine calls these rarely: it pools. [any] */
+  heddle_status* (*alloc)(heddle_device*, size_t bytes, void** out);
+  void (*free)(heddle_device*, void*);
+  heddle_status* (*alloc_pinned)(heddle_device*, size_t bytes, void** out); /* NULL member: plain memory is fine */
+  void (*free_pinned)(heddle_device*, void*);
+
+  /* Order. A stream runs what it is given in order; an event is one point in it. [any] */
+  heddle_status* (*stream_make)(heddle_device*, heddle_stream**);
+  void (*stream_free)(heddle_stream*); /* after the work in it is done */
+  void* (*stream_native)(heddle_stream*); /* cudaStream_t, or NULL */
+  heddle_status* (*event_make)(heddle_device*, heddle_event**);
+  void (*event_free)(heddle_event*);
+  heddle_status* (*record)(heddle_stream*, heddle_event*);
+  heddle_status* (*wait_on_stream)(heddle_stream*, heddle_event*); /* device-side, does not block            */
+  heddle_status* (*wait)(heddle_event*);  /* host-side, blocks; gives the first failure of the stream so far  */
+  int32_t (*done)(heddle_event*);         /* does not block                                                  */
+
+  /* Copies. peer, to or from is NULL for host memory. can_copy answers for a direct path only; the engine
+   * stages through pinned memory when there is none. [any] / [lane] */
+  int32_t (*can_copy)(heddle_device*, heddle_device* peer);
+  heddle_status* (*copy)(heddle_stream*, heddle_device* to, void* dst, heddle_device* from, const void* src, size_t bytes);
+
+  const heddle_kernel* const* kernels; /* NULL-terminated */
+
+  /* Weights. weight_form says what make_weight will write for a slot (use: HEDDLE_USE_...) whose logical shape
+   * and file type is info; the answer depends on its arguments only. make_weight casts, joins and packs the
+   * parts (row-major, in host memory, rows along axis 0) into dst. [any] / [lane] */
+  heddle_status* (*weight_form)(heddle_device*, int32_t use, const heddle_tensor_info* info, heddle_weight_form* out);
+  heddle_status* (*make_weight)(heddle_device*, heddle_stream*, int32_t use, const heddle_weight_form*, uint32_t part_count,
+                                const heddle_view* const* parts, void* dst);
+
+  /* Optional, all or none: what is enqueued between begin and end is kept instead of run. [lane] */
+  heddle_status* (*record_begin)(heddle_stream*);
+  heddle_status* (*record_end)(heddle_stream*, heddle_recording**);
+  heddle_status* (*replay)(heddle_stream*, heddle_recording*);
+  void (*recording_free)(heddle_recording*);
+} heddle_device_desc;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

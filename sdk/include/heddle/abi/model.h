@@ -1,0 +1,94 @@
+/* heddle/abi/model.h - a model is a graph too.
+ *
+ * A model family looks at a checkpoint and declares its block graph with the same words a workflow
+ * uses: nodes, links, inputs, outputs. The only new word is "weight": a named slot of a node, filled
+ * from the checkpoint. The planner then places blocks, inserts transfers where a link crosses devices,
+ * and inserts page-ins where weights do not all fit. A block does not know any of this. */
+#ifndef HEDDLE_ABI_MODEL_H
+#define HEDDLE_ABI_MODEL_H
+
+#include "node.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HEDDLE_MODELS "heddle.models/0" /* heddle_plugin.provide -> heddle_list of heddle_model_desc */
+
+typedef struct heddle_checkpoint heddle_checkpoint; /* safetensors, one file or sharded; mapped by the engine */
+typedef struct heddle_graph heddle_graph;           /* under construction; valid during build() only          */
+typedef uint32_t heddle_node_id;                    /* index in that graph; 0 is the graph itself              */
+
+#define HEDDLE_SERVICE_CHECKPOINT "heddle.checkpoint/0"
+typedef struct heddle_checkpoint_service {
+  /* path: a .safetensors file, an index file of shards, or a folder that holds one of either. Reads headers
+   * only; the same file is mapped once. The result is yours. [any] */
+  heddle_status* (*open)(const heddle_host*, const char* path, heddle_checkpoint** out);
+  /* The tensors whose names begin with prefix, without it ("vae."). May be empty. Yours. [any] */
+  heddle_status* (*sub)(const heddle_checkpoint*, const char* prefix, heddle_checkpoint** out);
+  void (*retain)(heddle_checkpoint*);
+  void (*release)(heddle_checkpoint*); /* NULL is fine */
+  uint32_t (*count)(const heddle_checkpoint*);
+  const char* (*name)(const heddle_checkpoint*, uint32_t index); /* sorted; NULL: out of range */
+  const heddle_tensor_info* (*find)(const heddle_checkpoint*, const char* tensor_name); /* NULL if absent */
+  const char* (*meta)(const heddle_checkpoint*, const char* key);                       /* NULL if absent */
+  const char* (*path)(const heddle_checkpoint*); /* for messages */
+} heddle_checkpoint_service;
+
+/* Rows [begin, end) of a checkpoint tensor along axis 0; end < 0: all rows. A slot filled from several
+ * parts holds them one after another along axis 0 (a fused QKV matrix from three tensors). */
+typedef struct heddle_part {
+  uint32_t size;
+  const char* tensor;
+  int64_t begin, end;
+} heddle_part;
+
+#define HEDDLE_SERVICE_GRAPH "heddle.graph/0"
+typedef struct heddle_graph_service {
+  /* name is the node's path in plans and errors: "double.3". A group is everything under one path
+   * ("double.3.attn", "double.3.mlp"): the planner never cuts inside a group. [lane], all of them */
+  heddle_status* (*add)(heddle_graph*, const char* type, const char* name, heddle_node_id* out);
+  heddle_status* (*set)(heddle_graph*, heddle_node_id, const char* input, heddle_value* literal); /* takes it */
+  heddle_status* (*weight)(heddle_graph*, heddle_node_id, const char* slot, uint32_t count, const heddle_part* const* parts);
+  heddle_status* (*link)(heddle_graph*, heddle_node_id from, const char* output, heddle_node_id to, const char* input);
+  heddle_status* (*input)(heddle_graph*, const char* name, uint32_t flags);
+  heddle_status* (*output)(heddle_graph*, heddle_node_id from, const char* output, const char* name);
+  heddle_status* (*setting)(heddle_graph*, const char* key, heddle_value*); /* takes it; see model service */
+} heddle_graph_service;
+enum {
+  HEDDLE_INPUT_STEP = 0,          /* changes at every step                                            */
+  HEDDLE_INPUT_CONSTANT = 1,      /* the same at every step: what reads only constants runs once      */
+  HEDDLE_INPUT_SCHEDULED = 2,     /* (steps, ...): what reads only these and constants runs for all steps at once */
+  HEDDLE_INPUT_RATE_MASK = 3,
+  HEDDLE_INPUT_OPTIONAL = 1u << 2,
+  HEDDLE_INPUT_BATCH = 1u << 3    /* axis 0 is a batch: items are independent                          */
+};
+
+typedef struct heddle_model_desc {
+  uint32_t size;
+  uint32_t version;
+  const char* family; /* "flux" */
+  const char* role;   /* what a loader asks for: "diffusion_model", "text_encoder", ... */
+  const char* doc;
+  /* 0: not ours. Otherwise how specific the match is; the highest answer wins. Names, shapes and config only.
+   * config: the model's configuration as a record, or none. [any] */
+  int32_t (*match)(const heddle_host*, const heddle_checkpoint*, const heddle_value* config);
+  heddle_status* (*build)(const heddle_host*, const heddle_checkpoint*, const heddle_value* config, heddle_graph*); /* [lane] */
+} heddle_model_desc;
+
+/* MODEL values: {graph, weights, settings, hints}, immutable; with_... shares everything else. [any] */
+#define HEDDLE_SERVICE_MODEL "heddle.model/0"
+typedef struct heddle_model_service {
+  /* Asks the families of that role; fails naming the families asked when none matches. Yours. */
+  heddle_status* (*build)(heddle_ctx*, const char* role, heddle_checkpoint*, const heddle_value* config, heddle_value** out);
+  heddle_status* (*settings)(const heddle_value* model, const heddle_value** record); /* borrowed */
+  heddle_status* (*with_settings)(const heddle_value* model, const heddle_value* record, heddle_value** out);
+  heddle_status* (*family)(const heddle_value* model, const char** out);              /* borrowed */
+  uint32_t (*input_count)(const heddle_value* model);
+  const char* (*input)(const heddle_value* model, uint32_t index, uint32_t* flags);   /* NULL: out of range */
+} heddle_model_service;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

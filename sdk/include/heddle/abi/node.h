@@ -1,0 +1,192 @@
+/* heddle/abi/node.h - declare a node, run a node.
+ *
+ * There are two kinds of call. A workflow node's execute() runs with real tensors: ops are enqueued at
+ * once. A block (a node of a model's graph) is recorded: its execute() is called with tensors that have a
+ * shape but no data, the ops it issues become the model's program, and the engine lays out memory, moves
+ * weights and replays that program, step after step, without calling the block again. So a block is a
+ * pure function of shapes and literals, has no instance (create is NULL), and needs no separate cost
+ * function: shapes, FLOPs, bytes and scratch are read off the recording. */
+#ifndef HEDDLE_ABI_NODE_H
+#define HEDDLE_ABI_NODE_H
+
+#include "value.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HEDDLE_NODES "heddle.nodes/0" /* heddle_plugin.provide -> heddle_list of heddle_node_desc */
+
+/* How a front end edits an unlinked input, and which literals the engine accepts for it. */
+typedef struct heddle_widget {
+  uint32_t size;
+  int32_t kind;
+  double number;        /* default, for numbers and toggles                                         */
+  const char* text;     /* default, for text, choices and files                                     */
+  double min, max;      /* checked when min < max; a seed ranges over all of uint64                 */
+  double step, round;   /* for front ends                                                           */
+  const char* const* choices; /* NULL-terminated; CHOICE only                                       */
+  const char* source;   /* CHOICE: a registry kind whose descs begin {uint32 size; const char* name};
+                           FILE, FOLDER: the folder under the model directories, or "input"          */
+  const char* extra;    /* JSON object merged into the options of /object_info, or NULL              */
+} heddle_widget;
+enum {
+  HEDDLE_WIDGET_INT = 1,
+  HEDDLE_WIDGET_FLOAT,
+  HEDDLE_WIDGET_TOGGLE,
+  HEDDLE_WIDGET_TEXT,
+  HEDDLE_WIDGET_CHOICE,
+  HEDDLE_WIDGET_SEED,
+  HEDDLE_WIDGET_FILE,
+  HEDDLE_WIDGET_FOLDER
+};
+
+typedef struct heddle_port {
+  uint32_t size;
+  uint32_t flags;
+  const char* name;
+  const char* type; /* "INT" "FLOAT" "STRING" "BOOLEAN" "TENSOR" "MODEL" "LATENT" ..., "*" for any      */
+  const char* doc;
+  const heddle_widget* widget; /* NULL: the input has to be linked, unless optional                    */
+} heddle_port;
+enum {
+  HEDDLE_PORT_OPTIONAL = 1u << 0, /* may be neither linked nor given                                   */
+  HEDDLE_PORT_LAZY = 1u << 1,     /* computed only when need() asks for it                             */
+  HEDDLE_PORT_HOST = 1u << 2,     /* the engine brings the tensors to host memory first, and waits      */
+  HEDDLE_PORT_PASS = 1u << 3,     /* the node looks at the record, not at its tensors: they stay        */
+  HEDDLE_PORT_SHAPE = 1u << 4,    /* blocks: only shape and type are read, so nothing waits for elements */
+  HEDDLE_PORT_HIDDEN = 1u << 5,   /* filled by the engine by type: "PROMPT" (the workflow as JSON text),
+                                     "EXTRA_PNGINFO" (JSON text), "UNIQUE_ID" (the node's id)           */
+  HEDDLE_PORT_LIST = 1u << 6      /* an output that is a list, spread over the readers; an input that
+                                     wants the whole list                                              */
+};
+
+/* A named place for a weight. Only blocks have slots: a model's build() fills them from the checkpoint. */
+typedef struct heddle_slot {
+  uint32_t size;
+  uint32_t flags;   /* HEDDLE_PORT_OPTIONAL                                                              */
+  const char* name; /* "attn.qkv.weight"                                                                 */
+  int32_t use;      /* how kernels read it: decides the device form                                      */
+  int32_t shard;    /* axis along which a set of devices may share it; -1: whole everywhere              */
+} heddle_slot;
+enum {
+  HEDDLE_USE_VECTOR = 0, /* biases, norm weights, small tables: plain row-major                          */
+  HEDDLE_USE_LINEAR = 1, /* the matrix of "linear/1", (out, in)                                          */
+  HEDDLE_USE_CONV2D = 2, /* the filter of "conv2d/1", (out, in, height, width)                           */
+  HEDDLE_USE_TABLE = 3   /* the table of "embedding/1", (rows, width)                                    */
+};
+
+typedef struct heddle_infer heddle_infer; /* one question about one workflow node's outputs */
+
+typedef struct heddle_node_desc {
+  uint32_t size;
+  uint32_t version; /* bump when the same inputs give another result: it is part of the cache key */
+  const char* type; /* "KSampler", "demo.hello": unique, never renamed */
+  const char* title;
+  const char* category; /* "sampling" */
+  const char* doc;
+  uint32_t flags;
+  uint32_t input_count, output_count, weight_count;
+  const heddle_port* const* inputs;
+  const heddle_port* const* outputs;
+  const heddle_slot* const* weights;
+
+  /* An instance belongs to one run at a time. Both NULL for blocks, and for nodes without state. [lane] */
+  heddle_status* (*create)(const heddle_host*, void** self);
+  void (*destroy)(void* self);
+
+  /* Computes all outputs. Device work goes to the call's stream and need not be finished on return. [lane] */
+  heddle_status* (*execute)(void* self, heddle_ctx*);
+
+  /* Optional, may be NULL. */
+  heddle_status* (*need)(void* self, heddle_ctx*);                        /* [lane] calls want() for lazy inputs   */
+  heddle_status* (*fingerprint)(void* self, heddle_ctx*, uint64_t* hash); /* [lane] outside state: files, time     */
+  heddle_status* (*infer)(const heddle_host*, heddle_infer*);             /* [any]  shapes before running          */
+} heddle_node_desc;
+enum {
+  HEDDLE_NODE_SINK = 1u << 0,      /* runs though nobody reads it: saves, shows, sends                  */
+  HEDDLE_NODE_IMPURE = 1u << 1,    /* never cached                                                      */
+  HEDDLE_NODE_HOST = 1u << 2,      /* wants the host; placement is not asked                            */
+  HEDDLE_NODE_DESCRIBES = 1u << 3, /* reads headers only: may be run while planning (model loaders)     */
+  HEDDLE_NODE_BLOCK = 1u << 4,     /* belongs in model graphs, not in workflows                         */
+  HEDDLE_NODE_ANY_INPUT = 1u << 5, /* inputs beyond the declared ones are handed over (extra_*)         */
+  HEDDLE_NODE_DEPRECATED = 1u << 6,
+  HEDDLE_NODE_EXPERIMENTAL = 1u << 7
+};
+
+typedef struct heddle_session heddle_session;
+typedef struct heddle_completion heddle_completion;
+
+/* Opens a model for a known loop. Records are by the model's input names. */
+typedef struct heddle_session_open {
+  uint32_t size;
+  uint32_t set_count;  /* sets of one step: 1, or 2 for guidance with two conditionings                  */
+  uint32_t step_count; /* 1 for a model that is called once                                              */
+  const heddle_value* model;
+  const heddle_value* const* constants; /* a record per set: the same at every step                       */
+  const heddle_value* schedule; /* record of tensors (step_count, ...): known before the loop; NULL: none */
+} heddle_session_open;
+
+#define HEDDLE_SERVICE_EXEC "heddle.exec/0"
+typedef struct heddle_exec_service {
+  const heddle_value* (*input)(heddle_ctx*, uint32_t index);                /* [lane] borrowed; NULL if absent   */
+  heddle_status* (*set_output)(heddle_ctx*, uint32_t index, heddle_value*); /* [lane] takes the reference        */
+  heddle_tensor* (*weight)(heddle_ctx*, uint32_t slot);                     /* [lane] borrowed; NULL if not given */
+  heddle_status* (*want)(heddle_ctx*, const char* input);                   /* [lane] in need(): a lazy input    */
+
+  uint32_t (*extra_count)(heddle_ctx*);                        /* [lane] undeclared inputs (ANY_INPUT)           */
+  const char* (*extra_name)(heddle_ctx*, uint32_t index);      /* [lane] */
+  const heddle_value* (*extra)(heddle_ctx*, uint32_t index);   /* [lane] borrowed */
+
+  int32_t (*cancelled)(heddle_ctx*);                                  /* [any]                                 */
+  void (*progress)(heddle_ctx*, double fraction, const char* note);   /* [any] note may be NULL                */
+  void (*wrote)(heddle_ctx*, const char* path, const char* ui_json);  /* [any] a file made for the user; ui_json as
+                                                                       * ComfyUI's "ui" entry, or NULL          */
+  void (*warn)(heddle_ctx*, const char* message);                     /* [any] shown with the node's name       */
+  const char* (*node)(heddle_ctx*);                                   /* [any] "3" or "double.7"                */
+  const char* (*device)(heddle_ctx*);                                 /* [any] "cuda:0"                        */
+  heddle_dtype (*compute)(heddle_ctx*); /* [any] element type that activations have on this device             */
+  void* (*stream)(heddle_ctx*);         /* [lane] native: cudaStream_t; NULL on the CPU and in blocks           */
+
+  /* Device operations. find_op gives a handle for a name such as "linear/1", once; 0: nobody has it. [any] */
+  uint32_t (*find_op)(const char* name);
+  /* Enqueues. Operands that are optional may be NULL. The device's best kernel is found once per signature. [lane] */
+  heddle_status* (*op)(heddle_ctx*, uint32_t op, uint32_t in_count, heddle_tensor* const* in, uint32_t out_count,
+                       heddle_tensor* const* out, const void* attrs, uint32_t attrs_size);
+
+  /* A model's block graph as a child run: same planner, same transfers, same memory, same cancellation.
+   * step only enqueues, at most one step beyond the running one. sets: a record per set with the inputs that
+   * change at every step; out: a record per set, yours. Shapes are those of the first step. [lane] */
+  heddle_status* (*open)(heddle_ctx*, const heddle_session_open*, heddle_session** out);
+  heddle_status* (*step)(heddle_session*, uint32_t step, const heddle_value* const* sets, heddle_value** out);
+  void (*close)(heddle_session*); /* NULL is fine */
+
+  /* For work that is neither on this thread nor on the stream: execute() returns at once, the node is
+   * done when complete() is called. ctx stays valid until then. */
+  heddle_completion* (*defer)(heddle_ctx*);             /* [lane] */
+  void (*complete)(heddle_completion*, heddle_status*); /* [any] takes the status */
+} heddle_exec_service;
+
+/* Where files are. Paths are UTF-8; results are str values, yours. [any] */
+#define HEDDLE_SERVICE_FILES "heddle.files/0"
+typedef struct heddle_files_service {
+  /* folder as in a FILE widget; fails with the places that were searched. */
+  heddle_status* (*find)(heddle_ctx*, const char* folder, const char* name, heddle_value** path);
+  /* A new file's place under the output folder ("output") or its "temp": refuses names that leave it. */
+  heddle_status* (*output)(heddle_ctx*, const char* kind, heddle_value** folder);
+} heddle_files_service;
+
+/* Answering infer(): what is known of the inputs, what the outputs will be. path names a tensor inside a
+ * record ("samples"); "" is the value itself. [any] */
+#define HEDDLE_SERVICE_INFER "heddle.infer/0"
+typedef struct heddle_infer_service {
+  const heddle_value* (*value)(heddle_infer*, uint32_t input); /* a literal, or a value made while planning; NULL: unknown */
+  int32_t (*in)(heddle_infer*, uint32_t input, const char* path, heddle_tensor_info* out); /* 0: unknown */
+  heddle_status* (*out)(heddle_infer*, uint32_t output, const char* path, const heddle_tensor_info*);
+  void (*cost)(heddle_infer*, double flops, double bytes, uint64_t scratch_bytes);
+} heddle_infer_service;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

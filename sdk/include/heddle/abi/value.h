@@ -1,0 +1,135 @@
+/* heddle/abi/value.h - what travels along an edge.
+ *
+ * A value is an immutable, reference-counted handle: none, bool, int, uint, float, str, tensor, list,
+ * record, model, object. A record is named values. Anything that holds a tensor must be a record or a
+ * list, never an object: the transfer engine looks inside records and lists, and cannot look inside
+ * objects. An object is {interface id, table, self}: whoever knows the interface may call the table. */
+#ifndef HEDDLE_ABI_VALUE_H
+#define HEDDLE_ABI_VALUE_H
+
+#include "base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct heddle_value heddle_value;
+typedef struct heddle_tensor heddle_tensor;
+typedef struct heddle_ctx heddle_ctx; /* one call of one node */
+
+typedef int32_t heddle_kind;
+enum {
+  HEDDLE_KIND_NONE = 0,
+  HEDDLE_KIND_BOOL = 1,
+  HEDDLE_KIND_INT = 2,  /* int64_t                                         */
+  HEDDLE_KIND_UINT = 3, /* above INT64_MAX only: seeds reach 2^64 - 1      */
+  HEDDLE_KIND_FLOAT = 4,
+  HEDDLE_KIND_STR = 5,
+  HEDDLE_KIND_TENSOR = 6,
+  HEDDLE_KIND_LIST = 7,
+  HEDDLE_KIND_RECORD = 8,
+  HEDDLE_KIND_MODEL = 9,
+  HEDDLE_KIND_OBJECT = 10
+};
+
+typedef int32_t heddle_dtype;
+enum {
+  HEDDLE_F32 = 1,
+  HEDDLE_F16 = 2,
+  HEDDLE_BF16 = 3,
+  HEDDLE_I32 = 4,
+  HEDDLE_I64 = 5,
+  HEDDLE_U8 = 6,
+  HEDDLE_I8 = 7,
+  HEDDLE_F8_E4M3 = 8,
+  HEDDLE_F8_E5M2 = 9,
+  HEDDLE_F64 = 10,
+  HEDDLE_BOOL8 = 11,
+  HEDDLE_I16 = 12,
+  HEDDLE_U16 = 13,
+  HEDDLE_U32 = 14,
+  HEDDLE_U64 = 15
+};
+
+enum { HEDDLE_MAX_RANK = 8 };
+
+/* Shape and element type. layout 0 is strided; any other layout is private to the device that made the
+ * tensor (a packed weight): only its kernels may read the bytes, shape stays the logical one. */
+typedef struct heddle_tensor_info {
+  uint32_t size;
+  heddle_dtype dtype;
+  uint32_t rank;
+  uint32_t layout;
+  int64_t shape[HEDDLE_MAX_RANK];  /* elements; entries from rank on are ignored                       */
+  int64_t stride[HEDDLE_MAX_RANK]; /* elements; all zero, where a tensor is asked for, means row-major */
+} heddle_tensor_info;
+
+#define HEDDLE_SERVICE_VALUE "heddle.value/0"
+typedef struct heddle_value_service {
+  void (*retain)(const heddle_value*);  /* [any] */
+  void (*release)(const heddle_value*); /* [any] NULL is fine */
+  heddle_kind (*kind)(const heddle_value*); /* [any] */
+
+  /* Each getter fails with HEDDLE_INVALID_ARGUMENT when the value is of another kind. Borrowed. [any] */
+  heddle_status* (*get_bool)(const heddle_value*, int32_t* out);
+  heddle_status* (*get_int)(const heddle_value*, int64_t* out);   /* a uint that fits, too   */
+  heddle_status* (*get_uint)(const heddle_value*, uint64_t* out); /* an int >= 0, too        */
+  heddle_status* (*get_float)(const heddle_value*, double* out);  /* int, uint, too          */
+  heddle_status* (*get_str)(const heddle_value*, heddle_str* out);
+  heddle_status* (*get_tensor)(const heddle_value*, heddle_tensor** out);
+  heddle_status* (*get_object)(const heddle_value*, const char* interface_id, const void** table, void** self);
+
+  uint32_t (*count)(const heddle_value*);                                /* of a list or record, else 0 */
+  const heddle_value* (*item)(const heddle_value*, uint32_t index);      /* NULL: out of range          */
+  const char* (*key)(const heddle_value* record, uint32_t index);        /* NULL: out of range          */
+  const heddle_value* (*field)(const heddle_value* record, const char* key); /* NULL: absent            */
+
+  /* Making: the result is yours. NULL only when memory is out. make_tensor takes the reference; list and
+   * record retain their members; an object calls drop(self) when its last holder is gone. [any] */
+  heddle_value* (*make_none)(void);
+  heddle_value* (*make_bool)(int32_t);
+  heddle_value* (*make_int)(int64_t);
+  heddle_value* (*make_uint)(uint64_t);
+  heddle_value* (*make_float)(double);
+  heddle_value* (*make_str)(heddle_str);
+  heddle_value* (*make_tensor)(heddle_tensor*);
+  heddle_value* (*make_list)(uint32_t count, const heddle_value* const* items);
+  heddle_value* (*make_record)(uint32_t count, const char* const* keys, const heddle_value* const* values);
+  heddle_value* (*make_object)(const char* interface_id, const void* table, void* self, void (*drop)(void* self));
+} heddle_value_service;
+
+#define HEDDLE_SERVICE_TENSOR "heddle.tensor/0"
+typedef struct heddle_tensor_service {
+  void (*retain)(heddle_tensor*);  /* [any] */
+  void (*release)(heddle_tensor*); /* [any] memory returns to the pool in stream order; NULL is fine */
+
+  const heddle_tensor_info* (*info)(const heddle_tensor*); /* [any] lives as long as the tensor, strides filled in */
+  void* (*data)(heddle_tensor*); /* [any] device address; host-readable for host tensors. NULL inside a block:
+                                  * blocks are recorded, they describe work and never touch elements       */
+  const char* (*device)(const heddle_tensor*); /* [any] "cpu:0"; "host" for host memory */
+
+  /* New tensor on the device of the call, ordered on its stream; contents undefined. [lane] */
+  heddle_status* (*make)(heddle_ctx*, const heddle_tensor_info*, heddle_tensor** out);
+  /* New tensor in host memory, writable by the caller until it becomes an output. [lane] */
+  heddle_status* (*make_host)(heddle_ctx*, const heddle_tensor_info*, heddle_tensor** out);
+  /* Another look at the same memory: element (0,...) lies offset elements after the old first one. Fails
+   * when any element would lie outside. [any] */
+  heddle_status* (*view)(heddle_tensor*, const heddle_tensor_info*, int64_t offset, heddle_tensor** out);
+  /* Copies to the device of the call; src may be reused on return. Row-major. [lane] */
+  heddle_status* (*upload)(heddle_ctx*, const heddle_tensor_info*, const void* src, heddle_tensor** out);
+  /* Waits for the tensor and copies its elements, row-major, to host memory of exactly that many bytes.
+   * The one blocking call. [lane] */
+  heddle_status* (*read)(heddle_ctx*, heddle_tensor*, void* dst, size_t bytes);
+} heddle_tensor_service;
+
+/* JSON text to values and back: null, booleans, numbers, strings, lists, records. Errors carry name:line:column. */
+#define HEDDLE_SERVICE_JSON "heddle.json/0"
+typedef struct heddle_json_service {
+  heddle_status* (*parse)(const heddle_host*, heddle_str text, const char* name, heddle_value** out); /* [any] */
+  heddle_status* (*write)(const heddle_host*, const heddle_value*, heddle_value** out_str);           /* [any] */
+} heddle_json_service;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
