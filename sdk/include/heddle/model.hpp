@@ -1,0 +1,231 @@
+// heddle/model.hpp - declare a model family: which checkpoints are mine, and what graph of blocks they make.
+//
+//   struct Tiny {
+//     static constexpr heddle::Family family{"tiny", "diffusion_model", 1, "Multiplies, again and again."};
+//     static int match(const heddle::Checkpoint& file, const heddle::Value& config);
+//     static void build(const heddle::Checkpoint& file, const heddle::Value& config, heddle::Blocks& graph);
+//   };
+#pragma once
+
+#include "node.hpp"
+
+namespace [[gnu::visibility("hidden")]] heddle {
+
+struct Family {
+  const char* name;
+  const char* role;
+  std::uint32_t version;
+  const char* doc = "";
+};
+
+// Names, shapes and types of a checkpoint's tensors; never their elements. Shared, immutable.
+class Checkpoint {
+ public:
+  static Checkpoint open(const std::string& path) {
+    heddle_checkpoint* raw = nullptr;
+    check(table().open(services.host, path.c_str(), &raw));
+    return Checkpoint(raw);
+  }
+  static Checkpoint share(const heddle_checkpoint* raw) {
+    auto* mine = const_cast<heddle_checkpoint*>(raw);
+    table().retain(mine);
+    return Checkpoint(mine);
+  }
+  Checkpoint(const Checkpoint& other) : raw_(other.raw_) { table().retain(raw_); }
+  Checkpoint& operator=(const Checkpoint&) = delete;
+  ~Checkpoint() { table().release(raw_); }
+
+  // The tensors under a prefix, named without it.
+  Checkpoint sub(const std::string& prefix) const {
+    heddle_checkpoint* out = nullptr;
+    check(table().sub(raw_, prefix.c_str(), &out));
+    return Checkpoint(out);
+  }
+  std::uint32_t size() const { return table().count(raw_); }
+  std::string name(std::uint32_t i) const { return table().name(raw_, i); }
+  std::string path() const { return table().path(raw_); }
+  bool has(const std::string& name) const { return table().find(raw_, name.c_str()) != nullptr; }
+  const heddle_tensor_info& info(const std::string& name) const {
+    const heddle_tensor_info* info = table().find(raw_, name.c_str());
+    if (info == nullptr) throw Error(HEDDLE_NOT_FOUND, path() + ": there is no tensor '" + name + "'");
+    return *info;
+  }
+  std::int64_t size(const std::string& name, std::uint32_t axis) const {
+    const heddle_tensor_info& i = info(name);
+    if (axis >= i.rank) throw Error(HEDDLE_INVALID_ARGUMENT, path() + ": tensor '" + name + "' has no axis " + std::to_string(axis));
+    return i.shape[axis];
+  }
+  std::optional<std::string> meta(const char* key) const {
+    const char* text = table().meta(raw_, key);
+    return text == nullptr ? std::nullopt : std::optional<std::string>(text);
+  }
+  // How many of "<prefix>0<suffix>", "<prefix>1<suffix>", ... there are: the depth of the model.
+  int count(const std::string& prefix, const std::string& suffix) const {
+    int n = 0;
+    while (has(prefix + std::to_string(n) + suffix)) ++n;
+    return n;
+  }
+  heddle_checkpoint* raw() const { return raw_; }
+
+ private:
+  explicit Checkpoint(heddle_checkpoint* raw) : raw_(raw) {}
+  static const heddle_checkpoint_service& table() { return find_service<heddle_checkpoint_service>(HEDDLE_SERVICE_CHECKPOINT); }
+  heddle_checkpoint* raw_;
+};
+
+// The end of a link: one output of one node, or one input of the model.
+struct Source {
+  heddle_node_id node = 0;
+  const char* port = nullptr;  // lives as long as the port or as the string given to input()
+};
+
+// Rows of a checkpoint tensor; see heddle_part.
+struct Part {
+  std::string tensor;
+  std::int64_t begin = 0, end = -1;
+};
+
+// A block that was added: links and fills its ports.
+class Blocks;
+class Block {
+ public:
+  Block(Blocks& graph, heddle_node_id id) : graph_(graph), id_(id) {}
+  template <class T> Block& link(const Input<T>& input, const Source& from);
+  template <class T, class U> Block& set(const Input<T>& input, U&& literal);
+  Block& weight(const Weight& slot, const std::vector<Part>& parts);
+  Block& weight(const Weight& slot, const std::string& tensor) { return weight(slot, std::vector<Part>{{tensor}}); }
+  template <class T> Source operator[](const Output<T>& output) const { return {id_, output.port.name}; }
+
+ private:
+  Blocks& graph_;
+  heddle_node_id id_;
+};
+
+class Blocks {
+ public:
+  Blocks(heddle_graph* raw) : raw_(raw), service_(find_service<heddle_graph_service>(HEDDLE_SERVICE_GRAPH)) {}
+  // name: a string literal, or one that outlives the build.
+  Source input(const char* name, std::uint32_t flags) {
+    check(service_.input(raw_, name, flags));
+    return {0, name};
+  }
+  void output(const char* name, const Source& from) { check(service_.output(raw_, from.node, from.port, name)); }
+  template <class N> Block add(const std::string& path) {
+    heddle_node_id id = 0;
+    check(service_.add(raw_, N::info.type, path.c_str(), &id));
+    return Block(*this, id);
+  }
+  // What readers of the MODEL want to know: a record's field, such as the latent's channels.
+  template <class T> void setting(const char* key, T&& value) { check(service_.setting(raw_, key, value_of(std::forward<T>(value)).release())); }
+
+ private:
+  friend class Block;
+  heddle_graph* raw_;
+  const heddle_graph_service& service_;
+};
+
+template <class T> Block& Block::link(const Input<T>& input, const Source& from) {
+  check(graph_.service_.link(graph_.raw_, from.node, from.port, id_, input.port.name));
+  return *this;
+}
+template <class T, class U> Block& Block::set(const Input<T>& input, U&& literal) {
+  check(graph_.service_.set(graph_.raw_, id_, input.port.name, Wire<T>::write(T(std::forward<U>(literal)))));
+  return *this;
+}
+inline Block& Block::weight(const Weight& slot, const std::vector<Part>& parts) {
+  std::vector<heddle_part> raw;
+  for (const Part& part : parts) raw.push_back({sizeof(heddle_part), part.tensor.c_str(), part.begin, part.end});
+  std::vector<const heddle_part*> pointers;
+  for (const heddle_part& part : raw) pointers.push_back(&part);
+  check(graph_.service_.weight(graph_.raw_, id_, slot.slot.name, std::uint32_t(raw.size()), pointers.data()));
+  return *this;
+}
+
+template <class M>
+struct ModelGlue {
+  static std::int32_t match(const heddle_host*, const heddle_checkpoint* raw, const heddle_value* config) {
+    std::int32_t score = 0;
+    heddle_status* status = guard([&] { score = M::match(Checkpoint::share(raw), Value::share(config)); });
+    services.host->status_free(status);
+    return status == nullptr ? score : 0;
+  }
+  static heddle_status* build(const heddle_host*, const heddle_checkpoint* raw, const heddle_value* config, heddle_graph* graph) {
+    return guard([&] {
+      Blocks blocks(graph);
+      M::build(Checkpoint::share(raw), Value::share(config), blocks);
+    });
+  }
+  static constexpr heddle_model_desc desc{sizeof(heddle_model_desc), M::family.version, M::family.name, M::family.role,
+                                          M::family.doc,             &match,            &build};
+};
+
+template <class T>
+concept IsModel = requires { T::family; };
+
+template <IsModel T>
+struct Provide<T> {
+  static constexpr int tag = 2;
+  static constexpr std::string_view kind = HEDDLE_MODELS;
+  static constexpr const void* desc = &ModelGlue<T>::desc;
+};
+
+// ---- models inside nodes -----------------------------------------------------------------------------
+
+inline Value build_model(Context& ctx, const char* role, const Checkpoint& file, const Value& config) {
+  heddle_value* out = nullptr;
+  check(find_service<heddle_model_service>(HEDDLE_SERVICE_MODEL).build(ctx.raw(), role, file.raw(), config.raw(), &out));
+  return Value::adopt(out);
+}
+inline Value model_settings(const Value& model) {
+  const heddle_value* record = nullptr;
+  check(find_service<heddle_model_service>(HEDDLE_SERVICE_MODEL).settings(model.raw(), &record));
+  return Value::share(record);
+}
+inline Value with_settings(const Value& model, const Value& record) {
+  heddle_value* out = nullptr;
+  check(find_service<heddle_model_service>(HEDDLE_SERVICE_MODEL).with_settings(model.raw(), record.raw(), &out));
+  return Value::adopt(out);
+}
+inline bool model_takes(const Value& model, std::string_view input) {
+  const auto& service = find_service<heddle_model_service>(HEDDLE_SERVICE_MODEL);
+  for (std::uint32_t i = 0; i < service.input_count(model.raw()); ++i)
+    if (std::uint32_t flags = 0; input == service.input(model.raw(), i, &flags)) return true;
+  return false;
+}
+
+// A model opened for a loop; closed when it goes.
+class Session {
+ public:
+  Session(Context& ctx, const Value& model, const std::vector<Value>& constants, const Value& schedule, std::uint32_t steps) {
+    std::vector<const heddle_value*> sets;
+    for (const Value& set : constants) sets.push_back(set.raw());
+    const heddle_session_open open{sizeof(heddle_session_open), std::uint32_t(sets.size()), steps, model.raw(), sets.data(), schedule.raw()};
+    sets_ = sets.size();
+    check(services.exec->open(ctx.raw(), &open, &raw_));
+  }
+  Session(const Session&) = delete;
+  ~Session() { services.exec->close(raw_); }
+  // A record of outputs per set. Only enqueues.
+  std::vector<Value> step(std::uint32_t index, const std::vector<Value>& inputs) {
+    std::vector<const heddle_value*> in;
+    for (const Value& set : inputs) in.push_back(set.raw());
+    if (in.size() != sets_) throw Error(HEDDLE_INTERNAL, "step() takes a record for every set of the session");
+    std::vector<heddle_value*> out(sets_, nullptr);
+    check(services.exec->step(raw_, index, in.data(), out.data()));
+    std::vector<Value> result;
+    for (heddle_value* v : out) result.push_back(Value::adopt(v));
+    return result;
+  }
+
+ private:
+  heddle_session* raw_ = nullptr;
+  std::size_t sets_ = 0;
+};
+
+// A model called once: constants in, outputs out.
+inline Value call_model(Context& ctx, const Value& model, const Value& inputs) {
+  Session session(ctx, model, {inputs}, Value(), 1);
+  return session.step(0, {Record().value()}).front();
+}
+
+}  // namespace heddle

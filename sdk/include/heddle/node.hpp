@@ -1,0 +1,316 @@
+// heddle/node.hpp - write a node in C++20. Header-only; needs nothing but the ABI headers.
+//
+//   struct Hello {
+//     static constexpr heddle::Info info{"demo.hello", 1, "Hello", "demo"};
+//     static constexpr heddle::Input<std::string> name{"name", {.text = "world"}};
+//     static constexpr heddle::Output<std::string> greeting{"greeting"};
+//     static constexpr auto ports = heddle::ports(name, greeting);
+//     void execute(heddle::Context& ctx) { ctx[greeting] = "Hello, " + ctx[name] + "!"; }
+//   };
+//   HEDDLE_PLUGIN("org.example.hello", "1.0.0", Hello)
+//
+// A node without members needs no state: make execute static, or leave it; both work. A block (Info flag
+// HEDDLE_NODE_BLOCK) has a static execute, because nothing keeps an instance of it. Optional members:
+//   void need(Context&)                      asks for lazy inputs with ctx.want(input)
+//   std::uint64_t fingerprint(Context&)      outside state that results depend on
+//   static void infer(Infer&)                shapes before running
+// Throw heddle::Error (or anything) from a node: it becomes a status at the border.
+#pragma once
+
+#include "value.hpp"
+
+namespace [[gnu::visibility("hidden")]] heddle {
+
+struct Info {
+  const char* type;
+  std::uint32_t version;
+  const char* title;
+  const char* category;
+  const char* doc = "";
+  std::uint32_t flags = 0;
+};
+
+// The literal an input takes when nothing is linked to it. `source` names a model folder (FILE), a registry kind
+// (CHOICE); `extra` is JSON for front ends, such as {"multiline": true}.
+struct Widget {
+  double number = 0;
+  const char* text = "";
+  double min = 0, max = 0, step = 0, round = 0;
+  const char* const* choices = nullptr;  // NULL-terminated
+  const char* source = nullptr;
+  std::int32_t kind = 0;  // 0: what the type suggests
+  const char* extra = nullptr;
+  std::uint32_t flags = 0;  // of the port
+};
+
+// A port is found by its address: no index to keep in step, no string to compare.
+template <class T>
+struct Input {
+  constexpr explicit Input(const char* name, std::uint32_t flags = 0, const char* doc = "", const char* type = Wire<T>::type)
+      : widget{}, port{sizeof(heddle_port), flags, name, type, doc, nullptr} {}
+  constexpr Input(const char* name, Widget w, const char* doc = "")
+      : widget{sizeof(heddle_widget),
+               w.kind != 0                                       ? w.kind
+               : w.choices != nullptr                            ? std::int32_t(HEDDLE_WIDGET_CHOICE)
+               : w.source != nullptr                             ? std::int32_t(HEDDLE_WIDGET_FILE)
+                                                                 : Wire<T>::widget,
+               w.number, w.text, w.min, w.max, w.step, w.round, w.choices, w.source, w.extra},
+        port{sizeof(heddle_port), w.flags, name, Wire<T>::type, doc, &widget} {}
+  Input(const Input&) = delete;
+  heddle_widget widget;
+  heddle_port port;
+};
+
+template <class T>
+struct Output {
+  constexpr explicit Output(const char* name, std::uint32_t flags = 0, const char* doc = "", const char* type = Wire<T>::type)
+      : port{sizeof(heddle_port), flags, name, type, doc, nullptr} {}
+  Output(const Output&) = delete;
+  heddle_port port;
+};
+
+// Blocks only: a tensor of the checkpoint, resident on the block's device while it runs.
+struct Weight {
+  constexpr explicit Weight(const char* name, std::int32_t use = HEDDLE_USE_VECTOR, std::uint32_t flags = 0, std::int32_t shard = -1)
+      : slot{sizeof(heddle_slot), flags, name, use, shard} {}
+  Weight(const Weight&) = delete;
+  heddle_slot slot;
+};
+
+template <std::size_t In, std::size_t Out, std::size_t Weights>
+struct Ports {
+  std::array<const heddle_port*, In> in{};
+  std::array<const heddle_port*, Out> out{};
+  std::array<const heddle_slot*, Weights> weights{};
+};
+
+template <class P> inline constexpr bool is_input = false;
+template <class T> inline constexpr bool is_input<Input<T>> = true;
+
+template <class... P>
+constexpr auto ports(const P&... p) {
+  constexpr std::size_t in_count = (std::size_t{is_input<P>} + ... + 0);
+  constexpr std::size_t weight_count = (std::size_t{std::same_as<P, Weight>} + ... + 0);
+  Ports<in_count, sizeof...(P) - in_count - weight_count, weight_count> list;
+  std::size_t i = 0, o = 0, w = 0;
+  auto place = [&]<class Q>(const Q& q) {
+    if constexpr (is_input<Q>) list.in[i++] = &q.port;
+    else if constexpr (std::same_as<Q, Weight>) list.weights[w++] = &q.slot;
+    else list.out[o++] = &q.port;
+  };
+  (place(p), ...);
+  return list;
+}
+
+// An op of the catalogue, looked up once per plugin.
+class Op {
+ public:
+  explicit Op(const char* name) : handle_(services.exec->find_op(name)) {
+    if (handle_ == 0) throw Error(HEDDLE_UNSUPPORTED, std::string("no device offers the op '") + name + "'");
+  }
+  std::uint32_t handle() const { return handle_; }
+
+ private:
+  std::uint32_t handle_;
+};
+
+// One call of one node.
+class Context {
+ public:
+  Context(heddle_ctx* raw, const heddle_node_desc& desc) : raw_(raw), desc_(desc) {}
+
+  template <class T> T operator[](const Input<T>& input) const {
+    const heddle_value* v = services.exec->input(raw_, index(input));
+    if (v == nullptr) throw Error(HEDDLE_INVALID_ARGUMENT, std::string("input '") + input.port.name + "' is absent");
+    return Wire<T>::read(v);
+  }
+  template <class T> bool has(const Input<T>& input) const { return services.exec->input(raw_, index(input)) != nullptr; }
+
+  template <class T> struct Slot {
+    Context& ctx;
+    std::uint32_t index;
+    template <class U> void operator=(U&& value) const {
+      check(services.exec->set_output(ctx.raw_, index, Wire<T>::write(std::forward<U>(value))));
+    }
+  };
+  template <class T> Slot<T> operator[](const Output<T>& output) {
+    return {*this, position(&output.port, desc_.outputs, desc_.output_count)};
+  }
+  // Blocks only. Empty when an optional slot is not given.
+  Tensor operator[](const Weight& weight) const {
+    return Tensor::share(services.exec->weight(raw_, position(&weight.slot, desc_.weights, desc_.weight_count)));
+  }
+  template <class T> std::uint32_t index(const Input<T>& input) const {
+    return position(&input.port, desc_.inputs, desc_.input_count);
+  }
+
+  template <class T> void want(const Input<T>& input) { check(services.exec->want(raw_, input.port.name)); }
+  bool cancelled() const { return services.exec->cancelled(raw_) != 0; }
+  void progress(double fraction, const char* note = nullptr) { services.exec->progress(raw_, fraction, note); }
+  void warn(const std::string& message) { services.exec->warn(raw_, message.c_str()); }
+  std::string node() const { return services.exec->node(raw_); }
+  heddle_dtype compute() const { return services.exec->compute(raw_); }
+
+  // New tensors: on the device of the call, or in host memory. Contents undefined.
+  Tensor make(const Shape& shape, heddle_dtype dtype) {
+    const heddle_tensor_info info = tensor_info(dtype, shape);
+    heddle_tensor* t = nullptr;
+    check(services.tensor->make(raw_, &info, &t));
+    return Tensor::adopt(t);
+  }
+  Tensor make(const Shape& shape) { return make(shape, compute()); }
+  Tensor make_like(const Tensor& t) { return make(t.shape(), t.dtype()); }
+  Tensor make_host(const Shape& shape, heddle_dtype dtype) {
+    const heddle_tensor_info info = tensor_info(dtype, shape);
+    heddle_tensor* t = nullptr;
+    check(services.tensor->make_host(raw_, &info, &t));
+    return Tensor::adopt(t);
+  }
+  Tensor upload(const Shape& shape, heddle_dtype dtype, const void* src) {
+    const heddle_tensor_info info = tensor_info(dtype, shape);
+    heddle_tensor* t = nullptr;
+    check(services.tensor->upload(raw_, &info, src, &t));
+    return Tensor::adopt(t);
+  }
+  // Row-major elements in host memory. Waits.
+  template <class T> std::vector<T> read(const Tensor& t) {
+    std::vector<T> out(std::size_t(t.count()));
+    check(services.tensor->read(raw_, t.raw(), out.data(), out.size() * sizeof(T)));
+    return out;
+  }
+
+  template <class Attrs>
+  void op(const Op& op, std::initializer_list<heddle_tensor*> in, std::initializer_list<heddle_tensor*> out, const Attrs& attrs) {
+    check(services.exec->op(raw_, op.handle(), std::uint32_t(in.size()), in.begin(), std::uint32_t(out.size()), out.begin(), &attrs,
+                            sizeof attrs));
+  }
+  void op(const Op& op, std::initializer_list<heddle_tensor*> in, std::initializer_list<heddle_tensor*> out) {
+    check(services.exec->op(raw_, op.handle(), std::uint32_t(in.size()), in.begin(), std::uint32_t(out.size()), out.begin(), nullptr, 0));
+  }
+  heddle_ctx* raw() const { return raw_; }
+
+ private:
+  template <class P>
+  static std::uint32_t position(const P* port, const P* const* list, std::uint32_t count) {
+    for (std::uint32_t i = 0; i < count; ++i)
+      if (list[i] == port) return i;
+    throw Error(HEDDLE_INTERNAL, std::string("'") + port->name + "' is missing from ports(...)");
+  }
+  heddle_ctx* raw_;
+  const heddle_node_desc& desc_;
+};
+
+// One question: what will the outputs be?
+class Infer {
+ public:
+  Infer(heddle_infer* raw, const heddle_node_desc& desc)
+      : raw_(raw), desc_(desc), service_(find_service<heddle_infer_service>(HEDDLE_SERVICE_INFER)) {}
+  // The value of an input where it is known before running.
+  template <class T> std::optional<T> operator[](const Input<T>& input) const {
+    const heddle_value* v = service_.value(raw_, position(&input.port, desc_.inputs, desc_.input_count));
+    return v == nullptr ? std::optional<T>() : std::optional<T>(Wire<T>::read(v));
+  }
+  template <class T> std::optional<Shape> shape(const Input<T>& input, const char* path = "") const {
+    heddle_tensor_info info{};
+    info.size = sizeof info;
+    if (service_.in(raw_, position(&input.port, desc_.inputs, desc_.input_count), path, &info) == 0) return {};
+    return Shape(info.shape, info.shape + info.rank);
+  }
+  template <class T> void out(const Output<T>& output, const char* path, heddle_dtype dtype, const Shape& shape) {
+    const heddle_tensor_info info = tensor_info(dtype, shape);
+    check(service_.out(raw_, position(&output.port, desc_.outputs, desc_.output_count), path, &info));
+  }
+  void cost(double flops, double bytes, std::uint64_t scratch = 0) { service_.cost(raw_, flops, bytes, scratch); }
+
+ private:
+  template <class P>
+  static std::uint32_t position(const P* port, const P* const* list, std::uint32_t count) {
+    for (std::uint32_t i = 0; i < count; ++i)
+      if (list[i] == port) return i;
+    throw Error(HEDDLE_INTERNAL, std::string("'") + port->name + "' is missing from ports(...)");
+  }
+  heddle_infer* raw_;
+  const heddle_node_desc& desc_;
+  const heddle_infer_service& service_;
+};
+
+// ---- the border ------------------------------------------------------------------------------------
+
+template <class N>
+struct Glue {
+  static const heddle_node_desc desc;
+  static constexpr bool is_block = (N::info.flags & HEDDLE_NODE_BLOCK) != 0;
+  static heddle_status* create(const heddle_host*, void** self) { return guard([&] { *self = new N(); }); }
+  static void destroy(void* self) { delete static_cast<N*>(self); }
+  static heddle_status* execute(void* self, heddle_ctx* raw) {
+    return guard([&] {
+      Context ctx(raw, desc);
+      if constexpr (is_block) N::execute(ctx);
+      else static_cast<N*>(self)->execute(ctx);
+    });
+  }
+  static heddle_status* need(void* self, heddle_ctx* raw) {
+    return guard([&] {
+      Context ctx(raw, desc);
+      static_cast<N*>(self)->need(ctx);
+    });
+  }
+  static heddle_status* fingerprint(void* self, heddle_ctx* raw, std::uint64_t* hash) {
+    return guard([&] {
+      Context ctx(raw, desc);
+      *hash = static_cast<N*>(self)->fingerprint(ctx);
+    });
+  }
+  static heddle_status* infer(const heddle_host*, heddle_infer* raw) {
+    return guard([&] {
+      Infer question(raw, desc);
+      N::infer(question);
+    });
+  }
+  static constexpr auto need_or_null() {
+    if constexpr (requires(N n, Context& c) { n.need(c); }) return &need;
+    else return decltype(&need){nullptr};
+  }
+  static constexpr auto fingerprint_or_null() {
+    if constexpr (requires(N n, Context& c) { n.fingerprint(c); }) return &fingerprint;
+    else return decltype(&fingerprint){nullptr};
+  }
+  static constexpr auto infer_or_null() {
+    if constexpr (requires(Infer& q) { N::infer(q); }) return &infer;
+    else return decltype(&infer){nullptr};
+  }
+};
+
+template <class N>
+constexpr heddle_node_desc Glue<N>::desc{
+    sizeof(heddle_node_desc),
+    N::info.version,
+    N::info.type,
+    N::info.title,
+    N::info.category,
+    N::info.doc,
+    N::info.flags,
+    std::uint32_t(N::ports.in.size()),
+    std::uint32_t(N::ports.out.size()),
+    std::uint32_t(N::ports.weights.size()),
+    N::ports.in.data(),
+    N::ports.out.data(),
+    N::ports.weights.data(),
+    Glue<N>::is_block ? nullptr : &Glue<N>::create,
+    Glue<N>::is_block ? nullptr : &Glue<N>::destroy,
+    &Glue<N>::execute,
+    need_or_null(),
+    fingerprint_or_null(),
+    infer_or_null()};
+
+template <class T>
+concept IsNode = requires { T::ports; };
+
+template <IsNode T>
+struct Provide<T> {
+  static constexpr int tag = 1;
+  static constexpr std::string_view kind = HEDDLE_NODES;
+  static constexpr const void* desc = &Glue<T>::desc;
+};
+
+}  // namespace heddle

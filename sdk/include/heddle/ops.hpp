@@ -1,0 +1,211 @@
+// heddle/ops.hpp - one function per op of abi/ops.h. Each enqueues on the call's device (or records, inside a
+// block) and returns at once. Where a function makes its output, the output has the activations' element type;
+// the ..._into forms write into a tensor or a slice of one. Shapes and meaning: abi/ops.h.
+#pragma once
+
+#include "abi/ops.h"
+#include "node.hpp"
+
+namespace [[gnu::visibility("hidden")]] heddle {
+namespace ops {
+
+// Looks an op up once per plugin and place of use.
+#define HEDDLE_OP_HANDLE(name)             \
+  static const Op op_handle(name); \
+  const Op& op = op_handle
+
+inline void copy_into(Context& ctx, const Tensor& in, const Tensor& out) {
+  HEDDLE_OP_HANDLE(HEDDLE_OP_COPY);
+  ctx.op(op, {in.raw()}, {out.raw()});
+}
+inline Tensor cast(Context& ctx, const Tensor& in, heddle_dtype dtype) {
+  const Tensor out = ctx.make(in.shape(), dtype);
+  copy_into(ctx, in, out);
+  return out;
+}
+inline Tensor contiguous(Context& ctx, const Tensor& in) { return cast(ctx, in, in.dtype()); }
+
+inline void fill(Context& ctx, const Tensor& out, double value) {
+  HEDDLE_OP_HANDLE(HEDDLE_OP_FILL);
+  ctx.op(op, {}, {out.raw()}, heddle_fill_attrs{value});
+}
+
+inline Shape broadcast(const Tensor& a, const Tensor& b) {
+  Shape shape = a.shape();
+  for (std::size_t i = 0; i < shape.size() && i < b.rank(); ++i) shape[i] = shape[i] == 1 ? b.size(int(i)) : shape[i];
+  return shape;
+}
+inline Tensor add(Context& ctx, const Tensor& a, const Tensor& b) {
+  HEDDLE_OP_HANDLE(HEDDLE_OP_ADD);
+  const Tensor out = ctx.make(broadcast(a, b), a.dtype());
+  ctx.op(op, {a.raw(), b.raw()}, {out.raw()});
+  return out;
+}
+inline Tensor mul(Context& ctx, const Tensor& a, const Tensor& b) {
+  HEDDLE_OP_HANDLE(HEDDLE_OP_MUL);
+  const Tensor out = ctx.make(broadcast(a, b), a.dtype());
+  ctx.op(op, {a.raw(), b.raw()}, {out.raw()});
+  return out;
+}
+
+struct Term {
+  double coefficient;
+  Tensor x;
+};
+// Sum of up to four scaled tensors of one shape.
+inline Tensor combine(Context& ctx, const std::vector<Term>& terms) {
+  HEDDLE_OP_HANDLE(HEDDLE_OP_COMBINE);
+  if (terms.empty() || terms.size() > 4) throw Error(HEDDLE_INVALID_ARGUMENT, "combine/1 takes 1 to 4 terms");
+  const Tensor out = ctx.make_like(terms[0].x);
+  heddle_combine_attrs attrs{};
+  heddle_tensor* in[4] = {};
+  for (std::size_t i = 0; i < terms.size(); ++i) {
+    attrs.coefficient[i] = terms[i].coefficient;
+    in[i] = terms[i].x.raw();
+  }
+  heddle_tensor* result = out.raw();
+  check(services.exec->op(ctx.raw(), op.handle(), std::uint32_t(terms.size()), in, 1, &result, &attrs, sizeof attrs));
+  return out;
+}
+
+inline Tensor scale_clamp(Context& ctx, const Tensor& x, const heddle_scale_clamp_attrs& attrs) {
+  HEDDLE_OP_HANDLE(HEDDLE_OP_SCALE_CLAMP);
+  const Tensor out = ctx.make_like(x);
+  ctx.op(op, {x.raw()}, {out.raw()}, attrs);
+  return out;
+}
+inline void activate_into(Context& ctx, const Tensor& x, heddle_activation kind, const Tensor& out) {
+  HEDDLE_OP_HANDLE(HEDDLE_OP_ACTIVATION);
+  ctx.op(op, {x.raw()}, {out.raw()}, heddle_activation_attrs{kind});
+}
+inline Tensor activate(Context& ctx, const Tensor& x, heddle_activation kind) {
+  const Tensor out = ctx.make_like(x);
+  activate_into(ctx, x, kind, out);
+  return out;
+}
+inline Tensor gated_activation(Context& ctx, const Tensor& a, const Tensor& b, heddle_activation kind) {
+  HEDDLE_OP_HANDLE(HEDDLE_OP_GATED_ACTIVATION);
+  const Tensor out = ctx.make_like(a);
+  ctx.op(op, {a.raw(), b.raw()}, {out.raw()}, heddle_activation_attrs{kind});
+  return out;
+}
+
+inline Tensor layer_norm(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
+  HEDDLE_OP_HANDLE(HEDDLE_OP_LAYER_NORM);
+  const Tensor out = ctx.make(x.shape());
+  ctx.op(op, {x.raw(), weight.raw(), bias.raw()}, {out.raw()}, heddle_norm_attrs{eps});
+  return out;
+}
+inline Tensor rms_norm(Context& ctx, const Tensor& x, const Tensor& weight, double eps) {
+  HEDDLE_OP_HANDLE(HEDDLE_OP_RMS_NORM);
+  const Tensor out = ctx.make(x.shape());
+  ctx.op(op, {x.raw(), weight.raw()}, {out.raw()}, heddle_norm_attrs{eps});
+  return out;
+}
+inline Tensor modulated_norm(Context& ctx, const Tensor& x, const Tensor& shift, const Tensor& scale, double eps) {
+  HEDDLE_OP_HANDLE(HEDDLE_OP_MODULATED_NORM);
+  const Tensor out = ctx.make(x.shape());
+  ctx.op(op, {x.raw(), shift.raw(), scale.raw()}, {out.raw()}, heddle_norm_attrs{eps});
+  return out;
+}
+inline Tensor gated_add(Context& ctx, const Tensor& x, const Tensor& gate, const Tensor& y) {
+  HEDDLE_OP_HANDLE(HEDDLE_OP_GATED_ADD);
+  const Tensor out = ctx.make_like(x);
+  ctx.op(op, {x.raw(), gate.raw(), y.raw()}, {out.raw()});
+  return out;
+}
+// weight, cos, sin may be empty.
+inline void norm_rope_into(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& cos, const Tensor& sin, double eps,
+                           const Tensor& out) {
+  HEDDLE_OP_HANDLE(HEDDLE_OP_NORM_ROPE);
+  ctx.op(op, {x.raw(), weight.raw(), cos.raw(), sin.raw()}, {out.raw()}, heddle_norm_attrs{eps});
+}
+
+inline std::pair<Tensor, Tensor> rope_table(Context& ctx, const Tensor& ids, const heddle_rope_table_attrs& attrs) {
+  HEDDLE_OP_HANDLE(HEDDLE_OP_ROPE_TABLE);
+  std::int64_t pairs = 0;
+  for (int a = 0; a < attrs.axes; ++a) pairs += attrs.dim[a] / 2;
+  const Tensor cos = ctx.make({ids.size(0), pairs}, HEDDLE_F32), sin = ctx.make({ids.size(0), pairs}, HEDDLE_F32);
+  ctx.op(op, {ids.raw()}, {cos.raw(), sin.raw()}, attrs);
+  return {cos, sin};
+}
+inline void grid_ids_into(Context& ctx, const heddle_grid_ids_attrs& attrs, const Tensor& out) {
+  HEDDLE_OP_HANDLE(HEDDLE_OP_GRID_IDS);
+  ctx.op(op, {}, {out.raw()}, attrs);
+}
+inline Tensor timestep_embedding(Context& ctx, const Tensor& t, std::int64_t width, const heddle_timestep_embedding_attrs& attrs) {
+  HEDDLE_OP_HANDLE(HEDDLE_OP_TIMESTEP_EMBEDDING);
+  const Tensor out = ctx.make({t.size(0), width});
+  ctx.op(op, {t.raw()}, {out.raw()}, attrs);
+  return out;
+}
+inline Tensor embedding(Context& ctx, const Tensor& table, const Tensor& ids) {
+  HEDDLE_OP_HANDLE(HEDDLE_OP_EMBEDDING);
+  Shape shape = ids.shape();
+  shape.push_back(table.size(1));
+  const Tensor out = ctx.make(shape);
+  ctx.op(op, {table.raw(), ids.raw()}, {out.raw()});
+  return out;
+}
+inline Tensor relative_bucket(Context& ctx, std::int64_t queries, std::int64_t keys, const heddle_relative_bucket_attrs& attrs) {
+  HEDDLE_OP_HANDLE(HEDDLE_OP_RELATIVE_BUCKET);
+  const Tensor out = ctx.make({queries, keys}, HEDDLE_I32);
+  ctx.op(op, {}, {out.raw()}, attrs);
+  return out;
+}
+
+enum class Mask { none, causal };
+// bias may be empty.
+inline void attention_into(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias, double scale, Mask mask,
+                           const Tensor& out) {
+  HEDDLE_OP_HANDLE(HEDDLE_OP_ATTENTION);
+  ctx.op(op, {q.raw(), k.raw(), v.raw(), bias.raw()}, {out.raw()}, heddle_attention_attrs{scale, mask == Mask::causal, 0});
+}
+inline Tensor attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias, double scale,
+                        Mask mask = Mask::none) {
+  const Tensor out = ctx.make({q.size(0), q.size(1), q.size(2), v.size(3)});
+  attention_into(ctx, q, k, v, bias, scale, mask, out);
+  return out;
+}
+
+// bias and residual may be empty.
+inline void linear_into(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias, heddle_activation f, const Tensor& residual,
+                        const Tensor& out) {
+  HEDDLE_OP_HANDLE(HEDDLE_OP_LINEAR);
+  ctx.op(op, {x.raw(), weight.raw(), bias.raw(), residual.raw()}, {out.raw()}, heddle_activation_attrs{f});
+}
+inline Tensor linear(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias, heddle_activation f = HEDDLE_ACT_NONE,
+                     const Tensor& residual = {}) {
+  Shape shape = x.shape();
+  shape.back() = weight.size(0);
+  const Tensor out = ctx.make(shape);
+  linear_into(ctx, x, weight, bias, f, residual, out);
+  return out;
+}
+
+inline Tensor conv2d(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias, const heddle_conv2d_attrs& attrs,
+                     const Tensor& residual = {}) {
+  HEDDLE_OP_HANDLE(HEDDLE_OP_CONV2D);
+  const std::int64_t height = (x.size(1) + attrs.padding[0] + attrs.padding[2] - weight.size(2)) / attrs.stride[0] + 1;
+  const std::int64_t width = (x.size(2) + attrs.padding[1] + attrs.padding[3] - weight.size(3)) / attrs.stride[1] + 1;
+  const Tensor out = ctx.make({x.size(0), height, width, weight.size(0)});
+  ctx.op(op, {x.raw(), weight.raw(), bias.raw(), residual.raw()}, {out.raw()}, attrs);
+  return out;
+}
+inline Tensor group_norm(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias, const heddle_group_norm_attrs& attrs) {
+  HEDDLE_OP_HANDLE(HEDDLE_OP_GROUP_NORM);
+  const Tensor out = ctx.make(x.shape());
+  ctx.op(op, {x.raw(), weight.raw(), bias.raw()}, {out.raw()}, attrs);
+  return out;
+}
+inline Tensor upsample_nearest(Context& ctx, const Tensor& x, std::int64_t factor) {
+  HEDDLE_OP_HANDLE(HEDDLE_OP_UPSAMPLE_NEAREST);
+  const Tensor out = ctx.make({x.size(0), x.size(1) * factor, x.size(2) * factor, x.size(3)});
+  ctx.op(op, {x.raw()}, {out.raw()});
+  return out;
+}
+
+#undef HEDDLE_OP_HANDLE
+
+}  // namespace ops
+}  // namespace heddle

@@ -1,0 +1,127 @@
+// heddle/plugin.hpp - the border between a C++ plugin and the engine: errors, services, the entry symbol.
+// Header-only; included by the other headers of the SDK. A plugin throws; guard() makes a status of it.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <exception>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "abi/model.h"
+
+// Hidden: two plugins loaded into one process must not share these inline variables.
+namespace [[gnu::visibility("hidden")]] heddle {
+
+class Error : public std::runtime_error {
+ public:
+  Error(heddle_code code, const std::string& what) : std::runtime_error(what), code(code) {}
+  heddle_code code;
+};
+
+// A status the engine gave us, on its way back to the engine. Keeps the original object.
+struct Failed {
+  heddle_status* status;
+};
+
+inline void check(heddle_status* status) {
+  if (status != nullptr) throw Failed{status};
+}
+
+// The host's tables as this plugin sees them; filled by init(), constant afterwards.
+struct Services {
+  const heddle_host* host = nullptr;
+  const heddle_value_service* value = nullptr;
+  const heddle_tensor_service* tensor = nullptr;
+  const heddle_exec_service* exec = nullptr;
+};
+inline Services services;
+
+// Any other table; throws when this engine does not have it.
+template <class Service>
+const Service& find_service(const char* id) {
+  const void* table = services.host->service(services.host, id);
+  if (table == nullptr) throw Error(HEDDLE_UNSUPPORTED, std::string("this engine has no ") + id);
+  return *static_cast<const Service*>(table);
+}
+
+inline void log(heddle_level level, const std::string& message) {
+  services.host->log(services.host, level, message.c_str());
+}
+
+// Runs body; what it throws becomes a status. For every function the engine calls.
+template <class F>
+heddle_status* guard(F&& body) noexcept {
+  const heddle_host* host = services.host;
+  try {
+    body();
+    return nullptr;
+  } catch (const Failed& f) {
+    return f.status;
+  } catch (const Error& e) {
+    return host->fail(host, e.code, e.what());
+  } catch (const std::bad_alloc&) {
+    return host->fail(host, HEDDLE_OUT_OF_MEMORY, "host memory is exhausted");
+  } catch (const std::exception& e) {
+    return host->fail(host, HEDDLE_INTERNAL, e.what());
+  } catch (...) {
+    return host->fail(host, HEDDLE_INTERNAL, "unknown exception");
+  }
+}
+
+// A plugin is a list of types. Each kind of thing a type can be (node, model family, ...) specialises Provide
+// with a `kind` string and a `desc` pointer; each goes to the list of its kind.
+template <class T> struct Provide;
+
+template <class... T>
+struct Plugin {
+  static heddle_status* init(const heddle_host* host) {
+    services.host = host;
+    return guard([] {
+      services.value = &find_service<heddle_value_service>(HEDDLE_SERVICE_VALUE);
+      services.tensor = &find_service<heddle_tensor_service>(HEDDLE_SERVICE_TENSOR);
+      services.exec = &find_service<heddle_exec_service>(HEDDLE_SERVICE_EXEC);
+    });
+  }
+  static void deinit() { services = {}; }
+
+  static const heddle_list* provide(const char* kind) {
+    const std::string_view asked(kind);
+    const heddle_list* found = nullptr;
+    (void)((asked == Provide<T>::kind ? (found = list_of<Provide<T>::tag>(), true) : false) || ...);
+    return found;
+  }
+
+ private:
+  template <int Tag>
+  static const heddle_list* list_of() {
+    static constexpr std::size_t count = (std::size_t{Provide<T>::tag == Tag} + ... + 0);
+    static constexpr auto items = [] {
+      std::array<const void*, count> all{};
+      std::size_t i = 0;
+      auto place = [&]<class Q>(Q*) {
+        if constexpr (Provide<Q>::tag == Tag) all[i++] = Provide<Q>::desc;
+      };
+      (place(static_cast<T*>(nullptr)), ...);
+      return all;
+    }();
+    static constexpr heddle_list list{std::uint32_t(count), items.data()};
+    return &list;
+  }
+};
+
+// Kinds of our own choosing (field/*.h): a static array of descs under a kind string.
+//   struct Samplers { static constexpr const char* kind = "..."; static constexpr auto items = std::array{...}; };
+template <class T>
+concept IsExtension = requires { T::kind; T::items; };
+
+}  // namespace heddle
+
+#define HEDDLE_PLUGIN(id, version, ...)                                                      \
+  extern "C" HEDDLE_EXPORT const heddle_plugin heddle_entry = {                              \
+      sizeof(heddle_plugin),                     HEDDLE_ABI_MAJOR, HEDDLE_ABI_MINOR, id, version, \
+      &heddle::Plugin<__VA_ARGS__>::init,        &heddle::Plugin<__VA_ARGS__>::deinit,       \
+      &heddle::Plugin<__VA_ARGS__>::provide};
