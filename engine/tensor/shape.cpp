@@ -33,8 +33,8 @@ heddle_tensor_info checked_info(const heddle_tensor_info& given, std::string_vie
     throw Error(Code::invalid_argument, cat(what, ": a tensor has at most ", int(HEDDLE_MAX_RANK), " axes, got ", given.rank));
   heddle_tensor_info info = given;
   info.size = sizeof(heddle_tensor_info);
-  const std::int64_t element = dtype_size(DType(info.dtype));
-  if (element == 0) throw Error(Code::invalid_argument, cat(what, ": there is no element type ", info.dtype));
+  if (!is_dtype(info.dtype)) throw Error(Code::invalid_argument, cat(what, ": there is no element type ", info.dtype));
+  const auto element = std::int64_t(dtype_size(DType(info.dtype)));
   bool strides_given = false;
   std::int64_t room = std::numeric_limits<std::int64_t>::max() / element;
   for (std::uint32_t i = 0; i < info.rank; ++i) {
