@@ -93,6 +93,7 @@ class Recording final : public heddle_ctx {
     program_.cost.bytes += cost.bytes;
     program_.ops.push_back(std::move(recorded));
   }
+  Value build_model(std::string_view, const Checkpoint&, const heddle_value*) override { refuse("build a model"); }
   std::unique_ptr<SessionHandle> open(const SessionRequest&) override { refuse("open a model"); }
   std::string find_file(std::string_view, std::string_view) override { refuse("look for files"); }
   std::string output_folder(std::string_view) override { refuse("write files"); }

@@ -18,6 +18,8 @@ namespace heddle::core {
 std::uint32_t op_id(std::string_view name);
 const char* op_name(std::uint32_t id);
 
+class Checkpoint;  // floor 2
+
 // A model opened for a loop, behind heddle_session.
 class SessionHandle {
  public:
@@ -58,6 +60,8 @@ struct heddle_ctx {
   virtual void op(std::uint32_t op, std::span<heddle_tensor* const> in, std::span<heddle_tensor* const> out,
                   std::span<const std::byte> attrs) = 0;
 
+  // A MODEL of the best family for that role. `checkpoint` is a Checkpoint of floor 2, `config` a record or nullptr.
+  virtual heddle::core::Value build_model(std::string_view role, const heddle::core::Checkpoint& checkpoint, const heddle_value* config) = 0;
   virtual std::unique_ptr<heddle::core::SessionHandle> open(const heddle::core::SessionRequest& request) = 0;
   virtual std::string find_file(std::string_view folder, std::string_view name) = 0;
   virtual std::string output_folder(std::string_view kind) = 0;
