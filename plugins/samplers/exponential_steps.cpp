@@ -146,7 +146,7 @@ std::vector<Evaluation> er_sde(const Step& step) {
     }
   }
   const double rest = mu_to * mu_to - mu_from * mu_from * ratio * ratio;
-  const double spread = alpha * step.sampler.eta * std::sqrt(std::max(rest, 0.0));
+  const double spread = alpha * std::sqrt(std::max(rest, 0.0));
   return {last(0, from, x + fresh_noise(spread * step.sampler.noise_factor))};
 }
 
@@ -154,11 +154,11 @@ namespace {
 
 // One interval of UniPC (Zhao et al. 2023), from `from` to `to`.
 struct Interval {
-  int order;
-  double h;                     // ln from - ln to
-  double scale;                 // B(h)
-  std::array<double, 3> ratio;  // r_1 .. of the earlier evaluations, 1 for the one at `to`
-  std::array<double, 3> right;  // b_q
+  int order = 1;
+  double h = 0.0;                 // ln from - ln to
+  double scale = 1.0;             // B(h)
+  std::array<double, 3> ratio{};  // r_1 .. of the earlier evaluations, 1 for the one at `to`
+  std::array<double, 3> right{};  // b_q
 };
 
 // Gaussian elimination with row pivots of `size` unknowns: sum_i ratio_i^q rho_i = right_q.

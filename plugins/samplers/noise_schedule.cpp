@@ -233,9 +233,12 @@ Sigmas beta_sigmas(const NoiseLevels& levels, int steps, double alpha, double be
     throw std::invalid_argument("beta: alpha " + std::to_string(alpha) + ", beta " +
                                 std::to_string(beta) + "; both must be above 0.");
   }
-  // Beta Sampling is All You Need (Lee et al. 2024): levels at the quantiles of a Beta
-  // distribution.
-  const boost::math::beta_distribution<double> distribution(alpha, beta);
+  // Levels at the quantiles of a Beta distribution (Lee et al. 2024). In plain double as SciPy has
+  // it: where a quantile falls between two levels, a last bit decides.
+  using boost::math::policies::policy;
+  using boost::math::policies::promote_double;
+  const boost::math::beta_distribution<double, policy<promote_double<false>>> distribution(alpha,
+                                                                                           beta);
   const std::span<const float> table = levels.sigmas();
   const double last_index = static_cast<double>(table.size() - 1);
   const double step = 1.0 / steps;

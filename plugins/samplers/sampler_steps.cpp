@@ -51,6 +51,16 @@ Expr landed(const Step& step, const Landing& landing, const Expr& x) {
   return landing.rescale * x + fresh_noise(landing.up * step.sampler.noise_factor);
 }
 
+// DPM-Solver-2 (Lu et al. 2022): the slope at the geometric middle.
+std::vector<Evaluation> dpm_2_to(const Step& step, const Landing& landing) {
+  const double from = step.sigma();
+  if (landing.down == 0.0) return to_denoised(step);
+  const double middle = std::sqrt(from * landing.down);
+  const Expr halfway = towards(own(0), from, middle);
+  const Expr arrived = start() + (landing.down - from) * slope(halfway, own(1), middle);
+  return {inner(0, from, halfway), last(1, middle, landed(step, landing, arrived))};
+}
+
 }  // namespace
 
 Expr operator+(const Expr& a, const Expr& b) { return add(a, 1.0, b); }
@@ -153,16 +163,6 @@ std::vector<Evaluation> heun_pp2(const Step& step) {
   const Expr mean = (1.0 - weight2 - weight3) * slope1 + weight2 * slope2 + weight3 * slope3;
   return {inner(0, from, second), inner(1, to, third),
           last(2, after, start() + (to - from) * mean)};
-}
-
-// DPM-Solver-2 (Lu et al. 2022): the slope at the geometric middle.
-static std::vector<Evaluation> dpm_2_to(const Step& step, const Landing& landing) {
-  const double from = step.sigma();
-  if (landing.down == 0.0) return to_denoised(step);
-  const double middle = std::sqrt(from * landing.down);
-  const Expr halfway = towards(own(0), from, middle);
-  const Expr arrived = start() + (landing.down - from) * slope(halfway, own(1), middle);
-  return {inner(0, from, halfway), last(1, middle, landed(step, landing, arrived))};
 }
 
 std::vector<Evaluation> dpm_2(const Step& step) { return dpm_2_to(step, {.down = step.next()}); }

@@ -76,7 +76,7 @@ const SamplerTraits* find_sampler(std::string_view name);
 struct Sampler {
   Method method = Method::kEuler;
   Process process = Process::kDiffusion;
-  double eta = 1.0;           // amount of fresh noise of ancestral and SDE methods; 0 is none
+  double eta = 1.0;           // fresh noise of ancestral and DPM++ SDE methods; 0 is none
   double noise_factor = 1.0;  // of the fresh noise ("s_noise")
 };
 

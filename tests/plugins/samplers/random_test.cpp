@@ -3,17 +3,12 @@
 #define BOOST_TEST_MODULE random
 #include "plugins/samplers/random.h"
 
-#include <rapidjson/document.h>
-
 #include <algorithm>
 #include <bit>
-#include <boost/crc.hpp>
 #include <boost/test/unit_test.hpp>
-#include <cmath>
-#include <fstream>
-#include <iomanip>
-#include <sstream>
 #include <string>
+
+#include "golden.h"
 
 namespace {
 
@@ -21,24 +16,8 @@ using heddle::field::Arithmetic;
 using heddle::field::Generator;
 using heddle::field::initial_noise;
 using heddle::field::NormalPath;
-
-rapidjson::Document load(const std::string& name) {
-  std::ifstream file(std::string(HEDDLE_TESTS_DIR) + "/plugins/samplers/" + name);
-  std::stringstream text;
-  text << file.rdbuf();
-  rapidjson::Document document;
-  document.Parse(text.str().c_str());
-  BOOST_REQUIRE_MESSAGE(!document.HasParseError(), "cannot read " << name);
-  return document;
-}
-
-std::string crc_of(std::span<const float> values) {
-  boost::crc_32_type crc;
-  crc.process_bytes(values.data(), values.size_bytes());
-  std::ostringstream hex;
-  hex << std::hex << std::setw(8) << std::setfill('0') << crc.checksum();
-  return hex.str();
-}
+using heddle::field::testing::crc_of;
+using heddle::field::testing::load;
 
 std::vector<float> draw(Generator generator, std::size_t count) {
   std::vector<float> values(count);
