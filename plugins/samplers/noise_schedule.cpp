@@ -305,6 +305,20 @@ Sigmas vp_sigmas(int steps, double beta_d, double beta_min, double epsilon) {
   return sigmas;
 }
 
+Sigmas laplace_sigmas(int steps, double sigma_min, double sigma_max, double mu, double beta) {
+  require_steps("laplace", steps);
+  require_range("laplace", sigma_min, sigma_max);
+  Sigmas sigmas = linspace(0.0f, 1.0f, steps);
+  for (float& x : sigmas) {
+    const float off = 0.5f - x;
+    const float sign = off > 0.0f ? 1.0f : off < 0.0f ? -1.0f : 0.0f;
+    const float tail = std::log(1.0f - 2.0f * std::abs(off) + 1e-5f);
+    const float level = std::exp(static_cast<float>(mu) - static_cast<float>(beta) * sign * tail);
+    x = std::clamp(level, static_cast<float>(sigma_min), static_cast<float>(sigma_max));
+  }
+  return sigmas;
+}
+
 Sigmas turbo_sigmas(const NoiseLevels& levels, int steps, double denoise) {
   require_steps("SDTurboScheduler", steps);
   const int skipped = 10 - static_cast<int>(10.0 * std::clamp(denoise, 0.0, 1.0));

@@ -79,6 +79,9 @@ Sigmas kl_optimal_sigmas(int steps, double sigma_min, double sigma_max);
 Sigmas linear_quadratic_sigmas(int steps, double sigma_max);
 // sqrt(expm1(beta_d t^2 / 2 + beta_min t)) for t from 1 to `epsilon`.
 Sigmas vp_sigmas(int steps, double beta_d = 19.9, double beta_min = 0.1, double epsilon = 1e-3);
+// Quantiles of a Laplace distribution of ln sigma around `mu`, cut to the range. No 0 at the end.
+Sigmas laplace_sigmas(int steps, double sigma_min, double sigma_max, double mu = 0.0,
+                      double beta = 0.5);
 
 // Timesteps 999, 899 ... 99: the first 10 - int(10 denoise) are skipped and `steps` taken.
 Sigmas turbo_sigmas(const NoiseLevels& levels, int steps, double denoise = 1.0);

@@ -1,4 +1,4 @@
-"""Writes the golden files beside it: sequence_golden.json, schedule_golden.json, sampler_golden.json.
+"""Writes the golden files beside it: {sequence,schedule,sampler}_golden.json.
 
 Run on x86-64 with AVX2, PyTorch, SciPy and diffusers: python make_goldens.py
 Every number comes from PyTorch (tensor arithmetic in single precision), NumPy, SciPy or diffusers.
@@ -19,7 +19,8 @@ HERE = pathlib.Path(__file__).parent
 
 
 def write(name, golden):
-    (HERE / name).write_text(json.dumps(golden, separators=(",", ":")).replace("},{", "},\n{") + "\n")
+    text = json.dumps(golden, separators=(",", ":")).replace("},{", "},\n{")
+    (HERE / name).write_text(text + "\n")
 
 
 def crc(values):
@@ -28,10 +29,11 @@ def crc(values):
 
 def floats(values):
     """Shortest decimals that give back the same single-precision values."""
-    return [float(np.format_float_positional(v, unique=True)) for v in np.asarray(values, np.float32)]
+    values = np.asarray(values, np.float32)
+    return [float(np.format_float_positional(v, unique=True)) for v in values]
 
 
-# --- noise: several calls on one generator ------------------------------------------------------
+# --- noise: several calls on one generator
 
 
 def sequence(seed, sizes):
@@ -65,7 +67,7 @@ def sequences():
     }
 
 
-# --- noise levels: (table, timestep of sigma, sigma of timestep) ----------------------------------
+# --- noise levels: (table, timestep of sigma, sigma of timestep)
 
 
 def discrete(zero_snr=False):
@@ -136,7 +138,7 @@ LEVELS = {
     "v": continuous_v(0.03, 500.0),
 }
 
-# --- schedules ------------------------------------------------------------------------------------
+# --- schedules
 
 
 def simple(levels, n):
@@ -197,6 +199,20 @@ def linear_quadratic(levels, n):
     return torch.tensor([1 - u for u in parts]) * levels[0][-1]
 
 
+# Align Your Steps for SD 1 and OptimalSteps for FLUX, as published.
+TABLES = {
+    "SD1": [14.6146412293, 6.4745760956, 3.8636745985, 2.6946151520, 1.8841921177, 1.3943805092,
+            0.9642583904, 0.6523686016, 0.3977456272, 0.1515232662, 0.0291671582],
+    "FLUX": [0.9968, 0.9886, 0.9819, 0.975, 0.966, 0.9471, 0.9158, 0.8287, 0.5512, 0.2808, 0.001],
+}
+
+
+def tabled(model_type, n, denoise):
+    table = TABLES[model_type]
+    logs = np.interp(np.linspace(0, 1, n + 1), np.linspace(0, 1, len(table)), np.log(table))
+    return [*np.exp(logs)[-(round(n * denoise) + 1) : -1], 0]
+
+
 SCHEDULES = [simple, sgm_uniform, karras, exponential, ddim_uniform, beta, normal, linear_quadratic,
              kl_optimal]
 
@@ -210,7 +226,8 @@ def diffusers_cases():
     euler = EulerDiscreteScheduler(**config, timestep_spacing="linspace")
     euler.set_timesteps(20)
     cases.append(("sd", "normal", euler.sigmas))
-    for name, shift, n in [("flow_3_1000", 3.0, 8), ("flow_8_1000", 8.0, 25), ("flow_3.1_1", 3.1, 20)]:
+    shifts = [("flow_3_1000", 3.0, 8), ("flow_8_1000", 8.0, 25), ("flow_3.1_1", 3.1, 20)]
+    for name, shift, n in shifts:
         static = FlowMatchEulerDiscreteScheduler(shift=shift)
         static.set_timesteps(sigmas=np.linspace(1, 1 / n, n))
         cases.append((name, "simple", static.sigmas))
@@ -242,10 +259,13 @@ def schedules():
             every = [v for n in range(1, 151) for v in schedule(LEVELS[name], n)]
             exact.append({"levels": name, "schedule": schedule.__name__, "steps": [1, 150],
                           "count": len(every), "crc32": crc(every)})
-    return {"tables": tables, "cases": cases, "exact": exact, "diffusers": diffusers_cases()}
+    published = [{"model_type": m, "steps": n, "denoise": d, "sigmas": floats(tabled(m, n, d))}
+                 for m in TABLES for n, d in [(10, 1.0), (20, 1.0), (3, 1.0), (25, 0.5), (7, 0.5)]]
+    return {"tables": tables, "cases": cases, "exact": exact, "published": published,
+            "diffusers": diffusers_cases()}
 
 
-# --- samplers ---------------------------------------------------------------------------------------
+# --- samplers
 
 START = [1.0, -0.4, 2.5]
 
@@ -275,7 +295,8 @@ def run_sampler(name, sigmas, is_flow, eta):
 def samplers():
     runs = {
         False: [floats(karras(LEVELS["sd"], 7)), floats(normal(LEVELS["sd"], 4))[:-1]],
-        True: [floats(simple(LEVELS["flow_3_1000"], 7)), floats(simple(LEVELS["flux_1.15"], 4))[:-1]],
+        True: [floats(simple(LEVELS["flow_3_1000"], 7)),
+               floats(simple(LEVELS["flux_1.15"], 4))[:-1]],
     }
     without_infinity = ["dpmpp_2m_sde", "dpmpp_2m_sde_heun", "dpmpp_3m_sde", "er_sde"]
     cases = []
@@ -287,7 +308,8 @@ def samplers():
                 has_eta = "ancestral" in name or name.startswith("dpmpp") and "sde" in name
                 for eta in [1.0, 0.0, 0.6] if has_eta else [1.0]:
                     cases.append(run_sampler(name, sigmas, is_flow, eta))
-    cases += [run_sampler(name, [5.0, 0.0], False, 1.0) for name in ["uni_pc", "heun", "dpm_2", "deis"]]
+    for name in ["uni_pc", "heun", "dpm_2", "deis"]:
+        cases.append(run_sampler(name, [5.0, 0.0], False, 1.0))
     return {"start": START, "cases": cases}
 
 

@@ -3,12 +3,14 @@
 #define BOOST_TEST_MODULE noise_schedule
 #include "plugins/samplers/noise_schedule.h"
 
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <string>
 
 #include "golden.h"
 #include "named_levels.h"
+#include "plugins/samplers/tabled_schedule.h"
 
 namespace {
 
@@ -255,12 +257,47 @@ BOOST_AUTO_TEST_CASE(schedules_of_their_own_nodes_follow_their_formulas) {
   check_equal(vp_sigmas(2),
               Sigmas{std::sqrt(std::expm1(10.05f)), std::sqrt(std::expm1(1.0995e-4f)), 0.0f},
               kSingle);
+  const float quarter = std::pow(0.50001f, 0.5f);
+  check_equal(laplace_sigmas(5, 0.03, 14.6, 0.0, 0.5),
+              Sigmas{14.6f, 1.0f / quarter, 1.0f, quarter, 0.03f}, kSingle);
   const NoiseLevels& sd = named_levels().at("sd");
   BOOST_TEST(turbo_sigmas(sd, 1) == (Sigmas{sd.sigma(999.0f), 0.0f}));
   BOOST_TEST(turbo_sigmas(sd, 2, 0.5) == (Sigmas{sd.sigma(499.0f), sd.sigma(399.0f), 0.0f}));
   BOOST_TEST(turbo_sigmas(sd, 5, 0.2) == (Sigmas{sd.sigma(199.0f), sd.sigma(99.0f), 0.0f}));
   BOOST_TEST(ltxv_sigmas(4, 0.0, 0.0) == (Sigmas{1.0f, 0.75f, 0.5f, 0.25f, 0.0f}));
   BOOST_TEST(ltxv_sigmas(1, 2.0) == (Sigmas{1.0f, 0.0f}));
+}
+
+BOOST_AUTO_TEST_CASE(published_tables_are_interpolated_in_the_logarithm) {
+  const rapidjson::Document golden = load("schedule_golden.json");
+  BOOST_TEST(golden["published"].Size() == 10u);
+  for (const auto& expected : golden["published"].GetArray()) {
+    const auto table = find_step_table(expected["model_type"].GetString());
+    BOOST_REQUIRE(table);
+    BOOST_TEST_CONTEXT(expected["model_type"].GetString() << " " << expected["steps"].GetInt()) {
+      check_equal(
+          tabled_sigmas(*table, expected["steps"].GetInt(), expected["denoise"].GetDouble()),
+          numbers<float>(expected["sigmas"]), 1.2e-7);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(every_published_table_falls_and_has_its_own_length) {
+  const std::pair<const char*, int> tables[] = {{"SD1", 10},  {"SDXL", 10}, {"SVD", 10},
+                                                {"FLUX", 10}, {"Wan", 20},  {"Chroma", 40}};
+  for (const auto& [name, steps] : tables) {
+    const Sigmas sigmas = tabled_sigmas(*find_step_table(name), steps);
+    BOOST_TEST(sigmas.size() == static_cast<std::size_t>(steps) + 1);
+    BOOST_TEST(std::is_sorted(sigmas.rbegin(), sigmas.rend()), name);
+    // Twice the steps visit the same levels.
+    const Sigmas finer = tabled_sigmas(*find_step_table(name), 2 * steps);
+    for (std::size_t k = 0; k + 1 < sigmas.size(); ++k) {
+      BOOST_TEST(std::abs(finer[2 * k] - sigmas[k]) <= 1.2e-7 * sigmas[k], name << " " << k);
+    }
+  }
+  BOOST_TEST(!find_step_table("sd1"));
+  BOOST_TEST(tabled_sigmas(StepTable::kAlignSd1, 10, 0.0).empty());
+  BOOST_CHECK_THROW(tabled_sigmas(StepTable::kAlignSd1, 0), std::invalid_argument);
 }
 
 BOOST_AUTO_TEST_CASE(step_counts_and_ranges_that_make_no_schedule_are_refused) {

@@ -115,7 +115,7 @@ def dpmpp_2s_ancestral(denoise, x, sigmas, noise, flow, eta):
             x = d
             continue
         middle = (log_snr(a, flow) + log_snr(down, flow)) / 2 if a != 1 or not flow else None
-        m = np.exp(-middle) if not flow else (0.9999 if middle is None else 1 / (np.exp(middle) + 1))
+        m = 0.9999 if middle is None else 1 / (np.exp(middle) + 1) if flow else np.exp(-middle)
         d2 = denoise(m / a * x + (1 - m / a) * d, m)
         x = scale * (down / a * x + (1 - down / a) * d2)
         if eta:
