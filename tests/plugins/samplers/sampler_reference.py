@@ -209,7 +209,7 @@ def lms(denoise, x, sigmas, noise, flow, eta):
 
 
 def ipndm(denoise, x, sigmas, noise, flow, eta):
-    table = [[1], [3 / 2, -1 / 2], [23 / 12, -16 / 12, 5 / 12], [55 / 24, -59 / 24, 37 / 24, -9 / 24]]
+    table = [[1], [1.5, -0.5], [23 / 12, -16 / 12, 5 / 12], [55 / 24, -59 / 24, 37 / 24, -9 / 24]]
     slopes = []
     for i, (a, b) in enumerate(pairs(sigmas)):
         d = denoise(x, a)
@@ -351,14 +351,14 @@ def uni_pc(exponential_scale):
                 right.append(g * factorial / scale)
                 g = g / -h - 1 / (factorial * (q + 1))
             slopes = [(found[i] - found[0]) / ratios[i - 1] for i in range(1, p)]
-            base = a[k] * sigmas[k] / (a[k - 1] * sigmas[k - 1]) * y - a[k] * np.expm1(-h) * found[0]
+            base = a[k] * np.exp(-h) / a[k - 1] * y - a[k] * np.expm1(-h) * found[0]
             if p == 1:
                 rho = []
             elif p == 2:
                 rho = [0.5]
             else:
                 rho = np.linalg.solve(rows[:-1, :-1], right[:-1])
-            y_next = base - a[k] * scale * sum((r * s for r, s in zip(rho, slopes)), np.zeros_like(y))
+            y_next = base - a[k] * scale * sum((r * s for r, s in zip(rho, slopes)), 0 * y)
             if k < n:
                 found_next = denoise(y_next / a[k], sigmas[k])
                 rho = [0.5] if p == 1 else np.linalg.solve(rows, right)
