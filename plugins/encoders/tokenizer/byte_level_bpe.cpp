@@ -46,7 +46,7 @@ std::string byte_piece(unsigned char byte) {
 }
 
 ByteLevelBpe::ByteLevelBpe(BpeOptions options, const std::string& where)
-    : options_(std::move(options)) {
+    : options_(std::move(options)), where_(where) {
   const auto id_of = [&](const std::string& piece, std::size_t rank) {
     if (const auto id = options_.vocabulary.find(piece)) return *id;
     throw TextError(where + ": merge " + std::to_string(rank) + " ('" +
@@ -55,13 +55,7 @@ ByteLevelBpe::ByteLevelBpe(BpeOptions options, const std::string& where)
                     "', which the vocabulary does not have. Use the vocabulary and the merges of "
                     "one tokenizer.");
   };
-  if (options_.unknown) {
-    unknown_ = options_.vocabulary.find(*options_.unknown);
-    if (!unknown_) {
-      throw TextError(where + ": the unknown token '" + *options_.unknown +
-                      "' is not in the vocabulary. Add it there or name another.");
-    }
-  }
+  if (options_.unknown) unknown_ = options_.vocabulary.find(*options_.unknown);
   merges_.reserve(options_.merges.size());
   for (std::size_t rank = 0; rank < options_.merges.size(); ++rank) {
     const auto& [left, right] = options_.merges[rank];
@@ -110,7 +104,12 @@ std::vector<std::int32_t> ByteLevelBpe::characters(std::string_view word) const 
       out.push_back(*id);
     } else if (options_.byte_fallback && append_bytes(piece, out)) {
       continue;  // a pending unknown token comes after the bytes: so it does in the package
-    } else if (unknown_) {
+    } else if (options_.unknown) {
+      if (!unknown_) {
+        throw TextError(where_ + ": the text has the unknown character '" + piece +
+                        "', and the unknown token '" + *options_.unknown +
+                        "' is not in the vocabulary. Remove it from the text or add the token.");
+      }
       if (options_.unknown_runs == UnknownRuns::kEach) flush();
       pending = true;
     }

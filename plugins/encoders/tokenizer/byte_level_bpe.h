@@ -36,7 +36,8 @@ class ByteLevelBpe {
   // vocabulary.
   ByteLevelBpe(BpeOptions options, const std::string& where);
 
-  // Appends the ids of one word. O(n log n) in its length. REQUIRES: valid UTF-8.
+  // Appends the ids of one word. O(n log n) in its length. REQUIRES: valid UTF-8. Throws TextError
+  // when it needs an unknown token that the vocabulary does not have.
   void encode(std::string_view word, std::vector<std::int32_t>& out) const;
 
   const Vocabulary& vocabulary() const { return options_.vocabulary; }
@@ -52,6 +53,7 @@ class ByteLevelBpe {
   void merge(const std::vector<std::int32_t>& characters, std::vector<std::int32_t>& out) const;
 
   BpeOptions options_;  // without the merges
+  std::string where_;
   std::optional<std::int32_t> unknown_;
   std::unordered_map<std::uint64_t, Merge> merges_;  // by (left id, right id)
 };

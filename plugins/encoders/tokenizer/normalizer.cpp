@@ -69,6 +69,10 @@ std::string run(const CharsmapStep& step, std::string_view text) {
   return out;
 }
 
+std::string run(const SpieceStep& step, std::string_view text) {
+  return spiece_normalized(*step.rules, text);
+}
+
 }  // namespace
 
 std::string Normalizer::apply(std::string_view text) const {

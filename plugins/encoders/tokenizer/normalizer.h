@@ -10,6 +10,7 @@
 
 #include "charsmap.h"
 #include "regex.h"
+#include "spiece_normalizer.h"
 #include "unicode.h"
 
 namespace heddle::text {
@@ -34,8 +35,13 @@ struct CharsmapStep {
   std::shared_ptr<const Charsmap> map;
 };
 
-using NormalizerStep =
-    std::variant<NormalForm, LowerCaseStep, StripStep, ReplaceStep, PrependStep, CharsmapStep>;
+// Everything that SentencePiece does before its model.
+struct SpieceStep {
+  std::shared_ptr<const SpieceRules> rules;
+};
+
+using NormalizerStep = std::variant<NormalForm, LowerCaseStep, StripStep, ReplaceStep, PrependStep,
+                                    CharsmapStep, SpieceStep>;
 
 class Normalizer {
  public:

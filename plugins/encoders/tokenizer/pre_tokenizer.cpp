@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "regex_dialect.h"
 #include "unicode.h"
 #include "utf8.h"
 
@@ -177,6 +178,11 @@ std::vector<TextPiece> PreTokenizer::split(TextPiece text) const {
 Regex byte_level_pattern() {
   return Regex::compile(
       R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)", "ByteLevel");
+}
+
+Regex word_pattern() {
+  const std::string word = word_class();
+  return Regex::compile(word + "+|[^\\s" + word + "]+", "Whitespace");
 }
 
 char32_t byte_level_character(unsigned char byte) {

@@ -70,6 +70,9 @@ class PreTokenizer {
 // The pattern that ByteLevel cuts by.
 Regex byte_level_pattern();
 
+// The words of the Whitespace pre-tokeniser: word characters, or other visible ones.
+Regex word_pattern();
+
 // The character that byte-level BPE writes for `byte`: printable bytes of Latin-1 stand for
 // themselves, the others for U+0100 onwards in order.
 char32_t byte_level_character(unsigned char byte);

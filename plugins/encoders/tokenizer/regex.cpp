@@ -59,7 +59,7 @@ struct ParamFree {
 }  // namespace
 
 struct Regex::Compiled {
-  explicit Compiled(regex_t* handle) : handle(handle) {}
+  explicit Compiled(regex_t* owned) : handle(owned) {}
   ~Compiled() { onig_free(handle); }
   Compiled(const Compiled&) = delete;
   Compiled& operator=(const Compiled&) = delete;
