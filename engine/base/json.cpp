@@ -179,7 +179,7 @@ class Builder {
   }
 
   bool start(Json container) {
-    const std::size_t offset = stream_.Tell() - 1;
+    const std::size_t offset = stream_.Tell();  // this event comes before the bracket is taken
     if (open_.size() == kMaxJsonDepth) {
       return fail(offset, cat("arrays and objects are nested more than ", kMaxJsonDepth, " deep"));
     }

@@ -199,9 +199,10 @@ const Json& Json::at(std::string_view key) const {
   if (const Member* member = as_object().find(key)) return member->value;
   std::vector<std::string_view> keys;
   for (const Member& member : members()) keys.push_back(member.key);
+  const std::string hint = did_you_mean(key, keys);
   throw Error(Code::invalid_argument,
-              cat(where(), line_ == 0 ? "" : ": ", "the object has no member ", quote(key), ".",
-                  did_you_mean(key, keys)));
+              cat(where(), line_ == 0 ? "" : ": ", "the object has no member ", quote(key),
+                  hint.empty() ? "" : ".", hint));
 }
 
 const Json& Json::at(std::size_t index) const {
