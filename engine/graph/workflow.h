@@ -54,7 +54,7 @@ struct Workflow {
 // A problem with its place in the text. Warnings do not stop a run.
 struct Problem {
   enum class Severity { warning, error } severity = Severity::error;
-  std::string message;  // complete, "scene.json:31:20: node 'decode', input 'latent': ..."
+  std::string message;  // complete, "scene.json:31:20: node 'save', input 'images': ..."
   std::string node;     // id, or empty
 };
 
