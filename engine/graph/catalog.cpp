@@ -77,11 +77,13 @@ void Catalog::set_file_lister(FileLister lister, FilePlaces places) {
 
 std::vector<std::string> Catalog::choices(const heddle_widget& widget) const {
   if (is_file(widget)) {
-    return lister_ == nullptr ? std::vector<std::string>() : lister_(source_of(widget), widget.kind);
+    return lister_ == nullptr ? std::vector<std::string>()
+                              : lister_(source_of(widget), widget.kind);
   }
   std::vector<std::string> names;
   if (widget.kind != HEDDLE_WIDGET_CHOICE) return names;
-  for (const char* const* choice = widget.choices; choice != nullptr && *choice != nullptr; ++choice)
+  for (const char* const* choice = widget.choices; choice != nullptr && *choice != nullptr;
+       ++choice)
     names.emplace_back(*choice);
   for (const Extension& extension : extensions(source_of(widget))) {
     const auto* named = static_cast<const NamedDesc*>(extension.desc);

@@ -28,7 +28,8 @@ Adjacency adjacency(const Dag& dag, Direction direction) {
     if (from >= dag.node_count || to >= dag.node_count) continue;
     edges.emplace_back(direction == Direction::forward ? std::pair(from, to) : std::pair(to, from));
   }
-  return Adjacency(boost::edges_are_unsorted_multi_pass, edges.begin(), edges.end(), dag.node_count);
+  return Adjacency(boost::edges_are_unsorted_multi_pass, edges.begin(), edges.end(),
+                   dag.node_count);
 }
 
 auto successors(const Adjacency& graph, Index node) {
@@ -36,8 +37,8 @@ auto successors(const Adjacency& graph, Index node) {
   return boost::make_iterator_range(begin, end);
 }
 
-// The shortest way from `start` back to it inside of its component; empty when there is none. `parent` is scratch, all kNone
-// before and after.
+// The shortest way from `start` back to it inside of its component; empty when there is none.
+// `parent` is scratch, all kNone before and after.
 std::vector<Index> shortest_cycle(const Adjacency& graph, Index start,
                                   const std::vector<Index>& component, std::vector<Index>& parent) {
   std::vector<Index> seen{start};

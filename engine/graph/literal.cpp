@@ -11,8 +11,8 @@
 namespace heddle::core {
 namespace {
 
-constexpr std::size_t kLongestLiteral = 60;   // bytes of a literal shown in a message
-constexpr std::size_t kMostChoices = 12;      // choices listed in a message
+constexpr std::size_t kLongestLiteral = 60;  // bytes of a literal shown in a message
+constexpr std::size_t kMostChoices = 12;     // choices listed in a message
 constexpr double kAboveUint64 = 18446744073709551616.0;
 
 LiteralFault cannot_be(std::string_view type, const Json& literal, std::string_view advice) {
@@ -23,12 +23,23 @@ Literal to_int(const Json& literal) {
   constexpr std::string_view kAdvice = "Give a whole number of at most 64 bits.";
   std::optional<WholeNumber> number;
   switch (literal.kind()) {
-    case Json::Kind::boolean: number = std::int64_t{literal.as_bool()}; break;
-    case Json::Kind::integer: number = literal.as_int64(); break;
-    case Json::Kind::unsigned_integer: number = literal.as_uint64(); break;
-    case Json::Kind::real: number = truncated(literal.as_double()); break;
-    case Json::Kind::string: number = python_integer(literal.as_string()); break;
-    default: break;
+    case Json::Kind::boolean:
+      number = std::int64_t{literal.as_bool()};
+      break;
+    case Json::Kind::integer:
+      number = literal.as_int64();
+      break;
+    case Json::Kind::unsigned_integer:
+      number = literal.as_uint64();
+      break;
+    case Json::Kind::real:
+      number = truncated(literal.as_double());
+      break;
+    case Json::Kind::string:
+      number = python_integer(literal.as_string());
+      break;
+    default:
+      break;
   }
   if (!number) return cannot_be("INT", literal, kAdvice);
   return std::visit([](auto whole) { return make_value(whole); }, *number);
@@ -82,13 +93,16 @@ bool is_choice(const heddle_widget& widget) {
          widget.kind == HEDDLE_WIDGET_FOLDER;
 }
 
-bool has_text(const heddle_widget& widget) { return widget.text != nullptr && *widget.text != '\0'; }
+bool has_text(const heddle_widget& widget) {
+  return widget.text != nullptr && *widget.text != '\0';
+}
 
 std::string listed(const std::vector<std::string>& choices) {
   std::vector<std::string> shown;
   for (std::size_t i = 0; i < std::min(choices.size(), kMostChoices); ++i)
     shown.push_back(quote(choices[i]));
-  if (choices.size() > kMostChoices) shown.push_back(cat("and ", choices.size() - kMostChoices, " more"));
+  if (choices.size() > kMostChoices)
+    shown.push_back(cat("and ", choices.size() - kMostChoices, " more"));
   return join(shown, ", ");
 }
 
@@ -125,9 +139,12 @@ std::optional<Literal> LiteralReader::default_of(const heddle_port& port) {
       if (widget.kind == HEDDLE_WIDGET_FLOAT || !whole) return read(port, Json(widget.number));
       return read(port, std::visit([](auto number) { return Json(number); }, *whole));
     }
-    case HEDDLE_WIDGET_TOGGLE: return read(port, Json(widget.number != 0));
-    case HEDDLE_WIDGET_TEXT: return read(port, Json(has_text(widget) ? widget.text : ""));
-    default: break;
+    case HEDDLE_WIDGET_TOGGLE:
+      return read(port, Json(widget.number != 0));
+    case HEDDLE_WIDGET_TEXT:
+      return read(port, Json(has_text(widget) ? widget.text : ""));
+    default:
+      break;
   }
   if (has_text(widget)) return choose(widget, Json(widget.text));
   if (widget.kind == HEDDLE_WIDGET_CHOICE && !choices(widget).empty())
@@ -137,8 +154,9 @@ std::optional<Literal> LiteralReader::default_of(const heddle_port& port) {
 
 const std::vector<std::string>& LiteralReader::choices(const heddle_widget& widget) {
   const auto found = choices_.find(&widget);
-  return found != choices_.end() ? found->second
-                                 : choices_.emplace(&widget, catalog_.choices(widget)).first->second;
+  return found != choices_.end()
+             ? found->second
+             : choices_.emplace(&widget, catalog_.choices(widget)).first->second;
 }
 
 Literal LiteralReader::choose(const heddle_widget& widget, const Json& literal) {
@@ -152,8 +170,9 @@ Literal LiteralReader::choose(const heddle_widget& widget, const Json& literal) 
   if (std::find(names.begin(), names.end(), name) != names.end()) return make_value(name);
   const std::string guess = did_you_mean(name, names);
   if (!is_file) {
-    return LiteralFault{cat(quote(name), " is not one of the choices.", guess, " Choices: ",
-                            names.empty() ? "none, no loaded plugin brings any" : listed(names), ".")};
+    return LiteralFault{cat(
+        quote(name), " is not one of the choices.", guess,
+        " Choices: ", names.empty() ? "none, no loaded plugin brings any" : listed(names), ".")};
   }
   const std::string kind = widget.kind == HEDDLE_WIDGET_FOLDER ? "folder" : "file";
   const std::string source = quote(widget.source == nullptr ? "" : widget.source);
@@ -161,13 +180,15 @@ Literal LiteralReader::choose(const heddle_widget& widget, const Json& literal) 
   for (std::string& place : places) place = quote(place);
   std::string text = cat("there is no ", kind, " ", quote(name), " in ", source, ".", guess);
   if (!places.empty()) text += cat(" Looked in ", join(places, ", "), ".");
-  text += names.empty() ? cat(" There is nothing in ", source, ": put the ", kind, " there.")
-          : guess.empty() ? cat(" There: ", listed(names), ".") : "";
+  text += names.empty()   ? cat(" There is nothing in ", source, ": put the ", kind, " there.")
+          : guess.empty() ? cat(" There: ", listed(names), ".")
+                          : "";
   return LiteralFault{std::move(text)};
 }
 
 std::string shown_literal(const Json& literal) {
-  if (literal.is_string()) return cat("the string ", quote(clip(literal.as_string(), kLongestLiteral)));
+  if (literal.is_string())
+    return cat("the string ", quote(clip(literal.as_string(), kLongestLiteral)));
   if (literal.is_null()) return "null";
   return literal.is_array() || literal.is_object() ? literal.describe()
                                                    : clip(literal.describe(), kLongestLiteral);

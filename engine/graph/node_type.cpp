@@ -60,7 +60,8 @@ class Checker {
     for (std::uint32_t i = 0; i < count; ++i) {
       if (list[i] == nullptr) fail(cat(what, " ", i, " is NULL"));
       check_one(*list[i]);
-      if (list[i]->name == nullptr || *list[i]->name == '\0') fail(cat(what, " ", i, " has no name"));
+      if (list[i]->name == nullptr || *list[i]->name == '\0')
+        fail(cat(what, " ", i, " has no name"));
       if (!names.insert(list[i]->name).second)
         fail(cat("the name ", quote(list[i]->name), " stands for more than one ", what));
     }
@@ -102,7 +103,8 @@ NodeType::NodeType(const heddle_node_desc* desc, std::string plugin,
                    std::shared_ptr<const void> owner)
     : desc_{}, plugin_(std::move(plugin)), owner_(std::move(owner)) {
   if (desc == nullptr)
-    throw Error(Code::invalid_argument, cat("plugin ", quote(plugin_), " lists a node type that is NULL"));
+    throw Error(Code::invalid_argument,
+                cat("plugin ", quote(plugin_), " lists a node type that is NULL"));
   // The size comes first: nothing else may be read before it is known to be there.
   if (desc->size < kFirstNode) Checker({}, plugin_).check_size("node type", desc->size, kFirstNode);
   std::memcpy(&desc_, desc, std::min<std::size_t>(desc->size, sizeof desc_));

@@ -14,7 +14,9 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // What str.strip() takes away, of ASCII.
 std::string_view strip(std::string_view text) {
-  const auto is_space = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x1C && c <= 0x1F); };
+  const auto is_space = [](char c) {
+    return c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x1C && c <= 0x1F);
+  };
   while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
   while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
   return text;
@@ -34,7 +36,8 @@ std::optional<std::string> without_underscores(std::string_view text) {
   return out;
 }
 
-// Of a number that no double can hold: whether it is too small rather than too large. from_chars does not say.
+// Of a number that no double can hold: whether it is too small rather than too large. from_chars
+// does not say.
 bool is_tiny(std::string_view digits) {
   const std::size_t exponent = digits.find_first_of("eE");
   if (exponent != std::string_view::npos) return digits[exponent + 1] == '-';
@@ -63,8 +66,10 @@ std::string float_text(double number) {
   char buffer[64];
   const double size = std::fabs(number);
   const bool exponent = size != 0 && (size < 1e-4 || size >= 1e16);
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, number,
-                                 exponent ? std::chars_format::scientific : std::chars_format::fixed).ptr;
+  const auto end =
+      std::to_chars(buffer, buffer + sizeof buffer, number,
+                    exponent ? std::chars_format::scientific : std::chars_format::fixed)
+          .ptr;
   std::string text(buffer, end);
   if (!exponent && text.find('.') == std::string::npos) text += ".0";
   return text;
@@ -87,7 +92,8 @@ std::string quoted(std::string_view text) {
     } else if (c == '\n' || c == '\r' || c == '\t') {
       out += c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t";
     } else if (byte < 0x20 || byte == 0x7F || latin_control) {
-      const unsigned code = latin_control ? next : byte;  // U+0080..U+00BF are 0xC2 and the code itself
+      const unsigned code =
+          latin_control ? next : byte;  // U+0080..U+00BF are 0xC2 and the code itself
       out += "\\x";
       out += kHex[code >> 4];
       out += kHex[code & 15];
@@ -102,7 +108,8 @@ std::string quoted(std::string_view text) {
 // repr(value): recursion ends at kMaxJsonDepth.
 std::string shown(const Json& value) {
   switch (value.kind()) {
-    case Json::Kind::string: return quoted(value.as_string());
+    case Json::Kind::string:
+      return quoted(value.as_string());
     case Json::Kind::array: {
       std::vector<std::string> items;
       for (const Json& item : value.as_array()) items.push_back(shown(item));
@@ -114,7 +121,8 @@ std::string shown(const Json& value) {
         items.push_back(cat(quoted(member.key), ": ", shown(member.value)));
       return cat("{", join(items, ", "), "}");
     }
-    default: return python_text(value);
+    default:
+      return python_text(value);
   }
 }
 
@@ -122,25 +130,39 @@ std::string shown(const Json& value) {
 
 std::string python_text(const Json& value) {
   switch (value.kind()) {
-    case Json::Kind::null: return "None";
-    case Json::Kind::boolean: return value.as_bool() ? "True" : "False";
-    case Json::Kind::integer: return cat(value.as_int64());
-    case Json::Kind::unsigned_integer: return cat(value.as_uint64());
-    case Json::Kind::real: return float_text(value.as_double());
-    case Json::Kind::string: return value.as_string();
-    default: return shown(value);
+    case Json::Kind::null:
+      return "None";
+    case Json::Kind::boolean:
+      return value.as_bool() ? "True" : "False";
+    case Json::Kind::integer:
+      return cat(value.as_int64());
+    case Json::Kind::unsigned_integer:
+      return cat(value.as_uint64());
+    case Json::Kind::real:
+      return float_text(value.as_double());
+    case Json::Kind::string:
+      return value.as_string();
+    default:
+      return shown(value);
   }
 }
 
 bool python_truth(const Json& value) {
   switch (value.kind()) {
-    case Json::Kind::null: return false;
-    case Json::Kind::boolean: return value.as_bool();
-    case Json::Kind::integer: return value.as_int64() != 0;
-    case Json::Kind::unsigned_integer: return true;
-    case Json::Kind::real: return value.as_double() != 0;
-    case Json::Kind::string: return !value.as_string().empty();
-    default: return value.size() > 0;
+    case Json::Kind::null:
+      return false;
+    case Json::Kind::boolean:
+      return value.as_bool();
+    case Json::Kind::integer:
+      return value.as_int64() != 0;
+    case Json::Kind::unsigned_integer:
+      return true;
+    case Json::Kind::real:
+      return value.as_double() != 0;
+    case Json::Kind::string:
+      return !value.as_string().empty();
+    default:
+      return value.size() > 0;
   }
 }
 

@@ -40,9 +40,9 @@ bool types_match(std::string_view received, std::string_view wanted) {
 bool accepts(const heddle_port& input, std::string_view received) {
   if (types_match(received, input.type)) return true;
   const heddle_widget* widget = input.widget;
-  const bool chooses = widget != nullptr && (widget->kind == HEDDLE_WIDGET_CHOICE ||
-                                             widget->kind == HEDDLE_WIDGET_FILE ||
-                                             widget->kind == HEDDLE_WIDGET_FOLDER);
+  const bool chooses = widget != nullptr &&
+                       (widget->kind == HEDDLE_WIDGET_CHOICE ||
+                        widget->kind == HEDDLE_WIDGET_FILE || widget->kind == HEDDLE_WIDGET_FOLDER);
   return chooses && types_match(received, "COMBO");
 }
 

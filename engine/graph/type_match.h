@@ -7,7 +7,8 @@
 
 namespace heddle::core {
 
-// Equal names; "*" on either side; or a name in common where a side is a list ("INT,FLOAT"). Blanks around names do not count.
+// Equal names; "*" on either side; or a name in common where a side is a list ("INT,FLOAT"). Blanks
+// around names do not count.
 bool types_match(std::string_view received, std::string_view wanted);
 
 // The same for an input: one that chooses from a list also takes a COMBO.
