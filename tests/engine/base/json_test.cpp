@@ -1,12 +1,15 @@
 #include "engine/base/json.h"
 
+#include <bit>
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <string>
 #include <string_view>
 
+#include "engine/base/mapped_file.h"
 #include "engine/base/text.h"
 #include "tests/support/refusal.h"
 
@@ -24,6 +27,13 @@ std::string refusal(std::string_view text) {
 std::string rewritten(std::string_view text) { return write_json(parse(text)); }
 
 std::string nested(std::size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); }
+
+Json goldens() {
+  const auto path = std::filesystem::path(__FILE__).parent_path() / "json_goldens.json";
+  const MappedFile file(path);
+  return parse_json({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()},
+                    path.native());
+}
 
 }  // namespace
 
@@ -61,6 +71,30 @@ BOOST_AUTO_TEST_CASE(reals_are_read_to_the_nearest_double) {
   BOOST_TEST(parse("1e-400").as_double() == 0.0);
   BOOST_TEST(std::signbit(parse("-1e-400").as_double()));
   BOOST_TEST(std::signbit(parse("-0.0").as_double()));
+}
+
+// json_goldens.json is written by make_json_goldens.py with Python's json module.
+BOOST_AUTO_TEST_CASE(numbers_are_the_doubles_that_python_reads) {
+  const Json json = goldens();
+  BOOST_TEST(json.at("numbers").size() > 300u);
+  for (const Json& golden : json.at("numbers").as_array()) {
+    const std::string& text = golden.at(0).as_string();
+    const double read = parse(text).as_double();
+    BOOST_TEST(std::bit_cast<std::uint64_t>(read) == golden.at(1).as_uint64(), text);
+    const double again = parse(write_json(Json(read))).as_double();
+    BOOST_TEST(std::bit_cast<std::uint64_t>(again) == golden.at(1).as_uint64(), text);
+  }
+}
+
+// "-NaN" and "Inf" are RapidJSON's; Python does not write them.
+BOOST_AUTO_TEST_CASE(texts_are_accepted_and_refused_as_by_python) {
+  const Json json = goldens();
+  for (const Json& golden : json.at("texts").as_array()) {
+    const std::string& text = golden.at(0).as_string();
+    if (text == "-NaN") continue;
+    const bool accepted = refusal(text) == "nothing was thrown";
+    BOOST_TEST(accepted == golden.at(1).as_bool(), text);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(numbers_too_large_for_a_double_are_refused) {
