@@ -22,7 +22,7 @@ struct Hash128 {
   auto operator<=>(const Hash128&) const = default;
 };
 
-// 32 lower-case digits, high half first: what `xxhsum -H128` prints.
+// 32 lower-case digits, high half first: what `xxhsum -H2` prints.
 std::string hex(Hash128 hash);
 
 class Hasher {

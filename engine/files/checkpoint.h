@@ -23,7 +23,7 @@ namespace heddle::core {
 struct TensorView {
   std::string name;
   DType dtype = DType::f32;
-  std::vector<std::int64_t> shape;  // row-major, outermost first; {} is one element
+  std::vector<std::int64_t> shape = {};  // row-major, outermost first; {} is one element
   std::span<const std::byte>
       data;  // little-endian, not necessarily aligned; lives as long as `file`
   std::shared_ptr<const TensorFile> file;

@@ -52,9 +52,9 @@ class Reader {
   SafetensorsHeader read() {
     const std::uint64_t length = header_length();
     const std::string_view text = as_text(file_.subspan(kLengthBytes, length));
-    if (!text.starts_with('{'))
-      throw refuse_start(cat("the header does not start with '{'.", kDamaged));
     const Json json = parse_json(text, cat(file_name_, ": header"));
+    if (!json.is_object())
+      throw refuse(cat("the header is ", json.describe(), ", not an object.", kDamaged));
     header_.data_offset = kLengthBytes + length;
     data_size_ = file_.size() - header_.data_offset;
     for (const Json::Member& member : json.members()) {

@@ -20,8 +20,8 @@ using Metadata =
 struct TensorEntry {
   std::string name;
   DType dtype = DType::f32;
-  std::vector<std::int64_t>
-      shape;  // row-major, outermost first; {} is one element, a 0 among them means none
+  // Row-major, outermost first; {} is one element, a 0 among the sizes means none.
+  std::vector<std::int64_t> shape = {};
   std::uint64_t offset =
       0;                   // of the first byte, from the start of the file; not necessarily aligned
   std::uint64_t size = 0;  // bytes

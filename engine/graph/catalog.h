@@ -43,16 +43,27 @@ class Catalog {
 
   // Lists what a FILE or FOLDER widget offers: (folder, widget kind) -> names. Set by whoever knows the model folders; none: nothing.
   using FileLister = std::function<std::vector<std::string>(std::string_view folder, std::int32_t widget_kind)>;
-  void set_file_lister(FileLister lister) { lister_ = std::move(lister); }
+  // The places that were searched for a folder's files, for messages.
+  using FilePlaces = std::function<std::vector<std::string>(std::string_view folder)>;
+  void set_file_lister(FileLister lister, FilePlaces places = nullptr);
+  bool lists_files() const { return lister_ != nullptr; }
 
   // What a CHOICE, FILE or FOLDER widget accepts, in order.
   std::vector<std::string> choices(const heddle_widget& widget) const;
+  // Where a FILE or FOLDER widget's names were looked for; empty when nobody knows.
+  std::vector<std::string> places(const heddle_widget& widget) const;
+
+  // The folders that plugins were loaded from: messages about unknown classes name them.
+  void set_plugin_folders(std::vector<std::string> folders) { plugin_folders_ = std::move(folders); }
+  const std::vector<std::string>& plugin_folders() const { return plugin_folders_; }
 
  private:
   std::map<std::string, NodeTypeRef, std::less<>> types_;
   std::vector<ModelFamily> families_;
   std::map<std::string, std::vector<Extension>, std::less<>> extensions_;
   FileLister lister_;
+  FilePlaces places_;
+  std::vector<std::string> plugin_folders_;
 };
 
 // One node in the shape of ComfyUI's /object_info/{class}: {class: {input: {required, optional, hidden}, input_order, output, ...}}.

@@ -15,8 +15,9 @@ struct Dag {
 // Topological order, smallest index first among the ready ones; shorter than node_count when there is a cycle.
 std::vector<std::uint32_t> topological_order(const Dag& dag);
 
-// The nodes of every cycle (strongly connected components of more than one node, or of one with a loop), each in the
-// order in which the edges run; the components by their smallest index.
+// One cycle of every strongly connected component that has any: the shortest through the component's smallest index, beginning
+// there, in the order in which the edges run (the last node has an edge to the first). The components by their smallest index.
+// Whoever breaks all of them and asks again comes to an end.
 std::vector<std::vector<std::uint32_t>> cycles(const Dag& dag);
 
 // Marks what can be reached backwards from `roots`, the roots included.

@@ -19,6 +19,7 @@ namespace heddle::core {
 struct Link {
   std::string node;
   std::variant<std::uint32_t, std::string> output;
+  friend bool operator==(const Link&, const Link&) = default;
 };
 
 struct WorkflowInput {
@@ -54,7 +55,7 @@ struct Workflow {
 // A problem with its place in the text. Warnings do not stop a run.
 struct Problem {
   enum class Severity { warning, error } severity = Severity::error;
-  std::string message;  // complete, "scene.json:31:20: node 'decode', input 'latent': ..."
+  std::string message;  // complete, "scene.json:31:20: node 'save', input 'images': ..."
   std::string node;     // id, or empty
 };
 
@@ -63,6 +64,9 @@ Workflow parse_workflow(std::string_view text, std::string_view name);
 
 // Canonical JSON: the bare form when there is nothing but nodes, else the wrapped one.
 std::string write_workflow(const Workflow& workflow);
+
+// The nodes alone, as ComfyUI knows them: without our placement keys. What a picture's metadata carry.
+Json nodes_to_json(const Workflow& workflow);
 
 // The node that NODE on a command line means: an id, a title, or a class used once. Throws with the nearest names, or with the
 // candidates when several match.
