@@ -4,6 +4,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/device/device.h"
 #include "engine/device/status.h"
 #include "engine/graph/dag.h"
 #include "engine/tensor/call.h"
@@ -24,6 +25,17 @@ namespace {
 Node& node_at(heddle_graph* g, heddle_node_id id) {
   if (id == 0 || id > g->graph.nodes.size()) throw Error(Code::invalid_argument, cat("there is no block number ", id));
   return g->graph.nodes[id - 1];
+}
+
+// What a block's input holds until set() says otherwise.
+Value default_of(const heddle_widget& w) {
+  switch (w.kind) {
+    case HEDDLE_WIDGET_INT:
+    case HEDDLE_WIDGET_SEED: return make_value(std::int64_t(w.number));
+    case HEDDLE_WIDGET_FLOAT: return make_value(w.number);
+    case HEDDLE_WIDGET_TOGGLE: return make_value(w.number != 0);
+    default: return make_value(std::string(w.text == nullptr ? "" : w.text));
+  }
 }
 
 std::vector<std::string_view> port_names(std::uint32_t count, const heddle_port* const* ports) {
@@ -60,7 +72,7 @@ heddle_status* add(heddle_graph* g, const char* type, const char* name, heddle_n
     node.inputs.resize(found->input_count());
     node.weights.resize(found->slot_count());
     for (std::uint32_t i = 0; i < found->input_count(); ++i)
-      if (const heddle_widget* w = found->input(i).widget; w != nullptr) node.inputs[i] = widget_default(*w);
+      if (const heddle_widget* w = found->input(i).widget; w != nullptr) node.inputs[i] = default_of(*w);
     node.type = std::move(found);
     g->graph.nodes.push_back(std::move(node));
     *out = heddle_node_id(g->graph.nodes.size());
