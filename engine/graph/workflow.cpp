@@ -54,7 +54,7 @@ Json all_nodes(const Workflow& workflow, Keep keep) {
   return nodes;
 }
 
-// "'4' (KSampler)".
+// "'4' (ImageScale)".
 std::string shown(const WorkflowNode& node) {
   return cat(quote(node.id), " (", node.class_type, ")");
 }
