@@ -23,17 +23,19 @@ BOOST_AUTO_TEST_CASE(types_are_found_by_their_exact_name) {
   catalog.add(type("a", "p"), Catalog::Duplicate::refuse);
   BOOST_TEST(catalog.find("a")->name() == "a");
   BOOST_TEST((catalog.find("A") == nullptr));
-  BOOST_TEST(catalog.type_names() == (std::vector<std::string_view>{"a", "b"}), boost::test_tools::per_element());
+  BOOST_TEST(catalog.type_names() == (std::vector<std::string_view>{"a", "b"}),
+             boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(a_second_type_of_a_name_is_refused_with_both_plugins) {
   Catalog catalog;
   catalog.add(type("a", "first"), Catalog::Duplicate::refuse);
-  const Error error = test::refusal_of([&] { catalog.add(type("a", "second"), Catalog::Duplicate::refuse); });
+  const Error error =
+      test::refusal_of([&] { catalog.add(type("a", "second"), Catalog::Duplicate::refuse); });
   BOOST_TEST((error.code() == Code::invalid_argument));
-  BOOST_TEST(error.what() ==
-             std::string("plugin 'second' brings the node type 'a', which plugin 'first' has brought already. Rename it, or load "
-                         "only one of the two plugins."));
+  BOOST_TEST(error.what() == std::string("plugin 'second' brings the node type 'a', which plugin "
+                                         "'first' has brought already. Rename it, or load "
+                                         "only one of the two plugins."));
   BOOST_TEST(catalog.find("a")->plugin() == "first");
 }
 
@@ -67,16 +69,20 @@ BOOST_AUTO_TEST_CASE(choices_are_those_of_the_widget_and_those_of_its_registry_k
     std::uint32_t size;
     const char* name;
   };
-  const Named first{sizeof(Named), "first"}, second{sizeof(Named), "second"}, nameless{sizeof(Named), nullptr}, small{4, "small"};
+  const Named first{sizeof(Named), "first"}, second{sizeof(Named), "second"},
+      nameless{sizeof(Named), nullptr}, small{4, "small"};
   Catalog catalog;
-  for (const Named* named : {&first, &second, &nameless, &small}) catalog.add("org.example.names/0", Extension{named, "p", nullptr});
+  for (const Named* named : {&first, &second, &nameless, &small})
+    catalog.add("org.example.names/0", Extension{named, "p", nullptr});
   const char* const own[] = {"own", nullptr};
   heddle_widget widget = test::choice_widget(own);
   BOOST_TEST(catalog.choices(widget) == (Names{"own"}), boost::test_tools::per_element());
   widget.source = "org.example.names/0";
-  BOOST_TEST(catalog.choices(widget) == (Names{"own", "first", "second"}), boost::test_tools::per_element());
+  BOOST_TEST(catalog.choices(widget) == (Names{"own", "first", "second"}),
+             boost::test_tools::per_element());
   widget.choices = nullptr;
-  BOOST_TEST(catalog.choices(widget) == (Names{"first", "second"}), boost::test_tools::per_element());
+  BOOST_TEST(catalog.choices(widget) == (Names{"first", "second"}),
+             boost::test_tools::per_element());
   BOOST_TEST(catalog.choices(test::text_widget("x")).empty());
 }
 
@@ -86,7 +92,9 @@ BOOST_AUTO_TEST_CASE(files_and_their_places_come_from_the_lister) {
   BOOST_TEST(!catalog.lists_files());
   BOOST_TEST(catalog.choices(widget).empty());
   BOOST_TEST(catalog.places(widget).empty());
-  catalog.set_file_lister([](std::string_view folder, std::int32_t kind) { return Names{std::string(folder), std::to_string(kind)}; });
+  catalog.set_file_lister([](std::string_view folder, std::int32_t kind) {
+    return Names{std::string(folder), std::to_string(kind)};
+  });
   BOOST_TEST(catalog.lists_files());
   BOOST_TEST(catalog.choices(widget) == (Names{"vae", "7"}), boost::test_tools::per_element());
   BOOST_TEST(catalog.places(widget).empty());

@@ -17,7 +17,8 @@ BOOST_AUTO_TEST_SUITE(dag)
 
 BOOST_AUTO_TEST_CASE(order_takes_the_smallest_ready_node_first) {
   const Dag dag{6, {{5, 0}, {5, 1}, {4, 1}, {0, 3}, {1, 3}, {1, 3}}};
-  BOOST_TEST(topological_order(dag) == (Indices{2, 4, 5, 0, 1, 3}), boost::test_tools::per_element());
+  BOOST_TEST(topological_order(dag) == (Indices{2, 4, 5, 0, 1, 3}),
+             boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(order_of_nothing_is_nothing) {
@@ -58,8 +59,9 @@ BOOST_AUTO_TEST_CASE(a_graph_without_cycles_has_none) {
 
 BOOST_AUTO_TEST_CASE(ancestors_are_what_the_roots_need_and_the_roots) {
   const Dag dag{7, {{0, 2}, {1, 2}, {2, 3}, {2, 4}, {5, 6}, {6, 5}}};
-  BOOST_TEST(ancestors(dag, {3}) == (std::vector<bool>{true, true, true, true, false, false, false}),
-             boost::test_tools::per_element());
+  BOOST_TEST(
+      ancestors(dag, {3}) == (std::vector<bool>{true, true, true, true, false, false, false}),
+      boost::test_tools::per_element());
   BOOST_TEST(ancestors(dag, {5, 0, 0}) ==
                  (std::vector<bool>{true, false, false, false, false, true, true}),
              boost::test_tools::per_element());

@@ -76,7 +76,8 @@ BOOST_AUTO_TEST_CASE(a_desc_smaller_than_the_first_revision_is_refused_and_not_r
   std::memset(&desc, 0xFF, sizeof desc);  // pointers that must not be followed
   desc.size = size_only;
   BOOST_TEST(refusal(&desc) ==
-             "plugin 'org.example.odd': the node type's desc has 16 bytes, the first revision has 128. Build the plugin again "
+             "plugin 'org.example.odd': the node type's desc has 16 bytes, the first revision has "
+             "128. Build the plugin again "
              "with this version's SDK.");
   BOOST_TEST(refusal(static_cast<const heddle_node_desc*>(nullptr)) ==
              "plugin 'org.example.odd' lists a node type that is NULL");
@@ -87,15 +88,17 @@ BOOST_AUTO_TEST_CASE(a_desc_without_type_or_execute_is_refused) {
   TestNode no_type(nullptr), empty_type(""), no_execute("test.x");
   no_execute.desc.execute = nullptr;
   BOOST_TEST(refusal(no_type) == "plugin 'org.example.odd': a node type has no name" + end);
-  BOOST_TEST(refusal(empty_type) == "plugin 'org.example.odd', node type '': a node type has no name" + end);
-  BOOST_TEST(refusal(no_execute) == "plugin 'org.example.odd', node type 'test.x': it has no execute function" + end);
+  BOOST_TEST(refusal(empty_type) ==
+             "plugin 'org.example.odd', node type '': a node type has no name" + end);
+  BOOST_TEST(refusal(no_execute) ==
+             "plugin 'org.example.odd', node type 'test.x': it has no execute function" + end);
 }
 
 BOOST_AUTO_TEST_CASE(faulty_ports_are_refused_with_the_plugin_and_the_type) {
   const std::string where = "plugin 'org.example.odd', node type 'test.x': ";
   const std::string end = ". Build the plugin again with this version's SDK.";
-  TestNode repeated("test.x"), unnamed("test.x"), untyped("test.x"), small("test.x"), null_port("test.x"), no_list("test.x"),
-      outputs("test.x");
+  TestNode repeated("test.x"), unnamed("test.x"), untyped("test.x"), small("test.x"),
+      null_port("test.x"), no_list("test.x"), outputs("test.x");
   repeated.in("a", "INT").in("a", "FLOAT");
   unnamed.in(nullptr, "INT");
   untyped.in("a", nullptr);
@@ -108,14 +111,16 @@ BOOST_AUTO_TEST_CASE(faulty_ports_are_refused_with_the_plugin_and_the_type) {
   BOOST_TEST(refusal(repeated) == where + "the name 'a' stands for more than one input" + end);
   BOOST_TEST(refusal(unnamed) == where + "input 0 has no name" + end);
   BOOST_TEST(refusal(untyped) == where + "input 'a' has no type" + end);
-  BOOST_TEST(refusal(small) == where + "the input's desc has 8 bytes, the first revision has 40" + end);
+  BOOST_TEST(refusal(small) ==
+             where + "the input's desc has 8 bytes, the first revision has 40" + end);
   BOOST_TEST(refusal(null_port) == where + "input 0 is NULL" + end);
   BOOST_TEST(refusal(no_list) == where + "it counts 2 of output but has no list" + end);
   BOOST_TEST(refusal(outputs) == where + "the name 'IMAGE' stands for more than one output" + end);
 }
 
 BOOST_AUTO_TEST_CASE(faulty_widgets_are_refused) {
-  const std::string where = "plugin 'org.example.odd', node type 'test.x': the widget of input 'a' ";
+  const std::string where =
+      "plugin 'org.example.odd', node type 'test.x': the widget of input 'a' ";
   const std::string end = ". Build the plugin again with this version's SDK.";
   TestNode unknown("test.x"), broken("test.x"), list("test.x");
   unknown.in("a", "INT", test::make_widget(99));

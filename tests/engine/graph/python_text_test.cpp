@@ -38,7 +38,8 @@ BOOST_AUTO_TEST_CASE(text_is_that_of_python) {
   BOOST_TEST(text_of("\"as 'it' is\\n\"") == "as 'it' is\n");
   BOOST_TEST(text_of("[]") == "[]");
   BOOST_TEST(text_of("{}") == "{}");
-  BOOST_TEST(text_of(R"({"a": [1, "x", null], "b": {"c": 1.0}})") == "{'a': [1, 'x', None], 'b': {'c': 1.0}}");
+  BOOST_TEST(text_of(R"({"a": [1, "x", null], "b": {"c": 1.0}})") ==
+             "{'a': [1, 'x', None], 'b': {'c': 1.0}}");
   BOOST_TEST(text_of(R"(["it's", "say \"a\"", "'\"", "\n\t\\", "\u0001\u007f\u0085\u00e9"])") ==
              R"(["it's", 'say "a"', '\'"', '\n\t\\', '\x01\x7f\x85é'])");
 }
@@ -46,7 +47,8 @@ BOOST_AUTO_TEST_CASE(text_is_that_of_python) {
 BOOST_AUTO_TEST_CASE(truth_is_that_of_python) {
   for (const char* json : {"null", "false", "0", "0.0", "-0.0", "\"\"", "[]", "{}"})
     BOOST_TEST(!python_truth(parse_json(json, "test")), json);
-  for (const char* json : {"true", "1", "-1", "0.5", "NaN", "\"false\"", "\" \"", "[0]", "{\"a\":0}", "18446744073709551615"})
+  for (const char* json : {"true", "1", "-1", "0.5", "NaN", "\"false\"", "\" \"", "[0]",
+                           "{\"a\":0}", "18446744073709551615"})
     BOOST_TEST(python_truth(parse_json(json, "test")), json);
 }
 
@@ -57,8 +59,8 @@ BOOST_AUTO_TEST_CASE(integers_are_read_as_python_reads_them) {
   BOOST_TEST(integer("1_000") == "1000");
   BOOST_TEST(integer("18446744073709551615") == "18446744073709551615");
   BOOST_TEST(integer("-9223372036854775808") == "-9223372036854775808");
-  for (const char* text : {"", " ", "-", "1.5", "1e3", "0x10", "12a", "1__0", "_1", "1_", "- 1", "+-1", "18446744073709551616",
-                           "-9223372036854775809"})
+  for (const char* text : {"", " ", "-", "1.5", "1e3", "0x10", "12a", "1__0", "_1", "1_", "- 1",
+                           "+-1", "18446744073709551616", "-9223372036854775809"})
     BOOST_TEST(integer(text) == "none", text);
 }
 
@@ -72,7 +74,8 @@ BOOST_AUTO_TEST_CASE(numbers_are_read_as_python_reads_them) {
   BOOST_TEST(python_float("1e999").value() == std::numeric_limits<double>::infinity());
   BOOST_TEST(python_float("1e-999").value() == 0);
   BOOST_TEST(python_float("0." + std::string(400, '0') + "1").value() == 0);
-  BOOST_TEST(python_float(std::string(400, '9')).value() == std::numeric_limits<double>::infinity());
+  BOOST_TEST(python_float(std::string(400, '9')).value() ==
+             std::numeric_limits<double>::infinity());
   BOOST_TEST(std::isnan(python_float("nan").value()));
   for (const char* text : {"", "-", ".", "e5", "1e", "1.5x", "0x10", "in", "--1", "+-1", "1 2"})
     BOOST_TEST(!python_float(text).has_value(), text);
@@ -81,8 +84,10 @@ BOOST_AUTO_TEST_CASE(numbers_are_read_as_python_reads_them) {
 BOOST_AUTO_TEST_CASE(fractions_are_cut_off_toward_zero) {
   BOOST_TEST(std::get<std::int64_t>(truncated(2.9).value()) == 2);
   BOOST_TEST(std::get<std::int64_t>(truncated(-2.9).value()) == -2);
-  BOOST_TEST(std::get<std::uint64_t>(truncated(9223372036854775808.0).value()) == std::uint64_t{1} << 63);
-  for (const double number : {18446744073709551616.0, -9223372036854777856.0, std::nan(""), HUGE_VAL})
+  BOOST_TEST(std::get<std::uint64_t>(truncated(9223372036854775808.0).value()) == std::uint64_t{1}
+                                                                                      << 63);
+  for (const double number :
+       {18446744073709551616.0, -9223372036854777856.0, std::nan(""), HUGE_VAL})
     BOOST_TEST(!truncated(number).has_value());
 }
 
