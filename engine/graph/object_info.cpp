@@ -63,9 +63,10 @@ Json input_info(const heddle_port& port, const Catalog& catalog) {
   if (port.widget == nullptr && has_own_widget(port.type)) options.set("forceInput", true);
   if ((port.flags & HEDDLE_PORT_LAZY) != 0) options.set("lazy", true);
   if (has_text(port.doc)) options.set("tooltip", to_valid_utf8(port.doc));
-  if (port.widget != nullptr && port.widget->extra != nullptr)
-    for (const Json::Member& member : parse_json(port.widget->extra, port.name).members())
-      options.set(member.key, member.value);
+  if (port.widget != nullptr && port.widget->extra != nullptr) {
+    const Json extra = parse_json(port.widget->extra, port.name);
+    for (const Json::Member& member : extra.members()) options.set(member.key, member.value);
+  }
   Json info = Json::array();
   if (port.widget != nullptr && chooses(*port.widget)) {
     Json names = Json::array();
