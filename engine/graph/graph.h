@@ -74,7 +74,7 @@ struct Graph {
   std::vector<NodeIndex> order;      // a topological order: smallest index first among the ready; of needed nodes only
   std::vector<NodeIndex> sinks;      // of a workflow: nodes that run though nobody reads them
 
-  // "node 'decode' (VAEDecode)", for messages.
+  // "node 'decode' (ImageScale)", for messages.
   std::string name_of(NodeIndex node) const;
 };
 

@@ -57,20 +57,28 @@ bool has_own_widget(std::string_view type) {
   return type == "INT" || type == "FLOAT" || type == "STRING" || type == "BOOLEAN";
 }
 
+// A choice is a list in the type's place; where the declared type is COMBO it is the later form,
+// with the list among the options.
 Json input_info(const heddle_port& port, const Catalog& catalog) {
   Json options = Json::object();
   if (port.widget != nullptr) add_widget(*port.widget, options);
   if (port.widget == nullptr && has_own_widget(port.type)) options.set("forceInput", true);
   if ((port.flags & HEDDLE_PORT_LAZY) != 0) options.set("lazy", true);
   if (has_text(port.doc)) options.set("tooltip", to_valid_utf8(port.doc));
-  if (port.widget != nullptr && port.widget->extra != nullptr)
-    for (const Json::Member& member : parse_json(port.widget->extra, port.name).members())
-      options.set(member.key, member.value);
+  if (port.widget != nullptr && port.widget->extra != nullptr) {
+    const Json extra = parse_json(port.widget->extra, port.name);
+    for (const Json::Member& member : extra.members()) options.set(member.key, member.value);
+  }
   Json info = Json::array();
   if (port.widget != nullptr && chooses(*port.widget)) {
     Json names = Json::array();
     for (std::string& name : catalog.choices(*port.widget)) names.push(std::move(name));
-    info.push(std::move(names));
+    if (std::string_view(port.type) == "COMBO") {
+      options.set("multiselect", false).set("options", std::move(names));
+      info.push(port.type);
+    } else {
+      info.push(std::move(names));
+    }
   } else {
     info.push(port.type);
   }

@@ -54,7 +54,7 @@ Json all_nodes(const Workflow& workflow, Keep keep) {
   return nodes;
 }
 
-// "'4' (KSampler)".
+// "'4' (ImageScale)".
 std::string shown(const WorkflowNode& node) {
   return cat(quote(node.id), " (", node.class_type, ")");
 }
@@ -85,7 +85,7 @@ std::vector<Shape> shapes_of(std::string_view declared_type, const WorkflowInput
             : literal->is_bool()   ? Shape::boolean
                                    : Shape::any};
   }
-  if (types_match(declared_type, "*")) return {Shape::any};
+  if (declared_type == "*") return {Shape::any};
   if (types_match(declared_type, "INT") || types_match(declared_type, "FLOAT"))
     shapes.push_back(Shape::number);
   if (types_match(declared_type, "BOOLEAN")) shapes.push_back(Shape::boolean);
