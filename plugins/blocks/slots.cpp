@@ -8,15 +8,12 @@ namespace {
 
 Shape shape_of(const heddle_tensor_info& info) { return {info.shape, info.shape + info.rank}; }
 
-// What the tensor of a part ought to look like. Parts without a row range share the rows evenly in
-// every family here.
-std::string expected_text(const Part& part, Shape shape, std::size_t parts) {
-  if (part.end < 0) {
-    shape[0] /= std::int64_t(parts);
-    return shape_text(shape);
-  }
-  shape[0] = part.end;
-  return shape_text(shape) + " or more rows";
+// What the tensor of one of several parts has to look like in the file, when together they make
+// `whole`. Parts without an end share the rows evenly.
+Shape file_shape(const Part& part, const Shape& whole, std::size_t parts) {
+  Shape shape = whole;
+  shape[0] = part.end < 0 ? part.begin + whole[0] / std::int64_t(parts) : part.end;
+  return shape;
 }
 
 }  // namespace
@@ -61,31 +58,20 @@ void refuse_scaled(const Checkpoint& file, const std::string& prefix) {
 }
 
 void Slots::fill(const Weight& slot, const std::vector<Part>& parts, const Shape& expected) {
-  const auto refuse = [&](heddle_code code, const Part& part, const std::string& found) {
-    throw Error(code, file_.path() + ": tensor '" + part.tensor + "' (" + slot.slot.name +
-                          " of block '" + path_ + "') " + found + ", expected " +
-                          expected_text(part, expected, parts.size()) +
-                          ". The file is damaged, incomplete or of another model.");
-  };
-  std::int64_t rows = 0;
   for (const Part& part : parts) {
-    if (!file_.has(part.tensor)) refuse(HEDDLE_NOT_FOUND, part, "is missing");
-    const Shape shape = shape_of(file_.info(part.tensor));
-    const std::int64_t end = part.end < 0 ? (shape.empty() ? 0 : shape[0]) : part.end;
-    const bool fits = shape.size() == expected.size() &&
-                      std::equal(shape.begin() + 1, shape.end(), expected.begin() + 1) &&
-                      end <= shape[0] && part.begin <= end;
-    if (!fits) refuse(HEDDLE_INVALID_ARGUMENT, part, "has shape " + shape_text(shape));
-    rows += end - part.begin;
-  }
-  if (rows != expected[0]) {
-    std::string found;
-    for (const Part& part : parts)
-      found += (found.empty() ? "" : ", ") + shape_text(shape_of(file_.info(part.tensor)));
-    refuse(HEDDLE_INVALID_ARGUMENT, parts.front(),
-           parts.size() == 1 ? "has shape " + found
-                             : "and its neighbours have shapes " + found + " (" +
-                                   std::to_string(rows) + " rows)");
+    const Shape wanted = file_shape(part, expected, parts.size());
+    const bool rest_is_free = part.end >= 0;  // other slots take the rows behind these
+    const bool there = file_.has(part.tensor);
+    const Shape found = there ? shape_of(file_.info(part.tensor)) : Shape{};
+    const bool fits = there && found.size() == wanted.size() &&
+                      std::equal(found.begin() + 1, found.end(), wanted.begin() + 1) &&
+                      (found[0] == wanted[0] || (rest_is_free && found[0] > wanted[0]));
+    if (fits) continue;
+    throw Error(there ? HEDDLE_INVALID_ARGUMENT : HEDDLE_NOT_FOUND,
+                file_.path() + ": tensor '" + part.tensor + "' (" + slot.slot.name + " of block '" +
+                    path_ + "') " + (there ? "has shape " + shape_text(found) : "is missing") +
+                    ", expected " + shape_text(wanted) + (rest_is_free ? " or more rows" : "") +
+                    ". The file is damaged, incomplete or of another model.");
   }
   block_.weight(slot, parts);
 }

@@ -34,7 +34,8 @@ class Slots {
   Slots(const Checkpoint& file, Block& block, std::string path)
       : file_(file), block_(block), path_(std::move(path)) {}
 
-  // The parts, one after another along axis 0, have to make a tensor of exactly the expected shape.
+  // The parts, one after another along axis 0, make a tensor of the expected shape; parts without
+  // an end have the same number of rows each.
   void fill(const Weight& slot, const std::vector<Part>& parts, const Shape& expected);
   void fill(const Weight& slot, const std::string& tensor, const Shape& expected) {
     fill(slot, std::vector<Part>{{tensor}}, expected);
