@@ -1,0 +1,80 @@
+#include "engine/device/device.h"
+
+#include <cstring>
+
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/device/status.h"
+
+namespace heddle::core {
+
+void throw_status(heddle_status* status, const std::string& where) {
+  if (status == nullptr) return;
+  Error error = take_status(status);
+  throw where.empty() ? error : Error(error.code(), cat(where, ": ", error.what()));
+}
+
+Event::Event(const Device& device) : device_(&device) { throw_status(device.desc().event_make(device.raw(), &raw_), device.name()); }
+Event::~Event() {
+  if (raw_ != nullptr) device_->desc().event_free(raw_);
+}
+void Event::wait() const { throw_status(device_->desc().wait(raw_), device_->name()); }
+bool Event::done() const { return device_->desc().done(raw_) != 0; }
+
+Stream::Stream(const Device& device) : device_(device), idle_(device) {
+  throw_status(device.desc().stream_make(device.raw(), &raw_), device.name());
+}
+Stream::~Stream() { device_.desc().stream_free(raw_); }
+void Stream::record(const Event& event) { throw_status(device_.desc().record(raw_, event.raw()), device_.name()); }
+void Stream::wait_for(const Event& event) { throw_status(device_.desc().wait_on_stream(raw_, event.raw()), device_.name()); }
+void Stream::synchronize() {
+  record(idle_);
+  idle_.wait();
+}
+void* Stream::native() const { return device_.desc().stream_native == nullptr ? nullptr : device_.desc().stream_native(raw_); }
+
+Device::Device(std::string name, const heddle_device_desc& desc, heddle_device* raw, std::shared_ptr<const void> owner)
+    : name_(std::move(name)), kind_(desc.kind), desc_{}, raw_(raw), owner_(std::move(owner)) {
+  std::memcpy(&desc_, &desc, std::min<std::size_t>(desc.size, sizeof desc_));
+  info_ = info();
+  info_.name[sizeof info_.name - 1] = 0;
+  model_ = info_.name;
+}
+
+Device::~Device() { desc_.close(raw_); }
+
+heddle_device_info Device::info() const {
+  heddle_device_info info{};
+  info.size = sizeof info;
+  throw_status(desc_.info(raw_, &info), name_);
+  return info;
+}
+
+void* Device::allocate(std::size_t bytes) const {
+  void* memory = nullptr;
+  throw_status(desc_.alloc(raw_, bytes, &memory), cat(name_, ": ", format_bytes(bytes), " of memory"));
+  return memory;
+}
+
+void Device::free(void* memory) const { desc_.free(raw_, memory); }
+
+void Device::copy(Stream& stream, const Device* to, void* dst, const Device* from, const void* src, std::size_t bytes) const {
+  if (bytes == 0) return;
+  throw_status(desc_.copy(stream.raw(), to == nullptr ? nullptr : to->raw(), dst, from == nullptr ? nullptr : from->raw(), src, bytes), name_);
+}
+
+heddle_weight_form Device::weight_form(std::int32_t use, const heddle_tensor_info& info) const {
+  heddle_weight_form form{};
+  form.size = sizeof form;
+  throw_status(desc_.weight_form(raw_, use, &info, &form), name_);
+  return form;
+}
+
+void Device::make_weight(Stream& stream, std::int32_t use, const heddle_weight_form& form, const std::vector<heddle_view>& parts,
+                         void* dst) const {
+  std::vector<const heddle_view*> pointers;
+  for (const heddle_view& part : parts) pointers.push_back(&part);
+  throw_status(desc_.make_weight(raw_, stream.raw(), use, &form, std::uint32_t(pointers.size()), pointers.data(), dst), name_);
+}
+
+}  // namespace heddle::core

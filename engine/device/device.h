@@ -1,0 +1,91 @@
+// A device, opened: our side of heddle_device_desc. Turns statuses into Errors and gives streams, events and memory
+// owners. Knows no policy: pools and budgets live above. Thread-safe as far as the ABI promises; a Stream belongs
+// to one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/tensor/tensor.h"
+#include "heddle/abi/device.h"
+
+namespace heddle::core {
+
+// Throws the Error a status describes and frees it; nothing for NULL. `where` is put in front of the message.
+void throw_status(heddle_status* status, const std::string& where);
+
+class Device;
+
+class Event {
+ public:
+  explicit Event(const Device& device);
+  Event(Event&& other) noexcept : device_(other.device_), raw_(std::exchange(other.raw_, nullptr)) {}
+  Event& operator=(Event&&) = delete;
+  ~Event();
+  void wait() const;  // blocks; throws the first failure of the stream so far
+  bool done() const;
+  heddle_event* raw() const { return raw_; }
+
+ private:
+  const Device* device_;
+  heddle_event* raw_ = nullptr;
+};
+
+class Stream {
+ public:
+  explicit Stream(const Device& device);
+  Stream(const Stream&) = delete;
+  ~Stream();
+  void record(const Event& event);
+  void wait_for(const Event& event);  // on the device; does not block
+  void synchronize();                 // blocks until the work enqueued so far is done; throws what failed
+  heddle_stream* raw() const { return raw_; }
+  void* native() const;
+  const Device& device() const { return device_; }
+
+ private:
+  const Device& device_;
+  heddle_stream* raw_ = nullptr;
+  Event idle_;
+};
+
+class Device {
+ public:
+  // Takes an opened device. `owner` keeps the plugin's library loaded.
+  Device(std::string name, const heddle_device_desc& desc, heddle_device* raw, std::shared_ptr<const void> owner);
+  Device(const Device&) = delete;
+  ~Device();
+
+  const std::string& name() const { return name_; }  // "cpu:0"
+  const std::string& kind() const { return kind_; }  // "cpu"
+  const std::string& model() const { return model_; }
+  const heddle_device_info& opening_info() const { return info_; }  // as it was when opened
+  heddle_device_info info() const;                                  // asked now: free memory changes
+  heddle_dtype compute() const { return info_.compute; }
+  bool host_visible() const { return info_.host_visible != 0; }
+
+  void* allocate(std::size_t bytes) const;  // throws out_of_memory
+  void free(void* memory) const;
+
+  // Enqueues; nullptr for a side means host memory.
+  void copy(Stream& stream, const Device* to, void* dst, const Device* from, const void* src, std::size_t bytes) const;
+
+  const heddle_kernel* const* kernels() const { return desc_.kernels; }
+  heddle_weight_form weight_form(std::int32_t use, const heddle_tensor_info& info) const;
+  void make_weight(Stream& stream, std::int32_t use, const heddle_weight_form& form, const std::vector<heddle_view>& parts, void* dst) const;
+
+  heddle_device* raw() const { return raw_; }
+  const heddle_device_desc& desc() const { return desc_; }
+
+ private:
+  std::string name_, kind_, model_;
+  heddle_device_desc desc_;
+  heddle_device* raw_;
+  std::shared_ptr<const void> owner_;
+  heddle_device_info info_{};
+};
+
+}  // namespace heddle::core

@@ -1,0 +1,328 @@
+#include "engine/device/op_catalog.h"
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/device/kernel_table.h"
+#include "engine/tensor/dtype.h"
+#include "engine/tensor/shape.h"
+#include "heddle/abi/ops.h"
+
+namespace heddle::core {
+
+namespace {
+
+// The call under examination, with the words that checks are written in.
+class Examined {
+ public:
+  explicit Examined(const heddle_op_call& call) : call_(call) {}
+
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(Code::invalid_argument, cat(call_.op, ": ", what, " (", describe(call_), ")"));
+  }
+  void require(bool holds, std::string_view what) const {
+    if (!holds) fail(std::string(what));
+  }
+  // in: how many operands at least and at most; those from `least` on may be absent.
+  void operands(std::uint32_t least, std::uint32_t most, std::uint32_t out) const {
+    if (call_.in_count < least || call_.in_count > most || call_.out_count != out)
+      fail(cat("takes ", least, least == most ? "" : cat(" to ", most), " inputs and ", out, " outputs"));
+    for (std::uint32_t i = 0; i < least; ++i)
+      if (call_.in[i] == nullptr) fail(cat("input ", i, " is absent"));
+    for (std::uint32_t i = 0; i < out; ++i)
+      if (call_.out[i] == nullptr) fail(cat("output ", i, " is absent"));
+  }
+  template <class Attrs> const Attrs& attrs() const {
+    if (call_.attrs == nullptr || call_.attrs_size != sizeof(Attrs)) fail(cat("wants ", sizeof(Attrs), " bytes of attributes, got ", call_.attrs_size));
+    return *static_cast<const Attrs*>(call_.attrs);
+  }
+  const heddle_tensor_info* in(std::uint32_t i) const { return i < call_.in_count && call_.in[i] != nullptr ? &call_.in[i]->info : nullptr; }
+  const heddle_tensor_info& out(std::uint32_t i = 0) const { return call_.out[i]->info; }
+  void rank(const heddle_tensor_info& t, std::uint32_t rank, std::string_view name) const {
+    if (t.rank != rank) fail(cat("the ", name, " has ", t.rank, " axes, not ", rank));
+  }
+  // Size of an axis; negative ones count from the end.
+  std::int64_t size(const heddle_tensor_info& t, int axis) const {
+    const int a = axis < 0 ? int(t.rank) + axis : axis;
+    if (a < 0 || a >= int(t.rank)) fail("an operand has too few axes");
+    return t.shape[a];
+  }
+  void equal(std::int64_t a, std::int64_t b, std::string_view what) const {
+    if (a != b) fail(cat(what, ": ", a, " and ", b, " differ"));
+  }
+  void vector(std::uint32_t i, std::int64_t length, std::string_view name) const {
+    if (const auto* t = in(i)) {
+      rank(*t, 1, name);
+      equal(t->shape[0], length, cat("the ", name, "'s length"));
+    }
+  }
+  void same(const heddle_tensor_info& a, const heddle_tensor_info& b, std::string_view what) const {
+    if (!same_shape(a, b)) fail(cat(what, " differ"));
+  }
+
+ private:
+  const heddle_op_call& call_;
+};
+
+void check_broadcast(const Examined& e) {
+  e.operands(2, 2, 1);
+  const auto &a = *e.in(0), &b = *e.in(1), &o = e.out();
+  e.require(a.rank == b.rank && a.rank == o.rank, "the operands' numbers of axes differ");
+  for (std::uint32_t i = 0; i < o.rank; ++i)
+    e.require((a.shape[i] == o.shape[i] || a.shape[i] == 1) && (b.shape[i] == o.shape[i] || b.shape[i] == 1) &&
+                  (a.shape[i] == o.shape[i] || b.shape[i] == o.shape[i]),
+              cat("axis ", i, " does not broadcast"));
+}
+
+void check_norm(const Examined& e, bool with_bias) {
+  e.operands(1, with_bias ? 3 : 2, 1);
+  e.same(*e.in(0), e.out(), "the input's and the output's shape");
+  e.vector(1, e.size(*e.in(0), -1), "weight");
+  e.vector(2, e.size(*e.in(0), -1), "bias");
+  e.attrs<heddle_norm_attrs>();
+}
+
+// (B|1, 1, D) against (B, S, D).
+void check_row(const Examined& e, std::uint32_t i, const heddle_tensor_info& x, std::string_view name) {
+  const auto& row = *e.in(i);
+  e.rank(row, 3, name);
+  e.require((row.shape[0] == x.shape[0] || row.shape[0] == 1) && row.shape[1] == 1 && row.shape[2] == x.shape[2],
+            cat("the ", name, " is not (", x.shape[0], "|1, 1, ", x.shape[2], ")"));
+}
+
+void check_linear(const Examined& e) {
+  e.operands(2, 4, 1);
+  const auto &x = *e.in(0), &w = *e.in(1), &o = e.out();
+  e.require(x.rank >= 1 && x.rank == o.rank, "the input's and the output's numbers of axes differ");
+  e.rank(w, 2, "weight");
+  e.equal(e.size(x, -1), w.shape[1], "the input's last size and the weight's inner size");
+  e.equal(e.size(o, -1), w.shape[0], "the output's last size and the weight's outer size");
+  for (std::uint32_t i = 0; i + 1 < x.rank; ++i) e.equal(x.shape[i], o.shape[i], cat("axis ", i));
+  e.vector(2, w.shape[0], "bias");
+  if (const auto* r = e.in(3)) e.same(*r, o, "the residual's and the output's shape");
+  e.attrs<heddle_activation_attrs>();
+}
+
+void check_attention(const Examined& e) {
+  e.operands(3, 4, 1);
+  const auto &q = *e.in(0), &k = *e.in(1), &v = *e.in(2), &o = e.out();
+  e.rank(q, 4, "query");
+  e.rank(k, 4, "key");
+  e.rank(v, 4, "value");
+  e.rank(o, 4, "output");
+  e.require(q.shape[0] == k.shape[0] && q.shape[0] == v.shape[0] && q.shape[0] == o.shape[0], "the batch sizes differ");
+  e.require(q.shape[2] == k.shape[2] && q.shape[2] == v.shape[2] && q.shape[2] == o.shape[2], "the numbers of heads differ");
+  e.equal(q.shape[3], k.shape[3], "the head sizes of query and key");
+  e.equal(v.shape[3], o.shape[3], "the head sizes of value and output");
+  e.equal(k.shape[1], v.shape[1], "the lengths of key and value");
+  e.equal(q.shape[1], o.shape[1], "the lengths of query and output");
+  e.require(k.shape[1] > 0, "there are no keys");
+  if (const auto* b = e.in(3)) {
+    e.rank(*b, 4, "bias");
+    e.require((b->shape[0] == 1 || b->shape[0] == q.shape[0]) && (b->shape[1] == 1 || b->shape[1] == q.shape[2]) &&
+                  b->shape[2] == q.shape[1] && b->shape[3] == k.shape[1],
+              "the bias does not broadcast to (batch, heads, queries, keys)");
+  }
+  e.attrs<heddle_attention_attrs>();
+}
+
+void check_conv2d(const Examined& e) {
+  e.operands(2, 4, 1);
+  const auto &x = *e.in(0), &w = *e.in(1), &o = e.out();
+  e.rank(x, 4, "input");
+  e.rank(w, 4, "weight");
+  e.rank(o, 4, "output");
+  const auto& a = e.attrs<heddle_conv2d_attrs>();
+  e.require(a.stride[0] > 0 && a.stride[1] > 0, "a stride is not positive");
+  for (const std::int32_t p : a.padding) e.require(p >= 0, "a padding is negative");
+  e.equal(x.shape[3], w.shape[1], "the input's and the weight's channels");
+  e.equal(o.shape[3], w.shape[0], "the output's and the weight's channels");
+  e.equal(x.shape[0], o.shape[0], "the batch sizes");
+  for (int d = 0; d < 2; ++d) {
+    const std::int64_t padded = x.shape[1 + d] + a.padding[d] + a.padding[2 + d] - w.shape[2 + d];
+    e.require(padded >= 0, "the filter is larger than the padded input");
+    e.equal(o.shape[1 + d], padded / a.stride[d] + 1, d == 0 ? "the output's height" : "the output's width");
+  }
+  e.vector(2, w.shape[0], "bias");
+  if (const auto* r = e.in(3)) e.same(*r, o, "the residual's and the output's shape");
+}
+
+void check_norm_rope(const Examined& e) {
+  e.operands(1, 4, 1);
+  const auto& x = *e.in(0);
+  e.rank(x, 4, "input");
+  e.same(x, e.out(), "the input's and the output's shape");
+  e.vector(1, x.shape[3], "weight");
+  e.require((e.in(2) == nullptr) == (e.in(3) == nullptr), "cos and sin go together");
+  for (std::uint32_t i = 2; i < 4; ++i)
+    if (const auto* t = e.in(i)) {
+      e.rank(*t, 2, "table");
+      e.require(t->shape[0] == x.shape[1] && t->shape[1] * 2 == x.shape[3] && t->dtype == HEDDLE_F32,
+                cat("a table is not f32 (", x.shape[1], ", ", x.shape[3] / 2, ")"));
+    }
+  e.attrs<heddle_norm_attrs>();
+}
+
+void check_rope_table(const Examined& e) {
+  e.operands(1, 1, 2);
+  const auto& ids = *e.in(0);
+  const auto& a = e.attrs<heddle_rope_table_attrs>();
+  e.rank(ids, 2, "ids");
+  e.require(a.axes >= 1 && a.axes <= 4 && ids.shape[1] == a.axes, "the number of axes is not that of the ids");
+  std::int64_t pairs = 0;
+  for (int i = 0; i < a.axes; ++i) {
+    e.require(a.dim[i] >= 0 && a.dim[i] % 2 == 0, "an axis' size is odd");
+    pairs += a.dim[i] / 2;
+  }
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    e.rank(e.out(i), 2, "table");
+    e.require(e.out(i).shape[0] == ids.shape[0] && e.out(i).shape[1] == pairs && e.out(i).dtype == HEDDLE_F32,
+              cat("a table is not f32 (", ids.shape[0], ", ", pairs, ")"));
+  }
+}
+
+void check_group_norm(const Examined& e) {
+  e.operands(3, 3, 1);
+  const auto& x = *e.in(0);
+  e.rank(x, 4, "input");
+  e.same(x, e.out(), "the input's and the output's shape");
+  e.vector(1, x.shape[3], "weight");
+  e.vector(2, x.shape[3], "bias");
+  const auto& a = e.attrs<heddle_group_norm_attrs>();
+  e.require(a.groups > 0 && x.shape[3] % a.groups == 0, cat(x.shape[3], " channels do not divide into ", a.groups, " groups"));
+}
+
+using Check = void (*)(const Examined&);
+
+const std::map<std::string_view, Check>& checks() {
+  static const std::map<std::string_view, Check> table{
+      {HEDDLE_OP_COPY, [](const Examined& e) { e.operands(1, 1, 1); e.same(*e.in(0), e.out(), "the shapes"); }},
+      {HEDDLE_OP_FILL, [](const Examined& e) { e.operands(0, 0, 1); e.attrs<heddle_fill_attrs>(); }},
+      {HEDDLE_OP_ADD, check_broadcast},
+      {HEDDLE_OP_MUL, check_broadcast},
+      {HEDDLE_OP_COMBINE,
+       [](const Examined& e) {
+         e.operands(1, 4, 1);
+         for (std::uint32_t i = 0; i < 4; ++i)
+           if (const auto* t = e.in(i)) e.same(*t, e.out(), "the shapes");
+         e.attrs<heddle_combine_attrs>();
+       }},
+      {HEDDLE_OP_SCALE_CLAMP,
+       [](const Examined& e) { e.operands(1, 1, 1); e.same(*e.in(0), e.out(), "the shapes"); e.attrs<heddle_scale_clamp_attrs>(); }},
+      {HEDDLE_OP_ACTIVATION,
+       [](const Examined& e) { e.operands(1, 1, 1); e.same(*e.in(0), e.out(), "the shapes"); e.attrs<heddle_activation_attrs>(); }},
+      {HEDDLE_OP_GATED_ACTIVATION,
+       [](const Examined& e) {
+         e.operands(2, 2, 1);
+         e.same(*e.in(0), e.out(), "the shapes");
+         e.same(*e.in(1), e.out(), "the shapes");
+         e.attrs<heddle_activation_attrs>();
+       }},
+      {HEDDLE_OP_LAYER_NORM, [](const Examined& e) { check_norm(e, true); }},
+      {HEDDLE_OP_RMS_NORM, [](const Examined& e) { check_norm(e, false); }},
+      {HEDDLE_OP_MODULATED_NORM,
+       [](const Examined& e) {
+         e.operands(3, 3, 1);
+         e.rank(*e.in(0), 3, "input");
+         e.same(*e.in(0), e.out(), "the input's and the output's shape");
+         check_row(e, 1, *e.in(0), "shift");
+         check_row(e, 2, *e.in(0), "scale");
+         e.attrs<heddle_norm_attrs>();
+       }},
+      {HEDDLE_OP_GATED_ADD,
+       [](const Examined& e) {
+         e.operands(3, 3, 1);
+         e.rank(*e.in(0), 3, "input");
+         e.same(*e.in(0), e.out(), "the shapes");
+         e.same(*e.in(2), e.out(), "the shapes");
+         check_row(e, 1, *e.in(0), "gate");
+       }},
+      {HEDDLE_OP_NORM_ROPE, check_norm_rope},
+      {HEDDLE_OP_ROPE_TABLE, check_rope_table},
+      {HEDDLE_OP_GRID_IDS,
+       [](const Examined& e) {
+         e.operands(0, 0, 1);
+         const auto& a = e.attrs<heddle_grid_ids_attrs>();
+         e.rank(e.out(), 2, "output");
+         e.require(a.size[0] >= 0 && a.size[1] >= 0 && a.size[2] >= 0 && e.out().shape[0] == a.size[0] * a.size[1] * a.size[2] && e.out().shape[1] == 3,
+                   "the output is not (T*H*W, 3)");
+       }},
+      {HEDDLE_OP_TIMESTEP_EMBEDDING,
+       [](const Examined& e) {
+         e.operands(1, 1, 1);
+         e.rank(*e.in(0), 1, "input");
+         e.rank(e.out(), 2, "output");
+         e.equal(e.in(0)->shape[0], e.out().shape[0], "the lengths");
+         e.require(e.out().shape[1] % 2 == 0, "the width is odd");
+         e.attrs<heddle_timestep_embedding_attrs>();
+       }},
+      {HEDDLE_OP_EMBEDDING,
+       [](const Examined& e) {
+         e.operands(2, 2, 1);
+         const auto& ids = *e.in(1);
+         e.rank(*e.in(0), 2, "table");
+         e.rank(e.out(), ids.rank + 1, "output");
+         for (std::uint32_t i = 0; i < ids.rank; ++i) e.equal(ids.shape[i], e.out().shape[i], cat("axis ", i));
+         e.equal(e.in(0)->shape[1], e.size(e.out(), -1), "the table's and the output's width");
+         e.require(ids.dtype == HEDDLE_I32 || ids.dtype == HEDDLE_I64, "the ids are neither i32 nor i64");
+       }},
+      {HEDDLE_OP_RELATIVE_BUCKET,
+       [](const Examined& e) {
+         e.operands(0, 0, 1);
+         e.rank(e.out(), 2, "output");
+         e.require(e.out().dtype == HEDDLE_I32, "the output is not i32");
+         const auto& a = e.attrs<heddle_relative_bucket_attrs>();
+         e.require(a.buckets >= 4 && a.max_distance > a.buckets / 2, "too few buckets, or a distance too small");
+       }},
+      {HEDDLE_OP_ATTENTION, check_attention},
+      {HEDDLE_OP_LINEAR, check_linear},
+      {HEDDLE_OP_CONV2D, check_conv2d},
+      {HEDDLE_OP_GROUP_NORM, check_group_norm},
+      {HEDDLE_OP_UPSAMPLE_NEAREST,
+       [](const Examined& e) {
+         e.operands(1, 1, 1);
+         e.rank(*e.in(0), 4, "input");
+         e.rank(e.out(), 4, "output");
+         const auto &x = *e.in(0), &o = e.out();
+         e.require(x.shape[0] == o.shape[0] && x.shape[3] == o.shape[3], "batch or channels differ");
+         for (int i = 1; i < 3; ++i) e.require(x.shape[i] > 0 && o.shape[i] % x.shape[i] == 0, "a factor is not whole");
+       }},
+  };
+  return table;
+}
+
+double elements(const heddle_view* view) { return view == nullptr ? 0 : double(element_count(view->info)); }
+
+}  // namespace
+
+void check_op(const heddle_op_call& call) {
+  const auto found = checks().find(call.op);
+  if (found != checks().end()) found->second(Examined(call));
+}
+
+OpCost op_cost(const heddle_op_call& call) {
+  OpCost cost;
+  for (std::uint32_t i = 0; i < call.in_count; ++i)
+    if (call.in[i] != nullptr) cost.bytes += double(dense_bytes(call.in[i]->info));
+  for (std::uint32_t i = 0; i < call.out_count; ++i) cost.bytes += double(dense_bytes(call.out[i]->info));
+  const std::string_view op = call.op;
+  const double out = call.out_count > 0 ? elements(call.out[0]) : 0;
+  if (op == HEDDLE_OP_LINEAR) {
+    cost.flops = 2 * out * double(call.in[1]->info.shape[1]);
+  } else if (op == HEDDLE_OP_CONV2D) {
+    const auto& w = call.in[1]->info;
+    cost.flops = 2 * out * double(w.shape[1]) * double(w.shape[2]) * double(w.shape[3]);
+  } else if (op == HEDDLE_OP_ATTENTION) {
+    // Two products: (Q x D) (D x K) and (Q x K) (K x E), for each head.
+    const auto &q = call.in[0]->info, &k = call.in[1]->info, &v = call.in[2]->info;
+    cost.flops = 2.0 * double(q.shape[0]) * double(q.shape[2]) * double(q.shape[1]) * double(k.shape[1]) * double(q.shape[3] + v.shape[3]);
+  } else if (op != HEDDLE_OP_COPY && op != HEDDLE_OP_FILL && op != HEDDLE_OP_EMBEDDING && op != HEDDLE_OP_UPSAMPLE_NEAREST) {
+    cost.flops = 4 * out;  // a few operations an element; never what a plan hangs on
+  }
+  return cost;
+}
+
+}  // namespace heddle::core

@@ -1,0 +1,210 @@
+#include "engine/files/checkpoint.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "engine/base/error.h"
+#include "engine/base/json.h"
+#include "engine/base/text.h"
+#include "engine/files/safetensors.h"
+
+namespace heddle::core {
+
+struct Checkpoint::Content {
+  std::filesystem::path path;
+  std::vector<TensorView> tensors;  // sorted by name
+  std::vector<std::shared_ptr<const TensorFile>>
+      files;  // in the order in which metadata are looked up
+  Hash128 files_identity;
+  std::string prefix;  // taken off the names
+};
+
+namespace {
+
+namespace fs = std::filesystem;
+
+TensorView view_of(const TensorEntry& entry, const std::shared_ptr<const TensorFile>& file) {
+  return {.name = entry.name,
+          .dtype = entry.dtype,
+          .shape = entry.shape,
+          .data = file->mapping->bytes().subspan(entry.offset, entry.size),
+          .file = file};
+}
+
+const TensorEntry* find_entry(const TensorFile& file, std::string_view name) {
+  const auto found =
+      std::lower_bound(file.tensors.begin(), file.tensors.end(), name,
+                       [](const TensorEntry& entry, std::string_view n) { return entry.name < n; });
+  return found == file.tensors.end() || found->name != name ? nullptr : &*found;
+}
+
+Hash128 identity_of(const std::vector<std::shared_ptr<const TensorFile>>& files) {
+  Hasher hasher;
+  for (const auto& file : files) {
+    std::error_code unreadable;  // then the path stays as it is
+    const fs::path canonical = fs::weakly_canonical(file->mapping->path(), unreadable);
+    hasher.add(unreadable ? file->mapping->path().native() : canonical.native());
+    hasher.add(file->mapping->size())
+        .add(file->mapping->identity().modified_ns)
+        .add(file->header_hash);
+  }
+  return hasher.finish();
+}
+
+// Shard name -> the tensors that it has to hold.
+using Shards = std::map<std::string, std::set<std::string>>;
+
+Shards read_index(const fs::path& path) {
+  const MappedFile file(path);
+  const std::string name = path.native();
+  const Json json =
+      parse_json({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, name);
+  Shards shards;
+  try {
+    for (const Json::Member& member : json.at("weight_map").members()) {
+      const std::string& shard = member.value.as_string();
+      if (member.repeated) {
+        throw Error(Code::invalid_argument, cat(member.line, ":", member.column, ": the tensor ",
+                                                quote(member.key), " is given more than once"));
+      }
+      if (shard.empty() || shard == "." || shard == ".." ||
+          shard.find_first_of(std::string_view("/\\\0", 3)) != shard.npos) {
+        throw Error(Code::invalid_argument,
+                    cat(member.value.where(), ": ", quote(shard),
+                        " is not a file name; shards lie beside their index"));
+      }
+      shards[shard].insert(member.key);
+    }
+  } catch (const Error& error) {
+    throw Error(error.code(), cat(name, ":", error.what()));
+  }
+  return shards;
+}
+
+void check_shards_exist(const Shards& shards, const fs::path& index) {
+  std::vector<std::string> missing;
+  for (const auto& [shard, tensors] : shards) {
+    std::error_code error;
+    if (!fs::exists(index.parent_path() / shard, error)) missing.push_back(shard);
+  }
+  if (missing.empty()) return;
+  throw Error(Code::not_found, cat(index.native(), ": ", missing.size(), " of ", shards.size(),
+                                   " shards are missing, first ", quote(missing.front()),
+                                   ". Download them into the folder of the index."));
+}
+
+void add_shard(std::vector<TensorView>& views, const std::set<std::string>& names,
+               const std::shared_ptr<const TensorFile>& file, const fs::path& index) {
+  for (const std::string& name : names) {
+    const TensorEntry* entry = find_entry(*file, name);
+    if (entry == nullptr) {
+      throw Error(Code::not_found,
+                  cat(index.native(), ": tensor ", quote(name), " is not in ",
+                      quote(file->mapping->path().native()),
+                      ", where the index has it. Index and shards are of different downloads."));
+    }
+    views.push_back(view_of(*entry, file));
+  }
+}
+
+void sort_by_name(std::vector<TensorView>& views) {
+  std::sort(views.begin(), views.end(),
+            [](const TensorView& a, const TensorView& b) { return a.name < b.name; });
+}
+
+}  // namespace
+
+std::uint64_t TensorView::file_offset() const {
+  return data.empty() ? 0 : static_cast<std::uint64_t>(data.data() - file->mapping->bytes().data());
+}
+
+Checkpoint open_checkpoint(const fs::path& path, const TensorFileOpener& open) {
+  auto content = std::make_shared<Checkpoint::Content>();
+  content->path = path;
+  if (path.extension() == ".json") {
+    const Shards shards = read_index(path);
+    check_shards_exist(shards, path);
+    for (const auto& [shard, names] : shards) {
+      content->files.push_back(open(path.parent_path() / shard));
+      add_shard(content->tensors, names, content->files.back(), path);
+    }
+    sort_by_name(content->tensors);
+  } else {
+    content->files.push_back(open(path));
+    for (const TensorEntry& entry : content->files.front()->tensors) {
+      content->tensors.push_back(view_of(entry, content->files.front()));
+    }
+  }
+  content->files_identity = identity_of(content->files);
+  return Checkpoint(std::move(content));
+}
+
+Checkpoint open_checkpoint(const fs::path& path) {
+  return open_checkpoint(path, [](const fs::path& file) {
+    return std::make_shared<const TensorFile>(open_safetensors(file));
+  });
+}
+
+std::span<const TensorView> Checkpoint::tensors() const { return content_->tensors; }
+
+std::span<const TensorView> Checkpoint::with_prefix(std::string_view prefix) const {
+  const std::vector<TensorView>& all = content_->tensors;
+  const auto begin = std::partition_point(
+      all.begin(), all.end(), [&](const TensorView& view) { return view.name < prefix; });
+  const auto end = std::partition_point(
+      begin, all.end(), [&](const TensorView& view) { return view.name.starts_with(prefix); });
+  return {begin, end};
+}
+
+const TensorView* Checkpoint::find(std::string_view name) const {
+  const std::vector<TensorView>& all = content_->tensors;
+  const auto found = std::partition_point(all.begin(), all.end(),
+                                          [&](const TensorView& view) { return view.name < name; });
+  return found == all.end() || found->name != name ? nullptr : &*found;
+}
+
+const TensorView& Checkpoint::at(std::string_view name) const {
+  if (const TensorView* view = find(name)) return *view;
+  std::vector<std::string_view> names;
+  for (const TensorView& view : content_->tensors) names.push_back(view.name);
+  throw Error(Code::not_found, cat(path().native(), ": there is no tensor ", quote(name), ".",
+                                   did_you_mean(name, names)));
+}
+
+std::optional<std::string_view> Checkpoint::metadata(std::string_view key) const {
+  for (const auto& file : content_->files) {
+    const auto found = std::find_if(file->metadata.begin(), file->metadata.end(),
+                                    [&](const auto& entry) { return entry.first == key; });
+    if (found != file->metadata.end()) return found->second;
+  }
+  return std::nullopt;
+}
+
+Checkpoint Checkpoint::strip_prefix(std::string_view prefix) const {
+  auto content = std::make_shared<Content>();
+  content->path = content_->path;
+  content->files = content_->files;
+  content->files_identity = content_->files_identity;
+  content->prefix = cat(content_->prefix, prefix);
+  for (const TensorView& view : with_prefix(prefix)) {
+    content->tensors.push_back(view);
+    content->tensors.back().name.erase(0, prefix.size());
+  }
+  return Checkpoint(std::move(content));
+}
+
+std::uint64_t Checkpoint::total_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const TensorView& view : content_->tensors) bytes += view.data.size();
+  return bytes;
+}
+
+const fs::path& Checkpoint::path() const { return content_->path; }
+
+Hash128 Checkpoint::identity() const {
+  return Hasher().add(content_->files_identity).add(content_->prefix).finish();
+}
+
+}  // namespace heddle::core

@@ -1,0 +1,84 @@
+// A checkpoint: one name space of tensors over one file or over several shards. Nothing is loaded:
+// a tensor's data are pages of a mapped file. A Checkpoint is a cheap, immutable handle; copies
+// share everything and may be used by any thread. CheckpointCache (checkpoint_cache.h) makes the
+// checkpoints of all nodes share their mappings.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/hash.h"
+#include "engine/files/tensor_file.h"
+
+namespace heddle::core {
+
+struct TensorView {
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<std::int64_t> shape = {};  // row-major, outermost first; {} is one element
+  std::span<const std::byte>
+      data;  // little-endian, not necessarily aligned; lives as long as `file`
+  std::shared_ptr<const TensorFile> file;
+
+  // Of the data's first byte in the file: for read-ahead and for messages.
+  std::uint64_t file_offset() const;
+};
+
+class Checkpoint {
+ public:
+  // Sorted by name. The views live as long as this checkpoint or a copy of it.
+  std::span<const TensorView> tensors() const;
+
+  // Those whose name starts with `prefix`, sorted.
+  std::span<const TensorView> with_prefix(std::string_view prefix) const;
+
+  const TensorView* find(std::string_view name) const;  // nullptr when absent
+  bool has(std::string_view name) const { return find(name) != nullptr; }
+
+  // Throws Error(not_found) with the path and the nearest names.
+  const TensorView& at(std::string_view name) const;
+
+  // An entry of the files' own metadata ("format", "modelspec.architecture"); of several shards the
+  // first one's that has it.
+  std::optional<std::string_view> metadata(std::string_view key) const;
+
+  // The tensors below `prefix`, named without it: strip_prefix("model.diffusion_model.").
+  Checkpoint strip_prefix(std::string_view prefix) const;
+
+  std::uint64_t total_bytes() const;          // of the data of tensors()
+  const std::filesystem::path& path() const;  // as it was given to open_checkpoint()
+
+  // For cache keys: equal for the same files (canonical path, size, time of change, header) and the
+  // same prefix.
+  Hash128 identity() const;
+
+ private:
+  friend Checkpoint open_checkpoint(
+      const std::filesystem::path& path,
+      const std::function<std::shared_ptr<const TensorFile>(const std::filesystem::path&)>& open);
+  struct Content;
+  explicit Checkpoint(std::shared_ptr<const Content> content) : content_(std::move(content)) {}
+
+  std::shared_ptr<const Content> content_;
+};
+
+// How open_checkpoint() comes by a file of tensors.
+using TensorFileOpener =
+    std::function<std::shared_ptr<const TensorFile>(const std::filesystem::path&)>;
+
+// Opens a safetensors file, or all the shards that an index (a ".json" file with a "weight_map",
+// beside its shards) names. Tensors of a shard that the index does not name are left out. Throws
+// Error with the path: not_found (file, shard or tensor missing), io, and what parse_json and
+// parse_safetensors throw.
+Checkpoint open_checkpoint(const std::filesystem::path& path, const TensorFileOpener& open);
+Checkpoint open_checkpoint(const std::filesystem::path& path);  // maps the files anew
+
+}  // namespace heddle::core

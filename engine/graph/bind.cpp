@@ -1,0 +1,356 @@
+#include "engine/graph/bind.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "engine/base/text.h"
+#include "engine/graph/bind_advice.h"
+#include "engine/graph/dag.h"
+#include "engine/graph/literal.h"
+#include "engine/graph/type_match.h"
+
+namespace heddle::core {
+namespace {
+
+using Severity = Problem::Severity;
+constexpr NodeIndex kNowhere =
+    kGraphInputs;                       // the node of a fault that belongs to the whole workflow
+constexpr std::size_t kMostShown = 16;  // nodes of a cycle, ids in a list
+
+// Nodes are numbered as in the workflow until assemble() leaves out those that no sink needs.
+class Binder {
+ public:
+  Binder(const Workflow& workflow, const Catalog& catalog)
+      : workflow_(workflow),
+        catalog_(catalog),
+        literals_(catalog),
+        advice_(workflow, catalog, types_) {}
+
+  Bound bind(const std::vector<std::string>& targets) {
+    const auto count = static_cast<NodeIndex>(workflow_.nodes.size());
+    dag_.node_count = count;
+    for (NodeIndex i = 0; i < count; ++i) {
+      by_id_.emplace(workflow_.nodes[i].id, i);
+      types_.push_back(catalog_.find(workflow_.nodes[i].class_type));
+    }
+    graph_.nodes.reserve(count);
+    for (NodeIndex i = 0; i < count; ++i) graph_.nodes.push_back(bind_node(i));
+    const std::vector<NodeIndex> sinks = find_sinks(targets);
+    const std::vector<bool> needed = ancestors(dag_, sinks);
+    report_cycles();
+    return {assemble(sinks, needed), rank(sinks, needed)};
+  }
+
+ private:
+  struct Fault {
+    NodeIndex node;
+    Severity severity;
+    std::string message;
+  };
+  // One input of one node, for messages.
+  struct Place {
+    NodeIndex node;
+    const WorkflowInput* input;  // nullptr: not given
+    std::string_view name;
+  };
+
+  std::string at(std::uint32_t line, std::uint32_t column) const {
+    return line == 0 ? cat(workflow_.name, ": ")
+                     : cat(workflow_.name, ":", line, ":", column, ": ");
+  }
+  std::string shown(NodeIndex i) const {
+    return cat(quote(workflow_.nodes[i].id), " (", workflow_.nodes[i].class_type, ")");
+  }
+
+  void report(NodeIndex i, std::string_view what) {
+    const WorkflowNode& node = workflow_.nodes[i];
+    faults_.push_back({i, Severity::error, cat(at(node.line, node.column), "node ", what)});
+  }
+  void report(const Place& place, std::string_view what, Severity severity = Severity::error) {
+    const WorkflowNode& node = workflow_.nodes[place.node];
+    const bool given = place.input != nullptr;
+    faults_.push_back(
+        {place.node, severity,
+         cat(given ? at(place.input->line, place.input->column) : at(node.line, node.column),
+             "node ", shown(place.node), ", input ", quote(place.name), ": ", what)});
+  }
+
+  std::vector<std::string_view> ids() const {
+    std::vector<std::string_view> names;
+    for (const WorkflowNode& node : workflow_.nodes) names.emplace_back(node.id);
+    return names;
+  }
+  static std::vector<std::string_view> input_names(const NodeType& type) {
+    std::vector<std::string_view> names;
+    for (std::uint32_t p = 0; p < type.input_count(); ++p)
+      if (!is_hidden(type.input(p))) names.emplace_back(type.input(p).name);
+    return names;
+  }
+  static std::vector<std::string_view> output_names(const NodeType& type) {
+    std::vector<std::string_view> names;
+    for (std::uint32_t o = 0; o < type.output_count(); ++o) names.emplace_back(type.output(o).name);
+    return names;
+  }
+
+  Node bind_node(NodeIndex i) {
+    const WorkflowNode& source = workflow_.nodes[i];
+    Node node{source.id, source.title, types_[i], {}, {}, {}, source.hints};
+    if (node.type == nullptr) {
+      report_unknown_class(i);
+      // Its links still say which nodes are needed.
+      for (const WorkflowInput& input : source.inputs)
+        if (const Link* link = std::get_if<Link>(&input.value))
+          link_to({i, &input, input.name}, *link, Severity::warning);
+      return node;
+    }
+    if (node.type->has(HEDDLE_NODE_BLOCK))
+      report(i, cat(shown(i),
+                    " is a block: it belongs into a model, not into a workflow. Remove it."));
+    node.inputs.resize(node.type->input_count());
+    std::vector<bool> given(node.type->input_count(), false);
+    for (const WorkflowInput& input : source.inputs) {
+      const std::optional<std::uint32_t> port = node.type->find_input(input.name);
+      if (!port || is_hidden(node.type->input(*port))) {
+        node.extra.emplace_back(input.name, bind_undeclared({i, &input, input.name}));
+        continue;
+      }
+      given[*port] = true;
+      node.inputs[*port] = bind_input({i, &input, input.name}, node.type->input(*port), input);
+    }
+    for (std::uint32_t p = 0; p < node.type->input_count(); ++p)
+      if (!given[p])
+        node.inputs[p] = bind_absent({i, nullptr, node.type->input(p).name}, node.type->input(p));
+    return node;
+  }
+
+  static bool is_hidden(const heddle_port& port) { return (port.flags & HEDDLE_PORT_HIDDEN) != 0; }
+  static bool is_optional(const heddle_port& port) {
+    return (port.flags & HEDDLE_PORT_OPTIONAL) != 0;
+  }
+
+  void report_unknown_class(NodeIndex i) {
+    const std::string& name = workflow_.nodes[i].class_type;
+    const std::string guess = advice_.guess(name, [&] { return catalog_.type_names(); });
+    std::vector<std::string> folders;
+    for (const std::string& folder : catalog_.plugin_folders()) folders.push_back(quote(folder));
+    report(i,
+           cat(quote(workflow_.nodes[i].id), ": no loaded plugin brings the class ", quote(name),
+               ".", guess, guess.empty() ? " Put" : " If not, put", " the plugin that has it into ",
+               folders.empty() ? "a plugin folder"
+                               : cat("a plugin folder (", join(folders, ", "), ")"),
+               "."));
+  }
+
+  Binding bind_input(const Place& place, const heddle_port& port, const WorkflowInput& input) {
+    if (const Link* link = std::get_if<Link>(&input.value)) {
+      const std::optional<Source> source = link_to(place, *link, Severity::error);
+      if (!source) return {};
+      const NodeType& type = *types_[source->node];
+      const heddle_port& output = type.output(source->port);
+      if (accepts(port, output.type)) return *source;
+      report(place, cat("expects ", port.type, ", got ", output.type, " from ", quote(link->node),
+                        " output ", source->port, " (", output.name, "). ",
+                        advice_.for_mismatch(place.node, *source, port)));
+      return {};
+    }
+    const Json& literal = std::get<Json>(input.value);
+    if (!takes_literals(port)) {
+      if (literal.is_null() && is_optional(port)) return {};
+      report(place, cat("expects a link to ", port.type, ", got ", shown_literal(literal), ". ",
+                        advice_.for_missing(place.node, port.type)));
+      return {};
+    }
+    if (literal.is_null() && is_optional(port) && port.widget == nullptr) return {};
+    return taken(place, literals_.read(port, literal));
+  }
+
+  Binding taken(const Place& place, Literal literal) {
+    if (Value* value = std::get_if<Value>(&literal)) return std::move(*value);
+    report(place, std::get<LiteralFault>(literal).text);
+    return {};
+  }
+
+  // A widget without a default: it chooses among names.
+  static std::string advice_on(const heddle_widget& widget) {
+    if (widget.kind == HEDDLE_WIDGET_CHOICE) return "No loaded plugin brings a choice.";
+    return cat("Give the name of a ", widget.kind == HEDDLE_WIDGET_FOLDER ? "folder" : "file",
+               " in ", quote(widget.source == nullptr ? "" : widget.source), ".");
+  }
+
+  Binding bind_absent(const Place& place, const heddle_port& port) {
+    if (is_hidden(port)) return {};
+    if (std::optional<Literal> literal = literals_.default_of(port))
+      return taken(place, std::move(*literal));
+    if (is_optional(port)) return {};
+    if (port.widget != nullptr) {
+      report(place, cat("it is required and has no default. ", advice_on(*port.widget)));
+    } else {
+      report(place, cat("it is required: nothing is linked to it. ",
+                        advice_.for_missing(place.node, port.type)));
+    }
+    return {};
+  }
+
+  Binding bind_undeclared(const Place& place) {
+    const NodeType& type = *types_[place.node];
+    const bool wanted = type.has(HEDDLE_NODE_ANY_INPUT);
+    if (!wanted) {
+      const std::string guess = advice_.guess(place.name, [&] { return input_names(type); });
+      report(place, cat("the class has no such input.", guess, " It is ignored."),
+             Severity::warning);
+    }
+    const Link* link = std::get_if<Link>(&place.input->value);
+    if (link == nullptr) return from_json(std::get<Json>(place.input->value));
+    const std::optional<Source> source =
+        link_to(place, *link, wanted ? Severity::error : Severity::warning);
+    return source ? Binding(*source) : Binding();
+  }
+
+  // The output that a link means, and an edge for it. An edge, but nothing else, for a node of
+  // unknown class.
+  std::optional<Source> link_to(const Place& place, const Link& link, Severity severity) {
+    const auto found = by_id_.find(link.node);
+    if (found == by_id_.end()) {
+      const std::string guess = advice_.guess(link.node, [&] { return ids(); });
+      report(place,
+             cat("is linked to ", quote(link.node), ", but there is no such node.", guess,
+                 " Link it to a node of this workflow."),
+             severity);
+      return std::nullopt;
+    }
+    const NodeIndex from = found->second;
+    dag_.edges.emplace_back(from, place.node);
+    if (types_[from] == nullptr) return std::nullopt;
+    const NodeType& type = *types_[from];
+    if (const auto* slot = std::get_if<std::uint32_t>(&link.output)) {
+      if (*slot < type.output_count()) return Source{from, *slot};
+      report(place,
+             cat("is linked to output ", *slot, " of ", shown(from),
+                 ", which has no such output. Outputs: ", outputs_of(type), "."),
+             severity);
+      return std::nullopt;
+    }
+    const std::string& name = std::get<std::string>(link.output);
+    if (const std::optional<std::uint32_t> output = type.find_output(name))
+      return Source{from, *output};
+    const std::string guess = advice_.guess(name, [&] { return output_names(type); });
+    report(place,
+           cat("is linked to output ", quote(name), " of ", shown(from),
+               ", which has none of that name.", guess, " Outputs: ", outputs_of(type), "."),
+           severity);
+    return std::nullopt;
+  }
+
+  bool is_sink(NodeIndex i) const {
+    return types_[i] != nullptr && types_[i]->has(HEDDLE_NODE_SINK);
+  }
+
+  void report_whole(std::string_view what) {
+    faults_.push_back({kNowhere, Severity::error, cat(at(0, 0), what)});
+  }
+
+  std::vector<NodeIndex> find_sinks(const std::vector<std::string>& targets) {
+    std::vector<NodeIndex> sinks;
+    for (NodeIndex i = 0; i < dag_.node_count; ++i)
+      if (is_sink(i)) sinks.push_back(i);
+    if (sinks.empty()) {
+      std::vector<std::string> classes;
+      for (const std::string_view name : catalog_.type_names())
+        if (catalog_.find(name)->has(HEDDLE_NODE_SINK) && classes.size() < 3)
+          classes.push_back(quote(name));
+      report_whole(cat("there is nothing to do: no node saves or shows anything. Add one that does",
+                       classes.empty() ? "." : cat(": ", join(classes, " or "), ".")));
+    }
+    if (targets.empty()) return sinks;
+    std::vector<NodeIndex> wanted;
+    for (const std::string& target : targets) {
+      const auto found = by_id_.find(target);
+      if (found != by_id_.end() && is_sink(found->second)) {
+        wanted.push_back(found->second);
+        continue;
+      }
+      std::vector<std::string> ids;
+      for (std::size_t i = 0; i < std::min(sinks.size(), kMostShown); ++i)
+        ids.push_back(shown(sinks[i]));
+      const std::string there = ids.empty() ? "" : cat(" Nodes that do: ", join(ids, ", "), ".");
+      report_whole(found == by_id_.end()
+                       ? cat("there is no node ", quote(target), " to run for.", there)
+                       : cat("node ", shown(found->second),
+                             " saves or shows nothing, so nothing can be run for it.", there));
+    }
+    std::sort(wanted.begin(), wanted.end());
+    wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+    return wanted;
+  }
+
+  void report_cycles() {
+    for (const std::vector<NodeIndex>& cycle : cycles(dag_)) {
+      std::vector<std::string> ids;
+      for (std::size_t i = 0; i < std::min(cycle.size(), kMostShown); ++i)
+        ids.push_back(quote(workflow_.nodes[cycle[i]].id));
+      if (cycle.size() > kMostShown) ids.push_back(cat("(", cycle.size() - kMostShown, " more)"));
+      ids.push_back(quote(workflow_.nodes[cycle.front()].id));
+      report(cycle.front(), cat(shown(cycle.front()), " waits for itself: ", join(ids, " -> "),
+                                ". Remove one of these links."));
+    }
+  }
+
+  Graph assemble(const std::vector<NodeIndex>& sinks, const std::vector<bool>& needed) {
+    std::vector<NodeIndex> position(dag_.node_count, kNowhere);
+    std::vector<Node> nodes;
+    for (NodeIndex i = 0; i < dag_.node_count; ++i) {
+      if (!needed[i]) continue;
+      position[i] = static_cast<NodeIndex>(nodes.size());
+      nodes.push_back(std::move(graph_.nodes[i]));
+    }
+    const auto move_source = [&](Binding& binding) {
+      if (Source* source = std::get_if<Source>(&binding)) source->node = position[source->node];
+    };
+    for (Node& node : nodes) {
+      for (Binding& binding : node.inputs) move_source(binding);
+      for (auto& [name, binding] : node.extra) move_source(binding);
+    }
+    Dag dag{static_cast<std::uint32_t>(nodes.size()), {}};
+    for (const auto& [from, to] : dag_.edges)
+      if (needed[to]) dag.edges.emplace_back(position[from], position[to]);
+    Graph graph;
+    graph.nodes = std::move(nodes);
+    graph.order = topological_order(dag);
+    for (const NodeIndex sink : sinks) graph.sinks.push_back(position[sink]);
+    return graph;
+  }
+
+  // A fault in a node that nobody needs does not stop the run. Without any sink nobody can say what
+  // is needed.
+  std::vector<Problem> rank(const std::vector<NodeIndex>& sinks, const std::vector<bool>& needed) {
+    std::vector<Problem> problems;
+    problems.reserve(faults_.size());
+    for (Fault& fault : faults_) {
+      const bool whole = fault.node == kNowhere;
+      if (!whole && !sinks.empty() && !needed[fault.node]) fault.severity = Severity::warning;
+      problems.push_back(
+          {fault.severity, std::move(fault.message), whole ? "" : workflow_.nodes[fault.node].id});
+    }
+    return problems;
+  }
+
+  const Workflow& workflow_;
+  const Catalog& catalog_;
+  std::vector<NodeTypeRef> types_;
+  LiteralReader literals_;
+  BindAdvice advice_;
+  std::unordered_map<std::string_view, NodeIndex> by_id_;
+  Dag dag_;
+  Graph graph_;
+  std::vector<Fault> faults_;
+};
+
+}  // namespace
+
+Bound bind(const Workflow& workflow, const Catalog& catalog,
+           const std::vector<std::string>& targets) {
+  return Binder(workflow, catalog).bind(targets);
+}
+
+}  // namespace heddle::core

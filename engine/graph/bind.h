@@ -1,0 +1,21 @@
+// Workflow + Catalog -> Graph: names become types and ports, literals are coerced by ComfyUI's rules and checked, defaults are
+// filled in. Pure; any thread.
+#pragma once
+
+#include "engine/graph/catalog.h"
+#include "engine/graph/graph.h"
+#include "engine/graph/workflow.h"
+
+namespace heddle::core {
+
+struct Bound {
+  Graph graph;  // of the nodes that the sinks need; usable only when no problem is an error
+  std::vector<Problem> problems;
+};
+
+// Reports every problem in one go and never throws for what the workflow says. An unknown input, and any fault in a node that no sink
+// needs, are warnings. `targets`: ids of the sinks wanted; empty: all of them.
+// Call it qualified, core::bind(...): an unqualified call with a std argument finds std::bind.
+Bound bind(const Workflow& workflow, const Catalog& catalog, const std::vector<std::string>& targets = {});
+
+}  // namespace heddle::core

@@ -1,0 +1,101 @@
+#include "engine/graph/bind_advice.h"
+
+#include "engine/graph/type_match.h"
+
+namespace heddle::core {
+namespace {
+
+constexpr std::size_t kMostNames = 3;
+
+bool is_any(std::string_view type) { return type == "*"; }
+
+bool takes(const NodeType& type, std::string_view received) {
+  for (std::uint32_t i = 0; i < type.input_count(); ++i) {
+    const heddle_port& port = type.input(i);
+    const bool hidden = (port.flags & HEDDLE_PORT_HIDDEN) != 0;
+    if (!hidden && !is_any(port.type) && types_match(received, port.type)) return true;
+  }
+  return false;
+}
+
+bool gives(const NodeType& type, std::string_view wanted) {
+  for (std::uint32_t i = 0; i < type.output_count(); ++i)
+    if (!is_any(type.output(i).type) && types_match(type.output(i).type, wanted)) return true;
+  return false;
+}
+
+}  // namespace
+
+const BindAdvice::Origins& BindAdvice::origins(std::string_view wanted) {
+  const auto [entry, is_new] = origins_.try_emplace(std::string(wanted));
+  Origins& origins = entry->second;
+  if (!is_new) return origins;
+  // One more than is shown, because the reader itself is left out.
+  for (std::size_t i = 0; i < types_.size() && origins.nodes.size() <= kMostNames; ++i) {
+    for (std::uint32_t o = 0; types_[i] != nullptr && o < types_[i]->output_count(); ++o) {
+      const heddle_port& port = types_[i]->output(o);
+      if (is_any(port.type) || !types_match(port.type, wanted)) continue;
+      origins.nodes.emplace_back(
+          static_cast<NodeIndex>(i),
+          cat(quote(workflow_.nodes[i].id), " output ", o, " (", port.name, ")"));
+      break;
+    }
+  }
+  std::vector<std::string> classes;
+  for (const std::string_view name : catalog_.type_names()) {
+    const NodeTypeRef type = catalog_.find(name);
+    if (classes.size() == kMostNames) break;
+    if (!type->has(HEDDLE_NODE_BLOCK) && gives(*type, wanted)) classes.push_back(quote(name));
+  }
+  origins.classes =
+      classes.empty()
+          ? cat("Link it to an output of type ", wanted, "; no loaded plugin has a node with one.")
+          : cat("Add a node that gives ", wanted, ": ", join(classes, " or "), ".");
+  return origins;
+}
+
+std::string BindAdvice::for_missing(NodeIndex reader, std::string_view wanted) {
+  if (is_any(wanted)) return "Link it to any output.";
+  const Origins& from = origins(wanted);
+  std::vector<std::string_view> shown;
+  for (const auto& [node, text] : from.nodes)
+    if (node != reader && shown.size() < kMostNames) shown.push_back(text);
+  return shown.empty() ? from.classes : cat("Link it to ", join(shown, " or "), ".");
+}
+
+const std::string& BindAdvice::converters(std::string_view received, std::string_view wanted) {
+  const auto [entry, is_new] =
+      converters_.try_emplace({std::string(received), std::string(wanted)});
+  if (!is_new) return entry->second;
+  std::vector<std::string> classes;
+  for (const std::string_view name : catalog_.type_names()) {
+    const NodeTypeRef type = catalog_.find(name);
+    if (classes.size() == kMostNames) break;
+    if (!type->has(HEDDLE_NODE_BLOCK) && takes(*type, received) && gives(*type, wanted))
+      classes.push_back(quote(name));
+  }
+  if (!classes.empty())
+    entry->second = cat("Put a node between that makes ", wanted, " of ", received, ": ",
+                        join(classes, " or "), ".");
+  return entry->second;
+}
+
+std::string BindAdvice::for_mismatch(NodeIndex reader, const Source& source,
+                                     const heddle_port& input) {
+  const NodeType& type = *types_[source.node];
+  for (std::uint32_t o = 0; o < type.output_count(); ++o)
+    if (o != source.port && accepts(input, type.output(o).type))
+      return cat("Output ", o, " (", type.output(o).name, ") of ",
+                 quote(workflow_.nodes[source.node].id), " is ", type.output(o).type, ".");
+  const std::string& between = converters(type.output(source.port).type, input.type);
+  return between.empty() ? for_missing(reader, input.type) : between;
+}
+
+std::string outputs_of(const NodeType& type) {
+  std::vector<std::string> names;
+  for (std::uint32_t o = 0; o < type.output_count(); ++o)
+    names.push_back(cat(o, " ", type.output(o).name));
+  return names.empty() ? "none" : clip(join(names, ", "), 300);
+}
+
+}  // namespace heddle::core

@@ -1,0 +1,100 @@
+#include "engine/graph/catalog.h"
+
+#include <utility>
+
+#include "engine/base/error.h"
+#include "engine/base/log.h"
+#include "engine/base/text.h"
+
+namespace heddle::core {
+namespace {
+
+// How the descs begin that a CHOICE widget's `source` may name.
+struct NamedDesc {
+  std::uint32_t size;
+  const char* name;
+};
+
+bool is_file(const heddle_widget& widget) {
+  return widget.kind == HEDDLE_WIDGET_FILE || widget.kind == HEDDLE_WIDGET_FOLDER;
+}
+
+std::string_view source_of(const heddle_widget& widget) {
+  return widget.source == nullptr ? std::string_view() : std::string_view(widget.source);
+}
+
+}  // namespace
+
+void Catalog::add(NodeTypeRef type, Duplicate duplicate) {
+  const auto found = types_.find(type->name());
+  if (found == types_.end()) {
+    types_.emplace(std::string(type->name()), std::move(type));
+    return;
+  }
+  const std::string& there = found->second->plugin();
+  if (duplicate == Duplicate::refuse) {
+    throw Error(Code::invalid_argument,
+                cat("plugin ", quote(type->plugin()), " brings the node type ", quote(type->name()),
+                    ", which plugin ", quote(there),
+                    " has brought already. Rename it, or load only one of the two plugins."));
+  }
+  log(Level::info, cat("the node type ", quote(type->name()), " of plugin ", quote(type->plugin()),
+                       " replaces that of plugin ", quote(there)));
+  found->second = std::move(type);
+}
+
+void Catalog::add(ModelFamily family) { families_.push_back(std::move(family)); }
+
+void Catalog::add(std::string_view kind, Extension extension) {
+  auto found = extensions_.find(kind);
+  if (found == extensions_.end())
+    found = extensions_.emplace(std::string(kind), std::vector<Extension>()).first;
+  found->second.push_back(std::move(extension));
+}
+
+NodeTypeRef Catalog::find(std::string_view type) const {
+  const auto found = types_.find(type);
+  return found == types_.end() ? nullptr : found->second;
+}
+
+std::vector<std::string_view> Catalog::type_names() const {
+  std::vector<std::string_view> names;
+  names.reserve(types_.size());
+  for (const auto& [name, type] : types_) names.push_back(name);
+  return names;
+}
+
+const std::vector<Extension>& Catalog::extensions(std::string_view kind) const {
+  static const std::vector<Extension> none;
+  const auto found = extensions_.find(kind);
+  return found == extensions_.end() ? none : found->second;
+}
+
+void Catalog::set_file_lister(FileLister lister, FilePlaces places) {
+  lister_ = std::move(lister);
+  places_ = std::move(places);
+}
+
+std::vector<std::string> Catalog::choices(const heddle_widget& widget) const {
+  if (is_file(widget)) {
+    return lister_ == nullptr ? std::vector<std::string>()
+                              : lister_(source_of(widget), widget.kind);
+  }
+  std::vector<std::string> names;
+  if (widget.kind != HEDDLE_WIDGET_CHOICE) return names;
+  for (const char* const* choice = widget.choices; choice != nullptr && *choice != nullptr;
+       ++choice)
+    names.emplace_back(*choice);
+  for (const Extension& extension : extensions(source_of(widget))) {
+    const auto* named = static_cast<const NamedDesc*>(extension.desc);
+    if (named->size >= sizeof(NamedDesc) && named->name != nullptr) names.emplace_back(named->name);
+  }
+  return names;
+}
+
+std::vector<std::string> Catalog::places(const heddle_widget& widget) const {
+  return is_file(widget) && places_ != nullptr ? places_(source_of(widget))
+                                               : std::vector<std::string>();
+}
+
+}  // namespace heddle::core

@@ -1,0 +1,120 @@
+#include "engine/graph/dag.h"
+
+#include <algorithm>
+#include <boost/graph/breadth_first_search.hpp>
+#include <boost/graph/compressed_sparse_row_graph.hpp>
+#include <boost/graph/strong_components.hpp>
+#include <boost/range/iterator_range.hpp>
+#include <functional>
+#include <limits>
+#include <queue>
+
+namespace heddle::core {
+namespace {
+
+using Index = std::uint32_t;
+using Adjacency =
+    boost::compressed_sparse_row_graph<boost::directedS, boost::no_property, boost::no_property,
+                                       boost::no_property, Index, std::size_t>;
+constexpr Index kNone = std::numeric_limits<Index>::max();
+
+enum class Direction { forward, backward };
+
+// Edges to nodes that do not exist would be written past the rows: they are left out.
+Adjacency adjacency(const Dag& dag, Direction direction) {
+  std::vector<std::pair<Index, Index>> edges;
+  edges.reserve(dag.edges.size());
+  for (const auto& [from, to] : dag.edges) {
+    if (from >= dag.node_count || to >= dag.node_count) continue;
+    edges.emplace_back(direction == Direction::forward ? std::pair(from, to) : std::pair(to, from));
+  }
+  return Adjacency(boost::edges_are_unsorted_multi_pass, edges.begin(), edges.end(),
+                   dag.node_count);
+}
+
+auto successors(const Adjacency& graph, Index node) {
+  const auto [begin, end] = boost::adjacent_vertices(node, graph);
+  return boost::make_iterator_range(begin, end);
+}
+
+// The shortest way from `start` back to it inside of its component; empty when there is none.
+// `parent` is scratch, all kNone before and after.
+std::vector<Index> shortest_cycle(const Adjacency& graph, Index start,
+                                  const std::vector<Index>& component, std::vector<Index>& parent) {
+  std::vector<Index> seen{start};
+  std::vector<Index> cycle;
+  for (std::size_t at = 0; at < seen.size() && cycle.empty(); ++at) {
+    for (const Index next : successors(graph, seen[at])) {
+      if (component[next] != component[start]) continue;
+      if (next == start) {
+        for (Index back = seen[at]; back != start; back = parent[back]) cycle.push_back(back);
+        cycle.push_back(start);
+        break;
+      }
+      if (parent[next] != kNone) continue;
+      parent[next] = seen[at];
+      seen.push_back(next);
+    }
+  }
+  for (const Index node : seen) parent[node] = kNone;
+  std::reverse(cycle.begin(), cycle.end());
+  return cycle;
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> topological_order(const Dag& dag) {
+  const Adjacency graph = adjacency(dag, Direction::forward);
+  std::vector<std::size_t> waiting(dag.node_count, 0);
+  for (Index node = 0; node < dag.node_count; ++node)
+    for (const Index next : successors(graph, node)) ++waiting[next];
+  std::priority_queue<Index, std::vector<Index>, std::greater<>> ready;
+  for (Index node = 0; node < dag.node_count; ++node)
+    if (waiting[node] == 0) ready.push(node);
+  std::vector<Index> order;
+  order.reserve(dag.node_count);
+  while (!ready.empty()) {
+    const Index node = ready.top();
+    ready.pop();
+    order.push_back(node);
+    for (const Index next : successors(graph, node))
+      if (--waiting[next] == 0) ready.push(next);
+  }
+  return order;
+}
+
+std::vector<std::vector<std::uint32_t>> cycles(const Dag& dag) {
+  const Adjacency graph = adjacency(dag, Direction::forward);
+  std::vector<Index> component(dag.node_count, 0);
+  const auto indices = boost::get(boost::vertex_index, graph);
+  const Index count = boost::strong_components(
+      graph, boost::make_iterator_property_map(component.begin(), indices));
+  std::vector<bool> done(count, false);
+  std::vector<Index> parent(dag.node_count, kNone);
+  std::vector<std::vector<Index>> found;
+  for (Index node = 0; node < dag.node_count; ++node) {
+    if (done[component[node]]) continue;
+    done[component[node]] = true;
+    std::vector<Index> cycle = shortest_cycle(graph, node, component, parent);
+    if (!cycle.empty()) found.push_back(std::move(cycle));
+  }
+  return found;
+}
+
+std::vector<bool> ancestors(const Dag& dag, const std::vector<std::uint32_t>& roots) {
+  const Adjacency graph = adjacency(dag, Direction::backward);
+  std::vector<boost::default_color_type> colors(dag.node_count, boost::white_color);
+  const auto color_map =
+      boost::make_iterator_property_map(colors.begin(), boost::get(boost::vertex_index, graph));
+  boost::queue<Index> queue;
+  for (const Index root : roots) {
+    if (root < dag.node_count && colors[root] == boost::white_color)
+      boost::breadth_first_visit(graph, root, queue, boost::default_bfs_visitor(), color_map);
+  }
+  std::vector<bool> reached(dag.node_count);
+  for (Index node = 0; node < dag.node_count; ++node)
+    reached[node] = colors[node] != boost::white_color;
+  return reached;
+}
+
+}  // namespace heddle::core

@@ -1,0 +1,88 @@
+// A typed graph of nodes: what bind() makes of a workflow, and what a model family builds of a checkpoint. The
+// same class for both floors: a model's graph has inputs, outputs and weights besides. Immutable once built;
+// then any thread.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "engine/graph/node_type.h"
+#include "engine/tensor/value.h"
+
+namespace heddle::core {
+
+using NodeIndex = std::uint32_t;
+inline constexpr NodeIndex kGraphInputs = std::numeric_limits<NodeIndex>::max();
+
+// One output of one node; or, with node == kGraphInputs, input number `port` of the graph itself.
+struct Source {
+  NodeIndex node = kGraphInputs;
+  std::uint32_t port = 0;
+  friend auto operator<=>(const Source&, const Source&) = default;
+};
+
+// What an input reads: nothing, a literal, or a link.
+using Binding = std::variant<std::monostate, Value, Source>;
+
+// Rows [begin, end) along axis 0 of a checkpoint tensor.
+struct WeightPart {
+  std::string tensor;
+  std::int64_t begin = 0;
+  std::int64_t end = -1;  // -1: all rows
+};
+
+// Where things shall be; strings as the user wrote them, empty where nothing was said.
+struct BlockHint {
+  std::string match;  // "double.*"
+  std::string device;
+};
+struct Hints {
+  std::string device;  // "cuda:1", "cuda", "cuda:0,cuda:1"
+  std::string prefer;
+  std::string split;  // "layers", "sets", "batch", "sequence", "rows", "none"
+  std::vector<BlockHint> blocks;
+};
+
+struct Node {
+  std::string id;     // "3"; in a model's graph the path "double.7"
+  std::string title;  // _meta.title, or empty
+  NodeTypeRef type;
+  std::vector<Binding> inputs;                               // one for each declared port
+  std::vector<std::pair<std::string, Binding>> extra;        // undeclared inputs, in the workflow's order
+  std::vector<std::vector<WeightPart>> weights;              // one for each slot; empty: not given
+  Hints hints;
+};
+
+struct GraphInput {
+  std::string name;
+  std::uint32_t flags = 0;  // HEDDLE_INPUT_...
+};
+struct GraphOutput {
+  std::string name;
+  Source from;
+};
+
+struct Graph {
+  std::vector<Node> nodes;
+  std::vector<GraphInput> inputs;    // of a model
+  std::vector<GraphOutput> outputs;  // of a model
+  std::vector<NodeIndex> order;      // a topological order: smallest index first among the ready; of needed nodes only
+  std::vector<NodeIndex> sinks;      // of a workflow: nodes that run though nobody reads them
+
+  // "node 'decode' (ImageScale)", for messages.
+  std::string name_of(NodeIndex node) const;
+};
+
+// Calls visit(binding) for every input of the node, the undeclared ones included.
+template <class F>
+void for_each_binding(const Node& node, F&& visit) {
+  for (const Binding& b : node.inputs) visit(b);
+  for (const auto& [name, b] : node.extra) visit(b);
+}
+
+}  // namespace heddle::core

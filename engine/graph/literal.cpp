@@ -1,0 +1,197 @@
+#include "engine/graph/literal.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "engine/base/text.h"
+#include "engine/graph/python_text.h"
+#include "engine/graph/type_match.h"
+
+namespace heddle::core {
+namespace {
+
+constexpr std::size_t kLongestLiteral = 60;  // bytes of a literal shown in a message
+constexpr std::size_t kMostChoices = 12;     // choices listed in a message
+constexpr double kAboveUint64 = 18446744073709551616.0;
+
+LiteralFault cannot_be(std::string_view type, const Json& literal, std::string_view advice) {
+  return {cat("expects ", type, ", got ", shown_literal(literal), ". ", advice)};
+}
+
+Literal to_int(const Json& literal) {
+  constexpr std::string_view kAdvice = "Give a whole number of at most 64 bits.";
+  std::optional<WholeNumber> number;
+  switch (literal.kind()) {
+    case Json::Kind::boolean:
+      number = std::int64_t{literal.as_bool()};
+      break;
+    case Json::Kind::integer:
+      number = literal.as_int64();
+      break;
+    case Json::Kind::unsigned_integer:
+      number = literal.as_uint64();
+      break;
+    case Json::Kind::real:
+      number = truncated(literal.as_double());
+      break;
+    case Json::Kind::string:
+      number = python_integer(literal.as_string());
+      break;
+    default:
+      break;
+  }
+  if (!number) return cannot_be("INT", literal, kAdvice);
+  return std::visit([](auto whole) { return make_value(whole); }, *number);
+}
+
+Literal to_float(const Json& literal) {
+  std::optional<double> number;
+  if (literal.is_bool()) number = literal.as_bool() ? 1.0 : 0.0;
+  if (literal.is_number()) number = literal.as_double();
+  if (literal.is_string()) number = python_float(literal.as_string());
+  if (!number) return cannot_be("FLOAT", literal, "Give a number.");
+  return make_value(*number);
+}
+
+std::string number_text(double number) {
+  if (std::trunc(number) == number && std::fabs(number) < 1e15)
+    return cat(static_cast<std::int64_t>(number));
+  return number == kAboveUint64 ? "18446744073709551615" : cat(number);
+}
+
+struct Range {
+  double least, most;
+};
+
+std::optional<Range> range_of(const heddle_widget& widget) {
+  if (widget.min < widget.max) return Range{widget.min, widget.max};
+  if (widget.kind == HEDDLE_WIDGET_SEED) return Range{0, kAboveUint64};
+  return std::nullopt;
+}
+
+// NaN passes, as every comparison with it is false.
+std::optional<LiteralFault> check_range(const heddle_widget& widget, const Value& value) {
+  const heddle_kind kind = kind_of(*value);
+  const bool is_number =
+      kind == HEDDLE_KIND_INT || kind == HEDDLE_KIND_UINT || kind == HEDDLE_KIND_FLOAT;
+  const std::optional<Range> range = range_of(widget);
+  if (!is_number || !range) return std::nullopt;
+  const double number = get_float(*value);
+  if (!(number < range->least) && !(number > range->most)) return std::nullopt;
+  const bool below = number < range->least;
+  const std::string got = kind == HEDDLE_KIND_FLOAT  ? number_text(number)
+                          : kind == HEDDLE_KIND_UINT ? cat(get_uint(*value))
+                                                     : cat(get_int(*value));
+  return LiteralFault{cat(got, " is ", below ? "below the least" : "above the greatest", " value ",
+                          number_text(below ? range->least : range->most), ". Give a number from ",
+                          number_text(range->least), " to ", number_text(range->most), ".")};
+}
+
+bool is_choice(const heddle_widget& widget) {
+  return widget.kind == HEDDLE_WIDGET_CHOICE || widget.kind == HEDDLE_WIDGET_FILE ||
+         widget.kind == HEDDLE_WIDGET_FOLDER;
+}
+
+bool has_text(const heddle_widget& widget) {
+  return widget.text != nullptr && *widget.text != '\0';
+}
+
+std::string listed(const std::vector<std::string>& choices) {
+  std::vector<std::string> shown;
+  for (std::size_t i = 0; i < std::min(choices.size(), kMostChoices); ++i)
+    shown.push_back(quote(choices[i]));
+  if (choices.size() > kMostChoices)
+    shown.push_back(cat("and ", choices.size() - kMostChoices, " more"));
+  return join(shown, ", ");
+}
+
+}  // namespace
+
+bool takes_literals(const heddle_port& port) {
+  if (port.widget != nullptr) return true;
+  for (const std::string_view type : {"INT", "FLOAT", "STRING", "BOOLEAN", "COMBO"})
+    if (types_match(port.type, type)) return true;
+  return false;
+}
+
+Literal LiteralReader::read(const heddle_port& port, const Json& literal) {
+  if (port.widget != nullptr && is_choice(*port.widget)) return choose(*port.widget, literal);
+  const std::string_view type = port.type;
+  Literal result = type == "INT"       ? to_int(literal)
+                   : type == "FLOAT"   ? to_float(literal)
+                   : type == "STRING"  ? Literal(make_value(python_text(literal)))
+                   : type == "BOOLEAN" ? Literal(make_value(python_truth(literal)))
+                                       : Literal(from_json(literal));
+  if (const Value* value = std::get_if<Value>(&result); value != nullptr && port.widget != nullptr)
+    if (std::optional<LiteralFault> fault = check_range(*port.widget, *value)) return *fault;
+  return result;
+}
+
+std::optional<Literal> LiteralReader::default_of(const heddle_port& port) {
+  if (port.widget == nullptr) return std::nullopt;
+  const heddle_widget& widget = *port.widget;
+  switch (widget.kind) {
+    case HEDDLE_WIDGET_INT:
+    case HEDDLE_WIDGET_SEED:
+    case HEDDLE_WIDGET_FLOAT: {
+      const std::optional<WholeNumber> whole = truncated(widget.number);
+      if (widget.kind == HEDDLE_WIDGET_FLOAT || !whole) return read(port, Json(widget.number));
+      return read(port, std::visit([](auto number) { return Json(number); }, *whole));
+    }
+    case HEDDLE_WIDGET_TOGGLE:
+      return read(port, Json(widget.number != 0));
+    case HEDDLE_WIDGET_TEXT:
+      return read(port, Json(has_text(widget) ? widget.text : ""));
+    default:
+      break;
+  }
+  if (has_text(widget)) return choose(widget, Json(widget.text));
+  if (widget.kind == HEDDLE_WIDGET_CHOICE && !choices(widget).empty())
+    return make_value(choices(widget).front());
+  return std::nullopt;
+}
+
+const std::vector<std::string>& LiteralReader::choices(const heddle_widget& widget) {
+  const auto found = choices_.find(&widget);
+  return found != choices_.end()
+             ? found->second
+             : choices_.emplace(&widget, catalog_.choices(widget)).first->second;
+}
+
+Literal LiteralReader::choose(const heddle_widget& widget, const Json& literal) {
+  const bool is_scalar = literal.is_string() || literal.is_number() || literal.is_bool();
+  if (!is_scalar) return cannot_be("a name", literal, "Give one of the names as text.");
+  const std::string name = python_text(literal);
+  const bool is_file = widget.kind != HEDDLE_WIDGET_CHOICE;
+  // Without a lister nobody knows the folders; whoever opens the file will say so.
+  if (is_file && !catalog_.lists_files()) return make_value(name);
+  const std::vector<std::string>& names = choices(widget);
+  if (std::find(names.begin(), names.end(), name) != names.end()) return make_value(name);
+  const std::string guess = did_you_mean(name, names);
+  if (!is_file) {
+    return LiteralFault{cat(
+        quote(name), " is not one of the choices.", guess,
+        " Choices: ", names.empty() ? "none, no loaded plugin brings any" : listed(names), ".")};
+  }
+  const std::string kind = widget.kind == HEDDLE_WIDGET_FOLDER ? "folder" : "file";
+  const std::string source = quote(widget.source == nullptr ? "" : widget.source);
+  std::vector<std::string> places = catalog_.places(widget);
+  for (std::string& place : places) place = quote(place);
+  std::string text = cat("there is no ", kind, " ", quote(name), " in ", source, ".", guess);
+  if (!places.empty()) text += cat(" Looked in ", join(places, ", "), ".");
+  text += names.empty()   ? cat(" There is nothing in ", source, ": put the ", kind, " there.")
+          : guess.empty() ? cat(" There: ", listed(names), ".")
+                          : "";
+  return LiteralFault{std::move(text)};
+}
+
+std::string shown_literal(const Json& literal) {
+  if (literal.is_string())
+    return cat("the string ", quote(clip(literal.as_string(), kLongestLiteral)));
+  if (literal.is_null()) return "null";
+  return literal.is_array() || literal.is_object() ? literal.describe()
+                                                   : clip(literal.describe(), kLongestLiteral);
+}
+
+}  // namespace heddle::core

@@ -1,0 +1,53 @@
+// A literal of a workflow on its way to an input: converted by ComfyUI's rules to the declared
+// type, then checked against the widget's range and choices. Pure; any thread.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "engine/base/json.h"
+#include "engine/graph/catalog.h"
+#include "engine/tensor/value.h"
+
+namespace heddle::core {
+
+// What is wrong with a literal and what to do: a sentence or two that follow "node 'x', input 'y':
+// ".
+struct LiteralFault {
+  std::string text;
+};
+using Literal = std::variant<Value, LiteralFault>;
+
+// Whether an input of this port can hold a literal at all: it has a widget, or a type that JSON can
+// say (INT, FLOAT, STRING, BOOLEAN, COMBO, "*").
+bool takes_literals(const heddle_port& port);
+
+// Converts and checks. INT cuts a fraction off and reads text, FLOAT reads text, STRING takes
+// Python's text of anything, BOOLEAN takes the truth of anything; every other type takes the value
+// as it is. One object per bind(): the lists of files are read once.
+class LiteralReader {
+ public:
+  explicit LiteralReader(const Catalog& catalog) : catalog_(catalog) {}
+
+  Literal read(const heddle_port& port, const Json& literal);
+
+  // What an input takes that is not given: the widget's default. Nothing without a widget, and for
+  // a FILE or FOLDER without a default name; a CHOICE without one takes its first.
+  std::optional<Literal> default_of(const heddle_port& port);
+
+ private:
+  const std::vector<std::string>& choices(const heddle_widget& widget);
+  Literal choose(const heddle_widget& widget, const Json& literal);
+
+  const Catalog& catalog_;
+  std::map<const heddle_widget*, std::vector<std::string>> choices_;
+};
+
+// A literal for messages: short, as JSON.
+std::string shown_literal(const Json& literal);
+
+}  // namespace heddle::core

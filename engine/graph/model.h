@@ -1,0 +1,26 @@
+// A MODEL as a value: a block graph, where its weights come from, and what its readers need to know. Immutable: nodes that
+// change a model make another one that shares everything else. Any thread.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/base/hash.h"
+#include "engine/graph/graph.h"
+
+namespace heddle::core {
+
+class Checkpoint;  // floor 2
+
+class Model {
+ public:
+  std::string family;  // "flux"
+  std::string role;    // what the loader asked for
+  std::shared_ptr<const Graph> graph;
+  std::shared_ptr<const Checkpoint> checkpoint;
+  Value settings;  // a record
+  Hints hints;     // of the loader node, for the blocks
+  Hash128 identity;  // of the files and the family's version: equal models have equal weights and graphs
+};
+
+}  // namespace heddle::core

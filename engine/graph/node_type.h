@@ -1,0 +1,46 @@
+// The declaration of a node, as the engine holds it: a plugin's heddle_node_desc, kept alive with its library.
+// Immutable; any thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "heddle/abi/node.h"
+
+namespace heddle::core {
+
+class NodeType {
+ public:
+  // `owner` keeps the plugin's library loaded. Throws invalid_argument, naming the plugin and the fault, for a desc without
+  // type or execute, with NULL or repeated port names, or whose size is smaller than the first revision's. Members that a
+  // smaller desc lacks read as zero.
+  NodeType(const heddle_node_desc* desc, std::string plugin, std::shared_ptr<const void> owner);
+
+  const heddle_node_desc& desc() const { return desc_; }
+  std::string_view name() const { return desc_.type; }
+  const std::string& plugin() const { return plugin_; }
+  bool has(std::uint32_t flag) const { return (desc_.flags & flag) != 0; }
+
+  std::uint32_t input_count() const { return desc_.input_count; }
+  const heddle_port& input(std::uint32_t i) const { return *desc_.inputs[i]; }
+  std::uint32_t output_count() const { return desc_.output_count; }
+  const heddle_port& output(std::uint32_t i) const { return *desc_.outputs[i]; }
+  std::uint32_t slot_count() const { return desc_.weight_count; }
+  const heddle_slot& slot(std::uint32_t i) const { return *desc_.weights[i]; }
+
+  std::optional<std::uint32_t> find_input(std::string_view name) const;
+  std::optional<std::uint32_t> find_output(std::string_view name) const;
+  std::optional<std::uint32_t> find_slot(std::string_view name) const;
+
+ private:
+  heddle_node_desc desc_;  // a copy: complete whatever size the plugin's has; the arrays stay the plugin's
+  std::string plugin_;
+  std::shared_ptr<const void> owner_;
+};
+
+using NodeTypeRef = std::shared_ptr<const NodeType>;
+
+}  // namespace heddle::core

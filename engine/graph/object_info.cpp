@@ -1,0 +1,158 @@
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+#include "engine/base/text.h"
+#include "engine/graph/catalog.h"
+#include "engine/graph/python_text.h"
+
+namespace heddle::core {
+namespace {
+
+bool has_text(const char* text) { return text != nullptr && *text != '\0'; }
+
+// Of an INT: whole where it can be, because clients tell 5 from 5.0. 2^64 stands for the greatest
+// seed.
+Json whole(double number) {
+  if (number == 18446744073709551616.0) return Json(~std::uint64_t{0});
+  const std::optional<WholeNumber> integer = truncated(number);
+  if (!integer || std::trunc(number) != number) return Json(number);
+  return std::visit([](auto value) { return Json(value); }, *integer);
+}
+
+void add_range(const heddle_widget& widget, Json (*make)(double), Json& options) {
+  if (widget.min < widget.max) options.set("min", make(widget.min)).set("max", make(widget.max));
+  if (widget.step != 0) options.set("step", make(widget.step));
+  if (widget.round != 0) options.set("round", make(widget.round));
+}
+
+void add_widget(const heddle_widget& widget, Json& options) {
+  switch (widget.kind) {
+    case HEDDLE_WIDGET_INT:
+      options.set("default", whole(widget.number));
+      return add_range(widget, &whole, options);
+    case HEDDLE_WIDGET_SEED:
+      options.set("default", whole(widget.number));
+      options.set("min", 0).set("max", ~std::uint64_t{0}).set("control_after_generate", true);
+      return add_range(widget, &whole, options);
+    case HEDDLE_WIDGET_FLOAT:
+      options.set("default", Json(widget.number));
+      return add_range(
+          widget, [](double number) { return Json(number); }, options);
+    case HEDDLE_WIDGET_TOGGLE:
+      options.set("default", widget.number != 0);
+      return;
+    default:
+      if (has_text(widget.text)) options.set("default", widget.text);
+  }
+}
+
+bool chooses(const heddle_widget& widget) {
+  return widget.kind == HEDDLE_WIDGET_CHOICE || widget.kind == HEDDLE_WIDGET_FILE ||
+         widget.kind == HEDDLE_WIDGET_FOLDER;
+}
+
+// Front ends give these a widget of their own accord; without one of ours they have to be linked.
+bool has_own_widget(std::string_view type) {
+  return type == "INT" || type == "FLOAT" || type == "STRING" || type == "BOOLEAN";
+}
+
+// A choice is a list in the type's place; where the declared type is COMBO it is the later form,
+// with the list among the options.
+Json input_info(const heddle_port& port, const Catalog& catalog) {
+  Json options = Json::object();
+  if (port.widget != nullptr) add_widget(*port.widget, options);
+  if (port.widget == nullptr && has_own_widget(port.type)) options.set("forceInput", true);
+  if ((port.flags & HEDDLE_PORT_LAZY) != 0) options.set("lazy", true);
+  if (has_text(port.doc)) options.set("tooltip", to_valid_utf8(port.doc));
+  if (port.widget != nullptr && port.widget->extra != nullptr) {
+    const Json extra = parse_json(port.widget->extra, port.name);
+    for (const Json::Member& member : extra.members()) options.set(member.key, member.value);
+  }
+  Json info = Json::array();
+  if (port.widget != nullptr && chooses(*port.widget)) {
+    Json names = Json::array();
+    for (std::string& name : catalog.choices(*port.widget)) names.push(std::move(name));
+    if (std::string_view(port.type) == "COMBO") {
+      options.set("multiselect", false).set("options", std::move(names));
+      info.push(port.type);
+    } else {
+      info.push(std::move(names));
+    }
+  } else {
+    info.push(port.type);
+  }
+  info.push(std::move(options));
+  return info;
+}
+
+// required, optional, hidden: members of "input" and lists of names in "input_order". Only
+// "required" is there when it is empty.
+struct Section {
+  const char* name;
+  Json inputs = Json::object();
+  Json order = Json::array();
+};
+
+void add_inputs(const NodeType& type, const Catalog& catalog, Json& info) {
+  Section required{"required"}, optional{"optional"}, hidden{"hidden"};
+  for (std::uint32_t i = 0; i < type.input_count(); ++i) {
+    const heddle_port& port = type.input(i);
+    const bool is_hidden = (port.flags & HEDDLE_PORT_HIDDEN) != 0;
+    const bool is_optional = (port.flags & HEDDLE_PORT_OPTIONAL) != 0;
+    Section& section = is_hidden ? hidden : is_optional ? optional : required;
+    section.inputs.set(port.name, is_hidden ? Json(port.type) : input_info(port, catalog));
+    section.order.push(port.name);
+  }
+  Json inputs = Json::object();
+  Json order = Json::object();
+  for (Section* section : {&required, &optional, &hidden}) {
+    if (section != &required && section->order.size() == 0) continue;
+    inputs.set(section->name, std::move(section->inputs));
+    order.set(section->name, std::move(section->order));
+  }
+  info.set("input", std::move(inputs)).set("input_order", std::move(order));
+}
+
+void add_outputs(const NodeType& type, Json& info) {
+  Json types = Json::array(), lists = Json::array(), names = Json::array(), docs = Json::array();
+  bool any_doc = false;
+  for (std::uint32_t o = 0; o < type.output_count(); ++o) {
+    const heddle_port& port = type.output(o);
+    types.push(port.type);
+    lists.push((port.flags & HEDDLE_PORT_LIST) != 0);
+    names.push(port.name);
+    docs.push(has_text(port.doc) ? to_valid_utf8(port.doc) : std::string());
+    any_doc = any_doc || has_text(port.doc);
+  }
+  info.set("output", std::move(types))
+      .set("output_is_list", std::move(lists))
+      .set("output_name", std::move(names));
+  if (any_doc) info.set("output_tooltips", std::move(docs));
+}
+
+// Front ends show where a node comes from by this: "nodes" is the core, "custom_nodes.x" the
+// extension x.
+std::string module_of(std::string_view plugin) {
+  return plugin.starts_with("heddle.") ? "nodes" : cat("custom_nodes.", plugin);
+}
+
+}  // namespace
+
+Json object_info(const NodeType& type, const Catalog& catalog) {
+  const heddle_node_desc& desc = type.desc();
+  Json info = Json::object();
+  add_inputs(type, catalog, info);
+  add_outputs(type, info);
+  info.set("name", type.name());
+  info.set("display_name", has_text(desc.title) ? desc.title : desc.type);
+  info.set("description", has_text(desc.doc) ? to_valid_utf8(desc.doc) : std::string());
+  info.set("python_module", module_of(type.plugin()));
+  info.set("category", has_text(desc.category) ? desc.category : "");
+  info.set("output_node", type.has(HEDDLE_NODE_SINK));
+  if (type.has(HEDDLE_NODE_DEPRECATED)) info.set("deprecated", true);
+  if (type.has(HEDDLE_NODE_EXPERIMENTAL)) info.set("experimental", true);
+  return std::move(Json::object().set(std::string(type.name()), std::move(info)));
+}
+
+}  // namespace heddle::core

@@ -1,0 +1,49 @@
+#include "engine/graph/type_match.h"
+
+#include <algorithm>
+
+namespace heddle::core {
+namespace {
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+// Takes the first name off `list`.
+std::string_view next_name(std::string_view& list) {
+  const std::size_t end = std::min(list.find(','), list.size());
+  const std::string_view name = trim(list.substr(0, end));
+  list.remove_prefix(std::min(end + 1, list.size()));
+  return name;
+}
+
+bool contains(std::string_view list, std::string_view wanted) {
+  while (!list.empty()) {
+    if (next_name(list) == wanted) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool types_match(std::string_view received, std::string_view wanted) {
+  if (received == wanted || contains(received, "*") || contains(wanted, "*")) return true;
+  while (!received.empty()) {
+    const std::string_view name = next_name(received);
+    if (!name.empty() && contains(wanted, name)) return true;
+  }
+  return false;
+}
+
+bool accepts(const heddle_port& input, std::string_view received) {
+  if (types_match(received, input.type)) return true;
+  const heddle_widget* widget = input.widget;
+  const bool chooses = widget != nullptr &&
+                       (widget->kind == HEDDLE_WIDGET_CHOICE ||
+                        widget->kind == HEDDLE_WIDGET_FILE || widget->kind == HEDDLE_WIDGET_FOLDER);
+  return chooses && types_match(received, "COMBO");
+}
+
+}  // namespace heddle::core

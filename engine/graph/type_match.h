@@ -1,0 +1,17 @@
+// Which outputs may be linked to which inputs: ComfyUI's rules for type names. Pure; any thread.
+#pragma once
+
+#include <string_view>
+
+#include "heddle/abi/node.h"
+
+namespace heddle::core {
+
+// Equal names; "*" on either side; or a name in common where a side is a list ("INT,FLOAT"). Blanks
+// around names do not count.
+bool types_match(std::string_view received, std::string_view wanted);
+
+// The same for an input: one that chooses from a list also takes a COMBO.
+bool accepts(const heddle_port& input, std::string_view received);
+
+}  // namespace heddle::core

@@ -1,0 +1,351 @@
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/graph/workflow.h"
+
+namespace heddle::core {
+namespace {
+
+using Keys = std::vector<std::string_view>;
+
+const Keys& top_keys() {
+  static const Keys keys = {"prompt", "devices"};
+  return keys;
+}
+
+// What we read of a node, and what ComfyUI writes there besides: the latter must not look like
+// misspelt keys of ours.
+const Keys& node_keys() {
+  static const Keys keys = {"class_type", "inputs", "device", "prefer", "split", "blocks"};
+  return keys;
+}
+
+bool is_foreign(std::string_view key) {
+  constexpr std::array<std::string_view, 13> kForeign = {"_meta",
+                                                         "is_changed",
+                                                         "override_display_id",
+                                                         "extra_data",
+                                                         "extra_pnginfo",
+                                                         "client_id",
+                                                         "prompt_id",
+                                                         "number",
+                                                         "front",
+                                                         "partial_execution_targets",
+                                                         "workflow",
+                                                         "list_prompt_ids",
+                                                         "version"};
+  return std::find(kForeign.begin(), kForeign.end(), key) != kForeign.end();
+}
+
+constexpr std::array<std::string_view, 6> kSplits = {"layers",   "sets", "batch",
+                                                     "sequence", "rows", "none"};
+constexpr std::size_t kMostGuesses =
+    32;  // guesses at misspelt names cost time; a broken text may hold very many
+
+class Parser {
+ public:
+  explicit Parser(std::string_view name) { workflow_.name = name; }
+
+  Workflow parse(const Json& json) {
+    if (!json.is_object()) {
+      report(json.line(), json.column(),
+             cat("expected a workflow (an object of nodes), got ", json.describe(), "."));
+    } else if (is_ui_format(json)) {
+      report(json.line(), json.column(),
+             "this is a workflow as the editor saves it (\"nodes\" and \"links\"), which does not "
+             "say what each input is. "
+             "Export it in API format: in ComfyUI, Workflow > Export (API).");
+    } else if (is_wrapped(json)) {
+      parse_wrapped(json);
+    } else {
+      parse_nodes(json);
+    }
+    if (!problems_.empty()) throw Error(Code::invalid_argument, join(problems_, "\n"));
+    return std::move(workflow_);
+  }
+
+ private:
+  void report(std::uint32_t line, std::uint32_t column, std::string_view what) {
+    problems_.push_back(cat(workflow_.name, ":", line, ":", column, ": ", what));
+  }
+  void report(const Json& at, std::string_view what) { report(at.line(), at.column(), what); }
+  void report(const Json::Member& at, std::string_view what) { report(at.line, at.column, what); }
+
+  // A repeated key is taken for a slip, though Python takes the last one: half of it would be lost
+  // without a word.
+  void refuse_repeated(const Json::Member& member, std::string_view where) {
+    if (member.repeated)
+      report(member, cat(where, quote(member.key),
+                         " is there more than once. Remove or rename all but one."));
+  }
+
+  std::string guess(std::string_view name, const Keys& keys) {
+    return guesses_++ < kMostGuesses ? did_you_mean(name, keys) : "";
+  }
+
+  // Reports a key that is nearly one of ours. Others are kept for whoever knows them.
+  void keep_or_report(const Json::Member& member, const Keys& keys, std::string_view where,
+                      Json& rest) {
+    const std::string meant = is_foreign(member.key) ? "" : guess(member.key, keys);
+    if (!meant.empty())
+      return report(member, cat(where, "there is no key ", quote(member.key), ".", meant));
+    rest.set(member.key, member.value);
+  }
+
+  static bool is_node(const Json* json) {
+    return json != nullptr && json->find("class_type") != nullptr;
+  }
+
+  static bool is_ui_format(const Json& json) {
+    const Json* nodes = json.find("nodes");
+    return nodes != nullptr && nodes->is_array() &&
+           (json.find("links") != nullptr || json.find("last_node_id") != nullptr ||
+            json.size() == 1);
+  }
+
+  // A bare map of nodes may have nodes with the ids "prompt" and "devices".
+  static bool is_wrapped(const Json& json) {
+    for (const std::string_view key : top_keys())
+      if (const Json* member = json.find(key))
+        return !is_node(member) || member->find("class_type")->is_object();
+    return false;
+  }
+
+  void parse_wrapped(const Json& json) {
+    for (const Json::Member& member : json.members()) {
+      refuse_repeated(member, "");
+      if (member.key == "devices") {
+        parse_devices(member.value);
+      } else if (member.key == "prompt") {
+        if (member.value.is_object() && is_ui_format(member.value)) {
+          report(member.value,
+                 "\"prompt\" holds a workflow as the editor saves it. Export it in API format.");
+        } else if (member.value.is_object()) {
+          parse_nodes(member.value);
+        } else {
+          report(member.value,
+                 cat("\"prompt\" needs an object of nodes, got ", member.value.describe(), "."));
+        }
+      } else {
+        keep_or_report(member, top_keys(), "", workflow_.rest);
+      }
+    }
+    if (json.find("prompt") == nullptr)
+      report(json,
+             "there is no \"prompt\" beside the other keys. Put the nodes there: {\"devices\": "
+             "..., \"prompt\": {nodes}}.");
+  }
+
+  void parse_devices(const Json& json) {
+    if (!json.is_object())
+      return report(json,
+                    cat("\"devices\" needs an object {\"cuda:0\": {\"budget\": \"14GiB\"}}, got ",
+                        json.describe(), "."));
+    for (const Json::Member& member : json.members()) {
+      const std::string where = cat("device ", quote(member.key), ": ");
+      refuse_repeated(member, "device ");
+      DeviceHint hint{member.key, std::nullopt};
+      if (!member.value.is_object()) {
+        report(member.value, cat(where, "expected an object such as {\"budget\": \"14GiB\"}, got ",
+                                 member.value.describe(), "."));
+        continue;
+      }
+      for (const Json::Member& key : member.value.members()) {
+        refuse_repeated(key, where);
+        if (key.key != "budget") {
+          report(key, cat(where, "there is no key ", quote(key.key), ".",
+                          guess(key.key, {"budget"}), " A device has \"budget\"."));
+        } else if (!(hint.budget_bytes = bytes_of(key.value))) {
+          report(key.value,
+                 cat(where, "\"budget\" needs a size such as \"14GiB\" or a number of bytes, got ",
+                     key.value.describe(), "."));
+        }
+      }
+      workflow_.devices.push_back(std::move(hint));
+    }
+  }
+
+  static std::optional<std::uint64_t> bytes_of(const Json& json) {
+    if (json.is_string()) return parse_bytes(json.as_string());
+    const bool negative = json.kind() == Json::Kind::integer && json.as_int64() < 0;
+    if (!json.is_integer() || negative) return std::nullopt;
+    return json.as_uint64();
+  }
+
+  void parse_nodes(const Json& nodes) {
+    workflow_.nodes.reserve(nodes.size());
+    for (const Json::Member& member : nodes.members()) {
+      refuse_repeated(member, "node ");
+      parse_node(member);
+    }
+  }
+
+  void parse_node(const Json::Member& member) {
+    const std::string where = cat("node ", quote(member.key), ": ");
+    const Json& json = member.value;
+    if (!json.is_object()) {
+      const std::string meant = guess(member.key, top_keys());
+      return report(json, cat(where, "expected an object with \"class_type\" and \"inputs\", got ",
+                              json.describe(), ".", meant));
+    }
+    WorkflowNode node;
+    node.id = member.key;
+    node.line = member.line;
+    node.column = member.column;
+    node.rest = Json::object();
+    for (const Json::Member& key : json.members()) {
+      refuse_repeated(key, where);
+      parse_node_key(key, where, node);
+    }
+    if (json.find("class_type") == nullptr) {
+      const std::string meant = guess(member.key, top_keys());
+      report(member,
+             cat(where, "it has no \"class_type\".", meant, " Give the name of a node class."));
+    }
+    workflow_.nodes.push_back(std::move(node));
+  }
+
+  void parse_node_key(const Json::Member& key, const std::string& where, WorkflowNode& node) {
+    if (key.key == "class_type") {
+      node.class_type = text_of(key, where);
+    } else if (key.key == "inputs") {
+      parse_inputs(key.value, where, node);
+    } else if (key.key == "device") {
+      node.hints.device = text_of(key, where);
+    } else if (key.key == "prefer") {
+      node.hints.prefer = text_of(key, where);
+    } else if (key.key == "split") {
+      parse_split(key, where, node.hints);
+    } else if (key.key == "blocks") {
+      parse_blocks(key.value, where, node.hints);
+    } else {
+      keep_or_report(key, node_keys(), where, node.rest);
+      const Json* title = key.key == "_meta" ? key.value.find("title") : nullptr;
+      if (title != nullptr && title->is_string()) node.title = title->as_string();
+    }
+  }
+
+  std::string text_of(const Json::Member& key, std::string_view where) {
+    if (key.value.is_string() && !key.value.as_string().empty()) return key.value.as_string();
+    report(key.value,
+           cat(where, quote(key.key), " needs a name as text, got ", key.value.describe(), "."));
+    return "";
+  }
+
+  void parse_split(const Json::Member& key, std::string_view where, Hints& hints) {
+    const std::string split = text_of(key, where);
+    if (split.empty() || std::find(kSplits.begin(), kSplits.end(), split) != kSplits.end()) {
+      hints.split = split;
+      return;
+    }
+    report(key.value, cat(where, "there is no split ", quote(split), ".",
+                          guess(split, Keys(kSplits.begin(), kSplits.end())),
+                          " Choices: ", join(kSplits, ", "), "."));
+  }
+
+  void parse_blocks(const Json& json, std::string_view where, Hints& hints) {
+    if (!json.is_array())
+      return report(json, cat(where,
+                              "\"blocks\" needs an array of {\"match\": \"double.*\", \"device\": "
+                              "\"cuda:0\"}, got ",
+                              json.describe(), "."));
+    for (const Json& entry : json.as_array()) {
+      BlockHint hint;
+      if (!entry.is_object()) {
+        report(
+            entry,
+            cat(where, "an entry of \"blocks\" needs an object with \"match\" and \"device\", got ",
+                entry.describe(), "."));
+        continue;
+      }
+      for (const Json::Member& key : entry.members()) {
+        refuse_repeated(key, where);
+        if (key.key == "match") {
+          hint.match = text_of(key, where);
+        } else if (key.key == "device") {
+          hint.device = text_of(key, where);
+        } else {
+          report(key,
+                 cat(where, "an entry of \"blocks\" has no key ", quote(key.key), ".",
+                     guess(key.key, {"match", "device"}), " It has \"match\" and \"device\"."));
+        }
+      }
+      for (const std::string_view needed : {"match", "device"})
+        if (entry.find(needed) == nullptr)
+          report(entry, cat(where, "an entry of \"blocks\" lacks ", quote(needed), "."));
+      hints.blocks.push_back(std::move(hint));
+    }
+  }
+
+  void parse_inputs(const Json& json, const std::string& where, WorkflowNode& node) {
+    if (!json.is_object())
+      return report(json, cat(where, "\"inputs\" needs an object, got ", json.describe(), "."));
+    node.inputs.reserve(json.size());
+    for (const Json::Member& member : json.members()) {
+      refuse_repeated(member, cat(where, "input "));
+      WorkflowInput input{member.key, Json(), member.value.line(), member.value.column()};
+      if (member.value.is_array()) {
+        input.value = link_of(member, where);
+      } else if (const Json* wrapped = member.value.find("__value__")) {
+        input.value = *wrapped;
+      } else {
+        input.value = member.value;
+      }
+      node.inputs.push_back(std::move(input));
+    }
+  }
+
+  Link link_of(const Json::Member& member, std::string_view where) {
+    const std::vector<Json>& array = member.value.as_array();
+    const std::string input = cat(where, "input ", quote(member.key), ": ");
+    Link link{"", 0u};
+    if (array.size() != 2) {
+      report(member.value,
+             cat(input, "an array is a link [node, output], got ", member.value.describe(),
+                 ". Write a list as {\"__value__\": [...]}."));
+      return link;
+    }
+    if (array[0].is_string()) {
+      link.node = array[0].as_string();
+    } else if (array[0].is_integer()) {
+      link.node = write_json(array[0]);
+    } else {
+      report(array[0], cat(input, "a link begins with a node's id, got ", array[0].describe(),
+                           ". Write a list as {\"__value__\": [...]}."));
+    }
+    if (array[1].is_string()) {
+      link.output = array[1].as_string();
+    } else if (const std::optional<std::uint32_t> slot = slot_of(array[1])) {
+      link.output = *slot;
+    } else {
+      report(array[1], cat(input, "a link ends with an output's number (from 0) or name, got ",
+                           array[1].describe(), "."));
+    }
+    return link;
+  }
+
+  // 0 and 0.0: ComfyUI takes both for a slot.
+  static std::optional<std::uint32_t> slot_of(const Json& json) {
+    if (!json.is_number()) return std::nullopt;
+    const double number = json.as_double();
+    if (!(number >= 0 && number < 4294967296.0)) return std::nullopt;
+    const auto slot = static_cast<std::uint32_t>(number);
+    return static_cast<double>(slot) == number ? std::optional(slot) : std::nullopt;
+  }
+
+  Workflow workflow_{"", {}, {}, Json::object()};
+  std::vector<std::string> problems_;
+  std::size_t guesses_ = 0;
+};
+
+}  // namespace
+
+Workflow parse_workflow(std::string_view text, std::string_view name) {
+  return Parser(name).parse(parse_json(text, name));
+}
+
+}  // namespace heddle::core

@@ -1,0 +1,175 @@
+#include "engine/memory/device_state.h"
+
+#include <array>
+#include <cstring>
+
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/device/op_catalog.h"
+#include "engine/tensor/call.h"
+#include "engine/tensor/dtype.h"
+#include "engine/tensor/shape.h"
+#include "heddle/abi/ops.h"
+
+namespace heddle::core {
+
+namespace {
+
+constexpr std::size_t kMaxOperands = 16;
+
+// Copies a strided host tensor to row-major bytes.
+void gather(const heddle_tensor_info& info, const std::byte* src, std::byte* dst) {
+  const std::size_t element = dtype_size(DType(info.dtype));
+  if (is_contiguous(info)) {
+    std::memcpy(dst, src, dense_bytes(info));
+    return;
+  }
+  std::int64_t index[HEDDLE_MAX_RANK] = {};
+  for (std::int64_t left = element_count(info); left > 0; --left) {
+    std::int64_t at = 0;
+    for (std::uint32_t i = 0; i < info.rank; ++i) at += index[i] * info.stride[i];
+    std::memcpy(dst, src + at * std::int64_t(element), element);
+    dst += element;
+    for (std::uint32_t i = info.rank; i-- > 0 && ++index[i] == info.shape[i];) index[i] = 0;
+  }
+}
+
+}  // namespace
+
+DeviceMemory::DeviceMemory(DeviceState& state, std::uint64_t bytes) : state_(state), data_(state.pool().allocate(bytes)), bytes_(bytes) {}
+DeviceMemory::~DeviceMemory() { state_.pool().free(data_); }
+const char* DeviceMemory::place() const { return state_.device().name().c_str(); }
+void DeviceMemory::wait() const { state_.synchronize(); }
+
+DeviceState::DeviceState(std::shared_ptr<const Device> device, std::shared_ptr<const KernelTable> kernels)
+    : device_(std::move(device)), kernels_(std::move(kernels)), pool_(*device_), stream_(*device_) {}
+
+DeviceState::~DeviceState() {
+  try {
+    synchronize();
+  } catch (const Error&) {
+    // Whoever waited for that work has been told; here it only matters that nothing runs any more.
+  }
+  kept_.clear();
+}
+
+Tensor DeviceState::make(const heddle_tensor_info& info) {
+  const heddle_tensor_info checked = checked_info(info, "tensor");
+  const std::uint64_t bytes = std::uint64_t(extent(checked).end) * dtype_size(DType(checked.dtype));
+  return make_tensor(checked, allocate(bytes));
+}
+
+void DeviceState::op(std::uint32_t op, std::span<heddle_tensor* const> in, std::span<heddle_tensor* const> out,
+                     std::span<const std::byte> attrs) {
+  if (in.size() + out.size() > kMaxOperands)
+    throw Error(Code::invalid_argument, cat(op_name(op), ": an op has at most ", kMaxOperands, " operands"));
+  std::array<heddle_view, kMaxOperands> views;
+  std::array<const heddle_view*, kMaxOperands> pointers{};
+  std::array<Tensor, kMaxOperands> brought;
+  const auto view_of = [&](heddle_tensor* tensor, std::size_t slot, bool is_output) {
+    if (tensor == nullptr) return;
+    if (!is_here(*tensor)) {
+      if (is_output && !device_->host_visible())
+        throw Error(Code::invalid_argument, cat(op_name(op), ": the output lies in ", tensor->storage->place(), ", not on ", device_->name()));
+      brought[slot] = is_output ? Tensor::share(tensor) : bring(Tensor::share(tensor));
+      tensor = brought[slot].get();
+    }
+    views[slot] = {tensor->info, tensor->data()};
+    pointers[slot] = &views[slot];
+  };
+  for (std::size_t i = 0; i < in.size(); ++i) view_of(in[i], i, false);
+  for (std::size_t i = 0; i < out.size(); ++i) view_of(out[i], in.size() + i, true);
+
+  const heddle_op_call call{sizeof(heddle_op_call), op_name(op), std::uint32_t(in.size()), std::uint32_t(out.size()), pointers.data(),
+                            pointers.data() + in.size(), attrs.data(), std::uint32_t(attrs.size())};
+  check_op(call);
+  const heddle_kernel& kernel = kernels_->choose(*device_, call);
+  const std::size_t scratch = kernel.workspace == nullptr ? 0 : kernel.workspace(device_->raw(), &call);
+  const std::shared_ptr<DeviceMemory> workspace = scratch == 0 ? nullptr : allocate(scratch);
+  const std::lock_guard lock(stream_mutex_);
+  throw_status(kernel.launch(device_->raw(), stream_.raw(), &call, workspace == nullptr ? nullptr : workspace->data()),
+               cat(op_name(op), " on ", device_->name()));
+  for (const Tensor& tensor : brought)
+    if (tensor && !is_here(*tensor)) keep_locked(tensor->storage);
+}
+
+bool DeviceState::is_here(const heddle_tensor& tensor) const {
+  const auto* memory = dynamic_cast<const DeviceMemory*>(tensor.storage.get());
+  return memory != nullptr && &memory->state() == this;
+}
+
+Tensor DeviceState::bring(const Tensor& tensor) {
+  if (is_here(*tensor)) return tensor;
+  tensor->storage->wait();
+  const auto* elsewhere = dynamic_cast<const DeviceMemory*>(tensor->storage.get());
+  const bool readable = elsewhere == nullptr || elsewhere->state().device().host_visible();
+  if (readable && device_->host_visible()) return tensor;  // one address space: an alias, no bytes
+  heddle_tensor_info dense = tensor->info;
+  std::fill(std::begin(dense.stride), std::end(dense.stride), 0);
+  dense = checked_info(dense, "transfer");
+  const std::uint64_t bytes = dense_bytes(dense);
+  Tensor host = tensor;
+  if (!readable || !is_contiguous(tensor->info)) {
+    host = make_host_tensor(dense);
+    if (readable) gather(tensor->info, tensor->data(), host->data());
+    else elsewhere->state().read(tensor, host->data(), bytes);
+  }
+  Tensor here = make(dense);
+  const std::lock_guard lock(stream_mutex_);
+  device_->copy(stream_, device_.get(), here->data(), nullptr, host->data(), bytes);
+  keep_locked(host->storage);
+  return here;
+}
+
+Tensor DeviceState::upload(const heddle_tensor_info& info, const void* src) {
+  heddle_tensor_info dense = info;
+  std::fill(std::begin(dense.stride), std::end(dense.stride), 0);
+  const Tensor host = make_host_tensor(checked_info(dense, "upload"));
+  std::memcpy(host->data(), src, dense_bytes(host->info));
+  if (device_->host_visible()) return host;
+  return bring(host);
+}
+
+void DeviceState::read(const Tensor& tensor, void* dst, std::size_t bytes) {
+  if (bytes != dense_bytes(tensor->info))
+    throw Error(Code::invalid_argument,
+                cat("reading ", describe(tensor->info), ": it has ", dense_bytes(tensor->info), " bytes, ", bytes, " were asked for"));
+  if (tensor->info.layout != 0) throw Error(Code::unsupported, cat("reading ", describe(tensor->info), ": it is packed for a device"));
+  const auto* memory = dynamic_cast<const DeviceMemory*>(tensor->storage.get());
+  if (memory != nullptr && &memory->state() != this) return memory->state().read(tensor, dst, bytes);
+  if (memory == nullptr || device_->host_visible()) {
+    tensor->storage->wait();
+    gather(tensor->info, tensor->data(), static_cast<std::byte*>(dst));
+    return;
+  }
+  Tensor dense = tensor;
+  if (!is_contiguous(tensor->info)) {
+    heddle_tensor_info info = tensor->info;
+    std::fill(std::begin(info.stride), std::end(info.stride), 0);
+    dense = make(info);
+    heddle_tensor* const from[] = {tensor.get()};
+    heddle_tensor* const to[] = {dense.get()};
+    op(op_id(HEDDLE_OP_COPY), from, to, {});
+  }
+  with_stream([&](Stream& stream) { device_->copy(stream, nullptr, dst, device_.get(), dense->data(), bytes); });
+  synchronize();
+}
+
+void DeviceState::synchronize() {
+  const Event reached(*device_);
+  record(reached);
+  reached.wait();
+}
+
+void DeviceState::record(const Event& event) {
+  const std::lock_guard lock(stream_mutex_);
+  stream_.record(event);
+}
+
+void DeviceState::keep_locked(std::shared_ptr<const Storage> storage) {
+  while (!kept_.empty() && kept_.front().passed.done()) kept_.pop_front();
+  kept_.push_back({Event(*device_), std::move(storage)});
+  stream_.record(kept_.back().passed);
+}
+
+}  // namespace heddle::core

@@ -1,0 +1,89 @@
+#include "engine/memory/weights.h"
+
+#include <algorithm>
+
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/tensor/dtype.h"
+#include "engine/tensor/shape.h"
+
+namespace heddle::core {
+
+heddle_tensor_info WeightSource::info() const {
+  const TensorView& first = *parts.at(0).tensor;
+  std::vector<std::int64_t> shape = first.shape;
+  std::int64_t rows = 0;
+  for (const Part& part : parts) {
+    const TensorView& t = *part.tensor;
+    if (t.shape.empty() || part.begin < 0 || part.end > t.shape[0] || part.begin > part.end)
+      throw Error(Code::invalid_argument, cat(quote(t.name), " (", join(t.shape, ", "), ") has no rows ", part.begin, " to ", part.end));
+    if (!std::equal(t.shape.begin() + 1, t.shape.end(), shape.begin() + 1, shape.end()))
+      throw Error(Code::invalid_argument, cat(quote(first.name), " (", join(first.shape, ", "), ") and ", quote(t.name), " (", join(t.shape, ", "),
+                                              ") cannot be joined: only their first sizes may differ"));
+    rows += part.end - part.begin;
+  }
+  shape[0] = rows;
+  return make_info(heddle_dtype(first.dtype), shape);
+}
+
+std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source, Hash128 checkpoint) {
+  Hasher hasher;
+  hasher.add(checkpoint).add(source.use);
+  for (const WeightSource::Part& part : source.parts) hasher.add(std::string_view(part.tensor->name)).add(part.begin).add(part.end);
+  const Hash128 key = hasher.finish();
+
+  const auto state = entries_.lock();
+  if (const auto found = state->entries.find(key); found != state->entries.end()) {
+    found->second.last_use = ++state->clock;
+    return found->second.weight;
+  }
+  auto weight = std::make_shared<DeviceWeight>();
+  weight->form = form(source);
+  evict(*state, weight->form.bytes);
+  weight->memory = state_.allocate(weight->form.bytes);
+  std::vector<heddle_view> parts;
+  for (const WeightSource::Part& part : source.parts) {
+    const TensorView& t = *part.tensor;
+    std::vector<std::int64_t> shape = t.shape;
+    shape[0] = part.end - part.begin;
+    const std::uint64_t row_bytes = t.shape[0] == 0 ? 0 : t.data.size() / std::uint64_t(t.shape[0]);
+    // Kernels only read here; the ABI's view has one kind of pointer.
+    auto* data = const_cast<std::byte*>(t.data.data()) + std::uint64_t(part.begin) * row_bytes;
+    parts.push_back({make_info(heddle_dtype(t.dtype), shape), data});
+    state->reading.push_back(t.file);
+    state->read.push_back(&t);
+  }
+  state_.with_stream([&](Stream& stream) { state_.device().make_weight(stream, source.use, weight->form, parts, weight->memory->data()); });
+  state->bytes += weight->form.bytes;
+  state->entries[key] = {weight, ++state->clock};
+  return weight;
+}
+
+void WeightStore::finish() {
+  const auto state = entries_.lock();
+  if (state->reading.empty()) return;
+  state_.synchronize();
+  for (const TensorView* t : state->read) t->file->mapping->advise(t->file_offset(), t->data.size(), Advice::dont_need);
+  state->read.clear();
+  state->reading.clear();
+}
+
+std::uint64_t WeightStore::bytes() const { return entries_.lock()->bytes; }
+
+void WeightStore::drop_unused() {
+  const auto state = entries_.lock();
+  evict(*state, limit_bytes_);
+}
+
+void WeightStore::evict(State& state, std::uint64_t wanted) const {
+  while (state.bytes + wanted > limit_bytes_) {
+    auto oldest = state.entries.end();
+    for (auto e = state.entries.begin(); e != state.entries.end(); ++e)
+      if (e->second.weight.use_count() == 1 && (oldest == state.entries.end() || e->second.last_use < oldest->second.last_use)) oldest = e;
+    if (oldest == state.entries.end()) return;  // all in use: the pool will say whether there is room
+    state.bytes -= oldest->second.weight->form.bytes;
+    state.entries.erase(oldest);
+  }
+}
+
+}  // namespace heddle::core

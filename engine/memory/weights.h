@@ -1,0 +1,71 @@
+// The weights of models in the form that a device computes with. Made from the file's bytes, always by the same function
+// of the device; shared by all sessions that use the same weight; dropped least recently used first when they
+// exceed their share of the device. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/base/guarded.h"
+#include "engine/files/checkpoint.h"
+#include "engine/memory/device_state.h"
+
+namespace heddle::core {
+
+// What fills a slot: parts of one checkpoint, one after another along axis 0.
+struct WeightSource {
+  struct Part {
+    const TensorView* tensor = nullptr;
+    std::int64_t begin = 0, end = 0;  // rows
+  };
+  std::vector<Part> parts;
+  std::int32_t use = 0;  // HEDDLE_USE_...
+
+  // Joined shape, type of the first part. Throws when the parts do not fit together or rows lie outside.
+  heddle_tensor_info info() const;
+};
+
+struct DeviceWeight {
+  heddle_weight_form form{};
+  std::shared_ptr<DeviceMemory> memory;
+};
+
+class WeightStore {
+ public:
+  // `limit_bytes`: weights that no session uses are dropped when all together exceed it.
+  WeightStore(DeviceState& state, std::uint64_t limit_bytes) : state_(state), limit_bytes_(limit_bytes) {}
+
+  heddle_weight_form form(const WeightSource& source) const { return state_.device().weight_form(source.use, source.info()); }
+
+  // The weight, made now if it is not here. The work is enqueued; finish() waits for all of it. `checkpoint` is the
+  // identity of the checkpoint that the parts belong to, and stays open as long as the caller holds it.
+  std::shared_ptr<const DeviceWeight> get(const WeightSource& source, Hash128 checkpoint);
+  void finish();
+
+  std::uint64_t bytes() const;
+  void drop_unused();
+
+ private:
+  struct Entry {
+    std::shared_ptr<const DeviceWeight> weight;
+    std::uint64_t last_use = 0;
+  };
+  struct State {
+    std::map<Hash128, Entry> entries;
+    std::uint64_t bytes = 0, clock = 0;
+    std::vector<std::shared_ptr<const TensorFile>> reading;  // files whose bytes enqueued work still reads
+    std::vector<const TensorView*> read;                     // their pages are given back when that is done
+  };
+  void evict(State& state, std::uint64_t wanted) const;
+
+  DeviceState& state_;
+  const std::uint64_t limit_bytes_;
+  Guarded<State> entries_;
+};
+
+}  // namespace heddle::core

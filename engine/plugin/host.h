@@ -1,0 +1,39 @@
+// What plugins see of the engine: one heddle_host for the process, with its services. Process-wide because a plugin is
+// loaded once into a process, however many engines there are. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "engine/files/checkpoint.h"
+#include "heddle/abi/model.h"
+
+namespace heddle::core {
+
+const heddle_host* plugin_host();
+
+inline constexpr const char* kEngineVersion = "0.1.0";
+
+// The tables, one file each.
+const heddle_value_service* value_service();
+const heddle_tensor_service* tensor_service();
+const heddle_json_service* json_service();
+const heddle_exec_service* exec_service();
+const heddle_files_service* files_service();
+const heddle_infer_service* infer_service();
+const heddle_checkpoint_service* checkpoint_service();
+const heddle_graph_service* graph_service();
+const heddle_model_service* model_service();
+const heddle_registry_service* registry_service();
+
+}  // namespace heddle::core
+
+// A checkpoint on its way through the C ABI.
+struct heddle_checkpoint {
+  explicit heddle_checkpoint(heddle::core::Checkpoint c);
+  std::atomic<std::uint32_t> refs{1};
+  const heddle::core::Checkpoint checkpoint;
+  std::string path;
+  std::vector<heddle_tensor_info> infos;  // of checkpoint.tensors(), in their order
+};

@@ -1,0 +1,67 @@
+// Finds plugins, checks that they were built for this engine, initialises them, and puts what they bring into a
+// catalogue. A plugin that cannot be used is refused with a reason; the others go on. Loading is for one thread at a time.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/device/kernel_table.h"
+#include "engine/graph/catalog.h"
+
+namespace heddle::core {
+
+// An initialised plugin. deinit() runs when the last holder is gone: node types, devices and kernels hold it.
+class Plugin {
+ public:
+  Plugin(const heddle_plugin* entry, std::filesystem::path path);
+  Plugin(const Plugin&) = delete;
+  ~Plugin();
+  const std::string& id() const { return id_; }
+  const std::string& version() const { return version_; }
+  const std::filesystem::path& path() const { return path_; }
+  // Empty when it has nothing of the kind.
+  std::vector<const void*> provide(const char* kind) const;
+
+ private:
+  const heddle_plugin* entry_;
+  std::string id_, version_;
+  std::filesystem::path path_;
+};
+
+// Loads one file, or shares it when the process has it already. Throws invalid_argument or unsupported: not a plugin, another
+// ABI (both versions are named), init failed or threw.
+std::shared_ptr<const Plugin> load_plugin(const std::filesystem::path& path);
+
+struct Provided {
+  const void* desc = nullptr;
+  std::shared_ptr<const Plugin> plugin;
+};
+// What all plugins loaded in the process provide of a kind, in load order.
+std::vector<Provided> provided_by_all(const char* kind);
+
+struct RefusedPlugin {
+  std::filesystem::path path;
+  std::string reason;
+};
+
+struct DeviceKind {
+  const heddle_device_desc* desc = nullptr;
+  std::shared_ptr<const Plugin> plugin;
+};
+
+struct LoadedPlugins {
+  std::vector<std::shared_ptr<const Plugin>> plugins;
+  std::vector<RefusedPlugin> refused;
+  std::shared_ptr<Catalog> catalog = std::make_shared<Catalog>();
+  std::shared_ptr<KernelTable> kernels = std::make_shared<KernelTable>();
+  std::vector<DeviceKind> devices;
+};
+
+// Loads every *.so of the folders, in the order of the folders and of the names in them; a path may also be one file. Node types
+// of a later folder replace those of an earlier one. A folder that does not exist is refused like a plugin.
+LoadedPlugins load_plugins(const std::vector<std::filesystem::path>& folders);
+
+}  // namespace heddle::core

@@ -1,0 +1,80 @@
+// heddle.checkpoint/0: names, shapes and types of a checkpoint's tensors.
+#include <algorithm>
+
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/device/status.h"
+#include "engine/files/checkpoint_cache.h"
+#include "engine/plugin/host.h"
+#include "engine/tensor/shape.h"
+
+heddle_checkpoint::heddle_checkpoint(heddle::core::Checkpoint c) : checkpoint(std::move(c)), path(checkpoint.path().string()) {
+  for (const heddle::core::TensorView& t : checkpoint.tensors()) infos.push_back(heddle::core::make_info(heddle_dtype(t.dtype), t.shape));
+}
+
+namespace heddle::core {
+
+namespace {
+
+// One for the process, like the plugins: a file is mapped once however many engines use it.
+CheckpointCache& cache() {
+  static CheckpointCache files;
+  return files;
+}
+
+// A folder stands for the one model file in it: an index of shards before a single file.
+std::filesystem::path model_file(const std::filesystem::path& path) {
+  if (!std::filesystem::is_directory(path)) return path;
+  std::vector<std::filesystem::path> indices, files;
+  for (const auto& entry : std::filesystem::directory_iterator(path)) {
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with(".safetensors.index.json")) indices.push_back(entry.path());
+    else if (name.ends_with(".safetensors")) files.push_back(entry.path());
+  }
+  std::ranges::sort(indices);
+  std::ranges::sort(files);
+  if (indices.size() == 1) return indices[0];
+  if (indices.empty() && files.size() == 1) return files[0];
+  if (indices.empty() && files.empty())
+    throw Error(Code::not_found, cat(path.string(), " holds no .safetensors file: the download is probably incomplete"));
+  std::vector<std::string> names;
+  for (const auto& list : {indices, files})
+    for (const auto& p : list) names.push_back(p.filename().string());
+  throw Error(Code::invalid_argument, cat(path.string(), " holds more than one model: ", join(names, ", "), ". Name one of them"));
+}
+
+const heddle_tensor_info* find(const heddle_checkpoint* c, const char* name) {
+  const TensorView* tensor = c->checkpoint.find(name);
+  return tensor == nullptr ? nullptr : &c->infos[std::size_t(tensor - c->checkpoint.tensors().data())];
+}
+
+void release(heddle_checkpoint* c) {
+  if (c != nullptr && c->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete c;
+}
+
+}  // namespace
+
+const heddle_checkpoint_service* checkpoint_service() {
+  static const heddle_checkpoint_service table{
+      [](const heddle_host*, const char* path, heddle_checkpoint** out) {
+        return to_status([&] { *out = new heddle_checkpoint(cache().open(model_file(path))); });
+      },
+      [](const heddle_checkpoint* c, const char* prefix, heddle_checkpoint** out) {
+        return to_status([&] { *out = new heddle_checkpoint(c->checkpoint.strip_prefix(prefix)); });
+      },
+      [](heddle_checkpoint* c) { c->refs.fetch_add(1, std::memory_order_relaxed); },
+      &release,
+      [](const heddle_checkpoint* c) { return std::uint32_t(c->infos.size()); },
+      [](const heddle_checkpoint* c, std::uint32_t i) -> const char* {
+        return i < c->infos.size() ? c->checkpoint.tensors()[i].name.c_str() : nullptr;
+      },
+      &find,
+      [](const heddle_checkpoint* c, const char* key) -> const char* {
+        const auto text = c->checkpoint.metadata(key);
+        return text ? text->data() : nullptr;  // a view of a std::string of the file's metadata: NUL-terminated
+      },
+      [](const heddle_checkpoint* c) { return c->path.c_str(); }};
+  return &table;
+}
+
+}  // namespace heddle::core

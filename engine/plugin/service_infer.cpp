@@ -1,0 +1,70 @@
+// heddle.infer/0 and heddle.registry/0.
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/device/status.h"
+#include "engine/plan/infer.h"
+#include "engine/plugin/host.h"
+#include "engine/plugin/loader.h"
+#include "engine/tensor/shape.h"
+
+namespace heddle::core {
+
+namespace {
+
+const ValueSpec* spec_of(const heddle_infer* q, std::uint32_t input) {
+  if (input >= q->node.inputs.size()) return nullptr;
+  const auto* link = std::get_if<Source>(&q->node.inputs[input]);
+  if (link == nullptr || link->node == kGraphInputs || link->port >= q->known[link->node].outputs.size()) return nullptr;
+  return &q->known[link->node].outputs[link->port];
+}
+
+const heddle_value* value(heddle_infer* q, std::uint32_t input) {
+  if (input >= q->node.inputs.size()) return nullptr;
+  if (const auto* literal = std::get_if<Value>(&q->node.inputs[input])) return literal->get();
+  const ValueSpec* spec = spec_of(q, input);
+  return spec == nullptr ? nullptr : spec->value.get();
+}
+
+std::int32_t in(heddle_infer* q, std::uint32_t input, const char* path, heddle_tensor_info* out) {
+  const ValueSpec* spec = spec_of(q, input);
+  if (spec == nullptr) return 0;
+  const auto found = spec->tensors.find(std::string_view(path));
+  if (found == spec->tensors.end()) return 0;
+  *out = found->second;
+  return 1;
+}
+
+}  // namespace
+
+const heddle_infer_service* infer_service() {
+  static const heddle_infer_service table{
+      &value, &in,
+      [](heddle_infer* q, std::uint32_t output, const char* path, const heddle_tensor_info* info) {
+        return to_status([&] {
+          if (output >= q->answer.outputs.size()) throw Error(Code::invalid_argument, cat("there is no output ", output));
+          q->answer.outputs[output].tensors[path] = checked_info(*info, "inferred tensor");
+        });
+      },
+      [](heddle_infer* q, double flops, double bytes, std::uint64_t scratch) {
+        q->answer.flops += flops;
+        q->answer.bytes += bytes;
+        q->answer.scratch_bytes = scratch;
+      }};
+  return &table;
+}
+
+const heddle_registry_service* registry_service() {
+  static const heddle_registry_service table{
+      [](const heddle_host*, const char* kind) { return std::uint32_t(provided_by_all(kind).size()); },
+      [](const heddle_host*, const char* kind, std::uint32_t i) -> const void* {
+        const auto all = provided_by_all(kind);
+        return i < all.size() ? all[i].desc : nullptr;
+      },
+      [](const heddle_host*, const char* kind, std::uint32_t i) -> const char* {
+        const auto all = provided_by_all(kind);
+        return i < all.size() ? all[i].plugin->id().c_str() : nullptr;
+      }};
+  return &table;
+}
+
+}  // namespace heddle::core

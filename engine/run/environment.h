@@ -1,0 +1,45 @@
+// What a run works with: devices, weights, caches, files. Owned by the engine, shared by all runs; its parts are
+// thread-safe.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/files/checkpoint_cache.h"
+#include "engine/graph/catalog.h"
+#include "engine/graph/graph.h"
+#include "engine/memory/weights.h"
+#include "engine/run/output_cache.h"
+
+namespace heddle::core {
+
+struct RunDevice {
+  std::unique_ptr<DeviceState> state;
+  std::unique_ptr<WeightStore> weights;
+};
+
+// Finds the files that nodes name, and says where new ones go.
+struct FolderService {
+  std::function<std::string(std::string_view folder, std::string_view name)> find;  // throws not_found with the places searched
+  std::function<std::string(std::string_view kind)> output;                          // "output", "temp"; made when missing
+};
+
+// Makes a MODEL value; the hints are those of the node that asks.
+using ModelBuilder = std::function<Value(std::string_view role, const Checkpoint& checkpoint, const heddle_value* config, const Hints& hints)>;
+
+struct Environment {
+  explicit Environment(std::uint64_t cache_bytes) : cache(cache_bytes) {}
+
+  const heddle_host* host = nullptr;  // what nodes are created with
+  std::vector<RunDevice> devices;
+  std::shared_ptr<const Catalog> catalog;
+  FolderService folders;
+  ModelBuilder build_model;
+  OutputCache cache;
+  CheckpointCache checkpoints;
+};
+
+}  // namespace heddle::core

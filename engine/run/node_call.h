@@ -1,0 +1,85 @@
+// One live call of one workflow node: what heddle_ctx is while the executor runs it. Ops are enqueued on the node's device at
+// once. Belongs to one run; lives until the node is complete.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "engine/base/guarded.h"
+#include "engine/graph/graph.h"
+#include "engine/run/environment.h"
+#include "engine/run/observer.h"
+#include "engine/tensor/call.h"
+
+struct heddle_completion;
+
+namespace heddle::core {
+
+class NodeCall final : public heddle_ctx {
+ public:
+  struct Shared {  // the same for all calls of a run
+    Environment& environment;
+    Observer& observer;
+    const std::atomic<bool>& cancelled;
+    // Called once when a deferred call completes, on any thread.
+    std::function<void(NodeCall&, heddle_status*)> complete;
+  };
+
+  NodeCall(const Shared& shared, const Node& node, RunDevice& device, bool on_host);
+  ~NodeCall() override;
+
+  void set_input(std::uint32_t index, Value value) { inputs_[index] = std::move(value); }
+  void add_extra(std::string name, Value value) { extras_.emplace_back(std::move(name), std::move(value)); }
+  std::vector<Value>& outputs() { return outputs_; }
+  const std::vector<std::string>& wanted() const { return wanted_; }
+  void clear_wanted() { wanted_.clear(); }
+  std::vector<std::string> files() const { return *files_.lock(); }
+  bool deferred() const { return completion_ != nullptr; }
+  const Node& node_ref() const { return node_; }
+
+  const heddle_value* input(std::uint32_t index) override;
+  void set_output(std::uint32_t index, Value value) override;
+  heddle_tensor* weight(std::uint32_t slot) override;
+  void want(std::string_view input) override;
+  std::span<const std::pair<std::string, Value>> extras() override { return extras_; }
+  bool cancelled() const override { return shared_.cancelled.load(std::memory_order_relaxed); }
+  void progress(double fraction, std::string_view note) override;
+  void wrote(std::string_view path, std::string_view ui_json) override;
+  void warn(std::string_view message) override;
+  const char* node() const override { return node_.id.c_str(); }
+  const char* device() const override;
+  heddle_dtype compute() const override { return device_.state->device().compute(); }
+  void* stream() override { return on_host_ ? nullptr : device_.state->native_stream(); }
+  Tensor make(const heddle_tensor_info& info) override;
+  Tensor make_host(const heddle_tensor_info& info) override;
+  Tensor upload(const heddle_tensor_info& info, const void* src) override;
+  void read(heddle_tensor* tensor, void* dst, std::size_t bytes) override;
+  void op(std::uint32_t op, std::span<heddle_tensor* const> in, std::span<heddle_tensor* const> out, std::span<const std::byte> attrs) override;
+  Value build_model(std::string_view role, const Checkpoint& checkpoint, const heddle_value* config) override;
+  std::unique_ptr<SessionHandle> open(const SessionRequest& request) override;
+  std::string find_file(std::string_view folder, std::string_view name) override;
+  std::string output_folder(std::string_view kind) override;
+  heddle_completion* defer() override;
+
+ private:
+  const Shared& shared_;
+  const Node& node_;
+  RunDevice& device_;
+  const bool on_host_;
+  std::vector<Value> inputs_, outputs_;
+  std::vector<std::pair<std::string, Value>> extras_;
+  std::vector<std::string> wanted_;
+  Guarded<std::vector<std::string>> files_;
+  std::unique_ptr<heddle_completion> completion_;
+};
+
+}  // namespace heddle::core
+
+// The handle a deferred call is finished by; the call owns it.
+struct heddle_completion {
+  heddle::core::NodeCall* call;
+  std::atomic<bool> done{false};
+  std::function<void(heddle::core::NodeCall&, heddle_status*)> complete;
+};

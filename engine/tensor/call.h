@@ -1,0 +1,69 @@
+// One call of one node, as the services of the C ABI see it: heddle_ctx. Two things implement it: the executor's call
+// of a workflow node, which runs (run/node_call), and the recording of a block (plan/recorder). What a call
+// cannot do throws unsupported. Functions marked any-thread are; all others belong to the thread of the call.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "engine/tensor/value.h"
+#include "heddle/abi/node.h"
+
+namespace heddle::core {
+
+// An op's name as a number, the same in the whole process; names are never forgotten. Any thread.
+std::uint32_t op_id(std::string_view name);
+const char* op_name(std::uint32_t id);
+
+class Checkpoint;  // floor 2
+
+// A model opened for a loop, behind heddle_session.
+class SessionHandle {
+ public:
+  virtual ~SessionHandle() = default;
+  virtual std::vector<Value> step(std::uint32_t index, std::span<const heddle_value* const> sets) = 0;
+};
+
+struct SessionRequest {
+  Value model;
+  std::vector<Value> constants;  // a record for each set
+  Value schedule;                // a record, or empty
+  std::uint32_t step_count = 1;
+};
+
+}  // namespace heddle::core
+
+struct heddle_ctx {
+  virtual ~heddle_ctx() = default;
+  virtual const heddle_value* input(std::uint32_t index) = 0;  // nullptr: absent
+  virtual void set_output(std::uint32_t index, heddle::core::Value value) = 0;
+  virtual heddle_tensor* weight(std::uint32_t slot) = 0;
+  virtual void want(std::string_view input) = 0;
+  virtual std::span<const std::pair<std::string, heddle::core::Value>> extras() = 0;
+
+  virtual bool cancelled() const = 0;                                       // any thread
+  virtual void progress(double fraction, std::string_view note) = 0;       // any thread
+  virtual void wrote(std::string_view path, std::string_view ui_json) = 0;  // any thread
+  virtual void warn(std::string_view message) = 0;                         // any thread
+  virtual const char* node() const = 0;
+  virtual const char* device() const = 0;
+  virtual heddle_dtype compute() const = 0;
+  virtual void* stream() = 0;
+
+  virtual heddle::core::Tensor make(const heddle_tensor_info& info) = 0;
+  virtual heddle::core::Tensor make_host(const heddle_tensor_info& info) = 0;
+  virtual heddle::core::Tensor upload(const heddle_tensor_info& info, const void* src) = 0;
+  virtual void read(heddle_tensor* tensor, void* dst, std::size_t bytes) = 0;
+  virtual void op(std::uint32_t op, std::span<heddle_tensor* const> in, std::span<heddle_tensor* const> out,
+                  std::span<const std::byte> attrs) = 0;
+
+  // A MODEL of the best family for that role. `checkpoint` is a Checkpoint of floor 2, `config` a record or nullptr.
+  virtual heddle::core::Value build_model(std::string_view role, const heddle::core::Checkpoint& checkpoint, const heddle_value* config) = 0;
+  virtual std::unique_ptr<heddle::core::SessionHandle> open(const heddle::core::SessionRequest& request) = 0;
+  virtual std::string find_file(std::string_view folder, std::string_view name) = 0;
+  virtual std::string output_folder(std::string_view kind) = 0;
+  virtual heddle_completion* defer() = 0;
+};

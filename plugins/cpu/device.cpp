@@ -1,0 +1,50 @@
+#include "device.h"
+
+#include <algorithm>
+
+#include "heddle/device.hpp"
+#include "machine.h"
+#include "primitive_cache.h"
+
+namespace heddle::cpu {
+
+namespace {
+
+Settings read_settings(const device::Options& options) {
+  constexpr std::int64_t kMaxThreads = 1024;
+  options.only({"threads", "compute", "kernels"});
+  Settings settings;
+
+  const std::int64_t threads = options.integer("threads", usable_threads());
+  if (threads < 1 || threads > kMaxThreads)
+    device::fail(HEDDLE_INVALID_ARGUMENT, "option 'threads' is ", threads, ", has to be from 1 to ",
+                 kMaxThreads);
+  settings.threads = static_cast<unsigned>(threads);
+
+  const std::string compute = options.text("compute", has_bf16_tiles() ? "bf16" : "f32");
+  if (compute != "f32" && compute != "bf16")
+    device::fail(HEDDLE_INVALID_ARGUMENT, "option 'compute' is '", compute,
+                 "', has to be f32 or bf16");
+  settings.compute = compute == "bf16" ? HEDDLE_BF16 : HEDDLE_F32;
+
+  const std::string kernels = options.text("kernels", "all");
+  if (kernels != "all" && kernels != "reference")
+    device::fail(HEDDLE_INVALID_ARGUMENT, "option 'kernels' is '", kernels,
+                 "', has to be all or reference");
+  settings.reference_only = kernels == "reference";
+  return settings;
+}
+
+}  // namespace
+
+Device::Device(const heddle_host* host, std::uint32_t index, const heddle_value* options)
+    : host_(host),
+      name_(device::cat("cpu:", index)),
+      settings_(read_settings(device::Options(host, options))),
+      memory_total_(memory().total),
+      pool_(settings_.threads),
+      primitives_(std::make_unique<PrimitiveCache>()) {}
+
+Device::~Device() = default;
+
+}  // namespace heddle::cpu

@@ -1,0 +1,56 @@
+// Device: one CPU device, its threads and its settings. Several may be open at once: each has its
+// own pool, so that placements over many devices can be tried on one machine. Owned by the engine
+// through the device table; immutable after opening, except for the pool and the cache, which are
+// thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "heddle/abi/device.h"
+#include "pool.h"
+#include "stream.h"
+
+namespace heddle::cpu {
+
+class PrimitiveCache;
+
+struct Settings {
+  unsigned threads = 1;
+  heddle_dtype compute = HEDDLE_F32;
+  bool reference_only =
+      false;  // plain loops and plain weights: for sanitizers and as the oracle of tests
+};
+
+class Device {
+ public:
+  // options: NULL or {"threads": 4, "compute": "f32" | "bf16", "kernels": "reference" | "all"};
+  // absent: every core, bf16 where the processor multiplies it in tiles (AMX), all kernels.
+  Device(const heddle_host* host, std::uint32_t index, const heddle_value* options);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  const heddle_host* host() const { return host_; }
+  const std::string& name() const { return name_; }  // "cpu:0"
+  const Settings& settings() const { return settings_; }
+  std::uint64_t memory_total() const { return memory_total_; }  // bytes
+  Pool& pool() { return pool_; }
+  PrimitiveCache& primitives() { return *primitives_; }
+
+ private:
+  const heddle_host* host_;
+  std::string name_;
+  Settings settings_;
+  std::uint64_t memory_total_;
+  Pool pool_;
+  std::unique_ptr<PrimitiveCache> primitives_;
+};
+
+// The C handles are these classes under another name.
+inline Device& as_device(heddle_device* device) { return *reinterpret_cast<Device*>(device); }
+inline heddle_device* handle(Device* device) { return reinterpret_cast<heddle_device*>(device); }
+inline Stream& as_stream(heddle_stream* stream) { return *reinterpret_cast<Stream*>(stream); }
+
+}  // namespace heddle::cpu

@@ -1,0 +1,49 @@
+#include "elements.h"
+
+#include <cstddef>
+
+namespace heddle::cpu {
+
+namespace {
+
+template <class Stored, class Decode>
+void load(const void* from, std::int64_t count, std::int64_t stride, float* to, Decode decode) {
+  const auto* source = static_cast<const Stored*>(from);
+  if (stride == 1)
+    for (std::int64_t i = 0; i < count; ++i) to[i] = decode(source[i]);
+  else
+    for (std::int64_t i = 0; i < count; ++i) to[i] = decode(source[i * stride]);
+}
+
+template <class Stored, class Encode>
+void store(const float* from, std::int64_t count, std::int64_t stride, void* to, Encode encode) {
+  auto* target = static_cast<Stored*>(to);
+  if (stride == 1)
+    for (std::int64_t i = 0; i < count; ++i) target[i] = encode(from[i]);
+  else
+    for (std::int64_t i = 0; i < count; ++i) target[i * stride] = encode(from[i]);
+}
+
+}  // namespace
+
+void load_row(heddle_dtype dtype, const void* from, std::int64_t count, std::int64_t stride,
+              float* to) {
+  if (dtype == HEDDLE_F32)
+    load<float>(from, count, stride, to, [](float x) { return x; });
+  else if (dtype == HEDDLE_F16)
+    load<std::uint16_t>(from, count, stride, to, from_f16);
+  else
+    load<std::uint16_t>(from, count, stride, to, from_bf16);
+}
+
+void store_row(heddle_dtype dtype, const float* from, std::int64_t count, std::int64_t stride,
+               void* to) {
+  if (dtype == HEDDLE_F32)
+    store<float>(from, count, stride, to, [](float x) { return x; });
+  else if (dtype == HEDDLE_F16)
+    store<std::uint16_t>(from, count, stride, to, to_f16);
+  else
+    store<std::uint16_t>(from, count, stride, to, to_bf16);
+}
+
+}  // namespace heddle::cpu

@@ -1,0 +1,25 @@
+// The kernels of this plugin, in one list. Constants; each is defined in the file of its group.
+#pragma once
+
+#include "heddle/abi/device.h"
+
+namespace heddle::cpu {
+
+extern const heddle_kernel kReferenceCopy, kReferenceFill;  // reference_copy.cpp
+extern const heddle_kernel kReferenceAdd, kReferenceMul, kReferenceCombine,
+    kReferenceScaleClamp;  // reference_elementwise.cpp
+extern const heddle_kernel kReferenceActivation, kReferenceGatedActivation, kReferenceGatedAdd;
+extern const heddle_kernel kReferenceLayerNorm, kReferenceRmsNorm,
+    kReferenceModulatedNorm;  // reference_norm.cpp
+extern const heddle_kernel kReferenceNormRope, kReferenceGroupNorm;
+extern const heddle_kernel kReferenceRopeTable, kReferenceGridIds,
+    kReferenceTimestepEmbedding;  // reference_table.cpp
+extern const heddle_kernel kReferenceEmbedding, kReferenceRelativeBucket;
+extern const heddle_kernel kReferenceAttention;  // reference_attention.cpp
+extern const heddle_kernel kReferenceLinear, kReferenceConv2d,
+    kReferenceUpsampleNearest;  // reference_linear.cpp, _image.cpp
+
+// NULL-terminated, as the device table wants it.
+extern const heddle_kernel* const kKernels[];
+
+}  // namespace heddle::cpu

@@ -1,0 +1,76 @@
+#include "weight.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "heddle/abi/node.h"
+#include "heddle/device.hpp"
+#include "weight_parts.h"
+
+namespace heddle::cpu {
+
+namespace {
+
+// What a file's type becomes where kernels read it element by element.
+heddle_dtype plain_dtype(const Device& device, std::int32_t use, heddle_dtype file) {
+  if (!device::is_float(file)) return file;
+  if (use == HEDDLE_USE_VECTOR) return HEDDLE_F32;
+  if (use == HEDDLE_USE_LINEAR || use == HEDDLE_USE_CONV2D) return device.settings().compute;
+  if (device::is_compute_float(file)) return file;
+  return file == HEDDLE_F64 ? HEDDLE_F32 : HEDDLE_BF16;  // bf16 holds every f8 value
+}
+
+heddle_weight_form plain_form(heddle_dtype dtype, const heddle_tensor_info& info) {
+  heddle_weight_form form{};
+  form.size = sizeof form;
+  form.info = device::row_major(dtype, info.shape, info.rank);
+  form.bytes = static_cast<std::uint64_t>(device::element_count(info)) * device::dtype_bytes(dtype);
+  return form;
+}
+
+void make_plain(Stream& stream, const WeightParts& parts, const heddle_tensor_info& info,
+                void* dst) {
+  const std::int64_t rows = info.rank == 0 ? 1 : info.shape[0];
+  const std::int64_t width = rows == 0 ? 0 : device::element_count(info) / rows;
+  const auto bytes = static_cast<std::int64_t>(device::dtype_bytes(info.dtype));
+  constexpr std::int64_t kTileElements = 65536;
+  const std::int64_t per_tile =
+      std::max<std::int64_t>(1, kTileElements / std::max<std::int64_t>(1, width));
+  stream.parallel_for((rows + per_tile - 1) / per_tile, [&](std::int64_t tile, Scratch&) {
+    const std::int64_t end = std::min(rows, (tile + 1) * per_tile);
+    for (std::int64_t row = tile * per_tile; row < end; ++row)
+      if (width > 0)
+        parts.read(row, 0, width, info.dtype, static_cast<std::byte*>(dst) + row * width * bytes);
+  });
+}
+
+}  // namespace
+
+heddle_weight_form weight_form(const Device& device, std::int32_t use,
+                               const heddle_tensor_info& info) {
+  const bool matrix = use == HEDDLE_USE_LINEAR, filter = use == HEDDLE_USE_CONV2D;
+  if (use != HEDDLE_USE_VECTOR && use != HEDDLE_USE_TABLE && !matrix && !filter)
+    device::fail(HEDDLE_UNSUPPORTED, "a weight's use is ", use,
+                 ", which this device does not know");
+  if (info.rank > HEDDLE_MAX_RANK || device::dtype_bytes(info.dtype) == 0 ||
+      (matrix && info.rank != 2) || (filter && info.rank != 4) ||
+      ((matrix || filter) && !device::is_float(info.dtype)))
+    device::fail(HEDDLE_UNSUPPORTED, "a weight of the shape ", device::describe(info),
+                 " cannot be used as ",
+                 matrix   ? "the matrix of a linear op"
+                 : filter ? "the filter of a convolution"
+                          : "a vector or table");
+  return plain_form(plain_dtype(device, use, info.dtype), info);
+}
+
+void make_weight(Stream& stream, const heddle_weight_form& form, std::uint32_t part_count,
+                 const heddle_view* const* parts, void* dst) {
+  // On the heap: making a weight is rare, and a weight may have many parts.
+  auto joined = std::make_shared<const WeightParts>(form.info, part_count, parts);
+  stream.enqueue({"make_weight", nullptr},
+                 Work([joined = std::move(joined), info = form.info, dst](Stream& on) {
+                   make_plain(on, *joined, info, dst);
+                 }));
+}
+
+}  // namespace heddle::cpu

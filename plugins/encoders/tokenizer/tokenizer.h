@@ -1,0 +1,59 @@
+// A text becomes token ids. One class for every tokenizer this library reads: added tokens, then a
+// normaliser, a pre-tokeniser and a model; what differs is which parts a file asks for. Made by
+// read_tokenizer_json() (tokenizer_json.h), read_spiece() (spiece.h) or read_clip_files()
+// (vocab_merges.h). Cheap to copy: copies share their parts, which never change, so any thread may
+// encode.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "added_tokens.h"
+#include "byte_level_bpe.h"
+#include "normalizer.h"
+#include "pre_tokenizer.h"
+#include "unigram.h"
+
+namespace heddle::text {
+
+class Tokenizer {
+ public:
+  using Model = std::variant<ByteLevelBpe, Unigram>;
+
+  struct Parts {
+    AddedTokens added;
+    Normalizer normalizer;
+    PreTokenizer pre_tokenizer;
+    Model model;
+    std::vector<std::int32_t> prefix, suffix;  // what the file's post-processor puts around a text
+  };
+
+  explicit Tokenizer(Parts parts) : parts_(std::make_shared<const Parts>(std::move(parts))) {}
+
+  // The ids of a text, without prefix, suffix, truncation and padding. Malformed UTF-8 counts as
+  // U+FFFD. Near linear in the length of the text. Throws TextError when the file's patterns
+  // backtrack too much on this text, or when it has unknown characters and the model no unknown
+  // token.
+  std::vector<std::int32_t> encode(std::string_view utf8) const;
+
+  const std::vector<std::int32_t>& prefix() const { return parts_->prefix; }
+  const std::vector<std::int32_t>& suffix() const { return parts_->suffix; }
+
+  // The id of a piece, exactly as the vocabulary writes it: "</s>", "cat</w>".
+  std::optional<std::int32_t> find(std::string_view piece) const;
+
+  // The number of pieces, added tokens included.
+  std::size_t size() const;
+
+ private:
+  void encode_text(TextPiece text, std::vector<std::int32_t>& out) const;
+  const Vocabulary& vocabulary() const;
+
+  std::shared_ptr<const Parts> parts_;
+};
+
+}  // namespace heddle::text

@@ -1,0 +1,17 @@
+# heddle_add_plugin(NAME source...) builds a node or device plugin: one shared object that exports heddle_entry and
+# nothing else, and refuses undefined symbols when it is linked, not when it is loaded.
+set(HEDDLE_SDK_DIR ${CMAKE_CURRENT_LIST_DIR} CACHE INTERNAL "where the heddle SDK is")
+
+function(heddle_add_plugin name)
+  add_library(${name} MODULE ${ARGN})
+  target_include_directories(${name} PRIVATE ${HEDDLE_SDK_DIR}/include)
+  target_compile_features(${name} PRIVATE cxx_std_20)
+  set_target_properties(${name} PROPERTIES PREFIX "" C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden
+                                           VISIBILITY_INLINES_HIDDEN ON)
+  if(NOT HEDDLE_SANITIZE)
+    # Sanitizer runtimes are found in the program that loads the plugin.
+    target_link_options(${name} PRIVATE -Wl,--no-undefined)
+  endif()
+  target_link_options(${name} PRIVATE -Wl,--version-script=${HEDDLE_SDK_DIR}/plugin.map)
+  set_property(TARGET ${name} APPEND PROPERTY LINK_DEPENDS ${HEDDLE_SDK_DIR}/plugin.map)
+endfunction()

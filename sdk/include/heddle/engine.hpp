@@ -1,0 +1,169 @@
+// heddle/engine.hpp - run workflows from your own program. Link with libheddle.
+//
+//   heddle::Engine engine({.model_dirs = {"models"}});
+//   heddle::Workflow flow = engine.load("graphs/scene.json");
+//   flow.set("prompt.text", "a lighthouse at sea");   // a node by its title, id, or a class used once
+//   std::cout << engine.plan(flow);                   // what would run where, without running it
+//   heddle::Results results = engine.start(flow).wait();
+//   results.image("decode.IMAGE").save_ppm("lighthouse.ppm");
+//
+// Everything here may be used from any thread. All failures are thrown as EngineError. Only std types cross; data stand behind
+// one pointer each.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heddle {
+
+// What failed, where, and what to do about it. code: a heddle_code of abi/base.h.
+class EngineError : public std::runtime_error {
+ public:
+  EngineError(int code, std::vector<std::string> trail, const std::string& what) : std::runtime_error(what), code_(code), trail_(std::move(trail)) {}
+  int code() const { return code_; }
+  const std::vector<std::string>& trail() const { return trail_; }  // outermost first: "node '6' (KSampler)", "step 7", "double.2 on cpu:0"
+
+ private:
+  int code_;
+  std::vector<std::string> trail_;
+};
+
+struct EngineOptions {
+  std::vector<std::filesystem::path> plugin_dirs;   // searched after the program's own; a node type of a later one replaces
+  std::filesystem::path default_plugin_dir;         // empty: "plugins" beside the program
+  std::vector<std::filesystem::path> model_dirs;    // each holds checkpoints/, diffusers/, ...; searched in this order, then graphs/models
+  std::filesystem::path input_dir = "input";
+  std::filesystem::path output_dir = "output";
+  std::vector<std::string> devices;                 // "cpu", "cpu:0"; empty: the best kind there is
+  unsigned threads = 0;                             // of a CPU device; 0: all cores
+  std::map<std::string, std::string> compute;       // device or kind -> "f32", "bf16", "fp16"
+  std::map<std::string, std::uint64_t> budgets;     // device -> bytes
+  bool reference_kernels = false;                   // the plain loops alone: slow, for comparisons
+  std::uint64_t cache_bytes = 0;                    // of outputs kept between runs; 0: a quarter of the memory
+};
+
+struct DeviceInfo {
+  std::string id, name, kind, location, compute;
+  std::uint64_t memory_total = 0, memory_free = 0, memory_ours = 0;  // bytes
+  unsigned threads = 0;
+};
+
+struct PluginInfo {
+  std::string id, version, path;
+  std::string refused;  // the reason, when it was not loaded
+  std::vector<std::string> brings;  // node types, model families, device kinds
+};
+
+// What a run tells. Called on one of the run's threads, one call at a time; keep it short.
+struct Event {
+  enum class Kind { node_started, node_progress, node_done, node_cached, file_written, warning } kind;
+  std::string_view node;        // id; empty for a warning about the run
+  std::string_view class_type;
+  std::string_view title;
+  std::string_view device;
+  double fraction = 0;          // node_progress: 0 to 1
+  double seconds = 0;           // node_done
+  std::string_view text;        // note, path of the file, message
+};
+using Observer = std::function<void(const Event&)>;
+
+// A parsed workflow. A value: copy it, change it, keep it.
+class Workflow {
+ public:
+  // NODE.INPUT; value: JSON of the input's type, else text.
+  void set(std::string_view input, std::string_view value);
+  void place(std::string_view node, std::string_view device);
+  void split(std::string_view node, std::string_view mode);
+  std::string text() const;  // canonical JSON
+  struct Data;
+
+ private:
+  friend class Engine;
+  std::shared_ptr<const Data> data_;
+};
+
+struct Image {
+  int width = 0, height = 0, channels = 0;
+  std::vector<float> pixels;  // row-major, channels innermost, 0 to 1
+  void save_ppm(const std::filesystem::path&) const;
+};
+
+struct Stage {
+  std::string node, class_type;
+  double seconds = 0;
+  bool cached = false;
+};
+
+class Results {
+ public:
+  const std::vector<std::string>& files() const;  // written by this run
+  const std::vector<Stage>& stages() const;       // in the order they finished
+  // Values asked for by EngineRun::keep: NODE.OUTPUT.
+  Image image(std::string_view output, std::size_t index = 0) const;
+  std::string text(std::string_view output) const;
+  std::vector<float> floats(std::string_view output, std::string_view field = "") const;  // of a tensor, or of a record's field
+  std::vector<std::int64_t> shape(std::string_view output, std::string_view field = "") const;
+  struct Data;
+
+ private:
+  friend class Run;
+  std::shared_ptr<const Data> data_;
+};
+
+// One run. Dropping the last copy cancels it and waits.
+class Run {
+ public:
+  Results wait();  // throws what the run threw
+  bool wait_for(std::chrono::milliseconds);
+  void cancel();   // stops within the steps that are already enqueued
+  struct Data;
+
+ private:
+  friend class Engine;
+  std::shared_ptr<Data> data_;
+};
+
+struct StartOptions {
+  Observer observer;
+  std::vector<std::string> keep;  // NODE.OUTPUT: values wanted in the results
+};
+
+class Engine {
+ public:
+  explicit Engine(EngineOptions options = {});  // loads plugins, opens devices
+  ~Engine();                                    // cancels and joins every run
+  Engine(const Engine&) = delete;
+
+  Workflow load(const std::filesystem::path&) const;
+  Workflow parse(std::string_view json, std::string_view name = "workflow") const;
+
+  // All problems of a workflow, a line each; empty: it can run. Errors come first.
+  struct Problems {
+    std::vector<std::string> errors, warnings;
+  };
+  Problems check(const Workflow&) const;
+  std::string plan(const Workflow&) const;       // as text, without running it; throws what check() finds
+  std::string plan_json(const Workflow&) const;
+  Run start(const Workflow&, StartOptions = {});
+
+  std::vector<DeviceInfo> devices() const;
+  std::vector<PluginInfo> plugins() const;
+  std::vector<std::string> node_types() const;
+  std::string object_info(std::string_view class_type) const;  // JSON in the shape of ComfyUI's /object_info; "" : all classes
+  std::string version() const;
+  struct Data;
+
+ private:
+  std::unique_ptr<Data> data_;
+};
+
+}  // namespace heddle

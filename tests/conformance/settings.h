@@ -1,0 +1,21 @@
+// What the conformance program was told on its command line. Set once in main(), read by the tests.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "mini_host.h"
+
+namespace heddle::conformance {
+
+struct Settings {
+  std::string plugin;   // the library of the device under test
+  std::string oracle;   // the library of the CPU device, whose reference is the meaning of every op
+  std::string goldens;  // the file that make_goldens.py wrote
+  OptionMap options;    // of the device under test
+  std::uint64_t seed = 1;
+};
+
+const Settings& settings();
+
+}  // namespace heddle::conformance

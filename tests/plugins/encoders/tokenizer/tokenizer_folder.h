@@ -1,0 +1,37 @@
+// Loads a tokenizer from a folder for tests: files read whole, JSON by RapidJSON. `Route` picks one
+// of the file sets when a folder has several. One thread at a time.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plugins/encoders/tokenizer/json_view.h"
+#include "plugins/encoders/tokenizer/tokenizer.h"
+
+namespace heddle::text {
+
+enum class Route { kTokenizerJson, kSpiece, kVocabMerges };
+
+// "json", "spiece", "vocab". Throws std::runtime_error.
+Route route_of(std::string_view name);
+
+Tokenizer load_folder(const std::string& folder, Route route);
+
+// The same from memory. Malformed JSON is a TextError.
+Tokenizer load_tokenizer_json(std::string_view json);
+Tokenizer load_clip_files(std::string_view vocabulary_json, std::string_view merges);
+
+// Throws std::runtime_error.
+std::string read_file(const std::string& path);
+
+// A file that holds a JSON array of strings.
+std::vector<std::string> read_strings(const std::string& path);
+
+// Calls `use(view)` while the document lives.
+template <typename Use>
+auto with_json(std::string_view json, Use use);
+
+}  // namespace heddle::text
+
+#include "rapid_json_view.h"
