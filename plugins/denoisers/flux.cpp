@@ -1,6 +1,6 @@
 #include "flux.h"
 
-#include "blocks/slots.h"
+#include "plugins/blocks/slots.h"
 #include "flux_names.h"
 
 namespace heddle::denoisers {

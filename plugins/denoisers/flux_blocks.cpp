@@ -4,7 +4,7 @@
 
 #include <heddle/ops.hpp>
 
-#include "blocks/heads.h"
+#include "plugins/blocks/heads.h"
 
 namespace heddle::denoisers {
 namespace {

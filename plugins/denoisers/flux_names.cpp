@@ -1,6 +1,6 @@
 #include "flux_names.h"
 
-#include "blocks/slots.h"
+#include "plugins/blocks/slots.h"
 
 namespace heddle::denoisers {
 namespace {

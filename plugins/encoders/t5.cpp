@@ -3,8 +3,8 @@
 #include <heddle/ops.hpp>
 
 #include "activations.h"
-#include "blocks/heads.h"
-#include "blocks/slots.h"
+#include "plugins/blocks/heads.h"
+#include "plugins/blocks/slots.h"
 
 namespace heddle::encoders {
 namespace {

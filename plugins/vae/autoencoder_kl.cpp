@@ -3,7 +3,7 @@
 #include <charconv>
 
 #include "autoencoder_kl_names.h"
-#include "blocks/slots.h"
+#include "plugins/blocks/slots.h"
 
 namespace heddle::vae {
 namespace {

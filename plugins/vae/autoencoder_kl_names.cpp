@@ -1,6 +1,6 @@
 #include "autoencoder_kl_names.h"
 
-#include "blocks/slots.h"
+#include "plugins/blocks/slots.h"
 
 namespace heddle::vae {
 
