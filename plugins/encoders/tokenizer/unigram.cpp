@@ -67,9 +67,9 @@ double Unigram::score_of(std::int32_t id, std::size_t length) const {
 }
 
 void Unigram::offer(Best& target, std::size_t from, std::int32_t id, double score) const {
+  if (rules_ == UnigramRules::kSentencePiece) score = as_float(score);
   if (target.from >= 0 && !(score > target.score)) return;
-  const double kept = rules_ == UnigramRules::kSentencePiece ? as_float(score) : score;
-  target = {kept, static_cast<std::int64_t>(from), id};
+  target = {score, static_cast<std::int64_t>(from), id};
 }
 
 std::vector<Unigram::Cut> Unigram::best_cuts(std::string_view text) const {
@@ -88,9 +88,7 @@ std::vector<Unigram::Cut> Unigram::best_cuts(std::string_view text) const {
       has_character = has_character || end - at == size;
     }
     if (!has_character) {
-      double score = unknown_score_ + score_here;
-      if (rules_ == UnigramRules::kSentencePiece) score = as_float(score);
-      offer(best[at + size], at, unknown_.value_or(-1), score);
+      offer(best[at + size], at, unknown_.value_or(-1), unknown_score_ + score_here);
     }
     at += size;
   }

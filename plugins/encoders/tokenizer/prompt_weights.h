@@ -1,0 +1,32 @@
+// The weight syntax of prompts, as ComfyUI reads it: "(a)" counts 1.1 times, "(a:1.3)" 1.3 times,
+// parentheses nest (weights of plain ones multiply, a number replaces what is inherited), "\(" and
+// "\)" are parentheses to be drawn. Other parentheses, those without a partner, are text. Pure, any
+// thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heddle::text {
+
+enum class WeightSyntax {
+  kParsed,
+  kIgnored
+};  // kIgnored: every weight is 1; escapes are still read
+
+struct WeightedText {
+  std::string text;
+  double weight = 1;
+
+  bool operator==(const WeightedText&) const = default;
+};
+
+// The segments of a prompt, in order, none empty: one for every run between parentheses, cut again
+// before every "embedding:" that follows a space or a line feed (which is dropped). Tokenisers see
+// one segment at a time. Time: length times the depth of nesting; text nested deeper than 256
+// parentheses keeps them as text.
+std::vector<WeightedText> weighted_segments(std::string_view prompt,
+                                            WeightSyntax syntax = WeightSyntax::kParsed);
+
+}  // namespace heddle::text
