@@ -75,6 +75,7 @@ std::optional<Charsmap::Rule> Charsmap::search(std::string_view text, Stop stop)
   const std::size_t length = std::min(text.size(), kLongestRule);
   for (std::size_t i = 0; i < length; ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
+    if (byte == 0) break;  // keys are C strings
     node ^= byte;
     if (node >= units_.size() || label_of(units_[node]) != byte) break;
     const std::uint32_t unit = units_[node];
