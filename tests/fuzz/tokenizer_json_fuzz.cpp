@@ -16,10 +16,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto tokenizer = heddle::text::with_json(bytes, [](heddle::text::JsonView root) {
       return heddle::text::read_tokenizer_json(root, "tokenizer.json");
     });
+    const auto limit = static_cast<std::int64_t>(tokenizer.id_count());
     for (const std::string& text :
          {std::string("  A light\xCC\x81house, 3 \xE7\x81\xAF \xFF"), std::string(bytes)}) {
       for (const std::int32_t id : tokenizer.encode(text)) {
-        if (id < 0) std::abort();
+        if (id < 0 || id >= limit) std::abort();
       }
     }
   } catch (const heddle::text::TextError&) {

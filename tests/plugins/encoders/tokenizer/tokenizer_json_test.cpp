@@ -207,6 +207,26 @@ BOOST_AUTO_TEST_CASE(deeply_nested_sequences_are_an_error) {
   check_error(file_with(R"("normalizer":)" + open + close), "nested more than 16");
 }
 
+BOOST_AUTO_TEST_CASE(normalizers_that_let_a_text_explode_are_an_error) {
+  std::string doubling;
+  for (int i = 0; i < 60; ++i) {
+    doubling += R"({"type":"Replace","pattern":{"String":"a"},"content":"aa"},)";
+  }
+  const Tokenizer tokenizer = load_tokenizer_json(file_with(
+      R"("normalizer":{"type":"Sequence","normalizers":[)" + doubling + R"({"type":"NFC"}]})"));
+  BOOST_CHECK_THROW(tokenizer.encode("a"), TextError);
+  BOOST_TEST(tokenizer.encode("b") == Ids{1}, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(added_tokens_without_a_free_id_or_of_any_length_are_an_error) {
+  const std::string full = R"("model":{"type":"BPE","merges":[],"vocab":{"a":2147483646}})";
+  check_error(R"({"added_tokens":[{"content":"a"},{"content":"b"}],)" + full + "}",
+              "would get the id");
+  check_error(file_with(R"("added_tokens":[{"content":")" + std::string(5000, 'x') + R"("}])"),
+              "of 5000 bytes");
+  BOOST_TEST(load_tokenizer_json("{" + full + "}").id_count() == 2147483647U);
+}
+
 BOOST_AUTO_TEST_CASE(strings_with_nul_survive) {
   check(R"({"added_tokens":[{"content":"\u0000x","normalized":false}],
            "model":{"type":"BPE","merges":[],"vocab":{"a":0,"\u0000":1}}})",
