@@ -151,14 +151,14 @@ class Binder {
       if (accepts(port, output.type)) return *source;
       report(place, cat("expects ", port.type, ", got ", output.type, " from ", quote(link->node),
                         " output ", source->port, " (", output.name, "). ",
-                        advice_.for_mismatch(link->node, type, source->port, port)));
+                        advice_.for_mismatch(place.node, *source, port)));
       return {};
     }
     const Json& literal = std::get<Json>(input.value);
     if (!takes_literals(port)) {
       if (literal.is_null() && is_optional(port)) return {};
       report(place, cat("expects a link to ", port.type, ", got ", shown_literal(literal), ". ",
-                        advice_.for_missing(port.type)));
+                        advice_.for_missing(place.node, port.type)));
       return {};
     }
     if (literal.is_null() && is_optional(port) && port.widget == nullptr) return {};
@@ -171,16 +171,23 @@ class Binder {
     return {};
   }
 
+  // A widget without a default: it chooses among names.
+  static std::string advice_on(const heddle_widget& widget) {
+    if (widget.kind == HEDDLE_WIDGET_CHOICE) return "No loaded plugin brings a choice.";
+    return cat("Give the name of a ", widget.kind == HEDDLE_WIDGET_FOLDER ? "folder" : "file",
+               " in ", quote(widget.source == nullptr ? "" : widget.source), ".");
+  }
+
   Binding bind_absent(const Place& place, const heddle_port& port) {
     if (is_hidden(port)) return {};
     if (std::optional<Literal> literal = literals_.default_of(port))
       return taken(place, std::move(*literal));
     if (is_optional(port)) return {};
     if (port.widget != nullptr) {
-      report(place, cat("it is required and has no default. Give a ", port.type, "."));
+      report(place, cat("it is required and has no default. ", advice_on(*port.widget)));
     } else {
-      report(place,
-             cat("it is required: nothing is linked to it. ", advice_.for_missing(port.type)));
+      report(place, cat("it is required: nothing is linked to it. ",
+                        advice_.for_missing(place.node, port.type)));
     }
     return {};
   }
@@ -219,8 +226,8 @@ class Binder {
     if (const auto* slot = std::get_if<std::uint32_t>(&link.output)) {
       if (*slot < type.output_count()) return Source{from, *slot};
       report(place,
-             cat("is linked to output ", *slot, " of ", shown(from), ", which has ",
-                 type.output_count(), ". Outputs: ", outputs_of(type), "."),
+             cat("is linked to output ", *slot, " of ", shown(from),
+                 ", which has no such output. Outputs: ", outputs_of(type), "."),
              severity);
       return std::nullopt;
     }

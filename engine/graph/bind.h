@@ -15,6 +15,7 @@ struct Bound {
 
 // Reports every problem in one go and never throws for what the workflow says. An unknown input, and any fault in a node that no sink
 // needs, are warnings. `targets`: ids of the sinks wanted; empty: all of them.
+// Call it qualified, core::bind(...): an unqualified call with a std argument finds std::bind.
 Bound bind(const Workflow& workflow, const Catalog& catalog, const std::vector<std::string>& targets = {});
 
 }  // namespace heddle::core

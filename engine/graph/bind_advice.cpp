@@ -26,30 +26,41 @@ bool gives(const NodeType& type, std::string_view wanted) {
 
 }  // namespace
 
-const std::string& BindAdvice::for_missing(const std::string& wanted) {
-  const auto [entry, is_new] = missing_.try_emplace(wanted);
-  if (!is_new) return entry->second;
-  std::vector<std::string> here;
-  for (std::size_t i = 0; i < types_.size() && here.size() < kMostNames; ++i) {
+const BindAdvice::Origins& BindAdvice::origins(std::string_view wanted) {
+  const auto [entry, is_new] = origins_.try_emplace(std::string(wanted));
+  Origins& origins = entry->second;
+  if (!is_new) return origins;
+  // One more than is shown, because the reader itself is left out.
+  for (std::size_t i = 0; i < types_.size() && origins.nodes.size() <= kMostNames; ++i) {
     for (std::uint32_t o = 0; types_[i] != nullptr && o < types_[i]->output_count(); ++o) {
       const heddle_port& port = types_[i]->output(o);
       if (is_any(port.type) || !types_match(port.type, wanted)) continue;
-      here.push_back(cat(quote(workflow_.nodes[i].id), " output ", o, " (", port.name, ")"));
+      origins.nodes.emplace_back(
+          static_cast<NodeIndex>(i),
+          cat(quote(workflow_.nodes[i].id), " output ", o, " (", port.name, ")"));
       break;
     }
   }
-  if (!here.empty()) return entry->second = cat("Link it to ", join(here, " or "), ".");
   std::vector<std::string> classes;
   for (const std::string_view name : catalog_.type_names()) {
     const NodeTypeRef type = catalog_.find(name);
     if (classes.size() == kMostNames) break;
     if (!type->has(HEDDLE_NODE_BLOCK) && gives(*type, wanted)) classes.push_back(quote(name));
   }
-  entry->second =
+  origins.classes =
       classes.empty()
           ? cat("Link it to an output of type ", wanted, "; no loaded plugin has a node with one.")
           : cat("Add a node that gives ", wanted, ": ", join(classes, " or "), ".");
-  return entry->second;
+  return origins;
+}
+
+std::string BindAdvice::for_missing(NodeIndex reader, std::string_view wanted) {
+  if (is_any(wanted)) return "Link it to any output.";
+  const Origins& from = origins(wanted);
+  std::vector<std::string_view> shown;
+  for (const auto& [node, text] : from.nodes)
+    if (node != reader && shown.size() < kMostNames) shown.push_back(text);
+  return shown.empty() ? from.classes : cat("Link it to ", join(shown, " or "), ".");
 }
 
 const std::string& BindAdvice::converters(std::string_view received, std::string_view wanted) {
@@ -69,14 +80,15 @@ const std::string& BindAdvice::converters(std::string_view received, std::string
   return entry->second;
 }
 
-std::string BindAdvice::for_mismatch(std::string_view source_id, const NodeType& source,
-                                     std::uint32_t output, const heddle_port& input) {
-  for (std::uint32_t o = 0; o < source.output_count(); ++o)
-    if (o != output && accepts(input, source.output(o).type))
-      return cat("Output ", o, " (", source.output(o).name, ") of ", quote(source_id), " is ",
-                 source.output(o).type, ".");
-  const std::string& between = converters(source.output(output).type, input.type);
-  return between.empty() ? for_missing(input.type) : between;
+std::string BindAdvice::for_mismatch(NodeIndex reader, const Source& source,
+                                     const heddle_port& input) {
+  const NodeType& type = *types_[source.node];
+  for (std::uint32_t o = 0; o < type.output_count(); ++o)
+    if (o != source.port && accepts(input, type.output(o).type))
+      return cat("Output ", o, " (", type.output(o).name, ") of ",
+                 quote(workflow_.nodes[source.node].id), " is ", type.output(o).type, ".");
+  const std::string& between = converters(type.output(source.port).type, input.type);
+  return between.empty() ? for_missing(reader, input.type) : between;
 }
 
 std::string outputs_of(const NodeType& type) {

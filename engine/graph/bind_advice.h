@@ -23,13 +23,12 @@ class BindAdvice {
       : workflow_(workflow), catalog_(catalog), types_(types) {}
 
   // "Link it to '4' output 0 (MODEL)." or "Add a node that gives MODEL: 'UNETLoader'."; always a
-  // sentence.
-  const std::string& for_missing(const std::string& wanted);
+  // sentence. `reader`: the node whose input it is, which cannot be linked to itself.
+  std::string for_missing(NodeIndex reader, std::string_view wanted);
 
-  // What to do about a link from an output that an input does not take: another output of the same
-  // node, a class that stands between the two types, or what for_missing() says.
-  std::string for_mismatch(std::string_view source_id, const NodeType& source, std::uint32_t output,
-                           const heddle_port& input);
+  // What to do about a link from an output that an input of `reader` does not take: another output
+  // of the same node, a class that stands between the two types, or what for_missing() says.
+  std::string for_mismatch(NodeIndex reader, const Source& source, const heddle_port& input);
 
   // " Did you mean 'x'?" or nothing. candidates(): the names that there are; asked only when a
   // guess is made.
@@ -40,12 +39,18 @@ class BindAdvice {
 
  private:
   static constexpr std::size_t kMostGuesses = 32;
+  // Where a type could come from: the first few nodes of the workflow, and the classes to add.
+  struct Origins {
+    std::vector<std::pair<NodeIndex, std::string>> nodes;
+    std::string classes;
+  };
+  const Origins& origins(std::string_view wanted);
   const std::string& converters(std::string_view received, std::string_view wanted);
 
   const Workflow& workflow_;
   const Catalog& catalog_;
   const std::vector<NodeTypeRef>& types_;
-  std::map<std::string, std::string, std::less<>> missing_;
+  std::map<std::string, Origins, std::less<>> origins_;
   std::map<std::pair<std::string, std::string>, std::string> converters_;
   std::size_t guesses_ = 0;
 };

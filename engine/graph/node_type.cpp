@@ -55,7 +55,8 @@ class Checker {
   template <class T, class Check>
   void check_list(std::string_view what, const T* const* list, std::uint32_t count,
                   Check check_one) const {
-    if (count > 0 && list == nullptr) fail(cat("it counts ", count, " of ", what, " but has no list"));
+    if (count > 0 && list == nullptr)
+      fail(cat("it counts ", count, " of ", what, " but has no list"));
     std::unordered_set<std::string_view> names;
     for (std::uint32_t i = 0; i < count; ++i) {
       if (list[i] == nullptr) fail(cat(what, " ", i, " is NULL"));

@@ -57,6 +57,8 @@ bool has_own_widget(std::string_view type) {
   return type == "INT" || type == "FLOAT" || type == "STRING" || type == "BOOLEAN";
 }
 
+// A choice is a list in the type's place; where the declared type is COMBO it is the later form,
+// with the list among the options.
 Json input_info(const heddle_port& port, const Catalog& catalog) {
   Json options = Json::object();
   if (port.widget != nullptr) add_widget(*port.widget, options);
@@ -71,7 +73,12 @@ Json input_info(const heddle_port& port, const Catalog& catalog) {
   if (port.widget != nullptr && chooses(*port.widget)) {
     Json names = Json::array();
     for (std::string& name : catalog.choices(*port.widget)) names.push(std::move(name));
-    info.push(std::move(names));
+    if (std::string_view(port.type) == "COMBO") {
+      options.set("multiselect", false).set("options", std::move(names));
+      info.push(port.type);
+    } else {
+      info.push(std::move(names));
+    }
   } else {
     info.push(port.type);
   }

@@ -304,8 +304,9 @@ class Parser {
     const std::string input = cat(where, "input ", quote(member.key), ": ");
     Link link{"", 0u};
     if (array.size() != 2) {
-      report(member.value, cat(input, "an array is a link [node, output], this one has ",
-                               array.size(), " elements. Write a list as {\"__value__\": [...]}."));
+      report(member.value,
+             cat(input, "an array is a link [node, output], got ", member.value.describe(),
+                 ". Write a list as {\"__value__\": [...]}."));
       return link;
     }
     if (array[0].is_string()) {

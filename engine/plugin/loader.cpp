@@ -1,7 +1,7 @@
 #include "engine/plugin/loader.h"
 
 #include <algorithm>
-#include <map>
+#include <set>
 
 #include "engine/base/error.h"
 #include "engine/base/guarded.h"
@@ -122,6 +122,19 @@ std::vector<Provided> provided_by_all(const char* kind) {
   return all;
 }
 
+// The kinds that choice widgets ask for, filled with what all plugins provide of them.
+void add_choices(LoadedPlugins& all) {
+  std::set<std::string_view> kinds;
+  for (const std::string_view name : all.catalog->type_names()) {
+    const NodeTypeRef type = all.catalog->find(name);
+    for (std::uint32_t i = 0; i < type->input_count(); ++i)
+      if (const heddle_widget* w = type->input(i).widget; w != nullptr && w->kind == HEDDLE_WIDGET_CHOICE && w->source != nullptr) kinds.insert(w->source);
+  }
+  for (const std::string_view kind : kinds)
+    for (const auto& plugin : all.plugins)
+      for (const void* desc : plugin->provide(std::string(kind).c_str())) all.catalog->add(kind, Extension{desc, plugin->id(), plugin});
+}
+
 LoadedPlugins load_plugins(const std::vector<std::filesystem::path>& folders) {
   LoadedPlugins all;
   for (const std::filesystem::path& folder : folders) {
@@ -143,6 +156,10 @@ LoadedPlugins load_plugins(const std::vector<std::filesystem::path>& folders) {
       }
     }
   }
+  add_choices(all);
+  std::vector<std::string> names;
+  for (const auto& folder : folders) names.push_back(folder.string());
+  all.catalog->set_plugin_folders(std::move(names));
   return all;
 }
 

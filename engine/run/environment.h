@@ -10,6 +10,7 @@
 
 #include "engine/files/checkpoint_cache.h"
 #include "engine/graph/catalog.h"
+#include "engine/graph/graph.h"
 #include "engine/memory/weights.h"
 #include "engine/run/output_cache.h"
 
@@ -30,12 +31,14 @@ struct FolderService {
 using ModelBuilder = std::function<Value(std::string_view role, const Checkpoint& checkpoint, const heddle_value* config, const Hints& hints)>;
 
 struct Environment {
+  explicit Environment(std::uint64_t cache_bytes) : cache(cache_bytes) {}
+
   const heddle_host* host = nullptr;  // what nodes are created with
   std::vector<RunDevice> devices;
   std::shared_ptr<const Catalog> catalog;
   FolderService folders;
   ModelBuilder build_model;
-  OutputCache cache{4ull << 30};
+  OutputCache cache;
   CheckpointCache checkpoints;
 };
 

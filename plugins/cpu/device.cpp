@@ -41,6 +41,7 @@ Device::Device(const heddle_host* host, std::uint32_t index, const heddle_value*
     : host_(host),
       name_(device::cat("cpu:", index)),
       settings_(read_settings(device::Options(host, options))),
+      memory_total_(memory().total),
       pool_(settings_.threads),
       primitives_(std::make_unique<PrimitiveCache>()) {}
 

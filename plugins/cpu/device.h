@@ -35,6 +35,7 @@ class Device {
   const heddle_host* host() const { return host_; }
   const std::string& name() const { return name_; }  // "cpu:0"
   const Settings& settings() const { return settings_; }
+  std::uint64_t memory_total() const { return memory_total_; }  // bytes
   Pool& pool() { return pool_; }
   PrimitiveCache& primitives() { return *primitives_; }
 
@@ -42,6 +43,7 @@ class Device {
   const heddle_host* host_;
   std::string name_;
   Settings settings_;
+  std::uint64_t memory_total_;
   Pool pool_;
   std::unique_ptr<PrimitiveCache> primitives_;
 };

@@ -81,11 +81,16 @@ heddle_status* info(heddle_device* device, heddle_device_info* out) {
 heddle_status* alloc(heddle_device* device, std::size_t bytes, void** out) {
   const Device& self = as_device(device);
   return device::guard(self.host(), self.name(), [&] {
+    // The system promises more memory than it has and ends the process when it is used: refuse
+    // here.
+    if (bytes > self.memory_total())
+      device::fail(HEDDLE_OUT_OF_MEMORY, bytes, " bytes were asked for, this process may use ",
+                   self.memory_total(), ". Lower the budget");
     const bool large = bytes >= 2 * kHugePage;
     const std::size_t alignment = large ? kHugePage : kAlignment;
     const std::size_t rounded =
         std::max(alignment, (bytes + alignment - 1) / alignment * alignment);
-    void* memory = rounded < bytes ? nullptr : std::aligned_alloc(alignment, rounded);
+    void* memory = std::aligned_alloc(alignment, rounded);
     if (memory == nullptr)
       device::fail(HEDDLE_OUT_OF_MEMORY, "the system has no ", bytes,
                    " bytes of memory left. Lower the budget");

@@ -21,14 +21,16 @@ struct OpCase {
   std::string op;
   std::vector<std::optional<HostTensor>> in;
   std::vector<HostTensor> out;  // shapes and types; contents are overwritten
-  std::vector<std::byte> attrs;
+  std::vector<std::byte> attrs{};
   struct Weight {
     std::uint32_t input;
     std::int32_t use;
   };
-  std::optional<Weight> weight;
+  std::optional<Weight> weight{};
   bool in_place = false;  // the output may lie on input 0
-  bool items = false;     // axis 0 is a batch: every input whose axis 0 has the batch's size is cut
+  // Axis 0 of the output is a batch; these inputs have it, too, the others are shared by the items.
+  // Empty: no batch.
+  std::vector<std::uint32_t> item_inputs{};
 };
 
 // A plugin's library, loaded. Throws std::runtime_error with the reason.

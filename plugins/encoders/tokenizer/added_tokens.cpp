@@ -17,11 +17,11 @@ std::size_t last_character(std::string_view text, std::size_t end) {
   return at;
 }
 
-// Where the white space that ends at `end` starts, not before `limit`.
+// Where the white space that ends at `end` starts, as far as that is after `limit`.
 std::size_t space_begin(std::string_view text, std::size_t end, std::size_t limit) {
   while (end > limit) {
     const std::size_t at = last_character(text, end);
-    if (at < limit || !is_white_space(decode_at(text, at).value)) break;
+    if (!is_white_space(decode_at(text, at).value)) break;
     end = at;
   }
   return end;
@@ -108,11 +108,14 @@ std::vector<AddedTokens::Segment> AddedTokens::split(std::string_view text,
     const auto index = static_cast<std::size_t>(match.value);
     const AddedToken& token = tokens_[index];
     if (token.single_word && !stands_alone(text, span)) continue;
-    if (token.lstrip) span.begin = space_begin(text, span.begin, std::min(done, span.begin));
+    if (token.lstrip) span.begin = std::max(space_begin(text, span.begin, done), done);
     if (token.rstrip) span.end = space_end(text, span.end);
     add_text(span.begin);
-    out.push_back({text.substr(span.begin, span.end - span.begin), span.begin, token_ids_[index]});
-    done = span.end;
+    if (span.begin < span.end) {  // else the token before took it as its white space
+      const std::string_view found = text.substr(span.begin, span.end - span.begin);
+      out.push_back({found, span.begin, token_ids_[index]});
+    }
+    done = span.end;  // which may step back, as in the package: the text after it is free again
   }
   add_text(text.size());
   return out;

@@ -78,19 +78,52 @@ std::string widened_property(std::string_view name, bool negated) {
   return (negated ? "\\P{" : "\\p{") + std::string(name) + "}";
 }
 
-std::string widened_escape(char letter) {
+// Outside of brackets Oniguruma takes the Latin-1 part of \w from another table than inside, so the
+// escape itself has to stay where it is.
+std::string widened_escape(char letter, bool in_brackets) {
   const bool negated = letter == 'W' || letter == 'D';
-  if (letter == 'd' || letter == 'D') return widened_class("\\d", negated, additions("nd"));
-  return widened_class("\\w", negated, additions("l") + additions("m") + additions("nd"));
+  const bool digit = letter == 'd' || letter == 'D';
+  const std::string more =
+      digit ? additions("nd") : additions("l") + additions("m") + additions("nd");
+  if (in_brackets) return widened_class(digit ? "\\d" : "\\w", negated, more);
+  const std::string escape = std::string("\\") + letter;
+  return negated ? "(?:(?![" + more + "])" + escape + ")" : "(?:" + escape + "|[" + more + "])";
 }
+
+// Follows a pattern through its bracket expressions.
+class Brackets {
+ public:
+  bool inside() const { return depth_ > 0; }
+
+  // The next character that is not part of an escape. Returns how many characters to copy.
+  std::size_t step(std::string_view pattern, std::size_t at) {
+    if (pattern[at] == '[') {
+      const std::size_t posix_end = inside() && pattern.substr(at).starts_with("[:")
+                                        ? pattern.find(":]", at + 2)
+                                        : std::string_view::npos;
+      if (posix_end != std::string_view::npos) return posix_end + 2 - at;
+      ++depth_;
+      const std::size_t start = pattern.substr(at + 1).starts_with('^') ? 2 : 1;
+      return pattern.substr(at + start).starts_with(']') ? start + 1 : start;
+    }
+    if (pattern[at] == ']' && inside()) --depth_;
+    return 1;
+  }
+
+ private:
+  int depth_ = 0;
+};
 
 }  // namespace
 
 std::string widened_pattern(std::string_view pattern) {
   std::string out;
+  Brackets brackets;
   for (std::size_t at = 0; at < pattern.size(); ++at) {
     if (pattern[at] != '\\' || at + 1 == pattern.size()) {
-      out.push_back(pattern[at]);
+      const std::size_t count = brackets.step(pattern, at);
+      out += pattern.substr(at, count);
+      at += count - 1;
       continue;
     }
     const char letter = pattern[++at];
@@ -101,7 +134,7 @@ std::string widened_pattern(std::string_view pattern) {
       out += widened_property(pattern.substr(at + 2, close - at - 2), letter == 'P');
       at = close;
     } else if (letter == 'w' || letter == 'W' || letter == 'd' || letter == 'D') {
-      out += widened_escape(letter);
+      out += widened_escape(letter, brackets.inside());
     } else {
       out.push_back('\\');
       out.push_back(letter);

@@ -78,6 +78,13 @@ BOOST_AUTO_TEST_CASE(files_are_listed_as_choices) {
              R"({"required":{"image":[["example.png"],{"image_upload":true}]}})");
 }
 
+BOOST_AUTO_TEST_CASE(a_combo_has_its_choices_among_the_options) {
+  TestNode node("test.x");
+  node.in("a", "COMBO", test::choice_widget(test::kClipDevices, "cpu"));
+  BOOST_TEST(write_json(info_of(node).at("input").at("required").at("a")) ==
+             R"(["COMBO",{"default":"cpu","multiselect":false,"options":["default","cpu"]}])");
+}
+
 BOOST_AUTO_TEST_CASE(optional_lazy_and_list_ports_are_marked) {
   TestNode node("test.x");
   node.in("a", "IMAGE", HEDDLE_PORT_LAZY)

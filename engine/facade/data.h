@@ -1,0 +1,77 @@
+// What stands behind the pointers of heddle/engine.hpp, and how the engine's errors leave it.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "engine/base/error.h"
+#include "engine/graph/bind.h"
+#include "engine/graph/workflow.h"
+#include "engine/plan/plan.h"
+#include "engine/plugin/devices.h"
+#include "engine/run/executor.h"
+#include "engine/run/folders.h"
+#include "heddle/engine.hpp"
+
+namespace heddle {
+
+// Runs body; the engine's Error becomes an EngineError.
+template <class F>
+auto outward(F&& body) -> decltype(body()) {
+  try {
+    return body();
+  } catch (const core::Error& error) {
+    throw EngineError(int(error.code()), error.trail(), error.full());
+  } catch (const std::bad_alloc&) {
+    throw EngineError(int(core::Code::out_of_memory), {}, "host memory is exhausted");
+  }
+}
+
+struct Workflow::Data {
+  core::Workflow workflow;
+  std::shared_ptr<const core::Catalog> catalog;  // set() asks it for declared types
+};
+
+struct Results::Data {
+  core::RunResult result;
+  std::vector<Stage> stages;
+  std::map<std::string, core::Value> kept;
+};
+
+struct Engine::Data {
+  explicit Data(EngineOptions options);
+  ~Data();
+  EngineOptions options;
+  core::LoadedPlugins plugins;
+  std::unique_ptr<core::Folders> folders;
+  std::unique_ptr<core::Environment> environment;
+  std::vector<core::PlaceInfo> places;
+  std::mutex mutex;
+  std::vector<std::weak_ptr<Run::Data>> runs;  // guarded by mutex
+
+  struct Ready {  // a workflow, ready to run
+    core::Graph graph;
+    core::Plan plan;
+  };
+  core::Bound bind(const Workflow::Data& flow, const std::vector<core::Source>* keep = nullptr) const;
+  Ready prepare(const Workflow::Data& flow) const;  // throws every problem, a line each
+};
+
+struct Run::Data {
+  std::atomic<bool> cancelled{false};
+  std::shared_ptr<const Workflow::Data> flow;
+  Engine::Data::Ready ready;
+  StartOptions options;
+  std::shared_future<Results> outcome;
+  std::jthread thread;
+  ~Data() {
+    cancelled = true;  // the thread is joined after this
+  }
+};
+
+}  // namespace heddle

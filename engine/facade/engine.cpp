@@ -1,0 +1,213 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "engine/base/log.h"
+#include "engine/base/text.h"
+#include "engine/facade/data.h"
+#include "engine/plan/infer.h"
+#include "engine/plugin/host.h"
+#include "engine/plugin/model_builder.h"
+
+namespace heddle {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path program_folder() {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  return error ? fs::current_path() : program.parent_path();
+}
+
+// graphs/models stands in the source tree above the build folder, or beside an installed program.
+std::vector<fs::path> shipped_models() {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (const fs::path& base : {program_folder(), program_folder().parent_path(), program_folder().parent_path().parent_path()})
+    if (fs::is_directory(base / "graphs/models", error)) found.push_back(base / "graphs/models");
+  return found;
+}
+
+std::uint64_t host_memory_bytes() { return std::uint64_t(sysconf(_SC_PHYS_PAGES)) * std::uint64_t(sysconf(_SC_PAGESIZE)); }
+
+}  // namespace
+
+Engine::Data::Data(EngineOptions given) : options(std::move(given)) {
+  std::vector<fs::path> plugin_dirs{options.default_plugin_dir.empty() ? program_folder() / "plugins" : options.default_plugin_dir};
+  plugin_dirs.insert(plugin_dirs.end(), options.plugin_dirs.begin(), options.plugin_dirs.end());
+  plugins = core::load_plugins(plugin_dirs);
+  for (const core::RefusedPlugin& refused : plugins.refused) core::log(core::Level::warning, core::cat("plugin refused: ", refused.reason));
+
+  std::vector<fs::path> models = options.model_dirs;
+  for (const fs::path& shipped : shipped_models())
+    if (std::ranges::find(models, shipped) == models.end()) models.push_back(shipped);
+  folders = std::make_unique<core::Folders>(std::move(models), options.input_dir, options.output_dir);
+  plugins.catalog->set_file_lister([this](std::string_view folder, std::int32_t kind) { return folders->list(folder, kind); },
+                                   [this](std::string_view folder) { return folders->places(folder); });
+
+  environment = std::make_unique<core::Environment>(options.cache_bytes != 0 ? options.cache_bytes : host_memory_bytes() / 4);
+  environment->host = core::plugin_host();
+  environment->catalog = plugins.catalog;
+  environment->folders.find = [this](std::string_view folder, std::string_view name) { return folders->find(folder, name); };
+  environment->folders.output = [this](std::string_view kind) { return folders->output(kind); };
+  environment->build_model = [this](std::string_view role, const core::Checkpoint& checkpoint, const heddle_value* config, const core::Hints& hints) {
+    return core::build_model(*plugins.catalog, role, checkpoint, config, hints);
+  };
+  environment->devices = core::open_devices(plugins, {options.devices, options.compute, options.budgets, options.threads, options.reference_kernels});
+  for (const core::RunDevice& device : environment->devices) {
+    const core::Device& d = device.state->device();
+    places.push_back({d.name(), d.kind(), d.host_visible()});
+  }
+}
+
+Engine::Data::~Data() {
+  std::vector<std::shared_ptr<Run::Data>> alive;
+  {
+    const std::lock_guard lock(mutex);
+    for (const auto& weak : runs)
+      if (auto run = weak.lock()) alive.push_back(std::move(run));
+  }
+  for (const auto& run : alive) run->cancelled = true;
+  for (const auto& run : alive) run->outcome.wait();
+}
+
+core::Bound Engine::Data::bind(const Workflow::Data& flow, const std::vector<core::Source>*) const { return core::bind(flow.workflow, *plugins.catalog); }
+
+Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow) const {
+  core::Bound bound = bind(flow);
+  std::vector<std::string> errors;
+  for (const core::Problem& p : bound.problems)
+    if (p.severity == core::Problem::Severity::error) errors.push_back(p.message);
+  if (!errors.empty()) throw core::Error(core::Code::invalid_argument, core::join(errors, "\n"));
+  Ready ready{std::move(bound.graph), {}};
+  ready.plan = core::make_plan(ready.graph, core::place(ready.graph, places), places);
+  ready.plan.pending = core::infer(ready.graph, environment->host).pending;
+  return ready;
+}
+
+Engine::Engine(EngineOptions options) : data_(outward([&] { return std::make_unique<Data>(std::move(options)); })) {}
+Engine::~Engine() = default;
+
+Workflow Engine::load(const fs::path& path) const {
+  return outward([&] {
+    errno = 0;
+    std::ifstream file(path, std::ios::binary);
+    if (!file) throw core::system_error(path.string(), errno);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    if (file.bad()) throw core::system_error(path.string(), errno);
+    return parse(text, path.filename().string());
+  });
+}
+
+Workflow Engine::parse(std::string_view json, std::string_view name) const {
+  return outward([&] {
+    Workflow flow;
+    flow.data_ = std::make_shared<const Workflow::Data>(Workflow::Data{core::parse_workflow(json, name), data_->plugins.catalog});
+    return flow;
+  });
+}
+
+Engine::Problems Engine::check(const Workflow& flow) const {
+  return outward([&] {
+    Problems problems;
+    for (core::Problem& p : data_->bind(*flow.data_).problems)
+      (p.severity == core::Problem::Severity::error ? problems.errors : problems.warnings).push_back(std::move(p.message));
+    return problems;
+  });
+}
+
+std::string Engine::plan(const Workflow& flow) const {
+  return outward([&] {
+    const Data::Ready ready = data_->prepare(*flow.data_);
+    return core::plan_text(ready.graph, ready.plan, data_->places);
+  });
+}
+
+std::string Engine::plan_json(const Workflow& flow) const {
+  return outward([&] {
+    const Data::Ready ready = data_->prepare(*flow.data_);
+    core::Json steps = core::Json::array();
+    for (const core::Step& step : ready.plan.steps) {
+      core::Json one = core::Json::object();
+      const bool is_run = step.kind == core::Step::Kind::run;
+      const core::NodeIndex n = is_run ? step.node : step.value.node;
+      one.set("kind", is_run ? "run" : "transfer").set("node", ready.graph.nodes[n].id);
+      if (is_run) {
+        const core::Assignment& at = ready.plan.places[n];
+        one.set("class", ready.graph.nodes[n].type->name()).set("device", at.on_host ? std::string("host") : data_->places[at.device].name).set("reason", at.reason);
+      } else {
+        one.set("output", ready.graph.nodes[n].type->output(step.value.port).name);
+        one.set("from", data_->places[step.from].name).set("to", data_->places[step.to].name);
+      }
+      core::Json after = core::Json::array();
+      for (const std::uint32_t a : step.after) after.push(a);
+      one.set("after", std::move(after));
+      steps.push(std::move(one));
+    }
+    core::Json pending = core::Json::array();
+    for (const std::string& p : ready.plan.pending) pending.push(p);
+    core::Json plan = core::Json::object();
+    plan.set("steps", std::move(steps)).set("pending", std::move(pending));
+    return core::write_json(plan, 2);
+  });
+}
+
+std::vector<DeviceInfo> Engine::devices() const {
+  return outward([&] {
+    std::vector<DeviceInfo> all;
+    for (const core::RunDevice& device : data_->environment->devices) {
+      const core::Device& d = device.state->device();
+      const heddle_device_info info = d.info();
+      all.push_back({d.name(), info.name, d.kind(), info.location, std::string(core::dtype_name(core::DType(info.compute))), info.memory_total,
+                     info.memory_free, device.state->pool().use().reserved, info.threads});
+    }
+    return all;
+  });
+}
+
+std::vector<PluginInfo> Engine::plugins() const {
+  return outward([&] {
+    std::vector<PluginInfo> all;
+    for (const auto& plugin : data_->plugins.plugins) {
+      PluginInfo info{plugin->id(), plugin->version(), plugin->path().string(), "", {}};
+      for (const void* desc : plugin->provide(HEDDLE_NODES)) info.brings.push_back(static_cast<const heddle_node_desc*>(desc)->type);
+      for (const void* desc : plugin->provide(HEDDLE_MODELS)) info.brings.push_back(core::cat("model ", static_cast<const heddle_model_desc*>(desc)->family));
+      for (const void* desc : plugin->provide(HEDDLE_DEVICES)) info.brings.push_back(core::cat("device ", static_cast<const heddle_device_desc*>(desc)->kind));
+      all.push_back(std::move(info));
+    }
+    for (const core::RefusedPlugin& refused : data_->plugins.refused) all.push_back({"", "", refused.path.string(), refused.reason, {}});
+    return all;
+  });
+}
+
+std::vector<std::string> Engine::node_types() const {
+  std::vector<std::string> names;
+  for (const std::string_view name : data_->plugins.catalog->type_names())
+    if (!data_->plugins.catalog->find(name)->has(HEDDLE_NODE_BLOCK)) names.emplace_back(name);
+  return names;
+}
+
+std::string Engine::object_info(std::string_view class_type) const {
+  return outward([&] {
+    const core::Catalog& catalog = *data_->plugins.catalog;
+    if (!class_type.empty()) {
+      const core::NodeTypeRef type = catalog.find(class_type);
+      if (type == nullptr)
+        throw core::Error(core::Code::not_found, core::cat("there is no class ", core::quote(class_type), core::did_you_mean(class_type, node_types())));
+      return core::write_json(core::object_info(*type, catalog), 2);
+    }
+    core::Json all = core::Json::object();
+    for (const std::string& name : node_types()) {
+      const core::Json one = core::object_info(*catalog.find(name), catalog);
+      for (const core::Json::Member& member : one.members()) all.set(member.key, member.value);
+    }
+    return core::write_json(all, 2);
+  });
+}
+
+std::string Engine::version() const { return core::kEngineVersion; }
+
+}  // namespace heddle

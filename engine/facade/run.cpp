@@ -1,0 +1,187 @@
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+
+#include "engine/base/text.h"
+#include "engine/facade/data.h"
+
+namespace heddle {
+
+namespace {
+
+// Passes what the executor tells on to the caller's function, one call at a time.
+class Teller final : public core::Observer {
+ public:
+  Teller(const Observer& observer) : observer_(observer) {}
+  void node_started(const core::Node& n, std::string_view device) override { tell(Event::Kind::node_started, &n, {.device = device}); }
+  void node_progress(const core::Node& n, double fraction, std::string_view note) override {
+    tell(Event::Kind::node_progress, &n, {.fraction = fraction, .text = note});
+  }
+  void node_done(const core::Node& n, double seconds) override { tell(Event::Kind::node_done, &n, {.seconds = seconds}); }
+  void node_cached(const core::Node& n) override { tell(Event::Kind::node_cached, &n, {}); }
+  void file_written(const core::Node& n, std::string_view path, std::string_view) override { tell(Event::Kind::file_written, &n, {.text = path}); }
+  void warning(const core::Node* n, std::string_view message) override { tell(Event::Kind::warning, n, {.text = message}); }
+
+ private:
+  struct Details {
+    std::string_view device = {};
+    double fraction = 0, seconds = 0;
+    std::string_view text = {};
+  };
+  void tell(Event::Kind kind, const core::Node* n, const Details& d) {
+    if (!observer_) return;
+    const std::lock_guard lock(mutex_);
+    observer_({kind, n == nullptr ? "" : std::string_view(n->id), n == nullptr ? "" : n->type->name(), n == nullptr ? "" : std::string_view(n->title), d.device,
+               d.fraction, d.seconds, d.text});
+  }
+  const Observer& observer_;
+  std::mutex mutex_;
+};
+
+std::vector<core::Source> find_outputs(const core::Graph& graph, const core::Workflow& workflow, const std::vector<std::string>& names) {
+  std::vector<core::Source> sources;
+  for (const std::string& name : names) {
+    const std::size_t dot = name.rfind('.');
+    if (dot == std::string::npos) throw core::Error(core::Code::invalid_argument, core::cat(core::quote(name), " does not name an output: say NODE.OUTPUT"));
+    const std::string id = workflow.nodes[core::find_node(workflow, std::string_view(name).substr(0, dot))].id;
+    const auto node = std::ranges::find_if(graph.nodes, [&](const core::Node& n) { return n.id == id; });
+    if (node == graph.nodes.end()) throw core::Error(core::Code::not_found, core::cat("no sink needs the node of ", core::quote(name)));
+    const auto port = node->type->find_output(name.substr(dot + 1));
+    if (!port) throw core::Error(core::Code::not_found, core::cat("node ", core::quote(id), " has no output ", core::quote(name.substr(dot + 1))));
+    sources.push_back({core::NodeIndex(node - graph.nodes.begin()), *port});
+  }
+  return sources;
+}
+
+std::string extra_pnginfo(const core::Workflow& workflow) {
+  const core::Json* data = workflow.rest.find("extra_data");
+  const core::Json* info = data == nullptr ? nullptr : data->find("extra_pnginfo");
+  return info == nullptr ? "" : core::write_json(*info);
+}
+
+}  // namespace
+
+Run Engine::start(const Workflow& flow, StartOptions options) {
+  return outward([&] {
+    auto data = std::make_shared<Run::Data>();
+    data->flow = flow.data_;
+    data->ready = data_->prepare(*flow.data_);
+    data->options = std::move(options);
+    const std::vector<core::Source> keep = find_outputs(data->ready.graph, flow.data_->workflow, data->options.keep);
+    auto promise = std::make_shared<std::promise<Results>>();
+    data->outcome = promise->get_future().share();
+    core::Environment& environment = *data_->environment;
+    // The thread must not own the run's data, or the last copy of a Run could be dropped by its own thread.
+    data->thread = std::jthread([raw = data.get(), promise, keep, &environment] {
+      try {
+        core::RunRequest request{&raw->ready.graph, &raw->ready.plan, core::write_json(core::nodes_to_json(raw->flow->workflow)),
+                                 extra_pnginfo(raw->flow->workflow), keep};
+        Teller teller(raw->options.observer);
+        auto results = std::make_shared<Results::Data>();
+        results->result = core::execute(request, environment, teller, raw->cancelled);
+        for (const core::NodeTiming& t : results->result.timings) {
+          const core::Node& node = raw->ready.graph.nodes[t.node];
+          results->stages.push_back({node.id, std::string(node.type->name()), t.seconds, t.cached});
+        }
+        for (std::size_t i = 0; i < keep.size(); ++i) results->kept[raw->options.keep[i]] = results->result.kept.at(keep[i]);
+        Results outcome;
+        outcome.data_ = std::move(results);
+        promise->set_value(std::move(outcome));
+      } catch (...) {
+        promise->set_exception(std::current_exception());
+      }
+    });
+    {
+      const std::lock_guard lock(data_->mutex);
+      std::erase_if(data_->runs, [](const auto& weak) { return weak.expired(); });
+      data_->runs.push_back(data);
+    }
+    Run run;
+    run.data_ = std::move(data);
+    return run;
+  });
+}
+
+Results Run::wait() {
+  return outward([&] { return data_->outcome.get(); });
+}
+bool Run::wait_for(std::chrono::milliseconds time) { return data_->outcome.wait_for(time) == std::future_status::ready; }
+void Run::cancel() { data_->cancelled = true; }
+
+namespace {
+
+const core::Tensor& tensor_in(const Results::Data& data, std::string_view output, std::string_view field) {
+  const auto found = data.kept.find(std::string(output));
+  if (found == data.kept.end()) throw core::Error(core::Code::not_found, core::cat("the value ", core::quote(output), " was not asked for with StartOptions::keep"));
+  const heddle_value* value = found->second.get();
+  if (!field.empty()) {
+    const auto* record = std::get_if<core::Record>(&value->content);
+    const core::Value* inside = record == nullptr ? nullptr : record->find(field);
+    if (inside == nullptr) throw core::Error(core::Code::not_found, core::cat(output, " is ", core::describe(*value), ": it has no field ", core::quote(field)));
+    value = inside->get();
+  }
+  return core::get_tensor(*value);
+}
+
+std::vector<float> read_floats(const core::Tensor& tensor) {
+  if (tensor->info.dtype != HEDDLE_F32) throw core::Error(core::Code::unsupported, core::cat(core::describe(tensor->info), " is not f32"));
+  std::vector<float> values(std::size_t(core::element_count(tensor->info)));
+  const std::size_t bytes = values.size() * sizeof(float);
+  if (auto* memory = dynamic_cast<core::DeviceMemory*>(tensor->storage.get())) {
+    memory->state().read(tensor, values.data(), bytes);
+  } else {
+    if (!core::is_contiguous(tensor->info)) throw core::Error(core::Code::unsupported, "a strided host tensor");
+    std::memcpy(values.data(), tensor->data(), bytes);
+  }
+  return values;
+}
+
+}  // namespace
+
+const std::vector<std::string>& Results::files() const { return data_->result.files; }
+const std::vector<Stage>& Results::stages() const { return data_->stages; }
+
+std::vector<float> Results::floats(std::string_view output, std::string_view field) const {
+  return outward([&] { return read_floats(tensor_in(*data_, output, field)); });
+}
+
+std::vector<std::int64_t> Results::shape(std::string_view output, std::string_view field) const {
+  return outward([&] {
+    const heddle_tensor_info& info = tensor_in(*data_, output, field)->info;
+    return std::vector<std::int64_t>(info.shape, info.shape + info.rank);
+  });
+}
+
+std::string Results::text(std::string_view output) const {
+  return outward([&] {
+    const auto found = data_->kept.find(std::string(output));
+    if (found == data_->kept.end()) throw core::Error(core::Code::not_found, core::cat("the value ", core::quote(output), " was not asked for with StartOptions::keep"));
+    if (const auto* text = std::get_if<std::string>(&found->second->content)) return *text;
+    return core::write_json(core::to_json(*found->second));
+  });
+}
+
+Image Results::image(std::string_view output, std::size_t index) const {
+  return outward([&] {
+    const core::Tensor& tensor = tensor_in(*data_, output, "");
+    if (tensor->info.rank != 4 || index >= std::size_t(tensor->info.shape[0]))
+      throw core::Error(core::Code::invalid_argument, core::cat(output, " is ", core::describe(tensor->info), ": it has no picture ", index));
+    const std::vector<float> all = read_floats(tensor);
+    Image image{int(tensor->info.shape[2]), int(tensor->info.shape[1]), int(tensor->info.shape[3]), {}};
+    const std::size_t size = std::size_t(image.width) * std::size_t(image.height) * std::size_t(image.channels);
+    image.pixels.assign(all.begin() + std::ptrdiff_t(index * size), all.begin() + std::ptrdiff_t((index + 1) * size));
+    return image;
+  });
+}
+
+void Image::save_ppm(const std::filesystem::path& path) const {
+  outward([&] {
+    std::ofstream file(path, std::ios::binary);
+    file << "P6\n" << width << ' ' << height << "\n255\n";
+    for (std::size_t i = 0; i < pixels.size(); i += std::size_t(channels))
+      for (int c = 0; c < 3; ++c) file.put(char(std::clamp(pixels[i + std::size_t(std::min(c, channels - 1))] * 255.0f + 0.5f, 0.0f, 255.0f)));
+    if (!file.flush()) throw core::Error(core::Code::io, core::cat(path.string(), ": the picture could not be written"));
+  });
+}
+
+}  // namespace heddle

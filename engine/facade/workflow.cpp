@@ -1,0 +1,59 @@
+#include "engine/base/text.h"
+#include "engine/facade/data.h"
+
+namespace heddle {
+
+namespace {
+
+std::shared_ptr<Workflow::Data> copy_of(const std::shared_ptr<const Workflow::Data>& data) {
+  if (data == nullptr) throw core::Error(core::Code::invalid_argument, "this workflow is empty: make it with Engine::load or Engine::parse");
+  return std::make_shared<Workflow::Data>(*data);
+}
+
+}  // namespace
+
+void Workflow::set(std::string_view input, std::string_view value) {
+  outward([&] {
+    // The last dot divides: ids and titles may hold dots, names of inputs may not.
+    const std::size_t dot = input.rfind('.');
+    if (dot == std::string_view::npos) throw core::Error(core::Code::invalid_argument, core::cat(core::quote(input), " does not name an input: say NODE.INPUT"));
+    auto changed = copy_of(data_);
+    const std::size_t node = core::find_node(changed->workflow, input.substr(0, dot));
+    const std::string_view name = input.substr(dot + 1);
+    const core::WorkflowNode& target = changed->workflow.nodes[node];
+    std::string type;
+    if (const core::NodeTypeRef known = changed->catalog->find(target.class_type)) {
+      if (const auto port = known->find_input(name)) type = known->input(*port).type;
+      else if (!known->has(HEDDLE_NODE_ANY_INPUT)) {
+        std::vector<std::string_view> names;
+        for (std::uint32_t i = 0; i < known->input_count(); ++i) names.push_back(known->input(i).name);
+        throw core::Error(core::Code::invalid_argument, core::cat("node ", core::quote(target.id), " (", target.class_type, ") has no input ", core::quote(name),
+                                                                  core::did_you_mean(name, names), " It has ", core::join(names, ", ")));
+      }
+    }
+    core::set_input(changed->workflow, node, name, value, type);
+    data_ = std::move(changed);
+  });
+}
+
+void Workflow::place(std::string_view node, std::string_view device) {
+  outward([&] {
+    auto changed = copy_of(data_);
+    changed->workflow.nodes[core::find_node(changed->workflow, node)].hints.device = device;
+    data_ = std::move(changed);
+  });
+}
+
+void Workflow::split(std::string_view node, std::string_view mode) {
+  outward([&] {
+    auto changed = copy_of(data_);
+    changed->workflow.nodes[core::find_node(changed->workflow, node)].hints.split = mode;
+    data_ = std::move(changed);
+  });
+}
+
+std::string Workflow::text() const {
+  return outward([&] { return core::write_workflow(copy_of(data_)->workflow); });
+}
+
+}  // namespace heddle

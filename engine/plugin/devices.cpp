@@ -1,0 +1,105 @@
+#include "engine/plugin/devices.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "engine/base/error.h"
+#include "engine/base/log.h"
+#include "engine/base/text.h"
+#include "engine/plugin/host.h"
+
+namespace heddle::core {
+
+namespace {
+
+struct Wanted {
+  const DeviceKind* kind;
+  std::uint32_t index;
+  std::string name;
+};
+
+std::string available(const LoadedPlugins& plugins) {
+  std::vector<std::string> names;
+  for (const DeviceKind& kind : plugins.devices)
+    for (std::uint32_t i = 0; i < kind.desc->count(); ++i) names.push_back(cat(kind.desc->kind, ":", i));
+  return names.empty() ? "none: no device plugin was loaded" : join(names, ", ");
+}
+
+// Kinds with a GPU come before the host's own processor.
+const DeviceKind* best_kind(const LoadedPlugins& plugins) {
+  const DeviceKind* best = nullptr;
+  for (const DeviceKind& kind : plugins.devices)
+    if (kind.desc->count() > 0 && (best == nullptr || std::string_view(best->desc->kind) == "cpu")) best = &kind;
+  return best;
+}
+
+std::vector<Wanted> select(const LoadedPlugins& plugins, const std::vector<std::string>& names) {
+  std::vector<Wanted> wanted;
+  const auto add = [&](const DeviceKind& kind, std::uint32_t index) {
+    const std::string name = cat(kind.desc->kind, ":", index);
+    if (std::ranges::any_of(wanted, [&](const Wanted& w) { return w.name == name; }))
+      log(Level::warning, cat("device ", name, " is named twice; it is used once"));
+    else wanted.push_back({&kind, index, name});
+  };
+  if (names.empty()) {
+    const DeviceKind* kind = best_kind(plugins);
+    if (kind == nullptr) throw Error(Code::not_found, "there is no device: no device plugin was loaded. See `heddle plugins`");
+    for (std::uint32_t i = 0; i < kind->desc->count(); ++i) add(*kind, i);
+    return wanted;
+  }
+  for (const std::string& name : names) {
+    const std::size_t colon = name.find(':');
+    const std::string kind_name = name.substr(0, colon);
+    const auto kind = std::ranges::find_if(plugins.devices, [&](const DeviceKind& k) { return kind_name == k.desc->kind; });
+    if (kind == plugins.devices.end()) throw Error(Code::not_found, cat("there is no device ", quote(name), "; there are: ", available(plugins)));
+    if (colon == std::string::npos) {
+      for (std::uint32_t i = 0; i < kind->desc->count(); ++i) add(*kind, i);
+      continue;
+    }
+    std::uint32_t index = 0;
+    const char* const end = name.data() + name.size();
+    const auto [stop, error] = std::from_chars(name.data() + colon + 1, end, index);
+    // More CPU devices than there are processors of that kind are fine: they share the cores.
+    const bool exists = error == std::errc() && stop == end && (kind_name == "cpu" ? index < 64 : index < kind->desc->count());
+    if (!exists) throw Error(Code::not_found, cat("there is no device ", quote(name), "; there are: ", available(plugins)));
+    add(*kind, index);
+  }
+  return wanted;
+}
+
+std::string compute_of(const DeviceSelection& selection, const std::string& name, const std::string& kind) {
+  auto found = selection.compute.find(name);
+  if (found == selection.compute.end()) found = selection.compute.find(kind);
+  if (found == selection.compute.end()) return "";
+  if (found->second != "f32" && found->second != "bf16" && found->second != "fp16")
+    throw Error(Code::invalid_argument, cat("compute type ", quote(found->second), " for ", found->first, ": there are f32, bf16 and fp16"));
+  return found->second;
+}
+
+}  // namespace
+
+std::vector<RunDevice> open_devices(const LoadedPlugins& plugins, const DeviceSelection& selection) {
+  std::vector<RunDevice> devices;
+  const std::vector<Wanted> wanted = select(plugins, selection.names);
+  for (const auto& [name, type] : selection.compute)
+    if (std::ranges::none_of(wanted, [&](const Wanted& w) { return w.name == name || name == w.kind->desc->kind; }))
+      throw Error(Code::not_found, cat("a compute type is given for ", quote(name), ", which is not among the devices used"));
+  for (const Wanted& w : wanted) {
+    std::vector<std::pair<std::string, Value>> options;
+    if (selection.threads > 0) options.emplace_back("threads", make_value(std::int64_t(selection.threads)));
+    if (const std::string compute = compute_of(selection, w.name, w.kind->desc->kind); !compute.empty()) options.emplace_back("compute", make_value(compute));
+    if (selection.reference_kernels) options.emplace_back("kernels", make_value("reference"));
+    const Value record = make_record(std::move(options));
+    heddle_device* raw = nullptr;
+    throw_status(w.kind->desc->open(plugin_host(), w.index, record.get(), &raw), cat("opening ", w.name));
+    auto device = std::make_shared<const Device>(w.name, *w.kind->desc, raw, w.kind->plugin);
+    RunDevice& opened = devices.emplace_back();
+    opened.state = std::make_unique<DeviceState>(device, plugins.kernels);
+    const auto budget = selection.budgets.find(w.name);
+    const std::uint64_t limit = budget != selection.budgets.end() ? budget->second : device->opening_info().memory_total / 10 * 8;
+    opened.weights = std::make_unique<WeightStore>(*opened.state, limit);
+  }
+  return devices;
+}
+
+}  // namespace heddle::core

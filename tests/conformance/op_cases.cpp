@@ -1,0 +1,296 @@
+#include "op_cases.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <iterator>
+
+#include "heddle/device.hpp"
+
+namespace heddle::conformance {
+
+namespace {
+
+constexpr heddle_dtype kFloats[] = {HEDDLE_F32, HEDDLE_F16, HEDDLE_BF16};
+
+std::string label(const char* op, const std::string& what) { return std::string(op) + " " + what; }
+
+}  // namespace
+
+HostTensor filled(Random& random, HostTensor tensor, double deviation) {
+  std::normal_distribution<double> normal(0, deviation);
+  for (std::int64_t i = 0; i < tensor.count(); ++i) tensor.set(i, normal(random));
+  return tensor;
+}
+
+std::vector<OpCase> make_op_cases(std::uint64_t seed) {
+  Random random(seed);
+  std::vector<OpCase> cases;
+  add_elementwise_cases(random, cases);
+  add_copy_cases(random, cases);
+  add_norm_cases(random, cases);
+  add_table_cases(random, cases);
+  add_attention_cases(random, cases);
+  add_linear_cases(random, cases);
+  add_image_cases(random, cases);
+  return cases;
+}
+
+void add_elementwise_cases(Random& random, std::vector<OpCase>& cases) {
+  const auto make = [&](heddle_dtype dtype, Shape shape) {
+    return filled(random, HostTensor(dtype, std::move(shape)), 2);
+  };
+  const auto slice = [&](heddle_dtype dtype, Shape shape) {
+    return filled(random, HostTensor::slice(dtype, std::move(shape), 3), 2);
+  };
+  for (const char* op : {HEDDLE_OP_ADD, HEDDLE_OP_MUL}) {
+    for (heddle_dtype a : kFloats)
+      for (heddle_dtype b : kFloats)
+        for (heddle_dtype out : kFloats)
+          cases.push_back(
+              {.name = label(op, device::cat(device::dtype_name(a), " ", device::dtype_name(b),
+                                             " to ", device::dtype_name(out))),
+               .op = op,
+               .in = {make(a, {2, 5, 33}), make(b, {2, 1, 33})},
+               .out = {HostTensor(out, {2, 5, 33})},
+               .in_place = a == out,
+               .item_inputs = {0, 1}});
+    cases.push_back({.name = label(op, "outer product of axes"),
+                     .op = op,
+                     .in = {make(HEDDLE_F32, {7, 1}), make(HEDDLE_F32, {1, 129})},
+                     .out = {HostTensor(HEDDLE_F32, {7, 129})}});
+    cases.push_back({.name = label(op, "slices, long rows"),
+                     .op = op,
+                     .in = {slice(HEDDLE_F32, {2, 9001}), slice(HEDDLE_F32, {1, 9001})},
+                     .out = {HostTensor::slice(HEDDLE_F32, {2, 9001}, 5)}});
+    cases.push_back({.name = label(op, "scalars"),
+                     .op = op,
+                     .in = {make(HEDDLE_F32, {}), make(HEDDLE_F32, {})},
+                     .out = {HostTensor(HEDDLE_F32, {})},
+                     .in_place = true});
+    cases.push_back({.name = label(op, "nothing"),
+                     .op = op,
+                     .in = {make(HEDDLE_F32, {0, 4}), make(HEDDLE_F32, {1, 4})},
+                     .out = {HostTensor(HEDDLE_F32, {0, 4})}});
+  }
+  for (std::uint32_t count = 1; count <= 4; ++count) {
+    Operands in;
+    for (std::uint32_t i = 0; i < count; ++i)
+      in.emplace_back(i % 2 == 0 ? make(HEDDLE_F32, {2, 3, 41}) : slice(HEDDLE_BF16, {2, 3, 41}));
+    cases.push_back({.name = label(HEDDLE_OP_COMBINE, device::cat(count, " operands")),
+                     .op = HEDDLE_OP_COMBINE,
+                     .in = in,
+                     .out = {HostTensor(HEDDLE_F32, {2, 3, 41})},
+                     .attrs = bytes_of(heddle_combine_attrs{{0.7, -1.3, 0, 2.5}}),
+                     .in_place = true});
+  }
+  for (heddle_dtype dtype : kFloats) {
+    const std::string type = device::dtype_name(dtype);
+    cases.push_back({.name = label(HEDDLE_OP_SCALE_CLAMP, type),
+                     .op = HEDDLE_OP_SCALE_CLAMP,
+                     .in = {slice(dtype, {3, 4, 19})},
+                     .out = {HostTensor(dtype, {3, 4, 19})},
+                     .attrs = bytes_of(heddle_scale_clamp_attrs{0.5, 0.5, 0, 1})});
+    for (heddle_activation kind = HEDDLE_ACT_NONE; kind <= HEDDLE_ACT_QUICK_GELU; ++kind) {
+      cases.push_back({.name = label(HEDDLE_OP_ACTIVATION, device::cat(kind, " ", type)),
+                       .op = HEDDLE_OP_ACTIVATION,
+                       .in = {filled(random, HostTensor(dtype, {4, 203}), 4)},
+                       .out = {HostTensor(dtype, {4, 203})},
+                       .attrs = bytes_of(heddle_activation_attrs{kind}),
+                       .in_place = true});
+      cases.push_back({.name = label(HEDDLE_OP_GATED_ACTIVATION, device::cat(kind, " ", type)),
+                       .op = HEDDLE_OP_GATED_ACTIVATION,
+                       .in = {slice(dtype, {2, 3, 77}), slice(HEDDLE_F32, {2, 3, 77})},
+                       .out = {HostTensor(dtype, {2, 3, 77})},
+                       .attrs = bytes_of(heddle_activation_attrs{kind})});
+    }
+    for (std::int64_t gates : {1, 2})
+      cases.push_back({.name = label(HEDDLE_OP_GATED_ADD, device::cat(gates, " gates ", type)),
+                       .op = HEDDLE_OP_GATED_ADD,
+                       .in = {make(dtype, {2, 7, 65}), slice(HEDDLE_F32, {gates, 1, 65}),
+                              slice(dtype, {2, 7, 65})},
+                       .out = {HostTensor(dtype, {2, 7, 65})},
+                       .in_place = true,
+                       .item_inputs = gates == 1 ? std::vector<std::uint32_t>{0, 2}
+                                                 : std::vector<std::uint32_t>{0, 1, 2}});
+  }
+}
+
+void add_copy_cases(Random& random, std::vector<OpCase>& cases) {
+  std::uniform_int_distribution<int> integer(-100, 100);
+  std::normal_distribution<double> normal(0, 30);
+  constexpr heddle_dtype kUnsigned[] = {HEDDLE_U8, HEDDLE_U16, HEDDLE_U32, HEDDLE_U64,
+                                        HEDDLE_BOOL8};
+  const auto is_unsigned = [&](heddle_dtype dtype) {
+    return std::find(std::begin(kUnsigned), std::end(kUnsigned), dtype) != std::end(kUnsigned);
+  };
+  for (heddle_dtype from = HEDDLE_F32; from <= HEDDLE_U64; ++from) {
+    for (heddle_dtype to = HEDDLE_F32; to <= HEDDLE_U64; ++to) {
+      HostTensor in = HostTensor::permuted(from, {3, 4, 7}, {2, 0, 1});
+      for (std::int64_t i = 0; i < in.count(); ++i) {
+        const double value = device::is_float(from) ? normal(random) : integer(random);
+        in.set(i, from == HEDDLE_BOOL8 ? (value > 0 ? 1 : 0)
+                  : is_unsigned(from)  ? std::abs(value)
+                                       : value);
+      }
+      cases.push_back({.name = label(HEDDLE_OP_COPY, device::cat(device::dtype_name(from), " to ",
+                                                                 device::dtype_name(to))),
+                       .op = HEDDLE_OP_COPY,
+                       .in = {in},
+                       .out = {HostTensor(to, {3, 4, 7})}});
+    }
+    cases.push_back({.name = label(HEDDLE_OP_FILL, device::dtype_name(from)),
+                     .op = HEDDLE_OP_FILL,
+                     .in = {},
+                     .out = {HostTensor::slice(from, {5, 13}, 2)},
+                     .attrs = bytes_of(heddle_fill_attrs{1})});
+  }
+  cases.push_back({.name = label(HEDDLE_OP_COPY, "into a permuted slice"),
+                   .op = HEDDLE_OP_COPY,
+                   .in = {filled(random, HostTensor::slice(HEDDLE_F32, {8, 6, 5}, 2))},
+                   .out = {HostTensor::permuted(HEDDLE_BF16, {8, 6, 5}, {1, 2, 0})}});
+  cases.push_back({.name = label(HEDDLE_OP_COPY, "long rows"),
+                   .op = HEDDLE_OP_COPY,
+                   .in = {filled(random, HostTensor(HEDDLE_F16, {3, 10007}))},
+                   .out = {HostTensor::slice(HEDDLE_F32, {3, 10007}, 1)}});
+}
+
+void add_norm_cases(Random& random, std::vector<OpCase>& cases) {
+  const auto attrs = bytes_of(heddle_norm_attrs{1e-6});
+  for (heddle_dtype in : kFloats) {
+    for (heddle_dtype out : {in, heddle_dtype{HEDDLE_F32}}) {
+      const std::string types =
+          device::cat(device::dtype_name(in), " to ", device::dtype_name(out));
+      const auto x = [&](Shape shape) {
+        return filled(random, HostTensor::slice(in, std::move(shape), 4), 3);
+      };
+      const auto vector = [&](std::int64_t d) {
+        return filled(random, HostTensor(HEDDLE_F32, {d}));
+      };
+      for (std::int64_t d : {1, 48, 333, 3072}) {
+        const std::string size = device::cat(types, " of ", d);
+        cases.push_back({.name = label(HEDDLE_OP_LAYER_NORM, size),
+                         .op = HEDDLE_OP_LAYER_NORM,
+                         .in = {x({2, 3, d}), vector(d), vector(d)},
+                         .out = {HostTensor(out, {2, 3, d})},
+                         .attrs = attrs,
+                         .item_inputs = {0}});
+        cases.push_back({.name = label(HEDDLE_OP_LAYER_NORM, size + " plain"),
+                         .op = HEDDLE_OP_LAYER_NORM,
+                         .in = {x({5, d}), std::nullopt, std::nullopt},
+                         .out = {HostTensor(out, {5, d})},
+                         .attrs = attrs,
+                         .item_inputs = {0}});
+        cases.push_back({.name = label(HEDDLE_OP_LAYER_NORM, size + " bias only"),
+                         .op = HEDDLE_OP_LAYER_NORM,
+                         .in = {x({5, d}), std::nullopt, vector(d)},
+                         .out = {HostTensor(out, {5, d})},
+                         .attrs = attrs});
+        cases.push_back({.name = label(HEDDLE_OP_RMS_NORM, size),
+                         .op = HEDDLE_OP_RMS_NORM,
+                         .in = {x({2, 3, d}), vector(d)},
+                         .out = {HostTensor(out, {2, 3, d})},
+                         .attrs = attrs,
+                         .item_inputs = {0}});
+        cases.push_back({.name = label(HEDDLE_OP_RMS_NORM, size + " plain"),
+                         .op = HEDDLE_OP_RMS_NORM,
+                         .in = {x({2, 3, d}), std::nullopt},
+                         .out = {HostTensor(out, {2, 3, d})},
+                         .attrs = attrs});
+        for (std::int64_t items : {1, 2})
+          cases.push_back(
+              {.name = label(HEDDLE_OP_MODULATED_NORM, device::cat(size, " of ", items, " items")),
+               .op = HEDDLE_OP_MODULATED_NORM,
+               .in = {x({2, 3, d}), x({items, 1, d}), x({1, 1, d})},
+               .out = {HostTensor(out, {2, 3, d})},
+               .attrs = attrs,
+               .item_inputs =
+                   items == 1 ? std::vector<std::uint32_t>{0} : std::vector<std::uint32_t>{0, 1}});
+      }
+      const auto table = [&](std::int64_t s, std::int64_t pairs) {
+        return filled(random, HostTensor(HEDDLE_F32, {s, pairs}));
+      };
+      for (std::int64_t d : {2, 24, 64, 128}) {
+        // Part of a fused projection: strides along all axes but the last.
+        const auto heads = [&] { return filled(random, HostTensor::slice(in, {2, 5, 3, d}, d)); };
+        const std::string size = device::cat(types, " of ", d);
+        cases.push_back({.name = label(HEDDLE_OP_NORM_ROPE, size),
+                         .op = HEDDLE_OP_NORM_ROPE,
+                         .in = {heads(), vector(d), table(5, d / 2), table(5, d / 2)},
+                         .out = {HostTensor(out, {2, 5, 3, d})},
+                         .attrs = attrs,
+                         .item_inputs = {0}});
+        cases.push_back({.name = label(HEDDLE_OP_NORM_ROPE, size + " rotation only"),
+                         .op = HEDDLE_OP_NORM_ROPE,
+                         .in = {heads(), std::nullopt, table(5, d / 2), table(5, d / 2)},
+                         .out = {HostTensor(out, {2, 5, 3, d})},
+                         .attrs = attrs});
+        cases.push_back({.name = label(HEDDLE_OP_NORM_ROPE, size + " norm only"),
+                         .op = HEDDLE_OP_NORM_ROPE,
+                         .in = {heads(), vector(d), std::nullopt, std::nullopt},
+                         .out = {HostTensor(out, {2, 5, 3, d})},
+                         .attrs = attrs});
+      }
+      for (heddle_activation kind : {HEDDLE_ACT_NONE, HEDDLE_ACT_SILU})
+        for (std::int32_t groups : {1, 8, 32})
+          cases.push_back(
+              {.name = label(HEDDLE_OP_GROUP_NORM,
+                             device::cat(types, " ", groups, " groups, activation ", kind)),
+               .op = HEDDLE_OP_GROUP_NORM,
+               .in = {filled(random, HostTensor(in, {2, 7, 9, 64}), 2), vector(64), vector(64)},
+               .out = {HostTensor(out, {2, 7, 9, 64})},
+               .attrs = bytes_of(heddle_group_norm_attrs{1e-6, groups, kind}),
+               .item_inputs = {0}});
+    }
+  }
+}
+
+void add_table_cases(Random& random, std::vector<OpCase>& cases) {
+  HostTensor ids(HEDDLE_F32, {37, 3});
+  for (std::int64_t i = 0; i < ids.count(); ++i) ids.set(i, static_cast<double>(random() % 200));
+  cases.push_back({.name = label(HEDDLE_OP_ROPE_TABLE, "three axes"),
+                   .op = HEDDLE_OP_ROPE_TABLE,
+                   .in = {ids},
+                   .out = {HostTensor(HEDDLE_F32, {37, 64}), HostTensor(HEDDLE_F32, {37, 64})},
+                   .attrs = bytes_of(heddle_rope_table_attrs{3, 0, {16, 56, 56, 0}, 10000})});
+  cases.push_back({.name = label(HEDDLE_OP_GRID_IDS, "with offsets"),
+                   .op = HEDDLE_OP_GRID_IDS,
+                   .in = {},
+                   .out = {HostTensor(HEDDLE_F32, {3 * 5 * 7, 3})},
+                   .attrs = bytes_of(heddle_grid_ids_attrs{{3, 5, 7}, {0, -2, 1.5}})});
+  HostTensor times(HEDDLE_F32, {3});
+  for (std::int64_t i = 0; i < 3; ++i) times.set(i, static_cast<double>(random() % 1000));
+  for (heddle_dtype out : kFloats)
+    for (std::int32_t cos_first : {0, 1})
+      cases.push_back(
+          {.name = label(HEDDLE_OP_TIMESTEP_EMBEDDING,
+                         device::cat(device::dtype_name(out), " ", cos_first)),
+           .op = HEDDLE_OP_TIMESTEP_EMBEDDING,
+           .in = {times},
+           .out = {HostTensor(out, {3, 256})},
+           .attrs = bytes_of(heddle_timestep_embedding_attrs{1, 10000, 0, cos_first, 0}),
+           .item_inputs = {0}});
+  for (heddle_dtype type : {HEDDLE_I32, HEDDLE_I64}) {
+    for (heddle_dtype table : kFloats) {
+      HostTensor rows(type, {2, 9});
+      for (std::int64_t i = 0; i < rows.count(); ++i)
+        rows.set(i, static_cast<double>(random() % 31));
+      cases.push_back(
+          {.name = label(HEDDLE_OP_EMBEDDING,
+                         device::cat(device::dtype_name(type), " of ", device::dtype_name(table))),
+           .op = HEDDLE_OP_EMBEDDING,
+           .in = {filled(random, HostTensor(table, {31, 40})), rows},
+           .out = {HostTensor(HEDDLE_F32, {2, 9, 40})},
+           .weight = OpCase::Weight{0, HEDDLE_USE_TABLE},
+           .item_inputs = {1}});
+    }
+  }
+  for (std::int32_t both : {0, 1})
+    cases.push_back(
+        {.name = label(HEDDLE_OP_RELATIVE_BUCKET, both != 0 ? "both directions" : "backwards"),
+         .op = HEDDLE_OP_RELATIVE_BUCKET,
+         .in = {},
+         .out = {HostTensor(HEDDLE_I32, {150, 170})},
+         .attrs = bytes_of(heddle_relative_bucket_attrs{32, 128, both, 0})});
+}
+
+}  // namespace heddle::conformance

@@ -1,0 +1,209 @@
+// The cases of the ops that multiply matrices.
+#include <cmath>
+#include <limits>
+
+#include "heddle/device.hpp"
+#include "op_cases.h"
+
+namespace heddle::conformance {
+
+namespace {
+
+constexpr heddle_dtype kFloats[] = {HEDDLE_F32, HEDDLE_F16, HEDDLE_BF16};
+
+}  // namespace
+
+void add_attention_cases(Random& random, std::vector<OpCase>& cases) {
+  struct Sizes {
+    std::int64_t batch, queries, keys, heads, d, e;
+  };
+  // One head of a fused projection (B, S, 3, H, D): a slice along the last axis but one.
+  const auto operand = [&](heddle_dtype dtype, std::int64_t b, std::int64_t s, std::int64_t h,
+                           std::int64_t d) {
+    return filled(random, HostTensor::slice(dtype, {b, s, h, d}, 8));
+  };
+  const auto add = [&](std::string name, Sizes size, heddle_dtype dtype, std::int32_t causal,
+                       std::optional<HostTensor> bias, std::vector<std::uint32_t> item_inputs) {
+    cases.push_back(
+        {.name = device::cat(HEDDLE_OP_ATTENTION, " ", name, " ", device::dtype_name(dtype), " ",
+                             size.batch, "x", size.queries, "x", size.keys, "x", size.heads, "x",
+                             size.d, "x", size.e),
+         .op = HEDDLE_OP_ATTENTION,
+         .in = {operand(dtype, size.batch, size.queries, size.heads, size.d),
+                operand(dtype, size.batch, size.keys, size.heads, size.d),
+                operand(dtype, size.batch, size.keys, size.heads, size.e), std::move(bias)},
+         .out = {HostTensor(dtype, {size.batch, size.queries, size.heads, size.e})},
+         .attrs = bytes_of(
+             heddle_attention_attrs{1 / std::sqrt(static_cast<double>(size.d)), causal, 0}),
+         .item_inputs = std::move(item_inputs)});
+  };
+  for (heddle_dtype dtype : kFloats) {
+    add("plain", {2, 33, 47, 3, 24, 40}, dtype, 0, std::nullopt, {0, 1, 2});
+    add("causal", {1, 70, 70, 2, 64, 64}, dtype, 1, std::nullopt, {});
+    add("one query", {2, 1, 77, 2, 64, 64}, dtype, 0, std::nullopt, {0, 1, 2});
+  }
+  add("more queries than tiles are wide", {1, 300, 333, 2, 128, 128}, HEDDLE_F32, 0, std::nullopt,
+      {});
+  add("causal with a past", {2, 9, 40, 2, 16, 16}, HEDDLE_F32, 1, std::nullopt, {0, 1, 2});
+  add("causal, some queries see nothing", {1, 20, 11, 2, 16, 16}, HEDDLE_F32, 1, std::nullopt, {});
+  for (Shape shape : {Shape{1, 3, 21, 30}, Shape{2, 1, 21, 30}, Shape{2, 3, 21, 30}}) {
+    HostTensor bias = filled(random, HostTensor::slice(HEDDLE_F32, shape, 1));
+    for (std::int64_t i = 0; i < bias.count(); i += 5)
+      bias.set(i, -std::numeric_limits<double>::infinity());
+    add("bias", {2, 21, 30, 3, 32, 32}, HEDDLE_F32, 0, bias,
+        shape[0] == 2 ? std::vector<std::uint32_t>{0, 1, 2, 3}
+                      : std::vector<std::uint32_t>{0, 1, 2});
+  }
+  add("no keys", {1, 4, 0, 2, 8, 8}, HEDDLE_F32, 0, std::nullopt, {});
+}
+
+void add_linear_cases(Random& random, std::vector<OpCase>& cases) {
+  struct Case {
+    Shape x;
+    std::int64_t n;
+    heddle_dtype in, weight, out;
+    heddle_activation kind;
+    bool bias, residual;
+  };
+  std::vector<Case> table = {
+      {{2, 77, 320}, 640, HEDDLE_F32, HEDDLE_F16, HEDDLE_F32, HEDDLE_ACT_NONE, true, false},
+      {{1, 130, 256}, 770, HEDDLE_F32, HEDDLE_F32, HEDDLE_F32, HEDDLE_ACT_GELU_TANH, true, false},
+      {{2, 5, 7}, 3, HEDDLE_F32, HEDDLE_F32, HEDDLE_F32, HEDDLE_ACT_NONE, false, false},
+      {{3, 768}, 1537, HEDDLE_F32, HEDDLE_BF16, HEDDLE_F32, HEDDLE_ACT_SILU, true, false},
+      {{2, 40}, 1, HEDDLE_F32, HEDDLE_F32, HEDDLE_F32, HEDDLE_ACT_NONE, true, true},
+      {{17, 40}, 130, HEDDLE_F32, HEDDLE_F32, HEDDLE_F32, HEDDLE_ACT_NONE, true, true},
+      {{150, 1}, 5, HEDDLE_F32, HEDDLE_F32, HEDDLE_F32, HEDDLE_ACT_NONE, false, true},
+      {{64}, 65, HEDDLE_F32, HEDDLE_F32, HEDDLE_F32, HEDDLE_ACT_RELU, true, false},
+      {{2, 3, 4, 48}, 50, HEDDLE_F32, HEDDLE_F64, HEDDLE_F32, HEDDLE_ACT_NONE, true, true},
+      {{0, 16}, 8, HEDDLE_F32, HEDDLE_F32, HEDDLE_F32, HEDDLE_ACT_NONE, true, false},
+      {{1, 9, 2048}, 96, HEDDLE_F32, HEDDLE_F8_E4M3, HEDDLE_F32, HEDDLE_ACT_NONE, true, true},
+      {{1, 9, 64}, 96, HEDDLE_F32, HEDDLE_F8_E5M2, HEDDLE_F32, HEDDLE_ACT_NONE, true, true},
+  };
+  for (heddle_activation kind = HEDDLE_ACT_NONE; kind <= HEDDLE_ACT_QUICK_GELU; ++kind)
+    table.push_back(
+        {{2, 50, 96}, 200, HEDDLE_F32, HEDDLE_F32, HEDDLE_F32, kind, true, kind % 2 == 0});
+  for (heddle_dtype in : kFloats)
+    for (heddle_dtype weight : kFloats)
+      for (heddle_dtype out : kFloats)
+        table.push_back({{2, 19, 72}, 88, in, weight, out, HEDDLE_ACT_SILU, true, true});
+  for (const Case& one : table) {
+    Shape out_shape = one.x;
+    out_shape.back() = one.n;
+    const double deviation = 1 / std::sqrt(static_cast<double>(one.x.back()));
+    OpCase made{.name = device::cat(HEDDLE_OP_LINEAR, " ", cases.size()),
+                .op = HEDDLE_OP_LINEAR,
+                .in = {filled(random, HostTensor::slice(one.in, one.x, 8)),
+                       filled(random, HostTensor(one.weight, {one.n, one.x.back()}), deviation),
+                       std::nullopt, std::nullopt},
+                .out = {HostTensor::slice(one.out, out_shape, 4)},
+                .attrs = bytes_of(heddle_activation_attrs{one.kind}),
+                .weight = OpCase::Weight{1, HEDDLE_USE_LINEAR}};
+    made.name = device::cat(HEDDLE_OP_LINEAR, " ", device::describe(made.in[0]->info()), " by ",
+                            device::describe(made.in[1]->info()), " to ",
+                            device::dtype_name(one.out), ", activation ", one.kind,
+                            one.bias ? ", bias" : "", one.residual ? ", residual" : "");
+    if (one.bias) made.in[2] = filled(random, HostTensor(HEDDLE_F32, {one.n}));
+    if (one.residual) made.in[3] = filled(random, HostTensor::slice(one.out, out_shape, 2));
+    if (one.x.size() > 1)
+      made.item_inputs =
+          one.residual ? std::vector<std::uint32_t>{0, 3} : std::vector<std::uint32_t>{0};
+    cases.push_back(std::move(made));
+  }
+}
+
+void add_image_cases(Random& random, std::vector<OpCase>& cases) {
+  struct Case {
+    Shape x, filter;
+    heddle_conv2d_attrs attrs;
+    heddle_dtype in, weight, out;
+    bool bias, residual;
+  };
+  constexpr heddle_conv2d_attrs kSame{{1, 1}, {1, 1, 1, 1}}, kPoint{{1, 1}, {0, 0, 0, 0}},
+      kDown{{2, 2}, {1, 1, 1, 1}};
+  std::vector<Case> table = {
+      {{2, 17, 19, 32}, {48, 32, 3, 3}, kSame, HEDDLE_F32, HEDDLE_F16, HEDDLE_F32, true, true},
+      {{1, 64, 64, 32}, {32, 32, 3, 3}, kSame, HEDDLE_F32, HEDDLE_F32, HEDDLE_F32, true, false},
+      {{2, 9, 9, 4}, {32, 4, 3, 3}, kSame, HEDDLE_F32, HEDDLE_F32, HEDDLE_F32, true, false},
+      {{1, 12, 11, 64}, {3, 64, 3, 3}, kSame, HEDDLE_F32, HEDDLE_F32, HEDDLE_F32, true, false},
+      {{2, 8, 6, 40}, {24, 40, 1, 1}, kPoint, HEDDLE_F32, HEDDLE_F32, HEDDLE_F32, true, true},
+      {{1, 16, 15, 16}, {32, 16, 3, 3}, kDown, HEDDLE_F32, HEDDLE_F32, HEDDLE_F32, true, false},
+      {{2, 16, 16, 16},
+       {16, 16, 3, 3},
+       {{2, 2}, {0, 0, 1, 1}},
+       HEDDLE_F32,
+       HEDDLE_F32,
+       HEDDLE_F32,
+       false,
+       false},
+      {{1, 14, 28, 3},
+       {20, 3, 14, 14},
+       {{14, 14}, {0, 0, 0, 0}},
+       HEDDLE_F32,
+       HEDDLE_F32,
+       HEDDLE_F32,
+       true,
+       false},
+      {{1, 9, 8, 6},
+       {10, 6, 4, 2},
+       {{3, 1}, {2, 0, 1, 1}},
+       HEDDLE_F32,
+       HEDDLE_F32,
+       HEDDLE_F32,
+       true,
+       true},
+      {{1, 1, 1, 1}, {1, 1, 1, 1}, kPoint, HEDDLE_F32, HEDDLE_F32, HEDDLE_F32, false, false},
+  };
+  for (heddle_dtype type : kFloats)
+    for (heddle_dtype out : kFloats)
+      table.push_back({{2, 10, 10, 24}, {40, 24, 3, 3}, kSame, type, HEDDLE_BF16, out, true, true});
+  for (const Case& one : table) {
+    const std::int64_t h =
+        (one.x[1] + one.attrs.padding[0] + one.attrs.padding[2] - one.filter[2]) /
+            one.attrs.stride[0] +
+        1;
+    const std::int64_t w =
+        (one.x[2] + one.attrs.padding[1] + one.attrs.padding[3] - one.filter[3]) /
+            one.attrs.stride[1] +
+        1;
+    const Shape out_shape{one.x[0], h, w, one.filter[0]};
+    const double deviation =
+        1 / std::sqrt(static_cast<double>(one.filter[1] * one.filter[2] * one.filter[3]));
+    OpCase made{.name = "",
+                .op = HEDDLE_OP_CONV2D,
+                .in = {filled(random, HostTensor(one.in, one.x)),
+                       filled(random, HostTensor(one.weight, one.filter), deviation), std::nullopt,
+                       std::nullopt},
+                .out = {HostTensor(one.out, out_shape)},
+                .attrs = bytes_of(one.attrs),
+                .weight = OpCase::Weight{1, HEDDLE_USE_CONV2D}};
+    made.name =
+        device::cat(HEDDLE_OP_CONV2D, " ", device::describe(made.in[0]->info()), " by ",
+                    device::describe(made.in[1]->info()), " to ", device::dtype_name(one.out),
+                    one.bias ? ", bias" : "", one.residual ? ", residual" : "");
+    if (one.bias) made.in[2] = filled(random, HostTensor(HEDDLE_F32, {one.filter[0]}));
+    if (one.residual) made.in[3] = filled(random, HostTensor(one.out, out_shape));
+    if (one.x[0] > 1)
+      made.item_inputs =
+          one.residual ? std::vector<std::uint32_t>{0, 3} : std::vector<std::uint32_t>{0};
+    cases.push_back(std::move(made));
+  }
+  // A slice of the channels, as after joining two pictures along them.
+  cases.push_back({.name = device::cat(HEDDLE_OP_CONV2D, " slices of channels"),
+                   .op = HEDDLE_OP_CONV2D,
+                   .in = {filled(random, HostTensor::slice(HEDDLE_F32, {1, 8, 8, 16}, 8)),
+                          filled(random, HostTensor(HEDDLE_F32, {16, 16, 3, 3}), 0.1), std::nullopt,
+                          std::nullopt},
+                   .out = {HostTensor::slice(HEDDLE_F32, {1, 8, 8, 16}, 4)},
+                   .attrs = bytes_of(kSame),
+                   .weight = OpCase::Weight{1, HEDDLE_USE_CONV2D}});
+  for (heddle_dtype type : kFloats)
+    for (std::int64_t f : {1, 2, 3})
+      cases.push_back(
+          {.name = device::cat(HEDDLE_OP_UPSAMPLE_NEAREST, " ", device::dtype_name(type), " ", f),
+           .op = HEDDLE_OP_UPSAMPLE_NEAREST,
+           .in = {filled(random, HostTensor(type, {2, 5, 6, 36}))},
+           .out = {HostTensor::slice(type, {2, 5 * f, 6 * 2, 36}, 4)},
+           .item_inputs = {0}});
+}
+
+}  // namespace heddle::conformance
