@@ -26,9 +26,6 @@ int list_nodes(const Request& request, Output& output);
 int list_devices(const Request& request, Output& output);
 int list_plugins(const Request& request, Output& output);
 
-// "node '6' (KSampler) / step 7: message".
-std::string full_message(const EngineError& error);
-
 // What a failure means before anything runs: the user's input is wrong (2), or heddle or the
 // machine failed (1).
 int exit_code_before_run(const EngineError& error);

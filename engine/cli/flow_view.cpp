@@ -85,13 +85,4 @@ std::optional<InputKind> declared_kind(const Json& object_info, std::string_view
   return std::nullopt;
 }
 
-std::vector<std::string> declared_inputs(const Json& object_info) {
-  std::vector<std::string> names;
-  for (const Json* section : sections_of(object_info)) {
-    if (!section->is_object()) continue;
-    for (const Json::Member& input : section->members()) names.push_back(input.key);
-  }
-  return names;
-}
-
 }  // namespace heddle::cli

@@ -40,7 +40,4 @@ InputName split_input_name(std::string_view name);
 // How object_info (of one class) declares the input; nothing when it does not.
 std::optional<InputKind> declared_kind(const core::Json& object_info, std::string_view input);
 
-// The names of all inputs that object_info declares.
-std::vector<std::string> declared_inputs(const core::Json& object_info);
-
 }  // namespace heddle::cli

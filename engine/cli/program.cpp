@@ -117,11 +117,6 @@ int exit_code_of(Code code) {
 
 }  // namespace
 
-std::string full_message(const EngineError& error) {
-  if (error.trail().empty()) return error.what();
-  return cat(core::join(error.trail(), " / "), ": ", error.what());
-}
-
 int exit_code_before_run(const EngineError& error) {
   return exit_code_of(static_cast<Code>(error.code()));
 }
@@ -139,7 +134,7 @@ int run_program(const std::vector<std::string>& arguments) {
     std::fputs(parsed.answer.text.c_str(), stderr);
     return kExitUsage;
   } catch (const EngineError& error) {
-    complain(full_message(error));
+    complain(error.what());
     return exit_code_before_run(error);
   } catch (const core::Error& error) {
     complain(error.full());

@@ -99,12 +99,13 @@ class Runs {
 
  private:
   int run_one(Engine& engine, const Workflow& flow) {
+    StartOptions options;
+    options.observer = [this](const Event& event) { reporter_.event(event); };
     const auto began = std::chrono::steady_clock::now();
+    Run run =
+        engine.start(flow, std::move(options));  // what it throws is wrong before anything runs
+    interrupt_.watch(run);
     try {
-      StartOptions options;
-      options.observer = [this](const Event& event) { reporter_.event(event); };
-      Run run = engine.start(flow, std::move(options));
-      interrupt_.watch(run);
       const Results results = run.wait();
       interrupt_.forget();
       const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began;
@@ -114,12 +115,15 @@ class Runs {
       interrupt_.forget();
       reporter_.run_stopped();
       const bool is_cancelled = error.code() == static_cast<int>(core::Code::cancelled);
-      if (is_cancelled && interrupt_.came()) return interrupted();
-      reporter_.message(full_message(error));
-      if (request_.settings.json)
-        print_json_error(output_, error.code(), error.trail(), error.what());
-      return kExitFailed;
+      return is_cancelled && interrupt_.came() ? interrupted() : failed(error);
     }
+  }
+
+  int failed(const EngineError& error) {
+    reporter_.message(error.what());
+    if (request_.settings.json)
+      print_json_error(output_, error.code(), error.trail(), error.what());
+    return kExitFailed;
   }
 
   int interrupted() {

@@ -25,16 +25,6 @@ Json info_of(const Engine& engine, const std::string& class_type) {
   }
 }
 
-void require_declared(const Json& info, const FlowView::Node& node, const InputName& name,
-                      const Pair& set) {
-  if (!info.is_object() || declared_kind(info, name.input) || node.gives_input(name.input)) return;
-  const std::vector<std::string> names = declared_inputs(info);
-  throw Error(Code::invalid_argument,
-              cat(set.where, " ", set.key, ": ", node.class_type, " has no input ",
-                  core::quote(name.input), ".", core::did_you_mean(name.input, names),
-                  " Its inputs are ", core::join(names, ", "), "."));
-}
-
 // Of several options for one input the last counts: its range, too, and not a product of both.
 struct Assignment {
   std::string node, input;  // the node's id when it is known
@@ -52,7 +42,6 @@ void assign(std::vector<Assignment>& all, Assignment fresh) {
 Assignment read_assignment(const Engine& engine, const FlowView::Node* node, const InputName& name,
                            const Pair& set) {
   const Json info = node == nullptr ? Json() : info_of(engine, node->class_type);
-  if (node != nullptr) require_declared(info, *node, name, set);
   const InputKind kind = declared_kind(info, name.input).value_or(InputKind::other);
   try {
     return {node == nullptr ? name.node : node->id, name.input, set.key,
