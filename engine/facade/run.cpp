@@ -12,7 +12,7 @@ namespace {
 // Passes what the executor tells on to the caller's function, one call at a time.
 class Teller final : public core::Observer {
  public:
-  Teller(const Observer& observer) : observer_(observer) {}
+  explicit Teller(const heddle::Observer& observer) : observer_(observer) {}
   void node_started(const core::Node& n, std::string_view device) override { tell(Event::Kind::node_started, &n, {.device = device}); }
   void node_progress(const core::Node& n, double fraction, std::string_view note) override {
     tell(Event::Kind::node_progress, &n, {.fraction = fraction, .text = note});
@@ -34,7 +34,7 @@ class Teller final : public core::Observer {
     observer_({kind, n == nullptr ? "" : std::string_view(n->id), n == nullptr ? "" : n->type->name(), n == nullptr ? "" : std::string_view(n->title), d.device,
                d.fraction, d.seconds, d.text});
   }
-  const Observer& observer_;
+  const heddle::Observer& observer_;
   std::mutex mutex_;
 };
 

@@ -1,5 +1,5 @@
-// Workflow + Catalog -> Graph: names become types and ports, literals are coerced by ComfyUI's rules and checked, defaults are
-// filled in. Pure; any thread.
+// Workflow + Catalog -> Graph: names become types and ports, literals are coerced by ComfyUI's
+// rules and checked, defaults are filled in. Pure; any thread.
 #pragma once
 
 #include "engine/graph/catalog.h"
@@ -13,9 +13,16 @@ struct Bound {
   std::vector<Problem> problems;
 };
 
-// Reports every problem in one go and never throws for what the workflow says. An unknown input, and any fault in a node that no sink
-// needs, are warnings. `targets`: ids of the sinks wanted; empty: all of them.
-// Call it qualified, core::bind(...): an unqualified call with a std argument finds std::bind.
-Bound bind(const Workflow& workflow, const Catalog& catalog, const std::vector<std::string>& targets = {});
+// Reports every problem in one go and never throws for what the workflow says. An unknown input,
+// and any fault in a node that no sink needs, are warnings. `targets`: ids of the sinks wanted;
+// empty: all of them. An input with a widget that is not given takes the widget's default, an
+// optional one too (a CHOICE without a default its first choice); ComfyUI refuses a required one.
+// Only inputs without a widget, and FILE and FOLDER ones without a default name, can be missing. A
+// literal null for an optional input without a widget is as good as absent. HIDDEN inputs stay
+// absent: the run fills them. An undeclared input is kept in Node::extra, links included. Linear in
+// the workflow's size; the stack does not grow with its depth. Call it qualified, core::bind(...):
+// an unqualified call with a std argument finds std::bind.
+Bound bind(const Workflow& workflow, const Catalog& catalog,
+           const std::vector<std::string>& targets = {});
 
 }  // namespace heddle::core

@@ -1,5 +1,5 @@
-// All that the loaded plugins brought: node types and model families by name, and other extension points by kind.
-// Filled while plugins load (one thread), then immutable.
+// All that the loaded plugins brought: node types and model families by name, and other extension
+// points by kind. Filled while plugins load (one thread), then immutable.
 #pragma once
 
 #include <functional>
@@ -29,20 +29,23 @@ struct Extension {
 
 class Catalog {
  public:
-  // A type that is there already is replaced when `replace` says so (a plugin named later on the command line), with an info in the
-  // log; else it is refused with an Error naming both plugins.
+  // A type that is there already is replaced when `replace` says so (a plugin named later on the
+  // command line), with an info in the log; else it is refused with an Error naming both plugins.
   enum class Duplicate { refuse, replace };
   void add(NodeTypeRef type, Duplicate duplicate);
   void add(ModelFamily family);
   void add(std::string_view kind, Extension extension);
 
-  NodeTypeRef find(std::string_view type) const;      // nullptr: unknown
-  std::vector<std::string_view> type_names() const;   // sorted
+  NodeTypeRef find(std::string_view type) const;     // nullptr: unknown
+  std::vector<std::string_view> type_names() const;  // sorted
   const std::vector<ModelFamily>& families() const { return families_; }
-  const std::vector<Extension>& extensions(std::string_view kind) const;  // empty when there are none
+  const std::vector<Extension>& extensions(
+      std::string_view kind) const;  // empty when there are none
 
-  // Lists what a FILE or FOLDER widget offers: (folder, widget kind) -> names. Set by whoever knows the model folders; none: nothing.
-  using FileLister = std::function<std::vector<std::string>(std::string_view folder, std::int32_t widget_kind)>;
+  // Lists what a FILE or FOLDER widget offers: (folder, widget kind) -> names. Set by whoever knows
+  // the model folders; none: nothing.
+  using FileLister =
+      std::function<std::vector<std::string>(std::string_view folder, std::int32_t widget_kind)>;
   // The places that were searched for a folder's files, for messages.
   using FilePlaces = std::function<std::vector<std::string>(std::string_view folder)>;
   void set_file_lister(FileLister lister, FilePlaces places = nullptr);
@@ -54,7 +57,9 @@ class Catalog {
   std::vector<std::string> places(const heddle_widget& widget) const;
 
   // The folders that plugins were loaded from: messages about unknown classes name them.
-  void set_plugin_folders(std::vector<std::string> folders) { plugin_folders_ = std::move(folders); }
+  void set_plugin_folders(std::vector<std::string> folders) {
+    plugin_folders_ = std::move(folders);
+  }
   const std::vector<std::string>& plugin_folders() const { return plugin_folders_; }
 
  private:
@@ -66,7 +71,8 @@ class Catalog {
   std::vector<std::string> plugin_folders_;
 };
 
-// One node in the shape of ComfyUI's /object_info/{class}: {class: {input: {required, optional, hidden}, input_order, output, ...}}.
+// One node in the shape of ComfyUI's /object_info/{class}: {class: {input: {required, optional,
+// hidden}, input_order, output, ...}}.
 Json object_info(const NodeType& type, const Catalog& catalog);
 
 }  // namespace heddle::core

@@ -1,4 +1,5 @@
-// Order and cycles of a graph of numbered nodes; the only door to Boost.Graph. Pure; any thread; linear (order: n log n).
+// Order and cycles of a graph of numbered nodes; the only door to Boost.Graph. Pure; any thread;
+// linear (order: n log n).
 #pragma once
 
 #include <cstdint>
@@ -12,12 +13,14 @@ struct Dag {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;  // from, to; repeated ones are fine
 };
 
-// Topological order, smallest index first among the ready ones; shorter than node_count when there is a cycle.
+// Topological order, smallest index first among the ready ones; shorter than node_count when there
+// is a cycle.
 std::vector<std::uint32_t> topological_order(const Dag& dag);
 
-// One cycle of every strongly connected component that has any: the shortest through the component's smallest index, beginning
-// there, in the order in which the edges run (the last node has an edge to the first). The components by their smallest index.
-// Whoever breaks all of them and asks again comes to an end.
+// One cycle of every strongly connected component that has any: the shortest through the
+// component's smallest index, beginning there, in the order in which the edges run (the last node
+// has an edge to the first). The components by their smallest index. Whoever breaks all of them and
+// asks again comes to an end.
 std::vector<std::vector<std::uint32_t>> cycles(const Dag& dag);
 
 // Marks what can be reached backwards from `roots`, the roots included.

@@ -1,6 +1,6 @@
-// A typed graph of nodes: what bind() makes of a workflow, and what a model family builds of a checkpoint. The
-// same class for both floors: a model's graph has inputs, outputs and weights besides. Immutable once built;
-// then any thread.
+// A typed graph of nodes: what bind() makes of a workflow, and what a model family builds of a
+// checkpoint. The same class for both floors: a model's graph has inputs, outputs and weights
+// besides. Immutable once built; then any thread.
 #pragma once
 
 #include <cstdint>
@@ -52,9 +52,9 @@ struct Node {
   std::string id;     // "3"; in a model's graph the path "double.7"
   std::string title;  // _meta.title, or empty
   NodeTypeRef type;
-  std::vector<Binding> inputs;                               // one for each declared port
-  std::vector<std::pair<std::string, Binding>> extra;        // undeclared inputs, in the workflow's order
-  std::vector<std::vector<WeightPart>> weights;              // one for each slot; empty: not given
+  std::vector<Binding> inputs;                         // one for each declared port
+  std::vector<std::pair<std::string, Binding>> extra;  // undeclared inputs, in the workflow's order
+  std::vector<std::vector<WeightPart>> weights;        // one for each slot; empty: not given
   Hints hints;
 };
 
@@ -71,8 +71,9 @@ struct Graph {
   std::vector<Node> nodes;
   std::vector<GraphInput> inputs;    // of a model
   std::vector<GraphOutput> outputs;  // of a model
-  std::vector<NodeIndex> order;      // a topological order: smallest index first among the ready; of needed nodes only
-  std::vector<NodeIndex> sinks;      // of a workflow: nodes that run though nobody reads them
+  std::vector<NodeIndex>
+      order;  // a topological order: smallest index first among the ready; of needed nodes only
+  std::vector<NodeIndex> sinks;  // of a workflow: nodes that run though nobody reads them
 
   // "node 'decode' (ImageScale)", for messages.
   std::string name_of(NodeIndex node) const;

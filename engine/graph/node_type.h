@@ -1,5 +1,5 @@
-// The declaration of a node, as the engine holds it: a plugin's heddle_node_desc, kept alive with its library.
-// Immutable; any thread.
+// The declaration of a node, as the engine holds it: a plugin's heddle_node_desc, kept alive with
+// its library. Immutable; any thread.
 #pragma once
 
 #include <memory>
@@ -14,9 +14,9 @@ namespace heddle::core {
 
 class NodeType {
  public:
-  // `owner` keeps the plugin's library loaded. Throws invalid_argument, naming the plugin and the fault, for a desc without
-  // type or execute, with NULL or repeated port names, or whose size is smaller than the first revision's. Members that a
-  // smaller desc lacks read as zero.
+  // `owner` keeps the plugin's library loaded. Throws invalid_argument, naming the plugin and the
+  // fault, for a desc without type or execute, with NULL or repeated port names, or whose size is
+  // smaller than the first revision's. Members that a smaller desc lacks read as zero.
   NodeType(const heddle_node_desc* desc, std::string plugin, std::shared_ptr<const void> owner);
 
   const heddle_node_desc& desc() const { return desc_; }
@@ -36,7 +36,8 @@ class NodeType {
   std::optional<std::uint32_t> find_slot(std::string_view name) const;
 
  private:
-  heddle_node_desc desc_;  // a copy: complete whatever size the plugin's has; the arrays stay the plugin's
+  heddle_node_desc
+      desc_;  // a copy: complete whatever size the plugin's has; the arrays stay the plugin's
   std::string plugin_;
   std::shared_ptr<const void> owner_;
 };

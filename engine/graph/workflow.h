@@ -1,6 +1,6 @@
-// A workflow as its JSON says it: names, literals, links, hints; nothing resolved. Both forms are read: ComfyUI's API
-// format (a map of node ids at the top) and the wrapped form ("prompt" beside our own keys). A value: copy it,
-// change it, write it back; what the engine does not know is kept.
+// A workflow as its JSON says it: names, literals, links, hints; nothing resolved. Both forms are
+// read: ComfyUI's API format (a map of node ids at the top) and the wrapped form ("prompt" beside
+// our own keys). A value: copy it, change it, write it back; what the engine does not know is kept.
 #pragma once
 
 #include <map>
@@ -44,7 +44,7 @@ struct DeviceHint {
 };
 
 struct Workflow {
-  std::string name;  // for messages: the file's name
+  std::string name;                 // for messages: the file's name
   std::vector<WorkflowNode> nodes;  // in the order of the text
   std::vector<DeviceHint> devices;
   Json rest;  // top-level keys we do not know (extra_data, ...), kept
@@ -65,16 +65,18 @@ Workflow parse_workflow(std::string_view text, std::string_view name);
 // Canonical JSON: the bare form when there is nothing but nodes, else the wrapped one.
 std::string write_workflow(const Workflow& workflow);
 
-// The nodes alone, as ComfyUI knows them: without our placement keys. What a picture's metadata carry.
+// The nodes alone, as ComfyUI knows them: without our placement keys. What a picture's metadata
+// carry.
 Json nodes_to_json(const Workflow& workflow);
 
-// The node that NODE on a command line means: an id, a title, or a class used once. Throws with the nearest names, or with the
-// candidates when several match.
+// The node that NODE on a command line means: an id, a title, or a class used once. Throws with the
+// nearest names, or with the candidates when several match.
 std::size_t find_node(const Workflow& workflow, std::string_view name);
 
-// --set NODE.INPUT=VALUE: VALUE is JSON where it parses as JSON of the input's present kind or declared type, else text.
-// The input need not be given in the workflow, but the class must have it: `declared_type` is the port's type ("INT"), or empty when
-// the class is not known.
-void set_input(Workflow& workflow, std::size_t node, std::string_view input, std::string_view value, std::string_view declared_type);
+// --set NODE.INPUT=VALUE: VALUE is JSON where it parses as JSON of the input's present kind or
+// declared type, else text. The input need not be given in the workflow, but the class must have
+// it: `declared_type` is the port's type ("INT"), or empty when the class is not known.
+void set_input(Workflow& workflow, std::size_t node, std::string_view input, std::string_view value,
+               std::string_view declared_type);
 
 }  // namespace heddle::core

@@ -21,6 +21,10 @@ struct FileTensor {
   std::string bytes = {};  // the data; may stay empty for write_header_only()
 };
 
+inline std::string bytes_of_floats(const std::vector<float>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
+}
+
 using FileMetadata = std::vector<std::pair<std::string, std::string>>;
 
 inline std::uint64_t bytes_of(const FileTensor& tensor) {

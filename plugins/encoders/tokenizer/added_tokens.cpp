@@ -1,15 +1,20 @@
 #include "added_tokens.h"
 
 #include <algorithm>
+#include <limits>
 #include <unordered_map>
 #include <utility>
 
 #include "regex_dialect.h"
+#include "text_error.h"
 #include "unicode.h"
 #include "utf8.h"
 
 namespace heddle::text {
 namespace {
+
+constexpr std::size_t kLongestToken = 4096;  // bytes; time is text times this
+constexpr std::int32_t kLargestId = std::numeric_limits<std::int32_t>::max() - 1;
 
 std::size_t last_character(std::string_view text, std::size_t end) {
   std::size_t at = end - 1;
@@ -39,13 +44,13 @@ std::size_t space_end(std::string_view text, std::size_t begin) {
 }  // namespace
 
 AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Vocabulary& model,
-                         const Normalizer& normalizer)
+                         const Normalizer& normalizer, const std::string& where)
     : tokens_(std::move(tokens)) {
   std::erase_if(tokens_, [](const AddedToken& token) { return token.content.empty(); });
   std::unordered_map<std::int32_t, std::size_t>
       last_of_id;  // the flags of an id are its last token's
   for (std::size_t i = 0; i < tokens_.size(); ++i) {
-    token_ids_.push_back(add(tokens_[i], model));
+    token_ids_.push_back(add(tokens_[i], model, where));
     last_of_id[token_ids_[i]] = i;
   }
 
@@ -72,11 +77,19 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Vocabulary& model
   normalized_ = PieceTrie(std::move(normalized));
 }
 
-std::int32_t AddedTokens::add(const AddedToken& token, const Vocabulary& model) {
+std::int32_t AddedTokens::add(const AddedToken& token, const Vocabulary& model,
+                              const std::string& where) {
   auto id = ids_.find(token.content);
   if (!id) id = model.find(token.content);
   const auto model_size = static_cast<std::int32_t>(model.size());
   if (!id) id = std::max(model_size, max_id_ + 1);
+  if (*id > kLargestId || token.content.size() > kLongestToken) {
+    throw TextError(where + ": added_tokens: the token '" + token.content.substr(0, 40) + "' of " +
+                    std::to_string(token.content.size()) + " bytes would get the id " +
+                    std::to_string(*id) + "; at most " + std::to_string(kLongestToken) +
+                    " bytes and the id " + std::to_string(kLargestId) +
+                    " are accepted. Remove the token.");
+  }
   ids_.add(token.content, *id);
   max_id_ = std::max(max_id_, *id);
   return *id;

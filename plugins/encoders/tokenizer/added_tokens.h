@@ -37,9 +37,10 @@ class AddedTokens {
 
   AddedTokens() = default;
 
-  // A token that `model` has gets the id there, another one the next free id.
-  AddedTokens(std::vector<AddedToken> tokens, const Vocabulary& model,
-              const Normalizer& normalizer);
+  // A token that `model` has gets the id there, another one the next free id. `where` names the
+  // file. Throws TextError for a token of more than 4096 bytes and when there is no free id.
+  AddedTokens(std::vector<AddedToken> tokens, const Vocabulary& model, const Normalizer& normalizer,
+              const std::string& where);
 
   // Segments in order, none empty. REQUIRES: valid UTF-8, which outlives the segments.
   std::vector<Segment> split_raw(std::string_view text) const { return split(text, raw_); }
@@ -51,7 +52,7 @@ class AddedTokens {
   std::int32_t max_id() const { return max_id_; }  // -1: no tokens
 
  private:
-  std::int32_t add(const AddedToken& token, const Vocabulary& model);
+  std::int32_t add(const AddedToken& token, const Vocabulary& model, const std::string& where);
   std::vector<Segment> split(std::string_view text, const PieceTrie& trie) const;
   bool stands_alone(std::string_view text, Span match) const;
 

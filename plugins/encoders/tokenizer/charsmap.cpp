@@ -21,6 +21,9 @@ constexpr bool has_value(std::uint32_t unit) { return ((unit >> 8) & 1) != 0; }
 // lying trie.
 constexpr std::size_t kLongestRule = 256;
 
+// Nor is any replacement; it bounds what a lying map can make of one character.
+constexpr std::size_t kLongestReplacement = 256;
+
 std::uint32_t little_endian(std::string_view bytes, std::size_t at) {
   std::uint32_t value = 0;
   for (std::size_t i = 4; i-- > 0;)
@@ -66,6 +69,7 @@ Charsmap Charsmap::parse(std::string_view blob, const std::string& where) {
 std::optional<std::string_view> Charsmap::replacement_at(std::uint32_t offset) const {
   if (offset >= replacements_.size() || is_continuation(replacements_[offset])) return {};
   const std::size_t end = std::min(replacements_.find('\0', offset), replacements_.size());
+  if (end - offset > kLongestReplacement) return {};
   return std::string_view(replacements_).substr(offset, end - offset);
 }
 
@@ -75,6 +79,7 @@ std::optional<Charsmap::Rule> Charsmap::search(std::string_view text, Stop stop)
   const std::size_t length = std::min(text.size(), kLongestRule);
   for (std::size_t i = 0; i < length; ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
+    if (byte == 0) break;  // keys are C strings
     node ^= byte;
     if (node >= units_.size() || label_of(units_[node]) != byte) break;
     const std::uint32_t unit = units_[node];

@@ -1,5 +1,6 @@
 #include "normalizer.h"
 
+#include "text_error.h"
 #include "utf8.h"
 
 namespace heddle::text {
@@ -8,11 +9,31 @@ namespace {
 // Clusters of at least this many bytes are not looked up as a whole.
 constexpr std::size_t kLongCluster = 6;
 
-std::string run(NormalForm form, std::string_view text) { return normal_form(text, form); }
+// A step may make a text so much longer and no more, or a lying file could ask for any amount of
+// memory. The largest legitimate factor is 11 (U+FDFA under NFKC).
+constexpr std::size_t kGrowth = 64, kGrowthFree = 4096;  // times, and bytes on top
 
-std::string run(const LowerCaseStep&, std::string_view text) { return lower_case(text); }
+struct Limit {
+  std::size_t from;          // bytes of the text at first
+  const std::string& where;  // the file
 
-std::string run(const StripStep& strip, std::string_view text) {
+  void check(std::size_t to) const {
+    if (to <= kGrowth * from + kGrowthFree) return;
+    throw TextError(where + ": normalizer: a text of " + std::to_string(from) +
+                    " bytes grows to more than " + std::to_string(kGrowth * from + kGrowthFree) +
+                    " bytes. Check the steps Replace, Prepend and Precompiled of the file.");
+  }
+};
+
+std::string run(NormalForm form, std::string_view text, const Limit&) {
+  return normal_form(text, form);
+}
+
+std::string run(const LowerCaseStep&, std::string_view text, const Limit&) {
+  return lower_case(text);
+}
+
+std::string run(const StripStep& strip, std::string_view text, const Limit&) {
   std::size_t begin = 0, end = text.size();
   while (strip.left && begin < end) {
     const CodePoint next = decode_at(text, begin);
@@ -28,27 +49,29 @@ std::string run(const StripStep& strip, std::string_view text) {
   return std::string(text.substr(begin, end - begin));
 }
 
-std::string run(const ReplaceStep& replace, std::string_view text) {
+std::string run(const ReplaceStep& replace, std::string_view text, const Limit& limit) {
   if (text.empty()) return {};
   std::string out;
   std::size_t done = 0;
   for (const Span& match : replace.pattern.find_all(text)) {
     out += text.substr(done, match.begin - done);
     out += replace.content;
+    limit.check(out.size());
     done = match.end;
   }
   out += text.substr(done);
   return out;
 }
 
-std::string run(const PrependStep& prepend, std::string_view text) {
+std::string run(const PrependStep& prepend, std::string_view text, const Limit&) {
   return text.empty() ? std::string() : prepend.content + std::string(text);
 }
 
-std::string run(const CharsmapStep& step, std::string_view text) {
+std::string run(const CharsmapStep& step, std::string_view text, const Limit& limit) {
   std::string out;
   out.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {
+    limit.check(out.size());
     const std::size_t end = grapheme_end(text, at);
     const std::string_view cluster = text.substr(at, end - at);
     at = end;
@@ -69,16 +92,18 @@ std::string run(const CharsmapStep& step, std::string_view text) {
   return out;
 }
 
-std::string run(const SpieceStep& step, std::string_view text) {
+std::string run(const SpieceStep& step, std::string_view text, const Limit&) {
   return spiece_normalized(*step.rules, text);
 }
 
 }  // namespace
 
 std::string Normalizer::apply(std::string_view text) const {
+  const Limit limit{text.size(), where_};
   std::string current(text);
   for (const NormalizerStep& step : steps_) {
-    current = std::visit([&](const auto& one) { return run(one, current); }, step);
+    current = std::visit([&](const auto& one) { return run(one, current, limit); }, step);
+    limit.check(current.size());
   }
   return current;
 }

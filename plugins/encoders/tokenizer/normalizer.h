@@ -46,13 +46,18 @@ using NormalizerStep = std::variant<NormalForm, LowerCaseStep, StripStep, Replac
 class Normalizer {
  public:
   Normalizer() = default;
-  explicit Normalizer(std::vector<NormalizerStep> steps) : steps_(std::move(steps)) {}
 
-  // REQUIRES: valid UTF-8, and gives it. Throws TextError when a pattern backtracks too much.
+  // `where` names the file.
+  Normalizer(std::vector<NormalizerStep> steps, std::string where)
+      : steps_(std::move(steps)), where_(std::move(where)) {}
+
+  // REQUIRES: valid UTF-8, and gives it. Throws TextError when a pattern backtracks too much or the
+  // text grows beyond 64 times its length.
   std::string apply(std::string_view text) const;
 
  private:
   std::vector<NormalizerStep> steps_;
+  std::string where_;
 };
 
 }  // namespace heddle::text

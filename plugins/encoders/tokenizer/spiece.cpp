@@ -190,7 +190,7 @@ Tokenizer read_spiece(std::string_view bytes, const std::string& name) {
                   name);
   auto rules = std::make_shared<const SpieceRules>(std::move(model.rules));
   return Tokenizer({.added = {},
-                    .normalizer = Normalizer({SpieceStep{std::move(rules)}}),
+                    .normalizer = Normalizer({SpieceStep{std::move(rules)}}, name),
                     .pre_tokenizer = {},
                     .model = std::move(unigram),
                     .prefix = {},

@@ -45,8 +45,11 @@ std::optional<std::int32_t> Tokenizer::find(std::string_view piece) const {
   return id ? id : vocabulary().find(piece);
 }
 
-std::size_t Tokenizer::size() const {
-  return std::max(vocabulary().size(), static_cast<std::size_t>(parts_->added.max_id() + 1));
+std::size_t Tokenizer::id_count() const {
+  std::int32_t largest = std::max(vocabulary().max_id(), parts_->added.max_id());
+  for (const std::int32_t id : parts_->prefix) largest = std::max(largest, id);
+  for (const std::int32_t id : parts_->suffix) largest = std::max(largest, id);
+  return static_cast<std::size_t>(largest) + 1;
 }
 
 }  // namespace heddle::text

@@ -46,8 +46,9 @@ class Tokenizer {
   // The id of a piece, exactly as the vocabulary writes it: "</s>", "cat</w>".
   std::optional<std::int32_t> find(std::string_view piece) const;
 
-  // The number of pieces, added tokens included.
-  std::size_t size() const;
+  // One more than the largest id that encode(), prefix() and suffix() can give: rows that an
+  // embedding needs.
+  std::size_t id_count() const;
 
  private:
   void encode_text(TextPiece text, std::vector<std::int32_t>& out) const;

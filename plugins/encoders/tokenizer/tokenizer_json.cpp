@@ -34,7 +34,8 @@ Tokenizer read_tokenizer_json(JsonView root, const std::string& name) {
   json.object();
   Tokenizer::Model model = read_model(json.get("model"), name);
   Normalizer normalizer;
-  if (const auto part = json.find("normalizer")) normalizer = Normalizer(read_normalizer(*part));
+  if (const auto part = json.find("normalizer"))
+    normalizer = Normalizer(read_normalizer(*part), name);
   PreTokenizer pre_tokenizer;
   if (const auto part = json.find("pre_tokenizer")) {
     pre_tokenizer = PreTokenizer(read_pre_tokenizer(*part));
@@ -43,7 +44,7 @@ Tokenizer read_tokenizer_json(JsonView root, const std::string& name) {
   if (const auto part = json.find("post_processor")) affixes = read_post_processor(*part);
   std::vector<AddedToken> tokens;
   if (const auto part = json.find("added_tokens")) tokens = read_added_tokens(*part);
-  AddedTokens added(std::move(tokens), vocabulary_of(model), normalizer);
+  AddedTokens added(std::move(tokens), vocabulary_of(model), normalizer, name);
   return Tokenizer({std::move(added), std::move(normalizer), std::move(pre_tokenizer),
                     std::move(model), std::move(affixes.prefix), std::move(affixes.suffix)});
 }

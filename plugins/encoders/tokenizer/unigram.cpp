@@ -13,6 +13,9 @@ namespace {
 constexpr double kUnknownPenalty = 10.0;    // below the worst piece, as both programs have it
 constexpr double kUserDefinedMargin = 0.1;  // SentencePiece: length * best score - 0.1
 
+constexpr std::size_t kLongestPiece =
+    4096;  // bytes; time is text times this, and real pieces stay below 200
+
 double as_float(double value) { return static_cast<double>(static_cast<float>(value)); }
 
 bool is_found_in_texts(PieceKind kind) {
@@ -40,6 +43,11 @@ Unigram::Unigram(UnigramOptions options, const std::string& where)
     if (!std::isfinite(piece.score)) {
       throw TextError(where + ": the score of piece " + std::to_string(id) +
                       " is not a finite number. Download the file again.");
+    }
+    if (piece.text.size() > kLongestPiece) {
+      throw TextError(where + ": piece " + std::to_string(id) + " has " +
+                      std::to_string(piece.text.size()) + " bytes, at most " +
+                      std::to_string(kLongestPiece) + " are accepted. Download the file again.");
     }
     const bool counts = rules_ == UnigramRules::kTokenizers || piece.kind == PieceKind::kNormal;
     if (counts) {

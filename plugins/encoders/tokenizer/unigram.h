@@ -24,7 +24,7 @@ enum class PieceKind {
 };
 
 struct UnigramPiece {
-  std::string text;  // any bytes, not empty
+  std::string text;  // any bytes; an empty piece is never found
   double score = 0;  // logarithm of its probability
   PieceKind kind = PieceKind::kNormal;
 };

@@ -73,8 +73,9 @@ Tokenizer read_clip_files(JsonView vocabulary, const std::string& vocabulary_nam
   const std::int32_t begin = *model.vocabulary().find(tokens.begin);
   const std::int32_t end = *model.vocabulary().find(tokens.end);
   Normalizer normalizer(
-      {NormalForm::kNfc, ReplaceStep{Regex::compile("\\s+", "CLIP"), " "}, LowerCaseStep{}});
-  AddedTokens added_tokens(std::move(added), model.vocabulary(), normalizer);
+      {NormalForm::kNfc, ReplaceStep{Regex::compile("\\s+", "CLIP"), " "}, LowerCaseStep{}},
+      vocabulary_name);
+  AddedTokens added_tokens(std::move(added), model.vocabulary(), normalizer, vocabulary_name);
   return Tokenizer({std::move(added_tokens),
                     std::move(normalizer),
                     PreTokenizer(clip_steps()),

@@ -1,6 +1,7 @@
 // A map from piece to id. Immutable once filled, any thread.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -18,6 +19,7 @@ class Vocabulary {
   // A piece that is there already gets the new id.
   void add(std::string_view piece, std::int32_t id) {
     ids_.insert_or_assign(std::string(piece), id);
+    max_id_ = std::max(max_id_, id);
   }
 
   std::optional<std::int32_t> find(std::string_view piece) const {
@@ -27,6 +29,7 @@ class Vocabulary {
   }
 
   std::size_t size() const { return ids_.size(); }
+  std::int32_t max_id() const { return max_id_; }  // -1: empty
 
  private:
   struct Hash {
@@ -36,6 +39,7 @@ class Vocabulary {
     }
   };
   std::unordered_map<std::string, std::int32_t, Hash, std::equal_to<>> ids_;
+  std::int32_t max_id_ = -1;
 };
 
 // The piece that byte fallback writes for a byte: "<0x0A>".

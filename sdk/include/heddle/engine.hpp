@@ -115,7 +115,7 @@ class Results {
   struct Data;
 
  private:
-  friend class Run;
+  friend class Engine;
   std::shared_ptr<const Data> data_;
 };
 

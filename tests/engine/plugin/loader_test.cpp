@@ -1,0 +1,87 @@
+#include "engine/plugin/loader.h"
+
+#include <boost/test/unit_test.hpp>
+#include <fstream>
+
+#include "tests/support/temporary_folder.h"
+
+namespace fs = std::filesystem;
+using heddle::core::load_plugins;
+using heddle::core::LoadedPlugins;
+
+namespace {
+
+const fs::path kSamples = HEDDLE_SAMPLE_PLUGINS_DIR;
+
+std::string reason_for(const fs::path& file) {
+  const LoadedPlugins loaded = load_plugins({file});
+  BOOST_TEST_REQUIRE(loaded.refused.size() == 1u);
+  BOOST_TEST(loaded.plugins.empty());
+  return loaded.refused[0].reason;
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(loader)
+
+BOOST_AUTO_TEST_CASE(a_folder_of_plugins_fills_the_catalog) {
+  const LoadedPlugins loaded = load_plugins({kSamples});
+  BOOST_TEST(loaded.refused.empty());
+  BOOST_TEST(loaded.plugins.size() == 3u);
+  BOOST_TEST((loaded.catalog->find("demo.hello") != nullptr));
+  BOOST_TEST((loaded.catalog->find("demo.count_bytes") != nullptr));
+  BOOST_TEST(loaded.catalog->find("demo.hello")->plugin() == "org.example.hello");
+  BOOST_TEST(loaded.catalog->families().size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(loading_twice_shares_the_plugin) {
+  const LoadedPlugins first = load_plugins({kSamples}), second = load_plugins({kSamples});
+  BOOST_TEST((first.plugins[0] == second.plugins[0]));
+}
+
+BOOST_AUTO_TEST_CASE(a_plugin_for_another_abi_is_refused_with_both_versions) {
+  const std::string reason = reason_for(kSamples / "bad/bad_other_abi.so");
+  BOOST_TEST(contains(reason, "built for ABI 7.3"), reason);
+  BOOST_TEST(contains(reason, "this engine has ABI 0.1"), reason);
+}
+
+BOOST_AUTO_TEST_CASE(a_failing_init_gives_its_reason) {
+  const std::string reason = reason_for(kSamples / "bad/bad_init_fails.so");
+  BOOST_TEST(contains(reason, "the moon is in the wrong phase"), reason);
+}
+
+BOOST_AUTO_TEST_CASE(an_init_that_throws_is_refused) {
+  const std::string reason = reason_for(kSamples / "bad/bad_init_throws.so");
+  BOOST_TEST(contains(reason, "init threw 'boom'"), reason);
+}
+
+BOOST_AUTO_TEST_CASE(a_library_without_an_entry_is_no_plugin) {
+  BOOST_TEST(contains(reason_for(kSamples / "bad/bad_no_entry.so"), "exports no heddle_entry"));
+}
+
+BOOST_AUTO_TEST_CASE(an_undefined_symbol_is_named) {
+  BOOST_TEST(contains(reason_for(kSamples / "bad/bad_undefined.so"), "a_function_nobody_has"));
+}
+
+BOOST_AUTO_TEST_CASE(an_entry_of_an_impossible_size_is_refused) {
+  BOOST_TEST(contains(reason_for(kSamples / "bad/bad_small.so"), "impossible size 4"));
+}
+
+BOOST_AUTO_TEST_CASE(a_node_without_a_type_is_refused) {
+  const std::string reason = reason_for(kSamples / "bad/bad_bad_node.so");
+  BOOST_TEST(contains(reason, "bad.node"), reason);
+}
+
+BOOST_AUTO_TEST_CASE(a_text_file_is_no_plugin) {
+  const heddle::test::TemporaryFolder folder;
+  std::ofstream(folder.path() / "text.so") << "not a library";
+  BOOST_TEST(contains(reason_for(folder.path() / "text.so"), "cannot be loaded as a plugin"));
+}
+
+BOOST_AUTO_TEST_CASE(a_folder_that_is_not_there_is_refused_like_a_plugin) {
+  BOOST_TEST(contains(reason_for("/nowhere/at/all"), "cannot be read"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

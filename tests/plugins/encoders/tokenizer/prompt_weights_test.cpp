@@ -1,0 +1,107 @@
+// Expectations follow from the rules of the prompt syntax, by hand.
+#include "plugins/encoders/tokenizer/prompt_weights.h"
+
+#include <boost/test/unit_test.hpp>
+#include <cmath>
+#include <ostream>
+
+namespace heddle::text {
+
+std::ostream& operator<<(std::ostream& out, const WeightedText& piece) {
+  return out << '[' << piece.text << "]*" << piece.weight;
+}
+
+namespace {
+
+using Segments = std::vector<WeightedText>;
+
+void check(std::string_view prompt, const Segments& expected) {
+  BOOST_TEST_CONTEXT(prompt) {
+    const Segments segments = weighted_segments(prompt);
+    BOOST_CHECK_EQUAL_COLLECTIONS(segments.begin(), segments.end(), expected.begin(),
+                                  expected.end());
+  }
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(prompt_weights)
+
+BOOST_AUTO_TEST_CASE(prompt_without_parentheses_is_one_segment_of_weight_one) {
+  check("a red house, at sea", {{"a red house, at sea", 1.0}});
+  check("", {});
+}
+
+BOOST_AUTO_TEST_CASE(plain_parentheses_multiply_by_one_point_one) {
+  check("a (red) house", {{"a ", 1.0}, {"red", 1.1}, {" house", 1.0}});
+  check("((sea))", {{"sea", 1.1 * 1.1}});
+  check("(a (b) c)", {{"a ", 1.1}, {"b", 1.1 * 1.1}, {" c", 1.1}});
+}
+
+BOOST_AUTO_TEST_CASE(explicit_number_replaces_the_inherited_weight) {
+  check("(red:1.3)", {{"red", 1.3}});
+  check("((red:1.3))", {{"red", 1.3}});
+  check("(a (b:0.5) c:2)", {{"a ", 2.0}, {"b", 0.5}, {" c", 2.0}});
+  check("((a) b:2)", {{"a", 2.0 * 1.1}, {" b", 2.0}});
+  check("(red: 1.3 )(blue:.5)(x:1e-1)(y:-1)(z:+2)(u:1_0)",
+        {{"red", 1.3}, {"blue", 0.5}, {"x", 0.1}, {"y", -1.0}, {"z", 2.0}, {"u", 10.0}});
+}
+
+BOOST_AUTO_TEST_CASE(last_colon_counts_and_only_with_a_number_after_it) {
+  check("(a:b)", {{"a:b", 1.1}});
+  check("(a:b:1.5)", {{"a:b", 1.5}});
+  check("(4:3)", {{"4", 3.0}});
+  check("(a:)", {{"a:", 1.1}});
+  check("(a:1.2x)(b:1__0)(c:_1)(d:1_)(e:+-1)",
+        {{"a:1.2x", 1.1}, {"b:1__0", 1.1}, {"c:_1", 1.1}, {"d:1_", 1.1}, {"e:+-1", 1.1}});
+}
+
+BOOST_AUTO_TEST_CASE(colon_at_the_start_of_a_group_is_text) { check("(:1.2)", {{":1.2", 1.1}}); }
+
+BOOST_AUTO_TEST_CASE(numbers_that_do_not_fit_become_infinite_or_zero) {
+  BOOST_TEST(std::isinf(weighted_segments("(a:1e999)").at(0).weight));
+  BOOST_TEST(weighted_segments("(a:1e-999)").at(0).weight == 0.0);
+  BOOST_TEST(std::isnan(weighted_segments("(a:nan)").at(0).weight));
+}
+
+BOOST_AUTO_TEST_CASE(escaped_parentheses_are_text) {
+  check("a \\(b\\) c", {{"a (b) c", 1.0}});
+  check("(a \\(b\\):1.2)", {{"a (b)", 1.2}});
+  check("\\\\(a)", {{"\\(a)", 1.0}});
+  check("back\\slash", {{"back\\slash", 1.0}});
+}
+
+BOOST_AUTO_TEST_CASE(parentheses_without_a_partner_are_text) {
+  check("(a", {{"(a", 1.0}});
+  check("a)", {{"a)", 1.0}});
+  check("a) (b)", {{"a) (b)", 1.0}});
+  check("a) ((b))", {{"a) (", 1.0}, {"b", 1.1}, {")", 1.0}});
+  check("(a (b)", {{"a ", 1.1}, {"(b", 1.1}});
+  check("()", {});
+}
+
+BOOST_AUTO_TEST_CASE(square_brackets_have_no_meaning) { check("[a] {b}", {{"[a] {b}", 1.0}}); }
+
+BOOST_AUTO_TEST_CASE(embeddings_start_a_segment_of_their_own) {
+  check("a embedding:x b\nembedding:y", {{"a", 1.0}, {"embedding:x b", 1.0}, {"embedding:y", 1.0}});
+  check("embedding:x", {{"embedding:x", 1.0}});
+  check("(a embedding:x:1.2)", {{"a", 1.2}, {"embedding:x", 1.2}});
+  check("notembedding:x", {{"notembedding:x", 1.0}});
+}
+
+BOOST_AUTO_TEST_CASE(ignored_syntax_keeps_the_text_and_reads_escapes) {
+  const Segments segments = weighted_segments("(a:1.2) \\(b\\)", WeightSyntax::kIgnored);
+  const Segments expected{{"(a:1.2) (b)", 1.0}};
+  BOOST_CHECK_EQUAL_COLLECTIONS(segments.begin(), segments.end(), expected.begin(), expected.end());
+}
+
+BOOST_AUTO_TEST_CASE(very_deep_nesting_ends_as_text) {
+  const std::string prompt = std::string(100000, '(') + "a" + std::string(100000, ')');
+  const Segments segments = weighted_segments(prompt);
+  BOOST_TEST(segments.size() == 1U);
+  BOOST_TEST(segments.at(0).text.starts_with("(("));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace heddle::text

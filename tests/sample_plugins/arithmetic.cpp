@@ -1,0 +1,183 @@
+// Small nodes for tests of the executor: numbers, tensors, lazy inputs, sinks, failures, deferred completion.
+#include <atomic>
+#include <heddle/model.hpp>
+#include <heddle/ops.hpp>
+#include <mutex>
+#include <thread>
+
+using heddle::Context;
+using heddle::Input;
+using heddle::Output;
+using heddle::Tensor;
+
+struct Add {
+  static constexpr heddle::Info info{"test.add", 1, "Add", "test"};
+  static constexpr Input<std::int64_t> a{"a", {.number = 0}};
+  static constexpr Input<std::int64_t> b{"b", {.number = 1}};
+  static constexpr Output<std::int64_t> sum{"sum"};
+  static constexpr auto ports = heddle::ports(a, b, sum);
+  void execute(Context& ctx) { ctx[sum] = ctx[a] + ctx[b]; }
+};
+
+// Ends a branch; writes nothing.
+struct Keep {
+  static constexpr heddle::Info info{"test.keep", 1, "Keep", "test", "", HEDDLE_NODE_SINK | HEDDLE_NODE_HOST};
+  static constexpr Input<heddle::Value> value{"value", HEDDLE_PORT_PASS};
+  static constexpr Output<heddle::Value> out{"out"};
+  static constexpr auto ports = heddle::ports(value, out);
+  void execute(Context& ctx) { ctx[out] = ctx[value]; }
+};
+
+// Gives a or b, and lets only that one be computed.
+struct Choose {
+  static constexpr heddle::Info info{"test.choose", 1, "Choose", "test"};
+  static constexpr Input<bool> first{"first", {.number = 1}};
+  static constexpr Input<std::int64_t> a{"a", HEDDLE_PORT_LAZY};
+  static constexpr Input<std::int64_t> b{"b", HEDDLE_PORT_LAZY};
+  static constexpr Output<std::int64_t> out{"out"};
+  static constexpr auto ports = heddle::ports(first, a, b, out);
+  void need(Context& ctx) {
+    if (ctx[first]) ctx.want(a);
+    else ctx.want(b);
+  }
+  void execute(Context& ctx) { ctx[out] = ctx[first] ? ctx[a] : ctx[b]; }
+};
+
+struct Fail {
+  static constexpr heddle::Info info{"test.fail", 1, "Fail", "test"};
+  static constexpr Input<std::string> how{"how", {.text = "error"}};
+  static constexpr Output<std::int64_t> out{"out"};
+  static constexpr auto ports = heddle::ports(how, out);
+  void execute(Context& ctx) {
+    if (ctx[how] == "error") throw heddle::Error(HEDDLE_INVALID_ARGUMENT, "it was asked to fail");
+    if (ctx[how] == "exception") throw std::runtime_error("a foreign exception");
+    if (ctx[how] == "number") throw 5;
+    // "nothing": the output is not set
+  }
+};
+
+// Completes on a thread of its own.
+struct Later {
+  static constexpr heddle::Info info{"test.later", 1, "Later", "test"};
+  static constexpr Input<std::int64_t> value{"value", {.number = 0}};
+  static constexpr Output<std::int64_t> out{"out"};
+  static constexpr auto ports = heddle::ports(value, out);
+  std::jthread worker;
+  void execute(Context& ctx) {
+    heddle_completion* completion = heddle::services.exec->defer(ctx.raw());
+    worker = std::jthread([raw = ctx.raw(), completion, value = ctx[value]] {
+      heddle_value* doubled = heddle::services.value->make_int(2 * value);
+      heddle_status* status = heddle::services.exec->set_output(raw, 0, doubled);
+      heddle::services.exec->complete(completion, status);
+    });
+  }
+};
+
+// Waits until the run is cancelled: tests cancel it.
+struct Wait {
+  static constexpr heddle::Info info{"test.wait", 1, "Wait", "test", "", HEDDLE_NODE_IMPURE};
+  static constexpr Output<std::int64_t> out{"out"};
+  static constexpr auto ports = heddle::ports(out);
+  void execute(Context& ctx) {
+    ctx.progress(0.5, "waiting");
+    while (!ctx.cancelled()) std::this_thread::yield();
+    throw heddle::Error(HEDDLE_CANCELLED, "cancelled");
+  }
+};
+
+// A tensor on the device, counted up from `start`.
+struct Ramp {
+  static constexpr heddle::Info info{"test.ramp", 1, "Ramp", "test"};
+  static constexpr Input<double> start{"start", {.number = 0}};
+  static constexpr Input<std::int64_t> count{"count", {.number = 4}};
+  static constexpr Output<Tensor> out{"out"};
+  static constexpr auto ports = heddle::ports(start, count, out);
+  void execute(Context& ctx) {
+    std::vector<float> values(static_cast<std::size_t>(ctx[count]));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = float(ctx[start]) + float(i);
+    ctx[out] = ctx.upload({1, 1, ctx[count]}, HEDDLE_F32, values.data());
+  }
+};
+
+// Calls a model for a number of steps: x <- out, with one or two sets.
+struct Loop {
+  static constexpr heddle::Info info{"test.loop", 1, "Loop", "test"};
+  static constexpr Input<heddle::Value> model{"model", 0, "", "MODEL"};
+  static constexpr Input<Tensor> x{"x"};
+  static constexpr Input<std::int64_t> steps{"steps", {.number = 2, .min = 1, .max = 100}};
+  static constexpr Input<std::int64_t> sets{"sets", {.number = 1, .min = 1, .max = 2}};
+  static constexpr Output<Tensor> out{"out"};
+  static constexpr auto ports = heddle::ports(model, x, steps, sets, out);
+  void execute(Context& ctx) {
+    const auto n = std::uint32_t(ctx[steps]);
+    std::vector<float> schedule(n);
+    for (std::uint32_t i = 0; i < n; ++i) schedule[i] = 1.0f + float(i);
+    std::vector<heddle::Value> constants;
+    for (std::int64_t s = 0; s < ctx[sets]; ++s) {
+      const float bias = 0.5f * float(s + 1);
+      constants.push_back(heddle::Record().set("bias", heddle::value_of(ctx.upload({1, 1, 1}, HEDDLE_F32, &bias))).value());
+    }
+    const heddle::Value scheduled = heddle::Record().set("t", heddle::value_of(ctx.upload({n, 1, 1}, HEDDLE_F32, schedule.data()))).value();
+    heddle::Session session(ctx, ctx[model], constants, scheduled, n);
+    std::vector<Tensor> now(constants.size(), ctx[x]);
+    for (std::uint32_t i = 0; i < n; ++i) {
+      std::vector<heddle::Value> in;
+      for (const Tensor& t : now) in.push_back(heddle::Record().set("x", heddle::value_of(Tensor(t))).value());
+      const std::vector<heddle::Value> results = session.step(i, in);
+      for (std::size_t s = 0; s < now.size(); ++s) now[s] = results[s].field("y").as<Tensor>();
+      ctx.progress(double(i + 1) / n, "step");
+    }
+    ctx[out] = now.size() == 1 ? now[0] : heddle::ops::add(ctx, now[0], now[1]);
+  }
+};
+
+// ---- a model of blocks: y = (x W^T + bias + t), layer after layer ----------------------------------------
+
+struct Layer {
+  static constexpr heddle::Info info{"test.layer", 1, "Layer", "test", "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> x{"x"};
+  static constexpr Input<Tensor> shift{"shift"};
+  static constexpr heddle::Weight weight{"weight", HEDDLE_USE_LINEAR};
+  static constexpr Output<Tensor> y{"y"};
+  static constexpr auto ports = heddle::ports(x, shift, weight, y);
+  static void execute(Context& ctx) {
+    const Tensor product = heddle::ops::linear(ctx, ctx[x], ctx[weight], {});
+    ctx[y] = heddle::ops::add(ctx, product, ctx[shift]);
+  }
+};
+
+struct Shift {
+  static constexpr heddle::Info info{"test.shift", 1, "Shift", "test", "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> bias{"bias"};
+  static constexpr Input<Tensor> t{"t"};
+  static constexpr Output<Tensor> out{"out"};
+  static constexpr auto ports = heddle::ports(bias, t, out);
+  static void execute(Context& ctx) { ctx[out] = heddle::ops::add(ctx, ctx[bias], ctx[t]); }
+};
+
+struct Layers {
+  static constexpr heddle::Family family{"test.layers", "test", 1, "Linear layers."};
+  static int match(const heddle::Checkpoint& file, const heddle::Value&) { return file.has("layers.0.weight") ? 10 : 0; }
+  static void build(const heddle::Checkpoint& file, const heddle::Value&, heddle::Blocks& graph) {
+    heddle::Source hidden = graph.input("x", HEDDLE_INPUT_STEP);
+    const heddle::Source bias = graph.input("bias", HEDDLE_INPUT_CONSTANT), t = graph.input("t", HEDDLE_INPUT_SCHEDULED);
+    const heddle::Source shift = graph.add<Shift>("shift").link(Shift::bias, bias).link(Shift::t, t)[Shift::out];
+    for (int i = 0; i < file.count("layers.", ".weight"); ++i)
+      hidden = graph.add<Layer>("layer." + std::to_string(i))
+                   .link(Layer::x, hidden)
+                   .link(Layer::shift, shift)
+                   .weight(Layer::weight, "layers." + std::to_string(i) + ".weight")[Layer::y];
+    graph.output("y", hidden);
+    graph.setting("width", file.size("layers.0.weight", 0));
+  }
+};
+
+struct LoadLayers {
+  static constexpr heddle::Info info{"test.load", 1, "Load", "test", "", HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
+  static constexpr Input<std::string> path{"path", {.text = ""}};
+  static constexpr Output<heddle::Value> model{"MODEL", 0, "", "MODEL"};
+  static constexpr auto ports = heddle::ports(path, model);
+  void execute(Context& ctx) { ctx[model] = heddle::build_model(ctx, "test", heddle::Checkpoint::open(ctx[path]), {}); }
+};
+
+HEDDLE_PLUGIN("org.heddle.tests.arithmetic", "1.0.0", Add, Keep, Choose, Fail, Later, Wait, Ramp, Loop, Layer, Shift, Layers, LoadLayers)
