@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(a_batch_is_saved_under_rising_numbers_with_its_workflow) {
   BOOST_TEST((content.picture.pixels[0] == 255 && content.picture.pixels[1] == 0 &&
               content.picture.pixels[2] == 128));
   const std::string bytes(file.begin(), file.end());
-  BOOST_TEST(contains(bytes, std::string("tEXtprompt\0{\"1\": {", 19)));
+  BOOST_TEST(contains(bytes, std::string("tEXtprompt\0{\"1\": {", 18)));
   BOOST_TEST(contains(bytes, "\"class_type\": \"SaveImage\""));
 }
 
@@ -112,7 +112,11 @@ BOOST_AUTO_TEST_CASE(masks_come_from_alpha_or_are_empty) {
        {"3",
         R"({"class_type": "LoadImageMask", "inputs": {"image": "orientation1.png", "channel": "red"}})"},
        {"4", R"({"class_type": "LoadImageMask", "inputs": {"image": "colour2_depth8.png"}})"},
-       {"5", R"({"class_type": "InvertMask", "inputs": {"mask": ["1", 1]}})"}});
+       {"5", R"({"class_type": "InvertMask", "inputs": {"mask": ["1", 1]}})"},
+       {"k2", R"({"class_type": "test.keep", "inputs": {"value": ["2", 0]}})"},
+       {"k3", R"({"class_type": "test.keep", "inputs": {"value": ["3", 0]}})"},
+       {"k4", R"({"class_type": "test.keep", "inputs": {"value": ["4", 0]}})"},
+       {"k5", R"({"class_type": "test.keep", "inputs": {"value": ["5", 0]}})"}});
   const std::vector<std::string> keep{"1.IMAGE", "1.MASK", "2.MASK", "3.MASK", "4.MASK", "5.MASK"};
   const Results results = run(flow, keep);
   BOOST_TEST((results.shape("1.IMAGE") == std::vector<std::int64_t>{1, 2, 3, 3}));
@@ -132,7 +136,8 @@ BOOST_AUTO_TEST_CASE(batches_are_joined_repeated_and_cut) {
        {"3", R"({"class_type": "ImageBatch", "inputs": {"image1": ["1", 0], "image2": ["2", 0]}})"},
        {"4", R"({"class_type": "RepeatImageBatch", "inputs": {"image": ["3", 0], "amount": 2}})"},
        {"5",
-        R"({"class_type": "ImageFromBatch", "inputs": {"image": ["4", 0], "batch_index": 5, "length": 9}})"}});
+        R"({"class_type": "ImageFromBatch", "inputs": {"image": ["4", 0], "batch_index": 5, "length": 9}})"},
+       {"k5", R"({"class_type": "test.keep", "inputs": {"value": ["5", 0]}})"}});
   const Results results = run(flow, {"3.IMAGE", "4.IMAGE", "5.IMAGE"});
   BOOST_TEST((results.shape("3.IMAGE") == std::vector<std::int64_t>{4, 4, 5, 3}));
   BOOST_TEST((results.shape("4.IMAGE") == std::vector<std::int64_t>{8, 4, 5, 3}));
@@ -182,7 +187,8 @@ BOOST_AUTO_TEST_CASE(a_changed_file_is_read_again) {
   Engine other(with_input);
   const auto first = [&] {
     const std::string flow =
-        workflow({{"1", R"({"class_type": "LoadImage", "inputs": {"image": "x.png"}})"}});
+        workflow({{"1", R"({"class_type": "LoadImage", "inputs": {"image": "x.png"}})"},
+                  {"k1", R"({"class_type": "test.keep", "inputs": {"value": ["1", 0]}})"}});
     return other.start(other.parse(flow), {{}, {"1.IMAGE"}}).wait().floats("1.IMAGE")[0];
   };
   BOOST_TEST(first() == 1 / 255.0f);
