@@ -1,0 +1,35 @@
+// plugins/denoisers/flux.h - the FLUX.1 family: which checkpoints are FLUX, and the graph of blocks
+// they make.
+//
+// Inputs   x         (B, C, H, W)   every step   the latent, scaled; any float type
+//          timestep  (N)            scheduled    noise level in [0, 1], f32
+//          context   (1|B, T, Dt)   constant     T5's last hidden state
+//          y         (1|B, P)       constant     CLIP's pooled state
+//          guidance  (1|B)          constant     f32, optional, 3.5 when absent; only in models
+//          distilled with guidance concat    (1|B, C', H, W) constant    only in models with more
+//          input than output channels (fill, canny, depth)
+// Output   out       (B, C, H, W)   velocity (noise - picture), in the latent's element type
+//
+// Blocks   embed.vector, embed.rope, embed.text, embed.image, double.<i>.modulation,
+// double.<i>.block, join,
+//          single.<i>.modulation, single.<i>.block, final.modulation, final.block
+//
+// Every dimension is read off the tensors; the config gives the rotary axes and the depth when
+// there is one. Settings: see build(). Stateless, any thread.
+#pragma once
+
+#include "flux_blocks.h"
+
+#include <heddle/model.hpp>
+
+namespace heddle::denoisers {
+
+struct Flux {
+  static constexpr Family family{
+      "flux", "diffusion_model", 1,
+      "FLUX.1: double- and single-stream transformer with rectified flow"};
+  static int match(const Checkpoint& file, const Value& config);
+  static void build(const Checkpoint& file, const Value& config, Blocks& graph);
+};
+
+}  // namespace heddle::denoisers

@@ -1,0 +1,299 @@
+#include "flux_blocks.h"
+
+#include <cmath>
+
+#include <heddle/ops.hpp>
+
+#include "plugins/blocks/heads.h"
+
+namespace heddle::denoisers {
+namespace {
+
+constexpr std::int64_t kPatch = 2;  // pixels of the latent along each side of a token
+
+std::int64_t tokens_along(std::int64_t pixels) { return (pixels + kPatch - 1) / kPatch; }
+
+// One step's modulation (1, 1|B, k D) as k tensors (1|B, 1, D).
+std::vector<Tensor> modulation(const Tensor& mod, int count) {
+  if (mod.size(0) != 1)
+    throw Error(HEDDLE_INTERNAL, "a block of one step got the modulation of " +
+                                     std::to_string(mod.size(0)) + " steps");
+  const Tensor by_item = mod.permute({1, 0, 2});
+  const std::int64_t width = mod.size(2) / count;
+  std::vector<Tensor> parts;
+  for (int i = 0; i < count; ++i) parts.push_back(by_item.slice(2, i * width, (i + 1) * width));
+  return parts;
+}
+
+// sin/cos features of t (N) through two linear layers: (N, D).
+Tensor embed_number(Context& ctx, const Tensor& t, const Weight& in, const Weight& in_bias,
+                    const Weight& out, const Weight& out_bias) {
+  const heddle_timestep_embedding_attrs attrs{ctx[FluxVector::time_scale],
+                                              ctx[FluxVector::max_period], 0, 1, 0};
+  const Tensor features = ops::timestep_embedding(ctx, t, ctx[in].size(1), attrs);
+  const Tensor hidden = ops::linear(ctx, features, ctx[in], ctx[in_bias], HEDDLE_ACT_SILU);
+  return ops::linear(ctx, hidden, ctx[out], ctx[out_bias]);
+}
+
+// What guidance-distilled models were trained for is an input; others do not have the layer.
+Tensor guidance_numbers(Context& ctx) {
+  if (ctx.has(FluxVector::guidance)) return ctx[FluxVector::guidance];
+  const Tensor one = ctx.make({1}, HEDDLE_F32);
+  ops::fill(ctx, one, ctx[FluxVector::default_guidance]);
+  return one;
+}
+
+// A picture (B, C, H, W) as (B, H/2, W/2, C, 2, 2), without copying; H and W are even.
+Tensor as_patches(const Tensor& x) {
+  const std::int64_t rows = x.size(2) / kPatch, columns = x.size(3) / kPatch;
+  return x.reshape({x.size(0), x.size(1), rows, kPatch, columns, kPatch})
+      .permute({0, 2, 4, 1, 3, 5});
+}
+
+// Copies a picture into an even one; the row and the column that it lacks are its first ones.
+Tensor even_sides(Context& ctx, const Tensor& x) {
+  const std::int64_t height = x.size(2), width = x.size(3);
+  const std::int64_t rows = tokens_along(height) * kPatch, columns = tokens_along(width) * kPatch;
+  if (rows == height && columns == width) return x;
+  const Tensor even = ctx.make({x.size(0), x.size(1), rows, columns}, x.dtype());
+  const auto part = [](const Tensor& t, std::int64_t top, std::int64_t bottom, std::int64_t left,
+                       std::int64_t right) {
+    return t.slice(2, top, bottom).slice(3, left, right);
+  };
+  const std::int64_t low = rows - height, right = columns - width;
+  ops::copy_into(ctx, x, part(even, 0, height, 0, width));
+  if (low > 0) ops::copy_into(ctx, part(x, 0, low, 0, width), part(even, height, rows, 0, width));
+  if (right > 0)
+    ops::copy_into(ctx, part(x, 0, height, 0, right), part(even, 0, height, width, columns));
+  if (low > 0 && right > 0)
+    ops::copy_into(ctx, part(x, 0, low, 0, right), part(even, height, rows, width, columns));
+  return even;
+}
+
+// Writes the tokens of a picture (1|B, C, H, W) to out (B, S, 4 C).
+void pack_into(Context& ctx, const Tensor& x, const Tensor& out) {
+  const Tensor patches = as_patches(even_sides(ctx, x));
+  const std::int64_t channels = x.size(1);
+  for (std::int64_t b = 0; b < out.size(0); ++b) {
+    // A batch that already fits is one copy; a single picture for all items is copied for each.
+    const bool whole = x.size(0) == out.size(0);
+    const Tensor to = whole ? out : out.slice(0, b, b + 1);
+    ops::copy_into(
+        ctx, patches,
+        to.reshape({to.size(0), patches.size(1), patches.size(2), channels, kPatch, kPatch}));
+    if (whole) break;
+  }
+}
+
+// The weights of one stream of a double block.
+struct Stream {
+  const Weight &qkv, &qkv_bias, &q_norm, &k_norm, &proj, &proj_bias, &up, &up_bias, &down,
+      &down_bias;
+};
+constexpr Stream kImg{FluxDouble::img_qkv,      FluxDouble::img_qkv_bias, FluxDouble::img_q_norm,
+                      FluxDouble::img_k_norm,   FluxDouble::img_proj,     FluxDouble::img_proj_bias,
+                      FluxDouble::img_up,       FluxDouble::img_up_bias,  FluxDouble::img_down,
+                      FluxDouble::img_down_bias};
+constexpr Stream kTxt{FluxDouble::txt_qkv,      FluxDouble::txt_qkv_bias, FluxDouble::txt_q_norm,
+                      FluxDouble::txt_k_norm,   FluxDouble::txt_proj,     FluxDouble::txt_proj_bias,
+                      FluxDouble::txt_up,       FluxDouble::txt_up_bias,  FluxDouble::txt_down,
+                      FluxDouble::txt_down_bias};
+
+// Tokens [begin, end) of the joint sequence.
+struct Range {
+  std::int64_t begin, end;
+};
+Tensor tokens(const Tensor& t, Range range) { return t.slice(1, range.begin, range.end); }
+
+// The buffers that both streams fill: qkv (B, L, 3 D), of which v is read in place; q and k (B, L,
+// H, d) after their norm and rotation.
+struct Joint {
+  Tensor qkv, q, k;
+};
+
+void project_stream(Context& ctx, const Stream& w, const Tensor& x, const std::vector<Tensor>& mod,
+                    Range at, const Joint& joint) {
+  const std::int64_t width = x.size(2), heads = joint.q.size(2);
+  const double eps = ctx[FluxDouble::eps];
+  const Tensor normed = ops::modulated_norm(ctx, x, mod[0], mod[1], eps);
+  const Tensor qkv = tokens(joint.qkv, at);
+  ops::linear_into(ctx, normed, ctx[w.qkv], ctx[w.qkv_bias], HEDDLE_ACT_NONE, {}, qkv);
+  const Tensor cos = ctx[FluxDouble::cos].slice(0, at.begin, at.end),
+               sin = ctx[FluxDouble::sin].slice(0, at.begin, at.end);
+  const Tensor q = blocks::split_heads(qkv.slice(2, 0, width), heads),
+               k = blocks::split_heads(qkv.slice(2, width, 2 * width), heads);
+  ops::norm_rope_into(ctx, q, ctx[w.q_norm], cos, sin, eps, tokens(joint.q, at));
+  ops::norm_rope_into(ctx, k, ctx[w.k_norm], cos, sin, eps, tokens(joint.k, at));
+}
+
+// What comes after the attention, back on the stream.
+Tensor finish_stream(Context& ctx, const Stream& w, const Tensor& x, const std::vector<Tensor>& mod,
+                     const Tensor& attended) {
+  const Tensor projected = ops::linear(ctx, attended, ctx[w.proj], ctx[w.proj_bias]);
+  const Tensor middle = ops::gated_add(ctx, x, mod[2], projected);
+  const Tensor normed = ops::modulated_norm(ctx, middle, mod[3], mod[4], ctx[FluxDouble::eps]);
+  const Tensor up = ops::linear(ctx, normed, ctx[w.up], ctx[w.up_bias], HEDDLE_ACT_GELU_TANH);
+  return ops::gated_add(ctx, middle, mod[5], ops::linear(ctx, up, ctx[w.down], ctx[w.down_bias]));
+}
+
+}  // namespace
+
+void FluxVector::execute(Context& ctx) {
+  const Tensor time =
+      embed_number(ctx, ctx[timestep], time_in, time_in_bias, time_out, time_out_bias);
+  const Tensor pooled = ops::linear(ctx, ctx[y], ctx[text_in], ctx[text_in_bias], HEDDLE_ACT_SILU);
+  Tensor text = ops::linear(ctx, pooled, ctx[text_out], ctx[text_out_bias]);
+  if (ctx[guidance_in]) {
+    const Tensor numbers = guidance_numbers(ctx);
+    text = ops::add(
+        ctx, text,
+        embed_number(ctx, numbers, guidance_in, guidance_in_bias, guidance_out, guidance_out_bias));
+  }
+  const std::int64_t width = time.size(1);
+  const Tensor sum =
+      ops::add(ctx, time.reshape({time.size(0), 1, width}), text.reshape({1, text.size(0), width}));
+  ctx[out] = ops::activate(ctx, sum, HEDDLE_ACT_SILU);
+}
+
+void FluxRope::execute(Context& ctx) {
+  const Tensor latent = ctx[x];
+  const std::int64_t text = ctx[context].size(1);
+  const std::int64_t rows = tokens_along(latent.size(2)), columns = tokens_along(latent.size(3));
+  const Tensor ids = ctx.make({text + rows * columns, 3}, HEDDLE_F32);
+  if (text > 0) ops::fill(ctx, ids.slice(0, 0, text), 0);
+  ops::grid_ids_into(ctx, heddle_grid_ids_attrs{{1, rows, columns}, {0, 0, 0}},
+                     ids.slice(0, text, text + rows * columns));
+  const heddle_rope_table_attrs attrs{
+      3,
+      0,
+      {std::int32_t(ctx[axis_0]), std::int32_t(ctx[axis_1]), std::int32_t(ctx[axis_2]), 0},
+      ctx[theta]};
+  const auto [c, s] = ops::rope_table(ctx, ids, attrs);
+  ctx[cos] = c;
+  ctx[sin] = s;
+}
+
+void FluxTextIn::execute(Context& ctx) {
+  const Tensor text = ctx[context];
+  const std::int64_t batch = ctx[x].size(0);
+  const Tensor projected = ops::linear(ctx, text, ctx[weight], ctx[bias]);
+  if (text.size(0) == batch) {
+    ctx[out] = projected;
+    return;
+  }
+  if (text.size(0) != 1)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "context is for " + std::to_string(text.size(0)) + " pictures, the latent holds " +
+                    std::to_string(batch) + ". Give one context, or one for each picture.");
+  const Tensor all = ctx.make({batch, projected.size(1), projected.size(2)});
+  for (std::int64_t b = 0; b < batch; ++b) ops::copy_into(ctx, projected, all.slice(0, b, b + 1));
+  ctx[out] = all;
+}
+
+void FluxImageIn::execute(Context& ctx) {
+  const Tensor latent = ctx[x], matrix = ctx[weight];
+  const std::int64_t area = kPatch * kPatch, own = latent.size(1) * area;
+  const std::int64_t more = ctx.has(concat) ? ctx[concat].size(1) * area : 0;
+  if (own + more != matrix.size(1))
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "the model takes " + std::to_string(matrix.size(1) / area) +
+                    " latent channels, got " + std::to_string(latent.size(1)) + " and " +
+                    std::to_string(more / area) + " of conditioning ('concat')");
+  const std::int64_t count = tokens_along(latent.size(2)) * tokens_along(latent.size(3));
+  const Tensor packed = ctx.make({latent.size(0), count, own + more});
+  pack_into(ctx, latent, packed.slice(2, 0, own));
+  if (more > 0) pack_into(ctx, ctx[concat], packed.slice(2, own, own + more));
+  ctx[out] = ops::linear(ctx, packed, matrix, ctx[bias]);
+}
+
+void FluxDoubleModulation::execute(Context& ctx) {
+  ctx[img] = ops::linear(ctx, ctx[vector], ctx[img_weight], ctx[img_bias]);
+  ctx[txt] = ops::linear(ctx, ctx[vector], ctx[txt_weight], ctx[txt_bias]);
+}
+
+void FluxModulation::execute(Context& ctx) {
+  ctx[out] = ops::linear(ctx, ctx[vector], ctx[weight], ctx[bias]);
+}
+
+void FluxDouble::execute(Context& ctx) {
+  const Tensor image = ctx[img], text = ctx[txt];
+  const std::int64_t batch = image.size(0), width = image.size(2), text_length = text.size(1);
+  const std::int64_t length = text_length + image.size(1), head_count = ctx[heads],
+                     head = width / head_count;
+  const Range text_at{0, text_length}, image_at{text_length, length};
+  const std::vector<Tensor> image_mod = modulation(ctx[img_mod], 6),
+                            text_mod = modulation(ctx[txt_mod], 6);
+
+  const Joint joint{ctx.make({batch, length, 3 * width}),
+                    ctx.make({batch, length, head_count, head}),
+                    ctx.make({batch, length, head_count, head})};
+  project_stream(ctx, kTxt, text, text_mod, text_at, joint);
+  project_stream(ctx, kImg, image, image_mod, image_at, joint);
+  const Tensor v = blocks::split_heads(joint.qkv.slice(2, 2 * width, 3 * width), head_count);
+  const Tensor attended =
+      blocks::join_heads(ops::attention(ctx, joint.q, joint.k, v, {}, 1 / std::sqrt(double(head))));
+
+  ctx[txt_out] = finish_stream(ctx, kTxt, text, text_mod, tokens(attended, text_at));
+  ctx[img_out] = finish_stream(ctx, kImg, image, image_mod, tokens(attended, image_at));
+}
+
+void FluxJoin::execute(Context& ctx) {
+  const Tensor text = ctx[txt], image = ctx[img];
+  const std::int64_t length = text.size(1) + image.size(1);
+  const Tensor all = ctx.make({image.size(0), length, image.size(2)});
+  if (text.size(1) > 0) ops::copy_into(ctx, text, tokens(all, {0, text.size(1)}));
+  ops::copy_into(ctx, image, tokens(all, {text.size(1), length}));
+  ctx[out] = all;
+}
+
+void FluxSingle::execute(Context& ctx) {
+  const Tensor x = ctx[hidden];
+  const std::int64_t batch = x.size(0), length = x.size(1), width = x.size(2),
+                     head_count = ctx[heads], head = width / head_count;
+  const std::int64_t mlp = ctx[up].size(0);
+  const std::vector<Tensor> parts = modulation(ctx[mod], 3);
+  const double epsilon = ctx[eps];
+  const Tensor normed = ops::modulated_norm(ctx, x, parts[0], parts[1], epsilon);
+
+  // The last projection reads attention and MLP side by side, so both write where it reads. The MLP
+  // is a product of its own, not more rows of the first: its activation then costs no pass over
+  // memory.
+  const Tensor both = ctx.make({batch, length, width + mlp});
+  ops::linear_into(ctx, normed, ctx[up], ctx[up_bias], HEDDLE_ACT_GELU_TANH, {},
+                   both.slice(2, width, width + mlp));
+
+  const Tensor projected = ops::linear(ctx, normed, ctx[qkv], ctx[qkv_bias]);
+  const auto third = [&](int i) {
+    return blocks::split_heads(projected.slice(2, i * width, (i + 1) * width), head_count);
+  };
+  const Tensor q = ctx.make({batch, length, head_count, head}),
+               k = ctx.make({batch, length, head_count, head});
+  ops::norm_rope_into(ctx, third(0), ctx[q_norm], ctx[cos], ctx[sin], epsilon, q);
+  ops::norm_rope_into(ctx, third(1), ctx[k_norm], ctx[cos], ctx[sin], epsilon, k);
+  ops::attention_into(ctx, q, k, third(2), {}, 1 / std::sqrt(double(head)), ops::Mask::none,
+                      blocks::split_heads(both.slice(2, 0, width), head_count));
+  ctx[out] = ops::gated_add(ctx, x, parts[2], ops::linear(ctx, both, ctx[down], ctx[down_bias]));
+}
+
+void FluxFinal::execute(Context& ctx) {
+  const Tensor latent = ctx[x], all = ctx[hidden], matrix = ctx[weight];
+  const std::int64_t batch = latent.size(0), height = latent.size(2), width = latent.size(3);
+  const std::int64_t rows = tokens_along(height), columns = tokens_along(width),
+                     length = all.size(1);
+  const std::int64_t channels = matrix.size(0) / (kPatch * kPatch);
+  const std::vector<Tensor> parts = modulation(ctx[mod], 2);
+  const Tensor image = tokens(all, {length - rows * columns, length});
+  const Tensor normed = ops::modulated_norm(ctx, image, parts[0], parts[1], ctx[eps]);
+  const Tensor packed = ops::linear(ctx, normed, matrix, ctx[bias]);
+
+  const Tensor even = ctx.make({batch, channels, rows * kPatch, columns * kPatch}, latent.dtype());
+  ops::copy_into(ctx, packed.reshape({batch, rows, columns, channels, kPatch, kPatch}),
+                 as_patches(even));
+  if (even.size(2) == height && even.size(3) == width) {
+    ctx[out] = even;
+    return;
+  }
+  ctx[out] = ops::contiguous(ctx, even.slice(2, 0, height).slice(3, 0, width));
+}
+
+}  // namespace heddle::denoisers

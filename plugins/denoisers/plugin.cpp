@@ -1,0 +1,10 @@
+// plugins/denoisers/plugin.cpp - the plugin of the diffusion transformers: a list of families and
+// their blocks.
+#include "flux.h"
+
+namespace heddle::denoisers {
+
+HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxTextIn, FluxImageIn,
+              FluxDoubleModulation, FluxModulation, FluxDouble, FluxJoin, FluxSingle, FluxFinal)
+
+}  // namespace heddle::denoisers

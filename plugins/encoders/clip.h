@@ -1,0 +1,96 @@
+// plugins/encoders/clip.h - CLIP's text encoder, from transformers' names (CLIPTextModel), with
+// whatever prefix a file puts before them ("text_model.",
+// "text_encoders.clip_l.transformer.text_model.", none).
+//
+// Inputs   ids   (B, S) i32   constant   token ids, S at most the number of positions (77)
+//          eos   (B) i32      constant   where each row's end token is: the state there is the
+//          pooled one
+// Outputs  last_hidden  (B, S, D)   last layer, after the final norm
+//          penultimate  (B, S, D)   the layer before it, without the final norm
+//          layer.<i>    (B, S, D)   after i layers, 1 <= i <= depth, without the final norm (for
+//          clip skip) pooled       (B, D)      last_hidden at eos, not projected (what FLUX reads)
+//          projected    (B, P)      pooled through text_projection, when the file has it
+//
+// Source of the architecture: Radford et al. 2021 and transformers' CLIPTextModel: pre-norm layers,
+// causal attention. Without a config heads are 64 wide, eps is 1e-5, and the activation is
+// quick-GELU in models of less than 23 layers (OpenAI's CLIP-L), GELU in deeper ones (OpenCLIP's H
+// and G). Stateless, any thread.
+#pragma once
+
+#include <heddle/abi/ops.h>
+#include <heddle/model.hpp>
+
+namespace heddle::encoders {
+
+// ids (B, S) -> hidden (B, S, D): token plus position.
+struct ClipEmbed {
+  static constexpr Info info{"clip.embed",  1,  "CLIP embedding",
+                             "blocks/clip", "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> ids{"ids"};
+  static constexpr Weight tokens{"tokens", HEDDLE_USE_TABLE};
+  static constexpr Weight positions{"positions"};
+  static constexpr Output<Tensor> out{"hidden"};
+  static constexpr auto ports = heddle::ports(ids, tokens, positions, out);
+  static void execute(Context& ctx);
+};
+
+// hidden (B, S, D) -> the same. `activation` is one of HEDDLE_ACT_....
+struct ClipLayer {
+  static constexpr Info info{"clip.layer", 1, "CLIP layer", "blocks/clip", "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> hidden{"hidden"};
+  static constexpr Input<std::int64_t> heads{"heads", Widget{.number = 12}};
+  static constexpr Input<double> eps{"eps", Widget{.number = 1e-5}};
+  static constexpr Input<std::int64_t> activation{"activation",
+                                                  Widget{.number = HEDDLE_ACT_QUICK_GELU}};
+  static constexpr Weight norm1{"norm1.weight"};
+  static constexpr Weight norm1_bias{"norm1.bias"};
+  static constexpr Weight qkv{"qkv.weight", HEDDLE_USE_LINEAR};
+  static constexpr Weight qkv_bias{"qkv.bias"};
+  static constexpr Weight proj{"proj.weight", HEDDLE_USE_LINEAR};
+  static constexpr Weight proj_bias{"proj.bias"};
+  static constexpr Weight norm2{"norm2.weight"};
+  static constexpr Weight norm2_bias{"norm2.bias"};
+  static constexpr Weight up{"mlp.up.weight", HEDDLE_USE_LINEAR};
+  static constexpr Weight up_bias{"mlp.up.bias"};
+  static constexpr Weight down{"mlp.down.weight", HEDDLE_USE_LINEAR};
+  static constexpr Weight down_bias{"mlp.down.bias"};
+  static constexpr Output<Tensor> out{"hidden"};
+  static constexpr auto ports =
+      heddle::ports(hidden, heads, eps, activation, norm1, norm1_bias, qkv, qkv_bias, proj,
+                    proj_bias, norm2, norm2_bias, up, up_bias, down, down_bias, out);
+  static void execute(Context& ctx);
+};
+
+// hidden (B, S, D), eos (B) -> last (B, S, D), pooled (B, D).
+struct ClipFinish {
+  static constexpr Info info{"clip.finish", 1,  "CLIP final norm and pooling",
+                             "blocks/clip", "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> hidden{"hidden"};
+  static constexpr Input<Tensor> eos{"eos"};
+  static constexpr Input<double> eps{"eps", Widget{.number = 1e-5}};
+  static constexpr Weight norm{"norm.weight"};
+  static constexpr Weight norm_bias{"norm.bias"};
+  static constexpr Output<Tensor> last{"last"};
+  static constexpr Output<Tensor> pooled{"pooled"};
+  static constexpr auto ports = heddle::ports(hidden, eos, eps, norm, norm_bias, last, pooled);
+  static void execute(Context& ctx);
+};
+
+// pooled (B, D) -> (B, P).
+struct ClipProject {
+  static constexpr Info info{"clip.project", 1,  "CLIP text projection",
+                             "blocks/clip",  "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> pooled{"pooled"};
+  static constexpr Weight weight{"weight", HEDDLE_USE_LINEAR};
+  static constexpr Output<Tensor> out{"projected"};
+  static constexpr auto ports = heddle::ports(pooled, weight, out);
+  static void execute(Context& ctx);
+};
+
+struct Clip {
+  static constexpr Family family{"clip", "text_encoder", 1, "CLIP text encoder"};
+  static int match(const Checkpoint& file, const Value& config);
+  static void build(const Checkpoint& file, const Value& config, Blocks& graph);
+};
+
+}  // namespace heddle::encoders

@@ -1,0 +1,154 @@
+#include "t5.h"
+
+#include <heddle/ops.hpp>
+
+#include "activations.h"
+#include "plugins/blocks/heads.h"
+#include "plugins/blocks/slots.h"
+
+namespace heddle::encoders {
+namespace {
+
+constexpr const char* kFirst = "encoder.block.0.layer.0.SelfAttention.q.weight";
+
+std::string layer_prefix(const std::string& prefix, int index) {
+  return prefix + "encoder.block." + std::to_string(index) + ".layer.";
+}
+
+std::string bias_table(const std::string& prefix, int index) {
+  return layer_prefix(prefix, index) + "0.SelfAttention.relative_attention_bias.weight";
+}
+
+// Files name the token table once or twice: T5 shares it between encoder and decoder.
+std::string token_table(const Checkpoint& file, const std::string& prefix) {
+  const std::string own = prefix + "encoder.embed_tokens.weight";
+  return file.has(own) ? own : prefix + "shared.weight";
+}
+
+// "gated-gelu" means the tanh form, as in transformers; "relu" and "gated-silu" mean what they say.
+heddle_activation mlp_activation(const Value& config, bool gated) {
+  const std::string projection =
+      config.get<std::string>("feed_forward_proj", gated ? "gated-gelu" : "relu");
+  if (projection == "gated-gelu") return HEDDLE_ACT_GELU_TANH;
+  const std::string named = projection.starts_with("gated-") ? projection.substr(6) : projection;
+  return activation_named(config.get<std::string>("dense_act_fn", named));
+}
+
+}  // namespace
+
+void T5Embed::execute(Context& ctx) { ctx[out] = ops::embedding(ctx, ctx[tokens], ctx[ids]); }
+
+void T5Bias::execute(Context& ctx) {
+  const std::int64_t length = ctx[ids].size(1);
+  const Tensor values = ctx[table];
+  const heddle_relative_bucket_attrs attrs{std::int32_t(values.size(0)),
+                                           std::int32_t(ctx[max_distance]), 1, 0};
+  const Tensor by_pair =
+      ops::embedding(ctx, values, ops::relative_bucket(ctx, length, length, attrs));  // (S, S, H)
+  const Tensor by_head = ops::contiguous(ctx, by_pair.permute({2, 0, 1}));
+  ctx[out] = by_head.reshape({1, by_head.size(0), length, length});
+}
+
+void T5Layer::execute(Context& ctx) {
+  const Tensor x = ctx[hidden];
+  const Tensor normed = ops::rms_norm(ctx, x, ctx[norm1], ctx[eps]);
+  const Tensor projected = ops::linear(ctx, normed, ctx[qkv], {});
+  const std::int64_t inner = projected.size(2) / 3, head_count = ctx[heads];
+  const auto third = [&](int i) {
+    return blocks::split_heads(projected.slice(2, i * inner, (i + 1) * inner), head_count);
+  };
+  const Tensor attended =
+      blocks::join_heads(ops::attention(ctx, third(0), third(1), third(2), ctx[bias], 1.0));
+  const Tensor middle = ops::linear(ctx, attended, ctx[proj], {}, HEDDLE_ACT_NONE, x);
+  const Tensor again = ops::rms_norm(ctx, middle, ctx[norm2], ctx[eps]);
+  const auto kind = heddle_activation(ctx[activation]);
+  Tensor raised;
+  if (ctx[gated]) {
+    const Tensor both = ops::linear(ctx, again, ctx[up], {});
+    const std::int64_t width = both.size(2) / 2;
+    raised =
+        ops::gated_activation(ctx, both.slice(2, 0, width), both.slice(2, width, 2 * width), kind);
+  } else {
+    raised = ops::linear(ctx, again, ctx[up], {}, kind);
+  }
+  ctx[out] = ops::linear(ctx, raised, ctx[down], {}, HEDDLE_ACT_NONE, middle);
+}
+
+void T5Finish::execute(Context& ctx) {
+  ctx[out] = ops::rms_norm(ctx, ctx[hidden], ctx[norm], ctx[eps]);
+}
+
+int T5::match(const Checkpoint& file, const Value&) {
+  return blocks::prefix_before(file, kFirst) ? 100 : 0;
+}
+
+void T5::build(const Checkpoint& file, const Value& config, Blocks& graph) {
+  const std::optional<std::string> found = blocks::prefix_before(file, kFirst);
+  if (!found) throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no T5 encoder");
+  const std::string& prefix = *found;
+  blocks::refuse_scaled(file, prefix);
+  const std::string tokens = token_table(file, prefix), first_bias = bias_table(prefix, 0);
+  const std::int64_t vocabulary = file.size(tokens, 0), width = file.size(tokens, 1),
+                     inner = file.size(prefix + kFirst, 0);
+  const std::int64_t buckets = file.size(first_bias, 0), heads = file.size(first_bias, 1);
+  const int depth = int(
+      config.get<std::int64_t>("num_layers", blocks::layer_count(file, prefix + "encoder.block.")));
+  const double eps = config.get<double>("layer_norm_epsilon", 1e-6);
+  const std::int64_t max_distance =
+      config.get<std::int64_t>("relative_attention_max_distance", 128);
+  const bool gated = file.has(layer_prefix(prefix, 0) + "1.DenseReluDense.wi_0.weight");
+  const heddle_activation activation = mlp_activation(config, gated);
+  if (heads <= 0 || inner % heads != 0)
+    throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": an attention of width " +
+                                             std::to_string(inner) + " does not divide into " +
+                                             std::to_string(heads) + " heads ('" + first_bias +
+                                             "')");
+
+  const Source ids = graph.input("ids", HEDDLE_INPUT_CONSTANT | HEDDLE_INPUT_BATCH);
+  Block embed = graph.add<T5Embed>("embed");
+  embed.link(T5Embed::ids, ids);
+  blocks::Slots(file, embed, "embed").fill(T5Embed::tokens, tokens, {vocabulary, width});
+  Source hidden = embed[T5Embed::out], bias;
+
+  for (int i = 0; i < depth; ++i) {
+    using B = T5Layer;
+    const std::string path = "layer." + std::to_string(i), at = layer_prefix(prefix, i);
+    if (const std::string table = bias_table(prefix, i); file.has(table)) {
+      Block own = graph.add<T5Bias>(path + ".bias");
+      own.link(T5Bias::ids, ids).set(T5Bias::max_distance, max_distance);
+      blocks::Slots(file, own, path + ".bias").fill(T5Bias::table, table, {buckets, heads});
+      bias = own[T5Bias::out];
+    }
+    Block layer = graph.add<B>(path + ".block");
+    layer.link(B::hidden, hidden).link(B::bias, bias).set(B::heads, heads).set(B::eps, eps);
+    layer.set(B::activation, std::int64_t(activation)).set(B::gated, gated);
+    blocks::Slots slots(file, layer, path + ".block");
+    const std::string attention = at + "0.SelfAttention.", mlp = at + "1.DenseReluDense.";
+    const std::string first = mlp + (gated ? "wi_0.weight" : "wi.weight");
+    const std::int64_t mlp_width = file.has(first) ? file.size(first, 0) : 4 * width;
+    slots.fill(B::norm1, at + "0.layer_norm.weight", {width});
+    slots.fill(B::qkv,
+               {{attention + "q.weight"}, {attention + "k.weight"}, {attention + "v.weight"}},
+               {3 * inner, width});
+    slots.fill(B::proj, attention + "o.weight", {width, inner});
+    slots.fill(B::norm2, at + "1.layer_norm.weight", {width});
+    if (gated)
+      slots.fill(B::up, {{first}, {mlp + "wi_1.weight"}}, {2 * mlp_width, width});
+    else
+      slots.fill(B::up, first, {mlp_width, width});
+    slots.fill(B::down, mlp + "wo.weight", {width, mlp_width});
+    hidden = layer[B::out];
+  }
+
+  Block finish = graph.add<T5Finish>("finish");
+  finish.link(T5Finish::hidden, hidden).set(T5Finish::eps, eps);
+  blocks::Slots(file, finish, "finish")
+      .fill(T5Finish::norm, prefix + "encoder.final_layer_norm.weight", {width});
+  graph.output("last_hidden", finish[T5Finish::out]);
+  graph.setting("family", "t5");
+  graph.setting("width", width);
+  graph.setting("vocabulary", vocabulary);
+  graph.setting("layers", std::int64_t(depth));
+}
+
+}  // namespace heddle::encoders

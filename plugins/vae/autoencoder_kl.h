@@ -1,0 +1,34 @@
+// plugins/vae/autoencoder_kl.h - the KL autoencoder of Stable Diffusion, SDXL, SD3 and FLUX: two
+// families, one for each side, because a workflow that draws needs no encoder.
+//
+// "vae.decoder"  input z (B, C, h, w) constant, the unscaled latent -> image (B, 8 h, 8 w, 3) f32,
+// about [-1, 1],
+//                not clamped
+// "vae.encoder"  input image (B, H, W, 3) constant, in [-1, 1] -> mean, logvar (B, C, H/8, W/8) f32
+//
+// Settings: family, scaling_factor and shift_factor (latent of the diffusion model = (z - shift) *
+// scaling), from the config, else from the file's metadata, else FLUX's for 16 channels and Stable
+// Diffusion's for others; latent_channels; downscale. Stateless, any thread.
+#pragma once
+
+#include "autoencoder_kl_blocks.h"
+
+#include <heddle/model.hpp>
+
+namespace heddle::vae {
+
+struct AutoencoderKlDecoder {
+  static constexpr Family family{"autoencoder_kl", "vae.decoder", 1,
+                                 "KL autoencoder: latent to picture"};
+  static int match(const Checkpoint& file, const Value& config);
+  static void build(const Checkpoint& file, const Value& config, Blocks& graph);
+};
+
+struct AutoencoderKlEncoder {
+  static constexpr Family family{"autoencoder_kl", "vae.encoder", 1,
+                                 "KL autoencoder: picture to latent"};
+  static int match(const Checkpoint& file, const Value& config);
+  static void build(const Checkpoint& file, const Value& config, Blocks& graph);
+};
+
+}  // namespace heddle::vae

@@ -1,0 +1,65 @@
+#include "autoencoder_kl_names.h"
+
+#include "plugins/blocks/slots.h"
+
+namespace heddle::vae {
+
+std::optional<VaeNames> VaeNames::find(const Checkpoint& file, VaeSide side) {
+  VaeNames names;
+  names.decoder_ = side == VaeSide::decoder;
+  const std::string name = names.decoder_ ? "decoder." : "encoder.";
+  for (const bool diffusers : {true, false}) {
+    const std::string mid =
+        name + (diffusers ? "mid_block.resnets.0.conv1.weight" : "mid.block_1.conv1.weight");
+    const std::optional<std::string> prefix = blocks::prefix_before(file, mid);
+    if (!prefix || !file.has(*prefix + name + "conv_in.weight")) continue;
+    // Video autoencoders have the same names and convolutions over time.
+    if (file.info(*prefix + name + "conv_in.weight").rank != 4) continue;
+    names.diffusers_ = diffusers;
+    names.prefix_ = *prefix;
+    names.side_ = *prefix + name;
+    const char* levels = names.decoder_ ? (diffusers ? "up_blocks." : "up.")
+                                        : (diffusers ? "down_blocks." : "down.");
+    names.levels_ = blocks::layer_count(file, names.side_ + levels);
+    return names;
+  }
+  return std::nullopt;
+}
+
+std::string VaeNames::level(int index) const {
+  if (diffusers_) return side_ + (decoder_ ? "up_blocks." : "down_blocks.") + std::to_string(index);
+  return side_ +
+         (decoder_ ? "up." + std::to_string(levels_ - 1 - index) : "down." + std::to_string(index));
+}
+
+int VaeNames::depth(const Checkpoint& file, int index) const {
+  return blocks::layer_count(file, level(index) + (diffusers_ ? ".resnets." : ".block."));
+}
+
+std::string VaeNames::resnet(int index, int resnet) const {
+  return level(index) + (diffusers_ ? ".resnets." : ".block.") + std::to_string(resnet);
+}
+
+std::string VaeNames::mid_resnet(int index) const {
+  return side_ + (diffusers_ ? "mid_block.resnets." + std::to_string(index)
+                             : "mid.block_" + std::to_string(index + 1));
+}
+
+std::string VaeNames::resample(int index) const {
+  if (diffusers_) return level(index) + (decoder_ ? ".upsamplers.0.conv" : ".downsamplers.0.conv");
+  return level(index) + (decoder_ ? ".upsample.conv" : ".downsample.conv");
+}
+
+VaeNames::Attention VaeNames::mid_attention(const Checkpoint& file) const {
+  if (!diffusers_) {
+    const std::string at = side_ + "mid.attn_1.";
+    return {at + "norm", at + "q", at + "k", at + "v", at + "proj_out"};
+  }
+  const std::string at = side_ + "mid_block.attentions.0.";
+  // Early diffusers called the same four matrices otherwise.
+  if (file.has(at + "query.weight"))
+    return {at + "group_norm", at + "query", at + "key", at + "value", at + "proj_attn"};
+  return {at + "group_norm", at + "to_q", at + "to_k", at + "to_v", at + "to_out.0"};
+}
+
+}  // namespace heddle::vae

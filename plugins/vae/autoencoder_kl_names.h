@@ -1,0 +1,54 @@
+// plugins/vae/autoencoder_kl_names.h - where the weights of a KL autoencoder are in a checkpoint:
+// names of diffusers
+// ("decoder.up_blocks.0.resnets.0.conv1") or the original ones of single files
+// ("decoder.up.3.block.0.conv1", whose up levels count from the output), each with or without a
+// prefix such as "vae.". Levels here count in the order in which data passes them. Names are
+// without ".weight" and ".bias". Immutable, any thread.
+#pragma once
+
+#include <heddle/model.hpp>
+
+#include <string>
+
+namespace heddle::vae {
+
+enum class VaeSide { encoder, decoder };
+
+class VaeNames {
+ public:
+  // Layout and prefix of this file for one side; nothing when it does not hold that side.
+  static std::optional<VaeNames> find(const Checkpoint& file, VaeSide side);
+
+  int levels() const { return levels_; }
+  // How many residual blocks a level has.
+  int depth(const Checkpoint& file, int level) const;
+  std::string conv_in() const { return side_ + "conv_in"; }
+  std::string conv_out() const { return side_ + "conv_out"; }
+  std::string norm_out() const { return side_ + (diffusers_ ? "conv_norm_out" : "norm_out"); }
+  std::string resnet(int level, int index) const;
+  std::string mid_resnet(int index) const;
+  // The 1x1 convolution of a residual block that changes the number of channels.
+  std::string shortcut(const std::string& resnet) const {
+    return resnet + (diffusers_ ? ".conv_shortcut" : ".nin_shortcut");
+  }
+  // The convolution of the change of size after a level; the last level has none.
+  std::string resample(int level) const;
+  // The convolution between the latent and this side, which newer models do not have.
+  std::string quant_conv() const { return prefix_ + (decoder_ ? "post_quant_conv" : "quant_conv"); }
+
+  struct Attention {
+    std::string norm, q, k, v, proj;
+  };
+  Attention mid_attention(const Checkpoint& file) const;
+
+  const std::string& prefix() const { return prefix_; }
+
+ private:
+  std::string level(int index) const;
+
+  bool diffusers_ = true, decoder_ = true;
+  int levels_ = 0;
+  std::string prefix_, side_;  // "vae.", "vae.decoder."
+};
+
+}  // namespace heddle::vae

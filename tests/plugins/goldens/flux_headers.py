@@ -1,0 +1,185 @@
+"""Header-only checkpoints of the true size of FLUX.1: the names, shapes and types of the published files over sparse
+zeros, so that planning can be tested on a 24 GB model that takes some 100 kB of disk.
+
+    flux_headers.py OUT [FILE ...]
+
+writes OUT/diffusion_models/{flux1-dev,flux1-schnell,flux1-dev-fp8}.safetensors, OUT/checkpoints/{flux1-dev-fp8,
+flux1-schnell-fp8}.safetensors, OUT/text_encoders/{clip_l,t5xxl_fp16}.safetensors and OUT/vae/ae.safetensors, or only
+the files named (such as vae/ae). Needs nothing but Python.
+"""
+
+import argparse
+import json
+import os
+import struct
+
+BYTES = {"F32": 4, "BF16": 2, "F16": 2, "F8_E4M3": 1, "I64": 8}
+
+
+def linear(out, name, rows, columns):
+    out[f"{name}.weight"], out[f"{name}.bias"] = (rows, columns), (rows,)
+
+
+def flux(guidance, hidden=3072, head=128, mlp=12288, doubles=19, singles=38, context=4096, pooled=768, token=64):
+    out = {}
+    linear(out, "img_in", hidden, token)
+    linear(out, "txt_in", hidden, context)
+    for name, width in [("time_in", 256), ("vector_in", pooled)] + [("guidance_in", 256)] * guidance:
+        linear(out, f"{name}.in_layer", hidden, width)
+        linear(out, f"{name}.out_layer", hidden, hidden)
+    for i in range(doubles):
+        for side in ("img", "txt"):
+            at = f"double_blocks.{i}.{side}_"
+            linear(out, f"{at}mod.lin", 6 * hidden, hidden)
+            linear(out, f"{at}attn.qkv", 3 * hidden, hidden)
+            out[f"{at}attn.norm.query_norm.scale"] = out[f"{at}attn.norm.key_norm.scale"] = (head,)
+            linear(out, f"{at}attn.proj", hidden, hidden)
+            linear(out, f"{at}mlp.0", mlp, hidden)
+            linear(out, f"{at}mlp.2", hidden, mlp)
+    for i in range(singles):
+        at = f"single_blocks.{i}."
+        linear(out, f"{at}modulation.lin", 3 * hidden, hidden)
+        linear(out, f"{at}linear1", 3 * hidden + mlp, hidden)
+        linear(out, f"{at}linear2", hidden, hidden + mlp)
+        out[f"{at}norm.query_norm.scale"] = out[f"{at}norm.key_norm.scale"] = (head,)
+    linear(out, "final_layer.adaLN_modulation.1", 2 * hidden, hidden)
+    linear(out, "final_layer.linear", token, hidden)
+    return out
+
+
+def clip_l(width=768, layers=12, vocabulary=49408, positions=77):
+    out = {"text_model.embeddings.token_embedding.weight": (vocabulary, width),
+           "text_model.embeddings.position_embedding.weight": (positions, width)}
+    for i in range(layers):
+        at = f"text_model.encoder.layers.{i}."
+        for name in ("q_proj", "k_proj", "v_proj", "out_proj"):
+            linear(out, f"{at}self_attn.{name}", width, width)
+        linear(out, f"{at}mlp.fc1", 4 * width, width)
+        linear(out, f"{at}mlp.fc2", width, 4 * width)
+        for name in ("layer_norm1", "layer_norm2"):
+            out[f"{at}{name}.weight"] = out[f"{at}{name}.bias"] = (width,)
+    out["text_model.final_layer_norm.weight"] = out["text_model.final_layer_norm.bias"] = (width,)
+    return out
+
+
+def t5xxl(width=4096, inner=4096, mlp=10240, heads=64, layers=24, vocabulary=32128, buckets=32):
+    out = {"shared.weight": (vocabulary, width), "encoder.embed_tokens.weight": (vocabulary, width)}
+    for i in range(layers):
+        at = f"encoder.block.{i}.layer."
+        for name in "qkv":
+            out[f"{at}0.SelfAttention.{name}.weight"] = (inner, width)
+        out[f"{at}0.SelfAttention.o.weight"] = (width, inner)
+        out[f"{at}0.layer_norm.weight"] = out[f"{at}1.layer_norm.weight"] = (width,)
+        out[f"{at}1.DenseReluDense.wi_0.weight"] = out[f"{at}1.DenseReluDense.wi_1.weight"] = (mlp, width)
+        out[f"{at}1.DenseReluDense.wo.weight"] = (width, mlp)
+    out["encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"] = (buckets, heads)
+    out["encoder.final_layer_norm.weight"] = (width,)
+    return out
+
+
+def autoencoder(channels=(128, 256, 512, 512), latent=16):
+    out = {}
+
+    def conv(name, rows, columns, size=3):
+        out[f"{name}.weight"], out[f"{name}.bias"] = (rows, columns, size, size), (rows,)
+
+    def norm(name, width):
+        out[f"{name}.weight"] = out[f"{name}.bias"] = (width,)
+
+    def resnet(name, before, after):
+        norm(f"{name}.norm1", before)
+        conv(f"{name}.conv1", after, before)
+        norm(f"{name}.norm2", after)
+        conv(f"{name}.conv2", after, after)
+        if before != after:
+            conv(f"{name}.nin_shortcut", after, before, 1)
+
+    def middle(side, width):
+        for i in (1, 2):
+            resnet(f"{side}.mid.block_{i}", width, width)
+        norm(f"{side}.mid.attn_1.norm", width)
+        for name in ("q", "k", "v", "proj_out"):
+            conv(f"{side}.mid.attn_1.{name}", width, width, 1)
+
+    conv("encoder.conv_in", channels[0], 3)
+    before = channels[0]
+    for level, width in enumerate(channels):
+        for i in range(2):
+            resnet(f"encoder.down.{level}.block.{i}", before, width)
+            before = width
+        if level + 1 < len(channels):
+            conv(f"encoder.down.{level}.downsample.conv", width, width)
+    middle("encoder", before)
+    norm("encoder.norm_out", before)
+    conv("encoder.conv_out", 2 * latent, before)
+    conv("decoder.conv_in", before, latent)
+    middle("decoder", before)
+    for level, width in reversed(list(enumerate(channels))):
+        for i in range(3):
+            resnet(f"decoder.up.{level}.block.{i}", before, width)
+            before = width
+        if level > 0:
+            conv(f"decoder.up.{level}.upsample.conv", width, width)
+    norm("decoder.norm_out", before)
+    conv("decoder.conv_out", 3, before)
+    return out
+
+
+def typed(shapes, dtype, prefix=""):
+    return {prefix + name: (dtype, shape) for name, shape in shapes.items()}
+
+
+def checkpoint(guidance):
+    """All in one file, as ComfyUI saves it: T5's token table once, CLIP with its projection and logit scale."""
+    clip = {**clip_l(), "text_projection.weight": (768, 768)}
+    t5 = {name: shape for name, shape in t5xxl().items() if name != "encoder.embed_tokens.weight"}
+    return {**typed(flux(guidance), "F8_E4M3", "model.diffusion_model."),
+            **typed(clip, "F16", "text_encoders.clip_l.transformer."),
+            **typed({"logit_scale": ()}, "F32", "text_encoders.clip_l."),
+            **typed(t5, "F8_E4M3", "text_encoders.t5xxl.transformer."), **typed(autoencoder(), "F32", "vae.")}
+
+
+FILES = {
+    "diffusion_models/flux1-dev": lambda: typed(flux(True), "BF16"),
+    "diffusion_models/flux1-schnell": lambda: typed(flux(False), "BF16"),
+    "diffusion_models/flux1-dev-fp8": lambda: typed(flux(True), "F8_E4M3"),
+    "checkpoints/flux1-dev-fp8": lambda: checkpoint(True),
+    "checkpoints/flux1-schnell-fp8": lambda: checkpoint(False),
+    "text_encoders/clip_l": lambda: typed(clip_l(), "F16"),
+    "text_encoders/t5xxl_fp16": lambda: typed(t5xxl(), "F16"),
+    "vae/ae": lambda: typed(autoencoder(), "F32"),
+}
+
+
+def write(path, tensors):
+    """A safetensors file whose data is one hole."""
+    header, offset = {"__metadata__": {"format": "pt"}}, 0
+    for name, (dtype, shape) in tensors.items():
+        size = BYTES[dtype]
+        for axis in shape:
+            size *= axis
+        header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [offset, offset + size]}
+        offset += size
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        file.truncate(8 + len(text) + offset)
+    print(f"{path}: {len(tensors)} tensors, {offset} bytes of data")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out")
+    parser.add_argument("files", nargs="*", metavar="FILE", help=", ".join(FILES))
+    args = parser.parse_args()
+    unknown = [name for name in args.files if name not in FILES]
+    if unknown:
+        parser.error(f"unknown: {', '.join(unknown)}; known: {', '.join(FILES)}")
+    for name in args.files or FILES:
+        write(os.path.join(args.out, f"{name}.safetensors"), FILES[name]())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+// Calls a model of any family with tensors from a golden file, for tests of the families: a workflow of one node.
+#include <heddle/model.hpp>
+
+#include "tests/support/tensor_file.h"
+
+namespace {
+
+using heddle::Checkpoint;
+using heddle::Context;
+using heddle::Input;
+using heddle::Output;
+using heddle::Record;
+using heddle::Tensor;
+using heddle::Value;
+
+const heddle_json_service& json() { return heddle::find_service<heddle_json_service>(HEDDLE_SERVICE_JSON); }
+
+Value parse(const std::string& text) {
+  heddle_value* out = nullptr;
+  if (text.empty()) return {};
+  heddle::check(json().parse(heddle::services.host, {text.data(), text.size()}, "config", &out));
+  return Value::adopt(out);
+}
+
+// Gives the model every input that the file has under "<prefix><input>" and steps it through all rows of the scheduled
+// inputs. `outputs` is a record of "<output>.<step>"; `settings` is the model's settings as JSON.
+struct CallModel {
+  static constexpr heddle::Info info{"test.call_model", 1, "Call a model", "test"};
+  static constexpr Input<std::string> path{"path", {}};
+  static constexpr Input<std::string> role{"role", {}};
+  static constexpr Input<std::string> config{"config", {}};
+  static constexpr Input<std::string> tensors{"tensors", {}};
+  static constexpr Input<std::string> prefix{"prefix", {}};
+  static constexpr Input<std::string> without{"without", {}, "an input that is not given though the file has it"};
+  static constexpr Output<Value> outputs{"outputs"};
+  static constexpr Output<std::string> settings{"settings"};
+  static constexpr auto ports = heddle::ports(path, role, config, tensors, prefix, without, outputs, settings);
+
+  void execute(Context& ctx) {
+    const Checkpoint file = Checkpoint::open(ctx[path]);
+    const Value model = heddle::build_model(ctx, ctx[role].c_str(), file, parse(ctx[config]));
+    const heddle::test::TensorFile golden(ctx[tensors]);
+    const auto& service = heddle::find_service<heddle_model_service>(HEDDLE_SERVICE_MODEL);
+    Record constants, schedule, steps;
+    std::int64_t count = 1;
+    for (std::uint32_t i = 0; i < service.input_count(model.raw()); ++i) {
+      std::uint32_t flags = 0;
+      const std::string name = service.input(model.raw(), i, &flags);
+      if (name == ctx[without] || !golden.has(ctx[prefix] + name)) continue;
+      const auto& entry = golden.at(ctx[prefix] + name);
+      const Tensor tensor = ctx.upload(entry.shape, entry.dtype == "I32" ? HEDDLE_I32 : HEDDLE_F32, entry.bytes.data());
+      const bool scheduled = (flags & HEDDLE_INPUT_RATE_MASK) == HEDDLE_INPUT_SCHEDULED;
+      if (scheduled) count = tensor.size(0);
+      const bool constant = (flags & HEDDLE_INPUT_RATE_MASK) == HEDDLE_INPUT_CONSTANT;
+      (scheduled ? schedule : constant ? constants : steps).set(name, heddle::value_of(Tensor(tensor)));
+    }
+    Record all;
+    {
+      heddle::Session session(ctx, model, {constants.value()}, schedule.value(), std::uint32_t(count));
+      for (std::int64_t step = 0; step < count; ++step) {
+        const Value out = session.step(std::uint32_t(step), {steps.value()}).front();
+        for (std::uint32_t i = 0; i < out.count(); ++i) all.set(out.key(i) + "." + std::to_string(step), out.item(i));
+      }
+    }
+    ctx[outputs] = all.value();
+    heddle_value* text = nullptr;
+    heddle::check(json().write(heddle::services.host, heddle::model_settings(model).raw(), &text));
+    ctx[settings] = Value::adopt(text).as<std::string>();
+  }
+};
+
+// Ends the workflow.
+struct Look {
+  static constexpr heddle::Info info{"test.look", 1, "Look", "test", "", HEDDLE_NODE_SINK};
+  static constexpr Input<Value> value{"value", HEDDLE_PORT_PASS};
+  static constexpr auto ports = heddle::ports(value);
+  void execute(Context&) {}
+};
+
+HEDDLE_PLUGIN("org.heddle.test.model_probe", "1.0.0", CallModel, Look)
+
+}  // namespace
