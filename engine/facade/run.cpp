@@ -138,8 +138,8 @@ std::vector<float> read_floats(const core::Tensor& tensor) {
 
 }  // namespace
 
-const std::vector<std::string>& Results::files() const { return data_->result.files; }
-const std::vector<Stage>& Results::stages() const { return data_->stages; }
+std::vector<std::string> Results::files() const { return data_->result.files; }
+std::vector<Stage> Results::stages() const { return data_->stages; }
 
 std::vector<float> Results::floats(std::string_view output, std::string_view field) const {
   return outward([&] { return read_floats(tensor_in(*data_, output, field)); });

@@ -166,6 +166,12 @@ void DeviceState::record(const Event& event) {
   stream_.record(event);
 }
 
+void DeviceState::keep(const Tensor& tensor) {
+  if (is_here(*tensor)) return;  // pool memory is freed in stream order
+  const std::lock_guard lock(stream_mutex_);
+  keep_locked(tensor->storage);
+}
+
 void DeviceState::keep_locked(std::shared_ptr<const Storage> storage) {
   while (!kept_.empty() && kept_.front().passed.done()) kept_.pop_front();
   kept_.push_back({Event(*device_), std::move(storage)});

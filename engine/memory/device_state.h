@@ -55,6 +55,9 @@ class DeviceState {
   // Row-major elements of a tensor that is anywhere; waits. REQUIRES: bytes == dense_bytes(info).
   void read(const Tensor& tensor, void* dst, std::size_t bytes);
 
+  // Holds memory that is not this pool's until the stream is past what is enqueued so far.
+  void keep(const Tensor& tensor);
+
   // A wait for all that is enqueued so far; throws what failed.
   void synchronize();
   void record(const Event& event);

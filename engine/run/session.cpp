@@ -49,7 +49,11 @@ Session::Session(SessionPlace place, SessionRequest request, std::function<bool(
   if (request_.step_count == 0) throw Error(Code::invalid_argument, "a session has at least one step");
 }
 
-Session::~Session() = default;
+Session::~Session() {
+  // Launches that are still enqueued read them.
+  for (const Tensor& external : externals_)
+    if (external) place_.state->keep(external);
+}
 
 const heddle_value* Session::input_value(SessionStorage::Kind kind, std::uint32_t set, const std::string& name,
                                          std::span<const heddle_value* const> sets) const {

@@ -143,17 +143,27 @@ Sigmas make_sigmas(NoiseSchedule schedule, const NoiseLevels& levels, int steps)
 }
 
 Sigmas basic_sigmas(NoiseSchedule schedule, const NoiseLevels& levels, int steps, double denoise) {
+  return basic_sigmas([&](int total) { return make_sigmas(schedule, levels, total); }, steps,
+                      denoise);
+}
+
+Sigmas basic_sigmas(const WholeSchedule& whole, int steps, double denoise) {
   require_steps("BasicScheduler", steps);
   if (denoise <= 0.0) return {};
   const int total = denoise < 1.0 ? stretched_steps("BasicScheduler", steps, denoise) : steps;
-  return last_of(make_sigmas(schedule, levels, total), static_cast<std::size_t>(steps) + 1);
+  return last_of(whole(total), static_cast<std::size_t>(steps) + 1);
 }
 
 Sigmas ksampler_sigmas(const SamplerSchedule& wanted, const NoiseLevels& levels) {
+  return ksampler_sigmas(
+      [&](int steps) { return make_sigmas(wanted.schedule, levels, steps); }, wanted);
+}
+
+Sigmas ksampler_sigmas(const WholeSchedule& schedule, const SamplerSchedule& wanted) {
   require_steps("KSampler", wanted.steps);
   const bool discard = wanted.penultimate == SamplerSchedule::Penultimate::kDiscard;
   const auto whole = [&](int steps) {
-    Sigmas sigmas = make_sigmas(wanted.schedule, levels, discard ? steps + 1 : steps);
+    Sigmas sigmas = schedule(discard ? steps + 1 : steps);
     if (discard && sigmas.size() >= 2) sigmas.erase(sigmas.end() - 2);
     return sigmas;
   };

@@ -4,6 +4,7 @@
 // naming the value, on arguments outside of what they state.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -52,6 +53,11 @@ struct SamplerSchedule {
   Penultimate penultimate = Penultimate::kKeep;
 };
 Sigmas ksampler_sigmas(const SamplerSchedule& wanted, const NoiseLevels& levels);
+
+// The same two for any schedule: `whole` gives that of a number of steps.
+using WholeSchedule = std::function<Sigmas(int steps)>;
+Sigmas basic_sigmas(const WholeSchedule& whole, int steps, double denoise);
+Sigmas ksampler_sigmas(const WholeSchedule& whole, const SamplerSchedule& wanted);
 
 // KSamplerAdvanced's part of a schedule: steps start (0 or more) to end of `sigmas`.
 struct StepRange {

@@ -105,8 +105,8 @@ struct Stage {
 
 class Results {
  public:
-  const std::vector<std::string>& files() const;  // written by this run
-  const std::vector<Stage>& stages() const;       // in the order they finished
+  std::vector<std::string> files() const;  // written by this run
+  std::vector<Stage> stages() const;       // in the order they finished
   // Values asked for by EngineRun::keep: NODE.OUTPUT.
   Image image(std::string_view output, std::size_t index = 0) const;
   std::string text(std::string_view output) const;

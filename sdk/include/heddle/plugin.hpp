@@ -91,11 +91,16 @@ struct Plugin {
   static const heddle_list* provide(const char* kind) {
     const std::string_view asked(kind);
     const heddle_list* found = nullptr;
-    (void)((asked == Provide<T>::kind ? (found = list_of<Provide<T>::tag>(), true) : false) || ...);
+    (void)((asked == Provide<T>::kind ? (found = list_for<T>(), true) : false) || ...);
     return found;
   }
 
  private:
+  template <class Q>
+  static const heddle_list* list_for() {
+    if constexpr (requires { Provide<Q>::list(); }) return Provide<Q>::list();
+    else return list_of<Provide<Q>::tag>();
+  }
   template <int Tag>
   static const heddle_list* list_of() {
     static constexpr std::size_t count = (std::size_t{Provide<T>::tag == Tag} + ... + 0);
@@ -113,10 +118,44 @@ struct Plugin {
   }
 };
 
-// Kinds of our own choosing (field/*.h): a static array of descs under a kind string.
-//   struct Samplers { static constexpr const char* kind = "..."; static constexpr auto items = std::array{...}; };
+// Any other kind of thing, such as those of field/*.h: a type that names the kind and lists its descs. One type
+// per kind and plugin.
+//   struct Samplers {
+//     static constexpr std::string_view kind = HEDDLE_SAMPLERS;
+//     static const heddle_list* list() { return heddle::descs<kEuler, kHeun>(); }
+//   };
 template <class T>
-concept IsExtension = requires { T::kind; T::items; };
+concept IsExtension = requires {
+  { T::kind } -> std::convertible_to<std::string_view>;
+  { T::list() } -> std::same_as<const heddle_list*>;
+};
+
+template <IsExtension T>
+struct Provide<T> {
+  static constexpr int tag = 0;  // of its own: never in the list of another type
+  static constexpr std::string_view kind = T::kind;
+  static constexpr const void* desc = nullptr;
+  static const heddle_list* list() { return T::list(); }
+};
+
+// A list of descs in static storage.
+template <const auto&... Desc>
+const heddle_list* descs() {
+  static constexpr std::array<const void*, sizeof...(Desc)> items{&Desc...};
+  static constexpr heddle_list list{std::uint32_t(items.size()), items.data()};
+  return &list;
+}
+
+// Visits what all loaded plugins provide of a kind, in load order, until the visitor says true.
+template <class Desc, class F>
+const Desc* find_provided(const char* kind, F&& matches) {
+  const auto& registry = find_service<heddle_registry_service>(HEDDLE_SERVICE_REGISTRY);
+  for (std::uint32_t i = 0; i < registry.count(services.host, kind); ++i) {
+    const auto* desc = static_cast<const Desc*>(registry.item(services.host, kind, i));
+    if (desc != nullptr && matches(*desc)) return desc;
+  }
+  return nullptr;
+}
 
 }  // namespace heddle
 

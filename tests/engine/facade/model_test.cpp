@@ -72,7 +72,7 @@ BOOST_FIXTURE_TEST_SUITE(model, Fixture)
 
 BOOST_AUTO_TEST_CASE(a_model_of_three_blocks_steps_as_arithmetic_says) {
   Engine engine(test::engine_options());
-  for (const int steps : {1, 2, 5}) check_close(result(engine, flow(steps, 1)), expected(steps, 0.5));
+  for (const int steps : {1, 2, 5}) BOOST_TEST_CONTEXT("steps " << steps) check_close(result(engine, flow(steps, 1)), expected(steps, 0.5));
 }
 
 BOOST_AUTO_TEST_CASE(two_sets_have_constants_of_their_own) {

@@ -127,8 +127,22 @@ def train_unigram(folder, lines, rules):
             input=text, model_prefix=os.path.join(work, "m"), vocab_size=8000, model_type="unigram",
             character_coverage=0.9995, pad_id=0, eos_id=1, unk_id=2, bos_id=-1, num_threads=1, minloglevel=2,
             self_test_sample_size=0, **options)
-        os.replace(os.path.join(work, "m.model"), os.path.join(folder, "spiece.model"))
+        save_without_paths(os.path.join(work, "m.model"), os.path.join(folder, "spiece.model"))
     write_unigram_json(folder)
+
+
+def save_without_paths(source, target):
+    """The model remembers the files it was trained from; nobody else has them."""
+    from sentencepiece import sentencepiece_model_pb2
+
+    proto = sentencepiece_model_pb2.ModelProto()
+    with open(source, "rb") as file:
+        proto.ParseFromString(file.read())
+    for field in ("input", "model_prefix"):
+        proto.trainer_spec.ClearField(field)
+    proto.normalizer_spec.ClearField("normalization_rule_tsv")
+    with open(target, "wb") as file:
+        file.write(proto.SerializeToString())
 
 
 def write_unigram_json(folder):

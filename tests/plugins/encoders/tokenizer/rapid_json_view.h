@@ -4,7 +4,8 @@
 #include <rapidjson/document.h>
 #include <rapidjson/error/en.h>
 
-#include <cmath>
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -75,6 +76,7 @@ inline constexpr JsonTable kRapidTable{rapid_kind,      rapid_size,   rapid_item
                                        rapid_key,       rapid_find,   rapid_as_string,
                                        rapid_as_double, rapid_as_int, rapid_as_bool};
 
+// Parses `json` and calls `use(view)` while the document lives. Malformed JSON is a TextError.
 template <typename Use>
 auto with_json(std::string_view json, Use use) {
   rapidjson::Document document;

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <stdexcept>
 
 #include "plugins/encoders/tokenizer/spiece.h"
@@ -11,6 +12,16 @@
 #include "plugins/encoders/tokenizer/vocab_merges.h"
 
 namespace heddle::text {
+
+Route only_route(const std::string& folder) {
+  const auto has = [&](const char* name) { return std::filesystem::exists(folder + "/" + name); };
+  if (has("tokenizer.json")) return Route::kTokenizerJson;
+  if (has("spiece.model")) return Route::kSpiece;
+  if (has("vocab.json") && has("merges.txt")) return Route::kVocabMerges;
+  throw std::runtime_error(
+      folder +
+      ": has no tokenizer.json, no spiece.model, and not both of vocab.json and merges.txt");
+}
 
 Route route_of(std::string_view name) {
   if (name == "json") return Route::kTokenizerJson;
@@ -54,8 +65,14 @@ Tokenizer load_folder(const std::string& folder, Route route) {
 }
 
 std::vector<std::string> read_strings(const std::string& path) {
-  return with_json(read_file(path), [](JsonView root) {
-    std::vector<std::string> strings;
+  const std::string file = read_file(path);
+  std::vector<std::string> strings;
+  if (!file.starts_with('[')) {
+    std::istringstream lines(file);
+    for (std::string line; std::getline(lines, line);) strings.push_back(line);
+    return strings;
+  }
+  return with_json(file, [&](JsonView root) {
     for (std::size_t i = 0; i < root.size(); ++i) strings.emplace_back(root.item(i).as_string());
     return strings;
   });

@@ -8,6 +8,7 @@
 
 #include "plugins/encoders/tokenizer/json_view.h"
 #include "plugins/encoders/tokenizer/tokenizer.h"
+#include "rapid_json_view.h"
 
 namespace heddle::text {
 
@@ -15,6 +16,9 @@ enum class Route { kTokenizerJson, kSpiece, kVocabMerges };
 
 // "json", "spiece", "vocab". Throws std::runtime_error.
 Route route_of(std::string_view name);
+
+// The first of the routes that `folder` has files for. Throws std::runtime_error.
+Route only_route(const std::string& folder);
 
 Tokenizer load_folder(const std::string& folder, Route route);
 
@@ -25,13 +29,7 @@ Tokenizer load_clip_files(std::string_view vocabulary_json, std::string_view mer
 // Throws std::runtime_error.
 std::string read_file(const std::string& path);
 
-// A file that holds a JSON array of strings.
+// A file that holds a JSON array of strings or, when it does not start with "[", one string a line.
 std::vector<std::string> read_strings(const std::string& path);
 
-// Calls `use(view)` while the document lives.
-template <typename Use>
-auto with_json(std::string_view json, Use use);
-
 }  // namespace heddle::text
-
-#include "rapid_json_view.h"

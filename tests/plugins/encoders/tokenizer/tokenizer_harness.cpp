@@ -27,13 +27,17 @@ void print_ids(const heddle::text::Tokenizer& tokenizer, const std::string& text
 
 int main(int argc, char** argv) {
   const std::span<char*> args(argv, static_cast<std::size_t>(argc));
-  if (args.size() != 4) {
-    std::cerr << "usage: tokenizer_harness FOLDER json|spiece|vocab STRINGS.json\n";
+  if (args.size() != 3 && args.size() != 4) {
+    std::cerr << "usage: tokenizer_harness FOLDER [json|spiece|vocab] STRINGS\n";
     return 2;
   }
   try {
-    const auto tokenizer = heddle::text::load_folder(args[1], heddle::text::route_of(args[2]));
-    for (const std::string& text : heddle::text::read_strings(args[3])) print_ids(tokenizer, text);
+    const std::string folder = args[1];
+    const auto route =
+        args.size() == 4 ? heddle::text::route_of(args[2]) : heddle::text::only_route(folder);
+    const auto tokenizer = heddle::text::load_folder(folder, route);
+    for (const std::string& text : heddle::text::read_strings(args.back()))
+      print_ids(tokenizer, text);
   } catch (const std::exception& error) {
     std::cerr << "tokenizer_harness: " << error.what() << '\n';
     return 1;

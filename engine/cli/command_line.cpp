@@ -1,0 +1,159 @@
+#include "engine/cli/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+
+#include "engine/base/text.h"
+
+namespace heddle::cli {
+namespace {
+
+using core::cat;
+
+struct CommandSpec {
+  Command command;
+  const char* name;
+  const char* help;
+  std::uint32_t options;  // of Commands; 0: none
+  const char* operand;    // how help calls it; nullptr: none
+  const char* operand_help;
+};
+
+constexpr CommandSpec kCommands[] = {
+    {Command::run, "run", "run a workflow", kRun, "FILE", "the workflow, as JSON"},
+    {Command::plan, "plan", "print what would run where, without running it", kPlan, "FILE",
+     "the workflow, as JSON"},
+    {Command::nodes, "nodes", "list the node types, or describe one", kNodes, "CLASS",
+     "the node type to describe"},
+    {Command::devices, "devices", "list the devices", kDevices, nullptr, nullptr},
+    {Command::plugins, "plugins", "list the plugins, and why one was refused", kPlugins, nullptr,
+     nullptr},
+    {Command::tune, "tune", "measure the devices, for better plans", 0, nullptr, nullptr},
+    {Command::bench, "bench", "measure a model of random weights", 0, nullptr, nullptr},
+    {Command::version, "version", "print the version", 0, nullptr, nullptr},
+};
+
+constexpr const char* kFooter =
+    "Every option is also a key of heddle.json beside the workflow, or of\n"
+    "$XDG_CONFIG_HOME/heddle/config.json, and a variable HEDDLE_OPTION.\n"
+    "Exit codes: 0 done, 1 the run failed, 2 the workflow or the usage is wrong, 130 interrupted.";
+
+void add_option(CLI::App& app, const OptionSpec& spec, Layer& layer) {
+  const std::string flag = cat("--", spec.name);
+  const std::string help(spec.help);
+  if (spec.kind == OptionKind::flag) {
+    app.add_flag_callback(
+        flag,
+        [&] {
+          layer.add(spec, {"true", Origin::command_line, cat("--", spec.name)});
+        },
+        help);
+    return;
+  }
+  const bool is_single = spec.kind == OptionKind::number || spec.kind == OptionKind::word ||
+                         spec.kind == OptionKind::path;
+  const auto take = [&layer, &spec](const CLI::results_t& values) {
+    for (const std::string& value : values)
+      layer.add(spec, {value, Origin::command_line, cat("--", spec.name)});
+    return true;
+  };
+  CLI::Option* option = app.add_option(flag, take, help);
+  option->type_name(std::string(spec.value))->type_size(1)->allow_extra_args(false);
+  option->multi_option_policy(is_single ? CLI::MultiOptionPolicy::Throw
+                                        : CLI::MultiOptionPolicy::TakeAll);
+  if (!is_single) option->expected(1, CLI::detail::expected_max_vector_size);
+}
+
+// Fits "--sett: the following argument was not expected" with the option that was meant.
+std::string advice(const CLI::App& app, const std::vector<std::string>& arguments) {
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) known.push_back(cat("--", name));
+  for (const std::string& argument : arguments) {
+    const std::string name = argument.substr(0, argument.find('='));
+    if (!name.starts_with("--") || std::ranges::count(known, name) != 0) continue;
+    return core::did_you_mean(name, known);
+  }
+  return "";
+}
+
+std::string unknown_command(const std::string& name) {
+  std::vector<std::string> names;
+  for (const CommandSpec& spec : kCommands) names.push_back(spec.name);
+  return cat("there is no command ", core::quote(name), ".", core::did_you_mean(name, names),
+             " The commands are ", core::join(names, ", "), ".\n");
+}
+
+class Parser {
+ public:
+  Parser() : app_("heddle runs workflow graphs of models over whatever devices there are.") {
+    app_.name("heddle");
+    app_.footer(kFooter);
+    app_.require_subcommand(1);
+    app_.set_help_flag("-h,--help", "print this help");
+    app_.add_flag("--version", version_, "print the version");
+    for (const CommandSpec& spec : kCommands) add_command(spec);
+  }
+
+  ParsedArguments parse(std::vector<std::string> arguments) {
+    const std::vector<std::string> given = arguments;
+    std::reverse(arguments.begin(), arguments.end());
+    try {
+      app_.parse(arguments);
+    } catch (const CLI::CallForHelp& help) {
+      return {std::nullopt, {help_text(), true}};
+    } catch (const CLI::ParseError& error) {
+      if (version_) return {CommandLine{Command::version, "", {}}, {}};
+      return {std::nullopt, {problem(error, given), false}};
+    }
+    for (const CommandSpec& spec : kCommands)
+      if (app_.got_subcommand(spec.name)) line_.command = spec.command;
+    return {std::move(line_), {}};
+  }
+
+ private:
+  void add_command(const CommandSpec& spec) {
+    CLI::App* app = app_.add_subcommand(spec.name, spec.help);
+    app->footer(spec.options == 0 ? "" : kFooter);
+    if (spec.command == Command::tune || spec.command == Command::bench) app->allow_extras();
+    if (spec.operand != nullptr) {
+      CLI::Option* operand = app->add_option(spec.operand, line_.operand, spec.operand_help);
+      operand->type_name("");
+      if (spec.command != Command::nodes) operand->required();
+    }
+    for (const OptionSpec& option : all_options())
+      if ((option.commands & spec.options) != 0) add_option(*app, option, line_.options);
+  }
+
+  const CLI::App& chosen() const {
+    const auto subcommands = app_.get_subcommands();
+    return subcommands.empty() ? app_ : *subcommands.front();
+  }
+
+  std::string help_text() const { return chosen().help(subcommand_prefix()); }
+  std::string subcommand_prefix() const { return &chosen() == &app_ ? "" : "heddle"; }
+
+  std::string problem(const CLI::ParseError& error, const std::vector<std::string>& given) const {
+    if (given.empty()) return app_.help();
+    if (&chosen() == &app_) {
+      if (!given.front().starts_with("-")) return cat("heddle: ", unknown_command(given.front()));
+      return cat("heddle: ", error.what(), advice(app_, given), "\nTry `heddle --help`.\n");
+    }
+    const std::string& name = chosen().get_name();
+    return cat("heddle ", name, ": ", error.what(), advice(chosen(), given), "\nTry `heddle ", name,
+               " --help`.\n");
+  }
+
+  CLI::App app_;
+  CommandLine line_;
+  bool version_ = false;
+};
+
+}  // namespace
+
+ParsedArguments parse_arguments(const std::vector<std::string>& arguments) {
+  return Parser().parse(arguments);
+}
+
+}  // namespace heddle::cli

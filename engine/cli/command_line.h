@@ -1,0 +1,34 @@
+// The arguments of the program: which command, its operand, its options. The only door to CLI11.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/cli/layer.h"
+
+namespace heddle::cli {
+
+enum class Command { run, plan, nodes, devices, plugins, tune, bench, version };
+
+struct CommandLine {
+  Command command = Command::run;
+  std::string operand;  // the workflow's file, or a class; empty when there is none
+  Layer options;
+};
+
+// What is to be printed instead: help on stdout, or on stderr what is wrong with the arguments.
+struct Answer {
+  std::string text;
+  bool is_help = false;
+};
+
+struct ParsedArguments {
+  std::optional<CommandLine> command_line;  // or else
+  Answer answer;
+};
+
+// `arguments` without the program's name.
+ParsedArguments parse_arguments(const std::vector<std::string>& arguments);
+
+}  // namespace heddle::cli

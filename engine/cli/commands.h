@@ -1,0 +1,33 @@
+// What each command does, once its options are read. All of them print their answer to `output` and
+// return the exit code of the program; they throw core::Error and EngineError for what program.cpp
+// turns into a message and a code.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "engine/cli/output.h"
+#include "engine/cli/settings.h"
+
+namespace heddle::cli {
+
+inline constexpr int kExitDone = 0, kExitFailed = 1, kExitUsage = 2;
+
+struct Request {
+  std::filesystem::path workflow;  // of run and plan
+  std::string class_type;          // of nodes; empty: all
+  Settings settings;
+};
+
+int run_workflow(const Request& request, Output& output);
+int plan_workflow(const Request& request, Output& output);
+int list_nodes(const Request& request, Output& output);
+int list_devices(const Request& request, Output& output);
+int list_plugins(const Request& request, Output& output);
+
+// What a failure means before anything runs: the user's input is wrong (2), or heddle or the
+// machine failed (1).
+int exit_code_before_run(const EngineError& error);
+
+}  // namespace heddle::cli

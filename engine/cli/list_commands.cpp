@@ -1,0 +1,156 @@
+// nodes, devices and plugins: what there is, as a table for people or as JSON for programs.
+#include "engine/base/json.h"
+#include "engine/base/text.h"
+#include "engine/cli/commands.h"
+
+namespace heddle::cli {
+namespace {
+
+using core::cat;
+using core::Json;
+
+std::string text_of(const Json& json, std::string_view key) {
+  const Json* found = json.find(key);
+  return found != nullptr && found->is_string() ? found->as_string() : std::string();
+}
+
+// What may be given: "0 to 100", "one of euler, heun, ...", and the default.
+std::string describe_options(const Json& declaration) {
+  std::string text;
+  if (!declaration.is_array() || declaration.size() == 0) return text;
+  const Json& type = declaration.at(std::size_t{0});
+  if (type.is_array()) {
+    std::vector<std::string> names;
+    for (const Json& choice : type.as_array())
+      names.push_back(choice.is_string() ? choice.as_string() : core::write_json(choice));
+    text = names.empty() ? "nothing to choose from" : cat("one of ", core::join(names, ", "));
+  }
+  if (declaration.size() < 2) return text;
+  const Json& options = declaration.at(std::size_t{1});
+  const Json *min = options.find("min"), *max = options.find("max");
+  if (min != nullptr && max != nullptr)
+    text += cat(core::write_json(*min), " to ", core::write_json(*max));
+  if (const Json* standard = options.find("default"))
+    text += cat(text.empty() ? "" : "; ", "default ", core::write_json(*standard));
+  return text;
+}
+
+std::string type_name(const Json& declaration) {
+  const bool wrapped = declaration.is_array() && declaration.size() > 0;
+  const Json& type = wrapped ? declaration.at(std::size_t{0}) : declaration;
+  return type.is_string() ? type.as_string() : "choice";
+}
+
+std::string describe_class(const Json::Member& node) {
+  const Json& info = node.value;
+  std::string text = node.key;
+  if (const std::string title = text_of(info, "display_name"); title != node.key)
+    text += cat(" (", title, ")");
+  text += cat("\n", text_of(info, "description"), "\n");
+  if (text.ends_with("\n\n")) text.pop_back();
+  Table table;
+  if (const Json* sections = info.find("input"); sections != nullptr && sections->is_object()) {
+    for (const Json::Member& section : sections->members()) {
+      if (!section.value.is_object()) continue;
+      for (const Json::Member& input : section.value.members())
+        table.row({cat("  ", input.key), type_name(input.value),
+                   section.key == "required" ? "" : section.key, describe_options(input.value)});
+    }
+  }
+  text += cat("inputs\n", table.text(), "outputs\n");
+  const Json *types = info.find("output"), *names = info.find("output_name");
+  Table outputs;
+  for (std::size_t i = 0; types != nullptr && i < types->size(); ++i) {
+    const bool named = names != nullptr && i < names->size() && names->at(i).is_string();
+    outputs.row({cat("  ", named ? names->at(i).as_string() : cat(i)), type_name(types->at(i))});
+  }
+  return text + outputs.text();
+}
+
+Json strings(const std::vector<std::string>& texts) {
+  Json array = Json::array();
+  for (const std::string& text : texts) array.push(text);
+  return array;
+}
+
+Json device_json(const DeviceInfo& device) {
+  return std::move(Json::object()
+                       .set("id", device.id)
+                       .set("name", device.name)
+                       .set("kind", device.kind)
+                       .set("location", device.location)
+                       .set("compute", device.compute)
+                       .set("threads", device.threads)
+                       .set("memory_total", device.memory_total)
+                       .set("memory_free", device.memory_free)
+                       .set("memory_ours", device.memory_ours));
+}
+
+Json plugin_json(const PluginInfo& plugin) {
+  Json json = Json::object();
+  json.set("id", plugin.id).set("version", plugin.version).set("path", plugin.path);
+  json.set("brings", strings(plugin.brings));
+  if (!plugin.refused.empty()) json.set("refused", plugin.refused);
+  return json;
+}
+
+}  // namespace
+
+int list_nodes(const Request& request, Output& output) {
+  const Engine engine(request.settings.engine);
+  const std::string info = engine.object_info(request.class_type);
+  if (request.settings.json) {
+    output.write(cat(info, "\n"));
+    return kExitDone;
+  }
+  const Json classes = core::parse_json(info, "object_info");
+  if (!request.class_type.empty()) {
+    for (const Json::Member& node : classes.members()) output.write(describe_class(node));
+    return kExitDone;
+  }
+  Table table;
+  for (const Json::Member& node : classes.members())
+    table.row({node.key, text_of(node.value, "category"), text_of(node.value, "display_name")});
+  output.write(table.text());
+  return kExitDone;
+}
+
+int list_devices(const Request& request, Output& output) {
+  const Engine engine(request.settings.engine);
+  if (request.settings.json) {
+    Json devices = Json::array();
+    for (const DeviceInfo& device : engine.devices()) devices.push(device_json(device));
+    output.write(cat(core::write_json(devices), "\n"));
+    return kExitDone;
+  }
+  Table table;
+  table.row({"id", "kind", "compute", "threads", "memory", "free", "ours", "name"});
+  for (const DeviceInfo& device : engine.devices())
+    table.row({device.id, device.kind, device.compute,
+               device.threads == 0 ? "-" : cat(device.threads),
+               core::format_bytes(device.memory_total), core::format_bytes(device.memory_free),
+               core::format_bytes(device.memory_ours), device.name});
+  output.write(table.text());
+  return kExitDone;
+}
+
+int list_plugins(const Request& request, Output& output) {
+  const Engine engine(request.settings.engine);
+  if (request.settings.json) {
+    Json plugins = Json::array();
+    for (const PluginInfo& plugin : engine.plugins()) plugins.push(plugin_json(plugin));
+    output.write(cat(core::write_json(plugins), "\n"));
+    return kExitDone;
+  }
+  for (const PluginInfo& plugin : engine.plugins()) {
+    if (!plugin.refused.empty()) {
+      output.write(cat(plugin.path, ": refused: ", plugin.refused, "\n"));
+      continue;
+    }
+    output.write(cat(plugin.id, " ", plugin.version, "  ", plugin.path, "\n"));
+    if (!plugin.brings.empty()) output.write(cat("  ", core::join(plugin.brings, ", "), "\n"));
+  }
+  return kExitDone;
+}
+
+}  // namespace heddle::cli

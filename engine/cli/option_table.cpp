@@ -1,0 +1,55 @@
+#include "engine/cli/option_table.h"
+
+#include <algorithm>
+
+namespace heddle::cli {
+namespace {
+
+constexpr std::uint32_t kFlows = kRun | kPlan;
+constexpr std::uint32_t kAll = kFlows | kNodes | kDevices | kPlugins;
+
+constexpr OptionSpec kOptions[] = {
+    {"set", OptionKind::assignments, "NODE.INPUT=VALUE",
+     "give an input another value; 1..8 or [3,5,8] on a number makes several runs", kFlows},
+    {"place", OptionKind::pairs, "NODE=DEVICE", "run a node on this device or kind of device",
+     kFlows},
+    {"split", OptionKind::pairs, "NODE=MODE",
+     "share a model among devices: layers, sets, batch, sequence, rows, none", kFlows},
+    {"devices", OptionKind::words, "LIST",
+     "devices to use, comma-separated (default: all of the best kind)", kAll},
+    {"budget", OptionKind::pairs, "DEVICE=SIZE", "memory to use at most: cuda:0=14GiB", kFlows},
+    {"models", OptionKind::paths, "DIR",
+     "a folder that holds checkpoints/, diffusers/, ...; searched before the program's own", kAll},
+    {"plugins", OptionKind::paths, "DIR",
+     "a folder of plugins; its node types replace those of the same name", kAll},
+    {"input", OptionKind::path, "DIR", "where pictures to load are (default: input)", kAll},
+    {"output", OptionKind::path, "DIR", "where files are written (default: output)", kFlows},
+    {"cache", OptionKind::path, "DIR", "where the engine keeps files of its own between runs",
+     kFlows},
+    {"costs", OptionKind::path, "FILE", "measured costs to place by", kFlows},
+    {"threads", OptionKind::number, "N", "threads of a CPU device (default: all cores)", kAll},
+    {"compute", OptionKind::pairs, "DEVICE=TYPE",
+     "type to compute with on a device or kind: f32, bf16 or fp16", kAll},
+    {"trace", OptionKind::path, "FILE", "write a timeline of the run", kFlows},
+    {"svg", OptionKind::path, "FILE", "draw the plan", kPlan},
+    {"least", OptionKind::flag, "", "print the least memory that the workflow needs", kPlan},
+    {"json", OptionKind::flag, "", "JSON on stdout: one object a line, for programs", kAll},
+    {"quiet", OptionKind::flag, "", "no progress and no summary (plan: no warnings)", kFlows},
+};
+
+}  // namespace
+
+std::span<const OptionSpec> all_options() { return kOptions; }
+
+const OptionSpec* find_option(std::string_view name) {
+  const auto found = std::ranges::find(kOptions, name, &OptionSpec::name);
+  return found == std::end(kOptions) ? nullptr : &*found;
+}
+
+std::string environment_name(const OptionSpec& option) {
+  std::string name = "HEDDLE_";
+  for (const char c : option.name) name += static_cast<char>(c - 'a' + 'A');
+  return name;
+}
+
+}  // namespace heddle::cli

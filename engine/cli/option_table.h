@@ -1,0 +1,48 @@
+// Every option of the program, once: the command line, the environment (HEDDLE_MODELS) and the
+// configuration file ("models") read the same table, so that an option can never be known to one of
+// them only. Constant data; any thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace heddle::cli {
+
+enum Commands : std::uint32_t {
+  kRun = 1,
+  kPlan = 2,
+  kNodes = 4,
+  kDevices = 8,
+  kPlugins = 16,
+};
+
+enum class OptionKind {
+  flag,         // given or not; true or false in a file
+  number,       // a whole number
+  word,         // any text
+  path,         // a file or a folder
+  words,        // comma-separated, may be repeated
+  paths,        // repeated; separated by ":" in the environment
+  pairs,        // KEY=VALUE, repeated; comma-separated in the environment
+  assignments,  // as pairs, but VALUE is whole: never separated by commas
+};
+
+struct OptionSpec {
+  std::string_view name;  // "models": --models, HEDDLE_MODELS, "models" in the configuration
+  OptionKind kind;
+  std::string_view value;  // how help calls the value: "DIR"
+  std::string_view help;
+  std::uint32_t commands;  // of Commands: which of them take it
+};
+
+std::span<const OptionSpec> all_options();
+
+// nullptr when there is none of this name.
+const OptionSpec* find_option(std::string_view name);
+
+// "HEDDLE_MODELS".
+std::string environment_name(const OptionSpec& option);
+
+}  // namespace heddle::cli

@@ -1,0 +1,41 @@
+#include <cstdio>
+
+#include "engine/base/log.h"
+#include "engine/base/text.h"
+#include "engine/cli/commands.h"
+#include "engine/cli/variants.h"
+
+namespace heddle::cli {
+
+using core::cat;
+
+int plan_workflow(const Request& request, Output& output) {
+  const auto warn = [&](const std::string& text) {
+    if (!request.settings.quiet) core::log(core::Level::warning, text);
+  };
+  for (const std::string& warning : request.settings.warnings) warn(warning);
+  const Engine engine(request.settings.engine);
+  const Variants variants(engine, engine.load(request.workflow), request.settings, warn);
+  for (std::size_t run = 0; run < variants.count(); ++run) {
+    const Workflow flow = variants.workflow(run);
+    const Engine::Problems problems = engine.check(flow);
+    if (variants.count() == 1 || !problems.errors.empty())
+      for (const std::string& warning : problems.warnings) warn(warning);
+    for (const std::string& error : problems.errors) {
+      const std::string line = cat("heddle: ", error, "\n");
+      std::fwrite(line.data(), 1, line.size(), stderr);
+    }
+    if (!problems.errors.empty()) return kExitUsage;
+    if (request.settings.json) {
+      output.write(cat(engine.plan_json(flow), "\n"));
+      continue;
+    }
+    if (variants.count() > 1)
+      output.write(cat(run == 0 ? "" : "\n", "run ", run + 1, " of ", variants.count(), ": ",
+                       variants.label(run), "\n"));
+    output.write(engine.plan(flow));
+  }
+  return kExitDone;
+}
+
+}  // namespace heddle::cli

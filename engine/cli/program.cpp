@@ -1,0 +1,148 @@
+#include "engine/cli/program.h"
+
+#include <signal.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/cli/command_line.h"
+#include "engine/cli/commands.h"
+
+namespace heddle::cli {
+namespace {
+
+using core::cat;
+using core::Code;
+
+void complain(std::string_view message) {
+  const std::string line = cat("heddle: ", message, "\n");
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+std::optional<std::string> environment(const std::string& name) {
+  const char* text = std::getenv(name.c_str());
+  return text == nullptr ? std::nullopt : std::optional<std::string>(text);
+}
+
+std::string read_file(const std::filesystem::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) throw core::system_error(path.string(), errno);
+  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+}
+
+std::uint32_t options_of(Command command) {
+  switch (command) {
+    case Command::run:
+      return kRun;
+    case Command::plan:
+      return kPlan;
+    case Command::nodes:
+      return kNodes;
+    case Command::devices:
+      return kDevices;
+    case Command::plugins:
+      return kPlugins;
+    default:
+      return 0;
+  }
+}
+
+// An option that this command does not take is no fault in a file or a variable that serves them
+// all.
+Layer only_of(const Layer& layer, std::uint32_t commands) {
+  Layer kept;
+  for (const OptionSpec& option : all_options())
+    if ((option.commands & commands) != 0)
+      for (const Given& given : layer.of(option.name)) kept.add(option, given);
+  return kept;
+}
+
+Settings read_all_settings(const CommandLine& line, const std::filesystem::path& workflow) {
+  std::vector<Layer> layers{line.options, read_environment(&environment)};
+  for (const std::filesystem::path& file : configuration_files(workflow, &environment))
+    layers.push_back(read_configuration(read_file(file), file));
+  return read_settings(only_of(lay_over(layers), options_of(line.command)));
+}
+
+int answer_pending(std::string_view command, std::string_view why) {
+  complain(cat(command, ": this version of heddle cannot do this: ", why, "."));
+  return kExitUsage;
+}
+
+int run_command(const CommandLine& line, Output& output) {
+  const bool takes_workflow = line.command == Command::run || line.command == Command::plan;
+  Request request;
+  if (takes_workflow) request.workflow = line.operand;
+  if (!takes_workflow) request.class_type = line.operand;
+  if (options_of(line.command) != 0) request.settings = read_all_settings(line, request.workflow);
+  switch (line.command) {
+    case Command::run:
+      return run_workflow(request, output);
+    case Command::plan:
+      return plan_workflow(request, output);
+    case Command::nodes:
+      return list_nodes(request, output);
+    case Command::devices:
+      return list_devices(request, output);
+    case Command::plugins:
+      return list_plugins(request, output);
+    case Command::tune:
+      return answer_pending("tune", "devices are not measured yet, and no plan needs it so far");
+    case Command::bench:
+      return answer_pending("bench", "models of random weights cannot be made yet");
+    case Command::version:
+      output.write(cat("heddle ", Engine().version(), "\n"));
+      return kExitDone;
+  }
+  return kExitUsage;
+}
+
+// A full disk behind stdout would otherwise look like success.
+int finish(const Output& output, int code) {
+  if (output.failure() == 0) return code;
+  complain(cat("stdout: ", std::strerror(output.failure())));
+  return code == kExitDone ? kExitFailed : code;
+}
+
+int exit_code_of(Code code) {
+  const bool is_ours =
+      code == Code::internal || code == Code::out_of_memory || code == Code::cancelled;
+  return is_ours ? kExitFailed : kExitUsage;
+}
+
+}  // namespace
+
+int exit_code_before_run(const EngineError& error) {
+  return exit_code_of(static_cast<Code>(error.code()));
+}
+
+int run_program(const std::vector<std::string>& arguments) {
+  ::signal(SIGPIPE, SIG_IGN);  // a reader that went away is an error of write(), not our end
+  Output output;
+  try {
+    const ParsedArguments parsed = parse_arguments(arguments);
+    if (parsed.command_line) return finish(output, run_command(*parsed.command_line, output));
+    if (parsed.answer.is_help) {
+      output.write(parsed.answer.text);
+      return finish(output, kExitDone);
+    }
+    std::fputs(parsed.answer.text.c_str(), stderr);
+    return kExitUsage;
+  } catch (const EngineError& error) {
+    complain(error.what());
+    return exit_code_before_run(error);
+  } catch (const core::Error& error) {
+    complain(error.full());
+    return exit_code_of(error.code());
+  } catch (const std::exception& error) {
+    complain(error.what());
+    return kExitFailed;
+  }
+}
+
+}  // namespace heddle::cli

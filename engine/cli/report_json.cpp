@@ -1,0 +1,103 @@
+// One JSON object a line on stdout, for programs. Every object has "event" and "run" (the number,
+// from 1); the rest is there where it means something: node, class, title, device, fraction,
+// seconds, files.
+#include <cstdio>
+
+#include "engine/base/json.h"
+#include "engine/base/text.h"
+#include "engine/cli/reporter.h"
+
+namespace heddle::cli {
+namespace {
+
+using core::Json;
+
+std::string_view name_of(Event::Kind kind) {
+  switch (kind) {
+    case Event::Kind::node_started:
+      return "node_started";
+    case Event::Kind::node_progress:
+      return "node_progress";
+    case Event::Kind::node_done:
+      return "node_done";
+    case Event::Kind::node_cached:
+      return "node_cached";
+    case Event::Kind::file_written:
+      return "file_written";
+    case Event::Kind::warning:
+      return "warning";
+  }
+  return "unknown";
+}
+
+void set_text(Json& json, const char* key, std::string_view text) {
+  if (!text.empty()) json.set(key, text);
+}
+
+class JsonLines final : public Reporter {
+ public:
+  explicit JsonLines(Output& output) : output_(output) {}
+
+  void run_begins(const RunHeading& heading) override {
+    run_ = heading.number;
+    Json json = begin("run_started");
+    json.set("of", heading.count);
+    set_text(json, "label", heading.label);
+    write(json);
+  }
+
+  void event(const Event& event) override {
+    Json json = begin(name_of(event.kind));
+    set_text(json, "node", event.node);
+    set_text(json, "class", event.class_type);
+    set_text(json, "title", event.title);
+    set_text(json, "device", event.device);
+    if (event.kind == Event::Kind::node_progress) json.set("fraction", event.fraction);
+    if (event.kind == Event::Kind::node_done) json.set("seconds", event.seconds);
+    if (event.kind == Event::Kind::file_written) {
+      json.set("files", std::move(Json::array().push(event.text)));
+    } else {
+      set_text(json, event.kind == Event::Kind::warning ? "message" : "note", event.text);
+    }
+    write(json);
+  }
+
+  void run_done(const Results& results, double seconds) override {
+    Json files = Json::array();
+    for (const std::string& file : results.files()) files.push(file);
+    Json stages = Json::array();
+    for (const Stage& stage : results.stages())
+      stages.push(std::move(Json::object()
+                                .set("node", stage.node)
+                                .set("class", stage.class_type)
+                                .set("seconds", stage.seconds)
+                                .set("cached", stage.cached)));
+    write(begin("run_done")
+              .set("seconds", seconds)
+              .set("files", std::move(files))
+              .set("stages", std::move(stages)));
+  }
+
+  void message(std::string_view text) override {
+    const std::string line = core::cat("heddle: ", text, "\n");
+    std::fwrite(line.data(), 1, line.size(), stderr);
+  }
+
+ private:
+  Json begin(std::string_view event) const {
+    Json json = Json::object();
+    json.set("event", event);
+    if (run_ > 0) json.set("run", run_);
+    return json;
+  }
+  void write(const Json& json) { output_.write(core::cat(core::write_json(json), "\n")); }
+
+  Output& output_;
+  std::size_t run_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Reporter> make_json(Output& output) { return std::make_unique<JsonLines>(output); }
+
+}  // namespace heddle::cli

@@ -1,0 +1,100 @@
+#include "engine/cli/reporter.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+
+#include "engine/base/guarded.h"
+#include "engine/base/text.h"
+
+namespace heddle::cli {
+namespace {
+
+using core::cat;
+
+void to_stderr(std::string_view line) {
+  const std::string text = cat(line, "\n");
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+// One line when a node starts, one when it is done, and one for each tenth of the way.
+class Lines final : public Reporter {
+ public:
+  explicit Lines(Output& output) : output_(output) {}
+
+  void run_begins(const RunHeading& heading) override {
+    tenths_.clear();
+    if (heading.count > 1)
+      to_stderr(cat("run ", heading.number, " of ", heading.count, ": ", heading.label));
+  }
+
+  void event(const Event& event) override {
+    const std::string label = node_label(event);
+    switch (event.kind) {
+      case Event::Kind::node_started:
+        return to_stderr(cat(label, ": started on ", event.device));
+      case Event::Kind::node_progress:
+        return progress(event, label);
+      case Event::Kind::node_done:
+        return to_stderr(cat(label, ": done in ", format_seconds(event.seconds)));
+      case Event::Kind::node_cached:
+        return to_stderr(cat(label, ": unchanged since an earlier run"));
+      case Event::Kind::file_written:
+        return to_stderr(cat(label, ": wrote ", event.text));
+      case Event::Kind::warning:
+        return message(cat("warning: ", event.node.empty() ? "" : cat(label, ": "), event.text));
+    }
+  }
+
+  void run_done(const Results& results, double seconds) override {
+    output_.write(summary(results, seconds));
+  }
+
+  void message(std::string_view text) override { to_stderr(cat("heddle: ", text)); }
+
+ private:
+  void progress(const Event& event, const std::string& label) {
+    const int tenth = static_cast<int>(event.fraction * 10);
+    int& told = tenths_[std::string(event.node)];
+    if (tenth <= told || tenth >= 10) return;
+    told = tenth;
+    to_stderr(cat(label, ": ", tenth * 10, " %", event.text.empty() ? "" : " ", event.text));
+  }
+
+  Output& output_;
+  std::map<std::string, int> tenths_;  // told last
+};
+
+class Quiet final : public Reporter {
+ public:
+  void run_begins(const RunHeading&) override {}
+  void event(const Event& event) override {
+    if (event.kind == Event::Kind::warning) message(cat("warning: ", event.text));
+  }
+  void run_done(const Results&, double) override {}
+  void message(std::string_view text) override { to_stderr(cat("heddle: ", text)); }
+};
+
+}  // namespace
+
+std::string node_label(const Event& event) {
+  if (event.title.empty() || event.title == event.class_type)
+    return cat(event.node, " ", event.class_type);
+  return cat(event.node, " ", core::quote(event.title), " (", event.class_type, ")");
+}
+
+std::string summary(const Results& results, double seconds) {
+  Table table;
+  for (const Stage& stage : results.stages())
+    table.row({"", stage.cached ? "unchanged" : format_seconds(stage.seconds),
+               cat(stage.node, " ", stage.class_type)});
+  table.row({"", format_seconds(seconds), "in all"});
+  std::string text;
+  for (const std::string& file : results.files()) text += cat("wrote ", file, "\n");
+  return text + table.text();
+}
+
+std::unique_ptr<Reporter> make_lines(Output& output) { return std::make_unique<Lines>(output); }
+std::unique_ptr<Reporter> make_quiet() { return std::make_unique<Quiet>(); }
+
+}  // namespace heddle::cli

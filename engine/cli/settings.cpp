@@ -1,0 +1,162 @@
+#include "engine/cli/settings.h"
+
+#include <array>
+#include <charconv>
+
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+
+namespace heddle::cli {
+namespace {
+
+using core::cat;
+using core::Code;
+using core::Error;
+using core::quote;
+
+constexpr unsigned kMostThreads = 4096;
+
+[[noreturn]] void refuse(const Given& given, std::string_view what) {
+  throw Error(Code::invalid_argument, cat(given.where, ": ", what));
+}
+
+// What is known but not built yet. Whoever asks for one of these relies on it, so that going on
+// without it would be worse than stopping.
+struct Pending {
+  std::string_view option, why;
+};
+constexpr Pending kPending[] = {
+    {"split", "a model cannot be shared among devices yet"},
+    {"budget", "budgets are not kept yet: a device's whole memory is used"},
+    {"costs", "placement does not use measured costs yet"},
+    {"trace", "timelines cannot be written yet"},
+    {"svg", "plans cannot be drawn yet; `heddle plan` prints them as text, or with --json"},
+    {"least", "the least memory cannot be computed yet"},
+};
+
+void refuse_what_is_pending(const Layer& layer) {
+  for (const Pending& pending : kPending)
+    for (const Given& given : layer.of(pending.option))
+      if (given.text != "false")
+        refuse(given, cat("this version of heddle cannot do this: ", pending.why,
+                          ". Leave the option out."));
+}
+
+bool read_flag(const Layer& layer, std::string_view option) {
+  for (const Given& given : layer.of(option)) {
+    for (const std::string_view yes : {"true", "1", "yes", "on"})
+      if (given.text == yes) return true;
+    for (const std::string_view no : {"false", "0", "no", "off"})
+      if (given.text == no) return false;
+    refuse(given, cat("expected true or false, got ", quote(given.text), "."));
+  }
+  return false;
+}
+
+unsigned read_threads(const Layer& layer) {
+  unsigned threads = 0;
+  for (const Given& given : layer.of("threads")) {
+    const char* end = given.text.data() + given.text.size();
+    const auto read = std::from_chars(given.text.data(), end, threads);
+    if (given.text.empty() || read.ec != std::errc() || read.ptr != end || threads > kMostThreads)
+      refuse(given, cat("expected a number of threads from 1 to ", kMostThreads,
+                        ", or 0 for all cores, got ", quote(given.text), "."));
+  }
+  return threads;
+}
+
+Pair read_pair(const Given& given, std::string_view form) {
+  const std::size_t equals = given.text.find('=');
+  if (equals == std::string::npos || equals == 0)
+    refuse(given, cat("expected ", form, ", got ", quote(given.text), "."));
+  return {given.text.substr(0, equals), given.text.substr(equals + 1), given.origin, given.where};
+}
+
+std::vector<Pair> read_pairs(const Layer& layer, std::string_view option) {
+  std::vector<Pair> pairs;
+  for (const Given& given : layer.of(option)) {
+    pairs.push_back(read_pair(given, find_option(option)->value));
+    if (option != "set" && pairs.back().value.empty())
+      refuse(given, cat("expected ", find_option(option)->value, ", got ", quote(given.text), "."));
+  }
+  return pairs;
+}
+
+std::map<std::string, std::string> read_compute(const Layer& layer) {
+  static constexpr std::array<std::string_view, 3> kTypes = {"f32", "bf16", "fp16"};
+  std::map<std::string, std::string> compute;
+  for (const Pair& pair : read_pairs(layer, "compute")) {
+    if (std::find(kTypes.begin(), kTypes.end(), pair.value) == kTypes.end())
+      throw Error(Code::invalid_argument,
+                  cat(pair.where, ": there is no compute type ", quote(pair.value), ".",
+                      core::did_you_mean(pair.value, kTypes), " The types are ",
+                      core::join(kTypes, ", "), "."));
+    compute[pair.key] = pair.value;
+  }
+  return compute;
+}
+
+std::vector<std::string> read_words(const Layer& layer, std::string_view option) {
+  std::vector<std::string> words;
+  for (const Given& given : layer.of(option)) {
+    std::string_view rest = given.text;
+    while (true) {
+      const std::size_t comma = rest.find(',');
+      const std::string_view word = rest.substr(0, comma);
+      if (word.empty())
+        refuse(given, cat("expected names with commas between, got ", quote(given.text), "."));
+      words.emplace_back(word);
+      if (comma == std::string_view::npos) break;
+      rest.remove_prefix(comma + 1);
+    }
+  }
+  return words;
+}
+
+std::filesystem::path read_path(const Given& given) {
+  if (given.text.empty()) refuse(given, "expected a path, got an empty one.");
+  return given.text;
+}
+
+std::vector<std::filesystem::path> read_folders(const Layer& layer, std::string_view option) {
+  std::vector<std::filesystem::path> folders;
+  for (const Given& given : layer.of(option)) {
+    std::filesystem::path folder = read_path(given);
+    std::error_code ignored;
+    if (given.origin == Origin::configuration && option == "plugins" && folder.is_relative())
+      folder = program_folder() / folder;
+    if (!std::filesystem::is_directory(folder, ignored))
+      refuse(given, cat("there is no folder ", quote(folder.string()), "."));
+    folders.push_back(std::move(folder));
+  }
+  return folders;
+}
+
+}  // namespace
+
+std::filesystem::path program_folder() {
+  std::error_code ignored;
+  return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
+}
+
+Settings read_settings(const Layer& layer) {
+  refuse_what_is_pending(layer);
+  Settings settings;
+  settings.sets = read_pairs(layer, "set");
+  settings.places = read_pairs(layer, "place");
+  settings.engine.devices = read_words(layer, "devices");
+  settings.engine.threads = read_threads(layer);
+  settings.engine.compute = read_compute(layer);
+  settings.engine.model_dirs = read_folders(layer, "models");
+  settings.engine.plugin_dirs = read_folders(layer, "plugins");
+  for (const Given& given : layer.of("input")) settings.engine.input_dir = read_path(given);
+  for (const Given& given : layer.of("output")) settings.engine.output_dir = read_path(given);
+  for (const Given& given : layer.of("cache"))
+    settings.warnings.push_back(cat(given.where, ": nothing is kept between runs yet, so ",
+                                    quote(given.text), " is not used."));
+  settings.json = read_flag(layer, "json");
+  settings.quiet = read_flag(layer, "quiet");
+  return settings;
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,33 @@
+// The runs that one call asks for: the workflow with the options --set and --place applied, once
+// for each combination of ranges and lists.
+#pragma once
+
+#include <functional>
+#include <heddle/engine.hpp>
+#include <string>
+#include <vector>
+
+#include "engine/cli/settings.h"
+#include "engine/cli/sweep.h"
+
+namespace heddle::cli {
+
+class Variants {
+ public:
+  // Warnings (a configuration file names a node that this workflow does not have) go to `warn`.
+  // Throws core::Error or EngineError for names and values that do not fit the workflow.
+  Variants(const Engine& engine, Workflow flow, const Settings& settings,
+           const std::function<void(const std::string&)>& warn);
+
+  std::size_t count() const { return sweep_.runs(); }
+  Workflow workflow(std::size_t run) const;
+  // What makes this run differ from the others: "KSampler.seed=3"; empty for a single run.
+  std::string label(std::size_t run) const;
+
+ private:
+  Workflow flow_;                    // with all that is the same in every run
+  std::vector<std::string> inputs_;  // NODE.INPUT of each axis of the sweep
+  Sweep sweep_;
+};
+
+}  // namespace heddle::cli

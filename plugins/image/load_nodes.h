@@ -1,0 +1,44 @@
+// LoadImage and LoadImageMask: PNG files as IMAGE (1, H, W, 3) and MASK (1, H, W) f32 in host
+// memory. The file is found below the input folder, or below the one that the name ends in:
+// "cat.png [output]", "cat.png [temp]". Both are cached by what the file holds.
+#pragma once
+
+#include <heddle/node.hpp>
+
+namespace heddle::image {
+
+inline constexpr Widget kPictureFile{
+    .source = "input", .kind = HEDDLE_WIDGET_FILE, .extra = "{\"image_upload\": true}"};
+
+struct LoadImage {
+  static constexpr Info info{"LoadImage",
+                             1,
+                             "Load Image",
+                             "image",
+                             "Reads a picture; the mask is 1 where it is transparent.",
+                             HEDDLE_NODE_HOST};
+  static constexpr Input<std::string> image{"image", kPictureFile};
+  static constexpr Output<Tensor> picture{"IMAGE", 0, "", "IMAGE"};
+  static constexpr Output<Tensor> mask{"MASK", 0, "", "MASK"};
+  static constexpr auto ports = heddle::ports(image, picture, mask);
+  void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
+struct LoadImageMask {
+  static constexpr Info info{"LoadImageMask",
+                             1,
+                             "Load Image (as Mask)",
+                             "mask",
+                             "Reads one channel of a picture as a mask; alpha is inverted.",
+                             HEDDLE_NODE_HOST};
+  static constexpr const char* kChannels[] = {"alpha", "red", "green", "blue", nullptr};
+  static constexpr Input<std::string> image{"image", kPictureFile};
+  static constexpr Input<std::string> channel{"channel", {.choices = kChannels}};
+  static constexpr Output<Tensor> mask{"MASK", 0, "", "MASK"};
+  static constexpr auto ports = heddle::ports(image, channel, mask);
+  void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
+}  // namespace heddle::image

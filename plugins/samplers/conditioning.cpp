@@ -1,0 +1,119 @@
+#include "conditioning.h"
+
+#include <algorithm>
+#include <array>
+
+#include <heddle/ops.hpp>
+
+namespace heddle::field {
+namespace {
+
+// What ComfyUI's conditionings may carry and this sampler does not do yet: drawing without it would
+// give another picture than asked for.
+constexpr std::array kUnsupported = {"area",           "mask",          "start_percent",
+                                     "end_percent",    "control",       "gligen",
+                                     "hooks",          "concat_mask",   "concat_latent_image",
+                                     "reference_latents", "unclip_conditioning"};
+
+void refuse_unsupported(const Value& entry) {
+  for (const char* key : kUnsupported) {
+    if (!entry.has(key)) continue;
+    throw Error(HEDDLE_UNSUPPORTED, std::string("the conditioning carries '") + key +
+                                        "', which the samplers do not do yet. Leave out the node "
+                                        "that sets it.");
+  }
+}
+
+// As ComfyUI: repeated or cut to the batch. A single row serves the whole batch as it is.
+Tensor fit_batch(Context& ctx, const Tensor& tensor, std::int64_t items) {
+  const std::int64_t rows = tensor.size(0);
+  if (rows == 1 || rows == items) return tensor;
+  if (rows > items) return tensor.slice(0, 0, items);
+  Shape shape = tensor.shape();
+  shape[0] = items;
+  const Tensor whole = ctx.make(shape, tensor.dtype());
+  for (std::int64_t at = 0; at < items; at += rows) {
+    const std::int64_t count = std::min(rows, items - at);
+    ops::copy_into(ctx, tensor.slice(0, 0, count), whole.slice(0, at, at + count));
+  }
+  return whole;
+}
+
+Tensor tensor_field(const Value& entry, const char* key, const char* input) {
+  if (entry.has(key)) return entry.field(key).as<Tensor>();
+  throw Error(HEDDLE_INVALID_ARGUMENT, std::string("the model reads '") + input +
+                                           "', and the conditioning has no '" + key +
+                                           "'. Encode the text with the CLIP of this model.");
+}
+
+Tensor host_number(Context& ctx, double number) {
+  const Tensor tensor = ctx.make_host({1}, HEDDLE_F32);
+  *tensor.data<float>() = float(number);
+  return tensor;
+}
+
+// Rows of numbers that a model reads with a width of its own: a text encoder of another model is
+// noticed here, not in a matrix product.
+void check_width(const Tensor& tensor, const Value& settings, const char* setting,
+                 const char* field) {
+  const std::int64_t wanted = settings.get<std::int64_t>(setting, tensor.size(-1));
+  if (wanted == tensor.size(-1)) return;
+  throw Error(HEDDLE_INVALID_ARGUMENT,
+              std::string("the conditioning's '") + field + "' is " +
+                  std::to_string(tensor.size(-1)) + " wide, the model reads " +
+                  std::to_string(wanted) + ". Encode the text with the CLIP of this model.");
+}
+
+Value constants_of(Context& ctx, const Value& entry, const Value& model, std::int64_t items) {
+  const Value settings = model_settings(model);
+  const auto& service = find_service<heddle_model_service>(HEDDLE_SERVICE_MODEL);
+  Record constants;
+  for (std::uint32_t i = 0; i < service.input_count(model.raw()); ++i) {
+    std::uint32_t flags = 0;
+    const std::string name = service.input(model.raw(), i, &flags);
+    if (name == "x" || name == "timestep") continue;
+    if (name == "context") {
+      const Tensor text = tensor_field(entry, "cross_attn", "context");
+      check_width(text, settings, "context_width", "cross_attn");
+      constants.set(name, value_of(fit_batch(ctx, text, items)));
+    } else if (name == "y") {
+      const Tensor pooled = tensor_field(entry, "pooled_output", "y");
+      check_width(pooled, settings, "pooled_width", "pooled_output");
+      constants.set(name, value_of(fit_batch(ctx, pooled, items)));
+    } else if (name == "guidance") {
+      // 3.5 is what ComfyUI gives FLUX when no node says otherwise.
+      constants.set(name, value_of(host_number(ctx, entry.get<double>("guidance", 3.5))));
+    } else if ((flags & HEDDLE_INPUT_OPTIONAL) == 0) {
+      throw Error(HEDDLE_UNSUPPORTED, "the model reads '" + name +
+                                          "', which the samplers cannot give it yet. Use a model "
+                                          "that draws from text alone.");
+    }
+  }
+  return constants.value();
+}
+
+}  // namespace
+
+std::vector<ConditioningSet> conditioning_sets(Context& ctx, const Value& list, const Value& model,
+                                               std::int64_t items) {
+  if (list.count() == 0)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "the conditioning is an empty list. Link a text encoder's output.");
+  std::vector<ConditioningSet> sets;
+  double total = 0;
+  for (std::uint32_t i = 0; i < list.count(); ++i) {
+    const Value entry = list.item(i);
+    refuse_unsupported(entry);
+    const double weight = entry.get<double>("strength", 1.0);
+    sets.push_back({constants_of(ctx, entry, model, items), weight});
+    total += weight;
+  }
+  if (!(total > 0))
+    throw Error(HEDDLE_INVALID_ARGUMENT, "the strengths of the conditioning add up to " +
+                                             std::to_string(total) +
+                                             ". Give at least one of them a strength above 0.");
+  for (ConditioningSet& set : sets) set.weight /= total;
+  return sets;
+}
+
+}  // namespace heddle::field

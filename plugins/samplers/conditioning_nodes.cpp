@@ -1,0 +1,93 @@
+#include "conditioning_nodes.h"
+
+#include <algorithm>
+
+#include <heddle/ops.hpp>
+
+namespace heddle::field {
+namespace {
+
+// Every entry of the list, changed.
+template <class F>
+Value each(const Value& list, F&& change) {
+  std::vector<Value> entries;
+  for (std::uint32_t i = 0; i < list.count(); ++i) entries.push_back(change(list.item(i)));
+  return list_of(entries);
+}
+
+Value with_number(const Value& list, const char* key, double number) {
+  return each(list,
+              [&](const Value& entry) { return Record(entry).set(key, value_of(number)).value(); });
+}
+
+Tensor zeros_like(Context& ctx, const Tensor& tensor) {
+  const Tensor zeros = ctx.make_host(tensor.shape(), HEDDLE_F32);
+  std::fill_n(zeros.data<float>(), zeros.count(), 0.0f);
+  return zeros;
+}
+
+Tensor text_of(const Value& entry) {
+  if (entry.has("cross_attn")) return entry.field("cross_attn").as<Tensor>();
+  throw Error(HEDDLE_INVALID_ARGUMENT,
+              "a conditioning without 'cross_attn' came in. Link a text encoder's output.");
+}
+
+Tensor joined(Context& ctx, const Tensor& a, const Tensor& b) {
+  if (a.rank() != 3 || b.rank() != 3 || a.size(0) != b.size(0) || a.size(2) != b.size(2))
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "the two conditionings have " + std::to_string(a.size(0)) + " and " +
+                    std::to_string(b.size(0)) + " rows of width " + std::to_string(a.size(-1)) +
+                    " and " + std::to_string(b.size(-1)) +
+                    "; they have to agree. Encode both with the same CLIP.");
+  Shape shape = a.shape();
+  shape[1] += b.size(1);
+  const Tensor whole = ctx.make(shape, a.dtype());
+  ops::copy_into(ctx, a, whole.slice(1, 0, a.size(1)));
+  ops::copy_into(ctx, b, whole.slice(1, a.size(1), shape[1]));
+  return whole;
+}
+
+}  // namespace
+
+void FluxGuidance::execute(Context& ctx) {
+  ctx[out] = with_number(ctx[conditioning], "guidance", ctx[guidance]);
+}
+
+void ConditioningZeroOut::execute(Context& ctx) {
+  ctx[out] = each(ctx[conditioning], [&](const Value& entry) {
+    Record zeroed(entry);
+    for (const char* key : {"cross_attn", "pooled_output"})
+      if (entry.has(key)) zeroed.set(key, value_of(zeros_like(ctx, entry.field(key).as<Tensor>())));
+    return zeroed.value();
+  });
+}
+
+void ConditioningCombine::execute(Context& ctx) {
+  const Value a = ctx[first], b = ctx[second];
+  std::vector<Value> entries;
+  for (const Value& list : {a, b})
+    for (std::uint32_t i = 0; i < list.count(); ++i) entries.push_back(list.item(i));
+  ctx[out] = list_of(entries);
+}
+
+void ConditioningConcat::execute(Context& ctx) {
+  const Value more = ctx[from];
+  if (more.count() == 0)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "conditioning_from is an empty list. Link a text encoder's output.");
+  if (more.count() > 1)
+    ctx.warn("conditioning_from has " + std::to_string(more.count()) +
+             " entries; only the first is used.");
+  const Tensor tail = text_of(more.item(0));
+  ctx[out] = each(ctx[to], [&](const Value& entry) {
+    return Record(entry)
+        .set("cross_attn", value_of(joined(ctx, text_of(entry), tail)))
+        .value();
+  });
+}
+
+void ConditioningSetAreaStrength::execute(Context& ctx) {
+  ctx[out] = with_number(ctx[conditioning], "strength", ctx[strength]);
+}
+
+}  // namespace heddle::field

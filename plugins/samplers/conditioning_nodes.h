@@ -1,0 +1,66 @@
+// Nodes that change CONDITIONING, whatever encoder it came from. Stateless.
+#pragma once
+
+#include <heddle/node.hpp>
+
+namespace heddle::field {
+
+struct FluxGuidance {
+  static constexpr Widget kGuidance{.number = 3.5, .max = 100, .step = 0.1};
+
+  static constexpr Info info{"FluxGuidance", 1, "", "advanced/conditioning/flux",
+                             "How closely a FLUX model that was distilled with guidance follows "
+                             "the text.",
+                             HEDDLE_NODE_HOST};
+  static constexpr Input<Value> conditioning{"conditioning", HEDDLE_PORT_PASS, "", "CONDITIONING"};
+  static constexpr Input<double> guidance{"guidance", kGuidance};
+  static constexpr Output<Value> out{"CONDITIONING", 0, "", "CONDITIONING"};
+  static constexpr auto ports = heddle::ports(conditioning, guidance, out);
+  static void execute(Context& ctx);
+};
+
+struct ConditioningZeroOut {
+  static constexpr Info info{"ConditioningZeroOut", 1, "ConditioningZeroOut",
+                             "advanced/conditioning", "Zeros in the place of every number.",
+                             HEDDLE_NODE_HOST};
+  static constexpr Input<Value> conditioning{"conditioning", HEDDLE_PORT_PASS, "", "CONDITIONING"};
+  static constexpr Output<Value> out{"CONDITIONING", 0, "", "CONDITIONING"};
+  static constexpr auto ports = heddle::ports(conditioning, out);
+  static void execute(Context& ctx);
+};
+
+struct ConditioningCombine {
+  static constexpr Info info{"ConditioningCombine", 1, "Conditioning (Combine)", "conditioning",
+                             "Both: the model is asked with each, and the answers are averaged.",
+                             HEDDLE_NODE_HOST};
+  static constexpr Input<Value> first{"conditioning_1", HEDDLE_PORT_PASS, "", "CONDITIONING"};
+  static constexpr Input<Value> second{"conditioning_2", HEDDLE_PORT_PASS, "", "CONDITIONING"};
+  static constexpr Output<Value> out{"CONDITIONING", 0, "", "CONDITIONING"};
+  static constexpr auto ports = heddle::ports(first, second, out);
+  static void execute(Context& ctx);
+};
+
+struct ConditioningConcat {
+  static constexpr Info info{"ConditioningConcat", 1, "Conditioning (Concat)", "conditioning",
+                             "The tokens of the second text behind those of the first."};
+  static constexpr Input<Value> to{"conditioning_to", 0, "", "CONDITIONING"};
+  static constexpr Input<Value> from{"conditioning_from", 0, "", "CONDITIONING"};
+  static constexpr Output<Value> out{"CONDITIONING", 0, "", "CONDITIONING"};
+  static constexpr auto ports = heddle::ports(to, from, out);
+  static void execute(Context& ctx);
+};
+
+struct ConditioningSetAreaStrength {
+  static constexpr Widget kStrength{.number = 1, .max = 10, .step = 0.01};
+
+  static constexpr Info info{"ConditioningSetAreaStrength", 1, "ConditioningSetAreaStrength",
+                             "conditioning", "How much this one counts among several.",
+                             HEDDLE_NODE_HOST};
+  static constexpr Input<Value> conditioning{"conditioning", HEDDLE_PORT_PASS, "", "CONDITIONING"};
+  static constexpr Input<double> strength{"strength", kStrength};
+  static constexpr Output<Value> out{"CONDITIONING", 0, "", "CONDITIONING"};
+  static constexpr auto ports = heddle::ports(conditioning, strength, out);
+  static void execute(Context& ctx);
+};
+
+}  // namespace heddle::field

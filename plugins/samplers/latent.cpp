@@ -1,0 +1,88 @@
+#include "latent.h"
+
+#include <algorithm>
+
+#include <heddle/ops.hpp>
+
+#include "random.h"
+#include "user_error.h"
+
+namespace heddle::field {
+namespace {
+
+std::string text_of(const Shape& shape) {
+  std::string text = "(";
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
+  return text + ")";
+}
+
+std::size_t count_of(const Shape& shape) {
+  std::size_t count = 1;
+  for (const std::int64_t size : shape) count *= std::size_t(size);
+  return count;
+}
+
+std::vector<float> read_samples(Context& ctx, const Tensor& samples) {
+  return ctx.read<float>(samples.dtype() == HEDDLE_F32 ? samples
+                                                       : ops::cast(ctx, samples, HEDDLE_F32));
+}
+
+void fit_channels(Latent& latent, std::int64_t channels) {
+  if (channels == 0 || latent.shape[1] == channels) return;
+  if (!latent.empty)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "the latent is " + text_of(latent.shape) + ", that is " +
+                    std::to_string(latent.shape[1]) + " channels; the model reads " +
+                    std::to_string(channels) +
+                    ". Encode the picture with the autoencoder that belongs to this model.");
+  latent.shape[1] = channels;
+  latent.values.assign(count_of(latent.shape), 0.0f);
+}
+
+}  // namespace
+
+Latent read_latent(Context& ctx, const Value& record, const LatentFormat& format) {
+  if (!record.has("samples"))
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "a LATENT without 'samples' came in. Link the LATENT output of a latent node.");
+  const Tensor samples = record.field("samples").as<Tensor>();
+  Latent latent;
+  latent.record = record;
+  latent.shape = samples.shape();
+  if (latent.shape.size() < 3 || count_of(latent.shape) == 0)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "the latent is " + text_of(latent.shape) + "; (batch, channels, height, width) "
+                "with at least one element is needed.");
+  latent.values = read_samples(ctx, samples);
+  latent.empty = std::all_of(latent.values.begin(), latent.values.end(),
+                             [](float value) { return value == 0.0f; });
+  fit_channels(latent, format.channels);
+  if (!latent.empty && !record.get<bool>("scaled", false)) {
+    const float scale = float(format.scale), shift = float(format.shift);
+    for (float& value : latent.values) value = (value - shift) * scale;
+  }
+  const Value index = record.field("batch_index");
+  for (std::uint32_t i = 0; i < index.count(); ++i)
+    latent.batch_index.push_back(index.item(i).as<std::int64_t>());
+  if (!latent.batch_index.empty() && std::int64_t(latent.batch_index.size()) != latent.items())
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "the latent has " + std::to_string(latent.items()) + " items and a batch_index of " +
+                    std::to_string(latent.batch_index.size()) + ". Give one index for each item.");
+  return latent;
+}
+
+std::vector<float> noise_of(const Latent& latent, std::uint64_t seed) {
+  if (latent.batch_index.empty()) return initial_noise(seed, latent.values.size());
+  return with_user_errors(
+      [&] { return initial_noise(seed, latent.item_count(), latent.batch_index); });
+}
+
+Value with_samples(const Latent& latent, const Tensor& samples) {
+  return Record(latent.record)
+      .set("samples", value_of(samples))
+      .set("scaled", value_of(true))
+      .value();
+}
+
+}  // namespace heddle::field

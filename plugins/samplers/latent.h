@@ -1,0 +1,35 @@
+// LATENT values as samplers read and write them (field/values.h): brought into the units and the
+// channel count of the model, and the noise that belongs to them. One call's thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <heddle/node.hpp>
+
+#include "model_sampling.h"
+
+namespace heddle::field {
+
+struct Latent {
+  Value record;               // as it came; other fields are handed on
+  Shape shape;                // (B, C, ...) in the model's channels
+  std::vector<float> values;  // in the model's units, row-major
+  bool empty = false;         // all values are 0: nothing of a picture is in it
+  std::vector<std::int64_t> batch_index;  // empty: the items are 0 to B - 1
+
+  std::int64_t items() const { return shape[0]; }
+  std::size_t item_count() const { return values.size() / std::size_t(shape[0]); }
+};
+
+// Waits for the samples. An empty latent takes the model's channel count, as in ComfyUI; another
+// one of a wrong count is an error.
+Latent read_latent(Context& ctx, const Value& record, const LatentFormat& format);
+
+// The noise of the whole batch, drawn as ComfyUI does.
+std::vector<float> noise_of(const Latent& latent, std::uint64_t seed);
+
+// The record with other samples, in the model's units.
+Value with_samples(const Latent& latent, const Tensor& samples);
+
+}  // namespace heddle::field

@@ -1,0 +1,142 @@
+#include "latent_nodes.h"
+
+#include <algorithm>
+
+#include <heddle/ops.hpp>
+
+namespace heddle::field {
+namespace {
+
+constexpr std::int64_t kDownscale = 8;  // pixels of a picture along one side of a latent pixel
+
+Shape empty_shape(std::int64_t batch, std::int64_t channels, std::int64_t height,
+                  std::int64_t width) {
+  return {batch, channels, height / kDownscale, width / kDownscale};
+}
+
+Value empty_latent(Context& ctx, const Shape& shape) {
+  const Tensor samples = ctx.make_host(shape, HEDDLE_F32);
+  std::fill_n(samples.data<float>(), samples.count(), 0.0f);
+  return Record().set("samples", value_of(samples)).value();
+}
+
+template <class Node>
+void infer_empty(Infer& question, std::int64_t channels) {
+  const auto width = question[Node::width], height = question[Node::height],
+             batch = question[Node::batch_size];
+  if (width && height && batch)
+    question.out(Node::latent, "samples", HEDDLE_F32,
+                 empty_shape(*batch, channels, *height, *width));
+}
+
+Tensor samples_of(const Value& latent) {
+  if (latent.has("samples")) return latent.field("samples").as<Tensor>();
+  throw Error(HEDDLE_INVALID_ARGUMENT,
+              "a LATENT without 'samples' came in. Link the LATENT output of a latent node.");
+}
+
+Tensor repeated(Context& ctx, const Tensor& tensor, std::int64_t amount) {
+  Shape shape = tensor.shape();
+  const std::int64_t items = shape[0];
+  shape[0] *= amount;
+  const Tensor whole = ctx.make(shape, tensor.dtype());
+  for (std::int64_t i = 0; i < amount; ++i)
+    ops::copy_into(ctx, tensor, whole.slice(0, i * items, (i + 1) * items));
+  return whole;
+}
+
+std::vector<std::int64_t> indices_of(const Value& list) {
+  std::vector<std::int64_t> indices;
+  for (std::uint32_t i = 0; i < list.count(); ++i)
+    indices.push_back(list.item(i).as<std::int64_t>());
+  return indices;
+}
+
+Value list_of_indices(const std::vector<std::int64_t>& indices) {
+  std::vector<Value> items;
+  for (const std::int64_t index : indices) items.push_back(value_of(index));
+  return list_of(items);
+}
+
+// The indices once more for every copy, each time above those before, so that each gets noise of
+// its own.
+std::vector<std::int64_t> continued(const std::vector<std::int64_t>& indices, std::int64_t amount) {
+  if (indices.empty()) return {};
+  const auto [low, high] = std::minmax_element(indices.begin(), indices.end());
+  const std::int64_t distance = *high - *low + 1;
+  std::vector<std::int64_t> all;
+  for (std::int64_t i = 0; i < amount; ++i)
+    for (const std::int64_t index : indices) all.push_back(index + i * distance);
+  return all;
+}
+
+}  // namespace
+
+void EmptyLatentImage::execute(Context& ctx) {
+  ctx[latent] =
+      empty_latent(ctx, empty_shape(ctx[batch_size], 4, ctx[height], ctx[width]));
+}
+void EmptyLatentImage::infer(Infer& question) { infer_empty<EmptyLatentImage>(question, 4); }
+
+void EmptySD3LatentImage::execute(Context& ctx) {
+  ctx[latent] =
+      empty_latent(ctx, empty_shape(ctx[batch_size], 16, ctx[height], ctx[width]));
+}
+void EmptySD3LatentImage::infer(Infer& question) { infer_empty<EmptySD3LatentImage>(question, 16); }
+
+void RepeatLatentBatch::execute(Context& ctx) {
+  const Value from = ctx[samples];
+  const std::int64_t times = ctx[amount];
+  const Tensor tensor = samples_of(from);
+  Record to(from);
+  to.set("samples", value_of(repeated(ctx, tensor, times)));
+  if (from.has("noise_mask")) {
+    const Tensor mask = from.field("noise_mask").as<Tensor>();
+    // One mask serves any batch; several belong to the items one by one.
+    if (mask.size(0) > 1) to.set("noise_mask", value_of(repeated(ctx, mask, times)));
+  }
+  if (from.has("batch_index"))
+    to.set("batch_index", list_of_indices(continued(indices_of(from.field("batch_index")), times)));
+  ctx[latent] = to.value();
+}
+
+void RepeatLatentBatch::infer(Infer& question) {
+  std::optional<Shape> shape = question.shape(samples, "samples");
+  const std::optional<std::int64_t> times = question[amount];
+  if (!shape || shape->empty() || !times) return;
+  (*shape)[0] *= *times;
+  question.out(latent, "samples", HEDDLE_F32, *shape);
+}
+
+void LatentFromBatch::execute(Context& ctx) {
+  const Value from = ctx[samples];
+  const Tensor tensor = samples_of(from);
+  const std::int64_t items = tensor.size(0);
+  const std::int64_t begin = std::min(items - 1, ctx[batch_index]);
+  const std::int64_t end = begin + std::min(items - begin, ctx[length]);
+  Record to(from);
+  to.set("samples", value_of(tensor.slice(0, begin, end)));
+  if (from.has("noise_mask")) {
+    const Tensor mask = from.field("noise_mask").as<Tensor>();
+    if (mask.size(0) >= end) to.set("noise_mask", value_of(mask.slice(0, begin, end)));
+    else if (mask.size(0) > 1)
+      throw Error(HEDDLE_INVALID_ARGUMENT,
+                  "the latent has " + std::to_string(items) + " items and its noise mask " +
+                      std::to_string(mask.size(0)) + ". Give one mask, or one for each item.");
+  }
+  std::vector<std::int64_t> indices = indices_of(from.field("batch_index"));
+  if (indices.empty())
+    for (std::int64_t i = 0; i < items; ++i) indices.push_back(i);
+  if (std::int64_t(indices.size()) < end)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "the latent has " + std::to_string(items) + " items and a batch_index of " +
+                    std::to_string(indices.size()) + ". Give one index for each item.");
+  to.set("batch_index", list_of_indices({indices.begin() + begin, indices.begin() + end}));
+  ctx[latent] = to.value();
+}
+
+void SetLatentNoiseMask::execute(Context& ctx) {
+  ctx[latent] = Record(ctx[samples]).set("noise_mask", ctx[mask]).value();
+}
+
+}  // namespace heddle::field

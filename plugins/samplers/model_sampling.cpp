@@ -1,0 +1,53 @@
+#include "model_sampling.h"
+
+#include <heddle/field/values.h>
+
+#include "user_error.h"
+
+namespace heddle::field {
+namespace {
+
+Prediction prediction_named(const std::string& name) {
+  if (name == "flow") return Prediction::kFlow;
+  if (const std::optional<Prediction> found = find_prediction(name)) return *found;
+  throw Error(HEDDLE_UNSUPPORTED,
+              "the model's setting 'sampling' is '" + name +
+                  "', which no sampler knows. Known: flow, eps, v_prediction, edm, x0, lcm.");
+}
+
+}  // namespace
+
+NoiseLevels make_levels(const LevelRecipe& recipe) {
+  return with_user_errors([&] {
+    if (recipe.table == "discrete_flow")
+      return NoiseLevels::discrete_flow(recipe.shift, recipe.multiplier);
+    if (recipe.table == "flux") return NoiseLevels::flux(recipe.shift);
+    if (recipe.table == "discrete") return NoiseLevels::discrete();
+    throw Error(HEDDLE_UNSUPPORTED, "the model's noise table is '" + recipe.table +
+                                        "'. Known: discrete_flow, flux, discrete.");
+  });
+}
+
+ModelSampling model_sampling(const Value& model) {
+  const Value settings = model_settings(model);
+  if (!settings.has("noise_table"))
+    throw Error(HEDDLE_UNSUPPORTED,
+                "this MODEL does not say how its noise levels are spaced (no setting "
+                "'noise_table'). Link a diffusion model, not an encoder or an autoencoder.");
+  LevelRecipe recipe;
+  recipe.table = settings.get<std::string>("noise_table", "");
+  recipe.shift = recipe.table == "flux" ? settings.get<double>("noise_mu", 1.15)
+                                        : settings.get<double>("noise_shift", 1.0);
+  recipe.multiplier = settings.get<double>("noise_multiplier", 1.0);
+  const Prediction prediction = prediction_named(settings.get<std::string>("sampling", "flow"));
+  NoiseLevels levels = make_levels(recipe);
+  return {std::move(recipe), std::move(levels), prediction};
+}
+
+LatentFormat latent_format(const Value& settings) {
+  return {settings.get<std::int64_t>("latent_channels", 0),
+          settings.get<double>("latent_scale", HEDDLE_FLUX_LATENT_SCALE),
+          settings.get<double>("latent_shift", HEDDLE_FLUX_LATENT_SHIFT)};
+}
+
+}  // namespace heddle::field

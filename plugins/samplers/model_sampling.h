@@ -1,0 +1,43 @@
+// What a MODEL's settings say about noise (field/values.h): how its levels are spaced, what number
+// it is told for a level, and what its output means. Pure functions of the settings; any thread.
+#pragma once
+
+#include <string>
+
+#include <heddle/field/noise_schedules.h>
+#include <heddle/model.hpp>
+
+#include "noise_levels.h"
+#include "prediction.h"
+
+namespace heddle::field {
+
+// Noise levels by name and numbers: what settings and heddle_noise_levels carry.
+struct LevelRecipe {
+  std::string table = "discrete_flow";  // "discrete_flow", "flux", "discrete"
+  double shift = 1.0;                   // of discrete_flow; mu of flux
+  double multiplier = 1.0;              // of discrete_flow
+};
+
+// Throws unsupported at a table nobody knows.
+NoiseLevels make_levels(const LevelRecipe& recipe);
+
+struct ModelSampling {
+  LevelRecipe recipe;
+  NoiseLevels levels;
+  Prediction prediction = Prediction::kFlow;
+};
+
+// Throws when the model's settings name no noise table.
+ModelSampling model_sampling(const Value& model);
+
+// How samples of this model's latents differ from the autoencoder's: scaled = (raw - shift) *
+// scale.
+struct LatentFormat {
+  std::int64_t channels = 0;  // 0: the settings do not say
+  double scale = 1.0;
+  double shift = 0.0;
+};
+LatentFormat latent_format(const Value& settings);
+
+}  // namespace heddle::field

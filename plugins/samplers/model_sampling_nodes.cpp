@@ -1,0 +1,40 @@
+#include "model_sampling_nodes.h"
+
+#include <heddle/model.hpp>
+
+#include "model_sampling.h"
+
+namespace heddle::field {
+namespace {
+
+// The model with other settings; throws when they give no table.
+Value respaced(const Value& model, Record settings) {
+  const Value changed = with_settings(model, settings.value());
+  model_sampling(changed);
+  return changed;
+}
+
+Value shifted(const Value& model, double shift) {
+  return respaced(model, Record(model_settings(model))
+                             .set("sampling", value_of("flow"))
+                             .set("noise_table", value_of("discrete_flow"))
+                             .set("noise_shift", value_of(shift)));
+}
+
+}  // namespace
+
+void ModelSamplingFlux::execute(Context& ctx) {
+  const Value from = ctx[model];
+  const double mu =
+      flux_mu(int(ctx[width]), int(ctx[height]), ctx[base_shift], ctx[max_shift]);
+  ctx[out] = respaced(from, Record(model_settings(from))
+                                .set("sampling", value_of("flow"))
+                                .set("noise_table", value_of("flux"))
+                                .set("noise_mu", value_of(mu)));
+}
+
+void ModelSamplingSD3::execute(Context& ctx) { ctx[out] = shifted(ctx[model], ctx[shift]); }
+
+void ModelSamplingAuraFlow::execute(Context& ctx) { ctx[out] = shifted(ctx[model], ctx[shift]); }
+
+}  // namespace heddle::field

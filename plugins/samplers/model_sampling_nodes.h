@@ -1,0 +1,51 @@
+// Nodes that change how a MODEL's noise levels are spaced: its settings, nothing else. On the host;
+// stateless.
+#pragma once
+
+#include <heddle/node.hpp>
+
+namespace heddle::field {
+
+struct ModelSamplingFlux {
+  static constexpr Widget kShift{.number = 1.15, .max = 100, .step = 0.01};
+  static constexpr Widget kBase{.number = 0.5, .max = 100, .step = 0.01};
+  static constexpr Widget kPixels{.number = 1024, .min = 16, .max = 16384, .step = 8};
+
+  static constexpr Info info{"ModelSamplingFlux", 1, "ModelSamplingFlux", "advanced/model",
+                             "FLUX's levels, shifted for a picture of this size.",
+                             HEDDLE_NODE_HOST};
+  static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
+  static constexpr Input<double> max_shift{"max_shift", kShift};
+  static constexpr Input<double> base_shift{"base_shift", kBase};
+  static constexpr Input<std::int64_t> width{"width", kPixels};
+  static constexpr Input<std::int64_t> height{"height", kPixels};
+  static constexpr Output<Value> out{"MODEL", 0, "", "MODEL"};
+  static constexpr auto ports = heddle::ports(model, max_shift, base_shift, width, height, out);
+  static void execute(Context& ctx);
+};
+
+// The timestep of level 1 stays what the model was trained with. (ComfyUI's ModelSamplingSD3 says
+// 1000 and its ModelSamplingAuraFlow 1, each right for its own models only.)
+struct ModelSamplingSD3 {
+  static constexpr Info info{"ModelSamplingSD3", 1, "ModelSamplingSD3", "advanced/model",
+                             "Flow levels with a shift: more steps at high noise.",
+                             HEDDLE_NODE_HOST};
+  static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
+  static constexpr Input<double> shift{"shift", Widget{.number = 3, .max = 100, .step = 0.01}};
+  static constexpr Output<Value> out{"MODEL", 0, "", "MODEL"};
+  static constexpr auto ports = heddle::ports(model, shift, out);
+  static void execute(Context& ctx);
+};
+
+struct ModelSamplingAuraFlow {
+  static constexpr Info info{"ModelSamplingAuraFlow", 1, "ModelSamplingAuraFlow", "advanced/model",
+                             "Flow levels with a shift: more steps at high noise.",
+                             HEDDLE_NODE_HOST};
+  static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
+  static constexpr Input<double> shift{"shift", Widget{.number = 1.73, .max = 100, .step = 0.01}};
+  static constexpr Output<Value> out{"MODEL", 0, "", "MODEL"};
+  static constexpr auto ports = heddle::ports(model, shift, out);
+  static void execute(Context& ctx);
+};
+
+}  // namespace heddle::field

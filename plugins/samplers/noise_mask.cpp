@@ -1,0 +1,93 @@
+#include "noise_mask.h"
+
+#include <algorithm>
+
+#include <heddle/ops.hpp>
+
+namespace heddle::field {
+namespace {
+
+// Where an output position lies between two input positions.
+struct Tap {
+  std::int64_t low = 0, high = 0;
+  float weight = 0;  // of high
+};
+
+Tap tap_at(std::int64_t position, std::int64_t from, std::int64_t to) {
+  const float scale = float(from) / float(to);
+  const float source = std::max((float(position) + 0.5f) * scale - 0.5f, 0.0f);
+  const std::int64_t low = std::min(std::int64_t(source), from - 1);
+  return {low, std::min(low + 1, from - 1), source - float(low)};
+}
+
+// One plane per item, whatever the mask's own batch.
+std::vector<float> for_every_item(std::vector<float> planes, std::size_t plane,
+                                  std::int64_t items) {
+  const std::size_t there = planes.size();
+  planes.resize(plane * std::size_t(items));
+  for (std::size_t i = there; i < planes.size(); ++i) planes[i] = planes[i - there];
+  return planes;
+}
+
+}  // namespace
+
+std::vector<float> resize_planes(const std::vector<float>& planes, PlaneSize from, PlaneSize to) {
+  const std::size_t in = std::size_t(from.height * from.width);
+  const std::size_t count = planes.size() / in;
+  std::vector<float> out;
+  out.reserve(count * std::size_t(to.height * to.width));
+  for (std::size_t p = 0; p < count; ++p) {
+    const float* plane = planes.data() + p * in;
+    for (std::int64_t y = 0; y < to.height; ++y) {
+      const Tap row = tap_at(y, from.height, to.height);
+      for (std::int64_t x = 0; x < to.width; ++x) {
+        const Tap column = tap_at(x, from.width, to.width);
+        const auto across = [&](std::int64_t line) {
+          const float* values = plane + line * from.width;
+          return values[column.low] * (1 - column.weight) + values[column.high] * column.weight;
+        };
+        out.push_back(across(row.low) * (1 - row.weight) + across(row.high) * row.weight);
+      }
+    }
+  }
+  return out;
+}
+
+std::optional<NoiseMask> NoiseMask::of(Context& ctx, const Latent& latent, const Tensor& samples,
+                                       const Tensor& noise) {
+  const Value field = latent.record.field("noise_mask");
+  if (!field || field.is(HEDDLE_KIND_NONE)) return std::nullopt;
+  const Tensor given = field.as<Tensor>();
+  if (latent.shape.size() != 4)
+    throw Error(HEDDLE_UNSUPPORTED,
+                "the latent has a noise mask and " + std::to_string(latent.shape.size()) +
+                    " axes; masks work with pictures, that is 4 axes. Leave the mask out.");
+  if (given.rank() < 2 || given.dtype() != HEDDLE_F32 || given.count() == 0)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "the latent's noise mask is no f32 tensor (batch, height, width). Link a MASK.");
+  const PlaneSize from{given.size(-2), given.size(-1)}, to{latent.shape[2], latent.shape[3]};
+  std::vector<float> planes = resize_planes(ctx.read<float>(given), from, to);
+  planes = for_every_item(std::move(planes), std::size_t(to.height * to.width), latent.items());
+  std::vector<float> rest(planes.size());
+  std::transform(planes.begin(), planes.end(), rest.begin(), [](float m) { return 1 - m; });
+
+  const Shape shape{latent.items(), 1, to.height, to.width};
+  NoiseMask mask;
+  mask.mask_ = ctx.upload(shape, HEDDLE_F32, planes.data());
+  const Tensor kept = ctx.upload(shape, HEDDLE_F32, rest.data());
+  mask.kept_samples_ = ops::mul(ctx, samples, kept);
+  if (noise) mask.kept_noise_ = ops::mul(ctx, noise, kept);
+  return mask;
+}
+
+Tensor NoiseMask::before(Context& ctx, const Tensor& x, const NoiseScaling& scaling) const {
+  std::vector<ops::Term> terms{{1.0, ops::mul(ctx, x, mask_)}, {scaling.latent, kept_samples_}};
+  if (kept_noise_) terms.push_back({scaling.noise, kept_noise_});
+  return ops::combine(ctx, terms);
+}
+
+Tensor NoiseMask::after(Context& ctx, const Tensor& denoised) const {
+  return ops::add(ctx, ops::mul(ctx, denoised, mask_), kept_samples_);
+}
+
+}  // namespace heddle::field

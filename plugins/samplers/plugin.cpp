@@ -1,0 +1,26 @@
+// plugins/samplers/plugin.cpp - the plugin of the samplers: nodes that draw, their parts, and the
+// two kinds that other plugins can add to.
+#include "conditioning_nodes.h"
+#include "custom_nodes.h"
+#include "ksampler_nodes.h"
+#include "latent_nodes.h"
+#include "model_sampling_nodes.h"
+#include "sampler_kind.h"
+#include "schedule_kind.h"
+#include "schedule_nodes.h"
+#include "sigma_nodes.h"
+
+namespace heddle::field {
+
+HEDDLE_PLUGIN("org.heddle.samplers", "0.1.0", KSampler, KSamplerAdvanced, SamplerCustom,
+              SamplerCustomAdvanced, RandomNoise, DisableNoise, KSamplerSelect,
+              SamplerEulerAncestral, BasicGuider, CFGGuider, BasicScheduler, BetaSamplingScheduler,
+              KarrasScheduler, ExponentialScheduler, PolyexponentialScheduler, LaplaceScheduler,
+              VPScheduler, SDTurboScheduler, AlignYourStepsScheduler, OptimalStepsScheduler,
+              SplitSigmas, SplitSigmasDenoise, FlipSigmas, SetFirstSigma, ModelSamplingFlux,
+              ModelSamplingSD3, ModelSamplingAuraFlow, EmptyLatentImage, EmptySD3LatentImage,
+              RepeatLatentBatch, LatentFromBatch, SetLatentNoiseMask, FluxGuidance,
+              ConditioningZeroOut, ConditioningCombine, ConditioningConcat,
+              ConditioningSetAreaStrength, Samplers, NoiseSchedules)
+
+}  // namespace heddle::field

@@ -1,0 +1,43 @@
+// One run of a sampler: from a latent, noise and a list of noise levels to the latent at the end.
+// The loop of all samplers, on the device of the call. One call's thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <heddle/model.hpp>
+
+#include "noise_schedule.h"
+#include "sampler_kind.h"
+
+namespace heddle::field {
+
+// Who says what the picture shall be.
+struct Guide {
+  Value model;
+  Value positive;
+  Value negative;  // may be empty when cfg is 1
+  double cfg = 1.0;
+};
+
+struct Noise {
+  std::uint64_t seed = 0;
+  bool add = true;  // false: the run starts from the latent alone; the seed still serves the sampler
+};
+
+struct SampleJob {
+  Guide guide;
+  SamplerChoice sampler;
+  Sigmas sigmas;  // from noisy to clean; empty: the latent is handed on
+  Noise noise;
+  Value latent;
+};
+
+struct Sampled {
+  Value latent;    // at the end
+  Value denoised;  // what the model saw in the last step
+};
+
+Sampled sample(Context& ctx, const SampleJob& job);
+
+}  // namespace heddle::field

@@ -1,0 +1,80 @@
+#include "schedule_nodes.h"
+
+#include "schedule_kind.h"
+#include "sigmas_value.h"
+#include "tabled_schedule.h"
+#include "user_error.h"
+
+namespace heddle::field {
+namespace {
+
+// Runs a schedule of the numeric core and makes SIGMAS of it.
+template <class F>
+Tensor made(Context& ctx, F&& schedule) {
+  return tensor_of(ctx, with_user_errors(std::forward<F>(schedule)));
+}
+
+Tensor tabled(Context& ctx, const std::string& model_type, std::int64_t steps, double denoise) {
+  const std::optional<StepTable> table = find_step_table(model_type);
+  if (!table)
+    throw Error(HEDDLE_NOT_FOUND, "there is no table of levels for '" + model_type + "'");
+  return made(ctx, [&] { return tabled_sigmas(*table, int(steps), denoise); });
+}
+
+}  // namespace
+
+void BasicScheduler::execute(Context& ctx) {
+  const ModelSampling sampling = model_sampling(ctx[model]);
+  const WholeSchedule whole = schedule_named(ctx[scheduler], sampling);
+  ctx[sigmas] = made(ctx, [&] { return basic_sigmas(whole, int(ctx[steps]), ctx[denoise]); });
+}
+
+void BetaSamplingScheduler::execute(Context& ctx) {
+  const ModelSampling sampling = model_sampling(ctx[model]);
+  ctx[sigmas] = made(
+      ctx, [&] { return beta_sigmas(sampling.levels, int(ctx[steps]), ctx[alpha], ctx[beta]); });
+}
+
+void KarrasScheduler::execute(Context& ctx) {
+  ctx[sigmas] = made(ctx, [&] {
+    return karras_sigmas(int(ctx[steps]), ctx[sigma_min], ctx[sigma_max], ctx[rho]);
+  });
+}
+
+void ExponentialScheduler::execute(Context& ctx) {
+  ctx[sigmas] = made(
+      ctx, [&] { return exponential_sigmas(int(ctx[steps]), ctx[sigma_min], ctx[sigma_max]); });
+}
+
+void PolyexponentialScheduler::execute(Context& ctx) {
+  ctx[sigmas] = made(ctx, [&] {
+    return polyexponential_sigmas(int(ctx[steps]), ctx[sigma_min], ctx[sigma_max], ctx[rho]);
+  });
+}
+
+void LaplaceScheduler::execute(Context& ctx) {
+  ctx[sigmas] = made(ctx, [&] {
+    return laplace_sigmas(int(ctx[steps]), ctx[sigma_min], ctx[sigma_max], ctx[mu], ctx[beta]);
+  });
+}
+
+void VPScheduler::execute(Context& ctx) {
+  ctx[sigmas] = made(
+      ctx, [&] { return vp_sigmas(int(ctx[steps]), ctx[beta_d], ctx[beta_min], ctx[eps_s]); });
+}
+
+void SDTurboScheduler::execute(Context& ctx) {
+  const ModelSampling sampling = model_sampling(ctx[model]);
+  ctx[sigmas] =
+      made(ctx, [&] { return turbo_sigmas(sampling.levels, int(ctx[steps]), ctx[denoise]); });
+}
+
+void AlignYourStepsScheduler::execute(Context& ctx) {
+  ctx[sigmas] = tabled(ctx, ctx[model_type], ctx[steps], ctx[denoise]);
+}
+
+void OptimalStepsScheduler::execute(Context& ctx) {
+  ctx[sigmas] = tabled(ctx, ctx[model_type], ctx[steps], ctx[denoise]);
+}
+
+}  // namespace heddle::field

@@ -1,0 +1,32 @@
+// VAEDecode and VAEEncode: between LATENT and IMAGE (heddle/field/values.h) by an autoencoder's two
+// models. Samples that are marked `scaled` are in the denoiser's units, (raw - shift) * scale;
+// decoding takes either, encoding gives scaled ones. Pictures stay on the device that made them.
+#pragma once
+
+#include <heddle/node.hpp>
+
+namespace heddle::vae {
+
+struct VaeDecode {
+  static constexpr Info info{"VAEDecode", 1, "VAE Decode", "latent",
+                             "Decodes latent pictures into pictures of pixels."};
+  static constexpr Input<Value> samples{"samples", 0, "The latent to decode.", "LATENT"};
+  static constexpr Input<Value> vae{"vae", HEDDLE_PORT_PASS, "The autoencoder.", "VAE"};
+  static constexpr Output<Tensor> image{"IMAGE", 0, "(B, H, W, 3) f32, 0 to 1", "IMAGE"};
+  static constexpr auto ports = heddle::ports(samples, vae, image);
+  static void execute(Context& ctx);
+  static void infer(Infer& question);
+};
+
+struct VaeEncode {
+  static constexpr Info info{"VAEEncode", 1, "VAE Encode", "latent",
+                             "Encodes pictures: the mean of the posterior, nothing is drawn."};
+  static constexpr Input<Tensor> pixels{"pixels", 0, "(B, H, W, C) f32, 0 to 1", "IMAGE"};
+  static constexpr Input<Value> vae{"vae", HEDDLE_PORT_PASS, "The autoencoder.", "VAE"};
+  static constexpr Output<Value> latent{"LATENT", 0, "", "LATENT"};
+  static constexpr auto ports = heddle::ports(pixels, vae, latent);
+  static void execute(Context& ctx);
+  static void infer(Infer& question);
+};
+
+}  // namespace heddle::vae

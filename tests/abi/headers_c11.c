@@ -1,0 +1,10 @@
+/* The ABI headers are C11, in any order, and can be included twice. */
+#include <heddle/abi/device.h>
+#include <heddle/abi/model.h>
+#include <heddle/abi/ops.h>
+#include <heddle/abi/base.h>
+#include <heddle/abi/device.h>
+#include <heddle/abi/node.h>
+#include <heddle/abi/value.h>
+
+int heddle_abi_as_c(void) { return (int)sizeof(heddle_node_desc); }

@@ -1,0 +1,100 @@
+#include "engine/cli/command_line.h"
+
+#include <boost/test/unit_test.hpp>
+
+namespace heddle::cli {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+CommandLine parse(const Texts& arguments) {
+  ParsedArguments parsed = parse_arguments(arguments);
+  BOOST_REQUIRE_MESSAGE(parsed.command_line, parsed.answer.text);
+  return std::move(*parsed.command_line);
+}
+
+std::string refusal(const Texts& arguments) {
+  const ParsedArguments parsed = parse_arguments(arguments);
+  BOOST_TEST(!parsed.command_line);
+  BOOST_TEST(!parsed.answer.is_help);
+  return parsed.answer.text;
+}
+
+Texts texts(const CommandLine& line, std::string_view option) {
+  Texts all;
+  for (const Given& given : line.options.of(option)) all.push_back(given.text);
+  return all;
+}
+
+bool has(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+BOOST_AUTO_TEST_SUITE(command_line)
+
+BOOST_AUTO_TEST_CASE(options_stand_before_and_behind_the_workflow) {
+  const CommandLine line = parse({"run", "--json", "a.json", "--threads", "2", "--quiet"});
+  BOOST_TEST((line.command == Command::run));
+  BOOST_TEST(line.operand == "a.json");
+  BOOST_TEST(texts(line, "json") == Texts{"true"});
+  BOOST_TEST(texts(line, "threads") == Texts{"2"});
+  BOOST_TEST(line.options.of("threads").front().where == "--threads");
+}
+
+BOOST_AUTO_TEST_CASE(repeated_options_keep_their_order_and_take_one_value_each) {
+  const CommandLine line =
+      parse({"run", "--set", "a.seed=1..8", "--set=b.list=[3,5,8]", "a.json", "--set", "c.x=-1"});
+  BOOST_TEST(line.operand == "a.json");
+  BOOST_TEST(texts(line, "set") == (Texts{"a.seed=1..8", "b.list=[3,5,8]", "c.x=-1"}));
+}
+
+BOOST_AUTO_TEST_CASE(values_are_taken_as_they_are) {
+  const Texts values{"a.text=", "a.text=x y,z", "a.text={\"b\": [1]}", "a.text='q'", "a.text=#%\n"};
+  for (const std::string& value : values)
+    BOOST_TEST(texts(parse({"run", "f", "--set", value}), "set") == Texts{value});
+}
+
+BOOST_AUTO_TEST_CASE(each_command_is_known) {
+  BOOST_TEST((parse({"plan", "f", "--svg", "p.svg", "--least"}).command == Command::plan));
+  BOOST_TEST((parse({"nodes"}).command == Command::nodes));
+  BOOST_TEST(parse({"nodes", "KSampler", "--json"}).operand == "KSampler");
+  BOOST_TEST((parse({"devices", "--json"}).command == Command::devices));
+  BOOST_TEST((parse({"plugins"}).command == Command::plugins));
+  BOOST_TEST((parse({"tune"}).command == Command::tune));
+  BOOST_TEST((parse({"bench", "flux-dev", "--steps", "4"}).command == Command::bench));
+  BOOST_TEST((parse({"version"}).command == Command::version));
+  BOOST_TEST((parse({"--version"}).command == Command::version));
+}
+
+BOOST_AUTO_TEST_CASE(plan_takes_every_option_of_run) {
+  for (const OptionSpec& option : all_options()) {
+    if ((option.commands & kRun) == 0) continue;
+    Texts arguments{"plan", "f", "--" + std::string(option.name)};
+    if (option.kind != OptionKind::flag) arguments.push_back("x");
+    BOOST_TEST(texts(parse(arguments), option.name).size() == 1u);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(wrong_usage_says_what_is_wrong_and_what_was_meant) {
+  BOOST_TEST(has(refusal({"rnu", "f"}), "there is no command 'rnu'. Did you mean 'run'?"));
+  BOOST_TEST(has(refusal({"run", "f", "--sett", "a.b=1"}), "Did you mean '--set'?"));
+  BOOST_TEST(has(refusal({"run", "f", "--least"}), "--least"));
+  BOOST_TEST(has(refusal({"run"}), "FILE"));
+  BOOST_TEST(has(refusal({"run", "f", "--set"}), "--set"));
+  BOOST_TEST(has(refusal({"run", "f", "g"}), "g"));
+  BOOST_TEST(has(refusal({"run", "f", "--threads", "1", "--threads", "2"}), "--threads"));
+  BOOST_TEST(has(refusal({}), "heddle"));
+}
+
+BOOST_AUTO_TEST_CASE(help_names_every_option) {
+  const ParsedArguments parsed = parse_arguments({"plan", "--help"});
+  BOOST_TEST(parsed.answer.is_help);
+  for (const OptionSpec& option : all_options())
+    BOOST_TEST(has(parsed.answer.text, "--" + std::string(option.name)));
+  BOOST_TEST(parse_arguments({"--help"}).answer.is_help);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace heddle::cli

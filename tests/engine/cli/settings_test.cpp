@@ -1,0 +1,90 @@
+#include "engine/cli/settings.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include "tests/support/refusal.h"
+#include "tests/support/temporary_folder.h"
+
+namespace heddle::cli {
+namespace {
+
+Layer given(std::initializer_list<std::pair<std::string_view, std::string>> options) {
+  Layer layer;
+  for (const auto& [name, value] : options)
+    layer.add(*find_option(name), {value, Origin::command_line, "--" + std::string(name)});
+  return layer;
+}
+
+std::string refusal(std::string_view option, const std::string& value) {
+  const core::Error error = test::refusal_of([&] { read_settings(given({{option, value}})); });
+  BOOST_TEST((error.code() == core::Code::invalid_argument));
+  return error.what();
+}
+
+BOOST_AUTO_TEST_SUITE(settings)
+
+BOOST_AUTO_TEST_CASE(nothing_given_leaves_the_defaults_of_the_engine) {
+  const Settings settings = read_settings({});
+  BOOST_TEST(settings.engine.threads == 0u);
+  BOOST_TEST(settings.engine.input_dir == "input");
+  BOOST_TEST(settings.engine.output_dir == "output");
+  BOOST_TEST(!settings.json);
+  BOOST_TEST(settings.sets.empty());
+}
+
+BOOST_AUTO_TEST_CASE(values_are_read_into_their_types) {
+  const test::TemporaryFolder folder;
+  const Settings settings = read_settings(given({{"threads", "3"},
+                                                 {"devices", "cpu:0,cpu:1"},
+                                                 {"compute", "cpu=bf16"},
+                                                 {"models", folder.path().string()},
+                                                 {"output", "pictures"},
+                                                 {"json", "true"},
+                                                 {"set", "text.text=a=b"},
+                                                 {"place", "a node=cpu:0"}}));
+  BOOST_TEST(settings.engine.threads == 3u);
+  BOOST_TEST(settings.engine.devices == (std::vector<std::string>{"cpu:0", "cpu:1"}));
+  BOOST_TEST(settings.engine.compute.at("cpu") == "bf16");
+  BOOST_TEST(settings.engine.model_dirs.at(0) == folder.path());
+  BOOST_TEST(settings.engine.output_dir == "pictures");
+  BOOST_TEST(settings.json);
+  BOOST_TEST(settings.sets.at(0).key == "text.text");
+  BOOST_TEST(settings.sets.at(0).value == "a=b");
+  BOOST_TEST(settings.places.at(0).key == "a node");
+}
+
+BOOST_AUTO_TEST_CASE(an_assignment_may_be_of_an_empty_text_but_a_node_goes_to_a_device) {
+  BOOST_TEST(read_settings(given({{"set", "text.text="}})).sets.at(0).value == "");
+  BOOST_TEST(refusal("place", "node=") == "--place: expected NODE=DEVICE, got 'node='.");
+  BOOST_TEST(refusal("set", "text.text") == "--set: expected NODE.INPUT=VALUE, got 'text.text'.");
+  BOOST_TEST(refusal("set", "=5").find("expected NODE.INPUT=VALUE") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(wrong_values_are_refused_with_the_option) {
+  for (const char* threads : {"x", "-1", "1.5", "", "4097", "99999999999", "2 "})
+    BOOST_TEST(refusal("threads", threads).find("--threads: expected a number of threads") == 0u);
+  BOOST_TEST(refusal("compute", "cpu=fp32").find("Did you mean 'f32'") != std::string::npos);
+  BOOST_TEST(refusal("devices", "cpu,,cuda").find("names with commas") != std::string::npos);
+  BOOST_TEST(refusal("models", "/no/such/folder") ==
+             "--models: there is no folder '/no/such/folder'.");
+  BOOST_TEST(refusal("output", "").find("expected a path") != std::string::npos);
+  BOOST_TEST(refusal("json", "perhaps").find("expected true or false") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_not_built_yet_is_refused_and_never_ignored) {
+  for (const auto& [option, value] : {std::pair{"split", "1=layers"},
+                                      {"budget", "cpu=1GiB"},
+                                      {"costs", "c.json"},
+                                      {"trace", "t.json"},
+                                      {"svg", "p.svg"},
+                                      {"least", "true"}})
+    BOOST_TEST(refusal(option, value).find("this version of heddle cannot do this") !=
+               std::string::npos);
+  BOOST_TEST(read_settings(given({{"least", "false"}})).warnings.empty());
+  BOOST_TEST(read_settings(given({{"cache", "c"}})).warnings.size() == 1u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace heddle::cli

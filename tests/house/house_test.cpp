@@ -1,0 +1,176 @@
+// The rules of the house, checked on the tree itself: who includes whom, one door for each dependency, no file too long,
+// no word of the field in the engine, no path of a machine.
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <regex>
+#include <set>
+
+namespace fs = std::filesystem;
+
+namespace {
+
+const fs::path kRoot = HEDDLE_SOURCE_DIR;
+
+struct SourceFile {
+  std::string path;  // relative to the root
+  std::vector<std::string> lines;
+};
+
+bool is_source(const fs::path& p) {
+  static const std::set<std::string> endings{".h", ".hpp", ".c", ".cpp", ".cu", ".cuh"};
+  return endings.contains(p.extension().string());
+}
+
+std::vector<SourceFile> sources(const std::string& folder) {
+  std::vector<SourceFile> all;
+  if (!fs::exists(kRoot / folder)) return all;
+  for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder)) {
+    if (!entry.is_regular_file() || !is_source(entry.path())) continue;
+    SourceFile file{entry.path().lexically_relative(kRoot).generic_string(), {}};
+    std::ifstream in(entry.path());
+    for (std::string line; std::getline(in, line);) file.lines.push_back(line);
+    all.push_back(std::move(file));
+  }
+  std::ranges::sort(all, {}, &SourceFile::path);
+  return all;
+}
+
+// Calls visit(file, line number, included name) for every #include.
+void for_each_include(const std::string& folder, const std::function<void(const SourceFile&, std::size_t, const std::string&)>& visit) {
+  static const std::regex include(R"(^\s*#\s*include\s*[<"]([^>"]+)[>"])");
+  for (const SourceFile& file : sources(folder))
+    for (std::size_t i = 0; i < file.lines.size(); ++i)
+      if (std::smatch match; std::regex_search(file.lines[i], match, include)) visit(file, i + 1, match[1]);
+}
+
+std::string place(const SourceFile& file, std::size_t line) { return file.path + ":" + std::to_string(line) + ": "; }
+
+// What each floor of the engine may include of the others.
+const std::map<std::string, std::set<std::string>> kFloors{
+    {"base", {}},
+    {"tensor", {"base"}},
+    {"device", {"base", "tensor"}},
+    {"files", {"base", "tensor"}},
+    {"memory", {"base", "tensor", "device", "files"}},
+    {"graph", {"base", "tensor"}},
+    {"plan", {"base", "tensor", "device", "graph"}},
+    {"run", {"base", "tensor", "device", "files", "memory", "graph", "plan"}},
+    {"plugin", {"base", "tensor", "device", "files", "memory", "graph", "plan", "run"}},
+    {"facade", {"base", "tensor", "device", "files", "memory", "graph", "plan", "run", "plugin"}},
+    {"cli", {"base"}},
+};
+
+// Which includes go through which door: a prefix of the included name, and where it may stand.
+struct Door {
+  std::string include;
+  std::vector<std::string> places;
+};
+const std::vector<Door> kDoors{
+    {"rapidjson/", {"engine/base/json.cpp"}},
+    {"xxhash.h", {"engine/base/hash.cpp"}},
+    {"boost/graph/", {"engine/graph/dag.cpp"}},
+    {"boost/dll/", {"engine/plugin/library.cpp"}},
+    {"boost/asio", {"engine/run/", "engine/serve/"}},
+    {"boost/beast", {"engine/serve/"}},
+    {"boost/math/", {"plugins/samplers/noise_schedule.cpp"}},
+    {"sqlite3.h", {"engine/queue/store.cpp"}},
+    {"CLI/", {"engine/cli/", "engine/main.cpp"}},
+    {"oneapi/dnnl/", {"plugins/cpu/"}},
+    {"dnnl", {"plugins/cpu/"}},
+    {"omp.h", {"plugins/cpu/"}},
+    {"cuda", {"plugins/cuda/"}},
+    {"cudnn", {"plugins/cuda/"}},
+    {"cublas", {"plugins/cuda/"}},
+    {"nccl", {"plugins/cuda/"}},
+    {"png.h", {"plugins/image/"}},
+    {"oniguruma.h", {"plugins/encoders/tokenizer/regex.cpp"}},
+    {"utf8proc.h", {"plugins/encoders/tokenizer/unicode.cpp"}},
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(house)
+
+BOOST_AUTO_TEST_CASE(the_tree_is_where_the_test_looks) {
+  BOOST_TEST(sources("engine").size() > 50u);
+  BOOST_TEST(sources("plugins").size() > 20u);
+  BOOST_TEST(sources("sdk").size() > 8u);
+}
+
+BOOST_AUTO_TEST_CASE(floors_include_downwards_only) {
+  for_each_include("engine", [](const SourceFile& file, std::size_t line, const std::string& included) {
+    if (!included.starts_with("engine/")) return;
+    const auto floor_of = [](const std::string& path) { return path.substr(7, path.find('/', 7) == std::string::npos ? 0 : path.find('/', 7) - 7); };
+    const std::string from = floor_of(file.path), to = floor_of(included);
+    if (from.empty()) {  // main.cpp
+      BOOST_TEST((to == "cli" || to == "base"), place(file, line) << "the program may include engine/cli and engine/base only");
+      return;
+    }
+    BOOST_TEST_REQUIRE(kFloors.contains(from), place(file, line) << "unknown floor '" << from << "': add it to the table");
+    BOOST_TEST((to == from || kFloors.at(from).contains(to)), place(file, line) << "floor '" << from << "' may not include '" << to << "'");
+  });
+}
+
+BOOST_AUTO_TEST_CASE(the_bedrock_includes_c_headers_only) {
+  for_each_include("sdk/include/heddle/abi", [](const SourceFile& file, std::size_t line, const std::string& included) {
+    const bool allowed = included == "stddef.h" || included == "stdint.h" || fs::exists(kRoot / "sdk/include/heddle/abi" / included);
+    BOOST_TEST(allowed, place(file, line) << included << " does not belong into the C ABI");
+  });
+}
+
+BOOST_AUTO_TEST_CASE(the_sdk_and_plugins_know_nothing_of_the_engine) {
+  for (const char* folder : {"sdk", "plugins"})
+    for_each_include(folder, [](const SourceFile& file, std::size_t line, const std::string& included) {
+      BOOST_TEST(!included.starts_with("engine/"), place(file, line) << "includes " << included);
+    });
+}
+
+BOOST_AUTO_TEST_CASE(plugins_do_not_include_each_other) {
+  for_each_include("plugins", [](const SourceFile& file, std::size_t line, const std::string& included) {
+    if (!included.starts_with("plugins/")) return;
+    const std::string own = file.path.substr(0, file.path.find('/', 8) + 1);
+    BOOST_TEST((included.starts_with(own) || included.starts_with("plugins/blocks/")), place(file, line) << "includes " << included);
+  });
+}
+
+BOOST_AUTO_TEST_CASE(every_dependency_has_one_door) {
+  for (const char* folder : {"engine", "plugins", "sdk"})
+    for_each_include(folder, [](const SourceFile& file, std::size_t line, const std::string& included) {
+      for (const Door& door : kDoors) {
+        if (!included.starts_with(door.include)) continue;
+        const bool allowed = std::ranges::any_of(door.places, [&](const std::string& p) { return file.path.starts_with(p); });
+        BOOST_TEST(allowed, place(file, line) << included << " has its door elsewhere: " << door.places.front());
+      }
+    });
+}
+
+BOOST_AUTO_TEST_CASE(no_file_is_too_long) {
+  for (const char* folder : {"engine", "plugins", "sdk", "tests"})
+    for (const SourceFile& file : sources(folder)) {
+      const std::string name = fs::path(file.path).filename().string();
+      const bool is_kernel = file.path.starts_with("plugins/cpu/") || file.path.starts_with("plugins/cuda/");
+      BOOST_TEST(file.lines.size() <= (is_kernel ? 600u : 400u), file.path << " has " << file.lines.size() << " lines: split it by idea");
+    }
+}
+
+BOOST_AUTO_TEST_CASE(the_engine_has_never_heard_of_diffusion) {
+  static const std::regex words("sampler|latent|vae", std::regex::icase);
+  for (const SourceFile& file : sources("engine"))
+    for (std::size_t i = 0; i < file.lines.size(); ++i)
+      BOOST_TEST(!std::regex_search(file.lines[i], words), place(file, i + 1) << file.lines[i]);
+}
+
+BOOST_AUTO_TEST_CASE(no_path_of_a_machine_stands_in_the_sources) {
+  // Written in two parts so that this line is not its own finding.
+  static const std::regex paths(std::string("/ro") + "ot/|/ho" + "me/|/wo" + "rk/");
+  for (const char* folder : {"engine", "plugins", "sdk", "tests"})
+    for (const SourceFile& file : sources(folder))
+      for (std::size_t i = 0; i < file.lines.size(); ++i)
+        BOOST_TEST(!std::regex_search(file.lines[i], paths), place(file, i + 1) << file.lines[i]);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
