@@ -77,6 +77,12 @@ def make_flux(out):
                   encoder_hidden_states=context, txt_ids=torch.zeros(text, 3), img_ids=ids, return_dict=False)[0]
         return FluxPipeline._unpack_latents(v, height * 8, width * 8, 8)
 
+    # Odd sides are completed with the first row and column; one conditioning serves both pictures.
+    odd = randn(11, batch, 4, height - 1, width - 1)
+    whole = torch.nn.functional.pad(odd, (0, 1, 0, 1), mode="circular")
+    one, pooled = context[:1].expand(batch, -1, -1), y[:1].expand(batch, -1)
+    expected.update({"flux_odd.x": odd, "flux_odd.context": context[:1], "flux_odd.y": y[:1], "flux_odd.timestep": timestep,
+                     "flux_odd.out": torch.stack([run(plain, whole, sigma, one, pooled)[..., :-1, :-1] for sigma in timestep])})
     expected["flux.out"] = torch.stack([run(plain, x, sigma, context, y) for sigma in timestep])
     expected["flux.out_guided"] = torch.stack([run(guided, x, sigma, context, y, guidance.expand(batch)) for sigma in timestep])
 
@@ -130,7 +136,7 @@ def main():
     with open(os.path.join(out, "configs.json"), "w") as file:
         json.dump(configs, file, indent=1)
         file.write("\n")
-    save_file({name: tensor.contiguous() for name, tensor in expected.items()}, os.path.join(out, "expected.safetensors"))
+    save_file({name: tensor.clone().contiguous() for name, tensor in expected.items()}, os.path.join(out, "expected.safetensors"))
     for name in sorted(os.listdir(out)):
         print(f"{os.path.getsize(os.path.join(out, name)):8d} {name}")
 
