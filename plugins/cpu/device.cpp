@@ -4,7 +4,6 @@
 
 #include "heddle/device.hpp"
 #include "machine.h"
-#include "primitive_cache.h"
 
 namespace heddle::cpu {
 
@@ -43,8 +42,6 @@ Device::Device(const heddle_host* host, std::uint32_t index, const heddle_value*
       settings_(read_settings(device::Options(host, options))),
       memory_total_(memory().total),
       pool_(settings_.threads),
-      primitives_(std::make_unique<PrimitiveCache>()) {}
-
-Device::~Device() = default;
+      vector_(vector_kernels()) {}
 
 }  // namespace heddle::cpu

@@ -5,16 +5,14 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include "heddle/abi/device.h"
 #include "pool.h"
 #include "stream.h"
+#include "vector_kernels.h"
 
 namespace heddle::cpu {
-
-class PrimitiveCache;
 
 struct Settings {
   unsigned threads = 1;
@@ -28,7 +26,6 @@ class Device {
   // options: NULL or {"threads": 4, "compute": "f32" | "bf16", "kernels": "reference" | "all"};
   // absent: every core, bf16 where the processor multiplies it in tiles (AMX), all kernels.
   Device(const heddle_host* host, std::uint32_t index, const heddle_value* options);
-  ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
@@ -37,7 +34,7 @@ class Device {
   const Settings& settings() const { return settings_; }
   std::uint64_t memory_total() const { return memory_total_; }  // bytes
   Pool& pool() { return pool_; }
-  PrimitiveCache& primitives() { return *primitives_; }
+  const VectorKernels& vector() const { return vector_; }
 
  private:
   const heddle_host* host_;
@@ -45,7 +42,7 @@ class Device {
   Settings settings_;
   std::uint64_t memory_total_;
   Pool pool_;
-  std::unique_ptr<PrimitiveCache> primitives_;
+  const VectorKernels& vector_;
 };
 
 // The C handles are these classes under another name.

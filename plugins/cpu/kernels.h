@@ -19,6 +19,14 @@ extern const heddle_kernel kReferenceAttention;  // reference_attention.cpp
 extern const heddle_kernel kReferenceLinear, kReferenceConv2d,
     kReferenceUpsampleNearest;  // reference_linear.cpp, _image.cpp
 
+extern const heddle_kernel kFastAdd, kFastMul, kFastGatedAdd,
+    kFastScaleClamp;  // fast_elementwise.cpp
+extern const heddle_kernel kFastActivation, kFastGatedActivation, kFastCombine, kFastCopy;
+extern const heddle_kernel kFastLayerNorm, kFastRmsNorm, kFastModulatedNorm;  // fast_norm.cpp
+extern const heddle_kernel kFastNormRope, kFastGroupNorm;
+extern const heddle_kernel kFastAttention, kFastLinear,
+    kFastConv2d;  // fast_attention.cpp, _linear.cpp, _image.cpp
+
 // NULL-terminated, as the device table wants it.
 extern const heddle_kernel* const kKernels[];
 

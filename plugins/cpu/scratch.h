@@ -18,6 +18,22 @@ class Scratch {
     return static_cast<T*>(take_bytes(count * sizeof(T)));
   }
 
+  // What is taken during its life is given back at its end, for loops inside a tile.
+  class Frame {
+   public:
+    explicit Frame(Scratch& scratch)
+        : scratch_(scratch), blocks_(scratch.blocks_.size()), used_(scratch.used_) {}
+    ~Frame() {
+      if (scratch_.blocks_.size() == blocks_) scratch_.used_ = used_;
+    }
+    Frame(const Frame&) = delete;
+    Frame& operator=(const Frame&) = delete;
+
+   private:
+    Scratch& scratch_;
+    std::size_t blocks_, used_;
+  };
+
   // Invalidates everything taken. Several blocks become one, large enough for what was taken in
   // all.
   void reset() {

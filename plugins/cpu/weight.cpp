@@ -1,10 +1,12 @@
 #include "weight.h"
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 
 #include "heddle/abi/node.h"
 #include "heddle/device.hpp"
+#include "layouts.h"
 #include "weight_parts.h"
 
 namespace heddle::cpu {
@@ -18,6 +20,24 @@ heddle_dtype plain_dtype(const Device& device, std::int32_t use, heddle_dtype fi
   if (use == HEDDLE_USE_LINEAR || use == HEDDLE_USE_CONV2D) return device.settings().compute;
   if (device::is_compute_float(file)) return file;
   return file == HEDDLE_F64 ? HEDDLE_F32 : HEDDLE_BF16;  // bf16 holds every f8 value
+}
+
+// What a file's type becomes in panels: 16-bit types stay as they are, so that a model takes no
+// more memory than its file.
+heddle_dtype panel_dtype(const Device& device, heddle_dtype file) {
+  if (file == HEDDLE_F16 || file == HEDDLE_BF16) return file;
+  if (file == HEDDLE_F8_E4M3 || file == HEDDLE_F8_E5M2) return HEDDLE_BF16;  // holds every f8 value
+  return device.settings().compute;
+}
+
+heddle_weight_form panel_form(heddle_dtype dtype, std::uint32_t layout,
+                              const heddle_tensor_info& info) {
+  heddle_weight_form form{};
+  form.size = sizeof form;
+  form.info = device::row_major(dtype, info.shape, info.rank);
+  form.info.layout = layout;
+  form.bytes = panel_bytes(form.info);
+  return form;
 }
 
 heddle_weight_form plain_form(heddle_dtype dtype, const heddle_tensor_info& info) {
@@ -44,6 +64,35 @@ void make_plain(Stream& stream, const WeightParts& parts, const heddle_tensor_in
   });
 }
 
+// One panel to a tile: its rows in the file's order, then turned to stand side by side.
+void make_panels(Stream& stream, const WeightParts& parts, const heddle_tensor_info& info,
+                 void* dst) {
+  const std::int64_t outputs = info.shape[0], length = sum_length(info);
+  const std::int64_t taps = info.rank == 4 ? info.shape[2] * info.shape[3] : 1,
+                     channels = taps == 0 ? 0 : length / taps;
+  const std::size_t bytes = device::dtype_bytes(info.dtype);
+  stream.parallel_for(panel_count(outputs), [&](std::int64_t panel, Scratch& scratch) {
+    auto* row = scratch.take<std::byte>(static_cast<std::size_t>(length) * bytes);
+    auto* to = static_cast<std::byte*>(dst) +
+               static_cast<std::size_t>(panel * kPanelColumns * length) * bytes;
+    for (std::int64_t column = 0; column < kPanelColumns; ++column) {
+      const std::int64_t output = panel * kPanelColumns + column;
+      if (output < outputs)
+        parts.read(output, 0, length, info.dtype, row);
+      else
+        std::memset(row, 0, static_cast<std::size_t>(length) * bytes);
+      // (c, tap) in the file, (tap, c) in the panel.
+      const auto place = [&](std::int64_t tap, std::int64_t c) {
+        return (tap * channels + c) * kPanelColumns + column;
+      };
+      for (std::int64_t c = 0; c < channels; ++c)
+        for (std::int64_t tap = 0; tap < taps; ++tap)
+          std::memcpy(to + static_cast<std::size_t>(place(tap, c)) * bytes,
+                      row + static_cast<std::size_t>(c * taps + tap) * bytes, bytes);
+    }
+  });
+}
+
 }  // namespace
 
 heddle_weight_form weight_form(const Device& device, std::int32_t use,
@@ -60,6 +109,9 @@ heddle_weight_form weight_form(const Device& device, std::int32_t use,
                  matrix   ? "the matrix of a linear op"
                  : filter ? "the filter of a convolution"
                           : "a vector or table");
+  if ((matrix || filter) && !device.settings().reference_only)
+    return panel_form(panel_dtype(device, info.dtype), matrix ? kMatrixPanels : kFilterPanels,
+                      info);
   return plain_form(plain_dtype(device, use, info.dtype), info);
 }
 
@@ -69,7 +121,7 @@ void make_weight(Stream& stream, const heddle_weight_form& form, std::uint32_t p
   auto joined = std::make_shared<const WeightParts>(form.info, part_count, parts);
   stream.enqueue({"make_weight", nullptr},
                  Work([joined = std::move(joined), info = form.info, dst](Stream& on) {
-                   make_plain(on, *joined, info, dst);
+                   (info.layout == kPlainLayout ? make_plain : make_panels)(on, *joined, info, dst);
                  }));
 }
 

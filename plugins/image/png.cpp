@@ -124,6 +124,7 @@ class PngReader {
   PngReader& operator=(const PngReader&) = delete;
 
   PngContent read() {
+    check_chunks();
     Header header{};
     require(read_header(png_, info_, &header));
     check_size(header);
@@ -151,6 +152,21 @@ class PngReader {
   [[noreturn]] void refuse(const std::string& why) const {
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 name_ + ": this PNG cannot be read: " + why + ". Save the picture anew.");
+  }
+
+  // Every chunk up to the last one lies in the file. libpng gives a chunk its memory before it
+  // reads it, so a length that lies must not get there.
+  void check_chunks() const {
+    constexpr std::size_t kSignature = 8, kFrame = 12;  // length, name and checksum of a chunk
+    std::size_t at = kSignature;
+    while (true) {
+      if (size_ - at < kFrame) refuse("the file ends early");
+      const std::uint8_t* chunk = source_.next + at;
+      const std::size_t length = png_get_uint_32(chunk);
+      if (length > size_ - at - kFrame) refuse("the file ends early");
+      if (std::memcmp(chunk + 4, "IEND", 4) == 0) return;
+      at += kFrame + length;
+    }
   }
 
   void check_size(const Header& header) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <stdexcept>
 
 #include "heddle/device.hpp"
@@ -55,25 +56,35 @@ double decode(Form form, unsigned bits) {
   const int bias = (1 << (form.exponent_bits - 1)) - 1;
   if (e == top && form.infinity) return sign * (m == 0 ? INFINITY : NAN);
   if (e == top && m == (1u << form.mantissa_bits) - 1) return NAN;
-  return sign * (e == 0 ? std::exp2(1 - bias) * fraction
-                        : std::exp2(static_cast<int>(e) - bias) * (1 + fraction));
+  return sign * (e == 0 ? std::ldexp(fraction, 1 - bias)
+                        : std::ldexp(1 + fraction, static_cast<int>(e) - bias));
 }
 
-// The nearest by bisection over the magnitudes, which are ordered like their bits; ties to the even
-// one.
-unsigned encode(Form form, double value) {
-  const unsigned width = static_cast<unsigned>(form.exponent_bits + form.mantissa_bits);
-  unsigned low = 0, high = (1u << width) - 1;
-  while (!std::isfinite(decode(form, high))) --high;
-  const double magnitude = std::fabs(value);
-  const unsigned sign = std::signbit(value) ? 1u << width : 0;
-  if (magnitude >= decode(form, high)) return sign | high;  // test inputs are never too large
-  while (high - low > 1) {
-    const unsigned middle = (low + high) / 2;
-    (decode(form, middle) <= magnitude ? low : high) = middle;
+// The magnitudes of a type, which are ordered like their bits, without infinity and NaN.
+const std::vector<double>& magnitudes(heddle_dtype dtype) {
+  static std::map<heddle_dtype, std::vector<double>> tables;
+  std::vector<double>& table = tables[dtype];
+  const Form form = form_of(dtype);
+  while (table.empty() || table.size() < 1u << (form.exponent_bits + form.mantissa_bits)) {
+    const double next = decode(form, static_cast<unsigned>(table.size()));
+    if (!std::isfinite(next)) break;
+    table.push_back(next);
   }
-  const double below = magnitude - decode(form, low), above = decode(form, high) - magnitude;
-  return sign | (below < above || (below == above && low % 2 == 0) ? low : high);
+  return table;
+}
+
+// The nearest one; of two equally near ones the even one.
+unsigned encode(heddle_dtype dtype, double value) {
+  const Form form = form_of(dtype);
+  const std::vector<double>& table = magnitudes(dtype);
+  const unsigned sign = std::signbit(value) ? 1u << (form.exponent_bits + form.mantissa_bits) : 0;
+  const double magnitude = std::fabs(value);
+  const auto above = std::lower_bound(table.begin(), table.end(), magnitude);
+  const auto high = static_cast<unsigned>(above - table.begin());
+  if (above == table.end()) return sign | (high - 1);  // test inputs are never too large
+  if (*above == magnitude) return sign | high;
+  const double down = magnitude - table[high - 1], up = *above - magnitude;
+  return sign | (down < up || (down == up && high % 2 == 1) ? high - 1 : high);
 }
 
 bool is_small_float(heddle_dtype dtype) {
@@ -163,7 +174,7 @@ double HostTensor::get(std::int64_t i) const {
 void HostTensor::set(std::int64_t i, double value) {
   std::byte* to = memory_.data() + byte_of(i);
   if (is_small_float(info_.dtype)) {
-    const unsigned bits = encode(form_of(info_.dtype), value);
+    const unsigned bits = encode(info_.dtype, value);
     if (device::dtype_bytes(info_.dtype) == 1) return write_as<std::uint8_t>(bits, to);
     return write_as<std::uint16_t>(bits, to);
   }

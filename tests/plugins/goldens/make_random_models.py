@@ -13,7 +13,8 @@ bfloat16, which is how they are stored. Files:
     vae_diffusers.safetensors    2 levels, 4 and 8 channels in groups of 2, with quant convolutions
     vae_original.safetensors     the same under the original names
     configs.json                 the config of each
-    expected.safetensors         "flux.x" is an input, "flux.out" an output; names as in the model families
+    expected.safetensors         "flux.x" is an input, "flux.out" an output (with a row for each step); names as in the
+                                 model families
 """
 
 import json
@@ -117,8 +118,8 @@ def make_vae(out):
     save(out, "vae_original", original_names.autoencoder(model.state_dict()))
     z, image = randn(9, 2, 4, 5, 3), randn(10, 2, 10, 6, 3).clamp(-1, 1)
     latent = model.encode(image.permute(0, 3, 1, 2)).latent_dist
-    expected.update({"vae.z": z, "vae.image": model.decode(z).sample.permute(0, 2, 3, 1).contiguous(), "vae.input": image,
-                     "vae.mean": latent.mean, "vae.logvar": latent.logvar})
+    expected.update({"vae.z": z, "vae.image": model.decode(z).sample.permute(0, 2, 3, 1).contiguous(),
+                     "vae_encoder.image": image, "vae_encoder.mean": latent.mean, "vae_encoder.logvar": latent.logvar})
 
 
 def main():

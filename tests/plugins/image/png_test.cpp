@@ -186,6 +186,12 @@ BOOST_AUTO_TEST_CASE(a_small_file_that_says_it_is_large_takes_no_memory) {
   BOOST_TEST(says(refused([&] { read_png(file, "x"); }), "cannot hold them"));
 }
 
+BOOST_AUTO_TEST_CASE(a_chunk_longer_than_its_file_takes_no_memory) {
+  Bytes file = fixture("orientation6.png");
+  put_number(file, kHeaderChunk + 25, 0x7a000000);  // the length of eXIf, behind the header
+  BOOST_TEST(says(refused([&] { read_png(file, "x"); }), "the file ends early"));
+}
+
 BOOST_AUTO_TEST_CASE(a_header_without_sense_is_refused) {
   const auto with = [](std::size_t at, std::uint8_t value) {
     Bytes file = fixture("one_pixel.png");

@@ -1,0 +1,39 @@
+// The private layouts of packed weights on this device. A packed weight is a row of panels: panel p
+// holds 32 outputs, and for each of the K numbers that one output sums over, the 32 weights side by
+// side, in the type of the file (f32, f16 or bf16). The last panel is filled up with zeros. K is
+// the row of the matrix, or of the filter with the channels last.
+//
+//   linear: panel[p][k][o] = weight(32 p + o, k)
+//   filter: panel[p][r][s][c][o] = weight(32 p + o, c, r, s)
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "heddle/device.hpp"
+#include "vector_kernels.h"
+
+namespace heddle::cpu {
+
+inline constexpr std::uint32_t kPlainLayout = 0;
+inline constexpr std::uint32_t kMatrixPanels = 1;
+inline constexpr std::uint32_t kFilterPanels = 2;
+
+inline std::int64_t panel_count(std::int64_t outputs) {
+  return (outputs + kPanelColumns - 1) / kPanelColumns;
+}
+
+// Numbers that one output sums over.
+inline std::int64_t sum_length(const heddle_tensor_info& weight) {
+  std::int64_t length = 1;
+  for (std::uint32_t axis = 1; axis < weight.rank; ++axis) length *= weight.shape[axis];
+  return length;
+}
+
+inline std::uint64_t panel_bytes(const heddle_tensor_info& weight) {
+  return static_cast<std::uint64_t>(panel_count(weight.shape[0]) * kPanelColumns *
+                                    sum_length(weight)) *
+         device::dtype_bytes(weight.dtype);
+}
+
+}  // namespace heddle::cpu

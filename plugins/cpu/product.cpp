@@ -1,0 +1,84 @@
+#include "product.h"
+
+namespace heddle::cpu {
+
+const float* Right::panel(std::int64_t number, std::int64_t k0, std::int64_t k, float* room,
+                          Scratch& scratch) const {
+  const heddle_tensor_info& info = weight->info;
+  if (info.layout != kPlainLayout) {
+    const std::byte* from = element(*weight, (number * sum_length(info) + k0) * kPanelColumns);
+    if (info.dtype == HEDDLE_F32) return reinterpret_cast<const float*>(from);
+    vector->widen(info.dtype, from, k * kPanelColumns, room);
+    return room;
+  }
+  // 32 rows of a plain matrix, turned. Rows past the end repeat the first one; their sums are never
+  // written.
+  const std::int64_t first = number * kPanelColumns;
+  const float* rows[kPanelColumns];
+  float* widened = info.dtype == HEDDLE_F32
+                       ? nullptr
+                       : scratch.take<float>(static_cast<std::size_t>(k * kPanelColumns));
+  for (std::int64_t r = 0; r < kPanelColumns; ++r) {
+    const std::int64_t row = first + r < info.shape[0] ? first + r : first;
+    const std::byte* from = element(*weight, row * info.stride[0] + k0);
+    rows[r] = reinterpret_cast<const float*>(from);
+    if (widened == nullptr) continue;
+    vector->widen(info.dtype, from, k, widened + r * k);
+    rows[r] = widened + r * k;
+  }
+  vector->pack_panel(rows, k, room);
+  return room;
+}
+
+void Finish::write(const VectorKernels& vector, float* sums, std::int64_t step, std::int64_t row,
+                   std::int64_t rows, std::int64_t column, std::int64_t columns,
+                   Scratch& scratch) const {
+  float* widened = residual != nullptr && residual->info.dtype != HEDDLE_F32
+                       ? scratch.take<float>(static_cast<std::size_t>(columns))
+                       : nullptr;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    float* values = sums + r * step;
+    if (bias != nullptr) vector.add(values, bias + column, values, columns);
+    if (activation != HEDDLE_ACT_NONE) vector.activate(activation, values, values, columns);
+    if (residual != nullptr) {
+      const std::byte* from =
+          element(*residual, row_offset(residual->info, out->info, row + r) + column);
+      const auto* added = reinterpret_cast<const float*>(from);
+      if (widened != nullptr) {
+        vector.widen(residual->info.dtype, from, columns, widened);
+        added = widened;
+      }
+      vector.add(values, added, values, columns);
+    }
+    vector.narrow(out->info.dtype, values, columns,
+                  element(*out, row_offset(out->info, out->info, row + r) + column));
+  }
+}
+
+const float* load_bias(const Call& call, const heddle_view* bias, std::int64_t outputs) {
+  if (bias == nullptr) return nullptr;
+  const std::int64_t padded = panel_count(outputs) * kPanelColumns;
+  auto* values = call.stream().call_scratch().take<float>(static_cast<std::size_t>(padded));
+  std::fill(values + outputs, values + padded, 0.0f);
+  call.device().vector().widen(bias->info.dtype, bias->data, outputs, values);
+  return values;
+}
+
+Cut::Cut(std::int64_t rows, std::int64_t columns) : rows(rows), columns(columns) {
+  // A tile's packed rows and its sums stay in a core's second cache; each costs a little, so that
+  // both sides are long.
+  constexpr std::int64_t kRows = 8 * kBlockRows, kColumns = 8 * kPanelColumns,
+                         kFewest = 2 * kPanelColumns;
+  constexpr std::int64_t kWantedTiles = 8;
+  down = std::max<std::int64_t>(1, (rows + kRows - 1) / kRows);
+  const std::int64_t even = (rows + down - 1) / down;
+  tile_rows = rows <= kFewRows ? kFewRows : (even + kBlockRows - 1) / kBlockRows * kBlockRows;
+  down = (rows + tile_rows - 1) / tile_rows;
+  // Few rows are bound by reading the weight: narrow tiles share that among all threads.
+  tile_columns = rows <= kBlockRows ? kFewest : kColumns;
+  const auto count = [&] { return (columns + tile_columns - 1) / tile_columns; };
+  while (down * count() < kWantedTiles && tile_columns > kFewest) tile_columns /= 2;
+  across = count();
+}
+
+}  // namespace heddle::cpu

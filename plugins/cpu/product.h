@@ -1,0 +1,89 @@
+// Products: the tiles that linear and convolution share. A tile is some rows of the left operand
+// times some panels of the weight, summed in f32 in stretches of kStretch, finished (bias,
+// activation, residual) and written, all by one thread. Every element is the same chain of
+// multiply-adds whatever the tile, so a row's bytes depend on neither its neighbours nor the number
+// of threads. Functions on borrowed memory; any thread.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "call.h"
+#include "layouts.h"
+#include "scratch.h"
+#include "vector_kernels.h"
+#include "walk.h"
+
+namespace heddle::cpu {
+
+inline constexpr std::int64_t kStretch =
+    384;  // of the sum: a panel's part is 48 KiB as f32, and stays in cache
+
+// The right operand. REQUIRES: layout kPlainLayout with rank 2, or one of the panel layouts.
+struct Right {
+  const heddle_view* weight;
+  const VectorKernels* vector;
+
+  // Part [k0, k0 + k) of a panel as f32, k x 32. May point into the weight, or into `room`, which
+  // has 32 k floats.
+  const float* panel(std::int64_t number, std::int64_t k0, std::int64_t k, float* room,
+                     Scratch& scratch) const;
+};
+
+// What happens to a sum before it is written.
+struct Finish {
+  const float* bias;  // as many as there are outputs, filled up to whole panels; nullptr: none
+  heddle_activation activation;
+  const heddle_view* residual;  // nullptr: none
+  const heddle_view* out;
+
+  // Writes rows x columns sums, `step` apart, to rows [row, ...) and columns [column, ...) of out.
+  void write(const VectorKernels& vector, float* sums, std::int64_t step, std::int64_t row,
+             std::int64_t rows, std::int64_t column, std::int64_t columns, Scratch& scratch) const;
+};
+
+// The bias as f32, filled up to whole panels. Lives as long as the call.
+const float* load_bias(const Call& call, const heddle_view* bias, std::int64_t outputs);
+
+// How an output of rows x columns is cut into tiles; from its shape alone.
+struct Cut {
+  std::int64_t rows, columns;            // of the output
+  std::int64_t tile_rows, tile_columns;  // multiples of a block and of a panel
+  std::int64_t down, across;             // tiles
+
+  Cut(std::int64_t rows, std::int64_t columns);
+  std::int64_t tiles() const { return down * across; }
+};
+
+// Sums rows [row, row + rows) times panels [panel, ...) into sums (rounded up to blocks x columns,
+// whole panels). left.pack(row, rows, k0, k, block_rows, packed, scratch) writes one block of at
+// most block_rows rows, zeros for missing ones.
+template <class Left>
+void multiply_tile(const VectorKernels& vector, const Left& left, const Right& right,
+                   std::int64_t row, std::int64_t rows, std::int64_t panel, std::int64_t columns,
+                   std::int64_t length, float* sums, Scratch& scratch) {
+  const bool few = rows <= kFewRows;
+  const std::int64_t block_rows = few ? kFewRows : kBlockRows;
+  const auto multiply = few ? vector.multiply_few : vector.multiply;
+  const std::int64_t blocks = (rows + block_rows - 1) / block_rows;
+  const std::int64_t longest = std::min(kStretch, length);
+  auto* packed = scratch.take<float>(static_cast<std::size_t>(blocks * block_rows * longest));
+  auto* room = scratch.take<float>(static_cast<std::size_t>(kPanelColumns * longest));
+  if (length == 0) std::fill(sums, sums + blocks * block_rows * columns, 0.0f);
+  for (std::int64_t k0 = 0; k0 < length; k0 += kStretch) {
+    const std::int64_t k = std::min(kStretch, length - k0);
+    const Scratch::Frame frame(scratch);
+    for (std::int64_t b = 0; b < blocks; ++b)
+      left.pack(row + b * block_rows, std::min(block_rows, rows - b * block_rows), k0, k,
+                block_rows, packed + b * block_rows * k, scratch);
+    for (std::int64_t p = 0; p < columns / kPanelColumns; ++p) {
+      const Scratch::Frame panel_frame(scratch);
+      const float* b_panel = right.panel(panel + p, k0, k, room, scratch);
+      for (std::int64_t b = 0; b < blocks; ++b)
+        multiply(packed + b * block_rows * k, b_panel, k,
+                 sums + b * block_rows * columns + p * kPanelColumns, columns, k0 > 0);
+    }
+  }
+}
+
+}  // namespace heddle::cpu

@@ -1,0 +1,203 @@
+// Phases, slices and memory of a planned session, on blocks made of plain C++ functions: no device, no plugin.
+#include "engine/plan/session_plan.h"
+
+#include <boost/test/unit_test.hpp>
+#include <set>
+
+#include "engine/base/error.h"
+#include "engine/device/status.h"
+#include "engine/graph/dag.h"
+#include "engine/tensor/call.h"
+#include "engine/tensor/shape.h"
+#include "heddle/abi/model.h"
+#include "heddle/abi/ops.h"
+
+using namespace heddle::core;
+
+namespace {
+
+const heddle_port kA{sizeof(heddle_port), 0, "a", "TENSOR", "", nullptr};
+const heddle_port kB{sizeof(heddle_port), HEDDLE_PORT_OPTIONAL, "b", "TENSOR", "", nullptr};
+const heddle_port kShape{sizeof(heddle_port), HEDDLE_PORT_SHAPE, "shape", "TENSOR", "", nullptr};
+const heddle_port kOut{sizeof(heddle_port), 0, "out", "TENSOR", "", nullptr};
+const heddle_port* const kAddInputs[] = {&kA, &kB};
+const heddle_port* const kShapeInputs[] = {&kShape};
+const heddle_port* const kOutputs[] = {&kOut};
+
+heddle_tensor* tensor_of(const heddle_value* v) { return v == nullptr ? nullptr : get_tensor(*v).get(); }
+
+// out = a + b, or a copy of a.
+heddle_status* add(void*, heddle_ctx* ctx) {
+  return to_status([&] {
+    heddle_tensor* const a = tensor_of(ctx->input(0));
+    heddle_tensor* const b = tensor_of(ctx->input(1));
+    heddle_tensor_info info = a->info;
+    for (std::uint32_t i = 0; b != nullptr && i < info.rank; ++i) info.shape[i] = std::max(info.shape[i], b->info.shape[i]);
+    std::fill(std::begin(info.stride), std::end(info.stride), 0);
+    const Tensor out = ctx->make(info);
+    heddle_tensor* const in[] = {a, b};
+    heddle_tensor* const to[] = {out.get()};
+    ctx->op(op_id(b == nullptr ? HEDDLE_OP_COPY : HEDDLE_OP_ADD), {in, std::size_t(b == nullptr ? 1 : 2)}, to, {});
+    ctx->set_output(0, make_value(out));
+  });
+}
+
+heddle_status* fill_like(void*, heddle_ctx* ctx) {
+  return to_status([&] {
+    const Tensor out = ctx->make(tensor_of(ctx->input(0))->info);
+    heddle_tensor* const to[] = {out.get()};
+    const heddle_fill_attrs attrs{1};
+    ctx->op(op_id(HEDDLE_OP_FILL), {}, to, std::as_bytes(std::span(&attrs, 1)));
+    ctx->set_output(0, make_value(out));
+  });
+}
+
+heddle_status* misbehave(void*, heddle_ctx* ctx) {
+  return to_status([&] {
+    float number = 0;
+    ctx->read(tensor_of(ctx->input(0)), &number, sizeof number);
+  });
+}
+
+NodeTypeRef type(const char* name, heddle_status* (*execute)(void*, heddle_ctx*), std::uint32_t inputs = 2) {
+  static std::vector<std::unique_ptr<heddle_node_desc>> descs;
+  descs.push_back(std::make_unique<heddle_node_desc>(heddle_node_desc{.size = sizeof(heddle_node_desc), .version = 1, .type = name, .title = name, .category = "test",
+                                                                      .doc = "", .flags = HEDDLE_NODE_BLOCK, .input_count = inputs, .output_count = 1,
+                                                                      .inputs = inputs == 1 ? kShapeInputs : kAddInputs, .outputs = kOutputs, .execute = execute}));
+  return std::make_shared<NodeType>(descs.back().get(), "test", nullptr);
+}
+
+struct Builder {
+  Graph graph;
+  NodeIndex node(const char* id, NodeTypeRef t, std::vector<Binding> inputs) {
+    inputs.resize(t->input_count());
+    graph.nodes.push_back({id, "", std::move(t), std::move(inputs), {}, {}, {}});
+    graph.order.push_back(NodeIndex(graph.nodes.size() - 1));
+    return graph.order.back();
+  }
+};
+
+heddle_tensor_info f32(std::initializer_list<std::int64_t> shape) { return make_info(HEDDLE_F32, {shape.begin(), shape.size()}); }
+
+const heddle_kernel kKernel{sizeof(heddle_kernel), "any", "test", "any", nullptr, nullptr, nullptr};
+ChosenKernel choose(const heddle_op_call&) { return {&kKernel, 0}; }
+
+// x: step, c: constant, t: scheduled. y = (x + row(t + c)) + ones_like(x).
+Builder example() {
+  Builder b;
+  b.graph.inputs = {{"x", HEDDLE_INPUT_STEP}, {"c", HEDDLE_INPUT_CONSTANT}, {"t", HEDDLE_INPUT_SCHEDULED}};
+  const Source x{kGraphInputs, 0}, c{kGraphInputs, 1}, t{kGraphInputs, 2};
+  const NodeIndex tc = b.node("tc", type("add", add), {t, c});
+  const NodeIndex ones = b.node("ones", type("fill", fill_like, 1), {x});
+  const NodeIndex xt = b.node("xt", type("add", add), {x, Source{tc, 0}});
+  const NodeIndex y = b.node("y", type("add", add), {Source{xt, 0}, Source{ones, 0}});
+  b.graph.outputs = {{"y", {y, 0}}};
+  return b;
+}
+
+SessionSpec spec(std::uint32_t steps, std::size_t sets) {
+  SessionSpec s;
+  s.step_count = steps;
+  for (std::size_t i = 0; i < sets; ++i) s.sets.push_back({{{"c", f32({1, 8})}}, {{"x", f32({2, 8})}}});
+  s.schedule = {{"t", f32({steps, 8})}};
+  s.weights.resize(4);
+  return s;
+}
+
+std::string refusal(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.full();
+  }
+  return "";
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(session_plan)
+
+BOOST_AUTO_TEST_CASE(blocks_run_as_often_as_what_they_read_changes) {
+  const Builder b = example();
+  const std::vector<Rate> rates = node_rates(b.graph);
+  BOOST_TEST((rates == std::vector<Rate>{Rate::scheduled, Rate::constant, Rate::step, Rate::step}));
+}
+
+BOOST_AUTO_TEST_CASE(the_scheduled_phase_sees_all_steps_and_a_step_sees_one_row) {
+  const Builder b = example();
+  const SessionPlan plan = plan_session(b.graph, spec(5, 1), choose);
+  BOOST_TEST(plan.phases[0].size() == 1u);
+  BOOST_TEST_REQUIRE(plan.phases[1].size() == 1u);
+  BOOST_TEST(plan.phases[2].size() == 2u);
+  BOOST_TEST(plan.phases[1][0].op.out[0].info.shape[0] == 5);
+  BOOST_TEST_REQUIRE(plan.slices.size() == 1u);
+  BOOST_TEST(plan.slices[0].from.info.stride[0] == 8);
+  BOOST_TEST(plan.slices[0].copy.op.out[0].info.shape[0] == 1);
+  BOOST_TEST(plan.phases[2][0].op.in[1].storage == plan.slices[0].copy.op.out[0].storage);
+}
+
+BOOST_AUTO_TEST_CASE(the_sets_of_a_step_run_block_by_block) {
+  const Builder b = example();
+  const SessionPlan plan = plan_session(b.graph, spec(3, 2), choose);
+  std::vector<std::pair<NodeIndex, std::uint32_t>> order;
+  for (const PlannedOp& op : plan.phases[2]) order.emplace_back(op.node, op.set);
+  BOOST_TEST((order == std::vector<std::pair<NodeIndex, std::uint32_t>>{{2, 0}, {2, 1}, {3, 0}, {3, 1}}));
+  BOOST_TEST(plan.outputs.size() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(what_crosses_phases_persists_and_the_rest_shares_an_arena) {
+  const Builder b = example();
+  const SessionPlan plan = plan_session(b.graph, spec(3, 1), choose);
+  const auto kind = [&](const Operand& o) { return plan.storages[std::size_t(o.storage)].kind; };
+  BOOST_TEST((kind(plan.phases[0][0].op.out[0]) == SessionStorage::Kind::persistent));
+  BOOST_TEST((kind(plan.phases[1][0].op.out[0]) == SessionStorage::Kind::persistent));
+  BOOST_TEST((kind(plan.phases[2][0].op.out[0]) == SessionStorage::Kind::scratch));
+  BOOST_TEST((kind(plan.phases[2][0].op.in[0]) == SessionStorage::Kind::step_input));
+  BOOST_TEST((kind(plan.phases[1][0].op.in[0]) == SessionStorage::Kind::schedule));
+  // Persistent: x (64 bytes), ones (64), t + c (96), each in 256.
+  BOOST_TEST(plan.persistent_bytes == 768u);
+}
+
+BOOST_AUTO_TEST_CASE(a_missing_input_and_an_unknown_one_are_named) {
+  const Builder b = example();
+  SessionSpec missing = spec(3, 1);
+  missing.sets[0].constants.clear();
+  BOOST_TEST(refusal([&] { plan_session(b.graph, missing, choose); }).find("'c' is missing") != std::string::npos);
+  SessionSpec unknown = spec(3, 1);
+  unknown.sets[0].constants.emplace("cc", f32({1}));
+  BOOST_TEST(refusal([&] { plan_session(b.graph, unknown, choose); }).find("no constant input 'cc'") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_schedule_of_the_wrong_length_is_refused) {
+  const Builder b = example();
+  SessionSpec wrong = spec(3, 1);
+  wrong.schedule = {{"t", f32({4, 8})}};
+  BOOST_TEST(refusal([&] { plan_session(b.graph, wrong, choose); }).find("first axis has to be the 3 steps") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_block_that_reads_elements_is_refused_by_name) {
+  Builder b;
+  b.graph.inputs = {{"x", HEDDLE_INPUT_STEP}};
+  const NodeIndex n = b.node("curious", type("misbehave", misbehave), {Source{kGraphInputs, 0}});
+  b.graph.outputs = {{"y", {n, 0}}};
+  SessionSpec s;
+  s.sets.push_back({{}, {{"x", f32({1})}}});
+  s.weights.resize(1);
+  const std::string reason = refusal([&] { plan_session(b.graph, s, choose); });
+  BOOST_TEST(reason.find("block curious") != std::string::npos, reason);
+  BOOST_TEST(reason.find("read a tensor's elements") != std::string::npos, reason);
+}
+
+BOOST_AUTO_TEST_CASE(an_op_with_wrong_shapes_is_refused_while_it_is_recorded) {
+  Builder b;
+  b.graph.inputs = {{"x", HEDDLE_INPUT_STEP}, {"c", HEDDLE_INPUT_CONSTANT}};
+  const NodeIndex n = b.node("sum", type("add", add), {Source{kGraphInputs, 0}, Source{kGraphInputs, 1}});
+  b.graph.outputs = {{"y", {n, 0}}};
+  SessionSpec s;
+  s.sets.push_back({{{"c", f32({3, 8})}}, {{"x", f32({2, 8})}}});
+  s.weights.resize(1);
+  const std::string reason = refusal([&] { plan_session(b.graph, s, choose); });
+  BOOST_TEST(reason.find("block sum: add/1: axis 0 does not broadcast") != std::string::npos, reason);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
