@@ -1,7 +1,7 @@
 #include "flux.h"
 
-#include "plugins/blocks/slots.h"
 #include "flux_names.h"
+#include "plugins/blocks/slots.h"
 
 namespace heddle::denoisers {
 namespace {
@@ -15,7 +15,8 @@ struct Dimensions {
   std::int64_t axes[3];
   double theta = 10000;
   int doubles, singles;
-  bool guided;  // trained with the guidance as an input
+  bool guided;         // trained with the guidance as an input
+  bool expose_blocks;  // every block's result is an output, too
 };
 
 void read_axes(const Checkpoint& file, const Value& config, Dimensions& d) {
@@ -59,6 +60,7 @@ Dimensions read_dimensions(const Checkpoint& file, const Value& config, const Fl
       int(config.get<std::int64_t>("num_layers", blocks::layer_count(file, names.double_prefix())));
   d.singles = int(config.get<std::int64_t>("num_single_layers",
                                            blocks::layer_count(file, names.single_prefix())));
+  d.expose_blocks = config.get<bool>("expose_blocks", false);
   if (d.head_size <= 0 || d.hidden % d.head_size != 0)
     throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": a width of " + std::to_string(d.hidden) +
                                              " is no multiple of the head size " +
@@ -88,15 +90,26 @@ class Builder {
     cos_ = rope[FluxRope::cos];
     sin_ = rope[FluxRope::sin];
     Source txt = embed_text(context, x), img = embed_image(x);
-    for (int i = 0; i < d_.doubles; ++i) add_double(i, vector, img, txt);
+    for (int i = 0; i < d_.doubles; ++i) {
+      add_double(i, vector, img, txt);
+      expose("double." + std::to_string(i) + ".img", img);
+      expose("double." + std::to_string(i) + ".txt", txt);
+    }
     Block join = graph_.add<FluxJoin>("join");
     join.link(FluxJoin::txt, txt).link(FluxJoin::img, img);
     Source hidden = join[FluxJoin::out];
-    for (int i = 0; i < d_.singles; ++i) hidden = add_single(i, vector, hidden);
+    for (int i = 0; i < d_.singles; ++i) {
+      hidden = add_single(i, vector, hidden);
+      expose("single." + std::to_string(i), hidden);
+    }
     graph_.output("out", add_final(vector, hidden, x));
   }
 
  private:
+  void expose(const std::string& name, const Source& from) {
+    if (d_.expose_blocks) graph_.output(name.c_str(), from);
+  }
+
   // A linear layer of a block: matrix (out, in) and bias (out).
   template <class Find>
   void linear(blocks::Slots& slots, const Weight& matrix, const Weight& bias, Find&& find,

@@ -14,6 +14,9 @@
 // double.<i>.block, join,
 //          single.<i>.modulation, single.<i>.block, final.modulation, final.block
 //
+// With "expose_blocks": true in the config, each block's result is an output too ("double.<i>.img",
+// "double.<i>.txt", "single.<i>"), for those who look inside.
+//
 // Every dimension is read off the tensors; the config gives the rotary axes and the depth when
 // there is one. Settings: see build(). Stateless, any thread.
 #pragma once

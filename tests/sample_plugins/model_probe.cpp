@@ -1,4 +1,5 @@
-// Calls a model of any family with tensors from a golden file, for tests of the families: a workflow of one node.
+// Calls a model of any family with tensors from a golden file, for tests of the families: a
+// workflow of one node.
 #include <heddle/model.hpp>
 
 #include "tests/support/tensor_file.h"
@@ -13,7 +14,9 @@ using heddle::Record;
 using heddle::Tensor;
 using heddle::Value;
 
-const heddle_json_service& json() { return heddle::find_service<heddle_json_service>(HEDDLE_SERVICE_JSON); }
+const heddle_json_service& json() {
+  return heddle::find_service<heddle_json_service>(HEDDLE_SERVICE_JSON);
+}
 
 Value parse(const std::string& text) {
   heddle_value* out = nullptr;
@@ -22,19 +25,23 @@ Value parse(const std::string& text) {
   return Value::adopt(out);
 }
 
-// Gives the model every input that the file has under "<prefix><input>" and steps it through all rows of the scheduled
-// inputs. `outputs` is a record of "<output>.<step>"; `settings` is the model's settings as JSON.
+// Gives the model every input that the file has under "<prefix><input>" and steps it through all
+// rows of the scheduled inputs. `outputs` is a record of "<output>.<step>"; `settings` is the
+// model's settings as JSON.
 struct CallModel {
-  static constexpr heddle::Info info{"test.call_model", 1, "Call a model", "test"};
+  static constexpr heddle::Info info{"test.call_model", 1, "Call a model", "test", "",
+                                     HEDDLE_NODE_IMPURE};
   static constexpr Input<std::string> path{"path", {}};
   static constexpr Input<std::string> role{"role", {}};
   static constexpr Input<std::string> config{"config", {}};
   static constexpr Input<std::string> tensors{"tensors", {}};
   static constexpr Input<std::string> prefix{"prefix", {}};
-  static constexpr Input<std::string> without{"without", {}, "an input that is not given though the file has it"};
+  static constexpr Input<std::string> without{
+      "without", {}, "an input that is not given though the file has it"};
   static constexpr Output<Value> outputs{"outputs"};
   static constexpr Output<std::string> settings{"settings"};
-  static constexpr auto ports = heddle::ports(path, role, config, tensors, prefix, without, outputs, settings);
+  static constexpr auto ports =
+      heddle::ports(path, role, config, tensors, prefix, without, outputs, settings);
 
   void execute(Context& ctx) {
     const Checkpoint file = Checkpoint::open(ctx[path]);
@@ -48,18 +55,24 @@ struct CallModel {
       const std::string name = service.input(model.raw(), i, &flags);
       if (name == ctx[without] || !golden.has(ctx[prefix] + name)) continue;
       const auto& entry = golden.at(ctx[prefix] + name);
-      const Tensor tensor = ctx.upload(entry.shape, entry.dtype == "I32" ? HEDDLE_I32 : HEDDLE_F32, entry.bytes.data());
+      const Tensor tensor = ctx.upload(entry.shape, entry.dtype == "I32" ? HEDDLE_I32 : HEDDLE_F32,
+                                       entry.bytes.data());
       const bool scheduled = (flags & HEDDLE_INPUT_RATE_MASK) == HEDDLE_INPUT_SCHEDULED;
       if (scheduled) count = tensor.size(0);
       const bool constant = (flags & HEDDLE_INPUT_RATE_MASK) == HEDDLE_INPUT_CONSTANT;
-      (scheduled ? schedule : constant ? constants : steps).set(name, heddle::value_of(Tensor(tensor)));
+      (scheduled  ? schedule
+       : constant ? constants
+                  : steps)
+          .set(name, heddle::value_of(Tensor(tensor)));
     }
     Record all;
     {
-      heddle::Session session(ctx, model, {constants.value()}, schedule.value(), std::uint32_t(count));
+      heddle::Session session(ctx, model, {constants.value()}, schedule.value(),
+                              std::uint32_t(count));
       for (std::int64_t step = 0; step < count; ++step) {
         const Value out = session.step(std::uint32_t(step), {steps.value()}).front();
-        for (std::uint32_t i = 0; i < out.count(); ++i) all.set(out.key(i) + "." + std::to_string(step), out.item(i));
+        for (std::uint32_t i = 0; i < out.count(); ++i)
+          all.set(out.key(i) + "." + std::to_string(step), out.item(i));
       }
     }
     ctx[outputs] = all.value();

@@ -1,5 +1,6 @@
-// Runs one model of a family through the engine in a test: the plugin `model_probe` gives it tensors from a golden file
-// and hands its outputs back. The cpu device in f32, so that results compare with PyTorch's f32.
+// Runs one model of a family through the engine in a test: the plugin `model_probe` gives it
+// tensors from a golden file and hands its outputs back. The cpu device in f32, so that results
+// compare with PyTorch's f32.
 #pragma once
 
 #include <cmath>
@@ -28,11 +29,14 @@ class ModelProbe {
 
   // Throws EngineError.
   Results call(const ModelCall& call) {
-    const std::string node = std::string(R"({"class_type": "test.call_model", "inputs": {)") + field("path", call.model.string()) +
-                             field("role", call.role) + field("config", call.config) + field("tensors", call.tensors.string()) +
+    const std::string node = std::string(R"({"class_type": "test.call_model", "inputs": {)") +
+                             field("path", call.model.string()) + field("role", call.role) +
+                             field("config", call.config) +
+                             field("tensors", call.tensors.string()) +
                              field("prefix", call.prefix) + field("without", call.without, "}}");
     const std::string flow =
-        workflow({{"model", node.c_str()}, {"look", R"({"class_type": "test.look", "inputs": {"value": ["model", 0]}})"}});
+        workflow({{"model", node.c_str()},
+                  {"look", R"({"class_type": "test.look", "inputs": {"value": ["model", 0]}})"}});
     return engine_.start(engine_.parse(flow), {{}, {"model.outputs", "model.settings"}}).wait();
   }
 
@@ -42,7 +46,8 @@ class ModelProbe {
     options.compute = {{"cpu", "f32"}};
     return options;
   }
-  static std::string field(const std::string& name, const std::string& text, const char* end = ", ") {
+  static std::string field(const std::string& name, const std::string& text,
+                           const char* end = ", ") {
     std::string quoted;
     for (const char c : text) {
       if (c == '"' || c == '\\') quoted += '\\';

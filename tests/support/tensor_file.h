@@ -1,6 +1,6 @@
-// Reads the tensors of a small safetensors file that a generator script wrote: golden values and the
-// inputs they belong to. Independent of the engine's reader, because tests compare with what it gives.
-// Names must need no JSON escapes. A value; any thread.
+// Reads the tensors of a small safetensors file that a generator script wrote: golden values and
+// the inputs they belong to. Independent of the engine's reader, because tests compare with what it
+// gives. Names must need no JSON escapes. A value; any thread.
 #pragma once
 
 #include <cstdint>
@@ -72,13 +72,17 @@ class TensorFile {
       while (!take('}')) {
         const std::string key = text();
         expect(':');
-        if (key == "shape") entry.shape = numbers();
-        else if (key == "data_offsets") offsets = numbers();
-        else entry.dtype = text();
+        if (key == "shape")
+          entry.shape = numbers();
+        else if (key == "data_offsets")
+          offsets = numbers();
+        else
+          entry.dtype = text();
         take(',');
       }
       if (name != "__metadata__") {
-        entry.bytes = data_.substr(std::size_t(offsets.at(0)), std::size_t(offsets.at(1) - offsets[0]));
+        entry.bytes =
+            data_.substr(std::size_t(offsets.at(0)), std::size_t(offsets.at(1) - offsets[0]));
         entries_.emplace(name, std::move(entry));
       }
       take(',');
@@ -96,7 +100,8 @@ class TensorFile {
   std::string text() {
     expect('"');
     const std::size_t end = rest_.find('"');
-    if (end == std::string_view::npos) throw std::runtime_error("the header of a golden file is cut off");
+    if (end == std::string_view::npos)
+      throw std::runtime_error("the header of a golden file is cut off");
     const std::string out(rest_.substr(0, end));
     rest_.remove_prefix(end + 1);
     return out;
