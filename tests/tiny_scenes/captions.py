@@ -1,6 +1,6 @@
 """English captions of a scene, of many kinds, and what each of them tells.
 
-About a third of the captions name no place (any place is right then), some name the objects only,
+Two captions in five name no place (any place is right then), some name the objects only,
 some neither sky nor ground. One caption in fifty, by its checksum, is held back: no picture is ever
 trained with it, and the checker's prompts are taken from those.
 """
@@ -21,10 +21,10 @@ LIGHT_WORDS = {"sun": "a yellow sun", "moon": "a full moon", "crescent": "a cres
 
 # Kind of caption: (weight, are places named, is the ground named, is the sky named).
 KINDS_OF_CAPTION = {
-    "full": (46, True, True, True), "place first": (8, True, True, True),
+    "full": (40, True, True, True), "place first": (8, True, True, True),
     "ground": (6, True, True, False), "objects": (6, True, False, False),
-    "full anywhere": (14, False, True, True), "ground anywhere": (8, False, True, False),
-    "sky anywhere": (5, False, False, True), "objects anywhere": (7, False, False, False),
+    "full anywhere": (14, False, True, True), "ground anywhere": (10, False, True, False),
+    "sky anywhere": (7, False, False, True), "objects anywhere": (9, False, False, False),
 }
 
 

@@ -50,14 +50,14 @@ def dominates_half(masks, i, place):
     here, there = ((0.0, 0.5), (0.5, 1.0))[::1 if place == "left" else -1]
     count = _columns(masks[i], here)
     others = [_columns(m, here) for k, m in enumerate(masks) if k != i]
-    return (count >= FEWEST and count > 3 * _columns(masks[i], there)
-            and all(count > other for other in others))
+    return bool(count >= FEWEST and count > 3 * _columns(masks[i], there)
+                and all(count > other for other in others))
 
 
 def is_in_third(mask, place):
     """Enough of the colour is there, and most of it around the place that is named."""
     count = _columns(mask, THIRDS[place])
-    return count >= FEWEST and count >= SHARE * mask.sum()
+    return bool(count >= FEWEST and count >= SHARE * mask.sum())
 
 
 def _nearest(picture_lab, rows, colours):

@@ -38,7 +38,7 @@ def encode(folder, pictures, device):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", required=True)
-    parser.add_argument("--pictures", type=int, default=400_000, help="over all processes")
+    parser.add_argument("--pictures", type=int, default=200_000, help="over all processes")
     parser.add_argument("--captions", type=int, default=6, help="a picture")
     args = parser.parse_args()
     count = args.pictures // WORLD
@@ -57,6 +57,8 @@ def main():
                 "clip": torch.from_numpy(clip).view(count, args.captions, -1),
                 "t5": torch.from_numpy(t5).view(count, args.captions, -1),
                 "named": torch.from_numpy(named).view(count, args.captions, -1)},
+               os.path.join(args.out, f"shard_{RANK}.new"))
+    os.replace(os.path.join(args.out, f"shard_{RANK}.new"),
                os.path.join(args.out, f"shard_{RANK}.pt"))
     say("saved")
 

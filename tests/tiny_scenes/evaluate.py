@@ -1,6 +1,8 @@
 """Draws the held-back prompts with a model folder and counts what the checker says.
 
-    python3 evaluate.py FOLDER [--out DIR] [--sets pairs,short] [--limit 20]
+    python3 evaluate.py FOLDER [--out DIR] [--sets pairs,short] [--limit 20] [--wait]
+
+(or with torchrun, on several devices; --wait lets it begin before the training has ended).
 
 Prompt i of prompts.json is drawn from the noise of seed SEED + i, in 28 Euler steps with guidance 3
 against the empty prompt. Writes DIR/evaluation.json and DIR/samples.png if --out is given.
@@ -9,6 +11,7 @@ against the empty prompt. Writes DIR/evaluation.json and DIR/samples.png if --ou
 import argparse
 import json
 import os
+import time
 
 import numpy as np
 import torch
@@ -17,7 +20,7 @@ import prompts
 from autoencoder import CHANNELS
 from checker import judge, lines, tally
 from model import SIDE, Model, sample
-from parallel import say, start_device
+from parallel import RANK, WORLD, gather, say, start_device
 from vocabulary import Tokenizers
 
 SEED = 5_000_000
@@ -96,21 +99,27 @@ def main():
     parser.add_argument("--out")
     parser.add_argument("--sets", default=",".join(prompts.SETS))
     parser.add_argument("--limit", type=int, default=10**6, help="prompts a set")
+    parser.add_argument("--wait", action="store_true", help="for FOLDER/training.json")
     args = parser.parse_args()
-    painter = Painter.load(args.folder, start_device())
+    device = start_device()
+    while args.wait and not os.path.exists(os.path.join(args.folder, "training.json")):
+        time.sleep(0.5)
+    painter = Painter.load(args.folder, device)
     # Full float32, so that the figures hold on any machine.
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     numbered = list(enumerate(prompts.load()))
     chosen = [[(i, p) for i, p in numbered if p["set"] == name][:args.limit]
               for name in args.sets.split(",")]
-    result = judged(painter, [pair for part in chosen for pair in part])
+    chosen = [pair for part in chosen for pair in part]
+    result = gather(judged(painter, chosen[RANK::WORLD]))
     counts = tally(result)
     say("\n".join([args.folder, *lines(counts)]))
-    if args.out:
+    if args.out and RANK == 0:
         os.makedirs(args.out, exist_ok=True)
         with open(os.path.join(args.out, "evaluation.json"), "w") as file:
             json.dump({"counts": counts, "wrong": [
-                [p["text"], v] for p, v in result if not all(v["objects"])]}, file, indent=1)
+                [p["set"], p["text"], v["objects"]] for p, v in result if not all(v["objects"])]},
+                file, indent=1)
         save_sheet(painter.draw(SHEET, range(1, len(SHEET) + 1)),
                    os.path.join(args.out, "samples.png"))
 

@@ -2,8 +2,8 @@
 
     torchrun --nproc_per_node=4 flow.py --data DIR --out FOLDER --state FILE --seconds 1100
 
-DIR holds vae, both tokenizers and the shards; FOLDER becomes a pipeline folder. If FILE is there, the
-training goes on from it, and the seconds of all runs count together.
+DIR holds vae, both tokenizers and the shards (this waits for them); FOLDER becomes a pipeline folder.
+If FILE is there, the training goes on from it, and the seconds of all runs count together.
 """
 
 import argparse
@@ -16,9 +16,10 @@ import torch
 
 import folder
 import prompts
+from autoencoder import CHANNELS
 from checker import lines, tally
 from evaluate import Painter, judged
-from model import Model, new_text_encoders, new_transformer, pack, position_bias
+from model import SIDE, Model, new_text_encoders, new_transformer, pack, position_bias
 from parallel import (RANK, WORLD, Clock, average_gradients, say, share_parameters, start_device,
                       sum_over_processes)
 from reader import Reader
@@ -85,14 +86,14 @@ class Trainer:
     def take_step(self, done):
         average_gradients(self.parameters)
         torch.nn.utils.clip_grad_norm_(self.parameters, 1.0)
-        rate = (min(1, (self.step + 1) / 400) * (0.5 + 0.5 * math.cos(math.pi * done))
+        rate = (min(1, (self.step + 1) / 300) * (0.5 + 0.5 * math.cos(math.pi * done))
                 * self.args.lr + 1e-6)
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["factor"]
         self.optimizer.step()
         self.step += 1
         with torch.no_grad():
-            keep = min(0.9995, self.step / (self.step + 10))
+            keep = min(0.999, self.step / (self.step + 10))
             torch._foreach_lerp_(self.average, list(self.model.parameters()), 1 - keep)
 
     def swap(self):
@@ -152,8 +153,24 @@ def export(trainer, painter, args, count):
     trainer.swap()
 
 
-def train(trainer, data, empty, painter, args, device):
+def compiled(trainer, empty, args, device):
+    """The loss function, compiled by a first use on noise: that takes a minute in which the shard
+    may still be in the making."""
     run = torch.compile(trainer.loss_of) if args.compile else trainer.loss_of
+    noise = torch.randn(args.batch, *pack(torch.zeros(1, CHANNELS, SIDE, SIDE)).shape[1:],
+                        device=device)
+    zeros = torch.zeros(args.batch, 11, dtype=torch.long, device=device)
+    words = [e.repeat(args.batch, 1) for e in empty]
+    with torch.autocast(device.type, torch.bfloat16):
+        flow, read = run(noise, torch.randn_like(noise), noise_times(args.batch, device), *words,
+                         zeros[:, :8].contiguous(), zeros[:, 8:].contiguous(), zeros[:, 0] == 0)
+    (flow + args.reader * read).backward()
+    trainer.optimizer.zero_grad(set_to_none=True)
+    say("compiled")
+    return run
+
+
+def train(run, trainer, data, empty, painter, args, device):
     clock, done, exported = Clock(args.seconds, trainer.spent), 0.0, time.time()
     flow_sum, read_sum, counted = 0.0, 0.0, 0
     while done < 1:
@@ -208,10 +225,14 @@ def main():
     from diffusers import AutoencoderKL
     vae = AutoencoderKL.from_pretrained(f"{args.data}/vae", torch_dtype=torch.float32)
     painter = Painter(trainer.model, tokenizers, vae.to(device).eval())
-    data = Data(os.path.join(args.data, f"shard_{RANK}.pt"), device)
+    empty, shard = painter.ids([""]), os.path.join(args.data, f"shard_{RANK}.pt")
+    run = compiled(trainer, empty, args, device)
+    while not os.path.exists(shard):
+        time.sleep(0.5)
+    data = Data(shard, device)
     say("data", tuple(data.latents.shape), "a process, of", WORLD)
     torch.manual_seed(args.seed + 1000 * (trainer.step + 1) + RANK)
-    train(trainer, data, painter.ids([""]), painter, args, device)
+    train(run, trainer, data, empty, painter, args, device)
 
 
 if __name__ == "__main__":

@@ -63,6 +63,15 @@ def sum_over_processes(values):
     return total.tolist()
 
 
+def gather(items):
+    """The lists of all processes, one after the other."""
+    if WORLD == 1:
+        return items
+    parts = [None] * WORLD
+    dist.all_gather_object(parts, items)
+    return [item for part in parts for item in part]
+
+
 class Clock:
     """The share of a time budget that is spent, the same on all processes.
 
