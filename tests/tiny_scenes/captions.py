@@ -15,7 +15,8 @@ WHERE = {"left": ["on the left"], "middle": ["in the middle", "in the middle", "
 SKY_WORDS = {"day": ["a clear blue sky", "a sunny day"], "sunset": ["a sunset sky", "sunset"],
              "night": ["a starry night sky", "night"],
              "cloudy": ["a cloudy sky", "a grey cloudy day"]}
-GROUND_WORDS = {"grass": ["on green grass", "in a meadow"], "snow": ["in the snow", "on white snow"],
+GROUND_WORDS = {"grass": ["on green grass", "in a meadow"],
+                "snow": ["in the snow", "on white snow"],
                 "sand": ["on the sand", "in the desert"], "sea": ["on the sea", "at sea"]}
 LIGHT_WORDS = {"sun": "a yellow sun", "moon": "a full moon", "crescent": "a crescent moon"}
 

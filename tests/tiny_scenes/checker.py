@@ -1,9 +1,9 @@
 """Judges pictures of prompts by colour in regions; knows nothing of the model.
 
-A prompt says what should be seen where: {"text", "objects": [[kind, colour or null, place or null],
-...], "sky", "ground"}. An object is found by the pixels near its main colour, so only prompts may be
-judged whose objects stand out from each other and from the scene; `is_judgeable` (prompts.py) tries
-that on rendered scenes.
+A prompt says what should be seen where: {"text", "objects": [[kind, colour or null, place or
+null], ...], "sky", "ground"}. An object is found by the pixels near its main colour, so only
+prompts may be judged whose objects stand out from each other and from the scene; `is_judgeable`
+(prompts.py) tries that on rendered scenes.
 """
 
 import numpy as np
@@ -23,7 +23,8 @@ def lab(picture):
     CIE 15."""
     rgb = np.asarray(picture, dtype=np.float64) / 255
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+    to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722],
+                       [0.0193, 0.1192, 0.9505]])
     xyz = linear @ to_xyz.T / np.array([0.9505, 1.0, 1.089])
     f = np.where(xyz > 216 / 24389, np.cbrt(xyz), (24389 / 27 * xyz + 16) / 116)
     return np.stack([116 * f[..., 1] - 16, 500 * (f[..., 0] - f[..., 1]),

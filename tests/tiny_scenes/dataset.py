@@ -2,8 +2,9 @@
 
     torchrun --nproc_per_node=4 dataset.py --out DIR     wants DIR/vae and the tokenizers in DIR
 
-Each process writes DIR/shard_<rank>.pt: `latents` (n, 16, 32, 32) bfloat16, scaled; `clip` and `t5`,
-ids of the captions (n, captions, length) int16; `facts` (n, 8) and `named` (n, captions, 3) int64.
+Each process writes DIR/shard_<rank>.pt: `latents` (n, 16, 32, 32) bfloat16, scaled; `clip` and
+`t5`, ids of the captions (n, captions, length) int16; `facts` (n, 8) and `named` (n, captions, 3)
+int64.
 The rendering can run beside the autoencoder's training: it waits for DIR/autoencoder.json.
 """
 

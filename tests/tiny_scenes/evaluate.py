@@ -24,24 +24,6 @@ from parallel import RANK, WORLD, gather, say, start_device
 from vocabulary import Tokenizers
 
 SEED = 5_000_000
-SHEET = [
-    "a red house on the left and a pine tree on the right on green grass, a sunny day with a yellow sun",
-    "a purple balloon on the right and a green car on the left on the sand under a sunset sky with mountains in the background",
-    "a snowman in the middle in the snow, a starry night sky with a full moon",
-    "a yellow sailboat in the middle on the sea, sunset with a yellow sun",
-    "a red house on green grass",
-    "a lighthouse on the left and a white sailboat on the right at sea, a cloudy sky",
-    "a blue car and a pink tent",
-    "a rainbow in the middle and a windmill on the left in a meadow, a grey cloudy day",
-    "a pink rocket on the left and a blue tent on the right on the sand, a starry night sky",
-    "a whale on the left and a duck on the right on the sea, a sunny day with a yellow sun",
-    "a red umbrella on the left and a yellow umbrella in the middle and a blue umbrella on the right on the sand, a sunny day",
-    "an orange mushroom on the left and a round tree on the right on green grass, a sunset sky",
-    "a purple castle in the snow, night",
-    "a pink house on the left, a black flag in the middle and a green kite on the right on green grass, a clear blue sky",
-    "on the left a white car and on the right a red car in the desert, night with a full moon and mountains in the background",
-    "a windmill on the right and a red tent on the left in a meadow under a starry night sky with a crescent moon",
-]
 
 
 class Painter:
@@ -86,6 +68,12 @@ def judged(painter, numbered, batch=50):
     return result
 
 
+def sheet_prompts():
+    """The prompts of the picture sheet, sheet.txt."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "sheet.txt")) as file:
+        return file.read().splitlines()
+
+
 def save_sheet(pictures, path, columns=4):
     from PIL import Image
     rows = [np.concatenate(list(pictures[i:i + columns]), 1)
@@ -120,7 +108,8 @@ def main():
             json.dump({"counts": counts, "wrong": [
                 [p["set"], p["text"], v["objects"]] for p, v in result if not all(v["objects"])]},
                 file, indent=1)
-        save_sheet(painter.draw(SHEET, range(1, len(SHEET) + 1)),
+        texts = sheet_prompts()
+        save_sheet(painter.draw(texts, range(1, len(texts) + 1)),
                    os.path.join(args.out, "samples.png"))
 
 

@@ -2,8 +2,8 @@
 
     torchrun --nproc_per_node=4 flow.py --data DIR --out FOLDER --state FILE --seconds 1100
 
-DIR holds vae, both tokenizers and the shards (this waits for them); FOLDER becomes a pipeline folder.
-If FILE is there, the training goes on from it, and the seconds of all runs count together.
+DIR holds vae, both tokenizers and the shards (this waits for them); FOLDER becomes a pipeline
+folder. If FILE is there, the training goes on from it, and the seconds of all runs count together.
 """
 
 import argparse
@@ -170,6 +170,11 @@ def compiled(trainer, empty, args, device):
     return run
 
 
+def is_late(since, seconds):
+    """Whether the time has passed by the first process's watch."""
+    return sum_over_processes([float(RANK == 0 and time.time() - since > seconds)])[0] > 0
+
+
 def train(run, trainer, data, empty, painter, args, device):
     clock, done, exported = Clock(args.seconds, trainer.spent), 0.0, time.time()
     flow_sum, read_sum, counted = 0.0, 0.0, 0
@@ -182,7 +187,8 @@ def train(run, trainer, data, empty, painter, args, device):
         (flow + args.reader * read).backward()
         done = clock.done()
         trainer.take_step(done)
-        flow_sum, read_sum, counted = flow_sum + flow.detach(), read_sum + read.detach(), counted + 1
+        flow_sum, read_sum = flow_sum + flow.detach(), read_sum + read.detach()
+        counted += 1
         trainer.spent = clock.spent()
         if trainer.step % args.report == 0:
             means = [float(s) / counted for s in (flow_sum, read_sum)]
@@ -191,9 +197,7 @@ def train(run, trainer, data, empty, painter, args, device):
             bias = position_bias(trainer.model.t5)
             say(f"step {trainer.step} of {done:.1%} flow {means[0]:.4f} reader {means[1]:.4f} "
                 f"position bias {bias.min().item():.1f}..{bias.max().item():.1f}")
-        late = sum_over_processes([float(RANK == 0 and time.time() - exported > args.export_every)]
-                                  )[0] if trainer.step % 50 == 0 else 0
-        if late and done < 0.97:
+        if trainer.step % 50 == 0 and done < 0.97 and is_late(exported, args.export_every):
             export(trainer, painter, args, args.check)
             exported = time.time()
     export(trainer, painter, args, args.check)

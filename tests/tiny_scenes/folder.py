@@ -20,7 +20,7 @@ INDEX = {
 
 
 def write(model, source, out):
-    """Writes the model in bfloat16 to `out`, with the tokenizers and the autoencoder of `source`."""
+    """Writes the model in bfloat16 to `out`, with `source`'s tokenizers and autoencoder."""
     from diffusers import FlowMatchEulerDiscreteScheduler
     os.makedirs(out, exist_ok=True)
     for name in ("tokenizer", "tokenizer_2", "vae"):

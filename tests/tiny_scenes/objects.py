@@ -15,7 +15,8 @@ COLOURS = {
     "pink": (245, 130, 175), "white": (245, 245, 245), "black": (40, 40, 48),
 }
 WOOD, LEAF, CROWN, CACTUS = (120, 80, 50), (40, 120, 70), (70, 165, 75), (50, 150, 80)
-SNOW, CREAM, STRIPE, DUCK, WHALE = (250, 250, 255), (235, 225, 205), (210, 55, 50), (250, 205, 50), (70, 90, 130)
+SNOW, CREAM, STRIPE = (250, 250, 255), (235, 225, 205), (210, 55, 50)
+DUCK, WHALE = (250, 205, 50), (70, 90, 130)
 GLASS, SPRAY, INK = (200, 230, 245), (170, 215, 245), (40, 40, 48)
 
 
@@ -237,5 +238,5 @@ OWN_COLOUR = {"pine tree": LEAF, "round tree": CROWN, "snowman": SNOW, "cactus":
 
 
 def draw_object(pen, kind, colour):
-    """Draws one object with the pen; `colour` is a name of COLOURS, or None for a kind of one look."""
+    """Draws one object with the pen; `colour` is a name of COLOURS, None for kinds of one look."""
     DRAW[kind](pen, COLOURS.get(colour))
