@@ -65,15 +65,18 @@ void add_option(CLI::App& app, const OptionSpec& spec, Layer& layer) {
   if (!is_single) option->expected(1, CLI::detail::expected_max_vector_size);
 }
 
-// Fits "--sett: the following argument was not expected" with the option that was meant.
-std::string advice(const CLI::App& app, const std::vector<std::string>& arguments) {
+// The first argument that nothing takes: CLI11 counts them all, last one first.
+std::string unexpected(const CLI::App& app, const std::vector<std::string>& arguments) {
   std::vector<std::string> known;
   for (const CLI::Option* option : app.get_options())
     for (const std::string& name : option->get_lnames()) known.push_back(cat("--", name));
+  const std::vector<std::string> extras = app.remaining();
   for (const std::string& argument : arguments) {
+    if (std::ranges::count(extras, argument) == 0) continue;
+    if (!argument.starts_with("-"))
+      return cat("nothing takes the argument ", core::quote(argument), ".");
     const std::string name = argument.substr(0, argument.find('='));
-    if (!name.starts_with("--") || std::ranges::count(known, name) != 0) continue;
-    return core::did_you_mean(name, known);
+    return cat("there is no option ", core::quote(name), ".", core::did_you_mean(name, known));
   }
   return "";
 }
@@ -136,13 +139,12 @@ class Parser {
 
   std::string problem(const CLI::ParseError& error, const std::vector<std::string>& given) const {
     if (given.empty()) return app_.help();
-    if (&chosen() == &app_) {
-      if (!given.front().starts_with("-")) return cat("heddle: ", unknown_command(given.front()));
-      return cat("heddle: ", error.what(), advice(app_, given), "\nTry `heddle --help`.\n");
-    }
-    const std::string& name = chosen().get_name();
-    return cat("heddle ", name, ": ", error.what(), advice(chosen(), given), "\nTry `heddle ", name,
-               " --help`.\n");
+    const bool is_command = &chosen() != &app_;
+    if (!is_command && !given.front().starts_with("-"))
+      return cat("heddle: ", unknown_command(given.front()));
+    const std::string what = unexpected(chosen(), given);
+    const std::string name = is_command ? cat("heddle ", chosen().get_name()) : "heddle";
+    return cat(name, ": ", what.empty() ? error.what() : what, "\nTry `", name, " --help`.\n");
   }
 
   CLI::App app_;

@@ -5,10 +5,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
+#include <span>
 
 #include "engine/base/error.h"
+#include "engine/base/mapped_file.h"
 #include "engine/base/text.h"
 #include "engine/cli/command_line.h"
 #include "engine/cli/commands.h"
@@ -30,9 +30,9 @@ std::optional<std::string> environment(const std::string& name) {
 }
 
 std::string read_file(const std::filesystem::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) throw core::system_error(path.string(), errno);
-  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  const core::MappedFile file(path);
+  const std::span<const std::byte> bytes = file.bytes();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 std::uint32_t options_of(Command command) {

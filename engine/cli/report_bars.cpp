@@ -42,8 +42,8 @@ class Bars final : public Reporter {
 
   void run_begins(const RunHeading& heading) override {
     core::MutexLock lock(mutex_);
-    if (heading.count > 1)
-      above(cat("run ", heading.number, " of ", heading.count, ": ", heading.label));
+    heading_ = heading;
+    above(heading_text(heading));
   }
 
   void event(const Event& event) override {
@@ -70,7 +70,7 @@ class Bars final : public Reporter {
 
   void run_done(const Results& results, double seconds) override {
     run_stopped();
-    output_.write(summary(results, seconds));
+    output_.write(summary(heading_, results, seconds));
   }
 
   void run_stopped() override {
@@ -113,6 +113,7 @@ class Bars final : public Reporter {
 
   Output& output_;
   const int columns_;
+  RunHeading heading_;
   core::Mutex mutex_;
   std::vector<Bar> bars_ HEDDLE_GUARDED_BY(mutex_);
   std::size_t drawn_ HEDDLE_GUARDED_BY(mutex_) = 0;  // lines at the bottom that are bars

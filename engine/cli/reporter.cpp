@@ -23,9 +23,9 @@ class Lines final : public Reporter {
   explicit Lines(Output& output) : output_(output) {}
 
   void run_begins(const RunHeading& heading) override {
+    heading_ = heading;
     tenths_.clear();
-    if (heading.count > 1)
-      to_stderr(cat("run ", heading.number, " of ", heading.count, ": ", heading.label));
+    if (heading.count > 1) to_stderr(heading_text(heading));
   }
 
   void event(const Event& event) override {
@@ -47,7 +47,7 @@ class Lines final : public Reporter {
   }
 
   void run_done(const Results& results, double seconds) override {
-    output_.write(summary(results, seconds));
+    output_.write(summary(heading_, results, seconds));
   }
 
   void message(std::string_view text) override { to_stderr(cat("heddle: ", text)); }
@@ -62,6 +62,7 @@ class Lines final : public Reporter {
   }
 
   Output& output_;
+  RunHeading heading_;
   std::map<std::string, int> tenths_;  // told last
 };
 
@@ -83,13 +84,19 @@ std::string node_label(const Event& event) {
   return cat(event.node, " ", core::quote(event.title), " (", event.class_type, ")");
 }
 
-std::string summary(const Results& results, double seconds) {
+std::string heading_text(const RunHeading& heading) {
+  if (heading.count == 1) return "";
+  return cat("run ", heading.number, " of ", heading.count, ": ", heading.label);
+}
+
+std::string summary(const RunHeading& heading, const Results& results, double seconds) {
   Table table;
   for (const Stage& stage : results.stages())
     table.row({"", stage.cached ? "unchanged" : format_seconds(stage.seconds),
                cat(stage.node, " ", stage.class_type)});
   table.row({"", format_seconds(seconds), "in all"});
-  std::string text;
+  std::string text = heading_text(heading);
+  if (!text.empty()) text += "\n";
   for (const std::string& file : results.files()) text += cat("wrote ", file, "\n");
   return text + table.text();
 }

@@ -35,8 +35,12 @@ class Reporter {
 // "3 KSampler", or with a title of its own "3 'draw it' (KSampler)".
 std::string node_label(const Event& event);
 
-// The files written and the seconds of every stage, as a run ends by saying.
-std::string summary(const Results& results, double seconds);
+// "run 2 of 8: KSampler.seed=3"; empty when there is one run only.
+std::string heading_text(const RunHeading& heading);
+
+// The files written and the seconds of every stage, as a run ends by saying; under its heading when
+// there are several.
+std::string summary(const RunHeading& heading, const Results& results, double seconds);
 
 std::unique_ptr<Reporter> make_bars(Output& output, int terminal_columns);
 std::unique_ptr<Reporter> make_lines(Output& output);

@@ -1,11 +1,14 @@
-// plugins/encoders/plugin.cpp - the plugin of the text encoders: a list of families and their
-// blocks.
+// plugins/encoders/plugin.cpp - the plugin of the text encoders: families and their blocks, the
+// tokenizers, and the nodes that encode texts.
 #include "clip.h"
 #include "t5.h"
+#include "text_nodes.h"
+#include "tokenizer_kind.h"
 
 namespace heddle::encoders {
 
 HEDDLE_PLUGIN("org.heddle.encoders", "0.1.0", Clip, ClipEmbed, ClipLayer, ClipFinish, ClipProject,
-              T5, T5Embed, T5Bias, T5Layer, T5Finish)
+              T5, T5Embed, T5Bias, T5Layer, T5Finish, CLIPTextEncode, CLIPTextEncodeFlux,
+              CLIPSetLastLayer, Tokenizers)
 
 }  // namespace heddle::encoders

@@ -103,7 +103,7 @@ BOOST_AUTO_TEST_CASE(an_unknown_key_is_refused_with_the_nearest_option) {
 
 BOOST_AUTO_TEST_CASE(a_value_of_the_wrong_kind_is_refused_with_its_place) {
   BOOST_TEST(refusal(R"({"threads": "3"})") ==
-             "/flows/heddle.json:1:13: 'threads' expects a whole number, got a string.");
+             "/flows/heddle.json:1:13: 'threads' expects a whole number, got the text '3'.");
   BOOST_TEST(refusal(R"({"json": 1})").find("'json' expects true or false") != std::string::npos);
   BOOST_TEST(refusal(R"({"models": [1]})").find("'models' expects a string") != std::string::npos);
   BOOST_TEST(refusal(R"({"place": 5})").find("an object, a string or an array") !=

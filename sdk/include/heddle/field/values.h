@@ -30,9 +30,10 @@
  *   type          "flux", "stable_diffusion": what the encoders' outputs are for
  *   encoders      list of records: name ("clip_l", "t5xxl"), family ("clip", "t5"), model (MODEL), tokenizer (object
  *                 HEDDLE_TOKENIZER) or tokenizer_missing (the error text, shown when a text is encoded), length (ids of a
- *                 window), least_length (ids, of families without a fixed window)
+ *                 window, 0 without a limit), least_length (ids), padding (id, optional)
  *   stop_at_layer int, optional: -1 the last layer
- * VAE           record: decoder (MODEL), encoder (MODEL, absent when the file has none), scale, shift (floats), channels,
+ *   missing       text, optional: why there are no encoders; what a node says that would encode
+ * VAE           record: decoder (MODEL), encoder (MODEL), each absent when the file has none; scale, shift (floats), channels,
  *                 downscale (ints)
  * SIGMAS        tensor (n) f32 in host memory, falling.
  * NOISE         record: seed (int), add (bool)

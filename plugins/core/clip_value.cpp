@@ -1,0 +1,155 @@
+#include "clip_value.h"
+
+#include <algorithm>
+
+#include <heddle/field/tokenizer.h>
+
+#include "model_files.h"
+
+namespace heddle::loaders {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kClipLength = 77;
+constexpr std::int64_t kT5LeastLength = 256;
+
+struct Kind {
+  std::string name, family;
+};
+
+// By the model that its family built. ComfyUI tells CLIP-L, H and G apart by their depth.
+Kind kind_of(const Value& model, const std::string& where) {
+  const Value settings = model_settings(model);
+  const std::string family = settings.get<std::string>("family", "");
+  if (family == "t5") return {"t5xxl", family};
+  if (family == "clip") {
+    const std::int64_t layers = settings.get<std::int64_t>("layers", 0);
+    return {layers > 30 ? "clip_g" : layers > 22 ? "clip_h" : "clip_l", family};
+  }
+  throw Error(HEDDLE_UNSUPPORTED, where + ": a text encoder of the family '" + family +
+                                      "', which the loaders do not know. Known: clip, t5.");
+}
+
+// The object of the first plugin that reads what lies in the folder; empty when nobody does.
+Value open_tokenizer(const fs::path& folder) {
+  heddle_value* found = nullptr;
+  find_provided<heddle_tokenizers_desc>(HEDDLE_TOKENIZERS, [&](const heddle_tokenizers_desc& desc) {
+    check(desc.open(services.host, folder.c_str(), &found));
+    return found != nullptr;
+  });
+  return Value::adopt(found);
+}
+
+std::int64_t max_length_of(const Value& tokenizer) {
+  const auto [table, self] = tokenizer.object<heddle_tokenizer>(HEDDLE_TOKENIZER);
+  std::uint32_t length = 0;
+  check(table->max_length(self, &length));
+  return length;
+}
+
+// What to fetch: the public files that these encoders were trained with.
+std::string advice(const std::string& name) {
+  const std::string files = name == "t5xxl"
+                                ? "spiece.model (or tokenizer.json) of google/t5-v1_1-xxl"
+                            : name == "clip_l"
+                                ? "tokenizer.json (or vocab.json and merges.txt) of "
+                                  "openai/clip-vit-large-patch14"
+                                : "tokenizer.json of the model it was published with";
+  return "Put " + files + " into the folder tokenizers/" + name + " of a models folder.";
+}
+
+std::string missing_text(const Kind& kind, const fs::path& file, const fs::path& beside) {
+  return file.string() + ": the text encoder " + kind.name + " needs its tokenizer. Looked for: " +
+         beside.string() + " and tokenizers/" + kind.name + " in the models folders. " +
+         advice(kind.name);
+}
+
+Record encoder_record(const Kind& kind, const Value& model) {
+  Record record;
+  record.set("name", value_of(kind.name))
+      .set("family", value_of(kind.family))
+      .set("model", model);
+  return record;
+}
+
+Value with_lengths(Record record, std::int64_t length, std::int64_t least_length) {
+  return record.set("length", value_of(length))
+      .set("least_length", value_of(least_length))
+      .value();
+}
+
+}  // namespace
+
+Value single_file_encoder(Context& ctx, const Checkpoint& file) {
+  const Value model = build_model(ctx, "text_encoder", file, Value());
+  const Kind kind = kind_of(model, file.path());
+  const fs::path path = file.path();
+  const fs::path beside = path.parent_path() / kind.name;
+  Value tokenizer = open_tokenizer(beside);
+  if (!tokenizer)
+    if (const auto folder = try_find(ctx, "tokenizers", kind.name))
+      tokenizer = open_tokenizer(*folder);
+  Record record = encoder_record(kind, model);
+  if (tokenizer) record.set("tokenizer", tokenizer);
+  else record.set("tokenizer_missing", value_of(missing_text(kind, path, beside)));
+  return kind.family == "clip" ? with_lengths(std::move(record), kClipLength, 0)
+                               : with_lengths(std::move(record), 0, kT5LeastLength);
+}
+
+Value folder_encoder(Context& ctx, const FolderPart& where) {
+  const fs::path folder = where.folder / where.part;
+  const Value config = read_json_if_there(folder / "config.json");
+  const Value model =
+      build_model(ctx, "text_encoder", Checkpoint::open(folder.string()), config);
+  const Kind kind = kind_of(model, folder.string());
+  const fs::path files = where.folder / where.tokenizer;
+  const Value tokenizer = open_tokenizer(files);
+  if (!tokenizer)
+    throw Error(HEDDLE_NOT_FOUND,
+                files.string() + ": there is neither tokenizer.json nor spiece.model nor vocab.json "
+                                 "with merges.txt. The download is probably incomplete.");
+  const std::int64_t length = max_length_of(tokenizer);
+  Record record = encoder_record(kind, model);
+  record.set("tokenizer", tokenizer);
+  // The folder's texts are cut and padded to one length, as the model was trained.
+  if (kind.family == "clip")
+    return with_lengths(std::move(record), length > 0 ? length : kClipLength, 0);
+  return with_lengths(std::move(record), length, length > 0 ? length : kT5LeastLength);
+}
+
+std::string clip_type(const std::vector<Value>& encoders, const std::string& where) {
+  std::vector<std::string> names;
+  for (const Value& encoder : encoders) names.push_back(encoder.get<std::string>("name", ""));
+  const auto has = [&](const char* name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  if (names.size() == 2 && has("clip_l") && has("t5xxl")) return "flux";
+  if (names.size() == 1 && has("clip_l")) return "stable_diffusion";
+  std::string listed;
+  for (const std::string& name : names) listed += (listed.empty() ? "" : ", ") + name;
+  throw Error(HEDDLE_UNSUPPORTED,
+              where + ": the text encoders " + (listed.empty() ? "(none)" : listed) +
+                  " are no set that is known. Known: clip_l with t5xxl (flux), clip_l alone "
+                  "(stable_diffusion).");
+}
+
+Value clip_value(const std::string& type, const std::vector<Value>& encoders,
+                 const std::string& where) {
+  const std::string found = clip_type(encoders, where);
+  if (found != type)
+    throw Error(HEDDLE_INVALID_ARGUMENT, where + ": these encoders make a CLIP of type '" + found +
+                                             "', asked for is '" + type +
+                                             "'. Change the type, or the files.");
+  return Record().set("type", value_of(type)).set("encoders", list_of(encoders)).value();
+}
+
+Value no_clip(const std::string& reason) {
+  return Record()
+      .set("type", value_of("none"))
+      .set("encoders", list_of({}))
+      .set("missing", value_of(reason))
+      .value();
+}
+
+}  // namespace heddle::loaders

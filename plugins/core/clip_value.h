@@ -1,0 +1,36 @@
+// Makes CLIP values (field/values.h): which encoder a file holds, where its tokenizer is, and how
+// long its texts are. One call's thread.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <heddle/model.hpp>
+
+namespace heddle::loaders {
+
+// An encoder out of a single file. Its tokenizer is looked for in <folder of the file>/<name>/ and
+// in <models>/tokenizers/<name>/, <name> being "clip_l" or "t5xxl"; that there is none is said when
+// a text is encoded.
+Value single_file_encoder(Context& ctx, const Checkpoint& file);
+
+// An encoder of a diffusers folder: `part` is "text_encoder" or "text_encoder_2", its tokenizer
+// lies in `tokenizer`.
+struct FolderPart {
+  std::filesystem::path folder;
+  std::string part;
+  std::string tokenizer;
+};
+Value folder_encoder(Context& ctx, const FolderPart& where);
+
+// The CLIP value of type "flux" (a CLIP-L and a T5, in any order) or "stable_diffusion" (a CLIP-L).
+// `where` is for messages: the node's own words for what it loaded.
+Value clip_value(const std::string& type, const std::vector<Value>& encoders,
+                 const std::string& where);
+// The type that these encoders make up; throws naming those that are known.
+std::string clip_type(const std::vector<Value>& encoders, const std::string& where);
+// A CLIP value that says `reason` when a text is to be encoded.
+Value no_clip(const std::string& reason);
+
+}  // namespace heddle::loaders

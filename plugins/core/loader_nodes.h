@@ -1,0 +1,105 @@
+// Loaders of model files, under ComfyUI's names. They read headers and configurations only; weights
+// are read when a model runs. On the host; stateless.
+#pragma once
+
+#include <heddle/node.hpp>
+
+namespace heddle::loaders {
+
+inline constexpr std::uint32_t kLoader = HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES;
+
+struct DiffusersLoader {
+  static constexpr Widget kFolder{.source = "diffusers", .kind = HEDDLE_WIDGET_FOLDER};
+
+  static constexpr Info info{"DiffusersLoader", 1, "DiffusersLoader",
+                             "advanced/loaders/deprecated",
+                             "A model in a diffusers pipeline folder: model_index.json and a folder "
+                             "for each part.",
+                             kLoader};
+  static constexpr Input<std::string> model_path{"model_path", kFolder};
+  static constexpr Output<Value> model{"MODEL", 0, "", "MODEL"};
+  static constexpr Output<Value> clip{"CLIP", 0, "", "CLIP"};
+  static constexpr Output<Value> vae{"VAE", 0, "", "VAE"};
+  static constexpr auto ports = heddle::ports(model_path, model, clip, vae);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
+struct CheckpointLoaderSimple {
+  static constexpr Info info{"CheckpointLoaderSimple", 1, "Load Checkpoint", "loaders",
+                             "Diffusion model, text encoders and autoencoder out of one file.",
+                             kLoader};
+  static constexpr Input<std::string> ckpt_name{"ckpt_name", Widget{.source = "checkpoints"}};
+  static constexpr Output<Value> model{"MODEL", 0, "", "MODEL"};
+  static constexpr Output<Value> clip{"CLIP", 0, "", "CLIP"};
+  static constexpr Output<Value> vae{"VAE", 0, "", "VAE"};
+  static constexpr auto ports = heddle::ports(ckpt_name, model, clip, vae);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
+struct UNETLoader {
+  static constexpr const char* kTypes[] = {"default", "fp8_e4m3fn", "fp8_e4m3fn_fast", "fp8_e5m2",
+                                           nullptr};
+
+  static constexpr Info info{"UNETLoader", 1, "Load Diffusion Model", "advanced/loaders",
+                             "A diffusion model alone.", kLoader};
+  static constexpr Input<std::string> unet_name{"unet_name", Widget{.source = "diffusion_models"}};
+  static constexpr Input<std::string> weight_dtype{"weight_dtype", Widget{.choices = kTypes}};
+  static constexpr Output<Value> model{"MODEL", 0, "", "MODEL"};
+  static constexpr auto ports = heddle::ports(unet_name, weight_dtype, model);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
+struct VAELoader {
+  static constexpr Info info{"VAELoader", 1, "Load VAE", "loaders", "An autoencoder alone.",
+                             kLoader};
+  static constexpr Input<std::string> vae_name{"vae_name", Widget{.source = "vae"}};
+  static constexpr Output<Value> vae{"VAE", 0, "", "VAE"};
+  static constexpr auto ports = heddle::ports(vae_name, vae);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
+// Where an encoder runs is the planner's; "cpu" is a wish that it reads from the node's hints.
+inline constexpr const char* kEncoderDevices[] = {"default", "cpu", nullptr};
+inline constexpr Widget kEncoderDevice{.choices = kEncoderDevices,
+                                       .extra = R"({"advanced": true})",
+                                       .flags = HEDDLE_PORT_OPTIONAL};
+
+struct CLIPLoader {
+  static constexpr const char* kTypes[] = {
+      "stable_diffusion", "stable_cascade", "sd3",     "stable_audio", "mochi", "ltxv",
+      "pixart",           "cosmos",         "lumina2", "wan",          "hidream", "chroma",
+      "ace",              "omnigen2",       "qwen_image", "hunyuan_image", nullptr};
+
+  static constexpr Info info{"CLIPLoader", 1, "Load CLIP", "advanced/loaders",
+                             "One text encoder. Type stable_diffusion: CLIP-L.", kLoader};
+  static constexpr Input<std::string> clip_name{"clip_name", Widget{.source = "text_encoders"}};
+  static constexpr Input<std::string> type{"type", Widget{.choices = kTypes}};
+  static constexpr Input<std::string> device{"device", kEncoderDevice};
+  static constexpr Output<Value> clip{"CLIP", 0, "", "CLIP"};
+  static constexpr auto ports = heddle::ports(clip_name, type, device, clip);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
+struct DualCLIPLoader {
+  static constexpr const char* kTypes[] = {"sdxl",    "sd3",           "flux", "hunyuan_video",
+                                           "hidream", "hunyuan_image", nullptr};
+
+  static constexpr Info info{"DualCLIPLoader", 1, "DualCLIPLoader", "advanced/loaders",
+                             "Two text encoders, in any order. Type flux: CLIP-L and T5-XXL.",
+                             kLoader};
+  static constexpr Input<std::string> clip_name1{"clip_name1", Widget{.source = "text_encoders"}};
+  static constexpr Input<std::string> clip_name2{"clip_name2", Widget{.source = "text_encoders"}};
+  static constexpr Input<std::string> type{"type", Widget{.choices = kTypes}};
+  static constexpr Input<std::string> device{"device", kEncoderDevice};
+  static constexpr Output<Value> clip{"CLIP", 0, "", "CLIP"};
+  static constexpr auto ports = heddle::ports(clip_name1, clip_name2, type, device, clip);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
+}  // namespace heddle::loaders

@@ -1,0 +1,94 @@
+#include "model_files.h"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+namespace heddle::loaders {
+namespace {
+
+namespace fs = std::filesystem;
+
+heddle_status* ask(Context& ctx, const char* folder, const std::string& name, heddle_value** path) {
+  return find_service<heddle_files_service>(HEDDLE_SERVICE_FILES)
+      .find(ctx.raw(), folder, name.c_str(), path);
+}
+
+// FNV-1a, 64 bits: enough to notice a change, stable over runs.
+class Fingerprint {
+ public:
+  void add(const std::string& text) {
+    for (const char c : text) mix(static_cast<unsigned char>(c));
+    mix(0);
+  }
+  void add(std::uint64_t number) {
+    for (int shift = 0; shift < 64; shift += 8) mix(std::uint8_t(number >> shift));
+  }
+  std::uint64_t value() const { return value_; }
+
+ private:
+  void mix(std::uint8_t byte) { value_ = (value_ ^ byte) * 0x100000001b3ULL; }
+  std::uint64_t value_ = 0xcbf29ce484222325ULL;
+};
+
+void add_file(Fingerprint& fingerprint, const fs::path& path) {
+  std::error_code ignored;
+  fingerprint.add(path.string());
+  fingerprint.add(std::uint64_t(fs::file_size(path, ignored)));
+  fingerprint.add(std::uint64_t(fs::last_write_time(path, ignored).time_since_epoch().count()));
+}
+
+}  // namespace
+
+fs::path find_file(Context& ctx, const char* folder, const std::string& name) {
+  heddle_value* path = nullptr;
+  check(ask(ctx, folder, name, &path));
+  return Value::adopt(path).as<std::string>();
+}
+
+std::optional<fs::path> try_find(Context& ctx, const char* folder, const std::string& name) {
+  heddle_value* path = nullptr;
+  heddle_status* const status = ask(ctx, folder, name, &path);
+  if (status == nullptr) return fs::path(Value::adopt(path).as<std::string>());
+  const heddle_code code = services.host->status_code(status);
+  if (code != HEDDLE_NOT_FOUND) throw Failed{status};
+  services.host->status_free(status);
+  return std::nullopt;
+}
+
+Value read_json(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file)
+    throw Error(HEDDLE_IO, path.string() + ": the file cannot be read. Check that it is there and "
+                                           "that you may read it.");
+  heddle_value* out = nullptr;
+  check(find_service<heddle_json_service>(HEDDLE_SERVICE_JSON)
+            .parse(services.host, {text.data(), text.size()}, path.c_str(), &out));
+  return Value::adopt(out);
+}
+
+Value read_json_if_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored) ? read_json(path) : Value();
+}
+
+std::uint64_t fingerprint_of(const std::vector<fs::path>& paths) {
+  Fingerprint fingerprint;
+  for (const fs::path& path : paths) {
+    std::error_code error;
+    if (!fs::is_directory(path, error)) {
+      add_file(fingerprint, path);
+      continue;
+    }
+    std::vector<fs::path> files;
+    for (fs::recursive_directory_iterator it(path, error), end; !error && it != end;
+         it.increment(error))
+      if (it->is_regular_file(error)) files.push_back(it->path());
+    std::sort(files.begin(), files.end());
+    for (const fs::path& file : files) add_file(fingerprint, file);
+  }
+  return fingerprint.value();
+}
+
+}  // namespace heddle::loaders

@@ -1,0 +1,29 @@
+// Finding and reading the files that loaders take: places, JSON, and what tells whether they have
+// changed. Any thread; a Context belongs to one call.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <heddle/node.hpp>
+
+namespace heddle::loaders {
+
+// The path of a name in a model folder ("vae"); fails with the places that were searched.
+std::filesystem::path find_file(Context& ctx, const char* folder, const std::string& name);
+// The same, absent when it is nowhere.
+std::optional<std::filesystem::path> try_find(Context& ctx, const char* folder,
+                                              const std::string& name);
+
+// A JSON file as a value; the second form gives none when there is no such file. Errors name file,
+// line and column.
+Value read_json(const std::filesystem::path& path);
+Value read_json_if_there(const std::filesystem::path& path);
+
+// Changes when a file, or a file below a folder, is replaced: path, size and time of change.
+std::uint64_t fingerprint_of(const std::vector<std::filesystem::path>& paths);
+
+}  // namespace heddle::loaders

@@ -1,0 +1,28 @@
+#include "vae_value.h"
+
+#include <heddle/field/values.h>
+
+namespace heddle::loaders {
+
+Value vae_value(Context& ctx, const Checkpoint& file, const Value& config) {
+  const Value decoder = build_model(ctx, "vae.decoder", file, config);
+  const Value settings = model_settings(decoder);
+  Record vae;
+  vae.set("decoder", decoder);
+  if (file.sub("encoder.").size() > 0)
+    vae.set("encoder", build_model(ctx, "vae.encoder", file, config));
+  vae.set("scale", value_of(settings.get<double>("scaling_factor", HEDDLE_FLUX_LATENT_SCALE)))
+      .set("shift", value_of(settings.get<double>("shift_factor", HEDDLE_FLUX_LATENT_SHIFT)))
+      .set("channels", value_of(settings.get<std::int64_t>("latent_channels", 0)))
+      .set("downscale", value_of(settings.get<std::int64_t>("downscale", 8)));
+  return vae.value();
+}
+
+Value with_latents_of(const Value& model, const Value& vae) {
+  return with_settings(model, Record(model_settings(model))
+                                  .set("latent_scale", vae.field("scale"))
+                                  .set("latent_shift", vae.field("shift"))
+                                  .value());
+}
+
+}  // namespace heddle::loaders

@@ -1,0 +1,15 @@
+// Makes VAE values (field/values.h) and tells a denoiser what its latents are. One call's thread.
+#pragma once
+
+#include <heddle/model.hpp>
+
+namespace heddle::loaders {
+
+// From the tensors of one autoencoder, named without a prefix; config may be empty. A file without
+// an encoder gives a VAE that decodes.
+Value vae_value(Context& ctx, const Checkpoint& file, const Value& config);
+
+// The model with the latent constants of that VAE in its settings.
+Value with_latents_of(const Value& model, const Value& vae);
+
+}  // namespace heddle::loaders

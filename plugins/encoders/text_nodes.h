@@ -1,0 +1,48 @@
+// Nodes that turn texts into CONDITIONING. Stateless.
+#pragma once
+
+#include <heddle/node.hpp>
+
+namespace heddle::encoders {
+
+inline constexpr Widget kPromptText{.extra = R"({"multiline": true, "dynamicPrompts": true})"};
+
+struct CLIPTextEncode {
+  static constexpr Info info{"CLIPTextEncode", 1, "CLIP Text Encode (Prompt)", "conditioning",
+                             "What a picture shall show, for the diffusion model: a prompt, with "
+                             "(weights:1.2)."};
+  static constexpr Input<std::string> text{"text", kPromptText, "The prompt."};
+  static constexpr Input<Value> clip{"clip", 0, "The text encoders.", "CLIP"};
+  static constexpr Output<Value> conditioning{"CONDITIONING", 0, "", "CONDITIONING"};
+  static constexpr auto ports = heddle::ports(text, clip, conditioning);
+  static void execute(Context& ctx);
+};
+
+struct CLIPTextEncodeFlux {
+  static constexpr Widget kGuidance{.number = 3.5, .max = 100, .step = 0.1};
+
+  static constexpr Info info{"CLIPTextEncodeFlux", 1, "", "advanced/conditioning/flux",
+                             "A prompt for each of FLUX's two encoders, and its guidance."};
+  static constexpr Input<Value> clip{"clip", 0, "", "CLIP"};
+  static constexpr Input<std::string> clip_l{"clip_l", kPromptText};
+  static constexpr Input<std::string> t5xxl{"t5xxl", kPromptText};
+  static constexpr Input<double> guidance{"guidance", kGuidance};
+  static constexpr Output<Value> conditioning{"CONDITIONING", 0, "", "CONDITIONING"};
+  static constexpr auto ports = heddle::ports(clip, clip_l, t5xxl, guidance, conditioning);
+  static void execute(Context& ctx);
+};
+
+struct CLIPSetLastLayer {
+  static constexpr Widget kLayer{.number = -1, .min = -24, .max = -1, .step = 1};
+
+  static constexpr Info info{"CLIPSetLastLayer", 1, "CLIP Set Last Layer", "conditioning",
+                             "Which layer of the encoders is read: -1 is the last.",
+                             HEDDLE_NODE_HOST};
+  static constexpr Input<Value> clip{"clip", HEDDLE_PORT_PASS, "", "CLIP"};
+  static constexpr Input<std::int64_t> layer{"stop_at_clip_layer", kLayer};
+  static constexpr Output<Value> out{"CLIP", 0, "", "CLIP"};
+  static constexpr auto ports = heddle::ports(clip, layer, out);
+  static void execute(Context& ctx);
+};
+
+}  // namespace heddle::encoders
