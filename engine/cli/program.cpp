@@ -75,9 +75,13 @@ int answer_pending(std::string_view command, std::string_view why) {
 }
 
 int run_command(const CommandLine& line, Output& output) {
+  std::error_code ignored;
   const bool takes_workflow = line.command == Command::run || line.command == Command::plan;
   Request request;
   if (takes_workflow) request.workflow = line.operand;
+  if (takes_workflow && std::filesystem::is_directory(request.workflow, ignored))
+    throw core::Error(Code::invalid_argument,
+                      cat(request.workflow.string(), ": is a folder: name a workflow in it."));
   if (!takes_workflow) request.class_type = line.operand;
   if (options_of(line.command) != 0) request.settings = read_all_settings(line, request.workflow);
   switch (line.command) {

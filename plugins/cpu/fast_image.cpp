@@ -21,14 +21,26 @@ class Pixels {
         width_(out.info.shape[2]),
         taps_across_(weight.info.shape[3]) {}
 
-  // The pixel's first channel, or nullptr where it lies in the padding.
-  const std::byte* at(std::int64_t row, std::int64_t tap) const {
-    const std::int64_t item = row / width_ / height_, h = row / width_ % height_, w = row % width_;
-    const std::int64_t y = h * attrs_.stride[0] - attrs_.padding[0] + tap / taps_across_;
-    const std::int64_t z = w * attrs_.stride[1] - attrs_.padding[1] + tap % taps_across_;
+  // The pixel under the first tap: it may lie in the padding.
+  struct Corner {
+    std::int64_t item, y, z;
+  };
+  Corner corner(std::int64_t row) const {
+    const std::int64_t line = row / width_, item = line / height_;
+    return {item, (line - item * height_) * attrs_.stride[0] - attrs_.padding[0],
+            (row - line * width_) * attrs_.stride[1] - attrs_.padding[1]};
+  }
+
+  // The first channel of the pixel under a tap, or nullptr where it lies in the padding.
+  struct Tap {
+    std::int64_t down, across;
+  };
+  Tap tap(std::int64_t number) const { return {number / taps_across_, number % taps_across_}; }
+  const std::byte* at(const Corner& corner, const Tap& tap) const {
     const heddle_tensor_info& info = x_.info;
+    const std::int64_t y = corner.y + tap.down, z = corner.z + tap.across;
     if (y < 0 || y >= info.shape[1] || z < 0 || z >= info.shape[2]) return nullptr;
-    return element(x_, item * info.stride[0] + y * info.stride[1] + z * info.stride[2]);
+    return element(x_, corner.item * info.stride[0] + y * info.stride[1] + z * info.stride[2]);
   }
   std::int64_t channels() const { return x_.info.shape[3]; }
   heddle_dtype dtype() const { return x_.info.dtype; }
@@ -48,13 +60,16 @@ struct Patches {
   void pack(std::int64_t row, std::int64_t rows, std::int64_t k0, std::int64_t k,
             std::int64_t block_rows, float* packed, Scratch& scratch) const {
     const std::int64_t channels = pixels.channels();
+    Pixels::Corner corners[kBlockRows];
+    for (std::int64_t r = 0; r < block_rows; ++r)
+      corners[r] = pixels.corner(row + std::min(r, rows - 1));
     while (k > 0) {
       const Scratch::Frame frame(scratch);
-      const std::int64_t tap = k0 / channels, channel = k0 % channels,
-                         run = std::min(k, channels - channel);
+      const std::int64_t channel = k0 % channels, run = std::min(k, channels - channel);
+      const Pixels::Tap tap = pixels.tap(k0 / channels);
       const float* from[kBlockRows];
       for (std::int64_t r = 0; r < block_rows; ++r)
-        from[r] = read(row + std::min(r, rows - 1), tap, channel, run, scratch);
+        from[r] = read(pixels.at(corners[r], tap), channel, run, scratch);
       (block_rows == kFewRows ? vector.pack_few : vector.pack)(from, run, packed);
       packed += run * block_rows;
       k0 += run;
@@ -63,9 +78,8 @@ struct Patches {
   }
 
  private:
-  const float* read(std::int64_t row, std::int64_t tap, std::int64_t channel, std::int64_t count,
+  const float* read(const std::byte* pixel, std::int64_t channel, std::int64_t count,
                     Scratch& scratch) const {
-    const std::byte* pixel = pixels.at(row, tap);
     if (pixel == nullptr) return zeros;
     const std::byte* from =
         pixel + channel * static_cast<std::int64_t>(device::dtype_bytes(pixels.dtype()));
@@ -150,10 +164,14 @@ struct FastConv2d : Fast {
       const std::int64_t end = std::min(rows, (tile + 1) * kTileRows);
       for (std::int64_t row = tile * kTileRows; row < end; row += kBlockRows) {
         const Scratch::Frame frame(scratch);
-        for (std::int64_t tap = 0; tap < taps; ++tap) {
+        Pixels::Corner corners[kBlockRows];
+        for (std::int64_t r = 0; r < kBlockRows; ++r)
+          corners[r] = pixels.corner(std::min(row + r, end - 1));
+        for (std::int64_t n = 0; n < taps; ++n) {
+          const Pixels::Tap tap = pixels.tap(n);
           for (std::int64_t r = 0; r < kBlockRows; ++r) {
-            const std::byte* pixel = pixels.at(std::min(row + r, end - 1), tap);
-            from[tap * kBlockRows + r] =
+            const std::byte* pixel = pixels.at(corners[r], tap);
+            from[n * kBlockRows + r] =
                 pixel != nullptr ? reinterpret_cast<const float*>(pixel) : zeros;
           }
         }

@@ -23,8 +23,7 @@ namespace {
 constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-// ---- devices
-// ---------------------------------------------------------------------------------------
+// ---- devices ----
 
 // The devices that are open: a foreign device's handle must not be looked into.
 std::mutex open_mutex;
@@ -75,8 +74,7 @@ heddle_status* info(heddle_device* device, heddle_device_info* out) {
   });
 }
 
-// ---- memory
-// ----------------------------------------------------------------------------------------
+// ---- memory ----
 
 heddle_status* alloc(heddle_device* device, std::size_t bytes, void** out) {
   const Device& self = as_device(device);
@@ -103,8 +101,7 @@ heddle_status* alloc(heddle_device* device, std::size_t bytes, void** out) {
 
 void free_memory(heddle_device*, void* memory) { std::free(memory); }
 
-// ---- order
-// -----------------------------------------------------------------------------------------
+// ---- order ----
 
 // What an event's handle points to.
 struct Event {
@@ -167,8 +164,7 @@ heddle_status* wait(heddle_event* event) {
 
 std::int32_t done(heddle_event* event) { return as_event(event).state->reached() ? 1 : 0; }
 
-// ---- copies
-// ----------------------------------------------------------------------------------------
+// ---- copies ----
 
 std::int32_t can_copy(heddle_device*, heddle_device* peer) {
   if (peer == nullptr) return 1;
@@ -195,8 +191,7 @@ heddle_status* copy(heddle_stream* stream, heddle_device*, void* dst, heddle_dev
   });
 }
 
-// ---- weights
-// ---------------------------------------------------------------------------------------
+// ---- weights ----
 
 heddle_status* weight_form_of(heddle_device* device, std::int32_t use,
                               const heddle_tensor_info* info, heddle_weight_form* out) {
@@ -212,8 +207,7 @@ heddle_status* make_weight_of(heddle_device* device, heddle_stream* stream, std:
                        [&] { make_weight(as_stream(stream), *form, part_count, parts, dst); });
 }
 
-// ---- tables
-// ----------------------------------------------------------------------------------------
+// ---- tables ----
 
 constexpr heddle_device_desc kDesc = {
     .size = sizeof(heddle_device_desc),

@@ -6,7 +6,7 @@ const float* Right::panel(std::int64_t number, std::int64_t k0, std::int64_t k, 
                           Scratch& scratch) const {
   const heddle_tensor_info& info = weight->info;
   if (info.layout != kPlainLayout) {
-    const std::byte* from = element(*weight, (number * sum_length(info) + k0) * kPanelColumns);
+    const std::byte* from = stored(number, k0);
     if (info.dtype == HEDDLE_F32) return reinterpret_cast<const float*>(from);
     vector->widen(info.dtype, from, k * kPanelColumns, room);
     return room;
@@ -67,7 +67,7 @@ const float* load_bias(const Call& call, const heddle_view* bias, std::int64_t o
 Cut::Cut(std::int64_t rows, std::int64_t columns) : rows(rows), columns(columns) {
   // A tile's packed rows and its sums stay in a core's second cache; each costs a little, so that
   // both sides are long.
-  constexpr std::int64_t kRows = 8 * kBlockRows, kColumns = 8 * kPanelColumns,
+  constexpr std::int64_t kRows = 8 * kBlockRows, kColumns = 16 * kPanelColumns,
                          kFewest = 2 * kPanelColumns;
   constexpr std::int64_t kWantedTiles = 8;
   down = std::max<std::int64_t>(1, (rows + kRows - 1) / kRows);

@@ -16,8 +16,8 @@
 
 namespace heddle::cpu {
 
-inline constexpr std::int64_t kStretch =
-    384;  // of the sum: a panel's part is 48 KiB as f32, and stays in cache
+// Terms summed at a time: a panel's part is 48 KiB as f32, and stays in cache.
+inline constexpr std::int64_t kStretch = 384;
 
 // The right operand. REQUIRES: layout kPlainLayout with rank 2, or one of the panel layouts.
 struct Right {
@@ -28,6 +28,12 @@ struct Right {
   // has 32 k floats.
   const float* panel(std::int64_t number, std::int64_t k0, std::int64_t k, float* room,
                      Scratch& scratch) const;
+
+  // The same part as it is stored. REQUIRES: a panel layout.
+  const std::byte* stored(std::int64_t number, std::int64_t k0) const {
+    return element(*weight, (number * sum_length(weight->info) + k0) * kPanelColumns);
+  }
+  bool is_packed() const { return weight->info.layout != kPlainLayout; }
 };
 
 // What happens to a sum before it is written.
@@ -64,7 +70,6 @@ void multiply_tile(const VectorKernels& vector, const Left& left, const Right& r
                    std::int64_t length, float* sums, Scratch& scratch) {
   const bool few = rows <= kFewRows;
   const std::int64_t block_rows = few ? kFewRows : kBlockRows;
-  const auto multiply = few ? vector.multiply_few : vector.multiply;
   const std::int64_t blocks = (rows + block_rows - 1) / block_rows;
   const std::int64_t longest = std::min(kStretch, length);
   auto* packed = scratch.take<float>(static_cast<std::size_t>(blocks * block_rows * longest));
@@ -78,10 +83,20 @@ void multiply_tile(const VectorKernels& vector, const Left& left, const Right& r
                 block_rows, packed + b * block_rows * k, scratch);
     for (std::int64_t p = 0; p < columns / kPanelColumns; ++p) {
       const Scratch::Frame panel_frame(scratch);
-      const float* b_panel = right.panel(panel + p, k0, k, room, scratch);
+      float* to = sums + p * kPanelColumns;
+      if (few && right.is_packed()) {
+        vector.multiply_few(packed, right.weight->info.dtype, right.stored(panel + p, k0), k, to,
+                            columns, k0 > 0);
+        continue;
+      }
+      const float* from = right.panel(panel + p, k0, k, room, scratch);
+      if (few) {
+        vector.multiply_few(packed, HEDDLE_F32, from, k, to, columns, k0 > 0);
+        continue;
+      }
       for (std::int64_t b = 0; b < blocks; ++b)
-        multiply(packed + b * block_rows * k, b_panel, k,
-                 sums + b * block_rows * columns + p * kPanelColumns, columns, k0 > 0);
+        vector.multiply(packed + b * block_rows * k, from, k, to + b * block_rows * columns,
+                        columns, k0 > 0);
     }
   }
 }

@@ -7,8 +7,7 @@
 
 namespace heddle::cpu {
 
-// ---- events
-// ----------------------------------------------------------------------------------------
+// ---- events ----
 
 std::uint64_t EventState::expect(const std::shared_ptr<StreamLink>& stream) {
   const std::lock_guard lock(mutex_);
@@ -58,8 +57,7 @@ void EventState::report(const std::shared_ptr<const Failure>& failure) {
   stream->resume_at = stream->enqueued;
 }
 
-// ---- the stream
-// ------------------------------------------------------------------------------------
+// ---- the stream ----
 
 namespace {
 

@@ -44,7 +44,8 @@ void store(void* to, Vector value) {
   std::memcpy(to, &value, sizeof value);
 }
 
-Floats all(float value) { return Floats{} + value; }
+// Subtracting 0 changes nothing, and compilers know: this is one broadcast.
+Floats all(float value) { return value - Floats{}; }
 
 // Calls body(i) for whole vectors, and for the rest with copies of the operands in padded buffers:
 // the last elements go through the same instructions as all others.
@@ -66,8 +67,7 @@ void each(const float* a, const float* b, const float* c, float* out, std::int64
   std::memcpy(out + i, end[3], rest);
 }
 
-// ---- functions
-// -------------------------------------------------------------------------------------
+// ---- functions ----
 
 // 2^n * p(r) with x = n ln 2 + r; p is the polynomial of degree 6 with the least relative error on
 // |r| <= ln 2 / 2. Below the smallest normal number the result is 0.
@@ -143,86 +143,7 @@ void activate(heddle_activation kind, const float* x, float* out, std::int64_t c
   }
 }
 
-// ---- products
-// --------------------------------------------------------------------------------------
-
-// One register block: kRows (or fewer) rows, kVectors vectors of columns. a_at(r, i) is element i
-// of row r.
-template <int rows, class Left>
-inline void multiply_block(Left a_at, const float* b, std::int64_t k, float* c, std::int64_t ldc,
-                           bool add) {
-  Floats sum[rows][kVectors];
-  for (int r = 0; r < rows; ++r)
-    for (int v = 0; v < kVectors; ++v) sum[r][v] = Floats{};
-  for (std::int64_t i = 0; i < k; ++i) {
-    Floats right[kVectors];
-    for (int v = 0; v < kVectors; ++v) right[v] = load<Floats>(b + i * kPanelColumns + v * kWidth);
-#pragma GCC unroll 16
-    for (int r = 0; r < rows; ++r) {
-      const Floats left = all(a_at(r, i));
-      for (int v = 0; v < kVectors; ++v) sum[r][v] += left * right[v];
-    }
-  }
-  for (int r = 0; r < rows; ++r) {
-    for (int v = 0; v < kVectors; ++v) {
-      float* to = c + r * ldc + v * kWidth;
-      store(to, add ? load<Floats>(to) + sum[r][v] : sum[r][v]);
-    }
-  }
-}
-
-template <int packed_rows>
-void multiply(const float* a, const float* b, std::int64_t k, float* c, std::int64_t ldc,
-              bool add) {
-  constexpr int kStep = packed_rows < kRows ? packed_rows : kRows;
-  for (std::int64_t column = 0; column < kPanelColumns; column += kVectors * kWidth)
-    for (int row = 0; row < packed_rows; row += kStep)
-      multiply_block<kStep>([a = a + row](int r, std::int64_t i) { return a[i * packed_rows + r]; },
-                            b + column, k, c + row * ldc + column, ldc, add);
-}
-
-void multiply_rows(const float* const* a, const float* b, std::int64_t k, float* c,
-                   std::int64_t ldc, bool add) {
-  for (std::int64_t column = 0; column < kPanelColumns; column += kVectors * kWidth) {
-    for (int row = 0; row < kBlockRows; row += kRows) {
-      const float* rows[kRows];
-      for (int r = 0; r < kRows; ++r) rows[r] = a[row + r];
-      multiply_block<kRows>([&rows](int r, std::int64_t i) { return rows[r][i]; }, b + column, k,
-                            c + row * ldc + column, ldc, add);
-    }
-  }
-}
-
-// Squares of 4 x 4, turned in registers.
-template <int packed_rows>
-void pack(const float* const* a, std::int64_t k, float* packed) {
-  for (int row = 0; row < packed_rows; row += 4) {
-    const float *a0 = a[row], *a1 = a[row + 1], *a2 = a[row + 2], *a3 = a[row + 3];
-    float* to = packed + row;
-    std::int64_t i = 0;
-    for (; i + 4 <= k; i += 4) {
-      const Four x0 = load<Four>(a0 + i), x1 = load<Four>(a1 + i), x2 = load<Four>(a2 + i),
-                 x3 = load<Four>(a3 + i);
-      const Four low01 = __builtin_shufflevector(x0, x1, 0, 4, 1, 5),
-                 high01 = __builtin_shufflevector(x0, x1, 2, 6, 3, 7);
-      const Four low23 = __builtin_shufflevector(x2, x3, 0, 4, 1, 5),
-                 high23 = __builtin_shufflevector(x2, x3, 2, 6, 3, 7);
-      store(to + (i + 0) * packed_rows, __builtin_shufflevector(low01, low23, 0, 1, 4, 5));
-      store(to + (i + 1) * packed_rows, __builtin_shufflevector(low01, low23, 2, 3, 6, 7));
-      store(to + (i + 2) * packed_rows, __builtin_shufflevector(high01, high23, 0, 1, 4, 5));
-      store(to + (i + 3) * packed_rows, __builtin_shufflevector(high01, high23, 2, 3, 6, 7));
-    }
-    for (; i < k; ++i) {
-      to[i * packed_rows + 0] = a0[i];
-      to[i * packed_rows + 1] = a1[i];
-      to[i * packed_rows + 2] = a2[i];
-      to[i * packed_rows + 3] = a3[i];
-    }
-  }
-}
-
-// ---- types
-// -----------------------------------------------------------------------------------------
+// ---- types ----
 
 Floats widen_bf16(const std::uint16_t* from) {
   const Words bits = __builtin_convertvector(load<Halves>(from), Words) << 16;
@@ -271,6 +192,130 @@ void narrow_f16(Floats value, std::uint16_t* to) {
 }
 #endif
 
+// ---- products ----
+
+// One register block: kRows (or fewer) rows, kVectors vectors of columns. a_at(r, i) is element i
+// of row r, b_at(i, column) a vector of the right operand.
+template <int rows, class Left, class Right>
+inline void multiply_block(Left a_at, Right b_at, std::int64_t k, float* c, std::int64_t ldc,
+                           bool add) {
+  Floats sum[rows][kVectors];
+#pragma GCC unroll 16
+  for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) sum[r][v] = Floats{};
+  for (std::int64_t i = 0; i < k; ++i) {
+    Floats right[kVectors];
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) right[v] = b_at(i, v * kWidth);
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r) {
+      const Floats left = all(a_at(r, i));
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) sum[r][v] += left * right[v];
+    }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < rows; ++r) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      float* to = c + r * ldc + v * kWidth;
+      store(to, add ? load<Floats>(to) + sum[r][v] : sum[r][v]);
+    }
+  }
+}
+
+// Element i of a panel's column, for columns that begin at b.
+struct PanelOfFloats {
+  const float* b;
+  Floats operator()(std::int64_t i, int column) const {
+    return load<Floats>(b + i * kPanelColumns + column);
+  }
+};
+
+void multiply(const float* a, const float* b, std::int64_t k, float* c, std::int64_t ldc,
+              bool add) {
+  for (std::int64_t column = 0; column < kPanelColumns; column += kVectors * kWidth)
+    for (int row = 0; row < kBlockRows; row += kRows)
+      multiply_block<kRows>([a = a + row](int r, std::int64_t i) { return a[i * kBlockRows + r]; },
+                            PanelOfFloats{b + column}, k, c + row * ldc + column, ldc, add);
+}
+
+template <class Panel>
+void multiply_few_of(const float* a, Panel panel, std::int64_t k, float* c, std::int64_t ldc,
+                     bool add) {
+  for (int column = 0; column < kPanelColumns; column += kVectors * kWidth)
+    multiply_block<kFewRows>(
+        [a](int r, std::int64_t i) { return a[i * kFewRows + r]; },
+        [panel, column](std::int64_t i, int v) { return panel(i, column + v); }, k, c + column, ldc,
+        add);
+}
+
+void multiply_few(const float* a, heddle_dtype dtype, const void* b, std::int64_t k, float* c,
+                  std::int64_t ldc, bool add) {
+  const auto* halves = static_cast<const std::uint16_t*>(b);
+  if (dtype == HEDDLE_F32)
+    return multiply_few_of(a, PanelOfFloats{static_cast<const float*>(b)}, k, c, ldc, add);
+  if (dtype == HEDDLE_F16)
+    return multiply_few_of(
+        a, [halves](std::int64_t i, int v) { return widen_f16(halves + i * kPanelColumns + v); }, k,
+        c, ldc, add);
+  multiply_few_of(
+      a, [halves](std::int64_t i, int v) { return widen_bf16(halves + i * kPanelColumns + v); }, k,
+      c, ldc, add);
+}
+
+void multiply_rows(const float* const* a, const float* b, std::int64_t k, float* c,
+                   std::int64_t ldc, bool add) {
+  for (std::int64_t column = 0; column < kPanelColumns; column += kVectors * kWidth) {
+    for (int row = 0; row < kBlockRows; row += kRows) {
+      const float* rows[kRows];
+      for (int r = 0; r < kRows; ++r) rows[r] = a[row + r];
+      multiply_block<kRows>([&rows](int r, std::int64_t i) { return rows[r][i]; },
+                            PanelOfFloats{b + column}, k, c + row * ldc + column, ldc, add);
+    }
+  }
+}
+
+// Squares of 4 x 4, turned in registers. Asks for the next k of each row, which the caller packs
+// after this block has been multiplied; past the end of a tensor that has no effect.
+constexpr int kLineFloats = 16;
+
+template <int packed_rows>
+void pack(const float* const* a, std::int64_t k, float* packed) {
+  for (int row = 0; row < packed_rows; row += 4) {
+    const float *a0 = a[row], *a1 = a[row + 1], *a2 = a[row + 2], *a3 = a[row + 3];
+    float* to = packed + row;
+    std::int64_t i = 0;
+    for (; i + 4 <= k; i += 4) {
+      if (i % kLineFloats == 0) {
+        __builtin_prefetch(a0 + i + k);
+        __builtin_prefetch(a1 + i + k);
+        __builtin_prefetch(a2 + i + k);
+        __builtin_prefetch(a3 + i + k);
+      }
+      const Four x0 = load<Four>(a0 + i), x1 = load<Four>(a1 + i), x2 = load<Four>(a2 + i),
+                 x3 = load<Four>(a3 + i);
+      const Four low01 = __builtin_shufflevector(x0, x1, 0, 4, 1, 5),
+                 high01 = __builtin_shufflevector(x0, x1, 2, 6, 3, 7);
+      const Four low23 = __builtin_shufflevector(x2, x3, 0, 4, 1, 5),
+                 high23 = __builtin_shufflevector(x2, x3, 2, 6, 3, 7);
+      store(to + (i + 0) * packed_rows, __builtin_shufflevector(low01, low23, 0, 1, 4, 5));
+      store(to + (i + 1) * packed_rows, __builtin_shufflevector(low01, low23, 2, 3, 6, 7));
+      store(to + (i + 2) * packed_rows, __builtin_shufflevector(high01, high23, 0, 1, 4, 5));
+      store(to + (i + 3) * packed_rows, __builtin_shufflevector(high01, high23, 2, 3, 6, 7));
+    }
+    for (; i < k; ++i) {
+      to[i * packed_rows + 0] = a0[i];
+      to[i * packed_rows + 1] = a1[i];
+      to[i * packed_rows + 2] = a2[i];
+      to[i * packed_rows + 3] = a3[i];
+    }
+  }
+}
+
+// ---- rows of other types ----
+
 template <class Convert>
 void widen_halves(const void* from, std::int64_t count, float* to, Convert convert) {
   const auto* source = static_cast<const std::uint16_t*>(from);
@@ -314,8 +359,7 @@ void narrow(heddle_dtype dtype, const float* from, std::int64_t count, void* to)
     narrow_halves(from, count, to, narrow_bf16);
 }
 
-// ---- elementwise
-// -----------------------------------------------------------------------------------
+// ---- elementwise ----
 
 void add(const float* a, const float* b, float* out, std::int64_t count) {
   each(a, b, nullptr, out, count, [](Floats x, Floats y, Floats) { return x + y; });
@@ -352,8 +396,7 @@ void gated_add(const float* x, const float* gate, const float* y, float* out, st
   each(x, gate, y, out, count, [](Floats a, Floats g, Floats b) { return a + g * b; });
 }
 
-// ---- rows
-// ------------------------------------------------------------------------------------------
+// ---- rows ----
 
 // Adds value(x) over the elements: in f32 within a stretch that cannot lose much, then in double.
 template <class Value>
@@ -427,8 +470,7 @@ void rotate(const float* x, const float* cosine, const float* sine, float* out,
        [](Floats v, Floats c, Floats s) { return v * c + swap_pairs(v) * s; });
 }
 
-// ---- attention
-// -------------------------------------------------------------------------------------
+// ---- attention ----
 
 void soften(float* scores, std::int64_t keys, float factor, float* largest, float* total,
             float* rescale) {
@@ -467,8 +509,8 @@ void scale_columns(float* rows, std::int64_t count, const float* factor) {
 
 constexpr VectorKernels make_table(const char* isa) {
   return {.isa = isa,
-          .multiply = multiply<kBlockRows>,
-          .multiply_few = multiply<kFewRows>,
+          .multiply = multiply,
+          .multiply_few = multiply_few,
           .multiply_rows = multiply_rows,
           .pack = pack<kBlockRows>,
           .pack_few = pack<kFewRows>,

@@ -25,8 +25,10 @@ struct VectorKernels {
   // that of columns shows in its bytes.
   void (*multiply)(const float* a, const float* b, std::int64_t k, float* c, std::int64_t ldc,
                    bool add);
-  void (*multiply_few)(const float* a, const float* b, std::int64_t k, float* c, std::int64_t ldc,
-                       bool add);
+  // For few rows b is read in its own type: there is nothing to spread the cost of widening it
+  // over.
+  void (*multiply_few)(const float* a, heddle_dtype dtype, const void* b, std::int64_t k, float* c,
+                       std::int64_t ldc, bool add);
   // The same for 12 rows that lie anywhere.
   void (*multiply_rows)(const float* const* a, const float* b, std::int64_t k, float* c,
                         std::int64_t ldc, bool add);

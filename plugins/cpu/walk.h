@@ -29,13 +29,14 @@ inline std::int64_t row_count(const heddle_tensor_info& info) {
 // broadcasts to whole.
 inline std::int64_t row_offset(const heddle_tensor_info& view, const heddle_tensor_info& whole,
                                std::int64_t row) {
+  if (whole.rank < 2) return 0;
   std::int64_t offset = 0;
-  for (std::uint32_t axis = whole.rank < 2 ? 0 : whole.rank - 1; axis-- > 0;) {
+  for (std::uint32_t axis = whole.rank - 2; axis > 0; --axis) {
     const std::int64_t index = row % whole.shape[axis];
     row /= whole.shape[axis];
     if (view.shape[axis] != 1) offset += index * view.stride[axis];
   }
-  return offset;
+  return view.shape[0] != 1 ? offset + row * view.stride[0] : offset;  // without a division
 }
 
 inline std::byte* element(const heddle_view& view, std::int64_t offset) {

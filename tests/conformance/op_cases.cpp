@@ -144,6 +144,14 @@ void add_copy_cases(Random& random, std::vector<OpCase>& cases) {
                      .out = {HostTensor::slice(from, {5, 13}, 2)},
                      .attrs = bytes_of(heddle_fill_attrs{1})});
   }
+  for (heddle_dtype from : kFloats)
+    for (heddle_dtype to : kFloats)
+      cases.push_back(
+          {.name = label(HEDDLE_OP_COPY, device::cat("rows of ", device::dtype_name(from), " to ",
+                                                     device::dtype_name(to))),
+           .op = HEDDLE_OP_COPY,
+           .in = {filled(random, HostTensor::slice(from, {4, 5, 67}, 3))},
+           .out = {HostTensor::slice(to, {4, 5, 67}, 1)}});
   cases.push_back({.name = label(HEDDLE_OP_COPY, "into a permuted slice"),
                    .op = HEDDLE_OP_COPY,
                    .in = {filled(random, HostTensor::slice(HEDDLE_F32, {8, 6, 5}, 2))},

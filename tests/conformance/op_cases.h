@@ -19,8 +19,7 @@ namespace heddle::conformance {
 
 std::vector<OpCase> make_op_cases(std::uint64_t seed);
 
-// ---- for the files that make the table
-// -------------------------------------------------------------
+// ---- for the files that make the table ----
 
 using Random = std::mt19937_64;
 using Operands = std::vector<std::optional<HostTensor>>;

@@ -63,7 +63,7 @@ void add_linear_cases(Random& random, std::vector<OpCase>& cases) {
     std::int64_t n;
     heddle_dtype in, weight, out;
     heddle_activation kind;
-    bool bias, residual;
+    bool bias, residual, plain = false;  // plain: the matrix is an ordinary tensor
   };
   std::vector<Case> table = {
       {{2, 77, 320}, 640, HEDDLE_F32, HEDDLE_F16, HEDDLE_F32, HEDDLE_ACT_NONE, true, false},
@@ -86,6 +86,11 @@ void add_linear_cases(Random& random, std::vector<OpCase>& cases) {
     for (heddle_dtype weight : kFloats)
       for (heddle_dtype out : kFloats)
         table.push_back({{2, 19, 72}, 88, in, weight, out, HEDDLE_ACT_SILU, true, true});
+  for (heddle_dtype weight : kFloats)
+    table.push_back(
+        {{2, 30, 450}, 70, HEDDLE_F32, weight, HEDDLE_F32, HEDDLE_ACT_NONE, true, true, true});
+  table.push_back(
+      {{1, 40}, 33, HEDDLE_BF16, HEDDLE_BF16, HEDDLE_BF16, HEDDLE_ACT_NONE, false, false, true});
   for (const Case& one : table) {
     Shape out_shape = one.x;
     out_shape.back() = one.n;
@@ -98,10 +103,12 @@ void add_linear_cases(Random& random, std::vector<OpCase>& cases) {
                 .out = {HostTensor::slice(one.out, out_shape, 4)},
                 .attrs = bytes_of(heddle_activation_attrs{one.kind}),
                 .weight = OpCase::Weight{1, HEDDLE_USE_LINEAR}};
-    made.name = device::cat(HEDDLE_OP_LINEAR, " ", device::describe(made.in[0]->info()), " by ",
-                            device::describe(made.in[1]->info()), " to ",
-                            device::dtype_name(one.out), ", activation ", one.kind,
-                            one.bias ? ", bias" : "", one.residual ? ", residual" : "");
+    made.name =
+        device::cat(HEDDLE_OP_LINEAR, " ", device::describe(made.in[0]->info()), " by ",
+                    device::describe(made.in[1]->info()), " to ", device::dtype_name(one.out),
+                    ", activation ", one.kind, one.bias ? ", bias" : "",
+                    one.residual ? ", residual" : "", one.plain ? ", plain" : "");
+    if (one.plain) made.weight.reset();
     if (one.bias) made.in[2] = filled(random, HostTensor(HEDDLE_F32, {one.n}));
     if (one.residual) made.in[3] = filled(random, HostTensor::slice(one.out, out_shape, 2));
     if (one.x.size() > 1)

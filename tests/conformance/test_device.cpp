@@ -12,8 +12,7 @@
 
 namespace heddle::conformance {
 
-// ---- plugin
-// ----------------------------------------------------------------------------------------
+// ---- plugin ----
 
 Plugin::Plugin(const std::string& path) : library_(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
   if (library_ == nullptr) throw std::runtime_error(path + ": " + dlerror());
@@ -34,8 +33,7 @@ Plugin::~Plugin() {
   dlclose(library_);
 }
 
-// ---- memory
-// ----------------------------------------------------------------------------------------
+// ---- memory ----
 
 TestDevice::Buffer::Buffer(const TestDevice& device, std::size_t bytes)
     : device(&device), memory(nullptr), bytes(bytes) {
@@ -49,8 +47,7 @@ TestDevice::Buffer::~Buffer() {
 TestDevice::Buffer::Buffer(Buffer&& other) noexcept
     : device(other.device), memory(std::exchange(other.memory, nullptr)), bytes(other.bytes) {}
 
-// ---- device
-// ----------------------------------------------------------------------------------------
+// ---- device ----
 
 TestDevice::TestDevice(const Plugin& plugin, const OptionMap& options, std::uint32_t index)
     : desc_(plugin.device()) {
@@ -208,19 +205,24 @@ void TestDevice::run_in_place(OpCase& op_case, const heddle_kernel* kernel) cons
   run_prepared(op_case, kernel, true);
 }
 
-double TestDevice::measure(OpCase& op_case, const heddle_kernel* kernel, double seconds) const {
+double wall_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double TestDevice::measure(OpCase& op_case, const heddle_kernel* kernel, double seconds,
+                           Clock clock) const {
   Prepared prepared = prepare(op_case, false);
   const heddle_op_call call = prepared.call();
   Buffer workspace(*this, kernel->workspace != nullptr ? kernel->workspace(device_, &call) : 0);
   const auto run = [&](int repeats) {
-    const auto start = std::chrono::steady_clock::now();
+    const double start = clock();
     for (int i = 0; i < repeats; ++i)
       check(kernel->launch(device_, stream_, &call, workspace.memory));
     wait();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return clock() - start;
   };
-  const double once = run(1);  // and whatever a first call prepares
-  const int repeats = std::clamp(static_cast<int>(seconds / std::max(once, 1e-6)), 1, 10000);
+  run(1);  // whatever a first call prepares
+  const int repeats = std::clamp(static_cast<int>(seconds / std::max(run(1), 1e-6)), 1, 10000);
   return std::min(run(repeats), run(repeats)) / repeats;
 }
 

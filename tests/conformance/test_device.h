@@ -47,6 +47,8 @@ class Plugin {
   const heddle_device_desc* device_;
 };
 
+double wall_seconds();
+
 class TestDevice {
  public:
   TestDevice(const Plugin& plugin, const OptionMap& options, std::uint32_t index = 0);
@@ -71,8 +73,10 @@ class TestDevice {
   // Waits for everything on the stream. Throws the first failure.
   void wait() const;
 
-  // Seconds per launch, over enough repeats to take about `seconds`.
-  double measure(OpCase& op_case, const heddle_kernel* kernel, double seconds) const;
+  // Seconds per launch by the given clock, over enough repeats to take about `seconds`: the better
+  // of two runs.
+  using Clock = double (*)();
+  double measure(OpCase& op_case, const heddle_kernel* kernel, double seconds, Clock clock) const;
 
   // Memory of this device.
   struct Buffer {

@@ -23,8 +23,7 @@
 namespace [[gnu::visibility("hidden")]] heddle {
 namespace device {
 
-// ---- errors
-// ----------------------------------------------------------------------------------------
+// ---- errors ----
 
 class Error : public std::runtime_error {
  public:
@@ -69,8 +68,7 @@ heddle_status* guard(const heddle_host* host, std::string_view where, Work&& wor
   return host->fail(host, code, text.c_str());
 }
 
-// ---- element types
-// ---------------------------------------------------------------------------------
+// ---- element types ----
 
 // Bytes of one element; 0 for a type this header does not know.
 constexpr std::size_t dtype_bytes(heddle_dtype dtype) {
@@ -116,8 +114,7 @@ constexpr bool is_float(heddle_dtype dtype) {
          dtype == HEDDLE_F8_E5M2;
 }
 
-// ---- shapes
-// ----------------------------------------------------------------------------------------
+// ---- shapes ----
 
 inline std::int64_t element_count(const heddle_tensor_info& info) {
   std::int64_t count = 1;
@@ -152,8 +149,7 @@ inline std::string describe(const heddle_tensor_info& info) {
   return text + (info.layout == 0 ? ")" : cat(") in layout ", info.layout));
 }
 
-// ---- calls
-// -----------------------------------------------------------------------------------------
+// ---- calls ----
 
 // An operand, or nullptr where it is absent.
 inline const heddle_view* operand(const heddle_op_call& call, std::uint32_t index) {
@@ -169,8 +165,7 @@ const Attrs& attributes(const heddle_op_call& call) {
   return *static_cast<const Attrs*>(call.attrs);
 }
 
-// ---- options
-// ---------------------------------------------------------------------------------------
+// ---- options ----
 
 // Reads the record that open() is given. Borrows it. NULL is an empty record.
 class Options {

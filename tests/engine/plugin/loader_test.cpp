@@ -29,7 +29,7 @@ BOOST_AUTO_TEST_SUITE(loader)
 BOOST_AUTO_TEST_CASE(a_folder_of_plugins_fills_the_catalog) {
   const LoadedPlugins loaded = load_plugins({kSamples});
   BOOST_TEST(loaded.refused.empty());
-  BOOST_TEST(loaded.plugins.size() == 3u);
+  BOOST_TEST(loaded.plugins.size() == 4u);
   BOOST_TEST((loaded.catalog->find("demo.hello") != nullptr));
   BOOST_TEST((loaded.catalog->find("demo.count_bytes") != nullptr));
   BOOST_TEST(loaded.catalog->find("demo.hello")->plugin() == "org.example.hello");

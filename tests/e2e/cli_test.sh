@@ -1,0 +1,145 @@
+#!/bin/bash
+# The program as its users meet it: what it prints, its exit codes, signals and broken pipes.
+# Usage: cli_test.sh PROGRAM SAMPLE_PLUGINS
+# PROGRAM has the cpu plugin in its own plugin folder; SAMPLE_PLUGINS holds those of the tests.
+set -u
+program=$(readlink -f "$1")
+samples=$(readlink -f "$2")
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+export XDG_CONFIG_HOME=$folder/config HEDDLE_PLUGINS=$samples
+failures=0
+
+cat >sum.json <<'END'
+{"1": {"class_type": "test.add", "inputs": {"a": 2, "b": 3}},
+ "2": {"class_type": "test.add", "inputs": {"a": ["1", 0], "b": 10}, "_meta": {"title": "the sum"}},
+ "3": {"class_type": "test.keep", "inputs": {"value": ["2", 0]}}}
+END
+cat >wait.json <<'END'
+{"1": {"class_type": "test.wait", "inputs": {}},
+ "3": {"class_type": "test.keep", "inputs": {"value": ["1", 0]}}}
+END
+cat >fail.json <<'END'
+{"1": {"class_type": "test.fail", "inputs": {}},
+ "3": {"class_type": "test.keep", "inputs": {"value": ["1", 0]}}}
+END
+
+wrong() {
+  echo "FAILED: $*"
+  failures=$((failures + 1))
+}
+
+# run CODE ARGUMENT...: the exit code is compared; stdout and stderr are kept in out and err.
+run() {
+  local expected=$1
+  shift
+  what="heddle $*"
+  "$program" "$@" >out 2>err </dev/null
+  local code=$?
+  [ $code -eq "$expected" ] || { wrong "$what: exit code $code, expected $expected"; cat err; }
+}
+has() { grep -qF -- "$2" "$1" || { wrong "$what: '$2' is not in its $1:"; cat "$1"; }; }
+has_not() { ! grep -qF -- "$2" "$1" || { wrong "$what: '$2' is in its $1:"; cat "$1"; }; }
+count() {
+  local found
+  found=$(grep -cF -- "$3" "$2")
+  [ "$found" -eq "$1" ] || { wrong "$what: '$3' is $found times in its $2, expected $1:"; cat "$2"; }
+}
+is_empty() { [ ! -s "$1" ] || { wrong "$what: its $1 is not empty:"; cat "$1"; }; }
+
+# What there is.
+run 0 version; has out "heddle "
+run 0 --help; has out "--version"
+run 0 nodes; has out "test.add"
+run 0 nodes test.add; has out "default 1"
+run 0 nodes test.add --json; has out '"input_order"'
+run 2 nodes test.ad; has err "Did you mean 'test.add'"
+run 0 devices; has out "cpu:0"
+run 0 devices --json; has out '"id":"cpu:0"'
+run 0 plugins; has out "test.add"
+run 0 plan sum.json; has out "test.keep"
+run 0 plan sum.json --json; has out '"steps"'
+
+# Runs.
+run 0 run sum.json; has out "in all"; has err "1 test.add: done in"
+run 0 run --quiet sum.json; is_empty out; is_empty err
+run 0 run --json sum.json; count 3 out '"event":"node_done"'; has out '"event":"run_done"'; is_empty err
+run 0 run sum.json --set test.keep.value='["1", 0]' --json; count 1 out '"event":"node_done","run":1,"node":"1"'
+
+# Several runs in one process, what they share computed once.
+run 0 run sum.json --set 1.a=1..2 --set 'the sum.b=[3,5,8]' --json
+count 6 out '"event":"run_done"'; count 14 out '"event":"node_done"'; count 4 out '"event":"node_cached"'
+has out '"label":"1.a=2, the sum.b=8"'
+run 2 run sum.json --set 1.a=3..1; has err "is empty"
+run 2 run sum.json --set 1.a=1..x; has err "expects INT"
+
+# A failed run, and a workflow or a usage that is wrong.
+run 1 run fail.json; has err "it was asked to fail"
+run 1 run fail.json --json; has out '"event":"error"'
+run 2 run none.json; has err "No such file"
+run 2 run .; has err "is a folder"
+run 2 run sum.json --set 1.c=1; has err "has no input 'c'"
+run 2 run sum.json --set 9.a=1; has err "there is no node '9'"
+run 2 run sum.json --place 9=cpu; has err "there is no node '9'"
+run 2 run sum.json --place 1=cuda; has err "there is no device 'cuda'"
+run 2 run sum.json --devices cuda; has err "there is no device 'cuda'"
+run 2 run sum.json --modles x; has err "Did you mean '--models'"
+run 2 run; has err "FILE"
+run 2 rnu sum.json; has err "Did you mean 'run'"
+run 2; has err "Usage"
+echo '{"1": {"class_type": "test.ad", "inputs": {}}, "2": [}' >broken.json
+run 2 run broken.json; has err "broken.json:1:"
+
+# What is not there yet says so.
+for option in "--split 1=layers" "--budget cpu=1GiB" "--costs c" "--trace t"; do
+  # shellcheck disable=SC2086
+  run 2 run sum.json $option; has err "cannot do this"
+done
+run 2 plan sum.json --least; has err "cannot do this"
+run 2 plan sum.json --svg p.svg; has err "cannot do this"
+run 2 tune; has err "cannot do this"
+run 2 bench flux-dev --steps 2; has err "cannot do this"
+
+# Command line, environment, workflow, configuration: the first that says something counts.
+mkdir -p config/heddle
+echo '{"threads": 1, "set": {"1.a": 50}}' >config/heddle/config.json
+echo '{"set": {"1.b": 60, "nobody.x": 1}, "json": true}' >heddle.json
+run 0 run sum.json; has out '"event":"run_done"'; has err "no node for 'nobody.x'"
+HEDDLE_JSON=0 run 0 run sum.json; has_not out "event"
+HEDDLE_THREADS=x run 2 run sum.json; has err "HEDDLE_THREADS"
+HEDDLE_THREADS=x run 0 run sum.json --threads 1
+HEDDLE_SET=1.a=1..3 run 0 run sum.json; count 3 out '"event":"run_done"'
+HEDDLE_SET=1.a=1..3 run 0 run sum.json --set 1.a=7; count 1 out '"event":"run_done"'
+echo '{"set": {"1.a": "1..3"}}' >heddle.json
+run 0 run --json sum.json; count 1 out '"event":"run_done"'
+echo '{"threds": 1}' >heddle.json
+run 2 run sum.json; has err "heddle.json:1:2: there is no option 'threds'. Did you mean 'threads'?"
+rm -r heddle.json config
+
+# A reader that goes away is no failure; a full disk is one.
+what="heddle nodes --json | head -1"
+"$program" nodes --json 2>err | head -1 >out
+[ "${PIPESTATUS[0]}" -eq 0 ] || wrong "$what: exit code ${PIPESTATUS[0]}"
+is_empty err
+what="heddle nodes >/dev/full"
+"$program" nodes >/dev/full 2>err && wrong "$what: succeeded"
+has err "No space left on device"
+
+# A signal stops the run, as soon as it is under way.
+for signal in INT TERM; do
+  what="heddle run wait.json, stopped by SIG$signal"
+  rm -f events && mkfifo events
+  "$program" run --json wait.json >events 2>err &
+  pid=$!
+  while read -r line; do
+    [[ $line != *node_progress* ]] || kill -$signal $pid
+  done <events
+  wait $pid
+  code=$?
+  [ $code -eq 130 ] || wrong "$what: exit code $code, expected 130"
+  has err "interrupted"
+done
+
+[ $failures -eq 0 ] || { echo "$failures checks failed"; exit 1; }
+echo "all checks passed"
