@@ -80,6 +80,13 @@ BOOST_AUTO_TEST_CASE(flux_takes_a_guidance_of_three_and_a_half_when_none_is_give
   compare(results, "out", "flux.out_guided", 1, 3, kTimestepTolerance);
 }
 
+BOOST_AUTO_TEST_CASE(flux_takes_odd_sides_and_one_conditioning_for_a_batch) {
+  const heddle::Results results =
+      call("flux_diffusers.safetensors", "diffusion_model", config("flux"), "flux_odd.");
+  for (int step = 0; step < 3; ++step)
+    compare(results, "out", "flux_odd.out", step, 3, kTimestepTolerance);
+}
+
 BOOST_AUTO_TEST_CASE(clip_gives_last_penultimate_pooled_and_projected_states) {
   const heddle::Results results = call("clip.safetensors", "text_encoder", config("clip"), "clip.");
   for (const char* name : {"last_hidden", "penultimate", "pooled", "projected"})

@@ -1,11 +1,12 @@
-"""Header-only checkpoints of the true size of FLUX.1: the names, shapes and types of the published files over sparse
-zeros, so that planning can be tested on a 24 GB model that takes some 100 kB of disk.
+"""Header-only checkpoints of the true size of FLUX.1: the names, shapes and types of the published
+files over sparse zeros, so that planning can be tested on a 24 GB model that takes 100 kB of disk.
 
     flux_headers.py OUT [FILE ...]
 
-writes OUT/diffusion_models/{flux1-dev,flux1-schnell,flux1-dev-fp8}.safetensors, OUT/checkpoints/{flux1-dev-fp8,
-flux1-schnell-fp8}.safetensors, OUT/text_encoders/{clip_l,t5xxl_fp16}.safetensors and OUT/vae/ae.safetensors, or only
-the files named (such as vae/ae). Needs nothing but Python.
+writes OUT/diffusion_models/{flux1-dev,flux1-schnell,flux1-dev-fp8}.safetensors,
+OUT/checkpoints/{flux1-dev-fp8,flux1-schnell-fp8}.safetensors,
+OUT/text_encoders/{clip_l,t5xxl_fp16}.safetensors and OUT/vae/ae.safetensors, or only the files
+named (such as vae/ae). Needs nothing but Python.
 """
 
 import argparse
@@ -20,11 +21,23 @@ def linear(out, name, rows, columns):
     out[f"{name}.weight"], out[f"{name}.bias"] = (rows, columns), (rows,)
 
 
-def flux(guidance, hidden=3072, head=128, mlp=12288, doubles=19, singles=38, context=4096, pooled=768, token=64):
+def flux(
+    guidance,
+    hidden=3072,
+    head=128,
+    mlp=12288,
+    doubles=19,
+    singles=38,
+    context=4096,
+    pooled=768,
+    token=64,
+):
     out = {}
     linear(out, "img_in", hidden, token)
     linear(out, "txt_in", hidden, context)
-    for name, width in [("time_in", 256), ("vector_in", pooled)] + [("guidance_in", 256)] * guidance:
+    for name, width in [("time_in", 256), ("vector_in", pooled)] + [
+        ("guidance_in", 256)
+    ] * guidance:
         linear(out, f"{name}.in_layer", hidden, width)
         linear(out, f"{name}.out_layer", hidden, hidden)
     for i in range(doubles):
@@ -48,8 +61,10 @@ def flux(guidance, hidden=3072, head=128, mlp=12288, doubles=19, singles=38, con
 
 
 def clip_l(width=768, layers=12, vocabulary=49408, positions=77):
-    out = {"text_model.embeddings.token_embedding.weight": (vocabulary, width),
-           "text_model.embeddings.position_embedding.weight": (positions, width)}
+    out = {
+        "text_model.embeddings.token_embedding.weight": (vocabulary, width),
+        "text_model.embeddings.position_embedding.weight": (positions, width),
+    }
     for i in range(layers):
         at = f"text_model.encoder.layers.{i}."
         for name in ("q_proj", "k_proj", "v_proj", "out_proj"):
@@ -70,7 +85,10 @@ def t5xxl(width=4096, inner=4096, mlp=10240, heads=64, layers=24, vocabulary=321
             out[f"{at}0.SelfAttention.{name}.weight"] = (inner, width)
         out[f"{at}0.SelfAttention.o.weight"] = (width, inner)
         out[f"{at}0.layer_norm.weight"] = out[f"{at}1.layer_norm.weight"] = (width,)
-        out[f"{at}1.DenseReluDense.wi_0.weight"] = out[f"{at}1.DenseReluDense.wi_1.weight"] = (mlp, width)
+        out[f"{at}1.DenseReluDense.wi_0.weight"] = out[f"{at}1.DenseReluDense.wi_1.weight"] = (
+            mlp,
+            width,
+        )
         out[f"{at}1.DenseReluDense.wo.weight"] = (width, mlp)
     out["encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"] = (buckets, heads)
     out["encoder.final_layer_norm.weight"] = (width,)
@@ -130,13 +148,16 @@ def typed(shapes, dtype, prefix=""):
 
 
 def checkpoint(guidance):
-    """All in one file, as ComfyUI saves it: T5's token table once, CLIP with its projection and logit scale."""
+    """All in one, as ComfyUI saves it: T5's token table once, CLIP's projection and logit scale."""
     clip = {**clip_l(), "text_projection.weight": (768, 768)}
     t5 = {name: shape for name, shape in t5xxl().items() if name != "encoder.embed_tokens.weight"}
-    return {**typed(flux(guidance), "F8_E4M3", "model.diffusion_model."),
-            **typed(clip, "F16", "text_encoders.clip_l.transformer."),
-            **typed({"logit_scale": ()}, "F32", "text_encoders.clip_l."),
-            **typed(t5, "F8_E4M3", "text_encoders.t5xxl.transformer."), **typed(autoencoder(), "F32", "vae.")}
+    return {
+        **typed(flux(guidance), "F8_E4M3", "model.diffusion_model."),
+        **typed(clip, "F16", "text_encoders.clip_l.transformer."),
+        **typed({"logit_scale": ()}, "F32", "text_encoders.clip_l."),
+        **typed(t5, "F8_E4M3", "text_encoders.t5xxl.transformer."),
+        **typed(autoencoder(), "F32", "vae."),
+    }
 
 
 FILES = {
@@ -158,7 +179,11 @@ def write(path, tensors):
         size = BYTES[dtype]
         for axis in shape:
             size *= axis
-        header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [offset, offset + size]}
+        header[name] = {
+            "dtype": dtype,
+            "shape": list(shape),
+            "data_offsets": [offset, offset + size],
+        }
         offset += size
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
@@ -170,7 +195,9 @@ def write(path, tensors):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("out")
     parser.add_argument("files", nargs="*", metavar="FILE", help=", ".join(FILES))
     args = parser.parse_args()

@@ -1,7 +1,8 @@
 """Names of single files for weights that have diffusers' and transformers' names.
 
-The inverse of what the model families read, written independently of them: every function takes a state dict as
-diffusers or transformers saves it and returns one as the models' first publishers did.
+The inverse of what the model families read, written independently of them: every function takes a
+state dict as diffusers or transformers saves it and returns one as the models' first publishers
+did.
 """
 
 import re
@@ -29,8 +30,12 @@ FLUX_DOUBLE = {
     "ff_context.net.0.proj": "txt_mlp.0",
     "ff_context.net.2": "txt_mlp.2",
 }
-FLUX_NORMS = {"norm_q": "img_attn.norm.query_norm", "norm_k": "img_attn.norm.key_norm",
-              "norm_added_q": "txt_attn.norm.query_norm", "norm_added_k": "txt_attn.norm.key_norm"}
+FLUX_NORMS = {
+    "norm_q": "img_attn.norm.query_norm",
+    "norm_k": "img_attn.norm.key_norm",
+    "norm_added_q": "txt_attn.norm.query_norm",
+    "norm_added_k": "txt_attn.norm.key_norm",
+}
 
 
 def flux(state):
@@ -50,22 +55,37 @@ def flux(state):
     for kind in ("weight", "bias"):  # (scale, shift) becomes (shift, scale)
         scale, shift = left.pop(f"norm_out.linear.{kind}").chunk(2)
         out[f"final_layer.adaLN_modulation.1.{kind}"] = torch.cat([shift, scale])
-    depth = 1 + max(int(re.match(r"transformer_blocks\.(\d+)\.", name)[1]) for name in state if name.startswith("transformer_blocks."))
+    depth = 1 + max(
+        int(re.match(r"transformer_blocks\.(\d+)\.", name)[1])
+        for name in state
+        if name.startswith("transformer_blocks.")
+    )
     for i in range(depth):
         old, new = f"transformer_blocks.{i}.", f"double_blocks.{i}."
         for kind in ("weight", "bias"):
             for a, b in FLUX_DOUBLE.items():
                 move(f"{old}{a}.{kind}", f"{new}{b}.{kind}")
-            stack([f"{old}attn.{a}.{kind}" for a in ("to_q", "to_k", "to_v")], f"{new}img_attn.qkv.{kind}")
-            stack([f"{old}attn.{a}.{kind}" for a in ("add_q_proj", "add_k_proj", "add_v_proj")], f"{new}txt_attn.qkv.{kind}")
+            stack(
+                [f"{old}attn.{a}.{kind}" for a in ("to_q", "to_k", "to_v")],
+                f"{new}img_attn.qkv.{kind}",
+            )
+            stack(
+                [f"{old}attn.{a}.{kind}" for a in ("add_q_proj", "add_k_proj", "add_v_proj")],
+                f"{new}txt_attn.qkv.{kind}",
+            )
         for a, b in FLUX_NORMS.items():
             move(f"{old}attn.{a}.weight", f"{new}{b}.scale")
-    depth = 1 + max(int(name.split(".")[1]) for name in state if name.startswith("single_transformer_blocks."))
+    depth = 1 + max(
+        int(name.split(".")[1]) for name in state if name.startswith("single_transformer_blocks.")
+    )
     for i in range(depth):
         old, new = f"single_transformer_blocks.{i}.", f"single_blocks.{i}."
         for kind in ("weight", "bias"):
             move(f"{old}norm.linear.{kind}", f"{new}modulation.lin.{kind}")
-            stack([f"{old}{a}.{kind}" for a in ("attn.to_q", "attn.to_k", "attn.to_v", "proj_mlp")], f"{new}linear1.{kind}")
+            stack(
+                [f"{old}{a}.{kind}" for a in ("attn.to_q", "attn.to_k", "attn.to_v", "proj_mlp")],
+                f"{new}linear1.{kind}",
+            )
             move(f"{old}proj_out.{kind}", f"{new}linear2.{kind}")
         move(f"{old}attn.norm_q.weight", f"{new}norm.query_norm.scale")
         move(f"{old}attn.norm_k.weight", f"{new}norm.key_norm.scale")
@@ -75,16 +95,28 @@ def flux(state):
 
 def autoencoder(state):
     """AutoencoderKL -> encoder.down.N.block.M, decoder.up.N.block.M, mid.attn_1, ..."""
-    levels = 1 + max(int(m[1]) for m in (re.match(r"decoder\.up_blocks\.(\d+)\.", name) for name in state) if m)
+    levels = 1 + max(
+        int(m[1]) for m in (re.match(r"decoder\.up_blocks\.(\d+)\.", name) for name in state) if m
+    )
     out = {}
     for name, tensor in state.items():
         new = name
         new = re.sub(r"down_blocks\.(\d+)\.resnets\.(\d+)", r"down.\1.block.\2", new)
         new = re.sub(r"down_blocks\.(\d+)\.downsamplers\.0", r"down.\1.downsample", new)
-        new = re.sub(r"up_blocks\.(\d+)\.resnets\.(\d+)", lambda m: f"up.{levels - 1 - int(m[1])}.block.{m[2]}", new)
-        new = re.sub(r"up_blocks\.(\d+)\.upsamplers\.0", lambda m: f"up.{levels - 1 - int(m[1])}.upsample", new)
+        new = re.sub(
+            r"up_blocks\.(\d+)\.resnets\.(\d+)",
+            lambda m: f"up.{levels - 1 - int(m[1])}.block.{m[2]}",
+            new,
+        )
+        new = re.sub(
+            r"up_blocks\.(\d+)\.upsamplers\.0",
+            lambda m: f"up.{levels - 1 - int(m[1])}.upsample",
+            new,
+        )
         new = re.sub(r"mid_block\.resnets\.(\d+)", lambda m: f"mid.block_{int(m[1]) + 1}", new)
-        new = new.replace("mid_block.attentions.0.group_norm", "mid.attn_1.norm").replace("mid_block.attentions.0.to_out.0", "mid.attn_1.proj_out")
+        new = new.replace("mid_block.attentions.0.group_norm", "mid.attn_1.norm").replace(
+            "mid_block.attentions.0.to_out.0", "mid.attn_1.proj_out"
+        )
         new = re.sub(r"mid_block\.attentions\.0\.to_([qkv])\.", r"mid.attn_1.\1.", new)
         new = new.replace("conv_norm_out", "norm_out").replace("conv_shortcut", "nin_shortcut")
         if ".attn_1." in new and tensor.dim() == 2:  # matrices are 1x1 filters there
@@ -94,7 +126,7 @@ def autoencoder(state):
 
 
 def clip(state):
-    """CLIPTextModel -> text_model.*, whether or not this version of transformers writes that prefix."""
+    """CLIPTextModel -> text_model.*, a prefix that not every version of transformers writes."""
     keep = lambda name: name.startswith("text_model.") or name == "text_projection.weight"
     return {name if keep(name) else f"text_model.{name}": tensor for name, tensor in state.items()}
 

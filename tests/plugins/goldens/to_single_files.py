@@ -2,9 +2,10 @@
 
     to_single_files.py FOLDER OUT [--name tiny] [--checkpoint]
 
-writes OUT/diffusion_models/NAME.safetensors, OUT/text_encoders/{NAME_clip_l,NAME_t5xxl}.safetensors and
-OUT/vae/NAME_ae.safetensors; with --checkpoint also OUT/checkpoints/NAME.safetensors, which holds all four.
-The latent's scale and shift go into the autoencoder's metadata (scaling_factor, shift_factor).
+writes OUT/diffusion_models/NAME.safetensors, OUT/text_encoders/NAME_clip_l.safetensors,
+OUT/text_encoders/NAME_t5xxl.safetensors and OUT/vae/NAME_ae.safetensors; with --checkpoint also
+OUT/checkpoints/NAME.safetensors, which holds all four. The latent's scale and shift go
+into the autoencoder's metadata (scaling_factor, shift_factor).
 """
 
 import argparse
@@ -30,7 +31,9 @@ def read_part(folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder")
     parser.add_argument("out")
     parser.add_argument("--name", default="tiny")
@@ -38,19 +41,33 @@ def main():
     args = parser.parse_args()
 
     parts = {
-        "model.diffusion_model.": original_names.flux(read_part(os.path.join(args.folder, "transformer"))),
-        "text_encoders.clip_l.transformer.": original_names.clip(read_part(os.path.join(args.folder, "text_encoder"))),
-        "text_encoders.t5xxl.transformer.": original_names.t5(read_part(os.path.join(args.folder, "text_encoder_2"))),
+        "model.diffusion_model.": original_names.flux(
+            read_part(os.path.join(args.folder, "transformer"))
+        ),
+        "text_encoders.clip_l.transformer.": original_names.clip(
+            read_part(os.path.join(args.folder, "text_encoder"))
+        ),
+        "text_encoders.t5xxl.transformer.": original_names.t5(
+            read_part(os.path.join(args.folder, "text_encoder_2"))
+        ),
         "vae.": original_names.autoencoder(read_part(os.path.join(args.folder, "vae"))),
     }
     with open(os.path.join(args.folder, "vae", "config.json")) as file:
         config = json.load(file)
-    latent = {key: repr(float(config[key])) for key in ("scaling_factor", "shift_factor") if config.get(key) is not None}
+    latent = {
+        key: repr(float(config[key]))
+        for key in ("scaling_factor", "shift_factor")
+        if config.get(key) is not None
+    }
 
     def save(kind, name, state, metadata):
         os.makedirs(os.path.join(args.out, kind), exist_ok=True)
         path = os.path.join(args.out, kind, f"{name}.safetensors")
-        save_file({key: tensor.contiguous() for key, tensor in state.items()}, path, {"format": "pt", **metadata})
+        save_file(
+            {key: tensor.contiguous() for key, tensor in state.items()},
+            path,
+            {"format": "pt", **metadata},
+        )
         print(f"{path}: {len(state)} tensors")
 
     save("diffusion_models", args.name, parts["model.diffusion_model."], {})
@@ -58,7 +75,9 @@ def main():
     save("text_encoders", f"{args.name}_t5xxl", parts["text_encoders.t5xxl.transformer."], {})
     save("vae", f"{args.name}_ae", parts["vae."], latent)
     if args.checkpoint:
-        whole = {prefix + key: tensor for prefix, state in parts.items() for key, tensor in state.items()}
+        whole = {
+            prefix + key: tensor for prefix, state in parts.items() for key, tensor in state.items()
+        }
         save("checkpoints", args.name, whole, latent)
 
 
