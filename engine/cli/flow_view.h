@@ -30,7 +30,7 @@ class FlowView {
   std::vector<Node> nodes_;
 };
 
-// "Load.seed" -> {"Load", "seed"}; the input is what stands behind the last point. Throws
+// "Noise.seed" -> {"Noise", "seed"}; the input is what stands behind the last point. Throws
 // core::Error(invalid_argument) when one of them is missing.
 struct InputName {
   std::string node, input;

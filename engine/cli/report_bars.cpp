@@ -23,7 +23,7 @@ struct Bar {
   double fraction = 0;
 };
 
-// "[############............]  50 %  3 Load  cpu:0  step 4 of 8"
+// "[############............]  50 %  3 Encode  cpu:0  step 4 of 8"
 std::string draw(const Bar& bar, int columns) {
   const double fraction = std::clamp(bar.fraction, 0.0, 1.0);
   const auto filled = static_cast<std::size_t>(fraction * kBarWidth);

@@ -17,7 +17,7 @@ namespace heddle::cli {
 // One run of the call.
 struct RunHeading {
   std::size_t number = 1, count = 1;
-  std::string label;  // "Load.seed=3"; empty when there is one run only
+  std::string label;  // "Noise.seed=3"; empty when there is one run only
 };
 
 class Reporter {
@@ -32,10 +32,10 @@ class Reporter {
   virtual void message(std::string_view text) = 0;
 };
 
-// "3 Load", or with a title of its own "3 'draw it' (Load)".
+// "3 Encode", or with a title of its own "3 'draw it' (Encode)".
 std::string node_label(const Event& event);
 
-// "run 2 of 8: Load.seed=3"; empty when there is one run only.
+// "run 2 of 8: Noise.seed=3"; empty when there is one run only.
 std::string heading_text(const RunHeading& heading);
 
 // The files written and the seconds of every stage, as a run ends by saying; under its heading when

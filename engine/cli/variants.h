@@ -21,7 +21,7 @@ class Variants {
 
   std::size_t count() const { return sweep_.runs(); }
   Workflow workflow(std::size_t run) const;
-  // What makes this run differ from the others: "Load.seed=3"; empty for a single run.
+  // What makes this run differ from the others: "Noise.seed=3"; empty for a single run.
   std::string label(std::size_t run) const;
 
  private:

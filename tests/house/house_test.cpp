@@ -173,4 +173,19 @@ BOOST_AUTO_TEST_CASE(no_path_of_a_machine_stands_in_the_sources) {
         BOOST_TEST(!std::regex_search(file.lines[i], paths), place(file, i + 1) << file.lines[i]);
 }
 
+// They are built from these files, so they compile; hello.cpp has a comment line on top that the README leaves out.
+BOOST_AUTO_TEST_CASE(the_samples_in_the_readme_are_the_ones_that_are_built) {
+  std::string readme;
+  std::ifstream in(kRoot / "README.md");
+  for (std::string line; std::getline(in, line);) readme += line + "\n";
+  for (const char* name : {"hello.cpp", "embed.cpp"}) {
+    std::string sample;
+    std::ifstream file(kRoot / "tests/sample_plugins" / name);
+    for (std::string line; std::getline(file, line);)
+      if (!line.starts_with("// hello.cpp")) sample += line + "\n";
+    BOOST_TEST(sample.size() > 100u);
+    BOOST_TEST((readme.find("```cpp\n" + sample + "```") != std::string::npos), name << " and the README differ");
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -6,6 +6,7 @@
 caption is one that training leaves out (captions.is_held_back), and each is judgeable by colour.
 """
 
+import itertools
 import json
 import os
 import random
@@ -13,9 +14,10 @@ import random
 import numpy as np
 
 from captions import is_held_back, word
-from checker import FEWEST, colour_mask, judge, lab, main_colour
+from checker import FEWEST, NEAR, colour_mask, judge, lab, main_colour
 from objects import COLOURED, COLOURS, OWN_COLOUR
-from scenes import LAND_KINDS, LIGHTS, PLACES, SEA_KINDS, SKIES, SKY_KINDS, GROUNDS, draw_scene
+from scenes import (GROUNDS, LAND_KINDS, LIGHT_COLOURS, LIGHTS, PLACES, SEA_KINDS, SKIES, SKY_KINDS,
+                    draw_scene)
 
 PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "prompts.json")
 SETS = {"pairs": 200, "triples": 200, "singles": 200, "short": 50}
@@ -94,18 +96,37 @@ def is_judgeable(scene, kind, prompt, rng):
     return True
 
 
-def choose(name, count):
-    """The set's prompts; a fixed seed for each set."""
-    rng, chosen, seen = random.Random(name), [], set()
-    while len(chosen) < count:
+def has_lookalike(prompt):
+    """Whether a sun or a moon that the caption leaves open has the colour of an object."""
+    if prompt["ground"] and prompt["sky"]:
+        return False  # a full caption names its lights
+    lights = {light for sky in ([prompt["sky"]] if prompt["sky"] else SKIES)
+              for light in LIGHTS[sky] if light}
+    return any(np.linalg.norm(lab(np.array(LIGHT_COLOURS[light])) - lab(np.array(
+        main_colour(kind, colour)))) < NEAR for light in lights
+        for kind, colour, _ in prompt["objects"])
+
+
+def judgeable(name):
+    """Endless different prompts of the set; a fixed seed for each set."""
+    rng, seen = random.Random(name), set()
+    while True:
         scene, kind = _scene(rng, name)
         prompt = _prompt(scene, kind, name, rng)
         if prompt["text"] in seen or not is_held_back(prompt["text"]):
             continue
         seen.add(prompt["text"])
         if is_judgeable(scene, kind, prompt, rng):
-            chosen.append(prompt)
-    return chosen
+            yield prompt
+
+
+def choose(name, count):
+    """The set's prompts. One with a lookalike makes room for a later one in its own place, so that
+    the others keep their numbers, which are their noise seeds."""
+    source = judgeable(name)
+    chosen = list(itertools.islice(source, count))
+    return [prompt if not has_lookalike(prompt) else
+            next(p for p in source if not has_lookalike(p)) for prompt in chosen]
 
 
 def main():

@@ -19,6 +19,7 @@ GROUNDS = {
 }
 LIGHTS = {"day": [None, "sun", "sun"], "sunset": [None, "sun"],
           "night": [None, "moon", "crescent"], "cloudy": [None]}
+LIGHT_COLOURS = {"sun": (255, 225, 80), "moon": (245, 243, 225), "crescent": (245, 243, 225)}
 PLACES = {"left": 0.22, "middle": 0.5, "right": 0.78}  # the middle of an object, of the side
 LAND_KINDS = ["house", "pine tree", "round tree", "tent", "snowman", "cactus", "windmill",
               "lighthouse", "car", "umbrella", "mushroom", "castle", "flag"]
@@ -70,7 +71,7 @@ def _draw_stars(draw, rng, k, horizon):
 
 def _draw_light(draw, rng, k, horizon, light):
     x, y, r = k * rng.uniform(0.12, 0.88), k * rng.uniform(0.1, 0.2), k * 0.065
-    _disc(draw, x, y, r, r, (255, 225, 80) if light == "sun" else (245, 243, 225))
+    _disc(draw, x, y, r, r, LIGHT_COLOURS[light])
     if light == "crescent":
         dark = _gradient(SKIES["night"], horizon, 1).getpixel((0, int(y)))
         _disc(draw, x + r * 0.55, y - r * 0.05, r, r, dark)

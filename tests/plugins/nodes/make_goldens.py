@@ -1,0 +1,270 @@
+"""Writes goldens.safetensors and pipeline/ beside this file: what workflows over tiny random models give.
+
+    make_goldens.py        (needs torch, diffusers, transformers, tokenizers, scipy; x86-64 with AVX2)
+
+The models are those of ../goldens/make_random_models.py; the samplers are written out in
+../samplers/sampler_reference.py. The rest, ComfyUI's way from a seed to a latent, is written here in PyTorch: noise,
+levels, latent units, masks, guidance. pipeline/ holds the tokenizers and the small JSON files of a diffusers folder whose
+weights are those of ../goldens/random. Goldens are named after the test that reads them; "in.*" are inputs.
+"""
+import json
+import os
+import sys
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from diffusers import AutoencoderKL, FluxPipeline, FluxTransformer2DModel
+from safetensors.torch import save_file
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import CLIPTextConfig, CLIPTextModelWithProjection, T5Config, T5EncoderModel
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "../goldens"), os.path.join(HERE, "../samplers")]
+from make_random_models import randn, shake  # noqa: E402
+from sampler_reference import SAMPLERS  # noqa: E402
+
+torch.set_grad_enabled(False)
+FLUX_SCALE, FLUX_SHIFT = 0.3611, 0.1159
+goldens = {}
+
+# --- models
+
+
+def flux(guided):
+    """As make_random_models.py makes them."""
+    config = dict(patch_size=1, in_channels=16, num_layers=2, num_single_layers=2, attention_head_dim=20, num_attention_heads=2,
+                  joint_attention_dim=24, pooled_projection_dim=32, axes_dims_rope=[16, 2, 2])
+    plain = shake(FluxTransformer2DModel(**config, guidance_embeds=False), 1)
+    if not guided:
+        return plain
+    model = shake(FluxTransformer2DModel(**config, guidance_embeds=True), 2)
+    model.load_state_dict(plain.state_dict(), strict=False)
+    return model
+
+
+def velocity(model, x, sigma, cond, guidance=None):
+    batch, channels, height, width = x.shape
+    ids = FluxPipeline._prepare_latent_image_ids(batch, height // 2, width // 2, "cpu", torch.float32)
+    context, pooled = (t.expand(batch, *t.shape[1:]) for t in cond)
+    v = model(hidden_states=FluxPipeline._pack_latents(x, batch, channels, height, width),
+              timestep=torch.tensor([sigma], dtype=torch.float32).expand(batch),
+              guidance=None if guidance is None else torch.tensor([guidance]).expand(batch), pooled_projections=pooled,
+              encoder_hidden_states=context, txt_ids=torch.zeros(context.shape[1], 3), img_ids=ids, return_dict=False)[0]
+    return FluxPipeline._unpack_latents(v, height * 8, width * 8, 8)
+
+
+def shake_text_models():
+    clip = CLIPTextConfig(vocab_size=60, hidden_size=32, intermediate_size=80, projection_dim=24, num_hidden_layers=2,
+                          num_attention_heads=2, max_position_embeddings=12, hidden_act="gelu", eos_token_id=59, bos_token_id=58,
+                          pad_token_id=0)
+    t5 = T5Config(vocab_size=50, d_model=24, d_kv=16, d_ff=40, num_layers=2, num_heads=2, relative_attention_num_buckets=8,
+                  relative_attention_max_distance=20, feed_forward_proj="gated-gelu", is_encoder_decoder=False, use_cache=False)
+    return shake(CLIPTextModelWithProjection(clip), 6), shake(T5EncoderModel(t5), 7)
+
+
+# --- noise levels of flows
+
+
+def table(shift, steps=1000):
+    t = torch.arange(1, steps + 1, dtype=torch.float32) / steps
+    return shift * t / (1 + (shift - 1) * t)
+
+
+def flux_table(mu):
+    t = torch.arange(1, 10001, dtype=torch.float32) / 10000
+    return np.exp(mu) / (np.exp(mu) + (1 / t - 1))
+
+
+def simple(levels, steps):
+    return [float(levels[-1 - int(k * (len(levels) / steps))]) for k in range(steps)] + [0.0]
+
+
+# --- one run
+
+
+def run(sampler, sigmas, shape, seed, denoised, latent=None, add_noise=True, mask=None, finite_first=False):
+    """denoised(x, sigma): the model with its guidance. latent: in the model's units."""
+    noise = torch.randn(shape, generator=torch.Generator().manual_seed(seed)) if add_noise else torch.zeros(shape)
+    clean = torch.zeros(shape) if latent is None else latent
+    fresh = torch.Generator().manual_seed((seed + 1) % 2**64)
+
+    def seen(x, sigma):
+        x = torch.from_numpy(np.asarray(x)).float()
+        if mask is not None:
+            x = x * mask + (sigma * noise + (1 - sigma) * clean) * (1 - mask)
+        d = denoised(x, sigma)
+        return (d if mask is None else d * mask + clean * (1 - mask)).double().numpy()
+
+    x = sigmas[0] * noise + (1 - sigmas[0]) * clean
+    levels = [0.9999] + sigmas[1:] if finite_first and sigmas[0] >= 1 else list(sigmas)
+    if sampler.startswith("uni_pc") and levels[-1] == 0:
+        levels[-1] = 0.001
+    draw = lambda: torch.randn(shape, generator=fresh).double().numpy()
+    end = SAMPLERS[sampler](seen, x.double().numpy(), np.array(levels, dtype=np.float64), draw, True, 1.0)
+    return torch.from_numpy(end).float() / (1 - levels[-1])
+
+
+def guided(model, positive, negative, cfg):
+    """positive, negative: lists of ((context, pooled), strength)."""
+    def mean(x, sigma, conds):
+        total = sum(strength for _, strength in conds)
+        return sum(strength * (x - sigma * velocity(model, x, sigma, cond)) for cond, strength in conds) / total
+
+    def denoised(x, sigma):
+        d = mean(x, sigma, positive)
+        return d if cfg == 1 else mean(x, sigma, negative) + cfg * (d - mean(x, sigma, negative))
+    return denoised
+
+
+def sampler_cases():
+    model = flux(False)
+    conds = {name: (randn(seed, 1, tokens, 24), randn(seed + 1, 1, 32))
+             for name, seed, tokens in (("one", 20, 5), ("two", 22, 5), ("three", 24, 7))}
+    raw, mask = randn(30, 2, 4, 6, 8), torch.rand(1, 9, 11, generator=torch.Generator().manual_seed(31))
+    for name, (context, pooled) in conds.items():
+        goldens[f"in.{name}.cross_attn"], goldens[f"in.{name}.pooled_output"] = context, pooled
+    goldens["in.latent"], goldens["in.mask"] = raw, mask
+    one, two, three = ([(conds[name], 1.0)] for name in ("one", "two", "three"))
+    shape, levels = (1, 4, 6, 8), table(1.0)
+
+    def golden(name, sampler, sigmas, denoised, shape=shape, seed=7, **more):
+        goldens[name] = run(sampler, sigmas, shape, seed, denoised, **more)
+
+    plain, both = guided(model, one, two, 1), guided(model, one, two, 3.0)
+    golden("euler", "euler", simple(levels, 4), plain)
+    golden("guidance", "euler", simple(levels, 4), both)
+    for sampler in ("heun", "dpmpp_2m", "euler_ancestral", "lms", "dpmpp_2s_ancestral", "ipndm"):
+        golden(sampler, sampler, simple(levels, 5), both)
+    golden("dpmpp_2m_sde", "dpmpp_2m_sde", simple(levels, 5), both, finite_first=True)
+    sigmas = simple(levels, 6)
+    golden("uni_pc", "uni_pc", sigmas[:-2] + sigmas[-1:], both)
+    golden("large_seed", "euler", simple(levels, 2), plain, seed=2**64 - 1)
+
+    scaled = (raw - FLUX_SHIFT) * FLUX_SCALE
+    golden("denoise", "euler", simple(levels, int(4 / 0.6))[-5:], both, (2, 4, 6, 8), latent=scaled)
+    small = F.interpolate(mask[:, None], size=(6, 8), mode="bilinear", align_corners=False)
+    golden("mask", "euler", simple(levels, 4), plain, (2, 4, 6, 8), latent=scaled, mask=small)
+    golden("combine", "euler", simple(levels, 3), guided(model, [(conds["one"], 1.0), (conds["three"], 0.5)], two, 2.0))
+
+    whole = simple(levels, 6)
+    golden("advanced", "euler", whole[2:5], both, (2, 4, 6, 8), latent=scaled, add_noise=False)
+    golden("given_levels", "euler", [1.0, 0.5, 0.25, 0.125, 0.0], plain)
+
+    mu = (1.0 - 0.25) / (4096 - 256) * (512 * 384 / 256 - 256) + 0.25
+    dev = flux(True)
+    golden("flux_guidance", "euler", simple(flux_table(mu), 3),
+           lambda x, sigma: x - sigma * velocity(dev, x, sigma, conds["one"], 2.0))
+    step = lambda x, sigma: x - sigma * velocity(model, x, sigma, conds["one"])
+    shifted = simple(table(3.0), 4)
+    golden("shift", "euler", shifted, step)
+
+
+# --- a whole pipeline
+
+PROMPT = "a (red:1.3) house (by sea)"
+SEGMENTS = [("a ", 1.0), ("red", 1.3), (" house ", 1.0), ("by sea", 1.1)]
+CLIP_LENGTH, T5_LENGTH = 12, 16
+
+
+def clip_tokenizer():
+    letters = [chr(c) for c in range(ord("a"), ord("z") + 1)]
+    merges = [("e", "d</w>"), ("t", "h"), ("h", "o"), ("ho", "u"), ("r", "ed</w>"), ("s", "e</w>")]
+    pieces = letters + [letter + "</w>" for letter in letters] + [a + b for a, b in merges]
+    vocab = {piece: i for i, piece in enumerate(pieces)} | {"<|startoftext|>": 58, "<|endoftext|>": 59}
+    assert len(vocab) == 60
+    t = Tokenizer(models.BPE(vocab=vocab, merges=merges, continuing_subword_prefix="", end_of_word_suffix="</w>",
+                             unk_token="<|endoftext|>", fuse_unk=False))
+    t.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Replace(Regex(r"\s+"), " "), normalizers.Lowercase()])
+    t.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.Split(Regex(r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"), "removed", invert=True),
+        pre_tokenizers.ByteLevel(add_prefix_space=False)])
+    t.post_processor = processors.RobertaProcessing(("<|endoftext|>", 59), ("<|startoftext|>", 58), trim_offsets=False,
+                                                    add_prefix_space=False)
+    t.add_special_tokens(["<|startoftext|>", "<|endoftext|>"])
+    return t
+
+
+def t5_tokenizer():
+    words = ["\u2581red", "\u2581house", "\u2581by", "\u2581night", "ght", "ou", "se"]
+    pieces = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("\u2581", -3.0)]
+    pieces += [(chr(c), -6.0 - 0.01 * i) for i, c in enumerate(range(ord("a"), ord("z") + 1))]
+    pieces += [(word, -4.0 - 0.1 * i) for i, word in enumerate(words)]
+    t = Tokenizer(models.Unigram(pieces, unk_id=2))
+    t.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Replace(Regex(r" {2,}"), " "), normalizers.Strip()])
+    t.pre_tokenizer = pre_tokenizers.Metaspace(replacement="\u2581", prepend_scheme="always", split=True)
+    t.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+    t.add_special_tokens(["<pad>", "</s>", "<unk>"])
+    return t
+
+
+def write_json(path, value):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w") as file:
+        json.dump(value, file, indent=1)
+        file.write("\n")
+
+
+def window(tokenizer, segments, start, end, padding, length):
+    ids, weights = list(start), [1.0] * len(start)
+    for text, weight in segments:
+        part = tokenizer.encode(text, add_special_tokens=False).ids
+        ids, weights = ids + part, weights + [weight] * len(part)
+    ids = ids + [end]
+    assert len(ids) <= length
+    weights += [1.0] * (length - len(weights))
+    return torch.tensor([ids + [padding] * (length - len(ids))]), torch.tensor(weights)[None, :, None]
+
+
+def pipeline():
+    folder = os.path.join(HERE, "pipeline")
+    clip_tok, t5_tok = clip_tokenizer(), t5_tokenizer()
+    for name, tokenizer, config in (
+            ("tokenizer", clip_tok, {"tokenizer_class": "CLIPTokenizer", "bos_token": "<|startoftext|>", "eos_token": "<|endoftext|>",
+                                     "pad_token": "<|endoftext|>", "unk_token": "<|endoftext|>", "model_max_length": CLIP_LENGTH}),
+            ("tokenizer_2", t5_tok, {"tokenizer_class": "T5Tokenizer", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>",
+                                     "model_max_length": T5_LENGTH})):
+        write_json(os.path.join(folder, name, "tokenizer_config.json"), config)
+        tokenizer.save(os.path.join(folder, name, "tokenizer.json"))
+    write_json(os.path.join(folder, "model_index.json"), {
+        "_class_name": "FluxPipeline", "scheduler": ["diffusers", "FlowMatchEulerDiscreteScheduler"],
+        "text_encoder": ["transformers", "CLIPTextModel"], "text_encoder_2": ["transformers", "T5EncoderModel"],
+        "tokenizer": ["transformers", "CLIPTokenizer"], "tokenizer_2": ["transformers", "T5TokenizerFast"],
+        "transformer": ["diffusers", "FluxTransformer2DModel"], "vae": ["diffusers", "AutoencoderKL"], "image_encoder": [None, None]})
+    write_json(os.path.join(folder, "scheduler/scheduler_config.json"), {
+        "_class_name": "FlowMatchEulerDiscreteScheduler", "shift": 2.0, "use_dynamic_shifting": False, "shift_terminal": None})
+
+    clip, t5 = shake_text_models()
+    ids, _ = window(clip_tok, SEGMENTS, [58], 59, 59, CLIP_LENGTH)
+    end = int((ids[0] == 59).int().argmax())
+    pooled = clip(ids, output_hidden_states=True).last_hidden_state[:, end]
+    ids, weights = window(t5_tok, SEGMENTS, [], 1, 0, T5_LENGTH)
+    empty, _ = window(t5_tok, [], [], 1, 0, T5_LENGTH)
+    state, nothing = t5(ids).last_hidden_state, t5(empty).last_hidden_state
+    context = torch.where(weights != 1, (state - nothing) * weights + nothing, state)
+    goldens["pipeline.cross_attn"], goldens["pipeline.pooled_output"] = context, pooled
+
+    model, cond = flux(False), (context, pooled)
+    levels = simple(table(2.0), 4)
+    latent = run("euler", levels, (1, 4, 6, 8), 5, guided(model, [(cond, 1.0)], None, 1))
+    vae = shake(AutoencoderKL(in_channels=3, out_channels=3, down_block_types=["DownEncoderBlock2D"] * 2,
+                              up_block_types=["UpDecoderBlock2D"] * 2, block_out_channels=[4, 8], layers_per_block=1, latent_channels=4,
+                              norm_num_groups=2, scaling_factor=0.5, shift_factor=0.25, use_quant_conv=True,
+                              use_post_quant_conv=True), 8)
+    picture = (vae.decode(latent / 0.5 + 0.25).sample.permute(0, 2, 3, 1) / 2 + 0.5).clamp(0, 1)
+    goldens["pipeline.latent"], goldens["pipeline.picture"] = latent, picture
+
+    # From a picture: encoded, most of the way drawn anew.
+    moments = vae.encode(picture.permute(0, 3, 1, 2) * 2 - 1).latent_dist.mean
+    scaled = (moments - 0.25) * 0.5
+    goldens["pipeline.encoded"] = scaled
+    goldens["pipeline.redrawn"] = run("euler", simple(table(2.0), int(3 / 0.75))[-4:], (1, 4, 6, 8), 6,
+                                      guided(model, [(cond, 1.0)], None, 1), latent=scaled)
+
+
+if __name__ == "__main__":
+    sampler_cases()
+    pipeline()
+    save_file({name: tensor.float().contiguous() for name, tensor in goldens.items()}, os.path.join(HERE, "goldens.safetensors"))
+    for name in sorted(goldens):
+        print(name, tuple(goldens[name].shape))

@@ -1,0 +1,180 @@
+// The sampling nodes against runs written out in PyTorch (make_goldens.py).
+#include "tests/plugins/nodes/node_fixture.h"
+
+using heddle::Results;
+using heddle::test::NodeFixture;
+using heddle::test::refusal_of;
+
+namespace {
+
+std::string out(const std::string& node) { return "\"out\": " + node; }
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(sampling, NodeFixture)
+
+BOOST_AUTO_TEST_CASE(euler_with_cfg_1_runs_without_the_negative_conditioning) {
+  compare_latent(out(ksampler(R"("cfg": 1)")), "euler");
+}
+
+BOOST_AUTO_TEST_CASE(guidance_mixes_both_conditionings) {
+  compare_latent(out(ksampler()), "guidance");
+}
+
+BOOST_AUTO_TEST_CASE(every_kind_of_sampler_runs_in_the_one_loop) {
+  // Two evaluations, histories, slopes, fresh noise, a corrected start, a finite first level.
+  for (const char* name : {"heun", "dpmpp_2m", "euler_ancestral", "lms", "dpmpp_2s_ancestral",
+                           "ipndm", "dpmpp_2m_sde", "uni_pc"})
+    compare_latent(out(ksampler("\"steps\": 5, \"sampler_name\": \"" + std::string(name) + "\"")),
+                   name);
+}
+
+BOOST_AUTO_TEST_CASE(the_largest_seed_draws_its_own_noise) {
+  compare_latent(out(ksampler(R"("cfg": 1, "steps": 2, "seed": 18446744073709551615)")),
+                 "large_seed");
+}
+
+BOOST_AUTO_TEST_CASE(denoise_keeps_a_part_of_a_raw_latent) {
+  compare_latent(out(ksampler(R"("denoise": 0.6, "latent_image": ["latent", 0])")), "denoise");
+}
+
+BOOST_AUTO_TEST_CASE(a_noise_mask_keeps_the_rest_of_the_picture) {
+  compare_latent(
+      R"("masked": {"class_type": "SetLatentNoiseMask", "inputs": {"samples": ["latent", 0], "mask": ["mask", 0]}}, )" +
+          out(ksampler(R"("cfg": 1, "latent_image": ["masked", 0])")),
+      "mask");
+}
+
+BOOST_AUTO_TEST_CASE(combined_conditionings_are_averaged_by_their_strength) {
+  compare_latent(
+      R"("weak": {"class_type": "ConditioningSetAreaStrength", "inputs": {"conditioning": ["three", 0], "strength": 0.5}},
+         "both": {"class_type": "ConditioningCombine", "inputs": {"conditioning_1": ["one", 0], "conditioning_2": ["weak", 0]}}, )" +
+          out(ksampler(R"("cfg": 2, "steps": 3, "positive": ["both", 0])")),
+      "combine");
+}
+
+BOOST_AUTO_TEST_CASE(ksampler_advanced_draws_a_part_of_the_schedule_without_noise) {
+  compare_latent(
+      out(R"({"class_type": "KSamplerAdvanced", "inputs": {"model": ["model", 0], "add_noise": "disable",
+          "noise_seed": 7, "steps": 6, "cfg": 3.0, "sampler_name": "euler", "scheduler": "simple",
+          "positive": ["one", 0], "negative": ["two", 0], "latent_image": ["latent", 0],
+          "start_at_step": 2, "end_at_step": 4, "return_with_leftover_noise": "enable"}})"),
+      "advanced");
+}
+
+BOOST_AUTO_TEST_CASE(samplers_and_schedules_of_another_plugin_are_used_by_their_names) {
+  compare_latent(
+      out(ksampler(R"("cfg": 1, "sampler_name": "test_euler", "scheduler": "test_halves")")),
+      "given_levels");
+}
+
+BOOST_AUTO_TEST_CASE(the_parts_together_equal_ksampler_byte_for_byte) {
+  const Results results = run(
+      R"("noise": {"class_type": "RandomNoise", "inputs": {"noise_seed": 7}},
+         "guider": {"class_type": "CFGGuider", "inputs": {"model": ["model", 0], "positive": ["one", 0], "negative": ["two", 0], "cfg": 3.0}},
+         "sampler": {"class_type": "KSamplerSelect", "inputs": {"sampler_name": "dpmpp_2m"}},
+         "levels": {"class_type": "BasicScheduler", "inputs": {"model": ["model", 0], "scheduler": "simple", "steps": 4, "denoise": 1.0}},
+         "out": {"class_type": "SamplerCustomAdvanced", "inputs": {"noise": ["noise", 0], "guider": ["guider", 0],
+                 "sampler": ["sampler", 0], "sigmas": ["levels", 0], "latent_image": ["empty", 0]}},
+         "custom": {"class_type": "SamplerCustom", "inputs": {"model": ["model", 0], "add_noise": true, "noise_seed": 7, "cfg": 3.0,
+                 "positive": ["one", 0], "negative": ["two", 0], "sampler": ["sampler", 0], "sigmas": ["levels", 0],
+                 "latent_image": ["empty", 0]}},
+         "look2": {"class_type": "test.look", "inputs": {"value": ["custom", 0]}},
+         "look3": {"class_type": "test.look", "inputs": {"value": ["whole", 0]}},
+         "whole": )" +
+          ksampler(R"("sampler_name": "dpmpp_2m")") + ", " + kLook,
+      {"out.output", "out.denoised_output", "custom.output", "whole.LATENT"});
+  const std::vector<float> whole = results.floats("whole.LATENT", "samples");
+  BOOST_TEST(whole == results.floats("out.output", "samples"));
+  BOOST_TEST(whole == results.floats("custom.output", "samples"));
+  // At level 0 the picture is what the model saw last.
+  BOOST_TEST(whole == results.floats("out.denoised_output", "samples"));
+}
+
+BOOST_AUTO_TEST_CASE(two_halves_of_a_schedule_equal_the_whole_byte_for_byte) {
+  const std::string common =
+      R"("model": ["model", 0], "noise_seed": 7, "steps": 4, "cfg": 3.0, "sampler_name": "euler", "scheduler": "simple",
+         "positive": ["one", 0], "negative": ["two", 0], )";
+  const Results results = run(
+      R"("first": {"class_type": "KSamplerAdvanced", "inputs": {)" + common +
+          R"("latent_image": ["empty", 0], "add_noise": "enable", "start_at_step": 0, "end_at_step": 2,
+             "return_with_leftover_noise": "enable"}},
+         "second": {"class_type": "KSamplerAdvanced", "inputs": {)" +
+          common +
+          R"("latent_image": ["first", 0], "add_noise": "disable", "start_at_step": 2, "end_at_step": 10000,
+             "return_with_leftover_noise": "disable"}},
+         "look2": {"class_type": "test.look", "inputs": {"value": ["second", 0]}},
+         "out": )" +
+          ksampler() + ", " + kLook,
+      {"out.LATENT", "second.LATENT"});
+  // The cut lies at level 1/2, where undoing and redoing the noise scaling is exact.
+  BOOST_TEST(results.floats("out.LATENT", "samples") == results.floats("second.LATENT", "samples"));
+}
+
+BOOST_AUTO_TEST_CASE(flux_guidance_and_the_size_of_the_picture_reach_the_model) {
+  compare_latent(
+      R"("dev": {"class_type": "UNETLoader", "inputs": {"unet_name": "guided.safetensors", "weight_dtype": "default"}},
+         "sized": {"class_type": "ModelSamplingFlux", "inputs": {"model": ["dev", 0], "max_shift": 1.0, "base_shift": 0.25, "width": 512, "height": 384}},
+         "told": {"class_type": "FluxGuidance", "inputs": {"conditioning": ["one", 0], "guidance": 2.0}}, )" +
+          out(ksampler(R"("model": ["sized", 0], "cfg": 1, "steps": 3, "positive": ["told", 0])")),
+      "flux_guidance");
+}
+
+BOOST_AUTO_TEST_CASE(both_shift_nodes_space_the_levels_of_a_flow) {
+  for (const char* type : {"ModelSamplingSD3", "ModelSamplingAuraFlow"})
+    compare_latent(R"("shifted": {"class_type": ")" + std::string(type) +
+                       R"(", "inputs": {"model": ["model", 0], "shift": 3.0}}, )" +
+                       out(ksampler(R"("model": ["shifted", 0], "cfg": 1)")),
+                   "shift");
+}
+
+BOOST_AUTO_TEST_CASE(an_item_of_a_batch_keeps_the_noise_it_had_in_it) {
+  const Results results = run(
+      R"("two_empty": {"class_type": "EmptySD3LatentImage", "inputs": {"width": 64, "height": 48, "batch_size": 2}},
+         "second": {"class_type": "LatentFromBatch", "inputs": {"samples": ["two_empty", 0], "batch_index": 1, "length": 1}},
+         "alone": )" +
+          ksampler(R"("cfg": 1, "steps": 1, "latent_image": ["second", 0])") +
+          R"(, "look2": {"class_type": "test.look", "inputs": {"value": ["alone", 0]}},
+         "out": )" +
+          ksampler(R"("cfg": 1, "steps": 1, "latent_image": ["two_empty", 0])") + ", " + kLook,
+      {"out.LATENT", "alone.LATENT"});
+  // 4 x 6 x 8 values are whole groups of 16, so item by item is as all at once.
+  const std::vector<float> both = results.floats("out.LATENT", "samples");
+  const std::vector<float> alone = results.floats("alone.LATENT", "samples");
+  BOOST_REQUIRE(both.size() == 2 * alone.size());
+  BOOST_TEST(alone == std::vector<float>(both.begin() + std::ptrdiff_t(alone.size()), both.end()));
+}
+
+BOOST_AUTO_TEST_CASE(denoise_0_hands_the_latent_on) {
+  const Results results =
+      run(out(ksampler(R"("denoise": 0.0, "latent_image": ["empty", 0])")) + ", " + kLook,
+          {"out.LATENT"});
+  BOOST_TEST(results.shape("out.LATENT", "samples") == (std::vector<std::int64_t>{1, 4, 6, 8}));
+  for (const float value : results.floats("out.LATENT", "samples")) BOOST_TEST(value == 0.0f);
+}
+
+BOOST_AUTO_TEST_CASE(a_latent_of_another_autoencoder_is_refused_with_both_channel_counts) {
+  const std::string text = refusal_of([&] {
+    run(R"("full": {"class_type": "test.latent", "inputs": {"path": ")" +
+            (here() / "goldens.safetensors").string() + R"(", "name": "pipeline.picture"}}, )" +
+            out(ksampler(R"("latent_image": ["full", 0])")) + ", " + kLook,
+        {"out.LATENT"});
+  });
+  BOOST_TEST(contains(text, "12 channels"), text);
+  BOOST_TEST(contains(text, "reads 4"), text);
+}
+
+BOOST_AUTO_TEST_CASE(what_a_conditioning_asks_for_and_samplers_cannot_do_is_refused_by_name) {
+  const std::string text = refusal_of([&] {
+    run("\"told\": " + conditioning("one", "area") + ", " +
+            out(ksampler(R"("positive": ["told", 0])")) + ", " + kLook,
+        {"out.LATENT"});
+  });
+  BOOST_TEST(contains(text, "'area'"), text);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,113 @@
+// What tests of the diffusion nodes need beside them: values out of a golden file, and a sampler
+// and a noise schedule that a plugin of somebody else adds.
+#include <cmath>
+
+#include <heddle/field/noise_schedules.h>
+#include <heddle/field/samplers.h>
+#include <heddle/node.hpp>
+
+#include "tests/support/tensor_file.h"
+
+namespace {
+
+using heddle::Context;
+using heddle::Input;
+using heddle::Output;
+using heddle::Record;
+using heddle::Tensor;
+using heddle::Value;
+using heddle::value_of;
+
+Tensor load(Context& ctx, const std::string& path, const std::string& name) {
+  const heddle::test::TensorFile file(path);
+  const auto& entry = file.at(name);
+  return ctx.upload(entry.shape, HEDDLE_F32, entry.bytes.data());
+}
+
+struct Conditioning {
+  static constexpr heddle::Info info{"test.conditioning", 1, "Conditioning", "test"};
+  static constexpr Input<std::string> path{"path", {}};
+  static constexpr Input<std::string> prefix{"prefix", {}};
+  static constexpr Input<std::string> option{
+      "option", {}, "a field that is set to 1, as nodes would that samplers do not know"};
+  static constexpr Output<Value> out{"CONDITIONING", 0, "", "CONDITIONING"};
+  static constexpr auto ports = heddle::ports(path, prefix, option, out);
+  void execute(Context& ctx) {
+    Record entry;
+    for (const char* key : {"cross_attn", "pooled_output"})
+      entry.set(key, value_of(load(ctx, ctx[path], ctx[prefix] + "." + key)));
+    if (const std::string key = ctx[option]; !key.empty()) entry.set(key, value_of(1.0));
+    ctx[out] = heddle::list_of({entry.value()});
+  }
+};
+
+struct Latent {
+  static constexpr heddle::Info info{"test.latent", 1, "Latent", "test"};
+  static constexpr Input<std::string> path{"path", {}};
+  static constexpr Input<std::string> name{"name", {}};
+  static constexpr Output<Value> out{"LATENT", 0, "", "LATENT"};
+  static constexpr auto ports = heddle::ports(path, name, out);
+  void execute(Context& ctx) {
+    ctx[out] = Record().set("samples", value_of(load(ctx, ctx[path], ctx[name]))).value();
+  }
+};
+
+struct Mask {
+  static constexpr heddle::Info info{"test.mask", 1, "Mask", "test"};
+  static constexpr Input<std::string> path{"path", {}};
+  static constexpr Input<std::string> name{"name", {}};
+  static constexpr Output<Tensor> out{"MASK", 0, "", "MASK"};
+  static constexpr auto ports = heddle::ports(path, name, out);
+  void execute(Context& ctx) { ctx[out] = load(ctx, ctx[path], ctx[name]); }
+};
+
+// A list in its first entry's fields: what the facade can read.
+struct First {
+  static constexpr heddle::Info info{"test.first", 1, "First", "test"};
+  static constexpr Input<Value> list{"list", HEDDLE_PORT_PASS, "", "*"};
+  static constexpr Output<Value> out{"value", 0, "", "*"};
+  static constexpr auto ports = heddle::ports(list, out);
+  void execute(Context& ctx) { ctx[out] = ctx[list].item(0); }
+};
+
+// Euler's step, x + (x - D) / sigma * (sigma' - sigma).
+heddle_status* euler_step(const heddle_host*, const heddle_sampler_desc*,
+                          const heddle_sampler_run* run, std::uint32_t i,
+                          void (*emit)(void*, const heddle_sampler_evaluation*), void* to) {
+  heddle_sampler_evaluation e{};
+  e.size = sizeof e;
+  e.after = HEDDLE_SAMPLER_MOVE_START;
+  e.sigma = run->sigmas[i];
+  e.next.x = double(run->sigmas[i + 1]) / run->sigmas[i];
+  e.next.denoised[0] = 1 - e.next.x;
+  emit(to, &e);
+  return nullptr;
+}
+
+heddle_status* halves(const heddle_host*, const heddle_noise_schedule_desc*,
+                      const heddle_noise_levels* levels, std::uint32_t steps,
+                      void (*push)(void*, float), void* to) {
+  float sigma = levels->levels[levels->level_count - 1];
+  for (std::uint32_t i = 0; i < steps; ++i, sigma /= 2) push(to, sigma);
+  push(to, 0);
+  return nullptr;
+}
+
+constexpr heddle_sampler_desc kEuler{
+    sizeof(heddle_sampler_desc), "test_euler", "", 0, 1, 0, &euler_step, nullptr};
+constexpr heddle_noise_schedule_desc kHalves{sizeof(heddle_noise_schedule_desc), "test_halves", "",
+                                             &halves};
+
+struct Samplers {
+  static constexpr std::string_view kind = HEDDLE_SAMPLERS;
+  static const heddle_list* list() { return heddle::descs<kEuler>(); }
+};
+struct Schedules {
+  static constexpr std::string_view kind = HEDDLE_NOISE_SCHEDULES;
+  static const heddle_list* list() { return heddle::descs<kHalves>(); }
+};
+
+HEDDLE_PLUGIN("org.heddle.test.field_values", "1.0.0", Conditioning, Latent, Mask, First, Samplers,
+              Schedules)
+
+}  // namespace
