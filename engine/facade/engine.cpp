@@ -9,6 +9,7 @@
 #include "engine/plan/infer.h"
 #include "engine/plugin/host.h"
 #include "engine/plugin/model_builder.h"
+#include "engine/run/describe.h"
 
 namespace heddle {
 
@@ -84,7 +85,6 @@ Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow) const {
   if (!errors.empty()) throw core::Error(core::Code::invalid_argument, core::join(errors, "\n"));
   Ready ready{std::move(bound.graph), {}};
   ready.plan = core::make_plan(ready.graph, core::place(ready.graph, places), places);
-  ready.plan.pending = core::infer(ready.graph, environment->host).pending;
   return ready;
 }
 
@@ -119,16 +119,44 @@ Engine::Problems Engine::check(const Workflow& flow) const {
   });
 }
 
+namespace {
+
+struct Explained {
+  Engine::Data::Ready ready;
+  core::Described described;
+};
+
+// The plan with all that is known before running; what is not is pending.
+Explained explain(const Engine::Data& data, const Workflow::Data& flow) {
+  Explained all{data.prepare(flow), {}};
+  all.described = core::describe_models(all.ready.graph, all.ready.plan, *data.environment);
+  for (const core::PendingOutput& pending : core::infer(all.ready.graph, data.environment->host).pending)
+    if (!all.described.known[pending.node]) all.ready.plan.pending.push_back(core::cat(all.ready.graph.nodes[pending.node].id, ".", pending.output));
+  return all;
+}
+
+std::string output_name(const core::Graph& graph, const core::ModelSummary& model) {
+  const core::Node& node = graph.nodes[model.source.node];
+  return core::cat(node.id, ".", node.type->output(model.source.port).name, model.field.empty() ? "" : ".", model.field);
+}
+
+}  // namespace
+
 std::string Engine::plan(const Workflow& flow) const {
   return outward([&] {
-    const Data::Ready ready = data_->prepare(*flow.data_);
-    return core::plan_text(ready.graph, ready.plan, data_->places);
+    const Explained all = explain(*data_, *flow.data_);
+    std::string text = core::plan_text(all.ready.graph, all.ready.plan, data_->places);
+    for (const core::ModelSummary& model : all.described.models)
+      text += core::cat("model ", output_name(all.ready.graph, model), ": ", model.family, ", ", model.blocks, " blocks, ", core::format_bytes(model.weight_bytes),
+                        " of weights\n");
+    return text;
   });
 }
 
 std::string Engine::plan_json(const Workflow& flow) const {
   return outward([&] {
-    const Data::Ready ready = data_->prepare(*flow.data_);
+    const Explained all = explain(*data_, *flow.data_);
+    const Data::Ready& ready = all.ready;
     core::Json steps = core::Json::array();
     for (const core::Step& step : ready.plan.steps) {
       core::Json one = core::Json::object();
@@ -150,7 +178,14 @@ std::string Engine::plan_json(const Workflow& flow) const {
     core::Json pending = core::Json::array();
     for (const std::string& p : ready.plan.pending) pending.push(p);
     core::Json plan = core::Json::object();
-    plan.set("steps", std::move(steps)).set("pending", std::move(pending));
+    core::Json models = core::Json::array();
+    for (const core::ModelSummary& model : all.described.models)
+      models.push(core::Json::object()
+                      .set("output", output_name(ready.graph, model))
+                      .set("family", model.family)
+                      .set("blocks", model.blocks)
+                      .set("weight_bytes", model.weight_bytes));
+    plan.set("steps", std::move(steps)).set("models", std::move(models)).set("pending", std::move(pending));
     return core::write_json(plan, 2);
   });
 }

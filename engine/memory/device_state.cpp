@@ -45,11 +45,7 @@ DeviceState::DeviceState(std::shared_ptr<const Device> device, std::shared_ptr<c
     : device_(std::move(device)), kernels_(std::move(kernels)), pool_(*device_), stream_(*device_) {}
 
 DeviceState::~DeviceState() {
-  try {
-    synchronize();
-  } catch (const Error&) {
-    // Whoever waited for that work has been told; here it only matters that nothing runs any more.
-  }
+  settle();
   kept_.clear();
 }
 
@@ -159,6 +155,14 @@ void DeviceState::synchronize() {
   const Event reached(*device_);
   record(reached);
   reached.wait();
+}
+
+void DeviceState::settle() noexcept {
+  try {
+    synchronize();
+  } catch (...) {
+    // Whoever waited for that work has been told; here it only matters that nothing runs any more.
+  }
 }
 
 void DeviceState::record(const Event& event) {

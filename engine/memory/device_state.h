@@ -61,6 +61,8 @@ class DeviceState {
   // A wait for all that is enqueued so far; throws what failed.
   void synchronize();
   void record(const Event& event);
+  // The same where nobody is left to be told of a failure.
+  void settle() noexcept;
 
   // Runs enqueue(stream) with the stream's lock held.
   template <class F>

@@ -23,7 +23,7 @@ Inferred infer(const Graph& graph, const heddle_host* host) {
     }
     for (std::uint32_t o = 0; o < node.type->output_count(); ++o)
       if (question.answer.outputs[o].tensors.empty() && !question.answer.outputs[o].value)
-        result.pending.push_back(cat(node.id, ".", node.type->output(o).name));
+        result.pending.push_back({n, node.type->output(o).name});
     result.nodes[n] = std::move(question.answer);
   }
   return result;

@@ -21,9 +21,14 @@ struct NodeSpec {
   std::uint64_t scratch_bytes = 0;
 };
 
+struct PendingOutput {
+  NodeIndex node = 0;
+  std::string output;
+};
+
 struct Inferred {
-  std::vector<NodeSpec> nodes;       // by index
-  std::vector<std::string> pending;  // "NODE.OUTPUT": outputs of needed nodes that nothing is known of
+  std::vector<NodeSpec> nodes;         // by index
+  std::vector<PendingOutput> pending;  // outputs of needed nodes that nothing is known of
 };
 
 Inferred infer(const Graph& graph, const heddle_host* host);

@@ -333,10 +333,7 @@ class Execution {
   }
 
   void settle_devices() noexcept {
-    for (const RunDevice& device : environment_.devices) try {
-        device.state->synchronize();
-      } catch (...) {
-      }
+    for (const RunDevice& device : environment_.devices) device.state->settle();
   }
 
   const RunRequest& request_;

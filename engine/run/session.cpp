@@ -51,8 +51,12 @@ Session::Session(SessionPlace place, SessionRequest request, std::function<bool(
 
 Session::~Session() {
   // Launches that are still enqueued read them.
-  for (const Tensor& external : externals_)
-    if (external) place_.state->keep(external);
+  try {
+    for (const Tensor& external : externals_)
+      if (external) place_.state->keep(external);
+  } catch (const Error&) {
+    place_.state->settle();
+  }
 }
 
 const heddle_value* Session::input_value(SessionStorage::Kind kind, std::uint32_t set, const std::string& name,

@@ -50,33 +50,28 @@ std::int64_t max_length_of(const Value& tokenizer) {
 
 // What to fetch: the public files that these encoders were trained with.
 std::string advice(const std::string& name) {
-  const std::string files = name == "t5xxl"
-                                ? "spiece.model (or tokenizer.json) of google/t5-v1_1-xxl"
-                            : name == "clip_l"
-                                ? "tokenizer.json (or vocab.json and merges.txt) of "
-                                  "openai/clip-vit-large-patch14"
-                                : "tokenizer.json of the model it was published with";
+  const std::string files =
+      name == "t5xxl"    ? "spiece.model (or tokenizer.json) of google/t5-v1_1-xxl"
+      : name == "clip_l" ? "tokenizer.json (or vocab.json and merges.txt) of "
+                           "openai/clip-vit-large-patch14"
+                         : "tokenizer.json of the model it was published with";
   return "Put " + files + " into the folder tokenizers/" + name + " of a models folder.";
 }
 
 std::string missing_text(const Kind& kind, const fs::path& file, const fs::path& beside) {
-  return file.string() + ": the text encoder " + kind.name + " needs its tokenizer. Looked for: " +
-         beside.string() + " and tokenizers/" + kind.name + " in the models folders. " +
-         advice(kind.name);
+  return file.string() + ": the text encoder " + kind.name +
+         " needs its tokenizer. Looked for: " + beside.string() + " and tokenizers/" + kind.name +
+         " in the models folders. " + advice(kind.name);
 }
 
 Record encoder_record(const Kind& kind, const Value& model) {
   Record record;
-  record.set("name", value_of(kind.name))
-      .set("family", value_of(kind.family))
-      .set("model", model);
+  record.set("name", value_of(kind.name)).set("family", value_of(kind.family)).set("model", model);
   return record;
 }
 
 Value with_lengths(Record record, std::int64_t length, std::int64_t least_length) {
-  return record.set("length", value_of(length))
-      .set("least_length", value_of(least_length))
-      .value();
+  return record.set("length", value_of(length)).set("least_length", value_of(least_length)).value();
 }
 
 }  // namespace
@@ -91,8 +86,10 @@ Value single_file_encoder(Context& ctx, const Checkpoint& file) {
     if (const auto folder = try_find(ctx, "tokenizers", kind.name))
       tokenizer = open_tokenizer(*folder);
   Record record = encoder_record(kind, model);
-  if (tokenizer) record.set("tokenizer", tokenizer);
-  else record.set("tokenizer_missing", value_of(missing_text(kind, path, beside)));
+  if (tokenizer)
+    record.set("tokenizer", tokenizer);
+  else
+    record.set("tokenizer_missing", value_of(missing_text(kind, path, beside)));
   return kind.family == "clip" ? with_lengths(std::move(record), kClipLength, 0)
                                : with_lengths(std::move(record), 0, kT5LeastLength);
 }
@@ -100,15 +97,15 @@ Value single_file_encoder(Context& ctx, const Checkpoint& file) {
 Value folder_encoder(Context& ctx, const FolderPart& where) {
   const fs::path folder = where.folder / where.part;
   const Value config = read_json_if_there(folder / "config.json");
-  const Value model =
-      build_model(ctx, "text_encoder", Checkpoint::open(folder.string()), config);
+  const Value model = build_model(ctx, "text_encoder", Checkpoint::open(folder.string()), config);
   const Kind kind = kind_of(model, folder.string());
   const fs::path files = where.folder / where.tokenizer;
   const Value tokenizer = open_tokenizer(files);
   if (!tokenizer)
     throw Error(HEDDLE_NOT_FOUND,
-                files.string() + ": there is neither tokenizer.json nor spiece.model nor vocab.json "
-                                 "with merges.txt. The download is probably incomplete.");
+                files.string() +
+                    ": there is neither tokenizer.json nor spiece.model nor vocab.json "
+                    "with merges.txt. The download is probably incomplete.");
   const std::int64_t length = max_length_of(tokenizer);
   Record record = encoder_record(kind, model);
   record.set("tokenizer", tokenizer);

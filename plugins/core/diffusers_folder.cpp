@@ -51,8 +51,7 @@ Value read_clip(Context& ctx, const fs::path& folder, const Value& index) {
   for (const char* suffix : {"", "_2", "_3"}) {
     const std::string part = std::string("text_encoder") + suffix;
     if (has_part(index, part))
-      encoders.push_back(
-          folder_encoder(ctx, {folder, part, std::string("tokenizer") + suffix}));
+      encoders.push_back(folder_encoder(ctx, {folder, part, std::string("tokenizer") + suffix}));
   }
   return clip_value(clip_type(encoders, folder.string()), encoders, folder.string());
 }

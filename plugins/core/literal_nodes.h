@@ -7,8 +7,8 @@ namespace heddle::loaders {
 
 struct PrimitiveInt {
   // The greatest 64-bit numbers are no doubles, so the range is given to front ends as text.
-  static constexpr Widget kValue{
-      .extra = R"({"min": -9223372036854775807, "max": 9223372036854775807,
+  static constexpr Widget kValue{.extra =
+                                     R"({"min": -9223372036854775807, "max": 9223372036854775807,
                    "control_after_generate": true})"};
 
   static constexpr Info info{"PrimitiveInt", 1, "Int", "utils/primitive", "", HEDDLE_NODE_HOST};
@@ -32,8 +32,8 @@ struct PrimitiveFloat {
 struct PrimitiveString {
   static constexpr Widget kValue{.extra = R"({"multiline": false})"};
 
-  static constexpr Info info{"PrimitiveString", 1, "String", "utils/primitive", "",
-                             HEDDLE_NODE_HOST};
+  static constexpr Info info{"PrimitiveString", 1,  "String",
+                             "utils/primitive", "", HEDDLE_NODE_HOST};
   static constexpr Input<std::string> value{"value", kValue};
   static constexpr Output<std::string> out{"STRING"};
   static constexpr auto ports = heddle::ports(value, out);
@@ -43,8 +43,8 @@ struct PrimitiveString {
 struct PrimitiveStringMultiline {
   static constexpr Widget kValue{.extra = R"({"multiline": true})"};
 
-  static constexpr Info info{"PrimitiveStringMultiline", 1, "String (Multiline)", "utils/primitive",
-                             "", HEDDLE_NODE_HOST};
+  static constexpr Info info{"PrimitiveStringMultiline", 1,  "String (Multiline)",
+                             "utils/primitive",          "", HEDDLE_NODE_HOST};
   static constexpr Input<std::string> value{"value", kValue};
   static constexpr Output<std::string> out{"STRING"};
   static constexpr auto ports = heddle::ports(value, out);
@@ -52,8 +52,8 @@ struct PrimitiveStringMultiline {
 };
 
 struct PrimitiveBoolean {
-  static constexpr Info info{"PrimitiveBoolean", 1, "Boolean", "utils/primitive", "",
-                             HEDDLE_NODE_HOST};
+  static constexpr Info info{"PrimitiveBoolean", 1,  "Boolean",
+                             "utils/primitive",  "", HEDDLE_NODE_HOST};
   static constexpr Input<bool> value{"value", Widget{}};
   static constexpr Output<bool> out{"BOOLEAN"};
   static constexpr auto ports = heddle::ports(value, out);

@@ -9,12 +9,11 @@ namespace heddle::loaders {
 namespace {
 
 // The file that a literal input names; one that is linked is known by what it comes from.
-std::uint64_t fingerprint_of_inputs(
-    Context& ctx, std::initializer_list<const Input<std::string>*> inputs) {
+std::uint64_t fingerprint_of_inputs(Context& ctx,
+                                    std::initializer_list<const Input<std::string>*> inputs) {
   std::vector<std::filesystem::path> paths;
   for (const Input<std::string>* input : inputs)
-    if (ctx.has(*input))
-      paths.push_back(find_file(ctx, input->widget.source, ctx[*input]));
+    if (ctx.has(*input)) paths.push_back(find_file(ctx, input->widget.source, ctx[*input]));
   return fingerprint_of(paths);
 }
 
@@ -93,7 +92,8 @@ void UNETLoader::execute(Context& ctx) {
   const Checkpoint file = open(ctx, unet_name);
   // A standalone file may carry the prefix of a whole checkpoint.
   const Checkpoint part = file.sub("model.diffusion_model.");
-  ctx[model] = build_model(ctx, "diffusion_model", part.size() > kFewTensors ? part : file, Value());
+  ctx[model] =
+      build_model(ctx, "diffusion_model", part.size() > kFewTensors ? part : file, Value());
 }
 std::uint64_t UNETLoader::fingerprint(Context& ctx) {
   return fingerprint_of_inputs(ctx, {&unet_name});
@@ -126,8 +126,9 @@ void DualCLIPLoader::execute(Context& ctx) {
     throw Error(HEDDLE_UNSUPPORTED,
                 "type '" + wanted + "' is not known yet. Known: flux (clip_l and t5xxl).");
   const Checkpoint first = open(ctx, clip_name1), second = open(ctx, clip_name2);
-  ctx[clip] = clip_value(wanted, {single_file_encoder(ctx, first), single_file_encoder(ctx, second)},
-                         first.path() + " and " + second.path());
+  ctx[clip] =
+      clip_value(wanted, {single_file_encoder(ctx, first), single_file_encoder(ctx, second)},
+                 first.path() + " and " + second.path());
 }
 std::uint64_t DualCLIPLoader::fingerprint(Context& ctx) {
   return fingerprint_of_inputs(ctx, {&clip_name1, &clip_name2});

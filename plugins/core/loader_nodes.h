@@ -11,11 +11,14 @@ inline constexpr std::uint32_t kLoader = HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBE
 struct DiffusersLoader {
   static constexpr Widget kFolder{.source = "diffusers", .kind = HEDDLE_WIDGET_FOLDER};
 
-  static constexpr Info info{"DiffusersLoader", 1, "DiffusersLoader",
-                             "advanced/loaders/deprecated",
-                             "A model in a diffusers pipeline folder: model_index.json and a folder "
-                             "for each part.",
-                             kLoader};
+  static constexpr Info info{
+      "DiffusersLoader",
+      1,
+      "DiffusersLoader",
+      "advanced/loaders/deprecated",
+      "A model in a diffusers pipeline folder: model_index.json and a folder "
+      "for each part.",
+      kLoader};
   static constexpr Input<std::string> model_path{"model_path", kFolder};
   static constexpr Output<Value> model{"MODEL", 0, "", "MODEL"};
   static constexpr Output<Value> clip{"CLIP", 0, "", "CLIP"};
@@ -26,7 +29,10 @@ struct DiffusersLoader {
 };
 
 struct CheckpointLoaderSimple {
-  static constexpr Info info{"CheckpointLoaderSimple", 1, "Load Checkpoint", "loaders",
+  static constexpr Info info{"CheckpointLoaderSimple",
+                             1,
+                             "Load Checkpoint",
+                             "loaders",
                              "Diffusion model, text encoders and autoencoder out of one file.",
                              kLoader};
   static constexpr Input<std::string> ckpt_name{"ckpt_name", Widget{.source = "checkpoints"}};
@@ -42,8 +48,9 @@ struct UNETLoader {
   static constexpr const char* kTypes[] = {"default", "fp8_e4m3fn", "fp8_e4m3fn_fast", "fp8_e5m2",
                                            nullptr};
 
-  static constexpr Info info{"UNETLoader", 1, "Load Diffusion Model", "advanced/loaders",
-                             "A diffusion model alone.", kLoader};
+  static constexpr Info info{
+      "UNETLoader", 1, "Load Diffusion Model", "advanced/loaders", "A diffusion model alone.",
+      kLoader};
   static constexpr Input<std::string> unet_name{"unet_name", Widget{.source = "diffusion_models"}};
   static constexpr Input<std::string> weight_dtype{"weight_dtype", Widget{.choices = kTypes}};
   static constexpr Output<Value> model{"MODEL", 0, "", "MODEL"};
@@ -64,18 +71,21 @@ struct VAELoader {
 
 // Where an encoder runs is the planner's; "cpu" is a wish that it reads from the node's hints.
 inline constexpr const char* kEncoderDevices[] = {"default", "cpu", nullptr};
-inline constexpr Widget kEncoderDevice{.choices = kEncoderDevices,
-                                       .extra = R"({"advanced": true})",
-                                       .flags = HEDDLE_PORT_OPTIONAL};
+inline constexpr Widget kEncoderDevice{
+    .choices = kEncoderDevices, .extra = R"({"advanced": true})", .flags = HEDDLE_PORT_OPTIONAL};
 
 struct CLIPLoader {
   static constexpr const char* kTypes[] = {
-      "stable_diffusion", "stable_cascade", "sd3",     "stable_audio", "mochi", "ltxv",
-      "pixart",           "cosmos",         "lumina2", "wan",          "hidream", "chroma",
-      "ace",              "omnigen2",       "qwen_image", "hunyuan_image", nullptr};
+      "stable_diffusion", "stable_cascade", "sd3",  "stable_audio", "mochi",  "ltxv", "pixart",
+      "cosmos",           "lumina2",        "wan",  "hidream",      "chroma", "ace",  "omnigen2",
+      "qwen_image",       "hunyuan_image",  nullptr};
 
-  static constexpr Info info{"CLIPLoader", 1, "Load CLIP", "advanced/loaders",
-                             "One text encoder. Type stable_diffusion: CLIP-L.", kLoader};
+  static constexpr Info info{"CLIPLoader",
+                             1,
+                             "Load CLIP",
+                             "advanced/loaders",
+                             "One text encoder. Type stable_diffusion: CLIP-L.",
+                             kLoader};
   static constexpr Input<std::string> clip_name{"clip_name", Widget{.source = "text_encoders"}};
   static constexpr Input<std::string> type{"type", Widget{.choices = kTypes}};
   static constexpr Input<std::string> device{"device", kEncoderDevice};
@@ -89,7 +99,10 @@ struct DualCLIPLoader {
   static constexpr const char* kTypes[] = {"sdxl",    "sd3",           "flux", "hunyuan_video",
                                            "hidream", "hunyuan_image", nullptr};
 
-  static constexpr Info info{"DualCLIPLoader", 1, "DualCLIPLoader", "advanced/loaders",
+  static constexpr Info info{"DualCLIPLoader",
+                             1,
+                             "DualCLIPLoader",
+                             "advanced/loaders",
                              "Two text encoders, in any order. Type flux: CLIP-L and T5-XXL.",
                              kLoader};
   static constexpr Input<std::string> clip_name1{"clip_name1", Widget{.source = "text_encoders"}};

@@ -60,8 +60,9 @@ Value read_json(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   if (!file)
-    throw Error(HEDDLE_IO, path.string() + ": the file cannot be read. Check that it is there and "
-                                           "that you may read it.");
+    throw Error(HEDDLE_IO, path.string() +
+                               ": the file cannot be read. Check that it is there and "
+                               "that you may read it.");
   heddle_value* out = nullptr;
   check(find_service<heddle_json_service>(HEDDLE_SERVICE_JSON)
             .parse(services.host, {text.data(), text.size()}, path.c_str(), &out));

@@ -4,7 +4,7 @@
 // 2018, "Online normalizer calculation for softmax"). Everything is turned: 32 queries stand side
 // by side, so that scores = keys x queries and result = values^T x scores are both products whose
 // right operand is already a panel.
-#include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "fast.h"
@@ -129,9 +129,13 @@ class Tile {
       const float* row = v_.row(key + j, scratch_);
       for (std::int64_t b = 0; b < blocks(e_); ++b) {
         float* to = packed + (b * length + j) * kBlockRows;
-        const std::int64_t count = std::min(kBlockRows, e_ - b * kBlockRows);
-        for (std::int64_t c = 0; c < kBlockRows; ++c)
-          to[c] = c < count ? row[b * kBlockRows + c] : 0;
+        const std::int64_t count = e_ - b * kBlockRows;
+        if (count >= kBlockRows) {
+          std::memcpy(to, row + b * kBlockRows, kBlockRows * sizeof(float));
+        } else {
+          std::fill(to, to + kBlockRows, 0.0f);
+          std::copy(row + b * kBlockRows, row + e_, to);
+        }
       }
     }
   }
@@ -181,14 +185,28 @@ class Tile {
   void finish(const Panel& panel) {
     const heddle_view& out = call_.out();
     const Scratch::Frame frame(scratch_);
-    auto* row = scratch_.take<float>(static_cast<std::size_t>(e_));
+    // A query that sees no key gives zeros; a NaN stays one.
+    float factor[kPanelColumns];
+    for (std::int64_t i = 0; i < kPanelColumns; ++i)
+      factor[i] = panel.total[i] == 0 ? 0 : 1 / panel.total[i];
+    vector_.scale_columns(panel.sums, e_, factor);
+    // Turned back, a block at a time.
+    const std::int64_t width = blocks(e_) * kBlockRows;
+    auto* turned = scratch_.take<float>(static_cast<std::size_t>(kBlockRows * kPanelColumns));
+    auto* rows = scratch_.take<float>(static_cast<std::size_t>(kPanelColumns * width));
+    for (std::int64_t b = 0; b < blocks(e_); ++b) {
+      const float* sums[kBlockRows];
+      for (std::int64_t c = 0; c < kBlockRows; ++c)
+        sums[c] = panel.sums + (b * kBlockRows + c) * kPanelColumns;
+      vector_.pack(sums, kPanelColumns, turned);
+      for (std::int64_t i = 0; i < panel.count; ++i)
+        std::memcpy(rows + i * width + b * kBlockRows, turned + i * kBlockRows,
+                    kBlockRows * sizeof(float));
+    }
     for (std::int64_t i = 0; i < panel.count; ++i) {
-      // A query that sees no key gives zeros; a NaN stays one.
-      const float factor = panel.total[i] == 0 ? 0 : 1 / panel.total[i];
-      for (std::int64_t c = 0; c < e_; ++c) row[c] = panel.sums[c * kPanelColumns + i] * factor;
       const std::int64_t to = item_ * out.info.stride[0] + (panel.first + i) * out.info.stride[1] +
                               head_ * out.info.stride[2];
-      vector_.narrow(out.info.dtype, row, e_, element(out, to));
+      vector_.narrow(out.info.dtype, rows + i * width, e_, element(out, to));
     }
   }
 

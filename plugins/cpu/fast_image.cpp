@@ -19,7 +19,9 @@ class Pixels {
         attrs_(attrs),
         height_(out.info.shape[1]),
         width_(out.info.shape[2]),
-        taps_across_(weight.info.shape[3]) {}
+        down_(weight.info.shape[2]),
+        across_(weight.info.shape[3]),
+        bytes_(static_cast<std::int64_t>(device::dtype_bytes(x.info.dtype))) {}
 
   // The pixel under the first tap: it may lie in the padding.
   struct Corner {
@@ -32,23 +34,46 @@ class Pixels {
   }
 
   // The first channel of the pixel under a tap, or nullptr where it lies in the padding.
-  struct Tap {
-    std::int64_t down, across;
-  };
-  Tap tap(std::int64_t number) const { return {number / taps_across_, number % taps_across_}; }
-  const std::byte* at(const Corner& corner, const Tap& tap) const {
+  const std::byte* at(const Corner& corner, std::int64_t tap_down, std::int64_t tap_across) const {
     const heddle_tensor_info& info = x_.info;
-    const std::int64_t y = corner.y + tap.down, z = corner.z + tap.across;
+    const std::int64_t y = corner.y + tap_down, z = corner.z + tap_across;
     if (y < 0 || y >= info.shape[1] || z < 0 || z >= info.shape[2]) return nullptr;
     return element(x_, corner.item * info.stride[0] + y * info.stride[1] + z * info.stride[2]);
   }
+  const std::byte* at(const Corner& corner, std::int64_t tap) const {
+    return at(corner, tap / across_, tap % across_);
+  }
+
+  // The pixels under all taps: places[tap * step] for each tap in turn.
+  void under_filter(const Corner& corner, const std::byte* outside, const std::byte** places,
+                    std::int64_t step) const {
+    const heddle_tensor_info& info = x_.info;
+    const bool inside = corner.y >= 0 && corner.y + down_ <= info.shape[1] && corner.z >= 0 &&
+                        corner.z + across_ <= info.shape[2];
+    if (!inside) {
+      for (std::int64_t r = 0; r < down_; ++r)
+        for (std::int64_t s = 0; s < across_; ++s, places += step) {
+          const std::byte* pixel = at(corner, r, s);
+          *places = pixel != nullptr ? pixel : outside;
+        }
+      return;
+    }
+    const std::byte* line = at(corner, 0, 0);
+    for (std::int64_t r = 0; r < down_; ++r, line += info.stride[1] * bytes_) {
+      const std::byte* pixel = line;
+      for (std::int64_t s = 0; s < across_; ++s, places += step, pixel += info.stride[2] * bytes_)
+        *places = pixel;
+    }
+  }
+
   std::int64_t channels() const { return x_.info.shape[3]; }
+  std::int64_t taps() const { return down_ * across_; }
   heddle_dtype dtype() const { return x_.info.dtype; }
 
  private:
   const heddle_view& x_;
   const heddle_conv2d_attrs& attrs_;
-  std::int64_t height_, width_, taps_across_;
+  std::int64_t height_, width_, down_, across_, bytes_;
 };
 
 // Pixels as the left operand of a product: all channels of tap 0, then those of tap 1, ...
@@ -66,7 +91,7 @@ struct Patches {
     while (k > 0) {
       const Scratch::Frame frame(scratch);
       const std::int64_t channel = k0 % channels, run = std::min(k, channels - channel);
-      const Pixels::Tap tap = pixels.tap(k0 / channels);
+      const std::int64_t tap = k0 / channels;
       const float* from[kBlockRows];
       for (std::int64_t r = 0; r < block_rows; ++r)
         from[r] = read(pixels.at(corners[r], tap), channel, run, scratch);
@@ -99,12 +124,12 @@ struct FastConv2d : Fast {
     return weight != nullptr && weight->info.layout == kFilterPanels ? Fast::fits(device, call) : 0;
   }
 
-  // Packing a patch costs as much as multiplying it with some 20 outputs. With few outputs and
-  // enough channels the pixels are read where they lie, tap by tap.
-  static bool reads_in_place(const heddle_view& x, std::int64_t outputs) {
-    constexpr std::int64_t kFewOutputs = 4 * kPanelColumns, kEnoughChannels = 16;
-    return x.info.dtype == HEDDLE_F32 && outputs <= kFewOutputs &&
-           x.info.shape[3] >= kEnoughChannels;
+  // With enough channels the pixels are read where they lie, tap by tap: packing them would copy
+  // each as often as there are taps. The first layers, with a handful of channels, would spend
+  // their time between taps.
+  static bool reads_in_place(const heddle_view& x) {
+    constexpr std::int64_t kEnoughChannels = 16;
+    return x.info.dtype == HEDDLE_F32 && x.info.shape[3] >= kEnoughChannels;
   }
 
   static void run(const Call& call) {
@@ -116,11 +141,9 @@ struct FastConv2d : Fast {
         call.stream().call_scratch().take<float>(static_cast<std::size_t>(x.info.shape[3]));
     std::fill(zeros, zeros + x.info.shape[3], 0.0f);
     const Right right{&weight, &vector};
-    const Finish finish{.bias = load_bias(call, call.maybe(2), outputs),
-                        .activation = HEDDLE_ACT_NONE,
-                        .residual = call.maybe(3),
-                        .out = &out};
-    if (reads_in_place(x, outputs)) {
+    const Finish finish(call, load_bias(call, call.maybe(2), outputs), HEDDLE_ACT_NONE,
+                        call.maybe(3));
+    if (reads_in_place(x)) {
       run_in_place(call, pixels, zeros, right, finish);
       return;
     }
@@ -135,54 +158,53 @@ struct FastConv2d : Fast {
       auto* sums = scratch.take<float>(static_cast<std::size_t>(cut.tile_rows * padded));
       multiply_tile(vector, left, right, row, rows, column / kPanelColumns, padded, length, sums,
                     scratch);
-      finish.write(vector, sums, padded, row, rows, column, columns, scratch);
+      finish.write(sums, padded, row, rows, column, columns, scratch);
     });
   }
 
  private:
   static void run_in_place(const Call& call, const Pixels& pixels, const float* zeros,
                            const Right& right, const Finish& finish) {
-    constexpr std::int64_t kTileRows = 16 * kBlockRows;
+    // The tile's sums and a part of a panel stay in a core's second cache.
+    constexpr std::int64_t kTileBlocks = 16, kTilePanels = 8, kPartLength = 4096;
     const VectorKernels& vector = call.device().vector();
-    const std::int64_t rows = row_count(call.out().info), outputs = call.out().info.shape[3],
-                       channels = pixels.channels();
-    const std::int64_t taps = right.weight->info.shape[2] * right.weight->info.shape[3],
-                       panels = panel_count(outputs);
-    call.parallel_for((rows + kTileRows - 1) / kTileRows, [&](std::int64_t tile, Scratch& scratch) {
-      // The whole filter as f32, once for the tile.
-      auto* filter = scratch.take<const float*>(static_cast<std::size_t>(panels));
-      for (std::int64_t p = 0; p < panels; ++p) {
-        const bool plain = right.weight->info.dtype == HEDDLE_F32;
-        auto* room =
-            plain ? nullptr
-                  : scratch.take<float>(static_cast<std::size_t>(kPanelColumns * taps * channels));
-        filter[p] = right.panel(p, 0, taps * channels, room, scratch);
-      }
-      auto* from = scratch.take<const float*>(static_cast<std::size_t>(taps * kBlockRows));
-      auto* sums =
-          scratch.take<float>(static_cast<std::size_t>(kBlockRows * panels * kPanelColumns));
-      const std::int64_t end = std::min(rows, (tile + 1) * kTileRows);
-      for (std::int64_t row = tile * kTileRows; row < end; row += kBlockRows) {
-        const Scratch::Frame frame(scratch);
-        Pixels::Corner corners[kBlockRows];
+    const std::int64_t rows = row_count(call.out().info),
+                       panels = panel_count(call.out().info.shape[3]);
+    const std::int64_t channels = pixels.channels(), taps = pixels.taps();
+    const std::int64_t part_taps = std::clamp<std::int64_t>(kPartLength / channels, 1, taps);
+    const std::int64_t tile_rows = kTileBlocks * kBlockRows,
+                       down = (rows + tile_rows - 1) / tile_rows;
+    const std::int64_t across = (panels + kTilePanels - 1) / kTilePanels;
+    call.parallel_for(down * across, [&](std::int64_t tile, Scratch& scratch) {
+      const std::int64_t row = tile % down * tile_rows, panel = tile / down * kTilePanels;
+      const std::int64_t count = std::min(tile_rows, rows - row),
+                         blocks = (count + kBlockRows - 1) / kBlockRows;
+      const std::int64_t wide = std::min(kTilePanels, panels - panel), step = wide * kPanelColumns;
+      auto* places =
+          scratch.take<const std::byte*>(static_cast<std::size_t>(blocks * taps * kBlockRows));
+      for (std::int64_t b = 0; b < blocks; ++b)
         for (std::int64_t r = 0; r < kBlockRows; ++r)
-          corners[r] = pixels.corner(std::min(row + r, end - 1));
-        for (std::int64_t n = 0; n < taps; ++n) {
-          const Pixels::Tap tap = pixels.tap(n);
-          for (std::int64_t r = 0; r < kBlockRows; ++r) {
-            const std::byte* pixel = pixels.at(corners[r], tap);
-            from[n * kBlockRows + r] =
-                pixel != nullptr ? reinterpret_cast<const float*>(pixel) : zeros;
-          }
+          pixels.under_filter(pixels.corner(row + std::min(b * kBlockRows + r, count - 1)),
+                              reinterpret_cast<const std::byte*>(zeros),
+                              places + b * taps * kBlockRows + r, kBlockRows);
+      auto* sums = scratch.take<float>(static_cast<std::size_t>(blocks * kBlockRows * step));
+      auto* room =
+          scratch.take<float>(static_cast<std::size_t>(part_taps * channels * kPanelColumns));
+      for (std::int64_t tap = 0; tap < taps; tap += part_taps) {
+        const std::int64_t part = std::min(part_taps, taps - tap);
+        for (std::int64_t p = 0; p < wide; ++p) {
+          const float* filter =
+              right.panel(panel + p, tap * channels, part * channels, room, scratch);
+          for (std::int64_t b = 0; b < blocks; ++b)
+            vector.multiply_taps(
+                reinterpret_cast<const float* const*>(places) + (b * taps + tap) * kBlockRows,
+                filter, part, channels, sums + b * kBlockRows * step + p * kPanelColumns, step,
+                tap > 0);
         }
-        for (std::int64_t p = 0; p < panels; ++p)
-          for (std::int64_t tap = 0; tap < taps; ++tap)
-            vector.multiply_rows(from + tap * kBlockRows,
-                                 filter[p] + tap * channels * kPanelColumns, channels,
-                                 sums + p * kPanelColumns, panels * kPanelColumns, tap > 0);
-        finish.write(vector, sums, panels * kPanelColumns, row, std::min(kBlockRows, end - row), 0,
-                     outputs, scratch);
       }
+      const std::int64_t column = panel * kPanelColumns;
+      finish.write(sums, step, row, count, column,
+                   std::min(step, call.out().info.shape[3] - column), scratch);
     });
   }
 };

@@ -10,23 +10,23 @@ namespace {
 
 // Rows of x along its last axis.
 struct Rows {
-  const heddle_view& x;
+  const RowPlaces x;
   const VectorKernels& vector;
 
   void pack(std::int64_t row, std::int64_t rows, std::int64_t k0, std::int64_t k,
             std::int64_t block_rows, float* packed, Scratch& scratch) const {
     const Scratch::Frame frame(scratch);
     const float* from[kBlockRows];
-    const bool plain = x.info.dtype == HEDDLE_F32;
+    const bool plain = x.dtype() == HEDDLE_F32;
     auto* widened = plain ? nullptr : scratch.take<float>(static_cast<std::size_t>(rows * k));
     for (std::int64_t r = 0; r < block_rows; ++r) {
       if (r >= rows) {  // repeated; what comes of them is never written
         from[r] = from[0];
         continue;
       }
-      const std::byte* at = element(x, row_offset(x.info, x.info, row + r) + k0);
+      const std::byte* at = x.at(row + r, k0);
       from[r] = plain ? reinterpret_cast<const float*>(at) : widened + r * k;
-      if (!plain) vector.widen(x.info.dtype, at, k, widened + r * k);
+      if (!plain) vector.widen(x.dtype(), at, k, widened + r * k);
     }
     (block_rows == kFewRows ? vector.pack_few : vector.pack)(from, k, packed);
   }
@@ -45,15 +45,13 @@ struct FastLinear : Fast {
 
   static void run(const Call& call) {
     const VectorKernels& vector = call.device().vector();
-    const heddle_view &x = call.in(0), &weight = call.in(1), &out = call.out();
+    const heddle_view& weight = call.in(1);
     const std::int64_t outputs = weight.info.shape[0], length = weight.info.shape[1];
-    const Rows left{x, vector};
+    const Rows left{RowPlaces(call.in(0)), vector};
     const Right right{&weight, &vector};
-    const Finish finish{.bias = load_bias(call, call.maybe(2), outputs),
-                        .activation = call.attrs<heddle_activation_attrs>().kind,
-                        .residual = call.maybe(3),
-                        .out = &out};
-    const Cut cut(row_count(out.info), outputs);
+    const Finish finish(call, load_bias(call, call.maybe(2), outputs),
+                        call.attrs<heddle_activation_attrs>().kind, call.maybe(3));
+    const Cut cut(row_count(call.out().info), outputs);
     call.parallel_for(cut.tiles(), [&](std::int64_t tile, Scratch& scratch) {
       const std::int64_t row = tile % cut.down * cut.tile_rows,
                          column = tile / cut.down * cut.tile_columns;
@@ -63,7 +61,7 @@ struct FastLinear : Fast {
       auto* sums = scratch.take<float>(static_cast<std::size_t>(cut.tile_rows * padded));
       multiply_tile(vector, left, right, row, rows, column / kPanelColumns, padded, length, sums,
                     scratch);
-      finish.write(vector, sums, padded, row, rows, column, columns, scratch);
+      finish.write(sums, padded, row, rows, column, columns, scratch);
     });
   }
 };

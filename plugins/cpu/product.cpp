@@ -30,28 +30,37 @@ const float* Right::panel(std::int64_t number, std::int64_t k0, std::int64_t k, 
   return room;
 }
 
-void Finish::write(const VectorKernels& vector, float* sums, std::int64_t step, std::int64_t row,
-                   std::int64_t rows, std::int64_t column, std::int64_t columns,
-                   Scratch& scratch) const {
-  float* widened = residual != nullptr && residual->info.dtype != HEDDLE_F32
-                       ? scratch.take<float>(static_cast<std::size_t>(columns))
-                       : nullptr;
+Finish::Finish(const Call& call, const float* bias, heddle_activation activation,
+               const heddle_view* residual)
+    : vector_(call.device().vector()), bias_(bias), activation_(activation), out_(call.out()) {
+  if (residual != nullptr) residual_.emplace(*residual);
+}
+
+void Finish::write(float* sums, std::int64_t step, std::int64_t row, std::int64_t rows,
+                   std::int64_t column, std::int64_t columns, Scratch& scratch) const {
+  const bool widens = residual_ && residual_->dtype() != HEDDLE_F32;
+  const bool in_place = out_.dtype() == HEDDLE_F32;
+  float* widened = widens ? scratch.take<float>(static_cast<std::size_t>(columns)) : nullptr;
   for (std::int64_t r = 0; r < rows; ++r) {
-    float* values = sums + r * step;
-    if (bias != nullptr) vector.add(values, bias + column, values, columns);
-    if (activation != HEDDLE_ACT_NONE) vector.activate(activation, values, values, columns);
-    if (residual != nullptr) {
-      const std::byte* from =
-          element(*residual, row_offset(residual->info, out->info, row + r) + column);
-      const auto* added = reinterpret_cast<const float*>(from);
-      if (widened != nullptr) {
-        vector.widen(residual->info.dtype, from, columns, widened);
-        added = widened;
-      }
-      vector.add(values, added, values, columns);
+    // The first step that there is writes to the output where that is f32, the others go on there.
+    const float* from = sums + r * step;
+    std::byte* out = out_.at(row + r, column);
+    float* to = in_place ? reinterpret_cast<float*>(out) : sums + r * step;
+    if (bias_ != nullptr) {
+      vector_.add(from, bias_ + column, to, columns);
+      from = to;
     }
-    vector.narrow(out->info.dtype, values, columns,
-                  element(*out, row_offset(out->info, out->info, row + r) + column));
+    if (activation_ != HEDDLE_ACT_NONE) {
+      vector_.activate(activation_, from, to, columns);
+      from = to;
+    }
+    if (residual_) {
+      const std::byte* added = residual_->at(row + r, column);
+      if (widens) vector_.widen(residual_->dtype(), added, columns, widened);
+      vector_.add(from, widens ? widened : reinterpret_cast<const float*>(added), to, columns);
+      from = to;
+    }
+    if (from != to || !in_place) vector_.narrow(out_.dtype(), from, columns, out);
   }
 }
 

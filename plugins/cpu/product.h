@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "call.h"
 #include "layouts.h"
@@ -36,16 +37,38 @@ struct Right {
   bool is_packed() const { return weight->info.layout != kPlainLayout; }
 };
 
-// What happens to a sum before it is written.
-struct Finish {
-  const float* bias;  // as many as there are outputs, filled up to whole panels; nullptr: none
-  heddle_activation activation;
-  const heddle_view* residual;  // nullptr: none
-  const heddle_view* out;
+// Rows of a tensor by number, without a division where they lie evenly.
+class RowPlaces {
+ public:
+  explicit RowPlaces(const heddle_view& view) : view_(&view), step_(even_step(view.info)) {}
+  std::byte* at(std::int64_t row, std::int64_t column) const {
+    const std::int64_t offset = step_ ? row * *step_ : row_offset(view_->info, view_->info, row);
+    return element(*view_, offset + column);
+  }
+  heddle_dtype dtype() const { return view_->info.dtype; }
 
-  // Writes rows x columns sums, `step` apart, to rows [row, ...) and columns [column, ...) of out.
-  void write(const VectorKernels& vector, float* sums, std::int64_t step, std::int64_t row,
-             std::int64_t rows, std::int64_t column, std::int64_t columns, Scratch& scratch) const;
+ private:
+  const heddle_view* view_;
+  std::optional<std::int64_t> step_;
+};
+
+// What happens to a sum before it is written. The bias is filled up to whole panels; nullptr: none.
+class Finish {
+ public:
+  Finish(const Call& call, const float* bias, heddle_activation activation,
+         const heddle_view* residual);
+
+  // Writes rows x columns sums, `step` apart, to rows [row, ...) and columns [column, ...) of the
+  // output.
+  void write(float* sums, std::int64_t step, std::int64_t row, std::int64_t rows,
+             std::int64_t column, std::int64_t columns, Scratch& scratch) const;
+
+ private:
+  const VectorKernels& vector_;
+  const float* bias_;
+  heddle_activation activation_;
+  std::optional<RowPlaces> residual_;
+  RowPlaces out_;
 };
 
 // The bias as f32, filled up to whole panels. Lives as long as the call.

@@ -71,7 +71,7 @@ void each(const float* a, const float* b, const float* c, float* out, std::int64
 
 // 2^n * p(r) with x = n ln 2 + r; p is the polynomial of degree 6 with the least relative error on
 // |r| <= ln 2 / 2. Below the smallest normal number the result is 0.
-Floats exponential(Floats x) {
+[[gnu::always_inline]] inline Floats exponential(Floats x) {
   constexpr float kLargest = 88.72283f, kSmallest = -87.33654f;
   constexpr float kRound =
       12582912.0f;  // 1.5 * 2^23: adding it leaves the nearest integer in the low bits
@@ -101,7 +101,7 @@ Floats sigmoid(Floats x) { return 1.0f / (1.0f + exponential(-x)); }
 
 // The normal distribution's integral, by erfc(z) = exp(-z^2) t p(t), t = 1 / (1 + z / 2): p is the
 // polynomial of degree 9 with the least relative error for 0 <= z <= 10.
-Floats normal_integral(Floats x) {
+[[gnu::always_inline]] inline Floats normal_integral(Floats x) {
   const Floats size = x < 0.0f ? -x : x;
   const Floats t = 1.0f / (1.0f + size * 0.35355339f);
   Floats p = all(0.012283307037538101f);
@@ -194,25 +194,74 @@ void narrow_f16(Floats value, std::uint16_t* to) {
 
 // ---- products ----
 
-// One register block: kRows (or fewer) rows, kVectors vectors of columns. a_at(r, i) is element i
-// of row r, b_at(i, column) a vector of the right operand.
+// Rows of the left operand, packed: element i of row r.
+template <int packed_rows>
+struct PackedRows {
+  const float* a;
+  PackedRows tap(std::int64_t) const { return *this; }
+  float operator()(int r, std::int64_t i) const { return a[i * packed_rows + r]; }
+};
+
+// Rows that lie anywhere, others for every tap.
+struct ScatteredRows {
+  const float* const* a;
+  struct Tap {
+    const float* row[kRows];
+    float operator()(int r, std::int64_t i) const { return row[r][i]; }
+  };
+  Tap tap(std::int64_t t) const {
+    Tap result;
+    for (int r = 0; r < kRows; ++r) result.row[r] = a[t * kBlockRows + r];
+    return result;
+  }
+};
+
+// Columns of a panel that begin at b: a vector of element i.
+template <heddle_dtype dtype>
+struct Panel;
+template <>
+struct Panel<HEDDLE_F32> {
+  const float* b;
+  Floats operator()(std::int64_t i, int column) const {
+    return load<Floats>(b + i * kPanelColumns + column);
+  }
+};
+template <>
+struct Panel<HEDDLE_F16> {
+  const std::uint16_t* b;
+  Floats operator()(std::int64_t i, int column) const {
+    return widen_f16(b + i * kPanelColumns + column);
+  }
+};
+template <>
+struct Panel<HEDDLE_BF16> {
+  const std::uint16_t* b;
+  Floats operator()(std::int64_t i, int column) const {
+    return widen_bf16(b + i * kPanelColumns + column);
+  }
+};
+
+// One register block: rows x kVectors vectors of sums over taps * k terms.
 template <int rows, class Left, class Right>
-inline void multiply_block(Left a_at, Right b_at, std::int64_t k, float* c, std::int64_t ldc,
-                           bool add) {
+inline void multiply_block(Left left, Right right, std::int64_t taps, std::int64_t k, float* c,
+                           std::int64_t ldc, bool add) {
   Floats sum[rows][kVectors];
 #pragma GCC unroll 16
   for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) sum[r][v] = Floats{};
-  for (std::int64_t i = 0; i < k; ++i) {
-    Floats right[kVectors];
+  for (std::int64_t t = 0; t < taps; ++t, right.b += k * kPanelColumns) {
+    const auto row = left.tap(t);
+    for (std::int64_t i = 0; i < k; ++i) {
+      Floats b[kVectors];
 #pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) right[v] = b_at(i, v * kWidth);
+      for (int v = 0; v < kVectors; ++v) b[v] = right(i, v * kWidth);
 #pragma GCC unroll 16
-    for (int r = 0; r < rows; ++r) {
-      const Floats left = all(a_at(r, i));
+      for (int r = 0; r < rows; ++r) {
+        const Floats a = all(row(r, i));
 #pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) sum[r][v] += left * right[v];
+        for (int v = 0; v < kVectors; ++v) sum[r][v] += a * b[v];
+      }
     }
   }
 #pragma GCC unroll 16
@@ -225,56 +274,38 @@ inline void multiply_block(Left a_at, Right b_at, std::int64_t k, float* c, std:
   }
 }
 
-// Element i of a panel's column, for columns that begin at b.
-struct PanelOfFloats {
-  const float* b;
-  Floats operator()(std::int64_t i, int column) const {
-    return load<Floats>(b + i * kPanelColumns + column);
-  }
-};
-
 void multiply(const float* a, const float* b, std::int64_t k, float* c, std::int64_t ldc,
               bool add) {
   for (std::int64_t column = 0; column < kPanelColumns; column += kVectors * kWidth)
     for (int row = 0; row < kBlockRows; row += kRows)
-      multiply_block<kRows>([a = a + row](int r, std::int64_t i) { return a[i * kBlockRows + r]; },
-                            PanelOfFloats{b + column}, k, c + row * ldc + column, ldc, add);
-}
-
-template <class Panel>
-void multiply_few_of(const float* a, Panel panel, std::int64_t k, float* c, std::int64_t ldc,
-                     bool add) {
-  for (int column = 0; column < kPanelColumns; column += kVectors * kWidth)
-    multiply_block<kFewRows>(
-        [a](int r, std::int64_t i) { return a[i * kFewRows + r]; },
-        [panel, column](std::int64_t i, int v) { return panel(i, column + v); }, k, c + column, ldc,
-        add);
+      multiply_block<kRows>(PackedRows<kBlockRows>{a + row}, Panel<HEDDLE_F32>{b + column}, 1, k,
+                            c + row * ldc + column, ldc, add);
 }
 
 void multiply_few(const float* a, heddle_dtype dtype, const void* b, std::int64_t k, float* c,
                   std::int64_t ldc, bool add) {
+  const PackedRows<kFewRows> left{a};
+  const auto* floats = static_cast<const float*>(b);
   const auto* halves = static_cast<const std::uint16_t*>(b);
-  if (dtype == HEDDLE_F32)
-    return multiply_few_of(a, PanelOfFloats{static_cast<const float*>(b)}, k, c, ldc, add);
-  if (dtype == HEDDLE_F16)
-    return multiply_few_of(
-        a, [halves](std::int64_t i, int v) { return widen_f16(halves + i * kPanelColumns + v); }, k,
-        c, ldc, add);
-  multiply_few_of(
-      a, [halves](std::int64_t i, int v) { return widen_bf16(halves + i * kPanelColumns + v); }, k,
-      c, ldc, add);
+  for (int column = 0; column < kPanelColumns; column += kVectors * kWidth) {
+    if (dtype == HEDDLE_F32)
+      multiply_block<kFewRows>(left, Panel<HEDDLE_F32>{floats + column}, 1, k, c + column, ldc,
+                               add);
+    else if (dtype == HEDDLE_F16)
+      multiply_block<kFewRows>(left, Panel<HEDDLE_F16>{halves + column}, 1, k, c + column, ldc,
+                               add);
+    else
+      multiply_block<kFewRows>(left, Panel<HEDDLE_BF16>{halves + column}, 1, k, c + column, ldc,
+                               add);
+  }
 }
 
-void multiply_rows(const float* const* a, const float* b, std::int64_t k, float* c,
-                   std::int64_t ldc, bool add) {
-  for (std::int64_t column = 0; column < kPanelColumns; column += kVectors * kWidth) {
-    for (int row = 0; row < kBlockRows; row += kRows) {
-      const float* rows[kRows];
-      for (int r = 0; r < kRows; ++r) rows[r] = a[row + r];
-      multiply_block<kRows>([&rows](int r, std::int64_t i) { return rows[r][i]; },
-                            PanelOfFloats{b + column}, k, c + row * ldc + column, ldc, add);
-    }
-  }
+void multiply_taps(const float* const* a, const float* b, std::int64_t taps, std::int64_t k,
+                   float* c, std::int64_t ldc, bool add) {
+  for (std::int64_t column = 0; column < kPanelColumns; column += kVectors * kWidth)
+    for (int row = 0; row < kBlockRows; row += kRows)
+      multiply_block<kRows>(ScatteredRows{a + row}, Panel<HEDDLE_F32>{b + column}, taps, k,
+                            c + row * ldc + column, ldc, add);
 }
 
 // Squares of 4 x 4, turned in registers. Asks for the next k of each row, which the caller packs
@@ -511,7 +542,7 @@ constexpr VectorKernels make_table(const char* isa) {
   return {.isa = isa,
           .multiply = multiply,
           .multiply_few = multiply_few,
-          .multiply_rows = multiply_rows,
+          .multiply_taps = multiply_taps,
           .pack = pack<kBlockRows>,
           .pack_few = pack<kFewRows>,
           .pack_panel = pack<kPanelColumns>,

@@ -29,9 +29,10 @@ struct VectorKernels {
   // over.
   void (*multiply_few)(const float* a, heddle_dtype dtype, const void* b, std::int64_t k, float* c,
                        std::int64_t ldc, bool add);
-  // The same for 12 rows that lie anywhere.
-  void (*multiply_rows)(const float* const* a, const float* b, std::int64_t k, float* c,
-                        std::int64_t ldc, bool add);
+  // c, added when add: the sum over taps t of the 12 rows at a[12 t + r] (k long, they lie
+  // anywhere) times part t of b (taps x k x 32).
+  void (*multiply_taps)(const float* const* a, const float* b, std::int64_t taps, std::int64_t k,
+                        float* c, std::int64_t ldc, bool add);
   // packed[i * rows + r] = a[r][i] for 12 rows, for 4, and for the 32 of a panel.
   void (*pack)(const float* const* a, std::int64_t k, float* packed);
   void (*pack_few)(const float* const* a, std::int64_t k, float* packed);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "elements.h"
 #include "heddle/device.hpp"
@@ -37,6 +38,22 @@ inline std::int64_t row_offset(const heddle_tensor_info& view, const heddle_tens
     if (view.shape[axis] != 1) offset += index * view.stride[axis];
   }
   return view.shape[0] != 1 ? offset + row * view.stride[0] : offset;  // without a division
+}
+
+// Elements from each row to the next, where that is the same for all of them.
+inline std::optional<std::int64_t> even_step(const heddle_tensor_info& info) {
+  if (info.rank < 2) return 0;
+  std::int64_t extent = 0;  // of what lies below, once there is more than one row
+  std::int64_t step = 0;
+  for (std::uint32_t axis = info.rank - 1; axis-- > 0;) {
+    if (info.shape[axis] == 1) continue;
+    if (extent == 0)
+      step = info.stride[axis];
+    else if (info.stride[axis] != extent)
+      return std::nullopt;
+    extent = info.stride[axis] * info.shape[axis];
+  }
+  return step;
 }
 
 inline std::byte* element(const heddle_view& view, std::int64_t offset) {

@@ -86,16 +86,14 @@ class Encoder {
     if (windows.empty() || windows.front().ids.empty())
       throw Error(HEDDLE_INTERNAL, "the tokenizer of " + name_ + " gave no tokens");
     if (!is_clip_ && windows.size() > 1) {
-      ctx_.warn("the prompt has more than the " + std::to_string(wanted.length) +
-                " tokens that " + name_ + " of this model reads; the rest is left out.");
+      ctx_.warn("the prompt has more than the " + std::to_string(wanted.length) + " tokens that " +
+                name_ + " of this model reads; the rest is left out.");
       windows.resize(1);
     }
     return windows;
   }
 
-  Window empty_window(std::int64_t length) const {
-    return pack("", rules(length)).front();
-  }
+  Window empty_window(std::int64_t length) const { return pack("", rules(length)).front(); }
 
   Value inputs_of(const std::vector<Window>& windows) const {
     const std::int64_t rows = std::int64_t(windows.size());
@@ -161,8 +159,8 @@ std::optional<Encoded> encode_with(Context& ctx, const Value& clip, const char* 
     const Value record = encoders.item(i);
     if (record.get<std::string>("family", "") != family) continue;
     // FLUX reads CLIP's pooled vector alone, which a layer to stop at does not change.
-    const bool pooled_only = clip.get<std::string>("type", "") == "flux" &&
-                             std::string_view(family) == "clip";
+    const bool pooled_only =
+        clip.get<std::string>("type", "") == "flux" && std::string_view(family) == "clip";
     return Encoder(ctx, record)
         .encode(prompt.of(record.get<std::string>("name", "")), pooled_only ? -1 : stop);
   }
@@ -179,8 +177,7 @@ Encoded require(std::optional<Encoded> encoded, const char* what) {
 }  // namespace
 
 Value encode_prompt(Context& ctx, const Value& clip, const Prompt& prompt) {
-  if (clip.has("missing"))
-    throw Error(HEDDLE_NOT_FOUND, clip.get<std::string>("missing", ""));
+  if (clip.has("missing")) throw Error(HEDDLE_NOT_FOUND, clip.get<std::string>("missing", ""));
   const std::string type = clip.get<std::string>("type", "");
   Record entry;
   if (type == "flux") {

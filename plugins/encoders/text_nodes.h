@@ -35,7 +35,10 @@ struct CLIPTextEncodeFlux {
 struct CLIPSetLastLayer {
   static constexpr Widget kLayer{.number = -1, .min = -24, .max = -1, .step = 1};
 
-  static constexpr Info info{"CLIPSetLastLayer", 1, "CLIP Set Last Layer", "conditioning",
+  static constexpr Info info{"CLIPSetLastLayer",
+                             1,
+                             "CLIP Set Last Layer",
+                             "conditioning",
                              "Which layer of the encoders is read: -1 is the last.",
                              HEDDLE_NODE_HOST};
   static constexpr Input<Value> clip{"clip", HEDDLE_PORT_PASS, "", "CLIP"};

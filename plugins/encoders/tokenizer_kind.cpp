@@ -25,8 +25,9 @@ std::string read_file(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(file), {}};
   if (!file)
-    throw Error(HEDDLE_IO, path.string() + ": the file cannot be read. Check that it is there and "
-                                           "that you may read it.");
+    throw Error(HEDDLE_IO, path.string() +
+                               ": the file cannot be read. Check that it is there and "
+                               "that you may read it.");
   return text;
 }
 
@@ -140,9 +141,8 @@ heddle_status* windows(void* self, heddle_str prompt, const heddle_token_windows
           wanted->padding >= 0 ? wanted->padding : at(self).padding(tokenizer, wanted->style);
       const auto syntax =
           wanted->weights != 0 ? text::WeightSyntax::kParsed : text::WeightSyntax::kIgnored;
-      const std::vector<text::TokenWindow> all =
-          text::token_windows(tokenizer, {prompt.data, prompt.size},
-                              rules_of(tokenizer, *wanted, padding), syntax);
+      const std::vector<text::TokenWindow> all = text::token_windows(
+          tokenizer, {prompt.data, prompt.size}, rules_of(tokenizer, *wanted, padding), syntax);
       for (std::uint32_t w = 0; w < all.size(); ++w)
         for (const text::WeightedToken& token : all[w]) push(to, w, token.id, token.weight);
     });
@@ -171,9 +171,8 @@ heddle_status* open(const heddle_host*, const char* folder, heddle_value** out) 
     *out = nullptr;
     const Source source = source_in(folder);
     if (source == Source::kNone) return;
-    auto tokenizer = with_user_errors([&] {
-      return std::make_unique<FolderTokenizer>(folder, source, read_config(folder));
-    });
+    auto tokenizer = with_user_errors(
+        [&] { return std::make_unique<FolderTokenizer>(folder, source, read_config(folder)); });
     const auto drop = [](void* self) { delete static_cast<FolderTokenizer*>(self); };
     *out = services.value->make_object(HEDDLE_TOKENIZER, &kTokenizer, tokenizer.get(), drop);
     if (*out == nullptr) throw std::bad_alloc();

@@ -71,7 +71,7 @@ bool as_bool(const void* node) {
   return flag != 0;
 }
 
-constexpr text::JsonTable kTable{&kind, &size,      &item,      &key,    &find,
+constexpr text::JsonTable kTable{&kind,      &size,      &item,   &key,    &find,
                                  &as_string, &as_double, &as_int, &as_bool};
 
 }  // namespace

@@ -10,10 +10,17 @@ namespace {
 
 // What ComfyUI's conditionings may carry and this sampler does not do yet: drawing without it would
 // give another picture than asked for.
-constexpr std::array kUnsupported = {"area",           "mask",          "start_percent",
-                                     "end_percent",    "control",       "gligen",
-                                     "hooks",          "concat_mask",   "concat_latent_image",
-                                     "reference_latents", "unclip_conditioning"};
+constexpr std::array kUnsupported = {"area",
+                                     "mask",
+                                     "start_percent",
+                                     "end_percent",
+                                     "control",
+                                     "gligen",
+                                     "hooks",
+                                     "concat_mask",
+                                     "concat_latent_image",
+                                     "reference_latents",
+                                     "unclip_conditioning"};
 
 void refuse_unsupported(const Value& entry) {
   for (const char* key : kUnsupported) {
@@ -58,10 +65,10 @@ void check_width(const Tensor& tensor, const Value& settings, const char* settin
                  const char* field) {
   const std::int64_t wanted = settings.get<std::int64_t>(setting, tensor.size(-1));
   if (wanted == tensor.size(-1)) return;
-  throw Error(HEDDLE_INVALID_ARGUMENT,
-              std::string("the conditioning's '") + field + "' is " +
-                  std::to_string(tensor.size(-1)) + " wide, the model reads " +
-                  std::to_string(wanted) + ". Encode the text with the CLIP of this model.");
+  throw Error(HEDDLE_INVALID_ARGUMENT, std::string("the conditioning's '") + field + "' is " +
+                                           std::to_string(tensor.size(-1)) +
+                                           " wide, the model reads " + std::to_string(wanted) +
+                                           ". Encode the text with the CLIP of this model.");
 }
 
 Value constants_of(Context& ctx, const Value& entry, const Value& model, std::int64_t items) {

@@ -80,9 +80,7 @@ void ConditioningConcat::execute(Context& ctx) {
              " entries; only the first is used.");
   const Tensor tail = text_of(more.item(0));
   ctx[out] = each(ctx[to], [&](const Value& entry) {
-    return Record(entry)
-        .set("cross_attn", value_of(joined(ctx, text_of(entry), tail)))
-        .value();
+    return Record(entry).set("cross_attn", value_of(joined(ctx, text_of(entry), tail))).value();
   });
 }
 

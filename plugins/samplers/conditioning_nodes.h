@@ -8,7 +8,10 @@ namespace heddle::field {
 struct FluxGuidance {
   static constexpr Widget kGuidance{.number = 3.5, .max = 100, .step = 0.1};
 
-  static constexpr Info info{"FluxGuidance", 1, "", "advanced/conditioning/flux",
+  static constexpr Info info{"FluxGuidance",
+                             1,
+                             "",
+                             "advanced/conditioning/flux",
                              "How closely a FLUX model that was distilled with guidance follows "
                              "the text.",
                              HEDDLE_NODE_HOST};
@@ -20,8 +23,11 @@ struct FluxGuidance {
 };
 
 struct ConditioningZeroOut {
-  static constexpr Info info{"ConditioningZeroOut", 1, "ConditioningZeroOut",
-                             "advanced/conditioning", "Zeros in the place of every number.",
+  static constexpr Info info{"ConditioningZeroOut",
+                             1,
+                             "ConditioningZeroOut",
+                             "advanced/conditioning",
+                             "Zeros in the place of every number.",
                              HEDDLE_NODE_HOST};
   static constexpr Input<Value> conditioning{"conditioning", HEDDLE_PORT_PASS, "", "CONDITIONING"};
   static constexpr Output<Value> out{"CONDITIONING", 0, "", "CONDITIONING"};
@@ -30,7 +36,10 @@ struct ConditioningZeroOut {
 };
 
 struct ConditioningCombine {
-  static constexpr Info info{"ConditioningCombine", 1, "Conditioning (Combine)", "conditioning",
+  static constexpr Info info{"ConditioningCombine",
+                             1,
+                             "Conditioning (Combine)",
+                             "conditioning",
                              "Both: the model is asked with each, and the answers are averaged.",
                              HEDDLE_NODE_HOST};
   static constexpr Input<Value> first{"conditioning_1", HEDDLE_PORT_PASS, "", "CONDITIONING"};
@@ -53,8 +62,11 @@ struct ConditioningConcat {
 struct ConditioningSetAreaStrength {
   static constexpr Widget kStrength{.number = 1, .max = 10, .step = 0.01};
 
-  static constexpr Info info{"ConditioningSetAreaStrength", 1, "ConditioningSetAreaStrength",
-                             "conditioning", "How much this one counts among several.",
+  static constexpr Info info{"ConditioningSetAreaStrength",
+                             1,
+                             "ConditioningSetAreaStrength",
+                             "conditioning",
+                             "How much this one counts among several.",
                              HEDDLE_NODE_HOST};
   static constexpr Input<Value> conditioning{"conditioning", HEDDLE_PORT_PASS, "", "CONDITIONING"};
   static constexpr Input<double> strength{"strength", kStrength};

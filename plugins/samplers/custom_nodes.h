@@ -7,7 +7,8 @@
 namespace heddle::field {
 
 struct RandomNoise {
-  static constexpr Info info{"RandomNoise", 1, "RandomNoise", "sampling/custom_sampling/noise",
+  static constexpr Info info{"RandomNoise",      1,
+                             "RandomNoise",      "sampling/custom_sampling/noise",
                              "Noise of a seed.", HEDDLE_NODE_HOST};
   static constexpr Input<std::uint64_t> noise_seed{"noise_seed", Widget{}};
   static constexpr Output<Value> noise{"NOISE", 0, "", "NOISE"};
@@ -16,17 +17,21 @@ struct RandomNoise {
 };
 
 struct DisableNoise {
-  static constexpr Info info{"DisableNoise", 1, "DisableNoise", "sampling/custom_sampling/noise",
-                             "No noise: the run starts from the latent alone.", HEDDLE_NODE_HOST};
+  static constexpr Info info{"DisableNoise",
+                             1,
+                             "DisableNoise",
+                             "sampling/custom_sampling/noise",
+                             "No noise: the run starts from the latent alone.",
+                             HEDDLE_NODE_HOST};
   static constexpr Output<Value> noise{"NOISE", 0, "", "NOISE"};
   static constexpr auto ports = heddle::ports(noise);
   static void execute(Context& ctx);
 };
 
 struct KSamplerSelect {
-  static constexpr Info info{"KSamplerSelect", 1, "KSamplerSelect",
-                             "sampling/custom_sampling/samplers", "A sampler by its name.",
-                             HEDDLE_NODE_HOST};
+  static constexpr Info info{"KSamplerSelect",         1,
+                             "KSamplerSelect",         "sampling/custom_sampling/samplers",
+                             "A sampler by its name.", HEDDLE_NODE_HOST};
   static constexpr Input<std::string> sampler_name{"sampler_name", kSamplerNames};
   static constexpr Output<Value> sampler{"SAMPLER", 0, "", "SAMPLER"};
   static constexpr auto ports = heddle::ports(sampler_name, sampler);
@@ -37,9 +42,12 @@ struct SamplerEulerAncestral {
   static constexpr Widget kAmount{
       .number = 1, .max = 100, .step = 0.01, .extra = R"({"round": false})"};
 
-  static constexpr Info info{"SamplerEulerAncestral", 1, "SamplerEulerAncestral",
+  static constexpr Info info{"SamplerEulerAncestral",
+                             1,
+                             "SamplerEulerAncestral",
                              "sampling/custom_sampling/samplers",
-                             "euler_ancestral with its two numbers.", HEDDLE_NODE_HOST};
+                             "euler_ancestral with its two numbers.",
+                             HEDDLE_NODE_HOST};
   static constexpr Input<double> eta{"eta", kAmount, "How much of the noise is fresh."};
   static constexpr Input<double> s_noise{"s_noise", kAmount, "Factor of the fresh noise."};
   static constexpr Output<Value> sampler{"SAMPLER", 0, "", "SAMPLER"};
@@ -48,8 +56,12 @@ struct SamplerEulerAncestral {
 };
 
 struct BasicGuider {
-  static constexpr Info info{"BasicGuider", 1, "BasicGuider", "sampling/custom_sampling/guiders",
-                             "A model and one conditioning.", HEDDLE_NODE_HOST};
+  static constexpr Info info{"BasicGuider",
+                             1,
+                             "BasicGuider",
+                             "sampling/custom_sampling/guiders",
+                             "A model and one conditioning.",
+                             HEDDLE_NODE_HOST};
   static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
   static constexpr Input<Value> conditioning{"conditioning", HEDDLE_PORT_PASS, "", "CONDITIONING"};
   static constexpr Output<Value> guider{"GUIDER", 0, "", "GUIDER"};
@@ -58,7 +70,10 @@ struct BasicGuider {
 };
 
 struct CFGGuider {
-  static constexpr Info info{"CFGGuider", 1, "CFGGuider", "sampling/custom_sampling/guiders",
+  static constexpr Info info{"CFGGuider",
+                             1,
+                             "CFGGuider",
+                             "sampling/custom_sampling/guiders",
                              "A model and two conditionings, with classifier-free guidance.",
                              HEDDLE_NODE_HOST};
   static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};

@@ -20,8 +20,8 @@ Sigmas levels_for(const Value& model, const std::string& sampler, const std::str
 
 }  // namespace
 
-void infer_latent(Infer& question, const Input<Value>& latent_in,
-                  const std::optional<Value>& model, const Output<Value>& out) {
+void infer_latent(Infer& question, const Input<Value>& latent_in, const std::optional<Value>& model,
+                  const Output<Value>& out) {
   std::optional<Shape> shape = question.shape(latent_in, "samples");
   if (!shape || shape->size() < 2) return;
   if (model && model->is(HEDDLE_KIND_MODEL)) {
@@ -51,8 +51,7 @@ void KSamplerAdvanced::execute(Context& ctx) {
   SampleJob job;
   job.guide = {ctx[model], ctx[positive], ctx[negative], ctx[cfg]};
   job.sampler.name = sampler;
-  const Sigmas whole =
-      levels_for(job.guide.model, sampler, ctx[scheduler], int(ctx[steps]), 1.0);
+  const Sigmas whole = levels_for(job.guide.model, sampler, ctx[scheduler], int(ctx[steps]), 1.0);
   StepRange range{.start = int(ctx[start_at_step]), .end = int(ctx[end_at_step])};
   if (ctx[leftover] == "disable") range.leftover = StepRange::Leftover::kRemove;
   job.sigmas = with_user_errors([&] { return cut_sigmas(whole, range); });

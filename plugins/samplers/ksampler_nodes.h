@@ -31,9 +31,8 @@ struct KSampler {
   static constexpr Input<double> denoise{
       "denoise", kDenoise, "The part of the way that is drawn; less keeps more of the latent."};
   static constexpr Output<Value> latent{"LATENT", 0, "", "LATENT"};
-  static constexpr auto ports =
-      heddle::ports(model, seed, steps, cfg, sampler_name, scheduler, positive, negative,
-                    latent_image, denoise, latent);
+  static constexpr auto ports = heddle::ports(model, seed, steps, cfg, sampler_name, scheduler,
+                                              positive, negative, latent_image, denoise, latent);
   static void execute(Context& ctx);
   static void infer(Infer& question);
 };
@@ -69,7 +68,7 @@ struct KSamplerAdvanced {
 
 // What a sampler node can say of its result before it runs: the shape of the latent that comes in,
 // with the channels of the model where that is known.
-void infer_latent(Infer& question, const Input<Value>& latent_in,
-                  const std::optional<Value>& model, const Output<Value>& out);
+void infer_latent(Infer& question, const Input<Value>& latent_in, const std::optional<Value>& model,
+                  const Output<Value>& out);
 
 }  // namespace heddle::field

@@ -51,9 +51,9 @@ Latent read_latent(Context& ctx, const Value& record, const LatentFormat& format
   latent.record = record;
   latent.shape = samples.shape();
   if (latent.shape.size() < 3 || count_of(latent.shape) == 0)
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                "the latent is " + text_of(latent.shape) + "; (batch, channels, height, width) "
-                "with at least one element is needed.");
+    throw Error(HEDDLE_INVALID_ARGUMENT, "the latent is " + text_of(latent.shape) +
+                                             "; (batch, channels, height, width) "
+                                             "with at least one element is needed.");
   latent.values = read_samples(ctx, samples);
   latent.empty = std::all_of(latent.values.begin(), latent.values.end(),
                              [](float value) { return value == 0.0f; });
@@ -66,9 +66,10 @@ Latent read_latent(Context& ctx, const Value& record, const LatentFormat& format
   for (std::uint32_t i = 0; i < index.count(); ++i)
     latent.batch_index.push_back(index.item(i).as<std::int64_t>());
   if (!latent.batch_index.empty() && std::int64_t(latent.batch_index.size()) != latent.items())
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                "the latent has " + std::to_string(latent.items()) + " items and a batch_index of " +
-                    std::to_string(latent.batch_index.size()) + ". Give one index for each item.");
+    throw Error(HEDDLE_INVALID_ARGUMENT, "the latent has " + std::to_string(latent.items()) +
+                                             " items and a batch_index of " +
+                                             std::to_string(latent.batch_index.size()) +
+                                             ". Give one index for each item.");
   return latent;
 }
 

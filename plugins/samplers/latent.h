@@ -12,10 +12,10 @@
 namespace heddle::field {
 
 struct Latent {
-  Value record;               // as it came; other fields are handed on
-  Shape shape;                // (B, C, ...) in the model's channels
-  std::vector<float> values;  // in the model's units, row-major
-  bool empty = false;         // all values are 0: nothing of a picture is in it
+  Value record;                           // as it came; other fields are handed on
+  Shape shape;                            // (B, C, ...) in the model's channels
+  std::vector<float> values;              // in the model's units, row-major
+  bool empty = false;                     // all values are 0: nothing of a picture is in it
   std::vector<std::int64_t> batch_index;  // empty: the items are 0 to B - 1
 
   std::int64_t items() const { return shape[0]; }

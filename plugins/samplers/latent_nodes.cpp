@@ -73,14 +73,12 @@ std::vector<std::int64_t> continued(const std::vector<std::int64_t>& indices, st
 }  // namespace
 
 void EmptyLatentImage::execute(Context& ctx) {
-  ctx[latent] =
-      empty_latent(ctx, empty_shape(ctx[batch_size], 4, ctx[height], ctx[width]));
+  ctx[latent] = empty_latent(ctx, empty_shape(ctx[batch_size], 4, ctx[height], ctx[width]));
 }
 void EmptyLatentImage::infer(Infer& question) { infer_empty<EmptyLatentImage>(question, 4); }
 
 void EmptySD3LatentImage::execute(Context& ctx) {
-  ctx[latent] =
-      empty_latent(ctx, empty_shape(ctx[batch_size], 16, ctx[height], ctx[width]));
+  ctx[latent] = empty_latent(ctx, empty_shape(ctx[batch_size], 16, ctx[height], ctx[width]));
 }
 void EmptySD3LatentImage::infer(Infer& question) { infer_empty<EmptySD3LatentImage>(question, 16); }
 
@@ -118,7 +116,8 @@ void LatentFromBatch::execute(Context& ctx) {
   to.set("samples", value_of(tensor.slice(0, begin, end)));
   if (from.has("noise_mask")) {
     const Tensor mask = from.field("noise_mask").as<Tensor>();
-    if (mask.size(0) >= end) to.set("noise_mask", value_of(mask.slice(0, begin, end)));
+    if (mask.size(0) >= end)
+      to.set("noise_mask", value_of(mask.slice(0, begin, end)));
     else if (mask.size(0) > 1)
       throw Error(HEDDLE_INVALID_ARGUMENT,
                   "the latent has " + std::to_string(items) + " items and its noise mask " +

@@ -10,7 +10,10 @@ inline constexpr Widget kBatchSize{.number = 1, .min = 1, .max = 4096};
 struct EmptyLatentImage {
   static constexpr Widget kPixels{.number = 512, .min = 16, .max = 16384, .step = 8};
 
-  static constexpr Info info{"EmptyLatentImage", 1, "Empty Latent Image", "latent",
+  static constexpr Info info{"EmptyLatentImage",
+                             1,
+                             "Empty Latent Image",
+                             "latent",
                              "A latent of zeros: what a picture drawn from text alone starts from. "
                              "Samplers give it the channels that their model reads.",
                              HEDDLE_NODE_HOST};
@@ -26,8 +29,9 @@ struct EmptyLatentImage {
 struct EmptySD3LatentImage {
   static constexpr Widget kPixels{.number = 1024, .min = 16, .max = 16384, .step = 16};
 
-  static constexpr Info info{"EmptySD3LatentImage", 1, "", "latent/sd3",
-                             "A latent of zeros with 16 channels.", HEDDLE_NODE_HOST};
+  static constexpr Info info{
+      "EmptySD3LatentImage", 1, "", "latent/sd3", "A latent of zeros with 16 channels.",
+      HEDDLE_NODE_HOST};
   static constexpr Input<std::int64_t> width{"width", kPixels, "In pixels."};
   static constexpr Input<std::int64_t> height{"height", kPixels, "In pixels."};
   static constexpr Input<std::int64_t> batch_size{"batch_size", kBatchSize, "Pictures at once."};
@@ -49,7 +53,10 @@ struct RepeatLatentBatch {
 };
 
 struct LatentFromBatch {
-  static constexpr Info info{"LatentFromBatch", 1, "Latent From Batch", "latent/batch",
+  static constexpr Info info{"LatentFromBatch",
+                             1,
+                             "Latent From Batch",
+                             "latent/batch",
                              "Some items of a batch; they keep the noise they had in it.",
                              HEDDLE_NODE_HOST};
   static constexpr Input<Value> samples{"samples", HEDDLE_PORT_PASS, "", "LATENT"};
@@ -61,8 +68,12 @@ struct LatentFromBatch {
 };
 
 struct SetLatentNoiseMask {
-  static constexpr Info info{"SetLatentNoiseMask", 1, "Set Latent Noise Mask", "latent/inpaint",
-                             "Only where the mask is 1 is drawn anew.", HEDDLE_NODE_HOST};
+  static constexpr Info info{"SetLatentNoiseMask",
+                             1,
+                             "Set Latent Noise Mask",
+                             "latent/inpaint",
+                             "Only where the mask is 1 is drawn anew.",
+                             HEDDLE_NODE_HOST};
   static constexpr Input<Value> samples{"samples", HEDDLE_PORT_PASS, "", "LATENT"};
   static constexpr Input<Value> mask{"mask", HEDDLE_PORT_PASS, "", "MASK"};
   static constexpr Output<Value> latent{"LATENT", 0, "", "LATENT"};

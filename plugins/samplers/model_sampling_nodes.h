@@ -11,7 +11,10 @@ struct ModelSamplingFlux {
   static constexpr Widget kBase{.number = 0.5, .max = 100, .step = 0.01};
   static constexpr Widget kPixels{.number = 1024, .min = 16, .max = 16384, .step = 8};
 
-  static constexpr Info info{"ModelSamplingFlux", 1, "ModelSamplingFlux", "advanced/model",
+  static constexpr Info info{"ModelSamplingFlux",
+                             1,
+                             "ModelSamplingFlux",
+                             "advanced/model",
                              "FLUX's levels, shifted for a picture of this size.",
                              HEDDLE_NODE_HOST};
   static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
@@ -27,7 +30,10 @@ struct ModelSamplingFlux {
 // The timestep of level 1 stays what the model was trained with. (ComfyUI's ModelSamplingSD3 says
 // 1000 and its ModelSamplingAuraFlow 1, each right for its own models only.)
 struct ModelSamplingSD3 {
-  static constexpr Info info{"ModelSamplingSD3", 1, "ModelSamplingSD3", "advanced/model",
+  static constexpr Info info{"ModelSamplingSD3",
+                             1,
+                             "ModelSamplingSD3",
+                             "advanced/model",
                              "Flow levels with a shift: more steps at high noise.",
                              HEDDLE_NODE_HOST};
   static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
@@ -38,7 +44,10 @@ struct ModelSamplingSD3 {
 };
 
 struct ModelSamplingAuraFlow {
-  static constexpr Info info{"ModelSamplingAuraFlow", 1, "ModelSamplingAuraFlow", "advanced/model",
+  static constexpr Info info{"ModelSamplingAuraFlow",
+                             1,
+                             "ModelSamplingAuraFlow",
+                             "advanced/model",
                              "Flow levels with a shift: more steps at high noise.",
                              HEDDLE_NODE_HOST};
   static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};

@@ -155,8 +155,8 @@ Sigmas basic_sigmas(const WholeSchedule& whole, int steps, double denoise) {
 }
 
 Sigmas ksampler_sigmas(const SamplerSchedule& wanted, const NoiseLevels& levels) {
-  return ksampler_sigmas(
-      [&](int steps) { return make_sigmas(wanted.schedule, levels, steps); }, wanted);
+  return ksampler_sigmas([&](int steps) { return make_sigmas(wanted.schedule, levels, steps); },
+                         wanted);
 }
 
 Sigmas ksampler_sigmas(const WholeSchedule& schedule, const SamplerSchedule& wanted) {

@@ -51,9 +51,9 @@ class Denoiser {
     add_sets(guide.positive, guide.model, items, mix.conditioned);
     if (mix.needs_unconditioned()) {
       if (!guide.negative)
-        throw Error(HEDDLE_INVALID_ARGUMENT,
-                    "cfg is " + std::to_string(guide.cfg) + " and there is no negative "
-                    "conditioning. Link one, or set cfg to 1.");
+        throw Error(HEDDLE_INVALID_ARGUMENT, "cfg is " + std::to_string(guide.cfg) +
+                                                 " and there is no negative "
+                                                 "conditioning. Link one, or set cfg to 1.");
       add_sets(guide.negative, guide.model, items, mix.unconditioned);
     }
   }
@@ -123,8 +123,7 @@ class History {
       if (coefficients[k] == 0.0) continue;
       if (k >= kept_.size())
         throw Error(HEDDLE_INTERNAL, std::string("the sampler wants ") + what + " number " +
-                                         std::to_string(k) + " of " +
-                                         std::to_string(kept_.size()) +
+                                         std::to_string(k) + " of " + std::to_string(kept_.size()) +
                                          " that are kept. Raise the history in its desc.");
       terms.push_back({coefficients[k], kept_[k]});
     }
@@ -218,9 +217,8 @@ Sampled sample(Context& ctx, const SampleJob& job) {
                             : asked;
   const heddle_sampler_run run = sampler_run(job.sampler, sigmas, flow);
   const SamplerPlan plan = plan_run(sampler, run);
-  const double end_scale = with_user_errors([&] {
-    return inverse_noise_scaling(sampling.prediction, final_sigma(sampler, run));
-  });
+  const double end_scale = with_user_errors(
+      [&] { return inverse_noise_scaling(sampling.prediction, final_sigma(sampler, run)); });
 
   Tensor noise;
   if (job.noise.add) noise = upload(noise_of(latent, job.noise.seed));

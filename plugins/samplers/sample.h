@@ -22,7 +22,8 @@ struct Guide {
 
 struct Noise {
   std::uint64_t seed = 0;
-  bool add = true;  // false: the run starts from the latent alone; the seed still serves the sampler
+  bool add =
+      true;  // false: the run starts from the latent alone; the seed still serves the sampler
 };
 
 struct SampleJob {

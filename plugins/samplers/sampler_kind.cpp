@@ -108,8 +108,7 @@ const heddle_sampler_desc& sampler_named(const std::string& name) {
 }
 
 heddle_sampler_run sampler_run(const SamplerChoice& choice, const Sigmas& sigmas, bool flow) {
-  return {sizeof(heddle_sampler_run), flow ? 1 : 0,
-          choice.eta,                 choice.noise_factor,
+  return {sizeof(heddle_sampler_run),   flow ? 1 : 0, choice.eta, choice.noise_factor,
           std::uint32_t(sigmas.size()), sigmas.data()};
 }
 

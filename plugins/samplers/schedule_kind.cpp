@@ -9,16 +9,17 @@ const NoiseLevels& levels_at(const void* self) { return *static_cast<const Noise
 
 heddle_noise_levels view_of(const ModelSampling& sampling) {
   const NoiseLevels& levels = sampling.levels;
-  return {sizeof(heddle_noise_levels),
-          std::uint32_t(levels.sigmas().size()),
-          sampling.recipe.table.c_str(),
-          sampling.recipe.shift,
-          sampling.recipe.multiplier,
-          levels.sigmas().data(),
-          &levels,
-          [](const void* self, float sigma) { return levels_at(self).timestep(sigma); },
-          [](const void* self, float timestep) { return levels_at(self).sigma(timestep); },
-          [](const void* self, double percent) { return levels_at(self).percent_to_sigma(percent); }};
+  return {
+      sizeof(heddle_noise_levels),
+      std::uint32_t(levels.sigmas().size()),
+      sampling.recipe.table.c_str(),
+      sampling.recipe.shift,
+      sampling.recipe.multiplier,
+      levels.sigmas().data(),
+      &levels,
+      [](const void* self, float sigma) { return levels_at(self).timestep(sigma); },
+      [](const void* self, float timestep) { return levels_at(self).sigma(timestep); },
+      [](const void* self, double percent) { return levels_at(self).percent_to_sigma(percent); }};
 }
 
 // Goes by the recipe: the levels may be described by another plugin than this one.

@@ -1,5 +1,6 @@
 // Noise schedules by name, wherever they come from: the ones of this plugin, offered as
-// heddle.field.noise_schedules/0 like those of any other, Descs are static data of the plugins; any thread.
+// heddle.field.noise_schedules/0 like those of any other, Descs are static data of the plugins; any
+// thread.
 #pragma once
 
 #include <string>

@@ -16,8 +16,7 @@ Tensor made(Context& ctx, F&& schedule) {
 
 Tensor tabled(Context& ctx, const std::string& model_type, std::int64_t steps, double denoise) {
   const std::optional<StepTable> table = find_step_table(model_type);
-  if (!table)
-    throw Error(HEDDLE_NOT_FOUND, "there is no table of levels for '" + model_type + "'");
+  if (!table) throw Error(HEDDLE_NOT_FOUND, "there is no table of levels for '" + model_type + "'");
   return made(ctx, [&] { return tabled_sigmas(*table, int(steps), denoise); });
 }
 
@@ -59,8 +58,8 @@ void LaplaceScheduler::execute(Context& ctx) {
 }
 
 void VPScheduler::execute(Context& ctx) {
-  ctx[sigmas] = made(
-      ctx, [&] { return vp_sigmas(int(ctx[steps]), ctx[beta_d], ctx[beta_min], ctx[eps_s]); });
+  ctx[sigmas] =
+      made(ctx, [&] { return vp_sigmas(int(ctx[steps]), ctx[beta_d], ctx[beta_min], ctx[eps_s]); });
 }
 
 void SDTurboScheduler::execute(Context& ctx) {

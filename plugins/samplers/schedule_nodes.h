@@ -14,7 +14,9 @@ inline constexpr Widget kSigmaMin = level(0.0291675);
 }  // namespace schedule_widgets
 
 struct BasicScheduler {
-  static constexpr Info info{"BasicScheduler", 1, "BasicScheduler",
+  static constexpr Info info{"BasicScheduler",
+                             1,
+                             "BasicScheduler",
                              "sampling/custom_sampling/schedulers",
                              "The levels a model was trained on, by a schedule's name.",
                              HEDDLE_NODE_HOST};
@@ -30,9 +32,12 @@ struct BasicScheduler {
 struct BetaSamplingScheduler {
   static constexpr Widget kParameter = schedule_widgets::level(0.6, 50);
 
-  static constexpr Info info{"BetaSamplingScheduler", 1, "BetaSamplingScheduler",
+  static constexpr Info info{"BetaSamplingScheduler",
+                             1,
+                             "BetaSamplingScheduler",
                              "sampling/custom_sampling/schedulers",
-                             "Levels at the quantiles of a beta distribution.", HEDDLE_NODE_HOST};
+                             "Levels at the quantiles of a beta distribution.",
+                             HEDDLE_NODE_HOST};
   static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
   static constexpr Input<std::int64_t> steps{"steps", kSteps};
   static constexpr Input<double> alpha{"alpha", kParameter};
@@ -43,9 +48,12 @@ struct BetaSamplingScheduler {
 };
 
 struct KarrasScheduler {
-  static constexpr Info info{"KarrasScheduler", 1, "KarrasScheduler",
+  static constexpr Info info{"KarrasScheduler",
+                             1,
+                             "KarrasScheduler",
                              "sampling/custom_sampling/schedulers",
-                             "Karras et al.'s levels between two of them.", HEDDLE_NODE_HOST};
+                             "Karras et al.'s levels between two of them.",
+                             HEDDLE_NODE_HOST};
   static constexpr Input<std::int64_t> steps{"steps", kSteps};
   static constexpr Input<double> sigma_max{"sigma_max", schedule_widgets::kSigmaMax};
   static constexpr Input<double> sigma_min{"sigma_min", schedule_widgets::kSigmaMin};
@@ -56,9 +64,12 @@ struct KarrasScheduler {
 };
 
 struct ExponentialScheduler {
-  static constexpr Info info{"ExponentialScheduler", 1, "ExponentialScheduler",
+  static constexpr Info info{"ExponentialScheduler",
+                             1,
+                             "ExponentialScheduler",
                              "sampling/custom_sampling/schedulers",
-                             "Levels with equal ratios between two of them.", HEDDLE_NODE_HOST};
+                             "Levels with equal ratios between two of them.",
+                             HEDDLE_NODE_HOST};
   static constexpr Input<std::int64_t> steps{"steps", kSteps};
   static constexpr Input<double> sigma_max{"sigma_max", schedule_widgets::kSigmaMax};
   static constexpr Input<double> sigma_min{"sigma_min", schedule_widgets::kSigmaMin};
@@ -68,9 +79,12 @@ struct ExponentialScheduler {
 };
 
 struct PolyexponentialScheduler {
-  static constexpr Info info{"PolyexponentialScheduler", 1, "PolyexponentialScheduler",
+  static constexpr Info info{"PolyexponentialScheduler",
+                             1,
+                             "PolyexponentialScheduler",
                              "sampling/custom_sampling/schedulers",
-                             "Levels whose logarithms follow a power.", HEDDLE_NODE_HOST};
+                             "Levels whose logarithms follow a power.",
+                             HEDDLE_NODE_HOST};
   static constexpr Input<std::int64_t> steps{"steps", kSteps};
   static constexpr Input<double> sigma_max{"sigma_max", schedule_widgets::kSigmaMax};
   static constexpr Input<double> sigma_min{"sigma_min", schedule_widgets::kSigmaMin};
@@ -81,12 +95,13 @@ struct PolyexponentialScheduler {
 };
 
 struct LaplaceScheduler {
-  static constexpr Widget kMu{
-      .min = -10, .max = 10, .step = 0.1, .extra = R"({"round": false})"};
+  static constexpr Widget kMu{.min = -10, .max = 10, .step = 0.1, .extra = R"({"round": false})"};
   static constexpr Widget kBeta{
       .number = 0.5, .max = 10, .step = 0.1, .extra = R"({"round": false})"};
 
-  static constexpr Info info{"LaplaceScheduler", 1, "LaplaceScheduler",
+  static constexpr Info info{"LaplaceScheduler",
+                             1,
+                             "LaplaceScheduler",
                              "sampling/custom_sampling/schedulers",
                              "Quantiles of a Laplace distribution of the levels' logarithms.",
                              HEDDLE_NODE_HOST};
@@ -104,8 +119,12 @@ struct VPScheduler {
   static constexpr Widget kEpsilon{
       .number = 0.001, .max = 1, .step = 0.0001, .extra = R"({"round": false})"};
 
-  static constexpr Info info{"VPScheduler", 1, "VPScheduler", "sampling/custom_sampling/schedulers",
-                             "Levels of the variance-preserving process.", HEDDLE_NODE_HOST};
+  static constexpr Info info{"VPScheduler",
+                             1,
+                             "VPScheduler",
+                             "sampling/custom_sampling/schedulers",
+                             "Levels of the variance-preserving process.",
+                             HEDDLE_NODE_HOST};
   static constexpr Input<std::int64_t> steps{"steps", kSteps};
   static constexpr Input<double> beta_d{"beta_d", schedule_widgets::level(19.9)};
   static constexpr Input<double> beta_min{"beta_min", schedule_widgets::level(0.1)};
@@ -116,9 +135,12 @@ struct VPScheduler {
 };
 
 struct SDTurboScheduler {
-  static constexpr Info info{"SDTurboScheduler", 1, "SDTurboScheduler",
+  static constexpr Info info{"SDTurboScheduler",
+                             1,
+                             "SDTurboScheduler",
                              "sampling/custom_sampling/schedulers",
-                             "The levels that turbo models were distilled at.", HEDDLE_NODE_HOST};
+                             "The levels that turbo models were distilled at.",
+                             HEDDLE_NODE_HOST};
   static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
   static constexpr Input<std::int64_t> steps{"steps", Widget{.number = 1, .min = 1, .max = 10}};
   static constexpr Input<double> denoise{"denoise", kDenoise};
@@ -130,12 +152,14 @@ struct SDTurboScheduler {
 struct AlignYourStepsScheduler {
   static constexpr const char* kModels[] = {"SD1", "SDXL", "SVD", nullptr};
 
-  static constexpr Info info{"AlignYourStepsScheduler", 1, "",
+  static constexpr Info info{"AlignYourStepsScheduler",
+                             1,
+                             "",
                              "sampling/custom_sampling/schedulers",
-                             "The published tables of Align Your Steps.", HEDDLE_NODE_HOST};
+                             "The published tables of Align Your Steps.",
+                             HEDDLE_NODE_HOST};
   static constexpr Input<std::string> model_type{"model_type", Widget{.choices = kModels}};
-  static constexpr Input<std::int64_t> steps{"steps",
-                                             Widget{.number = 10, .min = 1, .max = 10000}};
+  static constexpr Input<std::int64_t> steps{"steps", Widget{.number = 10, .min = 1, .max = 10000}};
   static constexpr Input<double> denoise{"denoise", kDenoise};
   static constexpr Output<Tensor> sigmas{"SIGMAS", 0, "", "SIGMAS"};
   static constexpr auto ports = heddle::ports(model_type, steps, denoise, sigmas);
@@ -145,11 +169,14 @@ struct AlignYourStepsScheduler {
 struct OptimalStepsScheduler {
   static constexpr const char* kModels[] = {"FLUX", "Wan", "Chroma", nullptr};
 
-  static constexpr Info info{"OptimalStepsScheduler", 1, "", "sampling/custom_sampling/schedulers",
-                             "The published tables of OptimalSteps.", HEDDLE_NODE_HOST};
+  static constexpr Info info{"OptimalStepsScheduler",
+                             1,
+                             "",
+                             "sampling/custom_sampling/schedulers",
+                             "The published tables of OptimalSteps.",
+                             HEDDLE_NODE_HOST};
   static constexpr Input<std::string> model_type{"model_type", Widget{.choices = kModels}};
-  static constexpr Input<std::int64_t> steps{"steps",
-                                             Widget{.number = 20, .min = 3, .max = 1000}};
+  static constexpr Input<std::int64_t> steps{"steps", Widget{.number = 20, .min = 3, .max = 1000}};
   static constexpr Input<double> denoise{"denoise", kDenoise};
   static constexpr Output<Tensor> sigmas{"SIGMAS", 0, "", "SIGMAS"};
   static constexpr auto ports = heddle::ports(model_type, steps, denoise, sigmas);

@@ -12,6 +12,7 @@
 #include "tests/support/engine_fixture.h"
 #include "tests/support/golden_files.h"
 #include "tests/support/model_probe.h"
+#include "tests/support/safetensors_writer.h"
 #include "tests/support/temporary_folder.h"
 
 namespace heddle::test {
@@ -38,9 +39,10 @@ struct NodeFixture {
     };
     link(random() / "flux_diffusers.safetensors", "models/diffusion_models/plain.safetensors");
     link(random() / "flux_original.safetensors", "models/unet/guided.safetensors");
-    link(random() / "clip.safetensors", "models/text_encoders/clip_l.safetensors");
+    fs::create_directories(folder / "models/text_encoders");
+    write_header_only(folder / "models/text_encoders/clip_l.safetensors", clip_tensors());
     link(random() / "t5.safetensors", "models/clip/t5.safetensors");
-    link(random() / "vae_original.safetensors", "models/vae/ae.safetensors");
+    fs::create_directories(folder / "models/vae");
     const fs::path pipeline = "models/diffusers/random";
     for (const char* name : {"model_index.json", "scheduler", "tokenizer", "tokenizer_2"})
       link(here() / "pipeline" / name, pipeline / name);
@@ -51,17 +53,68 @@ struct NodeFixture {
                                                          {"text_encoder_2", "t5"},
                                                          {"vae", "vae"}};
     for (const auto& [part, name] : parts) {
-      const std::string file = std::string(name) + (std::string(name) == "flux" ? "_diffusers" : "") +
+      const std::string file = std::string(name) +
+                               (std::string(name) == "flux" ? "_diffusers" : "") +
                                (std::string(name) == "vae" ? "_diffusers" : "");
       link(random() / (file + ".safetensors"), pipeline / part / "model.safetensors");
-      folder.write(pipeline / part / "config.json",
-                   heddle::core::write_json(*configs.find(name)));
+      folder.write(pipeline / part / "config.json", heddle::core::write_json(*configs.find(name)));
     }
     EngineOptions options = engine_options();
     options.compute = {{"cpu", "f32"}};
     options.model_dirs.push_back(folder / "models");
     options.output_dir = folder / "out";
     return options;
+  }
+
+  // One layer of CLIP-L's kind, of zeros: single files are taken to have heads of 64.
+  static std::vector<FileTensor> clip_tensors(const std::string& prefix = "text_model.") {
+    std::vector<FileTensor> tensors{
+        {prefix + "embeddings.position_embedding.weight", "BF16", {77, 64}},
+        {prefix + "embeddings.token_embedding.weight", "BF16", {60, 64}},
+        {prefix + "encoder.layers.0.mlp.fc1.weight", "BF16", {128, 64}},
+        {prefix + "encoder.layers.0.mlp.fc1.bias", "BF16", {128}},
+        {prefix + "encoder.layers.0.mlp.fc2.weight", "BF16", {64, 128}},
+        {prefix + "encoder.layers.0.mlp.fc2.bias", "BF16", {64}}};
+    for (const char* name : {"q_proj", "k_proj", "v_proj", "out_proj"}) {
+      const std::string module = prefix + "encoder.layers.0.self_attn." + name;
+      tensors.push_back({module + ".weight", "BF16", {64, 64}});
+      tensors.push_back({module + ".bias", "BF16", {64}});
+    }
+    for (const char* name :
+         {"encoder.layers.0.layer_norm1", "encoder.layers.0.layer_norm2", "final_layer_norm"})
+      for (const char* kind : {".weight", ".bias"})
+        tensors.push_back({prefix + name + kind, "BF16", {64}});
+    return tensors;
+  }
+
+  // The random autoencoder eight times as wide, with other numbers: single files are taken to
+  // normalise in groups of 32.
+  static std::vector<FileTensor> wide_autoencoder(const std::string& prefix) {
+    // Pictures and latents keep their channels; what lies between is widened.
+    const auto keeps_width = [](const std::string& name, std::size_t axis) {
+      if (name.find("quant_conv") != std::string::npos) return true;
+      if (name.starts_with("encoder.conv_in") || name.starts_with("decoder.conv_in"))
+        return axis == 1;
+      if (name.starts_with("encoder.conv_out") || name.starts_with("decoder.conv_out"))
+        return axis == 0;
+      return false;
+    };
+    std::vector<FileTensor> tensors;
+    std::uint32_t state = 1;
+    const TensorFile narrow(random() / "vae_original.safetensors");
+    for (const auto& [name, entry] : narrow.entries()) {
+      FileTensor tensor{prefix + name, "F32", entry.shape};
+      for (std::size_t axis = 0; axis < std::min<std::size_t>(entry.shape.size(), 2); ++axis)
+        if (!keeps_width(name, axis)) tensor.shape[axis] *= 8;
+      std::vector<float> values(bytes_of(tensor) / sizeof(float));
+      for (float& value : values) {
+        state = state * 1664525u + 1013904223u;
+        value = (float(state >> 8) / float(1u << 24) - 0.5f) * 0.2f;
+      }
+      tensor.bytes = bytes_of_floats(values);
+      tensors.push_back(std::move(tensor));
+    }
+    return tensors;
   }
 
   // A node of the golden file: "in.one" and so on.

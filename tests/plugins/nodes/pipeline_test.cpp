@@ -92,14 +92,71 @@ BOOST_AUTO_TEST_CASE(single_files_give_the_folders_bytes_for_the_same_text_and_l
       pipeline(
           R"("unet": {"class_type": "UNETLoader", "inputs": {"unet_name": "plain.safetensors", "weight_dtype": "default"}},
              "shifted": {"class_type": "ModelSamplingAuraFlow", "inputs": {"model": ["unet", 0], "shift": 2.0}},
-             "folder": {"class_type": "KSampler", "inputs": {"model": ["loader", 0], )" + rest +
-          R"(, "file": {"class_type": "KSampler", "inputs": {"model": ["shifted", 0], )" + rest + ", " +
-          look("a", "folder") + ", " + look("b", "file")),
+             "folder": {"class_type": "KSampler", "inputs": {"model": ["loader", 0], )" +
+          rest + R"(, "file": {"class_type": "KSampler", "inputs": {"model": ["shifted", 0], )" +
+          rest + ", " + look("a", "folder") + ", " + look("b", "file")),
       {"folder.LATENT", "file.LATENT"});
-  BOOST_TEST(results.floats("folder.LATENT", "samples") == results.floats("file.LATENT", "samples"));
+  BOOST_TEST(results.floats("folder.LATENT", "samples") ==
+             results.floats("file.LATENT", "samples"));
 }
 
-BOOST_AUTO_TEST_CASE(an_encoder_without_a_tokenizer_says_where_it_was_looked_for_and_what_to_fetch) {
+BOOST_AUTO_TEST_CASE(a_checkpoint_gives_the_bytes_of_its_parts) {
+  using heddle::test::FileTensor;
+  std::vector<FileTensor> all;
+  const auto add = [&](const char* file, const std::string& prefix) {
+    const heddle::test::TensorFile tensors(random() / file);
+    for (const auto& [name, entry] : tensors.entries())
+      all.push_back({prefix + name, entry.dtype, entry.shape, entry.bytes});
+  };
+  add("flux_original.safetensors", "model.diffusion_model.");
+  add("t5.safetensors", "text_encoders.t5xxl.transformer.");
+  for (FileTensor& tensor : wide_autoencoder("vae.")) all.push_back(std::move(tensor));
+  for (FileTensor tensor : clip_tensors("text_encoders.clip_l.transformer.text_model.")) {
+    tensor.bytes.assign(heddle::test::bytes_of(tensor), '\0');
+    all.push_back(std::move(tensor));
+  }
+  std::filesystem::create_directories(folder / "models/checkpoints");
+  const heddle::test::FileMetadata latent{{"scaling_factor", "0.5"}, {"shift_factor", "0.25"}};
+  heddle::test::write_safetensors(folder / "models/checkpoints/whole.safetensors", all, latent);
+  heddle::test::write_safetensors(folder / "models/vae/told.safetensors", wide_autoencoder(""),
+                                  latent);
+  heddle::test::write_safetensors(folder / "models/vae/untold.safetensors", wide_autoencoder(""));
+  for (const char* name : {"clip_l", "t5xxl"}) {
+    std::filesystem::create_directories(folder / "models/tokenizers");
+    std::filesystem::create_symlink(
+        here() / "pipeline" / (std::string(name) == "clip_l" ? "tokenizer" : "tokenizer_2"),
+        folder / "models/tokenizers" / name);
+  }
+  const std::string rest =
+      R"("cfg": 1.0, "sampler_name": "euler", "scheduler": "simple", "positive": ["one", 0], "negative": ["one", 0],
+         "seed": 5, "steps": 2, "latent_image": ["empty", 0], "denoise": 1.0}})";
+  const Results results = run(
+      R"("checkpoint": {"class_type": "CheckpointLoaderSimple", "inputs": {"ckpt_name": "whole.safetensors"}},
+         "unet": {"class_type": "UNETLoader", "inputs": {"unet_name": "guided.safetensors", "weight_dtype": "default"}},
+         "told": {"class_type": "VAELoader", "inputs": {"vae_name": "told.safetensors"}},
+         "untold": {"class_type": "VAELoader", "inputs": {"vae_name": "untold.safetensors"}},
+         "text": {"class_type": "CLIPTextEncode", "inputs": {"text": "a (red:1.3) house", "clip": ["checkpoint", 1]}},
+         "entry": {"class_type": "test.first", "inputs": {"list": ["text", 0]}},
+         "a": {"class_type": "KSampler", "inputs": {"model": ["checkpoint", 0], )" +
+          rest + R"(, "b": {"class_type": "KSampler", "inputs": {"model": ["unet", 0], )" + rest +
+          R"(, "a_picture": {"class_type": "VAEDecode", "inputs": {"samples": ["a", 0], "vae": ["checkpoint", 2]}},
+         "b_picture": {"class_type": "VAEDecode", "inputs": {"samples": ["b", 0], "vae": ["told", 0]}},
+         "c_picture": {"class_type": "VAEDecode", "inputs": {"samples": ["b", 0], "vae": ["untold", 0]}}, )" +
+          look("x", "a_picture") + ", " + look("y", "b_picture") + ", " + look("z", "entry") +
+          ", " + look("w", "c_picture"),
+      {"a.LATENT", "b.LATENT", "a_picture.IMAGE", "b_picture.IMAGE", "c_picture.IMAGE",
+       "entry.value"});
+  BOOST_TEST(results.floats("a.LATENT", "samples") == results.floats("b.LATENT", "samples"));
+  const std::vector<float> picture = results.floats("a_picture.IMAGE");
+  BOOST_TEST(picture == results.floats("b_picture.IMAGE"));
+  // Without metadata: Stable Diffusion's constants, for 4 channels.
+  BOOST_TEST(picture != results.floats("c_picture.IMAGE"));
+  BOOST_TEST(results.shape("entry.value", "cross_attn") == (std::vector<std::int64_t>{1, 256, 24}));
+  BOOST_TEST(results.shape("entry.value", "pooled_output") == (std::vector<std::int64_t>{1, 64}));
+}
+
+BOOST_AUTO_TEST_CASE(
+    an_encoder_without_a_tokenizer_says_where_it_was_looked_for_and_what_to_fetch) {
   const std::string flow =
       R"({"clip": {"class_type": "DualCLIPLoader", "inputs": {"clip_name1": "t5.safetensors", "clip_name2": "clip_l.safetensors", "type": "flux"}},
           "text": {"class_type": "CLIPTextEncode", "inputs": {"text": "a house", "clip": ["clip", 0]}}, )" +
@@ -112,12 +169,14 @@ BOOST_AUTO_TEST_CASE(an_encoder_without_a_tokenizer_says_where_it_was_looked_for
   std::filesystem::create_symlink(here() / "pipeline/tokenizer_2", folder / "models/clip/t5xxl");
   std::filesystem::create_directories(folder / "models/tokenizers");
   const std::string changed = refusal_of([&] {
-    run_whole(R"({"again": {"class_type": "PrimitiveString", "inputs": {"value": "clip_l.safetensors"}}, )" +
-                  ("\"clip\": " +
-                   std::string(R"({"class_type": "DualCLIPLoader", "inputs": {"clip_name1": "t5.safetensors", "clip_name2": ["again", 0], "type": "flux"}},
+    run_whole(
+        R"({"again": {"class_type": "PrimitiveString", "inputs": {"value": "clip_l.safetensors"}}, )" +
+            ("\"clip\": " +
+             std::string(
+                 R"({"class_type": "DualCLIPLoader", "inputs": {"clip_name1": "t5.safetensors", "clip_name2": ["again", 0], "type": "flux"}},
                        "text": {"class_type": "CLIPTextEncode", "inputs": {"text": "a house", "clip": ["clip", 0]}}, )") +
-                   look("a", "text") + "}"),
-              {});
+             look("a", "text") + "}"),
+        {});
   });
   BOOST_TEST(contains(changed, "tokenizers/clip_l"), changed);
   BOOST_TEST(contains(changed, "merges.txt"), changed);
@@ -143,8 +202,8 @@ BOOST_AUTO_TEST_CASE(loaders_refuse_what_they_cannot_load_naming_what_they_can) 
   BOOST_TEST(contains(none, "model_index.json"), none);
   std::filesystem::create_symlink(random() / "t5.safetensors",
                                   folder / "models/checkpoints/t5.safetensors");
-  const std::string bare =
-      refusal(R"({"class_type": "CheckpointLoaderSimple", "inputs": {"ckpt_name": "t5.safetensors"}})");
+  const std::string bare = refusal(
+      R"({"class_type": "CheckpointLoaderSimple", "inputs": {"ckpt_name": "t5.safetensors"}})");
   BOOST_TEST(contains(bare, "UNETLoader"), bare);
 }
 

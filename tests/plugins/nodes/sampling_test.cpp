@@ -29,8 +29,8 @@ BOOST_AUTO_TEST_CASE(every_kind_of_sampler_runs_in_the_one_loop) {
   // Two evaluations, histories, slopes, fresh noise, a corrected start, a finite first level.
   for (const char* name : {"heun", "dpmpp_2m", "euler_ancestral", "lms", "dpmpp_2s_ancestral",
                            "ipndm", "dpmpp_2m_sde", "uni_pc"})
-    compare_latent(
-        out(ksampler("\"steps\": 5, \"sampler_name\": \"" + std::string(name) + "\"")), name);
+    compare_latent(out(ksampler("\"steps\": 5, \"sampler_name\": \"" + std::string(name) + "\"")),
+                   name);
 }
 
 BOOST_AUTO_TEST_CASE(the_largest_seed_draws_its_own_noise) {
@@ -68,8 +68,7 @@ BOOST_AUTO_TEST_CASE(ksampler_advanced_draws_a_part_of_the_schedule_without_nois
 
 BOOST_AUTO_TEST_CASE(samplers_and_schedules_of_another_plugin_are_used_by_their_names) {
   compare_latent(
-      out(ksampler(
-          R"("cfg": 1, "sampler_name": "test_euler", "scheduler": "test_halves")")),
+      out(ksampler(R"("cfg": 1, "sampler_name": "test_euler", "scheduler": "test_halves")")),
       "given_levels");
 }
 
@@ -86,8 +85,8 @@ BOOST_AUTO_TEST_CASE(the_parts_together_equal_ksampler_byte_for_byte) {
                  "latent_image": ["empty", 0]}},
          "look2": {"class_type": "test.look", "inputs": {"value": ["custom", 0]}},
          "look3": {"class_type": "test.look", "inputs": {"value": ["whole", 0]}},
-         "whole": )" + ksampler(R"("sampler_name": "dpmpp_2m")") +
-          ", " + kLook,
+         "whole": )" +
+          ksampler(R"("sampler_name": "dpmpp_2m")") + ", " + kLook,
       {"out.output", "out.denoised_output", "custom.output", "whole.LATENT"});
   const std::vector<float> whole = results.floats("whole.LATENT", "samples");
   BOOST_TEST(whole == results.floats("out.output", "samples"));
@@ -104,11 +103,13 @@ BOOST_AUTO_TEST_CASE(two_halves_of_a_schedule_equal_the_whole_byte_for_byte) {
       R"("first": {"class_type": "KSamplerAdvanced", "inputs": {)" + common +
           R"("latent_image": ["empty", 0], "add_noise": "enable", "start_at_step": 0, "end_at_step": 2,
              "return_with_leftover_noise": "enable"}},
-         "second": {"class_type": "KSamplerAdvanced", "inputs": {)" + common +
+         "second": {"class_type": "KSamplerAdvanced", "inputs": {)" +
+          common +
           R"("latent_image": ["first", 0], "add_noise": "disable", "start_at_step": 2, "end_at_step": 10000,
              "return_with_leftover_noise": "disable"}},
          "look2": {"class_type": "test.look", "inputs": {"value": ["second", 0]}},
-         "out": )" + ksampler() + ", " + kLook,
+         "out": )" +
+          ksampler() + ", " + kLook,
       {"out.LATENT", "second.LATENT"});
   // The cut lies at level 1/2, where undoing and redoing the noise scaling is exact.
   BOOST_TEST(results.floats("out.LATENT", "samples") == results.floats("second.LATENT", "samples"));
@@ -135,10 +136,11 @@ BOOST_AUTO_TEST_CASE(an_item_of_a_batch_keeps_the_noise_it_had_in_it) {
   const Results results = run(
       R"("two_empty": {"class_type": "EmptySD3LatentImage", "inputs": {"width": 64, "height": 48, "batch_size": 2}},
          "second": {"class_type": "LatentFromBatch", "inputs": {"samples": ["two_empty", 0], "batch_index": 1, "length": 1}},
-         "alone": )" + ksampler(R"("cfg": 1, "steps": 1, "latent_image": ["second", 0])") +
+         "alone": )" +
+          ksampler(R"("cfg": 1, "steps": 1, "latent_image": ["second", 0])") +
           R"(, "look2": {"class_type": "test.look", "inputs": {"value": ["alone", 0]}},
-         "out": )" + ksampler(R"("cfg": 1, "steps": 1, "latent_image": ["two_empty", 0])") + ", " +
-          kLook,
+         "out": )" +
+          ksampler(R"("cfg": 1, "steps": 1, "latent_image": ["two_empty", 0])") + ", " + kLook,
       {"out.LATENT", "alone.LATENT"});
   // 4 x 6 x 8 values are whole groups of 16, so item by item is as all at once.
   const std::vector<float> both = results.floats("out.LATENT", "samples");
@@ -151,8 +153,7 @@ BOOST_AUTO_TEST_CASE(denoise_0_hands_the_latent_on) {
   const Results results =
       run(out(ksampler(R"("denoise": 0.0, "latent_image": ["empty", 0])")) + ", " + kLook,
           {"out.LATENT"});
-  BOOST_TEST(results.shape("out.LATENT", "samples") ==
-             (std::vector<std::int64_t>{1, 4, 6, 8}));
+  BOOST_TEST(results.shape("out.LATENT", "samples") == (std::vector<std::int64_t>{1, 4, 6, 8}));
   for (const float value : results.floats("out.LATENT", "samples")) BOOST_TEST(value == 0.0f);
 }
 

@@ -1,0 +1,24 @@
+/* The tables of the field are C11, in any order, and their offsets are what plugins were built with. */
+#include <heddle/field/tokenizer.h>
+#include <heddle/field/samplers.h>
+#include <heddle/field/noise_schedules.h>
+#include <heddle/field/samplers.h>
+#include <heddle/field/values.h>
+#include <stddef.h>
+
+#define PINNED(type, last, at) _Static_assert(offsetof(type, last) == (at), #type " has changed: a new revision, or a field at its end")
+
+PINNED(heddle_sampler_sum, noise, 64);
+PINNED(heddle_sampler_evaluation, start, 88);
+PINNED(heddle_sampler_run, sigmas, 32);
+PINNED(heddle_sampler_desc, name, 8);
+PINNED(heddle_sampler_desc, final_sigma, 48);
+PINNED(heddle_noise_levels, percent_to_sigma, 64);
+PINNED(heddle_noise_schedule_desc, name, 8);
+PINNED(heddle_noise_schedule_desc, make, 24);
+PINNED(heddle_token_windows, weights, 20);
+PINNED(heddle_tokenizer, max_length, 32);
+PINNED(heddle_tokenizers_desc, name, 8);
+PINNED(heddle_tokenizers_desc, open, 24);
+
+int heddle_field_as_c(void) { return (int)sizeof(heddle_sampler_desc); }
