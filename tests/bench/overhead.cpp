@@ -1,0 +1,322 @@
+// What the engine itself costs a node, beside oneTBB's flow graph in the same process.
+//
+//   overhead_bench [--clock] [REPEATS]
+//
+// The nodes take one INT and give one INT, and come from a plugin, through the C ABI. A chain is a
+// line of them; in a fan the first node is read by half of the others, and a sink reads each of
+// those. Printed are nanoseconds a node, for 100, 1,000 and 10,000 nodes, and how they grow from
+// the first to the last:
+//   parse, bind, plan     from the text of a workflow to its plan, by step
+//   first run             everything is computed
+//   nothing changed       the same workflow once more: everything is in the cache
+//   last leaf changed     one literal that one node and its sink depend on
+//   first leaf changed    the literal that everything depends on
+//   facade                Engine::start(...).wait(), nothing changed: bind, plan, a thread, the run
+// Figures are medians, of the processor's time (--clock: of the clock), after a warm-up. The engine
+// runs such nodes on one thread, so oneTBB is given one, too.
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <deque>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/graph/bind.h"
+#include "engine/graph/workflow.h"
+#include "engine/plan/infer.h"
+#include "engine/plan/plan.h"
+#include "engine/plugin/devices.h"
+#include "engine/plugin/host.h"
+#include "engine/run/executor.h"
+#include "heddle/engine.hpp"
+
+#if defined(HEDDLE_WITH_TBB)
+#include <oneapi/tbb/flow_graph.h>
+#include <oneapi/tbb/global_control.h>
+#endif
+
+namespace heddle::bench {
+
+namespace {
+
+using core::cat;
+
+constexpr int kSizes[] = {100, 1'000, 10'000};
+constexpr std::size_t kSizeCount = std::size(kSizes);
+
+struct Options {
+  clockid_t clock = CLOCK_PROCESS_CPUTIME_ID;
+  int repeats = 15;
+};
+
+double seconds_now(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// Nanoseconds of each part of a measurement, over its repeats.
+class Stopwatch {
+ public:
+  explicit Stopwatch(clockid_t clock) : clock_(clock) {}
+  void time(const std::string& part, const std::function<void()>& work) {
+    const double start = seconds_now(clock_);
+    work();
+    const double ns = 1e9 * (seconds_now(clock_) - start);
+    const auto same = [&](const Part& p) { return p.name == part; };
+    auto found = std::ranges::find_if(parts_, same);
+    if (found == parts_.end()) found = parts_.insert(parts_.end(), {part, {}});
+    found->ns.push_back(ns);
+  }
+  struct Part {
+    std::string name;
+    std::vector<double> ns;
+    double median() const {
+      std::vector<double> sorted = ns;
+      std::ranges::nth_element(sorted, sorted.begin() + std::ptrdiff_t(sorted.size() / 2));
+      return sorted[sorted.size() / 2];
+    }
+  };
+  const std::vector<Part>& parts() const { return parts_; }
+
+ private:
+  clockid_t clock_;
+  std::vector<Part> parts_;
+};
+
+// ---- workflows ----
+
+enum class Form { chain, fan };
+const char* name_of(Form form) { return form == Form::chain ? "chain" : "fan"; }
+
+void add_node(std::string& text, int id, const char* type, const std::string& inputs) {
+  text += cat(id == 1 ? "{" : ",\n", "\"", id, "\": {\"class_type\": \"", type, "\", \"inputs\": {",
+              inputs, "}}");
+}
+
+// `first` and `last` are literals: every output depends on the one, a single sink on the other.
+std::string workflow_text(Form form, int nodes, std::int64_t first, std::int64_t last) {
+  std::string text;
+  const auto link = [](int id) { return cat("[\"", id, "\", 0]"); };
+  add_node(text, 1, "test.add", cat("\"a\": ", first));
+  if (form == Form::chain) {
+    for (int id = 2; id < nodes; ++id)
+      add_node(text, id, "test.add",
+               cat("\"a\": ", link(id - 1), id == nodes - 1 ? cat(", \"b\": ", last) : ""));
+    add_node(text, nodes, "test.keep", cat("\"value\": ", link(nodes - 1)));
+  } else {
+    for (int id = 2; id + 1 < nodes; id += 2) {
+      // Each adds another number, or the cache would see one node many times.
+      const std::int64_t number = id + 3 < nodes ? id : last;
+      add_node(text, id, "test.add", cat("\"a\": ", link(1), ", \"b\": ", number));
+      add_node(text, id + 1, "test.keep", cat("\"value\": ", link(id)));
+    }
+    if (nodes % 2 == 0) add_node(text, nodes, "test.keep", cat("\"value\": ", link(1)));
+  }
+  return text + "}";
+}
+
+// ---- the engine ----
+
+struct Ready {
+  core::Graph graph;
+  core::Plan plan;
+};
+
+class Bench {
+ public:
+  explicit Bench(const Options& options) : options_(options), environment_(std::uint64_t{1} << 30) {
+    plugins_ = core::load_plugins({HEDDLE_CPU_PLUGIN, HEDDLE_ARITHMETIC_PLUGIN});
+    for (const core::RefusedPlugin& refused : plugins_.refused)
+      throw core::Error(core::Code::not_found, refused.reason);
+    environment_.host = core::plugin_host();
+    environment_.catalog = plugins_.catalog;
+    environment_.devices = core::open_devices(plugins_, {.names = {"cpu:0"}, .threads = 1});
+    const core::Device& device = environment_.devices.front().state->device();
+    places_ = {{device.name(), device.kind(), device.host_visible()}};
+    EngineOptions embedded;
+    embedded.default_plugin_dir = HEDDLE_CPU_PLUGIN;
+    embedded.plugin_dirs = {HEDDLE_ARITHMETIC_PLUGIN};
+    embedded.devices = {"cpu:0"};
+    embedded.threads = 1;
+    embedded.cache_bytes = std::uint64_t{1} << 30;
+    engine_ = std::make_unique<Engine>(embedded);
+  }
+
+  std::vector<Stopwatch::Part> measure(Form form, int nodes) {
+    Stopwatch watch(options_.clock);
+    // Fewer repeats where one takes longer.
+    const int repeats = nodes > 1'000 ? options_.repeats : 5 * options_.repeats;
+    const Workflow flow = engine_->parse(workflow_text(form, nodes, 1, 1));
+    engine_->start(flow).wait();
+    Stopwatch warm_up(options_.clock);
+    for (int i = 0; i < 2; ++i) repeat(form, nodes, warm_up);
+    for (int i = 0; i < repeats; ++i) {
+      repeat(form, nodes, watch);
+      watch.time("facade", [&] { engine_->start(flow).wait(); });
+    }
+    return watch.parts();
+  }
+
+ private:
+  void repeat(Form form, int nodes, Stopwatch& watch) {
+    environment_.cache.clear();
+    const std::string text = workflow_text(form, nodes, 1, 1);
+    core::Workflow workflow;
+    core::Bound bound;
+    Ready ready;
+    watch.time("parse", [&] { workflow = core::parse_workflow(text, "bench"); });
+    watch.time("bind", [&] { bound = core::bind(workflow, *plugins_.catalog); });
+    watch.time("plan", [&] { ready = plan(std::move(bound)); });
+    watch.time("first run", [&] { run(ready, nodes, nodes); });
+    watch.time("nothing changed", [&] { run(ready, nodes, 0); });
+    const Ready last = prepare(workflow_text(form, nodes, 1, ++other_));
+    watch.time("last leaf changed", [&] { run(last, nodes, 2); });
+    const Ready first = prepare(workflow_text(form, nodes, ++other_, 1));
+    watch.time("first leaf changed", [&] { run(first, nodes, nodes); });
+  }
+
+  Ready plan(core::Bound bound) const {
+    if (!bound.problems.empty())
+      throw core::Error(core::Code::internal, bound.problems.front().message);
+    Ready ready{std::move(bound.graph), {}};
+    ready.plan = core::make_plan(ready.graph, core::place(ready.graph, places_), places_);
+    ready.plan.pending = core::infer(ready.graph, environment_.host).pending;
+    return ready;
+  }
+  Ready prepare(const std::string& text) const {
+    return plan(core::bind(core::parse_workflow(text, "bench"), *plugins_.catalog));
+  }
+
+  // Throws when another number of nodes was computed than this case is about.
+  void run(const Ready& ready, int nodes, int expected) {
+    if (std::ssize(ready.graph.nodes) != nodes)
+      throw core::Error(core::Code::internal,
+                        cat(nodes, " nodes wanted, ", ready.graph.nodes.size(), " bound"));
+    core::RunRequest request{.graph = &ready.graph, .plan = &ready.plan};
+    const core::RunResult result = core::execute(request, environment_, observer_, cancelled_);
+    const auto computed = std::ranges::count(result.timings, false, &core::NodeTiming::cached);
+    if (computed != expected)
+      throw core::Error(core::Code::internal, cat(computed, " nodes ran, expected ", expected));
+  }
+
+  const Options options_;
+  core::LoadedPlugins plugins_;
+  core::Environment environment_;
+  std::vector<core::PlaceInfo> places_;
+  core::Observer observer_;
+  const std::atomic<bool> cancelled_{false};
+  std::unique_ptr<Engine> engine_;
+  std::int64_t other_ = 1'000'000;  // a literal that was not used before
+};
+
+// ---- oneTBB ----
+
+#if defined(HEDDLE_WITH_TBB)
+namespace flow = oneapi::tbb::flow;
+
+// `message` starts the first node; `add` is the work of each.
+template <class Node, class Message, class Add>
+void measure_tbb(const std::string& kind, Form form, int nodes, Stopwatch& watch, Add add,
+                 Message message) {
+  flow::graph graph;
+  std::deque<Node> all;
+  watch.time("oneTBB, " + kind + ": build", [&] {
+    for (int i = 0; i < nodes; ++i) {
+      if constexpr (std::is_same_v<Message, int>)
+        all.emplace_back(graph, flow::serial, add);
+      else
+        all.emplace_back(graph, add);
+      if (i == 0) continue;
+      const int from = form == Form::chain || i % 2 == 0 ? i - 1 : 0;
+      flow::make_edge(all[std::size_t(from)], all.back());
+    }
+  });
+  for (const char* part : {": first run", ": next run"})
+    watch.time("oneTBB, " + kind + part, [&] {
+      all.front().try_put(message);
+      graph.wait_for_all();
+    });
+}
+
+std::vector<Stopwatch::Part> measure_tbb(Form form, int nodes, const Options& options) {
+  const oneapi::tbb::global_control one_thread(oneapi::tbb::global_control::max_allowed_parallelism,
+                                               1);
+  static volatile std::int64_t sink = 0;
+  Stopwatch warm_up(options.clock), watch(options.clock);
+  for (int i = 0; i < 5 * options.repeats; ++i) {
+    Stopwatch& used = i < 2 ? warm_up : watch;
+    measure_tbb<flow::continue_node<flow::continue_msg>>(
+        "continue_node", form, nodes, used, [](flow::continue_msg) { sink = sink + 1; },
+        flow::continue_msg());
+    measure_tbb<flow::function_node<int, int>>(
+        "function_node", form, nodes, used, [](int value) { return value + 1; }, 1);
+  }
+  return watch.parts();
+}
+#endif
+
+// ---- the table ----
+
+using Columns = std::vector<std::vector<Stopwatch::Part>>;  // by size
+
+void print(const Columns& columns) {
+  for (std::size_t part = 0; part < columns.front().size(); ++part) {
+    std::printf("%-36s", columns.front()[part].name.c_str());
+    double ns[kSizeCount];
+    for (std::size_t size = 0; size < kSizeCount; ++size) {
+      ns[size] = columns[size][part].median() / kSizes[size];
+      std::printf("%10.1f", ns[size]);
+    }
+    std::printf("%12.2f\n", ns[kSizeCount - 1] / ns[0]);
+  }
+}
+
+int run(const Options& options) {
+  Bench bench(options);
+  std::printf("ns a node, medians, %s\n",
+              options.clock == CLOCK_MONOTONIC ? "on the clock" : "of the processor");
+  for (const Form form : {Form::chain, Form::fan}) {
+    std::printf("\n%-36s", name_of(form));
+    for (const int size : kSizes) std::printf("%10d", size);
+    std::printf("%12s\n", "10^4 : 10^2");
+    Columns ours;
+    for (const int size : kSizes) ours.push_back(bench.measure(form, size));
+    print(ours);
+#if defined(HEDDLE_WITH_TBB)
+    Columns theirs;
+    for (const int size : kSizes) theirs.push_back(measure_tbb(form, size, options));
+    print(theirs);
+#endif
+  }
+#if !defined(HEDDLE_WITH_TBB)
+  std::printf("\noneTBB was not found when this was configured (libtbb-dev): no figures beside\n");
+#endif
+  return 0;
+}
+
+}  // namespace
+
+}  // namespace heddle::bench
+
+int main(int argc, char** argv) {
+  heddle::bench::Options options;
+  for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--clock") == 0)
+      options.clock = CLOCK_MONOTONIC;
+    else
+      options.repeats = std::max(1, std::atoi(argv[i]));
+  }
+  try {
+    return heddle::bench::run(options);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "overhead_bench: %s\n", error.what());
+    return 1;
+  }
+}
