@@ -126,6 +126,7 @@ const core::Tensor& tensor_in(const Results::Data& data, std::string_view output
 std::vector<float> read_floats(const core::Tensor& tensor) {
   if (tensor->info.dtype != HEDDLE_F32) throw core::Error(core::Code::unsupported, core::cat(core::describe(tensor->info), " is not f32"));
   std::vector<float> values(std::size_t(core::element_count(tensor->info)));
+  if (values.empty()) return values;
   const std::size_t bytes = values.size() * sizeof(float);
   if (auto* memory = dynamic_cast<core::DeviceMemory*>(tensor->storage.get())) {
     memory->state().read(tensor, values.data(), bytes);

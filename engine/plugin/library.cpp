@@ -2,25 +2,36 @@
 
 #include <boost/dll/shared_library.hpp>
 
+#include <vector>
+
 #include "engine/base/error.h"
+#include "engine/base/guarded.h"
 #include "engine/base/text.h"
 
 namespace heddle::core {
 
+namespace {
+
+// Never closed, not even at exit: destructors of other statics may still call into them.
+void keep_for_ever(boost::dll::shared_library library) {
+  static Guarded<std::vector<boost::dll::shared_library>>& kept = *new Guarded<std::vector<boost::dll::shared_library>>();
+  kept.lock()->push_back(std::move(library));
+}
+
+}  // namespace
+
 const heddle_plugin* load_entry(const std::filesystem::path& path) {
-  // Leaked on purpose: see the header.
-  auto* library = new boost::dll::shared_library();
+  boost::dll::shared_library library;
   try {
-    library->load(path.string(), boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
+    library.load(path.string(), boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
   } catch (const std::exception& reason) {
-    delete library;
     throw Error(Code::invalid_argument, cat(path.string(), " cannot be loaded as a plugin: ", reason.what()));
   }
-  if (!library->has("heddle_entry")) {
-    delete library;
+  if (!library.has("heddle_entry"))
     throw Error(Code::invalid_argument, cat(path.string(), " is a shared object but no heddle plugin: it exports no heddle_entry"));
-  }
-  return &library->get<const heddle_plugin>("heddle_entry");
+  const heddle_plugin* entry = &library.get<const heddle_plugin>("heddle_entry");
+  keep_for_ever(std::move(library));
+  return entry;
 }
 
 }  // namespace heddle::core

@@ -1,18 +1,25 @@
 #include "elements.h"
 
 #include <cstddef>
+#include <cstring>
 
 namespace heddle::cpu {
 
 namespace {
 
+// Through memcpy, because tensors of a mapped file need not be aligned; compilers make plain loads of it.
 template <class Stored, class Decode>
 void load(const void* from, std::int64_t count, std::int64_t stride, float* to, Decode decode) {
-  const auto* source = static_cast<const Stored*>(from);
+  const auto* source = static_cast<const std::byte*>(from);
+  const auto at = [source](std::int64_t i) {
+    Stored stored;
+    std::memcpy(&stored, source + i * std::int64_t{sizeof(Stored)}, sizeof stored);
+    return stored;
+  };
   if (stride == 1)
-    for (std::int64_t i = 0; i < count; ++i) to[i] = decode(source[i]);
+    for (std::int64_t i = 0; i < count; ++i) to[i] = decode(at(i));
   else
-    for (std::int64_t i = 0; i < count; ++i) to[i] = decode(source[i * stride]);
+    for (std::int64_t i = 0; i < count; ++i) to[i] = decode(at(i * stride));
 }
 
 template <class Stored, class Encode>
