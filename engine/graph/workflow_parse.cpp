@@ -6,24 +6,29 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/graph/workflow.h"
+#include "engine/graph/workflow_keys.h"
 
 namespace heddle::core {
 namespace {
 
 using Keys = std::vector<std::string_view>;
 
+template <std::size_t kCount>
+Keys keys_of(const std::array<std::string_view, kCount>& keys) {
+  return Keys(keys.begin(), keys.end());
+}
+
 const Keys& top_keys() {
-  static const Keys keys = {"prompt", "devices"};
+  static const Keys keys = keys_of(kWorkflowKeys);
   return keys;
 }
 
-// What we read of a node, and what ComfyUI writes there besides: the latter must not look like
-// misspelt keys of ours.
 const Keys& node_keys() {
-  static const Keys keys = {"class_type", "inputs", "device", "prefer", "split", "blocks"};
+  static const Keys keys = keys_of(kNodeKeys);
   return keys;
 }
 
+// What ComfyUI writes into a node besides: it must not look like misspelt keys of ours.
 bool is_foreign(std::string_view key) {
   constexpr std::array<std::string_view, 13> kForeign = {"_meta",
                                                          "is_changed",
@@ -41,8 +46,6 @@ bool is_foreign(std::string_view key) {
   return std::find(kForeign.begin(), kForeign.end(), key) != kForeign.end();
 }
 
-constexpr std::array<std::string_view, 6> kSplits = {"layers",   "sets", "batch",
-                                                     "sequence", "rows", "none"};
 constexpr std::size_t kMostGuesses =
     32;  // guesses at misspelt names cost time; a broken text may hold very many
 
@@ -158,7 +161,7 @@ class Parser {
         refuse_repeated(key, where);
         if (key.key != "budget") {
           report(key, cat(where, "there is no key ", quote(key.key), ".",
-                          guess(key.key, {"budget"}), " A device has \"budget\"."));
+                          guess(key.key, keys_of(kDeviceKeys)), " A device has \"budget\"."));
         } else if (!(hint.budget_bytes = bytes_of(key.value))) {
           report(key.value,
                  cat(where, "\"budget\" needs a size such as \"14GiB\" or a number of bytes, got ",
@@ -243,8 +246,7 @@ class Parser {
       return;
     }
     report(key.value, cat(where, "there is no split ", quote(split), ".",
-                          guess(split, Keys(kSplits.begin(), kSplits.end())),
-                          " Choices: ", join(kSplits, ", "), "."));
+                          guess(split, keys_of(kSplits)), " Choices: ", join(kSplits, ", "), "."));
   }
 
   void parse_blocks(const Json& json, std::string_view where, Hints& hints) {
@@ -271,10 +273,10 @@ class Parser {
         } else {
           report(key,
                  cat(where, "an entry of \"blocks\" has no key ", quote(key.key), ".",
-                     guess(key.key, {"match", "device"}), " It has \"match\" and \"device\"."));
+                     guess(key.key, keys_of(kBlockKeys)), " It has \"match\" and \"device\"."));
         }
       }
-      for (const std::string_view needed : {"match", "device"})
+      for (const std::string_view needed : kBlockKeys)
         if (entry.find(needed) == nullptr)
           report(entry, cat(where, "an entry of \"blocks\" lacks ", quote(needed), "."));
       hints.blocks.push_back(std::move(hint));

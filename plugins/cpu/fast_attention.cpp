@@ -16,8 +16,10 @@ namespace heddle::cpu {
 
 namespace {
 
-constexpr std::int64_t kTilePanels = 6;    // 192 queries
-constexpr std::int64_t kKeyStretch = 384;  // keys at a time; a multiple of a block
+// The packed keys and values of a stretch serve all panels of a tile; together they stay in a
+// core's second cache.
+constexpr std::int64_t kTilePanels = 12;   // at most: 384 queries
+constexpr std::int64_t kKeyStretch = 240;  // keys at a time; a multiple of a block
 constexpr float kUnseen = -std::numeric_limits<float>::infinity();
 
 std::int64_t blocks(std::int64_t rows) { return (rows + kBlockRows - 1) / kBlockRows; }
@@ -67,10 +69,10 @@ class Tile {
         e_(call.in(2).info.shape[3]),
         scratch_(scratch) {}
 
-  void run(std::int64_t first) {
+  void run(std::int64_t first, std::int64_t most_panels) {
     Panel panels[kTilePanels];
     std::int64_t count = 0;
-    for (; count < kTilePanels && first + count * kPanelColumns < queries_; ++count)
+    for (; count < most_panels && first + count * kPanelColumns < queries_; ++count)
       panels[count] = begin(first + count * kPanelColumns);
     const std::int64_t last = std::min(queries_, first + count * kPanelColumns) - 1;
     const std::int64_t seen = attrs_.causal != 0
@@ -224,12 +226,13 @@ struct FastAttention : Fast {
   static void check(const heddle_op_call& call) { check_attention(call); }
 
   static void run(const Call& call) {
-    constexpr std::int64_t kTileQueries = kTilePanels * kPanelColumns;
     const heddle_tensor_info& q = call.in(0).info;
-    const std::int64_t heads = q.shape[2], tiles = (q.shape[1] + kTileQueries - 1) / kTileQueries;
+    const std::int64_t heads = q.shape[2], panels = panel_count(q.shape[1]);
+    const std::int64_t tiles = (panels + kTilePanels - 1) / kTilePanels;
+    const std::int64_t tile_panels = tiles == 0 ? 0 : (panels + tiles - 1) / tiles;
     call.parallel_for(q.shape[0] * heads * tiles, [&](std::int64_t tile, Scratch& scratch) {
       Tile(call, tile / tiles / heads, tile / tiles % heads, scratch)
-          .run(tile % tiles * kTileQueries);
+          .run(tile % tiles * tile_panels * kPanelColumns, tile_panels);
     });
   }
 };

@@ -1,10 +1,8 @@
-// The source of the VectorKernels tables: included by one file per instruction set, compiled with
-// that set's flags. It includes nothing of the standard library beyond types, because an inline
-// function compiled here with AVX-512 might otherwise be the one that the linker picks for the
-// whole plugin. Uses the vector types of GCC and clang.
-#if defined(__F16C__)
-#include <immintrin.h>
-#endif
+// The source of the VectorKernels tables: included by one file per instruction set, after it has
+// told the compiler which. Those files include the headers named below before that, and nothing
+// else: an inline function of the standard library compiled here with AVX-512 might otherwise be
+// the one that the linker picks for the whole plugin. Uses the vector types of GCC and clang.
+#pragma once
 
 #include <cstdint>
 #include <cstring>
@@ -15,16 +13,11 @@ namespace heddle::cpu {
 
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int kWidth = 16;
-constexpr int kRows = 12, kVectors = 2;  // 24 sums, 2 of b and 1 of a fit into 32 registers
-#elif defined(__AVX2__)
-constexpr int kWidth = 8;
-constexpr int kRows = 6, kVectors = 2;  // 12 sums, 2 of b and 1 of a fit into 16 registers
-#else
-constexpr int kWidth = 4;
-constexpr int kRows = 4, kVectors = 2;
-#endif
+constexpr int kWidth = HEDDLE_VECTOR_WIDTH;
+// The sums of a block, a row of b and one number of a fit into the registers: 32 of them with
+// AVX-512, else 16.
+constexpr int kRows = kWidth == 16 ? 12 : kWidth == 8 ? 6 : 4;
+constexpr int kVectors = 2;
 
 typedef float Floats __attribute__((vector_size(4 * kWidth)));
 typedef std::int32_t Ints __attribute__((vector_size(4 * kWidth)));
@@ -69,17 +62,22 @@ void each(const float* a, const float* b, const float* c, float* out, std::int64
 
 // ---- functions ----
 
-// 2^n * p(r) with x = n ln 2 + r; p is the polynomial of degree 6 with the least relative error on
-// |r| <= ln 2 / 2. Below the smallest normal number the result is 0.
-[[gnu::always_inline]] inline Floats exponential(Floats x) {
-  constexpr float kLargest = 88.72283f, kSmallest = -87.33654f;
+// x = n ln 2 + r with whole n: e^x = 2^n p(r), where p is the polynomial of degree 6 with the least
+// relative error on |r| <= ln 2 / 2. REQUIRES: x from kSmallestPower to kLargestPower, or NaN.
+constexpr float kLargestPower = 88.72283f,
+                kSmallestPower = -87.33654f;  // of e, that give a normal number
+struct Power {
+  Ints n;
+  Floats p;
+};
+[[gnu::always_inline]] inline Power split_power(Floats x) {
   constexpr float kRound =
-      12582912.0f;  // 1.5 * 2^23: adding it leaves the nearest integer in the low bits
+      12582912.0f;  // 1.5 * 2^23: adding it leaves the nearest whole number in the low bits
+  constexpr std::int32_t kRoundBits = 0x4b400000;
   constexpr float kLog2E = 1.44269504f, kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;
-  const Floats limited = x > kLargest ? all(kLargest) : (x < kSmallest ? all(kSmallest) : x);
-  const Floats shifted = limited * kLog2E + kRound;
+  const Floats shifted = x * kLog2E + kRound;
   const Floats n = shifted - kRound;
-  const Floats r = (limited - n * kLn2High) - n * kLn2Low;
+  const Floats r = (x - n * kLn2High) - n * kLn2Low;
   Floats p = all(0.0013836835278198123f);
   p = p * r + 0.008374824188649654f;
   p = p * r + 0.04166822507977486f;
@@ -87,14 +85,28 @@ void each(const float* a, const float* b, const float* c, float* out, std::int64
   p = p * r + 0.49999991059303284f;
   p = p * r + 1.0f;
   p = p * r + 1.0f;
+  return {load<Ints>(&shifted) - kRoundBits, p};
+}
+
+// NaN fails every comparison below and stays. Where the result is smaller than a normal number it
+// is 0.
+[[gnu::always_inline]] inline Floats exponential(Floats x) {
+  const Power power = split_power(
+      x > kLargestPower ? all(kLargestPower) : (x < kSmallestPower ? all(kSmallestPower) : x));
   // n reaches 128, whose power is no float: two factors.
-  constexpr std::int32_t kRoundBits = 0x4b400000;
-  const Ints whole = load<Ints>(&shifted) - kRoundBits;
-  const Ints half = whole >> 1;
-  const Ints first = (half + 127) << 23, second = (whole - half + 127) << 23;
-  const Floats result = p * load<Floats>(&first) * load<Floats>(&second);
-  const Floats bounded = x > kLargest ? all(__builtin_inff()) : result;
-  return x < kSmallest ? Floats{} : bounded;  // NaN fails every comparison and stays
+  const Ints half = power.n >> 1;
+  const Ints first = (half + 127) << 23, second = (power.n - half + 127) << 23;
+  const Floats result = power.p * load<Floats>(&first) * load<Floats>(&second);
+  const Floats bounded = x > kLargestPower ? all(__builtin_inff()) : result;
+  return x < kSmallestPower ? Floats{} : bounded;
+}
+
+// The same for x <= 0, where n fits into one factor.
+[[gnu::always_inline]] inline Floats exponential_of_negative(Floats x) {
+  const Power power = split_power(x < kSmallestPower ? all(kSmallestPower) : x);
+  const Ints factor = (power.n + 127) << 23;
+  const Floats result = power.p * load<Floats>(&factor);
+  return x < kSmallestPower ? Floats{} : result;
 }
 
 Floats sigmoid(Floats x) { return 1.0f / (1.0f + exponential(-x)); }
@@ -114,7 +126,7 @@ Floats sigmoid(Floats x) { return 1.0f / (1.0f + exponential(-x)); }
   p = p * t + 0.23864498828373257f;
   p = p * t + 0.2828570201795395f;
   p = p * t + 0.28206449974087155f;
-  const Floats tail = 0.5f * exponential(size * size * -0.5f) * t * p;
+  const Floats tail = 0.5f * exponential_of_negative(size * size * -0.5f) * t * p;
   return x < 0.0f ? tail : 1.0f - tail;
 }
 
@@ -158,12 +170,12 @@ void narrow_bf16(Floats value, std::uint16_t* to) {
   store(to, __builtin_convertvector(chosen, Halves));
 }
 
-#if defined(__AVX512F__)
+#if HEDDLE_VECTOR_WIDTH == 16
 Floats widen_f16(const std::uint16_t* from) { return (Floats)_mm512_cvtph_ps(load<__m256i>(from)); }
 void narrow_f16(Floats value, std::uint16_t* to) {
   store(to, _mm512_cvtps_ph((__m512)value, _MM_FROUND_TO_NEAREST_INT));
 }
-#elif defined(__F16C__)
+#elif HEDDLE_VECTOR_WIDTH == 8
 Floats widen_f16(const std::uint16_t* from) { return (Floats)_mm256_cvtph_ps(load<__m128i>(from)); }
 void narrow_f16(Floats value, std::uint16_t* to) {
   store(to, _mm256_cvtps_ph((__m256)value, _MM_FROUND_TO_NEAREST_INT));
@@ -486,9 +498,9 @@ void modulate(const float* x, float mean, float factor, const float* more, const
 }
 
 Floats swap_pairs(Floats x) {
-#if defined(__AVX512F__)
+#if HEDDLE_VECTOR_WIDTH == 16
   return __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
-#elif defined(__AVX2__)
+#elif HEDDLE_VECTOR_WIDTH == 8
   return __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6);
 #else
   return __builtin_shufflevector(x, x, 1, 0, 3, 2);
@@ -516,11 +528,11 @@ void soften(float* scores, std::int64_t keys, float factor, float* largest, floa
     most = most > before ? most : before;
     // A query that has seen nothing yet: subtracting 0 turns its -infinity into 0, not into NaN.
     const Floats base = most == minus_infinity ? Floats{} : most;
-    const Floats shrink = exponential(before - base);
+    const Floats shrink = exponential_of_negative(before - base);
     Floats sum = load<Floats>(total + column) * shrink;
     for (std::int64_t j = 0; j < keys; ++j) {
       float* at = scores + j * kPanelColumns + column;
-      const Floats weight = exponential(load<Floats>(at) * factor - base);
+      const Floats weight = exponential_of_negative(load<Floats>(at) * factor - base);
       store(at, weight);
       sum += weight;
     }

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#define HEDDLE_VECTOR_WIDTH 4
 #include "vector_body.h"
 
 namespace heddle::cpu {

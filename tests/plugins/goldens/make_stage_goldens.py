@@ -53,7 +53,7 @@ PROMPTS = [  # (text, seed)
         "an orange mushroom on the left and a round tree on the right on green grass, a sunset sky",
         0,
     ),
-    ("A Purple balloon (big), over: snow & sand?!", 8566257),
+    ("A Purple balloon, high over: snow & sand?!", 8566257),
 ]
 
 

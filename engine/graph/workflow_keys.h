@@ -1,0 +1,25 @@
+// The keys and words of our own that a workflow may hold, in one place because an editor's schema
+// (graphs/workflow.schema.json) lists them too and a test compares the two. Constants; any thread.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace heddle::core {
+
+// Of the wrapped form. Others beside them are kept.
+inline constexpr std::array<std::string_view, 2> kWorkflowKeys = {"prompt", "devices"};
+
+// Of a node. Others are kept.
+inline constexpr std::array<std::string_view, 6> kNodeKeys = {"class_type", "inputs", "device",
+                                                              "prefer",     "split",  "blocks"};
+
+// Of an entry of "devices", and of one of "blocks". There are no others.
+inline constexpr std::array<std::string_view, 1> kDeviceKeys = {"budget"};
+inline constexpr std::array<std::string_view, 2> kBlockKeys = {"match", "device"};
+
+// What "split" may be.
+inline constexpr std::array<std::string_view, 6> kSplits = {"layers",   "sets", "batch",
+                                                            "sequence", "rows", "none"};
+
+}  // namespace heddle::core
