@@ -29,7 +29,6 @@
 #include "engine/base/text.h"
 #include "engine/graph/bind.h"
 #include "engine/graph/workflow.h"
-#include "engine/plan/infer.h"
 #include "engine/plan/plan.h"
 #include "engine/plugin/devices.h"
 #include "engine/plugin/host.h"
@@ -187,7 +186,6 @@ class Bench {
       throw core::Error(core::Code::internal, bound.problems.front().message);
     Ready ready{std::move(bound.graph), {}};
     ready.plan = core::make_plan(ready.graph, core::place(ready.graph, places_), places_);
-    ready.plan.pending = core::infer(ready.graph, environment_.host).pending;
     return ready;
   }
   Ready prepare(const std::string& text) const {
