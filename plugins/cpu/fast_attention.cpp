@@ -146,7 +146,7 @@ class Tile {
               const float* values, float* scores) {
     for (std::int64_t b = 0; b < blocks(length); ++b)
       vector_.multiply(keys + b * kBlockRows * d_, panel.queries, d_,
-                       scores + b * kBlockRows * kPanelColumns, kPanelColumns, false);
+                       scores + b * kBlockRows * kPanelColumns, kPanelColumns, false, keys);
     float factor = static_cast<float>(attrs_.scale);
     if (const heddle_view* bias = call_.maybe(3)) {
       vector_.scale(scores, factor, scores, length * kPanelColumns);
@@ -159,7 +159,7 @@ class Tile {
     vector_.scale_columns(panel.sums, e_, rescale);
     for (std::int64_t b = 0; b < blocks(e_); ++b)
       vector_.multiply(values + b * kBlockRows * length, scores, length,
-                       panel.sums + b * kBlockRows * kPanelColumns, kPanelColumns, true);
+                       panel.sums + b * kBlockRows * kPanelColumns, kPanelColumns, true, values);
   }
 
   void add_bias(const heddle_view& bias, const Panel& panel, std::int64_t key, std::int64_t length,

@@ -74,19 +74,21 @@ const float* load_bias(const Call& call, const heddle_view* bias, std::int64_t o
 }
 
 Cut::Cut(std::int64_t rows, std::int64_t columns) : rows(rows), columns(columns) {
-  // A tile's packed rows and its sums stay in a core's second cache; each costs a little, so that
-  // both sides are long.
+  // A tile's packed rows and its sums stay in a core's second cache. Each side costs a little,
+  // packing on one and reading the weight on the other, so both are long, but an output gives
+  // enough tiles for some threads.
   constexpr std::int64_t kRows = 8 * kBlockRows, kColumns = 16 * kPanelColumns,
-                         kFewest = 2 * kPanelColumns;
-  constexpr std::int64_t kWantedTiles = 8;
+                         kFewestColumns = 4 * kPanelColumns;
+  constexpr std::int64_t kVectorColumns = 2 * kPanelColumns, kWantedTiles = 8;
   down = std::max<std::int64_t>(1, (rows + kRows - 1) / kRows);
   const std::int64_t even = (rows + down - 1) / down;
   tile_rows = rows <= kFewRows ? kFewRows : (even + kBlockRows - 1) / kBlockRows * kBlockRows;
   down = (rows + tile_rows - 1) / tile_rows;
-  // Few rows are bound by reading the weight: narrow tiles share that among all threads.
-  tile_columns = rows <= kBlockRows ? kFewest : kColumns;
   const auto count = [&] { return (columns + tile_columns - 1) / tile_columns; };
-  while (down * count() < kWantedTiles && tile_columns > kFewest) tile_columns /= 2;
+  tile_columns = kColumns;
+  while (down * count() < kWantedTiles && tile_columns > kFewestColumns) tile_columns /= 2;
+  // Few rows are bound by reading the weight: narrow tiles share that among all threads.
+  if (rows <= kBlockRows) tile_columns = kVectorColumns;
   across = count();
 }
 

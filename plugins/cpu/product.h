@@ -19,6 +19,8 @@ namespace heddle::cpu {
 
 // Terms summed at a time: a panel's part is 48 KiB as f32, and stays in cache.
 inline constexpr std::int64_t kStretch = 384;
+inline constexpr std::int64_t kAskedBytes =
+    16;  // that VectorKernels::multiply asks for ahead, for every term
 
 // The right operand. REQUIRES: layout kPlainLayout with rank 2, or one of the panel layouts.
 struct Right {
@@ -33,6 +35,13 @@ struct Right {
   // The same part as it is stored. REQUIRES: a panel layout.
   const std::byte* stored(std::int64_t number, std::int64_t k0) const {
     return element(*weight, (number * sum_length(weight->info) + k0) * kPanelColumns);
+  }
+  // What follows part [k0, k0 + k) of a panel, where panels up to `end` are read: the part of the
+  // next panel, or the next part of the first of them. Only to be asked for ahead of time.
+  const std::byte* next(std::int64_t number, std::int64_t end, std::int64_t k0,
+                        std::int64_t k) const {
+    if (!is_packed()) return static_cast<const std::byte*>(weight->data);
+    return number + 1 < end ? stored(number + 1, k0) : stored(number, k0 + k);
   }
   bool is_packed() const { return weight->info.layout != kPlainLayout; }
 };
@@ -117,9 +126,11 @@ void multiply_tile(const VectorKernels& vector, const Left& left, const Right& r
         vector.multiply_few(packed, HEDDLE_F32, from, k, to, columns, k0 > 0);
         continue;
       }
-      for (std::int64_t b = 0; b < blocks; ++b)
+      const char* ahead = reinterpret_cast<const char*>(
+          right.next(panel + p, panel + columns / kPanelColumns, k0, k));
+      for (std::int64_t b = 0; b < blocks; ++b, ahead += k * kAskedBytes)
         vector.multiply(packed + b * block_rows * k, from, k, to + b * block_rows * columns,
-                        columns, k0 > 0);
+                        columns, k0 > 0, ahead);
     }
   }
 }

@@ -253,10 +253,12 @@ struct Panel<HEDDLE_BF16> {
   }
 };
 
-// One register block: rows x kVectors vectors of sums over taps * k terms.
+// One register block: rows x kVectors vectors of sums over taps * k terms. Meanwhile asks for
+// memory at `ahead`, a line for every 4 terms.
 template <int rows, class Left, class Right>
 inline void multiply_block(Left left, Right right, std::int64_t taps, std::int64_t k, float* c,
-                           std::int64_t ldc, bool add) {
+                           std::int64_t ldc, bool add, const char* ahead) {
+  constexpr int kLineBytes = 64, kTermsPerLine = 4;
   Floats sum[rows][kVectors];
 #pragma GCC unroll 16
   for (int r = 0; r < rows; ++r)
@@ -264,7 +266,7 @@ inline void multiply_block(Left left, Right right, std::int64_t taps, std::int64
     for (int v = 0; v < kVectors; ++v) sum[r][v] = Floats{};
   for (std::int64_t t = 0; t < taps; ++t, right.b += k * kPanelColumns) {
     const auto row = left.tap(t);
-    for (std::int64_t i = 0; i < k; ++i) {
+    const auto add_term = [&](std::int64_t i) __attribute__((always_inline)) {
       Floats b[kVectors];
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) b[v] = right(i, v * kWidth);
@@ -274,7 +276,15 @@ inline void multiply_block(Left left, Right right, std::int64_t taps, std::int64
 #pragma GCC unroll 2
         for (int v = 0; v < kVectors; ++v) sum[r][v] += a * b[v];
       }
+    };
+    std::int64_t i = 0;
+    for (; i + kTermsPerLine <= k; i += kTermsPerLine) {
+      __builtin_prefetch(ahead);
+      ahead += kLineBytes;
+#pragma GCC unroll 4
+      for (int j = 0; j < kTermsPerLine; ++j) add_term(i + j);
     }
+    for (; i < k; ++i) add_term(i);
   }
 #pragma GCC unroll 16
   for (int r = 0; r < rows; ++r) {
@@ -286,29 +296,30 @@ inline void multiply_block(Left left, Right right, std::int64_t taps, std::int64
   }
 }
 
-void multiply(const float* a, const float* b, std::int64_t k, float* c, std::int64_t ldc,
-              bool add) {
+void multiply(const float* a, const float* b, std::int64_t k, float* c, std::int64_t ldc, bool add,
+              const void* ahead) {
   for (std::int64_t column = 0; column < kPanelColumns; column += kVectors * kWidth)
     for (int row = 0; row < kBlockRows; row += kRows)
       multiply_block<kRows>(PackedRows<kBlockRows>{a + row}, Panel<HEDDLE_F32>{b + column}, 1, k,
-                            c + row * ldc + column, ldc, add);
+                            c + row * ldc + column, ldc, add, static_cast<const char*>(ahead));
 }
 
 void multiply_few(const float* a, heddle_dtype dtype, const void* b, std::int64_t k, float* c,
                   std::int64_t ldc, bool add) {
+  const char* here = static_cast<const char*>(b);  // read once and in order: nothing to ask for
   const PackedRows<kFewRows> left{a};
   const auto* floats = static_cast<const float*>(b);
   const auto* halves = static_cast<const std::uint16_t*>(b);
   for (int column = 0; column < kPanelColumns; column += kVectors * kWidth) {
     if (dtype == HEDDLE_F32)
-      multiply_block<kFewRows>(left, Panel<HEDDLE_F32>{floats + column}, 1, k, c + column, ldc,
-                               add);
+      multiply_block<kFewRows>(left, Panel<HEDDLE_F32>{floats + column}, 1, k, c + column, ldc, add,
+                               here);
     else if (dtype == HEDDLE_F16)
-      multiply_block<kFewRows>(left, Panel<HEDDLE_F16>{halves + column}, 1, k, c + column, ldc,
-                               add);
+      multiply_block<kFewRows>(left, Panel<HEDDLE_F16>{halves + column}, 1, k, c + column, ldc, add,
+                               here);
     else
       multiply_block<kFewRows>(left, Panel<HEDDLE_BF16>{halves + column}, 1, k, c + column, ldc,
-                               add);
+                               add, here);
   }
 }
 
@@ -317,7 +328,7 @@ void multiply_taps(const float* const* a, const float* b, std::int64_t taps, std
   for (std::int64_t column = 0; column < kPanelColumns; column += kVectors * kWidth)
     for (int row = 0; row < kBlockRows; row += kRows)
       multiply_block<kRows>(ScatteredRows{a + row}, Panel<HEDDLE_F32>{b + column}, taps, k,
-                            c + row * ldc + column, ldc, add);
+                            c + row * ldc + column, ldc, add, reinterpret_cast<const char*>(b));
 }
 
 // Squares of 4 x 4, turned in registers. Asks for the next k of each row, which the caller packs

@@ -23,8 +23,10 @@ struct VectorKernels {
   // ---- products: c (rows x 32, ldc apart) gets a (packed: k x rows) times b (k x 32), added when
   // add. Each element is one chain of k multiply-adds from zero, so neither the number of rows nor
   // that of columns shows in its bytes.
+  // Meanwhile asks for the memory at `ahead`, 16 bytes for every term: what the caller will read
+  // next.
   void (*multiply)(const float* a, const float* b, std::int64_t k, float* c, std::int64_t ldc,
-                   bool add);
+                   bool add, const void* ahead);
   // For few rows b is read in its own type: there is nothing to spread the cost of widening it
   // over.
   void (*multiply_few)(const float* a, heddle_dtype dtype, const void* b, std::int64_t k, float* c,
