@@ -6,13 +6,15 @@
 
 namespace heddle::core {
 
-Inferred infer(const Graph& graph, const heddle_host* host) {
+Inferred infer(const Graph& graph, const heddle_host* host, const Facts& facts) {
   Inferred result;
   result.nodes.resize(graph.nodes.size());
   for (const NodeIndex n : graph.order) {
     const Node& node = graph.nodes[n];
     heddle_infer question{graph, node, result.nodes, {}};
     question.answer.outputs.resize(node.type->output_count());
+    for (std::uint32_t o = 0; o < node.type->output_count(); ++o)
+      if (const auto fact = facts.find({n, o}); fact != facts.end()) question.answer.outputs[o].value = fact->second;
     if (node.type->desc().infer != nullptr) {
       try {
         throw_status(node.type->desc().infer(host, &question), "");

@@ -10,6 +10,18 @@
 
 namespace heddle::core {
 
+// A call of a model, by shapes: what execute() of a node is going to open and step.
+struct CallSpec {
+  using Infos = std::map<std::string, heddle_tensor_info, std::less<>>;  // by input name
+  struct Set {
+    Infos constants, steps;
+  };
+  Value model;
+  std::vector<Set> sets;
+  Infos schedule;  // (steps, ...)
+  std::uint32_t step_count = 1;
+};
+
 struct ValueSpec {
   Value value;                                                      // known before running, or empty
   std::map<std::string, heddle_tensor_info, std::less<>> tensors;  // by path in the record; "" is the value itself
@@ -17,9 +29,13 @@ struct ValueSpec {
 
 struct NodeSpec {
   std::vector<ValueSpec> outputs;
-  double flops = 0, bytes = 0;
+  double flops = 0, bytes = 0;  // besides the calls
   std::uint64_t scratch_bytes = 0;
+  std::vector<CallSpec> calls;  // in the order execute() makes them
 };
+
+// Values that are known before the run: what nodes that read headers only have given.
+using Facts = std::map<Source, Value>;
 
 struct PendingOutput {
   NodeIndex node = 0;
@@ -31,7 +47,7 @@ struct Inferred {
   std::vector<PendingOutput> pending;  // outputs of needed nodes that nothing is known of
 };
 
-Inferred infer(const Graph& graph, const heddle_host* host);
+Inferred infer(const Graph& graph, const heddle_host* host, const Facts& facts = {});
 
 }  // namespace heddle::core
 

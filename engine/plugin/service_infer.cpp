@@ -34,6 +34,24 @@ std::int32_t in(heddle_infer* q, std::uint32_t input, const char* path, heddle_t
   return 1;
 }
 
+CallSpec::Infos infos_of(std::uint32_t count, const heddle_named_info* const* list) {
+  CallSpec::Infos infos;
+  for (std::uint32_t i = 0; i < count; ++i) infos[list[i]->name] = checked_info(list[i]->info, list[i]->name);
+  return infos;
+}
+
+CallSpec call_of(const heddle_infer_call& asked) {
+  if (asked.model == nullptr || kind_of(*asked.model) != HEDDLE_KIND_MODEL)
+    throw Error(Code::invalid_argument, "infer() tells of a call, but not of which model");
+  CallSpec call;
+  call.model = Value::share(asked.model);
+  call.step_count = asked.step_count;
+  call.schedule = infos_of(asked.schedule_count, asked.schedule);
+  for (std::uint32_t s = 0; s < asked.set_count; ++s)
+    call.sets.push_back({infos_of(asked.sets[s]->constant_count, asked.sets[s]->constants), infos_of(asked.sets[s]->step_count, asked.sets[s]->steps)});
+  return call;
+}
+
 }  // namespace
 
 const heddle_infer_service* infer_service() {
@@ -49,7 +67,8 @@ const heddle_infer_service* infer_service() {
         q->answer.flops += flops;
         q->answer.bytes += bytes;
         q->answer.scratch_bytes = scratch;
-      }};
+      },
+      [](heddle_infer* q, const heddle_infer_call* asked) { return to_status([&] { q->answer.calls.push_back(call_of(*asked)); }); }};
   return &table;
 }
 

@@ -222,7 +222,44 @@ class Infer {
   }
   void cost(double flops, double bytes, std::uint64_t scratch = 0) { service_.cost(raw_, flops, bytes, scratch); }
 
+  // A call of a model that execute() is going to make: shapes by input name, as they will be given to open() and step().
+  struct Named {
+    std::string name;
+    heddle_dtype dtype;
+    Shape shape;
+  };
+  struct Set {
+    std::vector<Named> constants, steps;
+  };
+  void call(const Value& model, const std::vector<Set>& sets, const std::vector<Named>& schedule = {}, std::uint32_t steps = 1) {
+    const NamedList scheduled(schedule);
+    std::vector<std::pair<NamedList, NamedList>> lists;
+    for (const Set& set : sets) lists.emplace_back(NamedList(set.constants), NamedList(set.steps));
+    std::vector<heddle_infer_set> raw_sets;
+    for (const auto& [constants, changing] : lists)
+      raw_sets.push_back({sizeof(heddle_infer_set), constants.count(), changing.count(), constants.data(), changing.data()});
+    std::vector<const heddle_infer_set*> pointers;
+    for (const heddle_infer_set& set : raw_sets) pointers.push_back(&set);
+    const heddle_infer_call asked{sizeof(heddle_infer_call), std::uint32_t(sets.size()), steps, scheduled.count(), model.raw(), pointers.data(), scheduled.data()};
+    check(service_.call(raw_, &asked));
+  }
+
  private:
+  // The C form of a list of named shapes; it looks into the list it was made of.
+  class NamedList {
+   public:
+    explicit NamedList(const std::vector<Named>& list) {
+      for (const Named& n : list) infos_.push_back({sizeof(heddle_named_info), n.name.c_str(), tensor_info(n.dtype, n.shape)});
+      for (const heddle_named_info& info : infos_) pointers_.push_back(&info);
+    }
+    std::uint32_t count() const { return std::uint32_t(infos_.size()); }
+    const heddle_named_info* const* data() const { return pointers_.data(); }
+
+   private:
+    std::vector<heddle_named_info> infos_;
+    std::vector<const heddle_named_info*> pointers_;
+  };
+
   template <class P>
   static std::uint32_t position(const P* port, const P* const* list, std::uint32_t count) {
     for (std::uint32_t i = 0; i < count; ++i)

@@ -30,7 +30,23 @@ typedef struct heddle_device_info {
   int32_t host_visible;  /* the CPU can read device addresses                          */
   heddle_dtype compute;  /* the element type chosen for activations                    */
   uint32_t threads;      /* for information; 0 where it has no meaning                 */
+  /* For estimates, until measured costs are there; 0: unknown. */
+  double flops_per_second; /* of a large matrix product in the compute type            */
+  double bytes_per_second; /* of the device's own memory, read and written together    */
 } heddle_device_info;
+
+/* The way between a device and a peer, or host memory, for estimates and routes. */
+typedef struct heddle_link {
+  uint32_t size;
+  int32_t kind;            /* HEDDLE_LINK_...                      */
+  double bytes_per_second; /* one direction; 0: unknown            */
+  double latency_seconds;  /* of one copy, however small           */
+} heddle_link;
+enum {
+  HEDDLE_LINK_NONE = 0,  /* no direct way: through host memory     */
+  HEDDLE_LINK_SAME = 1,  /* one address space: nothing is copied   */
+  HEDDLE_LINK_DIRECT = 2 /* copy() between the two                 */
+};
 
 /* A tensor as kernels see it: no handle, just memory. data == NULL while a kernel is being chosen. */
 typedef struct heddle_view {
@@ -115,6 +131,11 @@ typedef struct heddle_device_desc {
   heddle_status* (*record_end)(heddle_stream*, heddle_recording**);
   heddle_status* (*replay)(heddle_stream*, heddle_recording*);
   void (*recording_free)(heddle_recording*);
+
+  /* Optional, each for itself. link: peer NULL is host memory. elapsed: from one event to another of the same device, both
+   * reached; on devices with a simulated clock, by that clock. [any] */
+  heddle_status* (*link)(heddle_device*, heddle_device* peer, heddle_link* out);
+  heddle_status* (*elapsed)(heddle_event* begin, heddle_event* end, double* seconds);
 } heddle_device_desc;
 
 #ifdef __cplusplus

@@ -176,6 +176,27 @@ typedef struct heddle_files_service {
   heddle_status* (*output)(heddle_ctx*, const char* kind, heddle_value** folder);
 } heddle_files_service;
 
+/* A call of a model that execute() is going to make, by shapes: what the planner needs to place and price it. Mirrors
+ * heddle_session_open and the records given to step(). */
+typedef struct heddle_named_info {
+  uint32_t size;
+  const char* name;
+  heddle_tensor_info info;
+} heddle_named_info;
+typedef struct heddle_infer_set {
+  uint32_t size;
+  uint32_t constant_count, step_count;
+  const heddle_named_info* const* constants;
+  const heddle_named_info* const* steps;
+} heddle_infer_set;
+typedef struct heddle_infer_call {
+  uint32_t size;
+  uint32_t set_count, step_count, schedule_count;
+  const heddle_value* model;
+  const heddle_infer_set* const* sets;
+  const heddle_named_info* const* schedule;
+} heddle_infer_call;
+
 /* Answering infer(): what is known of the inputs, what the outputs will be. path names a tensor inside a
  * record ("samples"); "" is the value itself. [any] */
 #define HEDDLE_SERVICE_INFER "heddle.infer/0"
@@ -184,6 +205,7 @@ typedef struct heddle_infer_service {
   int32_t (*in)(heddle_infer*, uint32_t input, const char* path, heddle_tensor_info* out); /* 0: unknown */
   heddle_status* (*out)(heddle_infer*, uint32_t output, const char* path, const heddle_tensor_info*);
   void (*cost)(heddle_infer*, double flops, double bytes, uint64_t scratch_bytes);
+  heddle_status* (*call)(heddle_infer*, const heddle_infer_call*); /* in the order execute() makes them; copied */
 } heddle_infer_service;
 
 #ifdef __cplusplus
