@@ -78,7 +78,7 @@ Run Engine::start(const Workflow& flow, StartOptions options) {
                                  extra_pnginfo(raw->flow->workflow), keep};
         Teller teller(raw->options.observer);
         auto results = std::make_shared<Results::Data>();
-        results->result = core::execute(request, environment, teller, raw->cancelled);
+        results->result = core::execute(request, environment, teller, raw->control);
         for (const core::NodeTiming& t : results->result.timings) {
           const core::Node& node = raw->ready.graph.nodes[t.node];
           results->stages.push_back({node.id, std::string(node.type->name()), t.seconds, t.cached});
@@ -106,7 +106,9 @@ Results Run::wait() {
   return outward([&] { return data_->outcome.get(); });
 }
 bool Run::wait_for(std::chrono::milliseconds time) { return data_->outcome.wait_for(time) == std::future_status::ready; }
-void Run::cancel() { data_->cancelled = true; }
+void Run::cancel() { data_->control.cancel(); }
+void Run::pause() { data_->control.pause(); }
+void Run::resume() { data_->control.resume(); }
 
 namespace {
 

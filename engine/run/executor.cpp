@@ -37,9 +37,9 @@ class Instance {
 
 class Execution {
  public:
-  Execution(const RunRequest& request, Environment& environment, Observer& observer, const std::atomic<bool>& cancelled)
-      : request_(request), graph_(*request.graph), plan_(*request.plan), environment_(environment), observer_(observer), cancelled_(cancelled),
-        shared_{environment, observer, cancelled, [this](NodeCall& call, heddle_status* status) { on_complete(call, status); }},
+  Execution(const RunRequest& request, Environment& environment, Observer& observer, RunControl& control)
+      : request_(request), graph_(*request.graph), plan_(*request.plan), environment_(environment), observer_(observer), control_(control),
+        shared_{environment, observer, control, [this](NodeCall& call, heddle_status* status) { on_complete(call, status); }},
         nodes_(graph_.nodes.size()) {}
 
   RunResult run() {
@@ -146,7 +146,8 @@ class Execution {
   void drive() {
     for (;;) {
       while (!ready_.empty()) {
-        if (cancelled_.load(std::memory_order_relaxed)) throw Error(Code::cancelled, "cancelled");
+        control_.wait_while_paused();
+        if (control_.cancelled()) throw Error(Code::cancelled, "cancelled");
         const NodeIndex n = ready_.top().second;
         ready_.pop();
         start(n);
@@ -341,7 +342,7 @@ class Execution {
   const Plan& plan_;
   Environment& environment_;
   Observer& observer_;
-  const std::atomic<bool>& cancelled_;
+  RunControl& control_;
   const NodeCall::Shared shared_;
   std::vector<NodeState> nodes_;
   using Ready = std::pair<std::uint32_t, NodeIndex>;
@@ -354,8 +355,8 @@ class Execution {
 
 }  // namespace
 
-RunResult execute(const RunRequest& request, Environment& environment, Observer& observer, const std::atomic<bool>& cancelled) {
-  return Execution(request, environment, observer, cancelled).run();
+RunResult execute(const RunRequest& request, Environment& environment, Observer& observer, RunControl& control) {
+  return Execution(request, environment, observer, control).run();
 }
 
 }  // namespace heddle::core

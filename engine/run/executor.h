@@ -3,12 +3,12 @@
 // once over one Environment.
 #pragma once
 
-#include <atomic>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "engine/plan/plan.h"
+#include "engine/run/control.h"
 #include "engine/run/environment.h"
 #include "engine/run/observer.h"
 
@@ -36,6 +36,6 @@ struct RunResult {
 
 // Blocks until the run is over. Throws what a node failed with, with its trail, or cancelled. When it throws, nothing of the run is
 // still executing. Thread-safe.
-RunResult execute(const RunRequest& request, Environment& environment, Observer& observer, const std::atomic<bool>& cancelled);
+RunResult execute(const RunRequest& request, Environment& environment, Observer& observer, RunControl& control);
 
 }  // namespace heddle::core

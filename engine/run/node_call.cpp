@@ -63,7 +63,10 @@ Value NodeCall::build_model(std::string_view role, const Checkpoint& checkpoint,
 
 std::unique_ptr<SessionHandle> NodeCall::open(const SessionRequest& request) {
   return std::make_unique<Session>(SessionPlace{device_.state.get(), device_.weights.get()}, request,
-                                   [flag = &shared_.cancelled] { return flag->load(std::memory_order_relaxed); });
+                                   [control = &shared_.control] {
+                                     control->wait_while_paused();
+                                     return control->cancelled();
+                                   });
 }
 
 std::string NodeCall::find_file(std::string_view folder, std::string_view name) {

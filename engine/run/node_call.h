@@ -9,6 +9,7 @@
 
 #include "engine/base/guarded.h"
 #include "engine/graph/graph.h"
+#include "engine/run/control.h"
 #include "engine/run/environment.h"
 #include "engine/run/observer.h"
 #include "engine/tensor/call.h"
@@ -22,7 +23,7 @@ class NodeCall final : public heddle_ctx {
   struct Shared {  // the same for all calls of a run
     Environment& environment;
     Observer& observer;
-    const std::atomic<bool>& cancelled;
+    RunControl& control;
     // Called once when a deferred call completes, on any thread.
     std::function<void(NodeCall&, heddle_status*)> complete;
   };
@@ -44,7 +45,7 @@ class NodeCall final : public heddle_ctx {
   heddle_tensor* weight(std::uint32_t slot) override;
   void want(std::string_view input) override;
   std::span<const std::pair<std::string, Value>> extras() override { return extras_; }
-  bool cancelled() const override { return shared_.cancelled.load(std::memory_order_relaxed); }
+  bool cancelled() const override { return shared_.control.cancelled(); }
   void progress(double fraction, std::string_view note) override;
   void wrote(std::string_view path, std::string_view ui_json) override;
   void warn(std::string_view message) override;
