@@ -9,10 +9,11 @@ namespace heddle {
 
 namespace {
 
-// Passes what the executor tells on to the caller's function, one call at a time.
+// Passes what the executor tells on to the caller's function.
 class Teller final : public core::Observer {
  public:
   explicit Teller(const heddle::Observer& observer) : observer_(observer) {}
+  bool listens() const override { return observer_ != nullptr; }
   void node_started(const core::Node& n, std::string_view device) override { tell(Event::Kind::node_started, &n, {.device = device}); }
   void node_progress(const core::Node& n, double fraction, std::string_view note) override {
     tell(Event::Kind::node_progress, &n, {.fraction = fraction, .text = note});
@@ -29,13 +30,10 @@ class Teller final : public core::Observer {
     std::string_view text = {};
   };
   void tell(Event::Kind kind, const core::Node* n, const Details& d) {
-    if (!observer_) return;
-    const std::lock_guard lock(mutex_);
     observer_({kind, n == nullptr ? "" : std::string_view(n->id), n == nullptr ? "" : n->type->name(), n == nullptr ? "" : std::string_view(n->title), d.device,
                d.fraction, d.seconds, d.text});
   }
   const heddle::Observer& observer_;
-  std::mutex mutex_;
 };
 
 std::vector<core::Source> find_outputs(const core::Graph& graph, const core::Workflow& workflow, const std::vector<std::string>& names) {

@@ -50,7 +50,7 @@ Described describe_models(const Graph& graph, const Plan& plan, Environment& env
   Graph headers = graph;
   headers.sinks.clear();
   request.graph = &headers;
-  Observer quiet;
+  Silence quiet;
   RunControl control;
   const RunResult result = execute(request, environment, quiet, control);
   for (const auto& [source, value] : result.kept) collect(*value, source, "", described.models);

@@ -34,8 +34,12 @@ Execution::Execution(const RunRequest& request, Environment& environment, Observ
 RunResult Execution::run() {
   find_keys();
   for (const Source& source : request_.keep) schedule_.hold(source.node);
-  for (const NodeIndex sink : graph_.sinks) activate(sink);
-  for (const Source& source : request_.keep) activate(source.node);
+  {
+    const OutputCache::Reading cache = environment_.cache.read();
+    const auto is_cached = [&](NodeIndex n) { return take_from_cache(n, cache); };
+    for (const NodeIndex sink : graph_.sinks) schedule_.activate(sink, is_cached);
+    for (const Source& source : request_.keep) schedule_.activate(source.node, is_cached);
+  }
   work();
   join_helpers();
   if (failure_ != nullptr) {
@@ -52,14 +56,12 @@ RunResult Execution::run() {
 }
 
 void Execution::find_keys() {
-  keys_ = output_keys(
-      graph_,
-      [&](NodeIndex n) {
-        if (plan_.places[n].on_host) return std::string();
-        const Device& device = device_of(n).state->device();
-        return cat(device.kind(), "/", device.model(), "/", int(device.compute()));
-      },
-      [&](NodeIndex n) { return fingerprint(n); });
+  std::vector<Hash128> forms;
+  for (const RunDevice& each : environment_.devices) {
+    const Device& device = each.state->device();
+    forms.push_back(Hasher().add(device.kind()).add(device.model()).add(device.compute()).finish());
+  }
+  keys_ = output_keys(graph_, plan_.places, forms, [&](NodeIndex n) { return fingerprint(n); });
 }
 
 std::uint64_t Execution::fingerprint(NodeIndex n) {
@@ -69,7 +71,7 @@ std::uint64_t Execution::fingerprint(NodeIndex n) {
     NodeCall call(call_shared_);
     call.begin(node, device_of(n), plan_.places[n].on_host);
     for (std::uint32_t i = 0; i < node.inputs.size(); ++i)
-      if (const auto* literal = std::get_if<Value>(&node.inputs[i])) call.set_input(i, *literal);
+      if (const auto* literal = std::get_if<Value>(&node.inputs[i])) call.set_input(i, literal->get());
     std::uint64_t hash = 0;
     throw_status(node.type->desc().fingerprint(instance.self(), &call, &hash), "");
     return hash;
@@ -79,17 +81,13 @@ std::uint64_t Execution::fingerprint(NodeIndex n) {
   }
 }
 
-bool Execution::take_from_cache(NodeIndex n) {
-  const auto cached = keys_[n] ? environment_.cache.find(*keys_[n]) : nullptr;
-  if (cached == nullptr) return false;
-  std::ranges::copy(cached->outputs, outputs_.begin() + std::ptrdiff_t(first_output_[n]));
+bool Execution::take_from_cache(NodeIndex n, const OutputCache::Reading& cache) {
+  const auto outputs = keys_[n] == Hash128() ? std::nullopt : cache.find(keys_[n]);
+  if (!outputs) return false;
+  std::ranges::copy(*outputs, outputs_.begin() + std::ptrdiff_t(first_output_[n]));
   result_.timings.push_back({n, 0, true});
   cached_.push_back(n);
   return true;
-}
-
-void Execution::activate(NodeIndex n) {
-  schedule_.activate(n, [this](NodeIndex node) { return take_from_cache(node); });
 }
 
 // A thread's share of the run; it comes back when the run is over or has to stop.
@@ -104,9 +102,10 @@ void Execution::work() noexcept {
         leave(lock);
         control_.wait_while_paused();
         enter(lock);
+        worker.now = {};
       } else if (const NodeIndex n = schedule_.take(); n != Schedule::kNone) {
         ++running_;
-        if (schedule_.can_take()) call_for_help(lock);
+        if (schedule_.can_take() && !graph_.nodes[n].type->is_brief()) call_for_help(lock);
         leave(lock);
         run_node(n, worker, lock);  // enters again
         --running_;
@@ -114,6 +113,7 @@ void Execution::work() noexcept {
         drop(worker, lock);
       } else {
         wait_for_change(lock);
+        worker.now = {};
       }
     }
   } catch (...) {

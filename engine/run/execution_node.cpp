@@ -33,7 +33,8 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
   const heddle_node_desc& desc = node.type->desc();
   RunDevice& device = device_of(n);
   const bool on_host = plan_.places[n].on_host;
-  running.begin = Clock::now();
+  running.begin = worker.now;
+  if (running.begin == Clock::time_point()) running.begin = Clock::now();
   running.instance = Instance(*node.type, environment_.host);
   running.call->begin(node, device, on_host);
   give_inputs(n, *running.call);
@@ -51,22 +52,23 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
 
 void Execution::give_inputs(NodeIndex n, NodeCall& call) {
   const Node& node = graph_.nodes[n];
-  const auto value_of = [&](const Binding& binding, std::uint32_t flags) -> Value {
-    if (const auto* literal = std::get_if<Value>(&binding)) return *literal;
+  // Outputs, and what is made of them for this reader, live until it has finished.
+  const auto value_of = [&](const Binding& binding, std::uint32_t flags) -> const heddle_value* {
+    if (const auto* literal = std::get_if<Value>(&binding)) return literal->get();
     const auto* link = std::get_if<Source>(&binding);
-    return link == nullptr ? Value() : transfers_.to_reader(output(*link), *link, n, flags);
+    return link == nullptr ? nullptr : transfers_.to_reader(output(*link), *link, n, flags);
   };
   for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
     const heddle_port& port = node.type->input(i);
     const bool is_open =
         (port.flags & HEDDLE_PORT_LAZY) != 0 && std::holds_alternative<Source>(node.inputs[i]);
     if ((port.flags & HEDDLE_PORT_HIDDEN) != 0)
-      call.set_input(i, hidden(node, port.type));
+      call.set_own_input(i, hidden(node, port.type));
     else if (!is_open)  // has_lazy_inputs() gives the others
       call.set_input(i, value_of(node.inputs[i], port.flags));
   }
   for (const auto& [name, binding] : node.extra)
-    if (Value value = value_of(binding, 0)) call.add_extra(name, std::move(value));
+    if (const heddle_value* value = value_of(binding, 0)) call.add_extra(name, Value::share(value));
 }
 
 Value Execution::hidden(const Node& node, std::string_view type) const {
@@ -104,14 +106,21 @@ bool Execution::has_lazy_inputs(Running& running, Lock& lock) {
     given.insert(given.end(), more.begin(), more.end());
     enter(lock);
     wanted_[n] = given;
-    bool waits = false;
-    for (const std::uint32_t i : more)
-      if (const auto* link = std::get_if<Source>(&node.inputs[i]))
-        waits |= schedule_.want(n, *link, [this](NodeIndex m) { return take_from_cache(m); });
-    if (waits) return false;
+    if (want(n, more)) return false;
     leave(lock);
     for (const std::uint32_t i : more) give(i);  // all of them were there already: ask once more
   }
+}
+
+// True: the node has to wait for some of these inputs.
+bool Execution::want(NodeIndex n, const std::vector<std::uint32_t>& inputs) {
+  const OutputCache::Reading cache = environment_.cache.read();
+  const auto is_cached = [&](NodeIndex m) { return take_from_cache(m, cache); };
+  bool waits = false;
+  for (const std::uint32_t i : inputs)
+    if (const auto* link = std::get_if<Source>(&graph_.nodes[n].inputs[i]))
+      waits |= schedule_.want(n, *link, is_cached);
+  return waits;
 }
 
 // Called without the lock, returns with it.
@@ -123,9 +132,11 @@ void Execution::finish(Running& running, Worker& worker, Lock& lock) {
     if (!call.outputs()[i])
       throw Error(Code::internal,
                   cat("the node did not set its output ", quote(node.type->output(i).name)));
-  const double seconds = std::chrono::duration<double>(Clock::now() - running.begin).count();
+  worker.now = Clock::now();
+  const double seconds = std::chrono::duration<double>(worker.now - running.begin).count();
+  node.type->took(seconds);
   std::vector<std::string> files = call.take_files();
-  if (keys_[n]) environment_.cache.add(*keys_[n], {call.outputs(), files}, seconds);
+  if (keys_[n] != Hash128()) environment_.cache.add(keys_[n], call.outputs(), seconds);
   observer_.node_done(node, seconds);
   transfers_.finished(n);
   std::ranges::move(call.outputs(), outputs_.begin() + std::ptrdiff_t(first_output_[n]));

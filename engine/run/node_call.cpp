@@ -20,6 +20,7 @@ void NodeCall::begin(const Node& node, RunDevice& device, bool on_host) {
 void NodeCall::end() {
   inputs_.clear();
   outputs_.clear();
+  owned_.clear();
   extras_.clear();
   wanted_.clear();
 }
@@ -29,7 +30,7 @@ std::vector<std::string> NodeCall::take_files() {
   return std::exchange(*files_.lock(), {});
 }
 
-const heddle_value* NodeCall::input(std::uint32_t index) { return index < inputs_.size() ? inputs_[index].get() : nullptr; }
+const heddle_value* NodeCall::input(std::uint32_t index) { return index < inputs_.size() ? inputs_[index] : nullptr; }
 
 void NodeCall::set_output(std::uint32_t index, Value value) {
   if (index >= outputs_.size())

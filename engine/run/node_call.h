@@ -37,7 +37,12 @@ class NodeCall final : public heddle_ctx {
   void begin(const Node& node, RunDevice& device, bool on_host);
   void end();  // lets go of inputs and outputs
 
-  void set_input(std::uint32_t index, Value value) { inputs_[index] = std::move(value); }
+  // Borrowed until the call ends.
+  void set_input(std::uint32_t index, const heddle_value* value) { inputs_[index] = value; }
+  void set_own_input(std::uint32_t index, Value value) {
+    inputs_[index] = value.get();
+    owned_.push_back(std::move(value));
+  }
   void add_extra(std::string name, Value value) {
     extras_.emplace_back(std::move(name), std::move(value));
   }
@@ -85,7 +90,8 @@ class NodeCall final : public heddle_ctx {
   RunDevice* device_ = nullptr;
   bool on_host_ = false;
   bool used_device_ = false;
-  std::vector<Value> inputs_, outputs_;
+  std::vector<const heddle_value*> inputs_;
+  std::vector<Value> owned_, outputs_;
   std::vector<std::pair<std::string, Value>> extras_;
   std::vector<std::string> wanted_;
   std::atomic<bool> wrote_files_{false};

@@ -13,12 +13,12 @@ const DeviceMemory* device_memory(const Tensor& tensor) {
 }
 
 bool has_tensors(const heddle_value& value) {
+  const heddle_kind kind = kind_of(value);
+  if (kind != HEDDLE_KIND_LIST && kind != HEDDLE_KIND_RECORD) return kind == HEDDLE_KIND_TENSOR;
   if (const auto* list = std::get_if<List>(&value.content))
     return std::ranges::any_of(list->items, [](const Value& item) { return has_tensors(*item); });
-  if (const auto* record = std::get_if<Record>(&value.content))
-    return std::ranges::any_of(record->fields,
-                               [](const auto& field) { return has_tensors(*field.second); });
-  return kind_of(value) == HEDDLE_KIND_TENSOR;
+  return std::ranges::any_of(std::get<Record>(value.content).fields,
+                             [](const auto& field) { return has_tensors(*field.second); });
 }
 
 bool is_here(const Value& value, const DeviceState& device) {
@@ -71,13 +71,13 @@ void Transfers::for_each_reading(NodeIndex reader, Visit&& visit) const {
   for (const auto& [name, binding] : node.extra) read(binding, 0);
 }
 
-Value Transfers::to_reader(const Value& value, const Source& source, NodeIndex reader,
-                           std::uint32_t flags) {
-  if (!value || (flags & HEDDLE_PORT_PASS) != 0 || !has_tensors(*value)) return value;
+const heddle_value* Transfers::to_reader(const Value& value, const Source& source,
+                                         NodeIndex reader, std::uint32_t flags) {
+  if (!value || (flags & HEDDLE_PORT_PASS) != 0 || !has_tensors(*value)) return value.get();
   const std::uint32_t to = destination(reader, flags);
   const bool host = to == devices_.size();
   const std::uint32_t device = plan_.places[reader].device;
-  if (!host && is_here(value, *devices_[to].state)) return value;
+  if (!host && is_here(value, *devices_[to].state)) return value.get();
   used_[device].store(true, std::memory_order_relaxed);
 
   std::unique_lock lock(mutex_);
@@ -93,7 +93,7 @@ Value Transfers::to_reader(const Value& value, const Source& source, NodeIndex r
 
   const std::lock_guard bringing(entry.mutex);
   if (!entry.value) entry.value = move_value(value, *devices_[device].state, host);
-  return entry.value;
+  return entry.value.get();
 }
 
 // A link from a node that is never computed does not count down: its entry goes with the producer.

@@ -19,8 +19,10 @@ class Transfers {
       : graph_(graph), plan_(plan), devices_(devices), used_(devices.size()) {}
 
   // `value`, which is output `source`, where an input of `reader` with these port flags can use it:
-  // on the reader's device, or in host memory and finished. Blocks while it is brought.
-  Value to_reader(const Value& value, const Source& source, NodeIndex reader, std::uint32_t flags);
+  // on the reader's device, or in host memory and finished. Blocks while it is brought. Lives until
+  // the reader has finished, as `value` has to.
+  const heddle_value* to_reader(const Value& value, const Source& source, NodeIndex reader,
+                                std::uint32_t flags);
 
   // The reader needs its inputs no more; nobody needs the outputs of this producer any more.
   void finished(NodeIndex reader);

@@ -208,7 +208,7 @@ class Bench {
   core::LoadedPlugins plugins_;
   core::Environment environment_;
   std::vector<core::PlaceInfo> places_;
-  core::Observer observer_;
+  core::Silence observer_;
   core::RunControl control_;
   std::unique_ptr<Engine> engine_;
   std::int64_t other_ = 1'000'000;  // a literal that was not used before
