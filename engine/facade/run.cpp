@@ -57,6 +57,15 @@ std::string extra_pnginfo(const core::Workflow& workflow) {
   return info == nullptr ? "" : core::write_json(*info);
 }
 
+// Whether a node has a hidden input of this type: to write a large workflow takes longer than to run it.
+bool asks_for(const core::Graph& graph, std::string_view type) {
+  return std::ranges::any_of(graph.nodes, [&](const core::Node& node) {
+    for (std::uint32_t i = 0; i < node.type->input_count(); ++i)
+      if ((node.type->input(i).flags & HEDDLE_PORT_HIDDEN) != 0 && node.type->input(i).type == type) return true;
+    return false;
+  });
+}
+
 }  // namespace
 
 Run Engine::start(const Workflow& flow, StartOptions options) {
@@ -72,8 +81,8 @@ Run Engine::start(const Workflow& flow, StartOptions options) {
     // The thread must not own the run's data, or the last copy of a Run could be dropped by its own thread.
     data->thread = std::jthread([raw = data.get(), promise, keep, &environment] {
       try {
-        core::RunRequest request{&raw->ready.graph, &raw->ready.plan, core::write_json(core::nodes_to_json(raw->flow->workflow)),
-                                 extra_pnginfo(raw->flow->workflow), keep};
+        core::RunRequest request{&raw->ready.graph, &raw->ready.plan, "", extra_pnginfo(raw->flow->workflow), keep};
+        if (asks_for(raw->ready.graph, "PROMPT")) request.prompt_json = core::write_json(core::nodes_to_json(raw->flow->workflow));
         Teller teller(raw->options.observer);
         auto results = std::make_shared<Results::Data>();
         results->result = core::execute(request, environment, teller, raw->control);
