@@ -1,7 +1,6 @@
 // What stands behind the pointers of heddle/engine.hpp, and how the engine's errors leave it.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <future>
@@ -14,6 +13,7 @@
 #include "engine/graph/workflow.h"
 #include "engine/plan/plan.h"
 #include "engine/plugin/devices.h"
+#include "engine/run/control.h"
 #include "engine/run/executor.h"
 #include "engine/run/folders.h"
 #include "heddle/engine.hpp"
@@ -63,14 +63,14 @@ struct Engine::Data {
 };
 
 struct Run::Data {
-  std::atomic<bool> cancelled{false};
+  core::RunControl control;
   std::shared_ptr<const Workflow::Data> flow;
   Engine::Data::Ready ready;
   StartOptions options;
   std::shared_future<Results> outcome;
   std::jthread thread;
   ~Data() {
-    cancelled = true;  // the thread is joined after this
+    control.cancel();  // the thread is joined after this
   }
 };
 

@@ -71,7 +71,7 @@ Engine::Data::~Data() {
     for (const auto& weak : runs)
       if (auto run = weak.lock()) alive.push_back(std::move(run));
   }
-  for (const auto& run : alive) run->cancelled = true;
+  for (const auto& run : alive) run->control.cancel();
   for (const auto& run : alive) run->outcome.wait();
 }
 

@@ -128,7 +128,13 @@ Literal LiteralReader::read(const heddle_port& port, const Json& literal) {
   return result;
 }
 
-std::optional<Literal> LiteralReader::default_of(const heddle_port& port) {
+const std::optional<Literal>& LiteralReader::default_of(const heddle_port& port) {
+  const auto [at, is_new] = defaults_.try_emplace(&port);
+  if (is_new) at->second = make_default(port);
+  return at->second;
+}
+
+std::optional<Literal> LiteralReader::make_default(const heddle_port& port) {
   if (port.widget == nullptr) return std::nullopt;
   const heddle_widget& widget = *port.widget;
   switch (widget.kind) {

@@ -1,7 +1,5 @@
 #include "engine/run/describe.h"
 
-#include <atomic>
-
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/graph/model.h"
@@ -52,9 +50,9 @@ Described describe_models(const Graph& graph, const Plan& plan, Environment& env
   Graph headers = graph;
   headers.sinks.clear();
   request.graph = &headers;
-  Observer quiet;
-  const std::atomic<bool> never{false};
-  const RunResult result = execute(request, environment, quiet, never);
+  Silence quiet;
+  RunControl control;
+  const RunResult result = execute(request, environment, quiet, control);
   for (const auto& [source, value] : result.kept) collect(*value, source, "", described.models);
   return described;
 }

@@ -124,7 +124,9 @@ class Run {
  public:
   Results wait();  // throws what the run threw
   bool wait_for(std::chrono::milliseconds);
-  void cancel();   // stops within the steps that are already enqueued
+  void cancel();   // stops within the steps that are already enqueued; ends a pause
+  void pause();    // no node and no step of a model begins any more; those that have begun end
+  void resume();
   struct Data;
 
  private:

@@ -277,25 +277,35 @@ template <class N>
 struct Glue {
   static const heddle_node_desc desc;
   static constexpr bool is_block = (N::info.flags & HEDDLE_NODE_BLOCK) != 0;
+  // Nothing to keep: each call has an N of its own on the stack, and none is made on the heap.
+  static constexpr bool is_stateless = std::is_empty_v<N> && std::is_trivially_default_constructible_v<N> && std::is_trivially_destructible_v<N>;
+  template <class Call> static void with_node(void* self, Call&& call) {
+    if constexpr (is_stateless) {
+      N node;
+      call(node);
+    } else {
+      call(*static_cast<N*>(self));
+    }
+  }
   static heddle_status* create(const heddle_host*, void** self) { return guard([&] { *self = new N(); }); }
   static void destroy(void* self) { delete static_cast<N*>(self); }
   static heddle_status* execute(void* self, heddle_ctx* raw) {
     return guard([&] {
       Context ctx(raw, desc);
       if constexpr (is_block) N::execute(ctx);
-      else static_cast<N*>(self)->execute(ctx);
+      else with_node(self, [&](N& node) { node.execute(ctx); });
     });
   }
   static heddle_status* need(void* self, heddle_ctx* raw) {
     return guard([&] {
       Context ctx(raw, desc);
-      static_cast<N*>(self)->need(ctx);
+      with_node(self, [&](N& node) { node.need(ctx); });
     });
   }
   static heddle_status* fingerprint(void* self, heddle_ctx* raw, std::uint64_t* hash) {
     return guard([&] {
       Context ctx(raw, desc);
-      *hash = static_cast<N*>(self)->fingerprint(ctx);
+      with_node(self, [&](N& node) { *hash = node.fingerprint(ctx); });
     });
   }
   static heddle_status* infer(const heddle_host*, heddle_infer* raw) {
@@ -333,8 +343,8 @@ constexpr heddle_node_desc Glue<N>::desc{
     N::ports.in.data(),
     N::ports.out.data(),
     N::ports.weights.data(),
-    Glue<N>::is_block ? nullptr : &Glue<N>::create,
-    Glue<N>::is_block ? nullptr : &Glue<N>::destroy,
+    Glue<N>::is_block || Glue<N>::is_stateless ? nullptr : &Glue<N>::create,
+    Glue<N>::is_block || Glue<N>::is_stateless ? nullptr : &Glue<N>::destroy,
     &Glue<N>::execute,
     need_or_null(),
     fingerprint_or_null(),
