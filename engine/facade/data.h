@@ -12,6 +12,7 @@
 #include "engine/base/error.h"
 #include "engine/graph/bind.h"
 #include "engine/graph/workflow.h"
+#include "engine/plan/costs.h"
 #include "engine/plan/plan.h"
 #include "engine/plugin/devices.h"
 #include "engine/run/describe.h"
@@ -51,6 +52,7 @@ struct Engine::Data {
   core::LoadedPlugins plugins;
   std::unique_ptr<core::Folders> folders;
   std::unique_ptr<core::Environment> environment;
+  core::Costs costs;  // measured, or empty
   std::mutex mutex;
   std::vector<std::weak_ptr<Run::Data>> runs;  // guarded by mutex
 

@@ -23,6 +23,7 @@ struct Alternative {
   std::vector<DeviceNeed> needs;
   bool fits = true;
   bool automatic = true;   // may be chosen when nobody asks for it
+  bool chosen = false;
   std::string note;        // "streaming is not executed yet"
 };
 
@@ -31,7 +32,8 @@ struct PlacedCall {
   CallPlacement placement;
   std::string reason;       // "hint of the loader", "fastest that fits"
   double load_seconds = 0, seconds = 0;  // as estimated; 0 where nothing is known
-  std::vector<Alternative> alternatives; // what was compared, the chosen one first; empty where nothing was
+  bool fits = true;                      // false: the least bad of what was compared
+  std::vector<Alternative> alternatives; // what was compared; empty where nothing was
 };
 
 }  // namespace heddle::core

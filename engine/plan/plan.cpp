@@ -91,7 +91,7 @@ class Planner {
       Placed value;
       std::vector<std::uint32_t> after;  // steps, numbered without the releases
       std::vector<std::size_t> before;   // releases that come first: of values that hold the same tensors
-      std::uint32_t at = 0;
+      std::uint32_t at = 0, level = 0;
     };
     std::vector<Release> releases;
     std::map<Placed, std::size_t> index;
@@ -105,15 +105,20 @@ class Planner {
           for (const std::size_t holder : holders == holders_.end() ? std::vector<std::size_t>() : holders->second) {
             release.before.push_back(holder);
             release.at = std::max(release.at, releases[holder].at);
+            release.level = std::max(release.level, releases[holder].level + 1);
           }
           if (const Source* passed = passed_on(*n, o); passed != nullptr && it->first.second == homes_[*n][o])
             holders_[{*passed, it->first.second}].push_back(releases.size());
           releases.push_back(std::move(release));
         }
       }
-    // Behind a step: holders before what they hold, which is the order in which they were found.
+    // Behind a step: holders before what they hold, else in the order in which the values were made.
     std::vector<std::vector<std::size_t>> behind(steps_.size());
     for (std::size_t r = 0; r < releases.size(); ++r) behind[releases[r].at].push_back(r);
+    const auto key = [&](std::size_t r) {
+      return std::tuple(releases[r].level, made_[releases[r].value.first.node], releases[r].value);
+    };
+    for (auto& list : behind) std::ranges::sort(list, {}, key);
     std::vector<Step> all;
     std::vector<std::uint32_t> number(steps_.size()), release_number(releases.size());
     for (std::size_t s = 0; s < steps_.size(); ++s) {

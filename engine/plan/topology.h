@@ -60,9 +60,10 @@ std::string device_name(std::uint32_t device, const Topology& topology);
 std::string device_names(const std::vector<std::uint32_t>& devices, const Topology& topology);
 std::string all_device_names(const Topology& topology);
 
-// Bytes that may be used on a device.
+// Bytes that may be used on a device; a device that says nothing of its memory has enough.
 inline std::uint64_t room_of(const DeviceFacts& device) {
-  return device.budget != 0 ? device.budget : device.memory_free;
+  if (device.budget != 0) return device.budget;
+  return device.memory_total == 0 ? ~std::uint64_t(0) >> 1 : device.memory_free;
 }
 
 }  // namespace heddle::core

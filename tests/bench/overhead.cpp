@@ -185,7 +185,7 @@ class Bench {
       throw core::Error(core::Code::internal, bound.problems.front().message);
     Ready ready{std::move(bound.graph), {}};
     const core::Inferred inferred = core::infer(ready.graph, environment_.host);
-    ready.plan = core::make_plan(ready.graph, core::place(ready.graph, inferred, environment_.topology),
+    ready.plan = core::make_plan(ready.graph, core::place({ready.graph, inferred, environment_.topology, core::Costs(), {}}),
                                  inferred, environment_.topology);
     return ready;
   }
