@@ -11,9 +11,11 @@
 #include "engine/base/error.h"
 #include "engine/graph/bind.h"
 #include "engine/graph/workflow.h"
+#include "engine/plan/costs.h"
 #include "engine/plan/plan.h"
 #include "engine/plugin/devices.h"
 #include "engine/run/control.h"
+#include "engine/run/describe.h"
 #include "engine/run/executor.h"
 #include "engine/run/folders.h"
 #include "heddle/engine.hpp"
@@ -50,16 +52,19 @@ struct Engine::Data {
   core::LoadedPlugins plugins;
   std::unique_ptr<core::Folders> folders;
   std::unique_ptr<core::Environment> environment;
-  std::vector<core::PlaceInfo> places;
+  core::Costs costs;  // measured, or empty
   std::mutex mutex;
   std::vector<std::weak_ptr<Run::Data>> runs;  // guarded by mutex
 
   struct Ready {  // a workflow, ready to run
     core::Graph graph;
     core::Plan plan;
+    core::Described described;
   };
+  // What to do with a node that fails when it is asked what it can say before the run.
+  enum class Describe { strictly, for_a_run };
   core::Bound bind(const Workflow::Data& flow, const std::vector<core::Source>* keep = nullptr) const;
-  Ready prepare(const Workflow::Data& flow) const;  // throws every problem, a line each
+  Ready prepare(const Workflow::Data& flow, Describe how) const;  // throws every problem, a line each
 };
 
 struct Run::Data {

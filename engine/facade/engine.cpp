@@ -6,10 +6,9 @@
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/facade/data.h"
-#include "engine/plan/infer.h"
+#include "engine/plan/place.h"
 #include "engine/plugin/host.h"
 #include "engine/plugin/model_builder.h"
-#include "engine/run/describe.h"
 
 namespace heddle {
 
@@ -58,10 +57,7 @@ Engine::Data::Data(EngineOptions given) : options(std::move(given)) {
     return core::build_model(*plugins.catalog, role, checkpoint, config, hints);
   };
   environment->devices = core::open_devices(plugins, {options.devices, options.compute, options.budgets, options.threads, options.reference_kernels});
-  for (const core::RunDevice& device : environment->devices) {
-    const core::Device& d = device.state->device();
-    places.push_back({d.name(), d.kind(), d.host_visible()});
-  }
+  environment->topology = core::topology_of(environment->devices, options.budgets);
 }
 
 Engine::Data::~Data() {
@@ -77,14 +73,24 @@ Engine::Data::~Data() {
 
 core::Bound Engine::Data::bind(const Workflow::Data& flow, const std::vector<core::Source>*) const { return core::bind(flow.workflow, *plugins.catalog); }
 
-Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow) const {
+Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Describe how) const {
   core::Bound bound = bind(flow);
   std::vector<std::string> errors;
   for (const core::Problem& p : bound.problems)
     if (p.severity == core::Problem::Severity::error) errors.push_back(p.message);
   if (!errors.empty()) throw core::Error(core::Code::invalid_argument, core::join(errors, "\n"));
-  Ready ready{std::move(bound.graph), {}};
-  ready.plan = core::make_plan(ready.graph, core::place(ready.graph, places), places);
+  Ready ready{std::move(bound.graph), {}, {}};
+  try {
+    ready.described = core::describe_models(ready.graph, *environment);
+  } catch (const core::Error&) {
+    // A run tells it as what it is, a node that failed.
+    if (how == Describe::strictly) throw;
+    ready.described.known.assign(ready.graph.nodes.size(), false);
+  }
+  const core::Inferred inferred = core::infer(ready.graph, environment->host, ready.described.facts);
+  ready.plan = core::make_plan(ready.graph, core::place({ready.graph, inferred, environment->topology, costs, {}}), inferred, environment->topology);
+  for (const core::PendingOutput& pending : inferred.pending)
+    if (!ready.described.known[pending.node]) ready.plan.pending.push_back(core::cat(ready.graph.nodes[pending.node].id, ".", pending.output));
   return ready;
 }
 
@@ -116,77 +122,6 @@ Engine::Problems Engine::check(const Workflow& flow) const {
     for (core::Problem& p : data_->bind(*flow.data_).problems)
       (p.severity == core::Problem::Severity::error ? problems.errors : problems.warnings).push_back(std::move(p.message));
     return problems;
-  });
-}
-
-namespace {
-
-struct Explained {
-  Engine::Data::Ready ready;
-  core::Described described;
-};
-
-// The plan with all that is known before running; what is not is pending.
-Explained explain(const Engine::Data& data, const Workflow::Data& flow) {
-  Explained all{data.prepare(flow), {}};
-  all.described = core::describe_models(all.ready.graph, all.ready.plan, *data.environment);
-  for (const core::PendingOutput& pending : core::infer(all.ready.graph, data.environment->host).pending)
-    if (!all.described.known[pending.node]) all.ready.plan.pending.push_back(core::cat(all.ready.graph.nodes[pending.node].id, ".", pending.output));
-  return all;
-}
-
-std::string output_name(const core::Graph& graph, const core::ModelSummary& model) {
-  const core::Node& node = graph.nodes[model.source.node];
-  return core::cat(node.id, ".", node.type->output(model.source.port).name, model.field.empty() ? "" : ".", model.field);
-}
-
-}  // namespace
-
-std::string Engine::plan(const Workflow& flow) const {
-  return outward([&] {
-    const Explained all = explain(*data_, *flow.data_);
-    std::string text = core::plan_text(all.ready.graph, all.ready.plan, data_->places);
-    for (const core::ModelSummary& model : all.described.models)
-      text += core::cat("model ", output_name(all.ready.graph, model), ": ", model.family, ", ", model.blocks, " blocks, ", core::format_bytes(model.weight_bytes),
-                        " of weights\n");
-    return text;
-  });
-}
-
-std::string Engine::plan_json(const Workflow& flow) const {
-  return outward([&] {
-    const Explained all = explain(*data_, *flow.data_);
-    const Data::Ready& ready = all.ready;
-    core::Json steps = core::Json::array();
-    for (const core::Step& step : ready.plan.steps) {
-      core::Json one = core::Json::object();
-      const bool is_run = step.kind == core::Step::Kind::run;
-      const core::NodeIndex n = is_run ? step.node : step.value.node;
-      one.set("kind", is_run ? "run" : "transfer").set("node", ready.graph.nodes[n].id);
-      if (is_run) {
-        const core::Assignment& at = ready.plan.places[n];
-        one.set("class", ready.graph.nodes[n].type->name()).set("device", at.on_host ? std::string("host") : data_->places[at.device].name).set("reason", at.reason);
-      } else {
-        one.set("output", ready.graph.nodes[n].type->output(step.value.port).name);
-        one.set("from", data_->places[step.from].name).set("to", data_->places[step.to].name);
-      }
-      core::Json after = core::Json::array();
-      for (const std::uint32_t a : step.after) after.push(a);
-      one.set("after", std::move(after));
-      steps.push(std::move(one));
-    }
-    core::Json pending = core::Json::array();
-    for (const std::string& p : ready.plan.pending) pending.push(p);
-    core::Json plan = core::Json::object();
-    core::Json models = core::Json::array();
-    for (const core::ModelSummary& model : all.described.models)
-      models.push(core::Json::object()
-                      .set("output", output_name(ready.graph, model))
-                      .set("family", model.family)
-                      .set("blocks", model.blocks)
-                      .set("weight_bytes", model.weight_bytes));
-    plan.set("steps", std::move(steps)).set("models", std::move(models)).set("pending", std::move(pending));
-    return core::write_json(plan, 2);
   });
 }
 

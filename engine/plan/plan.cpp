@@ -1,100 +1,56 @@
 #include "engine/plan/plan.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
-#include <optional>
 
-#include "engine/base/error.h"
-#include "engine/base/text.h"
+#include "engine/tensor/shape.h"
 
 namespace heddle::core {
 
 namespace {
 
-std::string names_of(const std::vector<PlaceInfo>& devices) {
-  std::vector<std::string> names;
-  for (const PlaceInfo& d : devices) names.push_back(d.name);
-  return join(names, ", ");
-}
+class Planner {
+ public:
+  Planner(const Graph& graph, const Placement& placement, const Inferred& inferred, const Topology& topology)
+      : graph_(graph), placement_(placement), inferred_(inferred), topology_(topology), made_(graph.nodes.size(), 0), homes_(graph.nodes.size()) {}
 
-}  // namespace
-
-std::vector<std::uint32_t> find_devices(std::string_view text, const std::vector<PlaceInfo>& devices) {
-  std::vector<std::uint32_t> found;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t comma = std::min(text.find(',', begin), text.size());
-    const std::string_view one = text.substr(begin, comma - begin);
-    bool known = false;
-    for (std::uint32_t d = 0; d < devices.size(); ++d)
-      if (one == devices[d].name || one == devices[d].kind) {
-        known = true;
-        if (std::ranges::find(found, d) == found.end()) found.push_back(d);
-      }
-    if (!known) throw Error(Code::not_found, cat("there is no device ", quote(one), "; there are: ", names_of(devices)));
-    begin = comma + 1;
+  std::vector<Step> run(const std::vector<NodeIndex>& order) {
+    for (const NodeIndex n : order) add_node(n);
+    return with_releases(order);
   }
-  return found;
-}
 
-std::vector<Assignment> place(const Graph& graph, const std::vector<PlaceInfo>& devices) {
-  std::vector<Assignment> places(graph.nodes.size());
-  for (const NodeIndex n : graph.order) {
-    const Node& node = graph.nodes[n];
-    Assignment& to = places[n];
-    if (!node.hints.device.empty()) {
-      std::vector<std::uint32_t> wanted;
-      try {
-        wanted = find_devices(node.hints.device, devices);
-      } catch (Error& error) {
-        error.at(graph.name_of(n));
-        throw;
-      }
-      to = {wanted.front(), false, "hint of the node"};
-    } else if (!node.hints.prefer.empty()) {
-      try {
-        to = {find_devices(node.hints.prefer, devices).front(), false, "preference of the node"};
-      } catch (const Error&) {
-        to = {0, false, cat("first device; the preferred ", node.hints.prefer, " is not there")};
-      }
-    } else {
-      std::optional<std::uint32_t> producer;
-      for_each_binding(node, [&](const Binding& b) {
-        const auto* link = std::get_if<Source>(&b);
-        if (link != nullptr && link->node != kGraphInputs && !producer && !places[link->node].on_host) producer = link->node;
-      });
-      to = producer ? Assignment{places[*producer].device, false, cat("where ", graph.nodes[*producer].id, " is")}
-                    : Assignment{0, false, "first device"};
-    }
-    if (node.type->has(HEDDLE_NODE_HOST)) to = {to.device, true, "host-only"};
+ private:
+  // A value where it stands: what a transfer makes, and what is released.
+  using Placed = std::pair<Source, std::uint32_t>;
+
+  std::uint32_t place_of(NodeIndex n) const { return placement_.places[n].on_host ? kHostSide : placement_.places[n].device; }
+
+  std::uint64_t bytes(const Source& source) const {
+    return bytes_of(inferred_.nodes[source.node].outputs[source.port], graph_.nodes[source.node].type->output(source.port).type);
   }
-  return places;
-}
 
-Plan make_plan(const Graph& graph, std::vector<Assignment> places, const std::vector<PlaceInfo>& devices) {
-  Plan plan;
-  plan.places = std::move(places);
-  std::vector<std::uint32_t> made(graph.nodes.size(), 0);
-  std::map<std::pair<Source, std::uint32_t>, std::uint32_t> sent;
-  for (const NodeIndex n : graph.order) {
-    const Node& node = graph.nodes[n];
-    const Assignment& here = plan.places[n];
+  std::uint32_t transfer(const Source& source, std::uint32_t to) {
+    const auto [at, is_new] = sent_.try_emplace({source, to}, 0);
+    if (!is_new) return at->second;
+    const std::uint32_t from = homes_[source.node][source.port];
+    steps_.push_back({Step::Kind::transfer, source.node, source.port, 0, from, to, bytes(source), {made_[source.node]}});
+    at->second = std::uint32_t(steps_.size() - 1);
+    readers_[{source, from}].push_back(at->second);
+    return at->second;
+  }
+
+  void add_node(NodeIndex n) {
+    const Node& node = graph_.nodes[n];
+    const std::uint32_t here = place_of(n);
     std::vector<std::uint32_t> after;
+    std::vector<Placed> reads;
     const auto read = [&](const Source& source, std::uint32_t flags) {
-      const Assignment& there = plan.places[source.node];
-      const bool from_host_side = there.on_host || devices[there.device].host_visible;
-      const bool to_host_side = here.on_host || devices[here.device].host_visible;
-      const bool stays = (flags & HEDDLE_PORT_PASS) != 0 || (there.device == here.device && there.on_host == here.on_host) ||
-                         (from_host_side && to_host_side);
-      if (stays) {
-        after.push_back(made[source.node]);
-        return;
-      }
-      const auto [at, is_new] = sent.try_emplace({source, here.device}, 0);
-      if (is_new) {
-        plan.steps.push_back({Step::Kind::transfer, 0, source, there.device, here.device, {made[source.node]}});
-        at->second = std::uint32_t(plan.steps.size() - 1);
-      }
-      after.push_back(at->second);
+      const std::uint32_t from = homes_[source.node][source.port];
+      const std::uint32_t to = (flags & HEDDLE_PORT_HOST) != 0 ? kHostSide : here;
+      const bool stays = (flags & HEDDLE_PORT_PASS) != 0 || topology_.link(from, to).kind == LinkFacts::Kind::same;
+      after.push_back(stays ? made_[source.node] : transfer(source, to));
+      reads.push_back({source, stays ? from : to});
     };
     for (std::uint32_t i = 0; i < node.inputs.size(); ++i)
       if (const auto* link = std::get_if<Source>(&node.inputs[i])) read(*link, node.type->input(i).flags);
@@ -102,33 +58,117 @@ Plan make_plan(const Graph& graph, std::vector<Assignment> places, const std::ve
       if (const auto* link = std::get_if<Source>(&binding)) read(*link, 0);
     std::ranges::sort(after);
     after.erase(std::ranges::unique(after).begin(), after.end());
-    plan.steps.push_back({Step::Kind::run, n, {}, here.device, here.device, std::move(after)});
-    made[n] = std::uint32_t(plan.steps.size() - 1);
+    std::uint64_t allocated = inferred_.nodes[n].scratch_bytes;
+    for (std::uint32_t o = 0; o < node.type->output_count(); ++o) {
+      homes_[n].push_back(home_of(n, o));
+      const std::uint64_t output = bytes({n, o});
+      allocated = output == kUnknownBytes || allocated == kUnknownBytes ? kUnknownBytes : allocated + output;
+    }
+    steps_.push_back({Step::Kind::run, n, 0, 0, here, here, allocated, std::move(after)});
+    made_[n] = std::uint32_t(steps_.size() - 1);
+    for (const Placed& placed : reads) readers_[placed].push_back(made_[n]);
+    for (std::uint32_t o = 0; o < node.type->output_count(); ++o) readers_[{{n, o}, homes_[n][o]}].push_back(made_[n]);
   }
-  return plan;
+
+  // The input whose tensors an output hands on: of the same type, and looked at without its tensors.
+  const Source* passed_on(NodeIndex n, std::uint32_t output) const {
+    const Node& node = graph_.nodes[n];
+    for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
+      const heddle_port& port = node.type->input(i);
+      if ((port.flags & HEDDLE_PORT_PASS) == 0 || std::string_view(port.type) != node.type->output(output).type) continue;
+      if (const auto* link = std::get_if<Source>(&node.inputs[i])) return link;
+    }
+    return nullptr;
+  }
+  std::uint32_t home_of(NodeIndex n, std::uint32_t output) const {
+    const Source* passed = passed_on(n, output);
+    return passed != nullptr ? homes_[passed->node][passed->port] : place_of(n);
+  }
+
+  // Behind each step come the releases of what it was the last to read.
+  std::vector<Step> with_releases(const std::vector<NodeIndex>& order) {
+    struct Release {
+      Placed value;
+      std::vector<std::uint32_t> after;  // steps, numbered without the releases
+      std::vector<std::size_t> before;   // releases that come first: of values that hold the same tensors
+      std::uint32_t at = 0, level = 0;
+    };
+    std::vector<Release> releases;
+    std::map<Placed, std::size_t> index;
+    for (auto n = order.rbegin(); n != order.rend(); ++n)
+      for (std::uint32_t o = 0; o < homes_[*n].size(); ++o) {
+        const Source value{*n, o};
+        for (auto it = readers_.lower_bound({value, 0}); it != readers_.end() && it->first.first == value; ++it) {
+          if (bytes(value) == 0) continue;
+          Release release{it->first, it->second, {}, *std::ranges::max_element(it->second)};
+          const auto holders = holders_.find(it->first);
+          for (const std::size_t holder : holders == holders_.end() ? std::vector<std::size_t>() : holders->second) {
+            release.before.push_back(holder);
+            release.at = std::max(release.at, releases[holder].at);
+            release.level = std::max(release.level, releases[holder].level + 1);
+          }
+          if (const Source* passed = passed_on(*n, o); passed != nullptr && it->first.second == homes_[*n][o])
+            holders_[{*passed, it->first.second}].push_back(releases.size());
+          releases.push_back(std::move(release));
+        }
+      }
+    // Behind a step: holders before what they hold, else in the order in which the values were made.
+    std::vector<std::vector<std::size_t>> behind(steps_.size());
+    for (std::size_t r = 0; r < releases.size(); ++r) behind[releases[r].at].push_back(r);
+    const auto key = [&](std::size_t r) {
+      return std::tuple(releases[r].level, made_[releases[r].value.first.node], releases[r].value);
+    };
+    for (auto& list : behind) std::ranges::sort(list, {}, key);
+    std::vector<Step> all;
+    std::vector<std::uint32_t> number(steps_.size()), release_number(releases.size());
+    for (std::size_t s = 0; s < steps_.size(); ++s) {
+      for (std::uint32_t& a : steps_[s].after) a = number[a];
+      number[s] = std::uint32_t(all.size());
+      all.push_back(std::move(steps_[s]));
+      for (const std::size_t r : behind[s]) {
+        const auto& [source, where] = releases[r].value;
+        Step step{Step::Kind::release, source.node, source.port, 0, where, where, bytes(source), {}};
+        for (const std::uint32_t a : releases[r].after) step.after.push_back(number[a]);
+        for (const std::size_t b : releases[r].before) step.after.push_back(release_number[b]);
+        std::ranges::sort(step.after);
+        step.after.erase(std::ranges::unique(step.after).begin(), step.after.end());
+        release_number[r] = std::uint32_t(all.size());
+        all.push_back(std::move(step));
+      }
+    }
+    return all;
+  }
+
+  const Graph& graph_;
+  const Placement& placement_;
+  const Inferred& inferred_;
+  const Topology& topology_;
+  std::vector<Step> steps_;
+  std::vector<std::uint32_t> made_;                 // by node: its run
+  std::vector<std::vector<std::uint32_t>> homes_;   // by node and output: where its tensors are made
+  std::map<Placed, std::uint32_t> sent_;            // transfers
+  std::map<Placed, std::vector<std::uint32_t>> readers_;
+  std::map<Placed, std::vector<std::size_t>> holders_;
+};
+
+}  // namespace
+
+std::uint64_t bytes_of(const ValueSpec& value, std::string_view port_type) {
+  static constexpr std::array<std::string_view, 4> kScalars = {"INT", "FLOAT", "STRING", "BOOLEAN"};
+  std::uint64_t bytes = 0;
+  for (const auto& [path, info] : value.tensors) bytes += dense_bytes(info);
+  if (bytes > 0 || value.value || std::ranges::find(kScalars, port_type) != kScalars.end()) return bytes;
+  return kUnknownBytes;
 }
 
-std::string plan_text(const Graph& graph, const Plan& plan, const std::vector<PlaceInfo>& devices) {
-  std::string text;
-  std::uint32_t runs = 0, transfers = 0;
-  for (const Step& step : plan.steps) ++(step.kind == Step::Kind::run ? runs : transfers);
-  text += cat(runs, " runs, ", transfers, " transfers on ", names_of(devices), "\n");
-  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-    const Step& step = plan.steps[i];
-    if (step.kind == Step::Kind::run) {
-      const Node& node = graph.nodes[step.node];
-      const Assignment& at = plan.places[step.node];
-      text += cat(i, " run ", node.id, " ", node.type->name(), node.title.empty() ? "" : cat(" \"", node.title, "\""), " on ",
-                  at.on_host ? std::string("host") : devices[at.device].name, " (", at.reason, ")");
-    } else {
-      const Node& node = graph.nodes[step.value.node];
-      text += cat(i, " transfer ", node.id, ".", node.type->output(step.value.port).name, " ", devices[step.from].name, " -> ", devices[step.to].name);
-    }
-    if (!step.after.empty()) text += cat(" after ", join(step.after, ","));
-    text += "\n";
-  }
-  for (const std::string& pending : plan.pending) text += cat("pending: ", pending, "\n");
-  return text;
+Plan make_plan(const Graph& graph, Placement placement, const Inferred& inferred, const Topology& topology) {
+  Plan plan;
+  plan.order = placement.order.empty() ? graph.order : std::move(placement.order);
+  plan.steps = Planner(graph, placement, inferred, topology).run(plan.order);
+  plan.places = std::move(placement.places);
+  plan.warnings = std::move(placement.warnings);
+  plan.seconds = placement.seconds;
+  return plan;
 }
 
 }  // namespace heddle::core

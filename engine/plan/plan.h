@@ -1,51 +1,49 @@
-// A workflow graph, placed and in order. Pure functions from value to value; stable text for tests and `heddle plan`.
+// A workflow graph with a place for every node, and the steps that follow from it: runs, transfers and releases, each with what it
+// waits for. A value; making it is pure.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "engine/graph/graph.h"
+#include "engine/plan/alternatives.h"
+#include "engine/plan/infer.h"
+#include "engine/plan/step.h"
+#include "engine/plan/topology.h"
 
 namespace heddle::core {
 
-// What placement needs to know of a device.
-struct PlaceInfo {
-  std::string name;  // "cpu:0"
-  std::string kind;  // "cpu"
-  bool host_visible = false;
-};
-
 struct Assignment {
-  std::uint32_t device = 0;  // index into the devices
-  bool on_host = false;      // a host-only node: runs on the host, and its tensors are made there
-  std::string reason;        // "hint of the node", "host-only", "first device"
-};
-
-// Hints on nodes are met or refused (not_found, invalid_argument, naming the node and the devices there are); `prefer` is met when it can
-// be; nodes without a hint follow their first placed producer, else take the first device. REQUIRES: devices is not empty.
-std::vector<Assignment> place(const Graph& graph, const std::vector<PlaceInfo>& devices);
-
-// The devices that a text such as "cuda:1", "cuda" or "cpu:0,cpu:1" names. Throws not_found naming those there are.
-std::vector<std::uint32_t> find_devices(std::string_view text, const std::vector<PlaceInfo>& devices);
-
-struct Step {
-  enum class Kind { run, transfer } kind = Kind::run;
-  NodeIndex node = 0;           // run
-  Source value;                 // transfer: every tensor in it
-  std::uint32_t from = 0, to = 0;  // devices; a run has both equal
-  std::vector<std::uint32_t> after;
+  std::uint32_t device = 0;            // home: where the node's own ops run and its outputs are made
+  std::vector<std::uint32_t> devices;  // all that the node and its calls use, home first
+  bool on_host = false;                // a host-only node: runs on the host, and its tensors are made there
+  std::string reason;                  // "hint of the node", "host-only", "first device"
+  std::vector<PlacedCall> calls;       // as in NodeSpec::calls
 };
 
 struct Plan {
-  std::vector<Assignment> places;  // by node
+  std::vector<Assignment> places;    // by node
+  std::vector<NodeIndex> order;      // in which nodes start when several are ready; topological
   std::vector<Step> steps;
-  std::vector<std::string> pending;  // "NODE.INPUT": shapes known at run time only
+  std::vector<std::string> pending;  // "NODE.OUTPUT": shapes known at run time only
+  std::vector<std::string> warnings;
+  double seconds = 0;                // estimated; 0: nothing is known
 };
 
-// One transfer for each (value, device), shared by all readers on it; between devices that share the host's address space none is
-// needed. Lazy inputs are in the plan: whether they run is known only later.
-Plan make_plan(const Graph& graph, std::vector<Assignment> places, const std::vector<PlaceInfo>& devices);
+// What placement decided.
+struct Placement {
+  std::vector<Assignment> places;  // by node
+  std::vector<NodeIndex> order;    // empty: the graph's
+  std::vector<std::string> warnings;
+  double seconds = 0;
+};
 
-std::string plan_text(const Graph& graph, const Plan& plan, const std::vector<PlaceInfo>& devices);
+// One transfer for each (value, place), shared by all its readers; where memory is shared there is a step too when the place differs,
+// of 0 bytes only if the link says so - then no step is made at all. A value is released on a device after the last step that reads
+// it there. Lazy inputs are in the plan: whether they run is known only later. Linear in nodes and links.
+Plan make_plan(const Graph& graph, Placement placement, const Inferred& inferred, const Topology& topology);
+
+// Bytes of the tensors of an output; kUnknownBytes when nothing is known of it.
+std::uint64_t bytes_of(const ValueSpec& value, std::string_view port_type);
 
 }  // namespace heddle::core

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "heddle/abi/value.h"
@@ -43,5 +44,26 @@ struct Topology {
     return {visible(from) && visible(to) ? LinkFacts::Kind::same : LinkFacts::Kind::through_host, 0, 0};
   }
 };
+
+// What a text such as "cuda:1", "cuda" or "cpu:0,cpu:1" names.
+struct NamedDevices {
+  std::vector<std::uint32_t> devices;  // of the topology, in the order of the text; each once
+  bool is_list = false;                // several were named one by one, so all of them are meant; a kind means any of its devices
+  std::vector<std::string> repeated;   // names that stood there twice
+};
+
+// Throws not_found naming the devices there are, invalid_argument for a list with nothing in it.
+NamedDevices find_devices(std::string_view text, const Topology& topology);
+
+// "cuda:0, cuda:1"; kHostSide is "host".
+std::string device_name(std::uint32_t device, const Topology& topology);
+std::string device_names(const std::vector<std::uint32_t>& devices, const Topology& topology);
+std::string all_device_names(const Topology& topology);
+
+// Bytes that may be used on a device; a device that says nothing of its memory has enough.
+inline std::uint64_t room_of(const DeviceFacts& device) {
+  if (device.budget != 0) return device.budget;
+  return device.memory_total == 0 ? ~std::uint64_t(0) >> 1 : device.memory_free;
+}
 
 }  // namespace heddle::core

@@ -102,4 +102,45 @@ std::vector<RunDevice> open_devices(const LoadedPlugins& plugins, const DeviceSe
   return devices;
 }
 
+namespace {
+
+// A device's own answer; else what can be told from whether it copies.
+LinkFacts link_between(const Device& device, const Device* peer) {
+  if (device.desc().link != nullptr) {
+    heddle_link link{};
+    link.size = sizeof link;
+    throw_status(device.desc().link(device.raw(), peer == nullptr ? nullptr : peer->raw(), &link), cat("the link of ", device.name()));
+    const auto kind = link.kind == HEDDLE_LINK_SAME     ? LinkFacts::Kind::same
+                      : link.kind == HEDDLE_LINK_DIRECT ? LinkFacts::Kind::direct
+                                                        : LinkFacts::Kind::through_host;
+    return {kind, link.bytes_per_second, link.latency_seconds};
+  }
+  if (device.host_visible() && (peer == nullptr || peer->host_visible())) return {LinkFacts::Kind::same, 0, 0};
+  if (peer == nullptr || peer->host_visible()) return {LinkFacts::Kind::direct, 0, 0};
+  const bool direct = device.kind() == peer->kind() && device.desc().can_copy != nullptr && device.desc().can_copy(device.raw(), peer->raw()) != 0;
+  return {direct ? LinkFacts::Kind::direct : LinkFacts::Kind::through_host, 0, 0};
+}
+
+}  // namespace
+
+Topology topology_of(const std::vector<RunDevice>& devices, const std::map<std::string, std::uint64_t>& budgets) {
+  Topology topology;
+  const auto device = [&](std::size_t i) -> const Device* { return i < devices.size() ? &devices[i].state->device() : nullptr; };
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const Device& d = *device(i);
+    const heddle_device_info& info = d.opening_info();
+    const auto budget = budgets.find(d.name());
+    topology.devices.push_back({d.name(), d.kind(), d.model(), d.host_visible(), d.compute(), info.memory_total, info.memory_free,
+                                budget == budgets.end() ? 0 : budget->second, info.flops_per_second, info.bytes_per_second});
+  }
+  for (std::size_t from = 0; from <= devices.size(); ++from)
+    for (std::size_t to = 0; to <= devices.size(); ++to) {
+      if (from == to) topology.links.push_back({LinkFacts::Kind::same, 0, 0});
+      // Host memory says nothing of itself, and a device that memory is shared with knows as much as its peer.
+      else if (device(from) == nullptr || (device(to) != nullptr && device(from)->host_visible())) topology.links.push_back(link_between(*device(to), device(from)));
+      else topology.links.push_back(link_between(*device(from), device(to)));
+    }
+  return topology;
+}
+
 }  // namespace heddle::core

@@ -21,4 +21,7 @@ struct DeviceSelection {
 // Throws not_found naming the devices there are, invalid_argument for an unknown compute type or an empty list.
 std::vector<RunDevice> open_devices(const LoadedPlugins& plugins, const DeviceSelection& selection);
 
+// What the opened devices say of themselves and of the ways between them. `budgets`: as in the selection.
+Topology topology_of(const std::vector<RunDevice>& devices, const std::map<std::string, std::uint64_t>& budgets);
+
 }  // namespace heddle::core

@@ -3,6 +3,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/graph/model.h"
+#include "engine/plan/place.h"
 #include "engine/run/executor.h"
 #include "engine/run/session.h"
 #include "engine/tensor/dtype.h"
@@ -32,9 +33,10 @@ void collect(const heddle_value& value, const Source& source, const std::string&
 
 }  // namespace
 
-Described describe_models(const Graph& graph, const Plan& plan, Environment& environment) {
-  Described described{std::vector<bool>(graph.nodes.size(), false), {}};
-  RunRequest request{&graph, &plan, "", "", {}};
+Described describe_models(const Graph& graph, Environment& environment) {
+  Described described{{}, std::vector<bool>(graph.nodes.size(), false), {}};
+  RunRequest request;
+  std::vector<NodeIndex> order;
   for (const NodeIndex n : graph.order) {
     const Node& node = graph.nodes[n];
     bool known = node.type->has(HEDDLE_NODE_DESCRIBES);
@@ -43,17 +45,24 @@ Described describe_models(const Graph& graph, const Plan& plan, Environment& env
       known = known && (link == nullptr || described.known[link->node]);
     });
     described.known[n] = known;
+    if (known) order.push_back(n);
     for (std::uint32_t o = 0; known && o < node.type->output_count(); ++o) request.keep.push_back({n, o});
   }
   if (request.keep.empty()) return described;
   // Only these: a graph without sinks runs what is kept.
   Graph headers = graph;
   headers.sinks.clear();
+  headers.order = std::move(order);
+  Inferred nothing;
+  for (const Node& node : headers.nodes) nothing.nodes.emplace_back().outputs.resize(node.type->output_count());
+  const Plan plan = make_plan(headers, place_on_first(headers), nothing, environment.topology);
   request.graph = &headers;
+  request.plan = &plan;
   Silence quiet;
   RunControl control;
-  const RunResult result = execute(request, environment, quiet, control);
+  RunResult result = execute(request, environment, quiet, control);
   for (const auto& [source, value] : result.kept) collect(*value, source, "", described.models);
+  described.facts = std::move(result.kept);
   return described;
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/plan/plan.h"
+#include "engine/plan/infer.h"
 #include "engine/run/environment.h"
 
 namespace heddle::core {
@@ -19,11 +19,12 @@ struct ModelSummary {
 };
 
 struct Described {
+  Facts facts;              // all that those nodes gave
   std::vector<bool> known;  // by node: it was executed
   std::vector<ModelSummary> models;
 };
 
 // Runs the needed nodes flagged HEDDLE_NODE_DESCRIBES whose inputs are literals or outputs of such nodes. Throws what they throw.
-Described describe_models(const Graph& graph, const Plan& plan, Environment& environment);
+Described describe_models(const Graph& graph, Environment& environment);
 
 }  // namespace heddle::core

@@ -12,6 +12,7 @@
 #include "engine/graph/catalog.h"
 #include "engine/graph/graph.h"
 #include "engine/memory/weights.h"
+#include "engine/plan/topology.h"
 #include "engine/run/output_cache.h"
 
 namespace heddle::core {
@@ -35,6 +36,7 @@ struct Environment {
 
   const heddle_host* host = nullptr;  // what nodes are created with
   std::vector<RunDevice> devices;
+  Topology topology;  // of these devices, in their order
   std::shared_ptr<const Catalog> catalog;
   FolderService folders;
   ModelBuilder build_model;

@@ -29,7 +29,7 @@
 #include "engine/base/text.h"
 #include "engine/graph/bind.h"
 #include "engine/graph/workflow.h"
-#include "engine/plan/plan.h"
+#include "engine/plan/place.h"
 #include "engine/plugin/devices.h"
 #include "engine/plugin/host.h"
 #include "engine/run/executor.h"
@@ -137,8 +137,7 @@ class Bench {
     environment_.host = core::plugin_host();
     environment_.catalog = plugins_.catalog;
     environment_.devices = core::open_devices(plugins_, {.names = {"cpu:0"}, .threads = 1});
-    const core::Device& device = environment_.devices.front().state->device();
-    places_ = {{device.name(), device.kind(), device.host_visible()}};
+    environment_.topology = core::topology_of(environment_.devices, {});
     EngineOptions embedded;
     embedded.default_plugin_dir = HEDDLE_CPU_PLUGIN;
     embedded.plugin_dirs = {HEDDLE_ARITHMETIC_PLUGIN};
@@ -185,7 +184,9 @@ class Bench {
     if (!bound.problems.empty())
       throw core::Error(core::Code::internal, bound.problems.front().message);
     Ready ready{std::move(bound.graph), {}};
-    ready.plan = core::make_plan(ready.graph, core::place(ready.graph, places_), places_);
+    const core::Inferred inferred = core::infer(ready.graph, environment_.host);
+    ready.plan = core::make_plan(ready.graph, core::place({ready.graph, inferred, environment_.topology, core::Costs(), {}}),
+                                 inferred, environment_.topology);
     return ready;
   }
   Ready prepare(const std::string& text) const {
@@ -207,7 +208,6 @@ class Bench {
   const Options options_;
   core::LoadedPlugins plugins_;
   core::Environment environment_;
-  std::vector<core::PlaceInfo> places_;
   core::Silence observer_;
   core::RunControl control_;
   std::unique_ptr<Engine> engine_;

@@ -57,7 +57,7 @@ const std::map<std::string, std::set<std::string>> kFloors{
     {"files", {"base", "tensor"}},
     {"memory", {"base", "tensor", "device", "files"}},
     {"graph", {"base", "tensor"}},
-    {"plan", {"base", "tensor", "device", "graph"}},
+    {"plan", {"base", "tensor", "device", "files", "graph"}},
     {"run", {"base", "tensor", "device", "files", "memory", "graph", "plan"}},
     {"plugin", {"base", "tensor", "device", "files", "memory", "graph", "plan", "run"}},
     {"facade", {"base", "tensor", "device", "files", "memory", "graph", "plan", "run", "plugin"}},

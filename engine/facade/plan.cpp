@@ -1,0 +1,46 @@
+// The plan of a workflow, as text and as JSON.
+#include "engine/base/text.h"
+#include "engine/facade/data.h"
+#include "engine/plan/plan_text.h"
+
+namespace heddle {
+
+namespace {
+
+using core::cat;
+using core::Json;
+
+std::string output_name(const core::Graph& graph, const core::ModelSummary& model) {
+  const core::Node& node = graph.nodes[model.source.node];
+  return cat(node.id, ".", node.type->output(model.source.port).name, model.field.empty() ? "" : ".", model.field);
+}
+
+}  // namespace
+
+std::string Engine::plan(const Workflow& flow) const {
+  return outward([&] {
+    const Data::Ready ready = data_->prepare(*flow.data_, Data::Describe::strictly);
+    std::string text = core::plan_text(ready.graph, ready.plan, data_->environment->topology);
+    for (const core::ModelSummary& model : ready.described.models)
+      text += cat("model ", output_name(ready.graph, model), ": ", model.family, ", ", model.blocks, " blocks, ", core::format_bytes(model.weight_bytes), " of weights\n");
+    return text;
+  });
+}
+
+std::string Engine::plan_json(const Workflow& flow) const {
+  return outward([&] {
+    const Data::Ready ready = data_->prepare(*flow.data_, Data::Describe::strictly);
+    Json plan = core::plan_json(ready.graph, ready.plan, data_->environment->topology);
+    Json models = Json::array();
+    for (const core::ModelSummary& model : ready.described.models)
+      models.push(std::move(Json::object()
+                                .set("output", output_name(ready.graph, model))
+                                .set("family", model.family)
+                                .set("blocks", model.blocks)
+                                .set("weight_bytes", model.weight_bytes)));
+    plan.set("models", std::move(models));
+    return core::write_json(plan, 2);
+  });
+}
+
+}  // namespace heddle

@@ -1,0 +1,39 @@
+// The ways in which one call of a model could run, each with what it would cost: what `heddle plan` prints beside its choice.
+// Values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/plan/call_placement.h"
+
+namespace heddle::core {
+
+struct DeviceNeed {
+  std::uint32_t device = 0;        // of the topology
+  std::uint64_t wanted_bytes = 0;  // weights and activations
+  std::uint64_t there_bytes = 0;
+};
+
+struct Alternative {
+  std::string name;        // "resident on cuda:0", "layers over cuda:0, cuda:1"
+  double load_seconds = 0; // bringing the weights from host memory, once
+  double seconds = 0;      // all steps, after that
+  std::vector<DeviceNeed> needs;
+  bool fits = true;
+  bool automatic = true;   // may be chosen when nobody asks for it
+  bool chosen = false;
+  std::string note;        // "streaming is not executed yet"
+};
+
+// A call of a model, placed.
+struct PlacedCall {
+  CallPlacement placement;
+  std::string reason;       // "hint of the loader", "fastest that fits"
+  double load_seconds = 0, seconds = 0;  // as estimated; 0 where nothing is known
+  bool fits = true;                      // false: the least bad of what was compared
+  std::vector<Alternative> alternatives; // what was compared; empty where nothing was
+};
+
+}  // namespace heddle::core

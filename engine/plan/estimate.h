@@ -1,0 +1,37 @@
+// How long one call of a model takes when its blocks are placed so and so, and what it needs of each device: a simulation by lists, in
+// which a device runs one block at a time, copies overlap computing, and a step begins when the one before has come home. Pure.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/plan/alternatives.h"
+#include "engine/plan/costs.h"
+#include "engine/plan/load.h"
+
+namespace heddle::core {
+
+// A call as placement sees it.
+struct CallCase {
+  const Graph& graph;                                  // of the model
+  std::vector<std::shared_ptr<const CallLoad>> loads;  // by device of the topology, in its compute type
+  std::uint32_t home = 0;                              // where the inputs are and the outputs go
+  const Prices& prices;
+
+  const CallLoad& load(std::uint32_t device) const { return *loads[device]; }
+};
+
+struct CallEstimate {
+  double load_seconds = 0;           // weights from host memory; several devices at the same time
+  double seconds = 0;                // all steps, and what runs once
+  std::uint64_t crossing_bytes = 0;  // between devices, in one step
+  std::vector<DeviceNeed> needs;     // by device of the placement
+  bool fits() const;
+};
+
+CallEstimate estimate(const CallCase& call, const CallPlacement& placement);
+
+// Weights that find no room beside the activations are copied anew in every step, behind the computing.
+CallEstimate estimate_streamed(const CallCase& call, std::uint32_t device);
+
+}  // namespace heddle::core

@@ -1,0 +1,267 @@
+#include "engine/plan/load.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "engine/base/error.h"
+#include "engine/base/hash.h"
+#include "engine/base/text.h"
+#include "engine/files/checkpoint.h"
+#include "engine/plan/recorder.h"
+#include "engine/tensor/dtype.h"
+#include "engine/tensor/shape.h"
+#include "heddle/abi/model.h"
+
+namespace heddle::core {
+
+namespace {
+
+constexpr std::int64_t kLeastShardedSide = 256;  // a smaller matrix is not worth its exchange
+
+using Info = std::optional<heddle_tensor_info>;
+
+Rate input_rate(const GraphInput& input) {
+  switch (input.flags & HEDDLE_INPUT_RATE_MASK) {
+    case HEDDLE_INPUT_CONSTANT: return Rate::constant;
+    case HEDDLE_INPUT_SCHEDULED: return Rate::scheduled;
+    default: return Rate::step;
+  }
+}
+
+heddle_tensor_info dense(heddle_tensor_info info) {
+  std::fill(std::begin(info.stride), std::end(info.stride), 0);
+  return checked_info(info, "tensor");
+}
+
+heddle_tensor_info one_row(heddle_tensor_info info) {
+  if (info.rank > 0) info.shape[0] = 1;
+  return dense(info);
+}
+
+// Joined parts, in the type a device computes with.
+Info weight_info(const Model& model, const std::vector<WeightPart>& parts, heddle_dtype compute) {
+  if (parts.empty()) return {};
+  std::vector<std::int64_t> shape;
+  std::int64_t rows = 0;
+  DType dtype = DType::f32;
+  for (const WeightPart& part : parts) {
+    const TensorView& tensor = model.checkpoint->at(part.tensor);
+    if (shape.empty()) {
+      shape = tensor.shape;
+      dtype = tensor.dtype;
+    }
+    rows += (part.end < 0 ? (tensor.shape.empty() ? 1 : tensor.shape[0]) : part.end) - part.begin;
+  }
+  if (!shape.empty()) shape[0] = rows;
+  return make_info(is_floating(dtype) ? compute : heddle_dtype(dtype), shape);
+}
+
+void add_info(Hasher& hasher, const Info& info) {
+  if (!info) {
+    hasher.add(-1);
+    return;
+  }
+  hasher.add(info->dtype).add(info->layout).add(info->rank);
+  for (std::uint32_t i = 0; i < info->rank; ++i) hasher.add(info->shape[i]).add(info->stride[i]);
+}
+
+// The most that the program's own storages take at one time. Outputs stay until the end.
+std::uint64_t peak_of(const BlockProgram& program) {
+  struct Life {
+    std::size_t first = ~std::size_t(0), last = 0;
+  };
+  std::vector<Life> lives(program.storages.size());
+  const auto touch = [&](const Operand& o, std::size_t at) {
+    if (o.storage < 0) return;
+    lives[o.storage].first = std::min(lives[o.storage].first, at);
+    lives[o.storage].last = std::max(lives[o.storage].last, at);
+  };
+  for (std::size_t i = 0; i < program.ops.size(); ++i)
+    for (const auto* list : {&program.ops[i].in, &program.ops[i].out})
+      for (const Operand& o : *list) touch(o, i);
+  for (const Operand& o : program.outputs) touch(o, program.ops.size());
+  std::vector<std::int64_t> change(program.ops.size() + 2, 0);
+  for (std::size_t s = 0; s < lives.size(); ++s) {
+    if (program.storages[s].kind != ProgramStorage::Kind::local || lives[s].first == ~std::size_t(0)) continue;
+    change[lives[s].first] += std::int64_t(program.storages[s].bytes);
+    change[lives[s].last + 1] -= std::int64_t(program.storages[s].bytes);
+  }
+  std::int64_t live = 0, peak = 0;
+  for (const std::int64_t c : change) peak = std::max(peak, live += c);
+  return std::uint64_t(peak);
+}
+
+class Counter {
+ public:
+  Counter(const Model& model, const CallSpec& spec, heddle_dtype compute)
+      : model_(model), graph_(*model.graph), spec_(spec), compute_(compute), rates_(node_rates(graph_)), values_(spec.sets.size()) {}
+
+  CallLoad weights_only() {
+    load_.set_count = 0;
+    load_.blocks.resize(graph_.nodes.size());
+    find_groups();
+    for (const NodeIndex n : graph_.order) count_weights(n);
+    return std::move(load_);
+  }
+
+  CallLoad run() {
+    load_.set_count = std::uint32_t(spec_.sets.size());
+    load_.step_count = spec_.step_count;
+    load_.blocks.resize(graph_.nodes.size());
+    read_inputs();
+    find_groups();
+    for (const NodeIndex n : graph_.order) count_weights(n);
+    for (const NodeIndex n : graph_.order)
+      for (std::uint32_t set = 0; set < spec_.sets.size(); ++set) count_work(n, set);
+    return std::move(load_);
+  }
+
+ private:
+  void read_inputs() {
+    load_.input_bytes.assign(spec_.sets.size(), std::vector<std::uint64_t>(graph_.inputs.size(), 0));
+    bool any_batch = false;
+    std::int64_t batch = 0;
+    for (std::uint32_t set = 0; set < spec_.sets.size(); ++set)
+      for (std::uint32_t i = 0; i < graph_.inputs.size(); ++i) {
+        const Info info = input_info(i, set);
+        const GraphInput& input = graph_.inputs[i];
+        if (!info) {
+          if ((input.flags & HEDDLE_INPUT_OPTIONAL) == 0) throw Error(Code::invalid_argument, cat("the model's input ", quote(input.name), " is missing"));
+          continue;
+        }
+        load_.input_bytes[set][i] = dense_bytes(input_rate(input) == Rate::scheduled ? one_row(*info) : *info);
+        if ((input.flags & HEDDLE_INPUT_BATCH) == 0 || info->rank == 0) continue;
+        batch = any_batch ? std::min(batch, info->shape[0]) : info->shape[0];
+        any_batch = true;
+      }
+    load_.batch = any_batch ? std::max<std::int64_t>(batch, 1) : 1;
+  }
+
+  Info input_info(std::uint32_t input, std::uint32_t set) const {
+    const GraphInput& i = graph_.inputs[input];
+    const Rate rate = input_rate(i);
+    const auto& given = rate == Rate::constant ? spec_.sets[set].constants : rate == Rate::scheduled ? spec_.schedule : spec_.sets[set].steps;
+    const auto found = given.find(i.name);
+    if (found == given.end()) return {};
+    return rate == Rate::step ? dense(found->second) : found->second;
+  }
+
+  void find_groups() {
+    std::map<std::string_view, std::uint32_t> index;
+    for (const NodeIndex n : graph_.order) {
+      const std::string_view group = group_of(graph_.nodes[n].id);
+      const auto [at, is_new] = index.try_emplace(group, std::uint32_t(load_.groups.size()));
+      if (is_new) load_.groups.emplace_back(group);
+      load_.blocks[n].group = at->second;
+      load_.blocks[n].rate = rates_[n];
+    }
+  }
+
+  void count_weights(NodeIndex n) {
+    const Node& node = graph_.nodes[n];
+    BlockLoad& block = load_.blocks[n];
+    auto& infos = weights_.emplace(n, std::vector<Info>()).first->second;
+    for (std::uint32_t slot = 0; slot < node.weights.size(); ++slot) {
+      const Info& info = infos.emplace_back(weight_info(model_, node.weights[slot], compute_));
+      if (!info) continue;
+      const std::uint64_t bytes = dense_bytes(*info);
+      const bool divides = info->rank == 2 && node.type->slot(slot).use == HEDDLE_USE_LINEAR && std::min(info->shape[0], info->shape[1]) >= kLeastShardedSide;
+      block.weight_bytes += bytes;
+      ++block.weights;
+      if (divides) continue;
+      block.whole_bytes += bytes;
+      ++block.whole_weights;
+    }
+    load_.weight_bytes += block.weight_bytes;
+    load_.whole_bytes += block.whole_bytes;
+    load_.weights += block.weights;
+    load_.whole_weights += block.whole_weights;
+  }
+
+  Rate rate_of(const Source& source) const { return source.node == kGraphInputs ? input_rate(graph_.inputs[source.port]) : rates_[source.node]; }
+
+  // What a block of `rate` sees of a value: a step sees one row of what exists for all steps.
+  Info read_by(const Source& source, std::uint32_t set, Rate rate, std::uint32_t flags) const {
+    Info info;
+    if (source.node == kGraphInputs) {
+      info = input_info(source.port, set);
+    } else {
+      const auto found = values_[set].find(source.node);
+      if (found == values_[set].end()) throw Error(Code::internal, cat("block ", graph_.nodes[source.node].id, " is read before it runs"));
+      info = (*found->second)[source.port];
+    }
+    const bool row = rate_of(source) == Rate::scheduled && (rate == Rate::step || (flags & HEDDLE_PORT_SHAPE) != 0);
+    return info && row ? Info(one_row(*info)) : info;
+  }
+
+  void count_work(NodeIndex n, std::uint32_t set) {
+    const Node& node = graph_.nodes[n];
+    BlockSpec spec{&node, compute_, "any", {}, weights_[n]};
+    Hasher key;
+    bool comparable = true;
+    key.add(reinterpret_cast<std::uintptr_t>(node.type.get()));
+    for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
+      const auto* link = std::get_if<Source>(&node.inputs[i]);
+      const auto* literal = std::get_if<Value>(&node.inputs[i]);
+      const Info& info = spec.inputs.emplace_back(link == nullptr ? Info() : read_by(*link, set, rates_[n], node.type->input(i).flags));
+      if (link != nullptr && !info && (node.type->input(i).flags & HEDDLE_PORT_OPTIONAL) == 0)
+        throw Error(Code::invalid_argument, cat("block ", node.id, ", input ", quote(node.type->input(i).name), ": the model's optional input it reads was not given"));
+      add_info(key, info);
+      key.add(literal != nullptr);
+      if (literal != nullptr) comparable = comparable && hash_value(**literal, key);
+    }
+    for (const Info& info : spec.weights) add_info(key, info);
+    if (!comparable) key.add(n);
+    const Hash128 hash = key.finish();
+    auto found = recorded_.find(hash);
+    if (found == recorded_.end()) found = recorded_.emplace(hash, record(spec)).first;
+    load_.blocks[n].work.push_back(found->second.work);
+    values_[set][n] = found->second.outputs;
+  }
+
+  struct Recorded {
+    std::uint32_t work = 0;
+    std::shared_ptr<const std::vector<Info>> outputs;
+  };
+  Recorded record(const BlockSpec& spec) {
+    const BlockProgram program = record_block(spec);
+    BlockWork work{program.cost.flops, program.cost.bytes, std::uint32_t(program.ops.size()), peak_of(program), {}};
+    auto outputs = std::make_shared<std::vector<Info>>();
+    for (const Operand& o : program.outputs) {
+      outputs->push_back(o.info);
+      work.output_bytes.push_back(dense_bytes(o.info));
+    }
+    load_.works.push_back(std::move(work));
+    return {std::uint32_t(load_.works.size() - 1), std::move(outputs)};
+  }
+
+  const Model& model_;
+  const Graph& graph_;
+  const CallSpec& spec_;
+  const heddle_dtype compute_;
+  const std::vector<Rate> rates_;
+  std::vector<std::unordered_map<NodeIndex, std::shared_ptr<const std::vector<Info>>>> values_;  // by set and node: its outputs
+  std::unordered_map<NodeIndex, std::vector<Info>> weights_;
+  std::unordered_map<Hash128, Recorded> recorded_;
+  CallLoad load_;
+};
+
+}  // namespace
+
+std::string_view group_of(std::string_view path) {
+  const std::size_t dot = path.rfind('.');
+  if (dot == std::string_view::npos) return path;
+  const std::string_view last = path.substr(dot + 1);
+  const bool is_number = !last.empty() && std::ranges::all_of(last, [](char c) { return c >= '0' && c <= '9'; });
+  return is_number ? path : path.substr(0, dot);
+}
+
+CallLoad call_load(const Model& model, const CallSpec& spec, heddle_dtype compute) {
+  if (spec.sets.empty()) throw Error(Code::invalid_argument, "a call of a model has at least one set of inputs");
+  return Counter(model, spec, compute).run();
+}
+
+CallLoad weight_load(const Model& model, heddle_dtype compute) { return Counter(model, {}, compute).weights_only(); }
+
+}  // namespace heddle::core

@@ -1,0 +1,189 @@
+#include "engine/plan/place.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/plan/options.h"
+#include "engine/plan/place_call.h"
+
+namespace heddle::core {
+
+namespace {
+
+// Devices that compute equal bytes at equal speed, in the order of the topology.
+std::vector<std::vector<std::uint32_t>> equal_devices(const Topology& topology) {
+  std::vector<std::vector<std::uint32_t>> classes;
+  for (std::uint32_t d = 0; d < topology.devices.size(); ++d) {
+    const DeviceFacts& device = topology.devices[d];
+    const auto same = std::ranges::find_if(classes, [&](const auto& c) {
+      const DeviceFacts& first = topology.devices[c.front()];
+      return first.kind == device.kind && first.model == device.model && first.compute == device.compute;
+    });
+    if (same != classes.end()) same->push_back(d);
+    else classes.push_back({d});
+  }
+  return classes;
+}
+
+class Placer {
+ public:
+  Placer(const PlaceRequest& request, const Prices& prices) : request_(request), graph_(request.graph), prices_(prices), options_(request, prices) {}
+
+  Placement run() {
+    std::vector<std::vector<std::uint32_t>> classes = equal_devices(request_.topology);
+    std::optional<Try> best;
+    bool all_fit = true;
+    const auto consider = [&](const std::vector<std::uint32_t>& candidates) {
+      Try attempt = with(candidates);
+      all_fit = all_fit && attempt.misfit == kGraphInputs;
+      if (attempt.misfit != kGraphInputs) {
+        if (!refused_) refused_ = shortage(attempt);
+        return;
+      }
+      if (!best || attempt.schedule.seconds < best->schedule.seconds * (1 - 1e-9)) best = std::move(attempt);
+    };
+    for (const auto& candidates : classes) consider(candidates);
+    if (!all_fit && classes.size() > 1) {
+      std::vector<std::uint32_t> every;
+      for (std::uint32_t d = 0; d < request_.topology.devices.size(); ++d) every.push_back(d);
+      consider(every);
+    }
+    if (!best) throw *refused_;
+    return finish(std::move(*best));
+  }
+
+ private:
+  struct Try {
+    std::vector<std::vector<NodeOption>> options;  // by position in the graph's order
+    TaskGraph tasks;
+    Schedule schedule;
+    NodeIndex misfit = kGraphInputs;  // a node that has no room anywhere
+  };
+
+  Try with(const std::vector<std::uint32_t>& candidates) {
+    Try attempt;
+    std::vector<std::uint32_t> position(graph_.nodes.size(), 0);
+    std::vector<std::vector<std::uint32_t>> values(graph_.nodes.size());
+    for (const NodeIndex n : graph_.order) {
+      std::vector<NodeOption> options = options_.of(n, candidates);
+      if (std::ranges::any_of(options, &NodeOption::fits)) std::erase_if(options, [](const NodeOption& o) { return !o.fits; });
+      else attempt.misfit = std::min(attempt.misfit, n);
+      const auto t = std::uint32_t(attempt.tasks.tasks.size());
+      position[n] = t;
+      Task task = inputs_of(n, values);
+      for (const NodeOption& option : options) task.options.push_back(option.task);
+      add_values(n, t, task, attempt.tasks, values);
+      attempt.tasks.tasks.push_back(std::move(task));
+      attempt.options.push_back(std::move(options));
+    }
+    attempt.tasks.load_count = options_.load_count();
+    if (attempt.misfit == kGraphInputs) attempt.schedule = schedule(attempt.tasks, prices_);
+    return attempt;
+  }
+
+  static constexpr std::uint32_t kNoValue = 0xffffffff;
+
+  Task inputs_of(NodeIndex n, const std::vector<std::vector<std::uint32_t>>& values) const {
+    Task task;
+    const Node& node = graph_.nodes[n];
+    const auto read = [&](const Binding& binding, std::uint32_t flags) {
+      if (const auto* link = std::get_if<Source>(&binding))
+        task.inputs.push_back({values[link->node][link->port], (flags & HEDDLE_PORT_HOST) != 0, (flags & HEDDLE_PORT_PASS) != 0});
+    };
+    for (std::uint32_t i = 0; i < node.inputs.size(); ++i) read(node.inputs[i], node.type->input(i).flags);
+    for (const auto& [name, binding] : node.extra) read(binding, 0);
+    return task;
+  }
+
+  void add_values(NodeIndex n, std::uint32_t t, const Task& task, TaskGraph& tasks, std::vector<std::vector<std::uint32_t>>& values) const {
+    const Node& node = graph_.nodes[n];
+    for (std::uint32_t o = 0; o < node.type->output_count(); ++o) {
+      const std::uint64_t bytes = bytes_of(request_.inferred.nodes[n].outputs[o], node.type->output(o).type);
+      TaskValue value{t, bytes == kUnknownBytes ? 0 : bytes, kNoValue};
+      std::size_t linked = 0;
+      for (std::uint32_t i = 0; i < node.inputs.size() && value.held == kNoValue; ++i) {
+        if (!std::holds_alternative<Source>(node.inputs[i])) continue;
+        const bool passed = task.inputs[linked].stays && std::string_view(node.type->input(i).type) == node.type->output(o).type;
+        if (passed) value.held = task.inputs[linked].value;
+        ++linked;
+      }
+      values[n].push_back(std::uint32_t(tasks.values.size()));
+      tasks.values.push_back(value);
+    }
+  }
+
+  Error shortage(const Try& attempt) const {
+    const NodeIndex n = attempt.misfit;
+    const std::size_t t = std::size_t(std::ranges::find(graph_.order, n) - graph_.order.begin());
+    std::vector<std::string> ways;
+    std::string family;
+    for (const NodeOption& option : attempt.options[t])
+      for (std::size_t c = 0; c < option.assignment.calls.size(); ++c) {
+        if (option.assignment.calls[c].fits) continue;
+        family = get_model(*request_.inferred.nodes[n].calls[c].model)->family;
+        for (const Alternative& a : option.assignment.calls[c].alternatives) {
+          const std::string way = cat(a.name, ": ", a.fits ? a.note : shortage_text(a, request_.topology));
+          if ((a.automatic || a.fits) && std::ranges::find(ways, way) == ways.end()) ways.push_back(way);
+        }
+      }
+    Error error(Code::out_of_memory, cat("the model ", quote(family), " has no room on ", all_device_names(request_.topology), ": ", join(ways, "; "),
+                                         ". Use more devices, a smaller type, or a smaller picture or batch."));
+    error.at(graph_.name_of(n));
+    return error;
+  }
+
+  Placement finish(Try attempt) {
+    Placement placement;
+    placement.places.resize(graph_.nodes.size());
+    for (std::size_t t = 0; t < graph_.order.size(); ++t)
+      placement.places[graph_.order[t]] = std::move(attempt.options[t][attempt.schedule.options[t]].assignment);
+    for (const std::uint32_t t : attempt.schedule.order) placement.order.push_back(graph_.order[t]);
+    placement.seconds = attempt.schedule.seconds;
+    placement.warnings = options_.warnings();
+    for (const NodeIndex n : graph_.order) give_reason(n, placement);
+    return placement;
+  }
+
+  void give_reason(NodeIndex n, Placement& placement) const {
+    Assignment& to = placement.places[n];
+    if (to.on_host || (!to.reason.empty() && !to.reason.starts_with(';'))) return;
+    std::string reason;
+    if (request_.topology.devices.size() == 1) {
+      reason = "the only device";
+    } else {
+      for_each_binding(graph_.nodes[n], [&](const Binding& b) {
+        const auto* link = std::get_if<Source>(&b);
+        if (link == nullptr || !reason.empty()) return;
+        const Assignment& producer = placement.places[link->node];
+        if (!producer.on_host && producer.device == to.device) reason = cat("where ", graph_.nodes[link->node].id, " is");
+      });
+      if (reason.empty()) reason = to.device == 0 ? "first device" : "done sooner there";
+    }
+    to.reason = cat(reason, to.reason);
+  }
+
+  const PlaceRequest& request_;
+  const Graph& graph_;
+  const Prices& prices_;
+  Options options_;
+  std::optional<Error> refused_;
+};
+
+}  // namespace
+
+Placement place(const PlaceRequest& request) {
+  const Prices prices(request.topology, request.costs);
+  return Placer(request, prices).run();
+}
+
+Placement place_on_first(const Graph& graph) {
+  Placement placement;
+  placement.places.resize(graph.nodes.size());
+  for (const NodeIndex n : graph.order) placement.places[n] = {0, {0}, graph.nodes[n].type->has(HEDDLE_NODE_HOST), "first device", {}};
+  return placement;
+}
+
+}  // namespace heddle::core

@@ -1,0 +1,74 @@
+#include "engine/plan/plan_text.h"
+
+#include <cmath>
+#include <cstdio>
+
+#include "engine/base/text.h"
+
+namespace heddle::core {
+
+namespace {
+
+std::string output_of(const Graph& graph, const Step& step) {
+  const Node& node = graph.nodes[step.node];
+  return cat(node.id, ".", node.type->output(step.port).name);
+}
+
+}  // namespace
+
+std::string format_seconds(double seconds) {
+  static constexpr struct {
+    double unit;
+    const char* name;
+  } kUnits[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}};
+  for (const auto& [unit, name] : kUnits) {
+    const double count = seconds / unit;
+    // 999.6 ms has three digits as 1.00 s.
+    if (count < 0.9995 && unit > 1e-6) continue;
+    char digits[32];
+    const int decimals = count >= 99.95 ? 0 : count >= 9.995 ? 1 : 2;
+    std::snprintf(digits, sizeof digits, "%.*f", decimals, count);
+    return cat(std::string_view(digits), " ", std::string_view(name));
+  }
+  return "0 us";
+}
+
+std::string step_bytes_text(std::uint64_t bytes) { return bytes == kUnknownBytes ? "unknown size" : format_bytes(bytes); }
+
+std::string plan_text(const Graph& graph, const Plan& plan, const Topology& topology) {
+  std::string text;
+  std::uint32_t runs = 0, transfers = 0;
+  std::uint64_t moved = 0;
+  for (const Step& step : plan.steps) {
+    if (step.kind == Step::Kind::run) ++runs;
+    if (step.kind != Step::Kind::transfer) continue;
+    ++transfers;
+    if (step.bytes != kUnknownBytes) moved += step.bytes;
+  }
+  text += cat(runs, " runs, ", transfers, " transfers", moved > 0 ? cat(" (", format_bytes(moved), ")") : "", " on ", all_device_names(topology),
+              plan.seconds > 0 ? cat(", about ", format_seconds(plan.seconds)) : "", "\n");
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const Step& step = plan.steps[i];
+    const Node& node = graph.nodes[step.node];
+    switch (step.kind) {
+      case Step::Kind::run:
+        text += cat(i, " run ", node.id, " ", node.type->name(), node.title.empty() ? "" : cat(" \"", node.title, "\""), " on ",
+                    device_name(step.to, topology), " (", plan.places[step.node].reason, ")");
+        break;
+      case Step::Kind::transfer:
+        text += cat(i, " transfer ", output_of(graph, step), " ", device_name(step.from, topology), " -> ", device_name(step.to, topology), " ",
+                    step_bytes_text(step.bytes));
+        break;
+      case Step::Kind::release:
+        text += cat(i, " release ", output_of(graph, step), " on ", device_name(step.to, topology), " ", step_bytes_text(step.bytes));
+        break;
+    }
+    if (!step.after.empty()) text += cat(" after ", join(step.after, ","));
+    text += "\n";
+  }
+  for (const std::string& pending : plan.pending) text += cat("pending: ", pending, "\n");
+  for (const std::string& warning : plan.warnings) text += cat("warning: ", warning, "\n");
+  return text;
+}
+
+}  // namespace heddle::core
