@@ -57,7 +57,8 @@ Engine::Data::Data(EngineOptions given) : options(std::move(given)) {
   environment->build_model = [this](std::string_view role, const core::Checkpoint& checkpoint, const heddle_value* config, const core::Hints& hints) {
     return core::build_model(*plugins.catalog, role, checkpoint, config, hints);
   };
-  environment->devices = core::open_devices(plugins, {options.devices, options.compute, options.budgets, options.threads, options.reference_kernels});
+  environment->devices = core::open_devices(plugins, {options.devices, options.compute, options.budgets, options.threads, options.reference_kernels,
+                                                       options.device_options});
   for (const core::RunDevice& device : environment->devices) {
     const core::Device& d = device.state->device();
     places.push_back({d.name(), d.kind(), d.host_visible()});

@@ -49,6 +49,7 @@ struct EngineOptions {
   std::map<std::string, std::uint64_t> budgets;     // device -> bytes
   bool reference_kernels = false;                   // the plain loops alone: slow, for comparisons
   std::uint64_t cache_bytes = 0;                    // of outputs kept between runs; 0: a quarter of the memory
+  std::map<std::string, std::string> device_options;  // device kind -> JSON object: options of its plugin's own
 };
 
 struct DeviceInfo {
