@@ -191,14 +191,30 @@ std::string Engine::plan_json(const Workflow& flow) const {
   });
 }
 
+namespace {
+
+// peer nullptr: host memory.
+DeviceLink link_to(const core::Device& device, const core::Device* peer) {
+  const heddle_link link = device.link(peer);
+  const char* const kind = link.kind == HEDDLE_LINK_SAME ? "same" : link.kind == HEDDLE_LINK_DIRECT ? "direct" : "through host";
+  return {peer == nullptr ? "host" : peer->name(), kind, link.bytes_per_second, link.latency_seconds};
+}
+
+}  // namespace
+
 std::vector<DeviceInfo> Engine::devices() const {
   return outward([&] {
     std::vector<DeviceInfo> all;
     for (const core::RunDevice& device : data_->environment->devices) {
       const core::Device& d = device.state->device();
       const heddle_device_info info = d.info();
-      all.push_back({d.name(), info.name, d.kind(), info.location, std::string(core::dtype_name(core::DType(info.compute))), info.memory_total,
-                     info.memory_free, device.state->pool().use().reserved, info.threads});
+      const std::uint64_t ours = device.state->pool().use().reserved, known = info.memory_free + ours;
+      DeviceInfo& one = all.emplace_back(DeviceInfo{d.name(), info.name, d.kind(), info.location, std::string(core::dtype_name(core::DType(info.compute))),
+                                                    info.memory_total, info.memory_free, ours, info.memory_total - std::min(known, info.memory_total),
+                                                    info.threads, {}});
+      for (const core::RunDevice& other : data_->environment->devices)
+        if (&other != &device) one.links.push_back(link_to(d, &other.state->device()));
+      one.links.push_back(link_to(d, nullptr));
     }
     return all;
   });
