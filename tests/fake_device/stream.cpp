@@ -162,8 +162,10 @@ void Stream::run_one() {
 
 void Stream::run_item(Item& item) {
   const bool is_stale = device_.life() != item.life || Device::is_dead(item.life);
+  const bool is_skipped =
+      !is_stale && skips(item);  // asked for orders, too: a failure that is reported ends here
   if (item.is_order) return item.order(is_stale);
-  if (is_stale || skips(item)) return;
+  if (is_stale || is_skipped) return;
   heddle_code code = HEDDLE_INTERNAL;
   std::string text;
   try {
