@@ -66,11 +66,12 @@ BOOST_AUTO_TEST_CASE(copies_queue_for_a_link_in_one_direction_only) {
   const Fakes fakes(kOptions, 2);
   const DeviceBuffer a(fakes.device(0), 25), b(fakes.device(1), 25), c(fakes.device(0), 25),
       d(fakes.device(1), 25);
+  const DeviceBuffer e(fakes.device(0), 25), f(fakes.device(1), 25);
   core::Stream one(fakes.device(0)), two(fakes.device(0)), three(fakes.device(1));
   copy(one, b, a);
   copy(two, d, c);
   BOOST_TEST(fakes.control()->now(0) == 3.0);
-  copy(three, c, d);  // the other way: at once
+  copy(three, e, f);  // the other way: at once
   BOOST_TEST(fakes.control()->now(1) == 1.5);
   BOOST_TEST(fakes.control()->link_busy(0, 1) == 3.0);
   BOOST_TEST(fakes.control()->link_busy(1, 0) == 1.5);

@@ -1,8 +1,10 @@
 // What fake devices compute, alone and in whole workflows: the cpu device's bytes.
+#include <functional>
 #include <map>
 #include <random>
 
 #include "engine/base/error.h"
+#include "engine/base/json.h"
 #include "heddle/abi/node.h"
 #include "tests/fake_device/fake_fixture.h"
 #include "tests/support/safetensors_writer.h"
@@ -205,6 +207,50 @@ BOOST_AUTO_TEST_CASE(sixty_four_devices_work) {
   std::vector<float> result(4);
   fakes.state(63).read(tensor, result.data(), 16);
   BOOST_TEST(result == (std::vector<float>{65, 66, 67, 68}), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_workflow_over_sixty_four_devices_gives_the_bytes_of_one) {
+  const test::FakeControl control;
+  const Layers layers;
+  // A chain: each node steps the model on a device of its own.
+  const auto chain = [&](const std::function<std::string(int)>& device) {
+    const core::Json whole = core::parse_json(layers.flow, "layers");
+    core::Json flow = core::Json::object();
+    flow.set("load", *whole.find("load")).set("x", *whole.find("x"));
+    std::string source = "x";
+    for (int i = 0; i < 64; ++i) {
+      core::Json inputs = core::Json::object();
+      const auto link = [](const std::string& node) {
+        core::Json one = core::Json::array();
+        one.push(node);
+        one.push(0);
+        return one;
+      };
+      inputs.set("model", link("load")).set("x", link(source)).set("steps", 1);
+      core::Json node = core::Json::object();
+      node.set("class_type", "test.loop").set("inputs", std::move(inputs)).set("device", device(i));
+      source = "loop" + std::to_string(i);
+      flow.set(source, std::move(node));
+    }
+    flow.set("keep", core::parse_json(R"({"class_type": "test.keep", "inputs": {"value": [")" +
+                                          source + R"(", 0]}})",
+                                      "keep"));
+    return core::write_json(flow);
+  };
+  const auto run = [](EngineOptions options, const std::string& flow) {
+    options.compute = {{"cpu", "f32"}};
+    if (options.device_options.contains("fake")) options.compute = {{"fake", "f32"}};
+    Engine engine(std::move(options));
+    return engine.start(engine.parse(flow), {{}, {"keep.out"}}).wait().floats("keep.out");
+  };
+  EngineOptions cpu = test::engine_options();
+  cpu.reference_kernels = true;
+  const std::vector<float> expected = run(cpu, chain([](int) { return "cpu:0"; }));
+  const auto everywhere = [](int i) { return "fake:" + std::to_string(i); };
+  const EngineOptions fakes = test::fake_engine_options({"fake"}, R"({"memory": "1MiB"})");
+  BOOST_TEST(run(fakes, chain(everywhere)) == expected);
+  for (std::uint32_t i = 0; i < 64; ++i)
+    BOOST_TEST(control->launches(i, HEDDLE_OP_LINEAR) == 3u, "fake:" << i);
 }
 
 BOOST_AUTO_TEST_CASE(an_engine_lists_all_devices_of_a_kind_with_their_links) {

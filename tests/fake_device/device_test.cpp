@@ -247,6 +247,8 @@ BOOST_AUTO_TEST_CASE(a_dead_device_fails_every_call_others_go_on_and_it_may_come
   const DeviceBuffer a(fakes.device(0), 4), b(fakes.device(1), 4), c(fakes.device(1), 4);
   core::Stream dying(fakes.device(0)), living(fakes.device(1)), waiting(fakes.device(1));
   const core::Event lost(fakes.device(0));
+  fill(fakes, dying, a, 5);
+  dying.synchronize();
   fill(fakes, dying, a, 1);
   dying.record(lost);
   waiting.wait_for(lost);
