@@ -63,6 +63,19 @@ void Device::copy(Stream& stream, const Device* to, void* dst, const Device* fro
   throw_status(desc_.copy(stream.raw(), to == nullptr ? nullptr : to->raw(), dst, from == nullptr ? nullptr : from->raw(), src, bytes), name_);
 }
 
+heddle_link Device::link(const Device* peer) const {
+  heddle_link link{};
+  link.size = sizeof link;
+  if (desc_.link != nullptr) {
+    throw_status(desc_.link(raw_, peer == nullptr ? nullptr : peer->raw_, &link), name_);
+    return link;
+  }
+  const bool one_space = host_visible() && (peer == nullptr || peer->host_visible());
+  const bool direct = desc_.can_copy(raw_, peer == nullptr ? nullptr : peer->raw_) != 0;
+  link.kind = peer == this || one_space ? HEDDLE_LINK_SAME : direct ? HEDDLE_LINK_DIRECT : HEDDLE_LINK_NONE;
+  return link;
+}
+
 heddle_weight_form Device::weight_form(std::int32_t use, const heddle_tensor_info& info) const {
   heddle_weight_form form{};
   form.size = sizeof form;

@@ -73,6 +73,10 @@ class Device {
   // Enqueues; nullptr for a side means host memory.
   void copy(Stream& stream, const Device* to, void* dst, const Device* from, const void* src, std::size_t bytes) const;
 
+  // The way to a peer, or to host memory (nullptr). What a plugin does not tell follows from can_copy and host_visible, its speed
+  // unknown; a device of another plugin is reached through the host.
+  heddle_link link(const Device* peer) const;
+
   const heddle_kernel* const* kernels() const { return desc_.kernels; }
   heddle_weight_form weight_form(std::int32_t use, const heddle_tensor_info& info) const;
   void make_weight(Stream& stream, std::int32_t use, const heddle_weight_form& form, const std::vector<heddle_view>& parts, void* dst) const;

@@ -56,7 +56,8 @@ Engine::Data::Data(EngineOptions given) : options(std::move(given)) {
   environment->build_model = [this](std::string_view role, const core::Checkpoint& checkpoint, const heddle_value* config, const core::Hints& hints) {
     return core::build_model(*plugins.catalog, role, checkpoint, config, hints);
   };
-  environment->devices = core::open_devices(plugins, {options.devices, options.compute, options.budgets, options.threads, options.reference_kernels});
+  environment->devices = core::open_devices(plugins, {options.devices, options.compute, options.budgets, options.threads, options.reference_kernels,
+                                                       options.device_options});
   environment->topology = core::topology_of(environment->devices, options.budgets);
 }
 
@@ -131,8 +132,13 @@ std::vector<DeviceInfo> Engine::devices() const {
     for (const core::RunDevice& device : data_->environment->devices) {
       const core::Device& d = device.state->device();
       const heddle_device_info info = d.info();
-      all.push_back({d.name(), info.name, d.kind(), info.location, std::string(core::dtype_name(core::DType(info.compute))), info.memory_total,
-                     info.memory_free, device.state->pool().use().reserved, info.threads});
+      const std::uint64_t ours = device.state->pool().use().reserved, known = info.memory_free + ours;
+      DeviceInfo& one = all.emplace_back(DeviceInfo{d.name(), info.name, d.kind(), info.location, std::string(core::dtype_name(core::DType(info.compute))),
+                                                    info.memory_total, info.memory_free, ours, info.memory_total - std::min(known, info.memory_total),
+                                                    info.threads, {}});
+      for (const core::RunDevice& other : data_->environment->devices)
+        if (&other != &device) one.links.push_back(link_to(d, &other.state->device()));
+      one.links.push_back(link_to(d, nullptr));
     }
     return all;
   });

@@ -49,12 +49,21 @@ struct EngineOptions {
   std::map<std::string, std::uint64_t> budgets;     // device -> bytes
   bool reference_kernels = false;                   // the plain loops alone: slow, for comparisons
   std::uint64_t cache_bytes = 0;                    // of outputs kept between runs; 0: a quarter of the memory
+  std::map<std::string, std::string> device_options;  // device kind -> JSON object: options of its plugin's own
+};
+
+struct DeviceLink {
+  std::string to;              // a device's id, or "host" for host memory
+  std::string kind;            // "same": nothing is copied, "direct", "through host"
+  double bytes_per_second = 0; // one direction, there; 0: unknown
+  double latency_seconds = 0;
 };
 
 struct DeviceInfo {
   std::string id, name, kind, location, compute;
-  std::uint64_t memory_total = 0, memory_free = 0, memory_ours = 0;  // bytes
+  std::uint64_t memory_total = 0, memory_free = 0, memory_ours = 0, memory_others = 0;  // bytes; others: of other programs
   unsigned threads = 0;
+  std::vector<DeviceLink> links;  // to every other device that is open, then to the host
 };
 
 struct PluginInfo {
