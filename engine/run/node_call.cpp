@@ -1,10 +1,35 @@
 #include "engine/run/node_call.h"
 
+#include <utility>
+
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/run/session.h"
 
 namespace heddle::core {
+
+namespace {
+
+// Tells of the first step, when the shapes of all inputs are known.
+class ObservedSession final : public SessionHandle {
+ public:
+  ObservedSession(std::unique_ptr<SessionHandle> session, const Node& node, SessionRequest request, const OpenObserver& observer)
+      : session_(std::move(session)), node_(node), request_(std::move(request)), observer_(observer) {}
+
+  std::vector<Value> step(std::uint32_t index, std::span<const heddle_value* const> sets) override {
+    if (!std::exchange(seen_, true)) observer_(node_, request_, sets);
+    return session_->step(index, sets);
+  }
+
+ private:
+  std::unique_ptr<SessionHandle> session_;
+  const Node& node_;
+  SessionRequest request_;
+  const OpenObserver& observer_;
+  bool seen_ = false;
+};
+
+}  // namespace
 
 NodeCall::NodeCall(const Shared& shared, const Node& node, RunDevice& device, bool on_host)
     : shared_(shared), node_(node), device_(device), on_host_(on_host), inputs_(node.type->input_count()), outputs_(node.type->output_count()) {}
@@ -62,8 +87,11 @@ Value NodeCall::build_model(std::string_view role, const Checkpoint& checkpoint,
 }
 
 std::unique_ptr<SessionHandle> NodeCall::open(const SessionRequest& request) {
-  return std::make_unique<Session>(SessionPlace{device_.state.get(), device_.weights.get()}, request,
-                                   [flag = &shared_.cancelled] { return flag->load(std::memory_order_relaxed); });
+  auto session = std::make_unique<Session>(SessionPlace{device_.state.get(), device_.weights.get()}, request,
+                                           [flag = &shared_.cancelled] { return flag->load(std::memory_order_relaxed); });
+  const OpenObserver& observer = shared_.environment.on_open;
+  if (!observer) return session;
+  return std::make_unique<ObservedSession>(std::move(session), node_, request, observer);
 }
 
 std::string NodeCall::find_file(std::string_view folder, std::string_view name) {
