@@ -126,6 +126,17 @@ Engine::Problems Engine::check(const Workflow& flow) const {
   });
 }
 
+namespace {
+
+// peer nullptr: host memory.
+DeviceLink link_to(const core::Device& device, const core::Device* peer) {
+  const heddle_link link = device.link(peer);
+  const char* const kind = link.kind == HEDDLE_LINK_SAME ? "same" : link.kind == HEDDLE_LINK_DIRECT ? "direct" : "through host";
+  return {peer == nullptr ? "host" : peer->name(), kind, link.bytes_per_second, link.latency_seconds};
+}
+
+}  // namespace
+
 std::vector<DeviceInfo> Engine::devices() const {
   return outward([&] {
     std::vector<DeviceInfo> all;

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "engine/memory/weights.h"
 #include "engine/plan/topology.h"
 #include "engine/run/output_cache.h"
+#include "engine/tensor/call.h"
 
 namespace heddle::core {
 
@@ -31,6 +33,9 @@ struct FolderService {
 // Makes a MODEL value; the hints are those of the node that asks.
 using ModelBuilder = std::function<Value(std::string_view role, const Checkpoint& checkpoint, const heddle_value* config, const Hints& hints)>;
 
+// A model opened by a node, seen at its first step. For tests, which hold infer() and execute() together. Called on the node's thread.
+using OpenObserver = std::function<void(const Node& node, const CallSpec& call)>;
+
 struct Environment {
   explicit Environment(std::uint64_t cache_bytes) : cache(cache_bytes) {}
 
@@ -42,6 +47,7 @@ struct Environment {
   ModelBuilder build_model;
   OutputCache cache;
   CheckpointCache checkpoints;
+  OpenObserver on_open;  // may be empty; set before runs start
 };
 
 }  // namespace heddle::core

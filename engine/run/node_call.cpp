@@ -1,5 +1,7 @@
 #include "engine/run/node_call.h"
 
+#include <utility>
+
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/run/session.h"

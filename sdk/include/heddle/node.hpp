@@ -210,15 +210,27 @@ class Infer {
     const heddle_value* v = service_.value(raw_, position(&input.port, desc_.inputs, desc_.input_count));
     return v == nullptr ? std::optional<T>() : std::optional<T>(Wire<T>::read(v));
   }
-  template <class T> std::optional<Shape> shape(const Input<T>& input, const char* path = "") const {
+  // Paths as in heddle_infer_service.
+  template <class T> std::optional<heddle_tensor_info> tensor(const Input<T>& input, const std::string& path = "") const {
     heddle_tensor_info info{};
     info.size = sizeof info;
-    if (service_.in(raw_, position(&input.port, desc_.inputs, desc_.input_count), path, &info) == 0) return {};
-    return Shape(info.shape, info.shape + info.rank);
+    if (service_.in(raw_, position(&input.port, desc_.inputs, desc_.input_count), path.c_str(), &info) == 0) return {};
+    return info;
   }
-  template <class T> void out(const Output<T>& output, const char* path, heddle_dtype dtype, const Shape& shape) {
+  template <class T> std::optional<Shape> shape(const Input<T>& input, const std::string& path = "") const {
+    const std::optional<heddle_tensor_info> info = tensor(input, path);
+    return info ? std::optional(Shape(info->shape, info->shape + info->rank)) : std::nullopt;
+  }
+  // A part of a value that is known before running; empty when it is not.
+  template <class T> Value part(const Input<T>& input, const std::string& path) const {
+    return Value::share(service_.part(raw_, position(&input.port, desc_.inputs, desc_.input_count), path.c_str()));
+  }
+  template <class T> void out(const Output<T>& output, const std::string& path, heddle_dtype dtype, const Shape& shape) {
     const heddle_tensor_info info = tensor_info(dtype, shape);
-    check(service_.out(raw_, position(&output.port, desc_.outputs, desc_.output_count), path, &info));
+    check(service_.out(raw_, position(&output.port, desc_.outputs, desc_.output_count), path.c_str(), &info));
+  }
+  template <class T> void known(const Output<T>& output, const std::string& path, const Value& value) {
+    check(service_.known(raw_, position(&output.port, desc_.outputs, desc_.output_count), path.c_str(), value.raw()));
   }
   void cost(double flops, double bytes, std::uint64_t scratch = 0) { service_.cost(raw_, flops, bytes, scratch); }
 
