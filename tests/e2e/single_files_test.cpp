@@ -111,8 +111,9 @@ std::string sampled_three_ways(const std::string& prompt, const std::string& see
   return flow + "}";
 }
 
-heddle::EngineOptions options_of(const SingleFiles& files) {
+heddle::EngineOptions options_of(const SingleFiles& files, const char* compute) {
   heddle::EngineOptions options = engine_options();
+  options.compute = {{"cpu", compute}};
   options.model_dirs = {files.folder.path()};
   return options;
 }
@@ -154,10 +155,10 @@ BOOST_AUTO_TEST_CASE(the_autoencoder_decodes_and_encodes_as_the_folders) {
 }
 
 BOOST_AUTO_TEST_CASE(latents_and_pictures_are_the_folders_whatever_holds_the_weights) {
-  heddle::Engine engine(options_of(*this));
-  for (const auto& [prompt, seed] :
-       {std::pair("a whale in the middle on the sea", "18446744073709551615"),
-        std::pair("a red house on the left", "1")}) {
+  for (const auto& [compute, prompt, seed] :
+       {std::tuple("f32", "a whale in the middle on the sea", "18446744073709551615"),
+        std::tuple("bf16", "a red house on the left", "1")}) {
+    heddle::Engine engine(options_of(*this, compute));
     const heddle::Results results =
         engine
             .start(engine.parse(sampled_three_ways(prompt, seed, 4)),
@@ -168,10 +169,10 @@ BOOST_AUTO_TEST_CASE(latents_and_pictures_are_the_folders_whatever_holds_the_wei
     for (const char* other : {"b", "c"}) {
       require_same_bytes(results.floats("a.LATENT", "samples"),
                          results.floats(std::string(other) + ".LATENT", "samples"),
-                         std::string(prompt) + ", latents of " + other);
+                         std::string(compute) + ", latents of " + other);
       require_same_bytes(results.floats("a_picture.IMAGE"),
                          results.floats(std::string(other) + "_picture.IMAGE"),
-                         std::string(prompt) + ", picture of " + other);
+                         std::string(compute) + ", picture of " + other);
     }
   }
 }
