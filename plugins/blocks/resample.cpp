@@ -176,8 +176,8 @@ std::vector<float> resampled(std::span<const float> values, const Grids& from, c
 std::vector<float> lanczos_resampled(std::span<const float> values, const Grids& from,
                                      const GridSize& to) {
   std::vector<std::uint8_t> bytes;
-  for (const float value : values)
-    bytes.push_back(std::uint8_t(std::clamp(255.0f * value, 0.0f, 255.0f)));
+  for (const float value : values)  // what is no number is black, as when it is saved
+    bytes.push_back(value > 0 ? std::uint8_t(std::min(255.0f * value, 255.0f)) : std::uint8_t{0});
   const auto to_byte = [](std::int64_t sum) {
     return std::uint8_t(
         std::clamp<std::int64_t>((sum + (std::int64_t{1} << (kBits - 1))) >> kBits, 0, 255));

@@ -1,5 +1,6 @@
 #include "tests/e2e/flux_files.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
@@ -78,6 +79,30 @@ class Numbers {
 std::uint64_t seed_of(const std::string& name, std::uint64_t seed) {
   for (const char c : name) seed = (seed ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   return seed;
+}
+
+constexpr int kLeastExponent = -6;  // of a normal number in e4m3; its mantissa has 3 bits
+
+// The nearest number of e4m3. REQUIRES: |value| < 448.
+float rounded_to_fp8(double value) {
+  int exponent = 0;
+  std::frexp(value, &exponent);
+  const double step = std::ldexp(1.0, std::max(exponent - 1, kLeastExponent) - 3);
+  return float(std::nearbyint(value / step) * step);
+}
+
+char fp8_of_bf16(const char* bytes) {
+  std::uint32_t bits =
+      std::uint32_t(std::uint8_t(bytes[0])) << 16 | std::uint32_t(std::uint8_t(bytes[1])) << 24;
+  float value = 0;
+  std::memcpy(&value, &bits, sizeof value);
+  int exponent = 0;
+  const double mantissa = std::frexp(std::fabs(value), &exponent);  // from 1/2 to 1
+  const int sign = std::signbit(value) ? 0x80 : 0;
+  if (value == 0 || exponent - 1 < kLeastExponent)  // eighths of 2^-6
+    return char(sign | int(std::ldexp(std::fabs(value), 3 - kLeastExponent)));
+  const int eighths = int(mantissa * 16);
+  return char(sign | (exponent - kLeastExponent) << 3 | (eighths - 8));
 }
 
 void put_bf16(std::string& bytes, float value) {
@@ -236,8 +261,20 @@ void fill_at_random(FileTensors& tensors, std::uint64_t seed) {
                                                     : std::sqrt(3.0 / double(row));
     tensor.bytes.clear();
     for (std::uint64_t i = 0; i < count; ++i)
-      put_bf16(tensor.bytes, float((is_norm ? 1.0 : 0.0) + numbers.between(-reach, reach)));
+      put_bf16(tensor.bytes,
+               rounded_to_fp8((is_norm ? 1.0 : 0.0) + numbers.between(-reach, reach)));
   }
+}
+
+FileTensors in_fp8(FileTensors tensors) {
+  for (FileTensor& tensor : tensors) {
+    tensor.dtype = "F8_E4M3";
+    std::string bytes;
+    for (std::size_t at = 0; at < tensor.bytes.size(); at += 2)
+      bytes += fp8_of_bf16(tensor.bytes.data() + at);
+    tensor.bytes = std::move(bytes);
+  }
+  return tensors;
 }
 
 std::uint64_t bytes_of(const FileTensors& tensors) {

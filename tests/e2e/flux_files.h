@@ -58,8 +58,12 @@ struct FluxParts {
 FileTensors all_in_one(const FluxParts&);
 
 // Fills bf16 tensors with numbers that a network of this kind passes on at about unit size: norms
-// near 1, rows of matrices scaled by their length. The same name and seed give the same bytes.
+// near 1, rows of matrices scaled by their length. All of them are numbers of fp8 (e4m3), too. The
+// same name and seed give the same bytes.
 void fill_at_random(FileTensors&, std::uint64_t seed);
+
+// The same numbers in fp8 (e4m3). REQUIRES: fill_at_random() made them, or there are no data.
+FileTensors in_fp8(FileTensors);
 
 std::uint64_t bytes_of(const FileTensors&);
 

@@ -23,7 +23,8 @@ class FluxFolder {
   explicit FluxFolder(Content content) {
     const bool small = content == Content::random;
     const FluxSize size = small ? kSmallFlux : FluxSize{};
-    // The published types; random weights are bf16 everywhere, so that both forms hold the same.
+    // The published types, checkpoints in fp8 among them. Random weights of files are bf16 instead
+    // of f16 and f32, so that both forms hold the same numbers.
     const auto type = [&](const char* published) { return small ? "BF16" : published; };
     FluxParts parts{{},
                     flux_clip(size, type("F16")),
@@ -41,9 +42,8 @@ class FluxFolder {
       if (small) fill_at_random(parts.transformer, 2);
       write("diffusion_models/" + name, parts.transformer);
       FluxParts whole = parts;
-      if (!small)
-        for (FileTensors* part : {&whole.transformer, &whole.t5})
-          for (FileTensor& tensor : *part) tensor.dtype = "F8_E4M3";
+      whole.transformer = in_fp8(parts.transformer);
+      whole.t5 = in_fp8(parts.t5);
       write("checkpoints/" + name + "-fp8", all_in_one(whole));
     }
     namespace fs = std::filesystem;
