@@ -45,6 +45,7 @@ class LiteralReader {
   std::optional<Literal> make_default(const heddle_port& port);
   const std::vector<std::string>& choices(const heddle_widget& widget);
   Literal choose(const heddle_widget& widget, const Json& literal);
+  Literal choose_file(const heddle_widget& widget, const std::string& text);
 
   const Catalog& catalog_;
   std::map<const heddle_widget*, std::vector<std::string>> choices_;
