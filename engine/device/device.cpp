@@ -26,7 +26,11 @@ Stream::Stream(const Device& device) : device_(device), idle_(device) {
 }
 Stream::~Stream() { device_.desc().stream_free(raw_); }
 void Stream::record(const Event& event) { throw_status(device_.desc().record(raw_, event.raw()), device_.name()); }
-void Stream::wait_for(const Event& event) { throw_status(device_.desc().wait_on_stream(raw_, event.raw()), device_.name()); }
+void Stream::wait_for(const Event& event) {
+  // An event is a thing of its plugin: another plugin's stream cannot look into it.
+  if (event.device().kind() != device_.kind()) return event.wait();
+  throw_status(device_.desc().wait_on_stream(raw_, event.raw()), device_.name());
+}
 void Stream::synchronize() {
   record(idle_);
   idle_.wait();

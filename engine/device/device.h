@@ -28,6 +28,7 @@ class Event {
   void wait() const;  // blocks; throws the first failure of the stream so far
   bool done() const;
   heddle_event* raw() const { return raw_; }
+  const Device& device() const { return *device_; }
 
  private:
   const Device* device_;
@@ -40,7 +41,8 @@ class Stream {
   Stream(const Stream&) = delete;
   ~Stream();
   void record(const Event& event);
-  void wait_for(const Event& event);  // on the device; does not block
+  // On the device where the event is of the same kind of device; else the host waits for it.
+  void wait_for(const Event& event);
   void synchronize();                 // blocks until the work enqueued so far is done; throws what failed
   heddle_stream* raw() const { return raw_; }
   void* native() const;

@@ -4,7 +4,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
-#include "engine/run/session.h"
+#include "engine/run/session_places.h"
 
 namespace heddle::core {
 
@@ -86,8 +86,11 @@ Value NodeCall::build_model(std::string_view role, const Checkpoint& checkpoint,
 }
 
 std::unique_ptr<SessionHandle> NodeCall::open(const SessionRequest& request) {
-  return std::make_unique<Session>(SessionPlace{&work_device(), device_->weights.get()}, request,
-                                   [control = &shared_.control] {
+  return std::make_unique<Session>([this](const Model& model, const CallSpec& call) {
+                                     if (shared_.environment.on_open) shared_.environment.on_open(*node_, call);
+                                     return session_places(shared_.environment, *node_, *device_, model, call);
+                                   },
+                                   request, [control = &shared_.control] {
                                      control->wait_while_paused();
                                      return control->cancelled();
                                    });

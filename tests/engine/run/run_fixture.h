@@ -87,8 +87,8 @@ class Flow {
     graph.nodes.push_back(std::move(made));
     graph.order.push_back(n);
     if ((flags & HEDDLE_NODE_SINK) != 0) graph.sinks.push_back(n);
-    plan.places.push_back(
-        {place == Place::second ? 1u : 0u, place == Place::host, "by the test"});
+    const std::uint32_t device = place == Place::second ? 1 : 0;
+    plan.places.push_back({device, {device}, place == Place::host, "by the test", {}});
     return n;
   }
   core::RunRequest request(std::vector<core::Source> keep = {}) const {
