@@ -30,7 +30,10 @@ struct Alternative {
 // A call of a model, placed.
 struct PlacedCall {
   CallPlacement placement;
-  std::string reason;       // "hint of the loader", "fastest that fits"
+  std::string model;        // its family
+  std::uint32_t step_count = 0, set_count = 0;  // 0: not known
+  std::string reason;       // "device of the loader", "the fastest that fits"
+  std::vector<std::string> ranges;       // layers: "gpu:0 embed to double.11", by device
   double load_seconds = 0, seconds = 0;  // as estimated; 0 where nothing is known
   bool fits = true;                      // false: the least bad of what was compared
   std::vector<Alternative> alternatives; // what was compared; empty where nothing was

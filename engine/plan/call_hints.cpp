@@ -102,8 +102,9 @@ CallWish read_call_hints(const Model& model, const Hints& caller, std::uint32_t 
     if (found.is_list && !wish.split) wish.split = Split::layers;
     if (wish.reason.empty()) wish.reason = "device of the loader";
   } else if (!caller.device.empty()) {
+    // One device is where the caller itself stands; a split goes on from there.
     const NamedDevices found = find_devices(caller.device, topology);
-    wish.devices = found.devices;
+    if (found.devices.size() > 1 || !wish.split || *wish.split == Split::none) wish.devices = found.devices;
     wish.all_devices = found.is_list && wish.split.has_value();
     if (wish.reason.empty()) wish.reason = "device of the caller";
   } else if (const auto wanted = preferred(loader.prefer, topology); !wanted.empty() && !wish.split) {

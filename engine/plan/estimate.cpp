@@ -28,18 +28,18 @@ double work_seconds(const CallCase& call, std::uint32_t device, const BlockWork&
 class Simulation {
  public:
   Simulation(const CallCase& call, const CallPlacement& placement)
-      : call_(call), placement_(placement), load_(call.load(placement.devices.front())), count_(placement.devices.size()),
+      : call_(call), placement_(placement), load_(call.load(placement.devices.front())),
         finished_(load_.set_count, std::vector<double>(call.graph.nodes.size(), 0)) {}
 
   CallEstimate run() {
     CallEstimate result;
-    const double once = phase(Rate::constant) + phase(Rate::scheduled);
-    const double between = once_seconds_;
+    double once = 0;
+    for (const Rate rate : {Rate::constant, Rate::scheduled})
+      if (rate < load_.main) once += phase(rate);
     crossing_ = 0;
-    once_seconds_ = 0;
-    const double step = phase(Rate::step);
+    const double step = phase(load_.main);
     result.crossing_bytes = crossing_;
-    result.seconds = once + between + once_seconds_ + step * load_.step_count;
+    result.seconds = once + once_seconds_ + step * load_.repeats();
     result.needs = needs();
     for (const DeviceNeed& need : result.needs)
       result.load_seconds = std::max(result.load_seconds, call_.prices.transfer_seconds(kHostSide, need.device, weight_bytes(need.device)));
@@ -94,7 +94,7 @@ class Simulation {
         end = std::max(end, free);
       }
     }
-    if (rate == Rate::step)
+    if (rate == load_.main)
       for (const GraphOutput& output : call_.graph.outputs)
         for (std::uint32_t set = 0; set < load_.set_count; ++set) end = std::max(end, arrival(output.from, set, call_.home, rate));
     return end;
@@ -122,7 +122,7 @@ class Simulation {
     };
     std::map<std::tuple<Source, std::uint32_t, std::uint32_t>, Life> lives;
     const auto touch = [&](const Source& s, std::uint32_t set, std::uint32_t device, std::uint32_t first, std::uint32_t last) {
-      const bool lasting = rate_of(s) != Rate::step;
+      const bool lasting = rate_of(s) != load_.main;
       const auto [at, is_new] = lives.try_emplace({s, set, device}, Life{lasting ? 0 : first, lasting ? std::uint32_t(positions) : last, 0});
       if (is_new) at->second.bytes = bytes_of(s, set);
       else if (!lasting) at->second.last = std::max(at->second.last, last);
@@ -135,7 +135,7 @@ class Simulation {
         for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
           const auto* link = std::get_if<Source>(&node.inputs[i]);
           if (link == nullptr || (node.type->input(i).flags & HEDDLE_PORT_SHAPE) != 0) continue;
-          if (rate_of(*link) != Rate::step && load_.blocks[n].rate != Rate::step) continue;  // gone before the steps begin
+          if (rate_of(*link) != load_.main && load_.blocks[n].rate != load_.main) continue;  // gone before the steps begin
           const std::uint32_t from = place_of(*link, set);
           const std::uint32_t made = link->node == kGraphInputs ? 0 : position[link->node];
           touch(*link, set, from, made, p);
@@ -180,7 +180,6 @@ class Simulation {
   const CallCase& call_;
   const CallPlacement& placement_;
   const CallLoad& load_;  // of the first device: rates and counts are the same in every compute type
-  const std::size_t count_;
   std::vector<std::vector<double>> finished_;  // by set and node
   std::map<std::tuple<Source, std::uint32_t, std::uint32_t>, double> arrived_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, double> link_free_;
@@ -233,14 +232,14 @@ CallEstimate estimate_shared(const CallCase& call, const CallPlacement& placemen
           if (load.blocks[n].rate == rate) seconds += work_seconds(call, d, part_of(call.load(d), n, set, placement.split, shares[i]));
         for (std::uint32_t in = 0; in < call.graph.inputs.size(); ++in)
           if (input_rate(call.graph.inputs[in]) == rate) moved += load.input_bytes[set][in];
-        if (rate == Rate::step)
+        if (rate == load.main)
           for (const GraphOutput& output : call.graph.outputs)
             if (output.from.node != kGraphInputs) moved += load.work(output.from.node, set).output_bytes[output.from.port];
       }
       if (d != call.home && shares[i] > 0) seconds += call.prices.transfer_seconds(call.home, d, std::uint64_t(double(moved) * shares[i]));
       slowest = std::max(slowest, seconds);
     }
-    if (rate == Rate::step && placement.split != Split::batch)
+    if (rate == load.main && placement.split != Split::batch)
       for (const NodeIndex n : call.graph.order) {
         if (load.blocks[n].rate != rate) continue;
         for (std::uint32_t set = 0; set < load.set_count; ++set) {
@@ -251,7 +250,7 @@ CallEstimate estimate_shared(const CallCase& call, const CallPlacement& placemen
           result.crossing_bytes += std::uint64_t(bytes);
         }
       }
-    result.seconds += (slowest + exchange) * (rate == Rate::step ? load.step_count : 1);
+    result.seconds += (slowest + exchange) * (rate == load.main ? load.repeats() : 1);
   }
   for (std::size_t i = 0; i < shares.size(); ++i) {
     const std::uint32_t d = placement.devices[i];
@@ -295,7 +294,7 @@ CallEstimate estimate_streamed(const CallCase& call, std::uint32_t device) {
   need.wanted_bytes = activations + ring;
   const std::uint64_t resident = need.there_bytes > need.wanted_bytes ? std::min(need.there_bytes - need.wanted_bytes, load.weight_bytes - ring) : 0;
   const double copy = call.prices.transfer_seconds(kHostSide, device, load.weight_bytes - resident);
-  result.seconds = std::max(result.seconds, copy * load.step_count);
+  result.seconds = std::max(result.seconds, copy * load.repeats());
   result.load_seconds = call.prices.transfer_seconds(kHostSide, device, resident);
   return result;
 }

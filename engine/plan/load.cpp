@@ -156,6 +156,8 @@ class Counter {
       load_.blocks[n].group = at->second;
       load_.blocks[n].rate = rates_[n];
     }
+    load_.main = Rate::constant;
+    for (const NodeIndex n : graph_.order) load_.main = std::max(load_.main, rates_[n]);
   }
 
   void count_weights(NodeIndex n) {

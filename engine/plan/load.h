@@ -38,11 +38,13 @@ struct CallLoad {
   std::vector<BlockWork> works;                         // the distinct ones
   std::vector<std::vector<std::uint64_t>> input_bytes;  // by set and input of the graph; a scheduled input: one step's
   std::uint32_t set_count = 1, step_count = 1;
+  Rate main = Rate::step;           // of most blocks: constant for a model that is called once
   std::int64_t batch = 1;           // items along the batch axis; 1 when no input has one
   std::uint64_t weight_bytes = 0;
   std::uint32_t weights = 0, whole_weights = 0;
   std::uint64_t whole_bytes = 0;
 
+  double repeats() const { return main == Rate::step ? step_count : 1; }  // of the blocks of the main rate
   const BlockWork& work(std::uint32_t block, std::uint32_t set) const { return works[blocks[block].work[set]]; }
 };
 

@@ -27,6 +27,21 @@ std::optional<std::vector<std::uint32_t>> wished_homes(const std::vector<CallSpe
   return homes;
 }
 
+bool asks_for_split(const std::vector<CallSpec>& calls, const Hints& caller, const Topology& topology) {
+  return std::ranges::any_of(calls, [&](const CallSpec& call) {
+    const auto split = read_call_hints(*get_model(*call.model), caller, 0, topology).split;
+    return split && *split != Split::none;
+  });
+}
+
+// Home first, then the others.
+std::vector<std::uint32_t> beside(std::uint32_t home, const std::vector<std::uint32_t>& candidates) {
+  std::vector<std::uint32_t> devices{home};
+  for (const std::uint32_t d : candidates)
+    if (d != home) devices.push_back(d);
+  return devices;
+}
+
 }  // namespace
 
 Options::Homes Options::homes_of(NodeIndex n, const std::vector<std::uint32_t>& candidates) {
@@ -85,7 +100,7 @@ NodeOption Options::option(NodeIndex n, std::uint32_t home, const std::vector<st
   const Node& node = request_.graph.nodes[n];
   const NodeSpec& spec = request_.inferred.nodes[n];
   NodeOption result{{home, {home}, false, reason, {}}, {home, {home}, 0, {}}, true};
-  result.task.seconds = prices_.seconds(home, spec.flops, spec.bytes, 1);
+  if (spec.flops > 0 || spec.bytes > 0) result.task.seconds = prices_.seconds(home, spec.flops, spec.bytes, 1);
   for (std::size_t c = 0; c < spec.calls.size(); ++c) {
     const Model& model = *get_model(*spec.calls[c].model);
     PlacedCall placed = place_call({model, node.hints, home, candidates, prices_, loads_of(n, c)});
@@ -111,14 +126,15 @@ std::vector<NodeOption> Options::of(NodeIndex n, const std::vector<std::uint32_t
       return {host};
     }
     std::vector<NodeOption> options;
-    const std::string reason = homes.reason.empty() ? "" : homes.reason;
+    const std::string reason = cat(homes.reason, homes.regret);
+    const bool is_split = asks_for_split(spec.calls, node.hints, request_.topology);
     for (const std::uint32_t home : homes.devices) {
-      options.push_back(option(n, home, {home}, cat(reason, homes.regret)));
-      if (spec.calls.empty() || homes.devices.size() < 2) continue;
+      options.push_back(option(n, home, is_split ? beside(home, candidates) : std::vector<std::uint32_t>{home}, reason));
+      if (spec.calls.empty() || homes.devices.size() < 2 || is_split) continue;
       // Divided over several: from the first of the devices that are alike, because the others have nothing to add.
       const auto same = [&](std::uint32_t d) { return alike(request_.topology.devices[d], request_.topology.devices[home]); };
       if (*std::ranges::find_if(homes.devices, same) != home) continue;
-      NodeOption divided = option(n, home, homes.devices, cat(reason, homes.regret));
+      NodeOption divided = option(n, home, homes.devices, reason);
       if (divided.assignment.devices.size() > 1) options.push_back(std::move(divided));
     }
     return options;

@@ -31,13 +31,13 @@ Chain chain_of(const Graph& graph, const CallLoad& load) {
   std::partial_sum(chain.before.begin(), chain.before.end(), chain.before.begin());
   std::map<Source, Chain::Value> values;
   for (const NodeIndex n : graph.order) {
-    if (load.blocks[n].rate != Rate::step) continue;
+    if (load.blocks[n].rate != load.main) continue;
     const Node& node = graph.nodes[n];
     for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
       const auto* link = std::get_if<Source>(&node.inputs[i]);
       if (link == nullptr || (node.type->input(i).flags & HEDDLE_PORT_SHAPE) != 0) continue;
       const bool is_input = link->node == kGraphInputs;
-      if (!is_input && load.blocks[link->node].rate != Rate::step) continue;  // brought once, not in every step
+      if (!is_input && load.blocks[link->node].rate != load.main) continue;  // brought once, not in every step
       const std::uint32_t made = is_input ? 0 : load.blocks[link->node].group, read = load.blocks[n].group;
       Chain::Value& value = values.try_emplace(*link, Chain::Value{made, made, 0}).first->second;
       value.first = std::min({value.first, made, read});

@@ -107,11 +107,12 @@ class Chooser {
       if (next == placement.of_block) continue;
       placement.of_block = next;
     }
-    add(placement, cat("layers over ", names(devices)));
+    const bool same_type = std::ranges::all_of(devices, [&](std::uint32_t d) { return topology_.devices[d].compute == topology_.devices[devices.front()].compute; });
+    add(placement, cat("layers over ", names(devices)), same_type, same_type ? "" : "the devices compute in different types, so only by a hint");
     if (devices.size() != 2 || !known_) return;
     if (auto folded = partition_folded(case_.graph, load(), shares[0] / (shares[0] + shares[1]))) {
       placement.of_block = std::move(*folded);
-      add(std::move(placement), cat("layers over ", names(devices), ", folded"));
+      add(std::move(placement), cat("layers over ", names(devices), ", folded"), same_type);
     }
   }
 
@@ -236,8 +237,8 @@ class Chooser {
     }
     const std::vector<std::uint32_t> single = distinct();
     for (const std::uint32_t d : single) add_resident(d);
-    for (const std::uint32_t d : single)
-      if (!ways_[std::size_t(&d - single.data())].told.fits) add_streamed(d);
+    for (std::size_t i = 0; i < single.size(); ++i)
+      if (!ways_[i].told.fits) add_streamed(single[i]);
     if (allowed_.size() < 2) return;
     for (const std::size_t count : counts(Split::layers)) add_layers(first_devices(count));
     if (load().set_count > 1) add_sets(first_devices(2));
@@ -249,11 +250,22 @@ class Chooser {
 
   PlacedCall choose() {
     std::size_t best = ways_.size();
-    const auto total = [&](std::size_t w) { return ways_[w].told.load_seconds + ways_[w].told.seconds; };
+    // That several devices load their layers sooner is no reason to occupy them all: loading counts as if one did it.
+    double alone = 0;
+    for (const Way& way : ways_)
+      if (way.placement.devices.size() == 1 && way.told.automatic) alone = std::max(alone, way.told.load_seconds);
+    const auto total = [&](std::size_t w) {
+      return ways_[w].told.seconds + (ways_[w].placement.split == Split::layers ? std::max(alone, ways_[w].told.load_seconds) : ways_[w].told.load_seconds);
+    };
     const auto may = [&](std::size_t w) { return ways_[w].told.fits && (forced_ || ways_[w].told.automatic); };
     for (std::size_t w = 0; w < ways_.size(); ++w)
       if (may(w) && (best == ways_.size() || total(w) < kWorthIt * total(best))) best = w;
     PlacedCall placed;
+    placed.model = request_.model.family;
+    if (known_) {
+      placed.step_count = load().step_count;
+      placed.set_count = load().set_count;
+    }
     placed.fits = best < ways_.size();
     if (!placed.fits) {
       best = least_short();
@@ -263,6 +275,7 @@ class Chooser {
     Way& way = ways_[best];
     way.told.chosen = true;
     placed.placement = std::move(way.placement);
+    if (placed.placement.split == Split::layers) placed.ranges = ranges(placed.placement);
     placed.load_seconds = way.told.load_seconds;
     placed.seconds = way.told.seconds;
     placed.reason = !wish_.reason.empty()      ? wish_.reason
@@ -273,6 +286,23 @@ class Chooser {
     if (known_)
       for (Way& w : ways_) placed.alternatives.push_back(std::move(w.told));
     return placed;
+  }
+
+  // "gpu:0 embed, double.0 to double.11": groups that follow each other are joined.
+  std::vector<std::string> ranges(const CallPlacement& placement) {
+    const CallLoad& l = load();
+    std::vector<std::uint32_t> of_group(l.groups.size(), 0);
+    for (const NodeIndex n : case_.graph.order) of_group[l.blocks[n].group] = placement.of_block[n];
+    std::vector<std::string> parts(placement.devices.size());
+    for (std::size_t g = 0; g < of_group.size();) {
+      std::size_t last = g;
+      while (last + 1 < of_group.size() && of_group[last + 1] == of_group[g]) ++last;
+      std::string& part = parts[of_group[g]];
+      part += cat(part.empty() ? "" : ", ", l.groups[g], last == g ? "" : cat(" to ", l.groups[last]));
+      g = last + 1;
+    }
+    for (std::size_t d = 0; d < parts.size(); ++d) parts[d] = cat(names({placement.devices[d]}), " ", parts[d].empty() ? "nothing" : parts[d]);
+    return parts;
   }
 
   // Of what does not fit, the way that lacks the least.

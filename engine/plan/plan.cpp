@@ -48,7 +48,7 @@ class Planner {
     const auto read = [&](const Source& source, std::uint32_t flags) {
       const std::uint32_t from = homes_[source.node][source.port];
       const std::uint32_t to = (flags & HEDDLE_PORT_HOST) != 0 ? kHostSide : here;
-      const bool stays = (flags & HEDDLE_PORT_PASS) != 0 || topology_.link(from, to).kind == LinkFacts::Kind::same;
+      const bool stays = (flags & HEDDLE_PORT_PASS) != 0 || bytes(source) == 0 || topology_.link(from, to).kind == LinkFacts::Kind::same;
       after.push_back(stays ? made_[source.node] : transfer(source, to));
       reads.push_back({source, stays ? from : to});
     };

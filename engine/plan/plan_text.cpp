@@ -14,9 +14,35 @@ std::string output_of(const Graph& graph, const Step& step) {
   return cat(node.id, ".", node.type->output(step.port).name);
 }
 
+// "13.1 of 16.0 GiB on gpu:0"
+std::string needs_of(const Alternative& way, const Topology& topology) {
+  std::vector<std::string> parts;
+  for (const DeviceNeed& need : way.needs) {
+    const bool limited = topology.devices[need.device].budget != 0 || topology.devices[need.device].memory_total != 0;
+    parts.push_back(cat(format_bytes(need.wanted_bytes), limited ? cat(" of ", format_bytes(need.there_bytes)) : "", " on ", device_name(need.device, topology)));
+  }
+  return join(parts, ", ");
+}
+
+std::string alternative_text(const Alternative& way, const Topology& topology) {
+  return cat("      ", way.chosen ? "* " : "- ", way.name, ": ", format_seconds(way.seconds), " after ", format_seconds(way.load_seconds), " of loading; ",
+             needs_of(way, topology), way.fits ? "" : ": does not fit", way.note.empty() ? "" : cat("; ", way.note), "\n");
+}
+
+std::string call_text(const PlacedCall& call, const Topology& topology) {
+  std::string text = cat("    calls ", call.model);
+  if (call.step_count > 0) text += cat(", ", call.step_count, call.step_count == 1 ? " step" : " steps", " of ", call.set_count, call.set_count == 1 ? " set" : " sets");
+  text += cat(": ", split_name(call.placement.split) == "none" ? "on" : cat(split_name(call.placement.split), " over"), " ",
+              device_names(call.placement.devices, topology), " (", call.reason, ")\n");
+  for (const std::string& range : call.ranges) text += cat("        ", range, "\n");
+  for (const Alternative& way : call.alternatives) text += alternative_text(way, topology);
+  return text;
+}
+
 }  // namespace
 
 std::string format_seconds(double seconds) {
+  if (seconds <= 0) return "0 s";
   static constexpr struct {
     double unit;
     const char* name;
@@ -30,7 +56,7 @@ std::string format_seconds(double seconds) {
     std::snprintf(digits, sizeof digits, "%.*f", decimals, count);
     return cat(std::string_view(digits), " ", std::string_view(name));
   }
-  return "0 us";
+  return "";
 }
 
 std::string step_bytes_text(std::uint64_t bytes) { return bytes == kUnknownBytes ? "unknown size" : format_bytes(bytes); }
@@ -65,6 +91,8 @@ std::string plan_text(const Graph& graph, const Plan& plan, const Topology& topo
     }
     if (!step.after.empty()) text += cat(" after ", join(step.after, ","));
     text += "\n";
+    if (step.kind == Step::Kind::run)
+      for (const PlacedCall& call : plan.places[step.node].calls) text += call_text(call, topology);
   }
   for (const std::string& pending : plan.pending) text += cat("pending: ", pending, "\n");
   for (const std::string& warning : plan.warnings) text += cat("warning: ", warning, "\n");

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kNever = -1;
 constexpr double kGain = 0.99;           // of the time on one device: what using several has to gain
-constexpr std::size_t kMostTrials = 400; // simulations of improvement
+constexpr std::size_t kMostTrials = 700; // simulations of improvement
 constexpr std::size_t kTrialWork = 2'000'000;  // tasks simulated in all of them together
 constexpr std::size_t kLeastTrials = 16;
 constexpr std::uint32_t kNobody = 0xffffffff;
@@ -150,10 +150,16 @@ class Search {
   Schedule run() {
     const Choice lists = by_lists();
     const Choice together = on_one_device(lists);
-    Choice best = improved(lists, trials_ * 2 / 3);
+    Choice best = improved(lists, trials_ / 3);
     if (together.options != lists.options) {
-      Choice other = improved(together, trials_);
+      Choice other = improved(together, trials_ * 2 / 3);
       if (other.seconds < best.seconds) best = std::move(other);
+    }
+    // What is left of the trials goes into leaving valleys: some tasks take any option, and it starts again from there. (Of 1,200
+    // random graphs two stay more than a tenth above the best of all choices.)
+    for (Choice last = together; used_ < trials_ && graph_.tasks.size() <= kMostTrials;) {
+      last = improved(kicked(any(2) == 0 ? best : last), trials_);
+      if (last.seconds < best.seconds * (1 - 1e-9)) best = last;
     }
     if (together.seconds * kGain <= best.seconds) best = together;
     return {best.options, order_, best.seconds};
@@ -206,29 +212,36 @@ class Search {
         if (found != graph_.tasks[t].options.end()) options[t] = std::uint32_t(found - graph_.tasks[t].options.begin());
       }
       const double seconds = time_of(options);
-      if (best.seconds < 0 || seconds < best.seconds * (1 - 1e-9)) best = {std::move(options), seconds};
+      if (best.seconds < 0 || seconds < best.seconds * kGain) best = {std::move(options), seconds};
     }
     if (best.seconds < 0) best.seconds = lists.seconds;
     return best;
   }
 
-  // Other options for the tasks that the end waits for, alone and with the one each of them waits for; then for all others.
+  // Numbers that look random and are the same on every machine.
+  std::uint32_t any(std::size_t below) {
+    dice_ = dice_ * 6364136223846793005ull + 1442695040888963407ull;
+    return std::uint32_t((dice_ >> 33) % below);
+  }
+  Choice kicked(Choice choice) {
+    const std::size_t count = 2 + any(4) + graph_.tasks.size() / 20;
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint32_t t = any(graph_.tasks.size());
+      choice.options[t] = any(graph_.tasks[t].options.size());
+    }
+    ++used_;
+    choice.seconds = time_of(choice.options);
+    return choice;
+  }
+
+  // Other options for the tasks that the end waits for, alone and with the one each of them waits for.
   Choice improved(Choice choice, std::size_t until) {
     for (bool better = true; better && used_ < until;) {
       better = false;
       time_of(choice.options);
-      std::vector<std::uint32_t> tasks = clock_.critical();
+      const std::vector<std::uint32_t> tasks = clock_.critical();
       std::vector<std::uint32_t> causes;
       for (const std::uint32_t t : tasks) causes.push_back(clock_.cause(t));
-      if (graph_.tasks.size() <= kMostTrials) {
-        std::vector<char> listed(graph_.tasks.size(), 0);
-        for (const std::uint32_t t : tasks) listed[t] = 1;
-        for (const std::uint32_t t : order_)
-          if (!listed[t]) {
-            tasks.push_back(t);
-            causes.push_back(kNobody);
-          }
-      }
       for (std::size_t i = 0; i < tasks.size() && used_ < until; ++i) {
         better = try_options(choice, tasks[i], kNobody, until) || better;
         if (causes[i] != kNobody) better = try_options(choice, tasks[i], causes[i], until) || better;
@@ -264,6 +277,7 @@ class Search {
   Clock clock_;
   const std::size_t trials_;
   std::size_t used_ = 0;
+  std::uint64_t dice_ = 1;
 };
 
 }  // namespace
