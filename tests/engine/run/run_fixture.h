@@ -87,8 +87,7 @@ class Flow {
     graph.nodes.push_back(std::move(made));
     graph.order.push_back(n);
     if ((flags & HEDDLE_NODE_SINK) != 0) graph.sinks.push_back(n);
-    plan.places.push_back(
-        {place == Place::second ? 1u : 0u, place == Place::host, "by the test"});
+    plan.places.push_back({place == Place::second ? 1u : 0u, place == Place::host, "by the test"});
     return n;
   }
   core::RunRequest request(std::vector<core::Source> keep = {}) const {
