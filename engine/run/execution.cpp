@@ -71,7 +71,8 @@ std::uint64_t Execution::fingerprint(NodeIndex n) {
     NodeCall call(call_shared_);
     call.begin(node, device_of(n), plan_.places[n].on_host);
     for (std::uint32_t i = 0; i < node.inputs.size(); ++i)
-      if (const auto* literal = std::get_if<Value>(&node.inputs[i])) call.set_input(i, literal->get());
+      if (const auto* literal = std::get_if<Value>(&node.inputs[i]))
+        call.set_input(i, literal->get());
     std::uint64_t hash = 0;
     throw_status(node.type->desc().fingerprint(instance.self(), &call, &hash), "");
     return hash;

@@ -21,7 +21,7 @@ void Execution::run_node(NodeIndex n, Worker& worker, Lock& lock) {
     if (!lock.owns_lock()) enter(lock);
     fail(std::current_exception());
   }
-  if (running.call != nullptr) {
+  if (running.call != nullptr && !running.call->deferred()) {
     running.call->end();
     worker.call = std::move(running.call);
   }

@@ -37,9 +37,10 @@ struct RunResult {
 };
 
 // Blocks until the run is over. Works on the caller's thread; others are started only when nodes of
-// two lanes are ready at the same moment, at most one for each lane, and end with the run. Throws
-// what failed first, with its trail, or cancelled. When it throws, nothing of the run is still
-// executing. `control` is this run's alone, and is cancelled when a node fails. Thread-safe.
+// two lanes are ready at the same moment, at most one for each lane, and end with the run; not
+// while the node about to run is of a class that has lately taken less than a thread's start.
+// Throws what failed first, with its trail, or cancelled. When it throws, nothing of the run is
+// still executing. `control` is this run's alone, and is cancelled when a node fails. Thread-safe.
 RunResult execute(const RunRequest& request, Environment& environment, Observer& observer,
                   RunControl& control);
 

@@ -46,7 +46,7 @@ class NodeCall final : public heddle_ctx {
   void add_extra(std::string name, Value value) {
     extras_.emplace_back(std::move(name), std::move(value));
   }
-  std::vector<Value>& outputs() { return outputs_; }
+  std::span<Value> outputs() { return {outputs_.data(), output_count_}; }
   const std::vector<std::string>& wanted() const { return wanted_; }
   void clear_wanted() { wanted_.clear(); }
   std::vector<std::string> take_files();
@@ -90,6 +90,8 @@ class NodeCall final : public heddle_ctx {
   RunDevice* device_ = nullptr;
   bool on_host_ = false;
   bool used_device_ = false;
+  // As many as the node with most of them has had; they are not made anew for each.
+  std::uint32_t input_count_ = 0, output_count_ = 0;
   std::vector<const heddle_value*> inputs_;
   std::vector<Value> owned_, outputs_;
   std::vector<std::pair<std::string, Value>> extras_;

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 namespace heddle::core {
 
 namespace {
 
-// An entry costs something besides its tensors, so that millions of numbers do not count as nothing.
+// An entry costs something besides its tensors, so that millions of numbers do not count as
+// nothing.
 constexpr std::uint64_t kEntryBytes = 256;
 
 std::uint64_t bytes_of(std::span<const Value> outputs) {
@@ -24,25 +26,34 @@ std::uint64_t bytes_of(std::span<const Value> outputs) {
 }  // namespace
 
 std::optional<std::span<const Value>> OutputCache::Reading::find(const Hash128& key) const {
-  const auto found = state_->entries.find(key);
-  if (found == state_->entries.end()) return std::nullopt;
-  found->second.last_use = ++state_->clock;
-  return std::span<const Value>(found->second.outputs);
+  const auto found = state_->places.find(key);
+  if (found == state_->places.end()) return std::nullopt;
+  Entry& entry = state_->entries[found->second];
+  entry.last_use = ++state_->clock;
+  return std::span<const Value>(entry.outputs);
 }
 
-bool OutputCache::contains(const Hash128& key) const {
-  return state_.lock()->entries.contains(key);
-}
+bool OutputCache::contains(const Hash128& key) const { return state_.lock()->places.contains(key); }
 
 void OutputCache::add(const Hash128& key, std::span<const Value> outputs, double seconds) {
   const std::uint64_t bytes = bytes_of(outputs);
   if (bytes > limit_bytes_) return;
   std::vector<Entry> dropped;  // let go after the lock: tensors may take time to go
   const auto state = state_.lock();
-  if (state->entries.contains(key)) return;
-  while (state->bytes + bytes > limit_bytes_) dropped.push_back(evict(*state));
+  if (state->bytes + bytes > limit_bytes_) {
+    if (state->places.contains(key)) return;
+    while (state->bytes + bytes > limit_bytes_) dropped.push_back(evict(*state));
+  }
+  const bool is_last = state->free_places.empty();
+  const std::uint32_t place =
+      is_last ? static_cast<std::uint32_t>(state->entries.size()) : state->free_places.back();
+  if (!state->places.try_emplace(key, place).second) return;
+  if (is_last)
+    state->entries.emplace_back();
+  else
+    state->free_places.pop_back();
   state->bytes += bytes;
-  Entry& entry = state->entries[key];
+  Entry& entry = state->entries[place];
   entry.outputs.assign(outputs.begin(), outputs.end());
   entry.bytes = bytes;
   entry.seconds = seconds;
@@ -58,37 +69,41 @@ void OutputCache::rank(State& state, const Candidate& candidate) {
 OutputCache::Entry OutputCache::evict(State& state) {
   if (!state.is_ranked) {
     state.is_ranked = true;
-    for (const auto& [key, entry] : state.entries)
+    for (const auto& [key, place] : state.places) {
+      const Entry& entry = state.entries[place];
       state.candidates.push_back({entry.worth(), entry.last_use, key});
+    }
     std::ranges::make_heap(state.candidates, std::greater<>());
   }
   for (;;) {
     std::ranges::pop_heap(state.candidates, std::greater<>());
     const Candidate candidate = state.candidates.back();
     state.candidates.pop_back();
-    const auto found = state.entries.find(candidate.key);
-    if (found == state.entries.end()) continue;
-    if (found->second.last_use != candidate.last_use) {  // it was used since
-      rank(state, {candidate.worth, found->second.last_use, candidate.key});
+    const auto found = state.places.find(candidate.key);
+    Entry& entry = state.entries[found->second];
+    if (entry.last_use != candidate.last_use) {  // it was used since
+      rank(state, {candidate.worth, entry.last_use, candidate.key});
       continue;
     }
-    Entry entry = std::move(found->second);
-    state.entries.erase(found);
+    state.free_places.push_back(found->second);
+    state.places.erase(found);
     state.bytes -= entry.bytes;
-    return entry;
+    return std::exchange(entry, {});
   }
 }
 
 void OutputCache::clear() {
-  decltype(State::entries) dropped;
+  std::deque<Entry> dropped;
   const auto state = state_.lock();
   state->entries.swap(dropped);
+  state->places.clear();
+  state->free_places.clear();
   state->candidates.clear();
   state->is_ranked = false;
   state->bytes = 0;
 }
 
 std::uint64_t OutputCache::bytes() const { return state_.lock()->bytes; }
-std::size_t OutputCache::size() const { return state_.lock()->entries.size(); }
+std::size_t OutputCache::size() const { return state_.lock()->places.size(); }
 
 }  // namespace heddle::core

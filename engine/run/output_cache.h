@@ -5,6 +5,7 @@
 #include <boost/container/small_vector.hpp>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <vector>
@@ -50,7 +51,9 @@ class OutputCache {
     using is_avalanching = void;  // the keys are hashes already
   };
   struct State {
-    boost::unordered_flat_map<Hash128, Entry, KeyHash> entries;
+    boost::unordered_flat_map<Hash128, std::uint32_t, KeyHash> places;  // in entries
+    std::deque<Entry> entries;  // never moved, because a table of them would be large
+    std::vector<std::uint32_t> free_places;
     // One for each entry, from the first time on at which the limit was reached.
     std::vector<Candidate> candidates;
     bool is_ranked = false;

@@ -6,6 +6,25 @@
 
 namespace heddle::core {
 
+void Schedule::Ready::push(std::uint32_t rank) {
+  if (next_ == line_.size()) {
+    line_.clear();
+    next_ = 0;
+  }
+  if (line_.empty() || rank > line_.back()) return line_.push_back(rank);
+  heap_.push_back(rank);
+  std::ranges::push_heap(heap_, std::greater<>());
+}
+
+void Schedule::Ready::pop() {
+  if (is_line()) {
+    ++next_;
+    return;
+  }
+  std::ranges::pop_heap(heap_, std::greater<>());
+  heap_.pop_back();
+}
+
 Schedule::Schedule(const Graph& graph, const Plan& plan, std::uint32_t device_count)
     : graph_(graph),
       nodes_(graph.nodes.size()),
@@ -50,8 +69,7 @@ NodeIndex Schedule::take() {
   --ready_;
   for (const std::uint32_t id : lanes_of(nodes_[n])) {
     Lane& lane = lanes_[id];
-    std::ranges::pop_heap(lane.ready, std::greater<>());
-    lane.ready.pop_back();
+    lane.ready.pop();
     lane.busy = true;
   }
   return n;
@@ -63,10 +81,7 @@ void Schedule::leave(NodeIndex n) {
 
 void Schedule::make_ready(NodeIndex n) {
   ++ready_;
-  for (const std::uint32_t id : lanes_of(nodes_[n])) {
-    lanes_[id].ready.push_back(nodes_[n].rank);
-    std::ranges::push_heap(lanes_[id].ready, std::greater<>());
-  }
+  for (const std::uint32_t id : lanes_of(nodes_[n])) lanes_[id].ready.push(nodes_[n].rank);
 }
 
 void Schedule::set_done(State& state) {

@@ -73,8 +73,24 @@ class Schedule {
     NodeIndex reader;
     std::uint32_t next;
   };
+  // Ready nodes by their ranks, the lowest first. Most become ready in that order: those stand in
+  // a line, the others in a heap.
+  class Ready {
+   public:
+    bool empty() const { return next_ == line_.size() && heap_.empty(); }
+    std::uint32_t front() const { return is_line() ? line_[next_] : heap_.front(); }
+    void push(std::uint32_t rank);
+    void pop();
+
+   private:
+    bool is_line() const {
+      return next_ < line_.size() && (heap_.empty() || line_[next_] < heap_.front());
+    }
+    std::vector<std::uint32_t> line_, heap_;
+    std::size_t next_ = 0;
+  };
   struct Lane {
-    std::vector<std::uint32_t> ready;  // ranks, a heap with the lowest on top
+    Ready ready;
     bool busy = false;
   };
 

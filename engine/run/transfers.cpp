@@ -71,8 +71,8 @@ void Transfers::for_each_reading(NodeIndex reader, Visit&& visit) const {
   for (const auto& [name, binding] : node.extra) read(binding, 0);
 }
 
-const heddle_value* Transfers::to_reader(const Value& value, const Source& source,
-                                         NodeIndex reader, std::uint32_t flags) {
+const heddle_value* Transfers::to_reader(const Value& value, const Source& source, NodeIndex reader,
+                                         std::uint32_t flags) {
   if (!value || (flags & HEDDLE_PORT_PASS) != 0 || !has_tensors(*value)) return value.get();
   const std::uint32_t to = destination(reader, flags);
   const bool host = to == devices_.size();
