@@ -4,6 +4,9 @@
 
 #include "heddle/device.hpp"
 #include "machine.h"
+#if defined(HEDDLE_WITH_ONEDNN)
+#include "onednn_primitives.h"
+#endif
 
 namespace heddle::cpu {
 
@@ -42,6 +45,12 @@ Device::Device(const heddle_host* host, std::uint32_t index, const heddle_value*
       settings_(read_settings(device::Options(host, options))),
       memory_total_(memory().total),
       pool_(settings_.threads),
-      vector_(vector_kernels()) {}
+      vector_(vector_kernels()) {
+#if defined(HEDDLE_WITH_ONEDNN)
+  primitives_ = std::make_unique<Primitives>();
+#endif
+}
+
+Device::~Device() = default;
 
 }  // namespace heddle::cpu
