@@ -26,8 +26,9 @@ struct Settings {
 
 class Device {
  public:
-  // options: NULL or {"threads": 4, "compute": "f32" | "bf16", "kernels": "reference" | "all"};
-  // absent: every core, bf16 where the processor multiplies it in tiles (AMX), all kernels.
+  // options: NULL or {"threads": 4, "share_index": 0, "share_count": 2, "compute": "f32" | "bf16",
+  // "kernels": "reference" | "all"}; absent: this share of the cores, of which there is one, bf16
+  // where the processor multiplies it in tiles (AMX), all kernels.
   Device(const heddle_host* host, std::uint32_t index, const heddle_value* options);
   ~Device();
   Device(const Device&) = delete;
