@@ -100,10 +100,18 @@ Engine::~Engine() = default;
 
 Workflow Engine::load(const fs::path& path) const {
   return outward([&] {
+    std::error_code ignored;
+    if (fs::is_directory(path, ignored))
+      throw core::Error(core::Code::invalid_argument, core::cat(path.string(), ": this is a folder. Name a workflow file in it."));
     errno = 0;
     std::ifstream file(path, std::ios::binary);
     if (!file) throw core::system_error(path.string(), errno);
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    std::string text;
+    char block[1 << 16];
+    do {  // read() keeps what the buffer throws to itself; iterators do not
+      file.read(block, sizeof block);
+      text.append(block, std::size_t(file.gcount()));
+    } while (file);
     if (file.bad()) throw core::system_error(path.string(), errno);
     return parse(text, path.filename().string());
   });
@@ -183,7 +191,7 @@ std::string Engine::object_info(std::string_view class_type) const {
     if (!class_type.empty()) {
       const core::NodeTypeRef type = catalog.find(class_type);
       if (type == nullptr)
-        throw core::Error(core::Code::not_found, core::cat("there is no class ", core::quote(class_type), core::did_you_mean(class_type, node_types())));
+        throw core::Error(core::Code::not_found, core::cat("there is no class ", core::quote(class_type), ".", core::did_you_mean(class_type, node_types())));
       return core::write_json(core::object_info(*type, catalog), 2);
     }
     core::Json all = core::Json::object();

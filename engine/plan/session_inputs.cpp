@@ -92,7 +92,7 @@ void SessionInputs::check() const {
         std::vector<std::string_view> names;
         for (const GraphInput& i : graph_.inputs) names.push_back(i.name);
         throw Error(Code::invalid_argument, cat("the model has no ", rate == Rate::constant ? "constant" : rate == Rate::scheduled ? "scheduled" : "step",
-                                                " input ", quote(name), "; it has ", join(names, ", "), did_you_mean(name, names)));
+                                                " input ", quote(name), "; it has ", join(names, ", "), ".", did_you_mean(name, names)));
       }
   }
 }

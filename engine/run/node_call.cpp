@@ -59,7 +59,7 @@ void NodeCall::want(std::string_view input) {
       names.push_back(node_->type->input(i).name);
     throw Error(Code::invalid_argument,
                 cat(node_->type->name(), " wants its input ", quote(input),
-                    ", which it has not declared", did_you_mean(input, names)));
+                    ", which it has not declared.", did_you_mean(input, names)));
   }
   wanted_.emplace_back(input);
 }

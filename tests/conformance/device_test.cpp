@@ -1,4 +1,4 @@
-// The device itself: order, events, failures, memory, options and refusals. For any device plugin.
+// The device itself: order, events, failures, memory and refusals. For any device plugin.
 #include <boost/test/unit_test.hpp>
 
 #include <cmath>
@@ -345,22 +345,6 @@ BOOST_AUTO_TEST_CASE(parts_of_a_weight_are_joined_and_cast_in_every_file_type) {
                                                      &form, 1, pointers, memory.memory);
     BOOST_REQUIRE(status != nullptr);
     BOOST_TEST(contains(take(status).message, "3 rows"));
-  }
-}
-
-BOOST_AUTO_TEST_CASE(unknown_options_are_refused_by_name) {
-  const Plugin plugin(settings().plugin);
-  for (const auto& [key, value, part] :
-       {std::tuple{"thread", OptionValue{std::int64_t{1}}, "'thread'"},
-        std::tuple{"compute", OptionValue{std::string("f13")}, "'f13'"},
-        std::tuple{"compute", OptionValue{std::int64_t{3}}, "'compute'"}}) {
-    const OptionRecord record({{key, value}});
-    heddle_device* device = nullptr;
-    heddle_status* status = plugin.device().open(mini_host(), 0, record.value(), &device);
-    BOOST_REQUIRE(status != nullptr);
-    const Reason reason = take(status);
-    BOOST_TEST(reason.code == HEDDLE_INVALID_ARGUMENT);
-    BOOST_TEST(contains(reason.message, part), reason.message);
   }
 }
 
