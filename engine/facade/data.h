@@ -11,7 +11,6 @@
 #include "engine/base/error.h"
 #include "engine/graph/bind.h"
 #include "engine/graph/workflow.h"
-#include "engine/plan/costs.h"
 #include "engine/plan/plan.h"
 #include "engine/plugin/devices.h"
 #include "engine/run/control.h"
@@ -52,7 +51,6 @@ struct Engine::Data {
   core::LoadedPlugins plugins;
   std::unique_ptr<core::Folders> folders;
   std::unique_ptr<core::Environment> environment;
-  core::Costs costs;  // measured, or empty
   std::mutex mutex;
   std::vector<std::weak_ptr<Run::Data>> runs;  // guarded by mutex
 

@@ -89,7 +89,7 @@ Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Describe h
     ready.described.known.assign(ready.graph.nodes.size(), false);
   }
   const core::Inferred inferred = core::infer(ready.graph, environment->host, ready.described.facts);
-  ready.plan = core::make_plan(ready.graph, core::place({ready.graph, inferred, environment->topology, costs, {}}), inferred, environment->topology);
+  ready.plan = core::make_plan(ready.graph, core::place({ready.graph, inferred, environment->topology, environment->costs, {}}), inferred, environment->topology);
   for (const core::PendingOutput& pending : inferred.pending)
     if (!ready.described.known[pending.node]) ready.plan.pending.push_back(core::cat(ready.graph.nodes[pending.node].id, ".", pending.output));
   return ready;

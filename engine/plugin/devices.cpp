@@ -116,6 +116,8 @@ std::vector<RunDevice> open_devices(const LoadedPlugins& plugins, const DeviceSe
   for (const auto& [name, type] : selection.compute)
     if (std::ranges::none_of(wanted, [&](const Wanted& w) { return w.name == name || name == w.kind->desc->kind; }))
       throw Error(Code::not_found, cat("a compute type is given for ", quote(name), ", which is not among the devices used"));
+  std::map<const DeviceKind*, std::int64_t> opened_of, wanted_of;
+  for (const Wanted& w : wanted) ++wanted_of[w.kind];
   for (const Wanted& w : wanted) {
     std::vector<std::pair<std::string, Value>> options;
     if (const auto own = kind_options.find(std::string_view(w.kind->desc->kind)); own != kind_options.end())
@@ -124,6 +126,9 @@ std::vector<RunDevice> open_devices(const LoadedPlugins& plugins, const DeviceSe
     const auto add = [&](const char* key, Value value) {
       if (std::ranges::none_of(options, [&](const auto& field) { return field.first == key; })) options.emplace_back(key, std::move(value));
     };
+    // Devices that divide something among themselves, as CPU devices divide the cores.
+    add("share_index", make_value(opened_of[w.kind]++));
+    add("share_count", make_value(wanted_of[w.kind]));
     if (selection.threads > 0) add("threads", make_value(std::int64_t(selection.threads)));
     if (const std::string compute = compute_of(selection, w.name, w.kind->desc->kind); !compute.empty()) add("compute", make_value(compute));
     if (selection.reference_kernels) add("kernels", make_value("reference"));

@@ -14,6 +14,7 @@
 #include "engine/graph/graph.h"
 #include "engine/memory/weights.h"
 #include "engine/plan/call_placement.h"
+#include "engine/plan/costs.h"
 #include "engine/plan/infer.h"
 #include "engine/plan/topology.h"
 #include "engine/run/output_cache.h"
@@ -54,7 +55,8 @@ struct Environment {
   std::shared_ptr<const Catalog> catalog;
   FolderService folders;
   ModelBuilder build_model;
-  CallPlacer place_call;  // empty: every call runs on its caller's device
+  CallPlacer place_call;  // asked instead of the plan, where it is given: for tests
+  Costs costs;            // measured, or empty
   OutputCache cache;
   CheckpointCache checkpoints;
   OpenObserver on_open;  // may be empty; set before runs start

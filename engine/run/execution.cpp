@@ -69,7 +69,7 @@ std::uint64_t Execution::fingerprint(NodeIndex n) {
   try {
     const Instance instance(*node.type, environment_.host);
     NodeCall call(call_shared_);
-    call.begin(node, device_of(n), plan_.places[n].on_host);
+    call.begin(node, device_of(n), plan_.places[n]);
     for (std::uint32_t i = 0; i < node.inputs.size(); ++i)
       if (const auto* literal = std::get_if<Value>(&node.inputs[i]))
         call.set_input(i, literal->get());
@@ -84,7 +84,10 @@ std::uint64_t Execution::fingerprint(NodeIndex n) {
 
 bool Execution::take_from_cache(NodeIndex n, const OutputCache::Reading& cache) {
   const auto outputs = keys_[n] == Hash128() ? std::nullopt : cache.find(keys_[n]);
-  if (!outputs) return false;
+  if (!outputs) {
+    transfers_.expect(n);
+    return false;
+  }
   std::ranges::copy(*outputs, outputs_.begin() + std::ptrdiff_t(first_output_[n]));
   result_.timings.push_back({n, 0, true});
   cached_.push_back(n);

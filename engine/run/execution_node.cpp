@@ -36,7 +36,7 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
   running.begin = worker.now;
   if (running.begin == Clock::time_point()) running.begin = Clock::now();
   running.instance = Instance(*node.type, environment_.host);
-  running.call->begin(node, device, on_host);
+  running.call->begin(node, device, plan_.places[n]);
   give_inputs(n, *running.call);
   if (desc.need != nullptr && !has_lazy_inputs(running, lock)) return;  // it comes again with them
   observer_.node_started(node, on_host ? "host" : device.state->device().name());
@@ -139,6 +139,7 @@ void Execution::finish(Running& running, Worker& worker, Lock& lock) {
   if (keys_[n] != Hash128()) environment_.cache.add(keys_[n], call.outputs(), seconds);
   observer_.node_done(node, seconds);
   transfers_.finished(n);
+  transfers_.send(n, call.outputs());
   std::ranges::move(call.outputs(), outputs_.begin() + std::ptrdiff_t(first_output_[n]));
   enter(lock);
   if (call.used_device()) used_devices_[plan_.places[n].device] = true;

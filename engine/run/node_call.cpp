@@ -11,10 +11,12 @@ namespace heddle::core {
 
 NodeCall::~NodeCall() = default;
 
-void NodeCall::begin(const Node& node, RunDevice& device, bool on_host) {
+void NodeCall::begin(const Node& node, RunDevice& device, const Assignment& place) {
   node_ = &node;
   device_ = &device;
-  on_host_ = on_host;
+  place_ = &place;
+  on_host_ = place.on_host;
+  calls_ = 0;
   used_device_ = false;
   input_count_ = node.type->input_count();
   output_count_ = node.type->output_count();
@@ -111,9 +113,10 @@ Value NodeCall::build_model(std::string_view role, const Checkpoint& checkpoint,
 }
 
 std::unique_ptr<SessionHandle> NodeCall::open(const SessionRequest& request) {
-  return std::make_unique<Session>([this](const Model& model, const CallSpec& call) {
+  used_device_ = true;
+  return std::make_unique<Session>([this, number = calls_++](const Model& model, const CallSpec& call) {
                                      if (shared_.environment.on_open) shared_.environment.on_open(*node_, call);
-                                     return session_places(shared_.environment, *node_, *device_, model, call);
+                                     return session_places(shared_.environment, {*node_, *place_, number}, model, call);
                                    },
                                    request, [control = &shared_.control] {
                                      control->wait_while_paused();

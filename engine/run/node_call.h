@@ -12,6 +12,7 @@
 #include "engine/graph/graph.h"
 #include "engine/run/control.h"
 #include "engine/run/environment.h"
+#include "engine/plan/plan.h"
 #include "engine/run/observer.h"
 #include "engine/tensor/call.h"
 
@@ -34,7 +35,7 @@ class NodeCall final : public heddle_ctx {
   ~NodeCall() override;
 
   // From now on it is the call of this node, which has no inputs yet and has set no outputs.
-  void begin(const Node& node, RunDevice& device, bool on_host);
+  void begin(const Node& node, RunDevice& device, const Assignment& place);
   void end();  // lets go of inputs and outputs
 
   // Borrowed until the call ends.
@@ -88,6 +89,8 @@ class NodeCall final : public heddle_ctx {
   const Shared& shared_;
   const Node* node_ = nullptr;
   RunDevice* device_ = nullptr;
+  const Assignment* place_ = nullptr;
+  std::uint32_t calls_ = 0;  // of models, so far
   bool on_host_ = false;
   bool used_device_ = false;
   // As many as the node with most of them has had; they are not made anew for each.

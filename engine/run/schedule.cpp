@@ -27,15 +27,16 @@ void Schedule::Ready::pop() {
 
 Schedule::Schedule(const Graph& graph, const Plan& plan, std::uint32_t device_count)
     : graph_(graph),
+      order_(plan.order.empty() ? graph.order : plan.order),
       nodes_(graph.nodes.size()),
       lanes_(device_count + 1),
       lane_ids_(device_count + 1) {
   std::iota(lane_ids_.begin(), lane_ids_.end(), 0u);
-  for (std::uint32_t rank = 0; rank < graph.order.size(); ++rank)
-    nodes_[graph.order[rank]].rank = rank;
+  for (std::uint32_t rank = 0; rank < order_.size(); ++rank) nodes_[order_[rank]].rank = rank;
   for (NodeIndex n = 0; n < nodes_.size(); ++n) {
     const Assignment& at = plan.places[n];
     nodes_[n].lane_begin = at.on_host ? device_count : at.device;
+    if (!at.on_host && at.devices.size() > 1) take_together(n, at.devices);
   }
 }
 
@@ -53,14 +54,14 @@ NodeIndex Schedule::head() const {
     if (lane.busy || lane.ready.empty()) continue;
     const std::uint32_t rank = lane.ready.front();
     if (rank >= best) continue;
-    const State& state = nodes_[graph_.order[rank]];
+    const State& state = nodes_[order_[rank]];
     const bool can_start =
         state.lane_count == 1 || std::ranges::all_of(lanes_of(state), [&](std::uint32_t id) {
           return !lanes_[id].busy && lanes_[id].ready.front() == rank;
         });
     if (can_start) best = rank;
   }
-  return best == kEnd ? kNone : graph_.order[best];
+  return best == kEnd ? kNone : order_[best];
 }
 
 NodeIndex Schedule::take() {

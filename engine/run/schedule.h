@@ -2,7 +2,7 @@
 // who will still read what. Bookkeeping alone: nothing is executed here. One thread at a time.
 //
 // A lane runs one node at a time: there is one for each device and one for the host. Inside of a
-// lane nodes start by rank, their position in the graph's order. A node that takes several lanes
+// lane nodes start by rank, their position in the order of the plan, or else of the graph. A node that takes several lanes
 // waits at the head of each until all are free; meanwhile nothing overtakes it there, so it is
 // never starved, and the node of the lowest rank can always start.
 #pragma once
@@ -113,6 +113,7 @@ class Schedule {
   void wait_for(NodeIndex reader, NodeIndex producer);
 
   const Graph& graph_;
+  const std::vector<NodeIndex>& order_;  // the plan's, or the graph's
   std::vector<State> nodes_;
   std::vector<Lane> lanes_;
   std::vector<std::uint32_t> lane_ids_;  // every lane by itself, then the sets that nodes take

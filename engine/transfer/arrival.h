@@ -18,6 +18,8 @@ class Arrival {
 
   // The tensor at its destination, for readers that are enqueued there from now on; for host memory the caller waits.
   const Tensor& await();
+  // Where it is going to be: not to be read before await().
+  const Tensor& here() const { return here_; }
   std::uint64_t bytes() const { return bytes_; }  // copied
 
  private:
