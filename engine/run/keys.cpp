@@ -11,6 +11,14 @@ std::vector<std::optional<Hash128>> output_keys(const Graph& graph, const std::f
     if (node.type->has(HEDDLE_NODE_IMPURE)) continue;
     hasher = Hasher();
     hasher.add(node.type->name()).add(node.type->desc().version).add(std::string_view(form(n)));
+    // A model keeps its loader's hints, and these ways of dividing work change what is computed.
+    const Hints& hints = node.hints;
+    if (node.type->has(HEDDLE_NODE_DESCRIBES)) {
+      hasher.add(hints.device).add(hints.prefer).add(hints.split).add(hints.blocks.size());
+      for (const BlockHint& block : hints.blocks) hasher.add(block.match).add(block.device);
+    } else if (hints.split == "sequence" || hints.split == "rows") {
+      hasher.add(hints.split);
+    }
     bool known = true;
     const auto add = [&](std::string_view name, const Binding& binding) {
       if (const auto* link = std::get_if<Source>(&binding)) {
