@@ -104,6 +104,15 @@ void read_variable(const OptionSpec& option, const std::string& text, Layer& lay
   if (option.kind == OptionKind::paths) parts = separate(text, ':');
   if (option.kind == OptionKind::words || option.kind == OptionKind::pairs)
     parts = separate(text, ',');
+  // NODE=cpu:0,cpu:1 is one pair: a comma begins another one only where a "=" follows.
+  for (std::size_t i = 1; option.kind == OptionKind::pairs && i < parts.size();) {
+    if (parts[i].find('=') != std::string::npos) {
+      ++i;
+      continue;
+    }
+    parts[i - 1] += cat(",", parts[i]);
+    parts.erase(parts.begin() + std::ptrdiff_t(i));
+  }
   for (std::string& part : parts) layer.add(option, {std::move(part), Origin::environment, where});
 }
 

@@ -11,7 +11,7 @@ constexpr std::uint32_t kAll = kFlows | kNodes | kDevices | kPlugins;
 constexpr OptionSpec kOptions[] = {
     {"set", OptionKind::assignments, "NODE.INPUT=VALUE",
      "give an input another value; 1..8 or [3,5,8] on a number makes several runs", kFlows},
-    {"place", OptionKind::pairs, "NODE=DEVICE", "run a node on this device or kind of device",
+    {"place", OptionKind::pairs, "NODE=DEVICE", "run a node on this device, kind of device or list of devices",
      kFlows},
     {"split", OptionKind::pairs, "NODE=MODE",
      "share a model among devices: layers, sets, batch, sequence, rows, none", kFlows},

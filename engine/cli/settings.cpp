@@ -26,9 +26,7 @@ struct Pending {
   std::string_view option, why;
 };
 constexpr Pending kPending[] = {
-    {"split", "a model cannot be shared among devices yet"},
     {"budget", "budgets are not kept yet: a device's whole memory is used"},
-    {"costs", "placement does not use measured costs yet"},
     {"trace", "timelines cannot be written yet"},
     {"svg", "plans cannot be drawn yet; `heddle plan` prints them as text, or with --json"},
     {"least", "the least memory cannot be computed yet"},
@@ -144,6 +142,7 @@ Settings read_settings(const Layer& layer) {
   Settings settings;
   settings.sets = read_pairs(layer, "set");
   settings.places = read_pairs(layer, "place");
+  settings.splits = read_pairs(layer, "split");
   settings.engine.devices = read_words(layer, "devices");
   settings.engine.threads = read_threads(layer);
   settings.engine.compute = read_compute(layer);
@@ -152,6 +151,7 @@ Settings read_settings(const Layer& layer) {
   settings.engine.model_dirs = read_folders(layer, "models");
   settings.engine.plugin_dirs = read_folders(layer, "plugins");
   for (const Given& given : layer.of("input")) settings.engine.input_dir = read_path(given);
+  for (const Given& given : layer.of("costs")) settings.engine.costs = read_path(given);
   for (const Given& given : layer.of("output")) settings.engine.output_dir = read_path(given);
   for (const Given& given : layer.of("cache"))
     settings.warnings.push_back(cat(given.where, ": nothing is kept between runs yet, so ",

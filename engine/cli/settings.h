@@ -20,7 +20,7 @@ struct Pair {
 };
 
 struct Settings {
-  std::vector<Pair> sets, places;  // to apply in this order: of equal keys, the last one counts
+  std::vector<Pair> sets, places, splits;  // to apply in this order: of equal keys, the last one counts
   EngineOptions engine;
   bool json = false;
   bool quiet = false;

@@ -69,6 +69,11 @@ Variants::Variants(const Engine& engine, Workflow flow, const Settings& settings
     if (!passes_over(place, node, node != nullptr && node->gives("device")))
       flow_.place(place.key, place.value);
   }
+  for (const Pair& split : settings.splits) {
+    const FlowView::Node* node = view.find(split.key);
+    if (!passes_over(split, node, node != nullptr && node->gives("split")))
+      flow_.split(split.key, split.value);
+  }
   std::vector<Assignment> assignments;
   for (const Pair& set : settings.sets) {
     const InputName name = split_input_name(set.key);

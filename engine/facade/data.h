@@ -62,6 +62,7 @@ struct Engine::Data {
   // What to do with a node that fails when it is asked what it can say before the run.
   enum class Describe { strictly, for_a_run };
   core::Bound bind(const Workflow::Data& flow, const std::vector<core::Source>* keep = nullptr) const;
+  core::Topology with_budgets(const std::vector<core::DeviceHint>& hints) const;
   Ready prepare(const Workflow::Data& flow, Describe how) const;  // throws every problem, a line each
 };
 

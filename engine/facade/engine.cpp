@@ -31,6 +31,22 @@ std::vector<fs::path> shipped_models() {
   return found;
 }
 
+std::string read_file(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) throw core::Error(core::Code::invalid_argument, core::cat(path.string(), ": this is a folder. Name a file in it."));
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw core::system_error(path.string(), errno);
+  std::string text;
+  char block[1 << 16];
+  do {  // read() keeps what the buffer throws to itself; iterators do not
+    file.read(block, sizeof block);
+    text.append(block, std::size_t(file.gcount()));
+  } while (file);
+  if (file.bad()) throw core::system_error(path.string(), errno);
+  return text;
+}
+
 std::uint64_t host_memory_bytes() { return std::uint64_t(sysconf(_SC_PHYS_PAGES)) * std::uint64_t(sysconf(_SC_PAGESIZE)); }
 
 }  // namespace
@@ -59,6 +75,7 @@ Engine::Data::Data(EngineOptions given) : options(std::move(given)) {
   environment->devices = core::open_devices(plugins, {options.devices, options.compute, options.budgets, options.threads, options.reference_kernels,
                                                        options.device_options});
   environment->topology = core::topology_of(environment->devices, options.budgets);
+  if (!options.costs.empty()) environment->costs = core::read_costs(read_file(options.costs), options.costs.string());
 }
 
 Engine::Data::~Data() {
@@ -74,6 +91,20 @@ Engine::Data::~Data() {
 
 core::Bound Engine::Data::bind(const Workflow::Data& flow, const std::vector<core::Source>*) const { return core::bind(flow.workflow, *plugins.catalog); }
 
+// What a workflow allows a device counts where the caller of the engine said nothing.
+core::Topology Engine::Data::with_budgets(const std::vector<core::DeviceHint>& hints) const {
+  core::Topology topology = environment->topology;
+  for (const core::DeviceHint& hint : hints) {
+    if (!hint.budget_bytes) continue;
+    const auto device = std::ranges::find(topology.devices, hint.device, &core::DeviceFacts::name);
+    if (device == topology.devices.end())
+      throw core::Error(core::Code::not_found, core::cat("the workflow gives a budget to ", core::quote(hint.device), ", which is not among the devices used: ",
+                                                         core::all_device_names(topology)));
+    if (device->budget == 0) device->budget = *hint.budget_bytes;
+  }
+  return topology;
+}
+
 Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Describe how) const {
   core::Bound bound = bind(flow);
   std::vector<std::string> errors;
@@ -81,6 +112,8 @@ Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Describe h
     if (p.severity == core::Problem::Severity::error) errors.push_back(p.message);
   if (!errors.empty()) throw core::Error(core::Code::invalid_argument, core::join(errors, "\n"));
   Ready ready{std::move(bound.graph), {}, {}};
+  core::take_device_inputs(ready.graph);
+  const core::Topology topology = with_budgets(flow.workflow.devices);
   try {
     ready.described = core::describe_models(ready.graph, *environment);
   } catch (const core::Error&) {
@@ -89,7 +122,7 @@ Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Describe h
     ready.described.known.assign(ready.graph.nodes.size(), false);
   }
   const core::Inferred inferred = core::infer(ready.graph, environment->host, ready.described.facts);
-  ready.plan = core::make_plan(ready.graph, core::place({ready.graph, inferred, environment->topology, environment->costs, {}}), inferred, environment->topology);
+  ready.plan = core::make_plan(ready.graph, core::place({ready.graph, inferred, topology, environment->costs, {}}), inferred, topology);
   for (const core::PendingOutput& pending : inferred.pending)
     if (!ready.described.known[pending.node]) ready.plan.pending.push_back(core::cat(ready.graph.nodes[pending.node].id, ".", pending.output));
   return ready;
@@ -100,20 +133,7 @@ Engine::~Engine() = default;
 
 Workflow Engine::load(const fs::path& path) const {
   return outward([&] {
-    std::error_code ignored;
-    if (fs::is_directory(path, ignored))
-      throw core::Error(core::Code::invalid_argument, core::cat(path.string(), ": this is a folder. Name a workflow file in it."));
-    errno = 0;
-    std::ifstream file(path, std::ios::binary);
-    if (!file) throw core::system_error(path.string(), errno);
-    std::string text;
-    char block[1 << 16];
-    do {  // read() keeps what the buffer throws to itself; iterators do not
-      file.read(block, sizeof block);
-      text.append(block, std::size_t(file.gcount()));
-    } while (file);
-    if (file.bad()) throw core::system_error(path.string(), errno);
-    return parse(text, path.filename().string());
+    return parse(read_file(path), path.filename().string());
   });
 }
 

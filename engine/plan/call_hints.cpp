@@ -14,15 +14,6 @@ namespace {
 
 constexpr std::array kSplits = {Split::layers, Split::sets, Split::batch, Split::sequence, Split::rows, Split::none};
 
-Split read_split(std::string_view name) {
-  std::vector<std::string_view> names;
-  for (const Split split : kSplits) {
-    if (name == split_name(split)) return split;
-    names.push_back(split_name(split));
-  }
-  throw Error(Code::invalid_argument, cat("there is no split ", quote(name), ".", did_you_mean(name, names), " There are: ", join(names, ", ")));
-}
-
 // "embed, double.0 to double.18, single.0 to single.37, final": names with a number are ranges.
 std::string names_of_groups(const Graph& graph) {
   struct Range {
@@ -85,6 +76,15 @@ std::vector<std::uint32_t> preferred(const std::string& text, const Topology& to
 }
 
 }  // namespace
+
+Split read_split(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Split split : kSplits) {
+    if (name == split_name(split)) return split;
+    names.push_back(split_name(split));
+  }
+  throw Error(Code::invalid_argument, cat("there is no split ", quote(name), ".", did_you_mean(name, names), " There are: ", join(names, ", ")));
+}
 
 CallWish read_call_hints(const Model& model, const Hints& caller, std::uint32_t home, const Topology& topology) {
   CallWish wish;

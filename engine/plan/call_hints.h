@@ -19,6 +19,9 @@ struct CallWish {
   std::string reason;                   // "device of the loader"; empty: nobody asked for anything
 };
 
+// Throws invalid_argument naming the nearest and all there are.
+Split read_split(std::string_view name);
+
 // Throws not_found for unknown devices and for patterns that match no block, invalid_argument for an unknown split and for
 // patterns that cut a group. Blocks that no pattern matches go where the loader's device, else `home`, is.
 CallWish read_call_hints(const Model& model, const Hints& caller, std::uint32_t home, const Topology& topology);

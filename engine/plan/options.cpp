@@ -119,6 +119,7 @@ std::vector<NodeOption> Options::of(NodeIndex n, const std::vector<std::uint32_t
   const Node& node = request_.graph.nodes[n];
   const NodeSpec& spec = request_.inferred.nodes[n];
   try {
+    if (!node.hints.split.empty()) read_split(node.hints.split);
     const Homes homes = homes_of(n, candidates);
     if (node.type->has(HEDDLE_NODE_HOST)) {
       NodeOption host{{homes.devices.front(), {homes.devices.front()}, true, "host-only", {}}, {kHostSide, {}, 0, {}}, true};

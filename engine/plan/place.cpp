@@ -179,6 +179,17 @@ Placement place(const PlaceRequest& request) {
   return Placer(request, prices).run();
 }
 
+void take_device_inputs(Graph& graph) {
+  for (Node& node : graph.nodes) {
+    if (!node.type->has(HEDDLE_NODE_DESCRIBES) || !node.hints.device.empty()) continue;
+    const auto port = node.type->find_input("device");
+    if (!port) continue;
+    const auto* value = std::get_if<Value>(&node.inputs[*port]);
+    const auto* text = value == nullptr || !*value ? nullptr : std::get_if<std::string>(&(*value)->content);
+    if (text != nullptr && !text->empty() && *text != "default") node.hints.device = *text;
+  }
+}
+
 Placement place_on_first(const Graph& graph) {
   Placement placement;
   placement.places.resize(graph.nodes.size());

@@ -21,6 +21,9 @@ struct PlaceRequest {
 // question always has the same answer.
 Placement place(const PlaceRequest& request);
 
+// A loader's own input called "device" is a hint, too, where it names something and the node has no other.
+void take_device_inputs(Graph& graph);
+
 // Everything on the first device, without a thought: for nodes that read headers only.
 Placement place_on_first(const Graph& graph);
 

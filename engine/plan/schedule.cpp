@@ -201,7 +201,6 @@ class Search {
     for (const Task& task : graph_.tasks)
       for (const TaskOption& option : task.options)
         if (option.home != kHostSide && std::ranges::find(homes, option.home) == homes.end()) homes.push_back(option.home);
-    std::ranges::sort(homes);
     for (const std::uint32_t home : homes) {
       std::vector<std::uint32_t> options = lists.options;
       for (std::uint32_t t = 0; t < graph_.tasks.size(); ++t) {

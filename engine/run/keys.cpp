@@ -67,6 +67,15 @@ bool add_literal(const heddle_value& value, KeyText& text) {
   }
 }
 
+// A MODEL holds the hints of its loader.
+void add_hints(const Hints& hints, KeyText& text) {
+  for (const std::string* hint : {&hints.device, &hints.prefer, &hints.split}) text.add(hash_text(*hint));
+  for (const BlockHint& block : hints.blocks) {
+    text.add(hash_text(block.match));
+    text.add(hash_text(block.device));
+  }
+}
+
 }  // namespace
 
 std::vector<Hash128> output_keys(const Graph& graph, std::span<const Assignment> places,
@@ -81,6 +90,7 @@ std::vector<Hash128> output_keys(const Graph& graph, std::span<const Assignment>
     text.clear();
     text.add(type.identity());
     text.add(places[n].on_host ? Hash128() : forms[places[n].device]);
+    if (type.has(HEDDLE_NODE_DESCRIBES)) add_hints(node.hints, text);
     const auto add = [&](const Binding& binding) {
       if (const auto* link = std::get_if<Source>(&binding)) {
         text.add(kLink | std::uint64_t{link->port} << 32);

@@ -94,7 +94,7 @@ echo '{"1": {"class_type": "test.ad", "inputs": {}}, "2": [}' >broken.json
 run 2 run broken.json; has err "broken.json:1:"
 
 # What is not there yet says so.
-for option in "--split 1=layers" "--budget cpu=1GiB" "--costs c" "--trace t"; do
+for option in "--budget cpu=1GiB" "--trace t"; do
   # shellcheck disable=SC2086
   run 2 run sum.json $option; has err "cannot do this"
 done
@@ -118,6 +118,30 @@ run 0 run --json sum.json; count 1 out '"event":"run_done"'
 echo '{"threds": 1}' >heddle.json
 run 2 run sum.json; has err "heddle.json:1:2: there is no option 'threds'. Did you mean 'threads'?"
 rm -r heddle.json config
+
+# The same for places, down to the automatic one.
+echo '{"1": {"class_type": "test.add", "inputs": {"a": 1, "b": 2}, "device": "cpu:1"}, "2": {"class_type": "test.keep", "inputs": {"value": ["1", 0]}}}' >placed.json
+sed 's/, "device": "cpu:1"//' placed.json >free.json
+both="--devices cpu:0,cpu:1,cpu:2"
+echo '{"place": {"1": "cpu:2"}}' >heddle.json
+# shellcheck disable=SC2086
+{
+  HEDDLE_PLACE=1=cpu:1 run 0 plan placed.json $both --place 1=cpu:0; has out "1 test.add on cpu:0 (hint of the node)"
+  HEDDLE_PLACE=1=cpu:0 run 0 plan placed.json $both; has out "1 test.add on cpu:0 (hint of the node)"
+  run 0 plan placed.json $both; has out "1 test.add on cpu:1 (hint of the node)"
+  run 0 plan free.json $both; has out "1 test.add on cpu:2 (hint of the node)"
+  rm heddle.json
+  run 0 plan free.json $both; has out "1 test.add on cpu:0 (first device)"
+  HEDDLE_PLACE=1=cpu:2,cpu:1 run 0 plan free.json $both; has out "1 test.add on cpu:2 (hint of the node)"
+  run 2 plan free.json $both --place 1=cpu:9; has err "there is no device 'cpu:9'; there are: cpu:0, cpu:1, cpu:2"
+  run 2 plan free.json $both --split 1=halves; has err "there is no split 'halves'"
+  run 0 plan free.json $both --json; has out '"device": "cpu:0"'; has out '"seconds"'
+  run 2 plan free.json --costs nothing.json; has err "nothing.json"
+  echo '{"devices": {"a card": {"flops": 1}}}' >costs.json
+  run 2 plan free.json --costs costs.json; has err "costs.json:1:25: the costs of 'a card' have no 'flops'"
+  echo '{"devices": {"a card": {"flops_per_second": 1e12}}}' >costs.json
+  run 0 run free.json --costs costs.json
+}
 
 # A reader that goes away is no failure; a full disk is one.
 what="heddle nodes --json | head -1"

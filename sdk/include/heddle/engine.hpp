@@ -48,6 +48,7 @@ struct EngineOptions {
   std::map<std::string, std::string> compute;       // device or kind -> "f32", "bf16", "fp16"
   std::map<std::string, std::uint64_t> budgets;     // device -> bytes
   bool reference_kernels = false;                   // the plain loops alone: slow, for comparisons
+  std::filesystem::path costs;                      // a file of measured costs to place by; empty: figures of the devices, or guesses
   std::uint64_t cache_bytes = 0;                    // of outputs kept between runs; 0: a quarter of the memory
   std::map<std::string, std::string> device_options;  // device kind -> JSON object: options of its plugin's own
 };

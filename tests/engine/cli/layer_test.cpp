@@ -54,12 +54,12 @@ BOOST_AUTO_TEST_CASE(every_option_is_a_variable) {
 BOOST_AUTO_TEST_CASE(variables_separate_lists_paths_and_pairs_but_not_assignments) {
   const Layer layer = read_environment(variables({{"HEDDLE_MODELS", "/a:/b"},
                                                   {"HEDDLE_DEVICES", "cpu:0,cpu:1"},
-                                                  {"HEDDLE_PLACE", "1=cpu:0,2=cpu:1"},
+                                                  {"HEDDLE_PLACE", "1=cpu:0,2=cpu:1,cpu:2,3=cpu:3"},
                                                   {"HEDDLE_SET", "text.text=one, two"},
                                                   {"HEDDLE_THREADS", ""}}));
   BOOST_TEST(texts(layer, "models") == (Texts{"/a", "/b"}));
   BOOST_TEST(texts(layer, "devices") == (Texts{"cpu:0", "cpu:1"}));
-  BOOST_TEST(texts(layer, "place") == (Texts{"1=cpu:0", "2=cpu:1"}));
+  BOOST_TEST(texts(layer, "place") == (Texts{"1=cpu:0", "2=cpu:1,cpu:2", "3=cpu:3"}));
   BOOST_TEST(texts(layer, "set") == Texts{"text.text=one, two"});
   BOOST_TEST(texts(layer, "threads") == Texts{});
   BOOST_TEST(layer.of("set").front().where == "HEDDLE_SET");
