@@ -70,6 +70,11 @@ void Device::copy(Stream& stream, const Device* to, void* dst, const Device* fro
 heddle_link Device::link(const Device* peer) const {
   heddle_link link{};
   link.size = sizeof link;
+  // Plugins do not know each other's devices; but where one of the two is host memory, the other one knows the way.
+  if (peer != nullptr && peer->kind_ != kind_) {
+    if (peer->host_visible()) return this->link(nullptr);
+    return host_visible() ? peer->link(nullptr) : link;
+  }
   if (desc_.link != nullptr) {
     throw_status(desc_.link(raw_, peer == nullptr ? nullptr : peer->raw_, &link), name_);
     return link;

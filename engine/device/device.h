@@ -76,7 +76,7 @@ class Device {
   void copy(Stream& stream, const Device* to, void* dst, const Device* from, const void* src, std::size_t bytes) const;
 
   // The way to a peer, or to host memory (nullptr). What a plugin does not tell follows from can_copy and host_visible, its speed
-  // unknown; a device of another plugin is reached through the host.
+  // unknown; devices of two plugins reach each other through the host, unless one of them is host memory itself.
   heddle_link link(const Device* peer) const;
 
   const heddle_kernel* const* kernels() const { return desc_.kernels; }

@@ -269,10 +269,11 @@ BOOST_AUTO_TEST_CASE(an_engine_lists_all_devices_of_a_kind_with_their_links) {
     BOOST_TEST(link.kind == kind);
     BOOST_TEST(link.bytes_per_second == bandwidth);
   };
-  check(first.links[0], "cpu:0", "through host", 0);
+  check(first.links[0], "cpu:0", "direct", 16e9);
   check(first.links[1], "fake:1", "direct", 64e9);
   check(first.links[2], "fake:2", "direct", 5e9);
   check(first.links[3], "host", "direct", 16e9);
+  check(devices[0].links.front(), "fake:0", "direct", 16e9);
   check(devices[0].links.back(), "host", "same", 0);
 }
 
