@@ -122,7 +122,9 @@ Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Describe h
     ready.described.known.assign(ready.graph.nodes.size(), false);
   }
   const core::Inferred inferred = core::infer(ready.graph, environment->host, ready.described.facts);
-  ready.plan = core::make_plan(ready.graph, core::place({ready.graph, inferred, topology, environment->costs, {}}), inferred, topology);
+  // A plan shows what lacks where; a run cannot be made of it.
+  const auto misfits = how == Describe::strictly ? core::PlaceRequest::Misfits::told : core::PlaceRequest::Misfits::refused;
+  ready.plan = core::make_plan(ready.graph, core::place({ready.graph, inferred, topology, environment->costs, misfits}), inferred, topology);
   for (const core::PendingOutput& pending : inferred.pending)
     if (!ready.described.known[pending.node]) ready.plan.pending.push_back(core::cat(ready.graph.nodes[pending.node].id, ".", pending.output));
   return ready;

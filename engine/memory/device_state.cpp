@@ -57,14 +57,16 @@ DeviceState::~DeviceState() {
 }
 
 std::byte* DeviceState::allocate_inbound(std::uint64_t bytes) {
-  {
-    const std::lock_guard lock(retired_mutex_);
-    while (!retired_.empty() && retired_.front().passed.done()) {
-      inbound_.free(retired_.front().piece);
-      retired_.pop_front();
-    }
-  }
+  reclaim_inbound();
   return inbound_.allocate(bytes);
+}
+
+void DeviceState::reclaim_inbound() {
+  const std::lock_guard lock(retired_mutex_);
+  while (!retired_.empty() && retired_.front().passed.done()) {
+    inbound_.free(retired_.front().piece);
+    retired_.pop_front();
+  }
 }
 
 void DeviceState::retire_inbound(std::byte* piece) noexcept {
@@ -209,6 +211,23 @@ void DeviceState::synchronize() {
   const Event reached(*device_);
   record(reached);
   reached.wait();
+  let_go_of_passed();
+  reclaim_inbound();
+}
+
+void DeviceState::let_go_of_passed() {
+  std::vector<Kept> passed;
+  const std::lock_guard lock(stream_mutex_);
+  passed = take_passed();
+}
+
+std::vector<DeviceState::Kept> DeviceState::take_passed() {
+  std::vector<Kept> passed;
+  while (!kept_.empty() && kept_.front().passed.done()) {
+    passed.push_back(std::move(kept_.front()));
+    kept_.pop_front();
+  }
+  return passed;
 }
 
 void DeviceState::settle() noexcept {
@@ -242,11 +261,7 @@ void DeviceState::keep(std::shared_ptr<const void> thing) {
 }
 
 std::vector<DeviceState::Kept> DeviceState::keep_locked(std::shared_ptr<const void> thing) {
-  std::vector<Kept> passed;
-  while (!kept_.empty() && kept_.front().passed.done()) {
-    passed.push_back(std::move(kept_.front()));
-    kept_.pop_front();
-  }
+  std::vector<Kept> passed = take_passed();
   kept_.push_back({Event(*device_), std::move(thing)});
   stream_.record(kept_.back().passed);
   return passed;

@@ -103,6 +103,7 @@ class DeviceState {
   friend class DeviceMemory;
   std::byte* allocate_inbound(std::uint64_t bytes);
   void retire_inbound(std::byte* piece) noexcept;
+  void reclaim_inbound();
 
   bool is_here(const heddle_tensor& tensor) const;
   struct Kept {
@@ -111,6 +112,8 @@ class DeviceState {
   };
   // Until the stream is past this point. Gives back what it is past already, to be let go without the lock.
   [[nodiscard]] std::vector<Kept> keep_locked(std::shared_ptr<const void> thing);
+  [[nodiscard]] std::vector<Kept> take_passed();
+  void let_go_of_passed();
 
   std::shared_ptr<const Device> device_;
   std::shared_ptr<const KernelTable> kernels_;

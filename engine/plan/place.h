@@ -12,7 +12,9 @@ struct PlaceRequest {
   const Inferred& inferred;  // an entry for every node
   const Topology& topology;  // at least one device
   const Costs& costs;
-  LoadOf load_of;            // empty: call_load() of the model; what that cannot record counts as unknown
+  // What has no room: refuse it, or place it all the same, with a warning.
+  enum class Misfits { refused, told } misfits = Misfits::refused;
+  LoadOf load_of = {};       // empty: call_load() of the model; what that cannot record counts as unknown
 };
 
 // Hints are met or refused (not_found, invalid_argument, out_of_memory; with the node, the devices there are, bytes wanted and there);

@@ -90,7 +90,9 @@ std::vector<Hash128> output_keys(const Graph& graph, std::span<const Assignment>
     text.clear();
     text.add(type.identity());
     text.add(places[n].on_host ? Hash128() : forms[places[n].device]);
-    if (type.has(HEDDLE_NODE_DESCRIBES)) add_hints(node.hints, text);
+    const Hints& hints = node.hints;
+    if (type.has(HEDDLE_NODE_DESCRIBES)) add_hints(hints, text);
+    else if (hints.split == "sequence" || hints.split == "rows") text.add(hash_text(hints.split));  // these change the form
     const auto add = [&](const Binding& binding) {
       if (const auto* link = std::get_if<Source>(&binding)) {
         text.add(kLink | std::uint64_t{link->port} << 32);

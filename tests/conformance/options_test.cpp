@@ -18,7 +18,6 @@ BOOST_AUTO_TEST_CASE(unknown_options_are_refused_by_name) {
   for (const auto& [key, value, part] :
        {std::tuple{"thread", OptionValue{std::int64_t{1}}, "'thread'"},
         std::tuple{"compute", OptionValue{std::string("f13")}, "'f13'"},
-        std::tuple{"share_index", OptionValue{std::int64_t{1}}, "'share_index' is 1"},
         std::tuple{"compute", OptionValue{std::int64_t{3}}, "'compute'"}}) {
     const OptionRecord record({{key, value}});
     heddle_device* device = nullptr;
@@ -34,6 +33,11 @@ BOOST_AUTO_TEST_CASE(devices_that_share_the_cores_have_each_a_fair_part_of_them)
   const Plugin plugin(settings().plugin);
   const std::uint32_t cores = TestDevice(plugin, {}).info().threads;
   if (cores == 0) return;  // a kind of device without threads
+  const OptionRecord alone({{"share_index", OptionValue{std::int64_t{1}}}});
+  heddle_device* none = nullptr;
+  heddle_status* const status = plugin.device().open(mini_host(), 0, alone.value(), &none);
+  BOOST_TEST_REQUIRE((status != nullptr));
+  BOOST_TEST(take(status).message.find("'share_index' is 1") != std::string::npos);
   for (const std::int64_t count : {std::int64_t{1}, std::int64_t{2}, std::int64_t{3}}) {
     std::uint32_t sum = 0, before = cores;
     for (std::int64_t index = 0; index < count; ++index) {

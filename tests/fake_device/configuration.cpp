@@ -185,6 +185,8 @@ void read_into(Configuration& result, std::int64_t& count, std::uint32_t index,
       result.compute = value.text();
     } else if (key == "threads") {
       result.threads = value.integer();
+    } else if (key == "share_index" || key == "share_count") {
+      // What is divided among devices that are opened together: nothing here.
     } else if (key == "shuffle") {
       result.shuffle = static_cast<std::uint64_t>(value.integer());
     } else {
