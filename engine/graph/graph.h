@@ -36,6 +36,15 @@ struct WeightPart {
   std::int64_t end = -1;  // -1: all rows
 };
 
+// How devices may divide a weight: along an axis, in whole units of each stretch. axis < 0: not at all.
+struct WeightShard {
+  std::int32_t axis = -1;
+  struct Segment {
+    std::int64_t length = 0, unit = 1;
+  };
+  std::vector<Segment> segments;
+};
+
 // Where things shall be; strings as the user wrote them, empty where nothing was said.
 struct BlockHint {
   std::string match;  // "double.*"
@@ -55,6 +64,7 @@ struct Node {
   std::vector<Binding> inputs;                         // one for each declared port
   std::vector<std::pair<std::string, Binding>> extra;  // undeclared inputs, in the workflow's order
   std::vector<std::vector<WeightPart>> weights;        // one for each slot; empty: not given
+  std::vector<WeightShard> shards;                     // one for each slot, or empty: none may be divided
   Hints hints;
 };
 

@@ -23,13 +23,42 @@ heddle_tensor_info WeightSource::info() const {
     rows += part.end - part.begin;
   }
   shape[0] = rows;
+  if (!columns.empty()) {
+    std::int64_t wide = 0;
+    for (const Range& c : columns) {
+      if (shape.size() < 2 || c.begin < 0 || c.end < c.begin || c.end > shape[1])
+        throw Error(Code::invalid_argument, cat(quote(first.name), " (", join(first.shape, ", "), ") has no columns ", c.begin, " to ", c.end));
+      wide += c.end - c.begin;
+    }
+    shape[1] = wide;
+  }
   return make_info(heddle_dtype(first.dtype), shape);
 }
+
+namespace {
+
+// The rows' bytes of some columns, side by side; shape[1] becomes their number.
+std::vector<std::byte> columns_of(const std::byte* rows, std::vector<std::int64_t>& shape, std::uint64_t row_bytes, const std::vector<WeightSource::Range>& columns) {
+  const std::uint64_t column_bytes = row_bytes / std::uint64_t(shape[1]);
+  shape[1] = 0;
+  for (const WeightSource::Range& c : columns) shape[1] += c.end - c.begin;
+  std::vector<std::byte> bytes;
+  bytes.reserve(std::uint64_t(shape[0]) * std::uint64_t(shape[1]) * column_bytes);
+  for (std::int64_t row = 0; row < shape[0]; ++row)
+    for (const WeightSource::Range& c : columns) {
+      const std::byte* const begin = rows + std::uint64_t(row) * row_bytes + std::uint64_t(c.begin) * column_bytes;
+      bytes.insert(bytes.end(), begin, begin + std::uint64_t(c.end - c.begin) * column_bytes);
+    }
+  return bytes;
+}
+
+}  // namespace
 
 std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source, Hash128 checkpoint) {
   Hasher hasher;
   hasher.add(checkpoint).add(source.use);
   for (const WeightSource::Part& part : source.parts) hasher.add(std::string_view(part.tensor->name)).add(part.begin).add(part.end);
+  for (const WeightSource::Range& c : source.columns) hasher.add(std::string_view("columns")).add(c.begin).add(c.end);
   const Hash128 key = hasher.finish();
 
   const auto state = entries_.lock();
@@ -49,6 +78,10 @@ std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source,
     const std::uint64_t row_bytes = t.shape[0] == 0 ? 0 : t.data.size() / std::uint64_t(t.shape[0]);
     // Kernels only read here; the ABI's view has one kind of pointer.
     auto* data = const_cast<std::byte*>(t.data.data()) + std::uint64_t(part.begin) * row_bytes;
+    if (!source.columns.empty()) {
+      state->gathered.push_back(columns_of(data, shape, row_bytes, source.columns));
+      data = state->gathered.back().data();
+    }
     parts.push_back({make_info(heddle_dtype(t.dtype), shape), data});
     state->reading.push_back(t.file);
     state->read.push_back(&t);
@@ -65,6 +98,7 @@ void WeightStore::finish() {
   state_.synchronize();
   for (const TensorView* t : state->read) t->file->mapping->advise(t->file_offset(), t->data.size(), Advice::dont_need);
   state->read.clear();
+  state->gathered.clear();
   state->reading.clear();
 }
 

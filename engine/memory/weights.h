@@ -24,6 +24,10 @@ struct WeightSource {
     std::int64_t begin = 0, end = 0;  // rows
   };
   std::vector<Part> parts;
+  struct Range {
+    std::int64_t begin = 0, end = 0;
+  };
+  std::vector<Range> columns;  // along axis 1 of what is joined, one after another; empty: all of them
   std::int32_t use = 0;  // HEDDLE_USE_...
 
   // Joined shape, type of the first part. Throws when the parts do not fit together or rows lie outside.
@@ -59,6 +63,7 @@ class WeightStore {
     std::map<Hash128, Entry> entries;
     std::uint64_t bytes = 0, clock = 0;
     std::vector<std::shared_ptr<const TensorFile>> reading;  // files whose bytes enqueued work still reads
+    std::vector<std::vector<std::byte>> gathered;            // columns put together, until that is done
     std::vector<const TensorView*> read;                     // their pages are given back when that is done
   };
   void evict(State& state, std::uint64_t wanted) const;

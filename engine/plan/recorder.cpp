@@ -98,6 +98,14 @@ class Recording final : public heddle_ctx {
   std::string find_file(std::string_view, std::string_view) override { refuse("look for files"); }
   std::string output_folder(std::string_view) override { refuse("write files"); }
   heddle_completion* defer() override { refuse("defer"); }
+  heddle_group group() const override { return spec_.group; }
+  heddle_share share(std::uint32_t input) override {
+    if (input < spec_.shares.size() && spec_.shares[input]) return *spec_.shares[input];
+    if (input >= spec_.inputs.size() || !spec_.inputs[input] || spec_.inputs[input]->rank < 2)
+      throw Error(Code::invalid_argument, "only tensors of two axes or more hold tokens");
+    const std::int64_t tokens = spec_.inputs[input]->shape[spec_.inputs[input]->rank - 2];
+    return {sizeof(heddle_share), 0, tokens, tokens};
+  }
 
  private:
   [[noreturn]] static void refuse(std::string_view what) {

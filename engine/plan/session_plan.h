@@ -23,6 +23,8 @@
 
 namespace heddle::core {
 
+inline constexpr std::uint32_t kWholeWeight = 0xffffffff;
+
 enum class Rate { constant = 0, scheduled = 1, step = 2 };
 
 // For each node of the graph, how often it runs. Ports that read shapes only do not count.
@@ -45,8 +47,9 @@ struct SessionSpec {
   std::uint32_t home = 0;    // place of the caller: step inputs are given there, outputs wanted there
   CallPlacement placement;   // its devices are the first places
 
-  // The weight in a slot, in a place's form; nothing: not given. Empty: no node has weights.
-  std::function<std::optional<heddle_tensor_info>(std::uint32_t place, NodeIndex node, std::uint32_t slot)> weight;
+  // The weight in a slot, in a place's form; nothing: not given. `member`: of the group that divides it, or kWholeWeight. Empty: no
+  // node has weights.
+  std::function<std::optional<heddle_tensor_info>(std::uint32_t place, NodeIndex node, std::uint32_t slot, std::uint32_t member)> weight;
 };
 
 struct ChosenKernel {
@@ -69,6 +72,7 @@ struct SessionStorage {
   std::uint32_t lane = 0;            // of inputs
   std::uint32_t node = 0, slot = 0;  // of weights
   std::string input;                 // of inputs: the name
+  std::uint32_t member = kWholeWeight;  // of weights: whose part
 };
 
 struct PlannedOp {

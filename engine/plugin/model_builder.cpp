@@ -132,6 +132,24 @@ heddle_status* add_setting(heddle_graph* g, const char* key, heddle_value* value
   return to_status([&] { g->settings.fields.emplace_back(key, Value::adopt(value)); });
 }
 
+heddle_status* shard(heddle_graph* g, heddle_node_id id, const char* slot, std::int32_t axis, std::uint32_t count, const heddle_segment* const* segments) {
+  return to_status([&] {
+    Node& node = node_at(g, id);
+    const auto found = node.type->find_slot(slot);
+    if (!found || node.weights[*found].empty()) throw Error(Code::invalid_argument, cat("block ", node.id, ": the slot ", quote(slot), " is not filled, so it cannot be divided"));
+    if (axis < 0 || axis > 1) throw Error(Code::invalid_argument, cat("block ", node.id, ": the slot ", quote(slot), " cannot be divided along axis ", axis));
+    WeightShard cut{axis, {}};
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const heddle_segment& s = *segments[i];
+      if (s.length < 0 || s.unit <= 0 || s.length % s.unit != 0)
+        throw Error(Code::invalid_argument, cat("block ", node.id, ", slot ", quote(slot), ": a stretch of ", s.length, " has no whole units of ", s.unit));
+      cut.segments.push_back({s.length, s.unit});
+    }
+    node.shards.resize(node.weights.size());
+    node.shards[*found] = std::move(cut);
+  });
+}
+
 void check(Graph& graph) {
   if (graph.outputs.empty()) throw Error(Code::internal, "the model has no outputs");
   Dag dag{std::uint32_t(graph.nodes.size()), {}};
@@ -193,7 +211,7 @@ Value build_model(const Catalog& catalog, std::string_view role, const Checkpoin
 }
 
 const heddle_graph_service* graph_service() {
-  static const heddle_graph_service table{&add, &set, &weight, &link, &add_input, &add_output, &add_setting};
+  static const heddle_graph_service table{&add, &set, &weight, &link, &add_input, &add_output, &add_setting, &shard};
   return &table;
 }
 

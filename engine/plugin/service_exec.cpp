@@ -103,7 +103,9 @@ const heddle_exec_service* exec_service() {
           return nullptr;  // blocks cannot be deferred
         }
       },
-      &complete};
+      &complete,
+      [](heddle_ctx* ctx, heddle_group* out) { *out = ctx->group(); },
+      [](heddle_ctx* ctx, std::uint32_t input, heddle_share* out) { return to_status([&] { *out = ctx->share(input); }); }};
   return &table;
 }
 

@@ -136,6 +136,8 @@ std::string NodeCall::output_folder(std::string_view kind) {
   return shared_.environment.folders.output(kind);
 }
 
+heddle_share NodeCall::share(std::uint32_t) { throw Error(Code::unsupported, "only blocks of a model are divided"); }
+
 heddle_completion* NodeCall::defer() {
   if (completion_ == nullptr) {
     completion_ = std::make_unique<heddle_completion>();

@@ -79,6 +79,7 @@ class NodeCall final : public heddle_ctx {
   std::string find_file(std::string_view folder, std::string_view name) override;
   std::string output_folder(std::string_view kind) override;
   heddle_completion* defer() override;
+  heddle_share share(std::uint32_t input) override;
 
  private:
   DeviceState& work_device() {

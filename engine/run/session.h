@@ -11,6 +11,7 @@
 #include "engine/graph/model.h"
 #include "engine/memory/weights.h"
 #include "engine/plan/session_plan.h"
+#include "engine/run/session_weights.h"
 #include "engine/tensor/call.h"
 #include "engine/transfer/arrival.h"
 
@@ -60,6 +61,7 @@ class Session final : public SessionHandle {
   CallSpec call_spec(std::span<const heddle_value* const> sets) const;
   void prepare(std::span<const heddle_value* const> sets);
   void make_plan(const CallSpec& call);
+  WeightSource member_part(const WeightSource& whole, const Node& node, std::uint32_t slot, std::uint32_t member) const;
   void load_weights();
   void bring_externals();
   void fill_addresses();
@@ -96,8 +98,5 @@ class Session final : public SessionHandle {
   std::vector<std::unique_ptr<Event>> reached_;               // by place: where join_places() was
   std::vector<std::unique_ptr<Event>> step_done_;             // a ring of two
 };
-
-// The weights of a node's slots, looked up in the model's checkpoint; empty where a slot is not given.
-std::vector<std::optional<WeightSource>> weight_sources(const Model& model, const Node& node);
 
 }  // namespace heddle::core

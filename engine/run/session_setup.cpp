@@ -26,22 +26,6 @@ SessionSpec::Infos infos_of(const heddle_value* record, std::string_view what) {
 
 }  // namespace
 
-std::vector<std::optional<WeightSource>> weight_sources(const Model& model, const Node& node) {
-  std::vector<std::optional<WeightSource>> sources(node.weights.size());
-  for (std::uint32_t slot = 0; slot < node.weights.size(); ++slot) {
-    if (node.weights[slot].empty()) continue;
-    WeightSource source;
-    source.use = node.type->slot(slot).use;
-    for (const WeightPart& part : node.weights[slot]) {
-      const TensorView& tensor = model.checkpoint->at(part.tensor);
-      const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape[0];
-      source.parts.push_back({&tensor, part.begin, part.end < 0 ? rows : part.end});
-    }
-    sources[slot] = std::move(source);
-  }
-  return sources;
-}
-
 CallSpec Session::call_spec(std::span<const heddle_value* const> sets) const {
   CallSpec call;
   call.model = request_.model;
@@ -82,16 +66,21 @@ void Session::make_plan(const CallSpec& call) {
   }
   const Graph& graph = *model_->graph;
   std::map<NodeIndex, std::vector<std::optional<WeightSource>>> sources;
-  spec.weight = [&](std::uint32_t place, NodeIndex node, std::uint32_t slot) -> std::optional<heddle_tensor_info> {
+  spec.weight = [&](std::uint32_t place, NodeIndex node, std::uint32_t slot, std::uint32_t member) -> std::optional<heddle_tensor_info> {
     const auto [at, is_new] = sources.try_emplace(node);
     if (is_new) at->second = weight_sources(*model_, graph.nodes[node]);
     if (!at->second[slot]) return {};
-    return places_.places[place].weights->form(*at->second[slot]).info;
+    return places_.places[place].weights->form(member_part(*at->second[slot], graph.nodes[node], slot, member)).info;
   };
   plan_ = plan_session(graph, spec, [&](std::uint32_t place, const heddle_op_call& call) {
     const heddle_kernel& kernel = state(place).kernels().choose(state(place).device(), call);
     return ChosenKernel{&kernel, kernel.workspace == nullptr ? 0 : kernel.workspace(state(place).device().raw(), &call)};
   });
+}
+
+WeightSource Session::member_part(const WeightSource& whole, const Node& node, std::uint32_t slot, std::uint32_t member) const {
+  if (member == kWholeWeight || slot >= node.shards.size()) return whole;
+  return member_source(whole, node.shards[slot], places_.placement.shares, member);
 }
 
 void Session::load_weights() {
@@ -100,8 +89,9 @@ void Session::load_weights() {
     if (cancelled_()) throw Error(Code::cancelled, "cancelled while weights were loaded");
     const SessionStorage& storage = plan_->storages[s];
     if (storage.kind != SessionStorage::Kind::weight) continue;
-    const auto sources = weight_sources(*model_, model_->graph->nodes[storage.node]);
-    weights_[s] = places_.places[storage.place].weights->get(*sources[storage.slot], model_->checkpoint->identity());
+    const Node& node = model_->graph->nodes[storage.node];
+    const WeightSource source = member_part(*weight_sources(*model_, node)[storage.slot], node, storage.slot, storage.member);
+    weights_[s] = places_.places[storage.place].weights->get(source, model_->checkpoint->identity());
   }
   for (const SessionPlace& place : places_.places) place.weights->finish();
 }

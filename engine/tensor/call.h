@@ -66,4 +66,6 @@ struct heddle_ctx {
   virtual std::string find_file(std::string_view folder, std::string_view name) = 0;
   virtual std::string output_folder(std::string_view kind) = 0;
   virtual heddle_completion* defer() = 0;
+  virtual heddle_group group() const { return {sizeof(heddle_group), HEDDLE_GROUP_NONE, 0, 1}; }
+  virtual heddle_share share(std::uint32_t input) = 0;  // blocks only
 };

@@ -6,7 +6,10 @@
 namespace heddle::denoisers {
 namespace {
 
-constexpr std::int64_t kArea = 4;  // latent pixels in a token: 2x2
+constexpr std::int64_t kArea = 4;      // latent pixels in a token: 2x2
+
+// Numbers of an MLP that stay together when devices divide it: a vector register's worth.
+std::int64_t mlp_unit(std::int64_t width) { return width % 16 == 0 ? 16 : 1; }
 
 // What the tensors and the config say about one model.
 struct Dimensions {
@@ -202,6 +205,8 @@ class Builder {
     linear(slots, B::txt_proj, B::txt_proj_bias, find("txt_attn.proj"), d_.hidden, d_.hidden);
     linear(slots, B::txt_up, B::txt_up_bias, find("txt_mlp.0"), mlp, d_.hidden);
     linear(slots, B::txt_down, B::txt_down_bias, find("txt_mlp.2"), d_.hidden, mlp);
+    shard_stream(block, B::img_qkv, B::img_qkv_bias, B::img_proj, B::img_up, B::img_up_bias, B::img_down, mlp);
+    shard_stream(block, B::txt_qkv, B::txt_qkv_bias, B::txt_proj, B::txt_up, B::txt_up_bias, B::txt_down, mlp);
     slots.fill(B::img_q_norm, names_.in_double(index, "img_attn.norm.query_norm", "weight"),
                {d_.head_size});
     slots.fill(B::img_k_norm, names_.in_double(index, "img_attn.norm.key_norm", "weight"),
@@ -212,6 +217,14 @@ class Builder {
                {d_.head_size});
     img = block[B::img_out];
     txt = block[B::txt_out];
+  }
+
+  // One stream of a double block, divided among devices: heads, and stretches of the MLP.
+  void shard_stream(Block& block, const Weight& qkv, const Weight& qkv_bias, const Weight& proj, const Weight& up, const Weight& up_bias,
+                    const Weight& down, std::int64_t mlp) {
+    const std::int64_t d = d_.hidden, head = d_.head_size;
+    block.shard(qkv, 0, {{d, head}, {d, head}, {d, head}}).shard(qkv_bias, 0, {{d, head}, {d, head}, {d, head}}).shard(proj, 1, {{d, head}});
+    block.shard(up, 0, {{mlp, mlp_unit(mlp)}}).shard(up_bias, 0, {{mlp, mlp_unit(mlp)}}).shard(down, 1, {{mlp, mlp_unit(mlp)}});
   }
 
   Source add_single(int index, const Source& vector, const Source& hidden) {
@@ -233,6 +246,9 @@ class Builder {
     linear(slots, B::qkv, B::qkv_bias, find("linear1.qkv"), 3 * d_.hidden, d_.hidden);
     linear(slots, B::up, B::up_bias, find("linear1.mlp"), mlp, d_.hidden);
     linear(slots, B::down, B::down_bias, find("linear2"), d_.hidden, d_.hidden + mlp);
+    const std::int64_t d = d_.hidden, head = d_.head_size;
+    block.shard(B::qkv, 0, {{d, head}, {d, head}, {d, head}}).shard(B::qkv_bias, 0, {{d, head}, {d, head}, {d, head}});
+    block.shard(B::up, 0, {{mlp, mlp_unit(mlp)}}).shard(B::up_bias, 0, {{mlp, mlp_unit(mlp)}}).shard(B::down, 1, {{d, head}, {mlp, mlp_unit(mlp)}});
     slots.fill(B::q_norm, names_.in_single(index, "norm.query_norm", "weight"), {d_.head_size});
     slots.fill(B::k_norm, names_.in_single(index, "norm.key_norm", "weight"), {d_.head_size});
     return block[B::out];

@@ -111,29 +111,62 @@ struct Joint {
   Tensor qkv, q, k;
 };
 
+// at: the stream's tokens in the joint buffers; rows: the same tokens in the rotary tables, which
+// are for the tokens of all devices.
 void project_stream(Context& ctx, const Stream& w, const Tensor& x, const std::vector<Tensor>& mod,
-                    Range at, const Joint& joint) {
-  const std::int64_t width = x.size(2), heads = joint.q.size(2);
+                    Range at, Range rows, const Joint& joint) {
+  const std::int64_t heads = joint.q.size(2), width = heads * joint.q.size(3);
   const double eps = ctx[FluxDouble::eps];
   const Tensor normed = ops::modulated_norm(ctx, x, mod[0], mod[1], eps);
   const Tensor qkv = tokens(joint.qkv, at);
   ops::linear_into(ctx, normed, ctx[w.qkv], ctx[w.qkv_bias], HEDDLE_ACT_NONE, {}, qkv);
-  const Tensor cos = ctx[FluxDouble::cos].slice(0, at.begin, at.end),
-               sin = ctx[FluxDouble::sin].slice(0, at.begin, at.end);
+  const Tensor cos = ctx[FluxDouble::cos].slice(0, rows.begin, rows.end),
+               sin = ctx[FluxDouble::sin].slice(0, rows.begin, rows.end);
   const Tensor q = blocks::split_heads(qkv.slice(2, 0, width), heads),
                k = blocks::split_heads(qkv.slice(2, width, 2 * width), heads);
   ops::norm_rope_into(ctx, q, ctx[w.q_norm], cos, sin, eps, tokens(joint.q, at));
   ops::norm_rope_into(ctx, k, ctx[w.k_norm], cos, sin, eps, tokens(joint.k, at));
 }
 
+// A linear layer whose inputs a group of devices may hold in parts: each multiplies its own, and the
+// bias is added to the sum.
+Tensor joining_linear(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  if (ctx.group().kind != HEDDLE_GROUP_ROWS) return ops::linear(ctx, x, weight, bias);
+  const Tensor sum = ops::all_reduce(ctx, ops::linear(ctx, x, weight, {}));
+  return ops::add(ctx, sum, bias.reshape({1, 1, bias.size(0)}));
+}
+
+// Attention over all tokens, where the devices of a group hold some of them each: tokens with all
+// heads become all tokens with some of the heads, and back. out (B, l, H, d).
+void attend(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v, std::int64_t before,
+            std::int64_t total, const Tensor& out) {
+  const heddle_group group = ctx.group();
+  const double scale = 1 / std::sqrt(double(q.size(3)));
+  if (group.kind != HEDDLE_GROUP_SEQUENCE)
+    return ops::attention_into(ctx, q, k, v, {}, scale, ops::Mask::none, out);
+  const std::int64_t heads = q.size(2), own = q.size(1);
+  const std::int64_t first = heads * group.rank / group.count,
+                     last = heads * (group.rank + 1) / group.count;
+  if (first == last)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                std::to_string(heads) + " heads cannot be divided among " +
+                    std::to_string(group.count) + " devices. Use fewer devices.");
+  const heddle_all_to_all_attrs to_heads{first, last, before, 2, 1};
+  const Tensor attended = ops::attention(ctx, ops::all_to_all(ctx, q, to_heads, total),
+                                         ops::all_to_all(ctx, k, to_heads, total),
+                                         ops::all_to_all(ctx, v, to_heads, total), {}, scale);
+  const heddle_all_to_all_attrs to_tokens{before, before + own, first, 1, 2};
+  ops::copy_into(ctx, ops::all_to_all(ctx, attended, to_tokens, heads), out);
+}
+
 // What comes after the attention, back on the stream.
 Tensor finish_stream(Context& ctx, const Stream& w, const Tensor& x, const std::vector<Tensor>& mod,
                      const Tensor& attended) {
-  const Tensor projected = ops::linear(ctx, attended, ctx[w.proj], ctx[w.proj_bias]);
+  const Tensor projected = joining_linear(ctx, attended, ctx[w.proj], ctx[w.proj_bias]);
   const Tensor middle = ops::gated_add(ctx, x, mod[2], projected);
   const Tensor normed = ops::modulated_norm(ctx, middle, mod[3], mod[4], ctx[FluxDouble::eps]);
   const Tensor up = ops::linear(ctx, normed, ctx[w.up], ctx[w.up_bias], HEDDLE_ACT_GELU_TANH);
-  return ops::gated_add(ctx, middle, mod[5], ops::linear(ctx, up, ctx[w.down], ctx[w.down_bias]));
+  return ops::gated_add(ctx, middle, mod[5], joining_linear(ctx, up, ctx[w.down], ctx[w.down_bias]));
 }
 
 }  // namespace
@@ -218,20 +251,27 @@ void FluxModulation::execute(Context& ctx) {
 void FluxDouble::execute(Context& ctx) {
   const Tensor image = ctx[img], text = ctx[txt];
   const std::int64_t batch = image.size(0), width = image.size(2), text_length = text.size(1);
-  const std::int64_t length = text_length + image.size(1), head_count = ctx[heads],
-                     head = width / head_count;
+  const std::int64_t length = text_length + image.size(1), head = width / ctx[heads];
+  // Of the heads and tokens of all devices, those of this one.
+  const std::int64_t own_width = ctx[img_qkv].size(0) / 3, head_count = own_width / head;
+  const heddle_share text_share = ctx.share(txt), image_share = ctx.share(img);
+  const Range text_rows{text_share.begin, text_share.end},
+      image_rows{text_share.total + image_share.begin, text_share.total + image_share.end};
   const Range text_at{0, text_length}, image_at{text_length, length};
   const std::vector<Tensor> image_mod = modulation(ctx[img_mod], 6),
                             text_mod = modulation(ctx[txt_mod], 6);
 
-  const Joint joint{ctx.make({batch, length, 3 * width}),
+  const Joint joint{ctx.make({batch, length, 3 * own_width}),
                     ctx.make({batch, length, head_count, head}),
                     ctx.make({batch, length, head_count, head})};
-  project_stream(ctx, kTxt, text, text_mod, text_at, joint);
-  project_stream(ctx, kImg, image, image_mod, image_at, joint);
-  const Tensor v = blocks::split_heads(joint.qkv.slice(2, 2 * width, 3 * width), head_count);
-  const Tensor attended =
-      blocks::join_heads(ops::attention(ctx, joint.q, joint.k, v, {}, 1 / std::sqrt(double(head))));
+  project_stream(ctx, kTxt, text, text_mod, text_at, text_rows, joint);
+  project_stream(ctx, kImg, image, image_mod, image_at, image_rows, joint);
+  const Tensor v =
+      blocks::split_heads(joint.qkv.slice(2, 2 * own_width, 3 * own_width), head_count);
+  const Tensor attended_heads = ctx.make({batch, length, head_count, head});
+  attend(ctx, joint.q, joint.k, v, text_share.begin + image_share.begin,
+         text_share.total + image_share.total, attended_heads);
+  const Tensor attended = blocks::join_heads(attended_heads);
 
   ctx[txt_out] = finish_stream(ctx, kTxt, text, text_mod, tokens(attended, text_at));
   ctx[img_out] = finish_stream(ctx, kImg, image, image_mod, tokens(attended, image_at));
@@ -248,9 +288,12 @@ void FluxJoin::execute(Context& ctx) {
 
 void FluxSingle::execute(Context& ctx) {
   const Tensor x = ctx[hidden];
-  const std::int64_t batch = x.size(0), length = x.size(1), width = x.size(2),
-                     head_count = ctx[heads], head = width / head_count;
+  const std::int64_t batch = x.size(0), length = x.size(1), head = x.size(2) / ctx[heads];
+  const std::int64_t width = ctx[qkv].size(0) / 3, head_count = width / head;  // of this device's heads
   const std::int64_t mlp = ctx[up].size(0);
+  const heddle_share share = ctx.share(hidden);
+  const Tensor own_cos = ctx[cos].slice(0, share.begin, share.end),
+               own_sin = ctx[sin].slice(0, share.begin, share.end);
   const std::vector<Tensor> parts = modulation(ctx[mod], 3);
   const double epsilon = ctx[eps];
   const Tensor normed = ops::modulated_norm(ctx, x, parts[0], parts[1], epsilon);
@@ -268,11 +311,11 @@ void FluxSingle::execute(Context& ctx) {
   };
   const Tensor q = ctx.make({batch, length, head_count, head}),
                k = ctx.make({batch, length, head_count, head});
-  ops::norm_rope_into(ctx, third(0), ctx[q_norm], ctx[cos], ctx[sin], epsilon, q);
-  ops::norm_rope_into(ctx, third(1), ctx[k_norm], ctx[cos], ctx[sin], epsilon, k);
-  ops::attention_into(ctx, q, k, third(2), {}, 1 / std::sqrt(double(head)), ops::Mask::none,
-                      blocks::split_heads(both.slice(2, 0, width), head_count));
-  ctx[out] = ops::gated_add(ctx, x, parts[2], ops::linear(ctx, both, ctx[down], ctx[down_bias]));
+  ops::norm_rope_into(ctx, third(0), ctx[q_norm], own_cos, own_sin, epsilon, q);
+  ops::norm_rope_into(ctx, third(1), ctx[k_norm], own_cos, own_sin, epsilon, k);
+  attend(ctx, q, k, third(2), share.begin, share.total,
+         blocks::split_heads(both.slice(2, 0, width), head_count));
+  ctx[out] = ops::gated_add(ctx, x, parts[2], joining_linear(ctx, both, ctx[down], ctx[down_bias]));
 }
 
 void FluxFinal::execute(Context& ctx) {

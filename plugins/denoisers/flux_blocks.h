@@ -125,8 +125,8 @@ struct FluxModulation {
 struct FluxDouble {
   static constexpr Info info{"flux.double", 1,  "FLUX double-stream block",
                              "blocks/flux", "", HEDDLE_NODE_BLOCK};
-  static constexpr Input<Tensor> img{"img"};
-  static constexpr Input<Tensor> txt{"txt"};
+  static constexpr Input<Tensor> img{"img", HEDDLE_PORT_SEQUENCE};
+  static constexpr Input<Tensor> txt{"txt", HEDDLE_PORT_SEQUENCE};
   static constexpr Input<Tensor> img_mod{"img_mod"};
   static constexpr Input<Tensor> txt_mod{"txt_mod"};
   static constexpr Input<Tensor> cos{"cos"};
@@ -153,8 +153,8 @@ struct FluxDouble {
   static constexpr Weight txt_up_bias{"txt.mlp.up.bias"};
   static constexpr Weight txt_down{"txt.mlp.down.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight txt_down_bias{"txt.mlp.down.bias"};
-  static constexpr Output<Tensor> img_out{"img"};
-  static constexpr Output<Tensor> txt_out{"txt"};
+  static constexpr Output<Tensor> img_out{"img", HEDDLE_PORT_SEQUENCE};
+  static constexpr Output<Tensor> txt_out{"txt", HEDDLE_PORT_SEQUENCE};
   static constexpr auto ports =
       heddle::ports(img, txt, img_mod, txt_mod, cos, sin, heads, eps, img_qkv, img_qkv_bias,
                     img_q_norm, img_k_norm, img_proj, img_proj_bias, img_up, img_up_bias, img_down,
@@ -174,11 +174,11 @@ struct FluxJoin {
   static void execute(Context& ctx);
 };
 
-// One stream, attention and MLP side by side: hidden (B, L, D) -> the same.
+// One stream, attention and MLP side by side: hidden (B, L, D) -> the same. Divided as FluxDouble is.
 struct FluxSingle {
   static constexpr Info info{"flux.single", 1,  "FLUX single-stream block",
                              "blocks/flux", "", HEDDLE_NODE_BLOCK};
-  static constexpr Input<Tensor> hidden{"hidden"};
+  static constexpr Input<Tensor> hidden{"hidden", HEDDLE_PORT_SEQUENCE};
   static constexpr Input<Tensor> mod{"mod"};
   static constexpr Input<Tensor> cos{"cos"};
   static constexpr Input<Tensor> sin{"sin"};
@@ -192,7 +192,7 @@ struct FluxSingle {
   static constexpr Weight k_norm{"k_norm"};
   static constexpr Weight down{"out.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight down_bias{"out.bias"};
-  static constexpr Output<Tensor> out{"hidden"};
+  static constexpr Output<Tensor> out{"hidden", HEDDLE_PORT_SEQUENCE};
   static constexpr auto ports = heddle::ports(hidden, mod, cos, sin, heads, eps, qkv, qkv_bias, up,
                                               up_bias, q_norm, k_norm, down, down_bias, out);
   static void execute(Context& ctx);

@@ -136,7 +136,7 @@ class PlanCase {
   void read_node(const Json& json) {
     const std::uint32_t flags = flag_of(json, "host") ? std::uint32_t(HEDDLE_NODE_HOST) : 0u;
     auto type = std::make_shared<TestNode>(keep(text_of(json, "type", "test.work")), flags);
-    core::Node node{text_of(json, "id"), text_of(json, "title"), nullptr, {}, {}, {}, hints_of(json)};
+    core::Node node{text_of(json, "id"), text_of(json, "title"), nullptr, {}, {}, {}, {}, hints_of(json)};
     if (const Json* reads = json.find("reads"))
       for (const Json& read : reads->as_array()) {
         std::string text = read.as_string();

@@ -94,6 +94,8 @@ class Block {
   template <class T, class U> Block& set(const Input<T>& input, U&& literal);
   Block& weight(const Weight& slot, const std::vector<Part>& parts);
   Block& weight(const Weight& slot, const std::string& tensor) { return weight(slot, std::vector<Part>{{tensor}}); }
+  // Devices may divide a filled slot along an axis, in whole units of each stretch (length, unit).
+  Block& shard(const Weight& slot, int axis, const std::vector<std::pair<std::int64_t, std::int64_t>>& segments);
   template <class T> Source operator[](const Output<T>& output) const { return {id_, output.port.name}; }
 
  private:
@@ -130,6 +132,14 @@ template <class T> Block& Block::link(const Input<T>& input, const Source& from)
 }
 template <class T, class U> Block& Block::set(const Input<T>& input, U&& literal) {
   check(graph_.service_.set(graph_.raw_, id_, input.port.name, Wire<T>::write(T(std::forward<U>(literal)))));
+  return *this;
+}
+inline Block& Block::shard(const Weight& slot, int axis, const std::vector<std::pair<std::int64_t, std::int64_t>>& segments) {
+  std::vector<heddle_segment> raw;
+  for (const auto& [length, unit] : segments) raw.push_back({sizeof(heddle_segment), length, unit});
+  std::vector<const heddle_segment*> pointers;
+  for (const heddle_segment& segment : raw) pointers.push_back(&segment);
+  check(graph_.service_.shard(graph_.raw_, id_, slot.slot.name, axis, std::uint32_t(raw.size()), pointers.data()));
   return *this;
 }
 inline Block& Block::weight(const Weight& slot, const std::vector<Part>& parts) {

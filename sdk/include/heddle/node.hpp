@@ -189,6 +189,18 @@ class Context {
   }
   heddle_ctx* raw() const { return raw_; }
 
+  // Blocks: the group of devices that this recording is a member of, and its share of an input's tokens.
+  heddle_group group() const {
+    heddle_group group{sizeof(heddle_group), HEDDLE_GROUP_NONE, 0, 1};
+    services.exec->group(raw_, &group);
+    return group;
+  }
+  template <class T> heddle_share share(const Input<T>& input) const {
+    heddle_share share{sizeof(heddle_share), 0, 0, 0};
+    check(services.exec->share(raw_, index(input), &share));
+    return share;
+  }
+
  private:
   template <class P>
   static std::uint32_t position(const P* port, const P* const* list, std::uint32_t count) {

@@ -169,6 +169,38 @@ inline Tensor attention(Context& ctx, const Tensor& q, const Tensor& k, const Te
 }
 
 // bias and residual may be empty.
+// The rows of all members along an axis, `total` of them; this member's begin at `begin`. Alone: x itself.
+inline Tensor all_gather(Context& ctx, const Tensor& x, std::uint32_t axis, std::int64_t begin, std::int64_t total) {
+  if (ctx.group().count == 1) return x;
+  HEDDLE_OP_HANDLE(HEDDLE_OP_ALL_GATHER);
+  Shape shape = x.shape();
+  shape[axis] = total;
+  const Tensor out = ctx.make(shape, x.dtype());
+  ctx.op(op, {x.raw()}, {out.raw()}, heddle_all_gather_attrs{begin, std::int32_t(axis)});
+  return out;
+}
+
+// Gives every member its part of x along one axis, and joins what all give to this one along another, `total` rows.
+inline Tensor all_to_all(Context& ctx, const Tensor& x, const heddle_all_to_all_attrs& attrs, std::int64_t total) {
+  if (ctx.group().count == 1) return x;
+  HEDDLE_OP_HANDLE(HEDDLE_OP_ALL_TO_ALL);
+  Shape shape = x.shape();
+  shape[std::size_t(attrs.part_axis)] = attrs.part_end - attrs.part_begin;
+  shape[std::size_t(attrs.join_axis)] = total;
+  const Tensor out = ctx.make(shape, x.dtype());
+  ctx.op(op, {x.raw()}, {out.raw()}, attrs);
+  return out;
+}
+
+// The sum of x over the members. Alone: x itself.
+inline Tensor all_reduce(Context& ctx, const Tensor& x) {
+  if (ctx.group().count == 1) return x;
+  HEDDLE_OP_HANDLE(HEDDLE_OP_ALL_REDUCE);
+  const Tensor out = ctx.make(x.shape(), x.dtype());
+  ctx.op(op, {x.raw()}, {out.raw()});
+  return out;
+}
+
 inline void linear_into(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias, heddle_activation f, const Tensor& residual,
                         const Tensor& out) {
   HEDDLE_OP_HANDLE(HEDDLE_OP_LINEAR);

@@ -19,9 +19,11 @@ namespace {
 const heddle_port kA{sizeof(heddle_port), 0, "a", "TENSOR", "", nullptr};
 const heddle_port kB{sizeof(heddle_port), HEDDLE_PORT_OPTIONAL, "b", "TENSOR", "", nullptr};
 const heddle_port kShape{sizeof(heddle_port), HEDDLE_PORT_SHAPE, "shape", "TENSOR", "", nullptr};
+const heddle_port kTokens{sizeof(heddle_port), HEDDLE_PORT_SEQUENCE, "tokens", "TENSOR", "", nullptr};
 const heddle_port kOut{sizeof(heddle_port), 0, "out", "TENSOR", "", nullptr};
 const heddle_port* const kAddInputs[] = {&kA, &kB};
 const heddle_port* const kShapeInputs[] = {&kShape};
+const heddle_port* const kTokenInputs[] = {&kTokens, &kB};
 const heddle_port* const kOutputs[] = {&kOut};
 
 heddle_tensor* tensor_of(const heddle_value* v) { return v == nullptr ? nullptr : get_tensor(*v).get(); }
@@ -50,6 +52,29 @@ heddle_status* fill_like(void*, heddle_ctx* ctx) {
     ctx->op(op_id(HEDDLE_OP_FILL), {}, to, std::as_bytes(std::span(&attrs, 1)));
     ctx->set_output(0, make_value(out));
   });
+}
+
+// out = the rows of all members of the group, or a itself.
+heddle_status* gather_rows(void*, heddle_ctx* ctx) {
+  return to_status([&] {
+    heddle_tensor* const a = tensor_of(ctx->input(0));
+    const heddle_share share = ctx->share(0);
+    heddle_tensor_info info = a->info;
+    info.shape[0] = share.total;
+    std::fill(std::begin(info.stride), std::end(info.stride), 0);
+    const Tensor out = ctx->make(info);
+    heddle_tensor* const in[] = {a};
+    heddle_tensor* const to[] = {out.get()};
+    const heddle_all_gather_attrs attrs{share.begin, 0};
+    if (ctx->group().count == 1) ctx->op(op_id(HEDDLE_OP_COPY), in, to, {});
+    else ctx->op(op_id(HEDDLE_OP_ALL_GATHER), in, to, std::as_bytes(std::span(&attrs, 1)));
+    ctx->set_output(0, make_value(out));
+  });
+}
+
+// A collective that only the first member issues.
+heddle_status* gather_alone(void*, heddle_ctx* ctx) {
+  return ctx->group().rank == 0 ? gather_rows(nullptr, ctx) : add(nullptr, ctx);
 }
 
 heddle_status* misbehave(void*, heddle_ctx* ctx) {
@@ -240,6 +265,52 @@ BOOST_AUTO_TEST_CASE(items_of_a_batch_are_lanes_of_their_own) {
   BOOST_TEST(plan.lanes[1].place == 1u);
   for (const PlannedOp& op : ops(plan, 2)) BOOST_TEST(op.op.out[0].info.shape[0] == plan.lanes[op.lane].count);
   for (const PlannedOp& op : plan.ops) BOOST_TEST(op.place == plan.lanes[op.lane].place);
+}
+
+// One block whose tokens two places divide: 2 rows and 1.
+struct Divided {
+  Builder b;
+  SessionSpec s;
+  explicit Divided(heddle_status* (*execute)(void*, heddle_ctx*)) {
+    static const auto* const inputs = kTokenInputs;
+    static std::vector<std::unique_ptr<heddle_node_desc>> descs;
+    descs.push_back(std::make_unique<heddle_node_desc>(type("divided", execute)->desc()));
+    descs.back()->inputs = inputs;
+    b.graph.inputs = {{"x", HEDDLE_INPUT_STEP}};
+    const NodeIndex n = b.node("tokens", std::make_shared<NodeType>(descs.back().get(), "test", nullptr), {Source{kGraphInputs, 0}});
+    b.graph.outputs = {{"y", {n, 0}}};
+    s.sets.push_back({{}, {{"x", f32({3, 8})}}});
+    s.places = {{"a", HEDDLE_F32, 0}, {"b", HEDDLE_F32, 1}};
+    s.placement = {Split::sequence, {0, 1}, {}, {}, {2, 1}};
+  }
+};
+
+BOOST_AUTO_TEST_CASE(a_gather_becomes_copies_between_the_members) {
+  const Divided d(gather_rows);
+  const SessionPlan plan = plan_session(d.b.graph, d.s, choose);
+  BOOST_TEST(plan.blocks.size() == 2u);
+  // One row to the second member, then the rows of each to the other.
+  std::vector<std::uint64_t> bytes;
+  for (const PlannedTransfer& t : plan.transfers) bytes.push_back(t.bytes);
+  BOOST_TEST(bytes == (std::vector<std::uint64_t>{32, 32, 64}), boost::test_tools::per_element());
+  BOOST_TEST_REQUIRE(plan.ops.size() == 4u);
+  for (const PlannedOp& op : plan.ops) BOOST_TEST(std::string(op_name(op.op.op)) == HEDDLE_OP_COPY);
+  // The second place's rows stand behind the first one's.
+  for (const PlannedOp& op : plan.ops) BOOST_TEST(op.op.out[0].offset_bytes == (op.op.in[0].info.shape[0] == 1 ? 64u : 0u));
+  BOOST_TEST(plan.outputs[0].value.info.shape[0] == 3);
+}
+
+BOOST_AUTO_TEST_CASE(tokens_that_not_every_member_would_get_are_not_divided) {
+  Divided d(gather_rows);
+  d.s.sets[0].steps = {{"x", f32({1, 8})}};
+  const SessionPlan plan = plan_session(d.b.graph, d.s, choose);
+  BOOST_TEST(plan.blocks.size() == 1u);
+  BOOST_TEST(plan.transfers.empty());
+}
+
+BOOST_AUTO_TEST_CASE(members_that_issue_other_collectives_are_refused) {
+  const Divided d(gather_alone);
+  BOOST_TEST(refusal([&] { plan_session(d.b.graph, d.s, choose); }).find("do not issue the same collectives") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(a_missing_input_and_an_unknown_one_are_named) {

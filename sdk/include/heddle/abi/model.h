@@ -43,6 +43,13 @@ typedef struct heddle_part {
   int64_t begin, end;
 } heddle_part;
 
+/* A stretch of a weight along the axis by which devices may divide it: whole units are given out. A fused QKV matrix has three
+ * stretches, each divided for itself, and a unit is one head. */
+typedef struct heddle_segment {
+  uint32_t size;
+  int64_t length, unit;
+} heddle_segment;
+
 #define HEDDLE_SERVICE_GRAPH "heddle.graph/0"
 typedef struct heddle_graph_service {
   /* name is the node's path in plans and errors: "double.3". A group is everything under one path
@@ -54,6 +61,8 @@ typedef struct heddle_graph_service {
   heddle_status* (*input)(heddle_graph*, const char* name, uint32_t flags);
   heddle_status* (*output)(heddle_graph*, heddle_node_id from, const char* output, const char* name);
   heddle_status* (*setting)(heddle_graph*, const char* key, heddle_value*); /* takes it; see model service */
+  /* Allows a filled slot to be divided along an axis; the lengths add up to its size there. */
+  heddle_status* (*shard)(heddle_graph*, heddle_node_id, const char* slot, int32_t axis, uint32_t count, const heddle_segment* const* segments);
 } heddle_graph_service;
 enum {
   HEDDLE_INPUT_STEP = 0,          /* changes at every step                                            */

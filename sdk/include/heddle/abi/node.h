@@ -57,6 +57,8 @@ enum {
   HEDDLE_PORT_SHAPE = 1u << 4,    /* blocks: only shape and type are read, so nothing waits for elements */
   HEDDLE_PORT_HIDDEN = 1u << 5,   /* filled by the engine by type: "PROMPT" (the workflow as JSON text),
                                      "EXTRA_PNGINFO" (JSON text), "UNIQUE_ID" (the node's id)           */
+  HEDDLE_PORT_SEQUENCE = 1u << 7, /* blocks: rows along the last axis but one are tokens, which a group of
+                                     devices may divide among its members; see heddle_group              */
   HEDDLE_PORT_LIST = 1u << 6      /* an output that is a list, spread over the readers; an input that
                                      wants the whole list                                              */
 };
@@ -114,6 +116,22 @@ enum {
   HEDDLE_NODE_EXPERIMENTAL = 1u << 7
 };
 
+/* A block that is placed on several devices is recorded once for each: every recording is one member of the
+ * group and sees its share. SEQUENCE: inputs flagged so hold the member's tokens, outputs flagged so have to.
+ * ROWS: slots that the model's build() allowed to be divided hold the member's part. Members issue the same collective
+ * ops in the same order; on one device they are not issued. */
+typedef struct heddle_group {
+  uint32_t size;
+  int32_t kind;         /* HEDDLE_GROUP_...    */
+  uint32_t rank, count; /* this member, of all */
+} heddle_group;
+enum { HEDDLE_GROUP_NONE = 0, HEDDLE_GROUP_SEQUENCE = 1, HEDDLE_GROUP_ROWS = 2 };
+/* Which of all tokens an input holds: [begin, end) of total. */
+typedef struct heddle_share {
+  uint32_t size;
+  int64_t begin, end, total;
+} heddle_share;
+
 typedef struct heddle_session heddle_session;
 typedef struct heddle_completion heddle_completion;
 
@@ -165,6 +183,9 @@ typedef struct heddle_exec_service {
    * done when complete() is called. ctx stays valid until then. */
   heddle_completion* (*defer)(heddle_ctx*);             /* [lane] */
   void (*complete)(heddle_completion*, heddle_status*); /* [any] takes the status */
+
+  void (*group)(heddle_ctx*, heddle_group* out);                                   /* [lane] none outside of blocks  */
+  heddle_status* (*share)(heddle_ctx*, uint32_t input, heddle_share* out);         /* [lane] all of them when alone  */
 } heddle_exec_service;
 
 /* Where files are. Paths are UTF-8; results are str values, yours. [any] */

@@ -33,6 +33,22 @@ enum {
  * are truncated toward zero and saturate. */
 #define HEDDLE_OP_COPY "copy/1"
 
+/* Collectives: recorded by the members of a group (see heddle_group), never given to a kernel: the engine makes them of copies
+ * and add/1. Every member ends up with the same out.
+ * all_gather/1: in, the member's rows along an axis -> out, the rows of all; the member's begin at `begin`.
+ * all_reduce/1: in -> out, same shape: the sum over the members, added up by rank.
+ * all_to_all/1: every member gives to each its part [part_begin, part_end) along one axis, and puts what it gets together along the
+ * other: its own rows begin there at `begin`. Tokens with all heads become all tokens with some heads, and back. */
+#define HEDDLE_OP_ALL_GATHER "all_gather/1"
+typedef struct heddle_all_gather_attrs { int64_t begin; int32_t axis; } heddle_all_gather_attrs;
+#define HEDDLE_OP_ALL_REDUCE "all_reduce/1"
+#define HEDDLE_OP_ALL_TO_ALL "all_to_all/1"
+typedef struct heddle_all_to_all_attrs {
+  int64_t part_begin, part_end; /* along part_axis of the others' inputs: what this member gets */
+  int64_t begin;                /* along join_axis of all outputs: where this member's rows go  */
+  int32_t part_axis, join_axis;
+} heddle_all_to_all_attrs;
+
 /* fill/1: -> out. */
 #define HEDDLE_OP_FILL "fill/1"
 typedef struct heddle_fill_attrs { double value; } heddle_fill_attrs;

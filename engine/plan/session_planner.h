@@ -1,0 +1,105 @@
+// How plan_session() works: walks the blocks phase by phase, keeps where every value is, and writes down what is enqueued. Blocks on
+// one device stand in session_plan.cpp, blocks that a group of devices divides in session_group.cpp. For those two files.
+#pragma once
+
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "engine/plan/recorder.h"
+#include "engine/plan/session_inputs.h"
+#include "engine/plan/session_memory.h"
+#include "engine/plan/session_plan.h"
+#include "engine/plan/session_steps.h"
+
+namespace heddle::core {
+
+class SessionPlanner {
+ public:
+  SessionPlanner(const Graph& graph, const SessionSpec& spec, const ChooseKernel& choose);
+  SessionPlan run();
+
+ private:
+  using ValueKey = std::tuple<NodeIndex, std::uint32_t, std::uint32_t>;  // node, port, lane
+  static ValueKey key(const Source& source, std::uint32_t lane) { return {source.node, source.port, lane}; }
+
+  // A value whose tokens are divided: a part on each place of the group.
+  struct Divided {
+    std::vector<Operand> parts;
+    std::vector<std::int64_t> counts;
+  };
+  // One recording of a block, on its place.
+  struct Member {
+    std::uint32_t place = 0;
+    BlockSpec block;
+    std::vector<std::optional<Operand>> inputs;
+    BlockReads reads;
+    BlockProgram program;
+    std::vector<Operand> base;  // of each of the program's storages: where it is in the plan
+  };
+
+  Rate rate_of(const Source& source) const;
+  std::uint32_t place_of(NodeIndex n, std::uint32_t lane) const;
+  bool is_external(const Source& source) const;
+
+  // What is enqueued next, for lifetimes.
+  std::uint32_t now() const { return std::uint32_t(plan_.ops.size() + 1); }
+  void act(SessionAction::Kind kind, std::size_t index) { plan_.phases[int(phase_)].push_back({kind, std::uint32_t(index)}); }
+  std::int32_t add_storage(SessionStorage storage);
+  std::int32_t add_scratch(std::uint32_t place, std::uint64_t bytes);
+  std::int32_t weight(NodeIndex n, std::uint32_t slot, std::uint32_t place, std::uint32_t member);
+
+  std::optional<Operand> external_at(const Source& source, std::uint32_t lane, std::uint32_t place);
+  std::optional<Operand> origin(const Source& source, std::uint32_t lane);
+  std::optional<Operand> value_at(const Source& source, std::uint32_t lane, std::uint32_t place, std::int32_t* awaited = nullptr);
+  std::optional<Operand> read_at(const Source& source, std::uint32_t lane, std::uint32_t place, std::int32_t* awaited);
+  std::optional<Operand> shape_of(const Source& source, std::uint32_t lane);
+  std::uint32_t send(const Source& source, std::uint32_t lane, const Operand& value, std::uint32_t place, Rate rate, std::size_t position);
+  void await(std::uint32_t transfer, Rate rate);
+
+  void plan_block(NodeIndex n, std::uint32_t lane);
+  void read_inputs(Member& member, NodeIndex n, std::uint32_t lane);
+  void begin(Member& member, NodeIndex n, std::uint32_t lane, std::uint32_t rank);
+  void emit(const Member& member, NodeIndex n, std::uint32_t lane, const ProgramOp& op);
+  void launch(NodeIndex n, std::uint32_t lane, std::uint32_t place, std::uint32_t op, std::vector<Operand> in, std::vector<Operand> out,
+              std::vector<std::byte> attrs = {});
+  Operand global(const Member& member, NodeIndex n, const Operand& local) const;
+  void choose_kernel(PlannedOp& planned, std::uint32_t at);
+  void insert_transfers();
+
+  // Groups.
+  bool is_divided(NodeIndex n, std::uint32_t lane);
+  void plan_group(NodeIndex n, std::uint32_t lane);
+  std::optional<std::vector<std::int64_t>> token_counts(const Source& source, std::uint32_t lane);
+  Operand share_at(const Source& source, std::uint32_t lane, std::uint32_t rank, const std::vector<std::int64_t>& counts);
+  void gather(const Source& source, std::uint32_t lane);
+  void exchange(NodeIndex n, std::uint32_t lane, const std::vector<const ProgramOp*>& ops, const std::vector<Operand>& in,
+                const std::vector<Operand>& out);
+  void collective(std::vector<Member>& members, NodeIndex n, std::uint32_t lane, const std::vector<const ProgramOp*>& ops);
+
+  const Graph& graph_;
+  const SessionSpec& spec_;
+  const ChooseKernel& choose_;
+  const SessionInputs inputs_;
+  const std::vector<Rate> rates_;
+  SessionPlan plan_;
+  Rate phase_ = Rate::constant;
+  std::vector<StorageUse> uses_;   // by storage
+  std::vector<BlockReads> reads_;  // by block
+  std::map<ValueKey, Operand> origins_;
+  std::map<ValueKey, Divided> divided_;
+  std::map<std::pair<ValueKey, std::uint32_t>, Operand> replicas_;                         // value, place: what each member of a group has made
+  std::map<std::pair<ValueKey, std::uint32_t>, Operand> shares_;                           // value, rank: a part of what is whole elsewhere
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, Operand> externals_;  // input, lane, place
+  std::map<std::pair<ValueKey, std::uint32_t>, std::uint32_t> arrivals_;                  // value, place: transfer
+  std::map<std::pair<ValueKey, std::uint32_t>, Operand> slices_;
+  std::set<std::uint32_t> awaited_;                                                // transfers
+  std::map<std::pair<NodeIndex, std::uint32_t>, std::size_t> block_ends_;          // node, lane: actions of its phase up to its end
+  std::array<std::vector<std::pair<std::size_t, std::uint32_t>>, 3> sent_;         // by phase: actions before, transfer
+  std::map<std::tuple<NodeIndex, std::uint32_t, std::uint32_t, std::uint32_t>, std::int32_t> weights_;
+};
+
+// Row-major, whatever it was.
+heddle_tensor_info dense(heddle_tensor_info info, const char* what);
+
+}  // namespace heddle::core

@@ -1,0 +1,18 @@
+// What fills the slots of a model's blocks: looked up in its checkpoint, whole or as one member of a group gets it. Pure.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "engine/graph/model.h"
+#include "engine/memory/weights.h"
+
+namespace heddle::core {
+
+// The weights of a node's slots; empty where a slot is not given.
+std::vector<std::optional<WeightSource>> weight_sources(const Model& model, const Node& node);
+
+// The member's part: of each stretch its whole units, by shares. A weight that may not be divided stays whole.
+WeightSource member_source(const WeightSource& whole, const WeightShard& shard, const std::vector<double>& shares, std::uint32_t member);
+
+}  // namespace heddle::core
