@@ -12,10 +12,15 @@ namespace heddle::core {
 
 namespace {
 
-bool alike(const DeviceFacts& a, const DeviceFacts& b) { return a.kind == b.kind && a.model == b.model && a.compute == b.compute && room_of(a) == room_of(b); }
+bool alike(const DeviceFacts& a, const DeviceFacts& b) {
+  return a.kind == b.kind && a.model == b.model && a.compute == b.compute &&
+         room_of(a) == room_of(b);
+}
 
 // The devices of a call's placement decide its home when the node itself may be anywhere.
-std::optional<std::vector<std::uint32_t>> wished_homes(const std::vector<CallSpec>& calls, const Hints& caller, const Topology& topology) {
+std::optional<std::vector<std::uint32_t>> wished_homes(const std::vector<CallSpec>& calls,
+                                                       const Hints& caller,
+                                                       const Topology& topology) {
   std::vector<std::uint32_t> homes;
   for (const CallSpec& call : calls) {
     const CallWish wish = read_call_hints(*get_model(*call.model), caller, 0, topology);
@@ -27,7 +32,8 @@ std::optional<std::vector<std::uint32_t>> wished_homes(const std::vector<CallSpe
   return homes;
 }
 
-bool asks_for_split(const std::vector<CallSpec>& calls, const Hints& caller, const Topology& topology) {
+bool asks_for_split(const std::vector<CallSpec>& calls, const Hints& caller,
+                    const Topology& topology) {
   return std::ranges::any_of(calls, [&](const CallSpec& call) {
     const auto split = read_call_hints(*get_model(*call.model), caller, 0, topology).split;
     return split && *split != Split::none;
@@ -35,7 +41,8 @@ bool asks_for_split(const std::vector<CallSpec>& calls, const Hints& caller, con
 }
 
 // Home first, then the others.
-std::vector<std::uint32_t> beside(std::uint32_t home, const std::vector<std::uint32_t>& candidates) {
+std::vector<std::uint32_t> beside(std::uint32_t home,
+                                  const std::vector<std::uint32_t>& candidates) {
   std::vector<std::uint32_t> devices{home};
   for (const std::uint32_t d : candidates)
     if (d != home) devices.push_back(d);
@@ -51,19 +58,24 @@ Options::Homes Options::homes_of(NodeIndex n, const std::vector<std::uint32_t>& 
   if (!node.hints.device.empty()) {
     const NamedDevices found = find_devices(node.hints.device, request_.topology);
     if (!warned_[n])
-      for (const std::string& name : found.repeated) warnings_.push_back(cat(request_.graph.name_of(n), ": device ", name, " is named twice; it is used once"));
+      for (const std::string& name : found.repeated)
+        warnings_.push_back(
+            cat(request_.graph.name_of(n), ": device ", name, " is named twice; it is used once"));
     warned_[n] = true;
     return {found.devices, "hint of the node", ""};
   }
   if (!node.hints.prefer.empty()) {
     try {
-      return {find_devices(node.hints.prefer, request_.topology).devices, "preference of the node", ""};
+      return {find_devices(node.hints.prefer, request_.topology).devices, "preference of the node",
+              ""};
     } catch (const Error&) {
       homes.regret = cat("; the preferred ", node.hints.prefer, " is not there");
     }
   }
   homes.devices = candidates;
-  if (const auto wished = wished_homes(request_.inferred.nodes[n].calls, node.hints, request_.topology)) homes.devices = *wished;
+  if (const auto wished =
+          wished_homes(request_.inferred.nodes[n].calls, node.hints, request_.topology))
+    homes.devices = *wished;
   return homes;
 }
 
@@ -77,10 +89,12 @@ std::vector<std::shared_ptr<const CallLoad>> Options::loads_of(NodeIndex n, std:
       std::shared_ptr<const CallLoad> load;
       try {
         load = request_.load_of ? request_.load_of(spec, device.compute)
-                                : std::make_shared<const CallLoad>(call_load(*get_model(*spec.model), spec, device.compute));
+                                : std::make_shared<const CallLoad>(
+                                      call_load(*get_model(*spec.model), spec, device.compute));
       } catch (const Error& error) {
         // The run has the true shapes, and tells the fault where it is one.
-        log(Level::debug, cat(request_.graph.name_of(n), ": a call cannot be estimated: ", error.full()));
+        log(Level::debug,
+            cat(request_.graph.name_of(n), ": a call cannot be estimated: ", error.full()));
       }
       found = known.emplace(device.compute, std::move(load)).first;
     }
@@ -91,24 +105,30 @@ std::vector<std::shared_ptr<const CallLoad>> Options::loads_of(NodeIndex n, std:
 }
 
 std::uint32_t Options::load_number(const Model& model, const CallPlacement& placement) {
-  std::string key = cat(hex(model.identity), split_name(placement.split), ":", join(placement.devices, ","));
+  std::string key =
+      cat(hex(model.identity), split_name(placement.split), ":", join(placement.devices, ","));
   if (placement.split == Split::layers) key += cat(":", join(placement.of_block, ","));
   return loads_seen_.try_emplace(std::move(key), std::uint32_t(loads_seen_.size())).first->second;
 }
 
-NodeOption Options::option(NodeIndex n, std::uint32_t home, const std::vector<std::uint32_t>& candidates, const std::string& reason) {
+NodeOption Options::option(NodeIndex n, std::uint32_t home,
+                           const std::vector<std::uint32_t>& candidates,
+                           const std::string& reason) {
   const Node& node = request_.graph.nodes[n];
   const NodeSpec& spec = request_.inferred.nodes[n];
   NodeOption result{{home, {home}, false, reason, {}}, {home, {home}, 0, {}}, true};
-  if (spec.flops > 0 || spec.bytes > 0) result.task.seconds = prices_.seconds(home, spec.flops, spec.bytes, 1);
+  if (spec.flops > 0 || spec.bytes > 0)
+    result.task.seconds = prices_.seconds(home, spec.flops, spec.bytes, 1);
   for (std::size_t c = 0; c < spec.calls.size(); ++c) {
     const Model& model = *get_model(*spec.calls[c].model);
     PlacedCall placed = place_call({model, node.hints, home, candidates, prices_, loads_of(n, c)});
     result.fits = result.fits && placed.fits;
     result.task.seconds += placed.seconds;
-    if (placed.load_seconds > 0) result.task.loads.emplace_back(load_number(model, placed.placement), placed.load_seconds);
+    if (placed.load_seconds > 0)
+      result.task.loads.emplace_back(load_number(model, placed.placement), placed.load_seconds);
     for (const std::uint32_t d : placed.placement.devices)
-      if (std::ranges::find(result.assignment.devices, d) == result.assignment.devices.end()) result.assignment.devices.push_back(d);
+      if (std::ranges::find(result.assignment.devices, d) == result.assignment.devices.end())
+        result.assignment.devices.push_back(d);
     result.assignment.calls.push_back(std::move(placed));
   }
   result.task.devices = result.assignment.devices;
@@ -122,7 +142,9 @@ std::vector<NodeOption> Options::of(NodeIndex n, const std::vector<std::uint32_t
     if (!node.hints.split.empty()) read_split(node.hints.split);
     const Homes homes = homes_of(n, candidates);
     if (node.type->has(HEDDLE_NODE_HOST)) {
-      NodeOption host{{homes.devices.front(), {homes.devices.front()}, true, "host-only", {}}, {kHostSide, {}, 0, {}}, true};
+      NodeOption host{{homes.devices.front(), {homes.devices.front()}, true, "host-only", {}},
+                      {kHostSide, {}, 0, {}},
+                      true};
       host.task.seconds = prices_.seconds(kHostSide, spec.flops, spec.bytes, 0);
       return {host};
     }
@@ -130,10 +152,14 @@ std::vector<NodeOption> Options::of(NodeIndex n, const std::vector<std::uint32_t
     const std::string reason = cat(homes.reason, homes.regret);
     const bool is_split = asks_for_split(spec.calls, node.hints, request_.topology);
     for (const std::uint32_t home : homes.devices) {
-      options.push_back(option(n, home, is_split ? beside(home, candidates) : std::vector<std::uint32_t>{home}, reason));
+      options.push_back(option(
+          n, home, is_split ? beside(home, candidates) : std::vector<std::uint32_t>{home}, reason));
       if (spec.calls.empty() || homes.devices.size() < 2 || is_split) continue;
-      // Divided over several: from the first of the devices that are alike, because the others have nothing to add.
-      const auto same = [&](std::uint32_t d) { return alike(request_.topology.devices[d], request_.topology.devices[home]); };
+      // Divided over several: from the first of the devices that are alike, because the others have
+      // nothing to add.
+      const auto same = [&](std::uint32_t d) {
+        return alike(request_.topology.devices[d], request_.topology.devices[home]);
+      };
       if (*std::ranges::find_if(homes.devices, same) != home) continue;
       NodeOption divided = option(n, home, homes.devices, reason);
       if (divided.assignment.devices.size() > 1) options.push_back(std::move(divided));
