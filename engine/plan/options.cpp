@@ -155,6 +155,7 @@ std::vector<NodeOption> Options::of(NodeIndex n, const std::vector<std::uint32_t
       options.push_back(option(
           n, home, is_split ? beside(home, candidates) : std::vector<std::uint32_t>{home}, reason));
       if (spec.calls.empty() || homes.devices.size() < 2 || is_split) continue;
+      if (request_.crowd.among_many && options.back().fits) continue;
       // Divided over several: from the first of the devices that are alike, because the others have
       // nothing to add.
       const auto same = [&](std::uint32_t d) {

@@ -87,6 +87,7 @@ class Placer {
       attempt.options.push_back(std::move(options));
     }
     attempt.tasks.load_count = options_.load_count();
+    attempt.tasks.busy_seconds = request_.crowd.busy_seconds;
     if (attempt.misfit == kGraphInputs) attempt.schedule = schedule(attempt.tasks, prices_);
     return attempt;
   }
@@ -154,9 +155,14 @@ class Placer {
   Placement finish(Try attempt) {
     Placement placement;
     placement.places.resize(graph_.nodes.size());
-    for (std::size_t t = 0; t < graph_.order.size(); ++t)
-      placement.places[graph_.order[t]] =
-          std::move(attempt.options[t][attempt.schedule.options[t]].assignment);
+    placement.device_seconds.assign(request_.topology.devices.size(), 0);
+    for (std::size_t t = 0; t < graph_.order.size(); ++t) {
+      NodeOption& taken = attempt.options[t][attempt.schedule.options[t]];
+      double seconds = taken.task.seconds;
+      for (const auto& [number, load] : taken.task.loads) seconds += load;
+      for (const std::uint32_t d : taken.task.devices) placement.device_seconds[d] += seconds;
+      placement.places[graph_.order[t]] = std::move(taken.assignment);
+    }
     for (const std::uint32_t t : attempt.schedule.order) placement.order.push_back(graph_.order[t]);
     placement.seconds = attempt.schedule.seconds;
     placement.warnings = options_.warnings();

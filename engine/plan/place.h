@@ -7,12 +7,19 @@
 
 namespace heddle::core {
 
+// What goes on beside the workflow that is placed.
+struct Crowd {
+  std::vector<double> busy_seconds;  // by device: work that others gave it; empty: none
+  bool among_many = false;  // one of many runs: devices are better used by whole runs than by parts
+};
+
 struct PlaceRequest {
   const Graph& graph;
   const Inferred& inferred;  // an entry for every node
   const Topology& topology;  // at least one device
   const Costs& costs;
   LoadOf load_of;  // empty: call_load() of the model; what that cannot record counts as unknown
+  Crowd crowd = {};
 };
 
 // Hints are met or refused (not_found, invalid_argument, out_of_memory; with the node, the devices

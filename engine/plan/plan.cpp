@@ -199,6 +199,7 @@ Plan make_plan(const Graph& graph, Placement placement, const Inferred& inferred
   plan.places = std::move(placement.places);
   plan.warnings = std::move(placement.warnings);
   plan.seconds = placement.seconds;
+  plan.device_seconds = std::move(placement.device_seconds);
   return plan;
 }
 

@@ -27,7 +27,8 @@ struct Plan {
   std::vector<Step> steps;
   std::vector<std::string> pending;  // "NODE.OUTPUT": shapes known at run time only
   std::vector<std::string> warnings;
-  double seconds = 0;  // estimated; 0: nothing is known
+  double seconds = 0;                  // estimated; 0: nothing is known
+  std::vector<double> device_seconds;  // how long each device is busy of these
 };
 
 // What placement decided.
@@ -36,12 +37,13 @@ struct Placement {
   std::vector<NodeIndex> order;    // empty: the graph's
   std::vector<std::string> warnings;
   double seconds = 0;
+  std::vector<double> device_seconds;
 };
 
-// One transfer for each (value, place), shared by all its readers; where memory is shared there is
-// a step too when the place differs, of 0 bytes only if the link says so - then no step is made at
-// all. A value is released on a device after the last step that reads it there. Lazy inputs are in
-// the plan: whether they run is known only later. Linear in nodes and links.
+// One transfer for each (value, place), shared by all its readers; none where memory is shared, and
+// for values without tensors. A value is released at a place after the last step that reads it
+// there. Lazy inputs are in the plan: whether they run is known only later. Linear in nodes and
+// links, but for a logarithm.
 Plan make_plan(const Graph& graph, Placement placement, const Inferred& inferred,
                const Topology& topology);
 

@@ -28,6 +28,7 @@ class Clock {
 
   void reset() {
     free_.assign(places_, 0);
+    std::ranges::copy(graph_.busy_seconds, free_.begin());
     free_by_.assign(places_, kNobody);
     link_free_.assign(places_ * places_, 0);
     at_.assign(graph_.values.size(), 0);

@@ -42,6 +42,7 @@ struct TaskGraph {
   std::vector<Task> tasks;
   std::vector<TaskValue> values;
   std::uint32_t load_count = 0;
+  std::vector<double> busy_seconds;  // by device: until then others use it; empty: all are free
 };
 
 struct Schedule {

@@ -13,6 +13,7 @@
 #include "tests/support/random_tasks.h"
 #include "tests/support/refusal.h"
 #include "tests/support/shape_models.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/support/test_nodes.h"
 
 using namespace heddle;
@@ -152,6 +153,35 @@ BOOST_AUTO_TEST_CASE(computing_nodes_stay_on_devices_of_one_model) {
     if (!a.on_host)
       used.insert({q.topology.devices[a.device].model, q.topology.devices[a.device].compute});
   BOOST_TEST(used.size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(runs_side_by_side_spread_over_the_devices) {
+  const test::TemporaryFolder folder;
+  const Value model = test::chain_model(folder / "chain.safetensors", 8, 2048, {});
+  Question q;
+  auto node = std::make_shared<test::TestNode>("call");
+  node->out("TENSOR");
+  q.graph.nodes.push_back({"call", "", test::type_of(node), {}, {}, {}, {}});
+  q.graph.order = {0};
+  q.inferred.nodes.emplace_back();
+  q.inferred.nodes[0].outputs.resize(1);
+  q.inferred.nodes[0].calls.push_back(
+      test::shape_call(model, {.tokens = 4096, .steps = 20, .sets = 2}, 2048));
+  q.topology = test::equal_devices(3, 1e11, 1e-6);
+
+  Crowd crowd;
+  const auto placed = [&] { return place({q.graph, q.inferred, q.topology, Costs(), {}, crowd}); };
+  BOOST_TEST(placed().places[0].devices.size() == 2u);  // alone, its two sets have a device each
+  crowd.among_many = true;
+  crowd.busy_seconds.assign(3, 0);
+  std::vector<int> runs(3, 0);
+  for (int run = 0; run < 6; ++run) {
+    const Placement placement = placed();
+    BOOST_TEST_REQUIRE(placement.places[0].devices.size() == 1u);
+    ++runs[placement.places[0].device];
+    for (std::size_t d = 0; d < 3; ++d) crowd.busy_seconds[d] += placement.device_seconds[d];
+  }
+  BOOST_TEST(runs == std::vector<int>(3, 2), boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(a_loaders_own_device_input_is_a_hint) {
