@@ -3,12 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "engine/plan/call_placement.h"
 
 namespace heddle::core {
+
+class Model;
 
 struct DeviceNeed {
   std::uint32_t device = 0;        // of the topology
@@ -30,7 +33,9 @@ struct Alternative {
 // A call of a model, placed.
 struct PlacedCall {
   CallPlacement placement;
-  std::string model;                            // its family
+  std::shared_ptr<const Model> of;
+  bool told = true;   // false: the node could not say whether it calls this model, nor with what
+  std::string model;  // its family
   std::uint32_t step_count = 0, set_count = 0;  // 0: not known
   std::string reason;                           // "device of the loader", "the fastest that fits"
   std::vector<std::string> ranges;              // layers: "gpu:0 embed to double.11", by device

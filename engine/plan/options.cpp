@@ -49,7 +49,39 @@ std::vector<std::uint32_t> beside(std::uint32_t home,
   return devices;
 }
 
+bool says_something(const Hints& hints) {
+  return !hints.device.empty() || !hints.split.empty() || !hints.blocks.empty() ||
+         !hints.prefer.empty();
+}
+
+void add_models(const Value& value, bool all, std::vector<CallSpec>& calls) {
+  if (!value) return;
+  if (const auto* model = std::get_if<std::shared_ptr<const Model>>(&value->content)) {
+    if (all || says_something((*model)->hints)) calls.push_back({value, {}, {}, 1});
+  } else if (const auto* list = std::get_if<List>(&value->content)) {
+    for (const Value& item : list->items) add_models(item, all, calls);
+  } else if (const auto* record = std::get_if<Record>(&value->content)) {
+    for (const auto& [name, inner] : record->fields) add_models(inner, all, calls);
+  }
+}
+
 }  // namespace
+
+const std::vector<CallSpec>& Options::calls_of(NodeIndex n) {
+  const NodeSpec& spec = request_.inferred.nodes[n];
+  const Node& node = request_.graph.nodes[n];
+  if (!spec.calls.empty()) return spec.calls;
+  const auto [at, is_new] = untold_.try_emplace(n);
+  if (!is_new || node.type->has(HEDDLE_NODE_HOST) || node.type->has(HEDDLE_NODE_DESCRIBES))
+    return at->second;
+  for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
+    const auto* link = std::get_if<Source>(&node.inputs[i]);
+    if (link == nullptr || (node.type->input(i).flags & HEDDLE_PORT_PASS) != 0) continue;
+    add_models(request_.inferred.nodes[link->node].outputs[link->port].value,
+               !node.hints.split.empty(), at->second);
+  }
+  return at->second;
+}
 
 Options::Homes Options::homes_of(NodeIndex n, const std::vector<std::uint32_t>& candidates) {
   const Node& node = request_.graph.nodes[n];
@@ -73,16 +105,16 @@ Options::Homes Options::homes_of(NodeIndex n, const std::vector<std::uint32_t>& 
     }
   }
   homes.devices = candidates;
-  if (const auto wished =
-          wished_homes(request_.inferred.nodes[n].calls, node.hints, request_.topology))
-    homes.devices = *wished;
+  if (const auto wished = wished_homes(calls_of(n), node.hints, request_.topology))
+    return {*wished, "where its model is asked for", ""};
   return homes;
 }
 
 std::vector<std::shared_ptr<const CallLoad>> Options::loads_of(NodeIndex n, std::size_t call) {
   std::vector<std::shared_ptr<const CallLoad>> loads;
   auto& known = loads_[{n, call}];
-  const CallSpec& spec = request_.inferred.nodes[n].calls[call];
+  const CallSpec& spec = calls_of(n)[call];
+  if (spec.sets.empty()) return {};
   for (const DeviceFacts& device : request_.topology.devices) {
     auto found = known.find(device.compute);
     if (found == known.end()) {
@@ -119,8 +151,9 @@ NodeOption Options::option(NodeIndex n, std::uint32_t home,
   NodeOption result{{home, {home}, false, reason, {}}, {home, {home}, 0, {}}, true};
   if (spec.flops > 0 || spec.bytes > 0)
     result.task.seconds = prices_.seconds(home, spec.flops, spec.bytes, 1);
-  for (std::size_t c = 0; c < spec.calls.size(); ++c) {
-    const Model& model = *get_model(*spec.calls[c].model);
+  const std::vector<CallSpec>& calls = calls_of(n);
+  for (std::size_t c = 0; c < calls.size(); ++c) {
+    const Model& model = *get_model(*calls[c].model);
     PlacedCall placed = place_call({model, node.hints, home, candidates, prices_, loads_of(n, c)});
     result.fits = result.fits && placed.fits;
     result.task.seconds += placed.seconds;
@@ -129,6 +162,8 @@ NodeOption Options::option(NodeIndex n, std::uint32_t home,
     for (const std::uint32_t d : placed.placement.devices)
       if (std::ranges::find(result.assignment.devices, d) == result.assignment.devices.end())
         result.assignment.devices.push_back(d);
+    placed.of = get_model(*calls[c].model);
+    placed.told = !spec.calls.empty();
     result.assignment.calls.push_back(std::move(placed));
   }
   result.task.devices = result.assignment.devices;
@@ -150,11 +185,11 @@ std::vector<NodeOption> Options::of(NodeIndex n, const std::vector<std::uint32_t
     }
     std::vector<NodeOption> options;
     const std::string reason = cat(homes.reason, homes.regret);
-    const bool is_split = asks_for_split(spec.calls, node.hints, request_.topology);
+    const bool is_split = asks_for_split(calls_of(n), node.hints, request_.topology);
     for (const std::uint32_t home : homes.devices) {
       options.push_back(option(
           n, home, is_split ? beside(home, candidates) : std::vector<std::uint32_t>{home}, reason));
-      if (spec.calls.empty() || homes.devices.size() < 2 || is_split) continue;
+      if (calls_of(n).empty() || homes.devices.size() < 2 || is_split) continue;
       if (request_.crowd.among_many && options.back().fits) continue;
       // Divided over several: from the first of the devices that are alike, because the others have
       // nothing to add.

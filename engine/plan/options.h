@@ -32,6 +32,9 @@ class Options {
     std::string reason;  // empty: nobody asked
     std::string regret;  // of a preference that cannot be met
   };
+  // The calls that infer() told; of a node that could not tell, the models it may call whose hints,
+  // or its own, say something: without shapes.
+  const std::vector<CallSpec>& calls_of(NodeIndex node);
   Homes homes_of(NodeIndex node, const std::vector<std::uint32_t>& candidates);
   NodeOption option(NodeIndex node, std::uint32_t home,
                     const std::vector<std::uint32_t>& candidates, const std::string& reason);
@@ -44,6 +47,7 @@ class Options {
            std::map<heddle_dtype, std::shared_ptr<const CallLoad>>>
       loads_;
   std::map<std::string, std::uint32_t> loads_seen_;
+  std::map<NodeIndex, std::vector<CallSpec>> untold_;
   std::vector<std::string> warnings_;
   std::vector<bool> warned_;
 };

@@ -136,7 +136,7 @@ class Placer {
     for (const NodeOption& option : attempt.options[t])
       for (std::size_t c = 0; c < option.assignment.calls.size(); ++c) {
         if (option.assignment.calls[c].fits) continue;
-        family = get_model(*request_.inferred.nodes[n].calls[c].model)->family;
+        family = option.assignment.calls[c].of->family;
         for (const Alternative& a : option.assignment.calls[c].alternatives) {
           const std::string way =
               cat(a.name, ": ", a.fits ? a.note : shortage_text(a, request_.topology));

@@ -34,7 +34,7 @@ std::string alternative_text(const Alternative& way, const Topology& topology) {
 }
 
 std::string call_text(const PlacedCall& call, const Topology& topology) {
-  std::string text = cat("    calls ", call.model);
+  std::string text = cat(call.told ? "    calls " : "    may call ", call.model);
   if (call.step_count > 0)
     text += cat(", ", call.step_count, call.step_count == 1 ? " step" : " steps", " of ",
                 call.set_count, call.set_count == 1 ? " set" : " sets");

@@ -183,10 +183,14 @@ class PlanCase {
       for (const Json& output : outputs->as_array()) {
         const std::string text = output.as_string();
         const auto bytes = core::parse_bytes(text);
-        type->out(bytes || text == "unknown" ? "TENSOR" : keep(text),
+        const bool is_model = text.starts_with("model:");
+        type->out(bytes || text == "unknown" ? "TENSOR"
+                  : is_model                 ? "MODEL"
+                                             : keep(text),
                   keep(core::cat("out", spec.outputs.size())));
         spec.outputs.emplace_back();
         if (bytes) spec.outputs.back().tensors[""] = info_of(HEDDLE_U8, {std::int64_t(*bytes)});
+        if (is_model) spec.outputs.back().value = models_.at(text.substr(6));
       }
     spec.flops = number_of(json, "flops");
     spec.bytes = number_of(json, "bytes");
