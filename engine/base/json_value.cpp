@@ -29,6 +29,7 @@ class Json::Object {
   std::pair<Member&, bool> insert(std::string key) {
     if (const Member* old = find(key))
       return {members_[static_cast<std::size_t>(old - members_.data())], false};
+    if (members_.empty()) members_.reserve(4);  // most objects are small: grow once, not thrice
     members_.push_back(Member{.key = std::move(key), .value = {}});
     if (members_.size() > kDirect && members_.size() * 2 > slots_.size()) {
       rebuild();
@@ -227,7 +228,9 @@ void Json::set_place(std::uint32_t line, std::uint32_t column) {
 }
 
 Json& Json::push(Json value) {
-  const_cast<std::vector<Json>&>(as_array()).push_back(std::move(value));
+  auto& elements = const_cast<std::vector<Json>&>(as_array());
+  if (elements.empty()) elements.reserve(2);  // links, most of them
+  elements.push_back(std::move(value));
   return *this;
 }
 

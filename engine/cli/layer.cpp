@@ -152,6 +152,14 @@ Layer read_configuration(std::string_view text, const std::filesystem::path& fil
     if (option == nullptr) {
       std::vector<std::string_view> names;
       for (const OptionSpec& known : all_options()) names.push_back(known.name);
+      // An object under the name of a kind of device: options of its own. Which kinds there are is
+      // known when plugins are loaded.
+      if (member.value.is_object() && core::nearest(member.key, names).empty()) {
+        layer.add(*find_option("options"),
+                  {cat(member.key, "=", core::write_json(member.value)), Origin::configuration,
+                   cat(name, ":", member.line, ":", member.column)});
+        continue;
+      }
       throw Error(Code::invalid_argument,
                   cat(name, ":", member.line, ":", member.column, ": there is no option ",
                       core::quote(member.key), ".", core::did_you_mean(member.key, names),

@@ -45,7 +45,8 @@ using Lookup = std::function<std::optional<std::string>(const std::string& name)
 // core::Error with the variable's name.
 Layer read_environment(const Lookup& lookup);
 
-// A configuration file's text: an object whose keys are options. Unknown keys are refused with the
+// A configuration file's text: an object whose keys are options, or kinds of devices with an object
+// of options of their own. Other keys, and those that nearly are an option, are refused with the
 // nearest names. `file` names it in messages; relative paths in it are relative to its folder,
 // except those of plugins, which are relative to the program.
 Layer read_configuration(std::string_view text, const std::filesystem::path& file);

@@ -1,4 +1,7 @@
 // nodes, devices and plugins: what there is, as a table for people or as JSON for programs.
+#include <algorithm>
+#include <cstdio>
+
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
@@ -74,6 +77,13 @@ Json strings(const std::vector<std::string>& texts) {
 }
 
 Json device_json(const DeviceInfo& device) {
+  Json links = Json::array();
+  for (const DeviceLink& link : device.links)
+    links.push(std::move(Json::object()
+                             .set("to", link.to)
+                             .set("kind", link.kind)
+                             .set("bytes_per_second", link.bytes_per_second)
+                             .set("latency_seconds", link.latency_seconds)));
   return std::move(Json::object()
                        .set("id", device.id)
                        .set("name", device.name)
@@ -83,7 +93,41 @@ Json device_json(const DeviceInfo& device) {
                        .set("threads", device.threads)
                        .set("memory_total", device.memory_total)
                        .set("memory_free", device.memory_free)
-                       .set("memory_ours", device.memory_ours));
+                       .set("memory_ours", device.memory_ours)
+                       .set("memory_others", device.memory_others)
+                       .set("links", std::move(links)));
+}
+
+// "direct 16.0 GB/s"; "-" for a speed that is not known. What is the same, or goes through the
+// host, has no speed of its own.
+std::string link_text(const DeviceLink& link) {
+  if (link.kind != "direct" && link.bytes_per_second <= 0) return link.kind;
+  char speed[64] = "-";
+  if (link.bytes_per_second > 0)
+    std::snprintf(speed, sizeof speed, "%.1f GB/s", link.bytes_per_second / 1e9);
+  return cat(link.kind, " ", speed);
+}
+
+// From the device of the row to that of the column.
+std::string link_table(const std::vector<DeviceInfo>& devices) {
+  constexpr std::size_t kWidest = 16;
+  if (devices.size() > kWidest)
+    return cat("links of ", devices.size(), " devices: --json tells them, a table is for up to ",
+               kWidest, "\n");
+  Table table;
+  std::vector<std::string> header{"link to"};
+  for (const DeviceInfo& device : devices) header.push_back(device.id);
+  header.push_back("host");
+  table.row(header);
+  for (const DeviceInfo& device : devices) {
+    std::vector<std::string> row{device.id};
+    for (const std::string& to : std::vector(header.begin() + 1, header.end())) {
+      const auto link = std::ranges::find(device.links, to, &DeviceLink::to);
+      row.push_back(link == device.links.end() ? "" : link_text(*link));
+    }
+    table.row(std::move(row));
+  }
+  return table.text();
 }
 
 Json plugin_json(const PluginInfo& plugin) {
@@ -124,13 +168,15 @@ int list_devices(const Request& request, Output& output) {
     return kExitDone;
   }
   Table table;
-  table.row({"id", "kind", "compute", "threads", "memory", "free", "ours", "name"});
-  for (const DeviceInfo& device : engine.devices())
+  table.row({"id", "kind", "compute", "threads", "memory", "free", "ours", "others", "name"});
+  const std::vector<DeviceInfo> devices = engine.devices();
+  for (const DeviceInfo& device : devices)
     table.row({device.id, device.kind, device.compute,
                device.threads == 0 ? "-" : cat(device.threads),
                core::format_bytes(device.memory_total), core::format_bytes(device.memory_free),
-               core::format_bytes(device.memory_ours), device.name});
-  output.write(table.text());
+               core::format_bytes(device.memory_ours), core::format_bytes(device.memory_others),
+               device.name});
+  output.write(cat(table.text(), "\n", link_table(devices)));
   return kExitDone;
 }
 

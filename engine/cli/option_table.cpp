@@ -30,6 +30,8 @@ constexpr OptionSpec kOptions[] = {
     {"threads", OptionKind::number, "N", "threads of a CPU device (default: all cores)", kAll},
     {"compute", OptionKind::pairs, "DEVICE=TYPE",
      "type to compute with on a device or kind: f32, bf16 or fp16", kAll},
+    {"options", OptionKind::assignments, "KIND=JSON",
+     "options of a kind of device, as its plugin knows them: cpu={\"threads\": 2}", kAll},
     {"trace", OptionKind::path, "FILE", "write a timeline of the run", kFlows},
     {"svg", OptionKind::path, "FILE", "draw the plan", kPlan},
     {"least", OptionKind::flag, "", "print the least memory that the workflow needs", kPlan},

@@ -146,6 +146,8 @@ Settings read_settings(const Layer& layer) {
   settings.engine.devices = read_words(layer, "devices");
   settings.engine.threads = read_threads(layer);
   settings.engine.compute = read_compute(layer);
+  for (Pair& pair : read_pairs(layer, "options"))
+    settings.engine.device_options[pair.key] = std::move(pair.value);
   settings.engine.model_dirs = read_folders(layer, "models");
   settings.engine.plugin_dirs = read_folders(layer, "plugins");
   for (const Given& given : layer.of("input")) settings.engine.input_dir = read_path(given);

@@ -26,7 +26,11 @@ Stream::Stream(const Device& device) : device_(device), idle_(device) {
 }
 Stream::~Stream() { device_.desc().stream_free(raw_); }
 void Stream::record(const Event& event) { throw_status(device_.desc().record(raw_, event.raw()), device_.name()); }
-void Stream::wait_for(const Event& event) { throw_status(device_.desc().wait_on_stream(raw_, event.raw()), device_.name()); }
+void Stream::wait_for(const Event& event) {
+  // An event is a thing of its plugin: another plugin's stream cannot look into it.
+  if (event.device().kind() != device_.kind()) return event.wait();
+  throw_status(device_.desc().wait_on_stream(raw_, event.raw()), device_.name());
+}
 void Stream::synchronize() {
   record(idle_);
   idle_.wait();
@@ -61,6 +65,24 @@ void Device::free(void* memory) const { desc_.free(raw_, memory); }
 void Device::copy(Stream& stream, const Device* to, void* dst, const Device* from, const void* src, std::size_t bytes) const {
   if (bytes == 0) return;
   throw_status(desc_.copy(stream.raw(), to == nullptr ? nullptr : to->raw(), dst, from == nullptr ? nullptr : from->raw(), src, bytes), name_);
+}
+
+heddle_link Device::link(const Device* peer) const {
+  heddle_link link{};
+  link.size = sizeof link;
+  // Plugins do not know each other's devices; but where one of the two is host memory, the other one knows the way.
+  if (peer != nullptr && peer->kind_ != kind_) {
+    if (peer->host_visible()) return this->link(nullptr);
+    return host_visible() ? peer->link(nullptr) : link;
+  }
+  if (desc_.link != nullptr) {
+    throw_status(desc_.link(raw_, peer == nullptr ? nullptr : peer->raw_, &link), name_);
+    return link;
+  }
+  const bool one_space = host_visible() && (peer == nullptr || peer->host_visible());
+  const bool direct = desc_.can_copy(raw_, peer == nullptr ? nullptr : peer->raw_) != 0;
+  link.kind = peer == this || one_space ? HEDDLE_LINK_SAME : direct ? HEDDLE_LINK_DIRECT : HEDDLE_LINK_NONE;
+  return link;
 }
 
 heddle_weight_form Device::weight_form(std::int32_t use, const heddle_tensor_info& info) const {

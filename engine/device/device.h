@@ -28,6 +28,7 @@ class Event {
   void wait() const;  // blocks; throws the first failure of the stream so far
   bool done() const;
   heddle_event* raw() const { return raw_; }
+  const Device& device() const { return *device_; }
 
  private:
   const Device* device_;
@@ -40,7 +41,8 @@ class Stream {
   Stream(const Stream&) = delete;
   ~Stream();
   void record(const Event& event);
-  void wait_for(const Event& event);  // on the device; does not block
+  // On the device where the event is of the same kind of device; else the host waits for it.
+  void wait_for(const Event& event);
   void synchronize();                 // blocks until the work enqueued so far is done; throws what failed
   heddle_stream* raw() const { return raw_; }
   void* native() const;
@@ -72,6 +74,10 @@ class Device {
 
   // Enqueues; nullptr for a side means host memory.
   void copy(Stream& stream, const Device* to, void* dst, const Device* from, const void* src, std::size_t bytes) const;
+
+  // The way to a peer, or to host memory (nullptr). What a plugin does not tell follows from can_copy and host_visible, its speed
+  // unknown; devices of two plugins reach each other through the host, unless one of them is host memory itself.
+  heddle_link link(const Device* peer) const;
 
   const heddle_kernel* const* kernels() const { return desc_.kernels; }
   heddle_weight_form weight_form(std::int32_t use, const heddle_tensor_info& info) const;

@@ -1,7 +1,6 @@
 // What stands behind the pointers of heddle/engine.hpp, and how the engine's errors leave it.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <future>
@@ -12,9 +11,9 @@
 #include "engine/base/error.h"
 #include "engine/graph/bind.h"
 #include "engine/graph/workflow.h"
-#include "engine/plan/costs.h"
 #include "engine/plan/place.h"
 #include "engine/plugin/devices.h"
+#include "engine/run/control.h"
 #include "engine/run/describe.h"
 #include "engine/run/executor.h"
 #include "engine/run/folders.h"
@@ -52,7 +51,6 @@ struct Engine::Data {
   core::LoadedPlugins plugins;
   std::unique_ptr<core::Folders> folders;
   std::unique_ptr<core::Environment> environment;
-  core::Costs costs;  // measured, or empty
   std::mutex mutex;
   std::vector<std::weak_ptr<Run::Data>> runs;  // guarded by mutex
 
@@ -70,14 +68,14 @@ struct Engine::Data {
 };
 
 struct Run::Data {
-  std::atomic<bool> cancelled{false};
+  core::RunControl control;
   std::shared_ptr<const Workflow::Data> flow;
   Engine::Data::Ready ready;
   StartOptions options;
   std::shared_future<Results> outcome;
   std::jthread thread;
   ~Data() {
-    cancelled = true;  // the thread is joined after this
+    control.cancel();  // the thread is joined after this
   }
 };
 

@@ -32,10 +32,17 @@ std::vector<fs::path> shipped_models() {
 }
 
 std::string read_file(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) throw core::Error(core::Code::invalid_argument, core::cat(path.string(), ": this is a folder. Name a file in it."));
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   if (!file) throw core::system_error(path.string(), errno);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::string text;
+  char block[1 << 16];
+  do {  // read() keeps what the buffer throws to itself; iterators do not
+    file.read(block, sizeof block);
+    text.append(block, std::size_t(file.gcount()));
+  } while (file);
   if (file.bad()) throw core::system_error(path.string(), errno);
   return text;
 }
@@ -65,9 +72,10 @@ Engine::Data::Data(EngineOptions given) : options(std::move(given)) {
   environment->build_model = [this](std::string_view role, const core::Checkpoint& checkpoint, const heddle_value* config, const core::Hints& hints) {
     return core::build_model(*plugins.catalog, role, checkpoint, config, hints);
   };
-  environment->devices = core::open_devices(plugins, {options.devices, options.compute, options.budgets, options.threads, options.reference_kernels});
+  environment->devices = core::open_devices(plugins, {options.devices, options.compute, options.budgets, options.threads, options.reference_kernels,
+                                                       options.device_options});
   environment->topology = core::topology_of(environment->devices, options.budgets);
-  if (!options.costs.empty()) costs = core::read_costs(read_file(options.costs), options.costs.string());
+  if (!options.costs.empty()) environment->costs = core::read_costs(read_file(options.costs), options.costs.string());
 }
 
 Engine::Data::~Data() {
@@ -77,7 +85,7 @@ Engine::Data::~Data() {
     for (const auto& weak : runs)
       if (auto run = weak.lock()) alive.push_back(std::move(run));
   }
-  for (const auto& run : alive) run->cancelled = true;
+  for (const auto& run : alive) run->control.cancel();
   for (const auto& run : alive) run->outcome.wait();
 }
 
@@ -130,7 +138,9 @@ Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Describe h
     ready.described.known.assign(ready.graph.nodes.size(), false);
   }
   const core::Inferred inferred = core::infer(ready.graph, environment->host, ready.described.facts);
-  ready.plan = core::make_plan(ready.graph, core::place({ready.graph, inferred, topology, costs, {}, std::move(crowd)}), inferred, topology);
+  // A plan shows what lacks where; a run cannot be made of it.
+  const auto misfits = how == Describe::strictly ? core::PlaceRequest::Misfits::told : core::PlaceRequest::Misfits::refused;
+  ready.plan = core::make_plan(ready.graph, core::place({ready.graph, inferred, topology, environment->costs, misfits, {}, std::move(crowd)}), inferred, topology);
   for (const core::PendingOutput& pending : inferred.pending)
     if (!ready.described.known[pending.node]) ready.plan.pending.push_back(core::cat(ready.graph.nodes[pending.node].id, ".", pending.output));
   return ready;
@@ -162,14 +172,30 @@ Engine::Problems Engine::check(const Workflow& flow) const {
   });
 }
 
+namespace {
+
+// peer nullptr: host memory.
+DeviceLink link_to(const core::Device& device, const core::Device* peer) {
+  const heddle_link link = device.link(peer);
+  const char* const kind = link.kind == HEDDLE_LINK_SAME ? "same" : link.kind == HEDDLE_LINK_DIRECT ? "direct" : "through host";
+  return {peer == nullptr ? "host" : peer->name(), kind, link.bytes_per_second, link.latency_seconds};
+}
+
+}  // namespace
+
 std::vector<DeviceInfo> Engine::devices() const {
   return outward([&] {
     std::vector<DeviceInfo> all;
     for (const core::RunDevice& device : data_->environment->devices) {
       const core::Device& d = device.state->device();
       const heddle_device_info info = d.info();
-      all.push_back({d.name(), info.name, d.kind(), info.location, std::string(core::dtype_name(core::DType(info.compute))), info.memory_total,
-                     info.memory_free, device.state->pool().use().reserved, info.threads});
+      const std::uint64_t ours = device.state->pool().use().reserved, known = info.memory_free + ours;
+      DeviceInfo& one = all.emplace_back(DeviceInfo{d.name(), info.name, d.kind(), info.location, std::string(core::dtype_name(core::DType(info.compute))),
+                                                    info.memory_total, info.memory_free, ours, info.memory_total - std::min(known, info.memory_total),
+                                                    info.threads, {}});
+      for (const core::RunDevice& other : data_->environment->devices)
+        if (&other != &device) one.links.push_back(link_to(d, &other.state->device()));
+      one.links.push_back(link_to(d, nullptr));
     }
     return all;
   });
@@ -203,7 +229,7 @@ std::string Engine::object_info(std::string_view class_type) const {
     if (!class_type.empty()) {
       const core::NodeTypeRef type = catalog.find(class_type);
       if (type == nullptr)
-        throw core::Error(core::Code::not_found, core::cat("there is no class ", core::quote(class_type), core::did_you_mean(class_type, node_types())));
+        throw core::Error(core::Code::not_found, core::cat("there is no class ", core::quote(class_type), ".", core::did_you_mean(class_type, node_types())));
       return core::write_json(core::object_info(*type, catalog), 2);
     }
     core::Json all = core::Json::object();

@@ -9,10 +9,11 @@ namespace heddle {
 
 namespace {
 
-// Passes what the executor tells on to the caller's function, one call at a time.
+// Passes what the executor tells on to the caller's function.
 class Teller final : public core::Observer {
  public:
   explicit Teller(const heddle::Observer& observer) : observer_(observer) {}
+  bool listens() const override { return observer_ != nullptr; }
   void node_started(const core::Node& n, std::string_view device) override { tell(Event::Kind::node_started, &n, {.device = device}); }
   void node_progress(const core::Node& n, double fraction, std::string_view note) override {
     tell(Event::Kind::node_progress, &n, {.fraction = fraction, .text = note});
@@ -29,13 +30,10 @@ class Teller final : public core::Observer {
     std::string_view text = {};
   };
   void tell(Event::Kind kind, const core::Node* n, const Details& d) {
-    if (!observer_) return;
-    const std::lock_guard lock(mutex_);
     observer_({kind, n == nullptr ? "" : std::string_view(n->id), n == nullptr ? "" : n->type->name(), n == nullptr ? "" : std::string_view(n->title), d.device,
                d.fraction, d.seconds, d.text});
   }
   const heddle::Observer& observer_;
-  std::mutex mutex_;
 };
 
 std::vector<core::Source> find_outputs(const core::Graph& graph, const core::Workflow& workflow, const std::vector<std::string>& names) {
@@ -59,6 +57,15 @@ std::string extra_pnginfo(const core::Workflow& workflow) {
   return info == nullptr ? "" : core::write_json(*info);
 }
 
+// Whether a node has a hidden input of this type: to write a large workflow takes longer than to run it.
+bool asks_for(const core::Graph& graph, std::string_view type) {
+  return std::ranges::any_of(graph.nodes, [&](const core::Node& node) {
+    for (std::uint32_t i = 0; i < node.type->input_count(); ++i)
+      if ((node.type->input(i).flags & HEDDLE_PORT_HIDDEN) != 0 && node.type->input(i).type == type) return true;
+    return false;
+  });
+}
+
 }  // namespace
 
 Run Engine::start(const Workflow& flow, StartOptions options) {
@@ -76,11 +83,11 @@ Run Engine::start(const Workflow& flow, StartOptions options) {
     // The thread must not own the run's data, or the last copy of a Run could be dropped by its own thread.
     data->thread = std::jthread([raw = data.get(), promise, keep, &environment] {
       try {
-        core::RunRequest request{&raw->ready.graph, &raw->ready.plan, core::write_json(core::nodes_to_json(raw->flow->workflow)),
-                                 extra_pnginfo(raw->flow->workflow), keep};
+        core::RunRequest request{&raw->ready.graph, &raw->ready.plan, "", extra_pnginfo(raw->flow->workflow), keep};
+        if (asks_for(raw->ready.graph, "PROMPT")) request.prompt_json = core::write_json(core::nodes_to_json(raw->flow->workflow));
         Teller teller(raw->options.observer);
         auto results = std::make_shared<Results::Data>();
-        results->result = core::execute(request, environment, teller, raw->cancelled);
+        results->result = core::execute(request, environment, teller, raw->control);
         for (const core::NodeTiming& t : results->result.timings) {
           const core::Node& node = raw->ready.graph.nodes[t.node];
           results->stages.push_back({node.id, std::string(node.type->name()), t.seconds, t.cached});
@@ -108,7 +115,9 @@ Results Run::wait() {
   return outward([&] { return data_->outcome.get(); });
 }
 bool Run::wait_for(std::chrono::milliseconds time) { return data_->outcome.wait_for(time) == std::future_status::ready; }
-void Run::cancel() { data_->cancelled = true; }
+void Run::cancel() { data_->control.cancel(); }
+void Run::pause() { data_->control.pause(); }
+void Run::resume() { data_->control.resume(); }
 
 namespace {
 

@@ -27,8 +27,8 @@ void Workflow::set(std::string_view input, std::string_view value) {
       else if (!known->has(HEDDLE_NODE_ANY_INPUT)) {
         std::vector<std::string_view> names;
         for (std::uint32_t i = 0; i < known->input_count(); ++i) names.push_back(known->input(i).name);
-        throw core::Error(core::Code::invalid_argument, core::cat("node ", core::quote(target.id), " (", target.class_type, ") has no input ", core::quote(name),
-                                                                  core::did_you_mean(name, names), " It has ", core::join(names, ", ")));
+        throw core::Error(core::Code::invalid_argument, core::cat("node ", core::quote(target.id), " (", target.class_type, ") has no input ", core::quote(name), ".",
+                                                                  core::did_you_mean(name, names), " It has ", core::join(names, ", "), "."));
       }
     }
     core::set_input(changed->workflow, node, name, value, type);

@@ -1,7 +1,8 @@
 #include "engine/graph/bind.h"
 
 #include <algorithm>
-#include <unordered_map>
+#include <boost/container/small_vector.hpp>
+#include <boost/unordered/unordered_flat_map.hpp>
 #include <utility>
 
 #include "engine/base/text.h"
@@ -30,16 +31,26 @@ class Binder {
   Bound bind(const std::vector<std::string>& targets) {
     const auto count = static_cast<NodeIndex>(workflow_.nodes.size());
     dag_.node_count = count;
+    dag_.edges.reserve(count);
+    by_id_.reserve(count);
+    types_.reserve(count);
+    boost::unordered_flat_map<std::string_view, NodeTypeRef> by_class;  // few, asked for often
     for (NodeIndex i = 0; i < count; ++i) {
-      by_id_.emplace(workflow_.nodes[i].id, i);
-      types_.push_back(catalog_.find(workflow_.nodes[i].class_type));
+      const WorkflowNode& node = workflow_.nodes[i];
+      by_id_.emplace(node.id, i);
+      const auto [at, is_new] = by_class.try_emplace(node.class_type);
+      if (is_new) at->second = catalog_.find(node.class_type);
+      types_.push_back(at->second);
     }
     graph_.nodes.reserve(count);
-    for (NodeIndex i = 0; i < count; ++i) graph_.nodes.push_back(bind_node(i));
+    for (NodeIndex i = 0; i < count; ++i) bind_node(i, graph_.nodes.emplace_back());
     const std::vector<NodeIndex> sinks = find_sinks(targets);
     const std::vector<bool> needed = ancestors(dag_, sinks);
-    report_cycles();
-    return {assemble(sinks, needed), rank(sinks, needed)};
+    std::vector<NodeIndex> order = topological_order(dag_);
+    if (order.size() < count) report_cycles();
+    const bool all_needed = std::find(needed.begin(), needed.end(), false) == needed.end();
+    Graph graph = all_needed ? whole(sinks, std::move(order)) : assemble(sinks, needed);
+    return {std::move(graph), rank(sinks, needed)};
   }
 
  private:
@@ -93,22 +104,25 @@ class Binder {
     return names;
   }
 
-  Node bind_node(NodeIndex i) {
+  void bind_node(NodeIndex i, Node& node) {
     const WorkflowNode& source = workflow_.nodes[i];
-    Node node{source.id, source.title, types_[i], {}, {}, {}, source.hints};
+    node.id = source.id;
+    node.title = source.title;
+    node.type = types_[i];
+    node.hints = source.hints;
     if (node.type == nullptr) {
       report_unknown_class(i);
       // Its links still say which nodes are needed.
       for (const WorkflowInput& input : source.inputs)
         if (const Link* link = std::get_if<Link>(&input.value))
           link_to({i, &input, input.name}, *link, Severity::warning);
-      return node;
+      return;
     }
     if (node.type->has(HEDDLE_NODE_BLOCK))
       report(i, cat(shown(i),
                     " is a block: it belongs into a model, not into a workflow. Remove it."));
     node.inputs.resize(node.type->input_count());
-    std::vector<bool> given(node.type->input_count(), false);
+    boost::container::small_vector<bool, 16> given(node.type->input_count(), false);
     for (const WorkflowInput& input : source.inputs) {
       const std::optional<std::uint32_t> port = node.type->find_input(input.name);
       if (!port || is_hidden(node.type->input(*port))) {
@@ -121,7 +135,6 @@ class Binder {
     for (std::uint32_t p = 0; p < node.type->input_count(); ++p)
       if (!given[p])
         node.inputs[p] = bind_absent({i, nullptr, node.type->input(p).name}, node.type->input(p));
-    return node;
   }
 
   static bool is_hidden(const heddle_port& port) { return (port.flags & HEDDLE_PORT_HIDDEN) != 0; }
@@ -165,8 +178,8 @@ class Binder {
     return taken(place, literals_.read(port, literal));
   }
 
-  Binding taken(const Place& place, Literal literal) {
-    if (Value* value = std::get_if<Value>(&literal)) return std::move(*value);
+  Binding taken(const Place& place, const Literal& literal) {
+    if (const Value* value = std::get_if<Value>(&literal)) return *value;
     report(place, std::get<LiteralFault>(literal).text);
     return {};
   }
@@ -180,8 +193,8 @@ class Binder {
 
   Binding bind_absent(const Place& place, const heddle_port& port) {
     if (is_hidden(port)) return {};
-    if (std::optional<Literal> literal = literals_.default_of(port))
-      return taken(place, std::move(*literal));
+    if (const std::optional<Literal>& literal = literals_.default_of(port))
+      return taken(place, *literal);
     if (is_optional(port)) return {};
     if (port.widget != nullptr) {
       report(place, cat("it is required and has no default. ", advice_on(*port.widget)));
@@ -296,6 +309,13 @@ class Binder {
     }
   }
 
+  // Of a workflow in which every node is needed.
+  Graph whole(const std::vector<NodeIndex>& sinks, std::vector<NodeIndex> order) {
+    graph_.order = std::move(order);
+    graph_.sinks = sinks;
+    return std::move(graph_);
+  }
+
   Graph assemble(const std::vector<NodeIndex>& sinks, const std::vector<bool>& needed) {
     std::vector<NodeIndex> position(dag_.node_count, kNowhere);
     std::vector<Node> nodes;
@@ -340,7 +360,7 @@ class Binder {
   std::vector<NodeTypeRef> types_;
   LiteralReader literals_;
   BindAdvice advice_;
-  std::unordered_map<std::string_view, NodeIndex> by_id_;
+  boost::unordered_flat_map<std::string_view, NodeIndex> by_id_;
   Dag dag_;
   Graph graph_;
   std::vector<Fault> faults_;

@@ -97,6 +97,19 @@ bool has_text(const heddle_widget& widget) {
   return widget.text != nullptr && *widget.text != '\0';
 }
 
+// "cat.png [output]": ComfyUI's way to load a file from another folder than "input".
+struct NamedFile {
+  std::string name, source;
+};
+NamedFile named_file(const heddle_widget& widget, const std::string& text) {
+  const std::string_view source = widget.source == nullptr ? "" : widget.source;
+  if (widget.kind == HEDDLE_WIDGET_FILE && source == "input")
+    for (const std::string_view folder : {"input", "output", "temp"})
+      if (const std::string tag = cat(" [", folder, "]"); text.ends_with(tag))
+        return {text.substr(0, text.size() - tag.size()), std::string(folder)};
+  return {text, std::string(source)};
+}
+
 std::string listed(const std::vector<std::string>& choices) {
   std::vector<std::string> shown;
   for (std::size_t i = 0; i < std::min(choices.size(), kMostChoices); ++i)
@@ -128,7 +141,13 @@ Literal LiteralReader::read(const heddle_port& port, const Json& literal) {
   return result;
 }
 
-std::optional<Literal> LiteralReader::default_of(const heddle_port& port) {
+const std::optional<Literal>& LiteralReader::default_of(const heddle_port& port) {
+  const auto [at, is_new] = defaults_.try_emplace(&port);
+  if (is_new) at->second = make_default(port);
+  return at->second;
+}
+
+std::optional<Literal> LiteralReader::make_default(const heddle_port& port) {
   if (port.widget == nullptr) return std::nullopt;
   const heddle_widget& widget = *port.widget;
   switch (widget.kind) {
@@ -163,27 +182,36 @@ Literal LiteralReader::choose(const heddle_widget& widget, const Json& literal) 
   const bool is_scalar = literal.is_string() || literal.is_number() || literal.is_bool();
   if (!is_scalar) return cannot_be("a name", literal, "Give one of the names as text.");
   const std::string name = python_text(literal);
-  const bool is_file = widget.kind != HEDDLE_WIDGET_CHOICE;
-  // Without a lister nobody knows the folders; whoever opens the file will say so.
-  if (is_file && !catalog_.lists_files()) return make_value(name);
+  if (widget.kind != HEDDLE_WIDGET_CHOICE) return choose_file(widget, name);
   const std::vector<std::string>& names = choices(widget);
   if (std::find(names.begin(), names.end(), name) != names.end()) return make_value(name);
+  return LiteralFault{
+      cat(quote(name), " is not one of the choices.", did_you_mean(name, names),
+          " Choices: ", names.empty() ? "none, no loaded plugin brings any" : listed(names), ".")};
+}
+
+Literal LiteralReader::choose_file(const heddle_widget& widget, const std::string& text) {
+  // Without a lister nobody knows the folders; whoever opens the file will say so.
+  if (!catalog_.lists_files()) return make_value(text);
+  const auto [name, folder] = named_file(widget, text);
+  heddle_widget there = widget;
+  there.source = folder.c_str();
+  const bool is_elsewhere = widget.source != nullptr && folder != widget.source;
+  const std::vector<std::string> elsewhere =
+      is_elsewhere ? catalog_.choices(there) : std::vector<std::string>();
+  const std::vector<std::string>& names = is_elsewhere ? elsewhere : choices(widget);
+  if (std::find(names.begin(), names.end(), name) != names.end()) return make_value(text);
   const std::string guess = did_you_mean(name, names);
-  if (!is_file) {
-    return LiteralFault{cat(
-        quote(name), " is not one of the choices.", guess,
-        " Choices: ", names.empty() ? "none, no loaded plugin brings any" : listed(names), ".")};
-  }
   const std::string kind = widget.kind == HEDDLE_WIDGET_FOLDER ? "folder" : "file";
-  const std::string source = quote(widget.source == nullptr ? "" : widget.source);
-  std::vector<std::string> places = catalog_.places(widget);
+  const std::string source = quote(folder);
+  std::vector<std::string> places = catalog_.places(there);
   for (std::string& place : places) place = quote(place);
-  std::string text = cat("there is no ", kind, " ", quote(name), " in ", source, ".", guess);
-  if (!places.empty()) text += cat(" Looked in ", join(places, ", "), ".");
-  text += names.empty()   ? cat(" There is nothing in ", source, ": put the ", kind, " there.")
-          : guess.empty() ? cat(" There: ", listed(names), ".")
-                          : "";
-  return LiteralFault{std::move(text)};
+  std::string fault = cat("there is no ", kind, " ", quote(name), " in ", source, ".", guess);
+  if (!places.empty()) fault += cat(" Looked in ", join(places, ", "), ".");
+  fault += names.empty()   ? cat(" There is nothing in ", source, ": put the ", kind, " there.")
+           : guess.empty() ? cat(" There: ", listed(names), ".")
+                           : "";
+  return LiteralFault{std::move(fault)};
 }
 
 std::string shown_literal(const Json& literal) {

@@ -2,6 +2,7 @@
 // type, then checked against the widget's range and choices. Pure; any thread.
 #pragma once
 
+#include <boost/unordered/unordered_flat_map.hpp>
 #include <map>
 #include <optional>
 #include <string>
@@ -37,14 +38,18 @@ class LiteralReader {
 
   // What an input takes that is not given: the widget's default. Nothing without a widget, and for
   // a FILE or FOLDER without a default name; a CHOICE without one takes its first.
-  std::optional<Literal> default_of(const heddle_port& port);
+  // All inputs of a port share one value.
+  const std::optional<Literal>& default_of(const heddle_port& port);
 
  private:
+  std::optional<Literal> make_default(const heddle_port& port);
   const std::vector<std::string>& choices(const heddle_widget& widget);
   Literal choose(const heddle_widget& widget, const Json& literal);
+  Literal choose_file(const heddle_widget& widget, const std::string& text);
 
   const Catalog& catalog_;
   std::map<const heddle_widget*, std::vector<std::string>> choices_;
+  boost::unordered_flat_map<const heddle_port*, std::optional<Literal>> defaults_;
 };
 
 // A literal for messages: short, as JSON.

@@ -110,6 +110,10 @@ NodeType::NodeType(const heddle_node_desc* desc, std::string plugin,
   if (desc->size < kFirstNode) Checker({}, plugin_).check_size("node type", desc->size, kFirstNode);
   std::memcpy(&desc_, desc, std::min<std::size_t>(desc->size, sizeof desc_));
   Checker(desc_, plugin_).check();
+  Hasher hasher;
+  hasher.add(name()).add(desc_.version).add(desc_.input_count);
+  for (std::uint32_t i = 0; i < input_count(); ++i) hasher.add(input(i).name);
+  identity_ = hasher.finish();
 }
 
 std::optional<std::uint32_t> NodeType::find_input(std::string_view name) const {

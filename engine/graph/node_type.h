@@ -1,13 +1,17 @@
 // The declaration of a node, as the engine holds it: a plugin's heddle_node_desc, kept alive with
-// its library. Immutable; any thread.
+// its library. Immutable but for how long its
+// nodes take; any thread.
 #pragma once
 
+#include <atomic>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "engine/base/hash.h"
 #include "heddle/abi/node.h"
 
 namespace heddle::core {
@@ -22,6 +26,8 @@ class NodeType {
   const heddle_node_desc& desc() const { return desc_; }
   std::string_view name() const { return desc_.type; }
   const std::string& plugin() const { return plugin_; }
+  // Name, version and the names of the inputs: the part of a cache key that all its nodes share.
+  const Hash128& identity() const { return identity_; }
   bool has(std::uint32_t flag) const { return (desc_.flags & flag) != 0; }
 
   std::uint32_t input_count() const { return desc_.input_count; }
@@ -31,6 +37,17 @@ class NodeType {
   std::uint32_t slot_count() const { return desc_.weight_count; }
   const heddle_slot& slot(std::uint32_t i) const { return *desc_.weights[i]; }
 
+  // Whether its nodes take less than it takes to start a thread, by what took() was told: what
+  // they have taken lately, a long one being forgotten by and by. False for a type never run.
+  bool is_brief() const { return lately_.load(std::memory_order_relaxed) < kBriefSeconds; }
+  void took(double seconds) const {
+    const double lately = lately_.load(std::memory_order_relaxed);
+    if (seconds > lately || !(lately < 1e9))
+      lately_.store(seconds, std::memory_order_relaxed);
+    else if (seconds < lately / 4)  // seldom, because many threads read it
+      lately_.store(lately / 2, std::memory_order_relaxed);
+  }
+
   std::optional<std::uint32_t> find_input(std::string_view name) const;
   std::optional<std::uint32_t> find_output(std::string_view name) const;
   std::optional<std::uint32_t> find_slot(std::string_view name) const;
@@ -39,6 +56,9 @@ class NodeType {
   heddle_node_desc
       desc_;  // a copy: complete whatever size the plugin's has; the arrays stay the plugin's
   std::string plugin_;
+  Hash128 identity_;
+  static constexpr double kBriefSeconds = 20e-6;
+  mutable std::atomic<double> lately_{std::numeric_limits<double>::infinity()};
   std::shared_ptr<const void> owner_;
 };
 

@@ -46,6 +46,16 @@ bool is_foreign(std::string_view key) {
   return std::find(kForeign.begin(), kForeign.end(), key) != kForeign.end();
 }
 
+// Where a fault is: "node '4': input ". Made into text only when there is a fault.
+struct Where {
+  std::string_view kind;         // "node "
+  std::string_view name;         // "4"
+  std::string_view detail = "";  // "input "
+  std::string operator()() const {
+    return name.data() == nullptr ? std::string(kind) : cat(kind, quote(name), ": ", detail);
+  }
+};
+
 constexpr std::size_t kMostGuesses =
     32;  // guesses at misspelt names cost time; a broken text may hold very many
 
@@ -80,9 +90,9 @@ class Parser {
 
   // A repeated key is taken for a slip, though Python takes the last one: half of it would be lost
   // without a word.
-  void refuse_repeated(const Json::Member& member, std::string_view where) {
+  void refuse_repeated(const Json::Member& member, const Where& where) {
     if (member.repeated)
-      report(member, cat(where, quote(member.key),
+      report(member, cat(where(), quote(member.key),
                          " is there more than once. Remove or rename all but one."));
   }
 
@@ -91,11 +101,12 @@ class Parser {
   }
 
   // Reports a key that is nearly one of ours. Others are kept for whoever knows them.
-  void keep_or_report(const Json::Member& member, const Keys& keys, std::string_view where,
+  void keep_or_report(const Json::Member& member, const Keys& keys, const Where& where,
                       Json& rest) {
     const std::string meant = is_foreign(member.key) ? "" : guess(member.key, keys);
     if (!meant.empty())
-      return report(member, cat(where, "there is no key ", quote(member.key), ".", meant));
+      return report(member, cat(where(), "there is no key ", quote(member.key), ".", meant));
+    if (rest.is_null()) rest = Json::object();
     rest.set(member.key, member.value);
   }
 
@@ -120,7 +131,7 @@ class Parser {
 
   void parse_wrapped(const Json& json) {
     for (const Json::Member& member : json.members()) {
-      refuse_repeated(member, "");
+      refuse_repeated(member, {});
       if (member.key == "devices") {
         parse_devices(member.value);
       } else if (member.key == "prompt") {
@@ -134,7 +145,7 @@ class Parser {
                  cat("\"prompt\" needs an object of nodes, got ", member.value.describe(), "."));
         }
       } else {
-        keep_or_report(member, top_keys(), "", workflow_.rest);
+        keep_or_report(member, top_keys(), {}, workflow_.rest);
       }
     }
     if (json.find("prompt") == nullptr)
@@ -149,23 +160,25 @@ class Parser {
                     cat("\"devices\" needs an object {\"cuda:0\": {\"budget\": \"14GiB\"}}, got ",
                         json.describe(), "."));
     for (const Json::Member& member : json.members()) {
-      const std::string where = cat("device ", quote(member.key), ": ");
-      refuse_repeated(member, "device ");
+      const Where where{"device ", member.key};
+      refuse_repeated(member, {"device ", {}});
       DeviceHint hint{member.key, std::nullopt};
       if (!member.value.is_object()) {
-        report(member.value, cat(where, "expected an object such as {\"budget\": \"14GiB\"}, got ",
-                                 member.value.describe(), "."));
+        report(member.value,
+               cat(where(), "expected an object such as {\"budget\": \"14GiB\"}, got ",
+                   member.value.describe(), "."));
         continue;
       }
       for (const Json::Member& key : member.value.members()) {
         refuse_repeated(key, where);
         if (key.key != "budget") {
-          report(key, cat(where, "there is no key ", quote(key.key), ".",
+          report(key, cat(where(), "there is no key ", quote(key.key), ".",
                           guess(key.key, keys_of(kDeviceKeys)), " A device has \"budget\"."));
         } else if (!(hint.budget_bytes = bytes_of(key.value))) {
-          report(key.value,
-                 cat(where, "\"budget\" needs a size such as \"14GiB\" or a number of bytes, got ",
-                     key.value.describe(), "."));
+          report(
+              key.value,
+              cat(where(), "\"budget\" needs a size such as \"14GiB\" or a number of bytes, got ",
+                  key.value.describe(), "."));
         }
       }
       workflow_.devices.push_back(std::move(hint));
@@ -182,24 +195,24 @@ class Parser {
   void parse_nodes(const Json& nodes) {
     workflow_.nodes.reserve(nodes.size());
     for (const Json::Member& member : nodes.members()) {
-      refuse_repeated(member, "node ");
+      refuse_repeated(member, {"node ", {}});
       parse_node(member);
     }
   }
 
   void parse_node(const Json::Member& member) {
-    const std::string where = cat("node ", quote(member.key), ": ");
+    const Where where{"node ", member.key};
     const Json& json = member.value;
     if (!json.is_object()) {
       const std::string meant = guess(member.key, top_keys());
-      return report(json, cat(where, "expected an object with \"class_type\" and \"inputs\", got ",
-                              json.describe(), ".", meant));
+      return report(json,
+                    cat(where(), "expected an object with \"class_type\" and \"inputs\", got ",
+                        json.describe(), ".", meant));
     }
     WorkflowNode node;
     node.id = member.key;
     node.line = member.line;
     node.column = member.column;
-    node.rest = Json::object();
     for (const Json::Member& key : json.members()) {
       refuse_repeated(key, where);
       parse_node_key(key, where, node);
@@ -207,12 +220,12 @@ class Parser {
     if (json.find("class_type") == nullptr) {
       const std::string meant = guess(member.key, top_keys());
       report(member,
-             cat(where, "it has no \"class_type\".", meant, " Give the name of a node class."));
+             cat(where(), "it has no \"class_type\".", meant, " Give the name of a node class."));
     }
     workflow_.nodes.push_back(std::move(node));
   }
 
-  void parse_node_key(const Json::Member& key, const std::string& where, WorkflowNode& node) {
+  void parse_node_key(const Json::Member& key, const Where& where, WorkflowNode& node) {
     if (key.key == "class_type") {
       node.class_type = text_of(key, where);
     } else if (key.key == "inputs") {
@@ -232,36 +245,36 @@ class Parser {
     }
   }
 
-  std::string text_of(const Json::Member& key, std::string_view where) {
+  std::string text_of(const Json::Member& key, const Where& where) {
     if (key.value.is_string() && !key.value.as_string().empty()) return key.value.as_string();
     report(key.value,
-           cat(where, quote(key.key), " needs a name as text, got ", key.value.describe(), "."));
+           cat(where(), quote(key.key), " needs a name as text, got ", key.value.describe(), "."));
     return "";
   }
 
-  void parse_split(const Json::Member& key, std::string_view where, Hints& hints) {
+  void parse_split(const Json::Member& key, const Where& where, Hints& hints) {
     const std::string split = text_of(key, where);
     if (split.empty() || std::find(kSplits.begin(), kSplits.end(), split) != kSplits.end()) {
       hints.split = split;
       return;
     }
-    report(key.value, cat(where, "there is no split ", quote(split), ".",
+    report(key.value, cat(where(), "there is no split ", quote(split), ".",
                           guess(split, keys_of(kSplits)), " Choices: ", join(kSplits, ", "), "."));
   }
 
-  void parse_blocks(const Json& json, std::string_view where, Hints& hints) {
+  void parse_blocks(const Json& json, const Where& where, Hints& hints) {
     if (!json.is_array())
-      return report(json, cat(where,
+      return report(json, cat(where(),
                               "\"blocks\" needs an array of {\"match\": \"double.*\", \"device\": "
                               "\"cuda:0\"}, got ",
                               json.describe(), "."));
     for (const Json& entry : json.as_array()) {
       BlockHint hint;
       if (!entry.is_object()) {
-        report(
-            entry,
-            cat(where, "an entry of \"blocks\" needs an object with \"match\" and \"device\", got ",
-                entry.describe(), "."));
+        report(entry,
+               cat(where(),
+                   "an entry of \"blocks\" needs an object with \"match\" and \"device\", got ",
+                   entry.describe(), "."));
         continue;
       }
       for (const Json::Member& key : entry.members()) {
@@ -272,23 +285,23 @@ class Parser {
           hint.device = text_of(key, where);
         } else {
           report(key,
-                 cat(where, "an entry of \"blocks\" has no key ", quote(key.key), ".",
+                 cat(where(), "an entry of \"blocks\" has no key ", quote(key.key), ".",
                      guess(key.key, keys_of(kBlockKeys)), " It has \"match\" and \"device\"."));
         }
       }
       for (const std::string_view needed : kBlockKeys)
         if (entry.find(needed) == nullptr)
-          report(entry, cat(where, "an entry of \"blocks\" lacks ", quote(needed), "."));
+          report(entry, cat(where(), "an entry of \"blocks\" lacks ", quote(needed), "."));
       hints.blocks.push_back(std::move(hint));
     }
   }
 
-  void parse_inputs(const Json& json, const std::string& where, WorkflowNode& node) {
+  void parse_inputs(const Json& json, const Where& where, WorkflowNode& node) {
     if (!json.is_object())
-      return report(json, cat(where, "\"inputs\" needs an object, got ", json.describe(), "."));
+      return report(json, cat(where(), "\"inputs\" needs an object, got ", json.describe(), "."));
     node.inputs.reserve(json.size());
     for (const Json::Member& member : json.members()) {
-      refuse_repeated(member, cat(where, "input "));
+      refuse_repeated(member, {where.kind, where.name, "input "});
       WorkflowInput input{member.key, Json(), member.value.line(), member.value.column()};
       if (member.value.is_array()) {
         input.value = link_of(member, where);
@@ -301,13 +314,13 @@ class Parser {
     }
   }
 
-  Link link_of(const Json::Member& member, std::string_view where) {
+  Link link_of(const Json::Member& member, const Where& where) {
     const std::vector<Json>& array = member.value.as_array();
-    const std::string input = cat(where, "input ", quote(member.key), ": ");
+    const auto input = [&] { return cat(where(), "input ", quote(member.key), ": "); };
     Link link{"", 0u};
     if (array.size() != 2) {
       report(member.value,
-             cat(input, "an array is a link [node, output], got ", member.value.describe(),
+             cat(input(), "an array is a link [node, output], got ", member.value.describe(),
                  ". Write a list as {\"__value__\": [...]}."));
       return link;
     }
@@ -316,7 +329,7 @@ class Parser {
     } else if (array[0].is_integer()) {
       link.node = write_json(array[0]);
     } else {
-      report(array[0], cat(input, "a link begins with a node's id, got ", array[0].describe(),
+      report(array[0], cat(input(), "a link begins with a node's id, got ", array[0].describe(),
                            ". Write a list as {\"__value__\": [...]}."));
     }
     if (array[1].is_string()) {
@@ -324,7 +337,7 @@ class Parser {
     } else if (const std::optional<std::uint32_t> slot = slot_of(array[1])) {
       link.output = *slot;
     } else {
-      report(array[1], cat(input, "a link ends with an output's number (from 0) or name, got ",
+      report(array[1], cat(input(), "a link ends with an output's number (from 0) or name, got ",
                            array[1].describe(), "."));
     }
     return link;

@@ -1,7 +1,9 @@
 #include "engine/memory/device_state.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
@@ -36,17 +38,58 @@ void gather(const heddle_tensor_info& info, const std::byte* src, std::byte* dst
 
 }  // namespace
 
-DeviceMemory::DeviceMemory(DeviceState& state, std::uint64_t bytes) : state_(state), data_(state.pool().allocate(bytes)), bytes_(bytes) {}
-DeviceMemory::~DeviceMemory() { state_.pool().free(data_); }
+DeviceMemory::DeviceMemory(DeviceState& state, std::uint64_t bytes, MemoryUse use)
+    : state_(state), use_(use), data_(use == MemoryUse::local ? state.pool().allocate(bytes) : state.allocate_inbound(bytes)), bytes_(bytes) {}
+DeviceMemory::~DeviceMemory() {
+  if (use_ == MemoryUse::local) state_.pool().free(data_);
+  else state_.retire_inbound(data_);
+}
 const char* DeviceMemory::place() const { return state_.device().name().c_str(); }
 void DeviceMemory::wait() const { state_.synchronize(); }
 
 DeviceState::DeviceState(std::shared_ptr<const Device> device, std::shared_ptr<const KernelTable> kernels)
-    : device_(std::move(device)), kernels_(std::move(kernels)), pool_(*device_), stream_(*device_) {}
+    : device_(std::move(device)), kernels_(std::move(kernels)), pool_(*device_), stream_(*device_), inbound_(*device_) {}
 
 DeviceState::~DeviceState() {
-  settle();
-  kept_.clear();
+  let_go();
+  for (Copies& copies : copies_) copies.stream.reset();
+  for (const Retired& retired : retired_) inbound_.free(retired.piece);
+}
+
+std::byte* DeviceState::allocate_inbound(std::uint64_t bytes) {
+  reclaim_inbound();
+  return inbound_.allocate(bytes);
+}
+
+void DeviceState::reclaim_inbound() {
+  const std::lock_guard lock(retired_mutex_);
+  while (!retired_.empty() && retired_.front().passed.done()) {
+    inbound_.free(retired_.front().piece);
+    retired_.pop_front();
+  }
+}
+
+void DeviceState::retire_inbound(std::byte* piece) noexcept {
+  try {
+    Retired retired{Event(*device_), piece};
+    record(retired.passed);
+    const std::lock_guard lock(retired_mutex_);
+    retired_.push_back(std::move(retired));
+  } catch (...) {
+    settle();  // no event to be had: then nothing may run when the piece is handed out again
+    inbound_.free(piece);
+  }
+}
+
+PoolUse DeviceState::memory_use() const {
+  const PoolUse local = pool_.use(), in = inbound_.use();
+  return {local.used + in.used, local.peak + in.peak, local.reserved + in.reserved};
+}
+
+Tensor DeviceState::make_inbound(const heddle_tensor_info& info) {
+  const heddle_tensor_info checked = checked_info(info, "tensor");
+  const std::uint64_t bytes = std::uint64_t(extent(checked).end) * dtype_size(DType(checked.dtype));
+  return make_tensor(checked, std::make_shared<DeviceMemory>(*this, bytes, MemoryUse::inbound));
 }
 
 Tensor DeviceState::make(const heddle_tensor_info& info) {
@@ -82,11 +125,12 @@ void DeviceState::op(std::uint32_t op, std::span<heddle_tensor* const> in, std::
   const heddle_kernel& kernel = kernels_->choose(*device_, call);
   const std::size_t scratch = kernel.workspace == nullptr ? 0 : kernel.workspace(device_->raw(), &call);
   const std::shared_ptr<DeviceMemory> workspace = scratch == 0 ? nullptr : allocate(scratch);
+  std::vector<Kept> passed;
   const std::lock_guard lock(stream_mutex_);
   throw_status(kernel.launch(device_->raw(), stream_.raw(), &call, workspace == nullptr ? nullptr : workspace->data()),
                cat(op_name(op), " on ", device_->name()));
   for (const Tensor& tensor : brought)
-    if (tensor && !is_here(*tensor)) keep_locked(tensor->storage);
+    if (tensor && !is_here(*tensor)) std::ranges::move(keep_locked(tensor->storage), std::back_inserter(passed));
 }
 
 bool DeviceState::is_here(const heddle_tensor& tensor) const {
@@ -96,10 +140,14 @@ bool DeviceState::is_here(const heddle_tensor& tensor) const {
 
 Tensor DeviceState::bring(const Tensor& tensor) {
   if (is_here(*tensor)) return tensor;
-  tensor->storage->wait();
   const auto* elsewhere = dynamic_cast<const DeviceMemory*>(tensor->storage.get());
   const bool readable = elsewhere == nullptr || elsewhere->state().device().host_visible();
-  if (readable && device_->host_visible()) return tensor;  // one address space: an alias, no bytes
+  if (readable && device_->host_visible()) {  // one address space: an alias, no bytes
+    if (elsewhere == nullptr) tensor->storage->wait();
+    else follow(elsewhere->state());
+    return tensor;
+  }
+  tensor->storage->wait();
   heddle_tensor_info dense = tensor->info;
   std::fill(std::begin(dense.stride), std::end(dense.stride), 0);
   dense = checked_info(dense, "transfer");
@@ -111,9 +159,10 @@ Tensor DeviceState::bring(const Tensor& tensor) {
     else elsewhere->state().read(tensor, host->data(), bytes);
   }
   Tensor here = make(dense);
+  std::vector<Kept> passed;
   const std::lock_guard lock(stream_mutex_);
   device_->copy(stream_, device_.get(), here->data(), nullptr, host->data(), bytes);
-  keep_locked(host->storage);
+  passed = keep_locked(host->storage);
   return here;
 }
 
@@ -151,10 +200,34 @@ void DeviceState::read(const Tensor& tensor, void* dst, std::size_t bytes) {
   synchronize();
 }
 
+void DeviceState::follow(DeviceState& other) {
+  const Event reached(*other.device_);
+  other.record(reached);
+  const std::lock_guard lock(stream_mutex_);
+  stream_.wait_for(reached);
+}
+
 void DeviceState::synchronize() {
   const Event reached(*device_);
   record(reached);
   reached.wait();
+  let_go_of_passed();
+  reclaim_inbound();
+}
+
+void DeviceState::let_go_of_passed() {
+  std::vector<Kept> passed;
+  const std::lock_guard lock(stream_mutex_);
+  passed = take_passed();
+}
+
+std::vector<DeviceState::Kept> DeviceState::take_passed() {
+  std::vector<Kept> passed;
+  while (!kept_.empty() && kept_.front().passed.done()) {
+    passed.push_back(std::move(kept_.front()));
+    kept_.pop_front();
+  }
+  return passed;
 }
 
 void DeviceState::settle() noexcept {
@@ -165,21 +238,33 @@ void DeviceState::settle() noexcept {
   }
 }
 
+void DeviceState::let_go() noexcept {
+  settle();
+  std::deque<Kept> kept;
+  const std::lock_guard lock(stream_mutex_);
+  kept.swap(kept_);
+}
+
 void DeviceState::record(const Event& event) {
   const std::lock_guard lock(stream_mutex_);
   stream_.record(event);
 }
 
 void DeviceState::keep(const Tensor& tensor) {
-  if (is_here(*tensor)) return;  // pool memory is freed in stream order
-  const std::lock_guard lock(stream_mutex_);
-  keep_locked(tensor->storage);
+  if (!is_here(*tensor)) keep(std::shared_ptr<const void>(tensor->storage));  // pool memory is freed in stream order
 }
 
-void DeviceState::keep_locked(std::shared_ptr<const Storage> storage) {
-  while (!kept_.empty() && kept_.front().passed.done()) kept_.pop_front();
-  kept_.push_back({Event(*device_), std::move(storage)});
+void DeviceState::keep(std::shared_ptr<const void> thing) {
+  std::vector<Kept> passed;
+  const std::lock_guard lock(stream_mutex_);
+  passed = keep_locked(std::move(thing));
+}
+
+std::vector<DeviceState::Kept> DeviceState::keep_locked(std::shared_ptr<const void> thing) {
+  std::vector<Kept> passed = take_passed();
+  kept_.push_back({Event(*device_), std::move(thing)});
   stream_.record(kept_.back().passed);
+  return passed;
 }
 
 }  // namespace heddle::core

@@ -2,10 +2,12 @@
 // and engine, shared by all runs. Thread-safe: enqueueing takes the stream's lock for one call.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <span>
+#include <vector>
 
 #include "engine/device/device.h"
 #include "engine/device/kernel_table.h"
@@ -16,10 +18,14 @@ namespace heddle::core {
 
 class DeviceState;
 
-// Pool memory with an owner; freed in stream order.
+// Which pool memory is of. local: written and freed in the main stream's order. inbound: written by copy streams while the
+// main stream goes on, so that a freed piece waits until the main stream is past its last reader.
+enum class MemoryUse { local, inbound };
+
+// Pool memory with an owner.
 class DeviceMemory final : public Storage {
  public:
-  DeviceMemory(DeviceState& state, std::uint64_t bytes);
+  DeviceMemory(DeviceState& state, std::uint64_t bytes, MemoryUse use = MemoryUse::local);
   ~DeviceMemory() override;
   DeviceMemory(const DeviceMemory&) = delete;
   std::byte* data() const override { return data_; }
@@ -30,9 +36,13 @@ class DeviceMemory final : public Storage {
 
  private:
   DeviceState& state_;
+  const MemoryUse use_;
   std::byte* data_;
   std::uint64_t bytes_;
 };
+
+// Copies from other devices and to them have streams of their own, so that they overlap with computing and with each other.
+enum class CopyStream { in = 0, out = 1 };
 
 class DeviceState {
  public:
@@ -42,9 +52,12 @@ class DeviceState {
   const Device& device() const { return *device_; }
   const KernelTable& kernels() const { return *kernels_; }
   Pool& pool() { return pool_; }
+  PoolUse memory_use() const;  // of all pools together
 
   std::shared_ptr<DeviceMemory> allocate(std::uint64_t bytes) { return std::make_shared<DeviceMemory>(*this, bytes); }
   Tensor make(const heddle_tensor_info& info);  // row-major unless strides are given
+  // As make(), for a copy stream to write.
+  Tensor make_inbound(const heddle_tensor_info& info);
 
   // Checks the call, takes the best kernel, enqueues. Operands may be host tensors: they are brought here first.
   void op(std::uint32_t op, std::span<heddle_tensor* const> in, std::span<heddle_tensor* const> out, std::span<const std::byte> attrs);
@@ -57,12 +70,18 @@ class DeviceState {
 
   // Holds memory that is not this pool's until the stream is past what is enqueued so far.
   void keep(const Tensor& tensor);
+  void keep(std::shared_ptr<const void> thing);
+
+  // What is enqueued here from now on runs after what is enqueued on `other` so far.
+  void follow(DeviceState& other);
 
   // A wait for all that is enqueued so far; throws what failed.
   void synchronize();
   void record(const Event& event);
   // The same where nobody is left to be told of a failure.
   void settle() noexcept;
+  // Settles, and lets go of everything that is kept for work under way. Before any of several devices is destroyed.
+  void let_go() noexcept;
 
   // Runs enqueue(stream) with the stream's lock held.
   template <class F>
@@ -70,22 +89,51 @@ class DeviceState {
     const std::lock_guard lock(stream_mutex_);
     enqueue(stream_);
   }
+  // The same with one of the copy streams.
+  template <class F>
+  void with_copy_stream(CopyStream which, F&& enqueue) {
+    Copies& copies = copies_[int(which)];
+    const std::lock_guard lock(copies.mutex);
+    if (copies.stream == nullptr) copies.stream = std::make_unique<Stream>(*device_);
+    enqueue(*copies.stream);
+  }
   void* native_stream() const { return stream_.native(); }
 
  private:
+  friend class DeviceMemory;
+  std::byte* allocate_inbound(std::uint64_t bytes);
+  void retire_inbound(std::byte* piece) noexcept;
+  void reclaim_inbound();
+
   bool is_here(const heddle_tensor& tensor) const;
-  void keep_locked(std::shared_ptr<const Storage> storage);  // until the stream is past this point
+  struct Kept {
+    Event passed;
+    std::shared_ptr<const void> thing;
+  };
+  // Until the stream is past this point. Gives back what it is past already, to be let go without the lock.
+  [[nodiscard]] std::vector<Kept> keep_locked(std::shared_ptr<const void> thing);
+  [[nodiscard]] std::vector<Kept> take_passed();
+  void let_go_of_passed();
 
   std::shared_ptr<const Device> device_;
   std::shared_ptr<const KernelTable> kernels_;
   Pool pool_;
   std::mutex stream_mutex_;
   Stream stream_;
-  struct Kept {
-    Event passed;
-    std::shared_ptr<const Storage> storage;
-  };
   std::deque<Kept> kept_;  // guarded by stream_mutex_
+
+  struct Copies {
+    std::mutex mutex;
+    std::unique_ptr<Stream> stream;
+  };
+  std::array<Copies, 2> copies_;
+  struct Retired {
+    Event passed;
+    std::byte* piece;
+  };
+  Pool inbound_;
+  std::mutex retired_mutex_;
+  std::deque<Retired> retired_;  // guarded by retired_mutex_
 };
 
 }  // namespace heddle::core

@@ -1,10 +1,48 @@
 #include "engine/plan/infer.h"
 
+#include <algorithm>
+#include <charconv>
+
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/device/device.h"
 
 namespace heddle::core {
+
+namespace {
+
+Value child_of(const heddle_value& value, std::string_view name) {
+  if (const auto* record = std::get_if<Record>(&value.content)) {
+    const Value* field = record->find(name);
+    return field == nullptr ? Value() : *field;
+  }
+  const auto* list = std::get_if<List>(&value.content);
+  std::size_t index = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), index);
+  const bool is_index = list != nullptr && error == std::errc() && end == name.data() + name.size();
+  return is_index && index < list->items.size() ? list->items[index] : Value();
+}
+
+}  // namespace
+
+Value part_of(const Value& value, std::string_view path) {
+  Value at = value;
+  while (at && !path.empty()) {
+    const std::size_t dot = std::min(path.find('.'), path.size());
+    at = child_of(*at, path.substr(0, dot));
+    path.remove_prefix(std::min(dot + 1, path.size()));
+  }
+  return at;
+}
+
+Value part_of(const ValueSpec& spec, std::string_view path) {
+  if (spec.value) return part_of(spec.value, path);
+  for (const auto& [known, value] : spec.parts) {
+    if (path == known) return value;
+    if (path.size() > known.size() && path.starts_with(known) && path[known.size()] == '.') return part_of(value, path.substr(known.size() + 1));
+  }
+  return {};
+}
 
 Inferred infer(const Graph& graph, const heddle_host* host, const Facts& facts) {
   Inferred result;
@@ -24,7 +62,7 @@ Inferred infer(const Graph& graph, const heddle_host* host, const Facts& facts) 
       }
     }
     for (std::uint32_t o = 0; o < node.type->output_count(); ++o)
-      if (question.answer.outputs[o].tensors.empty() && !question.answer.outputs[o].value)
+      if (const ValueSpec& spec = question.answer.outputs[o]; spec.tensors.empty() && spec.parts.empty() && !spec.value)
         result.pending.push_back({n, node.type->output(o).name});
     result.nodes[n] = std::move(question.answer);
   }

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/graph/graph.h"
@@ -23,9 +24,15 @@ struct CallSpec {
 };
 
 struct ValueSpec {
-  Value value;                                                      // known before running, or empty
-  std::map<std::string, heddle_tensor_info, std::less<>> tensors;  // by path in the record; "" is the value itself
+  Value value;                                                     // known before running, or empty
+  std::map<std::string, heddle_tensor_info, std::less<>> tensors;  // by path: keys and indices, "0.text"; "" is the value itself
+  std::map<std::string, Value, std::less<>> parts;                 // known parts of a value that is not known, by path
 };
+
+// A part of a value by its path; empty when it is not there.
+Value part_of(const Value& value, std::string_view path);
+// What is known of a part; empty when nothing is.
+Value part_of(const ValueSpec& spec, std::string_view path);
 
 struct NodeSpec {
   std::vector<ValueSpec> outputs;

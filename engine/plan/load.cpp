@@ -146,7 +146,7 @@ class Counter {
         load_.input_bytes[set][i] =
             dense_bytes(input_rate(input) == Rate::scheduled ? one_row(*info) : *info);
         if ((input.flags & HEDDLE_INPUT_BATCH) == 0 || info->rank == 0) continue;
-        batch = any_batch ? std::min(batch, info->shape[0]) : info->shape[0];
+        batch = any_batch ? std::max(batch, info->shape[0]) : info->shape[0];
         any_batch = true;
       }
     load_.batch = any_batch ? std::max<std::int64_t>(batch, 1) : 1;

@@ -38,13 +38,16 @@ class Placer {
 
   Placement run() {
     std::vector<std::vector<std::uint32_t>> classes = equal_devices(request_.topology);
-    std::optional<Try> best;
+    std::optional<Try> best, crowded;
     bool all_fit = true;
     const auto consider = [&](const std::vector<std::uint32_t>& candidates) {
       Try attempt = with(candidates);
       all_fit = all_fit && attempt.misfit == kGraphInputs;
       if (attempt.misfit != kGraphInputs) {
-        if (!refused_) refused_ = shortage(attempt);
+        if (!refused_) {
+          refused_ = shortage(attempt);
+          crowded = std::move(attempt);
+        }
         return;
       }
       if (!best || attempt.schedule.seconds < best->schedule.seconds * (1 - 1e-9))
@@ -56,8 +59,12 @@ class Placer {
       for (std::uint32_t d = 0; d < request_.topology.devices.size(); ++d) every.push_back(d);
       consider(every);
     }
-    if (!best) throw *refused_;
-    return finish(std::move(*best));
+    if (best) return finish(std::move(*best));
+    if (request_.misfits == PlaceRequest::Misfits::refused) throw *refused_;
+    crowded->schedule = schedule(crowded->tasks, prices_);
+    Placement placement = finish(std::move(*crowded));
+    placement.warnings.push_back(refused_->full());
+    return placement;
   }
 
  private:

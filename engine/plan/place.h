@@ -18,7 +18,9 @@ struct PlaceRequest {
   const Inferred& inferred;  // an entry for every node
   const Topology& topology;  // at least one device
   const Costs& costs;
-  LoadOf load_of;  // empty: call_load() of the model; what that cannot record counts as unknown
+  // What has no room: refuse it, or place it all the same, with a warning.
+  enum class Misfits { refused, told } misfits = Misfits::refused;
+  LoadOf load_of = {};  // empty: call_load() of the model; what that cannot record is unknown
   Crowd crowd = {};
 };
 

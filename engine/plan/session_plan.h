@@ -1,9 +1,10 @@
-// A model's block graph, planned for a loop: every op of every block for every set, with kernels chosen and memory laid
-// out, so that a step is nothing but enqueueing. Three phases:
+// A model's block graph, planned for a loop: every op of every block for every lane, on the device where placement wants it, with
+// kernels chosen, transfers put in and memory laid out, so that a step is nothing but enqueueing. Three phases:
 //   constant   what reads only constants runs once;
 //   scheduled  what reads only constants and scheduled inputs runs once, for all steps at the same time;
-//   step       the rest; the sets of a step run block by block, and each step's rows of the scheduled values are copied
+//   step       the rest; the lanes of a step run block by block, and each step's rows of the scheduled values are copied
 //              to a fixed place first, so that the same recording serves every step.
+// A lane is what is computed by itself: one set of inputs (guidance has two), or some items of its batch.
 // A value; making it asks devices nothing but what their answers depend on alone (kernel choice, weight forms).
 #pragma once
 
@@ -15,7 +16,10 @@
 #include <vector>
 
 #include "engine/graph/graph.h"
+#include "engine/plan/call_placement.h"
+#include "engine/plan/infer.h"
 #include "engine/plan/program.h"
+#include "engine/plan/step.h"
 
 namespace heddle::core {
 
@@ -25,39 +29,62 @@ enum class Rate { constant = 0, scheduled = 1, step = 2 };
 std::vector<Rate> node_rates(const Graph& graph);
 
 struct SessionSpec {
-  using Infos = std::map<std::string, heddle_tensor_info, std::less<>>;
-  struct Set {
-    Infos constants, steps;  // by input name
-  };
+  using Infos = CallSpec::Infos;
+  using Set = CallSpec::Set;
   std::vector<Set> sets;
   Infos schedule;  // (steps, ...)
   std::uint32_t step_count = 1;
-  heddle_dtype compute = HEDDLE_F32;
-  std::string device;
-  std::vector<std::vector<std::optional<heddle_tensor_info>>> weights;  // device form, by node and slot
+
+  // The devices that take part: those of the placement, in its order, then home when it is none of them.
+  struct Place {
+    std::string name;  // "cpu:0"
+    heddle_dtype compute = HEDDLE_F32;
+    std::uint32_t memory = 0;  // places with an equal number can read each other's memory
+  };
+  std::vector<Place> places{{"device", HEDDLE_F32, 0}};
+  std::uint32_t home = 0;    // place of the caller: step inputs are given there, outputs wanted there
+  CallPlacement placement;   // its devices are the first places
+
+  // The weight in a slot, in a place's form; nothing: not given. Empty: no node has weights.
+  std::function<std::optional<heddle_tensor_info>(std::uint32_t place, NodeIndex node, std::uint32_t slot)> weight;
 };
 
 struct ChosenKernel {
   const heddle_kernel* kernel = nullptr;
   std::uint64_t workspace_bytes = 0;
 };
-using ChooseKernel = std::function<ChosenKernel(const heddle_op_call&)>;
+using ChooseKernel = std::function<ChosenKernel(std::uint32_t place, const heddle_op_call&)>;
+
+struct SessionLane {
+  std::uint32_t set = 0;
+  std::int64_t begin = 0, count = 0;  // items of the batch; count 0: all of them, as they come
+  std::uint32_t place = 0;            // where its blocks run, unless layers are split
+};
 
 struct SessionStorage {
   enum class Kind { persistent, scratch, weight, constant, schedule, step_input } kind = Kind::scratch;
+  std::uint32_t place = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t offset = 0;               // in its arena: step inputs lie in the persistent one
-  std::uint32_t set = 0;                  // of inputs
-  std::uint32_t node = 0, slot = 0;       // of weights
-  std::string input;                      // of inputs: the name
+  std::uint64_t offset = 0;          // in its arena: step inputs lie in the persistent one
+  std::uint32_t lane = 0;            // of inputs
+  std::uint32_t node = 0, slot = 0;  // of weights
+  std::string input;                 // of inputs: the name
 };
 
 struct PlannedOp {
   NodeIndex node = 0;
-  std::uint32_t set = 0;
+  std::uint32_t lane = 0, place = 0;
   ProgramOp op;  // operands name the plan's storages
   const heddle_kernel* kernel = nullptr;
   std::int32_t workspace = -1;  // storage
+};
+
+// One value to one place. Its source stays untouched until the end of the step, and so does what arrives.
+struct PlannedTransfer {
+  Source value;
+  std::uint32_t lane = 0, from = 0, to = 0;  // places
+  Operand source, dest;                      // equal where memory is shared: then only the order crosses
+  std::uint64_t bytes = 0;                   // that are copied
 };
 
 // At the beginning of a step: row `step` of a scheduled value goes to a fixed place.
@@ -66,22 +93,47 @@ struct SliceCopy {
   PlannedOp copy;
 };
 
+struct SessionAction {
+  enum class Kind {
+    block,     // here a block begins: index of blocks
+    launch,    // index of ops
+    transfer,  // index of transfers: may start when what was enqueued so far on `from` is done
+    await      // index of transfers: what `to` does from here on waits for its arrival
+  } kind = Kind::launch;
+  std::uint32_t index = 0;
+};
+
 struct SessionPlan {
+  std::vector<SessionLane> lanes;
   std::vector<SessionStorage> storages;
-  std::array<std::vector<PlannedOp>, 3> phases;
+  std::vector<PlannedOp> ops;
+  std::vector<PlannedTransfer> transfers;
+  struct Block {
+    NodeIndex node = 0;
+    std::uint32_t lane = 0, place = 0;
+  };
+  std::vector<Block> blocks;
+  std::array<std::vector<SessionAction>, 3> phases;
   std::vector<SliceCopy> slices;
   struct Output {
-    std::uint32_t set = 0;
+    std::uint32_t lane = 0;
     std::string name;
-    Operand value;
+    Operand value;  // on home
     Rate rate = Rate::step;
   };
   std::vector<Output> outputs;
-  std::uint64_t persistent_bytes = 0, scratch_bytes = 0;
-  std::vector<OpCost> node_cost;  // by node: of one step (or of the whole phase), all sets
+  struct Arenas {
+    std::uint64_t persistent_bytes = 0, scratch_bytes = 0;
+  };
+  std::vector<Arenas> arenas;        // by place
+  std::vector<OpCost> node_cost;     // by node: of one step (or of the whole phase), all lanes
+  std::array<std::vector<Step>, 3> steps;  // the same at the grain of blocks, devices as places; `after` counts inside the phase
 };
 
 // Throws with the block's name for what blocks refuse, and for inputs that are missing or unknown.
 SessionPlan plan_session(const Graph& graph, const SessionSpec& spec, const ChooseKernel& choose);
+
+// The lanes that a placement makes of the sets. REQUIRES: `items`, the size of the batch, when the batch is split.
+std::vector<SessionLane> session_lanes(const CallPlacement& placement, std::uint32_t sets, std::int64_t items);
 
 }  // namespace heddle::core

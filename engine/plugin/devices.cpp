@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "engine/base/error.h"
+#include "engine/base/json.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/plugin/host.h"
@@ -12,11 +13,41 @@ namespace heddle::core {
 
 namespace {
 
+// A plugin may open more devices than it counts: CPU devices share the cores.
+constexpr std::uint32_t kMostDevices = 64;
+
 struct Wanted {
   const DeviceKind* kind;
   std::uint32_t index;
   std::string name;
 };
+
+// Device kind -> a record.
+using KindOptions = std::map<std::string, Value, std::less<>>;
+
+KindOptions read_options(const LoadedPlugins& plugins, const DeviceSelection& selection) {
+  KindOptions all;
+  for (const auto& [kind, text] : selection.options) {
+    if (std::ranges::none_of(plugins.devices, [&](const DeviceKind& k) { return kind == k.desc->kind; })) {
+      std::vector<std::string_view> kinds;
+      for (const DeviceKind& k : plugins.devices) kinds.push_back(k.desc->kind);
+      throw Error(Code::not_found, cat("options are given for devices of the kind ", quote(kind), ", which no plugin brings.", did_you_mean(kind, kinds),
+                                       " There are: ", join(kinds, ", ")));
+    }
+    const Json json = parse_json(text, cat("options of ", kind));
+    if (!json.is_object()) throw Error(Code::invalid_argument, cat("the options of ", kind, " have to be a JSON object, got ", json.describe()));
+    all[kind] = from_json(json);
+  }
+  return all;
+}
+
+// How many devices a kind has when it is named without a number: what its options say, else its plugin.
+std::uint32_t count_of(const DeviceKind& kind, const KindOptions& options) {
+  const auto found = options.find(std::string_view(kind.desc->kind));
+  const Value* count = found == options.end() ? nullptr : std::get<Record>(found->second->content).find("count");
+  const auto* number = count == nullptr ? nullptr : std::get_if<std::int64_t>(&(*count)->content);
+  return number == nullptr || *number < 0 || *number > kMostDevices ? kind.desc->count() : std::uint32_t(*number);
+}
 
 std::string available(const LoadedPlugins& plugins) {
   std::vector<std::string> names;
@@ -33,7 +64,7 @@ const DeviceKind* best_kind(const LoadedPlugins& plugins) {
   return best;
 }
 
-std::vector<Wanted> select(const LoadedPlugins& plugins, const std::vector<std::string>& names) {
+std::vector<Wanted> select(const LoadedPlugins& plugins, const std::vector<std::string>& names, const KindOptions& options) {
   std::vector<Wanted> wanted;
   const auto add = [&](const DeviceKind& kind, std::uint32_t index) {
     const std::string name = cat(kind.desc->kind, ":", index);
@@ -44,7 +75,7 @@ std::vector<Wanted> select(const LoadedPlugins& plugins, const std::vector<std::
   if (names.empty()) {
     const DeviceKind* kind = best_kind(plugins);
     if (kind == nullptr) throw Error(Code::not_found, "there is no device: no device plugin was loaded. See `heddle plugins`");
-    for (std::uint32_t i = 0; i < kind->desc->count(); ++i) add(*kind, i);
+    for (std::uint32_t i = 0; i < count_of(*kind, options); ++i) add(*kind, i);
     return wanted;
   }
   for (const std::string& name : names) {
@@ -53,14 +84,14 @@ std::vector<Wanted> select(const LoadedPlugins& plugins, const std::vector<std::
     const auto kind = std::ranges::find_if(plugins.devices, [&](const DeviceKind& k) { return kind_name == k.desc->kind; });
     if (kind == plugins.devices.end()) throw Error(Code::not_found, cat("there is no device ", quote(name), "; there are: ", available(plugins)));
     if (colon == std::string::npos) {
-      for (std::uint32_t i = 0; i < kind->desc->count(); ++i) add(*kind, i);
+      for (std::uint32_t i = 0; i < count_of(*kind, options); ++i) add(*kind, i);
       continue;
     }
     std::uint32_t index = 0;
     const char* const end = name.data() + name.size();
     const auto [stop, error] = std::from_chars(name.data() + colon + 1, end, index);
-    // More CPU devices than there are processors of that kind are fine: they share the cores.
-    const bool exists = error == std::errc() && stop == end && (kind_name == "cpu" ? index < 64 : index < kind->desc->count());
+    // Whether the plugin opens it, it says itself.
+    const bool exists = error == std::errc() && stop == end && index < std::max(kMostDevices, count_of(*kind, options));
     if (!exists) throw Error(Code::not_found, cat("there is no device ", quote(name), "; there are: ", available(plugins)));
     add(*kind, index);
   }
@@ -80,15 +111,27 @@ std::string compute_of(const DeviceSelection& selection, const std::string& name
 
 std::vector<RunDevice> open_devices(const LoadedPlugins& plugins, const DeviceSelection& selection) {
   std::vector<RunDevice> devices;
-  const std::vector<Wanted> wanted = select(plugins, selection.names);
+  const KindOptions kind_options = read_options(plugins, selection);
+  const std::vector<Wanted> wanted = select(plugins, selection.names, kind_options);
   for (const auto& [name, type] : selection.compute)
     if (std::ranges::none_of(wanted, [&](const Wanted& w) { return w.name == name || name == w.kind->desc->kind; }))
       throw Error(Code::not_found, cat("a compute type is given for ", quote(name), ", which is not among the devices used"));
+  std::map<const DeviceKind*, std::int64_t> opened_of, wanted_of;
+  for (const Wanted& w : wanted) ++wanted_of[w.kind];
   for (const Wanted& w : wanted) {
     std::vector<std::pair<std::string, Value>> options;
-    if (selection.threads > 0) options.emplace_back("threads", make_value(std::int64_t(selection.threads)));
-    if (const std::string compute = compute_of(selection, w.name, w.kind->desc->kind); !compute.empty()) options.emplace_back("compute", make_value(compute));
-    if (selection.reference_kernels) options.emplace_back("kernels", make_value("reference"));
+    if (const auto own = kind_options.find(std::string_view(w.kind->desc->kind)); own != kind_options.end())
+      options = std::get<Record>(own->second->content).fields;
+    // What a kind's own options say counts for more than what is said for all.
+    const auto add = [&](const char* key, Value value) {
+      if (std::ranges::none_of(options, [&](const auto& field) { return field.first == key; })) options.emplace_back(key, std::move(value));
+    };
+    // Devices that divide something among themselves, as CPU devices divide the cores.
+    add("share_index", make_value(opened_of[w.kind]++));
+    add("share_count", make_value(wanted_of[w.kind]));
+    if (selection.threads > 0) add("threads", make_value(std::int64_t(selection.threads)));
+    if (const std::string compute = compute_of(selection, w.name, w.kind->desc->kind); !compute.empty()) add("compute", make_value(compute));
+    if (selection.reference_kernels) add("kernels", make_value("reference"));
     const Value record = make_record(std::move(options));
     heddle_device* raw = nullptr;
     throw_status(w.kind->desc->open(plugin_host(), w.index, record.get(), &raw), cat("opening ", w.name));

@@ -16,9 +16,11 @@ struct DeviceSelection {
   std::map<std::string, std::uint64_t> budgets;  // device -> bytes its weights may use together
   unsigned threads = 0;                        // of each CPU device; 0: its share of the cores
   bool reference_kernels = false;
+  std::map<std::string, std::string> options;  // device kind -> JSON object: what its plugin is opened with, besides the above
 };
 
-// Throws not_found naming the devices there are, invalid_argument for an unknown compute type or an empty list.
+// Throws not_found naming the devices there are, invalid_argument for an unknown compute type, an empty list, or options that are
+// no JSON object.
 std::vector<RunDevice> open_devices(const LoadedPlugins& plugins, const DeviceSelection& selection);
 
 // What the opened devices say of themselves and of the ways between them. `budgets`: as in the selection.

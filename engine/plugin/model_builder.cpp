@@ -44,9 +44,16 @@ std::vector<std::string_view> port_names(std::uint32_t count, const heddle_port*
   return names;
 }
 
+std::vector<std::string_view> block_names(const Catalog& catalog) {
+  std::vector<std::string_view> names;
+  for (const std::string_view name : catalog.type_names())
+    if (catalog.find(name)->has(HEDDLE_NODE_BLOCK)) names.push_back(name);
+  return names;
+}
+
 std::uint32_t input_of(const Node& node, const char* name) {
   if (const auto port = node.type->find_input(name)) return *port;
-  throw Error(Code::invalid_argument, cat("block ", node.id, " (", node.type->name(), ") has no input ", quote(name),
+  throw Error(Code::invalid_argument, cat("block ", node.id, " (", node.type->name(), ") has no input ", quote(name), ".",
                                           did_you_mean(name, port_names(node.type->input_count(), node.type->desc().inputs))));
 }
 
@@ -54,11 +61,11 @@ Source source_of(heddle_graph* g, heddle_node_id from, const char* output) {
   if (from == 0) {
     for (std::uint32_t i = 0; i < g->graph.inputs.size(); ++i)
       if (g->graph.inputs[i].name == output) return {kGraphInputs, i};
-    throw Error(Code::invalid_argument, cat("the model has no input ", quote(output)));
+    throw Error(Code::invalid_argument, cat("the model has no input ", quote(output), ". Make it with input() first."));
   }
   const Node& node = node_at(g, from);
   if (const auto port = node.type->find_output(output)) return {from - 1, *port};
-  throw Error(Code::invalid_argument, cat("block ", node.id, " (", node.type->name(), ") has no output ", quote(output),
+  throw Error(Code::invalid_argument, cat("block ", node.id, " (", node.type->name(), ") has no output ", quote(output), ".",
                                           did_you_mean(output, port_names(node.type->output_count(), node.type->desc().outputs))));
 }
 
@@ -66,7 +73,7 @@ heddle_status* add(heddle_graph* g, const char* type, const char* name, heddle_n
   return to_status([&] {
     NodeTypeRef found = g->catalog.find(type);
     if (found == nullptr || !found->has(HEDDLE_NODE_BLOCK))
-      throw Error(Code::not_found, cat("there is no block type ", quote(type), did_you_mean(type, g->catalog.type_names())));
+      throw Error(Code::not_found, cat("there is no block type ", quote(type), ".", did_you_mean(type, block_names(g->catalog))));
     Node node;
     node.id = name;
     node.inputs.resize(found->input_count());

@@ -18,19 +18,28 @@ const ValueSpec* spec_of(const heddle_infer* q, std::uint32_t input) {
   return &q->known[link->node].outputs[link->port];
 }
 
-const heddle_value* value(heddle_infer* q, std::uint32_t input) {
+const heddle_value* part(heddle_infer* q, std::uint32_t input, const char* path) {
   if (input >= q->node.inputs.size()) return nullptr;
-  if (const auto* literal = std::get_if<Value>(&q->node.inputs[input])) return literal->get();
+  // The literal or the spec keeps the part alive.
+  if (const auto* literal = std::get_if<Value>(&q->node.inputs[input])) return part_of(*literal, path).get();
   const ValueSpec* spec = spec_of(q, input);
-  return spec == nullptr ? nullptr : spec->value.get();
+  return spec == nullptr ? nullptr : part_of(*spec, path).get();
 }
 
+const heddle_value* value(heddle_infer* q, std::uint32_t input) { return part(q, input, ""); }
+
 std::int32_t in(heddle_infer* q, std::uint32_t input, const char* path, heddle_tensor_info* out) {
-  const ValueSpec* spec = spec_of(q, input);
-  if (spec == nullptr) return 0;
-  const auto found = spec->tensors.find(std::string_view(path));
-  if (found == spec->tensors.end()) return 0;
-  *out = found->second;
+  if (const ValueSpec* spec = spec_of(q, input)) {
+    const auto found = spec->tensors.find(std::string_view(path));
+    if (found != spec->tensors.end()) {
+      *out = found->second;
+      return 1;
+    }
+  }
+  const heddle_value* known = part(q, input, path);
+  const auto* tensor = known == nullptr ? nullptr : std::get_if<Tensor>(&known->content);
+  if (tensor == nullptr) return 0;
+  *out = (*tensor)->info;
   return 1;
 }
 
@@ -68,7 +77,15 @@ const heddle_infer_service* infer_service() {
         q->answer.bytes += bytes;
         q->answer.scratch_bytes = scratch;
       },
-      [](heddle_infer* q, const heddle_infer_call* asked) { return to_status([&] { q->answer.calls.push_back(call_of(*asked)); }); }};
+      [](heddle_infer* q, const heddle_infer_call* asked) { return to_status([&] { q->answer.calls.push_back(call_of(*asked)); }); },
+      &part,
+      [](heddle_infer* q, std::uint32_t output, const char* path, const heddle_value* value) {
+        return to_status([&] {
+          if (output >= q->answer.outputs.size()) throw Error(Code::invalid_argument, cat("there is no output ", output));
+          if (value == nullptr) throw Error(Code::invalid_argument, cat("a part ", quote(path), " of output ", output, " is told without a value"));
+          q->answer.outputs[output].parts[path] = Value::share(value);
+        });
+      }};
   return &table;
 }
 

@@ -72,7 +72,7 @@ const heddle_value_service* value_service() {
       },
       [] { return made([] { return make_value(None{}); }); },
       [](std::int32_t x) { return made([&] { return make_value(x != 0); }); },
-      [](std::int64_t x) { return made([&] { return make_value(x); }); },
+      [](std::int64_t x) { return made([&] { return Value::adopt(new heddle_value(x)); }); },
       [](std::uint64_t x) { return made([&] { return make_value(x); }); },
       [](double x) { return made([&] { return make_value(x); }); },
       [](heddle_str s) { return made([&] { return make_value(std::string(view_of(s))); }); },

@@ -1,7 +1,5 @@
 #include "engine/run/describe.h"
 
-#include <atomic>
-
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/graph/model.h"
@@ -60,9 +58,9 @@ Described describe_models(const Graph& graph, Environment& environment) {
   const Plan plan = make_plan(headers, place_on_first(headers), nothing, environment.topology);
   request.graph = &headers;
   request.plan = &plan;
-  Observer quiet;
-  const std::atomic<bool> never{false};
-  RunResult result = execute(request, environment, quiet, never);
+  Silence quiet;
+  RunControl control;
+  RunResult result = execute(request, environment, quiet, control);
   for (const auto& [source, value] : result.kept) collect(*value, source, "", described.models);
   described.facts = std::move(result.kept);
   return described;

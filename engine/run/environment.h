@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,8 +13,12 @@
 #include "engine/graph/catalog.h"
 #include "engine/graph/graph.h"
 #include "engine/memory/weights.h"
+#include "engine/plan/call_placement.h"
+#include "engine/plan/costs.h"
+#include "engine/plan/infer.h"
 #include "engine/plan/topology.h"
 #include "engine/run/output_cache.h"
+#include "engine/tensor/call.h"
 
 namespace heddle::core {
 
@@ -31,8 +36,18 @@ struct FolderService {
 // Makes a MODEL value; the hints are those of the node that asks.
 using ModelBuilder = std::function<Value(std::string_view role, const Checkpoint& checkpoint, const heddle_value* config, const Hints& hints)>;
 
+// A model opened by a node, seen at its first step. For tests, which hold infer() and execute() together. Called on the node's thread.
+using OpenObserver = std::function<void(const Node& node, const CallSpec& call)>;
+
+// Where a call of a model runs; `home` is the device of the node that calls, an index into the devices.
+using CallPlacer = std::function<CallPlacement(const Node& caller, std::uint32_t home, const Model& model, const CallSpec& call)>;
+
 struct Environment {
   explicit Environment(std::uint64_t cache_bytes) : cache(cache_bytes) {}
+  ~Environment() {
+    // A device may keep another one's memory until its own work has passed.
+    for (const RunDevice& device : devices) device.state->let_go();
+  }
 
   const heddle_host* host = nullptr;  // what nodes are created with
   std::vector<RunDevice> devices;
@@ -40,8 +55,11 @@ struct Environment {
   std::shared_ptr<const Catalog> catalog;
   FolderService folders;
   ModelBuilder build_model;
+  CallPlacer place_call;  // asked instead of the plan, where it is given: for tests
+  Costs costs;            // measured, or empty
   OutputCache cache;
   CheckpointCache checkpoints;
+  OpenObserver on_open;  // may be empty; set before runs start
 };
 
 }  // namespace heddle::core

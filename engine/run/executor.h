@@ -1,14 +1,16 @@
-// Runs a plan: walks the steps that are ready, computes only what sinks (and lazy inputs, when a node asks for them) need,
-// takes from the cache what was made before, lets values go after their last reader. One executor call is one run; many may run at
-// once over one Environment.
+// Runs a plan: computes what sinks (and lazy inputs, when a node asks for them) need, takes from
+// the cache what was made before, lets values go after their last reader. Nodes on different
+// devices run at the same time: each device is a lane, and so is the host; inside of a lane nodes
+// run one after another, in the graph's order. One executor call is one run; many may run at once
+// over one Environment.
 #pragma once
 
-#include <atomic>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "engine/plan/plan.h"
+#include "engine/run/control.h"
 #include "engine/run/environment.h"
 #include "engine/run/observer.h"
 
@@ -31,11 +33,15 @@ struct NodeTiming {
 struct RunResult {
   std::map<Source, Value> kept;
   std::vector<NodeTiming> timings;  // in the order of completion
-  std::vector<std::string> files;   // written by this run, in order
+  std::vector<std::string> files;   // written by this run, in the order of the graph
 };
 
-// Blocks until the run is over. Throws what a node failed with, with its trail, or cancelled. When it throws, nothing of the run is
-// still executing. Thread-safe.
-RunResult execute(const RunRequest& request, Environment& environment, Observer& observer, const std::atomic<bool>& cancelled);
+// Blocks until the run is over. Works on the caller's thread; others are started only when nodes of
+// two lanes are ready at the same moment, at most one for each lane, and end with the run; not
+// while the node about to run is of a class that has lately taken less than a thread's start.
+// Throws what failed first, with its trail, or cancelled. When it throws, nothing of the run is
+// still executing. `control` is this run's alone, and is cancelled when a node fails. Thread-safe.
+RunResult execute(const RunRequest& request, Environment& environment, Observer& observer,
+                  RunControl& control);
 
 }  // namespace heddle::core

@@ -53,7 +53,7 @@ std::string Folders::find(std::string_view folder, std::string_view name) const 
   }
   const bool is_input = folder == "input";
   throw Error(Code::not_found, cat("there is no file ", quote(name), "; looked for: ", join(searched, ", "),
-                                   is_input ? ". Put it there, or name another folder with --input" : ". Put it there, or name its folder with --models",
+                                   is_input ? ". Put it there, or name another folder with --input." : ". Put it there, or name its folder with --models.",
                                    did_you_mean(name, list(folder, HEDDLE_WIDGET_FILE))));
 }
 

@@ -1,38 +1,116 @@
 #include "engine/run/keys.h"
 
+#include <array>
+#include <bit>
+
 namespace heddle::core {
 
-std::vector<std::optional<Hash128>> output_keys(const Graph& graph, const std::function<std::string(NodeIndex)>& form,
-                                                const std::function<std::uint64_t(NodeIndex)>& fingerprint) {
-  std::vector<std::optional<Hash128>> keys(graph.nodes.size());
-  Hasher hasher;
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "keys are the same on every machine");
+
+// Collects words and hashes them in one call, as most nodes need few. When there are too many for
+// its place, their hash takes it.
+class KeyText {
+ public:
+  void clear() { count_ = 0; }
+  void add(std::uint64_t word) {
+    if (count_ == words_.size()) {
+      const Hash128 hash = finish();
+      words_[0] = hash.lo;
+      words_[1] = hash.hi;
+      count_ = 2;
+    }
+    words_[count_++] = word;
+  }
+  void add(const Hash128& hash) {
+    add(hash.lo);
+    add(hash.hi);
+  }
+  Hash128 finish() const { return hash_bytes(std::as_bytes(std::span(words_.data(), count_))); }
+
+ private:
+  std::array<std::uint64_t, 48> words_;
+  std::size_t count_ = 0;
+};
+
+// What stands in front of each input: nothing, a link, or a literal of a kind.
+enum : std::uint64_t { kAbsent = 1, kLink = 2, kLiteral = 16 };
+
+Hash128 hash_text(std::string_view text) {
+  return hash_bytes(std::as_bytes(std::span(text.data(), text.size())));
+}
+
+// False: the value cannot be told from others by its content.
+bool add_literal(const heddle_value& value, KeyText& text) {
+  const heddle_kind kind = kind_of(value);
+  text.add(kLiteral + static_cast<std::uint64_t>(kind));
+  switch (kind) {
+    case HEDDLE_KIND_BOOL:
+      text.add(std::get<bool>(value.content) ? 1 : 0);
+      return true;
+    case HEDDLE_KIND_INT:
+      text.add(static_cast<std::uint64_t>(std::get<std::int64_t>(value.content)));
+      return true;
+    case HEDDLE_KIND_FLOAT:
+      text.add(std::bit_cast<std::uint64_t>(std::get<double>(value.content)));
+      return true;
+    case HEDDLE_KIND_STR:
+      text.add(hash_text(std::get<std::string>(value.content)));
+      return true;
+    default: {
+      Hasher hasher;
+      const bool known = hash_value(value, hasher);
+      text.add(hasher.finish());
+      return known;
+    }
+  }
+}
+
+// A MODEL holds the hints of its loader.
+void add_hints(const Hints& hints, KeyText& text) {
+  for (const std::string* hint : {&hints.device, &hints.prefer, &hints.split}) text.add(hash_text(*hint));
+  for (const BlockHint& block : hints.blocks) {
+    text.add(hash_text(block.match));
+    text.add(hash_text(block.device));
+  }
+}
+
+}  // namespace
+
+std::vector<Hash128> output_keys(const Graph& graph, std::span<const Assignment> places,
+                                 std::span<const Hash128> forms,
+                                 const std::function<std::uint64_t(NodeIndex)>& fingerprint) {
+  std::vector<Hash128> keys(graph.nodes.size());
+  KeyText text;
   for (const NodeIndex n : graph.order) {
     const Node& node = graph.nodes[n];
-    if (node.type->has(HEDDLE_NODE_IMPURE)) continue;
-    hasher = Hasher();
-    hasher.add(node.type->name()).add(node.type->desc().version).add(std::string_view(form(n)));
-    // A model keeps its loader's hints, and these ways of dividing work change what is computed.
+    const NodeType& type = *node.type;
+    if (type.has(HEDDLE_NODE_IMPURE)) continue;
+    text.clear();
+    text.add(type.identity());
+    text.add(places[n].on_host ? Hash128() : forms[places[n].device]);
     const Hints& hints = node.hints;
-    if (node.type->has(HEDDLE_NODE_DESCRIBES)) {
-      hasher.add(hints.device).add(hints.prefer).add(hints.split).add(hints.blocks.size());
-      for (const BlockHint& block : hints.blocks) hasher.add(block.match).add(block.device);
-    } else if (hints.split == "sequence" || hints.split == "rows") {
-      hasher.add(hints.split);
-    }
-    bool known = true;
-    const auto add = [&](std::string_view name, const Binding& binding) {
+    if (type.has(HEDDLE_NODE_DESCRIBES)) add_hints(hints, text);
+    else if (hints.split == "sequence" || hints.split == "rows") text.add(hash_text(hints.split));  // these change the form
+    const auto add = [&](const Binding& binding) {
       if (const auto* link = std::get_if<Source>(&binding)) {
-        known = known && keys[link->node].has_value();
-        if (known) hasher.add(name).add(*keys[link->node]).add(link->port);
-      } else if (const auto* literal = std::get_if<Value>(&binding)) {
-        hasher.add(name);
-        known = known && hash_value(**literal, hasher);
+        text.add(kLink | std::uint64_t{link->port} << 32);
+        text.add(keys[link->node]);
+        return keys[link->node] != Hash128();
       }
+      if (const auto* literal = std::get_if<Value>(&binding)) return add_literal(**literal, text);
+      text.add(kAbsent);
+      return true;
     };
-    for (std::uint32_t i = 0; i < node.inputs.size(); ++i) add(node.type->input(i).name, node.inputs[i]);
-    for (const auto& [name, binding] : node.extra) add(name, binding);
-    if (known && node.type->desc().fingerprint != nullptr) hasher.add(fingerprint(n));
-    if (known) keys[n] = hasher.finish();
+    bool known = true;
+    for (std::size_t i = 0; known && i < node.inputs.size(); ++i) known = add(node.inputs[i]);
+    for (std::size_t i = 0; known && i < node.extra.size(); ++i) {
+      text.add(hash_text(node.extra[i].first));
+      known = add(node.extra[i].second);
+    }
+    if (known && type.desc().fingerprint != nullptr) text.add(fingerprint(n));
+    if (known) keys[n] = text.finish();
   }
   return keys;
 }

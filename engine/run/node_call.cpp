@@ -1,21 +1,51 @@
 #include "engine/run/node_call.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "engine/base/error.h"
 #include "engine/base/text.h"
-#include "engine/run/session.h"
+#include "engine/run/session_places.h"
 
 namespace heddle::core {
 
-NodeCall::NodeCall(const Shared& shared, const Node& node, RunDevice& device, bool on_host)
-    : shared_(shared), node_(node), device_(device), on_host_(on_host), inputs_(node.type->input_count()), outputs_(node.type->output_count()) {}
-
 NodeCall::~NodeCall() = default;
 
-const heddle_value* NodeCall::input(std::uint32_t index) { return index < inputs_.size() ? inputs_[index].get() : nullptr; }
+void NodeCall::begin(const Node& node, RunDevice& device, const Assignment& place) {
+  node_ = &node;
+  device_ = &device;
+  place_ = &place;
+  on_host_ = place.on_host;
+  calls_ = 0;
+  used_device_ = false;
+  input_count_ = node.type->input_count();
+  output_count_ = node.type->output_count();
+  if (inputs_.size() < input_count_) inputs_.resize(input_count_);
+  if (outputs_.size() < output_count_) outputs_.resize(output_count_);
+  std::fill_n(inputs_.begin(), input_count_, nullptr);
+}
+
+void NodeCall::end() {
+  for (Value& output : outputs()) output = {};
+  owned_.clear();
+  extras_.clear();
+  wanted_.clear();
+}
+
+std::vector<std::string> NodeCall::take_files() {
+  if (!wrote_files_) return {};
+  wrote_files_ = false;
+  return std::exchange(*files_.lock(), {});
+}
+
+const heddle_value* NodeCall::input(std::uint32_t index) {
+  return index < input_count_ ? inputs_[index] : nullptr;
+}
 
 void NodeCall::set_output(std::uint32_t index, Value value) {
-  if (index >= outputs_.size())
-    throw Error(Code::invalid_argument, cat(node_.type->name(), " has ", outputs_.size(), " outputs, it set number ", index));
+  if (index >= output_count_)
+    throw Error(Code::invalid_argument, cat(node_->type->name(), " has ", output_count_,
+                                            " outputs, it set number ", index));
   outputs_[index] = std::move(value);
 }
 
@@ -24,55 +54,85 @@ heddle_tensor* NodeCall::weight(std::uint32_t) {
 }
 
 void NodeCall::want(std::string_view input) {
-  const auto port = node_.type->find_input(input);
+  const auto port = node_->type->find_input(input);
   if (!port) {
     std::vector<std::string_view> names;
-    for (std::uint32_t i = 0; i < node_.type->input_count(); ++i) names.push_back(node_.type->input(i).name);
-    throw Error(Code::invalid_argument, cat(node_.type->name(), " wants its input ", quote(input), ", which it has not declared", did_you_mean(input, names)));
+    for (std::uint32_t i = 0; i < node_->type->input_count(); ++i)
+      names.push_back(node_->type->input(i).name);
+    throw Error(Code::invalid_argument,
+                cat(node_->type->name(), " wants its input ", quote(input),
+                    ", which it has not declared.", did_you_mean(input, names)));
   }
   wanted_.emplace_back(input);
 }
 
-void NodeCall::progress(double fraction, std::string_view note) { shared_.observer.node_progress(node_, fraction, note); }
+void NodeCall::progress(double fraction, std::string_view note) {
+  shared_.observer.node_progress(*node_, fraction, note);
+}
 
 void NodeCall::wrote(std::string_view path, std::string_view ui_json) {
-  if (!path.empty()) files_.lock()->emplace_back(path);
-  shared_.observer.file_written(node_, path, ui_json);
+  if (!path.empty()) {
+    files_.lock()->emplace_back(path);
+    wrote_files_ = true;
+  }
+  shared_.observer.file_written(*node_, path, ui_json);
 }
 
-void NodeCall::warn(std::string_view message) { shared_.observer.warning(&node_, message); }
+void NodeCall::warn(std::string_view message) { shared_.observer.warning(node_, message); }
 
-const char* NodeCall::device() const { return on_host_ ? "host" : device_.state->device().name().c_str(); }
-
-Tensor NodeCall::make(const heddle_tensor_info& info) { return on_host_ ? make_host(info) : device_.state->make(info); }
-
-Tensor NodeCall::make_host(const heddle_tensor_info& info) { return make_host_tensor(checked_info(info, "tensor")); }
-
-Tensor NodeCall::upload(const heddle_tensor_info& info, const void* src) { return device_.state->upload(info, src); }
-
-void NodeCall::read(heddle_tensor* tensor, void* dst, std::size_t bytes) { device_.state->read(Tensor::share(tensor), dst, bytes); }
-
-void NodeCall::op(std::uint32_t op, std::span<heddle_tensor* const> in, std::span<heddle_tensor* const> out, std::span<const std::byte> attrs) {
-  device_.state->op(op, in, out, attrs);
+const char* NodeCall::device() const {
+  return on_host_ ? "host" : device_->state->device().name().c_str();
 }
 
-Value NodeCall::build_model(std::string_view role, const Checkpoint& checkpoint, const heddle_value* config) {
-  if (!shared_.environment.build_model) throw Error(Code::unsupported, "this engine has no model families");
-  return shared_.environment.build_model(role, checkpoint, config, node_.hints);
+Tensor NodeCall::make(const heddle_tensor_info& info) {
+  return on_host_ ? make_host(info) : device_->state->make(info);
+}
+
+Tensor NodeCall::make_host(const heddle_tensor_info& info) {
+  return make_host_tensor(checked_info(info, "tensor"));
+}
+
+Tensor NodeCall::upload(const heddle_tensor_info& info, const void* src) {
+  return work_device().upload(info, src);
+}
+
+void NodeCall::read(heddle_tensor* tensor, void* dst, std::size_t bytes) {
+  work_device().read(Tensor::share(tensor), dst, bytes);
+}
+
+void NodeCall::op(std::uint32_t op, std::span<heddle_tensor* const> in,
+                  std::span<heddle_tensor* const> out, std::span<const std::byte> attrs) {
+  work_device().op(op, in, out, attrs);
+}
+
+Value NodeCall::build_model(std::string_view role, const Checkpoint& checkpoint,
+                            const heddle_value* config) {
+  if (!shared_.environment.build_model)
+    throw Error(Code::unsupported, "this engine has no model families");
+  return shared_.environment.build_model(role, checkpoint, config, node_->hints);
 }
 
 std::unique_ptr<SessionHandle> NodeCall::open(const SessionRequest& request) {
-  return std::make_unique<Session>(SessionPlace{device_.state.get(), device_.weights.get()}, request,
-                                   [flag = &shared_.cancelled] { return flag->load(std::memory_order_relaxed); });
+  used_device_ = true;
+  return std::make_unique<Session>([this, number = calls_++](const Model& model, const CallSpec& call) {
+                                     if (shared_.environment.on_open) shared_.environment.on_open(*node_, call);
+                                     return session_places(shared_.environment, {*node_, *place_, number}, model, call);
+                                   },
+                                   request, [control = &shared_.control] {
+                                     control->wait_while_paused();
+                                     return control->cancelled();
+                                   });
 }
 
 std::string NodeCall::find_file(std::string_view folder, std::string_view name) {
-  if (!shared_.environment.folders.find) throw Error(Code::unsupported, "this engine was given no folders to look in");
+  if (!shared_.environment.folders.find)
+    throw Error(Code::unsupported, "this engine was given no folders to look in");
   return shared_.environment.folders.find(folder, name);
 }
 
 std::string NodeCall::output_folder(std::string_view kind) {
-  if (!shared_.environment.folders.output) throw Error(Code::unsupported, "this engine was given no output folder");
+  if (!shared_.environment.folders.output)
+    throw Error(Code::unsupported, "this engine was given no output folder");
   return shared_.environment.folders.output(kind);
 }
 

@@ -1,5 +1,6 @@
-// One live call of one workflow node: what heddle_ctx is while the executor runs it. Ops are enqueued on the node's device at
-// once. Belongs to one run; lives until the node is complete.
+// One live call of one workflow node: what heddle_ctx is while the executor runs it. Ops are
+// enqueued on the node's device at once. Belongs to one run and to one thread at a time; used for
+// one node after another, by each until it is complete.
 #pragma once
 
 #include <atomic>
@@ -9,7 +10,9 @@
 
 #include "engine/base/guarded.h"
 #include "engine/graph/graph.h"
+#include "engine/run/control.h"
 #include "engine/run/environment.h"
+#include "engine/plan/plan.h"
 #include "engine/run/observer.h"
 #include "engine/tensor/call.h"
 
@@ -22,55 +25,81 @@ class NodeCall final : public heddle_ctx {
   struct Shared {  // the same for all calls of a run
     Environment& environment;
     Observer& observer;
-    const std::atomic<bool>& cancelled;
+    RunControl& control;
     // Called once when a deferred call completes, on any thread.
     std::function<void(NodeCall&, heddle_status*)> complete;
   };
 
-  NodeCall(const Shared& shared, const Node& node, RunDevice& device, bool on_host);
+  // `shared` has to outlive it.
+  explicit NodeCall(const Shared& shared) : shared_(shared) {}
   ~NodeCall() override;
 
-  void set_input(std::uint32_t index, Value value) { inputs_[index] = std::move(value); }
-  void add_extra(std::string name, Value value) { extras_.emplace_back(std::move(name), std::move(value)); }
-  std::vector<Value>& outputs() { return outputs_; }
+  // From now on it is the call of this node, which has no inputs yet and has set no outputs.
+  void begin(const Node& node, RunDevice& device, const Assignment& place);
+  void end();  // lets go of inputs and outputs
+
+  // Borrowed until the call ends.
+  void set_input(std::uint32_t index, const heddle_value* value) { inputs_[index] = value; }
+  void set_own_input(std::uint32_t index, Value value) {
+    inputs_[index] = value.get();
+    owned_.push_back(std::move(value));
+  }
+  void add_extra(std::string name, Value value) {
+    extras_.emplace_back(std::move(name), std::move(value));
+  }
+  std::span<Value> outputs() { return {outputs_.data(), output_count_}; }
   const std::vector<std::string>& wanted() const { return wanted_; }
   void clear_wanted() { wanted_.clear(); }
-  std::vector<std::string> files() const { return *files_.lock(); }
+  std::vector<std::string> take_files();
   bool deferred() const { return completion_ != nullptr; }
-  const Node& node_ref() const { return node_; }
+  bool used_device() const { return used_device_; }  // it may have enqueued something there
 
   const heddle_value* input(std::uint32_t index) override;
   void set_output(std::uint32_t index, Value value) override;
   heddle_tensor* weight(std::uint32_t slot) override;
   void want(std::string_view input) override;
   std::span<const std::pair<std::string, Value>> extras() override { return extras_; }
-  bool cancelled() const override { return shared_.cancelled.load(std::memory_order_relaxed); }
+  bool cancelled() const override { return shared_.control.cancelled(); }
   void progress(double fraction, std::string_view note) override;
   void wrote(std::string_view path, std::string_view ui_json) override;
   void warn(std::string_view message) override;
-  const char* node() const override { return node_.id.c_str(); }
+  const char* node() const override { return node_->id.c_str(); }
   const char* device() const override;
-  heddle_dtype compute() const override { return device_.state->device().compute(); }
-  void* stream() override { return on_host_ ? nullptr : device_.state->native_stream(); }
+  heddle_dtype compute() const override { return device_->state->device().compute(); }
+  void* stream() override { return on_host_ ? nullptr : work_device().native_stream(); }
   Tensor make(const heddle_tensor_info& info) override;
   Tensor make_host(const heddle_tensor_info& info) override;
   Tensor upload(const heddle_tensor_info& info, const void* src) override;
   void read(heddle_tensor* tensor, void* dst, std::size_t bytes) override;
-  void op(std::uint32_t op, std::span<heddle_tensor* const> in, std::span<heddle_tensor* const> out, std::span<const std::byte> attrs) override;
-  Value build_model(std::string_view role, const Checkpoint& checkpoint, const heddle_value* config) override;
+  void op(std::uint32_t op, std::span<heddle_tensor* const> in, std::span<heddle_tensor* const> out,
+          std::span<const std::byte> attrs) override;
+  Value build_model(std::string_view role, const Checkpoint& checkpoint,
+                    const heddle_value* config) override;
   std::unique_ptr<SessionHandle> open(const SessionRequest& request) override;
   std::string find_file(std::string_view folder, std::string_view name) override;
   std::string output_folder(std::string_view kind) override;
   heddle_completion* defer() override;
 
  private:
+  DeviceState& work_device() {
+    used_device_ = true;
+    return *device_->state;
+  }
+
   const Shared& shared_;
-  const Node& node_;
-  RunDevice& device_;
-  const bool on_host_;
-  std::vector<Value> inputs_, outputs_;
+  const Node* node_ = nullptr;
+  RunDevice* device_ = nullptr;
+  const Assignment* place_ = nullptr;
+  std::uint32_t calls_ = 0;  // of models, so far
+  bool on_host_ = false;
+  bool used_device_ = false;
+  // As many as the node with most of them has had; they are not made anew for each.
+  std::uint32_t input_count_ = 0, output_count_ = 0;
+  std::vector<const heddle_value*> inputs_;
+  std::vector<Value> owned_, outputs_;
   std::vector<std::pair<std::string, Value>> extras_;
   std::vector<std::string> wanted_;
+  std::atomic<bool> wrote_files_{false};
   Guarded<std::vector<std::string>> files_;
   std::unique_ptr<heddle_completion> completion_;
 };

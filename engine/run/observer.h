@@ -1,6 +1,8 @@
-// What a run tells while it runs. Called on the run's threads, one call at a time for each run; keep it short.
+// What a run tells while it runs. Called on the run's threads, one call at a time for each run and
+// without a lock of the executor; keep it short.
 #pragma once
 
+#include <mutex>
 #include <string_view>
 
 #include "engine/graph/graph.h"
@@ -10,12 +12,66 @@ namespace heddle::core {
 class Observer {
  public:
   virtual ~Observer() = default;
+  // False: nobody would hear it, so nothing is told. The same answer during a whole run.
+  virtual bool listens() const { return true; }
   virtual void node_started(const Node&, std::string_view device) { (void)device; }
-  virtual void node_progress(const Node&, double fraction, std::string_view note) { (void)fraction, (void)note; }
+  virtual void node_progress(const Node&, double fraction, std::string_view note) {
+    (void)fraction, (void)note;
+  }
   virtual void node_done(const Node&, double seconds) { (void)seconds; }
   virtual void node_cached(const Node&) {}
-  virtual void file_written(const Node&, std::string_view path, std::string_view ui_json) { (void)path, (void)ui_json; }
+  virtual void file_written(const Node&, std::string_view path, std::string_view ui_json) {
+    (void)path, (void)ui_json;
+  }
   virtual void warning(const Node*, std::string_view message) { (void)message; }
+};
+
+class Silence final : public Observer {
+ public:
+  bool listens() const override { return false; }
+};
+
+// Passes on what several threads tell, one call at a time.
+class SerialObserver final : public Observer {
+ public:
+  explicit SerialObserver(Observer& observer)
+      : observer_(observer), listens_(observer.listens()) {}
+  bool listens() const override { return listens_; }
+  void node_started(const Node& node, std::string_view device) override {
+    if (!listens_) return;
+    const std::lock_guard lock(mutex_);
+    observer_.node_started(node, device);
+  }
+  void node_progress(const Node& node, double fraction, std::string_view note) override {
+    if (!listens_) return;
+    const std::lock_guard lock(mutex_);
+    observer_.node_progress(node, fraction, note);
+  }
+  void node_done(const Node& node, double seconds) override {
+    if (!listens_) return;
+    const std::lock_guard lock(mutex_);
+    observer_.node_done(node, seconds);
+  }
+  void node_cached(const Node& node) override {
+    if (!listens_) return;
+    const std::lock_guard lock(mutex_);
+    observer_.node_cached(node);
+  }
+  void file_written(const Node& node, std::string_view path, std::string_view ui_json) override {
+    if (!listens_) return;
+    const std::lock_guard lock(mutex_);
+    observer_.file_written(node, path, ui_json);
+  }
+  void warning(const Node* node, std::string_view message) override {
+    if (!listens_) return;
+    const std::lock_guard lock(mutex_);
+    observer_.warning(node, message);
+  }
+
+ private:
+  Observer& observer_;
+  const bool listens_;
+  std::mutex mutex_;
 };
 
 }  // namespace heddle::core

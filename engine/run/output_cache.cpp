@@ -1,62 +1,109 @@
 #include "engine/run/output_cache.h"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 namespace heddle::core {
 
 namespace {
 
-// An entry costs something besides its tensors, so that millions of numbers do not count as nothing.
+// An entry costs something besides its tensors, so that millions of numbers do not count as
+// nothing.
 constexpr std::uint64_t kEntryBytes = 256;
 
-std::uint64_t bytes_of(const CachedOutputs& outputs) {
+std::uint64_t bytes_of(std::span<const Value> outputs) {
   std::uint64_t bytes = kEntryBytes;
-  for (const Value& value : outputs.outputs)
-    if (value) {
+  for (const Value& value : outputs) {
+    const heddle_kind kind = kind_of(*value);
+    if (kind == HEDDLE_KIND_STR) bytes += get_str(*value).size();
+    if (kind == HEDDLE_KIND_TENSOR || kind == HEDDLE_KIND_LIST || kind == HEDDLE_KIND_RECORD)
       for_each_tensor(*value, [&](const Tensor& t) { bytes += t->storage->bytes(); });
-      if (const auto* text = std::get_if<std::string>(&value->content)) bytes += text->size();
-    }
+  }
   return bytes;
 }
 
 }  // namespace
 
-std::shared_ptr<const CachedOutputs> OutputCache::find(Hash128 key) {
-  const auto state = state_.lock();
-  const auto found = state->entries.find(key);
-  if (found == state->entries.end()) return nullptr;
-  found->second.last_use = ++state->clock;
-  return found->second.outputs;
+std::optional<std::span<const Value>> OutputCache::Reading::find(const Hash128& key) const {
+  const auto found = state_->places.find(key);
+  if (found == state_->places.end()) return std::nullopt;
+  Entry& entry = state_->entries[found->second];
+  entry.last_use = ++state_->clock;
+  return std::span<const Value>(entry.outputs);
 }
 
-bool OutputCache::contains(Hash128 key) const { return state_.lock()->entries.contains(key); }
+bool OutputCache::contains(const Hash128& key) const { return state_.lock()->places.contains(key); }
 
-void OutputCache::add(Hash128 key, CachedOutputs outputs, double seconds) {
+void OutputCache::add(const Hash128& key, std::span<const Value> outputs, double seconds) {
   const std::uint64_t bytes = bytes_of(outputs);
-  std::vector<std::shared_ptr<const CachedOutputs>> dropped;  // released after the lock: tensors may take time to go
+  if (bytes > limit_bytes_) return;
+  std::vector<Entry> dropped;  // let go after the lock: tensors may take time to go
   const auto state = state_.lock();
-  if (bytes > limit_bytes_ || state->entries.contains(key)) return;
-  while (state->bytes + bytes > limit_bytes_) {
-    const auto worse = [](const auto& a, const auto& b) {
-      const double worth_a = a.second.seconds / double(a.second.bytes), worth_b = b.second.seconds / double(b.second.bytes);
-      return worth_a != worth_b ? worth_a < worth_b : a.second.last_use < b.second.last_use;
-    };
-    const auto victim = std::min_element(state->entries.begin(), state->entries.end(), worse);
-    state->bytes -= victim->second.bytes;
-    dropped.push_back(std::move(victim->second.outputs));
-    state->entries.erase(victim);
+  if (state->bytes + bytes > limit_bytes_) {
+    if (state->places.contains(key)) return;
+    while (state->bytes + bytes > limit_bytes_) dropped.push_back(evict(*state));
   }
+  const bool is_last = state->free_places.empty();
+  const std::uint32_t place =
+      is_last ? static_cast<std::uint32_t>(state->entries.size()) : state->free_places.back();
+  if (!state->places.try_emplace(key, place).second) return;
+  if (is_last)
+    state->entries.emplace_back();
+  else
+    state->free_places.pop_back();
   state->bytes += bytes;
-  state->entries[key] = {std::make_shared<const CachedOutputs>(std::move(outputs)), bytes, seconds, ++state->clock};
+  Entry& entry = state->entries[place];
+  entry.outputs.assign(outputs.begin(), outputs.end());
+  entry.bytes = bytes;
+  entry.seconds = seconds;
+  entry.last_use = ++state->clock;
+  if (state->is_ranked) rank(*state, {entry.worth(), entry.last_use, key});
+}
+
+void OutputCache::rank(State& state, const Candidate& candidate) {
+  state.candidates.push_back(candidate);
+  std::ranges::push_heap(state.candidates, std::greater<>());
+}
+
+OutputCache::Entry OutputCache::evict(State& state) {
+  if (!state.is_ranked) {
+    state.is_ranked = true;
+    for (const auto& [key, place] : state.places) {
+      const Entry& entry = state.entries[place];
+      state.candidates.push_back({entry.worth(), entry.last_use, key});
+    }
+    std::ranges::make_heap(state.candidates, std::greater<>());
+  }
+  for (;;) {
+    std::ranges::pop_heap(state.candidates, std::greater<>());
+    const Candidate candidate = state.candidates.back();
+    state.candidates.pop_back();
+    const auto found = state.places.find(candidate.key);
+    Entry& entry = state.entries[found->second];
+    if (entry.last_use != candidate.last_use) {  // it was used since
+      rank(state, {candidate.worth, entry.last_use, candidate.key});
+      continue;
+    }
+    state.free_places.push_back(found->second);
+    state.places.erase(found);
+    state.bytes -= entry.bytes;
+    return std::exchange(entry, {});
+  }
 }
 
 void OutputCache::clear() {
+  std::deque<Entry> dropped;
   const auto state = state_.lock();
-  state->entries.clear();
+  state->entries.swap(dropped);
+  state->places.clear();
+  state->free_places.clear();
+  state->candidates.clear();
+  state->is_ranked = false;
   state->bytes = 0;
 }
 
 std::uint64_t OutputCache::bytes() const { return state_.lock()->bytes; }
-std::size_t OutputCache::size() const { return state_.lock()->entries.size(); }
+std::size_t OutputCache::size() const { return state_.lock()->places.size(); }
 
 }  // namespace heddle::core

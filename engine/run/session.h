@@ -1,5 +1,5 @@
-// A model opened for a loop on a device. The plan is made at the first step, when the shapes are known; from then on a
-// step enqueues a fixed list of kernel launches on fixed addresses. Used by one thread at a time.
+// A model opened for a loop on one device or several. The plan is made at the first step, when the shapes are known; from then
+// on a step enqueues a fixed list of kernel launches and copies on fixed addresses. Used by one thread at a time.
 #pragma once
 
 #include <functional>
@@ -12,6 +12,7 @@
 #include "engine/memory/weights.h"
 #include "engine/plan/session_plan.h"
 #include "engine/tensor/call.h"
+#include "engine/transfer/arrival.h"
 
 namespace heddle::core {
 
@@ -20,10 +21,19 @@ struct SessionPlace {
   WeightStore* weights = nullptr;
 };
 
+struct SessionPlaces {
+  std::vector<SessionPlace> places;  // the placement's devices in its order, then home when it is none of them
+  std::uint32_t home = 0;            // of the caller
+  CallPlacement placement;           // its devices are the first places
+};
+
 class Session final : public SessionHandle {
  public:
-  // `cancelled` is asked between blocks; the session then throws cancelled. `observe` is told of each block as it is enqueued.
-  Session(SessionPlace place, SessionRequest request, std::function<bool()> cancelled);
+  // Asked once, at the first step, when all shapes are known.
+  using Place = std::function<SessionPlaces(const Model& model, const CallSpec& call)>;
+
+  // `cancelled` is asked between blocks; the session then throws cancelled.
+  Session(Place place, SessionRequest request, std::function<bool()> cancelled);
   ~Session() override;
 
   std::vector<Value> step(std::uint32_t index, std::span<const heddle_value* const> sets) override;
@@ -34,37 +44,57 @@ class Session final : public SessionHandle {
   // A launch with its addresses filled in.
   struct Launch {
     const heddle_kernel* kernel = nullptr;
-    NodeIndex node = 0;
+    std::uint32_t place = 0;
     std::vector<heddle_view> views;
     std::vector<const heddle_view*> pointers;
     heddle_op_call call{};
     void* workspace = nullptr;
   };
-
-  void prepare(std::span<const heddle_value* const> sets);
-  std::byte* address(const Operand& operand) const;
-  Launch make_launch(const PlannedOp& op) const;
-  void run(const std::vector<Launch>& launches);
-  void launch(const Launch& launch);
-  const heddle_value* input_value(SessionStorage::Kind kind, std::uint32_t set, const std::string& name,
-                                  std::span<const heddle_value* const> sets) const;
-
-  SessionPlace place_;
-  SessionRequest request_;
-  std::function<bool()> cancelled_;
-  std::shared_ptr<const Model> model_;
-  std::optional<SessionPlan> plan_;
-  std::shared_ptr<DeviceMemory> persistent_, scratch_;
-  std::vector<std::shared_ptr<const DeviceWeight>> weights_;  // by storage
-  std::vector<Tensor> externals_;                             // by storage: constants and schedules, brought here
-  std::vector<Launch> step_launches_;
   struct Slice {
     Launch launch;
     std::byte* base = nullptr;
     std::int64_t row_bytes = 0;
   };
+
+  // Setting up, at the first step.
+  CallSpec call_spec(std::span<const heddle_value* const> sets) const;
+  void prepare(std::span<const heddle_value* const> sets);
+  void make_plan(const CallSpec& call);
+  void load_weights();
+  void bring_externals();
+  void fill_addresses();
+  std::byte* address(const Operand& operand) const;
+  Launch make_launch(const PlannedOp& op) const;
+  // The input of a lane: its items, where the batch is split.
+  Tensor lane_input(const heddle_value& record, const SessionStorage& storage) const;
+
+  // A step.
+  void write_step_inputs(std::span<const heddle_value* const> sets);
+  void run(Rate phase);
+  void launch(const Launch& launch, NodeIndex node);
+  void join_places();
+  std::vector<Value> collect_outputs();
+  Tensor output_tensor(const SessionPlan::Output& output) const;
+
+  DeviceState& state(std::uint32_t place) const { return *places_.places[place].state; }
+
+  Place place_;
+  SessionRequest request_;
+  std::function<bool()> cancelled_;
+  std::shared_ptr<const Model> model_;
+  SessionPlaces places_;
+  std::optional<SessionPlan> plan_;
+  struct Arenas {
+    std::shared_ptr<DeviceMemory> persistent, scratch;
+  };
+  std::vector<Arenas> arenas_;                                // by place
+  std::vector<std::shared_ptr<const DeviceWeight>> weights_;  // by storage
+  std::vector<Tensor> externals_;                             // by storage: constants and schedules, brought to their place
+  std::vector<Launch> launches_;                              // by op of the plan
+  std::vector<std::unique_ptr<Crossing>> crossings_;          // by transfer of the plan
   std::vector<Slice> slices_;
-  std::vector<std::unique_ptr<Event>> step_done_;  // a ring of two
+  std::vector<std::unique_ptr<Event>> reached_;               // by place: where join_places() was
+  std::vector<std::unique_ptr<Event>> step_done_;             // a ring of two
 };
 
 // The weights of a node's slots, looked up in the model's checkpoint; empty where a slot is not given.

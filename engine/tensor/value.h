@@ -47,6 +47,7 @@ struct heddle_value {
                                heddle::core::List, heddle::core::Record, std::shared_ptr<const heddle::core::Model>,
                                std::shared_ptr<const heddle::core::Object>>;
   explicit heddle_value(Content content) : content(std::move(content)) {}
+  explicit heddle_value(std::int64_t number) : content(number) {}
   mutable std::atomic<std::uint32_t> refs{1};
   const Content content;  // the alternatives stand in the order of HEDDLE_KIND_...
 };

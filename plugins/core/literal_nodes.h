@@ -11,7 +11,8 @@ struct PrimitiveInt {
                                      R"({"min": -9223372036854775807, "max": 9223372036854775807,
                    "control_after_generate": true})"};
 
-  static constexpr Info info{"PrimitiveInt", 1, "Int", "utils/primitive", "", HEDDLE_NODE_HOST};
+  static constexpr Info info{"PrimitiveInt",    1,  "Int",
+                             "utils/primitive", "", HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<std::int64_t> value{"value", kValue};
   static constexpr Output<std::int64_t> out{"INT"};
   static constexpr auto ports = heddle::ports(value, out);
@@ -22,7 +23,8 @@ struct PrimitiveFloat {
   static constexpr Widget kValue{
       .extra = R"({"min": -9223372036854775807, "max": 9223372036854775807})"};
 
-  static constexpr Info info{"PrimitiveFloat", 1, "Float", "utils/primitive", "", HEDDLE_NODE_HOST};
+  static constexpr Info info{"PrimitiveFloat",  1,  "Float",
+                             "utils/primitive", "", HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<double> value{"value", kValue};
   static constexpr Output<double> out{"FLOAT"};
   static constexpr auto ports = heddle::ports(value, out);
@@ -33,7 +35,7 @@ struct PrimitiveString {
   static constexpr Widget kValue{.extra = R"({"multiline": false})"};
 
   static constexpr Info info{"PrimitiveString", 1,  "String",
-                             "utils/primitive", "", HEDDLE_NODE_HOST};
+                             "utils/primitive", "", HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<std::string> value{"value", kValue};
   static constexpr Output<std::string> out{"STRING"};
   static constexpr auto ports = heddle::ports(value, out);
@@ -43,8 +45,9 @@ struct PrimitiveString {
 struct PrimitiveStringMultiline {
   static constexpr Widget kValue{.extra = R"({"multiline": true})"};
 
-  static constexpr Info info{"PrimitiveStringMultiline", 1,  "String (Multiline)",
-                             "utils/primitive",          "", HEDDLE_NODE_HOST};
+  static constexpr Info info{
+      "PrimitiveStringMultiline", 1,  "String (Multiline)",
+      "utils/primitive",          "", HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<std::string> value{"value", kValue};
   static constexpr Output<std::string> out{"STRING"};
   static constexpr auto ports = heddle::ports(value, out);
@@ -53,7 +56,7 @@ struct PrimitiveStringMultiline {
 
 struct PrimitiveBoolean {
   static constexpr Info info{"PrimitiveBoolean", 1,  "Boolean",
-                             "utils/primitive",  "", HEDDLE_NODE_HOST};
+                             "utils/primitive",  "", HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<bool> value{"value", Widget{}};
   static constexpr Output<bool> out{"BOOLEAN"};
   static constexpr auto ports = heddle::ports(value, out);

@@ -4,17 +4,36 @@
 
 #include "heddle/device.hpp"
 #include "machine.h"
+#if defined(HEDDLE_WITH_ONEDNN)
+#include "onednn_primitives.h"
+#endif
 
 namespace heddle::cpu {
 
 namespace {
 
+constexpr std::int64_t kMaxThreads = 1024;
+
+// Devices that are open together divide the cores: what does not come out even goes to the first
+// ones, one each, and a device that gets none shares one.
+std::int64_t share_of_cores(const device::Options& options) {
+  const std::int64_t count = options.integer("share_count", 1),
+                     index = options.integer("share_index", 0);
+  if (count < 1 || count > kMaxThreads)
+    device::fail(HEDDLE_INVALID_ARGUMENT, "option 'share_count' is ", count,
+                 ", has to be from 1 to ", kMaxThreads);
+  if (index < 0 || index >= count)
+    device::fail(HEDDLE_INVALID_ARGUMENT, "option 'share_index' is ", index,
+                 ", has to be from 0 to ", count - 1);
+  const std::int64_t cores = usable_threads();
+  return std::max<std::int64_t>(1, cores / count + (index < cores % count ? 1 : 0));
+}
+
 Settings read_settings(const device::Options& options) {
-  constexpr std::int64_t kMaxThreads = 1024;
-  options.only({"threads", "compute", "kernels"});
+  options.only({"threads", "share_index", "share_count", "compute", "kernels"});
   Settings settings;
 
-  const std::int64_t threads = options.integer("threads", usable_threads());
+  const std::int64_t threads = options.integer("threads", share_of_cores(options));
   if (threads < 1 || threads > kMaxThreads)
     device::fail(HEDDLE_INVALID_ARGUMENT, "option 'threads' is ", threads, ", has to be from 1 to ",
                  kMaxThreads);
@@ -42,6 +61,12 @@ Device::Device(const heddle_host* host, std::uint32_t index, const heddle_value*
       settings_(read_settings(device::Options(host, options))),
       memory_total_(memory().total),
       pool_(settings_.threads),
-      vector_(vector_kernels()) {}
+      vector_(vector_kernels()) {
+#if defined(HEDDLE_WITH_ONEDNN)
+  primitives_ = std::make_unique<Primitives>();
+#endif
+}
+
+Device::~Device() = default;
 
 }  // namespace heddle::cpu

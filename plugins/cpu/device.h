@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "heddle/abi/device.h"
@@ -13,6 +14,8 @@
 #include "vector_kernels.h"
 
 namespace heddle::cpu {
+
+class Primitives;  // onednn_primitives.h; in builds with oneDNN only
 
 struct Settings {
   unsigned threads = 1;
@@ -23,9 +26,11 @@ struct Settings {
 
 class Device {
  public:
-  // options: NULL or {"threads": 4, "compute": "f32" | "bf16", "kernels": "reference" | "all"};
-  // absent: every core, bf16 where the processor multiplies it in tiles (AMX), all kernels.
+  // options: NULL or {"threads": 4, "share_index": 0, "share_count": 2, "compute": "f32" | "bf16",
+  // "kernels": "reference" | "all"}; absent: this share of the cores, of which there is one, bf16
+  // where the processor multiplies it in tiles (AMX), all kernels.
   Device(const heddle_host* host, std::uint32_t index, const heddle_value* options);
+  ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
@@ -35,6 +40,9 @@ class Device {
   std::uint64_t memory_total() const { return memory_total_; }  // bytes
   Pool& pool() { return pool_; }
   const VectorKernels& vector() const { return vector_; }
+#if defined(HEDDLE_WITH_ONEDNN)
+  Primitives& primitives() { return *primitives_; }
+#endif
 
  private:
   const heddle_host* host_;
@@ -43,6 +51,9 @@ class Device {
   std::uint64_t memory_total_;
   Pool pool_;
   const VectorKernels& vector_;
+#if defined(HEDDLE_WITH_ONEDNN)
+  std::unique_ptr<Primitives> primitives_;
+#endif
 };
 
 // The C handles are these classes under another name.

@@ -121,7 +121,8 @@ struct FastConv2d : Fast {
 
   static std::int32_t fits(const Device& device, const heddle_op_call& call) {
     const heddle_view* weight = device::operand(call, 1);
-    return weight != nullptr && weight->info.layout == kFilterPanels ? Fast::fits(device, call) : 0;
+    return weight != nullptr && is_filter_layout(weight->info.layout) ? Fast::fits(device, call)
+                                                                      : 0;
   }
 
   // With enough channels the pixels are read where they lie, tap by tap: packing them would copy

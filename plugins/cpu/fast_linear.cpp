@@ -39,7 +39,7 @@ struct FastLinear : Fast {
   static std::int32_t fits(const Device& device, const heddle_op_call& call) {
     const heddle_view* weight = device::operand(call, 1);
     const bool known = weight != nullptr && (weight->info.layout == kPlainLayout ||
-                                             weight->info.layout == kMatrixPanels);
+                                             is_matrix_layout(weight->info.layout));
     return known ? Fast::fits(device, call) : 0;
   }
 

@@ -42,6 +42,10 @@ constexpr const heddle_kernel* const kKernels[] = {
     &kFastAttention,
     &kFastLinear,
     &kFastConv2d,
+#if defined(HEDDLE_WITH_ONEDNN)
+    &kOnednnLinear,
+    &kOnednnConv2d,
+#endif
     nullptr,
 };
 

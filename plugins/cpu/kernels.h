@@ -27,6 +27,9 @@ extern const heddle_kernel kFastNormRope, kFastGroupNorm;
 extern const heddle_kernel kFastAttention, kFastLinear,
     kFastConv2d;  // fast_attention.cpp, _linear.cpp, _image.cpp
 
+// In builds with oneDNN only: onednn_linear.cpp, onednn_image.cpp
+extern const heddle_kernel kOnednnLinear, kOnednnConv2d;
+
 // NULL-terminated, as the device table wants it.
 extern const heddle_kernel* const kKernels[];
 

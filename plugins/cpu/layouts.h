@@ -1,10 +1,14 @@
 // The private layouts of packed weights on this device. A packed weight is a row of panels: panel p
 // holds 32 outputs, and for each of the K numbers that one output sums over, the 32 weights side by
-// side, in the type of the file (f32, f16 or bf16). The last panel is filled up with zeros. K is
-// the row of the matrix, or of the filter with the channels last.
+// side, as f32, f16 or bf16. The last panel is filled up with zeros. K is the row of the matrix, or
+// of the filter with the channels last.
 //
 //   linear: panel[p][k][o] = weight(32 p + o, k)
 //   filter: panel[p][r][s][c][o] = weight(32 p + o, c, r, s)
+//
+// In bf16, where the rows or channels are even in number, they stand in pairs, as processors
+// multiply them: panel[p][k / 2][o][k % 2], panel[p][r][s][c / 2][o][c % 2]. oneDNN reads these as
+// they are (BA16a32b2a, OhwI32o2i), so that its kernels and ours share a weight.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +22,18 @@ namespace heddle::cpu {
 inline constexpr std::uint32_t kPlainLayout = 0;
 inline constexpr std::uint32_t kMatrixPanels = 1;
 inline constexpr std::uint32_t kFilterPanels = 2;
+inline constexpr std::uint32_t kMatrixPairs = 3;
+inline constexpr std::uint32_t kFilterPairs = 4;
+
+inline bool is_matrix_layout(std::uint32_t layout) {
+  return layout == kMatrixPanels || layout == kMatrixPairs;
+}
+inline bool is_filter_layout(std::uint32_t layout) {
+  return layout == kFilterPanels || layout == kFilterPairs;
+}
+inline bool is_paired(std::uint32_t layout) {
+  return layout == kMatrixPairs || layout == kFilterPairs;
+}
 
 inline std::int64_t panel_count(std::int64_t outputs) {
   return (outputs + kPanelColumns - 1) / kPanelColumns;

@@ -164,14 +164,34 @@ heddle_status* wait(heddle_event* event) {
 
 std::int32_t done(heddle_event* event) { return as_event(event).state->reached() ? 1 : 0; }
 
+heddle_status* elapsed(heddle_event* begin, heddle_event* end, double* seconds) {
+  return device::guard(as_event(begin).host, "elapsed", [&] {
+    const auto from = as_event(begin).state->time(), to = as_event(end).state->time();
+    if (!from || !to)
+      device::fail(HEDDLE_INVALID_ARGUMENT, "the ", from ? "second" : "first",
+                   " event has not been reached. Wait for it first");
+    *seconds = std::chrono::duration<double>(*to - *from).count();
+  });
+}
+
 // ---- copies ----
 
-std::int32_t can_copy(heddle_device*, heddle_device* peer) {
-  if (peer == nullptr) return 1;
+// Host memory, or an open device of this plugin: all of one address space.
+bool is_ours(heddle_device* peer) {
+  if (peer == nullptr) return true;
   const std::lock_guard lock(open_mutex);
-  return std::find(open_devices.begin(), open_devices.end(), &as_device(peer)) != open_devices.end()
-             ? 1
-             : 0;
+  return std::find(open_devices.begin(), open_devices.end(), &as_device(peer)) !=
+         open_devices.end();
+}
+
+std::int32_t can_copy(heddle_device*, heddle_device* peer) { return is_ours(peer) ? 1 : 0; }
+
+heddle_status* link(heddle_device*, heddle_device* peer, heddle_link* out) {
+  *out = {.size = sizeof(heddle_link),
+          .kind = is_ours(peer) ? HEDDLE_LINK_SAME : HEDDLE_LINK_NONE,
+          .bytes_per_second = 0,
+          .latency_seconds = 0};
+  return nullptr;
 }
 
 heddle_status* copy(heddle_stream* stream, heddle_device*, void* dst, heddle_device*,
@@ -239,6 +259,8 @@ constexpr heddle_device_desc kDesc = {
     .record_end = nullptr,
     .replay = nullptr,
     .recording_free = nullptr,
+    .link = link,
+    .elapsed = elapsed,
 };
 
 const void* const kItems[] = {&kDesc};

@@ -8,7 +8,10 @@ const float* Right::panel(std::int64_t number, std::int64_t k0, std::int64_t k, 
   if (info.layout != kPlainLayout) {
     const std::byte* from = stored(number, k0);
     if (info.dtype == HEDDLE_F32) return reinterpret_cast<const float*>(from);
-    vector->widen(info.dtype, from, k * kPanelColumns, room);
+    if (is_paired(info.layout))
+      vector->widen_pairs(from, k, room);
+    else
+      vector->widen(info.dtype, from, k * kPanelColumns, room);
     return room;
   }
   // 32 rows of a plain matrix, turned. Rows past the end repeat the first one; their sums are never

@@ -32,7 +32,7 @@ struct Right {
   const float* panel(std::int64_t number, std::int64_t k0, std::int64_t k, float* room,
                      Scratch& scratch) const;
 
-  // The same part as it is stored. REQUIRES: a panel layout.
+  // The same part as it is stored. REQUIRES: a panel layout; k0 is even where it has pairs.
   const std::byte* stored(std::int64_t number, std::int64_t k0) const {
     return element(*weight, (number * sum_length(weight->info) + k0) * kPanelColumns);
   }
@@ -117,8 +117,11 @@ void multiply_tile(const VectorKernels& vector, const Left& left, const Right& r
       const Scratch::Frame panel_frame(scratch);
       float* to = sums + p * kPanelColumns;
       if (few && right.is_packed()) {
-        vector.multiply_few(packed, right.weight->info.dtype, right.stored(panel + p, k0), k, to,
-                            columns, k0 > 0);
+        const std::byte* from = right.stored(panel + p, k0);
+        if (is_paired(right.weight->info.layout))
+          vector.multiply_few_pairs(packed, from, k, to, columns, k0 > 0);
+        else
+          vector.multiply_few(packed, right.weight->info.dtype, from, k, to, columns, k0 > 0);
         continue;
       }
       const float* from = right.panel(panel + p, k0, k, room, scratch);

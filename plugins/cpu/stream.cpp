@@ -21,11 +21,13 @@ std::uint64_t EventState::expected() const {
 }
 
 void EventState::reach(std::uint64_t point, std::shared_ptr<const Failure> failure) {
+  const Clock::time_point now = Clock::now();
   {
     const std::lock_guard lock(mutex_);
     if (point <= reached_.load(std::memory_order_relaxed))
       return;  // recorded again on a faster stream
     failure_ = std::move(failure);
+    time_ = now;
     reached_.store(point, std::memory_order_release);
   }
   changed_.notify_all();
@@ -42,6 +44,13 @@ std::shared_ptr<const Failure> EventState::wait(std::uint64_t point) {
 bool EventState::reached() const {
   const std::lock_guard lock(mutex_);
   return reached_.load(std::memory_order_relaxed) >= expected_;
+}
+
+std::optional<EventState::Clock::time_point> EventState::time() const {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t reached = reached_.load(std::memory_order_relaxed);
+  if (reached == 0 || reached < expected_) return std::nullopt;
+  return time_;
 }
 
 void EventState::report(const std::shared_ptr<const Failure>& failure) {

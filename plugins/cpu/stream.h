@@ -9,10 +9,12 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -43,6 +45,9 @@ class EventState {
   // Blocks. Gives the failure at that point, or nullptr.
   std::shared_ptr<const Failure> wait(std::uint64_t point);
   bool reached() const;
+  // When the stream came to the last point; nothing before that.
+  using Clock = std::chrono::steady_clock;
+  std::optional<Clock::time_point> time() const;
   // Tells the stream that its failure is known, so that work enqueued from now on runs.
   void report(const std::shared_ptr<const Failure>& failure);
 
@@ -51,6 +56,7 @@ class EventState {
   std::condition_variable changed_;
   std::uint64_t expected_ = 0;               // mutex_
   std::atomic<std::uint64_t> reached_{0};    // raised under mutex_
+  Clock::time_point time_;                   // mutex_; of reached_
   std::shared_ptr<const Failure> failure_;   // mutex_
   std::shared_ptr<struct StreamLink> link_;  // mutex_; the stream of the last expect()
 };

@@ -8,57 +8,11 @@
 #include <cstring>
 
 #include "vector_kernels.h"
+#include "vector_types.h"
 
 namespace heddle::cpu {
 
 namespace {
-
-constexpr int kWidth = HEDDLE_VECTOR_WIDTH;
-// The sums of a block, a row of b and one number of a fit into the registers: 32 of them with
-// AVX-512, else 16.
-constexpr int kRows = kWidth == 16 ? 12 : kWidth == 8 ? 6 : 4;
-constexpr int kVectors = 2;
-
-typedef float Floats __attribute__((vector_size(4 * kWidth)));
-typedef std::int32_t Ints __attribute__((vector_size(4 * kWidth)));
-typedef std::uint32_t Words __attribute__((vector_size(4 * kWidth)));
-typedef std::uint16_t Halves __attribute__((vector_size(2 * kWidth)));
-typedef float Four __attribute__((vector_size(16)));
-
-template <class Vector>
-Vector load(const void* from) {
-  Vector value;
-  std::memcpy(&value, from, sizeof value);
-  return value;
-}
-
-template <class Vector>
-void store(void* to, Vector value) {
-  std::memcpy(to, &value, sizeof value);
-}
-
-// Subtracting 0 changes nothing, and compilers know: this is one broadcast.
-Floats all(float value) { return value - Floats{}; }
-
-// Calls body(i) for whole vectors, and for the rest with copies of the operands in padded buffers:
-// the last elements go through the same instructions as all others.
-template <class Body>
-void each(const float* a, const float* b, const float* c, float* out, std::int64_t count,
-          Body body) {
-  const Floats zero{};
-  std::int64_t i = 0;
-  for (; i + kWidth <= count; i += kWidth)
-    store(out + i, body(load<Floats>(a + i), b != nullptr ? load<Floats>(b + i) : zero,
-                        c != nullptr ? load<Floats>(c + i) : zero));
-  if (i == count) return;
-  const auto rest = static_cast<std::size_t>(count - i) * sizeof(float);
-  float end[4][kWidth] = {};
-  std::memcpy(end[0], a + i, rest);
-  if (b != nullptr) std::memcpy(end[1], b + i, rest);
-  if (c != nullptr) std::memcpy(end[2], c + i, rest);
-  store(end[3], body(load<Floats>(end[0]), load<Floats>(end[1]), load<Floats>(end[2])));
-  std::memcpy(out + i, end[3], rest);
-}
 
 // ---- functions ----
 
@@ -253,6 +207,16 @@ struct Panel<HEDDLE_BF16> {
   }
 };
 
+// The same in pairs of rows: element i of column c is number i % 2 of word (i / 2, c).
+struct PairedPanel {
+  const std::uint16_t* b;
+  Floats operator()(std::int64_t i, int column) const {
+    const Words words = load<Words>(b + (i & ~std::int64_t{1}) * kPanelColumns + 2 * column);
+    const Words bits = (i & 1) == 0 ? words << 16 : words & 0xffff0000u;
+    return load<Floats>(&bits);
+  }
+};
+
 // One register block: rows x kVectors vectors of sums over taps * k terms. Meanwhile asks for
 // memory at `ahead`, a line for every 4 terms.
 template <int rows, class Left, class Right>
@@ -321,6 +285,14 @@ void multiply_few(const float* a, heddle_dtype dtype, const void* b, std::int64_
       multiply_block<kFewRows>(left, Panel<HEDDLE_BF16>{halves + column}, 1, k, c + column, ldc,
                                add, here);
   }
+}
+
+void multiply_few_pairs(const float* a, const void* b, std::int64_t k, float* c, std::int64_t ldc,
+                        bool add) {
+  for (std::int64_t column = 0; column < kPanelColumns; column += kVectors * kWidth)
+    multiply_block<kFewRows>(PackedRows<kFewRows>{a},
+                             PairedPanel{static_cast<const std::uint16_t*>(b) + 2 * column}, 1, k,
+                             c + column, ldc, add, static_cast<const char*>(b));
 }
 
 void multiply_taps(const float* const* a, const float* b, std::int64_t taps, std::int64_t k,
@@ -402,6 +374,15 @@ void widen(heddle_dtype dtype, const void* from, std::int64_t count, float* to) 
     widen_halves(from, count, to, widen_f16);
   else
     widen_halves(from, count, to, widen_bf16);
+}
+
+void widen_pairs(const void* from, std::int64_t k, float* to) {
+  const PairedPanel panel{static_cast<const std::uint16_t*>(from)};
+  for (std::int64_t i = 0; i < k; i += 2, to += 2 * kPanelColumns)
+    for (int column = 0; column < kPanelColumns; column += kWidth) {
+      store(to + column, panel(i, column));
+      store(to + kPanelColumns + column, panel(i + 1, column));
+    }
 }
 
 void narrow(heddle_dtype dtype, const float* from, std::int64_t count, void* to) {
@@ -565,11 +546,13 @@ constexpr VectorKernels make_table(const char* isa) {
   return {.isa = isa,
           .multiply = multiply,
           .multiply_few = multiply_few,
+          .multiply_few_pairs = multiply_few_pairs,
           .multiply_taps = multiply_taps,
           .pack = pack<kBlockRows>,
           .pack_few = pack<kFewRows>,
           .pack_panel = pack<kPanelColumns>,
           .widen = widen,
+          .widen_pairs = widen_pairs,
           .narrow = narrow,
           .add = add,
           .multiply_each = multiply_each,

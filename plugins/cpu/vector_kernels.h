@@ -31,6 +31,9 @@ struct VectorKernels {
   // over.
   void (*multiply_few)(const float* a, heddle_dtype dtype, const void* b, std::int64_t k, float* c,
                        std::int64_t ldc, bool add);
+  // The same for bf16 in pairs: b[i / 2][column][i % 2]; k is even.
+  void (*multiply_few_pairs)(const float* a, const void* b, std::int64_t k, float* c,
+                             std::int64_t ldc, bool add);
   // c, added when add: the sum over taps t of the 12 rows at a[12 t + r] (k long, they lie
   // anywhere) times part t of b (taps x k x 32).
   void (*multiply_taps)(const float* const* a, const float* b, std::int64_t taps, std::int64_t k,
@@ -42,6 +45,8 @@ struct VectorKernels {
 
   // ---- types: f32, f16, bf16 to f32 and back, rounded to nearest even
   void (*widen)(heddle_dtype dtype, const void* from, std::int64_t count, float* to);
+  // Part of a panel of bf16 in pairs to k x 32; k is even.
+  void (*widen_pairs)(const void* from, std::int64_t k, float* to);
   void (*narrow)(heddle_dtype dtype, const float* from, std::int64_t count, void* to);
 
   // ---- elementwise; out may be an input

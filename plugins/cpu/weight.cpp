@@ -22,20 +22,22 @@ heddle_dtype plain_dtype(const Device& device, std::int32_t use, heddle_dtype fi
   return file == HEDDLE_F64 ? HEDDLE_F32 : HEDDLE_BF16;  // bf16 holds every f8 value
 }
 
-// What a file's type becomes in panels: 16-bit types stay as they are, so that a model takes no
-// more memory than its file.
+// What a file's type becomes in panels: 16-bit types stay 16 bits long, so that a model takes no
+// more memory than its file. Where bf16 is multiplied, f16 becomes that, too.
 heddle_dtype panel_dtype(const Device& device, heddle_dtype file) {
-  if (file == HEDDLE_F16 || file == HEDDLE_BF16) return file;
+  if (file == HEDDLE_BF16 || (file == HEDDLE_F16 && device.settings().compute == HEDDLE_F32))
+    return file;
   if (file == HEDDLE_F8_E4M3 || file == HEDDLE_F8_E5M2) return HEDDLE_BF16;  // holds every f8 value
   return device.settings().compute;
 }
 
-heddle_weight_form panel_form(heddle_dtype dtype, std::uint32_t layout,
-                              const heddle_tensor_info& info) {
+heddle_weight_form panel_form(heddle_dtype dtype, const heddle_tensor_info& info) {
   heddle_weight_form form{};
   form.size = sizeof form;
   form.info = device::row_major(dtype, info.shape, info.rank);
-  form.info.layout = layout;
+  const bool pairs = dtype == HEDDLE_BF16 && info.shape[1] % 2 == 0;
+  form.info.layout = info.rank == 2 ? (pairs ? kMatrixPairs : kMatrixPanels)
+                                    : (pairs ? kFilterPairs : kFilterPanels);
   form.bytes = panel_bytes(form.info);
   return form;
 }
@@ -70,6 +72,7 @@ void make_panels(Stream& stream, const WeightParts& parts, const heddle_tensor_i
   const std::int64_t outputs = info.shape[0], length = sum_length(info);
   const std::int64_t taps = info.rank == 4 ? info.shape[2] * info.shape[3] : 1,
                      channels = taps == 0 ? 0 : length / taps;
+  const std::int64_t group = is_paired(info.layout) ? 2 : 1;
   const std::size_t bytes = device::dtype_bytes(info.dtype);
   stream.parallel_for(panel_count(outputs), [&](std::int64_t panel, Scratch& scratch) {
     auto* row = scratch.take<std::byte>(static_cast<std::size_t>(length) * bytes);
@@ -83,7 +86,8 @@ void make_panels(Stream& stream, const WeightParts& parts, const heddle_tensor_i
         std::memset(row, 0, static_cast<std::size_t>(length) * bytes);
       // (c, tap) in the file, (tap, c) in the panel.
       const auto place = [&](std::int64_t tap, std::int64_t c) {
-        return (tap * channels + c) * kPanelColumns + column;
+        const std::int64_t number = c % group;
+        return (tap * channels + c - number) * kPanelColumns + column * group + number;
       };
       for (std::int64_t c = 0; c < channels; ++c)
         for (std::int64_t tap = 0; tap < taps; ++tap)
@@ -110,8 +114,7 @@ heddle_weight_form weight_form(const Device& device, std::int32_t use,
                  : filter ? "the filter of a convolution"
                           : "a vector or table");
   if ((matrix || filter) && !device.settings().reference_only)
-    return panel_form(panel_dtype(device, info.dtype), matrix ? kMatrixPanels : kFilterPanels,
-                      info);
+    return panel_form(panel_dtype(device, info.dtype), info);
   return plain_form(plain_dtype(device, use, info.dtype), info);
 }
 

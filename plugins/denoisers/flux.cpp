@@ -84,8 +84,8 @@ class Builder {
   void run() {
     const Source x = graph_.input("x", HEDDLE_INPUT_STEP | HEDDLE_INPUT_BATCH);
     const Source timestep = graph_.input("timestep", HEDDLE_INPUT_SCHEDULED);
-    const Source context = graph_.input("context", HEDDLE_INPUT_CONSTANT);
-    const Source vector = embed_vector(timestep, graph_.input("y", HEDDLE_INPUT_CONSTANT));
+    const Source context = graph_.input("context", HEDDLE_INPUT_CONSTANT | HEDDLE_INPUT_BATCH);
+    const Source vector = embed_vector(timestep, graph_.input("y", HEDDLE_INPUT_CONSTANT | HEDDLE_INPUT_BATCH));
     const Block rope = add_rope(x, context);
     cos_ = rope[FluxRope::cos];
     sin_ = rope[FluxRope::sin];
@@ -133,7 +133,7 @@ class Builder {
     linear(slots, B::text_out, B::text_out_bias, top("vector_in.out_layer"), d_.hidden, d_.hidden);
     if (d_.guided) {
       block.link(B::guidance,
-                 graph_.input("guidance", HEDDLE_INPUT_CONSTANT | HEDDLE_INPUT_OPTIONAL));
+                 graph_.input("guidance", HEDDLE_INPUT_CONSTANT | HEDDLE_INPUT_OPTIONAL | HEDDLE_INPUT_BATCH));
       linear(slots, B::guidance_in, B::guidance_in_bias, top("guidance_in.in_layer"), d_.hidden,
              d_.time_width);
       linear(slots, B::guidance_out, B::guidance_out_bias, top("guidance_in.out_layer"), d_.hidden,
@@ -167,7 +167,7 @@ class Builder {
     Block block = graph_.add<B>("embed.image");
     block.link(B::x, x);
     if (d_.in_width > d_.out_width)
-      block.link(B::concat, graph_.input("concat", HEDDLE_INPUT_CONSTANT));
+      block.link(B::concat, graph_.input("concat", HEDDLE_INPUT_CONSTANT | HEDDLE_INPUT_BATCH));
     blocks::Slots slots(file_, block, "embed.image");
     linear(slots, B::weight, B::bias, top("img_in"), d_.hidden, d_.in_width);
     return block[B::out];

@@ -16,6 +16,7 @@ struct CLIPTextEncode {
   static constexpr Output<Value> conditioning{"CONDITIONING", 0, "", "CONDITIONING"};
   static constexpr auto ports = heddle::ports(text, clip, conditioning);
   static void execute(Context& ctx);
+  static void infer(Infer& question);
 };
 
 struct CLIPTextEncodeFlux {
@@ -30,6 +31,7 @@ struct CLIPTextEncodeFlux {
   static constexpr Output<Value> conditioning{"CONDITIONING", 0, "", "CONDITIONING"};
   static constexpr auto ports = heddle::ports(clip, clip_l, t5xxl, guidance, conditioning);
   static void execute(Context& ctx);
+  static void infer(Infer& question);
 };
 
 struct CLIPSetLastLayer {
@@ -40,7 +42,7 @@ struct CLIPSetLastLayer {
                              "CLIP Set Last Layer",
                              "conditioning",
                              "Which layer of the encoders is read: -1 is the last.",
-                             HEDDLE_NODE_HOST};
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<Value> clip{"clip", HEDDLE_PORT_PASS, "", "CLIP"};
   static constexpr Input<std::int64_t> layer{"stop_at_clip_layer", kLayer};
   static constexpr Output<Value> out{"CLIP", 0, "", "CLIP"};

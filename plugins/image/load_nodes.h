@@ -16,7 +16,7 @@ struct LoadImage {
                              "Load Image",
                              "image",
                              "Reads a picture; the mask is 1 where it is transparent.",
-                             HEDDLE_NODE_HOST};
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<std::string> image{"image", kPictureFile};
   static constexpr Output<Tensor> picture{"IMAGE", 0, "", "IMAGE"};
   static constexpr Output<Tensor> mask{"MASK", 0, "", "MASK"};
@@ -31,7 +31,7 @@ struct LoadImageMask {
                              "Load Image (as Mask)",
                              "mask",
                              "Reads one channel of a picture as a mask; alpha is inverted.",
-                             HEDDLE_NODE_HOST};
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr const char* kChannels[] = {"alpha", "red", "green", "blue", nullptr};
   static constexpr Input<std::string> image{"image", kPictureFile};
   static constexpr Input<std::string> channel{"channel", {.choices = kChannels}};

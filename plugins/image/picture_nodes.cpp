@@ -4,6 +4,8 @@
 #include <heddle/ops.hpp>
 #include <limits>
 
+#include "plugins/blocks/resample.h"
+
 namespace heddle::image {
 namespace {
 
@@ -33,6 +35,24 @@ Range range_in(std::int64_t count, std::int64_t index, std::int64_t length) {
   return {begin, std::min(count, begin + length)};
 }
 
+// The second picture of a batch in the size of the first: cut to its aspect, then bilinear.
+Tensor of_size(Context& ctx, const Tensor& image, const Tensor& first) {
+  check_rank(image, "image2");
+  if (image.size(3) != first.size(3))
+    throw Error(HEDDLE_INVALID_ARGUMENT, "image1 is " + size_text(first) + ", image2 is " +
+                                             size_text(image) +
+                                             ". Give pictures of the same channels.");
+  blocks::Grids grids{image.size(0), {image.size(1), image.size(2)}, image.size(3)};
+  const blocks::GridSize to{first.size(1), first.size(2)};
+  if (grids.size == to) return image;
+  const blocks::Crop crop = blocks::centre_crop(grids.size, to);
+  const std::vector<float> part = blocks::cropped(ctx.read<float>(image), grids, crop);
+  grids.size = {grids.size.height - 2 * crop.top, grids.size.width - 2 * crop.left};
+  const std::vector<float> values =
+      blocks::resampled(part, grids, to, blocks::Resampling::bilinear);
+  return ctx.upload({image.size(0), to.height, to.width, image.size(3)}, HEDDLE_F32, values.data());
+}
+
 double channel(std::int64_t color, int shift) {
   return static_cast<double>(color >> shift & 0xff) / 255.0;
 }
@@ -50,13 +70,9 @@ void InvertMask::infer(Infer& question) {
 }
 
 void ImageBatch::execute(Context& ctx) {
-  const Tensor first = ctx[image1], second = ctx[image2];
+  const Tensor first = ctx[image1];
   check_rank(first, "image1");
-  check_rank(second, "image2");
-  const Shape a = first.shape(), b = second.shape();
-  if (!std::equal(a.begin() + 1, a.end(), b.begin() + 1, b.end()))
-    throw Error(HEDDLE_INVALID_ARGUMENT, "image1 is " + size_text(first) + ", image2 is " +
-                                             size_text(second) + ". Give pictures of one size.");
+  const Tensor second = of_size(ctx, ctx[image2], first);
   Shape shape = first.shape();
   shape[0] += second.size(0);
   const Tensor all = ctx.make(shape, HEDDLE_F32);

@@ -27,8 +27,9 @@ struct InvertMask {
 };
 
 struct ImageBatch {
-  static constexpr Info info{"ImageBatch", 1, "Batch Images", "image",
-                             "The pictures of two batches of one size, one after another."};
+  static constexpr Info info{"ImageBatch", 2, "Batch Images", "image",
+                             "The pictures of two batches, one after another, in the size of the "
+                             "first; what does not fit its aspect is cut off."};
   static constexpr Input<Tensor> image1{"image1", 0, "", "IMAGE"};
   static constexpr Input<Tensor> image2{"image2", 0, "", "IMAGE"};
   static constexpr Output<Tensor> out{"IMAGE", 0, "", "IMAGE"};

@@ -31,10 +31,9 @@ void refuse_unsupported(const Value& entry) {
   }
 }
 
-// As ComfyUI: repeated or cut to the batch. A single row serves the whole batch as it is.
 Tensor fit_batch(Context& ctx, const Tensor& tensor, std::int64_t items) {
   const std::int64_t rows = tensor.size(0);
-  if (rows == 1 || rows == items) return tensor;
+  if (rows == fitted_rows(rows, items)) return tensor;
   if (rows > items) return tensor.slice(0, 0, items);
   Shape shape = tensor.shape();
   shape[0] = items;
@@ -72,34 +71,49 @@ void check_width(const Tensor& tensor, const Value& settings, const char* settin
 }
 
 Value constants_of(Context& ctx, const Value& entry, const Value& model, std::int64_t items) {
+  using Kind = ConditioningInput::Kind;
   const Value settings = model_settings(model);
-  const auto& service = find_service<heddle_model_service>(HEDDLE_SERVICE_MODEL);
   Record constants;
-  for (std::uint32_t i = 0; i < service.input_count(model.raw()); ++i) {
-    std::uint32_t flags = 0;
-    const std::string name = service.input(model.raw(), i, &flags);
-    if (name == "x" || name == "timestep") continue;
-    if (name == "context") {
-      const Tensor text = tensor_field(entry, "cross_attn", "context");
+  for (const auto& [kind, name] : conditioning_inputs(model)) {
+    if (kind == Kind::kText) {
+      const Tensor text = tensor_field(entry, "cross_attn", name.c_str());
       check_width(text, settings, "context_width", "cross_attn");
       constants.set(name, value_of(fit_batch(ctx, text, items)));
-    } else if (name == "y") {
-      const Tensor pooled = tensor_field(entry, "pooled_output", "y");
+    } else if (kind == Kind::kPooled) {
+      const Tensor pooled = tensor_field(entry, "pooled_output", name.c_str());
       check_width(pooled, settings, "pooled_width", "pooled_output");
       constants.set(name, value_of(fit_batch(ctx, pooled, items)));
-    } else if (name == "guidance") {
+    } else {
       // 3.5 is what ComfyUI gives FLUX when no node says otherwise.
       constants.set(name, value_of(host_number(ctx, entry.get<double>("guidance", 3.5))));
-    } else if ((flags & HEDDLE_INPUT_OPTIONAL) == 0) {
-      throw Error(HEDDLE_UNSUPPORTED, "the model reads '" + name +
-                                          "', which the samplers cannot give it yet. Use a model "
-                                          "that draws from text alone.");
     }
   }
   return constants.value();
 }
 
 }  // namespace
+
+std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
+  using Kind = ConditioningInput::Kind;
+  const auto& service = find_service<heddle_model_service>(HEDDLE_SERVICE_MODEL);
+  std::vector<ConditioningInput> inputs;
+  for (std::uint32_t i = 0; i < service.input_count(model.raw()); ++i) {
+    std::uint32_t flags = 0;
+    const std::string name = service.input(model.raw(), i, &flags);
+    if (name == "x" || name == "timestep") continue;
+    if (name == "context")
+      inputs.push_back({Kind::kText, name});
+    else if (name == "y")
+      inputs.push_back({Kind::kPooled, name});
+    else if (name == "guidance")
+      inputs.push_back({Kind::kGuidance, name});
+    else if ((flags & HEDDLE_INPUT_OPTIONAL) == 0)
+      throw Error(HEDDLE_UNSUPPORTED, "the model reads '" + name +
+                                          "', which the samplers cannot give it yet. Use a model "
+                                          "that draws from text alone.");
+  }
+  return inputs;
+}
 
 std::vector<ConditioningSet> conditioning_sets(Context& ctx, const Value& list, const Value& model,
                                                std::int64_t items) {

@@ -4,6 +4,8 @@
 
 #include <heddle/ops.hpp>
 
+#include "sample_shapes.h"
+
 namespace heddle::field {
 namespace {
 
@@ -53,6 +55,10 @@ void FluxGuidance::execute(Context& ctx) {
   ctx[out] = with_number(ctx[conditioning], "guidance", ctx[guidance]);
 }
 
+void FluxGuidance::infer(Infer& question) {
+  tell_entries(question, out, entry_shapes(question, conditioning));
+}
+
 void ConditioningZeroOut::execute(Context& ctx) {
   ctx[out] = each(ctx[conditioning], [&](const Value& entry) {
     Record zeroed(entry);
@@ -62,12 +68,29 @@ void ConditioningZeroOut::execute(Context& ctx) {
   });
 }
 
+void ConditioningZeroOut::infer(Infer& question) {
+  std::vector<EntryShapes> entries = entry_shapes(question, conditioning);
+  for (EntryShapes& entry : entries) {
+    entry.text.dtype = HEDDLE_F32;
+    if (entry.pooled) entry.pooled->dtype = HEDDLE_F32;
+  }
+  tell_entries(question, out, entries);
+}
+
 void ConditioningCombine::execute(Context& ctx) {
   const Value a = ctx[first], b = ctx[second];
   std::vector<Value> entries;
   for (const Value& list : {a, b})
     for (std::uint32_t i = 0; i < list.count(); ++i) entries.push_back(list.item(i));
   ctx[out] = list_of(entries);
+}
+
+void ConditioningCombine::infer(Infer& question) {
+  std::vector<EntryShapes> entries = entry_shapes(question, first);
+  const std::vector<EntryShapes> more = entry_shapes(question, second);
+  if (entries.empty() || more.empty()) return;
+  entries.insert(entries.end(), more.begin(), more.end());
+  tell_entries(question, out, entries);
 }
 
 void ConditioningConcat::execute(Context& ctx) {
@@ -84,8 +107,23 @@ void ConditioningConcat::execute(Context& ctx) {
   });
 }
 
+void ConditioningConcat::infer(Infer& question) {
+  std::vector<EntryShapes> entries = entry_shapes(question, to);
+  const std::vector<EntryShapes> more = entry_shapes(question, from);
+  if (more.empty() || more.front().text.rank != 3) return;
+  for (EntryShapes& entry : entries) {
+    if (entry.text.rank != 3) return;
+    entry.text.shape[1] += more.front().text.shape[1];
+  }
+  tell_entries(question, out, entries);
+}
+
 void ConditioningSetAreaStrength::execute(Context& ctx) {
   ctx[out] = with_number(ctx[conditioning], "strength", ctx[strength]);
+}
+
+void ConditioningSetAreaStrength::infer(Infer& question) {
+  tell_entries(question, out, entry_shapes(question, conditioning));
 }
 
 }  // namespace heddle::field

@@ -20,6 +20,7 @@ struct FluxGuidance {
   static constexpr Output<Value> out{"CONDITIONING", 0, "", "CONDITIONING"};
   static constexpr auto ports = heddle::ports(conditioning, guidance, out);
   static void execute(Context& ctx);
+  static void infer(Infer& question);
 };
 
 struct ConditioningZeroOut {
@@ -33,6 +34,7 @@ struct ConditioningZeroOut {
   static constexpr Output<Value> out{"CONDITIONING", 0, "", "CONDITIONING"};
   static constexpr auto ports = heddle::ports(conditioning, out);
   static void execute(Context& ctx);
+  static void infer(Infer& question);
 };
 
 struct ConditioningCombine {
@@ -47,6 +49,7 @@ struct ConditioningCombine {
   static constexpr Output<Value> out{"CONDITIONING", 0, "", "CONDITIONING"};
   static constexpr auto ports = heddle::ports(first, second, out);
   static void execute(Context& ctx);
+  static void infer(Infer& question);
 };
 
 struct ConditioningConcat {
@@ -57,6 +60,7 @@ struct ConditioningConcat {
   static constexpr Output<Value> out{"CONDITIONING", 0, "", "CONDITIONING"};
   static constexpr auto ports = heddle::ports(to, from, out);
   static void execute(Context& ctx);
+  static void infer(Infer& question);
 };
 
 struct ConditioningSetAreaStrength {
@@ -73,6 +77,7 @@ struct ConditioningSetAreaStrength {
   static constexpr Output<Value> out{"CONDITIONING", 0, "", "CONDITIONING"};
   static constexpr auto ports = heddle::ports(conditioning, strength, out);
   static void execute(Context& ctx);
+  static void infer(Infer& question);
 };
 
 }  // namespace heddle::field

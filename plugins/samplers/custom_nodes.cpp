@@ -1,6 +1,7 @@
 #include "custom_nodes.h"
 
 #include "sample.h"
+#include "sample_shapes.h"
 #include "sigmas_value.h"
 
 namespace heddle::field {
@@ -21,6 +22,34 @@ Value sampler_record(const SamplerChoice& choice) {
 SamplerChoice choice_of(const Value& sampler) {
   return {sampler.get<std::string>("name", ""), sampler.get<double>("eta", 1.0),
           sampler.get<double>("noise_factor", 1.0)};
+}
+
+std::optional<Sigmas> known_sigmas(const std::optional<Tensor>& tensor) {
+  if (!tensor || tensor->rank() != 1 || tensor->dtype() != HEDDLE_F32) return {};
+  const float* from = tensor->data<float>();
+  if (from == nullptr && tensor->count() > 0) return {};
+  return Sigmas(from, from + tensor->count());
+}
+
+// The inputs that both samplers have, and the outputs.
+template <class Node>
+void infer_custom(Infer& question, JobShapes job) {
+  const std::optional<Shape> shape = sampled_shape(question, Node::latent_image, job.model);
+  if (!shape) return;
+  tell_latent(question, Node::latent_image, Node::output, *shape);
+  tell_latent(question, Node::latent_image, Node::denoised, *shape);
+  job.latent = *shape;
+  if (const std::optional<Value> choice = question[Node::sampler]) job.sampler = choice_of(*choice);
+  job.sigmas = known_sigmas(question[Node::sigmas]);
+  infer_run(question, job);
+}
+
+// A model and what guides it, as far as they are known.
+template <class Node>
+void infer_guider(Infer& question, const Input<Value>& positive) {
+  if (const Value model = question.part(Node::model, ""))
+    question.known(Node::guider, "model", model);
+  tell_entries(question, Node::guider, entry_shapes(question, positive), "positive");
 }
 
 }  // namespace
@@ -47,6 +76,11 @@ void BasicGuider::execute(Context& ctx) {
                     .value();
 }
 
+void BasicGuider::infer(Infer& question) {
+  infer_guider<BasicGuider>(question, conditioning);
+  question.known(guider, "cfg", value_of(1.0));
+}
+
 void CFGGuider::execute(Context& ctx) {
   ctx[guider] = Record()
                     .set("model", ctx[model])
@@ -54,6 +88,13 @@ void CFGGuider::execute(Context& ctx) {
                     .set("negative", ctx[negative])
                     .set("cfg", value_of(ctx[cfg]))
                     .value();
+}
+
+void CFGGuider::infer(Infer& question) {
+  infer_guider<CFGGuider>(question, positive);
+  tell_entries(question, guider, entry_shapes(question, negative), "negative");
+  if (const std::optional<double> scale = question[cfg])
+    question.known(guider, "cfg", value_of(*scale));
 }
 
 void SamplerCustom::execute(Context& ctx) {
@@ -69,8 +110,14 @@ void SamplerCustom::execute(Context& ctx) {
 }
 
 void SamplerCustom::infer(Infer& question) {
-  infer_latent(question, latent_image, question[model], output);
-  infer_latent(question, latent_image, question[model], denoised);
+  JobShapes job{.model = question.part(model, ""),
+                .positive = entry_shapes(question, positive),
+                .negative = entry_shapes(question, negative),
+                .cfg = question[cfg],
+                .sampler = {},
+                .sigmas = {},
+                .latent = {}};
+  infer_custom<SamplerCustom>(question, std::move(job));
 }
 
 void SamplerCustomAdvanced::execute(Context& ctx) {
@@ -91,10 +138,15 @@ void SamplerCustomAdvanced::execute(Context& ctx) {
 }
 
 void SamplerCustomAdvanced::infer(Infer& question) {
-  const std::optional<Value> guide = question[guider];
-  const std::optional<Value> model = guide ? std::optional(guide->field("model")) : std::nullopt;
-  infer_latent(question, latent_image, model, output);
-  infer_latent(question, latent_image, model, denoised);
+  const Value scale = question.part(guider, "cfg");
+  JobShapes job{.model = question.part(guider, "model"),
+                .positive = entry_shapes(question, guider, "positive"),
+                .negative = entry_shapes(question, guider, "negative"),
+                .cfg = scale ? std::optional(scale.as<double>()) : std::nullopt,
+                .sampler = {},
+                .sigmas = {},
+                .latent = {}};
+  infer_custom<SamplerCustomAdvanced>(question, std::move(job));
 }
 
 }  // namespace heddle::field

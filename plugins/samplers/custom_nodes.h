@@ -9,7 +9,7 @@ namespace heddle::field {
 struct RandomNoise {
   static constexpr Info info{"RandomNoise",      1,
                              "RandomNoise",      "sampling/custom_sampling/noise",
-                             "Noise of a seed.", HEDDLE_NODE_HOST};
+                             "Noise of a seed.", HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<std::uint64_t> noise_seed{"noise_seed", Widget{}};
   static constexpr Output<Value> noise{"NOISE", 0, "", "NOISE"};
   static constexpr auto ports = heddle::ports(noise_seed, noise);
@@ -22,7 +22,7 @@ struct DisableNoise {
                              "DisableNoise",
                              "sampling/custom_sampling/noise",
                              "No noise: the run starts from the latent alone.",
-                             HEDDLE_NODE_HOST};
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Output<Value> noise{"NOISE", 0, "", "NOISE"};
   static constexpr auto ports = heddle::ports(noise);
   static void execute(Context& ctx);
@@ -31,7 +31,7 @@ struct DisableNoise {
 struct KSamplerSelect {
   static constexpr Info info{"KSamplerSelect",         1,
                              "KSamplerSelect",         "sampling/custom_sampling/samplers",
-                             "A sampler by its name.", HEDDLE_NODE_HOST};
+                             "A sampler by its name.", HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<std::string> sampler_name{"sampler_name", kSamplerNames};
   static constexpr Output<Value> sampler{"SAMPLER", 0, "", "SAMPLER"};
   static constexpr auto ports = heddle::ports(sampler_name, sampler);
@@ -47,7 +47,7 @@ struct SamplerEulerAncestral {
                              "SamplerEulerAncestral",
                              "sampling/custom_sampling/samplers",
                              "euler_ancestral with its two numbers.",
-                             HEDDLE_NODE_HOST};
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<double> eta{"eta", kAmount, "How much of the noise is fresh."};
   static constexpr Input<double> s_noise{"s_noise", kAmount, "Factor of the fresh noise."};
   static constexpr Output<Value> sampler{"SAMPLER", 0, "", "SAMPLER"};
@@ -67,6 +67,7 @@ struct BasicGuider {
   static constexpr Output<Value> guider{"GUIDER", 0, "", "GUIDER"};
   static constexpr auto ports = heddle::ports(model, conditioning, guider);
   static void execute(Context& ctx);
+  static void infer(Infer& question);
 };
 
 struct CFGGuider {
@@ -83,6 +84,7 @@ struct CFGGuider {
   static constexpr Output<Value> guider{"GUIDER", 0, "", "GUIDER"};
   static constexpr auto ports = heddle::ports(model, positive, negative, cfg, guider);
   static void execute(Context& ctx);
+  static void infer(Infer& question);
 };
 
 struct SamplerCustom {

@@ -1,6 +1,7 @@
 #include "ksampler_nodes.h"
 
 #include "sample.h"
+#include "sample_shapes.h"
 #include "schedule_kind.h"
 #include "user_error.h"
 
@@ -18,18 +19,40 @@ Sigmas levels_for(const Value& model, const std::string& sampler, const std::str
   return with_user_errors([&] { return ksampler_sigmas(whole, wanted); });
 }
 
-}  // namespace
-
-void infer_latent(Infer& question, const Input<Value>& latent_in, const std::optional<Value>& model,
-                  const Output<Value>& out) {
-  std::optional<Shape> shape = question.shape(latent_in, "samples");
-  if (!shape || shape->size() < 2) return;
-  if (model && model->is(HEDDLE_KIND_MODEL)) {
-    const std::int64_t channels = latent_format(model_settings(*model)).channels;
-    if (channels > 0) (*shape)[1] = channels;
+// What both nodes tell; `levels` is called when the model, the sampler, the schedule and the number
+// of steps are known.
+template <class Node, class F>
+void infer_sampler(Infer& question, F&& levels) {
+  const Value model = question.part(Node::model, "");
+  const std::optional<Shape> shape = sampled_shape(question, Node::latent_image, model);
+  if (!shape) return;
+  tell_latent(question, Node::latent_image, Node::latent, *shape);
+  JobShapes job{.model = model,
+                .positive = entry_shapes(question, Node::positive),
+                .negative = entry_shapes(question, Node::negative),
+                .cfg = question[Node::cfg],
+                .sampler = {},
+                .sigmas = {},
+                .latent = *shape};
+  const auto sampler = question[Node::sampler_name], schedule = question[Node::scheduler];
+  const auto steps = question[Node::steps];
+  if (!sampler || !schedule || !steps) return;
+  job.sampler = SamplerChoice{.name = *sampler};
+  try {
+    job.sigmas = levels(model, *sampler, *schedule, int(*steps));
+  } catch (const Error&) {
+    return;  // the run says it, with the node's name
   }
-  question.out(out, "samples", HEDDLE_F32, *shape);
+  infer_run(question, job);
 }
+
+StepRange range_of(std::int64_t start, std::int64_t end, const std::string& leftover) {
+  StepRange range{.start = int(start), .end = int(end)};
+  if (leftover == "disable") range.leftover = StepRange::Leftover::kRemove;
+  return range;
+}
+
+}  // namespace
 
 void KSampler::execute(Context& ctx) {
   const std::string sampler = ctx[sampler_name];
@@ -43,7 +66,13 @@ void KSampler::execute(Context& ctx) {
 }
 
 void KSampler::infer(Infer& question) {
-  infer_latent(question, latent_image, question[model], latent);
+  infer_sampler<KSampler>(question,
+                          [&](const Value& model, const std::string& sampler,
+                              const std::string& schedule, int steps) -> std::optional<Sigmas> {
+                            const std::optional<double> part = question[denoise];
+                            if (!part) return {};
+                            return levels_for(model, sampler, schedule, steps, *part);
+                          });
 }
 
 void KSamplerAdvanced::execute(Context& ctx) {
@@ -52,8 +81,7 @@ void KSamplerAdvanced::execute(Context& ctx) {
   job.guide = {ctx[model], ctx[positive], ctx[negative], ctx[cfg]};
   job.sampler.name = sampler;
   const Sigmas whole = levels_for(job.guide.model, sampler, ctx[scheduler], int(ctx[steps]), 1.0);
-  StepRange range{.start = int(ctx[start_at_step]), .end = int(ctx[end_at_step])};
-  if (ctx[leftover] == "disable") range.leftover = StepRange::Leftover::kRemove;
+  const StepRange range = range_of(ctx[start_at_step], ctx[end_at_step], ctx[leftover]);
   job.sigmas = with_user_errors([&] { return cut_sigmas(whole, range); });
   job.noise = {ctx[noise_seed], ctx[add_noise] == "enable"};
   job.latent = ctx[latent_image];
@@ -61,7 +89,16 @@ void KSamplerAdvanced::execute(Context& ctx) {
 }
 
 void KSamplerAdvanced::infer(Infer& question) {
-  infer_latent(question, latent_image, question[model], latent);
+  infer_sampler<KSamplerAdvanced>(
+      question,
+      [&](const Value& model, const std::string& sampler, const std::string& schedule,
+          int steps) -> std::optional<Sigmas> {
+        const auto start = question[start_at_step], end = question[end_at_step];
+        const std::optional<std::string> rest = question[leftover];
+        if (!start || !end || !rest) return {};
+        const Sigmas whole = levels_for(model, sampler, schedule, steps, 1.0);
+        return with_user_errors([&] { return cut_sigmas(whole, range_of(*start, *end, *rest)); });
+      });
 }
 
 }  // namespace heddle::field

@@ -66,9 +66,4 @@ struct KSamplerAdvanced {
   static void infer(Infer& question);
 };
 
-// What a sampler node can say of its result before it runs: the shape of the latent that comes in,
-// with the channels of the model where that is known.
-void infer_latent(Infer& question, const Input<Value>& latent_in, const std::optional<Value>& model,
-                  const Output<Value>& out);
-
 }  // namespace heddle::field

@@ -58,6 +58,15 @@ Value list_of_indices(const std::vector<std::int64_t>& indices) {
   return list_of(items);
 }
 
+// The part of a batch that [index, index + length) means, cut to what is there.
+struct Range {
+  std::int64_t begin, end;
+};
+Range range_in(std::int64_t items, std::int64_t index, std::int64_t length) {
+  const std::int64_t begin = std::min(items - 1, index);
+  return {begin, begin + std::min(items - begin, length)};
+}
+
 // The indices once more for every copy, each time above those before, so that each gets noise of
 // its own.
 std::vector<std::int64_t> continued(const std::vector<std::int64_t>& indices, std::int64_t amount) {
@@ -104,14 +113,17 @@ void RepeatLatentBatch::infer(Infer& question) {
   if (!shape || shape->empty() || !times) return;
   (*shape)[0] *= *times;
   question.out(latent, "samples", HEDDLE_F32, *shape);
+  std::optional<Shape> mask = question.shape(samples, "noise_mask");
+  if (!mask || mask->empty()) return;
+  if (mask->front() > 1) mask->front() *= *times;
+  question.out(latent, "noise_mask", HEDDLE_F32, *mask);
 }
 
 void LatentFromBatch::execute(Context& ctx) {
   const Value from = ctx[samples];
   const Tensor tensor = samples_of(from);
   const std::int64_t items = tensor.size(0);
-  const std::int64_t begin = std::min(items - 1, ctx[batch_index]);
-  const std::int64_t end = begin + std::min(items - begin, ctx[length]);
+  const auto [begin, end] = range_in(items, ctx[batch_index], ctx[length]);
   Record to(from);
   to.set("samples", value_of(tensor.slice(0, begin, end)));
   if (from.has("noise_mask")) {
@@ -134,8 +146,29 @@ void LatentFromBatch::execute(Context& ctx) {
   ctx[latent] = to.value();
 }
 
+void LatentFromBatch::infer(Infer& question) {
+  std::optional<Shape> shape = question.shape(samples, "samples");
+  const auto index = question[batch_index], count = question[length];
+  if (!shape || shape->empty() || shape->front() < 1 || !index || !count) return;
+  const auto [begin, end] = range_in(shape->front(), *index, *count);
+  shape->front() = end - begin;
+  question.out(latent, "samples", HEDDLE_F32, *shape);
+  std::optional<Shape> mask = question.shape(samples, "noise_mask");
+  if (!mask || mask->empty()) return;
+  if (mask->front() >= end) mask->front() = end - begin;
+  question.out(latent, "noise_mask", HEDDLE_F32, *mask);
+}
+
 void SetLatentNoiseMask::execute(Context& ctx) {
   ctx[latent] = Record(ctx[samples]).set("noise_mask", ctx[mask]).value();
+}
+
+void SetLatentNoiseMask::infer(Infer& question) {
+  if (const auto from = question.tensor(samples, "samples"))
+    question.out(latent, "samples", from->dtype, Shape(from->shape, from->shape + from->rank));
+  if (const auto drawn = question.tensor(mask))
+    question.out(latent, "noise_mask", drawn->dtype,
+                 Shape(drawn->shape, drawn->shape + drawn->rank));
 }
 
 }  // namespace heddle::field

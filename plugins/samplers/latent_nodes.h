@@ -65,6 +65,7 @@ struct LatentFromBatch {
   static constexpr Output<Value> latent{"LATENT", 0, "", "LATENT"};
   static constexpr auto ports = heddle::ports(samples, batch_index, length, latent);
   static void execute(Context& ctx);
+  static void infer(Infer& question);
 };
 
 struct SetLatentNoiseMask {
@@ -79,6 +80,7 @@ struct SetLatentNoiseMask {
   static constexpr Output<Value> latent{"LATENT", 0, "", "LATENT"};
   static constexpr auto ports = heddle::ports(samples, mask, latent);
   static void execute(Context& ctx);
+  static void infer(Infer& question);
 };
 
 }  // namespace heddle::field

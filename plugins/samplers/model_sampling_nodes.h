@@ -16,7 +16,7 @@ struct ModelSamplingFlux {
                              "ModelSamplingFlux",
                              "advanced/model",
                              "FLUX's levels, shifted for a picture of this size.",
-                             HEDDLE_NODE_HOST};
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
   static constexpr Input<double> max_shift{"max_shift", kShift};
   static constexpr Input<double> base_shift{"base_shift", kBase};
@@ -35,7 +35,7 @@ struct ModelSamplingSD3 {
                              "ModelSamplingSD3",
                              "advanced/model",
                              "Flow levels with a shift: more steps at high noise.",
-                             HEDDLE_NODE_HOST};
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
   static constexpr Input<double> shift{"shift", Widget{.number = 3, .max = 100, .step = 0.01}};
   static constexpr Output<Value> out{"MODEL", 0, "", "MODEL"};
@@ -49,7 +49,7 @@ struct ModelSamplingAuraFlow {
                              "ModelSamplingAuraFlow",
                              "advanced/model",
                              "Flow levels with a shift: more steps at high noise.",
-                             HEDDLE_NODE_HOST};
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
   static constexpr Input<double> shift{"shift", Widget{.number = 1.73, .max = 100, .step = 0.01}};
   static constexpr Output<Value> out{"MODEL", 0, "", "MODEL"};

@@ -4,6 +4,7 @@
 #include "custom_nodes.h"
 #include "ksampler_nodes.h"
 #include "latent_nodes.h"
+#include "latent_scale_nodes.h"
 #include "model_sampling_nodes.h"
 #include "sampler_kind.h"
 #include "schedule_kind.h"
@@ -19,8 +20,8 @@ HEDDLE_PLUGIN("org.heddle.samplers", "0.1.0", KSampler, KSamplerAdvanced, Sample
               VPScheduler, SDTurboScheduler, AlignYourStepsScheduler, OptimalStepsScheduler,
               SplitSigmas, SplitSigmasDenoise, FlipSigmas, SetFirstSigma, ModelSamplingFlux,
               ModelSamplingSD3, ModelSamplingAuraFlow, EmptyLatentImage, EmptySD3LatentImage,
-              RepeatLatentBatch, LatentFromBatch, SetLatentNoiseMask, FluxGuidance,
-              ConditioningZeroOut, ConditioningCombine, ConditioningConcat,
-              ConditioningSetAreaStrength, Samplers, NoiseSchedules)
+              RepeatLatentBatch, LatentFromBatch, SetLatentNoiseMask, LatentUpscale,
+              LatentUpscaleBy, FluxGuidance, ConditioningZeroOut, ConditioningCombine,
+              ConditioningConcat, ConditioningSetAreaStrength, Samplers, NoiseSchedules)
 
 }  // namespace heddle::field

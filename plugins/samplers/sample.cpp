@@ -10,7 +10,7 @@
 #include "model_sampling.h"
 #include "noise_mask.h"
 #include "random.h"
-#include "user_error.h"
+#include "run_plan.h"
 
 namespace heddle::field {
 namespace {
@@ -34,12 +34,6 @@ Tensor or_zeros(Context& ctx, const Tensor& tensor, const Shape& shape) {
   const Tensor zeros = ctx.make(shape, HEDDLE_F32);
   ops::fill(ctx, zeros, 0.0);
   return zeros;
-}
-
-// Equal neighbours make steps of no length, in which multistep formulas divide by 0.
-Sigmas without_repeats(Sigmas sigmas) {
-  sigmas.erase(std::unique(sigmas.begin(), sigmas.end()), sigmas.end());
-  return sigmas;
 }
 
 // D, what the model sees in a point: its sets, guidance and the mask.
@@ -210,20 +204,13 @@ Sampled sample(Context& ctx, const SampleJob& job) {
   }
 
   const heddle_sampler_desc& sampler = sampler_named(job.sampler.name);
-  const bool flow = sampling.prediction == Prediction::kFlow;
-  const Sigmas asked = without_repeats(job.sigmas);
-  const Sigmas sigmas = (sampler.flags & HEDDLE_SAMPLER_FINITE_FIRST_LEVEL) != 0
-                            ? with_finite_first_level(asked, sampling.levels)
-                            : asked;
-  const heddle_sampler_run run = sampler_run(job.sampler, sigmas, flow);
-  const SamplerPlan plan = plan_run(sampler, run);
-  const double end_scale = with_user_errors(
-      [&] { return inverse_noise_scaling(sampling.prediction, final_sigma(sampler, run)); });
+  const RunPlan run = plan_levels(sampler, job.sampler, job.sigmas, sampling);
+  const SamplerPlan& plan = run.steps;
 
   Tensor noise;
   if (job.noise.add) noise = upload(noise_of(latent, job.noise.seed));
   const NoiseScaling mix =
-      noise_scaling(sampling.prediction, asked.front(), sampling.levels.sigma_max());
+      noise_scaling(sampling.prediction, run.levels.front(), sampling.levels.sigma_max());
   std::vector<ops::Term> beginning;
   if (noise) beginning.push_back({mix.noise, noise});
   if (!latent.empty) beginning.push_back({mix.latent, samples});
@@ -239,7 +226,7 @@ Sampled sample(Context& ctx, const SampleJob& job) {
     loop.step(plan[i]);
     ctx.progress(double(i + 1) / double(plan.size()));
   }
-  const Tensor result = or_zeros(ctx, sum(ctx, {{end_scale, loop.result()}}), latent.shape);
+  const Tensor result = or_zeros(ctx, sum(ctx, {{run.end_scale, loop.result()}}), latent.shape);
   const Value end = with_samples(latent, result);
   return {end, loop.last_denoised() ? with_samples(latent, loop.last_denoised()) : end};
 }

@@ -19,7 +19,7 @@ struct BasicScheduler {
                              "BasicScheduler",
                              "sampling/custom_sampling/schedulers",
                              "The levels a model was trained on, by a schedule's name.",
-                             HEDDLE_NODE_HOST};
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
   static constexpr Input<std::string> scheduler{"scheduler", kScheduleNames};
   static constexpr Input<std::int64_t> steps{"steps", kSteps};
@@ -37,7 +37,7 @@ struct BetaSamplingScheduler {
                              "BetaSamplingScheduler",
                              "sampling/custom_sampling/schedulers",
                              "Levels at the quantiles of a beta distribution.",
-                             HEDDLE_NODE_HOST};
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
   static constexpr Input<std::int64_t> steps{"steps", kSteps};
   static constexpr Input<double> alpha{"alpha", kParameter};
@@ -53,7 +53,7 @@ struct KarrasScheduler {
                              "KarrasScheduler",
                              "sampling/custom_sampling/schedulers",
                              "Karras et al.'s levels between two of them.",
-                             HEDDLE_NODE_HOST};
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<std::int64_t> steps{"steps", kSteps};
   static constexpr Input<double> sigma_max{"sigma_max", schedule_widgets::kSigmaMax};
   static constexpr Input<double> sigma_min{"sigma_min", schedule_widgets::kSigmaMin};
@@ -69,7 +69,7 @@ struct ExponentialScheduler {
                              "ExponentialScheduler",
                              "sampling/custom_sampling/schedulers",
                              "Levels with equal ratios between two of them.",
-                             HEDDLE_NODE_HOST};
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<std::int64_t> steps{"steps", kSteps};
   static constexpr Input<double> sigma_max{"sigma_max", schedule_widgets::kSigmaMax};
   static constexpr Input<double> sigma_min{"sigma_min", schedule_widgets::kSigmaMin};
@@ -84,7 +84,7 @@ struct PolyexponentialScheduler {
                              "PolyexponentialScheduler",
                              "sampling/custom_sampling/schedulers",
                              "Levels whose logarithms follow a power.",
-                             HEDDLE_NODE_HOST};
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<std::int64_t> steps{"steps", kSteps};
   static constexpr Input<double> sigma_max{"sigma_max", schedule_widgets::kSigmaMax};
   static constexpr Input<double> sigma_min{"sigma_min", schedule_widgets::kSigmaMin};
@@ -104,7 +104,7 @@ struct LaplaceScheduler {
                              "LaplaceScheduler",
                              "sampling/custom_sampling/schedulers",
                              "Quantiles of a Laplace distribution of the levels' logarithms.",
-                             HEDDLE_NODE_HOST};
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<std::int64_t> steps{"steps", kSteps};
   static constexpr Input<double> sigma_max{"sigma_max", schedule_widgets::kSigmaMax};
   static constexpr Input<double> sigma_min{"sigma_min", schedule_widgets::kSigmaMin};
@@ -124,7 +124,7 @@ struct VPScheduler {
                              "VPScheduler",
                              "sampling/custom_sampling/schedulers",
                              "Levels of the variance-preserving process.",
-                             HEDDLE_NODE_HOST};
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<std::int64_t> steps{"steps", kSteps};
   static constexpr Input<double> beta_d{"beta_d", schedule_widgets::level(19.9)};
   static constexpr Input<double> beta_min{"beta_min", schedule_widgets::level(0.1)};
@@ -140,7 +140,7 @@ struct SDTurboScheduler {
                              "SDTurboScheduler",
                              "sampling/custom_sampling/schedulers",
                              "The levels that turbo models were distilled at.",
-                             HEDDLE_NODE_HOST};
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
   static constexpr Input<std::int64_t> steps{"steps", Widget{.number = 1, .min = 1, .max = 10}};
   static constexpr Input<double> denoise{"denoise", kDenoise};
@@ -157,7 +157,7 @@ struct AlignYourStepsScheduler {
                              "",
                              "sampling/custom_sampling/schedulers",
                              "The published tables of Align Your Steps.",
-                             HEDDLE_NODE_HOST};
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<std::string> model_type{"model_type", Widget{.choices = kModels}};
   static constexpr Input<std::int64_t> steps{"steps", Widget{.number = 10, .min = 1, .max = 10000}};
   static constexpr Input<double> denoise{"denoise", kDenoise};
@@ -174,7 +174,7 @@ struct OptimalStepsScheduler {
                              "",
                              "sampling/custom_sampling/schedulers",
                              "The published tables of OptimalSteps.",
-                             HEDDLE_NODE_HOST};
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<std::string> model_type{"model_type", Widget{.choices = kModels}};
   static constexpr Input<std::int64_t> steps{"steps", Widget{.number = 20, .min = 3, .max = 1000}};
   static constexpr Input<double> denoise{"denoise", kDenoise};

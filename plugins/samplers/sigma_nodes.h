@@ -11,7 +11,7 @@ struct SplitSigmas {
                              "SplitSigmas",
                              "sampling/custom_sampling/sigmas",
                              "Two lists: up to a step, and from it.",
-                             HEDDLE_NODE_HOST};
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<Tensor> sigmas{"sigmas", HEDDLE_PORT_HOST, "", "SIGMAS"};
   static constexpr Input<std::int64_t> step{"step", Widget{.max = 10000}};
   static constexpr Output<Tensor> high{"high_sigmas", 0, "", "SIGMAS"};
@@ -26,7 +26,7 @@ struct SplitSigmasDenoise {
                              "SplitSigmasDenoise",
                              "sampling/custom_sampling/sigmas",
                              "Two lists: the second is the last part of the way.",
-                             HEDDLE_NODE_HOST};
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<Tensor> sigmas{"sigmas", HEDDLE_PORT_HOST, "", "SIGMAS"};
   static constexpr Input<double> denoise{"denoise",
                                          Widget{.number = 1, .min = 0, .max = 1, .step = 0.01}};
@@ -42,7 +42,7 @@ struct FlipSigmas {
                              "FlipSigmas",
                              "sampling/custom_sampling/sigmas",
                              "The list backwards: from a picture to noise.",
-                             HEDDLE_NODE_HOST};
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<Tensor> sigmas{"sigmas", HEDDLE_PORT_HOST, "", "SIGMAS"};
   static constexpr Output<Tensor> out{"SIGMAS", 0, "", "SIGMAS"};
   static constexpr auto ports = heddle::ports(sigmas, out);
@@ -58,7 +58,7 @@ struct SetFirstSigma {
                              "SetFirstSigma",
                              "sampling/custom_sampling/sigmas",
                              "The list with another first level.",
-                             HEDDLE_NODE_HOST};
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<Tensor> sigmas{"sigmas", HEDDLE_PORT_HOST, "", "SIGMAS"};
   static constexpr Input<double> sigma{"sigma", kSigma};
   static constexpr Output<Tensor> out{"SIGMAS", 0, "", "SIGMAS"};

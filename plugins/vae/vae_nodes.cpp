@@ -63,6 +63,32 @@ Middle middle(std::int64_t size, std::int64_t downscale) {
   return {rest / 2, rest / 2 + size - rest};
 }
 
+// None where reading the value throws: the run says it, with the node's name.
+std::optional<Autoencoder> usable(const Value& vae) {
+  try {
+    return Autoencoder(vae);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+std::int64_t count_of(const Shape& shape) {
+  std::int64_t count = 1;
+  for (const std::int64_t size : shape) count *= size;
+  return count;
+}
+
+// One call of a side of the autoencoder, with one pass over what goes in and one over what comes
+// out; both are held while the model runs.
+void tell_call(Infer& question, const Value& model, const Infer::Named& input,
+               const Shape& result) {
+  if (!model.is(HEDDLE_KIND_MODEL)) return;
+  question.call(model, {{.constants = {input}, .steps = {}}});
+  const std::int64_t elements = count_of(input.shape) + count_of(result);
+  const double bytes = double(sizeof(float)) * double(elements);
+  question.cost(2 * double(elements), 2 * bytes, std::uint64_t(bytes));
+}
+
 }  // namespace
 
 void VaeDecode::execute(Context& ctx) {
@@ -80,9 +106,12 @@ void VaeDecode::infer(Infer& question) {
   const auto shape = question.shape(samples, "samples");
   const std::optional<Value> value = question[vae];
   if (!shape || shape->size() != 4 || !value) return;
-  const std::int64_t factor = Autoencoder(*value).downscale;
-  question.out(image, "", HEDDLE_F32,
-               {(*shape)[0], (*shape)[2] * factor, (*shape)[3] * factor, kColours});
+  const std::optional<Autoencoder> autoencoder = usable(*value);
+  if (!autoencoder) return;
+  const std::int64_t factor = autoencoder->downscale;
+  const Shape picture{(*shape)[0], (*shape)[2] * factor, (*shape)[3] * factor, kColours};
+  question.out(image, "", HEDDLE_F32, picture);
+  tell_call(question, value->field("decoder"), {"z", HEDDLE_F32, *shape}, picture);
 }
 
 void VaeEncode::execute(Context& ctx) {
@@ -115,11 +144,15 @@ void VaeEncode::infer(Infer& question) {
   const auto shape = question.shape(pixels);
   const std::optional<Value> value = question[vae];
   if (!shape || shape->size() != 4 || !value) return;
-  const Autoencoder autoencoder(*value);
-  if (autoencoder.channels == 0) return;
-  question.out(latent, "samples", HEDDLE_F32,
-               {(*shape)[0], autoencoder.channels, (*shape)[1] / autoencoder.downscale,
-                (*shape)[2] / autoencoder.downscale});
+  const std::optional<Autoencoder> autoencoder = usable(*value);
+  if (!autoencoder || autoencoder->channels == 0) return;
+  const std::int64_t factor = autoencoder->downscale;
+  const std::int64_t rows = (*shape)[1] / factor, columns = (*shape)[2] / factor;
+  if (rows == 0 || columns == 0) return;
+  const Shape samples{(*shape)[0], autoencoder->channels, rows, columns};
+  question.out(latent, "samples", HEDDLE_F32, samples);
+  const Shape picture{(*shape)[0], rows * factor, columns * factor, kColours};
+  tell_call(question, value->field("encoder"), {"image", HEDDLE_F32, picture}, samples);
 }
 
 }  // namespace heddle::vae

@@ -199,7 +199,7 @@ class Bench {
       throw core::Error(core::Code::internal,
                         cat(nodes, " nodes wanted, ", ready.graph.nodes.size(), " bound"));
     core::RunRequest request{.graph = &ready.graph, .plan = &ready.plan};
-    const core::RunResult result = core::execute(request, environment_, observer_, cancelled_);
+    const core::RunResult result = core::execute(request, environment_, observer_, control_);
     const auto computed = std::ranges::count(result.timings, false, &core::NodeTiming::cached);
     if (computed != expected)
       throw core::Error(core::Code::internal, cat(computed, " nodes ran, expected ", expected));
@@ -208,8 +208,8 @@ class Bench {
   const Options options_;
   core::LoadedPlugins plugins_;
   core::Environment environment_;
-  core::Observer observer_;
-  const std::atomic<bool> cancelled_{false};
+  core::Silence observer_;
+  core::RunControl control_;
   std::unique_ptr<Engine> engine_;
   std::int64_t other_ = 1'000'000;  // a literal that was not used before
 };

@@ -107,8 +107,7 @@ BOOST_AUTO_TEST_CASE(every_op_of_the_catalogue_has_a_case_and_a_kernel) {
   const Plugin plugin(settings().plugin);
   std::set<std::string> with_case, with_kernel;
   for (const OpCase& op_case : make_op_cases(settings().seed)) with_case.insert(op_case.op);
-  for (const heddle_kernel* const* kernel = plugin.device().kernels; *kernel != nullptr; ++kernel)
-    with_kernel.insert((*kernel)->op);
+  for (const heddle_kernel* kernel : plugin.kernels()) with_kernel.insert(kernel->op);
   for (const std::string& op : with_kernel)
     BOOST_TEST(with_case.count(op) == 1u, op << " has no case");
   for (const std::string& op : with_case)

@@ -13,12 +13,14 @@
 #include <cctype>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "modes.h"
 #include "settings.h"
+#include "test_device.h"
 
 namespace heddle::conformance {
 
@@ -59,12 +61,15 @@ int main(int argc, char** argv) {
   using namespace heddle::conformance;
   const std::string mode = argc > 1 ? argv[1] : "";
   std::vector<char*> rest{argv[0]};
+  // A device that lets another one compute finds it in the registry.
+  std::unique_ptr<const Plugin> helper;
   try {
     parsed.seed = std::random_device{}();
     int i = 2;
     for (; i + 1 < argc && std::string(argv[i]) != "--"; i += 2) read_flag(argv[i], argv[i + 1]);
     for (++i; i < argc; ++i) rest.push_back(argv[i]);
     if (parsed.oracle.empty()) parsed.oracle = parsed.plugin;
+    if (parsed.oracle != parsed.plugin) helper = std::make_unique<const Plugin>(parsed.oracle);
     if (mode == "bench") return bench();
     if (mode == "support") return support();
   } catch (const std::exception& error) {

@@ -1,6 +1,6 @@
-// MiniHost: as much of the engine's side of the ABI as a device plugin needs: statuses, a log, and
-// values enough for options. Options are a flat record of whole numbers and texts. Owned by the
-// test; thread-safe once built.
+// MiniHost: as much of the engine's side of the ABI as a device plugin needs: statuses, a log,
+// values enough for options, and the registry of the plugins that are loaded. Options are a flat
+// record of whole numbers and texts. Owned by the test; thread-safe once built.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,10 @@ using OptionMap = std::map<std::string, OptionValue>;
 
 // The host table. Static: plugins may keep it.
 const heddle_host* mini_host();
+
+// What is in the registry from now on, and no longer. Not while a device is open.
+void add_to_registry(const heddle_plugin* plugin);
+void remove_from_registry(const heddle_plugin* plugin);
 
 // A record made of options; borrowed from the object, which must outlive its use.
 class OptionRecord {

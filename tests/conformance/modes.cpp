@@ -29,8 +29,7 @@ int support() {
   const TestDevice device(plugin, settings().options);
   std::map<std::string, std::map<std::string, int>> fits;  // op, kernel, cases
   std::map<std::string, int> cases;
-  for (const heddle_kernel* const* kernel = plugin.device().kernels; *kernel != nullptr; ++kernel)
-    fits[(*kernel)->op][(*kernel)->name] = 0;
+  for (const heddle_kernel* kernel : plugin.kernels()) fits[kernel->op][kernel->name] = 0;
   for (const OpCase& op_case : make_op_cases(settings().seed)) {
     ++cases[op_case.op];
     for (const heddle_kernel* kernel : device.fitting(op_case)) ++fits[op_case.op][kernel->name];

@@ -91,6 +91,13 @@ void add_linear_cases(Random& random, std::vector<OpCase>& cases) {
         {{2, 30, 450}, 70, HEDDLE_F32, weight, HEDDLE_F32, HEDDLE_ACT_NONE, true, true, true});
   table.push_back(
       {{1, 40}, 33, HEDDLE_BF16, HEDDLE_BF16, HEDDLE_BF16, HEDDLE_ACT_NONE, false, false, true});
+  // Several tiles each way, the last ones smaller, with terms in whole blocks.
+  for (heddle_dtype out : {HEDDLE_BF16, HEDDLE_F32}) {
+    table.push_back(
+        {{2, 130, 96}, 600, HEDDLE_BF16, HEDDLE_BF16, out, HEDDLE_ACT_GELU_TANH, true, true});
+    table.push_back(
+        {{2, 3, 16, 64}, 50, HEDDLE_BF16, HEDDLE_F16, out, HEDDLE_ACT_NONE, true, false});
+  }
   for (const Case& one : table) {
     Shape out_shape = one.x;
     out_shape.back() = one.n;
@@ -163,6 +170,13 @@ void add_image_cases(Random& random, std::vector<OpCase>& cases) {
   for (heddle_dtype type : kFloats)
     for (heddle_dtype out : kFloats)
       table.push_back({{2, 10, 10, 24}, {40, 24, 3, 3}, kSame, type, HEDDLE_BF16, out, true, true});
+  // Several tiles of lines, the first and the last at the padding.
+  table.push_back(
+      {{2, 40, 48, 32}, {72, 32, 3, 3}, kSame, HEDDLE_BF16, HEDDLE_F16, HEDDLE_BF16, true, true});
+  table.push_back(
+      {{2, 50, 41, 16}, {32, 16, 3, 3}, kDown, HEDDLE_BF16, HEDDLE_BF16, HEDDLE_BF16, true, false});
+  table.push_back(
+      {{1, 9, 8, 6}, {10, 6, 1, 1}, kPoint, HEDDLE_BF16, HEDDLE_BF16, HEDDLE_BF16, true, true});
   for (const Case& one : table) {
     const std::int64_t h =
         (one.x[1] + one.attrs.padding[0] + one.attrs.padding[2] - one.filter[2]) /

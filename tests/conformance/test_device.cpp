@@ -25,10 +25,19 @@ Plugin::Plugin(const std::string& path) : library_(dlopen(path.c_str(), RTLD_NOW
   if (devices == nullptr || devices->count == 0)
     throw std::runtime_error(path + ": provides no devices");
   device_ = static_cast<const heddle_device_desc*>(devices->items[0]);
+  add_to_registry(entry);
+  for (auto kernel = device_->kernels; kernel != nullptr && *kernel != nullptr; ++kernel)
+    kernels_.push_back(*kernel);
+  const heddle_list* more = entry->provide(HEDDLE_KERNELS);
+  for (std::uint32_t i = 0; more != nullptr && i < more->count; ++i) {
+    const auto* kernel = static_cast<const heddle_kernel*>(more->items[i]);
+    if (std::strcmp(kernel->device_kind, device_->kind) == 0) kernels_.push_back(kernel);
+  }
 }
 
 Plugin::~Plugin() {
   const auto* entry = static_cast<const heddle_plugin*>(dlsym(library_, "heddle_entry"));
+  remove_from_registry(entry);
   if (entry->deinit != nullptr) entry->deinit();
   dlclose(library_);
 }
@@ -50,7 +59,7 @@ TestDevice::Buffer::Buffer(Buffer&& other) noexcept
 // ---- device ----
 
 TestDevice::TestDevice(const Plugin& plugin, const OptionMap& options, std::uint32_t index)
-    : desc_(plugin.device()) {
+    : plugin_(plugin), desc_(plugin.device()) {
   const OptionRecord record(options);
   check(desc_.open(mini_host(), index, record.value(), &device_));
   check(desc_.stream_make(device_, &stream_));
@@ -146,10 +155,10 @@ TestDevice::Prepared TestDevice::prepare(const OpCase& op_case, bool in_place) c
 const heddle_kernel* TestDevice::best(const heddle_op_call& call) const {
   const heddle_kernel* chosen = nullptr;
   std::int32_t highest = 0;
-  for (const heddle_kernel* const* kernel = desc_.kernels; *kernel != nullptr; ++kernel) {
-    if (std::strcmp((*kernel)->op, call.op) != 0) continue;
-    const std::int32_t answer = (*kernel)->fits(device_, &call);
-    if (answer > highest) chosen = *kernel;
+  for (const heddle_kernel* kernel : kernels()) {
+    if (std::strcmp(kernel->op, call.op) != 0) continue;
+    const std::int32_t answer = kernel->fits(device_, &call);
+    if (answer > highest) chosen = kernel;
     highest = std::max(highest, answer);
   }
   return chosen;
@@ -163,10 +172,10 @@ std::vector<const heddle_kernel*> TestDevice::fitting(const OpCase& op_case) con
     for (auto& view : *views)
       if (view) view->data = nullptr;
   std::vector<std::pair<std::int32_t, const heddle_kernel*>> found;
-  for (const heddle_kernel* const* kernel = desc_.kernels; *kernel != nullptr; ++kernel) {
-    if (op_case.op != (*kernel)->op) continue;
-    const std::int32_t answer = (*kernel)->fits(device_, &call);
-    if (answer > 0) found.emplace_back(answer, *kernel);
+  for (const heddle_kernel* kernel : kernels()) {
+    if (op_case.op != kernel->op) continue;
+    const std::int32_t answer = kernel->fits(device_, &call);
+    if (answer > 0) found.emplace_back(answer, kernel);
   }
   std::stable_sort(found.begin(), found.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });

@@ -41,10 +41,13 @@ class Plugin {
   Plugin(const Plugin&) = delete;
   Plugin& operator=(const Plugin&) = delete;
   const heddle_device_desc& device() const { return *device_; }
+  // For its kind of device: in the device table, and besides.
+  const std::vector<const heddle_kernel*>& kernels() const { return kernels_; }
 
  private:
   void* library_;
   const heddle_device_desc* device_;
+  std::vector<const heddle_kernel*> kernels_;
 };
 
 double wall_seconds();
@@ -58,7 +61,8 @@ class TestDevice {
 
   heddle_device* raw() const { return device_; }
   heddle_stream* stream() const { return stream_; }
-  const heddle_device_desc& desc() const { return desc_; }
+  const heddle_device_desc& desc() const { return plugin_.device(); }
+  const std::vector<const heddle_kernel*>& kernels() const { return plugin_.kernels(); }
   heddle_device_info info() const;
 
   // Kernels that fit the case, best first; nothing is launched.
@@ -96,6 +100,7 @@ class TestDevice {
   void launch(const Prepared& prepared, const heddle_kernel& kernel, void* workspace) const;
   void run_prepared(OpCase& op_case, const heddle_kernel* kernel, bool in_place) const;
 
+  const Plugin& plugin_;
   const heddle_device_desc& desc_;
   heddle_device* device_ = nullptr;
   heddle_stream* stream_ = nullptr;

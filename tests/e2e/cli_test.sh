@@ -55,7 +55,9 @@ run 0 nodes; has out "test.add"
 run 0 nodes test.add; has out "default 1"
 run 0 nodes test.add --json; has out '"input_order"'
 run 2 nodes test.ad; has err "Did you mean 'test.add'"
-run 0 devices; has out "cpu:0"
+run 0 devices; has out "cpu:0"; has out "link to"
+run 0 devices --options 'cpu={"threads": 1}'; has out "cpu:0"
+run 2 devices --options 'cpus={}'; has err "no plugin brings"
 run 0 devices --json; has out '"id":"cpu:0"'
 run 0 plugins; has out "test.add"
 run 0 plan sum.json; has out "test.keep"

@@ -56,11 +56,12 @@ const std::map<std::string, std::set<std::string>> kFloors{
     {"device", {"base", "tensor"}},
     {"files", {"base", "tensor"}},
     {"memory", {"base", "tensor", "device", "files"}},
+    {"transfer", {"base", "tensor", "device", "files", "memory"}},
     {"graph", {"base", "tensor"}},
     {"plan", {"base", "tensor", "device", "files", "graph"}},
-    {"run", {"base", "tensor", "device", "files", "memory", "graph", "plan"}},
-    {"plugin", {"base", "tensor", "device", "files", "memory", "graph", "plan", "run"}},
-    {"facade", {"base", "tensor", "device", "files", "memory", "graph", "plan", "run", "plugin"}},
+    {"run", {"base", "tensor", "device", "files", "memory", "transfer", "graph", "plan"}},
+    {"plugin", {"base", "tensor", "device", "files", "memory", "transfer", "graph", "plan", "run"}},
+    {"facade", {"base", "tensor", "device", "files", "memory", "transfer", "graph", "plan", "run", "plugin"}},
     {"cli", {"base"}},
 };
 

@@ -172,6 +172,25 @@ struct Layers {
   }
 };
 
+// A family with a slip of the pen: the tensor in its file says which.
+struct Slips {
+  static constexpr heddle::Family family{"test.slips", "test", 1, "Builds what cannot be built."};
+  static constexpr Input<Tensor> shfit{"shfit"};
+  static constexpr Output<Tensor> z{"yy"};
+  struct Lyer : Layer {
+    static constexpr heddle::Info info{"test.lyer", 1, "Lyer", "test", "", HEDDLE_NODE_BLOCK};
+  };
+  static int match(const heddle::Checkpoint& file, const heddle::Value&) { return file.name(0).starts_with("slip.") ? 10 : 0; }
+  static void build(const heddle::Checkpoint& file, const heddle::Value&, heddle::Blocks& graph) {
+    const heddle::Source x = graph.input("x", HEDDLE_INPUT_STEP);
+    if (file.has("slip.type")) graph.add<Lyer>("layer");
+    heddle::Block layer = graph.add<Layer>("layer");
+    if (file.has("slip.input")) layer.link(shfit, x);
+    layer.link(Layer::x, x);
+    graph.output("y", layer[z]);
+  }
+};
+
 struct LoadLayers {
   static constexpr heddle::Info info{"test.load", 1, "Load", "test", "", HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<std::string> path{"path", {.text = ""}};
@@ -180,4 +199,4 @@ struct LoadLayers {
   void execute(Context& ctx) { ctx[model] = heddle::build_model(ctx, "test", heddle::Checkpoint::open(ctx[path]), {}); }
 };
 
-HEDDLE_PLUGIN("org.heddle.tests.arithmetic", "1.0.0", Add, Keep, Choose, Fail, Later, Wait, Ramp, Loop, Layer, Shift, Layers, LoadLayers)
+HEDDLE_PLUGIN("org.heddle.tests.arithmetic", "1.0.0", Add, Keep, Choose, Fail, Later, Wait, Ramp, Loop, Layer, Shift, Layers, Slips, LoadLayers)

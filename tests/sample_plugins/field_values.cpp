@@ -61,6 +61,15 @@ struct Mask {
   void execute(Context& ctx) { ctx[out] = load(ctx, ctx[path], ctx[name]); }
 };
 
+struct Picture {
+  static constexpr heddle::Info info{"test.image", 1, "Image", "test"};
+  static constexpr Input<std::string> path{"path", {}};
+  static constexpr Input<std::string> name{"name", {}};
+  static constexpr Output<Tensor> out{"IMAGE", 0, "", "IMAGE"};
+  static constexpr auto ports = heddle::ports(path, name, out);
+  void execute(Context& ctx) { ctx[out] = load(ctx, ctx[path], ctx[name]); }
+};
+
 // A list in its first entry's fields: what the facade can read.
 struct First {
   static constexpr heddle::Info info{"test.first", 1, "First", "test"};
@@ -107,7 +116,7 @@ struct Schedules {
   static const heddle_list* list() { return heddle::descs<kHalves>(); }
 };
 
-HEDDLE_PLUGIN("org.heddle.test.field_values", "1.0.0", Conditioning, Latent, Mask, First, Samplers,
-              Schedules)
+HEDDLE_PLUGIN("org.heddle.test.field_values", "1.0.0", Conditioning, Latent, Mask, Picture, First,
+              Samplers, Schedules)
 
 }  // namespace

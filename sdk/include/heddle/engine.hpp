@@ -50,12 +50,21 @@ struct EngineOptions {
   bool reference_kernels = false;                   // the plain loops alone: slow, for comparisons
   std::filesystem::path costs;                      // a file of measured costs to place by; empty: figures of the devices, or guesses
   std::uint64_t cache_bytes = 0;                    // of outputs kept between runs; 0: a quarter of the memory
+  std::map<std::string, std::string> device_options;  // device kind -> JSON object: options of its plugin's own
+};
+
+struct DeviceLink {
+  std::string to;              // a device's id, or "host" for host memory
+  std::string kind;            // "same": nothing is copied, "direct", "through host"
+  double bytes_per_second = 0; // one direction, there; 0: unknown
+  double latency_seconds = 0;
 };
 
 struct DeviceInfo {
   std::string id, name, kind, location, compute;
-  std::uint64_t memory_total = 0, memory_free = 0, memory_ours = 0;  // bytes
+  std::uint64_t memory_total = 0, memory_free = 0, memory_ours = 0, memory_others = 0;  // bytes; others: of other programs
   unsigned threads = 0;
+  std::vector<DeviceLink> links;  // to every other device that is open, then to the host
 };
 
 struct PluginInfo {
@@ -125,7 +134,9 @@ class Run {
  public:
   Results wait();  // throws what the run threw
   bool wait_for(std::chrono::milliseconds);
-  void cancel();   // stops within the steps that are already enqueued
+  void cancel();   // stops within the steps that are already enqueued; ends a pause
+  void pause();    // no node and no step of a model begins any more; those that have begun end
+  void resume();
   struct Data;
 
  private:

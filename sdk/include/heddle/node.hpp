@@ -210,15 +210,27 @@ class Infer {
     const heddle_value* v = service_.value(raw_, position(&input.port, desc_.inputs, desc_.input_count));
     return v == nullptr ? std::optional<T>() : std::optional<T>(Wire<T>::read(v));
   }
-  template <class T> std::optional<Shape> shape(const Input<T>& input, const char* path = "") const {
+  // Paths as in heddle_infer_service.
+  template <class T> std::optional<heddle_tensor_info> tensor(const Input<T>& input, const std::string& path = "") const {
     heddle_tensor_info info{};
     info.size = sizeof info;
-    if (service_.in(raw_, position(&input.port, desc_.inputs, desc_.input_count), path, &info) == 0) return {};
-    return Shape(info.shape, info.shape + info.rank);
+    if (service_.in(raw_, position(&input.port, desc_.inputs, desc_.input_count), path.c_str(), &info) == 0) return {};
+    return info;
   }
-  template <class T> void out(const Output<T>& output, const char* path, heddle_dtype dtype, const Shape& shape) {
+  template <class T> std::optional<Shape> shape(const Input<T>& input, const std::string& path = "") const {
+    const std::optional<heddle_tensor_info> info = tensor(input, path);
+    return info ? std::optional(Shape(info->shape, info->shape + info->rank)) : std::nullopt;
+  }
+  // A part of a value that is known before running; empty when it is not.
+  template <class T> Value part(const Input<T>& input, const std::string& path) const {
+    return Value::share(service_.part(raw_, position(&input.port, desc_.inputs, desc_.input_count), path.c_str()));
+  }
+  template <class T> void out(const Output<T>& output, const std::string& path, heddle_dtype dtype, const Shape& shape) {
     const heddle_tensor_info info = tensor_info(dtype, shape);
-    check(service_.out(raw_, position(&output.port, desc_.outputs, desc_.output_count), path, &info));
+    check(service_.out(raw_, position(&output.port, desc_.outputs, desc_.output_count), path.c_str(), &info));
+  }
+  template <class T> void known(const Output<T>& output, const std::string& path, const Value& value) {
+    check(service_.known(raw_, position(&output.port, desc_.outputs, desc_.output_count), path.c_str(), value.raw()));
   }
   void cost(double flops, double bytes, std::uint64_t scratch = 0) { service_.cost(raw_, flops, bytes, scratch); }
 
@@ -277,25 +289,35 @@ template <class N>
 struct Glue {
   static const heddle_node_desc desc;
   static constexpr bool is_block = (N::info.flags & HEDDLE_NODE_BLOCK) != 0;
+  // Nothing to keep: each call has an N of its own on the stack, and none is made on the heap.
+  static constexpr bool is_stateless = std::is_empty_v<N> && std::is_trivially_default_constructible_v<N> && std::is_trivially_destructible_v<N>;
+  template <class Call> static void with_node(void* self, Call&& call) {
+    if constexpr (is_stateless) {
+      N node;
+      call(node);
+    } else {
+      call(*static_cast<N*>(self));
+    }
+  }
   static heddle_status* create(const heddle_host*, void** self) { return guard([&] { *self = new N(); }); }
   static void destroy(void* self) { delete static_cast<N*>(self); }
   static heddle_status* execute(void* self, heddle_ctx* raw) {
     return guard([&] {
       Context ctx(raw, desc);
       if constexpr (is_block) N::execute(ctx);
-      else static_cast<N*>(self)->execute(ctx);
+      else with_node(self, [&](N& node) { node.execute(ctx); });
     });
   }
   static heddle_status* need(void* self, heddle_ctx* raw) {
     return guard([&] {
       Context ctx(raw, desc);
-      static_cast<N*>(self)->need(ctx);
+      with_node(self, [&](N& node) { node.need(ctx); });
     });
   }
   static heddle_status* fingerprint(void* self, heddle_ctx* raw, std::uint64_t* hash) {
     return guard([&] {
       Context ctx(raw, desc);
-      *hash = static_cast<N*>(self)->fingerprint(ctx);
+      with_node(self, [&](N& node) { *hash = node.fingerprint(ctx); });
     });
   }
   static heddle_status* infer(const heddle_host*, heddle_infer* raw) {
@@ -333,8 +355,8 @@ constexpr heddle_node_desc Glue<N>::desc{
     N::ports.in.data(),
     N::ports.out.data(),
     N::ports.weights.data(),
-    Glue<N>::is_block ? nullptr : &Glue<N>::create,
-    Glue<N>::is_block ? nullptr : &Glue<N>::destroy,
+    Glue<N>::is_block || Glue<N>::is_stateless ? nullptr : &Glue<N>::create,
+    Glue<N>::is_block || Glue<N>::is_stateless ? nullptr : &Glue<N>::destroy,
     &Glue<N>::execute,
     need_or_null(),
     fingerprint_or_null(),

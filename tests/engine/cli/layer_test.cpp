@@ -101,6 +101,17 @@ BOOST_AUTO_TEST_CASE(an_unknown_key_is_refused_with_the_nearest_option) {
   BOOST_TEST(message.find("Did you mean 'models'?") != std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(an_object_under_the_name_of_a_kind_of_device_is_options_of_its_own) {
+  const Layer layer =
+      configuration(R"({"fake": {"count": 4}, "options": {"cpu": {"threads": 2}}})");
+  BOOST_TEST(texts(layer, "options") == (Texts{R"(fake={"count":4})", R"(cpu={"threads":2})"}));
+  BOOST_TEST(layer.of("options").front().where == "/flows/heddle.json:1:2");
+  // No text is such options, and no object under what is nearly an option's name.
+  BOOST_TEST(refusal(R"({"fake": "4"})").find("there is no option 'fake'") != std::string::npos);
+  BOOST_TEST(refusal(R"({"budgt": {"cpu": 1}})").find("Did you mean 'budget'?") !=
+             std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(a_value_of_the_wrong_kind_is_refused_with_its_place) {
   BOOST_TEST(refusal(R"({"threads": "3"})") ==
              "/flows/heddle.json:1:13: 'threads' expects a whole number, got the text '3'.");

@@ -40,6 +40,7 @@ BOOST_AUTO_TEST_CASE(values_are_read_into_their_types) {
                                                  {"models", folder.path().string()},
                                                  {"output", "pictures"},
                                                  {"json", "true"},
+                                                 {"options", R"(cpu={"threads": 2})"},
                                                  {"set", "text.text=a=b"},
                                                  {"place", "a node=cpu:0,cpu:1"},
                                                  {"split", "a node=layers"},
@@ -47,6 +48,7 @@ BOOST_AUTO_TEST_CASE(values_are_read_into_their_types) {
   BOOST_TEST(settings.engine.threads == 3u);
   BOOST_TEST(settings.engine.devices == (std::vector<std::string>{"cpu:0", "cpu:1"}));
   BOOST_TEST(settings.engine.compute.at("cpu") == "bf16");
+  BOOST_TEST(settings.engine.device_options.at("cpu") == R"({"threads": 2})");
   BOOST_TEST(settings.engine.model_dirs.at(0) == folder.path());
   BOOST_TEST(settings.engine.output_dir == "pictures");
   BOOST_TEST(settings.json);

@@ -110,4 +110,15 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_no_family_knows_is_refused_naming_those_asked)
   BOOST_TEST(reason.find("test.layers") != std::string::npos, reason);
 }
 
+BOOST_AUTO_TEST_CASE(a_family_that_names_what_is_not_there_is_told_what_is) {
+  Engine engine(test::engine_options());
+  for (const auto& [slip, said] : {std::pair("slip.type", "there is no block type 'test.lyer'. Did you mean 'test.layer'?"),
+                                   std::pair("slip.input", "has no input 'shfit'. Did you mean 'shift'?"),
+                                   std::pair("slip.output", "has no output 'yy'. Did you mean 'y'?")}) {
+    path = folder.write(std::string(slip) + ".safetensors", test::safetensors_bytes({{slip, "F32", {1}, test::bytes_of_floats({1})}})).string();
+    const std::string reason = refusal_of([&] { result(engine, flow(1, 1)); });
+    BOOST_TEST(reason.find(said) != std::string::npos, reason);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -107,6 +107,32 @@ BOOST_AUTO_TEST_CASE(file_names_are_not_checked_when_nobody_knows_the_folders) {
   BOOST_TEST(messages(bound) == "");
 }
 
+BOOST_AUTO_TEST_CASE(a_picture_may_name_the_folder_it_is_loaded_from) {
+  Catalog catalog = test::test_catalog();
+  catalog.set_file_lister(
+      [](std::string_view folder, std::int32_t) {
+        return std::vector<std::string>{cat(folder, ".png"), "a [b].png"};
+      },
+      [](std::string_view folder) { return std::vector<std::string>{cat("in/", folder)}; });
+  const auto said = [&](std::string_view file) {
+    return messages(core::bind(
+        parse_workflow(
+            cat(R"({"l": {"class_type": "LoadImage", "inputs": {"image": ")", file,
+                R"("}}, "s": {"class_type": "SaveImage", "inputs": {"images": ["l", 0]}}})"),
+            "w.json"),
+        catalog));
+  };
+  for (const char* file : {"input.png", "input.png [input]", "output.png [output]",
+                           "temp.png [temp]", "a [b].png", "a [b].png [output]"})
+    BOOST_TEST(said(file) == "", file);
+  for (const char* file : {"output.png", "input.png [output]", "input.png [b]", "temp.png[temp]"})
+    BOOST_TEST(said(file) != "", file);
+  const std::string fault = said("outptu.png [output]");
+  BOOST_TEST(fault.find("there is no file 'outptu.png' in 'output'. Did you mean 'output.png'? "
+                        "Looked in 'in/output'.") != std::string::npos,
+             fault);
+}
+
 BOOST_AUTO_TEST_CASE(types_match_by_wildcard_or_by_a_name_in_common) {
   const auto said = [](std::string_view input, std::string_view output) {
     return messages(bind_text(cat(

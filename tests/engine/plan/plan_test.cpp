@@ -170,7 +170,7 @@ BOOST_AUTO_TEST_CASE(runs_side_by_side_spread_over_the_devices) {
   q.topology = test::equal_devices(3, 1e11, 1e-6);
 
   Crowd crowd;
-  const auto placed = [&] { return place({q.graph, q.inferred, q.topology, Costs(), {}, crowd}); };
+  const auto placed = [&] { return place({q.graph, q.inferred, q.topology, Costs(), {}, {}, crowd}); };
   BOOST_TEST(placed().places[0].devices.size() == 2u);  // alone, its two sets have a device each
   crowd.among_many = true;
   crowd.busy_seconds.assign(3, 0);

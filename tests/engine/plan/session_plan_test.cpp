@@ -80,7 +80,15 @@ struct Builder {
 heddle_tensor_info f32(std::initializer_list<std::int64_t> shape) { return make_info(HEDDLE_F32, {shape.begin(), shape.size()}); }
 
 const heddle_kernel kKernel{sizeof(heddle_kernel), "any", "test", "any", nullptr, nullptr, nullptr};
-ChosenKernel choose(const heddle_op_call&) { return {&kKernel, 0}; }
+ChosenKernel choose(std::uint32_t, const heddle_op_call&) { return {&kKernel, 0}; }
+
+// What a phase launches, in order.
+std::vector<PlannedOp> ops(const SessionPlan& plan, std::size_t phase) {
+  std::vector<PlannedOp> launched;
+  for (const SessionAction& action : plan.phases[phase])
+    if (action.kind == SessionAction::Kind::launch) launched.push_back(plan.ops[action.index]);
+  return launched;
+}
 
 // x: step, c: constant, t: scheduled. y = (x + row(t + c)) + ones_like(x).
 Builder example() {
@@ -100,7 +108,6 @@ SessionSpec spec(std::uint32_t steps, std::size_t sets) {
   s.step_count = steps;
   for (std::size_t i = 0; i < sets; ++i) s.sets.push_back({{{"c", f32({1, 8})}}, {{"x", f32({2, 8})}}});
   s.schedule = {{"t", f32({steps, 8})}};
-  s.weights.resize(4);
   return s;
 }
 
@@ -126,21 +133,21 @@ BOOST_AUTO_TEST_CASE(blocks_run_as_often_as_what_they_read_changes) {
 BOOST_AUTO_TEST_CASE(the_scheduled_phase_sees_all_steps_and_a_step_sees_one_row) {
   const Builder b = example();
   const SessionPlan plan = plan_session(b.graph, spec(5, 1), choose);
-  BOOST_TEST(plan.phases[0].size() == 1u);
-  BOOST_TEST_REQUIRE(plan.phases[1].size() == 1u);
-  BOOST_TEST(plan.phases[2].size() == 2u);
-  BOOST_TEST(plan.phases[1][0].op.out[0].info.shape[0] == 5);
+  BOOST_TEST(ops(plan, 0).size() == 1u);
+  BOOST_TEST_REQUIRE(ops(plan, 1).size() == 1u);
+  BOOST_TEST(ops(plan, 2).size() == 2u);
+  BOOST_TEST(ops(plan, 1)[0].op.out[0].info.shape[0] == 5);
   BOOST_TEST_REQUIRE(plan.slices.size() == 1u);
   BOOST_TEST(plan.slices[0].from.info.stride[0] == 8);
   BOOST_TEST(plan.slices[0].copy.op.out[0].info.shape[0] == 1);
-  BOOST_TEST(plan.phases[2][0].op.in[1].storage == plan.slices[0].copy.op.out[0].storage);
+  BOOST_TEST(ops(plan, 2)[0].op.in[1].storage == plan.slices[0].copy.op.out[0].storage);
 }
 
 BOOST_AUTO_TEST_CASE(the_sets_of_a_step_run_block_by_block) {
   const Builder b = example();
   const SessionPlan plan = plan_session(b.graph, spec(3, 2), choose);
   std::vector<std::pair<NodeIndex, std::uint32_t>> order;
-  for (const PlannedOp& op : plan.phases[2]) order.emplace_back(op.node, op.set);
+  for (const PlannedOp& op : ops(plan, 2)) order.emplace_back(op.node, op.lane);
   BOOST_TEST((order == std::vector<std::pair<NodeIndex, std::uint32_t>>{{2, 0}, {2, 1}, {3, 0}, {3, 1}}));
   BOOST_TEST(plan.outputs.size() == 2u);
 }
@@ -149,13 +156,90 @@ BOOST_AUTO_TEST_CASE(what_crosses_phases_persists_and_the_rest_shares_an_arena) 
   const Builder b = example();
   const SessionPlan plan = plan_session(b.graph, spec(3, 1), choose);
   const auto kind = [&](const Operand& o) { return plan.storages[std::size_t(o.storage)].kind; };
-  BOOST_TEST((kind(plan.phases[0][0].op.out[0]) == SessionStorage::Kind::persistent));
-  BOOST_TEST((kind(plan.phases[1][0].op.out[0]) == SessionStorage::Kind::persistent));
-  BOOST_TEST((kind(plan.phases[2][0].op.out[0]) == SessionStorage::Kind::scratch));
-  BOOST_TEST((kind(plan.phases[2][0].op.in[0]) == SessionStorage::Kind::step_input));
-  BOOST_TEST((kind(plan.phases[1][0].op.in[0]) == SessionStorage::Kind::schedule));
+  BOOST_TEST((kind(ops(plan, 0)[0].op.out[0]) == SessionStorage::Kind::persistent));
+  BOOST_TEST((kind(ops(plan, 1)[0].op.out[0]) == SessionStorage::Kind::persistent));
+  BOOST_TEST((kind(ops(plan, 2)[0].op.out[0]) == SessionStorage::Kind::scratch));
+  BOOST_TEST((kind(ops(plan, 2)[0].op.in[0]) == SessionStorage::Kind::step_input));
+  BOOST_TEST((kind(ops(plan, 1)[0].op.in[0]) == SessionStorage::Kind::schedule));
   // Persistent: x (64 bytes), ones (64), t + c (96), each in 256.
-  BOOST_TEST(plan.persistent_bytes == 768u);
+  BOOST_TEST(plan.arenas[0].persistent_bytes == 768u);
+}
+
+// Blocks tc and ones on the second place, xt and y on the first, where memory is shared or is not.
+SessionSpec on_two_places(bool shared) {
+  SessionSpec s = spec(3, 1);
+  s.places = {{"a", HEDDLE_F32, 0}, {"b", HEDDLE_F32, shared ? 0u : 1u}};
+  s.placement = {Split::layers, {0, 1}, {1, 1, 0, 0}, {}, {}};
+  return s;
+}
+
+BOOST_AUTO_TEST_CASE(an_edge_between_places_becomes_one_transfer) {
+  const Builder b = example();
+  const SessionPlan plan = plan_session(b.graph, on_two_places(false), choose);
+  BOOST_TEST_REQUIRE(plan.transfers.size() == 2u);
+  for (const PlannedTransfer& t : plan.transfers) {
+    BOOST_TEST(t.from == 1u);
+    BOOST_TEST(t.to == 0u);
+    BOOST_TEST(plan.storages[std::size_t(t.source.storage)].place == 1u);
+    BOOST_TEST(plan.storages[std::size_t(t.dest.storage)].place == 0u);
+  }
+  // tc crosses once for all steps, ones as it was made: neither waits for the loop.
+  BOOST_TEST(plan.transfers[0].bytes + plan.transfers[1].bytes == 96u + 64u);
+  const auto transfers_in = [&](std::size_t phase) {
+    return std::ranges::count_if(plan.phases[phase], [](const SessionAction& a) { return a.kind == SessionAction::Kind::transfer; });
+  };
+  BOOST_TEST(transfers_in(0) == 1);
+  BOOST_TEST(transfers_in(1) == 1);
+  BOOST_TEST(transfers_in(2) == 0);
+}
+
+BOOST_AUTO_TEST_CASE(where_memory_is_shared_only_the_order_crosses) {
+  const Builder b = example();
+  const SessionPlan plan = plan_session(b.graph, on_two_places(true), choose);
+  BOOST_TEST_REQUIRE(plan.transfers.size() == 2u);
+  for (const PlannedTransfer& t : plan.transfers) {
+    BOOST_TEST(t.bytes == 0u);
+    BOOST_TEST(t.dest.storage == t.source.storage);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_transfer_starts_behind_its_block_and_is_awaited_before_its_reader) {
+  const Builder b = example();
+  SessionSpec s = spec(3, 1);
+  s.places = {{"a", HEDDLE_F32, 0}, {"b", HEDDLE_F32, 1}};
+  s.placement = {Split::layers, {0, 1}, {0, 0, 1, 0}, {}, {}};  // xt alone is away
+  const SessionPlan plan = plan_session(b.graph, s, choose);
+  std::string order;
+  for (const SessionAction& a : plan.phases[2]) {
+    if (a.kind == SessionAction::Kind::block) order += b.graph.nodes[plan.blocks[a.index].node].id;
+    if (a.kind == SessionAction::Kind::transfer) order += plan.transfers[a.index].value.node == kGraphInputs ? ">x" : ">xt";
+    if (a.kind == SessionAction::Kind::await) order += plan.transfers[a.index].value.node == kGraphInputs ? "?x" : "?xt";
+    order += " ";
+  }
+  std::erase(order, ' ');
+  BOOST_TEST(order == ">x?xxt>xt?xty");
+  const std::vector<Step>& steps = plan.steps[2];
+  BOOST_TEST_REQUIRE(steps.size() >= 4u);
+  BOOST_TEST((steps[0].kind == Step::Kind::transfer));
+  BOOST_TEST((steps[1].kind == Step::Kind::run));
+  BOOST_TEST(steps[1].after == std::vector<std::uint32_t>{0}, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(items_of_a_batch_are_lanes_of_their_own) {
+  Builder b = example();
+  b.graph.inputs[0].flags |= HEDDLE_INPUT_BATCH;
+  SessionSpec s = spec(3, 2);
+  for (auto& set : s.sets) set.steps = {{"x", f32({5, 8})}};
+  s.places = {{"a", HEDDLE_F32, 0}, {"b", HEDDLE_F32, 1}};
+  s.placement = {Split::batch, {0, 1}, {}, {}, {0.5, 0.5}};
+  const SessionPlan plan = plan_session(b.graph, s, choose);
+  BOOST_TEST_REQUIRE(plan.lanes.size() == 4u);
+  BOOST_TEST(plan.lanes[0].count == 3);
+  BOOST_TEST(plan.lanes[1].count == 2);
+  BOOST_TEST(plan.lanes[1].begin == 3);
+  BOOST_TEST(plan.lanes[1].place == 1u);
+  for (const PlannedOp& op : ops(plan, 2)) BOOST_TEST(op.op.out[0].info.shape[0] == plan.lanes[op.lane].count);
+  for (const PlannedOp& op : plan.ops) BOOST_TEST(op.place == plan.lanes[op.lane].place);
 }
 
 BOOST_AUTO_TEST_CASE(a_missing_input_and_an_unknown_one_are_named) {
@@ -182,7 +266,6 @@ BOOST_AUTO_TEST_CASE(a_block_that_reads_elements_is_refused_by_name) {
   b.graph.outputs = {{"y", {n, 0}}};
   SessionSpec s;
   s.sets.push_back({{}, {{"x", f32({1})}}});
-  s.weights.resize(1);
   const std::string reason = refusal([&] { plan_session(b.graph, s, choose); });
   BOOST_TEST(reason.find("block curious") != std::string::npos, reason);
   BOOST_TEST(reason.find("read a tensor's elements") != std::string::npos, reason);
@@ -195,7 +278,6 @@ BOOST_AUTO_TEST_CASE(an_op_with_wrong_shapes_is_refused_while_it_is_recorded) {
   b.graph.outputs = {{"y", {n, 0}}};
   SessionSpec s;
   s.sets.push_back({{{"c", f32({3, 8})}}, {{"x", f32({2, 8})}}});
-  s.weights.resize(1);
   const std::string reason = refusal([&] { plan_session(b.graph, s, choose); });
   BOOST_TEST(reason.find("block sum: add/1: axis 0 does not broadcast") != std::string::npos, reason);
 }

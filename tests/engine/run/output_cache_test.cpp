@@ -8,7 +8,7 @@ namespace {
 
 Hash128 key(std::uint64_t n) { return Hasher().add(n).finish(); }
 
-CachedOutputs text(std::size_t bytes) { return {{make_value(std::string(bytes, 'x'))}, {}}; }
+std::vector<Value> text(std::size_t bytes) { return {make_value(std::string(bytes, 'x'))}; }
 
 }  // namespace
 
@@ -17,9 +17,14 @@ BOOST_AUTO_TEST_SUITE(output_cache)
 BOOST_AUTO_TEST_CASE(what_was_added_is_found) {
   OutputCache cache(1 << 20);
   cache.add(key(1), text(10), 1.0);
-  BOOST_TEST_REQUIRE((cache.find(key(1)) != nullptr));
-  BOOST_TEST(get_str(*cache.find(key(1))->outputs[0]).size() == 10u);
-  BOOST_TEST((cache.find(key(2)) == nullptr));
+  cache.add(key(3), {}, 1.0);
+  const OutputCache::Reading reading = cache.read();
+  BOOST_TEST_REQUIRE(reading.find(key(1)).has_value());
+  BOOST_TEST_REQUIRE(reading.find(key(1))->size() == 1u);
+  BOOST_TEST(get_str(*reading.find(key(1))->front()).size() == 10u);
+  BOOST_TEST(!reading.find(key(2)).has_value());
+  BOOST_TEST_REQUIRE(reading.find(key(3)).has_value());  // a node without outputs
+  BOOST_TEST(reading.find(key(3))->empty());
 }
 
 BOOST_AUTO_TEST_CASE(the_cheapest_to_make_for_its_bytes_goes_first) {
@@ -41,6 +46,27 @@ BOOST_AUTO_TEST_CASE(what_exceeds_the_limit_alone_is_not_kept_and_displaces_noth
   cache.add(key(2), text(20000), 100.0);
   BOOST_TEST(cache.contains(key(1)));
   BOOST_TEST(!cache.contains(key(2)));
+}
+
+BOOST_AUTO_TEST_CASE(among_equals_the_one_that_was_not_used_for_longest_goes_first) {
+  OutputCache cache(10000);
+  for (std::uint64_t i = 1; i <= 3; ++i) cache.add(key(i), text(2900), 1.0);
+  BOOST_TEST(cache.read().find(key(1)).has_value());
+  cache.add(key(4), text(2900), 1.0);
+  BOOST_TEST(!cache.contains(key(2)));
+  BOOST_TEST(cache.read().find(key(3)).has_value());
+  cache.add(key(5), text(2900), 1.0);
+  BOOST_TEST(!cache.contains(key(1)));
+  BOOST_TEST(cache.contains(key(3)));
+  BOOST_TEST(cache.size() == 3u);
+}
+
+BOOST_AUTO_TEST_CASE(a_full_cache_stays_full_of_what_is_worth_most) {
+  OutputCache cache(100 * (256 + 10));
+  for (std::uint64_t i = 0; i < 5000; ++i) cache.add(key(i), text(10), double((i * 7919) % 5000));
+  BOOST_TEST(cache.size() == 100u);
+  for (std::uint64_t i = 0; i < 4999; ++i)
+    if ((i * 7919) % 5000 >= 4901) BOOST_TEST(cache.contains(key(i)));
 }
 
 BOOST_AUTO_TEST_CASE(clearing_gives_all_bytes_back) {

@@ -107,7 +107,7 @@ enum {
   HEDDLE_NODE_SINK = 1u << 0,      /* runs though nobody reads it: saves, shows, sends                  */
   HEDDLE_NODE_IMPURE = 1u << 1,    /* never cached                                                      */
   HEDDLE_NODE_HOST = 1u << 2,      /* wants the host; placement is not asked                            */
-  HEDDLE_NODE_DESCRIBES = 1u << 3, /* reads headers only: may be run while planning (model loaders)     */
+  HEDDLE_NODE_DESCRIBES = 1u << 3, /* quick, reads headers or literals: may be run while planning       */
   HEDDLE_NODE_BLOCK = 1u << 4,     /* belongs in model graphs, not in workflows                         */
   HEDDLE_NODE_ANY_INPUT = 1u << 5, /* inputs beyond the declared ones are handed over (extra_*)         */
   HEDDLE_NODE_DEPRECATED = 1u << 6,
@@ -197,8 +197,8 @@ typedef struct heddle_infer_call {
   const heddle_named_info* const* schedule;
 } heddle_infer_call;
 
-/* Answering infer(): what is known of the inputs, what the outputs will be. path names a tensor inside a
- * record ("samples"); "" is the value itself. [any] */
+/* Answering infer(): what is known of the inputs, what the outputs will be. path names a part of a record or a list,
+ * by keys and indices: "samples", "0.cross_attn", "positive.1.pooled_output"; "" is the value itself. [any] */
 #define HEDDLE_SERVICE_INFER "heddle.infer/0"
 typedef struct heddle_infer_service {
   const heddle_value* (*value)(heddle_infer*, uint32_t input); /* a literal, or a value made while planning; NULL: unknown */
@@ -206,6 +206,10 @@ typedef struct heddle_infer_service {
   heddle_status* (*out)(heddle_infer*, uint32_t output, const char* path, const heddle_tensor_info*);
   void (*cost)(heddle_infer*, double flops, double bytes, uint64_t scratch_bytes);
   heddle_status* (*call)(heddle_infer*, const heddle_infer_call*); /* in the order execute() makes them; copied */
+  /* A part of an input's value that is known before running; borrowed. NULL: unknown, or there is no such part. */
+  const heddle_value* (*part)(heddle_infer*, uint32_t input, const char* path);
+  /* Tells a part of an output's value, where the whole of it is not known yet; shared. */
+  heddle_status* (*known)(heddle_infer*, uint32_t output, const char* path, const heddle_value*);
 } heddle_infer_service;
 
 #ifdef __cplusplus

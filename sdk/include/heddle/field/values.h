@@ -38,7 +38,15 @@
  * SIGMAS        tensor (n) f32 in host memory, falling.
  * NOISE         record: seed (int), add (bool)
  * SAMPLER       record: name, eta, noise_factor
- * GUIDER        record: model, positive, cfg; negative, absent when cfg is 1 */
+ * GUIDER        record: model, positive, cfg; negative, absent when cfg is 1
+ *
+ * Before a run, infer() tells parts of these values by paths of keys and indices (abi/node.h):
+ *
+ * LATENT        "samples"; "noise_mask" where there is one
+ * CONDITIONING  "0.cross_attn", "0.pooled_output", "1.cross_attn" ...: all entries of the list or none, so that a reader can
+ *                 count them; an entry without a pooled_output there has none
+ * GUIDER        "model" and "cfg" as known parts; "positive.0.cross_attn", "negative.0.pooled_output" ... as CONDITIONING
+ * IMAGE, MASK   "" */
 #ifndef HEDDLE_FIELD_VALUES_H
 #define HEDDLE_FIELD_VALUES_H
 

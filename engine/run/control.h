@@ -1,0 +1,37 @@
+// What the owner of a run tells it while it runs: stop, wait, go on. One for each run: a run that
+// fails cancels its own control, so that all of its nodes stop. Any thread.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+
+namespace heddle::core {
+
+class RunControl {
+ public:
+  // For good; wakes whoever waits because of a pause.
+  void cancel();
+  bool cancelled() const { return cancelled_.load(std::memory_order_acquire); }
+
+  // From now on no node and no step of a session begins; what has begun goes on to its end.
+  void pause();
+  void resume();
+  bool paused() const { return paused_.load(std::memory_order_acquire); }
+
+  // To be called between two steps of work, without locks: comes back at once when the run is not
+  // paused, else when it is resumed or cancelled. Whoever calls it asks for cancelled() next.
+  void wait_while_paused() const {
+    if (paused()) wait();
+  }
+
+ private:
+  void wait() const;
+
+  // Changed with the mutex held, so that nobody who goes to sleep misses it; read without.
+  std::atomic<bool> cancelled_{false}, paused_{false};
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+};
+
+}  // namespace heddle::core

@@ -1,0 +1,202 @@
+#include "engine/run/execution.h"
+
+#include <algorithm>
+#include <system_error>
+
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/run/keys.h"
+
+namespace heddle::core {
+
+Execution::Execution(const RunRequest& request, Environment& environment, Observer& observer,
+                     RunControl& control)
+    : request_(request),
+      graph_(*request.graph),
+      plan_(*request.plan),
+      environment_(environment),
+      observer_(observer),
+      control_(control),
+      call_shared_{environment, observer_, control,
+                   [this](NodeCall& call, heddle_status* status) { on_complete(call, status); }},
+      transfers_(graph_, plan_, environment.devices),
+      schedule_(graph_, plan_, static_cast<std::uint32_t>(environment.devices.size())),
+      used_devices_(environment.devices.size()) {
+  first_output_.reserve(graph_.nodes.size());
+  std::size_t outputs = 0;
+  for (const Node& node : graph_.nodes) {
+    first_output_.push_back(outputs);
+    outputs += node.type->output_count();
+  }
+  outputs_.resize(outputs);
+}
+
+RunResult Execution::run() {
+  find_keys();
+  for (const Source& source : request_.keep) schedule_.hold(source.node);
+  {
+    const OutputCache::Reading cache = environment_.cache.read();
+    const auto is_cached = [&](NodeIndex n) { return take_from_cache(n, cache); };
+    for (const NodeIndex sink : graph_.sinks) schedule_.activate(sink, is_cached);
+    for (const Source& source : request_.keep) schedule_.activate(source.node, is_cached);
+  }
+  work();
+  join_helpers();
+  if (failure_ != nullptr) {
+    abandon_deferred();
+    for (const RunDevice& device : environment_.devices) device.state->settle();
+    std::rethrow_exception(failure_);
+  }
+  for (std::uint32_t d = 0; d < used_devices_.size(); ++d)
+    if (used_devices_[d] || transfers_.used(d)) environment_.devices[d].state->synchronize();
+  for (const Source& source : request_.keep) result_.kept[source] = output(source);
+  std::ranges::stable_sort(files_, {}, &Written::rank);
+  for (Written& file : files_) result_.files.push_back(std::move(file.path));
+  return std::move(result_);
+}
+
+void Execution::find_keys() {
+  std::vector<Hash128> forms;
+  for (const RunDevice& each : environment_.devices) {
+    const Device& device = each.state->device();
+    forms.push_back(Hasher().add(device.kind()).add(device.model()).add(device.compute()).finish());
+  }
+  keys_ = output_keys(graph_, plan_.places, forms, [&](NodeIndex n) { return fingerprint(n); });
+}
+
+std::uint64_t Execution::fingerprint(NodeIndex n) {
+  const Node& node = graph_.nodes[n];
+  try {
+    const Instance instance(*node.type, environment_.host);
+    NodeCall call(call_shared_);
+    call.begin(node, device_of(n), plan_.places[n]);
+    for (std::uint32_t i = 0; i < node.inputs.size(); ++i)
+      if (const auto* literal = std::get_if<Value>(&node.inputs[i]))
+        call.set_input(i, literal->get());
+    std::uint64_t hash = 0;
+    throw_status(node.type->desc().fingerprint(instance.self(), &call, &hash), "");
+    return hash;
+  } catch (Error& error) {
+    error.at(graph_.name_of(n));
+    throw;
+  }
+}
+
+bool Execution::take_from_cache(NodeIndex n, const OutputCache::Reading& cache) {
+  const auto outputs = keys_[n] == Hash128() ? std::nullopt : cache.find(keys_[n]);
+  if (!outputs) {
+    transfers_.expect(n);
+    return false;
+  }
+  std::ranges::copy(*outputs, outputs_.begin() + std::ptrdiff_t(first_output_[n]));
+  result_.timings.push_back({n, 0, true});
+  cached_.push_back(n);
+  return true;
+}
+
+// A thread's share of the run; it comes back when the run is over or has to stop.
+void Execution::work() noexcept {
+  Lock lock(mutex_, std::defer_lock);
+  try {
+    Worker worker;
+    enter(lock);
+    while (!is_over() && !has_to_stop()) {
+      if (tell_cached(lock) || finish_deferred(worker, lock)) continue;
+      if (control_.paused()) {
+        leave(lock);
+        control_.wait_while_paused();
+        enter(lock);
+        worker.now = {};
+      } else if (const NodeIndex n = schedule_.take(); n != Schedule::kNone) {
+        ++running_;
+        if (schedule_.can_take() && !graph_.nodes[n].type->is_brief()) call_for_help(lock);
+        leave(lock);
+        run_node(n, worker, lock);  // enters again
+        --running_;
+        schedule_.leave(n);
+        drop(worker, lock);
+      } else {
+        wait_for_change(lock);
+        worker.now = {};
+      }
+    }
+  } catch (...) {
+    if (is_shared_ && !lock.owns_lock()) lock.lock();
+    fail(std::current_exception());
+  }
+  if (is_shared_) changed_.notify_all();
+}
+
+bool Execution::is_over() const {
+  return running_ == 0 && deferred_.empty() && schedule_.is_idle() && cached_.empty();
+}
+
+bool Execution::has_to_stop() {
+  if (failure_ == nullptr && control_.cancelled())
+    failure_ = std::make_exception_ptr(Error(Code::cancelled, "cancelled"));
+  return failure_ != nullptr;
+}
+
+void Execution::fail(std::exception_ptr failure) {
+  if (failure_ == nullptr) failure_ = std::move(failure);
+  control_.cancel();  // nodes that are still running see it
+  if (is_shared_) changed_.notify_all();
+}
+
+// A node is ready on a lane that nobody works on.
+void Execution::call_for_help(Lock& lock) {
+  if (sleeping_ > 0) return changed_.notify_one();
+  if (helpers_.size() == environment_.devices.size()) return;  // with the first: one for each lane
+  if (!is_shared_) {
+    lock.lock();
+    is_shared_ = true;
+  }
+  try {
+    helpers_.emplace_back([this] { work(); });
+  } catch (const std::system_error&) {
+    // No thread is to be had: then the lanes take turns.
+  }
+}
+
+void Execution::wait_for_change(Lock& lock) {
+  if (!lock.owns_lock()) {  // there is no other thread: only a deferred node can change anything
+    Lock waiting(mutex_);
+    return changed_.wait(waiting, [this] { return !completions_.empty(); });
+  }
+  ++sleeping_;
+  changed_.wait(lock);
+  --sleeping_;
+}
+
+void Execution::drop(Worker& worker, Lock& lock) {
+  if (worker.dropped.empty()) return;
+  leave(lock);
+  worker.dropped.clear();
+  enter(lock);
+}
+
+bool Execution::tell_cached(Lock& lock) {
+  if (cached_.empty()) return false;
+  std::vector<NodeIndex> cached = std::exchange(cached_, {});
+  std::ranges::sort(cached, {}, [this](NodeIndex n) { return schedule_.rank(n); });
+  leave(lock);
+  for (const NodeIndex n : cached) observer_.node_cached(graph_.nodes[n]);
+  enter(lock);
+  return true;
+}
+
+// A helper may start another one while they are joined.
+void Execution::join_helpers() {
+  for (;;) {
+    std::vector<std::thread> helpers;
+    {
+      Lock lock(mutex_, std::defer_lock);
+      enter(lock);
+      helpers.swap(helpers_);
+    }
+    if (helpers.empty()) return;
+    for (std::thread& helper : helpers) helper.join();
+  }
+}
+
+}  // namespace heddle::core

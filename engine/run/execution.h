@@ -1,0 +1,127 @@
+// One run at work: its threads take nodes from the schedule and execute them. Behind execute() of
+// executor.h; the parts stand in execution.cpp (threads) and execution_node.cpp (what one node
+// takes).
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+
+#include "engine/run/executor.h"
+#include "engine/run/instance.h"
+#include "engine/run/node_call.h"
+#include "engine/run/schedule.h"
+#include "engine/run/transfers.h"
+
+namespace heddle::core {
+
+class Execution {
+ public:
+  Execution(const RunRequest& request, Environment& environment, Observer& observer,
+            RunControl& control);
+  RunResult run();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Lock = std::unique_lock<std::mutex>;
+
+  // A node that has begun.
+  struct Running {
+    NodeIndex node = Schedule::kNone;
+    Instance instance;
+    std::unique_ptr<NodeCall> call;
+    Clock::time_point begin;
+  };
+  // A deferred node has called complete().
+  struct Completion {
+    NodeCall* call;
+    heddle_status* status;
+  };
+  struct Written {
+    std::uint32_t rank;
+    std::string path;
+  };
+  // A thread of the run.
+  struct Worker {
+    std::unique_ptr<NodeCall> call;  // used again for the next node, unless one was deferred
+    std::vector<Value> dropped;      // let go without the lock: memory may take time to go
+    // When it finished its last node, if it has done nothing but begin the next one since: to read
+    // the clock costs a fifth of an empty node.
+    Clock::time_point now;
+  };
+
+  // As long as the run has one thread, nothing is locked: the members marked [shared] are guarded
+  // by mutex_ from the moment at which a second one is started.
+  void enter(Lock& lock) {
+    if (is_shared_) lock.lock();
+  }
+  void leave(Lock& lock) {
+    if (lock.owns_lock()) lock.unlock();
+  }
+
+  void find_keys();
+  std::uint64_t fingerprint(NodeIndex n);
+  bool take_from_cache(NodeIndex n, const OutputCache::Reading& cache);
+
+  void work() noexcept;
+  bool is_over() const;
+  bool has_to_stop();
+  void fail(std::exception_ptr failure);
+  void call_for_help(Lock& lock);
+  void wait_for_change(Lock& lock);
+  void drop(Worker& worker, Lock& lock);
+  bool tell_cached(Lock& lock);
+  void join_helpers();
+
+  void run_node(NodeIndex n, Worker& worker, Lock& lock);
+  void execute_node(Running& running, Worker& worker, Lock& lock);
+  void give_inputs(NodeIndex n, NodeCall& call);
+  Value hidden(const Node& node, std::string_view type) const;
+  bool has_lazy_inputs(Running& running, Lock& lock);
+  bool want(NodeIndex n, const std::vector<std::uint32_t>& inputs);
+  void finish(Running& running, Worker& worker, Lock& lock);
+  void on_complete(NodeCall& call, heddle_status* status);
+  bool finish_deferred(Worker& worker, Lock& lock);
+  void abandon_deferred();
+
+  RunDevice& device_of(NodeIndex n) { return environment_.devices[plan_.places[n].device]; }
+  Value& output(const Source& source) { return outputs_[first_output_[source.node] + source.port]; }
+
+  const RunRequest& request_;
+  const Graph& graph_;
+  const Plan& plan_;
+  Environment& environment_;
+  SerialObserver observer_;
+  RunControl& control_;
+  const NodeCall::Shared call_shared_;
+  std::vector<Hash128> keys_;
+  Transfers transfers_;
+  // Outputs of all nodes. Written by whoever finishes a node, before its readers become ready.
+  std::vector<std::size_t> first_output_;  // by node
+  std::vector<Value> outputs_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_shared_ = false;  // set before the second thread starts, never unset
+  // [shared]
+  Schedule schedule_;
+  std::size_t running_ = 0;   // nodes
+  std::size_t sleeping_ = 0;  // threads
+  std::vector<std::thread> helpers_;
+  std::vector<Running> deferred_;
+  std::unordered_map<NodeIndex, std::vector<std::uint32_t>> wanted_;  // lazy inputs asked for
+  std::vector<NodeIndex> cached_;  // taken from the cache, and not told yet
+  std::exception_ptr failure_;     // the first
+  std::vector<bool> used_devices_;
+  std::vector<Written> files_;
+  RunResult result_;
+  // Always guarded by mutex_: nodes complete on threads of their own.
+  std::vector<Completion> completions_;
+  std::atomic<bool> any_completions_{false};
+};
+
+}  // namespace heddle::core

@@ -1,0 +1,213 @@
+#include <algorithm>
+
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/device/status.h"
+#include "engine/run/execution.h"
+
+namespace heddle::core {
+
+// Called without the lock, returns with it.
+void Execution::run_node(NodeIndex n, Worker& worker, Lock& lock) {
+  if (worker.call == nullptr) worker.call = std::make_unique<NodeCall>(call_shared_);
+  Running running{n, {}, std::move(worker.call), {}};
+  try {
+    execute_node(running, worker, lock);
+  } catch (Error& error) {
+    error.at(graph_.name_of(n));
+    if (!lock.owns_lock()) enter(lock);
+    fail(std::current_exception());
+  } catch (...) {
+    if (!lock.owns_lock()) enter(lock);
+    fail(std::current_exception());
+  }
+  if (running.call != nullptr && !running.call->deferred()) {
+    running.call->end();
+    worker.call = std::move(running.call);
+  }
+}
+
+void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
+  const NodeIndex n = running.node;
+  const Node& node = graph_.nodes[n];
+  const heddle_node_desc& desc = node.type->desc();
+  RunDevice& device = device_of(n);
+  const bool on_host = plan_.places[n].on_host;
+  running.begin = worker.now;
+  if (running.begin == Clock::time_point()) running.begin = Clock::now();
+  running.instance = Instance(*node.type, environment_.host);
+  running.call->begin(node, device, plan_.places[n]);
+  give_inputs(n, *running.call);
+  if (desc.need != nullptr && !has_lazy_inputs(running, lock)) return;  // it comes again with them
+  observer_.node_started(node, on_host ? "host" : device.state->device().name());
+  heddle_status* const status = desc.execute(running.instance.self(), running.call.get());
+  if (status == nullptr && running.call->deferred()) {
+    enter(lock);
+    deferred_.push_back(std::move(running));
+    return;
+  }
+  throw_status(status, "");
+  finish(running, worker, lock);
+}
+
+void Execution::give_inputs(NodeIndex n, NodeCall& call) {
+  const Node& node = graph_.nodes[n];
+  // Outputs, and what is made of them for this reader, live until it has finished.
+  const auto value_of = [&](const Binding& binding, std::uint32_t flags) -> const heddle_value* {
+    if (const auto* literal = std::get_if<Value>(&binding)) return literal->get();
+    const auto* link = std::get_if<Source>(&binding);
+    return link == nullptr ? nullptr : transfers_.to_reader(output(*link), *link, n, flags);
+  };
+  for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
+    const heddle_port& port = node.type->input(i);
+    const bool is_open =
+        (port.flags & HEDDLE_PORT_LAZY) != 0 && std::holds_alternative<Source>(node.inputs[i]);
+    if ((port.flags & HEDDLE_PORT_HIDDEN) != 0)
+      call.set_own_input(i, hidden(node, port.type));
+    else if (!is_open)  // has_lazy_inputs() gives the others
+      call.set_input(i, value_of(node.inputs[i], port.flags));
+  }
+  for (const auto& [name, binding] : node.extra)
+    if (const heddle_value* value = value_of(binding, 0)) call.add_extra(name, Value::share(value));
+}
+
+Value Execution::hidden(const Node& node, std::string_view type) const {
+  if (type == "PROMPT") return make_value(request_.prompt_json);
+  if (type == "EXTRA_PNGINFO" && !request_.extra_pnginfo_json.empty())
+    return make_value(request_.extra_pnginfo_json);
+  if (type == "UNIQUE_ID") return make_value(node.id);
+  return {};
+}
+
+// Asks the node which lazy inputs it wants. True: it has been given all of them, and may run.
+// False: it waits for some; then the lock is held.
+bool Execution::has_lazy_inputs(Running& running, Lock& lock) {
+  const NodeIndex n = running.node;
+  const Node& node = graph_.nodes[n];
+  NodeCall& call = *running.call;
+  std::vector<std::uint32_t> given;
+  enter(lock);
+  if (const auto found = wanted_.find(n); found != wanted_.end()) given = found->second;
+  leave(lock);
+  const auto give = [&](std::uint32_t i) {
+    if (const auto* link = std::get_if<Source>(&node.inputs[i]))
+      call.set_input(i, transfers_.to_reader(output(*link), *link, n, node.type->input(i).flags));
+  };
+  for (const std::uint32_t i : given) give(i);
+  for (;;) {
+    call.clear_wanted();
+    throw_status(node.type->desc().need(running.instance.self(), &call), "");
+    std::vector<std::uint32_t> more;
+    for (const std::string& name : call.wanted()) {
+      const std::uint32_t i = *node.type->find_input(name);
+      if (std::ranges::find(given, i) == given.end()) more.push_back(i);
+    }
+    if (more.empty()) return true;
+    given.insert(given.end(), more.begin(), more.end());
+    enter(lock);
+    wanted_[n] = given;
+    if (want(n, more)) return false;
+    leave(lock);
+    for (const std::uint32_t i : more) give(i);  // all of them were there already: ask once more
+  }
+}
+
+// True: the node has to wait for some of these inputs.
+bool Execution::want(NodeIndex n, const std::vector<std::uint32_t>& inputs) {
+  const OutputCache::Reading cache = environment_.cache.read();
+  const auto is_cached = [&](NodeIndex m) { return take_from_cache(m, cache); };
+  bool waits = false;
+  for (const std::uint32_t i : inputs)
+    if (const auto* link = std::get_if<Source>(&graph_.nodes[n].inputs[i]))
+      waits |= schedule_.want(n, *link, is_cached);
+  return waits;
+}
+
+// Called without the lock, returns with it.
+void Execution::finish(Running& running, Worker& worker, Lock& lock) {
+  const NodeIndex n = running.node;
+  const Node& node = graph_.nodes[n];
+  NodeCall& call = *running.call;
+  for (std::uint32_t i = 0; i < call.outputs().size(); ++i)
+    if (!call.outputs()[i])
+      throw Error(Code::internal,
+                  cat("the node did not set its output ", quote(node.type->output(i).name)));
+  worker.now = Clock::now();
+  const double seconds = std::chrono::duration<double>(worker.now - running.begin).count();
+  node.type->took(seconds);
+  std::vector<std::string> files = call.take_files();
+  if (keys_[n] != Hash128()) environment_.cache.add(keys_[n], call.outputs(), seconds);
+  observer_.node_done(node, seconds);
+  transfers_.finished(n);
+  transfers_.send(n, call.outputs());
+  std::ranges::move(call.outputs(), outputs_.begin() + std::ptrdiff_t(first_output_[n]));
+  enter(lock);
+  if (call.used_device()) used_devices_[plan_.places[n].device] = true;
+  for (std::string& file : files) files_.push_back({schedule_.rank(n), std::move(file)});
+  result_.timings.push_back({n, seconds, false});
+  schedule_.finish(n, [&](NodeIndex producer) {
+    for (std::uint32_t i = 0; i < graph_.nodes[producer].type->output_count(); ++i)
+      worker.dropped.push_back(std::move(output({producer, i})));
+    transfers_.unread(producer);
+  });
+}
+
+void Execution::on_complete(NodeCall& call, heddle_status* status) {
+  const Lock lock(mutex_);
+  completions_.push_back({&call, status});
+  any_completions_ = true;
+  changed_.notify_all();
+}
+
+// Finishes deferred nodes that are complete. False: there was none.
+bool Execution::finish_deferred(Worker& worker, Lock& lock) {
+  if (!any_completions_) return false;
+  const bool had_lock = lock.owns_lock();
+  if (!had_lock) lock.lock();
+  Running running;
+  heddle_status* status = nullptr;
+  for (auto c = completions_.begin(); c != completions_.end() && running.call == nullptr; ++c) {
+    // A node may complete before the thread that executed it has put it among the deferred ones.
+    const auto at =
+        std::ranges::find_if(deferred_, [&](const Running& r) { return r.call.get() == c->call; });
+    if (at == deferred_.end()) continue;
+    running = std::move(*at);
+    status = c->status;
+    deferred_.erase(at);
+    completions_.erase(c);
+    break;
+  }
+  any_completions_ = !completions_.empty();
+  if (running.call == nullptr) {
+    if (!had_lock) lock.unlock();
+    return false;
+  }
+  ++running_;
+  lock.unlock();
+  try {
+    throw_status(status, "");
+    finish(running, worker, lock);
+  } catch (Error& error) {
+    error.at(graph_.name_of(running.node));
+    if (!lock.owns_lock()) enter(lock);
+    fail(std::current_exception());
+  }
+  --running_;
+  drop(worker, lock);
+  return true;
+}
+
+// Their calls must outlive them, so a failed run waits, and what they say no longer matters.
+void Execution::abandon_deferred() {
+  Lock lock(mutex_);
+  while (!deferred_.empty()) {
+    changed_.wait(lock, [this] { return !completions_.empty(); });
+    for (const Completion& completion : completions_) {
+      free_status(completion.status);
+      std::erase_if(deferred_, [&](const Running& r) { return r.call.get() == completion.call; });
+    }
+    completions_.clear();
+  }
+}
+
+}  // namespace heddle::core

@@ -1,0 +1,61 @@
+#include "engine/run/session_places.h"
+
+#include <algorithm>
+
+#include "engine/plan/place_call.h"
+
+namespace heddle::core {
+
+namespace {
+
+// A plan made without the shapes may have guessed another number of sets.
+bool suits(const CallPlacement& placement, const Model& model, const CallSpec& call) {
+  switch (placement.split) {
+    case Split::layers: return placement.of_block.size() == model.graph->nodes.size();
+    case Split::sets: return placement.of_set.size() == call.sets.size();
+    default: return !placement.devices.empty();
+  }
+}
+
+CallPlacement decide(const Environment& environment, const Caller& caller, const Model& model, const CallSpec& call) {
+  const Topology& topology = environment.topology;
+  const Prices prices(topology, environment.costs);
+  CallRequest request{model, caller.node.hints, caller.place.device, caller.place.devices, prices, {}};
+  if (topology.devices.size() > 1) {
+    std::map<heddle_dtype, std::shared_ptr<const CallLoad>> loads;
+    for (const DeviceFacts& device : topology.devices) {
+      auto& load = loads[device.compute];
+      if (load == nullptr) load = std::make_shared<const CallLoad>(call_load(model, call, device.compute));
+      request.loads.push_back(load);
+    }
+  }
+  return place_call(request).placement;
+}
+
+CallPlacement placement_of(Environment& environment, const Caller& caller, const Model& model, const CallSpec& call) {
+  const std::uint32_t home = caller.place.device;
+  if (environment.place_call) return environment.place_call(caller.node, home, model, call);
+  if (environment.devices.size() == 1) return {Split::none, {home}, {}, {}, {}};
+  if (caller.number < caller.place.calls.size()) {
+    const CallPlacement& planned = caller.place.calls[caller.number].placement;
+    if (suits(planned, model, call)) return planned;
+  }
+  return decide(environment, caller, model, call);
+}
+
+}  // namespace
+
+SessionPlaces session_places(Environment& environment, const Caller& caller, const Model& model, const CallSpec& call) {
+  const std::uint32_t home = caller.place.device;
+  SessionPlaces places;
+  places.placement = placement_of(environment, caller, model, call);
+  if (places.placement.devices.empty()) places.placement = {Split::none, {home}, {}, {}, {}};
+  std::vector<std::uint32_t> devices = places.placement.devices;
+  auto at = std::ranges::find(devices, home);
+  if (at == devices.end()) at = devices.insert(at, home);
+  places.home = std::uint32_t(at - devices.begin());
+  for (const std::uint32_t d : devices) places.places.push_back({environment.devices[d].state.get(), environment.devices[d].weights.get()});
+  return places;
+}
+
+}  // namespace heddle::core

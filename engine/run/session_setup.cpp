@@ -1,0 +1,181 @@
+// How a session is made: its plan, its weights, and every address that a step will use.
+#include <algorithm>
+
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/run/session.h"
+#include "engine/tensor/dtype.h"
+#include "engine/tensor/shape.h"
+
+namespace heddle::core {
+
+namespace {
+
+SessionSpec::Infos infos_of(const heddle_value* record, std::string_view what) {
+  SessionSpec::Infos infos;
+  if (record == nullptr || kind_of(*record) == HEDDLE_KIND_NONE) return infos;
+  const auto* fields = std::get_if<Record>(&record->content);
+  if (fields == nullptr) throw Error(Code::invalid_argument, cat("the ", what, " of a model are ", describe(*record), ", not a record"));
+  for (const auto& [name, value] : fields->fields) {
+    const auto* tensor = std::get_if<Tensor>(&value->content);
+    if (tensor == nullptr) throw Error(Code::invalid_argument, cat("the model's input ", quote(name), " is ", describe(*value), ", not a tensor"));
+    infos.emplace(name, (*tensor)->info);
+  }
+  return infos;
+}
+
+}  // namespace
+
+std::vector<std::optional<WeightSource>> weight_sources(const Model& model, const Node& node) {
+  std::vector<std::optional<WeightSource>> sources(node.weights.size());
+  for (std::uint32_t slot = 0; slot < node.weights.size(); ++slot) {
+    if (node.weights[slot].empty()) continue;
+    WeightSource source;
+    source.use = node.type->slot(slot).use;
+    for (const WeightPart& part : node.weights[slot]) {
+      const TensorView& tensor = model.checkpoint->at(part.tensor);
+      const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape[0];
+      source.parts.push_back({&tensor, part.begin, part.end < 0 ? rows : part.end});
+    }
+    sources[slot] = std::move(source);
+  }
+  return sources;
+}
+
+CallSpec Session::call_spec(std::span<const heddle_value* const> sets) const {
+  CallSpec call;
+  call.model = request_.model;
+  call.step_count = request_.step_count;
+  call.schedule = infos_of(request_.schedule.get(), "scheduled inputs");
+  for (std::size_t i = 0; i < request_.constants.size(); ++i)
+    call.sets.push_back({infos_of(request_.constants[i].get(), "constants"), infos_of(sets[i], "step inputs")});
+  return call;
+}
+
+void Session::prepare(std::span<const heddle_value* const> sets) {
+  const CallSpec call = call_spec(sets);
+  places_ = place_(*model_, call);
+  make_plan(call);
+  load_weights();
+  for (std::uint32_t p = 0; p < places_.places.size(); ++p) {
+    const SessionPlan::Arenas& bytes = plan_->arenas[p];
+    arenas_.push_back({state(p).allocate(bytes.persistent_bytes), state(p).allocate(bytes.scratch_bytes)});
+    reached_.push_back(std::make_unique<Event>(state(p).device()));
+  }
+  for (int i = 0; i < 2; ++i) step_done_.push_back(std::make_unique<Event>(state(places_.home).device()));
+  // Which set a step input belongs to is not asked again, so externals may go by the records given now.
+  bring_externals();
+  fill_addresses();
+  join_places();  // the arenas may have been in use on their devices until here
+  for (const Rate phase : {Rate::constant, Rate::scheduled}) {
+    run(phase);
+    join_places();
+  }
+}
+
+void Session::make_plan(const CallSpec& call) {
+  SessionSpec spec{call.sets, call.schedule, call.step_count, {}, places_.home, places_.placement, {}};
+  for (std::uint32_t p = 0; p < places_.places.size(); ++p) {
+    const Device& device = state(p).device();
+    // All that lies in host memory is one memory.
+    spec.places.push_back({device.name(), device.compute(), device.host_visible() ? 0 : p + 1});
+  }
+  const Graph& graph = *model_->graph;
+  std::map<NodeIndex, std::vector<std::optional<WeightSource>>> sources;
+  spec.weight = [&](std::uint32_t place, NodeIndex node, std::uint32_t slot) -> std::optional<heddle_tensor_info> {
+    const auto [at, is_new] = sources.try_emplace(node);
+    if (is_new) at->second = weight_sources(*model_, graph.nodes[node]);
+    if (!at->second[slot]) return {};
+    return places_.places[place].weights->form(*at->second[slot]).info;
+  };
+  plan_ = plan_session(graph, spec, [&](std::uint32_t place, const heddle_op_call& call) {
+    const heddle_kernel& kernel = state(place).kernels().choose(state(place).device(), call);
+    return ChosenKernel{&kernel, kernel.workspace == nullptr ? 0 : kernel.workspace(state(place).device().raw(), &call)};
+  });
+}
+
+void Session::load_weights() {
+  weights_.resize(plan_->storages.size());
+  for (std::size_t s = 0; s < plan_->storages.size(); ++s) {
+    if (cancelled_()) throw Error(Code::cancelled, "cancelled while weights were loaded");
+    const SessionStorage& storage = plan_->storages[s];
+    if (storage.kind != SessionStorage::Kind::weight) continue;
+    const auto sources = weight_sources(*model_, model_->graph->nodes[storage.node]);
+    weights_[s] = places_.places[storage.place].weights->get(*sources[storage.slot], model_->checkpoint->identity());
+  }
+  for (const SessionPlace& place : places_.places) place.weights->finish();
+}
+
+Tensor Session::lane_input(const heddle_value& record, const SessionStorage& storage) const {
+  const auto* fields = std::get_if<Record>(&record.content);
+  const Value* given = fields == nullptr ? nullptr : fields->find(storage.input);
+  if (given == nullptr) throw Error(Code::invalid_argument, cat("the model's input ", quote(storage.input), " is missing"));
+  const Tensor& tensor = get_tensor(**given);
+  const SessionLane& lane = plan_->lanes[storage.lane];
+  if (lane.count == 0 || dense_bytes(tensor->info) == storage.bytes) return tensor;
+  heddle_tensor_info items = tensor->info;
+  items.shape[0] = lane.count;
+  return view(tensor, items, lane.begin * items.stride[0]);
+}
+
+void Session::bring_externals() {
+  externals_.resize(plan_->storages.size());
+  std::map<std::pair<const heddle_tensor*, std::uint32_t>, Tensor> brought;  // the sets may share a tensor
+  for (std::size_t s = 0; s < plan_->storages.size(); ++s) {
+    const SessionStorage& storage = plan_->storages[s];
+    const bool is_schedule = storage.kind == SessionStorage::Kind::schedule;
+    if (!is_schedule && storage.kind != SessionStorage::Kind::constant) continue;
+    const Tensor given = lane_input(is_schedule ? *request_.schedule : *request_.constants[plan_->lanes[storage.lane].set], storage);
+    Tensor& here = brought[{given.get(), storage.place}];
+    if (!here) here = Arrival(given, &state(storage.place)).await();
+    externals_[s] = here;
+  }
+}
+
+void Session::fill_addresses() {
+  launches_.reserve(plan_->ops.size());
+  for (const PlannedOp& op : plan_->ops) launches_.push_back(make_launch(op));
+  for (const SliceCopy& slice : plan_->slices) {
+    const auto row = slice.from.info.stride[0] * std::int64_t(dtype_size(DType(slice.from.info.dtype)));
+    slices_.push_back({make_launch(slice.copy), address(slice.from), row});
+  }
+  for (const PlannedTransfer& t : plan_->transfers) {
+    const auto begin = extent(t.source.info).begin * std::int64_t(dtype_size(DType(t.source.info.dtype)));
+    crossings_.push_back(std::make_unique<Crossing>(state(t.from), &state(t.to), address(t.source) + begin, address(t.dest) + begin, t.bytes));
+  }
+}
+
+std::byte* Session::address(const Operand& operand) const {
+  const SessionStorage& storage = plan_->storages[operand.storage];
+  switch (storage.kind) {
+    case SessionStorage::Kind::persistent:
+    case SessionStorage::Kind::step_input: return arenas_[storage.place].persistent->data() + storage.offset + operand.offset_bytes;
+    case SessionStorage::Kind::scratch: return arenas_[storage.place].scratch->data() + storage.offset + operand.offset_bytes;
+    case SessionStorage::Kind::weight: return weights_[operand.storage]->memory->data() + operand.offset_bytes;
+    default: return externals_[operand.storage]->data() + operand.offset_bytes;
+  }
+}
+
+Session::Launch Session::make_launch(const PlannedOp& op) const {
+  Launch launch;
+  launch.kernel = op.kernel;
+  launch.place = op.place;
+  launch.views.resize(op.op.in.size() + op.op.out.size());
+  launch.pointers.resize(launch.views.size(), nullptr);
+  std::size_t i = 0;
+  for (const auto* list : {&op.op.in, &op.op.out})
+    for (const Operand& operand : *list) {
+      if (operand.storage >= 0) {
+        launch.views[i] = {operand.info, address(operand)};
+        launch.pointers[i] = &launch.views[i];  // a moved vector keeps its elements where they are
+      }
+      ++i;
+    }
+  // The attributes stay in the plan, which outlives the launch.
+  launch.call = {sizeof(heddle_op_call),      op_name(op.op.op), std::uint32_t(op.op.in.size()), std::uint32_t(op.op.out.size()), launch.pointers.data(),
+                 launch.pointers.data() + op.op.in.size(), op.op.attrs.data(), std::uint32_t(op.op.attrs.size())};
+  if (op.workspace >= 0) launch.workspace = address({op.workspace, 0, {}});
+  return launch;
+}
+
+}  // namespace heddle::core

@@ -1,0 +1,76 @@
+#include "engine/transfer/arrival.h"
+
+#include "engine/tensor/dtype.h"
+#include "engine/tensor/shape.h"
+
+namespace heddle::core {
+
+namespace {
+
+// The bytes of a tensor that may have gaps: from its first element to its last one.
+struct Span {
+  std::int64_t begin = 0;  // bytes before element (0, ...), not positive
+  std::uint64_t bytes = 0;
+};
+Span span_of(const heddle_tensor_info& info) {
+  const Extent e = extent(info);
+  const auto size = std::int64_t(dtype_size(DType(info.dtype)));
+  return {e.begin * size, std::uint64_t((e.end - e.begin) * size)};
+}
+
+}  // namespace
+
+Arrival::Arrival(Tensor tensor, DeviceState* to) : source_(std::move(tensor)), to_(to) {
+  const auto* memory = dynamic_cast<const DeviceMemory*>(source_->storage.get());
+  DeviceState* const from = memory == nullptr ? nullptr : &memory->state();
+  if (from == to) {
+    here_ = source_;
+    return;
+  }
+  if (from == nullptr) {  // host memory, which needs no event
+    source_->storage->wait();
+    here_ = to->bring(source_);
+    bytes_ = here_ == source_ ? 0 : dense_bytes(source_->info);
+    return;
+  }
+  if (find_route(&from->device(), to == nullptr ? nullptr : &to->device()) == Route::same) {
+    here_ = source_;
+    crossing_ = std::make_shared<Crossing>(*from, to, nullptr, nullptr, 0);
+  } else {
+    const Span span = span_of(source_->info);
+    bytes_ = span.bytes;
+    heddle_tensor_info raw{};
+    raw.size = sizeof raw;
+    raw.dtype = HEDDLE_U8;
+    raw.rank = 1;
+    raw.shape[0] = std::int64_t(span.bytes);
+    const Tensor place = to == nullptr ? make_host_tensor(checked_info(raw, "transfer")) : to->make_inbound(raw);
+    here_ = make_tensor(source_->info, place->storage, std::uint64_t(-span.begin));
+    crossing_ = std::make_shared<Crossing>(*from, to, source_->data() + span.begin, place->data(), span.bytes);
+  }
+  crossing_->start();
+}
+
+Arrival::~Arrival() {
+  if (crossing_ == nullptr) return;
+  try {
+    if (to_ == nullptr || !awaited_) crossing_->await();
+    if (to_ == nullptr) return;
+    // Whatever reads it is enqueued by now: once the main stream is past this point, the copy is done and so are its readers.
+    to_->keep(source_->storage);
+    to_->keep(std::shared_ptr<const void>(std::move(crossing_)));
+  } catch (...) {
+    to_->settle();  // who waits for that work is told there; here nothing may be running any more
+  }
+}
+
+const Tensor& Arrival::await() {
+  if (crossing_ != nullptr) {
+    const std::lock_guard lock(mutex_);
+    if (!awaited_ || to_ == nullptr) crossing_->await();
+    awaited_ = true;
+  }
+  return here_;
+}
+
+}  // namespace heddle::core

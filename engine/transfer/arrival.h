@@ -1,0 +1,34 @@
+// A tensor on its way to another device or to host memory: one for each tensor and destination, shared by all readers there.
+// Thread-safe.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "engine/transfer/crossing.h"
+
+namespace heddle::core {
+
+class Arrival {
+ public:
+  // Starts. The tensor has been enqueued by its maker; its memory is kept until the copy is done. `to` nullptr: host memory.
+  Arrival(Tensor tensor, DeviceState* to);
+  ~Arrival();
+  Arrival(const Arrival&) = delete;
+
+  // The tensor at its destination, for readers that are enqueued there from now on; for host memory the caller waits.
+  const Tensor& await();
+  // Where it is going to be: not to be read before await().
+  const Tensor& here() const { return here_; }
+  std::uint64_t bytes() const { return bytes_; }  // copied
+
+ private:
+  Tensor source_, here_;
+  DeviceState* const to_;
+  std::uint64_t bytes_ = 0;
+  std::shared_ptr<Crossing> crossing_;  // nullptr: it is where it is wanted
+  std::mutex mutex_;
+  bool awaited_ = false;  // guarded by mutex_
+};
+
+}  // namespace heddle::core

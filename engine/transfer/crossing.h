@@ -1,0 +1,41 @@
+// A copy from a fixed place on one device to a fixed place on another, which may be enqueued again and again; or, where both
+// share memory, only the order between them. Enqueueing does not block where both devices are of one kind; between
+// kinds the host waits, because only it knows the events of both. For one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "engine/memory/device_state.h"
+#include "engine/transfer/route.h"
+
+namespace heddle::core {
+
+class Crossing {
+ public:
+  // `to` nullptr: host memory. Both places belong to the caller and stay until the arrival. REQUIRES: dst == src where the route is same.
+  Crossing(DeviceState& from, DeviceState* to, const std::byte* src, std::byte* dst, std::uint64_t bytes);
+
+  // The copy may begin when what is enqueued so far on `from` is done.
+  void start();
+  // What is enqueued on `to` from now on waits for the arrival of the last start; for host memory the caller waits, and gets what failed.
+  void await();
+  bool arrived() const;
+
+ private:
+  const Event& last() const { return done_ ? *done_ : ready_; }
+
+  DeviceState& from_;
+  DeviceState* const to_;
+  const Route route_;
+  const std::byte* const src_;
+  std::byte* const dst_;
+  const std::uint64_t bytes_;
+  std::unique_ptr<std::byte[]> staging_;
+  Event ready_;                 // of `from`: the source is written
+  std::optional<Event> staged_;  // of `from`: the buffer is written
+  std::optional<Event> done_;    // of the device that makes the last copy
+};
+
+}  // namespace heddle::core

@@ -1,0 +1,107 @@
+#include "prompt_tokens.h"
+
+#include <algorithm>
+
+namespace heddle::encoders {
+namespace {
+
+EncoderUse use_of(const Value& clip, const char* family, const char* what) {
+  const Value encoders = clip.field("encoders");
+  for (std::uint32_t i = 0; i < encoders.count(); ++i) {
+    const Value record = encoders.item(i);
+    if (record.get<std::string>("family", "") == family)
+      return {TextEncoder(record), false, false, clip.get<std::int64_t>("stop_at_layer", -1)};
+  }
+  throw Error(HEDDLE_INVALID_ARGUMENT, std::string("this CLIP has no ") + what +
+                                           " encoder. Load it together with the other one, "
+                                           "for instance with DualCLIPLoader.");
+}
+
+}  // namespace
+
+TextEncoder::TextEncoder(const Value& record)
+    : record_(record),
+      name_(record.get<std::string>("name", "")),
+      is_clip_(record.get<std::string>("family", "") == "clip") {}
+
+std::pair<const heddle_tokenizer*, void*> TextEncoder::tokenizer() const {
+  if (!record_.has("tokenizer"))
+    throw Error(HEDDLE_NOT_FOUND,
+                record_.get<std::string>("tokenizer_missing",
+                                         "the text encoder " + name_ + " has no tokenizer"));
+  return record_.field("tokenizer").object<heddle_tokenizer>(HEDDLE_TOKENIZER);
+}
+
+heddle_token_windows TextEncoder::rules(std::int64_t least_length) const {
+  return {sizeof(heddle_token_windows),
+          std::uint32_t(is_clip_ ? HEDDLE_WINDOWS_CLIP : HEDDLE_WINDOWS_OPEN),
+          std::uint32_t(record_.get<std::int64_t>("length", 0)),
+          std::uint32_t(least_length),
+          std::int32_t(record_.get<std::int64_t>("padding", -1)),
+          1};
+}
+
+std::vector<Window> TextEncoder::pack(const std::string& prompt,
+                                      const heddle_token_windows& wanted) const {
+  std::vector<Window> windows;
+  const auto push = [](void* to, std::uint32_t window, std::int32_t id, double weight) {
+    auto& all = *static_cast<std::vector<Window>*>(to);
+    if (window >= all.size()) all.resize(window + 1);
+    all[window].ids.push_back(id);
+    all[window].weights.push_back(float(weight));
+  };
+  const auto [table, self] = tokenizer();
+  check(table->windows(self, {prompt.data(), prompt.size()}, &wanted, push, &windows));
+  return windows;
+}
+
+Windows TextEncoder::windows(const std::string& prompt) const {
+  const heddle_token_windows wanted = rules(record_.get<std::int64_t>("least_length", 0));
+  Windows all{pack(prompt, wanted)};
+  if (all.rows.empty() || all.rows.front().ids.empty())
+    throw Error(HEDDLE_INTERNAL, "the tokenizer of " + name_ + " gave no tokens");
+  if (!is_clip_ && all.rows.size() > 1) {
+    all.cut_at = wanted.length;
+    all.rows.resize(1);
+  }
+  all.weighted = std::any_of(all.rows.begin(), all.rows.end(), [](const Window& w) {
+    return std::any_of(w.weights.begin(), w.weights.end(), [](float x) { return x != 1.0f; });
+  });
+  if (all.weighted) all.rows.push_back(pack("", rules(all.length())).front());
+  return all;
+}
+
+std::vector<std::int32_t> TextEncoder::ends(const Windows& windows) const {
+  const auto [table, self] = tokenizer();
+  std::int32_t end = -1;
+  check(table->end_id(self, &end));
+  std::vector<std::int32_t> ends;
+  for (const Window& window : windows.rows) {
+    const auto found = std::find(window.ids.begin(), window.ids.end(), end);
+    ends.push_back(std::int32_t(found == window.ids.end() ? window.ids.size() - 1
+                                                          : found - window.ids.begin()));
+  }
+  return ends;
+}
+
+std::vector<EncoderUse> encoders_of(const Value& clip) {
+  if (clip.has("missing")) throw Error(HEDDLE_NOT_FOUND, clip.get<std::string>("missing", ""));
+  const std::string type = clip.get<std::string>("type", "");
+  if (type == "flux") {
+    EncoderUse t5 = use_of(clip, "t5", "T5"), l = use_of(clip, "clip", "CLIP");
+    t5.cross_attn = l.pooled_output = true;
+    // FLUX reads CLIP's pooled vector alone, which a layer to stop at does not change.
+    l.stop_at_layer = -1;
+    return {t5, l};
+  }
+  if (type == "stable_diffusion") {
+    EncoderUse l = use_of(clip, "clip", "CLIP");
+    l.cross_attn = l.pooled_output = true;
+    return {l};
+  }
+  throw Error(HEDDLE_UNSUPPORTED, "this CLIP is of type '" + type +
+                                      "'; known are flux and stable_diffusion. Load it with one "
+                                      "of these types.");
+}
+
+}  // namespace heddle::encoders

@@ -1,0 +1,72 @@
+// What is known of a prompt before any model runs: which encoders of a CLIP value (field/values.h)
+// read it, and the windows of tokens that each of them is given. No tensors; any thread.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <heddle/field/tokenizer.h>
+#include <heddle/model.hpp>
+
+namespace heddle::encoders {
+
+// One text for all encoders, or one for each by its name ("clip_l", "t5xxl").
+struct Prompt {
+  std::string text;
+  std::map<std::string, std::string> by_encoder;
+
+  const std::string& of(const std::string& encoder) const {
+    const auto found = by_encoder.find(encoder);
+    return found == by_encoder.end() ? text : found->second;
+  }
+};
+
+struct Window {
+  std::vector<std::int32_t> ids;
+  std::vector<float> weights;
+};
+
+// What an encoder is called with: rows of one length.
+struct Windows {
+  std::vector<Window> rows;  // the prompt's; behind them, when it is weighted, an empty prompt's
+  bool weighted = false;     // some weight is not 1
+  std::uint32_t cut_at = 0;  // tokens; not 0: the prompt was longer, and its rest is left out
+
+  std::int64_t count() const { return std::int64_t(rows.size()) - (weighted ? 1 : 0); }
+  std::int64_t length() const { return std::int64_t(rows.front().ids.size()); }
+};
+
+// One entry of a CLIP value's `encoders`.
+class TextEncoder {
+ public:
+  explicit TextEncoder(const Value& record);
+
+  const std::string& name() const { return name_; }
+  Value model() const { return record_.field("model"); }
+  // Tokenises. Throws when the encoder has no tokenizer, or one that cannot be read.
+  Windows windows(const std::string& prompt) const;
+  // Where each window's first end token is: the state there is the pooled one.
+  std::vector<std::int32_t> ends(const Windows& windows) const;
+
+ private:
+  heddle_token_windows rules(std::int64_t least_length) const;
+  std::vector<Window> pack(const std::string& prompt, const heddle_token_windows& wanted) const;
+  std::pair<const heddle_tokenizer*, void*> tokenizer() const;
+
+  Value record_;
+  std::string name_;
+  bool is_clip_;
+};
+
+// An encoder that a CLIP value's type wants, and what of the conditioning it gives.
+struct EncoderUse {
+  TextEncoder encoder;
+  bool cross_attn = false, pooled_output = false;
+  std::int64_t stop_at_layer = -1;
+};
+// In the order in which they are called. Throws when the CLIP value cannot encode, saying what is
+// missing.
+std::vector<EncoderUse> encoders_of(const Value& clip);
+
+}  // namespace heddle::encoders

@@ -1,0 +1,171 @@
+#include "plugins/image/scale_nodes.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "plugins/blocks/resample.h"
+
+namespace heddle::image {
+namespace {
+
+using blocks::Grids;
+using blocks::GridSize;
+using blocks::rounded;
+
+constexpr float kGrey = 0.5f;
+
+Grids grids_of(const Shape& shape, const char* what) {
+  if (shape.size() != 4)
+    throw Error(HEDDLE_INVALID_ARGUMENT, std::string(what) + ": an IMAGE has 4 axes, this has " +
+                                             std::to_string(shape.size()) + ". Link an IMAGE.");
+  return {shape[0], {shape[1], shape[2]}, shape[3]};
+}
+
+Tensor picture_of(Context& ctx, const Grids& grids, const std::vector<float>& values) {
+  const Tensor picture =
+      ctx.make_host({grids.outer, grids.size.height, grids.size.width, grids.inner}, HEDDLE_F32);
+  std::copy(values.begin(), values.end(), picture.data<float>());
+  return picture;
+}
+
+// The sizes that the nodes work out, and that they tell before they run.
+GridSize size_of(const GridSize& from, std::int64_t width, std::int64_t height) {
+  if (width == 0 && height == 0) return from;
+  const auto other = [](std::int64_t side, std::int64_t known, std::int64_t of) {
+    return std::max<std::int64_t>(1, rounded(double(side) * double(known) / double(of)));
+  };
+  if (width == 0) width = other(from.width, height, from.height);
+  if (height == 0) height = other(from.height, width, from.width);
+  return {height, width};
+}
+GridSize size_by(const GridSize& from, double factor) {
+  return {rounded(double(from.height) * factor), rounded(double(from.width) * factor)};
+}
+GridSize size_of_pixels(const GridSize& from, double megapixels) {
+  const double wanted = std::trunc(megapixels * 1024 * 1024);
+  return size_by(from, std::sqrt(wanted / (double(from.width) * double(from.height))));
+}
+
+Tensor scaled(Context& ctx, const Tensor& image, const std::string& method, const GridSize& to,
+              bool crop = false) {
+  Grids grids = grids_of(image.shape(), "image");
+  if (to.height < 1 || to.width < 1)
+    throw Error(HEDDLE_INVALID_ARGUMENT, "image: " + std::to_string(grids.size.width) + " x " +
+                                             std::to_string(grids.size.height) +
+                                             " pixels would become " + std::to_string(to.width) +
+                                             " x " + std::to_string(to.height) +
+                                             ". Ask for a size of at least 1 x 1.");
+  std::vector<float> values = ctx.read<float>(image);
+  if (crop) {
+    const blocks::Crop part = blocks::centre_crop(grids.size, to);
+    values = blocks::cropped(values, grids, part);
+    grids.size = {grids.size.height - 2 * part.top, grids.size.width - 2 * part.left};
+  }
+  if (method == "lanczos") {
+    if (grids.inner != 3)
+      throw Error(HEDDLE_UNSUPPORTED,
+                  "upscale_method: lanczos takes pictures of 3 channels, this "
+                  "one has " +
+                      std::to_string(grids.inner) + ". Take bicubic.");
+    values = blocks::lanczos_resampled(values, grids, to);
+  } else {
+    values = blocks::resampled(values, grids, to, blocks::resampling_named(method).value());
+  }
+  return picture_of(ctx, {grids.outer, to, grids.inner}, values);
+}
+
+template <class Node>
+void infer_size(Infer& question, const std::optional<Shape>& from,
+                const std::optional<GridSize>& to) {
+  if (from && to)
+    question.out(Node::out, "", HEDDLE_F32, {(*from)[0], to->height, to->width, (*from)[3]});
+}
+
+std::optional<Shape> picture_shape(const std::optional<Shape>& shape) {
+  return shape && shape->size() == 4 ? shape : std::nullopt;
+}
+
+}  // namespace
+
+void ImageScale::execute(Context& ctx) {
+  const Tensor from = ctx[image];
+  const std::int64_t w = ctx[width], h = ctx[height];
+  if (w == 0 && h == 0) {
+    ctx[out] = from;
+    return;
+  }
+  const GridSize to = size_of(grids_of(from.shape(), "image").size, w, h);
+  ctx[out] = scaled(ctx, from, ctx[upscale_method], to, ctx[crop] == "center");
+}
+void ImageScale::infer(Infer& question) {
+  const auto from = picture_shape(question.shape(image));
+  const auto w = question[width], h = question[height];
+  if (from && w && h)
+    infer_size<ImageScale>(question, from, size_of({(*from)[1], (*from)[2]}, *w, *h));
+}
+
+void ImageScaleBy::execute(Context& ctx) {
+  const Tensor from = ctx[image];
+  const GridSize to = size_by(grids_of(from.shape(), "image").size, ctx[scale_by]);
+  ctx[out] = scaled(ctx, from, ctx[upscale_method], to);
+}
+void ImageScaleBy::infer(Infer& question) {
+  const auto from = picture_shape(question.shape(image));
+  const auto factor = question[scale_by];
+  if (from && factor)
+    infer_size<ImageScaleBy>(question, from, size_by({(*from)[1], (*from)[2]}, *factor));
+}
+
+void ImageScaleToTotalPixels::execute(Context& ctx) {
+  const Tensor from = ctx[image];
+  const GridSize to = size_of_pixels(grids_of(from.shape(), "image").size, ctx[megapixels]);
+  ctx[out] = scaled(ctx, from, ctx[upscale_method], to);
+}
+void ImageScaleToTotalPixels::infer(Infer& question) {
+  const auto from = picture_shape(question.shape(image));
+  const auto pixels = question[megapixels];
+  if (from && pixels)
+    infer_size<ImageScaleToTotalPixels>(question, from,
+                                        size_of_pixels({(*from)[1], (*from)[2]}, *pixels));
+}
+
+void ImagePadForOutpaint::execute(Context& ctx) {
+  const Tensor from = ctx[image];
+  const Grids grids = grids_of(from.shape(), "image");
+  const std::int64_t h = grids.size.height, w = grids.size.width, f = ctx[feathering];
+  const std::int64_t l = ctx[left], t = ctx[top], r = ctx[right], b = ctx[bottom];
+  const GridSize to{h + t + b, w + l + r};
+  const std::vector<float> values = ctx.read<float>(from);
+  std::vector<float> padded(std::size_t(grids.outer * to.height * to.width * grids.inner), kGrey);
+  const std::int64_t row = w * grids.inner;
+  for (std::int64_t o = 0; o < grids.outer; ++o)
+    for (std::int64_t y = 0; y < h; ++y)
+      std::copy_n(values.begin() + (o * h + y) * row, row,
+                  padded.begin() + ((o * to.height + t + y) * to.width + l) * grids.inner);
+  const Tensor selected = ctx.make_host({1, to.height, to.width}, HEDDLE_F32);
+  std::fill_n(selected.data<float>(), selected.count(), 1.0f);
+  const bool feathers = f > 0 && 2 * f < h && 2 * f < w;
+  for (std::int64_t y = 0; y < h; ++y)
+    for (std::int64_t x = 0; x < w; ++x) {
+      // The distance to the nearest side that is padded.
+      std::int64_t d = f;
+      if (t != 0) d = std::min(d, y);
+      if (b != 0) d = std::min(d, h - y);
+      if (l != 0) d = std::min(d, x);
+      if (r != 0) d = std::min(d, w - x);
+      const double left_over = feathers ? double(f - d) / double(f) : 0.0;
+      selected.data<float>()[(t + y) * to.width + l + x] = float(left_over * left_over);
+    }
+  ctx[out] = picture_of(ctx, {grids.outer, to, grids.inner}, padded);
+  ctx[mask] = selected;
+}
+void ImagePadForOutpaint::infer(Infer& question) {
+  const auto from = picture_shape(question.shape(image));
+  const auto l = question[left], t = question[top], r = question[right], b = question[bottom];
+  if (!from || !l || !t || !r || !b) return;
+  const GridSize to{(*from)[1] + *t + *b, (*from)[2] + *l + *r};
+  infer_size<ImagePadForOutpaint>(question, from, to);
+  question.out(mask, "", HEDDLE_F32, {1, to.height, to.width});
+}
+
+}  // namespace heddle::image

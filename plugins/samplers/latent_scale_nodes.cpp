@@ -1,0 +1,116 @@
+#include "latent_scale_nodes.h"
+
+#include <algorithm>
+
+#include "plugins/blocks/resample.h"
+
+namespace heddle::field {
+namespace {
+
+using blocks::Grids;
+using blocks::GridSize;
+using blocks::rounded;
+
+constexpr std::int64_t kDownscale = 8;   // pixels of a picture along one side of a latent cell
+constexpr std::int64_t kLeastSide = 64;  // pixels
+
+// The last two axes are the grid; whatever is before them is resized one by one.
+Grids grids_of(const Shape& shape) {
+  if (shape.size() < 3)
+    throw Error(HEDDLE_INVALID_ARGUMENT, "samples: a latent has at least 3 axes, this has " +
+                                             std::to_string(shape.size()) + ". Link a LATENT.");
+  Grids grids{1, {shape[shape.size() - 2], shape.back()}, 1};
+  for (std::size_t axis = 0; axis + 2 < shape.size(); ++axis) grids.outer *= shape[axis];
+  return grids;
+}
+
+Shape resized(Shape shape, const GridSize& to) {
+  shape[shape.size() - 2] = to.height;
+  shape.back() = to.width;
+  return shape;
+}
+
+// REQUIRES: not both sides are 0.
+GridSize size_of(const GridSize& from, std::int64_t width, std::int64_t height) {
+  const auto other = [](std::int64_t side, std::int64_t known, std::int64_t of) {
+    return rounded(double(side) * double(known) / double(of));
+  };
+  const std::int64_t w = std::max(width, kLeastSide), h = std::max(height, kLeastSide);
+  if (width == 0)
+    return {h / kDownscale, std::max(kLeastSide, other(from.width, h, from.height)) / kDownscale};
+  if (height == 0)
+    return {std::max(kLeastSide, other(from.height, w, from.width)) / kDownscale, w / kDownscale};
+  return {h / kDownscale, w / kDownscale};
+}
+GridSize size_by(const GridSize& from, double factor) {
+  return {rounded(double(from.height) * factor), rounded(double(from.width) * factor)};
+}
+
+Tensor samples_of(const Value& latent) {
+  if (latent.has("samples")) return latent.field("samples").as<Tensor>();
+  throw Error(HEDDLE_INVALID_ARGUMENT,
+              "a LATENT without 'samples' came in. Link the LATENT output of a latent node.");
+}
+
+Value scaled(Context& ctx, const Value& latent, const std::string& name, const GridSize& to,
+             bool crop = false) {
+  const std::optional<blocks::Resampling> method = blocks::resampling_named(name);
+  if (!method)
+    throw Error(HEDDLE_UNSUPPORTED, "upscale_method: '" + name +
+                                        "' is not known yet. Known: nearest-exact, bilinear, area, "
+                                        "bicubic.");
+  const Tensor samples = samples_of(latent);
+  Grids grids = grids_of(samples.shape());
+  if (to.height < 1 || to.width < 1)
+    throw Error(HEDDLE_INVALID_ARGUMENT, "samples: " + std::to_string(grids.size.width) + " x " +
+                                             std::to_string(grids.size.height) +
+                                             " cells would become " + std::to_string(to.width) +
+                                             " x " + std::to_string(to.height) +
+                                             ". Ask for at least one cell.");
+  std::vector<float> values = ctx.read<float>(samples);
+  if (crop) {
+    const blocks::Crop part = blocks::centre_crop(grids.size, to);
+    values = blocks::cropped(values, grids, part);
+    grids.size = {grids.size.height - 2 * part.top, grids.size.width - 2 * part.left};
+  }
+  values = blocks::resampled(values, grids, to, *method);
+  const Tensor result = ctx.make_host(resized(samples.shape(), to), HEDDLE_F32);
+  std::copy(values.begin(), values.end(), result.data<float>());
+  return Record(latent).set("samples", value_of(result)).value();
+}
+
+}  // namespace
+
+void LatentUpscale::execute(Context& ctx) {
+  const Value from = ctx[samples];
+  const std::int64_t w = ctx[width], h = ctx[height];
+  if (w == 0 && h == 0) {
+    ctx[latent] = from;
+    return;
+  }
+  const GridSize to = size_of(grids_of(samples_of(from).shape()).size, w, h);
+  ctx[latent] = scaled(ctx, from, ctx[upscale_method], to, ctx[crop] == "center");
+}
+void LatentUpscale::infer(Infer& question) {
+  const auto shape = question.shape(samples, "samples");
+  const auto w = question[width], h = question[height];
+  if (!shape || shape->size() < 3 || !w || !h) return;
+  const bool stays = *w == 0 && *h == 0;
+  question.out(latent, "samples", HEDDLE_F32,
+               stays ? *shape : resized(*shape, size_of(grids_of(*shape).size, *w, *h)));
+}
+
+void LatentUpscaleBy::execute(Context& ctx) {
+  const Value from = ctx[samples];
+  const GridSize to = size_by(grids_of(samples_of(from).shape()).size, ctx[scale_by]);
+  ctx[latent] = scaled(ctx, from, ctx[upscale_method], to);
+}
+void LatentUpscaleBy::infer(Infer& question) {
+  const auto shape = question.shape(samples, "samples");
+  const auto factor = question[scale_by];
+  if (shape && shape->size() >= 3 && factor)
+    question.out(latent, "samples", HEDDLE_F32,
+                 resized(*shape, size_by(grids_of(*shape).size, *factor)));
+}
+
+}  // namespace heddle::field

@@ -1,0 +1,80 @@
+#include "control.h"
+
+#include <algorithm>
+
+#include "device.h"
+#include "index_state.h"
+
+namespace heddle::fake {
+
+namespace {
+
+OpenDevices& devices() { return OpenDevices::instance(); }
+
+double now(std::uint32_t index) {
+  double latest = 0;
+  devices().each(index, [&](Device& device) { latest = std::max(latest, device.now()); });
+  return latest;
+}
+
+std::uint64_t used_bytes(std::uint32_t index) {
+  std::uint64_t bytes = 0;
+  devices().each(index, [&](Device& device) { bytes += device.memory().use().used; });
+  return bytes;
+}
+
+void reset() {
+  reset_all_states();
+  the_clock().reset();
+}
+
+void set_link(std::uint32_t index, std::uint32_t from, std::uint32_t to, double bytes_per_second,
+              double latency_seconds) {
+  devices().each(index, [&](Device& device) {
+    device.set_link({from, to}, {bytes_per_second, latency_seconds});
+  });
+}
+
+void set_op_seconds(std::uint32_t index, const char* op, double seconds) {
+  devices().each(index, [&](Device& device) { device.set_op_seconds(op, seconds); });
+}
+
+}  // namespace
+
+constexpr heddle_fake_control kControl = {
+    .size = sizeof(heddle_fake_control),
+    .reset = reset,
+    .now = now,
+    .thread_now = [] { return the_clock().thread_seconds(); },
+    .link_busy =
+        [](std::uint32_t from, std::uint32_t to) {
+          return the_clock().link_busy({from, to});
+        },
+    .set_link = set_link,
+    .set_op_seconds = set_op_seconds,
+    .bytes_copied =
+        [](std::uint32_t from, std::uint32_t to) {
+          return the_clock().link_bytes({from, to});
+        },
+    .copies = [](std::uint32_t index) { return index_state(index).copies.load(); },
+    .weights = [](std::uint32_t index) { return index_state(index).weights.load(); },
+    .allocations = [](std::uint32_t index) { return index_state(index).allocations.load(); },
+    .launches = [](std::uint32_t index, const char* op) { return index_state(index).launches(op); },
+    .used_bytes = used_bytes,
+    .peak_bytes = [](std::uint32_t index) { return index_state(index).peak_bytes.load(); },
+    .freed_in_use = [](std::uint32_t index) { return index_state(index).freed_in_use.load(); },
+    .fail_alloc = [](std::uint32_t index,
+                     std::uint64_t nth) { index_state(index).alloc_fault.set(nth); },
+    .fail_copy = [](std::uint32_t index,
+                    std::uint64_t nth) { index_state(index).copy_fault.set(nth); },
+    .fail_launch = [](std::uint32_t index,
+                      std::uint64_t nth) { index_state(index).launch_fault.set(nth); },
+    .kill =
+        [](std::uint32_t index) { devices().each(index, [](Device& device) { device.kill(); }); },
+    .revive =
+        [](std::uint32_t index) { devices().each(index, [](Device& device) { device.revive(); }); },
+    .set_foreign_bytes = [](std::uint32_t index,
+                            std::uint64_t bytes) { index_state(index).foreign_bytes.store(bytes); },
+};
+
+}  // namespace heddle::fake

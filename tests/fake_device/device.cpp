@@ -1,0 +1,298 @@
+#include "device.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "engine/device/op_catalog.h"
+#include "engine/tensor/shape.h"
+#include "heddle/device.hpp"
+#include "shuffler.h"
+
+namespace heddle::fake {
+
+namespace {
+
+// An op with its operands where they really are, on its way through a stream.
+struct EnqueuedCall {
+  const heddle_kernel* kernel = nullptr;
+  std::string op;
+  std::vector<std::optional<heddle_view>> in, out;
+  std::vector<std::byte> attrs;
+  void* workspace = nullptr;
+  std::vector<std::shared_ptr<const Allocation>> holders;
+
+  void run(CpuStream& stream) const {
+    std::vector<const heddle_view*> ins, outs;
+    for (const auto& view : in) ins.push_back(view ? &*view : nullptr);
+    for (const auto& view : out) outs.push_back(view ? &*view : nullptr);
+    const heddle_op_call call{.size = sizeof(heddle_op_call),
+                              .op = op.c_str(),
+                              .in_count = static_cast<std::uint32_t>(ins.size()),
+                              .out_count = static_cast<std::uint32_t>(outs.size()),
+                              .in = ins.data(),
+                              .out = outs.data(),
+                              .attrs = attrs.data(),
+                              .attrs_size = static_cast<std::uint32_t>(attrs.size())};
+    stream.launch(*kernel, call, workspace);
+  }
+};
+
+std::string place_name(const Device* device) {
+  return device == nullptr ? "host memory" : device->name();
+}
+
+}  // namespace
+
+Device::Device(const heddle_host* host, std::uint32_t index, const heddle_value* options)
+    : host_(host),
+      index_(index),
+      name_(device::cat("fake:", index)),
+      configuration_(read_configuration(host, index, options)),
+      shuffles_(configuration_.shuffle.has_value()),
+      peer_copies_(configuration_.peer_copies),
+      death_(std::make_shared<const Failure>(Failure{HEDDLE_IO, name_ + ": the device has died"})),
+      counters_(index_state(index)),
+      cpu_(host, index, configuration_),
+      memory_(name_, configuration_.memory) {
+  if (shuffles_) Shuffler::instance().seed(*configuration_.shuffle);
+  OpenDevices::instance().add(*this);
+}
+
+Device::~Device() { OpenDevices::instance().remove(*this); }
+
+Clock& Device::clock() const { return the_clock(); }
+
+Configuration Device::configuration() const {
+  const std::lock_guard lock(mutex_);
+  return configuration_;
+}
+
+void Device::require_alive() const {
+  if (is_dead(life())) device::fail(HEDDLE_IO, "the device has died");
+}
+
+void Device::kill() {
+  if (!is_dead(life())) ++life_;
+}
+
+void Device::revive() {
+  if (!is_dead(life())) return;
+  memory_.poison_all();
+  ++life_;
+}
+
+// ---- memory ----
+
+void* Device::allocate(std::size_t bytes) {
+  require_alive();
+  if (counters_.alloc_fault.strikes())
+    device::fail(HEDDLE_OUT_OF_MEMORY, "wanted ", bytes, " bytes; used ", memory_.use().used,
+                 ", capacity ", memory_.capacity(),
+                 ": this allocation fails because a test asked for it");
+  void* address = memory_.allocate(bytes, counters_.foreign_bytes.load());
+  ++counters_.allocations;
+  counters_.raise_peak(memory_.use().peak);
+  return address;
+}
+
+void Device::free(void* address) {
+  if (address == nullptr || memory_.free(address)) return;
+  ++counters_.freed_in_use;
+  host_->log(
+      host_, HEDDLE_WARN,
+      device::cat(name_, ": memory was freed while enqueued work still refers to it").c_str());
+}
+
+// ---- streams ----
+
+std::unique_ptr<Stream> Device::make_stream() {
+  require_alive();
+  std::uint32_t ordinal = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    ordinal = next_stream_++;
+  }
+  auto stream = std::make_unique<Stream>(*this, ordinal);
+  const std::lock_guard lock(mutex_);
+  streams_.push_back(stream.get());
+  return stream;
+}
+
+void Device::forget(const Stream& stream) {
+  const std::lock_guard lock(mutex_);
+  std::erase(streams_, &stream);
+  const Clock::Point last = const_cast<Stream&>(stream).lane().last;
+  if (clock().seconds(last) >= clock().seconds(gone_)) gone_ = last;
+}
+
+double Device::now() {
+  const std::lock_guard lock(mutex_);
+  double latest = clock().seconds(gone_);
+  for (Stream* stream : streams_) latest = std::max(latest, clock().seconds(stream->lane()));
+  return latest;
+}
+
+// ---- kernels ----
+
+std::size_t Device::workspace(const heddle_op_call& call) const {
+  const heddle_kernel* kernel = cpu_.choose(call).kernel;
+  return kernel == nullptr || kernel->workspace == nullptr ? 0
+                                                           : kernel->workspace(cpu_.raw(), &call);
+}
+
+double Device::op_seconds(const heddle_op_call& call) const {
+  const std::lock_guard lock(mutex_);
+  if (const auto fixed = configuration_.fixed_seconds(call.op)) return *fixed;
+  const core::OpCost cost = core::op_cost(call);
+  return configuration_.launch_seconds +
+         std::max(cost.flops / configuration_.flops, cost.bytes / configuration_.bandwidth);
+}
+
+void Device::launch(Stream& stream, const heddle_op_call& call, void* workspace) {
+  require_alive();
+  auto enqueued = std::make_shared<EnqueuedCall>();
+  enqueued->kernel = cpu_.choose(call).kernel;
+  if (enqueued->kernel == nullptr)
+    device::fail(HEDDLE_UNSUPPORTED, "no kernel of the cpu device fits these operands");
+  enqueued->op = call.op;
+  const auto* attrs = static_cast<const std::byte*>(call.attrs);
+  if (attrs != nullptr) enqueued->attrs.assign(attrs, attrs + call.attrs_size);
+
+  const auto translate = [&](const char* what, std::uint32_t number,
+                             const heddle_view* view) -> std::optional<heddle_view> {
+    if (view == nullptr) return std::nullopt;
+    core::Extent extent = view->info.layout == 0 ? core::extent(view->info) : core::Extent{};
+    const auto bytes = static_cast<std::int64_t>(device::dtype_bytes(view->info.dtype));
+    const Span span = memory_.at(view->data, extent.begin * bytes, extent.end * bytes,
+                                 device::cat(what, " ", number));
+    enqueued->holders.push_back(span.holder);
+    return heddle_view{view->info, span.data};
+  };
+  for (std::uint32_t i = 0; i < call.in_count; ++i)
+    enqueued->in.push_back(translate("input", i, call.in[i]));
+  for (std::uint32_t i = 0; i < call.out_count; ++i)
+    enqueued->out.push_back(translate("output", i, call.out[i]));
+  if (workspace != nullptr) {
+    const Span span =
+        memory_.at(workspace, 0, static_cast<std::int64_t>(this->workspace(call)), "the workspace");
+    enqueued->holders.push_back(span.holder);
+    enqueued->workspace = span.data;
+  }
+
+  clock().work(stream.lane(), op_seconds(call));
+  counters_.count_launch(call.op);
+  const bool fails = counters_.launch_fault.strikes();
+  stream.enqueue(device::cat(call.op, " (", enqueued->kernel->name, ")"),
+                 [enqueued, fails](CpuStream& cpu) {
+                   if (fails)
+                     device::fail(HEDDLE_IO, "this launch fails because a test asked for it");
+                   enqueued->run(cpu);
+                 });
+}
+
+void Device::make_weight(Stream& stream, std::int32_t use, const heddle_weight_form& form,
+                         std::uint32_t part_count, const heddle_view* const* parts, void* dst) {
+  require_alive();
+  const Span to = memory_.at(dst, 0, static_cast<std::int64_t>(form.bytes), "the weight");
+  std::vector<heddle_view> copies;
+  for (std::uint32_t i = 0; i < part_count; ++i) {
+    if (Memory::is_device_address(parts[i]->data))
+      device::fail(HEDDLE_INVALID_ARGUMENT, "part ", i,
+                   " of a weight is on a device, has to be in host memory");
+    copies.push_back(*parts[i]);
+  }
+  const LinkKey link{kHost, index_};
+  clock().copy(stream.lane(), configuration().link(link.first, link.second).seconds(form.bytes),
+               link, form.bytes);
+  ++counters_.weights;
+  stream.enqueue("make_weight", [to, use, form, copies = std::move(copies)](CpuStream& cpu) {
+    cpu.make_weight(use, form, copies, to.data);
+  });
+}
+
+// ---- copies ----
+
+void Device::copy(Stream& stream, Device* to, void* dst, Device* from, const void* src,
+                  std::size_t bytes) {
+  require_alive();
+  for (Device* side : {to, from}) {
+    if (side == nullptr) continue;
+    side->require_alive();
+    if (!reaches(*side))
+      device::fail(HEDDLE_UNSUPPORTED, "there is no direct way between ", name_, " and ",
+                   side->name());
+  }
+  if (to != nullptr && from != nullptr && !to->reaches(*from))
+    device::fail(HEDDLE_UNSUPPORTED, "there is no direct way between ", from->name(), " and ",
+                 to->name());
+  const auto place = [&](Device* device, const void* address, const char* what) -> Span {
+    if (device != nullptr)
+      return device->memory_.at(address, 0, static_cast<std::int64_t>(bytes), what);
+    if (Memory::is_device_address(address))
+      device::fail(HEDDLE_INVALID_ARGUMENT, what, " is on a device, has to be in host memory");
+    return {static_cast<std::byte*>(const_cast<void*>(address)), nullptr};
+  };
+  const Span target = place(to, dst, "the target of a copy"),
+             source = place(from, src, "the source of a copy");
+
+  const LinkKey link{from == nullptr ? kHost : from->index_, to == nullptr ? kHost : to->index_};
+  if (link.first == link.second) {
+    const Configuration speeds = configuration();
+    clock().work(stream.lane(), link.first == kHost
+                                    ? 0
+                                    : speeds.launch_seconds + 2 * double(bytes) / speeds.bandwidth);
+  } else {
+    clock().copy(stream.lane(), configuration().link(link.first, link.second).seconds(bytes), link,
+                 bytes);
+  }
+  ++counters_.copies;
+  const bool fails = counters_.copy_fault.strikes();
+  stream.enqueue(
+      device::cat("copy of ", bytes, " bytes from ", place_name(from), " to ", place_name(to)),
+      [target, source, bytes, fails](CpuStream&) {
+        if (fails) device::fail(HEDDLE_IO, "this copy fails because a test asked for it");
+        std::memmove(target.data, source.data, bytes);
+      });
+}
+
+// ---- changes ----
+
+void Device::set_link(LinkKey link, LinkSpeed speed) {
+  const std::lock_guard lock(mutex_);
+  configuration_.pairs[link] = speed;
+}
+
+void Device::set_op_seconds(const std::string& op, double seconds) {
+  const std::lock_guard lock(mutex_);
+  if (seconds < 0)
+    configuration_.op_seconds.erase(op);
+  else
+    configuration_.op_seconds[op] = seconds;
+}
+
+// ---- all of them ----
+
+OpenDevices& OpenDevices::instance() {
+  static OpenDevices devices;
+  return devices;
+}
+
+void OpenDevices::add(Device& device) {
+  const std::lock_guard lock(mutex_);
+  devices_.push_back(&device);
+}
+
+void OpenDevices::remove(Device& device) {
+  const std::lock_guard lock(mutex_);
+  std::erase(devices_, &device);
+}
+
+Device* OpenDevices::find(const heddle_device* handle) {
+  const std::lock_guard lock(mutex_);
+  for (Device* device : devices_)
+    if (reinterpret_cast<const heddle_device*>(device) == handle) return device;
+  return nullptr;
+}
+
+}  // namespace heddle::fake

@@ -1,0 +1,73 @@
+/* fake_control.h - what a test can ask of the fake devices and do to them. The plugin `fake` gives
+ * one table of the kind "test.fake_control/0". C11; every function may be called on any thread.
+ * Devices are named by their index ("fake:3" is 3); what is set or counted for an index lasts until
+ * reset(), whether a device of that index is open or not. An index from HEDDLE_FAKE_MOST on is
+ * taken for the last one. */
+#ifndef HEDDLE_TESTS_FAKE_CONTROL_H
+#define HEDDLE_TESTS_FAKE_CONTROL_H
+
+#include <stdint.h>
+
+#define HEDDLE_FAKE_CONTROL "test.fake_control/0"
+
+enum { HEDDLE_FAKE_MOST = 1024 };             /* devices there can be                     */
+#define HEDDLE_FAKE_HOST UINT32_C(0xffffffff) /* host memory, as an end of a link     */
+
+typedef struct heddle_fake_control {
+  uint32_t size;
+
+  /* Counters to zero, faults forgotten, every simulated time (streams, links, threads, events) to
+   * zero. Dead devices stay dead. REQUIRES: nothing is being enqueued meanwhile. */
+  void (*reset)(void);
+
+  /* ---- the simulated clock, in seconds since reset() ---- */
+
+  /* Where the furthest stream of the device is. Depends on what was enqueued, on which stream,
+   * after which events: not on real time, nor on which thread was faster. Asking fixes what
+   * happened so far: work enqueued afterwards never gets a link before work that was enqueued
+   * before the question. */
+  double (*now)(uint32_t device);
+  double (*thread_now)(void); /* of the calling thread: the latest event that it has waited for */
+  /* Seconds that copies have kept a link busy in this direction. */
+  double (*link_busy)(uint32_t from, uint32_t to);
+  void (*set_link)(uint32_t device, uint32_t from, uint32_t to, double bytes_per_second,
+                   double latency_seconds); /* device: on whose streams */
+  void (*set_op_seconds)(
+      uint32_t device, const char* op,
+      double seconds); /* "linear/1", "linear", "*"; negative: as flops and bytes say */
+
+  /* ---- counters ---- */
+
+  uint64_t (*bytes_copied)(uint32_t from,
+                           uint32_t to); /* weights that are made count as copied from the host */
+  uint64_t (*copies)(uint32_t device);   /* enqueued on its streams; weights are not among them */
+  uint64_t (*weights)(uint32_t device);  /* make_weight calls                                   */
+  uint64_t (*allocations)(uint32_t device); /* that succeeded */
+  uint64_t (*launches)(
+      uint32_t device,
+      const char* op); /* op NULL: all. Of the devices of this index that are open */
+  uint64_t (*used_bytes)(uint32_t device);
+  uint64_t (*peak_bytes)(uint32_t device);
+  /* Allocations that were freed while work enqueued before still referred to them: a fault of
+   * whoever freed them. */
+  uint64_t (*freed_in_use)(uint32_t device);
+
+  /* ---- faults ---- */
+
+  void (*fail_alloc)(uint32_t device,
+                     uint64_t nth); /* the nth from now (1: the next) is out of memory; 0: none */
+  void (*fail_copy)(uint32_t device,
+                    uint64_t nth); /* the nth enqueued from now fails when it runs; 0: none       */
+  void (*fail_launch)(
+      uint32_t device,
+      uint64_t nth); /* the nth kernel enqueued from now fails when it runs; 0: none */
+  /* Until revive(): every call fails, what is enqueued is dropped, waiting for its events gives the
+   * failure. */
+  void (*kill)(uint32_t device);
+  void (*revive)(
+      uint32_t device); /* its memory holds NaN again, as after a reset; addresses stay valid */
+  /* Memory taken by a program that is not ours: less is free, from now on. */
+  void (*set_foreign_bytes)(uint32_t device, uint64_t bytes);
+} heddle_fake_control;
+
+#endif

@@ -1,0 +1,119 @@
+#include "memory.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "heddle/device.hpp"
+
+namespace heddle::fake {
+
+namespace {
+
+// Set in no address of a user's program, where addresses have 48 or 57 bits; and not among those
+// that a processor may ignore.
+constexpr std::uintptr_t kTurned = std::uintptr_t{1} << 55;
+
+std::uintptr_t turn(const void* address) {
+  return reinterpret_cast<std::uintptr_t>(address) ^ kTurned;
+}
+
+}  // namespace
+
+Allocation::Allocation(std::size_t bytes)
+    : bytes_(bytes),
+      data_(static_cast<std::byte*>(std::aligned_alloc(
+          Memory::kAlignment,
+          std::max<std::size_t>(1, (bytes + Memory::kAlignment - 1) / Memory::kAlignment) *
+              Memory::kAlignment))) {
+  if (data_ == nullptr) throw std::bad_alloc();
+  poison();
+}
+
+Allocation::~Allocation() { std::free(data_); }
+
+void Allocation::poison() {
+  for (std::size_t i = 0; i < bytes_; i += sizeof kPoison)
+    std::memcpy(data_ + i, &kPoison, std::min(sizeof kPoison, bytes_ - i));
+}
+
+void* Memory::allocate(std::size_t bytes, std::uint64_t foreign) {
+  {
+    const std::lock_guard lock(mutex_);
+    const std::uint64_t taken = use_.used + foreign;
+    if (taken > capacity_ || bytes > capacity_ - taken)
+      device::fail(HEDDLE_OUT_OF_MEMORY, "wanted ", bytes, " bytes; used ", use_.used,
+                   foreign == 0 ? "" : device::cat(", by others ", foreign), ", capacity ",
+                   capacity_);
+    use_.used += bytes;
+    use_.peak = std::max(use_.peak, use_.used);
+  }
+  std::shared_ptr<Allocation> made;
+  try {
+    made = std::make_shared<Allocation>(bytes);
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    use_.used -= bytes;
+    throw;
+  }
+  const auto real = reinterpret_cast<std::uintptr_t>(made->data());
+  const std::lock_guard lock(mutex_);
+  allocations_[real] = std::move(made);
+  return reinterpret_cast<void*>(real ^ kTurned);
+}
+
+bool Memory::free(void* address) {
+  std::shared_ptr<Allocation> gone;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = allocations_.find(turn(address));
+    if (found == allocations_.end())
+      device::fail(HEDDLE_INVALID_ARGUMENT, "freeing ", address, ", which ", name_,
+                   " has not allocated, or has freed already");
+    gone = std::move(found->second);
+    allocations_.erase(found);
+    use_.used -= gone->bytes();
+  }
+  const bool unused = gone.use_count() == 1;
+  gone->poison();
+  return unused;
+}
+
+void Memory::poison_all() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [address, allocation] : allocations_) allocation->poison();
+}
+
+Span Memory::at(const void* address, std::int64_t begin, std::int64_t end,
+                const std::string& what) const {
+  if (!is_device_address(address))
+    device::fail(HEDDLE_INVALID_ARGUMENT, what, " is in host memory (", address, "), has to be on ",
+                 name_);
+  const std::uintptr_t real = turn(address);
+  const std::lock_guard lock(mutex_);
+  auto found = allocations_.upper_bound(real);
+  if (found == allocations_.begin())
+    device::fail(HEDDLE_INVALID_ARGUMENT, what, " (", address, ") is in no memory of ", name_);
+  --found;
+  const Allocation& allocation = *found->second;
+  const auto offset = static_cast<std::int64_t>(real - found->first),
+             size = static_cast<std::int64_t>(allocation.bytes());
+  if (offset > size)
+    device::fail(HEDDLE_INVALID_ARGUMENT, what, " (", address, ") is in no memory of ", name_);
+  if (begin != end && (offset + begin < 0 || offset + end > size))
+    device::fail(HEDDLE_INVALID_ARGUMENT, what, " needs the bytes ", offset + begin, " to ",
+                 offset + end, " of an allocation of ", size, " bytes on ", name_);
+  return {allocation.data() + offset, found->second};
+}
+
+bool Memory::is_device_address(const void* address) {
+  return (reinterpret_cast<std::uintptr_t>(address) & kTurned) != 0;
+}
+
+MemoryUse Memory::use() const {
+  const std::lock_guard lock(mutex_);
+  return use_;
+}
+
+}  // namespace heddle::fake

@@ -1,0 +1,93 @@
+// Workflows through the engine's own floors, with calls of models placed as a test says.
+#pragma once
+
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "engine/graph/bind.h"
+#include "engine/graph/workflow.h"
+#include "engine/plan/place.h"
+#include "engine/plugin/devices.h"
+#include "engine/plugin/host.h"
+#include "engine/plugin/model_builder.h"
+#include "engine/run/executor.h"
+#include "engine/run/folders.h"
+
+namespace heddle::test {
+
+class PlacedRuns {
+ public:
+  PlacedRuns(const core::DeviceSelection& selection, const std::vector<std::filesystem::path>& plugins,
+             const std::vector<std::filesystem::path>& models = {})
+      : plugins_(core::load_plugins(plugins)), folders_(models, "input", "output") {
+    environment_.host = core::plugin_host();
+    environment_.catalog = plugins_.catalog;
+    environment_.folders.find = [this](std::string_view folder, std::string_view name) {
+      return folders_.find(folder, name);
+    };
+    environment_.build_model = [this](std::string_view role, const core::Checkpoint& file,
+                                      const heddle_value* config, const core::Hints& hints) {
+      return core::build_model(*plugins_.catalog, role, file, config, hints);
+    };
+    plugins_.catalog->set_file_lister(
+        [this](std::string_view folder, std::int32_t kind) { return folders_.list(folder, kind); },
+        [this](std::string_view folder) { return folders_.places(folder); });
+    environment_.devices = core::open_devices(plugins_, selection);
+    environment_.topology = core::topology_of(environment_.devices, {});
+  }
+
+  core::Environment& environment() { return environment_; }
+
+  // The bytes of the tensor that the workflow's node `id` gives as its output 0, computed anew. Nodes with a `device` run there.
+  std::vector<std::byte> run(const std::string& json, std::string_view id, core::CallPlacer placer = nullptr) {
+    environment_.cache.clear();
+    environment_.place_call = std::move(placer);
+    const core::Workflow workflow = core::parse_workflow(json, "test");
+    core::Bound bound = core::bind(workflow, *plugins_.catalog);
+    for (const core::Problem& problem : bound.problems)
+      if (problem.severity == core::Problem::Severity::error) throw std::runtime_error(problem.message);
+    core::Graph& graph = bound.graph;
+    graph.sinks.clear();  // only what is kept is computed
+    core::Inferred nothing;
+    for (const core::Node& node : graph.nodes) nothing.nodes.emplace_back().outputs.resize(node.type->output_count());
+    const core::Plan plan = core::make_plan(graph, core::place({graph, nothing, environment_.topology, core::Costs{}}), nothing, environment_.topology);
+    core::Source wanted;
+    for (core::NodeIndex n = 0; n < graph.nodes.size(); ++n)
+      if (graph.nodes[n].id == id) wanted = {n, 0};
+    core::Observer quiet;
+    core::RunControl control;
+    const core::RunResult result = core::execute({&graph, &plan, "", "", {wanted}}, environment_, quiet, control);
+    const core::Tensor& tensor = core::get_tensor(*result.kept.at(wanted));
+    std::vector<std::byte> bytes(core::dense_bytes(tensor->info));
+    environment_.devices[0].state->read(tensor, bytes.data(), bytes.size());
+    return bytes;
+  }
+
+ private:
+  core::LoadedPlugins plugins_;
+  core::Folders folders_;
+  core::Environment environment_{std::uint64_t{256} << 20};
+};
+
+// The nodes of a model in contiguous ranges, one for each device, as the groups of their paths allow: `cuts` are shares.
+inline core::CallPlacement layers(const core::Model& model, std::vector<std::uint32_t> devices, const std::vector<double>& shares) {
+  core::CallPlacement placement{core::Split::layers, std::move(devices), {}, {}, {}};
+  std::vector<std::string> groups;  // in the order of the graph
+  const auto group_of = [](const std::string& path) { return path.substr(0, path.rfind('.')); };
+  for (const core::NodeIndex n : model.graph->order) {
+    const std::string group = group_of(model.graph->nodes[n].id);
+    if (std::ranges::find(groups, group) == groups.end()) groups.push_back(group);
+  }
+  const std::vector<std::int64_t> counts = core::divide(std::int64_t(groups.size()), shares);
+  for (const core::Node& node : model.graph->nodes) {
+    auto at = std::ranges::find(groups, group_of(node.id)) - groups.begin();
+    std::uint32_t device = 0;
+    while (at >= counts[device]) at -= counts[device++];
+    placement.of_block.push_back(device);
+  }
+  return placement;
+}
+
+}  // namespace heddle::test
