@@ -11,7 +11,7 @@
 #include "engine/base/error.h"
 #include "engine/graph/bind.h"
 #include "engine/graph/workflow.h"
-#include "engine/plan/plan.h"
+#include "engine/plan/place.h"
 #include "engine/plugin/devices.h"
 #include "engine/run/control.h"
 #include "engine/run/describe.h"
@@ -62,8 +62,9 @@ struct Engine::Data {
   // What to do with a node that fails when it is asked what it can say before the run.
   enum class Describe { strictly, for_a_run };
   core::Bound bind(const Workflow::Data& flow, const std::vector<core::Source>* keep = nullptr) const;
+  core::Crowd crowd();  // what the runs under way keep busy
   core::Topology with_budgets(const std::vector<core::DeviceHint>& hints) const;
-  Ready prepare(const Workflow::Data& flow, Describe how) const;  // throws every problem, a line each
+  Ready prepare(const Workflow::Data& flow, Describe how = Describe::strictly, core::Crowd crowd = {}) const;  // throws every problem, a line each
 };
 
 struct Run::Data {

@@ -91,6 +91,22 @@ Engine::Data::~Data() {
 
 core::Bound Engine::Data::bind(const Workflow::Data& flow, const std::vector<core::Source>*) const { return core::bind(flow.workflow, *plugins.catalog); }
 
+core::Crowd Engine::Data::crowd() {
+  core::Crowd crowd;
+  crowd.busy_seconds.assign(environment->devices.size(), 0);
+  std::vector<std::shared_ptr<Run::Data>> alive;  // the last holder joins a thread: not under the lock
+  {
+    const std::lock_guard lock(mutex);
+    for (const auto& weak : runs) alive.push_back(weak.lock());
+  }
+  for (const auto& run : alive) {
+    if (run == nullptr || run->outcome.wait_for(std::chrono::seconds(0)) == std::future_status::ready) continue;
+    const std::vector<double>& busy = run->ready.plan.device_seconds;
+    for (std::size_t d = 0; d < busy.size(); ++d) crowd.busy_seconds[d] += busy[d];
+  }
+  return crowd;
+}
+
 // What a workflow allows a device counts where the caller of the engine said nothing.
 core::Topology Engine::Data::with_budgets(const std::vector<core::DeviceHint>& hints) const {
   core::Topology topology = environment->topology;
@@ -105,7 +121,7 @@ core::Topology Engine::Data::with_budgets(const std::vector<core::DeviceHint>& h
   return topology;
 }
 
-Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Describe how) const {
+Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Describe how, core::Crowd crowd) const {
   core::Bound bound = bind(flow);
   std::vector<std::string> errors;
   for (const core::Problem& p : bound.problems)
@@ -124,7 +140,7 @@ Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Describe h
   const core::Inferred inferred = core::infer(ready.graph, environment->host, ready.described.facts);
   // A plan shows what lacks where; a run cannot be made of it.
   const auto misfits = how == Describe::strictly ? core::PlaceRequest::Misfits::told : core::PlaceRequest::Misfits::refused;
-  ready.plan = core::make_plan(ready.graph, core::place({ready.graph, inferred, topology, environment->costs, misfits}), inferred, topology);
+  ready.plan = core::make_plan(ready.graph, core::place({ready.graph, inferred, topology, environment->costs, misfits, {}, std::move(crowd)}), inferred, topology);
   for (const core::PendingOutput& pending : inferred.pending)
     if (!ready.described.known[pending.node]) ready.plan.pending.push_back(core::cat(ready.graph.nodes[pending.node].id, ".", pending.output));
   return ready;

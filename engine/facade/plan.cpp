@@ -12,7 +12,8 @@ using core::Json;
 
 std::string output_name(const core::Graph& graph, const core::ModelSummary& model) {
   const core::Node& node = graph.nodes[model.source.node];
-  return cat(node.id, ".", node.type->output(model.source.port).name, model.field.empty() ? "" : ".", model.field);
+  return cat(node.id, ".", node.type->output(model.source.port).name,
+             model.field.empty() ? "" : ".", model.field);
 }
 
 }  // namespace
@@ -22,7 +23,8 @@ std::string Engine::plan(const Workflow& flow) const {
     const Data::Ready ready = data_->prepare(*flow.data_, Data::Describe::strictly);
     std::string text = core::plan_text(ready.graph, ready.plan, data_->environment->topology);
     for (const core::ModelSummary& model : ready.described.models)
-      text += cat("model ", output_name(ready.graph, model), ": ", model.family, ", ", model.blocks, " blocks, ", core::format_bytes(model.weight_bytes), " of weights\n");
+      text += cat("model ", output_name(ready.graph, model), ": ", model.family, ", ", model.blocks,
+                  " blocks, ", core::format_bytes(model.weight_bytes), " of weights\n");
     return text;
   });
 }

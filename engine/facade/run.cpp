@@ -72,7 +72,9 @@ Run Engine::start(const Workflow& flow, StartOptions options) {
   return outward([&] {
     auto data = std::make_shared<Run::Data>();
     data->flow = flow.data_;
-    data->ready = data_->prepare(*flow.data_, Engine::Data::Describe::for_a_run);
+    core::Crowd crowd = data_->crowd();
+    crowd.among_many = options.among_many;
+    data->ready = data_->prepare(*flow.data_, Engine::Data::Describe::for_a_run, std::move(crowd));
     data->options = std::move(options);
     const std::vector<core::Source> keep = find_outputs(data->ready.graph, flow.data_->workflow, data->options.keep);
     auto promise = std::make_shared<std::promise<Results>>();

@@ -12,7 +12,8 @@ namespace heddle::core {
 
 namespace {
 
-constexpr std::array kSplits = {Split::layers, Split::sets, Split::batch, Split::sequence, Split::rows, Split::none};
+constexpr std::array kSplits = {Split::layers,   Split::sets, Split::batch,
+                                Split::sequence, Split::rows, Split::none};
 
 // "embed, double.0 to double.18, single.0 to single.37, final": names with a number are ranges.
 std::string names_of_groups(const Graph& graph) {
@@ -24,11 +25,14 @@ std::string names_of_groups(const Graph& graph) {
     const std::string_view group = group_of(graph.nodes[n].id);
     const std::string_view stem = group.substr(0, group.find_last_not_of("0123456789") + 1);
     const auto known = std::ranges::find(ranges, stem, &Range::stem);
-    if (known == ranges.end()) ranges.push_back({stem, group, group});
-    else known->last = group;
+    if (known == ranges.end())
+      ranges.push_back({stem, group, group});
+    else
+      known->last = group;
   }
   std::vector<std::string> names;
-  for (const Range& r : ranges) names.push_back(r.first == r.last ? std::string(r.first) : cat(r.first, " to ", r.last));
+  for (const Range& r : ranges)
+    names.push_back(r.first == r.last ? std::string(r.first) : cat(r.first, " to ", r.last));
   constexpr std::size_t kMost = 12;
   if (names.size() > kMost) {
     names.resize(kMost);
@@ -37,7 +41,8 @@ std::string names_of_groups(const Graph& graph) {
   return join(names, ", ");
 }
 
-std::vector<std::uint32_t> of_blocks(const Model& model, const std::vector<BlockHint>& hints, std::uint32_t home, const Topology& topology) {
+std::vector<std::uint32_t> of_blocks(const Model& model, const std::vector<BlockHint>& hints,
+                                     std::uint32_t home, const Topology& topology) {
   const Graph& graph = *model.graph;
   std::vector<std::uint32_t> of_block(graph.nodes.size(), home);
   std::vector<bool> named(graph.nodes.size(), false);
@@ -48,20 +53,27 @@ std::vector<std::uint32_t> of_blocks(const Model& model, const std::vector<Block
     const std::uint32_t device = has_home ? home : found.devices.front();
     bool any = false;
     for (const NodeIndex n : graph.order) {
-      if (!matches_glob(hint.match, graph.nodes[n].id) && !matches_glob(hint.match, group_of(graph.nodes[n].id))) continue;
+      if (!matches_glob(hint.match, graph.nodes[n].id) &&
+          !matches_glob(hint.match, group_of(graph.nodes[n].id)))
+        continue;
       any = true;
       if (named[n]) continue;  // an earlier pattern has it
       named[n] = true;
       of_block[n] = device;
     }
-    if (!any) throw Error(Code::not_found, cat("no block of ", model.family, " matches ", quote(hint.match), "; there are: ", names_of_groups(graph)));
+    if (!any)
+      throw Error(Code::not_found, cat("no block of ", model.family, " matches ", quote(hint.match),
+                                       "; there are: ", names_of_groups(graph)));
   }
   for (const NodeIndex n : graph.order) {
     const std::string_view group = group_of(graph.nodes[n].id);
     const NodeIndex first = first_of_group.try_emplace(group, n).first->second;
     if (of_block[first] != of_block[n])
-      throw Error(Code::invalid_argument, cat("the blocks ", graph.nodes[first].id, " and ", graph.nodes[n].id, " belong together, but the patterns put them on ",
-                                              topology.devices[of_block[first]].name, " and ", topology.devices[of_block[n]].name, ": match ", quote(cat(group, "*"))));
+      throw Error(Code::invalid_argument,
+                  cat("the blocks ", graph.nodes[first].id, " and ", graph.nodes[n].id,
+                      " belong together, but the patterns put them on ",
+                      topology.devices[of_block[first]].name, " and ",
+                      topology.devices[of_block[n]].name, ": match ", quote(cat(group, "*"))));
   }
   return of_block;
 }
@@ -83,10 +95,13 @@ Split read_split(std::string_view name) {
     if (name == split_name(split)) return split;
     names.push_back(split_name(split));
   }
-  throw Error(Code::invalid_argument, cat("there is no split ", quote(name), ".", did_you_mean(name, names), " There are: ", join(names, ", ")));
+  throw Error(Code::invalid_argument,
+              cat("there is no split ", quote(name), ".", did_you_mean(name, names),
+                  " There are: ", join(names, ", ")));
 }
 
-CallWish read_call_hints(const Model& model, const Hints& caller, std::uint32_t home, const Topology& topology) {
+CallWish read_call_hints(const Model& model, const Hints& caller, std::uint32_t home,
+                         const Topology& topology) {
   CallWish wish;
   const Hints& loader = model.hints;
   const std::string& split = loader.split.empty() ? caller.split : loader.split;
@@ -104,19 +119,24 @@ CallWish read_call_hints(const Model& model, const Hints& caller, std::uint32_t 
   } else if (!caller.device.empty()) {
     // One device is where the caller itself stands; a split goes on from there.
     const NamedDevices found = find_devices(caller.device, topology);
-    if (found.devices.size() > 1 || !wish.split || *wish.split == Split::none) wish.devices = found.devices;
+    if (found.devices.size() > 1 || !wish.split || *wish.split == Split::none)
+      wish.devices = found.devices;
     wish.all_devices = found.is_list && wish.split.has_value();
     if (wish.reason.empty()) wish.reason = "device of the caller";
-  } else if (const auto wanted = preferred(loader.prefer, topology); !wanted.empty() && !wish.split) {
+  } else if (const auto wanted = preferred(loader.prefer, topology);
+             !wanted.empty() && !wish.split) {
     wish.devices = wanted;
     wish.reason = "preference of the loader";
   }
   const std::vector<BlockHint>& blocks = loader.blocks.empty() ? caller.blocks : loader.blocks;
   if (blocks.empty()) return wish;
   if (wish.split && *wish.split != Split::layers && !split.empty())
-    throw Error(Code::invalid_argument, cat("split ", quote(split), " and places for single blocks contradict each other: leave one of them out"));
+    throw Error(Code::invalid_argument,
+                cat("split ", quote(split),
+                    " and places for single blocks contradict each other: leave one of them out"));
   const bool has_home = std::ranges::find(wish.devices, home) != wish.devices.end();
-  wish.of_block = of_blocks(model, blocks, wish.devices.empty() || has_home ? home : wish.devices.front(), topology);
+  wish.of_block = of_blocks(
+      model, blocks, wish.devices.empty() || has_home ? home : wish.devices.front(), topology);
   wish.split = Split::layers;
   wish.reason = cat("blocks of the ", loader.blocks.empty() ? "caller" : "loader");
   return wish;

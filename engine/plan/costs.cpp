@@ -15,29 +15,36 @@ constexpr DeviceCosts kCardGuess{5e13, 8e11, 5e-6};
 constexpr LinkCosts kDirectGuess{2e10, 1e-5};  // PCI Express 4.0, 16 lanes
 
 [[noreturn]] void refuse(std::string_view name, const Json& json, std::string_view what) {
-  throw Error(Code::invalid_argument, cat(name, ":", json.where(), ": ", what, ", got ", json.describe(), "."));
+  throw Error(Code::invalid_argument,
+              cat(name, ":", json.where(), ": ", what, ", got ", json.describe(), "."));
 }
 
 struct Figure {
   std::string_view name;
   double* value;
 };
-void read_figures(const Json& json, std::string_view name, std::string_view whose, std::initializer_list<Figure> figures) {
+void read_figures(const Json& json, std::string_view name, std::string_view whose,
+                  std::initializer_list<Figure> figures) {
   if (!json.is_object()) refuse(name, json, cat("the costs of ", quote(whose), " are an object"));
   for (const Json::Member& member : json.members()) {
     const auto figure = std::ranges::find(figures, std::string_view(member.key), &Figure::name);
     if (figure == figures.end()) {
       std::vector<std::string_view> names;
       for (const Figure& f : figures) names.push_back(f.name);
-      throw Error(Code::invalid_argument, cat(name, ":", member.line, ":", member.column, ": the costs of ", quote(whose), " have no ", quote(member.key), ".",
-                                              did_you_mean(member.key, names), " There are: ", join(names, ", "), "."));
+      throw Error(Code::invalid_argument,
+                  cat(name, ":", member.line, ":", member.column, ": the costs of ", quote(whose),
+                      " have no ", quote(member.key), ".", did_you_mean(member.key, names),
+                      " There are: ", join(names, ", "), "."));
     }
-    if (!member.value.is_number() || !(member.value.as_double() > 0)) refuse(name, member.value, cat(quote(member.key), " needs a number above 0"));
+    if (!member.value.is_number() || !(member.value.as_double() > 0))
+      refuse(name, member.value, cat(quote(member.key), " needs a number above 0"));
     *figure->value = member.value.as_double();
   }
 }
 
-double known(double first, double second, double third) { return first > 0 ? first : second > 0 ? second : third; }
+double known(double first, double second, double third) {
+  return first > 0 ? first : second > 0 ? second : third;
+}
 
 }  // namespace
 
@@ -51,18 +58,26 @@ Costs read_costs(std::string_view text, std::string_view name) {
       costs.rest.set(member.key, member.value);
       continue;
     }
-    if (!member.value.is_object()) refuse(name, member.value, cat(quote(member.key), " needs an object"));
+    if (!member.value.is_object())
+      refuse(name, member.value, cat(quote(member.key), " needs an object"));
     for (const Json::Member& entry : member.value.members()) {
       if (is_devices) {
         DeviceCosts& d = costs.devices[entry.key];
-        read_figures(entry.value, name, entry.key, {{"flops_per_second", &d.flops_per_second}, {"bytes_per_second", &d.bytes_per_second}, {"launch_seconds", &d.launch_seconds}});
+        read_figures(entry.value, name, entry.key,
+                     {{"flops_per_second", &d.flops_per_second},
+                      {"bytes_per_second", &d.bytes_per_second},
+                      {"launch_seconds", &d.launch_seconds}});
         continue;
       }
       const std::size_t arrow = entry.key.find(" -> ");
       if (arrow == std::string::npos)
-        throw Error(Code::invalid_argument, cat(name, ":", entry.line, ":", entry.column, ": a link is named \"MODEL -> MODEL\", got ", quote(entry.key), "."));
+        throw Error(Code::invalid_argument,
+                    cat(name, ":", entry.line, ":", entry.column,
+                        ": a link is named \"MODEL -> MODEL\", got ", quote(entry.key), "."));
       LinkCosts& l = costs.links[{entry.key.substr(0, arrow), entry.key.substr(arrow + 4)}];
-      read_figures(entry.value, name, entry.key, {{"bytes_per_second", &l.bytes_per_second}, {"latency_seconds", &l.latency_seconds}});
+      read_figures(
+          entry.value, name, entry.key,
+          {{"bytes_per_second", &l.bytes_per_second}, {"latency_seconds", &l.latency_seconds}});
     }
   }
   return costs;
@@ -91,18 +106,23 @@ std::string write_costs(const Costs& costs) {
   return write_json(json, 2);
 }
 
-Prices::Prices(const Topology& topology, const Costs& costs) : topology_(topology), host_(kHostGuess) {
+Prices::Prices(const Topology& topology, const Costs& costs)
+    : topology_(topology), host_(kHostGuess) {
   const std::size_t n = topology.devices.size();
   for (const DeviceFacts& d : topology.devices) {
     const auto found = costs.devices.find(d.model);
     const DeviceCosts measured = found == costs.devices.end() ? DeviceCosts() : found->second;
     const DeviceCosts& guess = d.host_visible ? kHostGuess : kCardGuess;
-    devices_.push_back({known(measured.flops_per_second, d.flops_per_second, guess.flops_per_second),
-                        known(measured.bytes_per_second, d.bytes_per_second, guess.bytes_per_second), known(measured.launch_seconds, 0, guess.launch_seconds)});
+    devices_.push_back(
+        {known(measured.flops_per_second, d.flops_per_second, guess.flops_per_second),
+         known(measured.bytes_per_second, d.bytes_per_second, guess.bytes_per_second),
+         known(measured.launch_seconds, 0, guess.launch_seconds)});
     if (d.host_visible) host_ = devices_.back();
   }
   const auto side = [n](std::size_t i) { return i == n ? kHostSide : std::uint32_t(i); };
-  const auto model = [&](std::size_t i) { return i == n ? std::string("host") : topology.devices[i].model; };
+  const auto model = [&](std::size_t i) {
+    return i == n ? std::string("host") : topology.devices[i].model;
+  };
   std::vector<LinkFacts> links;
   for (std::size_t from = 0; from <= n; ++from)
     for (std::size_t to = 0; to <= n; ++to) {
@@ -113,7 +133,9 @@ Prices::Prices(const Topology& topology, const Costs& costs) : topology_(topolog
         link.bytes_per_second = known(measured.bytes_per_second, link.bytes_per_second, 0);
         link.latency_seconds = known(measured.latency_seconds, link.latency_seconds, 0);
         // Towards host memory, or a device that works in it, there is no other way.
-        const auto is_host = [&](std::size_t i) { return i == n || topology.devices[i].host_visible; };
+        const auto is_host = [&](std::size_t i) {
+          return i == n || topology.devices[i].host_visible;
+        };
         if (link.kind == LinkFacts::Kind::direct || is_host(from) || is_host(to)) {
           link.bytes_per_second = known(link.bytes_per_second, kDirectGuess.bytes_per_second, 0);
           link.latency_seconds = known(link.latency_seconds, kDirectGuess.latency_seconds, 0);
@@ -129,19 +151,23 @@ Prices::Prices(const Topology& topology, const Costs& costs) : topology_(topolog
       if (link.kind != LinkFacts::Kind::through_host) continue;
       const double slower = std::min(down.bytes_per_second, up.bytes_per_second);
       link.bytes_per_second = known(link.bytes_per_second, slower, kDirectGuess.bytes_per_second);
-      link.latency_seconds = known(link.latency_seconds, down.latency_seconds + up.latency_seconds, 2 * kDirectGuess.latency_seconds);
+      link.latency_seconds = known(link.latency_seconds, down.latency_seconds + up.latency_seconds,
+                                   2 * kDirectGuess.latency_seconds);
     }
   topology_.links = std::move(links);
 }
 
 double Prices::seconds(std::uint32_t device, double flops, double bytes, double launches) const {
   const DeviceCosts& d = device == kHostSide ? host_ : devices_[device];
-  return std::max(flops / d.flops_per_second, bytes / d.bytes_per_second) + launches * d.launch_seconds;
+  return std::max(flops / d.flops_per_second, bytes / d.bytes_per_second) +
+         launches * d.launch_seconds;
 }
 
 double Prices::transfer_seconds(std::uint32_t from, std::uint32_t to, std::uint64_t bytes) const {
   const LinkFacts link = topology_.link(from, to);
-  return link.kind == LinkFacts::Kind::same ? 0 : link.latency_seconds + double(bytes) / link.bytes_per_second;
+  return link.kind == LinkFacts::Kind::same
+             ? 0
+             : link.latency_seconds + double(bytes) / link.bytes_per_second;
 }
 
 }  // namespace heddle::core

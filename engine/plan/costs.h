@@ -1,12 +1,17 @@
-// What computing and copying cost: measured figures from a costs file, else what a device says of itself, else a guess by its
-// kind. Figures belong to a device *model*, so equal devices share them. Values; pure.
+// What computing and copying cost: measured figures from a costs file, else what a device says of
+// itself, else a guess by its kind. Figures belong to a device *model*, so equal devices share
+// them. Values; pure.
 //
 // The file is JSON; all members are optional, unknown ones of the top level are kept:
-//   { "devices": { "NVIDIA H200": { "flops_per_second": 6.0e14,    of a large matrix product in the compute type
-//                                   "bytes_per_second": 4.0e12,    of its own memory, read and written together
-//                                   "launch_seconds": 4.0e-6 } },  of one op, however small
-//     "links":   { "NVIDIA H200 -> host": { "bytes_per_second": 5.0e10, "latency_seconds": 1.0e-5 },
-//                  "NVIDIA H200 -> NVIDIA H200": { ... } } }         one direction; "host" is host memory
+//   { "devices": { "NVIDIA H200": { "flops_per_second": 6.0e14,    of a large matrix product in the
+//   compute type
+//                                   "bytes_per_second": 4.0e12,    of its own memory, read and
+//                                   written together "launch_seconds": 4.0e-6 } },  of one op,
+//                                   however small
+//     "links":   { "NVIDIA H200 -> host": { "bytes_per_second": 5.0e10, "latency_seconds": 1.0e-5
+//     },
+//                  "NVIDIA H200 -> NVIDIA H200": { ... } } }         one direction; "host" is host
+//                  memory
 #pragma once
 
 #include <map>
@@ -27,13 +32,13 @@ struct LinkCosts {
 };
 
 struct Costs {
-  std::map<std::string, DeviceCosts, std::less<>> devices;            // by model
-  std::map<std::pair<std::string, std::string>, LinkCosts> links;     // by the models of both ends
-  Json rest = Json::object();                                         // what others keep in the file
+  std::map<std::string, DeviceCosts, std::less<>> devices;         // by model
+  std::map<std::pair<std::string, std::string>, LinkCosts> links;  // by the models of both ends
+  Json rest = Json::object();                                      // what others keep in the file
 };
 
-// Throws invalid_argument "costs.json:3:5: ..." for what is not such a file: wrong types, unknown members, figures that are not
-// positive.
+// Throws invalid_argument "costs.json:3:5: ..." for what is not such a file: wrong types, unknown
+// members, figures that are not positive.
 Costs read_costs(std::string_view text, std::string_view name);
 std::string write_costs(const Costs& costs);
 
@@ -43,7 +48,8 @@ class Prices {
   Prices(const Topology& topology, const Costs& costs);
 
   const Topology& topology() const { return topology_; }
-  // A piece of work by itself: it takes as long as its arithmetic or its memory traffic, whichever is more, and its launches.
+  // A piece of work by itself: it takes as long as its arithmetic or its memory traffic, whichever
+  // is more, and its launches.
   double seconds(std::uint32_t device, double flops, double bytes, double launches) const;
   double transfer_seconds(std::uint32_t from, std::uint32_t to, std::uint64_t bytes) const;
   // The bytes that one direction of a link carries in a second, and what a copy costs besides.

@@ -14,9 +14,12 @@ constexpr Rate kRates[] = {Rate::constant, Rate::scheduled, Rate::step};
 
 Rate input_rate(const GraphInput& input) {
   switch (input.flags & HEDDLE_INPUT_RATE_MASK) {
-    case HEDDLE_INPUT_CONSTANT: return Rate::constant;
-    case HEDDLE_INPUT_SCHEDULED: return Rate::scheduled;
-    default: return Rate::step;
+    case HEDDLE_INPUT_CONSTANT:
+      return Rate::constant;
+    case HEDDLE_INPUT_SCHEDULED:
+      return Rate::scheduled;
+    default:
+      return Rate::step;
   }
 }
 
@@ -28,7 +31,9 @@ double work_seconds(const CallCase& call, std::uint32_t device, const BlockWork&
 class Simulation {
  public:
   Simulation(const CallCase& call, const CallPlacement& placement)
-      : call_(call), placement_(placement), load_(call.load(placement.devices.front())),
+      : call_(call),
+        placement_(placement),
+        load_(call.load(placement.devices.front())),
         finished_(load_.set_count, std::vector<double>(call.graph.nodes.size(), 0)) {}
 
   CallEstimate run() {
@@ -42,14 +47,23 @@ class Simulation {
     result.seconds = once + once_seconds_ + step * load_.repeats();
     result.needs = needs();
     for (const DeviceNeed& need : result.needs)
-      result.load_seconds = std::max(result.load_seconds, call_.prices.transfer_seconds(kHostSide, need.device, weight_bytes(need.device)));
+      result.load_seconds = std::max(
+          result.load_seconds,
+          call_.prices.transfer_seconds(kHostSide, need.device, weight_bytes(need.device)));
     return result;
   }
 
  private:
-  std::uint32_t device_of(NodeIndex n, std::uint32_t set) const { return placement_.devices[placement_.device_of(n, set)]; }
-  Rate rate_of(const Source& s) const { return s.node == kGraphInputs ? input_rate(call_.graph.inputs[s.port]) : load_.blocks[s.node].rate; }
-  std::uint32_t place_of(const Source& s, std::uint32_t set) const { return s.node == kGraphInputs ? call_.home : device_of(s.node, set); }
+  std::uint32_t device_of(NodeIndex n, std::uint32_t set) const {
+    return placement_.devices[placement_.device_of(n, set)];
+  }
+  Rate rate_of(const Source& s) const {
+    return s.node == kGraphInputs ? input_rate(call_.graph.inputs[s.port])
+                                  : load_.blocks[s.node].rate;
+  }
+  std::uint32_t place_of(const Source& s, std::uint32_t set) const {
+    return s.node == kGraphInputs ? call_.home : device_of(s.node, set);
+  }
   std::uint64_t bytes_of(const Source& s, std::uint32_t set) const {
     if (s.node == kGraphInputs) return load_.input_bytes[set][s.port];
     return call_.load(device_of(s.node, set)).work(s.node, set).output_bytes[s.port];
@@ -58,7 +72,9 @@ class Simulation {
   // When a value is on a device; one copy serves all readers there.
   double arrival(const Source& source, std::uint32_t set, std::uint32_t to, Rate reader) {
     const std::uint32_t from = place_of(source, set);
-    const bool earlier = rate_of(source) != reader;  // made in an earlier phase: brought once, and there from the beginning
+    const bool earlier =
+        rate_of(source) !=
+        reader;  // made in an earlier phase: brought once, and there from the beginning
     const double made = source.node == kGraphInputs || earlier ? 0 : finished_[set][source.node];
     if (from == to) return made;
     const auto [at, is_new] = arrived_.try_emplace({source, set, to}, 0);
@@ -87,7 +103,8 @@ class Simulation {
         double begin = free;
         const Node& node = call_.graph.nodes[n];
         for (std::uint32_t i = 0; i < node.inputs.size(); ++i)
-          if (const auto* link = std::get_if<Source>(&node.inputs[i]); link != nullptr && (node.type->input(i).flags & HEDDLE_PORT_SHAPE) == 0)
+          if (const auto* link = std::get_if<Source>(&node.inputs[i]);
+              link != nullptr && (node.type->input(i).flags & HEDDLE_PORT_SHAPE) == 0)
             begin = std::max(begin, arrival(*link, set, here, rate));
         free = begin + work_seconds(call_, here, call_.load(here).work(n, set));
         finished_[set][n] = free;
@@ -96,7 +113,8 @@ class Simulation {
     }
     if (rate == load_.main)
       for (const GraphOutput& output : call_.graph.outputs)
-        for (std::uint32_t set = 0; set < load_.set_count; ++set) end = std::max(end, arrival(output.from, set, call_.home, rate));
+        for (std::uint32_t set = 0; set < load_.set_count; ++set)
+          end = std::max(end, arrival(output.from, set, call_.home, rate));
     return end;
   }
 
@@ -104,14 +122,15 @@ class Simulation {
     std::uint64_t bytes = 0;
     for (const NodeIndex n : call_.graph.order) {
       bool here = false;
-      for (std::uint32_t set = 0; set < load_.set_count; ++set) here = here || device_of(n, set) == device;
+      for (std::uint32_t set = 0; set < load_.set_count; ++set)
+        here = here || device_of(n, set) == device;
       if (here) bytes += call_.load(device).blocks[n].weight_bytes;
     }
     return bytes;
   }
 
-  // Values live from the block that makes them, or the first that reads them on another device, to the last that reads them there;
-  // what was made before the steps lives throughout.
+  // Values live from the block that makes them, or the first that reads them on another device, to
+  // the last that reads them there; what was made before the steps lives throughout.
   std::vector<DeviceNeed> needs() const {
     const std::size_t positions = call_.graph.order.size();
     std::vector<std::uint32_t> position(call_.graph.nodes.size(), 0);
@@ -121,11 +140,16 @@ class Simulation {
       std::uint64_t bytes = 0;
     };
     std::map<std::tuple<Source, std::uint32_t, std::uint32_t>, Life> lives;
-    const auto touch = [&](const Source& s, std::uint32_t set, std::uint32_t device, std::uint32_t first, std::uint32_t last) {
+    const auto touch = [&](const Source& s, std::uint32_t set, std::uint32_t device,
+                           std::uint32_t first, std::uint32_t last) {
       const bool lasting = rate_of(s) != load_.main;
-      const auto [at, is_new] = lives.try_emplace({s, set, device}, Life{lasting ? 0 : first, lasting ? std::uint32_t(positions) : last, 0});
-      if (is_new) at->second.bytes = bytes_of(s, set);
-      else if (!lasting) at->second.last = std::max(at->second.last, last);
+      const auto [at, is_new] = lives.try_emplace(
+          {s, set, device},
+          Life{lasting ? 0 : first, lasting ? std::uint32_t(positions) : last, 0});
+      if (is_new)
+        at->second.bytes = bytes_of(s, set);
+      else if (!lasting)
+        at->second.last = std::max(at->second.last, last);
     };
     for (std::uint32_t p = 0; p < positions; ++p) {
       const NodeIndex n = call_.graph.order[p];
@@ -135,7 +159,8 @@ class Simulation {
         for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
           const auto* link = std::get_if<Source>(&node.inputs[i]);
           if (link == nullptr || (node.type->input(i).flags & HEDDLE_PORT_SHAPE) != 0) continue;
-          if (rate_of(*link) != load_.main && load_.blocks[n].rate != load_.main) continue;  // gone before the steps begin
+          if (rate_of(*link) != load_.main && load_.blocks[n].rate != load_.main)
+            continue;  // gone before the steps begin
           const std::uint32_t from = place_of(*link, set);
           const std::uint32_t made = link->node == kGraphInputs ? 0 : position[link->node];
           touch(*link, set, from, made, p);
@@ -145,7 +170,9 @@ class Simulation {
     }
     for (const GraphOutput& output : call_.graph.outputs)
       for (std::uint32_t set = 0; set < load_.set_count; ++set) {
-        const std::uint32_t from = place_of(output.from, set), made = output.from.node == kGraphInputs ? 0 : position[output.from.node];
+        const std::uint32_t from = place_of(output.from, set),
+                            made =
+                                output.from.node == kGraphInputs ? 0 : position[output.from.node];
         touch(output.from, set, from, made, std::uint32_t(positions));
       }
     std::map<std::uint32_t, std::vector<std::int64_t>> changes;
@@ -172,14 +199,16 @@ class Simulation {
         }
         peak = std::max(peak, live + std::int64_t(inside));
       }
-      needs.push_back({d, weight_bytes(d) + std::uint64_t(peak), room_of(call_.prices.topology().devices[d])});
+      needs.push_back(
+          {d, weight_bytes(d) + std::uint64_t(peak), room_of(call_.prices.topology().devices[d])});
     }
     return needs;
   }
 
   const CallCase& call_;
   const CallPlacement& placement_;
-  const CallLoad& load_;  // of the first device: rates and counts are the same in every compute type
+  const CallLoad&
+      load_;  // of the first device: rates and counts are the same in every compute type
   std::vector<std::vector<double>> finished_;  // by set and node
   std::map<std::tuple<Source, std::uint32_t, std::uint32_t>, double> arrived_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, double> link_free_;
@@ -202,7 +231,8 @@ BlockWork part_of(const CallLoad& load, NodeIndex n, std::uint32_t set, Split sp
   return work;
 }
 
-// Every block on every device, each with its share. Batch items do not know of each other; tokens and rows are exchanged after each block.
+// Every block on every device, each with its share. Batch items do not know of each other; tokens
+// and rows are exchanged after each block.
 CallEstimate estimate_shared(const CallCase& call, const CallPlacement& placement) {
   const std::uint32_t first = placement.devices.front();
   const CallLoad& load = call.load(first);
@@ -211,7 +241,8 @@ CallEstimate estimate_shared(const CallCase& call, const CallPlacement& placemen
   std::vector<double> shares = placement.shares;
   if (placement.split == Split::batch) {
     const std::vector<std::int64_t> items = divide(load.batch, shares);
-    for (std::size_t i = 0; i < shares.size(); ++i) shares[i] = double(items[i]) / double(load.batch);
+    for (std::size_t i = 0; i < shares.size(); ++i)
+      shares[i] = double(items[i]) / double(load.batch);
   }
   CallEstimate result;
   double worst_copy = 0, worst_latency = 0;  // of one byte, and of one copy
@@ -229,14 +260,19 @@ CallEstimate estimate_shared(const CallCase& call, const CallPlacement& placemen
       std::uint64_t moved = 0;
       for (std::uint32_t set = 0; set < load.set_count; ++set) {
         for (const NodeIndex n : call.graph.order)
-          if (load.blocks[n].rate == rate) seconds += work_seconds(call, d, part_of(call.load(d), n, set, placement.split, shares[i]));
+          if (load.blocks[n].rate == rate)
+            seconds +=
+                work_seconds(call, d, part_of(call.load(d), n, set, placement.split, shares[i]));
         for (std::uint32_t in = 0; in < call.graph.inputs.size(); ++in)
           if (input_rate(call.graph.inputs[in]) == rate) moved += load.input_bytes[set][in];
         if (rate == load.main)
           for (const GraphOutput& output : call.graph.outputs)
-            if (output.from.node != kGraphInputs) moved += load.work(output.from.node, set).output_bytes[output.from.port];
+            if (output.from.node != kGraphInputs)
+              moved += load.work(output.from.node, set).output_bytes[output.from.port];
       }
-      if (d != call.home && shares[i] > 0) seconds += call.prices.transfer_seconds(call.home, d, std::uint64_t(double(moved) * shares[i]));
+      if (d != call.home && shares[i] > 0)
+        seconds +=
+            call.prices.transfer_seconds(call.home, d, std::uint64_t(double(moved) * shares[i]));
       slowest = std::max(slowest, seconds);
     }
     if (rate == load.main && placement.split != Split::batch)
@@ -257,11 +293,19 @@ CallEstimate estimate_shared(const CallCase& call, const CallPlacement& placemen
     alone.devices = {d};
     CallCase here{call.graph, call.loads, d, call.prices};
     const DeviceNeed all = estimate(here, alone).needs.front();
-    const std::uint64_t weights = call.load(d).weight_bytes, activations = all.wanted_bytes - weights;
-    const std::uint64_t kept = placement.split == Split::rows ? call.load(d).whole_bytes + std::uint64_t(double(weights - call.load(d).whole_bytes) * shares[i]) : weights;
-    const std::uint64_t own = placement.split == Split::rows ? activations : std::uint64_t(double(activations) * shares[i]);
+    const std::uint64_t weights = call.load(d).weight_bytes,
+                        activations = all.wanted_bytes - weights;
+    const std::uint64_t kept =
+        placement.split == Split::rows
+            ? call.load(d).whole_bytes +
+                  std::uint64_t(double(weights - call.load(d).whole_bytes) * shares[i])
+            : weights;
+    const std::uint64_t own = placement.split == Split::rows
+                                  ? activations
+                                  : std::uint64_t(double(activations) * shares[i]);
     result.needs.push_back({d, kept + own, all.there_bytes});
-    result.load_seconds = std::max(result.load_seconds, call.prices.transfer_seconds(kHostSide, d, kept));
+    result.load_seconds =
+        std::max(result.load_seconds, call.prices.transfer_seconds(kHostSide, d, kept));
   }
   return result;
 }
@@ -269,15 +313,18 @@ CallEstimate estimate_shared(const CallCase& call, const CallPlacement& placemen
 }  // namespace
 
 bool CallEstimate::fits() const {
-  return std::ranges::all_of(needs, [](const DeviceNeed& need) { return need.wanted_bytes <= need.there_bytes; });
+  return std::ranges::all_of(
+      needs, [](const DeviceNeed& need) { return need.wanted_bytes <= need.there_bytes; });
 }
 
 CallEstimate estimate(const CallCase& call, const CallPlacement& placement) {
   switch (placement.split) {
     case Split::batch:
     case Split::sequence:
-    case Split::rows: return estimate_shared(call, placement);
-    default: return Simulation(call, placement).run();
+    case Split::rows:
+      return estimate_shared(call, placement);
+    default:
+      return Simulation(call, placement).run();
   }
 }
 
@@ -290,9 +337,13 @@ CallEstimate estimate_streamed(const CallCase& call, std::uint32_t device) {
   for (const BlockLoad& block : load.blocks) largest = std::max(largest, block.weight_bytes);
   DeviceNeed& need = result.needs.front();
   const std::uint64_t activations = need.wanted_bytes - load.weight_bytes;
-  const std::uint64_t ring = std::min(2 * largest, load.weight_bytes);  // one block computes while the next one comes
+  const std::uint64_t ring =
+      std::min(2 * largest, load.weight_bytes);  // one block computes while the next one comes
   need.wanted_bytes = activations + ring;
-  const std::uint64_t resident = need.there_bytes > need.wanted_bytes ? std::min(need.there_bytes - need.wanted_bytes, load.weight_bytes - ring) : 0;
+  const std::uint64_t resident =
+      need.there_bytes > need.wanted_bytes
+          ? std::min(need.there_bytes - need.wanted_bytes, load.weight_bytes - ring)
+          : 0;
   const double copy = call.prices.transfer_seconds(kHostSide, device, load.weight_bytes - resident);
   result.seconds = std::max(result.seconds, copy * load.repeats());
   result.load_seconds = call.prices.transfer_seconds(kHostSide, device, resident);

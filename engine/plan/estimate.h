@@ -1,5 +1,6 @@
-// How long one call of a model takes when its blocks are placed so and so, and what it needs of each device: a simulation by lists, in
-// which a device runs one block at a time, copies overlap computing, and a step begins when the one before has come home. Pure.
+// How long one call of a model takes when its blocks are placed so and so, and what it needs of
+// each device: a simulation by lists, in which a device runs one block at a time, copies overlap
+// computing, and a step begins when the one before has come home. Pure.
 #pragma once
 
 #include <memory>
@@ -13,9 +14,10 @@ namespace heddle::core {
 
 // A call as placement sees it.
 struct CallCase {
-  const Graph& graph;                                  // of the model
-  std::vector<std::shared_ptr<const CallLoad>> loads;  // by device of the topology, in its compute type
-  std::uint32_t home = 0;                              // where the inputs are and the outputs go
+  const Graph& graph;  // of the model
+  std::vector<std::shared_ptr<const CallLoad>>
+      loads;               // by device of the topology, in its compute type
+  std::uint32_t home = 0;  // where the inputs are and the outputs go
   const Prices& prices;
 
   const CallLoad& load(std::uint32_t device) const { return *loads[device]; }
@@ -31,7 +33,8 @@ struct CallEstimate {
 
 CallEstimate estimate(const CallCase& call, const CallPlacement& placement);
 
-// Weights that find no room beside the activations are copied anew in every step, behind the computing.
+// Weights that find no room beside the activations are copied anew in every step, behind the
+// computing.
 CallEstimate estimate_streamed(const CallCase& call, std::uint32_t device);
 
 }  // namespace heddle::core

@@ -23,9 +23,12 @@ using Info = std::optional<heddle_tensor_info>;
 
 Rate input_rate(const GraphInput& input) {
   switch (input.flags & HEDDLE_INPUT_RATE_MASK) {
-    case HEDDLE_INPUT_CONSTANT: return Rate::constant;
-    case HEDDLE_INPUT_SCHEDULED: return Rate::scheduled;
-    default: return Rate::step;
+    case HEDDLE_INPUT_CONSTANT:
+      return Rate::constant;
+    case HEDDLE_INPUT_SCHEDULED:
+      return Rate::scheduled;
+    default:
+      return Rate::step;
   }
 }
 
@@ -83,7 +86,9 @@ std::uint64_t peak_of(const BlockProgram& program) {
   for (const Operand& o : program.outputs) touch(o, program.ops.size());
   std::vector<std::int64_t> change(program.ops.size() + 2, 0);
   for (std::size_t s = 0; s < lives.size(); ++s) {
-    if (program.storages[s].kind != ProgramStorage::Kind::local || lives[s].first == ~std::size_t(0)) continue;
+    if (program.storages[s].kind != ProgramStorage::Kind::local ||
+        lives[s].first == ~std::size_t(0))
+      continue;
     change[lives[s].first] += std::int64_t(program.storages[s].bytes);
     change[lives[s].last + 1] -= std::int64_t(program.storages[s].bytes);
   }
@@ -95,7 +100,12 @@ std::uint64_t peak_of(const BlockProgram& program) {
 class Counter {
  public:
   Counter(const Model& model, const CallSpec& spec, heddle_dtype compute)
-      : model_(model), graph_(*model.graph), spec_(spec), compute_(compute), rates_(node_rates(graph_)), values_(spec.sets.size()) {}
+      : model_(model),
+        graph_(*model.graph),
+        spec_(spec),
+        compute_(compute),
+        rates_(node_rates(graph_)),
+        values_(spec.sets.size()) {}
 
   CallLoad weights_only() {
     load_.set_count = 0;
@@ -119,7 +129,8 @@ class Counter {
 
  private:
   void read_inputs() {
-    load_.input_bytes.assign(spec_.sets.size(), std::vector<std::uint64_t>(graph_.inputs.size(), 0));
+    load_.input_bytes.assign(spec_.sets.size(),
+                             std::vector<std::uint64_t>(graph_.inputs.size(), 0));
     bool any_batch = false;
     std::int64_t batch = 0;
     for (std::uint32_t set = 0; set < spec_.sets.size(); ++set)
@@ -127,10 +138,13 @@ class Counter {
         const Info info = input_info(i, set);
         const GraphInput& input = graph_.inputs[i];
         if (!info) {
-          if ((input.flags & HEDDLE_INPUT_OPTIONAL) == 0) throw Error(Code::invalid_argument, cat("the model's input ", quote(input.name), " is missing"));
+          if ((input.flags & HEDDLE_INPUT_OPTIONAL) == 0)
+            throw Error(Code::invalid_argument,
+                        cat("the model's input ", quote(input.name), " is missing"));
           continue;
         }
-        load_.input_bytes[set][i] = dense_bytes(input_rate(input) == Rate::scheduled ? one_row(*info) : *info);
+        load_.input_bytes[set][i] =
+            dense_bytes(input_rate(input) == Rate::scheduled ? one_row(*info) : *info);
         if ((input.flags & HEDDLE_INPUT_BATCH) == 0 || info->rank == 0) continue;
         batch = any_batch ? std::max(batch, info->shape[0]) : info->shape[0];
         any_batch = true;
@@ -141,7 +155,9 @@ class Counter {
   Info input_info(std::uint32_t input, std::uint32_t set) const {
     const GraphInput& i = graph_.inputs[input];
     const Rate rate = input_rate(i);
-    const auto& given = rate == Rate::constant ? spec_.sets[set].constants : rate == Rate::scheduled ? spec_.schedule : spec_.sets[set].steps;
+    const auto& given = rate == Rate::constant    ? spec_.sets[set].constants
+                        : rate == Rate::scheduled ? spec_.schedule
+                                                  : spec_.sets[set].steps;
     const auto found = given.find(i.name);
     if (found == given.end()) return {};
     return rate == Rate::step ? dense(found->second) : found->second;
@@ -168,7 +184,8 @@ class Counter {
       const Info& info = infos.emplace_back(weight_info(model_, node.weights[slot], compute_));
       if (!info) continue;
       const std::uint64_t bytes = dense_bytes(*info);
-      const bool divides = info->rank == 2 && node.type->slot(slot).use == HEDDLE_USE_LINEAR && std::min(info->shape[0], info->shape[1]) >= kLeastShardedSide;
+      const bool divides = info->rank == 2 && node.type->slot(slot).use == HEDDLE_USE_LINEAR &&
+                           std::min(info->shape[0], info->shape[1]) >= kLeastShardedSide;
       block.weight_bytes += bytes;
       ++block.weights;
       if (divides) continue;
@@ -181,7 +198,10 @@ class Counter {
     load_.whole_weights += block.whole_weights;
   }
 
-  Rate rate_of(const Source& source) const { return source.node == kGraphInputs ? input_rate(graph_.inputs[source.port]) : rates_[source.node]; }
+  Rate rate_of(const Source& source) const {
+    return source.node == kGraphInputs ? input_rate(graph_.inputs[source.port])
+                                       : rates_[source.node];
+  }
 
   // What a block of `rate` sees of a value: a step sees one row of what exists for all steps.
   Info read_by(const Source& source, std::uint32_t set, Rate rate, std::uint32_t flags) const {
@@ -190,10 +210,13 @@ class Counter {
       info = input_info(source.port, set);
     } else {
       const auto found = values_[set].find(source.node);
-      if (found == values_[set].end()) throw Error(Code::internal, cat("block ", graph_.nodes[source.node].id, " is read before it runs"));
+      if (found == values_[set].end())
+        throw Error(Code::internal,
+                    cat("block ", graph_.nodes[source.node].id, " is read before it runs"));
       info = (*found->second)[source.port];
     }
-    const bool row = rate_of(source) == Rate::scheduled && (rate == Rate::step || (flags & HEDDLE_PORT_SHAPE) != 0);
+    const bool row = rate_of(source) == Rate::scheduled &&
+                     (rate == Rate::step || (flags & HEDDLE_PORT_SHAPE) != 0);
     return info && row ? Info(one_row(*info)) : info;
   }
 
@@ -206,9 +229,12 @@ class Counter {
     for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
       const auto* link = std::get_if<Source>(&node.inputs[i]);
       const auto* literal = std::get_if<Value>(&node.inputs[i]);
-      const Info& info = spec.inputs.emplace_back(link == nullptr ? Info() : read_by(*link, set, rates_[n], node.type->input(i).flags));
+      const Info& info = spec.inputs.emplace_back(
+          link == nullptr ? Info() : read_by(*link, set, rates_[n], node.type->input(i).flags));
       if (link != nullptr && !info && (node.type->input(i).flags & HEDDLE_PORT_OPTIONAL) == 0)
-        throw Error(Code::invalid_argument, cat("block ", node.id, ", input ", quote(node.type->input(i).name), ": the model's optional input it reads was not given"));
+        throw Error(Code::invalid_argument,
+                    cat("block ", node.id, ", input ", quote(node.type->input(i).name),
+                        ": the model's optional input it reads was not given"));
       add_info(key, info);
       key.add(literal != nullptr);
       if (literal != nullptr) comparable = comparable && hash_value(**literal, key);
@@ -228,7 +254,11 @@ class Counter {
   };
   Recorded record(const BlockSpec& spec) {
     const BlockProgram program = record_block(spec);
-    BlockWork work{program.cost.flops, program.cost.bytes, std::uint32_t(program.ops.size()), peak_of(program), {}};
+    BlockWork work{program.cost.flops,
+                   program.cost.bytes,
+                   std::uint32_t(program.ops.size()),
+                   peak_of(program),
+                   {}};
     auto outputs = std::make_shared<std::vector<Info>>();
     for (const Operand& o : program.outputs) {
       outputs->push_back(o.info);
@@ -243,7 +273,8 @@ class Counter {
   const CallSpec& spec_;
   const heddle_dtype compute_;
   const std::vector<Rate> rates_;
-  std::vector<std::unordered_map<NodeIndex, std::shared_ptr<const std::vector<Info>>>> values_;  // by set and node: its outputs
+  std::vector<std::unordered_map<NodeIndex, std::shared_ptr<const std::vector<Info>>>>
+      values_;  // by set and node: its outputs
   std::unordered_map<NodeIndex, std::vector<Info>> weights_;
   std::unordered_map<Hash128, Recorded> recorded_;
   CallLoad load_;
@@ -255,15 +286,19 @@ std::string_view group_of(std::string_view path) {
   const std::size_t dot = path.rfind('.');
   if (dot == std::string_view::npos) return path;
   const std::string_view last = path.substr(dot + 1);
-  const bool is_number = !last.empty() && std::ranges::all_of(last, [](char c) { return c >= '0' && c <= '9'; });
+  const bool is_number =
+      !last.empty() && std::ranges::all_of(last, [](char c) { return c >= '0' && c <= '9'; });
   return is_number ? path : path.substr(0, dot);
 }
 
 CallLoad call_load(const Model& model, const CallSpec& spec, heddle_dtype compute) {
-  if (spec.sets.empty()) throw Error(Code::invalid_argument, "a call of a model has at least one set of inputs");
+  if (spec.sets.empty())
+    throw Error(Code::invalid_argument, "a call of a model has at least one set of inputs");
   return Counter(model, spec, compute).run();
 }
 
-CallLoad weight_load(const Model& model, heddle_dtype compute) { return Counter(model, {}, compute).weights_only(); }
+CallLoad weight_load(const Model& model, heddle_dtype compute) {
+  return Counter(model, {}, compute).weights_only();
+}
 
 }  // namespace heddle::core

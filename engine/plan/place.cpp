@@ -20,17 +20,21 @@ std::vector<std::vector<std::uint32_t>> equal_devices(const Topology& topology) 
     const DeviceFacts& device = topology.devices[d];
     const auto same = std::ranges::find_if(classes, [&](const auto& c) {
       const DeviceFacts& first = topology.devices[c.front()];
-      return first.kind == device.kind && first.model == device.model && first.compute == device.compute;
+      return first.kind == device.kind && first.model == device.model &&
+             first.compute == device.compute;
     });
-    if (same != classes.end()) same->push_back(d);
-    else classes.push_back({d});
+    if (same != classes.end())
+      same->push_back(d);
+    else
+      classes.push_back({d});
   }
   return classes;
 }
 
 class Placer {
  public:
-  Placer(const PlaceRequest& request, const Prices& prices) : request_(request), graph_(request.graph), prices_(prices), options_(request, prices) {}
+  Placer(const PlaceRequest& request, const Prices& prices)
+      : request_(request), graph_(request.graph), prices_(prices), options_(request, prices) {}
 
   Placement run() {
     std::vector<std::vector<std::uint32_t>> classes = equal_devices(request_.topology);
@@ -46,7 +50,8 @@ class Placer {
         }
         return;
       }
-      if (!best || attempt.schedule.seconds < best->schedule.seconds * (1 - 1e-9)) best = std::move(attempt);
+      if (!best || attempt.schedule.seconds < best->schedule.seconds * (1 - 1e-9))
+        best = std::move(attempt);
     };
     for (const auto& candidates : classes) consider(candidates);
     if (!all_fit && classes.size() > 1) {
@@ -76,8 +81,10 @@ class Placer {
     std::vector<std::vector<std::uint32_t>> values(graph_.nodes.size());
     for (const NodeIndex n : graph_.order) {
       std::vector<NodeOption> options = options_.of(n, candidates);
-      if (std::ranges::any_of(options, &NodeOption::fits)) std::erase_if(options, [](const NodeOption& o) { return !o.fits; });
-      else attempt.misfit = std::min(attempt.misfit, n);
+      if (std::ranges::any_of(options, &NodeOption::fits))
+        std::erase_if(options, [](const NodeOption& o) { return !o.fits; });
+      else
+        attempt.misfit = std::min(attempt.misfit, n);
       const auto t = std::uint32_t(attempt.tasks.tasks.size());
       position[n] = t;
       Task task = inputs_of(n, values);
@@ -87,6 +94,7 @@ class Placer {
       attempt.options.push_back(std::move(options));
     }
     attempt.tasks.load_count = options_.load_count();
+    attempt.tasks.busy_seconds = request_.crowd.busy_seconds;
     if (attempt.misfit == kGraphInputs) attempt.schedule = schedule(attempt.tasks, prices_);
     return attempt;
   }
@@ -98,22 +106,27 @@ class Placer {
     const Node& node = graph_.nodes[n];
     const auto read = [&](const Binding& binding, std::uint32_t flags) {
       if (const auto* link = std::get_if<Source>(&binding))
-        task.inputs.push_back({values[link->node][link->port], (flags & HEDDLE_PORT_HOST) != 0, (flags & HEDDLE_PORT_PASS) != 0});
+        task.inputs.push_back({values[link->node][link->port], (flags & HEDDLE_PORT_HOST) != 0,
+                               (flags & HEDDLE_PORT_PASS) != 0});
     };
-    for (std::uint32_t i = 0; i < node.inputs.size(); ++i) read(node.inputs[i], node.type->input(i).flags);
+    for (std::uint32_t i = 0; i < node.inputs.size(); ++i)
+      read(node.inputs[i], node.type->input(i).flags);
     for (const auto& [name, binding] : node.extra) read(binding, 0);
     return task;
   }
 
-  void add_values(NodeIndex n, std::uint32_t t, const Task& task, TaskGraph& tasks, std::vector<std::vector<std::uint32_t>>& values) const {
+  void add_values(NodeIndex n, std::uint32_t t, const Task& task, TaskGraph& tasks,
+                  std::vector<std::vector<std::uint32_t>>& values) const {
     const Node& node = graph_.nodes[n];
     for (std::uint32_t o = 0; o < node.type->output_count(); ++o) {
-      const std::uint64_t bytes = bytes_of(request_.inferred.nodes[n].outputs[o], node.type->output(o).type);
+      const std::uint64_t bytes =
+          bytes_of(request_.inferred.nodes[n].outputs[o], node.type->output(o).type);
       TaskValue value{t, bytes == kUnknownBytes ? 0 : bytes, kNoValue};
       std::size_t linked = 0;
       for (std::uint32_t i = 0; i < node.inputs.size() && value.held == kNoValue; ++i) {
         if (!std::holds_alternative<Source>(node.inputs[i])) continue;
-        const bool passed = task.inputs[linked].stays && std::string_view(node.type->input(i).type) == node.type->output(o).type;
+        const bool passed = task.inputs[linked].stays &&
+                            std::string_view(node.type->input(i).type) == node.type->output(o).type;
         if (passed) value.held = task.inputs[linked].value;
         ++linked;
       }
@@ -130,14 +143,18 @@ class Placer {
     for (const NodeOption& option : attempt.options[t])
       for (std::size_t c = 0; c < option.assignment.calls.size(); ++c) {
         if (option.assignment.calls[c].fits) continue;
-        family = get_model(*request_.inferred.nodes[n].calls[c].model)->family;
+        family = option.assignment.calls[c].of->family;
         for (const Alternative& a : option.assignment.calls[c].alternatives) {
-          const std::string way = cat(a.name, ": ", a.fits ? a.note : shortage_text(a, request_.topology));
-          if ((a.automatic || a.fits) && std::ranges::find(ways, way) == ways.end()) ways.push_back(way);
+          const std::string way =
+              cat(a.name, ": ", a.fits ? a.note : shortage_text(a, request_.topology));
+          if ((a.automatic || a.fits) && std::ranges::find(ways, way) == ways.end())
+            ways.push_back(way);
         }
       }
-    Error error(Code::out_of_memory, cat("the model ", quote(family), " has no room on ", all_device_names(request_.topology), ": ", join(ways, "; "),
-                                         ". Use more devices, a smaller type, or a smaller picture or batch."));
+    Error error(Code::out_of_memory,
+                cat("the model ", quote(family), " has no room on ",
+                    all_device_names(request_.topology), ": ", join(ways, "; "),
+                    ". Use more devices, a smaller type, or a smaller picture or batch."));
     error.at(graph_.name_of(n));
     return error;
   }
@@ -145,8 +162,14 @@ class Placer {
   Placement finish(Try attempt) {
     Placement placement;
     placement.places.resize(graph_.nodes.size());
-    for (std::size_t t = 0; t < graph_.order.size(); ++t)
-      placement.places[graph_.order[t]] = std::move(attempt.options[t][attempt.schedule.options[t]].assignment);
+    placement.device_seconds.assign(request_.topology.devices.size(), 0);
+    for (std::size_t t = 0; t < graph_.order.size(); ++t) {
+      NodeOption& taken = attempt.options[t][attempt.schedule.options[t]];
+      double seconds = taken.task.seconds;
+      for (const auto& [number, load] : taken.task.loads) seconds += load;
+      for (const std::uint32_t d : taken.task.devices) placement.device_seconds[d] += seconds;
+      placement.places[graph_.order[t]] = std::move(taken.assignment);
+    }
     for (const std::uint32_t t : attempt.schedule.order) placement.order.push_back(graph_.order[t]);
     placement.seconds = attempt.schedule.seconds;
     placement.warnings = options_.warnings();
@@ -165,7 +188,8 @@ class Placer {
         const auto* link = std::get_if<Source>(&b);
         if (link == nullptr || !reason.empty()) return;
         const Assignment& producer = placement.places[link->node];
-        if (!producer.on_host && producer.device == to.device) reason = cat("where ", graph_.nodes[link->node].id, " is");
+        if (!producer.on_host && producer.device == to.device)
+          reason = cat("where ", graph_.nodes[link->node].id, " is");
       });
       if (reason.empty()) reason = to.device == 0 ? "first device" : "done sooner there";
     }
@@ -192,7 +216,8 @@ void take_device_inputs(Graph& graph) {
     const auto port = node.type->find_input("device");
     if (!port) continue;
     const auto* value = std::get_if<Value>(&node.inputs[*port]);
-    const auto* text = value == nullptr || !*value ? nullptr : std::get_if<std::string>(&(*value)->content);
+    const auto* text =
+        value == nullptr || !*value ? nullptr : std::get_if<std::string>(&(*value)->content);
     if (text != nullptr && !text->empty() && *text != "default") node.hints.device = *text;
   }
 }
@@ -200,7 +225,8 @@ void take_device_inputs(Graph& graph) {
 Placement place_on_first(const Graph& graph) {
   Placement placement;
   placement.places.resize(graph.nodes.size());
-  for (const NodeIndex n : graph.order) placement.places[n] = {0, {0}, graph.nodes[n].type->has(HEDDLE_NODE_HOST), "first device", {}};
+  for (const NodeIndex n : graph.order)
+    placement.places[n] = {0, {0}, graph.nodes[n].type->has(HEDDLE_NODE_HOST), "first device", {}};
   return placement;
 }
 

@@ -12,23 +12,31 @@ namespace heddle::core {
 
 namespace {
 
-constexpr double kWorthIt = 0.98;      // a way that uses more devices has to be faster by as much
-constexpr int kPartitionTries = 12;    // until every range finds room
-constexpr std::size_t kSetsAhead = 64; // for calls that are not known yet
+constexpr double kWorthIt = 0.98;       // a way that uses more devices has to be faster by as much
+constexpr int kPartitionTries = 12;     // until every range finds room
+constexpr std::size_t kSetsAhead = 64;  // for calls that are not known yet
 
 class Chooser {
  public:
   explicit Chooser(const CallRequest& request)
-      : request_(request), topology_(request.prices.topology()), wish_(read_call_hints(request.model, request.caller, request.home, topology_)),
-        known_(!request.loads.empty()), case_{*request.model.graph, request.loads, request.home, request.prices} {}
+      : request_(request),
+        topology_(request.prices.topology()),
+        wish_(read_call_hints(request.model, request.caller, request.home, topology_)),
+        known_(!request.loads.empty()),
+        case_{*request.model.graph, request.loads, request.home, request.prices} {}
 
   PlacedCall run() {
     allowed_ = wish_.devices.empty() ? request_.candidates : wish_.devices;
     // Home first: what begins there has nothing to bring.
-    if (const auto at = std::ranges::find(allowed_, request_.home); at != allowed_.end() && !wish_.all_devices) std::rotate(allowed_.begin(), at, at + 1);
-    if (!wish_.of_block.empty()) add_blocks();
-    else if (wish_.split) add_forced(*wish_.split);
-    else add_automatic();
+    if (const auto at = std::ranges::find(allowed_, request_.home);
+        at != allowed_.end() && !wish_.all_devices)
+      std::rotate(allowed_.begin(), at, at + 1);
+    if (!wish_.of_block.empty())
+      add_blocks();
+    else if (wish_.split)
+      add_forced(*wish_.split);
+    else
+      add_automatic();
     return choose();
   }
 
@@ -38,7 +46,8 @@ class Chooser {
     Alternative told;
   };
 
-  void add(CallPlacement placement, std::string name, bool automatic = true, std::string note = "") {
+  void add(CallPlacement placement, std::string name, bool automatic = true,
+           std::string note = "") {
     Way way{std::move(placement), {}};
     way.told.name = std::move(name);
     way.told.automatic = automatic;
@@ -53,7 +62,9 @@ class Chooser {
     told.fits = estimate.fits();
   }
 
-  std::string names(const std::vector<std::uint32_t>& devices) const { return device_names(devices, topology_); }
+  std::string names(const std::vector<std::uint32_t>& devices) const {
+    return device_names(devices, topology_);
+  }
 
   // ---- ways ----
 
@@ -76,7 +87,8 @@ class Chooser {
 
   const CallLoad& load() {
     if (known_) return case_.load(allowed_.front());
-    if (!weights_) weights_ = weight_load(request_.model, topology_.devices[allowed_.front()].compute);
+    if (!weights_)
+      weights_ = weight_load(request_.model, topology_.devices[allowed_.front()].compute);
     return *weights_;
   }
 
@@ -102,13 +114,18 @@ class Chooser {
       const CallEstimate now = estimate(case_, placement);
       if (now.fits()) break;
       for (std::size_t d = 0; d < shares.size(); ++d)
-        if (now.needs[d].wanted_bytes > now.needs[d].there_bytes) shares[d] *= 0.9 * double(now.needs[d].there_bytes) / double(now.needs[d].wanted_bytes) + 0.05;
+        if (now.needs[d].wanted_bytes > now.needs[d].there_bytes)
+          shares[d] *=
+              0.9 * double(now.needs[d].there_bytes) / double(now.needs[d].wanted_bytes) + 0.05;
       const std::vector<std::uint32_t> next = partition(case_.graph, load(), shares);
       if (next == placement.of_block) continue;
       placement.of_block = next;
     }
-    const bool same_type = std::ranges::all_of(devices, [&](std::uint32_t d) { return topology_.devices[d].compute == topology_.devices[devices.front()].compute; });
-    add(placement, cat("layers over ", names(devices)), same_type, same_type ? "" : "the devices compute in different types, so only by a hint");
+    const bool same_type = std::ranges::all_of(devices, [&](std::uint32_t d) {
+      return topology_.devices[d].compute == topology_.devices[devices.front()].compute;
+    });
+    add(placement, cat("layers over ", names(devices)), same_type,
+        same_type ? "" : "the devices compute in different types, so only by a hint");
     if (devices.size() != 2 || !known_) return;
     if (auto folded = partition_folded(case_.graph, load(), shares[0] / (shares[0] + shares[1]))) {
       placement.of_block = std::move(*folded);
@@ -120,8 +137,10 @@ class Chooser {
     CallPlacement placement;
     placement.split = Split::sets;
     const std::size_t sets = known_ ? case_.load(devices.front()).set_count : kSetsAhead;
-    placement.devices.assign(devices.begin(), devices.begin() + std::ptrdiff_t(std::min(devices.size(), sets)));
-    for (std::size_t set = 0; set < sets; ++set) placement.of_set.push_back(std::uint32_t(set % placement.devices.size()));
+    placement.devices.assign(devices.begin(),
+                             devices.begin() + std::ptrdiff_t(std::min(devices.size(), sets)));
+    for (std::size_t set = 0; set < sets; ++set)
+      placement.of_set.push_back(std::uint32_t(set % placement.devices.size()));
     std::string name = cat("sets over ", names(placement.devices));
     add(std::move(placement), std::move(name));
   }
@@ -129,7 +148,8 @@ class Chooser {
   // How much of the work each device does in the same time.
   std::vector<double> speeds(const std::vector<std::uint32_t>& devices) const {
     std::vector<double> shares;
-    for (const std::uint32_t d : devices) shares.push_back(known_ ? 1 / std::max(alone(d).seconds, 1e-12) : 1);
+    for (const std::uint32_t d : devices)
+      shares.push_back(known_ ? 1 / std::max(alone(d).seconds, 1e-12) : 1);
     const double all = std::accumulate(shares.begin(), shares.end(), 0.0);
     for (double& share : shares) share /= all;
     return shares;
@@ -146,10 +166,13 @@ class Chooser {
     placement.devices = devices;
     placement.shares = speeds(devices);
     std::string name = cat(split_name(split), " over ", names(devices)), note;
-    if (known_ && split == Split::batch) name += cat(" (", join(divide(load().batch, placement.shares), " + "), ")");
+    if (known_ && split == Split::batch)
+      name += cat(" (", join(divide(load().batch, placement.shares), " + "), ")");
     if (split == Split::rows && load().whole_weights > 0)
-      note = cat(load().whole_weights, " of ", load().weights, " weights (", format_bytes(load().whole_bytes), ") stay whole: not 2-D, or a side under 256");
-    if (split != Split::batch) note = cat("changes the form, so only by \"split\"", note.empty() ? "" : "; ", note);
+      note = cat(load().whole_weights, " of ", load().weights, " weights (",
+                 format_bytes(load().whole_bytes), ") stay whole: not 2-D, or a side under 256");
+    if (split != Split::batch)
+      note = cat("changes the form, so only by \"split\"", note.empty() ? "" : "; ", note);
     add(std::move(placement), std::move(name), split == Split::batch, std::move(note));
   }
 
@@ -170,7 +193,8 @@ class Chooser {
   }
 
   [[noreturn]] void refuse(Split split, std::string_view why) const {
-    throw Error(Code::invalid_argument, cat("split ", quote(split_name(split)), " is not possible: ", why));
+    throw Error(Code::invalid_argument,
+                cat("split ", quote(split_name(split)), " is not possible: ", why));
   }
 
   void add_forced(Split split) {
@@ -179,17 +203,23 @@ class Chooser {
       for (const std::uint32_t d : allowed_) add_resident(d);
       return;
     }
-    if (allowed_.size() < 2) refuse(split, cat("it needs two devices or more, and there is ", names(allowed_)));
-    if (split == Split::sets && known_ && load().set_count < 2) refuse(split, "the call has one set of inputs");
-    if (split == Split::batch && known_ && load().batch < 2) refuse(split, "the batch has one item, or the model has no batch axis");
+    if (allowed_.size() < 2)
+      refuse(split, cat("it needs two devices or more, and there is ", names(allowed_)));
+    if (split == Split::sets && known_ && load().set_count < 2)
+      refuse(split, "the call has one set of inputs");
+    if (split == Split::batch && known_ && load().batch < 2)
+      refuse(split, "the batch has one item, or the model has no batch axis");
     for (const std::size_t count : counts(split)) add_split(split, first_devices(count));
   }
 
   void add_split(Split split, const std::vector<std::uint32_t>& devices) {
     switch (split) {
-      case Split::layers: return add_layers(devices);
-      case Split::sets: return add_sets(devices);
-      default: return add_shares(split, devices);
+      case Split::layers:
+        return add_layers(devices);
+      case Split::sets:
+        return add_sets(devices);
+      default:
+        return add_shares(split, devices);
     }
   }
 
@@ -198,7 +228,9 @@ class Chooser {
     if (wish_.all_devices) return {allowed_.size()};
     if (split == Split::sets) return {2};
     std::vector<std::size_t> tried;
-    for (std::size_t n = 2; n <= allowed_.size(); n = n < 4 ? n + 1 : std::min(2 * n, std::max(allowed_.size(), n + 1))) tried.push_back(n);
+    for (std::size_t n = 2; n <= allowed_.size();
+         n = n < 4 ? n + 1 : std::min(2 * n, std::max(allowed_.size(), n + 1)))
+      tried.push_back(n);
     return tried;
   }
 
@@ -207,7 +239,9 @@ class Chooser {
     if (count >= allowed_.size()) return allowed_;
     std::vector<std::size_t> order(allowed_.size() - 1);
     std::iota(order.begin(), order.end(), std::size_t(1));
-    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return room_of(topology_.devices[allowed_[a]]) > room_of(topology_.devices[allowed_[b]]); });
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+      return room_of(topology_.devices[allowed_[a]]) > room_of(topology_.devices[allowed_[b]]);
+    });
     order.resize(count - 1);
     std::ranges::sort(order);
     std::vector<std::uint32_t> devices{allowed_.front()};
@@ -221,8 +255,10 @@ class Chooser {
     for (const std::uint32_t d : allowed_) {
       const auto alike = [&](std::uint32_t k) {
         const DeviceFacts &a = topology_.devices[k], &b = topology_.devices[d];
-        const LinkFacts la = topology_.link(request_.home, k), lb = topology_.link(request_.home, d);
-        return k != request_.home && a.model == b.model && a.kind == b.kind && a.compute == b.compute && room_of(a) == room_of(b) && la.kind == lb.kind &&
+        const LinkFacts la = topology_.link(request_.home, k),
+                        lb = topology_.link(request_.home, d);
+        return k != request_.home && a.model == b.model && a.kind == b.kind &&
+               a.compute == b.compute && room_of(a) == room_of(b) && la.kind == lb.kind &&
                la.bytes_per_second == lb.bytes_per_second;
       };
       if (d == request_.home || std::ranges::none_of(kept, alike)) kept.push_back(d);
@@ -232,7 +268,8 @@ class Chooser {
 
   void add_automatic() {
     if (!known_) {
-      add_resident(std::ranges::find(allowed_, request_.home) != allowed_.end() ? request_.home : allowed_.front());
+      add_resident(std::ranges::find(allowed_, request_.home) != allowed_.end() ? request_.home
+                                                                                : allowed_.front());
       return;
     }
     const std::vector<std::uint32_t> single = distinct();
@@ -250,14 +287,20 @@ class Chooser {
 
   PlacedCall choose() {
     std::size_t best = ways_.size();
-    // That several devices load their layers sooner is no reason to occupy them all: loading counts as if one did it.
+    // That several devices load their layers sooner is no reason to occupy them all: loading counts
+    // as if one did it.
     double alone = 0;
     for (const Way& way : ways_)
-      if (way.placement.devices.size() == 1 && way.told.automatic) alone = std::max(alone, way.told.load_seconds);
+      if (way.placement.devices.size() == 1 && way.told.automatic)
+        alone = std::max(alone, way.told.load_seconds);
     const auto total = [&](std::size_t w) {
-      return ways_[w].told.seconds + (ways_[w].placement.split == Split::layers ? std::max(alone, ways_[w].told.load_seconds) : ways_[w].told.load_seconds);
+      return ways_[w].told.seconds + (ways_[w].placement.split == Split::layers
+                                          ? std::max(alone, ways_[w].told.load_seconds)
+                                          : ways_[w].told.load_seconds);
     };
-    const auto may = [&](std::size_t w) { return ways_[w].told.fits && (forced_ || ways_[w].told.automatic); };
+    const auto may = [&](std::size_t w) {
+      return ways_[w].told.fits && (forced_ || ways_[w].told.automatic);
+    };
     for (std::size_t w = 0; w < ways_.size(); ++w)
       if (may(w) && (best == ways_.size() || total(w) < kWorthIt * total(best))) best = w;
     PlacedCall placed;
@@ -270,7 +313,9 @@ class Chooser {
     if (!placed.fits) {
       best = least_short();
       if (forced_)
-        throw Error(Code::out_of_memory, cat(wish_.reason, ": ", ways_[best].told.name, " does not fit: ", shortage_text(ways_[best].told, topology_)));
+        throw Error(Code::out_of_memory,
+                    cat(wish_.reason, ": ", ways_[best].told.name,
+                        " does not fit: ", shortage_text(ways_[best].told, topology_)));
     }
     Way& way = ways_[best];
     way.told.chosen = true;
@@ -278,11 +323,11 @@ class Chooser {
     if (placed.placement.split == Split::layers) placed.ranges = ranges(placed.placement);
     placed.load_seconds = way.told.load_seconds;
     placed.seconds = way.told.seconds;
-    placed.reason = !wish_.reason.empty()      ? wish_.reason
-                    : !known_                  ? "its shapes are not known before the run"
-                    : !placed.fits             ? "fits nowhere"
+    placed.reason = !wish_.reason.empty()           ? wish_.reason
+                    : !known_                       ? "its shapes are not known before the run"
+                    : !placed.fits                  ? "fits nowhere"
                     : topology_.devices.size() == 1 ? "the only device"
-                                               : "the fastest that fits";
+                                                    : "the fastest that fits";
     if (known_)
       for (Way& w : ways_) placed.alternatives.push_back(std::move(w.told));
     return placed;
@@ -298,10 +343,12 @@ class Chooser {
       std::size_t last = g;
       while (last + 1 < of_group.size() && of_group[last + 1] == of_group[g]) ++last;
       std::string& part = parts[of_group[g]];
-      part += cat(part.empty() ? "" : ", ", l.groups[g], last == g ? "" : cat(" to ", l.groups[last]));
+      part +=
+          cat(part.empty() ? "" : ", ", l.groups[g], last == g ? "" : cat(" to ", l.groups[last]));
       g = last + 1;
     }
-    for (std::size_t d = 0; d < parts.size(); ++d) parts[d] = cat(names({placement.devices[d]}), " ", parts[d].empty() ? "nothing" : parts[d]);
+    for (std::size_t d = 0; d < parts.size(); ++d)
+      parts[d] = cat(names({placement.devices[d]}), " ", parts[d].empty() ? "nothing" : parts[d]);
     return parts;
   }
 
@@ -309,12 +356,15 @@ class Chooser {
   std::size_t least_short() const {
     const auto lacking = [&](const Way& way) {
       std::uint64_t bytes = 0;
-      for (const DeviceNeed& need : way.told.needs) bytes += need.wanted_bytes - std::min(need.wanted_bytes, need.there_bytes);
+      for (const DeviceNeed& need : way.told.needs)
+        bytes += need.wanted_bytes - std::min(need.wanted_bytes, need.there_bytes);
       return bytes;
     };
     std::size_t best = ways_.size();
     for (std::size_t w = 0; w < ways_.size(); ++w)
-      if ((forced_ || ways_[w].told.automatic) && (best == ways_.size() || lacking(ways_[w]) < lacking(ways_[best]))) best = w;
+      if ((forced_ || ways_[w].told.automatic) &&
+          (best == ways_.size() || lacking(ways_[w]) < lacking(ways_[best])))
+        best = w;
     return best;
   }
 
@@ -335,7 +385,8 @@ std::string shortage_text(const Alternative& alternative, const Topology& topolo
   std::vector<std::string> parts;
   for (const DeviceNeed& need : alternative.needs)
     if (need.wanted_bytes > need.there_bytes)
-      parts.push_back(cat(device_name(need.device, topology), " wants ", format_bytes(need.wanted_bytes), " of ", format_bytes(need.there_bytes)));
+      parts.push_back(cat(device_name(need.device, topology), " wants ",
+                          format_bytes(need.wanted_bytes), " of ", format_bytes(need.there_bytes)));
   return join(parts, ", ");
 }
 

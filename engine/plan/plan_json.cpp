@@ -15,9 +15,16 @@ Json devices_json(const std::vector<std::uint32_t>& devices, const Topology& top
 Json alternative_json(const Alternative& way, const Topology& topology) {
   Json needs = Json::array();
   for (const DeviceNeed& need : way.needs)
-    needs.push(std::move(Json::object().set("device", device_name(need.device, topology)).set("bytes_wanted", need.wanted_bytes).set("bytes_there", need.there_bytes)));
+    needs.push(std::move(Json::object()
+                             .set("device", device_name(need.device, topology))
+                             .set("bytes_wanted", need.wanted_bytes)
+                             .set("bytes_there", need.there_bytes)));
   Json json = Json::object();
-  json.set("name", way.name).set("chosen", way.chosen).set("fits", way.fits).set("seconds", way.seconds).set("load_seconds", way.load_seconds);
+  json.set("name", way.name)
+      .set("chosen", way.chosen)
+      .set("fits", way.fits)
+      .set("seconds", way.seconds)
+      .set("load_seconds", way.load_seconds);
   json.set("needs", std::move(needs));
   if (!way.note.empty()) json.set("note", way.note);
   return json;
@@ -25,8 +32,12 @@ Json alternative_json(const Alternative& way, const Topology& topology) {
 
 Json call_json(const PlacedCall& call, const Topology& topology) {
   Json json = Json::object(), ways = Json::array(), shares = Json::array(), ranges = Json::array();
-  json.set("model", call.model).set("split", split_name(call.placement.split)).set("devices", devices_json(call.placement.devices, topology));
-  json.set("reason", call.reason).set("seconds", call.seconds).set("load_seconds", call.load_seconds);
+  json.set("model", call.model)
+      .set("split", split_name(call.placement.split))
+      .set("devices", devices_json(call.placement.devices, topology));
+  json.set("reason", call.reason)
+      .set("seconds", call.seconds)
+      .set("load_seconds", call.load_seconds);
   if (call.step_count > 0) json.set("steps", call.step_count).set("sets", call.set_count);
   for (const double share : call.placement.shares) shares.push(share);
   for (const std::string& range : call.ranges) ranges.push(range);
@@ -42,20 +53,30 @@ Json step_json(const Graph& graph, const Plan& plan, const Step& step, const Top
   Json one = Json::object();
   switch (step.kind) {
     case Step::Kind::run:
-      one.set("kind", "run").set("node", node.id).set("class", node.type->name()).set("device", device_name(step.to, topology));
-      one.set("devices", devices_json(plan.places[step.node].devices, topology)).set("reason", plan.places[step.node].reason);
+      one.set("kind", "run")
+          .set("node", node.id)
+          .set("class", node.type->name())
+          .set("device", device_name(step.to, topology));
+      one.set("devices", devices_json(plan.places[step.node].devices, topology))
+          .set("reason", plan.places[step.node].reason);
       if (!plan.places[step.node].calls.empty()) {
         Json calls = Json::array();
-        for (const PlacedCall& call : plan.places[step.node].calls) calls.push(call_json(call, topology));
+        for (const PlacedCall& call : plan.places[step.node].calls)
+          calls.push(call_json(call, topology));
         one.set("calls", std::move(calls));
       }
       break;
     case Step::Kind::transfer:
-      one.set("kind", "transfer").set("node", node.id).set("output", node.type->output(step.port).name);
+      one.set("kind", "transfer")
+          .set("node", node.id)
+          .set("output", node.type->output(step.port).name);
       one.set("from", device_name(step.from, topology)).set("to", device_name(step.to, topology));
       break;
     case Step::Kind::release:
-      one.set("kind", "release").set("node", node.id).set("output", node.type->output(step.port).name).set("device", device_name(step.to, topology));
+      one.set("kind", "release")
+          .set("node", node.id)
+          .set("output", node.type->output(step.port).name)
+          .set("device", device_name(step.to, topology));
       break;
   }
   if (step.bytes != kUnknownBytes) one.set("bytes", step.bytes);
@@ -73,7 +94,10 @@ Json plan_json(const Graph& graph, const Plan& plan, const Topology& topology) {
   for (const std::string& p : plan.pending) pending.push(p);
   for (const std::string& w : plan.warnings) warnings.push(w);
   Json json = Json::object();
-  json.set("seconds", plan.seconds).set("steps", std::move(steps)).set("pending", std::move(pending)).set("warnings", std::move(warnings));
+  json.set("seconds", plan.seconds)
+      .set("steps", std::move(steps))
+      .set("pending", std::move(pending))
+      .set("warnings", std::move(warnings));
   return json;
 }
 

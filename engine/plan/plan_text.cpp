@@ -18,22 +18,31 @@ std::string output_of(const Graph& graph, const Step& step) {
 std::string needs_of(const Alternative& way, const Topology& topology) {
   std::vector<std::string> parts;
   for (const DeviceNeed& need : way.needs) {
-    const bool limited = topology.devices[need.device].budget != 0 || topology.devices[need.device].memory_total != 0;
-    parts.push_back(cat(format_bytes(need.wanted_bytes), limited ? cat(" of ", format_bytes(need.there_bytes)) : "", " on ", device_name(need.device, topology)));
+    const bool limited = topology.devices[need.device].budget != 0 ||
+                         topology.devices[need.device].memory_total != 0;
+    parts.push_back(cat(format_bytes(need.wanted_bytes),
+                        limited ? cat(" of ", format_bytes(need.there_bytes)) : "", " on ",
+                        device_name(need.device, topology)));
   }
   return join(parts, ", ");
 }
 
 std::string alternative_text(const Alternative& way, const Topology& topology) {
-  return cat("      ", way.chosen ? "* " : "- ", way.name, ": ", format_seconds(way.seconds), " after ", format_seconds(way.load_seconds), " of loading; ",
-             needs_of(way, topology), way.fits ? "" : ": does not fit", way.note.empty() ? "" : cat("; ", way.note), "\n");
+  return cat("      ", way.chosen ? "* " : "- ", way.name, ": ", format_seconds(way.seconds),
+             " after ", format_seconds(way.load_seconds), " of loading; ", needs_of(way, topology),
+             way.fits ? "" : ": does not fit", way.note.empty() ? "" : cat("; ", way.note), "\n");
 }
 
 std::string call_text(const PlacedCall& call, const Topology& topology) {
-  std::string text = cat("    calls ", call.model);
-  if (call.step_count > 0) text += cat(", ", call.step_count, call.step_count == 1 ? " step" : " steps", " of ", call.set_count, call.set_count == 1 ? " set" : " sets");
-  text += cat(": ", split_name(call.placement.split) == "none" ? "on" : cat(split_name(call.placement.split), " over"), " ",
-              device_names(call.placement.devices, topology), " (", call.reason, ")\n");
+  std::string text = cat(call.told ? "    calls " : "    may call ", call.model);
+  if (call.step_count > 0)
+    text += cat(", ", call.step_count, call.step_count == 1 ? " step" : " steps", " of ",
+                call.set_count, call.set_count == 1 ? " set" : " sets");
+  text += cat(": ",
+              split_name(call.placement.split) == "none"
+                  ? "on"
+                  : cat(split_name(call.placement.split), " over"),
+              " ", device_names(call.placement.devices, topology), " (", call.reason, ")\n");
   for (const std::string& range : call.ranges) text += cat("        ", range, "\n");
   for (const Alternative& way : call.alternatives) text += alternative_text(way, topology);
   return text;
@@ -59,7 +68,9 @@ std::string format_seconds(double seconds) {
   return "";
 }
 
-std::string step_bytes_text(std::uint64_t bytes) { return bytes == kUnknownBytes ? "unknown size" : format_bytes(bytes); }
+std::string step_bytes_text(std::uint64_t bytes) {
+  return bytes == kUnknownBytes ? "unknown size" : format_bytes(bytes);
+}
 
 std::string plan_text(const Graph& graph, const Plan& plan, const Topology& topology) {
   std::string text;
@@ -71,22 +82,26 @@ std::string plan_text(const Graph& graph, const Plan& plan, const Topology& topo
     ++transfers;
     if (step.bytes != kUnknownBytes) moved += step.bytes;
   }
-  text += cat(runs, " runs, ", transfers, " transfers", moved > 0 ? cat(" (", format_bytes(moved), ")") : "", " on ", all_device_names(topology),
-              plan.seconds > 0 ? cat(", about ", format_seconds(plan.seconds)) : "", "\n");
+  text +=
+      cat(runs, " runs, ", transfers, " transfers",
+          moved > 0 ? cat(" (", format_bytes(moved), ")") : "", " on ", all_device_names(topology),
+          plan.seconds > 0 ? cat(", about ", format_seconds(plan.seconds)) : "", "\n");
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const Step& step = plan.steps[i];
     const Node& node = graph.nodes[step.node];
     switch (step.kind) {
       case Step::Kind::run:
-        text += cat(i, " run ", node.id, " ", node.type->name(), node.title.empty() ? "" : cat(" \"", node.title, "\""), " on ",
+        text += cat(i, " run ", node.id, " ", node.type->name(),
+                    node.title.empty() ? "" : cat(" \"", node.title, "\""), " on ",
                     device_name(step.to, topology), " (", plan.places[step.node].reason, ")");
         break;
       case Step::Kind::transfer:
-        text += cat(i, " transfer ", output_of(graph, step), " ", device_name(step.from, topology), " -> ", device_name(step.to, topology), " ",
-                    step_bytes_text(step.bytes));
+        text += cat(i, " transfer ", output_of(graph, step), " ", device_name(step.from, topology),
+                    " -> ", device_name(step.to, topology), " ", step_bytes_text(step.bytes));
         break;
       case Step::Kind::release:
-        text += cat(i, " release ", output_of(graph, step), " on ", device_name(step.to, topology), " ", step_bytes_text(step.bytes));
+        text += cat(i, " release ", output_of(graph, step), " on ", device_name(step.to, topology),
+                    " ", step_bytes_text(step.bytes));
         break;
     }
     if (!step.after.empty()) text += cat(" after ", join(step.after, ","));

@@ -8,23 +8,27 @@ namespace heddle::core {
 namespace {
 
 constexpr double kNever = -1;
-constexpr double kGain = 0.99;           // of the time on one device: what using several has to gain
-constexpr std::size_t kMostTrials = 700; // simulations of improvement
+constexpr double kGain = 0.99;  // of the time on one device: what using several has to gain
+constexpr std::size_t kMostTrials = 700;       // simulations of improvement
 constexpr std::size_t kTrialWork = 2'000'000;  // tasks simulated in all of them together
 constexpr std::size_t kLeastTrials = 16;
 constexpr std::uint32_t kNobody = 0xffffffff;
 
-// The simulated clock. Reused from trial to trial, because making it anew would cost more than running it.
+// The simulated clock. Reused from trial to trial, because making it anew would cost more than
+// running it.
 class Clock {
  public:
-  Clock(const TaskGraph& graph, const Prices& prices) : graph_(graph), prices_(prices), places_(prices.topology().devices.size() + 1) {
+  Clock(const TaskGraph& graph, const Prices& prices)
+      : graph_(graph), prices_(prices), places_(prices.topology().devices.size() + 1) {
     for (std::uint32_t from = 0; from < places_; ++from)
-      for (std::uint32_t to = 0; to < places_; ++to) links_.push_back(prices.link(place(from), place(to)));
+      for (std::uint32_t to = 0; to < places_; ++to)
+        links_.push_back(prices.link(place(from), place(to)));
     reset();
   }
 
   void reset() {
     free_.assign(places_, 0);
+    std::ranges::copy(graph_.busy_seconds, free_.begin());
     free_by_.assign(places_, kNobody);
     link_free_.assign(places_ * places_, 0);
     at_.assign(graph_.values.size(), 0);
@@ -39,7 +43,8 @@ class Clock {
   // When the task would be done.
   double finish(std::uint32_t t, const TaskOption& option) const {
     double begin = 0;
-    for (const TaskInput& input : graph_.tasks[t].inputs) begin = std::max(begin, arrival(input, option));
+    for (const TaskInput& input : graph_.tasks[t].inputs)
+      begin = std::max(begin, arrival(input, option));
     for (const std::uint32_t d : option.devices) begin = std::max(begin, free_[d]);
     return begin + load_seconds(option) + option.seconds;
   }
@@ -74,7 +79,8 @@ class Clock {
     at_[value] = v.held != kNobody ? at_[v.held] : side(option.home);
   }
 
-  double run_all(const std::vector<std::uint32_t>& order, const std::vector<std::uint32_t>& options, const std::vector<std::vector<std::uint32_t>>& made) {
+  double run_all(const std::vector<std::uint32_t>& order, const std::vector<std::uint32_t>& options,
+                 const std::vector<std::vector<std::uint32_t>>& made) {
     reset();
     for (const std::uint32_t t : order) {
       const TaskOption& option = graph_.tasks[t].options[options[t]];
@@ -95,8 +101,12 @@ class Clock {
   std::uint32_t cause(std::uint32_t t) const { return cause_[t]; }
 
  private:
-  std::uint32_t place(std::size_t side) const { return side + 1 == places_ ? kHostSide : std::uint32_t(side); }
-  std::uint32_t side(std::uint32_t place) const { return place == kHostSide ? std::uint32_t(places_ - 1) : place; }
+  std::uint32_t place(std::size_t side) const {
+    return side + 1 == places_ ? kHostSide : std::uint32_t(side);
+  }
+  std::uint32_t side(std::uint32_t place) const {
+    return place == kHostSide ? std::uint32_t(places_ - 1) : place;
+  }
 
   double load_seconds(const TaskOption& option) const {
     double seconds = 0;
@@ -114,12 +124,15 @@ class Clock {
     if (const double there = arrived_[input.value * places_ + to]; there != kNever) return there;
     const LinkFacts& link = links_[from * places_ + to];
     if (link.kind == LinkFacts::Kind::same) return done_[v.task];
-    return std::max(done_[v.task], link_free_[from * places_ + to]) + link.latency_seconds + double(v.bytes) / link.bytes_per_second;
+    return std::max(done_[v.task], link_free_[from * places_ + to]) + link.latency_seconds +
+           double(v.bytes) / link.bytes_per_second;
   }
   double bring(const TaskInput& input, const TaskOption& option) {
     const std::uint32_t from = at_[input.value], to = target(input, option);
     const double there = arrival(input, option);
-    if (from == to || links_[from * places_ + to].kind == LinkFacts::Kind::same || arrived_[input.value * places_ + to] != kNever) return there;
+    if (from == to || links_[from * places_ + to].kind == LinkFacts::Kind::same ||
+        arrived_[input.value * places_ + to] != kNever)
+      return there;
     link_free_[from * places_ + to] = there;
     return arrived_[input.value * places_ + to] = there;
   }
@@ -144,8 +157,12 @@ std::vector<std::vector<std::uint32_t>> made_by(const TaskGraph& graph) {
 class Search {
  public:
   Search(const TaskGraph& graph, const Prices& prices)
-      : graph_(graph), made_(made_by(graph)), order_(rank_order(graph, prices)), clock_(graph, prices),
-        trials_(std::clamp(kTrialWork / std::max<std::size_t>(graph.tasks.size(), 1), kLeastTrials, kMostTrials)) {}
+      : graph_(graph),
+        made_(made_by(graph)),
+        order_(rank_order(graph, prices)),
+        clock_(graph, prices),
+        trials_(std::clamp(kTrialWork / std::max<std::size_t>(graph.tasks.size(), 1), kLeastTrials,
+                           kMostTrials)) {}
 
   Schedule run() {
     const Choice lists = by_lists();
@@ -155,8 +172,9 @@ class Search {
       Choice other = improved(together, trials_ * 2 / 3);
       if (other.seconds < best.seconds) best = std::move(other);
     }
-    // What is left of the trials goes into leaving valleys: some tasks take any option, and it starts again from there. (Of 1,200
-    // random graphs two stay more than a tenth above the best of all choices.)
+    // What is left of the trials goes into leaving valleys: some tasks take any option, and it
+    // starts again from there. (Of 1,200 random graphs two stay more than a tenth above the best of
+    // all choices.)
     for (Choice last = together; used_ < trials_ && graph_.tasks.size() <= kMostTrials;) {
       last = improved(kicked(any(2) == 0 ? best : last), trials_);
       if (last.seconds < best.seconds * (1 - 1e-9)) best = last;
@@ -170,7 +188,9 @@ class Search {
     std::vector<std::uint32_t> options;
     double seconds = 0;
   };
-  double time_of(const std::vector<std::uint32_t>& options) { return clock_.run_all(order_, options, made_); }
+  double time_of(const std::vector<std::uint32_t>& options) {
+    return clock_.run_all(order_, options, made_);
+  }
 
   // Each task where it is done first.
   Choice by_lists() {
@@ -193,22 +213,28 @@ class Search {
     return choice;
   }
 
-  // The best of the devices that could do everything by themselves, as far as tasks have the choice.
+  // The best of the devices that could do everything by themselves, as far as tasks have the
+  // choice.
   Choice on_one_device(const Choice& lists) {
     Choice best = lists;
     best.seconds = -1;
     std::vector<std::uint32_t> homes;
     for (const Task& task : graph_.tasks)
       for (const TaskOption& option : task.options)
-        if (option.home != kHostSide && std::ranges::find(homes, option.home) == homes.end()) homes.push_back(option.home);
+        if (option.home != kHostSide && std::ranges::find(homes, option.home) == homes.end())
+          homes.push_back(option.home);
     for (const std::uint32_t home : homes) {
       std::vector<std::uint32_t> options = lists.options;
       for (std::uint32_t t = 0; t < graph_.tasks.size(); ++t) {
-        const auto alone = [&](const TaskOption& o) { return o.home == home && o.devices.size() == 1; };
+        const auto alone = [&](const TaskOption& o) {
+          return o.home == home && o.devices.size() == 1;
+        };
         const auto there = [&](const TaskOption& o) { return o.home == home; };
         auto found = std::ranges::find_if(graph_.tasks[t].options, alone);
-        if (found == graph_.tasks[t].options.end()) found = std::ranges::find_if(graph_.tasks[t].options, there);
-        if (found != graph_.tasks[t].options.end()) options[t] = std::uint32_t(found - graph_.tasks[t].options.begin());
+        if (found == graph_.tasks[t].options.end())
+          found = std::ranges::find_if(graph_.tasks[t].options, there);
+        if (found != graph_.tasks[t].options.end())
+          options[t] = std::uint32_t(found - graph_.tasks[t].options.begin());
       }
       const double seconds = time_of(options);
       if (best.seconds < 0 || seconds < best.seconds * kGain) best = {std::move(options), seconds};
@@ -233,7 +259,8 @@ class Search {
     return choice;
   }
 
-  // Other options for the tasks that the end waits for, alone and with the one each of them waits for.
+  // Other options for the tasks that the end waits for, alone and with the one each of them waits
+  // for.
   Choice improved(Choice choice, std::size_t until) {
     for (bool better = true; better && used_ < until;) {
       better = false;
@@ -243,7 +270,8 @@ class Search {
       for (const std::uint32_t t : tasks) causes.push_back(clock_.cause(t));
       for (std::size_t i = 0; i < tasks.size() && used_ < until; ++i) {
         better = try_options(choice, tasks[i], kNobody, until) || better;
-        if (causes[i] != kNobody) better = try_options(choice, tasks[i], causes[i], until) || better;
+        if (causes[i] != kNobody)
+          better = try_options(choice, tasks[i], causes[i], until) || better;
       }
     }
     return choice;
@@ -257,7 +285,8 @@ class Search {
       options[task] = o;
       if (with != kNobody) {
         const auto& others = graph_.tasks[with].options;
-        const auto same = std::ranges::find(others, graph_.tasks[task].options[o].home, &TaskOption::home);
+        const auto same =
+            std::ranges::find(others, graph_.tasks[task].options[o].home, &TaskOption::home);
         if (same == others.end() || std::uint32_t(same - others.begin()) == options[with]) continue;
         options[with] = std::uint32_t(same - others.begin());
       }
@@ -315,14 +344,18 @@ std::vector<std::uint32_t> rank_order(const TaskGraph& graph, const Prices& pric
   }
   std::vector<std::uint32_t> order(graph.tasks.size());
   std::iota(order.begin(), order.end(), 0u);
-  std::ranges::stable_sort(order, [&](std::uint32_t a, std::uint32_t b) { return rank[a] > rank[b]; });
+  std::ranges::stable_sort(order,
+                           [&](std::uint32_t a, std::uint32_t b) { return rank[a] > rank[b]; });
   return order;
 }
 
-double simulate(const TaskGraph& graph, const std::vector<std::uint32_t>& order, const std::vector<std::uint32_t>& options, const Prices& prices) {
+double simulate(const TaskGraph& graph, const std::vector<std::uint32_t>& order,
+                const std::vector<std::uint32_t>& options, const Prices& prices) {
   return Clock(graph, prices).run_all(order, options, made_by(graph));
 }
 
-Schedule schedule(const TaskGraph& graph, const Prices& prices) { return Search(graph, prices).run(); }
+Schedule schedule(const TaskGraph& graph, const Prices& prices) {
+  return Search(graph, prices).run();
+}
 
 }  // namespace heddle::core

@@ -17,7 +17,9 @@ NamedDevices find_devices(std::string_view text, const Topology& topology) {
     while (one.ends_with(' ')) one.remove_suffix(1);
     begin = comma + 1;
     if (one.empty())
-      throw Error(Code::invalid_argument, cat("the list of devices ", quote(text), " names nothing in one place; there are: ", all_device_names(topology)));
+      throw Error(Code::invalid_argument,
+                  cat("the list of devices ", quote(text),
+                      " names nothing in one place; there are: ", all_device_names(topology)));
     ++named;
     bool known = false, added = false;
     for (std::uint32_t d = 0; d < topology.devices.size(); ++d) {
@@ -27,7 +29,9 @@ NamedDevices find_devices(std::string_view text, const Topology& topology) {
       found.devices.push_back(d);
       added = true;
     }
-    if (!known) throw Error(Code::not_found, cat("there is no device ", quote(one), "; there are: ", all_device_names(topology)));
+    if (!known)
+      throw Error(Code::not_found, cat("there is no device ", quote(one),
+                                       "; there are: ", all_device_names(topology)));
     if (!added) found.repeated.emplace_back(one);
   }
   found.is_list = named > 1 && found.devices.size() > 1;

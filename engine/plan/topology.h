@@ -1,5 +1,5 @@
-// The devices a plan may use, their memory, and the links between them. What placement knows of the world: a value, from the
-// devices' own answers or from a test.
+// The devices a plan may use, their memory, and the links between them. What placement knows of the
+// world: a value, from the devices' own answers or from a test.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ struct DeviceFacts {
   bool host_visible = false;
   heddle_dtype compute = HEDDLE_F32;
   std::uint64_t memory_total = 0, memory_free = 0;  // bytes
-  std::uint64_t budget = 0;                         // bytes that may be used here; 0: all that is free
-  double flops_per_second = 0;                      // of a large product; 0: unknown
-  double bytes_per_second = 0;                      // of its own memory; 0: unknown
+  std::uint64_t budget = 0;     // bytes that may be used here; 0: all that is free
+  double flops_per_second = 0;  // of a large product; 0: unknown
+  double bytes_per_second = 0;  // of its own memory; 0: unknown
 };
 
 struct LinkFacts {
@@ -33,23 +33,28 @@ struct LinkFacts {
 
 struct Topology {
   std::vector<DeviceFacts> devices;
-  std::vector<LinkFacts> links;  // (devices + 1)^2, row by row: from, to; the last of each is host memory. Empty: nothing is known
+  std::vector<LinkFacts> links;  // (devices + 1)^2, row by row: from, to; the last of each is host
+                                 // memory. Empty: nothing is known
 
   LinkFacts link(std::uint32_t from, std::uint32_t to) const {
     if (from == to) return {LinkFacts::Kind::same, 0, 0};
     const std::size_t n = devices.size();
     const auto side = [n](std::uint32_t d) { return d == kHostSide ? n : std::size_t(d); };
     if (!links.empty()) return links[side(from) * (n + 1) + side(to)];
-    const auto visible = [this](std::uint32_t d) { return d == kHostSide || devices[d].host_visible; };
-    return {visible(from) && visible(to) ? LinkFacts::Kind::same : LinkFacts::Kind::through_host, 0, 0};
+    const auto visible = [this](std::uint32_t d) {
+      return d == kHostSide || devices[d].host_visible;
+    };
+    return {visible(from) && visible(to) ? LinkFacts::Kind::same : LinkFacts::Kind::through_host, 0,
+            0};
   }
 };
 
 // What a text such as "cuda:1", "cuda" or "cpu:0,cpu:1" names.
 struct NamedDevices {
   std::vector<std::uint32_t> devices;  // of the topology, in the order of the text; each once
-  bool is_list = false;                // several were named one by one, so all of them are meant; a kind means any of its devices
-  std::vector<std::string> repeated;   // names that stood there twice
+  bool is_list = false;  // several were named one by one, so all of them are meant; a kind means
+                         // any of its devices
+  std::vector<std::string> repeated;  // names that stood there twice
 };
 
 // Throws not_found naming the devices there are, invalid_argument for a list with nothing in it.

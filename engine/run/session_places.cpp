@@ -37,8 +37,9 @@ CallPlacement placement_of(Environment& environment, const Caller& caller, const
   if (environment.place_call) return environment.place_call(caller.node, home, model, call);
   if (environment.devices.size() == 1) return {Split::none, {home}, {}, {}, {}};
   if (caller.number < caller.place.calls.size()) {
-    const CallPlacement& planned = caller.place.calls[caller.number].placement;
-    if (suits(planned, model, call)) return planned;
+    const PlacedCall& planned = caller.place.calls[caller.number];
+    // Those of a node that told none stand by model, and were made without shapes: decided anew.
+    if (planned.told && suits(planned.placement, model, call)) return planned.placement;
   }
   return decide(environment, caller, model, call);
 }

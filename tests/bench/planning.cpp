@@ -1,5 +1,6 @@
-// What planning takes, and how good it is: a workflow of 10,000 nodes and a model of 1,000 blocks in seconds; schedules of 60 tasks beside
-// the bounds that none can beat (the longest path without any copy; all work, divided among the devices at their best).
+// What planning takes, and how good it is: a workflow of 10,000 nodes and a model of 1,000 blocks
+// in seconds; schedules of 60 tasks beside the bounds that none can beat (the longest path without
+// any copy; all work, divided among the devices at their best).
 //
 //   planning_bench
 #include <chrono>
@@ -19,7 +20,9 @@ namespace {
 using namespace heddle;
 using core::TaskGraph;
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 // Half a chain, half branches that all read the first node.
 core::Graph workflow(std::size_t count, core::Inferred& inferred) {
@@ -51,8 +54,10 @@ void time_workflow(std::size_t devices) {
   const core::Plan plan = core::make_plan(graph, std::move(placement), inferred, topology);
   const double planned = now();
   const std::size_t bytes = core::plan_text(graph, plan, topology).size();
-  std::printf("10,000 nodes on %zu devices: place %.3f s, plan %.3f s (%zu steps), text %.3f s (%zu bytes)\n", devices, placed - begin, planned - placed,
-              plan.steps.size(), now() - planned, bytes);
+  std::printf(
+      "10,000 nodes on %zu devices: place %.3f s, plan %.3f s (%zu steps), text %.3f s (%zu "
+      "bytes)\n",
+      devices, placed - begin, planned - placed, plan.steps.size(), now() - planned, bytes);
 }
 
 void time_model(std::size_t devices) {
@@ -66,23 +71,28 @@ void time_model(std::size_t devices) {
   core::Inferred inferred;
   inferred.nodes.emplace_back();
   inferred.nodes[0].outputs.resize(1);
-  inferred.nodes[0].calls.push_back(test::shape_call(model, {.batch = 2, .tokens = 1024, .steps = 20, .sets = 2}, 2048));
+  inferred.nodes[0].calls.push_back(
+      test::shape_call(model, {.batch = 2, .tokens = 1024, .steps = 20, .sets = 2}, 2048));
   core::Topology topology = test::equal_devices(devices, 1e10, 1e-5);
-  for (core::DeviceFacts& d : topology.devices) d.memory_total = d.memory_free = (std::uint64_t(24) << 30) / devices;
+  for (core::DeviceFacts& d : topology.devices)
+    d.memory_total = d.memory_free = (std::uint64_t(24) << 30) / devices;
   const double begin = now();
   core::Placement placement = core::place({graph, inferred, topology, core::Costs(), {}});
   const core::Plan plan = core::make_plan(graph, std::move(placement), inferred, topology);
-  std::printf("1,000 blocks, 2 sets, batch 2, on %zu devices: %.3f s, %zu alternatives\n", devices, now() - begin, plan.places[0].calls[0].alternatives.size());
+  std::printf("1,000 blocks, 2 sets, batch 2, on %zu devices: %.3f s, %zu alternatives\n", devices,
+              now() - begin, plan.places[0].calls[0].alternatives.size());
 }
 
-// No schedule is shorter than the longest path at every task's best, nor than all work at its best over all devices.
+// No schedule is shorter than the longest path at every task's best, nor than all work at its best
+// over all devices.
 double lower_bound(const TaskGraph& graph, std::size_t devices) {
   std::vector<double> done(graph.tasks.size(), 0);
   double path = 0, work = 0;
   for (std::size_t t = 0; t < graph.tasks.size(); ++t) {
     double best = graph.tasks[t].options[0].seconds, begin = 0;
     for (const core::TaskOption& o : graph.tasks[t].options) best = std::min(best, o.seconds);
-    for (const core::TaskInput& i : graph.tasks[t].inputs) begin = std::max(begin, done[graph.values[i.value].task]);
+    for (const core::TaskInput& i : graph.tasks[t].inputs)
+      begin = std::max(begin, done[graph.values[i.value].task]);
     done[t] = begin + best;
     path = std::max(path, done[t]);
     work += best;
@@ -100,13 +110,16 @@ void rate_schedules(std::uint32_t devices) {
     const double bound = lower_bound(graph, devices), begin = now();
     const double found = core::schedule(graph, prices).seconds;
     seconds += now() - begin;
-    const double alone = core::simulate(graph, core::rank_order(graph, prices), std::vector<std::uint32_t>(60, 0), prices);
+    const double alone = core::simulate(graph, core::rank_order(graph, prices),
+                                        std::vector<std::uint32_t>(60, 0), prices);
     sum += found / bound;
     worst = std::max(worst, found / bound);
     one += alone / found;
   }
-  std::printf("60 tasks on %u devices: %.3f of the lower bound on average, %.3f at worst; %.2f times as fast as one device; %.4f s each\n", devices,
-              sum / kGraphs, worst, one / kGraphs, seconds / kGraphs);
+  std::printf(
+      "60 tasks on %u devices: %.3f of the lower bound on average, %.3f at worst; %.2f times as "
+      "fast as one device; %.4f s each\n",
+      devices, sum / kGraphs, worst, one / kGraphs, seconds / kGraphs);
 }
 
 }  // namespace

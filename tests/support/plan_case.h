@@ -1,10 +1,10 @@
-// A planning question as a JSON file: devices, costs, models and a graph of nodes that say what they cost. Placed and planned without a
-// device. The form is what tests/golden/plans/*.json show:
+// A planning question as a JSON file: devices, costs, models and a graph of nodes that say what
+// they cost. Placed and planned without a device. The form is what tests/golden/plans/*.json show:
 //   devices   [{name, kind, model, memory, budget, compute, host, flops, bandwidth}]
-//   links     {"gpu:0 -> gpu:1": {kind, bytes_per_second, latency_seconds}}, one direction unless "both" is true
-//   costs     a costs file
-//   models    {name: {kind: flux|t5|clip|chain|u, ...sizes, hints}}
-//   nodes     [{id, reads: ["a.0", "pass:a.0", "host:a.0"], outputs: ["16MiB", "unknown", "INT"], flops, bytes, scratch, host,
+//   links     {"gpu:0 -> gpu:1": {kind, bytes_per_second, latency_seconds}}, one direction unless
+//   "both" is true costs     a costs file models    {name: {kind: flux|t5|clip|chain|u, ...sizes,
+//   hints}} nodes     [{id, reads: ["a.0", "pass:a.0", "host:a.0"], outputs: ["16MiB", "unknown",
+//   "INT"], flops, bytes, scratch, host,
 //              device, prefer, split, calls: [{model, steps, sets, batch, width, height, tokens}]}]
 #pragma once
 
@@ -26,15 +26,20 @@ namespace heddle::test {
 
 class PlanCase {
  public:
-  PlanCase(const core::Json& json, const core::Catalog& catalog, std::filesystem::path folder) : catalog_(catalog), folder_(std::move(folder)) {
+  PlanCase(const core::Json& json, const core::Catalog& catalog, std::filesystem::path folder)
+      : catalog_(catalog), folder_(std::move(folder)) {
     read_devices(json);
-    if (const core::Json* costs = json.find("costs")) costs_ = core::read_costs(core::write_json(*costs), "costs");
+    if (const core::Json* costs = json.find("costs"))
+      costs_ = core::read_costs(core::write_json(*costs), "costs");
     if (const core::Json* models = json.find("models"))
       for (const core::Json::Member& m : models->members()) read_model(m.key, m.value);
     for (const core::Json& node : json.find("nodes")->as_array()) read_node(node);
   }
 
-  core::Plan plan() const { return core::make_plan(graph_, core::place({graph_, inferred_, topology_, costs_, {}}), inferred_, topology_); }
+  core::Plan plan() const {
+    return core::make_plan(graph_, core::place({graph_, inferred_, topology_, costs_, {}}),
+                           inferred_, topology_);
+  }
   // What the plan says, or what it is refused with.
   std::string text() const {
     try {
@@ -68,7 +73,8 @@ class PlanCase {
   static core::Hints hints_of(const Json& json) {
     core::Hints hints{text_of(json, "device"), text_of(json, "prefer"), text_of(json, "split"), {}};
     if (const Json* blocks = json.find("blocks"))
-      for (const Json& b : blocks->as_array()) hints.blocks.push_back({text_of(b, "match"), text_of(b, "device")});
+      for (const Json& b : blocks->as_array())
+        hints.blocks.push_back({text_of(b, "match"), text_of(b, "device")});
     return hints;
   }
 
@@ -76,9 +82,10 @@ class PlanCase {
     for (const Json& d : json.find("devices")->as_array()) {
       const std::string name = text_of(d, "name"), compute = text_of(d, "compute", "bf16");
       const std::uint64_t memory = bytes_of(d, "memory");
-      topology_.devices.push_back({name, text_of(d, "kind", name.substr(0, name.find(':'))), text_of(d, "model", "Card"), flag_of(d, "host"),
-                                   compute == "f32" ? HEDDLE_F32 : HEDDLE_BF16, memory, memory, bytes_of(d, "budget"), number_of(d, "flops"),
-                                   number_of(d, "bandwidth")});
+      topology_.devices.push_back(
+          {name, text_of(d, "kind", name.substr(0, name.find(':'))), text_of(d, "model", "Card"),
+           flag_of(d, "host"), compute == "f32" ? HEDDLE_F32 : HEDDLE_BF16, memory, memory,
+           bytes_of(d, "budget"), number_of(d, "flops"), number_of(d, "bandwidth")});
     }
     const std::size_t n = topology_.devices.size();
     const auto side = [&](std::string_view name) {
@@ -89,17 +96,20 @@ class PlanCase {
     const auto visible = [&](std::size_t i) { return i == n || topology_.devices[i].host_visible; };
     for (std::size_t from = 0; from <= n; ++from)
       for (std::size_t to = 0; to <= n; ++to)
-        topology_.links.push_back({from == to || (visible(from) && visible(to)) ? core::LinkFacts::Kind::same
-                                   : visible(from) || visible(to)              ? core::LinkFacts::Kind::direct
-                                                                               : core::LinkFacts::Kind::through_host,
-                                   0, 0});
+        topology_.links.push_back(
+            {from == to || (visible(from) && visible(to)) ? core::LinkFacts::Kind::same
+             : visible(from) || visible(to)               ? core::LinkFacts::Kind::direct
+                                                          : core::LinkFacts::Kind::through_host,
+             0, 0});
     const Json* links = json.find("links");
     if (links == nullptr) return;
     for (const Json::Member& m : links->members()) {
       const std::size_t arrow = m.key.find(" -> ");
       const std::size_t from = side(m.key.substr(0, arrow)), to = side(m.key.substr(arrow + 4));
-      const core::LinkFacts link{text_of(m.value, "kind") == "direct" ? core::LinkFacts::Kind::direct : core::LinkFacts::Kind::through_host,
-                                 number_of(m.value, "bytes_per_second"), number_of(m.value, "latency_seconds")};
+      const core::LinkFacts link{
+          text_of(m.value, "kind") == "direct" ? core::LinkFacts::Kind::direct
+                                               : core::LinkFacts::Kind::through_host,
+          number_of(m.value, "bytes_per_second"), number_of(m.value, "latency_seconds")};
       topology_.links[from * (n + 1) + to] = link;
       if (flag_of(m.value, "both")) topology_.links[to * (n + 1) + from] = link;
     }
@@ -108,22 +118,38 @@ class PlanCase {
   void read_model(const std::string& name, const Json& json) {
     const std::string kind = text_of(json, "kind");
     const std::filesystem::path file = folder_ / (name + ".safetensors");
-    const auto size = [&](const char* key, double standard) { return std::int64_t(number_of(json, key, standard)); };
-    core::Hints hints = json.find("hints") == nullptr ? core::Hints() : hints_of(*json.find("hints"));
+    const auto size = [&](const char* key, double standard) {
+      return std::int64_t(number_of(json, key, standard));
+    };
+    core::Hints hints =
+        json.find("hints") == nullptr ? core::Hints() : hints_of(*json.find("hints"));
     kinds_[name] = kind;
     widths_[name] = size("width", 1024);
-    if (kind == "chain") models_[name] = chain_model(file, int(size("layers", 8)), size("width", 1024), std::move(hints));
-    if (kind == "u") models_[name] = u_model(file, int(size("levels", 3)), int(size("blocks", 2)), size("width", 1024), std::move(hints));
+    if (kind == "chain")
+      models_[name] =
+          chain_model(file, int(size("layers", 8)), size("width", 1024), std::move(hints));
+    if (kind == "u")
+      models_[name] = u_model(file, int(size("levels", 3)), int(size("blocks", 2)),
+                              size("width", 1024), std::move(hints));
     const bool is_flux = kind == "flux";
     if (!is_flux && kind != "t5" && kind != "clip") return;
-    write_header_only(file, is_flux ? flux_header(size("doubles", 19), size("singles", 38)) : kind == "t5" ? t5_header() : clip_header());
-    models_[name] = core::build_model(catalog_, is_flux ? "diffusion_model" : "text_encoder", core::open_checkpoint(file), nullptr, hints);
+    write_header_only(file, is_flux        ? flux_header(size("doubles", 19), size("singles", 38))
+                            : kind == "t5" ? t5_header()
+                                           : clip_header());
+    models_[name] = core::build_model(catalog_, is_flux ? "diffusion_model" : "text_encoder",
+                                      core::open_checkpoint(file), nullptr, hints);
   }
 
   core::CallSpec call_of(const Json& json) const {
     const std::string model = text_of(json, "model");
-    const auto size = [&](const char* key, double standard) { return std::int64_t(number_of(json, key, standard)); };
-    const CallSize call{size("width", 1024), size("height", 1024), size("batch", 1), size("tokens", 512), std::uint32_t(size("steps", 20)),
+    const auto size = [&](const char* key, double standard) {
+      return std::int64_t(number_of(json, key, standard));
+    };
+    const CallSize call{size("width", 1024),
+                        size("height", 1024),
+                        size("batch", 1),
+                        size("tokens", 512),
+                        std::uint32_t(size("steps", 20)),
                         std::uint32_t(size("sets", 1))};
     const std::string& kind = kinds_.at(model);
     if (kind == "flux") return flux_call(models_.at(model), call);
@@ -136,7 +162,8 @@ class PlanCase {
   void read_node(const Json& json) {
     const std::uint32_t flags = flag_of(json, "host") ? std::uint32_t(HEDDLE_NODE_HOST) : 0u;
     auto type = std::make_shared<TestNode>(keep(text_of(json, "type", "test.work")), flags);
-    core::Node node{text_of(json, "id"), text_of(json, "title"), nullptr, {}, {}, {}, {}, hints_of(json)};
+    core::Node node{text_of(json, "id"), text_of(json, "title"), nullptr, {}, {}, {}, {},
+                    hints_of(json)};
     if (const Json* reads = json.find("reads"))
       for (const Json& read : reads->as_array()) {
         std::string text = read.as_string();
@@ -144,17 +171,26 @@ class PlanCase {
         const std::string how = colon == std::string::npos ? "" : text.substr(0, colon);
         if (colon != std::string::npos) text = text.substr(colon + 1);
         const std::size_t dot = text.rfind('.');
-        type->in(keep(core::cat("in", node.inputs.size())), "TENSOR", how == "pass" ? HEDDLE_PORT_PASS : how == "host" ? HEDDLE_PORT_HOST : 0);
-        node.inputs.emplace_back(core::Source{index_.at(text.substr(0, dot)), std::uint32_t(std::stoul(text.substr(dot + 1)))});
+        type->in(keep(core::cat("in", node.inputs.size())), "TENSOR",
+                 how == "pass"   ? HEDDLE_PORT_PASS
+                 : how == "host" ? HEDDLE_PORT_HOST
+                                 : 0);
+        node.inputs.emplace_back(core::Source{index_.at(text.substr(0, dot)),
+                                              std::uint32_t(std::stoul(text.substr(dot + 1)))});
       }
     core::NodeSpec spec;
     if (const Json* outputs = json.find("outputs"))
       for (const Json& output : outputs->as_array()) {
         const std::string text = output.as_string();
         const auto bytes = core::parse_bytes(text);
-        type->out(bytes || text == "unknown" ? "TENSOR" : keep(text), keep(core::cat("out", spec.outputs.size())));
+        const bool is_model = text.starts_with("model:");
+        type->out(bytes || text == "unknown" ? "TENSOR"
+                  : is_model                 ? "MODEL"
+                                             : keep(text),
+                  keep(core::cat("out", spec.outputs.size())));
         spec.outputs.emplace_back();
         if (bytes) spec.outputs.back().tensors[""] = info_of(HEDDLE_U8, {std::int64_t(*bytes)});
+        if (is_model) spec.outputs.back().value = models_.at(text.substr(6));
       }
     spec.flops = number_of(json, "flops");
     spec.bytes = number_of(json, "bytes");

@@ -1,4 +1,5 @@
-// Graphs of tasks drawn at random, for tests and benches of scheduling. The same seed gives the same graph.
+// Graphs of tasks drawn at random, for tests and benches of scheduling. The same seed gives the
+// same graph.
 #pragma once
 
 #include <algorithm>
@@ -9,12 +10,17 @@
 namespace heddle::test {
 
 // Devices with a direct link between any two.
-inline core::Topology equal_devices(std::size_t count, double bytes_per_second, double latency_seconds) {
+inline core::Topology equal_devices(std::size_t count, double bytes_per_second,
+                                    double latency_seconds) {
   core::Topology topology;
-  for (std::size_t d = 0; d < count; ++d) topology.devices.push_back({"gpu:" + std::to_string(d), "gpu", "Card", false, HEDDLE_F32, 0, 0, 0, 1e12, 1e11});
+  for (std::size_t d = 0; d < count; ++d)
+    topology.devices.push_back(
+        {"gpu:" + std::to_string(d), "gpu", "Card", false, HEDDLE_F32, 0, 0, 0, 1e12, 1e11});
   for (std::size_t from = 0; from <= count; ++from)
     for (std::size_t to = 0; to <= count; ++to)
-      topology.links.push_back({from == to ? core::LinkFacts::Kind::same : core::LinkFacts::Kind::direct, bytes_per_second, latency_seconds});
+      topology.links.push_back(
+          {from == to ? core::LinkFacts::Kind::same : core::LinkFacts::Kind::direct,
+           bytes_per_second, latency_seconds});
   return topology;
 }
 
@@ -27,13 +33,16 @@ inline core::Prices random_prices(std::mt19937& random, std::size_t devices) {
   return {equal_devices(devices, draw(random, 1e8, 1e10), draw(random, 0.001, 0.1)), {}};
 }
 
-// Each task reads up to three of the ones before it; its time differs from device to device by up to a factor of two.
-inline core::TaskGraph random_tasks(std::mt19937& random, std::size_t count, std::uint32_t devices) {
+// Each task reads up to three of the ones before it; its time differs from device to device by up
+// to a factor of two.
+inline core::TaskGraph random_tasks(std::mt19937& random, std::size_t count,
+                                    std::uint32_t devices) {
   core::TaskGraph graph;
   for (std::uint32_t t = 0; t < count; ++t) {
     core::Task task;
     const double seconds = draw(random, 0.1, 2);
-    for (std::uint32_t d = 0; d < devices; ++d) task.options.push_back({d, {d}, seconds * draw(random, 0.7, 1.4), {}});
+    for (std::uint32_t d = 0; d < devices; ++d)
+      task.options.push_back({d, {d}, seconds * draw(random, 0.7, 1.4), {}});
     const std::uint32_t reads = t == 0 ? 0 : random() % std::min<std::uint32_t>(4, t + 1);
     for (std::uint32_t r = 0; r < reads; ++r) {
       const std::uint32_t near = std::min<std::uint32_t>(t, 8);

@@ -1,5 +1,6 @@
-// Models that are nothing but shapes: a chain of equal layers, and a U of levels whose far sides feed each other, as denoisers of pictures
-// have it. Blocks are plain C++ functions; weights are headers. For plans, not for runs.
+// Models that are nothing but shapes: a chain of equal layers, and a U of levels whose far sides
+// feed each other, as denoisers of pictures have it. Blocks are plain C++ functions; weights are
+// headers. For plans, not for runs.
 #pragma once
 
 #include <filesystem>
@@ -21,9 +22,12 @@ namespace heddle::test {
 
 namespace shape_models {
 
-inline heddle_tensor* tensor_of(const heddle_value* v) { return v == nullptr ? nullptr : core::get_tensor(*v).get(); }
+inline heddle_tensor* tensor_of(const heddle_value* v) {
+  return v == nullptr ? nullptr : core::get_tensor(*v).get();
+}
 
-// out (B, tokens * up / down, N) = linear of x's first tokens / down rows, `up` times, added to skip if there is one.
+// out (B, tokens * up / down, N) = linear of x's first tokens / down rows, `up` times, added to
+// skip if there is one.
 inline heddle_status* layer(void*, heddle_ctx* ctx) {
   return core::to_status([&] {
     heddle_tensor *const x = tensor_of(ctx->input(0)), *const skip = tensor_of(ctx->input(1));
@@ -39,7 +43,8 @@ inline heddle_status* layer(void*, heddle_ctx* ctx) {
       heddle_tensor_info rows = out->info;
       rows.shape[1] = part.shape[1];
       const std::uint64_t item = ctx->compute() == HEDDLE_F32 ? 4 : 2;
-      const core::Tensor piece = core::make_tensor(rows, out->storage, std::uint64_t(i * part.shape[1] * shape[2]) * item);
+      const core::Tensor piece =
+          core::make_tensor(rows, out->storage, std::uint64_t(i * part.shape[1] * shape[2]) * item);
       heddle_tensor* const in[] = {from.get(), weight};
       heddle_tensor* const to[] = {piece.get()};
       ctx->op(core::op_id(HEDDLE_OP_LINEAR), in, to, std::as_bytes(std::span(&attrs, 1)));
@@ -54,16 +59,29 @@ inline heddle_status* layer(void*, heddle_ctx* ctx) {
 }
 
 inline core::NodeTypeRef layer_type() {
-  static const heddle_port x{sizeof(heddle_port), 0, "x", "TENSOR", "", nullptr}, skip{sizeof(heddle_port), HEDDLE_PORT_OPTIONAL, "skip", "TENSOR", "", nullptr},
-      down{sizeof(heddle_port), 0, "down", "INT", "", nullptr}, up{sizeof(heddle_port), 0, "up", "INT", "", nullptr},
+  static const heddle_port x{sizeof(heddle_port), 0, "x", "TENSOR", "", nullptr},
+      skip{sizeof(heddle_port), HEDDLE_PORT_OPTIONAL, "skip", "TENSOR", "", nullptr},
+      down{sizeof(heddle_port), 0, "down", "INT", "", nullptr},
+      up{sizeof(heddle_port), 0, "up", "INT", "", nullptr},
       out{sizeof(heddle_port), 0, "out", "TENSOR", "", nullptr};
   static const heddle_slot weight{sizeof(heddle_slot), 0, "weight", HEDDLE_USE_LINEAR, 0};
   static const heddle_port* const inputs[] = {&x, &skip, &down, &up};
   static const heddle_port* const outputs[] = {&out};
   static const heddle_slot* const weights[] = {&weight};
-  static const heddle_node_desc desc{.size = sizeof(heddle_node_desc), .version = 1, .type = "shape.layer", .title = "", .category = "test", .doc = "",
-                                     .flags = HEDDLE_NODE_BLOCK, .input_count = 4, .output_count = 1, .weight_count = 1, .inputs = inputs, .outputs = outputs,
-                                     .weights = weights, .execute = &layer};
+  static const heddle_node_desc desc{.size = sizeof(heddle_node_desc),
+                                     .version = 1,
+                                     .type = "shape.layer",
+                                     .title = "",
+                                     .category = "test",
+                                     .doc = "",
+                                     .flags = HEDDLE_NODE_BLOCK,
+                                     .input_count = 4,
+                                     .output_count = 1,
+                                     .weight_count = 1,
+                                     .inputs = inputs,
+                                     .outputs = outputs,
+                                     .weights = weights,
+                                     .execute = &layer};
   static const core::NodeTypeRef type = std::make_shared<core::NodeType>(&desc, "test", nullptr);
   return type;
 }
@@ -75,17 +93,24 @@ class ShapeModel {
  public:
   core::Source input{core::kGraphInputs, 0};
 
-  core::Source add(const std::string& path, core::Source x, std::int64_t columns, std::int64_t rows, std::int64_t down = 1, std::int64_t up = 1,
-                   const core::Source* skip = nullptr) {
+  core::Source add(const std::string& path, core::Source x, std::int64_t columns, std::int64_t rows,
+                   std::int64_t down = 1, std::int64_t up = 1, const core::Source* skip = nullptr) {
     header_.add(path, {rows, columns});
-    core::Node node{path, "", shape_models::layer_type(), {x, std::monostate(), core::make_value(down), core::make_value(up)}, {}, {{{path, 0, -1}}}, {}};
+    core::Node node{path,
+                    "",
+                    shape_models::layer_type(),
+                    {x, std::monostate(), core::make_value(down), core::make_value(up)},
+                    {},
+                    {{{path, 0, -1}}},
+                    {}};
     if (skip != nullptr) node.inputs[1] = *skip;
     graph_.nodes.push_back(std::move(node));
     graph_.order.push_back(core::NodeIndex(graph_.nodes.size() - 1));
     return {graph_.order.back(), 0};
   }
 
-  core::Value finish(const std::filesystem::path& file, const std::string& family, core::Source out, core::Hints hints) {
+  core::Value finish(const std::filesystem::path& file, const std::string& family, core::Source out,
+                     core::Hints hints) {
     graph_.inputs = {{"x", HEDDLE_INPUT_STEP | HEDDLE_INPUT_BATCH}};
     graph_.outputs = {{"out", out}};
     write_header_only(file, header_.tensors);
@@ -103,30 +128,38 @@ class ShapeModel {
 };
 
 // layer.0 to layer.N-1, each `width` squared.
-inline core::Value chain_model(const std::filesystem::path& file, int layers, std::int64_t width, core::Hints hints) {
+inline core::Value chain_model(const std::filesystem::path& file, int layers, std::int64_t width,
+                               core::Hints hints) {
   ShapeModel model;
   core::Source x = model.input;
   for (int i = 0; i < layers; ++i) x = model.add("layer." + std::to_string(i), x, width, width);
   return model.finish(file, "chain", x, std::move(hints));
 }
 
-// Levels down and up again, `blocks` at each; every level has a quarter of the tokens and twice the width. up.L reads what down.L made.
-inline core::Value u_model(const std::filesystem::path& file, int levels, int blocks, std::int64_t width, core::Hints hints) {
+// Levels down and up again, `blocks` at each; every level has a quarter of the tokens and twice the
+// width. up.L reads what down.L made.
+inline core::Value u_model(const std::filesystem::path& file, int levels, int blocks,
+                           std::int64_t width, core::Hints hints) {
   ShapeModel model;
   core::Source x = model.input;
   std::vector<core::Source> skips;
   std::int64_t channels = width;
   for (int level = 0; level < levels; ++level) {
-    for (int b = 0; b < blocks; ++b) x = model.add("down." + std::to_string(level) + "." + std::to_string(b), x, channels, channels);
+    for (int b = 0; b < blocks; ++b)
+      x = model.add("down." + std::to_string(level) + "." + std::to_string(b), x, channels,
+                    channels);
     skips.push_back(x);
     x = model.add("down." + std::to_string(level) + ".smaller", x, channels, 2 * channels, 4);
     channels *= 2;
   }
-  for (int b = 0; b < blocks; ++b) x = model.add("middle." + std::to_string(b), x, channels, channels);
+  for (int b = 0; b < blocks; ++b)
+    x = model.add("middle." + std::to_string(b), x, channels, channels);
   for (int level = levels; level-- > 0;) {
-    x = model.add("up." + std::to_string(level) + ".larger", x, channels, channels / 2, 1, 4, &skips[std::size_t(level)]);
+    x = model.add("up." + std::to_string(level) + ".larger", x, channels, channels / 2, 1, 4,
+                  &skips[std::size_t(level)]);
     channels /= 2;
-    for (int b = 0; b < blocks; ++b) x = model.add("up." + std::to_string(level) + "." + std::to_string(b), x, channels, channels);
+    for (int b = 0; b < blocks; ++b)
+      x = model.add("up." + std::to_string(level) + "." + std::to_string(b), x, channels, channels);
   }
   return model.finish(file, "u", x, std::move(hints));
 }
@@ -135,7 +168,8 @@ inline core::CallSpec shape_call(core::Value model, const CallSize& size, std::i
   core::CallSpec call;
   call.model = std::move(model);
   call.step_count = size.steps;
-  for (std::uint32_t set = 0; set < size.sets; ++set) call.sets.push_back({{}, {{"x", info_of(HEDDLE_F16, {size.batch, size.tokens, width})}}});
+  for (std::uint32_t set = 0; set < size.sets; ++set)
+    call.sets.push_back({{}, {{"x", info_of(HEDDLE_F16, {size.batch, size.tokens, width})}}});
   return call;
 }
 

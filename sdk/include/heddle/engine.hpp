@@ -147,6 +147,7 @@ class Run {
 struct StartOptions {
   Observer observer;
   std::vector<std::string> keep;  // NODE.OUTPUT: values wanted in the results
+  bool among_many = false;        // one of many runs started together: each keeps to few devices, and all of them spread
 };
 
 class Engine {

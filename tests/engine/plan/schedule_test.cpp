@@ -70,7 +70,8 @@ BOOST_AUTO_TEST_CASE(the_order_is_topological) {
   const std::vector<std::uint32_t> order = rank_order(graph, prices);
   for (std::size_t i = 0; i < order.size(); ++i) at[order[i]] = i;
   for (std::uint32_t t = 0; t < graph.tasks.size(); ++t)
-    for (const TaskInput& input : graph.tasks[t].inputs) BOOST_TEST(at[graph.values[input.value].task] < at[t]);
+    for (const TaskInput& input : graph.tasks[t].inputs)
+      BOOST_TEST(at[graph.values[input.value].task] < at[t]);
 }
 
 BOOST_AUTO_TEST_CASE(a_value_is_brought_once_for_all_its_readers) {
@@ -98,7 +99,8 @@ BOOST_AUTO_TEST_CASE(copies_overlap_computing_and_share_a_link) {
     reader.options.erase(reader.options.begin());
     graph.tasks.push_back(reader);
   }
-  // A copy takes two seconds. The first runs beside the second task, which ends at 4; then the second copy and its reader.
+  // A copy takes two seconds. The first runs beside the second task, which ends at 4; then the
+  // second copy and its reader.
   BOOST_TEST(simulate(graph, {0, 1, 2, 3}, {0, 0, 0, 0}, prices) == 7);
   // Both values at once: the second waits for the link.
   graph.tasks[1] = on_any(1, 0);
@@ -121,7 +123,8 @@ BOOST_AUTO_TEST_CASE(several_devices_are_left_alone_where_they_gain_nothing) {
   const Prices prices(equal_devices(4, 1e9, 0.1), {});
   TaskGraph graph;
   for (std::uint32_t t = 0; t < 20; ++t) {
-    graph.tasks.push_back(on_any(4, 1, t == 0 ? std::vector<TaskInput>() : std::vector<TaskInput>{{t - 1, false, false}}));
+    graph.tasks.push_back(on_any(
+        4, 1, t == 0 ? std::vector<TaskInput>() : std::vector<TaskInput>{{t - 1, false, false}}));
     graph.values.push_back({t, 1000, 0xffffffff});
   }
   const Schedule found = schedule(graph, prices);

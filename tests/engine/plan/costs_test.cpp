@@ -1,0 +1,86 @@
+// Costs files, and which figure counts.
+#include "engine/plan/costs.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include "engine/base/error.h"
+#include "tests/support/refusal.h"
+
+using namespace heddle;
+using namespace heddle::core;
+
+namespace {
+
+Topology cards() {
+  Topology topology;
+  topology.devices = {{"cpu:0", "cpu", "Processor", true, HEDDLE_F32, 0, 0, 0, 0, 0},
+                      {"gpu:0", "gpu", "Card", false, HEDDLE_BF16, 0, 0, 0, 1e14, 0},
+                      {"gpu:1", "gpu", "Card", false, HEDDLE_BF16, 0, 0, 0, 1e14, 0}};
+  return topology;
+}
+
+std::string refusal(const std::string& text) {
+  return test::refusal_of([&] { read_costs(text, "c.json"); }).what();
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(costs)
+
+BOOST_AUTO_TEST_CASE(a_file_is_read_and_written_and_what_others_keep_in_it_stays) {
+  const std::string text =
+      R"({"algorithms": {"x": [1, 2]}, "devices": {"Card": {"flops_per_second": 2e14, "launch_seconds": 3e-06}},
+                               "links": {"Card -> host": {"bytes_per_second": 1e10}}})";
+  const Costs costs = read_costs(text, "c.json");
+  BOOST_TEST(costs.devices.at("Card").flops_per_second == 2e14);
+  BOOST_TEST(costs.devices.at("Card").bytes_per_second == 0);
+  BOOST_TEST(costs.links.at({"Card", "host"}).bytes_per_second == 1e10);
+  const std::string written = write_costs(costs);
+  BOOST_TEST((parse_json(written, "w") == parse_json(text, "t")));
+  BOOST_TEST(write_costs(read_costs(written, "w")) == written);
+}
+
+BOOST_AUTO_TEST_CASE(faults_are_refused_with_their_place) {
+  BOOST_TEST(refusal("[]").find("c.json:1:1: a costs file is an object") == 0u);
+  BOOST_TEST(refusal(R"({"devices": {"Card": {"flops_per_secnd": 1}}})")
+                 .find("Did you mean 'flops_per_second'") != std::string::npos);
+  BOOST_TEST(refusal(R"({"devices": {"Card": {"flops_per_second": -1}}})")
+                 .find("needs a number above 0") != std::string::npos);
+  BOOST_TEST(refusal(R"({"devices": {"Card": {"flops_per_second": "fast"}}})")
+                 .find("needs a number above 0") != std::string::npos);
+  BOOST_TEST(refusal(R"({"links": {"Card": {}}})").find("MODEL -> MODEL") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(measured_figures_come_before_told_ones_and_these_before_guesses) {
+  const Prices told(cards(), {});
+  BOOST_TEST(told.seconds(1, 1e14, 0, 0) == 1);
+  Costs costs;
+  costs.devices["Card"] = {5e13, 0, 1};
+  const Prices measured(cards(), costs);
+  BOOST_TEST(measured.seconds(1, 1e14, 0, 0) == 2);
+  BOOST_TEST(measured.seconds(2, 0, 0, 3) == 3);
+  BOOST_TEST(told.seconds(0, 1e12, 0, 0) >
+             told.seconds(1, 1e12, 0, 0));  // a processor is guessed to be slower than a card
+}
+
+BOOST_AUTO_TEST_CASE(work_takes_its_arithmetic_or_its_memory_whichever_is_more) {
+  Costs costs;
+  costs.devices["Card"] = {1e12, 1e9, 1e-3};
+  const Prices prices(cards(), costs);
+  BOOST_TEST(prices.seconds(1, 1e12, 5e8, 0) == 1);
+  BOOST_TEST(prices.seconds(1, 1e11, 5e8, 0) == 0.5);
+  BOOST_TEST(prices.seconds(1, 1e11, 5e8, 500) == 1);
+}
+
+BOOST_AUTO_TEST_CASE(without_a_direct_way_a_copy_takes_the_slower_half_and_both_latencies) {
+  Costs costs;
+  costs.links[{"Card", "host"}] = {1e9, 0.25};
+  costs.links[{"host", "Card"}] = {4e9, 0.5};
+  const Prices prices(cards(), costs);
+  BOOST_TEST(prices.transfer_seconds(1, 2, 1'000'000'000) == 1.75);
+  BOOST_TEST(prices.transfer_seconds(1, kHostSide, 1'000'000'000) == 1.25);
+  BOOST_TEST(prices.transfer_seconds(0, kHostSide, 1'000'000'000) == 0);
+  BOOST_TEST(prices.transfer_seconds(1, 1, 1'000'000'000) == 0);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,198 @@
+// What calls of models ask of devices, on models whose figures can be counted by hand.
+#include "engine/plan/load.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include "engine/base/error.h"
+#include "engine/plan/estimate.h"
+#include "tests/support/random_tasks.h"
+#include "tests/support/refusal.h"
+#include "tests/support/shape_models.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace heddle;
+using namespace heddle::core;
+
+namespace {
+
+constexpr std::int64_t kWidth = 512, kTokens = 64;
+
+struct Fixture {
+  test::TemporaryFolder folder;
+  Value chain(int layers, std::int64_t width = kWidth) {
+    return test::chain_model(folder / "chain.safetensors", layers, width, {});
+  }
+  static const Model& model(const Value& value) { return *get_model(*value); }
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(load, Fixture)
+
+BOOST_AUTO_TEST_CASE(flops_and_bytes_are_those_of_the_blocks) {
+  const Value value = chain(3);
+  const CallLoad load = call_load(
+      model(value),
+      test::shape_call(value, {.batch = 2, .tokens = kTokens, .steps = 7, .sets = 2}, kWidth),
+      HEDDLE_F16);
+  BOOST_TEST(load.set_count == 2u);
+  BOOST_TEST(load.step_count == 7u);
+  BOOST_TEST(load.batch == 2);
+  BOOST_TEST(load.weight_bytes == std::uint64_t(3 * kWidth * kWidth * 2));
+  for (std::uint32_t set = 0; set < 2; ++set) {
+    const BlockWork& work = load.work(1, set);
+    BOOST_TEST(work.flops == 2.0 * 2 * kTokens * kWidth * kWidth);
+    BOOST_TEST(work.output_bytes.at(0) == std::uint64_t(2 * kTokens * kWidth * 2));
+    BOOST_TEST(work.peak_bytes == work.output_bytes.at(0));
+    BOOST_TEST(work.ops == 1u);
+  }
+  BOOST_TEST(load.input_bytes[0][0] == std::uint64_t(2 * kTokens * kWidth * 2));
+}
+
+BOOST_AUTO_TEST_CASE(weights_are_counted_in_the_type_that_the_device_computes_in) {
+  const Value value = chain(1);
+  CallSpec call = test::shape_call(value, {.tokens = kTokens}, kWidth);
+  call.sets[0].steps["x"] = test::info_of(HEDDLE_F32, {1, kTokens, kWidth});
+  BOOST_TEST(call_load(model(value), call, HEDDLE_F32).weight_bytes ==
+             std::uint64_t(kWidth * kWidth * 4));
+}
+
+BOOST_AUTO_TEST_CASE(equal_blocks_are_recorded_once) {
+  const Value value = chain(1000);
+  const CallLoad load = call_load(
+      model(value), test::shape_call(value, {.tokens = kTokens, .sets = 2}, kWidth), HEDDLE_F16);
+  BOOST_TEST(load.blocks.size() == 1000u);
+  BOOST_TEST(load.works.size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(sets_of_other_shapes_have_work_of_their_own) {
+  const Value value = chain(2);
+  CallSpec call = test::shape_call(value, {.tokens = kTokens, .sets = 2}, kWidth);
+  call.sets[1].steps["x"] = test::info_of(HEDDLE_F16, {1, 2 * kTokens, kWidth});
+  const CallLoad load = call_load(model(value), call, HEDDLE_F16);
+  BOOST_TEST(load.work(0, 1).flops == 2 * load.work(0, 0).flops);
+}
+
+BOOST_AUTO_TEST_CASE(a_matrix_with_a_short_side_stays_whole) {
+  const Value wide = chain(2),
+              narrow = test::chain_model(folder / "narrow.safetensors", 2, 255, {});
+  BOOST_TEST(call_load(model(wide), test::shape_call(wide, {.tokens = kTokens}, kWidth), HEDDLE_F16)
+                 .whole_weights == 0u);
+  const CallLoad load =
+      call_load(model(narrow), test::shape_call(narrow, {.tokens = kTokens}, 255), HEDDLE_F16);
+  BOOST_TEST(load.whole_weights == 2u);
+  BOOST_TEST(load.whole_bytes == load.weight_bytes);
+}
+
+BOOST_AUTO_TEST_CASE(groups_are_everything_under_one_path) {
+  BOOST_TEST(group_of("double.3.attn") == "double.3");
+  BOOST_TEST(group_of("double.3") == "double.3");
+  BOOST_TEST(group_of("embed.rope") == "embed");
+  BOOST_TEST(group_of("join") == "join");
+  BOOST_TEST(group_of("down.0.blocks.11.norm") == "down.0.blocks.11");
+}
+
+BOOST_AUTO_TEST_CASE(a_missing_input_is_named) {
+  const Value value = chain(1);
+  CallSpec call = test::shape_call(value, {.tokens = kTokens}, kWidth);
+  call.sets[0].steps.clear();
+  BOOST_TEST(std::string(test::refusal_of([&] {
+                           call_load(model(value), call, HEDDLE_F16);
+                         }).what()) == "the model's input 'x' is missing");
+}
+
+BOOST_AUTO_TEST_CASE(shapes_that_do_not_fit_name_the_block) {
+  const Value value = chain(2);
+  CallSpec call = test::shape_call(value, {.tokens = kTokens}, kWidth + 1);
+  BOOST_TEST(test::refusal_of([&] { call_load(model(value), call, HEDDLE_F16); })
+                 .full()
+                 .find("block layer.0") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+namespace {
+
+struct Estimates : Fixture {
+  Topology topology = test::equal_devices(3, 1e9, 1e-6);
+  std::vector<std::shared_ptr<const CallLoad>> loads;
+  Value value;
+
+  explicit Estimates() { use(4, {.batch = 4, .tokens = kTokens, .steps = 5, .sets = 2}); }
+  void use(int layers, const test::CallSize& size) {
+    value = chain(layers);
+    loads.assign(3, std::make_shared<const CallLoad>(call_load(
+                        model(value), test::shape_call(value, size, kWidth), HEDDLE_F16)));
+  }
+  CallEstimate of(const CallPlacement& placement, std::uint32_t home = 0) const {
+    const Prices prices(topology, {});
+    return estimate({*model(value).graph, loads, home, prices}, placement);
+  }
+  CallPlacement alone(std::uint32_t device = 0) const {
+    return {Split::none, {device}, {}, {}, {}};
+  }
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(estimate_of_a_call, Estimates)
+
+BOOST_AUTO_TEST_CASE(on_one_device_is_the_sum_of_the_blocks) {
+  const Prices prices(topology, {});
+  double seconds = 0;
+  for (int b = 0; b < 4; ++b) {
+    const BlockWork& work = loads[0]->work(std::uint32_t(b), 0);
+    seconds += prices.seconds(0, work.flops, work.bytes, work.ops);
+  }
+  BOOST_TEST(of(alone()).seconds == 5 * 2 * seconds, boost::test_tools::tolerance(1e-9));
+}
+
+BOOST_AUTO_TEST_CASE(elsewhere_than_home_costs_the_way_there_and_back_in_every_step) {
+  const double copies = 5 * 2 * 2 * (1e-6 + double(loads[0]->input_bytes[0][0]) / 1e9);
+  const double more = of(alone(1)).seconds - of(alone(0)).seconds;
+  BOOST_TEST(more > 0);
+  BOOST_TEST(more < copies);  // the second set's copy runs beside the first one's blocks
+}
+
+BOOST_AUTO_TEST_CASE(layers_cost_what_crosses_and_need_a_part_of_the_weights_each) {
+  const CallPlacement layers{Split::layers, {0, 1}, {0, 0, 1, 1}, {}, {}};
+  const CallEstimate one = of(alone()), two = of(layers);
+  BOOST_TEST(two.crossing_bytes ==
+             2 * 2 * loads[0]->work(1, 0).output_bytes[0]);  // both sets, there and home
+  BOOST_TEST(two.seconds > 0.5 * one.seconds);
+  BOOST_TEST(two.needs.size() == 2u);
+  const std::uint64_t half = loads[0]->weight_bytes / 2;
+  for (const DeviceNeed& need : two.needs) {
+    BOOST_TEST(need.wanted_bytes > half);
+    BOOST_TEST(need.wanted_bytes < one.needs[0].wanted_bytes);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(two_sets_on_two_devices_take_half_the_time_but_for_the_copies) {
+  topology = test::equal_devices(3, 1e11, 1e-7);
+  const CallEstimate one = of(alone()), two = of({Split::sets, {0, 1}, {}, {0, 1}, {}});
+  BOOST_TEST(two.seconds > 0.5 * one.seconds);
+  BOOST_TEST(two.seconds < 0.8 * one.seconds);
+}
+
+BOOST_AUTO_TEST_CASE(batch_items_are_whole) {
+  // Three shares of four items: 2, 1 and 1, so the time is that of two items and not of four
+  // thirds.
+  const CallEstimate one = of(alone()),
+                     three = of({Split::batch, {0, 1, 2}, {}, {}, {1.0 / 3, 1.0 / 3, 1.0 / 3}});
+  BOOST_TEST(three.seconds > 0.45 * one.seconds);
+}
+
+BOOST_AUTO_TEST_CASE(streaming_takes_the_longer_of_computing_and_copying) {
+  topology.devices[0].budget = of(alone()).needs[0].wanted_bytes - loads[0]->weight_bytes / 4;
+  const Prices prices(topology, {});
+  const CallCase call{*model(value).graph, loads, 0, prices};
+  const CallEstimate streamed = estimate_streamed(call, 0);
+  BOOST_TEST(streamed.fits());
+  BOOST_TEST(streamed.seconds >= of(alone()).seconds);
+  topology.devices[0].budget = 1;
+  const Prices none(topology, {});
+  BOOST_TEST(!estimate_streamed({*model(value).graph, loads, 0, none}, 0).fits());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
