@@ -122,7 +122,7 @@ class Planner {
     const auto [at, is_new] = arrivals_.try_emplace({key(source, lane), place}, std::uint32_t(plan_.transfers.size()));
     if (is_new) add_transfer(source, lane, *value, place);
     if (awaited != nullptr) *awaited = std::int32_t(at->second);
-    // What an earlier phase sent is there: phases end together.
+    // What an earlier phase sent is there: it has been awaited at the end of that phase.
     if (rate_of(source) == phase_ && awaited_.insert(at->second).second) act(SessionAction::Kind::await, at->second);
     return plan_.transfers[at->second].dest;
   }
@@ -272,6 +272,9 @@ class Planner {
         for (; next != sent_[phase].end() && next->first == i; ++next) merged.push_back({SessionAction::Kind::transfer, next->second});
         if (i < actions.size()) merged.push_back(actions[i]);
       }
+      // What only later phases read: copies have streams of their own, so the end of a phase alone does not wait for them.
+      for (const auto& [behind, transfer] : sent_[phase])
+        if (!awaited_.contains(transfer)) merged.push_back({SessionAction::Kind::await, transfer});
       plan_.phases[phase] = std::move(merged);
     }
   }
