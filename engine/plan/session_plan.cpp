@@ -131,7 +131,7 @@ std::optional<Operand> SessionPlanner::value_at(const Source& source, std::uint3
   return plan_.transfers[at->second].dest;
 }
 
-// What an earlier phase sent is there: phases end together.
+// What an earlier phase sent is there: it has been awaited at the end of that phase.
 void SessionPlanner::await(std::uint32_t transfer, Rate rate) {
   if (rate == phase_ && awaited_.insert(transfer).second) act(SessionAction::Kind::await, transfer);
 }
@@ -298,6 +298,9 @@ void SessionPlanner::insert_transfers() {
       for (; next != sent_[phase].end() && next->first == i; ++next) merged.push_back({SessionAction::Kind::transfer, next->second});
       if (i < actions.size()) merged.push_back(actions[i]);
     }
+    // What only later phases read: copies have streams of their own, so the end of a phase alone does not wait for them.
+    for (const auto& [behind, transfer] : sent_[phase])
+      if (!awaited_.contains(transfer)) merged.push_back({SessionAction::Kind::await, transfer});
     plan_.phases[phase] = std::move(merged);
   }
 }

@@ -110,14 +110,19 @@ Tensor Session::lane_input(const heddle_value& record, const SessionStorage& sto
 
 void Session::bring_externals() {
   externals_.resize(plan_->storages.size());
-  std::map<std::pair<const heddle_tensor*, std::uint32_t>, Tensor> brought;  // the sets may share a tensor
+  // The sets may share a tensor. What was brought is held as long as its address tells it from others: a lane's items are a view
+  // that nobody else holds.
+  std::map<std::pair<const heddle_tensor*, std::uint32_t>, std::pair<Tensor, Tensor>> brought;
   for (std::size_t s = 0; s < plan_->storages.size(); ++s) {
     const SessionStorage& storage = plan_->storages[s];
     const bool is_schedule = storage.kind == SessionStorage::Kind::schedule;
     if (!is_schedule && storage.kind != SessionStorage::Kind::constant) continue;
     const Tensor given = lane_input(is_schedule ? *request_.schedule : *request_.constants[plan_->lanes[storage.lane].set], storage);
-    Tensor& here = brought[{given.get(), storage.place}];
-    if (!here) here = Arrival(given, &state(storage.place)).await();
+    auto& [held, here] = brought[{given.get(), storage.place}];
+    if (!held) {
+      held = given;
+      here = Arrival(given, &state(storage.place)).await();
+    }
     externals_[s] = here;
   }
 }

@@ -1,4 +1,7 @@
-// The picture of graphs/scene.json, byte for byte, however its nodes and its model are placed on CPU devices.
+// The picture of graphs/scene.json, byte for byte, however its nodes and its model are placed: on
+// CPU devices, and on fakes, which compute by the same kernels but have memories of their own and
+// run in any order that their streams and events allow.
+#include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <fstream>
@@ -15,10 +18,29 @@ using core::Split;
 
 namespace {
 
+// Devices that a picture is spread over: four, numbered as in the selection.
+struct Machine {
+  const char* name;
+  std::vector<std::string> devices;
+  const char* fakes;  // options of the fake devices
+};
+std::ostream& operator<<(std::ostream& out, const Machine& machine) { return out << machine.name; }
+
+const std::vector<std::string> kFakes{"fake:0", "fake:1", "fake:2", "fake:3"};
+const std::vector<Machine> kMachines{
+    {"processors", {"cpu:0", "cpu:1", "cpu:2", "cpu:3"}, "{}"},
+    {"peers", kFakes, R"({"shuffle": 7})"},
+    {"strangers", kFakes, R"({"shuffle": 8, "peer": false})"},
+    {"mixed", {"cpu:0", "fake:0", "cpu:1", "fake:1"}, R"({"shuffle": 9})"},
+};
+
 struct Scene {
-  test::PlacedRuns runs{{.names = {"cpu:0", "cpu:1", "cpu:2", "cpu:3"}, .compute = {{"cpu", "f32"}}, .threads = 1},
-                        {HEDDLE_PLUGINS_DIR},
-                        {HEDDLE_SOURCE_DIR "/graphs/models"}};
+  explicit Scene(const Machine& machine)
+      : runs({.names = machine.devices,
+              .compute = test::all_in_f32(machine.devices),
+              .threads = 1,
+              .options = {{"fake", machine.fakes}}},
+             {HEDDLE_PLUGINS_DIR, HEDDLE_FAKE_DEVICE_DIR}, {HEDDLE_SOURCE_DIR "/graphs/models"}) {}
 
   // Few steps, so that the test is short; `change`: pairs of a pattern and what replaces it.
   static std::string flow(const std::vector<std::pair<std::string, std::string>>& change = {}) {
@@ -32,7 +54,20 @@ struct Scene {
     }
     return text;
   }
-  std::vector<std::byte> picture(const std::string& flow, core::CallPlacer placer = nullptr) { return runs.run(flow, "6", std::move(placer)); }
+  static std::string flow_of_four() { return flow({{"\"batch_size\": 1", "\"batch_size\": 4"}}); }
+  std::vector<std::byte> picture(const std::string& flow, core::CallPlacer placer = nullptr) {
+    return runs.run(flow, "6", std::move(placer));
+  }
+
+  // On one CPU device, for all machines; made once.
+  static const std::vector<std::byte>& alone(const std::string& flow) {
+    static std::map<std::string, std::vector<std::byte>> pictures;
+    auto& picture = pictures[flow];
+    if (picture.empty()) picture = Scene({"one", {"cpu:0"}, "{}"}).picture(flow);
+    return picture;
+  }
+
+  test::PlacedRuns runs;
 };
 
 std::string device_of(const std::string& type, const std::string& device) {
@@ -40,52 +75,66 @@ std::string device_of(const std::string& type, const std::string& device) {
 }
 
 // Divides the calls of one caller; the others stay at home.
-core::CallPlacer for_caller(const std::string& type, std::function<CallPlacement(const Model&, const CallSpec&)> divide) {
-  return [type, divide = std::move(divide)](const Node& caller, std::uint32_t home, const Model& model, const CallSpec& call) {
-    return caller.type->name() == type ? divide(model, call) : CallPlacement{Split::none, {home}, {}, {}, {}};
+core::CallPlacer for_caller(const std::string& type,
+                            std::function<CallPlacement(const Model&, const CallSpec&)> divide) {
+  return [type, divide = std::move(divide)](const Node& caller, std::uint32_t home,
+                                            const Model& model, const CallSpec& call) {
+    return caller.type->name() == type ? divide(model, call)
+                                       : CallPlacement{Split::none, {home}, {}, {}, {}};
   };
 }
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(placements, Scene)
+BOOST_AUTO_TEST_SUITE(placements)
 
-BOOST_AUTO_TEST_CASE(encoders_and_decoder_elsewhere) {
-  const auto alone = picture(flow());
-  BOOST_TEST_REQUIRE(alone.size() == 4u * 256 * 256 * 3);
-  BOOST_TEST((picture(flow({{"\"class_type\": \"CLIPTextEncode\"", device_of("CLIPTextEncode", "cpu:1")},
-                            {"\"class_type\": \"VAEDecode\"", device_of("VAEDecode", "cpu:2")}})) == alone));
+BOOST_DATA_TEST_CASE(one_device_or_encoders_and_decoder_elsewhere, kMachines, machine) {
+  Scene scene(machine);
+  BOOST_TEST_REQUIRE(Scene::alone(Scene::flow()).size() == 4u * 256 * 256 * 3);
+  BOOST_TEST((scene.picture(Scene::flow()) == Scene::alone(Scene::flow())));
+  const auto elsewhere = Scene::flow(
+      {{"\"class_type\": \"CLIPTextEncode\"", device_of("CLIPTextEncode", machine.devices[1])},
+       {"\"class_type\": \"VAEDecode\"", device_of("VAEDecode", machine.devices[2])}});
+  BOOST_TEST((scene.picture(elsewhere) == Scene::alone(Scene::flow())));
 }
 
-BOOST_AUTO_TEST_CASE(layers_over_two_three_and_four_devices) {
-  const auto alone = picture(flow());
-  for (const std::vector<double>& shares : {std::vector<double>{1, 1}, {1, 4}, {1, 1, 1}, {3, 1, 2}, {1, 1, 1, 1}}) {
+BOOST_DATA_TEST_CASE(layers_over_two_three_and_four_devices, kMachines, machine) {
+  Scene scene(machine);
+  for (const std::vector<double>& shares :
+       {std::vector<double>{1, 1}, {1, 4}, {1, 1, 1}, {3, 1, 2}, {1, 1, 1, 1}, {1, 3, 1, 2}}) {
     std::vector<std::uint32_t> devices;
     for (std::uint32_t d = 0; d < shares.size(); ++d) devices.push_back(d);
-    const auto split = picture(flow(), [&](const Node&, std::uint32_t, const Model& model, const CallSpec&) { return test::layers(model, devices, shares); });
-    BOOST_TEST((split == alone), "over " << shares.size());
+    const auto split = scene.picture(
+        Scene::flow(), [&](const Node&, std::uint32_t, const Model& model, const CallSpec&) {
+          return test::layers(model, devices, shares);
+        });
+    BOOST_TEST((split == Scene::alone(Scene::flow())), "over " << shares.size());
   }
 }
 
-BOOST_AUTO_TEST_CASE(the_two_sets_of_a_guided_step) {
-  const auto alone = picture(flow());
-  const auto split = picture(flow(), for_caller("KSampler", [](const Model&, const CallSpec& call) {
-                               BOOST_TEST(call.sets.size() == 2u);
-                               return CallPlacement{Split::sets, {0, 1}, {}, {0, 1}, {}};
-                             }));
-  BOOST_TEST((split == alone));
+BOOST_DATA_TEST_CASE(the_two_sets_of_a_guided_step, kMachines, machine) {
+  const auto split = Scene(machine).picture(
+      Scene::flow(), for_caller("KSampler", [](const Model&, const CallSpec& call) {
+        BOOST_TEST(call.sets.size() == 2u);
+        return CallPlacement{Split::sets, {0, 1}, {}, {0, 1}, {}};
+      }));
+  BOOST_TEST((split == Scene::alone(Scene::flow())));
 }
 
-BOOST_AUTO_TEST_CASE(the_items_of_a_batch) {
-  const std::string four = flow({{"\"batch_size\": 1", "\"batch_size\": 4"}});
-  const auto alone = picture(four);
-  BOOST_TEST_REQUIRE(alone.size() == 4u * 4 * 256 * 256 * 3);
+BOOST_DATA_TEST_CASE(the_items_of_a_batch, kMachines, machine) {
+  const std::string four = Scene::flow_of_four();
+  BOOST_TEST_REQUIRE(Scene::alone(four).size() == 4u * 4 * 256 * 256 * 3);
+  Scene scene(machine);
   for (const std::vector<double>& shares : {std::vector<double>{1, 1}, {3, 1}, {1, 1, 1, 1}}) {
     std::vector<std::uint32_t> devices;
     for (std::uint32_t d = 0; d < shares.size(); ++d) devices.push_back(d);
-    const auto divide = [&](const Model&, const CallSpec&) { return CallPlacement{Split::batch, devices, {}, {}, shares}; };
-    BOOST_TEST((picture(four, for_caller("KSampler", divide)) == alone), "denoising over " << shares.size());
-    BOOST_TEST((picture(four, for_caller("VAEDecode", divide)) == alone), "decoding over " << shares.size());
+    const auto divide = [&](const Node& caller, std::uint32_t home, const Model&, const CallSpec&) {
+      const std::string_view type = caller.type->name();
+      if (type == "KSampler" || type == "VAEDecode")
+        return CallPlacement{Split::batch, devices, {}, {}, shares};
+      return CallPlacement{Split::none, {home}, {}, {}, {}};
+    };
+    BOOST_TEST((scene.picture(four, divide) == Scene::alone(four)), "over " << shares.size());
   }
 }
 

@@ -17,9 +17,17 @@
 
 namespace heddle::test {
 
+// The compute type of a selection.
+inline std::map<std::string, std::string> all_in_f32(const std::vector<std::string>& devices) {
+  std::map<std::string, std::string> compute;
+  for (const std::string& device : devices) compute[device] = "f32";
+  return compute;
+}
+
 class PlacedRuns {
  public:
-  PlacedRuns(const core::DeviceSelection& selection, const std::vector<std::filesystem::path>& plugins,
+  PlacedRuns(const core::DeviceSelection& selection,
+             const std::vector<std::filesystem::path>& plugins,
              const std::vector<std::filesystem::path>& models = {})
       : plugins_(core::load_plugins(plugins)), folders_(models, "input", "output") {
     environment_.host = core::plugin_host();
@@ -40,25 +48,32 @@ class PlacedRuns {
 
   core::Environment& environment() { return environment_; }
 
-  // The bytes of the tensor that the workflow's node `id` gives as its output 0, computed anew. Nodes with a `device` run there.
-  std::vector<std::byte> run(const std::string& json, std::string_view id, core::CallPlacer placer = nullptr) {
+  // The bytes of the tensor that the workflow's node `id` gives as its output 0, computed anew.
+  // Nodes with a `device` run there.
+  std::vector<std::byte> run(const std::string& json, std::string_view id,
+                             core::CallPlacer placer = nullptr) {
     environment_.cache.clear();
     environment_.place_call = std::move(placer);
     const core::Workflow workflow = core::parse_workflow(json, "test");
     core::Bound bound = core::bind(workflow, *plugins_.catalog);
     for (const core::Problem& problem : bound.problems)
-      if (problem.severity == core::Problem::Severity::error) throw std::runtime_error(problem.message);
+      if (problem.severity == core::Problem::Severity::error)
+        throw std::runtime_error(problem.message);
     core::Graph& graph = bound.graph;
     graph.sinks.clear();  // only what is kept is computed
     core::Inferred nothing;
-    for (const core::Node& node : graph.nodes) nothing.nodes.emplace_back().outputs.resize(node.type->output_count());
-    const core::Plan plan = core::make_plan(graph, core::place({graph, nothing, environment_.topology, core::Costs{}}), nothing, environment_.topology);
+    for (const core::Node& node : graph.nodes)
+      nothing.nodes.emplace_back().outputs.resize(node.type->output_count());
+    const core::Plan plan =
+        core::make_plan(graph, core::place({graph, nothing, environment_.topology, core::Costs{}}),
+                        nothing, environment_.topology);
     core::Source wanted;
     for (core::NodeIndex n = 0; n < graph.nodes.size(); ++n)
       if (graph.nodes[n].id == id) wanted = {n, 0};
     core::Observer quiet;
     core::RunControl control;
-    const core::RunResult result = core::execute({&graph, &plan, "", "", {wanted}}, environment_, quiet, control);
+    const core::RunResult result =
+        core::execute({&graph, &plan, "", "", {wanted}}, environment_, quiet, control);
     const core::Tensor& tensor = core::get_tensor(*result.kept.at(wanted));
     std::vector<std::byte> bytes(core::dense_bytes(tensor->info));
     environment_.devices[0].state->read(tensor, bytes.data(), bytes.size());
@@ -71,8 +86,10 @@ class PlacedRuns {
   core::Environment environment_{std::uint64_t{256} << 20};
 };
 
-// The nodes of a model in contiguous ranges, one for each device, as the groups of their paths allow: `cuts` are shares.
-inline core::CallPlacement layers(const core::Model& model, std::vector<std::uint32_t> devices, const std::vector<double>& shares) {
+// The nodes of a model in contiguous ranges, one for each device, as the groups of their paths
+// allow: `cuts` are shares.
+inline core::CallPlacement layers(const core::Model& model, std::vector<std::uint32_t> devices,
+                                  const std::vector<double>& shares) {
   core::CallPlacement placement{core::Split::layers, std::move(devices), {}, {}, {}};
   std::vector<std::string> groups;  // in the order of the graph
   const auto group_of = [](const std::string& path) { return path.substr(0, path.rfind('.')); };

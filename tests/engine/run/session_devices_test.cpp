@@ -1,11 +1,9 @@
-// One model on several devices: the bytes of the model on one device, however its calls are divided.
+// One model on several devices: the bytes of the model on one device, however its calls are
+// divided.
 #include <boost/test/unit_test.hpp>
-#include <random>
 
-#include "tests/support/engine_fixture.h"
-#include "tests/support/placed_runs.h"
-#include "tests/support/safetensors_writer.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/fake_device/fake_fixture.h"
+#include "tests/support/layers_model.h"
 
 using namespace heddle;
 using core::CallPlacement;
@@ -16,36 +14,10 @@ using core::Split;
 
 namespace {
 
-constexpr int kWidth = 24, kLayers = 7;
+constexpr int kWidth = test::LayersModel::kWidth;
 
-struct Fixture {
-  test::TemporaryFolder folder;
-  std::string path;
-  test::PlacedRuns runs{{.names = {"cpu:0", "cpu:1", "cpu:2", "cpu:3"}, .threads = 1, .reference_kernels = true},
-                        {HEDDLE_PLUGINS_DIR, HEDDLE_SAMPLE_PLUGINS_DIR}};
-
-  Fixture() {
-    std::mt19937 random(11);
-    std::normal_distribution<float> normal(0.0f, 0.2f);
-    std::vector<test::FileTensor> tensors;
-    for (int l = 0; l < kLayers; ++l) {
-      std::vector<float> w(kWidth * kWidth);
-      for (float& x : w) x = normal(random);
-      tensors.push_back({"layers." + std::to_string(l) + ".weight", "F32", {kWidth, kWidth}, test::bytes_of_floats(w)});
-    }
-    path = folder.write("layers.safetensors", test::safetensors_bytes(tensors)).string();
-  }
-
-  std::string flow(int steps, int sets, const std::string& device = "") const {
-    const std::string on = device.empty() ? "" : R"(, "device": ")" + device + "\"";
-    return test::workflow(
-        {{"load", (R"({"class_type": "test.load", "inputs": {"path": ")" + path + R"("}})").c_str()},
-         {"x", R"({"class_type": "test.ramp", "inputs": {"count": 24}})"},
-         {"loop", (R"({"class_type": "test.loop", "inputs": {"model": ["load", 0], "x": ["x", 0], "steps": )" + std::to_string(steps) +
-                   R"(, "sets": )" + std::to_string(sets) + "}" + on + "}")
-                      .c_str()},
-         {"keep", R"({"class_type": "test.keep", "inputs": {"value": ["loop", 0]}})"}});
-  }
+struct Fixture : test::LayersModel {
+  Fixture() : LayersModel({"cpu:0", "cpu:1", "cpu:2", "cpu:3"}) {}
 };
 
 }  // namespace
@@ -56,13 +28,16 @@ BOOST_AUTO_TEST_CASE(layers_on_two_three_and_four_devices_give_the_same_bytes) {
   for (const int sets : {1, 2}) {
     const auto alone = runs.run(flow(5, sets), "loop");
     BOOST_TEST_REQUIRE(alone.size() == sizeof(float) * kWidth);
-    const std::vector<std::vector<double>> divisions{{1, 1}, {1, 3}, {1, 1, 1}, {2, 1, 3}, {1, 1, 1, 1}, {1, 3, 1, 2}};
+    const std::vector<std::vector<double>> divisions{{1, 1},    {1, 3},       {1, 1, 1},
+                                                     {2, 1, 3}, {1, 1, 1, 1}, {1, 3, 1, 2}};
     for (const auto& shares : divisions) {
       std::vector<std::uint32_t> devices;
       for (std::uint32_t d = 0; d < shares.size(); ++d) devices.push_back(d);
-      const auto split = runs.run(flow(5, sets), "loop", [&](const Node&, std::uint32_t, const Model& model, const CallSpec&) {
-        return test::layers(model, devices, shares);
-      });
+      const auto split =
+          runs.run(flow(5, sets), "loop",
+                   [&](const Node&, std::uint32_t, const Model& model, const CallSpec&) {
+                     return test::layers(model, devices, shares);
+                   });
       BOOST_TEST((split == alone), sets << " sets over " << shares.size() << " devices");
     }
   }
@@ -70,30 +45,34 @@ BOOST_AUTO_TEST_CASE(layers_on_two_three_and_four_devices_give_the_same_bytes) {
 
 BOOST_AUTO_TEST_CASE(layers_that_go_back_and_forth_give_the_same_bytes) {
   const auto alone = runs.run(flow(4, 2), "loop");
-  const auto split = runs.run(flow(4, 2), "loop", [](const Node&, std::uint32_t, const Model& model, const CallSpec&) {
-    CallPlacement placement{Split::layers, {2, 0, 3}, {}, {}, {}};
-    for (std::uint32_t n = 0; n < model.graph->nodes.size(); ++n) placement.of_block.push_back(n % 3);
-    return placement;
-  });
+  const auto split = runs.run(flow(4, 2), "loop",
+                              [](const Node&, std::uint32_t, const Model& model, const CallSpec&) {
+                                CallPlacement placement{Split::layers, {2, 0, 3}, {}, {}, {}};
+                                for (std::uint32_t n = 0; n < model.graph->nodes.size(); ++n)
+                                  placement.of_block.push_back(n % 3);
+                                return placement;
+                              });
   BOOST_TEST((split == alone));
 }
 
 BOOST_AUTO_TEST_CASE(a_model_away_from_its_caller_gives_the_same_bytes) {
   const auto alone = runs.run(flow(3, 2), "loop");
-  const auto away = runs.run(flow(3, 2, "cpu:1"), "loop", [](const Node&, std::uint32_t home, const Model&, const CallSpec&) {
-    BOOST_TEST(home == 1u);
-    return CallPlacement{Split::none, {2}, {}, {}, {}};
-  });
+  const auto away = runs.run(flow(3, 2, "cpu:1"), "loop",
+                             [](const Node&, std::uint32_t home, const Model&, const CallSpec&) {
+                               BOOST_TEST(home == 1u);
+                               return CallPlacement{Split::none, {2}, {}, {}, {}};
+                             });
   BOOST_TEST((away == alone));
 }
 
 BOOST_AUTO_TEST_CASE(two_sets_side_by_side_give_the_same_bytes) {
   const auto alone = runs.run(flow(6, 2), "loop");
   for (const std::vector<std::uint32_t>& devices : {std::vector<std::uint32_t>{0, 1}, {3, 2}}) {
-    const auto split = runs.run(flow(6, 2), "loop", [&](const Node&, std::uint32_t, const Model&, const CallSpec& call) {
-      BOOST_TEST(call.sets.size() == 2u);
-      return CallPlacement{Split::sets, devices, {}, {0, 1}, {}};
-    });
+    const auto split = runs.run(
+        flow(6, 2), "loop", [&](const Node&, std::uint32_t, const Model&, const CallSpec& call) {
+          BOOST_TEST(call.sets.size() == 2u);
+          return CallPlacement{Split::sets, devices, {}, {0, 1}, {}};
+        });
     BOOST_TEST((split == alone));
   }
 }
@@ -109,11 +88,43 @@ BOOST_AUTO_TEST_CASE(memory_of_every_device_returns_to_its_start) {
     }
     return bytes;
   };
-  const auto placer = [](const Node&, std::uint32_t, const Model& model, const CallSpec&) { return test::layers(model, {0, 1, 2, 3}, {1, 1, 1, 1}); };
+  const auto placer = [](const Node&, std::uint32_t, const Model& model, const CallSpec&) {
+    return test::layers(model, {0, 1, 2, 3}, {1, 1, 1, 1});
+  };
   runs.run(flow(3, 2), "loop", placer);
   const auto before = used();
   for (int i = 0; i < 10; ++i) runs.run(flow(3, 2), "loop", placer);
   BOOST_TEST(used() == before, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(devices_that_run_in_any_order_their_events_allow_give_the_same_bytes) {
+  const auto alone = runs.run(flow(4, 2), "loop");
+  const auto in_layers = [](const Node&, std::uint32_t, const Model& model, const CallSpec&) {
+    return test::layers(model, {0, 1, 2, 3}, {1, 1, 1, 1});
+  };
+  const auto back_and_forth = [](const Node&, std::uint32_t, const Model& model, const CallSpec&) {
+    CallPlacement placement{Split::layers, {2, 0, 3}, {}, {}, {}};
+    for (std::uint32_t n = 0; n < model.graph->nodes.size(); ++n)
+      placement.of_block.push_back(n % 3);
+    return placement;
+  };
+  const auto in_sets = [](const Node&, std::uint32_t, const Model&, const CallSpec&) {
+    return CallPlacement{Split::sets, {1, 2}, {}, {0, 1}, {}};
+  };
+  const std::vector<core::CallPlacer> placers{in_layers, back_and_forth, in_sets};
+  const std::vector<std::vector<std::string>> machines{{"fake:0", "fake:1", "fake:2", "fake:3"},
+                                                       {"cpu:0", "fake:0", "cpu:1", "fake:1"},
+                                                       {"fake:0", "cpu:0", "fake:1", "cpu:1"}};
+  const test::FakeControl control;
+  for (const auto& machine : machines)
+    for (const char* peer : {"true", "false"})
+      for (int seed = 0; seed < 8; ++seed) {
+        LayersModel other(machine, core::cat(R"({"peer": )", peer, R"(, "shuffle": )", seed, "}"));
+        for (std::size_t p = 0; p < placers.size(); ++p)
+          BOOST_TEST((other.runs.run(other.flow(4, 2), "loop", placers[p]) == alone),
+                     machine[0] << ", peer " << peer << ", seed " << seed << ", placement " << p);
+        for (std::uint32_t d = 0; d < 4; ++d) BOOST_TEST(control->freed_in_use(d) == 0u);
+      }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

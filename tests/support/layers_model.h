@@ -1,0 +1,126 @@
+// A random model of linear layers (the family test.layers), in workflows and in sessions that a
+// test opens itself, on any devices.
+#pragma once
+
+#include <random>
+
+#include "engine/base/text.h"
+#include "engine/files/checkpoint.h"
+#include "engine/run/session.h"
+#include "engine/tensor/shape.h"
+#include "tests/support/engine_fixture.h"
+#include "tests/support/placed_runs.h"
+#include "tests/support/safetensors_writer.h"
+#include "tests/support/temporary_folder.h"
+
+namespace heddle::test {
+
+struct LayersModel {
+  static constexpr int kWidth = 24, kLayers = 7;
+
+  TemporaryFolder folder;
+  std::string path;
+  PlacedRuns runs;
+
+  // Computes with the plain loops. `fakes`: options of the fake devices.
+  explicit LayersModel(const std::vector<std::string>& devices, const std::string& fakes = "{}")
+      : runs({.names = devices,
+              .compute = all_in_f32(devices),
+              .threads = 1,
+              .reference_kernels = true,
+              .options = {{"fake", fakes}}},
+             {HEDDLE_PLUGINS_DIR, HEDDLE_SAMPLE_PLUGINS_DIR, HEDDLE_FAKE_DEVICE_DIR}) {
+    std::mt19937 random(11);
+    std::normal_distribution<float> normal(0.0f, 0.2f);
+    std::vector<FileTensor> tensors;
+    for (int l = 0; l < kLayers; ++l) {
+      std::vector<float> w(kWidth * kWidth);
+      for (float& x : w) x = normal(random);
+      tensors.push_back(
+          {"layers." + std::to_string(l) + ".weight", "F32", {kWidth, kWidth}, bytes_of_floats(w)});
+    }
+    path = folder.write("layers.safetensors", safetensors_bytes(tensors)).string();
+  }
+
+  std::string flow(int steps, int sets, const std::string& device = "") const {
+    const std::string on = device.empty() ? "" : R"(, "device": ")" + device + "\"";
+    return workflow(
+        {{"load",
+          (R"({"class_type": "test.load", "inputs": {"path": ")" + path + R"("}})").c_str()},
+         {"x", R"({"class_type": "test.ramp", "inputs": {"count": 24}})"},
+         {"loop",
+          (R"({"class_type": "test.loop", "inputs": {"model": ["load", 0], "x": ["x", 0], "steps": )" +
+           std::to_string(steps) + R"(, "sets": )" + std::to_string(sets) + "}" + on + "}")
+              .c_str()},
+         {"keep", R"({"class_type": "test.keep", "inputs": {"value": ["loop", 0]}})"}});
+  }
+
+  core::DeviceState& state(std::uint32_t device) {
+    return *runs.environment().devices[device].state;
+  }
+  core::Value model() {
+    return runs.environment().build_model("test", core::open_checkpoint(path), nullptr, {});
+  }
+
+  // A session of `sets` sets at home on device 0, all of whose inputs lie there.
+  struct Opened {
+    std::unique_ptr<core::Session> session;
+    std::vector<core::Value> x;  // of the next step
+    void step(std::uint32_t index) {
+      std::vector<const heddle_value*> in;
+      for (const core::Value& value : x) in.push_back(value.get());
+      const std::vector<core::Value> out = session->step(index, in);
+      for (std::size_t s = 0; s < x.size(); ++s)
+        x[s] = core::make_record({{"x", *std::get<core::Record>(out[s]->content).find("y")}});
+    }
+  };
+  Opened open(std::uint32_t steps, std::uint32_t sets,
+              std::function<core::CallPlacement(const core::Model&)> divide) {
+    Opened opened;
+    core::SessionRequest request{model(), {}, {}, steps};
+    std::vector<float> t(steps);
+    for (std::uint32_t i = 0; i < steps; ++i) t[i] = 1.0f + float(i);
+    request.schedule = core::make_record({{"t", tensor({steps, 1, 1}, t)}});
+    for (std::uint32_t s = 0; s < sets; ++s) {
+      request.constants.push_back(
+          core::make_record({{"bias", tensor({1, 1, 1}, {0.5f * float(s + 1)})}}));
+      opened.x.push_back(
+          core::make_record({{"x", tensor({1, 1, kWidth}, std::vector<float>(kWidth, float(s)))}}));
+    }
+    const auto place = [this, divide = std::move(divide)](const core::Model& of,
+                                                          const core::CallSpec&) {
+      core::SessionPlaces places{{}, 0, divide(of)};
+      for (const std::uint32_t d : places.placement.devices) {
+        core::RunDevice& device = runs.environment().devices[d];
+        places.places.push_back({device.state.get(), device.weights.get()});
+      }
+      return places;
+    };
+    opened.session =
+        std::make_unique<core::Session>(place, std::move(request), [] { return false; });
+    return opened;
+  }
+
+  // Bytes in use, by device, when nothing is kept for later.
+  std::vector<std::uint64_t> used() {
+    runs.environment().cache.clear();
+    std::vector<std::uint64_t> bytes;
+    for (const core::RunDevice& device : runs.environment().devices) {
+      device.state->settle();
+      device.weights->drop_unused();
+    }
+    for (const core::RunDevice& device : runs.environment().devices) {
+      device.state->settle();
+      bytes.push_back(device.state->memory_use().used - device.weights->bytes());
+    }
+    return bytes;
+  }
+
+ private:
+  core::Value tensor(std::vector<std::int64_t> shape, const std::vector<float>& values) {
+    const core::Tensor made = state(0).upload(core::make_info(HEDDLE_F32, shape), values.data());
+    return core::make_value(state(0).bring(made));
+  }
+};
+
+}  // namespace heddle::test
