@@ -90,12 +90,13 @@ struct Ramp {
   static constexpr heddle::Info info{"test.ramp", 1, "Ramp", "test"};
   static constexpr Input<double> start{"start", {.number = 0}};
   static constexpr Input<std::int64_t> count{"count", {.number = 4}};
+  static constexpr Input<std::int64_t> items{"items", {.number = 1, .min = 1, .max = 100}};
   static constexpr Output<Tensor> out{"out"};
-  static constexpr auto ports = heddle::ports(start, count, out);
+  static constexpr auto ports = heddle::ports(start, count, items, out);
   void execute(Context& ctx) {
-    std::vector<float> values(static_cast<std::size_t>(ctx[count]));
+    std::vector<float> values(static_cast<std::size_t>(ctx[count] * ctx[items]));
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = float(ctx[start]) + float(i);
-    ctx[out] = ctx.upload({1, 1, ctx[count]}, HEDDLE_F32, values.data());
+    ctx[out] = ctx.upload({ctx[items], 1, ctx[count]}, HEDDLE_F32, values.data());
   }
 };
 
@@ -159,7 +160,7 @@ struct Layers {
   static constexpr heddle::Family family{"test.layers", "test", 1, "Linear layers."};
   static int match(const heddle::Checkpoint& file, const heddle::Value&) { return file.has("layers.0.weight") ? 10 : 0; }
   static void build(const heddle::Checkpoint& file, const heddle::Value&, heddle::Blocks& graph) {
-    heddle::Source hidden = graph.input("x", HEDDLE_INPUT_STEP);
+    heddle::Source hidden = graph.input("x", HEDDLE_INPUT_STEP | HEDDLE_INPUT_BATCH);
     const heddle::Source bias = graph.input("bias", HEDDLE_INPUT_CONSTANT), t = graph.input("t", HEDDLE_INPUT_SCHEDULED);
     const heddle::Source shift = graph.add<Shift>("shift").link(Shift::bias, bias).link(Shift::t, t)[Shift::out];
     for (int i = 0; i < file.count("layers.", ".weight"); ++i)

@@ -16,7 +16,7 @@
 namespace heddle::test {
 
 struct LayersModel {
-  static constexpr int kWidth = 24, kLayers = 7;
+  static constexpr int kWidth = 24, kLayers = 7, kItems = 4;
 
   TemporaryFolder folder;
   std::string path;
@@ -47,7 +47,7 @@ struct LayersModel {
     return workflow(
         {{"load",
           (R"({"class_type": "test.load", "inputs": {"path": ")" + path + R"("}})").c_str()},
-         {"x", R"({"class_type": "test.ramp", "inputs": {"count": 24}})"},
+         {"x", R"({"class_type": "test.ramp", "inputs": {"count": 24, "items": 4}})"},
          {"loop",
           (R"({"class_type": "test.loop", "inputs": {"model": ["load", 0], "x": ["x", 0], "steps": )" +
            std::to_string(steps) + R"(, "sets": )" + std::to_string(sets) + "}" + on + "}")

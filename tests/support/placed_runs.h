@@ -54,6 +54,13 @@ class PlacedRuns {
                              core::CallPlacer placer = nullptr) {
     environment_.cache.clear();
     environment_.place_call = std::move(placer);
+    core::RunControl control;
+    return start(json, id, control);
+  }
+
+  // The same with what the environment holds. Any thread.
+  std::vector<std::byte> start(const std::string& json, std::string_view id,
+                               core::RunControl& control) {
     const core::Workflow workflow = core::parse_workflow(json, "test");
     core::Bound bound = core::bind(workflow, *plugins_.catalog);
     for (const core::Problem& problem : bound.problems)
@@ -71,7 +78,6 @@ class PlacedRuns {
     for (core::NodeIndex n = 0; n < graph.nodes.size(); ++n)
       if (graph.nodes[n].id == id) wanted = {n, 0};
     core::Observer quiet;
-    core::RunControl control;
     const core::RunResult result =
         core::execute({&graph, &plan, "", "", {wanted}}, environment_, quiet, control);
     const core::Tensor& tensor = core::get_tensor(*result.kept.at(wanted));

@@ -27,7 +27,7 @@ BOOST_FIXTURE_TEST_SUITE(session_devices, Fixture)
 BOOST_AUTO_TEST_CASE(layers_on_two_three_and_four_devices_give_the_same_bytes) {
   for (const int sets : {1, 2}) {
     const auto alone = runs.run(flow(5, sets), "loop");
-    BOOST_TEST_REQUIRE(alone.size() == sizeof(float) * kWidth);
+    BOOST_TEST_REQUIRE(alone.size() == sizeof(float) * kWidth * kItems);
     const std::vector<std::vector<double>> divisions{{1, 1},    {1, 3},       {1, 1, 1},
                                                      {2, 1, 3}, {1, 1, 1, 1}, {1, 3, 1, 2}};
     for (const auto& shares : divisions) {
