@@ -61,12 +61,13 @@ struct Engine::Data {
   };
   // What to do with a node that fails when it is asked what it can say before the run.
   enum class Describe { strictly, for_a_run };
-  core::Bound bind(const Workflow::Data& flow, const std::vector<core::Source>* keep = nullptr) const;
+  core::Bound bind(const Workflow::Data& flow, const core::GivenValues& given = {}) const;
   core::Topology with_budgets(const std::vector<core::DeviceHint>& hints) const;
-  Ready prepare(const Workflow::Data& flow, Describe how) const;  // throws every problem, a line each
+  Ready prepare(const Workflow::Data& flow, Describe how, const core::GivenValues& given = {}) const;  // throws every problem, a line each
 };
 
 struct Run::Data {
+  std::uint64_t id = 0;
   core::RunControl control;
   std::shared_ptr<const Workflow::Data> flow;
   Engine::Data::Ready ready;

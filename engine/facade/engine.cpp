@@ -89,7 +89,9 @@ Engine::Data::~Data() {
   for (const auto& run : alive) run->outcome.wait();
 }
 
-core::Bound Engine::Data::bind(const Workflow::Data& flow, const std::vector<core::Source>*) const { return core::bind(flow.workflow, *plugins.catalog); }
+core::Bound Engine::Data::bind(const Workflow::Data& flow, const core::GivenValues& given) const {
+  return core::bind(flow.workflow, *plugins.catalog, {}, given);
+}
 
 // What a workflow allows a device counts where the caller of the engine said nothing.
 core::Topology Engine::Data::with_budgets(const std::vector<core::DeviceHint>& hints) const {
@@ -105,8 +107,8 @@ core::Topology Engine::Data::with_budgets(const std::vector<core::DeviceHint>& h
   return topology;
 }
 
-Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Describe how) const {
-  core::Bound bound = bind(flow);
+Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Describe how, const core::GivenValues& given) const {
+  core::Bound bound = bind(flow, given);
   std::vector<std::string> errors;
   for (const core::Problem& p : bound.problems)
     if (p.severity == core::Problem::Severity::error) errors.push_back(p.message);

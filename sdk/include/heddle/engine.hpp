@@ -21,7 +21,10 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
+
+#include "heddle/dlpack.h"
 
 namespace heddle {
 
@@ -83,6 +86,7 @@ struct Event {
   double fraction = 0;          // node_progress: 0 to 1
   double seconds = 0;           // node_done
   std::string_view text;        // note, path of the file, message
+  std::uint64_t run = 0;        // Run::id()
 };
 using Observer = std::function<void(const Event&)>;
 
@@ -122,6 +126,8 @@ class Results {
   std::string text(std::string_view output) const;
   std::vector<float> floats(std::string_view output, std::string_view field = "") const;  // of a tensor, or of a record's field
   std::vector<std::int64_t> shape(std::string_view output, std::string_view field = "") const;
+  // A row-major copy in host memory. Yours, to change and to keep longer than anything here: call its deleter in the end.
+  DLManagedTensor* tensor(std::string_view output, std::string_view field = "") const;
   struct Data;
 
  private:
@@ -132,6 +138,7 @@ class Results {
 // One run. Dropping the last copy cancels it and waits.
 class Run {
  public:
+  std::uint64_t id() const;  // of no other run in this process; never 0
   Results wait();  // throws what the run threw
   bool wait_for(std::chrono::milliseconds);
   void cancel();   // stops within the steps that are already enqueued; ends a pause
@@ -144,9 +151,17 @@ class Run {
   std::shared_ptr<Data> data_;
 };
 
+// A value for an input. A tensor stands where the workflow has a link, or for an input that has none: bare, or as a record of
+// named tensors, as an input of the type LATENT wants it ({"samples", tensor}). Tensors are host memory, row-major; they are not
+// copied, so nobody changes them until the deleter is called. What depends on one is computed anew in every run.
+using InputValue = std::variant<bool, std::int64_t, double, std::string, DLManagedTensor*, std::map<std::string, DLManagedTensor*>>;
+
 struct StartOptions {
   Observer observer;
   std::vector<std::string> keep;  // NODE.OUTPUT: values wanted in the results
+  // NODE.INPUT -> value, for this run alone. start() takes every tensor, also when it throws: the deleters are called when the
+  // run, and what it made of them, is done with them.
+  std::map<std::string, InputValue> inputs;
 };
 
 class Engine {
