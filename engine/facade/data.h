@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "engine/base/error.h"
+#include "engine/facade/host_hooks.h"
 #include "engine/graph/bind.h"
 #include "engine/graph/workflow.h"
 #include "engine/plan/plan.h"
@@ -48,6 +49,7 @@ struct Engine::Data {
   explicit Data(EngineOptions options);
   ~Data();
   EngineOptions options;
+  const HostHooks hooks;  // goes after all that logs and allocates
   core::LoadedPlugins plugins;
   std::unique_ptr<core::Folders> folders;
   std::unique_ptr<core::Environment> environment;

@@ -51,7 +51,7 @@ std::uint64_t host_memory_bytes() { return std::uint64_t(sysconf(_SC_PHYS_PAGES)
 
 }  // namespace
 
-Engine::Data::Data(EngineOptions given) : options(std::move(given)) {
+Engine::Data::Data(EngineOptions given) : options(std::move(given)), hooks(options) {
   std::vector<fs::path> plugin_dirs{options.default_plugin_dir.empty() ? program_folder() / "plugins" : options.default_plugin_dir};
   plugin_dirs.insert(plugin_dirs.end(), options.plugin_dirs.begin(), options.plugin_dirs.end());
   plugins = core::load_plugins(plugin_dirs);

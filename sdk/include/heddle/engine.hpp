@@ -40,6 +40,14 @@ class EngineError : public std::runtime_error {
   std::vector<std::string> trail_;
 };
 
+// Memory of the program's own for tensors on the host. Both functions are called by any thread, several at once, and must not
+// throw. allocate gives a null pointer when it has nothing left: that run fails with HEDDLE_OUT_OF_MEMORY.
+struct HostAllocator {
+  void* (*allocate)(void* user, std::size_t bytes, std::size_t alignment) = nullptr;  // alignment: a power of two
+  void (*free)(void* user, void* data, std::size_t bytes) = nullptr;
+  void* user = nullptr;
+};
+
 struct EngineOptions {
   std::vector<std::filesystem::path> plugin_dirs;   // searched after the program's own; a node type of a later one replaces
   std::filesystem::path default_plugin_dir;         // empty: "plugins" beside the program
@@ -54,6 +62,10 @@ struct EngineOptions {
   std::filesystem::path costs;                      // a file of measured costs to place by; empty: figures of the devices, or guesses
   std::uint64_t cache_bytes = 0;                    // of outputs kept between runs; 0: a quarter of the memory
   std::map<std::string, std::string> device_options;  // device kind -> JSON object: options of its plugin's own
+  // The next two are of the whole process: the newest engine that gives one has it, and when that engine goes, the default
+  // (stderr, the C library) is back. What an allocator gave goes back to it however late, so it outlives every value.
+  std::function<void(int level, std::string_view message)> log;  // a heddle_level of abi/base.h; called by any thread, several at once
+  HostAllocator allocator;                          // of tensors in host memory; the memory of devices is their plugins' affair
 };
 
 struct DeviceLink {
