@@ -3,11 +3,11 @@
  * The C++ face, heddle/engine.hpp, says more of what each thing does. Rules of this one:
  *   1. Every function may be called by any thread. A handle is freed once, by its own _free, which
  *      takes NULL, too.
- *   2. A function that can fail returns 0 or a heddle_code (abi/base.h), and then puts a text of what
- *      failed, where, and what to do into *error: free it with heddle_text_free(). `error` may be
- *      NULL. Results are written on success only.
- *   3. Structs given begin with their own size and grow at the end; zero means the default, also for
- *      lists and their counts.
+ *   2. A function that can fail returns 0 or a heddle_code (abi/base.h), and then puts a text of
+ *      what failed, where, and what to do into *error: free it with heddle_text_free(). `error` may
+ *      be NULL. Results are written on success only.
+ *   3. Structs given begin with their own size and grow at the end; zero means the default, also
+ *      for lists and their counts.
  *   4. Strings are UTF-8 and NUL-terminated unless they are a heddle_str. Those given are copied.
  *      Those of an event live until the observer returns; those returned as char* are yours:
  *      heddle_text_free(). */
