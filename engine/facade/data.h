@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "engine/base/error.h"
+#include "engine/facade/host_hooks.h"
 #include "engine/graph/bind.h"
 #include "engine/graph/workflow.h"
 #include "engine/plan/place.h"
@@ -48,6 +49,7 @@ struct Engine::Data {
   explicit Data(EngineOptions options);
   ~Data();
   EngineOptions options;
+  const HostHooks hooks;  // goes after all that logs and allocates
   core::LoadedPlugins plugins;
   std::unique_ptr<core::Folders> folders;
   std::unique_ptr<core::Environment> environment;
@@ -61,13 +63,19 @@ struct Engine::Data {
   };
   // What to do with a node that fails when it is asked what it can say before the run.
   enum class Describe { strictly, for_a_run };
-  core::Bound bind(const Workflow::Data& flow, const std::vector<core::Source>* keep = nullptr) const;
+  core::Bound bind(const Workflow::Data& flow, const core::GivenValues& given = {}) const;
   core::Crowd crowd();  // what the runs under way keep busy
   core::Topology with_budgets(const std::vector<core::DeviceHint>& hints) const;
-  Ready prepare(const Workflow::Data& flow, Describe how = Describe::strictly, core::Crowd crowd = {}) const;  // throws every problem, a line each
+  struct Asked {
+    Describe how = Describe::strictly;
+    core::Crowd crowd = {};
+    core::GivenValues given = {};
+  };
+  Ready prepare(const Workflow::Data& flow, Asked asked) const;  // throws every problem, a line each
 };
 
 struct Run::Data {
+  std::uint64_t id = 0;
   core::RunControl control;
   std::shared_ptr<const Workflow::Data> flow;
   Engine::Data::Ready ready;

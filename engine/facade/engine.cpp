@@ -51,7 +51,7 @@ std::uint64_t host_memory_bytes() { return std::uint64_t(sysconf(_SC_PHYS_PAGES)
 
 }  // namespace
 
-Engine::Data::Data(EngineOptions given) : options(std::move(given)) {
+Engine::Data::Data(EngineOptions given) : options(std::move(given)), hooks(options) {
   std::vector<fs::path> plugin_dirs{options.default_plugin_dir.empty() ? program_folder() / "plugins" : options.default_plugin_dir};
   plugin_dirs.insert(plugin_dirs.end(), options.plugin_dirs.begin(), options.plugin_dirs.end());
   plugins = core::load_plugins(plugin_dirs);
@@ -89,7 +89,9 @@ Engine::Data::~Data() {
   for (const auto& run : alive) run->outcome.wait();
 }
 
-core::Bound Engine::Data::bind(const Workflow::Data& flow, const std::vector<core::Source>*) const { return core::bind(flow.workflow, *plugins.catalog); }
+core::Bound Engine::Data::bind(const Workflow::Data& flow, const core::GivenValues& given) const {
+  return core::bind(flow.workflow, *plugins.catalog, {}, given);
+}
 
 core::Crowd Engine::Data::crowd() {
   core::Crowd crowd;
@@ -121,8 +123,8 @@ core::Topology Engine::Data::with_budgets(const std::vector<core::DeviceHint>& h
   return topology;
 }
 
-Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Describe how, core::Crowd crowd) const {
-  core::Bound bound = bind(flow);
+Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Asked asked) const {
+  core::Bound bound = bind(flow, asked.given);
   std::vector<std::string> errors;
   for (const core::Problem& p : bound.problems)
     if (p.severity == core::Problem::Severity::error) errors.push_back(p.message);
@@ -134,13 +136,13 @@ Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Describe h
     ready.described = core::describe_models(ready.graph, *environment);
   } catch (const core::Error&) {
     // A run tells it as what it is, a node that failed.
-    if (how == Describe::strictly) throw;
+    if (asked.how == Describe::strictly) throw;
     ready.described.known.assign(ready.graph.nodes.size(), false);
   }
   const core::Inferred inferred = core::infer(ready.graph, environment->host, ready.described.facts);
   // A plan shows what lacks where; a run cannot be made of it.
-  const auto misfits = how == Describe::strictly ? core::PlaceRequest::Misfits::told : core::PlaceRequest::Misfits::refused;
-  ready.plan = core::make_plan(ready.graph, core::place({ready.graph, inferred, topology, environment->costs, misfits, {}, std::move(crowd)}), inferred, topology);
+  const auto misfits = asked.how == Describe::strictly ? core::PlaceRequest::Misfits::told : core::PlaceRequest::Misfits::refused;
+  ready.plan = core::make_plan(ready.graph, core::place({ready.graph, inferred, topology, environment->costs, misfits, {}, std::move(asked.crowd)}), inferred, topology);
   for (const core::PendingOutput& pending : inferred.pending)
     if (!ready.described.known[pending.node]) ready.plan.pending.push_back(core::cat(ready.graph.nodes[pending.node].id, ".", pending.output));
   return ready;

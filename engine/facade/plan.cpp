@@ -20,7 +20,7 @@ std::string output_name(const core::Graph& graph, const core::ModelSummary& mode
 
 std::string Engine::plan(const Workflow& flow) const {
   return outward([&] {
-    const Data::Ready ready = data_->prepare(*flow.data_, Data::Describe::strictly);
+    const Data::Ready ready = data_->prepare(*flow.data_, {Data::Describe::strictly});
     std::string text = core::plan_text(ready.graph, ready.plan, data_->environment->topology);
     for (const core::ModelSummary& model : ready.described.models)
       text += cat("model ", output_name(ready.graph, model), ": ", model.family, ", ", model.blocks,
@@ -31,7 +31,7 @@ std::string Engine::plan(const Workflow& flow) const {
 
 std::string Engine::plan_json(const Workflow& flow) const {
   return outward([&] {
-    const Data::Ready ready = data_->prepare(*flow.data_, Data::Describe::strictly);
+    const Data::Ready ready = data_->prepare(*flow.data_, {Data::Describe::strictly});
     Json plan = core::plan_json(ready.graph, ready.plan, data_->environment->topology);
     Json models = Json::array();
     for (const core::ModelSummary& model : ready.described.models)

@@ -1,9 +1,14 @@
 #include <algorithm>
-#include <cstring>
+#include <atomic>
 #include <fstream>
+#include <span>
+#include <utility>
 
 #include "engine/base/text.h"
 #include "engine/facade/data.h"
+#include "engine/facade/inputs.h"
+#include "engine/tensor/dlpack.h"
+#include "engine/tensor/gather.h"
 
 namespace heddle {
 
@@ -12,7 +17,7 @@ namespace {
 // Passes what the executor tells on to the caller's function.
 class Teller final : public core::Observer {
  public:
-  explicit Teller(const heddle::Observer& observer) : observer_(observer) {}
+  Teller(const heddle::Observer& observer, std::uint64_t run) : observer_(observer), run_(run) {}
   bool listens() const override { return observer_ != nullptr; }
   void node_started(const core::Node& n, std::string_view device) override { tell(Event::Kind::node_started, &n, {.device = device}); }
   void node_progress(const core::Node& n, double fraction, std::string_view note) override {
@@ -31,10 +36,13 @@ class Teller final : public core::Observer {
   };
   void tell(Event::Kind kind, const core::Node* n, const Details& d) {
     observer_({kind, n == nullptr ? "" : std::string_view(n->id), n == nullptr ? "" : n->type->name(), n == nullptr ? "" : std::string_view(n->title), d.device,
-               d.fraction, d.seconds, d.text});
+               d.fraction, d.seconds, d.text, run_});
   }
   const heddle::Observer& observer_;
+  const std::uint64_t run_;
 };
+
+std::atomic<std::uint64_t> last_run{0};
 
 std::vector<core::Source> find_outputs(const core::Graph& graph, const core::Workflow& workflow, const std::vector<std::string>& names) {
   std::vector<core::Source> sources;
@@ -70,22 +78,27 @@ bool asks_for(const core::Graph& graph, std::string_view type) {
 
 Run Engine::start(const Workflow& flow, StartOptions options) {
   return outward([&] {
+    // First of all, so that nothing is left with the caller when anything throws.
+    const TakenInputs taken = take_inputs(std::exchange(options.inputs, {}));
     auto data = std::make_shared<Run::Data>();
-    data->flow = flow.data_;
+    data->id = ++last_run;
+    data->flow = with_inputs(flow.data_, taken);
     core::Crowd crowd = data_->crowd();
     crowd.among_many = options.among_many;
-    data->ready = data_->prepare(*flow.data_, Engine::Data::Describe::for_a_run, std::move(crowd));
+    data->ready = data_->prepare(*data->flow, {Engine::Data::Describe::for_a_run, std::move(crowd), values_of(*data->flow, taken)});
     data->options = std::move(options);
-    const std::vector<core::Source> keep = find_outputs(data->ready.graph, flow.data_->workflow, data->options.keep);
+    const std::vector<core::Source> keep = find_outputs(data->ready.graph, data->flow->workflow, data->options.keep);
     auto promise = std::make_shared<std::promise<Results>>();
     data->outcome = promise->get_future().share();
     core::Environment& environment = *data_->environment;
     // The thread must not own the run's data, or the last copy of a Run could be dropped by its own thread.
     data->thread = std::jthread([raw = data.get(), promise, keep, &environment] {
+      Results outcome;
+      std::exception_ptr failure;
       try {
         core::RunRequest request{&raw->ready.graph, &raw->ready.plan, "", extra_pnginfo(raw->flow->workflow), keep};
         if (asks_for(raw->ready.graph, "PROMPT")) request.prompt_json = core::write_json(core::nodes_to_json(raw->flow->workflow));
-        Teller teller(raw->options.observer);
+        Teller teller(raw->options.observer, raw->id);
         auto results = std::make_shared<Results::Data>();
         results->result = core::execute(request, environment, teller, raw->control);
         for (const core::NodeTiming& t : results->result.timings) {
@@ -93,12 +106,13 @@ Run Engine::start(const Workflow& flow, StartOptions options) {
           results->stages.push_back({node.id, std::string(node.type->name()), t.seconds, t.cached});
         }
         for (std::size_t i = 0; i < keep.size(); ++i) results->kept[raw->options.keep[i]] = results->result.kept.at(keep[i]);
-        Results outcome;
         outcome.data_ = std::move(results);
-        promise->set_value(std::move(outcome));
       } catch (...) {
-        promise->set_exception(std::current_exception());
+        failure = std::current_exception();
       }
+      raw->ready = {};  // what the run was given goes back before anybody hears that it is over
+      if (failure == nullptr) promise->set_value(std::move(outcome));
+      else promise->set_exception(failure);
     });
     {
       const std::lock_guard lock(data_->mutex);
@@ -111,6 +125,7 @@ Run Engine::start(const Workflow& flow, StartOptions options) {
   });
 }
 
+std::uint64_t Run::id() const { return data_->id; }
 Results Run::wait() {
   return outward([&] { return data_->outcome.get(); });
 }
@@ -134,17 +149,17 @@ const core::Tensor& tensor_in(const Results::Data& data, std::string_view output
   return core::get_tensor(*value);
 }
 
+// A row-major copy of the elements, which are `bytes` in all.
+void read_bytes(const core::Tensor& tensor, void* to, std::size_t bytes) {
+  if (auto* memory = dynamic_cast<core::DeviceMemory*>(tensor->storage.get())) memory->state().read(tensor, to, bytes);
+  else core::gather(tensor->info, tensor->data(), static_cast<std::byte*>(to));
+}
+
 std::vector<float> read_floats(const core::Tensor& tensor) {
   if (tensor->info.dtype != HEDDLE_F32) throw core::Error(core::Code::unsupported, core::cat(core::describe(tensor->info), " is not f32"));
   std::vector<float> values(std::size_t(core::element_count(tensor->info)));
   if (values.empty()) return values;
-  const std::size_t bytes = values.size() * sizeof(float);
-  if (auto* memory = dynamic_cast<core::DeviceMemory*>(tensor->storage.get())) {
-    memory->state().read(tensor, values.data(), bytes);
-  } else {
-    if (!core::is_contiguous(tensor->info)) throw core::Error(core::Code::unsupported, "a strided host tensor");
-    std::memcpy(values.data(), tensor->data(), bytes);
-  }
+  read_bytes(tensor, values.data(), values.size() * sizeof(float));
   return values;
 }
 
@@ -161,6 +176,16 @@ std::vector<std::int64_t> Results::shape(std::string_view output, std::string_vi
   return outward([&] {
     const heddle_tensor_info& info = tensor_in(*data_, output, field)->info;
     return std::vector<std::int64_t>(info.shape, info.shape + info.rank);
+  });
+}
+
+DLManagedTensor* Results::tensor(std::string_view output, std::string_view field) const {
+  return outward([&] {
+    const core::Tensor& tensor = tensor_in(*data_, output, field);
+    const heddle_tensor_info& info = tensor->info;
+    const core::Tensor copy = core::make_host_tensor(core::make_info(info.dtype, std::span(info.shape, info.rank)));
+    if (const std::uint64_t bytes = core::dense_bytes(info); bytes > 0) read_bytes(tensor, copy->data(), bytes);
+    return core::to_dlpack(copy);
   });
 }
 

@@ -22,9 +22,10 @@ constexpr std::size_t kMostShown = 16;  // nodes of a cycle, ids in a list
 // Nodes are numbered as in the workflow until assemble() leaves out those that no sink needs.
 class Binder {
  public:
-  Binder(const Workflow& workflow, const Catalog& catalog)
+  Binder(const Workflow& workflow, const Catalog& catalog, const GivenValues& values)
       : workflow_(workflow),
         catalog_(catalog),
+        values_(values),
         literals_(catalog),
         advice_(workflow, catalog, types_) {}
 
@@ -123,8 +124,10 @@ class Binder {
                     " is a block: it belongs into a model, not into a workflow. Remove it."));
     node.inputs.resize(node.type->input_count());
     boost::container::small_vector<bool, 16> given(node.type->input_count(), false);
+    take_values(node, given);
     for (const WorkflowInput& input : source.inputs) {
       const std::optional<std::uint32_t> port = node.type->find_input(input.name);
+      if (!values_.empty() && values_.contains(std::pair(source.id, input.name))) continue;
       if (!port || is_hidden(node.type->input(*port))) {
         node.extra.emplace_back(input.name, bind_undeclared({i, &input, input.name}));
         continue;
@@ -135,6 +138,20 @@ class Binder {
     for (std::uint32_t p = 0; p < node.type->input_count(); ++p)
       if (!given[p])
         node.inputs[p] = bind_absent({i, nullptr, node.type->input(p).name}, node.type->input(p));
+  }
+
+  void take_values(Node& node, boost::container::small_vector<bool, 16>& given) {
+    if (values_.empty()) return;
+    for (auto at = values_.lower_bound(std::pair(node.id, std::string()));
+         at != values_.end() && at->first.first == node.id; ++at) {
+      const std::optional<std::uint32_t> port = node.type->find_input(at->first.second);
+      if (port) {
+        given[*port] = true;
+        node.inputs[*port] = at->second;
+      } else {
+        node.extra.emplace_back(at->first.second, at->second);
+      }
+    }
   }
 
   static bool is_hidden(const heddle_port& port) { return (port.flags & HEDDLE_PORT_HIDDEN) != 0; }
@@ -357,6 +374,7 @@ class Binder {
 
   const Workflow& workflow_;
   const Catalog& catalog_;
+  const GivenValues& values_;
   std::vector<NodeTypeRef> types_;
   LiteralReader literals_;
   BindAdvice advice_;
@@ -369,8 +387,8 @@ class Binder {
 }  // namespace
 
 Bound bind(const Workflow& workflow, const Catalog& catalog,
-           const std::vector<std::string>& targets) {
-  return Binder(workflow, catalog).bind(targets);
+           const std::vector<std::string>& targets, const GivenValues& given) {
+  return Binder(workflow, catalog, given).bind(targets);
 }
 
 }  // namespace heddle::core

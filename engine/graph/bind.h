@@ -5,8 +5,13 @@
 #include "engine/graph/catalog.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/workflow.h"
+#include "engine/tensor/value.h"
 
 namespace heddle::core {
+
+// Values in the place of what the workflow says: of a node (id), of an input. They are taken as
+// they are, so the caller has looked at the input's type.
+using GivenValues = std::map<std::pair<std::string, std::string>, Value, std::less<>>;
 
 struct Bound {
   Graph graph;  // of the nodes that the sinks need; usable only when no problem is an error
@@ -23,6 +28,6 @@ struct Bound {
 // the workflow's size; the stack does not grow with its depth. Call it qualified, core::bind(...):
 // an unqualified call with a std argument finds std::bind.
 Bound bind(const Workflow& workflow, const Catalog& catalog,
-           const std::vector<std::string>& targets = {});
+           const std::vector<std::string>& targets = {}, const GivenValues& given = {});
 
 }  // namespace heddle::core

@@ -10,6 +10,7 @@
 #include "engine/device/op_catalog.h"
 #include "engine/tensor/call.h"
 #include "engine/tensor/dtype.h"
+#include "engine/tensor/gather.h"
 #include "engine/tensor/shape.h"
 #include "heddle/abi/ops.h"
 
@@ -18,23 +19,6 @@ namespace heddle::core {
 namespace {
 
 constexpr std::size_t kMaxOperands = 16;
-
-// Copies a strided host tensor to row-major bytes.
-void gather(const heddle_tensor_info& info, const std::byte* src, std::byte* dst) {
-  const std::size_t element = dtype_size(DType(info.dtype));
-  if (is_contiguous(info)) {
-    std::memcpy(dst, src, dense_bytes(info));
-    return;
-  }
-  std::int64_t index[HEDDLE_MAX_RANK] = {};
-  for (std::int64_t left = element_count(info); left > 0; --left) {
-    std::int64_t at = 0;
-    for (std::uint32_t i = 0; i < info.rank; ++i) at += index[i] * info.stride[i];
-    std::memcpy(dst, src + at * std::int64_t(element), element);
-    dst += element;
-    for (std::uint32_t i = info.rank; i-- > 0 && ++index[i] == info.shape[i];) index[i] = 0;
-  }
-}
 
 }  // namespace
 

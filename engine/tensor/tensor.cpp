@@ -1,10 +1,9 @@
 #include "engine/tensor/tensor.h"
 
-#include <cstdlib>
-
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/tensor/dtype.h"
+#include "engine/tensor/host_memory.h"
 
 namespace heddle::core {
 
@@ -12,21 +11,16 @@ namespace {
 
 class HostStorage final : public Storage {
  public:
-  explicit HostStorage(std::uint64_t bytes) : bytes_(bytes) {
-    // Rounded up to whole cache lines, as aligned_alloc asks for.
-    const std::uint64_t rounded = (std::max<std::uint64_t>(bytes, 1) + 63) / 64 * 64;
-    data_ = static_cast<std::byte*>(std::aligned_alloc(64, rounded));
-    if (data_ == nullptr) throw Error(Code::out_of_memory, cat("host memory: cannot allocate ", format_bytes(bytes)));
-  }
-  ~HostStorage() override { std::free(data_); }
+  explicit HostStorage(std::uint64_t bytes) : piece_(allocate_host(bytes)), bytes_(bytes) {}
+  ~HostStorage() override { free_host(piece_); }
   HostStorage(const HostStorage&) = delete;
-  std::byte* data() const override { return data_; }
+  std::byte* data() const override { return static_cast<std::byte*>(piece_.data); }
   std::uint64_t bytes() const override { return bytes_; }
   const char* place() const override { return "host"; }
 
  private:
-  std::byte* data_;
-  std::uint64_t bytes_;
+  const HostPiece piece_;
+  const std::uint64_t bytes_;
 };
 
 }  // namespace

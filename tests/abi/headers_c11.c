@@ -6,5 +6,7 @@
 #include <heddle/abi/device.h>
 #include <heddle/abi/node.h>
 #include <heddle/abi/value.h>
+#include <heddle/engine.h>
+#include <heddle/dlpack.h>
 
 int heddle_abi_as_c(void) { return (int)sizeof(heddle_node_desc); }

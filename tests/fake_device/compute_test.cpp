@@ -7,6 +7,7 @@
 #include "engine/base/json.h"
 #include "heddle/abi/node.h"
 #include "tests/fake_device/fake_fixture.h"
+#include "tests/support/lent_tensor.h"
 #include "tests/support/safetensors_writer.h"
 #include "tests/support/temporary_folder.h"
 
@@ -186,6 +187,24 @@ BOOST_AUTO_TEST_CASE(
   control->revive(0);
   BOOST_TEST(
       engine.start(engine.parse(flow), {{}, {"keep.out"}}).wait().floats("keep.out").size() == 25u);
+}
+
+BOOST_AUTO_TEST_CASE(a_tensor_of_the_program_reaches_a_device_with_memory_of_its_own) {
+  const test::FakeControl control;
+  const Layers layers;
+  std::vector<float> ramp(24);
+  for (std::size_t i = 0; i < ramp.size(); ++i) ramp[i] = float(i);
+  test::LentTensor lent({1, 1, 24}, ramp);
+  {
+    Engine engine(test::fake_engine_options({"fake:0"}));
+    const std::vector<float> expected = layers.run(engine);
+    BOOST_TEST(
+        engine.start(engine.parse(layers.flow), {{}, {"keep.out"}, {{"loop.x", lent.lend()}}})
+            .wait()
+            .floats("keep.out") == expected);
+  }
+  BOOST_TEST(lent.given_back() == 1);
+  BOOST_TEST(control->freed_in_use(0) == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(sixty_four_devices_work) {

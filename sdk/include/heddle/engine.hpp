@@ -21,7 +21,10 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
+
+#include "heddle/dlpack.h"
 
 namespace heddle {
 
@@ -35,6 +38,14 @@ class EngineError : public std::runtime_error {
  private:
   int code_;
   std::vector<std::string> trail_;
+};
+
+// Memory of the program's own for tensors on the host. Both functions are called by any thread, several at once, and must not
+// throw. allocate gives a null pointer when it has nothing left: that run fails with HEDDLE_OUT_OF_MEMORY.
+struct HostAllocator {
+  void* (*allocate)(void* user, std::size_t bytes, std::size_t alignment) = nullptr;  // alignment: a power of two
+  void (*free)(void* user, void* data, std::size_t bytes) = nullptr;
+  void* user = nullptr;
 };
 
 struct EngineOptions {
@@ -51,6 +62,10 @@ struct EngineOptions {
   std::filesystem::path costs;                      // a file of measured costs to place by; empty: figures of the devices, or guesses
   std::uint64_t cache_bytes = 0;                    // of outputs kept between runs; 0: a quarter of the memory
   std::map<std::string, std::string> device_options;  // device kind -> JSON object: options of its plugin's own
+  // The next two are of the whole process: the newest engine that gives one has it, and when that engine goes, the default
+  // (stderr, the C library) is back. What an allocator gave goes back to it however late, so it outlives every value.
+  std::function<void(int level, std::string_view message)> log;  // a heddle_level of abi/base.h; called by any thread, several at once
+  HostAllocator allocator;                          // of tensors in host memory; the memory of devices is their plugins' affair
 };
 
 struct DeviceLink {
@@ -83,6 +98,7 @@ struct Event {
   double fraction = 0;          // node_progress: 0 to 1
   double seconds = 0;           // node_done
   std::string_view text;        // note, path of the file, message
+  std::uint64_t run = 0;        // Run::id()
 };
 using Observer = std::function<void(const Event&)>;
 
@@ -122,6 +138,8 @@ class Results {
   std::string text(std::string_view output) const;
   std::vector<float> floats(std::string_view output, std::string_view field = "") const;  // of a tensor, or of a record's field
   std::vector<std::int64_t> shape(std::string_view output, std::string_view field = "") const;
+  // A row-major copy in host memory. Yours, to change and to keep longer than anything here: call its deleter in the end.
+  DLManagedTensor* tensor(std::string_view output, std::string_view field = "") const;
   struct Data;
 
  private:
@@ -132,6 +150,7 @@ class Results {
 // One run. Dropping the last copy cancels it and waits.
 class Run {
  public:
+  std::uint64_t id() const;  // of no other run in this process; never 0
   Results wait();  // throws what the run threw
   bool wait_for(std::chrono::milliseconds);
   void cancel();   // stops within the steps that are already enqueued; ends a pause
@@ -144,10 +163,18 @@ class Run {
   std::shared_ptr<Data> data_;
 };
 
+// A value for an input. A tensor stands where the workflow has a link, or for an input that has none: bare, or as a record of
+// named tensors, as an input of the type LATENT wants it ({"samples", tensor}). Tensors are host memory, row-major; they are not
+// copied, so nobody changes them until the deleter is called. What depends on one is computed anew in every run.
+using InputValue = std::variant<bool, std::int64_t, double, std::string, DLManagedTensor*, std::map<std::string, DLManagedTensor*>>;
+
 struct StartOptions {
   Observer observer;
   std::vector<std::string> keep;  // NODE.OUTPUT: values wanted in the results
   bool among_many = false;        // one of many runs started together: each keeps to few devices, and all of them spread
+  // NODE.INPUT -> value, for this run alone. start() takes every tensor, also when it throws: the deleters are called when the
+  // run, and what it made of them, is done with them.
+  std::map<std::string, InputValue> inputs;
 };
 
 class Engine {

@@ -1,0 +1,143 @@
+#include "engine/facade/inputs.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/base/text.h"
+#include "engine/facade/data.h"
+#include "engine/graph/literal.h"
+#include "engine/graph/type_match.h"
+
+namespace heddle {
+
+namespace {
+
+using core::cat;
+using core::quote;
+
+core::ManagedTensor owned(DLManagedTensor* tensor) {
+  return tensor == nullptr ? nullptr : core::take_managed(tensor);
+}
+
+// One input of one node of a workflow.
+struct Target {
+  std::size_t node;
+  std::string input;
+  const heddle_port*
+      port;  // nullptr: the class has no such port and takes anything, or is not known
+};
+
+Target find_target(const Workflow::Data& flow, const std::string& name) {
+  const std::size_t dot = name.rfind('.');
+  if (dot == std::string::npos)
+    throw core::Error(core::Code::invalid_argument,
+                      cat(quote(name), " does not name an input: say NODE.INPUT"));
+  Target target{core::find_node(flow.workflow, std::string_view(name).substr(0, dot)),
+                name.substr(dot + 1), nullptr};
+  const core::WorkflowNode& node = flow.workflow.nodes[target.node];
+  const core::NodeTypeRef type = flow.catalog->find(node.class_type);
+  if (type == nullptr) return target;  // bind() says more about it
+  if (const auto port = type->find_input(target.input);
+      port && (type->input(*port).flags & HEDDLE_PORT_HIDDEN) == 0) {
+    target.port = &type->input(*port);
+    return target;
+  }
+  if (type->has(HEDDLE_NODE_ANY_INPUT)) return target;
+  std::vector<std::string_view> names;
+  for (std::uint32_t i = 0; i < type->input_count(); ++i)
+    if ((type->input(i).flags & HEDDLE_PORT_HIDDEN) == 0) names.push_back(type->input(i).name);
+  throw core::Error(
+      core::Code::invalid_argument,
+      cat("node ", quote(node.id), " (", node.class_type, ") has no input ", quote(target.input),
+          ".", core::did_you_mean(target.input, names), " It has ", core::join(names, ", "), "."));
+}
+
+core::Value tensor_value(const TakenTensor& taken) {
+  const auto value = [](const core::ManagedTensor& tensor) {
+    if (tensor == nullptr)
+      throw core::Error(core::Code::invalid_argument, "the DLPack tensor is a null pointer");
+    return core::make_value(core::from_dlpack(tensor));
+  };
+  if (taken.fields.empty()) return value(taken.bare);
+  std::vector<std::pair<std::string, core::Value>> fields;
+  for (const auto& [name, tensor] : taken.fields) {
+    try {
+      fields.emplace_back(name, value(tensor));
+    } catch (core::Error& error) {
+      throw error.at(cat("field ", quote(name)));
+    }
+  }
+  return core::make_record(std::move(fields));
+}
+
+}  // namespace
+
+TakenInputs take_inputs(std::map<std::string, InputValue> inputs) {
+  TakenInputs taken;
+  for (auto& [name, input] : inputs) {
+    if (auto* const* tensor = std::get_if<DLManagedTensor*>(&input)) {
+      taken[name] = TakenTensor{owned(*tensor), {}};
+    } else if (const auto* record = std::get_if<std::map<std::string, DLManagedTensor*>>(&input)) {
+      TakenTensor all;
+      for (const auto& [field, tensor] : *record) all.fields[field] = owned(tensor);
+      taken[name] = std::move(all);
+    } else if (const auto* flag = std::get_if<bool>(&input)) {
+      taken[name] = core::Json(*flag);
+    } else if (const auto* integer = std::get_if<std::int64_t>(&input)) {
+      taken[name] = core::Json(*integer);
+    } else if (const auto* number = std::get_if<double>(&input)) {
+      taken[name] = core::Json(*number);
+    } else {
+      taken[name] = core::Json(std::get<std::string>(std::move(input)));
+    }
+  }
+  return taken;
+}
+
+std::shared_ptr<const Workflow::Data> with_inputs(const std::shared_ptr<const Workflow::Data>& flow,
+                                                  const TakenInputs& inputs) {
+  if (flow == nullptr)
+    throw core::Error(core::Code::invalid_argument,
+                      "this workflow is empty: make it with Engine::load or Engine::parse");
+  if (inputs.empty()) return flow;
+  auto changed = std::make_shared<Workflow::Data>(*flow);
+  for (const auto& [name, input] : inputs) {
+    const auto* literal = std::get_if<core::Json>(&input);
+    if (literal == nullptr) continue;
+    if (literal->kind() == core::Json::Kind::real && !std::isfinite(literal->as_double()))
+      throw core::Error(core::Code::invalid_argument,
+                        cat("the value given to ", quote(name), " is not a finite number"));
+    const Target target = find_target(*flow, name);
+    std::vector<core::WorkflowInput>& there = changed->workflow.nodes[target.node].inputs;
+    const auto same = std::ranges::find(there, target.input, &core::WorkflowInput::name);
+    if (same != there.end())
+      same->value = *literal;
+    else
+      there.push_back({target.input, *literal});
+  }
+  return changed;
+}
+
+core::GivenValues values_of(const Workflow::Data& flow, const TakenInputs& inputs) {
+  core::GivenValues values;
+  for (const auto& [name, input] : inputs) {
+    const auto* taken = std::get_if<TakenTensor>(&input);
+    if (taken == nullptr) continue;
+    const Target target = find_target(flow, name);
+    const core::WorkflowNode& node = flow.workflow.nodes[target.node];
+    try {
+      core::Value value = tensor_value(*taken);
+      if (target.port != nullptr && core::takes_literals(*target.port) &&
+          !core::types_match("TENSOR", target.port->type))
+        throw core::Error(core::Code::invalid_argument,
+                          cat("expects ", target.port->type, ", got ", core::describe(*value)));
+      values[{node.id, target.input}] = std::move(value);
+    } catch (core::Error& error) {
+      throw error.at(cat("input ", quote(target.input)))
+          .at(cat("node ", quote(node.id), " (", node.class_type, ")"));
+    }
+  }
+  return values;
+}
+
+}  // namespace heddle

@@ -1,0 +1,33 @@
+// StartOptions::inputs on their way into a run: numbers and texts become literals of the workflow,
+// tensors become values.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+
+#include "engine/graph/bind.h"
+#include "engine/tensor/dlpack.h"
+#include "heddle/engine.hpp"
+
+namespace heddle {
+
+struct TakenTensor {
+  core::ManagedTensor bare;                           // or
+  std::map<std::string, core::ManagedTensor> fields;  // of a record
+};
+using TakenInputs = std::map<std::string, std::variant<core::Json, TakenTensor>>;
+
+// Owns every tensor from here on. A null pointer is found out later.
+TakenInputs take_inputs(std::map<std::string, InputValue> inputs);
+
+// The workflow with the literals set. Throws for a name that is none, of the node or of its input.
+std::shared_ptr<const Workflow::Data> with_inputs(const std::shared_ptr<const Workflow::Data>& flow,
+                                                  const TakenInputs& inputs);
+
+// The tensors. Throws for such names, too; for an input that takes no tensor; and for what is not a
+// tensor of ours.
+core::GivenValues values_of(const Workflow::Data& flow, const TakenInputs& inputs);
+
+}  // namespace heddle

@@ -1,0 +1,68 @@
+#include "engine/tensor/host_memory.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+
+namespace heddle::core {
+
+namespace {
+
+constexpr std::size_t kCacheLine = 64;
+
+const HostAllocator kLibrary{[](void*, std::size_t bytes, std::size_t alignment) {
+                               return std::aligned_alloc(alignment, bytes);
+                             },
+                             [](void*, void* data, std::size_t) { std::free(data); }, nullptr};
+
+// Allocators are kept for good: a tensor may go back to one of them at any time.
+struct Known {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<const HostAllocator>>
+      all;  // guarded by mutex; its size is the number of the newest
+};
+Known& known() {
+  static auto* const list = new Known();
+  return *list;
+}
+std::atomic<const HostAllocator*> current{&kLibrary};
+
+}  // namespace
+
+HostPiece allocate_host(std::size_t bytes) {
+  const HostAllocator* const from = current.load(std::memory_order_acquire);
+  const std::size_t rounded =
+      (std::max<std::size_t>(bytes, 1) + kCacheLine - 1) / kCacheLine * kCacheLine;
+  void* const data = rounded < bytes ? nullptr : from->allocate(from->user, rounded, kCacheLine);
+  if (data == nullptr)
+    throw Error(Code::out_of_memory,
+                cat(from == &kLibrary ? "host memory" : "the allocator given for host memory",
+                    ": cannot allocate ", format_bytes(bytes)));
+  return {data, rounded, from};
+}
+
+void free_host(const HostPiece& piece) noexcept {
+  piece.from->free(piece.from->user, piece.data, piece.bytes);
+}
+
+unsigned long long use_host_allocator(const HostAllocator& allocator) {
+  if (allocator.allocate == nullptr || allocator.free == nullptr)
+    throw Error(Code::invalid_argument,
+                "an allocator for host memory has both functions, allocate and free");
+  const std::lock_guard lock(known().mutex);
+  known().all.push_back(std::make_unique<const HostAllocator>(allocator));
+  current.store(known().all.back().get(), std::memory_order_release);
+  return known().all.size();
+}
+
+void forget_host_allocator(unsigned long long number) {
+  const std::lock_guard lock(known().mutex);
+  if (number == known().all.size()) current.store(&kLibrary, std::memory_order_release);
+}
+
+}  // namespace heddle::core

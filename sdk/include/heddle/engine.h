@@ -1,0 +1,181 @@
+/* heddle/engine.h - run workflows from a program in C, or in whatever calls C. Link with libheddle.
+ *
+ * The C++ face, heddle/engine.hpp, says more of what each thing does. Rules of this one:
+ *   1. Every function may be called by any thread. A handle is freed once, by its own _free, which
+ *      takes NULL, too.
+ *   2. A function that can fail returns 0 or a heddle_code (abi/base.h), and then puts a text of
+ *      what failed, where, and what to do into *error: free it with heddle_text_free(). `error` may
+ *      be NULL. Results are written on success only.
+ *   3. Structs given begin with their own size and grow at the end; zero means the default, also
+ *      for lists and their counts.
+ *   4. Strings are UTF-8 and NUL-terminated unless they are a heddle_str. Those given are copied.
+ *      Those of an event live until the observer returns; those returned as char* are yours:
+ *      heddle_text_free(). */
+#ifndef HEDDLE_ENGINE_H
+#define HEDDLE_ENGINE_H
+
+#include "heddle/abi/value.h"
+#include "heddle/dlpack.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct heddle_engine heddle_engine;
+typedef struct heddle_workflow heddle_workflow;
+typedef struct heddle_run heddle_run;
+typedef struct heddle_results heddle_results;
+
+/* heddle_run_wait: the time was up first. Not a failure: *error stays as it was. */
+enum { HEDDLE_STILL_RUNNING = 100 };
+
+typedef struct heddle_option {
+  const char* key;
+  const char* value;
+} heddle_option;
+
+typedef struct heddle_engine_options {
+  uint32_t size;
+  uint32_t threads;               /* of a CPU device; 0: all cores                         */
+  const char* default_plugin_dir; /* NULL: "plugins" beside the program                    */
+  const char* input_dir;          /* NULL: "input"                                         */
+  const char* output_dir;         /* NULL: "output"                                        */
+  const char* costs;              /* a file of measured costs to place by                  */
+  const char* const* plugin_dirs; /* searched after the default one                        */
+  size_t plugin_dir_count;
+  const char* const* model_dirs;
+  size_t model_dir_count;
+  const char* const* devices; /* "cpu", "cpu:0"; none: the best kind there is          */
+  size_t device_count;
+  const heddle_option* compute; /* device or kind -> "f32", "bf16", "fp16"               */
+  size_t compute_count;
+  const heddle_option* budgets; /* device -> bytes, in decimal digits                    */
+  size_t budget_count;
+  const heddle_option* device_options; /* device kind -> JSON object                       */
+  size_t device_option_count;
+  uint64_t cache_bytes;      /* of outputs kept between runs; 0: a quarter of memory  */
+  int32_t reference_kernels; /* 1: the plain loops alone                              */
+  /* Of the process: the newest engine that gives one has it until it is freed. `log_user`,
+   * `allocator_user`: passed on. Called by any thread, several at once. What allocate gave goes
+   * back through free however late: it outlives every tensor. */
+  void (*log)(void* log_user, heddle_level level, heddle_str message);
+  void* log_user;
+  void* (*allocate)(void* allocator_user, size_t bytes,
+                    size_t alignment); /* NULL result: memory is out */
+  void (*free)(void* allocator_user, void* data, size_t bytes);
+  void* allocator_user;
+} heddle_engine_options;
+
+/* What a run tells. */
+typedef int32_t heddle_run_event_kind;
+enum {
+  HEDDLE_NODE_STARTED = 0,
+  HEDDLE_NODE_PROGRESS = 1,
+  HEDDLE_NODE_DONE = 2,
+  HEDDLE_NODE_CACHED = 3,
+  HEDDLE_FILE_WRITTEN = 4,
+  HEDDLE_WARNING = 5
+};
+typedef struct heddle_run_event {
+  uint32_t size;
+  heddle_run_event_kind kind;
+  uint64_t run;    /* heddle_run_id() */
+  heddle_str node; /* id; empty for a warning about the run */
+  heddle_str class_type;
+  heddle_str title;
+  heddle_str device;
+  double fraction; /* progress: 0 to 1 */
+  double seconds;  /* done */
+  heddle_str text; /* note, path of the file, message */
+} heddle_run_event;
+
+/* A value for one input, by kind: HEDDLE_KIND_BOOL and _INT use integer, _FLOAT number, _STR text,
+ * _TENSOR tensor. With a field the input gets a record, of all tensors that are given to it with a
+ * field each ("samples" for a LATENT). */
+typedef struct heddle_run_input {
+  uint32_t size;
+  heddle_kind kind;
+  const char* name; /* NODE.INPUT */
+  int64_t integer;
+  double number;
+  const char* text;
+  DLManagedTensor* tensor; /* host memory, row-major, not copied: nobody changes it until its
+                              deleter is called */
+  const char* field;
+} heddle_run_input;
+
+typedef struct heddle_start_options {
+  uint32_t size;
+  /* On one of the run's threads, one call at a time; keep it short. It may pause and cancel runs,
+   * not wait for its own. */
+  void (*observer)(void* observer_user, const heddle_run_event*);
+  void* observer_user;
+  const char* const* keep; /* NODE.OUTPUT: values wanted in the results */
+  size_t keep_count;
+  const heddle_run_input* const* inputs; /* pointers, so that the struct may grow */
+  size_t input_count;
+} heddle_start_options;
+
+HEDDLE_EXPORT void heddle_text_free(char*);
+
+/* NULL options: defaults. */
+HEDDLE_EXPORT int32_t heddle_engine_make(const heddle_engine_options*, heddle_engine** out,
+                                         char** error);
+/* Cancels its runs and waits for them; free results and runs first. */
+HEDDLE_EXPORT void heddle_engine_free(heddle_engine*);
+HEDDLE_EXPORT int32_t heddle_engine_load(heddle_engine*, const char* path, heddle_workflow** out,
+                                         char** error);
+HEDDLE_EXPORT int32_t heddle_engine_parse(heddle_engine*, const char* json, const char* name,
+                                          heddle_workflow** out, char** error);
+HEDDLE_EXPORT int32_t heddle_engine_plan(heddle_engine*, const heddle_workflow*, int32_t as_json,
+                                         char** out, char** error);
+/* Takes every tensor among the inputs, also when it fails. */
+HEDDLE_EXPORT int32_t heddle_engine_start(heddle_engine*, const heddle_workflow*,
+                                          const heddle_start_options*, heddle_run** out,
+                                          char** error);
+
+/* One workflow is changed by one thread at a time. A run has its own copy. */
+HEDDLE_EXPORT int32_t heddle_workflow_set(heddle_workflow*, const char* input, const char* value,
+                                          char** error);
+HEDDLE_EXPORT int32_t heddle_workflow_place(heddle_workflow*, const char* node, const char* device,
+                                            char** error);
+HEDDLE_EXPORT int32_t heddle_workflow_split(heddle_workflow*, const char* node, const char* mode,
+                                            char** error);
+HEDDLE_EXPORT int32_t heddle_workflow_text(const heddle_workflow*, char** out, char** error);
+HEDDLE_EXPORT void heddle_workflow_free(heddle_workflow*);
+
+/* Of no other run in this process; never 0. */
+HEDDLE_EXPORT uint64_t heddle_run_id(const heddle_run*);
+HEDDLE_EXPORT void heddle_run_cancel(heddle_run*);
+/* No node and no step of a model begins any more; those that have begun end. */
+HEDDLE_EXPORT void heddle_run_pause(heddle_run*);
+HEDDLE_EXPORT void heddle_run_resume(heddle_run*);
+/* milliseconds < 0: as long as it takes. `out` may be NULL; may be called again, each time for
+ * results of its own. */
+HEDDLE_EXPORT int32_t heddle_run_wait(heddle_run*, int64_t milliseconds, heddle_results** out,
+                                      char** error);
+/* Cancels it and waits. */
+HEDDLE_EXPORT void heddle_run_free(heddle_run*);
+
+HEDDLE_EXPORT size_t heddle_results_file_count(const heddle_results*);
+/* Lives as long as the results; NULL: there is none. */
+HEDDLE_EXPORT const char* heddle_results_file(const heddle_results*, size_t index);
+/* Of values named in `keep`. field: of a record, or NULL. */
+HEDDLE_EXPORT int32_t heddle_results_text(const heddle_results*, const char* output, char** out,
+                                          char** error);
+HEDDLE_EXPORT int32_t heddle_results_shape(const heddle_results*, const char* output,
+                                           const char* field, int64_t shape[HEDDLE_MAX_RANK],
+                                           uint32_t* rank, char** error);
+/* Copies an f32 tensor, row-major, into room for `count` floats, which is as many as it has. */
+HEDDLE_EXPORT int32_t heddle_results_floats(const heddle_results*, const char* output,
+                                            const char* field, float* out, size_t count,
+                                            char** error);
+/* A row-major copy in host memory: yours, call its deleter. It may outlive everything here. */
+HEDDLE_EXPORT int32_t heddle_results_tensor(const heddle_results*, const char* output,
+                                            const char* field, DLManagedTensor** out, char** error);
+HEDDLE_EXPORT void heddle_results_free(heddle_results*);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,190 @@
+/* A program in C11 that embeds the engine: values in and out, events, a log and an allocator of its
+ * own. CTest runs it with the folders of the plugins; it exits with 0 when everything is as it has
+ * to be. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <heddle/engine.h>
+
+static const char workflow[] =
+    "{\"greet\": {\"class_type\": \"demo.hello\", \"inputs\": {\"name\": \"heddle\", \"times\": "
+    "1}},"
+    " \"count\": {\"class_type\": \"demo.count_bytes\", \"inputs\": {\"text\": [\"greet\", 0]}},"
+    " \"number\": {\"class_type\": \"test.keep\", \"inputs\": {\"value\": [\"count\", 0]}},"
+    " \"ramp\": {\"class_type\": \"test.ramp\", \"inputs\": {\"start\": 1}},"
+    " \"tensor\": {\"class_type\": \"test.keep\", \"inputs\": {\"value\": [\"ramp\", 0]}}}";
+
+static int faults;
+
+static void expect(int holds, const char* what) {
+  if (holds) return;
+  fprintf(stderr, "embed.c: not so: %s\n", what);
+  ++faults;
+}
+
+/* For calls that must not fail. */
+static void done(int32_t code, char** error) {
+  if (code == 0) return;
+  fprintf(stderr, "embed.c: error %d: %s\n", (int)code, *error != NULL ? *error : "no text");
+  exit(1);
+}
+
+struct counts {
+  uint64_t run;
+  int events, of_other_runs, node_done;
+  long pieces_out, pieces; /* of one thread at a time: this test's runs do not overlap */
+};
+
+static void observe(void* user, const heddle_run_event* event) {
+  struct counts* counts = user;
+  if (counts->events++ == 0) counts->run = event->run;
+  if (counts->run != event->run) ++counts->of_other_runs;
+  if (event->kind == HEDDLE_NODE_DONE) ++counts->node_done;
+}
+
+static void* allocate(void* user, size_t bytes, size_t alignment) {
+  struct counts* counts = user;
+  void* data = aligned_alloc(alignment, bytes);
+  if (data != NULL) ++counts->pieces_out, ++counts->pieces;
+  return data;
+}
+
+static void give_back(void* user, void* data, size_t bytes) {
+  struct counts* counts = user;
+  (void)bytes;
+  --counts->pieces_out;
+  free(data);
+}
+
+static void be_told(void* user, heddle_level level, heddle_str message) {
+  (void)user, (void)level, (void)message;
+}
+
+static void tensor_comes_back(DLManagedTensor* tensor) { ++*(int*)tensor->manager_ctx; }
+
+int main(int argc, char** argv) {
+  struct counts counts = {0};
+  char* error = NULL;
+  char* text = NULL;
+  const char* devices[] = {"cpu"};
+  heddle_engine_options options = {.size = sizeof options,
+                                   .devices = devices,
+                                   .device_count = 1,
+                                   .log = be_told,
+                                   .allocate = allocate,
+                                   .free = give_back,
+                                   .allocator_user = &counts};
+  heddle_engine* engine = NULL;
+  heddle_workflow* flow = NULL;
+  heddle_run* run = NULL;
+  heddle_results* results = NULL;
+  if (argc != 3) return fprintf(stderr, "usage: %s PLUGINS MORE_PLUGINS\n", argv[0]), 2;
+  options.default_plugin_dir = argv[1];
+  options.plugin_dirs = (const char* const*)&argv[2];
+  options.plugin_dir_count = 1;
+  done(heddle_engine_make(&options, &engine, &error), &error);
+  done(heddle_engine_parse(engine, workflow, NULL, &flow, &error), &error);
+  done(heddle_workflow_set(flow, "greet.times", "2", &error), &error);
+  done(heddle_workflow_place(flow, "ramp", "cpu:0", &error), &error);
+  done(heddle_engine_plan(engine, flow, 0, &text, &error), &error);
+  expect(strstr(text, "ramp") != NULL, "the plan names its nodes");
+  heddle_text_free(text);
+
+  { /* Values in by name, values out by name. */
+    const char* keep[] = {"number.out", "tensor.out"};
+    float floats[6] = {1, 2, 3, 4, 5, 6}, got[6] = {0};
+    int64_t sizes[] = {2, 3}, shape[HEDDLE_MAX_RANK] = {0};
+    uint32_t rank = 0;
+    int came_back = 0;
+    DLManagedTensor mine = {
+        {floats, {HEDDLE_DL_CPU, 0}, 2, {HEDDLE_DL_FLOAT, 32, 1}, sizes, NULL, 0},
+        &came_back,
+        tensor_comes_back};
+    DLManagedTensor* theirs = NULL;
+    heddle_run_input name = {
+        .size = sizeof name, .kind = HEDDLE_KIND_STR, .name = "greet.name", .text = "you"};
+    heddle_run_input tensor = {
+        .size = sizeof tensor, .kind = HEDDLE_KIND_TENSOR, .name = "tensor.value", .tensor = &mine};
+    const heddle_run_input* inputs[] = {&name, &tensor};
+    heddle_start_options start = {.size = sizeof start,
+                                  .observer = observe,
+                                  .observer_user = &counts,
+                                  .keep = keep,
+                                  .keep_count = 2,
+                                  .inputs = inputs,
+                                  .input_count = 2};
+    done(heddle_engine_start(engine, flow, &start, &run, &error), &error);
+    heddle_run_pause(run);
+    heddle_run_resume(run);
+    done(heddle_run_wait(run, -1, &results, &error), &error);
+    expect(counts.run == heddle_run_id(run) && counts.of_other_runs == 0, "events say their run");
+    expect(counts.node_done == 4, "four nodes ran: not the one whose tensor was given");
+    done(heddle_results_text(results, "number.out", &text, &error), &error);
+    expect(strcmp(text, "24") == 0, "\"Hello, you! \" twice has 24 bytes");
+    heddle_text_free(text);
+    done(heddle_results_shape(results, "tensor.out", NULL, shape, &rank, &error), &error);
+    expect(rank == 2 && shape[0] == 2 && shape[1] == 3, "the tensor's shape");
+    done(heddle_results_floats(results, "tensor.out", NULL, got, 6, &error), &error);
+    expect(memcmp(got, floats, sizeof got) == 0, "the tensor's elements");
+    done(heddle_results_tensor(results, "tensor.out", NULL, &theirs, &error), &error);
+    expect(theirs->dl_tensor.data != floats &&
+               memcmp(theirs->dl_tensor.data, floats, sizeof floats) == 0,
+           "a copy of them");
+    expect(counts.pieces > 0 && counts.pieces_out > 0, "the copy lies in memory of ours");
+    theirs->deleter(theirs);
+    expect(heddle_results_file_count(results) == 0 && heddle_results_file(results, 0) == NULL,
+           "nothing was written");
+    expect(heddle_results_floats(results, "tensor.out", NULL, got, 5, &error) ==
+                   HEDDLE_INVALID_ARGUMENT &&
+               strstr(error, "has 6 elements") != NULL,
+           "too little room is refused");
+    heddle_text_free(error);
+    expect(came_back == 0, "the results hold the tensor");
+    heddle_results_free(results);
+    heddle_run_free(run);
+    expect(came_back == 1, "the tensor comes back once");
+
+    inputs[0] = &tensor; /* twice, and at the wrong name besides */
+    tensor.name = "ramp.strat";
+    start.input_count = 1;
+    expect(heddle_engine_start(engine, flow, &start, &run, &error) == HEDDLE_INVALID_ARGUMENT &&
+               strstr(error, "no input 'strat'") != NULL,
+           "an unknown input is refused");
+    heddle_text_free(error);
+    expect(came_back == 2, "a refused tensor comes back, too");
+  }
+
+  { /* Cancel a run that would never end. */
+    static const char endless[] =
+        "{\"wait\": {\"class_type\": \"test.wait\", \"inputs\": {}},"
+        " \"end\": {\"class_type\": \"test.keep\", \"inputs\": {\"value\": [\"wait\", 0]}}}";
+    heddle_workflow* waiting = NULL;
+    done(heddle_engine_parse(engine, endless, "endless", &waiting, &error), &error);
+    done(heddle_engine_start(engine, waiting, NULL, &run, &error), &error);
+    expect(heddle_run_wait(run, 0, &results, NULL) == HEDDLE_STILL_RUNNING, "it runs");
+    heddle_run_cancel(run);
+    expect(heddle_run_wait(run, -1, NULL, NULL) == HEDDLE_CANCELLED, "it was cancelled");
+    heddle_run_free(run);
+    heddle_workflow_free(waiting);
+  }
+
+  expect(heddle_engine_load(engine, "no/such/file.json", &flow, &error) == HEDDLE_NOT_FOUND &&
+             error != NULL,
+         "a missing file is not found");
+  heddle_text_free(error);
+  expect(heddle_engine_start(engine, NULL, NULL, &run, &error) == HEDDLE_INVALID_ARGUMENT,
+         "no workflow, no run");
+  heddle_text_free(error);
+  options.size = 0;
+  {
+    heddle_engine* none = NULL;
+    expect(heddle_engine_make(&options, &none, NULL) == HEDDLE_INVALID_ARGUMENT && none == NULL,
+           "options without a size are refused");
+  }
+  heddle_workflow_free(flow);
+  heddle_engine_free(engine);
+  expect(counts.pieces_out == 0, "all memory went back");
+  return faults == 0 ? 0 : 1;
+}
