@@ -101,7 +101,10 @@ void Session::load_weights() {
     const SessionStorage& storage = plan_->storages[s];
     if (storage.kind != SessionStorage::Kind::weight) continue;
     const auto sources = weight_sources(*model_, model_->graph->nodes[storage.node]);
-    weights_[s] = places_.places[storage.place].weights->get(*sources[storage.slot], model_->checkpoint->identity());
+    const Node& node = model_->graph->nodes[storage.node];
+    WorkWatch watch;
+    if (timeline_ != nullptr) watch = timeline_->watch("page-in", cat(node.id, ".", node.type->slot(storage.slot).name));
+    weights_[s] = places_.places[storage.place].weights->get(*sources[storage.slot], model_->checkpoint->identity(), watch);
   }
   for (const SessionPlace& place : places_.places) place.weights->finish();
 }
@@ -127,7 +130,9 @@ void Session::bring_externals() {
     if (!is_schedule && storage.kind != SessionStorage::Kind::constant) continue;
     const Tensor given = lane_input(is_schedule ? *request_.schedule : *request_.constants[plan_->lanes[storage.lane].set], storage);
     Tensor& here = brought[{given.get(), storage.place}];
-    if (!here) here = Arrival(given, &state(storage.place)).await();
+    WorkWatch watch;
+    if (timeline_ != nullptr) watch = timeline_->watch("transfer", cat(storage.input, " to ", state(storage.place).device().name()));
+    if (!here) here = Arrival(given, &state(storage.place), watch).await();
     externals_[s] = here;
   }
 }
