@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <boost/graph/breadth_first_search.hpp>
+#include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/compressed_sparse_row_graph.hpp>
+#include <boost/graph/graphviz.hpp>
 #include <boost/graph/strong_components.hpp>
 #include <boost/range/iterator_range.hpp>
 #include <functional>
 #include <limits>
 #include <queue>
+#include <sstream>
 
 namespace heddle::core {
 namespace {
@@ -115,6 +118,74 @@ std::vector<bool> ancestors(const Dag& dag, const std::vector<std::uint32_t>& ro
   for (Index node = 0; node < dag.node_count; ++node)
     reached[node] = colors[node] != boost::white_color;
   return reached;
+}
+
+namespace {
+
+// In a quoted text of Graphviz a backslash begins an escape of its own.
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '\n') {
+      out += "\\n";
+      continue;
+    }
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "\"";
+}
+
+std::string escaped_html(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      default: out += c;
+    }
+  }
+  return out;
+}
+
+std::string legend_table(const Drawing& drawing) {
+  std::string table = "<<table border=\"0\" cellspacing=\"4\"><tr>";
+  for (const auto& [text, colour] : drawing.legend)
+    table += "<td border=\"1\" bgcolor=\"" + colour + "\" width=\"24\"></td><td align=\"left\">" + escaped_html(text) + "</td>";
+  return table + "</tr></table>>";
+}
+
+}  // namespace
+
+std::string write_dot(const Drawing& drawing) {
+  struct EdgeNumber {
+    std::size_t number = 0;
+  };
+  // A list, unlike the rows above, keeps each edge's own number.
+  using Picture = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, boost::no_property, EdgeNumber>;
+  Picture picture(drawing.nodes.size());
+  for (std::size_t e = 0; e < drawing.edges.size(); ++e) boost::add_edge(drawing.edges[e].from, drawing.edges[e].to, EdgeNumber{e}, picture);
+  std::ostringstream out;
+  out.imbue(std::locale::classic());
+  const auto node = [&](std::ostream& to, std::size_t n) {
+    const Drawing::Node& it = drawing.nodes[n];
+    const bool striped = it.colour.find(':') != std::string::npos;
+    to << " [label=" << quoted(it.label) << ", style=\"" << (striped ? "striped" : "filled,rounded") << "\", fillcolor=" << quoted(it.colour) << "]";
+  };
+  const auto edge = [&](std::ostream& to, const auto& e) {
+    const Drawing::Edge& it = drawing.edges[picture[e].number];
+    to << " [label=" << quoted(it.label);
+    if (it.dashed) to << ", style=dashed, penwidth=1.5";
+    to << "]";
+  };
+  const auto whole = [&](std::ostream& to) {
+    to << "graph [fontname=\"sans-serif\", fontsize=11, labelloc=b";
+    if (!drawing.legend.empty()) to << ", label=" << legend_table(drawing);
+    to << "];\nnode [shape=box, fontname=\"sans-serif\", fontsize=11];\nedge [fontname=\"sans-serif\", fontsize=9];\n";
+  };
+  boost::write_graphviz(out, picture, node, edge, whole);
+  return out.str();
 }
 
 }  // namespace heddle::core

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -25,5 +26,24 @@ std::vector<std::vector<std::uint32_t>> cycles(const Dag& dag);
 
 // Marks what can be reached backwards from `roots`, the roots included.
 std::vector<bool> ancestors(const Dag& dag, const std::vector<std::uint32_t>& roots);
+
+// What a graph looks like on paper. Texts as they are to be read; colours as Graphviz writes them, several with ':' between as
+// stripes.
+struct Drawing {
+  struct Node {
+    std::string label, colour;
+  };
+  struct Edge {
+    std::uint32_t from = 0, to = 0;
+    std::string label;
+    bool dashed = false;
+  };
+  std::vector<Node> nodes;
+  std::vector<Edge> edges;
+  std::vector<std::pair<std::string, std::string>> legend;  // what a colour means: text, colour
+};
+
+// The drawing in the language of Graphviz, for `dot`.
+std::string write_dot(const Drawing& drawing);
 
 }  // namespace heddle::core

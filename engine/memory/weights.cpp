@@ -54,7 +54,7 @@ std::vector<std::byte> columns_of(const std::byte* rows, std::vector<std::int64_
 
 }  // namespace
 
-std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source, Hash128 checkpoint) {
+std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source, Hash128 checkpoint, const WorkWatch& watch) {
   Hasher hasher;
   hasher.add(checkpoint).add(source.use);
   for (const WeightSource::Part& part : source.parts) hasher.add(std::string_view(part.tensor->name)).add(part.begin).add(part.end);
@@ -86,7 +86,9 @@ std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source,
     state->reading.push_back(t.file);
     state->read.push_back(&t);
   }
-  state_.with_stream([&](Stream& stream) { state_.device().make_weight(stream, source.use, weight->form, parts, weight->memory->data()); });
+  watched(watch, state_, weight->form.bytes, [&] {
+    state_.with_stream([&](Stream& stream) { state_.device().make_weight(stream, source.use, weight->form, parts, weight->memory->data()); });
+  });
   state->bytes += weight->form.bytes;
   state->entries[key] = {weight, ++state->clock};
   return weight;

@@ -14,6 +14,7 @@
 #include "engine/base/guarded.h"
 #include "engine/files/checkpoint.h"
 #include "engine/memory/device_state.h"
+#include "engine/memory/watch.h"
 
 namespace heddle::core {
 
@@ -47,8 +48,9 @@ class WeightStore {
   heddle_weight_form form(const WeightSource& source) const { return state_.device().weight_form(source.use, source.info()); }
 
   // The weight, made now if it is not here. The work is enqueued; finish() waits for all of it. `checkpoint` is the
-  // identity of the checkpoint that the parts belong to, and stays open as long as the caller holds it.
-  std::shared_ptr<const DeviceWeight> get(const WeightSource& source, Hash128 checkpoint);
+  // identity of the checkpoint that the parts belong to, and stays open as long as the caller holds it. The watch is told
+  // when it is made.
+  std::shared_ptr<const DeviceWeight> get(const WeightSource& source, Hash128 checkpoint, const WorkWatch& watch = {});
   void finish();
 
   std::uint64_t bytes() const;

@@ -18,8 +18,9 @@ Execution::Execution(const RunRequest& request, Environment& environment, Observ
       observer_(observer),
       control_(control),
       call_shared_{environment, observer_, control,
-                   [this](NodeCall& call, heddle_status* status) { on_complete(call, status); }},
-      transfers_(graph_, plan_, environment.devices),
+                   [this](NodeCall& call, heddle_status* status) { on_complete(call, status); },
+                   request.timeline},
+      transfers_(graph_, plan_, environment.devices, request.timeline),
       schedule_(graph_, plan_, static_cast<std::uint32_t>(environment.devices.size())),
       used_devices_(environment.devices.size()) {
   first_output_.reserve(graph_.nodes.size());

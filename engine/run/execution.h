@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <memory>
 #include <thread>
 #include <unordered_map>
 
@@ -35,6 +36,9 @@ class Execution {
     Instance instance;
     std::unique_ptr<NodeCall> call;
     Clock::time_point begin;
+    // With a timeline: when it began, by the host's clock and on its device.
+    double traced_at = 0;
+    std::unique_ptr<Event> reached{};
   };
   // A deferred node has called complete().
   struct Completion {
@@ -79,6 +83,8 @@ class Execution {
 
   void run_node(NodeIndex n, Worker& worker, Lock& lock);
   void execute_node(Running& running, Worker& worker, Lock& lock);
+  void trace_begin(Running& running);
+  void trace_end(Running& running);
   void give_inputs(NodeIndex n, NodeCall& call);
   Value hidden(const Node& node, std::string_view type) const;
   bool has_lazy_inputs(Running& running, Lock& lock);

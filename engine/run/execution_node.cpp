@@ -10,7 +10,7 @@ namespace heddle::core {
 // Called without the lock, returns with it.
 void Execution::run_node(NodeIndex n, Worker& worker, Lock& lock) {
   if (worker.call == nullptr) worker.call = std::make_unique<NodeCall>(call_shared_);
-  Running running{n, {}, std::move(worker.call), {}};
+  Running running{n, {}, std::move(worker.call), {}, 0, {}};
   try {
     execute_node(running, worker, lock);
   } catch (Error& error) {
@@ -39,6 +39,7 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
   running.call->begin(node, device, plan_.places[n]);
   give_inputs(n, *running.call);
   if (desc.need != nullptr && !has_lazy_inputs(running, lock)) return;  // it comes again with them
+  if (request_.timeline != nullptr) trace_begin(running);
   observer_.node_started(node, on_host ? "host" : device.state->device().name());
   heddle_status* const status = desc.execute(running.instance.self(), running.call.get());
   if (status == nullptr && running.call->deferred()) {
@@ -48,6 +49,26 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
   }
   throw_status(status, "");
   finish(running, worker, lock);
+}
+
+void Execution::trace_begin(Running& running) {
+  running.traced_at = request_.timeline->now();
+  if (plan_.places[running.node].on_host) return;
+  DeviceState& state = *device_of(running.node).state;
+  running.reached = std::make_unique<Event>(state.device());
+  state.record(*running.reached);
+}
+
+void Execution::trace_end(Running& running) {
+  const Node& node = graph_.nodes[running.node];
+  const std::string name = cat(node.id, " ", node.type->name());
+  DeviceState& state = *device_of(running.node).state;
+  const bool on_host = plan_.places[running.node].on_host;
+  request_.timeline->add_host(on_host ? "host" : state.device().name(), "node", name, running.traced_at);
+  if (on_host || !running.call->used_device()) return;
+  Event end(state.device());
+  state.record(end);
+  request_.timeline->add(state, StreamRow::compute, "node", name, std::move(*running.reached), std::move(end), 0);
 }
 
 void Execution::give_inputs(NodeIndex n, NodeCall& call) {
@@ -132,6 +153,7 @@ void Execution::finish(Running& running, Worker& worker, Lock& lock) {
     if (!call.outputs()[i])
       throw Error(Code::internal,
                   cat("the node did not set its output ", quote(node.type->output(i).name)));
+  if (request_.timeline != nullptr) trace_end(running);
   worker.now = Clock::now();
   const double seconds = std::chrono::duration<double>(worker.now - running.begin).count();
   node.type->took(seconds);

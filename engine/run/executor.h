@@ -13,6 +13,7 @@
 #include "engine/run/control.h"
 #include "engine/run/environment.h"
 #include "engine/run/observer.h"
+#include "engine/run/timeline.h"
 
 namespace heddle::core {
 
@@ -22,6 +23,7 @@ struct RunRequest {
   std::string prompt_json;         // for HIDDEN inputs of type PROMPT
   std::string extra_pnginfo_json;  // EXTRA_PNGINFO
   std::vector<Source> keep;        // values wanted after the run, besides what sinks do
+  Timeline* timeline = nullptr;    // when given, told of everything; has to outlive the run
 };
 
 struct NodeTiming {

@@ -121,7 +121,8 @@ std::unique_ptr<SessionHandle> NodeCall::open(const SessionRequest& request) {
                                    request, [control = &shared_.control] {
                                      control->wait_while_paused();
                                      return control->cancelled();
-                                   });
+                                   },
+                                   shared_.timeline);
 }
 
 std::string NodeCall::find_file(std::string_view folder, std::string_view name) {

@@ -14,6 +14,7 @@
 #include "engine/run/environment.h"
 #include "engine/plan/plan.h"
 #include "engine/run/observer.h"
+#include "engine/run/timeline.h"
 #include "engine/tensor/call.h"
 
 struct heddle_completion;
@@ -28,6 +29,7 @@ class NodeCall final : public heddle_ctx {
     RunControl& control;
     // Called once when a deferred call completes, on any thread.
     std::function<void(NodeCall&, heddle_status*)> complete;
+    Timeline* timeline = nullptr;
   };
 
   // `shared` has to outlive it.

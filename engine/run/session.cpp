@@ -9,8 +9,46 @@
 
 namespace heddle::core {
 
-Session::Session(Place place, SessionRequest request, std::function<bool()> cancelled)
-    : place_(std::move(place)), request_(std::move(request)), cancelled_(std::move(cancelled)), model_(get_model(*request_.model)) {
+namespace {
+
+// Files the launches of one block after another in the timeline, if there is one: a span begins at a block's first launch and
+// ends before whatever is no launch, so that waiting for transfers is no part of it.
+class BlockTrace {
+ public:
+  BlockTrace(Timeline* timeline, const SessionPlan& plan, const Graph& graph, const SessionPlaces& places)
+      : timeline_(timeline), plan_(plan), graph_(graph), places_(places) {}
+
+  void block(std::uint32_t index) { block_ = index; }
+  void before_launch() {
+    if (timeline_ == nullptr || begin_) return;
+    begin_.emplace(state().device());
+    state().record(*begin_);
+  }
+  void end() {
+    if (!begin_) return;
+    const SessionPlan::Block& block = plan_.blocks[block_];
+    Event end(state().device());
+    state().record(end);
+    const std::string& id = graph_.nodes[block.node].id;
+    timeline_->add(state(), StreamRow::compute, "block", plan_.lanes.size() == 1 ? id : cat(id, " lane ", block.lane), std::move(*begin_), std::move(end), 0);
+    begin_.reset();
+  }
+
+ private:
+  DeviceState& state() const { return *places_.places[plan_.blocks[block_].place].state; }
+
+  Timeline* const timeline_;
+  const SessionPlan& plan_;
+  const Graph& graph_;
+  const SessionPlaces& places_;
+  std::uint32_t block_ = 0;
+  std::optional<Event> begin_;
+};
+
+}  // namespace
+
+Session::Session(Place place, SessionRequest request, std::function<bool()> cancelled, Timeline* timeline)
+    : place_(std::move(place)), request_(std::move(request)), cancelled_(std::move(cancelled)), timeline_(timeline), model_(get_model(*request_.model)) {
   if (request_.constants.empty()) throw Error(Code::invalid_argument, "a session has at least one set of inputs");
   if (request_.step_count == 0) throw Error(Code::invalid_argument, "a session has at least one step");
 }
@@ -55,14 +93,31 @@ void Session::launch(const Launch& launch, NodeIndex node) {
 }
 
 void Session::run(Rate phase) {
-  for (const SessionAction& action : plan_->phases[int(phase)]) switch (action.kind) {
+  BlockTrace trace(timeline_, *plan_, *model_->graph, places_);
+  for (const SessionAction& action : plan_->phases[int(phase)]) {
+    if (action.kind != SessionAction::Kind::launch) trace.end();
+    switch (action.kind) {
       case SessionAction::Kind::block:
         if (cancelled_()) throw Error(Code::cancelled, "cancelled");
+        trace.block(action.index);
         break;
-      case SessionAction::Kind::launch: launch(launches_[action.index], plan_->ops[action.index].node); break;
-      case SessionAction::Kind::transfer: crossings_[action.index]->start(); break;
+      case SessionAction::Kind::launch:
+        trace.before_launch();
+        launch(launches_[action.index], plan_->ops[action.index].node);
+        break;
+      case SessionAction::Kind::transfer: crossings_[action.index]->start(transfer_watch(plan_->transfers[action.index])); break;
       case SessionAction::Kind::await: crossings_[action.index]->await(); break;
     }
+  }
+  trace.end();
+}
+
+WorkWatch Session::transfer_watch(const PlannedTransfer& transfer) const {
+  if (timeline_ == nullptr) return {};
+  const Graph& graph = *model_->graph;
+  const bool is_input = transfer.value.node == kGraphInputs;
+  const std::string value = is_input ? graph.inputs[transfer.value.port].name : graph.nodes[transfer.value.node].id;
+  return timeline_->watch("transfer", cat(value, " to ", state(transfer.to).device().name()));
 }
 
 void Session::write_step_inputs(std::span<const heddle_value* const> sets) {

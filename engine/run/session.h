@@ -12,6 +12,7 @@
 #include "engine/memory/weights.h"
 #include "engine/plan/session_plan.h"
 #include "engine/run/session_weights.h"
+#include "engine/run/timeline.h"
 #include "engine/tensor/call.h"
 #include "engine/transfer/arrival.h"
 
@@ -33,8 +34,9 @@ class Session final : public SessionHandle {
   // Asked once, at the first step, when all shapes are known.
   using Place = std::function<SessionPlaces(const Model& model, const CallSpec& call)>;
 
-  // `cancelled` is asked between blocks; the session then throws cancelled.
-  Session(Place place, SessionRequest request, std::function<bool()> cancelled);
+  // `cancelled` is asked between blocks; the session then throws cancelled. `timeline` may be nullptr; otherwise it has
+  // to outlive the session, and is told of blocks, transfers and weights.
+  Session(Place place, SessionRequest request, std::function<bool()> cancelled, Timeline* timeline = nullptr);
   ~Session() override;
 
   std::vector<Value> step(std::uint32_t index, std::span<const heddle_value* const> sets) override;
@@ -75,6 +77,7 @@ class Session final : public SessionHandle {
   void run(Rate phase);
   void launch(const Launch& launch, NodeIndex node);
   void join_places();
+  WorkWatch transfer_watch(const PlannedTransfer& transfer) const;  // empty without a timeline
   std::vector<Value> collect_outputs();
   Tensor output_tensor(const SessionPlan::Output& output) const;
 
@@ -83,6 +86,7 @@ class Session final : public SessionHandle {
   Place place_;
   SessionRequest request_;
   std::function<bool()> cancelled_;
+  Timeline* const timeline_;
   std::shared_ptr<const Model> model_;
   SessionPlaces places_;
   std::optional<SessionPlan> plan_;

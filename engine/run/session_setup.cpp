@@ -91,7 +91,9 @@ void Session::load_weights() {
     if (storage.kind != SessionStorage::Kind::weight) continue;
     const Node& node = model_->graph->nodes[storage.node];
     const WeightSource source = member_part(*weight_sources(*model_, node)[storage.slot], node, storage.slot, storage.member);
-    weights_[s] = places_.places[storage.place].weights->get(source, model_->checkpoint->identity());
+    WorkWatch watch;
+    if (timeline_ != nullptr) watch = timeline_->watch("page-in", cat(node.id, ".", node.type->slot(storage.slot).name));
+    weights_[s] = places_.places[storage.place].weights->get(source, model_->checkpoint->identity(), watch);
   }
   for (const SessionPlace& place : places_.places) place.weights->finish();
 }
@@ -120,8 +122,10 @@ void Session::bring_externals() {
     const Tensor given = lane_input(is_schedule ? *request_.schedule : *request_.constants[plan_->lanes[storage.lane].set], storage);
     auto& [held, here] = brought[{given.get(), storage.place}];
     if (!held) {
+      WorkWatch watch;
+      if (timeline_ != nullptr) watch = timeline_->watch("transfer", cat(storage.input, " to ", state(storage.place).device().name()));
       held = given;
-      here = Arrival(given, &state(storage.place)).await();
+      here = Arrival(given, &state(storage.place), watch).await();
     }
     externals_[s] = here;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 
 namespace heddle::core {
 
@@ -71,13 +72,18 @@ std::shared_ptr<Transfers::Entry> Transfers::entry(const Reading& reading) {
 }
 
 // REQUIRES: the entry's mutex held.
-void Transfers::start(Entry& entry, const Value& value, std::uint32_t destination) {
+void Transfers::start(Entry& entry, const Value& value, const Source& source, std::uint32_t destination) {
   if (entry.value) return;
   const bool host = destination == devices_.size();
   DeviceState* const to = host ? nullptr : devices_[destination].state.get();
   if (!host) used_[destination].store(true, std::memory_order_relaxed);
+  WorkWatch watch;
+  if (timeline_ != nullptr) {
+    const Node& producer = graph_.nodes[source.node];
+    watch = timeline_->watch("transfer", cat(producer.id, ".", producer.type->output(source.port).name, " to ", host ? "host" : to->device().name()));
+  }
   entry.value = map_tensors(value, [&](const Tensor& tensor) {
-    entry.arrivals.push_back(std::make_shared<Arrival>(tensor, to));
+    entry.arrivals.push_back(std::make_shared<Arrival>(tensor, to, watch));
     bytes_.fetch_add(entry.arrivals.back()->bytes(), std::memory_order_relaxed);
     return entry.arrivals.back()->here();
   });
@@ -102,7 +108,7 @@ void Transfers::send(NodeIndex producer, std::span<const Value> outputs) {
     for (const std::uint32_t to : wanted) {
       const std::shared_ptr<Entry> at = entry({{producer, port}, to});
       const std::lock_guard starting(at->mutex);
-      start(*at, value, to);
+      start(*at, value, {producer, port}, to);
     }
   }
 }
@@ -114,7 +120,7 @@ const heddle_value* Transfers::to_reader(const Value& value, const Source& sourc
   if (to != devices_.size() && is_here(value, *devices_[to].state)) return value.get();
   const std::shared_ptr<Entry> at = entry({source, to});  // stays: this reader has not finished
   const std::lock_guard bringing(at->mutex);
-  start(*at, value, to);
+  start(*at, value, source, to);
   for (const auto& arrival : at->arrivals) arrival->await();
   return at->value.get();
 }

@@ -11,17 +11,19 @@
 
 #include "engine/plan/plan.h"
 #include "engine/run/environment.h"
+#include "engine/run/timeline.h"
 #include "engine/transfer/arrival.h"
 
 namespace heddle::core {
 
 class Transfers {
  public:
-  // All three have to outlive this object.
-  Transfers(const Graph& graph, const Plan& plan, std::vector<RunDevice>& devices)
+  // All of them have to outlive this object. `timeline` nullptr: nobody watches.
+  Transfers(const Graph& graph, const Plan& plan, std::vector<RunDevice>& devices, Timeline* timeline = nullptr)
       : graph_(graph),
         plan_(plan),
         devices_(devices),
+        timeline_(timeline),
         used_(devices.size()),
         expected_(graph.nodes.size()) {}
 
@@ -64,11 +66,12 @@ class Transfers {
   void for_each_reading(NodeIndex reader, Visit&& visit) const;
   void count_readers();  // REQUIRES: mutex_ held
   std::shared_ptr<Entry> entry(const Reading& reading);
-  void start(Entry& entry, const Value& value, std::uint32_t destination);
+  void start(Entry& entry, const Value& value, const Source& source, std::uint32_t destination);
 
   const Graph& graph_;
   const Plan& plan_;
   std::vector<RunDevice>& devices_;
+  Timeline* const timeline_;
   std::vector<std::atomic<bool>> used_;
   std::vector<std::atomic<bool>> expected_;  // by node
   std::atomic<bool> any_{false};

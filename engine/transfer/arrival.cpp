@@ -20,7 +20,7 @@ Span span_of(const heddle_tensor_info& info) {
 
 }  // namespace
 
-Arrival::Arrival(Tensor tensor, DeviceState* to) : source_(std::move(tensor)), to_(to) {
+Arrival::Arrival(Tensor tensor, DeviceState* to, const WorkWatch& watch) : source_(std::move(tensor)), to_(to) {
   const auto* memory = dynamic_cast<const DeviceMemory*>(source_->storage.get());
   DeviceState* const from = memory == nullptr ? nullptr : &memory->state();
   if (from == to) {
@@ -29,7 +29,8 @@ Arrival::Arrival(Tensor tensor, DeviceState* to) : source_(std::move(tensor)), t
   }
   if (from == nullptr) {  // host memory, which needs no event
     source_->storage->wait();
-    here_ = to->bring(source_);
+    if (to->device().host_visible()) here_ = to->bring(source_);
+    else watched(watch, *to, dense_bytes(source_->info), [&] { here_ = to->bring(source_); });
     bytes_ = here_ == source_ ? 0 : dense_bytes(source_->info);
     return;
   }
@@ -48,7 +49,7 @@ Arrival::Arrival(Tensor tensor, DeviceState* to) : source_(std::move(tensor)), t
     here_ = make_tensor(source_->info, place->storage, std::uint64_t(-span.begin));
     crossing_ = std::make_shared<Crossing>(*from, to, source_->data() + span.begin, place->data(), span.bytes);
   }
-  crossing_->start();
+  crossing_->start(watch);
 }
 
 Arrival::~Arrival() {

@@ -12,7 +12,8 @@ namespace heddle::core {
 class Arrival {
  public:
   // Starts. The tensor has been enqueued by its maker; its memory is kept until the copy is done. `to` nullptr: host memory.
-  Arrival(Tensor tensor, DeviceState* to);
+  // The watch is told of the copy.
+  Arrival(Tensor tensor, DeviceState* to, const WorkWatch& watch = {});
   ~Arrival();
   Arrival(const Arrival&) = delete;
 

@@ -18,21 +18,25 @@ Crossing::Crossing(DeviceState& from, DeviceState* to, const std::byte* src, std
   else if (route_ != Route::same) done_.emplace(to->device());
 }
 
-void Crossing::start() {
+void Crossing::start(const WorkWatch& watch) {
   from_.record(ready_);
-  const auto leave = [&](std::byte* to, Event& reached) {
-    from_.with_copy_stream(CopyStream::out, [&](Stream& stream) {
-      stream.wait_for(ready_);
-      from_.device().copy(stream, nullptr, to, &from_.device(), src_, bytes_);
+  const auto copy = [&](DeviceState& device, CopyStream which, const Event& after, Event& reached, auto&& enqueue) {
+    std::optional<Event> begin, end;
+    if (watch) begin.emplace(device.device()), end.emplace(device.device());
+    device.with_copy_stream(which, [&](Stream& stream) {
+      stream.wait_for(after);
+      if (begin) stream.record(*begin);
+      enqueue(stream);
+      if (end) stream.record(*end);
       stream.record(reached);
     });
+    if (watch) watch(device, which == CopyStream::in ? StreamRow::copy_in : StreamRow::copy_out, std::move(*begin), std::move(*end), bytes_);
+  };
+  const auto leave = [&](std::byte* to, Event& reached) {
+    copy(from_, CopyStream::out, ready_, reached, [&](Stream& stream) { from_.device().copy(stream, nullptr, to, &from_.device(), src_, bytes_); });
   };
   const auto enter = [&](const Device* source, const std::byte* src, const Event& after) {
-    to_->with_copy_stream(CopyStream::in, [&](Stream& stream) {
-      stream.wait_for(after);
-      to_->device().copy(stream, &to_->device(), dst_, source, src, bytes_);
-      stream.record(*done_);
-    });
+    copy(*to_, CopyStream::in, after, *done_, [&](Stream& stream) { to_->device().copy(stream, &to_->device(), dst_, source, src, bytes_); });
   };
   switch (route_) {
     case Route::same: break;

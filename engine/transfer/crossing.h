@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "engine/memory/device_state.h"
+#include "engine/memory/watch.h"
 #include "engine/transfer/route.h"
 
 namespace heddle::core {
@@ -18,7 +19,8 @@ class Crossing {
   Crossing(DeviceState& from, DeviceState* to, const std::byte* src, std::byte* dst, std::uint64_t bytes);
 
   // The copy may begin when what is enqueued so far on `from` is done.
-  void start();
+  // The watch is told of every copy on its stream; where memory is shared there is none.
+  void start(const WorkWatch& watch = {});
   // What is enqueued on `to` from now on waits for the arrival of the last start; for host memory the caller waits, and gets what failed.
   void await();
   bool arrived() const;
