@@ -171,10 +171,10 @@ using InputValue = std::variant<bool, std::int64_t, double, std::string, DLManag
 struct StartOptions {
   Observer observer;
   std::vector<std::string> keep;  // NODE.OUTPUT: values wanted in the results
-  bool among_many = false;        // one of many runs started together: each keeps to few devices, and all of them spread
   // NODE.INPUT -> value, for this run alone. start() takes every tensor, also when it throws: the deleters are called when the
   // run, and what it made of them, is done with them.
   std::map<std::string, InputValue> inputs;
+  bool among_many = false;        // one of many runs started together: each keeps to few devices, and all of them spread
 };
 
 class Engine {
