@@ -29,7 +29,7 @@ constexpr CommandSpec kCommands[] = {
     {Command::devices, "devices", "list the devices", kDevices, nullptr, nullptr},
     {Command::plugins, "plugins", "list the plugins, and why one was refused", kPlugins, nullptr,
      nullptr},
-    {Command::tune, "tune", "measure the devices, for better plans", 0, nullptr, nullptr},
+    {Command::tune, "tune", "measure the devices, for better plans", kTune, nullptr, nullptr},
     {Command::bench, "bench", "measure a model of random weights", 0, nullptr, nullptr},
     {Command::version, "version", "print the version", 0, nullptr, nullptr},
 };
@@ -119,7 +119,7 @@ class Parser {
   void add_command(const CommandSpec& spec) {
     CLI::App* app = app_.add_subcommand(spec.name, spec.help);
     app->footer(spec.options == 0 ? "" : kFooter);
-    if (spec.command == Command::tune || spec.command == Command::bench) app->allow_extras();
+    if (spec.command == Command::bench) app->allow_extras();
     if (spec.operand != nullptr) {
       CLI::Option* operand = app->add_option(spec.operand, line_.operand, spec.operand_help);
       operand->type_name("");

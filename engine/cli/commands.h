@@ -22,6 +22,7 @@ struct Request {
 
 int run_workflow(const Request& request, Output& output);
 int plan_workflow(const Request& request, Output& output);
+int tune_devices(const Request& request, Output& output);
 int list_nodes(const Request& request, Output& output);
 int list_devices(const Request& request, Output& output);
 int list_plugins(const Request& request, Output& output);

@@ -193,6 +193,14 @@ std::vector<std::filesystem::path> configuration_files(const std::filesystem::pa
   return files;
 }
 
+std::filesystem::path default_costs_file(const Lookup& lookup) {
+  const std::optional<std::string> cache = lookup("XDG_CACHE_HOME");
+  const std::optional<std::string> home = lookup("HOME");
+  if (cache && !cache->empty()) return std::filesystem::path(*cache) / "heddle/costs.json";
+  if (home && !home->empty()) return std::filesystem::path(*home) / ".cache/heddle/costs.json";
+  return {};
+}
+
 Layer lay_over(const std::vector<Layer>& layers) {
   Layer all;
   for (const OptionSpec& option : all_options()) {

@@ -61,4 +61,8 @@ std::vector<std::filesystem::path> configuration_files(const std::filesystem::pa
 // lets the highest win.
 Layer lay_over(const std::vector<Layer>& layers);
 
+// Where measured costs stand unless an option says otherwise: heddle/costs.json in $XDG_CACHE_HOME,
+// or in $HOME/.cache. Empty when neither is set.
+std::filesystem::path default_costs_file(const Lookup& lookup);
+
 }  // namespace heddle::cli

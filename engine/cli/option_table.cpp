@@ -6,7 +6,7 @@ namespace heddle::cli {
 namespace {
 
 constexpr std::uint32_t kFlows = kRun | kPlan;
-constexpr std::uint32_t kAll = kFlows | kNodes | kDevices | kPlugins;
+constexpr std::uint32_t kAll = kFlows | kNodes | kDevices | kPlugins | kTune;
 
 constexpr OptionSpec kOptions[] = {
     {"set", OptionKind::assignments, "NODE.INPUT=VALUE",
@@ -26,17 +26,21 @@ constexpr OptionSpec kOptions[] = {
     {"output", OptionKind::path, "DIR", "where files are written (default: output)", kFlows},
     {"cache", OptionKind::path, "DIR", "where the engine keeps files of its own between runs",
      kFlows},
-    {"costs", OptionKind::path, "FILE", "measured costs to place by", kFlows},
+    {"costs", OptionKind::path, "FILE", "measured costs to place by, as tune writes them (default: $XDG_CACHE_HOME/heddle/costs.json)",
+     kFlows | kTune},
     {"threads", OptionKind::number, "N", "threads of a CPU device (default: all cores)", kAll},
     {"compute", OptionKind::pairs, "DEVICE=TYPE",
      "type to compute with on a device or kind: f32, bf16 or fp16", kAll},
     {"options", OptionKind::assignments, "KIND=JSON",
      "options of a kind of device, as its plugin knows them: cpu={\"threads\": 2}", kAll},
-    {"trace", OptionKind::path, "FILE", "write a timeline of the run", kFlows},
-    {"svg", OptionKind::path, "FILE", "draw the plan", kPlan},
+    {"trace", OptionKind::path, "FILE", "write a timeline of the run, for a trace viewer",
+     kFlows},
+    {"svg", OptionKind::path, "FILE", "draw the plan with Graphviz; NAME.dot: only write its input",
+     kPlan},
     {"least", OptionKind::flag, "", "print the least memory that the workflow needs", kPlan},
     {"json", OptionKind::flag, "", "JSON on stdout: one object a line, for programs", kAll},
-    {"quiet", OptionKind::flag, "", "no progress and no summary (plan: no warnings)", kFlows},
+    {"quiet", OptionKind::flag, "", "no progress and no summary (plan: no warnings)",
+     kFlows | kTune},
 };
 
 }  // namespace

@@ -16,6 +16,7 @@ enum Commands : std::uint32_t {
   kNodes = 4,
   kDevices = 8,
   kPlugins = 16,
+  kTune = 32,
 };
 
 enum class OptionKind {

@@ -3,6 +3,7 @@
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
+#include "engine/cli/draw.h"
 #include "engine/cli/variants.h"
 
 namespace heddle::cli {
@@ -26,6 +27,8 @@ int plan_workflow(const Request& request, Output& output) {
       std::fwrite(line.data(), 1, line.size(), stderr);
     }
     if (!problems.errors.empty()) return kExitUsage;
+    if (!request.settings.svg.empty())
+      draw(engine.plan_dot(flow), numbered(request.settings.svg, run + 1, variants.count()));
     if (request.settings.json) {
       output.write(cat(engine.plan_json(flow), "\n"));
       continue;

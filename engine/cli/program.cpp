@@ -47,6 +47,8 @@ std::uint32_t options_of(Command command) {
       return kDevices;
     case Command::plugins:
       return kPlugins;
+    case Command::tune:
+      return kTune;
     default:
       return 0;
   }
@@ -66,7 +68,17 @@ Settings read_all_settings(const CommandLine& line, const std::filesystem::path&
   std::vector<Layer> layers{line.options, read_environment(&environment)};
   for (const std::filesystem::path& file : configuration_files(workflow, &environment))
     layers.push_back(read_configuration(read_file(file), file));
-  return read_settings(only_of(lay_over(layers), options_of(line.command)));
+  Settings settings = read_settings(only_of(lay_over(layers), options_of(line.command)));
+  std::error_code ignored;
+  if (settings.costs_file.empty()) {
+    settings.costs_file = default_costs_file(&environment);
+    // Nothing measured yet is no fault; a file that was named has to be there, unless it is about
+    // to be written.
+    if (std::filesystem::exists(settings.costs_file, ignored)) settings.engine.costs = settings.costs_file;
+  } else if (line.command != Command::tune || std::filesystem::exists(settings.costs_file, ignored)) {
+    settings.engine.costs = settings.costs_file;
+  }
+  return settings;
 }
 
 int answer_pending(std::string_view command, std::string_view why) {
@@ -96,7 +108,7 @@ int run_command(const CommandLine& line, Output& output) {
     case Command::plugins:
       return list_plugins(request, output);
     case Command::tune:
-      return answer_pending("tune", "devices are not measured yet, and no plan needs it so far");
+      return tune_devices(request, output);
     case Command::bench:
       return answer_pending("bench", "models of random weights cannot be made yet");
     case Command::version:

@@ -72,10 +72,13 @@ class JsonLines final : public Reporter {
                                 .set("class", stage.class_type)
                                 .set("seconds", stage.seconds)
                                 .set("cached", stage.cached)));
+    Json remarks = Json::array();
+    for (const std::string& remark : results.remarks()) remarks.push(remark);
     write(begin("run_done")
               .set("seconds", seconds)
               .set("files", std::move(files))
-              .set("stages", std::move(stages)));
+              .set("stages", std::move(stages))
+              .set("remarks", std::move(remarks)));
   }
 
   void message(std::string_view text) override {

@@ -98,7 +98,9 @@ std::string summary(const RunHeading& heading, const Results& results, double se
   std::string text = heading_text(heading);
   if (!text.empty()) text += "\n";
   for (const std::string& file : results.files()) text += cat("wrote ", file, "\n");
-  return text + table.text();
+  text += table.text();
+  for (const std::string& remark : results.remarks()) text += cat(remark, "\n");
+  return text;
 }
 
 std::unique_ptr<Reporter> make_lines(Output& output) { return std::make_unique<Lines>(output); }

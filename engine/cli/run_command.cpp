@@ -89,7 +89,7 @@ class Runs {
     if (!check_all(engine, variants, settings.json, reporter_, output_)) return kExitUsage;
     for (std::size_t run = 0; run < variants.count(); ++run) {
       reporter_.run_begins({run + 1, variants.count(), variants.label(run)});
-      const int code = run_one(engine, variants.workflow(run));
+      const int code = run_one(engine, variants.workflow(run), numbered(settings.trace, run + 1, variants.count()));
       if (code != kExitDone) return code;
       const bool is_last = run + 1 == variants.count();
       if (interrupt_.came() && !is_last) return interrupted();
@@ -98,8 +98,9 @@ class Runs {
   }
 
  private:
-  int run_one(Engine& engine, const Workflow& flow) {
+  int run_one(Engine& engine, const Workflow& flow, std::filesystem::path trace) {
     StartOptions options;
+    options.trace = std::move(trace);
     options.observer = [this](const Event& event) { reporter_.event(event); };
     const auto began = std::chrono::steady_clock::now();
     Run run =

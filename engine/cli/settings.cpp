@@ -27,8 +27,6 @@ struct Pending {
 };
 constexpr Pending kPending[] = {
     {"budget", "budgets are not kept yet: a device's whole memory is used"},
-    {"trace", "timelines cannot be written yet"},
-    {"svg", "plans cannot be drawn yet; `heddle plan` prints them as text, or with --json"},
     {"least", "the least memory cannot be computed yet"},
 };
 
@@ -116,6 +114,18 @@ std::filesystem::path read_path(const Given& given) {
   return given.text;
 }
 
+// Of a file that will be written in the end: by then it is too late to learn that it has no folder.
+std::filesystem::path read_new_file(const Given& given) {
+  const std::filesystem::path path = read_path(given);
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(folder, ignored))
+    refuse(given, cat("there is no folder ", quote(folder.string()), " to write the file into."));
+  if (std::filesystem::is_directory(path, ignored))
+    refuse(given, cat(quote(path.string()), " is a folder; name a file in it."));
+  return path;
+}
+
 std::vector<std::filesystem::path> read_folders(const Layer& layer, std::string_view option) {
   std::vector<std::filesystem::path> folders;
   for (const Given& given : layer.of(option)) {
@@ -137,6 +147,11 @@ std::filesystem::path program_folder() {
   return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
 }
 
+std::filesystem::path numbered(const std::filesystem::path& file, std::size_t run, std::size_t count) {
+  if (count == 1 || file.empty()) return file;
+  return file.parent_path() / cat(file.stem().string(), ".", run, file.extension().string());
+}
+
 Settings read_settings(const Layer& layer) {
   refuse_what_is_pending(layer);
   Settings settings;
@@ -151,7 +166,9 @@ Settings read_settings(const Layer& layer) {
   settings.engine.model_dirs = read_folders(layer, "models");
   settings.engine.plugin_dirs = read_folders(layer, "plugins");
   for (const Given& given : layer.of("input")) settings.engine.input_dir = read_path(given);
-  for (const Given& given : layer.of("costs")) settings.engine.costs = read_path(given);
+  for (const Given& given : layer.of("costs")) settings.costs_file = read_path(given);
+  for (const Given& given : layer.of("trace")) settings.trace = read_new_file(given);
+  for (const Given& given : layer.of("svg")) settings.svg = read_new_file(given);
   for (const Given& given : layer.of("output")) settings.engine.output_dir = read_path(given);
   for (const Given& given : layer.of("cache"))
     settings.warnings.push_back(cat(given.where, ": nothing is kept between runs yet, so ",

@@ -22,6 +22,8 @@ struct Pair {
 struct Settings {
   std::vector<Pair> sets, places, splits;  // to apply in this order: of equal keys, the last one counts
   EngineOptions engine;
+  std::filesystem::path trace, svg;  // files to write; empty: none
+  std::filesystem::path costs_file;  // of --costs; the engine reads it where it is there
   bool json = false;
   bool quiet = false;
   std::vector<std::string> warnings;
@@ -30,6 +32,9 @@ struct Settings {
 // Throws core::Error(invalid_argument) that names the option and where it was given: a value that
 // does not fit, or an option whose part of the engine is not there yet.
 Settings read_settings(const Layer& layer);
+
+// "t.json" for a single run, else "t.3.json": a file of its own for every run. Numbers from 1.
+std::filesystem::path numbered(const std::filesystem::path& file, std::size_t run, std::size_t count);
 
 // Where the program's file is.
 std::filesystem::path program_folder();

@@ -42,6 +42,7 @@ struct Workflow::Data {
 struct Results::Data {
   core::RunResult result;
   std::vector<Stage> stages;
+  std::vector<std::string> remarks;
   std::map<std::string, core::Value> kept;
 };
 
@@ -55,6 +56,7 @@ struct Engine::Data {
   std::unique_ptr<core::Environment> environment;
   std::mutex mutex;
   std::vector<std::weak_ptr<Run::Data>> runs;  // guarded by mutex
+  bool is_tuning = false;                      // guarded by mutex
 
   struct Ready {  // a workflow, ready to run
     core::Graph graph;

@@ -1,6 +1,7 @@
 // The plan of a workflow, as text and as JSON.
 #include "engine/base/text.h"
 #include "engine/facade/data.h"
+#include "engine/plan/plan_dot.h"
 #include "engine/plan/plan_text.h"
 
 namespace heddle {
@@ -26,6 +27,13 @@ std::string Engine::plan(const Workflow& flow) const {
       text += cat("model ", output_name(ready.graph, model), ": ", model.family, ", ", model.blocks,
                   " blocks, ", core::format_bytes(model.weight_bytes), " of weights\n");
     return text;
+  });
+}
+
+std::string Engine::plan_dot(const Workflow& flow) const {
+  return outward([&] {
+    const Data::Ready ready = data_->prepare(*flow.data_, Data::Describe::strictly);
+    return core::plan_dot(ready.graph, ready.plan, data_->environment->topology);
   });
 }
 

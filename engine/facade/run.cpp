@@ -7,6 +7,8 @@
 #include "engine/base/text.h"
 #include "engine/facade/data.h"
 #include "engine/facade/inputs.h"
+#include "engine/run/comparison.h"
+#include "engine/run/timeline.h"
 #include "engine/tensor/dlpack.h"
 #include "engine/tensor/gather.h"
 
@@ -74,6 +76,26 @@ bool asks_for(const core::Graph& graph, std::string_view type) {
   });
 }
 
+// With a timeline where one is wanted. A run that fails leaves one, too: that is when it is needed most.
+core::RunResult execute_traced(core::RunRequest& request, core::Environment& environment, Teller& teller, Run::Data& run) {
+  const std::filesystem::path& path = run.options.trace;
+  if (path.empty()) return core::execute(request, environment, teller, run.control);
+  core::Timeline timeline(environment.devices);
+  request.timeline = &timeline;
+  try {
+    core::RunResult result = core::execute(request, environment, teller, run.control);
+    core::write_timeline(timeline.finish(), path);
+    return result;
+  } catch (...) {
+    try {
+      core::write_timeline(timeline.finish(), path);
+    } catch (const core::Error&) {
+      // The run's own failure is what has to be told.
+    }
+    throw;
+  }
+}
+
 }  // namespace
 
 Run Engine::start(const Workflow& flow, StartOptions options) {
@@ -91,6 +113,12 @@ Run Engine::start(const Workflow& flow, StartOptions options) {
     auto promise = std::make_shared<std::promise<Results>>();
     data->outcome = promise->get_future().share();
     core::Environment& environment = *data_->environment;
+    {
+      const std::lock_guard lock(data_->mutex);
+      if (data_->is_tuning) throw core::Error(core::Code::unsupported, "the devices are being measured: a run would spoil the figures. Start it when that is done");
+      std::erase_if(data_->runs, [](const auto& weak) { return weak.expired(); });
+      data_->runs.push_back(data);
+    }
     // The thread must not own the run's data, or the last copy of a Run could be dropped by its own thread.
     data->thread = std::jthread([raw = data.get(), promise, keep, &environment] {
       Results outcome;
@@ -100,10 +128,14 @@ Run Engine::start(const Workflow& flow, StartOptions options) {
         if (asks_for(raw->ready.graph, "PROMPT")) request.prompt_json = core::write_json(core::nodes_to_json(raw->flow->workflow));
         Teller teller(raw->options.observer, raw->id);
         auto results = std::make_shared<Results::Data>();
-        results->result = core::execute(request, environment, teller, raw->control);
+        const auto began = std::chrono::steady_clock::now();
+        results->result = execute_traced(request, environment, teller, *raw);
+        const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began;
+        results->remarks = core::prediction_against_fact(raw->ready.graph, raw->ready.plan, results->result.timings, seconds.count(), environment.costs);
         for (const core::NodeTiming& t : results->result.timings) {
           const core::Node& node = raw->ready.graph.nodes[t.node];
-          results->stages.push_back({node.id, std::string(node.type->name()), t.seconds, t.cached});
+          const core::PlannedTime planned = core::planned_time(raw->ready.plan, t.node);
+          results->stages.push_back({node.id, std::string(node.type->name()), t.seconds, t.cached, planned.seconds, planned.load_seconds});
         }
         for (std::size_t i = 0; i < keep.size(); ++i) results->kept[raw->options.keep[i]] = results->result.kept.at(keep[i]);
         outcome.data_ = std::move(results);
@@ -114,11 +146,6 @@ Run Engine::start(const Workflow& flow, StartOptions options) {
       if (failure == nullptr) promise->set_value(std::move(outcome));
       else promise->set_exception(failure);
     });
-    {
-      const std::lock_guard lock(data_->mutex);
-      std::erase_if(data_->runs, [](const auto& weak) { return weak.expired(); });
-      data_->runs.push_back(data);
-    }
     Run run;
     run.data_ = std::move(data);
     return run;
@@ -167,6 +194,7 @@ std::vector<float> read_floats(const core::Tensor& tensor) {
 
 std::vector<std::string> Results::files() const { return data_->result.files; }
 std::vector<Stage> Results::stages() const { return data_->stages; }
+std::vector<std::string> Results::remarks() const { return data_->remarks; }
 
 std::vector<float> Results::floats(std::string_view output, std::string_view field) const {
   return outward([&] { return read_floats(tensor_in(*data_, output, field)); });

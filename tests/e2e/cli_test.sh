@@ -8,7 +8,7 @@ samples=$(readlink -f "$2")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 1
-export XDG_CONFIG_HOME=$folder/config HEDDLE_PLUGINS=$samples
+export XDG_CONFIG_HOME=$folder/config XDG_CACHE_HOME=$folder/cache HEDDLE_PLUGINS=$samples
 failures=0
 
 cat >sum.json <<'END'
@@ -93,14 +93,44 @@ run 2; has err "Usage"
 echo '{"1": {"class_type": "test.ad", "inputs": {}}, "2": [}' >broken.json
 run 2 run broken.json; has err "broken.json:1:"
 
+# A timeline for every run; a failed one leaves it, too.
+run 0 run sum.json --trace t.json
+grep -q '"name":"1 test.add"' t.json || wrong "t.json does not name the nodes"
+run 0 run sum.json --set 1.a=1..3 --trace u.json
+[ -s u.1.json ] && [ -s u.3.json ] && [ ! -e u.json ] || wrong "$what: the files are not numbered"
+run 1 run fail.json --trace f.json; [ -s f.json ] || wrong "$what: no timeline"
+run 2 run sum.json --trace none/t.json; has err "there is no folder 'none'"
+[ -z "$(find . -name '*.part')" ] || wrong "temporary files are left"
+
+# The plan as a drawing.
+run 0 plan sum.json --svg p.dot
+grep -q 'label="test.add' p.dot || wrong "p.dot does not show the nodes"
+if command -v dot >/dev/null; then
+  run 0 plan sum.json --svg p.svg
+  grep -q '<svg' p.svg || wrong "p.svg is no SVG"
+else
+  echo "no dot here: SVG is not tested"
+fi
+mkdir -p empty
+PATH=$folder/empty run 2 plan sum.json --svg q.svg; has err "Debian package graphviz"
+[ ! -e q.svg ] || wrong "$what: a file is left"
+
+# Measured costs are written where plans find them.
+run 0 tune --devices cpu:0 --costs c.json; has out '"flops_per_second"'; has err "measuring cpu:0"
+cp c.json out; has out '"bytes_per_second"'
+run 0 plan sum.json --costs c.json
+run 2 plan sum.json --costs none.json; has err "none.json"
+mkdir -p cache/heddle
+echo '{"devices": 5}' >cache/heddle/costs.json
+run 2 plan sum.json; has err "costs.json:1:"
+rm cache/heddle/costs.json
+
 # What is not there yet says so.
-for option in "--budget cpu=1GiB" "--trace t"; do
+for option in "--budget cpu=1GiB"; do
   # shellcheck disable=SC2086
   run 2 run sum.json $option; has err "cannot do this"
 done
 run 2 plan sum.json --least; has err "cannot do this"
-run 2 plan sum.json --svg p.svg; has err "cannot do this"
-run 2 tune; has err "cannot do this"
 run 2 bench flux-dev --steps 2; has err "cannot do this"
 
 # Command line, environment, workflow, configuration: the first that says something counts.

@@ -127,12 +127,16 @@ struct Stage {
   std::string node, class_type;
   double seconds = 0;
   bool cached = false;
+  double planned_seconds = 0;       // as the plan estimated its calls of models; 0: nothing was known
+  double planned_load_seconds = 0;  // of loading weights besides, when they are not there yet
 };
 
 class Results {
  public:
   std::vector<std::string> files() const;  // written by this run
   std::vector<Stage> stages() const;       // in the order they finished
+  // Lines for people: where the plan's estimate and the run differ by more than a fifth, and one line of advice. Often empty.
+  std::vector<std::string> remarks() const;
   // Values asked for by EngineRun::keep: NODE.OUTPUT.
   Image image(std::string_view output, std::size_t index = 0) const;
   std::string text(std::string_view output) const;
@@ -175,6 +179,7 @@ struct StartOptions {
   // run, and what it made of them, is done with them.
   std::map<std::string, InputValue> inputs;
   bool among_many = false;        // one of many runs started together: each keeps to few devices, and all of them spread
+  std::filesystem::path trace;    // write a timeline of the run here, in Chrome's trace format; empty: none
 };
 
 class Engine {
@@ -193,7 +198,12 @@ class Engine {
   Problems check(const Workflow&) const;
   std::string plan(const Workflow&) const;       // as text, without running it; throws what check() finds
   std::string plan_json(const Workflow&) const;
+  std::string plan_dot(const Workflow&) const;   // as a drawing, in the language of Graphviz
   Run start(const Workflow&, StartOptions = {});
+
+  // Measures the devices and the links between them; gives the text of a costs file (EngineOptions::costs), which keeps what the
+  // engine's own says of other devices. Seconds for each device. Throws while a run is under way; no run starts meanwhile.
+  std::string tune(const std::function<void(const std::string&)>& tell = {});
 
   std::vector<DeviceInfo> devices() const;
   std::vector<PluginInfo> plugins() const;

@@ -57,7 +57,7 @@ BOOST_AUTO_TEST_CASE(values_are_read_into_their_types) {
   BOOST_TEST(settings.places.at(0).key == "a node");
   BOOST_TEST(settings.places.at(0).value == "cpu:0,cpu:1");
   BOOST_TEST(settings.splits.at(0).value == "layers");
-  BOOST_TEST(settings.engine.costs == "costs.json");
+  BOOST_TEST(settings.costs_file == "costs.json");
 }
 
 BOOST_AUTO_TEST_CASE(an_assignment_may_be_of_an_empty_text_but_a_node_goes_to_a_device) {
@@ -78,10 +78,27 @@ BOOST_AUTO_TEST_CASE(wrong_values_are_refused_with_the_option) {
   BOOST_TEST(refusal("json", "perhaps").find("expected true or false") != std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(files_to_write_need_a_folder_that_is_there) {
+  const test::TemporaryFolder folder;
+  const Settings settings = read_settings(given({{"trace", (folder / "t.json").string()}, {"svg", "p.svg"}}));
+  BOOST_TEST(settings.trace == folder / "t.json");
+  BOOST_TEST(settings.svg == "p.svg");
+  for (const char* option : {"trace", "svg"}) {
+    BOOST_TEST(refusal(option, "/no/such/folder/t.json") ==
+               std::string("--") + option + ": there is no folder '/no/such/folder' to write the file into.");
+    BOOST_TEST(refusal(option, folder.path().string()).find("is a folder; name a file in it") != std::string::npos);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(several_runs_number_their_files_before_the_extension) {
+  BOOST_TEST(numbered("t.json", 1, 1) == "t.json");
+  BOOST_TEST(numbered("a.b/t.json", 2, 3) == "a.b/t.2.json");
+  BOOST_TEST(numbered("t", 12, 12) == "t.12");
+  BOOST_TEST(numbered("", 2, 3) == "");
+}
+
 BOOST_AUTO_TEST_CASE(what_is_not_built_yet_is_refused_and_never_ignored) {
   for (const auto& [option, value] : {std::pair{"budget", "cpu=1GiB"},
-                                      {"trace", "t.json"},
-                                      {"svg", "p.svg"},
                                       {"least", "true"}})
     BOOST_TEST(refusal(option, value).find("this version of heddle cannot do this") !=
                std::string::npos);

@@ -81,6 +81,20 @@ BOOST_AUTO_TEST_CASE(a_chain_of_300000_nodes_needs_no_deep_stack) {
   BOOST_TEST(found[0].back() == 299'999u);
 }
 
+BOOST_AUTO_TEST_CASE(a_drawing_is_written_for_graphviz_with_its_texts_escaped) {
+  const Drawing drawing{{{"a \"b\"\nc\\d", "#112233"}, {"two", "#112233:#445566"}}, {{0, 1, "64 B", true}, {0, 1, "X", false}}, {{"gpu:0 <A&B>", "#112233"}}};
+  BOOST_TEST(write_dot(drawing) == R"dot(digraph G {
+graph [fontname="sans-serif", fontsize=11, labelloc=b, label=<<table border="0" cellspacing="4"><tr><td border="1" bgcolor="#112233" width="24"></td><td align="left">gpu:0 &lt;A&amp;B&gt;</td></tr></table>>];
+node [shape=box, fontname="sans-serif", fontsize=11];
+edge [fontname="sans-serif", fontsize=9];
+0 [label="a \"b\"\nc\\d", style="filled,rounded", fillcolor="#112233"];
+1 [label="two", style="striped", fillcolor="#112233:#445566"];
+0->1  [label="64 B", style=dashed, penwidth=1.5];
+0->1  [label="X"];
+}
+)dot");
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

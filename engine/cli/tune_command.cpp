@@ -1,0 +1,32 @@
+#include <cstdio>
+
+#include "engine/base/atomic_file.h"
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/cli/commands.h"
+
+namespace heddle::cli {
+
+using core::cat;
+
+int tune_devices(const Request& request, Output& output) {
+  const std::filesystem::path& file = request.settings.costs_file;
+  if (file.empty())
+    throw core::Error(core::Code::invalid_argument,
+                      "tune: neither XDG_CACHE_HOME nor HOME is set: say where to write with --costs FILE.");
+  // Before the devices are measured: that takes a while, and would be lost.
+  std::error_code failure;
+  if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), failure);
+  if (failure) throw core::system_error(file.parent_path().string(), failure.value());
+  Engine engine(request.settings.engine);
+  const std::string costs = engine.tune([&](const std::string& what) {
+    const std::string line = cat("heddle: ", what, "\n");
+    if (!request.settings.quiet) std::fwrite(line.data(), 1, line.size(), stderr);
+  });
+  core::write_file_atomically(file, costs);
+  output.write(costs);
+  if (!request.settings.json) output.write(cat("wrote ", file.string(), "\n"));
+  return kExitDone;
+}
+
+}  // namespace heddle::cli
