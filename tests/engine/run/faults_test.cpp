@@ -74,4 +74,36 @@ BOOST_AUTO_TEST_CASE(a_launch_that_fails_anywhere_in_a_run) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_device_that_dies_before_a_run_or_while_its_model_is_opened) {
+  for (std::uint32_t device : {0u, 1u}) {
+    const std::string name = core::cat("fake:", device);
+    control->kill(device);
+    check_after(failure(), name, "the device has died");
+    std::string reason;
+    try {
+      layers.runs.run(layers.flow(3, 2), "loop",
+                      [&](const Node&, std::uint32_t, const Model& model, const CallSpec&) {
+                        control->kill(device);
+                        return test::layers(model, {0, 1}, {1, 1});
+                      });
+    } catch (const core::Error& error) {
+      reason = error.full();
+    }
+    BOOST_TEST(reason.find("node 'loop'") != std::string::npos, reason);
+    check_after(reason, name, "the device has died");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(memory_that_others_have_taken_and_given_back) {
+  for (std::uint32_t device : {0u, 1u}) {
+    layers.used();
+    layers.state(device).pool().trim();
+    control->set_foreign_bytes(device, std::uint64_t{16} << 30);
+    const std::string reason = failure();
+    control->set_foreign_bytes(device, 0);
+    BOOST_TEST(reason.find("node '") != std::string::npos, reason);
+    check_after(reason, core::cat("fake:", device), "out of memory");
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
