@@ -215,11 +215,25 @@ std::vector<DeviceState::Kept> DeviceState::take_passed() {
 }
 
 void DeviceState::settle() noexcept {
-  try {
-    synchronize();
-  } catch (...) {
-    // Whoever waited for that work has been told; here it only matters that nothing runs any more.
-  }
+  // Whoever waited for that work has been told; here it only matters that nothing runs any more, and that no stream still has a
+  // failure to report: it would be taken for one of the next run.
+  const auto quietly = [](auto&& wait) {
+    try {
+      wait();
+    } catch (...) {
+    }
+  };
+  quietly([this] { synchronize(); });
+  for (Copies& copies : copies_)
+    quietly([&] {
+      const Event reached(*device_);
+      {
+        const std::lock_guard lock(copies.mutex);
+        if (copies.stream == nullptr) return;
+        copies.stream->record(reached);
+      }
+      reached.wait();
+    });
 }
 
 void DeviceState::let_go() noexcept {

@@ -53,6 +53,7 @@ RunResult Execution::run() {
   for (const Source& source : request_.keep) result_.kept[source] = output(source);
   std::ranges::stable_sort(files_, {}, &Written::rank);
   for (Written& file : files_) result_.files.push_back(std::move(file.path));
+  result_.transferred_bytes = transfers_.bytes();
   return std::move(result_);
 }
 

@@ -36,6 +36,7 @@ struct RunResult {
   std::map<Source, Value> kept;
   std::vector<NodeTiming> timings;  // in the order of completion
   std::vector<std::string> files;   // written by this run, in the order of the graph
+  std::uint64_t transferred_bytes = 0;  // between nodes, as the plan's transfers count them
 };
 
 // Blocks until the run is over. Works on the caller's thread; others are started only when nodes of
