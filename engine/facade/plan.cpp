@@ -32,7 +32,7 @@ std::string Engine::plan(const Workflow& flow) const {
 
 std::string Engine::plan_dot(const Workflow& flow) const {
   return outward([&] {
-    const Data::Ready ready = data_->prepare(*flow.data_, Data::Describe::strictly);
+    const Data::Ready ready = data_->prepare(*flow.data_, {Data::Describe::strictly});
     return core::plan_dot(ready.graph, ready.plan, data_->environment->topology);
   });
 }
