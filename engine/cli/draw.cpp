@@ -21,8 +21,10 @@ using core::Error;
 
 // The exit status of `dot`, as waitpid() tells it; no shell comes between.
 int run_dot(const std::string& source, const std::string& result) {
-  std::string name = "dot", format = "-Tsvg", out = "-o", result_file = result, source_file = source;
-  char* const arguments[] = {name.data(), format.data(), out.data(), result_file.data(), source_file.data(), nullptr};
+  std::string name = "dot", format = "-Tsvg", out = "-o", result_file = result,
+              source_file = source;
+  char* const arguments[] = {name.data(),        format.data(),      out.data(),
+                             result_file.data(), source_file.data(), nullptr};
   pid_t child = 0;
   const int failure = ::posix_spawnp(&child, "dot", nullptr, nullptr, arguments, environ);
   if (failure == ENOENT)
@@ -51,9 +53,11 @@ void draw(const std::string& dot_source, const std::filesystem::path& file) {
   core::write_file_atomically(source.path, dot_source);
   const int status = run_dot(source.path, result.path);
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    throw Error(Code::internal, cat(file.string(), ": dot could not draw the plan; name a file that "
-                                                   "ends in .dot to look at its input"));
-  if (::rename(result.path.c_str(), file.c_str()) != 0) throw core::system_error(file.string(), errno);
+    throw Error(Code::internal, cat(file.string(),
+                                    ": dot could not draw the plan; name a file that "
+                                    "ends in .dot to look at its input"));
+  if (::rename(result.path.c_str(), file.c_str()) != 0)
+    throw core::system_error(file.string(), errno);
 }
 
 }  // namespace heddle::cli

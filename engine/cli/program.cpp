@@ -74,8 +74,10 @@ Settings read_all_settings(const CommandLine& line, const std::filesystem::path&
     settings.costs_file = default_costs_file(&environment);
     // Nothing measured yet is no fault; a file that was named has to be there, unless it is about
     // to be written.
-    if (std::filesystem::exists(settings.costs_file, ignored)) settings.engine.costs = settings.costs_file;
-  } else if (line.command != Command::tune || std::filesystem::exists(settings.costs_file, ignored)) {
+    if (std::filesystem::exists(settings.costs_file, ignored))
+      settings.engine.costs = settings.costs_file;
+  } else if (line.command != Command::tune ||
+             std::filesystem::exists(settings.costs_file, ignored)) {
     settings.engine.costs = settings.costs_file;
   }
   return settings;

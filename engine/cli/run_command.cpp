@@ -89,7 +89,8 @@ class Runs {
     if (!check_all(engine, variants, settings.json, reporter_, output_)) return kExitUsage;
     for (std::size_t run = 0; run < variants.count(); ++run) {
       reporter_.run_begins({run + 1, variants.count(), variants.label(run)});
-      const int code = run_one(engine, variants.workflow(run), numbered(settings.trace, run + 1, variants.count()));
+      const int code = run_one(engine, variants.workflow(run),
+                               numbered(settings.trace, run + 1, variants.count()));
       if (code != kExitDone) return code;
       const bool is_last = run + 1 == variants.count();
       if (interrupt_.came() && !is_last) return interrupted();

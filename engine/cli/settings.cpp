@@ -147,7 +147,8 @@ std::filesystem::path program_folder() {
   return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
 }
 
-std::filesystem::path numbered(const std::filesystem::path& file, std::size_t run, std::size_t count) {
+std::filesystem::path numbered(const std::filesystem::path& file, std::size_t run,
+                               std::size_t count) {
   if (count == 1 || file.empty()) return file;
   return file.parent_path() / cat(file.stem().string(), ".", run, file.extension().string());
 }

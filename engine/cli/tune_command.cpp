@@ -12,8 +12,9 @@ using core::cat;
 int tune_devices(const Request& request, Output& output) {
   const std::filesystem::path& file = request.settings.costs_file;
   if (file.empty())
-    throw core::Error(core::Code::invalid_argument,
-                      "tune: neither XDG_CACHE_HOME nor HOME is set: say where to write with --costs FILE.");
+    throw core::Error(
+        core::Code::invalid_argument,
+        "tune: neither XDG_CACHE_HOME nor HOME is set: say where to write with --costs FILE.");
   // Before the devices are measured: that takes a while, and would be lost.
   std::error_code failure;
   if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), failure);

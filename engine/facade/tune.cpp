@@ -13,11 +13,15 @@ class Tuning {
   explicit Tuning(Engine::Data& data) : data_(data) {
     using namespace std::chrono_literals;
     const std::lock_guard lock(data.mutex);
-    const bool is_busy = data.is_tuning || std::ranges::any_of(data.runs, [](const auto& weak) {
-                           const auto run = weak.lock();
-                           return run != nullptr && run->outcome.wait_for(0s) != std::future_status::ready;
-                         });
-    if (is_busy) throw core::Error(core::Code::unsupported, "the devices are at work, which would spoil the figures. Measure them when nothing runs");
+    const bool is_busy =
+        data.is_tuning || std::ranges::any_of(data.runs, [](const auto& weak) {
+          const auto run = weak.lock();
+          return run != nullptr && run->outcome.wait_for(0s) != std::future_status::ready;
+        });
+    if (is_busy)
+      throw core::Error(
+          core::Code::unsupported,
+          "the devices are at work, which would spoil the figures. Measure them when nothing runs");
     data.is_tuning = true;
   }
   ~Tuning() {
@@ -36,7 +40,9 @@ std::string Engine::tune(const std::function<void(const std::string&)>& tell) {
   return outward([&] {
     const Tuning tuning(*data_);
     const core::Environment& environment = *data_->environment;
-    return core::write_costs(core::measure(environment.devices, environment.costs, tell ? tell : [](const std::string&) {})) + "\n";
+    return core::write_costs(core::measure(
+               environment.devices, environment.costs, tell ? tell : [](const std::string&) {})) +
+           "\n";
   });
 }
 

@@ -1,8 +1,8 @@
 #include "engine/graph/dag.h"
 
 #include <algorithm>
-#include <boost/graph/breadth_first_search.hpp>
 #include <boost/graph/adjacency_list.hpp>
+#include <boost/graph/breadth_first_search.hpp>
 #include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <boost/graph/graphviz.hpp>
 #include <boost/graph/strong_components.hpp>
@@ -140,10 +140,17 @@ std::string escaped_html(const std::string& text) {
   std::string out;
   for (const char c : text) {
     switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      default: out += c;
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      default:
+        out += c;
     }
   }
   return out;
@@ -152,7 +159,8 @@ std::string escaped_html(const std::string& text) {
 std::string legend_table(const Drawing& drawing) {
   std::string table = "<<table border=\"0\" cellspacing=\"4\"><tr>";
   for (const auto& [text, colour] : drawing.legend)
-    table += "<td border=\"1\" bgcolor=\"" + colour + "\" width=\"24\"></td><td align=\"left\">" + escaped_html(text) + "</td>";
+    table += "<td border=\"1\" bgcolor=\"" + colour + "\" width=\"24\"></td><td align=\"left\">" +
+             escaped_html(text) + "</td>";
   return table + "</tr></table>>";
 }
 
@@ -163,15 +171,18 @@ std::string write_dot(const Drawing& drawing) {
     std::size_t number = 0;
   };
   // A list, unlike the rows above, keeps each edge's own number.
-  using Picture = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, boost::no_property, EdgeNumber>;
+  using Picture = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS,
+                                        boost::no_property, EdgeNumber>;
   Picture picture(drawing.nodes.size());
-  for (std::size_t e = 0; e < drawing.edges.size(); ++e) boost::add_edge(drawing.edges[e].from, drawing.edges[e].to, EdgeNumber{e}, picture);
+  for (std::size_t e = 0; e < drawing.edges.size(); ++e)
+    boost::add_edge(drawing.edges[e].from, drawing.edges[e].to, EdgeNumber{e}, picture);
   std::ostringstream out;
   out.imbue(std::locale::classic());
   const auto node = [&](std::ostream& to, std::size_t n) {
     const Drawing::Node& it = drawing.nodes[n];
     const bool striped = it.colour.find(':') != std::string::npos;
-    to << " [label=" << quoted(it.label) << ", style=\"" << (striped ? "striped" : "filled,rounded") << "\", fillcolor=" << quoted(it.colour) << "]";
+    to << " [label=" << quoted(it.label) << ", style=\"" << (striped ? "striped" : "filled,rounded")
+       << "\", fillcolor=" << quoted(it.colour) << "]";
   };
   const auto edge = [&](std::ostream& to, const auto& e) {
     const Drawing::Edge& it = drawing.edges[picture[e].number];
@@ -182,7 +193,8 @@ std::string write_dot(const Drawing& drawing) {
   const auto whole = [&](std::ostream& to) {
     to << "graph [fontname=\"sans-serif\", fontsize=11, labelloc=b";
     if (!drawing.legend.empty()) to << ", label=" << legend_table(drawing);
-    to << "];\nnode [shape=box, fontname=\"sans-serif\", fontsize=11];\nedge [fontname=\"sans-serif\", fontsize=9];\n";
+    to << "];\nnode [shape=box, fontname=\"sans-serif\", fontsize=11];\nedge "
+          "[fontname=\"sans-serif\", fontsize=9];\n";
   };
   boost::write_graphviz(out, picture, node, edge, whole);
   return out.str();

@@ -27,8 +27,8 @@ std::vector<std::vector<std::uint32_t>> cycles(const Dag& dag);
 // Marks what can be reached backwards from `roots`, the roots included.
 std::vector<bool> ancestors(const Dag& dag, const std::vector<std::uint32_t>& roots);
 
-// What a graph looks like on paper. Texts as they are to be read; colours as Graphviz writes them, several with ':' between as
-// stripes.
+// What a graph looks like on paper. Texts as they are to be read; colours as Graphviz writes them,
+// several with ':' between as stripes.
 struct Drawing {
   struct Node {
     std::string label, colour;

@@ -1,5 +1,6 @@
-// A plan as a drawing: a box for each node in the colour of its device (stripes, where its calls use several), dashed edges
-// with their bytes where a value crosses, and a legend. In the language of Graphviz; sorted, the same on every machine. Pure.
+// A plan as a drawing: a box for each node in the colour of its device (stripes, where its calls
+// use several), dashed edges with their bytes where a value crosses, and a legend. In the language
+// of Graphviz; sorted, the same on every machine. Pure.
 #pragma once
 
 #include <string>

@@ -7,8 +7,8 @@
 #include <chrono>
 #include <condition_variable>
 #include <exception>
-#include <mutex>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <unordered_map>
 

@@ -64,11 +64,13 @@ void Execution::trace_end(Running& running) {
   const std::string name = cat(node.id, " ", node.type->name());
   DeviceState& state = *device_of(running.node).state;
   const bool on_host = plan_.places[running.node].on_host;
-  request_.timeline->add_host(on_host ? "host" : state.device().name(), "node", name, running.traced_at);
+  request_.timeline->add_host(on_host ? "host" : state.device().name(), "node", name,
+                              running.traced_at);
   if (on_host || !running.call->used_device()) return;
   Event end(state.device());
   state.record(end);
-  request_.timeline->add(state, StreamRow::compute, "node", name, std::move(*running.reached), std::move(end), 0);
+  request_.timeline->add(state, StreamRow::compute, "node", name, std::move(*running.reached),
+                         std::move(end), 0);
 }
 
 void Execution::give_inputs(NodeIndex n, NodeCall& call) {

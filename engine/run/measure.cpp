@@ -15,8 +15,9 @@ namespace heddle::core {
 
 namespace {
 
-constexpr double kLongEnough = 0.1;  // seconds: then what it costs to start is no part of the figure
-constexpr int kRepeats = 3;          // the best one counts: others may have been disturbed
+constexpr double kLongEnough =
+    0.1;                     // seconds: then what it costs to start is no part of the figure
+constexpr int kRepeats = 3;  // the best one counts: others may have been disturbed
 constexpr int kLaunches = 200;
 constexpr std::uint64_t kLeastBytes = std::uint64_t{1} << 20, kMostBytes = std::uint64_t{1} << 28;
 constexpr std::int64_t kLeastSize = 128, kMostSize = 8192;
@@ -37,9 +38,11 @@ Took time(DeviceState& state, F&& enqueue) {
   enqueue();
   state.record(end);
   end.wait();
-  const double host = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  const double host =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   Took took{host, host};
-  if (device.desc().elapsed != nullptr) throw_status(device.desc().elapsed(begin.raw(), end.raw(), &took.device), device.name());
+  if (device.desc().elapsed != nullptr)
+    throw_status(device.desc().elapsed(begin.raw(), end.raw(), &took.device), device.name());
   return took;
 }
 
@@ -83,12 +86,14 @@ double launch_seconds(DeviceState& state) {
 
 double memory_bytes_per_second(DeviceState& state, double launch) {
   for (std::uint64_t bytes = kLeastBytes;; bytes *= 2) {
-    const std::int64_t shape[] = {std::int64_t(bytes / dtype_size(DType(state.device().compute())))};
+    const std::int64_t shape[] = {
+        std::int64_t(bytes / dtype_size(DType(state.device().compute())))};
     const Tensor from = filled(state, shape), to = filled(state, shape);
     heddle_tensor* const in[] = {from.get()};
     heddle_tensor* const out[] = {to.get()};
     const Took took = best_of(state, [&] { state.op(op_id(HEDDLE_OP_COPY), in, out, {}); });
-    if (is_long_enough(took) || bytes * 2 > most_bytes(state)) return 2.0 * double(bytes) / std::max(took.device - launch, 1e-9);
+    if (is_long_enough(took) || bytes * 2 > most_bytes(state))
+      return 2.0 * double(bytes) / std::max(took.device - launch, 1e-9);
   }
 }
 
@@ -99,7 +104,10 @@ Tensor product_weight(DeviceState& state, std::int64_t size) {
   std::vector<float> values(std::size_t(size * size), 0.5f);
   const heddle_weight_form form = state.device().weight_form(HEDDLE_USE_LINEAR, info);
   auto memory = state.allocate(form.bytes);
-  state.with_stream([&](Stream& stream) { state.device().make_weight(stream, HEDDLE_USE_LINEAR, form, {{info, values.data()}}, memory->data()); });
+  state.with_stream([&](Stream& stream) {
+    state.device().make_weight(stream, HEDDLE_USE_LINEAR, form, {{info, values.data()}},
+                               memory->data());
+  });
   state.synchronize();  // the values go
   return make_tensor(form.info, std::move(memory));
 }
@@ -107,13 +115,19 @@ Tensor product_weight(DeviceState& state, std::int64_t size) {
 double flops_per_second(DeviceState& state, double launch) {
   for (std::int64_t size = kLeastSize;; size *= 2) {
     const std::int64_t shape[] = {size, size};
-    const Tensor x = filled(state, shape), weight = product_weight(state, size), y = filled(state, shape);
+    const Tensor x = filled(state, shape), weight = product_weight(state, size),
+                 y = filled(state, shape);
     heddle_tensor* const in[] = {x.get(), weight.get(), nullptr, nullptr};
     heddle_tensor* const out[] = {y.get()};
     const heddle_activation_attrs attrs{};
-    const Took took = best_of(state, [&] { state.op(op_id(HEDDLE_OP_LINEAR), in, out, std::as_bytes(std::span(&attrs, 1))); });
-    const bool has_room = std::uint64_t(2 * size) * std::uint64_t(2 * size) * sizeof(float) * 2 <= most_bytes(state);
-    if (is_long_enough(took) || !has_room || size * 2 > kMostSize) return 2.0 * double(size) * double(size) * double(size) / std::max(took.device - launch, 1e-9);
+    const Took took = best_of(state, [&] {
+      state.op(op_id(HEDDLE_OP_LINEAR), in, out, std::as_bytes(std::span(&attrs, 1)));
+    });
+    const bool has_room =
+        std::uint64_t(2 * size) * std::uint64_t(2 * size) * sizeof(float) * 2 <= most_bytes(state);
+    if (is_long_enough(took) || !has_room || size * 2 > kMostSize)
+      return 2.0 * double(size) * double(size) * double(size) /
+             std::max(took.device - launch, 1e-9);
   }
 }
 
@@ -124,8 +138,10 @@ struct End {
   std::vector<std::byte> host{};
 
   void make(std::uint64_t bytes) {
-    if (state == nullptr) host.resize(bytes);
-    else memory = state->allocate(bytes);
+    if (state == nullptr)
+      host.resize(bytes);
+    else
+      memory = state->allocate(bytes);
   }
   std::byte* data() { return state == nullptr ? host.data() : memory->data(); }
   const Device* device() const { return state == nullptr ? nullptr : &state->device(); }
@@ -133,16 +149,22 @@ struct End {
 };
 
 LinkCosts link_costs(End from, End to) {
-  DeviceState& worker = to.state == nullptr ? *from.state : *to.state;  // who copies when a run does
+  DeviceState& worker =
+      to.state == nullptr ? *from.state : *to.state;  // who copies when a run does
   const auto took = [&](std::uint64_t bytes) {
-    return best_of(worker, [&] { worker.with_stream([&](Stream& stream) { worker.device().copy(stream, to.device(), to.data(), from.device(), from.data(), bytes); }); });
+    return best_of(worker, [&] {
+      worker.with_stream([&](Stream& stream) {
+        worker.device().copy(stream, to.device(), to.data(), from.device(), from.data(), bytes);
+      });
+    });
   };
   for (std::uint64_t bytes = kLeastBytes;; bytes *= 2) {
     from.make(bytes);
     to.make(bytes);
     const double latency = took(1).device;
     const Took all = took(bytes);
-    if (is_long_enough(all) || bytes * 2 > most_bytes(worker)) return {double(bytes) / std::max(all.device - latency, 1e-9), latency};
+    if (is_long_enough(all) || bytes * 2 > most_bytes(worker))
+      return {double(bytes) / std::max(all.device - latency, 1e-9), latency};
   }
 }
 
@@ -152,19 +174,22 @@ bool is_measured(const Device* from, const Device* to) {
   if (is_host(from) && is_host(to)) return false;
   if (from == nullptr || to == nullptr) return true;
   if (is_host(from) || is_host(to)) return false;
-  return from->kind() == to->kind() && to->desc().can_copy != nullptr && to->desc().can_copy(to->raw(), from->raw()) != 0;
+  return from->kind() == to->kind() && to->desc().can_copy != nullptr &&
+         to->desc().can_copy(to->raw(), from->raw()) != 0;
 }
 
 }  // namespace
 
-Costs measure(const std::vector<RunDevice>& devices, Costs known, const std::function<void(const std::string&)>& tell) {
+Costs measure(const std::vector<RunDevice>& devices, Costs known,
+              const std::function<void(const std::string&)>& tell) {
   std::set<std::string> models;
   for (const RunDevice& each : devices) {
     DeviceState& state = *each.state;
     if (!models.insert(state.device().model()).second) continue;
     tell(cat("measuring ", state.device().name(), " (", state.device().model(), ")"));
     const double launch = launch_seconds(state);
-    known.devices[state.device().model()] = {flops_per_second(state, launch), memory_bytes_per_second(state, launch), launch};
+    known.devices[state.device().model()] = {flops_per_second(state, launch),
+                                             memory_bytes_per_second(state, launch), launch};
   }
   std::vector<DeviceState*> ends{nullptr};
   for (const RunDevice& each : devices) ends.push_back(each.state.get());
@@ -174,7 +199,8 @@ Costs measure(const std::vector<RunDevice>& devices, Costs known, const std::fun
       End source{from}, target{to};
       if (from == to || !is_measured(source.device(), target.device())) continue;
       if (!pairs.emplace(source.model(), target.model()).second) continue;
-      tell(cat("measuring the link from ", from == nullptr ? "host" : from->device().name(), " to ", to == nullptr ? "host" : to->device().name()));
+      tell(cat("measuring the link from ", from == nullptr ? "host" : from->device().name(), " to ",
+               to == nullptr ? "host" : to->device().name()));
       known.links[{source.model(), target.model()}] = link_costs(source, target);
     }
   return known;

@@ -1,4 +1,5 @@
-// What devices and the ways between them can do, measured: through the same ops, weights and copies that runs use.
+// What devices and the ways between them can do, measured: through the same ops, weights and copies
+// that runs use.
 #pragma once
 
 #include <functional>
@@ -10,9 +11,11 @@
 
 namespace heddle::core {
 
-// Measures one device of each model and one link of each pair of models, and puts the figures into `known`, over what it has of
-// them. Times are the device's own where it tells them, else the host's. Seconds for each device; allocates up to an eighth
-// of its free memory. REQUIRES: nothing else uses the devices meanwhile. Throws what a device fails with.
-Costs measure(const std::vector<RunDevice>& devices, Costs known, const std::function<void(const std::string&)>& tell);
+// Measures one device of each model and one link of each pair of models, and puts the figures into
+// `known`, over what it has of them. Times are the device's own where it tells them, else the
+// host's. Seconds for each device; allocates up to an eighth of its free memory. REQUIRES: nothing
+// else uses the devices meanwhile. Throws what a device fails with.
+Costs measure(const std::vector<RunDevice>& devices, Costs known,
+              const std::function<void(const std::string&)>& tell);
 
 }  // namespace heddle::core

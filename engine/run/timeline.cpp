@@ -27,19 +27,23 @@ Timeline::Timeline(const std::vector<RunDevice>& devices) {
   began_ = Clock::now();
 }
 
-void Timeline::add_host(const std::string& process, std::string kind, std::string name, double begin) {
+void Timeline::add_host(const std::string& process, std::string kind, std::string name,
+                        double begin) {
   const double end = now();
   state_.lock()->host.push_back({process, "host", std::move(name), std::move(kind), begin, end, 0});
 }
 
 WorkWatch Timeline::watch(std::string kind, std::string name) {
-  return [this, kind = std::move(kind), name = std::move(name)](DeviceState& device, StreamRow row, Event begin, Event end, std::uint64_t bytes) {
+  return [this, kind = std::move(kind), name = std::move(name)](
+             DeviceState& device, StreamRow row, Event begin, Event end, std::uint64_t bytes) {
     add(device, row, kind, name, std::move(begin), std::move(end), bytes);
   };
 }
 
-void Timeline::add(DeviceState& device, StreamRow row, std::string kind, std::string name, Event begin, Event end, std::uint64_t bytes) {
-  state_.lock()->pending.push_back({&device, row, std::move(kind), std::move(name), std::move(begin), std::move(end), bytes});
+void Timeline::add(DeviceState& device, StreamRow row, std::string kind, std::string name,
+                   Event begin, Event end, std::uint64_t bytes) {
+  state_.lock()->pending.push_back(
+      {&device, row, std::move(kind), std::move(name), std::move(begin), std::move(end), bytes});
 }
 
 std::optional<double> Timeline::seconds(const DeviceState& device, const Event& event) const {
@@ -52,7 +56,8 @@ std::optional<double> Timeline::seconds(const DeviceState& device, const Event& 
     throw_status(elapsed(base->reached.raw(), event.raw(), &seconds), device.device().name());
     return seconds;
   } catch (const Error&) {
-    return {};  // whoever runs the graph has been told; what is known of the others is still worth drawing
+    return {};  // whoever runs the graph has been told; what is known of the others is still worth
+                // drawing
   }
 }
 
@@ -62,9 +67,13 @@ std::vector<TimelineSpan> Timeline::finish() {
   std::vector<TimelineSpan> spans = std::move(all.host);
   for (const Pending& p : all.pending) {
     const auto begin = seconds(*p.device, p.begin), end = seconds(*p.device, p.end);
-    if (begin && end) spans.push_back({p.device->device().name(), kRowNames[int(p.row)], p.name, p.kind, *begin, *end, p.bytes});
+    if (begin && end)
+      spans.push_back({p.device->device().name(), kRowNames[int(p.row)], p.name, p.kind, *begin,
+                       *end, p.bytes});
   }
-  std::ranges::stable_sort(spans, {}, [](const TimelineSpan& s) { return std::tuple(s.process, s.thread, s.begin, -s.end); });
+  std::ranges::stable_sort(spans, {}, [](const TimelineSpan& s) {
+    return std::tuple(s.process, s.thread, s.begin, -s.end);
+  });
   return spans;
 }
 
@@ -73,22 +82,37 @@ std::string timeline_json(const std::vector<TimelineSpan>& spans) {
   std::map<std::string, int> processes;
   std::map<std::pair<int, std::string>, int> threads;
   const auto name_row = [&](const char* what, int process, int thread, const std::string& name) {
-    events.push(std::move(Json::object().set("ph", "M").set("name", what).set("pid", process).set("tid", thread).set("args", std::move(Json::object().set("name", name)))));
+    events.push(std::move(Json::object()
+                              .set("ph", "M")
+                              .set("name", what)
+                              .set("pid", process)
+                              .set("tid", thread)
+                              .set("args", std::move(Json::object().set("name", name)))));
   };
   for (const TimelineSpan& span : spans) {
-    const auto [process, is_new_process] = processes.emplace(span.process, int(processes.size()) + 1);
+    const auto [process, is_new_process] =
+        processes.emplace(span.process, int(processes.size()) + 1);
     if (is_new_process) name_row("process_name", process->second, 0, span.process);
-    const auto [thread, is_new_thread] = threads.emplace(std::pair(process->second, span.thread), int(threads.size()) + 1);
+    const auto [thread, is_new_thread] =
+        threads.emplace(std::pair(process->second, span.thread), int(threads.size()) + 1);
     if (is_new_thread) name_row("thread_name", process->second, thread->second, span.thread);
     Json event = Json::object();
-    event.set("ph", "X").set("name", span.name).set("cat", span.kind).set("pid", process->second).set("tid", thread->second);
+    event.set("ph", "X")
+        .set("name", span.name)
+        .set("cat", span.kind)
+        .set("pid", process->second)
+        .set("tid", thread->second);
     event.set("ts", span.begin * 1e6).set("dur", (span.end - span.begin) * 1e6);
     if (span.bytes > 0) event.set("args", std::move(Json::object().set("bytes", span.bytes)));
     events.push(std::move(event));
   }
-  return write_json(std::move(Json::object().set("traceEvents", std::move(events)).set("displayTimeUnit", "ms"))) + "\n";
+  return write_json(std::move(
+             Json::object().set("traceEvents", std::move(events)).set("displayTimeUnit", "ms"))) +
+         "\n";
 }
 
-void write_timeline(const std::vector<TimelineSpan>& spans, const std::filesystem::path& path) { write_file_atomically(path, timeline_json(spans)); }
+void write_timeline(const std::vector<TimelineSpan>& spans, const std::filesystem::path& path) {
+  write_file_atomically(path, timeline_json(spans));
+}
 
 }  // namespace heddle::core

@@ -1,7 +1,8 @@
-// When everything of a run happened, for people to look at: spans on the streams of devices, by events and the devices' own
-// clocks, and spans on host threads. Both count from the start of the run, when all devices are waited for once. On devices
-// with a simulated clock the times of their spans are simulated. Costs two events for each span; nothing where there is no
-// timeline. Any thread.
+// When everything of a run happened, for people to look at: spans on the streams of devices, by
+// events and the devices' own clocks, and spans on host threads. Both count from the start of the
+// run, when all devices are waited for once. On devices with a simulated clock the times of their
+// spans are simulated. Costs two events for each span; nothing where there is no timeline. Any
+// thread.
 #pragma once
 
 #include <chrono>
@@ -21,7 +22,7 @@ struct TimelineSpan {
   std::string process;  // a device, or "host"
   std::string thread;   // "compute", "copy in", "copy out", "host"
   std::string name;
-  std::string kind;     // "node", "block", "transfer", "page-in"
+  std::string kind;           // "node", "block", "transfer", "page-in"
   double begin = 0, end = 0;  // seconds since the start of the run
   std::uint64_t bytes = 0;
 };
@@ -36,12 +37,14 @@ class Timeline {
   // A span of host time, from `begin` (of now()) until now.
   void add_host(const std::string& process, std::string kind, std::string name, double begin);
 
-  // A watch that files what it is told under this name. REQUIRES: the timeline lives when work is enqueued under it.
+  // A watch that files what it is told under this name. REQUIRES: the timeline lives when work is
+  // enqueued under it.
   WorkWatch watch(std::string kind, std::string name);
-  void add(DeviceState& device, StreamRow row, std::string kind, std::string name, Event begin, Event end, std::uint64_t bytes);
+  void add(DeviceState& device, StreamRow row, std::string kind, std::string name, Event begin,
+           Event end, std::uint64_t bytes);
 
-  // All spans, by process, thread and begin. Waits for work under way; spans of work that failed, and those on devices that
-  // cannot measure, are left out. Call it once, when the run is over.
+  // All spans, by process, thread and begin. Waits for work under way; spans of work that failed,
+  // and those on devices that cannot measure, are left out. Call it once, when the run is over.
   std::vector<TimelineSpan> finish();
 
  private:
@@ -68,8 +71,8 @@ class Timeline {
   Guarded<State> state_;
 };
 
-// Chrome's trace format (chrome://tracing, Perfetto): a process for each device, a thread for each stream, times in
-// microseconds.
+// Chrome's trace format (chrome://tracing, Perfetto): a process for each device, a thread for each
+// stream, times in microseconds.
 std::string timeline_json(const std::vector<TimelineSpan>& spans);
 
 // Replaces the file in one step. Throws the system's error with the path.

@@ -19,7 +19,8 @@ namespace heddle::core {
 class Transfers {
  public:
   // All of them have to outlive this object. `timeline` nullptr: nobody watches.
-  Transfers(const Graph& graph, const Plan& plan, std::vector<RunDevice>& devices, Timeline* timeline = nullptr)
+  Transfers(const Graph& graph, const Plan& plan, std::vector<RunDevice>& devices,
+            Timeline* timeline = nullptr)
       : graph_(graph),
         plan_(plan),
         devices_(devices),

@@ -82,7 +82,9 @@ BOOST_AUTO_TEST_CASE(a_chain_of_300000_nodes_needs_no_deep_stack) {
 }
 
 BOOST_AUTO_TEST_CASE(a_drawing_is_written_for_graphviz_with_its_texts_escaped) {
-  const Drawing drawing{{{"a \"b\"\nc\\d", "#112233"}, {"two", "#112233:#445566"}}, {{0, 1, "64 B", true}, {0, 1, "X", false}}, {{"gpu:0 <A&B>", "#112233"}}};
+  const Drawing drawing{{{"a \"b\"\nc\\d", "#112233"}, {"two", "#112233:#445566"}},
+                        {{0, 1, "64 B", true}, {0, 1, "X", false}},
+                        {{"gpu:0 <A&B>", "#112233"}}};
   BOOST_TEST(write_dot(drawing) == R"dot(digraph G {
 graph [fontname="sans-serif", fontsize=11, labelloc=b, label=<<table border="0" cellspacing="4"><tr><td border="1" bgcolor="#112233" width="24"></td><td align="left">gpu:0 &lt;A&amp;B&gt;</td></tr></table>>];
 node [shape=box, fontname="sans-serif", fontsize=11];

@@ -37,13 +37,18 @@ struct Fixture {
 BOOST_FIXTURE_TEST_SUITE(comparison, Fixture)
 
 BOOST_AUTO_TEST_CASE(nothing_is_said_within_a_fifth_with_the_weights_loaded_or_not) {
-  for (const double seconds : {1.7, 2.0, 3.0, 3.5}) BOOST_TEST(compare(seconds, 3).empty(), seconds);
+  for (const double seconds : {1.7, 2.0, 3.0, 3.5})
+    BOOST_TEST(compare(seconds, 3).empty(), seconds);
 }
 
 BOOST_AUTO_TEST_CASE(what_differs_by_more_has_a_line_each) {
-  BOOST_TEST(compare(4, 5) == (Lines{"loop test.loop: planned 2.00 s, and 1.00 s of loading, took 4.00 s", "in all: planned 3.00 s, took 5.00 s"}),
+  BOOST_TEST(
+      compare(4, 5) == (Lines{"loop test.loop: planned 2.00 s, and 1.00 s of loading, took 4.00 s",
+                              "in all: planned 3.00 s, took 5.00 s"}),
+      boost::test_tools::per_element());
+  BOOST_TEST(compare(1.5, 3) ==
+                 (Lines{"loop test.loop: planned 2.00 s, and 1.00 s of loading, took 1.50 s"}),
              boost::test_tools::per_element());
-  BOOST_TEST(compare(1.5, 3) == (Lines{"loop test.loop: planned 2.00 s, and 1.00 s of loading, took 1.50 s"}), boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(short_stages_and_cached_ones_are_passed_over) {
@@ -63,7 +68,9 @@ BOOST_AUTO_TEST_CASE(an_estimate_that_is_not_known_is_compared_with_nothing) {
 BOOST_AUTO_TEST_CASE(who_has_not_measured_is_advised_to) {
   measured.devices.clear();
   BOOST_TEST(compare(2, 3).empty());
-  BOOST_TEST(compare(4, 3).back() == "advice: measure this machine once with `heddle tune`, and plans go by its figures instead of guesses");
+  BOOST_TEST(compare(4, 3).back() ==
+             "advice: measure this machine once with `heddle tune`, and plans go by its figures "
+             "instead of guesses");
 }
 
 BOOST_AUTO_TEST_CASE(a_faster_way_without_room_is_told) {
@@ -72,7 +79,8 @@ BOOST_AUTO_TEST_CASE(a_faster_way_without_room_is_told) {
   way.seconds = 1;
   way.fits = false;
   plan.places[0].calls[0].alternatives = {way};
-  BOOST_TEST(compare(2, 3) == (Lines{"advice: loop test.loop would take about 1.00 s instead of 2.00 s sets over gpu:0, gpu:1 if that had the memory"}),
+  BOOST_TEST(compare(2, 3) == (Lines{"advice: loop test.loop would take about 1.00 s instead of "
+                                     "2.00 s sets over gpu:0, gpu:1 if that had the memory"}),
              boost::test_tools::per_element());
 }
 
