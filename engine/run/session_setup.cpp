@@ -51,10 +51,8 @@ void Session::prepare(std::span<const heddle_value* const> sets) {
   bring_externals();
   fill_addresses();
   join_places();  // the arenas may have been in use on their devices until here
-  for (const Rate phase : {Rate::constant, Rate::scheduled}) {
-    run(phase);
-    join_places();
-  }
+  // Nobody waits for the others here: what crosses in these phases has places of its own, and is awaited by its readers' device.
+  for (const Rate phase : {Rate::constant, Rate::scheduled}) run(phase);
 }
 
 void Session::make_plan(const CallSpec& call) {
