@@ -50,6 +50,7 @@ class PlanCase {
   }
   const core::Graph& graph() const { return graph_; }
   const core::Topology& topology() const { return topology_; }
+  const core::Inferred& inferred() const { return inferred_; }
 
  private:
   using Json = core::Json;
