@@ -95,6 +95,7 @@ Json device_json(const DeviceInfo& device) {
                        .set("memory_free", device.memory_free)
                        .set("memory_ours", device.memory_ours)
                        .set("memory_others", device.memory_others)
+                       .set("trouble", device.trouble)
                        .set("links", std::move(links)));
 }
 
@@ -175,7 +176,7 @@ int list_devices(const Request& request, Output& output) {
                device.threads == 0 ? "-" : cat(device.threads),
                core::format_bytes(device.memory_total), core::format_bytes(device.memory_free),
                core::format_bytes(device.memory_ours), core::format_bytes(device.memory_others),
-               device.name});
+               device.trouble.empty() ? device.name : device.trouble});
   output.write(cat(table.text(), "\n", link_table(devices)));
   return kExitDone;
 }

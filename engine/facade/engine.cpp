@@ -190,11 +190,20 @@ std::vector<DeviceInfo> Engine::devices() const {
     std::vector<DeviceInfo> all;
     for (const core::RunDevice& device : data_->environment->devices) {
       const core::Device& d = device.state->device();
-      const heddle_device_info info = d.info();
-      const std::uint64_t ours = device.state->pool().use().reserved, known = info.memory_free + ours;
+      const std::uint64_t ours = device.state->pool().use().reserved;
+      heddle_device_info info = d.opening_info();
+      std::string trouble;
+      try {
+        const heddle_device_info now = d.info();  // by a value of its own: g++ 12 builds an assigned result in place, and leaves half of it
+        info = now;
+      } catch (const core::Error& error) {  // one that is dead does not hide the others
+        trouble = error.full();
+        info.memory_free = 0;
+      }
+      const std::uint64_t known = info.memory_free + ours, others = trouble.empty() ? info.memory_total - std::min(known, info.memory_total) : 0;
       DeviceInfo& one = all.emplace_back(DeviceInfo{d.name(), info.name, d.kind(), info.location, std::string(core::dtype_name(core::DType(info.compute))),
-                                                    info.memory_total, info.memory_free, ours, info.memory_total - std::min(known, info.memory_total),
-                                                    info.threads, {}});
+                                                    info.memory_total, info.memory_free, ours, others, info.threads, {}, std::move(trouble)});
+      if (!one.trouble.empty()) continue;  // nor does anybody reach it
       for (const core::RunDevice& other : data_->environment->devices)
         if (&other != &device) one.links.push_back(link_to(d, &other.state->device()));
       one.links.push_back(link_to(d, nullptr));

@@ -296,6 +296,21 @@ BOOST_AUTO_TEST_CASE(an_engine_lists_all_devices_of_a_kind_with_their_links) {
   check(devices[0].links.back(), "host", "same", 0);
 }
 
+BOOST_AUTO_TEST_CASE(a_dead_device_is_listed_with_its_trouble_beside_the_others) {
+  const test::FakeControl control;
+  EngineOptions options = test::fake_engine_options({"fake:0", "fake:1"});
+  options.compute = {{"fake", "f32"}};
+  const Engine engine(std::move(options));
+  control->kill(0);
+  const std::vector<DeviceInfo> devices = engine.devices();
+  control->revive(0);
+  BOOST_TEST_REQUIRE(devices.size() == 2u);
+  BOOST_TEST(devices[0].trouble.find("died") != std::string::npos, devices[0].trouble);
+  BOOST_TEST(devices[0].id == "fake:0");
+  BOOST_TEST(devices[1].trouble == "");
+  BOOST_TEST(engine.devices()[0].trouble == "");
+}
+
 BOOST_AUTO_TEST_CASE(options_that_do_not_fit_are_refused_with_their_name) {
   const auto reason = [](const std::string& options, const char* device = "fake:0") {
     return test::refusal_of([&] { Engine engine(test::fake_engine_options({device}, options)); });

@@ -80,6 +80,7 @@ struct DeviceInfo {
   std::uint64_t memory_total = 0, memory_free = 0, memory_ours = 0, memory_others = 0;  // bytes; others: of other programs
   unsigned threads = 0;
   std::vector<DeviceLink> links;  // to every other device that is open, then to the host
+  std::string trouble;            // what it says when it cannot be asked; then there are no links, and no memory is free
 };
 
 struct PluginInfo {
