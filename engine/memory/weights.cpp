@@ -84,7 +84,6 @@ std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source,
     }
     parts.push_back({make_info(heddle_dtype(t.dtype), shape), data});
     state->reading.push_back(t.file);
-    state->read.push_back(&t);
   }
   watched(watch, state_, weight->form.bytes, [&] {
     state_.with_stream([&](Stream& stream) { state_.device().make_weight(stream, source.use, weight->form, parts, weight->memory->data()); });
@@ -98,8 +97,8 @@ void WeightStore::finish() {
   const auto state = entries_.lock();
   if (state->reading.empty()) return;
   state_.synchronize();
-  for (const TensorView* t : state->read) t->file->mapping->advise(t->file_offset(), t->data.size(), Advice::dont_need);
-  state->read.clear();
+  // By file: whoever asked for a weight and failed may have let go of its checkpoint since, but not of the file.
+  for (const auto& file : state->reading) file->mapping->advise(0, file->mapping->bytes().size(), Advice::dont_need);
   state->gathered.clear();
   state->reading.clear();
 }

@@ -64,9 +64,8 @@ class WeightStore {
   struct State {
     std::map<Hash128, Entry> entries;
     std::uint64_t bytes = 0, clock = 0;
-    std::vector<std::shared_ptr<const TensorFile>> reading;  // files whose bytes enqueued work still reads
+    std::vector<std::shared_ptr<const TensorFile>> reading;  // files whose bytes enqueued work still reads; their pages are given back when that is done
     std::vector<std::vector<std::byte>> gathered;            // columns put together, until that is done
-    std::vector<const TensorView*> read;                     // their pages are given back when that is done
   };
   void evict(State& state, std::uint64_t wanted) const;
 
