@@ -56,6 +56,9 @@ Session::Session(Place place, SessionRequest request, std::function<bool()> canc
 Session::~Session() {
   // Launches and copies that are still enqueued read what goes with this object.
   try {
+    // A session that is cancelled before the readers of a copy came leaves it behind nothing that its devices wait for.
+    for (const auto& crossing : crossings_)
+      if (crossing->is_under_way()) crossing->await();
     if (arenas_.size() == places_.places.size() && places_.places.size() > 1) join_places();
     for (std::size_t s = 0; s < externals_.size(); ++s)
       if (externals_[s]) state(plan_->storages[s].place).keep(externals_[s]);

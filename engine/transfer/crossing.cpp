@@ -1,5 +1,7 @@
 #include "engine/transfer/crossing.h"
 
+#include "engine/base/error.h"
+
 namespace heddle::core {
 
 Crossing::Crossing(DeviceState& from, DeviceState* to, const std::byte* src, std::byte* dst, std::uint64_t bytes)
@@ -45,12 +47,19 @@ void Crossing::start(const WorkWatch& watch) {
     case Route::to_host: leave(dst_, *done_); break;
     case Route::staged:
       leave(staging_.get(), *staged_);
-      enter(nullptr, staging_.get(), *staged_);
+      try {
+        enter(nullptr, staging_.get(), *staged_);
+      } catch (const Error&) {
+        from_.settle();  // nobody will wait for the half that is under way
+        throw;
+      }
       break;
   }
+  is_under_way_ = true;
 }
 
 void Crossing::await() {
+  is_under_way_ = false;
   if (to_ == nullptr) return last().wait();
   to_->with_stream([&](Stream& stream) { stream.wait_for(last()); });
 }

@@ -24,6 +24,8 @@ class Crossing {
   // What is enqueued on `to` from now on waits for the arrival of the last start; for host memory the caller waits, and gets what failed.
   void await();
   bool arrived() const;
+  // Started and not awaited: nothing that is enqueued on `to` is behind the copy.
+  bool is_under_way() const { return is_under_way_; }
 
  private:
   const Event& last() const { return done_ ? *done_ : ready_; }
@@ -38,6 +40,7 @@ class Crossing {
   Event ready_;                 // of `from`: the source is written
   std::optional<Event> staged_;  // of `from`: the buffer is written
   std::optional<Event> done_;    // of the device that makes the last copy
+  bool is_under_way_ = false;
 };
 
 }  // namespace heddle::core

@@ -74,8 +74,10 @@ struct LayersModel {
         x[s] = core::make_record({{"x", *std::get<core::Record>(out[s]->content).find("y")}});
     }
   };
-  Opened open(std::uint32_t steps, std::uint32_t sets,
-              std::function<core::CallPlacement(const core::Model&)> divide) {
+  Opened open(
+      std::uint32_t steps, std::uint32_t sets,
+      std::function<core::CallPlacement(const core::Model&)> divide,
+      std::function<bool()> cancelled = [] { return false; }) {
     Opened opened;
     core::SessionRequest request{model(), {}, {}, steps};
     std::vector<float> t(steps);
@@ -97,7 +99,7 @@ struct LayersModel {
       return places;
     };
     opened.session =
-        std::make_unique<core::Session>(place, std::move(request), [] { return false; });
+        std::make_unique<core::Session>(place, std::move(request), std::move(cancelled));
     return opened;
   }
 
