@@ -80,7 +80,8 @@ struct Run::Data {
   std::uint64_t id = 0;
   core::RunControl control;
   std::shared_ptr<const Workflow::Data> flow;
-  Engine::Data::Ready ready;
+  Engine::Data::Ready ready;           // the run's own thread empties it before the outcome is there
+  std::vector<double> device_seconds;  // as planned; for whoever starts another run, so not to be changed any more
   StartOptions options;
   std::shared_future<Results> outcome;
   std::jthread thread;

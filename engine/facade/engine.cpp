@@ -103,8 +103,7 @@ core::Crowd Engine::Data::crowd() {
   }
   for (const auto& run : alive) {
     if (run == nullptr || run->outcome.wait_for(std::chrono::seconds(0)) == std::future_status::ready) continue;
-    const std::vector<double>& busy = run->ready.plan.device_seconds;
-    for (std::size_t d = 0; d < busy.size(); ++d) crowd.busy_seconds[d] += busy[d];
+    for (std::size_t d = 0; d < run->device_seconds.size(); ++d) crowd.busy_seconds[d] += run->device_seconds[d];
   }
   return crowd;
 }

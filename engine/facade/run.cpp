@@ -108,6 +108,7 @@ Run Engine::start(const Workflow& flow, StartOptions options) {
     core::Crowd crowd = data_->crowd();
     crowd.among_many = options.among_many;
     data->ready = data_->prepare(*data->flow, {Engine::Data::Describe::for_a_run, std::move(crowd), values_of(*data->flow, taken)});
+    data->device_seconds = data->ready.plan.device_seconds;
     data->options = std::move(options);
     const std::vector<core::Source> keep = find_outputs(data->ready.graph, data->flow->workflow, data->options.keep);
     auto promise = std::make_shared<std::promise<Results>>();
