@@ -8,7 +8,7 @@
 namespace heddle::core {
 namespace {
 
-constexpr std::size_t kLongestLiteral = 48;  // bytes
+constexpr std::size_t kLongestShown = 48;  // bytes
 
 std::string source_text(const Graph& graph, const Source& source) {
   if (source.node == kGraphInputs) {
@@ -25,8 +25,8 @@ std::string source_text(const Graph& graph, const Source& source) {
 std::string literal_text(const heddle_value& value) {
   const heddle_kind kind = kind_of(value);
   // Lists and records may hold what JSON cannot say; what they are is enough for a line.
-  if (kind > HEDDLE_KIND_STR) return cat("<", clip(describe(value), kLongestLiteral), ">");
-  if (kind == HEDDLE_KIND_STR) return write_json(Json(clip(get_str(value), kLongestLiteral)));
+  if (kind > HEDDLE_KIND_STR) return cat("<", clip(describe(value), kLongestShown), ">");
+  if (kind == HEDDLE_KIND_STR) return write_json(Json(clip(get_str(value), kLongestShown)));
   return write_json(to_json(value));
 }
 

@@ -12,7 +12,7 @@ namespace heddle::core {
 
 namespace {
 
-constexpr std::array kSplits = {Split::layers,   Split::sets, Split::batch,
+constexpr std::array kSplitModes = {Split::layers,   Split::sets, Split::batch,
                                 Split::sequence, Split::rows, Split::none};
 
 // "embed, double.0 to double.18, single.0 to single.37, final": names with a number are ranges.
@@ -91,7 +91,7 @@ std::vector<std::uint32_t> preferred(const std::string& text, const Topology& to
 
 Split read_split(std::string_view name) {
   std::vector<std::string_view> names;
-  for (const Split split : kSplits) {
+  for (const Split split : kSplitModes) {
     if (name == split_name(split)) return split;
     names.push_back(split_name(split));
   }

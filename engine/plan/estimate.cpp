@@ -12,17 +12,6 @@ namespace {
 
 constexpr Rate kRates[] = {Rate::constant, Rate::scheduled, Rate::step};
 
-Rate input_rate(const GraphInput& input) {
-  switch (input.flags & HEDDLE_INPUT_RATE_MASK) {
-    case HEDDLE_INPUT_CONSTANT:
-      return Rate::constant;
-    case HEDDLE_INPUT_SCHEDULED:
-      return Rate::scheduled;
-    default:
-      return Rate::step;
-  }
-}
-
 double work_seconds(const CallCase& call, std::uint32_t device, const BlockWork& work) {
   return call.prices.seconds(device, work.flops, work.bytes, work.ops);
 }

@@ -21,17 +21,6 @@ constexpr std::int64_t kLeastShardedSide = 256;  // a smaller matrix is not wort
 
 using Info = std::optional<heddle_tensor_info>;
 
-Rate input_rate(const GraphInput& input) {
-  switch (input.flags & HEDDLE_INPUT_RATE_MASK) {
-    case HEDDLE_INPUT_CONSTANT:
-      return Rate::constant;
-    case HEDDLE_INPUT_SCHEDULED:
-      return Rate::scheduled;
-    default:
-      return Rate::step;
-  }
-}
-
 heddle_tensor_info dense(heddle_tensor_info info) {
   std::fill(std::begin(info.stride), std::end(info.stride), 0);
   return checked_info(info, "tensor");

@@ -9,14 +9,6 @@
 
 namespace heddle::core {
 
-Rate input_rate(const GraphInput& input) {
-  switch (input.flags & HEDDLE_INPUT_RATE_MASK) {
-    case HEDDLE_INPUT_CONSTANT: return Rate::constant;
-    case HEDDLE_INPUT_SCHEDULED: return Rate::scheduled;
-    default: return Rate::step;
-  }
-}
-
 std::vector<SessionLane> session_lanes(const CallPlacement& placement, std::uint32_t sets, std::int64_t items) {
   std::vector<SessionLane> lanes;
   const bool cut = placement.split == Split::batch;

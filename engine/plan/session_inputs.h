@@ -8,7 +8,6 @@
 
 namespace heddle::core {
 
-Rate input_rate(const GraphInput& input);
 
 class SessionInputs {
  public:

@@ -305,6 +305,14 @@ void SessionPlanner::insert_transfers() {
   }
 }
 
+Rate input_rate(const GraphInput& input) {
+  switch (input.flags & HEDDLE_INPUT_RATE_MASK) {
+    case HEDDLE_INPUT_CONSTANT: return Rate::constant;
+    case HEDDLE_INPUT_SCHEDULED: return Rate::scheduled;
+    default: return Rate::step;
+  }
+}
+
 std::vector<Rate> node_rates(const Graph& graph) {
   std::vector<Rate> rates(graph.nodes.size(), Rate::constant);
   for (const NodeIndex n : graph.order) {

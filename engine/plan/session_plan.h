@@ -27,6 +27,7 @@ inline constexpr std::uint32_t kWholeWeight = 0xffffffff;
 
 enum class Rate { constant = 0, scheduled = 1, step = 2 };
 
+Rate input_rate(const GraphInput& input);
 // For each node of the graph, how often it runs. Ports that read shapes only do not count.
 std::vector<Rate> node_rates(const Graph& graph);
 

@@ -42,6 +42,12 @@ void fit_channels(Latent& latent, std::int64_t channels) {
 
 }  // namespace
 
+Tensor samples_of(const Value& latent) {
+  if (latent.has("samples")) return latent.field("samples").as<Tensor>();
+  throw Error(HEDDLE_INVALID_ARGUMENT,
+              "a LATENT without 'samples' came in. Link the LATENT output of a latent node.");
+}
+
 Latent read_latent(Context& ctx, const Value& record, const LatentFormat& format) {
   if (!record.has("samples"))
     throw Error(HEDDLE_INVALID_ARGUMENT,

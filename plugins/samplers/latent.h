@@ -11,6 +11,8 @@
 
 namespace heddle::field {
 
+inline constexpr std::int64_t kDownscale = 8;  // pixels of a picture along a side of a latent cell
+
 struct Latent {
   Value record;                           // as it came; other fields are handed on
   Shape shape;                            // (B, C, ...) in the model's channels
@@ -21,6 +23,9 @@ struct Latent {
   std::int64_t items() const { return shape[0]; }
   std::size_t item_count() const { return values.size() / std::size_t(shape[0]); }
 };
+
+// The samples of a LATENT as they are; an error without any.
+Tensor samples_of(const Value& latent);
 
 // Waits for the samples. An empty latent takes the model's channel count, as in ComfyUI; another
 // one of a wrong count is an error.

@@ -4,10 +4,10 @@
 
 #include <heddle/ops.hpp>
 
+#include "latent.h"
+
 namespace heddle::field {
 namespace {
-
-constexpr std::int64_t kDownscale = 8;  // pixels of a picture along one side of a latent pixel
 
 Shape empty_shape(std::int64_t batch, std::int64_t channels, std::int64_t height,
                   std::int64_t width) {
@@ -27,12 +27,6 @@ void infer_empty(Infer& question, std::int64_t channels) {
   if (width && height && batch)
     question.out(Node::latent, "samples", HEDDLE_F32,
                  empty_shape(*batch, channels, *height, *width));
-}
-
-Tensor samples_of(const Value& latent) {
-  if (latent.has("samples")) return latent.field("samples").as<Tensor>();
-  throw Error(HEDDLE_INVALID_ARGUMENT,
-              "a LATENT without 'samples' came in. Link the LATENT output of a latent node.");
 }
 
 Tensor repeated(Context& ctx, const Tensor& tensor, std::int64_t amount) {

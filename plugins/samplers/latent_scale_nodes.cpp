@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "latent.h"
 #include "plugins/blocks/resample.h"
 
 namespace heddle::field {
@@ -11,7 +12,6 @@ using blocks::Grids;
 using blocks::GridSize;
 using blocks::rounded;
 
-constexpr std::int64_t kDownscale = 8;   // pixels of a picture along one side of a latent cell
 constexpr std::int64_t kLeastSide = 64;  // pixels
 
 // The last two axes are the grid; whatever is before them is resized one by one.
@@ -44,12 +44,6 @@ GridSize size_of(const GridSize& from, std::int64_t width, std::int64_t height) 
 }
 GridSize size_by(const GridSize& from, double factor) {
   return {rounded(double(from.height) * factor), rounded(double(from.width) * factor)};
-}
-
-Tensor samples_of(const Value& latent) {
-  if (latent.has("samples")) return latent.field("samples").as<Tensor>();
-  throw Error(HEDDLE_INVALID_ARGUMENT,
-              "a LATENT without 'samples' came in. Link the LATENT output of a latent node.");
 }
 
 Value scaled(Context& ctx, const Value& latent, const std::string& name, const GridSize& to,
