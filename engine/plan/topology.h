@@ -19,10 +19,11 @@ struct DeviceFacts {
   std::string model;  // "NVIDIA H200": equal models compute equal bytes at equal speed
   bool host_visible = false;
   heddle_dtype compute = HEDDLE_F32;
-  std::uint64_t memory_total = 0, memory_free = 0;  // bytes
-  std::uint64_t budget = 0;     // bytes that may be used here; 0: all that is free
-  double flops_per_second = 0;  // of a large product; 0: unknown
-  double bytes_per_second = 0;  // of its own memory; 0: unknown
+  std::uint64_t memory_total = 0;  // bytes
+  std::uint64_t memory_free = 0;   // bytes; of host memory, this device's share
+  std::uint64_t budget = 0;        // bytes that may be used here; 0: all that is free
+  double flops_per_second = 0;     // of a large product; 0: unknown
+  double bytes_per_second = 0;     // of its own memory; 0: unknown
 };
 
 struct LinkFacts {

@@ -139,7 +139,8 @@ std::vector<RunDevice> open_devices(const LoadedPlugins& plugins, const DeviceSe
     RunDevice& opened = devices.emplace_back();
     opened.state = std::make_unique<DeviceState>(device, plugins.kernels);
     const auto budget = selection.budgets.find(w.name);
-    const std::uint64_t limit = budget != selection.budgets.end() ? budget->second : device->opening_info().memory_total / 10 * 8;
+    const std::uint64_t total = device->opening_info().memory_total / (device->host_visible() ? std::uint64_t(wanted_of[w.kind]) : 1);
+    const std::uint64_t limit = budget != selection.budgets.end() ? budget->second : total / 10 * 8;
     opened.weights = std::make_unique<WeightStore>(*opened.state, limit);
   }
   return devices;
@@ -147,21 +148,23 @@ std::vector<RunDevice> open_devices(const LoadedPlugins& plugins, const DeviceSe
 
 namespace {
 
-// A device's own answer; else what can be told from whether it copies.
 LinkFacts link_between(const Device& device, const Device* peer) {
-  if (device.desc().link != nullptr) {
-    heddle_link link{};
-    link.size = sizeof link;
-    throw_status(device.desc().link(device.raw(), peer == nullptr ? nullptr : peer->raw(), &link), cat("the link of ", device.name()));
-    const auto kind = link.kind == HEDDLE_LINK_SAME     ? LinkFacts::Kind::same
-                      : link.kind == HEDDLE_LINK_DIRECT ? LinkFacts::Kind::direct
-                                                        : LinkFacts::Kind::through_host;
-    return {kind, link.bytes_per_second, link.latency_seconds};
-  }
-  if (device.host_visible() && (peer == nullptr || peer->host_visible())) return {LinkFacts::Kind::same, 0, 0};
-  if (peer == nullptr || peer->host_visible()) return {LinkFacts::Kind::direct, 0, 0};
-  const bool direct = device.kind() == peer->kind() && device.desc().can_copy != nullptr && device.desc().can_copy(device.raw(), peer->raw()) != 0;
-  return {direct ? LinkFacts::Kind::direct : LinkFacts::Kind::through_host, 0, 0};
+  const heddle_link link = device.link(peer);
+  const auto kind = link.kind == HEDDLE_LINK_SAME     ? LinkFacts::Kind::same
+                    : link.kind == HEDDLE_LINK_DIRECT ? LinkFacts::Kind::direct
+                                                      : LinkFacts::Kind::through_host;
+  return {kind, link.bytes_per_second, link.latency_seconds};
+}
+
+// Devices that compute in host memory divide it among themselves, as they divide the cores: what is free less what some are
+// given by a budget, for the others by their threads.
+void share_host_memory(std::vector<DeviceFacts>& devices, const std::vector<std::uint32_t>& threads) {
+  std::uint64_t given = 0, all_threads = 0;
+  for (std::size_t d = 0; d < devices.size(); ++d)
+    if (devices[d].host_visible) (devices[d].budget != 0 ? given : all_threads) += devices[d].budget != 0 ? devices[d].budget : std::max(1u, threads[d]);
+  for (std::size_t d = 0; d < devices.size(); ++d)
+    if (devices[d].host_visible && devices[d].budget == 0)
+      devices[d].memory_free = std::uint64_t(double(devices[d].memory_free - std::min(given, devices[d].memory_free)) * std::max(1u, threads[d]) / double(all_threads));
 }
 
 }  // namespace
@@ -169,13 +172,16 @@ LinkFacts link_between(const Device& device, const Device* peer) {
 Topology topology_of(const std::vector<RunDevice>& devices, const std::map<std::string, std::uint64_t>& budgets) {
   Topology topology;
   const auto device = [&](std::size_t i) -> const Device* { return i < devices.size() ? &devices[i].state->device() : nullptr; };
+  std::vector<std::uint32_t> threads;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const Device& d = *device(i);
     const heddle_device_info& info = d.opening_info();
     const auto budget = budgets.find(d.name());
     topology.devices.push_back({d.name(), d.kind(), d.model(), d.host_visible(), d.compute(), info.memory_total, info.memory_free,
                                 budget == budgets.end() ? 0 : budget->second, info.flops_per_second, info.bytes_per_second});
+    threads.push_back(info.threads);
   }
+  share_host_memory(topology.devices, threads);
   for (std::size_t from = 0; from <= devices.size(); ++from)
     for (std::size_t to = 0; to <= devices.size(); ++to) {
       if (from == to) topology.links.push_back({LinkFacts::Kind::same, 0, 0});
