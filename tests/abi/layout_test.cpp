@@ -58,7 +58,6 @@ AT(heddle_port, widget, 32);
 SIZE(heddle_slot, 24);
 AT(heddle_slot, name, 8);
 AT(heddle_slot, use, 16);
-AT(heddle_slot, shard, 20);
 SIZE(heddle_node_desc, 128);
 AT(heddle_node_desc, version, 4);
 AT(heddle_node_desc, type, 8);

@@ -64,7 +64,7 @@ inline core::NodeTypeRef layer_type() {
       down{sizeof(heddle_port), 0, "down", "INT", "", nullptr},
       up{sizeof(heddle_port), 0, "up", "INT", "", nullptr},
       out{sizeof(heddle_port), 0, "out", "TENSOR", "", nullptr};
-  static const heddle_slot weight{sizeof(heddle_slot), 0, "weight", HEDDLE_USE_LINEAR, 0};
+  static const heddle_slot weight{sizeof(heddle_slot), 0, "weight", HEDDLE_USE_LINEAR};
   static const heddle_port* const inputs[] = {&x, &skip, &down, &up};
   static const heddle_port* const outputs[] = {&out};
   static const heddle_slot* const weights[] = {&weight};

@@ -71,8 +71,8 @@ struct Output {
 
 // Blocks only: a tensor of the checkpoint, resident on the block's device while it runs.
 struct Weight {
-  constexpr explicit Weight(const char* name, std::int32_t use = HEDDLE_USE_VECTOR, std::uint32_t flags = 0, std::int32_t shard = -1)
-      : slot{sizeof(heddle_slot), flags, name, use, shard} {}
+  constexpr explicit Weight(const char* name, std::int32_t use = HEDDLE_USE_VECTOR, std::uint32_t flags = 0)
+      : slot{sizeof(heddle_slot), flags, name, use} {}
   Weight(const Weight&) = delete;
   heddle_slot slot;
 };

@@ -10,8 +10,8 @@ namespace {
 BOOST_AUTO_TEST_SUITE(graph_text_)
 
 BOOST_AUTO_TEST_CASE(a_model_shows_its_inputs_weights_and_outputs) {
-  const heddle_slot weight{sizeof(heddle_slot), 0, "weight", HEDDLE_USE_LINEAR, 0};
-  const heddle_slot bias{sizeof(heddle_slot), HEDDLE_PORT_OPTIONAL, "bias", HEDDLE_USE_VECTOR, 0};
+  const heddle_slot weight{sizeof(heddle_slot), 0, "weight", HEDDLE_USE_LINEAR};
+  const heddle_slot bias{sizeof(heddle_slot), HEDDLE_PORT_OPTIONAL, "bias", HEDDLE_USE_VECTOR};
   const heddle_slot* slots[] = {&weight, &bias};
   const auto block = std::make_shared<test::TestNode>("test.linear", HEDDLE_NODE_BLOCK);
   block->in("x", "TENSOR").in("size", "INT", test::int_widget(1, 0, 0)).out("TENSOR", "out");

@@ -40,7 +40,7 @@ BOOST_AUTO_TEST_CASE(ports_are_found_by_name) {
 
 BOOST_AUTO_TEST_CASE(slots_are_found_by_name) {
   TestNode node("test.linear", HEDDLE_NODE_BLOCK);
-  const heddle_slot weight{sizeof(heddle_slot), 0, "weight", HEDDLE_USE_LINEAR, 0};
+  const heddle_slot weight{sizeof(heddle_slot), 0, "weight", HEDDLE_USE_LINEAR};
   const heddle_slot* slots[] = {&weight};
   node.desc.weight_count = 1;
   node.desc.weights = slots;

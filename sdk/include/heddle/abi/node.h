@@ -69,7 +69,6 @@ typedef struct heddle_slot {
   uint32_t flags;   /* HEDDLE_PORT_OPTIONAL                                                              */
   const char* name; /* "attn.qkv.weight"                                                                 */
   int32_t use;      /* how kernels read it: decides the device form                                      */
-  int32_t shard;    /* axis along which a set of devices may share it; -1: whole everywhere              */
 } heddle_slot;
 enum {
   HEDDLE_USE_VECTOR = 0, /* biases, norm weights, small tables: plain row-major                          */
