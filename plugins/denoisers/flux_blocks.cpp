@@ -5,6 +5,7 @@
 #include <heddle/ops.hpp>
 
 #include "plugins/blocks/heads.h"
+#include "plugins/blocks/wide.h"
 
 namespace heddle::denoisers {
 namespace {
@@ -30,9 +31,10 @@ Tensor embed_number(Context& ctx, const Tensor& t, const Weight& in, const Weigh
                     const Weight& out, const Weight& out_bias) {
   const heddle_timestep_embedding_attrs attrs{ctx[FluxVector::time_scale],
                                               ctx[FluxVector::max_period], 0, 1, 0};
-  const Tensor features = ops::timestep_embedding(ctx, t, ctx[in].size(1), attrs);
-  const Tensor hidden = ops::linear(ctx, features, ctx[in], ctx[in_bias], HEDDLE_ACT_SILU);
-  return ops::linear(ctx, hidden, ctx[out], ctx[out_bias]);
+  const Tensor features = ctx.make({t.size(0), ctx[in].size(1)}, HEDDLE_F32);
+  ops::timestep_embedding_into(ctx, t, attrs, features);
+  const Tensor hidden = blocks::wide_linear(ctx, features, ctx[in], ctx[in_bias], HEDDLE_ACT_SILU);
+  return blocks::wide_linear(ctx, hidden, ctx[out], ctx[out_bias]);
 }
 
 // What guidance-distilled models were trained for is an input; others do not have the layer.
@@ -129,10 +131,10 @@ void project_stream(Context& ctx, const Stream& w, const Tensor& x, const std::v
 }
 
 // A linear layer whose inputs a group of devices may hold in parts: each multiplies its own, and the
-// bias is added to the sum.
+// bias is added to the sum. f32, because a stream adds it to itself.
 Tensor joining_linear(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  if (ctx.group().kind != HEDDLE_GROUP_ROWS) return ops::linear(ctx, x, weight, bias);
-  const Tensor sum = ops::all_reduce(ctx, ops::linear(ctx, x, weight, {}));
+  if (ctx.group().kind != HEDDLE_GROUP_ROWS) return blocks::wide_linear(ctx, x, weight, bias);
+  const Tensor sum = ops::all_reduce(ctx, blocks::wide_linear(ctx, x, weight, {}));
   return ops::add(ctx, sum, bias.reshape({1, 1, bias.size(0)}));
 }
 
@@ -174,8 +176,9 @@ Tensor finish_stream(Context& ctx, const Stream& w, const Tensor& x, const std::
 void FluxVector::execute(Context& ctx) {
   const Tensor time =
       embed_number(ctx, ctx[timestep], time_in, time_in_bias, time_out, time_out_bias);
-  const Tensor pooled = ops::linear(ctx, ctx[y], ctx[text_in], ctx[text_in_bias], HEDDLE_ACT_SILU);
-  Tensor text = ops::linear(ctx, pooled, ctx[text_out], ctx[text_out_bias]);
+  const Tensor pooled =
+      blocks::wide_linear(ctx, ctx[y], ctx[text_in], ctx[text_in_bias], HEDDLE_ACT_SILU);
+  Tensor text = blocks::wide_linear(ctx, pooled, ctx[text_out], ctx[text_out_bias]);
   if (ctx[guidance_in]) {
     const Tensor numbers = guidance_numbers(ctx);
     text = ops::add(
@@ -209,7 +212,7 @@ void FluxRope::execute(Context& ctx) {
 void FluxTextIn::execute(Context& ctx) {
   const Tensor text = ctx[context];
   const std::int64_t batch = ctx[x].size(0);
-  const Tensor projected = ops::linear(ctx, text, ctx[weight], ctx[bias]);
+  const Tensor projected = blocks::wide_linear(ctx, text, ctx[weight], ctx[bias]);
   if (text.size(0) == batch) {
     ctx[out] = projected;
     return;
@@ -218,7 +221,7 @@ void FluxTextIn::execute(Context& ctx) {
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 "context is for " + std::to_string(text.size(0)) + " pictures, the latent holds " +
                     std::to_string(batch) + ". Give one context, or one for each picture.");
-  const Tensor all = ctx.make({batch, projected.size(1), projected.size(2)});
+  const Tensor all = ctx.make({batch, projected.size(1), projected.size(2)}, HEDDLE_F32);
   for (std::int64_t b = 0; b < batch; ++b) ops::copy_into(ctx, projected, all.slice(0, b, b + 1));
   ctx[out] = all;
 }
@@ -233,19 +236,19 @@ void FluxImageIn::execute(Context& ctx) {
                     " latent channels, got " + std::to_string(latent.size(1)) + " and " +
                     std::to_string(more / area) + " of conditioning ('concat')");
   const std::int64_t count = tokens_along(latent.size(2)) * tokens_along(latent.size(3));
-  const Tensor packed = ctx.make({latent.size(0), count, own + more});
+  const Tensor packed = ctx.make({latent.size(0), count, own + more}, HEDDLE_F32);
   pack_into(ctx, latent, packed.slice(2, 0, own));
   if (more > 0) pack_into(ctx, ctx[concat], packed.slice(2, own, own + more));
-  ctx[out] = ops::linear(ctx, packed, matrix, ctx[bias]);
+  ctx[out] = blocks::wide_linear(ctx, packed, matrix, ctx[bias]);
 }
 
 void FluxDoubleModulation::execute(Context& ctx) {
-  ctx[img] = ops::linear(ctx, ctx[vector], ctx[img_weight], ctx[img_bias]);
-  ctx[txt] = ops::linear(ctx, ctx[vector], ctx[txt_weight], ctx[txt_bias]);
+  ctx[img] = blocks::wide_linear(ctx, ctx[vector], ctx[img_weight], ctx[img_bias]);
+  ctx[txt] = blocks::wide_linear(ctx, ctx[vector], ctx[txt_weight], ctx[txt_bias]);
 }
 
 void FluxModulation::execute(Context& ctx) {
-  ctx[out] = ops::linear(ctx, ctx[vector], ctx[weight], ctx[bias]);
+  ctx[out] = blocks::wide_linear(ctx, ctx[vector], ctx[weight], ctx[bias]);
 }
 
 void FluxDouble::execute(Context& ctx) {
@@ -280,7 +283,7 @@ void FluxDouble::execute(Context& ctx) {
 void FluxJoin::execute(Context& ctx) {
   const Tensor text = ctx[txt], image = ctx[img];
   const std::int64_t length = text.size(1) + image.size(1);
-  const Tensor all = ctx.make({image.size(0), length, image.size(2)});
+  const Tensor all = ctx.make({image.size(0), length, image.size(2)}, image.dtype());
   if (text.size(1) > 0) ops::copy_into(ctx, text, tokens(all, {0, text.size(1)}));
   ops::copy_into(ctx, image, tokens(all, {text.size(1), length}));
   ctx[out] = all;
@@ -326,8 +329,9 @@ void FluxFinal::execute(Context& ctx) {
   const std::int64_t channels = matrix.size(0) / (kPatch * kPatch);
   const std::vector<Tensor> parts = modulation(ctx[mod], 2);
   const Tensor image = tokens(all, {length - rows * columns, length});
-  const Tensor normed = ops::modulated_norm(ctx, image, parts[0], parts[1], ctx[eps]);
-  const Tensor packed = ops::linear(ctx, normed, matrix, ctx[bias]);
+  const Tensor normed = ctx.make(image.shape(), HEDDLE_F32);
+  ops::modulated_norm_into(ctx, image, parts[0], parts[1], ctx[eps], normed);
+  const Tensor packed = blocks::wide_linear(ctx, normed, matrix, ctx[bias]);
 
   const Tensor even = ctx.make({batch, channels, rows * kPatch, columns * kPatch}, latent.dtype());
   ops::copy_into(ctx, packed.reshape({batch, rows, columns, channels, kPatch, kPatch}),

@@ -4,6 +4,10 @@
 // (text first), D hidden width, H heads of size d, N steps. What depends on the timestep alone
 // (Vector, the modulations) is in blocks of its own, so that it runs once for all steps; its
 // outputs are (N, 1|B, width) and reach the other blocks as one step's slice (1, 1|B, width).
+// The streams that blocks add to (img, txt, hidden), Vector and the modulations are f32 in every
+// compute type: in bf16 the streams' rounding alone made two thirds of the squared error of the
+// model's output, the modulations' 8 % (tiny-scenes, steps 4, 14 and 24 of 28). So is all that the
+// first and the last projection read and write: they are thin, and nothing makes up for them.
 // Blocks are pure and have no instance; any thread.
 #pragma once
 

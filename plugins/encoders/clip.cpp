@@ -7,6 +7,7 @@
 #include "activations.h"
 #include "plugins/blocks/heads.h"
 #include "plugins/blocks/slots.h"
+#include "plugins/blocks/wide.h"
 
 namespace heddle::encoders {
 namespace {
@@ -44,7 +45,7 @@ void ClipEmbed::execute(Context& ctx) {
     throw Error(HEDDLE_INVALID_ARGUMENT, "CLIP has " + std::to_string(table.size(0)) +
                                              " positions, got " + std::to_string(length) +
                                              " tokens. Cut the text into chunks.");
-  const Tensor embedded = ops::embedding(ctx, ctx[tokens], words);
+  const Tensor embedded = blocks::wide_embedding(ctx, ctx[tokens], words);
   ctx[out] = ops::add(ctx, embedded, table.slice(0, 0, length).reshape({1, length, table.size(1)}));
 }
 
@@ -52,37 +53,37 @@ void ClipLayer::execute(Context& ctx) {
   const Tensor x = ctx[hidden];
   const std::int64_t width = x.size(2), head_count = ctx[heads];
   const Tensor normed = ops::layer_norm(ctx, x, ctx[norm1], ctx[norm1_bias], ctx[eps]);
-  const Tensor projected = ops::linear(ctx, normed, ctx[qkv], ctx[qkv_bias]);
+  const Tensor projected = blocks::wide_linear(ctx, normed, ctx[qkv], ctx[qkv_bias]);
   const auto third = [&](int i) {
     return blocks::split_heads(projected.slice(2, i * width, (i + 1) * width), head_count);
   };
   const double scale = 1 / std::sqrt(double(width / head_count));
   const Tensor attended = blocks::join_heads(
       ops::attention(ctx, third(0), third(1), third(2), {}, scale, ops::Mask::causal));
-  const Tensor middle = ops::linear(ctx, attended, ctx[proj], ctx[proj_bias], HEDDLE_ACT_NONE, x);
+  const Tensor middle =
+      blocks::wide_linear(ctx, attended, ctx[proj], ctx[proj_bias], HEDDLE_ACT_NONE, x);
   const Tensor inner = ops::layer_norm(ctx, middle, ctx[norm2], ctx[norm2_bias], ctx[eps]);
   const Tensor raised =
       ops::linear(ctx, inner, ctx[up], ctx[up_bias], heddle_activation(ctx[activation]));
-  ctx[out] = ops::linear(ctx, raised, ctx[down], ctx[down_bias], HEDDLE_ACT_NONE, middle);
+  ctx[out] = blocks::wide_linear(ctx, raised, ctx[down], ctx[down_bias], HEDDLE_ACT_NONE, middle);
 }
 
 void ClipFinish::execute(Context& ctx) {
-  const Tensor normed = ops::layer_norm(ctx, ctx[hidden], ctx[norm], ctx[norm_bias], ctx[eps]);
-  const Tensor rows = ctx[eos], picked = ctx.make({normed.size(0), normed.size(2)});
+  const Tensor x = ctx[hidden], normed = ctx.make(x.shape(), HEDDLE_F32);
+  ops::layer_norm_into(ctx, x, ctx[norm], ctx[norm_bias], ctx[eps], normed);
+  const Tensor rows = ctx[eos], picked = ctx.make({x.size(0), x.size(2)}, HEDDLE_F32);
   // A row of a matrix by its index is what an embedding looks up: one item at a time, each its own
   // matrix.
-  static const Op look_up(HEDDLE_OP_EMBEDDING);
   for (std::int64_t b = 0; b < normed.size(0); ++b) {
     const Tensor states = normed.slice(0, b, b + 1).reshape({normed.size(1), normed.size(2)});
-    const Tensor row = rows.slice(0, b, b + 1), to = picked.slice(0, b, b + 1);
-    ctx.op(look_up, {states.raw(), row.raw()}, {to.raw()});
+    ops::embedding_into(ctx, states, rows.slice(0, b, b + 1), picked.slice(0, b, b + 1));
   }
   ctx[last] = normed;
   ctx[pooled] = picked;
 }
 
 void ClipProject::execute(Context& ctx) {
-  ctx[out] = ops::linear(ctx, ctx[pooled], ctx[weight], {});
+  ctx[out] = blocks::wide_linear(ctx, ctx[pooled], ctx[weight], {});
 }
 
 int Clip::match(const Checkpoint& file, const Value&) { return find_prefix(file) ? 100 : 0; }

@@ -14,7 +14,8 @@
 // Source of the architecture: Radford et al. 2021 and transformers' CLIPTextModel: pre-norm layers,
 // causal attention. Without a config heads are 64 wide, eps is 1e-5, and the activation is
 // quick-GELU in models of less than 23 layers (OpenAI's CLIP-L), GELU in deeper ones (OpenCLIP's H
-// and G). Stateless, any thread.
+// and G). Only operands of matrix products are in the compute type (plugins/blocks/wide.h); all
+// outputs are f32. Stateless, any thread.
 #pragma once
 
 #include <heddle/abi/ops.h>

@@ -5,6 +5,7 @@
 #include "activations.h"
 #include "plugins/blocks/heads.h"
 #include "plugins/blocks/slots.h"
+#include "plugins/blocks/wide.h"
 
 namespace heddle::encoders {
 namespace {
@@ -36,15 +37,17 @@ heddle_activation mlp_activation(const Value& config, bool gated) {
 
 }  // namespace
 
-void T5Embed::execute(Context& ctx) { ctx[out] = ops::embedding(ctx, ctx[tokens], ctx[ids]); }
+void T5Embed::execute(Context& ctx) {
+  ctx[out] = blocks::wide_embedding(ctx, ctx[tokens], ctx[ids]);
+}
 
 void T5Bias::execute(Context& ctx) {
   const std::int64_t length = ctx[ids].size(1);
   const Tensor values = ctx[table];
   const heddle_relative_bucket_attrs attrs{std::int32_t(values.size(0)),
                                            std::int32_t(ctx[max_distance]), 1, 0};
-  const Tensor by_pair =
-      ops::embedding(ctx, values, ops::relative_bucket(ctx, length, length, attrs));  // (S, S, H)
+  const Tensor by_pair = ctx.make({length, length, values.size(1)}, values.dtype());
+  ops::embedding_into(ctx, values, ops::relative_bucket(ctx, length, length, attrs), by_pair);
   const Tensor by_head = ops::contiguous(ctx, by_pair.permute({2, 0, 1}));
   ctx[out] = by_head.reshape({1, by_head.size(0), length, length});
 }
@@ -52,30 +55,34 @@ void T5Bias::execute(Context& ctx) {
 void T5Layer::execute(Context& ctx) {
   const Tensor x = ctx[hidden];
   const Tensor normed = ops::rms_norm(ctx, x, ctx[norm1], ctx[eps]);
-  const Tensor projected = ops::linear(ctx, normed, ctx[qkv], {});
+  // Without a scale T5's scores are large, and so is what is lost of them in 16 bits.
+  const Tensor projected = blocks::wide_linear(ctx, normed, ctx[qkv], {});
   const std::int64_t inner = projected.size(2) / 3, head_count = ctx[heads];
   const auto third = [&](int i) {
     return blocks::split_heads(projected.slice(2, i * inner, (i + 1) * inner), head_count);
   };
   const Tensor attended =
       blocks::join_heads(ops::attention(ctx, third(0), third(1), third(2), ctx[bias], 1.0));
-  const Tensor middle = ops::linear(ctx, attended, ctx[proj], {}, HEDDLE_ACT_NONE, x);
+  const Tensor middle = blocks::wide_linear(ctx, attended, ctx[proj], {}, HEDDLE_ACT_NONE, x);
   const Tensor again = ops::rms_norm(ctx, middle, ctx[norm2], ctx[eps]);
   const auto kind = heddle_activation(ctx[activation]);
   Tensor raised;
   if (ctx[gated]) {
-    const Tensor both = ops::linear(ctx, again, ctx[up], {});
+    const Tensor both = blocks::wide_linear(ctx, again, ctx[up], {});
     const std::int64_t width = both.size(2) / 2;
-    raised =
-        ops::gated_activation(ctx, both.slice(2, 0, width), both.slice(2, width, 2 * width), kind);
+    raised = ctx.make({both.size(0), both.size(1), width});
+    ops::gated_activation_into(ctx, both.slice(2, 0, width), both.slice(2, width, 2 * width), kind,
+                               raised);
   } else {
     raised = ops::linear(ctx, again, ctx[up], {}, kind);
   }
-  ctx[out] = ops::linear(ctx, raised, ctx[down], {}, HEDDLE_ACT_NONE, middle);
+  ctx[out] = blocks::wide_linear(ctx, raised, ctx[down], {}, HEDDLE_ACT_NONE, middle);
 }
 
 void T5Finish::execute(Context& ctx) {
-  ctx[out] = ops::rms_norm(ctx, ctx[hidden], ctx[norm], ctx[eps]);
+  const Tensor x = ctx[hidden], normed = ctx.make(x.shape(), HEDDLE_F32);
+  ops::rms_norm_into(ctx, x, ctx[norm], ctx[eps], normed);
+  ctx[out] = normed;
 }
 
 int T5::match(const Checkpoint& file, const Value&) {

@@ -8,7 +8,8 @@
 // biases, attention without scale, position only by the relative bias that the first layer owns and
 // all share (in UMT5 every layer owns one). Without a config: 128 as the largest distance, gated
 // GELU (tanh) or, with one matrix `wi`, ReLU; the buckets and heads are the shape of the bias
-// table. Stateless, any thread.
+// table. Only operands of matrix products are in the compute type (plugins/blocks/wide.h), and
+// last_hidden is f32. Stateless, any thread.
 #pragma once
 
 #include <heddle/abi/ops.h>

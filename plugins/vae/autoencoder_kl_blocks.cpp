@@ -4,6 +4,8 @@
 
 #include <heddle/ops.hpp>
 
+#include "plugins/blocks/wide.h"
+
 namespace heddle::vae {
 namespace {
 
@@ -86,8 +88,7 @@ void VaeDownsample::execute(Context& ctx) {
 void VaeImageOut::execute(Context& ctx) {
   const auto attrs = norm_attrs(ctx[eps], ctx[groups], HEDDLE_ACT_SILU);
   const Tensor normed = ops::group_norm(ctx, ctx[hidden], ctx[norm], ctx[norm_bias], attrs);
-  ctx[image] =
-      ops::cast(ctx, ops::conv2d(ctx, normed, ctx[conv], ctx[conv_bias], kSame), HEDDLE_F32);
+  ctx[image] = blocks::wide_conv2d(ctx, normed, ctx[conv], ctx[conv_bias], kSame);
 }
 
 void VaeLatentOut::execute(Context& ctx) {

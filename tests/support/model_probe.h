@@ -1,6 +1,6 @@
 // Runs one model of a family through the engine in a test: the plugin `model_probe` gives it
-// tensors from a golden file and hands its outputs back. The cpu device in f32, so that results
-// compare with PyTorch's f32.
+// tensors from a golden file and hands its outputs back. The cpu device in f32 unless told otherwise,
+// so that results compare with PyTorch's f32.
 #pragma once
 
 #include <cmath>
@@ -25,7 +25,7 @@ struct ModelCall {
 
 class ModelProbe {
  public:
-  ModelProbe() : engine_(options()) {}
+  explicit ModelProbe(const char* compute = "f32") : engine_(options(compute)) {}
 
   // Throws EngineError.
   Results call(const ModelCall& call) {
@@ -41,9 +41,9 @@ class ModelProbe {
   }
 
  private:
-  static EngineOptions options() {
+  static EngineOptions options(const char* compute) {
     EngineOptions options = engine_options();
-    options.compute = {{"cpu", "f32"}};
+    options.compute = {{"cpu", compute}};
     return options;
   }
   static std::string field(const std::string& name, const std::string& text,

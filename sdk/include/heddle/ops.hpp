@@ -83,29 +83,41 @@ inline Tensor activate(Context& ctx, const Tensor& x, heddle_activation kind) {
   activate_into(ctx, x, kind, out);
   return out;
 }
-inline Tensor gated_activation(Context& ctx, const Tensor& a, const Tensor& b, heddle_activation kind) {
+inline void gated_activation_into(Context& ctx, const Tensor& a, const Tensor& b, heddle_activation kind, const Tensor& out) {
   HEDDLE_OP_HANDLE(HEDDLE_OP_GATED_ACTIVATION);
-  const Tensor out = ctx.make_like(a);
   ctx.op(op, {a.raw(), b.raw()}, {out.raw()}, heddle_activation_attrs{kind});
+}
+inline Tensor gated_activation(Context& ctx, const Tensor& a, const Tensor& b, heddle_activation kind) {
+  const Tensor out = ctx.make_like(a);
+  gated_activation_into(ctx, a, b, kind, out);
   return out;
 }
 
-inline Tensor layer_norm(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
+inline void layer_norm_into(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias, double eps, const Tensor& out) {
   HEDDLE_OP_HANDLE(HEDDLE_OP_LAYER_NORM);
-  const Tensor out = ctx.make(x.shape());
   ctx.op(op, {x.raw(), weight.raw(), bias.raw()}, {out.raw()}, heddle_norm_attrs{eps});
+}
+inline Tensor layer_norm(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
+  const Tensor out = ctx.make(x.shape());
+  layer_norm_into(ctx, x, weight, bias, eps, out);
   return out;
+}
+inline void rms_norm_into(Context& ctx, const Tensor& x, const Tensor& weight, double eps, const Tensor& out) {
+  HEDDLE_OP_HANDLE(HEDDLE_OP_RMS_NORM);
+  ctx.op(op, {x.raw(), weight.raw()}, {out.raw()}, heddle_norm_attrs{eps});
 }
 inline Tensor rms_norm(Context& ctx, const Tensor& x, const Tensor& weight, double eps) {
-  HEDDLE_OP_HANDLE(HEDDLE_OP_RMS_NORM);
   const Tensor out = ctx.make(x.shape());
-  ctx.op(op, {x.raw(), weight.raw()}, {out.raw()}, heddle_norm_attrs{eps});
+  rms_norm_into(ctx, x, weight, eps, out);
   return out;
 }
-inline Tensor modulated_norm(Context& ctx, const Tensor& x, const Tensor& shift, const Tensor& scale, double eps) {
+inline void modulated_norm_into(Context& ctx, const Tensor& x, const Tensor& shift, const Tensor& scale, double eps, const Tensor& out) {
   HEDDLE_OP_HANDLE(HEDDLE_OP_MODULATED_NORM);
-  const Tensor out = ctx.make(x.shape());
   ctx.op(op, {x.raw(), shift.raw(), scale.raw()}, {out.raw()}, heddle_norm_attrs{eps});
+}
+inline Tensor modulated_norm(Context& ctx, const Tensor& x, const Tensor& shift, const Tensor& scale, double eps) {
+  const Tensor out = ctx.make(x.shape());
+  modulated_norm_into(ctx, x, shift, scale, eps, out);
   return out;
 }
 inline Tensor gated_add(Context& ctx, const Tensor& x, const Tensor& gate, const Tensor& y) {
@@ -133,18 +145,24 @@ inline void grid_ids_into(Context& ctx, const heddle_grid_ids_attrs& attrs, cons
   HEDDLE_OP_HANDLE(HEDDLE_OP_GRID_IDS);
   ctx.op(op, {}, {out.raw()}, attrs);
 }
-inline Tensor timestep_embedding(Context& ctx, const Tensor& t, std::int64_t width, const heddle_timestep_embedding_attrs& attrs) {
+inline void timestep_embedding_into(Context& ctx, const Tensor& t, const heddle_timestep_embedding_attrs& attrs, const Tensor& out) {
   HEDDLE_OP_HANDLE(HEDDLE_OP_TIMESTEP_EMBEDDING);
-  const Tensor out = ctx.make({t.size(0), width});
   ctx.op(op, {t.raw()}, {out.raw()}, attrs);
+}
+inline Tensor timestep_embedding(Context& ctx, const Tensor& t, std::int64_t width, const heddle_timestep_embedding_attrs& attrs) {
+  const Tensor out = ctx.make({t.size(0), width});
+  timestep_embedding_into(ctx, t, attrs, out);
   return out;
 }
-inline Tensor embedding(Context& ctx, const Tensor& table, const Tensor& ids) {
+inline void embedding_into(Context& ctx, const Tensor& table, const Tensor& ids, const Tensor& out) {
   HEDDLE_OP_HANDLE(HEDDLE_OP_EMBEDDING);
+  ctx.op(op, {table.raw(), ids.raw()}, {out.raw()});
+}
+inline Tensor embedding(Context& ctx, const Tensor& table, const Tensor& ids) {
   Shape shape = ids.shape();
   shape.push_back(table.size(1));
   const Tensor out = ctx.make(shape);
-  ctx.op(op, {table.raw(), ids.raw()}, {out.raw()});
+  embedding_into(ctx, table, ids, out);
   return out;
 }
 inline Tensor relative_bucket(Context& ctx, std::int64_t queries, std::int64_t keys, const heddle_relative_bucket_attrs& attrs) {
@@ -215,13 +233,20 @@ inline Tensor linear(Context& ctx, const Tensor& x, const Tensor& weight, const 
   return out;
 }
 
-inline Tensor conv2d(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias, const heddle_conv2d_attrs& attrs,
-                     const Tensor& residual = {}) {
-  HEDDLE_OP_HANDLE(HEDDLE_OP_CONV2D);
+inline Shape conv2d_shape(const Tensor& x, const Tensor& weight, const heddle_conv2d_attrs& attrs) {
   const std::int64_t height = (x.size(1) + attrs.padding[0] + attrs.padding[2] - weight.size(2)) / attrs.stride[0] + 1;
   const std::int64_t width = (x.size(2) + attrs.padding[1] + attrs.padding[3] - weight.size(3)) / attrs.stride[1] + 1;
-  const Tensor out = ctx.make({x.size(0), height, width, weight.size(0)});
+  return {x.size(0), height, width, weight.size(0)};
+}
+inline void conv2d_into(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias, const heddle_conv2d_attrs& attrs,
+                        const Tensor& residual, const Tensor& out) {
+  HEDDLE_OP_HANDLE(HEDDLE_OP_CONV2D);
   ctx.op(op, {x.raw(), weight.raw(), bias.raw(), residual.raw()}, {out.raw()}, attrs);
+}
+inline Tensor conv2d(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias, const heddle_conv2d_attrs& attrs,
+                     const Tensor& residual = {}) {
+  const Tensor out = ctx.make(conv2d_shape(x, weight, attrs));
+  conv2d_into(ctx, x, weight, bias, attrs, residual, out);
   return out;
 }
 inline Tensor group_norm(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias, const heddle_group_norm_attrs& attrs) {
