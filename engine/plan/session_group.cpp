@@ -199,6 +199,7 @@ void SessionPlanner::collective(std::vector<Member>& members, NodeIndex n, std::
     in.push_back(global(members[rank], n, ops[rank]->in.at(0)));
     out.push_back(global(members[rank], n, ops[rank]->out.at(0)));
   }
+  plan_.collectives.push_back({n, lane, ops[0]->op, {}});
   if (ops[0]->op == op_id(HEDDLE_OP_ALL_TO_ALL)) return exchange(n, lane, ops, in, out);
   // All copies start together; each member goes on when it has all of them.
   const std::size_t position = plan_.phases[int(phase_)].size();
@@ -209,6 +210,7 @@ void SessionPlanner::collective(std::vector<Member>& members, NodeIndex n, std::
       const Source* const part = find_input(members[from], n, in[from]);
       const bool is_part = part != nullptr && (divided_.contains(key(*part, lane)) || shares_.contains({key(*part, lane), from}));
       sent[to][from] = is_part ? send_part(*part, lane, from, in[from], to, position) : send({n, 0}, lane, in[from], to, phase_, position);
+      plan_.collectives.back().transfers.push_back(*sent[to][from]);
     }
   for (std::uint32_t to = 0; to < count; ++to) {
     std::vector<Operand> parts;
@@ -257,8 +259,11 @@ void SessionPlanner::exchange(NodeIndex n, std::uint32_t lane, const std::vector
   const std::size_t position = plan_.phases[int(phase_)].size();
   std::vector<std::vector<std::uint32_t>> sent(count, std::vector<std::uint32_t>(count, 0));
   for (std::uint32_t to = 0; to < count; ++to)
-    for (std::uint32_t from = 0; from < count; ++from)
-      if (from != to) sent[to][from] = send({n, 0}, lane, given[to][from], to, phase_, position);
+    for (std::uint32_t from = 0; from < count; ++from) {
+      if (from == to) continue;
+      sent[to][from] = send({n, 0}, lane, given[to][from], to, phase_, position);
+      plan_.collectives.back().transfers.push_back(sent[to][from]);
+    }
   for (std::uint32_t to = 0; to < count; ++to)
     for (std::uint32_t from = 0; from < count; ++from) {
       if (from != to) await(sent[to][from], phase_);

@@ -5,9 +5,14 @@
 #include <boost/test/unit_test.hpp>
 #include <functional>
 
+#include "engine/plan/call_steps.h"
+#include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"
 #include "heddle/abi/model.h"
 #include "tests/plan_check/random_sessions.h"
+#include "tests/support/golden_files.h"
+#include "tests/support/plan_case.h"
+#include "tests/support/temporary_folder.h"
 
 using namespace heddle;
 using core::SessionPlan;
@@ -267,6 +272,57 @@ BOOST_AUTO_TEST_CASE(plans_of_random_calls_keep_the_rules_however_they_are_divid
     }
   BOOST_TEST(transfers > 10'000u);
   BOOST_TEST(divided > 200u);
+}
+
+// The bytes of the weights on each place, by what the ops read of them.
+std::vector<std::uint64_t> weight_bytes(const SessionPlan& plan, std::size_t places) {
+  std::vector<std::uint64_t> of_storage(plan.storages.size(), 0), bytes(places, 0);
+  for (const core::PlannedOp& op : plan.ops)
+    for (const core::Operand& o : op.op.in) {
+      if (o.storage < 0) continue;
+      const auto end = o.offset_bytes + std::uint64_t(core::extent(o.info).end) *
+                                            core::dtype_size(core::DType(o.info.dtype));
+      std::uint64_t& known = of_storage[std::size_t(o.storage)];
+      known = std::max(known, end);
+    }
+  for (std::size_t s = 0; s < plan.storages.size(); ++s)
+    if (plan.storages[s].kind == SessionStorage::Kind::weight)
+      bytes[plan.storages[s].place] += of_storage[s];
+  return bytes;
+}
+
+BOOST_AUTO_TEST_CASE(calls_of_the_golden_plans_keep_the_rules_and_have_the_weights_that_are_told) {
+  const core::LoadedPlugins plugins =
+      core::load_plugins({std::filesystem::path(HEDDLE_PLUGINS_DIR) / "denoisers.so",
+                          std::filesystem::path(HEDDLE_PLUGINS_DIR) / "encoders.so"});
+  std::map<std::string, int> seen;
+  for (const std::filesystem::path& path : test::files_in("golden/plans", ".json"))
+    BOOST_TEST_CONTEXT(path.stem().string()) {
+      const test::TemporaryFolder folder;
+      const test::PlanCase question(
+          core::parse_json(test::read_text(path), path.filename().string()), *plugins.catalog,
+          folder.path());
+      if (question.text().starts_with("error: ")) continue;
+      const core::Plan plan = question.plan();
+      for (core::NodeIndex n = 0; n < plan.places.size(); ++n)
+        for (std::size_t c = 0; c < plan.places[n].calls.size(); ++c) {
+          const core::PlacedCall& call = plan.places[n].calls[c];
+          if (!call.told) continue;
+          const core::SessionSpec spec =
+              core::session_spec(question.inferred().nodes[n].calls[c], call.placement,
+                                 plan.places[n].device, question.topology());
+          const core::Graph& graph = *call.of->graph;
+          const SessionPlan session = core::plan_session(graph, spec, test::any_kernel);
+          const auto faults = test::check_session(graph, spec, session).faults;
+          BOOST_TEST(faults.empty(), first_of(faults));
+          ++seen[std::string(core::split_name(call.placement.split))];
+          const auto weights = weight_bytes(session, spec.places.size());
+          for (std::size_t p = 0; p < call.parts.size(); ++p)
+            BOOST_TEST(weights[p] == call.parts[p].weight_bytes);
+        }
+    }
+  for (const char* split : {"none", "layers", "sets", "batch", "sequence", "rows"})
+    BOOST_TEST(seen[split] > 0, split);
 }
 
 BOOST_AUTO_TEST_CASE(plans_broken_on_purpose_are_rejected) {
