@@ -2,7 +2,9 @@
 // plans whose launches and copies run on several devices without a common order.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -58,23 +60,28 @@ class ShadowMemory {
   Map pieces_;  // by begin; no two overlap
 };
 
-// The bytes of a tensor's elements in row-major order, in runs that lie one after another:
-// visit(begin, bytes), relative to element (0, ...).
+// The bytes of a tensor's elements as they lie in memory, in runs that are as long as can be:
+// visit(begin, bytes), relative to element (0, ...). Axes that repeat elements count once.
 template <class F>
 void for_each_run(const heddle_tensor_info& info, std::uint64_t item_bytes, F&& visit) {
-  std::uint32_t inner = info.rank;
-  std::int64_t run = 1;
-  while (inner > 0 && (info.shape[inner - 1] == 1 || info.stride[inner - 1] == run))
-    run *= info.shape[--inner];
-  for (std::uint32_t i = 0; i < info.rank; ++i)
+  struct Axis {
+    std::int64_t size, stride;
+  };
+  std::vector<Axis> axes;
+  for (std::uint32_t i = 0; i < info.rank; ++i) {
     if (info.shape[i] == 0) return;
-  std::vector<std::int64_t> at(inner, 0);
+    if (info.shape[i] > 1 && info.stride[i] != 0) axes.push_back({info.shape[i], info.stride[i]});
+  }
+  std::ranges::stable_sort(axes, std::ranges::greater(), &Axis::stride);
+  std::int64_t run = 1;
+  for (; !axes.empty() && axes.back().stride == run; axes.pop_back()) run *= axes.back().size;
+  std::vector<std::int64_t> at(axes.size(), 0);
   for (;;) {
     std::int64_t begin = 0;
-    for (std::uint32_t i = 0; i < inner; ++i) begin += at[i] * info.stride[i];
+    for (std::size_t i = 0; i < axes.size(); ++i) begin += at[i] * axes[i].stride;
     visit(begin * std::int64_t(item_bytes), std::uint64_t(run) * item_bytes);
-    std::uint32_t axis = inner;
-    while (axis > 0 && ++at[axis - 1] == info.shape[axis - 1]) at[--axis] = 0;
+    std::size_t axis = axes.size();
+    while (axis > 0 && ++at[axis - 1] == axes[axis - 1].size) at[--axis] = 0;
     if (axis == 0) return;
   }
 }
