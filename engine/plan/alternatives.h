@@ -30,6 +30,29 @@ struct Alternative {
   std::string note;  // "streaming is not executed yet"
 };
 
+// What of a divided call a device has.
+struct CallPart {
+  std::uint32_t device = 0;  // of the topology
+  std::string what;          // "embed to double.11", "sets 0, 2", "3 of 5 items", "50% of the rows"
+  std::uint64_t weight_bytes = 0;  // in the type it computes in
+};
+
+// What a call sends from one device to another, all sets together.
+struct CallTransfer {
+  bool once = false;               // before the first step; else in every step
+  std::uint32_t from = 0, to = 0;  // of the topology
+  std::uint32_t count = 0;         // transfers
+  std::uint64_t bytes = 0;  // 0: the devices share their memory, so that only the order crosses
+  std::vector<std::string> values;  // "double.11.img", each once
+};
+
+// What the members of a group exchange inside of their blocks, in every step.
+struct CallExchange {
+  std::string op;  // "all_to_all"
+  std::uint32_t count = 0, blocks = 0;
+  std::uint64_t bytes = 0;  // that cross, of all members together
+};
+
 // A call of a model, placed.
 struct PlacedCall {
   CallPlacement placement;
@@ -38,10 +61,14 @@ struct PlacedCall {
   std::string model;  // its family
   std::uint32_t step_count = 0, set_count = 0;  // 0: not known
   std::string reason;                           // "device of the loader", "the fastest that fits"
-  std::vector<std::string> ranges;              // layers: "gpu:0 embed to double.11", by device
-  double load_seconds = 0, seconds = 0;         // as estimated; 0 where nothing is known
-  bool fits = true;                             // false: the least bad of what was compared
-  std::vector<Alternative> alternatives;        // what was compared; empty where nothing was
+  std::vector<CallPart> parts;                  // by device; empty: one device has all
+  std::vector<CallTransfer> transfers;          // as tell_calls() has found them
+  std::vector<CallExchange> exchanges;
+  std::vector<std::string>
+      whole;  // of a division by rows: weights that no device has a part of, by block and slot
+  double load_seconds = 0, seconds = 0;   // as estimated; 0 where nothing is known
+  bool fits = true;                       // false: the least bad of what was compared
+  std::vector<Alternative> alternatives;  // what was compared; empty where nothing was
 };
 
 }  // namespace heddle::core

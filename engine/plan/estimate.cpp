@@ -4,17 +4,12 @@
 #include <map>
 #include <tuple>
 
-#include "heddle/abi/model.h"
+#include "engine/plan/estimate_shared.h"
+#include "engine/plan/session_inputs.h"
 
 namespace heddle::core {
 
 namespace {
-
-constexpr Rate kRates[] = {Rate::constant, Rate::scheduled, Rate::step};
-
-double work_seconds(const CallCase& call, std::uint32_t device, const BlockWork& work) {
-  return call.prices.seconds(device, work.flops, work.bytes, work.ops);
-}
 
 // Blocks whole: on one device, in layers, or set by set.
 class Simulation {
@@ -204,100 +199,6 @@ class Simulation {
   double once_seconds_ = 0;
   std::uint64_t crossing_ = 0;
 };
-
-// What of a block a share of its batch, tokens or rows leaves of its work.
-BlockWork part_of(const CallLoad& load, NodeIndex n, std::uint32_t set, Split split, double share) {
-  BlockWork work = load.work(n, set);
-  const BlockLoad& block = load.blocks[n];
-  const double weights = double(block.weight_bytes);
-  work.flops *= share;
-  if (split == Split::rows) {
-    const double whole = double(block.whole_bytes);
-    work.bytes = std::max(0.0, work.bytes - weights) + whole + (weights - whole) * share;
-  } else {
-    work.bytes = std::max(0.0, work.bytes - weights) * share + weights;
-  }
-  return work;
-}
-
-// Every block on every device, each with its share. Batch items do not know of each other; tokens
-// and rows are exchanged after each block.
-CallEstimate estimate_shared(const CallCase& call, const CallPlacement& placement) {
-  const std::uint32_t first = placement.devices.front();
-  const CallLoad& load = call.load(first);
-  CallPlacement alone;
-  alone.devices = {first};
-  std::vector<double> shares = placement.shares;
-  if (placement.split == Split::batch) {
-    const std::vector<std::int64_t> items = divide(load.batch, shares);
-    for (std::size_t i = 0; i < shares.size(); ++i)
-      shares[i] = double(items[i]) / double(load.batch);
-  }
-  CallEstimate result;
-  double worst_copy = 0, worst_latency = 0;  // of one byte, and of one copy
-  for (const std::uint32_t a : placement.devices)
-    for (const std::uint32_t b : placement.devices) {
-      if (a == b || call.prices.link(a, b).kind == LinkFacts::Kind::same) continue;
-      worst_copy = std::max(worst_copy, 1 / call.prices.link(a, b).bytes_per_second);
-      worst_latency = std::max(worst_latency, call.prices.link(a, b).latency_seconds);
-    }
-  for (const Rate rate : kRates) {
-    double slowest = 0, exchange = 0;
-    for (std::size_t i = 0; i < shares.size(); ++i) {
-      const std::uint32_t d = placement.devices[i];
-      double seconds = 0;
-      std::uint64_t moved = 0;
-      for (std::uint32_t set = 0; set < load.set_count; ++set) {
-        for (const NodeIndex n : call.graph.order)
-          if (load.blocks[n].rate == rate)
-            seconds +=
-                work_seconds(call, d, part_of(call.load(d), n, set, placement.split, shares[i]));
-        for (std::uint32_t in = 0; in < call.graph.inputs.size(); ++in)
-          if (input_rate(call.graph.inputs[in]) == rate) moved += load.input_bytes[set][in];
-        if (rate == load.main)
-          for (const GraphOutput& output : call.graph.outputs)
-            if (output.from.node != kGraphInputs)
-              moved += load.work(output.from.node, set).output_bytes[output.from.port];
-      }
-      if (d != call.home && shares[i] > 0)
-        seconds +=
-            call.prices.transfer_seconds(call.home, d, std::uint64_t(double(moved) * shares[i]));
-      slowest = std::max(slowest, seconds);
-    }
-    if (rate == load.main && placement.split != Split::batch)
-      for (const NodeIndex n : call.graph.order) {
-        if (load.blocks[n].rate != rate) continue;
-        for (std::uint32_t set = 0; set < load.set_count; ++set) {
-          double bytes = 0;
-          for (const std::uint64_t b : load.work(n, set).output_bytes) bytes += double(b);
-          bytes *= double(shares.size() - 1) / double(shares.size());
-          exchange += worst_latency + bytes * worst_copy;
-          result.crossing_bytes += std::uint64_t(bytes);
-        }
-      }
-    result.seconds += (slowest + exchange) * (rate == load.main ? load.repeats() : 1);
-  }
-  for (std::size_t i = 0; i < shares.size(); ++i) {
-    const std::uint32_t d = placement.devices[i];
-    alone.devices = {d};
-    CallCase here{call.graph, call.loads, d, call.prices};
-    const DeviceNeed all = estimate(here, alone).needs.front();
-    const std::uint64_t weights = call.load(d).weight_bytes,
-                        activations = all.wanted_bytes - weights;
-    const std::uint64_t kept =
-        placement.split == Split::rows
-            ? call.load(d).whole_bytes +
-                  std::uint64_t(double(weights - call.load(d).whole_bytes) * shares[i])
-            : weights;
-    const std::uint64_t own = placement.split == Split::rows
-                                  ? activations
-                                  : std::uint64_t(double(activations) * shares[i]);
-    result.needs.push_back({d, kept + own, all.there_bytes});
-    result.load_seconds =
-        std::max(result.load_seconds, call.prices.transfer_seconds(kHostSide, d, kept));
-  }
-  return result;
-}
 
 }  // namespace
 

@@ -1,6 +1,12 @@
 // How long one call of a model takes when its blocks are placed so and so, and what it needs of
 // each device: a simulation by lists, in which a device runs one block at a time, copies overlap
 // computing, and a step begins when the one before has come home. Pure.
+//
+// Left out: workspaces of kernels, which only a device knows; that memory which another device
+// reads or writes stays occupied for a whole step; and, of divisions by tokens and rows, how often a
+// block exchanges something (each output counts as put together once), that sets overlap, and the
+// ways of parts from and to blocks that are not divided. `heddle plan` tells the true bytes of the
+// way that is taken.
 #pragma once
 
 #include <memory>

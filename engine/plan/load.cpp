@@ -31,24 +31,6 @@ heddle_tensor_info one_row(heddle_tensor_info info) {
   return dense(info);
 }
 
-// Joined parts, in the type a device computes with.
-Info weight_info(const Model& model, const std::vector<WeightPart>& parts, heddle_dtype compute) {
-  if (parts.empty()) return {};
-  std::vector<std::int64_t> shape;
-  std::int64_t rows = 0;
-  DType dtype = DType::f32;
-  for (const WeightPart& part : parts) {
-    const TensorView& tensor = model.checkpoint->at(part.tensor);
-    if (shape.empty()) {
-      shape = tensor.shape;
-      dtype = tensor.dtype;
-    }
-    rows += (part.end < 0 ? (tensor.shape.empty() ? 1 : tensor.shape[0]) : part.end) - part.begin;
-  }
-  if (!shape.empty()) shape[0] = rows;
-  return make_info(is_floating(dtype) ? compute : heddle_dtype(dtype), shape);
-}
-
 void add_info(Hasher& hasher, const Info& info) {
   if (!info) {
     hasher.add(-1);
@@ -100,7 +82,7 @@ class Counter {
     load_.set_count = 0;
     load_.blocks.resize(graph_.nodes.size());
     find_groups();
-    for (const NodeIndex n : graph_.order) count_weights(n);
+    count_weights();
     return std::move(load_);
   }
 
@@ -110,7 +92,7 @@ class Counter {
     load_.blocks.resize(graph_.nodes.size());
     read_inputs();
     find_groups();
-    for (const NodeIndex n : graph_.order) count_weights(n);
+    count_weights();
     for (const NodeIndex n : graph_.order)
       for (std::uint32_t set = 0; set < spec_.sets.size(); ++set) count_work(n, set);
     return std::move(load_);
@@ -165,26 +147,62 @@ class Counter {
     for (const NodeIndex n : graph_.order) load_.main = std::max(load_.main, rates_[n]);
   }
 
+  void count_weights() {
+    for (const NodeIndex n : graph_.order) count_weights(n);
+    for (const auto& [slot, count] : whole_)
+      load_.whole.push_back(count == 1 ? slot : cat(slot, " (", count, ")"));
+  }
+
   void count_weights(NodeIndex n) {
     const Node& node = graph_.nodes[n];
     BlockLoad& block = load_.blocks[n];
     auto& infos = weights_.emplace(n, std::vector<Info>()).first->second;
+    for (const auto& parts : node.weights) infos.push_back(weight_info(model_, parts, compute_));
+    block.by_rows = divides_rows(node, infos) && block.rate == Rate::step;
+    for (std::uint32_t i = 0; i < node.inputs.size() && block.rate == Rate::step; ++i)
+      block.by_tokens |= std::holds_alternative<Source>(node.inputs[i]) &&
+                         (node.type->input(i).flags & HEDDLE_PORT_SEQUENCE) != 0;
     for (std::uint32_t slot = 0; slot < node.weights.size(); ++slot) {
-      const Info& info = infos.emplace_back(weight_info(model_, node.weights[slot], compute_));
-      if (!info) continue;
-      const std::uint64_t bytes = dense_bytes(*info);
-      const bool divides = info->rank == 2 && node.type->slot(slot).use == HEDDLE_USE_LINEAR &&
-                           std::min(info->shape[0], info->shape[1]) >= kLeastShardedSide;
+      if (!infos[slot]) continue;
+      const std::uint64_t bytes = dense_bytes(*infos[slot]);
       block.weight_bytes += bytes;
       ++block.weights;
-      if (divides) continue;
+      if (block.by_rows && node.shards[slot].axis >= 0) continue;
       block.whole_bytes += bytes;
       ++block.whole_weights;
+      ++whole_[node.type->slot(slot).name];
     }
     load_.weight_bytes += block.weight_bytes;
     load_.whole_bytes += block.whole_bytes;
     load_.weights += block.weights;
     load_.whole_weights += block.whole_weights;
+  }
+
+  // All of a block's matrices that its family allows to be divided are worth it, or none is.
+  static bool divides_rows(const Node& node, const std::vector<Info>& infos) {
+    bool any = false;
+    for (std::uint32_t slot = 0; slot < node.shards.size(); ++slot) {
+      const Info& info = infos[slot];
+      if (node.shards[slot].axis < 0 || !info || info->rank != 2) continue;
+      if (std::min(info->shape[0], info->shape[1]) < kLeastShardedSide) return false;
+      any = true;
+    }
+    return any;
+  }
+
+  // There has to be more than one token, and what does not change with the steps is whole
+  // everywhere.
+  bool has_tokens(NodeIndex n, std::uint32_t set) const {
+    const Node& node = graph_.nodes[n];
+    for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
+      const auto* link = std::get_if<Source>(&node.inputs[i]);
+      if (link == nullptr || (node.type->input(i).flags & HEDDLE_PORT_SEQUENCE) == 0) continue;
+      if (link->node == kGraphInputs && rate_of(*link) != Rate::step) return false;
+      const Info info = read_by(*link, set, rates_[n], 0);
+      if (!info) continue;
+      if (info->rank < 2 || info->shape[info->rank - 2] < 2) return false;
+    }
+    return true;
   }
 
   Rate rate_of(const Source& source) const {
@@ -233,6 +251,7 @@ class Counter {
     const Hash128 hash = key.finish();
     auto found = recorded_.find(hash);
     if (found == recorded_.end()) found = recorded_.emplace(hash, record(spec)).first;
+    load_.blocks[n].by_tokens &= has_tokens(n, set);
     load_.blocks[n].work.push_back(found->second.work);
     values_[set][n] = found->second.outputs;
   }
@@ -266,10 +285,44 @@ class Counter {
       values_;  // by set and node: its outputs
   std::unordered_map<NodeIndex, std::vector<Info>> weights_;
   std::unordered_map<Hash128, Recorded> recorded_;
+  std::map<std::string, std::uint32_t> whole_;  // slots, and in how many blocks
   CallLoad load_;
 };
 
 }  // namespace
+
+std::optional<heddle_tensor_info> weight_info(const Model& model,
+                                              const std::vector<WeightPart>& parts,
+                                              heddle_dtype compute) {
+  if (parts.empty()) return {};
+  std::vector<std::int64_t> shape;
+  std::int64_t rows = 0;
+  DType dtype = DType::f32;
+  for (const WeightPart& part : parts) {
+    const TensorView& tensor = model.checkpoint->at(part.tensor);
+    if (shape.empty()) {
+      shape = tensor.shape;
+      dtype = tensor.dtype;
+    }
+    rows += (part.end < 0 ? (tensor.shape.empty() ? 1 : tensor.shape[0]) : part.end) - part.begin;
+  }
+  if (!shape.empty()) shape[0] = rows;
+  return make_info(is_floating(dtype) ? compute : heddle_dtype(dtype), shape);
+}
+
+std::uint64_t CallLoad::member_bytes(Split split, double share, bool is_first) const {
+  std::uint64_t bytes = 0;
+  for (const BlockLoad& block : blocks) {
+    if (split == Split::sequence ? !block.by_tokens : !block.by_rows)
+      bytes += is_first ? block.weight_bytes : 0;
+    else if (split == Split::sequence)
+      bytes += block.weight_bytes;
+    else
+      bytes +=
+          block.whole_bytes + std::uint64_t(double(block.weight_bytes - block.whole_bytes) * share);
+  }
+  return bytes;
+}
 
 std::string_view group_of(std::string_view path) {
   const std::size_t dot = path.rfind('.');

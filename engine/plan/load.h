@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,8 +28,10 @@ struct BlockWork {
 struct BlockLoad {
   std::uint32_t group = 0;  // blocks of one group are never cut apart
   Rate rate = Rate::step;
+  bool by_tokens = false,
+       by_rows = false;            // whether a group may divide it; else its first device runs it
   std::uint64_t weight_bytes = 0;  // in the compute type
-  std::uint64_t whole_bytes = 0;   // of these, in weights whose rows cannot be divided
+  std::uint64_t whole_bytes = 0;   // of these, in weights that stay whole when rows are divided
   std::uint32_t weights = 0, whole_weights = 0;
   std::vector<std::uint32_t> work;  // by set: an index into CallLoad::works
 };
@@ -45,6 +48,11 @@ struct CallLoad {
   std::uint64_t weight_bytes = 0;
   std::uint32_t weights = 0, whole_weights = 0;
   std::uint64_t whole_bytes = 0;
+  std::vector<std::string>
+      whole;  // which of them: slots, with the number of blocks where it is more than one
+
+  // What one of several devices has of the weights, as a fraction of the tokens or rows is its own.
+  std::uint64_t member_bytes(Split split, double share, bool is_first) const;
 
   double repeats() const {
     return main == Rate::step ? step_count : 1;
@@ -64,6 +72,12 @@ CallLoad weight_load(const Model& model, heddle_dtype compute);
 // The load of a call for a compute type; nullptr when it cannot be told.
 using LoadOf =
     std::function<std::shared_ptr<const CallLoad>(const CallSpec&, heddle_dtype compute)>;
+
+// The weight in a slot, its parts joined, in the type that a device computes with; nothing: not
+// given.
+std::optional<heddle_tensor_info> weight_info(const Model& model,
+                                              const std::vector<WeightPart>& parts,
+                                              heddle_dtype compute);
 
 // The group of a block by its path: "double.3" for "double.3.attn" and for "double.3"; "embed" for
 // "embed.rope".

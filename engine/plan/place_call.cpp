@@ -6,6 +6,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/plan/call_hints.h"
+#include "engine/plan/call_parts.h"
 #include "engine/plan/partition.h"
 
 namespace heddle::core {
@@ -170,7 +171,8 @@ class Chooser {
       name += cat(" (", join(divide(load().batch, placement.shares), " + "), ")");
     if (split == Split::rows && load().whole_weights > 0)
       note = cat(load().whole_weights, " of ", load().weights, " weights (",
-                 format_bytes(load().whole_bytes), ") stay whole: not 2-D, or a side under 256");
+                 format_bytes(load().whole_bytes),
+                 ") stay whole: not 2-D, a side under 256, or not for dividing");
     if (split != Split::batch)
       note = cat("changes the form, so only by \"split\"", note.empty() ? "" : "; ", note);
     add(std::move(placement), std::move(name), split == Split::batch, std::move(note));
@@ -320,7 +322,10 @@ class Chooser {
     Way& way = ways_[best];
     way.told.chosen = true;
     placed.placement = std::move(way.placement);
-    if (placed.placement.split == Split::layers) placed.ranges = ranges(placed.placement);
+    placed.parts = call_parts(
+        case_.graph, placed.placement,
+        [&](std::uint32_t d) -> const CallLoad& { return known_ ? case_.load(d) : load(); });
+    if (placed.placement.split == Split::rows) placed.whole = load().whole;
     placed.load_seconds = way.told.load_seconds;
     placed.seconds = way.told.seconds;
     placed.reason = !wish_.reason.empty()           ? wish_.reason
@@ -331,25 +336,6 @@ class Chooser {
     if (known_)
       for (Way& w : ways_) placed.alternatives.push_back(std::move(w.told));
     return placed;
-  }
-
-  // "gpu:0 embed, double.0 to double.11": groups that follow each other are joined.
-  std::vector<std::string> ranges(const CallPlacement& placement) {
-    const CallLoad& l = load();
-    std::vector<std::uint32_t> of_group(l.groups.size(), 0);
-    for (const NodeIndex n : case_.graph.order) of_group[l.blocks[n].group] = placement.of_block[n];
-    std::vector<std::string> parts(placement.devices.size());
-    for (std::size_t g = 0; g < of_group.size();) {
-      std::size_t last = g;
-      while (last + 1 < of_group.size() && of_group[last + 1] == of_group[g]) ++last;
-      std::string& part = parts[of_group[g]];
-      part +=
-          cat(part.empty() ? "" : ", ", l.groups[g], last == g ? "" : cat(" to ", l.groups[last]));
-      g = last + 1;
-    }
-    for (std::size_t d = 0; d < parts.size(); ++d)
-      parts[d] = cat(names({placement.devices[d]}), " ", parts[d].empty() ? "nothing" : parts[d]);
-    return parts;
   }
 
   // Of what does not fit, the way that lacks the least.

@@ -12,6 +12,12 @@ Json devices_json(const std::vector<std::uint32_t>& devices, const Topology& top
   return list;
 }
 
+Json strings_json(const std::vector<std::string>& strings) {
+  Json list = Json::array();
+  for (const std::string& s : strings) list.push(s);
+  return list;
+}
+
 Json alternative_json(const Alternative& way, const Topology& topology) {
   Json needs = Json::array();
   for (const DeviceNeed& need : way.needs)
@@ -30,8 +36,38 @@ Json alternative_json(const Alternative& way, const Topology& topology) {
   return json;
 }
 
+// What a divided call does on its devices.
+void add_inside(const PlacedCall& call, const Topology& topology, Json& json) {
+  Json parts = Json::array(), transfers = Json::array(), exchanges = Json::array();
+  for (const CallPart& part : call.parts)
+    parts.push(std::move(Json::object()
+                             .set("device", device_name(part.device, topology))
+                             .set("part", part.what)
+                             .set("weight_bytes", part.weight_bytes)));
+  for (const CallTransfer& t : call.transfers) {
+    Json one = Json::object();
+    one.set("every_step", !t.once)
+        .set("from", device_name(t.from, topology))
+        .set("to", device_name(t.to, topology))
+        .set("count", t.count)
+        .set("bytes", t.bytes);
+    one.set("values", strings_json(t.values));
+    transfers.push(std::move(one));
+  }
+  for (const CallExchange& e : call.exchanges)
+    exchanges.push(std::move(Json::object()
+                                 .set("op", e.op)
+                                 .set("count", e.count)
+                                 .set("blocks", e.blocks)
+                                 .set("bytes", e.bytes)));
+  if (parts.size() > 0) json.set("parts", std::move(parts));
+  if (transfers.size() > 0) json.set("transfers", std::move(transfers));
+  if (exchanges.size() > 0) json.set("collectives", std::move(exchanges));
+  if (!call.whole.empty()) json.set("whole_weights", strings_json(call.whole));
+}
+
 Json call_json(const PlacedCall& call, const Topology& topology) {
-  Json json = Json::object(), ways = Json::array(), shares = Json::array(), ranges = Json::array();
+  Json json = Json::object(), ways = Json::array(), shares = Json::array();
   json.set("model", call.model)
       .set("split", split_name(call.placement.split))
       .set("devices", devices_json(call.placement.devices, topology));
@@ -40,10 +76,9 @@ Json call_json(const PlacedCall& call, const Topology& topology) {
       .set("load_seconds", call.load_seconds);
   if (call.step_count > 0) json.set("steps", call.step_count).set("sets", call.set_count);
   for (const double share : call.placement.shares) shares.push(share);
-  for (const std::string& range : call.ranges) ranges.push(range);
   for (const Alternative& way : call.alternatives) ways.push(alternative_json(way, topology));
   if (shares.size() > 0) json.set("shares", std::move(shares));
-  if (ranges.size() > 0) json.set("ranges", std::move(ranges));
+  add_inside(call, topology, json);
   json.set("alternatives", std::move(ways));
   return json;
 }

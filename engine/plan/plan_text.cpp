@@ -27,10 +27,41 @@ std::string needs_of(const Alternative& way, const Topology& topology) {
   return join(parts, ", ");
 }
 
+// The first few of what may be many.
+std::string first_of(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 4;
+  if (names.size() <= kShown) return join(names, ", ");
+  const std::vector<std::string> shown(names.begin(), names.begin() + kShown);
+  return cat(join(shown, ", "), " and ", names.size() - kShown, " more");
+}
+
 std::string alternative_text(const Alternative& way, const Topology& topology) {
   return cat("      ", way.chosen ? "* " : "- ", way.name, ": ", format_seconds(way.seconds),
              " after ", format_seconds(way.load_seconds), " of loading; ", needs_of(way, topology),
              way.fits ? "" : ": does not fit", way.note.empty() ? "" : cat("; ", way.note), "\n");
+}
+
+// What a divided call does on its devices: a line for each device, for each pair that one sends to
+// the other, for each kind of collective.
+std::string inside_text(const PlacedCall& call, const Topology& topology) {
+  const std::string begin = "        ";
+  const auto every = [&](bool once) {
+    return call.step_count == 1 || once ? "once " : "each step ";
+  };
+  std::string text;
+  for (const CallPart& part : call.parts)
+    text += cat(begin, device_name(part.device, topology), " ", part.what, ": ",
+                format_bytes(part.weight_bytes), " of weights\n");
+  for (const CallTransfer& t : call.transfers)
+    text +=
+        cat(begin, every(t.once), device_name(t.from, topology), " -> ",
+            device_name(t.to, topology), " ",
+            t.bytes == 0 ? "shared memory" : format_bytes(t.bytes), ": ", first_of(t.values), "\n");
+  for (const CallExchange& e : call.exchanges)
+    text += cat(begin, every(false), e.count, " ", e.op, " in ", e.blocks,
+                e.blocks == 1 ? " block, " : " blocks, ", format_bytes(e.bytes), "\n");
+  if (!call.whole.empty()) text += cat(begin, "whole: ", join(call.whole, ", "), "\n");
+  return text;
 }
 
 std::string call_text(const PlacedCall& call, const Topology& topology) {
@@ -43,7 +74,7 @@ std::string call_text(const PlacedCall& call, const Topology& topology) {
                   ? "on"
                   : cat(split_name(call.placement.split), " over"),
               " ", device_names(call.placement.devices, topology), " (", call.reason, ")\n");
-  for (const std::string& range : call.ranges) text += cat("        ", range, "\n");
+  text += inside_text(call, topology);
   for (const Alternative& way : call.alternatives) text += alternative_text(way, topology);
   return text;
 }

@@ -45,7 +45,8 @@ bool all_have_some(const std::vector<std::int64_t>& counts) {
 
 }  // namespace
 
-std::optional<std::vector<std::int64_t>> SessionPlanner::token_counts(const Source& source, std::uint32_t lane) {
+std::optional<std::vector<std::int64_t>> SessionPlanner::token_counts(Source source, std::uint32_t lane) {
+  source = maker_of(source, lane);
   if (const auto found = divided_.find(key(source, lane)); found != divided_.end()) return found->second.counts;
   if (is_external(source)) return {};  // an input that every member has whole
   const auto whole = origin(source, lane);
@@ -88,17 +89,25 @@ Operand SessionPlanner::share_at(const Source& source, std::uint32_t lane, std::
   if (const auto found = divided_.find(key(source, lane)); found != divided_.end()) return found->second.parts[rank];
   const std::pair slot{key(source, lane), rank};
   if (const auto found = shares_.find(slot); found != shares_.end()) return found->second;
-  const Operand whole = *origin(source, lane);
+  Operand whole = *origin(source, lane);
+  if (const auto there = arrivals_.find({key(source, lane), rank}); there != arrivals_.end()) whole = plan_.transfers[there->second].dest;
   const std::int64_t begin = std::accumulate(counts.begin(), counts.begin() + rank, std::int64_t(0));
   Operand part = part_of(whole, token_axis(whole.info), begin, counts[rank]);
   if (plan_.storages[part.storage].place != rank) {
-    const auto end = block_ends_.find({source.node, lane});
-    const std::uint32_t transfer = send(source, lane, part, rank, rate_of(source), end == block_ends_.end() ? 0 : end->second);
+    const std::uint32_t transfer = send(source, lane, part, rank, rate_of(source), made_by(source, lane));
     await(transfer, rate_of(source));
     part = plan_.transfers[transfer].dest;
   }
   shares_[slot] = part;
   return part;
+}
+
+// One member's part of a value to another place: whoever puts the value together there shares it.
+std::uint32_t SessionPlanner::send_part(const Source& source, std::uint32_t lane, std::uint32_t rank, const Operand& part, std::uint32_t place,
+                                        std::size_t position) {
+  const auto [at, is_new] = parts_.try_emplace({key(source, lane), rank, place}, 0);
+  if (is_new) at->second = send(source, lane, part, place, phase_, position);
+  return at->second;
 }
 
 // Puts a divided value together on the first place.
@@ -112,8 +121,8 @@ void SessionPlanner::gather(const Source& source, std::uint32_t lane) {
   std::int64_t begin = 0;
   for (std::uint32_t rank = 0; rank < divided.parts.size(); ++rank) {
     Operand part = divided.parts[rank];
-    if (rank != 0) {
-      const std::uint32_t transfer = send(source, lane, part, 0, phase_, plan_.phases[int(phase_)].size());
+    if (plan_.storages[part.storage].place != 0) {
+      const std::uint32_t transfer = send_part(source, lane, rank, part, 0, plan_.phases[int(phase_)].size());
       await(transfer, phase_);
       part = plan_.transfers[transfer].dest;
     }
@@ -121,6 +130,7 @@ void SessionPlanner::gather(const Source& source, std::uint32_t lane) {
     begin += divided.counts[rank];
   }
   origins_[key(source, lane)] = whole;
+  gathered_[key(source, lane)] = plan_.phases[int(phase_)].size();
 }
 
 void SessionPlanner::plan_group(NodeIndex n, std::uint32_t lane) {
@@ -189,18 +199,24 @@ void SessionPlanner::collective(std::vector<Member>& members, NodeIndex n, std::
     in.push_back(global(members[rank], n, ops[rank]->in.at(0)));
     out.push_back(global(members[rank], n, ops[rank]->out.at(0)));
   }
+  plan_.collectives.push_back({n, lane, ops[0]->op, {}});
   if (ops[0]->op == op_id(HEDDLE_OP_ALL_TO_ALL)) return exchange(n, lane, ops, in, out);
   // All copies start together; each member goes on when it has all of them.
   const std::size_t position = plan_.phases[int(phase_)].size();
-  std::vector<std::vector<std::uint32_t>> sent(count, std::vector<std::uint32_t>(count, 0));
+  std::vector<std::vector<std::optional<std::uint32_t>>> sent(count, std::vector<std::optional<std::uint32_t>>(count));
   for (std::uint32_t to = 0; to < count; ++to)
-    for (std::uint32_t from = 0; from < count; ++from)
-      if (from != to) sent[to][from] = send({n, 0}, lane, in[from], to, phase_, position);
+    for (std::uint32_t from = 0; from < count; ++from) {
+      if (plan_.storages[in[from].storage].place == to) continue;  // its own, or a share of what is whole here, read in shared memory
+      const Source* const part = find_input(members[from], n, in[from]);
+      const bool is_part = part != nullptr && (divided_.contains(key(*part, lane)) || shares_.contains({key(*part, lane), from}));
+      sent[to][from] = is_part ? send_part(*part, lane, from, in[from], to, position) : send({n, 0}, lane, in[from], to, phase_, position);
+      plan_.collectives.back().transfers.push_back(*sent[to][from]);
+    }
   for (std::uint32_t to = 0; to < count; ++to) {
     std::vector<Operand> parts;
     for (std::uint32_t from = 0; from < count; ++from) {
-      if (from != to) await(sent[to][from], phase_);
-      parts.push_back(from == to ? in[to] : plan_.transfers[sent[to][from]].dest);
+      if (sent[to][from]) await(*sent[to][from], phase_);
+      parts.push_back(sent[to][from] ? plan_.transfers[*sent[to][from]].dest : in[from]);
     }
     if (ops[to]->op == op_id(HEDDLE_OP_ALL_GATHER)) {
       for (std::uint32_t from = 0; from < count; ++from) {
@@ -243,8 +259,11 @@ void SessionPlanner::exchange(NodeIndex n, std::uint32_t lane, const std::vector
   const std::size_t position = plan_.phases[int(phase_)].size();
   std::vector<std::vector<std::uint32_t>> sent(count, std::vector<std::uint32_t>(count, 0));
   for (std::uint32_t to = 0; to < count; ++to)
-    for (std::uint32_t from = 0; from < count; ++from)
-      if (from != to) sent[to][from] = send({n, 0}, lane, given[to][from], to, phase_, position);
+    for (std::uint32_t from = 0; from < count; ++from) {
+      if (from == to) continue;
+      sent[to][from] = send({n, 0}, lane, given[to][from], to, phase_, position);
+      plan_.collectives.back().transfers.push_back(sent[to][from]);
+    }
   for (std::uint32_t to = 0; to < count; ++to)
     for (std::uint32_t from = 0; from < count; ++from) {
       if (from != to) await(sent[to][from], phase_);

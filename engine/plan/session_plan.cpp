@@ -116,19 +116,24 @@ std::optional<Operand> SessionPlanner::origin(const Source& source, std::uint32_
 }
 
 // A value where a place can read it, with the transfer it takes. `awaited` gets that transfer when there is one.
-std::optional<Operand> SessionPlanner::value_at(const Source& source, std::uint32_t lane, std::uint32_t place, std::int32_t* awaited) {
+std::optional<Operand> SessionPlanner::value_at(Source source, std::uint32_t lane, std::uint32_t place, std::int32_t* awaited) {
+  source = maker_of(source, lane);
   if (is_external(source)) return external_at(source, lane, place);
   const auto value = origin(source, lane);
   if (!value || plan_.storages[value->storage].place == place) return value;
   if (const auto replica = replicas_.find({key(source, lane), place}); replica != replicas_.end()) return replica->second;
   const auto [at, is_new] = arrivals_.try_emplace({key(source, lane), place}, 0);
-  if (is_new) {
-    const auto end = block_ends_.find({source.node, lane});
-    at->second = send(source, lane, *value, place, rate_of(source), end == block_ends_.end() ? 0 : end->second);
-  }
+  if (is_new) at->second = send(source, lane, *value, place, rate_of(source), made_by(source, lane));
   if (awaited != nullptr) *awaited = std::int32_t(at->second);
   await(at->second, rate_of(source));
   return plan_.transfers[at->second].dest;
+}
+
+// How many actions of its phase stand before a value is there whole.
+std::size_t SessionPlanner::made_by(const Source& source, std::uint32_t lane) const {
+  if (const auto gathered = gathered_.find(key(source, lane)); gathered != gathered_.end()) return gathered->second;
+  const auto end = block_ends_.find({source.node, lane});
+  return end == block_ends_.end() ? 0 : end->second;
 }
 
 // What an earlier phase sent is there: it has been awaited at the end of that phase.
@@ -137,7 +142,8 @@ void SessionPlanner::await(std::uint32_t transfer, Rate rate) {
 }
 
 // `position`: how many actions of the phase stand before the transfer.
-std::uint32_t SessionPlanner::send(const Source& source, std::uint32_t lane, const Operand& value, std::uint32_t place, Rate rate, std::size_t position) {
+std::uint32_t SessionPlanner::send(Source source, std::uint32_t lane, const Operand& value, std::uint32_t place, Rate rate, std::size_t position) {
+  source = maker_of(source, lane);
   PlannedTransfer transfer{source, lane, plan_.storages[value.storage].place, place, value, value, 0};
   if (spec_.places[transfer.from].memory != spec_.places[place].memory) {
     const Extent span = extent(value.info);
@@ -154,7 +160,8 @@ std::uint32_t SessionPlanner::send(const Source& source, std::uint32_t lane, con
 }
 
 // As value_at, for a reader of the current phase: a step reads one row of a scheduled value.
-std::optional<Operand> SessionPlanner::read_at(const Source& source, std::uint32_t lane, std::uint32_t place, std::int32_t* awaited) {
+std::optional<Operand> SessionPlanner::read_at(Source source, std::uint32_t lane, std::uint32_t place, std::int32_t* awaited) {
+  source = maker_of(source, lane);
   if (phase_ != Rate::step || rate_of(source) != Rate::scheduled) return value_at(source, lane, place, awaited);
   if (is_external(source)) lane = inputs_.first_equal(graph_.inputs[source.port], lane);
   const std::pair slot{key(source, lane), place};
@@ -179,7 +186,8 @@ std::optional<Operand> SessionPlanner::read_at(const Source& source, std::uint32
 }
 
 // A shape is known in every phase, so the value itself is not waited for, not moved and not kept.
-std::optional<Operand> SessionPlanner::shape_of(const Source& source, std::uint32_t lane) {
+std::optional<Operand> SessionPlanner::shape_of(Source source, std::uint32_t lane) {
+  source = maker_of(source, lane);
   std::optional<heddle_tensor_info> info;
   if (source.node == kGraphInputs) info = inputs_.info(graph_.inputs[source.port], lane);
   else if (!origins_.contains(key(source, lane)))
@@ -196,8 +204,26 @@ void SessionPlanner::plan_block(NodeIndex n, std::uint32_t lane) {
   read_inputs(alone, n, lane);
   begin(alone, n, lane, kWholeWeight);
   for (const ProgramOp& op : alone.program.ops) emit(alone, n, lane, op);
-  for (std::uint32_t port = 0; port < alone.program.outputs.size(); ++port) origins_[{n, port, lane}] = global(alone, n, alone.program.outputs[port]);
+  for (std::uint32_t port = 0; port < alone.program.outputs.size(); ++port) {
+    const Operand made = global(alone, n, alone.program.outputs[port]);
+    const Source* const held = find_input(alone, n, made);
+    if (held != nullptr && rate_of(*held) == phase_) handed_on_[{n, port, lane}] = maker_of(*held, lane);
+    else origins_[{n, port, lane}] = made;
+  }
   block_ends_[{n, lane}] = plan_.phases[int(phase_)].size();
+}
+
+// The input that an operand of a block is, from its first element to its last; nullptr when it is none.
+const Source* SessionPlanner::find_input(const Member& member, NodeIndex n, const Operand& operand) const {
+  const Node& node = graph_.nodes[n];
+  for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
+    const auto* link = std::get_if<Source>(&node.inputs[i]);
+    const auto& input = member.inputs[i];
+    if (link != nullptr && input && input->storage == operand.storage && input->offset_bytes == operand.offset_bytes && input->info.dtype == operand.info.dtype &&
+        same_shape(input->info, operand.info) && std::ranges::equal(input->info.stride, operand.info.stride))
+      return link;
+  }
+  return nullptr;
 }
 
 // Brings what is not there yet: a group has set its shares before.

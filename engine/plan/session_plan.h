@@ -108,11 +108,20 @@ struct SessionAction {
   std::uint32_t index = 0;
 };
 
+// What the members of a group exchange at one point of a block.
+struct PlannedCollective {
+  NodeIndex node = 0;
+  std::uint32_t lane = 0;
+  std::uint32_t op = 0;                  // op_id: all_gather, all_reduce, all_to_all
+  std::vector<std::uint32_t> transfers;  // that carry it; one that serves two collectives is among both
+};
+
 struct SessionPlan {
   std::vector<SessionLane> lanes;
   std::vector<SessionStorage> storages;
   std::vector<PlannedOp> ops;
   std::vector<PlannedTransfer> transfers;
+  std::vector<PlannedCollective> collectives;
   struct Block {
     NodeIndex node = 0;
     std::uint32_t lane = 0, place = 0;

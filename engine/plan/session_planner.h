@@ -21,7 +21,15 @@ class SessionPlanner {
 
  private:
   using ValueKey = std::tuple<NodeIndex, std::uint32_t, std::uint32_t>;  // node, port, lane
-  static ValueKey key(const Source& source, std::uint32_t lane) { return {source.node, source.port, lane}; }
+  // What a block hands on unchanged goes by the name under which it was made.
+  Source maker_of(const Source& source, std::uint32_t lane) const {
+    const auto held = handed_on_.find({source.node, source.port, lane});
+    return held != handed_on_.end() ? held->second : source;
+  }
+  ValueKey key(const Source& source, std::uint32_t lane) const {
+    const Source maker = maker_of(source, lane);
+    return {maker.node, maker.port, lane};
+  }
 
   // A value whose tokens are divided: a part on each place of the group.
   struct Divided {
@@ -51,10 +59,11 @@ class SessionPlanner {
 
   std::optional<Operand> external_at(const Source& source, std::uint32_t lane, std::uint32_t place);
   std::optional<Operand> origin(const Source& source, std::uint32_t lane);
-  std::optional<Operand> value_at(const Source& source, std::uint32_t lane, std::uint32_t place, std::int32_t* awaited = nullptr);
-  std::optional<Operand> read_at(const Source& source, std::uint32_t lane, std::uint32_t place, std::int32_t* awaited);
-  std::optional<Operand> shape_of(const Source& source, std::uint32_t lane);
-  std::uint32_t send(const Source& source, std::uint32_t lane, const Operand& value, std::uint32_t place, Rate rate, std::size_t position);
+  std::optional<Operand> value_at(Source source, std::uint32_t lane, std::uint32_t place, std::int32_t* awaited = nullptr);
+  std::optional<Operand> read_at(Source source, std::uint32_t lane, std::uint32_t place, std::int32_t* awaited);
+  std::optional<Operand> shape_of(Source source, std::uint32_t lane);
+  std::uint32_t send(Source source, std::uint32_t lane, const Operand& value, std::uint32_t place, Rate rate, std::size_t position);
+  std::size_t made_by(const Source& source, std::uint32_t lane) const;
   void await(std::uint32_t transfer, Rate rate);
 
   void plan_block(NodeIndex n, std::uint32_t lane);
@@ -70,8 +79,10 @@ class SessionPlanner {
   // Groups.
   bool is_divided(NodeIndex n, std::uint32_t lane);
   void plan_group(NodeIndex n, std::uint32_t lane);
-  std::optional<std::vector<std::int64_t>> token_counts(const Source& source, std::uint32_t lane);
+  std::optional<std::vector<std::int64_t>> token_counts(Source source, std::uint32_t lane);
   Operand share_at(const Source& source, std::uint32_t lane, std::uint32_t rank, const std::vector<std::int64_t>& counts);
+  std::uint32_t send_part(const Source& source, std::uint32_t lane, std::uint32_t rank, const Operand& part, std::uint32_t place, std::size_t position);
+  const Source* find_input(const Member& member, NodeIndex n, const Operand& operand) const;
   void gather(const Source& source, std::uint32_t lane);
   void exchange(NodeIndex n, std::uint32_t lane, const std::vector<const ProgramOp*>& ops, const std::vector<Operand>& in,
                 const std::vector<Operand>& out);
@@ -86,15 +97,18 @@ class SessionPlanner {
   Rate phase_ = Rate::constant;
   std::vector<StorageUse> uses_;   // by storage
   std::vector<BlockReads> reads_;  // by block
+  std::map<ValueKey, Source> handed_on_;
   std::map<ValueKey, Operand> origins_;
   std::map<ValueKey, Divided> divided_;
   std::map<std::pair<ValueKey, std::uint32_t>, Operand> replicas_;                         // value, place: what each member of a group has made
   std::map<std::pair<ValueKey, std::uint32_t>, Operand> shares_;                           // value, rank: a part of what is whole elsewhere
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, Operand> externals_;  // input, lane, place
   std::map<std::pair<ValueKey, std::uint32_t>, std::uint32_t> arrivals_;                  // value, place: transfer
+  std::map<std::tuple<ValueKey, std::uint32_t, std::uint32_t>, std::uint32_t> parts_;     // value, rank of a part, place: transfer
   std::map<std::pair<ValueKey, std::uint32_t>, Operand> slices_;
   std::set<std::uint32_t> awaited_;                                                // transfers
   std::map<std::pair<NodeIndex, std::uint32_t>, std::size_t> block_ends_;          // node, lane: actions of its phase up to its end
+  std::map<ValueKey, std::size_t> gathered_;                                       // actions of its phase up to where it was put together
   std::array<std::vector<std::pair<std::size_t, std::uint32_t>>, 3> sent_;         // by phase: actions before, transfer
   std::map<std::tuple<NodeIndex, std::uint32_t, std::uint32_t, std::uint32_t>, std::int32_t> weights_;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 namespace heddle::core {
 
@@ -16,6 +17,7 @@ class Lister {
   void list(int phase) {
     made_.clear();
     arrived_.clear();
+    transfers_.clear();
     steps_ = &plan_.steps[phase];
     if (phase == 0) list_externals();
     for (const SessionAction& action : plan_.phases[phase]) {
@@ -41,11 +43,8 @@ class Lister {
     Step run{Step::Kind::run, block.node, 0, block.lane, block.place, block.place, 0, {}};
     std::vector<BlockRead> over;  // values whose last reader this is
     for (const BlockRead& read : reads_[index]) {
-      if (read.transfer >= 0) {
-        if (const auto at = arrived_.find(read.transfer); at != arrived_.end()) run.after.push_back(at->second);
-      } else if (const auto at = made_.find({read.source.node, block.lane}); at != made_.end()) {
-        run.after.push_back(at->second);
-      }
+      add_makers(read.source, block.lane, block.place, run.after);
+      if (const auto at = transfers_.find(read.transfer); at != transfers_.end()) run.after.push_back(at->second);
       const auto last = last_read_.find(read.storage);
       if (last != last_read_.end() && last->second == index) over.push_back(read);
     }
@@ -54,7 +53,7 @@ class Lister {
     for (const std::int32_t storage : results_[index]) run.bytes += plan_.storages[storage].bytes;
     const auto id = std::uint32_t(steps_->size());
     steps_->push_back(std::move(run));
-    made_[{block.node, block.lane}] = id;
+    made_[{block.node, block.lane}].emplace_back(block.place, id);
     std::set<std::int32_t> released;
     for (const BlockRead& read : over)
       if (plan_.storages[read.storage].kind == SessionStorage::Kind::scratch && released.insert(read.storage).second)
@@ -64,9 +63,23 @@ class Lister {
   void list_transfer(std::uint32_t index) {
     const PlannedTransfer& t = plan_.transfers[index];
     Step step{Step::Kind::transfer, t.value.node, t.value.port, t.lane, t.from, t.to, t.bytes, {}};
-    if (const auto at = made_.find({t.value.node, t.lane}); at != made_.end()) step.after.push_back(at->second);
-    arrived_[std::int32_t(index)] = std::uint32_t(steps_->size());
+    add_makers(t.value, t.lane, t.from, step.after);
+    arrived_[{t.value, t.lane, t.to}].push_back(std::uint32_t(steps_->size()));
+    transfers_[std::int32_t(index)] = std::uint32_t(steps_->size());
     steps_->push_back(std::move(step));
+  }
+
+  // The steps of this phase after which a value is on a place: runs of its maker there and transfers to there. A divided maker has
+  // run on every place of its group; what is put together of their parts comes from all of them.
+  void add_makers(const Source& value, std::uint32_t lane, std::uint32_t place, std::vector<std::uint32_t>& after) const {
+    const std::size_t none = after.size();
+    const auto runs = made_.find({value.node, lane});
+    if (runs != made_.end())
+      for (const auto& [where, step] : runs->second)
+        if (where == place) after.push_back(step);
+    if (const auto at = arrived_.find({value, lane, place}); at != arrived_.end()) after.insert(after.end(), at->second.begin(), at->second.end());
+    if (after.size() > none || runs == made_.end()) return;
+    for (const auto& [where, step] : runs->second) after.push_back(step);  // handed on in memory that the places share
   }
 
   // A block's results are the storages that others read and that it was the first to touch.
@@ -92,8 +105,9 @@ class Lister {
   std::vector<Step>* steps_ = nullptr;
   std::map<std::int32_t, std::uint32_t> last_read_;  // storage: block
   std::vector<std::vector<std::int32_t>> results_;   // by block: storages
-  std::map<std::pair<NodeIndex, std::uint32_t>, std::uint32_t> made_;  // in this phase: block and lane, step
-  std::map<std::int32_t, std::uint32_t> arrived_;                      // in this phase: transfer, step
+  std::map<std::pair<NodeIndex, std::uint32_t>, std::vector<std::pair<std::uint32_t, std::uint32_t>>> made_;  // in this phase: block and lane; places, steps
+  std::map<std::tuple<Source, std::uint32_t, std::uint32_t>, std::vector<std::uint32_t>> arrived_;            // in this phase: value, lane and place; steps
+  std::map<std::int32_t, std::uint32_t> transfers_;                                                           // in this phase: transfer, step
 };
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/graph/workflow.h"
+#include "engine/plan/call_steps.h"
 #include "engine/plan/place.h"
 #include "engine/plan/plan_text.h"
 #include "engine/plugin/loader.h"
@@ -37,8 +38,10 @@ class PlanCase {
   }
 
   core::Plan plan() const {
-    return core::make_plan(graph_, core::place({graph_, inferred_, topology_, costs_, {}}),
-                           inferred_, topology_);
+    core::Plan plan = core::make_plan(
+        graph_, core::place({graph_, inferred_, topology_, costs_, {}}), inferred_, topology_);
+    core::tell_calls(inferred_, topology_, plan);
+    return plan;
   }
   // What the plan says, or what it is refused with.
   std::string text() const {

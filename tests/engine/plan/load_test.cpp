@@ -73,15 +73,36 @@ BOOST_AUTO_TEST_CASE(sets_of_other_shapes_have_work_of_their_own) {
   BOOST_TEST(load.work(0, 1).flops == 2 * load.work(0, 0).flops);
 }
 
-BOOST_AUTO_TEST_CASE(a_matrix_with_a_short_side_stays_whole) {
+// The same model, whose family allows its matrices to be divided by rows.
+Model divisible(const Value& value, std::int64_t width) {
+  Model model = *get_model(*value);
+  Graph graph = *model.graph;
+  for (Node& node : graph.nodes) node.shards = {{0, {{width, 1}}}};
+  model.graph = std::make_shared<const Graph>(std::move(graph));
+  return model;
+}
+
+BOOST_AUTO_TEST_CASE(a_matrix_with_a_short_side_or_without_leave_stays_whole) {
   const Value wide = chain(2),
               narrow = test::chain_model(folder / "narrow.safetensors", 2, 255, {});
-  BOOST_TEST(call_load(model(wide), test::shape_call(wide, {.tokens = kTokens}, kWidth), HEDDLE_F16)
-                 .whole_weights == 0u);
-  const CallLoad load =
-      call_load(model(narrow), test::shape_call(narrow, {.tokens = kTokens}, 255), HEDDLE_F16);
-  BOOST_TEST(load.whole_weights == 2u);
-  BOOST_TEST(load.whole_bytes == load.weight_bytes);
+  const auto load_of = [&](const Model& model, const Value& value, std::int64_t width) {
+    return call_load(model, test::shape_call(value, {.tokens = kTokens}, width), HEDDLE_F16);
+  };
+  const CallLoad divided = load_of(divisible(wide, kWidth), wide, kWidth);
+  BOOST_TEST(divided.whole_weights == 0u);
+  BOOST_TEST(divided.whole.empty());
+  BOOST_TEST(divided.member_bytes(Split::rows, 0.25, true) == divided.weight_bytes / 4);
+  const CallLoad short_sides = load_of(divisible(narrow, 255), narrow, 255);
+  const CallLoad without_leave = load_of(model(wide), wide, kWidth);
+  for (const CallLoad& load : {short_sides, without_leave}) {
+    BOOST_TEST(load.whole_weights == 2u);
+    BOOST_TEST(load.whole_bytes == load.weight_bytes);
+    BOOST_TEST(load.whole == std::vector<std::string>{"weight (2)"},
+               boost::test_tools::per_element());
+    // Nothing is divided, so the first device has all of it.
+    BOOST_TEST(load.member_bytes(Split::rows, 0.5, true) == load.weight_bytes);
+    BOOST_TEST(load.member_bytes(Split::rows, 0.5, false) == 0u);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(groups_are_everything_under_one_path) {

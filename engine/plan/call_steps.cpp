@@ -1,0 +1,129 @@
+#include "engine/plan/call_steps.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "engine/base/error.h"
+#include "engine/base/log.h"
+#include "engine/base/text.h"
+#include "engine/graph/model.h"
+#include "engine/plan/load.h"
+#include "engine/tensor/call.h"
+#include "engine/tensor/shape.h"
+
+namespace heddle::core {
+
+namespace {
+
+// A member's part of a weight.
+heddle_tensor_info member_info(heddle_tensor_info info, const WeightShard& shard,
+                               const std::vector<double>& shares, std::uint32_t member) {
+  if (shard.axis < 0) return info;
+  std::int64_t length = 0;
+  for (const WeightShard::Segment& segment : shard.segments)
+    length += divide(segment.length / segment.unit, shares)[member] * segment.unit;
+  info.shape[shard.axis] = length;
+  std::fill(std::begin(info.stride), std::end(info.stride), 0);
+  return checked_info(info, "weight");
+}
+
+// The placement's devices, then home when it is none of them.
+std::vector<std::uint32_t> places_of(const CallPlacement& placement, std::uint32_t home) {
+  std::vector<std::uint32_t> devices = placement.devices;
+  if (std::ranges::find(devices, home) == devices.end()) devices.push_back(home);
+  return devices;
+}
+
+std::string value_name(const Graph& graph, const Source& source) {
+  if (source.node == kGraphInputs) return graph.inputs[source.port].name;
+  const Node& node = graph.nodes[source.node];
+  return node.type->output_count() == 1 ? node.id
+                                        : cat(node.id, ".", node.type->output(source.port).name);
+}
+
+void tell(const Graph& graph, const SessionPlan& session, const std::vector<std::uint32_t>& devices,
+          PlacedCall& call) {
+  std::set<std::uint32_t> exchanged;
+  std::map<std::string, CallExchange> exchanges;
+  std::map<std::string, std::set<NodeIndex>> blocks;
+  for (const PlannedCollective& collective : session.collectives) {
+    const std::string_view op = op_name(collective.op);
+    const std::string name(op.substr(0, op.find('/')));
+    CallExchange& exchange = exchanges[name];
+    exchange.op = name;
+    ++exchange.count;
+    blocks[name].insert(collective.node);
+    for (const std::uint32_t t : collective.transfers)
+      if (exchanged.insert(t).second) exchange.bytes += session.transfers[t].bytes;
+  }
+  for (auto& [name, exchange] : exchanges) {
+    exchange.blocks = std::uint32_t(blocks[name].size());
+    call.exchanges.push_back(std::move(exchange));
+  }
+  std::map<std::tuple<bool, std::uint32_t, std::uint32_t>, CallTransfer> sums;
+  for (std::size_t phase = 0; phase < session.phases.size(); ++phase)
+    for (const SessionAction& action : session.phases[phase]) {
+      if (action.kind != SessionAction::Kind::transfer || exchanged.contains(action.index))
+        continue;
+      const PlannedTransfer& t = session.transfers[action.index];
+      CallTransfer& sum = sums[{phase == 2, t.from, t.to}];
+      sum.once = phase != 2;
+      sum.from = devices[t.from];
+      sum.to = devices[t.to];
+      sum.bytes += t.bytes;
+      ++sum.count;
+      const std::string name = value_name(graph, t.value);
+      if (std::ranges::find(sum.values, name) == sum.values.end()) sum.values.push_back(name);
+    }
+  for (auto& [key, sum] : sums) call.transfers.push_back(std::move(sum));
+}
+
+}  // namespace
+
+SessionSpec session_spec(const CallSpec& call, const CallPlacement& placement, std::uint32_t home,
+                         const Topology& topology) {
+  const std::vector<std::uint32_t> devices = places_of(placement, home);
+  SessionSpec spec{call.sets, call.schedule, call.step_count, {}, 0, placement, {}};
+  spec.home = std::uint32_t(std::ranges::find(devices, home) - devices.begin());
+  std::vector<heddle_dtype> compute;
+  for (std::uint32_t p = 0; p < devices.size(); ++p) {
+    const DeviceFacts& device = topology.devices[devices[p]];
+    spec.places.push_back({device.name, device.compute, device.host_visible ? 0 : p + 1});
+    compute.push_back(device.compute);
+  }
+  spec.weight = [model = get_model(*call.model), shares = placement.shares, compute](
+                    std::uint32_t place, NodeIndex n, std::uint32_t slot, std::uint32_t member) {
+    const Node& node = model->graph->nodes[n];
+    auto info = weight_info(*model, node.weights[slot], compute[place]);
+    if (info && member != kWholeWeight && slot < node.shards.size())
+      info = member_info(*info, node.shards[slot], shares, member);
+    return info;
+  };
+  return spec;
+}
+
+void tell_calls(const Inferred& inferred, const Topology& topology, Plan& plan) {
+  for (NodeIndex n = 0; n < plan.places.size(); ++n) {
+    Assignment& place = plan.places[n];
+    for (std::size_t c = 0; c < place.calls.size(); ++c) {
+      PlacedCall& call = place.calls[c];
+      const std::vector<std::uint32_t> devices = places_of(call.placement, place.device);
+      if (!call.told || c >= inferred.nodes[n].calls.size() || devices.size() < 2) continue;
+      try {
+        const SessionSpec spec =
+            session_spec(inferred.nodes[n].calls[c], call.placement, place.device, topology);
+        const SessionPlan session =
+            plan_session(*call.of->graph, spec,
+                         [](std::uint32_t, const heddle_op_call&) { return ChosenKernel(); });
+        tell(*call.of->graph, session, devices, call);
+      } catch (const Error& error) {
+        log(Level::debug,
+            cat("what crosses in a call of ", call.model, " cannot be told: ", error.full()));
+      }
+    }
+  }
+}
+
+}  // namespace heddle::core

@@ -1,0 +1,21 @@
+// What crosses between devices inside the calls of a plan: each call's session is planned as a run
+// would plan it, but for kernels and forms of weights, and its transfers are added up. For plans
+// that somebody looks at; runs do without. Pure as far as blocks are.
+#pragma once
+
+#include "engine/plan/infer.h"
+#include "engine/plan/plan.h"
+#include "engine/plan/session_plan.h"
+
+namespace heddle::core {
+
+// Fills transfers and exchanges of the calls that use several devices and whose shapes are known.
+// A call whose blocks refuse its shapes is left as it is: the run tells that.
+void tell_calls(const Inferred& inferred, const Topology& topology, Plan& plan);
+
+// A call as the session that a run would plan of it, with weights in plain forms. `home`: the
+// caller's device. Holds the model.
+SessionSpec session_spec(const CallSpec& call, const CallPlacement& placement, std::uint32_t home,
+                         const Topology& topology);
+
+}  // namespace heddle::core

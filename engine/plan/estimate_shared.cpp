@@ -1,0 +1,177 @@
+#include "engine/plan/estimate_shared.h"
+
+#include <algorithm>
+
+#include "engine/plan/session_inputs.h"
+
+namespace heddle::core {
+
+namespace {
+
+// What of a block a share of its batch, tokens or rows leaves of its work.
+BlockWork part_of(const CallLoad& load, NodeIndex n, std::uint32_t set, Split split, double share) {
+  BlockWork work = load.work(n, set);
+  const BlockLoad& block = load.blocks[n];
+  const double weights = double(block.weight_bytes);
+  work.flops *= share;
+  if (split == Split::rows) {
+    const double whole = double(block.whole_bytes);
+    work.bytes = std::max(0.0, work.bytes - weights) + whole + (weights - whole) * share;
+  } else {
+    work.bytes = std::max(0.0, work.bytes - weights) * share + weights;
+  }
+  return work;
+}
+
+// Blocks that several devices have a share of each: of its batch items, tokens or rows.
+class SharedWork {
+ public:
+  SharedWork(const CallCase& call, const CallPlacement& placement)
+      : call_(call),
+        placement_(placement),
+        load_(call.load(placement.devices.front())),
+        shares_(placement.shares) {
+    if (placement.split != Split::batch) return;
+    const std::vector<std::int64_t> items = divide(load_.batch, shares_);
+    for (std::size_t i = 0; i < shares_.size(); ++i)
+      shares_[i] = double(items[i]) / double(load_.batch);
+  }
+
+  CallEstimate run() {
+    CallEstimate result;
+    for (const Rate rate : {Rate::constant, Rate::scheduled, Rate::step}) {
+      const double seconds = placement_.split == Split::batch ? side_by_side(rate) : in_step(rate);
+      result.seconds += seconds * (rate == load_.main ? load_.repeats() : 1);
+    }
+    result.crossing_bytes = std::uint64_t(crossing_);
+    for (std::size_t i = 0; i < shares_.size(); ++i) {
+      const DeviceNeed need = need_of(i);
+      result.load_seconds =
+          std::max(result.load_seconds,
+                   call_.prices.transfer_seconds(kHostSide, need.device, weight_bytes(i)));
+      result.needs.push_back(need);
+    }
+    return result;
+  }
+
+ private:
+  // Batch items do not know of each other: each device works through its own, and the way from home
+  // and back is its own, too.
+  double side_by_side(Rate rate) const {
+    double slowest = 0;
+    for (std::size_t i = 0; i < shares_.size(); ++i) {
+      const std::uint32_t d = placement_.devices[i];
+      double seconds = 0;
+      std::uint64_t moved = 0;
+      for (std::uint32_t set = 0; set < load_.set_count; ++set) {
+        for (const NodeIndex n : call_.graph.order)
+          if (load_.blocks[n].rate == rate)
+            seconds +=
+                work_seconds(call_, d, part_of(call_.load(d), n, set, Split::batch, shares_[i]));
+        moved += outside_bytes(rate, set);
+      }
+      if (d != call_.home && shares_[i] > 0)
+        seconds +=
+            call_.prices.transfer_seconds(call_.home, d, std::uint64_t(double(moved) * shares_[i]));
+      slowest = std::max(slowest, seconds);
+    }
+    return slowest;
+  }
+
+  // Members of a group wait for each other in every block that they divide; what they do not divide
+  // the first one runs alone. It gets the inputs and gives the outputs.
+  double in_step(Rate rate) {
+    const std::uint32_t first = placement_.devices.front();
+    double seconds = 0;
+    for (std::uint32_t set = 0; set < load_.set_count; ++set) {
+      for (const NodeIndex n : call_.graph.order) {
+        if (load_.blocks[n].rate != rate) continue;
+        if (!is_divided(n)) {
+          seconds += work_seconds(call_, first, load_.work(n, set));
+          continue;
+        }
+        double slowest = 0;
+        for (std::size_t i = 0; i < shares_.size(); ++i) {
+          const std::uint32_t d = placement_.devices[i];
+          slowest = std::max(
+              slowest,
+              work_seconds(call_, d, part_of(call_.load(d), n, set, placement_.split, shares_[i])));
+        }
+        seconds += slowest + exchange_seconds(n, set);
+      }
+      if (first != call_.home)
+        seconds += call_.prices.transfer_seconds(call_.home, first, outside_bytes(rate, set));
+    }
+    return seconds;
+  }
+
+  bool is_divided(NodeIndex n) const {
+    return placement_.split == Split::rows ? load_.blocks[n].by_rows : load_.blocks[n].by_tokens;
+  }
+
+  // As if each output were put together once: of parts where tokens are divided, of sums as large
+  // as the whole where rows are. A device receives from one other at a time.
+  double exchange_seconds(NodeIndex n, std::uint32_t set) {
+    double bytes = 0;
+    for (const std::uint64_t b : load_.work(n, set).output_bytes) bytes += double(b);
+    if (placement_.split == Split::sequence) bytes /= double(shares_.size());
+    double slowest = 0;
+    for (const std::uint32_t to : placement_.devices) {
+      double seconds = 0;
+      for (const std::uint32_t from : placement_.devices) {
+        if (from == to || call_.prices.link(from, to).kind == LinkFacts::Kind::same) continue;
+        seconds += call_.prices.transfer_seconds(from, to, std::uint64_t(bytes));
+        crossing_ += bytes;
+      }
+      slowest = std::max(slowest, seconds);
+    }
+    return slowest;
+  }
+
+  // What comes from the caller and goes back to it.
+  std::uint64_t outside_bytes(Rate rate, std::uint32_t set) const {
+    std::uint64_t bytes = 0;
+    for (std::uint32_t in = 0; in < call_.graph.inputs.size(); ++in)
+      if (input_rate(call_.graph.inputs[in]) == rate) bytes += load_.input_bytes[set][in];
+    if (rate == load_.main)
+      for (const GraphOutput& output : call_.graph.outputs)
+        if (output.from.node != kGraphInputs)
+          bytes += load_.work(output.from.node, set).output_bytes[output.from.port];
+    return bytes;
+  }
+
+  std::uint64_t weight_bytes(std::size_t i) const {
+    const CallLoad& load = call_.load(placement_.devices[i]);
+    return placement_.split == Split::batch
+               ? load.weight_bytes
+               : load.member_bytes(placement_.split, shares_[i], i == 0);
+  }
+
+  // Activations as on one device; of tokens and items, the share of them.
+  DeviceNeed need_of(std::size_t i) const {
+    const std::uint32_t d = placement_.devices[i];
+    CallPlacement alone;
+    alone.devices = {d};
+    const CallCase here{call_.graph, call_.loads, d, call_.prices};
+    DeviceNeed need = estimate(here, alone).needs.front();
+    const std::uint64_t activations = need.wanted_bytes - call_.load(d).weight_bytes;
+    need.wanted_bytes = weight_bytes(i) + (placement_.split == Split::rows
+                                               ? activations
+                                               : std::uint64_t(double(activations) * shares_[i]));
+    return need;
+  }
+
+  const CallCase& call_;
+  const CallPlacement& placement_;
+  const CallLoad& load_;  // of the first device
+  std::vector<double> shares_;
+  double crossing_ = 0;  // bytes of one step
+};
+
+}  // namespace
+
+CallEstimate estimate_shared(const CallCase& call, const CallPlacement& placement) {
+  return SharedWork(call, placement).run();
+}
+
+}  // namespace heddle::core

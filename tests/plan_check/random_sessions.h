@@ -1,0 +1,29 @@
+// Random models of blocks that are plain C++ functions, and random calls of them, placed in every
+// way that there is. For plans, not for runs.
+#pragma once
+
+#include <random>
+#include <string>
+
+#include "engine/plan/session_plan.h"
+
+namespace heddle::test {
+
+struct SessionQuestion {
+  core::Graph graph;
+  core::SessionSpec spec;
+  std::string describe() const;
+};
+
+// Every block reads tensors (batch, tokens, 256) and makes some: by sums, products with matrices,
+// views with gaps, in place, by handing on what it reads, by collectives where it is divided.
+SessionQuestion random_session(std::mt19937& random, core::Split split);
+
+// Kernels that compute nothing; some want a workspace.
+core::ChosenKernel any_kernel(std::uint32_t place, const heddle_op_call& call);
+
+// Blocks by name, for graphs made by hand: "mix", "swap", "in place", "pair", "ones", "attend",
+// "turn", "matrix".
+core::NodeTypeRef session_block(const std::string& name);
+
+}  // namespace heddle::test

@@ -1,0 +1,41 @@
+// Holds a planned session of a model against the rules that any such plan has to keep, without a
+// line of the planner's: its actions are carried out on memory that knows who touched it last.
+//   every block runs where its call was placed, as often as what it reads changes; a block that is
+//     divided has one recording for each member of the group
+//   whatever an op or a copy reads was written before, by a moment that its device has waited for,
+//     and is still there; nothing is overwritten that somebody may still be reading
+//   devices know of each other through awaited transfers alone, and where a step ends
+//   the same bytes are sent to the same place once, and in the phase that made them; every transfer
+//     is started and awaited once
+//   storages lie inside their arenas, operands inside their storages
+//   the steps that are told of the plan name its runs and transfers, and wait for what they read
+// Two steps are carried out, so that the second one meets what the first one left.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/plan/session_plan.h"
+
+namespace heddle::test {
+
+struct SessionFindings {
+  std::vector<std::string> faults;  // a line each; empty: the plan is right
+  // By set and name, of calls that are not divided by items, tokens or rows: a number for how the
+  // last step's output is computed. Plans of equal calls have equal numbers.
+  std::map<std::pair<std::uint32_t, std::string>, std::uint64_t> outputs;
+};
+
+SessionFindings check_session(const core::Graph& graph, const core::SessionSpec& spec,
+                              const core::SessionPlan& plan);
+
+// Its parts, for plans whose numbers name what there is: what shows when it is carried out, and
+// the faults of plan.steps alone.
+SessionFindings simulate_session(const core::Graph& graph, const core::SessionSpec& spec,
+                                 const core::SessionPlan& plan);
+std::vector<std::string> step_faults(const core::Graph& graph, const core::SessionSpec& spec,
+                                     const core::SessionPlan& plan);
+
+}  // namespace heddle::test

@@ -1,0 +1,351 @@
+// Plans of random calls of models keep the rules, divided in every way that there is; plans broken
+// on purpose do not.
+#include "tests/plan_check/session_check.h"
+
+#include <boost/test/unit_test.hpp>
+#include <functional>
+
+#include "engine/plan/call_steps.h"
+#include "engine/tensor/dtype.h"
+#include "engine/tensor/shape.h"
+#include "heddle/abi/model.h"
+#include "tests/plan_check/random_sessions.h"
+#include "tests/support/plan_case.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace heddle;
+using core::SessionPlan;
+using core::SessionStorage;
+using core::Source;
+using core::Split;
+using core::Step;
+using ActionKind = core::SessionAction::Kind;
+
+namespace {
+
+std::string first_of(const std::vector<std::string>& faults) {
+  return faults.empty() ? "" : faults.front();
+}
+
+SessionPlan plan_of(const test::SessionQuestion& question) {
+  return core::plan_session(question.graph, question.spec, test::any_kernel);
+}
+
+// The same call on one device.
+core::SessionSpec undivided(core::SessionSpec spec) {
+  spec.placement = {Split::none, {0}, {}, {}, {}};
+  spec.places = {{"fake:0", HEDDLE_F32, 0}};
+  spec.home = 0;
+  return spec;
+}
+
+void add(core::Graph& graph, const char* type, const std::vector<Source>& reads) {
+  core::Node node;
+  node.type = test::session_block(type);
+  node.id = type;
+  node.inputs.resize(2);
+  std::ranges::copy(reads, node.inputs.begin());
+  graph.order.push_back(core::NodeIndex(graph.nodes.size()));
+  graph.nodes.push_back(std::move(node));
+}
+
+// Two sets, blocks back and forth between two devices: there is something to reuse, to keep for
+// later blocks, for later phases and for the next step.
+test::SessionQuestion back_and_forth() {
+  test::SessionQuestion q;
+  const Source x{core::kGraphInputs, 0}, c{core::kGraphInputs, 1}, t{core::kGraphInputs, 2};
+  q.graph.inputs = {{"x", HEDDLE_INPUT_STEP | HEDDLE_INPUT_BATCH},
+                    {"c", HEDDLE_INPUT_CONSTANT},
+                    {"t", HEDDLE_INPUT_SCHEDULED}};
+  add(q.graph, "mix", {t, c});
+  add(q.graph, "mix", {x, {0, 0}});
+  add(q.graph, "swap", {{1, 0}});
+  add(q.graph, "in place", {{2, 0}, {1, 0}});
+  add(q.graph, "swap", {{3, 0}});
+  add(q.graph, "swap", {{4, 0}});
+  add(q.graph, "mix", {{5, 0}, {1, 0}});
+  q.graph.outputs = {{"y", {6, 0}}};
+  const auto info = [](std::int64_t items, std::int64_t tokens) {
+    return core::make_info(HEDDLE_F32, std::vector{items, tokens, std::int64_t(256)});
+  };
+  for (int set = 0; set < 2; ++set)
+    q.spec.sets.push_back({{{"c", info(1, 1)}}, {{"x", info(2, 4)}}});
+  q.spec.schedule = {{"t", info(3, 1)}};
+  q.spec.step_count = 3;
+  q.spec.places = {{"fake:0", HEDDLE_F32, 1}, {"fake:1", HEDDLE_F32, 2}};
+  q.spec.placement = {Split::layers, {0, 1}, {0, 0, 1, 1, 1, 0, 0}, {}, {}};
+  return q;
+}
+
+// Tokens of three devices, which gather and turn them.
+test::SessionQuestion tokens_of_three() {
+  test::SessionQuestion q = back_and_forth();
+  q.graph.nodes.clear();
+  q.graph.order.clear();
+  add(q.graph, "attend", {{core::kGraphInputs, 0}});
+  add(q.graph, "turn", {{0, 0}});
+  add(q.graph, "in place", {{1, 0}, {0, 0}});
+  q.graph.outputs = {{"y", {2, 0}}};
+  q.spec.places.push_back({"fake:2", HEDDLE_F32, 3});
+  q.spec.placement = {Split::sequence, {0, 1, 2}, {}, {}, {0.5, 0.25, 0.25}};
+  return q;
+}
+
+std::size_t find(const SessionPlan& plan, int phase, ActionKind kind, std::size_t number = 0) {
+  const auto& actions = plan.phases[std::size_t(phase)];
+  for (std::size_t i = 0; i < actions.size(); ++i)
+    if (actions[i].kind == kind && number-- == 0) return i;
+  throw std::out_of_range("the plan has no such action");
+}
+void move(SessionPlan& plan, int phase, std::size_t from, std::size_t to) {
+  auto& actions = plan.phases[std::size_t(phase)];
+  const core::SessionAction action = actions[from];
+  actions.erase(actions.begin() + std::ptrdiff_t(from));
+  actions.insert(actions.begin() + std::ptrdiff_t(to), action);
+}
+void drop(SessionPlan& plan, int phase, std::size_t at) {
+  auto& actions = plan.phases[std::size_t(phase)];
+  actions.erase(actions.begin() + std::ptrdiff_t(at));
+}
+std::size_t last(const SessionPlan& plan) { return plan.phases[2].size() - 1; }
+
+// A storage of a kind that the first op of a step or a later one writes.
+std::int32_t written(const SessionPlan& plan, SessionStorage::Kind kind, std::size_t number = 0) {
+  for (const core::SessionAction& action : plan.phases[2]) {
+    if (action.kind != ActionKind::launch) continue;
+    const std::int32_t s = plan.ops[action.index].op.out.front().storage;
+    if (plan.storages[std::size_t(s)].kind == kind && number-- == 0) return s;
+  }
+  throw std::out_of_range("no op writes there");
+}
+core::PlannedOp& first_op(SessionPlan& plan) {
+  return plan.ops[plan.phases[2][find(plan, 2, ActionKind::launch)].index];
+}
+// The first transfer of a step that copies something.
+core::PlannedTransfer& first_copy(SessionPlan& plan) {
+  for (const core::SessionAction& action : plan.phases[2])
+    if (action.kind == ActionKind::transfer && plan.transfers[action.index].bytes > 0)
+      return plan.transfers[action.index];
+  throw std::out_of_range("nothing is copied");
+}
+Step& first_step(SessionPlan& plan, Step::Kind kind) {
+  return *std::ranges::find(plan.steps[2], kind, &Step::kind);
+}
+
+struct Broken {
+  const char* how;
+  std::function<void(SessionPlan&)> break_it;
+};
+
+constexpr auto kLaunch = ActionKind::launch;
+constexpr auto kTransfer = ActionKind::transfer;
+constexpr auto kAwait = ActionKind::await;
+constexpr auto kScratch = SessionStorage::Kind::scratch;
+constexpr auto kPersistent = SessionStorage::Kind::persistent;
+
+// Of any plan that crosses devices in a step.
+const std::vector<Broken> kBroken{
+    {"an await is missing", [](SessionPlan& p) { drop(p, 2, find(p, 2, kAwait)); }},
+    {"a later await is missing", [](SessionPlan& p) { drop(p, 2, find(p, 2, kAwait, 2)); }},
+    {"an await comes too late", [](SessionPlan& p) { move(p, 2, find(p, 2, kAwait), last(p)); }},
+    {"an await comes before its transfer",
+     [](SessionPlan& p) { move(p, 2, find(p, 2, kAwait), 0); }},
+    {"an await comes twice",
+     [](SessionPlan& p) { p.phases[2].push_back(p.phases[2][find(p, 2, kAwait)]); }},
+    {"a transfer is missing", [](SessionPlan& p) { drop(p, 2, find(p, 2, kTransfer)); }},
+    {"a transfer starts before its value is made",
+     [](SessionPlan& p) { move(p, 2, find(p, 2, kTransfer, 2), 0); }},
+    {"a transfer starts twice",
+     [](SessionPlan& p) { p.phases[2].push_back(p.phases[2][find(p, 2, kTransfer)]); }},
+    {"a value is sent to the same place twice",
+     [](SessionPlan& p) {
+       core::PlannedTransfer again = first_copy(p);
+       p.storages.push_back(p.storages[std::size_t(again.dest.storage)]);
+       again.dest.storage = std::int32_t(p.storages.size() - 1);
+       auto& arena = p.arenas[again.to].persistent_bytes;
+       p.storages.back().offset = arena;
+       arena += again.bytes;
+       const auto index = std::uint32_t(p.transfers.size());
+       p.transfers.push_back(again);
+       p.phases[2].push_back({kTransfer, index});
+       p.phases[2].push_back({kAwait, index});
+     }},
+    {"a transfer carries too little", [](SessionPlan& p) { first_copy(p).bytes /= 2; }},
+    {"a transfer is of another part",
+     [](SessionPlan& p) { first_copy(p).source.offset_bytes += 4; }},
+    {"a transfer leaves from elsewhere",
+     [](SessionPlan& p) { std::swap(first_copy(p).from, first_copy(p).to); }},
+    {"a transfer repeats in every step what was made before",
+     [](SessionPlan& p) {
+       for (const int phase : {0, 1})
+         for (const core::SessionAction& action : p.phases[std::size_t(phase)])
+           if (action.kind == kTransfer || action.kind == kAwait)
+             p.phases[2].insert(p.phases[2].begin(), action);
+       p.transfers[p.phases[2].front().index].value = {0, 0};
+     }},
+    {"an op is missing", [](SessionPlan& p) { drop(p, 2, find(p, 2, kLaunch)); }},
+    {"an op comes before what it reads",
+     [](SessionPlan& p) { move(p, 2, find(p, 2, kLaunch, 3), find(p, 2, kLaunch)); }},
+    {"an op comes twice",
+     [](SessionPlan& p) { p.phases[2].push_back(p.phases[2][find(p, 2, kLaunch)]); }},
+    {"an op is elsewhere", [](SessionPlan& p) { first_op(p).place ^= 1; }},
+    {"an op reads where nothing is",
+     [](SessionPlan& p) { first_op(p).op.in.front().storage = 9999; }},
+    {"an op reads what another one has made",
+     [](SessionPlan& p) { first_op(p).op.in.front() = p.ops.back().op.out.front(); }},
+    {"an op reaches out of its storage",
+     [](SessionPlan& p) { first_op(p).op.out.front().offset_bytes += 4096; }},
+    {"a block runs elsewhere", [](SessionPlan& p) { p.blocks.back().place ^= 1; }},
+    {"a block never runs", [](SessionPlan& p) { p.blocks.back().node = 0; }},
+    {"two storages lie in one place",
+     [](SessionPlan& p) {
+       const auto a = std::size_t(written(p, kPersistent));
+       for (std::size_t s = 0; s < p.storages.size(); ++s)
+         if (s != a && p.storages[s].place == p.storages[a].place &&
+             p.storages[s].kind == kPersistent) {
+           p.storages[s].offset = p.storages[a].offset;
+           return;
+         }
+     }},
+    {"scratch is reused while it is wanted",
+     [](SessionPlan& p) {
+       for (SessionStorage& s : p.storages)
+         if (s.kind == kScratch) s.offset = 0;
+     }},
+    {"what another device reads lies in scratch",
+     [](SessionPlan& p) {
+       for (SessionStorage& s : p.storages)
+         if (s.kind == kPersistent) s.kind = kScratch;
+       for (auto& arena : p.arenas) arena.scratch_bytes += arena.persistent_bytes;
+     }},
+    {"a storage ends behind its arena",
+     [](SessionPlan& p) {
+       for (auto& arena : p.arenas) arena.persistent_bytes /= 2;
+     }},
+    {"a storage is elsewhere",
+     [](SessionPlan& p) { p.storages[std::size_t(written(p, kPersistent))].place ^= 1; }},
+    {"an output is missing", [](SessionPlan& p) { p.outputs.pop_back(); }},
+    {"an output is another value",
+     [](SessionPlan& p) { p.outputs.front().value.storage = written(p, kScratch); }},
+    {"the steps leave out a run",
+     [](SessionPlan& p) { first_step(p, Step::Kind::run).kind = Step::Kind::release; }},
+    {"the steps leave out a transfer",
+     [](SessionPlan& p) { first_step(p, Step::Kind::transfer).kind = Step::Kind::release; }},
+    {"the steps wait for nothing",
+     [](SessionPlan& p) {
+       for (Step& step : p.steps[2]) step.after.clear();
+     }},
+    {"the steps tell wrong bytes",
+     [](SessionPlan& p) { first_step(p, Step::Kind::transfer).bytes += 1; }},
+};
+
+void check_that_it_is_rejected(const test::SessionQuestion& question, const Broken& broken) {
+  SessionPlan plan = plan_of(question);
+  broken.break_it(plan);
+  BOOST_TEST(!test::check_session(question.graph, question.spec, plan).faults.empty(), broken.how);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(session_check)
+
+BOOST_AUTO_TEST_CASE(plans_of_random_calls_keep_the_rules_however_they_are_divided) {
+  std::mt19937 random(7);
+  std::size_t transfers = 0, divided = 0;
+  for (int i = 0; i < 500; ++i)
+    for (const Split split :
+         {Split::none, Split::layers, Split::sets, Split::batch, Split::sequence, Split::rows}) {
+      const test::SessionQuestion question = test::random_session(random, split);
+      BOOST_TEST_INFO(question.describe());
+      const SessionPlan plan = plan_of(question);
+      const test::SessionFindings found = test::check_session(question.graph, question.spec, plan);
+      BOOST_TEST_REQUIRE(found.faults.empty(), first_of(found.faults));
+      transfers += plan.transfers.size();
+      divided += plan.blocks.size() > plan.lanes.size() * question.graph.nodes.size() ? 1 : 0;
+      if (split != Split::layers && split != Split::sets) continue;
+      // What is computed is what one device computes.
+      const core::SessionSpec alone = undivided(question.spec);
+      const SessionPlan one = core::plan_session(question.graph, alone, test::any_kernel);
+      BOOST_TEST_REQUIRE(
+          (found.outputs == test::check_session(question.graph, alone, one).outputs));
+    }
+  BOOST_TEST(transfers > 10'000u);
+  BOOST_TEST(divided > 200u);
+}
+
+// The bytes of the weights on each place, by what the ops read of them.
+std::vector<std::uint64_t> weight_bytes(const SessionPlan& plan, std::size_t places) {
+  std::vector<std::uint64_t> of_storage(plan.storages.size(), 0), bytes(places, 0);
+  for (const core::PlannedOp& op : plan.ops)
+    for (const core::Operand& o : op.op.in) {
+      if (o.storage < 0) continue;
+      const auto end = o.offset_bytes + std::uint64_t(core::extent(o.info).end) *
+                                            core::dtype_size(core::DType(o.info.dtype));
+      std::uint64_t& known = of_storage[std::size_t(o.storage)];
+      known = std::max(known, end);
+    }
+  for (std::size_t s = 0; s < plan.storages.size(); ++s)
+    if (plan.storages[s].kind == SessionStorage::Kind::weight)
+      bytes[plan.storages[s].place] += of_storage[s];
+  return bytes;
+}
+
+// A small FLUX of true width on three devices.
+std::string flux_question(std::string_view split) {
+  std::string text = R"({"devices": [)";
+  for (int d = 0; d < 3; ++d)
+    text += core::cat(d == 0 ? "" : ", ", R"({"name": "gpu:)", d, R"(", "memory": "64GiB"})");
+  return text + core::cat(R"(], "models": {"flux": {"kind": "flux", "doubles": 2, "singles": 2,)",
+                          R"( "hints": {"device": "gpu:0,gpu:1,gpu:2", "split": ")", split,
+                          R"("}}}, "nodes": [{"id": "sampler", "outputs": ["1MiB"], "calls": [)",
+                          R"({"model": "flux", "steps": 3, "sets": 2, "batch": 3, "width": 256,)",
+                          R"( "height": 256, "tokens": 32}]}]})");
+}
+
+BOOST_AUTO_TEST_CASE(calls_of_a_true_model_keep_the_rules_and_have_the_weights_that_are_told) {
+  const core::LoadedPlugins plugins =
+      core::load_plugins({std::filesystem::path(HEDDLE_PLUGINS_DIR) / "denoisers.so"});
+  for (const char* split : {"none", "layers", "sets", "batch", "sequence", "rows"})
+    BOOST_TEST_CONTEXT(split) {
+      const test::TemporaryFolder folder;
+      const test::PlanCase question(core::parse_json(flux_question(split), "question"),
+                                    *plugins.catalog, folder.path());
+      const core::Plan plan = question.plan();
+      BOOST_TEST_REQUIRE(plan.places[0].calls.size() == 1u);
+      const core::PlacedCall& call = plan.places[0].calls[0];
+      BOOST_TEST(core::split_name(call.placement.split) == split);
+      const core::SessionSpec spec =
+          core::session_spec(question.inferred().nodes[0].calls[0], call.placement,
+                             plan.places[0].device, question.topology());
+      const core::Graph& graph = *call.of->graph;
+      const SessionPlan session = core::plan_session(graph, spec, test::any_kernel);
+      const auto faults = test::check_session(graph, spec, session).faults;
+      BOOST_TEST(faults.empty(), first_of(faults));
+      const auto weights = weight_bytes(session, spec.places.size());
+      BOOST_TEST(call.parts.empty() == (call.placement.devices.size() == 1));
+      for (std::size_t p = 0; p < call.parts.size(); ++p)
+        BOOST_TEST(weights[p] == call.parts[p].weight_bytes);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(plans_broken_on_purpose_are_rejected) {
+  for (const test::SessionQuestion& question : {back_and_forth(), tokens_of_three()}) {
+    const auto faults =
+        test::check_session(question.graph, question.spec, plan_of(question)).faults;
+    BOOST_TEST_REQUIRE(faults.empty(), first_of(faults));
+  }
+  for (const Broken& broken : kBroken) check_that_it_is_rejected(back_and_forth(), broken);
+}
+
+BOOST_AUTO_TEST_CASE(a_group_that_misses_any_action_is_rejected) {
+  const test::SessionQuestion question = tokens_of_three();
+  const SessionPlan right = plan_of(question);
+  for (std::size_t i = 0; i < right.phases[2].size(); ++i)
+    check_that_it_is_rejected(question,
+                              {"an action is missing", [i](SessionPlan& p) { drop(p, 2, i); }});
+  SessionPlan alone = right;
+  std::erase_if(alone.blocks, [](const SessionPlan::Block& b) { return b.place == 2; });
+  BOOST_TEST(!test::check_session(question.graph, question.spec, alone).faults.empty());
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,342 @@
+// A planned session carried out on memory that knows who touched it last.
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "engine/base/text.h"
+#include "engine/tensor/call.h"
+#include "engine/tensor/dtype.h"
+#include "engine/tensor/shape.h"
+#include "tests/plan_check/session_check.h"
+#include "tests/plan_check/shadow_memory.h"
+
+namespace heddle::test {
+
+namespace {
+
+using core::cat;
+using core::Operand;
+using core::PlannedOp;
+using core::PlannedTransfer;
+using core::SessionAction;
+using core::SessionPlan;
+using core::SessionStorage;
+using StorageKind = core::SessionStorage::Kind;
+using ActionKind = core::SessionAction::Kind;
+
+// A number for a sequence of numbers and texts.
+class Number {
+ public:
+  Number& add(std::uint64_t x) {
+    x += value_ + 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    value_ = x ^ (x >> 31);
+    return *this;
+  }
+  Number& add(std::string_view text) {
+    for (const char c : text) add(std::uint64_t(static_cast<unsigned char>(c)));
+    return add(text.size());
+  }
+  std::uint64_t get() const { return value_; }
+
+ private:
+  std::uint64_t value_ = 0;
+};
+
+// What an operand holds, however it is cut into pieces.
+class Contents {
+ public:
+  void add(std::uint64_t content, std::uint64_t from, std::uint64_t bytes) {
+    if (content != content_ || from != end_) number_.add(content).add(from);
+    content_ = content;
+    end_ = from + bytes;
+  }
+  std::uint64_t get(const heddle_tensor_info& info) {
+    number_.add(end_).add(std::uint64_t(info.dtype));
+    for (std::uint32_t i = 0; i < info.rank; ++i) number_.add(std::uint64_t(info.shape[i]));
+    return number_.get();
+  }
+
+ private:
+  Number number_;
+  std::uint64_t content_ = 0, end_ = 0;
+};
+
+std::uint64_t item_bytes(const heddle_tensor_info& info) {
+  return core::dtype_size(core::DType(info.dtype));
+}
+
+class Simulation {
+ public:
+  Simulation(const core::Graph& graph, const core::SessionSpec& spec, const SessionPlan& plan)
+      : graph_(graph),
+        spec_(spec),
+        plan_(plan),
+        memory_(2 * spec.places.size()),
+        clocks_(spec.places.size(), Clock(spec.places.size() + plan.transfers.size(), 0)),
+        arrivals_(plan.transfers.size()),
+        copies_(plan.transfers.size(), 0) {}
+
+  SessionFindings run() {
+    join();
+    run_phase(0);
+    run_phase(1);
+    for (std::uint32_t step = 0; step < 2; ++step) {
+      join();
+      step_ = std::min(step, spec_.step_count - 1);
+      write_step_inputs();
+      for (const core::SliceCopy& slice : plan_.slices) {
+        PlannedOp copy = slice.copy;
+        if (copy.op.in.at(0).storage != slice.from.storage) fault("a slice is of another value");
+        copy.op.in[0].offset_bytes +=
+            step_ * std::uint64_t(slice.from.info.stride[0]) * item_bytes(slice.from.info);
+        launch(copy);
+      }
+      sent_.clear();
+      run_phase(2);
+      read_outputs();
+    }
+    return std::move(found_);
+  }
+
+ private:
+  template <class... Parts>
+  void fault(const Parts&... parts) {
+    if (found_.faults.size() < 20) found_.faults.push_back(cat(parts...));
+  }
+  std::size_t places() const { return spec_.places.size(); }
+  const SessionStorage& storage(const Operand& o) const { return plan_.storages[o.storage]; }
+  bool reads_memory_of(std::uint32_t a, std::uint32_t b) const {
+    return spec_.places[a].memory == spec_.places[b].memory;
+  }
+  static bool is_given(StorageKind kind) {
+    return kind == StorageKind::weight || kind == StorageKind::constant ||
+           kind == StorageKind::schedule;
+  }
+  std::string block_name(core::NodeIndex n, std::uint32_t lane) const {
+    return cat(graph_.nodes[n].id, " lane ", lane);
+  }
+
+  void run_phase(int phase) {
+    for (const SessionAction& action : plan_.phases[phase]) {
+      if (action.kind == ActionKind::launch) launch(plan_.ops[action.index]);
+      if (action.kind == ActionKind::transfer) start(action.index);
+      if (action.kind == ActionKind::await) await(action.index);
+    }
+  }
+
+  Moment next_moment(std::uint32_t place) { return {place, ++clocks_[place][place]}; }
+  void learn(Clock& clock, const Clock& other) {
+    for (std::size_t i = 0; i < clock.size(); ++i) clock[i] = std::max(clock[i], other[i]);
+  }
+  void join() {
+    for (Clock& clock : clocks_) learn(clocks_[spec_.home], clock);
+    for (Clock& clock : clocks_) learn(clock, clocks_[spec_.home]);
+  }
+
+  ShadowMemory& memory_of(const SessionStorage& storage) {
+    return memory_[2 * storage.place + (storage.kind == StorageKind::scratch ? 1 : 0)];
+  }
+
+  // What an input or a weight holds.
+  std::uint64_t given(const SessionStorage& s) const {
+    Number number;
+    number.add(std::uint64_t(s.kind)).add(s.input);
+    if (s.kind == StorageKind::weight) return number.add(s.node).add(s.slot).add(s.member).get();
+    if (s.kind == StorageKind::schedule) return number.get();
+    const core::SessionLane& lane = plan_.lanes[s.lane];
+    number.add(lane.set).add(std::uint64_t(lane.begin)).add(std::uint64_t(lane.count));
+    return s.kind == StorageKind::constant ? number.get() : number.add(step_).get();
+  }
+
+  // Whether an operand can be there at all, for work on a place.
+  bool is_sound(const Operand& o, std::uint32_t place, const std::string& who) {
+    if (o.storage < 0 || std::size_t(o.storage) >= plan_.storages.size()) {
+      fault(who, " names a storage that there is not");
+      return false;
+    }
+    const SessionStorage& s = storage(o);
+    const core::Extent span = core::extent(o.info);
+    const auto item = std::int64_t(item_bytes(o.info));
+    if (!reads_memory_of(place, s.place))
+      fault(who, " is on ", spec_.places[place].name, ", its storage ", o.storage, " on ",
+            spec_.places[s.place].name);
+    else if (s.kind != StorageKind::weight &&
+             (std::int64_t(o.offset_bytes) + span.begin * item < 0 ||
+              o.offset_bytes + std::uint64_t(span.end * item) > s.bytes))
+      fault(who, " reaches out of storage ", o.storage);
+    else
+      return true;
+    return false;
+  }
+
+  // `found`: for each run of the operand, what it holds.
+  std::uint64_t read(const Operand& o, const Access& by, std::uint32_t place,
+                     const std::string& who, std::vector<std::vector<Piece>>* found = nullptr) {
+    if (!is_sound(o, place, who)) return 0;
+    const SessionStorage& s = storage(o);
+    Contents contents;
+    if (s.kind == StorageKind::weight && o.info.layout != 0) {  // packed: its strides say nothing
+      contents.add(given(s), o.offset_bytes, 1);
+      return contents.get(o.info);
+    }
+    for_each_run(o.info, item_bytes(o.info), [&](std::int64_t at, std::uint64_t bytes) {
+      std::vector<Piece> pieces;
+      const auto inside = std::uint64_t(std::int64_t(o.offset_bytes) + at);
+      if (is_given(s.kind)) {
+        pieces.push_back({inside, inside + bytes, given(s), inside});
+      } else {
+        const std::uint64_t begin = s.offset + inside;
+        const std::string wrong = memory_of(s).read(begin, begin + bytes, by, &pieces);
+        if (!wrong.empty()) fault(who, " reads storage ", o.storage, ": ", wrong);
+      }
+      for (const Piece& p : pieces) contents.add(p.content, p.from, p.end - p.begin);
+      if (found != nullptr) found->push_back(std::move(pieces));
+    });
+    return contents.get(o.info);
+  }
+
+  void put(std::int32_t index, const Piece& piece, const Access& by, const std::string& who) {
+    const SessionStorage& s = plan_.storages[index];
+    const std::string wrong = memory_of(s).write(
+        {s.offset + piece.begin, s.offset + piece.end, piece.content, piece.from}, by);
+    if (!wrong.empty()) fault(who, " writes storage ", index, ": ", wrong);
+  }
+
+  void write(const Operand& o, const Access& by, std::uint32_t place, const std::string& who,
+             std::uint64_t content) {
+    if (!is_sound(o, place, who)) return;
+    if (is_given(storage(o).kind)) return fault(who, " writes to what it is given");
+    std::uint64_t from = 0;
+    for_each_run(o.info, item_bytes(o.info), [&](std::int64_t at, std::uint64_t bytes) {
+      const auto begin = std::uint64_t(std::int64_t(o.offset_bytes) + at);
+      put(o.storage, {begin, begin + bytes, content, from}, by, who);
+      from += bytes;
+    });
+  }
+
+  void launch(const PlannedOp& op) {
+    const std::string who =
+        cat("step ", step_, ", ", core::op_name(op.op.op), " of ", block_name(op.node, op.lane));
+    if (std::string_view(core::op_name(op.op.op)).starts_with("all_"))
+      return fault(who, " is a collective, which no device launches");
+    if (op.place >= places()) return fault(who, " is on a place that there is not");
+    Access by{next_moment(op.place), clocks_[op.place], -1};
+    Number number;
+    number.add(core::op_name(op.op.op));
+    for (const std::byte b : op.op.attrs) number.add(std::uint64_t(b));
+    for (const Operand& o : op.op.in) {
+      by.storage = o.storage;
+      number.add(o.storage < 0 ? 0 : read(o, by, op.place, who));
+    }
+    if (op.workspace >= 0) {
+      const SessionStorage& space = plan_.storages[op.workspace];
+      if (space.place != op.place) fault(who, " has its workspace elsewhere");
+      by.storage = -1;
+      put(op.workspace, {0, space.bytes, 0, 0}, by, who);
+    }
+    std::uint64_t out = 0;
+    for (const Operand& o : op.op.out) {
+      by.storage = o.storage;
+      if (o.storage >= 0) write(o, by, op.place, who, Number(number).add(out).get());
+      ++out;
+    }
+  }
+
+  void write_step_inputs() {
+    for (std::int32_t s = 0; s < std::int32_t(plan_.storages.size()); ++s) {
+      const SessionStorage& storage = plan_.storages[s];
+      if (storage.kind != StorageKind::step_input) continue;
+      if (storage.place != spec_.home) fault("a step's input is not at home");
+      const Access by{next_moment(spec_.home), clocks_[spec_.home], s};
+      put(s, {0, storage.bytes, given(storage), 0}, by, cat("step ", step_, ", its input"));
+    }
+  }
+
+  void read_outputs() {
+    std::set<std::pair<std::uint32_t, std::string>> missing;
+    for (std::uint32_t lane = 0; lane < plan_.lanes.size(); ++lane)
+      for (const core::GraphOutput& output : graph_.outputs) missing.insert({lane, output.name});
+    for (const SessionPlan::Output& output : plan_.outputs) {
+      const Access by{next_moment(spec_.home), clocks_[spec_.home], output.value.storage};
+      found_.outputs[{plan_.lanes[output.lane].set, output.name}] =
+          read(output.value, by, spec_.home, cat("step ", step_, ", output ", output.name));
+      missing.erase({output.lane, output.name});
+    }
+    for (const auto& [lane, name] : missing) fault("lane ", lane, " has no output ", name);
+  }
+
+  void start(std::uint32_t index) {
+    const PlannedTransfer& t = plan_.transfers[index];
+    const std::string who = cat("step ", step_, ", transfer ", index);
+    if (t.from >= places() || t.to >= places() || t.from == t.to)
+      return fault(who, " goes from place ", t.from, " to place ", t.to);
+    const Moment moment{std::uint32_t(places() + index), ++copies_[index]};
+    Clock& clock = arrivals_[index] = clocks_[t.from];
+    clock[moment.actor] = moment.time;
+    if (!is_sound(t.source, t.from, who) || !is_sound(t.dest, t.to, who)) return;
+    if (storage(t.source).place != t.from) fault(who, " leaves from where its value is not");
+    if (reads_memory_of(t.from, t.to)) {
+      if (t.bytes != 0 || t.dest.storage != t.source.storage) fault(who, " copies what is shared");
+      return;
+    }
+    std::vector<std::vector<Piece>> found;
+    const std::uint64_t content =
+        read(t.source, {moment, clock, t.source.storage}, t.from, who, &found);
+    if (!sent_.insert({t.to, t.source.storage, t.source.offset_bytes, content}).second)
+      fault(who, " sends the same bytes to the same place again");
+    copy(t, {moment, clock, t.dest.storage}, who, found);
+  }
+
+  // As it is carried out: all bytes from the first element to the last, gaps and all.
+  void copy(const PlannedTransfer& t, Access by, const std::string& who,
+            const std::vector<std::vector<Piece>>& found) {
+    const core::Extent span = core::extent(t.source.info);
+    const std::uint64_t item = item_bytes(t.source.info);
+    if (t.bytes != std::uint64_t(span.end - span.begin) * item)
+      fault(who, " carries ", t.bytes, " bytes");
+    const auto begin = [&](std::int64_t at) {
+      return std::uint64_t(std::int64_t(t.dest.offset_bytes) + at);
+    };
+    const Access gaps{by.moment, by.known, -1};
+    put(t.dest.storage,
+        {begin(span.begin * std::int64_t(item)), begin(span.end * std::int64_t(item)), 0, 0}, gaps,
+        who);
+    std::size_t run = 0;
+    for_each_run(t.dest.info, item, [&](std::int64_t at, std::uint64_t bytes) {
+      std::uint64_t to = begin(at), end = begin(at) + bytes;
+      if (run < found.size())
+        for (const Piece& p : found[run]) {
+          put(t.dest.storage, {to, to + p.end - p.begin, p.content, p.from}, by, who);
+          to += p.end - p.begin;
+        }
+      if (to != end) fault(who, " arrives in another form than it left");
+      ++run;
+    });
+  }
+
+  void await(std::uint32_t index) {
+    if (!arrivals_[index].empty()) learn(clocks_[plan_.transfers[index].to], arrivals_[index]);
+  }
+
+  const core::Graph& graph_;
+  const core::SessionSpec& spec_;
+  const SessionPlan& plan_;
+  SessionFindings found_;
+  std::vector<ShadowMemory> memory_;   // by place: what persists, then scratch
+  std::vector<Clock> clocks_;          // by place
+  std::vector<Clock> arrivals_;        // by transfer: what is known where it arrives
+  std::vector<std::uint32_t> copies_;  // by transfer: how often it was started
+  std::set<std::tuple<std::uint32_t, std::int32_t, std::uint64_t, std::uint64_t>> sent_;
+  std::uint32_t step_ = 0;
+};
+
+}  // namespace
+
+SessionFindings simulate_session(const core::Graph& graph, const core::SessionSpec& spec,
+                                 const SessionPlan& plan) {
+  return Simulation(graph, spec, plan).run();
+}
+
+}  // namespace heddle::test
