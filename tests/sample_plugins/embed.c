@@ -88,7 +88,7 @@ int main(int argc, char** argv) {
   done(heddle_engine_parse(engine, workflow, NULL, &flow, &error), &error);
   done(heddle_workflow_set(flow, "greet.times", "2", &error), &error);
   done(heddle_workflow_place(flow, "ramp", "cpu:0", &error), &error);
-  done(heddle_engine_plan(engine, flow, 0, &text, &error), &error);
+  done(heddle_engine_plan(engine, flow, NULL, 0, &text, &error), &error);
   expect(strstr(text, "ramp") != NULL, "the plan names its nodes");
   heddle_text_free(text);
 
@@ -154,6 +154,24 @@ int main(int argc, char** argv) {
            "an unknown input is refused");
     heddle_text_free(error);
     expect(came_back == 2, "a refused tensor comes back, too");
+
+    char* warnings = NULL;
+    done(heddle_engine_check(engine, flow, NULL, &text, &warnings, &error), &error);
+    expect(text[0] == 0, "it can run");
+    heddle_text_free(text), heddle_text_free(warnings);
+    tensor.name = "tensor.value";
+    done(heddle_engine_check(engine, flow, &start, &text, NULL, &error), &error);
+    expect(text[0] == 0 && came_back == 3, "with the tensor, too, which comes back");
+    heddle_text_free(text);
+    done(heddle_engine_plan(engine, flow, &start, 0, &text, &error), &error);
+    expect(strstr(text, "ramp") == NULL && came_back == 4,
+           "a plan without what the tensor replaces");
+    heddle_text_free(text);
+    start.size = 0;
+    expect(heddle_engine_plan(engine, flow, &start, 0, &text, &error) == HEDDLE_INVALID_ARGUMENT &&
+               came_back == 4,
+           "of options whose size is wrong no tensor is taken");
+    heddle_text_free(error);
   }
 
   { /* Cancel a run that would never end. */
