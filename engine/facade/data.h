@@ -88,7 +88,7 @@ struct Run::Data {
   core::RunControl control;
   std::shared_ptr<core::WriteTurn> turn = std::make_shared<core::WriteTurn>(control);
   std::vector<double> busy_seconds;    // by device; for whoever starts another run, so not to be changed any more
-  std::vector<std::string> devices;  // that have at least half of what the busiest has
+  std::vector<std::string> devices;    // that have at least half of what the busiest has
   std::shared_ptr<const Workflow::Data> flow;
   Engine::Data::Ready ready;           // the run's own thread empties it before the outcome is there
   StartOptions options;
@@ -96,7 +96,7 @@ struct Run::Data {
   std::jthread thread;
   ~Data() {
     control.cancel();  // the thread is joined after this
-    turn->end();       // if there is no thread
+    if (!thread.joinable()) turn->end();
   }
 };
 

@@ -33,7 +33,7 @@ static void done(int32_t code, char** error) {
 
 struct counts {
   uint64_t run;
-  int events, of_other_runs, node_done;
+  int events, of_other_runs, node_done, previews;
   long pieces_out, pieces; /* of one thread at a time: this test's runs do not overlap */
 };
 
@@ -42,6 +42,15 @@ static void observe(void* user, const heddle_run_event* event) {
   if (counts->events++ == 0) counts->run = event->run;
   if (counts->run != event->run) ++counts->of_other_runs;
   if (event->kind == HEDDLE_NODE_DONE) ++counts->node_done;
+  if (event->kind == HEDDLE_PREVIEW) {
+    ++counts->previews;
+    expect(event->preview_width == 2 && event->preview_height == 1, "the preview's size");
+    expect(event->preview_step == (uint32_t)counts->previews && event->preview_step_count == 3,
+           "the preview's step");
+    expect(event->preview_pixels[5] == 'a' + counts->previews, "the preview's pixels");
+  } else {
+    expect(event->preview_pixels == NULL, "nothing else has pixels");
+  }
 }
 
 static void* allocate(void* user, size_t bytes, size_t alignment) {
@@ -172,6 +181,21 @@ int main(int argc, char** argv) {
                came_back == 4,
            "of options whose size is wrong no tensor is taken");
     heddle_text_free(error);
+  }
+
+  { /* Pictures of work under way. */
+    static const char draws[] =
+        "{\"draw\": {\"class_type\": \"test.draw\", \"inputs\": {}},"
+        " \"end\": {\"class_type\": \"test.keep\", \"inputs\": {\"value\": [\"draw\", 0]}}}";
+    heddle_workflow* drawing = NULL;
+    heddle_start_options start = {
+        .size = sizeof start, .observer = observe, .observer_user = &counts, .previews = 1};
+    done(heddle_engine_parse(engine, draws, "draws", &drawing, &error), &error);
+    done(heddle_engine_start(engine, drawing, &start, &run, &error), &error);
+    done(heddle_run_wait(run, -1, NULL, &error), &error);
+    expect(counts.previews == 3, "a preview of each step");
+    heddle_run_free(run);
+    heddle_workflow_free(drawing);
   }
 
   { /* Cancel a run that would never end. */

@@ -38,6 +38,7 @@ class Listener final : public Reporter {
   }
   void run_done(const RunHeading& heading, const Results& results, double) override {
     told.push_back(heading.number);
+    if (on_done) on_done();
     for (const std::string& file : results.files()) files.push_back(file);
   }
   void run_stopped(std::size_t run) override { stopped.push_back(run); }
@@ -48,6 +49,7 @@ class Listener final : public Reporter {
   std::vector<std::size_t> told, stopped;
   std::vector<std::string> files, messages;
   int left_alone = 0;
+  std::function<void()> on_done;  // of a run, while the engine is there
 
  private:
   const std::string gate_;
@@ -88,7 +90,8 @@ struct Fixture {
                               Origin::command_line, "--set"}};
     std::vector<std::string> names;
     for (unsigned d = 0; d < devices; ++d) names.push_back("fake:" + std::to_string(d));
-    request.settings.engine = test::fake_engine_options(names);
+    request.settings.engine =
+        test::fake_engine_options(names, R"({"op_seconds": {"linear": 1, "*": 0}})");
     request.settings.engine.output_dir = folder / ("output" + std::to_string(devices));
     return request;
   }
@@ -107,13 +110,20 @@ BOOST_FIXTURE_TEST_SUITE(runs, Fixture)
 BOOST_AUTO_TEST_CASE(eight_runs_use_four_devices_evenly_and_write_what_one_device_writes) {
   const std::string text = flow();
   Listener one("test.loop", 1), four("test.loop", 4);
+  double seconds = 0;  // until the last run was done, by the simulated clock
+  one.on_done = four.on_done = [&] {
+    for (unsigned d = 0; d < 4; ++d) seconds = std::max(seconds, control->now(d));
+  };
   BOOST_TEST(run_all(request(text, "x.start=1..8", 1), output, one) == kExitDone);
   const std::uint64_t alone = control->launches(0, "linear/1");
   BOOST_TEST(alone == 8u * 3 * 2);
+  BOOST_TEST(seconds >= 48.0);
   control->reset();
+  seconds = 0;
   BOOST_TEST(run_all(request(text, "x.start=1..8", 4), output, four) == kExitDone);
   BOOST_TEST(four.left_alone == 0);
   for (unsigned d = 0; d < 4; ++d) BOOST_TEST(control->launches(d, "linear/1") == alone / 4);
+  BOOST_TEST(seconds < 13.0);  // a quarter of the time
   BOOST_TEST((four.told == std::vector<std::size_t>{1, 2, 3, 4, 5, 6, 7, 8}));
   std::set<std::string> different;
   for (int file = 1; file <= 8; ++file) {
