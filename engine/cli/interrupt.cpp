@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
@@ -51,15 +52,21 @@ Interrupt::~Interrupt() {
   for (const int end : pipe_) ::close(end);
 }
 
+void Interrupt::before_runs() { state_.lock()->has_runs = true; }
+
 void Interrupt::watch(Run run) {
-  auto state = state_.lock();
-  state->run = std::move(run);
+  state_.lock()->runs.push_back(run);
+  // A signal that came before is seen here, one that comes after sees the run.
+  if (came()) run.cancel();
 }
 
-void Interrupt::forget() {
-  // The run is destroyed outside of the lock: its end waits for threads.
-  std::optional<Run> run;
-  std::swap(run, state_.lock()->run);
+void Interrupt::forget(std::uint64_t run) {
+  std::vector<Run> forgotten;  // destroyed outside of the lock: a run's end waits for threads
+  auto state = state_.lock();
+  const auto at = std::ranges::find(state->runs, run, &Run::id);
+  if (at == state->runs.end()) return;
+  forgotten.push_back(std::move(*at));
+  state->runs.erase(at);
 }
 
 bool Interrupt::came() const { return signal_count.load() > 0; }
@@ -70,10 +77,10 @@ void Interrupt::listen() {
     const ssize_t count = ::read(pipe_[0], &byte, 1);
     if (count < 0 && errno == EINTR) continue;
     if (count != 1 || byte == kQuit) return;
-    std::optional<Run> run = state_.lock()->run;
-    if (!run) std::_Exit(kExitInterrupted);
+    const State state = *state_.lock();
+    if (!state.has_runs) std::_Exit(kExitInterrupted);
     notice_();
-    run->cancel();
+    for (Run run : state.runs) run.cancel();
   }
 }
 

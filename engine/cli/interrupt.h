@@ -1,13 +1,13 @@
 // Ctrl-C and SIGTERM. The handler only counts and writes a byte to a pipe; a thread of its own
-// reads it and cancels the run, because cancelling takes locks. The second signal ends the program
+// reads it and cancels the runs, because cancelling takes locks. The second signal ends the program
 // at once, whatever that thread is doing. One object at a time, made before other threads; methods
 // may be called by any thread.
 #pragma once
 
 #include <functional>
 #include <heddle/engine.hpp>
-#include <optional>
 #include <thread>
+#include <vector>
 
 #include "engine/base/guarded.h"
 
@@ -17,15 +17,16 @@ inline constexpr int kExitInterrupted = 130;
 
 class Interrupt {
  public:
-  // `notice` tells the user that the run is being stopped; called once, on the watching thread.
+  // `notice` tells the user that the runs are being stopped; called once, on the watching thread.
   explicit Interrupt(std::function<void()> notice);
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
 
-  // From now on a signal cancels `run`. Without a run a signal ends the program at once: there is
-  // nothing to clean up.
+  // Until now a signal ends the program at once, because there is nothing to clean up; from now on
+  // it cancels all runs that are watched, and those that are watched later as soon as they are.
+  void before_runs();
   void watch(Run run);
-  void forget();
+  void forget(std::uint64_t run);  // Run::id()
 
   bool came() const;
 
@@ -33,7 +34,8 @@ class Interrupt {
   void listen();
 
   struct State {
-    std::optional<Run> run;
+    bool has_runs = false;
+    std::vector<Run> runs;
   };
   core::Guarded<State> state_;
   std::function<void()> notice_;

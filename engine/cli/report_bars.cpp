@@ -19,6 +19,7 @@ constexpr int kBarWidth = 24;
 constexpr auto kRedraw = std::chrono::milliseconds(50);
 
 struct Bar {
+  std::size_t run;
   std::string node, label, device, note;
   double fraction = 0;
 };
@@ -42,40 +43,49 @@ class Bars final : public Reporter {
 
   void run_begins(const RunHeading& heading) override {
     core::MutexLock lock(mutex_);
-    heading_ = heading;
+    has_several_ = heading.count > 1;
     above(heading_text(heading));
   }
 
-  void event(const Event& event) override {
+  void event(std::size_t run, const Event& event) override {
     core::MutexLock lock(mutex_);
+    const std::string prefix = has_several_ ? cat("run ", run, ": ") : "";
     switch (event.kind) {
       case Event::Kind::node_started:
-        bars_.push_back(
-            {std::string(event.node), node_label(event), std::string(event.device), "", 0});
+        bars_.push_back({run, std::string(event.node), cat(prefix, node_label(event)),
+                         std::string(event.device), "", 0});
         return redraw();
       case Event::Kind::node_progress:
-        return progress(event);
+        return progress(run, event);
       case Event::Kind::node_done:
-        drop(event.node);
-        return above(cat(node_label(event), ": ", format_seconds(event.seconds)));
+        drop(run, event.node);
+        return above(cat(prefix, node_label(event), ": ", format_seconds(event.seconds)));
       case Event::Kind::node_cached:
-        drop(event.node);
-        return above(cat(node_label(event), ": unchanged since an earlier run"));
+        drop(run, event.node);
+        return above(cat(prefix, node_label(event), ": unchanged since an earlier run"));
       case Event::Kind::file_written:
         return;  // the summary names them all
       case Event::Kind::warning:
-        return above(cat("heddle: warning: ", event.text));
+        return above(cat("heddle: warning: ", prefix, event.text));
+      case Event::Kind::node_waiting:
+        for (Bar* bar : of(run, event.node)) bar->note = "waits for the runs before it";
+        return redraw();
+      case Event::Kind::preview:
+        return;
     }
   }
 
-  void run_done(const Results& results, double seconds) override {
-    run_stopped();
-    output_.write(summary(heading_, results, seconds));
+  void run_done(const RunHeading& heading, const Results& results, double seconds) override {
+    core::MutexLock lock(mutex_);
+    std::erase_if(bars_, [&](const Bar& bar) { return bar.run == heading.number; });
+    erase();  // bars of other runs must not stand where stdout goes on
+    output_.write(summary(heading, results, seconds));
+    redraw();
   }
 
-  void run_stopped() override {
+  void run_stopped(std::size_t run) override {
     core::MutexLock lock(mutex_);
-    bars_.clear();
+    std::erase_if(bars_, [run](const Bar& bar) { return bar.run == run; });
     redraw();
   }
 
@@ -85,17 +95,29 @@ class Bars final : public Reporter {
   }
 
  private:
-  void progress(const Event& event) HEDDLE_REQUIRES(mutex_) {
-    for (Bar& bar : bars_) {
-      if (bar.node != event.node) continue;
-      bar.fraction = event.fraction;
-      bar.note = core::to_valid_utf8(event.text);
+  std::vector<Bar*> of(std::size_t run, std::string_view node) HEDDLE_REQUIRES(mutex_) {
+    std::vector<Bar*> found;
+    for (Bar& bar : bars_)
+      if (bar.run == run && bar.node == node) found.push_back(&bar);
+    return found;
+  }
+
+  void progress(std::size_t run, const Event& event) HEDDLE_REQUIRES(mutex_) {
+    for (Bar* bar : of(run, event.node)) {
+      bar->fraction = event.fraction;
+      bar->note = core::to_valid_utf8(event.text);
     }
     if (Clock::now() - drawn_at_ >= kRedraw) redraw();
   }
 
-  void drop(std::string_view node) HEDDLE_REQUIRES(mutex_) {
-    std::erase_if(bars_, [&](const Bar& bar) { return bar.node == node; });
+  void drop(std::size_t run, std::string_view node) HEDDLE_REQUIRES(mutex_) {
+    std::erase_if(bars_, [&](const Bar& bar) { return bar.run == run && bar.node == node; });
+  }
+
+  void erase() HEDDLE_REQUIRES(mutex_) {
+    const std::string text = drawn_ > 0 ? cat("\x1b[", drawn_, "A\r\x1b[J") : "";
+    std::fwrite(text.data(), 1, text.size(), stderr);
+    drawn_ = 0;
   }
 
   void redraw() HEDDLE_REQUIRES(mutex_) { above(""); }
@@ -113,8 +135,8 @@ class Bars final : public Reporter {
 
   Output& output_;
   const int columns_;
-  RunHeading heading_;
   core::Mutex mutex_;
+  bool has_several_ HEDDLE_GUARDED_BY(mutex_) = false;
   std::vector<Bar> bars_ HEDDLE_GUARDED_BY(mutex_);
   std::size_t drawn_ HEDDLE_GUARDED_BY(mutex_) = 0;  // lines at the bottom that are bars
   Clock::time_point drawn_at_ HEDDLE_GUARDED_BY(mutex_){};

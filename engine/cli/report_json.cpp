@@ -26,6 +26,10 @@ std::string_view name_of(Event::Kind kind) {
       return "file_written";
     case Event::Kind::warning:
       return "warning";
+    case Event::Kind::node_waiting:
+      return "node_waiting";
+    case Event::Kind::preview:
+      return "preview";
   }
   return "unknown";
 }
@@ -39,15 +43,14 @@ class JsonLines final : public Reporter {
   explicit JsonLines(Output& output) : output_(output) {}
 
   void run_begins(const RunHeading& heading) override {
-    run_ = heading.number;
-    Json json = begin("run_started");
+    Json json = begin("run_started", heading.number);
     json.set("of", heading.count);
     set_text(json, "label", heading.label);
     write(json);
   }
 
-  void event(const Event& event) override {
-    Json json = begin(name_of(event.kind));
+  void event(std::size_t run, const Event& event) override {
+    Json json = begin(name_of(event.kind), run);
     set_text(json, "node", event.node);
     set_text(json, "class", event.class_type);
     set_text(json, "title", event.title);
@@ -62,7 +65,7 @@ class JsonLines final : public Reporter {
     write(json);
   }
 
-  void run_done(const Results& results, double seconds) override {
+  void run_done(const RunHeading& heading, const Results& results, double seconds) override {
     Json files = Json::array();
     for (const std::string& file : results.files()) files.push(file);
     Json stages = Json::array();
@@ -74,7 +77,7 @@ class JsonLines final : public Reporter {
                                 .set("cached", stage.cached)));
     Json remarks = Json::array();
     for (const std::string& remark : results.remarks()) remarks.push(remark);
-    write(begin("run_done")
+    write(begin("run_done", heading.number)
               .set("seconds", seconds)
               .set("files", std::move(files))
               .set("stages", std::move(stages))
@@ -87,16 +90,14 @@ class JsonLines final : public Reporter {
   }
 
  private:
-  Json begin(std::string_view event) const {
+  static Json begin(std::string_view event, std::size_t run) {
     Json json = Json::object();
-    json.set("event", event);
-    if (run_ > 0) json.set("run", run_);
+    json.set("event", event).set("run", run);
     return json;
   }
   void write(const Json& json) { output_.write(core::cat(core::write_json(json), "\n")); }
 
   Output& output_;
-  std::size_t run_ = 0;
 };
 
 }  // namespace

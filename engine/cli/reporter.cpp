@@ -17,24 +17,26 @@ void to_stderr(std::string_view line) {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
-// One line when a node starts, one when it is done, and one for each tenth of the way.
+// One line when a node starts, one when it is done, and one for each tenth of the way; with the
+// number of the run when there are several.
 class Lines final : public Reporter {
  public:
   explicit Lines(Output& output) : output_(output) {}
 
   void run_begins(const RunHeading& heading) override {
-    heading_ = heading;
-    tenths_.clear();
-    if (heading.count > 1) to_stderr(heading_text(heading));
+    if (heading.count == 1) return;
+    state_.lock()->has_several = true;
+    to_stderr(heading_text(heading));
   }
 
-  void event(const Event& event) override {
-    const std::string label = node_label(event);
+  void event(std::size_t run, const Event& event) override {
+    const std::string prefix = state_.lock()->has_several ? cat("run ", run, ": ") : "";
+    const std::string label = cat(prefix, node_label(event));
     switch (event.kind) {
       case Event::Kind::node_started:
         return to_stderr(cat(label, ": started on ", event.device));
       case Event::Kind::node_progress:
-        return progress(event, label);
+        return progress(run, event, label);
       case Event::Kind::node_done:
         return to_stderr(cat(label, ": done in ", format_seconds(event.seconds)));
       case Event::Kind::node_cached:
@@ -42,37 +44,48 @@ class Lines final : public Reporter {
       case Event::Kind::file_written:
         return to_stderr(cat(label, ": wrote ", event.text));
       case Event::Kind::warning:
-        return message(cat("warning: ", event.node.empty() ? "" : cat(label, ": "), event.text));
+        return message(
+            cat("warning: ", event.node.empty() ? prefix : cat(label, ": "), event.text));
+      case Event::Kind::node_waiting:
+        return to_stderr(cat(label, ": waits until the runs before it have written"));
+      case Event::Kind::preview:
+        return;
     }
   }
 
-  void run_done(const Results& results, double seconds) override {
-    output_.write(summary(heading_, results, seconds));
+  void run_done(const RunHeading& heading, const Results& results, double seconds) override {
+    output_.write(summary(heading, results, seconds));
   }
 
   void message(std::string_view text) override { to_stderr(cat("heddle: ", text)); }
 
  private:
-  void progress(const Event& event, const std::string& label) {
+  void progress(std::size_t run, const Event& event, const std::string& label) {
     const int tenth = static_cast<int>(event.fraction * 10);
-    int& told = tenths_[std::string(event.node)];
-    if (tenth <= told || tenth >= 10) return;
-    told = tenth;
+    {
+      auto state = state_.lock();
+      int& told = state->tenths[{run, std::string(event.node)}];
+      if (tenth <= told || tenth >= 10) return;
+      told = tenth;
+    }
     to_stderr(cat(label, ": ", tenth * 10, " %", event.text.empty() ? "" : " ", event.text));
   }
 
+  struct State {
+    bool has_several = false;
+    std::map<std::pair<std::size_t, std::string>, int> tenths;  // told last, by run and node
+  };
   Output& output_;
-  RunHeading heading_;
-  std::map<std::string, int> tenths_;  // told last
+  core::Guarded<State> state_;
 };
 
 class Quiet final : public Reporter {
  public:
   void run_begins(const RunHeading&) override {}
-  void event(const Event& event) override {
+  void event(std::size_t, const Event& event) override {
     if (event.kind == Event::Kind::warning) message(cat("warning: ", event.text));
   }
-  void run_done(const Results&, double) override {}
+  void run_done(const RunHeading&, const Results&, double) override {}
   void message(std::string_view text) override { to_stderr(cat("heddle: ", text)); }
 };
 

@@ -1,8 +1,9 @@
-// What the user sees of a run: bars on a terminal, plain lines in a log file, JSON for programs, or
-// nothing but warnings. One reporter serves all runs of a call, one after the other.
+// What the user sees of the runs: bars on a terminal, plain lines in a log file, JSON for programs,
+// or nothing but warnings. One reporter serves all runs of a call, several at the same time; a run
+// goes by its number, from 1.
 //
-// event() comes on a run's threads, one at a time; message() from any thread; everything else from
-// the thread that waits for the runs.
+// event() comes on the runs' threads, one at a time for each run; message() from any thread;
+// everything else from one thread, run_done() and run_stopped() in the order of the runs.
 #pragma once
 
 #include <heddle/engine.hpp>
@@ -24,10 +25,10 @@ class Reporter {
  public:
   virtual ~Reporter() = default;
   virtual void run_begins(const RunHeading&) = 0;
-  virtual void event(const Event&) = 0;
-  virtual void run_done(const Results&, double seconds) = 0;
-  // Whatever is moving on the screen stands still from now on; a run that failed ends so.
-  virtual void run_stopped() {}
+  virtual void event(std::size_t run, const Event&) = 0;
+  virtual void run_done(const RunHeading&, const Results&, double seconds) = 0;
+  // A run that failed ends so: nothing of it moves on the screen from now on.
+  virtual void run_stopped(std::size_t run) { (void)run; }
   // A warning or a notice, without a line end.
   virtual void message(std::string_view text) = 0;
 };

@@ -129,9 +129,9 @@ heddle::EngineOptions options_of(const heddle_engine_options* from) {
 }
 
 // Owns tensors until the engine does.
-class Inputs {
+class TakenInputs {
  public:
-  explicit Inputs(const heddle_start_options& o) {
+  explicit TakenInputs(const heddle_start_options& o) {
     for (std::size_t i = 0; o.inputs != nullptr && i < o.input_count; ++i) {
       heddle_run_input known{};
       if (o.inputs[i] != nullptr)
@@ -139,17 +139,17 @@ class Inputs {
       all_.push_back(known);
     }
   }
-  ~Inputs() {
+  ~TakenInputs() {
     for (const heddle_run_input& input : all_)
       if (input.kind == HEDDLE_KIND_TENSOR && input.tensor != nullptr &&
           input.tensor->deleter != nullptr)
         input.tensor->deleter(input.tensor);
   }
-  Inputs(const Inputs&) = delete;
+  TakenInputs(const TakenInputs&) = delete;
 
-  std::map<std::string, heddle::InputValue> release() {
+  heddle::Inputs release() {
     using Fields = std::map<std::string, DLManagedTensor*>;
-    std::map<std::string, heddle::InputValue> values;
+    heddle::Inputs values;
     const auto twice = [](const char* name) {
       return heddle::core::Error(heddle::core::Code::invalid_argument,
                                  cat("the input ", heddle::core::quote(name), " is given twice"));
@@ -204,7 +204,12 @@ heddle::Observer observer_of(const heddle_start_options& o) {
                                  text(e.device),
                                  e.fraction,
                                  e.seconds,
-                                 text(e.text)};
+                                 text(e.text),
+                                 e.preview == nullptr ? nullptr : e.preview->pixels,
+                                 e.preview == nullptr ? 0 : e.preview->width,
+                                 e.preview == nullptr ? 0 : e.preview->height,
+                                 e.preview == nullptr ? 0 : e.preview->step,
+                                 e.preview == nullptr ? 0 : e.preview->step_count};
     tell(user, &event);
   };
 }
@@ -249,12 +254,28 @@ int32_t heddle_engine_parse(heddle_engine* engine, const char* json, const char*
   });
 }
 
-int32_t heddle_engine_plan(heddle_engine* engine, const heddle_workflow* flow, int32_t as_json,
-                           char** out, char** error) {
+int32_t heddle_engine_plan(heddle_engine* engine, const heddle_workflow* flow,
+                           const heddle_start_options* options, int32_t as_json, char** out,
+                           char** error) {
   return to_code(error, [&] {
+    TakenInputs inputs(known_part(options, "heddle_start_options"));
     const heddle::Engine& e = given(engine, "engine").engine;
     const heddle::Workflow& f = given(flow, "workflow").flow;
-    hand_text(out, as_json != 0 ? e.plan_json(f) : e.plan(f));
+    given(out, "out");
+    hand_text(out, as_json != 0 ? e.plan_json(f, inputs.release()) : e.plan(f, inputs.release()));
+  });
+}
+
+int32_t heddle_engine_check(heddle_engine* engine, const heddle_workflow* flow,
+                            const heddle_start_options* options, char** errors, char** warnings,
+                            char** error) {
+  return to_code(error, [&] {
+    TakenInputs inputs(known_part(options, "heddle_start_options"));
+    const heddle::Engine& e = given(engine, "engine").engine;
+    const heddle::Workflow& f = given(flow, "workflow").flow;
+    const heddle::Engine::Problems problems = e.check(f, inputs.release());
+    if (errors != nullptr) hand_text(errors, heddle::core::join(problems.errors, "\n"));
+    if (warnings != nullptr) hand_text(warnings, heddle::core::join(problems.warnings, "\n"));
   });
 }
 
@@ -262,12 +283,16 @@ int32_t heddle_engine_start(heddle_engine* engine, const heddle_workflow* flow,
                             const heddle_start_options* options, heddle_run** out, char** error) {
   return to_code(error, [&] {
     const heddle_start_options o = known_part(options, "heddle_start_options");
-    Inputs inputs(o);
+    TakenInputs inputs(o);
     heddle::StartOptions start{observer_of(o), list_of(o.keep, o.keep_count, "keep"), {}};
     heddle::Engine& e = given(engine, "engine").engine;
     const heddle::Workflow& f = given(flow, "workflow").flow;
     given(out, "out");
     start.inputs = inputs.release();
+    start.among_many = o.among_many != 0;
+    start.writes_after = o.writes_after;
+    start.previews = o.previews != 0;
+    start.trace = text_or(o.trace, "");
     hand_out(out, e.start(f, std::move(start)));
   });
 }

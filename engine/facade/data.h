@@ -18,6 +18,7 @@
 #include "engine/run/describe.h"
 #include "engine/run/executor.h"
 #include "engine/run/folders.h"
+#include "engine/run/write_turn.h"
 #include "heddle/engine.hpp"
 
 namespace heddle {
@@ -56,6 +57,7 @@ struct Engine::Data {
   std::unique_ptr<core::Environment> environment;
   std::mutex mutex;
   std::vector<std::weak_ptr<Run::Data>> runs;  // guarded by mutex
+  std::map<std::uint64_t, std::weak_ptr<core::WriteTurn>> turns;  // by run; guarded by mutex
   bool is_tuning = false;                      // guarded by mutex
 
   struct Ready {  // a workflow, ready to run
@@ -66,7 +68,10 @@ struct Engine::Data {
   // What to do with a node that fails when it is asked what it can say before the run.
   enum class Describe { strictly, for_a_run };
   core::Bound bind(const Workflow::Data& flow, const core::GivenValues& given = {}) const;
-  core::Crowd crowd();  // what the runs under way keep busy
+  core::Crowd crowd();  // what the runs under way keep busy, but for those that wait to write
+  // Where `next` stands in the row of `run`, which may be long over. With the mutex held.
+  void write_after(std::uint64_t run, const std::shared_ptr<core::WriteTurn>& next);
+  std::vector<double> busy_seconds(const core::Plan& plan) const;
   core::Topology with_budgets(const std::vector<core::DeviceHint>& hints) const;
   struct Asked {
     Describe how = Describe::strictly;
@@ -74,19 +79,24 @@ struct Engine::Data {
     core::GivenValues given = {};
   };
   Ready prepare(const Workflow::Data& flow, Asked asked) const;  // throws every problem, a line each
+  // For people, who want to see what lacks where. Takes the tensors.
+  Ready prepare_to_show(const std::shared_ptr<const Workflow::Data>& flow, Inputs inputs) const;
 };
 
 struct Run::Data {
   std::uint64_t id = 0;
   core::RunControl control;
+  std::shared_ptr<core::WriteTurn> turn = std::make_shared<core::WriteTurn>(control);
+  std::vector<double> busy_seconds;    // by device; for whoever starts another run, so not to be changed any more
+  std::vector<std::string> devices;    // that have at least half of what the busiest has
   std::shared_ptr<const Workflow::Data> flow;
   Engine::Data::Ready ready;           // the run's own thread empties it before the outcome is there
-  std::vector<double> device_seconds;  // as planned; for whoever starts another run, so not to be changed any more
   StartOptions options;
   std::shared_future<Results> outcome;
   std::jthread thread;
   ~Data() {
     control.cancel();  // the thread is joined after this
+    if (!thread.joinable()) turn->end();
   }
 };
 

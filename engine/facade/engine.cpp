@@ -6,6 +6,7 @@
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/facade/data.h"
+#include "engine/facade/inputs.h"
 #include "engine/plan/call_steps.h"
 #include "engine/plan/place.h"
 #include "engine/plugin/host.h"
@@ -103,10 +104,28 @@ core::Crowd Engine::Data::crowd() {
     for (const auto& weak : runs) alive.push_back(weak.lock());
   }
   for (const auto& run : alive) {
-    if (run == nullptr || run->outcome.wait_for(std::chrono::seconds(0)) == std::future_status::ready) continue;
-    for (std::size_t d = 0; d < run->device_seconds.size(); ++d) crowd.busy_seconds[d] += run->device_seconds[d];
+    if (run == nullptr || run->control.has_computed()) continue;
+    if (run->outcome.wait_for(std::chrono::seconds(0)) == std::future_status::ready) continue;
+    for (std::size_t d = 0; d < run->busy_seconds.size(); ++d) crowd.busy_seconds[d] += run->busy_seconds[d];
   }
   return crowd;
+}
+
+void Engine::Data::write_after(std::uint64_t run, const std::shared_ptr<core::WriteTurn>& next) {
+  std::erase_if(turns, [](const auto& entry) { return entry.second.expired(); });
+  if (const auto found = turns.find(run); found != turns.end())
+    if (const auto before = found->second.lock()) core::WriteTurn::follow(*before, next);
+}
+
+// What keeps whom busy, as planned. Where no time is known, each device with a node counts the same.
+std::vector<double> Engine::Data::busy_seconds(const core::Plan& plan) const {
+  std::vector<double> busy = plan.device_seconds;
+  busy.resize(environment->devices.size());
+  if (std::ranges::any_of(busy, [](double seconds) { return seconds > 0; })) return busy;
+  for (const core::Assignment& place : plan.places)
+    for (const std::uint32_t d : place.devices)
+      if (!place.on_host) busy[d] = 1;
+  return busy;
 }
 
 // What a workflow allows a device counts where the caller of the engine said nothing.
@@ -166,10 +185,12 @@ Workflow Engine::parse(std::string_view json, std::string_view name) const {
   });
 }
 
-Engine::Problems Engine::check(const Workflow& flow) const {
+Engine::Problems Engine::check(const Workflow& flow, Inputs inputs) const {
   return outward([&] {
+    const TakenInputs taken = take_inputs(std::move(inputs));
+    const std::shared_ptr<const Workflow::Data> given = with_inputs(flow.data_, taken);
     Problems problems;
-    for (core::Problem& p : data_->bind(*flow.data_).problems)
+    for (core::Problem& p : data_->bind(*given, values_of(*given, taken)).problems)
       (p.severity == core::Problem::Severity::error ? problems.errors : problems.warnings).push_back(std::move(p.message));
     return problems;
   });

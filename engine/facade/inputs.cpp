@@ -52,6 +52,20 @@ Target find_target(const Workflow::Data& flow, const std::string& name) {
           ".", core::did_you_mean(target.input, names), " It has ", core::join(names, ", "), "."));
 }
 
+// The text that files carry says that a tensor was given there: it cannot say which. The link, if
+// there is one, stays, so that whoever loads the text has a workflow that can run.
+void mark_given(core::WorkflowNode& node, const std::string& input) {
+  if (node.rest.is_null()) node.rest = core::Json::object();
+  const core::Json* old = node.rest.find("_meta");
+  core::Json meta = old != nullptr && old->is_object() ? *old : core::Json::object();
+  core::Json given = core::Json::array();
+  if (const core::Json* before = meta.find("given"); before != nullptr && before->is_array())
+    given = *before;
+  given.push(input);
+  meta.set("given", std::move(given));
+  node.rest.set("_meta", std::move(meta));
+}
+
 core::Value tensor_value(const TakenTensor& taken) {
   const auto value = [](const core::ManagedTensor& tensor) {
     if (tensor == nullptr)
@@ -72,7 +86,7 @@ core::Value tensor_value(const TakenTensor& taken) {
 
 }  // namespace
 
-TakenInputs take_inputs(std::map<std::string, InputValue> inputs) {
+TakenInputs take_inputs(Inputs inputs) {
   TakenInputs taken;
   for (auto& [name, input] : inputs) {
     if (auto* const* tensor = std::get_if<DLManagedTensor*>(&input)) {
@@ -103,12 +117,17 @@ std::shared_ptr<const Workflow::Data> with_inputs(const std::shared_ptr<const Wo
   auto changed = std::make_shared<Workflow::Data>(*flow);
   for (const auto& [name, input] : inputs) {
     const auto* literal = std::get_if<core::Json>(&input);
-    if (literal == nullptr) continue;
-    if (literal->kind() == core::Json::Kind::real && !std::isfinite(literal->as_double()))
+    if (literal != nullptr && literal->kind() == core::Json::Kind::real &&
+        !std::isfinite(literal->as_double()))
       throw core::Error(core::Code::invalid_argument,
                         cat("the value given to ", quote(name), " is not a finite number"));
     const Target target = find_target(*flow, name);
-    std::vector<core::WorkflowInput>& there = changed->workflow.nodes[target.node].inputs;
+    core::WorkflowNode& node = changed->workflow.nodes[target.node];
+    if (literal == nullptr) {
+      mark_given(node, target.input);
+      continue;
+    }
+    std::vector<core::WorkflowInput>& there = node.inputs;
     const auto same = std::ranges::find(there, target.input, &core::WorkflowInput::name);
     if (same != there.end())
       same->value = *literal;

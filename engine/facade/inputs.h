@@ -19,10 +19,12 @@ struct TakenTensor {
 };
 using TakenInputs = std::map<std::string, std::variant<core::Json, TakenTensor>>;
 
-// Owns every tensor from here on. A null pointer is found out later.
-TakenInputs take_inputs(std::map<std::string, InputValue> inputs);
+// Owns every tensor from here on: they go back when the last of these and of what was made of them
+// has gone. A null pointer is found out later.
+TakenInputs take_inputs(Inputs inputs);
 
-// The workflow with the literals set. Throws for a name that is none, of the node or of its input.
+// The workflow with the literals set, and "given" among the `_meta` of nodes that tensors go into.
+// Throws for a name that is none, of the node or of its input.
 std::shared_ptr<const Workflow::Data> with_inputs(const std::shared_ptr<const Workflow::Data>& flow,
                                                   const TakenInputs& inputs);
 

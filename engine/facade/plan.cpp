@@ -1,6 +1,7 @@
 // The plan of a workflow, as text and as JSON.
 #include "engine/base/text.h"
 #include "engine/facade/data.h"
+#include "engine/facade/inputs.h"
 #include "engine/plan/plan_dot.h"
 #include "engine/plan/plan_text.h"
 
@@ -19,9 +20,15 @@ std::string output_name(const core::Graph& graph, const core::ModelSummary& mode
 
 }  // namespace
 
-std::string Engine::plan(const Workflow& flow) const {
+Engine::Data::Ready Engine::Data::prepare_to_show(const std::shared_ptr<const Workflow::Data>& flow, Inputs inputs) const {
+  const TakenInputs taken = take_inputs(std::move(inputs));
+  const std::shared_ptr<const Workflow::Data> given = with_inputs(flow, taken);
+  return prepare(*given, {Describe::strictly, {}, values_of(*given, taken)});
+}
+
+std::string Engine::plan(const Workflow& flow, Inputs inputs) const {
   return outward([&] {
-    const Data::Ready ready = data_->prepare(*flow.data_, {Data::Describe::strictly});
+    const Data::Ready ready = data_->prepare_to_show(flow.data_, std::move(inputs));
     std::string text = core::plan_text(ready.graph, ready.plan, data_->environment->topology);
     for (const core::ModelSummary& model : ready.described.models)
       text += cat("model ", output_name(ready.graph, model), ": ", model.family, ", ", model.blocks,
@@ -30,16 +37,16 @@ std::string Engine::plan(const Workflow& flow) const {
   });
 }
 
-std::string Engine::plan_dot(const Workflow& flow) const {
+std::string Engine::plan_dot(const Workflow& flow, Inputs inputs) const {
   return outward([&] {
-    const Data::Ready ready = data_->prepare(*flow.data_, {Data::Describe::strictly});
+    const Data::Ready ready = data_->prepare_to_show(flow.data_, std::move(inputs));
     return core::plan_dot(ready.graph, ready.plan, data_->environment->topology);
   });
 }
 
-std::string Engine::plan_json(const Workflow& flow) const {
+std::string Engine::plan_json(const Workflow& flow, Inputs inputs) const {
   return outward([&] {
-    const Data::Ready ready = data_->prepare(*flow.data_, {Data::Describe::strictly});
+    const Data::Ready ready = data_->prepare_to_show(flow.data_, std::move(inputs));
     Json plan = core::plan_json(ready.graph, ready.plan, data_->environment->topology);
     Json models = Json::array();
     for (const core::ModelSummary& model : ready.described.models)

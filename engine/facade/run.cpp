@@ -19,8 +19,9 @@ namespace {
 // Passes what the executor tells on to the caller's function.
 class Teller final : public core::Observer {
  public:
-  Teller(const heddle::Observer& observer, std::uint64_t run) : observer_(observer), run_(run) {}
+  Teller(const StartOptions& options, std::uint64_t run) : observer_(options.observer), previews_(options.previews), run_(run) {}
   bool listens() const override { return observer_ != nullptr; }
+  bool wants_previews() const override { return previews_; }
   void node_started(const core::Node& n, std::string_view device) override { tell(Event::Kind::node_started, &n, {.device = device}); }
   void node_progress(const core::Node& n, double fraction, std::string_view note) override {
     tell(Event::Kind::node_progress, &n, {.fraction = fraction, .text = note});
@@ -29,18 +30,25 @@ class Teller final : public core::Observer {
   void node_cached(const core::Node& n) override { tell(Event::Kind::node_cached, &n, {}); }
   void file_written(const core::Node& n, std::string_view path, std::string_view) override { tell(Event::Kind::file_written, &n, {.text = path}); }
   void warning(const core::Node* n, std::string_view message) override { tell(Event::Kind::warning, n, {.text = message}); }
+  void node_waiting(const core::Node& n) override { tell(Event::Kind::node_waiting, &n, {}); }
+  void preview(const core::Node& n, std::string_view device, const heddle_preview& p) override {
+    const Preview picture{p.width, p.height, p.step, p.step_count, p.pixels};
+    tell(Event::Kind::preview, &n, {.device = device, .preview = &picture});
+  }
 
  private:
   struct Details {
     std::string_view device = {};
     double fraction = 0, seconds = 0;
     std::string_view text = {};
+    const Preview* preview = nullptr;
   };
   void tell(Event::Kind kind, const core::Node* n, const Details& d) {
     observer_({kind, n == nullptr ? "" : std::string_view(n->id), n == nullptr ? "" : n->type->name(), n == nullptr ? "" : std::string_view(n->title), d.device,
-               d.fraction, d.seconds, d.text, run_});
+               d.fraction, d.seconds, d.text, run_, d.preview});
   }
   const heddle::Observer& observer_;
+  const bool previews_;
   const std::uint64_t run_;
 };
 
@@ -76,6 +84,14 @@ bool asks_for(const core::Graph& graph, std::string_view type) {
   });
 }
 
+std::vector<std::string> names_of_busy(const std::vector<core::RunDevice>& devices, const std::vector<double>& seconds) {
+  const double most = *std::ranges::max_element(seconds);
+  std::vector<std::string> names;
+  for (std::size_t d = 0; d < devices.size(); ++d)
+    if (seconds[d] > 0 && seconds[d] >= most / 2) names.push_back(devices[d].state->device().name());
+  return names;
+}
+
 // With a timeline where one is wanted. A run that fails leaves one, too: that is when it is needed most.
 core::RunResult execute_traced(core::RunRequest& request, core::Environment& environment, Teller& teller, Run::Data& run) {
   const std::filesystem::path& path = run.options.trace;
@@ -108,8 +124,9 @@ Run Engine::start(const Workflow& flow, StartOptions options) {
     core::Crowd crowd = data_->crowd();
     crowd.among_many = options.among_many;
     data->ready = data_->prepare(*data->flow, {Engine::Data::Describe::for_a_run, std::move(crowd), values_of(*data->flow, taken)});
-    data->device_seconds = data->ready.plan.device_seconds;
     data->options = std::move(options);
+    data->busy_seconds = data_->busy_seconds(data->ready.plan);
+    data->devices = names_of_busy(data_->environment->devices, data->busy_seconds);
     const std::vector<core::Source> keep = find_outputs(data->ready.graph, data->flow->workflow, data->options.keep);
     auto promise = std::make_shared<std::promise<Results>>();
     data->outcome = promise->get_future().share();
@@ -119,6 +136,8 @@ Run Engine::start(const Workflow& flow, StartOptions options) {
       if (data_->is_tuning) throw core::Error(core::Code::unsupported, "the devices are being measured: a run would spoil the figures. Start it when that is done");
       std::erase_if(data_->runs, [](const auto& weak) { return weak.expired(); });
       data_->runs.push_back(data);
+      data_->write_after(data->options.writes_after, data->turn);
+      data_->turns.emplace(data->id, data->turn);
     }
     // The thread must not own the run's data, or the last copy of a Run could be dropped by its own thread.
     data->thread = std::jthread([raw = data.get(), promise, keep, &environment] {
@@ -127,7 +146,7 @@ Run Engine::start(const Workflow& flow, StartOptions options) {
       try {
         core::RunRequest request{&raw->ready.graph, &raw->ready.plan, "", extra_pnginfo(raw->flow->workflow), keep};
         if (asks_for(raw->ready.graph, "PROMPT")) request.prompt_json = core::write_json(core::nodes_to_json(raw->flow->workflow));
-        Teller teller(raw->options.observer, raw->id);
+        Teller teller(raw->options, raw->id);
         auto results = std::make_shared<Results::Data>();
         const auto began = std::chrono::steady_clock::now();
         results->result = execute_traced(request, environment, teller, *raw);
@@ -143,6 +162,7 @@ Run Engine::start(const Workflow& flow, StartOptions options) {
       } catch (...) {
         failure = std::current_exception();
       }
+      raw->turn->end();
       raw->ready = {};  // what the run was given goes back before anybody hears that it is over
       if (failure == nullptr) promise->set_value(std::move(outcome));
       else promise->set_exception(failure);
@@ -161,6 +181,7 @@ bool Run::wait_for(std::chrono::milliseconds time) { return data_->outcome.wait_
 void Run::cancel() { data_->control.cancel(); }
 void Run::pause() { data_->control.pause(); }
 void Run::resume() { data_->control.resume(); }
+std::vector<std::string> Run::devices() const { return data_->devices; }
 
 namespace {
 

@@ -1,4 +1,7 @@
 // heddle.tensor/0, heddle.exec/0 and heddle.files/0: thin covers over heddle_ctx, with every exception made a status.
+#include <algorithm>
+#include <cstring>
+
 #include "engine/device/status.h"
 #include "engine/plugin/host.h"
 #include "engine/run/node_call.h"
@@ -31,6 +34,13 @@ heddle_status* step_session(heddle_session* session, std::uint32_t step, const h
     std::vector<Value> results = session->session->step(step, {sets, session->set_count});
     for (std::size_t i = 0; i < results.size(); ++i) out[i] = give(std::move(results[i]));
   });
+}
+
+// What the plugin knows of the struct; the rest is zero.
+heddle_preview known_part(const heddle_preview& given) {
+  heddle_preview known{};
+  std::memcpy(&known, &given, std::min<std::size_t>(given.size, sizeof known));
+  return known;
 }
 
 void complete(heddle_completion* completion, heddle_status* status) {
@@ -105,7 +115,11 @@ const heddle_exec_service* exec_service() {
       },
       &complete,
       [](heddle_ctx* ctx, heddle_group* out) { *out = ctx->group(); },
-      [](heddle_ctx* ctx, std::uint32_t input, heddle_share* out) { return to_status([&] { *out = ctx->share(input); }); }};
+      [](heddle_ctx* ctx, std::uint32_t input, heddle_share* out) { return to_status([&] { *out = ctx->share(input); }); },
+      [](heddle_ctx* ctx) -> std::int32_t { return ctx->wants_preview() ? 1 : 0; },
+      [](heddle_ctx* ctx, const heddle_preview* given) {
+        if (given != nullptr) free_status(to_status([&] { ctx->preview(known_part(*given)); }));
+      }};
   return &table;
 }
 

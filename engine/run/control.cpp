@@ -2,26 +2,26 @@
 
 namespace heddle::core {
 
-void RunControl::cancel() {
+void RunControl::set(std::atomic<bool>& what, bool value) {
   const std::lock_guard lock(mutex_);
-  cancelled_.store(true, std::memory_order_release);
+  what.store(value, std::memory_order_release);
   changed_.notify_all();
 }
 
-void RunControl::pause() {
-  const std::lock_guard lock(mutex_);
-  paused_.store(true, std::memory_order_release);
-}
-
-void RunControl::resume() {
-  const std::lock_guard lock(mutex_);
-  paused_.store(false, std::memory_order_release);
-  changed_.notify_all();
-}
+void RunControl::cancel() { set(cancelled_, true); }
+void RunControl::pause() { set(paused_, true); }
+void RunControl::resume() { set(paused_, false); }
+void RunControl::hold_writing() { set(may_write_, false); }
+void RunControl::allow_writing() { set(may_write_, true); }
 
 void RunControl::wait() const {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return !paused() || cancelled(); });
+}
+
+void RunControl::wait_to_write() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return may_write() || cancelled(); });
 }
 
 }  // namespace heddle::core

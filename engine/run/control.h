@@ -1,5 +1,5 @@
-// What the owner of a run tells it while it runs: stop, wait, go on. One for each run: a run that
-// fails cancels its own control, so that all of its nodes stop. Any thread.
+// What the owner of a run tells it while it runs: stop, wait, go on, write. One for each run: a run
+// that fails cancels its own control, so that all of its nodes stop. Any thread.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@ namespace heddle::core {
 
 class RunControl {
  public:
-  // For good; wakes whoever waits because of a pause.
+  // For good; wakes whoever waits because of a pause, or for a turn to write.
   void cancel();
   bool cancelled() const { return cancelled_.load(std::memory_order_acquire); }
 
@@ -25,11 +25,24 @@ class RunControl {
     if (paused()) wait();
   }
 
+  // From now on whoever is about to write files waits for its turn; until allow_writing().
+  void hold_writing();
+  void allow_writing();
+  bool may_write() const { return may_write_.load(std::memory_order_acquire); }
+  // Comes back when files may be written, or when the run is cancelled: whoever calls it asks for
+  // cancelled() next.
+  void wait_to_write();
+  // Whoever calls wait_to_write() says so first. From then on the run counts as one that has
+  // computed what it had to.
+  void set_has_computed() { has_computed_.store(true, std::memory_order_release); }
+  bool has_computed() const { return has_computed_.load(std::memory_order_acquire); }
+
  private:
   void wait() const;
+  void set(std::atomic<bool>& what, bool value);
 
   // Changed with the mutex held, so that nobody who goes to sleep misses it; read without.
-  std::atomic<bool> cancelled_{false}, paused_{false};
+  std::atomic<bool> cancelled_{false}, paused_{false}, may_write_{true}, has_computed_{false};
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
 };

@@ -9,6 +9,26 @@
 
 namespace heddle::core {
 
+namespace {
+
+// A pause holds between two steps, and never inside of one.
+class PausableSession final : public SessionHandle {
+ public:
+  PausableSession(const RunControl& control, std::unique_ptr<SessionHandle> session)
+      : control_(control), session_(std::move(session)) {}
+  std::vector<Value> step(std::uint32_t index,
+                          std::span<const heddle_value* const> sets) override {
+    control_.wait_while_paused();
+    return session_->step(index, sets);
+  }
+
+ private:
+  const RunControl& control_;
+  const std::unique_ptr<SessionHandle> session_;
+};
+
+}  // namespace
+
 NodeCall::~NodeCall() = default;
 
 void NodeCall::begin(const Node& node, RunDevice& device, const Assignment& place) {
@@ -80,6 +100,13 @@ void NodeCall::wrote(std::string_view path, std::string_view ui_json) {
 
 void NodeCall::warn(std::string_view message) { shared_.observer.warning(node_, message); }
 
+void NodeCall::preview(const heddle_preview& picture) {
+  if (!wants_preview()) return;
+  if (picture.width == 0 || picture.height == 0 || picture.pixels == nullptr)
+    return warn("a preview without pixels is left out");
+  shared_.observer.preview(*node_, device(), picture);
+}
+
 const char* NodeCall::device() const {
   return on_host_ ? "host" : device_->state->device().name().c_str();
 }
@@ -114,15 +141,13 @@ Value NodeCall::build_model(std::string_view role, const Checkpoint& checkpoint,
 
 std::unique_ptr<SessionHandle> NodeCall::open(const SessionRequest& request) {
   used_device_ = true;
-  return std::make_unique<Session>([this, number = calls_++](const Model& model, const CallSpec& call) {
-                                     if (shared_.environment.on_open) shared_.environment.on_open(*node_, call);
-                                     return session_places(shared_.environment, {*node_, *place_, number}, model, call);
-                                   },
-                                   request, [control = &shared_.control] {
-                                     control->wait_while_paused();
-                                     return control->cancelled();
-                                   },
-                                   shared_.timeline);
+  const auto place = [this, number = calls_++](const Model& model, const CallSpec& call) {
+    if (shared_.environment.on_open) shared_.environment.on_open(*node_, call);
+    return session_places(shared_.environment, {*node_, *place_, number}, model, call);
+  };
+  const auto cancelled = [control = &shared_.control] { return control->cancelled(); };
+  return std::make_unique<PausableSession>(
+      shared_.control, std::make_unique<Session>(place, request, cancelled, shared_.timeline));
 }
 
 std::string NodeCall::find_file(std::string_view folder, std::string_view name) {
@@ -134,6 +159,12 @@ std::string NodeCall::find_file(std::string_view folder, std::string_view name) 
 std::string NodeCall::output_folder(std::string_view kind) {
   if (!shared_.environment.folders.output)
     throw Error(Code::unsupported, "this engine was given no output folder");
+  if (!shared_.control.may_write()) {
+    shared_.control.set_has_computed();  // before anybody hears of it, and starts another run
+    shared_.observer.node_waiting(*node_);
+    shared_.control.wait_to_write();
+    if (cancelled()) throw Error(Code::cancelled, "cancelled");
+  }
   return shared_.environment.folders.output(kind);
 }
 

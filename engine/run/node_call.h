@@ -65,6 +65,8 @@ class NodeCall final : public heddle_ctx {
   void progress(double fraction, std::string_view note) override;
   void wrote(std::string_view path, std::string_view ui_json) override;
   void warn(std::string_view message) override;
+  bool wants_preview() const override { return shared_.observer.wants_previews(); }
+  void preview(const heddle_preview& picture) override;
   const char* node() const override { return node_->id.c_str(); }
   const char* device() const override;
   heddle_dtype compute() const override { return device_->state->device().compute(); }
@@ -79,6 +81,7 @@ class NodeCall final : public heddle_ctx {
                     const heddle_value* config) override;
   std::unique_ptr<SessionHandle> open(const SessionRequest& request) override;
   std::string find_file(std::string_view folder, std::string_view name) override;
+  // Waits until the run may write.
   std::string output_folder(std::string_view kind) override;
   heddle_completion* defer() override;
   heddle_share share(std::uint32_t input) override;

@@ -14,6 +14,8 @@ class Observer {
   virtual ~Observer() = default;
   // False: nobody would hear it, so nothing is told. The same answer during a whole run.
   virtual bool listens() const { return true; }
+  // Whether preview() is of use, too. The same answer during a whole run.
+  virtual bool wants_previews() const { return false; }
   virtual void node_started(const Node&, std::string_view device) { (void)device; }
   virtual void node_progress(const Node&, double fraction, std::string_view note) {
     (void)fraction, (void)note;
@@ -24,6 +26,10 @@ class Observer {
     (void)path, (void)ui_json;
   }
   virtual void warning(const Node*, std::string_view message) { (void)message; }
+  virtual void node_waiting(const Node&) {}  // for its turn to write
+  virtual void preview(const Node&, std::string_view device, const heddle_preview&) {
+    (void)device;
+  }
 };
 
 class Silence final : public Observer {
@@ -35,8 +41,11 @@ class Silence final : public Observer {
 class SerialObserver final : public Observer {
  public:
   explicit SerialObserver(Observer& observer)
-      : observer_(observer), listens_(observer.listens()) {}
+      : observer_(observer),
+        listens_(observer.listens()),
+        wants_previews_(listens_ && observer.wants_previews()) {}
   bool listens() const override { return listens_; }
+  bool wants_previews() const override { return wants_previews_; }
   void node_started(const Node& node, std::string_view device) override {
     if (!listens_) return;
     const std::lock_guard lock(mutex_);
@@ -67,10 +76,20 @@ class SerialObserver final : public Observer {
     const std::lock_guard lock(mutex_);
     observer_.warning(node, message);
   }
+  void node_waiting(const Node& node) override {
+    if (!listens_) return;
+    const std::lock_guard lock(mutex_);
+    observer_.node_waiting(node);
+  }
+  void preview(const Node& node, std::string_view device, const heddle_preview& picture) override {
+    if (!wants_previews_) return;
+    const std::lock_guard lock(mutex_);
+    observer_.preview(node, device, picture);
+  }
 
  private:
   Observer& observer_;
-  const bool listens_;
+  const bool listens_, wants_previews_;
   std::mutex mutex_;
 };
 

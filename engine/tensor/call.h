@@ -48,6 +48,8 @@ struct heddle_ctx {
   virtual void progress(double fraction, std::string_view note) = 0;       // any thread
   virtual void wrote(std::string_view path, std::string_view ui_json) = 0;  // any thread
   virtual void warn(std::string_view message) = 0;                         // any thread
+  virtual bool wants_preview() const { return false; }                     // any thread
+  virtual void preview(const heddle_preview&) {}                           // any thread
   virtual const char* node() const = 0;
   virtual const char* device() const = 0;
   virtual heddle_dtype compute() const = 0;

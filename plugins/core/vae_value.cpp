@@ -15,14 +15,16 @@ Value vae_value(Context& ctx, const Checkpoint& file, const Value& config) {
       .set("shift", value_of(settings.get<double>("shift_factor", HEDDLE_FLUX_LATENT_SHIFT)))
       .set("channels", value_of(settings.get<std::int64_t>("latent_channels", 0)))
       .set("downscale", value_of(settings.get<std::int64_t>("downscale", 8)));
+  if (settings.has("preview_factors"))
+    vae.set("preview_factors", settings.field("preview_factors"));
   return vae.value();
 }
 
 Value with_latents_of(const Value& model, const Value& vae) {
-  return with_settings(model, Record(model_settings(model))
-                                  .set("latent_scale", vae.field("scale"))
-                                  .set("latent_shift", vae.field("shift"))
-                                  .value());
+  Record settings(model_settings(model));
+  settings.set("latent_scale", vae.field("scale")).set("latent_shift", vae.field("shift"));
+  if (vae.has("preview_factors")) settings.set("preview_factors", vae.field("preview_factors"));
+  return with_settings(model, settings.value());
 }
 
 }  // namespace heddle::loaders

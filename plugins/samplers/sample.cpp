@@ -9,6 +9,7 @@
 #include "latent.h"
 #include "model_sampling.h"
 #include "noise_mask.h"
+#include "preview.h"
 #include "random.h"
 #include "run_plan.h"
 
@@ -192,8 +193,8 @@ class Loop {
 
 Sampled sample(Context& ctx, const SampleJob& job) {
   const ModelSampling sampling = model_sampling(job.guide.model);
-  const Latent latent =
-      read_latent(ctx, job.latent, latent_format(model_settings(job.guide.model)));
+  const Value settings = model_settings(job.guide.model);
+  const Latent latent = read_latent(ctx, job.latent, latent_format(settings));
   const auto upload = [&](const std::vector<float>& values) {
     return ctx.upload(latent.shape, HEDDLE_F32, values.data());
   };
@@ -221,10 +222,15 @@ Sampled sample(Context& ctx, const SampleJob& job) {
   denoiser.open(job.guide.model, plan);
   // ComfyUI draws the sampler's own noise with the next seed, so as not to repeat the initial one.
   Loop loop(ctx, denoiser, sampler, Generator(job.noise.seed + 1), x);
+  const std::optional<PreviewMap> preview =
+      ctx.wants_preview() ? PreviewMap::of(settings) : std::nullopt;
   for (std::size_t i = 0; i < plan.size(); ++i) {
     if (ctx.cancelled()) throw Error(HEDDLE_CANCELLED, "cancelled");
     loop.step(plan[i]);
     ctx.progress(double(i + 1) / double(plan.size()));
+    if (preview && loop.last_denoised())
+      show_preview(ctx, *preview, loop.last_denoised(), std::uint32_t(i + 1),
+                   std::uint32_t(plan.size()));
   }
   const Tensor result = or_zeros(ctx, sum(ctx, {{run.end_scale, loop.result()}}), latent.shape);
   const Value end = with_samples(latent, result);

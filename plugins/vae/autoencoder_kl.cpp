@@ -218,6 +218,8 @@ void build_side(const Checkpoint& file, const Value& config, Blocks& graph, VaeS
   graph.setting("shift_factor", number(file, config, "shift_factor", format.shift));
   graph.setting("latent_channels", channels);
   graph.setting("downscale", builder.downscale());
+  if (config.has("preview_factors"))
+    graph.setting("preview_factors", config.field("preview_factors"));
 }
 
 }  // namespace

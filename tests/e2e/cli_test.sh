@@ -73,6 +73,13 @@ run 0 run sum.json --set test.keep.value='["1", 0]' --json; count 1 out '"event"
 run 0 run sum.json --set 1.a=1..2 --set 'the sum.b=[3,5,8]' --json
 count 6 out '"event":"run_done"'; count 14 out '"event":"node_done"'; count 4 out '"event":"node_cached"'
 has out '"label":"1.a=2, the sum.b=8"'
+# On several devices they run beside each other; files and reports come in the order of the runs.
+sed 's/test.keep/test.save/' sum.json >save.json
+run 0 run save.json --devices cpu:0,cpu:1,cpu:2 --set 1.a=1..8 --output saved
+for i in 1 2 3 4 5 6 7 8; do
+  [ "$(cat saved/$i)" = $((i + 13)) ] || wrong "$what: saved/$i is $(cat saved/$i)"
+done
+[ "$(grep -c '^run ' out)" -eq 8 ] && grep '^run ' out | sort -c || wrong "$what: reports are not in order"
 run 2 run sum.json --set 1.a=3..1; has err "is empty"
 run 2 run sum.json --set 1.a=1..x; has err "expects INT"
 
@@ -182,20 +189,27 @@ what="heddle nodes >/dev/full"
 "$program" nodes >/dev/full 2>err && wrong "$what: succeeded"
 has err "No space left on device"
 
-# A signal stops the run, as soon as it is under way.
-for signal in INT TERM; do
-  what="heddle run wait.json, stopped by SIG$signal"
+# A signal stops all runs, as soon as they are under way: there are as many as devices.
+cat >waits.json <<'END'
+{"1": {"class_type": "test.wait", "inputs": {}},
+ "2": {"class_type": "test.add", "inputs": {"a": 1, "b": ["1", 0]}},
+ "3": {"class_type": "test.keep", "inputs": {"value": ["2", 0]}}}
+END
+for signal in INT TERM; do for count in 1 3; do
+  what="heddle run waits.json, $count at once, stopped by SIG$signal"
   rm -f events && mkfifo events
-  "$program" run --json wait.json >events 2>err &
+  "$program" run --json waits.json --devices cpu:0,cpu:1,cpu:2 --set 2.a=1..$count >events 2>err &
   pid=$!
+  waiting=0
   while read -r line; do
-    [[ $line != *node_progress* ]] || kill -$signal $pid
+    [[ $line != *node_progress* ]] || waiting=$((waiting + 1))
+    [[ $line != *node_progress* || $waiting -ne $count ]] || kill -$signal $pid
   done <events
   wait $pid
   code=$?
   [ $code -eq 130 ] || wrong "$what: exit code $code, expected 130"
   has err "interrupted"
-done
+done; done
 
 [ $failures -eq 0 ] || { echo "$failures checks failed"; exit 1; }
 echo "all checks passed"

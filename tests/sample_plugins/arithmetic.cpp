@@ -1,5 +1,7 @@
 // Small nodes for tests of the executor: numbers, tensors, lazy inputs, sinks, failures, deferred completion.
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <heddle/model.hpp>
 #include <heddle/ops.hpp>
 #include <mutex>
@@ -26,6 +28,29 @@ struct Keep {
   static constexpr Output<heddle::Value> out{"out"};
   static constexpr auto ports = heddle::ports(value, out);
   void execute(Context& ctx) { ctx[out] = ctx[value]; }
+};
+
+// Saves a tensor's bytes, or a number as text, in the output folder: "1", "2" and so on, the first name that is free.
+struct Save {
+  static constexpr heddle::Info info{"test.save", 1, "Save", "test", "", HEDDLE_NODE_SINK | HEDDLE_NODE_HOST | HEDDLE_NODE_IMPURE};
+  static constexpr Input<heddle::Value> value{"value", HEDDLE_PORT_HOST};
+  static constexpr auto ports = heddle::ports(value);
+  void execute(Context& ctx) {
+    heddle_value* folder = nullptr;
+    heddle::check(heddle::find_service<heddle_files_service>(HEDDLE_SERVICE_FILES).output(ctx.raw(), "output", &folder));
+    const std::filesystem::path place = heddle::Value::adopt(folder).as<std::string>();
+    int number = 1;
+    while (std::filesystem::exists(place / std::to_string(number))) ++number;
+    const std::string path = place / std::to_string(number);
+    std::ofstream file(path, std::ios::binary);
+    if (const heddle::Value v = ctx[value]; v.is(HEDDLE_KIND_TENSOR)) {
+      const std::vector<float> all = ctx.read<float>(v.as<Tensor>());
+      file.write(reinterpret_cast<const char*>(all.data()), std::streamsize(all.size() * sizeof(float)));
+    } else {
+      file << v.as<std::int64_t>();
+    }
+    heddle::services.exec->wrote(ctx.raw(), path.c_str(), nullptr);
+  }
 };
 
 // Gives a or b, and lets only that one be computed.
@@ -82,6 +107,24 @@ struct Wait {
     ctx.progress(0.5, "waiting");
     while (!ctx.cancelled()) std::this_thread::yield();
     throw heddle::Error(HEDDLE_CANCELLED, "cancelled");
+  }
+};
+
+// Shows three pictures of two pixels, when somebody looks; gives how many.
+struct Draw {
+  static constexpr heddle::Info info{"test.draw", 1, "Draw", "test", "", HEDDLE_NODE_IMPURE};
+  static constexpr Output<std::int64_t> out{"out"};
+  static constexpr auto ports = heddle::ports(out);
+  void execute(Context& ctx) {
+    std::int64_t shown = 0;
+    for (std::uint32_t step = 1; step <= 3; ++step) {
+      if (!ctx.wants_preview()) continue;
+      std::uint8_t pixels[6];
+      for (std::uint32_t i = 0; i < 6; ++i) pixels[i] = std::uint8_t('a' + step - 1 + i / 3);
+      ctx.preview({sizeof(heddle_preview), 2, 1, step, 3, pixels});
+      ++shown;
+    }
+    ctx[out] = shown;
   }
 };
 
@@ -200,4 +243,4 @@ struct LoadLayers {
   void execute(Context& ctx) { ctx[model] = heddle::build_model(ctx, "test", heddle::Checkpoint::open(ctx[path]), {}); }
 };
 
-HEDDLE_PLUGIN("org.heddle.tests.arithmetic", "1.0.0", Add, Keep, Choose, Fail, Later, Wait, Ramp, Loop, Layer, Shift, Layers, Slips, LoadLayers)
+HEDDLE_PLUGIN("org.heddle.tests.arithmetic", "1.0.0", Add, Keep, Save, Choose, Fail, Later, Wait, Draw, Ramp, Loop, Layer, Shift, Layers, Slips, LoadLayers)

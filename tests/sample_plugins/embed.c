@@ -33,7 +33,7 @@ static void done(int32_t code, char** error) {
 
 struct counts {
   uint64_t run;
-  int events, of_other_runs, node_done;
+  int events, of_other_runs, node_done, previews;
   long pieces_out, pieces; /* of one thread at a time: this test's runs do not overlap */
 };
 
@@ -42,6 +42,15 @@ static void observe(void* user, const heddle_run_event* event) {
   if (counts->events++ == 0) counts->run = event->run;
   if (counts->run != event->run) ++counts->of_other_runs;
   if (event->kind == HEDDLE_NODE_DONE) ++counts->node_done;
+  if (event->kind == HEDDLE_PREVIEW) {
+    ++counts->previews;
+    expect(event->preview_width == 2 && event->preview_height == 1, "the preview's size");
+    expect(event->preview_step == (uint32_t)counts->previews && event->preview_step_count == 3,
+           "the preview's step");
+    expect(event->preview_pixels[5] == 'a' + counts->previews, "the preview's pixels");
+  } else {
+    expect(event->preview_pixels == NULL, "nothing else has pixels");
+  }
 }
 
 static void* allocate(void* user, size_t bytes, size_t alignment) {
@@ -88,7 +97,7 @@ int main(int argc, char** argv) {
   done(heddle_engine_parse(engine, workflow, NULL, &flow, &error), &error);
   done(heddle_workflow_set(flow, "greet.times", "2", &error), &error);
   done(heddle_workflow_place(flow, "ramp", "cpu:0", &error), &error);
-  done(heddle_engine_plan(engine, flow, 0, &text, &error), &error);
+  done(heddle_engine_plan(engine, flow, NULL, 0, &text, &error), &error);
   expect(strstr(text, "ramp") != NULL, "the plan names its nodes");
   heddle_text_free(text);
 
@@ -154,6 +163,39 @@ int main(int argc, char** argv) {
            "an unknown input is refused");
     heddle_text_free(error);
     expect(came_back == 2, "a refused tensor comes back, too");
+
+    char* warnings = NULL;
+    done(heddle_engine_check(engine, flow, NULL, &text, &warnings, &error), &error);
+    expect(text[0] == 0, "it can run");
+    heddle_text_free(text), heddle_text_free(warnings);
+    tensor.name = "tensor.value";
+    done(heddle_engine_check(engine, flow, &start, &text, NULL, &error), &error);
+    expect(text[0] == 0 && came_back == 3, "with the tensor, too, which comes back");
+    heddle_text_free(text);
+    done(heddle_engine_plan(engine, flow, &start, 0, &text, &error), &error);
+    expect(strstr(text, "ramp") == NULL && came_back == 4,
+           "a plan without what the tensor replaces");
+    heddle_text_free(text);
+    start.size = 0;
+    expect(heddle_engine_plan(engine, flow, &start, 0, &text, &error) == HEDDLE_INVALID_ARGUMENT &&
+               came_back == 4,
+           "of options whose size is wrong no tensor is taken");
+    heddle_text_free(error);
+  }
+
+  { /* Pictures of work under way. */
+    static const char draws[] =
+        "{\"draw\": {\"class_type\": \"test.draw\", \"inputs\": {}},"
+        " \"end\": {\"class_type\": \"test.keep\", \"inputs\": {\"value\": [\"draw\", 0]}}}";
+    heddle_workflow* drawing = NULL;
+    heddle_start_options start = {
+        .size = sizeof start, .observer = observe, .observer_user = &counts, .previews = 1};
+    done(heddle_engine_parse(engine, draws, "draws", &drawing, &error), &error);
+    done(heddle_engine_start(engine, drawing, &start, &run, &error), &error);
+    done(heddle_run_wait(run, -1, NULL, &error), &error);
+    expect(counts.previews == 3, "a preview of each step");
+    heddle_run_free(run);
+    heddle_workflow_free(drawing);
   }
 
   { /* Cancel a run that would never end. */

@@ -8,6 +8,10 @@
  *      be NULL. Results are written on success only.
  *   3. Structs given begin with their own size and grow at the end; zero means the default, also
  *      for lists and their counts.
+ *      The inputs of a call that takes heddle_start_options are taken, also when it fails: the
+ *      deleters of their tensors are called. All but in one case: when the `size` of the options is
+ *      wrong nothing in them is known, and the tensors stay the caller's. An input whose own size
+ *      ends before `tensor` has none.
  *   4. Strings are UTF-8 and NUL-terminated unless they are a heddle_str. Those given are copied.
  *      Those of an event live until the observer returns; those returned as char* are yours:
  *      heddle_text_free(). */
@@ -74,7 +78,9 @@ enum {
   HEDDLE_NODE_DONE = 2,
   HEDDLE_NODE_CACHED = 3,
   HEDDLE_FILE_WRITTEN = 4,
-  HEDDLE_WARNING = 5
+  HEDDLE_WARNING = 5,
+  HEDDLE_NODE_WAITING = 6, /* for its turn to write: heddle_start_options.writes_after */
+  HEDDLE_PREVIEW = 7       /* only with heddle_start_options.previews */
 };
 typedef struct heddle_run_event {
   uint32_t size;
@@ -87,6 +93,11 @@ typedef struct heddle_run_event {
   double fraction; /* progress: 0 to 1 */
   double seconds;  /* done */
   heddle_str text; /* note, path of the file, message */
+  /* preview: height x width x 3 bytes, red, green, blue, row-major, of step `preview_step` (from 1);
+   * they live until the observer returns */
+  const uint8_t* preview_pixels;
+  uint32_t preview_width, preview_height;
+  uint32_t preview_step, preview_step_count;
 } heddle_run_event;
 
 /* A value for one input, by kind: HEDDLE_KIND_BOOL and _INT use integer, _FLOAT number, _STR text,
@@ -114,6 +125,10 @@ typedef struct heddle_start_options {
   size_t keep_count;
   const heddle_run_input* const* inputs; /* pointers, so that the struct may grow */
   size_t input_count;
+  uint64_t writes_after; /* heddle_run_id() of a run whose files are written before this one's; 0 */
+  int32_t among_many;    /* 1: one of many runs, which spread over the devices */
+  int32_t previews;      /* 1: the observer gets pictures of work under way */
+  const char* trace;     /* write a timeline of the run here; NULL: none */
 } heddle_start_options;
 
 HEDDLE_EXPORT void heddle_text_free(char*);
@@ -127,9 +142,16 @@ HEDDLE_EXPORT int32_t heddle_engine_load(heddle_engine*, const char* path, heddl
                                          char** error);
 HEDDLE_EXPORT int32_t heddle_engine_parse(heddle_engine*, const char* json, const char* name,
                                           heddle_workflow** out, char** error);
-HEDDLE_EXPORT int32_t heddle_engine_plan(heddle_engine*, const heddle_workflow*, int32_t as_json,
-                                         char** out, char** error);
-/* Takes every tensor among the inputs, also when it fails. */
+/* What start would do with these options (NULL: none), without running it; only their inputs
+ * count. */
+HEDDLE_EXPORT int32_t heddle_engine_plan(heddle_engine*, const heddle_workflow*,
+                                         const heddle_start_options*, int32_t as_json, char** out,
+                                         char** error);
+/* All problems of a workflow with these inputs, a line each: what keeps it from running, and what
+ * does not. Texts without a line are empty; each may be NULL when it is not wanted. */
+HEDDLE_EXPORT int32_t heddle_engine_check(heddle_engine*, const heddle_workflow*,
+                                          const heddle_start_options*, char** errors,
+                                          char** warnings, char** error);
 HEDDLE_EXPORT int32_t heddle_engine_start(heddle_engine*, const heddle_workflow*,
                                           const heddle_start_options*, heddle_run** out,
                                           char** error);

@@ -89,17 +89,26 @@ struct PluginInfo {
   std::vector<std::string> brings;  // node types, model families, device kinds
 };
 
+// A picture of a node's work under way. Belongs to its event.
+struct Preview {
+  unsigned width = 0, height = 0;
+  unsigned step = 0, step_count = 0;       // the step that it shows, from 1, of so many
+  const std::uint8_t* pixels = nullptr;    // height x width x 3: red, green, blue; row-major
+};
+
 // What a run tells. Called on one of the run's threads, one call at a time; keep it short.
 struct Event {
-  enum class Kind { node_started, node_progress, node_done, node_cached, file_written, warning } kind;
+  // node_waiting: for its turn to write (StartOptions::writes_after). preview: only with StartOptions::previews.
+  enum class Kind { node_started, node_progress, node_done, node_cached, file_written, warning, node_waiting, preview } kind;
   std::string_view node;        // id; empty for a warning about the run
   std::string_view class_type;
   std::string_view title;
-  std::string_view device;
+  std::string_view device;      // node_started, preview
   double fraction = 0;          // node_progress: 0 to 1
   double seconds = 0;           // node_done
   std::string_view text;        // note, path of the file, message
   std::uint64_t run = 0;        // Run::id()
+  const Preview* preview = nullptr;  // preview; until the observer returns
 };
 using Observer = std::function<void(const Event&)>;
 
@@ -161,6 +170,8 @@ class Run {
   void cancel();   // stops within the steps that are already enqueued; ends a pause
   void pause();    // no node and no step of a model begins any more; those that have begun end
   void resume();
+  // Ids of the devices that its plan keeps busy: each with at least half of the work that the busiest has.
+  std::vector<std::string> devices() const;
   struct Data;
 
  private:
@@ -170,16 +181,23 @@ class Run {
 
 // A value for an input. A tensor stands where the workflow has a link, or for an input that has none: bare, or as a record of
 // named tensors, as an input of the type LATENT wants it ({"samples", tensor}). Tensors are host memory, row-major; they are not
-// copied, so nobody changes them until the deleter is called. What depends on one is computed anew in every run.
+// copied, so nobody changes them until the deleter is called. What depends on one is computed anew in every run. In the workflow
+// that saved files carry, the node's _meta names such inputs as "given".
 using InputValue = std::variant<bool, std::int64_t, double, std::string, DLManagedTensor*, std::map<std::string, DLManagedTensor*>>;
+using Inputs = std::map<std::string, InputValue>;  // by NODE.INPUT
 
 struct StartOptions {
   Observer observer;
   std::vector<std::string> keep;  // NODE.OUTPUT: values wanted in the results
-  // NODE.INPUT -> value, for this run alone. start() takes every tensor, also when it throws: the deleters are called when the
-  // run, and what it made of them, is done with them.
-  std::map<std::string, InputValue> inputs;
+  // For this run alone. start() takes every tensor, also when it throws: the deleters are called when the run, and what it made
+  // of them, is done with them.
+  Inputs inputs;
   bool among_many = false;        // one of many runs started together: each keeps to few devices, and all of them spread
+  // Run::id() of an earlier run of this engine, or 0. What asks for the output folder waits until that run, and the one before
+  // it, is over: the files of a row of runs are named as if the runs had come one after another. A run that waits so keeps
+  // what it has made; one that is paused keeps all behind it waiting.
+  std::uint64_t writes_after = 0;
+  bool previews = false;          // the observer gets pictures of work under way, from nodes that can make them; they take time
   std::filesystem::path trace;    // write a timeline of the run here, in Chrome's trace format; empty: none
 };
 
@@ -196,10 +214,11 @@ class Engine {
   struct Problems {
     std::vector<std::string> errors, warnings;
   };
-  Problems check(const Workflow&) const;
-  std::string plan(const Workflow&) const;       // as text, without running it; throws what check() finds
-  std::string plan_json(const Workflow&) const;
-  std::string plan_dot(const Workflow&) const;   // as a drawing, in the language of Graphviz
+  // Inputs as start() would be given them; their tensors are taken in the same way, and given back before the call returns.
+  Problems check(const Workflow&, Inputs = {}) const;
+  std::string plan(const Workflow&, Inputs = {}) const;  // as text, without running it; throws what check() finds
+  std::string plan_json(const Workflow&, Inputs = {}) const;
+  std::string plan_dot(const Workflow&, Inputs = {}) const;  // as a drawing, in the language of Graphviz
   Run start(const Workflow&, StartOptions = {});
 
   // Measures the devices and the links between them; gives the text of a costs file (EngineOptions::costs), which keeps what the

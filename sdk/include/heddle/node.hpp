@@ -148,6 +148,9 @@ class Context {
   bool cancelled() const { return services.exec->cancelled(raw_) != 0; }
   void progress(double fraction, const char* note = nullptr) { services.exec->progress(raw_, fraction, note); }
   void warn(const std::string& message) { services.exec->warn(raw_, message.c_str()); }
+  // Pictures of work under way: made only when somebody looks. pixels: height x width x 3.
+  bool wants_preview() const { return services.exec->wants_preview(raw_) != 0; }
+  void preview(const heddle_preview& picture) { services.exec->preview(raw_, &picture); }
   std::string node() const { return services.exec->node(raw_); }
   heddle_dtype compute() const { return services.exec->compute(raw_); }
 

@@ -288,4 +288,58 @@ BOOST_AUTO_TEST_CASE(a_pause_holds_at_the_next_step_until_the_run_is_resumed) {
   BOOST_TEST(steps_while_paused == 0);
 }
 
+BOOST_AUTO_TEST_CASE(plans_and_checks_go_by_the_inputs_that_a_run_would_be_given) {
+  // Without a value for its input the node cannot run.
+  const Workflow open =
+      engine.parse(workflow({{"keep", R"({"class_type": "test.keep", "inputs": {}})"}}));
+  BOOST_TEST(engine.check(open).errors.size() == 1u);
+  LentTensor lent({2}, {1, 2});
+  BOOST_TEST(engine.check(open, {{"keep.value", lent.lend()}}).errors.empty());
+  BOOST_TEST(lent.given_back() == 1);
+  BOOST_TEST(contains(engine.plan(open, {{"keep.value", lent.lend()}}), "keep"));
+  BOOST_TEST(contains(engine.plan_json(open, {{"keep.value", lent.lend()}}), "keep"));
+  BOOST_TEST(contains(engine.plan_dot(open, {{"keep.value", lent.lend()}}), "keep"));
+  BOOST_TEST(lent.given_back() == 4);
+  const Workflow linked = engine.parse(keep);
+  BOOST_TEST(contains(engine.plan(linked), "test.ramp"));
+  BOOST_TEST(!contains(engine.plan(linked, {{"keep.value", lent.lend()}}), "test.ramp"));
+  BOOST_TEST(contains(refusal_of([&] {
+                        engine.check(linked, {{"keep.valeu", lent.lend()}});
+                      }),
+                      "has no input 'valeu'"));
+  BOOST_TEST(lent.given_back() == 6);
+  BOOST_TEST(contains(refusal_of([&] { engine.plan({}); }), "this workflow is empty"));
+}
+
+BOOST_AUTO_TEST_CASE(an_observer_gets_previews_only_when_it_asks_for_them) {
+  const std::string flow =
+      workflow({{"draw", R"({"class_type": "test.draw", "inputs": {}})"},
+                {"keep", R"({"class_type": "test.keep", "inputs": {"value": ["draw", 0]}})"}});
+  for (const bool wanted : {true, false}) {
+    std::vector<std::string> seen;
+    Run run =
+        engine.start(engine.parse(flow), {.observer =
+                                              [&](const Event& e) {
+                                                if (e.kind != Event::Kind::preview) return;
+                                                BOOST_TEST_REQUIRE(e.preview != nullptr);
+                                                const Preview& p = *e.preview;
+                                                BOOST_TEST(p.width == 2u);
+                                                BOOST_TEST(p.height == 1u);
+                                                BOOST_TEST(p.step_count == 3u);
+                                                BOOST_TEST(e.run != 0u);
+                                                BOOST_TEST(e.device == "cpu:0");
+                                                seen.push_back(std::string(e.node) + " " +
+                                                               std::to_string(p.step) + ": " +
+                                                               std::string(p.pixels, p.pixels + 6));
+                                              },
+                                          .keep = {"keep.out"},
+                                          .previews = wanted});
+    // How often the node found that somebody looks.
+    BOOST_TEST(run.wait().text("keep.out") == (wanted ? "3" : "0"));
+    const std::vector<std::string> all{"draw 1: aaabbb", "draw 2: bbbccc", "draw 3: cccddd"};
+    BOOST_TEST(seen == (wanted ? all : std::vector<std::string>{}),
+               boost::test_tools::per_element());
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

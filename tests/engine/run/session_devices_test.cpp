@@ -1,6 +1,7 @@
 // One model on several devices: the bytes of the model on one device, however its calls are
 // divided.
 #include <boost/test/unit_test.hpp>
+#include <future>
 
 #include "tests/fake_device/fake_fixture.h"
 #include "tests/support/layers_model.h"
@@ -125,6 +126,20 @@ BOOST_AUTO_TEST_CASE(devices_that_run_in_any_order_their_events_allow_give_the_s
                      machine[0] << ", peer " << peer << ", seed " << seed << ", placement " << p);
         for (std::uint32_t d = 0; d < 4; ++d) BOOST_TEST(control->freed_in_use(d) == 0u);
       }
+}
+
+BOOST_AUTO_TEST_CASE(a_pause_does_not_hold_inside_of_a_step) {
+  // It is asked for while the only step is being prepared, before any of its blocks.
+  core::RunControl control;
+  runs.environment().place_call = [&](const Node&, std::uint32_t, const Model&, const CallSpec&) {
+    control.pause();
+    return CallPlacement{Split::none, {0}, {}, {}, {}};
+  };
+  std::future<std::vector<std::byte>> run =
+      std::async(std::launch::async, [&] { return runs.start(flow(1, 1), "loop", control); });
+  BOOST_TEST((run.wait_for(std::chrono::seconds(60)) == std::future_status::ready));
+  control.resume();
+  BOOST_TEST(run.get().size() == sizeof(float) * kWidth * kItems);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -5,6 +5,7 @@
 #include "plugins/image/picture_file.h"
 #include "plugins/image/png.h"
 #include "tests/support/engine_fixture.h"
+#include "tests/support/lent_tensor.h"
 #include "tests/support/temporary_folder.h"
 
 namespace heddle::image {
@@ -69,6 +70,21 @@ BOOST_AUTO_TEST_CASE(a_batch_is_saved_under_rising_numbers_with_its_workflow) {
   const std::string bytes(file.begin(), file.end());
   BOOST_TEST(contains(bytes, std::string("tEXtprompt\0{\"1\": {", 18)));
   BOOST_TEST(contains(bytes, "\"class_type\": \"SaveImage\""));
+}
+
+BOOST_AUTO_TEST_CASE(the_workflow_in_a_file_says_which_input_was_given_a_tensor) {
+  const std::string flow = workflow(
+      {{"1", kRed},
+       {"2",
+        R"({"class_type": "SaveImage", "inputs": {"images": ["1", 0]}, "_meta": {"title": "end"}})"}});
+  heddle::test::LentTensor picture({1, 2, 2, 3}, std::vector<float>(12, 0.5f));
+  const Results results =
+      engine.start(engine.parse(flow), {.inputs = {{"end.images", picture.lend()}}}).wait();
+  BOOST_REQUIRE(results.files().size() == 1u);
+  const auto file = read_file(results.files()[0]);
+  const std::string bytes(file.begin(), file.end());
+  BOOST_TEST(contains(bytes, R"("inputs": {"images": ["1", 0]})"));
+  BOOST_TEST(contains(bytes, R"("_meta": {"title": "end", "given": ["images"]})"));
 }
 
 BOOST_AUTO_TEST_CASE(a_second_run_goes_on_counting) {

@@ -131,6 +131,14 @@ typedef struct heddle_share {
   int64_t begin, end, total;
 } heddle_share;
 
+/* A picture of work under way, for people: 8-bit RGB, row-major, pixels[3 * (y * width + x)] is red. */
+typedef struct heddle_preview {
+  uint32_t size;
+  uint32_t width, height;    /* at least 1                                                             */
+  uint32_t step, step_count; /* the step that it shows, from 1, of so many                             */
+  const uint8_t* pixels;     /* borrowed until the call returns                                        */
+} heddle_preview;
+
 typedef struct heddle_session heddle_session;
 typedef struct heddle_completion heddle_completion;
 
@@ -185,6 +193,10 @@ typedef struct heddle_exec_service {
 
   void (*group)(heddle_ctx*, heddle_group* out);                                   /* [lane] none outside of blocks  */
   heddle_status* (*share)(heddle_ctx*, uint32_t input, heddle_share* out);         /* [lane] all of them when alone  */
+
+  /* Previews. Whether anybody looks: 0 unless the run was asked for them, and then nothing should be made. [any] */
+  int32_t (*wants_preview)(heddle_ctx*);
+  void (*preview)(heddle_ctx*, const heddle_preview*); /* [any] dropped when nobody looks, or when it is no picture */
 } heddle_exec_service;
 
 /* Where files are. Paths are UTF-8; results are str values, yours. [any] */

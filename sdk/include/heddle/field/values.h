@@ -23,6 +23,8 @@
  * MODEL         heddle's model kind. Settings of a denoiser (abi/model.h):
  *   latent_channels, latent_downscale    ints
  *   latent_scale, latent_shift           floats: scaled = (raw - shift) * scale
+ *   preview_factors  list of latent_channels + 1 lists of three floats, optional: what each channel of the scaled latents
+ *                 adds to red, green and blue (0 to 1), and what is added to all. Without it a run shows no previews
  *   sampling      "flow": the output is noise - picture
  *   noise_table   "discrete_flow" or "flux": how noise levels are spaced; noise_shift, noise_mu their parameters
  *   noise_multiplier  the timestep of noise level 1; absent means 1
@@ -34,7 +36,7 @@
  *   stop_at_layer int, optional: -1 the last layer
  *   missing       text, optional: why there are no encoders; what a node says that would encode
  * VAE           record: decoder (MODEL), encoder (MODEL), each absent when the file has none; scale, shift (floats), channels,
- *                 downscale (ints)
+ *                 downscale (ints), preview_factors as in MODEL, optional
  * SIGMAS        tensor (n) f32 in host memory, falling.
  * NOISE         record: seed (int), add (bool)
  * SAMPLER       record: name, eta, noise_factor

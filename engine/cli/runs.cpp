@@ -1,0 +1,230 @@
+#include "engine/cli/runs.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <optional>
+#include <thread>
+
+#include "engine/base/error.h"
+#include "engine/base/guarded.h"
+#include "engine/base/json.h"
+#include "engine/base/text.h"
+#include "engine/cli/interrupt.h"
+#include "engine/cli/side_by_side.h"
+#include "engine/cli/variants.h"
+
+namespace heddle::cli {
+namespace {
+
+using core::cat;
+using core::Json;
+using Clock = std::chrono::steady_clock;
+
+std::vector<std::string> names_of_working(const std::vector<DeviceInfo>& devices) {
+  std::vector<std::string> names;
+  for (const DeviceInfo& device : devices)
+    if (device.trouble.empty()) names.push_back(device.id);
+  return names;
+}
+
+class Runs {
+ public:
+  Runs(const Request& request, Output& output, Reporter& reporter)
+      : settings_(request.settings),
+        output_(output),
+        reporter_(reporter),
+        interrupt_([&reporter] {
+          reporter.message("stopping after the steps under way; once more quits at once");
+        }),
+        engine_(settings_.engine),
+        variants_(engine_, engine_.load(request.workflow), settings_,
+                  [&](const std::string& text) { reporter_.message(cat("warning: ", text)); }) {}
+
+  int run_all() {
+    if (!check_all()) return kExitUsage;
+    interrupt_.before_runs();
+    const std::vector<std::string> devices = names_of_working(engine_.devices());
+    device_count_ = devices.size();
+    state_.lock()->beside = SideBySide(devices);
+    int code = kExitDone;
+    bool is_interrupted = false;
+    for (std::size_t run = 0; run < variants_.count(); ++run) {
+      start_until_over(run);
+      if (run == begun_) {
+        is_interrupted = true;
+        break;
+      }
+      const std::optional<int> ended = tell(run);
+      is_interrupted = is_interrupted || !ended;
+      if (code == kExitDone) code = ended.value_or(kExitDone);
+    }
+    return is_interrupted ? interrupted() : code;
+  }
+
+ private:
+  struct Outcome {
+    std::optional<Results> results;
+    std::optional<EngineError> error;
+    int code = kExitFailed;  // of the program, when the run failed
+    double seconds = 0;
+  };
+  struct State {
+    SideBySide beside{{}};
+    std::map<std::size_t, Outcome> over;  // by run, until it is told
+  };
+
+  // Every variant is checked before the first starts: nobody wants to learn after an hour that the
+  // last one cannot run. A problem that all of them have is told once. Returns whether all can run.
+  bool check_all() {
+    std::vector<std::string> errors, warnings;
+    const auto add = [](std::vector<std::string>& all, const std::vector<std::string>& found) {
+      for (const std::string& problem : found)
+        if (std::ranges::find(all, problem) == all.end()) all.push_back(problem);
+    };
+    for (std::size_t run = 0; run < variants_.count(); ++run) {
+      const Engine::Problems problems = engine_.check(variants_.workflow(run));
+      add(errors, problems.errors);
+      add(warnings, problems.warnings);
+    }
+    for (const std::string& error : errors) reporter_.message(error);
+    for (const std::string& warning : warnings) reporter_.message(cat("warning: ", warning));
+    for (const std::string& error : errors)
+      print_json_error(static_cast<int>(core::Code::invalid_argument), {}, error, std::nullopt);
+    return errors.empty();
+  }
+
+  RunHeading heading_of(std::size_t run) const {
+    return {run + 1, variants_.count(), variants_.label(run)};
+  }
+
+  // Comes back when the run is over, or when it will never be: interrupted, and not begun.
+  void start_until_over(std::size_t run) {
+    for (;;) {
+      const auto may_start = [&](const State& state) {
+        return begun_ < variants_.count() && !interrupt_.came() && state.beside.may_start();
+      };
+      {
+        auto state = state_.lock();
+        state.wait(changed_, [&](const State& s) {
+          return may_start(s) || s.over.contains(run) || run == begun_;
+        });
+        if (!may_start(*state)) return;
+      }
+      start_next();
+    }
+  }
+
+  void start_next() {
+    const std::size_t run = begun_++;
+    reporter_.run_begins(heading_of(run));
+    StartOptions options;
+    options.trace = numbered(settings_.trace, run + 1, variants_.count());
+    // Runs too few for all devices are better spread over several each.
+    options.among_many =
+        variants_.count() - run + state_.lock()->beside.computing() >= device_count_ &&
+        variants_.count() > 1;
+    options.writes_after = last_started_;
+    options.observer = [this, run](const Event& event) {
+      reporter_.event(run + 1, event);
+      if (event.kind == Event::Kind::node_waiting)
+        change([run](State& state) { state.beside.waits(run); });
+    };
+    const Clock::time_point began = Clock::now();
+    try {
+      Run started = engine_.start(variants_.workflow(run), std::move(options));
+      last_started_ = started.id();
+      change([&](State& state) { state.beside.begins(run, started.devices()); });
+      interrupt_.watch(started);
+      waiters_.emplace(run,
+                       std::jthread([this, run, began, started] { wait(run, began, started); }));
+    } catch (const EngineError& error) {
+      if (variants_.count() == 1) throw;
+      Outcome outcome;
+      outcome.error = error;
+      outcome.code = exit_code_before_run(error);
+      change([&](State& state) { state.over.emplace(run, std::move(outcome)); });
+    }
+  }
+
+  // On a thread of its own.
+  void wait(std::size_t run, Clock::time_point began, Run started) {
+    Outcome outcome;
+    try {
+      outcome.results = started.wait();
+    } catch (const EngineError& error) {
+      outcome.error = error;
+    }
+    outcome.seconds = std::chrono::duration<double>(Clock::now() - began).count();
+    interrupt_.forget(started.id());
+    change([&](State& state) {
+      state.beside.ends(run);
+      state.over.emplace(run, std::move(outcome));
+    });
+  }
+
+  template <class F>
+  void change(F&& how) {
+    how(*state_.lock());
+    changed_.notify_all();
+  }
+
+  // The exit code that the run asks for; nothing when it was interrupted.
+  std::optional<int> tell(std::size_t run) {
+    waiters_.erase(run);
+    const Outcome outcome = std::move(state_.lock()->over.extract(run).mapped());
+    const RunHeading heading = heading_of(run);
+    if (outcome.results) {
+      reporter_.run_done(heading, *outcome.results, outcome.seconds);
+      return kExitDone;
+    }
+    reporter_.run_stopped(run + 1);
+    const EngineError& error = *outcome.error;
+    if (error.code() == static_cast<int>(core::Code::cancelled) && interrupt_.came())
+      return std::nullopt;
+    const std::string which = heading_text(heading);
+    reporter_.message(which.empty() ? error.what() : cat(which, ": ", error.what()));
+    print_json_error(error.code(), error.trail(), error.what(), run + 1);
+    return outcome.code;
+  }
+
+  void print_json_error(int code, const std::vector<std::string>& trail, std::string_view message,
+                        std::optional<std::size_t> run) {
+    if (!settings_.json) return;
+    Json frames = Json::array();
+    for (const std::string& frame : trail) frames.push(frame);
+    Json json = Json::object();
+    json.set("event", "error").set("code", core::code_name(static_cast<core::Code>(code)));
+    if (run) json.set("run", *run);
+    json.set("trail", std::move(frames)).set("message", message);
+    output_.write(cat(core::write_json(json), "\n"));
+  }
+
+  int interrupted() {
+    reporter_.message("interrupted");
+    if (settings_.json) output_.write("{\"event\":\"interrupted\"}\n");
+    return kExitInterrupted;
+  }
+
+  const Settings& settings_;
+  Output& output_;
+  Reporter& reporter_;
+  Interrupt interrupt_;  // before other threads are made
+  Engine engine_;
+  const Variants variants_;
+  std::size_t device_count_ = 0;
+  std::size_t begun_ = 0;
+  std::uint64_t last_started_ = 0;
+  core::Guarded<State> state_;
+  std::condition_variable changed_;
+  std::map<std::size_t, std::jthread> waiters_;  // by run
+};
+
+}  // namespace
+
+int run_all(const Request& request, Output& output, Reporter& reporter) {
+  return Runs(request, output, reporter).run_all();
+}
+
+}  // namespace heddle::cli

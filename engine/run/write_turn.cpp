@@ -1,0 +1,44 @@
+#include "engine/run/write_turn.h"
+
+#include <iterator>
+#include <utility>
+
+namespace heddle::core {
+
+void WriteTurn::follow(WriteTurn& before, const std::shared_ptr<WriteTurn>& next) {
+  const std::lock_guard lock(before.mutex_);
+  if (before.has_come_ && before.is_over_) return;
+  next->has_come_ = false;
+  next->control_->hold_writing();
+  before.followers_.push_back(next);
+}
+
+void WriteTurn::end() {
+  Followers followers;
+  {
+    const std::lock_guard lock(mutex_);
+    is_over_ = true;
+    control_ = nullptr;
+    if (has_come_) followers.swap(followers_);
+  }
+  pass(std::move(followers));
+}
+
+WriteTurn::Followers WriteTurn::come() {
+  const std::lock_guard lock(mutex_);
+  has_come_ = true;
+  if (control_ != nullptr) control_->allow_writing();
+  return is_over_ ? std::exchange(followers_, {}) : Followers();
+}
+
+// One after another and not each by the one before it: a long row of runs may be over already.
+void WriteTurn::pass(Followers followers) {
+  while (!followers.empty()) {
+    const std::shared_ptr<WriteTurn> next = std::move(followers.back());
+    followers.pop_back();
+    Followers more = next->come();
+    std::move(more.begin(), more.end(), std::back_inserter(followers));
+  }
+}
+
+}  // namespace heddle::core

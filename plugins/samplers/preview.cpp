@@ -1,0 +1,50 @@
+#include "preview.h"
+
+#include <algorithm>
+
+#include <heddle/node.hpp>
+
+namespace heddle::field {
+
+std::optional<PreviewMap> PreviewMap::of(const Value& settings) {
+  const Value rows = settings.field("preview_factors");
+  if (!rows || !rows.is(HEDDLE_KIND_LIST) || rows.count() < 2) return std::nullopt;
+  PreviewMap map;
+  for (std::uint32_t r = 0; r < rows.count(); ++r) {
+    const Value row = rows.item(r);
+    if (!row.is(HEDDLE_KIND_LIST) || row.count() != 3) return std::nullopt;
+    for (std::uint32_t c = 0; c < 3; ++c) {
+      const Value number = row.item(c);
+      if (!number.is(HEDDLE_KIND_FLOAT) && !number.is(HEDDLE_KIND_INT)) return std::nullopt;
+      map.factors_.push_back(float(number.as<double>()));
+    }
+  }
+  return map;
+}
+
+std::vector<std::uint8_t> PreviewMap::pixels(std::span<const float> latents) const {
+  const std::size_t positions = latents.size() / channels();
+  const float* const constant = factors_.data() + 3 * channels();
+  std::vector<std::uint8_t> pixels;
+  pixels.reserve(3 * positions);
+  for (std::size_t p = 0; p < positions; ++p)
+    for (std::size_t colour = 0; colour < 3; ++colour) {
+      float sum = constant[colour];
+      for (std::size_t c = 0; c < channels(); ++c)
+        sum += latents[c * positions + p] * factors_[3 * c + colour];
+      // Not a number is black.
+      pixels.push_back(sum > 0 ? std::uint8_t(std::min(sum, 1.0f) * 255.0f + 0.5f) : 0);
+    }
+  return pixels;
+}
+
+void show_preview(Context& ctx, const PreviewMap& map, const Tensor& latents, std::uint32_t step,
+                  std::uint32_t step_count) {
+  const Shape shape = latents.shape();
+  if (shape.size() != 4 || std::size_t(shape[1]) != map.channels() || shape[0] == 0) return;
+  const std::vector<std::uint8_t> pixels = map.pixels(ctx.read<float>(latents.slice(0, 0, 1)));
+  ctx.preview({sizeof(heddle_preview), std::uint32_t(shape[3]), std::uint32_t(shape[2]), step,
+               step_count, pixels.data()});
+}
+
+}  // namespace heddle::field
