@@ -174,8 +174,8 @@ const heddle_port* const kByShape[] = {&kShape, &kB};
 const heddle_port* const kByTokens[] = {&kTokensA, &kTokensB};
 const heddle_port* const kOuts[] = {&kOut, &kTwice};
 const heddle_port* const kTokensOuts[] = {&kTokensOut};
-const heddle_slot kUp{sizeof(heddle_slot), 0, "up", HEDDLE_USE_LINEAR, 0},
-    kDown{sizeof(heddle_slot), 0, "down", HEDDLE_USE_LINEAR, 1};
+const heddle_slot kUp{sizeof(heddle_slot), 0, "up", HEDDLE_USE_LINEAR},
+    kDown{sizeof(heddle_slot), 0, "down", HEDDLE_USE_LINEAR};
 const heddle_slot* const kSlots[] = {&kUp, &kDown};
 
 heddle_node_desc desc_of(const char* type, heddle_status* (*run)(void*, heddle_ctx*),
