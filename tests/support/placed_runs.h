@@ -61,6 +61,11 @@ class PlacedRuns {
   // The same with what the environment holds. Any thread.
   std::vector<std::byte> start(const std::string& json, std::string_view id,
                                core::RunControl& control) {
+    core::Observer quiet;
+    return start(json, id, control, quiet);
+  }
+  std::vector<std::byte> start(const std::string& json, std::string_view id,
+                               core::RunControl& control, core::Observer& observer) {
     const core::Workflow workflow = core::parse_workflow(json, "test");
     core::Bound bound = core::bind(workflow, *plugins_.catalog);
     for (const core::Problem& problem : bound.problems)
@@ -77,9 +82,8 @@ class PlacedRuns {
     core::Source wanted;
     for (core::NodeIndex n = 0; n < graph.nodes.size(); ++n)
       if (graph.nodes[n].id == id) wanted = {n, 0};
-    core::Observer quiet;
     const core::RunResult result =
-        core::execute({&graph, &plan, "", "", {wanted}}, environment_, quiet, control);
+        core::execute({&graph, &plan, "", "", {wanted}}, environment_, observer, control);
     const core::Tensor& tensor = core::get_tensor(*result.kept.at(wanted));
     std::vector<std::byte> bytes(core::dense_bytes(tensor->info));
     environment_.devices[0].state->read(tensor, bytes.data(), bytes.size());

@@ -129,15 +129,22 @@ BOOST_AUTO_TEST_CASE(devices_that_run_in_any_order_their_events_allow_give_the_s
 }
 
 BOOST_AUTO_TEST_CASE(a_pause_does_not_hold_inside_of_a_step) {
-  // It is asked for while the only step is being prepared, before any of its blocks.
+  // It is asked for while the first step is being prepared, before any of its blocks.
+  struct Listener final : core::Observer {
+    void node_progress(const Node&, double fraction, std::string_view) override {
+      if (fraction < 0.6) first_step.set_value();
+    }
+    std::promise<void> first_step;
+  } listener;
+  std::future<void> first_step = listener.first_step.get_future();
   core::RunControl control;
   runs.environment().place_call = [&](const Node&, std::uint32_t, const Model&, const CallSpec&) {
     control.pause();
     return CallPlacement{Split::none, {0}, {}, {}, {}};
   };
-  std::future<std::vector<std::byte>> run =
-      std::async(std::launch::async, [&] { return runs.start(flow(1, 1), "loop", control); });
-  BOOST_TEST((run.wait_for(std::chrono::seconds(60)) == std::future_status::ready));
+  std::future<std::vector<std::byte>> run = std::async(
+      std::launch::async, [&] { return runs.start(flow(2, 1), "loop", control, listener); });
+  BOOST_TEST((first_step.wait_for(std::chrono::seconds(60)) == std::future_status::ready));
   control.resume();
   BOOST_TEST(run.get().size() == sizeof(float) * kWidth * kItems);
 }
