@@ -166,6 +166,8 @@ class Search {
 
   Schedule run() {
     const Choice lists = by_lists();
+    const auto has_choice = [](const Task& task) { return task.options.size() > 1; };
+    if (std::ranges::none_of(graph_.tasks, has_choice)) return {lists.options, order_, lists.seconds};
     const Choice together = on_one_device(lists);
     Choice best = improved(lists, trials_ / 3);
     if (together.options != lists.options) {

@@ -30,6 +30,7 @@ Execution::Execution(const RunRequest& request, Environment& environment, Observ
     outputs += node.type->output_count();
   }
   outputs_.resize(outputs);
+  result_.timings.reserve(graph_.nodes.size());
 }
 
 RunResult Execution::run() {
@@ -100,23 +101,30 @@ bool Execution::take_from_cache(NodeIndex n, const OutputCache::Reading& cache) 
 void Execution::work() noexcept {
   Lock lock(mutex_, std::defer_lock);
   try {
-    Worker worker;
+    Worker worker(environment_.cache);
     enter(lock);
     while (!is_over() && !has_to_stop()) {
       if (tell_cached(lock) || finish_deferred(worker, lock)) continue;
       if (control_.paused()) {
         leave(lock);
+        worker.adding.flush();
         control_.wait_while_paused();
         enter(lock);
         worker.now = {};
       } else if (const NodeIndex n = schedule_.take(); n != Schedule::kNone) {
         ++running_;
-        if (schedule_.can_take() && !graph_.nodes[n].type->is_brief()) call_for_help(lock);
+        const bool is_brief = graph_.nodes[n].type->is_brief();
+        if (!is_brief && schedule_.can_take()) call_for_help(lock);
         leave(lock);
+        if (!is_brief) worker.adding.flush();  // other runs may want it meanwhile
         run_node(n, worker, lock);  // enters again
         --running_;
         schedule_.leave(n);
         drop(worker, lock);
+      } else if (!worker.adding.is_empty()) {
+        leave(lock);
+        worker.adding.flush();
+        enter(lock);  // and look again: a node may have become ready
       } else {
         wait_for_change(lock);
         worker.now = {};

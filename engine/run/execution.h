@@ -51,8 +51,10 @@ class Execution {
   };
   // A thread of the run.
   struct Worker {
+    explicit Worker(OutputCache& cache) : adding(cache) {}
     std::unique_ptr<NodeCall> call;  // used again for the next node, unless one was deferred
     std::vector<Value> dropped;      // let go without the lock: memory may take time to go
+    OutputCache::Adding adding;
     // When it finished its last node, if it has done nothing but begin the next one since: to read
     // the clock costs a fifth of an empty node.
     Clock::time_point now;

@@ -160,7 +160,7 @@ void Execution::finish(Running& running, Worker& worker, Lock& lock) {
   const double seconds = std::chrono::duration<double>(worker.now - running.begin).count();
   node.type->took(seconds);
   std::vector<std::string> files = call.take_files();
-  if (keys_[n] != Hash128()) environment_.cache.add(keys_[n], call.outputs(), seconds);
+  if (keys_[n] != Hash128()) worker.adding.add(keys_[n], call.outputs(), seconds);
   observer_.node_done(node, seconds);
   transfers_.finished(n);
   transfers_.send(n, call.outputs());

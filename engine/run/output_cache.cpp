@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <new>
 #include <utility>
 
 namespace heddle::core {
@@ -12,6 +13,10 @@ namespace {
 // nothing.
 constexpr std::uint64_t kEntryBytes = 256;
 
+// What may wait to be added: so many, and nothing that anybody would miss the memory of.
+constexpr std::size_t kMostWaiting = 64;
+constexpr std::uint64_t kMostWaitingBytes = 1024;
+
 std::uint64_t bytes_of(std::span<const Value> outputs) {
   std::uint64_t bytes = kEntryBytes;
   for (const Value& value : outputs) {
@@ -21,6 +26,14 @@ std::uint64_t bytes_of(std::span<const Value> outputs) {
       for_each_tensor(*value, [&](const Tensor& t) { bytes += t->storage->bytes(); });
   }
   return bytes;
+}
+
+// A share of what nobody else counts meanwhile. Where nobody else has one there is no need of an
+// atomic step, which would wait until all that was written before it has reached the memory.
+Value share_unseen(const Value& value) {
+  if (value->refs.load(std::memory_order_relaxed) != 1) return value;
+  value->refs.store(2, std::memory_order_relaxed);
+  return Value::adopt(value.get());
 }
 
 }  // namespace
@@ -38,27 +51,59 @@ bool OutputCache::contains(const Hash128& key) const { return state_.lock()->pla
 void OutputCache::add(const Hash128& key, std::span<const Value> outputs, double seconds) {
   const std::uint64_t bytes = bytes_of(outputs);
   if (bytes > limit_bytes_) return;
-  std::vector<Entry> dropped;  // let go after the lock: tensors may take time to go
-  const auto state = state_.lock();
-  if (state->bytes + bytes > limit_bytes_) {
-    if (state->places.contains(key)) return;
-    while (state->bytes + bytes > limit_bytes_) dropped.push_back(evict(*state));
+  std::vector<Value> shares(outputs.begin(), outputs.end());
+  std::vector<Entry> dropped;
+  add(*state_.lock(), key, shares, bytes, seconds, dropped);
+}
+
+void OutputCache::add(State& state, const Hash128& key, std::span<Value> outputs,
+                      std::uint64_t bytes, double seconds, std::vector<Entry>& dropped) {
+  if (state.bytes + bytes > limit_bytes_) {
+    if (state.places.contains(key)) return;
+    while (state.bytes + bytes > limit_bytes_) dropped.push_back(evict(state));
   }
-  const bool is_last = state->free_places.empty();
+  const bool is_last = state.free_places.empty();
   const std::uint32_t place =
-      is_last ? static_cast<std::uint32_t>(state->entries.size()) : state->free_places.back();
-  if (!state->places.try_emplace(key, place).second) return;
+      is_last ? static_cast<std::uint32_t>(state.entries.size()) : state.free_places.back();
+  if (!state.places.try_emplace(key, place).second) return;
   if (is_last)
-    state->entries.emplace_back();
+    state.entries.emplace_back();
   else
-    state->free_places.pop_back();
-  state->bytes += bytes;
-  Entry& entry = state->entries[place];
-  entry.outputs.assign(outputs.begin(), outputs.end());
+    state.free_places.pop_back();
+  state.bytes += bytes;
+  Entry& entry = is_last ? state.entries.back() : state.entries[place];
+  for (Value& output : outputs) entry.outputs.push_back(std::move(output));
   entry.bytes = bytes;
   entry.seconds = seconds;
-  entry.last_use = ++state->clock;
-  if (state->is_ranked) rank(*state, {entry.worth(), entry.last_use, key});
+  entry.last_use = ++state.clock;
+  if (state.is_ranked) rank(state, {entry.worth(), entry.last_use, key});
+}
+
+void OutputCache::Adding::add(const Hash128& key, std::span<const Value> outputs, double seconds) {
+  const std::uint64_t bytes = bytes_of(outputs);
+  if (bytes > std::min(kMostWaitingBytes, cache_.limit_bytes_))
+    return cache_.add(key, outputs, seconds);
+  made_.push_back({key, outputs.size(), bytes, seconds});
+  for (const Value& output : outputs) outputs_.push_back(share_unseen(output));
+  if (made_.size() == kMostWaiting) flush();
+}
+
+void OutputCache::Adding::flush() {
+  if (made_.empty()) return;
+  std::vector<Entry> dropped;
+  try {
+    const auto state = cache_.state_.lock();
+    std::span<Value> rest = outputs_;
+    for (const Made& made : made_) {
+      cache_.add(*state, made.key, rest.first(made.output_count), made.bytes, made.seconds,
+                 dropped);
+      rest = rest.subspan(made.output_count);
+    }
+  } catch (const std::bad_alloc&) {
+    // What there is no memory to keep is computed again.
+  }
+  made_.clear();
+  outputs_.clear();
 }
 
 void OutputCache::rank(State& state, const Candidate& candidate) {

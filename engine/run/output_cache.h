@@ -21,6 +21,7 @@ class OutputCache {
   explicit OutputCache(std::uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
 
   class Reading;
+  class Adding;
   // Looks many keys up under one lock; keep it short.
   [[nodiscard]] Reading read();
 
@@ -59,6 +60,10 @@ class OutputCache {
     bool is_ranked = false;
     std::uint64_t bytes = 0, clock = 0;
   };
+  // Takes the outputs. What has to go for them comes into `dropped`, to be let go after the lock:
+  // tensors may take time to go. REQUIRES: the bytes are within the limit.
+  void add(State& state, const Hash128& key, std::span<Value> outputs, std::uint64_t bytes,
+           double seconds, std::vector<Entry>& dropped);
   static void rank(State& state, const Candidate& candidate);
   static Entry evict(State& state);
 
@@ -75,6 +80,32 @@ class OutputCache::Reading {
   friend class OutputCache;
   explicit Reading(Guarded<State>::Locked<State> state) : state_(std::move(state)) {}
   Guarded<State>::Locked<State> state_;
+};
+
+// For one thread that adds much: what is large at once, what is small many at a time. A lock for
+// each number would cost more than to make it. What still waits is added by flush() and at the end.
+class OutputCache::Adding {
+ public:
+  explicit Adding(OutputCache& cache) : cache_(cache) {}
+  Adding(const Adding&) = delete;
+  Adding& operator=(const Adding&) = delete;
+  ~Adding() { flush(); }
+
+  // REQUIRES: nobody else looks at these outputs yet, but for who holds shares of his own.
+  void add(const Hash128& key, std::span<const Value> outputs, double seconds);
+  void flush();
+  bool is_empty() const { return made_.empty(); }
+
+ private:
+  struct Made {
+    Hash128 key;
+    std::size_t output_count;
+    std::uint64_t bytes;
+    double seconds;
+  };
+  OutputCache& cache_;
+  std::vector<Made> made_;
+  std::vector<Value> outputs_;  // of all of them
 };
 
 inline OutputCache::Reading OutputCache::read() { return Reading(state_.lock()); }

@@ -7,7 +7,9 @@
 // never starved, and the node of the lowest rank can always start.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -63,7 +65,8 @@ class Schedule {
     std::uint32_t rank = 0;
     std::uint32_t waiting = 0;        // producers that are not done
     std::uint32_t readers = 0;        // links that may still read the outputs
-    std::uint32_t first_wait = kEnd;  // in waits_: the readers to be told when it is done
+    // In waits_: the readers to be told when it is done, in the order in which they came to wait.
+    std::uint32_t first_wait = kEnd, last_wait = kEnd;
     std::uint32_t lane_begin = 0;     // in lane_ids_
     std::uint16_t lane_count = 1;
     bool active = false, done = false;
@@ -121,6 +124,82 @@ class Schedule {
   std::vector<NodeIndex> stack_;  // of activate(), which may not recurse: chains are long
   std::size_t ready_ = 0;
 };
+
+// Here, because each runs for every node, and a call costs as much as most of them do.
+
+inline void Schedule::Ready::push(std::uint32_t rank) {
+  if (next_ == line_.size()) {
+    line_.clear();
+    next_ = 0;
+  }
+  if (line_.empty() || rank > line_.back()) return line_.push_back(rank);
+  heap_.push_back(rank);
+  std::ranges::push_heap(heap_, std::greater<>());
+}
+
+inline void Schedule::Ready::pop() {
+  if (is_line()) {
+    ++next_;
+    return;
+  }
+  std::ranges::pop_heap(heap_, std::greater<>());
+  heap_.pop_back();
+}
+
+// The lowest rank of those heads of lanes that can start: free lanes, and first in all of them.
+inline NodeIndex Schedule::head() const {
+  if (ready_ == 0) return kNone;
+  std::uint32_t best = kEnd;
+  for (const Lane& lane : lanes_) {
+    if (lane.busy || lane.ready.empty()) continue;
+    const std::uint32_t rank = lane.ready.front();
+    if (rank >= best) continue;
+    const State& state = nodes_[order_[rank]];
+    const bool can_start =
+        state.lane_count == 1 || std::ranges::all_of(lanes_of(state), [&](std::uint32_t id) {
+          return !lanes_[id].busy && lanes_[id].ready.front() == rank;
+        });
+    if (can_start) best = rank;
+  }
+  return best == kEnd ? kNone : order_[best];
+}
+
+inline NodeIndex Schedule::take() {
+  const NodeIndex n = head();
+  if (n == kNone) return n;
+  --ready_;
+  for (const std::uint32_t id : lanes_of(nodes_[n])) {
+    Lane& lane = lanes_[id];
+    lane.ready.pop();
+    lane.busy = true;
+  }
+  return n;
+}
+
+inline void Schedule::leave(NodeIndex n) {
+  for (const std::uint32_t id : lanes_of(nodes_[n])) lanes_[id].busy = false;
+}
+
+inline void Schedule::make_ready(NodeIndex n) {
+  ++ready_;
+  for (const std::uint32_t id : lanes_of(nodes_[n])) lanes_[id].ready.push(nodes_[n].rank);
+}
+
+inline void Schedule::set_done(State& state) {
+  state.done = true;
+  for (std::uint32_t at = state.first_wait; at != kEnd; at = waits_[at].next)
+    if (--nodes_[waits_[at].reader].waiting == 0) make_ready(waits_[at].reader);
+  state.first_wait = kEnd;
+}
+
+inline void Schedule::wait_for(NodeIndex reader, NodeIndex producer) {
+  ++nodes_[reader].waiting;
+  const auto at = static_cast<std::uint32_t>(waits_.size());
+  waits_.push_back({reader, kEnd});
+  State& made_by = nodes_[producer];
+  (made_by.first_wait == kEnd ? made_by.first_wait : waits_[made_by.last_wait].next) = at;
+  made_by.last_wait = at;
+}
 
 template <class Known>
 void Schedule::activate(NodeIndex root, Known&& known) {

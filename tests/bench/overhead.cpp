@@ -4,8 +4,10 @@
 //
 // The nodes take one INT and give one INT, and come from a plugin, through the C ABI. A chain is a
 // line of them; in a fan the first node is read by half of the others, and a sink reads each of
-// those. Printed are nanoseconds a node, for 100, 1,000 and 10,000 nodes, and how they grow from
-// the first to the last:
+// those. Printed are nanoseconds a node, for graphs of 100, 1,000 and 10,000 nodes, and the ratio
+// of the last to the first. Every measurement is of 10,000 nodes in all: 100 different graphs of
+// 100 nodes, one after another, or ten of 1,000, or one. So every size finds the processor's caches
+// equally cold; one small graph run again and again would lie in them, and seem cheaper than it is.
 //   parse, bind, plan     from the text of a workflow to its plan, by step
 //   first run             everything is computed
 //   nothing changed       the same workflow once more: everything is in the cache
@@ -47,6 +49,7 @@ namespace {
 using core::cat;
 
 constexpr int kSizes[] = {100, 1'000, 10'000};
+constexpr int kNodesAtOnce = 10'000;  // in the graphs of one measurement together
 constexpr std::size_t kSizeCount = std::size(kSizes);
 
 struct Options {
@@ -99,7 +102,8 @@ void add_node(std::string& text, int id, const char* type, const std::string& in
               inputs, "}}");
 }
 
-// `first` and `last` are literals: every output depends on the one, a single sink on the other.
+// `first` and `last` are literals: every output depends on the one, a single sink on the other. Two
+// workflows of other firsts have no node in common.
 std::string workflow_text(Form form, int nodes, std::int64_t first, std::int64_t last) {
   std::string text;
   const auto link = [](int id) { return cat("[\"", id, "\", 0]"); };
@@ -148,36 +152,63 @@ class Bench {
   }
 
   std::vector<Stopwatch::Part> measure(Form form, int nodes) {
-    Stopwatch watch(options_.clock);
-    // Fewer repeats where one takes longer.
-    const int repeats = nodes > 1'000 ? options_.repeats : 5 * options_.repeats;
-    const Workflow flow = engine_->parse(workflow_text(form, nodes, 1, 1));
-    engine_->start(flow).wait();
-    Stopwatch warm_up(options_.clock);
-    for (int i = 0; i < 2; ++i) repeat(form, nodes, warm_up);
-    for (int i = 0; i < repeats; ++i) {
-      repeat(form, nodes, watch);
-      watch.time("facade", [&] { engine_->start(flow).wait(); });
+    Stopwatch watch(options_.clock), warm_up(options_.clock);
+    std::vector<Workflow> flows;
+    for (int g = 0; g < kNodesAtOnce / nodes; ++g)
+      flows.push_back(engine_->parse(workflow_text(form, nodes, unused(), 1)));
+    for (int i = 0; i < options_.repeats + 2; ++i) {
+      Stopwatch& used = i < 2 ? warm_up : watch;
+      repeat(form, nodes, used);
+      used.time("facade", [&] {
+        for (const Workflow& flow : flows) engine_->start(flow).wait();
+      });
     }
     return watch.parts();
   }
 
  private:
+  // A number that no other literal has: each workflow's nodes are new to the cache.
+  std::int64_t unused() { return unused_ += 1'000'000; }
+
   void repeat(Form form, int nodes, Stopwatch& watch) {
     environment_.cache.clear();
-    const std::string text = workflow_text(form, nodes, 1, 1);
-    core::Workflow workflow;
-    core::Bound bound;
-    Ready ready;
-    watch.time("parse", [&] { workflow = core::parse_workflow(text, "bench"); });
-    watch.time("bind", [&] { bound = core::bind(workflow, *plugins_.catalog); });
-    watch.time("plan", [&] { ready = plan(std::move(bound)); });
-    watch.time("first run", [&] { run(ready, nodes, nodes); });
-    watch.time("nothing changed", [&] { run(ready, nodes, 0); });
-    const Ready last = prepare(workflow_text(form, nodes, 1, ++other_));
-    watch.time("last leaf changed", [&] { run(last, nodes, 2); });
-    const Ready first = prepare(workflow_text(form, nodes, ++other_, 1));
-    watch.time("first leaf changed", [&] { run(first, nodes, nodes); });
+    const auto count = std::size_t(kNodesAtOnce / nodes);
+    std::vector<std::int64_t> firsts(count);
+    std::ranges::generate(firsts, [this] { return unused(); });
+    const auto texts = [&](std::int64_t last) {
+      std::vector<std::string> made;
+      for (const std::int64_t first : firsts)
+        made.push_back(workflow_text(form, nodes, first, last));
+      return made;
+    };
+    std::vector<core::Workflow> workflows(count);
+    std::vector<core::Bound> bound(count);
+    std::vector<Ready> ready(count);
+    const auto run_all = [&](int expected) {
+      for (const Ready& each : ready) run(each, nodes, expected);
+    };
+    const auto prepare = [&](const std::vector<std::string>& all) {
+      for (std::size_t g = 0; g < count; ++g)
+        ready[g] = plan(core::bind(core::parse_workflow(all[g], "bench"), *plugins_.catalog));
+    };
+    const std::vector<std::string> all = texts(1);
+    watch.time("parse", [&] {
+      for (std::size_t g = 0; g < count; ++g) workflows[g] = core::parse_workflow(all[g], "bench");
+    });
+    watch.time("bind", [&] {
+      for (std::size_t g = 0; g < count; ++g)
+        bound[g] = core::bind(workflows[g], *plugins_.catalog);
+    });
+    watch.time("plan", [&] {
+      for (std::size_t g = 0; g < count; ++g) ready[g] = plan(std::move(bound[g]));
+    });
+    watch.time("first run", [&] { run_all(nodes); });
+    watch.time("nothing changed", [&] { run_all(0); });
+    prepare(texts(-1));  // the numbers of a fan count from 2
+    watch.time("last leaf changed", [&] { run_all(2); });
+    std::ranges::generate(firsts, [this] { return unused(); });
+    prepare(texts(1));
+    watch.time("first leaf changed", [&] { run_all(nodes); });
   }
 
   Ready plan(core::Bound bound) const {
@@ -185,14 +216,11 @@ class Bench {
       throw core::Error(core::Code::internal, bound.problems.front().message);
     Ready ready{std::move(bound.graph), {}};
     const core::Inferred inferred = core::infer(ready.graph, environment_.host);
-    ready.plan = core::make_plan(ready.graph, core::place({ready.graph, inferred, environment_.topology, core::Costs(), {}}),
-                                 inferred, environment_.topology);
+    ready.plan = core::make_plan(
+        ready.graph, core::place({ready.graph, inferred, environment_.topology, core::Costs(), {}}),
+        inferred, environment_.topology);
     return ready;
   }
-  Ready prepare(const std::string& text) const {
-    return plan(core::bind(core::parse_workflow(text, "bench"), *plugins_.catalog));
-  }
-
   // Throws when another number of nodes was computed than this case is about.
   void run(const Ready& ready, int nodes, int expected) {
     if (std::ssize(ready.graph.nodes) != nodes)
@@ -211,7 +239,7 @@ class Bench {
   core::Silence observer_;
   core::RunControl control_;
   std::unique_ptr<Engine> engine_;
-  std::int64_t other_ = 1'000'000;  // a literal that was not used before
+  std::int64_t unused_ = 0;
 };
 
 // ---- oneTBB ----
@@ -219,27 +247,37 @@ class Bench {
 #if defined(HEDDLE_WITH_TBB)
 namespace flow = oneapi::tbb::flow;
 
+template <class Node>
+struct TbbGraph {
+  flow::graph graph;
+  std::deque<Node> nodes;
+};
+
 // `message` starts the first node; `add` is the work of each.
 template <class Node, class Message, class Add>
 void measure_tbb(const std::string& kind, Form form, int nodes, Stopwatch& watch, Add add,
                  Message message) {
-  flow::graph graph;
-  std::deque<Node> all;
+  std::deque<TbbGraph<Node>> graphs;
   watch.time("oneTBB, " + kind + ": build", [&] {
-    for (int i = 0; i < nodes; ++i) {
-      if constexpr (std::is_same_v<Message, int>)
-        all.emplace_back(graph, flow::serial, add);
-      else
-        all.emplace_back(graph, add);
-      if (i == 0) continue;
-      const int from = form == Form::chain || i % 2 == 0 ? i - 1 : 0;
-      flow::make_edge(all[std::size_t(from)], all.back());
+    for (int g = 0; g < kNodesAtOnce / nodes; ++g) {
+      auto& [graph, all] = graphs.emplace_back();
+      for (int i = 0; i < nodes; ++i) {
+        if constexpr (std::is_same_v<Message, int>)
+          all.emplace_back(graph, flow::serial, add);
+        else
+          all.emplace_back(graph, add);
+        if (i == 0) continue;
+        const int from = form == Form::chain || i % 2 == 0 ? i - 1 : 0;
+        flow::make_edge(all[std::size_t(from)], all.back());
+      }
     }
   });
   for (const char* part : {": first run", ": next run"})
     watch.time("oneTBB, " + kind + part, [&] {
-      all.front().try_put(message);
-      graph.wait_for_all();
+      for (TbbGraph<Node>& each : graphs) {
+        each.nodes.front().try_put(message);
+        each.graph.wait_for_all();
+      }
     });
 }
 
@@ -248,7 +286,7 @@ std::vector<Stopwatch::Part> measure_tbb(Form form, int nodes, const Options& op
                                                1);
   static volatile std::int64_t sink = 0;
   Stopwatch warm_up(options.clock), watch(options.clock);
-  for (int i = 0; i < 5 * options.repeats; ++i) {
+  for (int i = 0; i < options.repeats + 2; ++i) {
     Stopwatch& used = i < 2 ? warm_up : watch;
     measure_tbb<flow::continue_node<flow::continue_msg>>(
         "continue_node", form, nodes, used, [](flow::continue_msg) { sink = sink + 1; },
@@ -269,7 +307,7 @@ void print(const Columns& columns) {
     std::printf("%-36s", columns.front()[part].name.c_str());
     double ns[kSizeCount];
     for (std::size_t size = 0; size < kSizeCount; ++size) {
-      ns[size] = columns[size][part].median() / kSizes[size];
+      ns[size] = columns[size][part].median() / kNodesAtOnce;
       std::printf("%10.1f", ns[size]);
     }
     std::printf("%12.2f\n", ns[kSizeCount - 1] / ns[0]);
@@ -278,8 +316,9 @@ void print(const Columns& columns) {
 
 int run(const Options& options) {
   Bench bench(options);
-  std::printf("ns a node, medians, %s\n",
-              options.clock == CLOCK_MONOTONIC ? "on the clock" : "of the processor");
+  std::printf("ns a node, medians of %d, %s; each of %d nodes in graphs of the size\n",
+              options.repeats,
+              options.clock == CLOCK_MONOTONIC ? "on the clock" : "of the processor", kNodesAtOnce);
   for (const Form form : {Form::chain, Form::fan}) {
     std::printf("\n%-36s", name_of(form));
     for (const int size : kSizes) std::printf("%10d", size);

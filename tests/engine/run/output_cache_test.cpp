@@ -69,6 +69,62 @@ BOOST_AUTO_TEST_CASE(a_full_cache_stays_full_of_what_is_worth_most) {
     if ((i * 7919) % 5000 >= 4901) BOOST_TEST(cache.contains(key(i)));
 }
 
+BOOST_AUTO_TEST_CASE(what_is_small_waits_until_it_is_flushed) {
+  OutputCache cache(1 << 20);
+  OutputCache::Adding adding(cache);
+  const std::vector<Value> two = {make_value(std::int64_t{5}), make_value(std::int64_t{6})};
+  adding.add(key(1), two, 1.0);
+  adding.add(key(2), text(10), 1.0);
+  BOOST_TEST(!adding.is_empty());
+  BOOST_TEST(cache.size() == 0u);
+  adding.flush();
+  BOOST_TEST(adding.is_empty());
+  const OutputCache::Reading reading = cache.read();
+  BOOST_TEST_REQUIRE(reading.find(key(1)).has_value());
+  BOOST_TEST_REQUIRE(reading.find(key(1))->size() == 2u);
+  BOOST_TEST((*reading.find(key(1)))[0].get() == two[0].get());
+  BOOST_TEST(get_int(*(*reading.find(key(1)))[1]) == 6);
+  BOOST_TEST_REQUIRE(reading.find(key(2)).has_value());
+  BOOST_TEST(get_str(*reading.find(key(2))->front()).size() == 10u);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_large_never_waits) {
+  OutputCache cache(10000);
+  OutputCache::Adding adding(cache);
+  adding.add(key(1), text(3000), 1.0);
+  BOOST_TEST(cache.contains(key(1)));
+  adding.add(key(2), text(20000), 1.0);  // more than the cache holds at all
+  BOOST_TEST(adding.is_empty());
+  BOOST_TEST(!cache.contains(key(2)));
+}
+
+BOOST_AUTO_TEST_CASE(what_waits_is_added_at_the_end_and_before_there_is_much_of_it) {
+  OutputCache cache(1 << 20);
+  {
+    OutputCache::Adding adding(cache);
+    for (std::uint64_t i = 0; i < 1000; ++i) adding.add(key(i), text(1), 1.0);
+    BOOST_TEST(cache.size() >= 900u);
+    BOOST_TEST(cache.size() < 1000u);
+  }
+  BOOST_TEST(cache.size() == 1000u);
+}
+
+BOOST_AUTO_TEST_CASE(shares_of_what_waits_are_counted_like_all_others) {
+  OutputCache cache(1 << 20);
+  Value value = make_value(std::int64_t{5});
+  const Value mine = value;
+  {
+    OutputCache::Adding adding(cache);
+    adding.add(key(1), {&value, 1}, 1.0);
+    Value alone = make_value(std::int64_t{6});
+    adding.add(key(2), {&alone, 1}, 1.0);
+    BOOST_TEST(alone->refs.load() == 2u);
+  }
+  BOOST_TEST(mine->refs.load() == 3u);
+  cache.clear();
+  BOOST_TEST(mine->refs.load() == 2u);
+}
+
 BOOST_AUTO_TEST_CASE(clearing_gives_all_bytes_back) {
   OutputCache cache(1 << 20);
   for (std::uint64_t i = 0; i < 100; ++i) cache.add(key(i), text(100), 1.0);
