@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstring>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -48,6 +49,8 @@ class PlacedRuns {
 
   core::Environment& environment() { return environment_; }
 
+  std::function<void()> on_progress;  // called on the node's thread; set between runs
+
   // The bytes of the tensor that the workflow's node `id` gives as its output 0, computed anew.
   // Nodes with a `device` run there.
   std::vector<std::byte> run(const std::string& json, std::string_view id,
@@ -77,9 +80,10 @@ class PlacedRuns {
     core::Source wanted;
     for (core::NodeIndex n = 0; n < graph.nodes.size(); ++n)
       if (graph.nodes[n].id == id) wanted = {n, 0};
-    core::Observer quiet;
+    Progress observer;
+    observer.tell = &on_progress;
     const core::RunResult result =
-        core::execute({&graph, &plan, "", "", {wanted}}, environment_, quiet, control);
+        core::execute({&graph, &plan, "", "", {wanted}}, environment_, observer, control);
     const core::Tensor& tensor = core::get_tensor(*result.kept.at(wanted));
     std::vector<std::byte> bytes(core::dense_bytes(tensor->info));
     environment_.devices[0].state->read(tensor, bytes.data(), bytes.size());
@@ -87,6 +91,11 @@ class PlacedRuns {
   }
 
  private:
+  struct Progress final : core::Observer {
+    const std::function<void()>* tell = nullptr;
+    bool listens() const override { return static_cast<bool>(*tell); }
+    void node_progress(const core::Node&, double, std::string_view) override { (*tell)(); }
+  };
   core::LoadedPlugins plugins_;
   core::Folders folders_;
   core::Environment environment_{std::uint64_t{256} << 20};
