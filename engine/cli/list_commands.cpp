@@ -96,6 +96,10 @@ Json device_json(const DeviceInfo& device) {
                        .set("memory_ours", device.memory_ours)
                        .set("memory_others", device.memory_others)
                        .set("trouble", device.trouble)
+                       .set("state", device.state)
+                       .set("failures", device.failures)
+                       .set("last_failure", device.last_failure)
+                       .set("probe_seconds", device.probe_seconds)
                        .set("links", std::move(links)));
 }
 
@@ -169,13 +173,14 @@ int list_devices(const Request& request, Output& output) {
     return kExitDone;
   }
   Table table;
-  table.row({"id", "kind", "compute", "threads", "memory", "free", "ours", "others", "name"});
+  table.row({"id", "kind", "compute", "threads", "memory", "free", "ours", "others", "state", "name"});
   const std::vector<DeviceInfo> devices = engine.devices();
   for (const DeviceInfo& device : devices)
     table.row({device.id, device.kind, device.compute,
                device.threads == 0 ? "-" : cat(device.threads),
                core::format_bytes(device.memory_total), core::format_bytes(device.memory_free),
                core::format_bytes(device.memory_ours), core::format_bytes(device.memory_others),
+               device.state,
                device.trouble.empty() ? device.name : device.trouble});
   output.write(cat(table.text(), "\n", link_table(devices)));
   return kExitDone;

@@ -1,6 +1,7 @@
 #include "engine/device/device.h"
 
 #include <cstring>
+#include <utility>
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
@@ -14,22 +15,22 @@ void throw_status(heddle_status* status, const std::string& where) {
   throw where.empty() ? error : Error(error.code(), cat(where, ": ", error.what()));
 }
 
-Event::Event(const Device& device) : device_(&device) { throw_status(device.desc().event_make(device.raw(), &raw_), device.name()); }
+Event::Event(const Device& device) : device_(&device) { device.check(device.desc().event_make(device.raw(), &raw_), device.name()); }
 Event::~Event() {
   if (raw_ != nullptr) device_->desc().event_free(raw_);
 }
-void Event::wait() const { throw_status(device_->desc().wait(raw_), device_->name()); }
+void Event::wait() const { device_->check_wait(device_->desc().wait(raw_), device_->name()); }
 bool Event::done() const { return device_->desc().done(raw_) != 0; }
 
 Stream::Stream(const Device& device) : device_(device), idle_(device) {
-  throw_status(device.desc().stream_make(device.raw(), &raw_), device.name());
+  device.check(device.desc().stream_make(device.raw(), &raw_), device.name());
 }
 Stream::~Stream() { device_.desc().stream_free(raw_); }
-void Stream::record(const Event& event) { throw_status(device_.desc().record(raw_, event.raw()), device_.name()); }
+void Stream::record(const Event& event) { device_.check(device_.desc().record(raw_, event.raw()), device_.name()); }
 void Stream::wait_for(const Event& event) {
   // An event is a thing of its plugin: another plugin's stream cannot look into it.
   if (event.device().kind() != device_.kind()) return event.wait();
-  throw_status(device_.desc().wait_on_stream(raw_, event.raw()), device_.name());
+  device_.check(device_.desc().wait_on_stream(raw_, event.raw()), device_.name());
 }
 void Stream::synchronize() {
   record(idle_);
@@ -47,6 +48,41 @@ Device::Device(std::string name, const heddle_device_desc& desc, heddle_device* 
 
 Device::~Device() { desc_.close(raw_); }
 
+namespace {
+
+bool is_fault_of_the_device(const Error& error) { return error.code() == Code::io || error.code() == Code::internal; }
+
+Error located(const Error& error, const std::string& where) {
+  return where.empty() ? error : Error(error.code(), cat(where, ": ", error.what()));
+}
+
+}  // namespace
+
+void Device::check(heddle_status* status, const std::string& where) const {
+  if (status == nullptr) return;
+  const Error error = take_status(status);
+  if (is_fault_of_the_device(error)) {
+    const auto faults = faults_.lock();
+    if (!faults->first) faults->first = error;
+  }
+  throw located(error, where);
+}
+
+void Device::check_wait(heddle_status* status, const std::string& where) const {
+  if (status == nullptr) return;
+  const Error error = take_status(status);
+  {
+    const auto faults = faults_.lock();
+    if (!faults->first && is_fault_of_the_device(error)) faults->first = error;
+    faults->last_of_waits = error.full();
+  }
+  failed_waits_.fetch_add(1, std::memory_order_release);
+  throw located(error, where);
+}
+
+std::optional<Error> Device::take_fault() const { return std::exchange(faults_.lock()->first, std::nullopt); }
+std::string Device::last_failure() const { return faults_.lock()->last_of_waits; }
+
 heddle_device_info Device::info() const {
   heddle_device_info info{};
   info.size = sizeof info;
@@ -56,7 +92,7 @@ heddle_device_info Device::info() const {
 
 void* Device::allocate(std::size_t bytes) const {
   void* memory = nullptr;
-  throw_status(desc_.alloc(raw_, bytes, &memory), cat(name_, ": ", format_bytes(bytes), " of memory"));
+  check(desc_.alloc(raw_, bytes, &memory), cat(name_, ": ", format_bytes(bytes), " of memory"));
   return memory;
 }
 
@@ -64,7 +100,7 @@ void Device::free(void* memory) const { desc_.free(raw_, memory); }
 
 void Device::copy(Stream& stream, const Device* to, void* dst, const Device* from, const void* src, std::size_t bytes) const {
   if (bytes == 0) return;
-  throw_status(desc_.copy(stream.raw(), to == nullptr ? nullptr : to->raw(), dst, from == nullptr ? nullptr : from->raw(), src, bytes), name_);
+  check(desc_.copy(stream.raw(), to == nullptr ? nullptr : to->raw(), dst, from == nullptr ? nullptr : from->raw(), src, bytes), name_);
 }
 
 heddle_link Device::link(const Device* peer) const {
@@ -96,7 +132,7 @@ void Device::make_weight(Stream& stream, std::int32_t use, const heddle_weight_f
                          void* dst) const {
   std::vector<const heddle_view*> pointers;
   for (const heddle_view& part : parts) pointers.push_back(&part);
-  throw_status(desc_.make_weight(raw_, stream.raw(), use, &form, std::uint32_t(pointers.size()), pointers.data(), dst), name_);
+  check(desc_.make_weight(raw_, stream.raw(), use, &form, std::uint32_t(pointers.size()), pointers.data(), dst), name_);
 }
 
 }  // namespace heddle::core

@@ -3,12 +3,16 @@
 // to one thread at a time.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/base/error.h"
+#include "engine/base/guarded.h"
 #include "engine/tensor/tensor.h"
 #include "heddle/abi/device.h"
 
@@ -83,6 +87,18 @@ class Device {
   heddle_weight_form weight_form(std::int32_t use, const heddle_tensor_info& info) const;
   void make_weight(Stream& stream, std::int32_t use, const heddle_weight_form& form, const std::vector<heddle_view>& parts, void* dst) const;
 
+  // throw_status() for what this device gave when it was asked to work: its own faults are remembered.
+  void check(heddle_status* status, const std::string& where) const;
+  // The same for a wait. The streams of a device are shared by all runs, but tell a failure once.
+  void check_wait(heddle_status* status, const std::string& where) const;
+  // What failed first since the last question and is the device's fault: input/output and internal errors. A lack of memory, and
+  // what the caller asked wrongly, are not. In the plugin's words, which may be those of another device that it waited for.
+  std::optional<Error> take_fault() const;
+  // How many waits have failed. When it grows, work that somebody enqueued here has been lost, and perhaps nobody else will hear
+  // of it.
+  std::uint64_t failed_waits() const { return failed_waits_.load(std::memory_order_acquire); }
+  std::string last_failure() const;  // of a wait
+
   heddle_device* raw() const { return raw_; }
   const heddle_device_desc& desc() const { return desc_; }
 
@@ -92,6 +108,12 @@ class Device {
   heddle_device* raw_;
   std::shared_ptr<const void> owner_;
   heddle_device_info info_{};
+  struct Faults {
+    std::optional<Error> first;
+    std::string last_of_waits;
+  };
+  mutable Guarded<Faults> faults_;
+  mutable std::atomic<std::uint64_t> failed_waits_{0};
 };
 
 }  // namespace heddle::core

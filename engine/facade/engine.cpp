@@ -11,6 +11,7 @@
 #include "engine/plan/place.h"
 #include "engine/plugin/host.h"
 #include "engine/plugin/model_builder.h"
+#include "engine/run/health.h"
 
 namespace heddle {
 
@@ -75,7 +76,7 @@ Engine::Data::Data(EngineOptions given) : options(std::move(given)), hooks(optio
     return core::build_model(*plugins.catalog, role, checkpoint, config, hints);
   };
   environment->devices = core::open_devices(plugins, {options.devices, options.compute, options.budgets, options.threads, options.reference_kernels,
-                                                       options.device_options});
+                                                       options.device_options, {options.degrade_after, options.degraded_seconds, options.clock}});
   environment->topology = core::topology_of(environment->devices, options.budgets);
   if (!options.costs.empty()) environment->costs = core::read_costs(read_file(options.costs), options.costs.string());
 }
@@ -130,7 +131,7 @@ std::vector<double> Engine::Data::busy_seconds(const core::Plan& plan) const {
 
 // What a workflow allows a device counts where the caller of the engine said nothing.
 core::Topology Engine::Data::with_budgets(const std::vector<core::DeviceHint>& hints) const {
-  core::Topology topology = environment->topology;
+  core::Topology topology = core::topology_now(*environment);
   for (const core::DeviceHint& hint : hints) {
     if (!hint.budget_bytes) continue;
     const auto device = std::ranges::find(topology.devices, hint.device, &core::DeviceFacts::name);
@@ -150,6 +151,8 @@ Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Asked aske
   if (!errors.empty()) throw core::Error(core::Code::invalid_argument, core::join(errors, "\n"));
   Ready ready{std::move(bound.graph), {}, {}};
   core::take_device_inputs(ready.graph);
+  // A plan says what a run would do, so both ask: a device that is well again is used again.
+  core::probe_degraded(*environment);
   const core::Topology topology = with_budgets(flow.workflow.devices);
   try {
     ready.described = core::describe_models(ready.graph, *environment);
@@ -224,7 +227,12 @@ std::vector<DeviceInfo> Engine::devices() const {
       }
       const std::uint64_t known = info.memory_free + ours, others = trouble.empty() ? info.memory_total - std::min(known, info.memory_total) : 0;
       DeviceInfo& one = all.emplace_back(DeviceInfo{d.name(), info.name, d.kind(), info.location, std::string(core::dtype_name(core::DType(info.compute))),
-                                                    info.memory_total, info.memory_free, ours, others, info.threads, {}, std::move(trouble)});
+                                                    info.memory_total, info.memory_free, ours, others, info.threads, {}, std::move(trouble), {}, 0, {}, 0});
+      const core::DeviceHealth::Report health = device.health->report();
+      one.state = core::state_name(health.state);
+      one.failures = health.failures;
+      one.last_failure = health.cause;
+      one.probe_seconds = health.probe_in_seconds;
       if (!one.trouble.empty()) continue;  // nor does anybody reach it
       for (const core::RunDevice& other : data_->environment->devices)
         if (&other != &device) one.links.push_back(link_to(d, &other.state->device()));

@@ -111,7 +111,7 @@ void DeviceState::op(std::uint32_t op, std::span<heddle_tensor* const> in, std::
   const std::shared_ptr<DeviceMemory> workspace = scratch == 0 ? nullptr : allocate(scratch);
   std::vector<Kept> passed;
   const std::lock_guard lock(stream_mutex_);
-  throw_status(kernel.launch(device_->raw(), stream_.raw(), &call, workspace == nullptr ? nullptr : workspace->data()),
+  device_->check(kernel.launch(device_->raw(), stream_.raw(), &call, workspace == nullptr ? nullptr : workspace->data()),
                cat(op_name(op), " on ", device_->name()));
   for (const Tensor& tensor : brought)
     if (tensor && !is_here(*tensor)) std::ranges::move(keep_locked(tensor->storage), std::back_inserter(passed));

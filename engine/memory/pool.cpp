@@ -27,12 +27,14 @@ std::byte* Pool::allocate(std::uint64_t bytes) {
     std::byte* memory = nullptr;
     try {
       memory = static_cast<std::byte*>(device_.allocate(got));
-    } catch (const Error&) {
+    } catch (const Error& error) {
+      if (error.code() != Code::out_of_memory) throw;  // a device that is dead has no lack of memory
       release_free_chunks(*state);
       got = bytes;
       try {
         memory = static_cast<std::byte*>(device_.allocate(got));
       } catch (const Error& error) {
+        if (error.code() != Code::out_of_memory) throw;
         throw Error(Code::out_of_memory, cat("out of memory on ", device_.name(), ": wanted ", format_bytes(bytes), "; in use ",
                                              format_bytes(state->use.used), ", reserved ", format_bytes(state->use.reserved), " (",
                                              error.what(), ")"));

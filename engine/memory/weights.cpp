@@ -66,6 +66,7 @@ std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source,
     found->second.last_use = ++state->clock;
     return found->second.weight;
   }
+  if (state->unproven.empty()) state->failures_before = state_.device().failed_waits();
   auto weight = std::make_shared<DeviceWeight>();
   weight->form = form(source);
   evict(*state, weight->form.bytes);
@@ -85,22 +86,61 @@ std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source,
     parts.push_back({make_info(heddle_dtype(t.dtype), shape), data});
     state->reading.push_back(t.file);
   }
-  watched(watch, state_, weight->form.bytes, [&] {
-    state_.with_stream([&](Stream& stream) { state_.device().make_weight(stream, source.use, weight->form, parts, weight->memory->data()); });
-  });
+  try {
+    watched(watch, state_, weight->form.bytes, [&] {
+      state_.with_stream([&](Stream& stream) { state_.device().make_weight(stream, source.use, weight->form, parts, weight->memory->data()); });
+    });
+  } catch (const Error&) {
+    lose_unproven(*state);  // a device that takes no more work has perhaps dropped what it had taken
+    throw;
+  }
   state->bytes += weight->form.bytes;
   state->entries[key] = {weight, ++state->clock};
+  state->unproven.emplace_back(key, weight);
   return weight;
 }
 
-void WeightStore::finish() {
+void WeightStore::finish(std::span<const std::shared_ptr<const DeviceWeight>> wanted) {
   const auto state = entries_.lock();
-  if (state->reading.empty()) return;
-  state_.synchronize();
+  if (!state->reading.empty()) prove(*state);
+  if (std::ranges::any_of(wanted, [](const auto& weight) { return weight != nullptr && weight->is_lost; }))
+    throw Error(Code::io, cat(state_.device().name(), ": weights were lost when the device failed: ", state_.device().last_failure()));
+}
+
+void WeightStore::prove(State& state) const {
+  try {
+    state_.synchronize();
+    if (!state.unproven.empty() && state_.device().failed_waits() != state.failures_before)
+      throw Error(Code::io, cat(state_.device().name(), ": the device failed while weights were copied there: ", state_.device().last_failure()));
+  } catch (const Error&) {
+    lose_unproven(state);
+    throw;  // what enqueued work reads stays: nobody knows whether it is done
+  }
   // By file: whoever asked for a weight and failed may have let go of its checkpoint since, but not of the file.
-  for (const auto& file : state->reading) file->mapping->advise(0, file->mapping->bytes().size(), Advice::dont_need);
-  state->gathered.clear();
-  state->reading.clear();
+  for (const auto& file : state.reading) file->mapping->advise(0, file->mapping->bytes().size(), Advice::dont_need);
+  state.gathered.clear();
+  state.reading.clear();
+  state.unproven.clear();
+}
+
+void WeightStore::lose_unproven(State& state) {
+  for (const auto& [key, unproven] : state.unproven) {
+    const std::shared_ptr<DeviceWeight> weight = unproven.lock();
+    if (weight == nullptr) continue;
+    weight->is_lost = true;
+    const auto at = state.entries.find(key);
+    if (at == state.entries.end() || at->second.weight != weight) continue;
+    state.bytes -= weight->form.bytes;
+    state.entries.erase(at);
+  }
+  state.unproven.clear();
+}
+
+void WeightStore::drop_all() {
+  const auto state = entries_.lock();
+  lose_unproven(*state);
+  state->entries.clear();
+  state->bytes = 0;
 }
 
 std::uint64_t WeightStore::bytes() const { return entries_.lock()->bytes; }

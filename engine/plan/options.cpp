@@ -26,7 +26,8 @@ std::optional<std::vector<std::uint32_t>> wished_homes(const std::vector<CallSpe
     const CallWish wish = read_call_hints(*get_model(*call.model), caller, 0, topology);
     for (const auto* list : {&wish.devices, &wish.of_block})
       for (const std::uint32_t d : *list)
-        if (std::ranges::find(homes, d) == homes.end()) homes.push_back(d);
+        if (topology.devices[d].left_out.empty() && std::ranges::find(homes, d) == homes.end())
+          homes.push_back(d);
   }
   if (homes.empty()) return {};
   return homes;
@@ -100,8 +101,9 @@ Options::Homes Options::homes_of(NodeIndex n, const std::vector<std::uint32_t>& 
     try {
       return {find_devices(node.hints.prefer, request_.topology).devices, "preference of the node",
               ""};
-    } catch (const Error&) {
-      homes.regret = cat("; the preferred ", node.hints.prefer, " is not there");
+    } catch (const Error& error) {
+      homes.regret = cat("; the preferred ", node.hints.prefer,
+                         error.code() == Code::io ? " is left out" : " is not there");
     }
   }
   homes.devices = candidates;

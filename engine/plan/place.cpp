@@ -18,6 +18,7 @@ std::vector<std::vector<std::uint32_t>> equal_devices(const Topology& topology) 
   std::vector<std::vector<std::uint32_t>> classes;
   for (std::uint32_t d = 0; d < topology.devices.size(); ++d) {
     const DeviceFacts& device = topology.devices[d];
+    if (!device.left_out.empty()) continue;
     const auto same = std::ranges::find_if(classes, [&](const auto& c) {
       const DeviceFacts& first = topology.devices[c.front()];
       return first.kind == device.kind && first.model == device.model &&
@@ -38,6 +39,9 @@ class Placer {
 
   Placement run() {
     std::vector<std::vector<std::uint32_t>> classes = equal_devices(request_.topology);
+    if (classes.empty())
+      throw Error(Code::io, cat("no device is left to run on: ",
+                                join(left_out_texts(request_.topology), "; ")));
     std::optional<Try> best, crowded;
     bool all_fit = true;
     const auto consider = [&](const std::vector<std::uint32_t>& candidates) {
@@ -56,7 +60,8 @@ class Placer {
     for (const auto& candidates : classes) consider(candidates);
     if (!all_fit && classes.size() > 1) {
       std::vector<std::uint32_t> every;
-      for (std::uint32_t d = 0; d < request_.topology.devices.size(); ++d) every.push_back(d);
+      for (std::uint32_t d = 0; d < request_.topology.devices.size(); ++d)
+        if (request_.topology.devices[d].left_out.empty()) every.push_back(d);
       consider(every);
     }
     if (best) return finish(std::move(*best));
@@ -172,7 +177,8 @@ class Placer {
     }
     for (const std::uint32_t t : attempt.schedule.order) placement.order.push_back(graph_.order[t]);
     placement.seconds = attempt.schedule.seconds;
-    placement.warnings = options_.warnings();
+    placement.warnings = left_out_texts(request_.topology);
+    for (const std::string& warning : options_.warnings()) placement.warnings.push_back(warning);
     for (const NodeIndex n : graph_.order) give_reason(n, placement);
     return placement;
   }

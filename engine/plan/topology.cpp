@@ -10,6 +10,7 @@ namespace heddle::core {
 NamedDevices find_devices(std::string_view text, const Topology& topology) {
   NamedDevices found;
   std::size_t named = 0;
+  std::vector<std::uint32_t> left_out;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t comma = std::min(text.find(',', begin), text.size());
     std::string_view one = text.substr(begin, comma - begin);
@@ -25,6 +26,11 @@ NamedDevices find_devices(std::string_view text, const Topology& topology) {
     for (std::uint32_t d = 0; d < topology.devices.size(); ++d) {
       if (one != topology.devices[d].name && one != topology.devices[d].kind) continue;
       known = true;
+      if (!topology.devices[d].left_out.empty()) {
+        left_out.push_back(d);
+        added = true;
+        continue;
+      }
       if (std::ranges::find(found.devices, d) != found.devices.end()) continue;
       found.devices.push_back(d);
       added = true;
@@ -33,6 +39,14 @@ NamedDevices find_devices(std::string_view text, const Topology& topology) {
       throw Error(Code::not_found, cat("there is no device ", quote(one),
                                        "; there are: ", all_device_names(topology)));
     if (!added) found.repeated.emplace_back(one);
+  }
+  if (found.devices.empty()) {
+    std::vector<std::string> texts;
+    for (const std::uint32_t d : left_out)
+      texts.push_back(
+          cat(topology.devices[d].name, " is left out: ", topology.devices[d].left_out));
+    throw Error(Code::io, cat("of ", quote(text), " no device can be used now: ",
+                              join(texts, "; "), ". Name others, or none."));
   }
   found.is_list = named > 1 && found.devices.size() > 1;
   return found;
@@ -52,6 +66,13 @@ std::string all_device_names(const Topology& topology) {
   std::vector<std::string> names;
   for (const DeviceFacts& d : topology.devices) names.push_back(d.name);
   return join(names, ", ");
+}
+
+std::vector<std::string> left_out_texts(const Topology& topology) {
+  std::vector<std::string> texts;
+  for (const DeviceFacts& d : topology.devices)
+    if (!d.left_out.empty()) texts.push_back(cat(d.name, " is left out: ", d.left_out));
+  return texts;
 }
 
 }  // namespace heddle::core

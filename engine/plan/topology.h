@@ -24,6 +24,7 @@ struct DeviceFacts {
   std::uint64_t budget = 0;        // bytes that may be used here; 0: all that is free
   double flops_per_second = 0;     // of a large product; 0: unknown
   double bytes_per_second = 0;     // of its own memory; 0: unknown
+  std::string left_out;            // why nothing new is placed here: it has failed; empty: it may be used
 };
 
 struct LinkFacts {
@@ -58,13 +59,16 @@ struct NamedDevices {
   std::vector<std::string> repeated;  // names that stood there twice
 };
 
-// Throws not_found naming the devices there are, invalid_argument for a list with nothing in it.
+// Devices that are left out are not among them. Throws not_found naming the devices there are,
+// invalid_argument for a list with nothing in it, io where all that is named is left out.
 NamedDevices find_devices(std::string_view text, const Topology& topology);
 
 // "cuda:0, cuda:1"; kHostSide is "host".
 std::string device_name(std::uint32_t device, const Topology& topology);
 std::string device_names(const std::vector<std::uint32_t>& devices, const Topology& topology);
 std::string all_device_names(const Topology& topology);
+// "gpu:1 is left out: it failed ...", for each that is.
+std::vector<std::string> left_out_texts(const Topology& topology);
 
 // Bytes that may be used on a device; a device that says nothing of its memory has enough.
 inline std::uint64_t room_of(const DeviceFacts& device) {

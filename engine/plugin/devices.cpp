@@ -142,6 +142,7 @@ std::vector<RunDevice> open_devices(const LoadedPlugins& plugins, const DeviceSe
     const std::uint64_t total = device->opening_info().memory_total / (device->host_visible() ? std::uint64_t(wanted_of[w.kind]) : 1);
     const std::uint64_t limit = budget != selection.budgets.end() ? budget->second : total / 10 * 8;
     opened.weights = std::make_unique<WeightStore>(*opened.state, limit);
+    opened.health = std::make_unique<DeviceHealth>(selection.health);
   }
   return devices;
 }

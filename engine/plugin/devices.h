@@ -17,6 +17,7 @@ struct DeviceSelection {
   unsigned threads = 0;                        // of each CPU device; 0: its share of the cores
   bool reference_kernels = false;
   std::map<std::string, std::string> options;  // device kind -> JSON object: what its plugin is opened with, besides the above
+  HealthPolicy health;  // of every device
 };
 
 // Throws not_found naming the devices there are, invalid_argument for an unknown compute type, an empty list, or options that are

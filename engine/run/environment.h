@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/device/health.h"
 #include "engine/files/checkpoint_cache.h"
 #include "engine/graph/catalog.h"
 #include "engine/graph/graph.h"
@@ -25,6 +26,7 @@ namespace heddle::core {
 struct RunDevice {
   std::unique_ptr<DeviceState> state;
   std::unique_ptr<WeightStore> weights;
+  std::unique_ptr<DeviceHealth> health = std::make_unique<DeviceHealth>();
 };
 
 // Finds the files that nodes name, and says where new ones go.
@@ -51,7 +53,7 @@ struct Environment {
 
   const heddle_host* host = nullptr;  // what nodes are created with
   std::vector<RunDevice> devices;
-  Topology topology;  // of these devices, in their order
+  Topology topology;  // of these devices, in their order, all of them well: topology_now() of health.h asks them
   std::shared_ptr<const Catalog> catalog;
   FolderService folders;
   ModelBuilder build_model;

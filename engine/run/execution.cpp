@@ -19,10 +19,10 @@ Execution::Execution(const RunRequest& request, Environment& environment, Observ
       control_(control),
       call_shared_{environment, observer_, control,
                    [this](NodeCall& call, heddle_status* status) { on_complete(call, status); },
-                   request.timeline},
+                   request.timeline, &use_},
       transfers_(graph_, plan_, environment.devices, request.timeline),
-      schedule_(graph_, plan_, static_cast<std::uint32_t>(environment.devices.size())),
-      used_devices_(environment.devices.size()) {
+      use_(graph_, environment),
+      schedule_(graph_, plan_, static_cast<std::uint32_t>(environment.devices.size())) {
   first_output_.reserve(graph_.nodes.size());
   std::size_t outputs = 0;
   for (const Node& node : graph_.nodes) {
@@ -44,18 +44,40 @@ RunResult Execution::run() {
   }
   work();
   join_helpers();
+  if (failure_ == nullptr) wait_for_devices();
   if (failure_ != nullptr) {
     abandon_deferred();
     for (const RunDevice& device : environment_.devices) device.state->settle();
+    if (use_.failed()) forget_outputs();
     std::rethrow_exception(failure_);
   }
-  for (std::uint32_t d = 0; d < used_devices_.size(); ++d)
-    if (used_devices_[d] || transfers_.used(d)) environment_.devices[d].state->synchronize();
+  use_.succeeded();
   for (const Source& source : request_.keep) result_.kept[source] = output(source);
   std::ranges::stable_sort(files_, {}, &Written::rank);
   for (Written& file : files_) result_.files.push_back(std::move(file.path));
   result_.transferred_bytes = transfers_.bytes();
   return std::move(result_);
+}
+
+void Execution::wait_for_devices() {
+  try {
+    use_.wait();
+    for (std::uint32_t d = 0; d < environment_.devices.size(); ++d)
+      if (transfers_.used(d) && !use_.has(d)) environment_.devices[d].state->synchronize();
+  } catch (const Error&) {
+    failure_ = std::current_exception();
+  }
+}
+
+// They went into the cache when they had been enqueued; whether they were ever made, nobody knows.
+void Execution::forget_outputs() {
+  std::vector<Hash128> made;
+  for (const NodeTiming& timing : result_.timings)
+    if (!timing.cached) made.push_back(keys_[timing.node]);
+  std::ranges::sort(made);
+  environment_.cache.drop_if([&](const Hash128& key, std::span<const Value>) {
+    return std::ranges::binary_search(made, key);
+  });
 }
 
 void Execution::find_keys() {

@@ -70,6 +70,8 @@ class Execution {
   }
 
   void find_keys();
+  void wait_for_devices();
+  void forget_outputs();
   std::uint64_t fingerprint(NodeIndex n);
   bool take_from_cache(NodeIndex n, const OutputCache::Reading& cache);
 
@@ -108,6 +110,7 @@ class Execution {
   const NodeCall::Shared call_shared_;
   std::vector<Hash128> keys_;
   Transfers transfers_;
+  DeviceUse use_;
   // Outputs of all nodes. Written by whoever finishes a node, before its readers become ready.
   std::vector<std::size_t> first_output_;  // by node
   std::vector<Value> outputs_;
@@ -124,7 +127,6 @@ class Execution {
   std::unordered_map<NodeIndex, std::vector<std::uint32_t>> wanted_;  // lazy inputs asked for
   std::vector<NodeIndex> cached_;  // taken from the cache, and not told yet
   std::exception_ptr failure_;     // the first
-  std::vector<bool> used_devices_;
   std::vector<Written> files_;
   RunResult result_;
   // Always guarded by mutex_: nodes complete on threads of their own.

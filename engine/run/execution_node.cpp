@@ -166,7 +166,6 @@ void Execution::finish(Running& running, Worker& worker, Lock& lock) {
   transfers_.send(n, call.outputs());
   std::ranges::move(call.outputs(), outputs_.begin() + std::ptrdiff_t(first_output_[n]));
   enter(lock);
-  if (call.used_device()) used_devices_[plan_.places[n].device] = true;
   for (std::string& file : files) files_.push_back({schedule_.rank(n), std::move(file)});
   result_.timings.push_back({n, seconds, false});
   schedule_.finish(n, [&](NodeIndex producer) {

@@ -143,7 +143,11 @@ std::unique_ptr<SessionHandle> NodeCall::open(const SessionRequest& request) {
   used_device_ = true;
   const auto place = [this, number = calls_++](const Model& model, const CallSpec& call) {
     if (shared_.environment.on_open) shared_.environment.on_open(*node_, call);
-    return session_places(shared_.environment, {*node_, *place_, number}, model, call);
+    SessionPlaces places =
+        session_places(shared_.environment, {*node_, *place_, number}, model, call);
+    if (shared_.use != nullptr)
+      for (const SessionPlace& each : places.places) shared_.use->mark(*each.state, *node_);
+    return places;
   };
   const auto cancelled = [control = &shared_.control] { return control->cancelled(); };
   return std::make_unique<PausableSession>(

@@ -11,6 +11,7 @@
 #include "engine/base/guarded.h"
 #include "engine/graph/graph.h"
 #include "engine/run/control.h"
+#include "engine/run/device_use.h"
 #include "engine/run/environment.h"
 #include "engine/plan/plan.h"
 #include "engine/run/observer.h"
@@ -30,6 +31,7 @@ class NodeCall final : public heddle_ctx {
     // Called once when a deferred call completes, on any thread.
     std::function<void(NodeCall&, heddle_status*)> complete;
     Timeline* timeline = nullptr;
+    DeviceUse* use = nullptr;  // told of every device that is given work
   };
 
   // `shared` has to outlive it.
@@ -89,6 +91,7 @@ class NodeCall final : public heddle_ctx {
  private:
   DeviceState& work_device() {
     used_device_ = true;
+    if (shared_.use != nullptr) shared_.use->mark(place_->device, *node_);
     return *device_->state;
   }
 

@@ -137,6 +137,26 @@ OutputCache::Entry OutputCache::evict(State& state) {
   }
 }
 
+void OutputCache::drop_if(
+    const std::function<bool(const Hash128& key, std::span<const Value> outputs)>& goes) {
+  std::vector<Entry> dropped;  // let go after the lock
+  const auto state = state_.lock();
+  for (auto at = state->places.begin(); at != state->places.end();) {
+    Entry& entry = state->entries[at->second];
+    if (!goes(at->first, entry.outputs)) {
+      ++at;
+      continue;
+    }
+    state->bytes -= entry.bytes;
+    state->free_places.push_back(at->second);
+    dropped.push_back(std::exchange(entry, {}));
+    state->places.erase(at++);
+  }
+  if (dropped.empty()) return;
+  state->candidates.clear();  // they are ranked anew when the limit is reached again
+  state->is_ranked = false;
+}
+
 void OutputCache::clear() {
   std::deque<Entry> dropped;
   const auto state = state_.lock();

@@ -6,6 +6,7 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -29,6 +30,8 @@ class OutputCache {
   void add(const Hash128& key, std::span<const Value> outputs, double seconds);
   bool contains(const Hash128& key) const;
 
+  // Forgets every entry of which goes(key, outputs) is true.
+  void drop_if(const std::function<bool(const Hash128& key, std::span<const Value> outputs)>& goes);
   void clear();
   std::uint64_t bytes() const;
   std::size_t size() const;

@@ -88,7 +88,7 @@ void Session::launch(const Launch& launch, NodeIndex node) {
   here.with_stream([&](Stream& stream) { status = launch.kernel->launch(here.device().raw(), stream.raw(), &launch.call, launch.workspace); });
   if (status == nullptr) return;
   try {
-    throw_status(status, launch.call.op);
+    here.device().check(status, launch.call.op);
   } catch (Error& error) {
     error.at(cat(model_->graph->nodes[node].id, " on ", here.device().name()));
     throw;

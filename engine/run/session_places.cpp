@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/plan/place_call.h"
+#include "engine/run/health.h"
 
 namespace heddle::core {
 
@@ -18,7 +19,7 @@ bool suits(const CallPlacement& placement, const Model& model, const CallSpec& c
 }
 
 CallPlacement decide(const Environment& environment, const Caller& caller, const Model& model, const CallSpec& call) {
-  const Topology& topology = environment.topology;
+  const Topology topology = topology_now(environment);
   const Prices prices(topology, environment.costs);
   CallRequest request{model, caller.node.hints, caller.place.device, caller.place.devices, prices, {}};
   if (topology.devices.size() > 1) {

@@ -93,7 +93,12 @@ void Session::load_weights() {
     if (timeline_ != nullptr) watch = timeline_->watch("page-in", cat(node.id, ".", node.type->slot(storage.slot).name));
     weights_[s] = places_.places[storage.place].weights->get(source, model_->checkpoint->identity(), watch);
   }
-  for (const SessionPlace& place : places_.places) place.weights->finish();
+  for (std::uint32_t p = 0; p < places_.places.size(); ++p) {
+    std::vector<std::shared_ptr<const DeviceWeight>> here;
+    for (std::size_t s = 0; s < weights_.size(); ++s)
+      if (weights_[s] != nullptr && plan_->storages[s].place == p) here.push_back(weights_[s]);
+    places_.places[p].weights->finish(here);
+  }
 }
 
 Tensor Session::lane_input(const heddle_value& record, const SessionStorage& storage) const {

@@ -18,12 +18,22 @@ constexpr const char* kRowNames[] = {"compute", "copy in", "copy out"};
 
 Timeline::Timeline(const std::vector<RunDevice>& devices) {
   // Twice: what is recorded when all devices are idle marks the same moment on all of them.
-  for (const RunDevice& device : devices) device.state->synchronize();
+  for (const RunDevice& device : devices) device.state->settle();
+  std::vector<Base> recorded;
   for (const RunDevice& device : devices) {
-    bases_.push_back({device.state.get(), Event(device.state->device())});
-    device.state->record(bases_.back().reached);
+    try {
+      recorded.push_back({device.state.get(), Event(device.state->device())});
+      device.state->record(recorded.back().reached);
+    } catch (const Error&) {
+    }
   }
-  for (const Base& base : bases_) base.reached.wait();
+  for (Base& base : recorded) {
+    try {
+      base.reached.wait();
+      bases_.push_back(std::move(base));
+    } catch (const Error&) {
+    }
+  }
   began_ = Clock::now();
 }
 

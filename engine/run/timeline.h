@@ -29,7 +29,8 @@ struct TimelineSpan {
 
 class Timeline {
  public:
-  // Waits for all devices, which have to outlive it. Throws what failed on them.
+  // Waits for all devices, which have to outlive it. One that has failed and cannot be waited for
+  // has no spans: others may be used all the same.
   explicit Timeline(const std::vector<RunDevice>& devices);
 
   double now() const { return std::chrono::duration<double>(Clock::now() - began_).count(); }

@@ -218,7 +218,7 @@ void Device::copy(Stream& stream, Device* to, void* dst, Device* from, const voi
   require_alive();
   for (Device* side : {to, from}) {
     if (side == nullptr) continue;
-    side->require_alive();
+    if (is_dead(side->life())) device::fail(HEDDLE_IO, side->name(), ": the device has died");
     if (!reaches(*side))
       device::fail(HEDDLE_UNSUPPORTED, "there is no direct way between ", name_, " and ",
                    side->name());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstring>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -48,6 +49,8 @@ class PlacedRuns {
 
   core::Environment& environment() { return environment_; }
 
+  std::function<void()> on_progress;  // called on the node's thread; set between runs
+
   // The bytes of the tensor that the workflow's node `id` gives as its output 0, computed anew.
   // Nodes with a `device` run there.
   std::vector<std::byte> run(const std::string& json, std::string_view id,
@@ -61,7 +64,8 @@ class PlacedRuns {
   // The same with what the environment holds. Any thread.
   std::vector<std::byte> start(const std::string& json, std::string_view id,
                                core::RunControl& control) {
-    core::Observer quiet;
+    Progress quiet;
+    quiet.tell = &on_progress;
     return start(json, id, control, quiet);
   }
   std::vector<std::byte> start(const std::string& json, std::string_view id,
@@ -91,6 +95,11 @@ class PlacedRuns {
   }
 
  private:
+  struct Progress final : core::Observer {
+    const std::function<void()>* tell = nullptr;
+    bool listens() const override { return static_cast<bool>(*tell); }
+    void node_progress(const core::Node&, double, std::string_view) override { (*tell)(); }
+  };
   core::LoadedPlugins plugins_;
   core::Folders folders_;
   core::Environment environment_{std::uint64_t{256} << 20};

@@ -66,6 +66,11 @@ struct EngineOptions {
   // (stderr, the C library) is back. What an allocator gave goes back to it however late, so it outlives every value.
   std::function<void(int level, std::string_view message)> log;  // a heddle_level of abi/base.h; called by any thread, several at once
   HostAllocator allocator;                          // of tensors in host memory; the memory of devices is their plugins' affair
+  // A device that fails in so many runs one after another is degraded: nothing new is placed on it for so long, then the next run
+  // probes it, and uses it again when that goes well. 0 runs: never.
+  unsigned degrade_after = 3;
+  double degraded_seconds = 60;
+  std::function<double()> clock;                    // monotonic seconds, for this; any thread; empty: the system's
 };
 
 struct DeviceLink {
@@ -81,6 +86,10 @@ struct DeviceInfo {
   unsigned threads = 0;
   std::vector<DeviceLink> links;  // to every other device that is open, then to the host
   std::string trouble;            // what it says when it cannot be asked; then there are no links, and no memory is free
+  std::string state;              // "healthy", "degraded": nothing new is placed here, "probing"
+  unsigned failures = 0;          // runs in a row that it failed
+  std::string last_failure;       // empty: none since it was well
+  double probe_seconds = 0;       // degraded: until the next run probes it
 };
 
 struct PluginInfo {

@@ -39,7 +39,6 @@ struct Faults {
     BOOST_TEST(reason.find(cause) != std::string::npos, reason);
     control->revive(0);
     control->revive(1);
-    layers.used();  // weights of a device that has come back hold nothing any more
     BOOST_TEST(failure() == "");
     BOOST_TEST(layers.used() == before, boost::test_tools::per_element());
   }

@@ -109,7 +109,7 @@ typedef struct heddle_device_desc {
   void (*event_free)(heddle_event*);
   heddle_status* (*record)(heddle_stream*, heddle_event*);
   heddle_status* (*wait_on_stream)(heddle_stream*, heddle_event*); /* device-side, does not block            */
-  heddle_status* (*wait)(heddle_event*);  /* host-side, blocks; gives the first failure of the stream so far  */
+  heddle_status* (*wait)(heddle_event*);  /* host-side, blocks; the first failure of the stream so far: "NAME OF ITS DEVICE: ..." */
   int32_t (*done)(heddle_event*);         /* does not block                                                  */
 
   /* Copies. peer, to or from is NULL for host memory. can_copy answers for a direct path only; the engine

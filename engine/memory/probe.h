@@ -1,0 +1,12 @@
+// Asks a device whether it still does what devices do.
+#pragma once
+
+#include "engine/device/device.h"
+
+namespace heddle::core {
+
+// Takes a little memory past all pools, copies a pattern there and back on a stream of its own,
+// waits and compares. Blocks. Throws the device's failure, io when other bytes came back.
+void probe(const Device& device);
+
+}  // namespace heddle::core
