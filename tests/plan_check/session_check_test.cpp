@@ -325,6 +325,27 @@ BOOST_AUTO_TEST_CASE(calls_of_a_true_model_keep_the_rules_and_have_the_weights_t
       BOOST_TEST(call.parts.empty() == (call.placement.devices.size() == 1));
       for (std::size_t p = 0; p < call.parts.size(); ++p)
         BOOST_TEST(weights[p] == call.parts[p].weight_bytes);
+      // What is told to cross is what the session's transfers carry, each in one place.
+      std::uint64_t once = 0, each_step = 0, told_once = 0, told_each_step = 0;
+      for (std::size_t phase = 0; phase < 3; ++phase)
+        for (const core::SessionAction& action : session.phases[phase])
+          if (action.kind == kTransfer)
+            (phase == 2 ? each_step : once) += session.transfers[action.index].bytes;
+      for (const core::CallTransfer& t : call.transfers)
+        (t.once ? told_once : told_each_step) += t.bytes;
+      for (const core::CallExchange& e : call.exchanges) told_each_step += e.bytes;
+      BOOST_TEST(told_once == once);
+      BOOST_TEST(told_each_step == each_step);
+      BOOST_TEST(call.exchanges.empty() ==
+                 (call.placement.split != Split::sequence && call.placement.split != Split::rows));
+      BOOST_TEST(call.whole.empty() == (call.placement.split != Split::rows));
+      const core::Json json = core::plan_json(question.graph(), plan, question.topology());
+      const core::Json& told = json.find("steps")->as_array()[0].find("calls")->as_array()[0];
+      std::uint64_t in_json = 0;
+      for (const char* list : {"transfers", "collectives"})
+        if (const core::Json* found = told.find(list))
+          for (const core::Json& one : found->as_array()) in_json += one.find("bytes")->as_uint64();
+      BOOST_TEST(in_json == once + each_step);
     }
 }
 
