@@ -1,6 +1,6 @@
 // What the engine itself costs a node, beside oneTBB's flow graph in the same process.
 //
-//   overhead_bench [--clock] [REPEATS]
+//   overhead_bench [--clock] [--nodes N] [REPEATS]
 //
 // The nodes take one INT and give one INT, and come from a plugin, through the C ABI. A chain is a
 // line of them; in a fan the first node is read by half of the others, and a sink reads each of
@@ -15,7 +15,15 @@
 //   first leaf changed    the literal that everything depends on
 //   facade                Engine::start(...).wait(), nothing changed: bind, plan, a thread, the run
 // Figures are medians, of the processor's time (--clock: of the clock), after a warm-up. The engine
-// runs such nodes on one thread, so oneTBB is given one, too.
+// runs such nodes on one thread, so oneTBB is given one, too. What is freed stays with the process:
+// else the pages that a large graph gives back and takes again would count for its size.
+//
+// A tree of 10,000 nodes does not fit where one of 100 does, so times differ by what memory costs.
+// Whether the work itself is linear is told by its instructions (--nodes: of one size only):
+//   valgrind --tool=callgrind --collect-atstart=no --toggle-collect='heddle::core::parse_workflow*'
+//       overhead_bench --nodes 10000 1
+#include <malloc.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -48,13 +56,12 @@ namespace {
 
 using core::cat;
 
-constexpr int kSizes[] = {100, 1'000, 10'000};
 constexpr int kNodesAtOnce = 10'000;  // in the graphs of one measurement together
-constexpr std::size_t kSizeCount = std::size(kSizes);
 
 struct Options {
   clockid_t clock = CLOCK_PROCESS_CPUTIME_ID;
   int repeats = 15;
+  std::vector<int> sizes = {100, 1'000, 10'000};  // nodes of a graph
 };
 
 double seconds_now(clockid_t clock) {
@@ -305,12 +312,11 @@ using Columns = std::vector<std::vector<Stopwatch::Part>>;  // by size
 void print(const Columns& columns) {
   for (std::size_t part = 0; part < columns.front().size(); ++part) {
     std::printf("%-36s", columns.front()[part].name.c_str());
-    double ns[kSizeCount];
-    for (std::size_t size = 0; size < kSizeCount; ++size) {
-      ns[size] = columns[size][part].median() / kNodesAtOnce;
-      std::printf("%10.1f", ns[size]);
-    }
-    std::printf("%12.2f\n", ns[kSizeCount - 1] / ns[0]);
+    const auto ns = [&](const std::vector<Stopwatch::Part>& size) {
+      return size[part].median() / kNodesAtOnce;
+    };
+    for (const auto& size : columns) std::printf("%10.1f", ns(size));
+    std::printf("%12.2f\n", ns(columns.back()) / ns(columns.front()));
   }
 }
 
@@ -321,14 +327,14 @@ int run(const Options& options) {
               options.clock == CLOCK_MONOTONIC ? "on the clock" : "of the processor", kNodesAtOnce);
   for (const Form form : {Form::chain, Form::fan}) {
     std::printf("\n%-36s", name_of(form));
-    for (const int size : kSizes) std::printf("%10d", size);
-    std::printf("%12s\n", "10^4 : 10^2");
+    for (const int size : options.sizes) std::printf("%10d", size);
+    std::printf("%12s\n", "last : first");
     Columns ours;
-    for (const int size : kSizes) ours.push_back(bench.measure(form, size));
+    for (const int size : options.sizes) ours.push_back(bench.measure(form, size));
     print(ours);
 #if defined(HEDDLE_WITH_TBB)
     Columns theirs;
-    for (const int size : kSizes) theirs.push_back(measure_tbb(form, size, options));
+    for (const int size : options.sizes) theirs.push_back(measure_tbb(form, size, options));
     print(theirs);
 #endif
   }
@@ -343,10 +349,14 @@ int run(const Options& options) {
 }  // namespace heddle::bench
 
 int main(int argc, char** argv) {
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
   heddle::bench::Options options;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--clock") == 0)
       options.clock = CLOCK_MONOTONIC;
+    else if (std::strcmp(argv[i], "--nodes") == 0 && i + 1 < argc)
+      options.sizes = {std::clamp(std::atoi(argv[++i]), 2, heddle::bench::kNodesAtOnce)};
     else
       options.repeats = std::max(1, std::atoi(argv[i]));
   }

@@ -11,6 +11,7 @@
 
 #include "engine/base/mapped_file.h"
 #include "engine/base/text.h"
+#include "tests/support/golden_files.h"
 #include "tests/support/refusal.h"
 
 using namespace heddle::core;
@@ -29,7 +30,7 @@ std::string rewritten(std::string_view text) { return write_json(parse(text)); }
 std::string nested(std::size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); }
 
 Json goldens() {
-  const auto path = std::filesystem::path(__FILE__).parent_path() / "json_goldens.json";
+  const auto path = heddle::test::tests_folder() / "engine/base/json_goldens.json";
   const MappedFile file(path);
   return parse_json({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()},
                     path.native());

@@ -8,6 +8,7 @@
 
 #include "engine/base/json.h"
 #include "engine/base/text.h"
+#include "tests/support/golden_files.h"
 #include "tests/support/refusal.h"
 #include "tests/support/safetensors_writer.h"
 #include "tests/support/temporary_folder.h"
@@ -54,7 +55,7 @@ std::string read_file(const std::filesystem::path& path) {
 
 // Written by make_goldens.py.
 Json goldens() {
-  const auto path = std::filesystem::path(__FILE__).parent_path() / "safetensors_goldens.json";
+  const auto path = tests_folder() / "engine/files/safetensors_goldens.json";
   return parse_json(read_file(path), path.native());
 }
 
