@@ -16,7 +16,8 @@ double system_seconds() {
 
 HealthPolicy completed(HealthPolicy policy) {
   if (!policy.now) policy.now = system_seconds;
-  policy.seconds = std::max(policy.seconds, 0.0);
+  constexpr double kLongest = 1e9;  // for ever, of what can be counted
+  policy.seconds = policy.seconds >= 0 ? std::min(policy.seconds, kLongest) : 0;
   return policy;
 }
 

@@ -20,6 +20,22 @@ std::size_t origin(const Error& fault, std::size_t told_by, const Environment& e
 
 }  // namespace
 
+DeviceUse::DeviceUse(const Graph& graph, Environment& environment)
+    : graph_(graph), environment_(environment), uses_(environment.devices.size()) {
+  for (std::size_t d = 0; d < uses_.size(); ++d) failed_before_.push_back(device(d).failed_waits());
+}
+
+void DeviceUse::touch_holders(const Value& value) {
+  const heddle_kind kind = value ? kind_of(*value) : HEDDLE_KIND_NONE;
+  if (kind != HEDDLE_KIND_TENSOR && kind != HEDDLE_KIND_LIST && kind != HEDDLE_KIND_RECORD) return;
+  for_each_tensor(*value, [&](const Tensor& tensor) {
+    const auto* memory = dynamic_cast<const DeviceMemory*>(tensor->storage.get());
+    if (memory == nullptr) return;
+    for (std::uint32_t d = 0; d < uses_.size(); ++d)
+      if (environment_.devices[d].state.get() == &memory->state()) touch(d);
+  });
+}
+
 void DeviceUse::mark(const DeviceState& device, const Node& node) {
   for (std::uint32_t d = 0; d < uses_.size(); ++d)
     if (environment_.devices[d].state.get() == &device) mark(d, node);
@@ -38,6 +54,8 @@ bool DeviceUse::has_lost_work(std::size_t d) const {
 
 std::string DeviceUse::where(std::size_t d) const {
   const Use& use = uses_[d];
+  if (use.last.load(std::memory_order_relaxed) == nullptr)
+    return cat("what the run reads or copies on ", device(d).name());
   const auto node = NodeIndex(use.last.load(std::memory_order_relaxed) - graph_.nodes.data());
   if (!use.several.load(std::memory_order_relaxed)) return graph_.name_of(node);
   return cat("work on ", device(d).name(), ", the last of which is of ", graph_.name_of(node));

@@ -5,8 +5,8 @@
 // perhaps to another run, which may be gone by now. So a run that used a device on which any wait
 // has failed meanwhile does not end well, whoever waited.
 //
-// mark(), on any thread, costs one load when the node is the same as last time. Everything else is
-// for the thread that ends the run.
+// mark() and touch() are for any thread; mark() costs one load when the node is the same as last
+// time. Everything else is for the thread that ends the run.
 #pragma once
 
 #include <atomic>
@@ -20,9 +20,8 @@ namespace heddle::core {
 
 class DeviceUse {
  public:
-  // Both have to outlive it.
-  DeviceUse(const Graph& graph, Environment& environment)
-      : graph_(graph), environment_(environment), uses_(environment.devices.size()) {}
+  // Both have to outlive it. To be made before the run looks into the cache.
+  DeviceUse(const Graph& graph, Environment& environment);
 
   // This node is about to enqueue something there.
   void mark(std::uint32_t device, const Node& node) {
@@ -36,10 +35,19 @@ class DeviceUse {
     use.last.store(&node, std::memory_order_relaxed);
   }
   void mark(const DeviceState& device, const Node& node);
+  // Something goes there, or what lies there is read. What lies there is not this run's work: it
+  // may have been lost at any time since the run began.
+  void touch(std::uint32_t device) {
+    uses_[device].failed_waits.store(failed_before_[device], std::memory_order_relaxed);
+  }
+  void touch_holders(const Value& value);  // of its tensors
 
   bool has(std::uint32_t device) const {
-    return uses_[device].last.load(std::memory_order_relaxed) != nullptr;
+    return uses_[device].failed_waits.load(std::memory_order_relaxed) != kNotUsed;
   }
+  // How many waits of the device had failed when the run began. Part of the keys of the cache: what
+  // was made before a failure is not found after it.
+  std::uint64_t failed_before(std::uint32_t device) const { return failed_before_[device]; }
 
   // Waits for all of them. Throws what failed, with the device and what is known of the node.
   void wait() const;
@@ -66,7 +74,8 @@ class DeviceUse {
 
   const Graph& graph_;
   Environment& environment_;
-  std::vector<Use> uses_;  // by device
+  std::vector<Use> uses_;                     // by device
+  std::vector<std::uint64_t> failed_before_;  // by device
 };
 
 }  // namespace heddle::core

@@ -17,9 +17,12 @@ Execution::Execution(const RunRequest& request, Environment& environment, Observ
       environment_(environment),
       observer_(observer),
       control_(control),
-      call_shared_{environment, observer_, control,
+      call_shared_{environment,
+                   observer_,
+                   control,
                    [this](NodeCall& call, heddle_status* status) { on_complete(call, status); },
-                   request.timeline, &use_},
+                   request.timeline,
+                   &use_},
       transfers_(graph_, plan_, environment.devices, request.timeline),
       use_(graph_, environment),
       schedule_(graph_, plan_, static_cast<std::uint32_t>(environment.devices.size())) {
@@ -44,6 +47,8 @@ RunResult Execution::run() {
   }
   work();
   join_helpers();
+  for (std::uint32_t d = 0; d < environment_.devices.size(); ++d)
+    if (transfers_.used(d) && !use_.has(d)) use_.touch(d);
   if (failure_ == nullptr) wait_for_devices();
   if (failure_ != nullptr) {
     abandon_deferred();
@@ -62,8 +67,6 @@ RunResult Execution::run() {
 void Execution::wait_for_devices() {
   try {
     use_.wait();
-    for (std::uint32_t d = 0; d < environment_.devices.size(); ++d)
-      if (transfers_.used(d) && !use_.has(d)) environment_.devices[d].state->synchronize();
   } catch (const Error&) {
     failure_ = std::current_exception();
   }
@@ -71,9 +74,13 @@ void Execution::wait_for_devices() {
 
 // They went into the cache when they had been enqueued; whether they were ever made, nobody knows.
 void Execution::forget_outputs() {
-  std::vector<Hash128> made;
+  // A node that failed when it had been added has no timing, so it is by those that were found.
+  std::vector<bool> was_found(graph_.nodes.size());
   for (const NodeTiming& timing : result_.timings)
-    if (!timing.cached) made.push_back(keys_[timing.node]);
+    if (timing.cached) was_found[timing.node] = true;
+  std::vector<Hash128> made;
+  for (NodeIndex n = 0; n < keys_.size(); ++n)
+    if (!was_found[n]) made.push_back(keys_[n]);
   std::ranges::sort(made);
   environment_.cache.drop_if([&](const Hash128& key, std::span<const Value>) {
     return std::ranges::binary_search(made, key);
@@ -82,9 +89,14 @@ void Execution::forget_outputs() {
 
 void Execution::find_keys() {
   std::vector<Hash128> forms;
-  for (const RunDevice& each : environment_.devices) {
-    const Device& device = each.state->device();
-    forms.push_back(Hasher().add(device.kind()).add(device.model()).add(device.compute()).finish());
+  for (std::uint32_t d = 0; d < environment_.devices.size(); ++d) {
+    const Device& device = environment_.devices[d].state->device();
+    forms.push_back(Hasher()
+                        .add(device.kind())
+                        .add(device.model())
+                        .add(device.compute())
+                        .add(use_.failed_before(d))
+                        .finish());
   }
   keys_ = output_keys(graph_, plan_.places, forms, [&](NodeIndex n) { return fingerprint(n); });
 }
@@ -113,6 +125,7 @@ bool Execution::take_from_cache(NodeIndex n, const OutputCache::Reading& cache) 
     transfers_.expect(n);
     return false;
   }
+  for (const Value& value : *outputs) use_.touch_holders(value);
   std::ranges::copy(*outputs, outputs_.begin() + std::ptrdiff_t(first_output_[n]));
   result_.timings.push_back({n, 0, true});
   cached_.push_back(n);
@@ -139,7 +152,7 @@ void Execution::work() noexcept {
         if (!is_brief && schedule_.can_take()) call_for_help(lock);
         leave(lock);
         if (!is_brief) worker.adding.flush();  // other runs may want it meanwhile
-        run_node(n, worker, lock);  // enters again
+        run_node(n, worker, lock);             // enters again
         --running_;
         schedule_.leave(n);
         drop(worker, lock);

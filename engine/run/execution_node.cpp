@@ -54,6 +54,7 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
 void Execution::trace_begin(Running& running) {
   running.traced_at = request_.timeline->now();
   if (plan_.places[running.node].on_host) return;
+  use_.mark(plan_.places[running.node].device, graph_.nodes[running.node]);
   DeviceState& state = *device_of(running.node).state;
   running.reached = std::make_unique<Event>(state.device());
   state.record(*running.reached);

@@ -36,6 +36,8 @@ std::string probe_failure(const Device& device) {
   std::string failure;
   try {
     probe(device);
+  } catch (const Error& error) {
+    if (error.code() != Code::out_of_memory) failure = error.what();  // full is not broken
   } catch (const std::exception& error) {  // whatever it is: somebody waits for the outcome
     failure = error.what();
   }
@@ -66,8 +68,8 @@ void probe_degraded(Environment& environment) {
     if (!device.health->begin_probe()) continue;
     const std::string& name = device.state->device().name();
     device.state->settle();
-    const std::string failure = probe_failure(device.state->device());
     let_go_of_contents(environment, device);
+    const std::string failure = probe_failure(device.state->device());
     device.health->end_probe(failure);
     if (failure.empty())
       log(Level::info, cat("device ", name, " is used again: it has passed its probe"));

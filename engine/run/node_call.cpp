@@ -16,8 +16,7 @@ class PausableSession final : public SessionHandle {
  public:
   PausableSession(const RunControl& control, std::unique_ptr<SessionHandle> session)
       : control_(control), session_(std::move(session)) {}
-  std::vector<Value> step(std::uint32_t index,
-                          std::span<const heddle_value* const> sets) override {
+  std::vector<Value> step(std::uint32_t index, std::span<const heddle_value* const> sets) override {
     control_.wait_while_paused();
     return session_->step(index, sets);
   }
@@ -112,7 +111,9 @@ const char* NodeCall::device() const {
 }
 
 Tensor NodeCall::make(const heddle_tensor_info& info) {
-  return on_host_ ? make_host(info) : device_->state->make(info);
+  if (on_host_) return make_host(info);
+  if (shared_.use != nullptr) shared_.use->mark(place_->device, *node_);
+  return device_->state->make(info);
 }
 
 Tensor NodeCall::make_host(const heddle_tensor_info& info) {
@@ -172,7 +173,9 @@ std::string NodeCall::output_folder(std::string_view kind) {
   return shared_.environment.folders.output(kind);
 }
 
-heddle_share NodeCall::share(std::uint32_t) { throw Error(Code::unsupported, "only blocks of a model are divided"); }
+heddle_share NodeCall::share(std::uint32_t) {
+  throw Error(Code::unsupported, "only blocks of a model are divided");
+}
 
 heddle_completion* NodeCall::defer() {
   if (completion_ == nullptr) {

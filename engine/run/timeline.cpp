@@ -61,7 +61,9 @@ std::optional<double> Timeline::seconds(const DeviceState& device, const Event& 
   const auto elapsed = device.device().desc().elapsed;
   if (base == bases_.end() || elapsed == nullptr) return {};
   try {
-    event.wait();
+    // Not Event::wait(): a failure that an event remembers has been counted when the run heard of
+    // it.
+    throw_status(device.device().desc().wait(event.raw()), device.device().name());
     double seconds = 0;
     throw_status(elapsed(base->reached.raw(), event.raw(), &seconds), device.device().name());
     return seconds;

@@ -1,6 +1,7 @@
 #include "engine/device/health.h"
 
 #include <boost/test/unit_test.hpp>
+#include <limits>
 
 using heddle::core::DeviceHealth;
 using heddle::core::HealthPolicy;
@@ -92,6 +93,14 @@ BOOST_AUTO_TEST_CASE(both_numbers_are_the_policys) {
   DeviceHealth never({.failures = 0, .seconds = 5, .now = [this] { return now; }});
   for (int i = 0; i < 100; ++i) BOOST_TEST(!never.run_failed("again"));
   BOOST_TEST((never.report().state == State::healthy));
+  DeviceHealth for_good({.failures = 1,
+                         .seconds = std::numeric_limits<double>::infinity(),
+                         .now = [this] { return now; }});
+  BOOST_TEST(for_good.run_failed("once"));
+  now += 1e8;
+  BOOST_TEST(!for_good.begin_probe());
+  BOOST_TEST(reason_to_leave_out(for_good.report()).ends_with("it is probed again in 900000000 s"),
+             reason_to_leave_out(for_good.report()));
   const DeviceHealth usual;
   BOOST_TEST((usual.report().state == State::healthy));
   BOOST_TEST(HealthPolicy{}.failures == 3u);

@@ -286,4 +286,47 @@ BOOST_AUTO_TEST_CASE(a_run_is_traced_beside_a_device_that_is_dead) {
   BOOST_TEST(std::filesystem::file_size(traced.trace) > 100u);
 }
 
+BOOST_AUTO_TEST_CASE(a_device_that_fails_before_a_node_is_at_work_there_is_counted_too) {
+  Engine engine(options());
+  std::string apart = flow(R"("device": "fake:0", )");
+  apart.replace(apart.rfind("fake:0"), 6, "fake:1");  // the loop, to which x is sent
+  BOOST_TEST(run(engine, apart).devices == (std::set<std::string>{"fake:0", "fake:1"}),
+             boost::test_tools::per_element());
+  control->kill(1);
+  for (unsigned i = 1; i <= 3; ++i) {
+    BOOST_TEST(contains(run(engine, apart).error, "fake:1"));
+    BOOST_TEST(engine.devices()[1].failures == i);
+  }
+  control->revive(1);
+  BOOST_TEST(engine.devices()[1].state == "degraded");
+  BOOST_TEST(engine.devices()[0].state == "healthy");
+}
+
+BOOST_AUTO_TEST_CASE(a_failure_of_a_run_that_is_traced_is_counted_once) {
+  Engine engine(options());
+  StartOptions traced{{}, {"keep.out"}};
+  traced.trace = folder.path() / "trace.json";
+  control->fail_launch(0, 1);
+  BOOST_CHECK_THROW(engine.start(engine.parse(flow()), traced).wait(), EngineError);
+  BOOST_TEST(engine.devices()[0].failures == 1u);
+  // A run that uses the device and fails for a reason of its own blames nobody.
+  const std::string failing =
+      test::workflow({{"x", R"({"class_type": "test.ramp", "inputs": {"count": 24}})"},
+                      {"kept", R"({"class_type": "test.keep", "inputs": {"value": ["x", 0]}})"},
+                      {"y", R"({"class_type": "test.fail", "inputs": {}})"},
+                      {"keep", R"({"class_type": "test.keep", "inputs": {"value": ["y", 0]}})"}});
+  BOOST_TEST(contains(run(engine, failing).error, "it was asked to fail"));
+  BOOST_TEST(engine.devices()[0].failures == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(a_device_that_is_full_when_it_is_probed_is_well) {
+  Engine engine(options());
+  degrade_first(engine);
+  control->set_foreign_bytes(0, std::uint64_t{1} << 50);
+  now = 60;
+  run(engine, flow());
+  control->set_foreign_bytes(0, 0);
+  BOOST_TEST(engine.devices()[0].state == "healthy");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -226,4 +226,21 @@ BOOST_AUTO_TEST_CASE(a_run_whose_work_was_lost_while_another_one_waited_does_not
   check_next_run();
 }
 
+BOOST_AUTO_TEST_CASE(outputs_from_before_a_failure_are_not_taken_after_it) {
+  const auto launched = [&] {
+    const std::uint64_t before = control->launches(0, nullptr);
+    core::RunControl running;
+    BOOST_TEST((layers.runs.start(layers.flow(3, 2), "loop", running) == good));
+    return control->launches(0, nullptr) - before;
+  };
+  run();
+  BOOST_TEST(launched() == 0u);  // all of it is kept
+  control->fail_copy(0, 1);
+  const float one = 1;
+  layers.state(0).upload(core::make_info(HEDDLE_F32, std::array<std::int64_t, 1>{1}), &one);
+  layers.state(0).settle();
+  BOOST_TEST(launched() > 0u);
+  BOOST_TEST(launched() == 0u);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
