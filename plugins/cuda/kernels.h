@@ -1,0 +1,19 @@
+// The kernels of this plugin, in one list. Constants; each is defined in the file of its group.
+#pragma once
+
+#include "heddle/abi/device.h"
+
+namespace heddle::cuda {
+
+extern const heddle_kernel kCopy, kFill;                                                          // copy.cu
+extern const heddle_kernel kAdd, kMul, kCombine, kScaleClamp, kActivation, kGatedActivation, kGatedAdd;  // elementwise.cu
+extern const heddle_kernel kLayerNorm, kRmsNorm, kModulatedNorm, kNormRope, kGroupNorm;           // norm.cu
+extern const heddle_kernel kRopeTable, kGridIds, kTimestepEmbedding, kEmbedding, kRelativeBucket;  // table.cu
+extern const heddle_kernel kAttention;                                                            // attention.cu
+extern const heddle_kernel kLinear, kConv2d, kUpsampleNearest;                                    // product.cu
+extern const heddle_kernel kMatmulLinear;                                                         // linear.cu: cuBLASLt
+
+// NULL-terminated, as the device table wants it.
+extern const heddle_kernel* const kKernels[];
+
+}  // namespace heddle::cuda

@@ -1,0 +1,11 @@
+// NVIDIA's libraries are opened when a device is, not linked: a machine without them still loads this plugin, and pip's copies
+// are found where pip puts them. Thread-safe.
+#pragma once
+
+namespace heddle::cuda {
+
+// The library of this name ("libcublasLt.so.13"): as the loader finds it, else in the toolkit's folder, else in the folders
+// named by HEDDLE_CUDA_LIBRARIES (separated by ':'). nullptr: not there. Stays open until the process ends.
+void* open_library(const char* name);
+
+}  // namespace heddle::cuda

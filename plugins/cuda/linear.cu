@@ -1,0 +1,213 @@
+// linear/1 by cuBLASLt. Operands of other types than the weight's are cast first; bias and residual go with the product where the
+// library has them for the output's type and the activation, else a pass of ours over f32 sums makes the output.
+#include "call.h"
+#include "kernels.h"
+#include "map.cuh"
+#include "matmul.h"
+
+namespace heddle::cuda {
+
+namespace {
+
+constexpr int kThreads = 256;
+constexpr std::size_t kAligned = 256;
+
+std::size_t aligned(std::size_t bytes) { return (bytes + kAligned - 1) / kAligned * kAligned; }
+
+// How a call is done; follows from its shapes, types and attributes.
+struct Way {
+  Product product;
+  bool cast_x, direct;  // direct: the library writes the output
+  std::size_t x_at, bias_at, sums_at, bytes;  // of what lies in the workspace behind the library's part
+};
+
+struct Rows {
+  std::int64_t batch, rows, step, jump;
+};
+
+// The leading axes of several operands as a batch of evenly spaced rows; batch 0: they are not.
+bool even_rows(const heddle_op_call& call, Rows& x, Rows& out, Rows& residual) {
+  const heddle_tensor_info& whole = call.out[0]->info;
+  heddle_tensor_info leading = whole;
+  leading.rank = whole.rank - 1;
+  View views[3] = {view_of(call.in[0], leading), view_of(call.out[0], leading), view_of(device::operand(call, 3), leading)};
+  Space space = space_of(leading);
+  collapse(space, 0, {&views[0], &views[1], &views[2]});
+  if (space.rank == 2 && space.shape[1] == 1) space.rank = 1;
+  if (space.rank > 2) return false;
+  const int rows = space.rank - 1;
+  Rows* const to[3] = {&x, &out, &residual};
+  for (int i = 0; i < 3; ++i)
+    *to[i] = {space.rank == 2 ? space.shape[0] : 1, space.shape[rows], views[i].stride[rows], space.rank == 2 ? views[i].stride[0] : 0};
+  return true;
+}
+
+bool divides(std::int64_t elements, heddle_dtype dtype) { return elements * std::int64_t(device::dtype_bytes(dtype)) % 16 == 0; }
+
+// False: not for this library.
+bool plan(const heddle_op_call& call, Way& way) {
+  const heddle_tensor_info &x = call.in[0]->info, &weight = call.in[1]->info, &whole = call.out[0]->info;
+  const heddle_view *bias = device::operand(call, 2), *residual = device::operand(call, 3);
+  const heddle_activation kind = attrs<heddle_activation_attrs>(call).kind;
+  if (weight.layout != 0 || !device::is_compute_float(weight.dtype)) return false;
+  const std::int64_t n = weight.shape[0], k = weight.shape[1], m = n == 0 ? 0 : device::element_count(whole) / n;
+  if (m == 0 || n == 0 || k == 0) return false;
+  // Tensor cores want rows at multiples of 16 bytes; what is not so is small.
+  if (!divides(k, weight.dtype) || !divides(weight.stride[0], weight.dtype) || !divides(n, HEDDLE_F16)) return false;
+  Rows in{}, out{}, added{};
+  const bool even = even_rows(call, in, out, added);
+
+  Product& p = way.product;
+  p = {};
+  p.n = n;
+  p.k = k;
+  p.operands = weight.dtype;
+  p.weight_step = weight.stride[0];
+  const bool plain_rows = even && in.batch <= 65535;
+  way.cast_x = x.dtype != weight.dtype || !plain_rows || (in.rows > 1 && !divides(in.step, x.dtype)) || (in.batch > 1 && !divides(in.jump, x.dtype)) ||
+               (in.rows > 1 && in.step < k);
+  const bool same_type = whole.dtype == weight.dtype || whole.dtype == HEDDLE_F32;
+  const bool even_out = plain_rows && divides(out.step, whole.dtype) && divides(out.jump, whole.dtype) && (out.rows == 1 || out.step >= n);
+  const bool even_added = residual == nullptr || (residual->info.dtype == whole.dtype && kind == HEDDLE_ACT_NONE && divides(added.step, whole.dtype) &&
+                                                  divides(added.jump, whole.dtype) && (added.rows == 1 || added.step >= n));
+  const bool epilogue = kind == HEDDLE_ACT_NONE || ((kind == HEDDLE_ACT_RELU || kind == HEDDLE_ACT_GELU_TANH) && residual == nullptr);
+  way.direct = same_type && even_out && even_added && epilogue && !(way.cast_x && !plain_rows);
+  if (way.direct) {
+    p.batch = out.batch;
+    p.m = out.rows;
+    p.result = whole.dtype;
+    p.out_step = out.rows > 1 ? out.step : n;
+    p.out_jump = out.jump;
+    p.residual = residual != nullptr;
+    p.residual_step = added.rows > 1 ? added.step : n;
+    p.residual_jump = added.jump;
+    const bool biased = bias != nullptr;
+    p.epilogue = kind == HEDDLE_ACT_RELU        ? biased ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU
+                 : kind == HEDDLE_ACT_GELU_TANH ? biased ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU
+                                                : biased ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+  } else {
+    p.batch = 1;
+    p.m = m;
+    p.result = HEDDLE_F32;
+    p.out_step = n;
+    p.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+    if (!way.cast_x && in.batch > 1) {  // rows of the sums lie one after the other all the same
+      p.batch = in.batch;
+      p.m = in.rows;
+      p.out_jump = in.rows * n;
+    }
+  }
+  p.x_step = way.cast_x || in.rows == 1 ? k : in.step;
+  p.x_jump = way.cast_x ? p.m * k : in.jump;
+  way.x_at = Matmul::kWorkspace;
+  way.bias_at = way.x_at + (way.cast_x ? aligned(static_cast<std::size_t>(m * k) * device::dtype_bytes(weight.dtype)) : 0);
+  way.sums_at = way.bias_at + (way.direct && bias != nullptr ? aligned(static_cast<std::size_t>(n) * 4) : 0);
+  way.bytes = way.sums_at + (way.direct ? 0 : aligned(static_cast<std::size_t>(m * n) * sizeof(float)));
+  return true;
+}
+
+struct Same {
+  __device__ float operator()(const float* x) const { return x[0]; }
+};
+// What the library's epilogue does not: f(sum + bias) + residual.
+struct Finish {
+  std::int32_t kind;
+  bool biased, added;
+  __device__ float operator()(const float* x) const {
+    const float y = activate(kind, biased ? x[0] + x[1] : x[0]);
+    return added ? y + x[2] : y;
+  }
+};
+
+// A row-major tensor in the workspace.
+heddle_view scratch(heddle_dtype dtype, const heddle_tensor_info& shape, char* at) {
+  return {device::row_major(dtype, shape.shape, shape.rank), at};
+}
+
+heddle_op_call call_of(const heddle_view* const* in, std::uint32_t count, const heddle_view* const* out) {
+  return {.size = sizeof(heddle_op_call), .op = "", .in_count = count, .out_count = 1, .in = in, .out = out, .attrs = nullptr, .attrs_size = 0};
+}
+
+void cast(Stream& stream, const heddle_view& from, const heddle_view& to) {
+  const heddle_view *in[] = {&from}, *out[] = {&to};
+  map::launch<1>(stream, call_of(in, 1, out), Same{});
+}
+
+// The bias in the last of as many axes as the output has.
+heddle_view spread(const heddle_view& bias, std::uint32_t rank) {
+  heddle_view view = bias;
+  view.info.rank = rank;
+  for (std::uint32_t axis = 0; axis < rank; ++axis) {
+    view.info.shape[axis] = axis + 1 == rank ? bias.info.shape[0] : 1;
+    view.info.stride[axis] = axis + 1 == rank ? bias.info.stride[0] : 0;
+  }
+  return view;
+}
+
+bool is_aligned_on_host(const void* at) { return reinterpret_cast<std::uintptr_t>(at) % 16 == 0; }
+
+struct MatmulLinear {
+  static constexpr const char* op = HEDDLE_OP_LINEAR;
+  static constexpr const char* name = "cublaslt";
+  static void check(const heddle_op_call& call) { cpu::check_linear(call); }
+
+  static std::int32_t fits(Device& device, const heddle_op_call& call) {
+    Way way;
+    return device.matmul() != nullptr && plan(call, way) ? 20 : 0;
+  }
+
+  static std::size_t workspace(Device&, const heddle_op_call& call) {
+    Way way;
+    return plan(call, way) ? way.bytes : 0;
+  }
+
+  static void run(Stream& stream, const heddle_op_call& call, void* workspace) {
+    Way way;
+    if (stream.device().matmul() == nullptr || !plan(call, way)) device::fail(HEDDLE_UNSUPPORTED, "does not fit ", device::describe(call.in[1]->info));
+    const heddle_view &x = in(call, 0), &weight = in(call, 1), &result = out(call);
+    const heddle_view *bias = device::operand(call, 2), *residual = device::operand(call, 3);
+    auto* const memory = static_cast<char*>(workspace);
+    Matrices m{x.data, weight.data, nullptr, way.direct && residual != nullptr ? residual->data : nullptr,
+               way.direct ? result.data : memory + way.sums_at, memory};
+    // Addresses are not known when kernels are chosen; operands that begin at odd ones are as good for our own tiles.
+    for (const void* at : {way.cast_x ? nullptr : m.x, m.weight, m.residual, static_cast<const void*>(m.out)})
+      if (!is_aligned_on_host(at)) return run_plain(stream, call);
+    if (way.cast_x) {
+      const heddle_view to = scratch(weight.info.dtype, x.info, memory + way.x_at);
+      cast(stream, x, to);
+      m.x = to.data;
+    }
+    if (way.direct && bias != nullptr) {
+      m.bias = bias->data;
+      if (bias->info.dtype != way.product.result || !is_aligned_on_host(bias->data)) {
+        const heddle_view to = scratch(way.product.result, bias->info, memory + way.bias_at);
+        cast(stream, *bias, to);
+        m.bias = to.data;
+      }
+    }
+    if (!stream.device().matmul()->multiply(stream.raw(), way.product, m)) return run_plain(stream, call);
+    if (way.direct) return;
+    const heddle_view sums = scratch(HEDDLE_F32, result.info, memory + way.sums_at);
+    heddle_view wide;
+    if (bias != nullptr) wide = spread(*bias, result.info.rank);
+    const heddle_view *ins[] = {&sums, bias != nullptr ? &wide : &sums, residual != nullptr ? residual : &sums}, *outs[] = {&result};
+    map::launch<3>(stream, call_of(ins, 3, outs), Finish{attrs<heddle_activation_attrs>(call).kind, bias != nullptr, residual != nullptr});
+  }
+
+  static void run_plain(Stream& stream, const heddle_op_call& call) {
+    heddle_status* status =
+        kLinear.launch(handle(&stream.device()), reinterpret_cast<heddle_stream*>(&stream), &call, nullptr);
+    if (status == nullptr) return;
+    const heddle_host* host = stream.device().host();
+    const std::string text = host->status_message(status);
+    const heddle_code code = host->status_code(status);
+    host->status_free(status);
+    throw device::Error(code, text);
+  }
+};
+
+}  // namespace
+
+constexpr heddle_kernel kMatmulLinear = kernel_table<MatmulLinear>();
+
+}  // namespace heddle::cuda

@@ -1,0 +1,65 @@
+// Matmul: cuBLASLt's matrix product, for one device. What is asked for is described by shapes; the algorithm is the first that
+// the library proposes for them, kept for the next time. Thread-safe.
+#pragma once
+
+#include <cublasLt.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <tuple>
+
+#include "device.h"
+
+namespace heddle::cuda {
+
+// out (m, n) = epilogue(x (m, k) weight (n, k)^T + bias) [+ residual], row-major, `batch` times. Steps are elements from row to row,
+// jumps from item to item.
+struct Product {
+  std::int64_t m, n, k, batch;
+  heddle_dtype operands, result;  // of x and weight; of out, residual and bias
+  std::int64_t x_step, weight_step, out_step, residual_step;
+  std::int64_t x_jump, out_jump, residual_jump;
+  cublasLtEpilogue_t epilogue;  // with or without bias
+  bool residual;
+
+  auto key() const {
+    return std::tuple(m, n, k, batch, operands, result, x_step, weight_step, out_step, residual_step, x_jump, out_jump, residual_jump,
+                      int(epilogue), residual);
+  }
+};
+
+struct Matrices {
+  const void *x, *weight, *bias, *residual;
+  void *out, *workspace;
+};
+
+class Matmul {
+ public:
+  static constexpr std::size_t kWorkspace = std::size_t{32} << 20;  // bytes, as cuBLAS advises for Hopper
+
+  // nullptr, with a word in the log, when the library is not found or is of another major version.
+  static std::unique_ptr<Matmul> open(Device& device);
+  ~Matmul();
+  Matmul(const Matmul&) = delete;
+  Matmul& operator=(const Matmul&) = delete;
+
+  // Enqueues. matrices.workspace has kWorkspace bytes; all addresses are multiples of 16. False: no algorithm takes it.
+  bool multiply(cudaStream_t stream, const Product& product, const Matrices& matrices);
+
+ private:
+  struct Library;
+  struct Chosen;
+  Matmul(Device& device, const Library& library);
+  const Chosen& choose(const Product& product);
+
+  Device& device_;
+  const Library& library_;
+  cublasLtHandle_t handle_ = nullptr;
+  std::mutex mutex_;
+  using Key = decltype(std::declval<const Product&>().key());
+  std::map<Key, std::unique_ptr<Chosen>> chosen_;  // mutex_
+};
+
+}  // namespace heddle::cuda

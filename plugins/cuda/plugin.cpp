@@ -1,0 +1,329 @@
+// The plugin's face: the entry symbol and the device table, in which every C function is a few lines over a class of this
+// folder. On a machine without a driver or a GPU there are zero devices, and nothing is said about it.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "device.h"
+#include "heddle/device.hpp"
+#include "kernels.h"
+#include "nvml.h"
+#include "stream.h"
+#include "weight.h"
+
+namespace heddle::cuda {
+
+namespace {
+
+// ---- devices ----
+
+// The devices that are open: a foreign device's handle must not be looked into.
+std::mutex open_mutex;
+std::vector<const Device*> open_devices;  // open_mutex
+
+bool is_ours(heddle_device* peer) {
+  const std::lock_guard lock(open_mutex);
+  return std::find(open_devices.begin(), open_devices.end(), &as_device(peer)) != open_devices.end();
+}
+
+std::uint32_t count() {
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) == cudaSuccess) return static_cast<std::uint32_t>(devices);
+  cudaGetLastError();
+  return 0;
+}
+
+heddle_status* open(const heddle_host* host, std::uint32_t index, const heddle_value* options, heddle_device** out) {
+  return device::guard(host, device::cat("cuda:", index), [&] {
+    auto made = std::make_unique<Device>(host, index, options);
+    const std::lock_guard lock(open_mutex);
+    open_devices.push_back(made.get());
+    *out = handle(made.release());
+  });
+}
+
+void close(heddle_device* device) {
+  if (device == nullptr) return;
+  {
+    const std::lock_guard lock(open_mutex);
+    std::erase(open_devices, &as_device(device));
+  }
+  delete &as_device(device);
+}
+
+// Runs work on the device; what it throws gets the device's name.
+template <class Work>
+heddle_status* on(Device& device, Work&& work) {
+  return device::guard(device.host(), device.name(), [&] {
+    device.use();
+    work();
+  });
+}
+
+heddle_status* info(heddle_device* device, heddle_device_info* out) {
+  Device& self = as_device(device);
+  return device::guard(self.host(), self.name(), [&] {
+    *out = {};
+    out->size = sizeof *out;
+    self.describe(*out);
+  });
+}
+
+// ---- memory ----
+
+// Not from CUDA's own pool: the engine pools, and what it gives back other processes shall have at once.
+heddle_status* alloc(heddle_device* device, std::size_t bytes, void** out) {
+  Device& self = as_device(device);
+  return on(self, [&] {
+    // Beyond any card; sizes near the end of the number range would wrap when they are rounded up.
+    if (bytes > std::numeric_limits<std::size_t>::max() / 4) device::fail(HEDDLE_OUT_OF_MEMORY, bytes, " bytes were asked for. Lower the budget");
+    const cudaError_t error = cudaMalloc(out, std::max<std::size_t>(bytes, 1));
+    if (error == cudaErrorMemoryAllocation) {
+      cudaGetLastError();
+      std::size_t free = 0, total = 0;
+      cudaMemGetInfo(&free, &total);
+      device::fail(HEDDLE_OUT_OF_MEMORY, "cudaMalloc: ", bytes, " bytes were asked for, ", free, " of ", total, " are free. Lower the budget");
+    }
+    self.check(error, "cudaMalloc");
+  });
+}
+
+void free_memory(heddle_device* device, void* memory) {
+  if (memory == nullptr) return;
+  cudaSetDevice(as_device(device).ordinal());
+  cudaFree(memory);
+}
+
+heddle_status* alloc_pinned(heddle_device* device, std::size_t bytes, void** out) {
+  Device& self = as_device(device);
+  return on(self, [&] { self.check(cudaHostAlloc(out, std::max<std::size_t>(bytes, 1), cudaHostAllocPortable), "cudaHostAlloc"); });
+}
+
+void free_pinned(heddle_device*, void* memory) {
+  if (memory != nullptr) cudaFreeHost(memory);
+}
+
+// ---- order ----
+
+heddle_status* stream_make(heddle_device* device, heddle_stream** out) {
+  Device& self = as_device(device);
+  return on(self, [&] { *out = reinterpret_cast<heddle_stream*>(new Stream(self)); });
+}
+
+void stream_free(heddle_stream* stream) {
+  if (stream != nullptr) delete &as_stream(stream);
+}
+
+void* stream_native(heddle_stream* stream) { return as_stream(stream).raw(); }
+
+heddle_status* event_make(heddle_device* device, heddle_event** out) {
+  Device& self = as_device(device);
+  return on(self, [&] { *out = reinterpret_cast<heddle_event*>(new Event(self)); });
+}
+
+void event_free(heddle_event* event) {
+  if (event != nullptr) delete &as_event(event);
+}
+
+heddle_status* record(heddle_stream* stream, heddle_event* event) {
+  return on(as_stream(stream).device(), [&] { as_stream(stream).record(as_event(event)); });
+}
+
+heddle_status* wait_on_stream(heddle_stream* stream, heddle_event* event) {
+  return on(as_stream(stream).device(), [&] { as_stream(stream).wait_for(as_event(event)); });
+}
+
+heddle_status* wait_for(heddle_event* event) {
+  return on(as_event(event).device, [&] { wait(as_event(event)); });
+}
+
+// What has failed is done: wait() says how.
+std::int32_t done(heddle_event* event) {
+  cudaSetDevice(as_event(event).device.ordinal());
+  return cudaEventQuery(as_event(event).raw) == cudaErrorNotReady ? 0 : 1;
+}
+
+heddle_status* elapsed(heddle_event* begin, heddle_event* end, double* seconds) {
+  Device& self = as_event(begin).device;
+  return on(self, [&] {
+    for (const Event* event : {&as_event(begin), &as_event(end)})
+      if (!event->recorded || cudaEventQuery(event->raw) == cudaErrorNotReady)
+        device::fail(HEDDLE_INVALID_ARGUMENT, "elapsed: the ", event == &as_event(begin) ? "first" : "second",
+                     " event has not been reached. Wait for it first");
+    float milliseconds = 0;
+    self.check(cudaEventElapsedTime(&milliseconds, as_event(begin).raw, as_event(end).raw), "cudaEventElapsedTime");
+    *seconds = static_cast<double>(milliseconds) * 1e-3;
+  });
+}
+
+// ---- copies ----
+
+// Whether the two GPUs reach each other's memory; opens the way in both directions.
+bool reach_each_other(Device& a, Device& b) {
+  for (const auto& [from, to] : {std::pair(&a, &b), std::pair(&b, &a)}) {
+    int possible = 0;
+    if (cudaDeviceCanAccessPeer(&possible, from->ordinal(), to->ordinal()) != cudaSuccess || possible == 0) return false;
+    if (cudaSetDevice(from->ordinal()) != cudaSuccess) return false;
+    const cudaError_t error = cudaDeviceEnablePeerAccess(to->ordinal(), 0);
+    if (error != cudaSuccess) cudaGetLastError();
+    if (error != cudaSuccess && error != cudaErrorPeerAccessAlreadyEnabled) return false;
+  }
+  return true;
+}
+
+std::int32_t can_copy(heddle_device* device, heddle_device* peer) {
+  if (peer == nullptr) return 1;
+  if (!is_ours(peer)) return 0;
+  Device &self = as_device(device), &other = as_device(peer);
+  return self.ordinal() == other.ordinal() || reach_each_other(self, other) ? 1 : 0;
+}
+
+heddle_status* link(heddle_device* device, heddle_device* peer, heddle_link* out) {
+  Device& self = as_device(device);
+  return device::guard(self.host(), self.name(), [&] {
+    *out = {.size = sizeof(heddle_link), .kind = HEDDLE_LINK_DIRECT, .bytes_per_second = 0, .latency_seconds = 10e-6};
+    if (peer == nullptr) {
+      out->bytes_per_second = nvml::pcie_bytes_per_second(self.uuid());
+      return;
+    }
+    if (can_copy(device, peer) == 0) {
+      out->kind = HEDDLE_LINK_NONE;
+      out->latency_seconds = 0;
+      return;
+    }
+    const Device& other = as_device(peer);
+    if (other.ordinal() == self.ordinal()) {
+      out->kind = HEDDLE_LINK_SAME;
+      out->latency_seconds = 0;
+      return;
+    }
+    // NVLink lets one GPU work atomically in the other's memory, PCIe does not.
+    int atomics = 0;
+    cudaDeviceGetP2PAttribute(&atomics, cudaDevP2PAttrNativeAtomicSupported, self.ordinal(), other.ordinal());
+    const double nvlink = atomics != 0 ? nvml::nvlink_bytes_per_second(self.uuid()) : 0;
+    out->bytes_per_second = nvlink > 0 ? nvlink : nvml::pcie_bytes_per_second(self.uuid());
+  });
+}
+
+heddle_status* copy(heddle_stream* stream, heddle_device* to, void* dst, heddle_device* from, const void* src, std::size_t bytes) {
+  Device& self = as_stream(stream).device();
+  return on(self, [&] {
+    if (bytes == 0) return;
+    const cudaStream_t raw = as_stream(stream).raw();
+    if (to != nullptr && from != nullptr && as_device(to).ordinal() != as_device(from).ordinal())
+      self.check(cudaMemcpyPeerAsync(dst, as_device(to).ordinal(), src, as_device(from).ordinal(), bytes, raw), "cudaMemcpyPeerAsync");
+    else
+      self.check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, raw), "cudaMemcpyAsync");
+  });
+}
+
+// ---- weights ----
+
+heddle_status* weight_form_of(heddle_device* device, std::int32_t use, const heddle_tensor_info* info, heddle_weight_form* out) {
+  const Device& self = as_device(device);
+  return device::guard(self.host(), self.name(), [&] { *out = weight_form(self, use, *info); });
+}
+
+heddle_status* make_weight_of(heddle_device* device, heddle_stream* stream, std::int32_t, const heddle_weight_form* form,
+                              std::uint32_t part_count, const heddle_view* const* parts, void* dst) {
+  return on(as_device(device), [&] { make_weight(as_stream(stream), *form, part_count, parts, dst); });
+}
+
+// ---- recordings ----
+
+struct Recording {
+  Device& device;
+  cudaGraphExec_t graph = nullptr;
+};
+
+Recording& as_recording(heddle_recording* recording) { return *reinterpret_cast<Recording*>(recording); }
+
+heddle_status* record_begin(heddle_stream* stream) {
+  Device& self = as_stream(stream).device();
+  // Relaxed: other threads allocate memory meanwhile, which has nothing to do with what is recorded.
+  return on(self, [&] { self.check(cudaStreamBeginCapture(as_stream(stream).raw(), cudaStreamCaptureModeRelaxed), "cudaStreamBeginCapture"); });
+}
+
+heddle_status* record_end(heddle_stream* stream, heddle_recording** out) {
+  Device& self = as_stream(stream).device();
+  return on(self, [&] {
+    cudaGraph_t graph = nullptr;
+    self.check(cudaStreamEndCapture(as_stream(stream).raw(), &graph), "cudaStreamEndCapture");
+    auto made = std::make_unique<Recording>(Recording{self});
+    const cudaError_t error = cudaGraphInstantiate(&made->graph, graph, 0);
+    cudaGraphDestroy(graph);
+    self.check(error, "cudaGraphInstantiate");
+    *out = reinterpret_cast<heddle_recording*>(made.release());
+  });
+}
+
+heddle_status* replay(heddle_stream* stream, heddle_recording* recording) {
+  Device& self = as_stream(stream).device();
+  return on(self, [&] { self.check(cudaGraphLaunch(as_recording(recording).graph, as_stream(stream).raw()), "cudaGraphLaunch"); });
+}
+
+void recording_free(heddle_recording* recording) {
+  if (recording == nullptr) return;
+  cudaSetDevice(as_recording(recording).device.ordinal());
+  cudaGraphExecDestroy(as_recording(recording).graph);
+  delete &as_recording(recording);
+}
+
+// ---- tables ----
+
+constexpr heddle_device_desc kDesc = {
+    .size = sizeof(heddle_device_desc),
+    .version = 1,
+    .kind = "cuda",
+    .count = count,
+    .open = open,
+    .close = close,
+    .info = info,
+    .alloc = alloc,
+    .free = free_memory,
+    .alloc_pinned = alloc_pinned,
+    .free_pinned = free_pinned,
+    .stream_make = stream_make,
+    .stream_free = stream_free,
+    .stream_native = stream_native,
+    .event_make = event_make,
+    .event_free = event_free,
+    .record = record,
+    .wait_on_stream = wait_on_stream,
+    .wait = wait_for,
+    .done = done,
+    .can_copy = can_copy,
+    .copy = copy,
+    .kernels = kKernels,
+    .weight_form = weight_form_of,
+    .make_weight = make_weight_of,
+    .record_begin = record_begin,
+    .record_end = record_end,
+    .replay = replay,
+    .recording_free = recording_free,
+    .link = link,
+    .elapsed = elapsed,
+};
+
+const void* const kItems[] = {&kDesc};
+const heddle_list kDevices = {.count = 1, .items = kItems};
+
+const heddle_list* provide(const char* kind) { return std::strcmp(kind, HEDDLE_DEVICES) == 0 ? &kDevices : nullptr; }
+
+}  // namespace
+
+}  // namespace heddle::cuda
+
+const heddle_plugin heddle_entry = {
+    .size = sizeof(heddle_plugin),
+    .abi_major = HEDDLE_ABI_MAJOR,
+    .abi_minor = HEDDLE_ABI_MINOR,
+    .id = "org.heddle.cuda",
+    .version = "0.1.0",
+    .init = nullptr,
+    .deinit = nullptr,
+    .provide = heddle::cuda::provide,
+};
