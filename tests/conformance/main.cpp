@@ -2,10 +2,11 @@
 //
 //   conformance test    --plugin FILE [--oracle FILE] --goldens FILE [--option KEY=VALUE]...
 //   [--seed N] [-- BOOST OPTIONS] conformance bench   --plugin FILE [--option KEY=VALUE]...
+//   conformance speed   --plugin FILE [--option KEY=VALUE]...
 //   conformance support --plugin FILE [--option KEY=VALUE]...
 //
-// test: Boost.Test over all cases. bench: seconds of each kernel on each case. support: a table of
-// ops and kernels.
+// test: Boost.Test over all cases. bench: seconds of each kernel on each case. speed: the rate of
+// the best kernel at the sizes of image models. support: a table of ops and kernels.
 // --oracle is the CPU plugin, when another one is under test.
 #define BOOST_TEST_NO_MAIN
 #include <boost/test/unit_test.hpp>
@@ -71,13 +72,15 @@ int main(int argc, char** argv) {
     if (parsed.oracle.empty()) parsed.oracle = parsed.plugin;
     if (parsed.oracle != parsed.plugin) helper = std::make_unique<const Plugin>(parsed.oracle);
     if (mode == "bench") return bench();
+    if (mode == "speed") return speed();
     if (mode == "support") return support();
   } catch (const std::exception& error) {
     std::fprintf(stderr, "conformance: %s\n", error.what());
     return 2;
   }
   if (mode != "test") {
-    std::fprintf(stderr, "conformance: the first argument is test, bench or support, not '%s'\n",
+    std::fprintf(stderr,
+                 "conformance: the first argument is test, bench, speed or support, not '%s'\n",
                  mode.c_str());
     return 2;
   }

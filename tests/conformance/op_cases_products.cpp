@@ -44,6 +44,12 @@ void add_attention_cases(Random& random, std::vector<OpCase>& cases) {
   }
   add("more queries than tiles are wide", {1, 300, 333, 2, 128, 128}, HEDDLE_F32, 0, std::nullopt,
       {});
+  // Large enough for kernels that are not worth preparing for less: the head sizes that models
+  // have, and shapes that no tile divides.
+  for (heddle_dtype dtype : {HEDDLE_BF16, HEDDLE_F16}) {
+    add("large", {2, 300, 333, 2, 128, 128}, dtype, 0, std::nullopt, {0, 1, 2});
+    add("large", {1, 512, 390, 2, 64, 64}, dtype, 0, std::nullopt, {});
+  }
   add("causal with a past", {2, 9, 40, 2, 16, 16}, HEDDLE_F32, 1, std::nullopt, {0, 1, 2});
   add("causal, some queries see nothing", {1, 20, 11, 2, 16, 16}, HEDDLE_F32, 1, std::nullopt, {});
   for (Shape shape : {Shape{1, 3, 21, 30}, Shape{2, 1, 21, 30}, Shape{2, 3, 21, 30}}) {
@@ -177,6 +183,15 @@ void add_image_cases(Random& random, std::vector<OpCase>& cases) {
       {{2, 50, 41, 16}, {32, 16, 3, 3}, kDown, HEDDLE_BF16, HEDDLE_BF16, HEDDLE_BF16, true, false});
   table.push_back(
       {{1, 9, 8, 6}, {10, 6, 1, 1}, kPoint, HEDDLE_BF16, HEDDLE_BF16, HEDDLE_BF16, true, true});
+  // Large enough for kernels that are not worth preparing for less.
+  for (heddle_dtype type : {HEDDLE_BF16, HEDDLE_F16}) {
+    table.push_back({{2, 33, 40, 64}, {64, 64, 3, 3}, kSame, type, type, type, true, true});
+    table.push_back({{1, 66, 81, 64}, {64, 64, 3, 3}, kDown, type, type, type, true, false});
+    table.push_back(
+        {{1, 65, 66, 64}, {64, 64, 3, 3}, {{2, 2}, {0, 0, 1, 1}}, type, type, type, false, true});
+    table.push_back({{1, 80, 70, 128}, {72, 128, 1, 1}, kPoint, type, type, type, true, true});
+    table.push_back({{1, 96, 96, 128}, {3, 128, 3, 3}, kSame, type, type, HEDDLE_F32, true, false});
+  }
   for (const Case& one : table) {
     const std::int64_t h =
         (one.x[1] + one.attrs.padding[0] + one.attrs.padding[2] - one.filter[2]) /

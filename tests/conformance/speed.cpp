@@ -1,0 +1,151 @@
+// The sizes are those of FLUX.1 at 1024 x 1024 (4608 tokens of 3072, 24 heads) and of its picture
+// decoder, in bf16.
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "heddle/device.hpp"
+#include "modes.h"
+#include "op_cases.h"
+#include "settings.h"
+
+namespace heddle::conformance {
+
+namespace {
+
+// Random bits that make bf16 numbers in (-2, 2) of about unit deviation: quick, where the cases'
+// normal numbers would take minutes.
+HostTensor random_bf16(std::uint64_t& state, Shape shape) {
+  HostTensor tensor(HEDDLE_BF16, std::move(shape));
+  auto* element = reinterpret_cast<std::uint16_t*>(tensor.memory().data() + tensor.origin());
+  for (std::int64_t i = 0, count = tensor.count(); i < count; ++i) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    const auto bits = static_cast<std::uint32_t>(state >> 40);
+    element[i] = static_cast<std::uint16_t>((bits & 0x8000u) | (((bits >> 16) % 3 + 125) << 7) |
+                                            (bits & 0x7fu));
+  }
+  return tensor;
+}
+
+struct Speed {
+  OpCase op_case;
+  double flops, bytes;  // 0: not what it is measured by
+};
+
+std::vector<Speed> make_speeds() {
+  std::uint64_t state = settings().seed;
+  const auto random = [&](Shape shape) { return random_bf16(state, std::move(shape)); };
+  std::vector<Speed> all;
+  const auto attention = [&](std::int64_t batch, std::int64_t tokens, std::int64_t heads,
+                             std::int64_t d) {
+    const Shape shape{batch, tokens, heads, d};
+    all.push_back(
+        {{.name = device::cat("attention ", heads, " heads d", d, " ", tokens, " tokens"),
+          .op = HEDDLE_OP_ATTENTION,
+          .in = {random(shape), random(shape), random(shape), std::nullopt},
+          .out = {HostTensor(HEDDLE_BF16, shape)},
+          .attrs = bytes_of(heddle_attention_attrs{1 / std::sqrt(static_cast<double>(d)), 0, 0})},
+         4.0 * static_cast<double>(batch * heads * d) * static_cast<double>(tokens) *
+             static_cast<double>(tokens),
+         0});
+  };
+  attention(1, 4608, 24, 128);
+  attention(1, 4096, 10, 64);
+  attention(2, 1024, 20, 64);
+  const auto linear = [&](std::int64_t m, std::int64_t n, std::int64_t k, heddle_activation kind,
+                          bool added) {
+    OpCase one{
+        .name = device::cat("linear ", m, "x", n, "x", k, kind == HEDDLE_ACT_NONE ? "" : " gelu",
+                            added ? " residual" : ""),
+        .op = HEDDLE_OP_LINEAR,
+        .in = {random({1, m, k}), random({n, k}), random({n}), std::nullopt},
+        .out = {HostTensor(HEDDLE_BF16, {1, m, n})},
+        .attrs = bytes_of(heddle_activation_attrs{kind}),
+        .weight = OpCase::Weight{1, HEDDLE_USE_LINEAR}};
+    if (added) one.in[3] = random({1, m, n});
+    all.push_back({std::move(one), 2.0 * static_cast<double>(m * n) * static_cast<double>(k), 0});
+  };
+  linear(4608, 21504, 3072, HEDDLE_ACT_NONE, false);
+  linear(4608, 3072, 15360, HEDDLE_ACT_NONE, false);
+  linear(4096, 12288, 3072, HEDDLE_ACT_GELU_TANH, false);
+  linear(4096, 3072, 12288, HEDDLE_ACT_NONE, false);
+  linear(4096, 9216, 3072, HEDDLE_ACT_NONE, false);
+  linear(512, 9216, 3072, HEDDLE_ACT_NONE, false);
+  const auto conv = [&](std::int64_t side, std::int64_t from, std::int64_t to) {
+    all.push_back({{.name = device::cat("conv 3x3 ", side, "x", side, " ", from, " to ", to),
+                    .op = HEDDLE_OP_CONV2D,
+                    .in = {random({1, side, side, from}), random({to, from, 3, 3}), random({to}),
+                           std::nullopt},
+                    .out = {HostTensor(HEDDLE_BF16, {1, side, side, to})},
+                    .attrs = bytes_of(heddle_conv2d_attrs{{1, 1}, {1, 1, 1, 1}}),
+                    .weight = OpCase::Weight{1, HEDDLE_USE_CONV2D}},
+                   2.0 * static_cast<double>(side * side) * static_cast<double>(from * to * 9),
+                   0});
+  };
+  conv(128, 16, 512);
+  conv(128, 512, 512);
+  conv(256, 512, 512);
+  conv(512, 512, 256);
+  conv(512, 256, 256);
+  conv(1024, 256, 128);
+  conv(1024, 128, 128);
+  conv(1024, 128, 3);
+
+  const std::int64_t tokens = 4608, width = 3072;
+  const Shape rows{1, tokens, width}, vector{1, 1, width};
+  const double pass = 2.0 * static_cast<double>(tokens * width);
+  const auto row_op = [&](const char* op, Operands in, Shape shape, std::vector<std::byte> attrs,
+                          double passes) {
+    all.push_back({{.name = op,
+                    .op = op,
+                    .in = std::move(in),
+                    .out = {HostTensor(HEDDLE_BF16, std::move(shape))},
+                    .attrs = std::move(attrs)},
+                   0,
+                   passes * pass});
+  };
+  row_op(HEDDLE_OP_COPY, {random(rows)}, rows, {}, 2);
+  row_op(HEDDLE_OP_MODULATED_NORM, {random(rows), random(vector), random(vector)}, rows,
+         bytes_of(heddle_norm_attrs{1e-6}), 2);
+  row_op(HEDDLE_OP_GATED_ADD, {random(rows), random(vector), random(rows)}, rows, {}, 3);
+  HostTensor angles(HEDDLE_F32, {tokens, 64});
+  for (std::int64_t i = 0; i < angles.count(); ++i) angles.set(i, 0.5);
+  const Shape heads{1, tokens, 24, 128};
+  row_op(HEDDLE_OP_NORM_ROPE, {random(heads), random({128}), angles, angles}, heads,
+         bytes_of(heddle_norm_attrs{1e-6}), 2);
+  row_op(HEDDLE_OP_ACTIVATION, {random(rows)}, rows,
+         bytes_of(heddle_activation_attrs{HEDDLE_ACT_SILU}), 2);
+  const Shape picture{1, 1024, 1024, 128};
+  all.push_back({{.name = "group_norm/1 silu 1024x1024 128",
+                  .op = HEDDLE_OP_GROUP_NORM,
+                  .in = {random(picture), random({128}), random({128})},
+                  .out = {HostTensor(HEDDLE_BF16, picture)},
+                  .attrs = bytes_of(heddle_group_norm_attrs{1e-6, 32, HEDDLE_ACT_SILU})},
+                 0,
+                 3 * 2.0 * 1024 * 1024 * 128});
+  return all;
+}
+
+}  // namespace
+
+int speed() {
+  constexpr double kSecondsPerCase = 0.2;
+  const Plugin plugin(settings().plugin);
+  const TestDevice device(plugin, settings().options);
+  std::printf("%-42s %-12s %12s %9s %9s\n", "case", "kernel", "microseconds", "TFLOP/s", "GB/s");
+  for (Speed& one : make_speeds()) {
+    const auto kernels = device.fitting(one.op_case);
+    if (kernels.empty()) {
+      std::printf("%-42s no kernel\n", one.op_case.name.c_str());
+      continue;
+    }
+    const double seconds =
+        device.measure(one.op_case, kernels.front(), kSecondsPerCase, wall_seconds);
+    std::printf("%-42s %-12s %12.2f %9.1f %9.0f\n", one.op_case.name.c_str(), kernels.front()->name,
+                1e6 * seconds, one.flops / seconds * 1e-12, one.bytes / seconds * 1e-9);
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
+}  // namespace heddle::conformance
