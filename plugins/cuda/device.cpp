@@ -7,6 +7,9 @@
 #include "heddle/device.hpp"
 #include "matmul.h"
 #include "nvml.h"
+#if defined(HEDDLE_WITH_CUDNN)
+#include "cudnn_plan.h"
+#endif
 
 namespace heddle::cuda {
 
@@ -77,7 +80,11 @@ Device::Device(const heddle_host* host, std::uint32_t index, const heddle_value*
   multiprocessors_ = properties.multiProcessorCount;
   use();
   check(cudaFree(nullptr), "cudaFree");  // the primary context, made here and not in the middle of a run
-  if (!settings_.reference_only) matmul_ = Matmul::open(*this);
+  if (settings_.reference_only) return;
+  matmul_ = Matmul::open(*this);
+#if defined(HEDDLE_WITH_CUDNN)
+  cudnn_ = std::make_shared<Cudnn>(*this);
+#endif
 }
 
 Device::~Device() = default;

@@ -15,6 +15,7 @@
 namespace heddle::cuda {
 
 class Matmul;  // matmul.h: cuBLASLt, where it is found
+class Cudnn;   // cudnn_plan.h; in builds with cuDNN only
 
 struct Settings {
   heddle_dtype compute = HEDDLE_BF16;  // of matrix products: bf16, f16 or f32
@@ -38,6 +39,7 @@ class Device {
   int multiprocessors() const { return multiprocessors_; }
   Health& health() { return health_; }
   Matmul* matmul() { return matmul_.get(); }  // nullptr: not found
+  Cudnn* cudnn() { return cudnn_.get(); }     // nullptr: only our own kernels are wanted, or this build is without it
 
   // Makes this the calling thread's device, for the calls of the runtime that follow. Throws when the context is lost.
   void use();
@@ -55,6 +57,7 @@ class Device {
   int multiprocessors_ = 0;
   Health health_;
   std::unique_ptr<Matmul> matmul_;
+  std::shared_ptr<Cudnn> cudnn_;  // shared: knows how to destroy what builds without cuDNN do not know
 };
 
 inline Device& as_device(heddle_device* device) { return *reinterpret_cast<Device*>(device); }

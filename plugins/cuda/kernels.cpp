@@ -1,5 +1,7 @@
 #include "kernels.h"
 
+#include "call.h"
+
 namespace heddle::cuda {
 
 constexpr const heddle_kernel* const kKernels[] = {
@@ -27,7 +29,21 @@ constexpr const heddle_kernel* const kKernels[] = {
     &kConv2d,
     &kUpsampleNearest,
     &kMatmulLinear,
+#if defined(HEDDLE_WITH_CUDNN)
+    &kCudnnAttention,
+    &kCudnnConv2d,
+#endif
     nullptr,
 };
+
+void launch_other(const heddle_kernel& kernel, Stream& stream, const heddle_op_call& call) {
+  heddle_status* status = kernel.launch(handle(&stream.device()), reinterpret_cast<heddle_stream*>(&stream), &call, nullptr);
+  if (status == nullptr) return;
+  const heddle_host* host = stream.device().host();
+  const std::string text = host->status_message(status);
+  const heddle_code code = host->status_code(status);
+  host->status_free(status);
+  throw device::Error(code, text);
+}
 
 }  // namespace heddle::cuda

@@ -12,6 +12,8 @@ extern const heddle_kernel kRopeTable, kGridIds, kTimestepEmbedding, kEmbedding,
 extern const heddle_kernel kAttention;                                                            // attention.cu
 extern const heddle_kernel kLinear, kConv2d, kUpsampleNearest;                                    // product.cu
 extern const heddle_kernel kMatmulLinear;                                                         // linear.cu: cuBLASLt
+// In builds with cuDNN only: cudnn_attention.cpp, cudnn_conv.cpp
+extern const heddle_kernel kCudnnAttention, kCudnnConv2d;
 
 // NULL-terminated, as the device table wants it.
 extern const heddle_kernel* const kKernels[];

@@ -144,8 +144,6 @@ heddle_view spread(const heddle_view& bias, std::uint32_t rank) {
   return view;
 }
 
-bool is_aligned_on_host(const void* at) { return reinterpret_cast<std::uintptr_t>(at) % 16 == 0; }
-
 struct MatmulLinear {
   static constexpr const char* op = HEDDLE_OP_LINEAR;
   static constexpr const char* name = "cublaslt";
@@ -171,7 +169,7 @@ struct MatmulLinear {
                way.direct ? result.data : memory + way.sums_at, memory};
     // Addresses are not known when kernels are chosen; operands that begin at odd ones are as good for our own tiles.
     for (const void* at : {way.cast_x ? nullptr : m.x, m.weight, m.residual, static_cast<const void*>(m.out)})
-      if (!is_aligned_on_host(at)) return run_plain(stream, call);
+      if (!lies_at_16(at)) return launch_other(kLinear, stream, call);
     if (way.cast_x) {
       const heddle_view to = scratch(weight.info.dtype, x.info, memory + way.x_at);
       cast(stream, x, to);
@@ -179,30 +177,19 @@ struct MatmulLinear {
     }
     if (way.direct && bias != nullptr) {
       m.bias = bias->data;
-      if (bias->info.dtype != way.product.result || !is_aligned_on_host(bias->data)) {
+      if (bias->info.dtype != way.product.result || !lies_at_16(bias->data)) {
         const heddle_view to = scratch(way.product.result, bias->info, memory + way.bias_at);
         cast(stream, *bias, to);
         m.bias = to.data;
       }
     }
-    if (!stream.device().matmul()->multiply(stream.raw(), way.product, m)) return run_plain(stream, call);
+    if (!stream.device().matmul()->multiply(stream.raw(), way.product, m)) return launch_other(kLinear, stream, call);
     if (way.direct) return;
     const heddle_view sums = scratch(HEDDLE_F32, result.info, memory + way.sums_at);
     heddle_view wide;
     if (bias != nullptr) wide = spread(*bias, result.info.rank);
     const heddle_view *ins[] = {&sums, bias != nullptr ? &wide : &sums, residual != nullptr ? residual : &sums}, *outs[] = {&result};
     map::launch<3>(stream, call_of(ins, 3, outs), Finish{attrs<heddle_activation_attrs>(call).kind, bias != nullptr, residual != nullptr});
-  }
-
-  static void run_plain(Stream& stream, const heddle_op_call& call) {
-    heddle_status* status =
-        kLinear.launch(handle(&stream.device()), reinterpret_cast<heddle_stream*>(&stream), &call, nullptr);
-    if (status == nullptr) return;
-    const heddle_host* host = stream.device().host();
-    const std::string text = host->status_message(status);
-    const heddle_code code = host->status_code(status);
-    host->status_free(status);
-    throw device::Error(code, text);
   }
 };
 
