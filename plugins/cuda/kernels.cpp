@@ -29,6 +29,11 @@ constexpr const heddle_kernel* const kKernels[] = {
     &kConv2d,
     &kUpsampleNearest,
     &kMatmulLinear,
+    &kVectorLayerNorm,
+    &kVectorRmsNorm,
+    &kVectorModulatedNorm,
+    &kVectorNormRope,
+    &kVectorGroupNorm,
 #if defined(HEDDLE_WITH_CUDNN)
     &kCudnnAttention,
     &kCudnnConv2d,

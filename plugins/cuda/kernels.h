@@ -12,6 +12,8 @@ extern const heddle_kernel kRopeTable, kGridIds, kTimestepEmbedding, kEmbedding,
 extern const heddle_kernel kAttention;                                                            // attention.cu
 extern const heddle_kernel kLinear, kConv2d, kUpsampleNearest;                                    // product.cu
 extern const heddle_kernel kMatmulLinear;                                                         // linear.cu: cuBLASLt
+extern const heddle_kernel kVectorLayerNorm, kVectorRmsNorm, kVectorModulatedNorm, kVectorNormRope;  // norm_vector.cu
+extern const heddle_kernel kVectorGroupNorm;                                                      // group_norm_vector.cu
 // In builds with cuDNN only: cudnn_attention.cpp, cudnn_conv.cpp
 extern const heddle_kernel kCudnnAttention, kCudnnConv2d;
 

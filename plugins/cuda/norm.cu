@@ -2,7 +2,7 @@
 // variance does not cancel.
 #include "call.h"
 #include "kernels.h"
-#include "view.cuh"
+#include "norm.cuh"
 
 namespace heddle::cuda {
 
@@ -11,14 +11,6 @@ namespace {
 constexpr int kThreads = 256;
 
 // ---- rows of any length ----
-
-struct Row {
-  View x, weight, bias, out;  // weight and bias: vectors, or (B|1, 1, D) broadcast over the rows
-  Space space;
-  float eps;
-};
-
-enum class Norm { kLayer, kRms, kModulated };
 
 __device__ float at(const View& view, std::int64_t offset, std::int64_t i) { return load(view.data, view.dtype, offset + i); }
 
@@ -48,63 +40,34 @@ __global__ void __launch_bounds__(kThreads) norm_rows(const __grid_constant__ Ro
   }
 }
 
-// A vector operand in every row.
-View spread(const heddle_view* vector, const heddle_tensor_info& whole) {
-  View view;
-  if (vector == nullptr) return view;
-  view.data = vector->data;
-  view.dtype = vector->info.dtype;
-  view.rank = static_cast<std::int32_t>(whole.rank);
-  view.stride[whole.rank - 1] = 1;
-  return view;
-}
-
 template <Norm kNorm>
-void launch_rows(Stream& stream, const heddle_op_call& call, const View& weight, const View& bias) {
-  const heddle_tensor_info& whole = out(call).info;
-  Row row{view_of(call.in[0], whole), weight, bias, view_of(call.out[0], whole), space_of(whole),
-          static_cast<float>(attrs<heddle_norm_attrs>(call).eps)};
+void launch_rows(Stream& stream, const heddle_op_call& call) {
+  const Row row = row_of<kNorm>(call);
   if (row.space.count == 0) return;
+  const heddle_tensor_info& whole = out(call).info;
   const std::int64_t rows = row.space.count / whole.shape[whole.rank - 1];
-  // Of a row of one element the stride has been set to 0: nothing is stepped over.
-  collapse(row.space, 1, {&row.x, &row.weight, &row.bias, &row.out});
   norm_rows<kNorm><<<static_cast<unsigned>(rows), kThreads, 0, stream.raw()>>>(row);
 }
 
 struct LayerNorm : Plain {
   static constexpr const char* op = HEDDLE_OP_LAYER_NORM;
   static void check(const heddle_op_call& call) { cpu::check_layer_norm(call); }
-  static void run(Stream& stream, const heddle_op_call& call, void*) {
-    const heddle_tensor_info& whole = out(call).info;
-    launch_rows<Norm::kLayer>(stream, call, spread(device::operand(call, 1), whole), spread(device::operand(call, 2), whole));
-  }
+  static void run(Stream& stream, const heddle_op_call& call, void*) { launch_rows<Norm::kLayer>(stream, call); }
 };
 
 struct RmsNorm : Plain {
   static constexpr const char* op = HEDDLE_OP_RMS_NORM;
   static void check(const heddle_op_call& call) { cpu::check_rms_norm(call); }
-  static void run(Stream& stream, const heddle_op_call& call, void*) {
-    launch_rows<Norm::kRms>(stream, call, spread(device::operand(call, 1), out(call).info), View{});
-  }
+  static void run(Stream& stream, const heddle_op_call& call, void*) { launch_rows<Norm::kRms>(stream, call); }
 };
 
 struct ModulatedNorm : Plain {
   static constexpr const char* op = HEDDLE_OP_MODULATED_NORM;
   static void check(const heddle_op_call& call) { cpu::check_modulated_norm(call); }
-  static void run(Stream& stream, const heddle_op_call& call, void*) {
-    const heddle_tensor_info& whole = out(call).info;
-    launch_rows<Norm::kModulated>(stream, call, view_of(call.in[2], whole), view_of(call.in[1], whole));
-  }
+  static void run(Stream& stream, const heddle_op_call& call, void*) { launch_rows<Norm::kModulated>(stream, call); }
 };
 
 // ---- rows of one head: a warp each ----
-
-struct Head {
-  View x, weight, cosines, sines, out;
-  Space space;
-  std::int64_t heads, tokens;
-  float eps;
-};
 
 __global__ void __launch_bounds__(kThreads) norm_rope(const __grid_constant__ Head head) {
   const int lane = threadIdx.x % 32;
@@ -144,15 +107,9 @@ struct NormRope : Plain {
   static constexpr const char* op = HEDDLE_OP_NORM_ROPE;
   static void check(const heddle_op_call& call) { cpu::check_norm_rope(call); }
   static void run(Stream& stream, const heddle_op_call& call, void*) {
-    const heddle_tensor_info& whole = out(call).info;
-    Head head{view_of(call.in[0], whole), spread(device::operand(call, 1), whole), {}, {}, view_of(call.out[0], whole),
-              space_of(whole), whole.shape[2], whole.shape[1], static_cast<float>(attrs<heddle_norm_attrs>(call).eps)};
+    const Head head = head_of(call);
     if (head.space.count == 0) return;
-    if (const heddle_view* cosines = device::operand(call, 2)) {
-      head.cosines = view_of(cosines, cosines->info);
-      head.sines = view_of(call.in[3], call.in[3]->info);
-    }
-    const std::int64_t rows = head.space.count / whole.shape[3];
+    const std::int64_t rows = head.space.count / head.space.shape[3];
     norm_rope<<<blocks_for(rows, kThreads / 32), kThreads, 0, stream.raw()>>>(head);
   }
 };

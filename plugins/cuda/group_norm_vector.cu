@@ -1,0 +1,204 @@
+// group_norm/1 of pictures whose channels come in whole eights, the channels of a pixel side by side. A block reads a run of
+// pixels with all their channels once and finds mean and squared differences of every group in it; the runs' statistics are
+// put together in a fixed order (Chan, Golub and LeVeque's formula: nothing cancels), and a second pass writes.
+#include "call.h"
+#include "kernels.h"
+#include "view.cuh"
+
+namespace heddle::cuda {
+
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kEach = 8;             // pixels of a thread in a run
+constexpr int kMostChannels = 2048;  // a piece of eight for each thread
+constexpr int kMostGroups = 256;
+
+struct Groups {
+  View x, weight, bias, out;
+  std::int64_t pixels;  // of an item
+  std::int32_t channels, groups, parts, part_pixels, activation;
+  float eps;
+  float2* parts_at;  // (N, parts, groups): mean, sum of squared differences from it
+  float2* whole_at;  // (N, groups): mean, 1 / deviation
+};
+
+// Thread t has the piece t % pieces of the pixels t / pieces, t / pieces + rows, ... of its block's run.
+struct Place {
+  int pieces, rows, piece, row;
+  bool works;
+  __device__ explicit Place(const Groups& g)
+      : pieces(g.channels / kLanes), rows(kThreads / pieces), piece(static_cast<int>(threadIdx.x) % pieces),
+        row(static_cast<int>(threadIdx.x) / pieces), works(row < rows) {}
+};
+
+// Adds up lane sums of all rows, then the channels of each group: group_sums[g]. `lanes` has rows * channels floats.
+__device__ void sum_groups(const Groups& g, const Place& place, const float (&mine)[kLanes], float* lanes, float* group_sums) {
+  __syncthreads();
+  if (place.works)
+    for (int i = 0; i < kLanes; ++i) lanes[place.row * g.channels + place.piece * kLanes + i] = mine[i];
+  __syncthreads();
+  for (int c = threadIdx.x; c < g.channels; c += kThreads) {
+    float sum = 0;
+    for (int row = 0; row < place.rows; ++row) sum += lanes[row * g.channels + c];
+    lanes[c] = sum;  // of row 0: read by this thread only
+  }
+  __syncthreads();
+  const int width = g.channels / g.groups;
+  for (int group = threadIdx.x; group < g.groups; group += kThreads) {
+    float sum = 0;
+    for (int i = 0; i < width; ++i) sum += lanes[group * width + i];
+    group_sums[group] = sum;
+  }
+  __syncthreads();
+}
+
+// grid: (parts, N)
+__global__ void __launch_bounds__(kThreads) part_statistics(const __grid_constant__ Groups g) {
+  __shared__ float lanes[kThreads * kLanes], means[kMostGroups], squares[kMostGroups];
+  const Place place(g);
+  const int width = g.channels / g.groups;
+  const std::int64_t begin = std::int64_t{blockIdx.x} * g.part_pixels;
+  const auto here = static_cast<int>(min(static_cast<std::int64_t>(g.part_pixels), g.pixels - begin));
+  float values[kEach][kLanes], sums[kLanes] = {};
+#pragma unroll
+  for (int n = 0; n < kEach; ++n) {
+    const int pixel = place.row + n * place.rows;
+    const bool inside = place.works && pixel < here;
+    if (inside)
+      load_lanes(g.x.data, g.x.dtype, blockIdx.y * g.x.stride[0] + (begin + pixel) * g.x.stride[2] + place.piece * kLanes, kLanes, values[n]);
+#pragma unroll
+    for (int i = 0; i < kLanes; ++i) {
+      if (!inside) values[n][i] = 0;
+      sums[i] += values[n][i];
+    }
+  }
+  sum_groups(g, place, sums, lanes, means);
+  const float count = static_cast<float>(here) * static_cast<float>(width);
+  float mean[kLanes];
+#pragma unroll
+  for (int i = 0; i < kLanes; ++i) mean[i] = means[(place.piece * kLanes + i) / width] / count, sums[i] = 0;
+#pragma unroll
+  for (int n = 0; n < kEach; ++n) {
+    const bool inside = place.works && place.row + n * place.rows < here;
+#pragma unroll
+    for (int i = 0; i < kLanes; ++i) {
+      const float difference = values[n][i] - mean[i];
+      sums[i] += inside ? difference * difference : 0;
+    }
+  }
+  sum_groups(g, place, sums, lanes, squares);
+  float2* to = g.parts_at + (std::int64_t{blockIdx.y} * g.parts + blockIdx.x) * g.groups;
+  for (int group = threadIdx.x; group < g.groups; group += kThreads) to[group] = make_float2(means[group] / count, squares[group]);
+}
+
+struct Statistics {
+  float count, mean, squares;
+  __device__ void join(const Statistics& other) {
+    if (other.count == 0) return;
+    const float both = count + other.count, difference = other.mean - mean;
+    mean += difference * (other.count / both);
+    squares += other.squares + difference * difference * (count * (other.count / both));
+    count = both;
+  }
+};
+
+// grid: N * groups
+__global__ void __launch_bounds__(kThreads) whole_statistics(const __grid_constant__ Groups g) {
+  __shared__ Statistics all[kThreads];
+  const std::int64_t item = blockIdx.x / g.groups, group = blockIdx.x % g.groups;
+  const auto width = static_cast<float>(g.channels / g.groups);
+  Statistics mine{0, 0, 0};
+  for (int part = threadIdx.x; part < g.parts; part += kThreads) {
+    const float2 found = g.parts_at[(item * g.parts + part) * g.groups + group];
+    const std::int64_t here = min(static_cast<std::int64_t>(g.part_pixels), g.pixels - std::int64_t{part} * g.part_pixels);
+    mine.join({static_cast<float>(here) * width, found.x, found.y});
+  }
+  all[threadIdx.x] = mine;
+  for (int half = kThreads / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) all[threadIdx.x].join(all[threadIdx.x + half]);
+  }
+  if (threadIdx.x == 0) g.whole_at[blockIdx.x] = make_float2(all[0].mean, 1 / sqrtf(all[0].squares / all[0].count + g.eps));
+}
+
+// grid: (parts, N)
+__global__ void __launch_bounds__(kThreads) normalise(const __grid_constant__ Groups g) {
+  const Place place(g);
+  if (!place.works) return;
+  const int width = g.channels / g.groups, column = place.piece * kLanes;
+  const std::int64_t begin = std::int64_t{blockIdx.x} * g.part_pixels;
+  const auto here = static_cast<int>(min(static_cast<std::int64_t>(g.part_pixels), g.pixels - begin));
+  float mean[kLanes], scale[kLanes], bias[kLanes];
+  load_lanes(g.weight.data, g.weight.dtype, column, kLanes, scale);
+  load_lanes(g.bias.data, g.bias.dtype, column, kLanes, bias);
+#pragma unroll
+  for (int i = 0; i < kLanes; ++i) {
+    const float2 found = g.whole_at[blockIdx.y * g.groups + (column + i) / width];
+    mean[i] = found.x;
+    scale[i] *= found.y;
+  }
+#pragma unroll 4
+  for (int pixel = place.row; pixel < here; pixel += place.rows) {
+    float values[kLanes];
+    load_lanes(g.x.data, g.x.dtype, blockIdx.y * g.x.stride[0] + (begin + pixel) * g.x.stride[2] + column, kLanes, values);
+#pragma unroll
+    for (int i = 0; i < kLanes; ++i) values[i] = activate(g.activation, (values[i] - mean[i]) * scale[i] + bias[i]);
+    store_lanes(g.out.data, g.out.dtype, blockIdx.y * g.out.stride[0] + (begin + pixel) * g.out.stride[2] + column, kLanes, values);
+  }
+}
+
+bool pixels_are_even(const heddle_tensor_info& info) { return info.shape[1] == 1 || info.stride[1] == info.shape[2] * info.stride[2]; }
+
+struct VectorGroupNorm {
+  static constexpr const char* op = HEDDLE_OP_GROUP_NORM;
+  static constexpr const char* name = "vector";
+  static void check(const heddle_op_call& call) { cpu::check_group_norm(call); }
+
+  static std::int64_t part_pixels(const heddle_tensor_info& info) { return kThreads / (info.shape[3] / kLanes) * kEach; }
+  static std::int64_t parts(const heddle_tensor_info& info) {
+    return (info.shape[1] * info.shape[2] + part_pixels(info) - 1) / part_pixels(info);
+  }
+
+  static std::int32_t fits(Device& device, const heddle_op_call& call) {
+    const heddle_tensor_info &x = call.in[0]->info, &whole = call.out[0]->info;
+    const std::int64_t channels = whole.shape[3];
+    const std::int32_t groups = attrs<heddle_group_norm_attrs>(call).groups;
+    if (device.settings().reference_only || channels == 0 || channels % kLanes != 0 || channels > kMostChannels || groups > kMostGroups) return 0;
+    return whole.shape[0] <= 65535 && whole.shape[2] > 1 && pixels_are_even(x) && pixels_are_even(whole) ? 10 : 0;
+  }
+  static std::size_t workspace(Device&, const heddle_op_call& call) {
+    const heddle_tensor_info& whole = call.out[0]->info;
+    return static_cast<std::size_t>(whole.shape[0] * attrs<heddle_group_norm_attrs>(call).groups * (parts(whole) + 1)) * sizeof(float2);
+  }
+  static void run(Stream& stream, const heddle_op_call& call, void* workspace) {
+    const heddle_tensor_info& whole = out(call).info;
+    const auto& a = attrs<heddle_group_norm_attrs>(call);
+    if (device::element_count(whole) == 0) return;
+    const auto count = static_cast<std::int32_t>(parts(whole));
+    auto* const memory = static_cast<float2*>(workspace);
+    const Groups g{view_of(call.in[0], whole),
+                   view_of(call.in[1], in(call, 1).info),
+                   view_of(call.in[2], in(call, 2).info),
+                   view_of(call.out[0], whole),
+                   whole.shape[1] * whole.shape[2],
+                   static_cast<std::int32_t>(whole.shape[3]),
+                   a.groups,
+                   count,
+                   static_cast<std::int32_t>(part_pixels(whole)),
+                   a.activation,
+                   static_cast<float>(a.eps),
+                   memory,
+                   memory + whole.shape[0] * count * a.groups};
+    const dim3 grid(static_cast<unsigned>(count), static_cast<unsigned>(whole.shape[0]));
+    part_statistics<<<grid, kThreads, 0, stream.raw()>>>(g);
+    whole_statistics<<<static_cast<unsigned>(whole.shape[0] * a.groups), kThreads, 0, stream.raw()>>>(g);
+    normalise<<<grid, kThreads, 0, stream.raw()>>>(g);
+  }
+};
+
+}  // namespace
+
+constexpr heddle_kernel kVectorGroupNorm = kernel_table<VectorGroupNorm>();
+
+}  // namespace heddle::cuda
