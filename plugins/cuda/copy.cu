@@ -11,19 +11,20 @@ constexpr int kThreads = 256;
 
 // ---- kernels ----
 
-__global__ void convert(View in, View out, Space space) {
+// Parameters stay where they are: indexed by axis, a copy of them would be made in each thread's own memory.
+__global__ void convert(const __grid_constant__ View in, const __grid_constant__ View out, const __grid_constant__ Space space) {
   for (std::int64_t i = blockIdx.x * std::int64_t{kThreads} + threadIdx.x; i < space.count; i += std::int64_t{gridDim.x} * kThreads)
     store_number(out.data, out.dtype, offset_of(out, space, i, space.rank),
                  load_number(in.data, in.dtype, offset_of(in, space, i, space.rank)));
 }
 
-__global__ void fill(View out, Space space, double value) {
+__global__ void fill(const __grid_constant__ View out, const __grid_constant__ Space space, double value) {
   for (std::int64_t i = blockIdx.x * std::int64_t{kThreads} + threadIdx.x; i < space.count; i += std::int64_t{gridDim.x} * kThreads)
     store_number(out.data, out.dtype, offset_of(out, space, i, space.rank), real(value));
 }
 
 template <class Unit>
-__global__ void move(View in, View out, Space space) {
+__global__ void move(const __grid_constant__ View in, const __grid_constant__ View out, const __grid_constant__ Space space) {
   for (std::int64_t i = blockIdx.x * std::int64_t{kThreads} + threadIdx.x; i < space.count; i += std::int64_t{gridDim.x} * kThreads)
     static_cast<Unit*>(out.data)[offset_of(out, space, i, space.rank)] =
         static_cast<const Unit*>(in.data)[offset_of(in, space, i, space.rank)];

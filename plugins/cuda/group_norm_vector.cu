@@ -54,24 +54,24 @@ __device__ void sum_groups(const Groups& g, const Place& place, const float (&mi
 }
 
 // grid: (parts, N)
+template <bool kWide>
 __global__ void __launch_bounds__(kThreads) part_statistics(const __grid_constant__ Groups g) {
   __shared__ float lanes[kThreads * kLanes], means[kMostGroups], squares[kMostGroups];
   const Place place(g);
   const int width = g.channels / g.groups;
   const std::int64_t begin = std::int64_t{blockIdx.x} * g.part_pixels;
   const auto here = static_cast<int>(min(static_cast<std::int64_t>(g.part_pixels), g.pixels - begin));
-  float values[kEach][kLanes], sums[kLanes] = {};
+  const auto inside = [&](int n) { return place.works && place.row + n * place.rows < here; };
+  Piece<kWide> pieces[kEach];
+#pragma unroll
+  for (int n = 0; n < kEach; ++n)
+    pieces[n].fetch(g.x, blockIdx.y * g.x.stride[0] + (begin + place.row + n * place.rows) * g.x.stride[2] + place.piece * kLanes, inside(n));
+  float values[kLanes], sums[kLanes] = {};
 #pragma unroll
   for (int n = 0; n < kEach; ++n) {
-    const int pixel = place.row + n * place.rows;
-    const bool inside = place.works && pixel < here;
-    if (inside)
-      load_lanes(g.x.data, g.x.dtype, blockIdx.y * g.x.stride[0] + (begin + pixel) * g.x.stride[2] + place.piece * kLanes, kLanes, values[n]);
+    pieces[n].get(g.x.dtype, values);
 #pragma unroll
-    for (int i = 0; i < kLanes; ++i) {
-      if (!inside) values[n][i] = 0;
-      sums[i] += values[n][i];
-    }
+    for (int i = 0; i < kLanes; ++i) sums[i] += values[i];
   }
   sum_groups(g, place, sums, lanes, means);
   const float count = static_cast<float>(here) * static_cast<float>(width);
@@ -80,12 +80,9 @@ __global__ void __launch_bounds__(kThreads) part_statistics(const __grid_constan
   for (int i = 0; i < kLanes; ++i) mean[i] = means[(place.piece * kLanes + i) / width] / count, sums[i] = 0;
 #pragma unroll
   for (int n = 0; n < kEach; ++n) {
-    const bool inside = place.works && place.row + n * place.rows < here;
+    pieces[n].get(g.x.dtype, values);
 #pragma unroll
-    for (int i = 0; i < kLanes; ++i) {
-      const float difference = values[n][i] - mean[i];
-      sums[i] += inside ? difference * difference : 0;
-    }
+    for (int i = 0; i < kLanes; ++i) sums[i] += inside(n) ? (values[i] - mean[i]) * (values[i] - mean[i]) : 0;
   }
   sum_groups(g, place, sums, lanes, squares);
   float2* to = g.parts_at + (std::int64_t{blockIdx.y} * g.parts + blockIdx.x) * g.groups;
@@ -123,12 +120,19 @@ __global__ void __launch_bounds__(kThreads) whole_statistics(const __grid_consta
 }
 
 // grid: (parts, N)
+template <bool kWide>
 __global__ void __launch_bounds__(kThreads) normalise(const __grid_constant__ Groups g) {
   const Place place(g);
   if (!place.works) return;
   const int width = g.channels / g.groups, column = place.piece * kLanes;
   const std::int64_t begin = std::int64_t{blockIdx.x} * g.part_pixels;
   const auto here = static_cast<int>(min(static_cast<std::int64_t>(g.part_pixels), g.pixels - begin));
+  Piece<kWide> pieces[kEach];
+#pragma unroll
+  for (int n = 0; n < kEach; ++n) {
+    const int pixel = place.row + n * place.rows;
+    pieces[n].fetch(g.x, blockIdx.y * g.x.stride[0] + (begin + pixel) * g.x.stride[2] + column, pixel < here);
+  }
   float mean[kLanes], scale[kLanes], bias[kLanes];
   load_lanes(g.weight.data, g.weight.dtype, column, kLanes, scale);
   load_lanes(g.bias.data, g.bias.dtype, column, kLanes, bias);
@@ -138,10 +142,12 @@ __global__ void __launch_bounds__(kThreads) normalise(const __grid_constant__ Gr
     mean[i] = found.x;
     scale[i] *= found.y;
   }
-#pragma unroll 4
-  for (int pixel = place.row; pixel < here; pixel += place.rows) {
+#pragma unroll
+  for (int n = 0; n < kEach; ++n) {
+    const int pixel = place.row + n * place.rows;
+    if (pixel >= here) break;
     float values[kLanes];
-    load_lanes(g.x.data, g.x.dtype, blockIdx.y * g.x.stride[0] + (begin + pixel) * g.x.stride[2] + column, kLanes, values);
+    pieces[n].get(g.x.dtype, values);
 #pragma unroll
     for (int i = 0; i < kLanes; ++i) values[i] = activate(g.activation, (values[i] - mean[i]) * scale[i] + bias[i]);
     store_lanes(g.out.data, g.out.dtype, blockIdx.y * g.out.stride[0] + (begin + pixel) * g.out.stride[2] + column, kLanes, values);
@@ -191,9 +197,16 @@ struct VectorGroupNorm {
                    memory,
                    memory + whole.shape[0] * count * a.groups};
     const dim3 grid(static_cast<unsigned>(count), static_cast<unsigned>(whole.shape[0]));
-    part_statistics<<<grid, kThreads, 0, stream.raw()>>>(g);
-    whole_statistics<<<static_cast<unsigned>(whole.shape[0] * a.groups), kThreads, 0, stream.raw()>>>(g);
-    normalise<<<grid, kThreads, 0, stream.raw()>>>(g);
+    if (lies_wide(g.x))
+      launch<true>(stream, g, grid);
+    else
+      launch<false>(stream, g, grid);
+  }
+  template <bool kWide>
+  static void launch(Stream& stream, const Groups& g, dim3 grid) {
+    part_statistics<kWide><<<grid, kThreads, 0, stream.raw()>>>(g);
+    whole_statistics<<<grid.y * static_cast<unsigned>(g.groups), kThreads, 0, stream.raw()>>>(g);
+    normalise<kWide><<<grid, kThreads, 0, stream.raw()>>>(g);
   }
 };
 

@@ -25,7 +25,9 @@ __global__ void __launch_bounds__(kThreads) apply(const __grid_constant__ Operan
   const std::int64_t pieces = (width + kLanes - 1) / kLanes, rows = width == 0 ? 0 : operands.space.count / width;
   for (std::int64_t item = blockIdx.x * std::int64_t{kThreads} + threadIdx.x; item < rows * pieces;
        item += std::int64_t{gridDim.x} * kThreads) {
-    const std::int64_t row = item / pieces, column = (item - row * pieces) * kLanes;
+    // Dividing numbers of 64 bits takes longer than all the rest.
+    const std::int64_t row = rows * pieces <= 0xffffffffll ? static_cast<std::uint32_t>(item) / static_cast<std::uint32_t>(pieces) : item / pieces;
+    const std::int64_t column = (item - row * pieces) * kLanes;
     const int count = static_cast<int>(min(std::int64_t{kLanes}, width - column)), axes = operands.space.rank - 1;
     float values[kCount > 0 ? kCount : 1][kLanes];
 #pragma unroll

@@ -12,53 +12,53 @@ namespace {
 constexpr int kThreads = 128;
 constexpr int kMostPieces = 8;
 
-template <Norm kNorm, int kPieces>
+template <Norm kNorm, int kPieces, bool kWide>
 __global__ void __launch_bounds__(kThreads) norm_pieces(const __grid_constant__ Row row) {
   const int axes = row.space.rank - 1;
   const auto width = static_cast<int>(row.space.shape[axes]);
   const std::int64_t x = offset_of(row.x, row.space, blockIdx.x, axes), out = offset_of(row.out, row.space, blockIdx.x, axes);
   const std::int64_t weight = offset_of(row.weight, row.space, blockIdx.x, axes), bias = offset_of(row.bias, row.space, blockIdx.x, axes);
-  float values[kPieces][kLanes];
-  float sum = 0;
+  const auto column_of = [](int piece) { return (piece * kThreads + static_cast<int>(threadIdx.x)) * kLanes; };
+  Piece<kWide> pieces[kPieces];
 #pragma unroll
-  for (int piece = 0; piece < kPieces; ++piece) {
-    const int column = (piece * kThreads + static_cast<int>(threadIdx.x)) * kLanes;
-    if (column < width) load_lanes(row.x.data, row.x.dtype, x + column, kLanes, values[piece]);
+  for (int piece = 0; piece < kPieces; ++piece) pieces[piece].fetch(row.x, x + column_of(piece), column_of(piece) < width);
+  float values[kLanes], mean = 0, squares = 0;
+  if (kNorm != Norm::kRms) {
+    float sum = 0;
 #pragma unroll
-    for (int i = 0; i < kLanes; ++i) {
-      if (column >= width) values[piece][i] = 0;
-      sum += values[piece][i];
+    for (int piece = 0; piece < kPieces; ++piece) {
+      pieces[piece].get(row.x.dtype, values);
+#pragma unroll
+      for (int i = 0; i < kLanes; ++i) sum += values[i];
     }
+    mean = block_sum<kThreads>(sum) / static_cast<float>(width);
   }
-  const float mean = kNorm == Norm::kRms ? 0 : block_sum<kThreads>(sum) / static_cast<float>(width);
-  float squares = 0;
 #pragma unroll
   for (int piece = 0; piece < kPieces; ++piece) {
-    const bool inside = (piece * kThreads + static_cast<int>(threadIdx.x)) * kLanes < width;
+    const bool inside = column_of(piece) < width;
+    pieces[piece].get(row.x.dtype, values);
 #pragma unroll
-    for (int i = 0; i < kLanes; ++i) {
-      const float difference = values[piece][i] - mean;
-      squares += inside ? difference * difference : 0;
-    }
+    for (int i = 0; i < kLanes; ++i) squares += inside ? (values[i] - mean) * (values[i] - mean) : 0;
   }
   const float scale = 1 / sqrtf(block_sum<kThreads>(squares) / static_cast<float>(width) + row.eps);
 #pragma unroll
   for (int piece = 0; piece < kPieces; ++piece) {
-    const int column = (piece * kThreads + static_cast<int>(threadIdx.x)) * kLanes;
+    const int column = column_of(piece);
     if (column >= width) break;
     float factor[kLanes];
+    pieces[piece].get(row.x.dtype, values);
     if (row.weight.data != nullptr) load_lanes(row.weight.data, row.weight.dtype, weight + column, kLanes, factor);
 #pragma unroll
     for (int i = 0; i < kLanes; ++i) {
-      values[piece][i] = (values[piece][i] - mean) * scale;
-      if (row.weight.data != nullptr) values[piece][i] *= kNorm == Norm::kModulated ? 1 + factor[i] : factor[i];
+      values[i] = (values[i] - mean) * scale;
+      if (row.weight.data != nullptr) values[i] *= kNorm == Norm::kModulated ? 1 + factor[i] : factor[i];
     }
     if (row.bias.data != nullptr) {
       load_lanes(row.bias.data, row.bias.dtype, bias + column, kLanes, factor);
 #pragma unroll
-      for (int i = 0; i < kLanes; ++i) values[piece][i] += factor[i];
+      for (int i = 0; i < kLanes; ++i) values[i] += factor[i];
     }
-    store_lanes(row.out.data, row.out.dtype, out + column, kLanes, values[piece]);
+    store_lanes(row.out.data, row.out.dtype, out + column, kLanes, values);
   }
 }
 
@@ -66,7 +66,11 @@ template <Norm kNorm, int kPieces = 1>
 void launch_pieces(Stream& stream, const Row& row, std::int64_t rows, std::int64_t pieces) {
   if constexpr (kPieces < kMostPieces)
     if (pieces > kPieces) return launch_pieces<kNorm, kPieces + 1>(stream, row, rows, pieces);
-  norm_pieces<kNorm, kPieces><<<static_cast<unsigned>(rows), kThreads, 0, stream.raw()>>>(row);
+  const auto grid = static_cast<unsigned>(rows);
+  if (lies_wide(row.x))
+    norm_pieces<kNorm, kPieces, true><<<grid, kThreads, 0, stream.raw()>>>(row);
+  else
+    norm_pieces<kNorm, kPieces, false><<<grid, kThreads, 0, stream.raw()>>>(row);
 }
 
 struct Vector {

@@ -104,6 +104,49 @@ __device__ inline void store_lanes(void* data, std::int32_t dtype, std::int64_t 
     if (i < count) store(data, dtype, at + i, from[i]);
 }
 
+// Eight neighbours between loading and use. A thread that wants several in flight loads all of them before it uses the first:
+// kWide is for operands of which each piece is one load without a question (lies_wide), so that loads need not wait for one
+// another. Where nothing is to be loaded there are zeros.
+template <bool kWide>
+struct Piece {
+  uint4 raw;
+  __device__ void fetch(const View& view, std::int64_t at, bool inside) {
+    raw = inside ? *reinterpret_cast<const uint4*>(static_cast<const char*>(view.data) + at * 2) : make_uint4(0, 0, 0, 0);
+  }
+  __device__ void get(std::int32_t dtype, float (&to)[kLanes]) const {
+    if (dtype == HEDDLE_BF16) {
+      const auto* values = reinterpret_cast<const __nv_bfloat16*>(&raw);
+#pragma unroll
+      for (int i = 0; i < kLanes; ++i) to[i] = __bfloat162float(values[i]);
+    } else {
+      const auto* values = reinterpret_cast<const __half*>(&raw);
+#pragma unroll
+      for (int i = 0; i < kLanes; ++i) to[i] = __half2float(values[i]);
+    }
+  }
+};
+
+template <>
+struct Piece<false> {
+  float values[kLanes];
+  __device__ void fetch(const View& view, std::int64_t at, bool inside) {
+    if (inside) load_lanes(view.data, view.dtype, at, kLanes, values);
+#pragma unroll
+    for (int i = 0; i < kLanes; ++i) values[i] = inside ? values[i] : 0;
+  }
+  __device__ void get(std::int32_t, float (&to)[kLanes]) const {
+#pragma unroll
+    for (int i = 0; i < kLanes; ++i) to[i] = values[i];
+  }
+};
+
+// Whether every eighth element of each row lies at 16 bytes, and elements have 16 bits.
+inline bool lies_wide(const View& view) {
+  bool wide = element_bytes(view.dtype) == 2 && reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0;
+  for (int axis = 0; axis + 1 < view.rank; ++axis) wide = wide && view.stride[axis] % kLanes == 0;
+  return wide;
+}
+
 // ---- places ----
 
 // Elements from the first one to number `index` of a space, along its first `axes` axes.
