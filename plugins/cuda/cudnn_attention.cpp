@@ -8,8 +8,6 @@ namespace heddle::cuda {
 
 namespace {
 
-constexpr double kLeastFlops = 1 << 26;
-
 enum Id : std::int64_t { kQ = 1, kK, kV, kScale, kOut };
 
 // dtype, then shape and strides of q, k, v and out in the op's order of axes: B, S, H, D.
@@ -31,12 +29,12 @@ void describe(CudnnGraph& graph, const Cudnn::Key& key) {
 }
 
 // Empty: not for this library.
-Cudnn::Key key_of(const heddle_op_call& call) {
+Cudnn::Key key_of(const Device& device, const heddle_op_call& call) {
   if (device::operand(call, 3) != nullptr || attrs<heddle_attention_attrs>(call).causal != 0) return {};
   const heddle_tensor_info &q = in(call, 0).info, &k = in(call, 1).info, &v = in(call, 2).info, &whole = out(call).info;
   const std::int64_t d = q.shape[3];
   if ((d != 64 && d != 128) || v.shape[3] != d || (q.dtype != HEDDLE_BF16 && q.dtype != HEDDLE_F16)) return {};
-  if (4.0 * static_cast<double>(device::element_count(q)) * static_cast<double>(k.shape[1]) < kLeastFlops) return {};
+  if (4.0 * static_cast<double>(device::element_count(q)) * static_cast<double>(k.shape[1]) < device.settings().cudnn_flops) return {};
   Cudnn::Key key{'a', q.dtype};
   for (const heddle_tensor_info* info : {&q, &k, &v, &whole}) {
     if (info->dtype != q.dtype || info->stride[3] != 1) return {};
@@ -57,7 +55,7 @@ struct CudnnAttention {
   static void check(const heddle_op_call& call) { cpu::check_attention(call); }
 
   static const CudnnPlan* plan(Device& device, const heddle_op_call& call) {
-    const Cudnn::Key key = device.cudnn() != nullptr ? key_of(call) : Cudnn::Key();
+    const Cudnn::Key key = device.cudnn() != nullptr ? key_of(device, call) : Cudnn::Key();
     return key.empty() ? nullptr : device.cudnn()->plan(key, describe);
   }
   static std::int32_t fits(Device& device, const heddle_op_call& call) { return plan(device, call) != nullptr ? 20 : 0; }

@@ -9,8 +9,6 @@ namespace heddle::cuda {
 
 namespace {
 
-constexpr double kLeastFlops = 1 << 26;
-
 enum Id : std::int64_t { kX = 1, kFilter, kBias, kResidual, kOut, kSum, kBiased };
 
 // The key: where things stand in it.
@@ -55,7 +53,7 @@ void describe(CudnnGraph& graph, const Cudnn::Key& key) {
 }
 
 // Empty: not for this library.
-Cudnn::Key key_of(const heddle_op_call& call) {
+Cudnn::Key key_of(const Device& device, const heddle_op_call& call) {
   const auto& a = attrs<heddle_conv2d_attrs>(call);
   const heddle_tensor_info &x = in(call, 0).info, &weight = in(call, 1).info, &whole = out(call).info;
   const heddle_view *bias = device::operand(call, 2), *residual = device::operand(call, 3);
@@ -64,7 +62,7 @@ Cudnn::Key key_of(const heddle_op_call& call) {
   if (weight.shape[1] % 8 != 0) return {};
   if (residual != nullptr && residual->info.dtype != whole.dtype) return {};
   const double terms = static_cast<double>(weight.shape[1] * weight.shape[2] * weight.shape[3]);
-  if (2.0 * static_cast<double>(device::element_count(whole)) * terms < kLeastFlops) return {};
+  if (2.0 * static_cast<double>(device::element_count(whole)) * terms < device.settings().cudnn_flops) return {};
   Cudnn::Key key(kKeySize, 0);
   key[kOp] = 'c';
   key[kOperands] = weight.dtype;
@@ -96,7 +94,7 @@ struct CudnnConv {
   static void check(const heddle_op_call& call) { cpu::check_conv2d(call); }
 
   static const CudnnPlan* plan(Device& device, const heddle_op_call& call) {
-    const Cudnn::Key key = device.cudnn() != nullptr ? key_of(call) : Cudnn::Key();
+    const Cudnn::Key key = device.cudnn() != nullptr ? key_of(device, call) : Cudnn::Key();
     return key.empty() ? nullptr : device.cudnn()->plan(key, describe);
   }
   static std::int32_t fits(Device& device, const heddle_op_call& call) { return plan(device, call) != nullptr ? 20 : 0; }

@@ -16,7 +16,7 @@ namespace heddle::cuda {
 namespace {
 
 Settings read_settings(const device::Options& options) {
-  options.only({"threads", "share_index", "share_count", "compute", "kernels"});
+  options.only({"threads", "share_index", "share_count", "compute", "kernels", "cudnn_flops"});
   Settings settings;
   const std::string compute = options.text("compute", "bf16");
   if (compute == "bf16")
@@ -31,6 +31,7 @@ Settings read_settings(const device::Options& options) {
   if (kernels != "all" && kernels != "reference")
     device::fail(HEDDLE_INVALID_ARGUMENT, "option 'kernels' is '", kernels, "', has to be all or reference");
   settings.reference_only = kernels == "reference";
+  settings.cudnn_flops = static_cast<double>(options.integer("cudnn_flops", 1 << 30));
   return settings;
 }
 

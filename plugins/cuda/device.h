@@ -20,11 +20,14 @@ class Cudnn;   // cudnn_plan.h; in builds with cuDNN only
 struct Settings {
   heddle_dtype compute = HEDDLE_BF16;  // of matrix products: bf16, f16 or f32
   bool reference_only = false;         // our own plain kernels
+  // From how many operations on cuDNN does a call. It takes a tenth of a second and more to prepare a shape, in which our own
+  // kernels do some 10^11: small models are done before it has begun.
+  double cudnn_flops = 1 << 30;
 };
 
 class Device {
  public:
-  // options: NULL or {"compute": "bf16" | "fp16" | "f32", "kernels": "all" | "reference"}; "threads", "share_index" and
+  // options: NULL or {"compute": "bf16" | "fp16" | "f32", "kernels": "all" | "reference", "cudnn_flops": 1073741824}; "threads", "share_index" and
   // "share_count", which every device is told, have no meaning here. Throws device::Error.
   Device(const heddle_host* host, std::uint32_t index, const heddle_value* options);
   ~Device();

@@ -82,6 +82,8 @@ conform() { # NAME OPTION...
 conform bf16
 conform fp16 --option compute=fp16
 conform f32 --option compute=f32
+conform cudnn_bf16 --option cudnn_flops=0
+conform cudnn_fp16 --option cudnn_flops=0 --option compute=fp16
 conform plain --option compute=f32 --option kernels=reference
 part support "$bundle/conformance" support --plugin "$bundle/plugins/cuda.so"
 part 'batch_bytes?' "$bundle/conformance" test --plugin "$bundle/plugins/cuda.so" --oracle "$bundle/plugins/cpu.so" \
@@ -125,7 +127,7 @@ cat "$results/speed.log"
 # ---- memory ----
 if command -v compute-sanitizer > /dev/null; then
   part memcheck compute-sanitizer --error-exitcode 9 "$bundle/conformance" test --plugin "$bundle/plugins/cuda.so" --oracle "$bundle/plugins/cpu.so" \
-    --goldens tests/conformance/goldens.safetensors --seed 1 -- '--run_test=cases/every_kernel*'
+    --goldens tests/conformance/goldens.safetensors --seed 1 --option cudnn_flops=67108864 -- '--run_test=cases/every_kernel*'
 else
   echo "compute-sanitizer is not here"
 fi
