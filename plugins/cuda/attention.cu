@@ -1,5 +1,6 @@
-// attention/1 by our own kernel, for every type, head size, bias and mask: a warp holds some queries of one head in registers and
-// goes over the keys once, with the running maximum and sum of the softmax. The order of the keys is fixed by the shape.
+// attention/1 by our own kernel, for every type, head size, bias and mask: a warp holds some
+// queries of one head in registers and goes over the keys once, with the running maximum and sum of
+// the softmax. The order of the keys is fixed by the shape.
 #include <math_constants.h>
 
 #include "call.h"
@@ -11,8 +12,8 @@ namespace heddle::cuda {
 namespace {
 
 constexpr int kWarps = 8, kThreads = 32 * kWarps;
-constexpr int kKeys = 32;      // of a tile: one for each lane
-constexpr int kQueries = 2;    // of a warp
+constexpr int kKeys = 32;    // of a tile: one for each lane
+constexpr int kQueries = 2;  // of a warp
 constexpr int kBlockQueries = kWarps * kQueries;
 
 struct Attention {
@@ -22,7 +23,8 @@ struct Attention {
   float scale;
 };
 
-// kChunks: 32-wide pieces of the longer of d and e. Shared memory: keys (32, d + 1), values (32, e), queries (16, d).
+// kChunks: 32-wide pieces of the longer of d and e. Shared memory: keys (32, d + 1), values (32,
+// e), queries (16, d).
 template <int kChunks>
 __global__ void __launch_bounds__(kThreads) attend(const __grid_constant__ Attention a) {
   extern __shared__ float shared[];
@@ -30,13 +32,16 @@ __global__ void __launch_bounds__(kThreads) attend(const __grid_constant__ Atten
   float* values = keys + kKeys * (a.d + 1);
   float* queries = values + kKeys * a.e;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const std::int64_t item = blockIdx.z, head = blockIdx.y, first = std::int64_t{blockIdx.x} * kBlockQueries;
+  const std::int64_t item = blockIdx.z, head = blockIdx.y,
+                     first = std::int64_t{blockIdx.x} * kBlockQueries;
 
   for (int i = threadIdx.x; i < kBlockQueries * a.d; i += kThreads) {
     const std::int64_t query = first + i / a.d;
-    queries[i] = query < a.queries ? load(a.q.data, a.q.dtype,
-                                          item * a.q.stride[0] + query * a.q.stride[1] + head * a.q.stride[2] + i % a.d)
-                                   : 0;
+    queries[i] =
+        query < a.queries
+            ? load(a.q.data, a.q.dtype,
+                   item * a.q.stride[0] + query * a.q.stride[1] + head * a.q.stride[2] + i % a.d)
+            : 0;
   }
   float sums[kQueries][kChunks] = {}, largest[kQueries], total[kQueries] = {};
   std::int64_t seen[kQueries];
@@ -44,10 +49,14 @@ __global__ void __launch_bounds__(kThreads) attend(const __grid_constant__ Atten
   for (int n = 0; n < kQueries; ++n) {
     const std::int64_t query = first + warp * kQueries + n;
     largest[n] = -CUDART_INF_F;
-    seen[n] = query >= a.queries ? 0 : a.causal != 0 ? max(std::int64_t{0}, min(query + a.keys - a.queries + 1, a.keys)) : a.keys;
+    seen[n] = query >= a.queries ? 0
+              : a.causal != 0    ? max(std::int64_t{0}, min(query + a.keys - a.queries + 1, a.keys))
+                                 : a.keys;
   }
   // No query of this block sees a key behind this one.
-  const std::int64_t end = a.causal != 0 ? max(std::int64_t{0}, min(first + kBlockQueries + a.keys - a.queries, a.keys)) : a.keys;
+  const std::int64_t end =
+      a.causal != 0 ? max(std::int64_t{0}, min(first + kBlockQueries + a.keys - a.queries, a.keys))
+                    : a.keys;
 
   for (std::int64_t begin = 0; begin < end; begin += kKeys) {
     const int here = static_cast<int>(min(std::int64_t{kKeys}, end - begin));
@@ -55,11 +64,18 @@ __global__ void __launch_bounds__(kThreads) attend(const __grid_constant__ Atten
     for (int i = threadIdx.x; i < kKeys * a.d; i += kThreads) {
       const int j = i / a.d, c = i % a.d;
       keys[j * (a.d + 1) + c] =
-          j < here ? load(a.k.data, a.k.dtype, item * a.k.stride[0] + (begin + j) * a.k.stride[1] + head * a.k.stride[2] + c) : 0;
+          j < here
+              ? load(a.k.data, a.k.dtype,
+                     item * a.k.stride[0] + (begin + j) * a.k.stride[1] + head * a.k.stride[2] + c)
+              : 0;
     }
     for (int i = threadIdx.x; i < kKeys * a.e; i += kThreads) {
       const int j = i / a.e, c = i % a.e;
-      values[i] = j < here ? load(a.v.data, a.v.dtype, item * a.v.stride[0] + (begin + j) * a.v.stride[1] + head * a.v.stride[2] + c) : 0;
+      values[i] =
+          j < here
+              ? load(a.v.data, a.v.dtype,
+                     item * a.v.stride[0] + (begin + j) * a.v.stride[1] + head * a.v.stride[2] + c)
+              : 0;
     }
     __syncthreads();
 #pragma unroll
@@ -67,16 +83,19 @@ __global__ void __launch_bounds__(kThreads) attend(const __grid_constant__ Atten
       const int row = warp * kQueries + n;
       const std::int64_t query = first + row, key = begin + lane;
       float score = 0;
-      for (int c = 0; c < a.d; ++c) score = fmaf(queries[row * a.d + c], keys[lane * (a.d + 1) + c], score);
+      for (int c = 0; c < a.d; ++c)
+        score = fmaf(queries[row * a.d + c], keys[lane * (a.d + 1) + c], score);
       score *= a.scale;
       if (key >= seen[n])
         score = -CUDART_INF_F;
       else if (a.bias.data != nullptr)
         score += load(a.bias.data, a.bias.dtype,
-                      item * a.bias.stride[0] + head * a.bias.stride[1] + query * a.bias.stride[2] + key * a.bias.stride[3]);
+                      item * a.bias.stride[0] + head * a.bias.stride[1] + query * a.bias.stride[2] +
+                          key * a.bias.stride[3]);
       float top = score;
 #pragma unroll
-      for (int step = 16; step > 0; step /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, step));
+      for (int step = 16; step > 0; step /= 2)
+        top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, step));
       top = fmaxf(top, largest[n]);
       // While nothing has been seen there is nothing to weigh: exp(-inf - -inf) would be NaN.
       const float weight = top == -CUDART_INF_F ? 0 : expf(score - top);
@@ -99,8 +118,11 @@ __global__ void __launch_bounds__(kThreads) attend(const __grid_constant__ Atten
   for (int n = 0; n < kQueries; ++n) {
     const std::int64_t query = first + warp * kQueries + n;
     if (query >= a.queries) continue;
-    const float inverse = total[n] > 0 ? 1 / total[n] : total[n] == 0 ? 0 : total[n];  // sees no key: zeros; NaN stays
-    const std::int64_t to = item * a.out.stride[0] + query * a.out.stride[1] + head * a.out.stride[2];
+    const float inverse = total[n] > 0    ? 1 / total[n]
+                          : total[n] == 0 ? 0
+                                          : total[n];  // sees no key: zeros; NaN stays
+    const std::int64_t to =
+        item * a.out.stride[0] + query * a.out.stride[1] + head * a.out.stride[2];
 #pragma unroll
     for (int chunk = 0; chunk < kChunks; ++chunk) {
       const int c = chunk * 32 + lane;
@@ -112,15 +134,17 @@ __global__ void __launch_bounds__(kThreads) attend(const __grid_constant__ Atten
 constexpr int kMaxHead = 512;
 
 std::size_t shared_bytes(const Attention& a) {
-  return sizeof(float) * (static_cast<std::size_t>(kKeys) * (a.d + 1) + static_cast<std::size_t>(kKeys) * a.e +
-                          static_cast<std::size_t>(kBlockQueries) * a.d);
+  return sizeof(float) *
+         (static_cast<std::size_t>(kKeys) * (a.d + 1) + static_cast<std::size_t>(kKeys) * a.e +
+          static_cast<std::size_t>(kBlockQueries) * a.d);
 }
 
 template <int kChunks>
 void launch(Stream& stream, const Attention& a, dim3 grid) {
   const std::size_t bytes = shared_bytes(a);
   if (bytes > 48 * 1024)
-    check(cudaFuncSetAttribute(attend<kChunks>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
+    check(cudaFuncSetAttribute(attend<kChunks>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               static_cast<int>(bytes)),
           "cudaFuncSetAttribute");
   attend<kChunks><<<grid, kThreads, bytes, stream.raw()>>>(a);
 }
@@ -135,12 +159,22 @@ struct PlainAttention : Plain {
     const auto own = [](const heddle_view& view) { return view_of(&view, view.info); };
     const auto& attr = attrs<heddle_attention_attrs>(call);
     const heddle_tensor_info& whole = out(call).info;
-    Attention a{own(in(call, 0)), own(in(call, 1)), own(in(call, 2)), {}, own(out(call)), whole.shape[1], in(call, 1).info.shape[1],
-                whole.shape[2], static_cast<std::int32_t>(in(call, 0).info.shape[3]), static_cast<std::int32_t>(whole.shape[3]),
-                attr.causal, static_cast<float>(attr.scale)};
+    Attention a{own(in(call, 0)),
+                own(in(call, 1)),
+                own(in(call, 2)),
+                {},
+                own(out(call)),
+                whole.shape[1],
+                in(call, 1).info.shape[1],
+                whole.shape[2],
+                static_cast<std::int32_t>(in(call, 0).info.shape[3]),
+                static_cast<std::int32_t>(whole.shape[3]),
+                attr.causal,
+                static_cast<float>(attr.scale)};
     if (const heddle_view* bias = device::operand(call, 3)) a.bias = own(*bias);
     if (device::element_count(whole) == 0) return;
-    const dim3 grid(blocks_for(a.queries, kBlockQueries), static_cast<unsigned>(a.heads), static_cast<unsigned>(whole.shape[0]));
+    const dim3 grid(blocks_for(a.queries, kBlockQueries), static_cast<unsigned>(a.heads),
+                    static_cast<unsigned>(whole.shape[0]));
     if (a.e <= 64)
       launch<2>(stream, a, grid);
     else if (a.e <= 128)

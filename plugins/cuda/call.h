@@ -1,8 +1,8 @@
 // kernel_table<K>() makes the C record of a kernel from a struct K with
 //   static constexpr const char *op, *name;
 //   static void check(const heddle_op_call&);                                  // throws
-//   static std::int32_t fits(Device&, const heddle_op_call&);                  // 0: cannot; the highest answer wins
-//   static std::size_t workspace(Device&, const heddle_op_call&);              // bytes
+//   static std::int32_t fits(Device&, const heddle_op_call&);                  // 0: cannot; the
+//   highest answer wins static std::size_t workspace(Device&, const heddle_op_call&); // bytes
 //   static void run(Stream&, const heddle_op_call&, void* workspace);          // enqueues; throws
 // Plain gives fits = 1 and no workspace: the kernel that takes everything.
 #pragma once
@@ -22,7 +22,8 @@ struct Plain {
 };
 
 template <class Kernel>
-heddle_status* launch_kernel(heddle_device* device, heddle_stream* stream, const heddle_op_call* call, void* workspace) {
+heddle_status* launch_kernel(heddle_device* device, heddle_stream* stream,
+                             const heddle_op_call* call, void* workspace) {
   Device& self = as_device(device);
   return device::guard(self.host(), Kernel::op, [&] {
     Kernel::check(*call);
@@ -38,13 +39,21 @@ constexpr heddle_kernel kernel_table() {
           .op = Kernel::op,
           .device_kind = "cuda",
           .name = Kernel::name,
-          .fits = [](heddle_device* device, const heddle_op_call* call) { return Kernel::fits(as_device(device), *call); },
-          .workspace = [](heddle_device* device, const heddle_op_call* call) { return Kernel::workspace(as_device(device), *call); },
+          .fits = [](heddle_device* device,
+                     const heddle_op_call* call) { return Kernel::fits(as_device(device), *call); },
+          .workspace =
+              [](heddle_device* device, const heddle_op_call* call) {
+                return Kernel::workspace(as_device(device), *call);
+              },
           .launch = launch_kernel<Kernel>};
 }
 
-inline const heddle_view& in(const heddle_op_call& call, std::uint32_t index) { return *call.in[index]; }
-inline const heddle_view& out(const heddle_op_call& call, std::uint32_t index = 0) { return *call.out[index]; }
+inline const heddle_view& in(const heddle_op_call& call, std::uint32_t index) {
+  return *call.in[index];
+}
+inline const heddle_view& out(const heddle_op_call& call, std::uint32_t index = 0) {
+  return *call.out[index];
+}
 // What libraries want of an operand's address. It is not known when kernels are chosen.
 inline bool lies_at_16(const void* at) { return reinterpret_cast<std::uintptr_t>(at) % 16 == 0; }
 

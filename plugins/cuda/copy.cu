@@ -11,31 +11,39 @@ constexpr int kThreads = 256;
 
 // ---- kernels ----
 
-// Parameters stay where they are: indexed by axis, a copy of them would be made in each thread's own memory.
-__global__ void convert(const __grid_constant__ View in, const __grid_constant__ View out, const __grid_constant__ Space space) {
-  for (std::int64_t i = blockIdx.x * std::int64_t{kThreads} + threadIdx.x; i < space.count; i += std::int64_t{gridDim.x} * kThreads)
+// Parameters stay where they are: indexed by axis, a copy of them would be made in each thread's
+// own memory.
+__global__ void convert(const __grid_constant__ View in, const __grid_constant__ View out,
+                        const __grid_constant__ Space space) {
+  for (std::int64_t i = blockIdx.x * std::int64_t{kThreads} + threadIdx.x; i < space.count;
+       i += std::int64_t{gridDim.x} * kThreads)
     store_number(out.data, out.dtype, offset_of(out, space, i, space.rank),
                  load_number(in.data, in.dtype, offset_of(in, space, i, space.rank)));
 }
 
-__global__ void fill(const __grid_constant__ View out, const __grid_constant__ Space space, double value) {
-  for (std::int64_t i = blockIdx.x * std::int64_t{kThreads} + threadIdx.x; i < space.count; i += std::int64_t{gridDim.x} * kThreads)
+__global__ void fill(const __grid_constant__ View out, const __grid_constant__ Space space,
+                     double value) {
+  for (std::int64_t i = blockIdx.x * std::int64_t{kThreads} + threadIdx.x; i < space.count;
+       i += std::int64_t{gridDim.x} * kThreads)
     store_number(out.data, out.dtype, offset_of(out, space, i, space.rank), real(value));
 }
 
 template <class Unit>
-__global__ void move(const __grid_constant__ View in, const __grid_constant__ View out, const __grid_constant__ Space space) {
-  for (std::int64_t i = blockIdx.x * std::int64_t{kThreads} + threadIdx.x; i < space.count; i += std::int64_t{gridDim.x} * kThreads)
+__global__ void move(const __grid_constant__ View in, const __grid_constant__ View out,
+                     const __grid_constant__ Space space) {
+  for (std::int64_t i = blockIdx.x * std::int64_t{kThreads} + threadIdx.x; i < space.count;
+       i += std::int64_t{gridDim.x} * kThreads)
     static_cast<Unit*>(out.data)[offset_of(out, space, i, space.rank)] =
         static_cast<const Unit*>(in.data)[offset_of(in, space, i, space.rank)];
 }
 
 unsigned blocks(const Stream& stream, std::int64_t count) {
-  return static_cast<unsigned>(
-      std::min<std::int64_t>((count + kThreads - 1) / kThreads, std::int64_t{stream.device().multiprocessors()} * 64));
+  return static_cast<unsigned>(std::min<std::int64_t>(
+      (count + kThreads - 1) / kThreads, std::int64_t{stream.device().multiprocessors()} * 64));
 }
 
-// The longest unit, in bytes, in which everything can be moved. Changes strides and sizes to count units.
+// The longest unit, in bytes, in which everything can be moved. Changes strides and sizes to count
+// units.
 int to_units(View& in, View& out, Space& space, int bytes) {
   const int last = space.rank - 1;
   if (in.stride[last] != 1 || out.stride[last] != 1) return bytes;
@@ -44,7 +52,8 @@ int to_units(View& in, View& out, Space& space, int bytes) {
     bool whole = space.shape[last] * bytes % size == 0;
     for (const View* view : {&in, &out}) {
       whole = whole && reinterpret_cast<std::uintptr_t>(view->data) % size == 0;
-      for (int axis = 0; axis < last; ++axis) whole = whole && view->stride[axis] * bytes % size == 0;
+      for (int axis = 0; axis < last; ++axis)
+        whole = whole && view->stride[axis] * bytes % size == 0;
     }
     return whole;
   };
@@ -62,7 +71,8 @@ struct Same {
 };
 
 bool has_rows(const heddle_tensor_info& info) {
-  return device::is_compute_float(info.dtype) && (info.rank == 0 || info.shape[info.rank - 1] == 1 || info.stride[info.rank - 1] == 1);
+  return device::is_compute_float(info.dtype) &&
+         (info.rank == 0 || info.shape[info.rank - 1] == 1 || info.stride[info.rank - 1] == 1);
 }
 
 struct Copy : Plain {
@@ -73,7 +83,8 @@ struct Copy : Plain {
     View from = view_of(call.in[0], whole), to = view_of(call.out[0], whole);
     Space space = space_of(whole);
     if (space.count == 0) return;
-    if (from.dtype != to.dtype && has_rows(in(call, 0).info) && has_rows(whole)) return map::launch<1>(stream, call, Same{});
+    if (from.dtype != to.dtype && has_rows(in(call, 0).info) && has_rows(whole))
+      return map::launch<1>(stream, call, Same{});
     collapse(space, 0, {&from, &to});
     const cudaStream_t on = stream.raw();
     if (from.dtype != to.dtype) {
@@ -99,7 +110,8 @@ struct Fill : Plain {
     Space space = space_of(out(call).info);
     if (space.count == 0) return;
     collapse(space, 0, {&to});
-    fill<<<blocks(stream, space.count), kThreads, 0, stream.raw()>>>(to, space, attrs<heddle_fill_attrs>(call).value);
+    fill<<<blocks(stream, space.count), kThreads, 0, stream.raw()>>>(
+        to, space, attrs<heddle_fill_attrs>(call).value);
   }
 };
 

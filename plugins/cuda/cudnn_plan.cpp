@@ -15,7 +15,9 @@ namespace {
 constexpr std::size_t kMostWorkspace = std::size_t{256} << 20;  // bytes
 
 cudnnDataType_t type_of(heddle_dtype dtype) {
-  return dtype == HEDDLE_F32 ? CUDNN_DATA_FLOAT : dtype == HEDDLE_BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_HALF;
+  return dtype == HEDDLE_F32    ? CUDNN_DATA_FLOAT
+         : dtype == HEDDLE_BF16 ? CUDNN_DATA_BFLOAT16
+                                : CUDNN_DATA_HALF;
 }
 
 }  // namespace
@@ -23,7 +25,8 @@ cudnnDataType_t type_of(heddle_dtype dtype) {
 // ---- the library ----
 
 CudnnLibrary::CudnnLibrary() {
-  // What cuDNN opens itself, by these names: they are found when they are open already, wherever they lie.
+  // What cuDNN opens itself, by these names: they are found when they are open already, wherever
+  // they lie.
   for (const char* needed : {"libnvrtc.so.13", "libcublasLt.so.13"}) open_library(needed);
   void* library = open_library("libcudnn.so.9");
   if (library == nullptr) return;
@@ -50,7 +53,9 @@ CudnnLibrary::CudnnLibrary() {
 namespace {
 
 void check(const CudnnLibrary& library, cudnnStatus_t status, const char* call) {
-  if (status != CUDNN_STATUS_SUCCESS) device::fail(HEDDLE_UNSUPPORTED, call, ": ", library.error_string(status), " (", int(status), ")");
+  if (status != CUDNN_STATUS_SUCCESS)
+    device::fail(HEDDLE_UNSUPPORTED, call, ": ", library.error_string(status), " (", int(status),
+                 ")");
 }
 
 }  // namespace
@@ -66,18 +71,22 @@ CudnnGraph::Part CudnnGraph::make(cudnnBackendDescriptorType_t type) {
   return part;
 }
 
-void CudnnGraph::set(Part part, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t count, const void* values) {
+void CudnnGraph::set(Part part, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                     std::int64_t count, const void* values) {
   check(library_, library_.set(part, name, type, count, values), "cudnnBackendSetAttribute");
 }
 
-void CudnnGraph::finish(Part part) { check(library_, library_.finish(part), "cudnnBackendFinalize"); }
+void CudnnGraph::finish(Part part) {
+  check(library_, library_.finish(part), "cudnnBackendFinalize");
+}
 
 CudnnGraph::Part CudnnGraph::tensor(const CudnnTensor& tensor) {
   const Part part = make(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   const cudnnDataType_t type = type_of(tensor.dtype);
   const auto rank = static_cast<std::int64_t>(tensor.shape.size());
   const std::int64_t alignment = tensor.kind == CudnnTensor::Kind::kMemory ? 16 : 4;
-  const bool between = tensor.kind == CudnnTensor::Kind::kBetween, number = tensor.kind == CudnnTensor::Kind::kNumber;
+  const bool between = tensor.kind == CudnnTensor::Kind::kBetween,
+             number = tensor.kind == CudnnTensor::Kind::kNumber;
   set(part, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &tensor.id);
   set(part, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
   set(part, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, rank, tensor.shape.data());
@@ -153,7 +162,8 @@ bool Cudnn::ready() {
   static const CudnnLibrary opened;
   if (!opened.usable) {
     device_.host()->log(device_.host(), HEDDLE_WARN,
-                        "cuda: libcudnn.so.9 is not found; attention and convolutions run on slow kernels. Name its folder in "
+                        "cuda: libcudnn.so.9 is not found; attention and convolutions run on slow "
+                        "kernels. Name its folder in "
                         "HEDDLE_CUDA_LIBRARIES");
     return false;
   }
@@ -162,7 +172,9 @@ bool Cudnn::ready() {
   if (const cudnnStatus_t status = opened.create(&handle_); status != CUDNN_STATUS_SUCCESS) {
     handle_ = nullptr;
     device_.host()->log(device_.host(), HEDDLE_WARN,
-                        device::cat("cuda: cudnnCreate: ", opened.error_string(status), "; attention and convolutions run on slow kernels").c_str());
+                        device::cat("cuda: cudnnCreate: ", opened.error_string(status),
+                                    "; attention and convolutions run on slow kernels")
+                            .c_str());
   }
   return handle_ != nullptr;
 }
@@ -184,17 +196,21 @@ const CudnnPlan* Cudnn::plan(const Key& key, Describe describe) {
 
 namespace {
 
-// Sums that are added up where they meet give other bytes on every run; the others are less exact than the op's rule says.
+// Sums that are added up where they meet give other bytes on every run; the others are less exact
+// than the op's rule says.
 bool keeps_the_rules(const CudnnLibrary& library, cudnnBackendDescriptor_t engine) {
   cudnnBackendNumericalNote_t notes[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
   std::int64_t count = 0;
-  if (library.get(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &count, notes) !=
-      CUDNN_STATUS_SUCCESS)
+  if (library.get(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
+                  CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &count, notes) != CUDNN_STATUS_SUCCESS)
     return false;
   return std::none_of(notes, notes + count, [](cudnnBackendNumericalNote_t note) {
-    return note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC || note == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION ||
-           note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS || note == CUDNN_NUMERICAL_NOTE_FFT || note == CUDNN_NUMERICAL_NOTE_WINOGRAD ||
-           note == CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4 || note == CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6 ||
+    return note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC ||
+           note == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION ||
+           note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS || note == CUDNN_NUMERICAL_NOTE_FFT ||
+           note == CUDNN_NUMERICAL_NOTE_WINOGRAD ||
+           note == CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4 ||
+           note == CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6 ||
            note == CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13;
   });
 }
@@ -207,8 +223,8 @@ std::unique_ptr<CudnnPlan> Cudnn::make_plan(const Key& key, Describe describe) {
   describe(graph, key);
   const CudnnGraph::Part whole = graph.make(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   graph.set(whole, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle_);
-  graph.set(whole, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<std::int64_t>(graph.operations().size()),
-            graph.operations().data());
+  graph.set(whole, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+            static_cast<std::int64_t>(graph.operations().size()), graph.operations().data());
   graph.finish(whole);
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     const CudnnGraph::Part proposals = graph.make(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
@@ -216,17 +232,22 @@ std::unique_ptr<CudnnPlan> Cudnn::make_plan(const Key& key, Describe describe) {
     graph.set(proposals, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
     if (library_->finish(proposals) != CUDNN_STATUS_SUCCESS) continue;
     std::int64_t count = 0;
-    if (library_->get(proposals, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, nullptr) != CUDNN_STATUS_SUCCESS) continue;
+    if (library_->get(proposals, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0,
+                      &count, nullptr) != CUDNN_STATUS_SUCCESS)
+      continue;
     std::vector<CudnnGraph::Part> configurations;
-    for (std::int64_t i = 0; i < count; ++i) configurations.push_back(graph.make(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR));
-    if (count == 0 || library_->get(proposals, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, count, &count, configurations.data()) !=
-                          CUDNN_STATUS_SUCCESS)
+    for (std::int64_t i = 0; i < count; ++i)
+      configurations.push_back(graph.make(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR));
+    if (count == 0 ||
+        library_->get(proposals, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                      count, &count, configurations.data()) != CUDNN_STATUS_SUCCESS)
       continue;
     configurations.resize(static_cast<std::size_t>(count));
     for (const CudnnGraph::Part configuration : configurations) {
       CudnnGraph::Part engine = graph.make(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
       std::int64_t one = 0;
-      if (library_->get(configuration, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &one, &engine) != CUDNN_STATUS_SUCCESS ||
+      if (library_->get(configuration, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                        1, &one, &engine) != CUDNN_STATUS_SUCCESS ||
           !keeps_the_rules(*library_, engine))
         continue;
       const CudnnGraph::Part plan = graph.make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
@@ -234,7 +255,8 @@ std::unique_ptr<CudnnPlan> Cudnn::make_plan(const Key& key, Describe describe) {
       graph.set(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
       if (library_->finish(plan) != CUDNN_STATUS_SUCCESS) continue;
       std::int64_t bytes = 0;
-      if (library_->get(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &one, &bytes) != CUDNN_STATUS_SUCCESS ||
+      if (library_->get(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &one,
+                        &bytes) != CUDNN_STATUS_SUCCESS ||
           static_cast<std::size_t>(bytes) > kMostWorkspace)
         continue;
       made->plan_ = plan;
@@ -245,7 +267,8 @@ std::unique_ptr<CudnnPlan> Cudnn::make_plan(const Key& key, Describe describe) {
   return nullptr;
 }
 
-void Cudnn::execute(cudaStream_t stream, const CudnnPlan& plan, std::span<const Binding> bindings, void* workspace) {
+void Cudnn::execute(cudaStream_t stream, const CudnnPlan& plan, std::span<const Binding> bindings,
+                    void* workspace) {
   constexpr std::size_t kMost = 8;
   std::int64_t ids[kMost];
   const void* pointers[kMost];
@@ -254,12 +277,16 @@ void Cudnn::execute(cudaStream_t stream, const CudnnPlan& plan, std::span<const 
   const std::lock_guard lock(mutex_);  // the handle has one stream
   CudnnGraph pack(*library_);
   const CudnnGraph::Part part = pack.make(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-  pack.set(part, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, static_cast<std::int64_t>(count), ids);
-  pack.set(part, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, static_cast<std::int64_t>(count), pointers);
+  pack.set(part, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64,
+           static_cast<std::int64_t>(count), ids);
+  pack.set(part, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR,
+           static_cast<std::int64_t>(count), pointers);
   pack.set(part, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
   pack.finish(part);
   const auto checked = [&](cudnnStatus_t status, const char* call) {
-    if (status != CUDNN_STATUS_SUCCESS) device::fail(HEDDLE_INTERNAL, call, ": ", library_->error_string(status), " (", int(status), ")");
+    if (status != CUDNN_STATUS_SUCCESS)
+      device::fail(HEDDLE_INTERNAL, call, ": ", library_->error_string(status), " (", int(status),
+                   ")");
   };
   checked(library_->set_stream(handle_, stream), "cudnnSetStream");
   checked(library_->execute(handle_, plan.plan_, part), "cudnnBackendExecute");

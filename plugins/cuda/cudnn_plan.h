@@ -1,6 +1,6 @@
-// cuDNN by its backend API: operation graphs are described by descriptors, and the library makes plans of them, which takes it
-// from milliseconds to a second each, so that they are kept by shape. Opened at first use: the libraries are large. Thread-safe;
-// one for each device.
+// cuDNN by its backend API: operation graphs are described by descriptors, and the library makes
+// plans of them, which takes it from milliseconds to a second each, so that they are kept by shape.
+// Opened at first use: the libraries are large. Thread-safe; one for each device.
 #pragma once
 
 #include <cudnn.h>
@@ -35,8 +35,8 @@ struct CudnnLibrary {
   CudnnLibrary();
 };
 
-// An operand of a graph. Numbers are f32 and handed over with the call from host memory; between two operations stands what is
-// never written.
+// An operand of a graph. Numbers are f32 and handed over with the call from host memory; between
+// two operations stands what is never written.
 struct CudnnTensor {
   enum class Kind { kMemory, kNumber, kBetween };
   std::int64_t id;  // unique in its graph; what a call binds memory to
@@ -45,7 +45,8 @@ struct CudnnTensor {
   Kind kind = Kind::kMemory;
 };
 
-// A graph while it is described. Throws device::Error with HEDDLE_UNSUPPORTED when the library refuses a part of it.
+// A graph while it is described. Throws device::Error with HEDDLE_UNSUPPORTED when the library
+// refuses a part of it.
 class CudnnGraph {
  public:
   explicit CudnnGraph(const CudnnLibrary& library) : library_(library) {}
@@ -58,7 +59,8 @@ class CudnnGraph {
   Part tensor(const CudnnTensor& tensor);
   // y = a MODE b
   void pointwise(cudnnPointwiseMode_t mode, Part a, Part b, Part y);
-  // Two-dimensional, of tensors with axes N, C, H, W in any order in memory. pre: top, left; post: bottom, right.
+  // Two-dimensional, of tensors with axes N, C, H, W in any order in memory. pre: top, left; post:
+  // bottom, right.
   struct Convolution {
     std::int64_t stride[2], pre[2], post[2];
   };
@@ -68,8 +70,11 @@ class CudnnGraph {
 
   // For those that build on this class.
   Part make(cudnnBackendDescriptorType_t type);
-  void set(Part part, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t count, const void* values);
-  void set(Part part, cudnnBackendAttributeName_t name, Part other) { set(part, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &other); }
+  void set(Part part, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+           std::int64_t count, const void* values);
+  void set(Part part, cudnnBackendAttributeName_t name, Part other) {
+    set(part, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &other);
+  }
   void finish(Part part);
   const std::vector<Part>& operations() const { return operations_; }
 
@@ -101,8 +106,9 @@ class Cudnn {
   using Key = std::vector<std::int64_t>;
   using Describe = void (*)(CudnnGraph& graph, const Key& key);
 
-  // The plan of this key, which is made when it is first asked for; nullptr: the library is not there or has none that is exact,
-  // gives equal bytes on every run and asks for a bounded workspace.
+  // The plan of this key, which is made when it is first asked for; nullptr: the library is not
+  // there or has none that is exact, gives equal bytes on every run and asks for a bounded
+  // workspace.
   const CudnnPlan* plan(const Key& key, Describe describe);
 
   // Enqueues. Of numbers, the data is their address in host memory, read during the call.
@@ -110,7 +116,8 @@ class Cudnn {
     std::int64_t id;
     const void* data;
   };
-  void execute(cudaStream_t stream, const CudnnPlan& plan, std::span<const Binding> bindings, void* workspace);
+  void execute(cudaStream_t stream, const CudnnPlan& plan, std::span<const Binding> bindings,
+               void* workspace);
 
  private:
   bool ready();  // REQUIRES: mutex_ held
@@ -119,9 +126,9 @@ class Cudnn {
   Device& device_;
   const CudnnLibrary* library_ = nullptr;
   std::mutex mutex_;
-  cudnnHandle_t handle_ = nullptr;                      // mutex_
-  bool tried_ = false;                                  // mutex_
-  std::map<Key, std::unique_ptr<CudnnPlan>> plans_;     // mutex_; nullptr: there is none
+  cudnnHandle_t handle_ = nullptr;                   // mutex_
+  bool tried_ = false;                               // mutex_
+  std::map<Key, std::unique_ptr<CudnnPlan>> plans_;  // mutex_; nullptr: there is none
 };
 
 }  // namespace heddle::cuda

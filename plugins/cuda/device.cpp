@@ -26,10 +26,12 @@ Settings read_settings(const device::Options& options) {
   else if (compute == "f32")
     settings.compute = HEDDLE_F32;
   else
-    device::fail(HEDDLE_INVALID_ARGUMENT, "option 'compute' is '", compute, "', has to be bf16, fp16 or f32");
+    device::fail(HEDDLE_INVALID_ARGUMENT, "option 'compute' is '", compute,
+                 "', has to be bf16, fp16 or f32");
   const std::string kernels = options.text("kernels", "all");
   if (kernels != "all" && kernels != "reference")
-    device::fail(HEDDLE_INVALID_ARGUMENT, "option 'kernels' is '", kernels, "', has to be all or reference");
+    device::fail(HEDDLE_INVALID_ARGUMENT, "option 'kernels' is '", kernels,
+                 "', has to be all or reference");
   settings.reference_only = kernels == "reference";
   settings.cudnn_flops = static_cast<double>(options.integer("cudnn_flops", 1 << 30));
   return settings;
@@ -52,7 +54,8 @@ int attribute(int ordinal, cudaDeviceAttr which) {
   return cudaDeviceGetAttribute(&value, which, ordinal) == cudaSuccess ? value : 0;
 }
 
-// Operations of a matrix product that one multiprocessor does in a clock, dense: NVIDIA's architecture papers.
+// Operations of a matrix product that one multiprocessor does in a clock, dense: NVIDIA's
+// architecture papers.
 double operations_per_clock(int major, heddle_dtype compute) {
   if (compute == HEDDLE_F32) return 256;
   return major >= 9 ? 4096 : major == 8 ? 2048 : 1024;
@@ -74,13 +77,15 @@ Device::Device(const heddle_host* host, std::uint32_t index, const heddle_value*
       settings_(read_settings(device::Options(host, options))) {
   int count = 0;
   cuda::check(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
-  if (ordinal_ >= count) device::fail(HEDDLE_NOT_FOUND, "this machine shows ", count, " CUDA devices");
+  if (ordinal_ >= count)
+    device::fail(HEDDLE_NOT_FOUND, "this machine shows ", count, " CUDA devices");
   cudaDeviceProp properties{};
   cuda::check(cudaGetDeviceProperties(&properties, ordinal_), "cudaGetDeviceProperties");
   uuid_ = write_uuid(properties.uuid);
   multiprocessors_ = properties.multiProcessorCount;
   use();
-  check(cudaFree(nullptr), "cudaFree");  // the primary context, made here and not in the middle of a run
+  check(cudaFree(nullptr),
+        "cudaFree");  // the primary context, made here and not in the middle of a run
   if (settings_.reference_only) return;
   matmul_ = Matmul::open(*this);
 #if defined(HEDDLE_WITH_CUDNN)
@@ -116,9 +121,10 @@ void Device::describe(heddle_device_info& info) {
   info.compute = settings_.compute;
   info.threads = 0;
   // Large products reach three quarters of the peak, copies nine tenths.
-  info.flops_per_second = 0.75 * operations_per_clock(properties.major, settings_.compute) * multiprocessors_ *
-                          attribute(ordinal_, cudaDevAttrClockRate) * 1e3;
-  info.bytes_per_second = 0.9 * 2 * attribute(ordinal_, cudaDevAttrMemoryClockRate) * 1e3 * properties.memoryBusWidth / 8;
+  info.flops_per_second = 0.75 * operations_per_clock(properties.major, settings_.compute) *
+                          multiprocessors_ * attribute(ordinal_, cudaDevAttrClockRate) * 1e3;
+  info.bytes_per_second = 0.9 * 2 * attribute(ordinal_, cudaDevAttrMemoryClockRate) * 1e3 *
+                          properties.memoryBusWidth / 8;
 }
 
 }  // namespace heddle::cuda

@@ -1,6 +1,6 @@
-// Device: one GPU, opened through its primary context, which is retained and never reset: other libraries of the process may
-// use it, too. Owned by the engine through the device table; immutable after opening, except for its health and what the
-// libraries keep, which are thread-safe.
+// Device: one GPU, opened through its primary context, which is retained and never reset: other
+// libraries of the process may use it, too. Owned by the engine through the device table; immutable
+// after opening, except for its health and what the libraries keep, which are thread-safe.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -20,15 +20,16 @@ class Cudnn;   // cudnn_plan.h; in builds with cuDNN only
 struct Settings {
   heddle_dtype compute = HEDDLE_BF16;  // of matrix products: bf16, f16 or f32
   bool reference_only = false;         // our own plain kernels
-  // From how many operations on cuDNN does a call. It takes a tenth of a second and more to prepare a shape, in which our own
-  // kernels do some 10^11: small models are done before it has begun.
+  // From how many operations on cuDNN does a call. It takes a tenth of a second and more to prepare
+  // a shape, in which our own kernels do some 10^11: small models are done before it has begun.
   double cudnn_flops = 1 << 30;
 };
 
 class Device {
  public:
-  // options: NULL or {"compute": "bf16" | "fp16" | "f32", "kernels": "all" | "reference", "cudnn_flops": 1073741824}; "threads", "share_index" and
-  // "share_count", which every device is told, have no meaning here. Throws device::Error.
+  // options: NULL or {"compute": "bf16" | "fp16" | "f32", "kernels": "all" | "reference",
+  // "cudnn_flops": 1073741824}; "threads", "share_index" and "share_count", which every device is
+  // told, have no meaning here. Throws device::Error.
   Device(const heddle_host* host, std::uint32_t index, const heddle_value* options);
   ~Device();
   Device(const Device&) = delete;
@@ -42,9 +43,12 @@ class Device {
   int multiprocessors() const { return multiprocessors_; }
   Health& health() { return health_; }
   Matmul* matmul() { return matmul_.get(); }  // nullptr: not found
-  Cudnn* cudnn() { return cudnn_.get(); }     // nullptr: only our own kernels are wanted, or this build is without it
+  Cudnn* cudnn() {
+    return cudnn_.get();
+  }  // nullptr: only our own kernels are wanted, or this build is without it
 
-  // Makes this the calling thread's device, for the calls of the runtime that follow. Throws when the context is lost.
+  // Makes this the calling thread's device, for the calls of the runtime that follow. Throws when
+  // the context is lost.
   void use();
   void check(cudaError_t error, const char* call) { health_.check(error, call); }
 
@@ -60,7 +64,8 @@ class Device {
   int multiprocessors_ = 0;
   Health health_;
   std::unique_ptr<Matmul> matmul_;
-  std::shared_ptr<Cudnn> cudnn_;  // shared: knows how to destroy what builds without cuDNN do not know
+  std::shared_ptr<Cudnn>
+      cudnn_;  // shared: knows how to destroy what builds without cuDNN do not know
 };
 
 inline Device& as_device(heddle_device* device) { return *reinterpret_cast<Device*>(device); }

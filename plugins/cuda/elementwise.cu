@@ -46,13 +46,17 @@ struct CombineValues {
 struct Add : Plain {
   static constexpr const char* op = HEDDLE_OP_ADD;
   static void check(const heddle_op_call& call) { cpu::check_broadcast(call); }
-  static void run(Stream& stream, const heddle_op_call& call, void*) { map::launch<2>(stream, call, AddValues{}); }
+  static void run(Stream& stream, const heddle_op_call& call, void*) {
+    map::launch<2>(stream, call, AddValues{});
+  }
 };
 
 struct Mul : Plain {
   static constexpr const char* op = HEDDLE_OP_MUL;
   static void check(const heddle_op_call& call) { cpu::check_broadcast(call); }
-  static void run(Stream& stream, const heddle_op_call& call, void*) { map::launch<2>(stream, call, MulValues{}); }
+  static void run(Stream& stream, const heddle_op_call& call, void*) {
+    map::launch<2>(stream, call, MulValues{});
+  }
 };
 
 struct Activation : Plain {
@@ -76,14 +80,17 @@ struct ScaleClamp : Plain {
   static void check(const heddle_op_call& call) { cpu::check_scale_clamp(call); }
   static void run(Stream& stream, const heddle_op_call& call, void*) {
     const auto& a = attrs<heddle_scale_clamp_attrs>(call);
-    map::launch<1>(stream, call, ScaleValue{float(a.scale), float(a.shift), float(a.low), float(a.high)});
+    map::launch<1>(stream, call,
+                   ScaleValue{float(a.scale), float(a.shift), float(a.low), float(a.high)});
   }
 };
 
 struct GatedAdd : Plain {
   static constexpr const char* op = HEDDLE_OP_GATED_ADD;
   static void check(const heddle_op_call& call) { cpu::check_gated_add(call); }
-  static void run(Stream& stream, const heddle_op_call& call, void*) { map::launch<3>(stream, call, GatedAddValues{}); }
+  static void run(Stream& stream, const heddle_op_call& call, void*) {
+    map::launch<3>(stream, call, GatedAddValues{});
+  }
 };
 
 template <int kCount>

@@ -21,7 +21,8 @@ heddle_code code_of(cudaError_t error) {
 }
 
 std::string text_of(cudaError_t error, const char* call) {
-  return device::cat(call, ": ", cudaGetErrorString(error), " (", cudaGetErrorName(error), ", ", int(error), ")");
+  return device::cat(call, ": ", cudaGetErrorString(error), " (", cudaGetErrorName(error), ", ",
+                     int(error), ")");
 }
 
 }  // namespace
@@ -57,7 +58,8 @@ void fail_call(const char* call, cudaError_t error) {
 void Health::require_whole() const {
   if (!broken_.load(std::memory_order_acquire)) return;
   const std::lock_guard lock(mutex_);
-  device::fail(HEDDLE_INTERNAL, "this device failed before and takes no more work in this process: ", what_);
+  device::fail(HEDDLE_INTERNAL,
+               "this device failed before and takes no more work in this process: ", what_);
 }
 
 void Health::note_and_fail(cudaError_t error, const char* call) {

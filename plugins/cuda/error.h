@@ -1,5 +1,6 @@
-// What CUDA calls answer, as errors that name the call. An error that no later call recovers from (an illegal address, a
-// failed launch) is remembered by the device, which then refuses work: others of the process go on. Thread-safe.
+// What CUDA calls answer, as errors that name the call. An error that no later call recovers from
+// (an illegal address, a failed launch) is remembered by the device, which then refuses work:
+// others of the process go on. Thread-safe.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,7 +11,8 @@
 
 namespace heddle::cuda {
 
-// Throws device::Error "CALL: text (name, number)" with the code that fits: out of memory, unsupported or internal.
+// Throws device::Error "CALL: text (name, number)" with the code that fits: out of memory,
+// unsupported or internal.
 [[noreturn]] void fail_call(const char* call, cudaError_t error);
 
 inline void check(cudaError_t error, const char* call) {

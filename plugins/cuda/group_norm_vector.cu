@@ -1,6 +1,7 @@
-// group_norm/1 of pictures whose channels come in whole eights, the channels of a pixel side by side. A block reads a run of
-// pixels with all their channels once and finds mean and squared differences of every group in it; the runs' statistics are
-// put together in a fixed order (Chan, Golub and LeVeque's formula: nothing cancels), and a second pass writes.
+// group_norm/1 of pictures whose channels come in whole eights, the channels of a pixel side by
+// side. A block reads a run of pixels with all their channels once and finds mean and squared
+// differences of every group in it; the runs' statistics are put together in a fixed order (Chan,
+// Golub and LeVeque's formula: nothing cancels), and a second pass writes.
 #include "call.h"
 #include "kernels.h"
 #include "view.cuh"
@@ -23,20 +24,27 @@ struct Groups {
   float2* whole_at;  // (N, groups): mean, 1 / deviation
 };
 
-// Thread t has the piece t % pieces of the pixels t / pieces, t / pieces + rows, ... of its block's run.
+// Thread t has the piece t % pieces of the pixels t / pieces, t / pieces + rows, ... of its block's
+// run.
 struct Place {
   int pieces, rows, piece, row;
   bool works;
   __device__ explicit Place(const Groups& g)
-      : pieces(g.channels / kLanes), rows(kThreads / pieces), piece(static_cast<int>(threadIdx.x) % pieces),
-        row(static_cast<int>(threadIdx.x) / pieces), works(row < rows) {}
+      : pieces(g.channels / kLanes),
+        rows(kThreads / pieces),
+        piece(static_cast<int>(threadIdx.x) % pieces),
+        row(static_cast<int>(threadIdx.x) / pieces),
+        works(row < rows) {}
 };
 
-// Adds up lane sums of all rows, then the channels of each group: group_sums[g]. `lanes` has rows * channels floats.
-__device__ void sum_groups(const Groups& g, const Place& place, const float (&mine)[kLanes], float* lanes, float* group_sums) {
+// Adds up lane sums of all rows, then the channels of each group: group_sums[g]. `lanes` has rows *
+// channels floats.
+__device__ void sum_groups(const Groups& g, const Place& place, const float (&mine)[kLanes],
+                           float* lanes, float* group_sums) {
   __syncthreads();
   if (place.works)
-    for (int i = 0; i < kLanes; ++i) lanes[place.row * g.channels + place.piece * kLanes + i] = mine[i];
+    for (int i = 0; i < kLanes; ++i)
+      lanes[place.row * g.channels + place.piece * kLanes + i] = mine[i];
   __syncthreads();
   for (int c = threadIdx.x; c < g.channels; c += kThreads) {
     float sum = 0;
@@ -60,12 +68,16 @@ __global__ void __launch_bounds__(kThreads) part_statistics(const __grid_constan
   const Place place(g);
   const int width = g.channels / g.groups;
   const std::int64_t begin = std::int64_t{blockIdx.x} * g.part_pixels;
-  const auto here = static_cast<int>(min(static_cast<std::int64_t>(g.part_pixels), g.pixels - begin));
+  const auto here =
+      static_cast<int>(min(static_cast<std::int64_t>(g.part_pixels), g.pixels - begin));
   const auto inside = [&](int n) { return place.works && place.row + n * place.rows < here; };
   Piece<kWide> pieces[kEach];
 #pragma unroll
   for (int n = 0; n < kEach; ++n)
-    pieces[n].fetch(g.x, blockIdx.y * g.x.stride[0] + (begin + place.row + n * place.rows) * g.x.stride[2] + place.piece * kLanes, inside(n));
+    pieces[n].fetch(g.x,
+                    blockIdx.y * g.x.stride[0] +
+                        (begin + place.row + n * place.rows) * g.x.stride[2] + place.piece * kLanes,
+                    inside(n));
   float values[kLanes], sums[kLanes] = {};
 #pragma unroll
   for (int n = 0; n < kEach; ++n) {
@@ -77,16 +89,19 @@ __global__ void __launch_bounds__(kThreads) part_statistics(const __grid_constan
   const float count = static_cast<float>(here) * static_cast<float>(width);
   float mean[kLanes];
 #pragma unroll
-  for (int i = 0; i < kLanes; ++i) mean[i] = means[(place.piece * kLanes + i) / width] / count, sums[i] = 0;
+  for (int i = 0; i < kLanes; ++i)
+    mean[i] = means[(place.piece * kLanes + i) / width] / count, sums[i] = 0;
 #pragma unroll
   for (int n = 0; n < kEach; ++n) {
     pieces[n].get(g.x.dtype, values);
 #pragma unroll
-    for (int i = 0; i < kLanes; ++i) sums[i] += inside(n) ? (values[i] - mean[i]) * (values[i] - mean[i]) : 0;
+    for (int i = 0; i < kLanes; ++i)
+      sums[i] += inside(n) ? (values[i] - mean[i]) * (values[i] - mean[i]) : 0;
   }
   sum_groups(g, place, sums, lanes, squares);
   float2* to = g.parts_at + (std::int64_t{blockIdx.y} * g.parts + blockIdx.x) * g.groups;
-  for (int group = threadIdx.x; group < g.groups; group += kThreads) to[group] = make_float2(means[group] / count, squares[group]);
+  for (int group = threadIdx.x; group < g.groups; group += kThreads)
+    to[group] = make_float2(means[group] / count, squares[group]);
 }
 
 struct Statistics {
@@ -108,7 +123,8 @@ __global__ void __launch_bounds__(kThreads) whole_statistics(const __grid_consta
   Statistics mine{0, 0, 0};
   for (int part = threadIdx.x; part < g.parts; part += kThreads) {
     const float2 found = g.parts_at[(item * g.parts + part) * g.groups + group];
-    const std::int64_t here = min(static_cast<std::int64_t>(g.part_pixels), g.pixels - std::int64_t{part} * g.part_pixels);
+    const std::int64_t here = min(static_cast<std::int64_t>(g.part_pixels),
+                                  g.pixels - std::int64_t{part} * g.part_pixels);
     mine.join({static_cast<float>(here) * width, found.x, found.y});
   }
   all[threadIdx.x] = mine;
@@ -116,7 +132,9 @@ __global__ void __launch_bounds__(kThreads) whole_statistics(const __grid_consta
     __syncthreads();
     if (threadIdx.x < half) all[threadIdx.x].join(all[threadIdx.x + half]);
   }
-  if (threadIdx.x == 0) g.whole_at[blockIdx.x] = make_float2(all[0].mean, 1 / sqrtf(all[0].squares / all[0].count + g.eps));
+  if (threadIdx.x == 0)
+    g.whole_at[blockIdx.x] =
+        make_float2(all[0].mean, 1 / sqrtf(all[0].squares / all[0].count + g.eps));
 }
 
 // grid: (parts, N)
@@ -126,12 +144,14 @@ __global__ void __launch_bounds__(kThreads) normalise(const __grid_constant__ Gr
   if (!place.works) return;
   const int width = g.channels / g.groups, column = place.piece * kLanes;
   const std::int64_t begin = std::int64_t{blockIdx.x} * g.part_pixels;
-  const auto here = static_cast<int>(min(static_cast<std::int64_t>(g.part_pixels), g.pixels - begin));
+  const auto here =
+      static_cast<int>(min(static_cast<std::int64_t>(g.part_pixels), g.pixels - begin));
   Piece<kWide> pieces[kEach];
 #pragma unroll
   for (int n = 0; n < kEach; ++n) {
     const int pixel = place.row + n * place.rows;
-    pieces[n].fetch(g.x, blockIdx.y * g.x.stride[0] + (begin + pixel) * g.x.stride[2] + column, pixel < here);
+    pieces[n].fetch(g.x, blockIdx.y * g.x.stride[0] + (begin + pixel) * g.x.stride[2] + column,
+                    pixel < here);
   }
   float mean[kLanes], scale[kLanes], bias[kLanes];
   load_lanes(g.weight.data, g.weight.dtype, column, kLanes, scale);
@@ -149,19 +169,26 @@ __global__ void __launch_bounds__(kThreads) normalise(const __grid_constant__ Gr
     float values[kLanes];
     pieces[n].get(g.x.dtype, values);
 #pragma unroll
-    for (int i = 0; i < kLanes; ++i) values[i] = activate(g.activation, (values[i] - mean[i]) * scale[i] + bias[i]);
-    store_lanes(g.out.data, g.out.dtype, blockIdx.y * g.out.stride[0] + (begin + pixel) * g.out.stride[2] + column, kLanes, values);
+    for (int i = 0; i < kLanes; ++i)
+      values[i] = activate(g.activation, (values[i] - mean[i]) * scale[i] + bias[i]);
+    store_lanes(g.out.data, g.out.dtype,
+                blockIdx.y * g.out.stride[0] + (begin + pixel) * g.out.stride[2] + column, kLanes,
+                values);
   }
 }
 
-bool pixels_are_even(const heddle_tensor_info& info) { return info.shape[1] == 1 || info.stride[1] == info.shape[2] * info.stride[2]; }
+bool pixels_are_even(const heddle_tensor_info& info) {
+  return info.shape[1] == 1 || info.stride[1] == info.shape[2] * info.stride[2];
+}
 
 struct VectorGroupNorm {
   static constexpr const char* op = HEDDLE_OP_GROUP_NORM;
   static constexpr const char* name = "vector";
   static void check(const heddle_op_call& call) { cpu::check_group_norm(call); }
 
-  static std::int64_t part_pixels(const heddle_tensor_info& info) { return kThreads / (info.shape[3] / kLanes) * kEach; }
+  static std::int64_t part_pixels(const heddle_tensor_info& info) {
+    return kThreads / (info.shape[3] / kLanes) * kEach;
+  }
   static std::int64_t parts(const heddle_tensor_info& info) {
     return (info.shape[1] * info.shape[2] + part_pixels(info) - 1) / part_pixels(info);
   }
@@ -170,12 +197,19 @@ struct VectorGroupNorm {
     const heddle_tensor_info &x = call.in[0]->info, &whole = call.out[0]->info;
     const std::int64_t channels = whole.shape[3];
     const std::int32_t groups = attrs<heddle_group_norm_attrs>(call).groups;
-    if (device.settings().reference_only || channels == 0 || channels % kLanes != 0 || channels > kMostChannels || groups > kMostGroups) return 0;
-    return whole.shape[0] <= 65535 && whole.shape[2] > 1 && pixels_are_even(x) && pixels_are_even(whole) ? 10 : 0;
+    if (device.settings().reference_only || channels == 0 || channels % kLanes != 0 ||
+        channels > kMostChannels || groups > kMostGroups)
+      return 0;
+    return whole.shape[0] <= 65535 && whole.shape[2] > 1 && pixels_are_even(x) &&
+                   pixels_are_even(whole)
+               ? 10
+               : 0;
   }
   static std::size_t workspace(Device&, const heddle_op_call& call) {
     const heddle_tensor_info& whole = call.out[0]->info;
-    return static_cast<std::size_t>(whole.shape[0] * attrs<heddle_group_norm_attrs>(call).groups * (parts(whole) + 1)) * sizeof(float2);
+    return static_cast<std::size_t>(whole.shape[0] * attrs<heddle_group_norm_attrs>(call).groups *
+                                    (parts(whole) + 1)) *
+           sizeof(float2);
   }
   static void run(Stream& stream, const heddle_op_call& call, void* workspace) {
     const heddle_tensor_info& whole = out(call).info;
@@ -205,7 +239,7 @@ struct VectorGroupNorm {
   template <bool kWide>
   static void launch(Stream& stream, const Groups& g, dim3 grid) {
     part_statistics<kWide><<<grid, kThreads, 0, stream.raw()>>>(g);
-    whole_statistics<<<grid.y * static_cast<unsigned>(g.groups), kThreads, 0, stream.raw()>>>(g);
+    whole_statistics<<<grid.y* static_cast<unsigned>(g.groups), kThreads, 0, stream.raw()>>>(g);
     normalise<kWide><<<grid, kThreads, 0, stream.raw()>>>(g);
   }
 };

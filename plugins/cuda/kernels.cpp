@@ -42,7 +42,8 @@ constexpr const heddle_kernel* const kKernels[] = {
 };
 
 void launch_other(const heddle_kernel& kernel, Stream& stream, const heddle_op_call& call) {
-  heddle_status* status = kernel.launch(handle(&stream.device()), reinterpret_cast<heddle_stream*>(&stream), &call, nullptr);
+  heddle_status* status = kernel.launch(handle(&stream.device()),
+                                        reinterpret_cast<heddle_stream*>(&stream), &call, nullptr);
   if (status == nullptr) return;
   const heddle_host* host = stream.device().host();
   const std::string text = host->status_message(status);

@@ -5,15 +5,18 @@
 
 namespace heddle::cuda {
 
-extern const heddle_kernel kCopy, kFill;                                                          // copy.cu
-extern const heddle_kernel kAdd, kMul, kCombine, kScaleClamp, kActivation, kGatedActivation, kGatedAdd;  // elementwise.cu
-extern const heddle_kernel kLayerNorm, kRmsNorm, kModulatedNorm, kNormRope, kGroupNorm;           // norm.cu
-extern const heddle_kernel kRopeTable, kGridIds, kTimestepEmbedding, kEmbedding, kRelativeBucket;  // table.cu
-extern const heddle_kernel kAttention;                                                            // attention.cu
-extern const heddle_kernel kLinear, kConv2d, kUpsampleNearest;                                    // product.cu
-extern const heddle_kernel kMatmulLinear;                                                         // linear.cu: cuBLASLt
-extern const heddle_kernel kVectorLayerNorm, kVectorRmsNorm, kVectorModulatedNorm, kVectorNormRope;  // norm_vector.cu
-extern const heddle_kernel kVectorGroupNorm;                                                      // group_norm_vector.cu
+extern const heddle_kernel kCopy, kFill;  // copy.cu
+extern const heddle_kernel kAdd, kMul, kCombine, kScaleClamp, kActivation, kGatedActivation,
+    kGatedAdd;  // elementwise.cu
+extern const heddle_kernel kLayerNorm, kRmsNorm, kModulatedNorm, kNormRope, kGroupNorm;  // norm.cu
+extern const heddle_kernel kRopeTable, kGridIds, kTimestepEmbedding, kEmbedding,
+    kRelativeBucket;                                            // table.cu
+extern const heddle_kernel kAttention;                          // attention.cu
+extern const heddle_kernel kLinear, kConv2d, kUpsampleNearest;  // product.cu
+extern const heddle_kernel kMatmulLinear;                       // linear.cu: cuBLASLt
+extern const heddle_kernel kVectorLayerNorm, kVectorRmsNorm, kVectorModulatedNorm,
+    kVectorNormRope;                          // norm_vector.cu
+extern const heddle_kernel kVectorGroupNorm;  // group_norm_vector.cu
 // In builds with cuDNN only: cudnn_attention.cpp, cudnn_conv.cpp
 extern const heddle_kernel kCudnnAttention, kCudnnConv2d;
 

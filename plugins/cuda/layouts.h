@@ -5,7 +5,8 @@
 
 namespace heddle::cuda {
 
-// A filter (O, C, R, S) stored as (O, R, S, C): the channels of one tap side by side, as those of a pixel are.
+// A filter (O, C, R, S) stored as (O, R, S, C): the channels of one tap side by side, as those of a
+// pixel are.
 constexpr std::uint32_t kChannelsLast = 1;
 
 }  // namespace heddle::cuda

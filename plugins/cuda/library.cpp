@@ -29,7 +29,9 @@ std::vector<std::string> split(const char* list) {
 std::vector<fs::path> folders_in(const fs::path& parent) {
   std::vector<fs::path> found;
   std::error_code error;
-  for (fs::directory_iterator entry(parent, error), end; !error && entry != end; entry.increment(error)) found.push_back(entry->path());
+  for (fs::directory_iterator entry(parent, error), end; !error && entry != end;
+       entry.increment(error))
+    found.push_back(entry->path());
   std::sort(found.begin(), found.end());  // a folder's own order is chance
   return found;
 }
@@ -41,7 +43,8 @@ std::vector<fs::path> python_folders() {
     if (const char* value = std::getenv(name)) prefixes.emplace_back(value);
   std::error_code error;
   for (const std::string& folder : split(std::getenv("PATH"))) {
-    // A link to a virtual environment's Python is a link itself: each of them has a folder of packages.
+    // A link to a virtual environment's Python is a link itself: each of them has a folder of
+    // packages.
     fs::path python = fs::path(folder) / "python3";
     for (int links = 0; links < 8 && fs::exists(python, error); ++links) {
       prefixes.push_back(python.parent_path().parent_path());
@@ -56,7 +59,8 @@ std::vector<fs::path> python_folders() {
     for (const fs::path& python : folders_in(prefix / "lib")) {
       if (!python.filename().string().starts_with("python3")) continue;
       for (const char* packages : {"site-packages", "dist-packages"})
-        for (const fs::path& package : folders_in(python / packages / "nvidia")) found.push_back(package / "lib");
+        for (const fs::path& package : folders_in(python / packages / "nvidia"))
+          found.push_back(package / "lib");
     }
   return found;
 }
@@ -64,7 +68,9 @@ std::vector<fs::path> python_folders() {
 }  // namespace
 
 void* open_library(const char* name) {
-  const auto open = [](const fs::path& path) { return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL); };
+  const auto open = [](const fs::path& path) {
+    return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  };
   const auto open_in = [&](const fs::path& folder) {
     std::error_code error;
     return fs::exists(folder / name, error) ? open(folder / name) : nullptr;

@@ -1,5 +1,6 @@
-// linear/1 by cuBLASLt. Operands of other types than the weight's are cast first; bias and residual go with the product where the
-// library has them for the output's type and the activation, else a pass of ours over f32 sums makes the output.
+// linear/1 by cuBLASLt. Operands of other types than the weight's are cast first; bias and residual
+// go with the product where the library has them for the output's type and the activation, else a
+// pass of ours over f32 sums makes the output.
 #include "call.h"
 #include "kernels.h"
 #include "map.cuh"
@@ -18,7 +19,8 @@ std::size_t aligned(std::size_t bytes) { return (bytes + kAligned - 1) / kAligne
 struct Way {
   Product product;
   bool cast_x, direct;  // direct: the library writes the output
-  std::size_t x_at, bias_at, sums_at, bytes;  // of what lies in the workspace behind the library's part
+  std::size_t x_at, bias_at, sums_at,
+      bytes;  // of what lies in the workspace behind the library's part
 };
 
 struct Rows {
@@ -30,7 +32,8 @@ bool even_rows(const heddle_op_call& call, Rows& x, Rows& out, Rows& residual) {
   const heddle_tensor_info& whole = call.out[0]->info;
   heddle_tensor_info leading = whole;
   leading.rank = whole.rank - 1;
-  View views[3] = {view_of(call.in[0], leading), view_of(call.out[0], leading), view_of(device::operand(call, 3), leading)};
+  View views[3] = {view_of(call.in[0], leading), view_of(call.out[0], leading),
+                   view_of(device::operand(call, 3), leading)};
   Space space = space_of(leading);
   collapse(space, 0, {&views[0], &views[1], &views[2]});
   if (space.rank == 2 && space.shape[1] == 1) space.rank = 1;
@@ -38,22 +41,29 @@ bool even_rows(const heddle_op_call& call, Rows& x, Rows& out, Rows& residual) {
   const int rows = space.rank - 1;
   Rows* const to[3] = {&x, &out, &residual};
   for (int i = 0; i < 3; ++i)
-    *to[i] = {space.rank == 2 ? space.shape[0] : 1, space.shape[rows], views[i].stride[rows], space.rank == 2 ? views[i].stride[0] : 0};
+    *to[i] = {space.rank == 2 ? space.shape[0] : 1, space.shape[rows], views[i].stride[rows],
+              space.rank == 2 ? views[i].stride[0] : 0};
   return true;
 }
 
-bool divides(std::int64_t elements, heddle_dtype dtype) { return elements * std::int64_t(device::dtype_bytes(dtype)) % 16 == 0; }
+bool divides(std::int64_t elements, heddle_dtype dtype) {
+  return elements * std::int64_t(device::dtype_bytes(dtype)) % 16 == 0;
+}
 
 // False: not for this library.
 bool plan(const heddle_op_call& call, Way& way) {
-  const heddle_tensor_info &x = call.in[0]->info, &weight = call.in[1]->info, &whole = call.out[0]->info;
+  const heddle_tensor_info &x = call.in[0]->info, &weight = call.in[1]->info,
+                           &whole = call.out[0]->info;
   const heddle_view *bias = device::operand(call, 2), *residual = device::operand(call, 3);
   const heddle_activation kind = attrs<heddle_activation_attrs>(call).kind;
   if (weight.layout != 0 || !device::is_compute_float(weight.dtype)) return false;
-  const std::int64_t n = weight.shape[0], k = weight.shape[1], m = n == 0 ? 0 : device::element_count(whole) / n;
+  const std::int64_t n = weight.shape[0], k = weight.shape[1],
+                     m = n == 0 ? 0 : device::element_count(whole) / n;
   if (m == 0 || n == 0 || k == 0) return false;
   // Tensor cores want rows at multiples of 16 bytes; what is not so is small.
-  if (!divides(k, weight.dtype) || !divides(weight.stride[0], weight.dtype) || !divides(n, HEDDLE_F16)) return false;
+  if (!divides(k, weight.dtype) || !divides(weight.stride[0], weight.dtype) ||
+      !divides(n, HEDDLE_F16))
+    return false;
   Rows in{}, out{}, added{};
   const bool even = even_rows(call, in, out, added);
 
@@ -64,13 +74,19 @@ bool plan(const heddle_op_call& call, Way& way) {
   p.operands = weight.dtype;
   p.weight_step = weight.stride[0];
   const bool plain_rows = even && in.batch <= 65535;
-  way.cast_x = x.dtype != weight.dtype || !plain_rows || (in.rows > 1 && !divides(in.step, x.dtype)) || (in.batch > 1 && !divides(in.jump, x.dtype)) ||
-               (in.rows > 1 && in.step < k);
+  way.cast_x = x.dtype != weight.dtype || !plain_rows ||
+               (in.rows > 1 && !divides(in.step, x.dtype)) ||
+               (in.batch > 1 && !divides(in.jump, x.dtype)) || (in.rows > 1 && in.step < k);
   const bool same_type = whole.dtype == weight.dtype || whole.dtype == HEDDLE_F32;
-  const bool even_out = plain_rows && divides(out.step, whole.dtype) && divides(out.jump, whole.dtype) && (out.rows == 1 || out.step >= n);
-  const bool even_added = residual == nullptr || (residual->info.dtype == whole.dtype && kind == HEDDLE_ACT_NONE && divides(added.step, whole.dtype) &&
-                                                  divides(added.jump, whole.dtype) && (added.rows == 1 || added.step >= n));
-  const bool epilogue = kind == HEDDLE_ACT_NONE || ((kind == HEDDLE_ACT_RELU || kind == HEDDLE_ACT_GELU_TANH) && residual == nullptr);
+  const bool even_out = plain_rows && divides(out.step, whole.dtype) &&
+                        divides(out.jump, whole.dtype) && (out.rows == 1 || out.step >= n);
+  const bool even_added = residual == nullptr ||
+                          (residual->info.dtype == whole.dtype && kind == HEDDLE_ACT_NONE &&
+                           divides(added.step, whole.dtype) && divides(added.jump, whole.dtype) &&
+                           (added.rows == 1 || added.step >= n));
+  const bool epilogue =
+      kind == HEDDLE_ACT_NONE ||
+      ((kind == HEDDLE_ACT_RELU || kind == HEDDLE_ACT_GELU_TANH) && residual == nullptr);
   way.direct = same_type && even_out && even_added && epilogue && !(way.cast_x && !plain_rows);
   if (way.direct) {
     p.batch = out.batch;
@@ -82,9 +98,12 @@ bool plan(const heddle_op_call& call, Way& way) {
     p.residual_step = added.rows > 1 ? added.step : n;
     p.residual_jump = added.jump;
     const bool biased = bias != nullptr;
-    p.epilogue = kind == HEDDLE_ACT_RELU        ? biased ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU
-                 : kind == HEDDLE_ACT_GELU_TANH ? biased ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU
-                                                : biased ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+    p.epilogue = kind == HEDDLE_ACT_RELU
+                     ? biased ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU
+                 : kind == HEDDLE_ACT_GELU_TANH
+                     ? biased ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU
+                 : biased ? CUBLASLT_EPILOGUE_BIAS
+                          : CUBLASLT_EPILOGUE_DEFAULT;
   } else {
     p.batch = 1;
     p.m = m;
@@ -100,9 +119,14 @@ bool plan(const heddle_op_call& call, Way& way) {
   p.x_step = way.cast_x || in.rows == 1 ? k : in.step;
   p.x_jump = way.cast_x ? p.m * k : in.jump;
   way.x_at = Matmul::kWorkspace;
-  way.bias_at = way.x_at + (way.cast_x ? aligned(static_cast<std::size_t>(m * k) * device::dtype_bytes(weight.dtype)) : 0);
-  way.sums_at = way.bias_at + (way.direct && bias != nullptr ? aligned(static_cast<std::size_t>(n) * 4) : 0);
-  way.bytes = way.sums_at + (way.direct ? 0 : aligned(static_cast<std::size_t>(m * n) * sizeof(float)));
+  way.bias_at =
+      way.x_at + (way.cast_x
+                      ? aligned(static_cast<std::size_t>(m * k) * device::dtype_bytes(weight.dtype))
+                      : 0);
+  way.sums_at =
+      way.bias_at + (way.direct && bias != nullptr ? aligned(static_cast<std::size_t>(n) * 4) : 0);
+  way.bytes =
+      way.sums_at + (way.direct ? 0 : aligned(static_cast<std::size_t>(m * n) * sizeof(float)));
   return true;
 }
 
@@ -124,8 +148,16 @@ heddle_view scratch(heddle_dtype dtype, const heddle_tensor_info& shape, char* a
   return {device::row_major(dtype, shape.shape, shape.rank), at};
 }
 
-heddle_op_call call_of(const heddle_view* const* in, std::uint32_t count, const heddle_view* const* out) {
-  return {.size = sizeof(heddle_op_call), .op = "", .in_count = count, .out_count = 1, .in = in, .out = out, .attrs = nullptr, .attrs_size = 0};
+heddle_op_call call_of(const heddle_view* const* in, std::uint32_t count,
+                       const heddle_view* const* out) {
+  return {.size = sizeof(heddle_op_call),
+          .op = "",
+          .in_count = count,
+          .out_count = 1,
+          .in = in,
+          .out = out,
+          .attrs = nullptr,
+          .attrs_size = 0};
 }
 
 void cast(Stream& stream, const heddle_view& from, const heddle_view& to) {
@@ -161,14 +193,21 @@ struct MatmulLinear {
 
   static void run(Stream& stream, const heddle_op_call& call, void* workspace) {
     Way way;
-    if (stream.device().matmul() == nullptr || !plan(call, way)) device::fail(HEDDLE_UNSUPPORTED, "does not fit ", device::describe(call.in[1]->info));
+    if (stream.device().matmul() == nullptr || !plan(call, way))
+      device::fail(HEDDLE_UNSUPPORTED, "does not fit ", device::describe(call.in[1]->info));
     const heddle_view &x = in(call, 0), &weight = in(call, 1), &result = out(call);
     const heddle_view *bias = device::operand(call, 2), *residual = device::operand(call, 3);
     auto* const memory = static_cast<char*>(workspace);
-    Matrices m{x.data, weight.data, nullptr, way.direct && residual != nullptr ? residual->data : nullptr,
-               way.direct ? result.data : memory + way.sums_at, memory};
-    // Addresses are not known when kernels are chosen; operands that begin at odd ones are as good for our own tiles.
-    for (const void* at : {way.cast_x ? nullptr : m.x, m.weight, m.residual, static_cast<const void*>(m.out)})
+    Matrices m{x.data,
+               weight.data,
+               nullptr,
+               way.direct && residual != nullptr ? residual->data : nullptr,
+               way.direct ? result.data : memory + way.sums_at,
+               memory};
+    // Addresses are not known when kernels are chosen; operands that begin at odd ones are as good
+    // for our own tiles.
+    for (const void* at :
+         {way.cast_x ? nullptr : m.x, m.weight, m.residual, static_cast<const void*>(m.out)})
       if (!lies_at_16(at)) return launch_other(kLinear, stream, call);
     if (way.cast_x) {
       const heddle_view to = scratch(weight.info.dtype, x.info, memory + way.x_at);
@@ -183,13 +222,18 @@ struct MatmulLinear {
         m.bias = to.data;
       }
     }
-    if (!stream.device().matmul()->multiply(stream.raw(), way.product, m)) return launch_other(kLinear, stream, call);
+    if (!stream.device().matmul()->multiply(stream.raw(), way.product, m))
+      return launch_other(kLinear, stream, call);
     if (way.direct) return;
     const heddle_view sums = scratch(HEDDLE_F32, result.info, memory + way.sums_at);
     heddle_view wide;
     if (bias != nullptr) wide = spread(*bias, result.info.rank);
-    const heddle_view *ins[] = {&sums, bias != nullptr ? &wide : &sums, residual != nullptr ? residual : &sums}, *outs[] = {&result};
-    map::launch<3>(stream, call_of(ins, 3, outs), Finish{attrs<heddle_activation_attrs>(call).kind, bias != nullptr, residual != nullptr});
+    const heddle_view *ins[] = {&sums, bias != nullptr ? &wide : &sums,
+                                residual != nullptr ? residual : &sums},
+                      *outs[] = {&result};
+    map::launch<3>(
+        stream, call_of(ins, 3, outs),
+        Finish{attrs<heddle_activation_attrs>(call).kind, bias != nullptr, residual != nullptr});
   }
 };
 

@@ -1,5 +1,6 @@
-// One function over the elements of up to four operands, which broadcast to the output: a thread makes eight neighbours of one
-// row. All operands are read before anything is written, so that an output may lie exactly on an input.
+// One function over the elements of up to four operands, which broadcast to the output: a thread
+// makes eight neighbours of one row. All operands are read before anything is written, so that an
+// output may lie exactly on an input.
 #pragma once
 
 #include <algorithm>
@@ -22,13 +23,17 @@ struct Operands {
 template <int kCount, class F>
 __global__ void __launch_bounds__(kThreads) apply(const __grid_constant__ Operands operands, F f) {
   const std::int64_t width = operands.space.shape[operands.space.rank - 1];
-  const std::int64_t pieces = (width + kLanes - 1) / kLanes, rows = width == 0 ? 0 : operands.space.count / width;
+  const std::int64_t pieces = (width + kLanes - 1) / kLanes,
+                     rows = width == 0 ? 0 : operands.space.count / width;
   for (std::int64_t item = blockIdx.x * std::int64_t{kThreads} + threadIdx.x; item < rows * pieces;
        item += std::int64_t{gridDim.x} * kThreads) {
     // Dividing numbers of 64 bits takes longer than all the rest.
-    const std::int64_t row = rows * pieces <= 0xffffffffll ? static_cast<std::uint32_t>(item) / static_cast<std::uint32_t>(pieces) : item / pieces;
+    const std::int64_t row = rows * pieces <= 0xffffffffll ? static_cast<std::uint32_t>(item) /
+                                                                 static_cast<std::uint32_t>(pieces)
+                                                           : item / pieces;
     const std::int64_t column = (item - row * pieces) * kLanes;
-    const int count = static_cast<int>(min(std::int64_t{kLanes}, width - column)), axes = operands.space.rank - 1;
+    const int count = static_cast<int>(min(std::int64_t{kLanes}, width - column)),
+              axes = operands.space.rank - 1;
     float values[kCount > 0 ? kCount : 1][kLanes];
 #pragma unroll
     for (int n = 0; n < kCount; ++n) {
@@ -50,7 +55,8 @@ __global__ void __launch_bounds__(kThreads) apply(const __grid_constant__ Operan
       for (int n = 0; n < kCount; ++n) one[n] = values[n][i];
       result[i] = f(one);
     }
-    store_lanes(operands.out.data, operands.out.dtype, offset_of(operands.out, operands.space, row, axes) + column, count, result);
+    store_lanes(operands.out.data, operands.out.dtype,
+                offset_of(operands.out, operands.space, row, axes) + column, count, result);
   }
 }
 
@@ -62,11 +68,13 @@ void launch(Stream& stream, const heddle_op_call& call, F f) {
   if (operands.space.count == 0) return;
   for (int n = 0; n < kCount; ++n) operands.in[n] = view_of(call.in[n], whole);
   operands.out = view_of(call.out[0], whole);
-  collapse(operands.space, 0, {&operands.in[0], &operands.in[1], &operands.in[2], &operands.in[3], &operands.out});
+  collapse(operands.space, 0,
+           {&operands.in[0], &operands.in[1], &operands.in[2], &operands.in[3], &operands.out});
   const std::int64_t width = operands.space.shape[operands.space.rank - 1];
   const std::int64_t items = operands.space.count / width * ((width + kLanes - 1) / kLanes);
   const std::int64_t most = std::int64_t{stream.device().multiprocessors()} * 32;
-  const auto blocks = static_cast<unsigned>(std::min<std::int64_t>((items + kThreads - 1) / kThreads, most));
+  const auto blocks =
+      static_cast<unsigned>(std::min<std::int64_t>((items + kThreads - 1) / kThreads, most));
   apply<kCount><<<blocks, kThreads, 0, stream.raw()>>>(operands, f);
 }
 

@@ -30,7 +30,8 @@ struct Matmul::Library {
     if (library == nullptr) return;
     usable = true;
     const auto find = [&](auto& function, const char* name) {
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+      function =
+          reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
       usable = usable && function != nullptr;
     };
     find(create, "cublasLtCreate");
@@ -53,9 +54,11 @@ namespace {
 
 void check_blas(cublasStatus_t status, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  const heddle_code code = status == CUBLAS_STATUS_ALLOC_FAILED ? HEDDLE_OUT_OF_MEMORY
-                           : status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH ? HEDDLE_UNSUPPORTED
-                                                                                                            : HEDDLE_INTERNAL;
+  const heddle_code code =
+      status == CUBLAS_STATUS_ALLOC_FAILED ? HEDDLE_OUT_OF_MEMORY
+      : status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH
+          ? HEDDLE_UNSUPPORTED
+          : HEDDLE_INTERNAL;
   device::fail(code, call, ": status ", int(status));
 }
 
@@ -65,8 +68,8 @@ cudaDataType_t type_of(heddle_dtype dtype) {
 
 }  // namespace
 
-// Descriptors and the algorithm for one product. The library takes columns first, so that our row-major out (m, n) is its
-// (n, m): its A is the weight, transposed, and its B is x.
+// Descriptors and the algorithm for one product. The library takes columns first, so that our
+// row-major out (m, n) is its (n, m): its A is the weight, transposed, and its B is x.
 struct Matmul::Chosen {
   explicit Chosen(const Library& library) : library(library) {}
   ~Chosen() {
@@ -85,7 +88,8 @@ std::unique_ptr<Matmul> Matmul::open(Device& device) {
   static const Library library;
   if (!library.usable) {
     device.host()->log(device.host(), HEDDLE_WARN,
-                       "cuda: libcublasLt.so.13 is not found; linear layers run on slow kernels. Name its folder in HEDDLE_CUDA_LIBRARIES");
+                       "cuda: libcublasLt.so.13 is not found; linear layers run on slow kernels. "
+                       "Name its folder in HEDDLE_CUDA_LIBRARIES");
     return nullptr;
   }
   return std::unique_ptr<Matmul>(new Matmul(device, library));
@@ -106,44 +110,59 @@ const Matmul::Chosen& Matmul::choose(const Product& p) {
   std::unique_ptr<Chosen>& slot = chosen_[p.key()];
   if (slot != nullptr) return *slot;
   auto made = std::make_unique<Chosen>(library_);
-  check_blas(library_.desc_create(&made->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
+  check_blas(library_.desc_create(&made->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+             "cublasLtMatmulDescCreate");
   const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
-    check_blas(library_.desc_set(made->desc, attribute, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
+    check_blas(library_.desc_set(made->desc, attribute, &value, sizeof value),
+               "cublasLtMatmulDescSetAttribute");
   };
   set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
   set(CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_N);
   set(CUBLASLT_MATMUL_DESC_EPILOGUE, p.epilogue);
-  if (p.epilogue & CUBLASLT_EPILOGUE_BIAS) set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(type_of(p.result)));
-  const auto layout = [&](cublasLtMatrixLayout_t& to, heddle_dtype dtype, std::int64_t rows, std::int64_t columns, std::int64_t step,
-                          std::int64_t jump) {
-    check_blas(library_.layout_create(&to, type_of(dtype), static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(columns), step),
+  if (p.epilogue & CUBLASLT_EPILOGUE_BIAS)
+    set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(type_of(p.result)));
+  const auto layout = [&](cublasLtMatrixLayout_t& to, heddle_dtype dtype, std::int64_t rows,
+                          std::int64_t columns, std::int64_t step, std::int64_t jump) {
+    check_blas(library_.layout_create(&to, type_of(dtype), static_cast<std::uint64_t>(rows),
+                                      static_cast<std::uint64_t>(columns), step),
                "cublasLtMatrixLayoutCreate");
     const auto count = static_cast<std::int32_t>(p.batch);
-    check_blas(library_.layout_set(to, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count), "cublasLtMatrixLayoutSetAttribute");
-    check_blas(library_.layout_set(to, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &jump, sizeof jump), "cublasLtMatrixLayoutSetAttribute");
+    check_blas(library_.layout_set(to, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count),
+               "cublasLtMatrixLayoutSetAttribute");
+    check_blas(
+        library_.layout_set(to, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &jump, sizeof jump),
+        "cublasLtMatrixLayoutSetAttribute");
   };
   layout(made->weight, p.operands, p.k, p.n, p.weight_step, 0);
   layout(made->x, p.operands, p.k, p.m, p.x_step, p.x_jump);
   layout(made->out, p.result, p.n, p.m, p.out_step, p.out_jump);
-  layout(made->residual, p.result, p.n, p.m, p.residual ? p.residual_step : p.out_step, p.residual ? p.residual_jump : p.out_jump);
+  layout(made->residual, p.result, p.n, p.m, p.residual ? p.residual_step : p.out_step,
+         p.residual ? p.residual_jump : p.out_jump);
 
   cublasLtMatmulPreference_t preference = nullptr;
   check_blas(library_.preference_create(&preference), "cublasLtMatmulPreferenceCreate");
   const std::size_t workspace = kWorkspace;
-  // Sums split over blocks are added up by a second pass in a fixed order, never where they happen to meet.
-  const std::uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
-  library_.preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace);
-  library_.preference_set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof schemes);
+  // Sums split over blocks are added up by a second pass in a fixed order, never where they happen
+  // to meet.
+  const std::uint32_t schemes =
+      CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+  library_.preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
+                          sizeof workspace);
+  library_.preference_set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes,
+                          sizeof schemes);
   const std::uint32_t alignment = 16;
-  for (const auto attribute : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-                               CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+  for (const auto attribute :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
     library_.preference_set(preference, attribute, &alignment, sizeof alignment);
   cublasLtMatmulHeuristicResult_t proposal{};
   int count = 0;
-  const cublasStatus_t status = library_.propose(handle_, made->desc, made->weight, made->x, made->residual, made->out, preference, 1,
-                                                 &proposal, &count);
+  const cublasStatus_t status =
+      library_.propose(handle_, made->desc, made->weight, made->x, made->residual, made->out,
+                       preference, 1, &proposal, &count);
   library_.preference_destroy(preference);
-  made->found = status == CUBLAS_STATUS_SUCCESS && count > 0 && proposal.state == CUBLAS_STATUS_SUCCESS;
+  made->found =
+      status == CUBLAS_STATUS_SUCCESS && count > 0 && proposal.state == CUBLAS_STATUS_SUCCESS;
   made->algorithm = proposal.algo;
   slot = std::move(made);
   return *slot;
@@ -155,10 +174,12 @@ bool Matmul::multiply(cudaStream_t stream, const Product& product, const Matrice
   // The bias' address belongs to the call, so the call has a description of its own.
   cublasLtMatmulDescOpaque_t own = *chosen.desc;
   if (product.epilogue & CUBLASLT_EPILOGUE_BIAS)
-    check_blas(library_.desc_set(&own, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &m.bias, sizeof m.bias), "cublasLtMatmulDescSetAttribute");
+    check_blas(library_.desc_set(&own, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &m.bias, sizeof m.bias),
+               "cublasLtMatmulDescSetAttribute");
   const float alpha = 1, beta = product.residual ? 1.0f : 0.0f;
-  check_blas(library_.matmul(handle_, &own, &alpha, m.weight, chosen.weight, m.x, chosen.x, &beta, product.residual ? m.residual : m.out,
-                             chosen.residual, m.out, chosen.out, &chosen.algorithm, m.workspace, kWorkspace, stream),
+  check_blas(library_.matmul(handle_, &own, &alpha, m.weight, chosen.weight, m.x, chosen.x, &beta,
+                             product.residual ? m.residual : m.out, chosen.residual, m.out,
+                             chosen.out, &chosen.algorithm, m.workspace, kWorkspace, stream),
              "cublasLtMatmul");
   return true;
 }

@@ -1,5 +1,5 @@
-// Matmul: cuBLASLt's matrix product, for one device. What is asked for is described by shapes; the algorithm is the first that
-// the library proposes for them, kept for the next time. Thread-safe.
+// Matmul: cuBLASLt's matrix product, for one device. What is asked for is described by shapes; the
+// algorithm is the first that the library proposes for them, kept for the next time. Thread-safe.
 #pragma once
 
 #include <cublasLt.h>
@@ -14,8 +14,8 @@
 
 namespace heddle::cuda {
 
-// out (m, n) = epilogue(x (m, k) weight (n, k)^T + bias) [+ residual], row-major, `batch` times. Steps are elements from row to row,
-// jumps from item to item.
+// out (m, n) = epilogue(x (m, k) weight (n, k)^T + bias) [+ residual], row-major, `batch` times.
+// Steps are elements from row to row, jumps from item to item.
 struct Product {
   std::int64_t m, n, k, batch;
   heddle_dtype operands, result;  // of x and weight; of out, residual and bias
@@ -25,8 +25,8 @@ struct Product {
   bool residual;
 
   auto key() const {
-    return std::tuple(m, n, k, batch, operands, result, x_step, weight_step, out_step, residual_step, x_jump, out_jump, residual_jump,
-                      int(epilogue), residual);
+    return std::tuple(m, n, k, batch, operands, result, x_step, weight_step, out_step,
+                      residual_step, x_jump, out_jump, residual_jump, int(epilogue), residual);
   }
 };
 
@@ -37,7 +37,8 @@ struct Matrices {
 
 class Matmul {
  public:
-  static constexpr std::size_t kWorkspace = std::size_t{32} << 20;  // bytes, as cuBLAS advises for Hopper
+  static constexpr std::size_t kWorkspace = std::size_t{32}
+                                            << 20;  // bytes, as cuBLAS advises for Hopper
 
   // nullptr, with a word in the log, when the library is not found or is of another major version.
   static std::unique_ptr<Matmul> open(Device& device);
@@ -45,7 +46,8 @@ class Matmul {
   Matmul(const Matmul&) = delete;
   Matmul& operator=(const Matmul&) = delete;
 
-  // Enqueues. matrices.workspace has kWorkspace bytes; all addresses are multiples of 16. False: no algorithm takes it.
+  // Enqueues. matrices.workspace has kWorkspace bytes; all addresses are multiples of 16. False: no
+  // algorithm takes it.
   bool multiply(cudaStream_t stream, const Product& product, const Matrices& matrices);
 
  private:

@@ -52,8 +52,15 @@ struct Head {
 
 inline Head head_of(const heddle_op_call& call) {
   const heddle_tensor_info& whole = out(call).info;
-  Head head{view_of(call.in[0], whole), spread(device::operand(call, 1), whole), {}, {}, view_of(call.out[0], whole),
-            space_of(whole), whole.shape[2], whole.shape[1], static_cast<float>(attrs<heddle_norm_attrs>(call).eps)};
+  Head head{view_of(call.in[0], whole),
+            spread(device::operand(call, 1), whole),
+            {},
+            {},
+            view_of(call.out[0], whole),
+            space_of(whole),
+            whole.shape[2],
+            whole.shape[1],
+            static_cast<float>(attrs<heddle_norm_attrs>(call).eps)};
   if (const heddle_view* cosines = device::operand(call, 2)) {
     head.cosines = view_of(cosines, cosines->info);
     head.sines = view_of(call.in[3], call.in[3]->info);

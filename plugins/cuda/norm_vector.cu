@@ -1,5 +1,5 @@
-// Norms of rows that fit into registers: each element is read once, eight neighbours at a time, and the sums run over what has
-// been read. For rows of whole eights; the others are norm.cu's.
+// Norms of rows that fit into registers: each element is read once, eight neighbours at a time, and
+// the sums run over what has been read. For rows of whole eights; the others are norm.cu's.
 #include "kernels.h"
 #include "norm.cuh"
 
@@ -16,12 +16,17 @@ template <Norm kNorm, int kPieces, bool kWide>
 __global__ void __launch_bounds__(kThreads) norm_pieces(const __grid_constant__ Row row) {
   const int axes = row.space.rank - 1;
   const auto width = static_cast<int>(row.space.shape[axes]);
-  const std::int64_t x = offset_of(row.x, row.space, blockIdx.x, axes), out = offset_of(row.out, row.space, blockIdx.x, axes);
-  const std::int64_t weight = offset_of(row.weight, row.space, blockIdx.x, axes), bias = offset_of(row.bias, row.space, blockIdx.x, axes);
-  const auto column_of = [](int piece) { return (piece * kThreads + static_cast<int>(threadIdx.x)) * kLanes; };
+  const std::int64_t x = offset_of(row.x, row.space, blockIdx.x, axes),
+                     out = offset_of(row.out, row.space, blockIdx.x, axes);
+  const std::int64_t weight = offset_of(row.weight, row.space, blockIdx.x, axes),
+                     bias = offset_of(row.bias, row.space, blockIdx.x, axes);
+  const auto column_of = [](int piece) {
+    return (piece * kThreads + static_cast<int>(threadIdx.x)) * kLanes;
+  };
   Piece<kWide> pieces[kPieces];
 #pragma unroll
-  for (int piece = 0; piece < kPieces; ++piece) pieces[piece].fetch(row.x, x + column_of(piece), column_of(piece) < width);
+  for (int piece = 0; piece < kPieces; ++piece)
+    pieces[piece].fetch(row.x, x + column_of(piece), column_of(piece) < width);
   float values[kLanes], mean = 0, squares = 0;
   if (kNorm != Norm::kRms) {
     float sum = 0;
@@ -38,7 +43,8 @@ __global__ void __launch_bounds__(kThreads) norm_pieces(const __grid_constant__ 
     const bool inside = column_of(piece) < width;
     pieces[piece].get(row.x.dtype, values);
 #pragma unroll
-    for (int i = 0; i < kLanes; ++i) squares += inside ? (values[i] - mean) * (values[i] - mean) : 0;
+    for (int i = 0; i < kLanes; ++i)
+      squares += inside ? (values[i] - mean) * (values[i] - mean) : 0;
   }
   const float scale = 1 / sqrtf(block_sum<kThreads>(squares) / static_cast<float>(width) + row.eps);
 #pragma unroll
@@ -47,11 +53,13 @@ __global__ void __launch_bounds__(kThreads) norm_pieces(const __grid_constant__ 
     if (column >= width) break;
     float factor[kLanes];
     pieces[piece].get(row.x.dtype, values);
-    if (row.weight.data != nullptr) load_lanes(row.weight.data, row.weight.dtype, weight + column, kLanes, factor);
+    if (row.weight.data != nullptr)
+      load_lanes(row.weight.data, row.weight.dtype, weight + column, kLanes, factor);
 #pragma unroll
     for (int i = 0; i < kLanes; ++i) {
       values[i] = (values[i] - mean) * scale;
-      if (row.weight.data != nullptr) values[i] *= kNorm == Norm::kModulated ? 1 + factor[i] : factor[i];
+      if (row.weight.data != nullptr)
+        values[i] *= kNorm == Norm::kModulated ? 1 + factor[i] : factor[i];
     }
     if (row.bias.data != nullptr) {
       load_lanes(row.bias.data, row.bias.dtype, bias + column, kLanes, factor);
@@ -80,7 +88,9 @@ struct Vector {
 
 template <Norm kNorm>
 struct RowNorm : Vector {
-  static constexpr const char* op = kNorm == Norm::kLayer ? HEDDLE_OP_LAYER_NORM : kNorm == Norm::kRms ? HEDDLE_OP_RMS_NORM : HEDDLE_OP_MODULATED_NORM;
+  static constexpr const char* op = kNorm == Norm::kLayer ? HEDDLE_OP_LAYER_NORM
+                                    : kNorm == Norm::kRms ? HEDDLE_OP_RMS_NORM
+                                                          : HEDDLE_OP_MODULATED_NORM;
   static void check(const heddle_op_call& call) {
     if constexpr (kNorm == Norm::kLayer) cpu::check_layer_norm(call);
     if constexpr (kNorm == Norm::kRms) cpu::check_rms_norm(call);
@@ -89,13 +99,17 @@ struct RowNorm : Vector {
   static std::int32_t fits(Device& device, const heddle_op_call& call) {
     const heddle_tensor_info& whole = call.out[0]->info;
     const std::int64_t width = whole.shape[whole.rank - 1];
-    return !device.settings().reference_only && width > 0 && width % kLanes == 0 && width <= kThreads * kLanes * kMostPieces ? 10 : 0;
+    return !device.settings().reference_only && width > 0 && width % kLanes == 0 &&
+                   width <= kThreads * kLanes * kMostPieces
+               ? 10
+               : 0;
   }
   static void run(Stream& stream, const heddle_op_call& call, void*) {
     const Row row = row_of<kNorm>(call);
     if (row.space.count == 0) return;
     const std::int64_t width = row.space.shape[row.space.rank - 1];
-    launch_pieces<kNorm>(stream, row, row.space.count / width, (width + kThreads * kLanes - 1) / (kThreads * kLanes));
+    launch_pieces<kNorm>(stream, row, row.space.count / width,
+                         (width + kThreads * kLanes - 1) / (kThreads * kLanes));
   }
 };
 
@@ -109,8 +123,10 @@ __global__ void __launch_bounds__(kHeadThreads) norm_rope_head(const __grid_cons
   const int lane = threadIdx.x % kGroup, column = lane * kLanes;
   const std::int64_t rows = head.space.count / kWidth;
   const std::int64_t wanted = blockIdx.x * std::int64_t{kRows} + threadIdx.x / kGroup;
-  const std::int64_t row = min(wanted, rows - 1);  // lanes without a row of their own take part in the shuffles
-  const std::int64_t x = offset_of(head.x, head.space, row, 3), out = offset_of(head.out, head.space, row, 3);
+  const std::int64_t row =
+      min(wanted, rows - 1);  // lanes without a row of their own take part in the shuffles
+  const std::int64_t x = offset_of(head.x, head.space, row, 3),
+                     out = offset_of(head.out, head.space, row, 3);
   float values[kLanes];
   load_lanes(head.x.data, head.x.dtype, x + column, kLanes, values);
   if (head.weight.data != nullptr) {
@@ -119,18 +135,22 @@ __global__ void __launch_bounds__(kHeadThreads) norm_rope_head(const __grid_cons
 #pragma unroll
     for (int i = 0; i < kLanes; ++i) squares += values[i] * values[i];
 #pragma unroll
-    for (int step = kGroup / 2; step > 0; step /= 2) squares += __shfl_xor_sync(0xffffffffu, squares, step);
+    for (int step = kGroup / 2; step > 0; step /= 2)
+      squares += __shfl_xor_sync(0xffffffffu, squares, step);
     const float scale = 1 / sqrtf(squares / kWidth + head.eps);
 #pragma unroll
     for (int i = 0; i < kLanes; ++i) values[i] = values[i] * scale * factor[i];
   }
   if (head.cosines.data != nullptr) {
     const std::int64_t token = row / head.heads % head.tokens;
-    const auto* cosines = static_cast<const float*>(head.cosines.data) + token * head.cosines.stride[0] + column / 2;
-    const auto* sines = static_cast<const float*>(head.sines.data) + token * head.sines.stride[0] + column / 2;
+    const auto* cosines =
+        static_cast<const float*>(head.cosines.data) + token * head.cosines.stride[0] + column / 2;
+    const auto* sines =
+        static_cast<const float*>(head.sines.data) + token * head.sines.stride[0] + column / 2;
     float cosine[kLanes / 2], sine[kLanes / 2];
     if (is_aligned(cosines) && is_aligned(sines)) {
-      const float4 c = *reinterpret_cast<const float4*>(cosines), s = *reinterpret_cast<const float4*>(sines);
+      const float4 c = *reinterpret_cast<const float4*>(cosines),
+                   s = *reinterpret_cast<const float4*>(sines);
       cosine[0] = c.x, cosine[1] = c.y, cosine[2] = c.z, cosine[3] = c.w;
       sine[0] = s.x, sine[1] = s.y, sine[2] = s.z, sine[3] = s.w;
     } else {
@@ -154,11 +174,14 @@ struct HeadNorm : Vector {
     const std::int64_t width = call.out[0]->info.shape[3];
     if (device.settings().reference_only || (width != 64 && width != 128 && width != 256)) return 0;
     const heddle_view *cosines = device::operand(call, 2), *sines = device::operand(call, 3);
-    return cosines == nullptr || (cosines->info.stride[1] == 1 && sines->info.stride[1] == 1) ? 10 : 0;
+    return cosines == nullptr || (cosines->info.stride[1] == 1 && sines->info.stride[1] == 1) ? 10
+                                                                                              : 0;
   }
   template <int kWidth>
   static void launch(Stream& stream, const Head& head) {
-    norm_rope_head<kWidth><<<blocks_for(head.space.count / kLanes, kHeadThreads), kHeadThreads, 0, stream.raw()>>>(head);
+    norm_rope_head<kWidth>
+        <<<blocks_for(head.space.count / kLanes, kHeadThreads), kHeadThreads, 0, stream.raw()>>>(
+            head);
   }
   static void run(Stream& stream, const heddle_op_call& call, void*) {
     const Head head = head_of(call);

@@ -1,5 +1,6 @@
-// Numbers of any element type, read without loss and written with one rounding: to floats to nearest even, what is too large
-// becoming infinity, or NaN in f8_e4m3, which has no infinity; to integers toward zero and saturated, NaN being 0.
+// Numbers of any element type, read without loss and written with one rounding: to floats to
+// nearest even, what is too large becoming infinity, or NaN in f8_e4m3, which has no infinity; to
+// integers toward zero and saturated, NaN being 0.
 #pragma once
 
 #include <cuda_fp8.h>
@@ -14,13 +15,15 @@ namespace heddle::cuda {
 struct Number {
   enum Kind { kFloat, kSigned, kUnsigned } kind;
   double real;
-  long long whole;            // kSigned
+  long long whole;             // kSigned
   unsigned long long natural;  // kUnsigned
 };
 
 __device__ inline Number real(double value) { return {Number::kFloat, value, 0, 0}; }
 __device__ inline Number whole(long long value) { return {Number::kSigned, 0, value, 0}; }
-__device__ inline Number natural(unsigned long long value) { return {Number::kUnsigned, 0, 0, value}; }
+__device__ inline Number natural(unsigned long long value) {
+  return {Number::kUnsigned, 0, 0, value};
+}
 
 __device__ inline double from_f8(unsigned char bits, __nv_fp8_interpretation_t form) {
   return static_cast<double>(__half2float(__half(__nv_cvt_fp8_to_halfraw(bits, form))));
@@ -63,7 +66,8 @@ __device__ inline Number load_number(const void* data, std::int32_t dtype, std::
 __device__ inline long long to_signed(const Number& x, long long low, long long high) {
   if (x.kind == Number::kSigned) return x.whole < low ? low : x.whole > high ? high : x.whole;
   if (x.kind == Number::kUnsigned)
-    return x.natural > static_cast<unsigned long long>(high) ? high : static_cast<long long>(x.natural);
+    return x.natural > static_cast<unsigned long long>(high) ? high
+                                                             : static_cast<long long>(x.natural);
   if (isnan(x.real)) return 0;
   if (x.real <= static_cast<double>(low)) return low;
   if (x.real >= static_cast<double>(high)) return high;
@@ -73,7 +77,10 @@ __device__ inline long long to_signed(const Number& x, long long low, long long 
 __device__ inline unsigned long long to_unsigned(const Number& x, unsigned long long high) {
   if (x.kind == Number::kUnsigned) return x.natural > high ? high : x.natural;
   if (x.kind == Number::kSigned)
-    return x.whole <= 0 ? 0 : static_cast<unsigned long long>(x.whole) > high ? high : static_cast<unsigned long long>(x.whole);
+    return x.whole <= 0 ? 0
+           : static_cast<unsigned long long>(x.whole) > high
+               ? high
+               : static_cast<unsigned long long>(x.whole);
   if (isnan(x.real) || x.real <= 0) return 0;
   if (x.real >= static_cast<double>(high)) return high;
   return static_cast<unsigned long long>(x.real);
@@ -99,10 +106,13 @@ __device__ inline __nv_bfloat16 to_bfloat(const Number& x) {
 }
 
 __device__ inline bool is_zero(const Number& x) {
-  return x.kind == Number::kSigned ? x.whole == 0 : x.kind == Number::kUnsigned ? x.natural == 0 : x.real == 0;
+  return x.kind == Number::kSigned     ? x.whole == 0
+         : x.kind == Number::kUnsigned ? x.natural == 0
+                                       : x.real == 0;
 }
 
-__device__ inline void store_number(void* data, std::int32_t dtype, std::int64_t i, const Number& x) {
+__device__ inline void store_number(void* data, std::int32_t dtype, std::int64_t i,
+                                    const Number& x) {
   switch (dtype) {
     case HEDDLE_F32:
       static_cast<float*>(data)[i] = to_float(x);
@@ -117,13 +127,16 @@ __device__ inline void store_number(void* data, std::int32_t dtype, std::int64_t
       static_cast<__nv_bfloat16*>(data)[i] = to_bfloat(x);
       return;
     case HEDDLE_F8_E4M3:
-      static_cast<unsigned char*>(data)[i] = __nv_cvt_double_to_fp8(to_double(x), __NV_NOSAT, __NV_E4M3);
+      static_cast<unsigned char*>(data)[i] =
+          __nv_cvt_double_to_fp8(to_double(x), __NV_NOSAT, __NV_E4M3);
       return;
     case HEDDLE_F8_E5M2:
-      static_cast<unsigned char*>(data)[i] = __nv_cvt_double_to_fp8(to_double(x), __NV_NOSAT, __NV_E5M2);
+      static_cast<unsigned char*>(data)[i] =
+          __nv_cvt_double_to_fp8(to_double(x), __NV_NOSAT, __NV_E5M2);
       return;
     case HEDDLE_I8:
-      static_cast<signed char*>(data)[i] = static_cast<signed char>(to_signed(x, SCHAR_MIN, SCHAR_MAX));
+      static_cast<signed char*>(data)[i] =
+          static_cast<signed char>(to_signed(x, SCHAR_MIN, SCHAR_MAX));
       return;
     case HEDDLE_I16:
       static_cast<short*>(data)[i] = static_cast<short>(to_signed(x, SHRT_MIN, SHRT_MAX));
@@ -138,7 +151,8 @@ __device__ inline void store_number(void* data, std::int32_t dtype, std::int64_t
       static_cast<unsigned char*>(data)[i] = static_cast<unsigned char>(to_unsigned(x, UCHAR_MAX));
       return;
     case HEDDLE_U16:
-      static_cast<unsigned short*>(data)[i] = static_cast<unsigned short>(to_unsigned(x, USHRT_MAX));
+      static_cast<unsigned short*>(data)[i] =
+          static_cast<unsigned short>(to_unsigned(x, USHRT_MAX));
       return;
     case HEDDLE_U32:
       static_cast<unsigned*>(data)[i] = static_cast<unsigned>(to_unsigned(x, UINT_MAX));

@@ -29,7 +29,8 @@ struct Library {
     void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) return;
     const auto find = [library](auto& function, const char* name) {
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+      function =
+          reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
       return function != nullptr;
     };
     usable = find(init, "nvmlInit_v2") && find(handle_by_uuid, "nvmlDeviceGetHandleByUUID") &&
@@ -47,7 +48,8 @@ const Library& library() {
 
 Handle handle(const std::string& uuid) {
   Handle found = nullptr;
-  if (!library().usable || library().handle_by_uuid(uuid.c_str(), &found) != kSuccess) return nullptr;
+  if (!library().usable || library().handle_by_uuid(uuid.c_str(), &found) != kSuccess)
+    return nullptr;
   return found;
 }
 
@@ -63,9 +65,13 @@ std::optional<Memory> memory(const std::string& uuid) {
 double pcie_bytes_per_second(const std::string& uuid) {
   const Handle gpu = handle(uuid);
   unsigned generation = 0, width = 0;
-  if (gpu == nullptr || library().pcie_generation == nullptr || library().pcie_width == nullptr) return 0;
-  if (library().pcie_generation(gpu, &generation) != kSuccess || library().pcie_width(gpu, &width) != kSuccess) return 0;
-  // A lane of generation 3 carries 0.985 GB/s, each later one twice that; packets leave 88 % of it (55.5 GB/s of 63 measured).
+  if (gpu == nullptr || library().pcie_generation == nullptr || library().pcie_width == nullptr)
+    return 0;
+  if (library().pcie_generation(gpu, &generation) != kSuccess ||
+      library().pcie_width(gpu, &width) != kSuccess)
+    return 0;
+  // A lane of generation 3 carries 0.985 GB/s, each later one twice that; packets leave 88 % of it
+  // (55.5 GB/s of 63 measured).
   double lane = 0.985e9;
   for (unsigned g = 3; g < generation; ++g) lane *= 2;
   return generation < 3 ? 0 : 0.88 * lane * width;

@@ -1,5 +1,6 @@
-// What the driver's management library knows of a GPU without a context on it: memory in use by everybody, and links.
-// libnvidia-ml.so.1 is opened when first asked for; without it every answer is "unknown". Thread-safe.
+// What the driver's management library knows of a GPU without a context on it: memory in use by
+// everybody, and links. libnvidia-ml.so.1 is opened when first asked for; without it every answer
+// is "unknown". Thread-safe.
 #pragma once
 
 #include <cstdint>

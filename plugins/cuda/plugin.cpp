@@ -1,5 +1,6 @@
-// The plugin's face: the entry symbol and the device table, in which every C function is a few lines over a class of this
-// folder. On a machine without a driver or a GPU there are zero devices, and nothing is said about it.
+// The plugin's face: the entry symbol and the device table, in which every C function is a few
+// lines over a class of this folder. On a machine without a driver or a GPU there are zero devices,
+// and nothing is said about it.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -26,7 +27,8 @@ std::vector<const Device*> open_devices;  // open_mutex
 
 bool is_ours(heddle_device* peer) {
   const std::lock_guard lock(open_mutex);
-  return std::find(open_devices.begin(), open_devices.end(), &as_device(peer)) != open_devices.end();
+  return std::find(open_devices.begin(), open_devices.end(), &as_device(peer)) !=
+         open_devices.end();
 }
 
 std::uint32_t count() {
@@ -36,7 +38,8 @@ std::uint32_t count() {
   return 0;
 }
 
-heddle_status* open(const heddle_host* host, std::uint32_t index, const heddle_value* options, heddle_device** out) {
+heddle_status* open(const heddle_host* host, std::uint32_t index, const heddle_value* options,
+                    heddle_device** out) {
   return device::guard(host, device::cat("cuda:", index), [&] {
     auto made = std::make_unique<Device>(host, index, options);
     const std::lock_guard lock(open_mutex);
@@ -74,18 +77,21 @@ heddle_status* info(heddle_device* device, heddle_device_info* out) {
 
 // ---- memory ----
 
-// Not from CUDA's own pool: the engine pools, and what it gives back other processes shall have at once.
+// Not from CUDA's own pool: the engine pools, and what it gives back other processes shall have at
+// once.
 heddle_status* alloc(heddle_device* device, std::size_t bytes, void** out) {
   Device& self = as_device(device);
   return on(self, [&] {
     // Beyond any card; sizes near the end of the number range would wrap when they are rounded up.
-    if (bytes > std::numeric_limits<std::size_t>::max() / 4) device::fail(HEDDLE_OUT_OF_MEMORY, bytes, " bytes were asked for. Lower the budget");
+    if (bytes > std::numeric_limits<std::size_t>::max() / 4)
+      device::fail(HEDDLE_OUT_OF_MEMORY, bytes, " bytes were asked for. Lower the budget");
     const cudaError_t error = cudaMalloc(out, std::max<std::size_t>(bytes, 1));
     if (error == cudaErrorMemoryAllocation) {
       cudaGetLastError();
       std::size_t free = 0, total = 0;
       cudaMemGetInfo(&free, &total);
-      device::fail(HEDDLE_OUT_OF_MEMORY, "cudaMalloc: ", bytes, " bytes were asked for, ", free, " of ", total, " are free. Lower the budget");
+      device::fail(HEDDLE_OUT_OF_MEMORY, "cudaMalloc: ", bytes, " bytes were asked for, ", free,
+                   " of ", total, " are free. Lower the budget");
     }
     self.check(error, "cudaMalloc");
   });
@@ -99,7 +105,10 @@ void free_memory(heddle_device* device, void* memory) {
 
 heddle_status* alloc_pinned(heddle_device* device, std::size_t bytes, void** out) {
   Device& self = as_device(device);
-  return on(self, [&] { self.check(cudaHostAlloc(out, std::max<std::size_t>(bytes, 1), cudaHostAllocPortable), "cudaHostAlloc"); });
+  return on(self, [&] {
+    self.check(cudaHostAlloc(out, std::max<std::size_t>(bytes, 1), cudaHostAllocPortable),
+               "cudaHostAlloc");
+  });
 }
 
 void free_pinned(heddle_device*, void* memory) {
@@ -151,10 +160,12 @@ heddle_status* elapsed(heddle_event* begin, heddle_event* end, double* seconds) 
   return on(self, [&] {
     for (const Event* event : {&as_event(begin), &as_event(end)})
       if (!event->recorded || cudaEventQuery(event->raw) == cudaErrorNotReady)
-        device::fail(HEDDLE_INVALID_ARGUMENT, "elapsed: the ", event == &as_event(begin) ? "first" : "second",
+        device::fail(HEDDLE_INVALID_ARGUMENT, "elapsed: the ",
+                     event == &as_event(begin) ? "first" : "second",
                      " event has not been reached. Wait for it first");
     float milliseconds = 0;
-    self.check(cudaEventElapsedTime(&milliseconds, as_event(begin).raw, as_event(end).raw), "cudaEventElapsedTime");
+    self.check(cudaEventElapsedTime(&milliseconds, as_event(begin).raw, as_event(end).raw),
+               "cudaEventElapsedTime");
     *seconds = static_cast<double>(milliseconds) * 1e-3;
   });
 }
@@ -165,7 +176,9 @@ heddle_status* elapsed(heddle_event* begin, heddle_event* end, double* seconds) 
 bool reach_each_other(Device& a, Device& b) {
   for (const auto& [from, to] : {std::pair(&a, &b), std::pair(&b, &a)}) {
     int possible = 0;
-    if (cudaDeviceCanAccessPeer(&possible, from->ordinal(), to->ordinal()) != cudaSuccess || possible == 0) return false;
+    if (cudaDeviceCanAccessPeer(&possible, from->ordinal(), to->ordinal()) != cudaSuccess ||
+        possible == 0)
+      return false;
     if (cudaSetDevice(from->ordinal()) != cudaSuccess) return false;
     const cudaError_t error = cudaDeviceEnablePeerAccess(to->ordinal(), 0);
     if (error != cudaSuccess) cudaGetLastError();
@@ -184,7 +197,10 @@ std::int32_t can_copy(heddle_device* device, heddle_device* peer) {
 heddle_status* link(heddle_device* device, heddle_device* peer, heddle_link* out) {
   Device& self = as_device(device);
   return device::guard(self.host(), self.name(), [&] {
-    *out = {.size = sizeof(heddle_link), .kind = HEDDLE_LINK_DIRECT, .bytes_per_second = 0, .latency_seconds = 10e-6};
+    *out = {.size = sizeof(heddle_link),
+            .kind = HEDDLE_LINK_DIRECT,
+            .bytes_per_second = 0,
+            .latency_seconds = 10e-6};
     if (peer == nullptr) {
       out->bytes_per_second = nvml::pcie_bytes_per_second(self.uuid());
       return;
@@ -202,19 +218,23 @@ heddle_status* link(heddle_device* device, heddle_device* peer, heddle_link* out
     }
     // NVLink lets one GPU work atomically in the other's memory, PCIe does not.
     int atomics = 0;
-    cudaDeviceGetP2PAttribute(&atomics, cudaDevP2PAttrNativeAtomicSupported, self.ordinal(), other.ordinal());
+    cudaDeviceGetP2PAttribute(&atomics, cudaDevP2PAttrNativeAtomicSupported, self.ordinal(),
+                              other.ordinal());
     const double nvlink = atomics != 0 ? nvml::nvlink_bytes_per_second(self.uuid()) : 0;
     out->bytes_per_second = nvlink > 0 ? nvlink : nvml::pcie_bytes_per_second(self.uuid());
   });
 }
 
-heddle_status* copy(heddle_stream* stream, heddle_device* to, void* dst, heddle_device* from, const void* src, std::size_t bytes) {
+heddle_status* copy(heddle_stream* stream, heddle_device* to, void* dst, heddle_device* from,
+                    const void* src, std::size_t bytes) {
   Device& self = as_stream(stream).device();
   return on(self, [&] {
     if (bytes == 0) return;
     const cudaStream_t raw = as_stream(stream).raw();
     if (to != nullptr && from != nullptr && as_device(to).ordinal() != as_device(from).ordinal())
-      self.check(cudaMemcpyPeerAsync(dst, as_device(to).ordinal(), src, as_device(from).ordinal(), bytes, raw), "cudaMemcpyPeerAsync");
+      self.check(cudaMemcpyPeerAsync(dst, as_device(to).ordinal(), src, as_device(from).ordinal(),
+                                     bytes, raw),
+                 "cudaMemcpyPeerAsync");
     else
       self.check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, raw), "cudaMemcpyAsync");
   });
@@ -222,14 +242,17 @@ heddle_status* copy(heddle_stream* stream, heddle_device* to, void* dst, heddle_
 
 // ---- weights ----
 
-heddle_status* weight_form_of(heddle_device* device, std::int32_t use, const heddle_tensor_info* info, heddle_weight_form* out) {
+heddle_status* weight_form_of(heddle_device* device, std::int32_t use,
+                              const heddle_tensor_info* info, heddle_weight_form* out) {
   const Device& self = as_device(device);
   return device::guard(self.host(), self.name(), [&] { *out = weight_form(self, use, *info); });
 }
 
-heddle_status* make_weight_of(heddle_device* device, heddle_stream* stream, std::int32_t, const heddle_weight_form* form,
-                              std::uint32_t part_count, const heddle_view* const* parts, void* dst) {
-  return on(as_device(device), [&] { make_weight(as_stream(stream), *form, part_count, parts, dst); });
+heddle_status* make_weight_of(heddle_device* device, heddle_stream* stream, std::int32_t,
+                              const heddle_weight_form* form, std::uint32_t part_count,
+                              const heddle_view* const* parts, void* dst) {
+  return on(as_device(device),
+            [&] { make_weight(as_stream(stream), *form, part_count, parts, dst); });
 }
 
 // ---- recordings ----
@@ -239,12 +262,18 @@ struct Recording {
   cudaGraphExec_t graph = nullptr;
 };
 
-Recording& as_recording(heddle_recording* recording) { return *reinterpret_cast<Recording*>(recording); }
+Recording& as_recording(heddle_recording* recording) {
+  return *reinterpret_cast<Recording*>(recording);
+}
 
 heddle_status* record_begin(heddle_stream* stream) {
   Device& self = as_stream(stream).device();
-  // Relaxed: other threads allocate memory meanwhile, which has nothing to do with what is recorded.
-  return on(self, [&] { self.check(cudaStreamBeginCapture(as_stream(stream).raw(), cudaStreamCaptureModeRelaxed), "cudaStreamBeginCapture"); });
+  // Relaxed: other threads allocate memory meanwhile, which has nothing to do with what is
+  // recorded.
+  return on(self, [&] {
+    self.check(cudaStreamBeginCapture(as_stream(stream).raw(), cudaStreamCaptureModeRelaxed),
+               "cudaStreamBeginCapture");
+  });
 }
 
 heddle_status* record_end(heddle_stream* stream, heddle_recording** out) {
@@ -262,7 +291,10 @@ heddle_status* record_end(heddle_stream* stream, heddle_recording** out) {
 
 heddle_status* replay(heddle_stream* stream, heddle_recording* recording) {
   Device& self = as_stream(stream).device();
-  return on(self, [&] { self.check(cudaGraphLaunch(as_recording(recording).graph, as_stream(stream).raw()), "cudaGraphLaunch"); });
+  return on(self, [&] {
+    self.check(cudaGraphLaunch(as_recording(recording).graph, as_stream(stream).raw()),
+               "cudaGraphLaunch");
+  });
 }
 
 void recording_free(heddle_recording* recording) {
@@ -311,7 +343,9 @@ constexpr heddle_device_desc kDesc = {
 const void* const kItems[] = {&kDesc};
 const heddle_list kDevices = {.count = 1, .items = kItems};
 
-const heddle_list* provide(const char* kind) { return std::strcmp(kind, HEDDLE_DEVICES) == 0 ? &kDevices : nullptr; }
+const heddle_list* provide(const char* kind) {
+  return std::strcmp(kind, HEDDLE_DEVICES) == 0 ? &kDevices : nullptr;
+}
 
 }  // namespace
 

@@ -1,6 +1,6 @@
-// linear/1, conv2d/1 and upsample_nearest/1 by our own kernels, for every type and stride. Both products are the same tiles: an
-// output row is a token or a pixel, a column an output channel, and the terms are summed one after the other in f32, so that the
-// order depends on nothing.
+// linear/1, conv2d/1 and upsample_nearest/1 by our own kernels, for every type and stride. Both
+// products are the same tiles: an output row is a token or a pixel, a column an output channel, and
+// the terms are summed one after the other in f32, so that the order depends on nothing.
 #include "call.h"
 #include "kernels.h"
 #include "layouts.h"
@@ -17,8 +17,12 @@ constexpr int kTile = 64, kDepth = 16, kEach = 4;  // a thread makes 4 x 4 of th
 struct LinearTerms {
   View x, weight;
   Space rows;  // the axes of x without the last
-  __device__ std::int64_t row_start(std::int64_t row) const { return offset_of(x, rows, row, rows.rank); }
-  __device__ float left(std::int64_t start, std::int64_t, std::int64_t k) const { return load(x.data, x.dtype, start + k); }
+  __device__ std::int64_t row_start(std::int64_t row) const {
+    return offset_of(x, rows, row, rows.rank);
+  }
+  __device__ float left(std::int64_t start, std::int64_t, std::int64_t k) const {
+    return load(x.data, x.dtype, start + k);
+  }
   __device__ float right(std::int64_t column, std::int64_t k) const {
     return load(weight.data, weight.dtype, column * weight.stride[0] + k);
   }
@@ -28,7 +32,9 @@ struct ConvTerms {
   View x, weight;  // weight: strides of O, C, R, S
   std::int64_t height, width, channels, out_height, out_width, across;  // across: S
   std::int32_t stride[2], padding[2];
-  __device__ std::int64_t row_start(std::int64_t row) const { return row / out_width / out_height * x.stride[0]; }
+  __device__ std::int64_t row_start(std::int64_t row) const {
+    return row / out_width / out_height * x.stride[0];
+  }
   __device__ float left(std::int64_t start, std::int64_t row, std::int64_t k) const {
     const std::int64_t tap = k / channels, c = k - tap * channels;
     const std::int64_t y = row / out_width % out_height * stride[0] - padding[0] + tap / across;
@@ -39,7 +45,8 @@ struct ConvTerms {
   __device__ float right(std::int64_t column, std::int64_t k) const {
     const std::int64_t tap = k / channels, c = k - tap * channels;
     return load(weight.data, weight.dtype,
-                column * weight.stride[0] + c * weight.stride[1] + tap / across * weight.stride[2] + tap % across * weight.stride[3]);
+                column * weight.stride[0] + c * weight.stride[1] + tap / across * weight.stride[2] +
+                    tap % across * weight.stride[3]);
   }
 };
 
@@ -51,9 +58,11 @@ struct Result {
 };
 
 template <class Terms>
-__global__ void __launch_bounds__(kThreads) product(const __grid_constant__ Terms terms, const __grid_constant__ Result result) {
+__global__ void __launch_bounds__(kThreads)
+    product(const __grid_constant__ Terms terms, const __grid_constant__ Result result) {
   __shared__ float left[kDepth][kTile + 1], right[kDepth][kTile + 1];
-  const std::int64_t first_row = std::int64_t{blockIdx.x} * kTile, first_column = std::int64_t{blockIdx.y} * kTile;
+  const std::int64_t first_row = std::int64_t{blockIdx.x} * kTile,
+                     first_column = std::int64_t{blockIdx.y} * kTile;
   const int across = threadIdx.x % 16, down = threadIdx.x / 16;
   // For loading: a thread has one place along the sum, and every 16th row and column.
   const int depth = threadIdx.x % kDepth, line = threadIdx.x / kDepth;
@@ -69,7 +78,8 @@ __global__ void __launch_bounds__(kThreads) product(const __grid_constant__ Term
 #pragma unroll
     for (int i = 0; i < kTile / 16; ++i) {
       const std::int64_t row = first_row + line + 16 * i, column = first_column + line + 16 * i;
-      left[depth][line + 16 * i] = row < result.m && k < result.k ? terms.left(starts[i], row, k) : 0;
+      left[depth][line + 16 * i] =
+          row < result.m && k < result.k ? terms.left(starts[i], row, k) : 0;
       right[depth][line + 16 * i] = column < result.n && k < result.k ? terms.right(column, k) : 0;
     }
     __syncthreads();
@@ -99,7 +109,8 @@ __global__ void __launch_bounds__(kThreads) product(const __grid_constant__ Term
       float y = sums[i][j];
       if (result.bias.data != nullptr) y += load(result.bias.data, result.bias.dtype, column);
       y = activate(result.activation, y);
-      if (result.residual.data != nullptr) y += load(result.residual.data, result.residual.dtype, added + column);
+      if (result.residual.data != nullptr)
+        y += load(result.residual.data, result.residual.dtype, added + column);
       store(result.out.data, result.out.dtype, to + column, y);
     }
   }
@@ -113,8 +124,14 @@ Space without_last(const heddle_tensor_info& info) {
 
 Result result_of(const heddle_op_call& call, std::int64_t k, std::int32_t activation) {
   const heddle_tensor_info& whole = out(call).info;
-  Result result{{}, view_of(device::operand(call, 3), whole), view_of(call.out[0], whole), without_last(whole), 0,
-                whole.shape[whole.rank - 1], k, activation};
+  Result result{{},
+                view_of(device::operand(call, 3), whole),
+                view_of(call.out[0], whole),
+                without_last(whole),
+                0,
+                whole.shape[whole.rank - 1],
+                k,
+                activation};
   if (const heddle_view* bias = device::operand(call, 2)) result.bias = view_of(bias, bias->info);
   result.m = result.rows.count;
   return result;
@@ -130,12 +147,16 @@ void launch(Stream& stream, const Terms& terms, const Result& result) {
 struct Linear : Plain {
   static constexpr const char* op = HEDDLE_OP_LINEAR;
   static void check(const heddle_op_call& call) { cpu::check_linear(call); }
-  static std::int32_t fits(Device&, const heddle_op_call& call) { return call.in[1]->info.layout == 0 ? 1 : 0; }
+  static std::int32_t fits(Device&, const heddle_op_call& call) {
+    return call.in[1]->info.layout == 0 ? 1 : 0;
+  }
   static void run(Stream& stream, const heddle_op_call& call, void*) {
     const heddle_tensor_info &x = in(call, 0).info, &weight = in(call, 1).info;
-    if (weight.layout != 0) device::fail(HEDDLE_UNSUPPORTED, "cannot read the weight ", device::describe(weight));
+    if (weight.layout != 0)
+      device::fail(HEDDLE_UNSUPPORTED, "cannot read the weight ", device::describe(weight));
     const LinearTerms terms{view_of(call.in[0], x), view_of(call.in[1], weight), without_last(x)};
-    launch(stream, terms, result_of(call, weight.shape[1], attrs<heddle_activation_attrs>(call).kind));
+    launch(stream, terms,
+           result_of(call, weight.shape[1], attrs<heddle_activation_attrs>(call).kind));
   }
 };
 
@@ -148,16 +169,28 @@ struct Conv2d : Plain {
   }
   static void run(Stream& stream, const heddle_op_call& call, void*) {
     const auto& a = attrs<heddle_conv2d_attrs>(call);
-    const heddle_tensor_info &x = in(call, 0).info, &weight = in(call, 1).info, &whole = out(call).info;
-    if (fits(stream.device(), call) == 0) device::fail(HEDDLE_UNSUPPORTED, "cannot read the filter ", device::describe(weight));
-    ConvTerms terms{view_of(call.in[0], x), view_of(call.in[1], weight), x.shape[1], x.shape[2], x.shape[3], whole.shape[1],
-                    whole.shape[2], weight.shape[3], {a.stride[0], a.stride[1]}, {a.padding[0], a.padding[1]}};
+    const heddle_tensor_info &x = in(call, 0).info, &weight = in(call, 1).info,
+                             &whole = out(call).info;
+    if (fits(stream.device(), call) == 0)
+      device::fail(HEDDLE_UNSUPPORTED, "cannot read the filter ", device::describe(weight));
+    ConvTerms terms{view_of(call.in[0], x),
+                    view_of(call.in[1], weight),
+                    x.shape[1],
+                    x.shape[2],
+                    x.shape[3],
+                    whole.shape[1],
+                    whole.shape[2],
+                    weight.shape[3],
+                    {a.stride[0], a.stride[1]},
+                    {a.padding[0], a.padding[1]}};
     if (weight.layout == kChannelsLast) {
       const std::int64_t channels = weight.shape[1];
-      const std::int64_t strides[4] = {weight.shape[2] * weight.shape[3] * channels, 1, weight.shape[3] * channels, channels};
+      const std::int64_t strides[4] = {weight.shape[2] * weight.shape[3] * channels, 1,
+                                       weight.shape[3] * channels, channels};
       for (int axis = 0; axis < 4; ++axis) terms.weight.stride[axis] = strides[axis];
     }
-    launch(stream, terms, result_of(call, weight.shape[1] * weight.shape[2] * weight.shape[3], HEDDLE_ACT_NONE));
+    launch(stream, terms,
+           result_of(call, weight.shape[1] * weight.shape[2] * weight.shape[3], HEDDLE_ACT_NONE));
   }
 };
 
@@ -168,13 +201,16 @@ __global__ void upsample(View in, View out, Space space, std::int64_t height, st
   const std::int64_t index = blockIdx.x * std::int64_t{kThreads} + threadIdx.x;
   if (index >= space.shape[0] * space.shape[1] * space.shape[2] * pieces) return;
   const std::int64_t pixel = index / pieces, column = index % pieces * kLanes;
-  const std::int64_t z = pixel % space.shape[2], y = pixel / space.shape[2] % space.shape[1], item = pixel / space.shape[2] / space.shape[1];
+  const std::int64_t z = pixel % space.shape[2], y = pixel / space.shape[2] % space.shape[1],
+                     item = pixel / space.shape[2] / space.shape[1];
   const int count = static_cast<int>(min(std::int64_t{kLanes}, space.shape[3] - column));
   float values[kLanes];
   load_lanes(in.data, in.dtype,
-             item * in.stride[0] + y * height / space.shape[1] * in.stride[1] + z * width / space.shape[2] * in.stride[2] + column, count,
-             values);
-  store_lanes(out.data, out.dtype, item * out.stride[0] + y * out.stride[1] + z * out.stride[2] + column, count, values);
+             item * in.stride[0] + y * height / space.shape[1] * in.stride[1] +
+                 z * width / space.shape[2] * in.stride[2] + column,
+             count, values);
+  store_lanes(out.data, out.dtype,
+              item * out.stride[0] + y * out.stride[1] + z * out.stride[2] + column, count, values);
 }
 
 struct UpsampleNearest : Plain {
@@ -184,9 +220,10 @@ struct UpsampleNearest : Plain {
     const heddle_tensor_info &x = in(call, 0).info, &whole = out(call).info;
     const Space space = space_of(whole);
     if (space.count == 0) return;
-    const std::int64_t items = space.count / whole.shape[3] * ((whole.shape[3] + kLanes - 1) / kLanes);
-    upsample<<<blocks_for(items, kThreads), kThreads, 0, stream.raw()>>>(view_of(call.in[0], x), view_of(call.out[0], whole), space,
-                                                                         x.shape[1], x.shape[2]);
+    const std::int64_t items =
+        space.count / whole.shape[3] * ((whole.shape[3] + kLanes - 1) / kLanes);
+    upsample<<<blocks_for(items, kThreads), kThreads, 0, stream.raw()>>>(
+        view_of(call.in[0], x), view_of(call.out[0], whole), space, x.shape[1], x.shape[2]);
   }
 };
 

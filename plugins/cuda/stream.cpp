@@ -11,7 +11,8 @@ namespace heddle::cuda {
 Failures::Failures(Device& device) : device_(device) {
   device.use();
   void* memory = nullptr;
-  device.check(cudaHostAlloc(&memory, sizeof(Report), cudaHostAllocMapped | cudaHostAllocPortable), "cudaHostAlloc");
+  device.check(cudaHostAlloc(&memory, sizeof(Report), cudaHostAllocMapped | cudaHostAllocPortable),
+               "cudaHostAlloc");
   report_ = new (memory) Report{};
 }
 
@@ -41,9 +42,11 @@ std::string Failures::find(std::uint64_t after, std::uint64_t until) {
   const volatile Report& report = *report_;
   if (const std::uint64_t number = report.number; number != 0 && number > failed_) {
     failed_ = number;
-    const auto launch = std::ranges::find(launches_, number, [](const auto& one) { return one.first; });
-    failure_ = device::cat(launch == launches_.end() ? std::string("embedding/1") : launch->second, ": id number ",
-                           static_cast<long long>(report.where), " is ", static_cast<long long>(report.value), ", outside the table");
+    const auto launch =
+        std::ranges::find(launches_, number, [](const auto& one) { return one.first; });
+    failure_ = device::cat(launch == launches_.end() ? std::string("embedding/1") : launch->second,
+                           ": id number ", static_cast<long long>(report.where), " is ",
+                           static_cast<long long>(report.value), ", outside the table");
   }
   if (failed_ <= after || failed_ > until) return {};
   if (reported_ < failed_) {
@@ -74,7 +77,8 @@ void wait(Event& event) {
 
 Stream::Stream(Device& device) : device_(device) {
   device.use();
-  device.check(cudaStreamCreateWithFlags(&raw_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  device.check(cudaStreamCreateWithFlags(&raw_, cudaStreamNonBlocking),
+               "cudaStreamCreateWithFlags");
 }
 
 Stream::~Stream() {
@@ -105,7 +109,8 @@ void Stream::wait_for(const Event& event) {
     if (known == others_.end())
       others_.push_back(part);
     else
-      *known = {part.failures, std::max(known->after, part.after), std::max(known->until, part.until)};
+      *known = {part.failures, std::max(known->after, part.after),
+                std::max(known->until, part.until)};
   }
 }
 

@@ -1,7 +1,8 @@
-// Stream and Event: CUDA's, with one thing more: kernels that find bad input on the device (an id outside its table) say so in
-// a Report, and whoever waits for an event behind them is told. Every launch that may fail has a number; an event knows the
-// numbers that lie before it, also those of streams that its stream has waited for. Work behind a failure is not skipped: its
-// results must not be used, and wait() says so. One thread at a time for a stream; events any thread.
+// Stream and Event: CUDA's, with one thing more: kernels that find bad input on the device (an id
+// outside its table) say so in a Report, and whoever waits for an event behind them is told. Every
+// launch that may fail has a number; an event knows the numbers that lie before it, also those of
+// streams that its stream has waited for. Work behind a failure is not skipped: its results must
+// not be used, and wait() says so. One thread at a time for a stream; events any thread.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,7 +17,8 @@
 
 namespace heddle::cuda {
 
-// Written by kernels, in pinned memory that the device reads and writes: the first failure that has not been reported.
+// Written by kernels, in pinned memory that the device reads and writes: the first failure that has
+// not been reported.
 struct Report {
   unsigned long long number;  // of the launch; 0: none
   long long where, value;     // the id's place and what it is
@@ -30,7 +32,8 @@ class Failures {
   Failures(const Failures&) = delete;
   Failures& operator=(const Failures&) = delete;
 
-  // A number for a launch that may fail, and what to say then: "WHAT: id number 3 is 77, outside ...".
+  // A number for a launch that may fail, and what to say then: "WHAT: id number 3 is 77, outside
+  // ...".
   std::uint64_t next(std::string what);
   Report* report() const { return report_; }
   std::uint64_t last() const;
@@ -43,8 +46,8 @@ class Failures {
   Device& device_;
   Report* report_ = nullptr;
   mutable std::mutex mutex_;
-  std::uint64_t last_ = 0, reported_ = 0, failed_ = 0;  // mutex_
-  std::string failure_;                                 // of launch failed_; mutex_
+  std::uint64_t last_ = 0, reported_ = 0, failed_ = 0;           // mutex_
+  std::string failure_;                                          // of launch failed_; mutex_
   std::vector<std::pair<std::uint64_t, std::string>> launches_;  // not yet known to be done; mutex_
 };
 

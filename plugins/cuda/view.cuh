@@ -1,6 +1,7 @@
-// Views on the device: what a kernel is given of an operand, how its elements are read as f32 and written from f32 (rounded
-// once to nearest even), and how operands are brought to few axes before a launch. Element types are looked at when the kernel
-// runs: all threads of a warp go the same way.
+// Views on the device: what a kernel is given of an operand, how its elements are read as f32 and
+// written from f32 (rounded once to nearest even), and how operands are brought to few axes before
+// a launch. Element types are looked at when the kernel runs: all threads of a warp go the same
+// way.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -30,7 +31,9 @@ struct Space {
 
 // ---- elements ----
 
-__host__ __device__ inline int element_bytes(std::int32_t dtype) { return dtype == HEDDLE_F32 ? 4 : 2; }
+__host__ __device__ inline int element_bytes(std::int32_t dtype) {
+  return dtype == HEDDLE_F32 ? 4 : 2;
+}
 
 __device__ inline float load(const void* data, std::int32_t dtype, std::int64_t i) {
   if (dtype == HEDDLE_F32) return static_cast<const float*>(data)[i];
@@ -67,14 +70,19 @@ __device__ inline void store16(void* to, const float (&from)[kLanes]) {
   *static_cast<uint4*>(to) = raw;
 }
 
-__device__ inline bool is_aligned(const void* at) { return reinterpret_cast<std::uintptr_t>(at) % 16 == 0; }
+__device__ inline bool is_aligned(const void* at) {
+  return reinterpret_cast<std::uintptr_t>(at) % 16 == 0;
+}
 
-__device__ inline void load_lanes(const void* data, std::int32_t dtype, std::int64_t at, int count, float (&to)[kLanes]) {
+__device__ inline void load_lanes(const void* data, std::int32_t dtype, std::int64_t at, int count,
+                                  float (&to)[kLanes]) {
   const char* from = static_cast<const char*>(data) + at * element_bytes(dtype);
   if (count == kLanes && is_aligned(from)) {
     if (dtype == HEDDLE_F32) {
-      const float4 a = *reinterpret_cast<const float4*>(from), b = *reinterpret_cast<const float4*>(from + 16);
-      to[0] = a.x, to[1] = a.y, to[2] = a.z, to[3] = a.w, to[4] = b.x, to[5] = b.y, to[6] = b.z, to[7] = b.w;
+      const float4 a = *reinterpret_cast<const float4*>(from),
+                   b = *reinterpret_cast<const float4*>(from + 16);
+      to[0] = a.x, to[1] = a.y, to[2] = a.z, to[3] = a.w, to[4] = b.x, to[5] = b.y, to[6] = b.z,
+      to[7] = b.w;
     } else if (dtype == HEDDLE_BF16) {
       load16<__nv_bfloat16>(from, to);
     } else {
@@ -86,7 +94,8 @@ __device__ inline void load_lanes(const void* data, std::int32_t dtype, std::int
   for (int i = 0; i < kLanes; ++i) to[i] = i < count ? load(data, dtype, at + i) : 0.0f;
 }
 
-__device__ inline void store_lanes(void* data, std::int32_t dtype, std::int64_t at, int count, const float (&from)[kLanes]) {
+__device__ inline void store_lanes(void* data, std::int32_t dtype, std::int64_t at, int count,
+                                   const float (&from)[kLanes]) {
   char* to = static_cast<char*>(data) + at * element_bytes(dtype);
   if (count == kLanes && is_aligned(to)) {
     if (dtype == HEDDLE_F32) {
@@ -104,14 +113,16 @@ __device__ inline void store_lanes(void* data, std::int32_t dtype, std::int64_t 
     if (i < count) store(data, dtype, at + i, from[i]);
 }
 
-// Eight neighbours between loading and use. A thread that wants several in flight loads all of them before it uses the first:
-// kWide is for operands of which each piece is one load without a question (lies_wide), so that loads need not wait for one
-// another. Where nothing is to be loaded there are zeros.
+// Eight neighbours between loading and use. A thread that wants several in flight loads all of them
+// before it uses the first: kWide is for operands of which each piece is one load without a
+// question (lies_wide), so that loads need not wait for one another. Where nothing is to be loaded
+// there are zeros.
 template <bool kWide>
 struct Piece {
   uint4 raw;
   __device__ void fetch(const View& view, std::int64_t at, bool inside) {
-    raw = inside ? *reinterpret_cast<const uint4*>(static_cast<const char*>(view.data) + at * 2) : make_uint4(0, 0, 0, 0);
+    raw = inside ? *reinterpret_cast<const uint4*>(static_cast<const char*>(view.data) + at * 2)
+                 : make_uint4(0, 0, 0, 0);
   }
   __device__ void get(std::int32_t dtype, float (&to)[kLanes]) const {
     if (dtype == HEDDLE_BF16) {
@@ -142,7 +153,8 @@ struct Piece<false> {
 
 // Whether every eighth element of each row lies at 16 bytes, and elements have 16 bits.
 inline bool lies_wide(const View& view) {
-  bool wide = element_bytes(view.dtype) == 2 && reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0;
+  bool wide =
+      element_bytes(view.dtype) == 2 && reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0;
   for (int axis = 0; axis + 1 < view.rank; ++axis) wide = wide && view.stride[axis] % kLanes == 0;
   return wide;
 }
@@ -150,7 +162,8 @@ inline bool lies_wide(const View& view) {
 // ---- places ----
 
 // Elements from the first one to number `index` of a space, along its first `axes` axes.
-__device__ inline std::int64_t offset_of(const View& view, const Space& space, std::int64_t index, int axes) {
+__device__ inline std::int64_t offset_of(const View& view, const Space& space, std::int64_t index,
+                                         int axes) {
   std::int64_t offset = 0;
   for (int axis = axes - 1; axis > 0; --axis) {
     const std::int64_t rest = index / space.shape[axis];
@@ -181,9 +194,9 @@ inline Space space_of(const heddle_tensor_info& whole) {
   return space;
 }
 
-// Leaves out axes of one element and joins those that are one stretch in every operand. The last `kept` axes stay what they
-// are (kernels that work on rows keep 1); the last one is never left out, because elements are neighbours along it only.
-// Afterwards there is at least one axis.
+// Leaves out axes of one element and joins those that are one stretch in every operand. The last
+// `kept` axes stay what they are (kernels that work on rows keep 1); the last one is never left
+// out, because elements are neighbours along it only. Afterwards there is at least one axis.
 inline void collapse(Space& space, int kept, std::initializer_list<View*> views) {
   Space joined;
   joined.count = space.count;
@@ -208,7 +221,8 @@ inline void collapse(Space& space, int kept, std::initializer_list<View*> views)
   joined.rank = rank;
   int v = 0;
   for (View* view : views) {
-    for (int axis = 0; axis < kAxes; ++axis) view->stride[axis] = axis < rank ? strides[v][axis] : 0;
+    for (int axis = 0; axis < kAxes; ++axis)
+      view->stride[axis] = axis < rank ? strides[v][axis] : 0;
     view->rank = rank;
     ++v;
   }

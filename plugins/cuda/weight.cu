@@ -14,7 +14,8 @@ constexpr std::size_t kChunkBytes = std::size_t{32} << 20;  // of file bytes on 
 
 bool is_product(std::int32_t use) { return use == HEDDLE_USE_LINEAR || use == HEDDLE_USE_CONV2D; }
 
-// Vectors are added and multiplied in f32; matrices are operands of products; tables keep their type where kernels read it.
+// Vectors are added and multiplied in f32; matrices are operands of products; tables keep their
+// type where kernels read it.
 heddle_dtype dtype_of(const Device& device, std::int32_t use, heddle_dtype file) {
   if (!device::is_float(file)) return file;
   if (use == HEDDLE_USE_VECTOR) return HEDDLE_F32;
@@ -23,13 +24,15 @@ heddle_dtype dtype_of(const Device& device, std::int32_t use, heddle_dtype file)
   return file == HEDDLE_F64 ? HEDDLE_F32 : HEDDLE_BF16;  // bf16 holds every f8 value
 }
 
-// Elements [begin, begin + count) of the part, which start at `from` in row-major order, into dst. Channels last: the place of
-// (o, c, tap) is (o, tap, c).
-__global__ void cast(const void* from, std::int32_t from_dtype, std::int64_t begin, std::int64_t count, void* dst, std::int32_t dtype,
-                     std::int64_t channels, std::int64_t taps) {
+// Elements [begin, begin + count) of the part, which start at `from` in row-major order, into dst.
+// Channels last: the place of (o, c, tap) is (o, tap, c).
+__global__ void cast(const void* from, std::int32_t from_dtype, std::int64_t begin,
+                     std::int64_t count, void* dst, std::int32_t dtype, std::int64_t channels,
+                     std::int64_t taps) {
   const std::int64_t i = blockIdx.x * std::int64_t{kThreads} + threadIdx.x;
   if (i >= count) return;
-  const std::int64_t index = begin + i, line = index / (channels * taps), rest = index % (channels * taps);
+  const std::int64_t index = begin + i, line = index / (channels * taps),
+                     rest = index % (channels * taps);
   const std::int64_t to = line * channels * taps + rest % taps * channels + rest / taps;
   store_number(dst, dtype, to, load_number(from, from_dtype, i));
 }
@@ -41,20 +44,25 @@ bool is_row_major(const heddle_tensor_info& info) {
   return true;
 }
 
-void check_parts(const heddle_tensor_info& whole, std::uint32_t count, const heddle_view* const* parts) {
+void check_parts(const heddle_tensor_info& whole, std::uint32_t count,
+                 const heddle_view* const* parts) {
   std::int64_t rows = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
     const heddle_tensor_info& info = parts[i]->info;
     const std::uint32_t first = std::min(1u, info.rank);
-    if (info.rank != whole.rank || info.layout != 0 || !std::equal(info.shape + first, info.shape + info.rank, whole.shape + first))
-      device::fail(HEDDLE_INVALID_ARGUMENT, "part ", i, " is ", device::describe(info), ", which is no part of ", device::describe(whole));
+    if (info.rank != whole.rank || info.layout != 0 ||
+        !std::equal(info.shape + first, info.shape + info.rank, whole.shape + first))
+      device::fail(HEDDLE_INVALID_ARGUMENT, "part ", i, " is ", device::describe(info),
+                   ", which is no part of ", device::describe(whole));
     if (device::is_float(info.dtype) != device::is_float(whole.dtype))
-      device::fail(HEDDLE_INVALID_ARGUMENT, "part ", i, " is ", device::describe(info), ", cannot become ", device::describe(whole));
+      device::fail(HEDDLE_INVALID_ARGUMENT, "part ", i, " is ", device::describe(info),
+                   ", cannot become ", device::describe(whole));
     rows += info.rank == 0 ? 1 : info.shape[0];
   }
   const std::int64_t expected = whole.rank == 0 ? 1 : whole.shape[0];
   if (rows != expected)
-    device::fail(HEDDLE_INVALID_ARGUMENT, "the ", count, " parts have ", rows, " rows, the weight ", device::describe(whole), " has ", expected);
+    device::fail(HEDDLE_INVALID_ARGUMENT, "the ", count, " parts have ", rows, " rows, the weight ",
+                 device::describe(whole), " has ", expected);
 }
 
 // Device memory for some file bytes, given back in stream order.
@@ -74,20 +82,25 @@ class Chunk {
 };
 
 // Uploads elements [begin, begin + count) of a part, in row-major order, to `to`.
-void upload(Stream& stream, const heddle_view& part, std::int64_t begin, std::int64_t count, void* to) {
+void upload(Stream& stream, const heddle_view& part, std::int64_t begin, std::int64_t count,
+            void* to) {
   Device& device = stream.device();
   const auto bytes = static_cast<std::int64_t>(device::dtype_bytes(part.info.dtype));
   const auto* from = static_cast<const char*>(part.data);
   auto* target = static_cast<char*>(to);
   if (is_row_major(part.info)) {
-    device.check(cudaMemcpyAsync(target, from + begin * bytes, static_cast<std::size_t>(count * bytes), cudaMemcpyHostToDevice, stream.raw()),
-                 "cudaMemcpyAsync");
+    device.check(
+        cudaMemcpyAsync(target, from + begin * bytes, static_cast<std::size_t>(count * bytes),
+                        cudaMemcpyHostToDevice, stream.raw()),
+        "cudaMemcpyAsync");
     return;
   }
-  // Run by run along the last axis; files give such parts only where a tensor is cut out of another.
+  // Run by run along the last axis; files give such parts only where a tensor is cut out of
+  // another.
   const std::uint32_t last = part.info.rank - 1;
   if (part.info.shape[last] != 1 && part.info.stride[last] != 1)
-    device::fail(HEDDLE_UNSUPPORTED, "a part of a weight has stride ", part.info.stride[last], " along its last axis, has to have 1");
+    device::fail(HEDDLE_UNSUPPORTED, "a part of a weight has stride ", part.info.stride[last],
+                 " along its last axis, has to have 1");
   const std::int64_t width = part.info.shape[last];
   while (count > 0) {
     const std::int64_t column = begin % width, run = std::min(count, width - column);
@@ -96,8 +109,10 @@ void upload(Stream& stream, const heddle_view& part, std::int64_t begin, std::in
       offset += index % part.info.shape[axis] * part.info.stride[axis];
       index /= part.info.shape[axis];
     }
-    device.check(cudaMemcpyAsync(target, from + offset * bytes, static_cast<std::size_t>(run * bytes), cudaMemcpyHostToDevice, stream.raw()),
-                 "cudaMemcpyAsync");
+    device.check(
+        cudaMemcpyAsync(target, from + offset * bytes, static_cast<std::size_t>(run * bytes),
+                        cudaMemcpyHostToDevice, stream.raw()),
+        "cudaMemcpyAsync");
     target += run * bytes;
     begin += run;
     count -= run;
@@ -106,30 +121,37 @@ void upload(Stream& stream, const heddle_view& part, std::int64_t begin, std::in
 
 }  // namespace
 
-heddle_weight_form weight_form(const Device& device, std::int32_t use, const heddle_tensor_info& info) {
+heddle_weight_form weight_form(const Device& device, std::int32_t use,
+                               const heddle_tensor_info& info) {
   const bool matrix = use == HEDDLE_USE_LINEAR, filter = use == HEDDLE_USE_CONV2D;
   if (use != HEDDLE_USE_VECTOR && use != HEDDLE_USE_TABLE && !matrix && !filter)
-    device::fail(HEDDLE_UNSUPPORTED, "a weight's use is ", use, ", which this device does not know");
-  if (info.rank > HEDDLE_MAX_RANK || device::dtype_bytes(info.dtype) == 0 || (matrix && info.rank != 2) || (filter && info.rank != 4) ||
+    device::fail(HEDDLE_UNSUPPORTED, "a weight's use is ", use,
+                 ", which this device does not know");
+  if (info.rank > HEDDLE_MAX_RANK || device::dtype_bytes(info.dtype) == 0 ||
+      (matrix && info.rank != 2) || (filter && info.rank != 4) ||
       ((matrix || filter) && !device::is_float(info.dtype)))
-    device::fail(HEDDLE_UNSUPPORTED, "a weight of the shape ", device::describe(info), " cannot be used as ",
+    device::fail(HEDDLE_UNSUPPORTED, "a weight of the shape ", device::describe(info),
+                 " cannot be used as ",
                  matrix   ? "the matrix of a linear op"
                  : filter ? "the filter of a convolution"
                           : "a vector or table");
   heddle_weight_form form{};
   form.size = sizeof form;
   form.info = device::row_major(dtype_of(device, use, info.dtype), info.shape, info.rank);
-  form.bytes = static_cast<std::uint64_t>(device::element_count(info)) * device::dtype_bytes(form.info.dtype);
+  form.bytes = static_cast<std::uint64_t>(device::element_count(info)) *
+               device::dtype_bytes(form.info.dtype);
   if (filter) form.info.layout = kChannelsLast;
   return form;
 }
 
-void make_weight(Stream& stream, const heddle_weight_form& form, std::uint32_t part_count, const heddle_view* const* parts, void* dst) {
+void make_weight(Stream& stream, const heddle_weight_form& form, std::uint32_t part_count,
+                 const heddle_view* const* parts, void* dst) {
   const heddle_tensor_info& whole = form.info;
   check_parts(whole, part_count, parts);
   stream.device().use();
   const bool turned = whole.layout == kChannelsLast;
-  const std::int64_t taps = turned ? whole.shape[2] * whole.shape[3] : 1, channels = turned ? whole.shape[1] : 1;
+  const std::int64_t taps = turned ? whole.shape[2] * whole.shape[3] : 1,
+                     channels = turned ? whole.shape[1] : 1;
   auto* to = static_cast<char*>(dst);
   for (std::uint32_t i = 0; i < part_count; ++i) {
     const heddle_view& part = *parts[i];
@@ -144,8 +166,9 @@ void make_weight(Stream& stream, const heddle_weight_form& form, std::uint32_t p
       for (std::int64_t begin = 0; begin < count; begin += most) {
         const std::int64_t here = std::min(most, count - begin);
         upload(stream, part, begin, here, chunk.memory());
-        cast<<<static_cast<unsigned>((here + kThreads - 1) / kThreads), kThreads, 0, stream.raw()>>>(
-            chunk.memory(), part.info.dtype, begin, here, to, whole.dtype, channels, taps);
+        cast<<<static_cast<unsigned>((here + kThreads - 1) / kThreads), kThreads, 0,
+               stream.raw()>>>(chunk.memory(), part.info.dtype, begin, here, to, whole.dtype,
+                               channels, taps);
         stream.device().check(cudaGetLastError(), "make_weight");
       }
     }
