@@ -2,6 +2,8 @@
 // side. A block reads a run of pixels with all their channels once and finds mean and squared
 // differences of every group in it; the runs' statistics are put together in a fixed order (Chan,
 // Golub and LeVeque's formula: nothing cancels), and a second pass writes.
+#include <algorithm>
+
 #include "call.h"
 #include "kernels.h"
 #include "view.cuh"
@@ -11,9 +13,11 @@ namespace heddle::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kEach = 8;             // pixels of a thread in a run
+constexpr int kEach = 8;             // pixels that a thread has on their way
 constexpr int kMostChannels = 2048;  // a piece of eight for each thread
-constexpr int kMostGroups = 256;
+constexpr int kMostGroups = 2048;
+constexpr std::int64_t kParts =
+    1024;  // runs enough to keep a GPU busy; longer ones have less to put together
 
 struct Groups {
   View x, weight, bias, out;
@@ -37,83 +41,85 @@ struct Place {
         works(row < rows) {}
 };
 
-// Adds up lane sums of all rows, then the channels of each group: group_sums[g]. `lanes` has rows *
-// channels floats.
-__device__ void sum_groups(const Groups& g, const Place& place, const float (&mine)[kLanes],
-                           float* lanes, float* group_sums) {
-  __syncthreads();
-  if (place.works)
-    for (int i = 0; i < kLanes; ++i)
-      lanes[place.row * g.channels + place.piece * kLanes + i] = mine[i];
-  __syncthreads();
-  for (int c = threadIdx.x; c < g.channels; c += kThreads) {
-    float sum = 0;
-    for (int row = 0; row < place.rows; ++row) sum += lanes[row * g.channels + c];
-    lanes[c] = sum;  // of row 0: read by this thread only
-  }
-  __syncthreads();
-  const int width = g.channels / g.groups;
-  for (int group = threadIdx.x; group < g.groups; group += kThreads) {
-    float sum = 0;
-    for (int i = 0; i < width; ++i) sum += lanes[group * width + i];
-    group_sums[group] = sum;
-  }
-  __syncthreads();
-}
-
-// grid: (parts, N)
-template <bool kWide>
-__global__ void __launch_bounds__(kThreads) part_statistics(const __grid_constant__ Groups g) {
-  __shared__ float lanes[kThreads * kLanes], means[kMostGroups], squares[kMostGroups];
-  const Place place(g);
-  const int width = g.channels / g.groups;
-  const std::int64_t begin = std::int64_t{blockIdx.x} * g.part_pixels;
-  const auto here =
-      static_cast<int>(min(static_cast<std::int64_t>(g.part_pixels), g.pixels - begin));
-  const auto inside = [&](int n) { return place.works && place.row + n * place.rows < here; };
-  Piece<kWide> pieces[kEach];
-#pragma unroll
-  for (int n = 0; n < kEach; ++n)
-    pieces[n].fetch(g.x,
-                    blockIdx.y * g.x.stride[0] +
-                        (begin + place.row + n * place.rows) * g.x.stride[2] + place.piece * kLanes,
-                    inside(n));
-  float values[kLanes], sums[kLanes] = {};
-#pragma unroll
-  for (int n = 0; n < kEach; ++n) {
-    pieces[n].get(g.x.dtype, values);
-#pragma unroll
-    for (int i = 0; i < kLanes; ++i) sums[i] += values[i];
-  }
-  sum_groups(g, place, sums, lanes, means);
-  const float count = static_cast<float>(here) * static_cast<float>(width);
-  float mean[kLanes];
-#pragma unroll
-  for (int i = 0; i < kLanes; ++i)
-    mean[i] = means[(place.piece * kLanes + i) / width] / count, sums[i] = 0;
-#pragma unroll
-  for (int n = 0; n < kEach; ++n) {
-    pieces[n].get(g.x.dtype, values);
-#pragma unroll
-    for (int i = 0; i < kLanes; ++i)
-      sums[i] += inside(n) ? (values[i] - mean[i]) * (values[i] - mean[i]) : 0;
-  }
-  sum_groups(g, place, sums, lanes, squares);
-  float2* to = g.parts_at + (std::int64_t{blockIdx.y} * g.parts + blockIdx.x) * g.groups;
-  for (int group = threadIdx.x; group < g.groups; group += kThreads)
-    to[group] = make_float2(means[group] / count, squares[group]);
-}
-
 struct Statistics {
   float count, mean, squares;
   __device__ void join(const Statistics& other) {
     if (other.count == 0) return;
     const float both = count + other.count, difference = other.mean - mean;
-    mean += difference * (other.count / both);
-    squares += other.squares + difference * difference * (count * (other.count / both));
+    const float share = other.count / both;
+    mean += difference * share;
+    squares += other.squares + difference * difference * (count * share);
     count = both;
   }
 };
+
+// Loads kEach pixels of this thread, the first of them number `first` of the run; all are on their
+// way before one is used.
+template <bool kWide>
+__device__ void fetch_pixels(const Groups& g, const Place& place, std::int64_t begin, int first,
+                             int here, Piece<kWide> (&pieces)[kEach]) {
+#pragma unroll
+  for (int n = 0; n < kEach; ++n) {
+    const int pixel = first + n * place.rows;
+    pieces[n].fetch(
+        g.x, blockIdx.y * g.x.stride[0] + (begin + pixel) * g.x.stride[2] + place.piece * kLanes,
+        place.works && pixel < here);
+  }
+}
+
+// grid: (parts, N). Every thread sums up differences from the first value that it meets in each
+// channel, and their squares: of numbers that lie around it, so that nothing cancels.
+template <bool kWide>
+__global__ void __launch_bounds__(kThreads) part_statistics(const __grid_constant__ Groups g) {
+  __shared__ float2 lanes[kThreads * kLanes];  // (rows, channels): mean, squares
+  const Place place(g);
+  const std::int64_t begin = std::int64_t{blockIdx.x} * g.part_pixels;
+  const auto here =
+      static_cast<int>(min(static_cast<std::int64_t>(g.part_pixels), g.pixels - begin));
+  float pivot[kLanes] = {}, sums[kLanes] = {}, squares[kLanes] = {}, values[kLanes];
+  for (int first = place.row; first < here; first += kEach * place.rows) {
+    Piece<kWide> pieces[kEach];
+    fetch_pixels(g, place, begin, first, here, pieces);
+    if (first == place.row) pieces[0].get(g.x.dtype, pivot);
+#pragma unroll
+    for (int n = 0; n < kEach; ++n) {
+      const bool inside = first + n * place.rows < here;
+      pieces[n].get(g.x.dtype, values);
+#pragma unroll
+      for (int i = 0; i < kLanes; ++i) {
+        const float difference = inside ? values[i] - pivot[i] : 0;
+        sums[i] += difference;
+        squares[i] += difference * difference;
+      }
+    }
+  }
+  const auto pixels_of = [&](int row) {
+    return static_cast<float>(row < here ? (here - row + place.rows - 1) / place.rows : 0);
+  };
+  if (place.works) {
+    const float count = max(pixels_of(place.row), 1.0f);
+#pragma unroll
+    for (int i = 0; i < kLanes; ++i)
+      lanes[place.row * g.channels + place.piece * kLanes + i] = make_float2(
+          pivot[i] + sums[i] / count, max(squares[i] - sums[i] * (sums[i] / count), 0.0f));
+  }
+  __syncthreads();
+  for (int c = threadIdx.x; c < g.channels; c += kThreads) {
+    Statistics all{0, 0, 0};
+    for (int row = 0; row < place.rows; ++row)
+      all.join({pixels_of(row), lanes[row * g.channels + c].x, lanes[row * g.channels + c].y});
+    lanes[c] = make_float2(all.mean, all.squares);  // of row 0: read by this thread only
+  }
+  __syncthreads();
+  const int width = g.channels / g.groups;
+  float2* to = g.parts_at + (std::int64_t{blockIdx.y} * g.parts + blockIdx.x) * g.groups;
+  for (int group = threadIdx.x; group < g.groups; group += kThreads) {
+    Statistics all{0, 0, 0};
+    for (int i = 0; i < width; ++i)
+      all.join({static_cast<float>(here), lanes[group * width + i].x, lanes[group * width + i].y});
+    to[group] = make_float2(all.mean, all.squares);
+  }
+}
 
 // grid: N * groups
 __global__ void __launch_bounds__(kThreads) whole_statistics(const __grid_constant__ Groups g) {
@@ -146,13 +152,6 @@ __global__ void __launch_bounds__(kThreads) normalise(const __grid_constant__ Gr
   const std::int64_t begin = std::int64_t{blockIdx.x} * g.part_pixels;
   const auto here =
       static_cast<int>(min(static_cast<std::int64_t>(g.part_pixels), g.pixels - begin));
-  Piece<kWide> pieces[kEach];
-#pragma unroll
-  for (int n = 0; n < kEach; ++n) {
-    const int pixel = place.row + n * place.rows;
-    pieces[n].fetch(g.x, blockIdx.y * g.x.stride[0] + (begin + pixel) * g.x.stride[2] + column,
-                    pixel < here);
-  }
   float mean[kLanes], scale[kLanes], bias[kLanes];
   load_lanes(g.weight.data, g.weight.dtype, column, kLanes, scale);
   load_lanes(g.bias.data, g.bias.dtype, column, kLanes, bias);
@@ -162,18 +161,22 @@ __global__ void __launch_bounds__(kThreads) normalise(const __grid_constant__ Gr
     mean[i] = found.x;
     scale[i] *= found.y;
   }
+  for (int first = place.row; first < here; first += kEach * place.rows) {
+    Piece<kWide> pieces[kEach];
+    fetch_pixels(g, place, begin, first, here, pieces);
 #pragma unroll
-  for (int n = 0; n < kEach; ++n) {
-    const int pixel = place.row + n * place.rows;
-    if (pixel >= here) break;
-    float values[kLanes];
-    pieces[n].get(g.x.dtype, values);
+    for (int n = 0; n < kEach; ++n) {
+      const int pixel = first + n * place.rows;
+      if (pixel >= here) break;
+      float values[kLanes];
+      pieces[n].get(g.x.dtype, values);
 #pragma unroll
-    for (int i = 0; i < kLanes; ++i)
-      values[i] = activate(g.activation, (values[i] - mean[i]) * scale[i] + bias[i]);
-    store_lanes(g.out.data, g.out.dtype,
-                blockIdx.y * g.out.stride[0] + (begin + pixel) * g.out.stride[2] + column, kLanes,
-                values);
+      for (int i = 0; i < kLanes; ++i)
+        values[i] = activate(g.activation, (values[i] - mean[i]) * scale[i] + bias[i]);
+      store_lanes(g.out.data, g.out.dtype,
+                  blockIdx.y * g.out.stride[0] + (begin + pixel) * g.out.stride[2] + column, kLanes,
+                  values);
+    }
   }
 }
 
@@ -187,7 +190,10 @@ struct VectorGroupNorm {
   static void check(const heddle_op_call& call) { cpu::check_group_norm(call); }
 
   static std::int64_t part_pixels(const heddle_tensor_info& info) {
-    return kThreads / (info.shape[3] / kLanes) * kEach;
+    const std::int64_t once =
+        kThreads / (info.shape[3] / kLanes) * kEach;  // what a block has on its way together
+    const std::int64_t all = info.shape[0] * info.shape[1] * info.shape[2];
+    return once * std::clamp<std::int64_t>(all / (once * kParts), 1, 16);
   }
   static std::int64_t parts(const heddle_tensor_info& info) {
     return (info.shape[1] * info.shape[2] + part_pixels(info) - 1) / part_pixels(info);
