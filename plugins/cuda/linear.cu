@@ -10,7 +10,6 @@ namespace heddle::cuda {
 
 namespace {
 
-constexpr int kThreads = 256;
 constexpr std::size_t kAligned = 256;
 
 std::size_t aligned(std::size_t bytes) { return (bytes + kAligned - 1) / kAligned * kAligned; }
