@@ -126,6 +126,12 @@ std::filesystem::path read_new_file(const Given& given) {
   return path;
 }
 
+std::uint64_t read_size(const Given& given) {
+  const std::optional<std::uint64_t> bytes = core::parse_bytes(given.text);
+  if (!bytes) refuse(given, cat("expected a size such as 1GiB, got ", quote(given.text), "."));
+  return *bytes;
+}
+
 std::vector<std::filesystem::path> read_folders(const Layer& layer, std::string_view option) {
   std::vector<std::filesystem::path> folders;
   for (const Given& given : layer.of(option)) {
@@ -172,8 +178,8 @@ Settings read_settings(const Layer& layer) {
   for (const Given& given : layer.of("svg")) settings.svg = read_new_file(given);
   for (const Given& given : layer.of("output")) settings.engine.output_dir = read_path(given);
   for (const Given& given : layer.of("cache"))
-    settings.warnings.push_back(cat(given.where, ": nothing is kept between runs yet, so ",
-                                    quote(given.text), " is not used."));
+    settings.cache = is_no_folder(given.text) ? std::filesystem::path() : read_path(given);
+  for (const Given& given : layer.of("cache-limit")) settings.engine.keep_bytes = read_size(given);
   settings.json = read_flag(layer, "json");
   settings.quiet = read_flag(layer, "quiet");
   return settings;

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <heddle/engine.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct Settings {
   std::vector<Pair> sets, places, splits;  // to apply in this order: of equal keys, the last one counts
   EngineOptions engine;
   std::filesystem::path trace, svg;  // files to write; empty: none
+  std::optional<std::filesystem::path> cache;  // of --cache; empty path: nowhere
   std::filesystem::path costs_file;  // of --costs; the engine reads it where it is there
   bool json = false;
   bool quiet = false;

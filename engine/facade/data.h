@@ -64,6 +64,7 @@ struct Engine::Data {
     core::Graph graph;
     core::Plan plan;
     core::Described described;
+    core::Kept kept;
   };
   // What to do with a node that fails when it is asked what it can say before the run.
   enum class Describe { strictly, for_a_run };
@@ -77,6 +78,7 @@ struct Engine::Data {
     Describe how = Describe::strictly;
     core::Crowd crowd = {};
     core::GivenValues given = {};
+    std::vector<std::string> keep = {};  // NODE.OUTPUT, as in StartOptions
   };
   Ready prepare(const Workflow::Data& flow, Asked asked) const;  // throws every problem, a line each
   // For people, who want to see what lacks where. Takes the tensors.

@@ -97,6 +97,7 @@ class Recording final : public heddle_ctx {
   std::unique_ptr<SessionHandle> open(const SessionRequest&) override { refuse("open a model"); }
   std::string find_file(std::string_view, std::string_view) override { refuse("look for files"); }
   std::string output_folder(std::string_view) override { refuse("write files"); }
+  std::uint64_t identify_file(std::string_view) override { refuse("look for files"); }
   heddle_completion* defer() override { refuse("defer"); }
   heddle_group group() const override { return spec_.group; }
   heddle_share share(std::uint32_t input) override {

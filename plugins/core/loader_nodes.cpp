@@ -14,7 +14,7 @@ std::uint64_t fingerprint_of_inputs(Context& ctx,
   std::vector<std::filesystem::path> paths;
   for (const Input<std::string>* input : inputs)
     if (ctx.has(*input)) paths.push_back(find_file(ctx, input->widget.source, ctx[*input]));
-  return fingerprint_of(paths);
+  return fingerprint_of(ctx, paths);
 }
 
 Checkpoint open(Context& ctx, const Input<std::string>& input) {

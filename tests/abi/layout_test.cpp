@@ -94,8 +94,9 @@ AT(heddle_exec_service, step, 144);
 AT(heddle_exec_service, close, 152);
 AT(heddle_exec_service, defer, 160);
 AT(heddle_exec_service, complete, 168);
-SIZE(heddle_files_service, 16);
+SIZE(heddle_files_service, 24);
 AT(heddle_files_service, output, 8);
+AT(heddle_files_service, identify, 16);
 SIZE(heddle_infer_service, 56);
 AT(heddle_infer_service, cost, 24);
 AT(heddle_infer_service, call, 32);
@@ -180,7 +181,7 @@ AT(heddle_device_desc, recording_free, 216);
 static_assert(HEDDLE_F32 == 1 && HEDDLE_F16 == 2 && HEDDLE_BF16 == 3 && HEDDLE_I32 == 4 && HEDDLE_F8_E5M2 == 9 && HEDDLE_U64 == 15);
 static_assert(HEDDLE_KIND_NONE == 0 && HEDDLE_KIND_OBJECT == 10);
 static_assert(HEDDLE_INVALID_ARGUMENT == 1 && HEDDLE_INTERNAL == 7);
-static_assert(HEDDLE_USE_TABLE == 3 && HEDDLE_WIDGET_FOLDER == 8 && HEDDLE_PORT_LIST == 64 && HEDDLE_NODE_EXPERIMENTAL == 128);
+static_assert(HEDDLE_USE_TABLE == 3 && HEDDLE_WIDGET_FOLDER == 8 && HEDDLE_PORT_LIST == 64 && HEDDLE_NODE_EXPERIMENTAL == 128 && HEDDLE_NODE_KEEP == 256);
 
 extern "C" int heddle_abi_as_c(void);
 
