@@ -4,55 +4,8 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
-#include "engine/tensor/dtype.h"
-#include "engine/tensor/shape.h"
 
 namespace heddle::core {
-
-heddle_tensor_info WeightSource::info() const {
-  const TensorView& first = *parts.at(0).tensor;
-  std::vector<std::int64_t> shape = first.shape;
-  std::int64_t rows = 0;
-  for (const Part& part : parts) {
-    const TensorView& t = *part.tensor;
-    if (t.shape.empty() || part.begin < 0 || part.end > t.shape[0] || part.begin > part.end)
-      throw Error(Code::invalid_argument, cat(quote(t.name), " (", join(t.shape, ", "), ") has no rows ", part.begin, " to ", part.end));
-    if (!std::equal(t.shape.begin() + 1, t.shape.end(), shape.begin() + 1, shape.end()))
-      throw Error(Code::invalid_argument, cat(quote(first.name), " (", join(first.shape, ", "), ") and ", quote(t.name), " (", join(t.shape, ", "),
-                                              ") cannot be joined: only their first sizes may differ"));
-    rows += part.end - part.begin;
-  }
-  shape[0] = rows;
-  if (!columns.empty()) {
-    std::int64_t wide = 0;
-    for (const Range& c : columns) {
-      if (shape.size() < 2 || c.begin < 0 || c.end < c.begin || c.end > shape[1])
-        throw Error(Code::invalid_argument, cat(quote(first.name), " (", join(first.shape, ", "), ") has no columns ", c.begin, " to ", c.end));
-      wide += c.end - c.begin;
-    }
-    shape[1] = wide;
-  }
-  return make_info(heddle_dtype(first.dtype), shape);
-}
-
-namespace {
-
-// The rows' bytes of some columns, side by side; shape[1] becomes their number.
-std::vector<std::byte> columns_of(const std::byte* rows, std::vector<std::int64_t>& shape, std::uint64_t row_bytes, const std::vector<WeightSource::Range>& columns) {
-  const std::uint64_t column_bytes = row_bytes / std::uint64_t(shape[1]);
-  shape[1] = 0;
-  for (const WeightSource::Range& c : columns) shape[1] += c.end - c.begin;
-  std::vector<std::byte> bytes;
-  bytes.reserve(std::uint64_t(shape[0]) * std::uint64_t(shape[1]) * column_bytes);
-  for (std::int64_t row = 0; row < shape[0]; ++row)
-    for (const WeightSource::Range& c : columns) {
-      const std::byte* const begin = rows + std::uint64_t(row) * row_bytes + std::uint64_t(c.begin) * column_bytes;
-      bytes.insert(bytes.end(), begin, begin + std::uint64_t(c.end - c.begin) * column_bytes);
-    }
-  return bytes;
-}
-
-}  // namespace
 
 std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source, Hash128 checkpoint, const WorkWatch& watch) {
   Hasher hasher;
@@ -71,24 +24,12 @@ std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source,
   weight->form = form(source);
   evict(*state, weight->form.bytes);
   weight->memory = state_.allocate(weight->form.bytes);
-  std::vector<heddle_view> parts;
-  for (const WeightSource::Part& part : source.parts) {
-    const TensorView& t = *part.tensor;
-    std::vector<std::int64_t> shape = t.shape;
-    shape[0] = part.end - part.begin;
-    const std::uint64_t row_bytes = t.shape[0] == 0 ? 0 : t.data.size() / std::uint64_t(t.shape[0]);
-    // Kernels only read here; the ABI's view has one kind of pointer.
-    auto* data = const_cast<std::byte*>(t.data.data()) + std::uint64_t(part.begin) * row_bytes;
-    if (!source.columns.empty()) {
-      state->gathered.push_back(columns_of(data, shape, row_bytes, source.columns));
-      data = state->gathered.back().data();
-    }
-    parts.push_back({make_info(heddle_dtype(t.dtype), shape), data});
-    state->reading.push_back(t.file);
-  }
+  const HostWeight host = host_weight(source);
+  state->keep.insert(state->keep.end(), host.keep.begin(), host.keep.end());
+  for (const WeightSource::Part& part : source.parts) state->reading.push_back(part.tensor->file);
   try {
     watched(watch, state_, weight->form.bytes, [&] {
-      state_.with_stream([&](Stream& stream) { state_.device().make_weight(stream, source.use, weight->form, parts, weight->memory->data()); });
+      state_.with_stream([&](Stream& stream) { make_device_weight(stream, host, weight->form, weight->memory->data()); });
     });
   } catch (const Error&) {
     lose_unproven(*state);  // a device that takes no more work has perhaps dropped what it had taken
@@ -118,7 +59,7 @@ void WeightStore::prove(State& state) const {
   }
   // By file: whoever asked for a weight and failed may have let go of its checkpoint since, but not of the file.
   for (const auto& file : state.reading) file->mapping->advise(0, file->mapping->bytes().size(), Advice::dont_need);
-  state.gathered.clear();
+  state.keep.clear();
   state.reading.clear();
   state.unproven.clear();
 }

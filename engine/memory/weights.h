@@ -13,28 +13,11 @@
 #include <vector>
 
 #include "engine/base/guarded.h"
-#include "engine/files/checkpoint.h"
 #include "engine/memory/device_state.h"
 #include "engine/memory/watch.h"
+#include "engine/memory/weight_source.h"
 
 namespace heddle::core {
-
-// What fills a slot: parts of one checkpoint, one after another along axis 0.
-struct WeightSource {
-  struct Part {
-    const TensorView* tensor = nullptr;
-    std::int64_t begin = 0, end = 0;  // rows
-  };
-  std::vector<Part> parts;
-  struct Range {
-    std::int64_t begin = 0, end = 0;
-  };
-  std::vector<Range> columns;  // along axis 1 of what is joined, one after another; empty: all of them
-  std::int32_t use = 0;  // HEDDLE_USE_...
-
-  // Joined shape, type of the first part. Throws when the parts do not fit together or rows lie outside.
-  heddle_tensor_info info() const;
-};
 
 struct DeviceWeight {
   heddle_weight_form form{};
@@ -72,7 +55,7 @@ class WeightStore {
     std::map<Hash128, Entry> entries;
     std::uint64_t bytes = 0, clock = 0;
     std::vector<std::shared_ptr<const TensorFile>> reading;  // files whose bytes enqueued work still reads; their pages are given back when that is done
-    std::vector<std::vector<std::byte>> gathered;            // columns put together, until that is done
+    std::vector<std::shared_ptr<const void>> keep;           // what else it reads, until then
     // Enqueued, and not waited for with success yet; and how many waits had failed on the device when the first of them was.
     std::vector<std::pair<Hash128, std::weak_ptr<DeviceWeight>>> unproven;
     std::uint64_t failures_before = 0;
