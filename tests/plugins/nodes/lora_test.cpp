@@ -163,6 +163,25 @@ BOOST_AUTO_TEST_CASE(the_bytes_depend_neither_on_threads_nor_on_a_split_in_layer
   }
 }
 
+BOOST_AUTO_TEST_CASE(another_strength_makes_only_the_touched_weights_anew) {
+  Engine engine(exact_options({"fake:0"}));
+  const FakeControl control;
+  const auto made_by = [&](const std::vector<Lora>& loras) {
+    const std::uint64_t before = control->weights(0);
+    evaluate_on(engine, unet("guided"), loras);
+    return control->weights(0) - before;
+  };
+  const std::uint64_t all = made_by({});
+  BOOST_TEST(all > 60u);
+  // Queries, keys, values and their projections, twice in each of two double blocks; the matrix of
+  // queries, keys and values and that of the MLP in each of two single blocks.
+  BOOST_TEST(made_by({{"peft", 1}}) == 2u * 4 + 2u * 2);
+  BOOST_TEST(made_by({{"peft", 0.5}}) == 2u * 4 + 2u * 2);
+  BOOST_TEST(made_by({{"diffusers", 0.5}, {"peft", 0.5}}) > 2u * 4 + 2u * 2);
+  BOOST_TEST(made_by({{"peft", 1}}) == 0u);
+  BOOST_TEST(made_by({}) == 0u);
+}
+
 BOOST_AUTO_TEST_CASE(devices_that_divide_matrices_patch_each_their_own_rows_and_columns) {
   Engine engine(exact_options({"cpu:0", "cpu:1"}));
   const std::string hints = R"(, "split": "rows", "device": "cpu:0,cpu:1")";
