@@ -142,7 +142,7 @@ std::vector<std::int64_t> cuts(const WeightSource::Part& part,
     for (const std::int64_t row : {term.begin, term.end})
       if (row > part.begin && row < part.end) rows.push_back(row);
   std::ranges::sort(rows);
-  rows.erase(std::ranges::unique(rows).begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
   return rows;
 }
 
