@@ -8,6 +8,7 @@
 
 #include "engine/device/device.h"
 #include "engine/files/checkpoint.h"
+#include "engine/memory/weight_patches.h"
 
 namespace heddle::core {
 
@@ -25,10 +26,14 @@ struct WeightSource {
   std::vector<Range>
       columns;           // along axis 1 of what is joined, one after another; empty: all of them
   std::int32_t use = 0;  // HEDDLE_USE_...
+  std::shared_ptr<const WeightPatches> patches;  // of the model; nullptr: none
 
-  // Joined shape, type of the first part. Throws when the parts do not fit together or rows lie
-  // outside.
+  // Joined shape, type of the first part: patches change neither. Throws when the parts do not fit
+  // together or rows lie outside.
   heddle_tensor_info info() const;
+  // Equal for equal bytes: it follows the patches that touch these rows, and no others.
+  // `checkpoint` is the identity of the checkpoint that the parts belong to.
+  Hash128 key(Hash128 checkpoint) const;
 };
 
 // A weight in host memory, ready for a device.
@@ -38,10 +43,11 @@ struct HostWeight {
   // What the parts' bytes lie in: the files, and what was put together for this weight alone. To be
   // held until the work that make_device_weight() enqueued is done.
   std::vector<std::shared_ptr<const void>> keep;
+  std::uint64_t made_bytes = 0;  // in `keep`, for this weight alone
 };
 
-// Takes the bytes as they lie in the file where it can, and puts columns together otherwise: that
-// takes as long as the bytes are many, so no stream's lock is to be held. Pure; any thread.
+// Takes the bytes as they lie in the file where it can. Columns are put together and patches merged
+// in memory of their own: that takes its time, so no stream's lock is to be held. Pure; any thread.
 HostWeight host_weight(const WeightSource& source);
 
 // Enqueues the making of `form`, which is what the stream's device answers for the source, at `dst`

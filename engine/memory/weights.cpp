@@ -7,13 +7,14 @@
 
 namespace heddle::core {
 
-std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source, Hash128 checkpoint, const WorkWatch& watch) {
-  Hasher hasher;
-  hasher.add(checkpoint).add(source.use);
-  for (const WeightSource::Part& part : source.parts) hasher.add(std::string_view(part.tensor->name)).add(part.begin).add(part.end);
-  for (const WeightSource::Range& c : source.columns) hasher.add(std::string_view("columns")).add(c.begin).add(c.end);
-  const Hash128 key = hasher.finish();
+namespace {
 
+constexpr std::uint64_t kMostMadeBytes = 256 << 20;
+
+}  // namespace
+
+std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source, Hash128 checkpoint, const WorkWatch& watch) {
+  const Hash128 key = source.key(checkpoint);
   const auto state = entries_.lock();
   if (const auto found = state->entries.find(key); found != state->entries.end()) {
     found->second.last_use = ++state->clock;
@@ -24,8 +25,11 @@ std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source,
   weight->form = form(source);
   evict(*state, weight->form.bytes);
   weight->memory = state_.allocate(weight->form.bytes);
+  // Not more than a little of what is made for this alone: the weights of a big model are made one after another.
+  if (state->made_bytes > kMostMadeBytes) prove(*state);
   const HostWeight host = host_weight(source);
   state->keep.insert(state->keep.end(), host.keep.begin(), host.keep.end());
+  state->made_bytes += host.made_bytes;
   for (const WeightSource::Part& part : source.parts) state->reading.push_back(part.tensor->file);
   try {
     watched(watch, state_, weight->form.bytes, [&] {
@@ -60,6 +64,7 @@ void WeightStore::prove(State& state) const {
   // By file: whoever asked for a weight and failed may have let go of its checkpoint since, but not of the file.
   for (const auto& file : state.reading) file->mapping->advise(0, file->mapping->bytes().size(), Advice::dont_need);
   state.keep.clear();
+  state.made_bytes = 0;
   state.reading.clear();
   state.unproven.clear();
 }

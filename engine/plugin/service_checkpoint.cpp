@@ -6,6 +6,8 @@
 #include "engine/device/status.h"
 #include "engine/files/checkpoint_cache.h"
 #include "engine/plugin/host.h"
+#include "engine/tensor/dtype.h"
+#include "engine/tensor/numbers.h"
 #include "engine/tensor/shape.h"
 
 heddle_checkpoint::heddle_checkpoint(heddle::core::Checkpoint c) : checkpoint(std::move(c)), path(checkpoint.path().string()) {
@@ -48,6 +50,16 @@ const heddle_tensor_info* find(const heddle_checkpoint* c, const char* name) {
   return tensor == nullptr ? nullptr : &c->infos[std::size_t(tensor - c->checkpoint.tensors().data())];
 }
 
+heddle_status* numbers(const heddle_checkpoint* c, const char* name, std::uint32_t count, double* out) {
+  return to_status([&] {
+    const TensorView& tensor = c->checkpoint.at(name);
+    const std::size_t elements = tensor.data.size() / dtype_size(tensor.dtype);
+    if (elements != count)
+      throw Error(Code::invalid_argument, cat(c->path, ": ", quote(name), " (", join(tensor.shape, ", "), ") has ", elements, " elements, not ", count));
+    std::ranges::copy(to_doubles(tensor.dtype, tensor.data), out);
+  });
+}
+
 void release(heddle_checkpoint* c) {
   if (c != nullptr && c->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete c;
 }
@@ -73,7 +85,8 @@ const heddle_checkpoint_service* checkpoint_service() {
         const auto text = c->checkpoint.metadata(key);
         return text ? text->data() : nullptr;  // a view of a std::string of the file's metadata: NUL-terminated
       },
-      [](const heddle_checkpoint* c) { return c->path.c_str(); }};
+      [](const heddle_checkpoint* c) { return c->path.c_str(); },
+      &numbers};
   return &table;
 }
 
