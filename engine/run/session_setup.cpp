@@ -83,6 +83,7 @@ WeightSource Session::member_part(const WeightSource& whole, const Node& node, s
 
 void Session::load_weights() {
   weights_.resize(plan_->storages.size());
+  const std::string name = weights_name(*model_);
   for (std::size_t s = 0; s < plan_->storages.size(); ++s) {
     if (cancelled_()) throw Error(Code::cancelled, "cancelled while weights were loaded");
     const SessionStorage& storage = plan_->storages[s];
@@ -91,7 +92,8 @@ void Session::load_weights() {
     const WeightSource source = member_part(*weight_sources(*model_, node)[storage.slot], node, storage.slot, storage.member);
     WorkWatch watch;
     if (timeline_ != nullptr) watch = timeline_->watch("page-in", cat(node.id, ".", node.type->slot(storage.slot).name));
-    weights_[s] = places_.places[storage.place].weights->get(source, model_->checkpoint->identity(), watch);
+    const WeightUser user{model_->identity, name, std::uint32_t(s)};
+    weights_[s] = places_.places[storage.place].weights->get(source, model_->checkpoint->identity(), watch, user);
   }
   for (std::uint32_t p = 0; p < places_.places.size(); ++p) {
     std::vector<std::shared_ptr<const DeviceWeight>> here;
