@@ -77,7 +77,7 @@ class Placer {
     // By position in the graph's order; what they are as tasks stands in `tasks`.
     std::vector<std::vector<NodeOption>> options;
     TaskGraph tasks;
-    Schedule schedule;
+    TaskSchedule schedule;
     NodeIndex misfit = kGraphInputs;  // a node that has no room anywhere
   };
 

@@ -20,6 +20,7 @@
 #include "engine/plan/costs.h"
 #include "engine/plan/infer.h"
 #include "engine/plan/topology.h"
+#include "engine/run/forecast.h"
 #include "engine/run/output_cache.h"
 #include "engine/tensor/call.h"
 
@@ -63,7 +64,10 @@ struct Environment {
   }
 
   const heddle_host* host = nullptr;  // what nodes are created with
-  std::vector<RunDevice> devices;
+  std::shared_ptr<Ledger> host_ledger;  // of host memory; nullptr: it has no budget
+  std::uint64_t pinned_bytes = 0;       // of host memory that may be pinned at most
+  Forecast forecast;
+  std::vector<RunDevice> devices;  // make_room_from() of room.h tells their ledgers what may go
   Topology topology;  // of these devices, in their order, all of them well: topology_now() of health.h asks them
   std::shared_ptr<const Catalog> catalog;
   FolderService folders;
