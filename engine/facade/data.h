@@ -69,6 +69,7 @@ struct Engine::Data {
     core::Graph graph;
     core::Plan plan;
     core::Described described;
+    core::Inferred inferred;  // only of plans that somebody looks at
   };
   // What to do with a node that fails when it is asked what it can say before the run.
   enum class Describe { strictly, for_a_run };
