@@ -67,7 +67,8 @@ BOOST_AUTO_TEST_CASE(a_session_that_finds_no_room_in_a_step_goes_on_with_less_an
   BOOST_TEST(control->freed_in_use(0) == 0u);
 }
 
-BOOST_AUTO_TEST_CASE(a_session_for_which_nothing_is_left_says_who_has_it_and_the_next_one_succeeds) {
+BOOST_AUTO_TEST_CASE(
+    a_session_for_which_nothing_is_left_says_who_has_it_and_the_next_one_succeeds) {
   LayersModel::Opened none = open();
   auto all = take_all(1024);
   std::string reason;
