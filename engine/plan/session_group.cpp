@@ -28,7 +28,7 @@ std::uint32_t token_axis(const heddle_tensor_info& info) {
 Operand part_of(const Operand& whole, std::uint32_t axis, std::int64_t begin, std::int64_t count) {
   Operand part = whole;
   part.info.shape[axis] = count;
-  part.offset_bytes += std::uint64_t(begin * whole.info.stride[axis]) * dtype_size(DType(whole.info.dtype));
+  part.offset_bytes += std::uint64_t(dtype_bytes(DType(whole.info.dtype), begin * whole.info.stride[axis]));
   return part;
 }
 
