@@ -8,7 +8,6 @@
 #include "engine/base/error.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
-#include "engine/files/safetensors.h"
 
 namespace heddle::core {
 
@@ -143,7 +142,7 @@ Checkpoint open_checkpoint(const fs::path& path, const TensorFileOpener& open) {
 
 Checkpoint open_checkpoint(const fs::path& path) {
   return open_checkpoint(path, [](const fs::path& file) {
-    return std::make_shared<const TensorFile>(open_safetensors(file));
+    return std::make_shared<const TensorFile>(open_tensor_file(file));
   });
 }
 
