@@ -12,6 +12,7 @@ const float* Right::panel(std::int64_t number, std::int64_t k0, std::int64_t k, 
       vector->widen_pairs(from, k, room);
     else
       vector->widen(info.dtype, from, k * kPanelColumns, room);
+    if (info.layout == kMatrixScaled) vector->scale_columns(room, k, scales(number));
     return room;
   }
   // 32 rows of a plain matrix, turned. Rows past the end repeat the first one; their sums are never
