@@ -26,8 +26,8 @@ struct WeightSource {
       columns;           // along axis 1 of what is joined, one after another; empty: all of them
   std::int32_t use = 0;  // HEDDLE_USE_...
 
-  // Joined shape, type of the first part. Throws when the parts do not fit together or rows lie
-  // outside.
+  // Joined shape, joined_dtype() (files/joined_dtype.h). Throws when the parts do not fit together,
+  // rows lie outside, or a block of a block format would be cut.
   heddle_tensor_info info() const;
 };
 
