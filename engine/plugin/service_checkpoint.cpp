@@ -6,6 +6,7 @@
 #include "engine/device/status.h"
 #include "engine/files/checkpoint_cache.h"
 #include "engine/plugin/host.h"
+#include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"
 
 heddle_checkpoint::heddle_checkpoint(heddle::core::Checkpoint c) : checkpoint(std::move(c)), path(checkpoint.path().string()) {
@@ -73,7 +74,13 @@ const heddle_checkpoint_service* checkpoint_service() {
         const auto text = c->checkpoint.metadata(key);
         return text ? text->data() : nullptr;  // a view of a std::string of the file's metadata: NUL-terminated
       },
-      [](const heddle_checkpoint* c) { return c->path.c_str(); }};
+      [](const heddle_checkpoint* c) { return c->path.c_str(); },
+      [](const heddle_checkpoint* c, heddle_dtype dtype, heddle_checkpoint** out) {
+        return to_status([&] {
+          if (!is_dtype(dtype)) throw Error(Code::invalid_argument, cat(c->path, ": there is no element type ", dtype));
+          *out = new heddle_checkpoint(c->checkpoint.cast(DType(dtype)));
+        });
+      }};
   return &table;
 }
 

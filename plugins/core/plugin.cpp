@@ -5,7 +5,8 @@
 namespace heddle::loaders {
 
 HEDDLE_PLUGIN("org.heddle.core", "0.1.0", DiffusersLoader, CheckpointLoaderSimple, UNETLoader,
-              VAELoader, CLIPLoader, DualCLIPLoader, PrimitiveInt, PrimitiveFloat, PrimitiveString,
+              VAELoader, CLIPLoader, DualCLIPLoader, UnetLoaderGGUF,
+              CLIPLoaderGGUF, DualCLIPLoaderGGUF, PrimitiveInt, PrimitiveFloat, PrimitiveString,
               PrimitiveStringMultiline, PrimitiveBoolean)
 
 }  // namespace heddle::loaders
