@@ -237,6 +237,79 @@ void widen_small(heddle_dtype dtype, const void* from, std::int64_t count, float
   }
 }
 
+// ---- turning 32 rows ----
+
+// Exchanges the stretches of `distance` numbers that lie crosswise in two rows so far apart: with
+// all distances in turn a square is turned.
+template <int distance>
+[[gnu::always_inline]] inline void exchange(Floats& a, Floats& b) {
+  const Floats x = a, y = b;
+#if HEDDLE_VECTOR_WIDTH == 16
+  if constexpr (distance == 1) {
+    a = __builtin_shufflevector(x, y, 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30);
+    b = __builtin_shufflevector(x, y, 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31);
+  } else if constexpr (distance == 2) {
+    a = __builtin_shufflevector(x, y, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
+    b = __builtin_shufflevector(x, y, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+  } else if constexpr (distance == 4) {
+    a = __builtin_shufflevector(x, y, 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27);
+    b = __builtin_shufflevector(x, y, 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31);
+  } else {
+    a = __builtin_shufflevector(x, y, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
+    b = __builtin_shufflevector(x, y, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+  }
+#elif HEDDLE_VECTOR_WIDTH == 8
+  if constexpr (distance == 1) {
+    a = __builtin_shufflevector(x, y, 0, 8, 2, 10, 4, 12, 6, 14);
+    b = __builtin_shufflevector(x, y, 1, 9, 3, 11, 5, 13, 7, 15);
+  } else if constexpr (distance == 2) {
+    a = __builtin_shufflevector(x, y, 0, 1, 8, 9, 4, 5, 12, 13);
+    b = __builtin_shufflevector(x, y, 2, 3, 10, 11, 6, 7, 14, 15);
+  } else {
+    a = __builtin_shufflevector(x, y, 0, 1, 2, 3, 8, 9, 10, 11);
+    b = __builtin_shufflevector(x, y, 4, 5, 6, 7, 12, 13, 14, 15);
+  }
+#else
+  if constexpr (distance == 1) {
+    a = __builtin_shufflevector(x, y, 0, 4, 2, 6);
+    b = __builtin_shufflevector(x, y, 1, 5, 3, 7);
+  } else {
+    a = __builtin_shufflevector(x, y, 0, 1, 4, 5);
+    b = __builtin_shufflevector(x, y, 2, 3, 6, 7);
+  }
+#endif
+}
+
+template <int distance>
+[[gnu::always_inline]] inline void exchange_all(Floats (&rows)[kWidth]) {
+#pragma GCC unroll 16
+  for (int r = 0; r < kWidth; ++r)
+    if ((r & distance) == 0) exchange<distance>(rows[r], rows[r + distance]);
+}
+
+// packed[i * 32 + r] = a[r][i], squares of a vector's width at a time.
+void pack_panel(const float* const* a, std::int64_t k, float* packed) {
+  std::int64_t i = 0;
+  for (; i + kWidth <= k; i += kWidth)
+    for (int first = 0; first < kPanelColumns; first += kWidth) {
+      Floats rows[kWidth];
+#pragma GCC unroll 16
+      for (int r = 0; r < kWidth; ++r) rows[r] = load<Floats>(a[first + r] + i);
+      exchange_all<1>(rows);
+      exchange_all<2>(rows);
+#if HEDDLE_VECTOR_WIDTH >= 8
+      exchange_all<4>(rows);
+#endif
+#if HEDDLE_VECTOR_WIDTH >= 16
+      exchange_all<8>(rows);
+#endif
+#pragma GCC unroll 16
+      for (int r = 0; r < kWidth; ++r) store(packed + (i + r) * kPanelColumns + first, rows[r]);
+    }
+  for (; i < k; ++i)
+    for (int r = 0; r < kPanelColumns; ++r) packed[i * kPanelColumns + r] = a[r][i];
+}
+
 }  // namespace
 
 }  // namespace heddle::cpu

@@ -562,7 +562,7 @@ constexpr VectorKernels make_table(const char* isa) {
           .multiply_taps = multiply_taps,
           .pack = pack<kBlockRows>,
           .pack_few = pack<kFewRows>,
-          .pack_panel = pack<kPanelColumns>,
+          .pack_panel = pack_panel,
           .widen = widen,
           .widen_pairs = widen_pairs,
           .narrow = narrow,
