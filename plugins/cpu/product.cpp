@@ -5,6 +5,18 @@ namespace heddle::cpu {
 const float* Right::panel(std::int64_t number, std::int64_t k0, std::int64_t k, float* room,
                           Scratch& scratch) const {
   const heddle_tensor_info& info = weight->info;
+  if (info.layout == kMatrixBlocks) {
+    const std::int64_t size = device::block_elements(info.dtype);
+    auto* blocks = scratch.take<float>(static_cast<std::size_t>(k * kPanelColumns));
+    vector->widen(info.dtype, stored(number, k0), k * kPanelColumns, blocks);
+    for (std::int64_t done = 0; done < k; done += size) {
+      const float* rows[kPanelColumns];
+      for (std::int64_t r = 0; r < kPanelColumns; ++r)
+        rows[r] = blocks + done * kPanelColumns + r * size;
+      vector->pack_panel(rows, size, room + done * kPanelColumns);
+    }
+    return room;
+  }
   if (info.layout != kPlainLayout) {
     const std::byte* from = stored(number, k0);
     if (info.dtype == HEDDLE_F32) return reinterpret_cast<const float*>(from);

@@ -17,7 +17,7 @@
 
 namespace heddle::cpu {
 
-// Terms summed at a time: a panel's part is 48 KiB as f32, and stays in cache. Of a plain weight in
+// Terms summed at a time: a panel's part is 48 KiB as f32, and stays in cache. Of a weight in
 // blocks of 256, which end where a stretch does, 32 KiB.
 inline constexpr std::int64_t kStretch = 384, kBlockStretch = 256;
 inline constexpr std::int64_t kAskedBytes =
@@ -114,7 +114,8 @@ void multiply_tile(const VectorKernels& vector, const Left& left, const Right& r
   const std::int64_t block_rows = few ? kFewRows : kBlockRows;
   const std::int64_t blocks = (rows + block_rows - 1) / block_rows;
   const std::int64_t stretch = right.stretch(), longest = std::min(stretch, length);
-  const bool reads_few = few && right.is_packed() && right.weight->info.layout != kMatrixScaled;
+  const bool reads_few =
+      few && right.is_packed() && device::is_compute_float(right.weight->info.dtype);
   auto* packed = scratch.take<float>(static_cast<std::size_t>(blocks * block_rows * longest));
   auto* room = scratch.take<float>(static_cast<std::size_t>(kPanelColumns * longest));
   if (length == 0) std::fill(sums, sums + blocks * block_rows * columns, 0.0f);

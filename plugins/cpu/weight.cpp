@@ -106,6 +106,36 @@ void make_panels(Stream& stream, const WeightParts& parts, const heddle_tensor_i
   });
 }
 
+heddle_weight_form blocks_form(const heddle_tensor_info& info) {
+  heddle_weight_form form{};
+  form.size = sizeof form;
+  form.info = device::row_major(info.dtype, info.shape, info.rank);
+  form.info.layout = kMatrixBlocks;
+  form.bytes = panel_bytes(form.info);
+  return form;
+}
+
+void make_blocks(Stream& stream, const WeightParts& parts, const heddle_tensor_info& info,
+                 void* dst) {
+  const std::int64_t outputs = info.shape[0], length = info.shape[1];
+  const auto bytes = static_cast<std::size_t>(device::block_bytes(info.dtype));
+  const auto row_bytes = static_cast<std::size_t>(device::bytes_of(info.dtype, length));
+  stream.parallel_for(panel_count(outputs), [&](std::int64_t panel, Scratch& scratch) {
+    auto* row = scratch.take<std::byte>(row_bytes);
+    auto* to =
+        static_cast<std::byte*>(dst) + static_cast<std::size_t>(panel * kPanelColumns) * row_bytes;
+    for (std::size_t column = 0; column < kPanelColumns; ++column) {
+      const std::int64_t output = panel * kPanelColumns + static_cast<std::int64_t>(column);
+      if (output < outputs)
+        parts.read(output, 0, length, info.dtype, row);
+      else
+        std::memset(row, 0, row_bytes);
+      for (std::size_t at = 0; at < row_bytes; at += bytes)
+        std::memcpy(to + at * kPanelColumns + column * bytes, row + at, bytes);
+    }
+  });
+}
+
 }  // namespace
 
 heddle_weight_form weight_form(const Device& device, std::int32_t use,
@@ -124,9 +154,10 @@ heddle_weight_form weight_form(const Device& device, std::int32_t use,
                  matrix   ? "the matrix of a linear op"
                  : filter ? "the filter of a convolution"
                           : "a vector or table");
-  const bool stays = matrix && device::is_block_format(info.dtype);
-  if ((matrix || filter) && !stays && !device.settings().reference_only)
-    return panel_form(panel_dtype(device, use, info.dtype), info);
+  if ((matrix || filter) && !device.settings().reference_only)
+    return matrix && device::is_block_format(info.dtype)
+               ? blocks_form(info)
+               : panel_form(panel_dtype(device, use, info.dtype), info);
   return plain_form(plain_dtype(device, use, info), info);
 }
 
@@ -136,7 +167,9 @@ void make_weight(Stream& stream, const heddle_weight_form& form, std::uint32_t p
   auto joined = std::make_shared<const WeightParts>(form.info, part_count, parts);
   stream.enqueue({"make_weight", nullptr},
                  Work([joined = std::move(joined), info = form.info, dst](Stream& on) {
-                   (info.layout == kPlainLayout ? make_plain : make_panels)(on, *joined, info, dst);
+                   (info.layout == kPlainLayout    ? make_plain
+                    : info.layout == kMatrixBlocks ? make_blocks
+                                                   : make_panels)(on, *joined, info, dst);
                  }));
 }
 

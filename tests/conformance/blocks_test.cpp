@@ -128,16 +128,16 @@ BOOST_AUTO_TEST_CASE(every_block_format_is_widened_as_the_gguf_package_does) {
 
 BOOST_AUTO_TEST_CASE(a_matrix_in_blocks_takes_the_bytes_that_it_has_in_the_file) {
   for (heddle_dtype type = HEDDLE_Q8_0; type <= HEDDLE_Q6_K; ++type) {
-    const heddle_tensor_info info = device::row_major(type, {48, 512});
+    const heddle_tensor_info info = device::row_major(type, {64, 512});
     heddle_weight_form form{};
     for (const std::int32_t use : {HEDDLE_USE_LINEAR, HEDDLE_USE_TABLE}) {
       check(device.desc().weight_form(device.raw(), use, &info, &form));
-      BOOST_TEST(form.bytes == static_cast<std::uint64_t>(device::bytes_of(type, 48 * 512)));
+      BOOST_TEST(form.bytes == static_cast<std::uint64_t>(device::bytes_of(type, 64 * 512)));
     }
-    const heddle_tensor_info cut = device::row_major(type, {48, 500});
+    const heddle_tensor_info cut = device::row_major(type, {64, 500});
     heddle_status* status = device.desc().weight_form(device.raw(), HEDDLE_USE_LINEAR, &cut, &form);
     BOOST_REQUIRE(status != nullptr);
-    BOOST_TEST((take(status).message.find("(48, 500)") != std::string::npos));
+    BOOST_TEST((take(status).message.find("(64, 500)") != std::string::npos));
   }
 }
 
