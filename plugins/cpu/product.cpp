@@ -89,14 +89,15 @@ const float* load_bias(const Call& call, const heddle_view* bias, std::int64_t o
   return values;
 }
 
-Cut::Cut(std::int64_t rows, std::int64_t columns) : rows(rows), columns(columns) {
+Cut::Cut(std::int64_t rows, std::int64_t columns, Widening widening)
+    : rows(rows), columns(columns) {
   // A tile's packed rows and its sums stay in a core's second cache. Each side costs a little,
   // packing on one and reading the weight on the other, so both are long, but an output gives
   // enough tiles for some threads.
-  constexpr std::int64_t kRows = 8 * kBlockRows, kColumns = 16 * kPanelColumns,
-                         kFewestColumns = 4 * kPanelColumns;
+  const std::int64_t most_rows = (widening == Widening::kSlow ? 16 : 8) * kBlockRows;
+  constexpr std::int64_t kColumns = 16 * kPanelColumns, kFewestColumns = 4 * kPanelColumns;
   constexpr std::int64_t kVectorColumns = 2 * kPanelColumns, kWantedTiles = 8;
-  down = std::max<std::int64_t>(1, (rows + kRows - 1) / kRows);
+  down = std::max<std::int64_t>(1, (rows + most_rows - 1) / most_rows);
   const std::int64_t even = (rows + down - 1) / down;
   tile_rows = rows <= kFewRows ? kFewRows : (even + kBlockRows - 1) / kBlockRows * kBlockRows;
   down = (rows + tile_rows - 1) / tile_rows;

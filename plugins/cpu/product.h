@@ -99,7 +99,9 @@ struct Cut {
   std::int64_t tile_rows, tile_columns;  // multiples of a block and of a panel
   std::int64_t down, across;             // tiles
 
-  Cut(std::int64_t rows, std::int64_t columns);
+  // Longer tiles share the widening of a weight that takes time to be widened.
+  enum class Widening { kCheap, kSlow };
+  Cut(std::int64_t rows, std::int64_t columns, Widening widening = Widening::kCheap);
   std::int64_t tiles() const { return down * across; }
 };
 
