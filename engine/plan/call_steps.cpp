@@ -96,7 +96,7 @@ SessionSpec session_spec(const CallSpec& call, const CallPlacement& placement, s
   spec.weight = [model = get_model(*call.model), shares = placement.shares, compute](
                     std::uint32_t place, NodeIndex n, std::uint32_t slot, std::uint32_t member) {
     const Node& node = model->graph->nodes[n];
-    auto info = weight_info(*model, node.weights[slot], compute[place]);
+    auto info = weight_info(*model, node, slot, compute[place]);
     if (info && member != kWholeWeight && slot < node.shards.size())
       info = member_info(*info, node.shards[slot], shares, member);
     return info;
