@@ -19,9 +19,11 @@ bool suits(const CallPlacement& placement, const Model& model, const CallSpec& c
   }
 }
 
-// What a session may use of a device: all weights that are there may stay for it or make room.
-std::uint64_t budget_of(const RunDevice& device, const DeviceFacts& facts) {
-  if (facts.budget == 0 && (facts.host_visible || facts.memory_total == 0)) return kNoLimit;
+// What a session may use of a device: all weights that are there may stay for it or make room. A
+// workflow's own budget counts where the engine has none.
+std::uint64_t budget_of(const RunDevice& device, DeviceFacts facts, std::uint64_t planned) {
+  if (facts.budget == 0) facts.budget = planned;
+  if (!has_limit(facts)) return kNoLimit;
   const std::uint64_t used = device.state->memory_use().used, weights = device.weights->bytes();
   const std::uint64_t others = used - std::min(used, weights), room = room_of(facts);
   return room - std::min(room, others);
@@ -66,9 +68,10 @@ SessionPlaces session_places(Environment& environment, const Caller& caller, con
   if (at == devices.end()) at = devices.insert(at, home);
   places.home = std::uint32_t(at - devices.begin());
   const Prices prices(environment.topology, environment.costs);
+  const PlacedCall* const planned = caller.number < caller.place.calls.size() ? &caller.place.calls[caller.number] : nullptr;
   for (const std::uint32_t d : devices) {
     const RunDevice& device = environment.devices[d];
-    places.places.push_back({device.state.get(), device.weights.get(), budget_of(device, environment.topology.devices[d]), session_rates(prices, d)});
+    places.places.push_back({device.state.get(), device.weights.get(), budget_of(device, environment.topology.devices[d], planned == nullptr || d >= planned->budgets.size() ? 0 : planned->budgets[d]), session_rates(prices, d)});
   }
   return places;
 }
