@@ -19,13 +19,14 @@ bool suits(const CallPlacement& placement, const Model& model, const CallSpec& c
   }
 }
 
-// What a session may use of a device: all weights that are there may stay for it or make room. A
-// workflow's own budget counts where the engine has none.
+// What a session may use of a device: all weights that are there may stay for it or make room. A workflow's own budget counts
+// where the engine has none; where nobody set one, what is free now, and not when the device was opened.
 std::uint64_t budget_of(const RunDevice& device, DeviceFacts facts, std::uint64_t planned) {
   if (facts.budget == 0) facts.budget = planned;
   if (!has_limit(facts)) return kNoLimit;
-  const std::uint64_t used = device.state->memory_use().used, weights = device.weights->bytes();
-  const std::uint64_t others = used - std::min(used, weights), room = room_of(facts);
+  const PoolUse use = device.state->memory_use();
+  const std::uint64_t weights = device.weights->bytes(), others = use.used - std::min(use.used, weights);
+  const std::uint64_t room = facts.budget != 0 ? facts.budget : device.state->device().info().memory_free + use.reserved;
   return room - std::min(room, others);
 }
 
