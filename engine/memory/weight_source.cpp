@@ -131,8 +131,8 @@ void add(HostWeight& host, const std::vector<std::int64_t>& shape, DType dtype,
 
 void add_as_in_file(HostWeight& host, const Piece& piece) {
   const TensorView& t = piece.tensor;
-  const std::int64_t row_bytes = dtype_bytes(t.dtype, elements_below(t, 1));
-  const std::byte* const rows = t.data.data() + piece.begin * row_bytes;
+  const std::int64_t width = elements_below(t, 1);
+  const std::byte* const rows = t.data.data() + dtype_bytes(t.dtype, piece.begin * width);
   const std::vector<std::int64_t> shape = piece.shape();
   if (piece.source.columns.empty()) {
     // Kernels only read here; the ABI's view has one kind of pointer.
@@ -147,7 +147,7 @@ void add_as_in_file(HostWeight& host, const Piece& piece) {
   for (std::int64_t row = 0; row < shape[0]; ++row)
     for (const PatchedRows::Stretch& s : stretches) {
       const std::int64_t size = dtype_bytes(t.dtype, s.end - s.begin);
-      std::memcpy(to, rows + row * row_bytes + dtype_bytes(t.dtype, s.begin), std::size_t(size));
+      std::memcpy(to, rows + dtype_bytes(t.dtype, row * width + s.begin), std::size_t(size));
       to += size;
     }
   add(host, shape, t.dtype, bytes, t.scale());

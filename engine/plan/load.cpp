@@ -169,6 +169,7 @@ class Counter {
       if (!infos[slot]) continue;
       const std::uint64_t bytes = dense_bytes(*infos[slot]);
       block.weight_bytes += bytes;
+      block.slot_bytes.push_back(bytes);
       ++block.weights;
       if (block.by_rows && node.shards[slot].axis >= 0) continue;
       block.whole_bytes += bytes;

@@ -33,7 +33,8 @@ struct BlockLoad {
   std::uint64_t weight_bytes = 0;  // in the compute type
   std::uint64_t whole_bytes = 0;   // of these, in weights that stay whole when rows are divided
   std::uint32_t weights = 0, whole_weights = 0;
-  std::vector<std::uint32_t> work;  // by set: an index into CallLoad::works
+  std::vector<std::uint64_t> slot_bytes;  // of the weights that are given, in the order of slots
+  std::vector<std::uint32_t> work;        // by set: an index into CallLoad::works
 };
 
 struct CallLoad {

@@ -244,12 +244,12 @@ BOOST_AUTO_TEST_CASE(streaming_takes_the_longer_of_computing_and_copying) {
   topology.devices[0].budget = of(alone()).needs[0].wanted_bytes - loads[0]->weight_bytes / 4;
   const Prices prices(topology, {});
   const CallCase call{*model(value).graph, loads, 0, prices};
-  const CallEstimate streamed = estimate_streamed(call, 0);
+  const CallEstimate streamed = estimate_streamed(call, alone());
   BOOST_TEST(streamed.fits());
   BOOST_TEST(streamed.seconds >= of(alone()).seconds);
   topology.devices[0].budget = 1;
   const Prices none(topology, {});
-  BOOST_TEST(!estimate_streamed({*model(value).graph, loads, 0, none}, 0).fits());
+  BOOST_TEST(!estimate_streamed({*model(value).graph, loads, 0, none}, alone()).fits());
 }
 
 BOOST_AUTO_TEST_SUITE_END()
