@@ -42,7 +42,8 @@ SessionPlan plan_call(const CallSpec& call, const PlacedCall& placed, std::uint3
                       const Topology& topology, const Environment& environment,
                       std::vector<std::uint32_t>& devices) {
   const std::shared_ptr<const Model> model = get_model(*call.model);
-  SessionSpec spec = session_spec(call, placed.placement, home, topology);
+  const Prices prices(topology, environment.costs);
+  SessionSpec spec = session_spec(call, placed.placement, home, prices);
   devices.clear();
   for (SessionSpec::Place& place : spec.places) {
     place.budget = kPlenty;
