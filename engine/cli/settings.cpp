@@ -20,23 +20,6 @@ constexpr unsigned kMostThreads = 4096;
   throw Error(Code::invalid_argument, cat(given.where, ": ", what));
 }
 
-// What is known but not built yet. Whoever asks for one of these relies on it, so that going on
-// without it would be worse than stopping.
-struct Pending {
-  std::string_view option, why;
-};
-constexpr Pending kPending[] = {
-    {"least", "the least memory cannot be computed yet"},
-};
-
-void refuse_what_is_pending(const Layer& layer) {
-  for (const Pending& pending : kPending)
-    for (const Given& given : layer.of(pending.option))
-      if (given.text != "false")
-        refuse(given, cat("this version of heddle cannot do this: ", pending.why,
-                          ". Leave the option out."));
-}
-
 bool read_flag(const Layer& layer, std::string_view option) {
   for (const Given& given : layer.of(option)) {
     for (const std::string_view yes : {"true", "1", "yes", "on"})
@@ -189,7 +172,6 @@ std::filesystem::path numbered(const std::filesystem::path& file, std::size_t ru
 }
 
 Settings read_settings(const Layer& layer) {
-  refuse_what_is_pending(layer);
   Settings settings;
   settings.sets = read_pairs(layer, "set");
   settings.places = read_pairs(layer, "place");
@@ -215,6 +197,7 @@ Settings read_settings(const Layer& layer) {
     settings.cache = is_no_folder(given.text) ? std::filesystem::path() : read_path(given);
   for (const Given& given : layer.of("cache-limit")) settings.engine.keep_bytes = read_size(given);
   settings.json = read_flag(layer, "json");
+  settings.least = read_flag(layer, "least");
   settings.quiet = read_flag(layer, "quiet");
   return settings;
 }

@@ -27,12 +27,12 @@ struct Settings {
   std::optional<std::filesystem::path> cache;  // of --cache; empty path: nowhere
   std::filesystem::path costs_file;  // of --costs; the engine reads it where it is there
   bool json = false;
+  bool least = false;  // plan: the least memory instead
   bool quiet = false;
   std::vector<std::string> warnings;
 };
 
-// Throws core::Error(invalid_argument) that names the option and where it was given: a value that
-// does not fit, or an option whose part of the engine is not there yet.
+// Throws core::Error(invalid_argument) that names the option and where it was given.
 Settings read_settings(const Layer& layer);
 
 // "t.json" for a single run, else "t.3.json": a file of its own for every run. Numbers from 1.

@@ -70,6 +70,7 @@ struct Engine::Data {
     core::Plan plan;
     core::Described described;
     core::Kept kept;
+    core::Inferred inferred;  // only of plans that somebody looks at
   };
   // What to do with a node that fails when it is asked what it can say before the run.
   enum class Describe { strictly, for_a_run };

@@ -192,7 +192,7 @@ Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Asked aske
   for (const core::Problem& p : bound.problems)
     if (p.severity == core::Problem::Severity::error) errors.push_back(p.message);
   if (!errors.empty()) throw core::Error(core::Code::invalid_argument, core::join(errors, "\n"));
-  Ready ready{std::move(bound.graph), {}, {}};
+  Ready ready{std::move(bound.graph), {}, {}, {}};
   core::take_device_inputs(ready.graph);
   const std::vector<core::Source> wanted = find_outputs(ready.graph, flow.workflow, asked.keep);
   // A plan says what a run would do, so both ask: a device that is well again is used again.
@@ -215,6 +215,7 @@ Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Asked aske
   if (asked.how == Describe::strictly) core::tell_calls(inferred, topology, ready.plan);
   for (const core::PendingOutput& pending : inferred.pending)
     if (!ready.described.known[pending.node]) ready.plan.pending.push_back(core::cat(ready.graph.nodes[pending.node].id, ".", pending.output));
+  if (asked.how == Describe::strictly) ready.inferred = inferred;
   return ready;
 }
 

@@ -5,6 +5,7 @@
 #include "engine/plan/call_steps.h"
 #include "engine/plan/place_call.h"
 #include "engine/run/health.h"
+#include "engine/run/room.h"
 
 namespace heddle::core {
 
@@ -19,12 +20,21 @@ bool suits(const CallPlacement& placement, const Model& model, const CallSpec& c
   }
 }
 
-// What a session may use of a device: all weights that are there may stay for it or make room.
-std::uint64_t budget_of(const RunDevice& device, const DeviceFacts& facts) {
-  if (facts.budget == 0 && (facts.host_visible || facts.memory_total == 0)) return kNoLimit;
-  const std::uint64_t used = device.state->memory_use().used, weights = device.weights->bytes();
-  const std::uint64_t others = used - std::min(used, weights), room = room_of(facts);
-  return room - std::min(room, others);
+// What a session may use of a device: what is left when all has gone that nobody uses, and what of its model others use already.
+std::uint64_t budget_of(Environment& environment, std::uint32_t d, const Model& model) {
+  const RunDevice& device = environment.devices[d];
+  Ledger& ledger = device.state->ledger();
+  if (ledger.budget() == Ledger::kNoLimit && (device.state->device().host_visible() || device.state->device().opening_info().memory_total == 0)) return kNoLimit;
+  // Others take and free memory as they like: here it counts what is there now, not two seconds ago.
+  for (Ledger* each = &ledger; each != nullptr; each = each->parent()) each->poll_now();
+  const std::uint64_t most = ledger.most();
+  const LedgerReport now = ledger.report();
+  std::uint64_t stays = now.reserved;
+  for (const LedgerReport::Line& line : now.held) stays += line.kind == Held::weights ? line.pinned : line.bytes;
+  stays -= std::min(stays, kept_bytes(environment, d));
+  for (const ModelWeights& each : device.weights->models())
+    if (each.model == model.identity) stays -= std::min(stays, each.pinned);
+  return most - std::min(most, stays);
 }
 
 CallPlacement decide(const Environment& environment, const Caller& caller, const Model& model, const CallSpec& call) {
@@ -68,7 +78,7 @@ SessionPlaces session_places(Environment& environment, const Caller& caller, con
   const Prices prices(environment.topology, environment.costs);
   for (const std::uint32_t d : devices) {
     const RunDevice& device = environment.devices[d];
-    places.places.push_back({device.state.get(), device.weights.get(), budget_of(device, environment.topology.devices[d]), session_rates(prices, d)});
+    places.places.push_back({device.state.get(), device.weights.get(), budget_of(environment, d, model), session_rates(prices, d)});
   }
   return places;
 }

@@ -270,6 +270,8 @@ class Engine {
   Problems check(const Workflow&, Inputs = {}) const;
   std::string plan(const Workflow&, Inputs = {}) const;  // as text, without running it; throws what check() finds
   std::string plan_json(const Workflow&, Inputs = {}) const;
+  // The least budget of each device with which the workflow could run, by node and why; as text, or as JSON.
+  std::string plan_least(const Workflow&, bool as_json = false) const;
   std::string plan_dot(const Workflow&, Inputs = {}) const;  // as a drawing, in the language of Graphviz
   Run start(const Workflow&, StartOptions = {});
 
