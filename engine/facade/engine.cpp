@@ -212,7 +212,7 @@ Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Asked aske
   // A plan shows what lacks where; a run cannot be made of it.
   const auto misfits = asked.how == Describe::strictly ? core::PlaceRequest::Misfits::told : core::PlaceRequest::Misfits::refused;
   ready.plan = core::make_plan(ready.graph, core::place({ready.graph, inferred, topology, environment->costs, misfits, {}, std::move(asked.crowd)}), inferred, topology);
-  if (asked.how == Describe::strictly) core::tell_calls(inferred, topology, ready.plan);
+  if (asked.how == Describe::strictly) core::tell_calls(inferred, core::Prices(topology, environment->costs), ready.plan);
   for (const core::PendingOutput& pending : inferred.pending)
     if (!ready.described.known[pending.node]) ready.plan.pending.push_back(core::cat(ready.graph.nodes[pending.node].id, ".", pending.output));
   if (asked.how == Describe::strictly) ready.inferred = inferred;

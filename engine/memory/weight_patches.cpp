@@ -29,6 +29,16 @@ void require_numbers(const TensorView& tensor) {
                                        ", to which nothing can be added"));
 }
 
+// A sum that is rounded to 8 bits or fewer would lose most of what a patch says.
+void require_room_for_sum(const TensorView& tensor) {
+  require_numbers(tensor);
+  if (tensor.dtype == DType::f8_e4m3 || tensor.dtype == DType::f8_e5m2)
+    throw Error(Code::unsupported,
+                cat(shape_of(tensor), " is quantised to ", dtype_name(tensor.dtype),
+                    ", to which nothing can be added without losing it. Use a file of the model "
+                    "with 16 or 32 bits (weight_dtype makes it as small)"));
+}
+
 [[noreturn]] void misfit(const TensorView& target, const WeightPatches::Term& term) {
   const std::string patch = term.down == nullptr
                                 ? shape_of(*term.up)
@@ -69,7 +79,7 @@ std::shared_ptr<const WeightPatches> WeightPatches::extend(const WeightPatches* 
     }
     for (const WeightPatch::Rows& rows : patch.rows) {
       const TensorView& target = model.at(rows.tensor);
-      require_numbers(target);
+      require_room_for_sum(target);
       term.begin = rows.begin;
       term.end = rows.end < 0 ? rows_of(target) : rows.end;
       if (term.begin < 0 || term.end > rows_of(target) || term.begin > term.end)

@@ -6,12 +6,38 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/files/joined_dtype.h"
 #include "engine/memory/patch_merge.h"
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/host_memory.h"
 #include "engine/tensor/shape.h"
 
 namespace heddle::core {
+
+namespace {
+
+// Elements of a row that neighbour each other: everything below the first `axes` axes.
+std::int64_t elements_below(const TensorView& tensor, std::size_t axes) {
+  std::int64_t count = 1;
+  for (std::size_t axis = axes; axis < tensor.shape.size(); ++axis) count *= tensor.shape[axis];
+  return count;
+}
+
+void require_whole_blocks(const std::vector<WeightSource::Part>& parts,
+                          const WeightSource::Range& columns) {
+  for (const WeightSource::Part& part : parts) {
+    const std::int64_t below = elements_below(*part.tensor, 2),
+                       block = dtype_block(part.tensor->dtype).elements;
+    if (columns.begin * below % block == 0 && columns.end * below % block == 0) continue;
+    throw Error(Code::unsupported,
+                cat(quote(part.tensor->name), " (", join(part.tensor->shape, ", "),
+                    ") cannot be divided at its columns ", columns.begin, " and ", columns.end,
+                    ": numbers of ", dtype_name(part.tensor->dtype), " stand in blocks of ", block,
+                    ". Divide the model in another way than by rows."));
+  }
+}
+
+}  // namespace
 
 heddle_tensor_info WeightSource::info() const {
   const TensorView& first = *parts.at(0).tensor;
@@ -30,17 +56,21 @@ heddle_tensor_info WeightSource::info() const {
     rows += part.end - part.begin;
   }
   shape[0] = rows;
+  std::vector<const TensorView*> tensors;
+  for (const Part& part : parts) tensors.push_back(part.tensor);
+  const DType dtype = joined_dtype(tensors, use);
   if (!columns.empty()) {
     std::int64_t wide = 0;
     for (const Range& c : columns) {
       if (shape.size() < 2 || c.begin < 0 || c.end < c.begin || c.end > shape[1])
         throw Error(Code::invalid_argument, cat(quote(first.name), " (", join(first.shape, ", "),
                                                 ") has no columns ", c.begin, " to ", c.end));
+      require_whole_blocks(parts, c);
       wide += c.end - c.begin;
     }
     shape[1] = wide;
   }
-  return make_info(heddle_dtype(first.dtype), shape);
+  return make_info(heddle_dtype(dtype), shape);
 }
 
 Hash128 WeightSource::key(Hash128 checkpoint) const {
@@ -93,36 +123,34 @@ std::shared_ptr<std::byte> host_bytes(std::size_t bytes) {
 }
 
 void add(HostWeight& host, const std::vector<std::int64_t>& shape, DType dtype,
-         const std::shared_ptr<std::byte>& bytes) {
-  host.parts.push_back({make_info(heddle_dtype(dtype), shape), bytes.get()});
+         const std::shared_ptr<std::byte>& bytes, double scale) {
+  host.parts.push_back({make_info(heddle_dtype(dtype), shape), bytes.get(), scale});
   host.made_bytes += dense_bytes(host.parts.back().info);
   host.keep.push_back(bytes);
 }
 
 void add_as_in_file(HostWeight& host, const Piece& piece) {
   const TensorView& t = piece.tensor;
-  const std::uint64_t row_bytes = t.shape[0] == 0 ? 0 : t.data.size() / std::uint64_t(t.shape[0]);
-  const std::byte* const rows = t.data.data() + std::uint64_t(piece.begin) * row_bytes;
+  const std::int64_t width = elements_below(t, 1);
+  const std::byte* const rows = t.data.data() + dtype_bytes(t.dtype, piece.begin * width);
   const std::vector<std::int64_t> shape = piece.shape();
   if (piece.source.columns.empty()) {
     // Kernels only read here; the ABI's view has one kind of pointer.
-    host.parts.push_back({make_info(heddle_dtype(t.dtype), shape), const_cast<std::byte*>(rows)});
+    host.parts.push_back(
+        {make_info(heddle_dtype(t.dtype), shape), const_cast<std::byte*>(rows), t.scale()});
     host.keep.push_back(t.file);
     return;
   }
-  const std::size_t element_bytes = dtype_size(t.dtype);
-  const auto bytes = host_bytes(
-      std::size_t(element_count(make_info(heddle_dtype(t.dtype), shape))) * element_bytes);
+  const auto bytes = host_bytes(dense_bytes(make_info(heddle_dtype(t.dtype), shape)));
   std::byte* to = bytes.get();
   const std::vector<PatchedRows::Stretch> stretches = piece.stretches();
   for (std::int64_t row = 0; row < shape[0]; ++row)
     for (const PatchedRows::Stretch& s : stretches) {
-      const std::size_t size = std::size_t(s.end - s.begin) * element_bytes;
-      std::memcpy(to, rows + std::uint64_t(row) * row_bytes + std::size_t(s.begin) * element_bytes,
-                  size);
+      const std::int64_t size = dtype_bytes(t.dtype, s.end - s.begin);
+      std::memcpy(to, rows + dtype_bytes(t.dtype, row * width + s.begin), std::size_t(size));
       to += size;
     }
-  add(host, shape, t.dtype, bytes);
+  add(host, shape, t.dtype, bytes, t.scale());
 }
 
 void add_patched(HostWeight& host, const Piece& piece,
@@ -131,7 +159,7 @@ void add_patched(HostWeight& host, const Piece& piece,
   const auto bytes = host_bytes(dense_bytes(make_info(HEDDLE_F32, shape)));
   merge_patches({&piece.tensor, piece.begin, piece.end, piece.stretches(), std::move(terms)},
                 reinterpret_cast<float*>(bytes.get()));
-  add(host, shape, DType::f32, bytes);
+  add(host, shape, DType::f32, bytes, 1);
 }
 
 // Where the terms that touch these rows begin and end, from the first row to the last.

@@ -28,8 +28,8 @@ struct WeightSource {
   std::int32_t use = 0;  // HEDDLE_USE_...
   std::shared_ptr<const WeightPatches> patches;  // of the model; nullptr: none
 
-  // Joined shape, type of the first part: patches change neither. Throws when the parts do not fit
-  // together or rows lie outside.
+  // Joined shape, joined_dtype() (files/joined_dtype.h): patches change neither. Throws when the
+  // parts do not fit together, rows lie outside, or a block of a block format would be cut.
   heddle_tensor_info info() const;
   // Equal for equal bytes: it follows the patches that touch these rows, and no others.
   // `checkpoint` is the identity of the checkpoint that the parts belong to.

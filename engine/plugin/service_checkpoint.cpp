@@ -31,14 +31,14 @@ std::filesystem::path model_file(const std::filesystem::path& path) {
   for (const auto& entry : std::filesystem::directory_iterator(path)) {
     const std::string name = entry.path().filename().string();
     if (name.ends_with(".safetensors.index.json")) indices.push_back(entry.path());
-    else if (name.ends_with(".safetensors")) files.push_back(entry.path());
+    else if (name.ends_with(".safetensors") || name.ends_with(".gguf")) files.push_back(entry.path());
   }
   std::ranges::sort(indices);
   std::ranges::sort(files);
   if (indices.size() == 1) return indices[0];
   if (indices.empty() && files.size() == 1) return files[0];
   if (indices.empty() && files.empty())
-    throw Error(Code::not_found, cat(path.string(), " holds no .safetensors file: the download is probably incomplete"));
+    throw Error(Code::not_found, cat(path.string(), " holds no .safetensors and no .gguf file: the download is probably incomplete"));
   std::vector<std::string> names;
   for (const auto& list : {indices, files})
     for (const auto& p : list) names.push_back(p.filename().string());
@@ -86,7 +86,13 @@ const heddle_checkpoint_service* checkpoint_service() {
         return text ? text->data() : nullptr;  // a view of a std::string of the file's metadata: NUL-terminated
       },
       [](const heddle_checkpoint* c) { return c->path.c_str(); },
-      &numbers};
+      &numbers,
+      [](const heddle_checkpoint* c, heddle_dtype dtype, heddle_checkpoint** out) {
+        return to_status([&] {
+          if (!is_dtype(dtype)) throw Error(Code::invalid_argument, cat(c->path, ": there is no element type ", dtype));
+          *out = new heddle_checkpoint(c->checkpoint.cast(DType(dtype)));
+        });
+      }};
   return &table;
 }
 

@@ -21,13 +21,14 @@ bool suits(const CallPlacement& placement, const Model& model, const CallSpec& c
 }
 
 // What a session may use of a device: what is left when all has gone that nobody uses, and what of its model others use already.
-std::uint64_t budget_of(Environment& environment, std::uint32_t d, const Model& model) {
+// `planned`: what the workflow allows itself there; 0: all that there is.
+std::uint64_t budget_of(Environment& environment, std::uint32_t d, const Model& model, std::uint64_t planned) {
   const RunDevice& device = environment.devices[d];
   Ledger& ledger = device.state->ledger();
-  if (ledger.budget() == Ledger::kNoLimit && (device.state->device().host_visible() || device.state->device().opening_info().memory_total == 0)) return kNoLimit;
+  if (planned == 0 && ledger.budget() == Ledger::kNoLimit && (device.state->device().host_visible() || device.state->device().opening_info().memory_total == 0)) return kNoLimit;
   // Others take and free memory as they like: here it counts what is there now, not two seconds ago.
   for (Ledger* each = &ledger; each != nullptr; each = each->parent()) each->poll_now();
-  const std::uint64_t most = ledger.most();
+  const std::uint64_t most = planned == 0 ? ledger.most() : std::min(planned, ledger.most());
   const LedgerReport now = ledger.report();
   std::uint64_t stays = now.reserved;
   for (const LedgerReport::Line& line : now.held) stays += line.kind == Held::weights ? line.pinned : line.bytes;
@@ -76,9 +77,11 @@ SessionPlaces session_places(Environment& environment, const Caller& caller, con
   if (at == devices.end()) at = devices.insert(at, home);
   places.home = std::uint32_t(at - devices.begin());
   const Prices prices(environment.topology, environment.costs);
+  const PlacedCall* const planned = caller.number < caller.place.calls.size() ? &caller.place.calls[caller.number] : nullptr;
   for (const std::uint32_t d : devices) {
     const RunDevice& device = environment.devices[d];
-    places.places.push_back({device.state.get(), device.weights.get(), budget_of(environment, d, model), session_rates(prices, d)});
+    const std::uint64_t allowed = planned == nullptr || d >= planned->budgets.size() ? 0 : planned->budgets[d];
+    places.places.push_back({device.state.get(), device.weights.get(), budget_of(environment, d, model, allowed), session_rates(prices, d)});
   }
   return places;
 }

@@ -195,11 +195,11 @@ void Session::fill_addresses() {
   launches_.reserve(plan_->ops.size());
   for (const PlannedOp& op : plan_->ops) launches_.push_back(make_launch(op));
   for (const SliceCopy& slice : plan_->slices) {
-    const auto row = slice.from.info.stride[0] * std::int64_t(dtype_size(DType(slice.from.info.dtype)));
+    const auto row = dtype_bytes(DType(slice.from.info.dtype), slice.from.info.stride[0]);
     slices_.push_back({make_launch(slice.copy), address(slice.from), row});
   }
   for (const PlannedTransfer& t : plan_->transfers) {
-    const auto begin = extent(t.source.info).begin * std::int64_t(dtype_size(DType(t.source.info.dtype)));
+    const auto begin = dtype_bytes(DType(t.source.info.dtype), extent(t.source.info).begin);
     crossings_.push_back(std::make_unique<Crossing>(state(t.from), &state(t.to), address(t.source) + begin, address(t.dest) + begin, t.bytes));
   }
 }

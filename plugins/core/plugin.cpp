@@ -6,7 +6,7 @@
 namespace heddle::loaders {
 
 HEDDLE_PLUGIN("org.heddle.core", "0.1.0", DiffusersLoader, CheckpointLoaderSimple, UNETLoader,
-              VAELoader, CLIPLoader, DualCLIPLoader, PrimitiveInt, PrimitiveFloat, PrimitiveString,
-              PrimitiveStringMultiline, PrimitiveBoolean, LoraLoader, LoraLoaderModelOnly)
+              VAELoader, CLIPLoader, DualCLIPLoader, UnetLoaderGGUF, CLIPLoaderGGUF, DualCLIPLoaderGGUF, PrimitiveInt,
+              PrimitiveFloat, PrimitiveString, PrimitiveStringMultiline, PrimitiveBoolean, LoraLoader, LoraLoaderModelOnly)
 
 }  // namespace heddle::loaders

@@ -44,6 +44,12 @@ class Checkpoint {
     check(table().sub(raw_, prefix.c_str(), &out));
     return Checkpoint(out);
   }
+  // The same tensors, whose matrices are kept as an f8 type where they are multiplied.
+  Checkpoint cast(heddle_dtype f8) const {
+    heddle_checkpoint* out = nullptr;
+    check(table().cast(raw_, f8, &out));
+    return Checkpoint(out);
+  }
   std::uint32_t size() const { return table().count(raw_); }
   std::string name(std::uint32_t i) const { return table().name(raw_, i); }
   std::string path() const { return table().path(raw_); }

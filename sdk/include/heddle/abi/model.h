@@ -15,13 +15,13 @@ extern "C" {
 
 #define HEDDLE_MODELS "heddle.models/0" /* heddle_plugin.provide -> heddle_list of heddle_model_desc */
 
-typedef struct heddle_checkpoint heddle_checkpoint; /* safetensors, one file or sharded; mapped by the engine */
+typedef struct heddle_checkpoint heddle_checkpoint; /* safetensors, one file or sharded, or gguf; mapped by the engine */
 typedef struct heddle_graph heddle_graph;           /* under construction; valid during build() only          */
 typedef uint32_t heddle_node_id;                    /* index in that graph; 0 is the graph itself              */
 
 #define HEDDLE_SERVICE_CHECKPOINT "heddle.checkpoint/0"
 typedef struct heddle_checkpoint_service {
-  /* path: a .safetensors file, an index file of shards, or a folder that holds one of either. Reads headers
+  /* path: a .safetensors or .gguf file, an index file of shards, or a folder that holds one of them. Reads headers
    * only; the same file is mapped once. The result is yours. [any] */
   heddle_status* (*open)(const heddle_host*, const char* path, heddle_checkpoint** out);
   /* The tensors whose names begin with prefix, without it ("vae."). May be empty. Yours. [any] */
@@ -35,6 +35,9 @@ typedef struct heddle_checkpoint_service {
   const char* (*path)(const heddle_checkpoint*); /* for messages */
   /* The elements of a small tensor of any type, as numbers; fails when it has not `count` of them. [any] */
   heddle_status* (*numbers)(const heddle_checkpoint*, const char* tensor_name, uint32_t count, double* out);
+  /* The same tensors, whose matrices (HEDDLE_USE_LINEAR) devices keep as an f8 type, each number rounded once. Fails when
+   * tensors are in blocks already. Yours. [any] */
+  heddle_status* (*cast)(const heddle_checkpoint*, heddle_dtype f8, heddle_checkpoint** out);
 } heddle_checkpoint_service;
 
 /* Rows [begin, end) of a checkpoint tensor along axis 0; end < 0: all rows. A slot filled from several
