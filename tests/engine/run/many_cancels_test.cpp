@@ -147,14 +147,15 @@ BOOST_AUTO_TEST_CASE(others_who_take_and_free_memory_at_any_moment_are_never_tol
   const std::vector<std::byte> good = sessions.step_through(alone, core::kNoLimit, kNever);
   int replanned = 0;
   for (const Divide way : kWays)
-    for (int run = 0; run < 40; ++run) {
+    for (int run = 0; run < 15; ++run) {
       sessions.control->set_foreign_bytes(0, 0);
       sessions.control->set_foreign_bytes(1, 0);
       sessions.held();
       BOOST_TEST_REQUIRE((sessions.step_through(way, kMemory, kNever) == good));
       sessions.held();
-      // The sets' tensors, and what pools share.
-      const std::uint64_t most = kMemory - sessions.least - 2 * kWeight;
+      // What is left free in any case, the sets' tensors, and what pools share.
+      const std::uint64_t headroom = sessions.layers.state(0).ledger().headroom();
+      const std::uint64_t most = kMemory - headroom - sessions.least - 2 * kWeight;
       const auto others = [&] {
         const std::uint32_t device = random() % kDevices;
         if (random() % 3 == 0) sessions.control->set_foreign_bytes(device, random() % (most + 1));
@@ -170,7 +171,7 @@ BOOST_AUTO_TEST_CASE(others_who_take_and_free_memory_at_any_moment_are_never_tol
       BOOST_TEST((bytes == good));
       replanned += sessions.is_streamed ? 1 : 0;
     }
-  BOOST_TEST_MESSAGE("  " << replanned << " of 120 went on with less");
+  BOOST_TEST_MESSAGE("  " << replanned << " of 45 went on with less");
   for (std::uint32_t d = 0; d < kDevices; ++d) BOOST_TEST(sessions.control->freed_in_use(d) == 0u);
 }
 
