@@ -83,11 +83,11 @@ std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source,
   keep_to_limit(weight->form.bytes);
   // Without the lock: to make room for it, others of this store may have to go.
   weight->memory = state_.allocate(weight->form.bytes, {weight->holder, cat("the weight ", quote(source.parts[0].tensor->name)), from});
+  const HostWeight host = host_weight(source);  // merges patches, which takes a while
   const auto state = entries_.lock();
   // Not more than a little of what is made for this alone: the weights of a big model are made one after another.
   if (state->made_bytes > kMostMadeBytes) prove(*state);
   if (state->unproven.empty()) state->failures_before = state_.device().failed_waits();
-  const HostWeight host = host_weight(source);
   state->keep.insert(state->keep.end(), host.keep.begin(), host.keep.end());
   state->made_bytes += host.made_bytes;
   for (const WeightSource::Part& part : source.parts) state->reading.push_back(part.tensor->file);
