@@ -6,6 +6,7 @@ namespace heddle::cli {
 namespace {
 
 constexpr std::uint32_t kFlows = kRun | kPlan;
+constexpr std::uint32_t kUsers = kFlows | kDevices;
 constexpr std::uint32_t kAll = kFlows | kNodes | kDevices | kPlugins | kTune;
 
 constexpr OptionSpec kOptions[] = {
@@ -17,15 +18,27 @@ constexpr OptionSpec kOptions[] = {
      "share a model among devices: layers, sets, batch, sequence, rows, none", kFlows},
     {"devices", OptionKind::words, "LIST",
      "devices to use, comma-separated (default: all of the best kind)", kAll},
-    {"budget", OptionKind::pairs, "DEVICE=SIZE", "memory to use at most: cuda:0=14GiB", kFlows},
+    {"budget", OptionKind::pairs, "DEVICE=SIZE",
+     "memory to use at most, of a device or each of a kind: cuda:0=14GiB, cuda=60%", kUsers},
+    {"reserve", OptionKind::pairs, "DEVICE=SIZE",
+     "memory to leave free for other programs: cuda=1GiB; host=2GiB of host memory", kUsers},
+    {"host-budget", OptionKind::size, "SIZE",
+     "host memory to use at most, CPU devices included (default: half less 2 GB, at least 4 GB)",
+     kUsers},
+    {"pinned", OptionKind::size, "SIZE",
+     "host memory to pin for devices at most (not used yet: nothing is pinned)", kUsers},
     {"models", OptionKind::paths, "DIR",
      "a folder that holds checkpoints/, diffusers/, ...; searched before the program's own", kAll},
     {"plugins", OptionKind::paths, "DIR",
      "a folder of plugins; its node types replace those of the same name", kAll},
     {"input", OptionKind::path, "DIR", "where pictures to load are (default: input)", kAll},
     {"output", OptionKind::path, "DIR", "where files are written (default: output)", kFlows},
-    {"cache", OptionKind::path, "DIR", "where the engine keeps files of its own between runs",
+    {"cache", OptionKind::path, "DIR",
+     "where results are kept between runs, in conditionings/; none: nowhere (default: "
+     "$XDG_CACHE_HOME/heddle)",
      kFlows},
+    {"cache-limit", OptionKind::word, "SIZE",
+     "bytes of results to keep there at most (default: 1GiB)", kFlows},
     {"costs", OptionKind::path, "FILE", "measured costs to place by, as tune writes them (default: $XDG_CACHE_HOME/heddle/costs.json)",
      kFlows | kTune},
     {"threads", OptionKind::number, "N", "threads of a CPU device (default: all cores)", kAll},
@@ -54,7 +67,7 @@ const OptionSpec* find_option(std::string_view name) {
 
 std::string environment_name(const OptionSpec& option) {
   std::string name = "HEDDLE_";
-  for (const char c : option.name) name += static_cast<char>(c - 'a' + 'A');
+  for (const char c : option.name) name += c == '-' ? '_' : static_cast<char>(c - 'a' + 'A');
   return name;
 }
 

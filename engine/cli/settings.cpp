@@ -20,24 +20,6 @@ constexpr unsigned kMostThreads = 4096;
   throw Error(Code::invalid_argument, cat(given.where, ": ", what));
 }
 
-// What is known but not built yet. Whoever asks for one of these relies on it, so that going on
-// without it would be worse than stopping.
-struct Pending {
-  std::string_view option, why;
-};
-constexpr Pending kPending[] = {
-    {"budget", "budgets are not kept yet: a device's whole memory is used"},
-    {"least", "the least memory cannot be computed yet"},
-};
-
-void refuse_what_is_pending(const Layer& layer) {
-  for (const Pending& pending : kPending)
-    for (const Given& given : layer.of(pending.option))
-      if (given.text != "false")
-        refuse(given, cat("this version of heddle cannot do this: ", pending.why,
-                          ". Leave the option out."));
-}
-
 bool read_flag(const Layer& layer, std::string_view option) {
   for (const Given& given : layer.of(option)) {
     for (const std::string_view yes : {"true", "1", "yes", "on"})
@@ -76,6 +58,36 @@ std::vector<Pair> read_pairs(const Layer& layer, std::string_view option) {
       refuse(given, cat("expected ", find_option(option)->value, ", got ", quote(given.text), "."));
   }
   return pairs;
+}
+
+MemorySize read_size(const std::string& text, const std::string& where) {
+  if (const std::optional<double> share = core::parse_percent(text))
+    return MemorySize::of_all(*share);
+  if (const std::optional<std::uint64_t> bytes = core::parse_bytes(text)) return *bytes;
+  throw Error(Code::invalid_argument,
+              cat(where, ": expected a size such as 14GiB, 800MiB or 60%, got ", quote(text), "."));
+}
+
+std::map<std::string, MemorySize> read_sizes(const Layer& layer, std::string_view option) {
+  std::map<std::string, MemorySize> sizes;
+  for (const Pair& pair : read_pairs(layer, option))
+    sizes[pair.key] = read_size(pair.value, pair.where);
+  return sizes;
+}
+
+std::optional<MemorySize> read_size(const Layer& layer, std::string_view option) {
+  std::optional<MemorySize> size;
+  for (const Given& given : layer.of(option)) size = read_size(given.text, given.where);
+  return size;
+}
+
+// Nothing can be done with no memory at all: most likely a unit is missing or wrong.
+void refuse_nothing(const Layer& layer, std::string_view option) {
+  for (const Given& given : layer.of(option)) {
+    const std::string size = given.text.substr(given.text.find('=') + 1);
+    if (core::parse_bytes(size) == std::uint64_t{0})
+      refuse(given, cat("nothing can run in no memory: got ", quote(given.text), "."));
+  }
 }
 
 std::map<std::string, std::string> read_compute(const Layer& layer) {
@@ -126,6 +138,12 @@ std::filesystem::path read_new_file(const Given& given) {
   return path;
 }
 
+std::uint64_t read_size(const Given& given) {
+  const std::optional<std::uint64_t> bytes = core::parse_bytes(given.text);
+  if (!bytes) refuse(given, cat("expected a size such as 1GiB, got ", quote(given.text), "."));
+  return *bytes;
+}
+
 std::vector<std::filesystem::path> read_folders(const Layer& layer, std::string_view option) {
   std::vector<std::filesystem::path> folders;
   for (const Given& given : layer.of(option)) {
@@ -154,7 +172,6 @@ std::filesystem::path numbered(const std::filesystem::path& file, std::size_t ru
 }
 
 Settings read_settings(const Layer& layer) {
-  refuse_what_is_pending(layer);
   Settings settings;
   settings.sets = read_pairs(layer, "set");
   settings.places = read_pairs(layer, "place");
@@ -162,6 +179,14 @@ Settings read_settings(const Layer& layer) {
   settings.engine.devices = read_words(layer, "devices");
   settings.engine.threads = read_threads(layer);
   settings.engine.compute = read_compute(layer);
+  for (const char* option : {"budget", "host-budget"}) refuse_nothing(layer, option);
+  settings.engine.budgets = read_sizes(layer, "budget");
+  settings.engine.reserves = read_sizes(layer, "reserve");
+  settings.engine.host_budget = read_size(layer, "host-budget");
+  settings.engine.pinned = read_size(layer, "pinned");
+  if (settings.engine.pinned)
+    settings.warnings.push_back(
+        "--pinned has no effect yet: weights are copied from the pages of their files");
   for (Pair& pair : read_pairs(layer, "options"))
     settings.engine.device_options[pair.key] = std::move(pair.value);
   settings.engine.model_dirs = read_folders(layer, "models");
@@ -172,9 +197,10 @@ Settings read_settings(const Layer& layer) {
   for (const Given& given : layer.of("svg")) settings.svg = read_new_file(given);
   for (const Given& given : layer.of("output")) settings.engine.output_dir = read_path(given);
   for (const Given& given : layer.of("cache"))
-    settings.warnings.push_back(cat(given.where, ": nothing is kept between runs yet, so ",
-                                    quote(given.text), " is not used."));
+    settings.cache = is_no_folder(given.text) ? std::filesystem::path() : read_path(given);
+  for (const Given& given : layer.of("cache-limit")) settings.engine.keep_bytes = read_size(given);
   settings.json = read_flag(layer, "json");
+  settings.least = read_flag(layer, "least");
   settings.quiet = read_flag(layer, "quiet");
   return settings;
 }

@@ -10,8 +10,11 @@
 #include "engine/plan/call_steps.h"
 #include "engine/plan/place.h"
 #include "engine/plugin/host.h"
+#include "engine/plugin/ledgers.h"
 #include "engine/plugin/model_builder.h"
 #include "engine/run/health.h"
+#include "engine/run/least.h"
+#include "engine/run/room.h"
 
 namespace heddle {
 
@@ -50,6 +53,24 @@ std::string read_file(const fs::path& path) {
   return text;
 }
 
+// Any plugin may have a part in a result, so all of them count, by their very files: one that is built again is another.
+std::unique_ptr<core::Keeping> keeping(const EngineOptions& options, const core::LoadedPlugins& plugins) {
+  std::error_code failure;
+  fs::create_directories(options.keep_dir, failure);
+  if (failure) {
+    core::log(core::Level::warning, core::cat("nothing is kept for later runs: ", core::system_error(options.keep_dir.string(), failure.value()).full()));
+    return nullptr;
+  }
+  auto keeping = std::make_unique<core::Keeping>(options.keep_dir, options.keep_bytes);
+  core::Hasher build;
+  build.add(core::kEngineVersion).add(options.reference_kernels);
+  std::map<std::string, core::Hash128> files;
+  for (const auto& plugin : plugins.plugins) files.emplace(core::cat(plugin->id(), " ", plugin->version()), keeping->hashes.of(plugin->path()));
+  for (const auto& [name, hash] : files) build.add(name).add(hash);
+  keeping->build = build.finish();
+  return keeping;
+}
+
 std::uint64_t host_memory_bytes() { return std::uint64_t(sysconf(_SC_PHYS_PAGES)) * std::uint64_t(sysconf(_SC_PAGESIZE)); }
 
 }  // namespace
@@ -75,13 +96,20 @@ Engine::Data::Data(EngineOptions given) : options(std::move(given)), hooks(optio
   environment->build_model = [this](std::string_view role, const core::Checkpoint& checkpoint, const heddle_value* config, const core::Hints& hints) {
     return core::build_model(*plugins.catalog, role, checkpoint, config, hints);
   };
-  environment->devices = core::open_devices(plugins, {options.devices, options.compute, options.budgets, options.threads, options.reference_kernels,
-                                                       options.device_options, {options.degrade_after, options.degraded_seconds, options.clock}});
-  environment->topology = core::topology_of(environment->devices, options.budgets);
+  const core::MemoryPolicy memory = memory_policy_of(options);
+  environment->devices = core::open_devices(plugins, {options.devices, options.compute, options.threads, options.reference_kernels,
+                                                       options.device_options, {options.degrade_after, options.degraded_seconds, options.clock}, memory});
+  environment->host_ledger = core::host_ledger_of(environment->devices, memory);
+  environment->pinned_bytes = memory.pinned ? memory.pinned->of(environment->host_ledger->budget()) : environment->host_ledger->budget() / 2;
+  core::make_room_from(*environment);
+  environment->topology = core::topology_of(environment->devices);
+  if (!options.keep_dir.empty()) environment->keeping = keeping(options, plugins);
   if (!options.costs.empty()) environment->costs = core::read_costs(read_file(options.costs), options.costs.string());
+  start_housekeeping();
 }
 
 Engine::Data::~Data() {
+  housekeeping = {};
   std::vector<std::shared_ptr<Run::Data>> alive;
   {
     const std::lock_guard lock(mutex);
@@ -129,6 +157,29 @@ std::vector<double> Engine::Data::busy_seconds(const core::Plan& plan) const {
   return busy;
 }
 
+bool Engine::Data::is_limited_by_caller(const core::DeviceFacts& device) const {
+  return options.budgets.contains(device.name) || options.budgets.contains(device.kind);
+}
+
+std::vector<core::Ledger::Cap> Engine::Data::caps(const std::vector<core::DeviceHint>& hints) const {
+  std::vector<core::Ledger::Cap> caps;
+  for (const core::DeviceHint& hint : hints)
+    for (const core::RunDevice& device : environment->devices) {
+      const core::Device& of = device.state->device();
+      if (hint.budget_bytes && of.name() == hint.device && !options.budgets.contains(of.name()) && !options.budgets.contains(of.kind()))
+        caps.emplace_back(device.state->ledger(), *hint.budget_bytes);
+    }
+  return caps;
+}
+
+core::Topology Engine::Data::with_given_budgets_only(core::Topology topology, const std::vector<core::DeviceHint>& hints) const {
+  for (core::DeviceFacts& device : topology.devices) {
+    const bool by_workflow = std::ranges::any_of(hints, [&](const core::DeviceHint& hint) { return hint.budget_bytes && hint.device == device.name; });
+    if (!by_workflow && !is_limited_by_caller(device) && !(device.host_visible && options.host_budget)) device.budget = 0;
+  }
+  return topology;
+}
+
 // What a workflow allows a device counts where the caller of the engine said nothing.
 core::Topology Engine::Data::with_budgets(const std::vector<core::DeviceHint>& hints) const {
   core::Topology topology = core::topology_now(*environment);
@@ -138,10 +189,19 @@ core::Topology Engine::Data::with_budgets(const std::vector<core::DeviceHint>& h
     if (device == topology.devices.end())
       throw core::Error(core::Code::not_found, core::cat("the workflow gives a budget to ", core::quote(hint.device), ", which is not among the devices used: ",
                                                          core::all_device_names(topology)));
-    if (device->budget == 0) device->budget = *hint.budget_bytes;
+    if (is_limited_by_caller(*device)) continue;
+    device->budget = device->budget == 0 ? *hint.budget_bytes : std::min(device->budget, *hint.budget_bytes);
   }
   return topology;
 }
+
+namespace {
+
+bool has_budgets(const core::Topology& topology) {
+  return std::ranges::any_of(topology.devices, [](const core::DeviceFacts& device) { return device.budget != 0; });
+}
+
+}  // namespace
 
 Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Asked asked) const {
   core::Bound bound = bind(flow, asked.given);
@@ -149,11 +209,13 @@ Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Asked aske
   for (const core::Problem& p : bound.problems)
     if (p.severity == core::Problem::Severity::error) errors.push_back(p.message);
   if (!errors.empty()) throw core::Error(core::Code::invalid_argument, core::join(errors, "\n"));
-  Ready ready{std::move(bound.graph), {}, {}};
+  Ready ready{std::move(bound.graph), {}, {}, {}};
   core::take_device_inputs(ready.graph);
+  const std::vector<core::Source> wanted = find_outputs(ready.graph, flow.workflow, asked.keep);
   // A plan says what a run would do, so both ask: a device that is well again is used again.
   core::probe_degraded(*environment);
   const core::Topology topology = with_budgets(flow.workflow.devices);
+  ready.kept = core::take_kept(ready.graph, wanted, topology, *environment);
   try {
     ready.described = core::describe_models(ready.graph, *environment);
   } catch (const core::Error&) {
@@ -161,13 +223,33 @@ Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Asked aske
     if (asked.how == Describe::strictly) throw;
     ready.described.known.assign(ready.graph.nodes.size(), false);
   }
-  const core::Inferred inferred = core::infer(ready.graph, environment->host, ready.described.facts);
-  // A plan shows what lacks where; a run cannot be made of it.
-  const auto misfits = asked.how == Describe::strictly ? core::PlaceRequest::Misfits::told : core::PlaceRequest::Misfits::refused;
-  ready.plan = core::make_plan(ready.graph, core::place({ready.graph, inferred, topology, environment->costs, misfits, {}, std::move(asked.crowd)}), inferred, topology);
-  if (asked.how == Describe::strictly) core::tell_calls(inferred, topology, ready.plan);
+  core::Facts facts = ready.described.facts;
+  core::add_facts(ready.kept, facts);
+  const core::Inferred inferred = core::infer(ready.graph, environment->host, facts);
+  using Misfits = core::PlaceRequest::Misfits;
+  const auto plan_with = [&](Misfits misfits) {
+    return core::make_plan(ready.graph, core::place({ready.graph, inferred, topology, environment->costs, misfits, {}, asked.crowd}), inferred, topology);
+  };
+  if (asked.how == Describe::strictly) {
+    ready.plan = plan_with(Misfits::told);  // a plan shows what lacks where
+  } else {
+    // What nobody asked for is a default, which the ledgers keep; only what somebody gave is held against the least.
+    const core::Topology given = with_given_budgets_only(topology, flow.workflow.devices);
+    const auto meets_budgets = [&] { return core::meets_budgets(ready.graph, ready.plan, inferred, given, *environment); };
+    try {
+      ready.plan = plan_with(Misfits::refused);
+      meets_budgets();
+    } catch (const core::Error& error) {
+      // Placement goes by estimates; whether a budget is enough is counted, where that can be done.
+      if (error.code() != core::Code::out_of_memory || !has_budgets(given)) throw;
+      ready.plan = plan_with(Misfits::told);
+      if (!meets_budgets()) throw;
+    }
+  }
+  if (asked.how == Describe::strictly) core::tell_calls(inferred, core::Prices(topology, environment->costs), ready.plan);
   for (const core::PendingOutput& pending : inferred.pending)
     if (!ready.described.known[pending.node]) ready.plan.pending.push_back(core::cat(ready.graph.nodes[pending.node].id, ".", pending.output));
+  if (asked.how == Describe::strictly) ready.inferred = inferred;
   return ready;
 }
 
@@ -196,49 +278,6 @@ Engine::Problems Engine::check(const Workflow& flow, Inputs inputs) const {
     for (core::Problem& p : data_->bind(*given, values_of(*given, taken)).problems)
       (p.severity == core::Problem::Severity::error ? problems.errors : problems.warnings).push_back(std::move(p.message));
     return problems;
-  });
-}
-
-namespace {
-
-// peer nullptr: host memory.
-DeviceLink link_to(const core::Device& device, const core::Device* peer) {
-  const heddle_link link = device.link(peer);
-  const char* const kind = link.kind == HEDDLE_LINK_SAME ? "same" : link.kind == HEDDLE_LINK_DIRECT ? "direct" : "through host";
-  return {peer == nullptr ? "host" : peer->name(), kind, link.bytes_per_second, link.latency_seconds};
-}
-
-}  // namespace
-
-std::vector<DeviceInfo> Engine::devices() const {
-  return outward([&] {
-    std::vector<DeviceInfo> all;
-    for (const core::RunDevice& device : data_->environment->devices) {
-      const core::Device& d = device.state->device();
-      const std::uint64_t ours = device.state->pool().use().reserved;
-      heddle_device_info info = d.opening_info();
-      std::string trouble;
-      try {
-        const heddle_device_info now = d.info();  // by a value of its own: g++ 12 builds an assigned result in place, and leaves half of it
-        info = now;
-      } catch (const core::Error& error) {  // one that is dead does not hide the others
-        trouble = error.full();
-        info.memory_free = 0;
-      }
-      const std::uint64_t known = info.memory_free + ours, others = trouble.empty() ? info.memory_total - std::min(known, info.memory_total) : 0;
-      DeviceInfo& one = all.emplace_back(DeviceInfo{d.name(), info.name, d.kind(), info.location, std::string(core::dtype_name(core::DType(info.compute))),
-                                                    info.memory_total, info.memory_free, ours, others, info.threads, {}, std::move(trouble), {}, 0, {}, 0});
-      const core::DeviceHealth::Report health = device.health->report();
-      one.state = core::state_name(health.state);
-      one.failures = health.failures;
-      one.last_failure = health.cause;
-      one.probe_seconds = health.probe_in_seconds;
-      if (!one.trouble.empty()) continue;  // nor does anybody reach it
-      for (const core::RunDevice& other : data_->environment->devices)
-        if (&other != &device) one.links.push_back(link_to(d, &other.state->device()));
-      one.links.push_back(link_to(d, nullptr));
-    }
-    return all;
   });
 }
 

@@ -4,100 +4,105 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
-#include "engine/tensor/dtype.h"
-#include "engine/tensor/shape.h"
 
 namespace heddle::core {
 
-heddle_tensor_info WeightSource::info() const {
-  const TensorView& first = *parts.at(0).tensor;
-  std::vector<std::int64_t> shape = first.shape;
-  std::int64_t rows = 0;
-  for (const Part& part : parts) {
-    const TensorView& t = *part.tensor;
-    if (t.shape.empty() || part.begin < 0 || part.end > t.shape[0] || part.begin > part.end)
-      throw Error(Code::invalid_argument, cat(quote(t.name), " (", join(t.shape, ", "), ") has no rows ", part.begin, " to ", part.end));
-    if (!std::equal(t.shape.begin() + 1, t.shape.end(), shape.begin() + 1, shape.end()))
-      throw Error(Code::invalid_argument, cat(quote(first.name), " (", join(first.shape, ", "), ") and ", quote(t.name), " (", join(t.shape, ", "),
-                                              ") cannot be joined: only their first sizes may differ"));
-    rows += part.end - part.begin;
-  }
-  shape[0] = rows;
-  if (!columns.empty()) {
-    std::int64_t wide = 0;
-    for (const Range& c : columns) {
-      if (shape.size() < 2 || c.begin < 0 || c.end < c.begin || c.end > shape[1])
-        throw Error(Code::invalid_argument, cat(quote(first.name), " (", join(first.shape, ", "), ") has no columns ", c.begin, " to ", c.end));
-      wide += c.end - c.begin;
-    }
-    shape[1] = wide;
-  }
-  return make_info(heddle_dtype(first.dtype), shape);
+namespace {
+
+constexpr std::uint64_t kMostMadeBytes = 256 << 20;
+
+}  // namespace
+
+void DeviceWeight::pin() const {
+  if (pins_.fetch_add(1, std::memory_order_acq_rel) == 0 && memory != nullptr) memory->state().ledger().pin(holder, memory->bytes());
+}
+
+void DeviceWeight::unpin() const {
+  std::uint32_t pins = pins_.load(std::memory_order_acquire);
+  do {
+    if (pins == 0) throw Error(Code::internal, "a weight is unpinned that nobody has pinned");
+  } while (!pins_.compare_exchange_weak(pins, pins - 1, std::memory_order_acq_rel));
+  if (pins == 1 && memory != nullptr) memory->state().ledger().unpin(holder, memory->bytes());
 }
 
 namespace {
 
-// The rows' bytes of some columns, side by side; shape[1] becomes their number.
-std::vector<std::byte> columns_of(const std::byte* rows, std::vector<std::int64_t>& shape, std::uint64_t row_bytes, const std::vector<WeightSource::Range>& columns) {
-  const std::uint64_t column_bytes = row_bytes / std::uint64_t(shape[1]);
-  shape[1] = 0;
-  for (const WeightSource::Range& c : columns) shape[1] += c.end - c.begin;
-  std::vector<std::byte> bytes;
-  bytes.reserve(std::uint64_t(shape[0]) * std::uint64_t(shape[1]) * column_bytes);
-  for (std::int64_t row = 0; row < shape[0]; ++row)
-    for (const WeightSource::Range& c : columns) {
-      const std::byte* const begin = rows + std::uint64_t(row) * row_bytes + std::uint64_t(c.begin) * column_bytes;
-      bytes.insert(bytes.end(), begin, begin + std::uint64_t(c.end - c.begin) * column_bytes);
-    }
-  return bytes;
+// The weight itself, pinned until the last copy of the pointer goes.
+std::shared_ptr<const DeviceWeight> pinned(std::shared_ptr<const DeviceWeight> weight) {
+  struct Pin {
+    explicit Pin(std::shared_ptr<const DeviceWeight> of) : weight(std::move(of)) { weight->pin(); }
+    Pin(const Pin&) = delete;
+    ~Pin() { weight->unpin(); }
+    const std::shared_ptr<const DeviceWeight> weight;
+  };
+  const auto pin = std::make_shared<const Pin>(std::move(weight));
+  return {pin, pin->weight.get()};
 }
 
 }  // namespace
 
-std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source, Hash128 checkpoint, const WorkWatch& watch) {
-  Hasher hasher;
-  hasher.add(checkpoint).add(source.use);
-  for (const WeightSource::Part& part : source.parts) hasher.add(std::string_view(part.tensor->name)).add(part.begin).add(part.end);
-  for (const WeightSource::Range& c : source.columns) hasher.add(std::string_view("columns")).add(c.begin).add(c.end);
-  const Hash128 key = hasher.finish();
-
-  const auto state = entries_.lock();
-  if (const auto found = state->entries.find(key); found != state->entries.end()) {
-    found->second.last_use = ++state->clock;
-    return found->second.weight;
+// One thread makes a weight; whoever else wants it waits, instead of taking memory for it a second time.
+class WeightStore::BeingMade {
+ public:
+  BeingMade(WeightStore& store, const Hash128& key) : store_(store), key_(key) {}
+  BeingMade(const BeingMade&) = delete;
+  ~BeingMade() {
+    store_.entries_.lock()->being_made.erase(key_);
+    store_.made_.notify_all();
   }
-  if (state->unproven.empty()) state->failures_before = state_.device().failed_waits();
+
+ private:
+  WeightStore& store_;
+  const Hash128 key_;
+};
+
+std::shared_ptr<const DeviceWeight> WeightStore::touch(State& state, Entry& entry, const Hash128& model, const WeightUser& user) {
+  entry.last_use = ++state.clock;
+  entry.model = model;  // of equal weights of two models, whoever used it last
+  entry.order = user.order;
+  Model& of = state.models[model];
+  of.last_use = entry.last_use;
+  if (of.name.empty()) of.name = user.name;
+  return pinned(entry.weight);
+}
+
+std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source, Hash128 checkpoint, const WorkWatch& watch,
+                                                     const WeightUser& user, Reservation* from) {
+  const Hash128 key = source.key(checkpoint);
+  const Hash128 model = user.model == Hash128() ? checkpoint : user.model;
+  {
+    auto state = entries_.lock();
+    state.wait(made_, [&](const State& s) { return !s.being_made.contains(key); });
+    if (const auto found = state->entries.find(key); found != state->entries.end()) return touch(*state, found->second, model, user);
+    state->being_made.insert(key);
+  }
+  const BeingMade being_made(*this, key);
   auto weight = std::make_shared<DeviceWeight>();
   weight->form = form(source);
-  evict(*state, weight->form.bytes);
-  weight->memory = state_.allocate(weight->form.bytes);
-  std::vector<heddle_view> parts;
-  for (const WeightSource::Part& part : source.parts) {
-    const TensorView& t = *part.tensor;
-    std::vector<std::int64_t> shape = t.shape;
-    shape[0] = part.end - part.begin;
-    const std::uint64_t row_bytes = t.shape[0] == 0 ? 0 : t.data.size() / std::uint64_t(t.shape[0]);
-    // Kernels only read here; the ABI's view has one kind of pointer.
-    auto* data = const_cast<std::byte*>(t.data.data()) + std::uint64_t(part.begin) * row_bytes;
-    if (!source.columns.empty()) {
-      state->gathered.push_back(columns_of(data, shape, row_bytes, source.columns));
-      data = state->gathered.back().data();
-    }
-    parts.push_back({make_info(heddle_dtype(t.dtype), shape), data});
-    state->reading.push_back(t.file);
-  }
+  weight->holder.owner = state_.ledger().owner(user.name);
+  keep_to_limit(weight->form.bytes);
+  // Without the lock: to make room for it, others of this store may have to go.
+  weight->memory = state_.allocate(weight->form.bytes, {weight->holder, cat("the weight ", quote(source.parts[0].tensor->name)), from});
+  const HostWeight host = host_weight(source);  // merges patches, which takes a while
+  const auto state = entries_.lock();
+  // Not more than a little of what is made for this alone: the weights of a big model are made one after another.
+  if (state->made_bytes > kMostMadeBytes) prove(*state);
+  if (state->unproven.empty()) state->failures_before = state_.device().failed_waits();
+  state->keep.insert(state->keep.end(), host.keep.begin(), host.keep.end());
+  state->made_bytes += host.made_bytes;
+  for (const WeightSource::Part& part : source.parts) state->reading.push_back(part.tensor->file);
   try {
     watched(watch, state_, weight->form.bytes, [&] {
-      state_.with_stream([&](Stream& stream) { state_.device().make_weight(stream, source.use, weight->form, parts, weight->memory->data()); });
+      state_.with_stream([&](Stream& stream) { make_device_weight(stream, host, weight->form, weight->memory->data()); });
     });
   } catch (const Error&) {
     lose_unproven(*state);  // a device that takes no more work has perhaps dropped what it had taken
     throw;
   }
   state->bytes += weight->form.bytes;
-  state->entries[key] = {weight, ++state->clock};
+  Entry& entry = state->entries[key] = {weight, 0, {}, 0};
   state->unproven.emplace_back(key, weight);
-  return weight;
+  return touch(*state, entry, model, user);
 }
 
 void WeightStore::finish(std::span<const std::shared_ptr<const DeviceWeight>> wanted) {
@@ -118,7 +123,8 @@ void WeightStore::prove(State& state) const {
   }
   // By file: whoever asked for a weight and failed may have let go of its checkpoint since, but not of the file.
   for (const auto& file : state.reading) file->mapping->advise(0, file->mapping->bytes().size(), Advice::dont_need);
-  state.gathered.clear();
+  state.keep.clear();
+  state.made_bytes = 0;
   state.reading.clear();
   state.unproven.clear();
 }
@@ -145,20 +151,18 @@ void WeightStore::drop_all() {
 
 std::uint64_t WeightStore::bytes() const { return entries_.lock()->bytes; }
 
-void WeightStore::drop_unused() {
-  const auto state = entries_.lock();
-  evict(*state, limit_bytes_);
-}
-
-void WeightStore::evict(State& state, std::uint64_t wanted) const {
-  while (state.bytes + wanted > limit_bytes_) {
-    auto oldest = state.entries.end();
-    for (auto e = state.entries.begin(); e != state.entries.end(); ++e)
-      if (e->second.weight.use_count() == 1 && (oldest == state.entries.end() || e->second.last_use < oldest->second.last_use)) oldest = e;
-    if (oldest == state.entries.end()) return;  // all in use: the pool will say whether there is room
-    state.bytes -= oldest->second.weight->form.bytes;
-    state.entries.erase(oldest);
+WeightStore::Gone WeightStore::drop_if(State& state, const std::function<bool(const Entry&)>& goes) {
+  Gone gone;
+  for (auto e = state.entries.begin(); e != state.entries.end();) {
+    if (e->second.weight->is_pinned() || !goes(e->second)) {
+      ++e;
+      continue;
+    }
+    state.bytes -= e->second.weight->form.bytes;
+    gone.push_back(std::move(e->second.weight));
+    e = state.entries.erase(e);
   }
+  return gone;
 }
 
 }  // namespace heddle::core

@@ -78,25 +78,36 @@ void tell(const Graph& graph, const SessionPlan& session, const std::vector<std:
       if (std::ranges::find(sum.values, name) == sum.values.end()) sum.values.push_back(name);
     }
   for (auto& [key, sum] : sums) call.transfers.push_back(std::move(sum));
+  for (std::uint32_t p = 0; p < devices.size(); ++p) {
+    const SessionPlan::Needs& needs = session.needs[p];
+    const std::uint64_t ring = session.arenas[p].ring_bytes;
+    if (ring > 0)
+      call.streams.push_back({devices[p], needs.resident_weights, ring, needs.step_page_bytes,
+                              needs.donor_page_bytes, needs.once_page_bytes});
+  }
 }
 
 }  // namespace
 
 SessionSpec session_spec(const CallSpec& call, const CallPlacement& placement, std::uint32_t home,
-                         const Topology& topology) {
+                         const Prices& prices) {
   const std::vector<std::uint32_t> devices = places_of(placement, home);
   SessionSpec spec{call.sets, call.schedule, call.step_count, {}, 0, placement, {}};
   spec.home = std::uint32_t(std::ranges::find(devices, home) - devices.begin());
   std::vector<heddle_dtype> compute;
   for (std::uint32_t p = 0; p < devices.size(); ++p) {
-    const DeviceFacts& device = topology.devices[devices[p]];
-    spec.places.push_back({device.name, device.compute, device.host_visible ? 0 : p + 1});
+    const DeviceFacts& device = prices.topology().devices[devices[p]];
+    spec.places.push_back({device.name, device.compute, device.host_visible ? 0 : p + 1,
+                           session_budget(device), session_rates(prices, devices[p])});
     compute.push_back(device.compute);
   }
+  for (std::uint32_t d = 0; d < prices.topology().devices.size(); ++d)
+    if (auto donor = session_donor(prices, d, devices, room_of(prices.topology().devices[d])))
+      spec.donors.push_back(std::move(*donor));
   spec.weight = [model = get_model(*call.model), shares = placement.shares, compute](
                     std::uint32_t place, NodeIndex n, std::uint32_t slot, std::uint32_t member) {
     const Node& node = model->graph->nodes[n];
-    auto info = weight_info(*model, node.weights[slot], compute[place]);
+    auto info = weight_info(*model, node, slot, compute[place]);
     if (info && member != kWholeWeight && slot < node.shards.size())
       info = member_info(*info, node.shards[slot], shares, member);
     return info;
@@ -104,16 +115,54 @@ SessionSpec session_spec(const CallSpec& call, const CallPlacement& placement, s
   return spec;
 }
 
-void tell_calls(const Inferred& inferred, const Topology& topology, Plan& plan) {
+std::uint64_t session_budget(const DeviceFacts& device) {
+  return has_limit(device) ? room_of(device) : kNoLimit;
+}
+
+std::optional<SessionSpec::Donor> session_donor(const Prices& prices, std::uint32_t device,
+                                                const std::vector<std::uint32_t>& places,
+                                                std::uint64_t free_bytes) {
+  const Topology& topology = prices.topology();
+  const DeviceFacts& facts = topology.devices[device];
+  if (std::ranges::find(places, device) != places.end()) return {};
+  if (facts.host_visible || !facts.left_out.empty() || !has_limit(facts)) return {};
+  SessionSpec::Donor donor{facts.name, free_bytes / 2, {}, {}};
+  bool any = false;
+  for (const std::uint32_t place : places) {
+    const DeviceFacts& to = topology.devices[place];
+    const LinkFacts link = prices.link(device, place);
+    const bool direct = link.kind == LinkFacts::Kind::direct && to.kind == facts.kind &&
+                        to.model == facts.model && to.compute == facts.compute;
+    donor.seconds_per_byte.push_back(direct ? 1 / link.bytes_per_second : 0);
+    donor.latency_seconds.push_back(link.latency_seconds);
+    any = any || direct;
+  }
+  return any ? std::optional(std::move(donor)) : std::nullopt;
+}
+
+SessionSpec::Rates session_rates(const Prices& prices, std::uint32_t device) {
+  constexpr double kMany = 1e12;  // so that latencies do not count
+  SessionSpec::Rates rates;
+  rates.seconds_per_flop = prices.seconds(device, kMany, 0, 0) / kMany;
+  rates.seconds_per_byte = prices.seconds(device, 0, kMany, 0) / kMany;
+  rates.launch_seconds = prices.seconds(device, 0, 0, 1);
+  rates.copy_latency_seconds = prices.transfer_seconds(kHostSide, device, 0);
+  rates.copy_seconds_per_byte =
+      prices.transfer_seconds(kHostSide, device, std::uint64_t(kMany)) / kMany;
+  return rates;
+}
+
+void tell_calls(const Inferred& inferred, const Prices& prices, Plan& plan) {
   for (NodeIndex n = 0; n < plan.places.size(); ++n) {
     Assignment& place = plan.places[n];
     for (std::size_t c = 0; c < place.calls.size(); ++c) {
       PlacedCall& call = place.calls[c];
       const std::vector<std::uint32_t> devices = places_of(call.placement, place.device);
-      if (!call.told || c >= inferred.nodes[n].calls.size() || devices.size() < 2) continue;
+      if (!call.told || c >= inferred.nodes[n].calls.size()) continue;
+      if (devices.size() < 2 && !call.streamed) continue;
       try {
         const SessionSpec spec =
-            session_spec(inferred.nodes[n].calls[c], call.placement, place.device, topology);
+            session_spec(inferred.nodes[n].calls[c], call.placement, place.device, prices);
         const SessionPlan session =
             plan_session(*call.of->graph, spec,
                          [](std::uint32_t, const heddle_op_call&) { return ChosenKernel(); });

@@ -4,6 +4,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/plan/session_paging.h"
 #include "engine/plan/session_planner.h"
 #include "engine/tensor/call.h"
 #include "engine/tensor/dtype.h"
@@ -51,6 +52,7 @@ SessionPlan SessionPlanner::run() {
     }
   insert_transfers();
   lay_out_session(plan_, uses_, spec_.places.size());
+  page_session(graph_, spec_, plan_);
   list_session_steps(graph_, reads_, spec_, plan_);
   return std::move(plan_);
 }
@@ -147,8 +149,8 @@ std::uint32_t SessionPlanner::send(Source source, std::uint32_t lane, const Oper
   PlannedTransfer transfer{source, lane, plan_.storages[value.storage].place, place, value, value, 0};
   if (spec_.places[transfer.from].memory != spec_.places[place].memory) {
     const Extent span = extent(value.info);
-    transfer.bytes = std::uint64_t(span.end - span.begin) * dtype_size(DType(value.info.dtype));
-    const auto before = std::uint64_t(-span.begin) * dtype_size(DType(value.info.dtype));
+    transfer.bytes = std::uint64_t(dtype_bytes(DType(value.info.dtype), span.end - span.begin));
+    const auto before = std::uint64_t(dtype_bytes(DType(value.info.dtype), -span.begin));
     transfer.dest = {add_scratch(place, transfer.bytes), before, value.info};
     uses_[transfer.dest.storage].crosses = true;
     uses_[transfer.dest.storage].add(rate, now());

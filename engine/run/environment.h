@@ -11,6 +11,8 @@
 
 #include "engine/device/health.h"
 #include "engine/files/checkpoint_cache.h"
+#include "engine/files/file_hashes.h"
+#include "engine/files/kept_values.h"
 #include "engine/graph/catalog.h"
 #include "engine/graph/graph.h"
 #include "engine/memory/weights.h"
@@ -18,6 +20,7 @@
 #include "engine/plan/costs.h"
 #include "engine/plan/infer.h"
 #include "engine/plan/topology.h"
+#include "engine/run/forecast.h"
 #include "engine/run/output_cache.h"
 #include "engine/tensor/call.h"
 
@@ -44,6 +47,15 @@ using OpenObserver = std::function<void(const Node& node, const CallSpec& call)>
 // Where a call of a model runs; `home` is the device of the node that calls, an index into the devices.
 using CallPlacer = std::function<CallPlacement(const Node& caller, std::uint32_t home, const Model& model, const CallSpec& call)>;
 
+// Results that outlive the process.
+struct Keeping {
+  Keeping(const std::filesystem::path& folder, std::uint64_t limit_bytes)
+      : values(folder, limit_bytes), hashes(folder / "files.json") {}
+  KeptValues values;
+  FileHashes hashes;
+  Hash128 build;  // of the program and its plugins
+};
+
 struct Environment {
   explicit Environment(std::uint64_t cache_bytes) : cache(cache_bytes) {}
   ~Environment() {
@@ -52,7 +64,10 @@ struct Environment {
   }
 
   const heddle_host* host = nullptr;  // what nodes are created with
-  std::vector<RunDevice> devices;
+  std::shared_ptr<Ledger> host_ledger;  // of host memory; nullptr: it has no budget
+  std::uint64_t pinned_bytes = 0;       // of host memory that may be pinned at most
+  Forecast forecast;
+  std::vector<RunDevice> devices;  // make_room_from() of room.h tells their ledgers what may go
   Topology topology;  // of these devices, in their order, all of them well: topology_now() of health.h asks them
   std::shared_ptr<const Catalog> catalog;
   FolderService folders;
@@ -61,6 +76,7 @@ struct Environment {
   Costs costs;            // measured, or empty
   OutputCache cache;
   CheckpointCache checkpoints;
+  std::unique_ptr<Keeping> keeping;  // nullptr: nothing is kept
   OpenObserver on_open;  // may be empty; set before runs start
 };
 

@@ -25,6 +25,7 @@ Execution::Execution(const RunRequest& request, Environment& environment, Observ
                    &use_},
       transfers_(graph_, plan_, environment.devices, request.timeline),
       use_(graph_, environment),
+      forecast_(environment.forecast, graph_, plan_.order.empty() ? graph_.order : plan_.order),
       schedule_(graph_, plan_, static_cast<std::uint32_t>(environment.devices.size())) {
   first_output_.reserve(graph_.nodes.size());
   std::size_t outputs = 0;
@@ -38,6 +39,7 @@ Execution::Execution(const RunRequest& request, Environment& environment, Observ
 
 RunResult Execution::run() {
   find_keys();
+  bring_kept();
   for (const Source& source : request_.keep) schedule_.hold(source.node);
   {
     const OutputCache::Reading cache = environment_.cache.read();
@@ -98,21 +100,43 @@ void Execution::find_keys() {
                         .add(use_.failed_before(d))
                         .finish());
   }
-  keys_ = output_keys(graph_, plan_.places, forms, [&](NodeIndex n) { return fingerprint(n); });
+  const auto known = [&](NodeIndex n) {
+    const auto kept = request_.kept.find(n);
+    return kept == request_.kept.end() ? Hash128() : kept->second.key;
+  };
+  keys_ = output_keys(graph_, plan_.places, forms, [&](NodeIndex n) { return fingerprint(n); },
+                      request_.kept.empty() ? KnownKeys() : known);
+}
+
+// What was found on disk goes where the nodes would have made it.
+void Execution::bring_kept() {
+  constexpr double kSeconds = 1e-3;  // about what it takes to read it once more
+  for (const auto& [n, kept] : request_.kept) {
+    if (kept.values.empty()) continue;
+    // Held from here on: its inputs are cut off, so it cannot be made again.
+    if (const auto reading = environment_.cache.read(); const auto outputs = reading.find(keys_[n])) {
+      brought_[n].assign(outputs->begin(), outputs->end());
+      continue;
+    }
+    const auto bring = [&, n = n](const Tensor& tensor) {
+      if (plan_.places[n].on_host) return tensor;
+      use_.mark(plan_.places[n].device, graph_.nodes[n]);
+      try {
+        return device_of(n).state->upload(tensor->info, tensor->data());
+      } catch (const Error& error) {
+        if (error.code() != Code::out_of_memory) throw;
+        return tensor;  // its readers bring what they read
+      }
+    };
+    std::vector<Value>& values = brought_[n];
+    for (const Value& value : kept.values) values.push_back(map_tensors(value, bring));
+    environment_.cache.add(keys_[n], values, kSeconds);
+  }
 }
 
 std::uint64_t Execution::fingerprint(NodeIndex n) {
-  const Node& node = graph_.nodes[n];
   try {
-    const Instance instance(*node.type, environment_.host);
-    NodeCall call(call_shared_);
-    call.begin(node, device_of(n), plan_.places[n]);
-    for (std::uint32_t i = 0; i < node.inputs.size(); ++i)
-      if (const auto* literal = std::get_if<Value>(&node.inputs[i]))
-        call.set_input(i, literal->get());
-    std::uint64_t hash = 0;
-    throw_status(node.type->desc().fingerprint(instance.self(), &call, &hash), "");
-    return hash;
+    return core::fingerprint(call_shared_, graph_.nodes[n], device_of(n), plan_.places[n]);
   } catch (Error& error) {
     error.at(graph_.name_of(n));
     throw;
@@ -120,12 +144,18 @@ std::uint64_t Execution::fingerprint(NodeIndex n) {
 }
 
 bool Execution::take_from_cache(NodeIndex n, const OutputCache::Reading& cache) {
-  const auto outputs = keys_[n] == Hash128() ? std::nullopt : cache.find(keys_[n]);
+  std::optional<std::span<const Value>> outputs;
+  if (const auto brought = brought_.find(n); brought != brought_.end())
+    outputs = brought->second;
+  else if (keys_[n] != Hash128())
+    outputs = cache.find(keys_[n]);
   if (!outputs) {
     transfers_.expect(n);
     return false;
   }
   for (const Value& value : *outputs) use_.touch_holders(value);
+  forecast_.made(n, *outputs);
+  forecast_.done(n);
   std::ranges::copy(*outputs, outputs_.begin() + std::ptrdiff_t(first_output_[n]));
   result_.timings.push_back({n, 0, true});
   cached_.push_back(n);

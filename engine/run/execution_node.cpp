@@ -40,6 +40,7 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
   give_inputs(n, *running.call);
   if (desc.need != nullptr && !has_lazy_inputs(running, lock)) return;  // it comes again with them
   if (request_.timeline != nullptr) trace_begin(running);
+  forecast_.began(n);
   observer_.node_started(node, on_host ? "host" : device.state->device().name());
   heddle_status* const status = desc.execute(running.instance.self(), running.call.get());
   if (status == nullptr && running.call->deferred()) {
@@ -161,6 +162,10 @@ void Execution::finish(Running& running, Worker& worker, Lock& lock) {
   const double seconds = std::chrono::duration<double>(worker.now - running.begin).count();
   node.type->took(seconds);
   std::vector<std::string> files = call.take_files();
+  std::vector<Value> kept;
+  if (request_.kept.contains(n)) kept.assign(call.outputs().begin(), call.outputs().end());
+  forecast_.made(n, call.outputs());
+  forecast_.done(n);
   if (keys_[n] != Hash128()) worker.adding.add(keys_[n], call.outputs(), seconds);
   observer_.node_done(node, seconds);
   transfers_.finished(n);
@@ -169,6 +174,7 @@ void Execution::finish(Running& running, Worker& worker, Lock& lock) {
   enter(lock);
   for (std::string& file : files) files_.push_back({schedule_.rank(n), std::move(file)});
   result_.timings.push_back({n, seconds, false});
+  if (!kept.empty()) result_.to_keep.emplace_back(n, std::move(kept));
   schedule_.finish(n, [&](NodeIndex producer) {
     for (std::uint32_t i = 0; i < graph_.nodes[producer].type->output_count(); ++i)
       worker.dropped.push_back(std::move(output({producer, i})));

@@ -53,18 +53,50 @@ Session::Session(Place place, SessionRequest request, std::function<bool()> canc
   if (request_.step_count == 0) throw Error(Code::invalid_argument, "a session has at least one step");
 }
 
-Session::~Session() {
-  // Launches and copies that are still enqueued read what goes with this object.
+Session::~Session() { leave_devices(); }
+
+// Launches and copies that are still enqueued read what goes with this object.
+void Session::leave_devices() {
   try {
     // A session that is cancelled before the readers of a copy came leaves it behind nothing that its devices wait for.
     for (const auto& crossing : crossings_)
       if (crossing->is_under_way()) crossing->await();
+    if (pages_ != nullptr) pages_->leave();
     if (arenas_.size() == places_.places.size() && places_.places.size() > 1) join_places();
     for (std::size_t s = 0; s < externals_.size(); ++s)
       if (externals_[s]) state(plan_->storages[s].place).keep(externals_[s]);
     for (auto& crossing : crossings_) state(places_.home).keep(std::shared_ptr<const void>(std::move(crossing)));
   } catch (const Error&) {
     for (const SessionPlace& place : places_.places) place.state->settle();
+  }
+  crossings_.clear();
+}
+
+void Session::tear_down() {
+  leave_devices();
+  for (const SessionPlace& place : places_.places) place.state->synchronize();
+  pages_.reset();
+  crossings_.clear();
+  slices_.clear();
+  launches_.clear();
+  externals_.clear();
+  weights_.clear();
+  arenas_.clear();
+  reached_.clear();
+  step_done_.clear();
+  first_pages_are_here_ = false;
+  is_set_up_ = false;
+  for (const SessionPlace& place : places_.places) place.state->trim();
+}
+
+// First the same again, because what others took may have come free; then with half of what is above the least, then with that.
+void Session::set_limits(int attempt) {
+  if (attempt == 1 || !plan_) return;
+  limits_.assign(places_.places.size(), kNoLimit);
+  for (std::uint32_t p = 0; p < limits_.size(); ++p) {
+    if (places_.places[p].budget == kNoLimit || p >= plan_->needs.size()) continue;
+    const std::uint64_t least = plan_->least_bytes(p), need = std::max(least, plan_->need_bytes(p));
+    limits_[p] = attempt == 2 ? least + (need - least) / 2 : least;
   }
 }
 
@@ -95,10 +127,10 @@ void Session::launch(const Launch& launch, NodeIndex node) {
   }
 }
 
-void Session::run(Rate phase) {
+void Session::run(Rate phase, bool is_last) {
   BlockTrace trace(timeline_, *plan_, *model_->graph, places_);
   for (const SessionAction& action : plan_->phases[int(phase)]) {
-    if (action.kind != SessionAction::Kind::launch) trace.end();
+    if (action.kind != SessionAction::Kind::launch && action.kind != SessionAction::Kind::page_in) trace.end();
     switch (action.kind) {
       case SessionAction::Kind::block:
         if (cancelled_()) throw Error(Code::cancelled, "cancelled");
@@ -110,6 +142,10 @@ void Session::run(Rate phase) {
         break;
       case SessionAction::Kind::transfer: crossings_[action.index]->start(transfer_watch(plan_->transfers[action.index])); break;
       case SessionAction::Kind::await: crossings_[action.index]->await(); break;
+      case SessionAction::Kind::page_in:
+        if (!action.for_next_step || !is_last) pages_->page_in(action.index, weight_watch(plan_->storages[plan_->pages[action.index].weight]));
+        break;
+      case SessionAction::Kind::await_page: pages_->await(action.index); break;
     }
   }
   trace.end();
@@ -121,6 +157,18 @@ WorkWatch Session::transfer_watch(const PlannedTransfer& transfer) const {
   const bool is_input = transfer.value.node == kGraphInputs;
   const std::string value = is_input ? graph.inputs[transfer.value.port].name : graph.nodes[transfer.value.node].id;
   return timeline_->watch("transfer", cat(value, " to ", state(transfer.to).device().name()));
+}
+
+WorkWatch Session::weight_watch(const SessionStorage& storage) const {
+  if (timeline_ == nullptr) return {};
+  const Node& node = model_->graph->nodes[storage.node];
+  return timeline_->watch("page-in", cat(node.id, ".", node.type->slot(storage.slot).name));
+}
+
+// Steps may come in any order and again: whoever finds the first pages missing brings them.
+void Session::bring_first_pages() {
+  if (pages_ == nullptr || first_pages_are_here_) return;
+  for (const std::uint32_t page : plan_->first_pages) pages_->page_in(page, weight_watch(plan_->storages[plan_->pages[page].weight]));
 }
 
 void Session::write_step_inputs(std::span<const heddle_value* const> sets) {
@@ -145,26 +193,47 @@ std::vector<Value> Session::step(std::uint32_t index, std::span<const heddle_val
   if (sets.size() != request_.constants.size())
     throw Error(Code::invalid_argument, cat("step ", index, ": ", sets.size(), " sets of inputs, the session was opened with ", request_.constants.size()));
   if (cancelled_()) throw Error(Code::cancelled, "cancelled");
-  try {
-    if (!plan_) prepare(sets);
-    // At most one step beyond the running one: wait for the step before the previous one.
-    Event& done = *step_done_[index % 2];
-    done.wait();
-    write_step_inputs(sets);
-    for (std::size_t s = 0; s < slices_.size(); ++s) {
-      Slice& slice = slices_[s];
-      slice.launch.views[0].data = slice.base + slice.row_bytes * std::int64_t(index);
-      launch(slice.launch, plan_->slices[s].copy.node);
+  constexpr int kAttempts = 4;
+  for (int attempt = 1;; ++attempt) {
+    try {
+      return try_step(index, sets);
+    } catch (Error& error) {
+      // What makes room has been asked already. A plan that not even the least would do for has no smaller one.
+      const bool has_plan = plan_.has_value();
+      if (error.code() != Code::out_of_memory || attempt == kAttempts || !has_plan || cancelled_()) {
+        if (request_.step_count > 1) error.at(cat("step ", index + 1));
+        throw;
+      }
     }
-    run(Rate::step);
-    std::vector<Value> results = collect_outputs();
-    join_places();
-    state(places_.home).record(done);
-    return results;
-  } catch (Error& error) {
-    if (request_.step_count > 1) error.at(cat("step ", index + 1));
-    throw;
+    // The step's inputs are still there, and nothing that it made has left it: it begins anew.
+    tear_down();
+    set_limits(attempt);
   }
+}
+
+std::vector<Value> Session::try_step(std::uint32_t index, std::span<const heddle_value* const> sets) {
+  if (!is_set_up_) {
+    if (plan_) tear_down();  // of a setup that has failed half-way
+    prepare(sets);
+  }
+  // At most one step beyond the running one: wait for the step before the previous one.
+  Event& done = *step_done_[index % 2];
+  done.wait();
+  write_step_inputs(sets);
+  for (std::size_t s = 0; s < slices_.size(); ++s) {
+    Slice& slice = slices_[s];
+    slice.launch.views[0].data = slice.base + slice.row_bytes * std::int64_t(index);
+    launch(slice.launch, plan_->slices[s].copy.node);
+  }
+  bring_first_pages();
+  const bool is_last = index + 1 == request_.step_count;
+  first_pages_are_here_ = false;
+  run(Rate::step, is_last);
+  first_pages_are_here_ = !is_last;
+  std::vector<Value> results = collect_outputs();
+  join_places();
+  state(places_.home).record(done);
+  return results;
 }
 
 // The output of a lane where the step left it.

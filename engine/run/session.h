@@ -11,6 +11,7 @@
 #include "engine/graph/model.h"
 #include "engine/memory/weights.h"
 #include "engine/plan/session_plan.h"
+#include "engine/run/session_pages.h"
 #include "engine/run/session_weights.h"
 #include "engine/run/timeline.h"
 #include "engine/tensor/call.h"
@@ -21,12 +22,21 @@ namespace heddle::core {
 struct SessionPlace {
   DeviceState* state = nullptr;
   WeightStore* weights = nullptr;
+  std::uint64_t budget = kNoLimit;  // bytes that the session may use there
+  SessionSpec::Rates rates = {};
+};
+
+// A device that takes no part, as a source of streamed weights.
+struct SessionDonor {
+  SessionSpec::Donor offer;
+  WeightStore* weights = nullptr;
 };
 
 struct SessionPlaces {
   std::vector<SessionPlace> places;  // the placement's devices in its order, then home when it is none of them
   std::uint32_t home = 0;            // of the caller
   CallPlacement placement;           // its devices are the first places
+  std::vector<SessionDonor> donors = {};
 };
 
 class Session final : public SessionHandle {
@@ -59,12 +69,16 @@ class Session final : public SessionHandle {
     std::int64_t row_bytes = 0;
   };
 
-  // Setting up, at the first step.
+  // Setting up, at the first step, and again with less where memory has run out.
   CallSpec call_spec(std::span<const heddle_value* const> sets) const;
   void prepare(std::span<const heddle_value* const> sets);
   void make_plan(const CallSpec& call);
   WeightSource member_part(const WeightSource& whole, const Node& node, std::uint32_t slot, std::uint32_t member) const;
-  void load_weights();
+  WeightSource weight_source(const SessionStorage& storage) const;
+  std::vector<Reservation> reserve() const;  // by place
+  void load_weights(std::vector<Reservation>& claims);
+  void prepare_pages();
+  std::vector<std::shared_ptr<const DeviceWeight>> lent_weights();  // by page; nullptr: from host memory
   void bring_externals();
   void fill_addresses();
   std::byte* address(const Operand& operand) const;
@@ -73,11 +87,18 @@ class Session final : public SessionHandle {
   Tensor lane_input(const heddle_value& record, const SessionStorage& storage) const;
 
   // A step.
+  std::vector<Value> try_step(std::uint32_t index, std::span<const heddle_value* const> sets);
+  // Lets go of all that was set up; waits for the devices. The next step sets up anew, with what set_limits() allows.
+  void tear_down();
+  void set_limits(int attempt);
+  void leave_devices();
   void write_step_inputs(std::span<const heddle_value* const> sets);
-  void run(Rate phase);
+  void run(Rate phase, bool is_last = false);
+  void bring_first_pages();
   void launch(const Launch& launch, NodeIndex node);
   void join_places();
   WorkWatch transfer_watch(const PlannedTransfer& transfer) const;  // empty without a timeline
+  WorkWatch weight_watch(const SessionStorage& storage) const;
   std::vector<Value> collect_outputs();
   Tensor output_tensor(const SessionPlan::Output& output) const;
 
@@ -89,9 +110,11 @@ class Session final : public SessionHandle {
   Timeline* const timeline_;
   std::shared_ptr<const Model> model_;
   SessionPlaces places_;
+  bool is_set_up_ = false;
+  std::vector<std::uint64_t> limits_;  // bytes, by place, beside the budgets; empty: none
   std::optional<SessionPlan> plan_;
   struct Arenas {
-    std::shared_ptr<DeviceMemory> persistent, scratch;
+    std::shared_ptr<DeviceMemory> persistent, scratch, ring;
   };
   std::vector<Arenas> arenas_;                                // by place
   std::vector<std::shared_ptr<const DeviceWeight>> weights_;  // by storage
@@ -99,6 +122,8 @@ class Session final : public SessionHandle {
   std::vector<Launch> launches_;                              // by op of the plan
   std::vector<std::unique_ptr<Crossing>> crossings_;          // by transfer of the plan
   std::vector<Slice> slices_;
+  std::unique_ptr<SessionPages> pages_;                       // of the plan; nullptr: nothing is streamed
+  bool first_pages_are_here_ = false;                         // those that a step expects of the one before
   std::vector<std::unique_ptr<Event>> reached_;               // by place: where join_places() was
   std::vector<std::unique_ptr<Event>> step_done_;             // a ring of two
 };

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "engine/plan/call_steps.h"
 #include "engine/plan/place_call.h"
 #include "engine/run/health.h"
+#include "engine/run/room.h"
 
 namespace heddle::core {
 
@@ -16,6 +18,24 @@ bool suits(const CallPlacement& placement, const Model& model, const CallSpec& c
     case Split::sets: return placement.of_set.size() == call.sets.size();
     default: return !placement.devices.empty();
   }
+}
+
+// What a session may use of a device: what is left when all has gone that nobody uses, and what of its model others use already.
+// `planned`: what the workflow allows itself there; 0: all that there is.
+std::uint64_t budget_of(Environment& environment, std::uint32_t d, const Model& model, std::uint64_t planned) {
+  const RunDevice& device = environment.devices[d];
+  Ledger& ledger = device.state->ledger();
+  if (planned == 0 && ledger.budget() == Ledger::kNoLimit && (device.state->device().host_visible() || device.state->device().opening_info().memory_total == 0)) return kNoLimit;
+  // Others take and free memory as they like: here it counts what is there now, not two seconds ago.
+  for (Ledger* each = &ledger; each != nullptr; each = each->parent()) each->poll_now();
+  const std::uint64_t most = planned == 0 ? ledger.most() : std::min(planned, ledger.most());
+  const LedgerReport now = ledger.report();
+  std::uint64_t stays = now.reserved;
+  for (const LedgerReport::Line& line : now.held) stays += line.kind == Held::weights ? line.pinned : line.bytes;
+  stays -= std::min(stays, kept_bytes(environment, d));
+  for (const ModelWeights& each : device.weights->models())
+    if (each.model == model.identity) stays -= std::min(stays, each.pinned);
+  return most - std::min(most, stays);
 }
 
 CallPlacement decide(const Environment& environment, const Caller& caller, const Model& model, const CallSpec& call) {
@@ -56,7 +76,23 @@ SessionPlaces session_places(Environment& environment, const Caller& caller, con
   auto at = std::ranges::find(devices, home);
   if (at == devices.end()) at = devices.insert(at, home);
   places.home = std::uint32_t(at - devices.begin());
-  for (const std::uint32_t d : devices) places.places.push_back({environment.devices[d].state.get(), environment.devices[d].weights.get()});
+  const Prices prices(environment.topology, environment.costs);
+  const PlacedCall* const planned = caller.number < caller.place.calls.size() ? &caller.place.calls[caller.number] : nullptr;
+  for (const std::uint32_t d : devices) {
+    const RunDevice& device = environment.devices[d];
+    const std::uint64_t of_workflow = planned == nullptr || d >= planned->budgets.size() ? 0 : planned->budgets[d];
+    const std::uint64_t allowed = of_workflow != 0 ? of_workflow : environment.topology.devices[d].budget;
+    places.places.push_back({device.state.get(), device.weights.get(), budget_of(environment, d, model, allowed), session_rates(prices, d)});
+  }
+  const bool streams = std::ranges::any_of(places.places, [](const SessionPlace& p) { return p.budget != kNoLimit; });
+  if (!streams || devices.size() == environment.devices.size()) return places;
+  const Prices now(topology_now(environment), environment.costs);
+  for (std::uint32_t d = 0; d < environment.devices.size(); ++d) {
+    const RunDevice& device = environment.devices[d];
+    const std::uint64_t used = device.state->memory_use().used, room = room_of(now.topology().devices[d]);
+    const std::uint64_t left = std::min(room - std::min(room, used), device.state->ledger().room());
+    if (auto offer = session_donor(now, d, devices, left)) places.donors.push_back({std::move(*offer), device.weights.get()});
+  }
   return places;
 }
 

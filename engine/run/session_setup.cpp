@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/base/error.h"
+#include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/run/session.h"
 #include "engine/tensor/dtype.h"
@@ -39,20 +40,59 @@ CallSpec Session::call_spec(std::span<const heddle_value* const> sets) const {
 void Session::prepare(std::span<const heddle_value* const> sets) {
   const CallSpec call = call_spec(sets);
   places_ = place_(*model_, call);
-  make_plan(call);
-  load_weights();
+  for (std::size_t p = 0; p < std::min(limits_.size(), places_.places.size()); ++p)
+    places_.places[p].budget = std::min(places_.places[p].budget, limits_[p]);
+  plan_.reset();
+  try {
+    make_plan(call);
+  } catch (const Error& error) {
+    if (error.code() != Code::out_of_memory) throw;
+    // The plan knows what it lacks, the ledgers who has it.
+    std::string text = error.what();
+    for (const SessionPlace& place : places_.places)
+      if (place.budget != kNoLimit) text += cat(" ", place.state->device().name(), " has a ", place.state->ledger().figures(), ".");
+    throw Error(Code::out_of_memory, text);
+  }
+  // Which set a step input belongs to is not asked again, so externals may go by the records given now.
+  bring_externals();
+  std::vector<Reservation> claims = reserve();
+  load_weights(claims);
+  const std::string name = weights_name(*model_), what = cat("the ring of ", name), arena = cat("the activations of ", name);
   for (std::uint32_t p = 0; p < places_.places.size(); ++p) {
     const SessionPlan::Arenas& bytes = plan_->arenas[p];
-    arenas_.push_back({state(p).allocate(bytes.persistent_bytes), state(p).allocate(bytes.scratch_bytes)});
+    const std::uint32_t owner = state(p).ledger().owner(name);
+    const PieceUse activations{{Held::activations, owner}, arena, &claims[p]};
+    arenas_.push_back({state(p).allocate(bytes.persistent_bytes, activations), state(p).allocate(bytes.scratch_bytes, activations),
+                       bytes.ring_bytes == 0 ? nullptr : state(p).allocate(bytes.ring_bytes, {{Held::ring, owner}, what, &claims[p]})});
     reached_.push_back(std::make_unique<Event>(state(p).device()));
   }
   for (int i = 0; i < 2; ++i) step_done_.push_back(std::make_unique<Event>(state(places_.home).device()));
-  // Which set a step input belongs to is not asked again, so externals may go by the records given now.
-  bring_externals();
   fill_addresses();
+  prepare_pages();
   join_places();  // the arenas may have been in use on their devices until here
   // Nobody waits for the others here: what crosses in these phases has places of its own, and is awaited by its readers' device.
   for (const Rate phase : {Rate::constant, Rate::scheduled}) run(phase);
+  is_set_up_ = true;
+}
+
+// Before anything is taken: else two sessions that come at once would each get half of what it needs. What of the model is there
+// already it shares.
+std::vector<Reservation> Session::reserve() const {
+  const std::string name = weights_name(*model_);
+  std::vector<Reservation> claims;
+  for (std::uint32_t p = 0; p < places_.places.size(); ++p) {
+    const SessionPlan::Arenas& arenas = plan_->arenas[p];
+    const Pool& pool = state(p).pool();
+    std::uint64_t weights = 0, there = 0;
+    for (const SessionStorage& storage : plan_->storages)
+      if (storage.kind == SessionStorage::Kind::weight && storage.place == p) weights += pool.rounded(storage.bytes);
+    for (const ModelWeights& each : places_.places[p].weights->models())
+      if (each.model == model_->identity) there += each.bytes;
+    const std::uint64_t more = weights - std::min(weights, there);
+    const std::uint64_t rooms = pool.rounded(arenas.persistent_bytes) + pool.rounded(arenas.scratch_bytes) + (arenas.ring_bytes == 0 ? 0 : pool.rounded(arenas.ring_bytes));
+    claims.push_back(state(p).ledger().reserve(more + rooms, cat("a session of ", name, " (", format_bytes(more), " of weights)")));
+  }
+  return claims;
 }
 
 void Session::make_plan(const CallSpec& call) {
@@ -60,15 +100,24 @@ void Session::make_plan(const CallSpec& call) {
   for (std::uint32_t p = 0; p < places_.places.size(); ++p) {
     const Device& device = state(p).device();
     // All that lies in host memory is one memory.
-    spec.places.push_back({device.name(), device.compute(), device.host_visible() ? 0 : p + 1});
+    spec.places.push_back({device.name(), device.compute(), device.host_visible() ? 0 : p + 1, places_.places[p].budget, places_.places[p].rates});
   }
+  for (const SessionDonor& donor : places_.donors) spec.donors.push_back(donor.offer);
   const Graph& graph = *model_->graph;
   std::map<NodeIndex, std::vector<std::optional<WeightSource>>> sources;
-  spec.weight = [&](std::uint32_t place, NodeIndex node, std::uint32_t slot, std::uint32_t member) -> std::optional<heddle_tensor_info> {
+  const auto form = [&](std::uint32_t place, NodeIndex node, std::uint32_t slot, std::uint32_t member) -> std::optional<heddle_weight_form> {
     const auto [at, is_new] = sources.try_emplace(node);
     if (is_new) at->second = weight_sources(*model_, graph.nodes[node]);
     if (!at->second[slot]) return {};
-    return places_.places[place].weights->form(member_part(*at->second[slot], graph.nodes[node], slot, member)).info;
+    return places_.places[place].weights->form(member_part(*at->second[slot], graph.nodes[node], slot, member));
+  };
+  spec.weight = [&](std::uint32_t place, NodeIndex node, std::uint32_t slot, std::uint32_t member) {
+    const auto made = form(place, node, slot, member);
+    return made ? std::optional(made->info) : std::nullopt;
+  };
+  spec.weight_bytes = [&](std::uint32_t place, NodeIndex node, std::uint32_t slot, std::uint32_t member) {
+    const auto made = form(place, node, slot, member);
+    return made ? made->bytes : 0;
   };
   plan_ = plan_session(graph, spec, [&](std::uint32_t place, const heddle_op_call& call) {
     const heddle_kernel& kernel = state(place).kernels().choose(state(place).device(), call);
@@ -81,17 +130,56 @@ WeightSource Session::member_part(const WeightSource& whole, const Node& node, s
   return member_source(whole, node.shards[slot], places_.placement.shares, member);
 }
 
-void Session::load_weights() {
+WeightSource Session::weight_source(const SessionStorage& storage) const {
+  const Node& node = model_->graph->nodes[storage.node];
+  return member_part(*weight_sources(*model_, node)[storage.slot], node, storage.slot, storage.member);
+}
+
+void Session::prepare_pages() {
+  if (plan_->pages.empty()) return;
+  pages_ = std::make_unique<SessionPages>();
+  const std::vector<std::shared_ptr<const DeviceWeight>> lent = lent_weights();
+  for (std::size_t p = 0; p < plan_->pages.size(); ++p) {
+    const PlannedPage& page = plan_->pages[p];
+    pages_->add(state(page.place), weight_source(plan_->storages[page.weight]), address({page.weight, 0, {}}), lent[p]);
+  }
+}
+
+// A donor that cannot do it, for want of room or because it fails, is done without: host memory has everything.
+std::vector<std::shared_ptr<const DeviceWeight>> Session::lent_weights() {
+  std::vector<std::shared_ptr<const DeviceWeight>> lent(plan_->pages.size());
+  for (std::size_t d = 0; d < places_.donors.size(); ++d) {
+    WeightStore& store = *places_.donors[d].weights;
+    std::vector<std::shared_ptr<const DeviceWeight>> here(lent.size());
+    try {
+      for (std::size_t p = 0; p < here.size(); ++p) {
+        if (plan_->pages[p].donor != std::int32_t(d)) continue;
+        if (cancelled_()) throw Error(Code::cancelled, "cancelled while weights were loaded");
+        const SessionStorage& storage = plan_->storages[plan_->pages[p].weight];
+        here[p] = store.get(weight_source(storage), model_->checkpoint->identity(), weight_watch(storage));
+      }
+      store.finish(here);
+    } catch (const Error& error) {
+      if (error.code() == Code::cancelled) throw;
+      log(Level::info, cat(places_.donors[d].offer.name, " lends no room for weights: ", error.full()));
+      continue;
+    }
+    for (std::size_t p = 0; p < here.size(); ++p)
+      if (here[p] != nullptr) lent[p] = here[p];
+  }
+  return lent;
+}
+
+void Session::load_weights(std::vector<Reservation>& claims) {
   weights_.resize(plan_->storages.size());
+  const std::string name = weights_name(*model_);
   for (std::size_t s = 0; s < plan_->storages.size(); ++s) {
     if (cancelled_()) throw Error(Code::cancelled, "cancelled while weights were loaded");
     const SessionStorage& storage = plan_->storages[s];
     if (storage.kind != SessionStorage::Kind::weight) continue;
-    const Node& node = model_->graph->nodes[storage.node];
-    const WeightSource source = member_part(*weight_sources(*model_, node)[storage.slot], node, storage.slot, storage.member);
-    WorkWatch watch;
-    if (timeline_ != nullptr) watch = timeline_->watch("page-in", cat(node.id, ".", node.type->slot(storage.slot).name));
-    weights_[s] = places_.places[storage.place].weights->get(source, model_->checkpoint->identity(), watch);
+    const WeightUser user{model_->identity, name, std::uint32_t(s)};
+    weights_[s] = places_.places[storage.place].weights->get(weight_source(storage), model_->checkpoint->identity(), weight_watch(storage), user,
+                                                             &claims[storage.place]);
   }
   for (std::uint32_t p = 0; p < places_.places.size(); ++p) {
     std::vector<std::shared_ptr<const DeviceWeight>> here;
@@ -138,11 +226,11 @@ void Session::fill_addresses() {
   launches_.reserve(plan_->ops.size());
   for (const PlannedOp& op : plan_->ops) launches_.push_back(make_launch(op));
   for (const SliceCopy& slice : plan_->slices) {
-    const auto row = slice.from.info.stride[0] * std::int64_t(dtype_size(DType(slice.from.info.dtype)));
+    const auto row = dtype_bytes(DType(slice.from.info.dtype), slice.from.info.stride[0]);
     slices_.push_back({make_launch(slice.copy), address(slice.from), row});
   }
   for (const PlannedTransfer& t : plan_->transfers) {
-    const auto begin = extent(t.source.info).begin * std::int64_t(dtype_size(DType(t.source.info.dtype)));
+    const auto begin = dtype_bytes(DType(t.source.info.dtype), extent(t.source.info).begin);
     crossings_.push_back(std::make_unique<Crossing>(state(t.from), &state(t.to), address(t.source) + begin, address(t.dest) + begin, t.bytes));
   }
 }
@@ -153,6 +241,7 @@ std::byte* Session::address(const Operand& operand) const {
     case SessionStorage::Kind::persistent:
     case SessionStorage::Kind::step_input: return arenas_[storage.place].persistent->data() + storage.offset + operand.offset_bytes;
     case SessionStorage::Kind::scratch: return arenas_[storage.place].scratch->data() + storage.offset + operand.offset_bytes;
+    case SessionStorage::Kind::page: return arenas_[storage.place].ring->data() + storage.offset + operand.offset_bytes;
     case SessionStorage::Kind::weight: return weights_[operand.storage]->memory->data() + operand.offset_bytes;
     default: return externals_[operand.storage]->data() + operand.offset_bytes;
   }

@@ -14,6 +14,7 @@ std::vector<std::optional<WeightSource>> weight_sources(const Model& model, cons
     if (node.weights[slot].empty()) continue;
     WeightSource source;
     source.use = node.type->slot(slot).use;
+    source.patches = model.patches;
     for (const WeightPart& part : node.weights[slot]) {
       const TensorView& tensor = model.checkpoint->at(part.tensor);
       const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape[0];
@@ -55,6 +56,11 @@ std::vector<WeightSource::Part> rows_of(const std::vector<WeightSource::Part>& p
 }
 
 }  // namespace
+
+std::string weights_name(const Model& model) {
+  const std::filesystem::path path = model.checkpoint == nullptr ? std::filesystem::path() : model.checkpoint->path();
+  return cat(model.family, " ", (path.parent_path().filename() / path.filename()).string());
+}
 
 WeightSource member_source(const WeightSource& whole, const WeightShard& shard, const std::vector<double>& shares, std::uint32_t member) {
   if (shard.axis < 0) return whole;

@@ -63,7 +63,9 @@ heddle_status* info(heddle_device* device, heddle_device_info* out) {
     const Memory room = memory();
     *out = {};
     out->size = sizeof *out;
-    write_text(out->name, processor_name());
+    // Kernels that are capped give other bytes: such a processor counts as another model.
+    const char* const cap = std::getenv("ONEDNN_MAX_CPU_ISA");
+    write_text(out->name, processor_name() + (cap == nullptr ? "" : std::string(", ") + cap));
     write_text(out->location, "host");
     out->memory_total = room.total;
     out->memory_free = room.free;
@@ -93,8 +95,9 @@ heddle_status* alloc(heddle_device* device, std::size_t bytes, void** out) {
       device::fail(HEDDLE_OUT_OF_MEMORY, "the system has no ", bytes,
                    " bytes of memory left. Lower the budget");
     if (large)
-      madvise(memory, rounded,
-              MADV_HUGEPAGE);  // a hint: fewer misses in the page tables, or nothing
+      // A hint: fewer misses in the page tables, or nothing. Not for the last page, most of which
+      // may never be used.
+      madvise(memory, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
     *out = memory;
   });
 }

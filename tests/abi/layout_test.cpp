@@ -5,6 +5,7 @@
 #include <heddle/abi/device.h>
 #include <heddle/abi/model.h>
 #include <heddle/abi/ops.h>
+#include <heddle/engine.h>
 
 static_assert(HEDDLE_ABI_MAJOR == 0 && HEDDLE_ABI_MINOR == 1);
 
@@ -94,8 +95,9 @@ AT(heddle_exec_service, step, 144);
 AT(heddle_exec_service, close, 152);
 AT(heddle_exec_service, defer, 160);
 AT(heddle_exec_service, complete, 168);
-SIZE(heddle_files_service, 16);
+SIZE(heddle_files_service, 24);
 AT(heddle_files_service, output, 8);
+AT(heddle_files_service, identify, 16);
 SIZE(heddle_infer_service, 56);
 AT(heddle_infer_service, cost, 24);
 AT(heddle_infer_service, call, 32);
@@ -108,7 +110,9 @@ AT(heddle_infer_set, steps, 24);
 SIZE(heddle_infer_call, 40);
 AT(heddle_infer_call, model, 16);
 AT(heddle_infer_call, schedule, 32);
-SIZE(heddle_checkpoint_service, 72);
+SIZE(heddle_checkpoint_service, 88);
+AT(heddle_checkpoint_service, numbers, 72);
+AT(heddle_checkpoint_service, cast, 80);
 AT(heddle_checkpoint_service, open, 0);
 AT(heddle_checkpoint_service, find, 48);
 AT(heddle_checkpoint_service, path, 64);
@@ -126,10 +130,16 @@ AT(heddle_model_desc, family, 8);
 AT(heddle_model_desc, role, 16);
 AT(heddle_model_desc, match, 32);
 AT(heddle_model_desc, build, 40);
-SIZE(heddle_model_service, 48);
+SIZE(heddle_patch, 40);
+AT(heddle_patch, up, 8);
+AT(heddle_patch, scale, 24);
+AT(heddle_patch, rows, 32);
+SIZE(heddle_model_service, 64);
 AT(heddle_model_service, build, 0);
 AT(heddle_model_service, with_settings, 16);
 AT(heddle_model_service, input, 40);
+AT(heddle_model_service, checkpoint, 48);
+AT(heddle_model_service, with_patches, 56);
 SIZE(heddle_device_info, 248);
 AT(heddle_device_info, flops_per_second, 232);
 SIZE(heddle_link, 24);
@@ -140,8 +150,9 @@ AT(heddle_device_info, memory_total, 200);
 AT(heddle_device_info, alignment, 216);
 AT(heddle_device_info, compute, 224);
 AT(heddle_device_info, threads, 228);
-SIZE(heddle_view, 152);
+SIZE(heddle_view, 160);
 AT(heddle_view, data, 144);
+AT(heddle_view, scale, 152);
 SIZE(heddle_op_call, 56);
 AT(heddle_op_call, op, 8);
 AT(heddle_op_call, in, 24);
@@ -176,11 +187,23 @@ AT(heddle_device_desc, make_weight, 184);
 AT(heddle_device_desc, record_begin, 192);
 AT(heddle_device_desc, recording_free, 216);
 
+// Of the C face: what comes later stands at the end.
+SIZE(heddle_engine_options, 232);
+AT(heddle_engine_options, budgets, 104);
+AT(heddle_engine_options, cache_bytes, 136);
+AT(heddle_engine_options, allocator_user, 184);
+AT(heddle_engine_options, reserves, 192);
+AT(heddle_engine_options, reserve_count, 200);
+AT(heddle_engine_options, host_budget, 208);
+AT(heddle_engine_options, pinned, 216);
+AT(heddle_engine_options, idle_seconds, 224);
+
 // Numbers that travel.
 static_assert(HEDDLE_F32 == 1 && HEDDLE_F16 == 2 && HEDDLE_BF16 == 3 && HEDDLE_I32 == 4 && HEDDLE_F8_E5M2 == 9 && HEDDLE_U64 == 15);
+static_assert(HEDDLE_Q8_0 == 16 && HEDDLE_Q4_0 == 17 && HEDDLE_Q4_1 == 18 && HEDDLE_Q5_0 == 19 && HEDDLE_Q5_1 == 20 && HEDDLE_Q4_K == 21 && HEDDLE_Q6_K == 23);
 static_assert(HEDDLE_KIND_NONE == 0 && HEDDLE_KIND_OBJECT == 10);
 static_assert(HEDDLE_INVALID_ARGUMENT == 1 && HEDDLE_INTERNAL == 7);
-static_assert(HEDDLE_USE_TABLE == 3 && HEDDLE_WIDGET_FOLDER == 8 && HEDDLE_PORT_LIST == 64 && HEDDLE_NODE_EXPERIMENTAL == 128);
+static_assert(HEDDLE_USE_TABLE == 3 && HEDDLE_WIDGET_FOLDER == 8 && HEDDLE_PORT_LIST == 64 && HEDDLE_NODE_EXPERIMENTAL == 128 && HEDDLE_NODE_KEEP == 256);
 
 extern "C" int heddle_abi_as_c(void);
 

@@ -75,6 +75,20 @@ constexpr heddle_fake_control kControl = {
         [](std::uint32_t index) { devices().each(index, [](Device& device) { device.revive(); }); },
     .set_foreign_bytes = [](std::uint32_t index,
                             std::uint64_t bytes) { index_state(index).foreign_bytes.store(bytes); },
+    .fail_allocs = [](std::uint32_t index, std::uint64_t nth,
+                      std::uint64_t times) { index_state(index).alloc_fault.set(nth, times); },
+    .fail_weight = [](std::uint32_t index,
+                      std::uint64_t nth) { index_state(index).weight_fault.set(nth); },
+    .refuse = [](std::uint32_t index, std::uint64_t nth) { index_state(index).refusal.set(nth); },
+    .faults =
+        [](std::uint32_t index) {
+          const IndexState& state = index_state(index);
+          std::uint64_t struck = 0;
+          for (const Fault* fault : {&state.alloc_fault, &state.copy_fault, &state.launch_fault,
+                                     &state.weight_fault, &state.refusal})
+            struck += fault->struck();
+          return struck;
+        },
 };
 
 }  // namespace heddle::fake

@@ -68,6 +68,13 @@ typedef struct heddle_fake_control {
       uint32_t device); /* its memory holds NaN again, as after a reset; addresses stay valid */
   /* Memory taken by a program that is not ours: less is free, from now on. */
   void (*set_foreign_bytes)(uint32_t device, uint64_t bytes);
+  void (*fail_allocs)(uint32_t device, uint64_t nth,
+                      uint64_t times); /* the nth from now and those after it, `times` in all */
+  void (*fail_weight)(uint32_t device,
+                      uint64_t nth); /* the nth make_weight from now fails when it runs; 0: none */
+  void (*refuse)(uint32_t device, uint64_t nth); /* the nth copy, weight or kernel from now is not
+                                                    even enqueued; 0: none */
+  uint64_t (*faults)(uint32_t device);           /* that have struck since reset() */
 } heddle_fake_control;
 
 #endif

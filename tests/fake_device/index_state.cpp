@@ -39,7 +39,8 @@ void IndexState::reset() {
   for (auto* counter :
        {&copies, &weights, &allocations, &peak_bytes, &freed_in_use, &foreign_bytes})
     counter->store(0);
-  for (Fault* fault : {&alloc_fault, &copy_fault, &launch_fault}) fault->set(0);
+  for (Fault* fault : {&alloc_fault, &copy_fault, &launch_fault, &weight_fault, &refusal})
+    fault->reset();
   const std::lock_guard lock(mutex_);
   launches_.clear();
 }

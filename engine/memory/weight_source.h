@@ -1,0 +1,59 @@
+// Where a weight's bytes come from, and the one way to its form on a device: the same bytes whether
+// a weight stays there, passes through or is made again.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/device/device.h"
+#include "engine/files/checkpoint.h"
+#include "engine/memory/weight_patches.h"
+
+namespace heddle::core {
+
+// What fills a slot: parts of one checkpoint, one after another along axis 0. A value; the
+// checkpoint outlives it.
+struct WeightSource {
+  struct Part {
+    const TensorView* tensor = nullptr;
+    std::int64_t begin = 0, end = 0;  // rows
+  };
+  std::vector<Part> parts;
+  struct Range {
+    std::int64_t begin = 0, end = 0;
+  };
+  std::vector<Range>
+      columns;           // along axis 1 of what is joined, one after another; empty: all of them
+  std::int32_t use = 0;  // HEDDLE_USE_...
+  std::shared_ptr<const WeightPatches> patches;  // of the model; nullptr: none
+
+  // Joined shape, joined_dtype() (files/joined_dtype.h): patches change neither. Throws when the
+  // parts do not fit together, rows lie outside, or a block of a block format would be cut.
+  heddle_tensor_info info() const;
+  // Equal for equal bytes: it follows the patches that touch these rows, and no others.
+  // `checkpoint` is the identity of the checkpoint that the parts belong to.
+  Hash128 key(Hash128 checkpoint) const;
+};
+
+// A weight in host memory, ready for a device.
+struct HostWeight {
+  std::int32_t use = 0;            // HEDDLE_USE_...
+  std::vector<heddle_view> parts;  // row-major, one after another along axis 0
+  // What the parts' bytes lie in: the files, and what was put together for this weight alone. To be
+  // held until the work that make_device_weight() enqueued is done.
+  std::vector<std::shared_ptr<const void>> keep;
+  std::uint64_t made_bytes = 0;  // in `keep`, for this weight alone
+};
+
+// Takes the bytes as they lie in the file where it can. Columns are put together and patches merged
+// in memory of their own: that takes its time, so no stream's lock is to be held. Pure; any thread.
+HostWeight host_weight(const WeightSource& source);
+
+// Enqueues the making of `form`, which is what the stream's device answers for the source, at `dst`
+// on that device (form.bytes). On any stream of the device, with its lock held. Throws what the
+// device throws: it may have taken the work all the same, so `host.keep` stays.
+void make_device_weight(Stream& stream, const HostWeight& host, const heddle_weight_form& form,
+                        void* dst);
+
+}  // namespace heddle::core
