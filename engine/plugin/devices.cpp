@@ -86,7 +86,9 @@ std::vector<Wanted> select(const LoadedPlugins& plugins, const std::vector<std::
     const auto kind = std::ranges::find_if(plugins.devices, [&](const DeviceKind& k) { return kind_name == k.desc->kind; });
     if (kind == plugins.devices.end()) throw Error(Code::not_found, cat("there is no device ", quote(name), "; there are: ", available(plugins)));
     if (colon == std::string::npos) {
-      for (std::uint32_t i = 0; i < count_of(*kind, options); ++i) add(*kind, i);
+      const std::uint32_t count = count_of(*kind, options);
+      if (count == 0) throw Error(Code::not_found, cat("there is no device ", quote(name), "; there are: ", available(plugins)));
+      for (std::uint32_t i = 0; i < count; ++i) add(*kind, i);
       continue;
     }
     std::uint32_t index = 0;

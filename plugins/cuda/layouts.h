@@ -1,4 +1,5 @@
-// Layouts of weights on this device. Matrices stay row-major (layout 0). Constants.
+// Layouts of weights on this device. Matrices of 16 and 32 bits and those in blocks stay row-major
+// (layout 0). Constants.
 #pragma once
 
 #include <cstdint>
@@ -8,5 +9,14 @@ namespace heddle::cuda {
 // A filter (O, C, R, S) stored as (O, R, S, C): the channels of one tap side by side, as those of a
 // pixel are.
 constexpr std::uint32_t kChannelsLast = 1;
+
+// A matrix of an f8 type, row-major, and behind it an f32 for every row: what its numbers are
+// multiplied by.
+constexpr std::uint32_t kScaledRows = 2;
+
+// Where those of a kScaledRows matrix begin, in bytes.
+constexpr std::int64_t scales_offset(std::int64_t rows, std::int64_t columns) {
+  return (rows * columns + 15) / 16 * 16;
+}
 
 }  // namespace heddle::cuda

@@ -1,10 +1,13 @@
-// linear/1 by cuBLASLt. Operands of other types than the weight's are cast first; bias and residual
-// go with the product where the library has them for the output's type and the activation, else a
-// pass of ours over f32 sums makes the output.
+// linear/1 by cuBLASLt. Operands of other types than the weight's are cast first, and a weight in
+// blocks or of 8 bits is widened to the device's type to compute with; bias and residual go with the
+// product where the library has them for the output's type and the activation, else a pass of ours
+// over f32 sums makes the output.
 #include "call.h"
 #include "kernels.h"
+#include "layouts.h"
 #include "map.cuh"
 #include "matmul.h"
+#include "widen.h"
 
 namespace heddle::cuda {
 
@@ -17,8 +20,8 @@ std::size_t aligned(std::size_t bytes) { return (bytes + kAligned - 1) / kAligne
 // How a call is done; follows from its shapes, types and attributes.
 struct Way {
   Product product;
-  bool cast_x, direct;  // direct: the library writes the output
-  std::size_t x_at, bias_at, sums_at,
+  bool widens, cast_x, direct;  // direct: the library writes the output
+  std::size_t weight_at, x_at, bias_at, sums_at,
       bytes;  // of what lies in the workspace behind the library's part
 };
 
@@ -50,19 +53,22 @@ bool divides(std::int64_t elements, heddle_dtype dtype) {
 }
 
 // False: not for this library.
-bool plan(const heddle_op_call& call, Way& way) {
+bool plan(const Device& device, const heddle_op_call& call, Way& way) {
   const heddle_tensor_info &x = call.in[0]->info, &weight = call.in[1]->info,
                            &whole = call.out[0]->info;
   const heddle_view *bias = device::operand(call, 2), *residual = device::operand(call, 3);
   const heddle_activation kind = attrs<heddle_activation_attrs>(call).kind;
-  if (weight.layout != 0 || !device::is_compute_float(weight.dtype)) return false;
+  way.widens = is_widened(weight);
+  const bool readable = way.widens ? weight.layout == 0 || weight.layout == kScaledRows
+                                   : weight.layout == 0 && device::is_compute_float(weight.dtype);
+  if (!readable) return false;
+  const heddle_dtype operands = way.widens ? device.settings().compute : weight.dtype;
   const std::int64_t n = weight.shape[0], k = weight.shape[1],
+                     step = way.widens ? k : weight.stride[0],
                      m = n == 0 ? 0 : device::element_count(whole) / n;
   if (m == 0 || n == 0 || k == 0) return false;
   // Tensor cores want rows at multiples of 16 bytes; what is not so is small.
-  if (!divides(k, weight.dtype) || !divides(weight.stride[0], weight.dtype) ||
-      !divides(n, HEDDLE_F16))
-    return false;
+  if (!divides(k, operands) || !divides(step, operands) || !divides(n, HEDDLE_F16)) return false;
   Rows in{}, out{}, added{};
   const bool even = even_rows(call, in, out, added);
 
@@ -70,13 +76,13 @@ bool plan(const heddle_op_call& call, Way& way) {
   p = {};
   p.n = n;
   p.k = k;
-  p.operands = weight.dtype;
-  p.weight_step = weight.stride[0];
+  p.operands = operands;
+  p.weight_step = step;
   const bool plain_rows = even && in.batch <= 65535;
-  way.cast_x = x.dtype != weight.dtype || !plain_rows ||
+  way.cast_x = x.dtype != operands || !plain_rows ||
                (in.rows > 1 && !divides(in.step, x.dtype)) ||
                (in.batch > 1 && !divides(in.jump, x.dtype)) || (in.rows > 1 && in.step < k);
-  const bool same_type = whole.dtype == weight.dtype || whole.dtype == HEDDLE_F32;
+  const bool same_type = whole.dtype == operands || whole.dtype == HEDDLE_F32;
   const bool even_out = plain_rows && divides(out.step, whole.dtype) &&
                         divides(out.jump, whole.dtype) && (out.rows == 1 || out.step >= n);
   const bool even_added = residual == nullptr ||
@@ -117,15 +123,14 @@ bool plan(const heddle_op_call& call, Way& way) {
   }
   p.x_step = way.cast_x || in.rows == 1 ? k : in.step;
   p.x_jump = way.cast_x ? p.m * k : in.jump;
-  way.x_at = Matmul::kWorkspace;
-  way.bias_at =
-      way.x_at + (way.cast_x
-                      ? aligned(static_cast<std::size_t>(m * k) * device::dtype_bytes(weight.dtype))
-                      : 0);
-  way.sums_at =
-      way.bias_at + (way.direct && bias != nullptr ? aligned(static_cast<std::size_t>(n) * 4) : 0);
-  way.bytes =
-      way.sums_at + (way.direct ? 0 : aligned(static_cast<std::size_t>(m * n) * sizeof(float)));
+  const auto room = [](bool wanted, std::int64_t elements, std::size_t bytes) {
+    return wanted ? aligned(static_cast<std::size_t>(elements) * bytes) : 0;
+  };
+  way.weight_at = Matmul::workspace_bytes(p);
+  way.x_at = way.weight_at + room(way.widens, n * k, device::dtype_bytes(operands));
+  way.bias_at = way.x_at + room(way.cast_x, m * k, device::dtype_bytes(operands));
+  way.sums_at = way.bias_at + room(way.direct && bias != nullptr, n, sizeof(float));
+  way.bytes = way.sums_at + room(!way.direct, m * n, sizeof(float));
   return true;
 }
 
@@ -182,23 +187,23 @@ struct MatmulLinear {
 
   static std::int32_t fits(Device& device, const heddle_op_call& call) {
     Way way;
-    return device.matmul() != nullptr && plan(call, way) ? 20 : 0;
+    return device.matmul() != nullptr && plan(device, call, way) ? 20 : 0;
   }
 
-  static std::size_t workspace(Device&, const heddle_op_call& call) {
+  static std::size_t workspace(Device& device, const heddle_op_call& call) {
     Way way;
-    return plan(call, way) ? way.bytes : 0;
+    return plan(device, call, way) ? way.bytes : 0;
   }
 
   static void run(Stream& stream, const heddle_op_call& call, void* workspace) {
     Way way;
-    if (stream.device().matmul() == nullptr || !plan(call, way))
+    if (stream.device().matmul() == nullptr || !plan(stream.device(), call, way))
       device::fail(HEDDLE_UNSUPPORTED, "does not fit ", device::describe(call.in[1]->info));
     const heddle_view &x = in(call, 0), &weight = in(call, 1), &result = out(call);
     const heddle_view *bias = device::operand(call, 2), *residual = device::operand(call, 3);
     auto* const memory = static_cast<char*>(workspace);
     Matrices m{x.data,
-               weight.data,
+               way.widens ? memory + way.weight_at : weight.data,
                nullptr,
                way.direct && residual != nullptr ? residual->data : nullptr,
                way.direct ? result.data : memory + way.sums_at,
@@ -208,8 +213,9 @@ struct MatmulLinear {
     for (const void* at :
          {way.cast_x ? nullptr : m.x, m.weight, m.residual, static_cast<const void*>(m.out)})
       if (!lies_at_16(at)) return launch_other(kLinear, stream, call);
+    if (way.widens) widen(stream, weight, way.product.operands, memory + way.weight_at);
     if (way.cast_x) {
-      const heddle_view to = scratch(weight.info.dtype, x.info, memory + way.x_at);
+      const heddle_view to = scratch(way.product.operands, x.info, memory + way.x_at);
       cast(stream, x, to);
       m.x = to.data;
     }

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <type_traits>
 
 #include "heddle/device.hpp"
@@ -105,6 +106,12 @@ Matmul::~Matmul() {
   library_.destroy(handle_);
 }
 
+std::size_t Matmul::workspace_bytes(const Product& product) {
+  constexpr std::size_t kLeast = std::size_t{1} << 20, kMost = std::size_t{32} << 20;
+  const auto sums = static_cast<std::size_t>(product.batch * product.m * product.n) * sizeof(float);
+  return std::clamp(sums / 256 * 256 * 4, kLeast, kMost);
+}
+
 const Matmul::Chosen& Matmul::choose(const Product& p) {
   const std::lock_guard lock(mutex_);
   std::unique_ptr<Chosen>& slot = chosen_[p.key()];
@@ -141,7 +148,7 @@ const Matmul::Chosen& Matmul::choose(const Product& p) {
 
   cublasLtMatmulPreference_t preference = nullptr;
   check_blas(library_.preference_create(&preference), "cublasLtMatmulPreferenceCreate");
-  const std::size_t workspace = kWorkspace;
+  const std::size_t workspace = workspace_bytes(p);
   // Sums split over blocks are added up by a second pass in a fixed order, never where they happen
   // to meet.
   const std::uint32_t schemes =
@@ -179,7 +186,8 @@ bool Matmul::multiply(cudaStream_t stream, const Product& product, const Matrice
   const float alpha = 1, beta = product.residual ? 1.0f : 0.0f;
   check_blas(library_.matmul(handle_, &own, &alpha, m.weight, chosen.weight, m.x, chosen.x, &beta,
                              product.residual ? m.residual : m.out, chosen.residual, m.out,
-                             chosen.out, &chosen.algorithm, m.workspace, kWorkspace, stream),
+                             chosen.out, &chosen.algorithm, m.workspace,
+                             workspace_bytes(product), stream),
              "cublasLtMatmul");
   return true;
 }

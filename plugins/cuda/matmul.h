@@ -37,8 +37,10 @@ struct Matrices {
 
 class Matmul {
  public:
-  static constexpr std::size_t kWorkspace = std::size_t{32}
-                                            << 20;  // bytes, as cuBLAS advises for Hopper
+  // What a product may use besides its operands, in bytes: room for four sums of each number, where
+  // sums are split over blocks, but no more than cuBLAS advises for Hopper. In a step that is
+  // streamed into little memory, room is dear.
+  static std::size_t workspace_bytes(const Product& product);
 
   // nullptr, with a word in the log, when the library is not found or is of another major version.
   static std::unique_ptr<Matmul> open(Device& device);
@@ -46,7 +48,7 @@ class Matmul {
   Matmul(const Matmul&) = delete;
   Matmul& operator=(const Matmul&) = delete;
 
-  // Enqueues. matrices.workspace has kWorkspace bytes; all addresses are multiples of 16. False: no
+  // Enqueues. matrices.workspace has workspace_bytes(); all addresses are multiples of 16. False: no
   // algorithm takes it.
   bool multiply(cudaStream_t stream, const Product& product, const Matrices& matrices);
 

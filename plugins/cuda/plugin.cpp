@@ -1,6 +1,6 @@
 // The plugin's face: the entry symbol and the device table, in which every C function is a few
 // lines over a class of this folder. On a machine without a driver or a GPU there are zero devices,
-// and nothing is said about it.
+// and the log says why, once and for those who look for it: it is no fault.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -31,10 +31,19 @@ bool is_ours(heddle_device* peer) {
          open_devices.end();
 }
 
+const heddle_host* log_host = nullptr;  // written once, by init()
+std::once_flag absence_told;
+
 std::uint32_t count() {
   int devices = 0;
-  if (cudaGetDeviceCount(&devices) == cudaSuccess) return static_cast<std::uint32_t>(devices);
+  const cudaError_t error = cudaGetDeviceCount(&devices);
+  if (error == cudaSuccess) return static_cast<std::uint32_t>(devices);
   cudaGetLastError();
+  std::call_once(absence_told, [&] {
+    if (log_host != nullptr)
+      log_host->log(log_host, HEDDLE_DEBUG,
+                    device::cat("cuda: no GPU can be used here: ", cudaGetErrorString(error)).c_str());
+  });
   return 0;
 }
 
@@ -343,6 +352,11 @@ constexpr heddle_device_desc kDesc = {
 const void* const kItems[] = {&kDesc};
 const heddle_list kDevices = {.count = 1, .items = kItems};
 
+heddle_status* init(const heddle_host* host) {
+  log_host = host;
+  return nullptr;
+}
+
 const heddle_list* provide(const char* kind) {
   return std::strcmp(kind, HEDDLE_DEVICES) == 0 ? &kDevices : nullptr;
 }
@@ -357,7 +371,7 @@ const heddle_plugin heddle_entry = {
     .abi_minor = HEDDLE_ABI_MINOR,
     .id = "org.heddle.cuda",
     .version = "0.1.0",
-    .init = nullptr,
+    .init = heddle::cuda::init,
     .deinit = nullptr,
     .provide = heddle::cuda::provide,
 };

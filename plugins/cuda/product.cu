@@ -4,7 +4,8 @@
 #include "call.h"
 #include "kernels.h"
 #include "layouts.h"
-#include "view.cuh"
+#include "stored.cuh"
+#include "widen.h"
 
 namespace heddle::cuda {
 
@@ -25,6 +26,16 @@ struct LinearTerms {
   }
   __device__ float right(std::int64_t column, std::int64_t k) const {
     return load(weight.data, weight.dtype, column * weight.stride[0] + k);
+  }
+};
+
+// A matrix in blocks or of 8 bits.
+struct StoredTerms : LinearTerms {
+  const float* scales;  // nullptr: none
+  __device__ float right(std::int64_t column, std::int64_t k) const {
+    const float value =
+        load_stored(weight.data, weight.dtype, column * weight.stride[0] + k);
+    return scales != nullptr ? value * scales[column] : value;
   }
 };
 
@@ -148,15 +159,20 @@ struct Linear : Plain {
   static constexpr const char* op = HEDDLE_OP_LINEAR;
   static void check(const heddle_op_call& call) { cpu::check_linear(call); }
   static std::int32_t fits(Device&, const heddle_op_call& call) {
-    return call.in[1]->info.layout == 0 ? 1 : 0;
+    const std::uint32_t layout = call.in[1]->info.layout;
+    return layout == 0 || layout == kScaledRows ? 1 : 0;
   }
   static void run(Stream& stream, const heddle_op_call& call, void*) {
     const heddle_tensor_info &x = in(call, 0).info, &weight = in(call, 1).info;
-    if (weight.layout != 0)
+    if (fits(stream.device(), call) == 0)
       device::fail(HEDDLE_UNSUPPORTED, "cannot read the weight ", device::describe(weight));
     const LinearTerms terms{view_of(call.in[0], x), view_of(call.in[1], weight), without_last(x)};
-    launch(stream, terms,
-           result_of(call, weight.shape[1], attrs<heddle_activation_attrs>(call).kind));
+    const Result result =
+        result_of(call, weight.shape[1], attrs<heddle_activation_attrs>(call).kind);
+    if (is_widened(weight))
+      launch(stream, StoredTerms{terms, scales_of(in(call, 1))}, result);
+    else
+      launch(stream, terms, result);
   }
 };
 

@@ -4,7 +4,7 @@
 
 #include "call.h"
 #include "kernels.h"
-#include "view.cuh"
+#include "stored.cuh"
 
 namespace heddle::cuda {
 
@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(kThreads) embedding(const __grid_constant__ Lo
                      from = id * lookup.table.stride[0];
   for (std::int64_t i = threadIdx.x; i < lookup.space.shape[axes]; i += kThreads)
     store(lookup.out.data, lookup.out.dtype, to + i,
-          load(lookup.table.data, lookup.table.dtype, from + i));
+          load_stored(lookup.table.data, lookup.table.dtype, from + i));
 }
 
 struct Buckets {

@@ -2,7 +2,7 @@
 
 #include "heddle/abi/node.h"
 #include "layouts.h"
-#include "number.cuh"
+#include "stored.cuh"
 #include "weight.h"
 
 namespace heddle::cuda {
@@ -14,19 +14,27 @@ constexpr std::size_t kChunkBytes = std::size_t{32} << 20;  // of file bytes on 
 
 bool is_product(std::int32_t use) { return use == HEDDLE_USE_LINEAR || use == HEDDLE_USE_CONV2D; }
 
-// Vectors are added and multiplied in f32; matrices are operands of products; tables keep their
-// type where kernels read it.
-heddle_dtype dtype_of(const Device& device, std::int32_t use, heddle_dtype file) {
+// Vectors are added and multiplied in f32; matrices are operands of products, and stay in their
+// blocks or 8 bits, which are widened whenever they are read; tables keep their type where kernels
+// read it.
+heddle_dtype dtype_of(const Device& device, std::int32_t use, const heddle_tensor_info& info) {
+  const heddle_dtype file = info.dtype;
   if (!device::is_float(file)) return file;
   if (use == HEDDLE_USE_VECTOR) return HEDDLE_F32;
+  if (device::is_block_format(file) && info.rank == 2 && use != HEDDLE_USE_CONV2D) return file;
+  if (device::is_f8(file) && use == HEDDLE_USE_LINEAR) return file;
   if (is_product(use)) return device.settings().compute;
   if (device::is_compute_float(file)) return file;
-  return file == HEDDLE_F64 ? HEDDLE_F32 : HEDDLE_BF16;  // bf16 holds every f8 value
+  return device::is_f8(file) ? HEDDLE_BF16 : HEDDLE_F32;  // bf16 holds every f8 value
 }
 
-// Elements [begin, begin + count) of the part, which start at `from` in row-major order, into dst.
-// Channels last: the place of (o, c, tap) is (o, tap, c).
-__global__ void cast(const void* from, std::int32_t from_dtype, std::int64_t begin,
+float scale_of(const heddle_view& part) {
+  return part.scale == 0 ? 1.0f : static_cast<float>(part.scale);
+}
+
+// Elements [begin, begin + count) of the part, which start at `from` in row-major order, times the
+// scale, into dst. Channels last: the place of (o, c, tap) is (o, tap, c).
+__global__ void cast(const void* from, std::int32_t from_dtype, float scale, std::int64_t begin,
                      std::int64_t count, void* dst, std::int32_t dtype, std::int64_t channels,
                      std::int64_t taps) {
   const std::int64_t i = blockIdx.x * std::int64_t{kThreads} + threadIdx.x;
@@ -34,7 +42,16 @@ __global__ void cast(const void* from, std::int32_t from_dtype, std::int64_t beg
   const std::int64_t index = begin + i, line = index / (channels * taps),
                      rest = index % (channels * taps);
   const std::int64_t to = line * channels * taps + rest % taps * channels + rest / taps;
-  store_number(dst, dtype, to, load_number(from, from_dtype, i));
+  Number x = is_in_blocks(from_dtype) ? real(load_from_blocks(from, from_dtype, i))
+                                      : load_number(from, from_dtype, i);
+  // The product of two f32 is exact in double, and rounded as f32 here as everywhere.
+  if (scale != 1.0f) x = real(__double2float_rn(to_double(x) * static_cast<double>(scale)));
+  store_number(dst, dtype, to, x);
+}
+
+__global__ void fill_scales(float* scales, std::int64_t count, float scale) {
+  const std::int64_t i = blockIdx.x * std::int64_t{kThreads} + threadIdx.x;
+  if (i < count) scales[i] = scale;
 }
 
 bool is_row_major(const heddle_tensor_info& info) {
@@ -57,6 +74,13 @@ void check_parts(const heddle_tensor_info& whole, std::uint32_t count,
     if (device::is_float(info.dtype) != device::is_float(whole.dtype))
       device::fail(HEDDLE_INVALID_ARGUMENT, "part ", i, " is ", device::describe(info),
                    ", cannot become ", device::describe(whole));
+    if (device::is_block_format(whole.dtype) && info.dtype != whole.dtype)
+      device::fail(HEDDLE_UNSUPPORTED, "part ", i, " is ", device::describe(info),
+                   ", cannot become ", device::describe(whole),
+                   ": nothing is put into blocks here");
+    if (device::is_block_format(whole.dtype) && scale_of(*parts[i]) != 1.0f)
+      device::fail(HEDDLE_UNSUPPORTED, "part ", i, ", ", device::describe(info),
+                   ", has a scale of its own, ", parts[i]->scale);
     rows += info.rank == 0 ? 1 : info.shape[0];
   }
   const std::int64_t expected = whole.rank == 0 ? 1 : whole.shape[0];
@@ -81,22 +105,28 @@ class Chunk {
   void* memory_ = nullptr;
 };
 
-// Uploads elements [begin, begin + count) of a part, in row-major order, to `to`.
+// Uploads elements [begin, begin + count) of a part, in row-major order, to `to`. REQUIRES: whole
+// blocks.
 void upload(Stream& stream, const heddle_view& part, std::int64_t begin, std::int64_t count,
             void* to) {
   Device& device = stream.device();
-  const auto bytes = static_cast<std::int64_t>(device::dtype_bytes(part.info.dtype));
+  const heddle_dtype dtype = part.info.dtype;
   const auto* from = static_cast<const char*>(part.data);
   auto* target = static_cast<char*>(to);
   if (is_row_major(part.info)) {
     device.check(
-        cudaMemcpyAsync(target, from + begin * bytes, static_cast<std::size_t>(count * bytes),
+        cudaMemcpyAsync(target, from + device::bytes_of(dtype, begin),
+                        static_cast<std::size_t>(device::bytes_of(dtype, count)),
                         cudaMemcpyHostToDevice, stream.raw()),
         "cudaMemcpyAsync");
     return;
   }
   // Run by run along the last axis; files give such parts only where a tensor is cut out of
   // another.
+  if (device::is_block_format(dtype))
+    device::fail(HEDDLE_UNSUPPORTED, "a part of a weight in blocks, ", device::describe(part.info),
+                 ", has to be row-major");
+  const auto bytes = static_cast<std::int64_t>(device::dtype_bytes(dtype));
   const std::uint32_t last = part.info.rank - 1;
   if (part.info.shape[last] != 1 && part.info.stride[last] != 1)
     device::fail(HEDDLE_UNSUPPORTED, "a part of a weight has stride ", part.info.stride[last],
@@ -127,7 +157,10 @@ heddle_weight_form weight_form(const Device& device, std::int32_t use,
   if (use != HEDDLE_USE_VECTOR && use != HEDDLE_USE_TABLE && !matrix && !filter)
     device::fail(HEDDLE_UNSUPPORTED, "a weight's use is ", use,
                  ", which this device does not know");
-  if (info.rank > HEDDLE_MAX_RANK || device::dtype_bytes(info.dtype) == 0 ||
+  const bool whole_blocks =
+      info.rank == 0 || info.rank > HEDDLE_MAX_RANK ||
+      info.shape[info.rank - 1] % device::block_elements(info.dtype) == 0;
+  if (info.rank > HEDDLE_MAX_RANK || device::block_bytes(info.dtype) == 0 || !whole_blocks ||
       (matrix && info.rank != 2) || (filter && info.rank != 4) ||
       ((matrix || filter) && !device::is_float(info.dtype)))
     device::fail(HEDDLE_UNSUPPORTED, "a weight of the shape ", device::describe(info),
@@ -137,10 +170,15 @@ heddle_weight_form weight_form(const Device& device, std::int32_t use,
                           : "a vector or table");
   heddle_weight_form form{};
   form.size = sizeof form;
-  form.info = device::row_major(dtype_of(device, use, info.dtype), info.shape, info.rank);
-  form.bytes = static_cast<std::uint64_t>(device::element_count(info)) *
-               device::dtype_bytes(form.info.dtype);
+  form.info = device::row_major(dtype_of(device, use, info), info.shape, info.rank);
+  form.bytes =
+      static_cast<std::uint64_t>(device::bytes_of(form.info.dtype, device::element_count(info)));
   if (filter) form.info.layout = kChannelsLast;
+  if (matrix && device::is_f8(form.info.dtype)) {
+    form.info.layout = kScaledRows;
+    form.bytes = static_cast<std::uint64_t>(scales_offset(info.shape[0], info.shape[1])) +
+                 static_cast<std::uint64_t>(info.shape[0]) * sizeof(float);
+  }
   return form;
 }
 
@@ -148,31 +186,45 @@ void make_weight(Stream& stream, const heddle_weight_form& form, std::uint32_t p
                  const heddle_view* const* parts, void* dst) {
   const heddle_tensor_info& whole = form.info;
   check_parts(whole, part_count, parts);
-  stream.device().use();
-  const bool turned = whole.layout == kChannelsLast;
+  Device& device = stream.device();
+  device.use();
+  const bool turned = whole.layout == kChannelsLast, scaled = whole.layout == kScaledRows;
   const std::int64_t taps = turned ? whole.shape[2] * whole.shape[3] : 1,
                      channels = turned ? whole.shape[1] : 1;
   auto* to = static_cast<char*>(dst);
+  auto* scales = scaled ? reinterpret_cast<float*>(
+                              to + scales_offset(whole.shape[0], whole.shape[1]))
+                        : nullptr;
   for (std::uint32_t i = 0; i < part_count; ++i) {
     const heddle_view& part = *parts[i];
     const std::int64_t count = device::element_count(part.info);
     if (count == 0) continue;
-    const auto bytes = static_cast<std::int64_t>(device::dtype_bytes(part.info.dtype));
-    if (part.info.dtype == whole.dtype && (!turned || taps == 1)) {
+    const float scale = scaled ? 1.0f : scale_of(part);  // those of 8 bits stand behind the rows
+    if (part.info.dtype == whole.dtype && (!turned || taps == 1) && scale == 1.0f) {
       upload(stream, part, 0, count, to);
     } else {
-      const std::int64_t most = std::min(count, static_cast<std::int64_t>(kChunkBytes) / bytes);
-      const Chunk chunk(stream, static_cast<std::size_t>(most * bytes));
+      const std::int64_t block = device::block_elements(part.info.dtype);
+      const std::int64_t most =
+          std::min(count, static_cast<std::int64_t>(kChunkBytes) /
+                              device::block_bytes(part.info.dtype) * block);
+      const Chunk chunk(stream,
+                        static_cast<std::size_t>(device::bytes_of(part.info.dtype, most)));
       for (std::int64_t begin = 0; begin < count; begin += most) {
         const std::int64_t here = std::min(most, count - begin);
         upload(stream, part, begin, here, chunk.memory());
-        cast<<<static_cast<unsigned>((here + kThreads - 1) / kThreads), kThreads, 0,
-               stream.raw()>>>(chunk.memory(), part.info.dtype, begin, here, to, whole.dtype,
-                               channels, taps);
-        stream.device().check(cudaGetLastError(), "make_weight");
+        cast<<<blocks_for(here, kThreads), kThreads, 0, stream.raw()>>>(
+            chunk.memory(), part.info.dtype, scale, begin, here, to, whole.dtype, channels, taps);
+        device.check(cudaGetLastError(), "make_weight");
       }
     }
-    to += count * static_cast<std::int64_t>(device::dtype_bytes(whole.dtype));
+    if (scaled) {
+      const std::int64_t rows = part.info.shape[0];
+      fill_scales<<<blocks_for(rows, kThreads), kThreads, 0, stream.raw()>>>(scales, rows,
+                                                                           scale_of(part));
+      device.check(cudaGetLastError(), "make_weight");
+      scales += rows;
+    }
+    to += device::bytes_of(whole.dtype, count);
   }
 }
 
