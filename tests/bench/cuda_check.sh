@@ -1,21 +1,29 @@
 #!/bin/bash
 # Everything there is to check of the cuda plugin on one machine with a GPU, in one call:
 #
-#   tests/bench/cuda_check.sh BUNDLE [RESULTS]     BUNDLE: from cuda_bundle.sh; RESULTS: a folder for logs and pictures
+#   tests/bench/cuda_check.sh BUNDLE [RESULTS [PART...]]     BUNDLE: from cuda_bundle.sh; RESULTS: a folder for logs and pictures
 #
-# 1. compiles the cuda and the cpu plugin from the sources beside it, all files at once; 2. conformance of all ops in bf16, fp16
-# and f32; 3. the first picture on the GPU against the CPU's, in dB, and twice, byte by byte; 4. the rates of the largest ops beside PyTorch's; 5. memcheck. Each part says PASS or
-# FAIL in a line of its own; what a part printed stands in RESULTS. Ends with the number of parts that failed.
+# Parts, all of them where none is named:
+#   conformance  all ops in bf16, fp16 and f32, of every storage type, against the reference
+#   pictures     ten of them against the CPU's in f32, in dB, and twice, byte by byte
+#   streaming    one with 0.3 of the weights on the device, byte by byte against one with all of them there
+#   split        one by two GPUs, in layers and set by set, byte by byte against one GPU's; left out where there is but one
+#   speed        the rates of the largest ops beside PyTorch's
+#   memory       compute-sanitizer's memcheck over the ops
+# Each check says PASS or FAIL in a line of its own; what it printed stands in RESULTS. Ends with the number of those that failed.
 set -u
 cd "$(dirname "$0")/../.."
 root=$PWD
 bundle=$(realpath "$1")
 results=${2:-$bundle/results}
+parts=" ${*:3} "
+[ -n "${parts// /}" ] || parts=' conformance pictures streaming split speed memory '
 mkdir -p "$results"
 results=$(realpath "$results")
 export LD_LIBRARY_PATH=$bundle/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export PATH=$PATH:/usr/local/cuda/bin
 failed=0
+wanted() { [[ $parts == *" $1 "* ]]; }
 part() { # NAME COMMAND...: runs it, keeps what it prints. NAME?: what it finds is for information
   local name=${1%\?} begin=$SECONDS information=
   [ "$name" = "$1" ] || information=yes
@@ -35,19 +43,15 @@ part() { # NAME COMMAND...: runs it, keeps what it prints. NAME?: what it finds 
 nvidia-smi --query-gpu=name,uuid,memory.total,driver_version --format=csv,noheader
 gpus=$(nvidia-smi -L | wc -l)
 
-# ---- compile ----
-cublas=$(find -L /usr/local/cuda /usr/lib /opt -name 'libcublasLt.so.13' 2> /dev/null | head -1)
+# ---- compile what the bundle lacks ----
 header=$(find -L /usr/local/cuda /usr/include /opt -name cublasLt.h 2> /dev/null | head -1)
-echo "cuBLASLt: ${cublas:-none}; header: ${header:-none}; $(nvcc --version | tail -1)"
 cudnn_header=$(find -L /usr/local/cuda /usr/include /opt -name cudnn_backend.h 2> /dev/null | head -1)
-echo "cuDNN header: ${cudnn_header:-none}"
 export cudnn_header NVCC_INCLUDES="-I. -Isdk/include ${header:+-I$(dirname "$header")} ${cudnn_header:+-I$(dirname "$cudnn_header") -DHEDDLE_WITH_CUDNN} -I$(dirname "$(dirname "$(realpath "$(command -v nvcc)")")")/include"
 objects=$bundle/objects
 mkdir -p "$objects"
-export objects
+export objects bundle
 compile() {
   local object=$objects/$(echo "$1" | tr / _).o
-  [ "$object" -nt "$1" ] && [ -z "$(find plugins/cuda plugins/cpu sdk -name '*.h' -newer "$object" -o -name '*.cuh' -newer "$object" | head -1)" ] && return 0
   case $1 in
     *.cu) nvcc -std=c++20 -O2 -gencode 'arch=compute_90,code=[sm_90,compute_90]' --expt-relaxed-constexpr \
       -Xcompiler -fPIC,-fvisibility=hidden,-Wall $NVCC_INCLUDES -c "$1" -o "$object" ;;
@@ -55,81 +59,166 @@ compile() {
       $NVCC_INCLUDES -c "$1" -o "$object" ;;
   esac > "$object.log" 2>&1 || { echo "=== $1"; grep -E -A6 'error|fatal' "$object.log" | head -40; return 1; }
 }
-export -f compile
-cuda_objects() { ls plugins/cuda/*.cpp plugins/cuda/*.cu plugins/cpu/op_check.cpp | if [ -n "$cudnn_header" ]; then cat; else grep -v /cudnn_; fi; }
-cpu_objects() { ls plugins/cpu/*.cpp | grep -v /onednn_; }
-build_all() {
-  { cuda_objects; cpu_objects; } | sort -u | xargs -P "$(nproc)" -I{} bash -c 'compile {}' || return 1
-  g++ -shared -Wl,--no-undefined -Wl,--version-script=sdk/plugin.map -o "$bundle/plugins/cpu.so" \
-    $(cpu_objects | tr / _ | sed "s|^|$objects/|; s|$|.o|") -lpthread || return 1
-  nvcc -shared -cudart static -Xlinker --no-undefined -Xlinker --version-script=sdk/plugin.map -o "$bundle/plugins/cuda.so" \
-    $(cuda_objects | tr / _ | sed "s|^|$objects/|; s|$|.o|") -ldl -lrt -lpthread
+sources() {
+  case $1 in
+    cpu) ls plugins/cpu/*.cpp | grep -v /onednn_ ;;
+    cuda) ls plugins/cuda/*.cpp plugins/cuda/*.cu plugins/cpu/op_check.cpp | if [ -n "$cudnn_header" ]; then cat; else grep -v /cudnn_; fi ;;
+  esac
 }
-export -f cuda_objects cpu_objects build_all
-export bundle
-LINES_SHOWN=150 part compile bash -c build_all || exit 1
+build() { # PLUGIN LINKER...
+  local plugin=$1
+  shift
+  sources "$plugin" | xargs -P "$(nproc)" -I{} bash -c 'compile {}' || return 1
+  "$@" -o "$bundle/plugins/$plugin.so" $(sources "$plugin" | tr / _ | sed "s|^|$objects/|; s|$|.o|") -ldl -lrt -lpthread
+}
+export -f compile sources build
+[ -f "$bundle/plugins/cpu.so" ] ||
+  LINES_SHOWN=150 part compile_cpu bash -c "build cpu g++ -shared -Wl,--no-undefined -Wl,--version-script=sdk/plugin.map" || exit 1
+[ -f "$bundle/plugins/cuda.so" ] ||
+  LINES_SHOWN=150 part compile_cuda bash -c "build cuda nvcc -shared -cudart static -Xlinker --no-undefined -Xlinker --version-script=sdk/plugin.map" || exit 1
 
 # ---- conformance ----
+check=("$bundle/conformance" test --plugin "$bundle/plugins/cuda.so" --oracle "$bundle/plugins/cpu.so"
+  --goldens tests/conformance/goldens.safetensors --seed 1)
 # Not promised by this device: that work behind a failure is skipped, and that an item's bytes are the same alone and in a batch.
 promised='!devices/a_failure_comes_out_of_wait_with_the_name_of_the_op_and_later_work_is_skipped:!cases/bytes_of_an_item*'
 [ "$gpus" -gt 1 ] || promised="$promised:!devices/two_devices*:!links/a_link_says*"
-conform() { # NAME OPTION...
-  local name=$1
-  shift
-  part "conformance_$name" "$bundle/conformance" test --plugin "$bundle/plugins/cuda.so" --oracle "$bundle/plugins/cpu.so" \
-    --goldens tests/conformance/goldens.safetensors --seed 1 "$@" -- --run_test="$promised"
-}
-conform bf16
-conform fp16 --option compute=fp16
-conform f32 --option compute=f32
-conform cudnn_bf16 --option cudnn_flops=0
-conform cudnn_fp16 --option cudnn_flops=0 --option compute=fp16
-conform plain --option compute=f32 --option kernels=reference
-part support "$bundle/conformance" support --plugin "$bundle/plugins/cuda.so"
-part 'batch_bytes?' "$bundle/conformance" test --plugin "$bundle/plugins/cuda.so" --oracle "$bundle/plugins/cpu.so" \
-  --goldens tests/conformance/goldens.safetensors --seed 1 -- '--run_test=cases/bytes_of_an_item*'
+# A matrix in blocks is widened to the type to compute with, so its numbers come out exactly in f32 alone.
+rounded='!blocks/every_block_format*'
+if wanted conformance; then
+  part conformance_bf16 "${check[@]}" -- "--run_test=$promised:$rounded"
+  part conformance_fp16 "${check[@]}" --option compute=fp16 -- "--run_test=$promised:$rounded"
+  part conformance_f32 "${check[@]}" --option compute=f32 -- "--run_test=$promised"
+  part conformance_cudnn_bf16 "${check[@]}" --option cudnn_flops=0 -- "--run_test=$promised:$rounded"
+  part conformance_cudnn_fp16 "${check[@]}" --option cudnn_flops=0 --option compute=fp16 -- "--run_test=$promised:$rounded"
+  part conformance_plain "${check[@]}" --option compute=f32 --option kernels=reference -- "--run_test=$promised"
+  part support "$bundle/conformance" support --plugin "$bundle/plugins/cuda.so"
+  part 'batch_bytes?' "${check[@]}" -- '--run_test=cases/bytes_of_an_item*'
+fi
 
-# ---- a picture ----
+# ---- pictures ----
 work=$(mktemp -d)
 mkdir "$work/graphs"
 cp -r graphs/* "$work/graphs/"
-draw() { # NAME DEVICE...: draws into results/NAME.png
-  local name=$1
-  shift
-  (cd "$work" && rm -rf output && "$bundle/heddle" run graphs/scene.json --plugins "$bundle/plugins" "$@" && cp "$(ls -t output/*.png | head -1)" "$results/$name.png")
+draw() { # NAME GRAPH OPTION...: draws into results/NAME/
+  local name=$1 graph=$2
+  shift 2
+  rm -rf "${results:?}/$name"
+  (cd "$work" && "$bundle/heddle" run "graphs/$graph.json" --plugins "$bundle/plugins" --cache none --models "$work/graphs/models" --output "$results/$name" "$@")
 }
-export -f draw
+plan() { # GRAPH OPTION...
+  local graph=$1
+  shift
+  (cd "$work" && "$bundle/heddle" plan "graphs/$graph.json" --plugins "$bundle/plugins" --cache none --models "$work/graphs/models" "$@")
+}
+export -f draw plan
 export work results
-part draw_cpu bash -c 'draw "$@"' draw cpu --devices cpu:0 --compute cpu=f32
-part draw_cuda bash -c 'draw "$@"' draw cuda --devices cuda:0
-part draw_again bash -c 'draw "$@"' draw again --devices cuda:0
-part same_bytes cmp "$results/cuda.png" "$results/again.png"
-cat > "$work/decibel.py" <<'P'
+same() { part "same_$2" python3 "$work/same.py" "$results/$1" "$results/$2"; }
+cat > "$work/same.py" << 'P'
+import pathlib
 import sys
 import numpy
 from PIL import Image
-a, b = (numpy.asarray(Image.open(name).convert("RGB"), dtype=numpy.float64) for name in sys.argv[1:3])
-decibel = 10 * numpy.log10(255**2 / max(((a - b) ** 2).mean(), 1e-12))
-print(f"{decibel:.1f} dB")
-sys.exit(0 if decibel >= 38 else 1)
+first, second = (sorted(pathlib.Path(name).glob("*.png")) for name in sys.argv[1:3])
+assert len(first) == len(second) > 0, (first, second)
+for one, other in zip(first, second):
+    a, b = (numpy.asarray(Image.open(name)).astype(int) for name in (one, other))
+    assert numpy.array_equal(a, b), f"{one} and {other} differ in {(a != b).mean():.1%} of their numbers, by {abs(a - b).max()} at most"
 P
-part decibel python3 "$work/decibel.py" "$results/cpu.png" "$results/cuda.png"
-cat "$results/decibel.log"
+cat > "$work/decibel.py" << 'P'
+import pathlib
+import sys
+import numpy
+from PIL import Image
+first, second = (sorted(pathlib.Path(name).glob("*.png")) for name in sys.argv[1:3])
+worst = 100.0
+assert len(first) == len(second) > 0, (first, second)
+for one, other in zip(first, second):
+    a, b = (numpy.asarray(Image.open(name).convert("RGB"), dtype=numpy.float64) for name in (one, other))
+    decibel = 10 * numpy.log10(255**2 / max(((a - b) ** 2).mean(), 1e-12))
+    worst = min(worst, decibel)
+    print(f"{decibel:.1f}", end=" ")
+print(f"dB over {len(first)} pictures; the worst {worst:.1f}")
+sys.exit(0 if worst >= 38 else 1)
+P
+if wanted pictures; then
+  prompts='prompt.text=["a red house on the left and a pine tree on the right on green grass, a sunny day with a yellow sun",
+    "a snowman in the middle in the snow, a starry night sky with a full moon",
+    "a yellow sailboat in the middle on the sea, sunset with a yellow sun",
+    "a blue castle in the middle in a meadow under a clear blue sky",
+    "a lighthouse on the left and a white sailboat on the right at sea, a cloudy sky",
+    "a cactus in the middle in the desert, night with a crescent moon",
+    "a pink rocket on the left and a blue tent on the right on the sand, a starry night sky",
+    "a whale in the middle on the sea, a sunny day with a yellow sun",
+    "an orange mushroom on the left and a round tree on the right on green grass, a sunset sky",
+    "A Purple balloon, high over: snow & sand?!"]'
+  part draw_cpu bash -c 'draw "$@"' draw pictures_cpu scene --devices cpu:0 --compute cpu=f32 --set "$prompts"
+  part draw_cuda bash -c 'draw "$@"' draw pictures_cuda scene --devices cuda:0 --set "$prompts"
+  part draw_again bash -c 'draw "$@"' draw pictures_again scene --devices cuda:0 --set "$prompts"
+  same pictures_cuda pictures_again
+  part decibel python3 "$work/decibel.py" "$results/pictures_cpu" "$results/pictures_cuda"
+  cat "$results/decibel.log"
+fi
+
+# ---- streaming ----
+stream() { # GRAPH WEIGHTS ROOM...: the sampler has the GPU for itself, and of it 0.3 of its weights' bytes and some room to work in
+  local graph=$1 weights=$2 room=$3 budget
+  local on=(--devices cuda:0,cpu:0 --place prompt=cpu:0 --place 'negative prompt=cpu:0' --place sampler=cuda:0 --place decode=cpu:0)
+  budget=$((weights * 3 / 10 + room))
+  part "draw_resident_$graph" bash -c 'draw "$@"' draw "resident_$graph" "$graph" "${on[@]}"
+  part "draw_streamed_$graph" bash -c 'draw "$@"' draw "streamed_$graph" "$graph" "${on[@]}" --budget "cuda:0=$budget"
+  same "resident_$graph" "streamed_$graph"
+  part "plan_streamed_$graph" bash -c 'plan "$@" | tee /dev/stderr | grep -q "through a ring"' plan "$graph" "${on[@]}" --budget "cuda:0=$budget"
+  grep -h -E 'ring|each step' "$results/plan_streamed_$graph.log" | sort -u | head -4
+}
+if wanted streaming; then
+  stream scene $(($(stat -c %s graphs/models/diffusers/tiny-scenes/transformer/*.safetensors | paste -sd+))) $((8 << 20))
+  if [ -x "$bundle/low_memory_model" ]; then
+    "$bundle/low_memory_model" "$work/graphs/models"
+    stream low_memory "$(stat -c %s "$work/graphs/models/diffusion_models/low_memory.safetensors")" $((8 << 20))
+  fi
+  # Everything on the GPU, which has no more than the least that the plan says it needs.
+  plan scene --devices cuda:0 --least > "$results/least.log" 2>&1
+  least=$(plan scene --devices cuda:0 --least --json 2> /dev/null | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["least_bytes"])')
+  head -5 "$results/least.log"
+  part draw_all bash -c 'draw "$@"' draw all_resident scene --devices cuda:0
+  part draw_least bash -c 'draw "$@"' draw all_least scene --devices cuda:0 --budget "cuda:0=$least"
+  same all_resident all_least
+fi
+
+# ---- two GPUs ----
+if wanted split && [ "$gpus" -gt 1 ]; then
+  on=(--devices cuda:0,cuda:1 --place prompt=cuda:1 --place sampler=cuda:0 --place decode=cuda:0)
+  part draw_one bash -c 'draw "$@"' draw one scene --devices cuda:0
+  for split in layers sets; do
+    part "draw_$split" bash -c 'draw "$@"' draw "$split" scene "${on[@]}" --split "sampler=$split"
+    same one "$split"
+    plan scene "${on[@]}" --split "sampler=$split" > "$results/plan_$split.log" 2>&1
+    grep -E 'sampler' "$results/plan_$split.log" | head -3
+  done
+  part draw_streamed_layers bash -c 'draw "$@"' draw streamed_layers scene "${on[@]}" --split sampler=layers --budget cuda:1=14MiB
+  same one streamed_layers
+fi
 
 # ---- speed ----
 speed() {
   "$bundle/conformance" speed --plugin "$bundle/plugins/cuda.so" --seed 1 && python3 tests/bench/cuda_peer.py
 }
 export -f speed
-part speed bash -c speed
-cat "$results/speed.log"
+if wanted speed; then
+  part speed bash -c speed
+  cat "$results/speed.log"
+fi
 
 # ---- memory ----
-if command -v compute-sanitizer > /dev/null; then
-  part memcheck compute-sanitizer --error-exitcode 9 "$bundle/conformance" test --plugin "$bundle/plugins/cuda.so" --oracle "$bundle/plugins/cpu.so" \
-    --goldens tests/conformance/goldens.safetensors --seed 1 --option cudnn_flops=67108864 -- '--run_test=cases/every_kernel*'
-else
-  echo "compute-sanitizer is not here"
+if wanted memory; then
+  if command -v compute-sanitizer > /dev/null; then
+    part memcheck compute-sanitizer --error-exitcode 9 "${check[@]}" --option cudnn_flops=67108864 -- '--run_test=cases/every_kernel*'
+    part memcheck_f32 compute-sanitizer --error-exitcode 9 "${check[@]}" --option compute=f32 -- --run_test=blocks '--run_test=devices/parts*'
+    tail -n 1 "$results/memcheck.log" "$results/memcheck_f32.log"
+  else
+    echo "compute-sanitizer is not here"
+  fi
 fi
 cd "$root" && rm -rf "$work"
 echo "$failed parts failed"
