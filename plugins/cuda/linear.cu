@@ -1,7 +1,7 @@
 // linear/1 by cuBLASLt. Operands of other types than the weight's are cast first, and a weight in
-// blocks or of 8 bits is widened to the device's type to compute with; bias and residual go with the
-// product where the library has them for the output's type and the activation, else a pass of ours
-// over f32 sums makes the output.
+// blocks or of 8 bits is widened to the device's type to compute with; bias and residual go with
+// the product where the library has them for the output's type and the activation, else a pass of
+// ours over f32 sums makes the output.
 #include "call.h"
 #include "kernels.h"
 #include "layouts.h"
@@ -79,8 +79,7 @@ bool plan(const Device& device, const heddle_op_call& call, Way& way) {
   p.operands = operands;
   p.weight_step = step;
   const bool plain_rows = even && in.batch <= 65535;
-  way.cast_x = x.dtype != operands || !plain_rows ||
-               (in.rows > 1 && !divides(in.step, x.dtype)) ||
+  way.cast_x = x.dtype != operands || !plain_rows || (in.rows > 1 && !divides(in.step, x.dtype)) ||
                (in.batch > 1 && !divides(in.jump, x.dtype)) || (in.rows > 1 && in.step < k);
   const bool same_type = whole.dtype == operands || whole.dtype == HEDDLE_F32;
   const bool even_out = plain_rows && divides(out.step, whole.dtype) &&

@@ -184,11 +184,11 @@ bool Matmul::multiply(cudaStream_t stream, const Product& product, const Matrice
     check_blas(library_.desc_set(&own, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &m.bias, sizeof m.bias),
                "cublasLtMatmulDescSetAttribute");
   const float alpha = 1, beta = product.residual ? 1.0f : 0.0f;
-  check_blas(library_.matmul(handle_, &own, &alpha, m.weight, chosen.weight, m.x, chosen.x, &beta,
-                             product.residual ? m.residual : m.out, chosen.residual, m.out,
-                             chosen.out, &chosen.algorithm, m.workspace,
-                             workspace_bytes(product), stream),
-             "cublasLtMatmul");
+  check_blas(
+      library_.matmul(handle_, &own, &alpha, m.weight, chosen.weight, m.x, chosen.x, &beta,
+                      product.residual ? m.residual : m.out, chosen.residual, m.out, chosen.out,
+                      &chosen.algorithm, m.workspace, workspace_bytes(product), stream),
+      "cublasLtMatmul");
   return true;
 }
 

@@ -48,8 +48,8 @@ class Matmul {
   Matmul(const Matmul&) = delete;
   Matmul& operator=(const Matmul&) = delete;
 
-  // Enqueues. matrices.workspace has workspace_bytes(); all addresses are multiples of 16. False: no
-  // algorithm takes it.
+  // Enqueues. matrices.workspace has workspace_bytes(); all addresses are multiples of 16. False:
+  // no algorithm takes it.
   bool multiply(cudaStream_t stream, const Product& product, const Matrices& matrices);
 
  private:

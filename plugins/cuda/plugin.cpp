@@ -41,8 +41,9 @@ std::uint32_t count() {
   cudaGetLastError();
   std::call_once(absence_told, [&] {
     if (log_host != nullptr)
-      log_host->log(log_host, HEDDLE_DEBUG,
-                    device::cat("cuda: no GPU can be used here: ", cudaGetErrorString(error)).c_str());
+      log_host->log(
+          log_host, HEDDLE_DEBUG,
+          device::cat("cuda: no GPU can be used here: ", cudaGetErrorString(error)).c_str());
   });
   return 0;
 }

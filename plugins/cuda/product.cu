@@ -33,8 +33,7 @@ struct LinearTerms {
 struct StoredTerms : LinearTerms {
   const float* scales;  // nullptr: none
   __device__ float right(std::int64_t column, std::int64_t k) const {
-    const float value =
-        load_stored(weight.data, weight.dtype, column * weight.stride[0] + k);
+    const float value = load_stored(weight.data, weight.dtype, column * weight.stride[0] + k);
     return scales != nullptr ? value * scales[column] : value;
   }
 };

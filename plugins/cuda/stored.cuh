@@ -78,8 +78,7 @@ __device__ inline float load_in_block(std::int32_t dtype, const unsigned char* b
       return half_at(block) *
              static_cast<float>((nibble(block + 6, i) | fifth_bit(block + 2, i)) - 16);
     case HEDDLE_Q5_1:
-      return half_at(block) *
-                 static_cast<float>(nibble(block + 8, i) | fifth_bit(block + 4, i)) +
+      return half_at(block) * static_cast<float>(nibble(block + 8, i) | fifth_bit(block + 4, i)) +
              half_at(block + 2);
     case HEDDLE_Q4_K: {
       const BlockGroup group = group_of(block, i / 32);
@@ -89,8 +88,7 @@ __device__ inline float load_in_block(std::int32_t dtype, const unsigned char* b
     case HEDDLE_Q5_K: {
       const BlockGroup group = group_of(block, i / 32);
       const int fifth = (block[16 + i % 32] >> i / 32 & 1) << 4;
-      return group.scale *
-                 static_cast<float>(nibble_of_pair(block + 48, i / 32, i % 32) | fifth) -
+      return group.scale * static_cast<float>(nibble_of_pair(block + 48, i / 32, i % 32) | fifth) -
              group.shift;
     }
     default: {  // HEDDLE_Q6_K: halves of 128, 64 bytes of low nibbles, 32 of pairs of high bits

@@ -114,11 +114,10 @@ void upload(Stream& stream, const heddle_view& part, std::int64_t begin, std::in
   const auto* from = static_cast<const char*>(part.data);
   auto* target = static_cast<char*>(to);
   if (is_row_major(part.info)) {
-    device.check(
-        cudaMemcpyAsync(target, from + device::bytes_of(dtype, begin),
-                        static_cast<std::size_t>(device::bytes_of(dtype, count)),
-                        cudaMemcpyHostToDevice, stream.raw()),
-        "cudaMemcpyAsync");
+    device.check(cudaMemcpyAsync(target, from + device::bytes_of(dtype, begin),
+                                 static_cast<std::size_t>(device::bytes_of(dtype, count)),
+                                 cudaMemcpyHostToDevice, stream.raw()),
+                 "cudaMemcpyAsync");
     return;
   }
   // Run by run along the last axis; files give such parts only where a tensor is cut out of
@@ -157,9 +156,8 @@ heddle_weight_form weight_form(const Device& device, std::int32_t use,
   if (use != HEDDLE_USE_VECTOR && use != HEDDLE_USE_TABLE && !matrix && !filter)
     device::fail(HEDDLE_UNSUPPORTED, "a weight's use is ", use,
                  ", which this device does not know");
-  const bool whole_blocks =
-      info.rank == 0 || info.rank > HEDDLE_MAX_RANK ||
-      info.shape[info.rank - 1] % device::block_elements(info.dtype) == 0;
+  const bool whole_blocks = info.rank == 0 || info.rank > HEDDLE_MAX_RANK ||
+                            info.shape[info.rank - 1] % device::block_elements(info.dtype) == 0;
   if (info.rank > HEDDLE_MAX_RANK || device::block_bytes(info.dtype) == 0 || !whole_blocks ||
       (matrix && info.rank != 2) || (filter && info.rank != 4) ||
       ((matrix || filter) && !device::is_float(info.dtype)))
@@ -192,9 +190,9 @@ void make_weight(Stream& stream, const heddle_weight_form& form, std::uint32_t p
   const std::int64_t taps = turned ? whole.shape[2] * whole.shape[3] : 1,
                      channels = turned ? whole.shape[1] : 1;
   auto* to = static_cast<char*>(dst);
-  auto* scales = scaled ? reinterpret_cast<float*>(
-                              to + scales_offset(whole.shape[0], whole.shape[1]))
-                        : nullptr;
+  auto* scales = scaled
+                     ? reinterpret_cast<float*>(to + scales_offset(whole.shape[0], whole.shape[1]))
+                     : nullptr;
   for (std::uint32_t i = 0; i < part_count; ++i) {
     const heddle_view& part = *parts[i];
     const std::int64_t count = device::element_count(part.info);
@@ -204,11 +202,9 @@ void make_weight(Stream& stream, const heddle_weight_form& form, std::uint32_t p
       upload(stream, part, 0, count, to);
     } else {
       const std::int64_t block = device::block_elements(part.info.dtype);
-      const std::int64_t most =
-          std::min(count, static_cast<std::int64_t>(kChunkBytes) /
-                              device::block_bytes(part.info.dtype) * block);
-      const Chunk chunk(stream,
-                        static_cast<std::size_t>(device::bytes_of(part.info.dtype, most)));
+      const std::int64_t most = std::min(count, static_cast<std::int64_t>(kChunkBytes) /
+                                                    device::block_bytes(part.info.dtype) * block);
+      const Chunk chunk(stream, static_cast<std::size_t>(device::bytes_of(part.info.dtype, most)));
       for (std::int64_t begin = 0; begin < count; begin += most) {
         const std::int64_t here = std::min(most, count - begin);
         upload(stream, part, begin, here, chunk.memory());
@@ -220,7 +216,7 @@ void make_weight(Stream& stream, const heddle_weight_form& form, std::uint32_t p
     if (scaled) {
       const std::int64_t rows = part.info.shape[0];
       fill_scales<<<blocks_for(rows, kThreads), kThreads, 0, stream.raw()>>>(scales, rows,
-                                                                           scale_of(part));
+                                                                             scale_of(part));
       device.check(cudaGetLastError(), "make_weight");
       scales += rows;
     }

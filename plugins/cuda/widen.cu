@@ -31,9 +31,8 @@ bool is_widened(const heddle_tensor_info& weight) {
 
 const float* scales_of(const heddle_view& weight) {
   if (weight.info.layout != kScaledRows) return nullptr;
-  return reinterpret_cast<const float*>(
-      static_cast<const char*>(weight.data) +
-      scales_offset(weight.info.shape[0], weight.info.shape[1]));
+  return reinterpret_cast<const float*>(static_cast<const char*>(weight.data) +
+                                        scales_offset(weight.info.shape[0], weight.info.shape[1]));
 }
 
 void widen(Stream& stream, const heddle_view& weight, heddle_dtype to, void* out) {
