@@ -76,7 +76,11 @@ Device::Device(const heddle_host* host, std::uint32_t index, const heddle_value*
       ordinal_(static_cast<int>(index)),
       settings_(read_settings(device::Options(host, options))) {
   int count = 0;
-  cuda::check(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
+  if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {
+    cudaGetLastError();
+    device::fail(HEDDLE_NOT_FOUND, "no GPU can be used here: cudaGetDeviceCount: ",
+                 cudaGetErrorString(error), ". nvidia-smi shows what the driver finds");
+  }
   if (ordinal_ >= count)
     device::fail(HEDDLE_NOT_FOUND, "this machine shows ", count, " CUDA devices");
   cudaDeviceProp properties{};

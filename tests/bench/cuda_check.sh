@@ -9,7 +9,7 @@
 #   streaming    one with 0.3 of the weights on the device, byte by byte against one with all of them there
 #   split        one by two GPUs, in layers and set by set, byte by byte against one GPU's; left out where there is but one
 #   speed        the rates of the largest ops beside PyTorch's
-#   memory       compute-sanitizer's memcheck over the ops
+#   memory       compute-sanitizer over the ops: memcheck, and racecheck of our own kernels
 # Each check says PASS or FAIL in a line of its own; what it printed stands in RESULTS. Ends with the number of those that failed.
 set -u
 cd "$(dirname "$0")/../.."
@@ -142,19 +142,32 @@ print(f"dB over {len(first)} pictures; the worst {worst:.1f}")
 sys.exit(0 if worst >= 38 else 1)
 P
 if wanted pictures; then
-  prompts='prompt.text=["a red house on the left and a pine tree on the right on green grass, a sunny day with a yellow sun",
-    "a snowman in the middle in the snow, a starry night sky with a full moon",
-    "a yellow sailboat in the middle on the sea, sunset with a yellow sun",
-    "a blue castle in the middle in a meadow under a clear blue sky",
-    "a lighthouse on the left and a white sailboat on the right at sea, a cloudy sky",
-    "a cactus in the middle in the desert, night with a crescent moon",
-    "a pink rocket on the left and a blue tent on the right on the sand, a starry night sky",
-    "a whale in the middle on the sea, a sunny day with a yellow sun",
-    "an orange mushroom on the left and a round tree on the right on green grass, a sunset sky",
-    "A Purple balloon, high over: snow & sand?!"]'
-  part draw_cpu bash -c 'draw "$@"' draw pictures_cpu scene --devices cpu:0 --compute cpu=f32 --set "$prompts"
-  part draw_cuda bash -c 'draw "$@"' draw pictures_cuda scene --devices cuda:0 --set "$prompts"
-  part draw_again bash -c 'draw "$@"' draw pictures_again scene --devices cuda:0 --set "$prompts"
+  prompts=("a red house on the left and a pine tree on the right on green grass, a sunny day with a yellow sun"
+    "a snowman in the middle in the snow, a starry night sky with a full moon"
+    "a yellow sailboat in the middle on the sea, sunset with a yellow sun"
+    "a blue castle in the middle in a meadow under a clear blue sky"
+    "a lighthouse on the left and a white sailboat on the right at sea, a cloudy sky"
+    "a cactus in the middle in the desert, night with a crescent moon"
+    "a pink rocket on the left and a blue tent on the right on the sand, a starry night sky"
+    "a whale in the middle on the sea, a sunny day with a yellow sun"
+    "an orange mushroom on the left and a round tree on the right on green grass, a sunset sky"
+    "A Purple balloon, high over: snow & sand?!")
+  draw_ten() { # NAME OPTION...
+    local name=$1 prompt number=0
+    shift
+    for prompt in "${prompts[@]}"; do
+      number=$((number + 1))
+      draw one_of_ten scene --set "prompt.text=$prompt" --set "sampler.seed=$number" "$@" || return 1
+      mkdir -p "$results/$name"
+      mv "$results"/one_of_ten/*.png "$results/$name/$(printf %02d $number).png"
+    done
+  }
+  rm -rf "$results"/pictures_*
+  export -f draw_ten
+  ten() { part "draw_$1" bash -c "$(declare -p prompts); draw_ten \"\$@\"" draw_ten "$@"; }
+  ten pictures_cpu --devices cpu:0 --compute cpu=f32
+  ten pictures_cuda --devices cuda:0
+  ten pictures_again --devices cuda:0
   same pictures_cuda pictures_again
   part decibel python3 "$work/decibel.py" "$results/pictures_cpu" "$results/pictures_cuda"
   cat "$results/decibel.log"
@@ -215,7 +228,9 @@ if wanted memory; then
   if command -v compute-sanitizer > /dev/null; then
     part memcheck compute-sanitizer --error-exitcode 9 "${check[@]}" --option cudnn_flops=67108864 -- '--run_test=cases/every_kernel*'
     part memcheck_f32 compute-sanitizer --error-exitcode 9 "${check[@]}" --option compute=f32 -- --run_test=blocks '--run_test=devices/parts*'
-    tail -n 1 "$results/memcheck.log" "$results/memcheck_f32.log"
+    # Only our own kernels: of the libraries' nothing is said.
+    part racecheck compute-sanitizer --tool racecheck --error-exitcode 9 "${check[@]}" --option kernels=reference -- '--run_test=cases/every_kernel*'
+    tail -qn 1 "$results"/{memcheck,memcheck_f32,racecheck}.log
   else
     echo "compute-sanitizer is not here"
   fi
