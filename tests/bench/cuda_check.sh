@@ -169,26 +169,33 @@ if wanted pictures; then
   ten pictures_cuda --devices cuda:0
   ten pictures_again --devices cuda:0
   same pictures_cuda pictures_again
+  part draw_range bash -c 'draw "$@"' draw range scene --devices cuda --set sampler.seed=1..6
+  part draw_range_again bash -c 'draw "$@"' draw range_again scene --devices cuda:0 --set sampler.seed=1..6
+  same range range_again
   part decibel python3 "$work/decibel.py" "$results/pictures_cpu" "$results/pictures_cuda"
   cat "$results/decibel.log"
 fi
 
 # ---- streaming ----
-stream() { # GRAPH WEIGHTS ROOM...: the sampler has the GPU for itself, and of it 0.3 of its weights' bytes and some room to work in
-  local graph=$1 weights=$2 room=$3 budget
-  local on=(--devices cuda:0,cpu:0 --place prompt=cpu:0 --place 'negative prompt=cpu:0' --place sampler=cuda:0 --place decode=cpu:0)
-  budget=$((weights * 3 / 10 + room))
-  part "draw_resident_$graph" bash -c 'draw "$@"' draw "resident_$graph" "$graph" "${on[@]}"
-  part "draw_streamed_$graph" bash -c 'draw "$@"' draw "streamed_$graph" "$graph" "${on[@]}" --budget "cuda:0=$budget"
-  same "resident_$graph" "streamed_$graph"
-  part "plan_streamed_$graph" bash -c 'plan "$@" | tee /dev/stderr | grep -q "through a ring"' plan "$graph" "${on[@]}" --budget "cuda:0=$budget"
-  grep -h -E 'ring|each step' "$results/plan_streamed_$graph.log" | sort -u | head -4
+# The sampler has the GPU for itself, and of it 0.3 of its weights' bytes and some room to work in.
+stream() { # NAME GRAPH WEIGHTS OPTION...
+  local name=$1 graph=$2 budget=$(($3 * 3 / 10 + (8 << 20)))
+  local on=(--devices cuda:0,cpu:0 --place prompt=cpu:0 --place 'negative prompt=cpu:0' --place sampler=cuda:0 --place decode=cpu:0 "${@:4}")
+  part "draw_resident_$name" bash -c 'draw "$@"' draw "resident_$name" "$graph" "${on[@]}"
+  part "draw_streamed_$name" bash -c 'draw "$@"' draw "streamed_$name" "$graph" "${on[@]}" --budget "cuda:0=$budget"
+  same "resident_$name" "streamed_$name"
+  part "plan_streamed_$name" bash -c 'plan "$@" | tee /dev/stderr | grep -q "through a ring"' plan "$graph" "${on[@]}" --budget "cuda:0=$budget"
+  grep -h -E 'through a ring' "$results/plan_streamed_$name.log" | sort -u
 }
 if wanted streaming; then
-  stream scene $(($(stat -c %s graphs/models/diffusers/tiny-scenes/transformer/*.safetensors | paste -sd+))) $((8 << 20))
+  stream scene scene $(($(stat -c %s graphs/models/diffusers/tiny-scenes/transformer/*.safetensors | paste -sd+)))
   if [ -x "$bundle/low_memory_model" ]; then
     "$bundle/low_memory_model" "$work/graphs/models"
-    stream low_memory "$(stat -c %s "$work/graphs/models/diffusion_models/low_memory.safetensors")" $((8 << 20))
+    low=$(stat -c %s "$work/graphs/models/diffusion_models/low_memory.safetensors")
+    stream low_memory low_memory "$low"
+    stream low_memory_fp8 low_memory $((low / 2)) --set model.weight_dtype=fp8_e4m3fn
+    part decibel_fp8? python3 "$work/decibel.py" "$results/resident_low_memory" "$results/resident_low_memory_fp8"
+    cat "$results/decibel_fp8.log"
   fi
   # Everything on the GPU, which has no more than the least that the plan says it needs.
   plan scene --devices cuda:0 --least > "$results/least.log" 2>&1
@@ -219,6 +226,7 @@ speed() {
 }
 export -f speed
 if wanted speed; then
+  (cd "$work" && part tune "$bundle/heddle" tune --plugins "$bundle/plugins" --devices cuda --costs "$results/costs.json")
   part speed bash -c speed
   cat "$results/speed.log"
 fi
