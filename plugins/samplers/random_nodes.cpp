@@ -1,0 +1,35 @@
+#include "random_nodes.h"
+
+#include <algorithm>
+
+#include "random.h"
+#include "sample_shapes.h"
+
+namespace heddle::field {
+namespace {
+
+Tensor normal(Context& ctx, const Shape& shape, std::uint64_t seed) {
+  const Tensor tensor = ctx.make_host(shape, HEDDLE_F32);
+  std::ranges::copy(initial_noise(seed, std::size_t(tensor.count())), tensor.data<float>());
+  return tensor;
+}
+
+}  // namespace
+
+void RandomConditioning::execute(Context& ctx) {
+  const auto number = std::uint64_t(ctx[seed]);
+  Record entry;
+  entry.set("cross_attn", value_of(normal(ctx, {1, ctx[tokens], ctx[width]}, 2 * number)));
+  if (ctx[pooled_width] > 0)
+    entry.set("pooled_output", value_of(normal(ctx, {1, ctx[pooled_width]}, 2 * number + 1)));
+  ctx[out] = list_of({entry.value()});
+}
+
+void RandomConditioning::infer(Infer& question) {
+  const auto rows = question[tokens], columns = question[width], pooled = question[pooled_width];
+  if (!rows || !columns || !pooled) return;
+  question.out(out, "0.cross_attn", HEDDLE_F32, {1, *rows, *columns});
+  if (*pooled > 0) question.out(out, "0.pooled_output", HEDDLE_F32, {1, *pooled});
+}
+
+}  // namespace heddle::field
