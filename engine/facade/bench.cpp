@@ -1,5 +1,5 @@
-// Measuring a model by its shape: its weights are drawn, a workflow that calls it is run twice as
-// any other, and what the second run took is read off its timeline.
+// Measuring a model by its shape: its weights are drawn, a workflow that calls it is run as any other,
+// and what the runs after the first took is read off their timelines.
 #include <algorithm>
 #include <chrono>
 #include <fstream>
@@ -36,6 +36,8 @@ std::string read_text(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
+
+constexpr unsigned kLeastSteps = 4;  // to take a median of
 
 // What a shape's desc tells.
 struct Case {
@@ -247,12 +249,18 @@ BenchReport measure_model(const EngineOptions& given, const BenchOptions& bench,
     say("first run, which loads the weights");
     const double cold =
         stage_seconds(engine.start(flow, {.keep = {what.output}}).wait(), what.node);
-    say("measured run");
-    flow.set(what.vary, "2");
+    const unsigned runs = (kLeastSteps + what.steps - 1) / std::max(1u, what.steps);
+    say(runs == 1 ? "measured run" : cat(runs, " measured runs"));
     const std::filesystem::path file = files.folder() / "trace.json";
-    const Results results = engine.start(flow, {.keep = {what.output}, .trace = file}).wait();
-    const Trace trace = read_trace(file);
-    report.step_seconds = step_seconds(trace.blocks, what.steps);
+    Results results;
+    Trace trace;
+    for (unsigned run = 0; run < runs; ++run) {
+      flow.set(what.vary, std::to_string(run + 2));
+      results = engine.start(flow, {.keep = {what.output}, .trace = file}).wait();
+      trace = read_trace(file);
+      const std::vector<double> seconds = step_seconds(trace.blocks, what.steps);
+      report.step_seconds.insert(report.step_seconds.end(), seconds.begin(), seconds.end());
+    }
     report.median_seconds = median(report.step_seconds);
     report.moved_bytes = trace.moved_bytes / std::max(1u, what.steps);
     report.first_seconds = std::max(0.0, cold - report.median_seconds * what.steps);

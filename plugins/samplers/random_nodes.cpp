@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "latent.h"
 #include "random.h"
 #include "sample_shapes.h"
 
@@ -30,6 +31,18 @@ void RandomConditioning::infer(Infer& question) {
   if (!rows || !columns || !pooled) return;
   question.out(out, "0.cross_attn", HEDDLE_F32, {1, *rows, *columns});
   if (*pooled > 0) question.out(out, "0.pooled_output", HEDDLE_F32, {1, *pooled});
+}
+
+void RandomLatent::execute(Context& ctx) {
+  const Shape shape{1, ctx[channels], ctx[height] / kDownscale, ctx[width] / kDownscale};
+  ctx[latent] =
+      Record().set("samples", value_of(normal(ctx, shape, std::uint64_t(ctx[seed])))).value();
+}
+
+void RandomLatent::infer(Infer& question) {
+  const auto x = question[width], y = question[height], depth = question[channels];
+  if (x && y && depth)
+    question.out(latent, "samples", HEDDLE_F32, {1, *depth, *y / kDownscale, *x / kDownscale});
 }
 
 }  // namespace heddle::field

@@ -29,6 +29,27 @@ struct RandomConditioning {
   static void infer(Infer& question);
 };
 
+struct RandomLatent {
+  static constexpr Widget kPixels{.number = 1024, .min = 16, .max = 16384, .step = 8};
+  static constexpr Widget kChannels{.number = 16, .min = 1, .max = 1024};
+  static constexpr Widget kSeed{.max = 0xffffffffu};
+
+  static constexpr Info info{"RandomLatent",
+                             1,
+                             "",
+                             "utils/bench",
+                             "Standard normal numbers in the shape of a picture's latent.",
+                             HEDDLE_NODE_HOST};
+  static constexpr Input<std::int64_t> width{"width", kPixels, "In pixels."};
+  static constexpr Input<std::int64_t> height{"height", kPixels, "In pixels."};
+  static constexpr Input<std::int64_t> channels{"channels", kChannels};
+  static constexpr Input<std::int64_t> seed{"seed", kSeed};
+  static constexpr Output<Value> latent{"LATENT", 0, "", "LATENT"};
+  static constexpr auto ports = heddle::ports(width, height, channels, seed, latent);
+  static void execute(Context& ctx);
+  static void infer(Infer& question);
+};
+
 struct Discard {
   static constexpr Info info{"Discard",
                              1,

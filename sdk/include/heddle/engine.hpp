@@ -332,7 +332,7 @@ struct BenchReport {
 
 // The models that there are to measure, and what they are.
 std::vector<std::pair<std::string, std::string>> bench_models(const EngineOptions& options);
-// Draws the weights, runs a workflow that calls the model twice, as any workflow is run, and measures the second run. `options`: as
+// Draws the weights, runs a workflow that calls the model, as any workflow is run, and again until a few steps are measured. `options`: as
 // for the engine that would run it. `tell` is told what goes on. Throws EngineError.
 BenchReport measure_model(const EngineOptions& options, const BenchOptions& bench, const std::function<void(const std::string&)>& tell = {});
 
