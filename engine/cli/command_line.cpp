@@ -30,7 +30,8 @@ constexpr CommandSpec kCommands[] = {
     {Command::plugins, "plugins", "list the plugins, and why one was refused", kPlugins, nullptr,
      nullptr},
     {Command::tune, "tune", "measure the devices, for better plans", kTune, nullptr, nullptr},
-    {Command::bench, "bench", "measure a model of random weights", 0, nullptr, nullptr},
+    {Command::bench, "bench", "measure a model of random weights", kBench, "MODEL",
+     "the model's shape; without one, what there is"},
     {Command::version, "version", "print the version", 0, nullptr, nullptr},
 };
 
@@ -120,14 +121,29 @@ class Parser {
   void add_command(const CommandSpec& spec) {
     CLI::App* app = app_.add_subcommand(spec.name, spec.help);
     app->footer(spec.options == 0 ? "" : kFooter);
-    if (spec.command == Command::bench) app->allow_extras();
     if (spec.operand != nullptr) {
       CLI::Option* operand = app->add_option(spec.operand, line_.operand, spec.operand_help);
       operand->type_name("");
-      if (spec.command != Command::nodes) operand->required();
+      if (spec.command != Command::nodes && spec.command != Command::bench) operand->required();
     }
+    if (spec.command == Command::bench) add_bench_options(*app);
     for (const OptionSpec& option : all_options())
       if ((option.commands & spec.options) != 0) add_option(*app, option, line_.options);
+  }
+
+  void add_bench_options(CLI::App& app) {
+    BenchArguments& bench = line_.bench;
+    app.add_option("--size", bench.size, "pixels of the picture (default: what is usual)")
+        ->type_name("WxH");
+    app.add_option("--steps", bench.steps, "steps to measure (default: 8, or 4 of few-step models)")
+        ->type_name("N");
+    app.add_option("--sets", bench.sets, "sets of inputs in a step; 2: with guidance")
+        ->type_name("N");
+    app.add_option("--split", bench.split,
+                   "share the model among devices: layers, sets, batch, sequence, rows, none")
+        ->type_name("MODE");
+    app.add_flag("--check", bench.check,
+                 "compare a small model of the family with plain loops instead");
   }
 
   const CLI::App& chosen() const {

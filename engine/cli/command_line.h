@@ -11,9 +11,17 @@ namespace heddle::cli {
 
 enum class Command { run, plan, nodes, devices, plugins, tune, bench, version };
 
+// What only `bench` takes, still as texts; empty: not given.
+struct BenchArguments {
+  std::string size;  // "1024x768"
+  std::string steps, sets, split;
+  bool check = false;
+};
+
 struct CommandLine {
   Command command = Command::run;
-  std::string operand;  // the workflow's file, or a class; empty when there is none
+  std::string operand;  // the workflow's file, a class, or a model's shape; empty when there is none
+  BenchArguments bench;
   Layer options;
 };
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 
+#include "engine/cli/command_line.h"
 #include "engine/cli/output.h"
 #include "engine/cli/settings.h"
 
@@ -17,12 +18,15 @@ inline constexpr int kExitDone = 0, kExitFailed = 1, kExitUsage = 2;
 struct Request {
   std::filesystem::path workflow;  // of run and plan
   std::string class_type;          // of nodes; empty: all
+  std::string model;               // of bench; empty: list them
+  BenchArguments bench;
   Settings settings;
 };
 
 int run_workflow(const Request& request, Output& output);
 int plan_workflow(const Request& request, Output& output);
 int tune_devices(const Request& request, Output& output);
+int bench_model(const Request& request, Output& output);
 int list_nodes(const Request& request, Output& output);
 int list_devices(const Request& request, Output& output);
 int list_plugins(const Request& request, Output& output);

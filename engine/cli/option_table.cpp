@@ -6,8 +6,8 @@ namespace heddle::cli {
 namespace {
 
 constexpr std::uint32_t kFlows = kRun | kPlan;
-constexpr std::uint32_t kUsers = kFlows | kDevices;
-constexpr std::uint32_t kAll = kFlows | kNodes | kDevices | kPlugins | kTune;
+constexpr std::uint32_t kUsers = kFlows | kDevices | kBench;
+constexpr std::uint32_t kAll = kFlows | kNodes | kDevices | kPlugins | kTune | kBench;
 
 constexpr OptionSpec kOptions[] = {
     {"set", OptionKind::assignments, "NODE.INPUT=VALUE",
@@ -40,7 +40,7 @@ constexpr OptionSpec kOptions[] = {
     {"cache-limit", OptionKind::word, "SIZE",
      "bytes of results to keep there at most (default: 1GiB)", kFlows},
     {"costs", OptionKind::path, "FILE", "measured costs to place by, as tune writes them (default: $XDG_CACHE_HOME/heddle/costs.json)",
-     kFlows | kTune},
+     kFlows | kTune | kBench},
     {"threads", OptionKind::number, "N", "threads of a CPU device (default: all cores)", kAll},
     {"compute", OptionKind::pairs, "DEVICE=TYPE",
      "type to compute with on a device or kind: f32, bf16 or fp16", kAll},
@@ -53,7 +53,7 @@ constexpr OptionSpec kOptions[] = {
     {"least", OptionKind::flag, "", "print the least memory that the workflow needs", kPlan},
     {"json", OptionKind::flag, "", "JSON on stdout: one object a line, for programs", kAll},
     {"quiet", OptionKind::flag, "", "no progress and no summary (plan: no warnings)",
-     kFlows | kTune},
+     kFlows | kTune | kBench},
 };
 
 }  // namespace

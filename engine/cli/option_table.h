@@ -17,6 +17,7 @@ enum Commands : std::uint32_t {
   kDevices = 8,
   kPlugins = 16,
   kTune = 32,
+  kBench = 64,
 };
 
 enum class OptionKind {

@@ -49,6 +49,8 @@ std::uint32_t options_of(Command command) {
       return kPlugins;
     case Command::tune:
       return kTune;
+    case Command::bench:
+      return kBench;
     default:
       return 0;
   }
@@ -87,11 +89,6 @@ Settings read_all_settings(const CommandLine& line, const std::filesystem::path&
   return settings;
 }
 
-int answer_pending(std::string_view command, std::string_view why) {
-  complain(cat(command, ": this version of heddle cannot do this: ", why, "."));
-  return kExitUsage;
-}
-
 int run_command(const CommandLine& line, Output& output) {
   std::error_code ignored;
   const bool takes_workflow = line.command == Command::run || line.command == Command::plan;
@@ -100,7 +97,9 @@ int run_command(const CommandLine& line, Output& output) {
   if (takes_workflow && std::filesystem::is_directory(request.workflow, ignored))
     throw core::Error(Code::invalid_argument,
                       cat(request.workflow.string(), ": is a folder: name a workflow in it."));
-  if (!takes_workflow) request.class_type = line.operand;
+  if (line.command == Command::nodes) request.class_type = line.operand;
+  if (line.command == Command::bench) request.model = line.operand;
+  request.bench = line.bench;
   if (options_of(line.command) != 0) request.settings = read_all_settings(line, request.workflow);
   switch (line.command) {
     case Command::run:
@@ -116,7 +115,7 @@ int run_command(const CommandLine& line, Output& output) {
     case Command::tune:
       return tune_devices(request, output);
     case Command::bench:
-      return answer_pending("bench", "models of random weights cannot be made yet");
+      return bench_model(request, output);
     case Command::version:
       output.write(cat("heddle ", Engine().version(), "\n"));
       return kExitDone;

@@ -43,6 +43,7 @@ MemoryReport report_of(const core::LedgerReport& ledger) {
                       ledger.taken,
                       ledger.reserved,
                       ledger.room,
+                      ledger.peak,
                       {}};
   for (const core::LedgerReport::Line& line : ledger.held)
     report.held.push_back(

@@ -134,7 +134,14 @@ bool Ledger::add(std::uint64_t bytes, std::uint64_t of_claim, bool is_claim) {
     (is_claim ? state->claimed : state->taken) += bytes;
     state->claimed -= of_claim;
   }
-  if (refusing == nullptr) return true;
+  if (refusing == nullptr) {
+    if (!is_claim)
+      for (Ledger* each = this; each != nullptr; each = each->parent()) {
+        const auto state = each->state_.lock();
+        state->peak = std::max(state->peak, state->taken);
+      }
+    return true;
+  }
   for (Ledger* each = this; each != refusing; each = each->parent()) {
     const auto state = each->state_.lock();
     (is_claim ? state->claimed : state->taken) -= bytes;
@@ -323,6 +330,7 @@ LedgerReport Ledger::report() const {
                       budget(*state),
                       limits_.headroom,
                       state->taken,
+                      state->peak,
                       state->claimed,
                       std::uint64_t(std::max<std::int64_t>(0, room(*state))),
                       std::nullopt,

@@ -67,6 +67,7 @@ struct LedgerReport {
   std::uint64_t budget = 0;  // bytes; Ledger::kNoLimit: none
   std::uint64_t headroom = 0;
   std::uint64_t taken = 0;     // from the driver, by us
+  std::uint64_t peak = 0;      // the most that was taken at a time
   std::uint64_t reserved = 0;  // claimed, and not taken yet
   std::uint64_t room = 0;      // that is left
   std::optional<std::uint64_t>
@@ -172,7 +173,7 @@ class Ledger {
     Shed shed;
   };
   struct State {
-    std::uint64_t taken = 0, claimed = 0;
+    std::uint64_t taken = 0, claimed = 0, peak = 0;
     bool is_polled = false;
     double next_poll = 0;
     std::uint64_t driver_free = 0, taken_then = 0;  // when the driver was asked last

@@ -80,6 +80,7 @@ struct PlacedCall {
   std::vector<std::string>
       whole;  // of a division by rows: weights that no device has a part of, by block and slot
   double load_seconds = 0, seconds = 0;   // as estimated; 0 where nothing is known
+  double step_flops = 0;                  // of all sets, in one step; 0 where nothing is known
   bool fits = true;                       // false: the least bad of what was compared
   std::vector<Alternative> alternatives;  // what was compared; empty where nothing was
 };

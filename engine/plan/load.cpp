@@ -346,6 +346,14 @@ std::uint64_t CallLoad::member_bytes(Split split, double share, bool is_first) c
   return bytes;
 }
 
+double CallLoad::step_flops() const {
+  double flops = 0;
+  for (std::uint32_t b = 0; b < blocks.size(); ++b)
+    if (blocks[b].rate == main)
+      for (std::uint32_t set = 0; set < blocks[b].work.size(); ++set) flops += work(b, set).flops;
+  return flops;
+}
+
 std::string_view group_of(std::string_view path) {
   const std::size_t dot = path.rfind('.');
   if (dot == std::string_view::npos) return path;

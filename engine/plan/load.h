@@ -58,6 +58,7 @@ struct CallLoad {
   double repeats() const {
     return main == Rate::step ? step_count : 1;
   }  // of the blocks of the main rate
+  double step_flops() const;  // of all sets, in blocks of the main rate
   const BlockWork& work(std::uint32_t block, std::uint32_t set) const {
     return works[blocks[block].work[set]];
   }

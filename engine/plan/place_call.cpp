@@ -319,6 +319,7 @@ class Chooser {
     if (known_) {
       placed.step_count = load().step_count;
       placed.set_count = load().set_count;
+      placed.step_flops = load().step_flops();
     }
     placed.fits = best < ways_.size();
     if (!placed.fits) {

@@ -84,7 +84,8 @@ Json call_json(const PlacedCall& call, const Topology& topology) {
   json.set("reason", call.reason)
       .set("seconds", call.seconds)
       .set("load_seconds", call.load_seconds);
-  if (call.step_count > 0) json.set("steps", call.step_count).set("sets", call.set_count);
+  if (call.step_count > 0)
+    json.set("steps", call.step_count).set("sets", call.set_count).set("step_flops", call.step_flops);
   for (const double share : call.placement.shares) shares.push(share);
   for (const Alternative& way : call.alternatives) ways.push(alternative_json(way, topology));
   if (shares.size() > 0) json.set("shares", std::move(shares));

@@ -11,8 +11,6 @@ namespace {
 Expr difference() { return own(0) - past(0); }
 Expr earlier_difference() { return past(0) - past(1); }
 
-std::vector<Evaluation> to_denoised(const Step& step) { return {last(0, step.sigma(), own(0))}; }
-
 // (e^y - 1) / y
 double phi1(double y) { return std::expm1(y) / y; }
 // (phi1(y) - 1) / y

@@ -6,6 +6,7 @@
 #include "latent_nodes.h"
 #include "latent_scale_nodes.h"
 #include "model_sampling_nodes.h"
+#include "random_nodes.h"
 #include "sampler_kind.h"
 #include "schedule_kind.h"
 #include "schedule_nodes.h"
@@ -22,6 +23,7 @@ HEDDLE_PLUGIN("org.heddle.samplers", "0.1.0", KSampler, KSamplerAdvanced, Sample
               ModelSamplingSD3, ModelSamplingAuraFlow, EmptyLatentImage, EmptySD3LatentImage,
               RepeatLatentBatch, LatentFromBatch, SetLatentNoiseMask, LatentUpscale,
               LatentUpscaleBy, FluxGuidance, ConditioningZeroOut, ConditioningCombine,
-              ConditioningConcat, ConditioningSetAreaStrength, Samplers, NoiseSchedules)
+              ConditioningConcat, ConditioningSetAreaStrength, RandomConditioning, RandomLatent,
+              Discard, Samplers, NoiseSchedules)
 
 }  // namespace heddle::field

@@ -40,8 +40,6 @@ Expr slope(const Expr& point, const Expr& denoised, double sigma) {
 
 Expr own_slope(const Step& step) { return slope(start(), own(0), step.sigma()); }
 
-std::vector<Evaluation> to_denoised(const Step& step) { return {last(0, step.sigma(), own(0))}; }
-
 // x moved along the line from the noisy state to `denoised`, from level `from` to level `to`.
 Expr towards(const Expr& denoised, double from, double to) {
   return (to / from) * start() + (1.0 - to / from) * denoised;

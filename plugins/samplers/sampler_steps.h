@@ -54,6 +54,11 @@ struct Step {
   double alpha(double level) const { return flow() ? 1.0 - level : 1.0; }
 };
 
+// The step that ends at the clean picture.
+inline std::vector<Evaluation> to_denoised(const Step& step) {
+  return {last(0, step.sigma(), own(0))};
+}
+
 // Where a step with fresh noise lands before the noise is added, and how much is added.
 struct Landing {
   double down = 0.0;

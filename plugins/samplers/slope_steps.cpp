@@ -7,16 +7,14 @@
 namespace heddle::field::steps {
 namespace {
 
-Expr own_slope(const Step& step) { return (1.0 / step.sigma()) * (start() - own(0)); }
-
-std::vector<Evaluation> to_denoised(const Step& step) { return {last(0, step.sigma(), own(0))}; }
+Expr slope_here(const Step& step) { return (1.0 / step.sigma()) * (start() - own(0)); }
 
 // Weights of the slope of this step (0), of the one before (1) ...
 using Weights = std::array<double, 4>;
 
 // x + factor * sum of weighted slopes.
 std::vector<Evaluation> weighted(const Step& step, double factor, const Weights& weights) {
-  Expr x = start() + (factor * weights[0]) * own_slope(step);
+  Expr x = start() + (factor * weights[0]) * slope_here(step);
   for (std::size_t k = 1; k < weights.size(); ++k) {
     x = x + (factor * weights[k]) * earlier_slope(k - 1);
   }

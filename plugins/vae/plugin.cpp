@@ -1,11 +1,12 @@
 // plugins/vae/plugin.cpp - the plugin of the autoencoders: a list of families and their blocks.
 #include "autoencoder_kl.h"
+#include "plugins/vae/vae_bench.h"
 #include "plugins/vae/vae_nodes.h"
 
 namespace heddle::vae {
 
 HEDDLE_PLUGIN("org.heddle.vae", "0.1.0", AutoencoderKlDecoder, AutoencoderKlEncoder, VaeLatentIn,
               VaeImageIn, VaeResnet, VaeAttention, VaeUpsample, VaeDownsample, VaeImageOut,
-              VaeLatentOut, VaeDecode, VaeEncode)
+              VaeLatentOut, VaeDecode, VaeEncode, VaeBench)
 
 }  // namespace heddle::vae

@@ -132,9 +132,16 @@ echo '{"devices": 5}' >cache/heddle/costs.json
 run 2 plan sum.json; has err "costs.json:1:"
 rm cache/heddle/costs.json
 
-# What is not there yet says so.
 run 0 plan sum.json --least; has out "no node is known to need memory"
-run 2 bench flux-dev --steps 2; has err "cannot do this"
+
+# Models of random weights.
+run 0 bench; has out "flux-dev "
+run 0 bench tiny-scenes --check --costs c.json; has out "relative error against plain loops"
+run 0 bench tiny-scenes --size 64x32 --steps 2 --sets 1 --costs c.json --json --quiet; has out '"width":64,"height":32,"steps":2,"sets":1'
+[ ! -s err ] || wrong "$what: --quiet is not quiet"
+run 2 bench flux-def; has err "Did you mean 'flux-dev'"
+run 2 bench flux-dev --size 100; has err "--size: '100' is not a size in pixels"
+run 2 bench flux-dev --steps none; has err "--steps: 'none' is not a whole number above 0"
 
 # Budgets, from everywhere.
 run 0 run sum.json --budget cpu=1GiB --reserve host=1MiB --host-budget 2GiB --pinned 10%

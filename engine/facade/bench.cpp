@@ -1,0 +1,285 @@
+// Measuring a model by its shape: its weights are drawn, a workflow that calls it is run as any other,
+// and what the runs after the first took is read off their timelines.
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <numeric>
+
+#include "engine/base/atomic_file.h"
+#include "engine/base/hash.h"
+#include "engine/base/json.h"
+#include "engine/base/text.h"
+#include "engine/device/device.h"
+#include "engine/facade/data.h"
+#include "engine/facade/random_files.h"
+#include "engine/plugin/host.h"
+#include "heddle/field/bench_shapes.h"
+
+namespace heddle {
+
+namespace {
+
+using core::cat;
+using core::Json;
+using Clock = std::chrono::steady_clock;
+
+double since(Clock::time_point began) {
+  return std::chrono::duration<double>(Clock::now() - began).count();
+}
+
+double number_in(const Json& json, std::string_view key) {
+  const Json* found = json.find(key);
+  return found == nullptr ? 0 : found->as_double();
+}
+
+std::string read_text(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+constexpr unsigned kLeastSteps = 4;  // to take a median of
+
+// What a shape's desc tells.
+struct Case {
+  std::vector<RandomTensor> tensors;
+  std::string json, node, output, field, vary;
+  unsigned width = 0, height = 0, steps = 0, sets = 0;
+  std::string fault;  // of the desc, which may not throw through C
+};
+
+void take_tensor(void* to, const heddle_bench_tensor* tensor) noexcept {
+  Case& all = *static_cast<Case*>(to);
+  try {
+    all.tensors.push_back({tensor->file,
+                           tensor->name,
+                           core::DType(tensor->dtype),
+                           {tensor->shape, tensor->shape + tensor->rank},
+                           tensor->mean,
+                           tensor->deviation});
+  } catch (const std::exception& error) {
+    all.fault = error.what();
+  }
+}
+
+void take_workflow(void* to, const heddle_bench_workflow* w) noexcept {
+  Case& all = *static_cast<Case*>(to);
+  try {
+    all.json = w->json;
+    all.node = w->node;
+    all.output = w->output;
+    all.field = w->field;
+    all.vary = w->vary;
+    all.width = w->width, all.height = w->height, all.steps = w->steps, all.sets = w->sets;
+  } catch (const std::exception& error) {
+    all.fault = error.what();
+  }
+}
+
+const heddle_bench_shape_desc& shape_of(const core::Provided& provided) {
+  return *static_cast<const heddle_bench_shape_desc*>(provided.desc);
+}
+
+Case make_case(const BenchOptions& options) {
+  std::vector<std::string_view> names;
+  const std::vector<core::Provided> all = core::provided_by_all(HEDDLE_BENCH_SHAPES);
+  for (const core::Provided& provided : all) {
+    const heddle_bench_shape_desc& desc = shape_of(provided);
+    names.push_back(desc.name);
+    if (options.model != desc.name) continue;
+    Case made;
+    const heddle_bench_request request{sizeof request, options.width, options.height,
+                                       options.steps,  options.sets,  options.is_small ? 1 : 0};
+    const heddle_bench_sink sink{sizeof sink, &made, &take_tensor, &take_workflow};
+    core::throw_status(desc.make(core::plugin_host(), &desc, &request, &sink),
+                       cat("the shape ", core::quote(options.model)));
+    if (!made.fault.empty() || made.json.empty() || made.tensors.empty())
+      throw core::Error(core::Code::internal,
+                        cat("the shape ", core::quote(options.model),
+                            " tells no workflow and no tensors. ", made.fault));
+    return made;
+  }
+  throw core::Error(core::Code::not_found,
+                    cat("there is no model ", core::quote(options.model), " to measure.",
+                        core::did_you_mean(options.model, names),
+                        names.empty() ? " No plugin brings one."
+                                      : cat(" There are: ", core::join(names, ", "), ".")));
+}
+
+// Times in a trace are microseconds.
+struct Span {
+  std::string device, name;
+  double begin = 0, end = 0;  // seconds
+};
+struct Trace {
+  std::vector<Span> blocks;  // by their begin
+  std::uint64_t moved_bytes = 0;
+};
+
+Trace read_trace(const std::filesystem::path& file) {
+  const Json json = core::parse_json(read_text(file), file.string());
+  Trace trace;
+  std::map<double, std::string> devices;
+  for (const Json& event : json.find("traceEvents")->as_array()) {
+    const std::string name = event.find("name")->as_string();
+    const double process = number_in(event, "pid");
+    if (name == "process_name") devices[process] = event.find("args")->find("name")->as_string();
+    const Json* const kind = event.find("cat");
+    if (kind == nullptr) continue;
+    if (kind->as_string() == "block")
+      trace.blocks.push_back({devices[process], name, number_in(event, "ts") * 1e-6,
+                              (number_in(event, "ts") + number_in(event, "dur")) * 1e-6});
+    else if (const Json* args = event.find("args");
+             args != nullptr && (kind->as_string() == "transfer" || kind->as_string() == "page-in"))
+      trace.moved_bytes += std::uint64_t(number_in(*args, "bytes"));
+  }
+  std::ranges::stable_sort(trace.blocks, {}, &Span::begin);
+  return trace;
+}
+
+// A step lasts from its first block to the next step's; the last one to the end of its last block.
+// The first block is the first of those that come as often as there are steps: others are computed
+// once.
+std::vector<double> step_seconds(const std::vector<Span>& blocks, unsigned steps) {
+  std::map<std::pair<std::string, std::string>, std::vector<double>> begins;
+  for (const Span& block : blocks) begins[{block.device, block.name}].push_back(block.begin);
+  const std::vector<double>* first = nullptr;
+  for (const auto& [name, times] : begins)
+    if (times.size() == steps && (first == nullptr || times.front() < first->front()))
+      first = &times;
+  std::vector<double> seconds;
+  if (first == nullptr) return seconds;
+  const double end = std::ranges::max(blocks, {}, &Span::end).end;
+  for (std::size_t i = 0; i < first->size(); ++i)
+    seconds.push_back((i + 1 < first->size() ? (*first)[i + 1] : end) - (*first)[i]);
+  return seconds;
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::ranges::sort(values);
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+double stage_seconds(const Results& results, const std::string& node) {
+  for (const Stage& stage : results.stages())
+    if (stage.node == node) return stage.seconds;
+  return 0;
+}
+
+// The calls of the measured node as the plan has them.
+void read_plan(const std::string& text, const std::string& node, BenchReport& report) {
+  const Json plan = core::parse_json(text, "plan");
+  for (const Json& step : plan.find("steps")->as_array()) {
+    const Json* const calls = step.find("calls");
+    if (calls == nullptr || step.find("node")->as_string() != node) continue;
+    for (const Json& call : calls->as_array()) {
+      const double steps = std::max(1.0, number_in(call, "steps"));
+      report.planned_seconds += number_in(call, "seconds") / steps;
+      report.planned_load_seconds += number_in(call, "load_seconds");
+      report.step_flops += number_in(call, "step_flops");
+      report.split = call.find("split")->as_string();
+    }
+  }
+}
+
+double product_rate(const EngineOptions& options, const std::vector<DeviceInfo>& devices,
+                    const std::vector<std::string>& used) {
+  const core::Costs costs = core::read_costs(read_text(options.costs), options.costs.string());
+  double rate = 0;
+  for (const DeviceInfo& device : devices) {
+    const auto found = costs.devices.find(device.name);
+    if (std::ranges::find(used, device.id) == used.end()) continue;
+    if (found == costs.devices.end()) return 0;
+    rate += found->second.flops_per_second;
+  }
+  return rate;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> bench_models(const EngineOptions& options) {
+  return outward([&] {
+    const Engine engine(options);  // loads the plugins, and holds them meanwhile
+    std::vector<std::pair<std::string, std::string>> all;
+    for (const core::Provided& provided : core::provided_by_all(HEDDLE_BENCH_SHAPES))
+      all.emplace_back(shape_of(provided).name, shape_of(provided).doc);
+    return all;
+  });
+}
+
+BenchReport measure_model(const EngineOptions& given, const BenchOptions& bench,
+                          const std::function<void(const std::string&)>& tell) {
+  return outward([&] {
+    const auto say = [&](const std::string& what) {
+      if (tell) tell(what);
+    };
+    EngineOptions options = given;
+    options.keep_dir.clear();
+    auto first = std::make_unique<Engine>(options);
+    const Case what = make_case(bench);
+    BenchReport report;
+    report.model = bench.model;
+    report.width = what.width, report.height = what.height, report.steps = what.steps,
+    report.sets = what.sets;
+
+    const std::uint64_t bytes = std::accumulate(
+        what.tensors.begin(), what.tensors.end(), std::uint64_t{0},
+        [](std::uint64_t sum, const RandomTensor& tensor) { return sum + tensor.bytes(); });
+    say(cat("drawing ", core::format_bytes(bytes), " of weights"));
+    const auto began_drawing = Clock::now();
+    const RandomFiles files(what.tensors);
+    report.draw_seconds = since(began_drawing);
+    report.weight_bytes = files.bytes();
+    options.model_dirs.insert(options.model_dirs.begin(), files.folder());
+    if (options.costs.empty()) {
+      options.costs = files.folder() / "costs.json";
+      core::write_file_atomically(options.costs, first->tune(tell));
+    }
+    first.reset();
+
+    Engine engine(options);
+    Workflow flow = engine.parse(what.json, cat(bench.model, ".json"));
+    if (!bench.split.empty()) flow.split(what.node, bench.split);
+    const auto began_planning = Clock::now();
+    const std::string plan = engine.plan_json(flow);
+    report.plan_seconds = since(began_planning);
+    read_plan(plan, what.node, report);
+
+    say("first run, which loads the weights");
+    const double cold =
+        stage_seconds(engine.start(flow, {.keep = {what.output}}).wait(), what.node);
+    const unsigned runs = (kLeastSteps + what.steps - 1) / std::max(1u, what.steps);
+    say(runs == 1 ? "measured run" : cat(runs, " measured runs"));
+    const std::filesystem::path file = files.folder() / "trace.json";
+    Results results;
+    Trace trace;
+    for (unsigned run = 0; run < runs; ++run) {
+      flow.set(what.vary, std::to_string(run + 2));
+      results = engine.start(flow, {.keep = {what.output}, .trace = file}).wait();
+      trace = read_trace(file);
+      const std::vector<double> seconds = step_seconds(trace.blocks, what.steps);
+      report.step_seconds.insert(report.step_seconds.end(), seconds.begin(), seconds.end());
+    }
+    report.median_seconds = median(report.step_seconds);
+    report.moved_bytes = trace.moved_bytes / std::max(1u, what.steps);
+    report.first_seconds = std::max(0.0, cold - report.median_seconds * what.steps);
+    for (const Span& block : trace.blocks)
+      if (std::ranges::find(report.devices, block.device) == report.devices.end())
+        report.devices.push_back(block.device);
+    std::ranges::sort(report.devices);
+    const std::vector<DeviceInfo> devices = engine.devices();
+    for (const DeviceInfo& device : devices) {
+      report.peak_bytes[device.id] = device.memory.peak;
+      if (!report.devices.empty() && device.id == report.devices.front())
+        report.compute = device.compute;
+    }
+    report.product_rate = product_rate(options, devices, report.devices);
+    report.result = results.floats(what.output, what.field);
+    report.checksum =
+        core::hex(core::Hasher().add(std::as_bytes(std::span(report.result))).finish());
+    return report;
+  });
+}
+
+}  // namespace heddle

@@ -1,0 +1,48 @@
+#include "random_nodes.h"
+
+#include <algorithm>
+
+#include "latent.h"
+#include "random.h"
+#include "sample_shapes.h"
+
+namespace heddle::field {
+namespace {
+
+Tensor normal(Context& ctx, const Shape& shape, std::uint64_t seed) {
+  const Tensor tensor = ctx.make_host(shape, HEDDLE_F32);
+  std::ranges::copy(initial_noise(seed, std::size_t(tensor.count())), tensor.data<float>());
+  return tensor;
+}
+
+}  // namespace
+
+void RandomConditioning::execute(Context& ctx) {
+  const auto number = std::uint64_t(ctx[seed]);
+  Record entry;
+  entry.set("cross_attn", value_of(normal(ctx, {1, ctx[tokens], ctx[width]}, 2 * number)));
+  if (ctx[pooled_width] > 0)
+    entry.set("pooled_output", value_of(normal(ctx, {1, ctx[pooled_width]}, 2 * number + 1)));
+  ctx[out] = list_of({entry.value()});
+}
+
+void RandomConditioning::infer(Infer& question) {
+  const auto rows = question[tokens], columns = question[width], pooled = question[pooled_width];
+  if (!rows || !columns || !pooled) return;
+  question.out(out, "0.cross_attn", HEDDLE_F32, {1, *rows, *columns});
+  if (*pooled > 0) question.out(out, "0.pooled_output", HEDDLE_F32, {1, *pooled});
+}
+
+void RandomLatent::execute(Context& ctx) {
+  const Shape shape{1, ctx[channels], ctx[height] / kDownscale, ctx[width] / kDownscale};
+  ctx[latent] =
+      Record().set("samples", value_of(normal(ctx, shape, std::uint64_t(ctx[seed])))).value();
+}
+
+void RandomLatent::infer(Infer& question) {
+  const auto x = question[width], y = question[height], depth = question[channels];
+  if (x && y && depth)
+    question.out(latent, "samples", HEDDLE_F32, {1, *depth, *y / kDownscale, *x / kDownscale});
+}
+
+}  // namespace heddle::field

@@ -1,0 +1,148 @@
+// Models measured by their shapes: the shapes hold as many numbers as were published, the result
+// does not depend on how the model is placed, and agrees with plain loops.
+#include <boost/test/unit_test.hpp>
+#include <fstream>
+#include <map>
+
+#include "engine/device/device.h"
+#include "engine/plugin/host.h"
+#include "engine/plugin/loader.h"
+#include "heddle/field/bench_shapes.h"
+#include "tests/fake_device/fake_fixture.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace heddle;
+
+namespace {
+
+// Measured costs, so that nothing is measured first.
+struct Measured {
+  test::TemporaryFolder folder;
+  const test::FakeControl control;
+
+  EngineOptions with_costs(EngineOptions options) const {
+    options.costs = folder.path() / "costs.json";
+    std::ofstream(options.costs)
+        << R"({"devices": {"none": {"flops_per_second": 1e9, "bytes_per_second": 1e9, "launch_seconds": 1e-6}}})";
+    return options;
+  }
+  EngineOptions cpu(unsigned threads) const {
+    EngineOptions options = with_costs(test::engine_options());
+    options.threads = threads;
+    options.compute = {{"cpu", "f32"}};
+    return options;
+  }
+  EngineOptions fakes(std::vector<std::string> devices) const {
+    EngineOptions options =
+        with_costs(test::fake_engine_options(std::move(devices), R"({"flops": 1e9, "bandwidth": 1e15, "launch_seconds": 1e-12})"));
+    options.compute = {{"fake", "f32"}};
+    return options;
+  }
+};
+
+BenchOptions small(const char* model) {
+  BenchOptions bench;
+  bench.model = model;
+  bench.is_small = true;
+  if (model != std::string("flux-vae")) bench.steps = 4;
+  return bench;
+}
+
+std::map<std::string, std::uint64_t> numbers_of_shapes() {
+  const Engine engine(test::engine_options());  // holds the plugins
+  std::map<std::string, std::uint64_t> counts;
+  for (const core::Provided& provided : core::provided_by_all(HEDDLE_BENCH_SHAPES)) {
+    const auto& desc = *static_cast<const heddle_bench_shape_desc*>(provided.desc);
+    std::uint64_t& count = counts[desc.name];
+    const heddle_bench_request request{sizeof request, 0, 0, 0, 0, 0};
+    const heddle_bench_sink sink{sizeof sink, &count,
+                                 [](void* to, const heddle_bench_tensor* tensor) {
+                                   std::uint64_t product = 1;
+                                   for (std::uint32_t i = 0; i < tensor->rank; ++i)
+                                     product *= std::uint64_t(tensor->shape[i]);
+                                   *static_cast<std::uint64_t*>(to) += product;
+                                 },
+                                 [](void*, const heddle_bench_workflow*) {}};
+    core::throw_status(desc.make(core::plugin_host(), &desc, &request, &sink), desc.name);
+  }
+  return counts;
+}
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(bench, Measured)
+
+BOOST_AUTO_TEST_CASE(shapes_hold_as_many_numbers_as_were_published) {
+  const auto counts = numbers_of_shapes();
+  BOOST_TEST(counts.at("flux-dev") == 11'901'408'320u);
+  BOOST_TEST(counts.at("flux-schnell") == 11'891'178'560u);
+  BOOST_TEST(counts.at("flux-vae") == 83'819'683u);
+}
+
+BOOST_AUTO_TEST_CASE(a_report_tells_of_every_step) {
+  const BenchReport report = measure_model(fakes({"fake:0"}), small("tiny-scenes"));
+  BOOST_TEST(report.step_seconds.size() == 4u);
+  BOOST_TEST(report.sets == 2u);
+  BOOST_TEST(report.devices == std::vector<std::string>{"fake:0"},
+             boost::test_tools::per_element());
+  BOOST_TEST(report.step_flops > 0);
+  // By the simulated clock: the ops' arithmetic at the speed that was given, and nothing else takes
+  // time.
+  for (const double seconds : report.step_seconds)
+    BOOST_TEST(seconds == report.step_flops * 1e-9, boost::test_tools::tolerance(0.2));
+  // Inputs, and nothing of the weights.
+  BOOST_TEST(report.moved_bytes < report.weight_bytes / 100);
+  BOOST_TEST(report.peak_bytes.at("fake:0") > report.weight_bytes);
+  BOOST_TEST(report.result.size() == 16u * 8 * 8);
+}
+
+BOOST_AUTO_TEST_CASE(the_checksum_is_that_of_the_bytes_however_the_model_is_placed) {
+  const BenchReport alone = measure_model(fakes({"fake:0"}), small("flux-dev"));
+  BenchOptions divided = small("flux-dev");
+  divided.split = "layers";
+  const BenchReport layers = measure_model(fakes({"fake:0", "fake:1"}), divided);
+  BOOST_TEST(layers.checksum == alone.checksum);
+  BOOST_TEST(layers.split == "layers");
+  BOOST_TEST(layers.devices.size() == 2u);
+  BOOST_TEST(layers.moved_bytes > alone.moved_bytes);
+  BenchOptions other = small("flux-dev");
+  other.steps = 2;
+  BOOST_TEST(measure_model(fakes({"fake:0"}), other).checksum != alone.checksum);
+}
+
+BOOST_AUTO_TEST_CASE(threads_change_no_byte_and_plain_loops_agree) {
+  EngineOptions plain = cpu(2);
+  plain.reference_kernels = true;
+  for (const auto& [model, doc] : bench_models(cpu(1))) BOOST_TEST_CONTEXT(model) {
+      const BenchReport one = measure_model(cpu(1), small(model.c_str())),
+                        two = measure_model(cpu(2), small(model.c_str()));
+      BOOST_TEST(one.checksum == two.checksum);
+      const std::vector<float> wanted = measure_model(plain, small(model.c_str())).result;
+      BOOST_TEST_REQUIRE(one.result.size() == wanted.size());
+      double difference = 0, size = 0;
+      for (std::size_t i = 0; i < wanted.size(); ++i) {
+        difference += (double(one.result[i]) - wanted[i]) * (double(one.result[i]) - wanted[i]);
+        size += double(wanted[i]) * wanted[i];
+      }
+      BOOST_TEST(size > 0);
+      BOOST_TEST(difference < 1e-8 * size);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(what_cannot_be_measured_is_said) {
+  const auto refusal = [&](BenchOptions bench) {
+    return test::refusal_of([&] { measure_model(cpu(1), bench); });
+  };
+  BOOST_TEST(refusal({.model = "flux-def"}).find("flux-dev") != std::string::npos);
+  BenchOptions odd = small("flux-dev");
+  odd.width = 100;
+  BOOST_TEST(refusal(odd).find("100 x 64") != std::string::npos);
+  odd = small("flux-vae");
+  odd.steps = 2;
+  BOOST_TEST(refusal(odd).find("one step") != std::string::npos);
+  odd = small("flux-dev");
+  odd.sets = 3;
+  BOOST_TEST(refusal(odd).find("3 sets") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
