@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "heddle/value.hpp"
+
 namespace heddle::denoisers {
 namespace {
 

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <string>
 
+#include "heddle/value.hpp"
+
 namespace heddle::vae {
 namespace {
 
