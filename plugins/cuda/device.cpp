@@ -78,8 +78,9 @@ Device::Device(const heddle_host* host, std::uint32_t index, const heddle_value*
   int count = 0;
   if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {
     cudaGetLastError();
-    device::fail(HEDDLE_NOT_FOUND, "no GPU can be used here: cudaGetDeviceCount: ",
-                 cudaGetErrorString(error), ". nvidia-smi shows what the driver finds");
+    device::fail(HEDDLE_NOT_FOUND,
+                 "no GPU can be used here: cudaGetDeviceCount: ", cudaGetErrorString(error),
+                 ". nvidia-smi shows what the driver finds");
   }
   if (ordinal_ >= count)
     device::fail(HEDDLE_NOT_FOUND, "this machine shows ", count, " CUDA devices");
