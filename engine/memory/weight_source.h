@@ -8,7 +8,7 @@
 
 #include "engine/device/device.h"
 #include "engine/files/checkpoint.h"
-#include "engine/memory/weight_patches.h"
+#include "engine/files/weight_patches.h"
 
 namespace heddle::core {
 

@@ -1,4 +1,4 @@
-#include "engine/memory/weight_patches.h"
+#include "engine/files/weight_patches.h"
 
 #include <algorithm>
 
