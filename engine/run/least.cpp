@@ -54,12 +54,10 @@ SessionPlan plan_call(const CallSpec& call, const PlacedCall& placed, std::uint3
   const auto form = [&](std::uint32_t place, NodeIndex n, std::uint32_t slot,
                         std::uint32_t member) -> std::optional<heddle_weight_form> {
     const Node& node = model->graph->nodes[n];
-    const auto source = weight_sources(*model, node)[slot];
+    const auto source =
+        numbered_source(weight_sources(*model, node), node, slot, placed.placement.shares, member);
     if (!source) return {};
-    const bool is_whole = member == kWholeWeight || slot >= node.shards.size();
-    return environment.devices[devices[place]].weights->form(
-        is_whole ? *source
-                 : member_source(*source, node.shards[slot], placed.placement.shares, member));
+    return environment.devices[devices[place]].weights->form(*source);
   };
   spec.weight = [&](std::uint32_t place, NodeIndex n, std::uint32_t slot, std::uint32_t member) {
     const auto made = form(place, n, slot, member);

@@ -73,7 +73,6 @@ class Session final : public SessionHandle {
   CallSpec call_spec(std::span<const heddle_value* const> sets) const;
   void prepare(std::span<const heddle_value* const> sets);
   void make_plan(const CallSpec& call);
-  WeightSource member_part(const WeightSource& whole, const Node& node, std::uint32_t slot, std::uint32_t member) const;
   WeightSource weight_source(const SessionStorage& storage) const;
   std::vector<Reservation> reserve() const;  // by place
   void load_weights(std::vector<Reservation>& claims);
