@@ -37,6 +37,7 @@ struct SessionPlaces {
   std::uint32_t home = 0;            // of the caller
   CallPlacement placement;           // its devices are the first places
   std::vector<SessionDonor> donors = {};
+  std::shared_ptr<Ledger> host_memory = nullptr;  // nullptr: it has no budget
 };
 
 class Session final : public SessionHandle {
@@ -51,6 +52,8 @@ class Session final : public SessionHandle {
 
   std::vector<Value> step(std::uint32_t index, std::span<const heddle_value* const> sets) override;
 
+  // Weights that page-ins have merged with patches so far: each once, where host memory has room.
+  std::uint64_t merged_pages() const { return pages_ == nullptr ? 0 : pages_->merges(); }
   const SessionPlan* plan() const { return plan_ ? &*plan_ : nullptr; }
 
  private:

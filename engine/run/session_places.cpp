@@ -70,6 +70,7 @@ CallPlacement placement_of(Environment& environment, const Caller& caller, const
 SessionPlaces session_places(Environment& environment, const Caller& caller, const Model& model, const CallSpec& call) {
   const std::uint32_t home = caller.place.device;
   SessionPlaces places;
+  places.host_memory = environment.host_ledger;
   places.placement = placement_of(environment, caller, model, call);
   if (places.placement.devices.empty()) places.placement = {Split::none, {home}, {}, {}, {}};
   std::vector<std::uint32_t> devices = places.placement.devices;

@@ -136,7 +136,7 @@ WeightSource Session::weight_source(const SessionStorage& storage) const {
 
 void Session::prepare_pages() {
   if (plan_->pages.empty()) return;
-  pages_ = std::make_unique<SessionPages>();
+  pages_ = std::make_unique<SessionPages>(places_.host_memory);
   const std::vector<std::shared_ptr<const DeviceWeight>> lent = lent_weights();
   for (std::size_t p = 0; p < plan_->pages.size(); ++p) {
     const PlannedPage& page = plan_->pages[p];
