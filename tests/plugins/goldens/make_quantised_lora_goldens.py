@@ -9,7 +9,8 @@ Needs what make_quantised_models.py and make_lora_goldens.py need, and their fil
                                 all matrices of the blocks of flux.gguf, each with an alpha
     gguf_diffusers.safetensors  "transformer.<module>.lora_A.weight": queries, keys and values by
                                 themselves, of which flux.gguf has one matrix
-    expected.safetensors        "gguf.<case>.out" at the inputs "flux." of quantised/, "scaled.out",
+    t5_kohya.safetensors        "lora_te2_<module>.lora_down.weight" for all matrices of t5.gguf's layers
+    expected.safetensors        "t5.last_hidden" at the ids of quantised/; "gguf.<case>.out" at the inputs "flux." of quantised/, "scaled.out",
                                 "f8_e4m3.out" and "f8_e5m2.out" at those of "flux_f8." with the
                                 kohya file of loras/; a row for each noise level
 """
@@ -22,6 +23,7 @@ import numpy as np
 import torch
 from diffusers import FluxTransformer2DModel
 from safetensors.torch import load_file, save_file
+from transformers import T5Config, T5EncoderModel
 
 from make_lora_goldens import factors, linears
 from make_quantised_models import HERE, call_flux, load_original
@@ -105,6 +107,57 @@ def with_kohya(state, lora, strength):
     return changed
 
 
+T5_NAMES = {
+    "attn_q": "layer.0.SelfAttention.q",
+    "attn_k": "layer.0.SelfAttention.k",
+    "attn_v": "layer.0.SelfAttention.v",
+    "attn_o": "layer.0.SelfAttention.o",
+    "attn_norm": "layer.0.layer_norm",
+    "attn_rel_b": "layer.0.SelfAttention.relative_attention_bias",
+    "ffn_gate": "layer.1.DenseReluDense.wi_0",
+    "ffn_up": "layer.1.DenseReluDense.wi_1",
+    "ffn_down": "layer.1.DenseReluDense.wo",
+    "ffn_norm": "layer.1.layer_norm",
+}
+
+
+def make_t5(out, expected, ids):
+    """The first layer's queries, keys and values are in several formats, the second one's in one."""
+    state, lora, generator = {}, {}, torch.Generator().manual_seed(43)
+    for name, tensor in read_gguf(os.path.join(QUANTISED, "t5.gguf")).items():
+        if name == "token_embd.weight":
+            state["shared.weight"] = state["encoder.embed_tokens.weight"] = tensor
+        elif name == "enc.output_norm.weight":
+            state["encoder.final_layer_norm.weight"] = tensor
+        else:
+            _, _, layer, module, _ = name.split(".")
+            module = f"encoder.block.{layer}.{T5_NAMES[module]}"
+            if tensor.dim() == 2 and "relative" not in module:
+                up, down = factors(generator, *tensor.shape, 2)
+                key = "lora_te2_" + module.replace(".", "_")
+                lora[f"{key}.lora_up.weight"], lora[f"{key}.lora_down.weight"] = up.half(), down.half()
+                tensor = tensor + 0.75 * (up.half().float() @ down.half().float())
+            state[f"{module}.weight"] = tensor
+    save_file(lora, os.path.join(out, "t5_kohya.safetensors"), {"format": "pt"})
+    model = T5EncoderModel(
+        T5Config(
+            vocab_size=50,
+            d_model=256,
+            d_kv=16,
+            d_ff=64,
+            num_layers=2,
+            num_heads=2,
+            relative_attention_num_buckets=32,
+            relative_attention_max_distance=128,
+            feed_forward_proj="gated-gelu",
+            is_encoder_decoder=False,
+            use_cache=False,
+        )
+    ).eval()
+    model.load_state_dict(state)
+    expected["t5.last_hidden"] = model(ids.long()).last_hidden_state
+
+
 def evaluate(config, state, inputs, lora=None, strength=0.0):
     """`lora` by diffusers' names, added to the layers of its model."""
     model = load_original(FluxTransformer2DModel(**COMMON, **config).eval(), state)
@@ -144,6 +197,7 @@ def main():
     for name in ("scaled", "f8_e4m3", "f8_e5m2"):
         state = read_f8(os.path.join(QUANTISED, f"flux_{name}.safetensors"))
         expected[f"{name}.out"] = evaluate(F8, with_kohya(state, small, 0.75), inputs["flux_f8"])
+    make_t5(out, expected, given["t5.ids"])
     save_file(
         {name: tensor.clone().contiguous() for name, tensor in expected.items()},
         os.path.join(out, "expected.safetensors"),

@@ -33,7 +33,9 @@ struct Fixture : NodeFixture {
     for (const std::string name : {"scaled", "f8_e4m3", "f8_e5m2"})
       link(quantised / ("flux_" + name + ".safetensors"),
            "diffusion_models/" + name + ".safetensors");
-    for (const char* name : {"gguf_kohya.safetensors", "gguf_diffusers.safetensors"})
+    link(quantised / "t5.gguf", "text_encoders/t5-tiny.gguf");
+    for (const char* name :
+         {"gguf_kohya.safetensors", "gguf_diffusers.safetensors", "t5_kohya.safetensors"})
       link(loras / name, std::string("loras/") + name);
   }
 
@@ -110,6 +112,28 @@ BOOST_AUTO_TEST_CASE(products_come_beside_matrices_of_8_bits_as_pytorch_adds_the
   Engine on(exact_options({"cpu:0"}));
   for (const std::string model : {"scaled", "f8_e4m3", "f8_e5m2"})
     check(on, model, model, {{"kohya"}});
+}
+
+// Queries, keys and values fill one matrix together; in the first layer they have several formats.
+BOOST_AUTO_TEST_CASE(matrices_of_several_formats_are_patched_as_pytorch_does) {
+  Engine on(exact_options({"cpu:0"}));
+  const auto hidden = [&](const char* strength) {
+    const std::string text =
+        R"({"clip": {"class_type": "DualCLIPLoaderGGUF", "inputs": {"clip_name1": "clip_l.safetensors",
+            "clip_name2": "t5-tiny.gguf", "type": "flux"}},
+            "model": {"class_type": "UNETLoader", "inputs": {"unet_name": "gguf.gguf", "weight_dtype": "default"}},
+            "lora": {"class_type": "LoraLoader", "inputs": {"model": ["model", 0], "clip": ["clip", 0],
+            "lora_name": "t5_kohya.safetensors", "strength_model": 0, "strength_clip": )" +
+        std::string(strength) +
+        R"(}}, "out": {"class_type": "test.call_given", "inputs": {"given": ["lora", 1], "tensors": ")" +
+        (quantised / "expected.safetensors").string() + R"(", "prefix": "t5."}}, )" + kLook + "}";
+    return on.start(on.parse(text), {{}, {"out.outputs"}})
+        .wait()
+        .floats("out.outputs", "last_hidden.0");
+  };
+  const std::vector<float> wanted = expected.floats("t5.last_hidden");
+  BOOST_TEST(relative_error(hidden("0.75"), wanted) < kExact);
+  BOOST_TEST(relative_error(hidden("0"), wanted) > 1e-2);
 }
 
 BOOST_AUTO_TEST_CASE(a_strength_of_nothing_leaves_every_byte_and_another_is_seen) {
