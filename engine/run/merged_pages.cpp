@@ -81,13 +81,13 @@ HostWeight shared(const std::shared_ptr<const HostWeight>& kept) {
 
 }  // namespace
 
-HostWeight MergedPages::get(const WeightSource& source, const Hash128& key) {
+HostWeight MergedPages::get(const Hash128& key, const std::function<HostWeight()>& make) {
   {
     const auto state = state_->kept.lock();
     if (const auto found = state->weights.find(key); found != state->weights.end())
       return shared(found->second);
   }
-  HostWeight made = host_weight(source);
+  HostWeight made = make();
   if (made.made_bytes == 0) return made;
   const std::uint64_t bytes = made.made_bytes;
   const bool has_room = state_->ledger == nullptr || state_->ledger->try_take(bytes);

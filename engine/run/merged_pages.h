@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "engine/memory/ledger.h"
@@ -18,8 +19,8 @@ class MergedPages {
   ~MergedPages();
   MergedPages(const MergedPages&) = delete;
 
-  // `key`: source.key() with the identity of its checkpoint. Makes it without a lock.
-  HostWeight get(const WeightSource& source, const Hash128& key);
+  // `key`: of the weight among all that are asked for. `make` is called without a lock.
+  HostWeight get(const Hash128& key, const std::function<HostWeight()>& make);
 
   // How many weights have been made, a part or all of them, of more than the file's bytes.
   std::uint64_t merges() const;

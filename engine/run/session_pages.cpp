@@ -47,7 +47,8 @@ void SessionPages::add(DeviceState& state, WeightSource source, std::byte* to,
 void SessionPages::page_in(std::uint32_t index, const WorkWatch& watch) {
   Page& page = *pages_[index];
   if (page.lent == nullptr)
-    page.hosts[page.next_host % kUnderWay] = merged_.get(page.source, page.key);
+    page.hosts[page.next_host % kUnderWay] =
+        merged_.get(page.key, [&] { return host_weight(page.source); });
   page.state.record(page.ready);
   std::optional<Event> begin, end;
   if (watch) begin.emplace(page.state.device()), end.emplace(page.state.device());
