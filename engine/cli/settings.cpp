@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "engine/base/error.h"
+#include "engine/base/json.h"
 #include "engine/base/text.h"
 
 namespace heddle::cli {
@@ -73,6 +74,27 @@ std::map<std::string, MemorySize> read_sizes(const Layer& layer, std::string_vie
   for (const Pair& pair : read_pairs(layer, option))
     sizes[pair.key] = read_size(pair.value, pair.where);
   return sizes;
+}
+
+// "cuda" of "cuda:0"; the same of "cuda".
+std::string kind_of(std::string_view device) {
+  return std::string(device.substr(0, device.find(':')));
+}
+
+// Higher precedence stands behind lower. What it says of a kind counts for each of its devices.
+void read_budgets(const Layer& layer, Settings& settings) {
+  std::map<std::string, Origin> origins;
+  for (const Pair& pair : read_pairs(layer, "budget")) {
+    std::erase_if(origins, [&](const auto& earlier) {
+      return earlier.second != pair.origin && kind_of(earlier.first) == pair.key;
+    });
+    origins[pair.key] = pair.origin;
+    settings.engine.budgets[pair.key] = read_size(pair.value, pair.where);
+  }
+  std::erase_if(settings.engine.budgets,
+                [&](const auto& budget) { return !origins.contains(budget.first); });
+  for (const auto& [device, origin] : origins)
+    if (origin == Origin::configuration) settings.configured_budgets.insert(device);
 }
 
 std::optional<MemorySize> read_size(const Layer& layer, std::string_view option) {
@@ -171,6 +193,27 @@ std::filesystem::path numbered(const std::filesystem::path& file, std::size_t ru
   return file.parent_path() / cat(file.stem().string(), ".", run, file.extension().string());
 }
 
+void prefer_workflow_budgets(Settings& settings, std::string_view workflow) {
+  if (settings.configured_budgets.empty()) return;
+  try {
+    const core::Json json = core::parse_json(workflow, "workflow");
+    const core::Json* devices = json.find("devices");
+    if (devices == nullptr || json.find("prompt") == nullptr) return;
+    auto& budgets = settings.engine.budgets;
+    for (const core::Json::Member& device : devices->members()) {
+      const core::Json* budget = device.value.find("budget");
+      if (budget == nullptr) continue;
+      const std::string name(device.key), kind = kind_of(name);
+      const std::string& said = budgets.contains(name) ? name : kind;
+      if (!settings.configured_budgets.contains(said)) continue;
+      const std::optional<std::uint64_t> bytes =
+          budget->is_string() ? core::parse_bytes(budget->as_string()) : budget->as_uint64();
+      if (bytes) budgets[name] = *bytes;
+    }
+  } catch (const Error&) {  // whoever reads the workflow says what is wrong, and where
+  }
+}
+
 Settings read_settings(const Layer& layer) {
   Settings settings;
   settings.sets = read_pairs(layer, "set");
@@ -180,7 +223,7 @@ Settings read_settings(const Layer& layer) {
   settings.engine.threads = read_threads(layer);
   settings.engine.compute = read_compute(layer);
   for (const char* option : {"budget", "host-budget"}) refuse_nothing(layer, option);
-  settings.engine.budgets = read_sizes(layer, "budget");
+  read_budgets(layer, settings);
   settings.engine.reserves = read_sizes(layer, "reserve");
   settings.engine.host_budget = read_size(layer, "host-budget");
   settings.engine.pinned = read_size(layer, "pinned");

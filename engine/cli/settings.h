@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <heddle/engine.hpp>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/cli/layer.h"
@@ -26,6 +28,8 @@ struct Settings {
   std::filesystem::path trace, svg;  // files to write; empty: none
   std::optional<std::filesystem::path> cache;  // of --cache; empty path: nowhere
   std::filesystem::path costs_file;  // of --costs; the engine reads it where it is there
+  std::set<std::string>
+      configured_budgets;  // of engine.budgets: those that a configuration file gave
   bool json = false;
   bool least = false;  // plan: the least memory instead
   bool quiet = false;
@@ -34,6 +38,10 @@ struct Settings {
 
 // Throws core::Error(invalid_argument) that names the option and where it was given.
 Settings read_settings(const Layer& layer);
+
+// Lets budgets that the workflow gives its devices count instead of those of configuration files. A
+// text that is no workflow is left to those who read it.
+void prefer_workflow_budgets(Settings& settings, std::string_view workflow);
 
 // "t.json" for a single run, else "t.3.json": a file of its own for every run. Numbers from 1.
 std::filesystem::path numbered(const std::filesystem::path& file, std::size_t run, std::size_t count);

@@ -3,13 +3,14 @@
 #include "heddle/abi/node.h"
 
 namespace heddle::core {
-namespace {
 
-bool is_small(DType dtype) {
+bool is_quantised(DType dtype) {
   return is_block_format(dtype) || dtype == DType::f8_e4m3 || dtype == DType::f8_e5m2;
 }
 
-}  // namespace
+bool is_patched_beside(const TensorView& tensor, std::int32_t use) {
+  return use == HEDDLE_USE_LINEAR && is_quantised(tensor.dtype);
+}
 
 DType joined_dtype(std::span<const TensorView* const> parts, std::int32_t use) {
   const TensorView& first = *parts.front();
@@ -17,7 +18,7 @@ DType joined_dtype(std::span<const TensorView* const> parts, std::int32_t use) {
   bool differ = false, small = false;
   for (const TensorView* part : parts) {
     differ = differ || part->dtype != first.dtype;
-    small = small || is_small(part->dtype);
+    small = small || is_quantised(part->dtype);
   }
   return differ && small ? DType::f32 : first.dtype;
 }

@@ -13,4 +13,11 @@ namespace heddle::core {
 // all of their numbers. The type that its checkpoint casts matrices to, where that was asked for.
 DType joined_dtype(std::span<const TensorView* const> parts, std::int32_t use);
 
+// Of 8 bits or in blocks.
+bool is_quantised(DType dtype);
+
+// Whether what patches add to a tensor that is used so is added to the product instead: to matrices
+// that are quantised in their file. Those that a cast quantises on their way are patched before.
+bool is_patched_beside(const TensorView& tensor, std::int32_t use);
+
 }  // namespace heddle::core

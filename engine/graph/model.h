@@ -11,7 +11,7 @@
 namespace heddle::core {
 
 class Checkpoint;     // engine/files
-class WeightPatches;  // engine/memory
+class WeightPatches;  // engine/files
 
 class Model {
  public:

@@ -121,7 +121,8 @@ void DeviceState::retire_inbound(std::byte* piece) noexcept {
 
 PoolUse DeviceState::memory_use() const {
   const PoolUse local = pool_.use(), in = inbound_.use();
-  return {local.used + in.used, local.peak + in.peak, local.reserved + in.reserved};
+  return {local.used + in.used, local.peak + in.peak, local.reserved + in.reserved,
+          local.beside_small + in.beside_small};
 }
 
 Tensor DeviceState::make_inbound(const heddle_tensor_info& info) {

@@ -84,7 +84,10 @@ std::int64_t rounded_up(std::int64_t number, std::int64_t unit) {
 class RowReader {
  public:
   RowReader(const TensorView& tensor, const std::vector<PatchedRows::Stretch>& stretches)
-      : tensor_(tensor), stretches_(stretches), element_bytes_(dtype_size(tensor.dtype)) {
+      : tensor_(tensor),
+        stretches_(stretches),
+        element_bytes_(dtype_size(tensor.dtype)),
+        scale_(tensor.scale()) {
     const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape[0];
     row_bytes_ = rows == 0 ? 0 : tensor.data.size() / std::size_t(rows);
   }
@@ -95,6 +98,8 @@ class RowReader {
                 bytes.subspan(std::size_t(s.begin) * element_bytes_,
                               std::size_t(s.end - s.begin) * element_bytes_),
                 to);
+      if (scale_ != 1)
+        for (std::int64_t i = 0; i < s.end - s.begin; ++i) to[i] *= scale_;
       to += s.end - s.begin;
     }
   }
@@ -103,6 +108,7 @@ class RowReader {
   const TensorView& tensor_;
   const std::vector<PatchedRows::Stretch>& stretches_;
   std::size_t element_bytes_, row_bytes_ = 0;
+  const float scale_;
 };
 
 // A term's part in the columns that are wanted.

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/memory/weight_patches.h"
+#include "engine/files/weight_patches.h"
 
 namespace heddle::core {
 

@@ -9,16 +9,13 @@ namespace heddle::core {
 
 namespace {
 
-// Small pieces share chunks of this size, or of a 64th of the budget where that is less.
-constexpr std::uint64_t kMostShared = 8ull << 20;
-constexpr std::uint64_t kChunksInBudget = 64;
 // Of a free chunk that is reused, so much may be more than was asked for.
 constexpr std::uint64_t kReuseWaste = 8;
 
 std::uint64_t shared_chunk(const Device& device, const Ledger& ledger, std::uint64_t alignment) {
   std::uint64_t most = ledger.budget();
   if (const std::uint64_t total = device.opening_info().memory_total; total != 0) most = std::min(most, total);
-  return std::min(most / kChunksInBudget, kMostShared) / alignment * alignment;
+  return std::min(most / Pool::kChunksInBudget, Pool::kMostShared) / alignment * alignment;
 }
 
 }  // namespace
@@ -150,7 +147,13 @@ void Pool::free(std::byte* address) {
   if (at->second.bytes == chunk.bytes) chunk.free_since = ++state->frees;
 }
 
-PoolUse Pool::use() const { return state_.lock()->use; }
+PoolUse Pool::use() const {
+  const auto state = state_.lock();
+  PoolUse use = state->use;
+  for (const auto& [bytes, part] : state->free_parts)
+    if (state->chunks.at(state->pieces.at(part).chunk).bytes != bytes) use.beside_small += bytes;
+  return use;
+}
 
 bool Pool::has_free_chunks() const {
   const auto state = state_.lock();

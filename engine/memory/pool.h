@@ -23,6 +23,8 @@ struct PoolUse {
   std::uint64_t used = 0;      // bytes handed out now
   std::uint64_t peak = 0;      // highest `used` so far
   std::uint64_t reserved = 0;  // bytes taken from the device
+  // Of these, free beside small pieces in use: only small pieces can have them, and they cannot go back.
+  std::uint64_t beside_small = 0;
 };
 
 // What a piece is for, and on whose claim.
@@ -34,6 +36,10 @@ struct PieceUse {
 
 class Pool {
  public:
+  // Small pieces share chunks of this size, or of a 64th of the budget where that is less.
+  static constexpr std::uint64_t kMostShared = 8ull << 20;
+  static constexpr std::uint64_t kChunksInBudget = 64;
+
   // Both outlive it.
   Pool(const Device& device, Ledger& ledger);
   Pool(const Pool&) = delete;

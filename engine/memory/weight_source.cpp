@@ -10,7 +10,9 @@
 #include "engine/memory/patch_merge.h"
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/host_memory.h"
+#include "engine/tensor/numbers.h"
 #include "engine/tensor/shape.h"
+#include "heddle/abi/node.h"
 
 namespace heddle::core {
 
@@ -37,9 +39,19 @@ void require_whole_blocks(const std::vector<WeightSource::Part>& parts,
   }
 }
 
+// Nobody multiplies tables, so nothing can be added beside their product.
+void require_unpatched(const std::vector<WeightSource::Part>& parts, const WeightPatches& patches) {
+  for (const WeightSource::Part& part : parts)
+    if (!patches.of(part.tensor->name).empty())
+      throw Error(Code::unsupported,
+                  cat(quote(part.tensor->name), " is a table of ", dtype_name(part.tensor->dtype),
+                      ", to which nothing can be added. Use a file with 16 or 32 bits."));
+}
+
 }  // namespace
 
 heddle_tensor_info WeightSource::info() const {
+  if (!places.empty()) return make_info(HEDDLE_F32, std::vector{placed_rows, placed_width});
   const TensorView& first = *parts.at(0).tensor;
   std::vector<std::int64_t> shape = first.shape;
   std::int64_t rows = 0;
@@ -59,6 +71,8 @@ heddle_tensor_info WeightSource::info() const {
   std::vector<const TensorView*> tensors;
   for (const Part& part : parts) tensors.push_back(part.tensor);
   const DType dtype = joined_dtype(tensors, use);
+  if (patches != nullptr && is_block_format(dtype) && use != HEDDLE_USE_LINEAR)
+    require_unpatched(parts, *patches);
   if (!columns.empty()) {
     std::int64_t wide = 0;
     for (const Range& c : columns) {
@@ -78,8 +92,12 @@ Hash128 WeightSource::key(Hash128 checkpoint) const {
   hasher.add(checkpoint).add(use);
   for (const Part& part : parts) {
     hasher.add(std::string_view(part.tensor->name)).add(part.begin).add(part.end);
-    if (patches != nullptr) patches->add_to_key(hasher, part.tensor->name, part.begin, part.end);
+    if (patches != nullptr && !is_patched_beside(*part.tensor, use))
+      patches->add_to_key(hasher, part.tensor->name, part.begin, part.end);
   }
+  if (!places.empty()) hasher.add(std::string_view("places")).add(placed_rows).add(placed_width);
+  for (const Place& place : places)
+    hasher.add(place.row).add(place.column).add(place.scale).add(place.file);
   for (const Range& c : columns) hasher.add(std::string_view("columns")).add(c.begin).add(c.end);
   return hasher.finish();
 }
@@ -162,6 +180,32 @@ void add_patched(HostWeight& host, const Piece& piece,
   add(host, shape, DType::f32, bytes, 1);
 }
 
+// Parts that lie about in a matrix, in f32: where two overlap they are added.
+void add_placed(HostWeight& host, const WeightSource& source) {
+  const auto bytes = host_bytes(dense_bytes(source.info()));
+  auto* const out = reinterpret_cast<float*>(bytes.get());
+  std::fill(out, out + source.placed_rows * source.placed_width, 0.0f);
+  std::vector<float> row;
+  for (std::size_t i = 0; i < source.parts.size(); ++i) {
+    const auto& [tensor, begin, end] = source.parts[i];
+    const WeightSource::Place& place = source.places[i];
+    const std::int64_t wide = elements_below(*tensor, 1);
+    std::vector<WeightSource::Range> columns = source.columns;
+    if (columns.empty()) columns.push_back({0, wide});
+    row.resize(std::size_t(wide));
+    const auto row_bytes = std::size_t(dtype_bytes(tensor->dtype, wide));
+    for (std::int64_t r = begin; r < end; ++r) {
+      to_floats(tensor->dtype, tensor->data.subspan(std::size_t(r) * row_bytes, row_bytes),
+                row.data());
+      float* to = out + (place.row + r - begin) * source.placed_width + place.column;
+      for (const WeightSource::Range& c : columns)
+        for (std::int64_t column = c.begin; column < c.end; ++column)
+          *to++ += float(place.scale * double(row[std::size_t(column)]));
+    }
+  }
+  add(host, {source.placed_rows, source.placed_width}, DType::f32, bytes, 1);
+}
+
 // Where the terms that touch these rows begin and end, from the first row to the last.
 std::vector<std::int64_t> cuts(const WeightSource::Part& part,
                                std::span<const WeightPatches::Term> terms) {
@@ -179,9 +223,14 @@ std::vector<std::int64_t> cuts(const WeightSource::Part& part,
 HostWeight host_weight(const WeightSource& source) {
   HostWeight host;
   host.use = source.use;
+  if (!source.places.empty()) {
+    add_placed(host, source);
+    return host;
+  }
   for (const WeightSource::Part& part : source.parts) {
-    const auto terms = source.patches == nullptr ? std::span<const WeightPatches::Term>()
-                                                 : source.patches->of(part.tensor->name);
+    const bool is_plain = source.patches == nullptr || is_patched_beside(*part.tensor, source.use);
+    const auto terms =
+        is_plain ? std::span<const WeightPatches::Term>() : source.patches->of(part.tensor->name);
     const std::vector<std::int64_t> rows = cuts(part, terms);
     if (rows.size() == 1) add_as_in_file(host, {source, *part.tensor, part.begin, part.end});
     for (std::size_t i = 1; i < rows.size(); ++i) {

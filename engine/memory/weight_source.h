@@ -8,7 +8,7 @@
 
 #include "engine/device/device.h"
 #include "engine/files/checkpoint.h"
-#include "engine/memory/weight_patches.h"
+#include "engine/files/weight_patches.h"
 
 namespace heddle::core {
 
@@ -27,6 +27,16 @@ struct WeightSource {
       columns;           // along axis 1 of what is joined, one after another; empty: all of them
   std::int32_t use = 0;  // HEDDLE_USE_...
   std::shared_ptr<const WeightPatches> patches;  // of the model; nullptr: none
+
+  // Where each part stands in a matrix of f32 that is zero elsewhere, times its scale: the factors
+  // of what is added beside a matrix (weight_factors.h). Empty: one after another.
+  struct Place {
+    std::int64_t row = 0, column = 0;
+    double scale = 1;
+    Hash128 file;  // the identity of the part's checkpoint
+  };
+  std::vector<Place> places;
+  std::int64_t placed_rows = 0, placed_width = 0;  // of that matrix
 
   // Joined shape, joined_dtype() (files/joined_dtype.h): patches change neither. Throws when the
   // parts do not fit together, rows lie outside, or a block of a block format would be cut.

@@ -10,6 +10,7 @@
 #include "engine/base/text.h"
 #include "engine/graph/model.h"
 #include "engine/plan/load.h"
+#include "engine/plan/weight_slot.h"
 #include "engine/tensor/call.h"
 #include "engine/tensor/shape.h"
 
@@ -104,13 +105,19 @@ SessionSpec session_spec(const CallSpec& call, const CallPlacement& placement, s
   for (std::uint32_t d = 0; d < prices.topology().devices.size(); ++d)
     if (auto donor = session_donor(prices, d, devices, room_of(prices.topology().devices[d])))
       spec.donors.push_back(std::move(*donor));
-  spec.weight = [model = get_model(*call.model), shares = placement.shares, compute](
-                    std::uint32_t place, NodeIndex n, std::uint32_t slot, std::uint32_t member) {
+  const std::shared_ptr<const Model> model = get_model(*call.model);
+  spec.has_factors = model->patches != nullptr;
+  spec.weight = [model, shares = placement.shares, compute](
+                    std::uint32_t place, NodeIndex n, std::uint32_t number, std::uint32_t member) {
     const Node& node = model->graph->nodes[n];
-    auto info = weight_info(*model, node, slot, compute[place]);
-    if (info && member != kWholeWeight && slot < node.shards.size())
-      info = member_info(*info, node.shards[slot], shares, member);
-    return info;
+    auto info = weight_info(*model, node, number, compute[place]);
+    const WeightSlot slot = weight_slot(node, number);
+    if (!info || member == kWholeWeight || slot.slot >= node.shards.size()) return info;
+    // Of the factors one is divided: that with the axis along which the matrix is.
+    const WeightShard& shard = node.shards[slot.slot];
+    const bool is_whole =
+        slot.piece != WeightPiece::whole && shard.axis != (slot.piece == WeightPiece::up ? 0 : 1);
+    return is_whole ? info : std::optional(member_info(*info, shard, shares, member));
   };
   return spec;
 }

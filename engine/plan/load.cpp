@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <unordered_map>
 
 #include "engine/base/error.h"
@@ -10,6 +11,7 @@
 #include "engine/files/checkpoint.h"
 #include "engine/files/joined_dtype.h"
 #include "engine/plan/recorder.h"
+#include "engine/plan/weight_slot.h"
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"
 #include "heddle/abi/model.h"
@@ -161,19 +163,25 @@ class Counter {
     auto& infos = weights_.emplace(n, std::vector<Info>()).first->second;
     for (std::uint32_t slot = 0; slot < node.weights.size(); ++slot)
       infos.push_back(weight_info(model_, node, slot, compute_));
+    const SlotFactors& factors =
+        factors_.emplace(n, slot_factors(model_, node, compute_)).first->second;
     block.by_rows = divides_rows(node, infos) && block.rate == Rate::step;
     for (std::uint32_t i = 0; i < node.inputs.size() && block.rate == Rate::step; ++i)
       block.by_tokens |= std::holds_alternative<Source>(node.inputs[i]) &&
                          (node.type->input(i).flags & HEDDLE_PORT_SEQUENCE) != 0;
     for (std::uint32_t slot = 0; slot < node.weights.size(); ++slot) {
       if (!infos[slot]) continue;
-      const std::uint64_t bytes = dense_bytes(*infos[slot]);
+      std::vector<std::uint64_t> pieces{dense_bytes(*infos[slot])};
+      if (slot < factors.size() && factors[slot])
+        for (const heddle_tensor_info& info : {factors[slot]->down, factors[slot]->up})
+          pieces.push_back(dense_bytes(info));
+      const std::uint64_t bytes = std::accumulate(pieces.begin(), pieces.end(), std::uint64_t{0});
       block.weight_bytes += bytes;
-      block.slot_bytes.push_back(bytes);
-      ++block.weights;
+      block.slot_bytes.insert(block.slot_bytes.end(), pieces.begin(), pieces.end());
+      block.weights += std::uint32_t(pieces.size());
       if (block.by_rows && node.shards[slot].axis >= 0) continue;
       block.whole_bytes += bytes;
-      ++block.whole_weights;
+      block.whole_weights += std::uint32_t(pieces.size());
       ++whole_[node.type->slot(slot).name];
     }
     load_.weight_bytes += block.weight_bytes;
@@ -234,7 +242,7 @@ class Counter {
 
   void count_work(NodeIndex n, std::uint32_t set) {
     const Node& node = graph_.nodes[n];
-    BlockSpec spec{&node, compute_, "any", {}, weights_[n]};
+    BlockSpec spec{&node, compute_, "any", {}, weights_[n], factors_[n]};
     Hasher key;
     bool comparable = true;
     key.add(reinterpret_cast<std::uintptr_t>(node.type.get()));
@@ -252,6 +260,10 @@ class Counter {
       if (literal != nullptr) comparable = comparable && hash_value(**literal, key);
     }
     for (const Info& info : spec.weights) add_info(key, info);
+    for (const std::optional<FactorInfos>& factors : spec.factors) {
+      add_info(key, factors ? Info(factors->down) : Info());
+      add_info(key, factors ? Info(factors->up) : Info());
+    }
     if (!comparable) key.add(n);
     const Hash128 hash = key.finish();
     auto found = recorded_.find(hash);
@@ -289,6 +301,7 @@ class Counter {
   std::vector<std::unordered_map<NodeIndex, std::shared_ptr<const std::vector<Info>>>>
       values_;  // by set and node: its outputs
   std::unordered_map<NodeIndex, std::vector<Info>> weights_;
+  std::unordered_map<NodeIndex, SlotFactors> factors_;
   std::unordered_map<Hash128, Recorded> recorded_;
   std::map<std::string, std::uint32_t> whole_;  // slots, and in how many blocks
   CallLoad load_;
@@ -305,6 +318,11 @@ bool stays_small(DType dtype, std::int32_t use, std::size_t rank) {
 
 std::optional<heddle_tensor_info> weight_info(const Model& model, const Node& node,
                                               std::uint32_t slot, heddle_dtype compute) {
+  if (const WeightSlot of = weight_slot(node, slot); of.piece != WeightPiece::whole) {
+    const SlotFactors factors = slot_factors(model, node, compute);
+    if (of.slot >= factors.size() || !factors[of.slot]) return {};
+    return of.piece == WeightPiece::down ? factors[of.slot]->down : factors[of.slot]->up;
+  }
   const std::vector<WeightPart>& parts = node.weights[slot];
   if (parts.empty()) return {};
   std::vector<std::int64_t> shape;

@@ -1,6 +1,7 @@
 #include "engine/plan/recorder.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
@@ -9,6 +10,7 @@
 #include "engine/tensor/call.h"
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"
+#include "heddle/abi/ops.h"
 
 namespace heddle::core {
 
@@ -39,6 +41,15 @@ class Recording final : public heddle_ctx {
     }
     for (std::uint32_t i = 0; i < spec.weights.size(); ++i)
       weights_.push_back(spec.weights[i] ? tensor(*spec.weights[i], ProgramStorage::Kind::weight, i) : Tensor());
+    factors_.resize(spec.factors.size());
+    for (std::uint32_t i = 0; i < spec.factors.size(); ++i) {
+      if (!spec.factors[i]) continue;
+      const auto factor = [&](const heddle_tensor_info& info, WeightPiece piece) {
+        return tensor(info, ProgramStorage::Kind::weight, weight_number(node, {i, piece}));
+      };
+      factors_[i] = {factor(spec.factors[i]->down, WeightPiece::down),
+                     factor(spec.factors[i]->up, WeightPiece::up)};
+    }
   }
 
   BlockProgram finish() {
@@ -71,6 +82,13 @@ class Recording final : public heddle_ctx {
   Tensor upload(const heddle_tensor_info&, const void*) override { refuse("upload data: numbers that vary come as inputs"); }
   void read(heddle_tensor*, void*, std::size_t) override { refuse("read a tensor's elements"); }
   void op(std::uint32_t op, std::span<heddle_tensor* const> in, std::span<heddle_tensor* const> out, std::span<const std::byte> attrs) override {
+    for (std::size_t i = 0; i < in.size() && !factors_.empty(); ++i)
+      if (const std::optional<std::uint32_t> slot = patched_slot(in[i]))
+        return add_beside(*slot, op, in, out, attrs);
+    issue(op, in, out, attrs);
+  }
+  void issue(std::uint32_t op, std::span<heddle_tensor* const> in,
+             std::span<heddle_tensor* const> out, std::span<const std::byte> attrs) {
     ProgramOp recorded{op, {attrs.begin(), attrs.end()}, {}, {}};
     std::vector<heddle_view> views(in.size() + out.size());
     std::vector<const heddle_view*> pointers(views.size(), nullptr);
@@ -118,6 +136,64 @@ class Recording final : public heddle_ctx {
     program_.storages.push_back({kind, index, bytes});
     return make_tensor(info, std::make_shared<RecordedStorage>(this, std::int32_t(program_.storages.size() - 1), bytes));
   }
+  // Of a weight that a patch is added beside.
+  std::optional<std::uint32_t> patched_slot(heddle_tensor* t) const {
+    if (t == nullptr) return {};
+    const ProgramStorage& storage = program_.storages[std::size_t(operand(t).storage)];
+    const bool is_patched = storage.kind == ProgramStorage::Kind::weight &&
+                            storage.index < factors_.size() && factors_[storage.index].down;
+    return is_patched ? std::optional(storage.index) : std::nullopt;
+  }
+
+  // linear/1 with the patch of its weight: f(x W^T + (x down^T) up^T + bias) + residual.
+  void add_beside(std::uint32_t slot, std::uint32_t op, std::span<heddle_tensor* const> in,
+                  std::span<heddle_tensor* const> out, std::span<const std::byte> attrs) {
+    static const std::uint32_t linear = op_id(HEDDLE_OP_LINEAR);
+    const auto given_at = [&](std::size_t i) { return i < in.size() ? in[i] : nullptr; };
+    heddle_tensor *const x = given_at(0), *const weight = given_at(1),
+                         *const residual = given_at(3);
+    const bool is_product = op == linear && x != nullptr && x->info.rank > 0 && out.size() == 1 &&
+                            out[0] != nullptr && patched_slot(weight) == slot &&
+                            weight->offset_bytes == 0 &&
+                            same_shape(weight->info, *spec_.weights[slot]);
+    if (!is_product)
+      throw Error(Code::unsupported, cat("the weight ", quote(spec_.node->type->slot(slot).name),
+                                         " is quantised and read by ", op_name(op),
+                                         " or in parts: patches are added to whole products only. "
+                                         "Use a file with 16 or 32 bits."));
+    heddle_activation_attrs given{};
+    std::memcpy(&given, attrs.data(), std::min(attrs.size(), sizeof given));
+    const auto bytes_of = [](const heddle_activation_attrs& a) {
+      return std::as_bytes(std::span(&a, 1));
+    };
+    const heddle_activation_attrs none{HEDDLE_ACT_NONE};
+    // Of another last size.
+    const auto made = [&](const heddle_tensor_info& like, std::int64_t last) {
+      heddle_tensor_info info = like;
+      info.shape[info.rank - 1] = last;
+      std::fill(std::begin(info.stride), std::end(info.stride), 0);
+      return make(info);
+    };
+    const Factors& factors = factors_[slot];
+    const Tensor narrow = made(x->info, factors.down->info.shape[0]),
+                 patch = made(out[0]->info, weight->info.shape[0]);
+    heddle_tensor* const narrowed[] = {narrow.get()};
+    heddle_tensor* const patched[] = {patch.get()};
+    const bool is_activated = given.kind != HEDDLE_ACT_NONE;
+    heddle_tensor* const down[] = {x, factors.down.get(), nullptr, nullptr};
+    heddle_tensor* const up[] = {narrow.get(), factors.up.get(), nullptr,
+                                 is_activated ? nullptr : residual};
+    heddle_tensor* const whole[] = {x, weight, given_at(2), patch.get()};
+    issue(linear, down, narrowed, bytes_of(none));
+    issue(linear, up, patched, bytes_of(none));
+    issue(linear, whole, out, bytes_of(none));
+    if (!is_activated) return;
+    static const std::uint32_t activation = op_id(HEDDLE_OP_ACTIVATION), add = op_id(HEDDLE_OP_ADD);
+    issue(activation, out, out, bytes_of(given));
+    heddle_tensor* const sum[] = {out[0], residual};
+    if (residual != nullptr) issue(add, sum, out, {});
+  }
+
   Operand operand(heddle_tensor* t) const {
     const auto* storage = dynamic_cast<const RecordedStorage*>(t->storage.get());
     if (storage == nullptr || storage->recording != this)
@@ -128,6 +204,10 @@ class Recording final : public heddle_ctx {
   const BlockSpec& spec_;
   std::vector<Value> inputs_;
   std::vector<Tensor> weights_;
+  struct Factors {
+    Tensor down, up;
+  };
+  std::vector<Factors> factors_;  // by slot
   std::vector<Tensor> outputs_;
   BlockProgram program_;
 };

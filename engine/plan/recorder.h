@@ -7,6 +7,7 @@
 
 #include "engine/graph/graph.h"
 #include "engine/plan/program.h"
+#include "engine/plan/weight_slot.h"
 
 namespace heddle::core {
 
@@ -16,6 +17,8 @@ struct BlockSpec {
   std::string device;                                       // for the block's curiosity and for messages
   std::vector<std::optional<heddle_tensor_info>> inputs;    // one for each port; nothing: literal or absent
   std::vector<std::optional<heddle_tensor_info>> weights;   // one for each slot, in the device's form; nothing: not given
+  SlotFactors factors =
+      {};  // by slot, in the device's form; empty: no patch is added beside a product
   heddle_group group{sizeof(heddle_group), HEDDLE_GROUP_NONE, 0, 1};
   std::vector<std::optional<heddle_share>> shares;          // of inputs that hold a part of the tokens; may be shorter than inputs
 };

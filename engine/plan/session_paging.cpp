@@ -7,6 +7,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/plan/paging.h"
+#include "engine/plan/weight_slot.h"
 #include "engine/tensor/call.h"
 #include "engine/tensor/shape.h"
 
@@ -242,7 +243,7 @@ class PlacePager {
       const Node& node = graph_.nodes[largest->node];
       part(least.ring_bytes,
            cat("for a ring that the others pass through, the largest being ", node.id, ".",
-               node.type->slot(largest->slot).name, " with ", format_bytes(largest->bytes)));
+               weight_name(node, largest->slot), " with ", format_bytes(largest->bytes)));
     }
     const std::uint64_t bytes = plan_.least_bytes(place_);
     const std::uint64_t budget = spec_.places[place_].budget;

@@ -253,6 +253,7 @@ void SessionPlanner::begin(Member& member, NodeIndex n, std::uint32_t lane, std:
   member.block.device = spec_.places[member.place].name;
   for (std::uint32_t slot = 0; slot < node.weights.size(); ++slot)
     member.block.weights.push_back(spec_.weight ? spec_.weight(member.place, n, slot, rank) : std::nullopt);
+  if (spec_.has_factors) member.block.factors = factors(n, member.place, rank);
   member.program = record_block(member.block);
   act(SessionAction::Kind::block, plan_.blocks.size());
   plan_.blocks.push_back({n, lane, member.place});
@@ -266,6 +267,22 @@ void SessionPlanner::begin(Member& member, NodeIndex n, std::uint32_t lane, std:
     else if (storage.kind == ProgramStorage::Kind::weight) member.base[s].storage = weight(n, storage.index, member.place, rank);
     else member.base[s].storage = add_scratch(member.place, storage.bytes);
   }
+}
+
+// What patches add beside the node's weights.
+SlotFactors SessionPlanner::factors(NodeIndex n, std::uint32_t place, std::uint32_t rank) const {
+  const Node& node = graph_.nodes[n];
+  SlotFactors all;
+  for (std::uint32_t slot = 0; slot < node.weights.size(); ++slot) {
+    const auto info = [&](WeightPiece piece) {
+      return spec_.weight(place, n, weight_number(node, {slot, piece}), rank);
+    };
+    const auto down = info(WeightPiece::down), up = info(WeightPiece::up);
+    if (!down || !up) continue;
+    all.resize(node.weights.size());
+    all[slot] = {*down, *up};
+  }
+  return all;
 }
 
 Operand SessionPlanner::global(const Member& member, NodeIndex n, const Operand& local) const {

@@ -56,9 +56,11 @@ struct SessionSpec {
   std::uint32_t home = 0;    // place of the caller: step inputs are given there, outputs wanted there
   CallPlacement placement;   // its devices are the first places
 
-  // The weight in a slot, in a place's form; nothing: not given. `member`: of the group that divides it, or kWholeWeight. Empty: no
-  // node has weights.
+  // The weight in a slot, or with `has_factors` of a number of weight_slot.h, in a place's form;
+  // nothing: not given. `member`: of the group that divides it, or kWholeWeight. Empty: no node has
+  // weights.
   std::function<std::optional<heddle_tensor_info>(std::uint32_t place, NodeIndex node, std::uint32_t slot, std::uint32_t member)> weight;
+  bool has_factors = false;  // patches are added beside some weights
   // The bytes of that form; empty: as its elements take.
   std::function<std::uint64_t(std::uint32_t place, NodeIndex node, std::uint32_t slot, std::uint32_t member)> weight_bytes;
 

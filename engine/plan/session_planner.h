@@ -72,6 +72,7 @@ class SessionPlanner {
   void emit(const Member& member, NodeIndex n, std::uint32_t lane, const ProgramOp& op);
   void launch(NodeIndex n, std::uint32_t lane, std::uint32_t place, std::uint32_t op, std::vector<Operand> in, std::vector<Operand> out,
               std::vector<std::byte> attrs = {});
+  SlotFactors factors(NodeIndex n, std::uint32_t place, std::uint32_t rank) const;
   Operand global(const Member& member, NodeIndex n, const Operand& local) const;
   void choose_kernel(PlannedOp& planned, std::uint32_t at);
   void insert_transfers();

@@ -1,8 +1,8 @@
 // heddle.model/0: what nodes ask of MODEL values, and how they make changed ones.
 #include "engine/base/error.h"
 #include "engine/device/status.h"
+#include "engine/files/weight_patches.h"
 #include "engine/graph/model.h"
-#include "engine/memory/weight_patches.h"
 #include "engine/plugin/host.h"
 #include "engine/tensor/call.h"
 

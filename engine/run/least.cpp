@@ -6,6 +6,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/graph/model.h"
+#include "engine/memory/pool.h"
 #include "engine/plan/call_steps.h"
 #include "engine/plan/session_plan.h"
 #include "engine/run/session_weights.h"
@@ -54,12 +55,10 @@ SessionPlan plan_call(const CallSpec& call, const PlacedCall& placed, std::uint3
   const auto form = [&](std::uint32_t place, NodeIndex n, std::uint32_t slot,
                         std::uint32_t member) -> std::optional<heddle_weight_form> {
     const Node& node = model->graph->nodes[n];
-    const auto source = weight_sources(*model, node)[slot];
+    const auto source =
+        numbered_source(weight_sources(*model, node), node, slot, placed.placement.shares, member);
     if (!source) return {};
-    const bool is_whole = member == kWholeWeight || slot >= node.shards.size();
-    return environment.devices[devices[place]].weights->form(
-        is_whole ? *source
-                 : member_source(*source, node.shards[slot], placed.placement.shares, member));
+    return environment.devices[devices[place]].weights->form(*source);
   };
   spec.weight = [&](std::uint32_t place, NodeIndex n, std::uint32_t slot, std::uint32_t member) {
     const auto made = form(place, n, slot, member);
@@ -90,6 +89,14 @@ std::string reason_of(const SessionPlan& plan, std::uint32_t place, const std::s
   add(n.small_weights, "small weights");
   add(n.least_ring, "a ring that the other weights pass through");
   return cat(model, ": ", join(parts, ", "));
+}
+
+// With the chunks that small pieces share, one for those that are made there and one for those that
+// arrive: most of each may lie free, and their size is a part of the budget that is asked for here.
+std::uint64_t with_shared_chunks(std::uint64_t bytes) {
+  constexpr std::uint64_t kChunks = 2;
+  return bytes + std::min(kChunks * bytes / (Pool::kChunksInBudget - kChunks) + 1,
+                          kChunks * Pool::kMostShared);
 }
 
 }  // namespace
@@ -125,9 +132,13 @@ LeastNeeds least_needs(const Graph& graph, const Plan& plan, const Inferred& inf
       }
     }
     for (auto& [d, need] : by_device) {
+      const std::uint64_t least = need.least_bytes;
+      need.least_bytes = with_shared_chunks(least);
+      need.all_bytes = with_shared_chunks(need.all_bytes);
       if (d == place.device && values > 0)
         need.reason +=
             cat(need.reason.empty() ? "" : "; ", format_bytes(values), " for the node's values");
+      need.reason += cat("; ", format_bytes(need.least_bytes - least), " that small pieces share");
       all.needs.push_back(std::move(need));
     }
   }

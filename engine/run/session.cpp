@@ -4,6 +4,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/plan/weight_slot.h"
 #include "engine/tensor/shape.h"
 #include "heddle/abi/ops.h"
 
@@ -162,7 +163,7 @@ WorkWatch Session::transfer_watch(const PlannedTransfer& transfer) const {
 WorkWatch Session::weight_watch(const SessionStorage& storage) const {
   if (timeline_ == nullptr) return {};
   const Node& node = model_->graph->nodes[storage.node];
-  return timeline_->watch("page-in", cat(node.id, ".", node.type->slot(storage.slot).name));
+  return timeline_->watch("page-in", cat(node.id, ".", weight_name(node, storage.slot)));
 }
 
 // Steps may come in any order and again: whoever finds the first pages missing brings them.

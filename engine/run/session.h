@@ -37,6 +37,7 @@ struct SessionPlaces {
   std::uint32_t home = 0;            // of the caller
   CallPlacement placement;           // its devices are the first places
   std::vector<SessionDonor> donors = {};
+  std::shared_ptr<Ledger> host_memory = nullptr;  // nullptr: it has no budget
 };
 
 class Session final : public SessionHandle {
@@ -51,6 +52,8 @@ class Session final : public SessionHandle {
 
   std::vector<Value> step(std::uint32_t index, std::span<const heddle_value* const> sets) override;
 
+  // Weights that page-ins have merged with patches so far: each once, where host memory has room.
+  std::uint64_t merged_pages() const { return pages_ == nullptr ? 0 : pages_->merges(); }
   const SessionPlan* plan() const { return plan_ ? &*plan_ : nullptr; }
 
  private:
@@ -73,7 +76,6 @@ class Session final : public SessionHandle {
   CallSpec call_spec(std::span<const heddle_value* const> sets) const;
   void prepare(std::span<const heddle_value* const> sets);
   void make_plan(const CallSpec& call);
-  WeightSource member_part(const WeightSource& whole, const Node& node, std::uint32_t slot, std::uint32_t member) const;
   WeightSource weight_source(const SessionStorage& storage) const;
   std::vector<Reservation> reserve() const;  // by place
   void load_weights(std::vector<Reservation>& claims);

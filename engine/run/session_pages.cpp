@@ -22,6 +22,7 @@ SessionPages::Page::Page(DeviceState& on, WeightSource from, std::byte* at,
                          std::shared_ptr<const DeviceWeight> of_another)
     : state(on),
       source(std::move(from)),
+      key(source.key({})),
       form(on.device().weight_form(source.use, source.info())),
       lent(std::move(of_another)),
       to(at),
@@ -45,7 +46,9 @@ void SessionPages::add(DeviceState& state, WeightSource source, std::byte* to,
 
 void SessionPages::page_in(std::uint32_t index, const WorkWatch& watch) {
   Page& page = *pages_[index];
-  if (page.lent == nullptr) page.hosts[page.next_host % kUnderWay] = host_weight(page.source);
+  if (page.lent == nullptr)
+    page.hosts[page.next_host % kUnderWay] =
+        merged_.get(page.key, [&] { return host_weight(page.source); });
   page.state.record(page.ready);
   std::optional<Event> begin, end;
   if (watch) begin.emplace(page.state.device()), end.emplace(page.state.device());

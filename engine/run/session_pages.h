@@ -5,17 +5,23 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "engine/memory/device_state.h"
 #include "engine/memory/watch.h"
 #include "engine/memory/weight_source.h"
 #include "engine/memory/weights.h"
+#include "engine/run/merged_pages.h"
 
 namespace heddle::core {
 
 class SessionPages {
  public:
+  // `host`: where patched weights are counted that are kept for the steps to come (merged_pages.h);
+  // nullptr: without a limit.
+  explicit SessionPages(std::shared_ptr<Ledger> host = nullptr) : merged_(std::move(host)) {}
+
   // `to`: the page's room in the ring, which belongs to the caller and stays as long as this.
   // `lent`: the weight on another device with a direct way; nullptr: it is made of the file's
   // bytes.
@@ -32,6 +38,8 @@ class SessionPages {
   // when no page-in reads or writes any more. What page-ins read is kept until then.
   void leave();
 
+  std::uint64_t merges() const { return merged_.merges(); }
+
  private:
   // A page may be on its way for the step that runs, for the one that is enqueued and for the next.
   static constexpr std::size_t kUnderWay = 4;
@@ -41,6 +49,7 @@ class SessionPages {
     void enqueue(Stream& stream);  // the copy
     DeviceState& state;
     WeightSource source;
+    const Hash128 key;  // among the weights of the session's model
     heddle_weight_form form;
     std::shared_ptr<const DeviceWeight> lent;
     std::byte* to;
@@ -49,6 +58,7 @@ class SessionPages {
     std::size_t next_host = 0;
     bool is_under_way = false;  // begun and not awaited
   };
+  MergedPages merged_;
   std::vector<std::unique_ptr<Page>> pages_;
 };
 

@@ -28,14 +28,20 @@ std::uint64_t budget_of(Environment& environment, std::uint32_t d, const Model& 
   if (planned == 0 && ledger.budget() == Ledger::kNoLimit && (device.state->device().host_visible() || device.state->device().opening_info().memory_total == 0)) return kNoLimit;
   // Others take and free memory as they like: here it counts what is there now, not two seconds ago.
   for (Ledger* each = &ledger; each != nullptr; each = each->parent()) each->poll_now();
-  const std::uint64_t most = planned == 0 ? ledger.most() : std::min(planned, ledger.most());
+  const std::uint64_t most = ledger.most();
   const LedgerReport now = ledger.report();
   std::uint64_t stays = now.reserved;
   for (const LedgerReport::Line& line : now.held) stays += line.kind == Held::weights ? line.pinned : line.bytes;
   stays -= std::min(stays, kept_bytes(environment, d));
   for (const ModelWeights& each : device.weights->models())
     if (each.model == model.identity) stays -= std::min(stays, each.pinned);
-  return most - std::min(most, stays);
+  // What small pieces share may lie free for the most part, and the ledger counts it all: a chunk
+  // of those that are made there, and one of those that arrive.
+  const std::uint64_t shared =
+      std::max(2 * std::min(most / Pool::kChunksInBudget, Pool::kMostShared),
+               device.state->memory_use().beside_small);
+  const std::uint64_t there = most - std::min(most, stays + shared);
+  return planned == 0 ? there : std::min(there, planned - std::min(planned, stays));
 }
 
 CallPlacement decide(const Environment& environment, const Caller& caller, const Model& model, const CallSpec& call) {
@@ -70,6 +76,7 @@ CallPlacement placement_of(Environment& environment, const Caller& caller, const
 SessionPlaces session_places(Environment& environment, const Caller& caller, const Model& model, const CallSpec& call) {
   const std::uint32_t home = caller.place.device;
   SessionPlaces places;
+  places.host_memory = environment.host_ledger;
   places.placement = placement_of(environment, caller, model, call);
   if (places.placement.devices.empty()) places.placement = {Split::none, {home}, {}, {}, {}};
   std::vector<std::uint32_t> devices = places.placement.devices;

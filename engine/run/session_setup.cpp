@@ -108,9 +108,11 @@ void Session::make_plan(const CallSpec& call) {
   const auto form = [&](std::uint32_t place, NodeIndex node, std::uint32_t slot, std::uint32_t member) -> std::optional<heddle_weight_form> {
     const auto [at, is_new] = sources.try_emplace(node);
     if (is_new) at->second = weight_sources(*model_, graph.nodes[node]);
-    if (!at->second[slot]) return {};
-    return places_.places[place].weights->form(member_part(*at->second[slot], graph.nodes[node], slot, member));
+    const auto source =
+        numbered_source(at->second, graph.nodes[node], slot, places_.placement.shares, member);
+    return source ? std::optional(places_.places[place].weights->form(*source)) : std::nullopt;
   };
+  spec.has_factors = model_->patches != nullptr;
   spec.weight = [&](std::uint32_t place, NodeIndex node, std::uint32_t slot, std::uint32_t member) {
     const auto made = form(place, node, slot, member);
     return made ? std::optional(made->info) : std::nullopt;
@@ -125,19 +127,16 @@ void Session::make_plan(const CallSpec& call) {
   });
 }
 
-WeightSource Session::member_part(const WeightSource& whole, const Node& node, std::uint32_t slot, std::uint32_t member) const {
-  if (member == kWholeWeight || slot >= node.shards.size()) return whole;
-  return member_source(whole, node.shards[slot], places_.placement.shares, member);
-}
-
 WeightSource Session::weight_source(const SessionStorage& storage) const {
   const Node& node = model_->graph->nodes[storage.node];
-  return member_part(*weight_sources(*model_, node)[storage.slot], node, storage.slot, storage.member);
+  return numbered_source(weight_sources(*model_, node), node, storage.slot,
+                         places_.placement.shares, storage.member)
+      .value();
 }
 
 void Session::prepare_pages() {
   if (plan_->pages.empty()) return;
-  pages_ = std::make_unique<SessionPages>();
+  pages_ = std::make_unique<SessionPages>(places_.host_memory);
   const std::vector<std::shared_ptr<const DeviceWeight>> lent = lent_weights();
   for (std::size_t p = 0; p < plan_->pages.size(); ++p) {
     const PlannedPage& page = plan_->pages[p];

@@ -4,7 +4,10 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/memory/weight_factors.h"
 #include "engine/plan/call_placement.h"
+#include "engine/plan/session_plan.h"
+#include "engine/plan/weight_slot.h"
 
 namespace heddle::core {
 
@@ -75,6 +78,22 @@ WeightSource member_source(const WeightSource& whole, const WeightShard& shard, 
   if (shard.axis == 0) part.parts = rows_of(whole.parts, ranges);
   else part.columns = ranges;
   return part;
+}
+
+std::optional<WeightSource> numbered_source(const std::vector<std::optional<WeightSource>>& sources,
+                                            const Node& node, std::uint32_t number,
+                                            const std::vector<double>& shares,
+                                            std::uint32_t member) {
+  const WeightSlot slot = weight_slot(node, number);
+  if (!sources[slot.slot]) return {};
+  const bool is_whole = member == kWholeWeight || slot.slot >= node.shards.size();
+  const WeightSource source =
+      is_whole ? *sources[slot.slot]
+               : member_source(*sources[slot.slot], node.shards[slot.slot], shares, member);
+  if (slot.piece == WeightPiece::whole) return source;
+  auto factors = weight_factors(source);
+  if (!factors) return {};
+  return slot.piece == WeightPiece::down ? factors->down : factors->up;
 }
 
 }  // namespace heddle::core

@@ -15,6 +15,13 @@ std::vector<std::optional<WeightSource>> weight_sources(const Model& model, cons
 // The member's part: of each stretch its whole units, by shares. A weight that may not be divided stays whole.
 WeightSource member_source(const WeightSource& whole, const WeightShard& shard, const std::vector<double>& shares, std::uint32_t member);
 
+// The weight of a number (plan/weight_slot.h) for a member of a group, or whole (kWholeWeight), of
+// the `sources` of the node's slots; nothing: not given, or no patch is added beside it.
+std::optional<WeightSource> numbered_source(const std::vector<std::optional<WeightSource>>& sources,
+                                            const Node& node, std::uint32_t number,
+                                            const std::vector<double>& shares,
+                                            std::uint32_t member);
+
 // What people know a model's weights by: "flux diffusion_models/flux1-dev.safetensors".
 std::string weights_name(const Model& model);
 

@@ -2,6 +2,7 @@
 // tokenizers, and the nodes that encode texts.
 #include "clip.h"
 #include "t5.h"
+#include "t5_modules.h"
 #include "text_nodes.h"
 #include "tokenizer_kind.h"
 
@@ -9,6 +10,6 @@ namespace heddle::encoders {
 
 HEDDLE_PLUGIN("org.heddle.encoders", "0.1.0", Clip, ClipEmbed, ClipLayer, ClipFinish, ClipProject,
               T5, T5Embed, T5Bias, T5Layer, T5Finish, CLIPTextEncode, CLIPTextEncodeFlux,
-              CLIPSetLastLayer, Tokenizers)
+              CLIPSetLastLayer, T5Modules, Tokenizers)
 
 }  // namespace heddle::encoders

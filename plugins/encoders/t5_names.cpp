@@ -59,4 +59,19 @@ int T5Names::layers() const {
                              prefix_ + (layout_ == Layout::llama ? "enc.blk." : "encoder.block."));
 }
 
+void T5Names::each_module(
+    const std::function<void(const std::string&, const std::string&)>& found) const {
+  for (const char* name : {"shared", "encoder.embed_tokens"}) found(name, tokens());
+  found("encoder.final_layer_norm", final_norm());
+  const int count = layers();
+  for (int index = 0; index < count; ++index) {
+    const bool is_gated = file_.has(in_layer(index, "gate"));
+    for (const T5Part& row : kT5Parts) {
+      const std::string tensor = in_layer(index, row.part);
+      if (row.part == (is_gated ? "only" : "up") || !file_.has(tensor)) continue;
+      found("encoder.block." + std::to_string(index) + "." + std::string(row.transformers), tensor);
+    }
+  }
+}
+
 }  // namespace heddle::encoders

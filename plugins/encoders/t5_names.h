@@ -5,6 +5,7 @@
 
 #include <heddle/model.hpp>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +23,10 @@ class T5Names {
   // is the first matrix of an MLP without a gate.
   std::string in_layer(int index, std::string_view part) const;
   int layers() const;
+
+  // Every module by its dotted name in transformers, with its tensor.
+  void each_module(
+      const std::function<void(const std::string& module, const std::string& tensor)>& found) const;
 
  private:
   enum class Layout { transformers, llama };

@@ -152,6 +152,22 @@ HEDDLE_HOST_BUDGET=3GiB run 0 devices; has out "3.0 GiB"
 HEDDLE_HOST_BUDGET=3GiB run 0 devices --host-budget 2GiB --json; has out '"budget":2147483648'
 echo '{"budget": {"cpu:0": 1073741824}, "host-budget": "2GiB"}' >heddle.json
 run 0 run sum.json
+
+# A workflow's budget stands before a configuration file's, and behind all others.
+header='{"layers.0.weight":{"dtype":"F32","shape":[4,4],"data_offsets":[0,64]}}'
+{ printf "\\x$(printf %x ${#header})\\0\\0\\0\\0\\0\\0\\0%s" "$header"; head -c 64 /dev/zero; } >model.safetensors
+cat >loop.json <<END
+{"load": {"class_type": "test.load", "inputs": {"path": "$folder/model.safetensors"}},
+ "x": {"class_type": "test.ramp", "inputs": {"count": 4}},
+ "loop": {"class_type": "test.loop", "inputs": {"model": ["load", 0], "x": ["x", 0], "steps": 1}},
+ "keep": {"class_type": "test.keep", "inputs": {"value": ["loop", 0]}}}
+END
+printf '{"devices": {"cpu:0": {"budget": "900MiB"}}, "prompt": %s}' "$(cat loop.json)" >allowed.json
+echo '{"budget": {"cpu": 1}}' >heddle.json
+run 1 run loop.json; has err "out of memory on cpu:0"
+run 0 run allowed.json
+HEDDLE_BUDGET=cpu:0=1 run 1 run allowed.json; has err "out of memory on cpu:0"
+run 1 run allowed.json --budget cpu=1; has err "out of memory on cpu:0"
 rm heddle.json
 
 # Command line, environment, workflow, configuration: the first that says something counts.

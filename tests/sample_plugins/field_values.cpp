@@ -41,6 +41,16 @@ struct Conditioning {
   }
 };
 
+// The same, known when plans are made.
+struct GivenConditioning : Conditioning {
+  static constexpr heddle::Info info{"test.given_conditioning",
+                                     1,
+                                     "Given conditioning",
+                                     "test",
+                                     "",
+                                     HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
+};
+
 struct Latent {
   static constexpr heddle::Info info{"test.latent", 1, "Latent", "test"};
   static constexpr Input<std::string> path{"path", {}};
@@ -116,7 +126,7 @@ struct Schedules {
   static const heddle_list* list() { return heddle::descs<kHalves>(); }
 };
 
-HEDDLE_PLUGIN("org.heddle.test.field_values", "1.0.0", Conditioning, Latent, Mask, Picture, First,
-              Samplers, Schedules)
+HEDDLE_PLUGIN("org.heddle.test.field_values", "1.0.0", Conditioning, GivenConditioning, Latent,
+              Mask, Picture, First, Samplers, Schedules)
 
 }  // namespace

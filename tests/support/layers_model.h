@@ -23,6 +23,7 @@ struct SessionLimits {
   std::int64_t items = 1;  // of the batch
   int donor = -1;          // a device that may lend the first place so many bytes
   std::uint64_t donor_room = 0;
+  std::shared_ptr<core::Ledger> host = nullptr;  // of host memory
 };
 
 struct LayersModel {
@@ -117,6 +118,7 @@ struct LayersModel {
                                  p < limits.budgets.size() ? limits.budgets[p] : core::kNoLimit,
                                  limits.rates});
       }
+      places.host_memory = limits.host;
       if (limits.donor >= 0)
         places.donors.push_back({{"donor", limits.donor_room, {1e-12}, {0}},
                                  runs.environment().devices[std::size_t(limits.donor)].weights.get()});

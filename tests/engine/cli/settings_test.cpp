@@ -115,6 +115,47 @@ BOOST_AUTO_TEST_CASE(sizes_of_memory_are_bytes_with_a_unit_or_a_share) {
   BOOST_TEST(environment_name(*find_option("host-budget")) == "HEDDLE_HOST_BUDGET");
 }
 
+BOOST_AUTO_TEST_CASE(what_stands_higher_says_of_a_kind_counts_for_its_devices) {
+  Layer layer;
+  const auto add = [&](const char* text, Origin origin) {
+    layer.add(*find_option("budget"), {text, origin, "there"});
+  };
+  add("cuda:0=1GiB", Origin::configuration);
+  add("cpu=2GiB", Origin::configuration);
+  add("cuda=3GiB", Origin::environment);
+  add("cuda:1=4GiB", Origin::environment);
+  const Settings settings = read_settings(layer);
+  BOOST_TEST(settings.engine.budgets.size() == 3u);
+  BOOST_TEST(settings.engine.budgets.at("cuda").bytes == std::uint64_t{3} << 30);
+  BOOST_TEST(settings.engine.budgets.at("cuda:1").bytes == std::uint64_t{4} << 30);
+  BOOST_TEST(settings.configured_budgets == std::set<std::string>{"cpu"});
+}
+
+BOOST_AUTO_TEST_CASE(a_workflow_gives_budgets_before_a_configuration_file_and_after_all_else) {
+  const auto budgets = [](Origin origin, const std::string& text, const char* workflow) {
+    Layer layer;
+    layer.add(*find_option("budget"), {text, origin, "there"});
+    Settings settings = read_settings(layer);
+    prefer_workflow_budgets(settings, workflow);
+    std::map<std::string, std::uint64_t> bytes;
+    for (const auto& [device, size] : settings.engine.budgets) bytes[device] = size.bytes;
+    return bytes;
+  };
+  using Bytes = std::map<std::string, std::uint64_t>;
+  const char* const workflow =
+      R"({"devices": {"cpu:0": {"budget": "1MiB"}, "cpu:2": {"budget": 5}, "gpu:1": {}}, "prompt": {}})";
+  BOOST_TEST((budgets(Origin::configuration, "cpu:0=3", workflow) == Bytes{{"cpu:0", 1 << 20}}));
+  BOOST_TEST((budgets(Origin::configuration, "cpu=3", workflow) ==
+              Bytes{{"cpu", 3}, {"cpu:0", 1 << 20}, {"cpu:2", 5}}));
+  BOOST_TEST((budgets(Origin::configuration, "gpu:1=3", workflow) == Bytes{{"gpu:1", 3}}));
+  for (const Origin origin : {Origin::command_line, Origin::environment})
+    for (const char* text : {"cpu:0=3", "cpu=3"})
+      BOOST_TEST(budgets(origin, text, workflow).size() == 1u);
+  for (const char* none : {"", "[]", "{", R"({"devices": {}})", R"({"devices": 1, "prompt": {}})",
+                           R"({"devices": {"cpu:0": {"budget": "much"}}, "prompt": {}})"})
+    BOOST_TEST((budgets(Origin::configuration, "cpu:0=3", none) == Bytes{{"cpu:0", 3}}), none);
+}
+
 BOOST_AUTO_TEST_CASE(a_cache_is_a_folder_or_none_and_has_a_limit) {
   BOOST_TEST(!read_settings(given({})).cache);
   BOOST_TEST(*read_settings(given({{"cache", "c"}})).cache == "c");

@@ -1,6 +1,6 @@
 // Patches of weights: what is added, to which rows and columns, and which weights a change makes
 // anew.
-#include "engine/memory/weight_patches.h"
+#include "engine/files/weight_patches.h"
 
 #include <boost/test/unit_test.hpp>
 #include <cstring>

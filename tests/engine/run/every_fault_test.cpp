@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "engine/base/error.h"
+#include "engine/files/weight_patches.h"
 #include "engine/graph/model.h"
-#include "engine/memory/weight_patches.h"
 #include "tests/fake_device/fake_fixture.h"
 #include "tests/support/counting_allocator.h"
 #include "tests/support/layers_model.h"

@@ -265,4 +265,5 @@ def main():
         print(f"{os.path.getsize(os.path.join(out, name)):8d} {name}")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,9 +1,11 @@
-#include "engine/memory/weight_patches.h"
+#include "engine/files/weight_patches.h"
 
 #include <algorithm>
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/files/joined_dtype.h"
+#include "heddle/abi/node.h"
 
 namespace heddle::core {
 namespace {
@@ -29,15 +31,19 @@ void require_numbers(const TensorView& tensor) {
                                        ", to which nothing can be added"));
 }
 
-// A sum that is rounded to 8 bits or fewer would lose most of what a patch says.
-void require_room_for_sum(const TensorView& tensor) {
-  if (is_block_format(tensor.dtype) || tensor.dtype == DType::f8_e4m3 ||
-      tensor.dtype == DType::f8_e5m2)
-    throw Error(Code::unsupported,
-                cat(shape_of(tensor), " is quantised to ", dtype_name(tensor.dtype),
-                    ", to which nothing can be added without losing it. Use a file of the model "
-                    "with 16 or 32 bits (weight_dtype makes it as small)"));
-  require_numbers(tensor);
+// Sums are not rounded to 8 bits or to blocks, and a difference that is no product would take more
+// memory than the whole matrix.
+void require_target(const TensorView& tensor, const WeightPatches::Term& term) {
+  const bool is_matrix = tensor.shape.size() > 1;
+  if (is_matrix ? term.down == nullptr && is_quantised(tensor.dtype)
+                : is_block_format(tensor.dtype))
+    throw Error(
+        Code::unsupported,
+        cat(shape_of(tensor), " is quantised to ", dtype_name(tensor.dtype), ", to which ",
+            is_matrix ? "only products can be added, and " : "", shape_of(*term.up),
+            is_matrix ? " is a whole difference" : " cannot be added",
+            ". Use a file of the model with 16 or 32 bits (weight_dtype makes it as small)"));
+  if (!is_floating(tensor.dtype)) require_numbers(tensor);
 }
 
 [[noreturn]] void misfit(const TensorView& target, const WeightPatches::Term& term) {
@@ -80,7 +86,7 @@ std::shared_ptr<const WeightPatches> WeightPatches::extend(const WeightPatches* 
     }
     for (const WeightPatch::Rows& rows : patch.rows) {
       const TensorView& target = model.at(rows.tensor);
-      require_room_for_sum(target);
+      require_target(target, term);
       term.begin = rows.begin;
       term.end = rows.end < 0 ? rows_of(target) : rows.end;
       if (term.begin < 0 || term.end > rows_of(target) || term.begin > term.end)
@@ -114,6 +120,31 @@ void WeightPatches::add_to_key(Hasher& key, std::string_view tensor, std::int64_
     key.add(first - begin).add(last - begin).add(term.first + first - term.begin);
     if (term.down != nullptr) key.add(std::string_view(term.down->name));
   }
+}
+
+PatchFactors patch_factors(const WeightPatches& patches, std::span<const TensorRows> rows) {
+  PatchFactors factors;
+  std::int64_t row = 0;  // of the joined rows
+  for (const TensorRows& part : rows) {
+    const bool is_beside = is_patched_beside(*part.tensor, HEDDLE_USE_LINEAR);
+    const auto terms =
+        is_beside ? patches.of(part.tensor->name) : std::span<const WeightPatches::Term>();
+    for (const WeightPatches::Term& term : terms) {  // products all: see require_target()
+      const std::int64_t first = std::max(part.begin, term.begin),
+                         last = std::min(part.end, term.end);
+      if (first >= last) continue;
+      auto down = std::ranges::find(factors.downs, term.down, &PatchFactors::Down::tensor);
+      if (down == factors.downs.end()) {
+        factors.downs.push_back({term.down, term.file, factors.rank});
+        factors.rank += rows_of(*term.down);
+        down = factors.downs.end() - 1;
+      }
+      factors.ups.push_back({&term, last - first, term.first + first - term.begin,
+                             row + first - part.begin, down->first});
+    }
+    row += part.end - part.begin;
+  }
+  return factors;
 }
 
 }  // namespace heddle::core

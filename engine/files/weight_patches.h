@@ -1,6 +1,8 @@
-// What is added to a model's weights on their way to a device: the model's file and its copies in
-// host memory stay as they are. Immutable; models that differ in patches share the rest. Any
-// thread.
+// What is added to a model's weights: the model's file and its copies in host memory stay as they
+// are. Numbers of 16 and 32 bits are patched on their way to a device. Of matrices with 8 bits or
+// in blocks nothing would be left of a patch that is rounded to them, so they stay as they are,
+// too, and what their patch makes of the same input is added to their product. Immutable; models
+// that differ in patches share the rest. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -65,5 +67,33 @@ class WeightPatches {
   std::vector<Checkpoint> files_;
   Hash128 identity_;
 };
+
+// Rows [begin, end) of a tensor, as a weight has them.
+struct TensorRows {
+  const TensorView* tensor = nullptr;
+  std::int64_t begin = 0, end = 0;
+};
+
+// What is added beside a matrix (joined_dtype.h) of such rows, joined along axis 0, as one product
+// up * down: the factors of all terms side by side.
+struct PatchFactors {
+  struct Down {
+    const TensorView* tensor = nullptr;
+    Hash128 file;
+    std::int64_t first = 0;  // its first row in the joined `down`, its first column in `up`
+  };
+  struct Up {
+    const WeightPatches::Term* term = nullptr;
+    std::int64_t rows = 0;
+    std::int64_t first = 0;            // of the tensor
+    std::int64_t row = 0, column = 0;  // where they stand in the joined `up`
+  };
+  std::vector<Down> downs;  // each once, however many terms have it
+  std::vector<Up> ups;
+  std::int64_t rank = 0;  // 0: nothing is added
+};
+
+// Of the rows of quantised tensors: the others are patched on their way.
+PatchFactors patch_factors(const WeightPatches& patches, std::span<const TensorRows> rows);
 
 }  // namespace heddle::core

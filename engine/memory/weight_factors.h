@@ -1,0 +1,19 @@
+// What patches add beside a quantised matrix W: W x + up (down x). The two factors are weights like
+// others, in the type that a device computes with. Pure; any thread.
+#pragma once
+
+#include <optional>
+
+#include "engine/memory/weight_source.h"
+
+namespace heddle::core {
+
+struct WeightFactors {
+  WeightSource down, up;  // (rank, columns), (rows, rank): the patches' scales are in `up` alone
+};
+
+// For the very rows and columns of W; nothing: no patch is added beside it. What the factors borrow
+// lives as long as W's patches.
+std::optional<WeightFactors> weight_factors(const WeightSource& matrix);
+
+}  // namespace heddle::core

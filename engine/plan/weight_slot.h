@@ -1,0 +1,37 @@
+// The numbers of a node's weights: its slots, and behind them two for each slot, the factors of
+// what patches add beside a quantised matrix. Plans treat them as weights like others. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/graph/graph.h"
+#include "engine/graph/model.h"
+#include "heddle/abi/value.h"
+
+namespace heddle::core {
+
+enum class WeightPiece { whole, down, up };  // down: (rank, columns), up: (rows, rank)
+
+struct WeightSlot {
+  std::uint32_t slot = 0;
+  WeightPiece piece = WeightPiece::whole;
+};
+
+WeightSlot weight_slot(const Node& node, std::uint32_t number);
+std::uint32_t weight_number(const Node& node, WeightSlot slot);
+
+// For people: "img.qkv.weight", "the patch of img.qkv.weight".
+std::string weight_name(const Node& node, std::uint32_t number);
+
+// By slot, for its factors; nothing: no patch is added beside it.
+struct FactorInfos {
+  heddle_tensor_info down{}, up{};
+};
+using SlotFactors = std::vector<std::optional<FactorInfos>>;
+
+// As devices that compute in `compute` have them, whole. Empty: no slot of the node has any.
+SlotFactors slot_factors(const Model& model, const Node& node, heddle_dtype compute);
+
+}  // namespace heddle::core

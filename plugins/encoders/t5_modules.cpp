@@ -1,0 +1,30 @@
+#include "t5_modules.h"
+
+#include "t5_names.h"
+
+namespace heddle::encoders {
+namespace {
+
+heddle_status* list_modules(const heddle_host*, const heddle_checkpoint* raw,
+                            heddle_module_found found, void* to) {
+  return guard([&] {
+    const Checkpoint file = Checkpoint::share(raw);
+    const std::optional<T5Names> names = T5Names::find(file);
+    if (!names) throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no T5");
+    names->each_module([&](const std::string& module, const std::string& tensor) {
+      const std::vector<Part> whole{{tensor}};
+      const RawParts parts(whole);
+      found(to, module.c_str(), "weight", parts.size(), parts.data());
+    });
+  });
+}
+
+constexpr heddle_module_names_desc kT5{sizeof(heddle_module_names_desc), "t5",
+                                       "by transformers' names, whatever the file's are",
+                                       &list_modules};
+
+}  // namespace
+
+const heddle_list* T5Modules::list() { return descs<kT5>(); }
+
+}  // namespace heddle::encoders

@@ -1,0 +1,16 @@
+// plugins/encoders/t5_modules.h - T5's modules by name, as heddle.field.module_names/0. Any thread.
+#pragma once
+
+#include <heddle/field/module_names.h>
+#include <heddle/plugin.hpp>
+
+#include <string_view>
+
+namespace heddle::encoders {
+
+struct T5Modules {
+  static constexpr std::string_view kind = HEDDLE_MODULE_NAMES;
+  static const heddle_list* list();
+};
+
+}  // namespace heddle::encoders

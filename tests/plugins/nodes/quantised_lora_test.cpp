@@ -1,0 +1,209 @@
+// LoRAs on models with quantised weights, against what PyTorch makes of the widened weights with
+// the products added (make_quantised_lora_goldens.py): the file's matrices stay as they are, what
+// is added comes beside their products.
+#include <cstring>
+
+#include "tests/fake_device/fake_fixture.h"
+#include "tests/plugins/nodes/node_fixture.h"
+
+using heddle::Engine;
+using heddle::EngineOptions;
+using namespace heddle::test;
+
+namespace {
+
+// As for models without patches, see lora_test.cpp; a wrong term gives 1e-2 or more.
+constexpr double kExact = 1e-5;
+
+struct Lora {
+  std::string file;
+  double strength = 0.75;
+};
+
+struct Fixture : NodeFixture {
+  const std::filesystem::path quantised = tests_folder() / "plugins/goldens/quantised";
+  const std::filesystem::path loras = tests_folder() / "plugins/goldens/quantised_loras";
+  const TensorFile expected{loras / "expected.safetensors"};
+
+  Fixture() {
+    const auto link = [&](const std::filesystem::path& file, const std::string& name) {
+      std::filesystem::create_symlink(file, folder / "models" / name);
+    };
+    link(quantised / "flux.gguf", "unet/gguf.gguf");
+    for (const std::string name : {"scaled", "f8_e4m3", "f8_e5m2"})
+      link(quantised / ("flux_" + name + ".safetensors"),
+           "diffusion_models/" + name + ".safetensors");
+    link(quantised / "t5.gguf", "text_encoders/t5-tiny.gguf");
+    for (const char* name :
+         {"gguf_kohya.safetensors", "gguf_diffusers.safetensors", "t5_kohya.safetensors"})
+      link(loras / name, std::string("loras/") + name);
+  }
+
+  EngineOptions exact_options(std::vector<std::string> devices, unsigned threads = 1) const {
+    const std::string kind = devices.front().substr(0, devices.front().find(':'));
+    EngineOptions result = engine_options();
+    if (kind == "fake") result.plugin_dirs.push_back(kFakePlugin);
+    result.devices = std::move(devices);
+    result.compute = {{kind, "f32"}};
+    result.threads = threads;
+    result.model_dirs = {folder / "models"};
+    result.output_dir = folder / "out";
+    return result;
+  }
+
+  static std::string file_of(const std::string& model) {
+    return model + (model == "gguf" ? ".gguf" : ".safetensors");
+  }
+  std::string flow(const std::string& model, const std::vector<Lora>& list,
+                   const std::string& hints = "") const {
+    std::string text = R"({"m0": {"class_type": "UNETLoader", "inputs": {"unet_name": ")" +
+                       file_of(model) + R"(", "weight_dtype": "default"})" + hints + "}";
+    for (std::size_t i = 0; i < list.size(); ++i)
+      text += ", \"m" + std::to_string(i + 1) +
+              R"(": {"class_type": "LoraLoaderModelOnly", "inputs": {"model": ["m)" +
+              std::to_string(i) + R"(", 0], "lora_name": ")" + list[i].file +
+              R"(.safetensors", "strength_model": )" + std::to_string(list[i].strength) + "}}";
+    return text + R"(, "out": {"class_type": "test.call_given", "inputs": {"given": ["m)" +
+           std::to_string(list.size()) + R"(", 0], "tensors": ")" +
+           (quantised / "expected.safetensors").string() + R"(", "prefix": ")" +
+           (model == "gguf" ? "flux." : "flux_f8.") + R"("}}, )" + kLook + "}";
+  }
+  // Both noise levels, one after the other.
+  std::vector<float> evaluate(Engine& on, const std::string& model, const std::vector<Lora>& list,
+                              const std::string& hints = "") const {
+    const auto results = on.start(on.parse(flow(model, list, hints)), {{}, {"out.outputs"}}).wait();
+    std::vector<float> all = results.floats("out.outputs", "out.0");
+    const std::vector<float> second = results.floats("out.outputs", "out.1");
+    all.insert(all.end(), second.begin(), second.end());
+    return all;
+  }
+  void check(Engine& on, const std::string& model, const std::string& golden,
+             const std::vector<Lora>& list, const std::string& hints = "") const {
+    const double error =
+        relative_error(evaluate(on, model, list, hints), expected.floats(golden + ".out"));
+    BOOST_TEST_MESSAGE(golden << ": relative error " << error);
+    BOOST_TEST(error < kExact, golden << ": relative error " << error);
+  }
+};
+
+bool same_bytes(const std::vector<float>& a, const std::vector<float>& b) {
+  return !a.empty() && a.size() == b.size() &&
+         std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+const std::vector<Lora> kStacked{{"gguf_diffusers", 0.75}, {"gguf_kohya", -0.5}};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(quantised_loras, Fixture)
+
+BOOST_AUTO_TEST_CASE(products_come_beside_matrices_in_blocks_as_pytorch_adds_them) {
+  for (const bool plain_loops : {false, true}) {
+    EngineOptions options = exact_options({"cpu:0"});
+    options.reference_kernels = plain_loops;
+    Engine on(options);
+    check(on, "gguf", "gguf.kohya", {{"gguf_kohya"}});
+    check(on, "gguf", "gguf.diffusers", {{"gguf_diffusers"}});
+    check(on, "gguf", "gguf.stacked", kStacked);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(products_come_beside_matrices_of_8_bits_as_pytorch_adds_them) {
+  Engine on(exact_options({"cpu:0"}));
+  for (const std::string model : {"scaled", "f8_e4m3", "f8_e5m2"})
+    check(on, model, model, {{"kohya"}});
+}
+
+// Queries, keys and values fill one matrix together; in the first layer they have several formats.
+BOOST_AUTO_TEST_CASE(matrices_of_several_formats_are_patched_as_pytorch_does) {
+  Engine on(exact_options({"cpu:0"}));
+  const auto hidden = [&](const char* strength) {
+    const std::string text =
+        R"({"clip": {"class_type": "DualCLIPLoaderGGUF", "inputs": {"clip_name1": "clip_l.safetensors",
+            "clip_name2": "t5-tiny.gguf", "type": "flux"}},
+            "model": {"class_type": "UNETLoader", "inputs": {"unet_name": "gguf.gguf", "weight_dtype": "default"}},
+            "lora": {"class_type": "LoraLoader", "inputs": {"model": ["model", 0], "clip": ["clip", 0],
+            "lora_name": "t5_kohya.safetensors", "strength_model": 0, "strength_clip": )" +
+        std::string(strength) +
+        R"(}}, "out": {"class_type": "test.call_given", "inputs": {"given": ["lora", 1], "tensors": ")" +
+        (quantised / "expected.safetensors").string() + R"(", "prefix": "t5."}}, )" + kLook + "}";
+    return on.start(on.parse(text), {{}, {"out.outputs"}})
+        .wait()
+        .floats("out.outputs", "last_hidden.0");
+  };
+  const std::vector<float> wanted = expected.floats("t5.last_hidden");
+  BOOST_TEST(relative_error(hidden("0.75"), wanted) < kExact);
+  BOOST_TEST(relative_error(hidden("0"), wanted) > 1e-2);
+}
+
+BOOST_AUTO_TEST_CASE(a_strength_of_nothing_leaves_every_byte_and_another_is_seen) {
+  Engine on(exact_options({"cpu:0"}));
+  for (const std::string model : {"gguf", "scaled"}) {
+    const std::string file = model == "gguf" ? "gguf_kohya" : "kohya";
+    const std::vector<float> plain = evaluate(on, model, {});
+    BOOST_TEST(same_bytes(evaluate(on, model, {{file, 0}}), plain), model);
+    BOOST_TEST(relative_error(evaluate(on, model, {{file, 0.05}}), plain) > 1e-3, model);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_bytes_depend_neither_on_threads_nor_on_a_split_in_layers) {
+  Engine one(exact_options({"cpu:0"}));
+  const std::vector<float> alone = evaluate(one, "gguf", kStacked);
+  for (const unsigned threads : {2u, 3u}) {
+    Engine engine(exact_options({"cpu:0"}, threads));
+    BOOST_TEST(same_bytes(evaluate(engine, "gguf", kStacked), alone), threads << " threads");
+  }
+  EngineOptions plain = exact_options({"cpu:0"});
+  plain.reference_kernels = true;
+  Engine loops(plain);
+  const std::vector<float> by_loops = evaluate(loops, "gguf", kStacked);
+  for (const std::string kind : {"cpu", "fake"}) {
+    const std::string list = kind + ":0," + kind + ":1";
+    EngineOptions options = exact_options({kind + ":0", kind + ":1"});
+    options.reference_kernels = kind == "fake";
+    Engine engine(options);
+    BOOST_TEST(same_bytes(evaluate(engine, "gguf", kStacked,
+                                   R"(, "split": "layers", "device": ")" + list + "\""),
+                          kind == "fake" ? by_loops : alone),
+               "layers on " << list);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(another_strength_makes_one_factor_of_each_touched_matrix_and_no_matrix) {
+  const FakeControl control;
+  EngineOptions options = exact_options({"fake:0"});
+  options.reference_kernels = true;
+  Engine engine(options);
+  const auto made_by = [&](const std::vector<Lora>& list) {
+    const std::uint64_t before = control->weights(0);
+    evaluate(engine, "gguf", list);
+    return control->weights(0) - before;
+  };
+  const std::uint64_t all = made_by({});
+  BOOST_TEST(all > 20u);
+  // Of a double block two modulations, and queries, keys and values, projection and both layers of
+  // the MLP of each stream; of a single block the modulation, and linear1 and linear2, which the
+  // model has in parts.
+  const std::uint64_t both = made_by({{"gguf_kohya", 1}});
+  const std::uint64_t touched = made_by({{"gguf_kohya", 0.5}});
+  BOOST_TEST(touched >= 2u + 2 * 4 + 3);
+  BOOST_TEST(both == 2 * touched - 1);  // the parts of linear1 share the factor without a strength
+  BOOST_TEST(made_by({{"gguf_kohya", 1}}) == 0u);
+  BOOST_TEST(made_by({}) == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(whole_differences_of_matrices_in_blocks_are_refused_with_their_type) {
+  std::vector<float> numbers(192 * 64, 0.01f);
+  folder.write("models/loras/whole.safetensors",
+               safetensors_bytes({{"diffusion_model.double_blocks.0.img_attn.qkv.diff",
+                                   "F32",
+                                   {192, 64},
+                                   bytes_of_floats(numbers)}}));
+  Engine on(exact_options({"cpu:0"}));
+  const std::string refused = refusal_of([&] { evaluate(on, "gguf", {{"whole"}}); });
+  for (const char* part : {"img_attn.qkv.weight' (192, 64)", "is quantised to q", "only products",
+                           "img_attn.qkv.diff' (192, 64)", "16 or 32 bits"})
+    BOOST_TEST(refused.find(part) != std::string::npos, part << " is not in " << refused);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
