@@ -23,6 +23,12 @@ std::uint64_t used_bytes(std::uint32_t index) {
   return bytes;
 }
 
+std::uint64_t pinned_bytes(std::uint32_t index) {
+  std::uint64_t bytes = 0;
+  devices().each(index, [&](Device& device) { bytes += device.pinned_bytes(); });
+  return bytes;
+}
+
 void reset() {
   reset_all_states();
   the_clock().reset();
@@ -75,6 +81,11 @@ constexpr heddle_fake_control kControl = {
         [](std::uint32_t index) { devices().each(index, [](Device& device) { device.revive(); }); },
     .set_foreign_bytes = [](std::uint32_t index,
                             std::uint64_t bytes) { index_state(index).foreign_bytes.store(bytes); },
+    .pinned_bytes = pinned_bytes,
+    .pinned_peak_bytes =
+        [](std::uint32_t index) { return index_state(index).pinned_peak_bytes.load(); },
+    .fail_pinned = [](std::uint32_t index,
+                      std::uint64_t nth) { index_state(index).pinned_fault.set(nth); },
 };
 
 }  // namespace heddle::fake
