@@ -50,6 +50,7 @@ class DeviceState {
   ~DeviceState();
 
   const Device& device() const { return *device_; }
+  const std::shared_ptr<const Device>& share_device() const { return device_; }  // for what outlives this
   const KernelTable& kernels() const { return *kernels_; }
   Pool& pool() { return pool_; }
   PoolUse memory_use() const;  // of all pools together
