@@ -52,6 +52,13 @@ std::string read_file(const fs::path& path) {
 
 std::uint64_t host_memory_bytes() { return std::uint64_t(sysconf(_SC_PHYS_PAGES)) * std::uint64_t(sysconf(_SC_PAGESIZE)); }
 
+// Half of the memory less 2 GiB, at least 4 GiB or what there is.
+std::uint64_t host_weight_bytes() {
+  constexpr std::uint64_t kGiB = 1ull << 30;
+  const std::uint64_t all = host_memory_bytes(), half = all / 2;
+  return std::max(half - std::min(half, 2 * kGiB), std::min(all, 4 * kGiB));
+}
+
 }  // namespace
 
 Engine::Data::Data(EngineOptions given) : options(std::move(given)), hooks(options) {
@@ -77,6 +84,8 @@ Engine::Data::Data(EngineOptions given) : options(std::move(given)), hooks(optio
   };
   environment->devices = core::open_devices(plugins, {options.devices, options.compute, options.budgets, options.threads, options.reference_kernels,
                                                        options.device_options, {options.degrade_after, options.degraded_seconds, options.clock}});
+  const std::uint64_t host_bytes = host_weight_bytes();
+  environment->hold_weights(std::make_shared<core::HostRoom>(host_bytes), host_bytes / 2);
   environment->topology = core::topology_of(environment->devices, options.budgets);
   if (!options.costs.empty()) environment->costs = core::read_costs(read_file(options.costs), options.costs.string());
 }

@@ -7,13 +7,24 @@
 
 namespace heddle::core {
 
-std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source, Hash128 checkpoint, const WorkWatch& watch) {
+namespace {
+
+Hash128 key_of(const WeightSource& source, Hash128 checkpoint) {
   Hasher hasher;
   hasher.add(checkpoint).add(source.use);
   for (const WeightSource::Part& part : source.parts) hasher.add(std::string_view(part.tensor->name)).add(part.begin).add(part.end);
   for (const WeightSource::Range& c : source.columns) hasher.add(std::string_view("columns")).add(c.begin).add(c.end);
-  const Hash128 key = hasher.finish();
+  return hasher.finish();
+}
 
+}  // namespace
+
+bool WeightStore::has(const WeightSource& source, Hash128 checkpoint) const {
+  return entries_.lock()->entries.contains(key_of(source, checkpoint));
+}
+
+std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source, Hash128 checkpoint, const WorkWatch& watch) {
+  const Hash128 key = key_of(source, checkpoint);
   const auto state = entries_.lock();
   if (const auto found = state->entries.find(key); found != state->entries.end()) {
     found->second.last_use = ++state->clock;
@@ -24,9 +35,8 @@ std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source,
   weight->form = form(source);
   evict(*state, weight->form.bytes);
   weight->memory = state_.allocate(weight->form.bytes);
-  const HostWeight host = host_weight(source);
+  const HostWeight host = host_weight(source, state_);
   state->keep.insert(state->keep.end(), host.keep.begin(), host.keep.end());
-  for (const WeightSource::Part& part : source.parts) state->reading.push_back(part.tensor->file);
   try {
     watched(watch, state_, weight->form.bytes, [&] {
       state_.with_stream([&](Stream& stream) { make_device_weight(stream, host, weight->form, weight->memory->data()); });
@@ -43,7 +53,7 @@ std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source,
 
 void WeightStore::finish(std::span<const std::shared_ptr<const DeviceWeight>> wanted) {
   const auto state = entries_.lock();
-  if (!state->reading.empty()) prove(*state);
+  if (!state->keep.empty()) prove(*state);
   if (std::ranges::any_of(wanted, [](const auto& weight) { return weight != nullptr && weight->is_lost; }))
     throw Error(Code::io, cat(state_.device().name(), ": weights were lost when the device failed: ", state_.device().last_failure()));
 }
@@ -57,11 +67,9 @@ void WeightStore::prove(State& state) const {
     lose_unproven(state);
     throw;  // what enqueued work reads stays: nobody knows whether it is done
   }
-  // By file: whoever asked for a weight and failed may have let go of its checkpoint since, but not of the file.
-  for (const auto& file : state.reading) file->mapping->advise(0, file->mapping->bytes().size(), Advice::dont_need);
   state.keep.clear();
-  state.reading.clear();
   state.unproven.clear();
+  if (state_.host_weights() != nullptr) state_.host_weights()->reclaim();  // what only the loading needed
 }
 
 void WeightStore::lose_unproven(State& state) {

@@ -2,6 +2,7 @@
 // thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <span>
@@ -13,6 +14,7 @@
 #include "engine/files/checkpoint_cache.h"
 #include "engine/graph/catalog.h"
 #include "engine/graph/graph.h"
+#include "engine/memory/host_weights.h"
 #include "engine/memory/weights.h"
 #include "engine/plan/call_placement.h"
 #include "engine/plan/costs.h"
@@ -51,7 +53,16 @@ struct Environment {
     for (const RunDevice& device : devices) device.state->let_go();
   }
 
+  // From here on the devices take weights from host memory with this room.
+  void hold_weights(std::shared_ptr<HostRoom> room, std::uint64_t pinned_bytes) {
+    // A quarter of what is pinned is for weights that pass through; more would only keep copies out.
+    const std::uint64_t staging_bytes = std::min(pinned_bytes / 4, std::uint64_t{256} << 20);
+    host_weights = std::make_unique<HostWeights>(std::move(room), HostWeights::Options{.pinned_bytes = pinned_bytes, .staging_bytes = staging_bytes});
+    for (const RunDevice& device : devices) device.state->use_host_weights(host_weights.get());
+  }
+
   const heddle_host* host = nullptr;  // what nodes are created with
+  std::unique_ptr<HostWeights> host_weights;  // before the devices, whose work holds leases
   std::vector<RunDevice> devices;
   Topology topology;  // of these devices, in their order, all of them well: topology_now() of health.h asks them
   std::shared_ptr<const Catalog> catalog;
