@@ -64,6 +64,8 @@ class Session final : public SessionHandle {
   void prepare(std::span<const heddle_value* const> sets);
   void make_plan(const CallSpec& call);
   WeightSource member_part(const WeightSource& whole, const Node& node, std::uint32_t slot, std::uint32_t member) const;
+  // What load_weights() will want is read from disk while it works.
+  std::vector<Expectation> expect_weights() const;
   void load_weights();
   void bring_externals();
   void fill_addresses();

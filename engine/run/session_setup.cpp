@@ -81,7 +81,26 @@ WeightSource Session::member_part(const WeightSource& whole, const Node& node, s
   return member_source(whole, node.shards[slot], places_.placement.shares, member);
 }
 
+std::vector<Expectation> Session::expect_weights() const {
+  std::vector<std::vector<FilePart>> wanted(places_.places.size());
+  for (const SessionStorage& storage : plan_->storages) {
+    if (storage.kind != SessionStorage::Kind::weight) continue;
+    const Node& node = model_->graph->nodes[storage.node];
+    const WeightSource source = member_part(*weight_sources(*model_, node)[storage.slot], node, storage.slot, storage.member);
+    if (places_.places[storage.place].weights->has(source, model_->checkpoint->identity())) continue;
+    std::ranges::move(file_parts(source), std::back_inserter(wanted[storage.place]));
+  }
+  std::vector<Expectation> expectations;
+  for (std::uint32_t p = 0; p < places_.places.size(); ++p) {
+    HostWeights* const host = state(p).host_weights();
+    if (host == nullptr || wanted[p].empty()) continue;
+    expectations.push_back(host->expect(wanted[p], UseOrder::once, state(p).share_device(), timeline_ == nullptr ? ReadWatch() : timeline_->read_watch()));
+  }
+  return expectations;
+}
+
 void Session::load_weights() {
+  const std::vector<Expectation> expected = expect_weights();
   weights_.resize(plan_->storages.size());
   for (std::size_t s = 0; s < plan_->storages.size(); ++s) {
     if (cancelled_()) throw Error(Code::cancelled, "cancelled while weights were loaded");
