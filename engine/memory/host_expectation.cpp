@@ -35,6 +35,8 @@ Expectation HostWeights::expect(std::span<const FilePart> parts, UseOrder order,
   for (std::size_t i = 0; i < parts.size(); ++i) {
     HostItem& item = own_item_of(parts[i]);
     item.reading_ahead_failed = false;
+    // What passes through a device is wanted in the next run, too.
+    if (order == UseOrder::cyclic) item.keep_pages = true;
     if (item.uses.empty() || item.uses.back().forecast != &forecast)
       item.uses.push_back({&forecast, {}});
     item.uses.back().at.push_back(i);

@@ -93,7 +93,7 @@ struct HostItem {
   HostCopy pages, pinned;
   std::uint64_t last_use = 0;
   // Pages are given back after their last reader: what was made of them is in host memory, too.
-  // Not so those that stand in for pinned memory.
+  // Not so those that stand in for pinned memory, or of which nothing is made to stay.
   bool keep_pages = false;
   bool pinning_failed = false;
   bool reading_ahead_failed = false;

@@ -104,6 +104,18 @@ SessionSpec session_spec(const CallSpec& call, const CallPlacement& placement, s
   return spec;
 }
 
+SessionSpec::Rates session_rates(const Prices& prices, std::uint32_t device) {
+  constexpr double kMany = 1e12;  // so that latencies do not count
+  SessionSpec::Rates rates;
+  rates.seconds_per_flop = prices.seconds(device, kMany, 0, 0) / kMany;
+  rates.seconds_per_byte = prices.seconds(device, 0, kMany, 0) / kMany;
+  rates.launch_seconds = prices.seconds(device, 0, 0, 1);
+  rates.copy_latency_seconds = prices.transfer_seconds(kHostSide, device, 0);
+  rates.copy_seconds_per_byte =
+      prices.transfer_seconds(kHostSide, device, std::uint64_t(kMany)) / kMany;
+  return rates;
+}
+
 void tell_calls(const Inferred& inferred, const Topology& topology, Plan& plan) {
   for (NodeIndex n = 0; n < plan.places.size(); ++n) {
     Assignment& place = plan.places[n];

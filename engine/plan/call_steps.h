@@ -3,6 +3,7 @@
 // that somebody looks at; runs do without. Pure as far as blocks are.
 #pragma once
 
+#include "engine/plan/costs.h"
 #include "engine/plan/infer.h"
 #include "engine/plan/plan.h"
 #include "engine/plan/session_plan.h"
@@ -17,5 +18,8 @@ void tell_calls(const Inferred& inferred, const Topology& topology, Plan& plan);
 // caller's device. Holds the model.
 SessionSpec session_spec(const CallSpec& call, const CallPlacement& placement, std::uint32_t home,
                          const Topology& topology);
+
+// What a device's work takes, and the way of weights to it from host memory.
+SessionSpec::Rates session_rates(const Prices& prices, std::uint32_t device);
 
 }  // namespace heddle::core

@@ -4,6 +4,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/plan/session_paging.h"
 #include "engine/plan/session_planner.h"
 #include "engine/tensor/call.h"
 #include "engine/tensor/dtype.h"
@@ -51,6 +52,7 @@ SessionPlan SessionPlanner::run() {
     }
   insert_transfers();
   lay_out_session(plan_, uses_, spec_.places.size());
+  page_session(graph_, spec_, plan_);
   list_session_steps(graph_, reads_, spec_, plan_);
   return std::move(plan_);
 }

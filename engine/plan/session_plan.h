@@ -24,6 +24,7 @@
 namespace heddle::core {
 
 inline constexpr std::uint32_t kWholeWeight = 0xffffffff;
+inline constexpr std::uint64_t kNoLimit = ~std::uint64_t(0);
 
 enum class Rate { constant = 0, scheduled = 1, step = 2 };
 
@@ -38,11 +39,18 @@ struct SessionSpec {
   Infos schedule;  // (steps, ...)
   std::uint32_t step_count = 1;
 
+  // What a place's work and copies to it cost: only the order of sizes counts.
+  struct Rates {
+    double seconds_per_flop = 1e-12, seconds_per_byte = 1e-12, launch_seconds = 1e-6;
+    double copy_seconds_per_byte = 1e-10, copy_latency_seconds = 1e-5;  // of weights, from host memory
+  };
   // The devices that take part: those of the placement, in its order, then home when it is none of them.
   struct Place {
     std::string name;  // "cpu:0"
     heddle_dtype compute = HEDDLE_F32;
     std::uint32_t memory = 0;  // places with an equal number can read each other's memory
+    std::uint64_t budget = kNoLimit;  // bytes that the session may use here; less than all weights take: some are streamed
+    Rates rates;
   };
   std::vector<Place> places{{"device", HEDDLE_F32, 0}};
   std::uint32_t home = 0;    // place of the caller: step inputs are given there, outputs wanted there
@@ -51,6 +59,8 @@ struct SessionSpec {
   // The weight in a slot, in a place's form; nothing: not given. `member`: of the group that divides it, or kWholeWeight. Empty: no
   // node has weights.
   std::function<std::optional<heddle_tensor_info>(std::uint32_t place, NodeIndex node, std::uint32_t slot, std::uint32_t member)> weight;
+  // The bytes of that form; empty: as its elements take.
+  std::function<std::uint64_t(std::uint32_t place, NodeIndex node, std::uint32_t slot, std::uint32_t member)> weight_bytes;
 };
 
 struct ChosenKernel {
@@ -66,14 +76,14 @@ struct SessionLane {
 };
 
 struct SessionStorage {
-  enum class Kind { persistent, scratch, weight, constant, schedule, step_input } kind = Kind::scratch;
+  enum class Kind { persistent, scratch, weight, page, constant, schedule, step_input } kind = Kind::scratch;  // page: a streamed weight
   std::uint32_t place = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t offset = 0;          // in its arena: step inputs lie in the persistent one
+  std::uint64_t bytes = 0;           // of weights: where a budget was asked about
+  std::uint64_t offset = 0;          // in its arena: step inputs lie in the persistent one, pages in the ring
   std::uint32_t lane = 0;            // of inputs
-  std::uint32_t node = 0, slot = 0;  // of weights
+  std::uint32_t node = 0, slot = 0;  // of weights and pages
   std::string input;                 // of inputs: the name
-  std::uint32_t member = kWholeWeight;  // of weights: whose part
+  std::uint32_t member = kWholeWeight;  // of weights and pages: whose part
 };
 
 struct PlannedOp {
@@ -103,9 +113,19 @@ struct SessionAction {
     block,     // here a block begins: index of blocks
     launch,    // index of ops
     transfer,  // index of transfers: may start when what was enqueued so far on `from` is done
-    await      // index of transfers: what `to` does from here on waits for its arrival
+    await,     // index of transfers: what `to` does from here on waits for its arrival
+    page_in,   // index of pages: may start when what was enqueued so far on its place is done, and the page-ins before it are
+    await_page // index of pages: what its place does from here on waits for its arrival
   } kind = Kind::launch;
   std::uint32_t index = 0;
+  bool for_next_step = false;  // of page_in: left out in the last step
+};
+
+// A streamed weight on its way into the ring of its place, once in every step, or once before them.
+struct PlannedPage {
+  std::int32_t weight = -1;  // storage
+  std::uint32_t place = 0;
+  std::uint64_t bytes = 0;  // that are copied
 };
 
 // What the members of a group exchange at one point of a block.
@@ -128,6 +148,8 @@ struct SessionPlan {
   };
   std::vector<Block> blocks;
   std::array<std::vector<SessionAction>, 3> phases;
+  std::vector<PlannedPage> pages;        // in the order of copying on each place
+  std::vector<std::uint32_t> first_pages;  // of pages: those that a step expects of the one before; brought before the first one
   std::vector<SliceCopy> slices;
   struct Output {
     std::uint32_t lane = 0;
@@ -137,14 +159,34 @@ struct SessionPlan {
   };
   std::vector<Output> outputs;
   struct Arenas {
-    std::uint64_t persistent_bytes = 0, scratch_bytes = 0;
+    std::uint64_t persistent_bytes = 0, scratch_bytes = 0, ring_bytes = 0;
   };
   std::vector<Arenas> arenas;        // by place
+  // By place, where there is a budget.
+  struct Needs {
+    std::uint64_t inputs = 0, outputs = 0;        // bytes that lie outside of the arenas
+    std::uint64_t resident_weights = 0;           // bytes
+    std::uint64_t small_weights = 0, least_ring = 0;  // bytes: of the fewest with which it runs at all
+    std::uint64_t step_page_bytes = 0, once_page_bytes = 0;  // copied from host memory: in every step, before the first one
+    double step_seconds = 0;                      // of the place's own work, its page-ins considered
+  };
+  std::vector<Needs> needs;
+  std::uint64_t need_bytes(std::uint32_t place) const {
+    const Needs& n = needs[place];
+    const Arenas& a = arenas[place];
+    return n.inputs + n.outputs + n.resident_weights + a.persistent_bytes + a.scratch_bytes + a.ring_bytes;
+  }
+  // With less than this it does not run.
+  std::uint64_t least_bytes(std::uint32_t place) const {
+    const Needs& n = needs[place];
+    return n.inputs + n.outputs + n.small_weights + n.least_ring + arenas[place].persistent_bytes + arenas[place].scratch_bytes;
+  }
   std::vector<OpCost> node_cost;     // by node: of one step (or of the whole phase), all lanes
   std::array<std::vector<Step>, 3> steps;  // the same at the grain of blocks, devices as places; `after` counts inside the phase
 };
 
-// Throws with the block's name for what blocks refuse, and for inputs that are missing or unknown.
+// Throws with the block's name for what blocks refuse, and for inputs that are missing or unknown; out_of_memory, with the least
+// that would do and what it consists of, for a budget that not even streaming can keep.
 SessionPlan plan_session(const Graph& graph, const SessionSpec& spec, const ChooseKernel& choose);
 
 // The lanes that a placement makes of the sets. REQUIRES: `items`, the size of the batch, when the batch is split.

@@ -59,6 +59,7 @@ Session::~Session() {
     // A session that is cancelled before the readers of a copy came leaves it behind nothing that its devices wait for.
     for (const auto& crossing : crossings_)
       if (crossing->is_under_way()) crossing->await();
+    if (pages_ != nullptr) pages_->leave();
     if (arenas_.size() == places_.places.size() && places_.places.size() > 1) join_places();
     for (std::size_t s = 0; s < externals_.size(); ++s)
       if (externals_[s]) state(plan_->storages[s].place).keep(externals_[s]);
@@ -95,10 +96,10 @@ void Session::launch(const Launch& launch, NodeIndex node) {
   }
 }
 
-void Session::run(Rate phase) {
+void Session::run(Rate phase, bool is_last) {
   BlockTrace trace(timeline_, *plan_, *model_->graph, places_);
   for (const SessionAction& action : plan_->phases[int(phase)]) {
-    if (action.kind != SessionAction::Kind::launch) trace.end();
+    if (action.kind != SessionAction::Kind::launch && action.kind != SessionAction::Kind::page_in) trace.end();
     switch (action.kind) {
       case SessionAction::Kind::block:
         if (cancelled_()) throw Error(Code::cancelled, "cancelled");
@@ -110,6 +111,10 @@ void Session::run(Rate phase) {
         break;
       case SessionAction::Kind::transfer: crossings_[action.index]->start(transfer_watch(plan_->transfers[action.index])); break;
       case SessionAction::Kind::await: crossings_[action.index]->await(); break;
+      case SessionAction::Kind::page_in:
+        if (!action.for_next_step || !is_last) pages_->page_in(action.index, weight_watch(plan_->storages[plan_->pages[action.index].weight]));
+        break;
+      case SessionAction::Kind::await_page: pages_->await(action.index); break;
     }
   }
   trace.end();
@@ -121,6 +126,18 @@ WorkWatch Session::transfer_watch(const PlannedTransfer& transfer) const {
   const bool is_input = transfer.value.node == kGraphInputs;
   const std::string value = is_input ? graph.inputs[transfer.value.port].name : graph.nodes[transfer.value.node].id;
   return timeline_->watch("transfer", cat(value, " to ", state(transfer.to).device().name()));
+}
+
+WorkWatch Session::weight_watch(const SessionStorage& storage) const {
+  if (timeline_ == nullptr) return {};
+  const Node& node = model_->graph->nodes[storage.node];
+  return timeline_->watch("page-in", cat(node.id, ".", node.type->slot(storage.slot).name));
+}
+
+// Steps may come in any order and again: whoever finds the first pages missing brings them.
+void Session::bring_first_pages() {
+  if (pages_ == nullptr || first_pages_are_here_) return;
+  for (const std::uint32_t page : plan_->first_pages) pages_->page_in(page, weight_watch(plan_->storages[plan_->pages[page].weight]));
 }
 
 void Session::write_step_inputs(std::span<const heddle_value* const> sets) {
@@ -156,7 +173,12 @@ std::vector<Value> Session::step(std::uint32_t index, std::span<const heddle_val
       slice.launch.views[0].data = slice.base + slice.row_bytes * std::int64_t(index);
       launch(slice.launch, plan_->slices[s].copy.node);
     }
-    run(Rate::step);
+    bring_first_pages();
+    const bool is_last = index + 1 == request_.step_count;
+    if (is_last) expected_pages_ = expect_pages({Rate::step}, UseOrder::once);
+    first_pages_are_here_ = false;
+    run(Rate::step, is_last);
+    first_pages_are_here_ = !is_last;
     std::vector<Value> results = collect_outputs();
     join_places();
     state(places_.home).record(done);

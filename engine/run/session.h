@@ -11,6 +11,7 @@
 #include "engine/graph/model.h"
 #include "engine/memory/weights.h"
 #include "engine/plan/session_plan.h"
+#include "engine/run/session_pages.h"
 #include "engine/run/session_weights.h"
 #include "engine/run/timeline.h"
 #include "engine/tensor/call.h"
@@ -21,6 +22,8 @@ namespace heddle::core {
 struct SessionPlace {
   DeviceState* state = nullptr;
   WeightStore* weights = nullptr;
+  std::uint64_t budget = kNoLimit;  // bytes that the session may use there
+  SessionSpec::Rates rates = {};
 };
 
 struct SessionPlaces {
@@ -64,9 +67,13 @@ class Session final : public SessionHandle {
   void prepare(std::span<const heddle_value* const> sets);
   void make_plan(const CallSpec& call);
   WeightSource member_part(const WeightSource& whole, const Node& node, std::uint32_t slot, std::uint32_t member) const;
-  // What load_weights() will want is read from disk while it works.
+  WeightSource weight_source(const SessionStorage& storage) const;
+  // What will be wanted is read from disk while others work: by load_weights(), and by the page-ins of the coming steps.
+  void add_expectation(std::vector<Expectation>& to, std::uint32_t place, const std::vector<FilePart>& parts, UseOrder order) const;
   std::vector<Expectation> expect_weights() const;
+  std::vector<Expectation> expect_pages(std::initializer_list<Rate> phases, UseOrder order) const;
   void load_weights();
+  void prepare_pages();
   void bring_externals();
   void fill_addresses();
   std::byte* address(const Operand& operand) const;
@@ -76,10 +83,12 @@ class Session final : public SessionHandle {
 
   // A step.
   void write_step_inputs(std::span<const heddle_value* const> sets);
-  void run(Rate phase);
+  void run(Rate phase, bool is_last = false);
+  void bring_first_pages();
   void launch(const Launch& launch, NodeIndex node);
   void join_places();
   WorkWatch transfer_watch(const PlannedTransfer& transfer) const;  // empty without a timeline
+  WorkWatch weight_watch(const SessionStorage& storage) const;
   std::vector<Value> collect_outputs();
   Tensor output_tensor(const SessionPlan::Output& output) const;
 
@@ -93,7 +102,7 @@ class Session final : public SessionHandle {
   SessionPlaces places_;
   std::optional<SessionPlan> plan_;
   struct Arenas {
-    std::shared_ptr<DeviceMemory> persistent, scratch;
+    std::shared_ptr<DeviceMemory> persistent, scratch, ring;
   };
   std::vector<Arenas> arenas_;                                // by place
   std::vector<std::shared_ptr<const DeviceWeight>> weights_;  // by storage
@@ -101,6 +110,9 @@ class Session final : public SessionHandle {
   std::vector<Launch> launches_;                              // by op of the plan
   std::vector<std::unique_ptr<Crossing>> crossings_;          // by transfer of the plan
   std::vector<Slice> slices_;
+  std::unique_ptr<SessionPages> pages_;                       // of the plan; nullptr: nothing is streamed
+  std::vector<Expectation> expected_pages_;                   // of the phase under way
+  bool first_pages_are_here_ = false;                         // those that a step expects of the one before
   std::vector<std::unique_ptr<Event>> reached_;               // by place: where join_places() was
   std::vector<std::unique_ptr<Event>> step_done_;             // a ring of two
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/plan/call_steps.h"
 #include "engine/plan/place_call.h"
 #include "engine/run/health.h"
 
@@ -16,6 +17,14 @@ bool suits(const CallPlacement& placement, const Model& model, const CallSpec& c
     case Split::sets: return placement.of_set.size() == call.sets.size();
     default: return !placement.devices.empty();
   }
+}
+
+// What a session may use of a device: all weights that are there may stay for it or make room.
+std::uint64_t budget_of(const RunDevice& device, const DeviceFacts& facts) {
+  if (facts.budget == 0 && (facts.host_visible || facts.memory_total == 0)) return kNoLimit;
+  const std::uint64_t used = device.state->memory_use().used, weights = device.weights->bytes();
+  const std::uint64_t others = used - std::min(used, weights), room = room_of(facts);
+  return room - std::min(room, others);
 }
 
 CallPlacement decide(const Environment& environment, const Caller& caller, const Model& model, const CallSpec& call) {
@@ -56,7 +65,11 @@ SessionPlaces session_places(Environment& environment, const Caller& caller, con
   auto at = std::ranges::find(devices, home);
   if (at == devices.end()) at = devices.insert(at, home);
   places.home = std::uint32_t(at - devices.begin());
-  for (const std::uint32_t d : devices) places.places.push_back({environment.devices[d].state.get(), environment.devices[d].weights.get()});
+  const Prices prices(environment.topology, environment.costs);
+  for (const std::uint32_t d : devices) {
+    const RunDevice& device = environment.devices[d];
+    places.places.push_back({device.state.get(), device.weights.get(), budget_of(device, environment.topology.devices[d]), session_rates(prices, d)});
+  }
   return places;
 }
 

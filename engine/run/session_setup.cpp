@@ -43,16 +43,20 @@ void Session::prepare(std::span<const heddle_value* const> sets) {
   load_weights();
   for (std::uint32_t p = 0; p < places_.places.size(); ++p) {
     const SessionPlan::Arenas& bytes = plan_->arenas[p];
-    arenas_.push_back({state(p).allocate(bytes.persistent_bytes), state(p).allocate(bytes.scratch_bytes)});
+    arenas_.push_back({state(p).allocate(bytes.persistent_bytes), state(p).allocate(bytes.scratch_bytes),
+                       bytes.ring_bytes == 0 ? nullptr : state(p).allocate(bytes.ring_bytes)});
     reached_.push_back(std::make_unique<Event>(state(p).device()));
   }
   for (int i = 0; i < 2; ++i) step_done_.push_back(std::make_unique<Event>(state(places_.home).device()));
   // Which set a step input belongs to is not asked again, so externals may go by the records given now.
   bring_externals();
   fill_addresses();
+  prepare_pages();
   join_places();  // the arenas may have been in use on their devices until here
   // Nobody waits for the others here: what crosses in these phases has places of its own, and is awaited by its readers' device.
+  expected_pages_ = expect_pages({Rate::constant, Rate::scheduled}, UseOrder::once);
   for (const Rate phase : {Rate::constant, Rate::scheduled}) run(phase);
+  expected_pages_ = expect_pages({Rate::step}, UseOrder::cyclic);
 }
 
 void Session::make_plan(const CallSpec& call) {
@@ -60,15 +64,23 @@ void Session::make_plan(const CallSpec& call) {
   for (std::uint32_t p = 0; p < places_.places.size(); ++p) {
     const Device& device = state(p).device();
     // All that lies in host memory is one memory.
-    spec.places.push_back({device.name(), device.compute(), device.host_visible() ? 0 : p + 1});
+    spec.places.push_back({device.name(), device.compute(), device.host_visible() ? 0 : p + 1, places_.places[p].budget, places_.places[p].rates});
   }
   const Graph& graph = *model_->graph;
   std::map<NodeIndex, std::vector<std::optional<WeightSource>>> sources;
-  spec.weight = [&](std::uint32_t place, NodeIndex node, std::uint32_t slot, std::uint32_t member) -> std::optional<heddle_tensor_info> {
+  const auto form = [&](std::uint32_t place, NodeIndex node, std::uint32_t slot, std::uint32_t member) -> std::optional<heddle_weight_form> {
     const auto [at, is_new] = sources.try_emplace(node);
     if (is_new) at->second = weight_sources(*model_, graph.nodes[node]);
     if (!at->second[slot]) return {};
-    return places_.places[place].weights->form(member_part(*at->second[slot], graph.nodes[node], slot, member)).info;
+    return places_.places[place].weights->form(member_part(*at->second[slot], graph.nodes[node], slot, member));
+  };
+  spec.weight = [&](std::uint32_t place, NodeIndex node, std::uint32_t slot, std::uint32_t member) {
+    const auto made = form(place, node, slot, member);
+    return made ? std::optional(made->info) : std::nullopt;
+  };
+  spec.weight_bytes = [&](std::uint32_t place, NodeIndex node, std::uint32_t slot, std::uint32_t member) {
+    const auto made = form(place, node, slot, member);
+    return made ? made->bytes : 0;
   };
   plan_ = plan_session(graph, spec, [&](std::uint32_t place, const heddle_op_call& call) {
     const heddle_kernel& kernel = state(place).kernels().choose(state(place).device(), call);
@@ -81,22 +93,15 @@ WeightSource Session::member_part(const WeightSource& whole, const Node& node, s
   return member_source(whole, node.shards[slot], places_.placement.shares, member);
 }
 
-std::vector<Expectation> Session::expect_weights() const {
-  std::vector<std::vector<FilePart>> wanted(places_.places.size());
-  for (const SessionStorage& storage : plan_->storages) {
-    if (storage.kind != SessionStorage::Kind::weight) continue;
-    const Node& node = model_->graph->nodes[storage.node];
-    const WeightSource source = member_part(*weight_sources(*model_, node)[storage.slot], node, storage.slot, storage.member);
-    if (places_.places[storage.place].weights->has(source, model_->checkpoint->identity())) continue;
-    std::ranges::move(file_parts(source), std::back_inserter(wanted[storage.place]));
-  }
-  std::vector<Expectation> expectations;
-  for (std::uint32_t p = 0; p < places_.places.size(); ++p) {
-    HostWeights* const host = state(p).host_weights();
-    if (host == nullptr || wanted[p].empty()) continue;
-    expectations.push_back(host->expect(wanted[p], UseOrder::once, state(p).share_device(), timeline_ == nullptr ? ReadWatch() : timeline_->read_watch()));
-  }
-  return expectations;
+WeightSource Session::weight_source(const SessionStorage& storage) const {
+  const Node& node = model_->graph->nodes[storage.node];
+  return member_part(*weight_sources(*model_, node)[storage.slot], node, storage.slot, storage.member);
+}
+
+void Session::prepare_pages() {
+  if (plan_->pages.empty()) return;
+  pages_ = std::make_unique<SessionPages>();
+  for (const PlannedPage& page : plan_->pages) pages_->add(state(page.place), weight_source(plan_->storages[page.weight]), address({page.weight, 0, {}}));
 }
 
 void Session::load_weights() {
@@ -106,11 +111,7 @@ void Session::load_weights() {
     if (cancelled_()) throw Error(Code::cancelled, "cancelled while weights were loaded");
     const SessionStorage& storage = plan_->storages[s];
     if (storage.kind != SessionStorage::Kind::weight) continue;
-    const Node& node = model_->graph->nodes[storage.node];
-    const WeightSource source = member_part(*weight_sources(*model_, node)[storage.slot], node, storage.slot, storage.member);
-    WorkWatch watch;
-    if (timeline_ != nullptr) watch = timeline_->watch("page-in", cat(node.id, ".", node.type->slot(storage.slot).name));
-    weights_[s] = places_.places[storage.place].weights->get(source, model_->checkpoint->identity(), watch);
+    weights_[s] = places_.places[storage.place].weights->get(weight_source(storage), model_->checkpoint->identity(), weight_watch(storage));
   }
   for (std::uint32_t p = 0; p < places_.places.size(); ++p) {
     std::vector<std::shared_ptr<const DeviceWeight>> here;
@@ -172,6 +173,7 @@ std::byte* Session::address(const Operand& operand) const {
     case SessionStorage::Kind::persistent:
     case SessionStorage::Kind::step_input: return arenas_[storage.place].persistent->data() + storage.offset + operand.offset_bytes;
     case SessionStorage::Kind::scratch: return arenas_[storage.place].scratch->data() + storage.offset + operand.offset_bytes;
+    case SessionStorage::Kind::page: return arenas_[storage.place].ring->data() + storage.offset + operand.offset_bytes;
     case SessionStorage::Kind::weight: return weights_[operand.storage]->memory->data() + operand.offset_bytes;
     default: return externals_[operand.storage]->data() + operand.offset_bytes;
   }

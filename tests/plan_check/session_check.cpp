@@ -28,6 +28,7 @@ class Checker {
 
   SessionFindings run() {
     check_layout();
+    check_pages();
     check_blocks();
     check_actions();
     return std::move(found_);
@@ -55,11 +56,14 @@ class Checker {
         fault("storage ", s, " is on a place that there is not");
       } else if (!is_given(storage.kind)) {
         const bool scratch = storage.kind == StorageKind::scratch;
-        const std::uint64_t room = scratch ? plan_.arenas[storage.place].scratch_bytes
-                                           : plan_.arenas[storage.place].persistent_bytes;
+        const bool page = storage.kind == StorageKind::page;
+        const SessionPlan::Arenas& arenas = plan_.arenas[storage.place];
+        const std::uint64_t room = scratch ? arenas.scratch_bytes
+                                   : page  ? arenas.ring_bytes
+                                           : arenas.persistent_bytes;
         if (storage.offset + storage.bytes > room)
           fault("storage ", s, " ends behind its arena of ", room, " bytes");
-        if (!scratch && storage.bytes > 0 &&
+        if (!scratch && !page && storage.bytes > 0 &&
             !kept[storage.place].try_emplace(storage.offset, s).second)
           fault("storage ", s, " lies where another one stays");
       }
@@ -69,6 +73,47 @@ class Checker {
         if (const auto next = std::next(it);
             next != by_offset.end() && it->first + plan_.storages[it->second].bytes > next->first)
           fault("storage ", next->second, " lies in storage ", it->second);
+  }
+
+  // Every streamed weight is one page, a budget is kept, and what is told to be copied is what is.
+  void check_pages() {
+    std::vector<std::uint32_t> pages(plan_.storages.size(), 0);
+    for (std::size_t p = 0; p < plan_.pages.size(); ++p) {
+      const core::PlannedPage& page = plan_.pages[p];
+      if (page.weight < 0 || std::size_t(page.weight) >= plan_.storages.size())
+        return fault("page ", p, " names a storage that there is not");
+      const SessionStorage& storage = plan_.storages[page.weight];
+      ++pages[page.weight];
+      if (storage.kind != StorageKind::page || storage.place != page.place ||
+          storage.bytes != page.bytes || page.bytes == 0)
+        fault("page ", p, " is not what its storage is");
+    }
+    for (std::size_t s = 0; s < pages.size(); ++s)
+      if (pages[s] != (plan_.storages[s].kind == StorageKind::page ? 1u : 0u))
+        fault("storage ", s, " is on ", pages[s], " pages");
+    for (std::uint32_t place = 0; place < places() && place < plan_.arenas.size(); ++place)
+      check_budget(place);
+  }
+
+  void check_budget(std::uint32_t place) {
+    if (spec_.places[place].budget == core::kNoLimit) {
+      if (plan_.arenas[place].ring_bytes != 0) fault("place ", place, " streams without need");
+      return;
+    }
+    const SessionPlan::Arenas& arenas = plan_.arenas[place];
+    std::uint64_t held = arenas.persistent_bytes + arenas.scratch_bytes + arenas.ring_bytes;
+    for (const SessionStorage& s : plan_.storages)
+      if (s.place == place && is_given(s.kind)) held += s.bytes;
+    if (held > spec_.places[place].budget)
+      fault("place ", place, " holds ", held, " bytes of ", spec_.places[place].budget);
+    std::uint64_t copied = 0, once = 0;
+    for (int phase = 0; phase < 3; ++phase)
+      for (const SessionAction& action : plan_.phases[phase])
+        if (action.kind == ActionKind::page_in && action.index < plan_.pages.size() &&
+            plan_.pages[action.index].place == place)
+          (phase == 2 ? copied : once) += plan_.pages[action.index].bytes;
+    if (copied != plan_.needs[place].step_page_bytes || once != plan_.needs[place].once_page_bytes)
+      fault("place ", place, " copies other bytes than it tells");
   }
 
   // How often a node runs: as the fastest of what it reads changes.
@@ -121,8 +166,10 @@ class Checker {
   }
 
   void check_actions() {
-    const std::size_t counts[] = {plan_.blocks.size(), plan_.ops.size(), plan_.transfers.size(),
-                                  plan_.transfers.size()};
+    const std::size_t counts[] = {plan_.blocks.size(),    plan_.ops.size(),
+                                  plan_.transfers.size(), plan_.transfers.size(),
+                                  plan_.pages.size(),     plan_.pages.size()};
+    std::vector<std::uint32_t> ahead;
     std::vector<std::vector<int>> phase_of;
     for (const std::size_t count : counts) phase_of.emplace_back(count, -1);
     for (int phase = 0; phase < 3; ++phase) {
@@ -148,11 +195,21 @@ class Checker {
         } else if (action.kind == ActionKind::transfer) {
           if (rate_of(plan_.transfers[action.index].value) != phase)
             fault("transfer ", action.index, " is in another phase than its value");
+        } else if (action.kind == ActionKind::page_in) {
+          if (action.for_next_step) ahead.push_back(action.index);
+          if (action.for_next_step && phase != 2)
+            fault("page-in ", action.index, " is for no step");
+        } else if (action.kind == ActionKind::await_page) {
+          if (phase_of[std::size_t(ActionKind::page_in)][action.index] < 0 &&
+              std::ranges::find(plan_.first_pages, action.index) == plan_.first_pages.end())
+            fault("page ", action.index, " is awaited where it was not started");
         } else if (phase_of[std::size_t(ActionKind::transfer)][action.index] != phase) {
           fault("transfer ", action.index, " is awaited where it was not started");
         }
       }
     }
+    std::ranges::stable_sort(ahead, {}, [&](std::uint32_t p) { return plan_.pages[p].place; });
+    if (ahead != plan_.first_pages) fault("the first pages are not those that steps bring ahead");
     for (std::size_t kind = 0; kind < phase_of.size(); ++kind)
       for (std::size_t i = 0; i < phase_of[kind].size(); ++i)
         if (phase_of[kind][i] < 0) fault("action ", kind, " of ", i, " is missing");

@@ -7,9 +7,10 @@
 //   devices know of each other through awaited transfers alone, and where a step ends
 //   the same bytes are sent to the same place once, and in the phase that made them; every transfer
 //     is started and awaited once
+//   streamed weights come in once a step, and no budget is exceeded
 //   storages lie inside their arenas, operands inside their storages
 //   the steps that are told of the plan name its runs and transfers, and wait for what they read
-// Two steps are carried out, so that the second one meets what the first one left.
+// Three steps are carried out, so that each meets what another one left and the last one leaves nothing.
 #pragma once
 
 #include <map>

@@ -73,17 +73,22 @@ class Simulation {
       : graph_(graph),
         spec_(spec),
         plan_(plan),
-        memory_(2 * spec.places.size()),
-        clocks_(spec.places.size(), Clock(spec.places.size() + plan.transfers.size(), 0)),
+        memory_(3 * spec.places.size()),
+        clocks_(spec.places.size(), nothing_known()),
         arrivals_(plan.transfers.size()),
-        copies_(plan.transfers.size(), 0) {}
+        copies_(plan.transfers.size(), 0),
+        page_clocks_(spec.places.size(), nothing_known()),
+        page_arrivals_(plan.pages.size()),
+        page_copies_(plan.pages.size(), 0) {}
 
   SessionFindings run() {
     join();
     run_phase(0);
     run_phase(1);
-    for (std::uint32_t step = 0; step < 2; ++step) {
+    for (const std::uint32_t page : plan_.first_pages) page_in(page);
+    for (std::uint32_t step = 0; step < kSteps; ++step) {
       join();
+      is_last_ = step + 1 == kSteps;
       step_ = std::min(step, spec_.step_count - 1);
       write_step_inputs();
       for (const core::SliceCopy& slice : plan_.slices) {
@@ -101,6 +106,11 @@ class Simulation {
   }
 
  private:
+  static constexpr std::uint32_t kSteps = 3;
+
+  Clock nothing_known() const {
+    return Clock(spec_.places.size() + plan_.transfers.size() + plan_.pages.size(), 0);
+  }
   template <class... Parts>
   void fault(const Parts&... parts) {
     if (found_.faults.size() < 20) found_.faults.push_back(cat(parts...));
@@ -123,6 +133,9 @@ class Simulation {
       if (action.kind == ActionKind::launch) launch(plan_.ops[action.index]);
       if (action.kind == ActionKind::transfer) start(action.index);
       if (action.kind == ActionKind::await) await(action.index);
+      if (action.kind == ActionKind::page_in && !(action.for_next_step && is_last_))
+        page_in(action.index);
+      if (action.kind == ActionKind::await_page) await_page(action.index);
     }
   }
 
@@ -136,14 +149,17 @@ class Simulation {
   }
 
   ShadowMemory& memory_of(const SessionStorage& storage) {
-    return memory_[2 * storage.place + (storage.kind == StorageKind::scratch ? 1 : 0)];
+    return memory_[3 * storage.place + (storage.kind == StorageKind::scratch ? 1
+                                        : storage.kind == StorageKind::page  ? 2
+                                                                             : 0)];
   }
 
   // What an input or a weight holds.
   std::uint64_t given(const SessionStorage& s) const {
     Number number;
-    number.add(std::uint64_t(s.kind)).add(s.input);
-    if (s.kind == StorageKind::weight) return number.add(s.node).add(s.slot).add(s.member).get();
+    const bool is_weight = s.kind == StorageKind::weight || s.kind == StorageKind::page;
+    number.add(std::uint64_t(is_weight ? StorageKind::weight : s.kind)).add(s.input);
+    if (is_weight) return number.add(s.node).add(s.slot).add(s.member).get();
     if (s.kind == StorageKind::schedule) return number.get();
     const core::SessionLane& lane = plan_.lanes[s.lane];
     number.add(lane.set).add(std::uint64_t(lane.begin)).add(std::uint64_t(lane.count));
@@ -177,7 +193,11 @@ class Simulation {
     if (!is_sound(o, place, who)) return 0;
     const SessionStorage& s = storage(o);
     Contents contents;
-    if (s.kind == StorageKind::weight && o.info.layout != 0) {  // packed: its strides say nothing
+    if (s.kind == StorageKind::page && o.info.layout != 0) {
+      const std::string wrong = memory_of(s).read(s.offset, s.offset + s.bytes, by, nullptr);
+      if (!wrong.empty()) fault(who, " reads page ", o.storage, ": ", wrong);
+    }
+    if (is_given(s.kind) && o.info.layout != 0) {  // packed: its strides say nothing
       contents.add(given(s), o.offset_bytes, 1);
       return contents.get(o.info);
     }
@@ -316,6 +336,23 @@ class Simulation {
     });
   }
 
+  // Copies of one place run in order, each when all that its place was given before is done.
+  void page_in(std::uint32_t index) {
+    const core::PlannedPage& page = plan_.pages[index];
+    const Moment moment{std::uint32_t(places() + plan_.transfers.size() + index),
+                        ++page_copies_[index]};
+    Clock& clock = page_clocks_[page.place];
+    learn(clock, clocks_[page.place]);
+    clock[moment.actor] = moment.time;
+    put(page.weight, {0, page.bytes, given(plan_.storages[page.weight]), 0},
+        {moment, clock, page.weight}, cat("step ", step_, ", page-in ", index));
+    page_arrivals_[index] = clock;
+  }
+  void await_page(std::uint32_t index) {
+    if (!page_arrivals_[index].empty())
+      learn(clocks_[plan_.pages[index].place], page_arrivals_[index]);
+  }
+
   void await(std::uint32_t index) {
     if (!arrivals_[index].empty()) learn(clocks_[plan_.transfers[index].to], arrivals_[index]);
   }
@@ -324,12 +361,16 @@ class Simulation {
   const core::SessionSpec& spec_;
   const SessionPlan& plan_;
   SessionFindings found_;
-  std::vector<ShadowMemory> memory_;   // by place: what persists, then scratch
-  std::vector<Clock> clocks_;          // by place
-  std::vector<Clock> arrivals_;        // by transfer: what is known where it arrives
-  std::vector<std::uint32_t> copies_;  // by transfer: how often it was started
+  std::vector<ShadowMemory> memory_;        // by place: what persists, then scratch, then the ring
+  std::vector<Clock> clocks_;               // by place
+  std::vector<Clock> arrivals_;             // by transfer: what is known where it arrives
+  std::vector<std::uint32_t> copies_;       // by transfer: how often it was started
+  std::vector<Clock> page_clocks_;          // by place: what is known where pages come in
+  std::vector<Clock> page_arrivals_;        // by page
+  std::vector<std::uint32_t> page_copies_;  // by page: how often it was started
   std::set<std::tuple<std::uint32_t, std::int32_t, std::uint64_t, std::uint64_t>> sent_;
   std::uint32_t step_ = 0;
+  bool is_last_ = false;
 };
 
 }  // namespace

@@ -15,16 +15,28 @@
 
 namespace heddle::test {
 
+// What a session may use of the devices of its placement, and who watches it.
+struct SessionLimits {
+  std::vector<std::uint64_t> budgets;  // by place; those that are missing have none
+  core::SessionSpec::Rates rates = {};
+  core::Timeline* timeline = nullptr;
+  std::int64_t items = 1;  // of the batch
+};
+
 struct LayersModel {
   static constexpr int kWidth = 24, kLayers = 7, kItems = 4;
 
   TemporaryFolder folder;
   std::string path;
+  int width, layers;
   PlacedRuns runs;
 
   // Computes with the plain loops. `fakes`: options of the fake devices.
-  explicit LayersModel(const std::vector<std::string>& devices, const std::string& fakes = "{}")
-      : runs({.names = devices,
+  explicit LayersModel(const std::vector<std::string>& devices, const std::string& fakes = "{}",
+                       int width_of_all = kWidth, int layer_count = kLayers)
+      : width(width_of_all),
+        layers(layer_count),
+        runs({.names = devices,
               .compute = all_in_f32(devices),
               .threads = 1,
               .reference_kernels = true,
@@ -33,11 +45,11 @@ struct LayersModel {
     std::mt19937 random(11);
     std::normal_distribution<float> normal(0.0f, 0.2f);
     std::vector<FileTensor> tensors;
-    for (int l = 0; l < kLayers; ++l) {
-      std::vector<float> w(kWidth * kWidth);
+    for (int l = 0; l < layers; ++l) {
+      std::vector<float> w(std::size_t(width) * std::size_t(width));
       for (float& x : w) x = normal(random);
       tensors.push_back(
-          {"layers." + std::to_string(l) + ".weight", "F32", {kWidth, kWidth}, bytes_of_floats(w)});
+          {"layers." + std::to_string(l) + ".weight", "F32", {width, width}, bytes_of_floats(w)});
     }
     path = folder.write("layers.safetensors", safetensors_bytes(tensors)).string();
   }
@@ -77,7 +89,7 @@ struct LayersModel {
   Opened open(
       std::uint32_t steps, std::uint32_t sets,
       std::function<core::CallPlacement(const core::Model&)> divide,
-      std::function<bool()> cancelled = [] { return false; }) {
+      std::function<bool()> cancelled = [] { return false; }, SessionLimits limits = {}) {
     Opened opened;
     core::SessionRequest request{model(), {}, {}, steps};
     std::vector<float> t(steps);
@@ -86,20 +98,25 @@ struct LayersModel {
     for (std::uint32_t s = 0; s < sets; ++s) {
       request.constants.push_back(
           core::make_record({{"bias", tensor({1, 1, 1}, {0.5f * float(s + 1)})}}));
-      opened.x.push_back(
-          core::make_record({{"x", tensor({1, 1, kWidth}, std::vector<float>(kWidth, float(s)))}}));
+      opened.x.push_back(core::make_record(
+          {{"x", tensor({limits.items, 1, width},
+                        std::vector<float>(std::size_t(limits.items * width), float(s)))}}));
     }
-    const auto place = [this, divide = std::move(divide)](const core::Model& of,
-                                                          const core::CallSpec&) {
+    core::Timeline* const timeline = limits.timeline;
+    const auto place = [this, divide = std::move(divide), limits = std::move(limits)](
+                           const core::Model& of, const core::CallSpec&) {
       core::SessionPlaces places{{}, 0, divide(of)};
       for (const std::uint32_t d : places.placement.devices) {
         core::RunDevice& device = runs.environment().devices[d];
-        places.places.push_back({device.state.get(), device.weights.get()});
+        const std::size_t p = places.places.size();
+        places.places.push_back({device.state.get(), device.weights.get(),
+                                 p < limits.budgets.size() ? limits.budgets[p] : core::kNoLimit,
+                                 limits.rates});
       }
       return places;
     };
     opened.session =
-        std::make_unique<core::Session>(place, std::move(request), std::move(cancelled));
+        std::make_unique<core::Session>(place, std::move(request), std::move(cancelled), timeline);
     return opened;
   }
 

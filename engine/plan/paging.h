@@ -1,0 +1,76 @@
+// Which weights of a loop stay on a device and which pass through a ring of its memory, when there
+// is no room for all of them. Weights are read in a circle, so the choice is made once, for all
+// steps: the ring is filled in the order of reading, at offsets that are the same in every step,
+// and what stays is spread evenly between what passes, so that every copy has computing to hide
+// behind. The next step's first weights come in while this step ends. Pure.
+//
+//   ops       0 1 2 3 4 5 6 7 8 9 | 0 1 2 ...        copies run in order, on a lane of their own
+//   reads     A   B   S   C   D   | A                S stays; A, B, C, D pass
+//   ring      [A....|B......]                        C comes in behind the last op that reads A or
+//             [C......|D....]                        B where it lies, D behind the rest of them
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace heddle::core {
+
+inline constexpr std::uint64_t kSmallWeight = 16 << 10;  // bytes; such weights always stay
+inline constexpr std::uint64_t kPageAlignment = 256;     // of what stays and of what passes
+
+inline std::uint64_t page_room(std::uint64_t bytes) {
+  return (bytes + kPageAlignment - 1) / kPageAlignment * kPageAlignment;
+}
+
+struct PagedWeight {
+  std::uint64_t bytes = 0;            // in the device's form
+  std::uint32_t first = 0, last = 0;  // ops that read it, inclusive
+};
+
+// What one device has to do in a step, and before the first one.
+struct PagingCase {
+  std::vector<PagedWeight> once;   // read before the loop; ops are counted on their own
+  std::vector<PagedWeight> loop;   // read in every step
+  std::vector<double> op_seconds;  // of the loop's ops. REQUIRES: more than all `last` of the loop
+  double idle_seconds = 0;         // that pass between two steps without an op here
+  double copy_seconds_per_byte = 0, copy_latency_seconds = 0;
+  std::uint64_t room = ~std::uint64_t(0);  // bytes for all of it
+};
+
+// A weight that passes, in the order of copying.
+struct PlannedPassage {
+  std::uint32_t weight = 0;  // of PagingCase::once or loop
+  std::uint64_t offset = 0;  // in the ring
+  // The op behind which its copy may start: the last one that reads what lies there. Of the loop:
+  // below 0 counts from the end of the step before. Before the loop: -1 is the beginning.
+  std::int64_t behind = 0;
+};
+
+struct PagingPlan {
+  std::vector<PlannedPassage> once, loop;
+  std::uint64_t ring_bytes = 0;
+  std::uint64_t resident_bytes = 0;  // of what stays
+  std::uint64_t step_bytes = 0;      // copied in every step
+  double step_seconds = 0;           // by simulate_paging()
+
+  bool streams() const { return !once.empty() || !loop.empty(); }
+};
+
+// The fewest bytes with which it runs at all: small weights, and the smallest ring that all others
+// can pass through.
+struct LeastRoom {
+  std::uint64_t small_bytes = 0, ring_bytes = 0;
+  std::uint64_t bytes() const { return small_bytes + ring_bytes; }
+};
+LeastRoom least_room(const PagingCase& paging);
+
+// Everything stays where there is room. Else, of several sizes of the ring with an even spread of
+// what stays, the least step time, then the fewest bytes copied, then the fewest held. REQUIRES:
+// room for least_room().
+PagingPlan plan_paging(const PagingCase& paging);
+
+// Seconds of a step in the long run: computing in order, copies in order, each waiting for the
+// other where the plan says so.
+double simulate_paging(const PagingCase& paging, const PagingPlan& plan);
+
+}  // namespace heddle::core

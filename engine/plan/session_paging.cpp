@@ -1,0 +1,233 @@
+#include "engine/plan/session_paging.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/plan/paging.h"
+#include "engine/tensor/call.h"
+#include "engine/tensor/shape.h"
+
+namespace heddle::core {
+
+namespace {
+
+using Kind = SessionAction::Kind;
+
+// What an op takes on its place.
+double seconds_of(const PlannedOp& op, const SessionSpec::Rates& rates) {
+  std::vector<heddle_view> views(op.op.in.size() + op.op.out.size());
+  std::vector<const heddle_view*> pointers(views.size(), nullptr);
+  std::size_t i = 0;
+  for (const auto* list : {&op.op.in, &op.op.out})
+    for (const Operand& operand : *list) {
+      if (operand.storage >= 0) {
+        views[i] = {operand.info, nullptr};
+        pointers[i] = &views[i];
+      }
+      ++i;
+    }
+  const heddle_op_call call{sizeof(heddle_op_call),
+                            op_name(op.op.op),
+                            std::uint32_t(op.op.in.size()),
+                            std::uint32_t(op.op.out.size()),
+                            pointers.data(),
+                            pointers.data() + op.op.in.size(),
+                            op.op.attrs.data(),
+                            std::uint32_t(op.op.attrs.size())};
+  const OpCost cost = op_cost(call);
+  return rates.launch_seconds +
+         std::max(cost.flops * rates.seconds_per_flop, cost.bytes * rates.seconds_per_byte);
+}
+
+// One place of a session.
+class PlacePager {
+ public:
+  PlacePager(const Graph& graph, const SessionSpec& spec, SessionPlan& plan, std::uint32_t place)
+      : graph_(graph), spec_(spec), plan_(plan), place_(place), needs_(plan.needs[place]) {}
+
+  void run() {
+    count_others();
+    read_ops();
+    const std::uint64_t others = plan_.need_bytes(place_);
+    const std::uint64_t budget = spec_.places[place_].budget;
+    const LeastRoom least = least_room(paging_);
+    needs_.small_weights = least.small_bytes;
+    needs_.least_ring = least.ring_bytes;
+    if (others + least.bytes() > budget) refuse(least);
+    paging_.room = budget - others;
+    const PagingPlan paged = plan_paging(paging_);
+    needs_.resident_weights = paged.resident_bytes;
+    needs_.step_seconds = paged.step_seconds;
+    needs_.step_page_bytes = paged.step_bytes;
+    if (!paged.streams()) return;
+    plan_.arenas[place_].ring_bytes = paged.ring_bytes;
+    for (const PlannedPassage& passage : paged.once) {
+      add_page(once_[passage.weight], passage, paging_.once[passage.weight].first, once_launches_);
+      needs_.once_page_bytes += paging_.once[passage.weight].bytes;
+    }
+    for (const PlannedPassage& passage : paged.loop)
+      add_page(loop_[passage.weight], passage, paging_.loop[passage.weight].first, loop_launches_);
+    insert();
+  }
+
+ private:
+  // A launch on this place: its phase, and where it stands in it.
+  struct Launch {
+    int phase = 0;
+    std::size_t at = 0;
+  };
+
+  void count_others() {
+    for (const SessionStorage& s : plan_.storages)
+      if (s.place == place_ &&
+          (s.kind == SessionStorage::Kind::constant || s.kind == SessionStorage::Kind::schedule))
+        needs_.inputs += page_room(s.bytes);
+    if (place_ != spec_.home) return;
+    for (const SessionPlan::Output& output : plan_.outputs)
+      needs_.outputs += page_room(dense_bytes(output.value.info));
+  }
+
+  void read_ops() {
+    std::map<std::int32_t, std::size_t> known;  // storages; where they stand in once_ or loop_
+    for (int phase = 0; phase < 3; ++phase)
+      for (std::size_t at = 0; at < plan_.phases[phase].size(); ++at) {
+        const SessionAction& action = plan_.phases[phase][at];
+        if (action.kind != Kind::launch) continue;
+        const PlannedOp& op = plan_.ops[action.index];
+        const bool in_loop = phase == 2;
+        const double seconds = in_loop ? seconds_of(op, spec_.places[op.place].rates) : 0;
+        if (op.place != place_) {
+          if (spec_.placement.split == Split::layers) paging_.idle_seconds += seconds;
+          continue;
+        }
+        auto& launches = in_loop ? loop_launches_ : once_launches_;
+        auto& storages = in_loop ? loop_ : once_;
+        auto& weights = in_loop ? paging_.loop : paging_.once;
+        const auto position = std::uint32_t(launches.size());
+        launches.push_back({phase, at});
+        if (in_loop) paging_.op_seconds.push_back(seconds);
+        for (const Operand& operand : op.op.in) {
+          if (operand.storage < 0) continue;
+          SessionStorage& s = plan_.storages[operand.storage];
+          if (s.kind != SessionStorage::Kind::weight) continue;
+          const auto [found, is_new] = known.try_emplace(operand.storage, storages.size());
+          if (is_new) {
+            s.bytes = bytes_of(s, operand.info);
+            storages.push_back(operand.storage);
+            weights.push_back({s.bytes, position, position});
+          }
+          weights[found->second].last = position;
+        }
+      }
+    for (std::size_t i = 0; i < plan_.storages.size(); ++i) {  // recorded, and read by no op
+      const SessionStorage& s = plan_.storages[i];
+      if (s.place != place_ || s.kind != SessionStorage::Kind::weight) continue;
+      if (!known.contains(std::int32_t(i))) needs_.inputs += page_room(bytes_of(s, {}));
+    }
+    const SessionSpec::Rates& rates = spec_.places[place_].rates;
+    paging_.copy_seconds_per_byte = rates.copy_seconds_per_byte;
+    paging_.copy_latency_seconds = rates.copy_latency_seconds;
+  }
+
+  std::uint64_t bytes_of(const SessionStorage& s, const heddle_tensor_info& read) const {
+    if (spec_.weight_bytes) return spec_.weight_bytes(s.place, s.node, s.slot, s.member);
+    const auto info = spec_.weight ? spec_.weight(s.place, s.node, s.slot, s.member) : std::nullopt;
+    return dense_bytes(info ? *info : read);
+  }
+
+  // `launches`: of the weight's part of the session; `first`: of them, the first that reads it.
+  void add_page(std::int32_t storage, const PlannedPassage& passage, std::uint32_t first,
+                const std::vector<Launch>& launches) {
+    SessionStorage& s = plan_.storages[storage];
+    s.kind = SessionStorage::Kind::page;
+    s.offset = passage.offset;
+    const auto index = std::uint32_t(plan_.pages.size());
+    plan_.pages.push_back({storage, place_, s.bytes});
+    const Launch& reader = launches[first];
+    awaits_[reader.phase][reader.at].push_back({Kind::await_page, index});
+    const bool in_loop = &launches == &loop_launches_;
+    if (in_loop && passage.behind < 0) {
+      const Launch& behind = launches[std::size_t(passage.behind + std::int64_t(launches.size()))];
+      comings_[2][behind.at].push_back({Kind::page_in, index, true});
+      plan_.first_pages.push_back(index);
+    } else if (passage.behind < 0) {
+      first_.push_back({Kind::page_in, index});
+    } else {
+      const Launch& behind = launches[std::size_t(passage.behind)];
+      comings_[behind.phase][behind.at].push_back({Kind::page_in, index});
+    }
+  }
+
+  void insert() {
+    for (int phase = 0; phase < 3; ++phase) {
+      std::vector<SessionAction> actions;
+      if (phase == 0) actions = std::move(first_);
+      for (std::size_t at = 0; at < plan_.phases[phase].size(); ++at) {
+        if (const auto found = awaits_[phase].find(at); found != awaits_[phase].end())
+          actions.insert(actions.end(), found->second.begin(), found->second.end());
+        actions.push_back(plan_.phases[phase][at]);
+        const auto found = comings_[phase].find(at);
+        if (found == comings_[phase].end()) continue;
+        // This step's before the next one's.
+        std::ranges::stable_partition(found->second,
+                                      [](const SessionAction& a) { return !a.for_next_step; });
+        actions.insert(actions.end(), found->second.begin(), found->second.end());
+      }
+      plan_.phases[phase] = std::move(actions);
+    }
+  }
+
+  [[noreturn]] void refuse(const LeastRoom& least) const {
+    const auto largest = std::ranges::max_element(plan_.storages, {}, [&](const SessionStorage& s) {
+      return s.place == place_ && s.kind == SessionStorage::Kind::weight ? s.bytes : 0;
+    });
+    const SessionPlan::Arenas& arenas = plan_.arenas[place_];
+    std::vector<std::string> parts;
+    const auto part = [&](std::uint64_t bytes, std::string what) {
+      if (bytes > 0) parts.push_back(cat(format_bytes(bytes), " ", what));
+    };
+    part(arenas.persistent_bytes + arenas.scratch_bytes, "for activations");
+    part(needs_.inputs, "for inputs");
+    part(needs_.outputs, "for outputs");
+    part(least.small_bytes, "for small weights");
+    if (least.ring_bytes > 0) {
+      const Node& node = graph_.nodes[largest->node];
+      part(least.ring_bytes,
+           cat("for a ring that the others pass through, the largest being ", node.id, ".",
+               node.type->slot(largest->slot).name, " with ", format_bytes(largest->bytes)));
+    }
+    const std::uint64_t bytes = plan_.least_bytes(place_);
+    const std::uint64_t budget = spec_.places[place_].budget;
+    throw Error(
+        Code::out_of_memory,
+        cat("out of memory on ", spec_.places[place_].name, ": the call may use ",
+            format_bytes(budget), " (", budget, " bytes) and needs at least ", format_bytes(bytes),
+            " (", bytes, " bytes): ", join(parts, ", "),
+            ". Give the device a larger budget, use more devices, or a smaller picture or batch."));
+  }
+
+  const Graph& graph_;
+  const SessionSpec& spec_;
+  SessionPlan& plan_;
+  const std::uint32_t place_;
+  SessionPlan::Needs& needs_;
+  PagingCase paging_;
+  std::vector<std::int32_t> once_, loop_;  // storages of paging_.once and loop
+  std::vector<Launch> once_launches_, loop_launches_;
+  std::vector<SessionAction> first_;  // page-ins at the very beginning
+  std::array<std::map<std::size_t, std::vector<SessionAction>>, 3> awaits_,
+      comings_;  // by action of a phase: before it, behind it
+};
+
+}  // namespace
+
+void page_session(const Graph& graph, const SessionSpec& spec, SessionPlan& plan) {
+  plan.needs.assign(spec.places.size(), {});
+  for (std::uint32_t place = 0; place < spec.places.size(); ++place)
+    if (spec.places[place].budget != kNoLimit) PlacePager(graph, spec, plan, place).run();
+}
+
+}  // namespace heddle::core

@@ -1,0 +1,48 @@
+// The streamed weights of a session: copied into the rings of its places by their copy streams, as
+// the plan says, while computing goes on. Enqueues only. For one thread at a time.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "engine/memory/device_state.h"
+#include "engine/memory/watch.h"
+#include "engine/memory/weight_source.h"
+
+namespace heddle::core {
+
+class SessionPages {
+ public:
+  // `to`: the page's room in the ring, which belongs to the caller and stays as long as this.
+  void add(DeviceState& state, WeightSource source, std::byte* to);
+
+  // The copy may begin when what is enqueued so far on the page's device is done, and the page-ins
+  // before it there are. The watch is told of it.
+  void page_in(std::uint32_t page, const WorkWatch& watch);
+  // What is enqueued on the page's device from now on waits for the last page-in.
+  void await(std::uint32_t page);
+
+  // Leaves nothing behind that the devices do not wait for: what they are given from now on runs
+  // when no page-in reads or writes any more. What page-ins read is kept until then.
+  void leave();
+
+ private:
+  // A page may be on its way for the step that runs, for the one that is enqueued and for the next.
+  static constexpr std::size_t kUnderWay = 4;
+  struct Page {
+    Page(DeviceState& on, WeightSource from, std::byte* at);
+    DeviceState& state;
+    WeightSource source;
+    heddle_weight_form form;
+    std::byte* to;
+    Event ready, arrived;
+    std::array<HostWeight, kUnderWay> hosts;  // of the last page-ins
+    std::size_t next_host = 0;
+    bool is_under_way = false;  // begun and not awaited
+  };
+  std::vector<std::unique_ptr<Page>> pages_;
+};
+
+}  // namespace heddle::core

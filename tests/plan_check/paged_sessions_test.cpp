@@ -1,0 +1,229 @@
+// Plans of random calls whose weights find no room: pages come in before they are read, lie where
+// nobody reads any more, and the budget is kept; plans broken on purpose do not.
+#include <boost/test/unit_test.hpp>
+#include <functional>
+
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/tensor/shape.h"
+#include "heddle/abi/model.h"
+#include "tests/plan_check/random_sessions.h"
+#include "tests/plan_check/session_check.h"
+
+using namespace heddle;
+using core::SessionAction;
+using core::SessionPlan;
+using core::SessionStorage;
+using core::Split;
+using ActionKind = core::SessionAction::Kind;
+
+namespace {
+
+std::string first_of(const std::vector<std::string>& faults) {
+  return faults.empty() ? "" : faults.front();
+}
+
+SessionPlan plan_of(const test::SessionQuestion& question) {
+  return core::plan_session(question.graph, question.spec, test::any_kernel);
+}
+
+void set_budgets(test::SessionQuestion& question,
+                 const std::function<std::uint64_t(std::uint32_t)>& of) {
+  for (std::uint32_t p = 0; p < question.spec.places.size(); ++p)
+    question.spec.places[p].budget = of(p);
+}
+
+// What each place holds when everything stays, and the least with which it runs.
+struct Bounds {
+  std::vector<std::uint64_t> all, least;
+};
+Bounds bounds_of(test::SessionQuestion question) {
+  set_budgets(question, [](std::uint32_t) { return core::kNoLimit - 1; });
+  const SessionPlan plan = plan_of(question);
+  Bounds bounds;
+  for (std::uint32_t p = 0; p < question.spec.places.size(); ++p) {
+    bounds.all.push_back(plan.need_bytes(p));
+    bounds.least.push_back(plan.least_bytes(p));
+  }
+  return bounds;
+}
+
+// Twelve products on one device, weights in every phase.
+test::SessionQuestion chain(std::uint32_t sets) {
+  test::SessionQuestion q;
+  q.graph.inputs = {{"x", HEDDLE_INPUT_STEP | HEDDLE_INPUT_BATCH},
+                    {"c", HEDDLE_INPUT_CONSTANT},
+                    {"t", HEDDLE_INPUT_SCHEDULED}};
+  const auto add = [&](const std::string& type, std::vector<core::Source> reads) {
+    core::Node node;
+    node.type = test::session_block(type);
+    node.id = core::cat(type, ".", q.graph.nodes.size());
+    node.inputs.resize(2);
+    std::ranges::copy(reads, node.inputs.begin());
+    if (type == "matrix") node.weights = {{{"up", 0, -1}}, {{"down", 0, -1}}};
+    q.graph.order.push_back(core::NodeIndex(q.graph.nodes.size()));
+    q.graph.nodes.push_back(std::move(node));
+    return core::Source{core::NodeIndex(q.graph.nodes.size() - 1), 0};
+  };
+  const core::Source c = add("matrix", {{core::kGraphInputs, 1}});
+  const core::Source t = add("matrix", {add("matrix", {{core::kGraphInputs, 2}})});
+  core::Source x = add("mix", {{core::kGraphInputs, 0}, c});
+  x = add("mix", {x, t});
+  for (int i = 0; i < 12; ++i) x = add("matrix", {x});
+  q.graph.outputs = {{"y", x}};
+  const auto info = [](std::int64_t items, std::int64_t tokens) {
+    return core::make_info(HEDDLE_F32, std::vector{items, tokens, std::int64_t(256)});
+  };
+  for (std::uint32_t set = 0; set < sets; ++set)
+    q.spec.sets.push_back({{{"c", info(1, 1)}}, {{"x", info(2, 4)}}});
+  q.spec.schedule = {{"t", info(3, 1)}};
+  q.spec.step_count = 3;
+  q.spec.places = {{"fake:0", HEDDLE_F32, 1}};
+  q.spec.placement = {Split::none, {0}, {}, {}, {}};
+  q.spec.weight = [](std::uint32_t, core::NodeIndex, std::uint32_t slot, std::uint32_t) {
+    return std::optional(core::make_info(HEDDLE_F32, slot == 0
+                                                         ? std::vector<std::int64_t>{512, 256}
+                                                         : std::vector<std::int64_t>{256, 512}));
+  };
+  const Bounds bounds = bounds_of(q);
+  set_budgets(q, [&](std::uint32_t p) { return (bounds.all[p] + bounds.least[p]) / 2; });
+  return q;
+}
+
+std::size_t find(const SessionPlan& plan, int phase, ActionKind kind, std::size_t number = 0) {
+  const auto& actions = plan.phases[std::size_t(phase)];
+  for (std::size_t i = 0; i < actions.size(); ++i)
+    if (actions[i].kind == kind && number-- == 0) return i;
+  throw std::out_of_range("the plan has no such action");
+}
+void move(SessionPlan& plan, int phase, std::size_t from, std::size_t to) {
+  auto& actions = plan.phases[std::size_t(phase)];
+  const SessionAction action = actions[from];
+  actions.erase(actions.begin() + std::ptrdiff_t(from));
+  actions.insert(actions.begin() + std::ptrdiff_t(to), action);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(paged_sessions)
+
+BOOST_AUTO_TEST_CASE(plans_of_random_calls_keep_their_budgets_and_compute_the_same) {
+  std::mt19937 random(17);
+  std::size_t pages = 0, refused = 0;
+  for (int i = 0; i < 200; ++i)
+    for (const Split split :
+         {Split::none, Split::layers, Split::sets, Split::batch, Split::sequence, Split::rows}) {
+      test::SessionQuestion question = test::random_session(random, split);
+      const test::SessionFindings resident =
+          test::check_session(question.graph, question.spec, plan_of(question));
+      const Bounds bounds = bounds_of(question);
+      for (const int part : {0, 1, 2, 3}) {
+        set_budgets(question, [&](std::uint32_t p) {
+          return bounds.least[p] + (bounds.all[p] - bounds.least[p]) * std::uint64_t(part) / 3;
+        });
+        BOOST_TEST_INFO(question.describe() << ", part " << part);
+        const SessionPlan plan = plan_of(question);
+        const auto found = test::check_session(question.graph, question.spec, plan);
+        BOOST_TEST_REQUIRE(found.faults.empty(), first_of(found.faults));
+        BOOST_TEST_REQUIRE((found.outputs == resident.outputs));
+        if (part == 3) BOOST_TEST(plan.pages.empty());
+        pages += plan.pages.size();
+      }
+      for (std::uint32_t p = 0; p < question.spec.places.size(); ++p) {
+        set_budgets(question, [&](std::uint32_t other) {
+          return bounds.least[other] - (other == p && bounds.least[p] > 0 ? 1 : 0);
+        });
+        if (bounds.least[p] == 0) continue;
+        BOOST_CHECK_EXCEPTION(plan_of(question), core::Error, [&](const core::Error& error) {
+          ++refused;
+          const std::string least = core::cat("(", bounds.least[p], " bytes)");
+          return error.code() == core::Code::out_of_memory &&
+                 error.full().find(least) != std::string::npos &&
+                 error.full().find(question.spec.places[p].name) != std::string::npos;
+        });
+      }
+    }
+  BOOST_TEST(pages > 2'000u);
+  BOOST_TEST(refused > 1'000u);
+}
+
+// The lanes run block by block, so one copy serves all of them.
+BOOST_AUTO_TEST_CASE(a_streamed_weight_is_copied_once_a_step_for_all_sets) {
+  const test::SessionQuestion one = chain(1), two = chain(2);
+  for (const auto* question : {&one, &two}) {
+    const SessionPlan plan = plan_of(*question);
+    const auto faults = test::check_session(question->graph, question->spec, plan).faults;
+    BOOST_TEST(faults.empty(), first_of(faults));
+    std::uint64_t bytes = 0;
+    for (const SessionAction& action : plan.phases[2])
+      if (action.kind == ActionKind::page_in) bytes += plan.pages[action.index].bytes;
+    BOOST_TEST(bytes > 0u);
+    BOOST_TEST(bytes == plan.needs[0].step_page_bytes);
+    BOOST_TEST(bytes < 24u * 512 * 1024);
+    BOOST_TEST(!plan.first_pages.empty());
+    BOOST_TEST(plan.needs[0].once_page_bytes == 6u * 512 * 1024);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(plans_with_pages_broken_on_purpose_are_rejected) {
+  const test::SessionQuestion question = chain(2);
+  const SessionPlan right = plan_of(question);
+  BOOST_TEST_REQUIRE(right.pages.size() > 6u);
+  const auto page_of = [](SessionPlan& p, std::size_t number) -> SessionStorage& {
+    return p.storages[std::size_t(p.pages[number].weight)];
+  };
+  const std::vector<std::pair<const char*, std::function<void(SessionPlan&)>>> broken{
+      {"a page is not awaited",
+       [](SessionPlan& p) {
+         auto& actions = p.phases[2];
+         actions.erase(actions.begin() + std::ptrdiff_t(find(p, 2, ActionKind::await_page)));
+       }},
+      {"a page is awaited behind its reader",
+       [](SessionPlan& p) {
+         const std::size_t at = find(p, 2, ActionKind::await_page);
+         move(p, 2, at, at + 1);
+       }},
+      {"a page comes in while its room is read",
+       [](SessionPlan& p) {
+         std::size_t at = find(p, 2, ActionKind::page_in);
+         while (p.phases[2][at].for_next_step) ++at;
+         move(p, 2, at, at - 1);
+       }},
+      {"pages come in early all together",
+       [](SessionPlan& p) {
+         for (std::size_t i = 0; i < p.phases[2].size(); ++i)
+           if (p.phases[2][i].kind == ActionKind::page_in && !p.phases[2][i].for_next_step)
+             move(p, 2, i, 0);
+       }},
+      {"the first pages are missing", [](SessionPlan& p) { p.first_pages.clear(); }},
+      {"a page of the next step comes in too soon",
+       [](SessionPlan& p) {
+         for (std::size_t i = 0; i < p.phases[2].size(); ++i)
+           if (p.phases[2][i].for_next_step) return move(p, 2, i, 0);
+       }},
+      {"the last step brings pages of the next one",
+       [](SessionPlan& p) {
+         for (SessionAction& action : p.phases[2]) action.for_next_step = false;
+       }},
+      {"all pages lie in one place",
+       [&](SessionPlan& p) {
+         for (std::size_t i = 0; i < p.pages.size(); ++i) page_of(p, i).offset = 0;
+       }},
+      {"the ring is too small", [](SessionPlan& p) { p.arenas[0].ring_bytes /= 2; }},
+      {"the ring is too large for the budget",
+       [](SessionPlan& p) { p.arenas[0].ring_bytes += 64 << 20; }},
+      {"a page carries less than its weight", [](SessionPlan& p) { p.pages.front().bytes -= 1; }},
+      {"a page is another weight", [](SessionPlan& p) { p.pages[0].weight = p.pages[1].weight; }},
+      {"the bytes of a step are told wrongly",
+       [](SessionPlan& p) { p.needs[0].step_page_bytes += 1; }},
+      {"a page stays a weight",
+       [&](SessionPlan& p) { page_of(p, 0).kind = SessionStorage::Kind::weight; }},
+  };
+  for (const auto& [how, break_it] : broken) {
+    SessionPlan plan = right;
+    break_it(plan);
+    BOOST_TEST(!test::check_session(question.graph, question.spec, plan).faults.empty(), how);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
