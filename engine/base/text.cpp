@@ -123,6 +123,17 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   return static_cast<std::uint64_t>(bytes);
 }
 
+std::optional<double> parse_percent(std::string_view text) {
+  text = trim(text);
+  if (!text.ends_with('%')) return std::nullopt;
+  const std::string_view number = trim(text.substr(0, text.size() - 1));
+  double percent = 0;
+  const char* end = number.data() + number.size();
+  const auto [stop, error] = std::from_chars(number.data(), end, percent, std::chars_format::fixed);
+  if (error != std::errc() || stop != end || !(percent > 0 && percent <= 100)) return std::nullopt;
+  return percent / 100;
+}
+
 std::string quote(std::string_view name) {
   constexpr std::string_view kHex = "0123456789abcdef";
   std::string out = "'";

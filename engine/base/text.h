@@ -63,6 +63,9 @@ std::string format_bytes(std::uint64_t bytes);
 // negative number, or 2^64 bytes and more.
 std::optional<std::uint64_t> parse_bytes(std::string_view text);
 
+// "60%", "12.5 %": a share, 0.6. More than 0, at most 100 percent. Nothing for any other text.
+std::optional<double> parse_percent(std::string_view text);
+
 // `name` in single quotes for a message: control characters are escaped, invalid UTF-8 is replaced,
 // long names are clipped.
 std::string quote(std::string_view name);

@@ -52,6 +52,7 @@ void add_option(CLI::App& app, const OptionSpec& spec, Layer& layer) {
     return;
   }
   const bool is_single = spec.kind == OptionKind::number || spec.kind == OptionKind::word ||
+                         spec.kind == OptionKind::size ||
                          spec.kind == OptionKind::path;
   const auto take = [&layer, &spec](const CLI::results_t& values) {
     for (const std::string& value : values)

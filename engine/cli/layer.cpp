@@ -46,6 +46,8 @@ class JsonValue {
       }
       return;
     }
+    if (option_.kind == OptionKind::size && json.is_integer())
+      return add(json, core::write_json(json));
     if (!json.is_string()) refuse(json, wanted());
     add(json, json.as_string());
   }
@@ -54,8 +56,9 @@ class JsonValue {
   void read_members(const Json& json) const {
     for (const Json::Member& member : json.members()) {
       const Json& value = member.value;
+      const bool is_size = option_.name == "budget" || option_.name == "reserve";
       const bool fits = option_.kind == OptionKind::assignments || value.is_string() ||
-                        (option_.name == "budget" && value.is_integer());
+                        (is_size && value.is_integer());
       if (!fits) refuse(value, "a string");
       add(value, cat(member.key, "=", value.is_string() ? value.as_string() : write_json(value)));
     }

@@ -76,6 +76,35 @@ Json strings(const std::vector<std::string>& texts) {
   return array;
 }
 
+Json memory_json(const MemoryReport& memory) {
+  Json held = Json::array();
+  for (const HeldMemory& part : memory.held)
+    held.push(std::move(Json::object()
+                            .set("kind", part.kind)
+                            .set("owner", part.owner)
+                            .set("bytes", part.bytes)
+                            .set("pinned", part.pinned)
+                            .set("could_be_freed", part.bytes - part.pinned)));
+  return std::move(Json::object()
+                       .set("budget", memory.budget)
+                       .set("headroom", memory.headroom)
+                       .set("taken", memory.taken)
+                       .set("reserved", memory.reserved)
+                       .set("room", memory.room)
+                       .set("held", std::move(held)));
+}
+
+// A line for each that holds something.
+void add_held(Table& table, const std::string& id, const MemoryReport& memory) {
+  table.row({id, memory.budget == 0 ? "-" : core::format_bytes(memory.budget),
+             core::format_bytes(memory.headroom), core::format_bytes(memory.taken),
+             core::format_bytes(memory.room), ""});
+  for (const HeldMemory& part : memory.held)
+    table.row({"", "", "", core::format_bytes(part.bytes), "",
+               cat(part.kind, part.owner.empty() ? "" : " of ", part.owner,
+                   part.pinned == 0 ? "" : cat(", ", core::format_bytes(part.pinned), " in use"))});
+}
+
 Json device_json(const DeviceInfo& device) {
   Json links = Json::array();
   for (const DeviceLink& link : device.links)
@@ -100,6 +129,7 @@ Json device_json(const DeviceInfo& device) {
                        .set("failures", device.failures)
                        .set("last_failure", device.last_failure)
                        .set("probe_seconds", device.probe_seconds)
+                       .set("memory", memory_json(device.memory))
                        .set("links", std::move(links)));
 }
 
@@ -182,7 +212,11 @@ int list_devices(const Request& request, Output& output) {
                core::format_bytes(device.memory_ours), core::format_bytes(device.memory_others),
                device.state,
                device.trouble.empty() ? device.name : device.trouble});
-  output.write(cat(table.text(), "\n", link_table(devices)));
+  Table memory;
+  memory.row({"memory of", "budget", "left free", "taken", "room", "by"});
+  for (const DeviceInfo& device : devices) add_held(memory, device.id, device.memory);
+  add_held(memory, "host", engine.host_memory());
+  output.write(cat(table.text(), "\n", memory.text(), "\n", link_table(devices)));
   return kExitDone;
 }
 

@@ -6,6 +6,7 @@ namespace heddle::cli {
 namespace {
 
 constexpr std::uint32_t kFlows = kRun | kPlan;
+constexpr std::uint32_t kUsers = kFlows | kDevices;
 constexpr std::uint32_t kAll = kFlows | kNodes | kDevices | kPlugins | kTune;
 
 constexpr OptionSpec kOptions[] = {
@@ -17,7 +18,15 @@ constexpr OptionSpec kOptions[] = {
      "share a model among devices: layers, sets, batch, sequence, rows, none", kFlows},
     {"devices", OptionKind::words, "LIST",
      "devices to use, comma-separated (default: all of the best kind)", kAll},
-    {"budget", OptionKind::pairs, "DEVICE=SIZE", "memory to use at most: cuda:0=14GiB", kFlows},
+    {"budget", OptionKind::pairs, "DEVICE=SIZE",
+     "memory to use at most, of a device or each of a kind: cuda:0=14GiB, cuda=60%", kUsers},
+    {"reserve", OptionKind::pairs, "DEVICE=SIZE",
+     "memory to leave free for other programs: cuda=1GiB; host=2GiB of host memory", kUsers},
+    {"host-budget", OptionKind::size, "SIZE",
+     "host memory to use at most, CPU devices included (default: half less 2 GB, at least 4 GB)",
+     kUsers},
+    {"pinned", OptionKind::size, "SIZE",
+     "host memory to pin for devices at most (default: half of the host budget)", kUsers},
     {"models", OptionKind::paths, "DIR",
      "a folder that holds checkpoints/, diffusers/, ...; searched before the program's own", kAll},
     {"plugins", OptionKind::paths, "DIR",
@@ -54,7 +63,7 @@ const OptionSpec* find_option(std::string_view name) {
 
 std::string environment_name(const OptionSpec& option) {
   std::string name = "HEDDLE_";
-  for (const char c : option.name) name += static_cast<char>(c - 'a' + 'A');
+  for (const char c : option.name) name += c == '-' ? '_' : static_cast<char>(c - 'a' + 'A');
   return name;
 }
 

@@ -23,6 +23,7 @@ enum class OptionKind {
   flag,         // given or not; true or false in a file
   number,       // a whole number
   word,         // any text
+  size,         // of memory: "14GiB", "60%", a number of bytes
   path,         // a file or a folder
   words,        // comma-separated, may be repeated
   paths,        // repeated; separated by ":" in the environment

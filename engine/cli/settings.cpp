@@ -26,7 +26,6 @@ struct Pending {
   std::string_view option, why;
 };
 constexpr Pending kPending[] = {
-    {"budget", "budgets are not kept yet: a device's whole memory is used"},
     {"least", "the least memory cannot be computed yet"},
 };
 
@@ -76,6 +75,36 @@ std::vector<Pair> read_pairs(const Layer& layer, std::string_view option) {
       refuse(given, cat("expected ", find_option(option)->value, ", got ", quote(given.text), "."));
   }
   return pairs;
+}
+
+MemorySize read_size(const std::string& text, const std::string& where) {
+  if (const std::optional<double> share = core::parse_percent(text))
+    return MemorySize::of_all(*share);
+  if (const std::optional<std::uint64_t> bytes = core::parse_bytes(text)) return *bytes;
+  throw Error(Code::invalid_argument,
+              cat(where, ": expected a size such as 14GiB, 800MiB or 60%, got ", quote(text), "."));
+}
+
+std::map<std::string, MemorySize> read_sizes(const Layer& layer, std::string_view option) {
+  std::map<std::string, MemorySize> sizes;
+  for (const Pair& pair : read_pairs(layer, option))
+    sizes[pair.key] = read_size(pair.value, pair.where);
+  return sizes;
+}
+
+std::optional<MemorySize> read_size(const Layer& layer, std::string_view option) {
+  std::optional<MemorySize> size;
+  for (const Given& given : layer.of(option)) size = read_size(given.text, given.where);
+  return size;
+}
+
+// Nothing can be done with no memory at all: most likely a unit is missing or wrong.
+void refuse_nothing(const Layer& layer, std::string_view option) {
+  for (const Given& given : layer.of(option)) {
+    const std::string size = given.text.substr(given.text.find('=') + 1);
+    if (core::parse_bytes(size) == std::uint64_t{0})
+      refuse(given, cat("nothing can run in no memory: got ", quote(given.text), "."));
+  }
 }
 
 std::map<std::string, std::string> read_compute(const Layer& layer) {
@@ -162,6 +191,11 @@ Settings read_settings(const Layer& layer) {
   settings.engine.devices = read_words(layer, "devices");
   settings.engine.threads = read_threads(layer);
   settings.engine.compute = read_compute(layer);
+  for (const char* option : {"budget", "host-budget"}) refuse_nothing(layer, option);
+  settings.engine.budgets = read_sizes(layer, "budget");
+  settings.engine.reserves = read_sizes(layer, "reserve");
+  settings.engine.host_budget = read_size(layer, "host-budget");
+  settings.engine.pinned = read_size(layer, "pinned");
   for (Pair& pair : read_pairs(layer, "options"))
     settings.engine.device_options[pair.key] = std::move(pair.value);
   settings.engine.model_dirs = read_folders(layer, "models");

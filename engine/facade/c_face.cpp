@@ -1,11 +1,10 @@
 // heddle/engine.h: the C face, over the C++ one.
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 
 #include "engine/base/text.h"
+#include "engine/facade/c_options.h"
 #include "engine/facade/data.h"
-#include "heddle/engine.h"
 
 struct heddle_engine {
   heddle::Engine engine;
@@ -23,6 +22,11 @@ struct heddle_results {
 
 namespace {
 
+using heddle::given;
+using heddle::known_part;
+using heddle::list_of;
+using heddle::text_or;
+using heddle::view_of;
 using heddle::core::cat;
 
 // For heddle_text_free(); nullptr when memory is out.
@@ -52,80 +56,6 @@ std::int32_t to_code(char** error, F&& body) noexcept {
   } catch (...) {
     return refuse(error, HEDDLE_INTERNAL, "an unknown exception");
   }
-}
-
-template <class T>
-T& given(T* pointer, const char* what) {
-  if (pointer == nullptr)
-    throw heddle::core::Error(heddle::core::Code::invalid_argument,
-                              cat(what, " is a null pointer"));
-  return *pointer;
-}
-
-const char* text_or(const char* text, const char* otherwise) {
-  return text == nullptr ? otherwise : text;
-}
-
-std::string_view view_of(const char* text, const char* what) { return &given(text, what); }
-
-// What the caller knows of a struct; the rest is zero.
-template <class T>
-T known_part(const T* options, const char* what) {
-  T known{};
-  if (options == nullptr) return known;
-  if (options->size < sizeof(std::uint32_t) || options->size > 4096)
-    throw heddle::core::Error(heddle::core::Code::invalid_argument,
-                              cat(what, ".size is ", options->size, ": set it to sizeof ", what));
-  std::memcpy(&known, options, std::min<std::size_t>(options->size, sizeof known));
-  return known;
-}
-
-std::vector<std::string> list_of(const char* const* items, std::size_t count, const char* what) {
-  std::vector<std::string> list;
-  for (std::size_t i = 0; i < count; ++i)
-    list.emplace_back(view_of(items == nullptr ? nullptr : items[i], what));
-  return list;
-}
-
-std::map<std::string, std::string> map_of(const heddle_option* items, std::size_t count,
-                                          const char* what) {
-  std::map<std::string, std::string> map;
-  for (std::size_t i = 0; i < count; ++i)
-    map.emplace(view_of((&given(items, what))[i].key, what), view_of(items[i].value, what));
-  return map;
-}
-
-heddle::EngineOptions options_of(const heddle_engine_options* from) {
-  const heddle_engine_options o = known_part(from, "heddle_engine_options");
-  heddle::EngineOptions options;
-  for (std::string& dir : list_of(o.plugin_dirs, o.plugin_dir_count, "plugin_dirs"))
-    options.plugin_dirs.emplace_back(std::move(dir));
-  for (std::string& dir : list_of(o.model_dirs, o.model_dir_count, "model_dirs"))
-    options.model_dirs.emplace_back(std::move(dir));
-  options.default_plugin_dir = text_or(o.default_plugin_dir, "");
-  options.input_dir = text_or(o.input_dir, "input");
-  options.output_dir = text_or(o.output_dir, "output");
-  options.costs = text_or(o.costs, "");
-  options.devices = list_of(o.devices, o.device_count, "devices");
-  options.compute = map_of(o.compute, o.compute_count, "compute");
-  options.device_options = map_of(o.device_options, o.device_option_count, "device_options");
-  for (const auto& [device, text] : map_of(o.budgets, o.budget_count, "budgets")) {
-    const auto [end, error] =
-        std::from_chars(text.data(), text.data() + text.size(), options.budgets[device]);
-    if (error != std::errc() || end != text.data() + text.size())
-      throw heddle::core::Error(heddle::core::Code::invalid_argument,
-                                cat("the budget of ", device, " is ", heddle::core::quote(text),
-                                    ": give a number of bytes"));
-  }
-  options.threads = o.threads;
-  options.cache_bytes = o.cache_bytes;
-  options.reference_kernels = o.reference_kernels != 0;
-  if (o.log != nullptr)
-    options.log = [log = o.log, user = o.log_user](int level, std::string_view message) {
-      log(user, level, {message.data(), message.size()});
-    };
-  options.allocator = {o.allocate, o.free, o.allocator_user};
-  return options;
 }
 
 // Owns tensors until the engine does.
@@ -233,7 +163,7 @@ void heddle_text_free(char* text) { std::free(text); }
 int32_t heddle_engine_make(const heddle_engine_options* options, heddle_engine** out,
                            char** error) {
   return to_code(
-      error, [&] { given(out, "out") = new heddle_engine{heddle::Engine(options_of(options))}; });
+      error, [&] { given(out, "out") = new heddle_engine{heddle::Engine(heddle::options_of(options))}; });
 }
 void heddle_engine_free(heddle_engine* engine) { delete engine; }
 
@@ -294,6 +224,15 @@ int32_t heddle_engine_start(heddle_engine* engine, const heddle_workflow* flow,
     start.previews = o.previews != 0;
     start.trace = text_or(o.trace, "");
     hand_out(out, e.start(f, std::move(start)));
+  });
+}
+
+int32_t heddle_engine_unload(heddle_engine* engine, const char* device, const char* model,
+                             uint64_t* bytes, char** error) {
+  return to_code(error, [&] {
+    const std::uint64_t freed =
+        given(engine, "engine").engine.unload(text_or(device, ""), text_or(model, ""));
+    if (bytes != nullptr) *bytes = freed;
   });
 }
 

@@ -35,6 +35,8 @@ auto outward(F&& body) -> decltype(body()) {
   }
 }
 
+core::MemoryPolicy memory_policy_of(const EngineOptions& options);
+
 struct Workflow::Data {
   core::Workflow workflow;
   std::shared_ptr<const core::Catalog> catalog;  // set() asks it for declared types
@@ -59,6 +61,9 @@ struct Engine::Data {
   std::vector<std::weak_ptr<Run::Data>> runs;  // guarded by mutex
   std::map<std::uint64_t, std::weak_ptr<core::WriteTurn>> turns;  // by run; guarded by mutex
   bool is_tuning = false;                      // guarded by mutex
+  std::jthread housekeeping;
+  void start_housekeeping();
+  void unload_idle();
 
   struct Ready {  // a workflow, ready to run
     core::Graph graph;
@@ -72,7 +77,10 @@ struct Engine::Data {
   // Where `next` stands in the row of `run`, which may be long over. With the mutex held.
   void write_after(std::uint64_t run, const std::shared_ptr<core::WriteTurn>& next);
   std::vector<double> busy_seconds(const core::Plan& plan) const;
+  bool is_limited_by_caller(const core::DeviceFacts& device) const;
   core::Topology with_budgets(const std::vector<core::DeviceHint>& hints) const;
+  // In force as long as they live: what a workflow allows the devices while it runs.
+  std::vector<core::Ledger::Cap> caps(const std::vector<core::DeviceHint>& hints) const;
   struct Asked {
     Describe how = Describe::strictly;
     core::Crowd crowd = {};

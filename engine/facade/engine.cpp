@@ -10,8 +10,10 @@
 #include "engine/plan/call_steps.h"
 #include "engine/plan/place.h"
 #include "engine/plugin/host.h"
+#include "engine/plugin/ledgers.h"
 #include "engine/plugin/model_builder.h"
 #include "engine/run/health.h"
+#include "engine/run/room.h"
 
 namespace heddle {
 
@@ -52,13 +54,6 @@ std::string read_file(const fs::path& path) {
 
 std::uint64_t host_memory_bytes() { return std::uint64_t(sysconf(_SC_PHYS_PAGES)) * std::uint64_t(sysconf(_SC_PAGESIZE)); }
 
-// Half of the memory less 2 GiB, at least 4 GiB or what there is.
-std::uint64_t host_weight_bytes() {
-  constexpr std::uint64_t kGiB = 1ull << 30;
-  const std::uint64_t all = host_memory_bytes(), half = all / 2;
-  return std::max(half - std::min(half, 2 * kGiB), std::min(all, 4 * kGiB));
-}
-
 }  // namespace
 
 Engine::Data::Data(EngineOptions given) : options(std::move(given)), hooks(options) {
@@ -82,15 +77,20 @@ Engine::Data::Data(EngineOptions given) : options(std::move(given)), hooks(optio
   environment->build_model = [this](std::string_view role, const core::Checkpoint& checkpoint, const heddle_value* config, const core::Hints& hints) {
     return core::build_model(*plugins.catalog, role, checkpoint, config, hints);
   };
-  environment->devices = core::open_devices(plugins, {options.devices, options.compute, options.budgets, options.threads, options.reference_kernels,
-                                                       options.device_options, {options.degrade_after, options.degraded_seconds, options.clock}});
-  const std::uint64_t host_bytes = host_weight_bytes();
-  environment->hold_weights(std::make_shared<core::HostRoom>(host_bytes), host_bytes / 2);
-  environment->topology = core::topology_of(environment->devices, options.budgets);
+  const core::MemoryPolicy memory = memory_policy_of(options);
+  environment->devices = core::open_devices(plugins, {options.devices, options.compute, options.threads, options.reference_kernels,
+                                                       options.device_options, {options.degrade_after, options.degraded_seconds, options.clock}, memory});
+  environment->host_ledger = core::host_ledger_of(environment->devices, memory);
+  environment->pinned_bytes = memory.pinned ? memory.pinned->of(environment->host_ledger->budget()) : environment->host_ledger->budget() / 2;
+  environment->hold_weights(std::make_shared<core::HostRoom>(environment->host_ledger));
+  core::make_room_from(*environment);
+  environment->topology = core::topology_of(environment->devices);
   if (!options.costs.empty()) environment->costs = core::read_costs(read_file(options.costs), options.costs.string());
+  start_housekeeping();
 }
 
 Engine::Data::~Data() {
+  housekeeping = {};
   std::vector<std::shared_ptr<Run::Data>> alive;
   {
     const std::lock_guard lock(mutex);
@@ -138,6 +138,21 @@ std::vector<double> Engine::Data::busy_seconds(const core::Plan& plan) const {
   return busy;
 }
 
+bool Engine::Data::is_limited_by_caller(const core::DeviceFacts& device) const {
+  return options.budgets.contains(device.name) || options.budgets.contains(device.kind);
+}
+
+std::vector<core::Ledger::Cap> Engine::Data::caps(const std::vector<core::DeviceHint>& hints) const {
+  std::vector<core::Ledger::Cap> caps;
+  for (const core::DeviceHint& hint : hints)
+    for (const core::RunDevice& device : environment->devices) {
+      const core::Device& of = device.state->device();
+      if (hint.budget_bytes && of.name() == hint.device && !options.budgets.contains(of.name()) && !options.budgets.contains(of.kind()))
+        caps.emplace_back(device.state->ledger(), *hint.budget_bytes);
+    }
+  return caps;
+}
+
 // What a workflow allows a device counts where the caller of the engine said nothing.
 core::Topology Engine::Data::with_budgets(const std::vector<core::DeviceHint>& hints) const {
   core::Topology topology = core::topology_now(*environment);
@@ -147,7 +162,8 @@ core::Topology Engine::Data::with_budgets(const std::vector<core::DeviceHint>& h
     if (device == topology.devices.end())
       throw core::Error(core::Code::not_found, core::cat("the workflow gives a budget to ", core::quote(hint.device), ", which is not among the devices used: ",
                                                          core::all_device_names(topology)));
-    if (device->budget == 0) device->budget = *hint.budget_bytes;
+    if (is_limited_by_caller(*device)) continue;
+    device->budget = device->budget == 0 ? *hint.budget_bytes : std::min(device->budget, *hint.budget_bytes);
   }
   return topology;
 }
@@ -205,49 +221,6 @@ Engine::Problems Engine::check(const Workflow& flow, Inputs inputs) const {
     for (core::Problem& p : data_->bind(*given, values_of(*given, taken)).problems)
       (p.severity == core::Problem::Severity::error ? problems.errors : problems.warnings).push_back(std::move(p.message));
     return problems;
-  });
-}
-
-namespace {
-
-// peer nullptr: host memory.
-DeviceLink link_to(const core::Device& device, const core::Device* peer) {
-  const heddle_link link = device.link(peer);
-  const char* const kind = link.kind == HEDDLE_LINK_SAME ? "same" : link.kind == HEDDLE_LINK_DIRECT ? "direct" : "through host";
-  return {peer == nullptr ? "host" : peer->name(), kind, link.bytes_per_second, link.latency_seconds};
-}
-
-}  // namespace
-
-std::vector<DeviceInfo> Engine::devices() const {
-  return outward([&] {
-    std::vector<DeviceInfo> all;
-    for (const core::RunDevice& device : data_->environment->devices) {
-      const core::Device& d = device.state->device();
-      const std::uint64_t ours = device.state->pool().use().reserved;
-      heddle_device_info info = d.opening_info();
-      std::string trouble;
-      try {
-        const heddle_device_info now = d.info();  // by a value of its own: g++ 12 builds an assigned result in place, and leaves half of it
-        info = now;
-      } catch (const core::Error& error) {  // one that is dead does not hide the others
-        trouble = error.full();
-        info.memory_free = 0;
-      }
-      const std::uint64_t known = info.memory_free + ours, others = trouble.empty() ? info.memory_total - std::min(known, info.memory_total) : 0;
-      DeviceInfo& one = all.emplace_back(DeviceInfo{d.name(), info.name, d.kind(), info.location, std::string(core::dtype_name(core::DType(info.compute))),
-                                                    info.memory_total, info.memory_free, ours, others, info.threads, {}, std::move(trouble), {}, 0, {}, 0});
-      const core::DeviceHealth::Report health = device.health->report();
-      one.state = core::state_name(health.state);
-      one.failures = health.failures;
-      one.last_failure = health.cause;
-      one.probe_seconds = health.probe_in_seconds;
-      if (!one.trouble.empty()) continue;  // nor does anybody reach it
-      for (const core::RunDevice& other : data_->environment->devices)
-        if (&other != &device) one.links.push_back(link_to(d, &other.state->device()));
-      one.links.push_back(link_to(d, nullptr));
-    }
-    return all;
   });
 }
 

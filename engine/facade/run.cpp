@@ -140,13 +140,14 @@ Run Engine::start(const Workflow& flow, StartOptions options) {
       data_->turns.emplace(data->id, data->turn);
     }
     // The thread must not own the run's data, or the last copy of a Run could be dropped by its own thread.
-    data->thread = std::jthread([raw = data.get(), promise, keep, &environment] {
+    data->thread = std::jthread([raw = data.get(), promise, keep, &environment, engine = data_.get()] {
       Results outcome;
       std::exception_ptr failure;
       try {
         core::RunRequest request{&raw->ready.graph, &raw->ready.plan, "", extra_pnginfo(raw->flow->workflow), keep};
         if (asks_for(raw->ready.graph, "PROMPT")) request.prompt_json = core::write_json(core::nodes_to_json(raw->flow->workflow));
         Teller teller(raw->options, raw->id);
+        const std::vector<core::Ledger::Cap> caps = engine->caps(raw->flow->workflow.devices);
         auto results = std::make_shared<Results::Data>();
         const auto began = std::chrono::steady_clock::now();
         results->result = execute_traced(request, environment, teller, *raw);

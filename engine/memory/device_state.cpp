@@ -22,8 +22,11 @@ constexpr std::size_t kMaxOperands = 16;
 
 }  // namespace
 
-DeviceMemory::DeviceMemory(DeviceState& state, std::uint64_t bytes, MemoryUse use)
-    : state_(state), use_(use), data_(use == MemoryUse::local ? state.pool().allocate(bytes) : state.allocate_inbound(bytes)), bytes_(bytes) {}
+DeviceMemory::DeviceMemory(DeviceState& state, std::uint64_t bytes, MemoryUse use, const PieceUse& piece)
+    : state_(state),
+      use_(use),
+      data_(use == MemoryUse::local ? state.pool().allocate(bytes, piece) : state.allocate_inbound(bytes, piece)),
+      bytes_(bytes) {}
 DeviceMemory::~DeviceMemory() {
   if (use_ == MemoryUse::local) state_.pool().free(data_);
   else state_.retire_inbound(data_);
@@ -31,18 +34,68 @@ DeviceMemory::~DeviceMemory() {
 const char* DeviceMemory::place() const { return state_.device().name().c_str(); }
 void DeviceMemory::wait() const { state_.synchronize(); }
 
-DeviceState::DeviceState(std::shared_ptr<const Device> device, std::shared_ptr<const KernelTable> kernels)
-    : device_(std::move(device)), kernels_(std::move(kernels)), pool_(*device_), stream_(*device_), inbound_(*device_) {}
+namespace {
+
+// Free chunks go before anything that somebody may want again.
+constexpr int kTrimTurn = 0;
+
+}  // namespace
+
+DeviceState::DeviceState(std::shared_ptr<const Device> device, std::shared_ptr<const KernelTable> kernels, std::shared_ptr<Ledger> ledger)
+    : device_(std::move(device)),
+      kernels_(std::move(kernels)),
+      ledger_(ledger != nullptr ? std::move(ledger) : std::make_shared<Ledger>(device_->name())),
+      pool_(*device_, *ledger_),
+      stream_(*device_),
+      inbound_(*device_, *ledger_) {
+  // A parent is short of memory for another device: then this one's free chunks help, too.
+  for (Ledger* each = ledger_.get(); each != nullptr; each = each->parent()) each->on_shortage(kTrimTurn, this, [this](std::uint64_t) { trim_quietly(); });
+}
 
 DeviceState::~DeviceState() {
+  for (Ledger* each = ledger_.get(); each != nullptr; each = each->parent()) each->forget_shed(this);
   let_go();
   for (Copies& copies : copies_) copies.stream.reset();
   for (const Retired& retired : retired_) inbound_.free(retired.piece);
 }
 
-std::byte* DeviceState::allocate_inbound(std::uint64_t bytes) {
+std::byte* DeviceState::allocate_inbound(std::uint64_t bytes, const PieceUse& use) {
   reclaim_inbound();
-  return inbound_.allocate(bytes);
+  return inbound_.allocate(bytes, use);
+}
+
+void DeviceState::trim() {
+  reclaim_inbound();
+  inbound_.trim();  // what was retired is passed when it is given back
+  if (!pool_.has_free_chunks()) return;
+  const std::uint64_t until = pool_.now();
+  const Event reached(*device_);
+  record(reached);
+  reached.wait();
+  pool_.trim(until);
+  let_go_of_passed();
+  reclaim_inbound();
+  inbound_.trim();
+}
+
+void DeviceState::trim_quietly() noexcept {
+  try {
+    trim();
+  } catch (const std::exception&) {
+    // Whoever waits for that work is told there: Device::failed_waits() has grown.
+  }
+}
+
+void DeviceState::trim_passed() {
+  reclaim_inbound();
+  inbound_.trim();
+  const std::lock_guard lock(fence_mutex_);
+  if (fence_ && !fence_->passed.done()) return;
+  if (fence_) pool_.trim(fence_->until);
+  fence_.reset();
+  if (!pool_.has_free_chunks()) return;
+  fence_.emplace(Fence{Event(*device_), pool_.now()});
+  record(fence_->passed);
 }
 
 void DeviceState::reclaim_inbound() {
@@ -197,6 +250,7 @@ void DeviceState::synchronize() {
   reached.wait();
   let_go_of_passed();
   reclaim_inbound();
+  if (ledger_->is_pressed()) trim_passed();
 }
 
 void DeviceState::let_go_of_passed() {

@@ -6,11 +6,13 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "engine/device/device.h"
 #include "engine/device/kernel_table.h"
+#include "engine/memory/ledger.h"
 #include "engine/memory/pool.h"
 #include "engine/tensor/tensor.h"
 
@@ -26,7 +28,7 @@ enum class MemoryUse { local, inbound };
 // Pool memory with an owner.
 class DeviceMemory final : public Storage {
  public:
-  DeviceMemory(DeviceState& state, std::uint64_t bytes, MemoryUse use = MemoryUse::local);
+  DeviceMemory(DeviceState& state, std::uint64_t bytes, MemoryUse use = MemoryUse::local, const PieceUse& piece = {});
   ~DeviceMemory() override;
   DeviceMemory(const DeviceMemory&) = delete;
   std::byte* data() const override { return data_; }
@@ -47,7 +49,8 @@ enum class CopyStream { in = 0, out = 1 };
 
 class DeviceState {
  public:
-  DeviceState(std::shared_ptr<const Device> device, std::shared_ptr<const KernelTable> kernels);
+  // `ledger`: of this device; outlives it. nullptr: one without a budget.
+  DeviceState(std::shared_ptr<const Device> device, std::shared_ptr<const KernelTable> kernels, std::shared_ptr<Ledger> ledger = nullptr);
   ~DeviceState();
 
   const Device& device() const { return *device_; }
@@ -59,8 +62,18 @@ class DeviceState {
   void use_host_weights(HostWeights* weights) { host_weights_ = weights; }
   Pool& pool() { return pool_; }
   PoolUse memory_use() const;  // of all pools together
+  Ledger& ledger() const { return *ledger_; }
 
-  std::shared_ptr<DeviceMemory> allocate(std::uint64_t bytes) { return std::make_shared<DeviceMemory>(*this, bytes); }
+  // Lets others go of memory where the budget or the device has too little. Throws out_of_memory with the ledger.
+  std::shared_ptr<DeviceMemory> allocate(std::uint64_t bytes, const PieceUse& use = {}) {
+    return std::make_shared<DeviceMemory>(*this, bytes, MemoryUse::local, use);
+  }
+  // Chunks of the pools that nothing lies in go back to the device. Waits until the main stream is past what lay there.
+  void trim();
+  // The same without waiting: what the stream is past already. To be called now and then.
+  void trim_passed();
+  // As trim(), where nobody is left to be told of a failure.
+  void trim_quietly() noexcept;
   Tensor make(const heddle_tensor_info& info);  // row-major unless strides are given
   // As make(), for a copy stream to write.
   Tensor make_inbound(const heddle_tensor_info& info);
@@ -107,7 +120,7 @@ class DeviceState {
 
  private:
   friend class DeviceMemory;
-  std::byte* allocate_inbound(std::uint64_t bytes);
+  std::byte* allocate_inbound(std::uint64_t bytes, const PieceUse& use);
   void retire_inbound(std::byte* piece) noexcept;
   void reclaim_inbound();
 
@@ -124,6 +137,7 @@ class DeviceState {
   std::shared_ptr<const Device> device_;
   std::shared_ptr<const KernelTable> kernels_;
   HostWeights* host_weights_ = nullptr;
+  const std::shared_ptr<Ledger> ledger_;
   Pool pool_;
   std::mutex stream_mutex_;
   Stream stream_;
@@ -139,6 +153,13 @@ class DeviceState {
     std::byte* piece;
   };
   Pool inbound_;
+  // A point of the main stream, and what was free in its pool when it was recorded.
+  struct Fence {
+    Event passed;
+    std::uint64_t until;
+  };
+  std::mutex fence_mutex_;
+  std::optional<Fence> fence_;  // guarded by fence_mutex_
   std::mutex retired_mutex_;
   std::deque<Retired> retired_;  // guarded by retired_mutex_
 };

@@ -26,8 +26,8 @@ void Expectation::end() {
 Expectation HostWeights::expect(std::span<const FilePart> parts, UseOrder order,
                                 std::shared_ptr<const Device> reader, ReadWatch watch) {
   Expectation expectation;
-  expectation.forecast_ = std::make_shared<Forecast>();
-  Forecast& forecast = *expectation.forecast_;
+  expectation.forecast_ = std::make_shared<ExpectedParts>();
+  ExpectedParts& forecast = *expectation.forecast_;
   forecast.order = order;
   forecast.reader = std::move(reader);
   forecast.watch = std::move(watch);
@@ -49,7 +49,7 @@ Expectation HostWeights::expect(std::span<const FilePart> parts, UseOrder order,
   return expectation;
 }
 
-void HostWeights::end(Forecast& forecast) {
+void HostWeights::end(ExpectedParts& forecast) {
   Lock lock(mutex_);
   std::erase(forecasts_, &forecast);
   std::set<Key> keys;
@@ -73,9 +73,9 @@ void HostWeights::end(Forecast& forecast) {
 HostWeights::Ahead HostWeights::read_ahead(Lock& lock) {
   if (served_ticket_ != next_ticket_) return Ahead::nothing;  // who asks now takes room first
   HostItem* nearest = nullptr;
-  const Forecast* wanted_by = nullptr;
-  std::uint64_t wanted_in = kNever, bytes_before = 0;
-  for (const Forecast* forecast : forecasts_) {
+  const ExpectedParts* wanted_by = nullptr;
+  std::uint64_t wanted_in = kUnexpected, bytes_before = 0;
+  for (const ExpectedParts* forecast : forecasts_) {
     const std::size_t count = forecast->items.size(), from = forecast->position;
     const std::size_t steps = forecast->order == UseOrder::cyclic ? count : count - from;
     std::uint64_t bytes = 0;
@@ -101,7 +101,7 @@ HostWeights::Ahead HostWeights::read_ahead(Lock& lock) {
   const bool is_soon =
       wanted_in < 2 || bytes_before <= std::min(options_.ahead_bytes, room_->limit() / 8);
   const Started started =
-      start(lock, *nearest, hold.copy, reader, Need::ahead, is_soon ? wanted_in : kNever - 1);
+      start(lock, *nearest, hold.copy, reader, Need::ahead, is_soon ? wanted_in : kUnexpected - 1);
   if (started == Started::under_way && hold.copy == &HostItem::pages && !reader->host_visible())
     nearest->keep_pages = true;
   give_back_one(lock, std::move(hold));

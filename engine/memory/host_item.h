@@ -43,7 +43,7 @@ using ReadWatch = std::function<void(const FileRead& read)>;
 struct HostItem;
 
 // Parts in the order in which somebody will ask for them.
-struct Forecast {
+struct ExpectedParts {
   UseOrder order = UseOrder::once;
   std::shared_ptr<const Device> reader;
   ReadWatch watch;
@@ -52,18 +52,18 @@ struct Forecast {
   unsigned watching = 0;     // reads under way that will tell `watch`
 };
 
-inline constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
+inline constexpr std::uint64_t kUnexpected = std::numeric_limits<std::uint64_t>::max();
 
 struct ItemUse {
-  Forecast* forecast = nullptr;
+  ExpectedParts* forecast = nullptr;
   std::vector<std::size_t> at;  // ascending positions in it
 
-  // How many others are wanted before; kNever: it is not wanted any more.
+  // How many others are wanted before; kUnexpected: it is not wanted any more.
   std::uint64_t distance() const {
     const std::size_t from = forecast->position;
     const auto next = std::lower_bound(at.begin(), at.end(), from);
     if (next != at.end()) return *next - from;
-    if (forecast->order == UseOrder::once || at.empty()) return kNever;
+    if (forecast->order == UseOrder::once || at.empty()) return kUnexpected;
     return at.front() + forecast->items.size() - from;
   }
 };
@@ -106,7 +106,7 @@ struct HostItem {
            pages.leases == 0 && pinned.leases == 0;
   }
   std::uint64_t next_use() const {
-    std::uint64_t next = kNever;
+    std::uint64_t next = kUnexpected;
     for (const ItemUse& use : uses) next = std::min(next, use.distance());
     return next;
   }

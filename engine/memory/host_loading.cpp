@@ -116,8 +116,13 @@ void HostWeights::await_room(Lock& lock, const HostItem& item, std::uint64_t byt
   if (const auto piece = next_piece(nullptr)) return read(lock, *piece);
   const bool others_go_on = std::ranges::any_of(
       holders_, [&](std::thread::id holder) { return !stuck_.contains(holder); });
-  if (leaving_ == 0 && reading_ == 0 && !others_go_on) throw out_of_memory(item.name, bytes);
-  changed_.wait(lock);
+  if (leaving_ > 0 || reading_ > 0 || others_go_on) return changed_.wait(lock);
+  // Devices that compute in host memory have taken it: what they do not use now may go.
+  const std::string name = item.name;
+  lock.unlock();
+  const bool is_made = room_->make(bytes, name);
+  lock.lock();
+  if (!is_made) throw out_of_memory(name, bytes);
 }
 
 bool HostWeights::poll_passed(Lock& lock) {
@@ -225,7 +230,7 @@ void HostWeights::read(Lock& lock, const Piece& piece) {
   if (from_pages) ++item.pages.leases;
   const auto watched = std::ranges::find_if(
       item.uses, [](const ItemUse& use) { return use.forecast->watch != nullptr; });
-  Forecast* const forecast = watched == item.uses.end() ? nullptr : watched->forecast;
+  ExpectedParts* const forecast = watched == item.uses.end() ? nullptr : watched->forecast;
   if (forecast != nullptr) ++forecast->watching;
   unsigned lane = 0;
   while (lanes_.contains(lane)) ++lane;

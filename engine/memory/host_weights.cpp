@@ -166,10 +166,10 @@ void HostWeights::advance(const FilePart& part, const Device& reader) {
   const HostItem* const item = find(part, part.offset, part.bytes);
   if (item == nullptr) return;
   for (const ItemUse& use : item->uses) {
-    Forecast& forecast = *use.forecast;
+    ExpectedParts& forecast = *use.forecast;
     if (forecast.reader.get() != &reader) continue;
     const std::uint64_t distance = use.distance();
-    if (distance == kNever) continue;
+    if (distance == kUnexpected) continue;
     forecast.position += distance + 1;
     if (forecast.order == UseOrder::cyclic) forecast.position %= forecast.items.size();
   }
@@ -261,7 +261,7 @@ void HostWeights::give_back_one(Lock& lock, Hold hold) {
 bool HostWeights::is_of_no_use(const HostItem& item, const HostCopy& copy) const {
   if (copy.state == CopyState::failed) return true;
   if (copy.state != CopyState::ready || &copy != &item.pages) return false;
-  return item.pinned.state == CopyState::ready || (!item.keep_pages && item.next_use() == kNever);
+  return item.pinned.state == CopyState::ready || (!item.keep_pages && item.next_use() == kUnexpected);
 }
 
 void HostWeights::reclaim() {

@@ -81,7 +81,7 @@ class Expectation {
  private:
   friend class HostWeights;
   HostWeights* owner_ = nullptr;
-  std::shared_ptr<Forecast> forecast_;
+  std::shared_ptr<ExpectedParts> forecast_;
 };
 
 struct HostReport {
@@ -171,7 +171,7 @@ class HostWeights {
   bool is_of_no_use(const HostItem& item, const HostCopy& copy) const;
 
   // host_expectation.cpp: what comes next.
-  void end(Forecast& forecast);
+  void end(ExpectedParts& forecast);
   Ahead read_ahead(Lock& lock);
   void run_reader();
 
@@ -197,7 +197,7 @@ class HostWeights {
   // All below: mutex_.
   std::map<FileIdentity, HostFile> files_;
   std::map<Key, std::unique_ptr<HostItem>> items_;
-  std::vector<Forecast*> forecasts_;
+  std::vector<ExpectedParts*> forecasts_;
   std::deque<Pending> pending_;
   // Threads that look at what was pending, that give memory back, that read.
   unsigned polling_ = 0, leaving_ = 0, reading_ = 0;

@@ -8,102 +8,176 @@
 namespace heddle::core {
 
 namespace {
-// Small requests share chunks of this size; larger ones get a chunk of their own, which later requests may cut up.
-constexpr std::uint64_t kChunkBytes = 8ull << 20;
-}  // namespace
 
-Pool::Pool(const Device& device) : device_(device), alignment_(std::max<std::uint64_t>(device.opening_info().alignment, 64)) {}
+// Small pieces share chunks of this size, or of a 64th of the budget where that is less.
+constexpr std::uint64_t kMostShared = 8ull << 20;
+constexpr std::uint64_t kChunksInBudget = 64;
+// Of a free chunk that is reused, so much may be more than was asked for.
+constexpr std::uint64_t kReuseWaste = 8;
 
-Pool::~Pool() {
-  for (const auto& [id, chunk] : state_.lock()->chunks) device_.free(chunk.memory);
+std::uint64_t shared_chunk(const Device& device, const Ledger& ledger, std::uint64_t alignment) {
+  std::uint64_t most = ledger.budget();
+  if (const std::uint64_t total = device.opening_info().memory_total; total != 0) most = std::min(most, total);
+  return std::min(most / kChunksInBudget, kMostShared) / alignment * alignment;
 }
 
-std::byte* Pool::allocate(std::uint64_t bytes) {
-  bytes = (std::max<std::uint64_t>(bytes, 1) + alignment_ - 1) / alignment_ * alignment_;
+}  // namespace
+
+Pool::Pool(const Device& device, Ledger& ledger)
+    : device_(device),
+      ledger_(ledger),
+      alignment_(std::max<std::uint64_t>(device.opening_info().alignment, 64)),
+      shared_bytes_(shared_chunk(device, ledger, alignment_)) {}
+
+Pool::~Pool() {
   const auto state = state_.lock();
-  auto best = state->free_by_size.lower_bound({bytes, nullptr});
-  if (best == state->free_by_size.end()) {
-    std::uint64_t got = std::max(bytes, kChunkBytes);
-    std::byte* memory = nullptr;
-    try {
-      memory = static_cast<std::byte*>(device_.allocate(got));
-    } catch (const Error& error) {
-      if (error.code() != Code::out_of_memory) throw;  // a device that is dead has no lack of memory
-      release_free_chunks(*state);
-      got = bytes;
-      try {
-        memory = static_cast<std::byte*>(device_.allocate(got));
-      } catch (const Error& error) {
-        if (error.code() != Code::out_of_memory) throw;
-        throw Error(Code::out_of_memory, cat("out of memory on ", device_.name(), ": wanted ", format_bytes(bytes), "; in use ",
-                                             format_bytes(state->use.used), ", reserved ", format_bytes(state->use.reserved), " (",
-                                             error.what(), ")"));
-      }
-    }
-    const std::size_t id = state->next_chunk++;
-    state->chunks[id] = {memory, got};
-    state->pieces[memory] = {got, id, true};
-    state->use.reserved += got;
-    best = state->free_by_size.insert({got, memory}).first;
+  for (const auto& [id, chunk] : state->chunks) {
+    device_.free(chunk.memory);
+    ledger_.give_back(chunk.bytes);
   }
-  std::byte* const address = best->second;
-  Piece& piece = state->pieces[address];
-  state->free_by_size.erase(best);
+}
+
+std::uint64_t Pool::rounded(std::uint64_t bytes) const { return (std::max<std::uint64_t>(bytes, 1) + alignment_ - 1) / alignment_ * alignment_; }
+
+std::byte* Pool::allocate(std::uint64_t asked, const PieceUse& use) {
+  const std::uint64_t bytes = rounded(asked);
+  if (bytes < asked) throw ledger_.out_of_memory(asked, use.what);
+  if (std::byte* piece = take_free(*state_.lock(), bytes, use)) return piece;
+  // Without the pool's lock: making room gives pieces back.
+  std::uint64_t taken = bytes;
+  bool is_shared = is_small(bytes) && ledger_.try_take(shared_bytes_);
+  if (is_shared) taken = shared_bytes_;
+  else ledger_.take(bytes, use.what, use.from);
+  std::byte* memory = nullptr;
+  try {
+    memory = allocate_chunk(taken, use);
+  } catch (const Error& error) {
+    ledger_.give_back_refused(taken);
+    if (!is_shared || error.code() != Code::out_of_memory) throw;
+    is_shared = false;
+    taken = bytes;
+    ledger_.take(bytes, use.what, use.from);
+    try {
+      memory = allocate_chunk(taken, use);
+    } catch (...) {
+      ledger_.give_back_refused(taken);
+      throw;
+    }
+  }
+  const auto state = state_.lock();
+  const std::size_t id = state->next_chunk++;
+  state->chunks[id] = {memory, taken, is_shared, 0};
+  state->pieces[memory] = {taken, id, true, {}};
+  state->use.reserved += taken;
+  BySize& of = is_shared ? state->free_parts : state->free_chunks;
+  return hand_out(*state, of.insert({taken, memory}).first, of, bytes, use);
+}
+
+std::byte* Pool::take_free(State& state, std::uint64_t bytes, const PieceUse& use) {
+  if (is_small(bytes))
+    if (const auto part = state.free_parts.lower_bound({bytes, nullptr}); part != state.free_parts.end())
+      return hand_out(state, part, state.free_parts, bytes, use);
+  // Who has claimed room has counted to the byte, so nothing may be wasted of it.
+  const std::uint64_t waste = use.from != nullptr ? 0 : bytes / kReuseWaste;
+  const auto chunk = state.free_chunks.lower_bound({bytes, nullptr});
+  if (chunk == state.free_chunks.end() || chunk->first - bytes > waste) return nullptr;
+  return hand_out(state, chunk, state.free_chunks, bytes, use);
+}
+
+std::byte* Pool::hand_out(State& state, BySize::iterator from, BySize& of, std::uint64_t bytes, const PieceUse& use) {
+  std::byte* const address = from->second;
+  Piece& piece = state.pieces[address];
+  of.erase(from);
   piece.is_free = false;
-  if (piece.bytes > bytes) {
+  piece.holder = use.holder;
+  if (state.chunks[piece.chunk].is_shared && piece.bytes > bytes) {
     std::byte* const rest = address + bytes;
     const std::uint64_t rest_bytes = piece.bytes - bytes;
-    state->pieces[rest] = {rest_bytes, piece.chunk, true};
-    state->free_by_size.insert({rest_bytes, rest});
+    state.pieces[rest] = {rest_bytes, piece.chunk, true, {}};
+    state.free_parts.insert({rest_bytes, rest});
     piece.bytes = bytes;
   }
-  state->use.used += bytes;
-  state->use.peak = std::max(state->use.peak, state->use.used);
+  ledger_.hold(piece.holder, piece.bytes);
+  state.use.used += piece.bytes;
+  state.use.peak = std::max(state.use.peak, state.use.used);
   return address;
+}
+
+// The driver may refuse what the ledger has given: others take memory between two polls. Tried again at least once, and as
+// long as something is let go for it.
+std::byte* Pool::allocate_chunk(std::uint64_t bytes, const PieceUse& use) {
+  for (bool is_last = false;;) {
+    try {
+      return static_cast<std::byte*>(device_.allocate(bytes));
+    } catch (const Error& error) {
+      if (error.code() != Code::out_of_memory) throw;  // a device that is dead has no lack of memory
+      if (is_last) throw ledger_.out_of_memory(bytes, use.what, error.what());
+      is_last = !ledger_.after_refusal(bytes);
+    }
+  }
 }
 
 void Pool::free(std::byte* address) {
   const auto state = state_.lock();
   auto at = state->pieces.find(address);
   state->use.used -= at->second.bytes;
-  // Joined with free neighbours of the same chunk, so that a large request finds room again.
+  ledger_.let_go(at->second.holder, at->second.bytes);
+  Chunk& chunk = state->chunks[at->second.chunk];
+  at->second.is_free = true;
+  if (!chunk.is_shared) {
+    chunk.free_since = ++state->frees;
+    state->free_chunks.insert({at->second.bytes, address});
+    return;
+  }
+  // Joined with free neighbours of the same chunk, so that a larger request finds room again.
   const auto absorb = [&](auto left, auto right) {
-    state->free_by_size.erase({right->second.bytes, right->first});
     left->second.bytes += right->second.bytes;
     state->pieces.erase(right);
   };
-  if (const auto next = std::next(at); next != state->pieces.end() && next->second.is_free && next->second.chunk == at->second.chunk)
+  if (const auto next = std::next(at); next != state->pieces.end() && next->second.is_free && next->second.chunk == at->second.chunk) {
+    state->free_parts.erase({next->second.bytes, next->first});
     absorb(at, next);
+  }
   if (at != state->pieces.begin()) {
     const auto before = std::prev(at);
     if (before->second.is_free && before->second.chunk == at->second.chunk) {
-      state->free_by_size.erase({before->second.bytes, before->first});
-      before->second.bytes += at->second.bytes;
-      state->pieces.erase(at);
+      state->free_parts.erase({before->second.bytes, before->first});
+      absorb(before, at);
       at = before;
     }
   }
-  at->second.is_free = true;
-  state->free_by_size.insert({at->second.bytes, at->first});
+  state->free_parts.insert({at->second.bytes, at->first});
+  if (at->second.bytes == chunk.bytes) chunk.free_since = ++state->frees;
 }
 
 PoolUse Pool::use() const { return state_.lock()->use; }
 
-void Pool::trim() { release_free_chunks(*state_.lock()); }
+bool Pool::has_free_chunks() const {
+  const auto state = state_.lock();
+  if (!state->free_chunks.empty()) return true;
+  return std::ranges::any_of(state->free_parts, [&](const auto& part) {
+    return state->chunks.at(state->pieces.at(part.second).chunk).bytes == part.first;
+  });
+}
 
-void Pool::release_free_chunks(State& state) {
-  for (auto chunk = state.chunks.begin(); chunk != state.chunks.end();) {
-    const auto piece = state.pieces.find(chunk->second.memory);
-    if (!piece->second.is_free || piece->second.bytes != chunk->second.bytes) {
-      ++chunk;
-      continue;
-    }
-    state.free_by_size.erase({piece->second.bytes, piece->first});
-    state.pieces.erase(piece);
-    device_.free(chunk->second.memory);
-    state.use.reserved -= chunk->second.bytes;
-    chunk = state.chunks.erase(chunk);
+void Pool::trim(std::uint64_t until) {
+  const auto state = state_.lock();
+  for (auto chunk = state->chunks.begin(); chunk != state->chunks.end();) {
+    const Piece& piece = state->pieces.at(chunk->second.memory);
+    const auto next = std::next(chunk);
+    if (piece.is_free && piece.bytes == chunk->second.bytes && chunk->second.free_since <= until) release(*state, chunk);
+    chunk = next;
   }
+}
+
+void Pool::release(State& state, std::map<std::size_t, Chunk>::iterator chunk) {
+  const auto [memory, bytes, is_shared, free_since] = chunk->second;
+  (is_shared ? state.free_parts : state.free_chunks).erase({bytes, memory});
+  state.pieces.erase(memory);
+  device_.free(memory);
+  state.use.reserved -= bytes;
+  ledger_.give_back(bytes);
+  state.chunks.erase(chunk);
 }
 
 }  // namespace heddle::core

@@ -1,16 +1,21 @@
 // Memory of one device, cut up and reused without asking the driver. Freed pieces are handed out again at once: that
 // is right because everything that uses pool memory is enqueued on the device's one main stream, so whoever gets the
-// piece next also runs next. Thread-safe.
+// piece next also runs next. What it takes from the device it takes under the device's ledger. Thread-safe.
+//
+// A large piece has a chunk of exactly its size, so that large pieces never break each other's room up: there is room for
+// one whenever the ledger has it. Small pieces share chunks.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <set>
+#include <string_view>
 #include <vector>
 
 #include "engine/base/guarded.h"
 #include "engine/device/device.h"
+#include "engine/memory/ledger.h"
 
 namespace heddle::core {
 
@@ -20,40 +25,66 @@ struct PoolUse {
   std::uint64_t reserved = 0;  // bytes taken from the device
 };
 
+// What a piece is for, and on whose claim.
+struct PieceUse {
+  Holder holder{};
+  std::string_view what = {};    // for the error: "weights of single.17"
+  Reservation* from = nullptr;   // of this device's ledger; nullptr: none
+};
+
 class Pool {
  public:
-  explicit Pool(const Device& device);
+  // Both outlive it.
+  Pool(const Device& device, Ledger& ledger);
   Pool(const Pool&) = delete;
   ~Pool();  // REQUIRES: every piece was given back
 
-  // At least `bytes`, aligned as the device asks. Throws out_of_memory with the figures of this pool.
-  std::byte* allocate(std::uint64_t bytes);
+  // At least `bytes`, aligned as the device asks. Throws out_of_memory with the ledger.
+  std::byte* allocate(std::uint64_t bytes, const PieceUse& use = {});
   void free(std::byte* piece);
+  // What a piece of so many bytes takes.
+  std::uint64_t rounded(std::uint64_t bytes) const;
 
   PoolUse use() const;
-  void trim();  // gives chunks without a piece in use back to the device; REQUIRES: the main stream is idle
+  // Gives chunks without a piece in use back to the device. REQUIRES: the main stream is past what used them: idle, or past the
+  // moment at which now() gave `until`.
+  void trim(std::uint64_t until = ~std::uint64_t{0});
+  std::uint64_t now() const { return state_.lock()->frees; }  // counts the chunks that have become free
+  bool has_free_chunks() const;
 
  private:
   struct Piece {
     std::uint64_t bytes = 0;
     std::size_t chunk = 0;
     bool is_free = false;
+    Holder holder{};
   };
   struct Chunk {
     std::byte* memory = nullptr;
     std::uint64_t bytes = 0;
+    bool is_shared = false;
+    std::uint64_t free_since = 0;  // of State::frees, when the last piece went
   };
+  using BySize = std::set<std::pair<std::uint64_t, std::byte*>>;
   struct State {
-    std::map<std::byte*, Piece> pieces;                             // by address, free and used, without gaps in a chunk
-    std::set<std::pair<std::uint64_t, std::byte*>> free_by_size;
+    std::map<std::byte*, Piece> pieces;  // by address, free and used, without gaps in a chunk
+    BySize free_parts;                   // of shared chunks
+    BySize free_chunks;                  // of one piece each
     std::map<std::size_t, Chunk> chunks;
     std::size_t next_chunk = 0;
+    std::uint64_t frees = 0;
     PoolUse use;
   };
-  void release_free_chunks(State& state);
+  std::byte* take_free(State& state, std::uint64_t bytes, const PieceUse& use);
+  std::byte* hand_out(State& state, BySize::iterator from, BySize& of, std::uint64_t bytes, const PieceUse& use);
+  bool is_small(std::uint64_t bytes) const { return bytes <= shared_bytes_ / 4; }
+  std::byte* allocate_chunk(std::uint64_t bytes, const PieceUse& use);
+  void release(State& state, std::map<std::size_t, Chunk>::iterator chunk);
 
   const Device& device_;
+  Ledger& ledger_;
   const std::uint64_t alignment_;
+  const std::uint64_t shared_bytes_;  // of a chunk that small pieces share
   Guarded<State> state_;
 };
 

@@ -7,6 +7,59 @@
 
 namespace heddle::core {
 
+void DeviceWeight::pin() const {
+  if (pins_.fetch_add(1, std::memory_order_acq_rel) == 0 && memory != nullptr) memory->state().ledger().pin(holder, memory->bytes());
+}
+
+void DeviceWeight::unpin() const {
+  std::uint32_t pins = pins_.load(std::memory_order_acquire);
+  do {
+    if (pins == 0) throw Error(Code::internal, "a weight is unpinned that nobody has pinned");
+  } while (!pins_.compare_exchange_weak(pins, pins - 1, std::memory_order_acq_rel));
+  if (pins == 1 && memory != nullptr) memory->state().ledger().unpin(holder, memory->bytes());
+}
+
+namespace {
+
+// The weight itself, pinned until the last copy of the pointer goes.
+std::shared_ptr<const DeviceWeight> pinned(std::shared_ptr<const DeviceWeight> weight) {
+  struct Pin {
+    explicit Pin(std::shared_ptr<const DeviceWeight> of) : weight(std::move(of)) { weight->pin(); }
+    Pin(const Pin&) = delete;
+    ~Pin() { weight->unpin(); }
+    const std::shared_ptr<const DeviceWeight> weight;
+  };
+  const auto pin = std::make_shared<const Pin>(std::move(weight));
+  return {pin, pin->weight.get()};
+}
+
+}  // namespace
+
+// One thread makes a weight; whoever else wants it waits, instead of taking memory for it a second time.
+class WeightStore::BeingMade {
+ public:
+  BeingMade(WeightStore& store, const Hash128& key) : store_(store), key_(key) {}
+  BeingMade(const BeingMade&) = delete;
+  ~BeingMade() {
+    store_.entries_.lock()->being_made.erase(key_);
+    store_.made_.notify_all();
+  }
+
+ private:
+  WeightStore& store_;
+  const Hash128 key_;
+};
+
+std::shared_ptr<const DeviceWeight> WeightStore::touch(State& state, Entry& entry, const Hash128& model, const WeightUser& user) {
+  entry.last_use = ++state.clock;
+  entry.model = model;  // of equal weights of two models, whoever used it last
+  entry.order = user.order;
+  Model& of = state.models[model];
+  of.last_use = entry.last_use;
+  if (of.name.empty()) of.name = user.name;
+  return pinned(entry.weight);
+}
+
 namespace {
 
 Hash128 key_of(const WeightSource& source, Hash128 checkpoint) {
@@ -23,19 +76,26 @@ bool WeightStore::has(const WeightSource& source, Hash128 checkpoint) const {
   return entries_.lock()->entries.contains(key_of(source, checkpoint));
 }
 
-std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source, Hash128 checkpoint, const WorkWatch& watch) {
+std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source, Hash128 checkpoint, const WorkWatch& watch,
+                                                     const WeightUser& user, Reservation* from) {
   const Hash128 key = key_of(source, checkpoint);
-  const auto state = entries_.lock();
-  if (const auto found = state->entries.find(key); found != state->entries.end()) {
-    found->second.last_use = ++state->clock;
-    return found->second.weight;
+  const Hash128 model = user.model == Hash128() ? checkpoint : user.model;
+  {
+    auto state = entries_.lock();
+    state.wait(made_, [&](const State& s) { return !s.being_made.contains(key); });
+    if (const auto found = state->entries.find(key); found != state->entries.end()) return touch(*state, found->second, model, user);
+    state->being_made.insert(key);
   }
-  if (state->unproven.empty()) state->failures_before = state_.device().failed_waits();
+  const BeingMade being_made(*this, key);
   auto weight = std::make_shared<DeviceWeight>();
   weight->form = form(source);
-  evict(*state, weight->form.bytes);
-  weight->memory = state_.allocate(weight->form.bytes);
-  const HostWeight host = host_weight(source, state_);
+  weight->holder.owner = state_.ledger().owner(user.name);
+  keep_to_limit(weight->form.bytes);
+  // Without the lock: to make room for it, others of this store may have to go.
+  weight->memory = state_.allocate(weight->form.bytes, {weight->holder, cat("the weight ", quote(source.parts[0].tensor->name)), from});
+  const HostWeight host = host_weight(source, state_);  // for the room that this needs, too
+  const auto state = entries_.lock();
+  if (state->unproven.empty()) state->failures_before = state_.device().failed_waits();
   state->keep.insert(state->keep.end(), host.keep.begin(), host.keep.end());
   try {
     watched(watch, state_, weight->form.bytes, [&] {
@@ -46,9 +106,9 @@ std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source,
     throw;
   }
   state->bytes += weight->form.bytes;
-  state->entries[key] = {weight, ++state->clock};
+  Entry& entry = state->entries[key] = {weight, 0, {}, 0};
   state->unproven.emplace_back(key, weight);
-  return weight;
+  return touch(*state, entry, model, user);
 }
 
 void WeightStore::finish(std::span<const std::shared_ptr<const DeviceWeight>> wanted) {
@@ -94,20 +154,18 @@ void WeightStore::drop_all() {
 
 std::uint64_t WeightStore::bytes() const { return entries_.lock()->bytes; }
 
-void WeightStore::drop_unused() {
-  const auto state = entries_.lock();
-  evict(*state, limit_bytes_);
-}
-
-void WeightStore::evict(State& state, std::uint64_t wanted) const {
-  while (state.bytes + wanted > limit_bytes_) {
-    auto oldest = state.entries.end();
-    for (auto e = state.entries.begin(); e != state.entries.end(); ++e)
-      if (e->second.weight.use_count() == 1 && (oldest == state.entries.end() || e->second.last_use < oldest->second.last_use)) oldest = e;
-    if (oldest == state.entries.end()) return;  // all in use: the pool will say whether there is room
-    state.bytes -= oldest->second.weight->form.bytes;
-    state.entries.erase(oldest);
+WeightStore::Gone WeightStore::drop_if(State& state, const std::function<bool(const Entry&)>& goes) {
+  Gone gone;
+  for (auto e = state.entries.begin(); e != state.entries.end();) {
+    if (e->second.weight->is_pinned() || !goes(e->second)) {
+      ++e;
+      continue;
+    }
+    state.bytes -= e->second.weight->form.bytes;
+    gone.push_back(std::move(e->second.weight));
+    e = state.entries.erase(e);
   }
+  return gone;
 }
 
 }  // namespace heddle::core

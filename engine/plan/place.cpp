@@ -76,7 +76,7 @@ class Placer {
   struct Try {
     std::vector<std::vector<NodeOption>> options;  // by position in the graph's order
     TaskGraph tasks;
-    Schedule schedule;
+    TaskSchedule schedule;
     NodeIndex misfit = kGraphInputs;  // a node that has no room anywhere
   };
 

@@ -164,7 +164,7 @@ class Search {
         trials_(std::clamp(kTrialWork / std::max<std::size_t>(graph.tasks.size(), 1), kLeastTrials,
                            kMostTrials)) {}
 
-  Schedule run() {
+  TaskSchedule run() {
     const Choice lists = by_lists();
     const auto has_choice = [](const Task& task) { return task.options.size() > 1; };
     if (std::ranges::none_of(graph_.tasks, has_choice)) return {lists.options, order_, lists.seconds};
@@ -356,7 +356,7 @@ double simulate(const TaskGraph& graph, const std::vector<std::uint32_t>& order,
   return Clock(graph, prices).run_all(order, options, made_by(graph));
 }
 
-Schedule schedule(const TaskGraph& graph, const Prices& prices) {
+TaskSchedule schedule(const TaskGraph& graph, const Prices& prices) {
   return Search(graph, prices).run();
 }
 

@@ -45,7 +45,7 @@ struct TaskGraph {
   std::vector<double> busy_seconds;  // by device: until then others use it; empty: all are free
 };
 
-struct Schedule {
+struct TaskSchedule {
   std::vector<std::uint32_t> options;  // by task
   std::vector<std::uint32_t> order;    // of tasks: which goes first where several could
   double seconds = 0;                  // until the last is done
@@ -62,6 +62,6 @@ double simulate(const TaskGraph& graph, const std::vector<std::uint32_t>& order,
 
 // Tries a bounded number of other choices, so its time is linear in tasks and inputs. Several
 // devices are used only where that gains.
-Schedule schedule(const TaskGraph& graph, const Prices& prices);
+TaskSchedule schedule(const TaskGraph& graph, const Prices& prices);
 
 }  // namespace heddle::core

@@ -2,6 +2,7 @@
 // world: a value, from the devices' own answers or from a test.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -20,8 +21,8 @@ struct DeviceFacts {
   bool host_visible = false;
   heddle_dtype compute = HEDDLE_F32;
   std::uint64_t memory_total = 0;  // bytes
-  std::uint64_t memory_free = 0;   // bytes; of host memory, this device's share
-  std::uint64_t budget = 0;        // bytes that may be used here; 0: all that is free
+  std::uint64_t memory_free = 0;   // bytes that are not used by others; of host memory, this device's share
+  std::uint64_t budget = 0;        // bytes that may be used here, if they are there; 0: all that is
   double flops_per_second = 0;     // of a large product; 0: unknown
   double bytes_per_second = 0;     // of its own memory; 0: unknown
   std::string left_out;            // why nothing new is placed here: it has failed; empty: it may be used
@@ -72,8 +73,8 @@ std::vector<std::string> left_out_texts(const Topology& topology);
 
 // Bytes that may be used on a device; a device that says nothing of its memory has enough.
 inline std::uint64_t room_of(const DeviceFacts& device) {
-  if (device.budget != 0) return device.budget;
-  return device.memory_total == 0 ? ~std::uint64_t(0) >> 1 : device.memory_free;
+  const std::uint64_t endless = ~std::uint64_t(0) >> 1;
+  return std::min(device.budget == 0 ? endless : device.budget, device.memory_total == 0 ? endless : device.memory_free);
 }
 
 }  // namespace heddle::core

@@ -8,6 +8,8 @@
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/plugin/host.h"
+#include "engine/plugin/ledgers.h"
+#include "engine/run/room.h"
 
 namespace heddle::core {
 
@@ -110,7 +112,6 @@ std::string compute_of(const DeviceSelection& selection, const std::string& name
 }  // namespace
 
 std::vector<RunDevice> open_devices(const LoadedPlugins& plugins, const DeviceSelection& selection) {
-  std::vector<RunDevice> devices;
   const KindOptions kind_options = read_options(plugins, selection);
   const std::vector<Wanted> wanted = select(plugins, selection.names, kind_options);
   for (const auto& [name, type] : selection.compute)
@@ -118,6 +119,7 @@ std::vector<RunDevice> open_devices(const LoadedPlugins& plugins, const DeviceSe
       throw Error(Code::not_found, cat("a compute type is given for ", quote(name), ", which is not among the devices used"));
   std::map<const DeviceKind*, std::int64_t> opened_of, wanted_of;
   for (const Wanted& w : wanted) ++wanted_of[w.kind];
+  std::vector<std::shared_ptr<const Device>> opened;
   for (const Wanted& w : wanted) {
     std::vector<std::pair<std::string, Value>> options;
     if (const auto own = kind_options.find(std::string_view(w.kind->desc->kind)); own != kind_options.end())
@@ -135,14 +137,15 @@ std::vector<RunDevice> open_devices(const LoadedPlugins& plugins, const DeviceSe
     const Value record = make_record(std::move(options));
     heddle_device* raw = nullptr;
     throw_status(w.kind->desc->open(plugin_host(), w.index, record.get(), &raw), cat("opening ", w.name));
-    auto device = std::make_shared<const Device>(w.name, *w.kind->desc, raw, w.kind->plugin);
-    RunDevice& opened = devices.emplace_back();
-    opened.state = std::make_unique<DeviceState>(device, plugins.kernels);
-    const auto budget = selection.budgets.find(w.name);
-    const std::uint64_t total = device->opening_info().memory_total / (device->host_visible() ? std::uint64_t(wanted_of[w.kind]) : 1);
-    const std::uint64_t limit = budget != selection.budgets.end() ? budget->second : total / 10 * 8;
-    opened.weights = std::make_unique<WeightStore>(*opened.state, limit);
-    opened.health = std::make_unique<DeviceHealth>(selection.health);
+    opened.push_back(std::make_shared<const Device>(w.name, *w.kind->desc, raw, w.kind->plugin));
+  }
+  const std::vector<std::shared_ptr<Ledger>> ledgers = make_ledgers(opened, selection.memory);
+  std::vector<RunDevice> devices;
+  for (std::size_t d = 0; d < opened.size(); ++d) {
+    RunDevice& device = devices.emplace_back();
+    device.state = std::make_unique<DeviceState>(opened[d], plugins.kernels, ledgers[d]);
+    device.weights = std::make_unique<WeightStore>(*device.state);
+    device.health = std::make_unique<DeviceHealth>(selection.health);
   }
   return devices;
 }
@@ -157,32 +160,19 @@ LinkFacts link_between(const Device& device, const Device* peer) {
   return {kind, link.bytes_per_second, link.latency_seconds};
 }
 
-// Devices that compute in host memory divide it among themselves, as they divide the cores: what is free less what some are
-// given by a budget, for the others by their threads.
-void share_host_memory(std::vector<DeviceFacts>& devices, const std::vector<std::uint32_t>& threads) {
-  std::uint64_t given = 0, all_threads = 0;
-  for (std::size_t d = 0; d < devices.size(); ++d)
-    if (devices[d].host_visible) (devices[d].budget != 0 ? given : all_threads) += devices[d].budget != 0 ? devices[d].budget : std::max(1u, threads[d]);
-  for (std::size_t d = 0; d < devices.size(); ++d)
-    if (devices[d].host_visible && devices[d].budget == 0)
-      devices[d].memory_free = std::uint64_t(double(devices[d].memory_free - std::min(given, devices[d].memory_free)) * std::max(1u, threads[d]) / double(all_threads));
-}
-
 }  // namespace
 
-Topology topology_of(const std::vector<RunDevice>& devices, const std::map<std::string, std::uint64_t>& budgets) {
+Topology topology_of(const std::vector<RunDevice>& devices) {
   Topology topology;
   const auto device = [&](std::size_t i) -> const Device* { return i < devices.size() ? &devices[i].state->device() : nullptr; };
-  std::vector<std::uint32_t> threads;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const Device& d = *device(i);
     const heddle_device_info& info = d.opening_info();
-    const auto budget = budgets.find(d.name());
+    const std::uint64_t budget = devices[i].state->ledger().budget();
     topology.devices.push_back({d.name(), d.kind(), d.model(), d.host_visible(), d.compute(), info.memory_total, info.memory_free,
-                                budget == budgets.end() ? 0 : budget->second, info.flops_per_second, info.bytes_per_second});
-    threads.push_back(info.threads);
+                                budget == Ledger::kNoLimit ? 0 : budget, info.flops_per_second, info.bytes_per_second});
   }
-  share_host_memory(topology.devices, threads);
+  tell_room(topology, devices);
   for (std::size_t from = 0; from <= devices.size(); ++from)
     for (std::size_t to = 0; to <= devices.size(); ++to) {
       if (from == to) topology.links.push_back({LinkFacts::Kind::same, 0, 0});

@@ -25,6 +25,7 @@ Execution::Execution(const RunRequest& request, Environment& environment, Observ
                    &use_},
       transfers_(graph_, plan_, environment.devices, request.timeline),
       use_(graph_, environment),
+      forecast_(environment.forecast, graph_, plan_.order.empty() ? graph_.order : plan_.order),
       schedule_(graph_, plan_, static_cast<std::uint32_t>(environment.devices.size())) {
   first_output_.reserve(graph_.nodes.size());
   std::size_t outputs = 0;
@@ -126,6 +127,8 @@ bool Execution::take_from_cache(NodeIndex n, const OutputCache::Reading& cache) 
     return false;
   }
   for (const Value& value : *outputs) use_.touch_holders(value);
+  forecast_.made(n, *outputs);
+  forecast_.done(n);
   std::ranges::copy(*outputs, outputs_.begin() + std::ptrdiff_t(first_output_[n]));
   result_.timings.push_back({n, 0, true});
   cached_.push_back(n);

@@ -111,6 +111,7 @@ class Execution {
   std::vector<Hash128> keys_;
   Transfers transfers_;
   DeviceUse use_;
+  RunForecast forecast_;
   // Outputs of all nodes. Written by whoever finishes a node, before its readers become ready.
   std::vector<std::size_t> first_output_;  // by node
   std::vector<Value> outputs_;

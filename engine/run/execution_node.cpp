@@ -40,6 +40,7 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
   give_inputs(n, *running.call);
   if (desc.need != nullptr && !has_lazy_inputs(running, lock)) return;  // it comes again with them
   if (request_.timeline != nullptr) trace_begin(running);
+  forecast_.began(n);
   observer_.node_started(node, on_host ? "host" : device.state->device().name());
   heddle_status* const status = desc.execute(running.instance.self(), running.call.get());
   if (status == nullptr && running.call->deferred()) {
@@ -161,6 +162,8 @@ void Execution::finish(Running& running, Worker& worker, Lock& lock) {
   const double seconds = std::chrono::duration<double>(worker.now - running.begin).count();
   node.type->took(seconds);
   std::vector<std::string> files = call.take_files();
+  forecast_.made(n, call.outputs());
+  forecast_.done(n);
   if (keys_[n] != Hash128()) worker.adding.add(keys_[n], call.outputs(), seconds);
   observer_.node_done(node, seconds);
   transfers_.finished(n);

@@ -6,6 +6,7 @@
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/memory/probe.h"
+#include "engine/run/room.h"
 
 namespace heddle::core {
 
@@ -82,6 +83,7 @@ void probe_degraded(Environment& environment) {
 Topology topology_now(const Environment& environment) {
   Topology topology = environment.topology;
   const std::size_t count = std::min(topology.devices.size(), environment.devices.size());
+  tell_room(topology, environment.devices);
   for (std::size_t d = 0; d < count; ++d)
     topology.devices[d].left_out = reason_to_leave_out(environment.devices[d].health->report());
   return topology;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <new>
+#include <tuple>
 #include <utility>
 
 namespace heddle::core {
@@ -62,21 +64,37 @@ void OutputCache::add(State& state, const Hash128& key, std::span<Value> outputs
     if (state.places.contains(key)) return;
     while (state.bytes + bytes > limit_bytes_) dropped.push_back(evict(state));
   }
+  Entry made;
+  for (Value& output : outputs) made.outputs.push_back(std::move(output));
+  made.bytes = bytes;
+  made.seconds = seconds;
+  reserve(state);  // from here on only the index may lack memory, and then nothing has changed
   const bool is_last = state.free_places.empty();
   const std::uint32_t place =
       is_last ? static_cast<std::uint32_t>(state.entries.size()) : state.free_places.back();
-  if (!state.places.try_emplace(key, place).second) return;
-  if (is_last)
-    state.entries.emplace_back();
-  else
-    state.free_places.pop_back();
+  if (is_last) state.entries.emplace_back();
+  try {
+    if (!state.places.try_emplace(key, place).second) {
+      if (is_last) state.entries.pop_back();
+      return;
+    }
+  } catch (...) {
+    if (is_last) state.entries.pop_back();
+    throw;
+  }
+  if (!is_last) state.free_places.pop_back();
   state.bytes += bytes;
-  Entry& entry = is_last ? state.entries.back() : state.entries[place];
-  for (Value& output : outputs) entry.outputs.push_back(std::move(output));
-  entry.bytes = bytes;
-  entry.seconds = seconds;
-  entry.last_use = ++state.clock;
+  made.last_use = ++state.clock;
+  Entry& entry = state.entries[place] = std::move(made);
   if (state.is_ranked) rank(state, {entry.worth(), entry.last_use, key});
+}
+
+void OutputCache::reserve(State& state) {
+  const auto grow = [](auto& list, std::size_t count) {
+    if (list.capacity() < count) list.reserve(std::max(count, 2 * list.capacity()));
+  };
+  grow(state.free_places, state.entries.size() + 1);  // whatever is evicted finds room there
+  if (state.is_ranked) grow(state.candidates, state.candidates.size() + 1);
 }
 
 void OutputCache::Adding::add(const Hash128& key, std::span<const Value> outputs, double seconds) {
@@ -135,6 +153,75 @@ OutputCache::Entry OutputCache::evict(State& state) {
     state.bytes -= entry.bytes;
     return std::exchange(entry, {});
   }
+}
+
+std::uint64_t OutputCache::make_room(
+    std::uint64_t bytes,
+    const std::function<std::uint64_t(const Value& value, std::uint32_t shares)>& there,
+    const std::function<Value(const Value&)>& instead) {
+  // Nodes that pass a value on have it in entries of their own: it comes free when all of them go.
+  struct Found {
+    Value value;
+    double worth = 0;
+    std::uint64_t last_use = 0, bytes = 0;
+    std::uint32_t shares = 0;
+    std::vector<Hash128> keys;
+  };
+  std::vector<Found> found;
+  {
+    std::map<const heddle_value*, Found> by_value;
+    const auto state = state_.lock();
+    for (const auto& [key, place] : state->places) {
+      const Entry& entry = state->entries[place];
+      for (const Value& value : entry.outputs) {
+        if (!value || kind_of(*value) < HEDDLE_KIND_TENSOR) continue;
+        Found& one = by_value[value.get()];
+        ++one.shares;
+        one.worth = std::max(one.worth, entry.worth());
+        one.last_use = std::max(one.last_use, entry.last_use);
+        if (one.keys.empty() || one.keys.back() != key) one.keys.push_back(key);
+      }
+    }
+    for (auto& [raw, one] : by_value) {
+      const Value& value = *std::ranges::find(
+          state->entries[state->places.find(one.keys[0])->second].outputs, raw, &Value::get);
+      one.bytes = there(value, one.shares);
+      if (one.bytes == 0) continue;
+      one.value = value;
+      found.push_back(std::move(one));
+    }
+  }
+  std::ranges::sort(found, [](const Found& a, const Found& b) {
+    return std::tie(a.worth, a.last_use) < std::tie(b.worth, b.last_use);
+  });
+  std::uint64_t went = 0;
+  for (const Found& one : found) {
+    if (went >= bytes) break;
+    const Value other = instead(one.value);
+    std::vector<Entry> gone;  // let go after the lock
+    const auto state = state_.lock();
+    for (const Hash128& key : one.keys) gone.push_back(replace(*state, key, one.value, other));
+    went += one.bytes;
+  }
+  return went;
+}
+
+OutputCache::Entry OutputCache::replace(State& state, const Hash128& key, const Value& value,
+                                        const Value& other) {
+  const auto at = state.places.find(key);
+  if (at == state.places.end()) return {};
+  Entry& entry = state.entries[at->second];
+  if (std::ranges::find(entry.outputs, value) == entry.outputs.end()) return {};  // made anew
+  if (other) {
+    std::ranges::replace(entry.outputs, value, other);
+    return {};
+  }
+  state.bytes -= entry.bytes;
+  state.free_places.push_back(at->second);
+  state.places.erase(at);
+  state.candidates.clear();  // they are ranked anew when the limit is reached again
+  state.is_ranked = false;
+  return std::exchange(entry, {});
 }
 
 void OutputCache::drop_if(

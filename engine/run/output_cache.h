@@ -30,6 +30,16 @@ class OutputCache {
   void add(const Hash128& key, std::span<const Value> outputs, double seconds);
   bool contains(const Hash128& key) const;
 
+  // Lets go of `bytes` that kept values hold in one place, of what is cheapest to make again for its
+  // bytes first. there(value, shares): bytes that come free in that place when so many shares of it
+  // go, which are all that the cache has; 0 when nothing does. Asked with the cache's lock held.
+  // instead(value): the same contents elsewhere, to be kept in its place; nothing: what has it goes.
+  // Gives the bytes that came free.
+  std::uint64_t make_room(
+      std::uint64_t bytes,
+      const std::function<std::uint64_t(const Value& value, std::uint32_t shares)>& there,
+      const std::function<Value(const Value&)>& instead);
+
   // Forgets every entry of which goes(key, outputs) is true.
   void drop_if(const std::function<bool(const Hash128& key, std::span<const Value> outputs)>& goes);
   void clear();
@@ -67,8 +77,12 @@ class OutputCache {
   // tensors may take time to go. REQUIRES: the bytes are within the limit.
   void add(State& state, const Hash128& key, std::span<Value> outputs, std::uint64_t bytes,
            double seconds, std::vector<Entry>& dropped);
+  // Everything that add() needs memory for but the index, so that what is half there is not kept.
+  static void reserve(State& state);
   static void rank(State& state, const Candidate& candidate);
   static Entry evict(State& state);
+  // Replaces the value in the entry of this key, or lets the entry go where `other` is none.
+  static Entry replace(State& state, const Hash128& key, const Value& value, const Value& other);
 
   const std::uint64_t limit_bytes_;
   Guarded<State> state_;

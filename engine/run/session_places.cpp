@@ -54,6 +54,25 @@ CallPlacement placement_of(Environment& environment, const Caller& caller, const
   return decide(environment, caller, model, call);
 }
 
+// Weights lie in host memory while they are read for devices that compute there, too: in what the budgets of those leave
+// of the host's, and where they leave nothing, in a part of theirs. The bytes for each of them.
+std::uint64_t kept_for_reading(const Environment& environment, const Model& model) {
+  if (environment.host_weights == nullptr || environment.host_ledger->budget() == Ledger::kNoLimit) return 0;
+  std::uint64_t largest = 0, shares = 0, count = 0;
+  for (const TensorView& tensor : model.checkpoint->tensors()) largest = std::max<std::uint64_t>(largest, tensor.data.size());
+  const std::uint64_t budget = environment.host_ledger->budget();
+  for (const RunDevice& device : environment.devices) {
+    const Ledger& ledger = device.state->ledger();
+    if (ledger.parent() == nullptr) continue;
+    shares += std::min(ledger.budget(), budget);
+    ++count;
+  }
+  if (count == 0) return 0;
+  // One that is made into its form, one that is read ahead, one that goes.
+  const std::uint64_t wanted = std::max(largest + 2 * page_bytes(), std::min(3 * largest, budget / 4)), left = budget - std::min(budget, shares);
+  return (wanted - std::min(wanted, left)) / count;
+}
+
 }  // namespace
 
 SessionPlaces session_places(Environment& environment, const Caller& caller, const Model& model, const CallSpec& call) {
@@ -68,7 +87,9 @@ SessionPlaces session_places(Environment& environment, const Caller& caller, con
   const Prices prices(environment.topology, environment.costs);
   for (const std::uint32_t d : devices) {
     const RunDevice& device = environment.devices[d];
-    places.places.push_back({device.state.get(), device.weights.get(), budget_of(device, environment.topology.devices[d]), session_rates(prices, d)});
+    std::uint64_t budget = budget_of(device, environment.topology.devices[d]);
+    if (budget != kNoLimit && device.state->ledger().parent() != nullptr) budget -= std::min(budget, kept_for_reading(environment, model));
+    places.places.push_back({device.state.get(), device.weights.get(), budget, session_rates(prices, d)});
   }
   return places;
 }

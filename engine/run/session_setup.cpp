@@ -107,11 +107,13 @@ void Session::prepare_pages() {
 void Session::load_weights() {
   const std::vector<Expectation> expected = expect_weights();
   weights_.resize(plan_->storages.size());
+  const std::string name = weights_name(*model_);
   for (std::size_t s = 0; s < plan_->storages.size(); ++s) {
     if (cancelled_()) throw Error(Code::cancelled, "cancelled while weights were loaded");
     const SessionStorage& storage = plan_->storages[s];
     if (storage.kind != SessionStorage::Kind::weight) continue;
-    weights_[s] = places_.places[storage.place].weights->get(weight_source(storage), model_->checkpoint->identity(), weight_watch(storage));
+    const WeightUser user{model_->identity, name, std::uint32_t(s)};
+    weights_[s] = places_.places[storage.place].weights->get(weight_source(storage), model_->checkpoint->identity(), weight_watch(storage), user);
   }
   for (std::uint32_t p = 0; p < places_.places.size(); ++p) {
     std::vector<std::shared_ptr<const DeviceWeight>> here;

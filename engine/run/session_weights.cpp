@@ -56,6 +56,11 @@ std::vector<WeightSource::Part> rows_of(const std::vector<WeightSource::Part>& p
 
 }  // namespace
 
+std::string weights_name(const Model& model) {
+  const std::filesystem::path path = model.checkpoint == nullptr ? std::filesystem::path() : model.checkpoint->path();
+  return cat(model.family, " ", (path.parent_path().filename() / path.filename()).string());
+}
+
 WeightSource member_source(const WeightSource& whole, const WeightShard& shard, const std::vector<double>& shares, std::uint32_t member) {
   if (shard.axis < 0) return whole;
   const heddle_tensor_info info = whole.info();

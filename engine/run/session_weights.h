@@ -15,4 +15,7 @@ std::vector<std::optional<WeightSource>> weight_sources(const Model& model, cons
 // The member's part: of each stretch its whole units, by shares. A weight that may not be divided stays whole.
 WeightSource member_source(const WeightSource& whole, const WeightShard& shard, const std::vector<double>& shares, std::uint32_t member);
 
+// What people know a model's weights by: "flux diffusion_models/flux1-dev.safetensors".
+std::string weights_name(const Model& model);
+
 }  // namespace heddle::core

@@ -5,6 +5,7 @@
 #include <heddle/abi/device.h>
 #include <heddle/abi/model.h>
 #include <heddle/abi/ops.h>
+#include <heddle/engine.h>
 
 static_assert(HEDDLE_ABI_MAJOR == 0 && HEDDLE_ABI_MINOR == 1);
 
@@ -175,6 +176,17 @@ AT(heddle_device_desc, weight_form, 176);
 AT(heddle_device_desc, make_weight, 184);
 AT(heddle_device_desc, record_begin, 192);
 AT(heddle_device_desc, recording_free, 216);
+
+// Of the C face: what comes later stands at the end.
+SIZE(heddle_engine_options, 232);
+AT(heddle_engine_options, budgets, 104);
+AT(heddle_engine_options, cache_bytes, 136);
+AT(heddle_engine_options, allocator_user, 184);
+AT(heddle_engine_options, reserves, 192);
+AT(heddle_engine_options, reserve_count, 200);
+AT(heddle_engine_options, host_budget, 208);
+AT(heddle_engine_options, pinned, 216);
+AT(heddle_engine_options, idle_seconds, 224);
 
 // Numbers that travel.
 static_assert(HEDDLE_F32 == 1 && HEDDLE_F16 == 2 && HEDDLE_BF16 == 3 && HEDDLE_I32 == 4 && HEDDLE_F8_E5M2 == 9 && HEDDLE_U64 == 15);

@@ -148,7 +148,7 @@ class Bench {
     environment_.host = core::plugin_host();
     environment_.catalog = plugins_.catalog;
     environment_.devices = core::open_devices(plugins_, {.names = {"cpu:0"}, .threads = 1});
-    environment_.topology = core::topology_of(environment_.devices, {});
+    environment_.topology = core::topology_of(environment_.devices);
     EngineOptions embedded;
     embedded.default_plugin_dir = HEDDLE_CPU_PLUGIN;
     embedded.plugin_dirs = {HEDDLE_ARITHMETIC_PLUGIN};

@@ -133,12 +133,18 @@ run 2 plan sum.json; has err "costs.json:1:"
 rm cache/heddle/costs.json
 
 # What is not there yet says so.
-for option in "--budget cpu=1GiB"; do
-  # shellcheck disable=SC2086
-  run 2 run sum.json $option; has err "cannot do this"
-done
 run 2 plan sum.json --least; has err "cannot do this"
 run 2 bench flux-dev --steps 2; has err "cannot do this"
+
+# Budgets, from everywhere.
+run 0 run sum.json --budget cpu=1GiB --reserve host=1MiB --host-budget 2GiB --pinned 10%
+run 2 run sum.json --budget gpu=1GiB; has err "a budget is given for 'gpu', which is not among the devices used: cpu:0"
+run 2 run sum.json --budget cpu=lots; has err "expected a size such as 14GiB"
+HEDDLE_HOST_BUDGET=3GiB run 0 devices; has out "3.0 GiB"
+HEDDLE_HOST_BUDGET=3GiB run 0 devices --host-budget 2GiB --json; has out '"budget":2147483648'
+echo '{"budget": {"cpu:0": 1073741824}, "host-budget": "2GiB"}' >heddle.json
+run 0 run sum.json
+rm heddle.json
 
 # Command line, environment, workflow, configuration: the first that says something counts.
 mkdir -p config/heddle

@@ -84,7 +84,9 @@ int main(int argc, char** argv) {
                                    .log = be_told,
                                    .allocate = allocate,
                                    .free = give_back,
-                                   .allocator_user = &counts};
+                                   .allocator_user = &counts,
+                                   .host_budget = "50%",
+                                   .idle_seconds = 60};
   heddle_engine* engine = NULL;
   heddle_workflow* flow = NULL;
   heddle_run* run = NULL;
@@ -224,6 +226,14 @@ int main(int argc, char** argv) {
     heddle_engine* none = NULL;
     expect(heddle_engine_make(&options, &none, NULL) == HEDDLE_INVALID_ARGUMENT && none == NULL,
            "options without a size are refused");
+  }
+  {
+    uint64_t bytes = 7;
+    done(heddle_engine_unload(engine, "cpu", NULL, &bytes, &error), &error);
+    expect(heddle_engine_unload(engine, "gpu:3", NULL, &bytes, NULL) == HEDDLE_NOT_FOUND,
+           "no device, nothing to unload");
+    done(heddle_engine_unload(engine, NULL, NULL, &bytes, &error), &error);
+    expect(bytes == 0, "nothing is left to unload");
   }
   heddle_workflow_free(flow);
   heddle_engine_free(engine);

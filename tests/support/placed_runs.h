@@ -12,9 +12,11 @@
 #include "engine/plan/place.h"
 #include "engine/plugin/devices.h"
 #include "engine/plugin/host.h"
+#include "engine/plugin/ledgers.h"
 #include "engine/plugin/model_builder.h"
 #include "engine/run/executor.h"
 #include "engine/run/folders.h"
+#include "engine/run/room.h"
 
 namespace heddle::test {
 
@@ -44,7 +46,9 @@ class PlacedRuns {
         [this](std::string_view folder, std::int32_t kind) { return folders_.list(folder, kind); },
         [this](std::string_view folder) { return folders_.places(folder); });
     environment_.devices = core::open_devices(plugins_, selection);
-    environment_.topology = core::topology_of(environment_.devices, {});
+    environment_.host_ledger = core::host_ledger_of(environment_.devices, selection.memory);
+    core::make_room_from(environment_);
+    environment_.topology = core::topology_of(environment_.devices);
   }
 
   core::Environment& environment() { return environment_; }

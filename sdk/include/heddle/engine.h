@@ -53,7 +53,7 @@ typedef struct heddle_engine_options {
   size_t device_count;
   const heddle_option* compute; /* device or kind -> "f32", "bf16", "fp16"               */
   size_t compute_count;
-  const heddle_option* budgets; /* device -> bytes, in decimal digits                    */
+  const heddle_option* budgets; /* device or kind -> "14GiB", "60%", bytes in digits     */
   size_t budget_count;
   const heddle_option* device_options; /* device kind -> JSON object                       */
   size_t device_option_count;
@@ -68,6 +68,11 @@ typedef struct heddle_engine_options {
                     size_t alignment); /* NULL result: memory is out */
   void (*free)(void* allocator_user, void* data, size_t bytes);
   void* allocator_user;
+  const heddle_option* reserves; /* device, kind or "host" -> to be left free for others  */
+  size_t reserve_count;
+  const char* host_budget; /* of host memory, CPU devices included; NULL: half less 2 GB   */
+  const char* pinned;      /* of host memory, pinned at most; NULL: half of the host budget */
+  double idle_seconds;     /* a model not used for so long is unloaded; 0: never           */
 } heddle_engine_options;
 
 /* What a run tells. */
@@ -155,6 +160,11 @@ HEDDLE_EXPORT int32_t heddle_engine_check(heddle_engine*, const heddle_workflow*
 HEDDLE_EXPORT int32_t heddle_engine_start(heddle_engine*, const heddle_workflow*,
                                           const heddle_start_options*, heddle_run** out,
                                           char** error);
+
+/* Lets go of what nobody uses now. device: a name or a kind, NULL: all. model: as the devices tell it,
+ * or its first word; NULL: everything, kept values and free memory of pools, too. `bytes` that went back, may be NULL. */
+HEDDLE_EXPORT int32_t heddle_engine_unload(heddle_engine*, const char* device, const char* model,
+                                           uint64_t* bytes, char** error);
 
 /* One workflow is changed by one thread at a time. A run has its own copy. */
 HEDDLE_EXPORT int32_t heddle_workflow_set(heddle_workflow*, const char* input, const char* value,

@@ -18,6 +18,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -48,6 +49,19 @@ struct HostAllocator {
   void* user = nullptr;
 };
 
+// Bytes, or a share of a memory: 14ull << 30, MemorySize::of_all(0.6).
+struct MemorySize {
+  std::uint64_t bytes = 0;
+  double share = 0;  // 0 to 1; where it is not 0 it counts
+  constexpr MemorySize() = default;
+  constexpr MemorySize(std::uint64_t bytes) : bytes(bytes) {}  // NOLINT: a number of bytes is meant as one
+  static constexpr MemorySize of_all(double share) {
+    MemorySize size;
+    size.share = share;
+    return size;
+  }
+};
+
 struct EngineOptions {
   std::vector<std::filesystem::path> plugin_dirs;   // searched after the program's own; a node type of a later one replaces
   std::filesystem::path default_plugin_dir;         // empty: "plugins" beside the program
@@ -57,7 +71,8 @@ struct EngineOptions {
   std::vector<std::string> devices;                 // "cpu", "cpu:0"; empty: the best kind there is
   unsigned threads = 0;                             // of a CPU device; 0: all cores
   std::map<std::string, std::string> compute;       // device or kind -> "f32", "bf16", "fp16"
-  std::map<std::string, std::uint64_t> budgets;     // device -> bytes
+  // By device or kind of device: to be used at most, to be left free for other programs ("host": of host memory).
+  std::map<std::string, MemorySize> budgets, reserves;
   bool reference_kernels = false;                   // the plain loops alone: slow, for comparisons
   std::filesystem::path costs;                      // a file of measured costs to place by; empty: figures of the devices, or guesses
   std::uint64_t cache_bytes = 0;                    // of outputs kept between runs; 0: a quarter of the memory
@@ -71,6 +86,29 @@ struct EngineOptions {
   unsigned degrade_after = 3;
   double degraded_seconds = 60;
   std::function<double()> clock;                    // monotonic seconds, for this; any thread; empty: the system's
+  std::optional<MemorySize> host_budget;            // of host memory, CPU devices included; else half of it less 2 GB, at least 4 GB
+  std::optional<MemorySize> pinned;                 // of host memory, pinned for devices at most; else half of the host budget
+  double memory_poll_seconds = 2;                   // between two questions to a driver how much is free, by `clock`
+  // A model that nothing has used for so long is unloaded from every device. 0: never.
+  double idle_seconds = 0;
+};
+
+// What of a memory is held for something.
+struct HeldMemory {
+  std::string kind;          // "weights", "ring", "activations", "values", "staging"
+  std::string owner;         // of weights: the model; else mostly empty
+  std::uint64_t bytes = 0;
+  std::uint64_t pinned = 0;  // of them: in use now. The rest could be let go
+};
+
+// A budget and who uses it.
+struct MemoryReport {
+  std::uint64_t budget = 0;    // bytes; 0: there is none
+  std::uint64_t headroom = 0;  // that stay free for other programs
+  std::uint64_t taken = 0;     // by this engine
+  std::uint64_t reserved = 0;  // claimed by work that is about to begin
+  std::uint64_t room = 0;      // that could be taken without letting go of anything
+  std::vector<HeldMemory> held;  // most bytes first; what is taken and not held lies free in pools
 };
 
 struct DeviceLink {
@@ -90,6 +128,7 @@ struct DeviceInfo {
   unsigned failures = 0;          // runs in a row that it failed
   std::string last_failure;       // empty: none since it was well
   double probe_seconds = 0;       // degraded: until the next run probes it
+  MemoryReport memory;
 };
 
 struct PluginInfo {
@@ -235,6 +274,15 @@ class Engine {
   std::string tune(const std::function<void(const std::string&)>& tell = {});
 
   std::vector<DeviceInfo> devices() const;
+  MemoryReport host_memory() const;  // CPU devices have parts of it
+
+  // Lets go of what nobody uses now, and gives it back to the device. device: a name or a kind; "": all. model: as HeldMemory::owner,
+  // or its first word; "": everything, kept values and free memory of pools, too. Gives the bytes that went back. Throws for names that are none.
+  std::uint64_t unload(std::string_view device = {}, std::string_view model = {});
+  // Unloads what has been idle for EngineOptions::idle_seconds. A thread of the engine's own calls it now and then, unless
+  // EngineOptions::clock is given: then its time passes when this is called.
+  void unload_idle();
+
   std::vector<PluginInfo> plugins() const;
   std::vector<std::string> node_types() const;
   std::string object_info(std::string_view class_type) const;  // JSON in the shape of ComfyUI's /object_info; "" : all classes

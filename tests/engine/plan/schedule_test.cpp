@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(says_the_time_that_its_own_choice_takes) {
   std::mt19937 random(5);
   const Prices prices = random_prices(random, 4);
   const TaskGraph graph = random_tasks(random, 60, 4);
-  const Schedule found = schedule(graph, prices);
+  const TaskSchedule found = schedule(graph, prices);
   BOOST_TEST(found.seconds == simulate(graph, found.order, found.options, prices));
 }
 
@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(several_devices_are_left_alone_where_they_gain_nothing) {
         4, 1, t == 0 ? std::vector<TaskInput>() : std::vector<TaskInput>{{t - 1, false, false}}));
     graph.values.push_back({t, 1000, 0xffffffff});
   }
-  const Schedule found = schedule(graph, prices);
+  const TaskSchedule found = schedule(graph, prices);
   BOOST_TEST(found.options == std::vector<std::uint32_t>(20, 0), boost::test_tools::per_element());
   BOOST_TEST(found.seconds == 20);
 }

@@ -1,6 +1,7 @@
 // What is told of opened devices to whoever places work on them.
 #include <boost/test/unit_test.hpp>
 
+#include "engine/memory/machine_memory.h"
 #include "engine/plugin/devices.h"
 #include "tests/support/engine_fixture.h"
 
@@ -10,6 +11,8 @@ using core::LinkFacts;
 
 namespace {
 
+constexpr std::uint64_t kHostBudget = 1 << 30;  // less than any machine of ours has free
+
 struct Opened {
   core::LoadedPlugins plugins =
       core::load_plugins({HEDDLE_PLUGINS_DIR "/cpu.so", HEDDLE_FAKE_DEVICE_DIR});
@@ -17,12 +20,16 @@ struct Opened {
   core::Topology topology;
 
   explicit Opened(std::vector<std::string> names,
-                  const std::map<std::string, std::uint64_t>& budgets = {}) {
+                  const std::map<std::string, core::MemorySize>& budgets = {}) {
     core::DeviceSelection selection;
     selection.names = std::move(names);
-    selection.budgets = budgets;
+    selection.memory.budgets = budgets;
+    selection.memory.host_budget = core::MemorySize{kHostBudget};
+    selection.memory.reserves = {{"fake:0", {}}};
+    if (std::ranges::find(selection.names, "fake:0") == selection.names.end())
+      selection.memory.reserves.clear();
     devices = core::open_devices(plugins, selection);
-    topology = core::topology_of(devices, budgets);
+    topology = core::topology_of(devices);
   }
   std::uint64_t free_on(std::size_t device) const { return topology.devices[device].memory_free; }
   std::uint64_t free_when_opened(std::size_t device) const {
@@ -34,27 +41,33 @@ struct Opened {
 
 BOOST_AUTO_TEST_SUITE(devices)
 
-BOOST_AUTO_TEST_CASE(devices_in_host_memory_divide_what_is_free_there) {
+BOOST_AUTO_TEST_CASE(devices_in_host_memory_divide_the_host_budget) {
   const Opened alone({"cpu:0"});
-  BOOST_TEST(alone.free_on(0) == alone.free_when_opened(0));
+  BOOST_TEST(alone.free_on(0) == kHostBudget);
   const Opened three({"cpu:0", "fake:0", "cpu:1", "cpu:2"});
   const std::uint64_t shares = three.free_on(0) + three.free_on(2) + three.free_on(3);
-  BOOST_TEST(shares <= three.free_when_opened(0));
-  BOOST_TEST(double(shares) == double(three.free_when_opened(0)),
-             boost::test_tools::tolerance(0.01));
+  BOOST_TEST(shares <= kHostBudget);
+  BOOST_TEST(double(shares) == double(kHostBudget), boost::test_tools::tolerance(0.01));
   BOOST_TEST(three.free_on(0) > 0u);
   BOOST_TEST(three.free_on(1) == three.free_when_opened(1));  // memory of its own
 }
 
 BOOST_AUTO_TEST_CASE(a_budget_in_host_memory_leaves_the_rest_to_the_others) {
   constexpr std::uint64_t kBudget = 64 << 20;
-  const Opened two({"cpu:0", "cpu:1"}, {{"cpu:1", kBudget}});
+  const Opened two({"cpu:0", "cpu:1"}, {{"cpu:1", {kBudget}}});
   BOOST_TEST(core::room_of(two.topology.devices[1]) == kBudget);
-  BOOST_TEST(double(two.free_on(0)) == double(two.free_when_opened(0) - kBudget),
-             boost::test_tools::tolerance(0.01));
+  BOOST_TEST(two.free_on(0) == kHostBudget - kBudget);
   // More than there is: nothing is left, and nothing wraps around.
-  const Opened greedy({"cpu:0", "cpu:1"}, {{"cpu:1", std::uint64_t{1} << 60}});
+  const Opened greedy({"cpu:0", "cpu:1"}, {{"cpu:1", {std::uint64_t{1} << 60}}});
   BOOST_TEST(greedy.free_on(0) == 0u);
+  BOOST_TEST(greedy.free_on(1) == kHostBudget);
+}
+
+BOOST_AUTO_TEST_CASE(half_of_host_memory_less_2_gb_is_used_where_nobody_says_more_but_at_least_4_gb) {
+  constexpr std::uint64_t kGb = 1'000'000'000;
+  BOOST_TEST(core::default_host_budget(64 * kGb) == 30 * kGb);
+  BOOST_TEST(core::default_host_budget(8 * kGb) == 4 * kGb);
+  BOOST_TEST(core::default_host_budget(3 * kGb) == 3 * kGb);
 }
 
 BOOST_AUTO_TEST_CASE(a_device_reaches_one_that_is_host_memory_without_a_stop) {

@@ -19,6 +19,7 @@
 #include "engine/plugin/host.h"
 #include "engine/run/executor.h"
 #include "engine/run/node_call.h"
+#include "engine/run/room.h"
 #include "tests/support/test_nodes.h"
 
 namespace heddle::test {
@@ -124,6 +125,7 @@ struct TwoDevices {
     environment.catalog = plugins.catalog;
     environment.devices = core::open_devices(
         plugins, {.names = {"cpu:0", "cpu:1"}, .threads = 1, .reference_kernels = true});
+    core::make_room_from(environment);
   }
   core::RunResult run(const Flow& flow, std::vector<core::Source> keep = {}) {
     core::RunControl control;

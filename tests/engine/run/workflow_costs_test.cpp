@@ -62,7 +62,7 @@ struct TwoFakes : TwoDevices {
                                                        .compute = {{"fake", "f32"}},
                                                        .reference_kernels = true,
                                                        .options = {{"fake", options}}});
-    environment.topology = core::topology_of(environment.devices, {});
+    environment.topology = core::topology_of(environment.devices);
     control->reset();
   }
 

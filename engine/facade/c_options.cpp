@@ -1,0 +1,66 @@
+#include "engine/facade/c_options.h"
+
+#include <map>
+
+namespace heddle {
+
+std::vector<std::string> list_of(const char* const* items, std::size_t count, const char* what) {
+  std::vector<std::string> list;
+  for (std::size_t i = 0; i < count; ++i)
+    list.emplace_back(view_of(items == nullptr ? nullptr : items[i], what));
+  return list;
+}
+
+namespace {
+
+std::map<std::string, std::string> map_of(const heddle_option* items, std::size_t count,
+                                          const char* what) {
+  std::map<std::string, std::string> map;
+  for (std::size_t i = 0; i < count; ++i)
+    map.emplace(view_of((&given(items, what))[i].key, what), view_of(items[i].value, what));
+  return map;
+}
+
+MemorySize size_of(std::string_view text, std::string_view what) {
+  if (const auto share = core::parse_percent(text)) return MemorySize::of_all(*share);
+  if (const auto bytes = core::parse_bytes(text)) return *bytes;
+  throw core::Error(core::Code::invalid_argument,
+                    core::cat(what, " is ", core::quote(text),
+                              R"(: give a number of bytes, "14GiB" or "60%")"));
+}
+
+}  // namespace
+
+EngineOptions options_of(const heddle_engine_options* from) {
+  const heddle_engine_options o = known_part(from, "heddle_engine_options");
+  EngineOptions options;
+  for (std::string& dir : list_of(o.plugin_dirs, o.plugin_dir_count, "plugin_dirs"))
+    options.plugin_dirs.emplace_back(std::move(dir));
+  for (std::string& dir : list_of(o.model_dirs, o.model_dir_count, "model_dirs"))
+    options.model_dirs.emplace_back(std::move(dir));
+  options.default_plugin_dir = text_or(o.default_plugin_dir, "");
+  options.input_dir = text_or(o.input_dir, "input");
+  options.output_dir = text_or(o.output_dir, "output");
+  options.costs = text_or(o.costs, "");
+  options.devices = list_of(o.devices, o.device_count, "devices");
+  options.compute = map_of(o.compute, o.compute_count, "compute");
+  options.device_options = map_of(o.device_options, o.device_option_count, "device_options");
+  for (const auto& [device, text] : map_of(o.budgets, o.budget_count, "budgets"))
+    options.budgets[device] = size_of(text, core::cat("the budget of ", device));
+  options.threads = o.threads;
+  options.cache_bytes = o.cache_bytes;
+  options.reference_kernels = o.reference_kernels != 0;
+  if (o.log != nullptr)
+    options.log = [log = o.log, user = o.log_user](int level, std::string_view message) {
+      log(user, level, {message.data(), message.size()});
+    };
+  options.allocator = {o.allocate, o.free, o.allocator_user};
+  for (const auto& [device, text] : map_of(o.reserves, o.reserve_count, "reserves"))
+    options.reserves[device] = size_of(text, core::cat("the reserve of ", device));
+  if (o.host_budget != nullptr) options.host_budget = size_of(o.host_budget, "the host budget");
+  if (o.pinned != nullptr) options.pinned = size_of(o.pinned, "the pinned memory");
+  options.idle_seconds = o.idle_seconds;
+  return options;
+}
+
+}  // namespace heddle

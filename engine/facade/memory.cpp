@@ -1,0 +1,151 @@
+// Devices and their memory, as people ask for them: what there is, who holds what, and letting go of it.
+#include <algorithm>
+
+#include "engine/base/text.h"
+#include "engine/facade/data.h"
+#include "engine/run/room.h"
+
+namespace heddle {
+
+namespace {
+
+core::MemorySize size_of(const MemorySize& size) { return {size.bytes, size.share}; }
+
+}  // namespace
+
+core::MemoryPolicy memory_policy_of(const EngineOptions& options) {
+  core::MemoryPolicy policy;
+  for (const auto& [device, size] : options.budgets) policy.budgets[device] = size_of(size);
+  for (const auto& [device, size] : options.reserves) policy.reserves[device] = size_of(size);
+  if (options.host_budget) policy.host_budget = size_of(*options.host_budget);
+  if (options.pinned) policy.pinned = size_of(*options.pinned);
+  policy.poll_seconds = options.memory_poll_seconds;
+  policy.now = options.clock;
+  return policy;
+}
+
+namespace {
+
+// peer nullptr: host memory.
+DeviceLink link_to(const core::Device& device, const core::Device* peer) {
+  const heddle_link link = device.link(peer);
+  const char* const kind = link.kind == HEDDLE_LINK_SAME ? "same" : link.kind == HEDDLE_LINK_DIRECT ? "direct" : "through host";
+  return {peer == nullptr ? "host" : peer->name(), kind, link.bytes_per_second, link.latency_seconds};
+}
+
+MemoryReport report_of(const core::LedgerReport& ledger) {
+  MemoryReport report{ledger.budget == core::Ledger::kNoLimit ? 0 : ledger.budget, ledger.headroom, ledger.taken, ledger.reserved, ledger.room, {}};
+  for (const core::LedgerReport::Line& line : ledger.held)
+    report.held.push_back({std::string(core::held_name(line.kind)), line.owner, line.bytes, line.pinned});
+  return report;
+}
+
+// "flux" names every model of the family, and one model its whole name.
+bool is_named(std::string_view owner, std::string_view name) {
+  return owner == name || (owner.starts_with(name) && owner.substr(name.size()).starts_with(' '));
+}
+
+}  // namespace
+
+std::vector<DeviceInfo> Engine::devices() const {
+  return outward([&] {
+    std::vector<DeviceInfo> all;
+    for (const core::RunDevice& device : data_->environment->devices) {
+      const core::Device& d = device.state->device();
+      const core::LedgerReport ledger = device.state->ledger().report();
+      const std::uint64_t ours = ledger.taken;
+      heddle_device_info info = d.opening_info();
+      std::string trouble;
+      try {
+        const heddle_device_info now = d.info();  // by a value of its own: g++ 12 builds an assigned result in place, and leaves half of it
+        info = now;
+      } catch (const core::Error& error) {  // one that is dead does not hide the others
+        trouble = error.full();
+        info.memory_free = 0;
+      }
+      const std::uint64_t known = info.memory_free + ours, others = trouble.empty() ? info.memory_total - std::min(known, info.memory_total) : 0;
+      DeviceInfo& one = all.emplace_back(DeviceInfo{d.name(), info.name, d.kind(), info.location, std::string(core::dtype_name(core::DType(info.compute))),
+                                                    info.memory_total, info.memory_free, ours, others, info.threads, {}, std::move(trouble), {}, 0, {}, 0, {}});
+      one.memory = report_of(ledger);
+      const core::DeviceHealth::Report health = device.health->report();
+      one.state = core::state_name(health.state);
+      one.failures = health.failures;
+      one.last_failure = health.cause;
+      one.probe_seconds = health.probe_in_seconds;
+      if (!one.trouble.empty()) continue;  // nor does anybody reach it
+      for (const core::RunDevice& other : data_->environment->devices)
+        if (&other != &device) one.links.push_back(link_to(d, &other.state->device()));
+      one.links.push_back(link_to(d, nullptr));
+    }
+    return all;
+  });
+}
+
+MemoryReport Engine::host_memory() const {
+  return outward([&] { return report_of(data_->environment->host_ledger->report()); });
+}
+
+std::uint64_t Engine::unload(std::string_view device, std::string_view model) {
+  return outward([&] {
+    core::Environment& environment = *data_->environment;
+    std::uint64_t bytes = 0;
+    bool is_known = device.empty(), has_model = model.empty();
+    std::vector<std::string> models;
+    for (std::size_t d = 0; d < environment.devices.size(); ++d) {
+      const core::RunDevice& one = environment.devices[d];
+      const core::Device& of = one.state->device();
+      if (!device.empty() && of.name() != device && of.kind() != device) continue;
+      is_known = true;
+      if (model.empty()) {
+        bytes += core::unload(environment, d);
+        continue;
+      }
+      const std::uint64_t before = one.state->memory_use().reserved;
+      for (const core::ModelWeights& each : one.weights->models()) {
+        models.push_back(each.name);
+        if (!is_named(each.name, model)) continue;
+        has_model = true;
+        one.weights->unload(each.name);
+      }
+      one.state->trim();
+      const std::uint64_t after = one.state->memory_use().reserved;
+      bytes += before - std::min(before, after);
+    }
+    if (!is_known)
+      throw core::Error(core::Code::not_found, core::cat("there is no device ", core::quote(device), "; there are: ", core::all_device_names(environment.topology)));
+    if (!has_model)
+      throw core::Error(core::Code::not_found, core::cat("no model ", core::quote(model), " is loaded", device.empty() ? "" : core::cat(" on ", device),
+                                                         models.empty() ? ", nor any other" : core::cat("; there are: ", core::join(models, ", "))));
+    return bytes;
+  });
+}
+
+void Engine::unload_idle() {
+  outward([&] { data_->unload_idle(); });
+}
+
+void Engine::Data::unload_idle() {
+  if (options.idle_seconds <= 0) return;
+  const double now = options.clock ? options.clock() : std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  core::expire(*environment, now, options.idle_seconds);
+}
+
+void Engine::Data::start_housekeeping() {
+  if (options.idle_seconds <= 0 || options.clock) return;
+  housekeeping = std::jthread([this](std::stop_token stop) {
+    std::mutex waiting;
+    std::condition_variable_any stopped;
+    const std::chrono::duration<double> pause(std::clamp(options.idle_seconds / 10, 0.05, 5.0));
+    while (!stop.stop_requested()) {
+      try {
+        unload_idle();
+      } catch (const std::exception&) {
+        // A device that has failed tells whoever gives it work.
+      }
+      std::unique_lock lock(waiting);
+      stopped.wait_for(lock, stop, pause, [] { return false; });
+    }
+  });
+}
+
+}  // namespace heddle

@@ -1,0 +1,195 @@
+// What one memory holds, for whom, and how much more it may hold: the budget of a device, or of the host. Whoever takes
+// memory from a driver asks here first, so that the budget is never exceeded, and others find the headroom that
+// was promised to them. The host's ledger is the parent of those of devices that compute in host memory: what they
+// take counts there, too.
+//
+// room = min(budget - ours, what the driver says is free - headroom), less what is reserved. The driver is asked
+// every few seconds, before memory is said to be out, and when it has refused: other processes take and
+// free memory as they like, and what they free is used from the next question on.
+//
+// Thread-safe. No lock is held while the driver is asked or room is made.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/base/error.h"
+#include "engine/base/guarded.h"
+
+namespace heddle::core {
+
+class Ledger;
+
+// What a piece of memory is for. values: tensors of nodes, kept ones among them.
+enum class Held : std::uint8_t { weights, ring, activations, values, staging };
+inline constexpr std::size_t kHeldKinds = 5;
+std::string_view held_name(Held kind);
+
+// For whom: `owner` is a number of Ledger::owner(), 0 nobody by name.
+struct Holder {
+  Held kind = Held::values;
+  std::uint32_t owner = 0;
+};
+
+// A claim on room that is not taken yet: nobody else gets it. Gives back what is left of it in the end. Belongs to one
+// thread at a time; the ledger outlives it.
+class Reservation {
+ public:
+  Reservation() = default;
+  Reservation(Reservation&& other) noexcept;
+  Reservation& operator=(Reservation&& other) noexcept;
+  ~Reservation() { release(); }
+  std::uint64_t left() const { return left_; }  // bytes
+  void release();
+
+ private:
+  friend class Ledger;
+  Ledger* ledger_ = nullptr;
+  std::uint64_t left_ = 0;
+};
+
+struct LedgerReport {
+  struct Line {
+    Held kind = Held::values;
+    std::string owner;             // "" : nobody by name
+    std::uint64_t bytes = 0;
+    std::uint64_t pinned = 0;      // of them, in use now: they cannot be let go
+  };
+  std::string name;                // "cuda:0", "host"
+  std::uint64_t budget = 0;        // bytes; Ledger::kNoLimit: none
+  std::uint64_t headroom = 0;
+  std::uint64_t taken = 0;         // from the driver, by us
+  std::uint64_t reserved = 0;      // claimed, and not taken yet
+  std::uint64_t room = 0;          // that is left
+  std::optional<std::uint64_t> driver_free;  // when it was asked last, less what we have taken since
+  std::vector<Line> held;          // most bytes first
+};
+
+class Ledger {
+ public:
+  static constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
+
+  struct Limits {
+    std::uint64_t budget = kNoLimit;
+    std::uint64_t headroom = 0;    // bytes of what the driver has free that stay free for others
+    double poll_seconds = 2;
+    std::function<double()> now;   // monotonic seconds, any thread; empty: the system's clock
+  };
+  // Bytes that the driver has free now; any thread; may throw. Empty: nobody is asked.
+  using Poll = std::function<std::uint64_t()>;
+
+  explicit Ledger(std::string name, Limits limits, Poll poll = {}, std::shared_ptr<Ledger> parent = nullptr);
+  explicit Ledger(std::string name) : Ledger(std::move(name), Limits()) {}
+  Ledger(const Ledger&) = delete;
+
+  const std::string& name() const { return name_; }
+  Ledger* parent() const { return parent_.get(); }  // nullptr: none
+  const std::shared_ptr<Ledger>& shared_parent() const { return parent_; }
+  std::uint64_t headroom() const { return limits_.headroom; }
+  std::uint64_t budget() const;  // with the caps in force
+  // Bytes that could be had, parents included: without letting go of anything that is held.
+  std::uint64_t room();
+  // The same if everything of ours were let go: what one who comes alone may use.
+  std::uint64_t most();
+  // The driver is asked now, by this thread.
+  void poll_now();
+
+  // Takes bytes, of a reservation first. False: they are not there; nothing is let go for them.
+  bool try_take(std::uint64_t bytes, Reservation* from = nullptr);
+  // The same, letting others go where it has to. Throws out_of_memory with the ledger. `what`: "weights of single.17".
+  void take(std::uint64_t bytes, std::string_view what, Reservation* from = nullptr);
+  void give_back(std::uint64_t bytes);
+  // Gives back what the driver has refused after after_refusal() has asked it: that never was among its figures.
+  void give_back_refused(std::uint64_t bytes);
+  // Claims room for what is taken a little later. Throws out_of_memory.
+  Reservation reserve(std::uint64_t bytes, std::string_view what);
+  std::optional<Reservation> try_reserve(std::uint64_t bytes);
+
+  // The driver has refused so many bytes that there should have been: asks it, and lets others go. False: nothing could go.
+  bool after_refusal(std::uint64_t bytes);
+  Error out_of_memory(std::uint64_t bytes, std::string_view what, std::string_view cause = {}) const;
+
+  // Who can let go of memory: told how many bytes are missing, gives back what it can, in the order of `turn`. Called on
+  // the thread that needs room. `who` names it for forget_shed(), after which it is not called any more; REQUIRES: by then nobody takes.
+  using Shed = std::function<void(std::uint64_t missing)>;
+  void on_shortage(int turn, const void* who, Shed shed);
+  void forget_shed(const void* who);
+
+  // Another limit beside the budget, as long as it lives: what a workflow allows itself.
+  class Cap {
+   public:
+    Cap() = default;
+    Cap(Ledger& ledger, std::uint64_t bytes);
+    Cap(Cap&& other) noexcept : ledger_(std::exchange(other.ledger_, nullptr)), bytes_(other.bytes_) {}
+    Cap& operator=(Cap&& other) noexcept;
+    ~Cap();
+
+   private:
+    Ledger* ledger_ = nullptr;
+    std::uint64_t bytes_ = 0;
+  };
+
+  // The book of who holds what; no limit depends on it.
+  std::uint32_t owner(std::string_view name);
+  void hold(Holder holder, std::uint64_t bytes);
+  void let_go(Holder holder, std::uint64_t bytes);
+  void pin(Holder holder, std::uint64_t bytes);
+  void unpin(Holder holder, std::uint64_t bytes);
+
+  LedgerReport report() const;
+
+  // How often the driver was asked: for tests.
+  std::uint64_t polls() const { return state_.lock()->polls; }
+  // Whether others have taken so much that the headroom is not there. Asks the driver when it is time to.
+  bool is_pressed();
+
+ private:
+  friend class Reservation;
+  struct Amount {
+    std::uint64_t bytes = 0, pinned = 0;
+  };
+  struct Turn {
+    int turn;
+    const void* who;
+    Shed shed;
+  };
+  struct State {
+    std::uint64_t taken = 0, claimed = 0;
+    bool is_polled = false;
+    double next_poll = 0;
+    std::uint64_t driver_free = 0, taken_then = 0;  // when the driver was asked last
+    std::uint64_t polls = 0;
+    std::vector<std::uint64_t> caps;
+    std::vector<std::string> owners{""};
+    std::vector<std::array<Amount, kHeldKinds>> held{1};
+    std::vector<Turn> sheds;
+  };
+  std::uint64_t budget(const State& state) const;
+  std::int64_t room_by_budget(const State& state) const;
+  std::int64_t room_by_driver(const State& state) const;
+  std::int64_t room(const State& state) const { return std::min(room_by_budget(state), room_by_driver(state)); }
+  // Adds to the claims or to what is taken, here and in the parents; all or nothing.
+  bool add(std::uint64_t bytes, std::uint64_t of_claim, bool is_claim);
+  void unclaim(std::uint64_t bytes);
+  void poll_when_due();
+  // Bytes that are missing, here alone, for so many more.
+  std::uint64_t missing(std::uint64_t bytes) const;
+  void make_room(std::uint64_t bytes);
+  std::uint64_t shed_once(std::uint64_t bytes);  // bytes given back meanwhile
+  std::string figures() const;
+
+  const std::string name_;
+  const Limits limits_;
+  const Poll poll_;
+  const std::shared_ptr<Ledger> parent_;
+  Guarded<State> state_;
+};
+
+}  // namespace heddle::core

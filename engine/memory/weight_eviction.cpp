@@ -1,0 +1,100 @@
+// Which weights go when room is wanted, and in which order.
+#include <algorithm>
+#include <tuple>
+
+#include "engine/memory/weights.h"
+
+namespace heddle::core {
+
+namespace {
+
+constexpr std::uint64_t kNever = ~std::uint64_t{0};
+
+std::uint64_t bytes_of(const std::vector<std::shared_ptr<DeviceWeight>>& weights) {
+  std::uint64_t bytes = 0;
+  for (const auto& weight : weights) bytes += weight->form.bytes;
+  return bytes;
+}
+
+}  // namespace
+
+std::uint64_t WeightStore::evict(std::uint64_t bytes, const NextUses& next, Reach reach) {
+  Gone gone;
+  const auto state = entries_.lock();
+  struct Candidate {
+    bool is_small;
+    std::uint64_t nearness;  // of the next use; 0: there is none
+    std::uint64_t last_use;  // of the model
+    Hash128 model;
+    std::uint32_t from_end;
+    Entries::iterator entry;
+    auto rank() const { return std::tie(is_small, nearness, last_use, model, from_end); }
+  };
+  std::vector<Candidate> candidates;
+  for (auto e = state->entries.begin(); e != state->entries.end(); ++e) {
+    const Entry& entry = e->second;
+    if (entry.weight->is_pinned()) continue;
+    const auto use = next.find(entry.model);
+    if (use != next.end() && reach == Reach::without_use) continue;
+    candidates.push_back({entry.weight->form.bytes <= kSmallBytes, use == next.end() ? 0 : kNever - use->second,
+                          state->models[entry.model].last_use, entry.model, ~entry.order, e});
+  }
+  std::ranges::sort(candidates, [](const Candidate& a, const Candidate& b) { return a.rank() < b.rank(); });
+  std::uint64_t went = 0;
+  for (const Candidate& candidate : candidates) {
+    if (went >= bytes) break;
+    std::shared_ptr<DeviceWeight>& weight = candidate.entry->second.weight;
+    went += weight->form.bytes;
+    state->bytes -= weight->form.bytes;
+    gone.push_back(std::move(weight));
+    state->entries.erase(candidate.entry);
+  }
+  return went;
+}
+
+void WeightStore::keep_to_limit(std::uint64_t wanted) {
+  const std::uint64_t held = bytes();
+  if (held > limit_bytes_ || wanted > limit_bytes_ - held) evict(held + wanted - std::min(held + wanted, limit_bytes_));
+}
+
+std::uint64_t WeightStore::unload(std::string_view name) {
+  Gone gone;
+  const auto state = entries_.lock();
+  gone = drop_if(*state, [&](const Entry& entry) { return name.empty() || state->models[entry.model].name == name; });
+  return bytes_of(gone);
+}
+
+std::uint64_t WeightStore::expire(double now, double seconds) {
+  Gone gone;
+  const auto state = entries_.lock();
+  std::set<Hash128> in_use;
+  for (const auto& [key, entry] : state->entries)
+    if (entry.weight->is_pinned()) in_use.insert(entry.model);
+  for (auto& [id, model] : state->models)
+    if (in_use.contains(id) || model.seen_use != model.last_use) {
+      model.seen_use = model.last_use;
+      model.seen_at = now;
+    }
+  gone = drop_if(*state, [&](const Entry& entry) { return now - state->models[entry.model].seen_at >= seconds; });
+  return bytes_of(gone);
+}
+
+std::vector<ModelWeights> WeightStore::models() const {
+  const auto state = entries_.lock();
+  std::map<Hash128, ModelWeights> found;
+  for (const auto& [key, entry] : state->entries) {
+    ModelWeights& model = found[entry.model];
+    model.bytes += entry.weight->form.bytes;
+    if (entry.weight->is_pinned()) model.pinned += entry.weight->form.bytes;
+  }
+  std::vector<ModelWeights> all;
+  for (auto& [id, model] : found) {
+    model.model = id;
+    model.name = state->models.at(id).name;
+    all.push_back(std::move(model));
+  }
+  std::ranges::stable_sort(all, std::greater<>(), &ModelWeights::bytes);
+  return all;
+}
+
+}  // namespace heddle::core

@@ -1,0 +1,233 @@
+// Who may take how much, when others take memory of the same device.
+#include "engine/memory/ledger.h"
+
+#include <boost/test/unit_test.hpp>
+#include <random>
+#include <thread>
+
+#include "tests/support/refusal.h"
+
+using namespace heddle::core;
+
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+// A device of 100 MiB whose driver knows what we and others have taken, and a clock.
+struct Driver {
+  double seconds = 0;
+  std::uint64_t total = 100 * kMiB, ours = 0, others = 0;
+  Ledger ledger;
+
+  explicit Driver(std::uint64_t budget = Ledger::kNoLimit, std::uint64_t headroom = 0,
+                  std::shared_ptr<Ledger> parent = nullptr)
+      : ledger("fake:0", {budget, headroom, 2, [this] { return seconds; }},
+               [this] { return total - ours - others; }, std::move(parent)) {}
+  bool take(std::uint64_t bytes) {
+    if (!ledger.try_take(bytes)) return false;
+    ours += bytes;
+    return true;
+  }
+  void give_back(std::uint64_t bytes) {
+    ours -= bytes;
+    ledger.give_back(bytes);
+  }
+};
+
+std::string text_of(const Error& error) { return error.what(); }
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(ledger)
+
+BOOST_AUTO_TEST_CASE(a_budget_holds_to_the_byte) {
+  Driver driver(10 * kMiB);
+  BOOST_TEST(driver.take(10 * kMiB - 1));
+  BOOST_TEST(driver.ledger.room() == 1u);
+  BOOST_TEST(!driver.take(2));
+  BOOST_TEST(driver.take(1));
+  BOOST_TEST(!driver.take(1));
+  driver.give_back(5 * kMiB);
+  BOOST_TEST(driver.ledger.room() == 5 * kMiB);
+}
+
+BOOST_AUTO_TEST_CASE(headroom_is_left_of_what_the_driver_has_free) {
+  Driver driver(Ledger::kNoLimit, 10 * kMiB);
+  BOOST_TEST(driver.ledger.room() == 90 * kMiB);
+  BOOST_TEST(!driver.take(90 * kMiB + 1));
+  BOOST_TEST(driver.take(90 * kMiB));
+  BOOST_TEST(driver.ledger.room() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(the_driver_is_asked_every_two_seconds_and_what_comes_free_is_used) {
+  Driver driver;
+  driver.others = 70 * kMiB;
+  BOOST_TEST(driver.ledger.room() == 30 * kMiB);
+  driver.others = 0;
+  driver.seconds = 1.9;
+  BOOST_TEST(driver.ledger.room() == 30 * kMiB);
+  BOOST_TEST(driver.ledger.polls() == 1u);
+  driver.seconds = 2;
+  BOOST_TEST(driver.ledger.room() == 100 * kMiB);
+  BOOST_TEST(driver.ledger.polls() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(between_two_questions_what_we_take_counts) {
+  Driver driver;
+  driver.ledger.room();
+  BOOST_TEST(driver.take(60 * kMiB));
+  BOOST_TEST(!driver.take(41 * kMiB));
+  driver.give_back(30 * kMiB);
+  BOOST_TEST(driver.take(70 * kMiB));
+  BOOST_TEST(driver.ledger.polls() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(the_driver_is_asked_before_memory_is_said_to_be_out) {
+  Driver driver;
+  driver.others = 90 * kMiB;
+  driver.ledger.room();
+  driver.others = 20 * kMiB;  // gone since: nobody has asked yet
+  driver.ledger.take(50 * kMiB, "a test");
+  driver.ours = 50 * kMiB;
+  driver.others = 45 * kMiB;
+  const std::uint64_t polls = driver.ledger.polls();
+  const Error error = heddle::test::refusal_of([&] {
+    driver.ledger.take(31 * kMiB, "the ring of a model");
+  });
+  BOOST_TEST((error.code() == Code::out_of_memory));
+  BOOST_TEST(driver.ledger.polls() > polls);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_reserved_nobody_else_gets) {
+  Driver driver(10 * kMiB);
+  Reservation claim = driver.ledger.reserve(6 * kMiB, "a session");
+  BOOST_TEST(driver.ledger.room() == 4 * kMiB);
+  BOOST_TEST(!driver.take(5 * kMiB));
+  BOOST_TEST(driver.ledger.try_take(5 * kMiB, &claim));
+  BOOST_TEST(claim.left() == 1 * kMiB);
+  BOOST_TEST(driver.ledger.room() == 4 * kMiB);
+  BOOST_TEST(driver.ledger.try_take(3 * kMiB, &claim));  // the last of the claim, and 2 MiB more
+  BOOST_TEST(claim.left() == 0u);
+  BOOST_TEST(driver.ledger.room() == 2 * kMiB);
+  driver.ledger.give_back(8 * kMiB);
+  {
+    Reservation other = driver.ledger.reserve(10 * kMiB, "another");
+    BOOST_TEST(!driver.ledger.try_reserve(1).has_value());
+    claim = std::move(other);
+  }
+  BOOST_TEST(driver.ledger.room() == 0u);
+  claim.release();
+  BOOST_TEST(driver.ledger.room() == 10 * kMiB);
+}
+
+BOOST_AUTO_TEST_CASE(those_who_can_let_go_are_asked_in_turn_and_only_as_long_as_bytes_are_missing) {
+  Driver driver(10 * kMiB);
+  BOOST_TEST(driver.take(10 * kMiB));
+  std::vector<std::string> asked;
+  const auto gives = [&](const char* name, std::uint64_t most) {
+    return [&, name, most](std::uint64_t missing) {
+      asked.push_back(std::string(name) + " " + std::to_string(missing / kMiB));
+      driver.give_back(std::min(most, missing));
+    };
+  };
+  driver.ledger.on_shortage(2, &asked, gives("second", 8 * kMiB));
+  driver.ledger.on_shortage(1, &driver, gives("first", 2 * kMiB));
+  driver.ledger.on_shortage(3, &driver, gives("third", 8 * kMiB));
+  driver.ledger.take(3 * kMiB, "a test");
+  BOOST_TEST(asked == (std::vector<std::string>{"first 3", "second 1"}), boost::test_tools::per_element());
+  driver.ledger.forget_shed(&asked);
+  asked.clear();
+  driver.ledger.take(4 * kMiB, "a test");
+  BOOST_TEST(asked == (std::vector<std::string>{"first 4", "third 2"}), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(children_take_of_their_parent_too) {
+  const auto host = std::make_shared<Ledger>("host", Ledger::Limits{10 * kMiB});
+  Ledger one("cpu:0", {8 * kMiB}, {}, host), two("cpu:1", {8 * kMiB}, {}, host);
+  BOOST_TEST(one.try_take(7 * kMiB));
+  BOOST_TEST(host->room() == 3 * kMiB);
+  BOOST_TEST(two.room() == 3 * kMiB);
+  BOOST_TEST(!two.try_take(4 * kMiB));
+  BOOST_TEST(two.report().taken == 0u);  // what the parent refused is not counted below
+  {
+    const Reservation claim = two.reserve(3 * kMiB, "a test");
+    BOOST_TEST(!one.try_take(1));
+  }
+  // What the other one can let go of helps.
+  host->on_shortage(0, &one, [&](std::uint64_t missing) { one.give_back(missing); });
+  two.take(4 * kMiB, "a test");
+  BOOST_TEST(one.report().taken == 6 * kMiB);
+  BOOST_TEST(host->report().taken == 10 * kMiB);
+}
+
+BOOST_AUTO_TEST_CASE(a_cap_holds_as_long_as_it_lives_and_makes_what_is_above_it_go) {
+  Driver driver(10 * kMiB);
+  BOOST_TEST(driver.take(9 * kMiB));
+  driver.ledger.on_shortage(0, &driver, [&](std::uint64_t missing) { driver.give_back(missing); });
+  {
+    const Ledger::Cap cap(driver.ledger, 6 * kMiB);
+    BOOST_TEST(driver.ours == 6 * kMiB);
+    BOOST_TEST(driver.ledger.budget() == 6 * kMiB);
+    BOOST_TEST(!driver.take(1));
+  }
+  BOOST_TEST(driver.take(4 * kMiB));
+}
+
+BOOST_AUTO_TEST_CASE(an_error_says_who_holds_what) {
+  Driver driver(64 * kMiB, 2 * kMiB);
+  driver.others = 30 * kMiB;
+  BOOST_TEST(driver.take(60 * kMiB));
+  Ledger& ledger = driver.ledger;
+  const Holder flux{Held::weights, ledger.owner("flux")};
+  ledger.hold(flux, 40 * kMiB);
+  ledger.pin(flux, 10 * kMiB);
+  ledger.hold({Held::activations, 0}, 12 * kMiB);
+  const Error error = heddle::test::refusal_of([&] { ledger.take(20 * kMiB, "the weight 'single.17'"); });
+  BOOST_TEST(text_of(error) ==
+             "out of memory on fake:0: wanted 20.0 MiB for the weight 'single.17'; budget 64.0 MiB, 10.0 MiB free by the driver "
+             "less 2.0 MiB for others: weights of flux 40.0 MiB (pinned 10.0 MiB), activations 12.0 MiB, free in pools 8.0 MiB. "
+             "Raise its budget, end what else uses it, or place less there");
+  BOOST_TEST((error.code() == Code::out_of_memory));
+  ledger.unpin(flux, 10 * kMiB);
+  ledger.let_go(flux, 40 * kMiB);
+  BOOST_TEST(ledger.report().held.size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(a_refusal_makes_others_go_whatever_room_there_seems_to_be) {
+  Driver driver;
+  BOOST_TEST(driver.take(20 * kMiB));
+  BOOST_TEST(!driver.ledger.after_refusal(5 * kMiB));
+  driver.ledger.on_shortage(0, &driver, [&](std::uint64_t missing) { driver.give_back(missing); });
+  BOOST_TEST(driver.ledger.after_refusal(5 * kMiB));
+  BOOST_TEST(driver.ours == 15 * kMiB);
+}
+
+BOOST_AUTO_TEST_CASE(four_threads_never_exceed_the_budget) {
+  constexpr std::uint64_t kBudget = 1000;
+  const auto host = std::make_shared<Ledger>("host", Ledger::Limits{kBudget});
+  Ledger ledger("cpu:0", {kBudget}, {}, host);
+  std::atomic<std::uint64_t> taken{0}, most{0};
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      std::mt19937 random(t);
+      for (int i = 0; i < 2000; ++i) {
+        const std::uint64_t bytes = 1 + random() % 500;
+        std::optional<Reservation> claim = i % 2 == 0 ? ledger.try_reserve(bytes) : std::nullopt;
+        if (!ledger.try_take(bytes, claim ? &*claim : nullptr)) continue;
+        const std::uint64_t now = taken += bytes;
+        std::uint64_t seen = most;
+        while (seen < now && !most.compare_exchange_weak(seen, now)) {
+        }
+        taken -= bytes;
+        ledger.give_back(bytes);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  BOOST_TEST(most <= kBudget);
+  BOOST_TEST(most > 0u);
+  BOOST_TEST(ledger.room() == kBudget);
+  BOOST_TEST(host->room() == kBudget);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,142 @@
+// What the pool of a device takes from it: never more than the budget, exact chunks for what is large.
+#include "engine/memory/pool.h"
+
+#include <boost/test/unit_test.hpp>
+#include <random>
+#include <thread>
+
+#include "tests/fake_device/fake_fixture.h"
+
+using namespace heddle;
+
+namespace {
+
+constexpr std::uint64_t kKiB = 1024;
+
+// A fake device of a megabyte, and a ledger of so much of it.
+struct Fixture {
+  test::Fakes fakes{R"({"memory": 1048576})"};
+  core::Ledger ledger{"fake:0", {512 * kKiB}, [this] { return fakes.device().info().memory_free; }};
+  core::Pool pool{fakes.device(), ledger};
+  const test::FakeControl& control() const { return fakes.control(); }
+};
+
+// What it throws; an error with code 0 when it throws nothing.
+template <class F>
+core::Error error_of(F&& action) {
+  try {
+    action();
+  } catch (const core::Error& error) {
+    return error;
+  }
+  return core::Error(core::Code{}, "nothing was thrown");
+}
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(pool, Fixture)
+
+BOOST_AUTO_TEST_CASE(large_pieces_have_chunks_of_their_size_and_small_ones_share) {
+  std::byte* const large = pool.allocate(100 * kKiB);
+  BOOST_TEST(control()->used_bytes(0) == 100 * kKiB);
+  std::vector<std::byte*> small;
+  for (int i = 0; i < 8; ++i) small.push_back(pool.allocate(kKiB));
+  BOOST_TEST(control()->used_bytes(0) == 108 * kKiB);  // one chunk of a 64th of the budget
+  BOOST_TEST(control()->allocations(0) == 2u);
+  BOOST_TEST(pool.use().used == 108 * kKiB);
+  for (std::byte* piece : small) pool.free(piece);
+  pool.free(large);
+  BOOST_TEST(control()->used_bytes(0) == 108 * kKiB);
+  BOOST_TEST(pool.has_free_chunks());
+  pool.trim();
+  BOOST_TEST(control()->used_bytes(0) == 0u);
+  BOOST_TEST(ledger.report().taken == 0u);
+  BOOST_TEST(ledger.report().held.empty());
+}
+
+BOOST_AUTO_TEST_CASE(what_was_freed_is_handed_out_again_without_asking_the_device) {
+  std::byte* const first = pool.allocate(100 * kKiB);
+  pool.free(first);
+  BOOST_TEST(pool.allocate(96 * kKiB) == first);
+  BOOST_TEST(control()->allocations(0) == 1u);
+  // A much smaller one would waste it, a larger one does not fit.
+  std::byte* const other = pool.allocate(50 * kKiB);
+  BOOST_TEST(other != first);
+  pool.free(other);
+  pool.free(first);
+}
+
+BOOST_AUTO_TEST_CASE(who_has_claimed_room_gets_it_to_the_byte) {
+  pool.free(pool.allocate(100 * kKiB));
+  BOOST_TEST(pool.has_free_chunks());
+  ledger.on_shortage(0, this, [&](std::uint64_t) { pool.trim(); });
+  core::Reservation claim = ledger.reserve(512 * kKiB, "a test");
+  BOOST_TEST(!pool.has_free_chunks());  // it had to go
+  std::vector<std::byte*> pieces;
+  for (const std::uint64_t bytes : {300 * kKiB, kKiB, 100 * kKiB, 3 * kKiB, 108 * kKiB})
+    pieces.push_back(pool.allocate(bytes, {.from = &claim}));
+  BOOST_TEST(claim.left() == 0u);
+  BOOST_TEST(control()->peak_bytes(0) == 512 * kKiB);
+  BOOST_TEST((error_of([&] { pool.allocate(1); }).code() == core::Code::out_of_memory));
+  for (std::byte* piece : pieces) pool.free(piece);
+}
+
+BOOST_AUTO_TEST_CASE(free_chunks_go_back_before_memory_is_out) {
+  ledger.on_shortage(0, this, [&](std::uint64_t) { pool.trim(); });
+  pool.free(pool.allocate(300 * kKiB));
+  std::byte* const piece = pool.allocate(400 * kKiB);
+  BOOST_TEST(control()->used_bytes(0) == 400 * kKiB);
+  BOOST_TEST(control()->peak_bytes(0) <= 512 * kKiB);
+  pool.free(piece);
+}
+
+BOOST_AUTO_TEST_CASE(memory_that_others_take_between_two_questions_is_found_out_when_it_is_refused) {
+  BOOST_TEST(ledger.room() == 512 * kKiB);
+  control()->set_foreign_bytes(0, 900 * kKiB);
+  const core::Error error = error_of([&] { pool.allocate(200 * kKiB, {.what = "a test"}); });
+  BOOST_TEST((error.code() == core::Code::out_of_memory));
+  BOOST_TEST(std::string(error.what()).find("124.0 KiB free by the driver") != std::string::npos, error.what());
+  BOOST_TEST(ledger.report().taken == 0u);
+  BOOST_TEST(ledger.room() == 124 * kKiB);
+  control()->set_foreign_bytes(0, 0);
+  std::byte* const piece = pool.allocate(200 * kKiB);  // asked again before it is out
+  pool.free(piece);
+}
+
+BOOST_AUTO_TEST_CASE(an_allocation_that_fails_once_is_tried_again) {
+  control()->fail_alloc(0, 1);
+  pool.free(pool.allocate(kKiB));
+  pool.trim();
+  control()->fail_alloc(0, 1);
+  pool.free(pool.allocate(100 * kKiB));
+}
+
+BOOST_AUTO_TEST_CASE(four_threads_stay_within_the_budget) {
+  ledger.on_shortage(0, this, [&](std::uint64_t) { pool.trim(); });
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      std::mt19937 random(t);
+      std::vector<std::byte*> mine;
+      for (int i = 0; i < 500; ++i) {
+        try {
+          mine.push_back(pool.allocate(1 + random() % (100 * kKiB)));
+        } catch (const core::Error& error) {
+          if (error.code() != core::Code::out_of_memory) throw;
+        }
+        if (mine.size() > 3 || (!mine.empty() && random() % 2 == 0)) {
+          pool.free(mine.back());
+          mine.pop_back();
+        }
+      }
+      for (std::byte* piece : mine) pool.free(piece);
+    });
+  for (std::thread& thread : threads) thread.join();
+  BOOST_TEST(control()->peak_bytes(0) <= 512 * kKiB);
+  BOOST_TEST(control()->peak_bytes(0) > 100 * kKiB);
+  BOOST_TEST(pool.use().used == 0u);
+  pool.trim();
+  BOOST_TEST(ledger.report().taken == 0u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

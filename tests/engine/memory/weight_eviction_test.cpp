@@ -1,0 +1,211 @@
+// Which weights go when room is wanted.
+#include <boost/test/unit_test.hpp>
+#include <thread>
+
+#include "engine/base/text.h"
+#include "engine/memory/weights.h"
+#include "tests/fake_device/fake_fixture.h"
+#include "tests/support/safetensors_writer.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace heddle;
+using Pinned = std::shared_ptr<const core::DeviceWeight>;
+
+namespace {
+
+constexpr int kLarge = 80;  // rows and columns: 25,600 bytes
+constexpr std::uint64_t kLargeBytes = std::uint64_t{kLarge} * kLarge * sizeof(float);
+constexpr std::uint64_t kSmallBytes = 64 * sizeof(float);
+
+// Models of `large` matrices, of which each has a small vector behind it.
+struct Model {
+  Model(const std::filesystem::path& path, std::uint64_t id)
+      : checkpoint(core::open_checkpoint(path)), identity(core::Hasher().add(id).finish()) {}
+  core::WeightSource source(const std::string& name) const {
+    const core::TensorView& tensor = checkpoint.at(name);
+    return {.parts = {{&tensor, 0, tensor.shape[0]}}, .use = HEDDLE_USE_VECTOR};
+  }
+  core::Checkpoint checkpoint;
+  core::Hash128 identity;
+};
+
+struct Fixture {
+  test::Fakes fakes;
+  test::TemporaryFolder folder;
+  core::WeightStore store{fakes.state()};
+
+  Model model(std::uint64_t id, int large) {
+    std::vector<test::FileTensor> tensors;
+    for (int i = 0; i < large; ++i) {
+      const std::vector<float> matrix(kLarge * kLarge, float(i)), vector(64, float(i));
+      tensors.push_back({core::cat("m", i), "F32", {kLarge, kLarge}, test::bytes_of_floats(matrix)});
+      tensors.push_back({core::cat("v", i), "F32", {64}, test::bytes_of_floats(vector)});
+    }
+    return Model(folder.write(core::cat(id, ".safetensors"), test::safetensors_bytes(tensors)), id);
+  }
+  // Loads all of it and lets go.
+  void use(const Model& model, int large, const std::string& name) {
+    std::vector<Pinned> held;
+    for (int i = 0; i < large; ++i)
+      for (const char* kind : {"m", "v"}) {
+        const core::WeightUser user{model.identity, name, std::uint32_t(2 * i + (*kind == 'v'))};
+        held.push_back(store.get(model.source(core::cat(kind, i)), model.checkpoint.identity(), {}, user));
+      }
+    store.finish(held);
+  }
+  // Those that are made anew when all are wanted: they are not here.
+  std::vector<std::string> missing(const Model& model, int large, const std::string& name) {
+    std::vector<std::string> names;
+    for (int i = 0; i < large; ++i)
+      for (const char* kind : {"m", "v"}) {
+        const std::uint64_t made = fakes.control()->weights(0);
+        const core::WeightUser user{model.identity, name, std::uint32_t(2 * i + (*kind == 'v'))};
+        const Pinned weight = store.get(model.source(core::cat(kind, i)), model.checkpoint.identity(), {}, user);
+        if (fakes.control()->weights(0) != made) names.push_back(core::cat(name, ".", kind, i));
+      }
+    store.finish();
+    return names;
+  }
+  using Names = std::vector<std::string>;
+};
+
+// What it throws; an error with code 0 when it throws nothing.
+template <class F>
+core::Error error_of(F&& action) {
+  try {
+    action();
+  } catch (const core::Error& error) {
+    return error;
+  }
+  return core::Error(core::Code{}, "nothing was thrown");
+}
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(weight_eviction, Fixture)
+
+BOOST_AUTO_TEST_CASE(of_a_model_the_end_of_its_blocks_goes_and_no_more_than_is_needed) {
+  const Model one = model(1, 5);
+  use(one, 5, "one");
+  BOOST_TEST(store.evict(kLargeBytes + 1) == 2 * kLargeBytes);
+  BOOST_TEST(missing(one, 5, "one") == (Names{"one.m3", "one.m4"}), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(without_a_next_use_the_model_used_longest_ago_goes_first) {
+  const Model one = model(1, 2), two = model(2, 2), three = model(3, 2);
+  use(one, 2, "one");
+  use(two, 2, "two");
+  use(three, 2, "three");
+  use(one, 2, "one");
+  store.evict(3 * kLargeBytes);
+  BOOST_TEST(missing(one, 2, "one").empty());
+  BOOST_TEST(missing(two, 2, "two") == (Names{"two.m0", "two.m1"}), boost::test_tools::per_element());
+  BOOST_TEST(missing(three, 2, "three") == (Names{"three.m1"}), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(the_model_whose_next_use_is_farthest_goes_before_nearer_ones_and_after_those_without) {
+  const Model near = model(1, 2), far = model(2, 2), never = model(3, 2);
+  const core::NextUses next{{near.identity, 1}, {far.identity, 7}};
+  use(near, 2, "near");
+  use(far, 2, "far");
+  use(never, 2, "never");
+  store.evict(3 * kLargeBytes, next);
+  BOOST_TEST(missing(near, 2, "near").empty());
+  BOOST_TEST(missing(far, 2, "far") == (Names{"far.m1"}), boost::test_tools::per_element());
+  BOOST_TEST(missing(never, 2, "never") == (Names{"never.m0", "never.m1"}), boost::test_tools::per_element());
+  // Nothing that is used again goes when only the others are asked for.
+  BOOST_TEST(store.evict(~std::uint64_t{0}, next, core::WeightStore::Reach::without_use) == 2 * (kLargeBytes + kSmallBytes));
+  BOOST_TEST(missing(near, 2, "near").empty());
+  BOOST_TEST(missing(far, 2, "far").empty());
+}
+
+BOOST_AUTO_TEST_CASE(small_weights_go_when_nothing_large_is_left) {
+  const Model one = model(1, 3), two = model(2, 1);
+  use(one, 3, "one");
+  use(two, 1, "two");
+  BOOST_TEST(store.evict(4 * kLargeBytes) == 4 * kLargeBytes);
+  BOOST_TEST(store.bytes() == 4 * kSmallBytes);
+  BOOST_TEST(store.evict(1) == kSmallBytes);
+  BOOST_TEST(missing(one, 3, "one") == (Names{"one.m0", "one.m1", "one.m2", "one.v2"}), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(what_is_pinned_stays_and_pins_are_counted) {
+  const Model one = model(1, 2);
+  Pinned first = store.get(one.source("m0"), one.checkpoint.identity());
+  Pinned second = store.get(one.source("m0"), one.checkpoint.identity());
+  use(one, 2, "one");
+  BOOST_TEST(store.evict(~std::uint64_t{0}) == kLargeBytes + 2 * kSmallBytes);
+  first.reset();
+  BOOST_TEST(store.evict(~std::uint64_t{0}) == 0u);
+  BOOST_TEST(store.models().at(0).pinned == kLargeBytes);
+  second->pin();
+  second->unpin();
+  BOOST_TEST(second->is_pinned());
+  const core::DeviceWeight loose;
+  BOOST_TEST((error_of([&] { loose.unpin(); }).code() == core::Code::internal));
+  second.reset();
+  BOOST_TEST(store.evict(~std::uint64_t{0}) == kLargeBytes);
+  BOOST_TEST(store.bytes() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(models_are_unloaded_by_name_and_told_with_their_bytes) {
+  const Model one = model(1, 2), two = model(2, 1);
+  use(one, 2, "one");
+  use(two, 1, "two");
+  const std::vector<core::ModelWeights> models = store.models();
+  BOOST_TEST_REQUIRE(models.size() == 2u);
+  BOOST_TEST(models[0].name == "one");
+  BOOST_TEST(models[0].bytes == 2 * (kLargeBytes + kSmallBytes));
+  BOOST_TEST(models[0].pinned == 0u);
+  BOOST_TEST(store.unload("one") == models[0].bytes);
+  BOOST_TEST(store.bytes() == models[1].bytes);
+  BOOST_TEST(store.unload("one") == 0u);
+  BOOST_TEST(store.unload() == models[1].bytes);
+}
+
+BOOST_AUTO_TEST_CASE(what_was_not_used_for_a_while_expires) {
+  const Model one = model(1, 1), two = model(2, 1);
+  use(one, 1, "one");
+  use(two, 1, "two");
+  BOOST_TEST(store.expire(100, 60) == 0u);
+  use(two, 1, "two");
+  BOOST_TEST(store.expire(130, 60) == 0u);
+  Pinned held = store.get(one.source("m0"), one.checkpoint.identity(), {}, {one.identity, "one", 0});
+  BOOST_TEST(store.expire(159, 60) == 0u);
+  BOOST_TEST(store.expire(190, 60) == kLargeBytes + kSmallBytes);  // of two
+  BOOST_TEST(store.models().at(0).name == "one");
+  held.reset();
+  BOOST_TEST(store.expire(249, 60) == 0u);  // in use when it was looked at last
+  BOOST_TEST(store.expire(250, 60) == kLargeBytes + kSmallBytes);
+}
+
+BOOST_AUTO_TEST_CASE(two_threads_that_want_the_same_weight_take_memory_for_it_once) {
+  const Model one = model(1, 4);
+  for (int round = 0; round < 20; ++round) {
+    store.drop_unused();
+    const std::uint64_t made = fakes.control()->weights(0);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) threads.emplace_back([&] { use(one, 4, "one"); });
+    for (std::thread& thread : threads) thread.join();
+    BOOST_TEST(fakes.control()->weights(0) - made == 8u);
+  }
+  BOOST_TEST(store.bytes() == 4 * (kLargeBytes + kSmallBytes));
+}
+
+BOOST_AUTO_TEST_CASE(weights_are_evicted_pinned_and_made_by_several_threads_at_once) {
+  const Model one = model(1, 4), two = model(2, 4);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 2; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 20; ++i) use(t == 0 ? one : two, 4, t == 0 ? "one" : "two");
+    });
+  for (int i = 0; i < 200; ++i) store.evict(2 * kLargeBytes);
+  for (std::thread& thread : threads) thread.join();
+  fakes.state().settle();
+  store.drop_unused();
+  BOOST_TEST(store.bytes() == 0u);
+  BOOST_TEST(fakes.state().pool().use().used == 0u);
+  BOOST_TEST(fakes.control()->freed_in_use(0) == 0u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
