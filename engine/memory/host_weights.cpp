@@ -271,6 +271,7 @@ void HostWeights::reclaim() {
 
 std::uint64_t HostWeights::let_go(std::uint64_t bytes) {
   Lock lock(mutex_);
+  poll_passed(lock);
   const std::uint64_t before = given_back_;
   while (given_back_ - before < bytes && (let_go_of_one(lock, {}) || drop_idle_staging(lock))) {
   }
