@@ -113,8 +113,10 @@ std::optional<Json> number_of(std::string_view text) {
 // `failure` says why.
 class Builder {
  public:
-  Builder(std::string_view text, const TextStream& stream)
-      : text_(text), stream_(stream), places_(text) {}
+  Builder(std::string_view text, const TextStream& stream, const JsonTaker& take)
+      : text_(text), stream_(stream), take_(take), places_(text) {
+    open_.reserve(8);
+  }
 
   bool Null() { return add(Json(), stream_.Tell() - 4); }
   bool Bool(bool value) { return add(Json(value), stream_.Tell() - (value ? 4 : 5)); }
@@ -126,26 +128,36 @@ class Builder {
   }
   bool String(const char* text, unsigned length, bool) {
     const std::size_t start = string_start();
-    return is_sound(text, length, start) && add(Json(std::string(text, length)), start);
+    return is_sound(text, length, start) && add(Json(std::string_view(text, length)), start);
   }
   bool Key(const char* text, unsigned length, bool) {
     const std::size_t start = string_start();
     if (!is_sound(text, length, start)) return false;
     const Places::Place place = places_.of(start);
-    const auto [member, is_new] = open_.back().insert(std::string(text, length));
+    const auto [member, is_new] = open_.back().json->insert(std::string(text, length));
     if (is_new) {
       member.line = place.line;
       member.column = place.column;
     } else {
       member.repeated = true;
     }
-    keys_.back() = &member;
+    open_.back().member = &member;
     return true;
   }
   bool StartObject() { return start(Json::object()); }
   bool StartArray() { return start(Json::array()); }
-  bool EndObject(unsigned) { return end(); }
-  bool EndArray(unsigned) { return end(); }
+  bool EndObject(unsigned) {
+    open_.pop_back();
+    if (!take_ || open_.empty() || open_.size() > 2) return true;
+    Json::Member *const outer = open_.front().member, *const member = open_.back().member;
+    if (outer == nullptr || member == nullptr) return true;  // it stands in an array
+    if (take_(outer == member ? std::string_view() : outer->key, *member)) member->value = Json();
+    return true;
+  }
+  bool EndArray(unsigned) {
+    open_.pop_back();
+    return true;
+  }
 
   // With kParseNumbersAsStringsFlag numbers come by RawNumber only.
   bool Int(int) { return false; }
@@ -194,16 +206,7 @@ class Builder {
     }
     const Places::Place place = places_.of(offset);
     container.set_place(place.line, place.column);
-    open_.push_back(std::move(container));
-    keys_.push_back(nullptr);
-    return true;
-  }
-
-  bool end() {
-    Json done = std::move(open_.back());
-    open_.pop_back();
-    keys_.pop_back();
-    put(std::move(done));
+    open_.push_back({&put(std::move(container)), nullptr});
     return true;
   }
 
@@ -214,22 +217,26 @@ class Builder {
     return true;
   }
 
-  void put(Json value) {
-    if (open_.empty()) {
-      root_ = std::move(value);
-    } else if (open_.back().is_object()) {
-      keys_.back()->value = std::move(value);
-    } else {
-      open_.back().push(std::move(value));
-    }
+  // Where it stands now, until another value is put beside it.
+  Json& put(Json value) {
+    if (open_.empty()) return root_ = std::move(value);
+    const Open& around = open_.back();
+    if (around.member != nullptr) return around.member->value = std::move(value);
+    return around.json->append(std::move(value));
   }
+
+  // A container around the current place. Containers are filled where they stand: nothing is put
+  // beside one that is open, so it does not move.
+  struct Open {
+    Json* json;
+    Json::Member* member;  // of an object: the one that waits for its value, or has it
+  };
 
   std::string_view text_;
   const TextStream& stream_;
+  const JsonTaker& take_;
   Places places_;
-  std::vector<Json> open_;  // the containers around the current place, outermost first
-  std::vector<Json::Member*>
-      keys_;  // per open container the member that waits for its value (objects only)
+  std::vector<Open> open_;  // outermost first
   Json root_;
   std::optional<Failure> failure_;
 };
@@ -340,6 +347,10 @@ void write_value(Writer& writer, const Json& json) {
 }  // namespace
 
 Json parse_json(std::string_view text, std::string_view name_for_errors) {
+  return parse_json(text, name_for_errors, {});
+}
+
+Json parse_json(std::string_view text, std::string_view name_for_errors, const JsonTaker& take) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   if (text.size() > std::numeric_limits<std::uint32_t>::max()) {
     throw Error(Code::unsupported, cat(name_for_errors, ": ", format_bytes(text.size()),
@@ -350,7 +361,7 @@ Json parse_json(std::string_view text, std::string_view name_for_errors) {
            explain(rapidjson::kParseErrorStringInvalidEncoding));
   }
   TextStream stream(text);
-  Builder builder(text, stream);
+  Builder builder(text, stream, take);
   rapidjson::Reader reader;
   constexpr unsigned kFlags = rapidjson::kParseIterativeFlag |
                               rapidjson::kParseNumbersAsStringsFlag |

@@ -82,28 +82,30 @@ Json Json::object() {
   return json;
 }
 
-Json::Json(const Json& other) : line_(other.line_), column_(other.column_) {
-  content_ = std::visit(
-      [](const auto& value) -> Content {
-        if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::unique_ptr<Object>>) {
-          return std::make_unique<Object>(*value);
-        } else {
-          return value;
-        }
-      },
-      other.content_);
-}
-Json::Json(Json&& other) noexcept
-    : content_(std::exchange(other.content_, Content())),
+Json::Json(const Json& other)
+    : content_(std::visit(
+          [](const auto& value) -> Content {
+            if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::unique_ptr<Object>>) {
+              return std::make_unique<Object>(*value);
+            } else {
+              return value;
+            }
+          },
+          other.content_)),
       line_(other.line_),
       column_(other.column_) {}
+Json::Json(Json&& other) noexcept
+    : content_(std::move(other.content_)), line_(other.line_), column_(other.column_) {
+  other.content_.emplace<std::monostate>();
+}
 Json& Json::operator=(const Json& other) { return *this = Json(other); }
 Json& Json::operator=(Json&& other) noexcept {
   // By way of a local: `other` may be a part of what this assignment destroys.
-  Content content = std::exchange(other.content_, Content());
+  Content content = std::move(other.content_);
+  other.content_.emplace<std::monostate>();
   line_ = other.line_;
   column_ = other.column_;
-  content_.swap(content);
+  content_ = std::move(content);
   return *this;
 }
 Json::~Json() = default;
@@ -228,10 +230,14 @@ void Json::set_place(std::uint32_t line, std::uint32_t column) {
 }
 
 Json& Json::push(Json value) {
+  append(std::move(value));
+  return *this;
+}
+
+Json& Json::append(Json value) {
   auto& elements = const_cast<std::vector<Json>&>(as_array());
   if (elements.empty()) elements.reserve(2);  // links, most of them
-  elements.push_back(std::move(value));
-  return *this;
+  return elements.emplace_back(std::move(value));
 }
 
 bool operator==(const Json& a, const Json& b) {

@@ -92,6 +92,8 @@ class Json {
   Json& set(std::string key, Json value);
   // Appends an element and returns *this. REQUIRES: an array.
   Json& push(Json value);
+  // Appends an element and returns it: valid until the next one. REQUIRES: an array.
+  Json& append(Json value);
 
   // For readers. The place of this value; the member of this key, made with the value null when it
   // is not there (second: whether it was made). The reference lives until the next insert() or

@@ -143,6 +143,8 @@ Layer read_environment(const Lookup& lookup) {
   return layer;
 }
 
+bool is_no_folder(std::string_view text) { return text.empty() || text == "none"; }
+
 Layer read_configuration(std::string_view text, const std::filesystem::path& file) {
   const std::string name = file.string();
   const Json json = core::parse_json(text, name);
@@ -173,7 +175,8 @@ Layer read_configuration(std::string_view text, const std::filesystem::path& fil
     const bool relative_to_file = option->kind == OptionKind::path ||
                                   (option->kind == OptionKind::paths && option->name != "plugins");
     for (Given given : values.of(option->name)) {
-      if (relative_to_file) given.text = (file.parent_path() / given.text).string();
+      const bool is_none = option->name == "cache" && is_no_folder(given.text);
+      if (relative_to_file && !is_none) given.text = (file.parent_path() / given.text).string();
       layer.add(*option, std::move(given));
     }
   }
@@ -197,10 +200,15 @@ std::vector<std::filesystem::path> configuration_files(const std::filesystem::pa
 }
 
 std::filesystem::path default_costs_file(const Lookup& lookup) {
+  const std::filesystem::path folder = default_cache_folder(lookup);
+  return folder.empty() ? folder : folder / "costs.json";
+}
+
+std::filesystem::path default_cache_folder(const Lookup& lookup) {
   const std::optional<std::string> cache = lookup("XDG_CACHE_HOME");
   const std::optional<std::string> home = lookup("HOME");
-  if (cache && !cache->empty()) return std::filesystem::path(*cache) / "heddle/costs.json";
-  if (home && !home->empty()) return std::filesystem::path(*home) / ".cache/heddle/costs.json";
+  if (cache && !cache->empty()) return std::filesystem::path(*cache) / "heddle";
+  if (home && !home->empty()) return std::filesystem::path(*home) / ".cache/heddle";
   return {};
 }
 

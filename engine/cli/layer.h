@@ -51,6 +51,9 @@ Layer read_environment(const Lookup& lookup);
 // except those of plugins, which are relative to the program.
 Layer read_configuration(std::string_view text, const std::filesystem::path& file);
 
+// What an option for a folder may say instead of one that is not to be used: "" or "none".
+bool is_no_folder(std::string_view text);
+
 // The nearest first: heddle.json beside the workflow (when there is a workflow), then
 // heddle/config.json in $XDG_CONFIG_HOME, or in $HOME/.config. Only files that exist.
 std::vector<std::filesystem::path> configuration_files(const std::filesystem::path& workflow,
@@ -61,8 +64,10 @@ std::vector<std::filesystem::path> configuration_files(const std::filesystem::pa
 // lets the highest win.
 Layer lay_over(const std::vector<Layer>& layers);
 
-// Where measured costs stand unless an option says otherwise: heddle/costs.json in $XDG_CACHE_HOME,
-// or in $HOME/.cache. Empty when neither is set.
+// Where the engine's own files are unless an option says otherwise: heddle/ in $XDG_CACHE_HOME, or
+// in $HOME/.cache. Empty when neither is set.
+std::filesystem::path default_cache_folder(const Lookup& lookup);
+// "costs.json" in it; empty, too.
 std::filesystem::path default_costs_file(const Lookup& lookup);
 
 }  // namespace heddle::cli

@@ -33,8 +33,12 @@ constexpr OptionSpec kOptions[] = {
      "a folder of plugins; its node types replace those of the same name", kAll},
     {"input", OptionKind::path, "DIR", "where pictures to load are (default: input)", kAll},
     {"output", OptionKind::path, "DIR", "where files are written (default: output)", kFlows},
-    {"cache", OptionKind::path, "DIR", "where the engine keeps files of its own between runs",
+    {"cache", OptionKind::path, "DIR",
+     "where results are kept between runs, in conditionings/; none: nowhere (default: "
+     "$XDG_CACHE_HOME/heddle)",
      kFlows},
+    {"cache-limit", OptionKind::word, "SIZE",
+     "bytes of results to keep there at most (default: 1GiB)", kFlows},
     {"costs", OptionKind::path, "FILE", "measured costs to place by, as tune writes them (default: $XDG_CACHE_HOME/heddle/costs.json)",
      kFlows | kTune},
     {"threads", OptionKind::number, "N", "threads of a CPU device (default: all cores)", kAll},

@@ -29,6 +29,10 @@ int plan_workflow(const Request& request, Output& output) {
     if (!problems.errors.empty()) return kExitUsage;
     if (!request.settings.svg.empty())
       draw(engine.plan_dot(flow), numbered(request.settings.svg, run + 1, variants.count()));
+    if (request.settings.least) {
+      output.write(cat(engine.plan_least(flow, request.settings.json), request.settings.json ? "\n" : ""));
+      continue;
+    }
     if (request.settings.json) {
       output.write(cat(engine.plan_json(flow), "\n"));
       continue;

@@ -69,6 +69,10 @@ Settings read_all_settings(const CommandLine& line, const std::filesystem::path&
   for (const std::filesystem::path& file : configuration_files(workflow, &environment))
     layers.push_back(read_configuration(read_file(file), file));
   Settings settings = read_settings(only_of(lay_over(layers), options_of(line.command)));
+  const std::filesystem::path cache = settings.cache.value_or(default_cache_folder(&environment));
+  // A plan tells what there is to do, and is quick: it reads no file for a key.
+  if (line.command == Command::run && !cache.empty())
+    settings.engine.keep_dir = cache / "conditionings";
   std::error_code ignored;
   if (settings.costs_file.empty()) {
     settings.costs_file = default_costs_file(&environment);

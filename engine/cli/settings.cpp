@@ -20,23 +20,6 @@ constexpr unsigned kMostThreads = 4096;
   throw Error(Code::invalid_argument, cat(given.where, ": ", what));
 }
 
-// What is known but not built yet. Whoever asks for one of these relies on it, so that going on
-// without it would be worse than stopping.
-struct Pending {
-  std::string_view option, why;
-};
-constexpr Pending kPending[] = {
-    {"least", "the least memory cannot be computed yet"},
-};
-
-void refuse_what_is_pending(const Layer& layer) {
-  for (const Pending& pending : kPending)
-    for (const Given& given : layer.of(pending.option))
-      if (given.text != "false")
-        refuse(given, cat("this version of heddle cannot do this: ", pending.why,
-                          ". Leave the option out."));
-}
-
 bool read_flag(const Layer& layer, std::string_view option) {
   for (const Given& given : layer.of(option)) {
     for (const std::string_view yes : {"true", "1", "yes", "on"})
@@ -155,6 +138,12 @@ std::filesystem::path read_new_file(const Given& given) {
   return path;
 }
 
+std::uint64_t read_size(const Given& given) {
+  const std::optional<std::uint64_t> bytes = core::parse_bytes(given.text);
+  if (!bytes) refuse(given, cat("expected a size such as 1GiB, got ", quote(given.text), "."));
+  return *bytes;
+}
+
 std::vector<std::filesystem::path> read_folders(const Layer& layer, std::string_view option) {
   std::vector<std::filesystem::path> folders;
   for (const Given& given : layer.of(option)) {
@@ -183,7 +172,6 @@ std::filesystem::path numbered(const std::filesystem::path& file, std::size_t ru
 }
 
 Settings read_settings(const Layer& layer) {
-  refuse_what_is_pending(layer);
   Settings settings;
   settings.sets = read_pairs(layer, "set");
   settings.places = read_pairs(layer, "place");
@@ -206,9 +194,10 @@ Settings read_settings(const Layer& layer) {
   for (const Given& given : layer.of("svg")) settings.svg = read_new_file(given);
   for (const Given& given : layer.of("output")) settings.engine.output_dir = read_path(given);
   for (const Given& given : layer.of("cache"))
-    settings.warnings.push_back(cat(given.where, ": nothing is kept between runs yet, so ",
-                                    quote(given.text), " is not used."));
+    settings.cache = is_no_folder(given.text) ? std::filesystem::path() : read_path(given);
+  for (const Given& given : layer.of("cache-limit")) settings.engine.keep_bytes = read_size(given);
   settings.json = read_flag(layer, "json");
+  settings.least = read_flag(layer, "least");
   settings.quiet = read_flag(layer, "quiet");
   return settings;
 }

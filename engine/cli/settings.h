@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <heddle/engine.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,14 +24,15 @@ struct Settings {
   std::vector<Pair> sets, places, splits;  // to apply in this order: of equal keys, the last one counts
   EngineOptions engine;
   std::filesystem::path trace, svg;  // files to write; empty: none
+  std::optional<std::filesystem::path> cache;  // of --cache; empty path: nowhere
   std::filesystem::path costs_file;  // of --costs; the engine reads it where it is there
   bool json = false;
+  bool least = false;  // plan: the least memory instead
   bool quiet = false;
   std::vector<std::string> warnings;
 };
 
-// Throws core::Error(invalid_argument) that names the option and where it was given: a value that
-// does not fit, or an option whose part of the engine is not there yet.
+// Throws core::Error(invalid_argument) that names the option and where it was given.
 Settings read_settings(const Layer& layer);
 
 // "t.json" for a single run, else "t.3.json": a file of its own for every run. Numbers from 1.

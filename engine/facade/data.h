@@ -69,6 +69,8 @@ struct Engine::Data {
     core::Graph graph;
     core::Plan plan;
     core::Described described;
+    core::Kept kept;
+    core::Inferred inferred;  // only of plans that somebody looks at
   };
   // What to do with a node that fails when it is asked what it can say before the run.
   enum class Describe { strictly, for_a_run };
@@ -85,6 +87,7 @@ struct Engine::Data {
     Describe how = Describe::strictly;
     core::Crowd crowd = {};
     core::GivenValues given = {};
+    std::vector<std::string> keep = {};  // NODE.OUTPUT, as in StartOptions
   };
   Ready prepare(const Workflow::Data& flow, Asked asked) const;  // throws every problem, a line each
   // For people, who want to see what lacks where. Takes the tensors.

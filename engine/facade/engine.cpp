@@ -52,6 +52,24 @@ std::string read_file(const fs::path& path) {
   return text;
 }
 
+// Any plugin may have a part in a result, so all of them count, by their very files: one that is built again is another.
+std::unique_ptr<core::Keeping> keeping(const EngineOptions& options, const core::LoadedPlugins& plugins) {
+  std::error_code failure;
+  fs::create_directories(options.keep_dir, failure);
+  if (failure) {
+    core::log(core::Level::warning, core::cat("nothing is kept for later runs: ", core::system_error(options.keep_dir.string(), failure.value()).full()));
+    return nullptr;
+  }
+  auto keeping = std::make_unique<core::Keeping>(options.keep_dir, options.keep_bytes);
+  core::Hasher build;
+  build.add(core::kEngineVersion).add(options.reference_kernels);
+  std::map<std::string, core::Hash128> files;
+  for (const auto& plugin : plugins.plugins) files.emplace(core::cat(plugin->id(), " ", plugin->version()), keeping->hashes.of(plugin->path()));
+  for (const auto& [name, hash] : files) build.add(name).add(hash);
+  keeping->build = build.finish();
+  return keeping;
+}
+
 std::uint64_t host_memory_bytes() { return std::uint64_t(sysconf(_SC_PHYS_PAGES)) * std::uint64_t(sysconf(_SC_PAGESIZE)); }
 
 }  // namespace
@@ -85,6 +103,7 @@ Engine::Data::Data(EngineOptions given) : options(std::move(given)), hooks(optio
   environment->hold_weights(std::make_shared<core::HostRoom>(environment->host_ledger));
   core::make_room_from(*environment);
   environment->topology = core::topology_of(environment->devices);
+  if (!options.keep_dir.empty()) environment->keeping = keeping(options, plugins);
   if (!options.costs.empty()) environment->costs = core::read_costs(read_file(options.costs), options.costs.string());
   start_housekeeping();
 }
@@ -174,11 +193,13 @@ Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Asked aske
   for (const core::Problem& p : bound.problems)
     if (p.severity == core::Problem::Severity::error) errors.push_back(p.message);
   if (!errors.empty()) throw core::Error(core::Code::invalid_argument, core::join(errors, "\n"));
-  Ready ready{std::move(bound.graph), {}, {}};
+  Ready ready{std::move(bound.graph), {}, {}, {}};
   core::take_device_inputs(ready.graph);
+  const std::vector<core::Source> wanted = find_outputs(ready.graph, flow.workflow, asked.keep);
   // A plan says what a run would do, so both ask: a device that is well again is used again.
   core::probe_degraded(*environment);
   const core::Topology topology = with_budgets(flow.workflow.devices);
+  ready.kept = core::take_kept(ready.graph, wanted, topology, *environment);
   try {
     ready.described = core::describe_models(ready.graph, *environment);
   } catch (const core::Error&) {
@@ -186,13 +207,16 @@ Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Asked aske
     if (asked.how == Describe::strictly) throw;
     ready.described.known.assign(ready.graph.nodes.size(), false);
   }
-  const core::Inferred inferred = core::infer(ready.graph, environment->host, ready.described.facts);
+  core::Facts facts = ready.described.facts;
+  core::add_facts(ready.kept, facts);
+  const core::Inferred inferred = core::infer(ready.graph, environment->host, facts);
   // A plan shows what lacks where; a run cannot be made of it.
   const auto misfits = asked.how == Describe::strictly ? core::PlaceRequest::Misfits::told : core::PlaceRequest::Misfits::refused;
   ready.plan = core::make_plan(ready.graph, core::place({ready.graph, inferred, topology, environment->costs, misfits, {}, std::move(asked.crowd)}), inferred, topology);
-  if (asked.how == Describe::strictly) core::tell_calls(inferred, topology, ready.plan);
+  if (asked.how == Describe::strictly) core::tell_calls(inferred, core::Prices(topology, environment->costs), ready.plan);
   for (const core::PendingOutput& pending : inferred.pending)
     if (!ready.described.known[pending.node]) ready.plan.pending.push_back(core::cat(ready.graph.nodes[pending.node].id, ".", pending.output));
+  if (asked.how == Describe::strictly) ready.inferred = inferred;
   return ready;
 }
 

@@ -159,4 +159,19 @@ core::GivenValues values_of(const Workflow::Data& flow, const TakenInputs& input
   return values;
 }
 
+std::vector<core::Source> find_outputs(const core::Graph& graph, const core::Workflow& workflow, const std::vector<std::string>& names) {
+  std::vector<core::Source> sources;
+  for (const std::string& name : names) {
+    const std::size_t dot = name.rfind('.');
+    if (dot == std::string::npos) throw core::Error(core::Code::invalid_argument, core::cat(core::quote(name), " does not name an output: say NODE.OUTPUT"));
+    const std::string id = workflow.nodes[core::find_node(workflow, std::string_view(name).substr(0, dot))].id;
+    const auto node = std::ranges::find_if(graph.nodes, [&](const core::Node& n) { return n.id == id; });
+    if (node == graph.nodes.end()) throw core::Error(core::Code::not_found, core::cat("no sink needs the node of ", core::quote(name)));
+    const auto port = node->type->find_output(name.substr(dot + 1));
+    if (!port) throw core::Error(core::Code::not_found, core::cat("node ", core::quote(id), " has no output ", core::quote(name.substr(dot + 1))));
+    sources.push_back({core::NodeIndex(node - graph.nodes.begin()), *port});
+  }
+  return sources;
+}
+
 }  // namespace heddle

@@ -32,4 +32,7 @@ std::shared_ptr<const Workflow::Data> with_inputs(const std::shared_ptr<const Wo
 // tensor of ours.
 core::GivenValues values_of(const Workflow::Data& flow, const TakenInputs& inputs);
 
+// The outputs that NODE.OUTPUT name. Throws invalid_argument or not_found.
+std::vector<core::Source> find_outputs(const core::Graph& graph, const core::Workflow& workflow, const std::vector<std::string>& names);
+
 }  // namespace heddle

@@ -4,6 +4,7 @@
 #include "engine/facade/inputs.h"
 #include "engine/plan/plan_dot.h"
 #include "engine/plan/plan_text.h"
+#include "engine/run/least.h"
 
 namespace heddle {
 
@@ -34,6 +35,40 @@ std::string Engine::plan(const Workflow& flow, Inputs inputs) const {
       text += cat("model ", output_name(ready.graph, model), ": ", model.family, ", ", model.blocks,
                   " blocks, ", core::format_bytes(model.weight_bytes), " of weights\n");
     return text;
+  });
+}
+
+std::string Engine::plan_least(const Workflow& flow, bool as_json) const {
+  return outward([&] {
+    const Data::Ready ready = data_->prepare_to_show(flow.data_, {});
+    const core::Topology& topology = data_->environment->topology;
+    const core::LeastNeeds all = core::least_needs(ready.graph, ready.plan, ready.inferred, topology, *data_->environment);
+    std::map<std::uint32_t, const core::LeastNeed*> most;  // by device: the node that decides
+    for (const core::LeastNeed& need : all.needs) {
+      const core::LeastNeed*& of = most[need.device];
+      if (of == nullptr || need.least_bytes > of->least_bytes) of = &need;
+    }
+    std::string text;
+    Json devices = Json::array();
+    for (const auto& [d, decides] : most) {
+      text += cat(topology.devices[d].name, ": at least ", core::format_bytes(decides->least_bytes), " (", decides->least_bytes, " bytes), by node ",
+                  ready.graph.nodes[decides->node].id, "\n");
+      Json nodes = Json::array();
+      for (const core::LeastNeed& need : all.needs) {
+        if (need.device != d) continue;
+        text += cat("  ", ready.graph.nodes[need.node].id, ": ", core::format_bytes(need.least_bytes),
+                    need.all_bytes > need.least_bytes ? cat(", nothing streamed with ", core::format_bytes(need.all_bytes)) : "", "; ", need.reason, "\n");
+        nodes.push(std::move(Json::object()
+                                 .set("node", ready.graph.nodes[need.node].id)
+                                 .set("least_bytes", need.least_bytes)
+                                 .set("all_bytes", need.all_bytes)
+                                 .set("reason", need.reason)));
+      }
+      devices.push(std::move(Json::object().set("device", topology.devices[d].name).set("least_bytes", decides->least_bytes).set("nodes", std::move(nodes))));
+    }
+    if (most.empty()) text += "no node is known to need memory of a device\n";
+    for (const std::string& why : all.left_out) text += cat("not known: ", why, "\n");
+    return as_json ? core::write_json(devices, 2) : text;
   });
 }
 

@@ -54,21 +54,6 @@ class Teller final : public core::Observer {
 
 std::atomic<std::uint64_t> last_run{0};
 
-std::vector<core::Source> find_outputs(const core::Graph& graph, const core::Workflow& workflow, const std::vector<std::string>& names) {
-  std::vector<core::Source> sources;
-  for (const std::string& name : names) {
-    const std::size_t dot = name.rfind('.');
-    if (dot == std::string::npos) throw core::Error(core::Code::invalid_argument, core::cat(core::quote(name), " does not name an output: say NODE.OUTPUT"));
-    const std::string id = workflow.nodes[core::find_node(workflow, std::string_view(name).substr(0, dot))].id;
-    const auto node = std::ranges::find_if(graph.nodes, [&](const core::Node& n) { return n.id == id; });
-    if (node == graph.nodes.end()) throw core::Error(core::Code::not_found, core::cat("no sink needs the node of ", core::quote(name)));
-    const auto port = node->type->find_output(name.substr(dot + 1));
-    if (!port) throw core::Error(core::Code::not_found, core::cat("node ", core::quote(id), " has no output ", core::quote(name.substr(dot + 1))));
-    sources.push_back({core::NodeIndex(node - graph.nodes.begin()), *port});
-  }
-  return sources;
-}
-
 std::string extra_pnginfo(const core::Workflow& workflow) {
   const core::Json* data = workflow.rest.find("extra_data");
   const core::Json* info = data == nullptr ? nullptr : data->find("extra_pnginfo");
@@ -123,7 +108,7 @@ Run Engine::start(const Workflow& flow, StartOptions options) {
     data->flow = with_inputs(flow.data_, taken);
     core::Crowd crowd = data_->crowd();
     crowd.among_many = options.among_many;
-    data->ready = data_->prepare(*data->flow, {Engine::Data::Describe::for_a_run, std::move(crowd), values_of(*data->flow, taken)});
+    data->ready = data_->prepare(*data->flow, {Engine::Data::Describe::for_a_run, std::move(crowd), values_of(*data->flow, taken), options.keep});
     data->options = std::move(options);
     data->busy_seconds = data_->busy_seconds(data->ready.plan);
     data->devices = names_of_busy(data_->environment->devices, data->busy_seconds);
@@ -144,7 +129,7 @@ Run Engine::start(const Workflow& flow, StartOptions options) {
       Results outcome;
       std::exception_ptr failure;
       try {
-        core::RunRequest request{&raw->ready.graph, &raw->ready.plan, "", extra_pnginfo(raw->flow->workflow), keep};
+        core::RunRequest request{&raw->ready.graph, &raw->ready.plan, "", extra_pnginfo(raw->flow->workflow), keep, raw->ready.kept};
         if (asks_for(raw->ready.graph, "PROMPT")) request.prompt_json = core::write_json(core::nodes_to_json(raw->flow->workflow));
         Teller teller(raw->options, raw->id);
         const std::vector<core::Ledger::Cap> caps = engine->caps(raw->flow->workflow.devices);
@@ -152,6 +137,8 @@ Run Engine::start(const Workflow& flow, StartOptions options) {
         const auto began = std::chrono::steady_clock::now();
         results->result = execute_traced(request, environment, teller, *raw);
         const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began;
+        for (const auto& [node, outputs] : results->result.to_keep) core::keep(raw->ready.kept.at(node).key, outputs, environment);
+        results->result.to_keep.clear();
         results->remarks = core::prediction_against_fact(raw->ready.graph, raw->ready.plan, results->result.timings, seconds.count(), environment.costs);
         for (const core::NodeTiming& t : results->result.timings) {
           const core::Node& node = raw->ready.graph.nodes[t.node];

@@ -1,6 +1,7 @@
 #include "engine/files/checkpoint.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <set>
 #include <utility>
@@ -8,7 +9,6 @@
 #include "engine/base/error.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
-#include "engine/files/safetensors.h"
 
 namespace heddle::core {
 
@@ -19,6 +19,7 @@ struct Checkpoint::Content {
       files;  // in the order in which metadata are looked up
   Hash128 files_identity;
   std::string prefix;  // taken off the names
+  std::optional<DType> cast;
 };
 
 namespace {
@@ -114,7 +115,40 @@ void sort_by_name(std::vector<TensorView>& views) {
             [](const TensorView& a, const TensorView& b) { return a.name < b.name; });
 }
 
+bool is_f8(DType dtype) { return dtype == DType::f8_e4m3 || dtype == DType::f8_e5m2; }
+
+const TensorView* find_view(std::span<const TensorView> views, std::string_view name) {
+  const auto found = std::partition_point(views.begin(), views.end(),
+                                          [&](const TensorView& view) { return view.name < name; });
+  return found == views.end() || found->name != name ? nullptr : &*found;
+}
+
+// REQUIRES: sorted.
+void attach_scales(std::vector<TensorView>& views, const fs::path& path) {
+  constexpr std::string_view kWeight = ".weight";
+  for (TensorView& view : views) {
+    if (!is_f8(view.dtype) || !view.name.ends_with(kWeight)) continue;
+    const std::string_view module =
+        std::string_view(view.name).substr(0, view.name.size() - kWeight.size());
+    const TensorView* scale = find_view(views, cat(module, ".scale_weight"));
+    if (scale == nullptr) scale = find_view(views, cat(module, ".weight_scale"));
+    if (scale == nullptr) continue;
+    if (scale->dtype != DType::f32 || scale->data.size() != sizeof(float))
+      throw Error(Code::unsupported,
+                  cat(path.native(), ": the scale ", quote(scale->name), " of ", quote(view.name),
+                      " is ", dtype_name(scale->dtype), " (", join(scale->shape, ", "),
+                      "); only one f32 for a whole tensor is read. Use a file with such scales."));
+    view.scale_data = scale->data;
+  }
+}
+
 }  // namespace
+
+float TensorView::scale() const {
+  float value = 1;
+  if (!scale_data.empty()) std::memcpy(&value, scale_data.data(), sizeof value);
+  return value;
+}
 
 std::uint64_t TensorView::file_offset() const {
   return data.empty() ? 0 : static_cast<std::uint64_t>(data.data() - file->mapping->bytes().data());
@@ -137,13 +171,14 @@ Checkpoint open_checkpoint(const fs::path& path, const TensorFileOpener& open) {
       content->tensors.push_back(view_of(entry, content->files.front()));
     }
   }
+  attach_scales(content->tensors, path);
   content->files_identity = identity_of(content->files);
   return Checkpoint(std::move(content));
 }
 
 Checkpoint open_checkpoint(const fs::path& path) {
   return open_checkpoint(path, [](const fs::path& file) {
-    return std::make_shared<const TensorFile>(open_safetensors(file));
+    return std::make_shared<const TensorFile>(open_tensor_file(file));
   });
 }
 
@@ -159,10 +194,7 @@ std::span<const TensorView> Checkpoint::with_prefix(std::string_view prefix) con
 }
 
 const TensorView* Checkpoint::find(std::string_view name) const {
-  const std::vector<TensorView>& all = content_->tensors;
-  const auto found = std::partition_point(all.begin(), all.end(),
-                                          [&](const TensorView& view) { return view.name < name; });
-  return found == all.end() || found->name != name ? nullptr : &*found;
+  return find_view(content_->tensors, name);
 }
 
 const TensorView& Checkpoint::at(std::string_view name) const {
@@ -188,9 +220,28 @@ Checkpoint Checkpoint::strip_prefix(std::string_view prefix) const {
   content->files = content_->files;
   content->files_identity = content_->files_identity;
   content->prefix = cat(content_->prefix, prefix);
+  content->cast = content_->cast;
   for (const TensorView& view : with_prefix(prefix)) {
     content->tensors.push_back(view);
     content->tensors.back().name.erase(0, prefix.size());
+  }
+  return Checkpoint(std::move(content));
+}
+
+Checkpoint Checkpoint::cast(DType dtype) const {
+  if (!is_f8(dtype))
+    throw Error(Code::invalid_argument,
+                cat(path().native(), ": weights are cast to f8_e4m3 or f8_e5m2, not to ",
+                    dtype_name(dtype)));
+  auto content = std::make_shared<Content>(*content_);
+  content->cast = dtype;
+  for (TensorView& view : content->tensors) {
+    if (is_block_format(view.dtype))
+      throw Error(Code::invalid_argument,
+                  cat(path().native(), ": tensor ", quote(view.name), " is ",
+                      dtype_name(view.dtype), ", so its weights cannot be cast to ",
+                      dtype_name(dtype), ". Leave the file's own type."));
+    if (is_floating(view.dtype)) view.cast = dtype;
   }
   return Checkpoint(std::move(content));
 }
@@ -204,7 +255,10 @@ std::uint64_t Checkpoint::total_bytes() const {
 const fs::path& Checkpoint::path() const { return content_->path; }
 
 Hash128 Checkpoint::identity() const {
-  return Hasher().add(content_->files_identity).add(content_->prefix).finish();
+  Hasher hasher;
+  hasher.add(content_->files_identity).add(content_->prefix);
+  if (content_->cast) hasher.add(std::int32_t(*content_->cast));
+  return hasher.finish();
 }
 
 }  // namespace heddle::core

@@ -27,6 +27,12 @@ struct TensorView {
   std::span<const std::byte>
       data;  // little-endian, not necessarily aligned; lives as long as `file`
   std::shared_ptr<const TensorFile> file;
+  std::span<const std::byte> scale_data = {};  // the f32 that scale() reads; empty: there is none
+  std::optional<DType> cast = {};              // Checkpoint::cast()
+
+  // What the elements of an f8 tensor are multiplied by: the number beside it in the file, named
+  // "X.scale_weight" or "X.weight_scale" for "X.weight"; else 1.
+  float scale() const;
 
   // Of the data's first byte in the file: for read-ahead and for messages.
   std::uint64_t file_offset() const;
@@ -53,11 +59,16 @@ class Checkpoint {
   // The tensors below `prefix`, named without it: strip_prefix("model.diffusion_model.").
   Checkpoint strip_prefix(std::string_view prefix) const;
 
+  // The same tensors, whose matrices are to be made `dtype` (an f8 type) where they are multiplied:
+  // each number rounded once, to nearest even. Throws Error(invalid_argument) when a tensor is in
+  // blocks, which is quantised already.
+  Checkpoint cast(DType dtype) const;
+
   std::uint64_t total_bytes() const;          // of the data of tensors()
   const std::filesystem::path& path() const;  // as it was given to open_checkpoint()
 
   // For cache keys: equal for the same files (canonical path, size, time of change, header) and the
-  // same prefix.
+  // same prefix and cast.
   Hash128 identity() const;
 
  private:
@@ -74,10 +85,10 @@ class Checkpoint {
 using TensorFileOpener =
     std::function<std::shared_ptr<const TensorFile>(const std::filesystem::path&)>;
 
-// Opens a safetensors file, or all the shards that an index (a ".json" file with a "weight_map",
-// beside its shards) names. Tensors of a shard that the index does not name are left out. Throws
-// Error with the path: not_found (file, shard or tensor missing), io, and what parse_json and
-// parse_safetensors throw.
+// Opens a safetensors or gguf file, or all the shards that an index (a ".json" file with a
+// "weight_map", beside its shards) names. Tensors of a shard that the index does not name are left
+// out. Throws Error with the path: not_found (file, shard or tensor missing), io, unsupported (an
+// f8 tensor with a scale for each row), and what parse_json and open_tensor_file throw.
 Checkpoint open_checkpoint(const std::filesystem::path& path, const TensorFileOpener& open);
 Checkpoint open_checkpoint(const std::filesystem::path& path);  // maps the files anew
 

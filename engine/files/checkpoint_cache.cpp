@@ -3,7 +3,6 @@
 #include <system_error>
 
 #include "engine/base/mapped_file.h"
-#include "engine/files/safetensors.h"
 
 namespace heddle::core {
 namespace {
@@ -35,7 +34,7 @@ std::shared_ptr<const TensorFile> CheckpointCache::file(const fs::path& path) {
   }
   // The lock is not held while the file is read. Another thread may do the same meanwhile; the
   // first to come back wins.
-  auto fresh = std::make_shared<const TensorFile>(open_safetensors(path));
+  auto fresh = std::make_shared<const TensorFile>(open_tensor_file(path));
   const auto files = files_.lock();
   std::erase_if(*files, [](const auto& entry) { return entry.second.expired(); });
   std::weak_ptr<const TensorFile>& entry = (*files)[key];

@@ -235,14 +235,4 @@ SafetensorsHeader parse_safetensors(std::span<const std::byte> file, std::string
   return Reader(file, file_name).read();
 }
 
-TensorFile open_safetensors(const std::filesystem::path& path) {
-  auto mapping = std::make_shared<const MappedFile>(path);
-  SafetensorsHeader header = parse_safetensors(mapping->bytes(), path.native());
-  const Hash128 hash = hash_bytes(mapping->bytes().first(header.data_offset));
-  return {.mapping = std::move(mapping),
-          .tensors = std::move(header.tensors),
-          .metadata = std::move(header.metadata),
-          .header_hash = hash};
-}
-
 }  // namespace heddle::core

@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -30,8 +29,5 @@ struct SafetensorsHeader {
 // all, Error(unsupported) for an element type unknown here; messages start with `file_name` and
 // name the tensor.
 SafetensorsHeader parse_safetensors(std::span<const std::byte> file, std::string_view file_name);
-
-// Maps the file and reads its header. Throws what MappedFile and parse_safetensors throw.
-TensorFile open_safetensors(const std::filesystem::path& path);
 
 }  // namespace heddle::core

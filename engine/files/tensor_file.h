@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -33,5 +34,9 @@ struct TensorFile {
   Metadata metadata;
   Hash128 header_hash = {};  // of the bytes that describe the tensors, not of their data
 };
+
+// Maps a file of either format, gguf or safetensors, and reads its header. Which one it is its
+// first bytes say. Throws what MappedFile, parse_gguf() and parse_safetensors() throw.
+TensorFile open_tensor_file(const std::filesystem::path& path);
 
 }  // namespace heddle::core

@@ -10,7 +10,8 @@
 
 namespace heddle::core {
 
-class Checkpoint;  // floor 2
+class Checkpoint;     // engine/files
+class WeightPatches;  // engine/memory
 
 class Model {
  public:
@@ -18,9 +19,10 @@ class Model {
   std::string role;    // what the loader asked for
   std::shared_ptr<const Graph> graph;
   std::shared_ptr<const Checkpoint> checkpoint;
+  std::shared_ptr<const WeightPatches> patches;  // added to the checkpoint's weights on their way to a device; nullptr: none
   Value settings;  // a record
   Hints hints;     // of the loader node, for the blocks
-  Hash128 identity;  // of the files and the family's version: equal models have equal weights and graphs
+  Hash128 identity;  // of the files, the patches and the family's version: equal models have equal weights and graphs
 };
 
 }  // namespace heddle::core

@@ -14,6 +14,21 @@ inline constexpr std::array<std::string_view, 2> kWorkflowKeys = {"prompt", "dev
 inline constexpr std::array<std::string_view, 6> kNodeKeys = {"class_type", "inputs", "device",
                                                               "prefer",     "split",  "blocks"};
 
+// What ComfyUI writes into a node or beside the nodes: it must not look like misspelt keys of ours.
+inline constexpr std::array<std::string_view, 13> kForeignKeys = {"_meta",
+                                                                  "is_changed",
+                                                                  "override_display_id",
+                                                                  "extra_data",
+                                                                  "extra_pnginfo",
+                                                                  "client_id",
+                                                                  "prompt_id",
+                                                                  "number",
+                                                                  "front",
+                                                                  "partial_execution_targets",
+                                                                  "workflow",
+                                                                  "list_prompt_ids",
+                                                                  "version"};
+
 // Of an entry of "devices", and of one of "blocks". There are no others.
 inline constexpr std::array<std::string_view, 1> kDeviceKeys = {"budget"};
 inline constexpr std::array<std::string_view, 2> kBlockKeys = {"match", "device"};

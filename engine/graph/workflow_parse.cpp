@@ -28,22 +28,8 @@ const Keys& node_keys() {
   return keys;
 }
 
-// What ComfyUI writes into a node besides: it must not look like misspelt keys of ours.
 bool is_foreign(std::string_view key) {
-  constexpr std::array<std::string_view, 13> kForeign = {"_meta",
-                                                         "is_changed",
-                                                         "override_display_id",
-                                                         "extra_data",
-                                                         "extra_pnginfo",
-                                                         "client_id",
-                                                         "prompt_id",
-                                                         "number",
-                                                         "front",
-                                                         "partial_execution_targets",
-                                                         "workflow",
-                                                         "list_prompt_ids",
-                                                         "version"};
-  return std::find(kForeign.begin(), kForeign.end(), key) != kForeign.end();
+  return std::ranges::find(kForeignKeys, key) != kForeignKeys.end();
 }
 
 // Where a fault is: "node '4': input ". Made into text only when there is a fault.
@@ -59,9 +45,27 @@ struct Where {
 constexpr std::size_t kMostGuesses =
     32;  // guesses at misspelt names cost time; a broken text may hold very many
 
+// Nodes are read while the text is: each as soon as it is complete, and its JSON is let go at once.
+// That works for workflows in which nothing is wrong and nothing doubtful; others are read once
+// more, as a whole, so that what is said of them does not depend on the order of the text.
 class Parser {
  public:
   explicit Parser(std::string_view name) { workflow_.name = name; }
+
+  // Nothing: it has to be read as a whole.
+  std::optional<Workflow> parse_by_nodes(std::string_view text) {
+    workflow_.nodes.reserve(std::min(text.size() / kFewBytes, kManyNodes));
+    const Json rest = parse_json(text, workflow_.name,
+                                 [this](std::string_view around, const Json::Member& member) {
+                                   return take(around, member);
+                                 });
+    if (!is_plain_ || !problems_.empty() || !rest.is_object() || is_ui_format(rest)) return {};
+    if (is_wrapped(rest) != is_prompt_) return {};
+    const Json* nodes = is_prompt_ ? rest.find("prompt") : &rest;
+    if (nodes->size() != workflow_.nodes.size() || is_ui_format(*nodes)) return {};
+    if (is_prompt_) parse_wrapped(rest);
+    return problems_.empty() ? std::optional(std::move(workflow_)) : std::nullopt;
+  }
 
   Workflow parse(const Json& json) {
     if (!json.is_object()) {
@@ -82,6 +86,25 @@ class Parser {
   }
 
  private:
+  static constexpr std::size_t kFewBytes = 64;  // of text, for a node
+  static constexpr std::size_t kManyNodes = 16'384;
+
+  // A node at the top, or in "prompt". A key that is there twice is doubtful, and so is a workflow
+  // with nodes on both levels.
+  bool take(std::string_view around, const Json::Member& member) {
+    const bool is_inside = around.data() != nullptr;
+    const bool is_candidate =
+        is_inside ? around == "prompt"
+                  : std::ranges::find(kWorkflowKeys, member.key) == kWorkflowKeys.end();
+    if (!is_plain_ || !is_candidate || !is_node(&member.value)) return false;
+    is_plain_ = !member.repeated && (workflow_.nodes.empty() || is_inside == is_prompt_);
+    if (!is_plain_) return false;
+    is_prompt_ = is_inside;
+    parse_node(member);
+    is_plain_ = problems_.empty();
+    return true;
+  }
+
   void report(std::uint32_t line, std::uint32_t column, std::string_view what) {
     problems_.push_back(cat(workflow_.name, ":", line, ":", column, ": ", what));
   }
@@ -138,9 +161,9 @@ class Parser {
         if (member.value.is_object() && is_ui_format(member.value)) {
           report(member.value,
                  "\"prompt\" holds a workflow as the editor saves it. Export it in API format.");
-        } else if (member.value.is_object()) {
+        } else if (member.value.is_object() && !is_prompt_) {
           parse_nodes(member.value);
-        } else {
+        } else if (!member.value.is_object()) {
           report(member.value,
                  cat("\"prompt\" needs an object of nodes, got ", member.value.describe(), "."));
         }
@@ -209,7 +232,7 @@ class Parser {
                     cat(where(), "expected an object with \"class_type\" and \"inputs\", got ",
                         json.describe(), ".", meant));
     }
-    WorkflowNode node;
+    WorkflowNode& node = workflow_.nodes.emplace_back();
     node.id = member.key;
     node.line = member.line;
     node.column = member.column;
@@ -222,7 +245,6 @@ class Parser {
       report(member,
              cat(where(), "it has no \"class_type\".", meant, " Give the name of a node class."));
     }
-    workflow_.nodes.push_back(std::move(node));
   }
 
   void parse_node_key(const Json::Member& key, const Where& where, WorkflowNode& node) {
@@ -302,15 +324,17 @@ class Parser {
     node.inputs.reserve(json.size());
     for (const Json::Member& member : json.members()) {
       refuse_repeated(member, {where.kind, where.name, "input "});
-      WorkflowInput input{member.key, Json(), member.value.line(), member.value.column()};
+      WorkflowInput& input = node.inputs.emplace_back();
+      input.name = member.key;
+      input.line = member.value.line();
+      input.column = member.value.column();
       if (member.value.is_array()) {
         input.value = link_of(member, where);
       } else if (const Json* wrapped = member.value.find("__value__")) {
-        input.value = *wrapped;
+        input.value.emplace<Json>(*wrapped);
       } else {
-        input.value = member.value;
+        input.value.emplace<Json>(member.value);
       }
-      node.inputs.push_back(std::move(input));
     }
   }
 
@@ -353,6 +377,8 @@ class Parser {
   }
 
   Workflow workflow_{"", {}, {}, Json::object()};
+  bool is_plain_ = true;    // nothing doubtful was seen while nodes were taken
+  bool is_prompt_ = false;  // the nodes that were taken stood in "prompt"
   std::vector<std::string> problems_;
   std::size_t guesses_ = 0;
 };
@@ -360,6 +386,8 @@ class Parser {
 }  // namespace
 
 Workflow parse_workflow(std::string_view text, std::string_view name) {
+  if (std::optional<Workflow> workflow = Parser(name).parse_by_nodes(text))
+    return *std::move(workflow);
   return Parser(name).parse(parse_json(text, name));
 }
 

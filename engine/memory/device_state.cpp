@@ -125,13 +125,13 @@ PoolUse DeviceState::memory_use() const {
 
 Tensor DeviceState::make_inbound(const heddle_tensor_info& info) {
   const heddle_tensor_info checked = checked_info(info, "tensor");
-  const std::uint64_t bytes = std::uint64_t(extent(checked).end) * dtype_size(DType(checked.dtype));
+  const std::uint64_t bytes = span_bytes(checked);
   return make_tensor(checked, std::make_shared<DeviceMemory>(*this, bytes, MemoryUse::inbound));
 }
 
 Tensor DeviceState::make(const heddle_tensor_info& info) {
   const heddle_tensor_info checked = checked_info(info, "tensor");
-  const std::uint64_t bytes = std::uint64_t(extent(checked).end) * dtype_size(DType(checked.dtype));
+  const std::uint64_t bytes = span_bytes(checked);
   return make_tensor(checked, allocate(bytes));
 }
 

@@ -144,6 +144,7 @@ class Ledger {
   void unpin(Holder holder, std::uint64_t bytes);
 
   LedgerReport report() const;
+  std::string figures() const;  // for people: the budget, what the driver has free, who holds what
 
   // How often the driver was asked: for tests.
   std::uint64_t polls() const { return state_.lock()->polls; }
@@ -183,7 +184,6 @@ class Ledger {
   std::uint64_t missing(std::uint64_t bytes) const;
   void make_room(std::uint64_t bytes);
   std::uint64_t shed_once(std::uint64_t bytes);  // bytes given back meanwhile
-  std::string figures() const;
 
   const std::string name_;
   const Limits limits_;

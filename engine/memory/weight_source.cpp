@@ -1,13 +1,43 @@
 #include "engine/memory/weight_source.h"
 
 #include <algorithm>
+#include <cstring>
+#include <span>
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/files/joined_dtype.h"
+#include "engine/memory/patch_merge.h"
 #include "engine/tensor/dtype.h"
+#include "engine/tensor/host_memory.h"
 #include "engine/tensor/shape.h"
 
 namespace heddle::core {
+
+namespace {
+
+// Elements of a row that neighbour each other: everything below the first `axes` axes.
+std::int64_t elements_below(const TensorView& tensor, std::size_t axes) {
+  std::int64_t count = 1;
+  for (std::size_t axis = axes; axis < tensor.shape.size(); ++axis) count *= tensor.shape[axis];
+  return count;
+}
+
+void require_whole_blocks(const std::vector<WeightSource::Part>& parts,
+                          const WeightSource::Range& columns) {
+  for (const WeightSource::Part& part : parts) {
+    const std::int64_t below = elements_below(*part.tensor, 2),
+                       block = dtype_block(part.tensor->dtype).elements;
+    if (columns.begin * below % block == 0 && columns.end * below % block == 0) continue;
+    throw Error(Code::unsupported,
+                cat(quote(part.tensor->name), " (", join(part.tensor->shape, ", "),
+                    ") cannot be divided at its columns ", columns.begin, " and ", columns.end,
+                    ": numbers of ", dtype_name(part.tensor->dtype), " stand in blocks of ", block,
+                    ". Divide the model in another way than by rows."));
+  }
+}
+
+}  // namespace
 
 heddle_tensor_info WeightSource::info() const {
   const TensorView& first = *parts.at(0).tensor;
@@ -26,37 +56,122 @@ heddle_tensor_info WeightSource::info() const {
     rows += part.end - part.begin;
   }
   shape[0] = rows;
+  std::vector<const TensorView*> tensors;
+  for (const Part& part : parts) tensors.push_back(part.tensor);
+  const DType dtype = joined_dtype(tensors, use);
   if (!columns.empty()) {
     std::int64_t wide = 0;
     for (const Range& c : columns) {
       if (shape.size() < 2 || c.begin < 0 || c.end < c.begin || c.end > shape[1])
         throw Error(Code::invalid_argument, cat(quote(first.name), " (", join(first.shape, ", "),
                                                 ") has no columns ", c.begin, " to ", c.end));
+      require_whole_blocks(parts, c);
       wide += c.end - c.begin;
     }
     shape[1] = wide;
   }
-  return make_info(heddle_dtype(first.dtype), shape);
+  return make_info(heddle_dtype(dtype), shape);
+}
+
+Hash128 WeightSource::key(Hash128 checkpoint) const {
+  Hasher hasher;
+  hasher.add(checkpoint).add(use);
+  for (const Part& part : parts) {
+    hasher.add(std::string_view(part.tensor->name)).add(part.begin).add(part.end);
+    if (patches != nullptr) patches->add_to_key(hasher, part.tensor->name, part.begin, part.end);
+  }
+  for (const Range& c : columns) hasher.add(std::string_view("columns")).add(c.begin).add(c.end);
+  return hasher.finish();
 }
 
 namespace {
 
-// The rows' bytes of some columns, side by side; shape[1] becomes their number.
-std::vector<std::byte> columns_of(const std::byte* rows, std::vector<std::int64_t>& shape,
-                                  std::uint64_t row_bytes,
-                                  const std::vector<WeightSource::Range>& columns) {
-  const std::uint64_t column_bytes = row_bytes / std::uint64_t(shape[1]);
-  shape[1] = 0;
-  for (const WeightSource::Range& c : columns) shape[1] += c.end - c.begin;
-  std::vector<std::byte> bytes;
-  bytes.reserve(std::uint64_t(shape[0]) * std::uint64_t(shape[1]) * column_bytes);
-  for (std::int64_t row = 0; row < shape[0]; ++row)
-    for (const WeightSource::Range& c : columns) {
-      const std::byte* const begin =
-          rows + std::uint64_t(row) * row_bytes + std::uint64_t(c.begin) * column_bytes;
-      bytes.insert(bytes.end(), begin, begin + std::uint64_t(c.end - c.begin) * column_bytes);
+// Rows of one tensor on their way.
+struct Piece {
+  const WeightSource& source;
+  const TensorView& tensor;
+  std::int64_t begin, end;
+
+  std::vector<std::int64_t> shape() const {
+    std::vector<std::int64_t> shape = tensor.shape;
+    shape[0] = end - begin;
+    if (!source.columns.empty()) {
+      shape[1] = 0;
+      for (const WeightSource::Range& c : source.columns) shape[1] += c.end - c.begin;
     }
-  return bytes;
+    return shape;
+  }
+  // The elements of a row that are wanted.
+  std::vector<PatchedRows::Stretch> stretches() const {
+    std::int64_t width = 1, below = 1;  // of a row, of one of its columns
+    for (std::size_t axis = 1; axis < tensor.shape.size(); ++axis) {
+      width *= tensor.shape[axis];
+      if (axis > 1) below *= tensor.shape[axis];
+    }
+    if (source.columns.empty()) return {{0, width}};
+    std::vector<PatchedRows::Stretch> stretches;
+    for (const WeightSource::Range& c : source.columns)
+      stretches.push_back({c.begin * below, c.end * below});
+    return stretches;
+  }
+};
+
+// Memory that goes with its last holder.
+std::shared_ptr<std::byte> host_bytes(std::size_t bytes) {
+  const HostPiece piece = allocate_host(bytes);
+  return {static_cast<std::byte*>(piece.data), [piece](std::byte*) { free_host(piece); }};
+}
+
+void add(HostWeight& host, const std::vector<std::int64_t>& shape, DType dtype,
+         const std::shared_ptr<std::byte>& bytes, double scale) {
+  host.parts.push_back({make_info(heddle_dtype(dtype), shape), bytes.get(), scale});
+  host.made_bytes += dense_bytes(host.parts.back().info);
+  host.keep.push_back(bytes);
+}
+
+void add_as_in_file(HostWeight& host, const Piece& piece) {
+  const TensorView& t = piece.tensor;
+  const std::int64_t width = elements_below(t, 1);
+  const std::byte* const rows = t.data.data() + dtype_bytes(t.dtype, piece.begin * width);
+  const std::vector<std::int64_t> shape = piece.shape();
+  if (piece.source.columns.empty()) {
+    // Kernels only read here; the ABI's view has one kind of pointer.
+    host.parts.push_back(
+        {make_info(heddle_dtype(t.dtype), shape), const_cast<std::byte*>(rows), t.scale()});
+    host.keep.push_back(t.file);
+    return;
+  }
+  const auto bytes = host_bytes(dense_bytes(make_info(heddle_dtype(t.dtype), shape)));
+  std::byte* to = bytes.get();
+  const std::vector<PatchedRows::Stretch> stretches = piece.stretches();
+  for (std::int64_t row = 0; row < shape[0]; ++row)
+    for (const PatchedRows::Stretch& s : stretches) {
+      const std::int64_t size = dtype_bytes(t.dtype, s.end - s.begin);
+      std::memcpy(to, rows + dtype_bytes(t.dtype, row * width + s.begin), std::size_t(size));
+      to += size;
+    }
+  add(host, shape, t.dtype, bytes, t.scale());
+}
+
+void add_patched(HostWeight& host, const Piece& piece,
+                 std::vector<const WeightPatches::Term*> terms) {
+  const std::vector<std::int64_t> shape = piece.shape();
+  const auto bytes = host_bytes(dense_bytes(make_info(HEDDLE_F32, shape)));
+  merge_patches({&piece.tensor, piece.begin, piece.end, piece.stretches(), std::move(terms)},
+                reinterpret_cast<float*>(bytes.get()));
+  add(host, shape, DType::f32, bytes, 1);
+}
+
+// Where the terms that touch these rows begin and end, from the first row to the last.
+std::vector<std::int64_t> cuts(const WeightSource::Part& part,
+                               std::span<const WeightPatches::Term> terms) {
+  std::vector<std::int64_t> rows{part.begin, part.end};
+  for (const WeightPatches::Term& term : terms)
+    for (const std::int64_t row : {term.begin, term.end})
+      if (row > part.begin && row < part.end) rows.push_back(row);
+  std::ranges::sort(rows);
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  return rows;
 }
 
 }  // namespace
@@ -65,21 +180,20 @@ HostWeight host_weight(const WeightSource& source) {
   HostWeight host;
   host.use = source.use;
   for (const WeightSource::Part& part : source.parts) {
-    const TensorView& t = *part.tensor;
-    std::vector<std::int64_t> shape = t.shape;
-    shape[0] = part.end - part.begin;
-    const std::uint64_t row_bytes = t.shape[0] == 0 ? 0 : t.data.size() / std::uint64_t(t.shape[0]);
-    // Kernels only read here; the ABI's view has one kind of pointer.
-    auto* data = const_cast<std::byte*>(t.data.data()) + std::uint64_t(part.begin) * row_bytes;
-    if (source.columns.empty()) {
-      host.keep.push_back(t.file);
-    } else {
-      const auto gathered = std::make_shared<std::vector<std::byte>>(
-          columns_of(data, shape, row_bytes, source.columns));
-      data = gathered->data();
-      host.keep.push_back(gathered);
+    const auto terms = source.patches == nullptr ? std::span<const WeightPatches::Term>()
+                                                 : source.patches->of(part.tensor->name);
+    const std::vector<std::int64_t> rows = cuts(part, terms);
+    if (rows.size() == 1) add_as_in_file(host, {source, *part.tensor, part.begin, part.end});
+    for (std::size_t i = 1; i < rows.size(); ++i) {
+      const Piece piece{source, *part.tensor, rows[i - 1], rows[i]};
+      std::vector<const WeightPatches::Term*> here;
+      for (const WeightPatches::Term& term : terms)
+        if (term.begin <= piece.begin && piece.end <= term.end) here.push_back(&term);
+      if (here.empty())
+        add_as_in_file(host, piece);
+      else
+        add_patched(host, piece, std::move(here));
     }
-    host.parts.push_back({make_info(heddle_dtype(t.dtype), shape), data});
   }
   return host;
 }

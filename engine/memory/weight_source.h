@@ -10,6 +10,7 @@
 #include "engine/files/checkpoint.h"
 #include "engine/memory/device_state.h"
 #include "engine/memory/host_weights.h"
+#include "engine/memory/weight_patches.h"
 
 namespace heddle::core {
 
@@ -27,10 +28,14 @@ struct WeightSource {
   std::vector<Range>
       columns;           // along axis 1 of what is joined, one after another; empty: all of them
   std::int32_t use = 0;  // HEDDLE_USE_...
+  std::shared_ptr<const WeightPatches> patches;  // of the model; nullptr: none
 
-  // Joined shape, type of the first part. Throws when the parts do not fit together or rows lie
-  // outside.
+  // Joined shape, joined_dtype() (files/joined_dtype.h): patches change neither. Throws when the
+  // parts do not fit together, rows lie outside, or a block of a block format would be cut.
   heddle_tensor_info info() const;
+  // Equal for equal bytes: it follows the patches that touch these rows, and no others.
+  // `checkpoint` is the identity of the checkpoint that the parts belong to.
+  Hash128 key(Hash128 checkpoint) const;
 };
 
 // A weight in host memory, ready for a device.
@@ -42,10 +47,11 @@ struct HostWeight {
   std::vector<std::shared_ptr<const void>> keep;
   // Of `keep`, the host's copy of the file: ends when the stream is past the making, by itself.
   std::shared_ptr<HostLease> lease;
+  std::uint64_t made_bytes = 0;  // in `keep`, for this weight alone
 };
 
-// Takes the bytes as they lie in the file where it can, and puts columns together otherwise: that
-// takes as long as the bytes are many, so no stream's lock is to be held. Pure; any thread.
+// Takes the bytes as they lie in the file where it can. Columns are put together and patches merged
+// in memory of their own: that takes its time, so no stream's lock is to be held. Pure; any thread.
 HostWeight host_weight(const WeightSource& source);
 // The same for a device that has host memory to take them from (host_weights.h): waits until they
 // are there. Throws what that throws.

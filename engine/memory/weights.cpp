@@ -7,6 +7,12 @@
 
 namespace heddle::core {
 
+namespace {
+
+constexpr std::uint64_t kMostMadeBytes = 256 << 20;
+
+}  // namespace
+
 void DeviceWeight::pin() const {
   if (pins_.fetch_add(1, std::memory_order_acq_rel) == 0 && memory != nullptr) memory->state().ledger().pin(holder, memory->bytes());
 }
@@ -60,25 +66,13 @@ std::shared_ptr<const DeviceWeight> WeightStore::touch(State& state, Entry& entr
   return pinned(entry.weight);
 }
 
-namespace {
-
-Hash128 key_of(const WeightSource& source, Hash128 checkpoint) {
-  Hasher hasher;
-  hasher.add(checkpoint).add(source.use);
-  for (const WeightSource::Part& part : source.parts) hasher.add(std::string_view(part.tensor->name)).add(part.begin).add(part.end);
-  for (const WeightSource::Range& c : source.columns) hasher.add(std::string_view("columns")).add(c.begin).add(c.end);
-  return hasher.finish();
-}
-
-}  // namespace
-
 bool WeightStore::has(const WeightSource& source, Hash128 checkpoint) const {
-  return entries_.lock()->entries.contains(key_of(source, checkpoint));
+  return entries_.lock()->entries.contains(source.key(checkpoint));
 }
 
 std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source, Hash128 checkpoint, const WorkWatch& watch,
                                                      const WeightUser& user, Reservation* from) {
-  const Hash128 key = key_of(source, checkpoint);
+  const Hash128 key = source.key(checkpoint);
   const Hash128 model = user.model == Hash128() ? checkpoint : user.model;
   {
     auto state = entries_.lock();
@@ -95,8 +89,11 @@ std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source,
   weight->memory = state_.allocate(weight->form.bytes, {weight->holder, cat("the weight ", quote(source.parts[0].tensor->name)), from});
   const HostWeight host = host_weight(source, state_);  // for the room that this needs, too
   const auto state = entries_.lock();
+  // Not more than a little of what is made for this alone: the weights of a big model are made one after another.
+  if (state->made_bytes > kMostMadeBytes) prove(*state);
   if (state->unproven.empty()) state->failures_before = state_.device().failed_waits();
   state->keep.insert(state->keep.end(), host.keep.begin(), host.keep.end());
+  state->made_bytes += host.made_bytes;
   try {
     watched(watch, state_, weight->form.bytes, [&] {
       state_.with_stream([&](Stream& stream) { make_device_weight(stream, host, weight->form, weight->memory->data()); });
@@ -128,6 +125,7 @@ void WeightStore::prove(State& state) const {
     throw;  // what enqueued work reads stays: nobody knows whether it is done
   }
   state.keep.clear();
+  state.made_bytes = 0;
   state.unproven.clear();
   if (state_.host_weights() != nullptr) state_.host_weights()->reclaim();  // what only the loading needed
 }

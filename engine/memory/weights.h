@@ -112,6 +112,7 @@ class WeightStore {
     std::set<Hash128> being_made;     // by a thread that is on its way to the memory for it
     std::uint64_t bytes = 0, clock = 0;
     std::vector<std::shared_ptr<const void>> keep;           // what else it reads, until then
+    std::uint64_t made_bytes = 0;                            // of it, made for one weight alone
     // Enqueued, and not waited for with success yet; and how many waits had failed on the device when the first of them was.
     std::vector<std::pair<Hash128, std::weak_ptr<DeviceWeight>>> unproven;
     std::uint64_t failures_before = 0;

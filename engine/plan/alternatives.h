@@ -27,7 +27,7 @@ struct Alternative {
   bool fits = true;
   bool automatic = true;  // may be chosen when nobody asks for it
   bool chosen = false;
-  std::string note;  // "streaming is not executed yet"
+  std::string note;  // "changes the form, so only by \"split\""
 };
 
 // What of a divided call a device has.
@@ -53,6 +53,14 @@ struct CallExchange {
   std::uint64_t bytes = 0;  // that cross, of all members together
 };
 
+// What of a call's weights a device has no room for.
+struct CallStream {
+  std::uint32_t device = 0;  // of the topology
+  std::uint64_t resident_bytes = 0, ring_bytes = 0;
+  std::uint64_t step_bytes = 0;  // copied from host memory in every step
+  std::uint64_t once_bytes = 0;  // the same before the first step
+};
+
 // A call of a model, placed.
 struct PlacedCall {
   CallPlacement placement;
@@ -64,6 +72,10 @@ struct PlacedCall {
   std::vector<CallPart> parts;                  // by device; empty: one device has all
   std::vector<CallTransfer> transfers;          // as tell_calls() has found them
   std::vector<CallExchange> exchanges;
+  bool streamed = false;            // placed without room for all weights
+  std::vector<CallStream> streams;  // as tell_calls() has found them
+  std::vector<std::uint64_t>
+      budgets;  // that it was placed with, by device of the topology; 0: none
   std::vector<std::string>
       whole;  // of a division by rows: weights that no device has a part of, by block and slot
   double load_seconds = 0, seconds = 0;   // as estimated; 0 where nothing is known

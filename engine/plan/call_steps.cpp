@@ -78,30 +78,42 @@ void tell(const Graph& graph, const SessionPlan& session, const std::vector<std:
       if (std::ranges::find(sum.values, name) == sum.values.end()) sum.values.push_back(name);
     }
   for (auto& [key, sum] : sums) call.transfers.push_back(std::move(sum));
+  for (std::uint32_t p = 0; p < devices.size(); ++p) {
+    const SessionPlan::Needs& needs = session.needs[p];
+    const std::uint64_t ring = session.arenas[p].ring_bytes;
+    if (ring > 0)
+      call.streams.push_back(
+          {devices[p], needs.resident_weights, ring, needs.step_page_bytes, needs.once_page_bytes});
+  }
 }
 
 }  // namespace
 
 SessionSpec session_spec(const CallSpec& call, const CallPlacement& placement, std::uint32_t home,
-                         const Topology& topology) {
+                         const Prices& prices) {
   const std::vector<std::uint32_t> devices = places_of(placement, home);
   SessionSpec spec{call.sets, call.schedule, call.step_count, {}, 0, placement, {}};
   spec.home = std::uint32_t(std::ranges::find(devices, home) - devices.begin());
   std::vector<heddle_dtype> compute;
   for (std::uint32_t p = 0; p < devices.size(); ++p) {
-    const DeviceFacts& device = topology.devices[devices[p]];
-    spec.places.push_back({device.name, device.compute, device.host_visible ? 0 : p + 1});
+    const DeviceFacts& device = prices.topology().devices[devices[p]];
+    spec.places.push_back({device.name, device.compute, device.host_visible ? 0 : p + 1,
+                           session_budget(device), session_rates(prices, devices[p])});
     compute.push_back(device.compute);
   }
   spec.weight = [model = get_model(*call.model), shares = placement.shares, compute](
                     std::uint32_t place, NodeIndex n, std::uint32_t slot, std::uint32_t member) {
     const Node& node = model->graph->nodes[n];
-    auto info = weight_info(*model, node.weights[slot], compute[place]);
+    auto info = weight_info(*model, node, slot, compute[place]);
     if (info && member != kWholeWeight && slot < node.shards.size())
       info = member_info(*info, node.shards[slot], shares, member);
     return info;
   };
   return spec;
+}
+
+std::uint64_t session_budget(const DeviceFacts& device) {
+  return has_limit(device) ? room_of(device) : kNoLimit;
 }
 
 SessionSpec::Rates session_rates(const Prices& prices, std::uint32_t device) {
@@ -116,16 +128,17 @@ SessionSpec::Rates session_rates(const Prices& prices, std::uint32_t device) {
   return rates;
 }
 
-void tell_calls(const Inferred& inferred, const Topology& topology, Plan& plan) {
+void tell_calls(const Inferred& inferred, const Prices& prices, Plan& plan) {
   for (NodeIndex n = 0; n < plan.places.size(); ++n) {
     Assignment& place = plan.places[n];
     for (std::size_t c = 0; c < place.calls.size(); ++c) {
       PlacedCall& call = place.calls[c];
       const std::vector<std::uint32_t> devices = places_of(call.placement, place.device);
-      if (!call.told || c >= inferred.nodes[n].calls.size() || devices.size() < 2) continue;
+      if (!call.told || c >= inferred.nodes[n].calls.size()) continue;
+      if (devices.size() < 2 && !call.streamed) continue;
       try {
         const SessionSpec spec =
-            session_spec(inferred.nodes[n].calls[c], call.placement, place.device, topology);
+            session_spec(inferred.nodes[n].calls[c], call.placement, place.device, prices);
         const SessionPlan session =
             plan_session(*call.of->graph, spec,
                          [](std::uint32_t, const heddle_op_call&) { return ChosenKernel(); });

@@ -10,14 +10,18 @@
 
 namespace heddle::core {
 
-// Fills transfers and exchanges of the calls that use several devices and whose shapes are known.
+// Fills transfers, exchanges and streams of the calls that use several devices, or one that has no
+// room for all weights, and whose shapes are known.
 // A call whose blocks refuse its shapes is left as it is: the run tells that.
-void tell_calls(const Inferred& inferred, const Topology& topology, Plan& plan);
+void tell_calls(const Inferred& inferred, const Prices& prices, Plan& plan);
 
 // A call as the session that a run would plan of it, with weights in plain forms. `home`: the
 // caller's device. Holds the model.
 SessionSpec session_spec(const CallSpec& call, const CallPlacement& placement, std::uint32_t home,
-                         const Topology& topology);
+                         const Prices& prices);
+
+// What a session may use of a device that nobody else uses; kNoLimit where it is not worth asking.
+std::uint64_t session_budget(const DeviceFacts& device);
 
 // What a device's work takes, and the way of weights to it from host memory.
 SessionSpec::Rates session_rates(const Prices& prices, std::uint32_t device);

@@ -218,26 +218,4 @@ CallEstimate estimate(const CallCase& call, const CallPlacement& placement) {
   }
 }
 
-CallEstimate estimate_streamed(const CallCase& call, std::uint32_t device) {
-  CallPlacement alone;
-  alone.devices = {device};
-  CallEstimate result = estimate(call, alone);
-  const CallLoad& load = call.load(device);
-  std::uint64_t largest = 0;
-  for (const BlockLoad& block : load.blocks) largest = std::max(largest, block.weight_bytes);
-  DeviceNeed& need = result.needs.front();
-  const std::uint64_t activations = need.wanted_bytes - load.weight_bytes;
-  const std::uint64_t ring =
-      std::min(2 * largest, load.weight_bytes);  // one block computes while the next one comes
-  need.wanted_bytes = activations + ring;
-  const std::uint64_t resident =
-      need.there_bytes > need.wanted_bytes
-          ? std::min(need.there_bytes - need.wanted_bytes, load.weight_bytes - ring)
-          : 0;
-  const double copy = call.prices.transfer_seconds(kHostSide, device, load.weight_bytes - resident);
-  result.seconds = std::max(result.seconds, copy * load.repeats());
-  result.load_seconds = call.prices.transfer_seconds(kHostSide, device, resident);
-  return result;
-}
-
 }  // namespace heddle::core

@@ -44,6 +44,28 @@ Value part_of(const ValueSpec& spec, std::string_view path) {
   return {};
 }
 
+namespace {
+
+void add_tensors(const heddle_value& value, const std::string& path, ValueSpec& spec) {
+  const auto below = [&](const std::string& name) { return path.empty() ? name : path + '.' + name; };
+  if (const auto* tensor = std::get_if<Tensor>(&value.content)) {
+    spec.tensors.emplace(path, (*tensor)->info);
+  } else if (const auto* list = std::get_if<List>(&value.content)) {
+    for (std::size_t i = 0; i < list->items.size(); ++i)
+      add_tensors(*list->items[i], below(std::to_string(i)), spec);
+  } else if (const auto* record = std::get_if<Record>(&value.content)) {
+    for (const auto& [name, field] : record->fields) add_tensors(*field, below(name), spec);
+  }
+}
+
+// Outputs that are there already: nothing is asked of the node, whose inputs may be gone.
+bool are_kept(const Node& node, const std::vector<ValueSpec>& outputs) {
+  return node.type->has(HEDDLE_NODE_KEEP) &&
+         std::ranges::all_of(outputs, [](const ValueSpec& spec) { return bool(spec.value); });
+}
+
+}  // namespace
+
 Inferred infer(const Graph& graph, const heddle_host* host, const Facts& facts) {
   Inferred result;
   result.nodes.resize(graph.nodes.size());
@@ -53,7 +75,9 @@ Inferred infer(const Graph& graph, const heddle_host* host, const Facts& facts) 
     question.answer.outputs.resize(node.type->output_count());
     for (std::uint32_t o = 0; o < node.type->output_count(); ++o)
       if (const auto fact = facts.find({n, o}); fact != facts.end()) question.answer.outputs[o].value = fact->second;
-    if (node.type->desc().infer != nullptr) {
+    if (are_kept(node, question.answer.outputs)) {
+      for (ValueSpec& spec : question.answer.outputs) add_tensors(*spec.value, "", spec);
+    } else if (node.type->desc().infer != nullptr) {
       try {
         throw_status(node.type->desc().infer(host, &question), "");
       } catch (Error& error) {

@@ -8,10 +8,12 @@
 #include "engine/base/hash.h"
 #include "engine/base/text.h"
 #include "engine/files/checkpoint.h"
+#include "engine/files/joined_dtype.h"
 #include "engine/plan/recorder.h"
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"
 #include "heddle/abi/model.h"
+#include "heddle/abi/node.h"
 
 namespace heddle::core {
 
@@ -157,7 +159,8 @@ class Counter {
     const Node& node = graph_.nodes[n];
     BlockLoad& block = load_.blocks[n];
     auto& infos = weights_.emplace(n, std::vector<Info>()).first->second;
-    for (const auto& parts : node.weights) infos.push_back(weight_info(model_, parts, compute_));
+    for (std::uint32_t slot = 0; slot < node.weights.size(); ++slot)
+      infos.push_back(weight_info(model_, node, slot, compute_));
     block.by_rows = divides_rows(node, infos) && block.rate == Rate::step;
     for (std::uint32_t i = 0; i < node.inputs.size() && block.rate == Rate::step; ++i)
       block.by_tokens |= std::holds_alternative<Source>(node.inputs[i]) &&
@@ -166,6 +169,7 @@ class Counter {
       if (!infos[slot]) continue;
       const std::uint64_t bytes = dense_bytes(*infos[slot]);
       block.weight_bytes += bytes;
+      block.slot_bytes.push_back(bytes);
       ++block.weights;
       if (block.by_rows && node.shards[slot].axis >= 0) continue;
       block.whole_bytes += bytes;
@@ -185,6 +189,7 @@ class Counter {
       const Info& info = infos[slot];
       if (node.shards[slot].axis < 0 || !info || info->rank != 2) continue;
       if (std::min(info->shape[0], info->shape[1]) < kLeastShardedSide) return false;
+      if (cuts_blocks(node.shards[slot], *info)) return false;
       any = true;
     }
     return any;
@@ -289,25 +294,42 @@ class Counter {
   CallLoad load_;
 };
 
+// As devices keep them; what they widen is counted in the compute type.
+bool stays_small(DType dtype, std::int32_t use, std::size_t rank) {
+  if (is_block_format(dtype))
+    return (use == HEDDLE_USE_LINEAR || use == HEDDLE_USE_TABLE) && rank == 2;
+  return use == HEDDLE_USE_LINEAR && (dtype == DType::f8_e4m3 || dtype == DType::f8_e5m2);
+}
+
 }  // namespace
 
-std::optional<heddle_tensor_info> weight_info(const Model& model,
-                                              const std::vector<WeightPart>& parts,
-                                              heddle_dtype compute) {
+std::optional<heddle_tensor_info> weight_info(const Model& model, const Node& node,
+                                              std::uint32_t slot, heddle_dtype compute) {
+  const std::vector<WeightPart>& parts = node.weights[slot];
   if (parts.empty()) return {};
   std::vector<std::int64_t> shape;
   std::int64_t rows = 0;
-  DType dtype = DType::f32;
+  std::vector<const TensorView*> tensors;
   for (const WeightPart& part : parts) {
     const TensorView& tensor = model.checkpoint->at(part.tensor);
-    if (shape.empty()) {
-      shape = tensor.shape;
-      dtype = tensor.dtype;
-    }
+    if (shape.empty()) shape = tensor.shape;
+    tensors.push_back(&tensor);
     rows += (part.end < 0 ? (tensor.shape.empty() ? 1 : tensor.shape[0]) : part.end) - part.begin;
   }
   if (!shape.empty()) shape[0] = rows;
-  return make_info(is_floating(dtype) ? compute : heddle_dtype(dtype), shape);
+  const std::int32_t use = node.type->slot(slot).use;
+  const DType dtype = joined_dtype(tensors, use);
+  return make_info(
+      stays_small(dtype, use, shape.size()) || !is_floating(dtype) ? heddle_dtype(dtype) : compute,
+      shape);
+}
+
+bool cuts_blocks(const WeightShard& shard, const heddle_tensor_info& info) {
+  const std::int64_t block = dtype_block(DType(info.dtype)).elements;
+  return shard.axis + 1 == std::int32_t(info.rank) &&
+         std::ranges::any_of(shard.segments, [block](const WeightShard::Segment& s) {
+           return s.unit % block != 0 || s.length % block != 0;
+         });
 }
 
 std::uint64_t CallLoad::member_bytes(Split split, double share, bool is_first) const {

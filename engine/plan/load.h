@@ -33,7 +33,8 @@ struct BlockLoad {
   std::uint64_t weight_bytes = 0;  // in the compute type
   std::uint64_t whole_bytes = 0;   // of these, in weights that stay whole when rows are divided
   std::uint32_t weights = 0, whole_weights = 0;
-  std::vector<std::uint32_t> work;  // by set: an index into CallLoad::works
+  std::vector<std::uint64_t> slot_bytes;  // of the weights that are given, in the order of slots
+  std::vector<std::uint32_t> work;        // by set: an index into CallLoad::works
 };
 
 struct CallLoad {
@@ -73,11 +74,13 @@ CallLoad weight_load(const Model& model, heddle_dtype compute);
 using LoadOf =
     std::function<std::shared_ptr<const CallLoad>(const CallSpec&, heddle_dtype compute)>;
 
-// The weight in a slot, its parts joined, in the type that a device computes with; nothing: not
-// given.
-std::optional<heddle_tensor_info> weight_info(const Model& model,
-                                              const std::vector<WeightPart>& parts,
-                                              heddle_dtype compute);
+// The weight in a slot of a node, its parts joined, in the type that a device computes with;
+// matrices and tables in blocks and matrices of 8 bits stay so. Nothing: not given.
+std::optional<heddle_tensor_info> weight_info(const Model& model, const Node& node,
+                                              std::uint32_t slot, heddle_dtype compute);
+
+// Whether dividing a weight that way would cut through blocks of a block format.
+bool cuts_blocks(const WeightShard& shard, const heddle_tensor_info& info);
 
 // The group of a block by its path: "double.3" for "double.3.attn" and for "double.3"; "embed" for
 // "embed.rope".

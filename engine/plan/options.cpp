@@ -70,23 +70,26 @@ void add_models(const Value& value, bool all, std::vector<CallSpec>& calls) {
 
 const std::vector<CallSpec>& Options::calls_of(NodeIndex n) {
   const NodeSpec& spec = request_.inferred.nodes[n];
-  const Node& node = request_.graph.nodes[n];
   if (!spec.calls.empty()) return spec.calls;
-  const auto [at, is_new] = untold_.try_emplace(n);
-  if (!is_new || node.type->has(HEDDLE_NODE_HOST) || node.type->has(HEDDLE_NODE_DESCRIBES))
-    return at->second;
+  if (untold_of_[n] == nullptr) untold_of_[n] = find_untold(n);
+  return *untold_of_[n];
+}
+
+const std::vector<CallSpec>* Options::find_untold(NodeIndex n) {
+  const Node& node = request_.graph.nodes[n];
+  if (node.type->has(HEDDLE_NODE_HOST) || node.type->has(HEDDLE_NODE_DESCRIBES)) return &no_calls_;
+  std::vector<CallSpec> calls;
   for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
     const auto* link = std::get_if<Source>(&node.inputs[i]);
     if (link == nullptr || (node.type->input(i).flags & HEDDLE_PORT_PASS) != 0) continue;
     add_models(request_.inferred.nodes[link->node].outputs[link->port].value,
-               !node.hints.split.empty(), at->second);
+               !node.hints.split.empty(), calls);
   }
-  return at->second;
+  return calls.empty() ? &no_calls_ : &untold_.emplace_back(std::move(calls));
 }
 
 Options::Homes Options::homes_of(NodeIndex n, const std::vector<std::uint32_t>& candidates) {
   const Node& node = request_.graph.nodes[n];
-  warned_.resize(request_.graph.nodes.size(), false);
   Homes homes;
   if (!node.hints.device.empty()) {
     const NamedDevices found = find_devices(node.hints.device, request_.topology);
@@ -106,9 +109,9 @@ Options::Homes Options::homes_of(NodeIndex n, const std::vector<std::uint32_t>& 
                          error.code() == Code::io ? " is left out" : " is not there");
     }
   }
-  homes.devices = candidates;
   if (const auto wished = wished_homes(calls_of(n), node.hints, request_.topology))
     return {*wished, "where its model is asked for", ""};
+  homes.devices = candidates;
   return homes;
 }
 
@@ -150,7 +153,7 @@ NodeOption Options::option(NodeIndex n, std::uint32_t home,
                            const std::string& reason) {
   const Node& node = request_.graph.nodes[n];
   const NodeSpec& spec = request_.inferred.nodes[n];
-  NodeOption result{{home, {home}, false, reason, {}}, {home, {home}, 0, {}}, true};
+  NodeOption result{{home, {home}, false, reason, {}}, {home, {}, 0, {}}, true};
   if (spec.flops > 0 || spec.bytes > 0)
     result.task.seconds = prices_.seconds(home, spec.flops, spec.bytes, 1);
   const std::vector<CallSpec>& calls = calls_of(n);

@@ -2,6 +2,7 @@
 // priced. Pure.
 #pragma once
 
+#include <deque>
 #include <map>
 
 #include "engine/plan/place.h"
@@ -17,7 +18,11 @@ struct NodeOption {
 
 class Options {
  public:
-  Options(const PlaceRequest& request, const Prices& prices) : request_(request), prices_(prices) {}
+  Options(const PlaceRequest& request, const Prices& prices)
+      : request_(request),
+        prices_(prices),
+        untold_of_(request.graph.nodes.size(), nullptr),
+        warned_(request.graph.nodes.size(), false) {}
 
   // Of one node, when nodes without a hint may use `candidates`. Not empty. Throws what hints are
   // refused with, naming the node.
@@ -35,6 +40,7 @@ class Options {
   // The calls that infer() told; of a node that could not tell, the models it may call whose hints,
   // or its own, say something: without shapes.
   const std::vector<CallSpec>& calls_of(NodeIndex node);
+  const std::vector<CallSpec>* find_untold(NodeIndex node);
   Homes homes_of(NodeIndex node, const std::vector<std::uint32_t>& candidates);
   NodeOption option(NodeIndex node, std::uint32_t home,
                     const std::vector<std::uint32_t>& candidates, const std::string& reason);
@@ -47,7 +53,10 @@ class Options {
            std::map<heddle_dtype, std::shared_ptr<const CallLoad>>>
       loads_;
   std::map<std::string, std::uint32_t> loads_seen_;
-  std::map<NodeIndex, std::vector<CallSpec>> untold_;
+  // Calls that infer() did not tell, by node; nullptr: not asked for yet. Most nodes call nothing.
+  std::vector<const std::vector<CallSpec>*> untold_of_;
+  std::deque<std::vector<CallSpec>> untold_;
+  const std::vector<CallSpec> no_calls_;
   std::vector<std::string> warnings_;
   std::vector<bool> warned_;
 };

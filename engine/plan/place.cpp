@@ -74,7 +74,8 @@ class Placer {
 
  private:
   struct Try {
-    std::vector<std::vector<NodeOption>> options;  // by position in the graph's order
+    // By position in the graph's order; what they are as tasks stands in `tasks`.
+    std::vector<std::vector<NodeOption>> options;
     TaskGraph tasks;
     TaskSchedule schedule;
     NodeIndex misfit = kGraphInputs;  // a node that has no room anywhere
@@ -82,20 +83,21 @@ class Placer {
 
   Try with(const std::vector<std::uint32_t>& candidates) {
     Try attempt;
-    std::vector<std::uint32_t> position(graph_.nodes.size(), 0);
-    std::vector<std::vector<std::uint32_t>> values(graph_.nodes.size());
+    attempt.options.reserve(graph_.order.size());
+    attempt.tasks.tasks.reserve(graph_.order.size());
+    std::vector<std::uint32_t> first_value(graph_.nodes.size(), 0);
     for (const NodeIndex n : graph_.order) {
       std::vector<NodeOption> options = options_.of(n, candidates);
       if (std::ranges::any_of(options, &NodeOption::fits))
         std::erase_if(options, [](const NodeOption& o) { return !o.fits; });
       else
         attempt.misfit = std::min(attempt.misfit, n);
-      const auto t = std::uint32_t(attempt.tasks.tasks.size());
-      position[n] = t;
-      Task task = inputs_of(n, values);
-      for (const NodeOption& option : options) task.options.push_back(option.task);
-      add_values(n, t, task, attempt.tasks, values);
-      attempt.tasks.tasks.push_back(std::move(task));
+      Task& task = attempt.tasks.tasks.emplace_back();
+      add_inputs(n, first_value, task);
+      task.options.reserve(options.size());
+      for (NodeOption& option : options) task.options.push_back(std::move(option.task));
+      first_value[n] = std::uint32_t(attempt.tasks.values.size());
+      add_values(n, attempt.tasks);
       attempt.options.push_back(std::move(options));
     }
     attempt.tasks.load_count = options_.load_count();
@@ -106,27 +108,27 @@ class Placer {
 
   static constexpr std::uint32_t kNoValue = 0xffffffff;
 
-  Task inputs_of(NodeIndex n, const std::vector<std::vector<std::uint32_t>>& values) const {
-    Task task;
+  void add_inputs(NodeIndex n, const std::vector<std::uint32_t>& first_value, Task& task) const {
     const Node& node = graph_.nodes[n];
     const auto read = [&](const Binding& binding, std::uint32_t flags) {
       if (const auto* link = std::get_if<Source>(&binding))
-        task.inputs.push_back({values[link->node][link->port], (flags & HEDDLE_PORT_HOST) != 0,
-                               (flags & HEDDLE_PORT_PASS) != 0});
+        task.inputs.push_back({first_value[link->node] + link->port,
+                               (flags & HEDDLE_PORT_HOST) != 0, (flags & HEDDLE_PORT_PASS) != 0});
     };
     for (std::uint32_t i = 0; i < node.inputs.size(); ++i)
       read(node.inputs[i], node.type->input(i).flags);
     for (const auto& [name, binding] : node.extra) read(binding, 0);
-    return task;
   }
 
-  void add_values(NodeIndex n, std::uint32_t t, const Task& task, TaskGraph& tasks,
-                  std::vector<std::vector<std::uint32_t>>& values) const {
+  // Of the node that is the last task.
+  void add_values(NodeIndex n, TaskGraph& tasks) const {
     const Node& node = graph_.nodes[n];
+    const Task& task = tasks.tasks.back();
     for (std::uint32_t o = 0; o < node.type->output_count(); ++o) {
       const std::uint64_t bytes =
           bytes_of(request_.inferred.nodes[n].outputs[o], node.type->output(o).type);
-      TaskValue value{t, bytes == kUnknownBytes ? 0 : bytes, kNoValue};
+      TaskValue value{std::uint32_t(tasks.tasks.size() - 1), bytes == kUnknownBytes ? 0 : bytes,
+                      kNoValue};
       std::size_t linked = 0;
       for (std::uint32_t i = 0; i < node.inputs.size() && value.held == kNoValue; ++i) {
         if (!std::holds_alternative<Source>(node.inputs[i])) continue;
@@ -135,7 +137,6 @@ class Placer {
         if (passed) value.held = task.inputs[linked].value;
         ++linked;
       }
-      values[n].push_back(std::uint32_t(tasks.values.size()));
       tasks.values.push_back(value);
     }
   }
@@ -169,12 +170,14 @@ class Placer {
     placement.places.resize(graph_.nodes.size());
     placement.device_seconds.assign(request_.topology.devices.size(), 0);
     for (std::size_t t = 0; t < graph_.order.size(); ++t) {
-      NodeOption& taken = attempt.options[t][attempt.schedule.options[t]];
-      double seconds = taken.task.seconds;
-      for (const auto& [number, load] : taken.task.loads) seconds += load;
-      for (const std::uint32_t d : taken.task.devices) placement.device_seconds[d] += seconds;
-      placement.places[graph_.order[t]] = std::move(taken.assignment);
+      const std::uint32_t choice = attempt.schedule.options[t];
+      const TaskOption& taken = attempt.tasks.tasks[t].options[choice];
+      double seconds = taken.seconds;
+      for (const auto& [number, load] : taken.loads) seconds += load;
+      for (const std::uint32_t d : taken.devices) placement.device_seconds[d] += seconds;
+      placement.places[graph_.order[t]] = std::move(attempt.options[t][choice].assignment);
     }
+    placement.order.reserve(graph_.order.size());
     for (const std::uint32_t t : attempt.schedule.order) placement.order.push_back(graph_.order[t]);
     placement.seconds = attempt.schedule.seconds;
     placement.warnings = left_out_texts(request_.topology);
@@ -199,7 +202,7 @@ class Placer {
       });
       if (reason.empty()) reason = to.device == 0 ? "first device" : "done sooner there";
     }
-    to.reason = cat(reason, to.reason);
+    to.reason.insert(0, reason);
   }
 
   const PlaceRequest& request_;

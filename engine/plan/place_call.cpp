@@ -45,6 +45,7 @@ class Chooser {
   struct Way {
     CallPlacement placement;
     Alternative told;
+    bool streamed = false;
   };
 
   void add(CallPlacement placement, std::string name, bool automatic = true,
@@ -75,15 +76,25 @@ class Chooser {
     add(std::move(placement), cat("resident on ", names({device})));
   }
 
-  void add_streamed(std::uint32_t device) {
-    if (!known_) return;
-    Way way;
-    way.placement.devices = {device};
-    way.told.name = cat("streamed on ", names({device}));
-    way.told.automatic = false;
-    way.told.note = "not executed yet";
-    tell(way.told, estimate_streamed(case_, device));
+  // The same way with weights that pass through, where they find no room to stay.
+  void stream(std::size_t short_way, std::string name) {
+    const Way& resident = ways_[short_way];
+    if (!known_ || resident.told.fits || !can_stream(resident.placement)) return;
+    for (const std::uint32_t d : resident.placement.devices)
+      if (!has_limit(topology_.devices[d])) return;
+    Way way{resident.placement, {}, true};
+    way.told.name = std::move(name);
+    way.told.automatic = resident.told.automatic;
+    way.told.note = resident.told.note;
+    tell(way.told, estimate_streamed(case_, way.placement));
     ways_.push_back(std::move(way));
+  }
+  void stream_last() { stream(ways_.size() - 1, cat(ways_.back().told.name, ", streamed")); }
+  void add_alone(const std::vector<std::uint32_t>& devices) {
+    const std::size_t first = ways_.size();
+    for (const std::uint32_t d : devices) add_resident(d);
+    for (std::size_t i = 0; i < devices.size(); ++i)
+      stream(first + i, cat("streamed on ", names({devices[i]})));
   }
 
   const CallLoad& load() {
@@ -127,6 +138,7 @@ class Chooser {
     });
     add(placement, cat("layers over ", names(devices)), same_type,
         same_type ? "" : "the devices compute in different types, so only by a hint");
+    stream_last();
     if (devices.size() != 2 || !known_) return;
     if (auto folded = partition_folded(case_.graph, load(), shares[0] / (shares[0] + shares[1]))) {
       placement.of_block = std::move(*folded);
@@ -144,6 +156,7 @@ class Chooser {
       placement.of_set.push_back(std::uint32_t(set % placement.devices.size()));
     std::string name = cat("sets over ", names(placement.devices));
     add(std::move(placement), std::move(name));
+    stream_last();
   }
 
   // How much of the work each device does in the same time.
@@ -176,6 +189,7 @@ class Chooser {
     if (split != Split::batch)
       note = cat("changes the form, so only by \"split\"", note.empty() ? "" : "; ", note);
     add(std::move(placement), std::move(name), split == Split::batch, std::move(note));
+    stream_last();
   }
 
   // ---- which of them ----
@@ -191,6 +205,7 @@ class Chooser {
     }
     std::string name = cat("layers over ", names(placement.devices));
     add(std::move(placement), std::move(name));
+    stream_last();
     forced_ = true;
   }
 
@@ -201,10 +216,7 @@ class Chooser {
 
   void add_forced(Split split) {
     forced_ = true;
-    if (split == Split::none) {
-      for (const std::uint32_t d : allowed_) add_resident(d);
-      return;
-    }
+    if (split == Split::none) return add_alone(allowed_);
     if (allowed_.size() < 2)
       refuse(split, cat("it needs two devices or more, and there is ", names(allowed_)));
     if (split == Split::sets && known_ && load().set_count < 2)
@@ -274,10 +286,7 @@ class Chooser {
                                                                                 : allowed_.front());
       return;
     }
-    const std::vector<std::uint32_t> single = distinct();
-    for (const std::uint32_t d : single) add_resident(d);
-    for (std::size_t i = 0; i < single.size(); ++i)
-      if (!ways_[i].told.fits) add_streamed(single[i]);
+    add_alone(distinct());
     if (allowed_.size() < 2) return;
     for (const std::size_t count : counts(Split::layers)) add_layers(first_devices(count));
     if (load().set_count > 1) add_sets(first_devices(2));
@@ -322,6 +331,8 @@ class Chooser {
     Way& way = ways_[best];
     way.told.chosen = true;
     placed.placement = std::move(way.placement);
+    placed.streamed = way.streamed;
+    for (const DeviceFacts& device : topology_.devices) placed.budgets.push_back(device.budget);
     placed.parts = call_parts(
         case_.graph, placed.placement,
         [&](std::uint32_t d) -> const CallLoad& { return known_ ? case_.load(d) : load(); });

@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
+#include <numeric>
+#include <tuple>
 
 #include "engine/tensor/shape.h"
 
 namespace heddle::core {
 
 namespace {
+
+constexpr std::uint32_t kNone = 0xffffffff;
 
 class Planner {
  public:
@@ -18,56 +21,93 @@ class Planner {
         placement_(placement),
         inferred_(inferred),
         topology_(topology),
-        made_(graph.nodes.size(), 0),
-        homes_(graph.nodes.size()) {}
+        made_(graph.nodes.size(), 0) {
+    first_value_.reserve(graph.nodes.size());
+    values_.reserve(graph.nodes.size());
+    for (NodeIndex n = 0; n < graph.nodes.size(); ++n) {
+      const NodeType& type = *graph.nodes[n].type;
+      const std::vector<ValueSpec>& outputs = inferred.nodes[n].outputs;
+      first_value_.push_back(std::uint32_t(values_.size()));
+      for (std::uint32_t o = 0; o < outputs.size(); ++o)
+        values_.push_back({{n, o}, bytes_of(outputs[o], type.output(o).type)});
+    }
+  }
 
   std::vector<Step> run(const std::vector<NodeIndex>& order) {
+    steps_.reserve(order.size());
     for (const NodeIndex n : order) add_node(n);
-    return with_releases(order);
+    find_releases(order);
+    return releases_.empty() ? std::move(steps_) : with_releases();
   }
 
  private:
-  // A value where it stands: what a transfer makes, and what is released.
-  using Placed = std::pair<Source, std::uint32_t>;
+  // A value where it is made, or where a transfer brings it.
+  struct Stay {
+    std::uint32_t value = 0;
+    std::uint32_t place = 0;
+    std::uint32_t next = kNone;  // stay of the same value, at a higher place
+    std::uint32_t transfer = kNone;
+    std::vector<std::uint32_t> readers;  // steps; who makes it is among them
+    std::vector<std::uint32_t> holders;  // releases of values that hold the same tensors
+  };
+  struct PlannedValue {
+    Source source;
+    std::uint64_t bytes = 0;
+    std::uint32_t home = 0;  // where its tensors are made
+    std::uint32_t first_stay = kNone;
+  };
+  struct Release {
+    std::uint32_t stay = 0;
+    std::uint32_t at = 0;     // behind this step
+    std::uint32_t level = 0;  // holders before what they hold
+    std::uint32_t number = 0;
+  };
 
   std::uint32_t place_of(NodeIndex n) const {
     return placement_.places[n].on_host ? kHostSide : placement_.places[n].device;
   }
-
-  std::uint64_t bytes(const Source& source) const {
-    return bytes_of(inferred_.nodes[source.node].outputs[source.port],
-                    graph_.nodes[source.node].type->output(source.port).type);
+  std::uint32_t value_of(const Source& source) const {
+    return first_value_[source.node] + source.port;
   }
 
-  std::uint32_t transfer(const Source& source, std::uint32_t to) {
-    const auto [at, is_new] = sent_.try_emplace({source, to}, 0);
-    if (!is_new) return at->second;
-    const std::uint32_t from = homes_[source.node][source.port];
-    steps_.push_back({Step::Kind::transfer,
-                      source.node,
-                      source.port,
-                      0,
-                      from,
-                      to,
-                      bytes(source),
-                      {made_[source.node]}});
-    at->second = std::uint32_t(steps_.size() - 1);
-    readers_[{source, from}].push_back(at->second);
-    return at->second;
+  // Made when it is not there. A value has few, so they are walked.
+  Stay& stay_of(std::uint32_t value, std::uint32_t place) {
+    std::uint32_t before = kNone, at = values_[value].first_stay;
+    while (at != kNone && stays_[at].place < place) at = stays_[before = at].next;
+    if (at != kNone && stays_[at].place == place) return stays_[at];
+    (before == kNone ? values_[value].first_stay : stays_[before].next) =
+        std::uint32_t(stays_.size());
+    return stays_.emplace_back(Stay{value, place, at, kNone, {}, {}});
+  }
+  // What holds nothing is never released, so nobody has to know who reads it.
+  void add_reader(std::uint32_t value, std::uint32_t place, std::uint32_t step) {
+    if (values_[value].bytes != 0) stay_of(value, place).readers.push_back(step);
+  }
+
+  std::uint32_t transfer(std::uint32_t v, std::uint32_t to) {
+    const PlannedValue& value = values_[v];
+    std::uint32_t& step = stay_of(v, to).transfer;
+    if (step != kNone) return step;
+    const std::uint32_t added = step = std::uint32_t(steps_.size());
+    const auto& [node, port] = value.source;
+    steps_.push_back(
+        {Step::Kind::transfer, node, port, 0, value.home, to, value.bytes, {made_[node]}});
+    add_reader(v, value.home, added);
+    return added;
   }
 
   void add_node(NodeIndex n) {
     const Node& node = graph_.nodes[n];
     const std::uint32_t here = place_of(n);
     std::vector<std::uint32_t> after;
-    std::vector<Placed> reads;
+    reads_.clear();
     const auto read = [&](const Source& source, std::uint32_t flags) {
-      const std::uint32_t from = homes_[source.node][source.port];
+      const std::uint32_t v = value_of(source), from = values_[v].home;
       const std::uint32_t to = (flags & HEDDLE_PORT_HOST) != 0 ? kHostSide : here;
-      const bool stays = (flags & HEDDLE_PORT_PASS) != 0 || bytes(source) == 0 ||
+      const bool stays = (flags & HEDDLE_PORT_PASS) != 0 || values_[v].bytes == 0 ||
                          topology_.link(from, to).kind == LinkFacts::Kind::same;
-      after.push_back(stays ? made_[source.node] : transfer(source, to));
-      reads.push_back({source, stays ? from : to});
+      after.push_back(stays ? made_[source.node] : transfer(v, to));
+      reads_.emplace_back(v, stays ? from : to);
     };
     for (std::uint32_t i = 0; i < node.inputs.size(); ++i)
       if (const auto* link = std::get_if<Source>(&node.inputs[i]))
@@ -76,18 +116,18 @@ class Planner {
       if (const auto* link = std::get_if<Source>(&binding)) read(*link, 0);
     std::ranges::sort(after);
     after.erase(std::ranges::unique(after).begin(), after.end());
+    const auto run = made_[n] = std::uint32_t(steps_.size());
     std::uint64_t allocated = inferred_.nodes[n].scratch_bytes;
+    for (const auto& [value, place] : reads_) add_reader(value, place, run);
     for (std::uint32_t o = 0; o < node.type->output_count(); ++o) {
-      homes_[n].push_back(home_of(n, o));
-      const std::uint64_t output = bytes({n, o});
-      allocated = output == kUnknownBytes || allocated == kUnknownBytes ? kUnknownBytes
-                                                                        : allocated + output;
+      PlannedValue& output = values_[first_value_[n] + o];
+      output.home = home_of(n, o);
+      allocated = output.bytes == kUnknownBytes || allocated == kUnknownBytes
+                      ? kUnknownBytes
+                      : allocated + output.bytes;
+      add_reader(first_value_[n] + o, output.home, run);
     }
     steps_.push_back({Step::Kind::run, n, 0, 0, here, here, allocated, std::move(after)});
-    made_[n] = std::uint32_t(steps_.size() - 1);
-    for (const Placed& placed : reads) readers_[placed].push_back(made_[n]);
-    for (std::uint32_t o = 0; o < node.type->output_count(); ++o)
-      readers_[{{n, o}, homes_[n][o]}].push_back(made_[n]);
   }
 
   // The input whose tensors an output hands on: of the same type, and looked at without its
@@ -105,79 +145,79 @@ class Planner {
   }
   std::uint32_t home_of(NodeIndex n, std::uint32_t output) const {
     const Source* passed = passed_on(n, output);
-    return passed != nullptr ? homes_[passed->node][passed->port] : place_of(n);
+    return passed != nullptr ? values_[value_of(*passed)].home : place_of(n);
   }
 
-  // Behind each step come the releases of what it was the last to read.
-  std::vector<Step> with_releases(const std::vector<NodeIndex>& order) {
-    struct Release {
-      Placed value;
-      std::vector<std::uint32_t> after;  // steps, numbered without the releases
-      std::vector<std::size_t>
-          before;  // releases that come first: of values that hold the same tensors
-      std::uint32_t at = 0, level = 0;
-    };
-    std::vector<Release> releases;
-    std::map<Placed, std::size_t> index;
+  // From the last node to the first, so that a holder comes before what it holds.
+  void find_releases(const std::vector<NodeIndex>& order) {
     for (auto n = order.rbegin(); n != order.rend(); ++n)
-      for (std::uint32_t o = 0; o < homes_[*n].size(); ++o) {
-        const Source value{*n, o};
-        for (auto it = readers_.lower_bound({value, 0});
-             it != readers_.end() && it->first.first == value; ++it) {
-          if (bytes(value) == 0) continue;
-          Release release{it->first, it->second, {}, *std::ranges::max_element(it->second)};
-          const auto holders = holders_.find(it->first);
-          for (const std::size_t holder :
-               holders == holders_.end() ? std::vector<std::size_t>() : holders->second) {
-            release.before.push_back(holder);
-            release.at = std::max(release.at, releases[holder].at);
-            release.level = std::max(release.level, releases[holder].level + 1);
+      for (std::uint32_t o = 0; o < graph_.nodes[*n].type->output_count(); ++o) {
+        const std::uint32_t v = first_value_[*n] + o;
+        for (std::uint32_t s = values_[v].first_stay; s != kNone; s = stays_[s].next) {
+          Release release{s, *std::ranges::max_element(stays_[s].readers)};
+          for (const std::uint32_t holder : stays_[s].holders) {
+            release.at = std::max(release.at, releases_[holder].at);
+            release.level = std::max(release.level, releases_[holder].level + 1);
           }
-          if (const Source* passed = passed_on(*n, o);
-              passed != nullptr && it->first.second == homes_[*n][o])
-            holders_[{*passed, it->first.second}].push_back(releases.size());
-          releases.push_back(std::move(release));
+          const Source* passed = passed_on(*n, o);
+          if (passed != nullptr && stays_[s].place == values_[v].home)
+            if (const std::uint32_t held = value_of(*passed); values_[held].bytes != 0)
+              stay_of(held, stays_[s].place).holders.push_back(std::uint32_t(releases_.size()));
+          releases_.push_back(release);
         }
       }
-    // Behind a step: holders before what they hold, else in the order in which the values were
-    // made.
-    std::vector<std::vector<std::size_t>> behind(steps_.size());
-    for (std::size_t r = 0; r < releases.size(); ++r) behind[releases[r].at].push_back(r);
-    const auto key = [&](std::size_t r) {
-      return std::tuple(releases[r].level, made_[releases[r].value.first.node], releases[r].value);
-    };
-    for (auto& list : behind) std::ranges::sort(list, {}, key);
+  }
+
+  // Behind each step come the releases of what it was the last to read: holders before what they
+  // hold, else in the order in which the values were made.
+  std::vector<Step> with_releases() {
+    std::vector<std::uint32_t> behind(releases_.size());
+    std::iota(behind.begin(), behind.end(), 0u);
+    std::ranges::sort(behind, {}, [&](std::uint32_t r) {
+      const Stay& stay = stays_[releases_[r].stay];
+      const Source& source = values_[stay.value].source;
+      return std::tuple(releases_[r].at, releases_[r].level, made_[source.node], source,
+                        stay.place);
+    });
     std::vector<Step> all;
-    std::vector<std::uint32_t> number(steps_.size()), release_number(releases.size());
-    for (std::size_t s = 0; s < steps_.size(); ++s) {
+    all.reserve(steps_.size() + behind.size());
+    std::vector<std::uint32_t> number(steps_.size());
+    auto next = behind.begin();
+    for (std::uint32_t s = 0; s < steps_.size(); ++s) {
       for (std::uint32_t& a : steps_[s].after) a = number[a];
       number[s] = std::uint32_t(all.size());
       all.push_back(std::move(steps_[s]));
-      for (const std::size_t r : behind[s]) {
-        const auto& [source, where] = releases[r].value;
-        Step step{Step::Kind::release, source.node, source.port, 0, where, where,
-                  bytes(source),       {}};
-        for (const std::uint32_t a : releases[r].after) step.after.push_back(number[a]);
-        for (const std::size_t b : releases[r].before) step.after.push_back(release_number[b]);
-        std::ranges::sort(step.after);
-        step.after.erase(std::ranges::unique(step.after).begin(), step.after.end());
-        release_number[r] = std::uint32_t(all.size());
-        all.push_back(std::move(step));
+      for (; next != behind.end() && releases_[*next].at == s; ++next) {
+        releases_[*next].number = std::uint32_t(all.size());
+        all.push_back(release_step(releases_[*next], number));
       }
     }
     return all;
+  }
+
+  Step release_step(const Release& release, const std::vector<std::uint32_t>& number) const {
+    const Stay& stay = stays_[release.stay];
+    const PlannedValue& value = values_[stay.value];
+    const auto& [node, port] = value.source;
+    Step step{Step::Kind::release, node, port, 0, stay.place, stay.place, value.bytes, {}};
+    for (const std::uint32_t reader : stay.readers) step.after.push_back(number[reader]);
+    for (const std::uint32_t holder : stay.holders) step.after.push_back(releases_[holder].number);
+    std::ranges::sort(step.after);
+    step.after.erase(std::ranges::unique(step.after).begin(), step.after.end());
+    return step;
   }
 
   const Graph& graph_;
   const Placement& placement_;
   const Inferred& inferred_;
   const Topology& topology_;
-  std::vector<Step> steps_;
-  std::vector<std::uint32_t> made_;                // by node: its run
-  std::vector<std::vector<std::uint32_t>> homes_;  // by node and output: where its tensors are made
-  std::map<Placed, std::uint32_t> sent_;           // transfers
-  std::map<Placed, std::vector<std::uint32_t>> readers_;
-  std::map<Placed, std::vector<std::size_t>> holders_;
+  std::vector<std::uint32_t> made_;         // by node: its run
+  std::vector<std::uint32_t> first_value_;  // by node, in values_
+  std::vector<PlannedValue> values_;
+  std::vector<Stay> stays_;
+  std::vector<Step> steps_;  // without the releases
+  std::vector<Release> releases_;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> reads_;  // of one node: values and places
 };
 
 }  // namespace

@@ -38,7 +38,8 @@ Json alternative_json(const Alternative& way, const Topology& topology) {
 
 // What a divided call does on its devices.
 void add_inside(const PlacedCall& call, const Topology& topology, Json& json) {
-  Json parts = Json::array(), transfers = Json::array(), exchanges = Json::array();
+  Json parts = Json::array(), transfers = Json::array(), exchanges = Json::array(),
+       streams = Json::array();
   for (const CallPart& part : call.parts)
     parts.push(std::move(Json::object()
                              .set("device", device_name(part.device, topology))
@@ -60,6 +61,14 @@ void add_inside(const PlacedCall& call, const Topology& topology, Json& json) {
                                  .set("count", e.count)
                                  .set("blocks", e.blocks)
                                  .set("bytes", e.bytes)));
+  for (const CallStream& s : call.streams)
+    streams.push(std::move(Json::object()
+                               .set("device", device_name(s.device, topology))
+                               .set("resident_bytes", s.resident_bytes)
+                               .set("ring_bytes", s.ring_bytes)
+                               .set("step_bytes", s.step_bytes)
+                               .set("once_bytes", s.once_bytes)));
+  if (streams.size() > 0) json.set("streams", std::move(streams));
   if (parts.size() > 0) json.set("parts", std::move(parts));
   if (transfers.size() > 0) json.set("transfers", std::move(transfers));
   if (exchanges.size() > 0) json.set("collectives", std::move(exchanges));

@@ -97,6 +97,7 @@ class Recording final : public heddle_ctx {
   std::unique_ptr<SessionHandle> open(const SessionRequest&) override { refuse("open a model"); }
   std::string find_file(std::string_view, std::string_view) override { refuse("look for files"); }
   std::string output_folder(std::string_view) override { refuse("write files"); }
+  std::uint64_t identify_file(std::string_view) override { refuse("look for files"); }
   heddle_completion* defer() override { refuse("defer"); }
   heddle_group group() const override { return spec_.group; }
   heddle_share share(std::uint32_t input) override {
@@ -113,7 +114,7 @@ class Recording final : public heddle_ctx {
   }
   Tensor tensor(const heddle_tensor_info& info, ProgramStorage::Kind kind, std::uint32_t index) {
     // A packed weight's strides say nothing; its bytes are known to the planner alone.
-    const std::uint64_t bytes = info.layout != 0 ? 0 : std::uint64_t(extent(info).end) * dtype_size(DType(info.dtype));
+    const std::uint64_t bytes = info.layout != 0 ? 0 : span_bytes(info);
     program_.storages.push_back({kind, index, bytes});
     return make_tensor(info, std::make_shared<RecordedStorage>(this, std::int32_t(program_.storages.size() - 1), bytes));
   }

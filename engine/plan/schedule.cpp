@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 
 namespace heddle::core {
 
@@ -13,6 +14,26 @@ constexpr std::size_t kMostTrials = 700;       // simulations of improvement
 constexpr std::size_t kTrialWork = 2'000'000;  // tasks simulated in all of them together
 constexpr std::size_t kLeastTrials = 16;
 constexpr std::uint32_t kNobody = 0xffffffff;
+
+// The values of each task, in their order.
+class MadeBy {
+ public:
+  explicit MadeBy(const TaskGraph& graph)
+      : first_(graph.tasks.size() + 1, 0), values_(graph.values.size()) {
+    for (const TaskValue& value : graph.values) ++first_[value.task + 1];
+    std::partial_sum(first_.begin(), first_.end(), first_.begin());
+    std::vector<std::uint32_t> next(first_.begin(), first_.end() - 1);
+    for (std::uint32_t v = 0; v < graph.values.size(); ++v)
+      values_[next[graph.values[v].task]++] = v;
+  }
+  std::span<const std::uint32_t> of(std::uint32_t task) const {
+    return std::span(values_).subspan(first_[task], first_[task + 1] - first_[task]);
+  }
+
+ private:
+  std::vector<std::uint32_t> first_;  // by task, and the end
+  std::vector<std::uint32_t> values_;
+};
 
 // The simulated clock. Reused from trial to trial, because making it anew would cost more than
 // running it.
@@ -80,12 +101,12 @@ class Clock {
   }
 
   double run_all(const std::vector<std::uint32_t>& order, const std::vector<std::uint32_t>& options,
-                 const std::vector<std::vector<std::uint32_t>>& made) {
+                 const MadeBy& made) {
     reset();
     for (const std::uint32_t t : order) {
       const TaskOption& option = graph_.tasks[t].options[options[t]];
       run(t, option);
-      for (const std::uint32_t v : made[t]) make(v, option);
+      for (const std::uint32_t v : made.of(t)) make(v, option);
     }
     return end_;
   }
@@ -148,17 +169,11 @@ class Clock {
   std::uint32_t last_ = kNobody;
 };
 
-std::vector<std::vector<std::uint32_t>> made_by(const TaskGraph& graph) {
-  std::vector<std::vector<std::uint32_t>> made(graph.tasks.size());
-  for (std::uint32_t v = 0; v < graph.values.size(); ++v) made[graph.values[v].task].push_back(v);
-  return made;
-}
-
 class Search {
  public:
   Search(const TaskGraph& graph, const Prices& prices)
       : graph_(graph),
-        made_(made_by(graph)),
+        made_(graph),
         order_(rank_order(graph, prices)),
         clock_(graph, prices),
         trials_(std::clamp(kTrialWork / std::max<std::size_t>(graph.tasks.size(), 1), kLeastTrials,
@@ -167,7 +182,8 @@ class Search {
   TaskSchedule run() {
     const Choice lists = by_lists();
     const auto has_choice = [](const Task& task) { return task.options.size() > 1; };
-    if (std::ranges::none_of(graph_.tasks, has_choice)) return {lists.options, order_, lists.seconds};
+    if (std::ranges::none_of(graph_.tasks, has_choice))
+      return {lists.options, order_, lists.seconds};
     const Choice together = on_one_device(lists);
     Choice best = improved(lists, trials_ / 3);
     if (together.options != lists.options) {
@@ -209,7 +225,7 @@ class Search {
         }
       choice.options[t] = best;
       clock_.run(t, options[best]);
-      for (const std::uint32_t v : made_[t]) clock_.make(v, options[best]);
+      for (const std::uint32_t v : made_.of(t)) clock_.make(v, options[best]);
     }
     choice.seconds = clock_.end();
     return choice;
@@ -302,7 +318,7 @@ class Search {
   }
 
   const TaskGraph& graph_;
-  const std::vector<std::vector<std::uint32_t>> made_;
+  const MadeBy made_;
   const std::vector<std::uint32_t> order_;
   Clock clock_;
   const std::size_t trials_;
@@ -346,14 +362,15 @@ std::vector<std::uint32_t> rank_order(const TaskGraph& graph, const Prices& pric
   }
   std::vector<std::uint32_t> order(graph.tasks.size());
   std::iota(order.begin(), order.end(), 0u);
-  std::ranges::stable_sort(order,
-                           [&](std::uint32_t a, std::uint32_t b) { return rank[a] > rank[b]; });
+  // Often it is sorted already: a line of tasks is, and tasks of which no time is known.
+  const auto is_before = [&](std::uint32_t a, std::uint32_t b) { return rank[a] > rank[b]; };
+  if (!std::ranges::is_sorted(order, is_before)) std::ranges::stable_sort(order, is_before);
   return order;
 }
 
 double simulate(const TaskGraph& graph, const std::vector<std::uint32_t>& order,
                 const std::vector<std::uint32_t>& options, const Prices& prices) {
-  return Clock(graph, prices).run_all(order, options, made_by(graph));
+  return Clock(graph, prices).run_all(order, options, MadeBy(graph));
 }
 
 TaskSchedule schedule(const TaskGraph& graph, const Prices& prices) {

@@ -7,6 +7,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/plan/load.h"
 #include "engine/plan/session_planner.h"
 #include "engine/tensor/call.h"
 #include "engine/tensor/dtype.h"
@@ -28,7 +29,7 @@ std::uint32_t token_axis(const heddle_tensor_info& info) {
 Operand part_of(const Operand& whole, std::uint32_t axis, std::int64_t begin, std::int64_t count) {
   Operand part = whole;
   part.info.shape[axis] = count;
-  part.offset_bytes += std::uint64_t(begin * whole.info.stride[axis]) * dtype_size(DType(whole.info.dtype));
+  part.offset_bytes += std::uint64_t(dtype_bytes(DType(whole.info.dtype), begin * whole.info.stride[axis]));
   return part;
 }
 
@@ -77,6 +78,7 @@ bool SessionPlanner::is_divided(NodeIndex n, std::uint32_t lane) {
     const auto whole = spec_.weight(0, n, slot, kWholeWeight);
     if (!whole) continue;
     if (whole->rank == 2 && (whole->shape[0] < kLeastSide || whole->shape[1] < kLeastSide)) return false;
+    if (cuts_blocks(shard, *whole)) return false;
     for (const WeightShard::Segment& s : shard.segments)
       if (!all_have_some(divide(s.length / s.unit, placement.shares))) return false;
     any = any || whole->rank == 2;

@@ -149,8 +149,8 @@ std::uint32_t SessionPlanner::send(Source source, std::uint32_t lane, const Oper
   PlannedTransfer transfer{source, lane, plan_.storages[value.storage].place, place, value, value, 0};
   if (spec_.places[transfer.from].memory != spec_.places[place].memory) {
     const Extent span = extent(value.info);
-    transfer.bytes = std::uint64_t(span.end - span.begin) * dtype_size(DType(value.info.dtype));
-    const auto before = std::uint64_t(-span.begin) * dtype_size(DType(value.info.dtype));
+    transfer.bytes = std::uint64_t(dtype_bytes(DType(value.info.dtype), span.end - span.begin));
+    const auto before = std::uint64_t(dtype_bytes(DType(value.info.dtype), -span.begin));
     transfer.dest = {add_scratch(place, transfer.bytes), before, value.info};
     uses_[transfer.dest.storage].crosses = true;
     uses_[transfer.dest.storage].add(rate, now());

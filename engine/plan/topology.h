@@ -25,7 +25,7 @@ struct DeviceFacts {
   std::uint64_t budget = 0;        // bytes that may be used here, if they are there; 0: all that is
   double flops_per_second = 0;     // of a large product; 0: unknown
   double bytes_per_second = 0;     // of its own memory; 0: unknown
-  std::string left_out;            // why nothing new is placed here: it has failed; empty: it may be used
+  std::string left_out;  // why nothing new is placed here: it has failed; empty: it may be used
 };
 
 struct LinkFacts {
@@ -75,6 +75,12 @@ std::vector<std::string> left_out_texts(const Topology& topology);
 inline std::uint64_t room_of(const DeviceFacts& device) {
   const std::uint64_t endless = ~std::uint64_t(0) >> 1;
   return std::min(device.budget == 0 ? endless : device.budget, device.memory_total == 0 ? endless : device.memory_free);
+}
+
+// Whether weights that find no room on a device are worth streaming: not where they would only go
+// from host memory to host memory, and nobody said that there is less of it to use.
+inline bool has_limit(const DeviceFacts& device) {
+  return device.budget != 0 || (!device.host_visible && device.memory_total != 0);
 }
 
 }  // namespace heddle::core

@@ -215,31 +215,4 @@ const heddle_graph_service* graph_service() {
   return &table;
 }
 
-const heddle_model_service* model_service() {
-  static const heddle_model_service table{
-      [](heddle_ctx* ctx, const char* role, heddle_checkpoint* checkpoint, const heddle_value* config, heddle_value** out) {
-        return to_status([&] { *out = const_cast<heddle_value*>(ctx->build_model(role, checkpoint->checkpoint, config).release()); });
-      },
-      [](const heddle_value* model, const heddle_value** out) { return to_status([&] { *out = get_model(*model)->settings.get(); }); },
-      [](const heddle_value* model, const heddle_value* record, heddle_value** out) {
-        return to_status([&] {
-          auto changed = std::make_shared<Model>(*get_model(*model));
-          changed->settings = Value::share(record);
-          *out = const_cast<heddle_value*>(make_value(std::shared_ptr<const Model>(std::move(changed))).release());
-        });
-      },
-      [](const heddle_value* model, const char** out) { return to_status([&] { *out = get_model(*model)->family.c_str(); }); },
-      [](const heddle_value* model) -> std::uint32_t {
-        const auto* m = std::get_if<std::shared_ptr<const Model>>(&model->content);
-        return m == nullptr ? 0 : std::uint32_t((*m)->graph->inputs.size());
-      },
-      [](const heddle_value* model, std::uint32_t i, std::uint32_t* flags) -> const char* {
-        const auto* m = std::get_if<std::shared_ptr<const Model>>(&model->content);
-        if (m == nullptr || i >= (*m)->graph->inputs.size()) return nullptr;
-        *flags = (*m)->graph->inputs[i].flags;
-        return (*m)->graph->inputs[i].name.c_str();
-      }};
-  return &table;
-}
-
 }  // namespace heddle::core

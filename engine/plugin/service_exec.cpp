@@ -130,6 +130,9 @@ const heddle_files_service* files_service() {
       },
       [](heddle_ctx* ctx, const char* kind, heddle_value** folder) {
         return to_status([&] { *folder = give(make_value(ctx->output_folder(text_or_empty(kind)))); });
+      },
+      [](heddle_ctx* ctx, const char* path, std::uint64_t* hash) {
+        return to_status([&] { *hash = ctx->identify_file(text_or_empty(path)); });
       }};
   return &table;
 }

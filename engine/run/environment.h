@@ -12,6 +12,8 @@
 
 #include "engine/device/health.h"
 #include "engine/files/checkpoint_cache.h"
+#include "engine/files/file_hashes.h"
+#include "engine/files/kept_values.h"
 #include "engine/graph/catalog.h"
 #include "engine/graph/graph.h"
 #include "engine/memory/host_weights.h"
@@ -47,6 +49,15 @@ using OpenObserver = std::function<void(const Node& node, const CallSpec& call)>
 // Where a call of a model runs; `home` is the device of the node that calls, an index into the devices.
 using CallPlacer = std::function<CallPlacement(const Node& caller, std::uint32_t home, const Model& model, const CallSpec& call)>;
 
+// Results that outlive the process.
+struct Keeping {
+  Keeping(const std::filesystem::path& folder, std::uint64_t limit_bytes)
+      : values(folder, limit_bytes), hashes(folder / "files.json") {}
+  KeptValues values;
+  FileHashes hashes;
+  Hash128 build;  // of the program and its plugins
+};
+
 struct Environment {
   explicit Environment(std::uint64_t cache_bytes) : cache(cache_bytes) {}
   ~Environment() {
@@ -79,6 +90,7 @@ struct Environment {
   Costs costs;            // measured, or empty
   OutputCache cache;
   CheckpointCache checkpoints;
+  std::unique_ptr<Keeping> keeping;  // nullptr: nothing is kept
   OpenObserver on_open;  // may be empty; set before runs start
 };
 

@@ -39,6 +39,7 @@ Execution::Execution(const RunRequest& request, Environment& environment, Observ
 
 RunResult Execution::run() {
   find_keys();
+  bring_kept();
   for (const Source& source : request_.keep) schedule_.hold(source.node);
   {
     const OutputCache::Reading cache = environment_.cache.read();
@@ -99,21 +100,33 @@ void Execution::find_keys() {
                         .add(use_.failed_before(d))
                         .finish());
   }
-  keys_ = output_keys(graph_, plan_.places, forms, [&](NodeIndex n) { return fingerprint(n); });
+  const auto known = [&](NodeIndex n) {
+    const auto kept = request_.kept.find(n);
+    return kept == request_.kept.end() ? Hash128() : kept->second.key;
+  };
+  keys_ = output_keys(graph_, plan_.places, forms, [&](NodeIndex n) { return fingerprint(n); },
+                      request_.kept.empty() ? KnownKeys() : known);
+}
+
+// What was found on disk goes where the nodes would have made it.
+void Execution::bring_kept() {
+  constexpr double kSeconds = 1e-3;  // about what it takes to read it once more
+  for (const auto& [n, kept] : request_.kept) {
+    if (kept.values.empty() || environment_.cache.contains(keys_[n])) continue;
+    const auto bring = [&, n = n](const Tensor& tensor) {
+      if (plan_.places[n].on_host) return tensor;
+      use_.mark(plan_.places[n].device, graph_.nodes[n]);
+      return device_of(n).state->upload(tensor->info, tensor->data());
+    };
+    std::vector<Value>& values = brought_[n];
+    for (const Value& value : kept.values) values.push_back(map_tensors(value, bring));
+    environment_.cache.add(keys_[n], values, kSeconds);
+  }
 }
 
 std::uint64_t Execution::fingerprint(NodeIndex n) {
-  const Node& node = graph_.nodes[n];
   try {
-    const Instance instance(*node.type, environment_.host);
-    NodeCall call(call_shared_);
-    call.begin(node, device_of(n), plan_.places[n]);
-    for (std::uint32_t i = 0; i < node.inputs.size(); ++i)
-      if (const auto* literal = std::get_if<Value>(&node.inputs[i]))
-        call.set_input(i, literal->get());
-    std::uint64_t hash = 0;
-    throw_status(node.type->desc().fingerprint(instance.self(), &call, &hash), "");
-    return hash;
+    return core::fingerprint(call_shared_, graph_.nodes[n], device_of(n), plan_.places[n]);
   } catch (Error& error) {
     error.at(graph_.name_of(n));
     throw;
@@ -121,7 +134,11 @@ std::uint64_t Execution::fingerprint(NodeIndex n) {
 }
 
 bool Execution::take_from_cache(NodeIndex n, const OutputCache::Reading& cache) {
-  const auto outputs = keys_[n] == Hash128() ? std::nullopt : cache.find(keys_[n]);
+  std::optional<std::span<const Value>> outputs;
+  if (const auto brought = brought_.find(n); brought != brought_.end())
+    outputs = brought->second;
+  else if (keys_[n] != Hash128())
+    outputs = cache.find(keys_[n]);
   if (!outputs) {
     transfers_.expect(n);
     return false;

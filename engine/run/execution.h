@@ -70,6 +70,7 @@ class Execution {
   }
 
   void find_keys();
+  void bring_kept();
   void wait_for_devices();
   void forget_outputs();
   std::uint64_t fingerprint(NodeIndex n);
@@ -109,6 +110,7 @@ class Execution {
   RunControl& control_;
   const NodeCall::Shared call_shared_;
   std::vector<Hash128> keys_;
+  std::map<NodeIndex, std::vector<Value>> brought_;  // outputs of earlier processes
   Transfers transfers_;
   DeviceUse use_;
   RunForecast forecast_;

@@ -162,6 +162,8 @@ void Execution::finish(Running& running, Worker& worker, Lock& lock) {
   const double seconds = std::chrono::duration<double>(worker.now - running.begin).count();
   node.type->took(seconds);
   std::vector<std::string> files = call.take_files();
+  std::vector<Value> kept;
+  if (request_.kept.contains(n)) kept.assign(call.outputs().begin(), call.outputs().end());
   forecast_.made(n, call.outputs());
   forecast_.done(n);
   if (keys_[n] != Hash128()) worker.adding.add(keys_[n], call.outputs(), seconds);
@@ -172,6 +174,7 @@ void Execution::finish(Running& running, Worker& worker, Lock& lock) {
   enter(lock);
   for (std::string& file : files) files_.push_back({schedule_.rank(n), std::move(file)});
   result_.timings.push_back({n, seconds, false});
+  if (!kept.empty()) result_.to_keep.emplace_back(n, std::move(kept));
   schedule_.finish(n, [&](NodeIndex producer) {
     for (std::uint32_t i = 0; i < graph_.nodes[producer].type->output_count(); ++i)
       worker.dropped.push_back(std::move(output({producer, i})));

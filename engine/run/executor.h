@@ -12,6 +12,7 @@
 #include "engine/plan/plan.h"
 #include "engine/run/control.h"
 #include "engine/run/environment.h"
+#include "engine/run/kept.h"
 #include "engine/run/observer.h"
 #include "engine/run/timeline.h"
 
@@ -23,6 +24,7 @@ struct RunRequest {
   std::string prompt_json;         // for HIDDEN inputs of type PROMPT
   std::string extra_pnginfo_json;  // EXTRA_PNGINFO
   std::vector<Source> keep;        // values wanted after the run, besides what sinks do
+  Kept kept;                       // as take_kept() has found it in the graph
   Timeline* timeline = nullptr;    // when given, told of everything; has to outlive the run
 };
 
@@ -36,6 +38,8 @@ struct RunResult {
   std::map<Source, Value> kept;
   std::vector<NodeTiming> timings;  // in the order of completion
   std::vector<std::string> files;   // written by this run, in the order of the graph
+  // Outputs of nodes of RunRequest::kept that were made: to be kept, now that they are finished.
+  std::vector<std::pair<NodeIndex, std::vector<Value>>> to_keep;
   std::uint64_t transferred_bytes = 0;  // between nodes, as the plan's transfers count them
 };
 

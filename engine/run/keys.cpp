@@ -80,7 +80,8 @@ void add_hints(const Hints& hints, KeyText& text) {
 
 std::vector<Hash128> output_keys(const Graph& graph, std::span<const Assignment> places,
                                  std::span<const Hash128> forms,
-                                 const std::function<std::uint64_t(NodeIndex)>& fingerprint) {
+                                 const std::function<std::uint64_t(NodeIndex)>& fingerprint,
+                                 const KnownKeys& known_keys) {
   std::vector<Hash128> keys(graph.nodes.size());
   KeyText text;
   for (const NodeIndex n : graph.order) {
@@ -90,6 +91,11 @@ std::vector<Hash128> output_keys(const Graph& graph, std::span<const Assignment>
     text.clear();
     text.add(type.identity());
     text.add(places[n].on_host ? Hash128() : forms[places[n].device]);
+    if (const Hash128 key = known_keys ? known_keys(n) : Hash128(); key != Hash128()) {
+      text.add(key);
+      keys[n] = text.finish();
+      continue;
+    }
     const Hints& hints = node.hints;
     if (type.has(HEDDLE_NODE_DESCRIBES)) add_hints(hints, text);
     else if (hints.split == "sequence" || hints.split == "rows") text.add(hash_text(hints.split));  // these change the form

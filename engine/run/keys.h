@@ -13,11 +13,15 @@
 
 namespace heddle::core {
 
+// The key of a node's outputs where another than of its own inputs is known; Hash128(): none is.
+using KnownKeys = std::function<Hash128(NodeIndex)>;
+
 // By node; Hash128() for one that is never cached (impure, or below an impure one). `forms`: by
 // device, what it is to a result: kind, model and compute type. `fingerprint(node)`: its outside
 // state, asked for nodes that have any.
 std::vector<Hash128> output_keys(const Graph& graph, std::span<const Assignment> places,
                                  std::span<const Hash128> forms,
-                                 const std::function<std::uint64_t(NodeIndex)>& fingerprint);
+                                 const std::function<std::uint64_t(NodeIndex)>& fingerprint,
+                                 const KnownKeys& known_keys = {});
 
 }  // namespace heddle::core

@@ -5,6 +5,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/run/instance.h"
 #include "engine/run/session_places.h"
 
 namespace heddle::core {
@@ -173,6 +174,19 @@ std::string NodeCall::output_folder(std::string_view kind) {
   return shared_.environment.folders.output(kind);
 }
 
+std::uint64_t NodeCall::identify_file(std::string_view path) {
+  if (shared_.hashes != nullptr) return shared_.hashes->of(path).lo;
+  const FileIdentity file = core::identify_file(path);
+  return Hasher()
+      .add(path)
+      .add(file.device)
+      .add(file.inode)
+      .add(file.size)
+      .add(file.modified_ns)
+      .finish()
+      .lo;
+}
+
 heddle_share NodeCall::share(std::uint32_t) {
   throw Error(Code::unsupported, "only blocks of a model are divided");
 }
@@ -184,6 +198,19 @@ heddle_completion* NodeCall::defer() {
     completion_->complete = shared_.complete;
   }
   return completion_.get();
+}
+
+std::uint64_t fingerprint(const NodeCall::Shared& shared, const Node& node, RunDevice& device,
+                          const Assignment& place) {
+  const Instance instance(*node.type, shared.environment.host);
+  NodeCall call(shared);
+  call.begin(node, device, place);
+  for (std::uint32_t i = 0; i < node.inputs.size(); ++i)
+    if (const auto* literal = std::get_if<Value>(&node.inputs[i]))
+      call.set_input(i, literal->get());
+  std::uint64_t hash = 0;
+  throw_status(node.type->desc().fingerprint(instance.self(), &call, &hash), "");
+  return hash;
 }
 
 }  // namespace heddle::core

@@ -32,6 +32,7 @@ class NodeCall final : public heddle_ctx {
     std::function<void(NodeCall&, heddle_status*)> complete;
     Timeline* timeline = nullptr;
     DeviceUse* use = nullptr;  // told of every device that is given work
+    FileHashes* hashes = nullptr;  // files count by their content; nullptr: by place, size and date
   };
 
   // `shared` has to outlive it.
@@ -85,6 +86,7 @@ class NodeCall final : public heddle_ctx {
   std::string find_file(std::string_view folder, std::string_view name) override;
   // Waits until the run may write.
   std::string output_folder(std::string_view kind) override;
+  std::uint64_t identify_file(std::string_view path) override;
   heddle_completion* defer() override;
   heddle_share share(std::uint32_t input) override;
 
@@ -112,6 +114,10 @@ class NodeCall final : public heddle_ctx {
   Guarded<std::vector<std::string>> files_;
   std::unique_ptr<heddle_completion> completion_;
 };
+
+// What a node says of its outside state, by a call of its own. Throws, with the node's name.
+std::uint64_t fingerprint(const NodeCall::Shared& shared, const Node& node, RunDevice& device,
+                          const Assignment& place);
 
 }  // namespace heddle::core
 

@@ -136,6 +136,16 @@ void make_room_from(Environment& environment) {
   }
 }
 
+std::uint64_t kept_bytes(Environment& environment, std::size_t d) {
+  std::uint64_t bytes = 0;
+  const auto count = [&](const Value& value, std::uint32_t shares) -> std::uint64_t {
+    bytes += bytes_alone_on(*environment.devices[d].state, value, shares);
+    return 0;
+  };
+  environment.cache.make_room(0, count, [](const Value&) { return Value(); });
+  return bytes;
+}
+
 std::uint64_t unload(Environment& environment, std::size_t d) {
   const RunDevice& device = environment.devices[d];
   const std::uint64_t before = device.state->memory_use().reserved;

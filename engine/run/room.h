@@ -10,6 +10,9 @@ namespace heddle::core {
 // there; the environment stays where it is.
 void make_room_from(Environment& environment);
 
+// Of values that the cache alone holds on a device: they go when room is wanted.
+std::uint64_t kept_bytes(Environment& environment, std::size_t device);
+
 // Lets go of everything on a device that nobody uses now: weights, kept values, chunks of its
 // pools. Gives the bytes that went back to the device.
 std::uint64_t unload(Environment& environment, std::size_t device);

@@ -53,8 +53,10 @@ Session::Session(Place place, SessionRequest request, std::function<bool()> canc
   if (request_.step_count == 0) throw Error(Code::invalid_argument, "a session has at least one step");
 }
 
-Session::~Session() {
-  // Launches and copies that are still enqueued read what goes with this object.
+Session::~Session() { leave_devices(); }
+
+// Launches and copies that are still enqueued read what goes with this object.
+void Session::leave_devices() {
   try {
     // A session that is cancelled before the readers of a copy came leaves it behind nothing that its devices wait for.
     for (const auto& crossing : crossings_)
@@ -66,6 +68,35 @@ Session::~Session() {
     for (auto& crossing : crossings_) state(places_.home).keep(std::shared_ptr<const void>(std::move(crossing)));
   } catch (const Error&) {
     for (const SessionPlace& place : places_.places) place.state->settle();
+  }
+}
+
+void Session::tear_down() {
+  leave_devices();
+  for (const SessionPlace& place : places_.places) place.state->synchronize();
+  expected_pages_.clear();
+  pages_.reset();
+  crossings_.clear();
+  slices_.clear();
+  launches_.clear();
+  externals_.clear();
+  weights_.clear();
+  arenas_.clear();
+  reached_.clear();
+  step_done_.clear();
+  first_pages_are_here_ = false;
+  is_set_up_ = false;
+  for (const SessionPlace& place : places_.places) place.state->trim();
+}
+
+// First the same again, because what others took may have come free; then with half of what is above the least, then with that.
+void Session::set_limits(int attempt) {
+  if (attempt == 1 || !plan_) return;
+  limits_.assign(places_.places.size(), kNoLimit);
+  for (std::uint32_t p = 0; p < limits_.size(); ++p) {
+    if (places_.places[p].budget == kNoLimit || p >= plan_->needs.size()) continue;
+    const std::uint64_t least = plan_->least_bytes(p), need = std::max(least, plan_->need_bytes(p));
+    limits_[p] = attempt == 2 ? least + (need - least) / 2 : least;
   }
 }
 
@@ -162,31 +193,48 @@ std::vector<Value> Session::step(std::uint32_t index, std::span<const heddle_val
   if (sets.size() != request_.constants.size())
     throw Error(Code::invalid_argument, cat("step ", index, ": ", sets.size(), " sets of inputs, the session was opened with ", request_.constants.size()));
   if (cancelled_()) throw Error(Code::cancelled, "cancelled");
-  try {
-    if (!plan_) prepare(sets);
-    // At most one step beyond the running one: wait for the step before the previous one.
-    Event& done = *step_done_[index % 2];
-    done.wait();
-    write_step_inputs(sets);
-    for (std::size_t s = 0; s < slices_.size(); ++s) {
-      Slice& slice = slices_[s];
-      slice.launch.views[0].data = slice.base + slice.row_bytes * std::int64_t(index);
-      launch(slice.launch, plan_->slices[s].copy.node);
+  constexpr int kAttempts = 4;
+  for (int attempt = 1;; ++attempt) {
+    try {
+      return try_step(index, sets);
+    } catch (Error& error) {
+      // What makes room has been asked already. A plan that not even the least would do for has no smaller one.
+      const bool has_plan = plan_.has_value();
+      if (error.code() != Code::out_of_memory || attempt == kAttempts || !has_plan || cancelled_()) {
+        if (request_.step_count > 1) error.at(cat("step ", index + 1));
+        throw;
+      }
     }
-    bring_first_pages();
-    const bool is_last = index + 1 == request_.step_count;
-    if (is_last) expected_pages_ = expect_pages({Rate::step}, UseOrder::once);
-    first_pages_are_here_ = false;
-    run(Rate::step, is_last);
-    first_pages_are_here_ = !is_last;
-    std::vector<Value> results = collect_outputs();
-    join_places();
-    state(places_.home).record(done);
-    return results;
-  } catch (Error& error) {
-    if (request_.step_count > 1) error.at(cat("step ", index + 1));
-    throw;
+    // The step's inputs are still there, and nothing that it made has left it: it begins anew.
+    tear_down();
+    set_limits(attempt);
   }
+}
+
+std::vector<Value> Session::try_step(std::uint32_t index, std::span<const heddle_value* const> sets) {
+  if (!is_set_up_) {
+    if (plan_) tear_down();  // of a setup that has failed half-way
+    prepare(sets);
+  }
+  // At most one step beyond the running one: wait for the step before the previous one.
+  Event& done = *step_done_[index % 2];
+  done.wait();
+  write_step_inputs(sets);
+  for (std::size_t s = 0; s < slices_.size(); ++s) {
+    Slice& slice = slices_[s];
+    slice.launch.views[0].data = slice.base + slice.row_bytes * std::int64_t(index);
+    launch(slice.launch, plan_->slices[s].copy.node);
+  }
+  bring_first_pages();
+  const bool is_last = index + 1 == request_.step_count;
+  if (is_last) expected_pages_ = expect_pages({Rate::step}, UseOrder::once);
+  first_pages_are_here_ = false;
+  run(Rate::step, is_last);
+  first_pages_are_here_ = !is_last;
+  std::vector<Value> results = collect_outputs();
+  join_places();
+  state(places_.home).record(done);
+  return results;
 }
 
 // The output of a lane where the step left it.

@@ -62,7 +62,7 @@ class Session final : public SessionHandle {
     std::int64_t row_bytes = 0;
   };
 
-  // Setting up, at the first step.
+  // Setting up, at the first step, and again with less where memory has run out.
   CallSpec call_spec(std::span<const heddle_value* const> sets) const;
   void prepare(std::span<const heddle_value* const> sets);
   void make_plan(const CallSpec& call);
@@ -72,7 +72,8 @@ class Session final : public SessionHandle {
   void add_expectation(std::vector<Expectation>& to, std::uint32_t place, const std::vector<FilePart>& parts, UseOrder order) const;
   std::vector<Expectation> expect_weights() const;
   std::vector<Expectation> expect_pages(std::initializer_list<Rate> phases, UseOrder order) const;
-  void load_weights();
+  std::vector<Reservation> reserve() const;  // by place
+  void load_weights(std::vector<Reservation>& claims);
   void prepare_pages();
   void bring_externals();
   void fill_addresses();
@@ -82,6 +83,11 @@ class Session final : public SessionHandle {
   Tensor lane_input(const heddle_value& record, const SessionStorage& storage) const;
 
   // A step.
+  std::vector<Value> try_step(std::uint32_t index, std::span<const heddle_value* const> sets);
+  // Lets go of all that was set up; waits for the devices. The next step sets up anew, with what set_limits() allows.
+  void tear_down();
+  void set_limits(int attempt);
+  void leave_devices();
   void write_step_inputs(std::span<const heddle_value* const> sets);
   void run(Rate phase, bool is_last = false);
   void bring_first_pages();
@@ -100,6 +106,8 @@ class Session final : public SessionHandle {
   Timeline* const timeline_;
   std::shared_ptr<const Model> model_;
   SessionPlaces places_;
+  bool is_set_up_ = false;
+  std::vector<std::uint64_t> limits_;  // bytes, by place, beside the budgets; empty: none
   std::optional<SessionPlan> plan_;
   struct Arenas {
     std::shared_ptr<DeviceMemory> persistent, scratch, ring;

@@ -5,6 +5,7 @@
 #include "engine/plan/call_steps.h"
 #include "engine/plan/place_call.h"
 #include "engine/run/health.h"
+#include "engine/run/room.h"
 
 namespace heddle::core {
 
@@ -19,12 +20,22 @@ bool suits(const CallPlacement& placement, const Model& model, const CallSpec& c
   }
 }
 
-// What a session may use of a device: all weights that are there may stay for it or make room.
-std::uint64_t budget_of(const RunDevice& device, const DeviceFacts& facts) {
-  if (facts.budget == 0 && (facts.host_visible || facts.memory_total == 0)) return kNoLimit;
-  const std::uint64_t used = device.state->memory_use().used, weights = device.weights->bytes();
-  const std::uint64_t others = used - std::min(used, weights), room = room_of(facts);
-  return room - std::min(room, others);
+// What a session may use of a device: what is left when all has gone that nobody uses, and what of its model others use already.
+// `planned`: what the workflow allows itself there; 0: all that there is.
+std::uint64_t budget_of(Environment& environment, std::uint32_t d, const Model& model, std::uint64_t planned) {
+  const RunDevice& device = environment.devices[d];
+  Ledger& ledger = device.state->ledger();
+  if (planned == 0 && ledger.budget() == Ledger::kNoLimit && (device.state->device().host_visible() || device.state->device().opening_info().memory_total == 0)) return kNoLimit;
+  // Others take and free memory as they like: here it counts what is there now, not two seconds ago.
+  for (Ledger* each = &ledger; each != nullptr; each = each->parent()) each->poll_now();
+  const std::uint64_t most = planned == 0 ? ledger.most() : std::min(planned, ledger.most());
+  const LedgerReport now = ledger.report();
+  std::uint64_t stays = now.reserved;
+  for (const LedgerReport::Line& line : now.held) stays += line.kind == Held::weights ? line.pinned : line.bytes;
+  stays -= std::min(stays, kept_bytes(environment, d));
+  for (const ModelWeights& each : device.weights->models())
+    if (each.model == model.identity) stays -= std::min(stays, each.pinned);
+  return most - std::min(most, stays);
 }
 
 CallPlacement decide(const Environment& environment, const Caller& caller, const Model& model, const CallSpec& call) {
@@ -85,9 +96,11 @@ SessionPlaces session_places(Environment& environment, const Caller& caller, con
   if (at == devices.end()) at = devices.insert(at, home);
   places.home = std::uint32_t(at - devices.begin());
   const Prices prices(environment.topology, environment.costs);
+  const PlacedCall* const planned = caller.number < caller.place.calls.size() ? &caller.place.calls[caller.number] : nullptr;
   for (const std::uint32_t d : devices) {
     const RunDevice& device = environment.devices[d];
-    std::uint64_t budget = budget_of(device, environment.topology.devices[d]);
+    const std::uint64_t allowed = planned == nullptr || d >= planned->budgets.size() ? 0 : planned->budgets[d];
+    std::uint64_t budget = budget_of(environment, d, model, allowed);
     if (budget != kNoLimit && device.state->ledger().parent() != nullptr) budget -= std::min(budget, kept_for_reading(environment, model));
     places.places.push_back({device.state.get(), device.weights.get(), budget, session_rates(prices, d)});
   }

@@ -39,17 +39,33 @@ CallSpec Session::call_spec(std::span<const heddle_value* const> sets) const {
 void Session::prepare(std::span<const heddle_value* const> sets) {
   const CallSpec call = call_spec(sets);
   places_ = place_(*model_, call);
-  make_plan(call);
-  load_weights();
+  for (std::size_t p = 0; p < std::min(limits_.size(), places_.places.size()); ++p)
+    places_.places[p].budget = std::min(places_.places[p].budget, limits_[p]);
+  plan_.reset();
+  try {
+    make_plan(call);
+  } catch (const Error& error) {
+    if (error.code() != Code::out_of_memory) throw;
+    // The plan knows what it lacks, the ledgers who has it.
+    std::string text = error.what();
+    for (const SessionPlace& place : places_.places)
+      if (place.budget != kNoLimit) text += cat(" ", place.state->device().name(), " has a ", place.state->ledger().figures(), ".");
+    throw Error(Code::out_of_memory, text);
+  }
+  // Which set a step input belongs to is not asked again, so externals may go by the records given now.
+  bring_externals();
+  std::vector<Reservation> claims = reserve();
+  load_weights(claims);
+  const std::string name = weights_name(*model_), what = cat("the ring of ", name), arena = cat("the activations of ", name);
   for (std::uint32_t p = 0; p < places_.places.size(); ++p) {
     const SessionPlan::Arenas& bytes = plan_->arenas[p];
-    arenas_.push_back({state(p).allocate(bytes.persistent_bytes), state(p).allocate(bytes.scratch_bytes),
-                       bytes.ring_bytes == 0 ? nullptr : state(p).allocate(bytes.ring_bytes)});
+    const std::uint32_t owner = state(p).ledger().owner(name);
+    const PieceUse activations{{Held::activations, owner}, arena, &claims[p]};
+    arenas_.push_back({state(p).allocate(bytes.persistent_bytes, activations), state(p).allocate(bytes.scratch_bytes, activations),
+                       bytes.ring_bytes == 0 ? nullptr : state(p).allocate(bytes.ring_bytes, {{Held::ring, owner}, what, &claims[p]})});
     reached_.push_back(std::make_unique<Event>(state(p).device()));
   }
   for (int i = 0; i < 2; ++i) step_done_.push_back(std::make_unique<Event>(state(places_.home).device()));
-  // Which set a step input belongs to is not asked again, so externals may go by the records given now.
-  bring_externals();
   fill_addresses();
   prepare_pages();
   join_places();  // the arenas may have been in use on their devices until here
@@ -57,6 +73,27 @@ void Session::prepare(std::span<const heddle_value* const> sets) {
   expected_pages_ = expect_pages({Rate::constant, Rate::scheduled}, UseOrder::once);
   for (const Rate phase : {Rate::constant, Rate::scheduled}) run(phase);
   expected_pages_ = expect_pages({Rate::step}, UseOrder::cyclic);
+  is_set_up_ = true;
+}
+
+// Before anything is taken: else two sessions that come at once would each get half of what it needs. What of the model is there
+// already it shares.
+std::vector<Reservation> Session::reserve() const {
+  const std::string name = weights_name(*model_);
+  std::vector<Reservation> claims;
+  for (std::uint32_t p = 0; p < places_.places.size(); ++p) {
+    const SessionPlan::Arenas& arenas = plan_->arenas[p];
+    const Pool& pool = state(p).pool();
+    std::uint64_t weights = 0, there = 0;
+    for (const SessionStorage& storage : plan_->storages)
+      if (storage.kind == SessionStorage::Kind::weight && storage.place == p) weights += pool.rounded(storage.bytes);
+    for (const ModelWeights& each : places_.places[p].weights->models())
+      if (each.model == model_->identity) there += each.bytes;
+    const std::uint64_t more = weights - std::min(weights, there);
+    const std::uint64_t rooms = pool.rounded(arenas.persistent_bytes) + pool.rounded(arenas.scratch_bytes) + (arenas.ring_bytes == 0 ? 0 : pool.rounded(arenas.ring_bytes));
+    claims.push_back(state(p).ledger().reserve(more + rooms, cat("a session of ", name, " (", format_bytes(more), " of weights)")));
+  }
+  return claims;
 }
 
 void Session::make_plan(const CallSpec& call) {
@@ -104,7 +141,7 @@ void Session::prepare_pages() {
   for (const PlannedPage& page : plan_->pages) pages_->add(state(page.place), weight_source(plan_->storages[page.weight]), address({page.weight, 0, {}}));
 }
 
-void Session::load_weights() {
+void Session::load_weights(std::vector<Reservation>& claims) {
   const std::vector<Expectation> expected = expect_weights();
   weights_.resize(plan_->storages.size());
   const std::string name = weights_name(*model_);
@@ -113,7 +150,8 @@ void Session::load_weights() {
     const SessionStorage& storage = plan_->storages[s];
     if (storage.kind != SessionStorage::Kind::weight) continue;
     const WeightUser user{model_->identity, name, std::uint32_t(s)};
-    weights_[s] = places_.places[storage.place].weights->get(weight_source(storage), model_->checkpoint->identity(), weight_watch(storage), user);
+    weights_[s] = places_.places[storage.place].weights->get(weight_source(storage), model_->checkpoint->identity(), weight_watch(storage), user,
+                                                             &claims[storage.place]);
   }
   for (std::uint32_t p = 0; p < places_.places.size(); ++p) {
     std::vector<std::shared_ptr<const DeviceWeight>> here;
@@ -160,11 +198,11 @@ void Session::fill_addresses() {
   launches_.reserve(plan_->ops.size());
   for (const PlannedOp& op : plan_->ops) launches_.push_back(make_launch(op));
   for (const SliceCopy& slice : plan_->slices) {
-    const auto row = slice.from.info.stride[0] * std::int64_t(dtype_size(DType(slice.from.info.dtype)));
+    const auto row = dtype_bytes(DType(slice.from.info.dtype), slice.from.info.stride[0]);
     slices_.push_back({make_launch(slice.copy), address(slice.from), row});
   }
   for (const PlannedTransfer& t : plan_->transfers) {
-    const auto begin = extent(t.source.info).begin * std::int64_t(dtype_size(DType(t.source.info.dtype)));
+    const auto begin = dtype_bytes(DType(t.source.info.dtype), extent(t.source.info).begin);
     crossings_.push_back(std::make_unique<Crossing>(state(t.from), &state(t.to), address(t.source) + begin, address(t.dest) + begin, t.bytes));
   }
 }

@@ -67,6 +67,7 @@ struct heddle_ctx {
   virtual std::unique_ptr<heddle::core::SessionHandle> open(const heddle::core::SessionRequest& request) = 0;
   virtual std::string find_file(std::string_view folder, std::string_view name) = 0;
   virtual std::string output_folder(std::string_view kind) = 0;
+  virtual std::uint64_t identify_file(std::string_view path) = 0;
   virtual heddle_completion* defer() = 0;
   virtual heddle_group group() const { return {sizeof(heddle_group), HEDDLE_GROUP_NONE, 0, 1}; }
   virtual heddle_share share(std::uint32_t input) = 0;  // blocks only

@@ -11,12 +11,13 @@ namespace {
 
 struct Row {
   DType dtype;
-  std::size_t size;
+  std::int64_t bytes;  // of a block
   bool floating;
   std::string_view name, safetensors;
+  std::int64_t elements = 1;  // of a block
 };
 
-constexpr std::array<Row, 15> kRows = {{
+constexpr std::array<Row, 23> kRows = {{
     {DType::f32, 4, true, "f32", "F32"},
     {DType::f16, 2, true, "f16", "F16"},
     {DType::bf16, 2, true, "bf16", "BF16"},
@@ -32,6 +33,14 @@ constexpr std::array<Row, 15> kRows = {{
     {DType::u16, 2, false, "u16", "U16"},
     {DType::u32, 4, false, "u32", "U32"},
     {DType::u64, 8, false, "u64", "U64"},
+    {DType::q8_0, 34, true, "q8_0", "", 32},
+    {DType::q4_0, 18, true, "q4_0", "", 32},
+    {DType::q4_1, 20, true, "q4_1", "", 32},
+    {DType::q5_0, 22, true, "q5_0", "", 32},
+    {DType::q5_1, 24, true, "q5_1", "", 32},
+    {DType::q4_k, 144, true, "q4_k", "", 256},
+    {DType::q5_k, 176, true, "q5_k", "", 256},
+    {DType::q6_k, 210, true, "q6_k", "", 256},
 }};
 
 // Row n holds the enumerator n + 1.
@@ -50,6 +59,7 @@ const Row& row_of(DType dtype) {
 }
 
 std::optional<DType> find(std::string_view name, std::string_view Row::*column) {
+  if (name.empty()) return std::nullopt;
   const auto row =
       std::find_if(kRows.begin(), kRows.end(), [&](const Row& r) { return r.*column == name; });
   if (row == kRows.end()) return std::nullopt;
@@ -62,7 +72,30 @@ bool is_dtype(std::int32_t number) {
   return number >= 1 && static_cast<std::size_t>(number) <= kRows.size();
 }
 
-std::size_t dtype_size(DType dtype) { return row_of(dtype).size; }
+DTypeBlock dtype_block(DType dtype) {
+  const Row& row = row_of(dtype);
+  return {row.elements, row.bytes};
+}
+
+bool is_block_format(DType dtype) { return row_of(dtype).elements != 1; }
+
+std::size_t dtype_size(DType dtype) {
+  const Row& row = row_of(dtype);
+  if (row.elements == 1) return std::size_t(row.bytes);
+  throw Error(Code::unsupported,
+              cat("an element of ", row.name, " has no size of its own: ", row.elements,
+                  " neighbours share a block of ", row.bytes, " bytes"));
+}
+
+std::int64_t dtype_bytes(DType dtype, std::int64_t elements) {
+  const Row& row = row_of(dtype);
+  if (row.elements == 1) return elements * row.bytes;
+  if (elements % row.elements != 0)
+    throw Error(Code::invalid_argument, cat(elements, " elements of ", row.name,
+                                            " are no whole number of its blocks of ", row.elements));
+  return elements / row.elements * row.bytes;
+}
+
 std::string_view dtype_name(DType dtype) { return row_of(dtype).name; }
 std::string_view safetensors_name(DType dtype) { return row_of(dtype).safetensors; }
 bool is_floating(DType dtype) { return row_of(dtype).floating; }

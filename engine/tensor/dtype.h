@@ -9,7 +9,8 @@
 
 namespace heddle::core {
 
-// 16 and 17 belong to the block formats q8_0 and q4_0, whose elements have no size of their own.
+// From q8_0 on elements have no size of their own: they stand in blocks of some neighbours along the
+// innermost axis, which share their scales (the formats of gguf files, byte for byte).
 enum class DType : std::int32_t {
   f32 = 1,
   f16 = 2,
@@ -26,6 +27,14 @@ enum class DType : std::int32_t {
   u16 = 13,
   u32 = 14,
   u64 = 15,
+  q8_0 = 16,
+  q4_0 = 17,
+  q4_1 = 18,
+  q5_0 = 19,
+  q5_1 = 20,
+  q4_k = 21,
+  q5_k = 22,
+  q6_k = 23,
 };
 
 // Whether the number is one of the enumerators: for numbers that come across the C ABI.
@@ -34,13 +43,25 @@ bool is_dtype(std::int32_t number);
 // Of the functions below each takes an enumerator; another number throws Error(invalid_argument)
 // with its value.
 
-// Bytes per element: 1, 2, 4 or 8.
+// The least that has a size: one element of most types, a block of a block format.
+struct DTypeBlock {
+  std::int64_t elements = 1, bytes = 0;
+};
+DTypeBlock dtype_block(DType dtype);
+bool is_block_format(DType dtype);
+
+// Bytes per element: 1, 2, 4 or 8. Throws Error(unsupported) for a block format: whoever counts
+// elements has to be told that some have no size of their own.
 std::size_t dtype_size(DType dtype);
+
+// Bytes of so many neighbouring elements, or of the way to one (which may be negative). Throws
+// Error(invalid_argument) when that is no whole number of blocks.
+std::int64_t dtype_bytes(DType dtype, std::int64_t elements);
 
 // "f32", "bf16", "f8_e4m3", ...: for people and for options.
 std::string_view dtype_name(DType dtype);
 
-// "F32", "BF16", "F8_E4M3", "BOOL", ...: as safetensors headers say it.
+// "F32", "BF16", "F8_E4M3", "BOOL", ...: as safetensors headers say it; "" for what they do not know.
 std::string_view safetensors_name(DType dtype);
 
 bool is_floating(DType dtype);

@@ -8,11 +8,11 @@
 namespace heddle::core {
 
 void gather(const heddle_tensor_info& info, const std::byte* src, std::byte* dst) {
-  const std::size_t element = dtype_size(DType(info.dtype));
   if (is_contiguous(info)) {
     std::memcpy(dst, src, dense_bytes(info));
     return;
   }
+  const std::size_t element = dtype_size(DType(info.dtype));
   std::int64_t index[HEDDLE_MAX_RANK] = {};
   for (std::int64_t left = element_count(info); left > 0; --left) {
     std::int64_t at = 0;

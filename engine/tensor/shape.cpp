@@ -18,6 +18,16 @@ void fill_row_major(heddle_tensor_info& info) {
   }
 }
 
+void check_blocks(const heddle_tensor_info& info, const DTypeBlock& block, std::string_view what) {
+  const auto refuse = [&](const auto&... why) { throw Error(Code::invalid_argument, cat(what, ": ", describe(info), " ", why...)); };
+  if (info.layout != 0) return;  // a device's own way to keep them
+  const std::uint32_t last = info.rank - 1;
+  if (info.rank == 0 || info.shape[last] % block.elements != 0) refuse("has no whole blocks of ", block.elements, " elements along its last axis");
+  if (info.stride[last] != 1 && info.shape[last] != 0) refuse("has the stride ", info.stride[last], " along its last axis, where elements stand in blocks");
+  for (std::uint32_t i = 0; i < last; ++i)
+    if (info.stride[i] % block.elements != 0) refuse("has the stride ", info.stride[i], " along axis ", i, ", which cuts a block of ", block.elements);
+}
+
 }  // namespace
 
 heddle_tensor_info make_info(heddle_dtype dtype, std::span<const std::int64_t> shape) {
@@ -34,9 +44,9 @@ heddle_tensor_info checked_info(const heddle_tensor_info& given, std::string_vie
   heddle_tensor_info info = given;
   info.size = sizeof(heddle_tensor_info);
   if (!is_dtype(info.dtype)) throw Error(Code::invalid_argument, cat(what, ": there is no element type ", info.dtype));
-  const auto element = std::int64_t(dtype_size(DType(info.dtype)));
+  const DTypeBlock block = dtype_block(DType(info.dtype));
   bool strides_given = false;
-  std::int64_t room = std::numeric_limits<std::int64_t>::max() / element;
+  std::int64_t room = std::numeric_limits<std::int64_t>::max() / block.bytes;
   for (std::uint32_t i = 0; i < info.rank; ++i) {
     if (info.shape[i] < 0) throw Error(Code::invalid_argument, cat(what, ": axis ", i, " has the negative size ", info.shape[i]));
     if (info.shape[i] > 0) room /= info.shape[i];
@@ -44,6 +54,7 @@ heddle_tensor_info checked_info(const heddle_tensor_info& given, std::string_vie
   }
   if (room == 0) throw Error(Code::invalid_argument, cat(what, ": the number of bytes exceeds 2^63"));
   if (!strides_given) fill_row_major(info);
+  if (block.elements != 1) check_blocks(info, block, what);
   return info;
 }
 
@@ -54,7 +65,7 @@ std::int64_t element_count(const heddle_tensor_info& info) {
 }
 
 std::uint64_t dense_bytes(const heddle_tensor_info& info) {
-  return std::uint64_t(element_count(info)) * dtype_size(DType(info.dtype));
+  return std::uint64_t(dtype_bytes(DType(info.dtype), element_count(info)));
 }
 
 bool is_contiguous(const heddle_tensor_info& info) {
@@ -82,6 +93,8 @@ Extent extent(const heddle_tensor_info& info) {
   }
   return touched;
 }
+
+std::uint64_t span_bytes(const heddle_tensor_info& info) { return std::uint64_t(dtype_bytes(DType(info.dtype), extent(info).end)); }
 
 std::string describe(const heddle_tensor_info& info) {
   return cat(dtype_name(DType(info.dtype)), " (", join(std::span(info.shape, info.rank), ", "), ")");

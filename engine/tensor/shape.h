@@ -14,7 +14,8 @@ namespace heddle::core {
 heddle_tensor_info make_info(heddle_dtype dtype, std::span<const std::int64_t> shape);
 
 // Checks rank, sizes and type of what a plugin handed over, and fills in row-major strides where all of them are
-// zero. `what` begins the message.
+// zero. `what` begins the message. Of a block format the innermost size is a multiple of the block, and the blocks of a row lie one
+// after another.
 heddle_tensor_info checked_info(const heddle_tensor_info& info, std::string_view what);
 
 std::int64_t element_count(const heddle_tensor_info& info);
@@ -26,6 +27,10 @@ std::uint64_t dense_bytes(const heddle_tensor_info& info);
 bool is_contiguous(const heddle_tensor_info& info);
 
 bool same_shape(const heddle_tensor_info& a, const heddle_tensor_info& b);
+
+// Bytes from element (0, ...) to the end of the last one that is touched: what a tensor of these strides needs, where none of
+// them is negative.
+std::uint64_t span_bytes(const heddle_tensor_info& info);
 
 // Lowest and one past the highest element offset that is touched, relative to element (0, ...). {0, 0} when empty.
 struct Extent {

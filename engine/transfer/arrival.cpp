@@ -14,8 +14,7 @@ struct Span {
 };
 Span span_of(const heddle_tensor_info& info) {
   const Extent e = extent(info);
-  const auto size = std::int64_t(dtype_size(DType(info.dtype)));
-  return {e.begin * size, std::uint64_t((e.end - e.begin) * size)};
+  return {dtype_bytes(DType(info.dtype), e.begin), std::uint64_t(dtype_bytes(DType(info.dtype), e.end - e.begin))};
 }
 
 }  // namespace

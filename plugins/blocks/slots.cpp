@@ -49,14 +49,6 @@ std::optional<std::string> prefix_before(const Checkpoint& file, std::string_vie
   return std::nullopt;
 }
 
-void refuse_scaled(const Checkpoint& file, const std::string& prefix) {
-  if (!file.has(prefix + "scaled_fp8")) return;
-  throw Error(HEDDLE_UNSUPPORTED, file.path() + ": '" + prefix +
-                                      "scaled_fp8' says that its weights are fp8 with a scale per "
-                                      "tensor, which is not read yet. "
-                                      "Use a bf16, fp16 or plain fp8 file.");
-}
-
 void Slots::fill(const Weight& slot, const std::vector<Part>& parts, const Shape& expected) {
   for (const Part& part : parts) {
     const Shape wanted = file_shape(part, expected, parts.size());

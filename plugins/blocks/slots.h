@@ -24,9 +24,6 @@ int layer_count(const Checkpoint& file, std::string_view prefix);
 // "decoder.conv_in.weight"; nothing when no tensor does.
 std::optional<std::string> prefix_before(const Checkpoint& file, std::string_view tail);
 
-// Refuses a file whose weights carry per-tensor scales, which plain casting would ignore.
-void refuse_scaled(const Checkpoint& file, const std::string& prefix);
-
 // Fills the slots of one block.
 class Slots {
  public:

@@ -1,5 +1,7 @@
 #include "loader_nodes.h"
 
+#include <array>
+
 #include "clip_value.h"
 #include "diffusers_folder.h"
 #include "model_files.h"
@@ -14,7 +16,7 @@ std::uint64_t fingerprint_of_inputs(Context& ctx,
   std::vector<std::filesystem::path> paths;
   for (const Input<std::string>* input : inputs)
     if (ctx.has(*input)) paths.push_back(find_file(ctx, input->widget.source, ctx[*input]));
-  return fingerprint_of(paths);
+  return fingerprint_of(ctx, paths);
 }
 
 Checkpoint open(Context& ctx, const Input<std::string>& input) {
@@ -55,6 +57,36 @@ Value checkpoint_clip(Context& ctx, const Checkpoint& file) {
   return clip_value(clip_type(encoders, file.path()), encoders, file.path());
 }
 
+Value single_clip(Context& ctx, const Checkpoint& file, const std::string& type) {
+  if (type != "stable_diffusion")
+    throw Error(HEDDLE_UNSUPPORTED,
+                "type '" + type +
+                    "' is not known yet. Known: stable_diffusion; for FLUX "
+                    "take DualCLIPLoader or DualCLIPLoaderGGUF with type flux.");
+  return clip_value(type, {single_file_encoder(ctx, file)}, file.path());
+}
+
+Value dual_clip(Context& ctx, const std::array<Checkpoint, 2>& files, const std::string& type) {
+  if (type != "flux")
+    throw Error(HEDDLE_UNSUPPORTED,
+                "type '" + type + "' is not known yet. Known: flux (clip_l and t5xxl).");
+  return clip_value(type, {single_file_encoder(ctx, files[0]), single_file_encoder(ctx, files[1])},
+                    files[0].path() + " and " + files[1].path());
+}
+
+// A standalone file may carry the prefix of a whole checkpoint.
+Value lone_denoiser(Context& ctx, const Checkpoint& file) {
+  const Checkpoint part = file.sub("model.diffusion_model.");
+  return build_model(ctx, "diffusion_model", part.size() > kFewTensors ? part : file, Value());
+}
+
+// What the "fast" of fp8_e4m3fn_fast asks for, products of 8-bit numbers, is a matter of speed.
+std::optional<heddle_dtype> cast_of(const std::string& weight_dtype) {
+  if (weight_dtype == "fp8_e5m2") return HEDDLE_F8_E5M2;
+  if (weight_dtype == "fp8_e4m3fn" || weight_dtype == "fp8_e4m3fn_fast") return HEDDLE_F8_E4M3;
+  return std::nullopt;
+}
+
 }  // namespace
 
 void DiffusersLoader::execute(Context& ctx) {
@@ -85,17 +117,18 @@ std::uint64_t CheckpointLoaderSimple::fingerprint(Context& ctx) {
 }
 
 void UNETLoader::execute(Context& ctx) {
-  if (const std::string type = ctx[weight_dtype]; type != "default")
-    throw Error(HEDDLE_UNSUPPORTED, "weight_dtype '" + type +
-                                        "': weights are kept as the file has them so far. Set it "
-                                        "to 'default'.");
   const Checkpoint file = open(ctx, unet_name);
-  // A standalone file may carry the prefix of a whole checkpoint.
-  const Checkpoint part = file.sub("model.diffusion_model.");
-  ctx[model] =
-      build_model(ctx, "diffusion_model", part.size() > kFewTensors ? part : file, Value());
+  const std::optional<heddle_dtype> cast = cast_of(ctx[weight_dtype]);
+  ctx[model] = lone_denoiser(ctx, cast ? file.cast(*cast) : file);
 }
 std::uint64_t UNETLoader::fingerprint(Context& ctx) {
+  return fingerprint_of_inputs(ctx, {&unet_name});
+}
+
+void UnetLoaderGGUF::execute(Context& ctx) {
+  ctx[model] = lone_denoiser(ctx, open(ctx, unet_name));
+}
+std::uint64_t UnetLoaderGGUF::fingerprint(Context& ctx) {
   return fingerprint_of_inputs(ctx, {&unet_name});
 }
 
@@ -108,29 +141,30 @@ std::uint64_t VAELoader::fingerprint(Context& ctx) {
 }
 
 void CLIPLoader::execute(Context& ctx) {
-  const std::string wanted = ctx[type];
-  if (wanted != "stable_diffusion")
-    throw Error(HEDDLE_UNSUPPORTED, "type '" + wanted +
-                                        "' is not known yet. Known: stable_diffusion; for FLUX "
-                                        "take DualCLIPLoader with type flux.");
-  const Checkpoint file = open(ctx, clip_name);
-  ctx[clip] = clip_value(wanted, {single_file_encoder(ctx, file)}, file.path());
+  ctx[clip] = single_clip(ctx, open(ctx, clip_name), ctx[type]);
 }
 std::uint64_t CLIPLoader::fingerprint(Context& ctx) {
   return fingerprint_of_inputs(ctx, {&clip_name});
 }
 
+void CLIPLoaderGGUF::execute(Context& ctx) {
+  ctx[clip] = single_clip(ctx, open(ctx, clip_name), ctx[type]);
+}
+std::uint64_t CLIPLoaderGGUF::fingerprint(Context& ctx) {
+  return fingerprint_of_inputs(ctx, {&clip_name});
+}
+
 void DualCLIPLoader::execute(Context& ctx) {
-  const std::string wanted = ctx[type];
-  if (wanted != "flux")
-    throw Error(HEDDLE_UNSUPPORTED,
-                "type '" + wanted + "' is not known yet. Known: flux (clip_l and t5xxl).");
-  const Checkpoint first = open(ctx, clip_name1), second = open(ctx, clip_name2);
-  ctx[clip] =
-      clip_value(wanted, {single_file_encoder(ctx, first), single_file_encoder(ctx, second)},
-                 first.path() + " and " + second.path());
+  ctx[clip] = dual_clip(ctx, {open(ctx, clip_name1), open(ctx, clip_name2)}, ctx[type]);
 }
 std::uint64_t DualCLIPLoader::fingerprint(Context& ctx) {
+  return fingerprint_of_inputs(ctx, {&clip_name1, &clip_name2});
+}
+
+void DualCLIPLoaderGGUF::execute(Context& ctx) {
+  ctx[clip] = dual_clip(ctx, {open(ctx, clip_name1), open(ctx, clip_name2)}, ctx[type]);
+}
+std::uint64_t DualCLIPLoaderGGUF::fingerprint(Context& ctx) {
   return fingerprint_of_inputs(ctx, {&clip_name1, &clip_name2});
 }
 

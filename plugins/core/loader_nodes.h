@@ -115,4 +115,52 @@ struct DualCLIPLoader {
   std::uint64_t fingerprint(Context& ctx);
 };
 
+// The nodes that people know from the extension ComfyUI-GGUF. The others open gguf files just as
+// well.
+struct UnetLoaderGGUF {
+  static constexpr Info info{"UnetLoaderGGUF",
+                             1,
+                             "Unet Loader (GGUF)",
+                             "bootleg",
+                             "A diffusion model alone, quantised in a gguf file.",
+                             kLoader};
+  static constexpr Input<std::string> unet_name{"unet_name", Widget{.source = "diffusion_models"}};
+  static constexpr Output<Value> model{"MODEL", 0, "", "MODEL"};
+  static constexpr auto ports = heddle::ports(unet_name, model);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
+struct CLIPLoaderGGUF {
+  static constexpr Info info{"CLIPLoaderGGUF",
+                             1,
+                             "CLIPLoader (GGUF)",
+                             "bootleg",
+                             "One text encoder, of a gguf or another file.",
+                             kLoader};
+  static constexpr Input<std::string> clip_name{"clip_name", Widget{.source = "text_encoders"}};
+  static constexpr Input<std::string> type{"type", Widget{.choices = CLIPLoader::kTypes}};
+  static constexpr Output<Value> clip{"CLIP", 0, "", "CLIP"};
+  static constexpr auto ports = heddle::ports(clip_name, type, clip);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
+struct DualCLIPLoaderGGUF {
+  static constexpr Info info{"DualCLIPLoaderGGUF",
+                             1,
+                             "DualCLIPLoader (GGUF)",
+                             "bootleg",
+                             "Two text encoders, in any order, of gguf or other files. Type flux: "
+                             "CLIP-L and T5-XXL.",
+                             kLoader};
+  static constexpr Input<std::string> clip_name1{"clip_name1", Widget{.source = "text_encoders"}};
+  static constexpr Input<std::string> clip_name2{"clip_name2", Widget{.source = "text_encoders"}};
+  static constexpr Input<std::string> type{"type", Widget{.choices = DualCLIPLoader::kTypes}};
+  static constexpr Output<Value> clip{"CLIP", 0, "", "CLIP"};
+  static constexpr auto ports = heddle::ports(clip_name1, clip_name2, type, clip);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
 }  // namespace heddle::loaders

@@ -31,11 +31,11 @@ class Fingerprint {
   std::uint64_t value_ = 0xcbf29ce484222325ULL;
 };
 
-void add_file(Fingerprint& fingerprint, const fs::path& path) {
-  std::error_code ignored;
-  fingerprint.add(path.string());
-  fingerprint.add(std::uint64_t(fs::file_size(path, ignored)));
-  fingerprint.add(std::uint64_t(fs::last_write_time(path, ignored).time_since_epoch().count()));
+std::uint64_t identity_of(Context& ctx, const fs::path& path) {
+  std::uint64_t hash = 0;
+  check(find_service<heddle_files_service>(HEDDLE_SERVICE_FILES)
+            .identify(ctx.raw(), path.c_str(), &hash));
+  return hash;
 }
 
 }  // namespace
@@ -74,12 +74,13 @@ Value read_json_if_there(const fs::path& path) {
   return fs::is_regular_file(path, ignored) ? read_json(path) : Value();
 }
 
-std::uint64_t fingerprint_of(const std::vector<fs::path>& paths) {
+std::uint64_t fingerprint_of(Context& ctx, const std::vector<fs::path>& paths) {
   Fingerprint fingerprint;
   for (const fs::path& path : paths) {
     std::error_code error;
     if (!fs::is_directory(path, error)) {
-      add_file(fingerprint, path);
+      fingerprint.add(path.filename().string());
+      fingerprint.add(identity_of(ctx, path));
       continue;
     }
     std::vector<fs::path> files;
@@ -87,7 +88,10 @@ std::uint64_t fingerprint_of(const std::vector<fs::path>& paths) {
          it.increment(error))
       if (it->is_regular_file(error)) files.push_back(it->path());
     std::sort(files.begin(), files.end());
-    for (const fs::path& file : files) add_file(fingerprint, file);
+    for (const fs::path& file : files) {
+      fingerprint.add(file.lexically_relative(path).string());
+      fingerprint.add(identity_of(ctx, file));
+    }
   }
   return fingerprint.value();
 }

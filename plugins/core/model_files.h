@@ -23,7 +23,8 @@ std::optional<std::filesystem::path> try_find(Context& ctx, const char* folder,
 Value read_json(const std::filesystem::path& path);
 Value read_json_if_there(const std::filesystem::path& path);
 
-// Changes when a file, or a file below a folder, is replaced: path, size and time of change.
-std::uint64_t fingerprint_of(const std::vector<std::filesystem::path>& paths);
+// Changes when a file, or a file below a folder, is replaced. Of paths only what stands below what
+// was given counts, as the service tells files apart.
+std::uint64_t fingerprint_of(Context& ctx, const std::vector<std::filesystem::path>& paths);
 
 }  // namespace heddle::loaders

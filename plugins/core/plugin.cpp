@@ -1,11 +1,12 @@
 // plugins/core/plugin.cpp - the plugin of the loaders of model files and of literals.
 #include "literal_nodes.h"
 #include "loader_nodes.h"
+#include "lora_nodes.h"
 
 namespace heddle::loaders {
 
 HEDDLE_PLUGIN("org.heddle.core", "0.1.0", DiffusersLoader, CheckpointLoaderSimple, UNETLoader,
-              VAELoader, CLIPLoader, DualCLIPLoader, PrimitiveInt, PrimitiveFloat, PrimitiveString,
-              PrimitiveStringMultiline, PrimitiveBoolean)
+              VAELoader, CLIPLoader, DualCLIPLoader, UnetLoaderGGUF, CLIPLoaderGGUF, DualCLIPLoaderGGUF, PrimitiveInt,
+              PrimitiveFloat, PrimitiveString, PrimitiveStringMultiline, PrimitiveBoolean, LoraLoader, LoraLoaderModelOnly)
 
 }  // namespace heddle::loaders

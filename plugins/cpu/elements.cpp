@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstring>
 
+#include "blocks.h"
+
 namespace heddle::cpu {
 
 namespace {
@@ -39,8 +41,14 @@ void load_row(heddle_dtype dtype, const void* from, std::int64_t count, std::int
     load<float>(from, count, stride, to, [](float x) { return x; });
   else if (dtype == HEDDLE_F16)
     load<std::uint16_t>(from, count, stride, to, from_f16);
-  else
+  else if (dtype == HEDDLE_BF16)
     load<std::uint16_t>(from, count, stride, to, from_bf16);
+  else if (dtype == HEDDLE_F8_E4M3)
+    load<std::uint8_t>(from, count, stride, to, from_e4m3);
+  else if (dtype == HEDDLE_F8_E5M2)
+    load<std::uint8_t>(from, count, stride, to, from_e5m2);
+  else
+    load_blocks(dtype, from, count, to);
 }
 
 void store_row(heddle_dtype dtype, const float* from, std::int64_t count, std::int64_t stride,
@@ -49,8 +57,12 @@ void store_row(heddle_dtype dtype, const float* from, std::int64_t count, std::i
     store<float>(from, count, stride, to, [](float x) { return x; });
   else if (dtype == HEDDLE_F16)
     store<std::uint16_t>(from, count, stride, to, to_f16);
-  else
+  else if (dtype == HEDDLE_BF16)
     store<std::uint16_t>(from, count, stride, to, to_bf16);
+  else if (dtype == HEDDLE_F8_E4M3)
+    store<std::uint8_t>(from, count, stride, to, to_e4m3);
+  else
+    store<std::uint8_t>(from, count, stride, to, to_e5m2);
 }
 
 }  // namespace heddle::cpu

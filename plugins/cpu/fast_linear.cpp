@@ -51,7 +51,9 @@ struct FastLinear : Fast {
     const Right right{&weight, &vector};
     const Finish finish(call, load_bias(call, call.maybe(2), outputs),
                         call.attrs<heddle_activation_attrs>().kind, call.maybe(3));
-    const Cut cut(row_count(call.out().info), outputs);
+    const Cut cut(
+        row_count(call.out().info), outputs,
+        device::is_compute_float(weight.info.dtype) ? Cut::Widening::kCheap : Cut::Widening::kSlow);
     call.parallel_for(cut.tiles(), [&](std::int64_t tile, Scratch& scratch) {
       const std::int64_t row = tile % cut.down * cut.tile_rows,
                          column = tile / cut.down * cut.tile_columns;

@@ -24,9 +24,15 @@ inline constexpr std::uint32_t kMatrixPanels = 1;
 inline constexpr std::uint32_t kFilterPanels = 2;
 inline constexpr std::uint32_t kMatrixPairs = 3;
 inline constexpr std::uint32_t kFilterPairs = 4;
+// Panels of an f8 type, followed by an f32 for every output: what its weights are multiplied by.
+inline constexpr std::uint32_t kMatrixScaled = 5;
+// Panels of a block format: for every block along the row those of the 32 outputs, one after
+// another as they are, so that a panel is read from its beginning to its end.
+inline constexpr std::uint32_t kMatrixBlocks = 6;
 
 inline bool is_matrix_layout(std::uint32_t layout) {
-  return layout == kMatrixPanels || layout == kMatrixPairs;
+  return layout == kMatrixPanels || layout == kMatrixPairs || layout == kMatrixScaled ||
+         layout == kMatrixBlocks;
 }
 inline bool is_filter_layout(std::uint32_t layout) {
   return layout == kFilterPanels || layout == kFilterPairs;
@@ -46,10 +52,16 @@ inline std::int64_t sum_length(const heddle_tensor_info& weight) {
   return length;
 }
 
+// Where the scales of a kMatrixScaled weight begin: behind the panels.
+inline std::uint64_t scales_offset(const heddle_tensor_info& weight) {
+  return static_cast<std::uint64_t>(device::bytes_of(
+      weight.dtype, panel_count(weight.shape[0]) * kPanelColumns * sum_length(weight)));
+}
+
 inline std::uint64_t panel_bytes(const heddle_tensor_info& weight) {
-  return static_cast<std::uint64_t>(panel_count(weight.shape[0]) * kPanelColumns *
-                                    sum_length(weight)) *
-         device::dtype_bytes(weight.dtype);
+  const std::uint64_t outputs =
+      static_cast<std::uint64_t>(panel_count(weight.shape[0]) * kPanelColumns);
+  return scales_offset(weight) + (weight.layout == kMatrixScaled ? outputs * sizeof(float) : 0);
 }
 
 }  // namespace heddle::cpu

@@ -15,13 +15,16 @@ void require(bool holds, const Parts&... parts) {
   if (!holds) device::fail(HEDDLE_INVALID_ARGUMENT, parts...);
 }
 
-enum class Elements { kFloat, kAny, kF32, kI32, kIds };
+enum class Elements { kFloat, kStored, kAny, kF32, kI32, kIds };
 enum class Layout { kStrided, kAny };
 
 bool has_elements(heddle_dtype dtype, Elements elements) {
   switch (elements) {
     case Elements::kFloat:
       return device::is_compute_float(dtype);
+    case Elements::kStored:
+      return device::is_compute_float(dtype) || device::is_f8(dtype) ||
+             device::is_block_format(dtype);
     case Elements::kF32:
       return dtype == HEDDLE_F32;
     case Elements::kI32:
@@ -38,6 +41,8 @@ const char* wanted(Elements elements) {
   switch (elements) {
     case Elements::kFloat:
       return "f32, f16 or bf16";
+    case Elements::kStored:
+      return "f32, f16, bf16, of 8 bits or in blocks";
     case Elements::kF32:
       return "f32";
     case Elements::kI32:
@@ -63,7 +68,7 @@ const heddle_tensor_info& checked(const heddle_view& view, const char* name, Ele
           " has no memory");
   if (layout == Layout::kAny && info.layout != 0) return info;
   require(info.layout == 0, name, " is ", describe(info), ": this op cannot read a packed weight");
-  if (elements == Elements::kFloat && info.rank > 0) {
+  if ((elements == Elements::kFloat || elements == Elements::kStored) && info.rank > 0) {
     const std::uint32_t last = info.rank - 1;
     require(info.stride[last] == 1 || info.shape[last] <= 1, name, " ", describe(info),
             " has stride ", info.stride[last], " along its last axis, has to have 1");
@@ -284,7 +289,7 @@ void check_timestep_embedding(const heddle_op_call& call) {
 }
 
 void check_embedding(const heddle_op_call& call) {
-  const heddle_tensor_info& table = need(call, 0, "table");
+  const heddle_tensor_info& table = need(call, 0, "table", Elements::kStored);
   require_rank(table, "table", 2);
   const heddle_tensor_info& ids = need(call, 1, "ids", Elements::kIds);
   const heddle_tensor_info& out = result(call);
@@ -325,7 +330,7 @@ void check_attention(const heddle_op_call& call) {
 void check_linear(const heddle_op_call& call) {
   require_activation(device::attributes<heddle_activation_attrs>(call).kind);
   const heddle_tensor_info& x = need(call, 0, "x");
-  const heddle_tensor_info& weight = need(call, 1, "weight", Elements::kFloat, Layout::kAny);
+  const heddle_tensor_info& weight = need(call, 1, "weight", Elements::kStored, Layout::kAny);
   require_rank(weight, "weight", 2);
   require(last_size(x, "x") == weight.shape[1], "x is ", describe(x), " and weight ",
           describe(weight), "; their last axes have to be equal");

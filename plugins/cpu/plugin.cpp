@@ -63,7 +63,9 @@ heddle_status* info(heddle_device* device, heddle_device_info* out) {
     const Memory room = memory();
     *out = {};
     out->size = sizeof *out;
-    write_text(out->name, processor_name());
+    // Kernels that are capped give other bytes: such a processor counts as another model.
+    const char* const cap = std::getenv("ONEDNN_MAX_CPU_ISA");
+    write_text(out->name, processor_name() + (cap == nullptr ? "" : std::string(", ") + cap));
     write_text(out->location, "host");
     out->memory_total = room.total;
     out->memory_free = room.free;

@@ -5,6 +5,18 @@ namespace heddle::cpu {
 const float* Right::panel(std::int64_t number, std::int64_t k0, std::int64_t k, float* room,
                           Scratch& scratch) const {
   const heddle_tensor_info& info = weight->info;
+  if (info.layout == kMatrixBlocks) {
+    const std::int64_t size = device::block_elements(info.dtype);
+    auto* blocks = scratch.take<float>(static_cast<std::size_t>(k * kPanelColumns));
+    vector->widen(info.dtype, stored(number, k0), k * kPanelColumns, blocks);
+    for (std::int64_t done = 0; done < k; done += size) {
+      const float* rows[kPanelColumns];
+      for (std::int64_t r = 0; r < kPanelColumns; ++r)
+        rows[r] = blocks + done * kPanelColumns + r * size;
+      vector->pack_panel(rows, size, room + done * kPanelColumns);
+    }
+    return room;
+  }
   if (info.layout != kPlainLayout) {
     const std::byte* from = stored(number, k0);
     if (info.dtype == HEDDLE_F32) return reinterpret_cast<const float*>(from);
@@ -12,6 +24,7 @@ const float* Right::panel(std::int64_t number, std::int64_t k0, std::int64_t k, 
       vector->widen_pairs(from, k, room);
     else
       vector->widen(info.dtype, from, k * kPanelColumns, room);
+    if (info.layout == kMatrixScaled) vector->scale_columns(room, k, scales(number));
     return room;
   }
   // 32 rows of a plain matrix, turned. Rows past the end repeat the first one; their sums are never
@@ -76,14 +89,15 @@ const float* load_bias(const Call& call, const heddle_view* bias, std::int64_t o
   return values;
 }
 
-Cut::Cut(std::int64_t rows, std::int64_t columns) : rows(rows), columns(columns) {
+Cut::Cut(std::int64_t rows, std::int64_t columns, Widening widening)
+    : rows(rows), columns(columns) {
   // A tile's packed rows and its sums stay in a core's second cache. Each side costs a little,
   // packing on one and reading the weight on the other, so both are long, but an output gives
   // enough tiles for some threads.
-  constexpr std::int64_t kRows = 8 * kBlockRows, kColumns = 16 * kPanelColumns,
-                         kFewestColumns = 4 * kPanelColumns;
+  const std::int64_t most_rows = (widening == Widening::kSlow ? 16 : 8) * kBlockRows;
+  constexpr std::int64_t kColumns = 16 * kPanelColumns, kFewestColumns = 4 * kPanelColumns;
   constexpr std::int64_t kVectorColumns = 2 * kPanelColumns, kWantedTiles = 8;
-  down = std::max<std::int64_t>(1, (rows + kRows - 1) / kRows);
+  down = std::max<std::int64_t>(1, (rows + most_rows - 1) / most_rows);
   const std::int64_t even = (rows + down - 1) / down;
   tile_rows = rows <= kFewRows ? kFewRows : (even + kBlockRows - 1) / kBlockRows * kBlockRows;
   down = (rows + tile_rows - 1) / tile_rows;

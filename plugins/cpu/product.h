@@ -17,8 +17,9 @@
 
 namespace heddle::cpu {
 
-// Terms summed at a time: a panel's part is 48 KiB as f32, and stays in cache.
-inline constexpr std::int64_t kStretch = 384;
+// Terms summed at a time: a panel's part is 48 KiB as f32, and stays in cache. Of a weight in
+// blocks of 256, which end where a stretch does, 32 KiB.
+inline constexpr std::int64_t kStretch = 384, kBlockStretch = 256;
 inline constexpr std::int64_t kAskedBytes =
     16;  // that VectorKernels::multiply asks for ahead, for every term
 
@@ -44,6 +45,15 @@ struct Right {
     return number + 1 < end ? stored(number + 1, k0) : stored(number, k0 + k);
   }
   bool is_packed() const { return weight->info.layout != kPlainLayout; }
+  std::int64_t stretch() const {
+    return kStretch % device::block_elements(weight->info.dtype) == 0 ? kStretch : kBlockStretch;
+  }
+  // Of the 32 outputs of a panel. REQUIRES: layout kMatrixScaled.
+  const float* scales(std::int64_t number) const {
+    return reinterpret_cast<const float*>(static_cast<const std::byte*>(weight->data) +
+                                          scales_offset(weight->info)) +
+           number * kPanelColumns;
+  }
 };
 
 // Rows of a tensor by number, without a division where they lie evenly.
@@ -89,7 +99,9 @@ struct Cut {
   std::int64_t tile_rows, tile_columns;  // multiples of a block and of a panel
   std::int64_t down, across;             // tiles
 
-  Cut(std::int64_t rows, std::int64_t columns);
+  // Longer tiles share the widening of a weight that takes time to be widened.
+  enum class Widening { kCheap, kSlow };
+  Cut(std::int64_t rows, std::int64_t columns, Widening widening = Widening::kCheap);
   std::int64_t tiles() const { return down * across; }
 };
 
@@ -103,12 +115,14 @@ void multiply_tile(const VectorKernels& vector, const Left& left, const Right& r
   const bool few = rows <= kFewRows;
   const std::int64_t block_rows = few ? kFewRows : kBlockRows;
   const std::int64_t blocks = (rows + block_rows - 1) / block_rows;
-  const std::int64_t longest = std::min(kStretch, length);
+  const std::int64_t stretch = right.stretch(), longest = std::min(stretch, length);
+  const bool reads_few =
+      few && right.is_packed() && device::is_compute_float(right.weight->info.dtype);
   auto* packed = scratch.take<float>(static_cast<std::size_t>(blocks * block_rows * longest));
   auto* room = scratch.take<float>(static_cast<std::size_t>(kPanelColumns * longest));
   if (length == 0) std::fill(sums, sums + blocks * block_rows * columns, 0.0f);
-  for (std::int64_t k0 = 0; k0 < length; k0 += kStretch) {
-    const std::int64_t k = std::min(kStretch, length - k0);
+  for (std::int64_t k0 = 0; k0 < length; k0 += stretch) {
+    const std::int64_t k = std::min(stretch, length - k0);
     const Scratch::Frame frame(scratch);
     for (std::int64_t b = 0; b < blocks; ++b)
       left.pack(row + b * block_rows, std::min(block_rows, rows - b * block_rows), k0, k,
@@ -116,7 +130,7 @@ void multiply_tile(const VectorKernels& vector, const Left& left, const Right& r
     for (std::int64_t p = 0; p < columns / kPanelColumns; ++p) {
       const Scratch::Frame panel_frame(scratch);
       float* to = sums + p * kPanelColumns;
-      if (few && right.is_packed()) {
+      if (reads_few) {
         const std::byte* from = right.stored(panel + p, k0);
         if (is_paired(right.weight->info.layout))
           vector.multiply_few_pairs(packed, from, k, to, columns, k0 > 0);

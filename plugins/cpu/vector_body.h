@@ -158,6 +158,16 @@ void narrow_f16(Floats value, std::uint16_t* to) {
 }
 #endif
 
+}  // namespace
+
+}  // namespace heddle::cpu
+
+#include "vector_blocks.h"
+
+namespace heddle::cpu {
+
+namespace {
+
 // ---- products ----
 
 // Rows of the left operand, packed: element i of row r.
@@ -372,8 +382,10 @@ void widen(heddle_dtype dtype, const void* from, std::int64_t count, float* to) 
     std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(float));
   else if (dtype == HEDDLE_F16)
     widen_halves(from, count, to, widen_f16);
-  else
+  else if (dtype == HEDDLE_BF16)
     widen_halves(from, count, to, widen_bf16);
+  else
+    widen_small(dtype, from, count, to);
 }
 
 void widen_pairs(const void* from, std::int64_t k, float* to) {
@@ -550,7 +562,7 @@ constexpr VectorKernels make_table(const char* isa) {
           .multiply_taps = multiply_taps,
           .pack = pack<kBlockRows>,
           .pack_few = pack<kFewRows>,
-          .pack_panel = pack<kPanelColumns>,
+          .pack_panel = pack_panel,
           .widen = widen,
           .widen_pairs = widen_pairs,
           .narrow = narrow,

@@ -56,9 +56,9 @@ inline std::optional<std::int64_t> even_step(const heddle_tensor_info& info) {
   return step;
 }
 
+// REQUIRES: of a block format the beginning of a block.
 inline std::byte* element(const heddle_view& view, std::int64_t offset) {
-  return static_cast<std::byte*>(view.data) +
-         offset * static_cast<std::int64_t>(device::dtype_bytes(view.info.dtype));
+  return static_cast<std::byte*>(view.data) + device::bytes_of(view.info.dtype, offset);
 }
 
 // A piece of a row: where it lies. Pieces and their grouping follow from the shape alone.

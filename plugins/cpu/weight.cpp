@@ -13,21 +13,24 @@ namespace heddle::cpu {
 
 namespace {
 
-// What a file's type becomes where kernels read it element by element.
-heddle_dtype plain_dtype(const Device& device, std::int32_t use, heddle_dtype file) {
+// What a file's type becomes where kernels read it element by element. Matrices and tables stay in
+// their blocks, which are widened whenever they are read.
+heddle_dtype plain_dtype(const Device& device, std::int32_t use, const heddle_tensor_info& info) {
+  const heddle_dtype file = info.dtype;
   if (!device::is_float(file)) return file;
   if (use == HEDDLE_USE_VECTOR) return HEDDLE_F32;
+  if (device::is_block_format(file) && info.rank == 2 && use != HEDDLE_USE_CONV2D) return file;
   if (use == HEDDLE_USE_LINEAR || use == HEDDLE_USE_CONV2D) return device.settings().compute;
   if (device::is_compute_float(file)) return file;
-  return file == HEDDLE_F64 ? HEDDLE_F32 : HEDDLE_BF16;  // bf16 holds every f8 value
+  return device::is_f8(file) ? HEDDLE_BF16 : HEDDLE_F32;  // bf16 holds every f8 value
 }
 
-// What a file's type becomes in panels: 16-bit types stay 16 bits long, so that a model takes no
-// more memory than its file. Where bf16 is multiplied, f16 becomes that, too.
-heddle_dtype panel_dtype(const Device& device, heddle_dtype file) {
+// What a file's type becomes in panels: 16-bit types stay 16 bits long, and f8 matrices 8 bits, so
+// that a model takes no more memory than its file. Where bf16 is multiplied, f16 becomes that, too.
+heddle_dtype panel_dtype(const Device& device, std::int32_t use, heddle_dtype file) {
   if (file == HEDDLE_BF16 || (file == HEDDLE_F16 && device.settings().compute == HEDDLE_F32))
     return file;
-  if (file == HEDDLE_F8_E4M3 || file == HEDDLE_F8_E5M2) return HEDDLE_BF16;  // holds every f8 value
+  if (device::is_f8(file)) return use == HEDDLE_USE_LINEAR ? file : HEDDLE_BF16;
   return device.settings().compute;
 }
 
@@ -38,6 +41,7 @@ heddle_weight_form panel_form(heddle_dtype dtype, const heddle_tensor_info& info
   const bool pairs = dtype == HEDDLE_BF16 && info.shape[1] % 2 == 0;
   form.info.layout = info.rank == 2 ? (pairs ? kMatrixPairs : kMatrixPanels)
                                     : (pairs ? kFilterPairs : kFilterPanels);
+  if (device::is_f8(dtype)) form.info.layout = kMatrixScaled;
   form.bytes = panel_bytes(form.info);
   return form;
 }
@@ -46,7 +50,7 @@ heddle_weight_form plain_form(heddle_dtype dtype, const heddle_tensor_info& info
   heddle_weight_form form{};
   form.size = sizeof form;
   form.info = device::row_major(dtype, info.shape, info.rank);
-  form.bytes = static_cast<std::uint64_t>(device::element_count(info)) * device::dtype_bytes(dtype);
+  form.bytes = static_cast<std::uint64_t>(device::bytes_of(dtype, device::element_count(info)));
   return form;
 }
 
@@ -54,7 +58,7 @@ void make_plain(Stream& stream, const WeightParts& parts, const heddle_tensor_in
                 void* dst) {
   const std::int64_t rows = info.rank == 0 ? 1 : info.shape[0];
   const std::int64_t width = rows == 0 ? 0 : device::element_count(info) / rows;
-  const auto bytes = static_cast<std::int64_t>(device::dtype_bytes(info.dtype));
+  const std::int64_t row_bytes = device::bytes_of(info.dtype, width);
   constexpr std::int64_t kTileElements = 65536;
   const std::int64_t per_tile =
       std::max<std::int64_t>(1, kTileElements / std::max<std::int64_t>(1, width));
@@ -62,7 +66,7 @@ void make_plain(Stream& stream, const WeightParts& parts, const heddle_tensor_in
     const std::int64_t end = std::min(rows, (tile + 1) * per_tile);
     for (std::int64_t row = tile * per_tile; row < end; ++row)
       if (width > 0)
-        parts.read(row, 0, width, info.dtype, static_cast<std::byte*>(dst) + row * width * bytes);
+        parts.read(row, 0, width, info.dtype, static_cast<std::byte*>(dst) + row * row_bytes);
   });
 }
 
@@ -93,6 +97,41 @@ void make_panels(Stream& stream, const WeightParts& parts, const heddle_tensor_i
         for (std::int64_t tap = 0; tap < taps; ++tap)
           std::memcpy(to + static_cast<std::size_t>(place(tap, c)) * bytes,
                       row + static_cast<std::size_t>(c * taps + tap) * bytes, bytes);
+      if (info.layout != kMatrixScaled) continue;
+      const float scale = output < outputs ? parts.scale(output) : 1.0f;
+      std::memcpy(static_cast<std::byte*>(dst) + scales_offset(info) +
+                      static_cast<std::size_t>(output) * sizeof scale,
+                  &scale, sizeof scale);
+    }
+  });
+}
+
+heddle_weight_form blocks_form(const heddle_tensor_info& info) {
+  heddle_weight_form form{};
+  form.size = sizeof form;
+  form.info = device::row_major(info.dtype, info.shape, info.rank);
+  form.info.layout = kMatrixBlocks;
+  form.bytes = panel_bytes(form.info);
+  return form;
+}
+
+void make_blocks(Stream& stream, const WeightParts& parts, const heddle_tensor_info& info,
+                 void* dst) {
+  const std::int64_t outputs = info.shape[0], length = info.shape[1];
+  const auto bytes = static_cast<std::size_t>(device::block_bytes(info.dtype));
+  const auto row_bytes = static_cast<std::size_t>(device::bytes_of(info.dtype, length));
+  stream.parallel_for(panel_count(outputs), [&](std::int64_t panel, Scratch& scratch) {
+    auto* row = scratch.take<std::byte>(row_bytes);
+    auto* to =
+        static_cast<std::byte*>(dst) + static_cast<std::size_t>(panel * kPanelColumns) * row_bytes;
+    for (std::size_t column = 0; column < kPanelColumns; ++column) {
+      const std::int64_t output = panel * kPanelColumns + static_cast<std::int64_t>(column);
+      if (output < outputs)
+        parts.read(output, 0, length, info.dtype, row);
+      else
+        std::memset(row, 0, row_bytes);
+      for (std::size_t at = 0; at < row_bytes; at += bytes)
+        std::memcpy(to + at * kPanelColumns + column * bytes, row + at, bytes);
     }
   });
 }
@@ -105,7 +144,9 @@ heddle_weight_form weight_form(const Device& device, std::int32_t use,
   if (use != HEDDLE_USE_VECTOR && use != HEDDLE_USE_TABLE && !matrix && !filter)
     device::fail(HEDDLE_UNSUPPORTED, "a weight's use is ", use,
                  ", which this device does not know");
-  if (info.rank > HEDDLE_MAX_RANK || device::dtype_bytes(info.dtype) == 0 ||
+  const bool whole_blocks =
+      info.rank == 0 || info.shape[info.rank - 1] % device::block_elements(info.dtype) == 0;
+  if (info.rank > HEDDLE_MAX_RANK || device::block_bytes(info.dtype) == 0 || !whole_blocks ||
       (matrix && info.rank != 2) || (filter && info.rank != 4) ||
       ((matrix || filter) && !device::is_float(info.dtype)))
     device::fail(HEDDLE_UNSUPPORTED, "a weight of the shape ", device::describe(info),
@@ -114,8 +155,10 @@ heddle_weight_form weight_form(const Device& device, std::int32_t use,
                  : filter ? "the filter of a convolution"
                           : "a vector or table");
   if ((matrix || filter) && !device.settings().reference_only)
-    return panel_form(panel_dtype(device, info.dtype), info);
-  return plain_form(plain_dtype(device, use, info.dtype), info);
+    return matrix && device::is_block_format(info.dtype)
+               ? blocks_form(info)
+               : panel_form(panel_dtype(device, use, info.dtype), info);
+  return plain_form(plain_dtype(device, use, info), info);
 }
 
 void make_weight(Stream& stream, const heddle_weight_form& form, std::uint32_t part_count,
@@ -124,7 +167,9 @@ void make_weight(Stream& stream, const heddle_weight_form& form, std::uint32_t p
   auto joined = std::make_shared<const WeightParts>(form.info, part_count, parts);
   stream.enqueue({"make_weight", nullptr},
                  Work([joined = std::move(joined), info = form.info, dst](Stream& on) {
-                   (info.layout == kPlainLayout ? make_plain : make_panels)(on, *joined, info, dst);
+                   (info.layout == kPlainLayout    ? make_plain
+                    : info.layout == kMatrixBlocks ? make_blocks
+                                                   : make_panels)(on, *joined, info, dst);
                  }));
 }
 

@@ -2,7 +2,6 @@
 // copied as it is. Borrows the parts' memory. Reading is thread-safe.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -17,16 +16,18 @@ class WeightParts {
               const heddle_view* const* parts);
 
   // Elements [begin, begin + count) of row `row`, the row being everything after axis 0 in
-  // row-major order, written as `dtype`, rounded once. REQUIRES: both lie inside.
+  // row-major order, times the part's scale, written as `dtype`, rounded once. As an f8 type: without
+  // the scale, which is kept apart. REQUIRES: both lie inside; whole blocks where `dtype` has them.
   void read(std::int64_t row, std::int64_t begin, std::int64_t count, heddle_dtype dtype,
             void* to) const;
+  float scale(std::int64_t row) const;
 
  private:
+  const heddle_view& part_of(std::int64_t& row) const;
   void read_run(const heddle_view& part, std::int64_t offset, std::int64_t step, std::int64_t count,
                 heddle_dtype dtype, void* to) const;
 
   std::vector<heddle_view> parts_;
-  std::array<float, 256> bytes_as_floats_{};  // of an f8 type, where parts are of one
 };
 
 }  // namespace heddle::cpu

@@ -311,7 +311,6 @@ int Flux::match(const Checkpoint& file, const Value&) { return FluxNames::find(f
 void Flux::build(const Checkpoint& file, const Value& config, Blocks& graph) {
   const std::optional<FluxNames> names = FluxNames::find(file);
   if (!names) throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no FLUX model");
-  blocks::refuse_scaled(file, names->prefix());
   const Dimensions dimensions = read_dimensions(file, config, *names);
   Builder(file, *names, dimensions, graph).run();
   add_settings(dimensions, graph);

@@ -1,5 +1,8 @@
 #include "flux_names.h"
 
+#include <algorithm>
+#include <span>
+
 #include "plugins/blocks/slots.h"
 
 namespace heddle::denoisers {
@@ -13,6 +16,8 @@ struct Module {
       nullptr;  // one tensor that diffusers' fuse_qkv_projections() writes in their place
 };
 
+constexpr std::string_view kFinalModulation = "final_layer.adaLN_modulation.1";
+
 constexpr Module kTop[] = {
     {"img_in", {"x_embedder"}},
     {"txt_in", {"context_embedder"}},
@@ -22,7 +27,7 @@ constexpr Module kTop[] = {
     {"vector_in.out_layer", {"time_text_embed.text_embedder.linear_2"}},
     {"guidance_in.in_layer", {"time_text_embed.guidance_embedder.linear_1"}},
     {"guidance_in.out_layer", {"time_text_embed.guidance_embedder.linear_2"}},
-    {"final_layer.adaLN_modulation.1", {"norm_out.linear"}},
+    {kFinalModulation, {"norm_out.linear"}},
     {"final_layer.linear", {"proj_out"}},
 };
 constexpr Module kDouble[] = {
@@ -76,6 +81,11 @@ std::string original_name(const std::string& at, std::string_view module, const 
   return at + std::string(module) + "." + (norm ? "scale" : kind);
 }
 
+std::vector<Part> joined(std::vector<Part> first, const std::vector<Part>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
 }  // namespace
 
 std::optional<FluxNames> FluxNames::find(const Checkpoint& file) {
@@ -100,6 +110,72 @@ std::string FluxNames::single_prefix() const {
          (layout_ == FluxLayout::original ? "single_blocks." : "single_transformer_blocks.");
 }
 
+std::int64_t FluxNames::row_count(const std::vector<Part>& parts) const {
+  std::int64_t count = 0;
+  for (const Part& part : parts)
+    count += (part.end < 0 ? file_.size(part.tensor, 0) : part.end) - part.begin;
+  return count;
+}
+
+// Rows [begin, end) of the parts one after another.
+std::vector<Part> FluxNames::rows(const std::vector<Part>& parts, std::int64_t begin,
+                                  std::int64_t end) const {
+  std::vector<Part> found;
+  std::int64_t at = 0;  // the part's first row among all
+  for (const Part& part : parts) {
+    const std::int64_t size = row_count({part});
+    const std::int64_t first = std::max(begin, at), last = std::min(end, at + size);
+    if (first < last)
+      found.push_back({part.tensor, part.begin + first - at, part.begin + last - at});
+    at += size;
+  }
+  return found;
+}
+
+void FluxNames::each_module(const Visit& visit) const {
+  using Find = std::function<std::vector<Part>(std::string_view module, const char* kind)>;
+  const auto is_there = [&](const std::vector<Part>& parts) {
+    return std::all_of(parts.begin(), parts.end(),
+                       [&](const Part& part) { return file_.has(part.tensor); });
+  };
+  const auto each_of = [&](std::span<const Module> table, const std::string& original,
+                           const std::string& diffusers, const Find& find) {
+    for (const Module& module : table)
+      for (const char* kind : {"weight", "bias"}) {
+        const bool is_norm = module.original.ends_with("_norm");  // has no bias
+        const std::vector<Part> parts = find(module.original, kind);
+        if ((is_norm && kind == std::string_view("bias")) || !is_there(parts)) continue;
+        // "linear1.qkv" is a name of ours.
+        if (!module.original.starts_with("linear1."))
+          visit(original + std::string(module.original), kind, parts);
+        if (module.fused != nullptr) visit(diffusers + module.fused, kind, parts);
+        const std::int64_t names = module.parts[1] == nullptr ? 1 : 3, all = row_count(parts);
+        for (std::int64_t i = 0; i < names; ++i) {
+          std::vector<Part> part = rows(parts, all * i / names, all * (i + 1) / names);
+          // diffusers has the halves the other way round.
+          if (module.original == kFinalModulation)
+            part = joined(rows(parts, all / 2, all), rows(parts, 0, all / 2));
+          visit(diffusers + module.parts[i], kind, part);
+        }
+      }
+  };
+  each_of(kTop, "", "", [&](auto module, auto kind) { return top(module, kind); });
+  for (int i = 0; i < blocks::layer_count(file_, double_prefix()); ++i)
+    each_of(kDouble, "double_blocks." + std::to_string(i) + ".",
+            "transformer_blocks." + std::to_string(i) + ".",
+            [&](auto module, auto kind) { return in_double(i, module, kind); });
+  for (int i = 0; i < blocks::layer_count(file_, single_prefix()); ++i) {
+    const std::string original = "single_blocks." + std::to_string(i) + ".";
+    each_of(kSingle, original, "single_transformer_blocks." + std::to_string(i) + ".",
+            [&](auto module, auto kind) { return in_single(i, module, kind); });
+    for (const char* kind : {"weight", "bias"}) {
+      const std::vector<Part> fused =
+          joined(in_single(i, "linear1.qkv", kind), in_single(i, "linear1.mlp", kind));
+      if (is_there(fused)) visit(original + "linear1", kind, fused);
+    }
+  }
+}
+
 std::int64_t FluxNames::hidden() const { return file_.size(one(top("img_in", "weight")), 0); }
 
 std::vector<Part> FluxNames::top(std::string_view module, const char* kind) const {
@@ -107,7 +183,7 @@ std::vector<Part> FluxNames::top(std::string_view module, const char* kind) cons
   if (layout_ == FluxLayout::original) return {{original_name(prefix_, module, kind)}};
   std::vector<Part> parts = diffusers_parts(file_, prefix_, row, kind);
   // diffusers keeps (scale, shift) in the last modulation, the original (shift, scale).
-  if (module != "final_layer.adaLN_modulation.1") return parts;
+  if (module != kFinalModulation) return parts;
   const std::string name = one(parts);
   return {{name, hidden(), 2 * hidden()}, {name, 0, hidden()}};
 }

@@ -7,6 +7,7 @@
 
 #include <heddle/model.hpp>
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,13 @@ class FluxNames {
   // The name of the one tensor that top(), in_double() or in_single() give.
   std::string one(const std::vector<Part>& parts) const { return parts.front().tensor; }
 
+  // Every module by each of its names, whichever layout the file has: "double_blocks.0.img_attn.qkv"
+  // and "transformer_blocks.0.attn.to_q" (a third of it), with the rows that it has by that name.
+  // `kind` is "weight" or "bias".
+  using Visit = std::function<void(const std::string& module, const char* kind,
+                                   const std::vector<Part>& parts)>;
+  void each_module(const Visit& visit) const;
+
   // What is before the index of a block: "double_blocks.".
   std::string double_prefix() const;
   std::string single_prefix() const;
@@ -39,6 +47,9 @@ class FluxNames {
   FluxNames(const Checkpoint& file, FluxLayout layout, std::string prefix)
       : file_(file), layout_(layout), prefix_(std::move(prefix)) {}
   std::int64_t hidden() const;
+  std::int64_t row_count(const std::vector<Part>& parts) const;
+  std::vector<Part> rows(const std::vector<Part>& parts, std::int64_t begin,
+                         std::int64_t end) const;
 
   Checkpoint file_;
   FluxLayout layout_;

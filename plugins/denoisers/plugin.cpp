@@ -1,10 +1,12 @@
 // plugins/denoisers/plugin.cpp - the plugin of the diffusion transformers: a list of families and
 // their blocks.
 #include "flux.h"
+#include "flux_modules.h"
 
 namespace heddle::denoisers {
 
 HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxTextIn, FluxImageIn,
-              FluxDoubleModulation, FluxModulation, FluxDouble, FluxJoin, FluxSingle, FluxFinal)
+              FluxDoubleModulation, FluxModulation, FluxDouble, FluxJoin, FluxSingle, FluxFinal,
+              FluxModules)
 
 }  // namespace heddle::denoisers

@@ -92,7 +92,6 @@ void Clip::build(const Checkpoint& file, const Value& config, Blocks& graph) {
   const std::optional<std::string> found = find_prefix(file);
   if (!found) throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no CLIP text encoder");
   const std::string& prefix = *found;
-  blocks::refuse_scaled(file, prefix);
   const std::int64_t vocabulary = file.size(prefix + kTokens, 0),
                      width = file.size(prefix + kTokens, 1);
   const std::int64_t positions = file.size(prefix + "embeddings.position_embedding.weight", 0);

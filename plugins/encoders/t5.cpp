@@ -6,25 +6,10 @@
 #include "plugins/blocks/heads.h"
 #include "plugins/blocks/slots.h"
 #include "plugins/blocks/wide.h"
+#include "t5_names.h"
 
 namespace heddle::encoders {
 namespace {
-
-constexpr const char* kFirst = "encoder.block.0.layer.0.SelfAttention.q.weight";
-
-std::string layer_prefix(const std::string& prefix, int index) {
-  return prefix + "encoder.block." + std::to_string(index) + ".layer.";
-}
-
-std::string bias_table(const std::string& prefix, int index) {
-  return layer_prefix(prefix, index) + "0.SelfAttention.relative_attention_bias.weight";
-}
-
-// Files name the token table once or twice: T5 shares it between encoder and decoder.
-std::string token_table(const Checkpoint& file, const std::string& prefix) {
-  const std::string own = prefix + "encoder.embed_tokens.weight";
-  return file.has(own) ? own : prefix + "shared.weight";
-}
 
 // "gated-gelu" means the tanh form, as in transformers; "relu" and "gated-silu" mean what they say.
 heddle_activation mlp_activation(const Value& config, bool gated) {
@@ -33,6 +18,23 @@ heddle_activation mlp_activation(const Value& config, bool gated) {
   if (projection == "gated-gelu") return HEDDLE_ACT_GELU_TANH;
   const std::string named = projection.starts_with("gated-") ? projection.substr(6) : projection;
   return activation_named(config.get<std::string>("dense_act_fn", named));
+}
+
+// What an operand of kernels is: a table may stand in blocks, its rows may not.
+heddle_dtype device_float(heddle_dtype table) {
+  return table == HEDDLE_F16 || table == HEDDLE_BF16 ? table : HEDDLE_F32;
+}
+
+// Queries, keys and values side by side. Values come from a matrix of their own where a file has
+// quantised it in another way.
+Tensor project(Context& ctx, const Tensor& x) {
+  const Tensor matrix = ctx[T5Layer::qkv], values = ctx[T5Layer::v];
+  if (!values) return blocks::wide_linear(ctx, x, matrix, {});
+  const std::int64_t both = matrix.size(0), all = both + values.size(0);
+  const Tensor out = ctx.make({x.size(0), x.size(1), all}, HEDDLE_F32);
+  ops::linear_into(ctx, x, matrix, {}, HEDDLE_ACT_NONE, {}, out.slice(2, 0, both));
+  ops::linear_into(ctx, x, values, {}, HEDDLE_ACT_NONE, {}, out.slice(2, both, all));
+  return out;
 }
 
 }  // namespace
@@ -46,7 +48,7 @@ void T5Bias::execute(Context& ctx) {
   const Tensor values = ctx[table];
   const heddle_relative_bucket_attrs attrs{std::int32_t(values.size(0)),
                                            std::int32_t(ctx[max_distance]), 1, 0};
-  const Tensor by_pair = ctx.make({length, length, values.size(1)}, values.dtype());
+  const Tensor by_pair = ctx.make({length, length, values.size(1)}, device_float(values.dtype()));
   ops::embedding_into(ctx, values, ops::relative_bucket(ctx, length, length, attrs), by_pair);
   const Tensor by_head = ops::contiguous(ctx, by_pair.permute({2, 0, 1}));
   ctx[out] = by_head.reshape({1, by_head.size(0), length, length});
@@ -56,7 +58,7 @@ void T5Layer::execute(Context& ctx) {
   const Tensor x = ctx[hidden];
   const Tensor normed = ops::rms_norm(ctx, x, ctx[norm1], ctx[eps]);
   // Without a scale T5's scores are large, and so is what is lost of them in 16 bits.
-  const Tensor projected = blocks::wide_linear(ctx, normed, ctx[qkv], {});
+  const Tensor projected = project(ctx, normed);
   const std::int64_t inner = projected.size(2) / 3, head_count = ctx[heads];
   const auto third = [&](int i) {
     return blocks::split_heads(projected.slice(2, i * inner, (i + 1) * inner), head_count);
@@ -85,25 +87,20 @@ void T5Finish::execute(Context& ctx) {
   ctx[out] = normed;
 }
 
-int T5::match(const Checkpoint& file, const Value&) {
-  return blocks::prefix_before(file, kFirst) ? 100 : 0;
-}
+int T5::match(const Checkpoint& file, const Value&) { return T5Names::find(file) ? 100 : 0; }
 
 void T5::build(const Checkpoint& file, const Value& config, Blocks& graph) {
-  const std::optional<std::string> found = blocks::prefix_before(file, kFirst);
-  if (!found) throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no T5 encoder");
-  const std::string& prefix = *found;
-  blocks::refuse_scaled(file, prefix);
-  const std::string tokens = token_table(file, prefix), first_bias = bias_table(prefix, 0);
+  const std::optional<T5Names> names = T5Names::find(file);
+  if (!names) throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no T5 encoder");
+  const std::string tokens = names->tokens(), first_bias = names->in_layer(0, "bias");
   const std::int64_t vocabulary = file.size(tokens, 0), width = file.size(tokens, 1),
-                     inner = file.size(prefix + kFirst, 0);
+                     inner = file.size(names->in_layer(0, "q"), 0);
   const std::int64_t buckets = file.size(first_bias, 0), heads = file.size(first_bias, 1);
-  const int depth = int(
-      config.get<std::int64_t>("num_layers", blocks::layer_count(file, prefix + "encoder.block.")));
+  const int depth = int(config.get<std::int64_t>("num_layers", names->layers()));
   const double eps = config.get<double>("layer_norm_epsilon", 1e-6);
   const std::int64_t max_distance =
       config.get<std::int64_t>("relative_attention_max_distance", 128);
-  const bool gated = file.has(layer_prefix(prefix, 0) + "1.DenseReluDense.wi_0.weight");
+  const bool gated = file.has(names->in_layer(0, "gate"));
   const heddle_activation activation = mlp_activation(config, gated);
   if (heads <= 0 || inner % heads != 0)
     throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": an attention of width " +
@@ -119,8 +116,9 @@ void T5::build(const Checkpoint& file, const Value& config, Blocks& graph) {
 
   for (int i = 0; i < depth; ++i) {
     using B = T5Layer;
-    const std::string path = "layer." + std::to_string(i), at = layer_prefix(prefix, i);
-    if (const std::string table = bias_table(prefix, i); file.has(table)) {
+    const std::string path = "layer." + std::to_string(i);
+    const auto name = [&](const char* part) { return names->in_layer(i, part); };
+    if (const std::string table = name("bias"); file.has(table)) {
       Block own = graph.add<T5Bias>(path + ".bias");
       own.link(T5Bias::ids, ids).set(T5Bias::max_distance, max_distance);
       blocks::Slots(file, own, path + ".bias").fill(T5Bias::table, table, {buckets, heads});
@@ -130,27 +128,30 @@ void T5::build(const Checkpoint& file, const Value& config, Blocks& graph) {
     layer.link(B::hidden, hidden).link(B::bias, bias).set(B::heads, heads).set(B::eps, eps);
     layer.set(B::activation, std::int64_t(activation)).set(B::gated, gated);
     blocks::Slots slots(file, layer, path + ".block");
-    const std::string attention = at + "0.SelfAttention.", mlp = at + "1.DenseReluDense.";
-    const std::string first = mlp + (gated ? "wi_0.weight" : "wi.weight");
+    const std::string first = name(gated ? "gate" : "only"), values = name("v");
     const std::int64_t mlp_width = file.has(first) ? file.size(first, 0) : 4 * width;
-    slots.fill(B::norm1, at + "0.layer_norm.weight", {width});
-    slots.fill(B::qkv,
-               {{attention + "q.weight"}, {attention + "k.weight"}, {attention + "v.weight"}},
-               {3 * inner, width});
-    slots.fill(B::proj, attention + "o.weight", {width, inner});
-    slots.fill(B::norm2, at + "1.layer_norm.weight", {width});
+    slots.fill(B::norm1, name("norm1"), {width});
+    const bool apart = file.has(values) && file.has(name("q")) &&
+                       file.info(values).dtype != file.info(name("q")).dtype;
+    if (apart) {
+      slots.fill(B::qkv, {{name("q")}, {name("k")}}, {2 * inner, width});
+      slots.fill(B::v, values, {inner, width});
+    } else {
+      slots.fill(B::qkv, {{name("q")}, {name("k")}, {values}}, {3 * inner, width});
+    }
+    slots.fill(B::proj, name("o"), {width, inner});
+    slots.fill(B::norm2, name("norm2"), {width});
     if (gated)
-      slots.fill(B::up, {{first}, {mlp + "wi_1.weight"}}, {2 * mlp_width, width});
+      slots.fill(B::up, {{first}, {name("up")}}, {2 * mlp_width, width});
     else
       slots.fill(B::up, first, {mlp_width, width});
-    slots.fill(B::down, mlp + "wo.weight", {width, mlp_width});
+    slots.fill(B::down, name("down"), {width, mlp_width});
     hidden = layer[B::out];
   }
 
   Block finish = graph.add<T5Finish>("finish");
   finish.link(T5Finish::hidden, hidden).set(T5Finish::eps, eps);
-  blocks::Slots(file, finish, "finish")
-      .fill(T5Finish::norm, prefix + "encoder.final_layer_norm.weight", {width});
+  blocks::Slots(file, finish, "finish").fill(T5Finish::norm, names->final_norm(), {width});
   graph.output("last_hidden", finish[T5Finish::out]);
   graph.setting("family", "t5");
   graph.setting("width", width);

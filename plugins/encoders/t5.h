@@ -1,5 +1,6 @@
 // plugins/encoders/t5.h - the encoder of T5 (v1.1 with gated GELU, v1.0 with ReLU) and UMT5, from
-// transformers' names (T5EncoderModel), with whatever prefix a file puts before them.
+// transformers' names (T5EncoderModel), with whatever prefix a file puts before them, or from those
+// of llama.cpp's gguf files.
 //
 // Input    ids          (B, S) i32   constant   padded token ids; no mask, as in FLUX
 // Output   last_hidden  (B, S, D)    after the final norm
@@ -52,13 +53,15 @@ struct T5Layer {
   static constexpr Input<bool> gated{"gated", Widget{.number = 1}};
   static constexpr Weight norm1{"norm1.weight"};
   static constexpr Weight qkv{"qkv.weight", HEDDLE_USE_LINEAR};
+  static constexpr Weight v{"v.weight", HEDDLE_USE_LINEAR,
+                            HEDDLE_PORT_OPTIONAL};  // then qkv has none
   static constexpr Weight proj{"proj.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight norm2{"norm2.weight"};
   static constexpr Weight up{"mlp.up.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight down{"mlp.down.weight", HEDDLE_USE_LINEAR};
   static constexpr Output<Tensor> out{"hidden"};
   static constexpr auto ports = heddle::ports(hidden, bias, heads, eps, activation, gated, norm1,
-                                              qkv, proj, norm2, up, down, out);
+                                              qkv, v, proj, norm2, up, down, out);
   static void execute(Context& ctx);
 };
 

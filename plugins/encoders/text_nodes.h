@@ -8,9 +8,13 @@ namespace heddle::encoders {
 inline constexpr Widget kPromptText{.extra = R"({"multiline": true, "dynamicPrompts": true})"};
 
 struct CLIPTextEncode {
-  static constexpr Info info{"CLIPTextEncode", 1, "CLIP Text Encode (Prompt)", "conditioning",
+  static constexpr Info info{"CLIPTextEncode",
+                             1,
+                             "CLIP Text Encode (Prompt)",
+                             "conditioning",
                              "What a picture shall show, for the diffusion model: a prompt, with "
-                             "(weights:1.2)."};
+                             "(weights:1.2).",
+                             HEDDLE_NODE_KEEP};
   static constexpr Input<std::string> text{"text", kPromptText, "The prompt."};
   static constexpr Input<Value> clip{"clip", 0, "The text encoders.", "CLIP"};
   static constexpr Output<Value> conditioning{"CONDITIONING", 0, "", "CONDITIONING"};
@@ -23,7 +27,8 @@ struct CLIPTextEncodeFlux {
   static constexpr Widget kGuidance{.number = 3.5, .max = 100, .step = 0.1};
 
   static constexpr Info info{"CLIPTextEncodeFlux", 1, "", "advanced/conditioning/flux",
-                             "A prompt for each of FLUX's two encoders, and its guidance."};
+                             "A prompt for each of FLUX's two encoders, and its guidance.",
+                             HEDDLE_NODE_KEEP};
   static constexpr Input<Value> clip{"clip", 0, "", "CLIP"};
   static constexpr Input<std::string> clip_l{"clip_l", kPromptText};
   static constexpr Input<std::string> t5xxl{"t5xxl", kPromptText};

@@ -1,4 +1,5 @@
 /* The tables of the field are C11, in any order, and their offsets are what plugins were built with. */
+#include <heddle/field/module_names.h>
 #include <heddle/field/tokenizer.h>
 #include <heddle/field/samplers.h>
 #include <heddle/field/noise_schedules.h>
@@ -20,5 +21,7 @@ PINNED(heddle_token_windows, weights, 20);
 PINNED(heddle_tokenizer, max_length, 32);
 PINNED(heddle_tokenizers_desc, name, 8);
 PINNED(heddle_tokenizers_desc, open, 24);
+PINNED(heddle_module_names_desc, family, 8);
+PINNED(heddle_module_names_desc, list, 24);
 
 int heddle_field_as_c(void) { return (int)sizeof(heddle_sampler_desc); }

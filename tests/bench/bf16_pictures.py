@@ -33,7 +33,7 @@ def ours(args, compute, prompts, folder):
 
     pictures = []
     for text, seed in prompts:
-        command = [args.program, "run", ROOT / "graphs/scene.json", "--json", "--compute",
+        command = [args.program, "run", ROOT / "graphs/scene.json", "--json", "--cache", "none", "--compute",
                    f"cpu={compute}", "--devices", "cpu:0", "--output", folder,
                    "--set", f"prompt.text={text}", "--set", f"KSampler.seed={seed}"]
         if args.models is not None:

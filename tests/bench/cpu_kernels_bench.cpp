@@ -83,6 +83,12 @@ struct Attention {
 
 HostTensor numbers(heddle_dtype dtype, Shape shape) {
   HostTensor tensor(dtype, std::move(shape));
+  if (device::is_block_format(dtype)) {  // small scales and numbers, whatever they mean
+    std::byte* const data = tensor.memory().data() + tensor.origin();
+    const std::int64_t bytes = device::bytes_of(dtype, tensor.count());
+    for (std::int64_t i = 0; i < bytes; ++i) data[i] = static_cast<std::byte>(i * 7 % 31);
+    return tensor;
+  }
   for (std::int64_t i = 0; i < tensor.count(); ++i)
     tensor.set(i, static_cast<double>(i * 7 % 31 - 15) / 64);
   return tensor;
@@ -160,6 +166,13 @@ int run(const std::string& path, unsigned threads, const std::string& part) {
                          Linear{512, 12288, 3072}, Linear{77, 768, 768}, Linear{1, 18432, 3072}})
     for (const auto& [type, weight] : kTypes)
       print(device, linear_case(s, type, weight), 2.0 * static_cast<double>(s.m * s.n * s.k),
+            figures);
+  // Matrices that stay quantised: few rows, a prompt's and a picture's.
+  for (const Linear s : {Linear{1, 3072, 3072}, Linear{16, 3072, 3072}, Linear{256, 3072, 3072},
+                         Linear{1344, 3072, 3072}})
+    for (const heddle_dtype weight : {HEDDLE_F32, HEDDLE_F8_E4M3, HEDDLE_Q8_0, HEDDLE_Q4_0,
+                                      HEDDLE_Q5_1, HEDDLE_Q4_K, HEDDLE_Q6_K})
+      print(device, linear_case(s, HEDDLE_F32, weight), 2.0 * static_cast<double>(s.m * s.n * s.k),
             figures);
   for (const Conv s : {Conv{256, 32, 32}, Conv{128, 64, 64}, Conv{64, 128, 128}, Conv{32, 128, 128},
                        Conv{64, 320, 320}, Conv{16, 640, 640}, Conv{64, 4, 128}, Conv{256, 32, 3}})

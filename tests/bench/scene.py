@@ -75,7 +75,7 @@ def settings_of(graph, folder):
 
 
 def run_heddle(args, picture_folder):
-    command = [args.program, "run", ROOT / "graphs/scene.json", "--json", "--threads",
+    command = [args.program, "run", ROOT / "graphs/scene.json", "--json", "--cache", "none", "--threads",
                str(args.threads), "--output", picture_folder]
     if args.models is not None:
         command += ["--models", args.models]

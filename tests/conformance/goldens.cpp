@@ -45,9 +45,12 @@ std::vector<std::byte> bytes_of(const std::string& hex) {
   return bytes;
 }
 
-}  // namespace
+struct File {
+  rapidjson::Document tree;
+  std::string data;
+};
 
-std::vector<OpCase> read_goldens(const std::string& path) {
+File read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::uint64_t header_bytes = 0;
   if (!file.read(reinterpret_cast<char*>(&header_bytes), sizeof header_bytes) ||
@@ -55,11 +58,28 @@ std::vector<OpCase> read_goldens(const std::string& path) {
     throw std::runtime_error(path + ": no golden file");
   std::string header(header_bytes, ' ');
   file.read(header.data(), static_cast<std::streamsize>(header_bytes));
-  const std::string data{std::istreambuf_iterator<char>(file), {}};
-  rapidjson::Document tree;
-  if (tree.Parse(header.c_str()).HasParseError())
+  File result;
+  result.data.assign(std::istreambuf_iterator<char>(file), {});
+  if (result.tree.Parse(header.c_str()).HasParseError())
     throw std::runtime_error(path + ": the header is not JSON");
+  return result;
+}
 
+}  // namespace
+
+std::map<std::string, HostTensor> read_tensors(const std::string& path) {
+  const File file = read_file(path);
+  std::map<std::string, HostTensor> tensors;
+  for (const auto& entry : file.tree.GetObject())
+    if (std::string(entry.name.GetString()) != "__metadata__")
+      tensors[entry.name.GetString()] = read_tensor(entry.value, file.data);
+  return tensors;
+}
+
+std::vector<OpCase> read_goldens(const std::string& path) {
+  const File file = read_file(path);
+  const rapidjson::Document& tree = file.tree;
+  const std::string& data = file.data;
   std::vector<OpCase> cases;
   for (const auto& entry : tree["__metadata__"].GetObject()) {
     OpCase op_case;

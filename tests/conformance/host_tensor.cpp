@@ -104,7 +104,7 @@ HostTensor HostTensor::slice(heddle_dtype dtype, Shape shape, std::int64_t margi
   larger.back() += 2 * margin;
   HostTensor tensor(dtype, larger);
   for (std::size_t axis = 0; axis < shape.size(); ++axis) tensor.info_.shape[axis] = shape[axis];
-  tensor.origin_ += static_cast<std::size_t>(margin) * device::dtype_bytes(dtype);
+  tensor.origin_ += static_cast<std::size_t>(device::bytes_of(dtype, margin));
   return tensor;
 }
 
@@ -123,8 +123,7 @@ HostTensor HostTensor::permuted(heddle_dtype dtype, Shape shape, std::vector<int
 
 void HostTensor::allocate(std::int64_t elements) {
   memory_.assign(
-      static_cast<std::size_t>(elements) * device::dtype_bytes(info_.dtype) + 2 * kGuardBytes,
-      kPoison);
+      static_cast<std::size_t>(device::bytes_of(info_.dtype, elements)) + 2 * kGuardBytes, kPoison);
   origin_ = kGuardBytes;
 }
 

@@ -1,7 +1,8 @@
 // HostTensor: a strided view with its memory, for inputs and expected outputs. The memory has guard
 // bytes on both sides, and gaps where the view is a slice; poison() fills all of it with ones (a
 // NaN in every float type), and untouched_outside() tells whether anything but the view's elements
-// was written since. Owned by a case.
+// was written since. Of block formats there are row-major tensors only, and their elements are
+// neither read nor set one by one. Owned by a case.
 #pragma once
 
 #include <cstddef>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
+#include <map>
 
 #include "heddle/device.hpp"
 
@@ -16,7 +17,45 @@ std::string label(const char* op, const std::string& what) { return std::string(
 
 }  // namespace
 
+namespace {
+
+// Random blocks, whose scales are such that numbers have about this deviation.
+HostTensor filled_blocks(Random& random, HostTensor tensor, double deviation) {
+  struct Scales {
+    std::vector<std::size_t> at;  // of halves in a block
+    std::vector<double> of;       // what each is for a deviation of 1
+  };
+  static const std::map<heddle_dtype, Scales> kScales = {
+      {HEDDLE_Q8_0, {{0}, {1 / 74.0}}},
+      {HEDDLE_Q4_0, {{0}, {1 / 4.6}}},
+      {HEDDLE_Q4_1, {{0, 2}, {1 / 4.6, -7.5 / 4.6}}},
+      {HEDDLE_Q5_0, {{0}, {1 / 9.2}}},
+      {HEDDLE_Q5_1, {{0, 2}, {1 / 9.2, -15.5 / 9.2}}},
+      {HEDDLE_Q4_K, {{0, 2}, {1 / 200.0, 7.5 / 200}}},
+      {HEDDLE_Q5_K, {{0, 2}, {1 / 400.0, 15.5 / 400}}},
+      {HEDDLE_Q6_K, {{208}, {1 / 1400.0}}}};
+  const heddle_dtype type = tensor.info().dtype;
+  const Scales& scales = kScales.at(type);
+  const auto block_bytes = static_cast<std::size_t>(device::block_bytes(type));
+  const auto bytes = static_cast<std::size_t>(device::bytes_of(type, tensor.count()));
+  std::byte* const data = tensor.memory().data() + tensor.origin();
+  for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<std::byte>(random());
+  for (std::size_t block = 0; block < bytes; block += block_bytes) {
+    const double varied = 0.5 + static_cast<double>(random() % 1024) / 1024;
+    for (std::size_t s = 0; s < scales.at.size(); ++s) {
+      HostTensor half(HEDDLE_F16, {1});
+      half.set(0, scales.of[s] * deviation * varied);
+      std::memcpy(data + block + scales.at[s], half.memory().data() + half.origin(), 2);
+    }
+  }
+  return tensor;
+}
+
+}  // namespace
+
 HostTensor filled(Random& random, HostTensor tensor, double deviation) {
+  if (device::is_block_format(tensor.info().dtype))
+    return filled_blocks(random, std::move(tensor), deviation);
   std::normal_distribution<double> normal(0, deviation);
   for (std::int64_t i = 0; i < tensor.count(); ++i) tensor.set(i, normal(random));
   return tensor;
@@ -291,6 +330,16 @@ void add_table_cases(Random& random, std::vector<OpCase>& cases) {
            .weight = OpCase::Weight{0, HEDDLE_USE_TABLE},
            .item_inputs = {1}});
     }
+  }
+  for (heddle_dtype table = HEDDLE_Q8_0; table <= HEDDLE_Q6_K; ++table) {
+    HostTensor rows(HEDDLE_I32, {2, 9});
+    for (std::int64_t i = 0; i < rows.count(); ++i) rows.set(i, static_cast<double>(random() % 31));
+    cases.push_back({.name = label(HEDDLE_OP_EMBEDDING, device::dtype_name(table)),
+                     .op = HEDDLE_OP_EMBEDDING,
+                     .in = {filled(random, HostTensor(table, {31, 512})), rows},
+                     .out = {HostTensor(HEDDLE_F32, {2, 9, 512})},
+                     .weight = OpCase::Weight{0, HEDDLE_USE_TABLE},
+                     .item_inputs = {1}});
   }
   for (std::int32_t both : {0, 1})
     cases.push_back(

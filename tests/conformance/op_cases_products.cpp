@@ -98,6 +98,29 @@ void add_linear_cases(Random& random, std::vector<OpCase>& cases) {
     table.push_back(
         {{2, 3, 16, 64}, 50, HEDDLE_BF16, HEDDLE_F16, out, HEDDLE_ACT_NONE, true, false});
   }
+  // Matrices in blocks: few rows, some, several tiles; terms that are no multiple of a stretch.
+  for (heddle_dtype weight = HEDDLE_Q8_0; weight <= HEDDLE_Q6_K; ++weight) {
+    const std::int64_t k = weight >= HEDDLE_Q4_K ? 768 : 416;
+    table.push_back({{3, k}, 70, HEDDLE_F32, weight, HEDDLE_F32, HEDDLE_ACT_NONE, true, true});
+    table.push_back({{2, 19, k}, 45, HEDDLE_F32, weight, HEDDLE_F32, HEDDLE_ACT_SILU, true, false});
+    table.push_back(
+        {{2, 17, k}, 96, HEDDLE_BF16, weight, HEDDLE_BF16, HEDDLE_ACT_NONE, true, true});
+    table.push_back(
+        {{2, 19, k}, 45, HEDDLE_F32, weight, HEDDLE_F32, HEDDLE_ACT_NONE, true, false, true});
+  }
+  table.push_back(
+      {{1, 220, 512}, 600, HEDDLE_F32, HEDDLE_Q8_0, HEDDLE_F32, HEDDLE_ACT_NONE, true, false});
+  table.push_back(
+      {{1, 220, 512}, 600, HEDDLE_F32, HEDDLE_Q4_K, HEDDLE_F32, HEDDLE_ACT_NONE, true, false});
+  for (heddle_dtype weight : {HEDDLE_F8_E4M3, HEDDLE_F8_E5M2}) {
+    table.push_back({{3, 70}, 70, HEDDLE_F32, weight, HEDDLE_F32, HEDDLE_ACT_NONE, true, true});
+    table.push_back(
+        {{2, 110, 420}, 150, HEDDLE_F32, weight, HEDDLE_F32, HEDDLE_ACT_NONE, true, false});
+    table.push_back(
+        {{2, 19, 72}, 88, HEDDLE_BF16, weight, HEDDLE_BF16, HEDDLE_ACT_NONE, true, false});
+    table.push_back(
+        {{2, 19, 72}, 45, HEDDLE_F32, weight, HEDDLE_F32, HEDDLE_ACT_NONE, true, false, true});
+  }
   for (const Case& one : table) {
     Shape out_shape = one.x;
     out_shape.back() = one.n;

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <regex>
 
+#include "tests/fake_device/fake_fixture.h"
 #include "tests/support/placed_runs.h"
 
 using namespace heddle;
@@ -152,8 +153,8 @@ BOOST_DATA_TEST_CASE(the_items_of_a_batch, kMachines, machine) {
   }
 }
 
-// Tokens or matrices divided: sums are added up in another order, so the last bits differ, but neither between repeats nor
-// between machines.
+// Tokens or matrices divided: sums are added up in another order, so the last bits differ, but
+// neither between repeats nor between machines.
 BOOST_DATA_TEST_CASE(tokens_and_matrices_over_two_and_four_devices, kMachines, machine) {
   static std::map<std::string, std::vector<std::byte>> pictures;
   const std::vector<std::byte>& alone = Scene::alone(Scene::flow());
@@ -162,15 +163,51 @@ BOOST_DATA_TEST_CASE(tokens_and_matrices_over_two_and_four_devices, kMachines, m
     for (const std::vector<double>& shares : {std::vector<double>{1, 1}, {1, 2, 1, 1}}) {
       std::vector<std::uint32_t> devices;
       for (std::uint32_t d = 0; d < shares.size(); ++d) devices.push_back(d);
-      const auto divided = scene.picture(Scene::flow(), for_caller("KSampler", [&](const Model&, const CallSpec&) {
-                                           return CallPlacement{split, devices, {}, {}, shares};
-                                         }));
-      const std::string name = std::string(core::split_name(split)) + " over " + std::to_string(shares.size());
+      const auto divided =
+          scene.picture(Scene::flow(), for_caller("KSampler", [&](const Model&, const CallSpec&) {
+                          return CallPlacement{split, devices, {}, {}, shares};
+                        }));
+      const std::string name =
+          std::string(core::split_name(split)) + " over " + std::to_string(shares.size());
       const double error = relative_error(divided, alone);
       BOOST_TEST(error < 1e-5, name << ": " << error);
       BOOST_TEST(error > 0, name << " was not divided at all");
       const auto [first, is_new] = pictures.try_emplace(name, divided);
       BOOST_TEST((first->second == divided), name << " again");
+    }
+}
+
+// However a call is divided: weights that find no room on its devices pass through them.
+BOOST_AUTO_TEST_CASE(budgets_that_are_too_small_for_the_weights_change_no_byte) {
+  const test::FakeControl control;
+  const Machine& machine = kMachines[2];
+  const std::string flow = Scene::flow(
+      {{"\"class_type\": \"(CLIPTextEncode|VAEDecode)\"", device_of("$1", machine.devices[3])},
+       {"\"class_type\": \"KSampler\"", device_of("KSampler", machine.devices[0])},
+       {"\"width\": 256, \"height\": 256, \"batch_size\": 1",
+        "\"width\": 128, \"height\": 128, \"batch_size\": 2"}});
+  const std::vector<double> shares{1, 1};
+  for (const Split split :
+       {Split::none, Split::layers, Split::sets, Split::batch, Split::sequence, Split::rows})
+    BOOST_TEST_CONTEXT(core::split_name(split)) {
+      const auto divide = for_caller("KSampler", [&](const Model& model, const CallSpec&) {
+        if (split == Split::none) return CallPlacement{split, {0}, {}, {}, {}};
+        if (split == Split::layers) return test::layers(model, {0, 1}, shares);
+        if (split == Split::sets) return CallPlacement{split, {0, 1}, {}, {0, 1}, {}};
+        return CallPlacement{split, {0, 1}, {}, {}, shares};
+      });
+      const auto draw = [&](std::uint64_t budget) {
+        Scene scene(machine);
+        for (const std::uint32_t d : {0u, 1u})
+          scene.runs.environment().topology.devices[d].budget = budget;
+        control->reset();
+        std::vector<std::byte> picture = scene.picture(flow, divide);
+        return std::pair(std::move(picture), control->weights(0));
+      };
+      const auto [resident, made] = draw(0);
+      const auto [streamed, made_again] = draw(18 << 20);
+      BOOST_TEST((resident == streamed));
+      BOOST_TEST(made_again > made);
     }
 }
 

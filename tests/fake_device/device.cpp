@@ -196,8 +196,8 @@ void Device::launch(Stream& stream, const heddle_op_call& call, void* workspace)
                              const heddle_view* view) -> std::optional<heddle_view> {
     if (view == nullptr) return std::nullopt;
     core::Extent extent = view->info.layout == 0 ? core::extent(view->info) : core::Extent{};
-    const auto bytes = static_cast<std::int64_t>(device::dtype_bytes(view->info.dtype));
-    const Span span = memory_.at(view->data, extent.begin * bytes, extent.end * bytes,
+    const Span span = memory_.at(view->data, device::bytes_of(view->info.dtype, extent.begin),
+                                 device::bytes_of(view->info.dtype, extent.end),
                                  device::cat(what, " ", number));
     enqueued->holders.push_back(span.holder);
     return heddle_view{view->info, span.data};

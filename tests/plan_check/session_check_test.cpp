@@ -316,7 +316,7 @@ BOOST_AUTO_TEST_CASE(calls_of_a_true_model_keep_the_rules_and_have_the_weights_t
       BOOST_TEST(core::split_name(call.placement.split) == split);
       const core::SessionSpec spec =
           core::session_spec(question.inferred().nodes[0].calls[0], call.placement,
-                             plan.places[0].device, question.topology());
+                             plan.places[0].device, core::Prices(question.topology(), {}));
       const core::Graph& graph = *call.of->graph;
       const SessionPlan session = core::plan_session(graph, spec, test::any_kernel);
       const auto faults = test::check_session(graph, spec, session).faults;

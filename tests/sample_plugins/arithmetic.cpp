@@ -243,4 +243,37 @@ struct LoadLayers {
   void execute(Context& ctx) { ctx[model] = heddle::build_model(ctx, "test", heddle::Checkpoint::open(ctx[path]), {}); }
 };
 
-HEDDLE_PLUGIN("org.heddle.tests.arithmetic", "1.0.0", Add, Keep, Save, Choose, Fail, Later, Wait, Draw, Ramp, Loop, Layer, Shift, Layers, Slips, LoadLayers)
+// The text of a file, known before a run.
+struct ReadText {
+  static constexpr heddle::Info info{"test.read", 1, "Read", "test", "", HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
+  static constexpr Input<std::string> path{"path", {.text = ""}};
+  static constexpr Output<std::string> text{"text"};
+  static constexpr auto ports = heddle::ports(path, text);
+  void execute(Context& ctx) {
+    std::ifstream file(ctx[path], std::ios::binary);
+    ctx[text] = std::string(std::istreambuf_iterator<char>(file), {});
+  }
+  std::uint64_t fingerprint(Context& ctx) {
+    std::uint64_t hash = 0;
+    heddle::check(heddle::find_service<heddle_files_service>(HEDDLE_SERVICE_FILES).identify(ctx.raw(), ctx[path].c_str(), &hash));
+    return hash;
+  }
+};
+
+// Two texts as numbers, on the device; worth keeping.
+struct Spell {
+  static constexpr heddle::Info info{"test.spell", 1, "Spell", "test", "", HEDDLE_NODE_KEEP};
+  static constexpr Input<std::string> text{"text", {.text = ""}};
+  static constexpr Input<std::string> more{"more", {.text = ""}};
+  static constexpr Output<heddle::Value> out{"out"};
+  static constexpr auto ports = heddle::ports(text, more, out);
+  void execute(Context& ctx) {
+    const std::string both = ctx[text] + ctx[more];
+    const std::vector<float> letters(both.begin(), both.end());
+    const Tensor tensor = ctx.upload({std::int64_t(letters.size())}, HEDDLE_F32, letters.data());
+    ctx[out] = heddle::Record().set("letters", heddle::value_of(tensor)).set("text", heddle::value_of(both)).value();
+  }
+};
+
+HEDDLE_PLUGIN("org.heddle.tests.arithmetic", "1.0.0", Add, Keep, Save, Choose, Fail, Later, Wait, Draw, Ramp, Loop, Layer, Shift, Layers, Slips, LoadLayers,
+              ReadText, Spell)

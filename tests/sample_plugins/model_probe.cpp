@@ -26,8 +26,39 @@ Value parse(const std::string& text) {
 }
 
 // Gives the model every input that the file has under "<prefix><input>" and steps it through all
-// rows of the scheduled inputs. `outputs` is a record of "<output>.<step>"; `settings` is the
-// model's settings as JSON.
+// rows of the scheduled inputs: a record of "<output>.<step>".
+Value call(Context& ctx, const Value& model, const std::string& tensors, const std::string& prefix,
+           const std::string& without) {
+  const heddle::test::TensorFile golden(tensors);
+  const auto& service = heddle::find_service<heddle_model_service>(HEDDLE_SERVICE_MODEL);
+  Record constants, schedule, steps;
+  std::int64_t count = 1;
+  for (std::uint32_t i = 0; i < service.input_count(model.raw()); ++i) {
+    std::uint32_t flags = 0;
+    const std::string name = service.input(model.raw(), i, &flags);
+    if (name == without || !golden.has(prefix + name)) continue;
+    const auto& entry = golden.at(prefix + name);
+    const Tensor tensor =
+        ctx.upload(entry.shape, entry.dtype == "I32" ? HEDDLE_I32 : HEDDLE_F32, entry.bytes.data());
+    const bool scheduled = (flags & HEDDLE_INPUT_RATE_MASK) == HEDDLE_INPUT_SCHEDULED;
+    if (scheduled) count = tensor.size(0);
+    const bool constant = (flags & HEDDLE_INPUT_RATE_MASK) == HEDDLE_INPUT_CONSTANT;
+    (scheduled  ? schedule
+     : constant ? constants
+                : steps)
+        .set(name, heddle::value_of(Tensor(tensor)));
+  }
+  Record all;
+  heddle::Session session(ctx, model, {constants.value()}, schedule.value(), std::uint32_t(count));
+  for (std::int64_t step = 0; step < count; ++step) {
+    const Value out = session.step(std::uint32_t(step), {steps.value()}).front();
+    for (std::uint32_t i = 0; i < out.count(); ++i)
+      all.set(out.key(i) + "." + std::to_string(step), out.item(i));
+  }
+  return all.value();
+}
+
+// A model out of a file; `settings` is the model's settings as JSON.
 struct CallModel {
   static constexpr heddle::Info info{"test.call_model", 1, "Call a model", "test", "",
                                      HEDDLE_NODE_IMPURE};
@@ -46,39 +77,31 @@ struct CallModel {
   void execute(Context& ctx) {
     const Checkpoint file = Checkpoint::open(ctx[path]);
     const Value model = heddle::build_model(ctx, ctx[role].c_str(), file, parse(ctx[config]));
-    const heddle::test::TensorFile golden(ctx[tensors]);
-    const auto& service = heddle::find_service<heddle_model_service>(HEDDLE_SERVICE_MODEL);
-    Record constants, schedule, steps;
-    std::int64_t count = 1;
-    for (std::uint32_t i = 0; i < service.input_count(model.raw()); ++i) {
-      std::uint32_t flags = 0;
-      const std::string name = service.input(model.raw(), i, &flags);
-      if (name == ctx[without] || !golden.has(ctx[prefix] + name)) continue;
-      const auto& entry = golden.at(ctx[prefix] + name);
-      const Tensor tensor = ctx.upload(entry.shape, entry.dtype == "I32" ? HEDDLE_I32 : HEDDLE_F32,
-                                       entry.bytes.data());
-      const bool scheduled = (flags & HEDDLE_INPUT_RATE_MASK) == HEDDLE_INPUT_SCHEDULED;
-      if (scheduled) count = tensor.size(0);
-      const bool constant = (flags & HEDDLE_INPUT_RATE_MASK) == HEDDLE_INPUT_CONSTANT;
-      (scheduled  ? schedule
-       : constant ? constants
-                  : steps)
-          .set(name, heddle::value_of(Tensor(tensor)));
-    }
-    Record all;
-    {
-      heddle::Session session(ctx, model, {constants.value()}, schedule.value(),
-                              std::uint32_t(count));
-      for (std::int64_t step = 0; step < count; ++step) {
-        const Value out = session.step(std::uint32_t(step), {steps.value()}).front();
-        for (std::uint32_t i = 0; i < out.count(); ++i)
-          all.set(out.key(i) + "." + std::to_string(step), out.item(i));
-      }
-    }
-    ctx[outputs] = all.value();
+    ctx[outputs] = call(ctx, model, ctx[tensors], ctx[prefix], ctx[without]);
     heddle_value* text = nullptr;
     heddle::check(json().write(heddle::services.host, heddle::model_settings(model).raw(), &text));
     ctx[settings] = Value::adopt(text).as<std::string>();
+  }
+};
+
+// Calls a MODEL, or the encoder of a CLIP whose family is the prefix's first word ("t5.").
+struct CallGiven {
+  static constexpr heddle::Info info{"test.call_given", 1, "Call what is given", "test", "",
+                                     HEDDLE_NODE_IMPURE};
+  static constexpr Input<Value> given{"given", HEDDLE_PORT_PASS};
+  static constexpr Input<std::string> tensors{"tensors", {}};
+  static constexpr Input<std::string> prefix{"prefix", {}};
+  static constexpr Output<Value> outputs{"outputs"};
+  static constexpr auto ports = heddle::ports(given, tensors, prefix, outputs);
+
+  void execute(Context& ctx) {
+    Value model = ctx[given];
+    const std::string name = ctx[prefix], family = name.substr(0, name.find('.'));
+    const Value encoders = model.is(HEDDLE_KIND_RECORD) ? model.field("encoders") : Value();
+    for (std::uint32_t i = 0; i < encoders.count(); ++i)
+      if (encoders.item(i).get<std::string>("family", "") == family)
+        model = encoders.item(i).field("model");
+    ctx[outputs] = call(ctx, model, ctx[tensors], name, "");
   }
 };
 
@@ -90,6 +113,6 @@ struct Look {
   void execute(Context&) {}
 };
 
-HEDDLE_PLUGIN("org.heddle.test.model_probe", "1.0.0", CallModel, Look)
+HEDDLE_PLUGIN("org.heddle.test.model_probe", "1.0.0", CallModel, CallGiven, Look)
 
 }  // namespace

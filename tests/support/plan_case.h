@@ -40,7 +40,7 @@ class PlanCase {
   core::Plan plan() const {
     core::Plan plan = core::make_plan(
         graph_, core::place({graph_, inferred_, topology_, costs_, {}}), inferred_, topology_);
-    core::tell_calls(inferred_, topology_, plan);
+    core::tell_calls(inferred_, core::Prices(topology_, costs_), plan);
     return plan;
   }
   // What the plan says, or what it is refused with.

@@ -70,7 +70,7 @@ heddle_status* guard(const heddle_host* host, std::string_view where, Work&& wor
 
 // ---- element types ----
 
-// Bytes of one element; 0 for a type this header does not know.
+// Bytes of one element; 0 for a type this header does not know, and for the block formats.
 constexpr std::size_t dtype_bytes(heddle_dtype dtype) {
   switch (dtype) {
     case HEDDLE_U8:
@@ -97,11 +97,31 @@ constexpr std::size_t dtype_bytes(heddle_dtype dtype) {
   }
 }
 
+// Elements that stand together in a block, and the block's bytes; one element for other types.
+constexpr bool is_block_format(heddle_dtype dtype) {
+  return dtype >= HEDDLE_Q8_0 && dtype <= HEDDLE_Q6_K;
+}
+constexpr std::int64_t block_elements(heddle_dtype dtype) {
+  return !is_block_format(dtype) ? 1 : dtype >= HEDDLE_Q4_K ? 256 : 32;
+}
+constexpr std::int64_t block_bytes(heddle_dtype dtype) {
+  constexpr std::int64_t kBytes[] = {34, 18, 20, 22, 24, 144, 176, 210};
+  return is_block_format(dtype) ? kBytes[dtype - HEDDLE_Q8_0]
+                                : static_cast<std::int64_t>(dtype_bytes(dtype));
+}
+
+// Bytes of neighbouring elements, or of the way to one. REQUIRES: whole blocks.
+constexpr std::int64_t bytes_of(heddle_dtype dtype, std::int64_t elements) {
+  return is_block_format(dtype) ? elements / block_elements(dtype) * block_bytes(dtype)
+                                : elements * static_cast<std::int64_t>(dtype_bytes(dtype));
+}
+
 constexpr const char* dtype_name(heddle_dtype dtype) {
-  constexpr const char* kNames[] = {"?",   "f32", "f16",     "bf16",    "i32", "i64",
-                                    "u8",  "i8",  "f8_e4m3", "f8_e5m2", "f64", "bool",
-                                    "i16", "u16", "u32",     "u64"};
-  return dtype >= 1 && dtype <= HEDDLE_U64 ? kNames[dtype] : kNames[0];
+  constexpr const char* kNames[] = {"?",    "f32",  "f16",     "bf16",    "i32",  "i64",
+                                    "u8",   "i8",   "f8_e4m3", "f8_e5m2", "f64",  "bool",
+                                    "i16",  "u16",  "u32",     "u64",     "q8_0", "q4_0",
+                                    "q4_1", "q5_0", "q5_1",    "q4_k",    "q5_k", "q6_k"};
+  return dtype >= 1 && dtype <= HEDDLE_Q6_K ? kNames[dtype] : kNames[0];
 }
 
 // The types that kernels take as floating-point operands.
@@ -109,9 +129,12 @@ constexpr bool is_compute_float(heddle_dtype dtype) {
   return dtype == HEDDLE_F32 || dtype == HEDDLE_F16 || dtype == HEDDLE_BF16;
 }
 
+constexpr bool is_f8(heddle_dtype dtype) {
+  return dtype == HEDDLE_F8_E4M3 || dtype == HEDDLE_F8_E5M2;
+}
+
 constexpr bool is_float(heddle_dtype dtype) {
-  return is_compute_float(dtype) || dtype == HEDDLE_F64 || dtype == HEDDLE_F8_E4M3 ||
-         dtype == HEDDLE_F8_E5M2;
+  return is_compute_float(dtype) || dtype == HEDDLE_F64 || is_f8(dtype) || is_block_format(dtype);
 }
 
 // ---- shapes ----

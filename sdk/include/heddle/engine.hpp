@@ -76,6 +76,10 @@ struct EngineOptions {
   bool reference_kernels = false;                   // the plain loops alone: slow, for comparisons
   std::filesystem::path costs;                      // a file of measured costs to place by; empty: figures of the devices, or guesses
   std::uint64_t cache_bytes = 0;                    // of outputs kept between runs; 0: a quarter of the memory
+  // Results that are worth it (HEDDLE_NODE_KEEP) are kept here for later processes, which then need not make them again, nor open
+  // what they are made of; the folder is made when there is one. Empty: none are. Beyond the limit those used longest ago go.
+  std::filesystem::path keep_dir;
+  std::uint64_t keep_bytes = std::uint64_t{1} << 30;
   std::map<std::string, std::string> device_options;  // device kind -> JSON object: options of its plugin's own
   // The next two are of the whole process: the newest engine that gives one has it, and when that engine goes, the default
   // (stderr, the C library) is back. What an allocator gave goes back to it however late, so it outlives every value.
@@ -266,6 +270,8 @@ class Engine {
   Problems check(const Workflow&, Inputs = {}) const;
   std::string plan(const Workflow&, Inputs = {}) const;  // as text, without running it; throws what check() finds
   std::string plan_json(const Workflow&, Inputs = {}) const;
+  // The least budget of each device with which the workflow could run, by node and why; as text, or as JSON.
+  std::string plan_least(const Workflow&, bool as_json = false) const;
   std::string plan_dot(const Workflow&, Inputs = {}) const;  // as a drawing, in the language of Graphviz
   Run start(const Workflow&, StartOptions = {});
 

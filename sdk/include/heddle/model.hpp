@@ -7,6 +7,8 @@
 //   };
 #pragma once
 
+#include <deque>
+
 #include "node.hpp"
 
 namespace [[gnu::visibility("hidden")]] heddle {
@@ -26,6 +28,7 @@ class Checkpoint {
     check(table().open(services.host, path.c_str(), &raw));
     return Checkpoint(raw);
   }
+  static Checkpoint adopt(heddle_checkpoint* raw) { return Checkpoint(raw); }
   static Checkpoint share(const heddle_checkpoint* raw) {
     auto* mine = const_cast<heddle_checkpoint*>(raw);
     table().retain(mine);
@@ -39,6 +42,12 @@ class Checkpoint {
   Checkpoint sub(const std::string& prefix) const {
     heddle_checkpoint* out = nullptr;
     check(table().sub(raw_, prefix.c_str(), &out));
+    return Checkpoint(out);
+  }
+  // The same tensors, whose matrices are kept as an f8 type where they are multiplied.
+  Checkpoint cast(heddle_dtype f8) const {
+    heddle_checkpoint* out = nullptr;
+    check(table().cast(raw_, f8, &out));
     return Checkpoint(out);
   }
   std::uint32_t size() const { return table().count(raw_); }
@@ -58,6 +67,12 @@ class Checkpoint {
   std::optional<std::string> meta(const char* key) const {
     const char* text = table().meta(raw_, key);
     return text == nullptr ? std::nullopt : std::optional<std::string>(text);
+  }
+  // The number in a tensor of one element.
+  double number(const std::string& name) const {
+    double out = 0;
+    check(table().numbers(raw_, name.c_str(), 1, &out));
+    return out;
   }
   // How many of "<prefix>0<suffix>", "<prefix>1<suffix>", ... there are: the depth of the model.
   int count(const std::string& prefix, const std::string& suffix) const {
@@ -83,6 +98,22 @@ struct Source {
 struct Part {
   std::string tensor;
   std::int64_t begin = 0, end = -1;
+};
+
+// Parts of a checkpoint as the ABI takes them. Borrows their names.
+class RawParts {
+ public:
+  explicit RawParts(const std::vector<Part>& parts) {
+    for (const Part& part : parts) raw_.push_back({sizeof(heddle_part), part.tensor.c_str(), part.begin, part.end});
+    for (const heddle_part& part : raw_) pointers_.push_back(&part);
+  }
+  RawParts(const RawParts&) = delete;
+  std::uint32_t size() const { return std::uint32_t(pointers_.size()); }
+  const heddle_part* const* data() const { return pointers_.data(); }
+
+ private:
+  std::vector<heddle_part> raw_;
+  std::vector<const heddle_part*> pointers_;
 };
 
 // A block that was added: links and fills its ports.
@@ -143,11 +174,8 @@ inline Block& Block::shard(const Weight& slot, int axis, const std::vector<std::
   return *this;
 }
 inline Block& Block::weight(const Weight& slot, const std::vector<Part>& parts) {
-  std::vector<heddle_part> raw;
-  for (const Part& part : parts) raw.push_back({sizeof(heddle_part), part.tensor.c_str(), part.begin, part.end});
-  std::vector<const heddle_part*> pointers;
-  for (const heddle_part& part : raw) pointers.push_back(&part);
-  check(graph_.service_.weight(graph_.raw_, id_, slot.slot.name, std::uint32_t(raw.size()), pointers.data()));
+  const RawParts raw(parts);
+  check(graph_.service_.weight(graph_.raw_, id_, slot.slot.name, raw.size(), raw.data()));
   return *this;
 }
 
@@ -201,6 +229,37 @@ inline bool model_takes(const Value& model, std::string_view input) {
   for (std::uint32_t i = 0; i < service.input_count(model.raw()); ++i)
     if (std::uint32_t flags = 0; input == service.input(model.raw(), i, &flags)) return true;
   return false;
+}
+
+inline std::string model_family(const Value& model) {
+  const char* name = nullptr;
+  check(find_service<heddle_model_service>(HEDDLE_SERVICE_MODEL).family(model.raw(), &name));
+  return name;
+}
+inline Checkpoint model_checkpoint(const Value& model) {
+  heddle_checkpoint* out = nullptr;
+  check(find_service<heddle_model_service>(HEDDLE_SERVICE_MODEL).checkpoint(model.raw(), &out));
+  return Checkpoint::adopt(out);
+}
+
+// scale * up * down is added to rows of the model's tensors; see heddle_patch. `down` empty: up is the whole difference.
+struct Patch {
+  std::string up, down;
+  double scale = 1;
+  std::vector<Part> rows;
+};
+inline Value with_patches(const Value& model, const Checkpoint& file, const std::vector<Patch>& patches) {
+  std::deque<RawParts> rows;  // they stay where they are
+  std::vector<heddle_patch> raw;
+  for (const Patch& patch : patches) {
+    const RawParts& parts = rows.emplace_back(patch.rows);
+    raw.push_back({sizeof(heddle_patch), parts.size(), patch.up.c_str(), patch.down.empty() ? nullptr : patch.down.c_str(), patch.scale, parts.data()});
+  }
+  std::vector<const heddle_patch*> pointers;
+  for (const heddle_patch& patch : raw) pointers.push_back(&patch);
+  heddle_value* out = nullptr;
+  check(find_service<heddle_model_service>(HEDDLE_SERVICE_MODEL).with_patches(model.raw(), file.raw(), std::uint32_t(raw.size()), pointers.data(), &out));
+  return Value::adopt(out);
 }
 
 // A model opened for a loop; closed when it goes.

@@ -302,4 +302,23 @@ BOOST_AUTO_TEST_CASE(copies_are_deep_and_parts_may_replace_the_whole) {
   BOOST_TEST((json == part));
 }
 
+BOOST_AUTO_TEST_CASE(objects_can_be_taken_out_while_the_rest_is_read) {
+  std::string taken;
+  const JsonTaker take = [&](std::string_view around, const Json::Member& member) {
+    taken += cat(around, "/", member.key, "=", write_json(member.value), " ");
+    return member.value.find("t") != nullptr;
+  };
+  const Json json = parse_json(
+      R"({"a": {"t": 1}, "b": {"c": {"t": [{"x": {}}]}, "d": {"e": {"t": 2}}, "f": 3}, "g": [{"t": 4}],
+          "h": {"k": [{"t": 5}]}, "a": {"t": 6}})",
+      "text", take);
+  BOOST_TEST(taken ==
+             "/a={\"t\":1} b/c={\"t\":[{\"x\":{}}]} b/d={\"e\":{\"t\":2}} "
+             "/b={\"c\":null,\"d\":{\"e\":{\"t\":2}},\"f\":3} /h={\"k\":[{\"t\":5}]} "
+             "/a={\"t\":6} ");
+  BOOST_TEST(write_json(json) ==
+             "{\"a\":null,\"b\":{\"c\":null,\"d\":{\"e\":{\"t\":2}},\"f\":3},\"g\":[{\"t\":4}],"
+             "\"h\":{\"k\":[{\"t\":5}]}}");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -115,11 +115,14 @@ BOOST_AUTO_TEST_CASE(sizes_of_memory_are_bytes_with_a_unit_or_a_share) {
   BOOST_TEST(environment_name(*find_option("host-budget")) == "HEDDLE_HOST_BUDGET");
 }
 
-BOOST_AUTO_TEST_CASE(what_is_not_built_yet_is_refused_and_never_ignored) {
-  BOOST_TEST(refusal("least", "true").find("this version of heddle cannot do this") !=
+BOOST_AUTO_TEST_CASE(a_cache_is_a_folder_or_none_and_has_a_limit) {
+  BOOST_TEST(!read_settings(given({})).cache);
+  BOOST_TEST(*read_settings(given({{"cache", "c"}})).cache == "c");
+  BOOST_TEST(read_settings(given({{"cache", ""}})).cache->empty());
+  BOOST_TEST(read_settings(given({{"cache", "none"}})).cache->empty());
+  BOOST_TEST(read_settings(given({{"cache-limit", "2MiB"}})).engine.keep_bytes == 2u << 20);
+  BOOST_TEST(refusal("cache-limit", "much").find("expected a size such as 1GiB, got 'much'") !=
              std::string::npos);
-  BOOST_TEST(read_settings(given({{"least", "false"}})).warnings.empty());
-  BOOST_TEST(read_settings(given({{"cache", "c"}})).warnings.size() == 1u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -6,6 +6,7 @@
 
 #include "engine/base/text.h"
 #include "engine/files/safetensors.h"
+#include "tests/support/gguf_writer.h"
 #include "tests/support/refusal.h"
 #include "tests/support/safetensors_writer.h"
 #include "tests/support/temporary_folder.h"
@@ -189,6 +190,51 @@ BOOST_AUTO_TEST_CASE(identity_follows_files_and_prefix) {
   std::filesystem::last_write_time(
       path, std::filesystem::last_write_time(path) + std::chrono::seconds(1));
   BOOST_TEST((open_checkpoint(path).identity() != first.identity()));
+}
+
+BOOST_AUTO_TEST_CASE(a_tensor_of_8_bits_has_the_scale_that_stands_beside_it) {
+  const TemporaryFolder folder;
+  const auto path = folder / "m.safetensors";
+  write_safetensors(path, {{"p.a.weight", "F8_E4M3", {2}, "xy"},
+                           {"p.a.scale_weight", "F32", {}, bytes_of_floats({0.5f})},
+                           {"p.b.weight", "F8_E5M2", {2}, "xy"},
+                           {"p.b.weight_scale", "F32", {1}, bytes_of_floats({0.25f})},
+                           {"p.c.weight", "F8_E4M3", {2}, "xy"},
+                           {"p.d.weight", "F16", {1}, "xy"},
+                           {"p.d.weight_scale", "F32", {1}, bytes_of_floats({9})}});
+  const Checkpoint part = open_checkpoint(path).strip_prefix("p.");
+  BOOST_TEST(part.at("a.weight").scale() == 0.5f);
+  BOOST_TEST(part.at("b.weight").scale() == 0.25f);
+  BOOST_TEST(part.at("c.weight").scale() == 1.0f);
+  BOOST_TEST(part.at("d.weight").scale() == 1.0f);
+  write_safetensors(path, {{"a.weight", "F8_E4M3", {2, 1}, "xy"},
+                           {"a.weight_scale", "F32", {2, 1}, bytes_of_floats({1, 2})}});
+  const Error error = refusal_of([&] { open_checkpoint(path); });
+  BOOST_TEST((error.code() == Code::unsupported));
+  BOOST_TEST(std::string(error.what()).find("'a.weight_scale' of 'a.weight' is f32 (2, 1)") !=
+             std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_cast_is_another_checkpoint_and_what_is_in_blocks_cannot_be_cast) {
+  const TemporaryFolder folder;
+  write_safetensors(folder / "m.safetensors",
+                    {{"p.ids", "I32", {1}, "abcd"}, {"p.weight", "F16", {1}, "xy"}});
+  const Checkpoint plain = open_checkpoint(folder / "m.safetensors"),
+                   cast = plain.cast(DType::f8_e4m3).strip_prefix("p.");
+  BOOST_TEST((cast.at("weight").cast == DType::f8_e4m3));
+  BOOST_TEST((cast.at("weight").dtype == DType::f16));
+  BOOST_TEST(!cast.at("ids").cast.has_value());
+  BOOST_TEST(!plain.at("p.weight").cast.has_value());
+  BOOST_TEST((cast.identity() == plain.strip_prefix("p.").cast(DType::f8_e4m3).identity()));
+  BOOST_TEST((cast.identity() != plain.strip_prefix("p.").identity()));
+  BOOST_TEST((cast.identity() != plain.strip_prefix("p.").cast(DType::f8_e5m2).identity()));
+  BOOST_TEST(
+      std::string(refusal_of([&] { plain.cast(DType::f16); }).what()).ends_with("not to f16"));
+  const auto blocks = folder.write(
+      "m.gguf", gguf_bytes({.tensors = {{"w", kGgmlQ8_0, {32}, std::string(34, 'x')}}}));
+  const std::string refused =
+      refusal_of([&] { open_checkpoint(blocks).cast(DType::f8_e4m3); }).what();
+  BOOST_TEST(refused.find("tensor 'w' is q8_0") != refused.npos);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -233,7 +233,7 @@ BOOST_AUTO_TEST_CASE(file_of_24_gigabytes_costs_its_header_only) {
   for (int i = 0; i < 24; ++i)
     tensors.push_back({cat("block.", i, ".weight"), "BF16", {1 << 15, 1 << 14}});
   write_header_only(folder / "large.safetensors", tensors);
-  const TensorFile file = open_safetensors(folder / "large.safetensors");
+  const TensorFile file = open_tensor_file(folder / "large.safetensors");
   BOOST_TEST(file.tensors.size() == 24u);
   BOOST_TEST(file.mapping->size() > std::uint64_t{24} << 30);
   const TensorEntry& last = file.tensors.back();
@@ -243,7 +243,7 @@ BOOST_AUTO_TEST_CASE(file_of_24_gigabytes_costs_its_header_only) {
 BOOST_AUTO_TEST_CASE(header_hash_depends_on_the_header_and_not_on_the_data) {
   const TemporaryFolder folder;
   const auto hash = [&](const std::string& content) {
-    return hex(open_safetensors(folder.write("a.safetensors", content)).header_hash);
+    return hex(open_tensor_file(folder.write("a.safetensors", content)).header_hash);
   };
   const std::string first = hash(safetensors_bytes({{"a", "U8", {2}, "aa"}}));
   BOOST_TEST(hash(safetensors_bytes({{"a", "U8", {2}, "bb"}})) == first);
@@ -253,9 +253,9 @@ BOOST_AUTO_TEST_CASE(header_hash_depends_on_the_header_and_not_on_the_data) {
 BOOST_AUTO_TEST_CASE(opening_names_the_path_in_every_error) {
   const TemporaryFolder folder;
   const auto path = folder.write("bad.safetensors", "abc");
-  BOOST_TEST(std::string(refusal_of([&] { open_safetensors(path); }).what())
+  BOOST_TEST(std::string(refusal_of([&] { open_tensor_file(path); }).what())
                  .starts_with(path.string() + ": the file has 3 bytes"));
-  BOOST_TEST((refusal_of([&] { open_safetensors(folder / "none.safetensors"); }).code() ==
+  BOOST_TEST((refusal_of([&] { open_tensor_file(folder / "none.safetensors"); }).code() ==
               Code::not_found));
 }
 

@@ -98,6 +98,23 @@ BOOST_AUTO_TEST_CASE(nodes_of_the_bare_form_may_be_called_prompt_devices_or_node
   BOOST_TEST(wrapped.nodes[0].id == "class_type");
 }
 
+BOOST_AUTO_TEST_CASE(what_looks_like_a_node_before_the_form_is_known_stays_what_it_is) {
+  const Workflow wrapped =
+      parse_workflow(R"({"2": {"class_type": "B"}, "prompt": {"1": {"class_type": "A"}}})", "w");
+  BOOST_REQUIRE_EQUAL(wrapped.nodes.size(), 1u);
+  BOOST_TEST(wrapped.nodes[0].id == "1");
+  BOOST_TEST(write_json(wrapped.rest) == R"({"2":{"class_type":"B"}})");
+  const Workflow bare = parse_workflow(
+      R"({"prompt": {"class_type": "A", "inputs": {"class_type": "x"}}, "2": {"class_type": "B"}})",
+      "w");
+  BOOST_REQUIRE_EQUAL(bare.nodes.size(), 2u);
+  BOOST_TEST(bare.nodes[0].id == "prompt");
+  BOOST_TEST(bare.nodes[0].inputs.at(0).name == "class_type");
+  BOOST_TEST(bare.nodes[1].class_type == "B");
+  BOOST_TEST(refusal(R"({"prompt": {"1": {"class_type": "A"}, "1": {"class_type": "B"}}})") ==
+             "scene.json:1:13: node '1' is there more than once. Remove or rename all but one.");
+}
+
 BOOST_AUTO_TEST_CASE(writing_is_canonical_and_reads_back_the_same) {
   const std::string bare =
       R"({"1":{"class_type":"X","inputs":{"a":5,"b":5.0,"c":{"__value__":[1,[2]]},"d":["2","OUT"],"e":["2",1]}}})";

@@ -21,8 +21,9 @@ struct Driver {
 
   explicit Driver(std::uint64_t budget = Ledger::kNoLimit, std::uint64_t headroom = 0,
                   std::shared_ptr<Ledger> parent = nullptr)
-      : ledger("fake:0", {budget, headroom, 2, [this] { return seconds; }},
-               [this] { return total - ours - others; }, std::move(parent)) {}
+      : ledger(
+            "fake:0", {budget, headroom, 2, [this] { return seconds; }},
+            [this] { return total - ours - others; }, std::move(parent)) {}
   bool take(std::uint64_t bytes) {
     if (!ledger.try_take(bytes)) return false;
     ours += bytes;
@@ -91,9 +92,8 @@ BOOST_AUTO_TEST_CASE(the_driver_is_asked_before_memory_is_said_to_be_out) {
   driver.ours = 50 * kMiB;
   driver.others = 45 * kMiB;
   const std::uint64_t polls = driver.ledger.polls();
-  const Error error = heddle::test::refusal_of([&] {
-    driver.ledger.take(31 * kMiB, "the ring of a model");
-  });
+  const Error error =
+      heddle::test::refusal_of([&] { driver.ledger.take(31 * kMiB, "the ring of a model"); });
   BOOST_TEST((error.code() == Code::out_of_memory));
   BOOST_TEST(driver.ledger.polls() > polls);
 }
@@ -134,11 +134,13 @@ BOOST_AUTO_TEST_CASE(those_who_can_let_go_are_asked_in_turn_and_only_as_long_as_
   driver.ledger.on_shortage(1, &driver, gives("first", 2 * kMiB));
   driver.ledger.on_shortage(3, &driver, gives("third", 8 * kMiB));
   driver.ledger.take(3 * kMiB, "a test");
-  BOOST_TEST(asked == (std::vector<std::string>{"first 3", "second 1"}), boost::test_tools::per_element());
+  BOOST_TEST(asked == (std::vector<std::string>{"first 3", "second 1"}),
+             boost::test_tools::per_element());
   driver.ledger.forget_shed(&asked);
   asked.clear();
   driver.ledger.take(4 * kMiB, "a test");
-  BOOST_TEST(asked == (std::vector<std::string>{"first 4", "third 2"}), boost::test_tools::per_element());
+  BOOST_TEST(asked == (std::vector<std::string>{"first 4", "third 2"}),
+             boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(children_take_of_their_parent_too) {
@@ -182,10 +184,13 @@ BOOST_AUTO_TEST_CASE(an_error_says_who_holds_what) {
   ledger.hold(flux, 40 * kMiB);
   ledger.pin(flux, 10 * kMiB);
   ledger.hold({Held::activations, 0}, 12 * kMiB);
-  const Error error = heddle::test::refusal_of([&] { ledger.take(20 * kMiB, "the weight 'single.17'"); });
+  const Error error =
+      heddle::test::refusal_of([&] { ledger.take(20 * kMiB, "the weight 'single.17'"); });
   BOOST_TEST(text_of(error) ==
-             "out of memory on fake:0: wanted 20.0 MiB for the weight 'single.17'; budget 64.0 MiB, 10.0 MiB free by the driver "
-             "less 2.0 MiB for others: weights of flux 40.0 MiB (pinned 10.0 MiB), activations 12.0 MiB, free in pools 8.0 MiB. "
+             "out of memory on fake:0: wanted 20.0 MiB for the weight 'single.17'; budget 64.0 "
+             "MiB, 10.0 MiB free by the driver "
+             "less 2.0 MiB for others: weights of flux 40.0 MiB (pinned 10.0 MiB), activations "
+             "12.0 MiB, free in pools 8.0 MiB. "
              "Raise its budget, end what else uses it, or place less there");
   BOOST_TEST((error.code() == Code::out_of_memory));
   ledger.unpin(flux, 10 * kMiB);

@@ -1,4 +1,5 @@
-// What the pool of a device takes from it: never more than the budget, exact chunks for what is large.
+// What the pool of a device takes from it: never more than the budget, exact chunks for what is
+// large.
 #include "engine/memory/pool.h"
 
 #include <boost/test/unit_test.hpp>
@@ -90,12 +91,14 @@ BOOST_AUTO_TEST_CASE(free_chunks_go_back_before_memory_is_out) {
   pool.free(piece);
 }
 
-BOOST_AUTO_TEST_CASE(memory_that_others_take_between_two_questions_is_found_out_when_it_is_refused) {
+BOOST_AUTO_TEST_CASE(
+    memory_that_others_take_between_two_questions_is_found_out_when_it_is_refused) {
   BOOST_TEST(ledger.room() == 512 * kKiB);
   control()->set_foreign_bytes(0, 900 * kKiB);
   const core::Error error = error_of([&] { pool.allocate(200 * kKiB, {.what = "a test"}); });
   BOOST_TEST((error.code() == core::Code::out_of_memory));
-  BOOST_TEST(std::string(error.what()).find("124.0 KiB free by the driver") != std::string::npos, error.what());
+  BOOST_TEST(std::string(error.what()).find("124.0 KiB free by the driver") != std::string::npos,
+             error.what());
   BOOST_TEST(ledger.report().taken == 0u);
   BOOST_TEST(ledger.room() == 124 * kKiB);
   control()->set_foreign_bytes(0, 0);

@@ -38,7 +38,8 @@ struct Fixture {
     std::vector<test::FileTensor> tensors;
     for (int i = 0; i < large; ++i) {
       const std::vector<float> matrix(kLarge * kLarge, float(i)), vector(64, float(i));
-      tensors.push_back({core::cat("m", i), "F32", {kLarge, kLarge}, test::bytes_of_floats(matrix)});
+      tensors.push_back(
+          {core::cat("m", i), "F32", {kLarge, kLarge}, test::bytes_of_floats(matrix)});
       tensors.push_back({core::cat("v", i), "F32", {64}, test::bytes_of_floats(vector)});
     }
     return Model(folder.write(core::cat(id, ".safetensors"), test::safetensors_bytes(tensors)), id);
@@ -49,7 +50,8 @@ struct Fixture {
     for (int i = 0; i < large; ++i)
       for (const char* kind : {"m", "v"}) {
         const core::WeightUser user{model.identity, name, std::uint32_t(2 * i + (*kind == 'v'))};
-        held.push_back(store.get(model.source(core::cat(kind, i)), model.checkpoint.identity(), {}, user));
+        held.push_back(
+            store.get(model.source(core::cat(kind, i)), model.checkpoint.identity(), {}, user));
       }
     store.finish(held);
   }
@@ -60,7 +62,8 @@ struct Fixture {
       for (const char* kind : {"m", "v"}) {
         const std::uint64_t made = fakes.control()->weights(0);
         const core::WeightUser user{model.identity, name, std::uint32_t(2 * i + (*kind == 'v'))};
-        const Pinned weight = store.get(model.source(core::cat(kind, i)), model.checkpoint.identity(), {}, user);
+        const Pinned weight =
+            store.get(model.source(core::cat(kind, i)), model.checkpoint.identity(), {}, user);
         if (fakes.control()->weights(0) != made) names.push_back(core::cat(name, ".", kind, i));
       }
     store.finish();
@@ -88,7 +91,8 @@ BOOST_AUTO_TEST_CASE(of_a_model_the_end_of_its_blocks_goes_and_no_more_than_is_n
   const Model one = model(1, 5);
   use(one, 5, "one");
   BOOST_TEST(store.evict(kLargeBytes + 1) == 2 * kLargeBytes);
-  BOOST_TEST(missing(one, 5, "one") == (Names{"one.m3", "one.m4"}), boost::test_tools::per_element());
+  BOOST_TEST(missing(one, 5, "one") == (Names{"one.m3", "one.m4"}),
+             boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(without_a_next_use_the_model_used_longest_ago_goes_first) {
@@ -99,11 +103,13 @@ BOOST_AUTO_TEST_CASE(without_a_next_use_the_model_used_longest_ago_goes_first) {
   use(one, 2, "one");
   store.evict(3 * kLargeBytes);
   BOOST_TEST(missing(one, 2, "one").empty());
-  BOOST_TEST(missing(two, 2, "two") == (Names{"two.m0", "two.m1"}), boost::test_tools::per_element());
+  BOOST_TEST(missing(two, 2, "two") == (Names{"two.m0", "two.m1"}),
+             boost::test_tools::per_element());
   BOOST_TEST(missing(three, 2, "three") == (Names{"three.m1"}), boost::test_tools::per_element());
 }
 
-BOOST_AUTO_TEST_CASE(the_model_whose_next_use_is_farthest_goes_before_nearer_ones_and_after_those_without) {
+BOOST_AUTO_TEST_CASE(
+    the_model_whose_next_use_is_farthest_goes_before_nearer_ones_and_after_those_without) {
   const Model near = model(1, 2), far = model(2, 2), never = model(3, 2);
   const core::NextUses next{{near.identity, 1}, {far.identity, 7}};
   use(near, 2, "near");
@@ -112,9 +118,11 @@ BOOST_AUTO_TEST_CASE(the_model_whose_next_use_is_farthest_goes_before_nearer_one
   store.evict(3 * kLargeBytes, next);
   BOOST_TEST(missing(near, 2, "near").empty());
   BOOST_TEST(missing(far, 2, "far") == (Names{"far.m1"}), boost::test_tools::per_element());
-  BOOST_TEST(missing(never, 2, "never") == (Names{"never.m0", "never.m1"}), boost::test_tools::per_element());
+  BOOST_TEST(missing(never, 2, "never") == (Names{"never.m0", "never.m1"}),
+             boost::test_tools::per_element());
   // Nothing that is used again goes when only the others are asked for.
-  BOOST_TEST(store.evict(~std::uint64_t{0}, next, core::WeightStore::Reach::without_use) == 2 * (kLargeBytes + kSmallBytes));
+  BOOST_TEST(store.evict(~std::uint64_t{0}, next, core::WeightStore::Reach::without_use) ==
+             2 * (kLargeBytes + kSmallBytes));
   BOOST_TEST(missing(near, 2, "near").empty());
   BOOST_TEST(missing(far, 2, "far").empty());
 }
@@ -126,7 +134,8 @@ BOOST_AUTO_TEST_CASE(small_weights_go_when_nothing_large_is_left) {
   BOOST_TEST(store.evict(4 * kLargeBytes) == 4 * kLargeBytes);
   BOOST_TEST(store.bytes() == 4 * kSmallBytes);
   BOOST_TEST(store.evict(1) == kSmallBytes);
-  BOOST_TEST(missing(one, 3, "one") == (Names{"one.m0", "one.m1", "one.m2", "one.v2"}), boost::test_tools::per_element());
+  BOOST_TEST(missing(one, 3, "one") == (Names{"one.m0", "one.m1", "one.m2", "one.v2"}),
+             boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(what_is_pinned_stays_and_pins_are_counted) {
@@ -170,7 +179,8 @@ BOOST_AUTO_TEST_CASE(what_was_not_used_for_a_while_expires) {
   BOOST_TEST(store.expire(100, 60) == 0u);
   use(two, 1, "two");
   BOOST_TEST(store.expire(130, 60) == 0u);
-  Pinned held = store.get(one.source("m0"), one.checkpoint.identity(), {}, {one.identity, "one", 0});
+  Pinned held =
+      store.get(one.source("m0"), one.checkpoint.identity(), {}, {one.identity, "one", 0});
   BOOST_TEST(store.expire(159, 60) == 0u);
   BOOST_TEST(store.expire(190, 60) == kLargeBytes + kSmallBytes);  // of two
   BOOST_TEST(store.models().at(0).name == "one");

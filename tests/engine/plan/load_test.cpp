@@ -5,6 +5,7 @@
 
 #include "engine/base/error.h"
 #include "engine/plan/estimate.h"
+#include "tests/support/gguf_writer.h"
 #include "tests/support/random_tasks.h"
 #include "tests/support/refusal.h"
 #include "tests/support/shape_models.h"
@@ -103,6 +104,41 @@ BOOST_AUTO_TEST_CASE(a_matrix_with_a_short_side_or_without_leave_stays_whole) {
     BOOST_TEST(load.member_bytes(Split::rows, 0.5, true) == load.weight_bytes);
     BOOST_TEST(load.member_bytes(Split::rows, 0.5, false) == 0u);
   }
+}
+
+// The same model with its matrices in a gguf file, which allows them to be divided along an axis.
+Model in_blocks(const Value& value, const test::TemporaryFolder& folder, const WeightShard& shard) {
+  test::GgufContent content;
+  for (const Node& node : get_model(*value)->graph->nodes)
+    content.tensors.push_back({node.id,
+                               test::kGgmlQ4_K,
+                               {kWidth, kWidth},
+                               std::string(std::size_t(kWidth * kWidth / 256 * 144), '\0')});
+  Model model = divisible(value, kWidth);
+  Graph graph = *model.graph;
+  for (Node& node : graph.nodes) node.shards = {shard};
+  model.graph = std::make_shared<const Graph>(std::move(graph));
+  model.checkpoint = std::make_shared<const Checkpoint>(
+      open_checkpoint(folder.write("chain.gguf", test::gguf_bytes(content))));
+  return model;
+}
+
+BOOST_AUTO_TEST_CASE(matrices_in_blocks_count_as_their_blocks_and_are_cut_between_them_only) {
+  constexpr std::uint64_t kBytes = kWidth * kWidth / 256 * 144;
+  const Value value = chain(2);
+  const auto load_of = [&](const WeightShard& shard) {
+    const Model model = in_blocks(value, folder, shard);
+    return call_load(model, test::shape_call(value, {.tokens = kTokens}, kWidth), HEDDLE_F16);
+  };
+  const CallLoad by_rows = load_of({0, {{kWidth, 1}}}), by_blocks = load_of({1, {{kWidth, 256}}}),
+                 inside = load_of({1, {{kWidth, 128}}});
+  for (const CallLoad& load : {by_rows, by_blocks, inside}) {
+    BOOST_TEST(load.weight_bytes == 2 * kBytes);
+    BOOST_TEST(load.work(0, 0).bytes == double(kBytes + 2 * kTokens * kWidth * 2));
+  }
+  BOOST_TEST(by_rows.whole_weights == 0u);
+  BOOST_TEST(by_blocks.whole_weights == 0u);
+  BOOST_TEST(inside.whole_weights == 2u);
 }
 
 BOOST_AUTO_TEST_CASE(groups_are_everything_under_one_path) {
@@ -208,12 +244,12 @@ BOOST_AUTO_TEST_CASE(streaming_takes_the_longer_of_computing_and_copying) {
   topology.devices[0].budget = of(alone()).needs[0].wanted_bytes - loads[0]->weight_bytes / 4;
   const Prices prices(topology, {});
   const CallCase call{*model(value).graph, loads, 0, prices};
-  const CallEstimate streamed = estimate_streamed(call, 0);
+  const CallEstimate streamed = estimate_streamed(call, alone());
   BOOST_TEST(streamed.fits());
   BOOST_TEST(streamed.seconds >= of(alone()).seconds);
   topology.devices[0].budget = 1;
   const Prices none(topology, {});
-  BOOST_TEST(!estimate_streamed({*model(value).graph, loads, 0, none}, 0).fits());
+  BOOST_TEST(!estimate_streamed({*model(value).graph, loads, 0, none}, alone()).fits());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -63,7 +63,8 @@ BOOST_AUTO_TEST_CASE(a_budget_in_host_memory_leaves_the_rest_to_the_others) {
   BOOST_TEST(greedy.free_on(1) == kHostBudget);
 }
 
-BOOST_AUTO_TEST_CASE(half_of_host_memory_less_2_gb_is_used_where_nobody_says_more_but_at_least_4_gb) {
+BOOST_AUTO_TEST_CASE(
+    half_of_host_memory_less_2_gb_is_used_where_nobody_says_more_but_at_least_4_gb) {
   constexpr std::uint64_t kGb = 1'000'000'000;
   BOOST_TEST(core::default_host_budget(64 * kGb) == 30 * kGb);
   BOOST_TEST(core::default_host_budget(8 * kGb) == 4 * kGb);

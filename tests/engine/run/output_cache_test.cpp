@@ -1,6 +1,9 @@
 #include "engine/run/output_cache.h"
 
+#include <array>
 #include <boost/test/unit_test.hpp>
+
+#include "engine/tensor/shape.h"
 
 using namespace heddle::core;
 
@@ -131,6 +134,41 @@ BOOST_AUTO_TEST_CASE(clearing_gives_all_bytes_back) {
   cache.clear();
   BOOST_TEST(cache.bytes() == 0u);
   BOOST_TEST(cache.size() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(room_is_made_of_what_is_cheapest_to_make_again_and_no_more_than_is_wanted) {
+  OutputCache cache(1 << 20);
+  const auto tensor = [](std::int64_t floats) {
+    return make_value(make_host_tensor(make_info(HEDDLE_F32, std::array<std::int64_t, 1>{floats})));
+  };
+  cache.add(key(1), std::array{tensor(100)}, 9.0);
+  cache.add(key(2), std::array{tensor(100)}, 0.1);
+  const Value shared = tensor(100);
+  cache.add(key(3), std::array{shared}, 5.0);  // made
+  cache.add(key(4), std::array{shared}, 0.0);  // passed on
+  cache.add(key(5), text(400), 0.0);           // holds nothing there
+  const auto there = [&](const Value& value, std::uint32_t shares) -> std::uint64_t {
+    const std::uint32_t ours = value == shared ? 1 : 0;
+    return value->refs.load() - ours == shares ? 400 : 0;
+  };
+  std::vector<Value> asked;
+  const auto dropped = [&](const Value& value) {
+    asked.push_back(value);
+    return Value();
+  };
+  BOOST_TEST(cache.make_room(0, there, dropped) == 0u);
+  BOOST_TEST(cache.make_room(401, there, dropped) == 800u);
+  BOOST_TEST(asked.size() == 2u);
+  BOOST_TEST(cache.contains(key(1)));
+  for (const std::uint64_t gone : {2, 3, 4}) BOOST_TEST(!cache.contains(key(gone)));
+  BOOST_TEST(cache.contains(key(5)));
+  // The same contents elsewhere are kept in its place.
+  const Value elsewhere = tensor(100);
+  BOOST_TEST(cache.make_room(1, there, [&](const Value&) { return elsewhere; }) == 400u);
+  BOOST_TEST((cache.read().find(key(1))->front() == elsewhere));
+  const std::uint64_t bytes = cache.bytes();
+  for (std::uint64_t i = 10; i < 20; ++i) cache.add(key(i), text(200), 1.0);
+  BOOST_TEST(cache.bytes() > bytes);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -94,10 +94,6 @@ BOOST_AUTO_TEST_CASE(rotary_axes_that_do_not_fit_the_head_are_refused_with_both_
              {"(16, 4, 4)", "20"});
 }
 
-BOOST_AUTO_TEST_CASE(weights_with_scales_are_refused_because_a_cast_would_ignore_the_scales) {
-  check_says(refusal(copy("flux_original", "scaled_fp8", {1}), kModel), {"scaled_fp8", "bf16"});
-}
-
 BOOST_AUTO_TEST_CASE(a_config_of_another_model_is_refused_where_it_cannot_be_right) {
   check_says(refusal(random("clip"), "text_encoder"), {"32", "heads", "config.json"});
   check_says(refusal(random("clip"), "text_encoder",

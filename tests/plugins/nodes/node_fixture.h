@@ -42,6 +42,9 @@ struct NodeFixture {
     fs::create_directories(folder / "models/text_encoders");
     write_header_only(folder / "models/text_encoders/clip_l.safetensors", clip_tensors());
     link(random() / "t5.safetensors", "models/clip/t5.safetensors");
+    fs::create_directories(folder / "models/loras");
+    for (const fs::path& file : files_in("plugins/goldens/loras", ".safetensors"))
+      link(file, "models/loras" / file.filename());
     fs::create_directories(folder / "models/vae");
     const fs::path pipeline = "models/diffusers/random";
     for (const char* name : {"model_index.json", "scheduler", "tokenizer", "tokenizer_2"})

@@ -52,6 +52,7 @@ enum {
 typedef struct heddle_view {
   heddle_tensor_info info; /* strides filled in */
   void* data;
+  double scale; /* of a part of a weight: what its elements are multiplied by; 0 means 1. Kernels get 0 */
 } heddle_view;
 
 /* An operation as the engine asks for it. attrs is the op's own struct from heddle/abi/ops.h. Absent
@@ -121,7 +122,8 @@ typedef struct heddle_device_desc {
 
   /* Weights. weight_form says what make_weight will write for a slot (use: HEDDLE_USE_...) whose logical shape
    * and file type is info; the answer depends on its arguments only. make_weight casts, joins and packs the
-   * parts (row-major, in host memory, rows along axis 0) into dst. [any] / [lane] */
+   * parts (row-major, in host memory, rows along axis 0; each of a type of its own, with a scale of its own)
+   * into dst. [any] / [lane] */
   heddle_status* (*weight_form)(heddle_device*, int32_t use, const heddle_tensor_info* info, heddle_weight_form* out);
   heddle_status* (*make_weight)(heddle_device*, heddle_stream*, int32_t use, const heddle_weight_form*, uint32_t part_count,
                                 const heddle_view* const* parts, void* dst);

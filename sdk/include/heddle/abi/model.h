@@ -15,13 +15,13 @@ extern "C" {
 
 #define HEDDLE_MODELS "heddle.models/0" /* heddle_plugin.provide -> heddle_list of heddle_model_desc */
 
-typedef struct heddle_checkpoint heddle_checkpoint; /* safetensors, one file or sharded; mapped by the engine */
+typedef struct heddle_checkpoint heddle_checkpoint; /* safetensors, one file or sharded, or gguf; mapped by the engine */
 typedef struct heddle_graph heddle_graph;           /* under construction; valid during build() only          */
 typedef uint32_t heddle_node_id;                    /* index in that graph; 0 is the graph itself              */
 
 #define HEDDLE_SERVICE_CHECKPOINT "heddle.checkpoint/0"
 typedef struct heddle_checkpoint_service {
-  /* path: a .safetensors file, an index file of shards, or a folder that holds one of either. Reads headers
+  /* path: a .safetensors or .gguf file, an index file of shards, or a folder that holds one of them. Reads headers
    * only; the same file is mapped once. The result is yours. [any] */
   heddle_status* (*open)(const heddle_host*, const char* path, heddle_checkpoint** out);
   /* The tensors whose names begin with prefix, without it ("vae."). May be empty. Yours. [any] */
@@ -33,6 +33,11 @@ typedef struct heddle_checkpoint_service {
   const heddle_tensor_info* (*find)(const heddle_checkpoint*, const char* tensor_name); /* NULL if absent */
   const char* (*meta)(const heddle_checkpoint*, const char* key);                       /* NULL if absent */
   const char* (*path)(const heddle_checkpoint*); /* for messages */
+  /* The elements of a small tensor of any type, as numbers; fails when it has not `count` of them. [any] */
+  heddle_status* (*numbers)(const heddle_checkpoint*, const char* tensor_name, uint32_t count, double* out);
+  /* The same tensors, whose matrices (HEDDLE_USE_LINEAR) devices keep as an f8 type, each number rounded once. Fails when
+   * tensors are in blocks already. Yours. [any] */
+  heddle_status* (*cast)(const heddle_checkpoint*, heddle_dtype f8, heddle_checkpoint** out);
 } heddle_checkpoint_service;
 
 /* Rows [begin, end) of a checkpoint tensor along axis 0; end < 0: all rows. A slot filled from several
@@ -85,7 +90,19 @@ typedef struct heddle_model_desc {
   heddle_status* (*build)(const heddle_host*, const heddle_checkpoint*, const heddle_value* config, heddle_graph*); /* [lane] */
 } heddle_model_desc;
 
-/* MODEL values: {graph, weights, settings, hints}, immutable; with_... shares everything else. [any] */
+/* A change of weights: scale * up * down is added to rows of a model's tensors. `up` (rows, rank) and `down` (rank, ...) are tensors
+ * of the patches' own checkpoint; where down is NULL, `up` is the whole difference (rows, ...). `rows` are parts of the model's
+ * checkpoint, one after another as many as `up` has. */
+typedef struct heddle_patch {
+  uint32_t size;
+  uint32_t row_count;
+  const char* up;
+  const char* down;
+  double scale;
+  const heddle_part* const* rows;
+} heddle_patch;
+
+/* MODEL values: {graph, weights, patches, settings, hints}, immutable; with_... shares everything else. [any] */
 #define HEDDLE_SERVICE_MODEL "heddle.model/0"
 typedef struct heddle_model_service {
   /* Asks the families of that role; fails naming the families asked when none matches. Yours. */
@@ -95,6 +112,11 @@ typedef struct heddle_model_service {
   heddle_status* (*family)(const heddle_value* model, const char** out);              /* borrowed */
   uint32_t (*input_count)(const heddle_value* model);
   const char* (*input)(const heddle_value* model, uint32_t index, uint32_t* flags);   /* NULL: out of range */
+  heddle_status* (*checkpoint)(const heddle_value* model, heddle_checkpoint** out);   /* where its weights are; yours */
+  /* The model with these patches added to its weights, after those it has. They are merged in f32 when a weight is made on a
+   * device; the file and what is shared of it in memory stay as they are. Fails when a patch does not fit. */
+  heddle_status* (*with_patches)(const heddle_value* model, heddle_checkpoint* file, uint32_t count, const heddle_patch* const* patches,
+                                 heddle_value** out);
 } heddle_model_service;
 
 #ifdef __cplusplus

@@ -112,7 +112,10 @@ enum {
   HEDDLE_NODE_BLOCK = 1u << 4,     /* belongs in model graphs, not in workflows                         */
   HEDDLE_NODE_ANY_INPUT = 1u << 5, /* inputs beyond the declared ones are handed over (extra_*)         */
   HEDDLE_NODE_DEPRECATED = 1u << 6,
-  HEDDLE_NODE_EXPERIMENTAL = 1u << 7
+  HEDDLE_NODE_EXPERIMENTAL = 1u << 7,
+  HEDDLE_NODE_KEEP = 1u << 8       /* its outputs take long to make, are small, and are asked for again:
+                                      they may be kept on disk for later processes. What its nodes
+                                      and those above them read of files is told by identify()        */
 };
 
 /* A block that is placed on several devices is recorded once for each: every recording is one member of the
@@ -206,6 +209,9 @@ typedef struct heddle_files_service {
   heddle_status* (*find)(heddle_ctx*, const char* folder, const char* name, heddle_value** path);
   /* A new file's place under the output folder ("output") or its "temp": refuses names that leave it. */
   heddle_status* (*output)(heddle_ctx*, const char* kind, heddle_value** folder);
+  /* For fingerprint(): what tells a file from every other. Its content, where the answer outlives the process; else its
+   * place, size and date, which is quick. Add the file's name below what the node was given, not its path. [lane] */
+  heddle_status* (*identify)(heddle_ctx*, const char* path, uint64_t* hash);
 } heddle_files_service;
 
 /* A call of a model that execute() is going to make, by shapes: what the planner needs to place and price it. Mirrors

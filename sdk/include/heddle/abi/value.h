@@ -48,7 +48,17 @@ enum {
   HEDDLE_I16 = 12,
   HEDDLE_U16 = 13,
   HEDDLE_U32 = 14,
-  HEDDLE_U64 = 15
+  HEDDLE_U64 = 15,
+  /* Block formats, as gguf files have them: elements along the last axis stand in blocks that share their scales, so an element
+   * has no size of its own. Block of 32 elements and its bytes; of 256 for the _K ones. Little-endian. */
+  HEDDLE_Q8_0 = 16, /* 34 */
+  HEDDLE_Q4_0 = 17, /* 18 */
+  HEDDLE_Q4_1 = 18, /* 20 */
+  HEDDLE_Q5_0 = 19, /* 22 */
+  HEDDLE_Q5_1 = 20, /* 24 */
+  HEDDLE_Q4_K = 21, /* 144 */
+  HEDDLE_Q5_K = 22, /* 176 */
+  HEDDLE_Q6_K = 23  /* 210 */
 };
 
 enum { HEDDLE_MAX_RANK = 8 };
@@ -61,7 +71,9 @@ typedef struct heddle_tensor_info {
   uint32_t rank;
   uint32_t layout;
   int64_t shape[HEDDLE_MAX_RANK];  /* elements; entries from rank on are ignored                       */
-  int64_t stride[HEDDLE_MAX_RANK]; /* elements; all zero, where a tensor is asked for, means row-major */
+  int64_t stride[HEDDLE_MAX_RANK]; /* elements; all zero, where a tensor is asked for, means row-major. Of
+                                    * block formats the last size and all strides but the last, which is
+                                    * 1, are whole blocks                                                  */
 } heddle_tensor_info;
 
 #define HEDDLE_SERVICE_VALUE "heddle.value/0"

@@ -1,0 +1,16 @@
+// Which type tensors have that fill one slot together. Pure; any thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "engine/files/checkpoint.h"
+
+namespace heddle::core {
+
+// The type by which a device is told of tensors that are joined for a use: that of the first one.
+// f32 where they differ and one of them is in blocks or has 8 bits, because no other type holds
+// all of their numbers. The type that its checkpoint casts matrices to, where that was asked for.
+DType joined_dtype(std::span<const TensorView* const> parts, std::int32_t use);
+
+}  // namespace heddle::core

@@ -1,0 +1,31 @@
+#include "engine/files/tensor_file.h"
+
+#include <utility>
+
+#include "engine/files/gguf.h"
+#include "engine/files/safetensors.h"
+
+namespace heddle::core {
+namespace {
+
+template <class Header>
+TensorFile with_mapping(std::shared_ptr<const MappedFile> mapping, Header header) {
+  const Hash128 hash = hash_bytes(mapping->bytes().first(header.data_offset));
+  return {.mapping = std::move(mapping),
+          .tensors = std::move(header.tensors),
+          .metadata = std::move(header.metadata),
+          .header_hash = hash};
+}
+
+}  // namespace
+
+TensorFile open_tensor_file(const std::filesystem::path& path) {
+  auto mapping = std::make_shared<const MappedFile>(path);
+  const auto bytes = mapping->bytes();
+  // A cut-off file of a few bytes is what its name says.
+  if (is_gguf(bytes) || path.extension() == ".gguf")
+    return with_mapping(std::move(mapping), parse_gguf(bytes, path.native()));
+  return with_mapping(std::move(mapping), parse_safetensors(bytes, path.native()));
+}
+
+}  // namespace heddle::core

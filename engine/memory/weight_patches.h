@@ -1,0 +1,69 @@
+// What is added to a model's weights on their way to a device: the model's file and its copies in
+// host memory stay as they are. Immutable; models that differ in patches share the rest. Any
+// thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/hash.h"
+#include "engine/files/checkpoint.h"
+
+namespace heddle::core {
+
+// One change: scale * up * down is added to rows of the model's tensors, one after another as
+// `rows` names them.
+struct WeightPatch {
+  struct Rows {
+    std::string tensor;  // of the model
+    std::int64_t begin = 0;
+    std::int64_t end = -1;  // -1: all of them
+  };
+  std::string up;  // a tensor of the patches' file: (rows, rank); (rows, ...) where `down` is empty
+  std::string down;  // (rank, ...): as many elements to a row as the model's tensor has; empty:
+                     // `up` is the whole difference
+  double scale = 1;
+  std::vector<Rows> rows;
+};
+
+class WeightPatches {
+ public:
+  // What is added to rows [begin, end) of a tensor: to row `begin` belongs row `first` of `up`. The
+  // views live as long as the patches.
+  struct Term {
+    std::int64_t begin = 0, end = 0, first = 0;
+    const TensorView* up = nullptr;
+    const TensorView* down = nullptr;  // nullptr: `up` is the whole difference
+    double scale = 1;
+    Hash128 file;  // the identity of the checkpoint of `up` and `down`
+  };
+
+  // Those of `before` (nullptr: none), then these: the sum is taken in this order. Throws
+  // Error(invalid_argument) when a patch and what it changes do not fit together,
+  // Error(unsupported) for types that cannot be added to, not_found for names.
+  static std::shared_ptr<const WeightPatches> extend(const WeightPatches* before,
+                                                     const Checkpoint& model,
+                                                     const Checkpoint& file,
+                                                     std::span<const WeightPatch> patches);
+
+  // In the order in which they are added; empty for most tensors.
+  std::span<const Term> of(std::string_view tensor) const;
+
+  // Adds to a key what tells these rows of a tensor from unpatched ones: nothing where no patch
+  // touches them.
+  void add_to_key(Hasher& key, std::string_view tensor, std::int64_t begin, std::int64_t end) const;
+
+  Hash128 identity() const { return identity_; }
+
+ private:
+  std::map<std::string, std::vector<Term>, std::less<>> terms_;
+  std::vector<Checkpoint> files_;
+  Hash128 identity_;
+};
+
+}  // namespace heddle::core

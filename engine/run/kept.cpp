@@ -1,0 +1,174 @@
+#include "engine/run/kept.h"
+
+#include <algorithm>
+#include <exception>
+#include <set>
+
+#include "engine/base/error.h"
+#include "engine/base/log.h"
+#include "engine/base/text.h"
+#include "engine/run/instance.h"
+#include "engine/run/keys.h"
+#include "engine/run/node_call.h"
+#include "engine/run/observer.h"
+#include "engine/tensor/gather.h"
+
+namespace heddle::core {
+
+namespace {
+
+// Nodes that the roots need, themselves included.
+std::vector<bool> needed_by(const Graph& graph, std::vector<NodeIndex> roots) {
+  std::vector<bool> needed(graph.nodes.size(), false);
+  while (!roots.empty()) {
+    const NodeIndex n = roots.back();
+    roots.pop_back();
+    if (needed[n]) continue;
+    needed[n] = true;
+    for_each_binding(graph.nodes[n], [&](const Binding& binding) {
+      if (const auto* link = std::get_if<Source>(&binding)) roots.push_back(link->node);
+    });
+  }
+  return needed;
+}
+
+class Finder {
+ public:
+  Finder(Graph& graph, const Topology& topology, Environment& environment)
+      : graph_(graph), environment_(environment), forms_(graph.nodes.size()) {
+    std::vector<NodeIndex> worth;
+    for (const NodeIndex n : graph.order)
+      if (graph.nodes[n].type->has(HEDDLE_NODE_KEEP)) worth.push_back(n);
+    above_ = needed_by(graph, worth);
+    for (const NodeIndex n : graph.order)
+      if (above_[n]) find_forms(n, topology);
+    for (const Node& node : graph.nodes)
+      places_.push_back({0, {0}, node.type->has(HEDDLE_NODE_HOST), "", {}});
+    for (const NodeIndex n : worth)
+      if (forms_[n].size() <= 1) find_key(n);
+  }
+
+  Kept run(std::span<const Source> wanted) {
+    bool any = false;
+    for (auto& [n, kept] : kept_) {
+      auto found = environment_.keeping->values.find(kept.key);
+      if (!found || found->size() != graph_.nodes[n].type->output_count()) continue;
+      kept.values = std::move(*found);
+      cut(graph_.nodes[n]);
+      any = true;
+    }
+    if (any) leave_out_unneeded(wanted);
+    return std::move(kept_);
+  }
+
+ private:
+  // What the devices are to a result that a node, and those above it, may run on.
+  void find_forms(NodeIndex n, const Topology& topology) {
+    const Node& node = graph_.nodes[n];
+    const auto add = [&](const DeviceFacts& device) {
+      if (device.left_out.empty())
+        forms_[n].insert(Hasher().add(device.kind).add(device.model).add(device.compute).finish());
+    };
+    const auto add_named = [&](const std::string& name) {
+      for (const std::uint32_t d : find_devices(name, topology).devices) add(topology.devices[d]);
+    };
+    if (!node.hints.device.empty())
+      add_named(node.hints.device);
+    else if (!node.type->has(HEDDLE_NODE_HOST) && !node.type->has(HEDDLE_NODE_DESCRIBES))
+      for (const DeviceFacts& device : topology.devices) add(device);
+    for (const BlockHint& block : node.hints.blocks) add_named(block.device);
+    for_each_binding(node, [&](const Binding& binding) {
+      if (const auto* link = std::get_if<Source>(&binding))
+        forms_[n].insert(forms_[link->node].begin(), forms_[link->node].end());
+    });
+  }
+
+  void find_key(NodeIndex n) {
+    const Hash128 form = forms_[n].empty() ? Hash128() : *forms_[n].begin();
+    const auto [keys, is_new] = keys_.try_emplace(form);
+    if (is_new)
+      keys->second = output_keys(graph_, places_, std::span(&form, 1),
+                                 [&](NodeIndex m) { return above_[m] ? fingerprint_of(m) : 0; });
+    if (const Hash128 key = keys->second[n]; key != Hash128())
+      kept_[n].key = Hasher().add(environment_.keeping->build).add(key).finish();
+  }
+
+  std::uint64_t fingerprint_of(NodeIndex n) {
+    const auto [at, is_new] = fingerprints_.try_emplace(n, 0);
+    if (is_new)
+      at->second = fingerprint(
+          {environment_, quiet_, control_, {}, nullptr, nullptr, &environment_.keeping->hashes},
+          graph_.nodes[n], environment_.devices.front(), places_[n]);
+    return at->second;
+  }
+
+  static void cut(Node& node) {
+    const auto is_link = [](const Binding& b) { return std::holds_alternative<Source>(b); };
+    for (Binding& binding : node.inputs)
+      if (is_link(binding)) binding = {};
+    std::erase_if(node.extra, [&](const auto& extra) { return is_link(extra.second); });
+  }
+
+  void leave_out_unneeded(std::span<const Source> wanted) {
+    std::vector<NodeIndex> roots = graph_.sinks;
+    for (const Source& source : wanted) roots.push_back(source.node);
+    const std::vector<bool> needed = needed_by(graph_, std::move(roots));
+    std::erase_if(graph_.order, [&](NodeIndex n) { return !needed[n]; });
+    std::erase_if(kept_, [&](const auto& kept) { return !needed[kept.first]; });
+  }
+
+  Graph& graph_;
+  Environment& environment_;
+  std::vector<bool> above_;               // by node: those worth keeping, and what they need
+  std::vector<std::set<Hash128>> forms_;  // by node
+  std::vector<Assignment> places_;  // by node; all on one device: the form stands for any of them
+  std::map<Hash128, std::vector<Hash128>> keys_;  // by form, then by node
+  std::map<NodeIndex, std::uint64_t> fingerprints_;
+  Silence quiet_;
+  RunControl control_;
+  Kept kept_;
+};
+
+Tensor host_copy(const Tensor& tensor) {
+  const heddle_tensor_info& info = tensor->info;
+  const Tensor copy = make_host_tensor(make_info(info.dtype, std::span(info.shape, info.rank)));
+  const std::uint64_t bytes = dense_bytes(info);
+  if (bytes == 0) return copy;
+  if (auto* memory = dynamic_cast<DeviceMemory*>(tensor->storage.get()))
+    memory->state().read(tensor, copy->data(), bytes);
+  else
+    gather(info, tensor->data(), copy->data());
+  return copy;
+}
+
+}  // namespace
+
+Kept take_kept(Graph& graph, std::span<const Source> wanted, const Topology& topology,
+               Environment& environment) {
+  const auto may_be_kept = [&](NodeIndex n) { return graph.nodes[n].type->has(HEDDLE_NODE_KEEP); };
+  if (environment.keeping == nullptr || std::ranges::none_of(graph.order, may_be_kept)) return {};
+  try {
+    return Finder(graph, topology, environment).run(wanted);
+  } catch (const Error& error) {
+    log(Level::debug, cat("nothing is taken from earlier runs: ", error.full()));
+    return {};
+  }
+}
+
+void add_facts(const Kept& kept, Facts& facts) {
+  for (const auto& [node, outputs] : kept)
+    for (std::uint32_t o = 0; o < outputs.values.size(); ++o)
+      facts.insert_or_assign({node, o}, outputs.values[o]);
+}
+
+void keep(const Hash128& key, std::span<const Value> outputs, const Environment& environment) {
+  try {
+    std::vector<Value> copies;
+    for (const Value& output : outputs) copies.push_back(map_tensors(output, host_copy));
+    environment.keeping->values.add(key, copies);
+  } catch (const std::exception& error) {
+    log(Level::warning, cat("a result cannot be kept for later runs: ", error.what()));
+  }
+}
+
+}  // namespace heddle::core

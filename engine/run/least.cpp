@@ -1,0 +1,134 @@
+#include "engine/run/least.h"
+
+#include <algorithm>
+#include <map>
+
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/graph/model.h"
+#include "engine/plan/call_steps.h"
+#include "engine/plan/session_plan.h"
+#include "engine/run/session_weights.h"
+#include "engine/tensor/shape.h"
+
+namespace heddle::core {
+
+namespace {
+
+// So large that everything stays, and yet a budget: what is needed is only counted where there is one.
+constexpr std::uint64_t kPlenty = std::uint64_t{1} << 60;
+
+std::uint64_t bytes_of(const ValueSpec& value) {
+  std::uint64_t bytes = 0;
+  for (const auto& [path, info] : value.tensors) bytes += dense_bytes(info);
+  return bytes;
+}
+
+// What a node reads and makes.
+std::uint64_t values_of(const Node& node, const NodeSpec& spec, const Inferred& inferred) {
+  std::uint64_t bytes = spec.scratch_bytes;
+  for (const ValueSpec& output : spec.outputs) bytes += bytes_of(output);
+  const auto read = [&](const Binding& binding) {
+    if (const auto* link = std::get_if<Source>(&binding))
+      if (link->port < inferred.nodes[link->node].outputs.size())
+        bytes += bytes_of(inferred.nodes[link->node].outputs[link->port]);
+  };
+  for (const Binding& input : node.inputs) read(input);
+  for (const auto& [name, binding] : node.extra) read(binding);
+  return bytes;
+}
+
+SessionPlan plan_call(const CallSpec& call, const PlacedCall& placed, std::uint32_t home,
+                      const Topology& topology, const Environment& environment,
+                      std::vector<std::uint32_t>& devices) {
+  const std::shared_ptr<const Model> model = get_model(*call.model);
+  SessionSpec spec = session_spec(call, placed.placement, home, topology);
+  devices.clear();
+  for (SessionSpec::Place& place : spec.places) {
+    place.budget = kPlenty;
+    const auto at = std::ranges::find(topology.devices, place.name, &DeviceFacts::name);
+    devices.push_back(std::uint32_t(at - topology.devices.begin()));
+  }
+  const auto form = [&](std::uint32_t place, NodeIndex n, std::uint32_t slot,
+                        std::uint32_t member) -> std::optional<heddle_weight_form> {
+    const Node& node = model->graph->nodes[n];
+    const auto source = weight_sources(*model, node)[slot];
+    if (!source) return {};
+    const bool is_whole = member == kWholeWeight || slot >= node.shards.size();
+    return environment.devices[devices[place]].weights->form(
+        is_whole ? *source : member_source(*source, node.shards[slot], placed.placement.shares, member));
+  };
+  spec.weight = [&](std::uint32_t place, NodeIndex n, std::uint32_t slot, std::uint32_t member) {
+    const auto made = form(place, n, slot, member);
+    return made ? std::optional(made->info) : std::nullopt;
+  };
+  spec.weight_bytes = [&](std::uint32_t place, NodeIndex n, std::uint32_t slot,
+                          std::uint32_t member) {
+    const auto made = form(place, n, slot, member);
+    return made ? made->bytes : 0;
+  };
+  return plan_session(*model->graph, spec, [&](std::uint32_t place, const heddle_op_call& op) {
+    const DeviceState& state = *environment.devices[devices[place]].state;
+    const heddle_kernel& kernel = state.kernels().choose(state.device(), op);
+    return ChosenKernel{&kernel, kernel.workspace == nullptr
+                                     ? 0
+                                     : kernel.workspace(state.device().raw(), &op)};
+  });
+}
+
+std::string reason_of(const SessionPlan& plan, std::uint32_t place, const std::string& model) {
+  const SessionPlan::Needs& n = plan.needs[place];
+  const SessionPlan::Arenas& a = plan.arenas[place];
+  std::vector<std::string> parts;
+  const auto add = [&](std::uint64_t bytes, const char* what) {
+    if (bytes > 0) parts.push_back(cat(format_bytes(bytes), " for ", what));
+  };
+  add(n.inputs + n.outputs, "inputs and outputs");
+  add(a.persistent_bytes + a.scratch_bytes, "activations");
+  add(n.small_weights, "small weights");
+  add(n.least_ring, "a ring that the other weights pass through");
+  return cat(model, ": ", join(parts, ", "));
+}
+
+}  // namespace
+
+LeastNeeds least_needs(const Graph& graph, const Plan& plan, const Inferred& inferred,
+                       const Topology& topology, const Environment& environment) {
+  LeastNeeds all;
+  for (const NodeIndex n : graph.order) {
+    const Assignment& place = plan.places[n];
+    if (place.on_host) continue;
+    const NodeSpec& spec = inferred.nodes[n];
+    const std::uint64_t values = values_of(graph.nodes[n], spec, inferred);
+    std::map<std::uint32_t, LeastNeed> by_device;
+    if (values > 0) by_device[place.device] = {n, place.device, values, values, ""};
+    for (std::size_t c = 0; c < std::min(spec.calls.size(), place.calls.size()); ++c) {
+      try {
+        std::vector<std::uint32_t> devices;
+        const SessionPlan session =
+            plan_call(spec.calls[c], place.calls[c], place.device, topology, environment, devices);
+        for (std::uint32_t p = 0; p < devices.size(); ++p) {
+          LeastNeed& need = by_device[devices[p]];
+          // What the node has of its own stays while it calls; of several calls the largest counts.
+          const std::uint64_t own = devices[p] == place.device ? values : 0;
+          const std::uint64_t least = own + session.least_bytes(p);
+          const std::uint64_t whole = own + session.need_bytes(p);
+          if (least > need.least_bytes || need.reason.empty())
+            need = {n, devices[p], std::max(least, need.least_bytes),
+                    std::max(whole, need.all_bytes), reason_of(session, p, place.calls[c].model)};
+          need.all_bytes = std::max(need.all_bytes, whole);
+        }
+      } catch (const Error& error) {
+        all.left_out.push_back(cat(graph.nodes[n].id, ": ", error.full()));
+      }
+    }
+    for (auto& [d, need] : by_device) {
+      if (d == place.device && values > 0)
+        need.reason += cat(need.reason.empty() ? "" : "; ", format_bytes(values), " for the node's values");
+      all.needs.push_back(std::move(need));
+    }
+  }
+  return all;
+}
+
+}  // namespace heddle::core

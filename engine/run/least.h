@@ -1,0 +1,31 @@
+// The least memory with which a node's work can be done at all, as a run would plan it: with its
+// devices' kernels and forms of weights.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/plan/infer.h"
+#include "engine/plan/plan.h"
+#include "engine/run/environment.h"
+
+namespace heddle::core {
+
+struct LeastNeed {
+  NodeIndex node = 0;
+  std::uint32_t device = 0;
+  std::uint64_t least_bytes = 0;  // a budget of so many bytes will do
+  std::uint64_t all_bytes = 0;    // with so many nothing is streamed
+  std::string reason;             // "4.5 KiB for activations, ..."
+};
+
+// For each node and device that it works on: what its calls of models need there, and its values.
+// Nodes of which nothing is known are left out. `left_out` gets why a call could not be planned.
+struct LeastNeeds {
+  std::vector<LeastNeed> needs;
+  std::vector<std::string> left_out;
+};
+LeastNeeds least_needs(const Graph& graph, const Plan& plan, const Inferred& inferred,
+                       const Topology& topology, const Environment& environment);
+
+}  // namespace heddle::core

@@ -1,0 +1,184 @@
+#include "lora_file.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+namespace heddle::loaders {
+namespace {
+
+using Slot = std::string LoraModule::*;
+
+// A key is a module's name and one of these.
+struct Suffix {
+  std::string_view text;
+  Slot slot;
+};
+constexpr Suffix kSuffixes[] = {
+    {".lora_up.weight", &LoraModule::up},
+    {".lora_down.weight", &LoraModule::down},
+    {"_lora.up.weight", &LoraModule::up},
+    {"_lora.down.weight", &LoraModule::down},
+    {".lora.up.weight", &LoraModule::up},
+    {".lora.down.weight", &LoraModule::down},
+    {".lora_linear_layer.up.weight", &LoraModule::up},
+    {".lora_linear_layer.down.weight", &LoraModule::down},
+    {".lora_B", &LoraModule::up},
+    {".lora_A", &LoraModule::down},
+    {".alpha", &LoraModule::alpha},
+    {".diff", &LoraModule::difference},
+    {".diff_b", &LoraModule::bias_difference},
+    {".w_norm", &LoraModule::difference},
+    {".b_norm", &LoraModule::bias_difference},
+};
+
+// PEFT writes an adapter's name between this and ".weight", or nothing.
+struct Marker {
+  std::string_view text, end;
+  Slot slot;
+};
+constexpr Marker kMarkers[] = {
+    {".lora_A.", "weight", &LoraModule::down},
+    {".lora_B.", "weight", &LoraModule::up},
+    {".lora_B.", "bias", &LoraModule::up_bias},
+};
+
+struct Foreign {
+  std::string_view text, kind;
+};
+constexpr Foreign kForeign[] = {
+    {".dora_scale", "DoRA"},
+    {".lora_magnitude_vector", "DoRA"},
+    {".lora_mid.", "LoCon with a middle factor"},
+    {".hada_", "LoHa"},
+    {".lokr_", "LoKr"},
+    {".oft_", "OFT"},
+    {".boft_", "BOFT"},
+    {".a1.weight", "GLoRA"},
+    {".lora_embedding_", "an embedding's LoRA"},
+    {".set_weight", "a replaced weight"},
+    {".reshape_weight", "a weight of another shape"},
+};
+
+struct Prefix {
+  std::string_view text;
+  std::optional<LoraPlace> place;
+};
+constexpr Prefix kPrefixes[] = {
+    {"base_model.model.", std::nullopt},
+    {"text_encoders.clip_l.transformer.", LoraPlace::first_encoder},
+    {"text_encoders.t5xxl.transformer.", LoraPlace::second_encoder},
+    {"text_encoder.", LoraPlace::first_encoder},
+    {"text_encoder_2.", LoraPlace::second_encoder},
+    {"lora_te_", LoraPlace::first_encoder},
+    {"lora_te1_", LoraPlace::first_encoder},
+    {"lora_te2_", LoraPlace::second_encoder},
+    {"lora_te3_", LoraPlace::second_encoder},
+    {"lora_unet_", LoraPlace::denoiser},
+    {"lora_transformer_", LoraPlace::denoiser},
+    {"lycoris_", LoraPlace::denoiser},
+    {"model.diffusion_model.", LoraPlace::denoiser},
+    {"diffusion_model.", LoraPlace::denoiser},
+    {"transformer.", LoraPlace::denoiser},
+    {"unet.", LoraPlace::denoiser},
+};
+
+struct Key {
+  std::string module;
+  Slot slot = nullptr;
+};
+
+std::optional<Key> parse(const std::string& key) {
+  for (const Marker& marker : kMarkers) {
+    const std::size_t at = key.rfind(marker.text);
+    if (at == std::string::npos) continue;
+    const std::string_view rest = std::string_view(key).substr(at + marker.text.size());
+    const bool named = rest.ends_with(marker.end) && rest.size() > marker.end.size() &&
+                       rest.find('.') == rest.size() - marker.end.size() - 1;
+    if (rest == marker.end || named) return Key{key.substr(0, at), marker.slot};
+  }
+  for (const Suffix& suffix : kSuffixes)
+    if (key.ends_with(suffix.text) && key.size() > suffix.text.size())
+      return Key{key.substr(0, key.size() - suffix.text.size()), suffix.slot};
+  return std::nullopt;
+}
+
+void refuse_foreign(const Checkpoint& file) {
+  std::vector<std::string> keys;
+  std::string kind;
+  for (std::uint32_t i = 0; i < file.size(); ++i) {
+    const std::string key = file.name(i);
+    for (const Foreign& foreign : kForeign) {
+      if (key.find(foreign.text) == std::string::npos) continue;
+      if (kind.empty()) kind = foreign.kind;
+      keys.push_back(key);
+      break;
+    }
+  }
+  if (!keys.empty())
+    throw Error(HEDDLE_UNSUPPORTED, file.path() + ": " + std::to_string(keys.size()) + " of its " +
+                                        std::to_string(file.size()) +
+                                        " keys are not those of a plain LoRA but of " + kind +
+                                        ", which is not supported: " + some_of(keys) +
+                                        ". Without them the picture would be another one.");
+}
+
+void require_whole(const Checkpoint& file, const std::string& name, const LoraModule& module) {
+  const bool up = !module.up.empty(), down = !module.down.empty();
+  if (up != down)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                file.path() + ": the module '" + name + "' has the factor '" +
+                    (up ? module.up : module.down) +
+                    "' but not the other one. The file is probably incomplete.");
+}
+
+}  // namespace
+
+std::string some_of(const std::vector<std::string>& keys) {
+  constexpr std::size_t kShown = 5;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kShown, keys.size()); ++i)
+    text += (i == 0 ? "" : ", ") + keys[i];
+  return keys.size() > kShown ? text + ", ..." : text;
+}
+
+LoraAddress lora_address(const std::string& module) {
+  std::string_view left = module;
+  std::optional<LoraPlace> place;
+  for (bool more = true; more;) {
+    more = false;
+    for (const Prefix& prefix : kPrefixes) {
+      if (!left.starts_with(prefix.text) || (place && prefix.place)) continue;
+      left.remove_prefix(prefix.text.size());
+      if (prefix.place) place = prefix.place;
+      more = true;
+    }
+  }
+  return {place.value_or(LoraPlace::denoiser), std::string(left)};
+}
+
+LoraFile read_lora(const std::string& path) {
+  LoraFile result{Checkpoint::open(path), {}, {}};
+  const Checkpoint& file = result.file;
+  refuse_foreign(file);
+  for (std::uint32_t i = 0; i < file.size(); ++i) {
+    const std::string key = file.name(i);
+    const std::optional<Key> parsed = parse(key);
+    if (!parsed) {
+      result.unknown.push_back(key);
+      continue;
+    }
+    LoraModule& module = result.modules[parsed->module];
+    std::string& name = module.*(parsed->slot);
+    if (!name.empty())
+      throw Error(HEDDLE_INVALID_ARGUMENT, path + ": '" + name + "' and '" + key +
+                                               "' are two adapters for one module. Save them as "
+                                               "files of their own, and load one after the other.");
+    name = key;
+    module.keys.push_back(key);
+  }
+  for (const auto& [name, module] : result.modules) require_whole(file, name, module);
+  return result;
+}
+
+}  // namespace heddle::loaders

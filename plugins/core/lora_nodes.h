@@ -1,0 +1,50 @@
+// LoRA loaders, under ComfyUI's names: they give a MODEL and a CLIP with patches, and read no
+// weights. On the host; stateless.
+#pragma once
+
+#include <heddle/node.hpp>
+
+#include "loader_nodes.h"
+
+namespace heddle::loaders {
+
+inline constexpr Widget kLoraStrength{.number = 1, .min = -100, .max = 100, .step = 0.01};
+
+struct LoraLoader {
+  static constexpr Info info{"LoraLoader",
+                             1,
+                             "Load LoRA",
+                             "loaders",
+                             "Adds a LoRA to a diffusion model and to its text encoders. One after "
+                             "another adds several.",
+                             kLoader};
+  static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
+  static constexpr Input<Value> clip{"clip", HEDDLE_PORT_PASS, "", "CLIP"};
+  static constexpr Input<std::string> lora_name{"lora_name", Widget{.source = "loras"}};
+  static constexpr Input<double> strength_model{"strength_model", kLoraStrength};
+  static constexpr Input<double> strength_clip{"strength_clip", kLoraStrength};
+  static constexpr Output<Value> model_out{"MODEL", 0, "", "MODEL"};
+  static constexpr Output<Value> clip_out{"CLIP", 0, "", "CLIP"};
+  static constexpr auto ports =
+      heddle::ports(model, clip, lora_name, strength_model, strength_clip, model_out, clip_out);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
+struct LoraLoaderModelOnly {
+  static constexpr Info info{"LoraLoaderModelOnly",
+                             1,
+                             "LoraLoaderModelOnly",
+                             "loaders",
+                             "Adds a LoRA to a diffusion model.",
+                             kLoader};
+  static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
+  static constexpr Input<std::string> lora_name{"lora_name", Widget{.source = "loras"}};
+  static constexpr Input<double> strength_model{"strength_model", kLoraStrength};
+  static constexpr Output<Value> out{"MODEL", 0, "", "MODEL"};
+  static constexpr auto ports = heddle::ports(model, lora_name, strength_model, out);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
+}  // namespace heddle::loaders

@@ -1,0 +1,30 @@
+#include "flux_modules.h"
+
+#include "flux_names.h"
+
+namespace heddle::denoisers {
+namespace {
+
+heddle_status* list_modules(const heddle_host*, const heddle_checkpoint* raw,
+                            heddle_module_found found, void* to) {
+  return guard([&] {
+    const Checkpoint file = Checkpoint::share(raw);
+    const std::optional<FluxNames> names = FluxNames::find(file);
+    if (!names) throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no FLUX");
+    names->each_module(
+        [&](const std::string& module, const char* kind, const std::vector<Part>& parts) {
+          const RawParts raw_parts(parts);
+          found(to, module.c_str(), kind, raw_parts.size(), raw_parts.data());
+        });
+  });
+}
+
+constexpr heddle_module_names_desc kFlux{sizeof(heddle_module_names_desc), "flux",
+                                         "by the original names and by those of diffusers",
+                                         &list_modules};
+
+}  // namespace
+
+const heddle_list* FluxModules::list() { return descs<kFlux>(); }
+
+}  // namespace heddle::denoisers

@@ -1,0 +1,17 @@
+// plugins/denoisers/flux_modules.h - FLUX's modules by name, as heddle.field.module_names/0. Any
+// thread.
+#pragma once
+
+#include <heddle/field/module_names.h>
+#include <heddle/plugin.hpp>
+
+#include <string_view>
+
+namespace heddle::denoisers {
+
+struct FluxModules {
+  static constexpr std::string_view kind = HEDDLE_MODULE_NAMES;
+  static const heddle_list* list();
+};
+
+}  // namespace heddle::denoisers

@@ -1,0 +1,36 @@
+// plugins/encoders/t5_names.h - what files call the tensors of a T5 encoder: transformers' names
+// ("encoder.block.0.layer.0.SelfAttention.q.weight") with whatever prefix before them, or those
+// that llama.cpp gives gguf files ("enc.blk.0.attn_q.weight"). Functions of names only.
+#pragma once
+
+#include <heddle/model.hpp>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace heddle::encoders {
+
+class T5Names {
+ public:
+  // Nothing when the file has no T5 encoder.
+  static std::optional<T5Names> find(const Checkpoint& file);
+
+  std::string tokens() const;
+  std::string final_norm() const;
+  // A tensor of a layer: "q", "k", "v", "o", "bias", "norm1", "norm2", "gate", "up", "down"; "only"
+  // is the first matrix of an MLP without a gate.
+  std::string in_layer(int index, std::string_view part) const;
+  int layers() const;
+
+ private:
+  enum class Layout { transformers, llama };
+  T5Names(const Checkpoint& file, Layout layout, std::string prefix)
+      : file_(file), layout_(layout), prefix_(std::move(prefix)) {}
+
+  Checkpoint file_;
+  Layout layout_;
+  std::string prefix_;
+};
+
+}  // namespace heddle::encoders

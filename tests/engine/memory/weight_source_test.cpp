@@ -1,0 +1,89 @@
+// What fills a slot: which type a device is told, and where rows and columns begin in a file of
+// blocks.
+#include "engine/memory/weight_source.h"
+
+#include <boost/test/unit_test.hpp>
+#include <cstring>
+#include <string>
+
+#include "heddle/abi/node.h"
+#include "tests/support/gguf_writer.h"
+#include "tests/support/refusal.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace heddle::core;
+using namespace heddle::test;
+
+namespace {
+
+// Bytes of which each tells its place.
+std::string counted(std::size_t bytes) {
+  std::string text(bytes, ' ');
+  for (std::size_t i = 0; i < bytes; ++i) text[i] = char(i % 251);
+  return text;
+}
+
+struct Fixture {
+  TemporaryFolder folder;
+  Checkpoint file = open_checkpoint(
+      folder.write("m.gguf", gguf_bytes({.tensors = {{"q8", kGgmlQ8_0, {64, 6}, counted(6 * 68)},
+                                                     {"other", kGgmlQ4_0, {64, 2}, counted(2 * 36)},
+                                                     {"half", kGgmlF16, {64, 2}, counted(256)},
+                                                     {"vector", kGgmlQ8_0, {96}, counted(102)}}})));
+
+  WeightSource source(const char* name, std::int64_t begin, std::int64_t end) const {
+    return {.parts = {{&file.at(name), begin, end}}, .use = HEDDLE_USE_LINEAR};
+  }
+  static std::string bytes_at(const heddle_view& part, std::size_t count) {
+    return {static_cast<const char*>(part.data), count};
+  }
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(weight_source, Fixture)
+
+BOOST_AUTO_TEST_CASE(rows_of_blocks_are_read_where_they_lie) {
+  const WeightSource rows = source("q8", 2, 5);
+  const heddle_tensor_info info = rows.info();
+  BOOST_TEST(info.dtype == HEDDLE_Q8_0);
+  BOOST_TEST(info.shape[0] == 3);
+  const HostWeight host = host_weight(rows);
+  BOOST_TEST(host.parts.at(0).data == file.at("q8").data.data() + 2 * 68);
+  BOOST_TEST(host.parts.at(0).scale == 1.0);
+  BOOST_TEST(host_weight(source("vector", 32, 96)).parts.at(0).data ==
+             file.at("vector").data.data() + 34);
+  BOOST_TEST(std::string(refusal_of([&] {
+                           source("vector", 1, 33).info();
+                           host_weight(source("vector", 1, 33));
+                         }).what())
+                 .find("blocks of 32") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(columns_of_blocks_are_put_together_block_by_block) {
+  WeightSource right = source("q8", 1, 3);
+  right.columns = {{32, 64}};
+  BOOST_TEST(right.info().shape[1] == 32);
+  const HostWeight host = host_weight(right);
+  const std::string all = counted(6 * 68);
+  BOOST_TEST(bytes_at(host.parts.at(0), 68) ==
+             all.substr(68 + 34, 34) + all.substr(2 * 68 + 34, 34));
+  right.columns = {{16, 48}};
+  const Error error = refusal_of([&] { right.info(); });
+  BOOST_TEST((error.code() == Code::unsupported));
+  BOOST_TEST(std::string(error.what())
+                 .starts_with("'q8' (6, 64) cannot be divided at its columns 16 and 48"));
+}
+
+BOOST_AUTO_TEST_CASE(parts_of_several_types_are_joined_as_f32_when_one_is_in_blocks) {
+  WeightSource joined = source("q8", 0, 6);
+  joined.parts.push_back({&file.at("other"), 0, 2});
+  BOOST_TEST(joined.info().dtype == HEDDLE_F32);
+  joined.parts = {{&file.at("half"), 0, 2}, {&file.at("q8"), 0, 6}};
+  BOOST_TEST(joined.info().dtype == HEDDLE_F32);
+  BOOST_TEST(host_weight(joined).parts.at(1).info.dtype == HEDDLE_Q8_0);
+  joined.parts = {{&file.at("half"), 0, 1}, {&file.at("half"), 1, 2}};
+  BOOST_TEST(joined.info().dtype == HEDDLE_F16);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
