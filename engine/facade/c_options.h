@@ -18,8 +18,7 @@ namespace heddle {
 template <class T>
 T& given(T* pointer, const char* what) {
   if (pointer == nullptr)
-    throw core::Error(core::Code::invalid_argument,
-                              core::cat(what, " is a null pointer"));
+    throw core::Error(core::Code::invalid_argument, core::cat(what, " is a null pointer"));
   return *pointer;
 }
 
@@ -36,7 +35,7 @@ T known_part(const T* options, const char* what) {
   if (options == nullptr) return known;
   if (options->size < sizeof(std::uint32_t) || options->size > 4096)
     throw core::Error(core::Code::invalid_argument,
-                              core::cat(what, ".size is ", options->size, ": set it to sizeof ", what));
+                      core::cat(what, ".size is ", options->size, ": set it to sizeof ", what));
   std::memcpy(&known, options, std::min<std::size_t>(options->size, sizeof known));
   return known;
 }

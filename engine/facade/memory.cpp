@@ -1,4 +1,5 @@
-// Devices and their memory, as people ask for them: what there is, who holds what, and letting go of it.
+// Devices and their memory, as people ask for them: what there is, who holds what, and letting go
+// of it.
 #include <algorithm>
 
 #include "engine/base/text.h"
@@ -29,14 +30,23 @@ namespace {
 // peer nullptr: host memory.
 DeviceLink link_to(const core::Device& device, const core::Device* peer) {
   const heddle_link link = device.link(peer);
-  const char* const kind = link.kind == HEDDLE_LINK_SAME ? "same" : link.kind == HEDDLE_LINK_DIRECT ? "direct" : "through host";
-  return {peer == nullptr ? "host" : peer->name(), kind, link.bytes_per_second, link.latency_seconds};
+  const char* const kind = link.kind == HEDDLE_LINK_SAME     ? "same"
+                           : link.kind == HEDDLE_LINK_DIRECT ? "direct"
+                                                             : "through host";
+  return {peer == nullptr ? "host" : peer->name(), kind, link.bytes_per_second,
+          link.latency_seconds};
 }
 
 MemoryReport report_of(const core::LedgerReport& ledger) {
-  MemoryReport report{ledger.budget == core::Ledger::kNoLimit ? 0 : ledger.budget, ledger.headroom, ledger.taken, ledger.reserved, ledger.room, {}};
+  MemoryReport report{ledger.budget == core::Ledger::kNoLimit ? 0 : ledger.budget,
+                      ledger.headroom,
+                      ledger.taken,
+                      ledger.reserved,
+                      ledger.room,
+                      {}};
   for (const core::LedgerReport::Line& line : ledger.held)
-    report.held.push_back({std::string(core::held_name(line.kind)), line.owner, line.bytes, line.pinned});
+    report.held.push_back(
+        {std::string(core::held_name(line.kind)), line.owner, line.bytes, line.pinned});
   return report;
 }
 
@@ -57,15 +67,35 @@ std::vector<DeviceInfo> Engine::devices() const {
       heddle_device_info info = d.opening_info();
       std::string trouble;
       try {
-        const heddle_device_info now = d.info();  // by a value of its own: g++ 12 builds an assigned result in place, and leaves half of it
+        const heddle_device_info now = d.info();  // by a value of its own: g++ 12 builds an
+                                                  // assigned result in place, and leaves half of it
         info = now;
       } catch (const core::Error& error) {  // one that is dead does not hide the others
         trouble = error.full();
         info.memory_free = 0;
       }
-      const std::uint64_t known = info.memory_free + ours, others = trouble.empty() ? info.memory_total - std::min(known, info.memory_total) : 0;
-      DeviceInfo& one = all.emplace_back(DeviceInfo{d.name(), info.name, d.kind(), info.location, std::string(core::dtype_name(core::DType(info.compute))),
-                                                    info.memory_total, info.memory_free, ours, others, info.threads, {}, std::move(trouble), {}, 0, {}, 0, {}});
+      const std::uint64_t known = info.memory_free + ours,
+                          others = trouble.empty()
+                                       ? info.memory_total - std::min(known, info.memory_total)
+                                       : 0;
+      DeviceInfo& one =
+          all.emplace_back(DeviceInfo{d.name(),
+                                      info.name,
+                                      d.kind(),
+                                      info.location,
+                                      std::string(core::dtype_name(core::DType(info.compute))),
+                                      info.memory_total,
+                                      info.memory_free,
+                                      ours,
+                                      others,
+                                      info.threads,
+                                      {},
+                                      std::move(trouble),
+                                      {},
+                                      0,
+                                      {},
+                                      0,
+                                      {}});
       one.memory = report_of(ledger);
       const core::DeviceHealth::Report health = device.health->report();
       one.state = core::state_name(health.state);
@@ -112,10 +142,16 @@ std::uint64_t Engine::unload(std::string_view device, std::string_view model) {
       bytes += before - std::min(before, after);
     }
     if (!is_known)
-      throw core::Error(core::Code::not_found, core::cat("there is no device ", core::quote(device), "; there are: ", core::all_device_names(environment.topology)));
+      throw core::Error(core::Code::not_found,
+                        core::cat("there is no device ", core::quote(device),
+                                  "; there are: ", core::all_device_names(environment.topology)));
     if (!has_model)
-      throw core::Error(core::Code::not_found, core::cat("no model ", core::quote(model), " is loaded", device.empty() ? "" : core::cat(" on ", device),
-                                                         models.empty() ? ", nor any other" : core::cat("; there are: ", core::join(models, ", "))));
+      throw core::Error(
+          core::Code::not_found,
+          core::cat("no model ", core::quote(model), " is loaded",
+                    device.empty() ? "" : core::cat(" on ", device),
+                    models.empty() ? ", nor any other"
+                                   : core::cat("; there are: ", core::join(models, ", "))));
     return bytes;
   });
 }
@@ -126,7 +162,11 @@ void Engine::unload_idle() {
 
 void Engine::Data::unload_idle() {
   if (options.idle_seconds <= 0) return;
-  const double now = options.clock ? options.clock() : std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  const double now =
+      options.clock
+          ? options.clock()
+          : std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+                .count();
   core::expire(*environment, now, options.idle_seconds);
 }
 

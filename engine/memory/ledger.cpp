@@ -11,18 +11,24 @@ namespace {
 
 constexpr std::int64_t kEndless = std::int64_t{1} << 62;
 
-std::int64_t clamped(std::uint64_t bytes) { return std::int64_t(std::min(bytes, std::uint64_t(kEndless))); }
+std::int64_t clamped(std::uint64_t bytes) {
+  return std::int64_t(std::min(bytes, std::uint64_t(kEndless)));
+}
 
-double system_seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double system_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 }  // namespace
 
 std::string_view held_name(Held kind) {
-  static constexpr std::array<std::string_view, kHeldKinds> kNames{"weights", "ring", "activations", "values", "staging"};
+  static constexpr std::array<std::string_view, kHeldKinds> kNames{"weights", "ring", "activations",
+                                                                   "values", "staging"};
   return kNames[std::size_t(kind)];
 }
 
-Reservation::Reservation(Reservation&& other) noexcept : ledger_(std::exchange(other.ledger_, nullptr)), left_(std::exchange(other.left_, 0)) {}
+Reservation::Reservation(Reservation&& other) noexcept
+    : ledger_(std::exchange(other.ledger_, nullptr)), left_(std::exchange(other.left_, 0)) {}
 
 Reservation& Reservation::operator=(Reservation&& other) noexcept {
   if (this == &other) return *this;
@@ -39,7 +45,10 @@ void Reservation::release() {
 }
 
 Ledger::Ledger(std::string name, Limits limits, Poll poll, std::shared_ptr<Ledger> parent)
-    : name_(std::move(name)), limits_(std::move(limits)), poll_(std::move(poll)), parent_(std::move(parent)) {}
+    : name_(std::move(name)),
+      limits_(std::move(limits)),
+      poll_(std::move(poll)),
+      parent_(std::move(parent)) {}
 
 std::uint64_t Ledger::budget(const State& state) const {
   std::uint64_t least = limits_.budget;
@@ -55,7 +64,8 @@ std::int64_t Ledger::room_by_budget(const State& state) const {
 
 std::int64_t Ledger::room_by_driver(const State& state) const {
   if (!state.is_polled) return kEndless;
-  return clamped(state.driver_free) + clamped(state.taken_then) - clamped(state.taken) - clamped(limits_.headroom) - clamped(state.claimed);
+  return clamped(state.driver_free) + clamped(state.taken_then) - clamped(state.taken) -
+         clamped(limits_.headroom) - clamped(state.claimed);
 }
 
 std::uint64_t Ledger::room() {
@@ -73,7 +83,9 @@ std::uint64_t Ledger::most() {
     each->poll_when_due();
     const auto state = each->state_.lock();
     least = std::min(least, clamped(each->budget(*state)));
-    if (state->is_polled) least = std::min(least, clamped(state->driver_free) + clamped(state->taken_then) - clamped(each->limits_.headroom));
+    if (state->is_polled)
+      least = std::min(least, clamped(state->driver_free) + clamped(state->taken_then) -
+                                  clamped(each->limits_.headroom));
   }
   return std::uint64_t(std::max<std::int64_t>(0, least));
 }
@@ -103,7 +115,8 @@ void Ledger::poll_now() {
   state->is_polled = true;
   state->next_poll = now + limits_.poll_seconds;
   state->driver_free = free;
-  // What others of us took or gave back while the driver was asked may be in its answer or not: the worse is taken for true.
+  // What others of us took or gave back while the driver was asked may be in its answer or not: the
+  // worse is taken for true.
   state->taken_then = std::min(before, state->taken);
   ++state->polls;
 }
@@ -131,7 +144,8 @@ bool Ledger::add(std::uint64_t bytes, std::uint64_t of_claim, bool is_claim) {
 
 bool Ledger::try_take(std::uint64_t bytes, Reservation* from) {
   for (Ledger* each = this; each != nullptr; each = each->parent()) each->poll_when_due();
-  const std::uint64_t of_claim = from == nullptr || from->ledger_ != this ? 0 : std::min(bytes, from->left_);
+  const std::uint64_t of_claim =
+      from == nullptr || from->ledger_ != this ? 0 : std::min(bytes, from->left_);
   if (!add(bytes, of_claim, false)) return false;
   if (of_claim > 0) from->left_ -= of_claim;
   return true;
@@ -139,13 +153,15 @@ bool Ledger::try_take(std::uint64_t bytes, Reservation* from) {
 
 void Ledger::take(std::uint64_t bytes, std::string_view what, Reservation* from) {
   if (try_take(bytes, from)) return;
-  const std::uint64_t more = bytes - (from == nullptr || from->ledger_ != this ? 0 : std::min(bytes, from->left_));
+  const std::uint64_t more =
+      bytes - (from == nullptr || from->ledger_ != this ? 0 : std::min(bytes, from->left_));
   make_room(more);
   if (!try_take(bytes, from)) throw out_of_memory(bytes, what);
 }
 
 void Ledger::give_back(std::uint64_t bytes) {
-  for (Ledger* each = this; each != nullptr; each = each->parent()) each->state_.lock()->taken -= bytes;
+  for (Ledger* each = this; each != nullptr; each = each->parent())
+    each->state_.lock()->taken -= bytes;
 }
 
 void Ledger::give_back_refused(std::uint64_t bytes) {
@@ -157,7 +173,8 @@ void Ledger::give_back_refused(std::uint64_t bytes) {
 }
 
 void Ledger::unclaim(std::uint64_t bytes) {
-  for (Ledger* each = this; each != nullptr; each = each->parent()) each->state_.lock()->claimed -= bytes;
+  for (Ledger* each = this; each != nullptr; each = each->parent())
+    each->state_.lock()->claimed -= bytes;
 }
 
 std::optional<Reservation> Ledger::try_reserve(std::uint64_t bytes) {
@@ -180,11 +197,14 @@ std::uint64_t Ledger::missing(std::uint64_t bytes) const {
   return std::uint64_t(std::max<std::int64_t>(0, clamped(bytes) - room(*state_.lock())));
 }
 
-// Others may take what was let go before this thread does, so it goes round again as long as anything goes.
+// Others may take what was let go before this thread does, so it goes round again as long as
+// anything goes.
 void Ledger::make_room(std::uint64_t bytes) {
   for (Ledger* each = this; each != nullptr; each = each->parent()) {
     const auto is_short = [&] { return each->missing(bytes) > 0; };
-    const auto short_by_driver = [&] { return each->room_by_driver(*each->state_.lock()) < clamped(bytes); };
+    const auto short_by_driver = [&] {
+      return each->room_by_driver(*each->state_.lock()) < clamped(bytes);
+    };
     if (short_by_driver()) each->poll_now();
     while (is_short() && each->shed_once(bytes) > 0) {
     }
@@ -213,7 +233,8 @@ bool Ledger::after_refusal(std::uint64_t bytes) {
   bool has_gone = false;
   for (Ledger* each = this; each != nullptr; each = each->parent()) {
     each->poll_now();
-    // The driver knows better than its own figure: as much as was refused goes, whatever room there seems to be.
+    // The driver knows better than its own figure: as much as was refused goes, whatever room there
+    // seems to be.
     const std::uint64_t before = each->state_.lock()->taken;
     std::vector<Turn> sheds = each->state_.lock()->sheds;
     const auto gone = [&] { return before - std::min(before, each->state_.lock()->taken); };
@@ -262,10 +283,18 @@ std::uint32_t Ledger::owner(std::string_view name) {
   return std::uint32_t(state->owners.size() - 1);
 }
 
-void Ledger::hold(Holder holder, std::uint64_t bytes) { state_.lock()->held[holder.owner][std::size_t(holder.kind)].bytes += bytes; }
-void Ledger::let_go(Holder holder, std::uint64_t bytes) { state_.lock()->held[holder.owner][std::size_t(holder.kind)].bytes -= bytes; }
-void Ledger::pin(Holder holder, std::uint64_t bytes) { state_.lock()->held[holder.owner][std::size_t(holder.kind)].pinned += bytes; }
-void Ledger::unpin(Holder holder, std::uint64_t bytes) { state_.lock()->held[holder.owner][std::size_t(holder.kind)].pinned -= bytes; }
+void Ledger::hold(Holder holder, std::uint64_t bytes) {
+  state_.lock()->held[holder.owner][std::size_t(holder.kind)].bytes += bytes;
+}
+void Ledger::let_go(Holder holder, std::uint64_t bytes) {
+  state_.lock()->held[holder.owner][std::size_t(holder.kind)].bytes -= bytes;
+}
+void Ledger::pin(Holder holder, std::uint64_t bytes) {
+  state_.lock()->held[holder.owner][std::size_t(holder.kind)].pinned += bytes;
+}
+void Ledger::unpin(Holder holder, std::uint64_t bytes) {
+  state_.lock()->held[holder.owner][std::size_t(holder.kind)].pinned -= bytes;
+}
 
 bool Ledger::is_pressed() {
   for (Ledger* each = this; each != nullptr; each = each->parent()) {
@@ -278,10 +307,17 @@ bool Ledger::is_pressed() {
 
 LedgerReport Ledger::report() const {
   const auto state = state_.lock();
-  LedgerReport report{name_, budget(*state), limits_.headroom, state->taken, state->claimed,
-                      std::uint64_t(std::max<std::int64_t>(0, room(*state))), std::nullopt, {}};
+  LedgerReport report{name_,
+                      budget(*state),
+                      limits_.headroom,
+                      state->taken,
+                      state->claimed,
+                      std::uint64_t(std::max<std::int64_t>(0, room(*state))),
+                      std::nullopt,
+                      {}};
   if (state->is_polled)
-    report.driver_free = std::uint64_t(std::max<std::int64_t>(0, clamped(state->driver_free) + clamped(state->taken_then) - clamped(state->taken)));
+    report.driver_free = std::uint64_t(std::max<std::int64_t>(
+        0, clamped(state->driver_free) + clamped(state->taken_then) - clamped(state->taken)));
   for (std::size_t owner = 0; owner < state->held.size(); ++owner)
     for (std::size_t kind = 0; kind < kHeldKinds; ++kind)
       if (const Amount& amount = state->held[owner][kind]; amount.bytes > 0)
@@ -296,24 +332,31 @@ std::string Ledger::figures() const {
   std::uint64_t held = 0;
   for (const LedgerReport::Line& line : now.held) {
     held += line.bytes;
-    parts.push_back(cat(held_name(line.kind), line.owner.empty() ? "" : " of ", line.owner, " ", format_bytes(line.bytes),
+    parts.push_back(cat(held_name(line.kind), line.owner.empty() ? "" : " of ", line.owner, " ",
+                        format_bytes(line.bytes),
                         line.pinned > 0 ? cat(" (pinned ", format_bytes(line.pinned), ")") : ""));
   }
   if (now.taken > held) parts.push_back(cat("free in pools ", format_bytes(now.taken - held)));
   if (now.reserved > 0) parts.push_back(cat("reserved ", format_bytes(now.reserved)));
-  std::string text = now.budget == kNoLimit ? "no budget" : cat("budget ", format_bytes(now.budget));
-  if (now.driver_free) text += cat(", ", format_bytes(*now.driver_free), " free by the driver less ", format_bytes(now.headroom), " for others");
+  std::string text =
+      now.budget == kNoLimit ? "no budget" : cat("budget ", format_bytes(now.budget));
+  if (now.driver_free)
+    text += cat(", ", format_bytes(*now.driver_free), " free by the driver less ",
+                format_bytes(now.headroom), " for others");
   return cat(text, parts.empty() ? ": nothing of ours is there" : ": ", join(parts, ", "));
 }
 
-Error Ledger::out_of_memory(std::uint64_t bytes, std::string_view what, std::string_view cause) const {
+Error Ledger::out_of_memory(std::uint64_t bytes, std::string_view what,
+                            std::string_view cause) const {
   const Ledger* refusing = this;
   for (const Ledger* each = this; each != nullptr; each = each->parent())
     if (each->missing(bytes) > 0) refusing = each;
-  return Error(Code::out_of_memory,
-               cat("out of memory on ", name_, ": wanted ", format_bytes(bytes), what.empty() ? "" : " for ", what, "; ",
-                   refusing == this ? "" : cat(refusing->name_, ": "), refusing->figures(), cause.empty() ? "" : cat(" (", cause, ")"),
-                   ". Raise its budget, end what else uses it, or place less there"));
+  return Error(
+      Code::out_of_memory,
+      cat("out of memory on ", name_, ": wanted ", format_bytes(bytes), what.empty() ? "" : " for ",
+          what, "; ", refusing == this ? "" : cat(refusing->name_, ": "), refusing->figures(),
+          cause.empty() ? "" : cat(" (", cause, ")"),
+          ". Raise its budget, end what else uses it, or place less there"));
 }
 
 }  // namespace heddle::core

@@ -1,11 +1,12 @@
-// What one memory holds, for whom, and how much more it may hold: the budget of a device, or of the host. Whoever takes
-// memory from a driver asks here first, so that the budget is never exceeded, and others find the headroom that
-// was promised to them. The host's ledger is the parent of those of devices that compute in host memory: what they
-// take counts there, too.
+// What one memory holds, for whom, and how much more it may hold: the budget of a device, or of the
+// host. Whoever takes memory from a driver asks here first, so that the budget is never exceeded,
+// and others find the headroom that was promised to them. The host's ledger is the parent of those
+// of devices that compute in host memory: what they take counts there, too.
 //
-// room = min(budget - ours, what the driver says is free - headroom), less what is reserved. The driver is asked
-// every few seconds, before memory is said to be out, and when it has refused: other processes take and
-// free memory as they like, and what they free is used from the next question on.
+// room = min(budget - ours, what the driver says is free - headroom), less what is reserved. The
+// driver is asked every few seconds, before memory is said to be out, and when it has refused:
+// other processes take and free memory as they like, and what they free is used from the next
+// question on.
 //
 // Thread-safe. No lock is held while the driver is asked or room is made.
 #pragma once
@@ -38,8 +39,8 @@ struct Holder {
   std::uint32_t owner = 0;
 };
 
-// A claim on room that is not taken yet: nobody else gets it. Gives back what is left of it in the end. Belongs to one
-// thread at a time; the ledger outlives it.
+// A claim on room that is not taken yet: nobody else gets it. Gives back what is left of it in the
+// end. Belongs to one thread at a time; the ledger outlives it.
 class Reservation {
  public:
   Reservation() = default;
@@ -58,18 +59,19 @@ class Reservation {
 struct LedgerReport {
   struct Line {
     Held kind = Held::values;
-    std::string owner;             // "" : nobody by name
+    std::string owner;  // "" : nobody by name
     std::uint64_t bytes = 0;
-    std::uint64_t pinned = 0;      // of them, in use now: they cannot be let go
+    std::uint64_t pinned = 0;  // of them, in use now: they cannot be let go
   };
-  std::string name;                // "cuda:0", "host"
-  std::uint64_t budget = 0;        // bytes; Ledger::kNoLimit: none
+  std::string name;          // "cuda:0", "host"
+  std::uint64_t budget = 0;  // bytes; Ledger::kNoLimit: none
   std::uint64_t headroom = 0;
-  std::uint64_t taken = 0;         // from the driver, by us
-  std::uint64_t reserved = 0;      // claimed, and not taken yet
-  std::uint64_t room = 0;          // that is left
-  std::optional<std::uint64_t> driver_free;  // when it was asked last, less what we have taken since
-  std::vector<Line> held;          // most bytes first
+  std::uint64_t taken = 0;     // from the driver, by us
+  std::uint64_t reserved = 0;  // claimed, and not taken yet
+  std::uint64_t room = 0;      // that is left
+  std::optional<std::uint64_t>
+      driver_free;         // when it was asked last, less what we have taken since
+  std::vector<Line> held;  // most bytes first
 };
 
 class Ledger {
@@ -78,14 +80,15 @@ class Ledger {
 
   struct Limits {
     std::uint64_t budget = kNoLimit;
-    std::uint64_t headroom = 0;    // bytes of what the driver has free that stay free for others
+    std::uint64_t headroom = 0;  // bytes of what the driver has free that stay free for others
     double poll_seconds = 2;
-    std::function<double()> now;   // monotonic seconds, any thread; empty: the system's clock
+    std::function<double()> now;  // monotonic seconds, any thread; empty: the system's clock
   };
   // Bytes that the driver has free now; any thread; may throw. Empty: nobody is asked.
   using Poll = std::function<std::uint64_t()>;
 
-  explicit Ledger(std::string name, Limits limits, Poll poll = {}, std::shared_ptr<Ledger> parent = nullptr);
+  explicit Ledger(std::string name, Limits limits, Poll poll = {},
+                  std::shared_ptr<Ledger> parent = nullptr);
   explicit Ledger(std::string name) : Ledger(std::move(name), Limits()) {}
   Ledger(const Ledger&) = delete;
 
@@ -103,21 +106,26 @@ class Ledger {
 
   // Takes bytes, of a reservation first. False: they are not there; nothing is let go for them.
   bool try_take(std::uint64_t bytes, Reservation* from = nullptr);
-  // The same, letting others go where it has to. Throws out_of_memory with the ledger. `what`: "weights of single.17".
+  // The same, letting others go where it has to. Throws out_of_memory with the ledger. `what`:
+  // "weights of single.17".
   void take(std::uint64_t bytes, std::string_view what, Reservation* from = nullptr);
   void give_back(std::uint64_t bytes);
-  // Gives back what the driver has refused after after_refusal() has asked it: that never was among its figures.
+  // Gives back what the driver has refused after after_refusal() has asked it: that never was among
+  // its figures.
   void give_back_refused(std::uint64_t bytes);
   // Claims room for what is taken a little later. Throws out_of_memory.
   Reservation reserve(std::uint64_t bytes, std::string_view what);
   std::optional<Reservation> try_reserve(std::uint64_t bytes);
 
-  // The driver has refused so many bytes that there should have been: asks it, and lets others go. False: nothing could go.
+  // The driver has refused so many bytes that there should have been: asks it, and lets others go.
+  // False: nothing could go.
   bool after_refusal(std::uint64_t bytes);
-  Error out_of_memory(std::uint64_t bytes, std::string_view what, std::string_view cause = {}) const;
+  Error out_of_memory(std::uint64_t bytes, std::string_view what,
+                      std::string_view cause = {}) const;
 
-  // Who can let go of memory: told how many bytes are missing, gives back what it can, in the order of `turn`. Called on
-  // the thread that needs room. `who` names it for forget_shed(), after which it is not called any more; REQUIRES: by then nobody takes.
+  // Who can let go of memory: told how many bytes are missing, gives back what it can, in the order
+  // of `turn`. Called on the thread that needs room. `who` names it for forget_shed(), after which
+  // it is not called any more; REQUIRES: by then nobody takes.
   using Shed = std::function<void(std::uint64_t missing)>;
   void on_shortage(int turn, const void* who, Shed shed);
   void forget_shed(const void* who);
@@ -127,7 +135,8 @@ class Ledger {
    public:
     Cap() = default;
     Cap(Ledger& ledger, std::uint64_t bytes);
-    Cap(Cap&& other) noexcept : ledger_(std::exchange(other.ledger_, nullptr)), bytes_(other.bytes_) {}
+    Cap(Cap&& other) noexcept
+        : ledger_(std::exchange(other.ledger_, nullptr)), bytes_(other.bytes_) {}
     Cap& operator=(Cap&& other) noexcept;
     ~Cap();
 
@@ -148,7 +157,8 @@ class Ledger {
 
   // How often the driver was asked: for tests.
   std::uint64_t polls() const { return state_.lock()->polls; }
-  // Whether others have taken so much that the headroom is not there. Asks the driver when it is time to.
+  // Whether others have taken so much that the headroom is not there. Asks the driver when it is
+  // time to.
   bool is_pressed();
 
  private:
@@ -175,7 +185,9 @@ class Ledger {
   std::uint64_t budget(const State& state) const;
   std::int64_t room_by_budget(const State& state) const;
   std::int64_t room_by_driver(const State& state) const;
-  std::int64_t room(const State& state) const { return std::min(room_by_budget(state), room_by_driver(state)); }
+  std::int64_t room(const State& state) const {
+    return std::min(room_by_budget(state), room_by_driver(state));
+  }
   // Adds to the claims or to what is taken, here and in the parents; all or nothing.
   bool add(std::uint64_t bytes, std::uint64_t of_claim, bool is_claim);
   void unclaim(std::uint64_t bytes);

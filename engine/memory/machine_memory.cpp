@@ -31,7 +31,8 @@ std::uint64_t field_in(const std::string& path, const std::string& name) {
 
 MachineMemory machine_memory() {
   constexpr std::uint64_t kKilo = 1024;
-  MachineMemory memory{field_in("/proc/meminfo", "MemTotal:") * kKilo, field_in("/proc/meminfo", "MemAvailable:") * kKilo};
+  MachineMemory memory{field_in("/proc/meminfo", "MemTotal:") * kKilo,
+                       field_in("/proc/meminfo", "MemAvailable:") * kKilo};
   // Of a container. Pages of files count as used there, but are given back when memory is wanted.
   const std::string group = "/sys/fs/cgroup/";
   if (const auto limit = number_in(group + "memory.max"); limit && *limit < memory.total) {

@@ -6,11 +6,13 @@
 namespace heddle::core {
 
 struct MachineMemory {
-  std::uint64_t total = 0, free = 0;  // bytes; of the machine, or of a limit that holds for this process
+  std::uint64_t total = 0,
+                free = 0;  // bytes; of the machine, or of a limit that holds for this process
 };
 MachineMemory machine_memory();
 
-// What the engine may use of it where nobody says more: half of it less 2 GB, but at least 4 GB, or what there is.
+// What the engine may use of it where nobody says more: half of it less 2 GB, but at least 4 GB, or
+// what there is.
 std::uint64_t default_host_budget(std::uint64_t total);
 
 }  // namespace heddle::core

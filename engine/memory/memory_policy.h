@@ -13,7 +13,9 @@ namespace heddle::core {
 struct MemorySize {
   std::uint64_t bytes = 0;
   double share = 0;  // 0 to 1; where it is not 0, it counts
-  std::uint64_t of(std::uint64_t whole) const { return share > 0 ? std::uint64_t(double(whole) * share) : bytes; }
+  std::uint64_t of(std::uint64_t whole) const {
+    return share > 0 ? std::uint64_t(double(whole) * share) : bytes;
+  }
 };
 
 struct MemoryPolicy {
@@ -21,9 +23,9 @@ struct MemoryPolicy {
   std::map<std::string, MemorySize> budgets;   // to be used at most
   std::map<std::string, MemorySize> reserves;  // to be left free for others; "host" is host memory
   std::optional<MemorySize> host_budget;       // of host memory; CPU devices have shares of it
-  std::optional<MemorySize> pinned;            // of host memory, pinned at most; else half of the host budget
-  double poll_seconds = 2;                     // between two questions to a driver
-  std::function<double()> now;                 // monotonic seconds, any thread; empty: the system's clock
+  std::optional<MemorySize> pinned;  // of host memory, pinned at most; else half of the host budget
+  double poll_seconds = 2;           // between two questions to a driver
+  std::function<double()> now;       // monotonic seconds, any thread; empty: the system's clock
 };
 
 }  // namespace heddle::core

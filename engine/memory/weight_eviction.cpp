@@ -36,10 +36,12 @@ std::uint64_t WeightStore::evict(std::uint64_t bytes, const NextUses& next, Reac
     if (entry.weight->is_pinned()) continue;
     const auto use = next.find(entry.model);
     if (use != next.end() && reach == Reach::without_use) continue;
-    candidates.push_back({entry.weight->form.bytes <= kSmallBytes, use == next.end() ? 0 : kNever - use->second,
+    candidates.push_back({entry.weight->form.bytes <= kSmallBytes,
+                          use == next.end() ? 0 : kNever - use->second,
                           state->models[entry.model].last_use, entry.model, ~entry.order, e});
   }
-  std::ranges::sort(candidates, [](const Candidate& a, const Candidate& b) { return a.rank() < b.rank(); });
+  std::ranges::sort(candidates,
+                    [](const Candidate& a, const Candidate& b) { return a.rank() < b.rank(); });
   std::uint64_t went = 0;
   for (const Candidate& candidate : candidates) {
     if (went >= bytes) break;
@@ -54,13 +56,16 @@ std::uint64_t WeightStore::evict(std::uint64_t bytes, const NextUses& next, Reac
 
 void WeightStore::keep_to_limit(std::uint64_t wanted) {
   const std::uint64_t held = bytes();
-  if (held > limit_bytes_ || wanted > limit_bytes_ - held) evict(held + wanted - std::min(held + wanted, limit_bytes_));
+  if (held > limit_bytes_ || wanted > limit_bytes_ - held)
+    evict(held + wanted - std::min(held + wanted, limit_bytes_));
 }
 
 std::uint64_t WeightStore::unload(std::string_view name) {
   Gone gone;
   const auto state = entries_.lock();
-  gone = drop_if(*state, [&](const Entry& entry) { return name.empty() || state->models[entry.model].name == name; });
+  gone = drop_if(*state, [&](const Entry& entry) {
+    return name.empty() || state->models[entry.model].name == name;
+  });
   return bytes_of(gone);
 }
 
@@ -75,7 +80,9 @@ std::uint64_t WeightStore::expire(double now, double seconds) {
       model.seen_use = model.last_use;
       model.seen_at = now;
     }
-  gone = drop_if(*state, [&](const Entry& entry) { return now - state->models[entry.model].seen_at >= seconds; });
+  gone = drop_if(*state, [&](const Entry& entry) {
+    return now - state->models[entry.model].seen_at >= seconds;
+  });
   return bytes_of(gone);
 }
 

@@ -43,8 +43,8 @@ class RunForecast {
  private:
   friend class Forecast;
   struct State {
-    std::vector<std::vector<NodeIndex>> readers;  // by node; made when the first model is there
-    std::vector<std::uint32_t> rank;              // by node; with them
+    std::vector<std::vector<NodeIndex>> readers;     // by node; made when the first model is there
+    std::vector<std::uint32_t> rank;                 // by node; with them
     std::map<NodeIndex, std::vector<Hash128>> uses;  // by reader
     std::uint32_t at = 0;                            // rank of the last node that began
   };

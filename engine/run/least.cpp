@@ -15,7 +15,8 @@ namespace heddle::core {
 
 namespace {
 
-// So large that everything stays, and yet a budget: what is needed is only counted where there is one.
+// So large that everything stays, and yet a budget: what is needed is only counted where there is
+// one.
 constexpr std::uint64_t kPlenty = std::uint64_t{1} << 60;
 
 std::uint64_t bytes_of(const ValueSpec& value) {
@@ -42,7 +43,8 @@ SessionPlan plan_call(const CallSpec& call, const PlacedCall& placed, std::uint3
                       const Topology& topology, const Environment& environment,
                       std::vector<std::uint32_t>& devices) {
   const std::shared_ptr<const Model> model = get_model(*call.model);
-  SessionSpec spec = session_spec(call, placed.placement, home, topology);
+  const Prices prices(topology, environment.costs);
+  SessionSpec spec = session_spec(call, placed.placement, home, prices);
   devices.clear();
   for (SessionSpec::Place& place : spec.places) {
     place.budget = kPlenty;
@@ -56,7 +58,8 @@ SessionPlan plan_call(const CallSpec& call, const PlacedCall& placed, std::uint3
     if (!source) return {};
     const bool is_whole = member == kWholeWeight || slot >= node.shards.size();
     return environment.devices[devices[place]].weights->form(
-        is_whole ? *source : member_source(*source, node.shards[slot], placed.placement.shares, member));
+        is_whole ? *source
+                 : member_source(*source, node.shards[slot], placed.placement.shares, member));
   };
   spec.weight = [&](std::uint32_t place, NodeIndex n, std::uint32_t slot, std::uint32_t member) {
     const auto made = form(place, n, slot, member);
@@ -70,9 +73,8 @@ SessionPlan plan_call(const CallSpec& call, const PlacedCall& placed, std::uint3
   return plan_session(*model->graph, spec, [&](std::uint32_t place, const heddle_op_call& op) {
     const DeviceState& state = *environment.devices[devices[place]].state;
     const heddle_kernel& kernel = state.kernels().choose(state.device(), op);
-    return ChosenKernel{&kernel, kernel.workspace == nullptr
-                                     ? 0
-                                     : kernel.workspace(state.device().raw(), &op)};
+    return ChosenKernel{
+        &kernel, kernel.workspace == nullptr ? 0 : kernel.workspace(state.device().raw(), &op)};
   });
 }
 
@@ -124,7 +126,8 @@ LeastNeeds least_needs(const Graph& graph, const Plan& plan, const Inferred& inf
     }
     for (auto& [d, need] : by_device) {
       if (d == place.device && values > 0)
-        need.reason += cat(need.reason.empty() ? "" : "; ", format_bytes(values), " for the node's values");
+        need.reason +=
+            cat(need.reason.empty() ? "" : "; ", format_bytes(values), " for the node's values");
       all.needs.push_back(std::move(need));
     }
   }

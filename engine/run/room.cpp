@@ -165,8 +165,11 @@ void expire(Environment& environment, double now, double seconds) {
 
 void tell_room(Topology& topology, const std::vector<RunDevice>& devices) {
   const std::size_t count = std::min(topology.devices.size(), devices.size());
-  // Host memory may have less than all CPU devices' budgets together: then each has its share of that.
-  const auto in_host = [&](std::size_t d) { return devices[d].state->ledger().parent() != nullptr; };
+  // Host memory may have less than all CPU devices' budgets together: then each has its share of
+  // that.
+  const auto in_host = [&](std::size_t d) {
+    return devices[d].state->ledger().parent() != nullptr;
+  };
   double shares = 0;
   for (std::size_t d = 0; d < count; ++d)
     if (in_host(d)) shares += double(devices[d].state->ledger().budget());

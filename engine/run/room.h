@@ -1,5 +1,5 @@
-// How an environment makes room on its devices when a ledger is short: weights that no run under way
-// will use again, then values kept for later runs, then weights of models that are used again.
+// How an environment makes room on its devices when a ledger is short: weights that no run under
+// way will use again, then values kept for later runs, then weights of models that are used again.
 #pragma once
 
 #include "engine/run/environment.h"
