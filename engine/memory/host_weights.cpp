@@ -6,6 +6,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/tensor/dtype.h"
 
 namespace heddle::core {
 
@@ -14,9 +15,11 @@ FilePart file_part(const TensorView& tensor, std::int64_t begin, std::int64_t en
   part.tensor_offset = part.offset;
   part.tensor_bytes = part.bytes;
   if (tensor.shape.empty() || tensor.shape[0] == 0) return part;
-  const std::uint64_t row_bytes = part.bytes / std::uint64_t(tensor.shape[0]);
-  part.offset += std::uint64_t(begin) * row_bytes;
-  part.bytes = std::uint64_t(end - begin) * row_bytes;
+  std::int64_t width = 1;
+  for (std::size_t axis = 1; axis < tensor.shape.size(); ++axis) width *= tensor.shape[axis];
+  // By elements: of a block format a row of one element has no size of its own.
+  part.offset += std::uint64_t(dtype_bytes(tensor.dtype, begin * width));
+  part.bytes = std::uint64_t(dtype_bytes(tensor.dtype, (end - begin) * width));
   return part;
 }
 
