@@ -52,7 +52,7 @@ bool HostWeights::let_go_of_one(Lock& lock, std::optional<std::uint64_t> wanted_
 void HostWeights::let_go_of(Lock& lock, HostItem& item, HostCopy HostItem::*which) {
   HostCopy& copy = item.*which;
   const std::shared_ptr<const TensorFile> file = item.file;
-  const std::uint64_t offset = item.offset, size = item.bytes;
+  const std::uint64_t size = item.bytes;
   std::vector<RangeCounts::Range> pages;
   std::unique_ptr<PinnedMemory> memory = std::move(copy.memory);
   std::uint64_t bytes = memory == nullptr ? 0 : memory->bytes();

@@ -79,8 +79,8 @@ std::uint64_t kept_for_reading(const Environment& environment, const Model& mode
     ++count;
   }
   if (count == 0) return 0;
-  // One that is made into its form, one that is read ahead, one that goes.
-  const std::uint64_t wanted = std::max(largest + 2 * page_bytes(), std::min(3 * largest, budget / 4)), left = budget - std::min(budget, shares);
+  // One that is made into its form, two that are read ahead, one that goes; with pages at their ends that belong to others, too.
+  const std::uint64_t one = largest + 2 * page_bytes(), wanted = std::max(one, std::min(4 * one, budget / 4)), left = budget - std::min(budget, shares);
   return (wanted - std::min(wanted, left)) / count;
 }
 
