@@ -13,6 +13,7 @@
 #include "engine/plugin/ledgers.h"
 #include "engine/plugin/model_builder.h"
 #include "engine/run/health.h"
+#include "engine/run/least.h"
 #include "engine/run/room.h"
 
 namespace heddle {
@@ -187,6 +188,14 @@ core::Topology Engine::Data::with_budgets(const std::vector<core::DeviceHint>& h
   return topology;
 }
 
+namespace {
+
+bool has_budgets(const core::Topology& topology) {
+  return std::ranges::any_of(topology.devices, [](const core::DeviceFacts& device) { return device.budget != 0; });
+}
+
+}  // namespace
+
 Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Asked asked) const {
   core::Bound bound = bind(flow, asked.given);
   std::vector<std::string> errors;
@@ -210,9 +219,24 @@ Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Asked aske
   core::Facts facts = ready.described.facts;
   core::add_facts(ready.kept, facts);
   const core::Inferred inferred = core::infer(ready.graph, environment->host, facts);
-  // A plan shows what lacks where; a run cannot be made of it.
-  const auto misfits = asked.how == Describe::strictly ? core::PlaceRequest::Misfits::told : core::PlaceRequest::Misfits::refused;
-  ready.plan = core::make_plan(ready.graph, core::place({ready.graph, inferred, topology, environment->costs, misfits, {}, std::move(asked.crowd)}), inferred, topology);
+  using Misfits = core::PlaceRequest::Misfits;
+  const auto plan_with = [&](Misfits misfits) {
+    return core::make_plan(ready.graph, core::place({ready.graph, inferred, topology, environment->costs, misfits, {}, asked.crowd}), inferred, topology);
+  };
+  if (asked.how == Describe::strictly) {
+    ready.plan = plan_with(Misfits::told);  // a plan shows what lacks where
+  } else {
+    const auto meets_budgets = [&] { return core::meets_budgets(ready.graph, ready.plan, inferred, topology, *environment); };
+    try {
+      ready.plan = plan_with(Misfits::refused);
+      meets_budgets();
+    } catch (const core::Error& error) {
+      // Placement goes by estimates; whether a budget is enough is counted, where that can be done.
+      if (error.code() != core::Code::out_of_memory || !has_budgets(topology)) throw;
+      ready.plan = plan_with(Misfits::told);
+      if (!meets_budgets()) throw;
+    }
+  }
   if (asked.how == Describe::strictly) core::tell_calls(inferred, core::Prices(topology, environment->costs), ready.plan);
   for (const core::PendingOutput& pending : inferred.pending)
     if (!ready.described.known[pending.node]) ready.plan.pending.push_back(core::cat(ready.graph.nodes[pending.node].id, ".", pending.output));

@@ -134,4 +134,29 @@ LeastNeeds least_needs(const Graph& graph, const Plan& plan, const Inferred& inf
   return all;
 }
 
+bool meets_budgets(const Graph& graph, const Plan& plan, const Inferred& inferred,
+                   const Topology& topology, const Environment& environment) {
+  const auto has_budget = [&](std::uint32_t d) { return topology.devices[d].budget != 0; };
+  if (std::ranges::none_of(plan.places, [&](const Assignment& place) {
+        return !place.on_host &&
+               (has_budget(place.device) || std::ranges::any_of(place.devices, has_budget));
+      }))
+    return true;
+  const LeastNeeds least = least_needs(graph, plan, inferred, topology, environment);
+  for (const LeastNeed& need : least.needs) {
+    const DeviceFacts& device = topology.devices[need.device];
+    if (device.budget == 0 || device.budget >= need.least_bytes) continue;
+    Error error(
+        Code::out_of_memory,
+        cat("out of memory on ", device.name, ": its budget is ", format_bytes(device.budget), " (",
+            device.budget, " bytes), and the node needs at least ", format_bytes(need.least_bytes),
+            " (", need.least_bytes, " bytes): ", need.reason,
+            ". Give the device a larger budget, place the node elsewhere, or make less at "
+            "a time; heddle plan --least tells what each node needs"));
+    error.at(graph.name_of(need.node));
+    throw error;
+  }
+  return least.left_out.empty();
+}
+
 }  // namespace heddle::core

@@ -28,4 +28,10 @@ struct LeastNeeds {
 LeastNeeds least_needs(const Graph& graph, const Plan& plan, const Inferred& inferred,
                        const Topology& topology, const Environment& environment);
 
+// Throws out_of_memory, with the node, the device, its budget and the least it needs, where a
+// device has a budget that is less. False: of some nodes that is not known before the run. Asks
+// nothing of a plan whose devices have no budgets.
+bool meets_budgets(const Graph& graph, const Plan& plan, const Inferred& inferred,
+                   const Topology& topology, const Environment& environment);
+
 }  // namespace heddle::core
