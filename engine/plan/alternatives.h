@@ -57,8 +57,9 @@ struct CallExchange {
 struct CallStream {
   std::uint32_t device = 0;  // of the topology
   std::uint64_t resident_bytes = 0, ring_bytes = 0;
-  std::uint64_t step_bytes = 0;  // copied from host memory in every step
-  std::uint64_t once_bytes = 0;  // the same before the first step
+  std::uint64_t step_bytes = 0;   // copied in every step, from host memory
+  std::uint64_t donor_bytes = 0;  // or, so many of them, from devices that take no part
+  std::uint64_t once_bytes = 0;   // copied before the first step
 };
 
 // A call of a model, placed.

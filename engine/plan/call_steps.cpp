@@ -82,8 +82,8 @@ void tell(const Graph& graph, const SessionPlan& session, const std::vector<std:
     const SessionPlan::Needs& needs = session.needs[p];
     const std::uint64_t ring = session.arenas[p].ring_bytes;
     if (ring > 0)
-      call.streams.push_back(
-          {devices[p], needs.resident_weights, ring, needs.step_page_bytes, needs.once_page_bytes});
+      call.streams.push_back({devices[p], needs.resident_weights, ring, needs.step_page_bytes,
+                              needs.donor_page_bytes, needs.once_page_bytes});
   }
 }
 
@@ -101,6 +101,9 @@ SessionSpec session_spec(const CallSpec& call, const CallPlacement& placement, s
                            session_budget(device), session_rates(prices, devices[p])});
     compute.push_back(device.compute);
   }
+  for (std::uint32_t d = 0; d < prices.topology().devices.size(); ++d)
+    if (auto donor = session_donor(prices, d, devices, room_of(prices.topology().devices[d])))
+      spec.donors.push_back(std::move(*donor));
   spec.weight = [model = get_model(*call.model), shares = placement.shares, compute](
                     std::uint32_t place, NodeIndex n, std::uint32_t slot, std::uint32_t member) {
     const Node& node = model->graph->nodes[n];
@@ -114,6 +117,27 @@ SessionSpec session_spec(const CallSpec& call, const CallPlacement& placement, s
 
 std::uint64_t session_budget(const DeviceFacts& device) {
   return has_limit(device) ? room_of(device) : kNoLimit;
+}
+
+std::optional<SessionSpec::Donor> session_donor(const Prices& prices, std::uint32_t device,
+                                                const std::vector<std::uint32_t>& places,
+                                                std::uint64_t free_bytes) {
+  const Topology& topology = prices.topology();
+  const DeviceFacts& facts = topology.devices[device];
+  if (std::ranges::find(places, device) != places.end()) return {};
+  if (facts.host_visible || !facts.left_out.empty() || !has_limit(facts)) return {};
+  SessionSpec::Donor donor{facts.name, free_bytes / 2, {}, {}};
+  bool any = false;
+  for (const std::uint32_t place : places) {
+    const DeviceFacts& to = topology.devices[place];
+    const LinkFacts link = prices.link(device, place);
+    const bool direct = link.kind == LinkFacts::Kind::direct && to.kind == facts.kind &&
+                        to.model == facts.model && to.compute == facts.compute;
+    donor.seconds_per_byte.push_back(direct ? 1 / link.bytes_per_second : 0);
+    donor.latency_seconds.push_back(link.latency_seconds);
+    any = any || direct;
+  }
+  return any ? std::optional(std::move(donor)) : std::nullopt;
 }
 
 SessionSpec::Rates session_rates(const Prices& prices, std::uint32_t device) {

@@ -23,6 +23,13 @@ SessionSpec session_spec(const CallSpec& call, const CallPlacement& placement, s
 // What a session may use of a device that nobody else uses; kNoLimit where it is not worth asking.
 std::uint64_t session_budget(const DeviceFacts& device);
 
+// A device that takes no part in a call, as a source of its streamed weights: half of what is free
+// there, so that somebody else may come. Nothing where it has no direct way to any of the places
+// with the same kind of device, or is left out.
+std::optional<SessionSpec::Donor> session_donor(const Prices& prices, std::uint32_t device,
+                                                const std::vector<std::uint32_t>& places,
+                                                std::uint64_t free_bytes);
+
 // What a device's work takes, and the way of weights to it from host memory.
 SessionSpec::Rates session_rates(const Prices& prices, std::uint32_t device);
 

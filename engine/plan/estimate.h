@@ -44,6 +44,7 @@ CallEstimate estimate(const CallCase& call, const CallPlacement& placement);
 bool can_stream(const CallPlacement& placement);
 // Weights that find no room beside the activations pass through a ring in every step, as
 // plan_paging() has it, at the grain of blocks: a block takes its time evenly over its weights.
+// All of them from host memory: that idle devices may lend room makes it no longer.
 // REQUIRES: can_stream().
 CallEstimate estimate_streamed(const CallCase& call, const CallPlacement& placement);
 

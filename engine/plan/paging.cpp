@@ -294,9 +294,13 @@ double simulate_paging(const PagingCase& paging, const PagingPlan& plan) {
   const auto ops = std::int64_t(paging.op_seconds.size());
   double compute = 0, copy = 0, settled = 0;
   std::vector<double> arrived(plan.loop.size(), 0), next_arrived(plan.loop.size(), 0);
+  const auto seconds = [&](const PagedWeight& weight) {
+    return weight.copy_seconds >= 0
+               ? weight.copy_seconds
+               : paging.copy_latency_seconds + double(weight.bytes) * paging.copy_seconds_per_byte;
+  };
   const auto come = [&](std::size_t page) {
-    copy = std::max(copy, compute) + paging.copy_latency_seconds +
-           double(paging.loop[plan.loop[page].weight].bytes) * paging.copy_seconds_per_byte;
+    copy = std::max(copy, compute) + seconds(paging.loop[plan.loop[page].weight]);
     return copy;
   };
   std::size_t ahead = 0;  // pages that come in before their step begins

@@ -25,6 +25,7 @@ inline std::uint64_t page_room(std::uint64_t bytes) {
 struct PagedWeight {
   std::uint64_t bytes = 0;            // in the device's form
   std::uint32_t first = 0, last = 0;  // ops that read it, inclusive
+  double copy_seconds = -1;           // below 0: as the case's figures say
 };
 
 // What one device has to do in a step, and before the first one.

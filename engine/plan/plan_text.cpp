@@ -60,6 +60,9 @@ std::string inside_text(const PlacedCall& call, const Topology& topology) {
   for (const CallStream& s : call.streams)
     text += cat(begin, device_name(s.device, topology), " ", format_bytes(s.resident_bytes),
                 " of weights stay; ", format_bytes(s.step_bytes), " each step",
+                s.donor_bytes == 0
+                    ? ""
+                    : cat(" (", format_bytes(s.donor_bytes), " of them from idle devices)"),
                 s.once_bytes == 0 ? "" : cat(" and ", format_bytes(s.once_bytes), " once"),
                 " from host memory through a ring of ", format_bytes(s.ring_bytes), "\n");
   for (const CallExchange& e : call.exchanges)

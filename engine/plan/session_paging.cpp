@@ -45,8 +45,15 @@ double seconds_of(const PlannedOp& op, const SessionSpec::Rates& rates) {
 // One place of a session.
 class PlacePager {
  public:
-  PlacePager(const Graph& graph, const SessionSpec& spec, SessionPlan& plan, std::uint32_t place)
-      : graph_(graph), spec_(spec), plan_(plan), place_(place), needs_(plan.needs[place]) {}
+  // `rooms`: of the donors, what is left of them.
+  PlacePager(const Graph& graph, const SessionSpec& spec, SessionPlan& plan, std::uint32_t place,
+             std::vector<std::uint64_t>& rooms)
+      : graph_(graph),
+        spec_(spec),
+        plan_(plan),
+        place_(place),
+        needs_(plan.needs[place]),
+        rooms_(rooms) {}
 
   void run() {
     count_others();
@@ -64,6 +71,7 @@ class PlacePager {
     needs_.step_page_bytes = paged.step_bytes;
     if (!paged.streams()) return;
     plan_.arenas[place_].ring_bytes = paged.ring_bytes;
+    borrow(paged);
     for (const PlannedPassage& passage : paged.once) {
       add_page(once_[passage.weight], passage, paging_.once[passage.weight].first, once_launches_);
       needs_.once_page_bytes += paging_.once[passage.weight].bytes;
@@ -138,6 +146,42 @@ class PlacePager {
     return dense_bytes(info ? *info : read);
   }
 
+  double seconds_per_byte(std::size_t donor) const {
+    const std::vector<double>& seconds = spec_.donors[donor].seconds_per_byte;
+    return place_ < seconds.size() ? seconds[place_] : 0;
+  }
+
+  // What passes in every step comes from a device with room, where that is faster than host memory:
+  // when it has not room for all, from both in turn.
+  void borrow(const PagingPlan& paged) {
+    std::vector<std::int32_t> donors;
+    std::uint64_t room = 0;
+    for (std::size_t d = 0; d < spec_.donors.size(); ++d) {
+      const double seconds = seconds_per_byte(d);
+      if (seconds <= 0 || seconds >= paging_.copy_seconds_per_byte) continue;
+      donors.push_back(std::int32_t(d));
+      room += rooms_[d];
+    }
+    double owed = 0;
+    for (const PlannedPassage& passage : paged.loop) {
+      PagedWeight& weight = paging_.loop[passage.weight];
+      const std::uint64_t bytes = page_room(weight.bytes);
+      owed += double(bytes) *
+              std::min(1.0, double(room) / double(std::max<std::uint64_t>(paged.step_bytes, 1)));
+      const auto donor = std::ranges::find_if(
+          donors, [&](std::int32_t d) { return rooms_[std::size_t(d)] >= bytes; });
+      if (donor == donors.end() || owed < double(bytes) / 2) continue;
+      const auto d = std::size_t(*donor);
+      owed -= double(bytes);
+      rooms_[d] -= bytes;
+      donors_[loop_[passage.weight]] = *donor;
+      weight.copy_seconds =
+          spec_.donors[d].latency_seconds[place_] + double(weight.bytes) * seconds_per_byte(d);
+      needs_.donor_page_bytes += weight.bytes;
+    }
+    if (needs_.donor_page_bytes > 0) needs_.step_seconds = simulate_paging(paging_, paged);
+  }
+
   // `launches`: of the weight's part of the session; `first`: of them, the first that reads it.
   void add_page(std::int32_t storage, const PlannedPassage& passage, std::uint32_t first,
                 const std::vector<Launch>& launches) {
@@ -145,7 +189,8 @@ class PlacePager {
     s.kind = SessionStorage::Kind::page;
     s.offset = passage.offset;
     const auto index = std::uint32_t(plan_.pages.size());
-    plan_.pages.push_back({storage, place_, s.bytes});
+    const auto donor = donors_.find(storage);
+    plan_.pages.push_back({storage, place_, s.bytes, donor == donors_.end() ? -1 : donor->second});
     const Launch& reader = launches[first];
     awaits_[reader.phase][reader.at].push_back({Kind::await_page, index});
     const bool in_loop = &launches == &loop_launches_;
@@ -214,6 +259,8 @@ class PlacePager {
   SessionPlan& plan_;
   const std::uint32_t place_;
   SessionPlan::Needs& needs_;
+  std::vector<std::uint64_t>& rooms_;
+  std::map<std::int32_t, std::int32_t> donors_;  // by storage
   PagingCase paging_;
   std::vector<std::int32_t> once_, loop_;  // storages of paging_.once and loop
   std::vector<Launch> once_launches_, loop_launches_;
@@ -226,8 +273,10 @@ class PlacePager {
 
 void page_session(const Graph& graph, const SessionSpec& spec, SessionPlan& plan) {
   plan.needs.assign(spec.places.size(), {});
+  std::vector<std::uint64_t> rooms;
+  for (const SessionSpec::Donor& donor : spec.donors) rooms.push_back(donor.room);
   for (std::uint32_t place = 0; place < spec.places.size(); ++place)
-    if (spec.places[place].budget != kNoLimit) PlacePager(graph, spec, plan, place).run();
+    if (spec.places[place].budget != kNoLimit) PlacePager(graph, spec, plan, place, rooms).run();
 }
 
 }  // namespace heddle::core

@@ -61,6 +61,14 @@ struct SessionSpec {
   std::function<std::optional<heddle_tensor_info>(std::uint32_t place, NodeIndex node, std::uint32_t slot, std::uint32_t member)> weight;
   // The bytes of that form; empty: as its elements take.
   std::function<std::uint64_t(std::uint32_t place, NodeIndex node, std::uint32_t slot, std::uint32_t member)> weight_bytes;
+
+  // A device that takes no part and has room: what a place streams in every step may lie there instead of in host memory.
+  struct Donor {
+    std::string name;
+    std::uint64_t room = 0;                                // bytes, for all places together
+    std::vector<double> seconds_per_byte, latency_seconds;  // by place, of copies from there; 0: there is no direct way
+  };
+  std::vector<Donor> donors;
 };
 
 struct ChosenKernel {
@@ -126,6 +134,7 @@ struct PlannedPage {
   std::int32_t weight = -1;  // storage
   std::uint32_t place = 0;
   std::uint64_t bytes = 0;  // that are copied
+  std::int32_t donor = -1;  // of the spec: where it comes from; -1: host memory
 };
 
 // What the members of a group exchange at one point of a block.
@@ -168,6 +177,7 @@ struct SessionPlan {
     std::uint64_t resident_weights = 0;           // bytes
     std::uint64_t small_weights = 0, least_ring = 0;  // bytes: of the fewest with which it runs at all
     std::uint64_t step_page_bytes = 0, once_page_bytes = 0;  // copied from host memory: in every step, before the first one
+    std::uint64_t donor_page_bytes = 0;           // of those of a step: copied from donors instead
     double step_seconds = 0;                      // of the place's own work, its page-ins considered
   };
   std::vector<Needs> needs;

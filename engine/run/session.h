@@ -26,10 +26,17 @@ struct SessionPlace {
   SessionSpec::Rates rates = {};
 };
 
+// A device that takes no part, as a source of streamed weights.
+struct SessionDonor {
+  SessionSpec::Donor offer;
+  WeightStore* weights = nullptr;
+};
+
 struct SessionPlaces {
   std::vector<SessionPlace> places;  // the placement's devices in its order, then home when it is none of them
   std::uint32_t home = 0;            // of the caller
   CallPlacement placement;           // its devices are the first places
+  std::vector<SessionDonor> donors = {};
 };
 
 class Session final : public SessionHandle {
@@ -75,6 +82,7 @@ class Session final : public SessionHandle {
   std::vector<Reservation> reserve() const;  // by place
   void load_weights(std::vector<Reservation>& claims);
   void prepare_pages();
+  std::vector<std::shared_ptr<const DeviceWeight>> lent_weights();  // by page; nullptr: from host memory
   void bring_externals();
   void fill_addresses();
   std::byte* address(const Operand& operand) const;

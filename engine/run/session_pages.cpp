@@ -3,25 +3,49 @@
 #include <optional>
 
 #include "engine/base/error.h"
+#include "engine/tensor/shape.h"
+#include "engine/transfer/route.h"
 
 namespace heddle::core {
 
-SessionPages::Page::Page(DeviceState& on, WeightSource from, std::byte* at)
+namespace {
+
+bool is_same(const heddle_weight_form& a, const heddle_weight_form& b) {
+  return a.bytes == b.bytes && a.info.dtype == b.info.dtype && a.info.layout == b.info.layout &&
+         same_shape(a.info, b.info);
+}
+
+}  // namespace
+
+SessionPages::Page::Page(DeviceState& on, WeightSource from, std::byte* at,
+                         std::shared_ptr<const DeviceWeight> of_another)
     : state(on),
       source(std::move(from)),
       form(on.device().weight_form(source.use, source.info())),
+      lent(std::move(of_another)),
       to(at),
       ready(on.device()),
-      arrived(on.device()) {}
+      arrived(on.device()) {
+  if (lent == nullptr) return;
+  const bool direct = find_route(&lent->memory->state().device(), &on.device()) == Route::direct;
+  if (!direct || !is_same(lent->form, form)) lent = nullptr;
+}
 
-void SessionPages::add(DeviceState& state, WeightSource source, std::byte* to) {
-  pages_.push_back(std::make_unique<Page>(state, std::move(source), to));
+void SessionPages::Page::enqueue(Stream& stream) {
+  const Device& here = state.device();
+  if (lent == nullptr) return make_device_weight(stream, hosts[next_host++ % kUnderWay], form, to);
+  here.copy(stream, &here, to, &lent->memory->state().device(), lent->memory->data(), form.bytes);
+}
+
+void SessionPages::add(DeviceState& state, WeightSource source, std::byte* to,
+                       std::shared_ptr<const DeviceWeight> lent) {
+  pages_.push_back(std::make_unique<Page>(state, std::move(source), to, std::move(lent)));
 }
 
 void SessionPages::page_in(std::uint32_t index, const WorkWatch& watch) {
   Page& page = *pages_[index];
-  HostWeight& host = page.hosts[page.next_host++ % kUnderWay];
-  host = host_weight(page.source, page.state);
+  if (page.lent == nullptr)
+    page.hosts[page.next_host % kUnderWay] = host_weight(page.source, page.state);
   page.state.record(page.ready);
   std::optional<Event> begin, end;
   if (watch) begin.emplace(page.state.device()), end.emplace(page.state.device());
@@ -30,7 +54,7 @@ void SessionPages::page_in(std::uint32_t index, const WorkWatch& watch) {
       stream.wait_for(page.ready);
       if (begin) stream.record(*begin);
       page.is_under_way = true;
-      make_device_weight(stream, host, page.form, page.to);
+      page.enqueue(stream);
       if (end) stream.record(*end);
       stream.record(page.arrived);
     });

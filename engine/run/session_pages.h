@@ -10,13 +10,19 @@
 #include "engine/memory/device_state.h"
 #include "engine/memory/watch.h"
 #include "engine/memory/weight_source.h"
+#include "engine/memory/weights.h"
 
 namespace heddle::core {
 
 class SessionPages {
  public:
   // `to`: the page's room in the ring, which belongs to the caller and stays as long as this.
-  void add(DeviceState& state, WeightSource source, std::byte* to);
+  // `lent`: the weight on another device with a direct way; nullptr: it is made of the file's
+  // bytes.
+  void add(DeviceState& state, WeightSource source, std::byte* to,
+           std::shared_ptr<const DeviceWeight> lent = nullptr);
+  // Whether page-ins take its bytes from host memory, not from another device.
+  bool is_from_host(std::uint32_t index) const { return pages_[index]->lent == nullptr; }
 
   // The copy may begin when what is enqueued so far on the page's device is done, and the page-ins
   // before it there are. The watch is told of it.
@@ -32,10 +38,13 @@ class SessionPages {
   // A page may be on its way for the step that runs, for the one that is enqueued and for the next.
   static constexpr std::size_t kUnderWay = 4;
   struct Page {
-    Page(DeviceState& on, WeightSource from, std::byte* at);
+    Page(DeviceState& on, WeightSource from, std::byte* at,
+         std::shared_ptr<const DeviceWeight> lent);
+    void enqueue(Stream& stream);  // the copy
     DeviceState& state;
     WeightSource source;
     heddle_weight_form form;
+    std::shared_ptr<const DeviceWeight> lent;
     std::byte* to;
     Event ready, arrived;
     std::array<HostWeight, kUnderWay> hosts;  // of the last page-ins

@@ -105,6 +105,15 @@ SessionPlaces session_places(Environment& environment, const Caller& caller, con
     const std::uint64_t allowed = planned == nullptr || d >= planned->budgets.size() ? 0 : planned->budgets[d];
     places.places.push_back({device.state.get(), device.weights.get(), budget_of(environment, d, model, allowed), session_rates(prices, d)});
   }
+  const bool streams = std::ranges::any_of(places.places, [](const SessionPlace& p) { return p.budget != kNoLimit; });
+  if (!streams || devices.size() == environment.devices.size()) return places;
+  const Prices now(topology_now(environment), environment.costs);
+  for (std::uint32_t d = 0; d < environment.devices.size(); ++d) {
+    const RunDevice& device = environment.devices[d];
+    const std::uint64_t used = device.state->memory_use().used, room = room_of(now.topology().devices[d]);
+    const std::uint64_t left = std::min(room - std::min(room, used), device.state->ledger().room());
+    if (auto offer = session_donor(now, d, devices, left)) places.donors.push_back({std::move(*offer), device.weights.get()});
+  }
   return places;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/base/error.h"
+#include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/run/session.h"
 #include "engine/tensor/dtype.h"
@@ -103,6 +104,7 @@ void Session::make_plan(const CallSpec& call) {
     // All that lies in host memory is one memory.
     spec.places.push_back({device.name(), device.compute(), device.host_visible() ? 0 : p + 1, places_.places[p].budget, places_.places[p].rates});
   }
+  for (const SessionDonor& donor : places_.donors) spec.donors.push_back(donor.offer);
   const Graph& graph = *model_->graph;
   std::map<NodeIndex, std::vector<std::optional<WeightSource>>> sources;
   const auto form = [&](std::uint32_t place, NodeIndex node, std::uint32_t slot, std::uint32_t member) -> std::optional<heddle_weight_form> {
@@ -138,7 +140,36 @@ WeightSource Session::weight_source(const SessionStorage& storage) const {
 void Session::prepare_pages() {
   if (plan_->pages.empty()) return;
   pages_ = std::make_unique<SessionPages>();
-  for (const PlannedPage& page : plan_->pages) pages_->add(state(page.place), weight_source(plan_->storages[page.weight]), address({page.weight, 0, {}}));
+  const std::vector<std::shared_ptr<const DeviceWeight>> lent = lent_weights();
+  for (std::size_t p = 0; p < plan_->pages.size(); ++p) {
+    const PlannedPage& page = plan_->pages[p];
+    pages_->add(state(page.place), weight_source(plan_->storages[page.weight]), address({page.weight, 0, {}}), lent[p]);
+  }
+}
+
+// A donor that cannot do it, for want of room or because it fails, is done without: host memory has everything.
+std::vector<std::shared_ptr<const DeviceWeight>> Session::lent_weights() {
+  std::vector<std::shared_ptr<const DeviceWeight>> lent(plan_->pages.size());
+  for (std::size_t d = 0; d < places_.donors.size(); ++d) {
+    WeightStore& store = *places_.donors[d].weights;
+    std::vector<std::shared_ptr<const DeviceWeight>> here(lent.size());
+    try {
+      for (std::size_t p = 0; p < here.size(); ++p) {
+        if (plan_->pages[p].donor != std::int32_t(d)) continue;
+        if (cancelled_()) throw Error(Code::cancelled, "cancelled while weights were loaded");
+        const SessionStorage& storage = plan_->storages[plan_->pages[p].weight];
+        here[p] = store.get(weight_source(storage), model_->checkpoint->identity(), weight_watch(storage));
+      }
+      store.finish(here);
+    } catch (const Error& error) {
+      if (error.code() == Code::cancelled) throw;
+      log(Level::info, cat(places_.donors[d].offer.name, " lends no room for weights: ", error.full()));
+      continue;
+    }
+    for (std::size_t p = 0; p < here.size(); ++p)
+      if (here[p] != nullptr) lent[p] = here[p];
+  }
+  return lent;
 }
 
 void Session::load_weights(std::vector<Reservation>& claims) {

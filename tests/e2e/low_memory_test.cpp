@@ -43,7 +43,7 @@ struct LowMemory {
     std::string error, plan;
   };
   Drawn draw(std::uint64_t budget) {
-    EngineOptions options = test::fake_engine_options({"fake:0", "fake:1"});
+    EngineOptions options = test::fake_engine_options({"fake:0", "fake:1"}, R"({"peer": false})");
     options.compute = {{"fake:0", "f32"}, {"fake:1", "f32"}};
     options.model_dirs = {folder.path()};
     options.output_dir = folder.path() / "output";

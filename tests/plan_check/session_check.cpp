@@ -80,6 +80,9 @@ class Checker {
     std::vector<std::uint32_t> pages(plan_.storages.size(), 0);
     for (std::size_t p = 0; p < plan_.pages.size(); ++p) {
       const core::PlannedPage& page = plan_.pages[p];
+      if (page.donor >= std::int32_t(spec_.donors.size()) ||
+          (page.donor >= 0 && spec_.donors[page.donor].seconds_per_byte[page.place] <= 0))
+        fault("page ", p, " comes from where there is no way");
       if (page.weight < 0 || std::size_t(page.weight) >= plan_.storages.size())
         return fault("page ", p, " names a storage that there is not");
       const SessionStorage& storage = plan_.storages[page.weight];
@@ -93,6 +96,11 @@ class Checker {
         fault("storage ", s, " is on ", pages[s], " pages");
     for (std::uint32_t place = 0; place < places() && place < plan_.arenas.size(); ++place)
       check_budget(place);
+    std::vector<std::uint64_t> lent(spec_.donors.size(), 0);
+    for (const core::PlannedPage& page : plan_.pages)
+      if (page.donor >= 0 && std::size_t(page.donor) < lent.size()) lent[page.donor] += page.bytes;
+    for (std::size_t d = 0; d < lent.size(); ++d)
+      if (lent[d] > spec_.donors[d].room) fault("donor ", d, " lends more than it has");
   }
 
   void check_budget(std::uint32_t place) {

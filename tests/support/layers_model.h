@@ -21,6 +21,8 @@ struct SessionLimits {
   core::SessionSpec::Rates rates = {};
   core::Timeline* timeline = nullptr;
   std::int64_t items = 1;  // of the batch
+  int donor = -1;          // a device that may lend the first place so many bytes
+  std::uint64_t donor_room = 0;
 };
 
 struct LayersModel {
@@ -113,6 +115,9 @@ struct LayersModel {
                                  p < limits.budgets.size() ? limits.budgets[p] : core::kNoLimit,
                                  limits.rates});
       }
+      if (limits.donor >= 0)
+        places.donors.push_back({{"donor", limits.donor_room, {1e-12}, {0}},
+                                 runs.environment().devices[std::size_t(limits.donor)].weights.get()});
       return places;
     };
     opened.session =

@@ -233,6 +233,43 @@ BOOST_AUTO_TEST_CASE(copies_hide_behind_computing_on_the_simulated_clock) {
       }
 }
 
+// A device that takes no part keeps what passes, as far as half of its room goes.
+BOOST_AUTO_TEST_CASE(weights_come_from_an_idle_device_before_host_memory) {
+  const test::FakeControl control;
+  const Done whole = step_through(kWays[0], {core::kNoLimit - 1});
+  for (const std::uint64_t lent : {0u, 6u, 100u}) BOOST_TEST_CONTEXT("room for " << lent) {
+      LayersModel layers({"fake:0", "fake:1"}, "{}", kWide, kDeep);
+      test::SessionLimits small = limits({whole.least[0]});
+      small.donor = 1;
+      small.donor_room = lent * kWeight;
+      auto opened = layers.open(kSteps, 2, alone, kNever, small);
+      control->reset();
+      for (std::uint32_t i = 0; i < kSteps; ++i) opened.step(i);
+      BOOST_TEST((bytes_of(layers, opened) == whole.bytes));
+      const SessionPlan::Needs& needs = opened.session->plan()->needs[0];
+      const std::uint64_t pages = std::min<std::uint64_t>(lent, kDeep);
+      BOOST_TEST(needs.donor_page_bytes == pages * kWeight);
+      BOOST_TEST(control->weights(1) == pages);
+      BOOST_TEST(control->bytes_copied(1, 0) == kSteps * pages * kWeight);
+      BOOST_TEST(control->bytes_copied(HEDDLE_FAKE_HOST, 0) == kSteps * (kDeep - pages) * kWeight);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_lender_that_has_no_room_after_all_is_done_without) {
+  const test::FakeControl control;
+  const Done whole = step_through(kWays[0], {core::kNoLimit - 1});
+  LayersModel layers({"fake:0", "fake:1"}, "{}", kWide, kDeep);
+  test::SessionLimits small = limits({whole.least[0]});
+  small.donor = 1;
+  small.donor_room = kDeep * kWeight;
+  auto opened = layers.open(kSteps, 2, alone, kNever, small);
+  control->reset();
+  control->set_foreign_bytes(1, std::uint64_t{16} << 30);
+  for (std::uint32_t i = 0; i < kSteps; ++i) opened.step(i);
+  BOOST_TEST((bytes_of(layers, opened) == whole.bytes));
+  BOOST_TEST(control->bytes_copied(HEDDLE_FAKE_HOST, 0) == kSteps * kDeep * kWeight);
+}
+
 BOOST_AUTO_TEST_CASE(page_ins_are_seen_on_the_stream_of_copies) {
   const Done whole = step_through(kWays[0], {core::kNoLimit - 1});
   LayersModel layers({"fake:0"}, "{}", kWide, kDeep);
