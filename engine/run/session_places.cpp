@@ -102,7 +102,8 @@ SessionPlaces session_places(Environment& environment, const Caller& caller, con
   const PlacedCall* const planned = caller.number < caller.place.calls.size() ? &caller.place.calls[caller.number] : nullptr;
   for (const std::uint32_t d : devices) {
     const RunDevice& device = environment.devices[d];
-    const std::uint64_t allowed = planned == nullptr || d >= planned->budgets.size() ? 0 : planned->budgets[d];
+    const std::uint64_t of_workflow = planned == nullptr || d >= planned->budgets.size() ? 0 : planned->budgets[d];
+    const std::uint64_t allowed = of_workflow != 0 ? of_workflow : environment.topology.devices[d].budget;
     places.places.push_back({device.state.get(), device.weights.get(), budget_of(environment, d, model, allowed), session_rates(prices, d)});
   }
   const bool streams = std::ranges::any_of(places.places, [](const SessionPlace& p) { return p.budget != kNoLimit; });

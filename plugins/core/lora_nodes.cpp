@@ -84,7 +84,7 @@ class Application {
   std::size_t matched_ = 0;
 };
 
-Application open(Context& ctx, const Input<std::string>& name) {
+Application open_lora(Context& ctx, const Input<std::string>& name) {
   return Application(read_lora(find_file(ctx, name.widget.source, ctx[name]).string()));
 }
 
@@ -121,7 +121,7 @@ void LoraLoader::execute(Context& ctx) {
   const double for_model = ctx[strength_model], for_clip = ctx[strength_clip];
   Value changed = ctx[model], changed_clip = ctx[clip];
   if (for_model != 0 || for_clip != 0) {
-    Application lora = open(ctx, lora_name);
+    Application lora = open_lora(ctx, lora_name);
     changed = lora.add_to(changed, LoraPlace::denoiser, for_model);
     changed_clip = patched_clip(lora, changed_clip, for_clip);
     lora.report();
@@ -135,7 +135,7 @@ void LoraLoaderModelOnly::execute(Context& ctx) {
   const double strength = ctx[strength_model];
   Value changed = ctx[model];
   if (strength != 0) {
-    Application lora = open(ctx, lora_name);
+    Application lora = open_lora(ctx, lora_name);
     changed = lora.add_to(changed, LoraPlace::denoiser, strength);
     lora.report();
   }
