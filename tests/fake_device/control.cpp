@@ -86,6 +86,20 @@ constexpr heddle_fake_control kControl = {
         [](std::uint32_t index) { return index_state(index).pinned_peak_bytes.load(); },
     .fail_pinned = [](std::uint32_t index,
                       std::uint64_t nth) { index_state(index).pinned_fault.set(nth); },
+    .fail_allocs = [](std::uint32_t index, std::uint64_t nth,
+                      std::uint64_t times) { index_state(index).alloc_fault.set(nth, times); },
+    .fail_weight = [](std::uint32_t index,
+                      std::uint64_t nth) { index_state(index).weight_fault.set(nth); },
+    .refuse = [](std::uint32_t index, std::uint64_t nth) { index_state(index).refusal.set(nth); },
+    .faults =
+        [](std::uint32_t index) {
+          const IndexState& state = index_state(index);
+          std::uint64_t struck = 0;
+          for (const Fault* fault : {&state.alloc_fault, &state.copy_fault, &state.launch_fault,
+                                     &state.weight_fault, &state.refusal, &state.pinned_fault})
+            struck += fault->struck();
+          return struck;
+        },
 };
 
 }  // namespace heddle::fake

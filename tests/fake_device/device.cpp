@@ -72,6 +72,12 @@ void Device::require_alive() const {
   if (is_dead(life())) device::fail(HEDDLE_IO, "the device has died");
 }
 
+void Device::accept() const {
+  require_alive();
+  if (counters_.refusal.strikes())
+    device::fail(HEDDLE_IO, "this call is refused because a test asked for it");
+}
+
 void Device::kill() {
   if (!is_dead(life())) ++life_;
 }
@@ -92,7 +98,7 @@ void* Device::allocate(std::size_t bytes) {
                  ": this allocation fails because a test asked for it");
   void* address = memory_.allocate(bytes, counters_.foreign_bytes.load());
   ++counters_.allocations;
-  counters_.raise_peak(memory_.use().peak);
+  counters_.raise_peak(memory_.use().used);
   return address;
 }
 
@@ -183,7 +189,7 @@ double Device::op_seconds(const heddle_op_call& call) const {
 }
 
 void Device::launch(Stream& stream, const heddle_op_call& call, void* workspace) {
-  require_alive();
+  accept();
   auto enqueued = std::make_shared<EnqueuedCall>();
   enqueued->kernel = cpu_.choose(call).kernel;
   if (enqueued->kernel == nullptr)
@@ -226,7 +232,7 @@ void Device::launch(Stream& stream, const heddle_op_call& call, void* workspace)
 
 void Device::make_weight(Stream& stream, std::int32_t use, const heddle_weight_form& form,
                          std::uint32_t part_count, const heddle_view* const* parts, void* dst) {
-  require_alive();
+  accept();
   const Span to = memory_.at(dst, 0, static_cast<std::int64_t>(form.bytes), "the weight");
   std::vector<heddle_view> copies;
   for (std::uint32_t i = 0; i < part_count; ++i) {
@@ -239,7 +245,9 @@ void Device::make_weight(Stream& stream, std::int32_t use, const heddle_weight_f
   clock().copy(stream.lane(), configuration().link(link.first, link.second).seconds(form.bytes),
                link, form.bytes);
   ++counters_.weights;
-  stream.enqueue("make_weight", [to, use, form, copies = std::move(copies)](CpuStream& cpu) {
+  const bool fails = counters_.weight_fault.strikes();
+  stream.enqueue("make_weight", [to, use, form, fails, copies = std::move(copies)](CpuStream& cpu) {
+    if (fails) device::fail(HEDDLE_IO, "this weight fails because a test asked for it");
     cpu.make_weight(use, form, copies, to.data);
   });
 }
@@ -248,7 +256,7 @@ void Device::make_weight(Stream& stream, std::int32_t use, const heddle_weight_f
 
 void Device::copy(Stream& stream, Device* to, void* dst, Device* from, const void* src,
                   std::size_t bytes) {
-  require_alive();
+  accept();
   for (Device* side : {to, from}) {
     if (side == nullptr) continue;
     if (is_dead(side->life())) device::fail(HEDDLE_IO, side->name(), ": the device has died");

@@ -37,6 +37,7 @@ class Device {
   std::uint64_t life() const { return life_.load(std::memory_order_relaxed); }
   static bool is_dead(std::uint64_t life) { return life % 2 == 1; }
   void require_alive() const;  // throws what death() says
+  void accept() const;         // the same, and when work is refused because a test asked for it
   FailureRef death() const { return death_; }
   void kill();
   void revive();

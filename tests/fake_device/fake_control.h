@@ -75,6 +75,16 @@ typedef struct heddle_fake_control {
   uint64_t (*pinned_peak_bytes)(uint32_t device); /* of one device */
   void (*fail_pinned)(uint32_t device,
                       uint64_t nth); /* the nth allocation from now is out of memory; 0: none */
+
+  /* ---- more faults ---- */
+
+  void (*fail_allocs)(uint32_t device, uint64_t nth,
+                      uint64_t times); /* the nth from now and those after it, `times` in all */
+  void (*fail_weight)(uint32_t device,
+                      uint64_t nth); /* the nth make_weight from now fails when it runs; 0: none */
+  void (*refuse)(uint32_t device, uint64_t nth); /* the nth copy, weight or kernel from now is not
+                                                    even enqueued; 0: none */
+  uint64_t (*faults)(uint32_t device);           /* that have struck since reset() */
 } heddle_fake_control;
 
 #endif

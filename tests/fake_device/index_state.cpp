@@ -46,7 +46,9 @@ void IndexState::reset() {
   for (auto* counter : {&copies, &weights, &allocations, &peak_bytes, &freed_in_use, &foreign_bytes,
                         &pinned_peak_bytes})
     counter->store(0);
-  for (Fault* fault : {&alloc_fault, &copy_fault, &launch_fault, &pinned_fault}) fault->set(0);
+  for (Fault* fault :
+       {&alloc_fault, &copy_fault, &launch_fault, &weight_fault, &refusal, &pinned_fault})
+    fault->reset();
   const std::lock_guard lock(mutex_);
   launches_.clear();
 }

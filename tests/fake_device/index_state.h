@@ -12,26 +12,44 @@
 
 namespace heddle::fake {
 
-// Fails once, at the nth time from when it was set.
+// Fails at the nth time from when it was set, and at the times that follow it.
 class Fault {
  public:
-  void set(std::uint64_t nth) { left_.store(nth); }
+  void set(std::uint64_t nth, std::uint64_t times = 1) {
+    const std::lock_guard lock(mutex_);
+    before_ = nth == 0 ? 0 : nth - 1;
+    times_ = nth == 0 ? 0 : times;
+  }
   bool strikes() {
-    std::uint64_t left = left_.load();
-    while (left != 0)
-      if (left_.compare_exchange_weak(left, left - 1)) return left == 1;
-    return false;
+    const std::lock_guard lock(mutex_);
+    if (times_ == 0) return false;
+    if (before_ > 0) {
+      --before_;
+      return false;
+    }
+    --times_;
+    ++struck_;
+    return true;
+  }
+  std::uint64_t struck() const {
+    const std::lock_guard lock(mutex_);
+    return struck_;
+  }
+  void reset() {
+    const std::lock_guard lock(mutex_);
+    before_ = times_ = struck_ = 0;
   }
 
  private:
-  std::atomic<std::uint64_t> left_{0};
+  mutable std::mutex mutex_;
+  std::uint64_t before_ = 0, times_ = 0, struck_ = 0;  // mutex_
 };
 
 struct IndexState {
   std::atomic<std::uint64_t> copies{0}, weights{0}, allocations{0}, peak_bytes{0}, freed_in_use{0};
   std::atomic<std::uint64_t> foreign_bytes{0};
   std::atomic<std::uint64_t> pinned_peak_bytes{0};
-  Fault alloc_fault, copy_fault, launch_fault, pinned_fault;
+  Fault alloc_fault, copy_fault, launch_fault, weight_fault, refusal, pinned_fault;
 
   void count_launch(const std::string& op);
   std::uint64_t launches(const char* op);  // nullptr: all

@@ -61,7 +61,9 @@ struct LayersModel {
     return workflow(
         {{"load",
           (R"({"class_type": "test.load", "inputs": {"path": ")" + path + R"("}})").c_str()},
-         {"x", R"({"class_type": "test.ramp", "inputs": {"count": 24, "items": 4}})"},
+         {"x", (R"({"class_type": "test.ramp", "inputs": {"count": )" + std::to_string(width) +
+                R"(, "items": 4}})")
+                   .c_str()},
          {"loop",
           (R"({"class_type": "test.loop", "inputs": {"model": ["load", 0], "x": ["x", 0], "steps": )" +
            std::to_string(steps) + R"(, "sets": )" + std::to_string(sets) + "}" + on + "}")
