@@ -80,6 +80,8 @@ struct Engine::Data {
   void write_after(std::uint64_t run, const std::shared_ptr<core::WriteTurn>& next);
   std::vector<double> busy_seconds(const core::Plan& plan) const;
   bool is_limited_by_caller(const core::DeviceFacts& device) const;
+  // The same, without budgets that are defaults.
+  core::Topology with_given_budgets_only(core::Topology topology, const std::vector<core::DeviceHint>& hints) const;
   core::Topology with_budgets(const std::vector<core::DeviceHint>& hints) const;
   // In force as long as they live: what a workflow allows the devices while it runs.
   std::vector<core::Ledger::Cap> caps(const std::vector<core::DeviceHint>& hints) const;

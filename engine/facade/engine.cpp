@@ -173,6 +173,14 @@ std::vector<core::Ledger::Cap> Engine::Data::caps(const std::vector<core::Device
   return caps;
 }
 
+core::Topology Engine::Data::with_given_budgets_only(core::Topology topology, const std::vector<core::DeviceHint>& hints) const {
+  for (core::DeviceFacts& device : topology.devices) {
+    const bool by_workflow = std::ranges::any_of(hints, [&](const core::DeviceHint& hint) { return hint.budget_bytes && hint.device == device.name; });
+    if (!by_workflow && !is_limited_by_caller(device) && !(device.host_visible && options.host_budget)) device.budget = 0;
+  }
+  return topology;
+}
+
 // What a workflow allows a device counts where the caller of the engine said nothing.
 core::Topology Engine::Data::with_budgets(const std::vector<core::DeviceHint>& hints) const {
   core::Topology topology = core::topology_now(*environment);
@@ -226,13 +234,15 @@ Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Asked aske
   if (asked.how == Describe::strictly) {
     ready.plan = plan_with(Misfits::told);  // a plan shows what lacks where
   } else {
-    const auto meets_budgets = [&] { return core::meets_budgets(ready.graph, ready.plan, inferred, topology, *environment); };
+    // What nobody asked for is a default, which the ledgers keep; only what somebody gave is held against the least.
+    const core::Topology given = with_given_budgets_only(topology, flow.workflow.devices);
+    const auto meets_budgets = [&] { return core::meets_budgets(ready.graph, ready.plan, inferred, given, *environment); };
     try {
       ready.plan = plan_with(Misfits::refused);
       meets_budgets();
     } catch (const core::Error& error) {
       // Placement goes by estimates; whether a budget is enough is counted, where that can be done.
-      if (error.code() != core::Code::out_of_memory || !has_budgets(topology)) throw;
+      if (error.code() != core::Code::out_of_memory || !has_budgets(given)) throw;
       ready.plan = plan_with(Misfits::told);
       if (!meets_budgets()) throw;
     }

@@ -248,11 +248,13 @@ class GgufReader {
       return refuse_tensor(tensor.name, cat("the shape (", join(tensor.shape, ", "), ") of ",
                                             dtype_name(tensor.dtype), " ", why..., ".", kFaulty));
     };
-    std::uint64_t count = 1;
+    constexpr std::uint64_t kMost =
+        std::numeric_limits<std::uint32_t>::max() * std::uint64_t(1 << 20);
+    std::uint64_t count = 1, others = 1;  // others: as if no axis were empty
     for (const std::int64_t size : tensor.shape) {
-      if (size != 0 && count > std::numeric_limits<std::uint32_t>::max() * std::uint64_t(1 << 20) /
-                                   std::uint64_t(size))
-        throw refuse_shape("has more than 2^52 elements");
+      const auto least = std::uint64_t(std::max<std::int64_t>(size, 1));
+      if (others > kMost / least) throw refuse_shape("has more than 2^52 elements");
+      others *= least;
       count *= std::uint64_t(size);
     }
     if (block.elements > 1 && (tensor.shape.empty() || tensor.shape.back() % block.elements != 0))

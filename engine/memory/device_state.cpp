@@ -94,8 +94,9 @@ void DeviceState::trim_passed() {
   if (fence_) pool_.trim(fence_->until);
   fence_.reset();
   if (!pool_.has_free_chunks()) return;
-  fence_.emplace(Fence{Event(*device_), pool_.now()});
-  record(fence_->passed);
+  Fence fence{Event(*device_), pool_.now()};
+  record(fence.passed);
+  fence_.emplace(std::move(fence));
 }
 
 void DeviceState::reclaim_inbound() {

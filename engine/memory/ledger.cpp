@@ -10,6 +10,7 @@ namespace heddle::core {
 namespace {
 
 constexpr std::int64_t kEndless = std::int64_t{1} << 62;
+constexpr int kTries = 4;  // what is let go for one thread, another one may take
 
 std::int64_t clamped(std::uint64_t bytes) {
   return std::int64_t(std::min(bytes, std::uint64_t(kEndless)));
@@ -155,8 +156,11 @@ void Ledger::take(std::uint64_t bytes, std::string_view what, Reservation* from)
   if (try_take(bytes, from)) return;
   const std::uint64_t more =
       bytes - (from == nullptr || from->ledger_ != this ? 0 : std::min(bytes, from->left_));
-  make_room(more);
-  if (!try_take(bytes, from)) throw out_of_memory(bytes, what);
+  for (int i = 0; i < kTries; ++i) {
+    make_room(more);
+    if (try_take(bytes, from)) return;
+  }
+  throw out_of_memory(bytes, what);
 }
 
 void Ledger::give_back(std::uint64_t bytes) {
@@ -188,8 +192,10 @@ std::optional<Reservation> Ledger::try_reserve(std::uint64_t bytes) {
 
 Reservation Ledger::reserve(std::uint64_t bytes, std::string_view what) {
   if (auto made = try_reserve(bytes)) return std::move(*made);
-  make_room(bytes);
-  if (auto made = try_reserve(bytes)) return std::move(*made);
+  for (int i = 0; i < kTries; ++i) {
+    make_room(bytes);
+    if (auto made = try_reserve(bytes)) return std::move(*made);
+  }
   throw out_of_memory(bytes, what);
 }
 
@@ -259,7 +265,13 @@ void Ledger::forget_shed(const void* who) {
 
 Ledger::Cap::Cap(Ledger& ledger, std::uint64_t bytes) : ledger_(&ledger), bytes_(bytes) {
   ledger.state_.lock()->caps.push_back(bytes);
-  ledger.make_room(0);  // what is held above it goes, where it can
+  try {
+    ledger.make_room(0);  // what is held above it goes, where it can
+  } catch (...) {
+    const auto state = ledger.state_.lock();
+    state->caps.erase(std::ranges::find(state->caps, bytes));
+    throw;
+  }
 }
 
 Ledger::Cap& Ledger::Cap::operator=(Cap&& other) noexcept {

@@ -24,19 +24,20 @@ std::int64_t width_of(const TensorView& tensor) {
 }
 
 void require_numbers(const TensorView& tensor) {
-  if (!is_floating(tensor.dtype))
+  if (!is_floating(tensor.dtype) || is_block_format(tensor.dtype))
     throw Error(Code::unsupported, cat(shape_of(tensor), " has the type ", dtype_name(tensor.dtype),
                                        ", to which nothing can be added"));
 }
 
 // A sum that is rounded to 8 bits or fewer would lose most of what a patch says.
 void require_room_for_sum(const TensorView& tensor) {
-  require_numbers(tensor);
-  if (tensor.dtype == DType::f8_e4m3 || tensor.dtype == DType::f8_e5m2)
+  if (is_block_format(tensor.dtype) || tensor.dtype == DType::f8_e4m3 ||
+      tensor.dtype == DType::f8_e5m2)
     throw Error(Code::unsupported,
                 cat(shape_of(tensor), " is quantised to ", dtype_name(tensor.dtype),
                     ", to which nothing can be added without losing it. Use a file of the model "
                     "with 16 or 32 bits (weight_dtype makes it as small)"));
+  require_numbers(tensor);
 }
 
 [[noreturn]] void misfit(const TensorView& target, const WeightPatches::Term& term) {

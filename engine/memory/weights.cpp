@@ -87,7 +87,7 @@ std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source,
   keep_to_limit(weight->form.bytes);
   // Without the lock: to make room for it, others of this store may have to go.
   weight->memory = state_.allocate(weight->form.bytes, {weight->holder, cat("the weight ", quote(source.parts[0].tensor->name)), from});
-  const HostWeight host = host_weight(source, state_);  // for the room that this needs, too
+  const HostWeight host = host_weight(source, state_);  // waits for its bytes, merges patches: that takes a while
   const auto state = entries_.lock();
   // Not more than a little of what is made for this alone: the weights of a big model are made one after another.
   if (state->made_bytes > kMostMadeBytes) prove(*state);

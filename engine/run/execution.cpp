@@ -112,11 +112,21 @@ void Execution::find_keys() {
 void Execution::bring_kept() {
   constexpr double kSeconds = 1e-3;  // about what it takes to read it once more
   for (const auto& [n, kept] : request_.kept) {
-    if (kept.values.empty() || environment_.cache.contains(keys_[n])) continue;
+    if (kept.values.empty()) continue;
+    // Held from here on: its inputs are cut off, so it cannot be made again.
+    if (const auto reading = environment_.cache.read(); const auto outputs = reading.find(keys_[n])) {
+      brought_[n].assign(outputs->begin(), outputs->end());
+      continue;
+    }
     const auto bring = [&, n = n](const Tensor& tensor) {
       if (plan_.places[n].on_host) return tensor;
       use_.mark(plan_.places[n].device, graph_.nodes[n]);
-      return device_of(n).state->upload(tensor->info, tensor->data());
+      try {
+        return device_of(n).state->upload(tensor->info, tensor->data());
+      } catch (const Error& error) {
+        if (error.code() != Code::out_of_memory) throw;
+        return tensor;  // its readers bring what they read
+      }
     };
     std::vector<Value>& values = brought_[n];
     for (const Value& value : kept.values) values.push_back(map_tensors(value, bring));

@@ -69,6 +69,7 @@ void Session::leave_devices() {
   } catch (const Error&) {
     for (const SessionPlace& place : places_.places) place.state->settle();
   }
+  crossings_.clear();
 }
 
 void Session::tear_down() {

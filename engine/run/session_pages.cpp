@@ -1,6 +1,7 @@
 #include "engine/run/session_pages.h"
 
 #include <optional>
+#include <utility>
 
 #include "engine/base/error.h"
 #include "engine/tensor/shape.h"
@@ -70,16 +71,24 @@ void SessionPages::await(std::uint32_t index) {
   Page& page = *pages_[index];
   page.is_under_way = false;
   page.state.with_stream([&](Stream& stream) { stream.wait_for(page.arrived); });
+  // What was made for the copy alone, a patched weight for one, must not pile up.
+  for (HostWeight& host : page.hosts)
+    if (host.made_bytes > 0)
+      page.state.keep(std::make_shared<const HostWeight>(std::exchange(host, HostWeight())));
 }
 
 void SessionPages::leave() {
   for (std::uint32_t i = 0; i < pages_.size(); ++i)
     if (pages_[i]->is_under_way) await(i);
-  for (auto& page : pages_) {
-    DeviceState& state = page->state;
-    state.keep(std::shared_ptr<const void>(std::move(page)));
-  }
+  std::vector<std::shared_ptr<const Page>> left;
+  for (auto& page : pages_) left.emplace_back(std::move(page));
   pages_.clear();
+  try {
+    for (const auto& page : left) page->state.keep(page);
+  } catch (const Error&) {
+    for (const auto& page : left) page->state.settle();  // before what copies read goes
+    throw;
+  }
 }
 
 }  // namespace heddle::core

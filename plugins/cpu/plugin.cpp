@@ -95,8 +95,9 @@ heddle_status* alloc(heddle_device* device, std::size_t bytes, void** out) {
       device::fail(HEDDLE_OUT_OF_MEMORY, "the system has no ", bytes,
                    " bytes of memory left. Lower the budget");
     if (large)
-      madvise(memory, rounded,
-              MADV_HUGEPAGE);  // a hint: fewer misses in the page tables, or nothing
+      // A hint: fewer misses in the page tables, or nothing. Not for the last page, most of which
+      // may never be used.
+      madvise(memory, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
     *out = memory;
   });
 }
