@@ -97,19 +97,22 @@ MappedFile::~MappedFile() {
   if (data_ == nullptr) return;
   ::munmap(const_cast<std::byte*>(data_), identity_.size);
   ::close(descriptor_);
+  if (direct_ >= 0) ::close(direct_);
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : path_(std::move(other.path_)),
       identity_(std::exchange(other.identity_, {})),
       data_(std::exchange(other.data_, nullptr)),
-      descriptor_(std::exchange(other.descriptor_, -1)) {}
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      direct_(other.direct_.exchange(kNotOpened)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(identity_, other.identity_);
   std::swap(data_, other.data_);
   std::swap(descriptor_, other.descriptor_);
+  direct_ = other.direct_.exchange(direct_);
   return *this;
 }
 
@@ -150,6 +153,41 @@ void MappedFile::read(std::uint64_t offset, std::span<std::byte> into) const {
     if (got <= 0) throw_unreadable(offset + done, into.size() - done, got < 0 ? errno : EFAULT);
     done += static_cast<std::size_t>(got);
   }
+}
+
+// Opened when it is first wanted, by whoever comes first.
+int MappedFile::direct_descriptor() const {
+  int known = direct_;
+  if (known != kNotOpened) return known;
+  // The file that is mapped, whatever has its name by now.
+  const std::string self = cat("/proc/self/fd/", descriptor_);
+  const int opened = ::open(self.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
+  const int mine = opened < 0 ? kRefused : opened;
+  if (direct_.compare_exchange_strong(known, mine)) return mine;
+  if (opened >= 0) ::close(opened);
+  return known;
+}
+
+bool MappedFile::read_direct(std::uint64_t offset, std::span<std::byte> into) const {
+  const int direct = direct_descriptor();
+  if (direct < 0) return false;
+  const std::size_t wanted =
+      std::min<std::uint64_t>(into.size(), identity_.size - std::min(offset, identity_.size));
+  std::size_t done = 0;
+  while (done < wanted) {
+    const ssize_t got =
+        ::pread(direct, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EINVAL && done == 0) return false;  // not on this file system
+    if (got <= 0) throw_unreadable(offset + done, wanted - done, got < 0 ? errno : EFAULT);
+    done += static_cast<std::size_t>(got);
+    // A signal may have cut it short, in the middle of what the disk reads at a time.
+    if (done < wanted && done % page_bytes() != 0) {
+      read(offset + done, into.subspan(done, wanted - done));
+      return true;
+    }
+  }
+  return true;
 }
 
 void MappedFile::forget(std::uint64_t offset, std::uint64_t size) const {

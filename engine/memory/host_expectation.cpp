@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/memory/host_weights.h"
+#include "engine/memory/plain_buffers.h"
 
 namespace heddle::core {
 
@@ -36,7 +37,7 @@ Expectation HostWeights::expect(std::span<const FilePart> parts, UseOrder order,
     HostItem& item = own_item_of(parts[i]);
     item.reading_ahead_failed = false;
     // What passes through a device is wanted in the next run, too.
-    if (order == UseOrder::cyclic) item.keep_pages = true;
+    if (order == UseOrder::cyclic) item.keep_plain = true;
     if (item.uses.empty() || item.uses.back().forecast != &forecast)
       item.uses.push_back({&forecast, {}});
     item.uses.back().at.push_back(i);
@@ -57,21 +58,29 @@ void HostWeights::end(ExpectedParts& forecast) {
     std::erase_if(item->uses, [&](const ItemUse& use) { return use.forecast == &forecast; });
     keys.insert({item->file->mapping->identity(), item->offset, item->bytes});
   }
-  for (const Key& key : keys) {
-    const auto found = items_.find(key);
-    if (found == items_.end()) continue;
-    HostItem& item = *found->second;
-    if (item.pages.leases == 0 && is_of_no_use(item, item.pages)) {
-      let_go_of(lock, item, &HostItem::pages);
-    } else {
-      drop_if_idle(item);
+  for (const Key& key : keys)
+    for (const auto which : {&HostItem::pages, &HostItem::buffer}) {
+      const auto found = items_.find(key);
+      if (found == items_.end()) break;
+      HostItem& item = *found->second;
+      if ((item.*which).leases == 0 && is_of_no_use(item, item.*which)) {
+        let_go_of(lock, item, which);
+      } else {
+        drop_if_idle(item);
+      }
     }
+  while (forecasts_.empty()) {
+    const auto idle = take_plain(idle_staging_, {});
+    if (idle == nullptr) break;
+    room_->release(idle->bytes());
   }
+  changed_.notify_all();
   changed_.wait(lock, [&] { return forecast.watching == 0; });
 }
 
 HostWeights::Ahead HostWeights::read_ahead(Lock& lock) {
-  if (served_ticket_ != next_ticket_) return Ahead::nothing;  // who asks now takes room first
+  // Who asks now takes room first, and so does a device that lacks it.
+  if (served_ticket_ != next_ticket_ || others_lack_room_) return Ahead::nothing;
   HostItem* nearest = nullptr;
   const ExpectedParts* wanted_by = nullptr;
   std::uint64_t wanted_in = kUnexpected, bytes_before = 0;
@@ -100,10 +109,13 @@ HostWeights::Ahead HostWeights::read_ahead(Lock& lock) {
   // larger than the room would ever be found here: with the least recently used it is the same.
   const bool is_soon =
       wanted_in < 2 || bytes_before <= std::min(options_.ahead_bytes, room_->limit() / 8);
+  ++beginning_;
   const Started started =
       start(lock, *nearest, hold.copy, reader, Need::ahead, is_soon ? wanted_in : kUnexpected - 1);
-  if (started == Started::under_way && hold.copy == &HostItem::pages && !reader->host_visible())
-    nearest->keep_pages = true;
+  --beginning_;
+  if (started == Started::under_way && !(nearest->*hold.copy).is_pinned() &&
+      !reader->host_visible())
+    nearest->keep_plain = true;
   give_back_one(lock, std::move(hold));
   return started == Started::no_room ? Ahead::no_room : Ahead::begun;
 }
@@ -115,6 +127,9 @@ void HostWeights::run_reader() {
       read(lock, *piece);
       continue;
     }
+    lock.unlock();
+    room_->refresh();
+    lock.lock();
     const Ahead ahead = read_ahead(lock);
     if (ahead == Ahead::begun) continue;
     if (stopping_ || !loading_.empty()) continue;

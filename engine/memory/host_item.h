@@ -14,7 +14,7 @@
 
 #include "engine/base/error.h"
 #include "engine/files/tensor_file.h"
-#include "engine/memory/pinned.h"
+#include "engine/memory/host_buffer.h"
 #include "engine/memory/range_counts.h"
 
 namespace heddle::core {
@@ -77,7 +77,12 @@ struct HostCopy {
   std::uint64_t next = 0;  // the first byte that nobody reads from the file yet
   unsigned reading = 0;    // pieces that are being read
   std::optional<Error> failure;
-  std::unique_ptr<PinnedMemory> memory;  // nullptr: pages of the mapped file
+  std::unique_ptr<HostBuffer> memory;  // nullptr: pages of the mapped file
+  std::uint64_t lead = 0;              // bytes in `memory` before the first
+  bool is_direct = false;              // it is read past the kernel's copies
+
+  bool is_held() const { return state == CopyState::loading || state == CopyState::ready; }
+  bool is_pinned() const { return memory != nullptr && memory->pinned_by() != nullptr; }
 };
 
 struct HostFile {
@@ -90,20 +95,23 @@ struct HostItem {
   HostFile* book = nullptr;
   std::string name;
   std::uint64_t offset = 0, bytes = 0;
-  HostCopy pages, pinned;
+  // Pages of the mapping, and memory of its own: pinned, or plain where the file is larger than
+  // what we may hold.
+  HostCopy pages, buffer;
   std::uint64_t last_use = 0;
-  // Pages are given back after their last reader: what was made of them is in host memory, too.
-  // Not so those that stand in for pinned memory, or of which nothing is made to stay.
-  bool keep_pages = false;
+  // What is not pinned is given back after its last reader: what was made of it is in host memory,
+  // too. Not so what stands in for pinned memory, or of which nothing is made to stay.
+  bool keep_plain = false;
   bool pinning_failed = false;
+  bool is_unbuffered = false;  // there was no plain memory
   bool reading_ahead_failed = false;
   std::vector<ItemUse> uses;
 
   std::uint64_t first_page() const { return offset / page_bytes(); }
   std::uint64_t end_page() const { return (offset + bytes + page_bytes() - 1) / page_bytes(); }
   bool is_idle() const {
-    return uses.empty() && pages.state == CopyState::absent && pinned.state == CopyState::absent &&
-           pages.leases == 0 && pinned.leases == 0;
+    return uses.empty() && pages.state == CopyState::absent && buffer.state == CopyState::absent &&
+           pages.leases == 0 && buffer.leases == 0;
   }
   std::uint64_t next_use() const {
     std::uint64_t next = kUnexpected;

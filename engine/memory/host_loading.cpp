@@ -5,22 +5,35 @@
 
 #include "engine/base/error.h"
 #include "engine/memory/host_weights.h"
+#include "engine/memory/plain_buffers.h"
 
 namespace heddle::core {
 
+namespace {
+
+// A read past the kernel's copies is one piece of work for the disk, however long; behind threads
+// that compute, each one that ends costs a turn at the processor.
+constexpr std::uint64_t kDirectPieces = 4;
+
+}  // namespace
+
 // ---- room ----
 
-HostCopy HostItem::*HostWeights::choose_copy(const HostItem& item, const Device& reader) const {
-  const CopyState pinned = item.pinned.state;
-  if (pinned == CopyState::loading || pinned == CopyState::ready) return &HostItem::pinned;
-  if (reader.host_visible() || !reader.has_pinned() || item.pinning_failed) return &HostItem::pages;
+bool HostWeights::is_to_be_pinned(const HostItem& item, const Device& reader) const {
+  if (reader.host_visible() || !reader.has_pinned() || item.pinning_failed) return false;
   // A copy of what is here already is worth room that is free, but not another's.
-  if (item.pages.state != CopyState::absent && !room_->has(item.bytes)) return &HostItem::pages;
+  if (item.pages.state != CopyState::absent && !room_->has(item.bytes)) return false;
   const std::uint64_t for_copies =
       options_.pinned_bytes - std::min(options_.staging_bytes, options_.pinned_bytes);
   const std::uint64_t copies = pinned_bytes_ - staging_bytes_;
-  return item.bytes <= for_copies && copies <= for_copies - item.bytes ? &HostItem::pinned
-                                                                       : &HostItem::pages;
+  return item.bytes <= for_copies && copies <= for_copies - item.bytes;
+}
+
+HostCopy HostItem::*HostWeights::choose_copy(const HostItem& item, const Device& reader) const {
+  if (item.buffer.is_held() || is_to_be_pinned(item, reader)) return &HostItem::buffer;
+  if (item.pages.is_held() || item.is_unbuffered || item.bytes == 0) return &HostItem::pages;
+  // What is certain to be let go again need not pass through the kernel's copies.
+  return is_tight(*item.file) ? &HostItem::buffer : &HostItem::pages;
 }
 
 // Lets go of what is wanted last, when others are wanted before it than `wanted_in`; without it, of
@@ -30,7 +43,7 @@ bool HostWeights::let_go_of_one(Lock& lock, std::optional<std::uint64_t> wanted_
   HostCopy HostItem::*which = nullptr;
   std::uint64_t last_next = 0;
   for (const auto& [key, item] : items_) {
-    for (const auto copy : {&HostItem::pages, &HostItem::pinned}) {
+    for (const auto copy : {&HostItem::pages, &HostItem::buffer}) {
       const HostCopy& c = (*item).*copy;
       if (c.state != CopyState::ready || c.leases > 0) continue;
       const std::uint64_t next = item->next_use();
@@ -48,24 +61,33 @@ bool HostWeights::let_go_of_one(Lock& lock, std::optional<std::uint64_t> wanted_
   return true;
 }
 
-// REQUIRES: nobody has a lease on it; it is ready or failed. The item may be gone afterwards.
+// REQUIRES: nobody has a lease on it or reads into it, or will. The item may be gone afterwards.
 void HostWeights::let_go_of(Lock& lock, HostItem& item, HostCopy HostItem::*which) {
   HostCopy& copy = item.*which;
   const std::shared_ptr<const TensorFile> file = item.file;
   const std::uint64_t size = item.bytes;
   std::vector<RangeCounts::Range> pages;
-  std::unique_ptr<PinnedMemory> memory = std::move(copy.memory);
+  std::unique_ptr<HostBuffer> memory = std::move(copy.memory);
   std::uint64_t bytes = memory == nullptr ? 0 : memory->bytes();
   if (which == &HostItem::pages) {
     pages = item.book->held_pages.remove(item.first_page(), item.end_page());
     bytes = RangeCounts::length(pages) * page_bytes();
-  } else {
+  } else if (memory->pinned_by() != nullptr) {
     pinned_bytes_ -= bytes;
   }
   if (copy.state == CopyState::ready) counts_.let_go += size;
+  if (copy.state == CopyState::loading) counts_.let_go += copy.next;
+  // While more is expected, its memory is read into again.
+  const bool is_used_again = memory != nullptr && memory->pinned_by() == nullptr &&
+                             copy.is_direct && !forecasts_.empty() && !others_lack_room_;
   copy.state = CopyState::absent;
   copy.failure.reset();
   drop_if_idle(item);
+  if (is_used_again) {
+    idle_staging_.give(std::move(memory));
+    changed_.notify_all();
+    return;
+  }
   ++leaving_;
   lock.unlock();
   memory.reset();
@@ -83,20 +105,43 @@ void HostWeights::let_go_of(Lock& lock, HostItem& item, HostCopy HostItem::*whic
 }
 
 bool HostWeights::drop_idle_staging(Lock& lock) {
-  std::unique_ptr<PinnedMemory> buffer = idle_staging_.drop();
+  std::unique_ptr<HostBuffer> buffer = idle_staging_.drop();
   if (buffer == nullptr) return false;
   const std::uint64_t bytes = buffer->bytes();
+  const std::uint64_t pinned = buffer->pinned_by() == nullptr ? 0 : bytes;
   ++leaving_;
   lock.unlock();
   buffer.reset();
   lock.lock();
   --leaving_;
-  staging_bytes_ -= bytes;
-  pinned_bytes_ -= bytes;
+  staging_bytes_ -= pinned;
+  pinned_bytes_ -= pinned;
   room_->release(bytes);
   given_back_ += bytes;
   changed_.notify_all();
   return true;
+}
+
+// Something that was to be read ahead, and that nobody reads just now or waits for.
+bool HostWeights::abandon_one(Lock& lock) {
+  const auto found = std::ranges::find_if(loading_, [](const auto& entry) {
+    return entry.second->leases == 0 && entry.second->reading == 0;
+  });
+  if (found == loading_.end()) return false;
+  const auto [item, copy] = *found;
+  loading_.erase(found);
+  let_go_of(lock, *item, copy == &item->pages ? &HostItem::pages : &HostItem::buffer);
+  return true;
+}
+
+// Something that goes, if it has to, as soon as it is there.
+bool HostWeights::is_reading_ahead() const {
+  return beginning_ > 0 || std::ranges::any_of(items_, [](const auto& entry) {
+           const auto is_ahead = [](const HostCopy& copy) {
+             return copy.state == CopyState::loading && copy.leases == 0;
+           };
+           return is_ahead(entry.second->pages) || is_ahead(entry.second->buffer);
+         });
 }
 
 // What the kernel keeps of a file that is larger than what we may hold only pushes out others.
@@ -130,7 +175,14 @@ bool HostWeights::poll_passed(Lock& lock) {
   std::deque<Pending> all = std::exchange(pending_, {}), passed, waiting;
   ++polling_;
   lock.unlock();
-  for (Pending& one : all) (one.passed->done() ? passed : waiting).push_back(std::move(one));
+  for (Pending& one : all) {
+    const bool is_passed = one.passed->done();
+    if (is_passed) {  // an event is its plugin's, and so goes without the lock
+      one.passed = nullptr;
+      one.device = nullptr;
+    }
+    (is_passed ? passed : waiting).push_back(std::move(one));
+  }
   lock.lock();
   --polling_;
   pending_.insert(pending_.begin(), std::make_move_iterator(waiting.begin()),
@@ -151,12 +203,24 @@ HostWeights::Started HostWeights::start(Lock& lock, HostItem& item, HostCopy Hos
   HostCopy& copy = item.*which;
   if (copy.state == CopyState::failed) return Started::again;
   if (copy.state != CopyState::absent) return Started::under_way;
+  const bool is_buffer = which == &HostItem::buffer;
+  const bool is_pinned = is_buffer && is_to_be_pinned(item, *reader);
+  const bool is_direct = is_buffer && is_tight(*item.file);
+  const std::uint64_t pages = item.end_page() - item.first_page();
   const std::uint64_t bytes =
-      which == &HostItem::pages
-          ? item.book->held_pages.missing(item.first_page(), item.end_page()) * page_bytes()
-          : item.bytes;
-  if (!room_->reserve(bytes)) {
-    if (need == Need::now) {
+      is_direct ? pages * page_bytes()
+      : is_buffer
+          ? item.bytes
+          : item.book->held_pages.missing(item.first_page(), item.end_page()) * page_bytes();
+  std::unique_ptr<HostBuffer> used;
+  if (is_direct && !is_pinned) used = take_plain(idle_staging_, bytes);
+  if (used == nullptr && !room_->reserve(bytes)) {
+    if (auto idle = take_plain(idle_staging_, {})) {  // of another size
+      const std::uint64_t freed = idle->bytes();
+      idle.reset();
+      room_->release(freed);
+      given_back_ += freed;
+    } else if (need == Need::now) {
       await_room(lock, item, bytes);
     } else if (!let_go_of_one(lock, wanted_in)) {
       return Started::no_room;
@@ -165,24 +229,14 @@ HostWeights::Started HostWeights::start(Lock& lock, HostItem& item, HostCopy Hos
   }
   copy.state = CopyState::loading;
   copy.next = item.bytes;
-  if (which == &HostItem::pages) {
-    item.book->held_pages.add(item.first_page(), item.end_page());
-  } else {
-    pinned_bytes_ += bytes;
-    lock.unlock();
-    try {
-      copy.memory = std::make_unique<PinnedMemory>(reader, bytes);
-    } catch (const Error&) {  // then plain memory has to do
-    }
-    lock.lock();
-    if (copy.memory == nullptr) {
-      item.pinning_failed = true;
-      pinned_bytes_ -= bytes;
-      room_->release(bytes);
-      copy.state = CopyState::absent;
-      changed_.notify_all();
+  if (is_buffer) {
+    copy.is_direct = is_direct;
+    copy.lead = is_direct ? item.offset % page_bytes() : 0;
+    copy.memory = std::move(used);
+    if (copy.memory == nullptr && !make_buffer(lock, item, is_pinned ? reader : nullptr, bytes))
       return Started::again;
-    }
+  } else {
+    item.book->held_pages.add(item.first_page(), item.end_page());
   }
   copy.next = 0;
   if (item.bytes == 0)
@@ -193,6 +247,29 @@ HostWeights::Started HostWeights::start(Lock& lock, HostItem& item, HostCopy Hos
     loading_.emplace_back(&item, &copy);
   changed_.notify_all();
   return Started::under_way;
+}
+
+// `pinned_by`: nullptr for plain memory. False: there is none, and the room for it is given back.
+bool HostWeights::make_buffer(Lock& lock, HostItem& item,
+                              const std::shared_ptr<const Device>& pinned_by, std::uint64_t bytes) {
+  HostCopy& copy = item.buffer;
+  if (pinned_by != nullptr) pinned_bytes_ += bytes;
+  lock.unlock();
+  std::unique_ptr<HostBuffer> memory;
+  try {
+    memory = pinned_by == nullptr ? std::make_unique<HostBuffer>(bytes)
+                                  : std::make_unique<HostBuffer>(pinned_by, bytes);
+  } catch (const Error&) {  // then something else has to do
+  }
+  lock.lock();
+  copy.memory = std::move(memory);
+  if (copy.memory != nullptr) return true;
+  (pinned_by == nullptr ? item.is_unbuffered : item.pinning_failed) = true;
+  if (pinned_by != nullptr) pinned_bytes_ -= bytes;
+  room_->release(bytes);
+  copy.state = CopyState::absent;
+  changed_.notify_all();
+  return false;
 }
 
 void HostWeights::await_ready(Lock& lock, const Hold& hold) {
@@ -215,7 +292,11 @@ std::optional<HostWeights::Piece> HostWeights::next_piece(const HostItem* only) 
   if (found == loading_.end()) return {};
   const auto [item, copy] = *found;
   const std::uint64_t begin = copy->next;
-  copy->next = std::min(begin + options_.piece_bytes, item->bytes);
+  // Whole pages of the file, so that no page is read twice.
+  const std::uint64_t most = options_.piece_bytes * (copy->is_direct ? kDirectPieces : 1);
+  const std::uint64_t end = begin + most - (item->offset + begin + most) % page_bytes();
+  // Not a little that is left over for itself.
+  copy->next = end + most / 4 < item->bytes ? end : item->bytes;
   ++copy->reading;
   if (copy->next == item->bytes) loading_.erase(found);
   return Piece{item, copy, begin, copy->next};
@@ -243,10 +324,10 @@ void HostWeights::read(Lock& lock, const Piece& piece) {
   const MappedFile& file = *item.file->mapping;
   try {
     if (from_pages) {
-      std::memcpy(copy.memory->data() + piece.begin, file.bytes().data() + offset, bytes);
+      std::memcpy(copy.memory->data() + copy.lead + piece.begin, file.bytes().data() + offset,
+                  bytes);
     } else if (copy.memory != nullptr) {
-      file.read(offset, {copy.memory->data() + piece.begin, bytes});
-      if (is_tight(*item.file)) file.forget(offset, bytes);
+      read_into_buffer(item, piece);
     } else {
       file.touch(offset, bytes);
     }
@@ -273,6 +354,22 @@ void HostWeights::read(Lock& lock, const Piece& piece) {
   changed_.notify_all();
 }
 
+void HostWeights::read_into_buffer(const HostItem& item, const Piece& piece) {
+  const MappedFile& file = *item.file->mapping;
+  const HostCopy& copy = *piece.copy;
+  const std::uint64_t offset = item.offset + piece.begin, bytes = piece.end - piece.begin;
+  std::byte* const to = copy.memory->data() + copy.lead + piece.begin;
+  if (!copy.is_direct) return file.read(offset, {to, bytes});
+  // The pages at both ends are the item's alone in its buffer, if not in the file.
+  const std::uint64_t page = page_bytes(), before = offset % page;
+  const std::uint64_t whole = (before + bytes + page - 1) / page * page;
+  if (reinterpret_cast<std::uintptr_t>(to - before) % page == 0 &&
+      file.read_direct(offset - before, {to - before, whole}))
+    return;
+  file.read(offset, {to, bytes});
+  file.forget(offset, bytes);
+}
+
 void HostWeights::finish(Lock& lock, const Piece& piece, const std::optional<Error>& failure) {
   HostItem& item = *piece.item;
   HostCopy& copy = *piece.copy;
@@ -285,7 +382,7 @@ void HostWeights::finish(Lock& lock, const Piece& piece, const std::optional<Err
   if (copy.next < item.bytes || copy.reading > 0) return;
   copy.state = copy.failure ? CopyState::failed : CopyState::ready;
   if (copy.failure) item.reading_ahead_failed = true;
-  const auto which = &copy == &item.pages ? &HostItem::pages : &HostItem::pinned;
+  const auto which = &copy == &item.pages ? &HostItem::pages : &HostItem::buffer;
   if (copy.leases == 0 && is_of_no_use(item, copy)) let_go_of(lock, item, which);
 }
 

@@ -21,10 +21,13 @@ class HostRoom {
       : HostRoom(std::make_shared<Ledger>("host", Ledger::Limits{.budget = limit_bytes})) {}
   explicit HostRoom(std::shared_ptr<Ledger> ledger) : ledger_(std::move(ledger)) {}
 
+  // Asks the driver what is free where it is time to. For those who call reserve() and has(),
+  // before they take a lock: neither of the two asks anybody.
+  void refresh() { ledger_->poll_all_when_due(); }
   // False, and nothing is taken, where that would be more than the limit. Nobody else lets go for
   // it.
   bool reserve(std::uint64_t bytes) {
-    if (!ledger_->try_take(bytes)) return false;
+    if (!ledger_->try_take_unasked(bytes)) return false;
     ledger_->hold(kHolder, bytes);
     const auto use = use_.lock();
     use->held += bytes;
@@ -37,7 +40,7 @@ class HostRoom {
     use_.lock()->held -= bytes;
   }
   // Whether reserve() would find so much now.
-  bool has(std::uint64_t bytes) const { return ledger_->room() >= bytes; }
+  bool has(std::uint64_t bytes) const { return ledger_->room_unasked() >= bytes; }
   // Lets others go so that it would. False: they cannot. With no lock held that they might take.
   bool make(std::uint64_t bytes, const std::string& what) {
     try {

@@ -64,7 +64,9 @@ std::shared_ptr<HostLease> HostWeights::get(std::span<const FilePart> parts,
                                             const std::shared_ptr<const Device>& reader) {
   // Declared before the lock: what it holds when this fails is given back without it.
   const std::shared_ptr<HostLease> lease(new HostLease(reader));
+  room_->refresh();
   Lock lock(mutex_);
+  others_lack_room_ = false;
   poll_passed(lock);
   for (const FilePart& part : parts) advance(part, *reader);
   {
@@ -89,7 +91,7 @@ std::shared_ptr<HostLease> HostWeights::get(std::span<const FilePart> parts,
     const HostItem& item = *hold.item;  // leased: what is read here does not change
     const HostCopy& copy = item.*hold.copy;
     const std::byte* base = copy.memory != nullptr
-                                ? copy.memory->data()
+                                ? copy.memory->data() + copy.lead
                                 : item.file->mapping->bytes().data() + item.offset;
     if (hold.staging != nullptr) {
       std::memcpy(hold.staging->data(), base, item.bytes);
@@ -110,7 +112,7 @@ void HostWeights::check_fits(std::span<const FilePart> parts) const {
 Error HostWeights::out_of_memory(const std::string& name, std::uint64_t bytes) const {
   std::uint64_t in_use = 0;
   for (const auto& [key, item] : items_)
-    for (const HostCopy* copy : {&item->pages, &item->pinned})
+    for (const HostCopy* copy : {&item->pages, &item->buffer})
       if (copy->leases > 0 && copy->state != CopyState::absent) in_use += item->bytes;
   return Error(Code::out_of_memory,
                cat("out of host memory: wanted ", format_bytes(bytes), " for the weights ",
@@ -140,10 +142,7 @@ HostItem* HostWeights::find(const FilePart& part, std::uint64_t offset, std::uin
 // The whole tensor's, when that is held: its rows are there, too.
 HostItem& HostWeights::item_of(const FilePart& part) {
   HostItem* const whole = find(part, part.tensor_offset, part.tensor_bytes);
-  const auto is_held = [](const HostCopy& copy) {
-    return copy.state == CopyState::loading || copy.state == CopyState::ready;
-  };
-  if (whole != nullptr && (is_held(whole->pages) || is_held(whole->pinned))) return *whole;
+  if (whole != nullptr && (whole->pages.is_held() || whole->buffer.is_held())) return *whole;
   return own_item_of(part);
 }
 
@@ -182,10 +181,9 @@ bool HostWeights::is_here(const FilePart& part, const Device& reader) {
   HostItem* item = find(part, part.tensor_offset, part.tensor_bytes);
   if (item == nullptr || item->is_idle()) item = find(part, part.offset, part.bytes);
   if (item == nullptr) return false;
-  const auto copy = choose_copy(*item, reader);
-  const CopyState state = (item->*copy).state;
-  if (state != CopyState::loading && state != CopyState::ready) return false;
-  return copy == &HostItem::pinned || reader.host_visible() || !reader.has_pinned();
+  const HostCopy& copy = item->*choose_copy(*item, reader);
+  if (!copy.is_held()) return false;
+  return copy.is_pinned() || reader.host_visible() || !reader.has_pinned();
 }
 
 HostWeights::Hold HostWeights::take_copy(Lock& lock, const FilePart& part,
@@ -203,7 +201,7 @@ HostWeights::Hold HostWeights::take_copy(Lock& lock, const FilePart& part,
     try {
       if (start(lock, item, which, reader, Need::now, 0) == Started::under_way) {
         item.last_use = ++clock_;
-        if (which == &HostItem::pages && !reader->host_visible()) item.keep_pages = true;
+        if (!copy.is_pinned() && !reader->host_visible()) item.keep_plain = true;
         return hold;
       }
     } catch (const Error&) {
@@ -217,7 +215,7 @@ HostWeights::Hold HostWeights::take_copy(Lock& lock, const FilePart& part,
 void HostWeights::take_staging(Lock& lock, Hold& hold,
                                const std::shared_ptr<const Device>& reader) {
   HostItem& item = *hold.item;
-  if (hold.copy == &HostItem::pinned || reader->host_visible() || !reader->has_pinned()) return;
+  if ((item.*hold.copy).is_pinned() || reader->host_visible() || !reader->has_pinned()) return;
   if (item.bytes == 0 || item.bytes > options_.staging_bytes || item.pinning_failed) return;
   for (;;) {
     hold.staging = idle_staging_.take(*reader, item.bytes);
@@ -234,7 +232,7 @@ void HostWeights::take_staging(Lock& lock, Hold& hold,
   pinned_bytes_ += item.bytes;
   lock.unlock();
   try {
-    hold.staging = std::make_unique<PinnedMemory>(reader, item.bytes);
+    hold.staging = std::make_unique<HostBuffer>(reader, item.bytes);
   } catch (const Error&) {
   }
   lock.lock();
@@ -263,8 +261,9 @@ void HostWeights::give_back_one(Lock& lock, Hold hold) {
 
 bool HostWeights::is_of_no_use(const HostItem& item, const HostCopy& copy) const {
   if (copy.state == CopyState::failed) return true;
-  if (copy.state != CopyState::ready || &copy != &item.pages) return false;
-  return item.pinned.state == CopyState::ready || (!item.keep_pages && item.next_use() == kUnexpected);
+  if (copy.state != CopyState::ready || copy.is_pinned()) return false;
+  const bool has_another = &copy == &item.pages && item.buffer.state == CopyState::ready;
+  return has_another || (!item.keep_plain && item.next_use() == kUnexpected);
 }
 
 void HostWeights::reclaim() {
@@ -274,9 +273,19 @@ void HostWeights::reclaim() {
 
 std::uint64_t HostWeights::let_go(std::uint64_t bytes) {
   Lock lock(mutex_);
+  others_lack_room_ = true;
   poll_passed(lock);
   const std::uint64_t before = given_back_;
-  while (given_back_ - before < bytes && (let_go_of_one(lock, {}) || drop_idle_staging(lock))) {
+  const auto something_goes = [&] {
+    return let_go_of_one(lock, {}) || drop_idle_staging(lock) || abandon_one(lock) ||
+           poll_passed(lock);
+  };
+  while (given_back_ - before < bytes) {
+    if (something_goes()) continue;
+    // What streams still copy from comes free without anybody's doing; a piece that is read ahead,
+    // too.
+    if (pending_.empty() && polling_ == 0 && leaving_ == 0 && !is_reading_ahead()) break;
+    changed_.wait_for(lock, kPoll);
   }
   return given_back_ - before;
 }

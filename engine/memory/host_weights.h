@@ -1,7 +1,9 @@
 // The bytes of weights in host memory, for all devices of an engine: one copy, whatever the number
 // of devices, read from the file once and kept as long as there is room. For devices that compute
 // in host memory it is the file's mapping; for others pinned memory, as far as that goes, and
-// beyond it the mapping again, from where bytes pass through a few pinned buffers on their way.
+// beyond it the mapping again, from where bytes pass through a few pinned buffers on their way. Of
+// a file that is larger than all that may be held, it is plain memory instead of the mapping: what
+// is let go soon is read past the kernel's copies, which takes less time and pushes out nothing.
 //
 // Everything held is within a hard limit (host_room.h): pages of mappings from the moment they are
 // read until they are given back, pinned copies, and the buffers. When room is short, what will be
@@ -58,7 +60,7 @@ class HostLease {
   struct Hold {
     HostItem* item = nullptr;
     HostCopy HostItem::*copy = nullptr;
-    std::unique_ptr<PinnedMemory> staging{};
+    std::unique_ptr<HostBuffer> staging{};
   };
   explicit HostLease(std::shared_ptr<const Device> reader) : reader_(std::move(reader)) {}
 
@@ -116,7 +118,9 @@ class HostWeights {
   [[nodiscard]] Expectation expect(std::span<const FilePart> parts, UseOrder order,
                                    std::shared_ptr<const Device> reader, ReadWatch watch = {});
 
-  // Lets go of at least so many bytes where it can: what is wanted last first. The bytes let go.
+  // Lets go of at least so many bytes where it can: what is wanted last first. Waits for streams
+  // that still copy from it, not for leases that have no event. Nothing is read ahead into what
+  // went before the next get(). The bytes let go.
   std::uint64_t let_go(std::uint64_t bytes);
   // Gives back what leases hold whose event has passed. Done by get(), too.
   void reclaim();
@@ -176,18 +180,24 @@ class HostWeights {
   void run_reader();
 
   // host_loading.cpp: room and reading. Functions that take the lock may give it up meanwhile.
+  bool is_to_be_pinned(const HostItem& item, const Device& reader) const;
   HostCopy HostItem::*choose_copy(const HostItem& item, const Device& reader) const;
   bool let_go_of_one(Lock& lock, std::optional<std::uint64_t> wanted_in);
   void let_go_of(Lock& lock, HostItem& item, HostCopy HostItem::*which);
   bool drop_idle_staging(Lock& lock);
+  bool abandon_one(Lock& lock);
+  bool is_reading_ahead() const;
   bool is_tight(const TensorFile& file) const;
   void await_room(Lock& lock, const HostItem& item, std::uint64_t bytes);
   bool poll_passed(Lock& lock);
   Started start(Lock& lock, HostItem& item, HostCopy HostItem::*which,
                 const std::shared_ptr<const Device>& reader, Need need, std::uint64_t wanted_in);
+  bool make_buffer(Lock& lock, HostItem& item, const std::shared_ptr<const Device>& pinned_by,
+                   std::uint64_t bytes);
   void await_ready(Lock& lock, const Hold& hold);
   std::optional<Piece> next_piece(const HostItem* only);
   void read(Lock& lock, const Piece& piece);
+  static void read_into_buffer(const HostItem& item, const Piece& piece);
   void finish(Lock& lock, const Piece& piece, const std::optional<Error>& failure);
 
   const std::shared_ptr<HostRoom> room_;
@@ -201,6 +211,7 @@ class HostWeights {
   std::deque<Pending> pending_;
   // Threads that look at what was pending, that give memory back, that read.
   unsigned polling_ = 0, leaving_ = 0, reading_ = 0;
+  unsigned beginning_ = 0;  // threads that take room to read ahead
   StagingBuffers idle_staging_;
   std::uint64_t staging_bytes_ = 0, pinned_bytes_ = 0;  // that exist; the second includes the first
   std::deque<std::pair<HostItem*, HostCopy*>> loading_;  // with bytes that nobody reads yet
@@ -211,6 +222,7 @@ class HostWeights {
   std::multiset<std::thread::id> stuck_;    // have a turn, or wait for it
   HostReport counts_;
   bool stopping_ = false;
+  bool others_lack_room_ = false;
   std::vector<std::thread> readers_;
 };
 

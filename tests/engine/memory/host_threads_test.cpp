@@ -141,6 +141,18 @@ BOOST_AUTO_TEST_CASE(a_file_that_cannot_be_read_ahead_is_an_error_for_who_asks_o
   BOOST_TEST(room->held() == 0u);
 }
 
+BOOST_AUTO_TEST_CASE(what_was_let_go_for_others_is_left_to_them_until_somebody_asks) {
+  write(6);
+  make(4 * kPart, 4 * kPart, 0, 2);
+  const core::Expectation cycle = host->expect(all(), core::UseOrder::cyclic, fake());
+  for (int round = 0; round < 20; ++round) {
+    BOOST_TEST(use(std::size_t(round) % 6, fake()));
+    host->let_go(3 * kPart);
+    BOOST_TEST(room->reserve(3 * kPart));  // before anything is read ahead into it
+    room->release(3 * kPart);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(expectations_may_end_while_their_parts_are_read) {
   write(12);
   make(6 * kPart, 3 * kPart, kPart, 2);
