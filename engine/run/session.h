@@ -24,6 +24,7 @@ struct SessionPlace {
   WeightStore* weights = nullptr;
   std::uint64_t budget = kNoLimit;  // bytes that the session may use there
   SessionSpec::Rates rates = {};
+  std::uint64_t spare = 0;  // bytes beyond the budget, where it cannot do without: weights are then read one at a time
 };
 
 // A device that takes no part, as a source of streamed weights.
@@ -73,6 +74,7 @@ class Session final : public SessionHandle {
   CallSpec call_spec(std::span<const heddle_value* const> sets) const;
   void prepare(std::span<const heddle_value* const> sets);
   void make_plan(const CallSpec& call);
+  void make_plan_with_spare(const CallSpec& call);
   WeightSource member_part(const WeightSource& whole, const Node& node, std::uint32_t slot, std::uint32_t member) const;
   WeightSource weight_source(const SessionStorage& storage) const;
   // What will be wanted is read from disk while others work: by load_weights(), and by the page-ins of the coming steps.

@@ -5,6 +5,7 @@
 #include "engine/plan/call_steps.h"
 #include "engine/plan/place_call.h"
 #include "engine/run/health.h"
+#include "engine/run/reading_room.h"
 #include "engine/run/room.h"
 
 namespace heddle::core {
@@ -20,44 +21,33 @@ bool suits(const CallPlacement& placement, const Model& model, const CallSpec& c
   }
 }
 
-// Weights lie in host memory while they are read for devices that compute there, too: in what the budgets of those leave
-// of the host's, and where they leave nothing, in a part of theirs. The bytes for each of them.
-std::uint64_t kept_for_reading(const Environment& environment, const Model& model) {
-  if (environment.host_weights == nullptr || environment.host_ledger->budget() == Ledger::kNoLimit) return 0;
-  std::uint64_t largest = 0, shares = 0, count = 0;
-  if (model.checkpoint == nullptr) return 0;
-  for (const TensorView& tensor : model.checkpoint->tensors()) largest = std::max<std::uint64_t>(largest, tensor.data.size());
-  const std::uint64_t budget = environment.host_ledger->budget();
-  for (const RunDevice& device : environment.devices) {
-    const Ledger& ledger = device.state->ledger();
-    if (ledger.parent() == nullptr) continue;
-    shares += std::min(ledger.budget(), budget);
-    ++count;
-  }
-  if (count == 0) return 0;
-  // One that is made into its form, two that are read ahead, one that goes; with pages at their ends that belong to others, too.
-  const std::uint64_t one = largest + 2 * page_bytes(), wanted = std::max(one, std::min(4 * one, budget / 4)), left = budget - std::min(budget, shares);
-  return (wanted - std::min(wanted, left)) / count;
-}
-
 // What a session may use of a device: what is left when all has gone that nobody uses, and what of its model others use already.
 // `planned`: what the workflow allows itself there; 0: all that there is.
-std::uint64_t budget_of(Environment& environment, std::uint32_t d, const Model& model, std::uint64_t planned) {
+struct Allowed {
+  std::uint64_t budget = kNoLimit, spare = 0;  // as in SessionPlace
+};
+Allowed allowed_on(Environment& environment, std::uint32_t d, const Model& model, std::uint64_t planned) {
   const RunDevice& device = environment.devices[d];
   Ledger& ledger = device.state->ledger();
-  if (planned == 0 && ledger.budget() == Ledger::kNoLimit && (device.state->device().host_visible() || device.state->device().opening_info().memory_total == 0)) return kNoLimit;
+  if (planned == 0 && ledger.budget() == Ledger::kNoLimit && (device.state->device().host_visible() || device.state->device().opening_info().memory_total == 0)) return {};
   // Others take and free memory as they like: here it counts what is there now, not two seconds ago.
   for (Ledger* each = &ledger; each != nullptr; each = each->parent()) each->poll_now();
-  std::uint64_t most = ledger.most();
-  if (ledger.parent() != nullptr) most -= std::min(most, kept_for_reading(environment, model));
-  if (planned != 0) most = std::min(planned, most);
   const LedgerReport now = ledger.report();
   std::uint64_t stays = now.reserved;
   for (const LedgerReport::Line& line : now.held) stays += line.kind == Held::weights ? line.pinned : line.bytes;
   stays -= std::min(stays, kept_bytes(environment, d));
   for (const ModelWeights& each : device.weights->models())
     if (each.model == model.identity) stays -= std::min(stays, each.pinned);
-  return most - std::min(most, stays);
+  const auto budget = [&](std::uint64_t for_reading) {
+    std::uint64_t most = ledger.most();
+    most -= std::min(most, for_reading);
+    if (planned != 0) most = std::min(planned, most);
+    return most - std::min(most, stays);
+  };
+  if (ledger.parent() == nullptr) return {budget(0), 0};
+  const ReadingRoom reading = reading_room(largest_read(model), environment.topology, environment);
+  const std::uint64_t usual = budget(reading.wanted), most = budget(reading.least);
+  return {usual, most - std::min(most, usual)};
 }
 
 CallPlacement decide(const Environment& environment, const Caller& caller, const Model& model, const CallSpec& call) {
@@ -103,8 +93,9 @@ SessionPlaces session_places(Environment& environment, const Caller& caller, con
   for (const std::uint32_t d : devices) {
     const RunDevice& device = environment.devices[d];
     const std::uint64_t of_workflow = planned == nullptr || d >= planned->budgets.size() ? 0 : planned->budgets[d];
-    const std::uint64_t allowed = of_workflow != 0 ? of_workflow : environment.topology.devices[d].budget;
-    places.places.push_back({device.state.get(), device.weights.get(), budget_of(environment, d, model, allowed), session_rates(prices, d)});
+    const std::uint64_t planned_bytes = of_workflow != 0 ? of_workflow : environment.topology.devices[d].budget;
+    const Allowed here = allowed_on(environment, d, model, planned_bytes);
+    places.places.push_back({device.state.get(), device.weights.get(), here.budget, session_rates(prices, d), here.spare});
   }
   const bool streams = std::ranges::any_of(places.places, [](const SessionPlace& p) { return p.budget != kNoLimit; });
   if (!streams || devices.size() == environment.devices.size()) return places;
