@@ -113,6 +113,9 @@ struct MemoryReport {
   std::uint64_t reserved = 0;  // claimed by work that is about to begin
   std::uint64_t room = 0;      // that could be taken without letting go of anything
   std::vector<HeldMemory> held;  // most bytes first; what is taken and not held lies free in pools
+  // Of host memory: bytes of weights that were read from their files so far, for the first time and
+  // again, because they had been let go.
+  std::uint64_t read_first = 0, read_again = 0;
 };
 
 struct DeviceLink {
