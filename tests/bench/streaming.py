@@ -6,15 +6,20 @@
 Writes a checkpoint of equal linear layers of random numbers (the family test.layers of
 build/sample_plugins) from a seed, unless the folder has it already, measures at which rate the disk
 gives it when the kernel has nothing of it, in pieces of 4 MiB by as many threads as heddle reads with,
-and runs it with the kernel's copies dropped, under --host-budget. Reports, against the goals: the
-process's peak memory, as /usr/bin/time -v tells it; the rate of reading while something was read; and
-how much of the time the rows disk, copy and compute of the trace worked, alone and at the same time.
-Seconds on a machine that does other things, too, say little. Needs only the standard library.
+through the kernel's copies and past them, before and after the run, of which the best counts; and
+runs it with the kernel's copies dropped, under --host-budget. Reports, against the goals: the
+process's peak memory, as /usr/bin/time -v tells it; the rate of loading, which is that while something
+was read, for the disk waits when computing takes longer; and how much of the time the rows disk, copy
+and compute of the trace worked, alone and at the same time. With `ninja host_loading_bench`, too, at
+which rate the checkpoint is loaded when nobody computes. Seconds on a machine that does other things,
+too, say little: the load is told. Needs only the standard library.
 """
 
 import argparse
 import concurrent.futures
+import ctypes
 import json
+import mmap
 import os
 import pathlib
 import random
@@ -28,6 +33,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 WIDTH = 2048
 LAYER = WIDTH * WIDTH * 4  # bytes
 PIECE = 4 << 20
+READERS = 2
+HUGE = 2 << 20  # bytes of a large page
 
 
 def write_checkpoint(path, size):
@@ -58,21 +65,37 @@ def drop_cached(path):
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def disk_rate(path, threads):
+def large_pages(size):
+    """Memory as O_DIRECT wants it, and in as few pieces as can be."""
+    memory = mmap.mmap(-1, size + HUGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory.madvise(mmap.MADV_HUGEPAGE)
+    memory.write(bytes(size + HUGE))
+    begin = -ctypes.addressof(ctypes.c_char.from_buffer(memory)) % HUGE
+    return memoryview(memory)[begin:begin + size]
+
+
+def disk_rate(path, threads, flags):
     """Bytes a second of a cold file, all of it, each thread with a piece of its own at a time."""
     drop_cached(path)
     size = os.path.getsize(path)
-    with open(path, "rb") as file:
-        descriptor = file.fileno()
+    descriptor = os.open(path, os.O_RDONLY | flags)
+    buffers = [large_pages(PIECE) for _ in range(threads)]
 
-        def read(offset):
-            os.preadv(descriptor, [memoryview(bytearray(min(PIECE, size - offset)))], offset)
+    def read(thread):
+        for offset in range(thread * PIECE, size, threads * PIECE):
+            os.preadv(descriptor, [buffers[thread]], offset)
 
-        start = time.perf_counter()
-        with concurrent.futures.ThreadPoolExecutor(threads) as pool:
-            list(pool.map(read, range(0, size, PIECE)))
-        seconds = time.perf_counter() - start
+    start = time.perf_counter()
+    with concurrent.futures.ThreadPoolExecutor(threads) as pool:
+        list(pool.map(read, range(threads)))
+    seconds = time.perf_counter() - start
+    os.close(descriptor)
     return size / seconds
+
+
+def disk_rates(path):
+    """As heddle reads: through the kernel's copies, and past them."""
+    return {"buffered": disk_rate(path, READERS, 0), "direct": disk_rate(path, READERS, os.O_DIRECT)}
 
 
 def workflow(path, steps, items):
@@ -90,6 +113,8 @@ def run(args, folder, checkpoint):
     program = pathlib.Path(args.program).resolve()
     command = [program, "run", flow, "--plugins", program.parent / "sample_plugins",
                "--host-budget", args.budget, "--trace", trace]
+    if args.threads:
+        command += ["--threads", str(args.threads)]
     if args.devices:
         command += ["--plugins", program.parent / "fake_device", "--devices", args.devices]
     drop_cached(checkpoint)
@@ -100,6 +125,15 @@ def run(args, folder, checkpoint):
     if process.returncode != 0:
         sys.exit(f"heddle ended with {process.returncode}: {' '.join(map(str, command))}")
     return time.perf_counter() - start, usage.ru_maxrss * 1024, json.loads(trace.read_text())
+
+
+def program_alone(args, checkpoint):
+    """MiB/s of host_loading_bench, where it is built beside the program: nobody computes."""
+    bench = pathlib.Path(args.program).resolve().parent / "tests" / "bench" / "host_loading_bench"
+    if not bench.exists():
+        return 0
+    done = subprocess.run([bench, checkpoint, "1024"], stdout=subprocess.PIPE, text=True, check=True)
+    return float(done.stdout.split()[0])
 
 
 def union(spans):
@@ -160,6 +194,7 @@ def main():
     parser.add_argument("--items", type=int, default=64, help="rows of the input: what there is to compute")
     parser.add_argument("--folder", type=pathlib.Path, help="for the checkpoint (default: a temporary one)")
     parser.add_argument("--devices", help="of the fake plugin, instead of the CPU")
+    parser.add_argument("--threads", type=int, help="that compute (default: all cores, which then have none left for the disk's)")
     parser.add_argument("--keep", action="store_true", help="leave the checkpoint in --folder")
     args = parser.parse_args()
 
@@ -170,19 +205,27 @@ def main():
             write_checkpoint(checkpoint, int(args.gigabytes * (1 << 30)))
         size = os.path.getsize(checkpoint)
         try:
-            rate = disk_rate(checkpoint, 2)
+            load = os.getloadavg()[0]
+            rates = [disk_rates(checkpoint)]
             seconds, peak, trace = run(args, folder, checkpoint)
-            rate = max(rate, disk_rate(checkpoint, 2))
+            alone = program_alone(args, checkpoint)
+            rates.append(disk_rates(checkpoint))
         finally:
             if args.folder and not args.keep:
                 checkpoint.unlink()
     rows, read = lanes(trace)
+    rate = max(max(each.values()) for each in rates)
+    print(f"load before {load:.1f}; disk, MiB/s before and after: "
+          + "; ".join(", ".join(f"{how} {each[how] / 2**20:.0f}" for how in each) for each in rates))
     print(f"checkpoint {size / 2**30:.2f} GiB, host budget {args.budget}, {args.steps} steps: {seconds:.1f} s")
     print(f"peak memory {peak / 2**30:.3f} GiB (goal for 1GiB: under 1.3)")
     reading = seconds_of(rows["disk"])
     if reading > 0:
         print(f"read {read / 2**30:.2f} GiB in {reading:.2f} s: {read / reading / 2**20:.0f} MiB/s, "
               f"{100 * read / reading / rate:.0f} % of the disk's {rate / 2**20:.0f} MiB/s (goal: 90 %)")
+    if alone:
+        print(f"loading alone, nobody computing: {alone:.0f} MiB/s, "
+              f"{100 * alone * 2**20 / rate:.0f} % of the disk's")
     for row, spans in rows.items():
         print(f"{row:8} works {seconds_of(spans):7.2f} s")
     for a, b in (("disk", "copy"), ("disk", "compute"), ("copy", "compute")):
