@@ -26,7 +26,7 @@ constexpr OptionSpec kOptions[] = {
      "host memory to use at most, CPU devices included (default: half less 2 GB, at least 4 GB)",
      kUsers},
     {"pinned", OptionKind::size, "SIZE",
-     "host memory to pin for devices at most (not used yet: nothing is pinned)", kUsers},
+     "host memory to pin for devices at most, of the host budget (default: half of it)", kUsers},
     {"models", OptionKind::paths, "DIR",
      "a folder that holds checkpoints/, diffusers/, ...; searched before the program's own", kAll},
     {"plugins", OptionKind::paths, "DIR",

@@ -14,7 +14,6 @@ int plan_workflow(const Request& request, Output& output) {
   const auto warn = [&](const std::string& text) {
     if (!request.settings.quiet) core::log(core::Level::warning, text);
   };
-  for (const std::string& warning : request.settings.warnings) warn(warning);
   const Engine engine(request.settings.engine);
   const Variants variants(engine, engine.load(request.workflow), request.settings, warn);
   for (std::size_t run = 0; run < variants.count(); ++run) {

@@ -41,8 +41,6 @@ class LogThrough {
 int run_workflow(const Request& request, Output& output) {
   const std::unique_ptr<Reporter> reporter = make_reporter(request.settings, output);
   const LogThrough log(*reporter);
-  for (const std::string& warning : request.settings.warnings)
-    reporter->message(cat("warning: ", warning));
   return run_all(request, output, *reporter);
 }
 

@@ -227,9 +227,6 @@ Settings read_settings(const Layer& layer) {
   settings.engine.reserves = read_sizes(layer, "reserve");
   settings.engine.host_budget = read_size(layer, "host-budget");
   settings.engine.pinned = read_size(layer, "pinned");
-  if (settings.engine.pinned)
-    settings.warnings.push_back(
-        "--pinned has no effect yet: weights are copied from the pages of their files");
   for (Pair& pair : read_pairs(layer, "options"))
     settings.engine.device_options[pair.key] = std::move(pair.value);
   settings.engine.model_dirs = read_folders(layer, "models");

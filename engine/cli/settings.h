@@ -33,7 +33,6 @@ struct Settings {
   bool json = false;
   bool least = false;  // plan: the least memory instead
   bool quiet = false;
-  std::vector<std::string> warnings;
 };
 
 // Throws core::Error(invalid_argument) that names the option and where it was given.

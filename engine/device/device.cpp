@@ -98,6 +98,14 @@ void* Device::allocate(std::size_t bytes) const {
 
 void Device::free(void* memory) const { desc_.free(raw_, memory); }
 
+void* Device::allocate_pinned(std::size_t bytes) const {
+  void* memory = nullptr;
+  check(desc_.alloc_pinned(raw_, bytes, &memory), cat(name_, ": ", format_bytes(bytes), " of pinned host memory"));
+  return memory;
+}
+
+void Device::free_pinned(void* memory) const { desc_.free_pinned(raw_, memory); }
+
 void Device::copy(Stream& stream, const Device* to, void* dst, const Device* from, const void* src, std::size_t bytes) const {
   if (bytes == 0) return;
   check(desc_.copy(stream.raw(), to == nullptr ? nullptr : to->raw(), dst, from == nullptr ? nullptr : from->raw(), src, bytes), name_);

@@ -76,6 +76,11 @@ class Device {
   void* allocate(std::size_t bytes) const;  // throws out_of_memory
   void free(void* memory) const;
 
+  // Host memory that copies to this device and back go fastest from. A device that has none is served from plain memory as well.
+  bool has_pinned() const { return desc_.alloc_pinned != nullptr && desc_.free_pinned != nullptr; }
+  void* allocate_pinned(std::size_t bytes) const;  // REQUIRES: has_pinned(); throws out_of_memory
+  void free_pinned(void* memory) const;
+
   // Enqueues; nullptr for a side means host memory.
   void copy(Stream& stream, const Device* to, void* dst, const Device* from, const void* src, std::size_t bytes) const;
 

@@ -101,6 +101,7 @@ Engine::Data::Data(EngineOptions given) : options(std::move(given)), hooks(optio
                                                        options.device_options, {options.degrade_after, options.degraded_seconds, options.clock}, memory});
   environment->host_ledger = core::host_ledger_of(environment->devices, memory);
   environment->pinned_bytes = memory.pinned ? memory.pinned->of(environment->host_ledger->budget()) : environment->host_ledger->budget() / 2;
+  environment->hold_weights(std::make_shared<core::HostRoom>(environment->host_ledger));
   core::make_room_from(*environment);
   environment->topology = core::topology_of(environment->devices);
   if (!options.keep_dir.empty()) environment->keeping = keeping(options, plugins);

@@ -44,7 +44,9 @@ MemoryReport report_of(const core::LedgerReport& ledger) {
                       ledger.reserved,
                       ledger.room,
                       ledger.peak,
-                      {}};
+                      {},
+                      0,
+                      0};
   for (const core::LedgerReport::Line& line : ledger.held)
     report.held.push_back(
         {std::string(core::held_name(line.kind)), line.owner, line.bytes, line.pinned});
@@ -113,7 +115,13 @@ std::vector<DeviceInfo> Engine::devices() const {
 }
 
 MemoryReport Engine::host_memory() const {
-  return outward([&] { return report_of(data_->environment->host_ledger->report()); });
+  return outward([&] {
+    MemoryReport report = report_of(data_->environment->host_ledger->report());
+    const core::HostReport weights = data_->environment->host_weights->report();
+    report.read_first = weights.read_first;
+    report.read_again = weights.read_again;
+    return report;
+  });
 }
 
 std::uint64_t Engine::unload(std::string_view device, std::string_view model) {

@@ -1,4 +1,6 @@
 // The plan of a workflow, as text and as JSON.
+#include <algorithm>
+
 #include "engine/base/text.h"
 #include "engine/facade/data.h"
 #include "engine/facade/inputs.h"
@@ -38,6 +40,25 @@ std::string Engine::plan(const Workflow& flow, Inputs inputs) const {
   });
 }
 
+namespace {
+
+// What the host's budget has to be at least, by node, behind the devices'.
+void tell_host_least(const std::vector<core::HostNeed>& needs, const core::Graph& graph, std::string& text, Json& devices) {
+  if (needs.empty()) return;
+  const core::HostNeed& decides = *std::ranges::max_element(needs, {}, &core::HostNeed::least_bytes);
+  text += cat("host: at least ", core::format_bytes(decides.least_bytes), " (", decides.least_bytes, " bytes), by node ", graph.nodes[decides.node].id, "\n");
+  Json nodes = Json::array();
+  for (const core::HostNeed& need : needs) {
+    const std::string& node = graph.nodes[need.node].id;
+    const std::string reason = cat(core::format_bytes(need.reading_bytes), " for reading weights");
+    text += cat("  ", node, ": ", core::format_bytes(need.least_bytes), "; ", reason, "\n");
+    nodes.push(std::move(Json::object().set("node", node).set("least_bytes", need.least_bytes).set("reason", reason)));
+  }
+  devices.push(std::move(Json::object().set("device", "host").set("least_bytes", decides.least_bytes).set("nodes", std::move(nodes))));
+}
+
+}  // namespace
+
 std::string Engine::plan_least(const Workflow& flow, bool as_json) const {
   return outward([&] {
     const Data::Ready ready = data_->prepare_to_show(flow.data_, {});
@@ -66,6 +87,7 @@ std::string Engine::plan_least(const Workflow& flow, bool as_json) const {
       }
       devices.push(std::move(Json::object().set("device", topology.devices[d].name).set("least_bytes", decides->least_bytes).set("nodes", std::move(nodes))));
     }
+    tell_host_least(core::host_needs(all.needs, *data_->environment), ready.graph, text, devices);
     if (most.empty()) text += "no node is known to need memory of a device\n";
     for (const std::string& why : all.left_out) text += cat("not known: ", why, "\n");
     return as_json ? core::write_json(devices, 2) : text;

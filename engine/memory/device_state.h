@@ -19,6 +19,7 @@
 namespace heddle::core {
 
 class DeviceState;
+class HostWeights;
 
 // Which pool memory is of. local: written and freed in the main stream's order. inbound: written by copy streams while the
 // main stream goes on, so that a freed piece waits until the main stream is past its last reader.
@@ -53,7 +54,12 @@ class DeviceState {
   ~DeviceState();
 
   const Device& device() const { return *device_; }
+  const std::shared_ptr<const Device>& share_device() const { return device_; }  // for what outlives this
   const KernelTable& kernels() const { return *kernels_; }
+  // Where the bytes of weights for this device are taken from; nullptr: from the files' mappings. Set before work begins; outlives
+  // all work here.
+  HostWeights* host_weights() const { return host_weights_; }
+  void use_host_weights(HostWeights* weights) { host_weights_ = weights; }
   Pool& pool() { return pool_; }
   PoolUse memory_use() const;  // of all pools together
   Ledger& ledger() const { return *ledger_; }
@@ -130,6 +136,7 @@ class DeviceState {
 
   std::shared_ptr<const Device> device_;
   std::shared_ptr<const KernelTable> kernels_;
+  HostWeights* host_weights_ = nullptr;
   const std::shared_ptr<Ledger> ledger_;
   Pool pool_;
   std::mutex stream_mutex_;

@@ -70,11 +70,14 @@ std::int64_t Ledger::room_by_driver(const State& state) const {
 }
 
 std::uint64_t Ledger::room() {
+  poll_all_when_due();
+  return room_unasked();
+}
+
+std::uint64_t Ledger::room_unasked() const {
   std::int64_t least = kEndless;
-  for (Ledger* each = this; each != nullptr; each = each->parent()) {
-    each->poll_when_due();
+  for (const Ledger* each = this; each != nullptr; each = each->parent())
     least = std::min(least, each->room(*each->state_.lock()));
-  }
   return std::uint64_t(std::max<std::int64_t>(0, least));
 }
 
@@ -100,6 +103,10 @@ void Ledger::poll_when_due() {
     state->next_poll = now + limits_.poll_seconds;  // so that one thread asks
   }
   poll_now();
+}
+
+void Ledger::poll_all_when_due() {
+  for (Ledger* each = this; each != nullptr; each = each->parent()) each->poll_when_due();
 }
 
 void Ledger::poll_now() {
@@ -151,7 +158,7 @@ bool Ledger::add(std::uint64_t bytes, std::uint64_t of_claim, bool is_claim) {
 }
 
 bool Ledger::try_take(std::uint64_t bytes, Reservation* from) {
-  for (Ledger* each = this; each != nullptr; each = each->parent()) each->poll_when_due();
+  poll_all_when_due();
   const std::uint64_t of_claim =
       from == nullptr || from->ledger_ != this ? 0 : std::min(bytes, from->left_);
   if (!add(bytes, of_claim, false)) return false;
@@ -189,7 +196,7 @@ void Ledger::unclaim(std::uint64_t bytes) {
 }
 
 std::optional<Reservation> Ledger::try_reserve(std::uint64_t bytes) {
-  for (Ledger* each = this; each != nullptr; each = each->parent()) each->poll_when_due();
+  poll_all_when_due();
   if (!add(bytes, 0, true)) return std::nullopt;
   Reservation made;
   made.ledger_ = this;

@@ -104,9 +104,15 @@ class Ledger {
   std::uint64_t most();
   // The driver is asked now, by this thread.
   void poll_now();
+  // The same where it is time to, of parents, too.
+  void poll_all_when_due();
 
   // Takes bytes, of a reservation first. False: they are not there; nothing is let go for them.
   bool try_take(std::uint64_t bytes, Reservation* from = nullptr);
+  // The same by what is known already, for those who hold a lock: they call poll_all_when_due()
+  // before. And what it would find.
+  bool try_take_unasked(std::uint64_t bytes) { return add(bytes, 0, false); }
+  std::uint64_t room_unasked() const;
   // The same, letting others go where it has to. Throws out_of_memory with the ledger. `what`:
   // "weights of single.17".
   void take(std::uint64_t bytes, std::string_view what, Reservation* from = nullptr);

@@ -247,9 +247,77 @@ HostWeight host_weight(const WeightSource& source) {
   return host;
 }
 
+void detach(HostWeight& host) {
+  std::vector<std::shared_ptr<const void>> keep;
+  for (heddle_view& part : host.parts) {
+    const auto made = std::ranges::find(host.keep, static_cast<const void*>(part.data),
+                                        &std::shared_ptr<const void>::get);
+    if (made != host.keep.end()) {
+      keep.push_back(*made);
+      continue;
+    }
+    const std::size_t size = dense_bytes(part.info);
+    const auto bytes = host_bytes(size);
+    std::memcpy(bytes.get(), part.data, size);
+    part.data = bytes.get();
+    host.made_bytes += size;
+    keep.push_back(bytes);
+  }
+  host.keep = std::move(keep);
+  host.lease = nullptr;
+}
+
+std::vector<FilePart> file_parts(const WeightSource& source) {
+  std::vector<FilePart> parts;
+  for (const WeightSource::Part& part : source.parts)
+    parts.push_back(file_part(*part.tensor, part.begin, part.end));
+  return parts;
+}
+
+HostWeight host_weight(const WeightSource& source, const DeviceState& state) {
+  if (state.host_weights() == nullptr || source.parts.empty()) return host_weight(source);
+  const std::shared_ptr<HostLease> lease =
+      state.host_weights()->get(file_parts(source), state.share_device());
+  // The same tensors, of which these rows lie in the lease; nobody looks at others.
+  std::vector<TensorView> views;
+  for (const WeightSource::Part& part : source.parts) views.push_back(*part.tensor);
+  WeightSource leased = source;
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    const std::uint64_t before =
+        file_part(views[i], leased.parts[i].begin, leased.parts[i].end).offset -
+        views[i].file_offset();
+    views[i].data = {lease->data(i) - before, views[i].data.size()};
+    leased.parts[i].tensor = &views[i];
+  }
+  HostWeight host = host_weight(leased);
+  host.keep.push_back(lease);
+  host.lease = lease;
+  return host;
+}
+
+namespace {
+
+void end_lease(Stream& stream, const HostWeight& host) noexcept {
+  if (host.lease == nullptr) return;
+  try {
+    Event passed(stream.device());
+    stream.record(passed);
+    host.lease->end_with(std::move(passed));
+  } catch (const Error&) {  // then it ends with `keep`
+  }
+}
+
+}  // namespace
+
 void make_device_weight(Stream& stream, const HostWeight& host, const heddle_weight_form& form,
                         void* dst) {
-  stream.device().make_weight(stream, host.use, form, host.parts, dst);
+  try {
+    stream.device().make_weight(stream, host.use, form, host.parts, dst);
+  } catch (const Error&) {
+    end_lease(stream, host);
+    throw;
+  }
+  end_lease(stream, host);
 }
 
 }  // namespace heddle::core

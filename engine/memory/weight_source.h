@@ -9,6 +9,8 @@
 #include "engine/device/device.h"
 #include "engine/files/checkpoint.h"
 #include "engine/files/weight_patches.h"
+#include "engine/memory/device_state.h"
+#include "engine/memory/host_weights.h"
 
 namespace heddle::core {
 
@@ -53,12 +55,21 @@ struct HostWeight {
   // What the parts' bytes lie in: the files, and what was put together for this weight alone. To be
   // held until the work that make_device_weight() enqueued is done.
   std::vector<std::shared_ptr<const void>> keep;
+  // Of `keep`, the host's copy of the file: ends when the stream is past the making, by itself.
+  std::shared_ptr<HostLease> lease;
   std::uint64_t made_bytes = 0;  // in `keep`, for this weight alone
 };
 
 // Takes the bytes as they lie in the file where it can. Columns are put together and patches merged
 // in memory of their own: that takes its time, so no stream's lock is to be held. Pure; any thread.
 HostWeight host_weight(const WeightSource& source);
+// The same for a device that has host memory to take them from (host_weights.h): waits until they
+// are there. Throws what that throws.
+HostWeight host_weight(const WeightSource& source, const DeviceState& state);
+// Takes what still lies in a file into memory of its own, and ends the lease: for one that is to be kept.
+void detach(HostWeight& host);
+// The parts of files that it leases.
+std::vector<FilePart> file_parts(const WeightSource& source);
 
 // Enqueues the making of `form`, which is what the stream's device answers for the source, at `dst`
 // on that device (form.bytes). On any stream of the device, with its lock held. Throws what the

@@ -66,6 +66,10 @@ std::shared_ptr<const DeviceWeight> WeightStore::touch(State& state, Entry& entr
   return pinned(entry.weight);
 }
 
+bool WeightStore::has(const WeightSource& source, Hash128 checkpoint) const {
+  return entries_.lock()->entries.contains(source.key(checkpoint));
+}
+
 std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source, Hash128 checkpoint, const WorkWatch& watch,
                                                      const WeightUser& user, Reservation* from) {
   const Hash128 key = source.key(checkpoint);
@@ -83,14 +87,13 @@ std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source,
   keep_to_limit(weight->form.bytes);
   // Without the lock: to make room for it, others of this store may have to go.
   weight->memory = state_.allocate(weight->form.bytes, {weight->holder, cat("the weight ", quote(source.parts[0].tensor->name)), from});
-  const HostWeight host = host_weight(source);  // merges patches, which takes a while
+  const HostWeight host = host_weight(source, state_);  // waits for its bytes, merges patches: that takes a while
   const auto state = entries_.lock();
   // Not more than a little of what is made for this alone: the weights of a big model are made one after another.
   if (state->made_bytes > kMostMadeBytes) prove(*state);
   if (state->unproven.empty()) state->failures_before = state_.device().failed_waits();
   state->keep.insert(state->keep.end(), host.keep.begin(), host.keep.end());
   state->made_bytes += host.made_bytes;
-  for (const WeightSource::Part& part : source.parts) state->reading.push_back(part.tensor->file);
   try {
     watched(watch, state_, weight->form.bytes, [&] {
       state_.with_stream([&](Stream& stream) { make_device_weight(stream, host, weight->form, weight->memory->data()); });
@@ -107,7 +110,7 @@ std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source,
 
 void WeightStore::finish(std::span<const std::shared_ptr<const DeviceWeight>> wanted) {
   const auto state = entries_.lock();
-  if (!state->reading.empty()) prove(*state);
+  if (!state->keep.empty()) prove(*state);
   if (std::ranges::any_of(wanted, [](const auto& weight) { return weight != nullptr && weight->is_lost; }))
     throw Error(Code::io, cat(state_.device().name(), ": weights were lost when the device failed: ", state_.device().last_failure()));
 }
@@ -121,12 +124,10 @@ void WeightStore::prove(State& state) const {
     lose_unproven(state);
     throw;  // what enqueued work reads stays: nobody knows whether it is done
   }
-  // By file: whoever asked for a weight and failed may have let go of its checkpoint since, but not of the file.
-  for (const auto& file : state.reading) file->mapping->advise(0, file->mapping->bytes().size(), Advice::dont_need);
   state.keep.clear();
   state.made_bytes = 0;
-  state.reading.clear();
   state.unproven.clear();
+  if (state_.host_weights() != nullptr) state_.host_weights()->reclaim();  // what only the loading needed
 }
 
 void WeightStore::lose_unproven(State& state) {

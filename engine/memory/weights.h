@@ -63,6 +63,7 @@ class WeightStore {
 
   heddle_weight_form form(const WeightSource& source) const { return state_.device().weight_form(source.use, source.info()); }
 
+  bool has(const WeightSource& source, Hash128 checkpoint) const;
   // The weight, made now if it is not here. The work is enqueued, by this caller or by another one just now: nothing computes with
   // it before finish() has been told of it. `checkpoint` is the identity of the checkpoint that the parts belong to, and stays
   // open as long as the caller holds it. The watch is told when it is made. What is given is pinned as long as any copy of it lives.
@@ -110,7 +111,6 @@ class WeightStore {
     std::map<Hash128, Model> models;  // that have an entry, or had one
     std::set<Hash128> being_made;     // by a thread that is on its way to the memory for it
     std::uint64_t bytes = 0, clock = 0;
-    std::vector<std::shared_ptr<const TensorFile>> reading;  // files whose bytes enqueued work still reads; their pages are given back when that is done
     std::vector<std::shared_ptr<const void>> keep;           // what else it reads, until then
     std::uint64_t made_bytes = 0;                            // of it, made for one weight alone
     // Enqueued, and not waited for with success yet; and how many waits had failed on the device when the first of them was.

@@ -2,6 +2,7 @@
 // thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <span>
@@ -15,6 +16,7 @@
 #include "engine/files/kept_values.h"
 #include "engine/graph/catalog.h"
 #include "engine/graph/graph.h"
+#include "engine/memory/host_weights.h"
 #include "engine/memory/weights.h"
 #include "engine/plan/call_placement.h"
 #include "engine/plan/costs.h"
@@ -61,12 +63,24 @@ struct Environment {
   ~Environment() {
     // A device may keep another one's memory until its own work has passed.
     for (const RunDevice& device : devices) device.state->let_go();
+    if (host_weights != nullptr) host_ledger->forget_shed(host_weights.get());
+  }
+
+  // From here on the devices take weights from host memory with this room. REQUIRES: host_ledger is there.
+  void hold_weights(std::shared_ptr<HostRoom> room) {
+    // A quarter of what is pinned is for weights that pass through; more would only keep copies out.
+    const std::uint64_t staging_bytes = std::min(pinned_bytes / 4, std::uint64_t{256} << 20);
+    host_weights = std::make_unique<HostWeights>(std::move(room), HostWeights::Options{.pinned_bytes = pinned_bytes, .staging_bytes = staging_bytes});
+    for (const RunDevice& device : devices) device.state->use_host_weights(host_weights.get());
+    // Before what devices hold: this can be read again.
+    host_ledger->on_shortage(5, host_weights.get(), [this](std::uint64_t missing) { host_weights->let_go(missing); });
   }
 
   const heddle_host* host = nullptr;  // what nodes are created with
   std::shared_ptr<Ledger> host_ledger;  // of host memory; nullptr: it has no budget
   std::uint64_t pinned_bytes = 0;       // of host memory that may be pinned at most
   Forecast forecast;
+  std::unique_ptr<HostWeights> host_weights;  // before the devices, whose work holds leases
   std::vector<RunDevice> devices;  // make_room_from() of room.h tells their ledgers what may go
   Topology topology;  // of these devices, in their order, all of them well: topology_now() of health.h asks them
   std::shared_ptr<const Catalog> catalog;

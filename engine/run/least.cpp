@@ -9,6 +9,7 @@
 #include "engine/memory/pool.h"
 #include "engine/plan/call_steps.h"
 #include "engine/plan/session_plan.h"
+#include "engine/run/reading_room.h"
 #include "engine/run/session_weights.h"
 #include "engine/tensor/shape.h"
 
@@ -110,10 +111,11 @@ LeastNeeds least_needs(const Graph& graph, const Plan& plan, const Inferred& inf
     const NodeSpec& spec = inferred.nodes[n];
     const std::uint64_t values = values_of(graph.nodes[n], spec, inferred);
     std::map<std::uint32_t, LeastNeed> by_device;
-    if (values > 0) by_device[place.device] = {n, place.device, values, values, ""};
+    if (values > 0) by_device[place.device] = {n, place.device, values, values, 0, ""};
     for (std::size_t c = 0; c < std::min(spec.calls.size(), place.calls.size()); ++c) {
       try {
         std::vector<std::uint32_t> devices;
+        const std::uint64_t reading = largest_read(*get_model(*spec.calls[c].model));
         const SessionPlan session =
             plan_call(spec.calls[c], place.calls[c], place.device, topology, environment, devices);
         for (std::uint32_t p = 0; p < devices.size(); ++p) {
@@ -123,9 +125,14 @@ LeastNeeds least_needs(const Graph& graph, const Plan& plan, const Inferred& inf
           const std::uint64_t least = own + session.least_bytes(p);
           const std::uint64_t whole = own + session.need_bytes(p);
           if (least > need.least_bytes || need.reason.empty())
-            need = {n, devices[p], std::max(least, need.least_bytes),
-                    std::max(whole, need.all_bytes), reason_of(session, p, place.calls[c].model)};
+            need = {n,
+                    devices[p],
+                    std::max(least, need.least_bytes),
+                    need.all_bytes,
+                    need.reading_bytes,
+                    reason_of(session, p, place.calls[c].model)};
           need.all_bytes = std::max(need.all_bytes, whole);
+          need.reading_bytes = std::max(need.reading_bytes, reading);
         }
       } catch (const Error& error) {
         all.left_out.push_back(cat(graph.nodes[n].id, ": ", error.full()));
@@ -145,6 +152,42 @@ LeastNeeds least_needs(const Graph& graph, const Plan& plan, const Inferred& inf
   return all;
 }
 
+namespace {
+
+bool is_in_host(const LeastNeed& need, const Environment& environment) {
+  return environment.devices[need.device].state->ledger().parent() != nullptr;
+}
+
+// Of a device's budget, beside what the node needs there: nothing where the host has more.
+std::uint64_t read_within(const LeastNeed& need, const Topology& topology,
+                          const Environment& environment) {
+  if (!is_in_host(need, environment)) return 0;
+  const std::uint64_t bytes = reading_room(need.reading_bytes, need.device, topology, environment).least;
+  const std::uint64_t share = environment.devices[need.device].state->ledger().budget();
+  return topology.devices[need.device].budget + bytes > share ? bytes : 0;
+}
+
+}  // namespace
+
+std::vector<HostNeed> host_needs(const std::vector<LeastNeed>& needs,
+                                 const Environment& environment) {
+  const auto in_host = std::ranges::count_if(environment.devices, [](const RunDevice& device) {
+    return device.state->ledger().parent() != nullptr;
+  });
+  if (in_host > 1) return {};
+  std::map<NodeIndex, HostNeed> by_node;
+  for (const LeastNeed& need : needs) {
+    HostNeed& host = by_node[need.node];
+    const std::uint64_t there = is_in_host(need, environment) ? need.least_bytes : 0;
+    host = {need.node, std::max(host.least_bytes, there + need.reading_bytes),
+            std::max(host.reading_bytes, need.reading_bytes)};
+  }
+  std::vector<HostNeed> all;
+  for (const auto& [node, host] : by_node)
+    if (host.least_bytes > 0) all.push_back(host);
+  return all;
+}
+
 bool meets_budgets(const Graph& graph, const Plan& plan, const Inferred& inferred,
                    const Topology& topology, const Environment& environment) {
   const auto has_budget = [&](std::uint32_t d) { return topology.devices[d].budget != 0; };
@@ -156,12 +199,16 @@ bool meets_budgets(const Graph& graph, const Plan& plan, const Inferred& inferre
   const LeastNeeds least = least_needs(graph, plan, inferred, topology, environment);
   for (const LeastNeed& need : least.needs) {
     const DeviceFacts& device = topology.devices[need.device];
-    if (device.budget == 0 || device.budget >= need.least_bytes) continue;
+    if (device.budget == 0) continue;
+    const std::uint64_t reading = read_within(need, topology, environment);
+    const std::uint64_t least = need.least_bytes + reading;
+    if (device.budget >= least) continue;
     Error error(
         Code::out_of_memory,
         cat("out of memory on ", device.name, ": its budget is ", format_bytes(device.budget), " (",
-            device.budget, " bytes), and the node needs at least ", format_bytes(need.least_bytes),
-            " (", need.least_bytes, " bytes): ", need.reason,
+            device.budget, " bytes), and the node needs at least ", format_bytes(least), " (",
+            least, " bytes): ", need.reason,
+            reading == 0 ? "" : cat("; ", format_bytes(reading), " for reading weights"),
             ". Give the device a larger budget, place the node elsewhere, or make less at "
             "a time; heddle plan --least tells what each node needs"));
     error.at(graph.name_of(need.node));

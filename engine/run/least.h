@@ -14,9 +14,10 @@ namespace heddle::core {
 struct LeastNeed {
   NodeIndex node = 0;
   std::uint32_t device = 0;
-  std::uint64_t least_bytes = 0;  // a budget of so many bytes will do
-  std::uint64_t all_bytes = 0;    // with so many nothing is streamed
-  std::string reason;             // "4.5 KiB for activations, ..."
+  std::uint64_t least_bytes = 0;    // a budget of so many bytes will do
+  std::uint64_t all_bytes = 0;      // with so many nothing is streamed
+  std::uint64_t reading_bytes = 0;  // of host memory beside that: its weights pass through it
+  std::string reason;               // "4.5 KiB for activations, ..."
 };
 
 // For each node and device that it works on: what its calls of models need there, and its values.
@@ -27,6 +28,15 @@ struct LeastNeeds {
 };
 LeastNeeds least_needs(const Graph& graph, const Plan& plan, const Inferred& inferred,
                        const Topology& topology, const Environment& environment);
+
+// The least budget of host memory, for each node: that of the one device that computes there, and
+// what reading takes beside it. Of several such devices each has a share of its own to be told.
+struct HostNeed {
+  NodeIndex node = 0;
+  std::uint64_t least_bytes = 0, reading_bytes = 0;  // the first includes the second
+};
+std::vector<HostNeed> host_needs(const std::vector<LeastNeed>& needs,
+                                 const Environment& environment);
 
 // Throws out_of_memory, with the node, the device, its budget and the least it needs, where a
 // device has a budget that is less. False: of some nodes that is not known before the run. Asks

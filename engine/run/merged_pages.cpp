@@ -89,9 +89,16 @@ HostWeight MergedPages::get(const Hash128& key, const std::function<HostWeight()
   }
   HostWeight made = make();
   if (made.made_bytes == 0) return made;
-  const std::uint64_t bytes = made.made_bytes;
+  std::uint64_t bytes = 0;  // all of it: of what lies in a file only a lease is held, which ends
+  for (const heddle_view& part : made.parts) bytes += dense_bytes(part.info);
   const bool has_room = state_->ledger == nullptr || state_->ledger->try_take(bytes);
   if (has_room && state_->ledger != nullptr) state_->ledger->hold(kHolder, bytes);
+  if (has_room) try {
+      detach(made);
+    } catch (...) {
+      state_->give_back(bytes);
+      throw;
+    }
   const auto state = state_->kept.lock();
   ++state->merges;
   if (!has_room) return made;

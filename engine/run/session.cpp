@@ -76,6 +76,7 @@ void Session::leave_devices() {
 void Session::tear_down() {
   leave_devices();
   for (const SessionPlace& place : places_.places) place.state->synchronize();
+  expected_pages_.clear();
   pages_.reset();
   crossings_.clear();
   slices_.clear();
@@ -228,6 +229,7 @@ std::vector<Value> Session::try_step(std::uint32_t index, std::span<const heddle
   }
   bring_first_pages();
   const bool is_last = index + 1 == request_.step_count;
+  if (is_last) expected_pages_ = expect_pages({Rate::step}, UseOrder::once);
   first_pages_are_here_ = false;
   run(Rate::step, is_last);
   first_pages_are_here_ = !is_last;

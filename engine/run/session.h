@@ -24,6 +24,7 @@ struct SessionPlace {
   WeightStore* weights = nullptr;
   std::uint64_t budget = kNoLimit;  // bytes that the session may use there
   SessionSpec::Rates rates = {};
+  std::uint64_t spare = 0;  // bytes beyond the budget, where it cannot do without: weights are then read one at a time
 };
 
 // A device that takes no part, as a source of streamed weights.
@@ -76,7 +77,12 @@ class Session final : public SessionHandle {
   CallSpec call_spec(std::span<const heddle_value* const> sets) const;
   void prepare(std::span<const heddle_value* const> sets);
   void make_plan(const CallSpec& call);
+  void make_plan_with_spare(const CallSpec& call);
   WeightSource weight_source(const SessionStorage& storage) const;
+  // What will be wanted is read from disk while others work: by load_weights(), and by the page-ins of the coming steps.
+  void add_expectation(std::vector<Expectation>& to, std::uint32_t place, const std::vector<FilePart>& parts, UseOrder order) const;
+  std::vector<Expectation> expect_weights() const;
+  std::vector<Expectation> expect_pages(std::initializer_list<Rate> phases, UseOrder order) const;
   std::vector<Reservation> reserve() const;  // by place
   void load_weights(std::vector<Reservation>& claims);
   void prepare_pages();
@@ -125,6 +131,7 @@ class Session final : public SessionHandle {
   std::vector<std::unique_ptr<Crossing>> crossings_;          // by transfer of the plan
   std::vector<Slice> slices_;
   std::unique_ptr<SessionPages> pages_;                       // of the plan; nullptr: nothing is streamed
+  std::vector<Expectation> expected_pages_;                   // of the phase under way
   bool first_pages_are_here_ = false;                         // those that a step expects of the one before
   std::vector<std::unique_ptr<Event>> reached_;               // by place: where join_places() was
   std::vector<std::unique_ptr<Event>> step_done_;             // a ring of two

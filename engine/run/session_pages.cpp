@@ -48,7 +48,7 @@ void SessionPages::page_in(std::uint32_t index, const WorkWatch& watch) {
   Page& page = *pages_[index];
   if (page.lent == nullptr)
     page.hosts[page.next_host % kUnderWay] =
-        merged_.get(page.key, [&] { return host_weight(page.source); });
+        merged_.get(page.key, [&] { return host_weight(page.source, page.state); });
   page.state.record(page.ready);
   std::optional<Event> begin, end;
   if (watch) begin.emplace(page.state.device()), end.emplace(page.state.device());

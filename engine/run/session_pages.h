@@ -27,6 +27,8 @@ class SessionPages {
   // bytes.
   void add(DeviceState& state, WeightSource source, std::byte* to,
            std::shared_ptr<const DeviceWeight> lent = nullptr);
+  // Whether page-ins take its bytes from host memory, not from another device.
+  bool is_from_host(std::uint32_t index) const { return pages_[index]->lent == nullptr; }
 
   // The copy may begin when what is enqueued so far on the page's device is done, and the page-ins
   // before it there are. The watch is told of it.

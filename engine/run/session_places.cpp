@@ -5,6 +5,7 @@
 #include "engine/plan/call_steps.h"
 #include "engine/plan/place_call.h"
 #include "engine/run/health.h"
+#include "engine/run/reading_room.h"
 #include "engine/run/room.h"
 
 namespace heddle::core {
@@ -22,13 +23,16 @@ bool suits(const CallPlacement& placement, const Model& model, const CallSpec& c
 
 // What a session may use of a device: what is left when all has gone that nobody uses, and what of its model others use already.
 // `planned`: what the workflow allows itself there; 0: all that there is.
-std::uint64_t budget_of(Environment& environment, std::uint32_t d, const Model& model, std::uint64_t planned) {
+struct Allowed {
+  std::uint64_t budget = kNoLimit, spare = 0;  // as in SessionPlace
+};
+Allowed allowed_on(Environment& environment, std::uint32_t d, const Model& model, std::uint64_t planned) {
   const RunDevice& device = environment.devices[d];
   Ledger& ledger = device.state->ledger();
-  if (planned == 0 && ledger.budget() == Ledger::kNoLimit && (device.state->device().host_visible() || device.state->device().opening_info().memory_total == 0)) return kNoLimit;
+  if (planned == 0 && ledger.budget() == Ledger::kNoLimit && (device.state->device().host_visible() || device.state->device().opening_info().memory_total == 0)) return {};
   // Others take and free memory as they like: here it counts what is there now, not two seconds ago.
   for (Ledger* each = &ledger; each != nullptr; each = each->parent()) each->poll_now();
-  const std::uint64_t most = ledger.most();
+  const std::uint64_t all = ledger.most();
   const LedgerReport now = ledger.report();
   std::uint64_t stays = now.reserved;
   for (const LedgerReport::Line& line : now.held) stays += line.kind == Held::weights ? line.pinned : line.bytes;
@@ -38,10 +42,16 @@ std::uint64_t budget_of(Environment& environment, std::uint32_t d, const Model& 
   // What small pieces share may lie free for the most part, and the ledger counts it all: a chunk
   // of those that are made there, and one of those that arrive.
   const std::uint64_t shared =
-      std::max(2 * std::min(most / Pool::kChunksInBudget, Pool::kMostShared),
+      std::max(2 * std::min(all / Pool::kChunksInBudget, Pool::kMostShared),
                device.state->memory_use().beside_small);
-  const std::uint64_t there = most - std::min(most, stays + shared);
-  return planned == 0 ? there : std::min(there, planned - std::min(planned, stays));
+  const auto budget = [&](std::uint64_t for_reading) {
+    const std::uint64_t there = all - std::min(all, for_reading + stays + shared);
+    return planned == 0 ? there : std::min(there, planned - std::min(planned, stays));
+  };
+  if (ledger.parent() == nullptr) return {budget(0), 0};
+  const ReadingRoom reading = reading_room(largest_read(model), d, environment.topology, environment);
+  const std::uint64_t usual = budget(reading.wanted), most = budget(reading.least);
+  return {usual, most - std::min(most, usual)};
 }
 
 CallPlacement decide(const Environment& environment, const Caller& caller, const Model& model, const CallSpec& call) {
@@ -88,8 +98,9 @@ SessionPlaces session_places(Environment& environment, const Caller& caller, con
   for (const std::uint32_t d : devices) {
     const RunDevice& device = environment.devices[d];
     const std::uint64_t of_workflow = planned == nullptr || d >= planned->budgets.size() ? 0 : planned->budgets[d];
-    const std::uint64_t allowed = of_workflow != 0 ? of_workflow : environment.topology.devices[d].budget;
-    places.places.push_back({device.state.get(), device.weights.get(), budget_of(environment, d, model, allowed), session_rates(prices, d)});
+    const std::uint64_t planned_bytes = of_workflow != 0 ? of_workflow : environment.topology.devices[d].budget;
+    const Allowed here = allowed_on(environment, d, model, planned_bytes);
+    places.places.push_back({device.state.get(), device.weights.get(), here.budget, session_rates(prices, d), here.spare});
   }
   const bool streams = std::ranges::any_of(places.places, [](const SessionPlace& p) { return p.budget != kNoLimit; });
   if (!streams || devices.size() == environment.devices.size()) return places;

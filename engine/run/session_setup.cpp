@@ -1,5 +1,6 @@
 // How a session is made: its plan, its weights, and every address that a step will use.
 #include <algorithm>
+#include <utility>
 
 #include "engine/base/error.h"
 #include "engine/base/log.h"
@@ -40,11 +41,14 @@ CallSpec Session::call_spec(std::span<const heddle_value* const> sets) const {
 void Session::prepare(std::span<const heddle_value* const> sets) {
   const CallSpec call = call_spec(sets);
   places_ = place_(*model_, call);
-  for (std::size_t p = 0; p < std::min(limits_.size(), places_.places.size()); ++p)
-    places_.places[p].budget = std::min(places_.places[p].budget, limits_[p]);
+  for (std::size_t p = 0; p < std::min(limits_.size(), places_.places.size()); ++p) {
+    SessionPlace& place = places_.places[p];
+    place.budget = std::min(place.budget, limits_[p]);
+    place.spare = std::min(place.spare, limits_[p] - place.budget);
+  }
   plan_.reset();
   try {
-    make_plan(call);
+    make_plan_with_spare(call);
   } catch (const Error& error) {
     if (error.code() != Code::out_of_memory) throw;
     // The plan knows what it lacks, the ledgers who has it.
@@ -71,7 +75,9 @@ void Session::prepare(std::span<const heddle_value* const> sets) {
   prepare_pages();
   join_places();  // the arenas may have been in use on their devices until here
   // Nobody waits for the others here: what crosses in these phases has places of its own, and is awaited by its readers' device.
+  expected_pages_ = expect_pages({Rate::constant, Rate::scheduled}, UseOrder::once);
   for (const Rate phase : {Rate::constant, Rate::scheduled}) run(phase);
+  expected_pages_ = expect_pages({Rate::step}, UseOrder::cyclic);
   is_set_up_ = true;
 }
 
@@ -93,6 +99,17 @@ std::vector<Reservation> Session::reserve() const {
     claims.push_back(state(p).ledger().reserve(more + rooms, cat("a session of ", name, " (", format_bytes(more), " of weights)")));
   }
   return claims;
+}
+
+void Session::make_plan_with_spare(const CallSpec& call) {
+  try {
+    return make_plan(call);
+  } catch (const Error& error) {
+    const bool has_spare = std::ranges::any_of(places_.places, [](const SessionPlace& place) { return place.spare > 0; });
+    if (error.code() != Code::out_of_memory || !has_spare) throw;
+  }
+  for (SessionPlace& place : places_.places) place.budget += std::exchange(place.spare, 0);
+  make_plan(call);
 }
 
 void Session::make_plan(const CallSpec& call) {
@@ -170,6 +187,7 @@ std::vector<std::shared_ptr<const DeviceWeight>> Session::lent_weights() {
 }
 
 void Session::load_weights(std::vector<Reservation>& claims) {
+  const std::vector<Expectation> expected = expect_weights();
   weights_.resize(plan_->storages.size());
   const std::string name = weights_name(*model_);
   for (std::size_t s = 0; s < plan_->storages.size(); ++s) {

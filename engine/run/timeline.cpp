@@ -7,6 +7,7 @@
 #include "engine/base/atomic_file.h"
 #include "engine/base/error.h"
 #include "engine/base/json.h"
+#include "engine/base/text.h"
 
 namespace heddle::core {
 
@@ -47,6 +48,18 @@ WorkWatch Timeline::watch(std::string kind, std::string name) {
   return [this, kind = std::move(kind), name = std::move(name)](
              DeviceState& device, StreamRow row, Event begin, Event end, std::uint64_t bytes) {
     add(device, row, kind, name, std::move(begin), std::move(end), bytes);
+  };
+}
+
+ReadWatch Timeline::read_watch() {
+  return [this](const FileRead& read) {
+    const auto since_start = [&](Clock::time_point time) {
+      return std::chrono::duration<double>(time - began_).count();
+    };
+    // Those that read at the same time have rows of their own.
+    const std::string row = read.lane == 0 ? "disk" : cat("disk ", read.lane + 1);
+    state_.lock()->host.push_back({"host", row, read.name, "read", since_start(read.begin),
+                                   since_start(read.end), read.bytes});
   };
 }
 

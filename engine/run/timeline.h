@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/base/guarded.h"
+#include "engine/memory/host_item.h"
 #include "engine/memory/watch.h"
 #include "engine/run/environment.h"
 
@@ -20,9 +21,9 @@ namespace heddle::core {
 
 struct TimelineSpan {
   std::string process;  // a device, or "host"
-  std::string thread;   // "compute", "copy in", "copy out", "host"
+  std::string thread;   // "compute", "copy in", "copy out", "host", "disk", "disk 2"
   std::string name;
-  std::string kind;           // "node", "block", "transfer", "page-in"
+  std::string kind;           // "node", "block", "transfer", "page-in", "read"
   double begin = 0, end = 0;  // seconds since the start of the run
   std::uint64_t bytes = 0;
 };
@@ -41,6 +42,8 @@ class Timeline {
   // A watch that files what it is told under this name. REQUIRES: the timeline lives when work is
   // enqueued under it.
   WorkWatch watch(std::string kind, std::string name);
+  // The same for what is read from files. REQUIRES: the timeline lives as long as it is told.
+  ReadWatch read_watch();
   void add(DeviceState& device, StreamRow row, std::string kind, std::string name, Event begin,
            Event end, std::uint64_t bytes);
 

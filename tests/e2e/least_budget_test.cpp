@@ -3,6 +3,7 @@
 #include <boost/test/unit_test.hpp>
 #include <fstream>
 #include <regex>
+#include <stdexcept>
 
 #include "engine/base/json.h"
 #include "engine/base/text.h"
@@ -17,6 +18,7 @@ namespace {
 struct LeastBudget {
   test::TemporaryFolder folder;
   std::string device;
+  std::string limited = device;  // whose budget it is: the device's, or "host"
 
   static std::string flow() {
     std::ifstream file(HEDDLE_SOURCE_DIR "/graphs/scene.json");
@@ -29,7 +31,8 @@ struct LeastBudget {
     options.compute = {{device, "f32"}};
     options.model_dirs = {HEDDLE_SOURCE_DIR "/graphs/models"};
     options.output_dir = folder.path() / "output";
-    if (budget > 0) options.budgets = {{device, budget}};
+    if (budget > 0 && limited == "host") options.host_budget = budget;
+    if (budget > 0 && limited != "host") options.budgets = {{limited, budget}};
     return options;
   }
   std::vector<float> draw(std::uint64_t budget) const {
@@ -43,7 +46,10 @@ struct LeastBudget {
     Engine engine(options(0));
     const core::Json told =
         core::parse_json(engine.plan_least(engine.parse(flow()), true), "least");
-    return told.at(std::size_t{0}).at("least_bytes").as_uint64();
+    for (std::size_t i = 0; i < told.size(); ++i)
+      if (told.at(i).at("device").as_string() == limited)
+        return told.at(i).at("least_bytes").as_uint64();
+    throw std::logic_error("no least is told of " + limited);
   }
   void check() const {
     const std::uint64_t bytes = least();
@@ -74,6 +80,10 @@ BOOST_AUTO_TEST_CASE(is_enough_and_a_byte_less_is_refused_on_a_device_of_its_own
 
 BOOST_AUTO_TEST_CASE(is_enough_and_a_byte_less_is_refused_on_the_cpu) {
   LeastBudget({}, "cpu:0").check();
+}
+
+BOOST_AUTO_TEST_CASE(of_host_memory_is_enough_and_a_byte_less_is_refused) {
+  LeastBudget({}, "cpu:0", "host").check();
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -23,6 +23,12 @@ std::uint64_t used_bytes(std::uint32_t index) {
   return bytes;
 }
 
+std::uint64_t pinned_bytes(std::uint32_t index) {
+  std::uint64_t bytes = 0;
+  devices().each(index, [&](Device& device) { bytes += device.pinned_bytes(); });
+  return bytes;
+}
+
 void reset() {
   reset_all_states();
   the_clock().reset();
@@ -75,6 +81,11 @@ constexpr heddle_fake_control kControl = {
         [](std::uint32_t index) { devices().each(index, [](Device& device) { device.revive(); }); },
     .set_foreign_bytes = [](std::uint32_t index,
                             std::uint64_t bytes) { index_state(index).foreign_bytes.store(bytes); },
+    .pinned_bytes = pinned_bytes,
+    .pinned_peak_bytes =
+        [](std::uint32_t index) { return index_state(index).pinned_peak_bytes.load(); },
+    .fail_pinned = [](std::uint32_t index,
+                      std::uint64_t nth) { index_state(index).pinned_fault.set(nth); },
     .fail_allocs = [](std::uint32_t index, std::uint64_t nth,
                       std::uint64_t times) { index_state(index).alloc_fault.set(nth, times); },
     .fail_weight = [](std::uint32_t index,
@@ -85,7 +96,7 @@ constexpr heddle_fake_control kControl = {
           const IndexState& state = index_state(index);
           std::uint64_t struck = 0;
           for (const Fault* fault : {&state.alloc_fault, &state.copy_fault, &state.launch_fault,
-                                     &state.weight_fault, &state.refusal})
+                                     &state.weight_fault, &state.refusal, &state.pinned_fault})
             struck += fault->struck();
           return struck;
         },

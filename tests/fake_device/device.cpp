@@ -110,6 +110,39 @@ void Device::free(void* address) {
       device::cat(name_, ": memory was freed while enqueued work still refers to it").c_str());
 }
 
+void* Device::allocate_pinned(std::size_t bytes) {
+  require_alive();
+  if (counters_.pinned_fault.strikes())
+    device::fail(HEDDLE_OUT_OF_MEMORY, "wanted ", bytes,
+                 " bytes of pinned memory: this allocation fails because a test asked for it");
+  auto made = std::make_unique<Allocation>(bytes);
+  void* const address = made->data();
+  const std::lock_guard lock(mutex_);
+  pinned_[address] = std::move(made);
+  pinned_bytes_ += bytes;
+  counters_.raise_pinned_peak(pinned_bytes_);
+  return address;
+}
+
+void Device::free_pinned(void* address) {
+  if (address == nullptr) return;
+  std::unique_ptr<Allocation>
+      gone;  // whoever reads it from now on reads freed memory: the address sanitizer tells
+  const std::lock_guard lock(mutex_);
+  const auto found = pinned_.find(address);
+  if (found == pinned_.end())
+    device::fail(HEDDLE_INVALID_ARGUMENT, "freeing pinned memory at ", address, ", which ", name_,
+                 " has not allocated, or has freed already");
+  gone = std::move(found->second);
+  pinned_.erase(found);
+  pinned_bytes_ -= gone->bytes();
+}
+
+std::uint64_t Device::pinned_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return pinned_bytes_;
+}
+
 // ---- streams ----
 
 std::unique_ptr<Stream> Device::make_stream() {

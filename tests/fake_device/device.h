@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -43,6 +44,10 @@ class Device {
 
   void* allocate(std::size_t bytes);
   void free(void* address);
+  // Real addresses, which the host may touch. They count for nothing of the device's capacity.
+  void* allocate_pinned(std::size_t bytes);
+  void free_pinned(void* address);
+  std::uint64_t pinned_bytes() const;
 
   std::unique_ptr<Stream> make_stream();
   void forget(const Stream& stream);
@@ -82,6 +87,8 @@ class Device {
   std::vector<Stream*> streams_;   // mutex_
   std::uint32_t next_stream_ = 0;  // mutex_
   Clock::Point gone_{};            // mutex_; of the streams that are gone, the latest
+  std::map<void*, std::unique_ptr<Allocation>> pinned_;  // mutex_
+  std::uint64_t pinned_bytes_ = 0;                       // mutex_
 };
 
 // The devices that are open: a foreign device's handle must not be looked into.

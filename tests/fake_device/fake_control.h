@@ -68,6 +68,16 @@ typedef struct heddle_fake_control {
       uint32_t device); /* its memory holds NaN again, as after a reset; addresses stay valid */
   /* Memory taken by a program that is not ours: less is free, from now on. */
   void (*set_foreign_bytes)(uint32_t device, uint64_t bytes);
+
+  /* ---- pinned host memory ---- */
+
+  uint64_t (*pinned_bytes)(uint32_t device); /* now, of the devices of this index that are open */
+  uint64_t (*pinned_peak_bytes)(uint32_t device); /* of one device */
+  void (*fail_pinned)(uint32_t device,
+                      uint64_t nth); /* the nth allocation from now is out of memory; 0: none */
+
+  /* ---- more faults ---- */
+
   void (*fail_allocs)(uint32_t device, uint64_t nth,
                       uint64_t times); /* the nth from now and those after it, `times` in all */
   void (*fail_weight)(uint32_t device,

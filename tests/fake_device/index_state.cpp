@@ -29,17 +29,25 @@ std::uint64_t IndexState::launches(const char* op) {
   return count;
 }
 
-void IndexState::raise_peak(std::uint64_t bytes) {
-  std::uint64_t peak = peak_bytes.load();
-  while (peak < bytes && !peak_bytes.compare_exchange_weak(peak, bytes)) {
+namespace {
+
+void raise(std::atomic<std::uint64_t>& peak, std::uint64_t bytes) {
+  std::uint64_t known = peak.load();
+  while (known < bytes && !peak.compare_exchange_weak(known, bytes)) {
   }
 }
 
+}  // namespace
+
+void IndexState::raise_peak(std::uint64_t bytes) { raise(peak_bytes, bytes); }
+void IndexState::raise_pinned_peak(std::uint64_t bytes) { raise(pinned_peak_bytes, bytes); }
+
 void IndexState::reset() {
-  for (auto* counter :
-       {&copies, &weights, &allocations, &peak_bytes, &freed_in_use, &foreign_bytes})
+  for (auto* counter : {&copies, &weights, &allocations, &peak_bytes, &freed_in_use, &foreign_bytes,
+                        &pinned_peak_bytes})
     counter->store(0);
-  for (Fault* fault : {&alloc_fault, &copy_fault, &launch_fault, &weight_fault, &refusal})
+  for (Fault* fault :
+       {&alloc_fault, &copy_fault, &launch_fault, &weight_fault, &refusal, &pinned_fault})
     fault->reset();
   const std::lock_guard lock(mutex_);
   launches_.clear();

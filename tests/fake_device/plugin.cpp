@@ -93,6 +93,19 @@ void free_memory(heddle_device* device, void* memory) {
   self.host()->status_free(status);
 }
 
+heddle_status* alloc_pinned(heddle_device* device, std::size_t bytes, void** out) {
+  Device& self = as_device(device);
+  return guard(self, [&] { *out = self.allocate_pinned(bytes); });
+}
+
+void free_pinned(heddle_device* device, void* memory) {
+  Device& self = as_device(device);
+  heddle_status* status = guard(self, [&] { self.free_pinned(memory); });
+  if (status == nullptr) return;
+  self.host()->log(self.host(), HEDDLE_ERROR, self.host()->status_message(status));
+  self.host()->status_free(status);
+}
+
 // ---- order ----
 
 struct Event {
@@ -303,8 +316,8 @@ constexpr heddle_device_desc kDesc = {
     .info = info,
     .alloc = alloc,
     .free = free_memory,
-    .alloc_pinned = nullptr,
-    .free_pinned = nullptr,
+    .alloc_pinned = alloc_pinned,
+    .free_pinned = free_pinned,
     .stream_make = stream_make,
     .stream_free = stream_free,
     .stream_native = stream_native,

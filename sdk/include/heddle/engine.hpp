@@ -114,6 +114,9 @@ struct MemoryReport {
   std::uint64_t room = 0;      // that could be taken without letting go of anything
   std::uint64_t peak = 0;      // the most that was taken at a time
   std::vector<HeldMemory> held;  // most bytes first; what is taken and not held lies free in pools
+  // Of host memory: bytes of weights that were read from their files so far, for the first time and
+  // again, because they had been let go.
+  std::uint64_t read_first = 0, read_again = 0;
 };
 
 struct DeviceLink {

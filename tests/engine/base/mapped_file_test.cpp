@@ -3,7 +3,11 @@
 #include <sys/stat.h>
 
 #include <boost/test/unit_test.hpp>
+#include <cstdlib>
+#include <functional>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "tests/support/refusal.h"
@@ -90,6 +94,50 @@ BOOST_AUTO_TEST_CASE(advice_of_any_range_leaves_the_bytes_alone) {
     file.advise(~std::uint64_t{0}, 1, advice);
   }
   BOOST_TEST(text_of(file) == content);
+}
+
+BOOST_AUTO_TEST_CASE(reading_into_memory_gives_the_files_bytes_by_either_way) {
+  const TemporaryFolder folder;
+  const std::size_t page = page_bytes();
+  std::string content;
+  for (std::size_t i = 0; i < 3 * page + 100; ++i) content += char(i * 7 % 251);
+  MappedFile opened(folder.write("a", content));
+  const std::unique_ptr<std::byte, decltype(&std::free)> memory(
+      static_cast<std::byte*>(std::aligned_alloc(page, 4 * page)), &std::free);
+  const auto read = [&](std::size_t size) {
+    return std::string_view(reinterpret_cast<const char*>(memory.get()), size);
+  };
+  opened.read(5, {memory.get(), 2 * page});
+  BOOST_TEST(read(2 * page) == content.substr(5, 2 * page));
+  if (!opened.read_direct(page, {memory.get(), 2 * page})) {
+    BOOST_TEST_MESSAGE("this file system reads only through the kernel's copies");
+    return;
+  }
+  BOOST_TEST(read(2 * page) == content.substr(page, 2 * page));
+  const MappedFile file(std::move(opened));
+  BOOST_TEST(file.read_direct(2 * page, {memory.get(), 2 * page}));  // the file ends within
+  BOOST_TEST(read(page + 100) == content.substr(2 * page));
+}
+
+BOOST_AUTO_TEST_CASE(reading_beyond_what_is_left_of_a_file_is_an_error) {
+  const TemporaryFolder folder;
+  const std::size_t page = page_bytes();
+  const MappedFile file(folder.write("a", std::string(3 * page, 'z')));
+  std::filesystem::resize_file(file.path(), page);
+  const std::unique_ptr<std::byte, decltype(&std::free)> memory(
+      static_cast<std::byte*>(std::aligned_alloc(page, 2 * page)), &std::free);
+  const std::span<std::byte> into(memory.get(), 2 * page);
+  for (const auto& action : std::initializer_list<std::function<void()>>{
+           [&] { file.read(page, into); }, [&] { file.touch(page, 2 * page); },
+           // Where it does not read, the other way tells it.
+           [&] {
+             if (!file.read_direct(page, into)) file.read(page, into);
+           }}) {
+    const Error error = refusal_of(action);
+    BOOST_TEST((error.code() == Code::io));
+    BOOST_TEST(std::string(error.what()).find("are gone: the file has") != std::string::npos,
+               error.what());
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

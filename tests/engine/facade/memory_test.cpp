@@ -94,6 +94,28 @@ BOOST_AUTO_TEST_CASE(
   BOOST_TEST(control->bytes_copied(HEDDLE_FAKE_HOST, 0) - copied < (dropped + 1) * kWeight);
   BOOST_TEST(control->peak_bytes(0) <= kBudget);
   BOOST_TEST(control->freed_in_use(0) == 0u);
+  // The host has them all.
+  BOOST_TEST(engine.host_memory().read_first == 9 * kWeight);
+  BOOST_TEST(engine.host_memory().read_again == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_device_in_host_memory_reads_again_only_what_a_second_model_displaced) {
+  EngineOptions o = options();
+  o.devices = {"cpu:0"};
+  o.reference_kernels = true;  // weights lie there as in the file
+  o.budgets = {{"cpu:0", kBudget}};
+  o.reserves.clear();
+  Engine engine(o);
+  for (const std::string& model : {a, b, c}) run(engine, model);
+  BOOST_TEST(held(engine, "b") == kLayers * kWeight);  // used later than a
+  const std::uint64_t dropped = kLayers - held(engine, "a") / kWeight;
+  BOOST_TEST(dropped > 0u);
+  BOOST_TEST(dropped < unsigned(kLayers));
+  BOOST_TEST(engine.host_memory().read_first == 9 * kWeight);
+  BOOST_TEST(engine.host_memory().read_again == 0u);
+  run(engine, a);
+  BOOST_TEST(engine.host_memory().read_first == 9 * kWeight);
+  BOOST_TEST(engine.host_memory().read_again == dropped * kWeight);
 }
 
 BOOST_AUTO_TEST_CASE(results_do_not_depend_on_the_budget) {

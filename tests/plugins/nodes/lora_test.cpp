@@ -182,6 +182,34 @@ BOOST_AUTO_TEST_CASE(another_strength_makes_only_the_touched_weights_anew) {
   BOOST_TEST(made_by({}) == 0u);
 }
 
+BOOST_AUTO_TEST_CASE(another_strength_reads_no_untouched_weight_from_the_file_again) {
+  using Bytes = std::pair<std::uint64_t, std::uint64_t>;  // read for the first time, again
+  const auto read_by = [&](Engine& engine, const std::vector<Lora>& loras) -> Bytes {
+    const heddle::MemoryReport before = engine.host_memory();
+    evaluate_on(engine, unet("guided"), loras);
+    const heddle::MemoryReport after = engine.host_memory();
+    return {after.read_first - before.read_first, after.read_again - before.read_again};
+  };
+  Engine fake(exact_options({"fake:0"}));
+  const FakeControl control;
+  const Bytes all = read_by(fake, {});
+  BOOST_TEST(all.first > 0u);
+  BOOST_TEST(all.second == 0u);
+  for (const double strength : {1.0, 0.5})
+    BOOST_TEST((read_by(fake, {{"peft", strength}}) == Bytes{}));  // the host has them
+  // Devices in host memory have made their own form, and the file's pages are given back: what is
+  // patched is read for that, and nothing else.
+  Engine cpu(exact_options({"cpu:0"}));
+  BOOST_TEST((read_by(cpu, {}) == all));
+  const Bytes touched = read_by(cpu, {{"peft", 1}});
+  BOOST_TEST(touched.first == 0u);
+  BOOST_TEST(touched.second > 0u);
+  BOOST_TEST(touched.second < all.first / 2);
+  BOOST_TEST((read_by(cpu, {{"peft", 0.5}}) == touched));
+  BOOST_TEST((read_by(cpu, {{"peft", 1}}) == Bytes{}));
+  BOOST_TEST((read_by(cpu, {}) == Bytes{}));
+}
+
 BOOST_AUTO_TEST_CASE(devices_that_divide_matrices_patch_each_their_own_rows_and_columns) {
   Engine engine(exact_options({"cpu:0", "cpu:1"}));
   const std::string hints = R"(, "split": "rows", "device": "cpu:0,cpu:1")";

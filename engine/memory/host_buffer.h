@@ -1,0 +1,52 @@
+// Host memory with an owner, pinned by a device's plugin or plain, and pinned buffers to pass bytes
+// through. HostBuffer: one thread at a time. StagingBuffers: one thread at a time, too; whoever
+// shares them has the lock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/device/device.h"
+
+namespace heddle::core {
+
+class HostBuffer {
+ public:
+  // Pinned. Throws out_of_memory. REQUIRES: device->has_pinned(). Holds the device open.
+  HostBuffer(std::shared_ptr<const Device> device, std::uint64_t bytes)
+      : device_(std::move(device)),
+        data_(static_cast<std::byte*>(device_->allocate_pinned(bytes))),
+        bytes_(bytes) {}
+  // Plain, whole pages, which the system has back when it goes. Throws out_of_memory.
+  explicit HostBuffer(std::uint64_t bytes);
+  ~HostBuffer();
+  HostBuffer(const HostBuffer&) = delete;
+  HostBuffer& operator=(const HostBuffer&) = delete;
+
+  std::byte* data() const { return data_; }
+  std::uint64_t bytes() const { return bytes_; }
+  const Device* pinned_by() const { return device_.get(); }  // nullptr: it is plain
+
+ private:
+  std::shared_ptr<const Device> device_;
+  std::byte* data_;
+  std::uint64_t bytes_;
+};
+
+// Buffers that are out of use, to be used again: pinning memory takes longer than copying into it.
+class StagingBuffers {
+ public:
+  // The smallest that is large enough and not more than twice as large; nullptr: there is none.
+  std::unique_ptr<HostBuffer> take(const Device& device, std::uint64_t bytes);
+  void give(std::unique_ptr<HostBuffer> buffer) { idle_.push_back(std::move(buffer)); }
+  // The one that was given first, to be freed; nullptr: there is none.
+  std::unique_ptr<HostBuffer> drop();
+  bool empty() const { return idle_.empty(); }
+
+ private:
+  std::vector<std::unique_ptr<HostBuffer>> idle_;
+};
+
+}  // namespace heddle::core

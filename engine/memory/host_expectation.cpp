@@ -1,0 +1,145 @@
+// What is wanted next, and reading it before anybody asks: the other half of host_weights.h.
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "engine/memory/host_weights.h"
+#include "engine/memory/plain_buffers.h"
+
+namespace heddle::core {
+
+Expectation::Expectation(Expectation&& other) noexcept
+    : owner_(std::exchange(other.owner_, nullptr)), forecast_(std::move(other.forecast_)) {}
+
+Expectation& Expectation::operator=(Expectation&& other) noexcept {
+  std::swap(owner_, other.owner_);
+  std::swap(forecast_, other.forecast_);
+  return *this;
+}
+
+void Expectation::end() {
+  if (owner_ == nullptr) return;
+  owner_->end(*forecast_);
+  owner_ = nullptr;
+  forecast_ = nullptr;
+}
+
+Expectation HostWeights::expect(std::span<const FilePart> parts, UseOrder order,
+                                std::shared_ptr<const Device> reader, ReadWatch watch) {
+  Expectation expectation;
+  expectation.forecast_ = std::make_shared<ExpectedParts>();
+  ExpectedParts& forecast = *expectation.forecast_;
+  forecast.order = order;
+  forecast.reader = std::move(reader);
+  forecast.watch = std::move(watch);
+  const Lock lock(mutex_);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    HostItem& item = own_item_of(parts[i]);
+    item.reading_ahead_failed = false;
+    // What passes through a device is wanted in the next run, too.
+    if (order == UseOrder::cyclic) item.keep_plain = true;
+    if (item.uses.empty() || item.uses.back().forecast != &forecast)
+      item.uses.push_back({&forecast, {}});
+    item.uses.back().at.push_back(i);
+    forecast.items.push_back(&item);
+  }
+  forecasts_.push_back(&forecast);
+  while (readers_.size() < options_.readers) readers_.emplace_back([this] { run_reader(); });
+  changed_.notify_all();
+  expectation.owner_ = this;
+  return expectation;
+}
+
+void HostWeights::end(ExpectedParts& forecast) {
+  Lock lock(mutex_);
+  std::erase(forecasts_, &forecast);
+  std::set<Key> keys;
+  for (HostItem* item : forecast.items) {
+    std::erase_if(item->uses, [&](const ItemUse& use) { return use.forecast == &forecast; });
+    keys.insert({item->file->mapping->identity(), item->offset, item->bytes});
+  }
+  for (const Key& key : keys)
+    for (const auto which : {&HostItem::pages, &HostItem::buffer}) {
+      const auto found = items_.find(key);
+      if (found == items_.end()) break;
+      HostItem& item = *found->second;
+      if ((item.*which).leases == 0 && is_of_no_use(item, item.*which)) {
+        let_go_of(lock, item, which);
+      } else {
+        drop_if_idle(item);
+      }
+    }
+  while (forecasts_.empty()) {
+    const auto idle = take_plain(idle_staging_, {});
+    if (idle == nullptr) break;
+    room_->release(idle->bytes());
+  }
+  changed_.notify_all();
+  changed_.wait(lock, [&] { return forecast.watching == 0; });
+}
+
+HostWeights::Ahead HostWeights::read_ahead(Lock& lock) {
+  // Who asks now takes room first, and so does a device that lacks it.
+  if (served_ticket_ != next_ticket_ || others_lack_room_) return Ahead::nothing;
+  HostItem* nearest = nullptr;
+  const ExpectedParts* wanted_by = nullptr;
+  std::uint64_t wanted_in = kUnexpected, bytes_before = 0;
+  for (const ExpectedParts* forecast : forecasts_) {
+    const std::size_t count = forecast->items.size(), from = forecast->position;
+    const std::size_t steps = forecast->order == UseOrder::cyclic ? count : count - from;
+    std::uint64_t bytes = 0;
+    for (std::size_t step = 0; step < std::min<std::uint64_t>(steps, wanted_in); ++step) {
+      HostItem* const item = forecast->items[(from + step) % count];
+      const HostCopy& copy = item->*choose_copy(*item, *forecast->reader);
+      bytes += item->bytes;
+      if (copy.state != CopyState::absent || item->reading_ahead_failed) continue;
+      nearest = item;
+      wanted_by = forecast;
+      wanted_in = step;
+      bytes_before = bytes - item->bytes;
+      break;
+    }
+  }
+  if (nearest == nullptr) return Ahead::nothing;
+  const std::shared_ptr<const Device> reader = wanted_by->reader;  // they may end meanwhile
+  Hold hold{nearest, choose_copy(*nearest, *reader)};
+  ++(nearest->*hold.copy).leases;
+  // What is expected again goes only for what is wanted very soon. Otherwise everything would be
+  // let go as soon as it was used, to make room for what comes next, and nothing of a cycle that is
+  // larger than the room would ever be found here: with the least recently used it is the same.
+  const bool is_soon =
+      wanted_in < 2 || bytes_before <= std::min(options_.ahead_bytes, room_->limit() / 8);
+  ++beginning_;
+  const Started started =
+      start(lock, *nearest, hold.copy, reader, Need::ahead, is_soon ? wanted_in : kUnexpected - 1);
+  --beginning_;
+  if (started == Started::under_way && !(nearest->*hold.copy).is_pinned() &&
+      !reader->host_visible())
+    nearest->keep_plain = true;
+  give_back_one(lock, std::move(hold));
+  return started == Started::no_room ? Ahead::no_room : Ahead::begun;
+}
+
+void HostWeights::run_reader() {
+  Lock lock(mutex_);
+  while (!stopping_) {
+    if (const auto piece = next_piece(nullptr)) {
+      read(lock, *piece);
+      continue;
+    }
+    lock.unlock();
+    room_->refresh();
+    lock.lock();
+    const Ahead ahead = read_ahead(lock);
+    if (ahead == Ahead::begun) continue;
+    if (stopping_ || !loading_.empty()) continue;
+    if (ahead == Ahead::no_room && !pending_.empty()) {
+      changed_.wait_for(lock, kPoll);
+      poll_passed(lock);
+    } else {
+      changed_.wait(lock);
+    }
+  }
+}
+
+}  // namespace heddle::core

@@ -1,0 +1,123 @@
+// What host memory holds of one part of a file, and when it will be wanted again: the data behind
+// host_weights.h. Plain data; under its lock.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/base/error.h"
+#include "engine/files/tensor_file.h"
+#include "engine/memory/host_buffer.h"
+#include "engine/memory/range_counts.h"
+
+namespace heddle::core {
+
+// Bytes of a file: rows of one of its tensors.
+struct FilePart {
+  std::shared_ptr<const TensorFile> file;
+  std::string name;                                   // of the tensor
+  std::uint64_t offset = 0, bytes = 0;                // in the file
+  std::uint64_t tensor_offset = 0, tensor_bytes = 0;  // of the whole tensor
+};
+
+// once: in this order, each as often as it stands there. cyclic: from the start again and again.
+enum class UseOrder { once, cyclic };
+
+// Told of a piece that was read, by the thread that read it, with no lock held. `lane` tells apart
+// those that read at the same time, from 0.
+struct FileRead {
+  const std::string& name;
+  unsigned lane = 0;
+  std::chrono::steady_clock::time_point begin, end;
+  std::uint64_t bytes = 0;
+};
+using ReadWatch = std::function<void(const FileRead& read)>;
+
+struct HostItem;
+
+// Parts in the order in which somebody will ask for them.
+struct ExpectedParts {
+  UseOrder order = UseOrder::once;
+  std::shared_ptr<const Device> reader;
+  ReadWatch watch;
+  std::vector<HostItem*> items;
+  std::size_t position = 0;  // of the one that is wanted next
+  unsigned watching = 0;     // reads under way that will tell `watch`
+};
+
+inline constexpr std::uint64_t kUnexpected = std::numeric_limits<std::uint64_t>::max();
+
+struct ItemUse {
+  ExpectedParts* forecast = nullptr;
+  std::vector<std::size_t> at;  // ascending positions in it
+
+  // How many others are wanted before; kUnexpected: it is not wanted any more.
+  std::uint64_t distance() const {
+    const std::size_t from = forecast->position;
+    const auto next = std::lower_bound(at.begin(), at.end(), from);
+    if (next != at.end()) return *next - from;
+    if (forecast->order == UseOrder::once || at.empty()) return kUnexpected;
+    return at.front() + forecast->items.size() - from;
+  }
+};
+
+enum class CopyState { absent, loading, ready, failed };
+
+// A part's bytes in one kind of host memory.
+struct HostCopy {
+  CopyState state = CopyState::absent;
+  unsigned leases = 0;     // that read it, or wait until they can
+  std::uint64_t next = 0;  // the first byte that nobody reads from the file yet
+  unsigned reading = 0;    // pieces that are being read
+  std::optional<Error> failure;
+  std::unique_ptr<HostBuffer> memory;  // nullptr: pages of the mapped file
+  std::uint64_t lead = 0;              // bytes in `memory` before the first
+  bool is_direct = false;              // it is read past the kernel's copies
+
+  bool is_held() const { return state == CopyState::loading || state == CopyState::ready; }
+  bool is_pinned() const { return memory != nullptr && memory->pinned_by() != nullptr; }
+};
+
+struct HostFile {
+  RangeCounts held_pages;
+  RangeCounts read_bytes;  // ever
+};
+
+struct HostItem {
+  std::shared_ptr<const TensorFile> file;
+  HostFile* book = nullptr;
+  std::string name;
+  std::uint64_t offset = 0, bytes = 0;
+  // Pages of the mapping, and memory of its own: pinned, or plain where the file is larger than
+  // what we may hold.
+  HostCopy pages, buffer;
+  std::uint64_t last_use = 0;
+  // What is not pinned is given back after its last reader: what was made of it is in host memory,
+  // too. Not so what stands in for pinned memory, or of which nothing is made to stay.
+  bool keep_plain = false;
+  bool pinning_failed = false;
+  bool is_unbuffered = false;  // there was no plain memory
+  bool reading_ahead_failed = false;
+  std::vector<ItemUse> uses;
+
+  std::uint64_t first_page() const { return offset / page_bytes(); }
+  std::uint64_t end_page() const { return (offset + bytes + page_bytes() - 1) / page_bytes(); }
+  bool is_idle() const {
+    return uses.empty() && pages.state == CopyState::absent && buffer.state == CopyState::absent &&
+           pages.leases == 0 && buffer.leases == 0;
+  }
+  std::uint64_t next_use() const {
+    std::uint64_t next = kUnexpected;
+    for (const ItemUse& use : uses) next = std::min(next, use.distance());
+    return next;
+  }
+};
+
+}  // namespace heddle::core

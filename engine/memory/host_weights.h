@@ -1,0 +1,229 @@
+// The bytes of weights in host memory, for all devices of an engine: one copy, whatever the number
+// of devices, read from the file once and kept as long as there is room. For devices that compute
+// in host memory it is the file's mapping; for others pinned memory, as far as that goes, and
+// beyond it the mapping again, from where bytes pass through a few pinned buffers on their way. Of
+// a file that is larger than all that may be held, it is plain memory instead of the mapping: what
+// is let go soon is read past the kernel's copies, which takes less time and pushes out nothing.
+//
+// Everything held is within a hard limit (host_room.h): pages of mappings from the moment they are
+// read until they are given back, pinned copies, and the buffers. When room is short, what will be
+// wanted last, as far as anybody said, is let go first, and of what nobody expects the least
+// recently used. What is expected next is read ahead by threads of its own, so that the disk works
+// while devices copy and compute.
+//
+// Thread-safe. Lock order: none is taken below this one's but that of the room; devices, files and
+// watches are called without it. Outlives every lease and expectation, and is outlived by none of
+// the devices' plugins (it holds the devices that it has pinned memory of).
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "engine/files/checkpoint.h"
+#include "engine/memory/host_item.h"
+#include "engine/memory/host_room.h"
+
+namespace heddle::core {
+
+class HostWeights;
+
+// The part of a file that rows of a tensor are; all of a tensor without rows.
+FilePart file_part(const TensorView& tensor, std::int64_t begin, std::int64_t end);
+
+// Bytes that stay where they are as long as this lives, or until the event that it was told of has
+// passed. One thread at a time.
+class HostLease {
+ public:
+  HostLease(const HostLease&) = delete;
+  ~HostLease();
+
+  // In the order of the parts that were asked for.
+  const std::byte* data(std::size_t part) const { return data_[part]; }
+  // The bytes are read by nobody once `passed`, which has been recorded, is behind its stream: they
+  // may go then, whether this lives on or not.
+  void end_with(Event passed);
+
+ private:
+  friend class HostWeights;
+  struct Hold {
+    HostItem* item = nullptr;
+    HostCopy HostItem::*copy = nullptr;
+    std::unique_ptr<HostBuffer> staging{};
+  };
+  explicit HostLease(std::shared_ptr<const Device> reader) : reader_(std::move(reader)) {}
+
+  const std::shared_ptr<const Device> reader_;
+  HostWeights* owner_ = nullptr;  // nullptr: nothing is to be given back
+  std::vector<Hold> holds_;
+  std::vector<const std::byte*> data_;
+  std::thread::id thread_;  // that holds it before any event is known
+};
+
+// As long as it lives, its parts are expected. One thread at a time.
+class Expectation {
+ public:
+  Expectation() = default;
+  Expectation(Expectation&& other) noexcept;
+  Expectation& operator=(Expectation&& other) noexcept;
+  ~Expectation() { end(); }
+  void end();  // waits for reads whose watch it brought
+
+ private:
+  friend class HostWeights;
+  HostWeights* owner_ = nullptr;
+  std::shared_ptr<ExpectedParts> forecast_;
+};
+
+struct HostReport {
+  std::uint64_t limit = 0;  // HostRoom::kUnlimited: none
+  std::uint64_t held = 0, peak = 0;
+  std::uint64_t pinned = 0;      // of what is held, staging included
+  std::uint64_t read_first = 0;  // bytes that came from files for the first time
+  std::uint64_t read_again = 0;
+  std::uint64_t let_go = 0;  // bytes of parts, as often as they were
+};
+
+class HostWeights {
+ public:
+  struct Options {
+    std::uint64_t pinned_bytes = 0;   // at most, staging included; 0: plain memory only
+    std::uint64_t staging_bytes = 0;  // of them, for bytes that pass through
+    unsigned readers = 2;             // threads that read ahead; 0: nothing is
+    std::uint64_t piece_bytes = std::uint64_t{4} << 20;
+    // So far ahead of their use things are read for which others that are expected have to go.
+    std::uint64_t ahead_bytes = std::uint64_t{64} << 20;
+  };
+  HostWeights(std::shared_ptr<HostRoom> room, Options options);
+  ~HostWeights();  // REQUIRES: no lease and no expectation is left
+  HostWeights(const HostWeights&) = delete;
+
+  // All of the parts, together, for work on `reader`; waits until they are there, and where room is
+  // short until others have let go of theirs. Throws out_of_memory, with the figures, when there
+  // cannot be room; io with file and offset.
+  std::shared_ptr<HostLease> get(std::span<const FilePart> parts,
+                                 const std::shared_ptr<const Device>& reader);
+  // From now on they are wanted in this order, by get() for that reader; it may leave some out.
+  [[nodiscard]] Expectation expect(std::span<const FilePart> parts, UseOrder order,
+                                   std::shared_ptr<const Device> reader, ReadWatch watch = {});
+
+  // Lets go of at least so many bytes where it can: what is wanted last first. Waits for streams
+  // that still copy from it, not for leases that have no event. Nothing is read ahead into what
+  // went before the next get(). The bytes let go.
+  std::uint64_t let_go(std::uint64_t bytes);
+  // Gives back what leases hold whose event has passed. Done by get(), too.
+  void reclaim();
+  HostReport report() const;
+
+ private:
+  friend class HostLease;
+  friend class Expectation;
+  using Key = std::tuple<FileIdentity, std::uint64_t, std::uint64_t>;  // file, offset, bytes
+  using Lock = std::unique_lock<std::mutex>;
+  using Hold = HostLease::Hold;
+  struct Pending {
+    std::shared_ptr<const Device> device;  // outlives its event
+    std::shared_ptr<const Event> passed;
+    std::vector<Hold> holds;
+  };
+  struct Piece {
+    HostItem* item = nullptr;
+    HostCopy* copy = nullptr;
+    std::uint64_t begin = 0, end = 0;  // in the item
+  };
+  // While it lives, nobody else takes room.
+  class Turn {
+   public:
+    Turn(HostWeights& owner, Lock& lock);
+    ~Turn();
+    Turn(const Turn&) = delete;
+
+   private:
+    HostWeights& owner_;
+    const std::uint64_t ticket_;
+    std::multiset<std::thread::id>::iterator self_;
+  };
+  enum class Need { now, ahead };
+  enum class Started { under_way, again, no_room };
+  enum class Ahead { begun, no_room, nothing };
+  static constexpr std::chrono::microseconds kPoll{500};  // of events, by those who lack room
+
+  // host_weights.cpp: asking and giving back.
+  HostItem* find(const FilePart& part, std::uint64_t offset, std::uint64_t bytes);
+  HostItem& item_of(const FilePart& part);
+  HostItem& own_item_of(const FilePart& part);
+  void drop_if_idle(HostItem& item);
+  void advance(const FilePart& part, const Device& reader);
+  bool is_here(const FilePart& part, const Device& reader);
+  void check_fits(std::span<const FilePart> parts) const;
+  Error out_of_memory(const std::string& name, std::uint64_t bytes) const;
+  Hold take_copy(Lock& lock, const FilePart& part, const std::shared_ptr<const Device>& reader);
+  void take_staging(Lock& lock, Hold& hold, const std::shared_ptr<const Device>& reader);
+  void give_back(Lock& lock, std::vector<Hold> holds);
+  void give_back_one(Lock& lock, Hold hold);
+  bool is_of_no_use(const HostItem& item, const HostCopy& copy) const;
+
+  // host_expectation.cpp: what comes next.
+  void end(ExpectedParts& forecast);
+  Ahead read_ahead(Lock& lock);
+  void run_reader();
+
+  // host_loading.cpp: room and reading. Functions that take the lock may give it up meanwhile.
+  bool is_to_be_pinned(const HostItem& item, const Device& reader) const;
+  HostCopy HostItem::*choose_copy(const HostItem& item, const Device& reader) const;
+  bool let_go_of_one(Lock& lock, std::optional<std::uint64_t> wanted_in);
+  void let_go_of(Lock& lock, HostItem& item, HostCopy HostItem::*which);
+  bool drop_idle_staging(Lock& lock);
+  bool abandon_one(Lock& lock);
+  bool is_reading_ahead() const;
+  bool is_tight(const TensorFile& file) const;
+  void await_room(Lock& lock, const HostItem& item, std::uint64_t bytes);
+  bool poll_passed(Lock& lock);
+  Started start(Lock& lock, HostItem& item, HostCopy HostItem::*which,
+                const std::shared_ptr<const Device>& reader, Need need, std::uint64_t wanted_in);
+  bool make_buffer(Lock& lock, HostItem& item, const std::shared_ptr<const Device>& pinned_by,
+                   std::uint64_t bytes);
+  void await_ready(Lock& lock, const Hold& hold);
+  std::optional<Piece> next_piece(const HostItem* only);
+  void read(Lock& lock, const Piece& piece);
+  static void read_into_buffer(const HostItem& item, const Piece& piece);
+  void finish(Lock& lock, const Piece& piece, const std::optional<Error>& failure);
+
+  const std::shared_ptr<HostRoom> room_;
+  const Options options_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  // All below: mutex_.
+  std::map<FileIdentity, HostFile> files_;
+  std::map<Key, std::unique_ptr<HostItem>> items_;
+  std::vector<ExpectedParts*> forecasts_;
+  std::deque<Pending> pending_;
+  // Threads that look at what was pending, that give memory back, that read.
+  unsigned polling_ = 0, leaving_ = 0, reading_ = 0;
+  unsigned beginning_ = 0;  // threads that take room to read ahead
+  StagingBuffers idle_staging_;
+  std::uint64_t staging_bytes_ = 0, pinned_bytes_ = 0;  // that exist; the second includes the first
+  std::deque<std::pair<HostItem*, HostCopy*>> loading_;  // with bytes that nobody reads yet
+  std::set<unsigned> lanes_;                             // in use
+  std::uint64_t clock_ = 0, given_back_ = 0;             // the second: bytes, ever
+  std::uint64_t next_ticket_ = 0, served_ticket_ = 0;
+  std::multiset<std::thread::id> holders_;  // of leases whose end is not known
+  std::multiset<std::thread::id> stuck_;    // have a turn, or wait for it
+  HostReport counts_;
+  bool stopping_ = false;
+  bool others_lack_room_ = false;
+  std::vector<std::thread> readers_;
+};
+
+}  // namespace heddle::core

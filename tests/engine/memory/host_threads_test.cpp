@@ -1,0 +1,167 @@
+// Many who want host memory at once, and what is read ahead of them.
+#include <boost/test/unit_test.hpp>
+#include <future>
+#include <thread>
+
+#include "tests/engine/memory/host_fixture.h"
+
+using namespace heddle;
+
+BOOST_FIXTURE_TEST_SUITE(host_threads, test::HostFixture)
+
+BOOST_AUTO_TEST_CASE(four_loading_threads_never_exceed_the_limit) {
+  write(24, 500);
+  const std::uint64_t limit = 5 * (kPart + core::page_bytes());
+  make(limit, 3 * kPart, kPart, 2);
+  const auto load = [&](unsigned seed) {
+    std::mt19937 random(seed);
+    const auto& reader = seed % 2 == 0 ? cpu() : fake(seed / 2);
+    core::Stream stream(*reader);
+    std::vector<core::FilePart> order;
+    for (int i = 0; i < 40; ++i)
+      order.push_back(part(random() % 24, random() % 8, 8 + random() % 9));
+    const core::Expectation expectation = host->expect(order, core::UseOrder::once, reader);
+    std::size_t wrong = 0;
+    for (const core::FilePart& one : order) {
+      const auto lease = get(one, reader);
+      wrong += is_right(*lease, one) ? 0 : 1;
+      core::Event passed(*reader);
+      stream.record(passed);
+      if (random() % 2 == 0) lease->end_with(std::move(passed));
+    }
+    stream.synchronize();
+    return wrong;
+  };
+  std::vector<std::future<std::size_t>> loading;
+  for (unsigned seed = 0; seed < 4; ++seed)
+    loading.push_back(std::async(std::launch::async, load, seed));
+  for (auto& one : loading) BOOST_TEST(one.get() == 0u);
+  BOOST_TEST(host->report().peak <= limit);
+  BOOST_TEST(host->report().peak > limit / 2);
+  BOOST_TEST(control->pinned_peak_bytes(0) <= 3 * kPart);
+  host.reset();
+  BOOST_TEST(room->held() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(two_that_want_all_there_is_take_turns) {
+  write(4);
+  make(2 * kPart, 2 * kPart);
+  const auto load = [&](std::size_t first) {
+    const std::vector<core::FilePart> two{part(first), part(first + 1)};
+    std::size_t wrong = 0;
+    for (int i = 0; i < 50; ++i) {
+      const auto lease = host->get(two, fake(first / 2));
+      for (std::size_t p = 0; p < 2; ++p) wrong += is_right(*lease, two[p], p) ? 0 : 1;
+    }
+    return wrong;
+  };
+  auto other = std::async(std::launch::async, load, 2);
+  BOOST_TEST(load(0) == 0u);
+  BOOST_TEST(other.get() == 0u);
+  BOOST_TEST(host->report().peak == 2 * kPart);
+}
+
+BOOST_AUTO_TEST_CASE(several_who_want_the_same_read_it_once) {
+  write(6);
+  make(6 * kPart, 6 * kPart, 0, 2);
+  const auto load = [&](std::size_t reader) {
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < 6; ++i)
+      wrong += is_right(*get(part(i), fake(reader)), part(i)) ? 0 : 1;
+    return wrong;
+  };
+  std::vector<std::future<std::size_t>> loading;
+  for (std::size_t t = 0; t < 4; ++t)
+    loading.push_back(std::async(std::launch::async, load, t % 2));
+  for (auto& one : loading) BOOST_TEST(one.get() == 0u);
+  BOOST_TEST(host->report().read_first == 6 * kPart);
+  BOOST_TEST(host->report().read_again == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(those_who_hold_and_want_more_than_there_is_are_told_and_do_not_wait_for_ever) {
+  write(4);
+  make(2 * kPart, 2 * kPart);
+  std::promise<void> first_holds, second_holds;
+  const auto load = [&](std::size_t own, std::size_t other, std::promise<void>& mine,
+                        std::promise<void>& theirs) {
+    const auto held = get(part(own), fake());
+    mine.set_value();
+    theirs.get_future().wait();
+    return test::error_of([&] { get(part(other), fake()); }).code();
+  };
+  auto second =
+      std::async(std::launch::async, load, 1, 3, std::ref(second_holds), std::ref(first_holds));
+  const core::Code one = load(0, 2, first_holds, second_holds), two = second.get();
+  // The one who is told gives its own back, and the other one may have that.
+  BOOST_TEST(int(one == core::Code::out_of_memory) + int(two == core::Code::out_of_memory) >= 1);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_expected_is_read_before_anybody_asks) {
+  write(6);
+  make(8 * kPart, 8 * kPart, 0, 2);
+  std::promise<void> all_read;
+  std::uint64_t bytes = 0;
+  const core::Expectation once =
+      host->expect(all(), core::UseOrder::once, fake(), [&](const core::FileRead& read) {
+        const std::lock_guard lock(mutex);
+        bytes += read.bytes;
+        if (bytes == 6 * kPart) all_read.set_value();
+      });
+  all_read.get_future().wait();  // nobody has asked for anything
+  for (std::size_t i = 0; i < 6; ++i) BOOST_TEST(use(i, fake()));
+  BOOST_TEST(host->report().read_first == 6 * kPart);
+  BOOST_TEST(host->report().read_again == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(
+    reading_ahead_lets_go_of_what_is_wanted_later_and_never_of_what_is_wanted_sooner) {
+  write(16);
+  make(12 * kPart, 12 * kPart, 0, 2);
+  const core::Expectation cycle = host->expect(all(), core::UseOrder::cyclic, fake());
+  for (int round = 0; round < 10; ++round)
+    for (std::size_t i = 0; i < 16; ++i) BOOST_TEST(use(i, fake()));
+  const core::HostReport report = host->report();
+  BOOST_TEST(report.peak <= 12 * kPart);
+  BOOST_TEST(report.read_first == 16 * kPart);
+  // Two of the twelve are for what comes next: ten of sixteen are found in each round. Were that
+  // the next twelve, none would be.
+  BOOST_TEST(report.read_again <= 9 * 7 * kPart);
+}
+
+BOOST_AUTO_TEST_CASE(a_file_that_cannot_be_read_ahead_is_an_error_for_who_asks_only) {
+  write(4);
+  make(8 * kPart, 8 * kPart, 0, 2);
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - kPart);
+  core::Expectation once = host->expect(all(), core::UseOrder::once, fake());
+  for (std::size_t i = 0; i < 3; ++i) BOOST_TEST(use(i, fake()));
+  BOOST_TEST((test::error_of([&] { get(part(3), fake()); }).code() == core::Code::io));
+  once.end();
+  BOOST_TEST(host->report().read_first >= 3 * kPart);
+  host.reset();
+  BOOST_TEST(room->held() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(what_was_let_go_for_others_is_left_to_them_until_somebody_asks) {
+  write(6);
+  make(4 * kPart, 4 * kPart, 0, 2);
+  const core::Expectation cycle = host->expect(all(), core::UseOrder::cyclic, fake());
+  for (int round = 0; round < 20; ++round) {
+    BOOST_TEST(use(std::size_t(round) % 6, fake()));
+    host->let_go(3 * kPart);
+    BOOST_TEST(room->reserve(3 * kPart));  // before anything is read ahead into it
+    room->release(3 * kPart);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(expectations_may_end_while_their_parts_are_read) {
+  write(12);
+  make(6 * kPart, 3 * kPart, kPart, 2);
+  for (int round = 0; round < 50; ++round) {
+    core::Expectation once =
+        host->expect(all(), core::UseOrder::once, round % 2 == 0 ? fake() : cpu(), note_reads());
+    BOOST_TEST(use(std::size_t(round) % 12, fake(1)));
+  }
+  BOOST_TEST(host->report().peak <= 6 * kPart);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
