@@ -230,11 +230,13 @@ struct Matrix {
     Engine engine(options(c, {}));
     const Json told = core::parse_json(engine.plan_least(engine.parse(flow(c)), true), "least");
     std::map<std::string, Needs> needs;
-    for (const Json& device : told.as_array())
+    for (const Json& device : told.as_array()) {
+      if (device.at("device").as_string() == "host") continue;  // a budget of its own
       for (const Json& node : device.at("nodes").as_array())
         if (node.at("node").as_string() == "sampler")
           needs[device.at("device").as_string()] = {node.at("all_bytes").as_uint64(),
                                                     device.at("least_bytes").as_uint64()};
+    }
     return needs;
   }
 
