@@ -1,6 +1,7 @@
 // What is wanted next, and reading it before anybody asks: the other half of host_weights.h.
 #include <algorithm>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include "engine/memory/host_weights.h"
@@ -32,6 +33,7 @@ Expectation HostWeights::expect(std::span<const FilePart> parts, UseOrder order,
   forecast.order = order;
   forecast.reader = std::move(reader);
   forecast.watch = std::move(watch);
+  expectation.owner_ = this;  // from here on it is undone when something throws
   const Lock lock(mutex_);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     HostItem& item = own_item_of(parts[i]);
@@ -44,9 +46,11 @@ Expectation HostWeights::expect(std::span<const FilePart> parts, UseOrder order,
     forecast.items.push_back(&item);
   }
   forecasts_.push_back(&forecast);
-  while (readers_.size() < options_.readers) readers_.emplace_back([this] { run_reader(); });
+  try {
+    while (readers_.size() < options_.readers) readers_.emplace_back([this] { run_reader(); });
+  } catch (const std::system_error&) {  // whoever asks reads, too
+  }
   changed_.notify_all();
-  expectation.owner_ = this;
   return expectation;
 }
 
@@ -70,9 +74,12 @@ void HostWeights::end(ExpectedParts& forecast) {
       }
     }
   while (forecasts_.empty()) {
-    const auto idle = take_plain(idle_staging_, {});
+    auto idle = take_plain(idle_staging_, {});
     if (idle == nullptr) break;
-    room_->release(idle->bytes());
+    const std::uint64_t bytes = idle->bytes();
+    idle.reset();
+    room_->release(bytes);
+    given_back_ += bytes;
   }
   changed_.notify_all();
   changed_.wait(lock, [&] { return forecast.watching == 0; });

@@ -272,9 +272,15 @@ bool HostWeights::make_buffer(Lock& lock, HostItem& item,
   return false;
 }
 
-void HostWeights::await_ready(Lock& lock, const Hold& hold) {
+void HostWeights::await_ready(Lock& lock, const Hold& hold,
+                              const std::shared_ptr<const Device>& reader) {
   HostCopy& copy = (*hold.item).*hold.copy;
   while (copy.state != CopyState::ready) {
+    if (copy.state == CopyState::absent) {  // whoever made it has found no such memory
+      if (hold.item->is_unbuffered) throw out_of_memory(hold.item->name, hold.item->bytes);
+      start(lock, *hold.item, hold.copy, reader, Need::now, 0);
+      continue;
+    }
     if (copy.state == CopyState::failed)
       throw Error(*copy.failure);  // one for each: frames are added
     if (const auto piece = next_piece(hold.item)) {

@@ -44,6 +44,15 @@ void HostLease::end_with(Event passed) {
   owner_ = nullptr;
 }
 
+void HostLease::leave() noexcept {
+  if (owner_ == nullptr) return;
+  const HostWeights::Lock lock(owner_->mutex_);
+  if (const auto self = owner_->holders_.find(thread_); self != owner_->holders_.end())
+    owner_->holders_.erase(self);
+  thread_ = {};
+  owner_->changed_.notify_all();
+}
+
 // ---- asking ----
 
 HostWeights::HostWeights(std::shared_ptr<HostRoom> room, Options options)
@@ -78,13 +87,13 @@ std::shared_ptr<HostLease> HostWeights::get(std::span<const FilePart> parts,
     }
     lease->owner_ = this;
     for (const FilePart& part : parts) {
-      lease->holds_.push_back(take_copy(lock, part, reader));
+      lease->holds_.push_back(take_copy(lock, part, reader, lease->holds_));
       take_staging(lock, lease->holds_.back(), reader);
     }
     lease->thread_ = std::this_thread::get_id();
     holders_.insert(lease->thread_);
   }
-  for (const Hold& hold : lease->holds_) await_ready(lock, hold);
+  for (const Hold& hold : lease->holds_) await_ready(lock, hold, reader);
   lock.unlock();
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const Hold& hold = lease->holds_[i];
@@ -187,11 +196,15 @@ bool HostWeights::is_here(const FilePart& part, const Device& reader) {
 }
 
 HostWeights::Hold HostWeights::take_copy(Lock& lock, const FilePart& part,
-                                         const std::shared_ptr<const Device>& reader) {
+                                         const std::shared_ptr<const Device>& reader,
+                                         std::span<const Hold> taken) {
   for (;;) {
     HostItem& item = item_of(part);
     const auto which = choose_copy(item, *reader);
     HostCopy& copy = item.*which;
+    const auto is_same = [&](const Hold& hold) { return hold.item == &item && hold.copy == which; };
+    if (copy.state == CopyState::failed && std::ranges::any_of(taken, is_same))
+      throw Error(*copy.failure);           // this thread is one of those who hold it
     if (copy.state == CopyState::failed) {  // those who were told let go of it in a moment
       changed_.wait(lock);
       continue;

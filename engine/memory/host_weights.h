@@ -54,6 +54,8 @@ class HostLease {
   // The bytes are read by nobody once `passed`, which has been recorded, is behind its stream: they
   // may go then, whether this lives on or not.
   void end_with(Event passed);
+  // No event will tell: it ends with this, and nobody is to wait for the thread that took it.
+  void leave() noexcept;
 
  private:
   friend class HostWeights;
@@ -168,7 +170,8 @@ class HostWeights {
   bool is_here(const FilePart& part, const Device& reader);
   void check_fits(std::span<const FilePart> parts) const;
   Error out_of_memory(const std::string& name, std::uint64_t bytes) const;
-  Hold take_copy(Lock& lock, const FilePart& part, const std::shared_ptr<const Device>& reader);
+  Hold take_copy(Lock& lock, const FilePart& part, const std::shared_ptr<const Device>& reader,
+                 std::span<const Hold> taken);
   void take_staging(Lock& lock, Hold& hold, const std::shared_ptr<const Device>& reader);
   void give_back(Lock& lock, std::vector<Hold> holds);
   void give_back_one(Lock& lock, Hold hold);
@@ -194,7 +197,7 @@ class HostWeights {
                 const std::shared_ptr<const Device>& reader, Need need, std::uint64_t wanted_in);
   bool make_buffer(Lock& lock, HostItem& item, const std::shared_ptr<const Device>& pinned_by,
                    std::uint64_t bytes);
-  void await_ready(Lock& lock, const Hold& hold);
+  void await_ready(Lock& lock, const Hold& hold, const std::shared_ptr<const Device>& reader);
   std::optional<Piece> next_piece(const HostItem* only);
   void read(Lock& lock, const Piece& piece);
   static void read_into_buffer(const HostItem& item, const Piece& piece);

@@ -200,7 +200,7 @@ void add_placed(HostWeight& host, const WeightSource& source) {
       float* to = out + (place.row + r - begin) * source.placed_width + place.column;
       for (const WeightSource::Range& c : columns)
         for (std::int64_t column = c.begin; column < c.end; ++column)
-          *to++ += float(place.scale * double(row[std::size_t(column)]));
+          *to++ += float(place.scale * double(row[std::size_t(column)] * tensor->scale()));
     }
   }
   add(host, {source.placed_rows, source.placed_width}, DType::f32, bytes, 1);
@@ -245,6 +245,18 @@ HostWeight host_weight(const WeightSource& source) {
     }
   }
   return host;
+}
+
+bool is_made(const WeightSource& source) {
+  const auto is_patched = [&](const WeightSource::Part& part) {
+    return !is_patched_beside(*part.tensor, source.use) &&
+           std::ranges::any_of(source.patches->of(part.tensor->name),
+                               [&](const WeightPatches::Term& term) {
+                                 return term.begin < part.end && part.begin < term.end;
+                               });
+  };
+  return !source.places.empty() || !source.columns.empty() ||
+         (source.patches != nullptr && std::ranges::any_of(source.parts, is_patched));
 }
 
 void detach(HostWeight& host) {
@@ -303,7 +315,8 @@ void end_lease(Stream& stream, const HostWeight& host) noexcept {
     Event passed(stream.device());
     stream.record(passed);
     host.lease->end_with(std::move(passed));
-  } catch (const Error&) {  // then it ends with `keep`
+  } catch (const Error&) {
+    host.lease->leave();  // it ends with `keep`
   }
 }
 

@@ -66,7 +66,10 @@ HostWeight host_weight(const WeightSource& source);
 // The same for a device that has host memory to take them from (host_weights.h): waits until they
 // are there. Throws what that throws.
 HostWeight host_weight(const WeightSource& source, const DeviceState& state);
-// Takes what still lies in a file into memory of its own, and ends the lease: for one that is to be kept.
+// Whether anything of it is put together in memory of its own: host_weight() gives made_bytes.
+bool is_made(const WeightSource& source);
+// Takes what still lies in a file into memory of its own, and ends the lease: for one that is to be
+// kept.
 void detach(HostWeight& host);
 // The parts of files that it leases.
 std::vector<FilePart> file_parts(const WeightSource& source);

@@ -99,6 +99,7 @@ std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source,
       state_.with_stream([&](Stream& stream) { make_device_weight(stream, host, weight->form, weight->memory->data()); });
     });
   } catch (const Error&) {
+    if (host.lease != nullptr) host.lease->leave();  // it stays in `keep`
     lose_unproven(*state);  // a device that takes no more work has perhaps dropped what it had taken
     throw;
   }

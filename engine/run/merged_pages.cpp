@@ -9,7 +9,7 @@ namespace heddle::core {
 
 namespace {
 
-constexpr int kTurn = 1;  // soon: it takes time to make again, and no reading
+constexpr int kTurn = 1;  // soon: it can be made again
 constexpr Holder kHolder{Held::staging, 0};
 
 }  // namespace

@@ -27,8 +27,11 @@ class SessionPages {
   // bytes.
   void add(DeviceState& state, WeightSource source, std::byte* to,
            std::shared_ptr<const DeviceWeight> lent = nullptr);
-  // Whether page-ins take its bytes from host memory, not from another device.
-  bool is_from_host(std::uint32_t index) const { return pages_[index]->lent == nullptr; }
+  // Whether every page-in takes its bytes as the host has them of the file: not from another
+  // device, nor what was put together for the first and is kept.
+  bool is_from_file(std::uint32_t index) const {
+    return pages_[index]->lent == nullptr && !is_made(pages_[index]->source);
+  }
 
   // The copy may begin when what is enqueued so far on the page's device is done, and the page-ins
   // before it there are. The watch is told of it.

@@ -42,7 +42,7 @@ std::vector<Expectation> Session::expect_pages(std::initializer_list<Rate> phase
       for (const SessionAction& action : plan_->phases[int(phase)]) {
         if (action.kind != SessionAction::Kind::page_in || action.for_next_step != for_next_step)
           continue;
-        if (!pages_->is_from_host(action.index)) continue;
+        if (!pages_->is_from_file(action.index)) continue;
         const PlannedPage& page = plan_->pages[action.index];
         std::ranges::move(file_parts(weight_source(plan_->storages[page.weight])),
                           std::back_inserter(wanted[page.place]));

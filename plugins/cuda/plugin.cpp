@@ -162,7 +162,9 @@ heddle_status* wait_for(heddle_event* event) {
 // What has failed is done: wait() says how.
 std::int32_t done(heddle_event* event) {
   cudaSetDevice(as_event(event).device.ordinal());
-  return cudaEventQuery(as_event(event).raw) == cudaErrorNotReady ? 0 : 1;
+  if (cudaEventQuery(as_event(event).raw) != cudaErrorNotReady) return 1;
+  cudaGetLastError();  // or the next launch would be told that it had failed
+  return 0;
 }
 
 heddle_status* elapsed(heddle_event* begin, heddle_event* end, double* seconds) {

@@ -68,6 +68,21 @@ BOOST_AUTO_TEST_CASE(where_no_memory_can_be_pinned_plain_memory_does) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(who_waits_for_memory_that_cannot_be_pinned_gets_plain_memory) {
+  write(4);
+  const std::vector<core::FilePart> parts = all();
+  for (std::uint64_t round = 0; round < 200; ++round) {
+    make(1 << 20, 4 * kPart, 0, 2);
+    control->fail_pinned(0, round % 4 + 1);
+    core::Expectation expected = host->expect(parts, core::UseOrder::once, fake());
+    for (std::size_t i = 0; i < 4; ++i) BOOST_TEST(use(i, fake()));
+    expected.end();
+    host.reset();
+    BOOST_TEST(control->pinned_bytes(0) == 0u);
+    BOOST_TEST(room->held() == 0u);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(nothing_is_pinned_where_nothing_may_be) {
   write(4);
   make(1 << 20);
