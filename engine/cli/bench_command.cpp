@@ -8,6 +8,7 @@
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
+#include "engine/cli/interrupt.h"
 
 namespace heddle::cli {
 namespace {
@@ -137,6 +138,8 @@ int check_model(const Request& request, const BenchOptions& bench,
   plain.reference_kernels = true;
   plain.budgets.clear();
   plain.reserves.clear();
+  plain.host_budget.reset();
+  plain.pinned.reset();
   BenchOptions alone = bench;
   alone.split.clear();
   const double error = relative_error(report.result, measure_model(plain, alone, tell).result);
@@ -155,16 +158,7 @@ int check_model(const Request& request, const BenchOptions& bench,
   return is_close ? kExitDone : kExitFailed;
 }
 
-}  // namespace
-
-int bench_model(const Request& request, Output& output) {
-  const BenchOptions bench = options_of(request);
-  if (bench.model.empty()) {
-    Table table;
-    for (const auto& [name, doc] : bench_models(request.settings.engine)) table.row({name, doc});
-    output.write(table.text());
-    return kExitDone;
-  }
+int measure(const Request& request, const BenchOptions& bench, Output& output) {
   const auto tell = [&](const std::string& what) {
     const std::string line = cat("heddle: ", what, "\n");
     if (!request.settings.quiet) std::fwrite(line.data(), 1, line.size(), stderr);
@@ -177,6 +171,33 @@ int bench_model(const Request& request, Output& output) {
   output.write(request.settings.json ? cat(core::write_json(json_of(report)), "\n")
                                      : text_of(report));
   return kExitDone;
+}
+
+}  // namespace
+
+int bench_model(const Request& request, Output& output) {
+  BenchOptions bench = options_of(request);
+  if (bench.model.empty()) {
+    Table table;
+    for (const auto& [name, doc] : bench_models(request.settings.engine)) table.row({name, doc});
+    output.write(table.text());
+    return kExitDone;
+  }
+  // What was drawn may be large: a signal ends the run under way, and takes that along.
+  Interrupt interrupt([] { std::fputs("heddle: stopping\n", stderr); });
+  interrupt.before_runs();
+  bench.watch = [&](const Run& run, bool under_way) {
+    if (under_way)
+      interrupt.watch(run);
+    else
+      interrupt.forget(run.id());
+  };
+  try {
+    return measure(request, bench, output);
+  } catch (const EngineError&) {
+    if (interrupt.came()) return kExitInterrupted;
+    throw;
+  }
 }
 
 }  // namespace heddle::cli

@@ -1,5 +1,5 @@
-// Measuring a model by its shape: its weights are drawn, a workflow that calls it is run as any other,
-// and what the runs after the first took is read off their timelines.
+// Measuring a model by its shape: its weights are drawn, a workflow that calls it is run as any
+// other, and what the runs after the first took is read off their timelines.
 #include <algorithm>
 #include <chrono>
 #include <fstream>
@@ -38,6 +38,20 @@ std::string read_text(const std::filesystem::path& path) {
 }
 
 constexpr unsigned kLeastSteps = 4;  // to take a median of
+
+// Waits for a run, of which it tells.
+Results results_of(const BenchOptions& bench, Run run) {
+  if (!bench.watch) return run.wait();
+  bench.watch(run, true);
+  try {
+    Results results = run.wait();
+    bench.watch(run, false);
+    return results;
+  } catch (...) {
+    bench.watch(run, false);
+    throw;
+  }
+}
 
 // What a shape's desc tells.
 struct Case {
@@ -138,7 +152,7 @@ Trace read_trace(const std::filesystem::path& file) {
 
 // A step lasts from its first block to the next step's; the last one to the end of its last block.
 // The first block is the first of those that come as often as there are steps: others are computed
-// once.
+// once, and count in a single step.
 std::vector<double> step_seconds(const std::vector<Span>& blocks, unsigned steps) {
   std::map<std::pair<std::string, std::string>, std::vector<double>> begins;
   for (const Span& block : blocks) begins[{block.device, block.name}].push_back(block.begin);
@@ -248,7 +262,7 @@ BenchReport measure_model(const EngineOptions& given, const BenchOptions& bench,
 
     say("first run, which loads the weights");
     const double cold =
-        stage_seconds(engine.start(flow, {.keep = {what.output}}).wait(), what.node);
+        stage_seconds(results_of(bench, engine.start(flow, {.keep = {what.output}})), what.node);
     const unsigned runs = (kLeastSteps + what.steps - 1) / std::max(1u, what.steps);
     say(runs == 1 ? "measured run" : cat(runs, " measured runs"));
     const std::filesystem::path file = files.folder() / "trace.json";
@@ -256,7 +270,7 @@ BenchReport measure_model(const EngineOptions& given, const BenchOptions& bench,
     Trace trace;
     for (unsigned run = 0; run < runs; ++run) {
       flow.set(what.vary, std::to_string(run + 2));
-      results = engine.start(flow, {.keep = {what.output}, .trace = file}).wait();
+      results = results_of(bench, engine.start(flow, {.keep = {what.output}, .trace = file}));
       trace = read_trace(file);
       const std::vector<double> seconds = step_seconds(trace.blocks, what.steps);
       report.step_seconds.insert(report.step_seconds.end(), seconds.begin(), seconds.end());

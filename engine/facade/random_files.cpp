@@ -9,6 +9,7 @@
 #include <atomic>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <map>
@@ -207,9 +208,8 @@ fs::path make_folder(std::uint64_t bytes) {
             disk.empty() ? std::string("there is no folder for temporary files")
                          : cat(disk.string(), " has ", core::format_bytes(free_bytes(disk))),
             ". Set TMPDIR to a folder with room"));
-  static std::atomic<unsigned> last{0};
-  const fs::path folder = base / cat(kFolderName, ::getpid(), "-", ++last);
-  fs::create_directory(folder);
+  std::string folder = (base / cat(kFolderName, ::getpid(), "-XXXXXX")).string();
+  if (::mkdtemp(folder.data()) == nullptr) throw core::system_error(folder, errno);
   return folder;
 }
 

@@ -310,6 +310,8 @@ struct BenchOptions {
   unsigned steps = 0, sets = 0;       // sets of inputs in a step: 2 with guidance
   std::string split;                  // as Workflow::split(); empty: the planner's choice
   bool is_small = false;              // a model of that family for plain loops, and a small picture
+  // Told of every run when it begins (true), so that it can be cancelled, and when it is over (false). No copy may be left then.
+  std::function<void(const Run&, bool under_way)> watch;
 };
 
 struct BenchReport {

@@ -1,6 +1,6 @@
 /* heddle/field/bench_shapes.h - models to be measured, by their shapes alone.
  *
- * `heddle bench MODEL` lists every desc of this kind. A desc tells which tensors a model of that shape has and how their
+ * `heddle bench` lists every desc of this kind, `heddle bench MODEL` measures one. A desc tells which tensors a model of that shape has and how their
  * numbers are spread, and a workflow that calls it; the engine draws the numbers and runs the workflow as any other. */
 #ifndef HEDDLE_FIELD_BENCH_SHAPES_H
 #define HEDDLE_FIELD_BENCH_SHAPES_H
