@@ -108,4 +108,15 @@ BOOST_AUTO_TEST_CASE(seed_prompt_and_model_each_change_the_picture) {
   BOOST_TEST(!same_bytes(first.picture.pixels, draw("flux_schnell").picture.pixels));
 }
 
+BOOST_AUTO_TEST_CASE(another_prompt_reads_no_weight_from_the_files_again) {
+  const Drawn first = draw("flux_dev");
+  const heddle::MemoryReport before = engine.host_memory();
+  BOOST_TEST(before.read_first > 0u);
+  BOOST_TEST(before.read_again == 0u);
+  const Drawn second = draw("flux_dev", "18446744073709551615", "a whale");
+  BOOST_TEST(!same_bytes(first.picture.pixels, second.picture.pixels));
+  BOOST_TEST(engine.host_memory().read_first == before.read_first);
+  BOOST_TEST(engine.host_memory().read_again == 0u);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

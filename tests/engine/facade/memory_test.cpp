@@ -1,4 +1,5 @@
 // Budgets of an engine: what goes when another model comes, who holds what, and letting go of it.
+#include <atomic>
 #include <boost/test/unit_test.hpp>
 
 #include "tests/fake_device/fake_fixture.h"
@@ -177,8 +178,8 @@ BOOST_AUTO_TEST_CASE(a_workflow_can_allow_itself_less_but_not_more_than_the_call
 BOOST_AUTO_TEST_CASE(memory_that_another_program_takes_and_gives_back_is_no_failure) {
   EngineOptions o = options();
   o.budgets.clear();
-  double now = 0;
-  o.clock = [&] { return now; };
+  std::atomic<double> now = 0;  // threads that read ahead ask for it
+  o.clock = [&] { return now.load(); };
   Engine engine(o);
   // The other program takes all that is free but so much.
   const auto squeeze = [&](std::uint64_t free) {
@@ -246,8 +247,8 @@ BOOST_AUTO_TEST_CASE(models_are_unloaded_by_device_and_name_and_everything_truly
 
 BOOST_AUTO_TEST_CASE(models_that_nothing_uses_for_a_while_are_unloaded) {
   EngineOptions o = options();
-  double now = 1000;
-  o.clock = [&] { return now; };
+  std::atomic<double> now = 1000;
+  o.clock = [&] { return now.load(); };
   o.idle_seconds = 60;
   Engine engine(o);
   run(engine, a);
