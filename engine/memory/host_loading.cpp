@@ -21,6 +21,9 @@ constexpr std::uint64_t kDirectPieces = 4;
 
 bool HostWeights::is_to_be_pinned(const HostItem& item, const Device& reader) const {
   if (reader.host_visible() || !reader.has_pinned() || item.pinning_failed) return false;
+  // To pin takes longer than to copy once: what is loaded to stay passes through buffers.
+  const auto is_once = [](const ItemUse& use) { return use.forecast->order == UseOrder::once; };
+  if (!item.uses.empty() && std::ranges::all_of(item.uses, is_once)) return false;
   // A copy of what is here already is worth room that is free, but not another's.
   if (item.pages.state != CopyState::absent && !room_->has(item.bytes)) return false;
   const std::uint64_t for_copies =
