@@ -22,6 +22,8 @@ Event::~Event() {
 void Event::wait() const { device_->check_wait(device_->desc().wait(raw_), device_->name()); }
 bool Event::done() const { return device_->desc().done(raw_) != 0; }
 
+Recording::~Recording() { device_.desc().recording_free(raw_); }
+
 Stream::Stream(const Device& device) : device_(device), idle_(device) {
   device.check(device.desc().stream_make(device.raw(), &raw_), device.name());
 }
@@ -32,6 +34,18 @@ void Stream::wait_for(const Event& event) {
   if (event.device().kind() != device_.kind()) return event.wait();
   device_.check(device_.desc().wait_on_stream(raw_, event.raw()), device_.name());
 }
+void Stream::begin_recording() { device_.check(device_.desc().record_begin(raw_), device_.name()); }
+std::unique_ptr<Recording> Stream::end_recording() {
+  heddle_recording* made = nullptr;
+  device_.check(device_.desc().record_end(raw_, &made), device_.name());
+  return std::make_unique<Recording>(device_, made);
+}
+void Stream::drop_recording() noexcept {
+  heddle_recording* made = nullptr;
+  if (heddle_status* status = device_.desc().record_end(raw_, &made); status != nullptr) take_status(status);
+  if (made != nullptr) device_.desc().recording_free(made);
+}
+void Stream::replay(const Recording& recording) { device_.check(device_.desc().replay(raw_, recording.raw()), device_.name()); }
 void Stream::synchronize() {
   record(idle_);
   idle_.wait();

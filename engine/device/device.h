@@ -39,6 +39,19 @@ class Event {
   heddle_event* raw_ = nullptr;
 };
 
+// Launches that a device keeps, to run them again with one call. Freed when the last replay is done: see that it is.
+class Recording {
+ public:
+  Recording(const Device& device, heddle_recording* raw) : device_(device), raw_(raw) {}
+  Recording(const Recording&) = delete;
+  ~Recording();
+  heddle_recording* raw() const { return raw_; }
+
+ private:
+  const Device& device_;
+  heddle_recording* const raw_;
+};
+
 class Stream {
  public:
   explicit Stream(const Device& device);
@@ -47,12 +60,30 @@ class Stream {
   void record(const Event& event);
   // On the device where the event is of the same kind of device; else the host waits for it.
   void wait_for(const Event& event);
+  // Keeps what launch() launches on this stream instead of running it. REQUIRES: device().can_record(). Throws what launch()
+  // throws, and unsupported for what cannot be kept.
+  template <class F>
+  std::unique_ptr<Recording> record_launches(F&& launch) {
+    begin_recording();
+    try {
+      launch();
+    } catch (...) {
+      drop_recording();
+      throw;
+    }
+    return end_recording();
+  }
+  void replay(const Recording& recording);
   void synchronize();                 // blocks until the work enqueued so far is done; throws what failed
   heddle_stream* raw() const { return raw_; }
   void* native() const;
   const Device& device() const { return device_; }
 
  private:
+  void begin_recording();
+  std::unique_ptr<Recording> end_recording();
+  void drop_recording() noexcept;
+
   const Device& device_;
   heddle_stream* raw_ = nullptr;
   Event idle_;
@@ -87,6 +118,10 @@ class Device {
   // The way to a peer, or to host memory (nullptr). What a plugin does not tell follows from can_copy and host_visible, its speed
   // unknown; devices of two plugins reach each other through the host, unless one of them is host memory itself.
   heddle_link link(const Device* peer) const;
+
+  bool can_record() const {
+    return desc_.record_begin != nullptr && desc_.record_end != nullptr && desc_.replay != nullptr && desc_.recording_free != nullptr;
+  }
 
   const heddle_kernel* const* kernels() const { return desc_.kernels; }
   heddle_weight_form weight_form(std::int32_t use, const heddle_tensor_info& info) const;

@@ -30,9 +30,9 @@ class RecordedStorage final : public Storage {
   std::uint64_t bytes_;
 };
 
-class Recording final : public heddle_ctx {
+class BlockRecording final : public heddle_ctx {
  public:
-  explicit Recording(const BlockSpec& spec) : spec_(spec), outputs_(spec.node->type->output_count()) {
+  explicit BlockRecording(const BlockSpec& spec) : spec_(spec), outputs_(spec.node->type->output_count()) {
     const Node& node = *spec.node;
     for (std::uint32_t i = 0; i < spec.inputs.size(); ++i) {
       if (spec.inputs[i]) inputs_.push_back(make_value(tensor(*spec.inputs[i], ProgramStorage::Kind::input, i)));
@@ -216,7 +216,7 @@ class Recording final : public heddle_ctx {
 
 BlockProgram record_block(const BlockSpec& spec) {
   try {
-    Recording recording(spec);
+    BlockRecording recording(spec);
     if (heddle_status* status = spec.node->type->desc().execute(nullptr, &recording); status != nullptr) throw take_status(status);
     return recording.finish();
   } catch (Error& error) {

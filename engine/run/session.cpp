@@ -67,10 +67,12 @@ void Session::leave_devices() {
     for (std::size_t s = 0; s < externals_.size(); ++s)
       if (externals_[s]) state(plan_->storages[s].place).keep(externals_[s]);
     for (auto& crossing : crossings_) state(places_.home).keep(std::shared_ptr<const void>(std::move(crossing)));
+    if (recordings_ != nullptr) state(places_.home).keep(std::shared_ptr<const void>(std::move(recordings_)));
   } catch (const Error&) {
     for (const SessionPlace& place : places_.places) place.state->settle();
   }
   crossings_.clear();
+  recordings_.reset();
 }
 
 void Session::tear_down() {
@@ -87,6 +89,7 @@ void Session::tear_down() {
   reached_.clear();
   step_done_.clear();
   first_pages_are_here_ = false;
+  steps_enqueued_ = 0;
   is_set_up_ = false;
   for (const SessionPlace& place : places_.places) place.state->trim();
 }
@@ -117,21 +120,45 @@ void Session::join_places() {
 }
 
 void Session::launch(const Launch& launch, NodeIndex node) {
-  DeviceState& here = state(launch.place);
-  heddle_status* status = nullptr;
-  here.with_stream([&](Stream& stream) { status = launch.kernel->launch(here.device().raw(), stream.raw(), &launch.call, launch.workspace); });
+  state(launch.place).with_stream([&](Stream& stream) { enqueue(launch, node, stream); });
+}
+
+void Session::enqueue(const Launch& launch, NodeIndex node, Stream& stream) {
+  const Device& here = stream.device();
+  heddle_status* const status = launch.kernel->launch(here.raw(), stream.raw(), &launch.call, launch.workspace);
   if (status == nullptr) return;
   try {
-    here.device().check(status, launch.call.op);
+    here.check(status, launch.call.op);
   } catch (Error& error) {
-    error.at(cat(model_->graph->nodes[node].id, " on ", here.device().name()));
+    error.at(cat(model_->graph->nodes[node].id, " on ", here.name()));
     throw;
   }
 }
 
+// Not for the first step: kernels prepare themselves when they are launched for the first time.
+void Session::record_step() {
+  constexpr std::uint32_t kStepsWorthRecording = 4;
+  if (steps_enqueued_ != 1 || request_.step_count < kStepsWorthRecording) return;
+  std::vector<const Device*> devices;
+  for (const SessionPlace& place : places_.places) devices.push_back(&place.state->device());
+  const auto grain = timeline_ == nullptr ? SessionRecordings::Grain::step : SessionRecordings::Grain::block;
+  recordings_ = std::make_unique<SessionRecordings>(*plan_, devices, grain, [&](std::uint32_t op, Stream& stream) {
+    enqueue(launches_[op], plan_->ops[op].node, stream);
+  });
+}
+
 void Session::run(Rate phase, bool is_last) {
   BlockTrace trace(timeline_, *plan_, *model_->graph, places_);
-  for (const SessionAction& action : plan_->phases[int(phase)]) {
+  const std::vector<SessionAction>& actions = plan_->phases[int(phase)];
+  for (std::uint32_t i = 0; i < actions.size(); ++i) {
+    if (phase == Rate::step && recordings_ != nullptr && recordings_->holds(i)) {
+      const SessionRecordings::Stretch* const stretch = recordings_->at(i);
+      if (stretch == nullptr) continue;  // it was enqueued with the first
+      trace.before_launch();
+      state(stretch->place).with_stream([&](Stream& stream) { stream.replay(*stretch->recording); });
+      continue;
+    }
+    const SessionAction& action = actions[i];
     if (action.kind != SessionAction::Kind::launch && action.kind != SessionAction::Kind::page_in) trace.end();
     switch (action.kind) {
       case SessionAction::Kind::block:
@@ -231,7 +258,9 @@ std::vector<Value> Session::try_step(std::uint32_t index, std::span<const heddle
   const bool is_last = index + 1 == request_.step_count;
   if (is_last) expected_pages_ = expect_pages({Rate::step}, UseOrder::once);
   first_pages_are_here_ = false;
+  record_step();
   run(Rate::step, is_last);
+  ++steps_enqueued_;
   first_pages_are_here_ = !is_last;
   std::vector<Value> results = collect_outputs();
   join_places();

@@ -12,6 +12,7 @@
 #include "engine/memory/weights.h"
 #include "engine/plan/session_plan.h"
 #include "engine/run/session_pages.h"
+#include "engine/run/session_recordings.h"
 #include "engine/run/session_weights.h"
 #include "engine/run/timeline.h"
 #include "engine/tensor/call.h"
@@ -56,6 +57,8 @@ class Session final : public SessionHandle {
   // Weights that page-ins have merged with patches so far: each once, where host memory has room.
   std::uint64_t merged_pages() const { return pages_ == nullptr ? 0 : pages_->merges(); }
   const SessionPlan* plan() const { return plan_ ? &*plan_ : nullptr; }
+  // Stretches of launches that its devices keep and replay.
+  std::size_t recordings() const { return recordings_ == nullptr ? 0 : recordings_->count(); }
 
  private:
   // A launch with its addresses filled in.
@@ -102,8 +105,10 @@ class Session final : public SessionHandle {
   void leave_devices();
   void write_step_inputs(std::span<const heddle_value* const> sets);
   void run(Rate phase, bool is_last = false);
+  void record_step();
   void bring_first_pages();
   void launch(const Launch& launch, NodeIndex node);
+  void enqueue(const Launch& launch, NodeIndex node, Stream& stream);
   void join_places();
   WorkWatch transfer_watch(const PlannedTransfer& transfer) const;  // empty without a timeline
   WorkWatch weight_watch(const SessionStorage& storage) const;
@@ -130,6 +135,8 @@ class Session final : public SessionHandle {
   std::vector<Launch> launches_;                              // by op of the plan
   std::vector<std::unique_ptr<Crossing>> crossings_;          // by transfer of the plan
   std::vector<Slice> slices_;
+  std::unique_ptr<SessionRecordings> recordings_;             // of the step; nullptr: not yet, or not worth it
+  std::uint32_t steps_enqueued_ = 0;                          // since it was set up
   std::unique_ptr<SessionPages> pages_;                       // of the plan; nullptr: nothing is streamed
   std::vector<Expectation> expected_pages_;                   // of the phase under way
   bool first_pages_are_here_ = false;                         // those that a step expects of the one before

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 
 #include "heddle/device.hpp"
 #include "plugins/cpu/op_check.h"
@@ -28,8 +29,16 @@ heddle_status* launch_kernel(heddle_device* device, heddle_stream* stream,
   return device::guard(self.host(), Kernel::op, [&] {
     Kernel::check(*call);
     self.use();
-    Kernel::run(as_stream(stream), *call, workspace);
-    self.check(cudaGetLastError(), Kernel::name);
+    Stream& on = as_stream(stream);
+    try {
+      Kernel::run(on, *call, workspace);
+      self.check(cudaGetLastError(), Kernel::name);
+    } catch (const std::exception& error) {
+      // A library that refuses to be recorded says so in words of its own; run, the call may be
+      // well.
+      if (on.is_recording()) device::fail(HEDDLE_UNSUPPORTED, "while recording: ", error.what());
+      throw;
+    }
   });
 }
 

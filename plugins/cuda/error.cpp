@@ -16,7 +16,10 @@ heddle_code code_of(cudaError_t error) {
     case cudaErrorNoDevice:
       return HEDDLE_UNSUPPORTED;
     default:
-      return HEDDLE_INTERNAL;
+      // What a recording cannot hold.
+      return error >= cudaErrorStreamCaptureUnsupported && error <= cudaErrorStreamCaptureWrongThread
+                 ? HEDDLE_UNSUPPORTED
+                 : HEDDLE_INTERNAL;
   }
 }
 

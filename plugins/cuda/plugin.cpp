@@ -279,20 +279,13 @@ Recording& as_recording(heddle_recording* recording) {
 }
 
 heddle_status* record_begin(heddle_stream* stream) {
-  Device& self = as_stream(stream).device();
-  // Relaxed: other threads allocate memory meanwhile, which has nothing to do with what is
-  // recorded.
-  return on(self, [&] {
-    self.check(cudaStreamBeginCapture(as_stream(stream).raw(), cudaStreamCaptureModeRelaxed),
-               "cudaStreamBeginCapture");
-  });
+  return on(as_stream(stream).device(), [&] { as_stream(stream).begin_recording(); });
 }
 
 heddle_status* record_end(heddle_stream* stream, heddle_recording** out) {
   Device& self = as_stream(stream).device();
   return on(self, [&] {
-    cudaGraph_t graph = nullptr;
-    self.check(cudaStreamEndCapture(as_stream(stream).raw(), &graph), "cudaStreamEndCapture");
+    const cudaGraph_t graph = as_stream(stream).end_recording();
     auto made = std::make_unique<Recording>(Recording{self});
     const cudaError_t error = cudaGraphInstantiate(&made->graph, graph, 0);
     cudaGraphDestroy(graph);

@@ -78,7 +78,14 @@ class Stream {
 
   Device& device() const { return device_; }
   cudaStream_t raw() const { return raw_; }
-  Failures& failures();  // made when first asked for
+  // Made when first asked for. Not for what is recorded: a failure is told by the number of its
+  // launch, which would be the same in every replay.
+  Failures& failures();
+
+  void begin_recording();
+  // Throws unsupported for what cannot be kept; the recording is ended all the same.
+  cudaGraph_t end_recording();
+  bool is_recording() const { return is_recording_; }
 
   void record(Event& event);
   void wait_for(const Event& event);
@@ -88,6 +95,7 @@ class Stream {
   cudaStream_t raw_ = nullptr;
   std::shared_ptr<Failures> failures_;
   std::vector<Before> others_;
+  bool is_recording_ = false;
 };
 
 // Blocks until the event is reached. Throws the first failure before it.

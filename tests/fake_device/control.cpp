@@ -100,6 +100,7 @@ constexpr heddle_fake_control kControl = {
             struck += fault->struck();
           return struck;
         },
+    .replays = [](std::uint32_t index) { return index_state(index).replays.load(); },
 };
 
 }  // namespace heddle::fake

@@ -85,6 +85,8 @@ typedef struct heddle_fake_control {
   void (*refuse)(uint32_t device, uint64_t nth); /* the nth copy, weight or kernel from now is not
                                                     even enqueued; 0: none */
   uint64_t (*faults)(uint32_t device);           /* that have struck since reset() */
+
+  uint64_t (*replays)(uint32_t device); /* of recordings; their launches count as launches */
 } heddle_fake_control;
 
 #endif

@@ -244,6 +244,39 @@ heddle_status* make_weight(heddle_device* device, heddle_stream* stream, std::in
                [&] { self.make_weight(as_stream(stream), use, *form, part_count, parts, dst); });
 }
 
+// ---- recordings ----
+
+Recording& as_recording(heddle_recording* recording) {
+  return *reinterpret_cast<Recording*>(recording);
+}
+
+heddle_status* record_begin(heddle_stream* stream) {
+  Stream& self = as_stream(stream);
+  return guard(self.device(), [&] {
+    self.device().require_alive();
+    self.begin_recording();
+  });
+}
+
+heddle_status* record_end(heddle_stream* stream, heddle_recording** out) {
+  Stream& self = as_stream(stream);
+  return guard(self.device(), [&] {
+    *out = reinterpret_cast<heddle_recording*>(self.take_recording().release());
+  });
+}
+
+heddle_status* replay(heddle_stream* stream, heddle_recording* recording) {
+  Stream& self = as_stream(stream);
+  return guard(self.device(), [&] {
+    ++index_state(self.device().index()).replays;
+    as_recording(recording).replay(self);
+  });
+}
+
+void recording_free(heddle_recording* recording) {
+  if (recording != nullptr) delete &as_recording(recording);
+}
+
 // ---- kernels ----
 
 std::int32_t kernel_fits(heddle_device* device, const heddle_op_call* call) {
@@ -332,10 +365,10 @@ constexpr heddle_device_desc kDesc = {
     .kernels = kNoKernels,
     .weight_form = weight_form,
     .make_weight = make_weight,
-    .record_begin = nullptr,
-    .record_end = nullptr,
-    .replay = nullptr,
-    .recording_free = nullptr,
+    .record_begin = record_begin,
+    .record_end = record_end,
+    .replay = replay,
+    .recording_free = recording_free,
     .link = link,
     .elapsed = elapsed,
 };

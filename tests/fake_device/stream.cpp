@@ -110,6 +110,8 @@ void Stream::wait_for(const EventRef& event) {
 }
 
 void Stream::push(Item item) {
+  if (recording_ != nullptr)
+    device::fail(HEDDLE_UNSUPPORTED, item.what, " cannot be recorded: only kernels can");
   {
     const std::lock_guard lock(failure_->mutex);
     item.number = failure_->enqueued++;

@@ -22,6 +22,7 @@
 
 #include "clock.h"
 #include "heddle/abi/device.h"
+#include "recording.h"
 
 namespace heddle::fake {
 
@@ -83,6 +84,11 @@ class Stream {
   void record(const EventRef& event);
   void wait_for(const EventRef& event);
 
+  // From here to take_recording(), launches are kept and all else is refused.
+  void begin_recording() { recording_ = std::make_unique<Recording>(device_); }
+  std::unique_ptr<Recording> take_recording() { return std::move(recording_); }
+  Recording* recording() const { return recording_.get(); }  // nullptr: it does not record
+
   Device& device() const { return device_; }
   Clock::Lane& lane() { return lane_; }
 
@@ -110,6 +116,7 @@ class Stream {
   Device& device_;
   const std::shared_ptr<StreamFailure> failure_ = std::make_shared<StreamFailure>();
   Clock::Lane lane_;
+  std::unique_ptr<Recording> recording_;
   std::unique_ptr<CpuStream> cpu_;  // made by the first work that runs
 
   std::mutex mutex_;

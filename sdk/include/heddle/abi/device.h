@@ -128,9 +128,12 @@ typedef struct heddle_device_desc {
   heddle_status* (*make_weight)(heddle_device*, heddle_stream*, int32_t use, const heddle_weight_form*, uint32_t part_count,
                                 const heddle_view* const* parts, void* dst);
 
-  /* Optional, all or none: what is enqueued between begin and end is kept instead of run. [lane] */
+  /* Optional, all or none: kernels that are launched between begin and end are kept instead of run, with the addresses they were
+   * given. A recording is replayed any number of times, on any stream of its device, one replay after the other. What cannot be
+   * kept is refused as UNSUPPORTED, by the launch or by record_end; the recording is then ended, and the stream as it was before.
+   * recording_free: after the replays are done. [lane] */
   heddle_status* (*record_begin)(heddle_stream*);
-  heddle_status* (*record_end)(heddle_stream*, heddle_recording**);
+  heddle_status* (*record_end)(heddle_stream*, heddle_recording**); /* always called after record_begin */
   heddle_status* (*replay)(heddle_stream*, heddle_recording*);
   void (*recording_free)(heddle_recording*);
 
