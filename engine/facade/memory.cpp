@@ -31,6 +31,7 @@ namespace {
 DeviceLink link_to(const core::Device& device, const core::Device* peer) {
   const heddle_link link = device.link(peer);
   const char* const kind = link.kind == HEDDLE_LINK_SAME     ? "same"
+                           : link.kind == HEDDLE_LINK_PEER   ? "peer"
                            : link.kind == HEDDLE_LINK_DIRECT ? "direct"
                                                              : "through host";
   return {peer == nullptr ? "host" : peer->name(), kind, link.bytes_per_second,

@@ -102,6 +102,9 @@ SessionSpec session_spec(const CallSpec& call, const CallPlacement& placement, s
                            session_budget(device), session_rates(prices, devices[p])});
     compute.push_back(device.compute);
   }
+  tell_peers(spec, placement.devices.size(), [&](std::uint32_t a, std::uint32_t b) {
+    return prices.link(devices[a], devices[b]).kind == LinkFacts::Kind::peer;
+  });
   for (std::uint32_t d = 0; d < prices.topology().devices.size(); ++d)
     if (auto donor = session_donor(prices, d, devices, room_of(prices.topology().devices[d])))
       spec.donors.push_back(std::move(*donor));
@@ -138,7 +141,7 @@ std::optional<SessionSpec::Donor> session_donor(const Prices& prices, std::uint3
   for (const std::uint32_t place : places) {
     const DeviceFacts& to = topology.devices[place];
     const LinkFacts link = prices.link(device, place);
-    const bool direct = link.kind == LinkFacts::Kind::direct && to.kind == facts.kind &&
+    const bool direct = link.is_direct() && to.kind == facts.kind &&
                         to.model == facts.model && to.compute == facts.compute;
     donor.seconds_per_byte.push_back(direct ? 1 / link.bytes_per_second : 0);
     donor.latency_seconds.push_back(link.latency_seconds);

@@ -136,7 +136,7 @@ Prices::Prices(const Topology& topology, const Costs& costs)
         const auto is_host = [&](std::size_t i) {
           return i == n || topology.devices[i].host_visible;
         };
-        if (link.kind == LinkFacts::Kind::direct || is_host(from) || is_host(to)) {
+        if (link.is_direct() || is_host(from) || is_host(to)) {
           link.bytes_per_second = known(link.bytes_per_second, kDirectGuess.bytes_per_second, 0);
           link.latency_seconds = known(link.latency_seconds, kDirectGuess.latency_seconds, 0);
         }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
@@ -194,6 +195,27 @@ void SessionPlanner::plan_group(NodeIndex n, std::uint32_t lane) {
   block_ends_[{n, lane}] = plan_.phases[int(phase_)].size();
 }
 
+// What one member has for another at a collective. A peer reads it where it lies.
+std::uint32_t SessionPlanner::give(const Source& source, std::uint32_t lane, const Operand& part, std::uint32_t place, std::size_t position) {
+  const std::uint32_t from = plan_.storages[part.storage].place;
+  const bool is_read = are_peers(from, place);
+  // At the last collective the giver has heard of all that the receiver had been given to do before it: what comes may lie there.
+  PlannedTransfer transfer = is_read ? PlannedTransfer{maker_of(source, lane), lane, from, place, part, part, dense_bytes(part.info), true}
+                                     : transfer_to(source, lane, part, place, phase_, last_collective_);
+  given_.push_back(part.storage);
+  sent_[int(phase_)].emplace_back(position, std::uint32_t(plan_.transfers.size()));
+  plan_.transfers.push_back(std::move(transfer));
+  plan_.collectives.back().transfers.push_back(std::uint32_t(plan_.transfers.size() - 1));
+  return std::uint32_t(plan_.transfers.size() - 1);
+}
+
+// Every member has waited for every other one, so what was given in the collective before this one has been taken.
+void SessionPlanner::end_collective(std::uint32_t begun) {
+  for (const std::int32_t storage : given_before_) uses_[storage].add(phase_, now());
+  given_before_ = std::exchange(given_, {});
+  last_collective_ = begun;
+}
+
 void SessionPlanner::collective(std::vector<Member>& members, NodeIndex n, std::uint32_t lane, const std::vector<const ProgramOp*>& ops) {
   const auto count = std::uint32_t(members.size());
   std::vector<Operand> in, out;
@@ -205,14 +227,25 @@ void SessionPlanner::collective(std::vector<Member>& members, NodeIndex n, std::
   if (ops[0]->op == op_id(HEDDLE_OP_ALL_TO_ALL)) return exchange(n, lane, ops, in, out);
   // All copies start together; each member goes on when it has all of them.
   const std::size_t position = plan_.phases[int(phase_)].size();
+  const std::uint32_t begun = now();
+  bool all_hear_of_all = true;
   std::vector<std::vector<std::optional<std::uint32_t>>> sent(count, std::vector<std::optional<std::uint32_t>>(count));
   for (std::uint32_t to = 0; to < count; ++to)
     for (std::uint32_t from = 0; from < count; ++from) {
-      if (plan_.storages[in[from].storage].place == to) continue;  // its own, or a share of what is whole here, read in shared memory
+      // Its own, or a share of what is whole here, read in shared memory.
+      if (plan_.storages[in[from].storage].place == to) {
+        all_hear_of_all = all_hear_of_all && from == to;
+        continue;
+      }
       const Source* const part = find_input(members[from], n, in[from]);
       const bool is_part = part != nullptr && (divided_.contains(key(*part, lane)) || shares_.contains({key(*part, lane), from}));
-      sent[to][from] = is_part ? send_part(*part, lane, from, in[from], to, position) : send({n, 0}, lane, in[from], to, phase_, position);
+      if (!is_part) {
+        sent[to][from] = give({n, 0}, lane, in[from], to, position);
+        continue;
+      }
+      sent[to][from] = send_part(*part, lane, from, in[from], to, position);
       plan_.collectives.back().transfers.push_back(*sent[to][from]);
+      all_hear_of_all = false;  // it may have been sent before
     }
   for (std::uint32_t to = 0; to < count; ++to) {
     std::vector<Operand> parts;
@@ -237,9 +270,10 @@ void SessionPlanner::collective(std::vector<Member>& members, NodeIndex n, std::
       sum = next;
     }
   }
+  if (all_hear_of_all) end_collective(begun);
 }
 
-// What one member has for another is put together first, so that no more crosses than is wanted.
+// What one member has for another is put together first, so that no more crosses than is wanted; peers read no more than that anyway.
 void SessionPlanner::exchange(NodeIndex n, std::uint32_t lane, const std::vector<const ProgramOp*>& ops, const std::vector<Operand>& in,
                               const std::vector<Operand>& out) {
   const auto count = std::uint32_t(ops.size());
@@ -250,7 +284,7 @@ void SessionPlanner::exchange(NodeIndex n, std::uint32_t lane, const std::vector
   for (std::uint32_t to = 0; to < count; ++to)
     for (std::uint32_t from = 0; from < count; ++from) {
       const Operand part = part_of(in[from], parts, attrs[to].part_begin, attrs[to].part_end - attrs[to].part_begin);
-      if (from == to) {
+      if (from == to || are_peers(from, to)) {
         given[to].push_back(part);
         continue;
       }
@@ -259,19 +293,18 @@ void SessionPlanner::exchange(NodeIndex n, std::uint32_t lane, const std::vector
       launch(n, lane, from, op_id(HEDDLE_OP_COPY), {part}, {given[to].back()});
     }
   const std::size_t position = plan_.phases[int(phase_)].size();
+  const std::uint32_t begun = now();
   std::vector<std::vector<std::uint32_t>> sent(count, std::vector<std::uint32_t>(count, 0));
   for (std::uint32_t to = 0; to < count; ++to)
-    for (std::uint32_t from = 0; from < count; ++from) {
-      if (from == to) continue;
-      sent[to][from] = send({n, 0}, lane, given[to][from], to, phase_, position);
-      plan_.collectives.back().transfers.push_back(sent[to][from]);
-    }
+    for (std::uint32_t from = 0; from < count; ++from)
+      if (from != to) sent[to][from] = give({n, 0}, lane, given[to][from], to, position);
   for (std::uint32_t to = 0; to < count; ++to)
     for (std::uint32_t from = 0; from < count; ++from) {
       if (from != to) await(sent[to][from], phase_);
       const Operand& part = from == to ? given[to][from] : plan_.transfers[sent[to][from]].dest;
       launch(n, lane, to, op_id(HEDDLE_OP_COPY), {part}, {part_of(out[to], joined, attrs[from].begin, part.info.shape[joined])});
     }
+  end_collective(begun);
 }
 
 }  // namespace heddle::core

@@ -50,6 +50,8 @@ SessionPlan SessionPlanner::run() {
       if (!value) throw Error(Code::invalid_argument, cat("model output ", quote(output.name), ": the optional input it shows was not given"));
       plan_.outputs.push_back({lane, output.name, *value, rate_of(output.from)});
     }
+  for (const auto* given : {&given_before_, &given_})
+    for (const std::int32_t storage : *given) uses_[storage].add(Rate::step, now());
   insert_transfers();
   lay_out_session(plan_, uses_, spec_.places.size());
   page_session(graph_, spec_, plan_);
@@ -145,20 +147,23 @@ void SessionPlanner::await(std::uint32_t transfer, Rate rate) {
 
 // `position`: how many actions of the phase stand before the transfer.
 std::uint32_t SessionPlanner::send(Source source, std::uint32_t lane, const Operand& value, std::uint32_t place, Rate rate, std::size_t position) {
-  source = maker_of(source, lane);
-  PlannedTransfer transfer{source, lane, plan_.storages[value.storage].place, place, value, value, 0};
-  if (spec_.places[transfer.from].memory != spec_.places[place].memory) {
-    const Extent span = extent(value.info);
-    transfer.bytes = std::uint64_t(dtype_bytes(DType(value.info.dtype), span.end - span.begin));
-    const auto before = std::uint64_t(dtype_bytes(DType(value.info.dtype), -span.begin));
-    transfer.dest = {add_scratch(place, transfer.bytes), before, value.info};
-    uses_[transfer.dest.storage].crosses = true;
-    uses_[transfer.dest.storage].add(rate, now());
-  }
-  uses_[value.storage].crosses = true;
+  const PlannedTransfer transfer = transfer_to(source, lane, value, place, rate, now());
+  uses_[value.storage].crosses = uses_[transfer.dest.storage].crosses = true;
   sent_[int(rate)].emplace_back(position, std::uint32_t(plan_.transfers.size()));
   plan_.transfers.push_back(transfer);
   return std::uint32_t(plan_.transfers.size() - 1);
+}
+
+// A copy, or the order alone where memory is shared. `from_op`: since when what arrives has its room, as in now().
+PlannedTransfer SessionPlanner::transfer_to(Source source, std::uint32_t lane, const Operand& value, std::uint32_t place, Rate rate, std::uint32_t from_op) {
+  PlannedTransfer transfer{maker_of(source, lane), lane, plan_.storages[value.storage].place, place, value, value, 0};
+  if (spec_.places[transfer.from].memory == spec_.places[place].memory) return transfer;
+  const Extent span = extent(value.info);
+  transfer.bytes = std::uint64_t(dtype_bytes(DType(value.info.dtype), span.end - span.begin));
+  const auto before = std::uint64_t(dtype_bytes(DType(value.info.dtype), -span.begin));
+  transfer.dest = {add_scratch(place, transfer.bytes), before, value.info};
+  uses_[transfer.dest.storage].add(rate, from_op);
+  return transfer;
 }
 
 // As value_at, for a reader of the current phase: a step reads one row of a scheduled value.
@@ -369,6 +374,13 @@ std::vector<Rate> node_rates(const Graph& graph) {
     }
   }
   return rates;
+}
+
+void tell_peers(SessionSpec& spec, std::size_t count, const std::function<bool(std::uint32_t, std::uint32_t)>& are_peers) {
+  for (std::uint32_t a = 0; a < count; ++a)
+    for (std::uint32_t b = 0; b < count; ++b)
+      if (a != b && !are_peers(a, b)) return;
+  for (std::uint32_t p = 0; p < count; ++p) spec.places[p].peers = 1;
 }
 
 SessionPlan plan_session(const Graph& graph, const SessionSpec& spec, const ChooseKernel& choose) {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -48,9 +49,10 @@ struct SessionSpec {
   struct Place {
     std::string name;  // "cpu:0"
     heddle_dtype compute = HEDDLE_F32;
-    std::uint32_t memory = 0;  // places with an equal number can read each other's memory
+    std::uint32_t memory = 0;  // places with an equal number share their memory
     std::uint64_t budget = kNoLimit;  // bytes that the session may use here; less than all weights take: some are streamed
     Rates rates;
+    std::uint32_t peers = 0;  // kernels of places with an equal number, other than 0, read each other's memory
   };
   std::vector<Place> places{{"device", HEDDLE_F32, 0}};
   std::uint32_t home = 0;    // place of the caller: step inputs are given there, outputs wanted there
@@ -72,6 +74,9 @@ struct SessionSpec {
   };
   std::vector<Donor> donors;
 };
+
+// Says of the first `count` places that they are peers, when every two of them are.
+void tell_peers(SessionSpec& spec, std::size_t count, const std::function<bool(std::uint32_t, std::uint32_t)>& are_peers);
 
 struct ChosenKernel {
   const heddle_kernel* kernel = nullptr;
@@ -104,12 +109,14 @@ struct PlannedOp {
   std::int32_t workspace = -1;  // storage
 };
 
-// One value to one place. Its source stays untouched until the end of the step, and so does what arrives.
+// One value to one place. Its source stays untouched until the end of the step, and so does what arrives; in a collective, until
+// the next one is over.
 struct PlannedTransfer {
   Source value;
   std::uint32_t lane = 0, from = 0, to = 0;  // places
   Operand source, dest;                      // equal where memory is shared: then only the order crosses
-  std::uint64_t bytes = 0;                   // that are copied
+  std::uint64_t bytes = 0;                   // that cross
+  bool is_read = false;                      // by a kernel of `to` where the source lies: nothing is copied, dest is the source
 };
 
 // At the beginning of a step: row `step` of a scheduled value goes to a fixed place.

@@ -63,6 +63,7 @@ class SessionPlanner {
   std::optional<Operand> read_at(Source source, std::uint32_t lane, std::uint32_t place, std::int32_t* awaited);
   std::optional<Operand> shape_of(Source source, std::uint32_t lane);
   std::uint32_t send(Source source, std::uint32_t lane, const Operand& value, std::uint32_t place, Rate rate, std::size_t position);
+  PlannedTransfer transfer_to(Source source, std::uint32_t lane, const Operand& value, std::uint32_t place, Rate rate, std::uint32_t from_op);
   std::size_t made_by(const Source& source, std::uint32_t lane) const;
   void await(std::uint32_t transfer, Rate rate);
 
@@ -85,6 +86,12 @@ class SessionPlanner {
   std::uint32_t send_part(const Source& source, std::uint32_t lane, std::uint32_t rank, const Operand& part, std::uint32_t place, std::size_t position);
   const Source* find_input(const Member& member, NodeIndex n, const Operand& operand) const;
   void gather(const Source& source, std::uint32_t lane);
+  bool are_peers(std::uint32_t a, std::uint32_t b) const {
+    const SessionSpec::Place &x = spec_.places[a], &y = spec_.places[b];
+    return x.peers != 0 && x.peers == y.peers && x.memory != y.memory;
+  }
+  std::uint32_t give(const Source& source, std::uint32_t lane, const Operand& part, std::uint32_t place, std::size_t position);
+  void end_collective(std::uint32_t begun);
   void exchange(NodeIndex n, std::uint32_t lane, const std::vector<const ProgramOp*>& ops, const std::vector<Operand>& in,
                 const std::vector<Operand>& out);
   void collective(std::vector<Member>& members, NodeIndex n, std::uint32_t lane, const std::vector<const ProgramOp*>& ops);
@@ -98,6 +105,10 @@ class SessionPlanner {
   Rate phase_ = Rate::constant;
   std::vector<StorageUse> uses_;   // by storage
   std::vector<BlockReads> reads_;  // by block
+  // Of the collectives in which everybody heard of everybody: where the last one began (as in now(); 0: none yet), what was given in
+  // it, and what is given since.
+  std::uint32_t last_collective_ = 0;
+  std::vector<std::int32_t> given_before_, given_;
   std::map<ValueKey, Source> handed_on_;
   std::map<ValueKey, Operand> origins_;
   std::map<ValueKey, Divided> divided_;

@@ -29,9 +29,12 @@ struct DeviceFacts {
 };
 
 struct LinkFacts {
-  enum class Kind { same, direct, through_host } kind = Kind::through_host;
+  // direct: by copies. peer: kernels on each side read the other's memory, too.
+  enum class Kind { same, peer, direct, through_host } kind = Kind::through_host;
   double bytes_per_second = 0;  // one direction; 0: unknown
   double latency_seconds = 0;
+
+  bool is_direct() const { return kind == Kind::direct || kind == Kind::peer; }
 };
 
 struct Topology {

@@ -157,6 +157,7 @@ namespace {
 LinkFacts link_between(const Device& device, const Device* peer) {
   const heddle_link link = device.link(peer);
   const auto kind = link.kind == HEDDLE_LINK_SAME     ? LinkFacts::Kind::same
+                    : link.kind == HEDDLE_LINK_PEER   ? LinkFacts::Kind::peer
                     : link.kind == HEDDLE_LINK_DIRECT ? LinkFacts::Kind::direct
                                                       : LinkFacts::Kind::through_host;
   return {kind, link.bytes_per_second, link.latency_seconds};

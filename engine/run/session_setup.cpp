@@ -119,6 +119,9 @@ void Session::make_plan(const CallSpec& call) {
     // All that lies in host memory is one memory.
     spec.places.push_back({device.name(), device.compute(), device.host_visible() ? 0 : p + 1, places_.places[p].budget, places_.places[p].rates});
   }
+  tell_peers(spec, places_.placement.devices.size(), [&](std::uint32_t a, std::uint32_t b) {
+    return state(a).device().link(&state(b).device()).kind == HEDDLE_LINK_PEER;
+  });
   for (const SessionDonor& donor : places_.donors) spec.donors.push_back(donor.offer);
   const Graph& graph = *model_->graph;
   std::map<NodeIndex, std::vector<std::optional<WeightSource>>> sources;
@@ -248,7 +251,7 @@ void Session::fill_addresses() {
   }
   for (const PlannedTransfer& t : plan_->transfers) {
     const auto begin = dtype_bytes(DType(t.source.info.dtype), extent(t.source.info).begin);
-    crossings_.push_back(std::make_unique<Crossing>(state(t.from), &state(t.to), address(t.source) + begin, address(t.dest) + begin, t.bytes));
+    crossings_.push_back(std::make_unique<Crossing>(state(t.from), &state(t.to), address(t.source) + begin, address(t.dest) + begin, t.is_read ? 0 : t.bytes));
   }
 }
 

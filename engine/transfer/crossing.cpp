@@ -7,7 +7,7 @@ namespace heddle::core {
 Crossing::Crossing(DeviceState& from, DeviceState* to, const std::byte* src, std::byte* dst, std::uint64_t bytes)
     : from_(from),
       to_(to),
-      route_(find_route(&from.device(), to == nullptr ? nullptr : &to->device())),
+      route_(bytes == 0 ? Route::same : find_route(&from.device(), to == nullptr ? nullptr : &to->device())),
       src_(src),
       dst_(dst),
       bytes_(bytes),

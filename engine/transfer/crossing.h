@@ -1,5 +1,5 @@
 // A copy from a fixed place on one device to a fixed place on another, which may be enqueued again and again; or, where both
-// share memory, only the order between them. Enqueueing does not block where both devices are of one kind; between
+// share memory or there are no bytes, only the order between them. Enqueueing does not block where both devices are of one kind; between
 // kinds the host waits, because only it knows the events of both. For one thread at a time.
 #pragma once
 

@@ -234,6 +234,8 @@ heddle_status* link(heddle_device* device, heddle_device* peer, heddle_link* out
                               other.ordinal());
     const double nvlink = atomics != 0 ? nvml::nvlink_bytes_per_second(self.uuid()) : 0;
     out->bytes_per_second = nvlink > 0 ? nvlink : nvml::pcie_bytes_per_second(self.uuid());
+    // Over PCIe the copy engines are better at it than kernels.
+    if (nvlink > 0) out->kind = HEDDLE_LINK_PEER;
   });
 }
 

@@ -179,6 +179,8 @@ void read_into(Configuration& result, std::int64_t& count, std::uint32_t index,
       read_links(value, result);
     } else if (key == "peer") {
       result.peer_copies = value.flag();
+    } else if (key == "peer_reads") {
+      result.peer_reads = value.flag();
     } else if (key == "kernels") {
       result.kernels = value.text();
     } else if (key == "compute") {
@@ -193,7 +195,7 @@ void read_into(Configuration& result, std::int64_t& count, std::uint32_t index,
       device::fail(HEDDLE_INVALID_ARGUMENT, "unknown option '", key,
                    "'. Known options: bandwidth, compute, count, flops, kernels, launch_seconds, "
                    "links, memory, name, op_seconds, "
-                   "peer, shuffle, threads");
+                   "peer, peer_reads, shuffle, threads");
     }
   });
   if (speeds_differ && !is_named)

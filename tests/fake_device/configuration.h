@@ -17,6 +17,7 @@
 //                      "pairs": {"0-1": {...}, "0>2": {...}, "host-3": {...}}}: "-" both
 //                      directions, ">" one
 //   "peer"            false: no copies between fakes but through the host    (true)
+//   "peer_reads"      true: kernels read the memory of other fakes, over the link between them (false)
 //   "kernels", "compute", "threads"  as of the cpu device that computes     ("all", its choice, 1)
 //   "shuffle"         a seed: work runs as late and in as random an order as its streams and events
 //   allow, by the threads
@@ -50,7 +51,7 @@ struct Configuration {
   std::map<std::string, double> op_seconds;
   LinkSpeed host{16e9, 1e-5}, peer{64e9, 5e-6};
   std::map<LinkKey, LinkSpeed> pairs;
-  bool peer_copies = true;
+  bool peer_copies = true, peer_reads = false;
   std::string kernels = "all", compute;  // compute empty: the cpu device's choice
   std::int64_t threads = 1;
   std::optional<std::uint64_t> shuffle;

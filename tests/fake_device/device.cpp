@@ -51,6 +51,7 @@ Device::Device(const heddle_host* host, std::uint32_t index, const heddle_value*
       configuration_(read_configuration(host, index, options)),
       shuffles_(configuration_.shuffle.has_value()),
       peer_copies_(configuration_.peer_copies),
+      peer_reads_(configuration_.peer_reads),
       death_(std::make_shared<const Failure>(Failure{HEDDLE_IO, name_ + ": the device has died"})),
       counters_(index_state(index)),
       cpu_(host, index, configuration_),
@@ -188,6 +189,13 @@ double Device::op_seconds(const heddle_op_call& call) const {
          std::max(cost.flops / configuration_.flops, cost.bytes / configuration_.bandwidth);
 }
 
+const Device& Device::owner_of(const void* address) const {
+  if (!peer_reads_ || memory_.has(address)) return *this;
+  const Device* owner = OpenDevices::instance().first(
+      [&](const Device& device) { return reads(device) && device.memory_.has(address); });
+  return owner == nullptr ? *this : *owner;
+}
+
 void Device::launch(Stream& stream, const heddle_op_call& call, void* workspace) {
   if (Recording* recording = stream.recording()) return recording->add(call, workspace);
   accept();
@@ -203,9 +211,16 @@ void Device::launch(Stream& stream, const heddle_op_call& call, void* workspace)
                              const heddle_view* view) -> std::optional<heddle_view> {
     if (view == nullptr) return std::nullopt;
     core::Extent extent = view->info.layout == 0 ? core::extent(view->info) : core::Extent{};
-    const Span span = memory_.at(view->data, device::bytes_of(view->info.dtype, extent.begin),
-                                 device::bytes_of(view->info.dtype, extent.end),
-                                 device::cat(what, " ", number));
+    const Device& owner = owner_of(view->data);
+    const Span span = owner.memory_.at(view->data, device::bytes_of(view->info.dtype, extent.begin),
+                                       device::bytes_of(view->info.dtype, extent.end),
+                                       device::cat(what, " ", number));
+    if (&owner != this) {
+      const LinkKey link{owner.index_, index_};
+      const std::uint64_t bytes = core::dense_bytes(view->info);
+      clock().copy(stream.lane(), configuration().link(link.first, link.second).seconds(bytes),
+                   link, bytes);
+    }
     enqueued->holders.push_back(span.holder);
     return heddle_view{view->info, span.data};
   };

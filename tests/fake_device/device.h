@@ -66,19 +66,25 @@ class Device {
   bool reaches(const Device& peer) const {
     return this == &peer || (peer_copies_ && peer.peer_copies_);
   }
+  // Whether kernels here read the peer's memory.
+  bool reads(const Device& peer) const {
+    return this != &peer && reaches(peer) && peer_reads_ && peer.peer_reads_;
+  }
 
   void set_link(LinkKey link, LinkSpeed speed);
   void set_op_seconds(const std::string& op, double seconds);  // negative: forget
 
  private:
   double op_seconds(const heddle_op_call& call) const;
+  // The device whose memory an operand is in: this one, or a peer that kernels here read.
+  const Device& owner_of(const void* address) const;
 
   const heddle_host* const host_;
   const std::uint32_t index_;
   const std::string name_;
   mutable std::mutex mutex_;
   Configuration configuration_;  // mutex_; links and op times may be changed
-  const bool shuffles_, peer_copies_;
+  const bool shuffles_, peer_copies_, peer_reads_;
   const FailureRef death_;
   IndexState& counters_;
   const Cpu cpu_;
@@ -98,6 +104,14 @@ class OpenDevices {
   void add(Device& device);
   void remove(Device& device);
   Device* find(const heddle_device* handle);  // nullptr: not one of these
+  // The first one of which is(device) holds; nullptr: none.
+  template <class Is>
+  const Device* first(Is&& is) {
+    const std::lock_guard lock(mutex_);
+    for (const Device* device : devices_)
+      if (is(*device)) return device;
+    return nullptr;
+  }
   // visit(device) for each of that index, while it stays open.
   template <class Visit>
   void each(std::uint32_t index, Visit&& visit) {

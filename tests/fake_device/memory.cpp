@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <new>
 
 #include "heddle/device.hpp"
@@ -105,6 +106,16 @@ Span Memory::at(const void* address, std::int64_t begin, std::int64_t end,
     device::fail(HEDDLE_INVALID_ARGUMENT, what, " needs the bytes ", offset + begin, " to ",
                  offset + end, " of an allocation of ", size, " bytes on ", name_);
   return {allocation.data() + offset, found->second};
+}
+
+bool Memory::has(const void* address) const {
+  if (!is_device_address(address)) return false;
+  const std::uintptr_t real = turn(address);
+  const std::lock_guard lock(mutex_);
+  const auto next = allocations_.upper_bound(real);
+  if (next == allocations_.begin()) return false;
+  const auto& [begin, allocation] = *std::prev(next);
+  return real - begin < allocation->bytes();
 }
 
 bool Memory::is_device_address(const void* address) {

@@ -59,6 +59,9 @@ class Memory {
   // begins with `what` unless they lie in one allocation.
   Span at(const void* address, std::int64_t begin, std::int64_t end, const std::string& what) const;
 
+  // Whether an address is in an allocation of this device.
+  bool has(const void* address) const;
+
   // Whether it looks like a device's address, of any fake device.
   static bool is_device_address(const void* address);
 

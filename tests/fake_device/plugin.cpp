@@ -219,7 +219,7 @@ heddle_status* link(heddle_device* device, heddle_device* peer, heddle_link* out
     } else if (peer == nullptr || (other != nullptr && self.reaches(*other))) {
       const LinkSpeed speed =
           self.configuration().link(self.index(), peer == nullptr ? kHost : other->index());
-      out->kind = HEDDLE_LINK_DIRECT;
+      out->kind = other != nullptr && self.reads(*other) ? HEDDLE_LINK_PEER : HEDDLE_LINK_DIRECT;
       out->bytes_per_second = speed.bytes_per_second;
       out->latency_seconds = speed.latency_seconds;
     }

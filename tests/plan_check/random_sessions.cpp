@@ -340,6 +340,8 @@ class Maker {
       made_.spec.places.push_back(
           {core::cat("fake:", p), HEDDLE_F32, shared && below(2) == 0 ? 0 : p + 1});
     made_.spec.home = places > count ? count : below(count);
+    if (below(2) == 0)
+      core::tell_peers(made_.spec, count, [](std::uint32_t, std::uint32_t) { return true; });
   }
 
   std::mt19937& random_;
@@ -359,7 +361,7 @@ std::string SessionQuestion::describe() const {
   std::string text = core::cat(core::split_name(spec.placement.split), ", home ", spec.home, ", ",
                                spec.sets.size(), " sets, x ",
                                core::describe(spec.sets.front().steps.at("x")), ", places");
-  for (const auto& place : spec.places) text += core::cat(" ", place.memory);
+  for (const auto& place : spec.places) text += core::cat(" ", place.memory, place.peers != 0 ? "p" : "");
   text += "\n";
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     text += core::cat("  ", n, " ", graph.nodes[n].id);

@@ -117,8 +117,11 @@ class Simulation {
   }
   std::size_t places() const { return spec_.places.size(); }
   const SessionStorage& storage(const Operand& o) const { return plan_.storages[o.storage]; }
-  bool reads_memory_of(std::uint32_t a, std::uint32_t b) const {
+  bool shares_memory(std::uint32_t a, std::uint32_t b) const {
     return spec_.places[a].memory == spec_.places[b].memory;
+  }
+  bool are_peers(std::uint32_t a, std::uint32_t b) const {
+    return spec_.places[a].peers != 0 && spec_.places[a].peers == spec_.places[b].peers;
   }
   static bool is_given(StorageKind kind) {
     return kind == StorageKind::weight || kind == StorageKind::constant ||
@@ -175,7 +178,7 @@ class Simulation {
     const SessionStorage& s = storage(o);
     const core::Extent span = core::extent(o.info);
     const auto item = std::int64_t(item_bytes(o.info));
-    if (!reads_memory_of(place, s.place))
+    if (!shares_memory(place, s.place) && !are_peers(place, s.place))
       fault(who, " is on ", spec_.places[place].name, ", its storage ", o.storage, " on ",
             spec_.places[s.place].name);
     else if (s.kind != StorageKind::weight &&
@@ -228,6 +231,7 @@ class Simulation {
              std::uint64_t content) {
     if (!is_sound(o, place, who)) return;
     if (is_given(storage(o).kind)) return fault(who, " writes to what it is given");
+    if (!shares_memory(place, storage(o).place)) return fault(who, " writes to a peer's memory");
     std::uint64_t from = 0;
     for_each_run(o.info, item_bytes(o.info), [&](std::int64_t at, std::uint64_t bytes) {
       const auto begin = std::uint64_t(std::int64_t(o.offset_bytes) + at);
@@ -297,7 +301,12 @@ class Simulation {
     clock[moment.actor] = moment.time;
     if (!is_sound(t.source, t.from, who) || !is_sound(t.dest, t.to, who)) return;
     if (storage(t.source).place != t.from) fault(who, " leaves from where its value is not");
-    if (reads_memory_of(t.from, t.to)) {
+    if (t.is_read) {
+      if (!are_peers(t.from, t.to) || t.dest.storage != t.source.storage)
+        fault(who, " lets read what cannot be");
+      return;
+    }
+    if (shares_memory(t.from, t.to)) {
       if (t.bytes != 0 || t.dest.storage != t.source.storage) fault(who, " copies what is shared");
       return;
     }

@@ -45,7 +45,8 @@ typedef struct heddle_link {
 enum {
   HEDDLE_LINK_NONE = 0,  /* no direct way: through host memory     */
   HEDDLE_LINK_SAME = 1,  /* one address space: nothing is copied   */
-  HEDDLE_LINK_DIRECT = 2 /* copy() between the two                 */
+  HEDDLE_LINK_DIRECT = 2, /* copy() between the two                */
+  HEDDLE_LINK_PEER = 3   /* the same, and kernels of each read the other's memory, about as fast as copies */
 };
 
 /* A tensor as kernels see it: no handle, just memory. data == NULL while a kernel is being chosen. */
