@@ -77,7 +77,7 @@ std::map<std::string, MemorySize> read_sizes(const Layer& layer, std::string_vie
 }
 
 // "cuda" of "cuda:0"; the same of "cuda".
-std::string kind_of(std::string_view device) {
+std::string device_kind(std::string_view device) {
   return std::string(device.substr(0, device.find(':')));
 }
 
@@ -86,7 +86,7 @@ void read_budgets(const Layer& layer, Settings& settings) {
   std::map<std::string, Origin> origins;
   for (const Pair& pair : read_pairs(layer, "budget")) {
     std::erase_if(origins, [&](const auto& earlier) {
-      return earlier.second != pair.origin && kind_of(earlier.first) == pair.key;
+      return earlier.second != pair.origin && device_kind(earlier.first) == pair.key;
     });
     origins[pair.key] = pair.origin;
     settings.engine.budgets[pair.key] = read_size(pair.value, pair.where);
@@ -203,7 +203,7 @@ void prefer_workflow_budgets(Settings& settings, std::string_view workflow) {
     for (const core::Json::Member& device : devices->members()) {
       const core::Json* budget = device.value.find("budget");
       if (budget == nullptr) continue;
-      const std::string name(device.key), kind = kind_of(name);
+      const std::string name(device.key), kind = device_kind(name);
       const std::string& said = budgets.contains(name) ? name : kind;
       if (!settings.configured_budgets.contains(said)) continue;
       const std::optional<std::uint64_t> bytes =

@@ -25,14 +25,14 @@ constexpr std::int64_t kLeastShardedSide = 256;  // a smaller matrix is not wort
 
 using Info = std::optional<heddle_tensor_info>;
 
-heddle_tensor_info dense(heddle_tensor_info info) {
+heddle_tensor_info row_major(heddle_tensor_info info) {
   std::fill(std::begin(info.stride), std::end(info.stride), 0);
   return checked_info(info, "tensor");
 }
 
-heddle_tensor_info one_row(heddle_tensor_info info) {
+heddle_tensor_info row_of(heddle_tensor_info info) {
   if (info.rank > 0) info.shape[0] = 1;
-  return dense(info);
+  return row_major(info);
 }
 
 void add_info(Hasher& hasher, const Info& info) {
@@ -119,7 +119,7 @@ class Counter {
           continue;
         }
         load_.input_bytes[set][i] =
-            dense_bytes(input_rate(input) == Rate::scheduled ? one_row(*info) : *info);
+            dense_bytes(input_rate(input) == Rate::scheduled ? row_of(*info) : *info);
         if ((input.flags & HEDDLE_INPUT_BATCH) == 0 || info->rank == 0) continue;
         batch = any_batch ? std::max(batch, info->shape[0]) : info->shape[0];
         any_batch = true;
@@ -135,7 +135,7 @@ class Counter {
                                                   : spec_.sets[set].steps;
     const auto found = given.find(i.name);
     if (found == given.end()) return {};
-    return rate == Rate::step ? dense(found->second) : found->second;
+    return rate == Rate::step ? row_major(found->second) : found->second;
   }
 
   void find_groups() {
@@ -237,7 +237,7 @@ class Counter {
     }
     const bool row = rate_of(source) == Rate::scheduled &&
                      (rate == Rate::step || (flags & HEDDLE_PORT_SHAPE) != 0);
-    return info && row ? Info(one_row(*info)) : info;
+    return info && row ? Info(row_of(*info)) : info;
   }
 
   void count_work(NodeIndex n, std::uint32_t set) {
