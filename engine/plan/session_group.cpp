@@ -1,10 +1,6 @@
-// Blocks that several devices divide: one recording for each member of the group, in step with the others, and their collectives
-// made of copies and sums. What crosses between members is added up and put together in the order of their ranks, so that
-// every repeat gives the same bytes.
+// Blocks that several devices divide: one recording for each member of the group, in step with the others.
 #include <algorithm>
-#include <cstring>
 #include <numeric>
-#include <utility>
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
@@ -26,19 +22,18 @@ std::uint32_t token_axis(const heddle_tensor_info& info) {
   return info.rank - 2;
 }
 
-// Rows [begin, begin + count) of an operand along an axis.
-Operand part_of(const Operand& whole, std::uint32_t axis, std::int64_t begin, std::int64_t count) {
-  Operand part = whole;
-  part.info.shape[axis] = count;
-  part.offset_bytes += std::uint64_t(dtype_bytes(DType(whole.info.dtype), begin * whole.info.stride[axis]));
-  return part;
-}
-
 bool has_flag(const Node& node, std::uint32_t input, std::uint32_t flag) { return (node.type->input(input).flags & flag) != 0; }
 
 bool is_collective(std::uint32_t op) {
   static const std::uint32_t gather = op_id(HEDDLE_OP_ALL_GATHER), reduce = op_id(HEDDLE_OP_ALL_REDUCE), exchange = op_id(HEDDLE_OP_ALL_TO_ALL);
   return op == gather || op == reduce || op == exchange;
+}
+
+// Whether an op of a member reads or writes a storage of the plan.
+template <class Member>
+bool touches(const Member& member, const ProgramOp& op, std::int32_t storage) {
+  const auto is_it = [&](const Operand& o) { return o.storage >= 0 && member.base[o.storage].storage == storage; };
+  return std::ranges::any_of(op.in, is_it) || std::ranges::any_of(op.out, is_it);
 }
 
 bool all_have_some(const std::vector<std::int64_t>& counts) {
@@ -165,9 +160,13 @@ void SessionPlanner::plan_group(NodeIndex n, std::uint32_t lane) {
     std::vector<const ProgramOp*> waiting;
     for (std::uint32_t rank = 0; rank < count; ++rank) {
       const std::vector<ProgramOp>& ops = members[rank].program.ops;
-      while (next[rank] < ops.size() && !is_collective(ops[next[rank]].op)) emit(members[rank], n, lane, ops[next[rank]++]);
+      for (; next[rank] < ops.size() && !is_collective(ops[next[rank]].op); ++next[rank]) {
+        if (under_way_ && touches(members[rank], ops[next[rank]], under_way_->out[rank])) finish_collective(rank);
+        emit(members[rank], n, lane, ops[next[rank]]);
+      }
       if (next[rank] < ops.size()) waiting.push_back(&ops[next[rank]++]);
     }
+    finish_collective();
     if (waiting.empty()) break;
     if (waiting.size() != count || std::ranges::any_of(waiting, [&](const ProgramOp* op) { return op->op != waiting[0]->op; }))
       throw Error(Code::internal, cat("block ", node.id, ": the members of a group do not issue the same collectives"));
@@ -193,118 +192,6 @@ void SessionPlanner::plan_group(NodeIndex n, std::uint32_t lane) {
     }
   }
   block_ends_[{n, lane}] = plan_.phases[int(phase_)].size();
-}
-
-// What one member has for another at a collective. A peer reads it where it lies.
-std::uint32_t SessionPlanner::give(const Source& source, std::uint32_t lane, const Operand& part, std::uint32_t place, std::size_t position) {
-  const std::uint32_t from = plan_.storages[part.storage].place;
-  const bool is_read = are_peers(from, place);
-  // At the last collective the giver has heard of all that the receiver had been given to do before it: what comes may lie there.
-  PlannedTransfer transfer = is_read ? PlannedTransfer{maker_of(source, lane), lane, from, place, part, part, dense_bytes(part.info), true}
-                                     : transfer_to(source, lane, part, place, phase_, last_collective_);
-  given_.push_back(part.storage);
-  sent_[int(phase_)].emplace_back(position, std::uint32_t(plan_.transfers.size()));
-  plan_.transfers.push_back(std::move(transfer));
-  plan_.collectives.back().transfers.push_back(std::uint32_t(plan_.transfers.size() - 1));
-  return std::uint32_t(plan_.transfers.size() - 1);
-}
-
-// Every member has waited for every other one, so what was given in the collective before this one has been taken.
-void SessionPlanner::end_collective(std::uint32_t begun) {
-  for (const std::int32_t storage : given_before_) uses_[storage].add(phase_, now());
-  given_before_ = std::exchange(given_, {});
-  last_collective_ = begun;
-}
-
-void SessionPlanner::collective(std::vector<Member>& members, NodeIndex n, std::uint32_t lane, const std::vector<const ProgramOp*>& ops) {
-  const auto count = std::uint32_t(members.size());
-  std::vector<Operand> in, out;
-  for (std::uint32_t rank = 0; rank < count; ++rank) {
-    in.push_back(global(members[rank], n, ops[rank]->in.at(0)));
-    out.push_back(global(members[rank], n, ops[rank]->out.at(0)));
-  }
-  plan_.collectives.push_back({n, lane, ops[0]->op, {}});
-  if (ops[0]->op == op_id(HEDDLE_OP_ALL_TO_ALL)) return exchange(n, lane, ops, in, out);
-  // All copies start together; each member goes on when it has all of them.
-  const std::size_t position = plan_.phases[int(phase_)].size();
-  const std::uint32_t begun = now();
-  bool all_hear_of_all = true;
-  std::vector<std::vector<std::optional<std::uint32_t>>> sent(count, std::vector<std::optional<std::uint32_t>>(count));
-  for (std::uint32_t to = 0; to < count; ++to)
-    for (std::uint32_t from = 0; from < count; ++from) {
-      // Its own, or a share of what is whole here, read in shared memory.
-      if (plan_.storages[in[from].storage].place == to) {
-        all_hear_of_all = all_hear_of_all && from == to;
-        continue;
-      }
-      const Source* const part = find_input(members[from], n, in[from]);
-      const bool is_part = part != nullptr && (divided_.contains(key(*part, lane)) || shares_.contains({key(*part, lane), from}));
-      if (!is_part) {
-        sent[to][from] = give({n, 0}, lane, in[from], to, position);
-        continue;
-      }
-      sent[to][from] = send_part(*part, lane, from, in[from], to, position);
-      plan_.collectives.back().transfers.push_back(*sent[to][from]);
-      all_hear_of_all = false;  // it may have been sent before
-    }
-  for (std::uint32_t to = 0; to < count; ++to) {
-    std::vector<Operand> parts;
-    for (std::uint32_t from = 0; from < count; ++from) {
-      if (sent[to][from]) await(*sent[to][from], phase_);
-      parts.push_back(sent[to][from] ? plan_.transfers[*sent[to][from]].dest : in[from]);
-    }
-    if (ops[to]->op == op_id(HEDDLE_OP_ALL_GATHER)) {
-      for (std::uint32_t from = 0; from < count; ++from) {
-        heddle_all_gather_attrs attrs;
-        std::memcpy(&attrs, ops[from]->attrs.data(), sizeof attrs);
-        const auto axis = std::uint32_t(attrs.axis);
-        launch(n, lane, to, op_id(HEDDLE_OP_COPY), {parts[from]}, {part_of(out[to], axis, attrs.begin, parts[from].info.shape[axis])});
-      }
-      continue;
-    }
-    Operand sum = parts[0];
-    for (std::uint32_t from = 1; from < count; ++from) {
-      const heddle_tensor_info info = dense(out[to].info, "partial sum");
-      const Operand next = from + 1 == count ? out[to] : Operand{add_scratch(to, dense_bytes(info)), 0, info};
-      launch(n, lane, to, op_id(HEDDLE_OP_ADD), {sum, parts[from]}, {next});
-      sum = next;
-    }
-  }
-  if (all_hear_of_all) end_collective(begun);
-}
-
-// What one member has for another is put together first, so that no more crosses than is wanted; peers read no more than that anyway.
-void SessionPlanner::exchange(NodeIndex n, std::uint32_t lane, const std::vector<const ProgramOp*>& ops, const std::vector<Operand>& in,
-                              const std::vector<Operand>& out) {
-  const auto count = std::uint32_t(ops.size());
-  std::vector<heddle_all_to_all_attrs> attrs(count);
-  for (std::uint32_t rank = 0; rank < count; ++rank) std::memcpy(&attrs[rank], ops[rank]->attrs.data(), sizeof attrs[rank]);
-  const auto parts = std::uint32_t(attrs[0].part_axis), joined = std::uint32_t(attrs[0].join_axis);
-  std::vector<std::vector<Operand>> given(count);  // by receiver and giver
-  for (std::uint32_t to = 0; to < count; ++to)
-    for (std::uint32_t from = 0; from < count; ++from) {
-      const Operand part = part_of(in[from], parts, attrs[to].part_begin, attrs[to].part_end - attrs[to].part_begin);
-      if (from == to || are_peers(from, to)) {
-        given[to].push_back(part);
-        continue;
-      }
-      const heddle_tensor_info info = dense(part.info, "exchanged part");
-      given[to].push_back({add_scratch(from, dense_bytes(info)), 0, info});
-      launch(n, lane, from, op_id(HEDDLE_OP_COPY), {part}, {given[to].back()});
-    }
-  const std::size_t position = plan_.phases[int(phase_)].size();
-  const std::uint32_t begun = now();
-  std::vector<std::vector<std::uint32_t>> sent(count, std::vector<std::uint32_t>(count, 0));
-  for (std::uint32_t to = 0; to < count; ++to)
-    for (std::uint32_t from = 0; from < count; ++from)
-      if (from != to) sent[to][from] = give({n, 0}, lane, given[to][from], to, position);
-  for (std::uint32_t to = 0; to < count; ++to)
-    for (std::uint32_t from = 0; from < count; ++from) {
-      if (from != to) await(sent[to][from], phase_);
-      const Operand& part = from == to ? given[to][from] : plan_.transfers[sent[to][from]].dest;
-      launch(n, lane, to, op_id(HEDDLE_OP_COPY), {part}, {part_of(out[to], joined, attrs[from].begin, part.info.shape[joined])});
-    }
-  end_collective(begun);
 }
 
 }  // namespace heddle::core

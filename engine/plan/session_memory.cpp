@@ -16,8 +16,8 @@ void StorageUse::add(Rate phase, std::uint32_t at) {
     first = at;
   }
   if (first_phase == int(phase)) first = std::min(first, at);
+  last = int(phase) > last_phase ? at : std::max(last, at);
   last_phase = std::max(last_phase, int(phase));
-  last = at;
 }
 
 void lay_out_session(SessionPlan& plan, std::vector<StorageUse> uses, std::size_t places) {

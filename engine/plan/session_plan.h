@@ -116,7 +116,11 @@ struct PlannedTransfer {
   std::uint32_t lane = 0, from = 0, to = 0;  // places
   Operand source, dest;                      // equal where memory is shared: then only the order crosses
   std::uint64_t bytes = 0;                   // that cross
-  bool is_read = false;                      // by a kernel of `to` where the source lies: nothing is copied, dest is the source
+  // copy: all bytes from the first element to the last. Between peers, kernels of `to` work on what lies on `from`: kernel copies
+  // the elements, beside what `to` does otherwise; read leaves them where they are, for the one that wants them: dest is the source.
+  enum class Way { copy, kernel, read } way = Way::copy;
+  const heddle_kernel* kernel = nullptr;  // of copy/1, where one was chosen
+  std::int32_t workspace = -1;            // its storage
 };
 
 // At the beginning of a step: row `step` of a scheduled value goes to a fixed place.

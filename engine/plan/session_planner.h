@@ -1,8 +1,11 @@
 // How plan_session() works: walks the blocks phase by phase, keeps where every value is, and writes down what is enqueued. Blocks on
-// one device stand in session_plan.cpp, blocks that a group of devices divides in session_group.cpp. For those two files.
+// one device stand in session_plan.cpp, blocks that a group of devices divides in session_group.cpp, and what its members exchange in
+// session_collectives.cpp. For those files.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -90,11 +93,23 @@ class SessionPlanner {
     const SessionSpec::Place &x = spec_.places[a], &y = spec_.places[b];
     return x.peers != 0 && x.peers == y.peers && x.memory != y.memory;
   }
-  std::uint32_t give(const Source& source, std::uint32_t lane, const Operand& part, std::uint32_t place, std::size_t position);
-  void end_collective(std::uint32_t begun);
+  // What is left to do of a collective whose copies have begun, by rank; and the storages of its results.
+  struct Collective {
+    std::uint32_t begun = 0;  // as in now()
+    bool all_hear_of_all = true;
+    std::vector<std::int32_t> out;
+    std::vector<std::vector<std::function<void()>>> rest;
+  };
+  void collective(std::vector<Member>& members, NodeIndex n, std::uint32_t lane, const std::vector<const ProgramOp*>& ops);
+  void gather_or_reduce(std::vector<Member>& members, NodeIndex n, std::uint32_t lane, const std::vector<const ProgramOp*>& ops,
+                        const std::vector<Operand>& in, const std::vector<Operand>& out);
   void exchange(NodeIndex n, std::uint32_t lane, const std::vector<const ProgramOp*>& ops, const std::vector<Operand>& in,
                 const std::vector<Operand>& out);
-  void collective(std::vector<Member>& members, NodeIndex n, std::uint32_t lane, const std::vector<const ProgramOp*>& ops);
+  std::uint32_t give(const Source& source, std::uint32_t lane, const Operand& part, std::uint32_t to, std::size_t position);
+  std::uint32_t give_into(const Source& source, std::uint32_t lane, const Operand& part, const Operand& dest, std::size_t position);
+  std::uint32_t add_given(const Operand& given, PlannedTransfer transfer, std::size_t position);
+  void finish_collective(std::uint32_t rank);
+  void finish_collective();
 
   const Graph& graph_;
   const SessionSpec& spec_;
@@ -109,6 +124,7 @@ class SessionPlanner {
   // it, and what is given since.
   std::uint32_t last_collective_ = 0;
   std::vector<std::int32_t> given_before_, given_;
+  std::optional<Collective> under_way_;
   std::map<ValueKey, Source> handed_on_;
   std::map<ValueKey, Operand> origins_;
   std::map<ValueKey, Divided> divided_;
@@ -124,6 +140,9 @@ class SessionPlanner {
   std::array<std::vector<std::pair<std::size_t, std::uint32_t>>, 3> sent_;         // by phase: actions before, transfer
   std::map<std::tuple<NodeIndex, std::uint32_t, std::uint32_t, std::uint32_t>, std::int32_t> weights_;
 };
+
+// Rows [begin, begin + count) of an operand along an axis.
+Operand part_of(const Operand& whole, std::uint32_t axis, std::int64_t begin, std::int64_t count);
 
 // Row-major, whatever it was.
 heddle_tensor_info dense(heddle_tensor_info info, const char* what);

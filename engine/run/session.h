@@ -94,6 +94,7 @@ class Session final : public SessionHandle {
   void fill_addresses();
   std::byte* address(const Operand& operand) const;
   Launch make_launch(const PlannedOp& op) const;
+  std::unique_ptr<Crossing> make_crossing(const PlannedTransfer& transfer);
   // The input of a lane: its items, where the batch is split.
   Tensor lane_input(const heddle_value& record, const SessionStorage& storage) const;
 

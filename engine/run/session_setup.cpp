@@ -8,6 +8,7 @@
 #include "engine/run/session.h"
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"
+#include "heddle/abi/ops.h"
 
 namespace heddle::core {
 
@@ -249,10 +250,18 @@ void Session::fill_addresses() {
     const auto row = dtype_bytes(DType(slice.from.info.dtype), slice.from.info.stride[0]);
     slices_.push_back({make_launch(slice.copy), address(slice.from), row});
   }
-  for (const PlannedTransfer& t : plan_->transfers) {
-    const auto begin = dtype_bytes(DType(t.source.info.dtype), extent(t.source.info).begin);
-    crossings_.push_back(std::make_unique<Crossing>(state(t.from), &state(t.to), address(t.source) + begin, address(t.dest) + begin, t.is_read ? 0 : t.bytes));
+  for (const PlannedTransfer& t : plan_->transfers) crossings_.push_back(make_crossing(t));
+}
+
+std::unique_ptr<Crossing> Session::make_crossing(const PlannedTransfer& t) {
+  if (t.way == PlannedTransfer::Way::kernel) {
+    const PlannedOp copy{t.value.node, t.lane, t.to, {op_id(HEDDLE_OP_COPY), {}, {t.source}, {t.dest}}, t.kernel, t.workspace};
+    return std::make_unique<Crossing>(state(t.from), state(t.to), t.bytes,
+                                      [this, node = t.value.node, launch = std::make_shared<Launch>(make_launch(copy))](Stream& stream) { enqueue(*launch, node, stream); });
   }
+  const auto begin = dtype_bytes(DType(t.source.info.dtype), extent(t.source.info).begin);
+  const std::uint64_t bytes = t.way == PlannedTransfer::Way::read ? 0 : t.bytes;
+  return std::make_unique<Crossing>(state(t.from), &state(t.to), address(t.source) + begin, address(t.dest) + begin, bytes);
 }
 
 std::byte* Session::address(const Operand& operand) const {

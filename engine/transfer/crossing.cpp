@@ -1,5 +1,7 @@
 #include "engine/transfer/crossing.h"
 
+#include <utility>
+
 #include "engine/base/error.h"
 
 namespace heddle::core {
@@ -19,6 +21,17 @@ Crossing::Crossing(DeviceState& from, DeviceState* to, const std::byte* src, std
   if (route_ == Route::to_host) done_.emplace(from.device());
   else if (route_ != Route::same) done_.emplace(to->device());
 }
+
+Crossing::Crossing(DeviceState& from, DeviceState& to, std::uint64_t bytes, Copy copy)
+    : from_(from),
+      to_(&to),
+      route_(Route::direct),
+      src_(nullptr),
+      dst_(nullptr),
+      bytes_(bytes),
+      copy_(std::move(copy)),
+      ready_(from.device()),
+      done_(to.device()) {}
 
 void Crossing::start(const WorkWatch& watch) {
   from_.record(ready_);
@@ -42,7 +55,10 @@ void Crossing::start(const WorkWatch& watch) {
   };
   switch (route_) {
     case Route::same: break;
-    case Route::direct: enter(&from_.device(), src_, ready_); break;
+    case Route::direct:
+      if (copy_) copy(*to_, CopyStream::in, ready_, *done_, copy_);
+      else enter(&from_.device(), src_, ready_);
+      break;
     case Route::from_host: enter(nullptr, src_, ready_); break;
     case Route::to_host: leave(dst_, *done_); break;
     case Route::staged:

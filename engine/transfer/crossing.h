@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -17,6 +18,9 @@ class Crossing {
  public:
   // `to` nullptr: host memory. Both places belong to the caller and stay until the arrival. REQUIRES: dst == src where the route is same.
   Crossing(DeviceState& from, DeviceState* to, const std::byte* src, std::byte* dst, std::uint64_t bytes);
+  // By what copy(stream) enqueues on a stream of `to`, which reads memory of `from`. `bytes`: that cross, for the watch.
+  using Copy = std::function<void(Stream& stream)>;
+  Crossing(DeviceState& from, DeviceState& to, std::uint64_t bytes, Copy copy);
 
   // The copy may begin when what is enqueued so far on `from` is done.
   // The watch is told of every copy on its stream; where memory is shared there is none.
@@ -36,6 +40,7 @@ class Crossing {
   const std::byte* const src_;
   std::byte* const dst_;
   const std::uint64_t bytes_;
+  const Copy copy_;  // empty: of src_ to dst_
   std::unique_ptr<std::byte[]> staging_;
   Event ready_;                 // of `from`: the source is written
   std::optional<Event> staged_;  // of `from`: the buffer is written

@@ -1,5 +1,6 @@
 // Normalisations. Rows are summed in f32 in short stretches and in double across them, always in
 // the same order.
+#include <algorithm>
 #include <cmath>
 
 #include "fast.h"
@@ -116,10 +117,13 @@ struct FastNormRope : Fast {
       const Piece piece{row, 0, d};
       const float* x = floats_of(vector, call.in(0), out.info, piece, scratch);
       const Result result(vector, out, piece, scratch);
-      if (weight != nullptr) {
-        auto* normal = scratch.take<float>(static_cast<std::size_t>(d));
-        vector.normalise(x, 0, rms_scale(vector, x, d, eps).factor, weight, nullptr, normal, d);
-        x = normal;
+      if (weight != nullptr || x == result.values()) {  // in place: rotating reads neighbours
+        auto* apart = scratch.take<float>(static_cast<std::size_t>(d));
+        if (weight != nullptr)
+          vector.normalise(x, 0, rms_scale(vector, x, d, eps).factor, weight, nullptr, apart, d);
+        else
+          std::copy_n(x, d, apart);
+        x = apart;
       }
       const std::int64_t position = row / h % s * d;
       if (tables.cosine != nullptr)

@@ -107,58 +107,80 @@ struct Range {
 };
 Tensor tokens(const Tensor& t, Range range) { return t.slice(1, range.begin, range.end); }
 
-// The buffers that both streams fill: qkv (B, L, 3 D), of which v is read in place; q and k (B, L,
-// H, d) after their norm and rotation.
-struct Joint {
-  Tensor qkv, q, k;
-};
+// q (0), k (1) or v (2) of qkv (B, l, 3 H d) as (B, l, H, d).
+Tensor part_of_heads(const Tensor& qkv, int part, std::int64_t heads) {
+  const std::int64_t width = qkv.size(2) / 3;
+  return blocks::split_heads(qkv.slice(2, part * width, (part + 1) * width), heads);
+}
 
-// at: the stream's tokens in the joint buffers; rows: the same tokens in the rotary tables, which
-// are for the tokens of all devices.
+// Norm and rotation of q and k, where they lie.
+void norm_heads(Context& ctx, const Tensor& qkv, std::int64_t heads, const Tensor& q_weight,
+                const Tensor& k_weight, const Tensor& cos, const Tensor& sin, double eps) {
+  const Tensor q = part_of_heads(qkv, 0, heads), k = part_of_heads(qkv, 1, heads);
+  ops::norm_rope_into(ctx, q, q_weight, cos, sin, eps, q);
+  ops::norm_rope_into(ctx, k, k_weight, cos, sin, eps, k);
+}
+
+// qkv: the stream's tokens of the joint sequence, (B, l, 3 H d); rows: the same tokens in the
+// rotary tables, which are for the tokens of all devices.
 void project_stream(Context& ctx, const Stream& w, const Tensor& x, const std::vector<Tensor>& mod,
-                    Range at, Range rows, const Joint& joint) {
-  const std::int64_t heads = joint.q.size(2), width = heads * joint.q.size(3);
+                    Range rows, std::int64_t heads, const Tensor& qkv) {
   const double eps = ctx[FluxDouble::eps];
   const Tensor normed = ops::modulated_norm(ctx, x, mod[0], mod[1], eps);
-  const Tensor qkv = tokens(joint.qkv, at);
   ops::linear_into(ctx, normed, ctx[w.qkv], ctx[w.qkv_bias], HEDDLE_ACT_NONE, {}, qkv);
-  const Tensor cos = ctx[FluxDouble::cos].slice(0, rows.begin, rows.end),
-               sin = ctx[FluxDouble::sin].slice(0, rows.begin, rows.end);
-  const Tensor q = blocks::split_heads(qkv.slice(2, 0, width), heads),
-               k = blocks::split_heads(qkv.slice(2, width, 2 * width), heads);
-  ops::norm_rope_into(ctx, q, ctx[w.q_norm], cos, sin, eps, tokens(joint.q, at));
-  ops::norm_rope_into(ctx, k, ctx[w.k_norm], cos, sin, eps, tokens(joint.k, at));
+  norm_heads(ctx, qkv, heads, ctx[w.q_norm], ctx[w.k_norm],
+             ctx[FluxDouble::cos].slice(0, rows.begin, rows.end),
+             ctx[FluxDouble::sin].slice(0, rows.begin, rows.end), eps);
 }
 
 // A linear layer whose inputs a group of devices may hold in parts: each multiplies its own, and the
-// bias is added to the sum. f32, because a stream adds it to itself.
+// bias is added to the sum, in f32 until then.
 Tensor joining_linear(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  if (ctx.group().kind != HEDDLE_GROUP_ROWS) return blocks::wide_linear(ctx, x, weight, bias);
+  if (ctx.group().kind != HEDDLE_GROUP_ROWS) return ops::linear(ctx, x, weight, bias);
   const Tensor sum = ops::all_reduce(ctx, blocks::wide_linear(ctx, x, weight, {}));
   return ops::add(ctx, sum, bias.reshape({1, 1, bias.size(0)}));
 }
 
-// Attention over all tokens, where the devices of a group hold some of them each: tokens with all
-// heads become all tokens with some of the heads, and back. out (B, l, H, d).
-void attend(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v, std::int64_t before,
-            std::int64_t total, const Tensor& out) {
+// What of the joint sequence this device has, and of the heads it computes the attention of.
+struct JointShare {
+  std::int64_t before, total;      // tokens of the devices before this one, of all
+  std::int64_t first_head, heads;  // where devices have some of the tokens each
+};
+JointShare joint_share(Context& ctx, std::int64_t before, std::int64_t total, std::int64_t heads) {
   const heddle_group group = ctx.group();
-  const double scale = 1 / std::sqrt(double(q.size(3)));
-  if (group.kind != HEDDLE_GROUP_SEQUENCE)
-    return ops::attention_into(ctx, q, k, v, {}, scale, ops::Mask::none, out);
-  const std::int64_t heads = q.size(2), own = q.size(1);
+  if (group.kind != HEDDLE_GROUP_SEQUENCE) return {before, total, 0, heads};
   const std::int64_t first = heads * group.rank / group.count,
                      last = heads * (group.rank + 1) / group.count;
   if (first == last)
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 std::to_string(heads) + " heads cannot be divided among " +
                     std::to_string(group.count) + " devices. Use fewer devices.");
-  const heddle_all_to_all_attrs to_heads{first, last, before, 2, 1};
-  const Tensor attended = ops::attention(ctx, ops::all_to_all(ctx, q, to_heads, total),
-                                         ops::all_to_all(ctx, k, to_heads, total),
-                                         ops::all_to_all(ctx, v, to_heads, total), {}, scale);
-  const heddle_all_to_all_attrs to_tokens{before, before + own, first, 1, 2};
-  ops::copy_into(ctx, ops::all_to_all(ctx, attended, to_tokens, heads), out);
+  return {before, total, first, last - first};
+}
+
+// qkv (B, l, 3 H d) of this device's tokens with all heads -> of all tokens with some of the heads.
+// Alone: as it is.
+Tensor gather_tokens(Context& ctx, const Tensor& qkv, const JointShare& share, std::int64_t heads) {
+  if (ctx.group().kind != HEDDLE_GROUP_SEQUENCE) return qkv;
+  const std::int64_t head = qkv.size(2) / (3 * heads);
+  const heddle_all_to_all_attrs to_heads{share.first_head, share.first_head + share.heads,
+                                         share.before, 3, 1};
+  const Tensor all = ops::all_to_all(
+      ctx, qkv.reshape({qkv.size(0), qkv.size(1), 3, heads, head}), to_heads, share.total);
+  return all.reshape({qkv.size(0), share.total, 3 * share.heads * head});
+}
+
+// Attention over all tokens, of what gather_tokens() gave; back to this device's tokens with all
+// heads: out (B, l, H, d).
+void attend(Context& ctx, const Tensor& qkv, const JointShare& share, const Tensor& out) {
+  const Tensor q = part_of_heads(qkv, 0, share.heads), k = part_of_heads(qkv, 1, share.heads),
+               v = part_of_heads(qkv, 2, share.heads);
+  const double scale = 1 / std::sqrt(double(q.size(3)));
+  if (ctx.group().kind != HEDDLE_GROUP_SEQUENCE)
+    return ops::attention_into(ctx, q, k, v, {}, scale, ops::Mask::none, out);
+  const heddle_all_to_all_attrs to_tokens{share.before, share.before + out.size(1),
+                                          share.first_head, 1, 2};
+  ops::all_to_all_into(ctx, ops::attention(ctx, q, k, v, {}, scale), to_tokens, out);
 }
 
 // What comes after the attention, back on the stream.
@@ -264,16 +286,14 @@ void FluxDouble::execute(Context& ctx) {
   const std::vector<Tensor> image_mod = modulation(ctx[img_mod], 6),
                             text_mod = modulation(ctx[txt_mod], 6);
 
-  const Joint joint{ctx.make({batch, length, 3 * own_width}),
-                    ctx.make({batch, length, head_count, head}),
-                    ctx.make({batch, length, head_count, head})};
-  project_stream(ctx, kTxt, text, text_mod, text_at, text_rows, joint);
-  project_stream(ctx, kImg, image, image_mod, image_at, image_rows, joint);
-  const Tensor v =
-      blocks::split_heads(joint.qkv.slice(2, 2 * own_width, 3 * own_width), head_count);
+  const JointShare share =
+      joint_share(ctx, text_share.begin + image_share.begin, text_share.total + image_share.total,
+                  head_count);
+  const Tensor qkv = ctx.make({batch, length, 3 * own_width});
+  project_stream(ctx, kTxt, text, text_mod, text_rows, head_count, tokens(qkv, text_at));
+  project_stream(ctx, kImg, image, image_mod, image_rows, head_count, tokens(qkv, image_at));
   const Tensor attended_heads = ctx.make({batch, length, head_count, head});
-  attend(ctx, joint.q, joint.k, v, text_share.begin + image_share.begin,
-         text_share.total + image_share.total, attended_heads);
+  attend(ctx, gather_tokens(ctx, qkv, share, head_count), share, attended_heads);
   const Tensor attended = blocks::join_heads(attended_heads);
 
   ctx[txt_out] = finish_stream(ctx, kTxt, text, text_mod, tokens(attended, text_at));
@@ -303,21 +323,15 @@ void FluxSingle::execute(Context& ctx) {
 
   // The last projection reads attention and MLP side by side, so both write where it reads. The MLP
   // is a product of its own, not more rows of the first: its activation then costs no pass over
-  // memory.
+  // memory, and it is computed while tokens and heads change places between devices.
+  const Tensor projected = ops::linear(ctx, normed, ctx[qkv], ctx[qkv_bias]);
+  norm_heads(ctx, projected, head_count, ctx[q_norm], ctx[k_norm], own_cos, own_sin, epsilon);
+  const JointShare joint = joint_share(ctx, share.begin, share.total, head_count);
+  const Tensor gathered = gather_tokens(ctx, projected, joint, head_count);
   const Tensor both = ctx.make({batch, length, width + mlp});
   ops::linear_into(ctx, normed, ctx[up], ctx[up_bias], HEDDLE_ACT_GELU_TANH, {},
                    both.slice(2, width, width + mlp));
-
-  const Tensor projected = ops::linear(ctx, normed, ctx[qkv], ctx[qkv_bias]);
-  const auto third = [&](int i) {
-    return blocks::split_heads(projected.slice(2, i * width, (i + 1) * width), head_count);
-  };
-  const Tensor q = ctx.make({batch, length, head_count, head}),
-               k = ctx.make({batch, length, head_count, head});
-  ops::norm_rope_into(ctx, third(0), ctx[q_norm], own_cos, own_sin, epsilon, q);
-  ops::norm_rope_into(ctx, third(1), ctx[k_norm], own_cos, own_sin, epsilon, k);
-  attend(ctx, q, k, third(2), share.begin, share.total,
-         blocks::split_heads(both.slice(2, 0, width), head_count));
+  attend(ctx, gathered, joint, blocks::split_heads(both.slice(2, 0, width), head_count));
   ctx[out] = ops::gated_add(ctx, x, parts[2], joining_linear(ctx, both, ctx[down], ctx[down_bias]));
 }
 

@@ -127,7 +127,7 @@ struct FluxModulation {
 
 // Two streams, one attention: img (B, S, D), txt (B, T, D) -> the same.
 struct FluxDouble {
-  static constexpr Info info{"flux.double", 1,  "FLUX double-stream block",
+  static constexpr Info info{"flux.double", 2,  "FLUX double-stream block",
                              "blocks/flux", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> img{"img", HEDDLE_PORT_SEQUENCE};
   static constexpr Input<Tensor> txt{"txt", HEDDLE_PORT_SEQUENCE};
@@ -180,7 +180,7 @@ struct FluxJoin {
 
 // One stream, attention and MLP side by side: hidden (B, L, D) -> the same. Divided as FluxDouble is.
 struct FluxSingle {
-  static constexpr Info info{"flux.single", 1,  "FLUX single-stream block",
+  static constexpr Info info{"flux.single", 2,  "FLUX single-stream block",
                              "blocks/flux", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden", HEDDLE_PORT_SEQUENCE};
   static constexpr Input<Tensor> mod{"mod"};

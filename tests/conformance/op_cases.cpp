@@ -276,6 +276,16 @@ void add_norm_cases(Random& random, std::vector<OpCase>& cases) {
                          .in = {heads(), vector(d), std::nullopt, std::nullopt},
                          .out = {HostTensor(out, {2, 5, 3, d})},
                          .attrs = attrs});
+        const auto alone = [&] { return filled(random, HostTensor(in, {2, 5, 3, d})); };
+        for (const bool normed : {true, false})
+          cases.push_back({.name = label(HEDDLE_OP_NORM_ROPE,
+                                         size + (normed ? " in place" : " rotation in place")),
+                           .op = HEDDLE_OP_NORM_ROPE,
+                           .in = {alone(), normed ? std::optional(vector(d)) : std::nullopt,
+                                  table(5, d / 2), table(5, d / 2)},
+                           .out = {HostTensor(out, {2, 5, 3, d})},
+                           .attrs = attrs,
+                           .in_place = in == out});
       }
       for (heddle_activation kind : {HEDDLE_ACT_NONE, HEDDLE_ACT_SILU})
         for (std::int32_t groups : {1, 8, 32})

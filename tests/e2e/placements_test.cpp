@@ -30,7 +30,7 @@ std::ostream& operator<<(std::ostream& out, const Machine& machine) { return out
 const std::vector<std::string> kFakes{"fake:0", "fake:1", "fake:2", "fake:3"};
 const std::vector<Machine> kMachines{
     {"processors", {"cpu:0", "cpu:1", "cpu:2", "cpu:3"}, "{}"},
-    {"peers", kFakes, R"({"shuffle": 7})"},
+    {"peers", kFakes, R"({"shuffle": 7, "peer_reads": true})"},
     {"strangers", kFakes, R"({"shuffle": 8, "peer": false})"},
     {"mixed", {"cpu:0", "fake:0", "cpu:1", "fake:1"}, R"({"shuffle": 9})"},
 };

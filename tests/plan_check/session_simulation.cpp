@@ -301,10 +301,13 @@ class Simulation {
     clock[moment.actor] = moment.time;
     if (!is_sound(t.source, t.from, who) || !is_sound(t.dest, t.to, who)) return;
     if (storage(t.source).place != t.from) fault(who, " leaves from where its value is not");
-    if (t.is_read) {
-      if (!are_peers(t.from, t.to) || t.dest.storage != t.source.storage)
+    if (t.way != PlannedTransfer::Way::copy) {
+      const bool in_place = t.way == PlannedTransfer::Way::read;
+      if (!are_peers(t.from, t.to) || (t.dest.storage == t.source.storage) != in_place)
         fault(who, " lets read what cannot be");
-      return;
+      if (in_place) return;
+      const std::uint64_t content = read(t.source, {moment, clock, t.source.storage}, t.to, who);
+      return write(t.dest, {moment, clock, t.dest.storage}, t.to, who, Number().add(content).get());
     }
     if (shares_memory(t.from, t.to)) {
       if (t.bytes != 0 || t.dest.storage != t.source.storage) fault(who, " copies what is shared");

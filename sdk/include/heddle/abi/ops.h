@@ -89,7 +89,7 @@ typedef struct heddle_norm_attrs { double eps; } heddle_norm_attrs;
 
 /* norm_rope/1: x (B, S, H, D), [weight (D)], [cos (S, D/2), sin (S, D/2)] -> out (B, S, H, D).
  * RMS norm over D with weight (without weight: no norm), then rotation of the pairs (2i, 2i+1) by row s of the
- * tables: (a, b) -> (a cos - b sin, a sin + b cos) (without tables: none). The tables are f32. */
+ * tables: (a, b) -> (a cos - b sin, a sin + b cos) (without tables: none). The tables are f32. In place. */
 #define HEDDLE_OP_NORM_ROPE "norm_rope/1" /* attrs: heddle_norm_attrs */
 
 /* rope_table/1: ids (S, A) f32 -> cos (S, P), sin (S, P), f32, P = sum of dim[a]/2 over the A <= 4 axes, one axis after
