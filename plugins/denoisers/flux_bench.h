@@ -1,17 +1,10 @@
-// plugins/denoisers/flux_bench.h - the shapes of the FLUX models, as heddle.field.bench_shapes/0:
-// what to draw at random to measure them without their files. Any thread.
+// plugins/denoisers/flux_bench.h - the shapes of the FLUX models, to be measured. Any thread.
 #pragma once
 
 #include <heddle/field/bench_shapes.h>
-#include <heddle/plugin.hpp>
-
-#include <string_view>
 
 namespace heddle::denoisers {
 
-struct FluxBench {
-  static constexpr std::string_view kind = HEDDLE_BENCH_SHAPES;
-  static const heddle_list* list();
-};
+extern const heddle_bench_shape_desc kFluxDevBench, kFluxSchnellBench, kTinyScenesBench;
 
 }  // namespace heddle::denoisers

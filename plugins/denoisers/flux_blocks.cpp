@@ -4,15 +4,13 @@
 
 #include <heddle/ops.hpp>
 
+#include "embed_number.h"
+#include "patches.h"
 #include "plugins/blocks/heads.h"
 #include "plugins/blocks/wide.h"
 
 namespace heddle::denoisers {
 namespace {
-
-constexpr std::int64_t kPatch = 2;  // pixels of the latent along each side of a token
-
-std::int64_t tokens_along(std::int64_t pixels) { return (pixels + kPatch - 1) / kPatch; }
 
 // One step's modulation (1, 1|B, k D) as k tensors (1|B, 1, D).
 std::vector<Tensor> modulation(const Tensor& mod, int count) {
@@ -26,15 +24,8 @@ std::vector<Tensor> modulation(const Tensor& mod, int count) {
   return parts;
 }
 
-// sin/cos features of t (N) through two linear layers: (N, D).
-Tensor embed_number(Context& ctx, const Tensor& t, const Weight& in, const Weight& in_bias,
-                    const Weight& out, const Weight& out_bias) {
-  const heddle_timestep_embedding_attrs attrs{ctx[FluxVector::time_scale],
-                                              ctx[FluxVector::max_period], 0, 1, 0};
-  const Tensor features = ctx.make({t.size(0), ctx[in].size(1)}, HEDDLE_F32);
-  ops::timestep_embedding_into(ctx, t, attrs, features);
-  const Tensor hidden = blocks::wide_linear(ctx, features, ctx[in], ctx[in_bias], HEDDLE_ACT_SILU);
-  return blocks::wide_linear(ctx, hidden, ctx[out], ctx[out_bias]);
+heddle_timestep_embedding_attrs waves(Context& ctx) {
+  return {ctx[FluxVector::time_scale], ctx[FluxVector::max_period], 0, 1, 0};
 }
 
 // What guidance-distilled models were trained for is an input; others do not have the layer.
@@ -196,8 +187,8 @@ Tensor finish_stream(Context& ctx, const Stream& w, const Tensor& x, const std::
 }  // namespace
 
 void FluxVector::execute(Context& ctx) {
-  const Tensor time =
-      embed_number(ctx, ctx[timestep], time_in, time_in_bias, time_out, time_out_bias);
+  const Tensor time = embed_number(ctx, ctx[timestep], waves(ctx),
+                                   {time_in, time_in_bias, time_out, time_out_bias});
   const Tensor pooled =
       blocks::wide_linear(ctx, ctx[y], ctx[text_in], ctx[text_in_bias], HEDDLE_ACT_SILU);
   Tensor text = blocks::wide_linear(ctx, pooled, ctx[text_out], ctx[text_out_bias]);
@@ -205,7 +196,8 @@ void FluxVector::execute(Context& ctx) {
     const Tensor numbers = guidance_numbers(ctx);
     text = ops::add(
         ctx, text,
-        embed_number(ctx, numbers, guidance_in, guidance_in_bias, guidance_out, guidance_out_bias));
+        embed_number(ctx, numbers, waves(ctx),
+                     {guidance_in, guidance_in_bias, guidance_out, guidance_out_bias}));
   }
   const std::int64_t width = time.size(1);
   const Tensor sum =
@@ -250,7 +242,7 @@ void FluxTextIn::execute(Context& ctx) {
 
 void FluxImageIn::execute(Context& ctx) {
   const Tensor latent = ctx[x], matrix = ctx[weight];
-  const std::int64_t area = kPatch * kPatch, own = latent.size(1) * area;
+  const std::int64_t area = kPatchArea, own = latent.size(1) * area;
   const std::int64_t more = ctx.has(concat) ? ctx[concat].size(1) * area : 0;
   if (own + more != matrix.size(1))
     throw Error(HEDDLE_INVALID_ARGUMENT,
@@ -340,7 +332,7 @@ void FluxFinal::execute(Context& ctx) {
   const std::int64_t batch = latent.size(0), height = latent.size(2), width = latent.size(3);
   const std::int64_t rows = tokens_along(height), columns = tokens_along(width),
                      length = all.size(1);
-  const std::int64_t channels = matrix.size(0) / (kPatch * kPatch);
+  const std::int64_t channels = matrix.size(0) / kPatchArea;
   const std::vector<Tensor> parts = modulation(ctx[mod], 2);
   const Tensor image = tokens(all, {length - rows * columns, length});
   const Tensor normed = ctx.make(image.shape(), HEDDLE_F32);

@@ -3,18 +3,11 @@
 #include <algorithm>
 #include <span>
 
+#include "module_table.h"
 #include "plugins/blocks/slots.h"
 
 namespace heddle::denoisers {
 namespace {
-
-// A module by its original name and by the names of its parts in diffusers.
-struct Module {
-  std::string_view original;
-  const char* parts[3];
-  const char* fused =
-      nullptr;  // one tensor that diffusers' fuse_qkv_projections() writes in their place
-};
 
 constexpr std::string_view kFinalModulation = "final_layer.adaLN_modulation.1";
 
@@ -56,24 +49,6 @@ constexpr Module kSingle[] = {
     {"norm.key_norm", {"attn.norm_k"}},
     {"linear2", {"proj_out"}},
 };
-
-template <std::size_t N>
-const Module& look_up(const Module (&table)[N], std::string_view original) {
-  for (const Module& module : table)
-    if (module.original == original) return module;
-  throw Error(HEDDLE_INTERNAL, "FLUX has no module '" + std::string(original) + "'");
-}
-
-std::vector<Part> diffusers_parts(const Checkpoint& file, const std::string& at,
-                                  const Module& module, const char* kind) {
-  const std::string tail = std::string(".") + kind;
-  if (module.fused != nullptr && file.has(at + module.fused + tail))
-    return {{at + module.fused + tail}};
-  std::vector<Part> parts;
-  for (const char* name : module.parts)
-    if (name != nullptr) parts.push_back({at + name + tail});
-  return parts;
-}
 
 // The original layout calls the weight of an RMS norm its scale.
 std::string original_name(const std::string& at, std::string_view module, const char* kind) {
@@ -184,8 +159,7 @@ std::vector<Part> FluxNames::top(std::string_view module, const char* kind) cons
   std::vector<Part> parts = diffusers_parts(file_, prefix_, row, kind);
   // diffusers keeps (scale, shift) in the last modulation, the original (shift, scale).
   if (module != kFinalModulation) return parts;
-  const std::string name = one(parts);
-  return {{name, hidden(), 2 * hidden()}, {name, 0, hidden()}};
+  return halves_swapped(one(parts), hidden());
 }
 
 std::vector<Part> FluxNames::in_double(int index, std::string_view module, const char* kind) const {

@@ -1,13 +1,13 @@
 // plugins/denoisers/plugin.cpp - the plugin of the diffusion transformers: a list of families and
 // their blocks.
+#include "bench_shape.h"
 #include "flux.h"
-#include "flux_bench.h"
-#include "flux_modules.h"
+#include "modules.h"
 
 namespace heddle::denoisers {
 
 HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxTextIn, FluxImageIn,
               FluxDoubleModulation, FluxModulation, FluxDouble, FluxJoin, FluxSingle, FluxFinal,
-              FluxModules, FluxBench)
+              Modules, BenchShapes)
 
 }  // namespace heddle::denoisers

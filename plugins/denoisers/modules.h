@@ -1,5 +1,5 @@
-// plugins/denoisers/flux_modules.h - FLUX's modules by name, as heddle.field.module_names/0. Any
-// thread.
+// plugins/denoisers/modules.h - the modules of the families here by name, as
+// heddle.field.module_names/0. Any thread.
 #pragma once
 
 #include <heddle/field/module_names.h>
@@ -9,7 +9,7 @@
 
 namespace heddle::denoisers {
 
-struct FluxModules {
+struct Modules {
   static constexpr std::string_view kind = HEDDLE_MODULE_NAMES;
   static const heddle_list* list();
 };

@@ -1,16 +1,18 @@
-#include "flux_modules.h"
+#include "modules.h"
 
 #include "flux_names.h"
 
 namespace heddle::denoisers {
 namespace {
 
+template <class Names>
 heddle_status* list_modules(const heddle_host*, const heddle_checkpoint* raw,
                             heddle_module_found found, void* to) {
   return guard([&] {
     const Checkpoint file = Checkpoint::share(raw);
-    const std::optional<FluxNames> names = FluxNames::find(file);
-    if (!names) throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no FLUX");
+    const std::optional<Names> names = Names::find(file);
+    if (!names)
+      throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no model of the family");
     names->each_module(
         [&](const std::string& module, const char* kind, const std::vector<Part>& parts) {
           const RawParts raw_parts(parts);
@@ -21,10 +23,10 @@ heddle_status* list_modules(const heddle_host*, const heddle_checkpoint* raw,
 
 constexpr heddle_module_names_desc kFlux{sizeof(heddle_module_names_desc), "flux",
                                          "by the original names and by those of diffusers",
-                                         &list_modules};
+                                         &list_modules<FluxNames>};
 
 }  // namespace
 
-const heddle_list* FluxModules::list() { return descs<kFlux>(); }
+const heddle_list* Modules::list() { return descs<kFlux>(); }
 
 }  // namespace heddle::denoisers

@@ -1,0 +1,88 @@
+#include "bench_shape.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "flux_bench.h"
+
+namespace heddle::denoisers {
+namespace {
+
+std::string text(const char* format, auto... values) {
+  std::string out(std::size_t(std::snprintf(nullptr, 0, format, values...)), ' ');
+  std::snprintf(out.data(), out.size() + 1, format, values...);
+  return out;
+}
+
+// Drawn as the model is: with a text of random numbers, and a second one when there are two sets.
+std::string workflow(const BenchDrawing& s, const char* name, const heddle_bench_workflow& w) {
+  const auto words = [&](const char* node, int seed) {
+    return text(
+        R"("%s": {"class_type": "RandomConditioning", "inputs": {"tokens": %lld, "width": %lld, "pooled_width": %lld, "seed": %d}},)",
+        node, static_cast<long long>(s.tokens), static_cast<long long>(s.context),
+        static_cast<long long>(s.pooled), seed);
+  };
+  return text(
+             R"({"model": {"class_type": "UNETLoader", "inputs": {"unet_name": "%s.safetensors", "weight_dtype": "default"}},)",
+             name) +
+         words("text", 1) + words("other_text", 2) +
+         text(
+             R"("size": {"class_type": "EmptySD3LatentImage", "inputs": {"width": %u, "height": %u, "batch_size": 1}},)",
+             w.width, w.height) +
+         text(
+             R"("sample": {"class_type": "KSampler", "inputs": {"model": ["model", 0], "positive": ["text", 0], "negative": ["other_text", 0],)"
+             R"("latent_image": ["size", 0], "seed": 1, "steps": %u, "cfg": %s, "sampler_name": "euler", "scheduler": "simple", "denoise": 1.0}},)",
+             w.steps, w.sets == 2 ? "3.5" : "1.0") +
+         R"("end": {"class_type": "Discard", "inputs": {"value": ["sample", 0]}}})";
+}
+
+}  // namespace
+
+void BenchTensors::linear(const std::string& module, std::int64_t rows, std::int64_t columns) {
+  add(module + ".weight", {rows, columns}, 0, 1 / std::sqrt(double(columns)));
+  add(module + ".bias", {rows}, 0, 0.02);
+}
+
+void BenchTensors::add(const std::string& name, const Shape& shape, double mean, double deviation) {
+  const heddle_bench_tensor tensor{
+      sizeof tensor, file_.c_str(), name.c_str(), HEDDLE_BF16, std::uint32_t(shape.size()),
+      shape.data(),  mean,          deviation};
+  sink_.tensor(sink_.to, &tensor);
+}
+
+void tell_bench(const char* name, const BenchDrawing& usual, const heddle_bench_request& request,
+                const heddle_bench_sink& sink,
+                const std::function<void(BenchTensors&)>& add_tensors) {
+  const auto given = [](std::uint32_t value, std::uint32_t otherwise) {
+    return value != 0 ? value : otherwise;
+  };
+  heddle_bench_workflow w{};
+  w.size = sizeof w;
+  w.width = given(request.width, usual.side);
+  w.height = given(request.height, usual.side);
+  w.steps = given(request.steps, usual.steps);
+  w.sets = given(request.sets, usual.sets);
+  if (w.width % 16 != 0 || w.height % 16 != 0 || std::max(w.width, w.height) > 16384)
+    throw Error(HEDDLE_INVALID_ARGUMENT, text("a picture of %u x %u pixels: %s draws such as have "
+                                              "sides that are multiples of 16, up to 16384",
+                                              w.width, w.height, name));
+  if (w.sets > 2)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                text("%u sets of inputs in a step: guidance has 1 or 2", w.sets));
+  BenchTensors tensors(sink, std::string("diffusion_models/") + name + ".safetensors");
+  add_tensors(tensors);
+  const std::string json = workflow(usual, name, w);
+  w.json = json.c_str();
+  w.node = "sample";
+  w.output = "sample.LATENT";
+  w.field = "samples";
+  w.vary = "sample.seed";
+  sink.workflow(sink.to, &w);
+}
+
+const heddle_list* BenchShapes::list() {
+  return descs<kFluxDevBench, kFluxSchnellBench, kTinyScenesBench>();
+}
+
+}  // namespace heddle::denoisers

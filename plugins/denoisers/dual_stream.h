@@ -1,0 +1,93 @@
+// plugins/denoisers/dual_stream.h - the part of a model's graph that FLUX and Qwen-Image share:
+// picture and text are two streams with one attention. Its blocks are those of flux_blocks.h, and
+// it asks for weights by the module names of FLUX's original files ("img_attn.qkv"), whatever a
+// file calls them (module_table.h). Used while a model is built; one call's thread.
+#pragma once
+
+#include <heddle/model.hpp>
+
+#include <array>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plugins/blocks/slots.h"
+
+namespace heddle::denoisers {
+
+// The tensors of a module, by kind: "weight" or "bias".
+using ModuleParts = std::function<std::vector<Part>(const char* kind)>;
+
+// The modules of a model, or of one of its blocks, by name.
+struct FindModule {
+  std::function<std::vector<Part>(std::string_view module, const char* kind)> parts;
+
+  ModuleParts operator()(std::string module) const {
+    return
+        [find = parts, module = std::move(module)](const char* kind) { return find(module, kind); };
+  }
+};
+
+struct StreamSizes {
+  std::int64_t hidden, heads, head_size;
+  std::int64_t in_width,
+      out_width;  // numbers of a picture's token, as it is read and as it is made
+  std::int64_t context_width, time_width;
+  std::array<std::int64_t, 3> axes;  // of the rotary embedding; together a head's size
+  int doubles;                       // blocks of two streams
+  bool expose_blocks;                // every block's result is an output, too
+};
+
+// What the tensors say, and the config where it speaks of depth and axes. Throws when they do not
+// fit each other. prefix: what is before the index of a block in the file ("transformer_blocks.").
+StreamSizes read_stream_sizes(const Checkpoint& file, const Value& config, const FindModule& top,
+                              const FindModule& first_block, const std::string& prefix);
+
+// The rotary tables of the joint sequence, (T + S, head_size / 2) each.
+struct Rope {
+  Source cos, sin;
+};
+
+// Numbers of an MLP that stay together when devices divide it: a vector register's worth.
+inline std::int64_t mlp_unit(std::int64_t width) { return width % 16 == 0 ? 16 : 1; }
+
+// Adds blocks to a graph and fills their slots.
+class DualStreams {
+ public:
+  // All arguments outlive this object. top: the modules outside the blocks.
+  DualStreams(const Checkpoint& file, const StreamSizes& sizes, Blocks& graph, FindModule top)
+      : file_(file), s_(sizes), graph_(graph), top_(std::move(top)) {}
+
+  // A linear layer of a block: matrix (out, in) and bias (out).
+  static void linear(blocks::Slots& slots, const Weight& matrix, const Weight& bias,
+                     const ModuleParts& find, std::int64_t out, std::int64_t in);
+  // The width of an MLP by the tensors of its first layer.
+  std::int64_t mlp_width(const ModuleParts& up) const;
+
+  // context (1|B, T, context_width) -> (B, T, hidden): "embed.text".
+  Source embed_text(const Source& context, const Source& x) const;
+  // The latent x (B, C, H, W) -> (B, S, hidden): "embed.image". Models that read more than they
+  // make have an input "concat".
+  Source embed_image(const Source& x) const;
+  // "double.<index>": the block and what modulates it. img and txt become its results.
+  void add_double(int index, const FindModule& find, const Source& vector, const Rope& rope,
+                  Source& img, Source& txt) const;
+  // vector (N, 1|B, hidden) -> (N, 1|B, parts x hidden), at a path of its own.
+  Source modulation(const std::string& path, const Source& vector, const ModuleParts& find,
+                    int parts) const;
+  // "final": the last S tokens of hidden -> the velocity (B, C, H, W).
+  Source add_final(const Source& vector, const Source& hidden, const Source& x) const;
+  // Makes a block's result an output, where the config asks for it.
+  void expose(const std::string& name, const Source& from) const {
+    if (s_.expose_blocks) graph_.output(name.c_str(), from);
+  }
+
+ private:
+  const Checkpoint& file_;
+  const StreamSizes& s_;
+  Blocks& graph_;
+  FindModule top_;
+};
+
+}  // namespace heddle::denoisers

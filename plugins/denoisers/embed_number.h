@@ -1,0 +1,26 @@
+// plugins/denoisers/embed_number.h - a number (a noise level, a guidance) as a model reads it:
+// waves of many lengths, then two linear layers with SiLU between them. Any thread.
+#pragma once
+
+#include <heddle/ops.hpp>
+
+#include "plugins/blocks/wide.h"
+
+namespace heddle::denoisers {
+
+// The slots of the two layers: matrices (D, waves) and (D, D).
+struct NumberLayers {
+  const Weight &in, &in_bias, &out, &out_bias;
+};
+
+// t (N) f32 -> (N, D) f32.
+inline Tensor embed_number(Context& ctx, const Tensor& t,
+                           const heddle_timestep_embedding_attrs& waves, const NumberLayers& w) {
+  const Tensor features = ctx.make({t.size(0), ctx[w.in].size(1)}, HEDDLE_F32);
+  ops::timestep_embedding_into(ctx, t, waves, features);
+  const Tensor hidden =
+      blocks::wide_linear(ctx, features, ctx[w.in], ctx[w.in_bias], HEDDLE_ACT_SILU);
+  return blocks::wide_linear(ctx, hidden, ctx[w.out], ctx[w.out_bias]);
+}
+
+}  // namespace heddle::denoisers
