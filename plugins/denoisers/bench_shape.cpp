@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "flux_bench.h"
+#include "qwen_bench.h"
 
 namespace heddle::denoisers {
 namespace {
@@ -82,7 +83,7 @@ void tell_bench(const char* name, const BenchDrawing& usual, const heddle_bench_
 }
 
 const heddle_list* BenchShapes::list() {
-  return descs<kFluxDevBench, kFluxSchnellBench, kTinyScenesBench>();
+  return descs<kFluxDevBench, kFluxSchnellBench, kTinyScenesBench, kQwenImageBench>();
 }
 
 }  // namespace heddle::denoisers

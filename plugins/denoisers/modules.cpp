@@ -1,6 +1,7 @@
 #include "modules.h"
 
 #include "flux_names.h"
+#include "qwen_names.h"
 
 namespace heddle::denoisers {
 namespace {
@@ -24,9 +25,11 @@ heddle_status* list_modules(const heddle_host*, const heddle_checkpoint* raw,
 constexpr heddle_module_names_desc kFlux{sizeof(heddle_module_names_desc), "flux",
                                          "by the original names and by those of diffusers",
                                          &list_modules<FluxNames>};
+constexpr heddle_module_names_desc kQwen{sizeof(heddle_module_names_desc), "qwen-image",
+                                         "by the names of diffusers", &list_modules<QwenNames>};
 
 }  // namespace
 
-const heddle_list* Modules::list() { return descs<kFlux>(); }
+const heddle_list* Modules::list() { return descs<kFlux, kQwen>(); }
 
 }  // namespace heddle::denoisers

@@ -3,11 +3,12 @@
 #include "bench_shape.h"
 #include "flux.h"
 #include "modules.h"
+#include "qwen.h"
 
 namespace heddle::denoisers {
 
 HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxTextIn, FluxImageIn,
-              FluxDoubleModulation, FluxModulation, FluxDouble, FluxJoin, FluxSingle, FluxFinal,
-              Modules, BenchShapes)
+              FluxDoubleModulation, FluxModulation, FluxDouble, FluxJoin, FluxSingle, FluxFinal, Qwen,
+              QwenVector, QwenRope, QwenTextNorm, Modules, BenchShapes)
 
 }  // namespace heddle::denoisers

@@ -1,0 +1,133 @@
+#include "qwen.h"
+
+#include <span>
+
+#include "dual_stream.h"
+#include "patches.h"
+#include "qwen_names.h"
+
+namespace heddle::denoisers {
+namespace {
+
+// Of the autoencoder of Wan 2.1, which Qwen-Image uses, too: its latent's mean and standard
+// deviation for each channel. Source: its config in diffusers (AutoencoderKLQwenImage).
+constexpr double kLatentMeans[] = {-0.7571, -0.7089, -0.9113, 0.1075,  -0.1745, 0.9653,
+                                   -0.1517, 1.5508,  0.4134,  -0.0715, 0.5517,  -0.3632,
+                                   -0.1922, -0.9497, 0.2503,  -0.2921};
+constexpr double kLatentDeviations[] = {2.8184, 1.4541, 2.3275, 2.6558, 1.2196, 1.7708,
+                                        2.6052, 2.0743, 3.2687, 2.1526, 2.8652, 1.5579,
+                                        1.6382, 1.1253, 2.8251, 1.9160};
+
+FindModule modules_of(const QwenNames& names) {
+  return {[&names](std::string_view module, const char* kind) { return names.top(module, kind); }};
+}
+FindModule modules_of(const QwenNames& names, int block) {
+  return {[&names, block](std::string_view module, const char* kind) {
+    return names.in_block(block, module, kind);
+  }};
+}
+
+// Builds the graph of one file.
+class QwenBuilder {
+ public:
+  QwenBuilder(const Checkpoint& file, const QwenNames& names, const StreamSizes& sizes,
+              Blocks& graph)
+      : file_(file),
+        s_(sizes),
+        graph_(graph),
+        top_(modules_of(names)),
+        streams_(file, sizes, graph, top_) {}
+
+  void run(const QwenNames& names) {
+    const Source x = graph_.input("x", HEDDLE_INPUT_STEP | HEDDLE_INPUT_BATCH);
+    const Source timestep = graph_.input("timestep", HEDDLE_INPUT_SCHEDULED);
+    const Source context = graph_.input("context", HEDDLE_INPUT_CONSTANT | HEDDLE_INPUT_BATCH);
+    const Source vector = embed_vector(timestep);
+    const Rope rope = add_rope(x, context);
+    Source txt = streams_.embed_text(norm_text(context), x), img = streams_.embed_image(x);
+    for (int i = 0; i < s_.doubles; ++i)
+      streams_.add_double(i, modules_of(names, i), vector, rope, img, txt);
+    graph_.output("out", streams_.add_final(vector, img, x));
+  }
+
+ private:
+  Source embed_vector(const Source& timestep) {
+    using B = QwenVector;
+    Block block = graph_.add<B>("embed.vector");
+    block.link(B::timestep, timestep);
+    blocks::Slots slots(file_, block, "embed.vector");
+    DualStreams::linear(slots, B::time_in, B::time_in_bias, top_("time_in.in_layer"), s_.hidden,
+                        s_.time_width);
+    DualStreams::linear(slots, B::time_out, B::time_out_bias, top_("time_in.out_layer"), s_.hidden,
+                        s_.hidden);
+    return block[B::out];
+  }
+
+  Rope add_rope(const Source& x, const Source& context) {
+    using B = QwenRope;
+    Block block = graph_.add<B>("embed.rope");
+    block.link(B::x, x).link(B::context, context);
+    block.set(B::axis_0, s_.axes[0]).set(B::axis_1, s_.axes[1]).set(B::axis_2, s_.axes[2]);
+    return {block[B::cos], block[B::sin]};
+  }
+
+  Source norm_text(const Source& context) {
+    using B = QwenTextNorm;
+    Block block = graph_.add<B>("embed.text_norm");
+    block.link(B::context, context);
+    blocks::Slots(file_, block, "embed.text_norm")
+        .fill(B::weight, top_("txt_norm")("weight"), {s_.context_width});
+    return block[B::out];
+  }
+
+  const Checkpoint& file_;
+  const StreamSizes& s_;
+  Blocks& graph_;
+  const FindModule top_;
+  const DualStreams streams_;
+};
+
+Value list_of_numbers(std::span<const double> numbers) {
+  std::vector<Value> items;
+  for (const double number : numbers) items.push_back(value_of(number));
+  return list_of(items);
+}
+
+void add_settings(const StreamSizes& s, Blocks& graph) {
+  const std::int64_t channels = s.out_width / kPatchArea;
+  graph.setting("family", "qwen-image");
+  graph.setting("latent_channels", channels);
+  graph.setting("latent_downscale", std::int64_t{8});
+  graph.setting("patch", std::int64_t{2});
+  graph.setting("guidance_embedded", false);
+  graph.setting("context_width", s.context_width);
+  if (channels == std::int64_t(std::size(kLatentMeans))) {
+    graph.setting("latent_means", list_of_numbers(kLatentMeans));
+    graph.setting("latent_deviations", list_of_numbers(kLatentDeviations));
+  }
+  // How noise levels are spaced when no node says otherwise, as ComfyUI does: FLUX.1 dev's table
+  // with mu = 1.15. `sampling`: the output is the velocity of a straight flow.
+  graph.setting("sampling", "flow");
+  graph.setting("noise_table", "flux");
+  graph.setting("noise_mu", 1.15);
+}
+
+}  // namespace
+
+int Qwen::match(const Checkpoint& file, const Value&) { return QwenNames::find(file) ? 100 : 0; }
+
+void Qwen::build(const Checkpoint& file, const Value& config, Blocks& graph) {
+  const std::optional<QwenNames> names = QwenNames::find(file);
+  if (!names) throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no Qwen-Image model");
+  if (names->is_layered())
+    throw Error(HEDDLE_UNSUPPORTED,
+                file.path() +
+                    ": this is Qwen-Image-Layered, which draws several layers at once and is not "
+                    "supported. Use Qwen-Image.");
+  const StreamSizes sizes = read_stream_sizes(file, config, modules_of(*names),
+                                              modules_of(*names, 0), names->block_prefix());
+  QwenBuilder(file, *names, sizes, graph).run(*names);
+  add_settings(sizes, graph);
+}
+
+}  // namespace heddle::denoisers

@@ -1,0 +1,34 @@
+// plugins/denoisers/qwen.h - the Qwen-Image family: which checkpoints are Qwen-Image, and the graph
+// of blocks they make.
+//
+// Inputs   x         (B, C, H, W)   every step   the latent, scaled; any float type; one frame
+//          timestep  (N)            scheduled    noise level in [0, 1], f32
+//          context   (1|B, T, Dt)   constant     the text encoder's last hidden state, without
+//          padding concat    (1|B, C', H, W) constant    only in models with more input than output
+//          channels
+// Output   out       (B, C, H, W)   velocity (noise - picture), in the latent's element type
+//
+// Blocks   embed.vector, embed.rope, embed.text_norm, embed.text, embed.image,
+//          double.<i>.modulation, double.<i>.block, final.modulation, final.block
+//
+// With "expose_blocks": true in the config, each block's result is an output too ("double.<i>.img",
+// "double.<i>.txt"), for those who look inside.
+//
+// Every dimension is read off the tensors; the config gives the rotary axes and the depth when
+// there is one. Settings: see build(). Stateless, any thread.
+#pragma once
+
+#include "qwen_blocks.h"
+
+#include <heddle/model.hpp>
+
+namespace heddle::denoisers {
+
+struct Qwen {
+  static constexpr Family family{"qwen-image", "diffusion_model", 1,
+                                 "Qwen-Image: dual-stream transformer with rectified flow"};
+  static int match(const Checkpoint& file, const Value& config);
+  static void build(const Checkpoint& file, const Value& config, Blocks& graph);
+};
+
+}  // namespace heddle::denoisers

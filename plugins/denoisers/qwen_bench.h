@@ -1,0 +1,10 @@
+// plugins/denoisers/qwen_bench.h - the shape of Qwen-Image, to be measured. Any thread.
+#pragma once
+
+#include <heddle/field/bench_shapes.h>
+
+namespace heddle::denoisers {
+
+extern const heddle_bench_shape_desc kQwenImageBench;
+
+}  // namespace heddle::denoisers

@@ -1,0 +1,52 @@
+#include "qwen_blocks.h"
+
+#include <algorithm>
+
+#include <heddle/ops.hpp>
+
+#include "embed_number.h"
+#include "patches.h"
+
+namespace heddle::denoisers {
+
+void QwenVector::execute(Context& ctx) {
+  const Tensor time = embed_number(ctx, ctx[timestep], {ctx[time_scale], ctx[max_period], 0, 1, 0},
+                                   {time_in, time_in_bias, time_out, time_out_bias});
+  ctx[out] = ops::activate(ctx, time.reshape({time.size(0), 1, time.size(1)}), HEDDLE_ACT_SILU);
+}
+
+void QwenRope::execute(Context& ctx) {
+  const Tensor latent = ctx[x];
+  const std::int64_t text = ctx[context].size(1);
+  const std::int64_t rows = tokens_along(latent.size(2)), columns = tokens_along(latent.size(3));
+  const Tensor ids = ctx.make({text + rows * columns, 3}, HEDDLE_F32);
+  if (text > 0) {
+    const double first = double(std::max(rows / 2, columns / 2));
+    const Tensor along = ctx.make({text, 3}, HEDDLE_F32);
+    ops::grid_ids_into(ctx, heddle_grid_ids_attrs{{text, 1, 1}, {first, 0, 0}}, along);
+    for (int axis = 0; axis < 3; ++axis)
+      ops::copy_into(ctx, along.slice(1, 0, 1), ids.slice(0, 0, text).slice(1, axis, axis + 1));
+  }
+  ops::grid_ids_into(
+      ctx,
+      heddle_grid_ids_attrs{{1, rows, columns},
+                            {0, -double(rows - rows / 2), -double(columns - columns / 2)}},
+      ids.slice(0, text, text + rows * columns));
+  const heddle_rope_table_attrs attrs{
+      3,
+      0,
+      {std::int32_t(ctx[axis_0]), std::int32_t(ctx[axis_1]), std::int32_t(ctx[axis_2]), 0},
+      ctx[theta]};
+  const auto [c, s] = ops::rope_table(ctx, ids, attrs);
+  ctx[cos] = c;
+  ctx[sin] = s;
+}
+
+void QwenTextNorm::execute(Context& ctx) {
+  const Tensor text = ctx[context];
+  const Tensor normed = ctx.make(text.shape(), HEDDLE_F32);
+  ops::rms_norm_into(ctx, text, ctx[weight], ctx[eps], normed);
+  ctx[out] = normed;
+}
+
+}  // namespace heddle::denoisers

@@ -1,0 +1,47 @@
+// plugins/denoisers/qwen_names.h - where Qwen-Image's weights are in a checkpoint. Everybody who
+// writes one uses the names of diffusers ("transformer_blocks.0.attn.to_q.weight"), in a whole
+// checkpoint behind a prefix. The family asks by the names of dual_stream.h. Immutable, any thread.
+#pragma once
+
+#include <heddle/model.hpp>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heddle::denoisers {
+
+class QwenNames {
+ public:
+  // The prefix of the Qwen-Image weights in this file; nothing when there are none.
+  static std::optional<QwenNames> find(const Checkpoint& file);
+
+  // A tensor of a module outside the blocks, or in one of them: ("img_in", "weight"), ("txt_norm",
+  // "weight"); ("img_attn.qkv", "bias") is three tensors, one after another.
+  std::vector<Part> top(std::string_view module, const char* kind) const;
+  std::vector<Part> in_block(int index, std::string_view module, const char* kind) const;
+
+  // What is before the index of a block: "transformer_blocks.".
+  std::string block_prefix() const { return prefix_ + "transformer_blocks."; }
+
+  // Every module by its name in diffusers, without the prefix. `kind` is "weight" or "bias".
+  using Visit = std::function<void(const std::string& module, const char* kind,
+                                   const std::vector<Part>& parts)>;
+  void each_module(const Visit& visit) const;
+
+  // What the later model Qwen-Image-Layered has besides these: an embedding that no input of this
+  // family chooses from.
+  bool is_layered() const {
+    return file_.has(prefix_ + "time_text_embed.addition_t_embedding.weight");
+  }
+
+ private:
+  QwenNames(const Checkpoint& file, std::string prefix) : file_(file), prefix_(std::move(prefix)) {}
+
+  Checkpoint file_;
+  std::string prefix_;
+};
+
+}  // namespace heddle::denoisers

@@ -1,0 +1,124 @@
+"""Writes a tiny Qwen-Image transformer with random weights and what diffusers makes of it.
+
+    make_qwen_image_goldens.py [OUT]        (default: qwen_image/ beside this file)
+
+Needs torch, diffusers, transformers and safetensors from PyPI; runs on the CPU in float32 over weights
+rounded to bfloat16, which is how they are stored. Files:
+
+    transformer/            a diffusers folder: 2 blocks, hidden 48, 2 heads of 24, 4 latent channels
+    expected.safetensors    "square.x" is an input, "square.out" an output with a row for each step; the
+                            text of "square" is shorter than that of "wide", whose sides differ;
+                            "square.double.0.img" is a block's result in the last step. "in.*" and
+                            "sampled" are a guided run of Euler's method over ComfyUI's noise levels;
+                            "latent.raw" and "latent.scaled" are one latent in both units.
+"""
+
+import json
+import math
+import os
+import sys
+
+import torch
+from diffusers import AutoencoderKLQwenImage, QwenImagePipeline, QwenImageTransformer2DModel
+from safetensors.torch import save_file
+
+from make_random_models import randn, shake
+
+torch.set_grad_enabled(False)
+CONFIG = dict(
+    patch_size=2,
+    in_channels=16,
+    out_channels=4,
+    num_layers=2,
+    attention_head_dim=24,
+    num_attention_heads=2,
+    joint_attention_dim=24,
+    axes_dims_rope=[16, 4, 4],
+)
+CHANNELS, TEXT_WIDTH = CONFIG["out_channels"], CONFIG["joint_attention_dim"]
+expected = {}
+
+
+def velocity(model, x, sigma, context):
+    """x (B, 4, H, W), context (B, T, 24)."""
+    batch, _, height, width = x.shape
+    out = model(
+        hidden_states=QwenImagePipeline._pack_latents(x, batch, CHANNELS, height, width),
+        timestep=sigma.expand(batch),
+        encoder_hidden_states=context,
+        encoder_hidden_states_mask=torch.ones(context.shape[:2], dtype=torch.bool),
+        img_shapes=[[(1, height // 2, width // 2)]] * batch,
+        return_dict=False,
+    )[0]
+    return QwenImagePipeline._unpack_latents(out, height * 8, width * 8, 8)[:, :, 0]
+
+
+def forward(model, name, x, context):
+    """All steps, and the blocks' results in the last one."""
+    levels = torch.tensor([0.9, 0.55, 0.125])
+    kept = []
+    hooks = [
+        block.register_forward_hook(lambda _module, _inputs, result: kept.append(result))
+        for block in model.transformer_blocks
+    ]
+    outputs = torch.stack([velocity(model, x, sigma, context) for sigma in levels])
+    for hook in hooks:
+        hook.remove()
+    expected.update({f"{name}.x": x, f"{name}.context": context, f"{name}.timestep": levels})
+    expected[f"{name}.out"] = outputs
+    for i, (text, image) in enumerate(kept[-len(model.transformer_blocks) :]):
+        expected[f"{name}.double.{i}.txt"], expected[f"{name}.double.{i}.img"] = text, image
+
+
+def sample(model):
+    """KSampler with euler and simple: 3 steps, cfg 2.5, seed 7, a picture of 64 x 48 pixels."""
+    short, long = randn(20, 1, 5, TEXT_WIDTH), randn(21, 1, 9, TEXT_WIDTH)
+    expected["in.short.cross_attn"], expected["in.long.cross_attn"] = short, long
+    t = torch.arange(1, 10001, dtype=torch.float32) / 10000
+    levels = math.exp(1.15) / (math.exp(1.15) + (1 / t - 1))
+    steps = 3
+    sigmas = [levels[-1 - int(k * (len(levels) / steps))] for k in range(steps)] + [torch.tensor(0.0)]
+    x = torch.randn(1, CHANNELS, 6, 8, generator=torch.Generator().manual_seed(7)) * sigmas[0]
+    for sigma, after in zip(sigmas, sigmas[1:]):
+        positive, negative = (velocity(model, x, sigma, text) for text in (long, short))
+        x = x + (negative + 2.5 * (positive - negative)) * (after - sigma)
+    expected["sampled"] = x
+
+
+def scale_latent():
+    """With the numbers of the autoencoder's own config."""
+    config = AutoencoderKLQwenImage().config
+    mean, deviation = (
+        torch.tensor(numbers).view(1, -1, 1, 1) for numbers in (config.latents_mean, config.latents_std)
+    )
+    raw = randn(30, 2, 16, 2, 4)
+    expected["latent.raw"], expected["latent.scaled"] = raw, (raw - mean) / deviation
+
+
+def main():
+    here = os.path.dirname(os.path.abspath(__file__))
+    out = sys.argv[1] if len(sys.argv) > 1 else os.path.join(here, "qwen_image")
+    os.makedirs(os.path.join(out, "transformer"), exist_ok=True)
+    model = shake(QwenImageTransformer2DModel(**CONFIG), 12)
+    with open(os.path.join(out, "transformer/config.json"), "w") as file:
+        json.dump({"_class_name": "QwenImageTransformer2DModel", **CONFIG}, file, indent=1)
+        file.write("\n")
+    save_file(
+        {name: tensor.bfloat16().contiguous() for name, tensor in model.state_dict().items()},
+        os.path.join(out, "transformer/diffusion_pytorch_model.safetensors"),
+        {"format": "pt"},
+    )
+    forward(model, "square", randn(13, 2, CHANNELS, 6, 6), randn(14, 2, 5, TEXT_WIDTH))
+    forward(model, "wide", randn(15, 1, CHANNELS, 4, 10), randn(16, 1, 9, TEXT_WIDTH))
+    sample(model)
+    scale_latent()
+    save_file(
+        {name: tensor.float().clone().contiguous() for name, tensor in expected.items()},
+        os.path.join(out, "expected.safetensors"),
+    )
+    for name, tensor in expected.items():
+        print(f"{name:20} {tuple(tensor.shape)} {tensor.norm():.4g}")
+
+
+if __name__ == "__main__":
+    main()
