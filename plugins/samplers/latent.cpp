@@ -40,6 +40,18 @@ void fit_channels(Latent& latent, std::int64_t channels) {
   latent.values.assign(count_of(latent.shape), 0.0f);
 }
 
+// From the autoencoder's units to the model's.
+void scale(Latent& latent, const LatentFormat& format) {
+  const std::int64_t channels = latent.shape[1];
+  const std::size_t size = latent.item_count() / std::size_t(channels);
+  float* value = latent.values.data();
+  for (std::int64_t plane = 0; plane < latent.items() * channels; ++plane) {
+    const LatentFormat::Units& units = format.of(plane % channels);
+    const float factor = float(units.scale), shift = float(units.shift);
+    for (std::size_t i = 0; i < size; ++i, ++value) *value = (*value - shift) * factor;
+  }
+}
+
 }  // namespace
 
 Tensor samples_of(const Value& latent) {
@@ -64,10 +76,7 @@ Latent read_latent(Context& ctx, const Value& record, const LatentFormat& format
   latent.empty = std::all_of(latent.values.begin(), latent.values.end(),
                              [](float value) { return value == 0.0f; });
   fit_channels(latent, format.channels);
-  if (!latent.empty && !record.get<bool>("scaled", false)) {
-    const float scale = float(format.scale), shift = float(format.shift);
-    for (float& value : latent.values) value = (value - shift) * scale;
-  }
+  if (!latent.empty && !record.get<bool>("scaled", false)) scale(latent, format);
   const Value index = record.field("batch_index");
   for (std::uint32_t i = 0; i < index.count(); ++i)
     latent.batch_index.push_back(index.item(i).as<std::int64_t>());

@@ -45,9 +45,23 @@ ModelSampling model_sampling(const Value& model) {
 }
 
 LatentFormat latent_format(const Value& settings) {
-  return {settings.get<std::int64_t>("latent_channels", 0),
-          settings.get<double>("latent_scale", HEDDLE_FLUX_LATENT_SCALE),
-          settings.get<double>("latent_shift", HEDDLE_FLUX_LATENT_SHIFT)};
+  LatentFormat format{settings.get<std::int64_t>("latent_channels", 0), {}};
+  const Value means = settings.field("latent_means"),
+              deviations = settings.field("latent_deviations");
+  if (!means || !deviations) {
+    format.units = {{settings.get<double>("latent_scale", HEDDLE_FLUX_LATENT_SCALE),
+                     settings.get<double>("latent_shift", HEDDLE_FLUX_LATENT_SHIFT)}};
+    return format;
+  }
+  if (means.count() != deviations.count() || std::int64_t(means.count()) != format.channels)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "the model's settings list " + std::to_string(means.count()) +
+                    " latent_means and " + std::to_string(deviations.count()) +
+                    " latent_deviations for " + std::to_string(format.channels) +
+                    " latent_channels. Give one of each for every channel.");
+  for (std::uint32_t i = 0; i < means.count(); ++i)
+    format.units.push_back({1 / deviations.item(i).as<double>(), means.item(i).as<double>()});
+  return format;
 }
 
 }  // namespace heddle::field

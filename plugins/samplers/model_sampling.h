@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <heddle/field/noise_schedules.h>
 #include <heddle/model.hpp>
@@ -32,12 +33,20 @@ struct ModelSampling {
 ModelSampling model_sampling(const Value& model);
 
 // How samples of this model's latents differ from the autoencoder's: scaled = (raw - shift) *
-// scale.
+// scale, with one pair of numbers for all channels or one for each.
 struct LatentFormat {
+  struct Units {
+    double scale = 1.0;
+    double shift = 0.0;
+  };
   std::int64_t channels = 0;  // 0: the settings do not say
-  double scale = 1.0;
-  double shift = 0.0;
+  std::vector<Units> units;   // one, or as many as channels
+
+  const Units& of(std::int64_t channel) const {
+    return units.size() == 1 ? units.front() : units[std::size_t(channel)];
+  }
 };
+// Throws when the settings tell of another number of channels than there are.
 LatentFormat latent_format(const Value& settings);
 
 }  // namespace heddle::field

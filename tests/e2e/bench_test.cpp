@@ -9,6 +9,7 @@
 #include "engine/plugin/loader.h"
 #include "heddle/field/bench_shapes.h"
 #include "tests/fake_device/fake_fixture.h"
+#include "tests/support/model_probe.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace heddle;
@@ -77,6 +78,7 @@ BOOST_AUTO_TEST_CASE(shapes_hold_as_many_numbers_as_were_published) {
   BOOST_TEST(counts.at("flux-dev") == 11'901'408'320u);
   BOOST_TEST(counts.at("flux-schnell") == 11'891'178'560u);
   BOOST_TEST(counts.at("flux-vae") == 83'819'683u);
+  BOOST_TEST(counts.at("qwen-image") == 20'430'401'088u);
 }
 
 BOOST_AUTO_TEST_CASE(a_report_tells_of_every_step) {
@@ -108,6 +110,24 @@ BOOST_AUTO_TEST_CASE(the_checksum_is_that_of_the_bytes_however_the_model_is_plac
   BenchOptions other = small("flux-dev");
   other.steps = 2;
   BOOST_TEST(measure_model(fakes({"fake:0"}), other).checksum != alone.checksum);
+}
+
+// Tokens or matrices of two sets divided: sums are added up in another order, so the last bits
+// differ. Layers and sets change none.
+BOOST_AUTO_TEST_CASE(qwen_image_is_divided_in_every_way) {
+  const BenchReport alone = measure_model(fakes({"fake:0"}), small("qwen-image"));
+  BOOST_TEST(alone.sets == 2u);
+  for (const std::string split : {"layers", "sets", "sequence", "rows"}) BOOST_TEST_CONTEXT(split) {
+      BenchOptions divided = small("qwen-image");
+      divided.split = split;
+      const BenchReport report = measure_model(fakes({"fake:0", "fake:1"}), divided);
+      BOOST_TEST(report.split == split);
+      BOOST_TEST(report.devices.size() == 2u);
+      const double error = test::relative_error(report.result, alone.result);
+      const bool is_exact = split == "layers" || split == "sets";
+      BOOST_TEST((report.checksum == alone.checksum) == is_exact);
+      BOOST_TEST(error < 1e-5);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(threads_change_no_byte_and_plain_loops_agree) {

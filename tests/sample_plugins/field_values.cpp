@@ -34,8 +34,10 @@ struct Conditioning {
   static constexpr auto ports = heddle::ports(path, prefix, option, out);
   void execute(Context& ctx) {
     Record entry;
-    for (const char* key : {"cross_attn", "pooled_output"})
-      entry.set(key, value_of(load(ctx, ctx[path], ctx[prefix] + "." + key)));
+    const std::string text = ctx[prefix] + ".cross_attn", pooled = ctx[prefix] + ".pooled_output";
+    entry.set("cross_attn", value_of(load(ctx, ctx[path], text)));
+    if (heddle::test::TensorFile(ctx[path]).has(pooled))
+      entry.set("pooled_output", value_of(load(ctx, ctx[path], pooled)));
     if (const std::string key = ctx[option]; !key.empty()) entry.set(key, value_of(1.0));
     ctx[out] = heddle::list_of({entry.value()});
   }

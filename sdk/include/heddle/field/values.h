@@ -23,6 +23,8 @@
  * MODEL         heddle's model kind. Settings of a denoiser (abi/model.h):
  *   latent_channels, latent_downscale    ints
  *   latent_scale, latent_shift           floats: scaled = (raw - shift) * scale
+ *   latent_means, latent_deviations      lists of latent_channels floats, optional, instead of these two: scaled =
+ *                 (raw - mean) / deviation of each channel
  *   preview_factors  list of latent_channels + 1 lists of three floats, optional: what each channel of the scaled latents
  *                 adds to red, green and blue (0 to 1), and what is added to all. Without it a run shows no previews
  *   sampling      "flow": the output is noise - picture
