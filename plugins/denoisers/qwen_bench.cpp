@@ -15,8 +15,8 @@ struct QwenShape {
 };
 // As many words as a long sentence has, without padding; guidance takes two sets.
 constexpr QwenShape kQwenImage{3072, 128, 12288, 60, {128, 3584, 0, 1024, 8, 2}};
-// The same family at a size for plain loops.
-constexpr QwenShape kSmallQwen{128, 64, 256, 3, {16, 96, 0, 64, 2, 2}};
+// The same family at a size for plain loops, whose matrices can still be divided by rows.
+constexpr QwenShape kSmallQwen{256, 64, 512, 2, {16, 96, 0, 64, 2, 2}};
 
 constexpr std::int64_t kQwenTokenWidth = 64, kQwenWaves = 256;
 

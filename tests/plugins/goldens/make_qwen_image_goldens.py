@@ -10,7 +10,9 @@ rounded to bfloat16, which is how they are stored. Files:
                             text of "square" is shorter than that of "wide", whose sides differ;
                             "square.double.0.img" is a block's result in the last step. "in.*" and
                             "sampled" are a guided run of Euler's method over ComfyUI's noise levels;
-                            "latent.raw" and "latent.scaled" are one latent in both units.
+                            "latent.raw" and "latent.scaled" are one latent in both units. "lora.out" is
+                            the last row of "wide.out" with lora.safetensors at 0.5
+    lora.safetensors        factors of rank 3 for modules of three kinds, by the names of diffusers
 """
 
 import json
@@ -95,6 +97,20 @@ def scale_latent():
     expected["latent.raw"], expected["latent.scaled"] = raw, (raw - mean) / deviation
 
 
+def patch(model, out):
+    """Adds the LoRA to the model's weights."""
+    factors = {}
+    for i, module in enumerate(("0.attn.to_k", "1.txt_mlp.net.0.proj", "1.img_mod.1")):
+        name = f"transformer_blocks.{module}"
+        weight = model.get_submodule(name).weight
+        down, up = 0.2 * randn(40 + i, 3, weight.shape[1]), 0.2 * randn(50 + i, weight.shape[0], 3)
+        factors[f"transformer.{name}.lora_A.weight"], factors[f"transformer.{name}.lora_B.weight"] = down, up
+        weight += 0.5 * up @ down
+    save_file(factors, os.path.join(out, "lora.safetensors"), {"format": "pt"})
+    last = expected["wide.timestep"][-1]
+    expected["lora.out"] = velocity(model, expected["wide.x"], last, expected["wide.context"])
+
+
 def main():
     here = os.path.dirname(os.path.abspath(__file__))
     out = sys.argv[1] if len(sys.argv) > 1 else os.path.join(here, "qwen_image")
@@ -112,6 +128,7 @@ def main():
     forward(model, "wide", randn(15, 1, CHANNELS, 4, 10), randn(16, 1, 9, TEXT_WIDTH))
     sample(model)
     scale_latent()
+    patch(model, out)
     save_file(
         {name: tensor.float().clone().contiguous() for name, tensor in expected.items()},
         os.path.join(out, "expected.safetensors"),

@@ -1,5 +1,5 @@
 // A guided run of a tiny Qwen-Image against one written out in PyTorch
-// (../goldens/make_qwen_image_goldens.py), and the units of its latents.
+// (../goldens/make_qwen_image_goldens.py), the units of its latents, and a LoRA.
 #include "tests/plugins/nodes/node_fixture.h"
 
 using namespace heddle::test;
@@ -74,6 +74,29 @@ BOOST_AUTO_TEST_CASE(a_raw_latent_is_scaled_by_the_mean_and_deviation_of_each_ch
       relative_error(sample(loader("wide"), R"("denoise": 0, "latent_image": ["latent", 0])"),
                      expected.floats("latent.scaled"));
   BOOST_TEST(error < 1e-6, "relative error " << error);
+}
+
+BOOST_AUTO_TEST_CASE(a_lora_finds_its_modules_behind_the_prefix_of_a_checkpoint) {
+  add_model("prefixed",
+            [](FileTensor& tensor) { tensor.name = "model.diffusion_model." + tensor.name; });
+  std::filesystem::create_symlink(folder() / "lora.safetensors",
+                                  NodeFixture::folder / "models/loras/qwen.safetensors");
+  const std::string flow =
+      "{" + loader("prefixed") +
+      R"(, "lora": {"class_type": "LoraLoaderModelOnly", "inputs": {"model": ["model", 0],
+             "lora_name": "qwen.safetensors", "strength_model": 0.5}},
+           "out": {"class_type": "test.call_given", "inputs": {"given": ["lora", 0], "tensors": ")" +
+      golden().string() + R"(", "prefix": "wide."}}, )" + kLook + "}";
+  // Fast kernels keep the sum as bf16, which is what the file has; the plain loops keep all of f32.
+  heddle::EngineOptions options = heddle::test::engine_options();
+  options.compute = {{"cpu", "f32"}};
+  options.reference_kernels = true;
+  options.model_dirs = {NodeFixture::folder / "models"};
+  heddle::Engine exact(options);
+  const heddle::Results results = exact.start(exact.parse(flow), {{}, {"out.outputs"}}).wait();
+  const double error =
+      relative_error(results.floats("out.outputs", "out.2"), expected.floats("lora.out"));
+  BOOST_TEST(error < kTolerance, "relative error " << error);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
