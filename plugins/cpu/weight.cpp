@@ -140,6 +140,8 @@ void make_blocks(Stream& stream, const WeightParts& parts, const heddle_tensor_i
 
 heddle_weight_form weight_form(const Device& device, std::int32_t use,
                                const heddle_tensor_info& info) {
+  // No processor multiplies numbers of 8 bits: they are stored so, as they are for cast matrices.
+  if (use == HEDDLE_USE_LINEAR_NARROW) use = HEDDLE_USE_LINEAR;
   const bool matrix = use == HEDDLE_USE_LINEAR, filter = use == HEDDLE_USE_CONV2D;
   if (use != HEDDLE_USE_VECTOR && use != HEDDLE_USE_TABLE && !matrix && !filter)
     device::fail(HEDDLE_UNSUPPORTED, "a weight's use is ", use,

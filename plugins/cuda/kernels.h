@@ -14,6 +14,7 @@ extern const heddle_kernel kRopeTable, kGridIds, kTimestepEmbedding, kEmbedding,
 extern const heddle_kernel kAttention;                          // attention.cu
 extern const heddle_kernel kLinear, kConv2d, kUpsampleNearest;  // product.cu
 extern const heddle_kernel kMatmulLinear;                       // linear.cu: cuBLASLt
+extern const heddle_kernel kNarrowLinear;                       // linear_narrow.cu: the same in 8 bits
 extern const heddle_kernel kVectorLayerNorm, kVectorRmsNorm, kVectorModulatedNorm,
     kVectorNormRope;                          // norm_vector.cu
 extern const heddle_kernel kVectorGroupNorm;  // group_norm_vector.cu

@@ -14,7 +14,16 @@ constexpr std::uint32_t kChannelsLast = 1;
 // multiplied by.
 constexpr std::uint32_t kScaledRows = 2;
 
-// Where those of a kScaledRows matrix begin, in bytes.
+// The same of f8_e4m3, for HEDDLE_USE_LINEAR_NARROW: what it is multiplied with may be made such
+// rows, too (linear_narrow.cu). A matrix that was not of f8_e4m3 has the scales that make the largest
+// number of each row the largest one of the type.
+constexpr std::uint32_t kNarrowRows = 3;
+
+inline bool has_scales(std::uint32_t layout) {
+  return layout == kScaledRows || layout == kNarrowRows;
+}
+
+// Where those of such a matrix begin, in bytes.
 constexpr std::int64_t scales_offset(std::int64_t rows, std::int64_t columns) {
   return (rows * columns + 15) / 16 * 16;
 }

@@ -5,17 +5,12 @@
 #include "call.h"
 #include "kernels.h"
 #include "layouts.h"
-#include "map.cuh"
-#include "matmul.h"
+#include "linear.cuh"
 #include "widen.h"
 
 namespace heddle::cuda {
 
 namespace {
-
-constexpr std::size_t kAligned = 256;
-
-std::size_t aligned(std::size_t bytes) { return (bytes + kAligned - 1) / kAligned * kAligned; }
 
 // How a call is done; follows from its shapes, types and attributes.
 struct Way {
@@ -25,33 +20,6 @@ struct Way {
       bytes;  // of what lies in the workspace behind the library's part
 };
 
-struct Rows {
-  std::int64_t batch, rows, step, jump;
-};
-
-// The leading axes of several operands as a batch of evenly spaced rows; batch 0: they are not.
-bool even_rows(const heddle_op_call& call, Rows& x, Rows& out, Rows& residual) {
-  const heddle_tensor_info& whole = call.out[0]->info;
-  heddle_tensor_info leading = whole;
-  leading.rank = whole.rank - 1;
-  View views[3] = {view_of(call.in[0], leading), view_of(call.out[0], leading),
-                   view_of(device::operand(call, 3), leading)};
-  Space space = space_of(leading);
-  collapse(space, 0, {&views[0], &views[1], &views[2]});
-  if (space.rank == 2 && space.shape[1] == 1) space.rank = 1;
-  if (space.rank > 2) return false;
-  const int rows = space.rank - 1;
-  Rows* const to[3] = {&x, &out, &residual};
-  for (int i = 0; i < 3; ++i)
-    *to[i] = {space.rank == 2 ? space.shape[0] : 1, space.shape[rows], views[i].stride[rows],
-              space.rank == 2 ? views[i].stride[0] : 0};
-  return true;
-}
-
-bool divides(std::int64_t elements, heddle_dtype dtype) {
-  return elements * std::int64_t(device::dtype_bytes(dtype)) % 16 == 0;
-}
-
 // False: not for this library.
 bool plan(const Device& device, const heddle_op_call& call, Way& way) {
   const heddle_tensor_info &x = call.in[0]->info, &weight = call.in[1]->info,
@@ -59,7 +27,7 @@ bool plan(const Device& device, const heddle_op_call& call, Way& way) {
   const heddle_view *bias = device::operand(call, 2), *residual = device::operand(call, 3);
   const heddle_activation kind = attrs<heddle_activation_attrs>(call).kind;
   way.widens = is_widened(weight);
-  const bool readable = way.widens ? weight.layout == 0 || weight.layout == kScaledRows
+  const bool readable = way.widens ? weight.layout == 0 || has_scales(weight.layout)
                                    : weight.layout == 0 && device::is_compute_float(weight.dtype);
   if (!readable) return false;
   const heddle_dtype operands = way.widens ? device.settings().compute : weight.dtype;
@@ -82,16 +50,12 @@ bool plan(const Device& device, const heddle_op_call& call, Way& way) {
   way.cast_x = x.dtype != operands || !plain_rows || (in.rows > 1 && !divides(in.step, x.dtype)) ||
                (in.batch > 1 && !divides(in.jump, x.dtype)) || (in.rows > 1 && in.step < k);
   const bool same_type = whole.dtype == operands || whole.dtype == HEDDLE_F32;
-  const bool even_out = plain_rows && divides(out.step, whole.dtype) &&
-                        divides(out.jump, whole.dtype) && (out.rows == 1 || out.step >= n);
-  const bool even_added = residual == nullptr ||
-                          (residual->info.dtype == whole.dtype && kind == HEDDLE_ACT_NONE &&
-                           divides(added.step, whole.dtype) && divides(added.jump, whole.dtype) &&
-                           (added.rows == 1 || added.step >= n));
-  const bool epilogue =
-      kind == HEDDLE_ACT_NONE ||
-      ((kind == HEDDLE_ACT_RELU || kind == HEDDLE_ACT_GELU_TANH) && residual == nullptr);
-  way.direct = same_type && even_out && even_added && epilogue && !(way.cast_x && !plain_rows);
+  const bool even_out = plain_rows && lies_evenly(out, whole.dtype, n);
+  const bool even_added =
+      residual == nullptr || (residual->info.dtype == whole.dtype && kind == HEDDLE_ACT_NONE &&
+                              lies_evenly(added, whole.dtype, n));
+  way.direct = same_type && even_out && even_added && has_epilogue(kind, residual != nullptr) &&
+               !(way.cast_x && !plain_rows);
   if (way.direct) {
     p.batch = out.batch;
     p.m = out.rows;
@@ -101,13 +65,7 @@ bool plan(const Device& device, const heddle_op_call& call, Way& way) {
     p.residual = residual != nullptr;
     p.residual_step = added.rows > 1 ? added.step : n;
     p.residual_jump = added.jump;
-    const bool biased = bias != nullptr;
-    p.epilogue = kind == HEDDLE_ACT_RELU
-                     ? biased ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU
-                 : kind == HEDDLE_ACT_GELU_TANH
-                     ? biased ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU
-                 : biased ? CUBLASLT_EPILOGUE_BIAS
-                          : CUBLASLT_EPILOGUE_DEFAULT;
+    p.epilogue = epilogue_of(kind, bias != nullptr);
   } else {
     p.batch = 1;
     p.m = m;
@@ -131,52 +89,6 @@ bool plan(const Device& device, const heddle_op_call& call, Way& way) {
   way.sums_at = way.bias_at + room(way.direct && bias != nullptr, n, sizeof(float));
   way.bytes = way.sums_at + room(!way.direct, m * n, sizeof(float));
   return true;
-}
-
-struct Same {
-  __device__ float operator()(const float* x) const { return x[0]; }
-};
-// What the library's epilogue does not: f(sum + bias) + residual.
-struct Finish {
-  std::int32_t kind;
-  bool biased, added;
-  __device__ float operator()(const float* x) const {
-    const float y = activate(kind, biased ? x[0] + x[1] : x[0]);
-    return added ? y + x[2] : y;
-  }
-};
-
-// A row-major tensor in the workspace.
-heddle_view scratch(heddle_dtype dtype, const heddle_tensor_info& shape, char* at) {
-  return {device::row_major(dtype, shape.shape, shape.rank), at};
-}
-
-heddle_op_call call_of(const heddle_view* const* in, std::uint32_t count,
-                       const heddle_view* const* out) {
-  return {.size = sizeof(heddle_op_call),
-          .op = "",
-          .in_count = count,
-          .out_count = 1,
-          .in = in,
-          .out = out,
-          .attrs = nullptr,
-          .attrs_size = 0};
-}
-
-void cast(Stream& stream, const heddle_view& from, const heddle_view& to) {
-  const heddle_view *in[] = {&from}, *out[] = {&to};
-  map::launch<1>(stream, call_of(in, 1, out), Same{});
-}
-
-// The bias in the last of as many axes as the output has.
-heddle_view spread(const heddle_view& bias, std::uint32_t rank) {
-  heddle_view view = bias;
-  view.info.rank = rank;
-  for (std::uint32_t axis = 0; axis < rank; ++axis) {
-    view.info.shape[axis] = axis + 1 == rank ? bias.info.shape[0] : 1;
-    view.info.stride[axis] = axis + 1 == rank ? bias.info.stride[0] : 0;
-  }
-  return view;
 }
 
 struct MatmulLinear {
@@ -218,26 +130,11 @@ struct MatmulLinear {
       cast(stream, x, to);
       m.x = to.data;
     }
-    if (way.direct && bias != nullptr) {
-      m.bias = bias->data;
-      if (bias->info.dtype != way.product.result || !lies_at_16(bias->data)) {
-        const heddle_view to = scratch(way.product.result, bias->info, memory + way.bias_at);
-        cast(stream, *bias, to);
-        m.bias = to.data;
-      }
-    }
+    if (way.direct && bias != nullptr)
+      m.bias = bias_of(stream, *bias, way.product, memory + way.bias_at);
     if (!stream.device().matmul()->multiply(stream.raw(), way.product, m))
       return launch_other(kLinear, stream, call);
-    if (way.direct) return;
-    const heddle_view sums = scratch(HEDDLE_F32, result.info, memory + way.sums_at);
-    heddle_view wide;
-    if (bias != nullptr) wide = spread(*bias, result.info.rank);
-    const heddle_view *ins[] = {&sums, bias != nullptr ? &wide : &sums,
-                                residual != nullptr ? residual : &sums},
-                      *outs[] = {&result};
-    map::launch<3>(
-        stream, call_of(ins, 3, outs),
-        Finish{attrs<heddle_activation_attrs>(call).kind, bias != nullptr, residual != nullptr});
+    if (!way.direct) finish(stream, call, memory + way.sums_at);
   }
 };
 

@@ -64,8 +64,19 @@ void check_blas(cublasStatus_t status, const char* call) {
 }
 
 cudaDataType_t type_of(heddle_dtype dtype) {
-  return dtype == HEDDLE_F32 ? CUDA_R_32F : dtype == HEDDLE_BF16 ? CUDA_R_16BF : CUDA_R_16F;
+  switch (dtype) {
+    case HEDDLE_F32:
+      return CUDA_R_32F;
+    case HEDDLE_BF16:
+      return CUDA_R_16BF;
+    case HEDDLE_F8_E4M3:
+      return CUDA_R_8F_E4M3;
+    default:
+      return CUDA_R_16F;
+  }
 }
+
+bool has_scales(const Product& product) { return product.operands == HEDDLE_F8_E4M3; }
 
 }  // namespace
 
@@ -112,6 +123,19 @@ std::size_t Matmul::workspace_bytes(const Product& product) {
   return std::clamp(sums / 256 * 256 * 4, kLeast, kMost);
 }
 
+heddle_dtype Matmul::bias_dtype(const Product& product) {
+  return has_scales(product) && product.result == HEDDLE_F32 ? HEDDLE_BF16 : product.result;
+}
+
+bool Matmul::takes(const Product& product) noexcept {
+  try {
+    device_.use();
+    return choose(product).found;
+  } catch (...) {  // what is wrong is told by whoever launches something
+    return false;
+  }
+}
+
 const Matmul::Chosen& Matmul::choose(const Product& p) {
   const std::lock_guard lock(mutex_);
   std::unique_ptr<Chosen>& slot = chosen_[p.key()];
@@ -127,7 +151,15 @@ const Matmul::Chosen& Matmul::choose(const Product& p) {
   set(CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_N);
   set(CUBLASLT_MATMUL_DESC_EPILOGUE, p.epilogue);
   if (p.epilogue & CUBLASLT_EPILOGUE_BIAS)
-    set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(type_of(p.result)));
+    set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(type_of(bias_dtype(p))));
+  if (has_scales(p)) {
+    set(CUBLASLT_MATMUL_DESC_A_SCALE_MODE, CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
+    set(CUBLASLT_MATMUL_DESC_B_SCALE_MODE, CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
+    // That there are scales decides what is proposed. Where they are, the call tells.
+    const auto* const anywhere = reinterpret_cast<const void*>(std::uintptr_t{256});
+    set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, anywhere);
+    set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, anywhere);
+  }
   const auto layout = [&](cublasLtMatrixLayout_t& to, heddle_dtype dtype, std::int64_t rows,
                           std::int64_t columns, std::int64_t step, std::int64_t jump) {
     check_blas(library_.layout_create(&to, type_of(dtype), static_cast<std::uint64_t>(rows),
@@ -178,11 +210,17 @@ const Matmul::Chosen& Matmul::choose(const Product& p) {
 bool Matmul::multiply(cudaStream_t stream, const Product& product, const Matrices& m) {
   const Chosen& chosen = choose(product);
   if (!chosen.found) return false;
-  // The bias' address belongs to the call, so the call has a description of its own.
+  // Addresses belong to the call, so the call has a description of its own.
   cublasLtMatmulDescOpaque_t own = *chosen.desc;
-  if (product.epilogue & CUBLASLT_EPILOGUE_BIAS)
-    check_blas(library_.desc_set(&own, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &m.bias, sizeof m.bias),
+  const auto point = [&](cublasLtMatmulDescAttributes_t attribute, const void* at) {
+    check_blas(library_.desc_set(&own, attribute, &at, sizeof at),
                "cublasLtMatmulDescSetAttribute");
+  };
+  if (product.epilogue & CUBLASLT_EPILOGUE_BIAS) point(CUBLASLT_MATMUL_DESC_BIAS_POINTER, m.bias);
+  if (has_scales(product)) {
+    point(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, m.weight_scales);
+    point(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, m.x_scales);
+  }
   const float alpha = 1, beta = product.residual ? 1.0f : 0.0f;
   check_blas(
       library_.matmul(handle_, &own, &alpha, m.weight, chosen.weight, m.x, chosen.x, &beta,

@@ -15,10 +15,11 @@
 namespace heddle::cuda {
 
 // out (m, n) = epilogue(x (m, k) weight (n, k)^T + bias) [+ residual], row-major, `batch` times.
-// Steps are elements from row to row, jumps from item to item.
+// Steps are elements from row to row, jumps from item to item. Operands of f8_e4m3 have an f32 for
+// each row, which its numbers are multiplied by.
 struct Product {
   std::int64_t m, n, k, batch;
-  heddle_dtype operands, result;  // of x and weight; of out, residual and bias
+  heddle_dtype operands, result;  // of x and weight; of out and residual
   std::int64_t x_step, weight_step, out_step, residual_step;
   std::int64_t x_jump, out_jump, residual_jump;
   cublasLtEpilogue_t epilogue;  // with or without bias
@@ -31,8 +32,9 @@ struct Product {
 };
 
 struct Matrices {
-  const void *x, *weight, *bias, *residual;
+  const void *x, *weight, *bias, *residual;  // bias: of bias_dtype()
   void *out, *workspace;
+  const float *x_scales = nullptr, *weight_scales = nullptr;  // of operands of f8_e4m3
 };
 
 class Matmul {
@@ -42,11 +44,17 @@ class Matmul {
   // streamed into little memory, room is dear.
   static std::size_t workspace_bytes(const Product& product);
 
+  // What a product's bias has to be: its result's type, but bf16 where 8 bits are summed to f32.
+  static heddle_dtype bias_dtype(const Product& product);
+
   // nullptr, with a word in the log, when the library is not found or is of another major version.
   static std::unique_ptr<Matmul> open(Device& device);
   ~Matmul();
   Matmul(const Matmul&) = delete;
   Matmul& operator=(const Matmul&) = delete;
+
+  // Whether the library has an algorithm for it. Asks once for each product.
+  bool takes(const Product& product) noexcept;
 
   // Enqueues. matrices.workspace has workspace_bytes(); all addresses are multiples of 16. False:
   // no algorithm takes it.

@@ -159,7 +159,7 @@ struct Linear : Plain {
   static void check(const heddle_op_call& call) { cpu::check_linear(call); }
   static std::int32_t fits(Device&, const heddle_op_call& call) {
     const std::uint32_t layout = call.in[1]->info.layout;
-    return layout == 0 || layout == kScaledRows ? 1 : 0;
+    return layout == 0 || has_scales(layout) ? 1 : 0;
   }
   static void run(Stream& stream, const heddle_op_call& call, void*) {
     const heddle_tensor_info &x = in(call, 0).info, &weight = in(call, 1).info;

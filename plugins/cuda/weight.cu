@@ -2,6 +2,7 @@
 
 #include "heddle/abi/node.h"
 #include "layouts.h"
+#include "narrow.h"
 #include "stored.cuh"
 #include "weight.h"
 
@@ -12,7 +13,10 @@ namespace {
 constexpr int kThreads = 256;
 constexpr std::size_t kChunkBytes = std::size_t{32} << 20;  // of file bytes on the device at a time
 
-bool is_product(std::int32_t use) { return use == HEDDLE_USE_LINEAR || use == HEDDLE_USE_CONV2D; }
+bool is_matrix(std::int32_t use) {
+  return use == HEDDLE_USE_LINEAR || use == HEDDLE_USE_LINEAR_NARROW;
+}
+bool is_product(std::int32_t use) { return is_matrix(use) || use == HEDDLE_USE_CONV2D; }
 
 // Vectors are added and multiplied in f32; matrices are operands of products, and stay in their
 // blocks or 8 bits, which are widened whenever they are read; tables keep their type where kernels
@@ -22,6 +26,7 @@ heddle_dtype dtype_of(const Device& device, std::int32_t use, const heddle_tenso
   if (!device::is_float(file)) return file;
   if (use == HEDDLE_USE_VECTOR) return HEDDLE_F32;
   if (device::is_block_format(file) && info.rank == 2 && use != HEDDLE_USE_CONV2D) return file;
+  if (use == HEDDLE_USE_LINEAR_NARROW) return HEDDLE_F8_E4M3;
   if (device::is_f8(file) && use == HEDDLE_USE_LINEAR) return file;
   if (is_product(use)) return device.settings().compute;
   if (device::is_compute_float(file)) return file;
@@ -148,11 +153,37 @@ void upload(Stream& stream, const heddle_view& part, std::int64_t begin, std::in
   }
 }
 
+// Rows of a kNarrowRows matrix, some at a time, and the scales that suit them.
+void make_narrow(Stream& stream, const heddle_view& part, void* to, float* scales) {
+  if (device::is_block_format(part.info.dtype))
+    device::fail(HEDDLE_UNSUPPORTED, "a part of a weight in blocks, ", device::describe(part.info),
+                 ", is not made smaller");
+  const std::int64_t rows = part.info.shape[0], columns = part.info.shape[1];
+  const std::int64_t row_bytes = device::bytes_of(part.info.dtype, columns);
+  const std::int64_t most =
+      std::clamp(static_cast<std::int64_t>(kChunkBytes) / row_bytes, std::int64_t{1}, rows);
+  const Chunk chunk(stream, static_cast<std::size_t>(most * row_bytes));
+  for (std::int64_t begin = 0; begin < rows; begin += most) {
+    const std::int64_t here = std::min(most, rows - begin);
+    upload(stream, part, begin * columns, here * columns, chunk.memory());
+    narrow_stored(stream,
+                  {.from = chunk.memory(),
+                   .dtype = part.info.dtype,
+                   .rows = here,
+                   .columns = columns,
+                   .step = columns,
+                   .to = static_cast<char*>(to) + begin * columns,
+                   .scales = scales + begin},
+                  scale_of(part));
+    stream.device().check(cudaGetLastError(), "make_weight");
+  }
+}
+
 }  // namespace
 
 heddle_weight_form weight_form(const Device& device, std::int32_t use,
                                const heddle_tensor_info& info) {
-  const bool matrix = use == HEDDLE_USE_LINEAR, filter = use == HEDDLE_USE_CONV2D;
+  const bool matrix = is_matrix(use), filter = use == HEDDLE_USE_CONV2D;
   if (use != HEDDLE_USE_VECTOR && use != HEDDLE_USE_TABLE && !matrix && !filter)
     device::fail(HEDDLE_UNSUPPORTED, "a weight's use is ", use,
                  ", which this device does not know");
@@ -173,7 +204,7 @@ heddle_weight_form weight_form(const Device& device, std::int32_t use,
       static_cast<std::uint64_t>(device::bytes_of(form.info.dtype, device::element_count(info)));
   if (filter) form.info.layout = kChannelsLast;
   if (matrix && device::is_f8(form.info.dtype)) {
-    form.info.layout = kScaledRows;
+    form.info.layout = use == HEDDLE_USE_LINEAR_NARROW ? kNarrowRows : kScaledRows;
     form.bytes = static_cast<std::uint64_t>(scales_offset(info.shape[0], info.shape[1])) +
                  static_cast<std::uint64_t>(info.shape[0]) * sizeof(float);
   }
@@ -186,7 +217,8 @@ void make_weight(Stream& stream, const heddle_weight_form& form, std::uint32_t p
   check_parts(whole, part_count, parts);
   Device& device = stream.device();
   device.use();
-  const bool turned = whole.layout == kChannelsLast, scaled = whole.layout == kScaledRows;
+  const bool turned = whole.layout == kChannelsLast, scaled = has_scales(whole.layout),
+             is_narrow = whole.layout == kNarrowRows;
   const std::int64_t taps = turned ? whole.shape[2] * whole.shape[3] : 1,
                      channels = turned ? whole.shape[1] : 1;
   auto* to = static_cast<char*>(dst);
@@ -198,6 +230,12 @@ void make_weight(Stream& stream, const heddle_weight_form& form, std::uint32_t p
     const std::int64_t count = device::element_count(part.info);
     if (count == 0) continue;
     const float scale = scaled ? 1.0f : scale_of(part);  // those of 8 bits stand behind the rows
+    if (is_narrow && part.info.dtype != whole.dtype) {
+      make_narrow(stream, part, to, scales);
+      scales += part.info.shape[0];
+      to += count;
+      continue;
+    }
     if (part.info.dtype == whole.dtype && (!turned || taps == 1) && scale == 1.0f) {
       upload(stream, part, 0, count, to);
     } else {

@@ -30,7 +30,7 @@ bool is_widened(const heddle_tensor_info& weight) {
 }
 
 const float* scales_of(const heddle_view& weight) {
-  if (weight.info.layout != kScaledRows) return nullptr;
+  if (!has_scales(weight.info.layout)) return nullptr;
   return reinterpret_cast<const float*>(static_cast<const char*>(weight.data) +
                                         scales_offset(weight.info.shape[0], weight.info.shape[1]));
 }

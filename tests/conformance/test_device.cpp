@@ -127,7 +127,9 @@ TestDevice::Prepared TestDevice::prepare(const OpCase& op_case, bool in_place) c
     } else if (op_case.weight && op_case.weight->input == i) {
       const HostTensor& file = *op_case.in[i];
       heddle_weight_form form{};
-      check(desc_.weight_form(device_, op_case.weight->use, &file.info(), &form));
+      heddle_tensor_info told = file.info();
+      if (op_case.weight->told != 0) told.dtype = op_case.weight->told;
+      check(desc_.weight_form(device_, op_case.weight->use, &told, &form));
       result.buffers.emplace_back(*this, form.bytes);
       const heddle_view part{file.info(),
                              const_cast<std::byte*>(file.memory().data()) + file.origin()};

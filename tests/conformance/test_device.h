@@ -15,7 +15,8 @@
 
 namespace heddle::conformance {
 
-// An op with its operands. weight: which input goes through make_weight, and for which use.
+// An op with its operands. weight: which input goes through make_weight, for which use, and as
+// which type it is made known (0: its own).
 struct OpCase {
   std::string name;  // "linear/1 gelu f16"
   std::string op;
@@ -25,6 +26,7 @@ struct OpCase {
   struct Weight {
     std::uint32_t input;
     std::int32_t use;
+    heddle_dtype told = 0;
   };
   std::optional<Weight> weight{};
   bool in_place = false;  // the output may lie on input 0

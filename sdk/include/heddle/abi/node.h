@@ -74,7 +74,11 @@ enum {
   HEDDLE_USE_VECTOR = 0, /* biases, norm weights, small tables: plain row-major                          */
   HEDDLE_USE_LINEAR = 1, /* the matrix of "linear/1", (out, in)                                          */
   HEDDLE_USE_CONV2D = 2, /* the filter of "conv2d/1", (out, in, height, width)                           */
-  HEDDLE_USE_TABLE = 3   /* the table of "embedding/1", (rows, width)                                    */
+  HEDDLE_USE_TABLE = 3,  /* the table of "embedding/1", (rows, width)                                    */
+  /* Never of a slot; devices are told so of a USE_LINEAR slot whose checkpoint is narrowed (heddle/abi/model.h): rows may
+   * be given a scale each, and both operands of the product rounded to f8_e4m3. A device without such products takes it
+   * for a USE_LINEAR matrix of f8_e4m3.                                                                 */
+  HEDDLE_USE_LINEAR_NARROW = 4
 };
 
 typedef struct heddle_infer heddle_infer; /* one question about one workflow node's outputs */
