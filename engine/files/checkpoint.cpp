@@ -20,6 +20,7 @@ struct Checkpoint::Content {
   Hash128 files_identity;
   std::string prefix;  // taken off the names
   std::optional<DType> cast;
+  bool is_narrow = false;
 };
 
 namespace {
@@ -221,6 +222,7 @@ Checkpoint Checkpoint::strip_prefix(std::string_view prefix) const {
   content->files_identity = content_->files_identity;
   content->prefix = cat(content_->prefix, prefix);
   content->cast = content_->cast;
+  content->is_narrow = content_->is_narrow;
   for (const TensorView& view : with_prefix(prefix)) {
     content->tensors.push_back(view);
     content->tensors.back().name.erase(0, prefix.size());
@@ -235,14 +237,24 @@ Checkpoint Checkpoint::cast(DType dtype) const {
                     dtype_name(dtype)));
   auto content = std::make_shared<Content>(*content_);
   content->cast = dtype;
+  content->is_narrow = false;
   for (TensorView& view : content->tensors) {
     if (is_block_format(view.dtype))
       throw Error(Code::invalid_argument,
                   cat(path().native(), ": tensor ", quote(view.name), " is ",
                       dtype_name(view.dtype), ", so its weights cannot be cast to ",
                       dtype_name(dtype), ". Leave the file's own type."));
-    if (is_floating(view.dtype)) view.cast = dtype;
+    if (!is_floating(view.dtype)) continue;
+    view.cast = dtype;
+    view.is_narrow = false;
   }
+  return Checkpoint(std::move(content));
+}
+
+Checkpoint Checkpoint::narrow() const {
+  auto content = std::make_shared<Content>(*cast(DType::f8_e4m3).content_);
+  content->is_narrow = true;
+  for (TensorView& view : content->tensors) view.is_narrow = view.cast.has_value();
   return Checkpoint(std::move(content));
 }
 
@@ -258,6 +270,7 @@ Hash128 Checkpoint::identity() const {
   Hasher hasher;
   hasher.add(content_->files_identity).add(content_->prefix);
   if (content_->cast) hasher.add(std::int32_t(*content_->cast));
+  if (content_->is_narrow) hasher.add(std::string_view("narrow"));
   return hasher.finish();
 }
 

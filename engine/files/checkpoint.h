@@ -29,6 +29,7 @@ struct TensorView {
   std::shared_ptr<const TensorFile> file;
   std::span<const std::byte> scale_data = {};  // the f32 that scale() reads; empty: there is none
   std::optional<DType> cast = {};              // Checkpoint::cast()
+  bool is_narrow = false;                      // Checkpoint::narrow()
 
   // What the elements of an f8 tensor are multiplied by: the number beside it in the file, named
   // "X.scale_weight" or "X.weight_scale" for "X.weight"; else 1.
@@ -64,11 +65,15 @@ class Checkpoint {
   // blocks, which is quantised already.
   Checkpoint cast(DType dtype) const;
 
+  // As cast() to f8_e4m3, and devices may multiply the matrices in 8 bits: both operands of a
+  // product rounded, each row of both with a scale of its own.
+  Checkpoint narrow() const;
+
   std::uint64_t total_bytes() const;          // of the data of tensors()
   const std::filesystem::path& path() const;  // as it was given to open_checkpoint()
 
   // For cache keys: equal for the same files (canonical path, size, time of change, header) and the
-  // same prefix and cast.
+  // same prefix and cast, narrow or not.
   Hash128 identity() const;
 
  private:

@@ -87,6 +87,12 @@ heddle_tensor_info WeightSource::info() const {
   return make_info(heddle_dtype(dtype), shape);
 }
 
+std::int32_t WeightSource::device_use() const {
+  const bool is_narrow = use == HEDDLE_USE_LINEAR && places.empty() && !parts.empty() &&
+                         parts.front().tensor->is_narrow;
+  return is_narrow ? HEDDLE_USE_LINEAR_NARROW : use;
+}
+
 Hash128 WeightSource::key(Hash128 checkpoint) const {
   Hasher hasher;
   hasher.add(checkpoint).add(use);
@@ -222,7 +228,7 @@ std::vector<std::int64_t> cuts(const WeightSource::Part& part,
 
 HostWeight host_weight(const WeightSource& source) {
   HostWeight host;
-  host.use = source.use;
+  host.use = source.device_use();
   if (!source.places.empty()) {
     add_placed(host, source);
     return host;

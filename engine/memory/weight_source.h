@@ -43,6 +43,9 @@ struct WeightSource {
   // Joined shape, joined_dtype() (files/joined_dtype.h): patches change neither. Throws when the
   // parts do not fit together, rows lie outside, or a block of a block format would be cut.
   heddle_tensor_info info() const;
+  // What a device is told: HEDDLE_USE_LINEAR_NARROW of the matrices of a narrowed checkpoint, else
+  // `use`. What is added beside such a matrix is not narrow.
+  std::int32_t device_use() const;
   // Equal for equal bytes: it follows the patches that touch these rows, and no others.
   // `checkpoint` is the identity of the checkpoint that the parts belong to.
   Hash128 key(Hash128 checkpoint) const;
@@ -50,7 +53,7 @@ struct WeightSource {
 
 // A weight in host memory, ready for a device.
 struct HostWeight {
-  std::int32_t use = 0;            // HEDDLE_USE_...
+  std::int32_t use = 0;            // WeightSource::device_use()
   std::vector<heddle_view> parts;  // row-major, one after another along axis 0
   // What the parts' bytes lie in: the files, and what was put together for this weight alone. To be
   // held until the work that make_device_weight() enqueued is done.

@@ -92,6 +92,9 @@ const heddle_checkpoint_service* checkpoint_service() {
           if (!is_dtype(dtype)) throw Error(Code::invalid_argument, cat(c->path, ": there is no element type ", dtype));
           *out = new heddle_checkpoint(c->checkpoint.cast(DType(dtype)));
         });
+      },
+      [](const heddle_checkpoint* c, heddle_checkpoint** out) {
+        return to_status([&] { *out = new heddle_checkpoint(c->checkpoint.narrow()); });
       }};
   return &table;
 }

@@ -86,4 +86,23 @@ BOOST_AUTO_TEST_CASE(parts_of_several_types_are_joined_as_f32_when_one_is_in_blo
   BOOST_TEST(joined.info().dtype == HEDDLE_F16);
 }
 
+BOOST_AUTO_TEST_CASE(devices_are_told_of_the_matrices_of_a_narrowed_checkpoint) {
+  const Checkpoint narrow =
+      open_checkpoint(folder.write("half.gguf", gguf_bytes({.tensors = {{"half", kGgmlF16, {64, 2},
+                                                                         counted(256)}}})))
+          .narrow();
+  WeightSource matrix{.parts = {{&narrow.at("half"), 0, 2}}, .use = HEDDLE_USE_LINEAR};
+  BOOST_TEST(matrix.device_use() == HEDDLE_USE_LINEAR_NARROW);
+  BOOST_TEST(matrix.info().dtype == HEDDLE_F8_E4M3);
+  BOOST_TEST(host_weight(matrix).use == HEDDLE_USE_LINEAR_NARROW);
+  BOOST_TEST(host_weight(matrix).parts.at(0).info.dtype == HEDDLE_F16);
+  WeightSource vector = matrix;
+  vector.use = HEDDLE_USE_VECTOR;
+  BOOST_TEST(vector.device_use() == HEDDLE_USE_VECTOR);
+  WeightSource factor = matrix;  // of what is added beside a matrix
+  factor.places = {{}};
+  BOOST_TEST(factor.device_use() == HEDDLE_USE_LINEAR);
+  BOOST_TEST(source("half", 0, 2).device_use() == HEDDLE_USE_LINEAR);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -38,6 +38,9 @@ typedef struct heddle_checkpoint_service {
   /* The same tensors, whose matrices (HEDDLE_USE_LINEAR) devices keep as an f8 type, each number rounded once. Fails when
    * tensors are in blocks already. Yours. [any] */
   heddle_status* (*cast)(const heddle_checkpoint*, heddle_dtype f8, heddle_checkpoint** out);
+  /* As cast() to f8_e4m3, and devices that can multiply such numbers may do so (HEDDLE_USE_LINEAR_NARROW): faster, and rounded
+   * more. Yours. [any] */
+  heddle_status* (*narrow)(const heddle_checkpoint*, heddle_checkpoint** out);
 } heddle_checkpoint_service;
 
 /* Rows [begin, end) of a checkpoint tensor along axis 0; end < 0: all rows. A slot filled from several
