@@ -17,8 +17,9 @@ using core::cat;
 using core::Json;
 
 // How far a small model may be from plain loops in f32, as a relative error: what summing in
-// another order does to f32, and what numbers of 8 and 11 bits do in some twenty layers.
-constexpr double kCloseInF32 = 1e-4, kCloseIn16Bits = 5e-2;
+// another order does to f32, and what mantissas of 8 and 11 bits, and of 3 and 4, do in some twenty
+// layers.
+constexpr double kCloseInF32 = 1e-4, kCloseIn16Bits = 5e-2, kCloseIn8Bits = 2e-1;
 
 [[noreturn]] void refuse(const std::string& option, const std::string& text, const char* wanted) {
   throw core::Error(core::Code::invalid_argument,
@@ -41,6 +42,7 @@ BenchOptions options_of(const Request& request) {
   BenchOptions bench;
   bench.model = request.model;
   bench.split = given.split;
+  bench.weight_dtype = given.weight_dtype;
   bench.is_small = given.check;
   if (!given.steps.empty()) bench.steps = number_of("steps", given.steps, given.steps, kNumber);
   if (!given.sets.empty()) bench.sets = number_of("sets", given.sets, given.sets, kNumber);
@@ -142,8 +144,12 @@ int check_model(const Request& request, const BenchOptions& bench,
   plain.pinned.reset();
   BenchOptions alone = bench;
   alone.split.clear();
+  alone.weight_dtype.clear();
   const double error = relative_error(report.result, measure_model(plain, alone, tell).result);
-  const double bound = report.compute == "f32" ? kCloseInF32 : kCloseIn16Bits;
+  const bool as_drawn = bench.weight_dtype.empty() || bench.weight_dtype == "default";
+  const double bound = !as_drawn                ? kCloseIn8Bits
+                       : report.compute == "f32" ? kCloseInF32
+                                                 : kCloseIn16Bits;
   const bool is_close = error <= bound;  // and is a number
   if (request.settings.json) {
     Json json = json_of(report);

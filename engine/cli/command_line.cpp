@@ -142,6 +142,9 @@ class Parser {
     app.add_option("--split", bench.split,
                    "share the model among devices: layers, sets, batch, sequence, rows, none")
         ->type_name("MODE");
+    app.add_option("--weight-dtype", bench.weight_dtype,
+                   "as what the weights are loaded: fp8_e4m3fn, fp8_e4m3fn_fast, ...")
+        ->type_name("TYPE");
     app.add_flag("--check", bench.check,
                  "compare a small model of the family with plain loops instead");
   }

@@ -56,7 +56,7 @@ Results results_of(const BenchOptions& bench, Run run) {
 // What a shape's desc tells.
 struct Case {
   std::vector<RandomTensor> tensors;
-  std::string json, node, output, field, vary;
+  std::string json, node, output, field, vary, weight_dtype;
   unsigned width = 0, height = 0, steps = 0, sets = 0;
   std::string fault;  // of the desc, which may not throw through C
 };
@@ -83,6 +83,7 @@ void take_workflow(void* to, const heddle_bench_workflow* w) noexcept {
     all.output = w->output;
     all.field = w->field;
     all.vary = w->vary;
+    if (w->size >= sizeof *w && w->weight_dtype != nullptr) all.weight_dtype = w->weight_dtype;
     all.width = w->width, all.height = w->height, all.steps = w->steps, all.sets = w->sets;
   } catch (const std::exception& error) {
     all.fault = error.what();
@@ -232,6 +233,10 @@ BenchReport measure_model(const EngineOptions& given, const BenchOptions& bench,
     options.keep_dir.clear();
     auto first = std::make_unique<Engine>(options);
     const Case what = make_case(bench);
+    if (!bench.weight_dtype.empty() && what.weight_dtype.empty())
+      throw core::Error(core::Code::invalid_argument,
+                        cat("the weights of ", core::quote(bench.model),
+                            " are loaded as they are drawn, not as ", bench.weight_dtype));
     BenchReport report;
     report.model = bench.model;
     report.width = what.width, report.height = what.height, report.steps = what.steps,
@@ -255,6 +260,7 @@ BenchReport measure_model(const EngineOptions& given, const BenchOptions& bench,
     Engine engine(options);
     Workflow flow = engine.parse(what.json, cat(bench.model, ".json"));
     if (!bench.split.empty()) flow.split(what.node, bench.split);
+    if (!bench.weight_dtype.empty()) flow.set(what.weight_dtype, bench.weight_dtype);
     const auto began_planning = Clock::now();
     const std::string plan = engine.plan_json(flow);
     report.plan_seconds = since(began_planning);

@@ -79,6 +79,7 @@ void tell_bench(const char* name, const BenchDrawing& usual, const heddle_bench_
   w.output = "sample.LATENT";
   w.field = "samples";
   w.vary = "sample.seed";
+  w.weight_dtype = "model.weight_dtype";
   sink.workflow(sink.to, &w);
 }
 

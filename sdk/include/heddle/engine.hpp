@@ -309,6 +309,7 @@ struct BenchOptions {
   unsigned width = 0, height = 0;     // pixels; 0: what is usual for the shape, of the next two, too
   unsigned steps = 0, sets = 0;       // sets of inputs in a step: 2 with guidance
   std::string split;                  // as Workflow::split(); empty: the planner's choice
+  std::string weight_dtype;           // as the shape's loader calls it: "fp8_e4m3fn"; empty: as the weights are drawn
   bool is_small = false;              // a model of that family for plain loops, and a small picture
   // Told of every run when it begins (true), so that it can be cancelled, and when it is over (false). No copy may be left then.
   std::function<void(const Run&, bool under_way)> watch;

@@ -41,6 +41,7 @@ typedef struct heddle_bench_workflow {
   const char* output; /* what is compared: "sample.LATENT" */
   const char* field;  /* of that output, when it is a record; "" otherwise */
   const char* vary;   /* an integer input: with another value nothing that is measured is known from an earlier run */
+  const char* weight_dtype; /* an input that says as which type weights are loaded: "model.weight_dtype"; NULL: there is none */
 } heddle_bench_workflow;
 
 typedef struct heddle_bench_sink {
