@@ -1,5 +1,7 @@
 // Norms of rows that fit into registers: each element is read once, eight neighbours at a time, and
 // the sums run over what has been read. For rows of whole eights; the others are norm.cu's.
+#include <algorithm>
+
 #include "kernels.h"
 #include "norm.cuh"
 
@@ -113,41 +115,31 @@ struct RowNorm : Vector {
   }
 };
 
-// ---- heads of 64, 128 or 256: as many lanes of a warp as there are eights in one ----
+// ---- heads of 64, 128 or 256: a block for each token, and as many lanes of a warp for a head as
+// there are eights in one; what the token's heads share is read once ----
 
-constexpr int kHeadThreads = 256;
+constexpr int kTokenThreads = 384;
+constexpr std::int64_t kMostBlocks = 0x7fffffff;  // of a grid's first axis
 
 template <int kWidth>
-__global__ void __launch_bounds__(kHeadThreads) norm_rope_head(const __grid_constant__ Head head) {
-  constexpr int kGroup = kWidth / kLanes, kRows = kHeadThreads / kGroup;
-  const int lane = threadIdx.x % kGroup, column = lane * kLanes;
-  const std::int64_t rows = head.space.count / kWidth;
-  const std::int64_t wanted = blockIdx.x * std::int64_t{kRows} + threadIdx.x / kGroup;
-  const std::int64_t row =
-      min(wanted, rows - 1);  // lanes without a row of their own take part in the shuffles
-  const std::int64_t x = offset_of(head.x, head.space, row, 3),
-                     out = offset_of(head.out, head.space, row, 3);
-  float values[kLanes];
-  load_lanes(head.x.data, head.x.dtype, x + column, kLanes, values);
-  if (head.weight.data != nullptr) {
-    float factor[kLanes], squares = 0;
+__global__ void __launch_bounds__(kTokenThreads)
+    norm_rope_token(const __grid_constant__ Head head) {
+  constexpr int kGroup = kWidth / kLanes;
+  const int column = static_cast<int>(threadIdx.x) % kGroup * kLanes;
+  const int first = static_cast<int>(threadIdx.x) / kGroup,
+            step = static_cast<int>(blockDim.x) / kGroup;
+  const auto tokens = static_cast<std::uint32_t>(head.tokens);
+  const std::uint32_t item = blockIdx.x / tokens, token = blockIdx.x - item * tokens;
+  const std::int64_t x = item * head.x.stride[0] + token * head.x.stride[1] + column;
+  const std::int64_t out = item * head.out.stride[0] + token * head.out.stride[1] + column;
+  float factor[kLanes], cosine[kLanes / 2], sine[kLanes / 2];
+  if (head.weight.data != nullptr)
     load_lanes(head.weight.data, head.weight.dtype, column, kLanes, factor);
-#pragma unroll
-    for (int i = 0; i < kLanes; ++i) squares += values[i] * values[i];
-#pragma unroll
-    for (int step = kGroup / 2; step > 0; step /= 2)
-      squares += __shfl_xor_sync(0xffffffffu, squares, step);
-    const float scale = 1 / sqrtf(squares / kWidth + head.eps);
-#pragma unroll
-    for (int i = 0; i < kLanes; ++i) values[i] = values[i] * scale * factor[i];
-  }
   if (head.cosines.data != nullptr) {
-    const std::int64_t token = row / head.heads % head.tokens;
     const auto* cosines =
         static_cast<const float*>(head.cosines.data) + token * head.cosines.stride[0] + column / 2;
     const auto* sines =
         static_cast<const float*>(head.sines.data) + token * head.sines.stride[0] + column / 2;
-    float cosine[kLanes / 2], sine[kLanes / 2];
     if (is_aligned(cosines) && is_aligned(sines)) {
       const float4 c = *reinterpret_cast<const float4*>(cosines),
                    s = *reinterpret_cast<const float4*>(sines);
@@ -157,14 +149,35 @@ __global__ void __launch_bounds__(kHeadThreads) norm_rope_head(const __grid_cons
 #pragma unroll
       for (int i = 0; i < kLanes / 2; ++i) cosine[i] = cosines[i], sine[i] = sines[i];
     }
-#pragma unroll
-    for (int i = 0; i < kLanes / 2; ++i) {
-      const float a = values[2 * i], b = values[2 * i + 1];
-      values[2 * i] = a * cosine[i] - b * sine[i];
-      values[2 * i + 1] = a * sine[i] + b * cosine[i];
-    }
   }
-  if (wanted < rows) store_lanes(head.out.data, head.out.dtype, out + column, kLanes, values);
+  const auto heads = static_cast<int>(head.heads);
+  for (int begin = 0; begin < heads; begin += step) {
+    // Lanes without a head of their own take part in the shuffles.
+    const int wanted = begin + first, number = min(wanted, heads - 1);
+    float values[kLanes];
+    load_lanes(head.x.data, head.x.dtype, x + number * head.x.stride[2], kLanes, values);
+    if (head.weight.data != nullptr) {
+      float squares = 0;
+#pragma unroll
+      for (int i = 0; i < kLanes; ++i) squares += values[i] * values[i];
+#pragma unroll
+      for (int lanes = kGroup / 2; lanes > 0; lanes /= 2)
+        squares += __shfl_xor_sync(0xffffffffu, squares, lanes);
+      const float scale = 1 / sqrtf(squares / kWidth + head.eps);
+#pragma unroll
+      for (int i = 0; i < kLanes; ++i) values[i] = values[i] * scale * factor[i];
+    }
+    if (head.cosines.data != nullptr) {
+#pragma unroll
+      for (int i = 0; i < kLanes / 2; ++i) {
+        const float a = values[2 * i], b = values[2 * i + 1];
+        values[2 * i] = a * cosine[i] - b * sine[i];
+        values[2 * i + 1] = a * sine[i] + b * cosine[i];
+      }
+    }
+    if (wanted < heads)
+      store_lanes(head.out.data, head.out.dtype, out + number * head.out.stride[2], kLanes, values);
+  }
 }
 
 struct HeadNorm : Vector {
@@ -173,15 +186,20 @@ struct HeadNorm : Vector {
   static std::int32_t fits(Device& device, const heddle_op_call& call) {
     const std::int64_t width = call.out[0]->info.shape[3];
     if (device.settings().reference_only || (width != 64 && width != 128 && width != 256)) return 0;
+    const heddle_tensor_info& whole = call.out[0]->info;
+    if (whole.shape[0] * whole.shape[1] > kMostBlocks) return 0;
     const heddle_view *cosines = device::operand(call, 2), *sines = device::operand(call, 3);
     return cosines == nullptr || (cosines->info.stride[1] == 1 && sines->info.stride[1] == 1) ? 10
                                                                                               : 0;
   }
   template <int kWidth>
   static void launch(Stream& stream, const Head& head) {
-    norm_rope_head<kWidth>
-        <<<blocks_for(head.space.count / kLanes, kHeadThreads), kHeadThreads, 0, stream.raw()>>>(
-            head);
+    constexpr int kGroup = kWidth / kLanes, kWarp = 32;
+    const std::int64_t lanes = (head.heads * kGroup + kWarp - 1) / kWarp * kWarp;
+    const auto tokens = static_cast<unsigned>(head.space.count / (head.heads * kWidth));
+    norm_rope_token<kWidth>
+        <<<tokens, static_cast<unsigned>(std::min<std::int64_t>(lanes, kTokenThreads)), 0,
+           stream.raw()>>>(head);
   }
   static void run(Stream& stream, const heddle_op_call& call, void*) {
     const Head head = head_of(call);
