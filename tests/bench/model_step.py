@@ -1,0 +1,107 @@
+"""A step of a published transformer: heddle beside diffusers, on the same GPU, one after the other.
+
+    python3 tests/bench/model_step.py HEDDLE [--model flux-dev|qwen-image] [--size WxH] [--steps N] [--device cuda:0]
+                                      [--no-compile]
+
+`heddle bench MODEL` and diffusers' transformer of that model, eager and with torch.compile, in bf16,
+with random weights and inputs of the same shapes. Prints the milliseconds of a step, and heddle's as
+a share of the others'. A step of qwen-image, which is guided, has two sets of inputs: two forwards of
+diffusers. Times are CUDA events' on both sides; the medians of all steps.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+
+# Each model's transformer/config.json, the tokens of its text, and how many sets a step has.
+MODELS = {
+    "flux-dev": dict(type="FluxTransformer2DModel", tokens=512, sets=1, config=dict(
+        patch_size=1, in_channels=64, num_layers=19, num_single_layers=38, attention_head_dim=128, num_attention_heads=24,
+        joint_attention_dim=4096, pooled_projection_dim=768, guidance_embeds=True, axes_dims_rope=(16, 56, 56))),
+    "qwen-image": dict(type="QwenImageTransformer2DModel", tokens=128, sets=2, config=dict(
+        patch_size=2, in_channels=64, out_channels=16, num_layers=60, attention_head_dim=128, num_attention_heads=24,
+        joint_attention_dim=3584, axes_dims_rope=(16, 56, 56))),
+}
+
+
+def run_heddle(arguments):
+    command = [arguments.heddle, "bench", arguments.model, "--size", arguments.size, "--steps", str(arguments.steps), "--devices",
+               arguments.device, "--json"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(command)}: exit code {done.returncode}")
+    return json.loads(done.stdout)
+
+
+def inputs_of(model, width, height, torch):
+    """For a picture of width x height tokens; on the default device, in the default type."""
+    config, tokens = model["config"], model["tokens"]
+    inputs = dict(hidden_states=torch.randn(1, width * height, config["in_channels"]),
+                  encoder_hidden_states=torch.randn(1, tokens, config["joint_attention_dim"]), timestep=torch.tensor([0.5]),
+                  return_dict=False)
+    if model["type"] == "QwenImageTransformer2DModel":
+        mask = torch.ones(1, tokens, dtype=torch.bool)
+        return dict(inputs, encoder_hidden_states_mask=mask, img_shapes=[[(1, height, width)]])
+    rows, columns = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
+    image_ids = torch.stack([torch.zeros_like(rows), rows, columns], -1).reshape(-1, 3).to(torch.get_default_dtype())
+    return dict(inputs, pooled_projections=torch.randn(1, config["pooled_projection_dim"]), guidance=torch.tensor([3.5]),
+                img_ids=image_ids, txt_ids=torch.zeros(tokens, 3))
+
+
+def make_model(model, torch):
+    import diffusers
+
+    made = getattr(diffusers, model["type"])(**model["config"]).eval()
+    for parameter in made.parameters():
+        parameter.normal_(0, 0.02)
+    return made
+
+
+def time_diffusers(arguments, compiled):
+    import torch
+
+    torch.manual_seed(1)
+    width, height = (int(side) // 16 for side in arguments.size.split("x"))
+    model = MODELS[arguments.model]
+    with torch.device(torch.device(arguments.device)), torch.no_grad():
+        torch.set_default_dtype(torch.bfloat16)
+        forward = make_model(model, torch)
+        sets = [inputs_of(model, width, height, torch) for _ in range(model["sets"])]
+        if compiled:
+            forward = torch.compile(forward, mode="max-autotune-no-cudagraphs")
+        for _ in range(3):
+            forward(**sets[0])
+        times = []
+        for _ in range(arguments.steps):
+            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            begin.record()
+            for inputs in sets:
+                forward(**inputs)
+            end.record()
+            torch.cuda.synchronize()
+            times.append(begin.elapsed_time(end) / 1e3)
+    return statistics.median(times)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("heddle")
+    parser.add_argument("--model", choices=MODELS, default="flux-dev")
+    parser.add_argument("--size", default="1024x1024")
+    parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--no-compile", action="store_true")
+    arguments = parser.parse_args()
+    ours = run_heddle(arguments)
+    print(json.dumps(ours))
+    step = ours["median_seconds"]
+    print(f"heddle                    {step * 1e3:8.2f} ms  {ours['flops_per_second'] / 1e12:6.1f} TFLOP/s  planned {ours['planned_seconds'] * 1e3:.2f} ms", flush=True)
+    for compiled in [False] if arguments.no_compile else [False, True]:
+        theirs = time_diffusers(arguments, compiled)
+        name = "diffusers, torch.compile" if compiled else "diffusers, eager"
+        print(f"{name:<25} {theirs * 1e3:8.2f} ms  heddle takes {step / theirs:.3f} of it", flush=True)
+
+
+if __name__ == "__main__":
+    main()
