@@ -147,7 +147,7 @@ int check_model(const Request& request, const BenchOptions& bench,
   alone.weight_dtype.clear();
   const double error = relative_error(report.result, measure_model(plain, alone, tell).result);
   const bool as_drawn = bench.weight_dtype.empty() || bench.weight_dtype == "default";
-  const double bound = !as_drawn                ? kCloseIn8Bits
+  const double bound = !as_drawn                 ? kCloseIn8Bits
                        : report.compute == "f32" ? kCloseInF32
                                                  : kCloseIn16Bits;
   const bool is_close = error <= bound;  // and is a number

@@ -6,7 +6,7 @@
 // on their way through the layers: nearly all of the work. What comes in f32, embeddings of time
 // and text, modulation, the first and the last projection, is little work, and errors in it reach
 // every token or the result itself: there the matrix is widened (linear.cu), as it is where the
-// library has no such product, on other GPUs than Hopper, and where all is computed in f32.
+// library has no such product, on other GPUs than Hopper, and on a device told to compute in f32.
 #include "call.h"
 #include "kernels.h"
 #include "layouts.h"
@@ -33,7 +33,8 @@ bool plan(Device& device, const heddle_op_call& call, Way& way) {
   const heddle_view *bias = device::operand(call, 2), *residual = device::operand(call, 3);
   const heddle_activation kind = attrs<heddle_activation_attrs>(call).kind;
   Matmul* const library = device.matmul();
-  const bool is_small = x.dtype == HEDDLE_BF16 || x.dtype == HEDDLE_F16;
+  const bool is_small =
+      device.settings().compute != HEDDLE_F32 && (x.dtype == HEDDLE_BF16 || x.dtype == HEDDLE_F16);
   if (library == nullptr || weight.layout != kNarrowRows || !is_small) return false;
   const std::int64_t n = weight.shape[0], k = weight.shape[1];
   if (n == 0 || k == 0 || !divides(k, weight.dtype) || !divides(n, weight.dtype)) return false;

@@ -55,7 +55,7 @@ void add_narrow_cases(Random& random, std::vector<OpCase>& cases) {
     out_shape.back() = one.n;
     OpCase made{.name = "",
                 .op = HEDDLE_OP_LINEAR,
-                .in = {exact_rows(random, HostTensor::slice(one.in, one.x, 8), -8),
+                .in = {exact_rows(random, HostTensor::slice(one.in, one.x, 8), -6),
                        exact_rows(random, HostTensor(one.weight, {one.n, one.x.back()}), -12),
                        std::nullopt, std::nullopt},
                 .out = {HostTensor::slice(one.out, out_shape, 8)},

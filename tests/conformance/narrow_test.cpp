@@ -92,7 +92,10 @@ BOOST_AUTO_TEST_CASE(operands_are_rounded_row_by_row_or_not_at_all) {
         const HostTensor stored = file == HEDDLE_F8_E4M3 ? weight
                                   : scales_rows          ? rounded_rows(weight)
                                                          : rounded(weight, HEDDLE_F8_E4M3);
-        for (const heddle_kernel* kernel : device.fitting(op_case)) {
+        const std::vector<const heddle_kernel*> kernels = device.fitting(op_case);
+        BOOST_TEST(!kernels.empty(), op_case.name << ": no kernel fits");
+        for (const heddle_kernel* kernel : kernels) {
+          BOOST_TEST_MESSAGE(op_case.name << " by " << kernel->name);
           const bool in_8_bits = std::string(kernel->name).ends_with(" f8");
           device.run(op_case, kernel);
           const HostTensor expected = product(in_8_bits ? rounded_rows(x) : x, stored, out);
