@@ -4,7 +4,8 @@
                                       [--no-compile]
 
 `heddle bench MODEL` and diffusers' transformer of that model, eager and with torch.compile, in bf16,
-with random weights and inputs of the same shapes. Prints the milliseconds of a step, and heddle's as
+with random weights and inputs of the same shapes; heddle's weights loaded as TYPE
+("fp8_e4m3fn_fast"). Prints the milliseconds of a step, and heddle's as
 a share of the others'. A step of qwen-image, which is guided, has two sets of inputs: two forwards of
 diffusers. Times are CUDA events' on both sides; the medians of all steps.
 """
@@ -27,7 +28,7 @@ MODELS = {
 
 def run_heddle(arguments):
     command = [arguments.heddle, "bench", arguments.model, "--size", arguments.size, "--steps", str(arguments.steps), "--devices",
-               arguments.device, "--json"]
+               arguments.device, "--weight-dtype", arguments.weight_dtype, "--json"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(command)}: exit code {done.returncode}")
@@ -91,6 +92,7 @@ def main():
     parser.add_argument("--size", default="1024x1024")
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--weight-dtype", default="default")
     parser.add_argument("--no-compile", action="store_true")
     arguments = parser.parse_args()
     ours = run_heddle(arguments)
