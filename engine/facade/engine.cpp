@@ -104,6 +104,7 @@ Engine::Data::Data(EngineOptions given) : options(std::move(given)), hooks(optio
   environment->hold_weights(std::make_shared<core::HostRoom>(environment->host_ledger));
   core::make_room_from(*environment);
   environment->topology = core::topology_of(environment->devices);
+  environment->topology.pinned_bytes = environment->host_weights->most_pinned();
   if (!options.keep_dir.empty()) environment->keeping = keeping(options, plugins);
   if (!options.costs.empty()) environment->costs = core::read_costs(read_file(options.costs), options.costs.string());
   start_housekeeping();

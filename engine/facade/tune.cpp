@@ -41,7 +41,8 @@ std::string Engine::tune(const std::function<void(const std::string&)>& tell) {
     const Tuning tuning(*data_);
     const core::Environment& environment = *data_->environment;
     return core::write_costs(core::measure(
-               environment.devices, environment.costs, tell ? tell : [](const std::string&) {})) +
+               environment.devices, environment.costs, environment.pinned_bytes,
+               tell ? tell : [](const std::string&) {})) +
            "\n";
   });
 }

@@ -26,10 +26,8 @@ bool HostWeights::is_to_be_pinned(const HostItem& item, const Device& reader) co
   if (!item.uses.empty() && std::ranges::all_of(item.uses, is_once)) return false;
   // A copy of what is here already is worth room that is free, but not another's.
   if (item.pages.state != CopyState::absent && !room_->has(item.bytes)) return false;
-  const std::uint64_t for_copies =
-      options_.pinned_bytes - std::min(options_.staging_bytes, options_.pinned_bytes);
-  const std::uint64_t copies = pinned_bytes_ - staging_bytes_;
-  return item.bytes <= for_copies && copies <= for_copies - item.bytes;
+  const std::uint64_t most = most_pinned(), copies = pinned_bytes_ - staging_bytes_;
+  return item.bytes <= most && copies <= most - item.bytes;
 }
 
 HostCopy HostItem::*HostWeights::choose_copy(const HostItem& item, const Device& reader) const {

@@ -16,6 +16,7 @@
 // the devices' plugins (it holds the devices that it has pinned memory of).
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -127,6 +128,12 @@ class HostWeights {
   // Gives back what leases hold whose event has passed. Done by get(), too.
   void reclaim();
   HostReport report() const;
+  // Bytes that pinned copies of parts may take together; buffers that others pass through have the
+  // rest of what may be pinned.
+  std::uint64_t most_pinned() const {
+    return std::min(room_->limit(),
+                    options_.pinned_bytes - std::min(options_.staging_bytes, options_.pinned_bytes));
+  }
 
  private:
   friend class HostLease;

@@ -59,7 +59,8 @@ struct CallStream {
   std::uint64_t resident_bytes = 0, ring_bytes = 0;
   std::uint64_t step_bytes = 0;   // copied in every step, from host memory
   std::uint64_t donor_bytes = 0;  // or, so many of them, from devices that take no part
-  std::uint64_t once_bytes = 0;   // copied before the first step
+  std::uint64_t unpinned_bytes = 0;  // or from host memory that may not be pinned for this device
+  std::uint64_t once_bytes = 0;      // copied before the first step
 };
 
 // A call of a model, placed.

@@ -84,7 +84,8 @@ void tell(const Graph& graph, const SessionPlan& session, const std::vector<std:
     const std::uint64_t ring = session.arenas[p].ring_bytes;
     if (ring > 0)
       call.streams.push_back({devices[p], needs.resident_weights, ring, needs.step_page_bytes,
-                              needs.donor_page_bytes, needs.once_page_bytes});
+                              needs.donor_page_bytes, needs.unpinned_page_bytes,
+                              needs.once_page_bytes});
   }
 }
 
@@ -121,6 +122,10 @@ SessionSpec session_spec(const CallSpec& call, const CallPlacement& placement, s
     const bool is_whole =
         slot.piece != WeightPiece::whole && shard.axis != (slot.piece == WeightPiece::up ? 0 : 1);
     return is_whole ? info : std::optional(member_info(*info, shard, shares, member));
+  };
+  spec.pinned_bytes = prices.topology().pinned_bytes;
+  spec.file_bytes = [model](NodeIndex n, std::uint32_t number, std::uint32_t member) {
+    return member == kWholeWeight ? file_bytes(*model, model->graph->nodes[n], number) : 0;
   };
   return spec;
 }
@@ -159,6 +164,11 @@ SessionSpec::Rates session_rates(const Prices& prices, std::uint32_t device) {
   rates.copy_latency_seconds = prices.transfer_seconds(kHostSide, device, 0);
   rates.copy_seconds_per_byte =
       prices.transfer_seconds(kHostSide, device, std::uint64_t(kMany)) / kMany;
+  const LinkFacts link = prices.pinned_link(device);
+  if (prices.topology().devices[device].pins && link.bytes_per_second > 0) {
+    rates.pinned_seconds_per_byte = 1 / link.bytes_per_second;
+    rates.pinned_latency_seconds = link.latency_seconds;
+  }
   return rates;
 }
 

@@ -155,6 +155,16 @@ Prices::Prices(const Topology& topology, const Costs& costs)
                                    2 * kDirectGuess.latency_seconds);
     }
   topology_.links = std::move(links);
+  for (std::uint32_t d = 0; d < n; ++d) {
+    LinkFacts link = topology_.link(kHostSide, d);
+    const auto found = costs.links.find({kPinnedHost, topology.devices[d].model});
+    const LinkCosts measured = found == costs.links.end() ? LinkCosts() : found->second;
+    link.bytes_per_second =
+        known(measured.bytes_per_second,
+              std::max(topology.link(kHostSide, d).bytes_per_second, link.bytes_per_second), 0);
+    link.latency_seconds = known(measured.latency_seconds, link.latency_seconds, 0);
+    pinned_.push_back(link);
+  }
 }
 
 double Prices::seconds(std::uint32_t device, double flops, double bytes, double launches) const {

@@ -11,7 +11,7 @@
 //     "links":   { "NVIDIA H200 -> host": { "bytes_per_second": 5.0e10, "latency_seconds": 1.0e-5
 //     },
 //                  "NVIDIA H200 -> NVIDIA H200": { ... } } }         one direction; "host" is host
-//                  memory
+//                  memory as it comes, "pinned host" such that is pinned for the device
 #pragma once
 
 #include <map>
@@ -30,6 +30,10 @@ struct DeviceCosts {
 struct LinkCosts {
   double bytes_per_second = 0, latency_seconds = 0;  // 0: unknown
 };
+
+// The end of a link that weights are streamed from, in every step; "host" is where they are loaded
+// from once, and where what no memory may be pinned for passes.
+inline constexpr const char* kPinnedHost = "pinned host";
 
 struct Costs {
   std::map<std::string, DeviceCosts, std::less<>> devices;         // by model
@@ -52,11 +56,15 @@ class Prices {
   // is more, and its launches.
   double seconds(std::uint32_t device, double flops, double bytes, double launches) const;
   double transfer_seconds(std::uint32_t from, std::uint32_t to, std::uint64_t bytes) const;
+  // The way of what is streamed from pinned host memory. Where nobody has measured it: what the
+  // device tells of its link, but no less than what memory as it comes gives.
+  LinkFacts pinned_link(std::uint32_t device) const { return pinned_[device]; }
   // The bytes that one direction of a link carries in a second, and what a copy costs besides.
   LinkFacts link(std::uint32_t from, std::uint32_t to) const { return topology_.link(from, to); }
 
  private:
   Topology topology_;  // with all links filled in
+  std::vector<LinkFacts> pinned_;
   std::vector<DeviceCosts> devices_;
   DeviceCosts host_;
 };

@@ -14,13 +14,21 @@ namespace {
 // evenly over its weights, and reads them in the order of its slots.
 class DeviceCase {
  public:
-  DeviceCase(const CallCase& call, const CallPlacement& placement, std::uint32_t i)
-      : call_(call), placement_(placement), i_(i), load_(call.load(placement.devices[i])) {}
+  // `pinned_room`: bytes of host memory that may be pinned for it.
+  DeviceCase(const CallCase& call, const CallPlacement& placement, std::uint32_t i,
+             std::uint64_t pinned_room)
+      : call_(call), placement_(placement), i_(i), load_(call.load(placement.devices[i])) {
+    paging_.pinned_room = pinned_room;
+  }
 
   PagingCase run() {
     const SessionSpec::Rates rates = session_rates(call_.prices, device());
     paging_.copy_seconds_per_byte = rates.copy_seconds_per_byte;
     paging_.copy_latency_seconds = rates.copy_latency_seconds;
+    paging_.pinned_seconds_per_byte = rates.pinned_seconds_per_byte;
+    paging_.pinned_latency_seconds = rates.pinned_latency_seconds;
+    // What is read in one step only is not worth pinning.
+    if (rates.pinned_seconds_per_byte == 0 || load_.step_count < 2) paging_.pinned_room = 0;
     for (const Rate rate : {Rate::constant, Rate::scheduled, Rate::step})
       for (const NodeIndex n : call_.graph.order)
         if (load_.blocks[n].rate == rate) add_block(n, rate);
@@ -40,14 +48,15 @@ class DeviceCase {
       lanes.push_back(share * work_seconds(call_, device(), load_.work(n, set)));
     }
     if (lanes.empty()) return;
-    const std::vector<std::uint64_t>& slots = load_.blocks[n].slot_bytes;
+    const std::vector<BlockLoad::SlotBytes>& slots = load_.blocks[n].slot_bytes;
     const auto count = std::uint32_t(std::max<std::size_t>(slots.size(), 1));
     const bool in_loop = rate == Rate::step;
     auto& weights = in_loop ? paging_.loop : paging_.once;
     const auto begin = in_loop ? std::uint32_t(paging_.op_seconds.size()) : once_ops_;
     const auto last = std::uint32_t(lanes.size() - 1) * count;
     for (std::uint32_t slot = 0; slot < slots.size(); ++slot)
-      weights.push_back({slots[slot], begin + slot, begin + last + slot});
+      weights.push_back(
+          {slots[slot].bytes, begin + slot, begin + last + slot, -1, slots[slot].of_file});
     for (const double seconds : lanes)
       for (std::uint32_t op = 0; op < count; ++op) {
         if (in_loop)
@@ -77,6 +86,14 @@ class DeviceCase {
   double once_seconds_ = 0;
 };
 
+std::uint64_t pinned_bytes(const PagingCase& paging, const PagingPlan& paged) {
+  const std::vector<bool> pinned = pinned_passages(paging, paged);
+  std::uint64_t bytes = 0;
+  for (std::size_t page = 0; page < pinned.size(); ++page)
+    if (pinned[page]) bytes += paging.loop[paged.loop[page].weight].pinned_bytes;
+  return bytes;
+}
+
 double sum(const std::vector<double>& seconds) {
   return std::accumulate(seconds.begin(), seconds.end(), 0.0);
 }
@@ -91,9 +108,10 @@ CallEstimate estimate_streamed(const CallCase& call, const CallPlacement& placem
   CallEstimate result = estimate(call, placement);
   result.load_seconds = 0;
   double longer = 0, slowest = 0, once = 0;  // seconds more than without copies
+  std::uint64_t pinned_room = call.prices.topology().pinned_bytes;
   for (std::uint32_t i = 0; i < placement.devices.size(); ++i) {
     DeviceNeed& need = result.needs[i];
-    DeviceCase device(call, placement, i);
+    DeviceCase device(call, placement, i, pinned_room);
     PagingCase paging = device.run();
     std::uint64_t weights = 0;
     for (const auto* list : {&paging.once, &paging.loop})
@@ -119,6 +137,8 @@ CallEstimate estimate_streamed(const CallCase& call, const CallPlacement& placem
         std::max(result.load_seconds,
                  call.prices.transfer_seconds(kHostSide, need.device, paged.resident_bytes));
     result.page_bytes += paged.step_bytes;
+    // Devices with sets or items of their own stream the same weights, of one pinned copy.
+    if (placement.split == Split::layers) pinned_room -= pinned_bytes(paging, paged);
   }
   // Layers wait for each other, sets and items run side by side.
   const CallLoad& load = call.load(placement.devices.front());

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <unordered_map>
 
 #include "engine/base/error.h"
@@ -171,11 +170,13 @@ class Counter {
                          (node.type->input(i).flags & HEDDLE_PORT_SEQUENCE) != 0;
     for (std::uint32_t slot = 0; slot < node.weights.size(); ++slot) {
       if (!infos[slot]) continue;
-      std::vector<std::uint64_t> pieces{dense_bytes(*infos[slot])};
+      std::vector<BlockLoad::SlotBytes> pieces{
+          {dense_bytes(*infos[slot]), file_bytes(model_, node, slot)}};
       if (slot < factors.size() && factors[slot])
         for (const heddle_tensor_info& info : {factors[slot]->down, factors[slot]->up})
-          pieces.push_back(dense_bytes(info));
-      const std::uint64_t bytes = std::accumulate(pieces.begin(), pieces.end(), std::uint64_t{0});
+          pieces.push_back({dense_bytes(info), 0});
+      std::uint64_t bytes = 0;
+      for (const BlockLoad::SlotBytes& piece : pieces) bytes += piece.bytes;
       block.weight_bytes += bytes;
       block.slot_bytes.insert(block.slot_bytes.end(), pieces.begin(), pieces.end());
       block.weights += std::uint32_t(pieces.size());

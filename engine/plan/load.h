@@ -33,8 +33,12 @@ struct BlockLoad {
   std::uint64_t weight_bytes = 0;  // in the compute type
   std::uint64_t whole_bytes = 0;   // of these, in weights that stay whole when rows are divided
   std::uint32_t weights = 0, whole_weights = 0;
-  std::vector<std::uint64_t> slot_bytes;  // of the weights that are given, in the order of slots,
-                                          // and of what is added beside them
+  struct SlotBytes {
+    std::uint64_t bytes = 0;
+    std::uint64_t of_file = 0;  // file_bytes()
+  };
+  std::vector<SlotBytes> slot_bytes;  // of the weights that are given, in the order of slots, and
+                                      // of what is added beside them
   std::vector<std::uint32_t> work;        // by set: an index into CallLoad::works
 };
 

@@ -289,18 +289,36 @@ LeastRoom least_room(const PagingCase& paging) { return Pager(paging).least(); }
 
 PagingPlan plan_paging(const PagingCase& paging) { return Pager(paging).run(); }
 
+std::vector<bool> pinned_passages(const PagingCase& paging, const PagingPlan& plan) {
+  std::vector<bool> pinned(plan.loop.size(), false);
+  std::uint64_t left = paging.pinned_room;
+  for (std::size_t page = 0; page < plan.loop.size(); ++page) {
+    const PagedWeight& weight = paging.loop[plan.loop[page].weight];
+    if (weight.copy_seconds >= 0) continue;
+    const bool takes_room =
+        !weight.is_pinned && weight.pinned_bytes > 0 && weight.pinned_bytes <= left;
+    if (takes_room) left -= weight.pinned_bytes;
+    pinned[page] = weight.is_pinned || takes_room;
+  }
+  return pinned;
+}
+
 double simulate_paging(const PagingCase& paging, const PagingPlan& plan) {
   constexpr int kSettling = 3, kMeasured = 4;  // steps
   const auto ops = std::int64_t(paging.op_seconds.size());
   double compute = 0, copy = 0, settled = 0;
   std::vector<double> arrived(plan.loop.size(), 0), next_arrived(plan.loop.size(), 0);
-  const auto seconds = [&](const PagedWeight& weight) {
-    return weight.copy_seconds >= 0
-               ? weight.copy_seconds
+  const std::vector<bool> pinned = pinned_passages(paging, plan);
+  const auto seconds = [&](std::size_t page) {
+    const PagedWeight& weight = paging.loop[plan.loop[page].weight];
+    if (weight.copy_seconds >= 0) return weight.copy_seconds;
+    return pinned[page]
+               ? paging.pinned_latency_seconds +
+                     double(weight.bytes) * paging.pinned_seconds_per_byte
                : paging.copy_latency_seconds + double(weight.bytes) * paging.copy_seconds_per_byte;
   };
   const auto come = [&](std::size_t page) {
-    copy = std::max(copy, compute) + seconds(paging.loop[plan.loop[page].weight]);
+    copy = std::max(copy, compute) + seconds(page);
     return copy;
   };
   std::size_t ahead = 0;  // pages that come in before their step begins

@@ -26,6 +26,9 @@ struct PagedWeight {
   std::uint64_t bytes = 0;            // in the device's form
   std::uint32_t first = 0, last = 0;  // ops that read it, inclusive
   double copy_seconds = -1;           // below 0: as the case's figures say
+  // What a pinned copy of it would take of host memory; 0: it is never pinned.
+  std::uint64_t pinned_bytes = 0;
+  bool is_pinned = false;  // it is already, for another device
 };
 
 // What one device has to do in a step, and before the first one.
@@ -34,7 +37,11 @@ struct PagingCase {
   std::vector<PagedWeight> loop;   // read in every step
   std::vector<double> op_seconds;  // of the loop's ops. REQUIRES: more than all `last` of the loop
   double idle_seconds = 0;         // that pass between two steps without an op here
-  double copy_seconds_per_byte = 0, copy_latency_seconds = 0;
+  double copy_seconds_per_byte = 0, copy_latency_seconds = 0;  // from host memory as it is
+  // From pinned host memory: what passes in every step, in the order of passing, as far as so many
+  // bytes of it may be pinned. What does not fit into what is left of them is skipped.
+  double pinned_seconds_per_byte = 0, pinned_latency_seconds = 0;
+  std::uint64_t pinned_room = 0;
   std::uint64_t room = ~std::uint64_t(0);  // bytes for all of it
 };
 
@@ -69,6 +76,9 @@ LeastRoom least_room(const PagingCase& paging);
 // what stays, the least step time, then the fewest bytes copied, then the fewest held. REQUIRES:
 // room for least_room().
 PagingPlan plan_paging(const PagingCase& paging);
+
+// Of the plan's loop: what comes from pinned host memory.
+std::vector<bool> pinned_passages(const PagingCase& paging, const PagingPlan& plan);
 
 // Seconds of a step in the long run: computing in order, copies in order, each waiting for the
 // other where the plan says so.

@@ -68,6 +68,7 @@ void add_inside(const PlacedCall& call, const Topology& topology, Json& json) {
                                .set("ring_bytes", s.ring_bytes)
                                .set("step_bytes", s.step_bytes)
                                .set("donor_bytes", s.donor_bytes)
+                               .set("unpinned_bytes", s.unpinned_bytes)
                                .set("once_bytes", s.once_bytes)));
   if (streams.size() > 0) json.set("streams", std::move(streams));
   if (parts.size() > 0) json.set("parts", std::move(parts));

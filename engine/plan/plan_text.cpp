@@ -58,13 +58,15 @@ std::string inside_text(const PlacedCall& call, const Topology& topology) {
             device_name(t.to, topology), " ",
             t.bytes == 0 ? "shared memory" : format_bytes(t.bytes), ": ", first_of(t.values), "\n");
   for (const CallStream& s : call.streams)
-    text += cat(begin, device_name(s.device, topology), " ", format_bytes(s.resident_bytes),
-                " of weights stay; ", format_bytes(s.step_bytes), " each step",
-                s.donor_bytes == 0
-                    ? ""
-                    : cat(" (", format_bytes(s.donor_bytes), " of them from idle devices)"),
-                s.once_bytes == 0 ? "" : cat(" and ", format_bytes(s.once_bytes), " once"),
-                " from host memory through a ring of ", format_bytes(s.ring_bytes), "\n");
+    text += cat(
+        begin, device_name(s.device, topology), " ", format_bytes(s.resident_bytes),
+        " of weights stay; ", format_bytes(s.step_bytes), " each step",
+        s.donor_bytes == 0 ? ""
+                           : cat(" (", format_bytes(s.donor_bytes), " of them from idle devices)"),
+        s.unpinned_bytes == 0 ? ""
+                              : cat(" (", format_bytes(s.unpinned_bytes), " of them not pinned)"),
+        s.once_bytes == 0 ? "" : cat(" and ", format_bytes(s.once_bytes), " once"),
+        " from host memory through a ring of ", format_bytes(s.ring_bytes), "\n");
   for (const CallExchange& e : call.exchanges)
     text += cat(begin, every(false), e.count, " ", e.op, " in ", e.blocks,
                 e.blocks == 1 ? " block, " : " blocks, ", format_bytes(e.bytes), "\n");

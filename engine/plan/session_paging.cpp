@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
@@ -43,18 +44,24 @@ double seconds_of(const PlannedOp& op, const SessionSpec::Rates& rates) {
          std::max(cost.flops * rates.seconds_per_flop, cost.bytes * rates.seconds_per_byte);
 }
 
+// What the places of a session share, as far as it is left.
+struct Shared {
+  std::vector<std::uint64_t> rooms;                                      // of the donors
+  std::uint64_t pinned_room = 0;                                         // of host memory
+  std::set<std::tuple<NodeIndex, std::uint32_t, std::uint32_t>> pinned;  // node, slot, member
+};
+
 // One place of a session.
 class PlacePager {
  public:
-  // `rooms`: of the donors, what is left of them.
   PlacePager(const Graph& graph, const SessionSpec& spec, SessionPlan& plan, std::uint32_t place,
-             std::vector<std::uint64_t>& rooms)
+             Shared& shared)
       : graph_(graph),
         spec_(spec),
         plan_(plan),
         place_(place),
         needs_(plan.needs[place]),
-        rooms_(rooms) {}
+        shared_(shared) {}
 
   void run() {
     count_others();
@@ -73,6 +80,7 @@ class PlacePager {
     if (!paged.streams()) return;
     plan_.arenas[place_].ring_bytes = paged.ring_bytes;
     borrow(paged);
+    pin(paged);
     for (const PlannedPassage& passage : paged.once) {
       add_page(once_[passage.weight], passage, paging_.once[passage.weight].first, once_launches_);
       needs_.once_page_bytes += paging_.once[passage.weight].bytes;
@@ -127,6 +135,7 @@ class PlacePager {
             s.bytes = bytes_of(s, operand.info);
             storages.push_back(operand.storage);
             weights.push_back({s.bytes, position, position});
+            if (in_loop) tell_pinning(s, weights.back());
           }
           weights[found->second].last = position;
         }
@@ -139,6 +148,32 @@ class PlacePager {
     const SessionSpec::Rates& rates = spec_.places[place_].rates;
     paging_.copy_seconds_per_byte = rates.copy_seconds_per_byte;
     paging_.copy_latency_seconds = rates.copy_latency_seconds;
+    paging_.pinned_seconds_per_byte = rates.pinned_seconds_per_byte;
+    paging_.pinned_latency_seconds = rates.pinned_latency_seconds;
+    paging_.pinned_room = pins() ? shared_.pinned_room : 0;
+  }
+
+  // What is read in one step only is not worth pinning.
+  bool pins() const {
+    return spec_.places[place_].rates.pinned_seconds_per_byte > 0 && spec_.step_count > 1;
+  }
+  void tell_pinning(const SessionStorage& s, PagedWeight& weight) const {
+    if (!pins()) return;
+    weight.pinned_bytes =
+        spec_.file_bytes ? spec_.file_bytes(s.node, s.slot, s.member) : weight.bytes;
+    weight.is_pinned = shared_.pinned.contains({s.node, s.slot, s.member});
+  }
+  void pin(const PagingPlan& paged) {
+    if (!pins()) return;
+    const std::vector<bool> pinned = pinned_passages(paging_, paged);
+    for (std::size_t page = 0; page < pinned.size(); ++page) {
+      const std::uint32_t w = paged.loop[page].weight;
+      const PagedWeight& weight = paging_.loop[w];
+      const SessionStorage& s = plan_.storages[loop_[w]];
+      if (!pinned[page] && weight.copy_seconds < 0) needs_.unpinned_page_bytes += weight.bytes;
+      if (pinned[page] && shared_.pinned.insert({s.node, s.slot, s.member}).second)
+        shared_.pinned_room -= weight.pinned_bytes;
+    }
   }
 
   std::uint64_t bytes_of(const SessionStorage& s, const heddle_tensor_info& read) const {
@@ -155,13 +190,15 @@ class PlacePager {
   // What passes in every step comes from a device with room, where that is faster than host memory:
   // when it has not room for all, from both in turn.
   void borrow(const PagingPlan& paged) {
+    const double from_host =
+        paging_.pinned_room > 0 ? paging_.pinned_seconds_per_byte : paging_.copy_seconds_per_byte;
     std::vector<std::int32_t> donors;
     std::uint64_t room = 0;
     for (std::size_t d = 0; d < spec_.donors.size(); ++d) {
       const double seconds = seconds_per_byte(d);
-      if (seconds <= 0 || seconds >= paging_.copy_seconds_per_byte) continue;
+      if (seconds <= 0 || seconds >= from_host) continue;
       donors.push_back(std::int32_t(d));
-      room += rooms_[d];
+      room += shared_.rooms[d];
     }
     double owed = 0;
     for (const PlannedPassage& passage : paged.loop) {
@@ -170,11 +207,11 @@ class PlacePager {
       owed += double(bytes) *
               std::min(1.0, double(room) / double(std::max<std::uint64_t>(paged.step_bytes, 1)));
       const auto donor = std::ranges::find_if(
-          donors, [&](std::int32_t d) { return rooms_[std::size_t(d)] >= bytes; });
+          donors, [&](std::int32_t d) { return shared_.rooms[std::size_t(d)] >= bytes; });
       if (donor == donors.end() || owed < double(bytes) / 2) continue;
       const auto d = std::size_t(*donor);
       owed -= double(bytes);
-      rooms_[d] -= bytes;
+      shared_.rooms[d] -= bytes;
       donors_[loop_[passage.weight]] = *donor;
       weight.copy_seconds =
           spec_.donors[d].latency_seconds[place_] + double(weight.bytes) * seconds_per_byte(d);
@@ -260,7 +297,7 @@ class PlacePager {
   SessionPlan& plan_;
   const std::uint32_t place_;
   SessionPlan::Needs& needs_;
-  std::vector<std::uint64_t>& rooms_;
+  Shared& shared_;
   std::map<std::int32_t, std::int32_t> donors_;  // by storage
   PagingCase paging_;
   std::vector<std::int32_t> once_, loop_;  // storages of paging_.once and loop
@@ -274,10 +311,10 @@ class PlacePager {
 
 void page_session(const Graph& graph, const SessionSpec& spec, SessionPlan& plan) {
   plan.needs.assign(spec.places.size(), {});
-  std::vector<std::uint64_t> rooms;
-  for (const SessionSpec::Donor& donor : spec.donors) rooms.push_back(donor.room);
+  Shared shared{{}, spec.pinned_bytes, {}};
+  for (const SessionSpec::Donor& donor : spec.donors) shared.rooms.push_back(donor.room);
   for (std::uint32_t place = 0; place < spec.places.size(); ++place)
-    if (spec.places[place].budget != kNoLimit) PlacePager(graph, spec, plan, place, rooms).run();
+    if (spec.places[place].budget != kNoLimit) PlacePager(graph, spec, plan, place, shared).run();
 }
 
 }  // namespace heddle::core

@@ -43,7 +43,8 @@ struct SessionSpec {
   // What a place's work and copies to it cost: only the order of sizes counts.
   struct Rates {
     double seconds_per_flop = 1e-12, seconds_per_byte = 1e-12, launch_seconds = 1e-6;
-    double copy_seconds_per_byte = 1e-10, copy_latency_seconds = 1e-5;  // of weights, from host memory
+    double copy_seconds_per_byte = 1e-10, copy_latency_seconds = 1e-5;  // of weights, from host memory as it is
+    double pinned_seconds_per_byte = 0, pinned_latency_seconds = 0;  // from pinned memory; 0: it is not pinned for this place
   };
   // The devices that take part: those of the placement, in its order, then home when it is none of them.
   struct Place {
@@ -65,6 +66,8 @@ struct SessionSpec {
   bool has_factors = false;  // patches are added beside some weights
   // The bytes of that form; empty: as its elements take.
   std::function<std::uint64_t(std::uint32_t place, NodeIndex node, std::uint32_t slot, std::uint32_t member)> weight_bytes;
+  // What a pinned copy of the weight's file takes; 0: it is put together in host memory, and so never pinned. Empty: as the form.
+  std::function<std::uint64_t(NodeIndex node, std::uint32_t slot, std::uint32_t member)> file_bytes;
 
   // A device that takes no part and has room: what a place streams in every step may lie there instead of in host memory.
   struct Donor {
@@ -73,6 +76,7 @@ struct SessionSpec {
     std::vector<double> seconds_per_byte, latency_seconds;  // by place, of copies from there; 0: there is no direct way
   };
   std::vector<Donor> donors;
+  std::uint64_t pinned_bytes = 0;  // of what all places stream in every step may be pinned in host memory
 };
 
 // Says of the first `count` places that they are peers, when every two of them are.
@@ -191,6 +195,7 @@ struct SessionPlan {
     std::uint64_t small_weights = 0, least_ring = 0;  // bytes: of the fewest with which it runs at all
     std::uint64_t step_page_bytes = 0, once_page_bytes = 0;  // copied from host memory: in every step, before the first one
     std::uint64_t donor_page_bytes = 0;           // of those of a step: copied from donors instead
+    std::uint64_t unpinned_page_bytes = 0;        // or from memory that is not pinned, though the place's could be
     double step_seconds = 0;                      // of the place's own work, its page-ins considered
   };
   std::vector<Needs> needs;

@@ -26,6 +26,7 @@ struct DeviceFacts {
   double flops_per_second = 0;     // of a large product; 0: unknown
   double bytes_per_second = 0;     // of its own memory; 0: unknown
   std::string left_out;  // why nothing new is placed here: it has failed; empty: it may be used
+  bool pins = false;     // host memory can be pinned for copies to it
 };
 
 struct LinkFacts {
@@ -41,6 +42,7 @@ struct Topology {
   std::vector<DeviceFacts> devices;
   std::vector<LinkFacts> links;  // (devices + 1)^2, row by row: from, to; the last of each is host
                                  // memory. Empty: nothing is known
+  std::uint64_t pinned_bytes = 0;  // of weights that are streamed may be pinned in host memory
 
   LinkFacts link(std::uint32_t from, std::uint32_t to) const {
     if (from == to) return {LinkFacts::Kind::same, 0, 0};

@@ -25,6 +25,9 @@ std::uint32_t weight_number(const Node& node, WeightSlot slot);
 // For people: "img.qkv.weight", "the patch of img.qkv.weight".
 std::string weight_name(const Node& node, std::uint32_t number);
 
+// What the file has of a weight; 0: it is put together in host memory, of patches.
+std::uint64_t file_bytes(const Model& model, const Node& node, std::uint32_t number);
+
 // By slot, for its factors; nothing: no patch is added beside it.
 struct FactorInfos {
   heddle_tensor_info down{}, up{};

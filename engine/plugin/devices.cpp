@@ -173,7 +173,8 @@ Topology topology_of(const std::vector<RunDevice>& devices) {
     const heddle_device_info& info = d.opening_info();
     const std::uint64_t budget = devices[i].state->ledger().budget();
     topology.devices.push_back({d.name(), d.kind(), d.model(), d.host_visible(), d.compute(), info.memory_total, info.memory_free,
-                                budget == Ledger::kNoLimit ? 0 : budget, info.flops_per_second, info.bytes_per_second});
+                                budget == Ledger::kNoLimit ? 0 : budget, info.flops_per_second, info.bytes_per_second, {},
+                                d.has_pinned() && !d.host_visible()});
   }
   tell_room(topology, devices);
   for (std::size_t from = 0; from <= devices.size(); ++from)

@@ -4,10 +4,13 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <set>
 #include <span>
 
+#include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/memory/host_buffer.h"
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"
 #include "heddle/abi/ops.h"
@@ -172,24 +175,38 @@ double flops_per_second(DeviceState& state, double launch) {
   }
 }
 
-// One end of a link: a device's memory, or the host's.
+// One end of a link: a device's memory, or the host's, pinned for a device or as it comes.
 struct End {
   DeviceState* state = nullptr;
+  std::shared_ptr<const Device> pinned_for{};
   std::shared_ptr<DeviceMemory> memory{};
+  std::unique_ptr<HostBuffer> pinned{};
   std::vector<std::byte> host{};
 
   void make(std::uint64_t bytes) {
-    if (state == nullptr)
-      host.resize(bytes);
-    else
+    if (state != nullptr) {
       memory = state->allocate(bytes);
+    } else if (pinned_for != nullptr) {
+      pinned = nullptr;  // before there is another
+      pinned = std::make_unique<HostBuffer>(pinned_for, bytes);
+      std::fill_n(pinned->data(), bytes, std::byte{});
+    } else {
+      host.resize(bytes);
+    }
   }
-  std::byte* data() { return state == nullptr ? host.data() : memory->data(); }
+  std::byte* data() {
+    return state != nullptr ? memory->data() : pinned != nullptr ? pinned->data() : host.data();
+  }
   const Device* device() const { return state == nullptr ? nullptr : &state->device(); }
-  std::string model() const { return state == nullptr ? "host" : state->device().model(); }
+  std::string model() const {
+    return state != nullptr        ? state->device().model()
+           : pinned_for != nullptr ? kPinnedHost
+                                   : "host";
+  }
 };
 
-LinkCosts link_costs(End from, End to) {
+// With at most so many bytes at a time.
+LinkCosts link_costs(End from, End to, std::uint64_t most) {
   DeviceState& worker =
       to.state == nullptr ? *from.state : *to.state;  // who copies when a run does
   const auto took = [&](std::uint64_t bytes) {
@@ -204,9 +221,14 @@ LinkCosts link_costs(End from, End to) {
     to.make(bytes);
     const double latency = took(1).device;
     const Took all = took(bytes);
-    if (is_long_enough(all) || bytes * 2 > most_bytes(worker))
+    if (is_long_enough(all) || bytes * 2 > std::min(most, most_bytes(worker)))
       return {double(bytes) / std::max(all.device - latency, 1e-9), latency};
   }
+}
+
+// Whether weights can be streamed to it from pinned memory, at least as much as is measured.
+bool is_pinned_for(const Device& device, std::uint64_t pinned_bytes) {
+  return device.has_pinned() && !device.host_visible() && pinned_bytes >= kLeastBytes;
 }
 
 // The ways on which a device copies by itself; what goes through the host is two of them.
@@ -221,7 +243,7 @@ bool is_measured(const Device* from, const Device* to) {
 
 }  // namespace
 
-Costs measure(const std::vector<RunDevice>& devices, Costs known,
+Costs measure(const std::vector<RunDevice>& devices, Costs known, std::uint64_t pinned_bytes,
               const std::function<void(const std::string&)>& tell) {
   std::set<std::string> models;
   for (const RunDevice& each : devices) {
@@ -242,8 +264,23 @@ Costs measure(const std::vector<RunDevice>& devices, Costs known,
       if (!pairs.emplace(source.model(), target.model()).second) continue;
       tell(cat("measuring the link from ", from == nullptr ? "host" : from->device().name(), " to ",
                to == nullptr ? "host" : to->device().name()));
-      known.links[{source.model(), target.model()}] = link_costs(source, target);
+      known.links[{source.model(), target.model()}] =
+          link_costs(std::move(source), std::move(target), kMostBytes);
     }
+  for (const RunDevice& each : devices) {
+    DeviceState& state = *each.state;
+    const std::string model = state.device().model();
+    if (!is_pinned_for(state.device(), pinned_bytes) || !pairs.emplace(kPinnedHost, model).second)
+      continue;
+    tell(cat("measuring the link from ", kPinnedHost, " to ", state.device().name()));
+    try {
+      known.links[{kPinnedHost, model}] =
+          link_costs({nullptr, state.share_device()}, {&state}, pinned_bytes);
+    } catch (const Error& error) {
+      if (error.code() != Code::out_of_memory) throw;
+      tell(cat("not measured: ", error.what()));  // nor will weights find such memory
+    }
+  }
   return known;
 }
 

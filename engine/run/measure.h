@@ -12,10 +12,11 @@
 namespace heddle::core {
 
 // Measures one device of each model and one link of each pair of models, and puts the figures into
-// `known`, over what it has of them. Times are the device's own where it tells them, else the
+// `known`, over what it has of them. The way from host memory is measured twice where a device can
+// pin it: from memory as it comes, and from at most `pinned_bytes` of pinned memory. Times are the device's own where it tells them, else the
 // host's. Seconds for each device; allocates up to an eighth of its free memory. REQUIRES: nothing
 // else uses the devices meanwhile. Throws what a device fails with.
-Costs measure(const std::vector<RunDevice>& devices, Costs known,
+Costs measure(const std::vector<RunDevice>& devices, Costs known, std::uint64_t pinned_bytes,
               const std::function<void(const std::string&)>& tell);
 
 }  // namespace heddle::core

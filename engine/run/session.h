@@ -40,6 +40,7 @@ struct SessionPlaces {
   CallPlacement placement;           // its devices are the first places
   std::vector<SessionDonor> donors = {};
   std::shared_ptr<Ledger> host_memory = nullptr;  // nullptr: it has no budget
+  std::uint64_t pinned_bytes = 0;  // as in SessionSpec
 };
 
 class Session final : public SessionHandle {

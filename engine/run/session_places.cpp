@@ -87,6 +87,7 @@ SessionPlaces session_places(Environment& environment, const Caller& caller, con
   const std::uint32_t home = caller.place.device;
   SessionPlaces places;
   places.host_memory = environment.host_ledger;
+  places.pinned_bytes = environment.topology.pinned_bytes;
   places.placement = placement_of(environment, caller, model, call);
   if (places.placement.devices.empty()) places.placement = {Split::none, {home}, {}, {}, {}};
   std::vector<std::uint32_t> devices = places.placement.devices;

@@ -126,11 +126,13 @@ void Session::make_plan(const CallSpec& call) {
   for (const SessionDonor& donor : places_.donors) spec.donors.push_back(donor.offer);
   const Graph& graph = *model_->graph;
   std::map<NodeIndex, std::vector<std::optional<WeightSource>>> sources;
-  const auto form = [&](std::uint32_t place, NodeIndex node, std::uint32_t slot, std::uint32_t member) -> std::optional<heddle_weight_form> {
+  const auto source_of = [&](NodeIndex node, std::uint32_t slot, std::uint32_t member) {
     const auto [at, is_new] = sources.try_emplace(node);
     if (is_new) at->second = weight_sources(*model_, graph.nodes[node]);
-    const auto source =
-        numbered_source(at->second, graph.nodes[node], slot, places_.placement.shares, member);
+    return numbered_source(at->second, graph.nodes[node], slot, places_.placement.shares, member);
+  };
+  const auto form = [&](std::uint32_t place, NodeIndex node, std::uint32_t slot, std::uint32_t member) -> std::optional<heddle_weight_form> {
+    const auto source = source_of(node, slot, member);
     return source ? std::optional(places_.places[place].weights->form(*source)) : std::nullopt;
   };
   spec.has_factors = model_->patches != nullptr;
@@ -141,6 +143,14 @@ void Session::make_plan(const CallSpec& call) {
   spec.weight_bytes = [&](std::uint32_t place, NodeIndex node, std::uint32_t slot, std::uint32_t member) {
     const auto made = form(place, node, slot, member);
     return made ? made->bytes : 0;
+  };
+  spec.pinned_bytes = places_.pinned_bytes;
+  spec.file_bytes = [&](NodeIndex node, std::uint32_t slot, std::uint32_t member) {
+    const auto source = source_of(node, slot, member);
+    std::uint64_t bytes = 0;
+    if (!source || is_made(*source)) return bytes;
+    for (const FilePart& part : file_parts(*source)) bytes += part.bytes;
+    return bytes;
   };
   plan_ = plan_session(graph, spec, [&](std::uint32_t place, const heddle_op_call& call) {
     const heddle_kernel& kernel = state(place).kernels().choose(state(place).device(), call);

@@ -146,6 +146,33 @@ BOOST_AUTO_TEST_CASE(weights_are_loaded_as_the_type_that_is_asked_for) {
   });
 }
 
+// Copying takes longer than computing, and from pageable memory four times as long.
+BOOST_AUTO_TEST_CASE(streamed_steps_take_what_was_planned_from_pinned_memory_and_without) {
+  EngineOptions options = test::fake_engine_options({"fake:0"}, R"({"flops": 1e12,
+      "bandwidth": 1e15, "launch_seconds": 1e-12, "links": {
+      "host": {"bandwidth": 4e8, "latency": 1e-7}, "pageable": {"bandwidth": 1e8, "latency": 1e-7}}})");
+  options.compute = {{"fake", "f32"}};
+  options.costs = folder.path() / "both.json";
+  std::ofstream(options.costs) << R"({"devices": {"fake": {"launch_seconds": 1e-12}}, "links": {
+      "host -> fake": {"bytes_per_second": 1e8, "latency_seconds": 1e-7},
+      "pinned host -> fake": {"bytes_per_second": 4e8, "latency_seconds": 1e-7}}})";
+  const BenchReport whole = measure_model(options, small("flux-dev"));
+  options.budgets["fake:0"] = MemorySize{std::uint64_t{3000} << 10};  // of 8 MiB
+  const BenchReport pinned = measure_model(options, small("flux-dev"));
+  options.pinned = MemorySize{0};
+  const BenchReport pageable = measure_model(options, small("flux-dev"));
+  BOOST_TEST(pinned.checksum == whole.checksum);
+  BOOST_TEST(pageable.checksum == whole.checksum);
+  BOOST_TEST(pinned.median_seconds > 10 * whole.median_seconds);
+  BOOST_TEST(pageable.median_seconds == 4 * pinned.median_seconds,
+             boost::test_tools::tolerance(0.01));
+  // What is read before the first step is in both plans; how much passes in a step, placement
+  // estimates without the rounding of pools.
+  BOOST_TEST(pageable.planned_seconds - pinned.planned_seconds ==
+                 pageable.median_seconds - pinned.median_seconds,
+             boost::test_tools::tolerance(0.2));
+}
+
 BOOST_AUTO_TEST_CASE(threads_change_no_byte_and_plain_loops_agree) {
   EngineOptions plain = cpu(2);
   plain.reference_kernels = true;

@@ -141,11 +141,12 @@ void read_links(const Option& option, Configuration& result) {
       result.host = read_link(value, result.host);
     else if (key == "peer")
       result.peer = read_link(value, result.peer);
-    else if (key != "pairs")
-      value.refuse("host, peer or pairs");
+    else if (key != "pairs" && key != "pageable")
+      value.refuse("host, peer, pageable or pairs");
   });
   option.each([&](const std::string& key, const Option& value) {
     if (key == "pairs") read_pairs(value, result);
+    if (key == "pageable") result.pageable = read_link(value, result.host);
   });
 }
 

@@ -15,7 +15,8 @@
 //   altogether; else launch_seconds + max(flops, bytes) "links"           {"host": {"bandwidth":
 //   16e9, "latency": 1e-5}, "peer": {"bandwidth": 64e9, "latency": 5e-6},
 //                      "pairs": {"0-1": {...}, "0>2": {...}, "host-3": {...}}}: "-" both
-//                      directions, ">" one
+//                      directions, ">" one; "pageable": {...} instead of what is said of a link
+//                      when it is from host memory that no fake has pinned
 //   "peer"            false: no copies between fakes but through the host    (true)
 //   "peer_reads"      true: kernels read the memory of other fakes, over the link between them (false)
 //   "kernels", "compute", "threads"  as of the cpu device that computes     ("all", its choice, 1)
@@ -51,6 +52,7 @@ struct Configuration {
   std::map<std::string, double> op_seconds;
   LinkSpeed host{16e9, 1e-5}, peer{64e9, 5e-6};
   std::map<LinkKey, LinkSpeed> pairs;
+  std::optional<LinkSpeed> pageable;  // what differs from `host`
   bool peer_copies = true, peer_reads = false;
   std::string kernels = "all", compute;  // compute empty: the cpu device's choice
   std::int64_t threads = 1;

@@ -139,6 +139,21 @@ void Device::free_pinned(void* address) {
   pinned_bytes_ -= gone->bytes();
 }
 
+bool Device::has_pinned(const void* address) const {
+  const std::lock_guard lock(mutex_);
+  const auto behind = pinned_.upper_bound(address);
+  if (behind == pinned_.begin()) return false;
+  const Allocation& found = *std::prev(behind)->second;
+  return std::less<>()(address, static_cast<const void*>(found.data() + found.bytes()));
+}
+
+double Device::copy_seconds(LinkKey link, const void* source, std::uint64_t bytes) const {
+  const Configuration speeds = configuration();
+  const bool is_pageable = link.first == kHost && speeds.pageable.has_value() &&
+                           !OpenDevices::instance().have_pinned(source);
+  return (is_pageable ? *speeds.pageable : speeds.link(link.first, link.second)).seconds(bytes);
+}
+
 std::uint64_t Device::pinned_bytes() const {
   const std::lock_guard lock(mutex_);
   return pinned_bytes_;
@@ -258,8 +273,9 @@ void Device::make_weight(Stream& stream, std::int32_t use, const heddle_weight_f
     copies.push_back(*parts[i]);
   }
   const LinkKey link{kHost, index_};
-  clock().copy(stream.lane(), configuration().link(link.first, link.second).seconds(form.bytes),
-               link, form.bytes);
+  clock().copy(stream.lane(),
+               copy_seconds(link, part_count == 0 ? nullptr : parts[0]->data, form.bytes), link,
+               form.bytes);
   ++counters_.weights;
   const bool fails = counters_.weight_fault.strikes();
   stream.enqueue("make_weight", [to, use, form, fails, copies = std::move(copies)](CpuStream& cpu) {
@@ -300,8 +316,7 @@ void Device::copy(Stream& stream, Device* to, void* dst, Device* from, const voi
                                     ? 0
                                     : speeds.launch_seconds + 2 * double(bytes) / speeds.bandwidth);
   } else {
-    clock().copy(stream.lane(), configuration().link(link.first, link.second).seconds(bytes), link,
-                 bytes);
+    clock().copy(stream.lane(), copy_seconds(link, src, bytes), link, bytes);
   }
   ++counters_.copies;
   const bool fails = counters_.copy_fault.strikes();
@@ -343,6 +358,12 @@ void OpenDevices::add(Device& device) {
 void OpenDevices::remove(Device& device) {
   const std::lock_guard lock(mutex_);
   std::erase(devices_, &device);
+}
+
+bool OpenDevices::have_pinned(const void* address) {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(devices_,
+                             [&](const Device* device) { return device->has_pinned(address); });
 }
 
 Device* OpenDevices::find(const heddle_device* handle) {

@@ -48,6 +48,7 @@ class Device {
   void* allocate_pinned(std::size_t bytes);
   void free_pinned(void* address);
   std::uint64_t pinned_bytes() const;
+  bool has_pinned(const void* address) const;
 
   std::unique_ptr<Stream> make_stream();
   void forget(const Stream& stream);
@@ -78,6 +79,8 @@ class Device {
   double op_seconds(const heddle_op_call& call) const;
   // The device whose memory an operand is in: this one, or a peer that kernels here read.
   const Device& owner_of(const void* address) const;
+  // What a copy takes; `source`: where it begins when that is host memory.
+  double copy_seconds(LinkKey link, const void* source, std::uint64_t bytes) const;
 
   const heddle_host* const host_;
   const std::uint32_t index_;
@@ -93,7 +96,7 @@ class Device {
   std::vector<Stream*> streams_;   // mutex_
   std::uint32_t next_stream_ = 0;  // mutex_
   Clock::Point gone_{};            // mutex_; of the streams that are gone, the latest
-  std::map<void*, std::unique_ptr<Allocation>> pinned_;  // mutex_
+  std::map<const void*, std::unique_ptr<Allocation>> pinned_;  // mutex_
   std::uint64_t pinned_bytes_ = 0;                       // mutex_
 };
 
@@ -112,6 +115,8 @@ class OpenDevices {
       if (is(*device)) return device;
     return nullptr;
   }
+  // Whether any of them has pinned it: pinned memory is so for all.
+  bool have_pinned(const void* address);
   // visit(device) for each of that index, while it stays open.
   template <class Visit>
   void each(std::uint32_t index, Visit&& visit) {

@@ -152,19 +152,21 @@ BOOST_AUTO_TEST_CASE(figures_are_those_of_the_devices) {
   Engine engine(test::fake_engine_options(
       {"fake:0", "fake:1"},
       R"({"name": ["one", "other"], "flops": [2e12, 1e12], "bandwidth": 5e11, "launch_seconds": 2e-6,
-    "links": {"host": {"bandwidth": 8e9, "latency": 1e-5}, "peer": {"bandwidth": 3e10, "latency": 4e-6}}})"));
+    "links": {"host": {"bandwidth": 8e9, "latency": 1e-5}, "peer": {"bandwidth": 3e10, "latency": 4e-6},
+              "pageable": {"bandwidth": 2e9, "latency": 3e-5}}})"));
   const core::Costs costs = core::read_costs(engine.tune(), "costs");
   const auto near = boost::test_tools::tolerance(1e-3);
   BOOST_TEST(costs.devices.at("one").flops_per_second == 2e12, near);
   BOOST_TEST(costs.devices.at("other").flops_per_second == 1e12, near);
   BOOST_TEST(costs.devices.at("one").bytes_per_second == 5e11, near);
   BOOST_TEST(costs.devices.at("one").launch_seconds == 2e-6, near);
-  BOOST_TEST_REQUIRE(costs.links.size() == 6u);
-  for (const auto& [ends, link] : costs.links) {
-    const bool host = ends.first == "host" || ends.second == "host";
-    BOOST_TEST(link.bytes_per_second == (host ? 8e9 : 3e10), near);
-    BOOST_TEST(link.latency_seconds == (host ? 1e-5 : 4e-6), near);
-  }
+  BOOST_TEST_REQUIRE(costs.links.size() == 8u);
+  for (const auto& [ends, link] : costs.links) BOOST_TEST_CONTEXT(ends.first) {
+      const bool host = ends.first == "pinned host" || ends.second == "host";
+      const bool pageable = ends.first == "host";
+      BOOST_TEST(link.bytes_per_second == (pageable ? 2e9 : host ? 8e9 : 3e10), near);
+      BOOST_TEST(link.latency_seconds == (pageable ? 3e-5 : host ? 1e-5 : 4e-6), near);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(nothing_runs_while_devices_are_measured_and_the_other_way_round) {

@@ -234,48 +234,69 @@ BOOST_AUTO_TEST_CASE(plans_with_pages_broken_on_purpose_are_rejected) {
 BOOST_AUTO_TEST_CASE(what_placement_expects_of_streaming_is_what_a_session_does) {
   const core::LoadedPlugins plugins =
       core::load_plugins({std::filesystem::path(HEDDLE_PLUGINS_DIR) / "denoisers.so"});
+  // From memory that may be pinned, at four times the rate of other memory, or not.
+  const char* const costs = R"({"links": {"host -> Card": {"bytes_per_second": 2e10},
+      "pinned host -> Card": {"bytes_per_second": 8e10}}})";
+  std::vector<std::tuple<const char*, const char*, int>> cases{
+      {"64GiB", "none", 6}, {"3GiB", "none", 6}, {"3GiB", "layers", 6}, {"3GiB", "sets", 6}};
   for (const char* split : {"none", "layers", "sets"})
-    for (const int memory : {4, 6, 8}) BOOST_TEST_CONTEXT(split << " in " << memory << " GiB") {
-        const std::string device =
-            core::cat(R"(", "memory": ")", memory, R"(GiB", "flops": 4e14, "bandwidth": 2e12})");
-        const std::string text = core::cat(
-            R"({"devices": [{"name": "gpu:0)", device, R"(, {"name": "gpu:1)", device,
-            R"(], "models": {"flux": {"kind": "flux", "hints": {"device": "gpu:0,gpu:1", )",
-            R"("split": ")", split, R"("}}}, "nodes": [{"id": "sampler", "outputs": ["1MiB"],)",
-            R"( "device": "gpu:0", "calls": [{"model": "flux", "steps": 20, "sets": 2}]}]})");
-        const test::TemporaryFolder folder;
-        const test::PlanCase question(core::parse_json(text, "question"), *plugins.catalog,
-                                      folder.path());
-        const core::Plan plan = question.plan();
-        const core::PlacedCall& call = plan.places[0].calls.at(0);
-        BOOST_TEST_REQUIRE(call.streamed);
-        const core::Prices prices(question.topology(), {});
-        const core::CallSpec& spec = question.inferred().nodes[0].calls[0];
-        const auto load = std::make_shared<const core::CallLoad>(
-            core::call_load(*call.of, spec, question.topology().devices[0].compute));
-        const core::CallEstimate expected = core::estimate_streamed(
-            {*call.of->graph, {load, load}, plan.places[0].device, prices}, call.placement);
-        core::SessionSpec asked =
-            core::session_spec(spec, call.placement, plan.places[0].device, prices);
-        asked.donors.clear();  // nobody counts on them beforehand
-        const SessionPlan session = core::plan_session(
-            *call.of->graph, asked,
-            [](std::uint32_t, const heddle_op_call&) { return core::ChosenKernel(); });
-        const auto faults = test::check_session(*call.of->graph, asked, session).faults;
-        BOOST_TEST(faults.empty(), first_of(faults));
-        std::uint64_t bytes = 0, told = 0;
-        double seconds = 0;
-        for (std::uint32_t p = 0; p < session.needs.size(); ++p) {
-          bytes += session.needs[p].step_page_bytes;
-          seconds = std::max(seconds, session.needs[p].step_seconds);
-        }
-        for (const core::CallStream& stream : call.streams) told += stream.step_bytes;
-        BOOST_TEST(told == bytes);
-        BOOST_TEST(std::abs(double(expected.page_bytes) - double(bytes)) <=
-                       0.03 * double(load->weight_bytes),
-                   expected.page_bytes << " bytes expected, " << bytes << " copied");
-        BOOST_TEST(expected.seconds / 20 == seconds, boost::test_tools::tolerance(0.1));
+    for (const int memory : {4, 6, 8}) cases.emplace_back("0", split, memory);
+  for (const auto& [pinned, split, memory] : cases)
+    BOOST_TEST_CONTEXT(split << " in " << memory << " GiB, pinned " << pinned) {
+      const std::uint64_t most_pinned = core::parse_bytes(pinned).value();
+      const std::string device =
+          core::cat(R"(", "memory": ")", memory, R"(GiB", "flops": 4e14, "bandwidth": 2e12})");
+      const std::string text = core::cat(
+          R"({"pinned": ")", pinned, R"(", "costs": )", costs, R"(, "devices": [{"name": "gpu:0)",
+          device, R"(, {"name": "gpu:1)", device,
+          R"(], "models": {"flux": {"kind": "flux", "hints": {"device": "gpu:0,gpu:1", )",
+          R"("split": ")", split, R"("}}}, "nodes": [{"id": "sampler", "outputs": ["1MiB"],)",
+          R"( "device": "gpu:0", "calls": [{"model": "flux", "steps": 20, "sets": 2}]}]})");
+      const test::TemporaryFolder folder;
+      const test::PlanCase question(core::parse_json(text, "question"), *plugins.catalog,
+                                    folder.path());
+      const core::Plan plan = question.plan();
+      const core::PlacedCall& call = plan.places[0].calls.at(0);
+      BOOST_TEST_REQUIRE(call.streamed);
+      const core::Prices prices(question.topology(), core::read_costs(costs, "costs"));
+      const core::CallSpec& spec = question.inferred().nodes[0].calls[0];
+      const auto load = std::make_shared<const core::CallLoad>(
+          core::call_load(*call.of, spec, question.topology().devices[0].compute));
+      const core::CallEstimate expected = core::estimate_streamed(
+          {*call.of->graph, {load, load}, plan.places[0].device, prices}, call.placement);
+      core::SessionSpec asked =
+          core::session_spec(spec, call.placement, plan.places[0].device, prices);
+      asked.donors.clear();  // nobody counts on them beforehand
+      const SessionPlan session = core::plan_session(
+          *call.of->graph, asked,
+          [](std::uint32_t, const heddle_op_call&) { return core::ChosenKernel(); });
+      const auto faults = test::check_session(*call.of->graph, asked, session).faults;
+      BOOST_TEST(faults.empty(), first_of(faults));
+      std::uint64_t bytes = 0, told = 0, pinned_bytes = 0;
+      double seconds = 0;
+      for (std::uint32_t p = 0; p < session.needs.size(); ++p) {
+        bytes += session.needs[p].step_page_bytes;
+        seconds = std::max(seconds, session.needs[p].step_seconds);
+        const std::uint64_t here =
+            session.needs[p].step_page_bytes - session.needs[p].unpinned_page_bytes;
+        // Devices that stream the same weights do so from the same copy.
+        pinned_bytes =
+            split == std::string("sets") ? std::max(pinned_bytes, here) : pinned_bytes + here;
       }
+      std::uint64_t unpinned = 0;
+      for (const core::CallStream& stream : call.streams) {
+        told += stream.step_bytes;
+        unpinned += stream.unpinned_bytes;
+      }
+      BOOST_TEST(told == bytes);
+      BOOST_TEST(pinned_bytes <= most_pinned);
+      constexpr std::uint64_t kLargest = 135 << 20;
+      if (unpinned > 0) BOOST_TEST(pinned_bytes + kLargest >= most_pinned);
+      BOOST_TEST(std::abs(double(expected.page_bytes) - double(bytes)) <=
+                     0.03 * double(load->weight_bytes),
+                 expected.page_bytes << " bytes expected, " << bytes << " copied");
+      BOOST_TEST(expected.seconds / 20 == seconds, boost::test_tools::tolerance(0.1));
+    }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

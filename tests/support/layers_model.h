@@ -24,6 +24,7 @@ struct SessionLimits {
   int donor = -1;          // a device that may lend the first place so many bytes
   std::uint64_t donor_room = 0;
   std::shared_ptr<core::Ledger> host = nullptr;  // of host memory
+  std::uint64_t pinned_bytes = 0;                // of what is streamed
 };
 
 struct LayersModel {
@@ -119,6 +120,7 @@ struct LayersModel {
                                  limits.rates});
       }
       places.host_memory = limits.host;
+      places.pinned_bytes = limits.pinned_bytes;
       if (limits.donor >= 0)
         places.donors.push_back({{"donor", limits.donor_room, {1e-12}, {0}},
                                  runs.environment().devices[std::size_t(limits.donor)].weights.get()});

@@ -1,6 +1,7 @@
 // A planning question as a JSON file: devices, costs, models and a graph of nodes that say what
 // they cost. Placed and planned without a device. The form is what tests/golden/plans/*.json show:
 //   devices   [{name, kind, model, memory, budget, compute, host, flops, bandwidth, left_out}]
+//   pinned    bytes of streamed weights that host memory may pin for those that are not the host's
 //   links     {"gpu:0 -> gpu:1": {kind, bytes_per_second, latency_seconds}}, one direction unless
 //   "both" is true costs     a costs file models    {name: {kind: flux|t5|clip|chain|u, ...sizes,
 //   hints}} nodes     [{id, reads: ["a.0", "pass:a.0", "host:a.0"], outputs: ["16MiB", "unknown",
@@ -90,8 +91,9 @@ class PlanCase {
           {name, text_of(d, "kind", name.substr(0, name.find(':'))), text_of(d, "model", "Card"),
            flag_of(d, "host"), compute == "f32" ? HEDDLE_F32 : HEDDLE_BF16, memory, memory,
            bytes_of(d, "budget"), number_of(d, "flops"), number_of(d, "bandwidth"),
-           text_of(d, "left_out")});
+           text_of(d, "left_out"), json.find("pinned") != nullptr && !flag_of(d, "host")});
     }
+    topology_.pinned_bytes = bytes_of(json, "pinned");
     const std::size_t n = topology_.devices.size();
     const auto side = [&](std::string_view name) {
       for (std::size_t i = 0; i < n; ++i)

@@ -4,10 +4,12 @@
 #include <boost/test/unit_test.hpp>
 
 #include "engine/base/error.h"
+#include "engine/plan/call_steps.h"
 #include "tests/support/refusal.h"
 
 using namespace heddle;
 using namespace heddle::core;
+namespace tt = boost::test_tools;
 
 namespace {
 
@@ -81,6 +83,30 @@ BOOST_AUTO_TEST_CASE(without_a_direct_way_a_copy_takes_the_slower_half_and_both_
   BOOST_TEST(prices.transfer_seconds(1, kHostSide, 1'000'000'000) == 1.25);
   BOOST_TEST(prices.transfer_seconds(0, kHostSide, 1'000'000'000) == 0);
   BOOST_TEST(prices.transfer_seconds(1, 1, 1'000'000'000) == 0);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_streamed_goes_by_pinned_memory_as_far_as_anybody_knows_it) {
+  Topology topology = cards();
+  topology.links.assign(16, {LinkFacts::Kind::through_host, 0, 0});
+  topology.devices[1].pins = true;
+  LinkFacts& told = topology.links[3 * 4 + 1];
+  const auto rates = [&](const Costs& costs) { return session_rates(Prices(topology, costs), 1); };
+  Costs costs;
+  costs.links[{"host", "Card"}] = {4e9, 1e-3};  // of a file from before anybody measured both
+  BOOST_TEST(rates(costs).pinned_seconds_per_byte == 1 / 4e9);
+  told = {LinkFacts::Kind::direct, 2e10, 1e-6};
+  BOOST_TEST(rates(costs).copy_seconds_per_byte == 1 / 4e9, tt::tolerance(1e-5));
+  BOOST_TEST(rates(costs).pinned_seconds_per_byte == 1 / 2e10);
+  BOOST_TEST(rates(costs).pinned_latency_seconds == 1e-3);
+  told.bytes_per_second = 1e9;  // less than was measured the slower way
+  BOOST_TEST(rates(costs).pinned_seconds_per_byte == 1 / 4e9);
+  costs.links[{kPinnedHost, "Card"}] = {5e10, 2e-6};
+  const Costs again = read_costs(write_costs(costs), "c.json");
+  BOOST_TEST(rates(again).pinned_seconds_per_byte == 1 / 5e10);
+  BOOST_TEST(rates(again).pinned_latency_seconds == 2e-6);
+  BOOST_TEST(rates(again).copy_seconds_per_byte == 1 / 4e9, tt::tolerance(1e-5));
+  topology.devices[1].pins = false;
+  BOOST_TEST(rates(again).pinned_seconds_per_byte == 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

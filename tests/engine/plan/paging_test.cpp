@@ -113,6 +113,26 @@ BOOST_AUTO_TEST_CASE(all_weights_stay_where_there_is_room) {
   BOOST_TEST(plan.step_seconds == 3, boost::test_tools::tolerance(1e-9));
 }
 
+BOOST_AUTO_TEST_CASE(what_passes_first_is_pinned_as_far_as_there_is_room) {
+  PagingCase paging =
+      blocks({{kBlock}, {kBlock}, {kBlock}, {2 * kBlock}, {kBlock}, {kBlock}}, 1e-9, 1e-8);
+  paging.pinned_seconds_per_byte = 1e-9;
+  paging.pinned_room = 3 * kBlock;
+  for (PagedWeight& weight : paging.loop) weight.pinned_bytes = weight.bytes;
+  paging.loop[1].pinned_bytes = 0;  // it is put together in host memory
+  paging.loop[5].is_pinned = true;  // for another device
+  paging.room = core::least_room(paging).bytes();
+  const PagingPlan plan = core::plan_paging(paging);
+  const std::vector<bool> pinned = core::pinned_passages(paging, plan);
+  std::vector<std::uint32_t> weights;
+  for (std::size_t page = 0; page < plan.loop.size(); ++page)
+    if (pinned[page]) weights.push_back(plan.loop[page].weight);
+  // Behind the first and the third one block is left, and the fourth weight needs two.
+  BOOST_TEST(weights == (std::vector<std::uint32_t>{0, 2, 4, 5}), boost::test_tools::per_element());
+  BOOST_TEST(plan.step_seconds == double(kBlock) * (4 * 1e-9 + 3 * 1e-8),
+             boost::test_tools::tolerance(1e-3));
+}
+
 // A cyclic sweep with room for all but one: a cache of the least recently used would load 1,140.
 BOOST_AUTO_TEST_CASE(fifty_seven_blocks_with_room_for_fifty_six_load_at_most_114_in_twenty_steps) {
   PagingCase paging = blocks(std::vector(57, std::vector<std::uint64_t>{kBlock}), 1e-3, 1e-9);

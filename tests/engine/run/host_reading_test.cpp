@@ -2,10 +2,9 @@
 #include <boost/test/unit_test.hpp>
 
 #include "engine/run/timeline.h"
-#include "tests/support/layers_model.h"
+#include "tests/support/layers_on_host.h"
 
 using namespace heddle;
-using test::LayersModel;
 
 namespace {
 
@@ -19,25 +18,12 @@ core::CallPlacement two_sets(const core::Model&) {
 }
 const auto kNever = [] { return false; };
 
-// A model whose devices take weights from host memory with a limit; `pinned`: of it, for copies.
-struct Reading {
-  LayersModel layers;
-  std::shared_ptr<core::HostRoom> room;
-  core::HostWeights host;
-
-  explicit Reading(std::vector<std::string> devices, std::uint64_t limit, std::uint64_t pinned)
-      : layers(devices, "{}", kWide, kDeep),
-        room(std::make_shared<core::HostRoom>(limit)),
-        host(room, {.pinned_bytes = pinned, .staging_bytes = pinned / 4, .piece_bytes = 16 << 10}) {
-    for (std::uint32_t d = 0; d < devices.size(); ++d) layers.state(d).use_host_weights(&host);
-  }
-  ~Reading() {
-    for (const core::RunDevice& device : layers.runs.environment().devices) {
-      device.state->let_go();
-      device.weights->drop_all();
-      device.state->use_host_weights(nullptr);
-    }
-  }
+// `pinned`: of the limit, for copies.
+struct Reading : test::LayersOnHost {
+  Reading(const std::vector<std::string>& devices, std::uint64_t limit, std::uint64_t pinned)
+      : LayersOnHost(
+            devices, kWide, kDeep, limit,
+            {.pinned_bytes = pinned, .staging_bytes = pinned / 4, .piece_bytes = 16 << 10}) {}
 
   std::vector<std::byte> run(const std::function<core::CallPlacement(const core::Model&)>& divide,
                              std::vector<std::uint64_t> budgets = {},
