@@ -17,6 +17,6 @@ function(heddle_add_plugin name)
     # Sanitizer runtimes are found in the program that loads the plugin.
     target_link_options(${name} PRIVATE -Wl,--no-undefined)
   endif()
-  target_link_options(${name} PRIVATE -Wl,--version-script=${HEDDLE_SDK_DIR}/plugin.map)
+  target_link_options(${name} PRIVATE -Wl,--version-script=${HEDDLE_SDK_DIR}/plugin.map ${HEDDLE_PLUGIN_LINK_OPTIONS})
   set_property(TARGET ${name} APPEND PROPERTY LINK_DEPENDS ${HEDDLE_SDK_DIR}/plugin.map)
 endfunction()

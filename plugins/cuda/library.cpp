@@ -36,9 +36,10 @@ std::vector<fs::path> folders_in(const fs::path& parent) {
   return found;
 }
 
-// PREFIX/lib/python3.X/site-packages/nvidia/NAME/lib, for every prefix where a Python may stand.
+// PREFIX/lib/python3.X/site-packages/nvidia/NAME/lib, for every prefix where a Python may stand, and
+// what conda itself installs.
 std::vector<fs::path> python_folders() {
-  std::vector<fs::path> prefixes;
+  std::vector<fs::path> prefixes, found;
   for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"})
     if (const char* value = std::getenv(name)) prefixes.emplace_back(value);
   std::error_code error;
@@ -54,14 +55,16 @@ std::vector<fs::path> python_folders() {
     }
   }
   if (const char* home = std::getenv("HOME")) prefixes.push_back(fs::path(home) / ".local");
-  std::vector<fs::path> found;
+  prefixes.emplace_back("/usr/local");  // of the system's Python, too, when root calls pip
+  if (const char* conda = std::getenv("CONDA_PREFIX")) found.push_back(fs::path(conda) / "lib");
   for (const fs::path& prefix : prefixes)
-    for (const fs::path& python : folders_in(prefix / "lib")) {
-      if (!python.filename().string().starts_with("python3")) continue;
-      for (const char* packages : {"site-packages", "dist-packages"})
-        for (const fs::path& package : folders_in(python / packages / "nvidia"))
-          found.push_back(package / "lib");
-    }
+    for (const char* lib : {"lib", "lib64"})
+      for (const fs::path& python : folders_in(prefix / lib)) {
+        if (!python.filename().string().starts_with("python3")) continue;
+        for (const char* packages : {"site-packages", "dist-packages"})
+          for (const fs::path& package : folders_in(python / packages / "nvidia"))
+            found.push_back(package / "lib");
+      }
   return found;
 }
 
@@ -78,6 +81,9 @@ void* open_library(const char* name) {
   for (const std::string& folder : split(std::getenv("HEDDLE_CUDA_LIBRARIES")))
     if (void* found = open_in(folder)) return found;
   if (void* found = open(name)) return found;
+  for (const char* toolkit : {"CUDA_HOME", "CUDA_PATH"})
+    if (const char* folder = std::getenv(toolkit))
+      if (void* found = open_in(fs::path(folder) / "lib64")) return found;
   if (void* found = open_in("/usr/local/cuda/lib64")) return found;
   for (const fs::path& folder : python_folders())
     if (void* found = open_in(folder)) return found;

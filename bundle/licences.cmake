@@ -1,0 +1,13 @@
+# Puts into the bundle what the system's packages say of the libraries that it brings, and of those that are compiled into it.
+set(root $ENV{DESTDIR}${CMAKE_INSTALL_PREFIX})
+file(GLOB files RELATIVE ${root}/lib ${root}/lib/lib*.so*)
+list(REMOVE_ITEM files libheddle.so)
+foreach(file ${files} boost/version.hpp rapidjson/rapidjson.h CLI/CLI.hpp)
+  execute_process(COMMAND dpkg-query -S "*/${file}" OUTPUT_VARIABLE owners ERROR_QUIET)
+  string(REGEX MATCH "^[^:,]+" package "${owners}")
+  if(package AND EXISTS /usr/share/doc/${package}/copyright)
+    configure_file(/usr/share/doc/${package}/copyright ${root}/licences/${package} COPYONLY)
+  else()
+    message(WARNING "No package is known to own ${file}: its licence is missing in ${root}/licences")
+  endif()
+endforeach()
