@@ -76,7 +76,7 @@ std::string float_text(double number) {
 }
 
 // repr(str).
-std::string quoted(std::string_view text) {
+std::string python_quoted(std::string_view text) {
   constexpr std::string_view kHex = "0123456789abcdef";
   const bool has_single = text.find('\'') != std::string_view::npos;
   const char mark = has_single && text.find('"') == std::string_view::npos ? '"' : '\'';
@@ -109,7 +109,7 @@ std::string quoted(std::string_view text) {
 std::string shown(const Json& value) {
   switch (value.kind()) {
     case Json::Kind::string:
-      return quoted(value.as_string());
+      return python_quoted(value.as_string());
     case Json::Kind::array: {
       std::vector<std::string> items;
       for (const Json& item : value.as_array()) items.push_back(shown(item));
@@ -118,7 +118,7 @@ std::string shown(const Json& value) {
     case Json::Kind::object: {
       std::vector<std::string> items;
       for (const Json::Member& member : value.members())
-        items.push_back(cat(quoted(member.key), ": ", shown(member.value)));
+        items.push_back(cat(python_quoted(member.key), ": ", shown(member.value)));
       return cat("{", join(items, ", "), "}");
     }
     default:

@@ -153,6 +153,8 @@ const Matmul::Chosen& Matmul::choose(const Product& p) {
   if (p.epilogue & CUBLASLT_EPILOGUE_BIAS)
     set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(type_of(bias_dtype(p))));
   if (has_scales(p)) {
+    // What is summed with fewer bits is far below what rounding the operands to 8 bits does.
+    set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, std::int8_t{1});
     set(CUBLASLT_MATMUL_DESC_A_SCALE_MODE, CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
     set(CUBLASLT_MATMUL_DESC_B_SCALE_MODE, CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
     // That there are scales decides what is proposed. Where they are, the call tells.

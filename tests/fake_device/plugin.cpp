@@ -4,12 +4,12 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <vector>
 
 #include "control.h"
 #include "device.h"
 #include "heddle/device.hpp"
+#include "kernels.h"
 #include "shuffler.h"
 
 namespace heddle::fake {
@@ -277,64 +277,6 @@ void recording_free(heddle_recording* recording) {
   if (recording != nullptr) delete &as_recording(recording);
 }
 
-// ---- kernels ----
-
-std::int32_t kernel_fits(heddle_device* device, const heddle_op_call* call) {
-  return as_device(device).fits(*call);
-}
-
-std::size_t kernel_workspace(heddle_device* device, const heddle_op_call* call) {
-  return as_device(device).workspace(*call);
-}
-
-heddle_status* kernel_launch(heddle_device* device, heddle_stream* stream,
-                             const heddle_op_call* call, void* workspace) {
-  Device& self = as_device(device);
-  return guard(self, [&] { self.launch(as_stream(stream), *call, workspace); });
-}
-
-// One for each op of the cpu device, as it is when they are asked for: the cpu plugin has to be
-// loaded before. Never freed: the list lives as long as the plugin.
-class Kernels {
- public:
-  const heddle_list* list() {
-    if (asking_ || the_host == nullptr) return nullptr;  // the registry asks this plugin, too
-    asking_ = true;
-    std::set<std::string> ops;
-    for (const heddle_kernel* kernel : cpu_kernels(the_host)) ops.insert(kernel->op);
-    asking_ = false;
-    const std::lock_guard lock(mutex_);
-    for (const std::string& op : ops) {
-      if (!known_.insert(op).second) continue;
-      kernels_.push_back(
-          std::make_unique<heddle_kernel>(heddle_kernel{.size = sizeof(heddle_kernel),
-                                                        .op = known_.find(op)->c_str(),
-                                                        .device_kind = "fake",
-                                                        .name = "cpu",
-                                                        .fits = kernel_fits,
-                                                        .workspace = kernel_workspace,
-                                                        .launch = kernel_launch}));
-    }
-    auto view = std::make_unique<View>();
-    for (const auto& kernel : kernels_) view->items.push_back(kernel.get());
-    view->list = {static_cast<std::uint32_t>(view->items.size()), view->items.data()};
-    if (views_.empty() || views_.back()->items.size() != view->items.size())
-      views_.push_back(std::move(view));
-    return &views_.back()->list;
-  }
-
- private:
-  struct View {
-    std::vector<const void*> items;
-    heddle_list list{};
-  };
-  static inline thread_local bool asking_ = false;
-  std::mutex mutex_;
-  std::set<std::string> known_;                          // mutex_
-  std::vector<std::unique_ptr<heddle_kernel>> kernels_;  // mutex_
-  std::vector<std::unique_ptr<View>> views_;             // mutex_; a list that was given away stays
-};
-
 // ---- tables ----
 
 const heddle_kernel* const kNoKernels[] = {nullptr};
@@ -383,7 +325,7 @@ const heddle_list* provide(const char* kind) {
   static Kernels kernels;
   const std::string_view asked = kind;
   if (asked == HEDDLE_DEVICES) return &kDevices;
-  if (asked == HEDDLE_KERNELS) return kernels.list();
+  if (asked == HEDDLE_KERNELS) return kernels.list(the_host);
   if (asked == HEDDLE_FAKE_CONTROL) return &kControls;
   return nullptr;
 }

@@ -21,12 +21,12 @@ install(TARGETS ${bundle_plugins} RUNTIME_DEPENDENCY_SET bundle LIBRARY DESTINAT
 install(TARGETS heddle libheddle RUNTIME_DEPENDENCY_SET bundle RUNTIME DESTINATION . LIBRARY DESTINATION lib)
 install(RUNTIME_DEPENDENCY_SET bundle PRE_EXCLUDE_REGEXES "^(ld-linux.*|lib(c|m|dl|rt|pthread))\\.so" DESTINATION lib)
 install(DIRECTORY graphs DESTINATION . PATTERN diffusion_models EXCLUDE) # what tests draw there
-install(DIRECTORY sdk DESTINATION . PATTERN heddleConfig.cmake EXCLUDE)
+install(DIRECTORY sdk DESTINATION . PATTERN heddleConfig.cmake EXCLUDE PATTERN bundle EXCLUDE)
 install(FILES README.md DESTINATION .)
 include(CMakePackageConfigHelpers)
 write_basic_package_version_file(heddleConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES sdk/heddleConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/heddleConfigVersion.cmake DESTINATION lib/cmake/heddle)
-install(SCRIPT bundle/licences.cmake)
+install(SCRIPT sdk/bundle/licences.cmake)
 
 set(CPACK_GENERATOR TGZ)
 string(TOLOWER "heddle-${PROJECT_VERSION}-${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR}" CPACK_PACKAGE_FILE_NAME)
