@@ -315,14 +315,19 @@ void FluxSingle::execute(Context& ctx) {
 
   // The last projection reads attention and MLP side by side, so both write where it reads. The MLP
   // is a product of its own, not more rows of the first: its activation then costs no pass over
-  // memory, and it is computed while tokens and heads change places between devices.
+  // memory. Where tokens and heads change places between devices, it is computed meanwhile.
+  const Tensor both = ctx.make({batch, length, width + mlp});
+  const auto compute_mlp = [&] {
+    ops::linear_into(ctx, normed, ctx[up], ctx[up_bias], HEDDLE_ACT_GELU_TANH, {},
+                     both.slice(2, width, width + mlp));
+  };
+  const bool waits = ctx.group().kind == HEDDLE_GROUP_SEQUENCE;
+  if (!waits) compute_mlp();
   const Tensor projected = ops::linear(ctx, normed, ctx[qkv], ctx[qkv_bias]);
   norm_heads(ctx, projected, head_count, ctx[q_norm], ctx[k_norm], own_cos, own_sin, epsilon);
   const JointShare joint = joint_share(ctx, share.begin, share.total, head_count);
   const Tensor gathered = gather_tokens(ctx, projected, joint, head_count);
-  const Tensor both = ctx.make({batch, length, width + mlp});
-  ops::linear_into(ctx, normed, ctx[up], ctx[up_bias], HEDDLE_ACT_GELU_TANH, {},
-                   both.slice(2, width, width + mlp));
+  if (waits) compute_mlp();
   attend(ctx, gathered, joint, blocks::split_heads(both.slice(2, 0, width), head_count));
   ctx[out] = ops::gated_add(ctx, x, parts[2], joining_linear(ctx, both, ctx[down], ctx[down_bias]));
 }

@@ -205,7 +205,7 @@ BOOST_AUTO_TEST_CASE(budgets_that_are_too_small_for_the_weights_change_no_byte) 
         return std::pair(std::move(picture), control->weights(0));
       };
       const auto [resident, made] = draw(0);
-      const auto [streamed, made_again] = draw(18 << 20);
+      const auto [streamed, made_again] = draw(15 << 20);
       BOOST_TEST((resident == streamed));
       BOOST_TEST(made_again > made);
     }
