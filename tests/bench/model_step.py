@@ -70,7 +70,7 @@ def time_diffusers(arguments, compiled):
         forward = make_model(model, torch)
         sets = [inputs_of(model, width, height, torch) for _ in range(model["sets"])]
         if compiled:
-            forward = torch.compile(forward, mode="max-autotune-no-cudagraphs")
+            forward = torch.compile(forward)
         for _ in range(3):
             forward(**sets[0])
         times = []
