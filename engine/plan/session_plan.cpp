@@ -377,6 +377,7 @@ std::vector<Rate> node_rates(const Graph& graph) {
 }
 
 void tell_peers(SessionSpec& spec, std::size_t count, const std::function<bool(std::uint32_t, std::uint32_t)>& are_peers) {
+  if (spec.placement.split != Split::sequence && spec.placement.split != Split::rows) return;
   for (std::uint32_t a = 0; a < count; ++a)
     for (std::uint32_t b = 0; b < count; ++b)
       if (a != b && !are_peers(a, b)) return;

@@ -79,7 +79,7 @@ struct SessionSpec {
   std::uint64_t pinned_bytes = 0;  // of what all places stream in every step may be pinned in host memory
 };
 
-// Says of the first `count` places that they are peers, when every two of them are.
+// Says of the first `count` places that they are peers, when every two of them are; asked where the placement makes a group of them.
 void tell_peers(SessionSpec& spec, std::size_t count, const std::function<bool(std::uint32_t, std::uint32_t)>& are_peers);
 
 struct ChosenKernel {

@@ -138,7 +138,7 @@ void Session::enqueue(const Launch& launch, NodeIndex node, Stream& stream) {
 // Not for the first step: kernels prepare themselves when they are launched for the first time.
 void Session::record_step() {
   constexpr std::uint32_t kStepsWorthRecording = 4;
-  if (steps_enqueued_ != 1 || request_.step_count < kStepsWorthRecording) return;
+  if (!may_record_ || steps_enqueued_ != 1 || request_.step_count < kStepsWorthRecording) return;
   std::vector<const Device*> devices;
   for (const SessionPlace& place : places_.places) devices.push_back(&place.state->device());
   const auto grain = timeline_ == nullptr ? SessionRecordings::Grain::step : SessionRecordings::Grain::block;
@@ -234,7 +234,9 @@ std::vector<Value> Session::step(std::uint32_t index, std::span<const heddle_val
         throw;
       }
     }
-    // The step's inputs are still there, and nothing that it made has left it: it begins anew.
+    // The step's inputs are still there, and nothing that it made has left it: it begins anew, without what replays may take for
+    // themselves.
+    if (recordings_ != nullptr) may_record_ = false;
     tear_down();
     set_limits(attempt);
   }

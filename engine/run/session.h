@@ -138,6 +138,7 @@ class Session final : public SessionHandle {
   std::vector<std::unique_ptr<Crossing>> crossings_;          // by transfer of the plan
   std::vector<Slice> slices_;
   std::unique_ptr<SessionRecordings> recordings_;             // of the step; nullptr: not yet, or not worth it
+  bool may_record_ = true;                                    // until memory has run out with recordings
   std::uint32_t steps_enqueued_ = 0;                          // since it was set up
   std::unique_ptr<SessionPages> pages_;                       // of the plan; nullptr: nothing is streamed
   std::vector<Expectation> expected_pages_;                   // of the phase under way

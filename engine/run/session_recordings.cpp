@@ -67,8 +67,8 @@ SessionRecordings::SessionRecordings(const SessionPlan& plan, std::span<const De
     const Device& device = *places[place];
     if (!device.can_record()) continue;
     std::unique_ptr<Stream>& stream = streams[place];
-    if (stream == nullptr) stream = std::make_unique<Stream>(device);
     try {
+      if (stream == nullptr) stream = std::make_unique<Stream>(device);
       auto recording = stream->record_launches([&] {
         for (const std::uint32_t i : launches) launch(actions[i].index, *stream);
       });

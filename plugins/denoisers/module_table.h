@@ -1,7 +1,6 @@
 // plugins/denoisers/module_table.h - a model's modules by two names: the one that the code here
 // asks by, which is that of FLUX's original files ("img_attn.qkv"), and those of its parts in
-// diffusers
-// ("attn.to_q", "attn.to_k", "attn.to_v"). Pure; any thread.
+// diffusers ("attn.to_q", "attn.to_k", "attn.to_v"). Pure; any thread.
 #pragma once
 
 #include <heddle/model.hpp>

@@ -3,9 +3,8 @@
 //
 // Inputs   x         (B, C, H, W)   every step   the latent, scaled; any float type; one frame
 //          timestep  (N)            scheduled    noise level in [0, 1], f32
-//          context   (1|B, T, Dt)   constant     the text encoder's last hidden state, without
-//          padding concat    (1|B, C', H, W) constant    only in models with more input than output
-//          channels
+//          context   (1|B, T, Dt)   constant     the encoder's last hidden state, unpadded
+//          concat    (1|B, C', H, W) constant    only where more channels go in than come out
 // Output   out       (B, C, H, W)   velocity (noise - picture), in the latent's element type
 //
 // Blocks   embed.vector, embed.rope, embed.text_norm, embed.text, embed.image,

@@ -1,7 +1,7 @@
 """A step of a published transformer: heddle beside diffusers, on the same GPU, one after the other.
 
     python3 tests/bench/model_step.py HEDDLE [--model flux-dev|qwen-image] [--size WxH] [--steps N] [--device cuda:0]
-                                      [--no-compile]
+                                      [--weight-dtype TYPE] [--no-compile]
 
 `heddle bench MODEL` and diffusers' transformer of that model, eager and with torch.compile, in bf16,
 with random weights and inputs of the same shapes; heddle's weights loaded as TYPE

@@ -38,7 +38,9 @@ enum {
  * all_gather/1: in, the member's rows along an axis -> out, the rows of all; the member's begin at `begin`.
  * all_reduce/1: in -> out, same shape: the sum over the members, added up by rank.
  * all_to_all/1: every member gives to each its part [part_begin, part_end) along one axis, and puts what it gets together along the
- * other: its own rows begin there at `begin`. Tokens with all heads become all tokens with some heads, and back. */
+ * other: its own rows begin there at `begin`. Tokens with all heads become all tokens with some heads, and back.
+ * Of all three: members read in when they like and put the results into out when they come, so a block writes to in no more, and
+ * has not touched out before. */
 #define HEDDLE_OP_ALL_GATHER "all_gather/1"
 typedef struct heddle_all_gather_attrs { int64_t begin; int32_t axis; } heddle_all_gather_attrs;
 #define HEDDLE_OP_ALL_REDUCE "all_reduce/1"
