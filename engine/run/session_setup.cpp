@@ -78,7 +78,8 @@ void Session::prepare(std::span<const heddle_value* const> sets) {
   // Nobody waits for the others between these: what crosses has places of its own, and is awaited by its readers' device.
   expected_pages_ = expect_pages({Rate::constant, Rate::scheduled}, UseOrder::once);
   for (const Rate phase : {Rate::constant, Rate::scheduled}) run(phase);
-  join_places();  // what members of a group give one another in a step comes to where these phases have worked
+  // What members of a group give one another in a step comes to where these phases have worked.
+  if (!plan_->collectives.empty()) join_places();
   expected_pages_ = expect_pages({Rate::step}, UseOrder::cyclic);
   is_set_up_ = true;
 }
