@@ -66,6 +66,47 @@ int to_units(View& in, View& out, Space& space, int bytes) {
   return unit;
 }
 
+// ---- from another device ----
+
+// Less is sooner there by a kernel; shorter rows are more than the copy engine takes at full speed.
+constexpr std::int64_t kLeastFromPeer = 64 << 10, kLeastRow = 512;  // bytes
+constexpr int kMostCopies = 8;  // for one call
+
+bool is_elsewhere(const void* memory, const Stream& stream) {
+  cudaPointerAttributes found{};
+  stream.device().check(cudaPointerGetAttributes(&found, memory), "cudaPointerGetAttributes");
+  return found.type == cudaMemoryTypeDevice && found.device != stream.device().ordinal();
+}
+
+// The copy engine takes rows at the link's speed, too, and leaves the multiprocessors to the
+// products that run beside it. False: these are not such rows.
+bool copy_from_peer(const Stream& stream, const View& from, const View& to, const Space& space,
+                    std::int64_t bytes) {
+  const int row = space.rank - 1, rows = row - 1;
+  const std::int64_t width = space.shape[row] * bytes;
+  if (space.count * bytes < kLeastFromPeer || width < kLeastRow || space.rank > 3) return false;
+  if (from.stride[row] != 1 || to.stride[row] != 1) return false;
+  const std::int64_t height = rows < 0 ? 1 : space.shape[rows];
+  const std::int64_t copies = space.rank == 3 ? space.shape[0] : 1;
+  const auto pitch = [&](const View& view) { return rows < 0 ? width : view.stride[rows] * bytes; };
+  const bool is_pitched = height == 1 || (pitch(from) >= width && pitch(to) >= width);
+  if (copies > kMostCopies || !is_pitched || !is_elsewhere(from.data, stream)) return false;
+  for (std::int64_t i = 0; i < copies; ++i) {
+    const auto at = [&](const View& view) {
+      return static_cast<char*>(view.data) + (space.rank == 3 ? i * view.stride[0] * bytes : 0);
+    };
+    const auto pitch_of = [&](const View& view) {
+      return static_cast<std::size_t>(height == 1 ? width : pitch(view));
+    };
+    stream.device().check(
+        cudaMemcpy2DAsync(at(to), pitch_of(to), at(from), pitch_of(from),
+                          static_cast<std::size_t>(width), static_cast<std::size_t>(height),
+                          cudaMemcpyDefault, stream.raw()),
+        "cudaMemcpy2DAsync");
+  }
+  return true;
+}
+
 struct Same {
   __device__ float operator()(const float* x) const { return x[0]; }
 };
@@ -92,6 +133,7 @@ struct Copy : Plain {
       return;
     }
     const auto bytes = static_cast<int>(device::dtype_bytes(from.dtype));
+    if (copy_from_peer(stream, from, to, space, bytes)) return;
     const int unit = to_units(from, to, space, bytes);
     const unsigned grid = blocks(stream, space.count);
     if (unit == 16) move<uint4><<<grid, kThreads, 0, on>>>(from, to, space);
