@@ -61,7 +61,7 @@ set_target_properties(hello PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_D
 add_executable(embed ${SAMPLES}/embed.cpp)
 target_link_libraries(embed PRIVATE heddle::heddle)
 END
-quietly "configuring what uses the bundle" cmake -B outside -DCMAKE_PREFIX_PATH="$root" -DSAMPLES="$samples" -DCMAKE_BUILD_TYPE=Debug
+quietly "configuring what uses the bundle" cmake -B outside -G Ninja -DCMAKE_PREFIX_PATH="$root" -DSAMPLES="$samples" -DCMAKE_BUILD_TYPE=Debug
 quietly "building what uses the bundle" cmake --build outside -j 2
 ! readelf -d outside/plugins/hello.so | grep -q libstdc || wrong "a plugin needs the C++ runtime of the bundle"
 run nodes demo.hello --plugins "$PWD/outside/plugins"
