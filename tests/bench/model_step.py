@@ -1,13 +1,13 @@
-"""A step of a published transformer: heddle beside diffusers, on the same GPU, one after the other.
+"""A step of a published transformer, or a picture of an autoencoder: heddle beside diffusers, on the same GPU, one after the other.
 
-    python3 tests/bench/model_step.py HEDDLE [--model flux-dev|qwen-image] [--size WxH] [--steps N] [--device cuda:0]
+    python3 tests/bench/model_step.py HEDDLE [--model flux-dev|qwen-image|flux-vae] [--size WxH] [--steps N] [--device cuda:0]
                                       [--weight-dtype TYPE] [--no-compile]
 
 `heddle bench MODEL` and diffusers' transformer of that model, eager and with torch.compile, in bf16,
 with random weights and inputs of the same shapes; heddle's weights loaded as TYPE
 ("fp8_e4m3fn_fast"). Prints the milliseconds of a step, and heddle's as
 a share of the others'. A step of qwen-image, which is guided, has two sets of inputs: two forwards of
-diffusers. Times are CUDA events' on both sides; the medians of all steps.
+diffusers. flux-vae is decoded once, by diffusers in the order of channels that its convolutions like. Times are CUDA events' on both sides; the medians of all steps.
 """
 
 import argparse
@@ -23,12 +23,17 @@ MODELS = {
     "qwen-image": dict(type="QwenImageTransformer2DModel", tokens=128, sets=2, config=dict(
         patch_size=2, in_channels=64, out_channels=16, num_layers=60, attention_head_dim=128, num_attention_heads=24,
         joint_attention_dim=3584, axes_dims_rope=(16, 56, 56))),
+    "flux-vae": dict(type="AutoencoderKL", tokens=0, sets=1, config=dict(
+        in_channels=3, out_channels=3, latent_channels=16, block_out_channels=(128, 256, 512, 512), layers_per_block=2,
+        down_block_types=("DownEncoderBlock2D",) * 4, up_block_types=("UpDecoderBlock2D",) * 4, norm_num_groups=32, sample_size=1024,
+        scaling_factor=0.3611, shift_factor=0.1159, use_quant_conv=False, use_post_quant_conv=False)),
 }
 
 
 def run_heddle(arguments):
-    command = [arguments.heddle, "bench", arguments.model, "--size", arguments.size, "--steps", str(arguments.steps), "--devices",
-               arguments.device, "--weight-dtype", arguments.weight_dtype, "--json"]
+    command = [arguments.heddle, "bench", arguments.model, "--size", arguments.size, "--devices", arguments.device, "--json"]
+    if arguments.model != "flux-vae":
+        command += ["--steps", str(arguments.steps), "--weight-dtype", arguments.weight_dtype]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(command)}: exit code {done.returncode}")
@@ -38,6 +43,9 @@ def run_heddle(arguments):
 def inputs_of(model, width, height, torch):
     """For a picture of width x height tokens; on the default device, in the default type."""
     config, tokens = model["config"], model["tokens"]
+    if model["type"] == "AutoencoderKL":
+        latent = torch.randn(1, config["latent_channels"], 2 * height, 2 * width)
+        return dict(z=latent.to(memory_format=torch.channels_last), return_dict=False)
     inputs = dict(hidden_states=torch.randn(1, width * height, config["in_channels"]),
                   encoder_hidden_states=torch.randn(1, tokens, config["joint_attention_dim"]), timestep=torch.tensor([0.5]),
                   return_dict=False)
@@ -56,7 +64,10 @@ def make_model(model, torch):
     made = getattr(diffusers, model["type"])(**model["config"]).eval()
     for parameter in made.parameters():
         parameter.normal_(0, 0.02)
-    return made
+    if model["type"] != "AutoencoderKL":
+        return made
+    made.decoder.to(memory_format=torch.channels_last)
+    return made.decode
 
 
 def time_diffusers(arguments, compiled):

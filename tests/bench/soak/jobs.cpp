@@ -97,6 +97,18 @@ std::string with_number(const std::string& text, const std::string& input, unsig
   return core::write_json(changed);
 }
 
+// As the planner would split the job's node just now, and where it would run whole.
+Job as_planned(Job job, const std::string& plan_text) {
+  const core::Json plan = core::parse_json(plan_text, "a plan");
+  for (const core::Json& step : plan.find("steps")->as_array()) {
+    const core::Json* const calls = step.find("calls");
+    if (calls == nullptr || step.find("node")->as_string() != job.node) continue;
+    for (const core::Json& call : calls->as_array()) job.split = call.find("split")->as_string();
+    if (job.split == "none") job.device = step.find("device")->as_string();
+  }
+  return job;
+}
+
 }  // namespace
 
 Jobs::Jobs(JobOptions options, std::uint64_t seed) : options_(std::move(options)), random_(seed) {
@@ -141,15 +153,19 @@ void Jobs::add_large() {
     }
 }
 
-Workflow workflow_of(const Job& job, const Engine& engine) {
+Workflow workflow_of(const Job& wanted, const Engine& engine) {
+  Job job = wanted;
   const auto placed = [&](const std::string& text) {
     Workflow flow = engine.parse(text, job.work);
     if (!job.split.empty()) flow.split(job.node, job.split);
     if (!job.device.empty()) flow.place(job.node, job.device);
     return flow;
   };
-  Workflow flow = placed(job.text);
-  if (job.budget == 0) return flow;
+  if (job.budget == 0) return placed(job.text);
+  // What others take of the memory changes where the planner would put it, and so how much it
+  // needs: the budget is for one way of running.
+  if (job.split.empty()) job = as_planned(job, engine.plan_json(placed(job.text)));
+  const Workflow flow = placed(job.text);
   // The same for all: with less of one device than of another, layers would be cut elsewhere.
   double least = 0;
   std::vector<std::string> devices;
