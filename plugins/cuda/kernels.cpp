@@ -30,6 +30,7 @@ constexpr const heddle_kernel* const kKernels[] = {
     &kUpsampleNearest,
     &kMatmulLinear,
     &kNarrowLinear,
+    &kProductsAttention,
     &kVectorLayerNorm,
     &kVectorRmsNorm,
     &kVectorModulatedNorm,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <type_traits>
+#include <utility>
 
 #include "heddle/device.hpp"
 #include "library.h"
@@ -147,7 +148,7 @@ const Matmul::Chosen& Matmul::choose(const Product& p) {
     check_blas(library_.desc_set(made->desc, attribute, &value, sizeof value),
                "cublasLtMatmulDescSetAttribute");
   };
-  set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
+  set(CUBLASLT_MATMUL_DESC_TRANSA, p.is_weight_flipped ? CUBLAS_OP_N : CUBLAS_OP_T);
   set(CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_N);
   set(CUBLASLT_MATMUL_DESC_EPILOGUE, p.epilogue);
   if (p.epilogue & CUBLASLT_EPILOGUE_BIAS)
@@ -174,7 +175,9 @@ const Matmul::Chosen& Matmul::choose(const Product& p) {
         library_.layout_set(to, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &jump, sizeof jump),
         "cublasLtMatrixLayoutSetAttribute");
   };
-  layout(made->weight, p.operands, p.k, p.n, p.weight_step, 0);
+  const auto [rows, columns] =
+      p.is_weight_flipped ? std::pair(p.n, p.k) : std::pair(p.k, p.n);
+  layout(made->weight, p.operands, rows, columns, p.weight_step, 0);
   layout(made->x, p.operands, p.k, p.m, p.x_step, p.x_jump);
   layout(made->out, p.result, p.n, p.m, p.out_step, p.out_jump);
   layout(made->residual, p.result, p.n, p.m, p.residual ? p.residual_step : p.out_step,

@@ -24,10 +24,12 @@ struct Product {
   std::int64_t x_jump, out_jump, residual_jump;
   cublasLtEpilogue_t epilogue;  // with or without bias
   bool residual;
+  bool is_weight_flipped = false;  // it is (k, n), as the values of attention are
 
   auto key() const {
     return std::tuple(m, n, k, batch, operands, result, x_step, weight_step, out_step,
-                      residual_step, x_jump, out_jump, residual_jump, int(epilogue), residual);
+                      residual_step, x_jump, out_jump, residual_jump, int(epilogue), residual,
+                      is_weight_flipped);
   }
 };
 

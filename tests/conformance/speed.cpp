@@ -52,6 +52,7 @@ std::vector<Speed> make_speeds() {
   attention(1, 4608, 24, 128);
   attention(1, 4096, 10, 64);
   attention(2, 1024, 20, 64);
+  attention(1, 16384, 1, 512);
   const auto linear = [&](std::int64_t m, std::int64_t n, std::int64_t k, heddle_activation kind,
                           bool added) {
     OpCase one{
