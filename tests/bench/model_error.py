@@ -24,7 +24,8 @@ PUBLISHED = dict(patch_size=1, in_channels=64, num_layers=19, num_single_layers=
                  joint_attention_dim=4096, pooled_projection_dim=768, guidance_embeds=True, axes_dims_rope=(16, 56, 56))
 SMALL = dict(PUBLISHED, num_layers=2, num_single_layers=3, attention_head_dim=64, num_attention_heads=2, joint_attention_dim=64,
              pooled_projection_dim=48, axes_dims_rope=(16, 24, 24))
-SEED, TEXT_SEED, GUIDANCE = 7, 1, 3.5
+# diffusers multiplies guidance and time by 1000 in bf16: these stay what they are.
+SEED, TEXT_SEED, GUIDANCE = 7, 1, 4.0
 
 
 class Option(ctypes.Structure):
@@ -111,10 +112,11 @@ def velocity(model, inputs, noise, dtype, device):
 
 def workflow(config, tokens, pixels):
     text = dict(tokens=tokens, width=config["joint_attention_dim"], pooled_width=config["pooled_projection_dim"], seed=TEXT_SEED)
-    sample = dict(model=["model", 0], positive=["text", 0], negative=["text", 0], latent_image=["size", 0], seed=SEED, steps=1, cfg=1.0,
+    sample = dict(model=["model", 0], positive=["guided", 0], negative=["text", 0], latent_image=["size", 0], seed=SEED, steps=1, cfg=1.0,
                   sampler_name="euler", scheduler="simple", denoise=1.0)
     return {"model": dict(class_type="UNETLoader", inputs=dict(unet_name="drawn.safetensors", weight_dtype="default")),
             "text": dict(class_type="RandomConditioning", inputs=text),
+            "guided": dict(class_type="FluxGuidance", inputs=dict(conditioning=["text", 0], guidance=GUIDANCE)),
             "size": dict(class_type="EmptySD3LatentImage", inputs=dict(width=pixels, height=pixels, batch_size=1)),
             "sample": dict(class_type="KSampler", inputs=sample),
             "end": dict(class_type="Discard", inputs=dict(value=["sample", 0]))}
