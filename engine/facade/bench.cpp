@@ -189,8 +189,7 @@ void read_plan(const std::string& text, const std::string& node, BenchReport& re
     const Json* const calls = step.find("calls");
     if (calls == nullptr || step.find("node")->as_string() != node) continue;
     for (const Json& call : calls->as_array()) {
-      const double steps = std::max(1.0, number_in(call, "steps"));
-      report.planned_seconds += number_in(call, "seconds") / steps;
+      report.planned_seconds += number_in(call, "step_seconds");
       report.planned_load_seconds += number_in(call, "load_seconds");
       report.step_flops += number_in(call, "step_flops");
       report.split = call.find("split")->as_string();

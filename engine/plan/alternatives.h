@@ -23,6 +23,7 @@ struct Alternative {
   std::string name;         // "resident on cuda:0", "layers over cuda:0, cuda:1"
   double load_seconds = 0;  // bringing the weights from host memory, once
   double seconds = 0;       // all steps, after that
+  double step_seconds = 0;  // of these, each step
   std::vector<DeviceNeed> needs;
   bool fits = true;
   bool automatic = true;  // may be chosen when nobody asks for it
@@ -80,7 +81,7 @@ struct PlacedCall {
       budgets;  // that it was placed with, by device of the topology; 0: none
   std::vector<std::string>
       whole;  // of a division by rows: weights that no device has a part of, by block and slot
-  double load_seconds = 0, seconds = 0;   // as estimated; 0 where nothing is known
+  double load_seconds = 0, seconds = 0, step_seconds = 0;  // as estimated; 0 where nothing is known
   double step_flops = 0;                  // of all sets, in one step; 0 where nothing is known
   bool fits = true;                       // false: the least bad of what was compared
   std::vector<Alternative> alternatives;  // what was compared; empty where nothing was

@@ -111,6 +111,7 @@ SessionSpec session_spec(const CallSpec& call, const CallPlacement& placement, s
       spec.donors.push_back(std::move(*donor));
   const std::shared_ptr<const Model> model = get_model(*call.model);
   spec.has_factors = model->patches != nullptr;
+  spec.is_narrow = is_narrow(*model);
   spec.weight = [model, shares = placement.shares, compute](
                     std::uint32_t place, NodeIndex n, std::uint32_t number, std::uint32_t member) {
     const Node& node = model->graph->nodes[n];
@@ -160,6 +161,12 @@ SessionSpec::Rates session_rates(const Prices& prices, std::uint32_t device) {
   SessionSpec::Rates rates;
   rates.seconds_per_flop = prices.seconds(device, kMany, 0, 0) / kMany;
   rates.seconds_per_byte = prices.seconds(device, 0, kMany, 0) / kMany;
+  rates.attention_seconds_per_flop =
+      (prices.seconds(device, {OpKind::attention, kMany, 0}) - prices.seconds(device, 0, 0, 1)) /
+      kMany;
+  rates.narrow_seconds_per_flop =
+      (prices.seconds(device, {OpKind::narrow, kMany, 0}) - prices.seconds(device, 0, 0, 1)) /
+      kMany;
   rates.launch_seconds = prices.seconds(device, 0, 0, 1);
   rates.copy_latency_seconds = prices.transfer_seconds(kHostSide, device, 0);
   rates.copy_seconds_per_byte =

@@ -3,11 +3,14 @@
 // them. Values; pure.
 //
 // The file is JSON; all members are optional, unknown ones of the top level are kept:
-//   { "devices": { "NVIDIA H200": { "flops_per_second": 6.0e14,    of a large matrix product in the
-//   compute type
+//   { "devices": { "NVIDIA H200": { "flops_per_second": 6.0e14,    of matrix products in the compute
+//                                                                  type, as large as a model's
+//                                   "attention_flops_per_second": 5.0e14,
+//                                   "narrow_flops_per_second": 1.0e15,   of products of 8 bits,
+//                                                                  where the device has such
 //                                   "bytes_per_second": 4.0e12,    of its own memory, read and
-//                                   written together "launch_seconds": 4.0e-6 } },  of one op,
-//                                   however small
+//                                                                  written together
+//                                   "launch_seconds": 4.0e-6 } },  of one op, however small
 //     "links":   { "NVIDIA H200 -> host": { "bytes_per_second": 5.0e10, "latency_seconds": 1.0e-5
 //     },
 //                  "NVIDIA H200 -> NVIDIA H200": { ... } } }         one direction; "host" is host
@@ -20,12 +23,14 @@
 #include <utility>
 
 #include "engine/base/json.h"
+#include "engine/plan/op_work.h"
 #include "engine/plan/topology.h"
 
 namespace heddle::core {
 
 struct DeviceCosts {
-  double flops_per_second = 0, bytes_per_second = 0, launch_seconds = 0;  // 0: unknown
+  double flops_per_second = 0, bytes_per_second = 0, launch_seconds = 0;    // 0: unknown
+  double attention_flops_per_second = 0, narrow_flops_per_second = 0;  // 0: unknown
 };
 struct LinkCosts {
   double bytes_per_second = 0, latency_seconds = 0;  // 0: unknown
@@ -55,6 +60,8 @@ class Prices {
   // A piece of work by itself: it takes as long as its arithmetic or its memory traffic, whichever
   // is more, and its launches.
   double seconds(std::uint32_t device, double flops, double bytes, double launches) const;
+  // One op: at the rate of its kind, and its launch.
+  double seconds(std::uint32_t device, const OpWork& op) const;
   double transfer_seconds(std::uint32_t from, std::uint32_t to, std::uint64_t bytes) const;
   // The way of what is streamed from pinned host memory. Where nobody has measured it: what the
   // device tells of its link, but no less than what memory as it comes gives.

@@ -29,6 +29,7 @@ class Simulation {
     const double step = phase(load_.main);
     result.crossing_bytes = crossing_;
     result.seconds = once + once_seconds_ + step * load_.repeats();
+    result.step_seconds = step;
     result.needs = needs();
     for (const DeviceNeed& need : result.needs)
       result.load_seconds = std::max(

@@ -2,11 +2,14 @@
 // each device: a simulation by lists, in which a device runs one block at a time, copies overlap
 // computing, and a step begins when the one before has come home. Pure.
 //
+// A block takes what its ops take one after another. Of divisions, tokens and heads change places
+// around each attention, and the members' sums are put together behind each product that has parts
+// of them; nobody computes meanwhile.
+//
 // Left out: workspaces of kernels, which only a device knows; that memory which another device
-// reads or writes stays occupied for a whole step; and, of divisions by tokens and rows, how often
-// a block exchanges something (each output counts as put together once), that sets overlap, and the
-// ways of parts from and to blocks that are not divided. `heddle plan` tells the true bytes of the
-// way that is taken.
+// reads or writes stays occupied for a whole step; and, of divisions by tokens and rows, what
+// exchanges have to hide behind, that sets overlap, and the ways of parts from and to blocks that
+// are not divided. `heddle plan` tells the true bytes of the way that is taken.
 #pragma once
 
 #include <memory>
@@ -31,7 +34,8 @@ struct CallCase {
 
 struct CallEstimate {
   double load_seconds = 0;           // weights from host memory; several devices at the same time
-  double seconds = 0;                // all steps, and what runs once
+  double seconds = 0;                // all steps, and what runs or comes once
+  double step_seconds = 0;           // of these, each step
   std::uint64_t crossing_bytes = 0;  // between devices, in one step
   std::uint64_t page_bytes = 0;      // weights that come from host memory, in one step
   std::vector<DeviceNeed> needs;     // by device of the placement
@@ -43,8 +47,8 @@ CallEstimate estimate(const CallCase& call, const CallPlacement& placement);
 // Whether what follows can tell what streaming takes: of blocks that are whole.
 bool can_stream(const CallPlacement& placement);
 // Weights that find no room beside the activations pass through a ring in every step, as
-// plan_paging() has it, at the grain of blocks: a block takes its time evenly over its weights.
-// All of them from host memory: that idle devices may lend room makes it no longer.
+// plan_paging() has it: from devices that take no part and lend room, as if nobody else used them,
+// the rest from host memory.
 // REQUIRES: can_stream().
 CallEstimate estimate_streamed(const CallCase& call, const CallPlacement& placement);
 

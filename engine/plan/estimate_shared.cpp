@@ -8,20 +8,8 @@ namespace heddle::core {
 
 namespace {
 
-// What of a block a share of its batch, tokens or rows leaves of its work.
-BlockWork part_of(const CallLoad& load, NodeIndex n, std::uint32_t set, Split split, double share) {
-  BlockWork work = load.work(n, set);
-  const BlockLoad& block = load.blocks[n];
-  const double weights = double(block.weight_bytes);
-  work.flops *= share;
-  if (split == Split::rows) {
-    const double whole = double(block.whole_bytes);
-    work.bytes = std::max(0.0, work.bytes - weights) + whole + (weights - whole) * share;
-  } else {
-    work.bytes = std::max(0.0, work.bytes - weights) * share + weights;
-  }
-  return work;
-}
+// Sums are f32 until they are complete (HEDDLE_OP_ALL_REDUCE of what blocks multiply so).
+constexpr double kSumBytes = 4;
 
 // Blocks that several devices have a share of each: of its batch items, tokens or rows.
 class SharedWork {
@@ -42,6 +30,7 @@ class SharedWork {
     for (const Rate rate : {Rate::constant, Rate::scheduled, Rate::step}) {
       const double seconds = placement_.split == Split::batch ? side_by_side(rate) : in_step(rate);
       result.seconds += seconds * (rate == load_.main ? load_.repeats() : 1);
+      if (rate == load_.main) result.step_seconds = seconds;
     }
     result.crossing_bytes = std::uint64_t(crossing_);
     for (std::size_t i = 0; i < shares_.size(); ++i) {
@@ -67,7 +56,7 @@ class SharedWork {
         for (const NodeIndex n : call_.graph.order)
           if (load_.blocks[n].rate == rate)
             seconds +=
-                work_seconds(call_, d, part_of(call_.load(d), n, set, Split::batch, shares_[i]));
+                work_seconds(call_, d, call_.load(d).work(n, set), Split::batch, shares_[i]);
         moved += outside_bytes(rate, set);
       }
       if (d != call_.home && shares_[i] > 0)
@@ -93,11 +82,12 @@ class SharedWork {
         double slowest = 0;
         for (std::size_t i = 0; i < shares_.size(); ++i) {
           const std::uint32_t d = placement_.devices[i];
-          slowest = std::max(
-              slowest,
-              work_seconds(call_, d, part_of(call_.load(d), n, set, placement_.split, shares_[i])));
+          slowest = std::max(slowest, work_seconds(call_, d, call_.load(d).work(n, set),
+                                                   placement_.split, shares_[i]));
         }
-        seconds += slowest + exchange_seconds(n, set);
+        seconds += slowest;
+        for (const BlockOp& op : load_.work(n, set).ops)
+          seconds += placement_.split == Split::rows ? sum_seconds(op) : attention_seconds(op);
       }
       if (first != call_.home)
         seconds += call_.prices.transfer_seconds(call_.home, first, outside_bytes(rate, set));
@@ -109,19 +99,55 @@ class SharedWork {
     return placement_.split == Split::rows ? load_.blocks[n].by_rows : load_.blocks[n].by_tokens;
   }
 
-  // As if each output were put together once: of parts where tokens are divided, of sums as large
-  // as the whole where rows are. A device receives from one other at a time.
-  double exchange_seconds(NodeIndex n, std::uint32_t set) {
-    double bytes = 0;
-    for (const std::uint64_t b : load_.work(n, set).output_bytes) bytes += double(b);
-    if (placement_.split == Split::sequence) bytes /= double(shares_.size());
+  // The members' parts of sums: each receives those of all others, one after another, and adds them
+  // up; what the product would have done with the sum is an op of its own.
+  double sum_seconds(const BlockOp& op) {
+    if (op.sum_elements == 0) return 0;
+    const double bytes = kSumBytes * op.sum_elements, others = double(shares_.size() - 1);
+    return slowest_receiver([&](std::uint32_t, std::uint32_t to) {
+             return Sent{bytes, call_.prices.seconds(to, {OpKind::other, 0, 3 * bytes})};
+           }) +
+           (others > 0 ? call_.prices.seconds(placement_.devices.front(),
+                                              {OpKind::other, 0, 2 * bytes})
+                       : 0);
+  }
+
+  // Around an attention tokens and heads change places, and back: q, k and v of a member's tokens go
+  // to those that have the heads, and the result returns. What stays is copied, too.
+  double attention_seconds(const BlockOp& op) {
+    if (op.work.kind != OpKind::attention) return 0;
+    const double heads = 1 / double(shares_.size());
+    double copied = 0;
+    for (const std::uint32_t d : placement_.devices)
+      copied = std::max(copied, call_.prices.seconds(
+                                    d, {OpKind::other, 0, 2 * op.work.bytes * heads * heads}));
+    return copied + slowest_receiver([&](std::uint32_t from, std::uint32_t to) {
+             return Sent{op.work.bytes * shares_[index_of(from)] * heads,
+                         call_.prices.transfer_seconds(from, to, 0)};
+           });
+  }
+
+  std::size_t index_of(std::uint32_t device) const {
+    return std::size_t(std::ranges::find(placement_.devices, device) - placement_.devices.begin());
+  }
+
+  // Of what members receive from each other, one other at a time.
+  struct Sent {
+    double bytes = 0;  // in one direction
+    double more = 0;   // seconds besides
+  };
+  template <class F>
+  double slowest_receiver(F&& sent) {
     double slowest = 0;
     for (const std::uint32_t to : placement_.devices) {
       double seconds = 0;
       for (const std::uint32_t from : placement_.devices) {
-        if (from == to || call_.prices.link(from, to).kind == LinkFacts::Kind::same) continue;
-        seconds += call_.prices.transfer_seconds(from, to, std::uint64_t(bytes));
-        crossing_ += bytes;
+        if (from == to) continue;
+        const Sent each = sent(from, to);
+        seconds += each.more;
+        if (call_.prices.link(from, to).kind == LinkFacts::Kind::same) continue;
+        seconds += call_.prices.transfer_seconds(from, to, std::uint64_t(each.bytes));
+        crossing_ += each.bytes;
       }
       slowest = std::max(slowest, seconds);
     }
@@ -169,6 +195,26 @@ class SharedWork {
 };
 
 }  // namespace
+
+double op_seconds(const CallCase& call, std::uint32_t device, const BlockOp& op, Split split,
+                  double share) {
+  OpWork work = op.work;
+  if (split == Split::rows) {
+    if (op.row_bytes > 0) work.flops *= share;
+    work.bytes -= op.row_bytes * (1 - share);
+  } else {
+    work.flops *= share;
+    work.bytes = op.weight_bytes + (work.bytes - op.weight_bytes) * share;
+  }
+  return call.prices.seconds(device, work);
+}
+
+double work_seconds(const CallCase& call, std::uint32_t device, const BlockWork& work, Split split,
+                    double share) {
+  double seconds = 0;
+  for (const BlockOp& op : work.ops) seconds += op_seconds(call, device, op, split, share);
+  return seconds;
+}
 
 CallEstimate estimate_shared(const CallCase& call, const CallPlacement& placement) {
   return SharedWork(call, placement).run();

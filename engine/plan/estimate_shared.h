@@ -8,8 +8,11 @@ namespace heddle::core {
 
 CallEstimate estimate_shared(const CallCase& call, const CallPlacement& placement);
 
-inline double work_seconds(const CallCase& call, std::uint32_t device, const BlockWork& work) {
-  return call.prices.seconds(device, work.flops, work.bytes, work.ops);
-}
+// An op, or what a share of the batch items, tokens or rows leaves of it.
+double op_seconds(const CallCase& call, std::uint32_t device, const BlockOp& op,
+                  Split split = Split::none, double share = 1);
+// The ops of a block one by one.
+double work_seconds(const CallCase& call, std::uint32_t device, const BlockWork& work,
+                    Split split = Split::none, double share = 1);
 
 }  // namespace heddle::core

@@ -5,13 +5,13 @@
 #include "engine/plan/estimate_shared.h"
 #include "engine/plan/paging.h"
 #include "engine/plan/session_inputs.h"
+#include "engine/plan/session_paging.h"
 
 namespace heddle::core {
 
 namespace {
 
-// What one device of a placement has to do, at the grain that a load knows: a block takes its time
-// evenly over its weights, and reads them in the order of its slots.
+// What one device of a placement has to do.
 class DeviceCase {
  public:
   // `pinned_room`: bytes of host memory that may be pinned for it.
@@ -41,29 +41,40 @@ class DeviceCase {
   std::uint32_t device() const { return placement_.devices[i_]; }
 
   void add_block(NodeIndex n, Rate rate) {
-    std::vector<double> lanes;  // seconds of each
+    std::vector<std::uint32_t> lanes;  // sets
     for (std::uint32_t set = 0; set < load_.set_count; ++set) {
       if (placement_.split != Split::batch && placement_.device_of(n, set) != i_) continue;
-      const double share = placement_.split == Split::batch ? placement_.shares[i_] : 1;
-      lanes.push_back(share * work_seconds(call_, device(), load_.work(n, set)));
+      lanes.push_back(set);
     }
     if (lanes.empty()) return;
     const std::vector<BlockLoad::SlotBytes>& slots = load_.blocks[n].slot_bytes;
-    const auto count = std::uint32_t(std::max<std::size_t>(slots.size(), 1));
-    const bool in_loop = rate == Rate::step;
+    const bool in_loop = rate == Rate::step, is_batch = placement_.split == Split::batch;
     auto& weights = in_loop ? paging_.loop : paging_.once;
-    const auto begin = in_loop ? std::uint32_t(paging_.op_seconds.size()) : once_ops_;
-    const auto last = std::uint32_t(lanes.size() - 1) * count;
-    for (std::uint32_t slot = 0; slot < slots.size(); ++slot)
-      weights.push_back(
-          {slots[slot].bytes, begin + slot, begin + last + slot, -1, slots[slot].of_file});
-    for (const double seconds : lanes)
-      for (std::uint32_t op = 0; op < count; ++op) {
+    std::vector<PagedWeight> read(slots.size());
+    std::vector<bool> is_read(slots.size(), false);
+    for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+      read[slot].bytes = slots[slot].bytes;
+      read[slot].pinned_bytes = slots[slot].of_file;
+    }
+    for (const std::uint32_t set : lanes)
+      for (const BlockOp& op : load_.work(n, set).ops) {
+        const auto position =
+            in_loop ? std::uint32_t(paging_.op_seconds.size()) : std::uint32_t(once_ops_);
+        for (const std::uint32_t slot : op.weights) {
+          if (!is_read[slot]) read[slot].first = position;
+          is_read[slot] = true;
+          read[slot].last = position;
+        }
+        const double seconds =
+            is_batch ? op_seconds(call_, device(), op, Split::batch, placement_.shares[i_])
+                     : op_seconds(call_, device(), op);
         if (in_loop)
-          paging_.op_seconds.push_back(seconds / count);
+          paging_.op_seconds.push_back(seconds);
         else
-          ++once_ops_, once_seconds_ += seconds / count;
+          ++once_ops_, once_seconds_ += seconds;
       }
+    for (std::size_t slot = 0; slot < slots.size(); ++slot)
+      if (is_read[slot]) weights.push_back(read[slot]);
   }
 
   // What the others do of a step.
@@ -94,6 +105,18 @@ std::uint64_t pinned_bytes(const PagingCase& paging, const PagingPlan& paged) {
   return bytes;
 }
 
+// Of devices that take no part, as session_places() finds them when nobody else uses them.
+std::vector<SessionSpec::Donor> donors_of(const CallCase& call, const CallPlacement& placement) {
+  std::vector<std::uint32_t> places = placement.devices;
+  if (std::ranges::find(places, call.home) == places.end()) places.push_back(call.home);
+  std::vector<SessionSpec::Donor> donors;
+  const Topology& topology = call.prices.topology();
+  for (std::uint32_t d = 0; d < topology.devices.size(); ++d)
+    if (auto donor = session_donor(call.prices, d, places, room_of(topology.devices[d])))
+      donors.push_back(std::move(*donor));
+  return donors;
+}
+
 double sum(const std::vector<double>& seconds) {
   return std::accumulate(seconds.begin(), seconds.end(), 0.0);
 }
@@ -109,6 +132,7 @@ CallEstimate estimate_streamed(const CallCase& call, const CallPlacement& placem
   result.load_seconds = 0;
   double longer = 0, slowest = 0, once = 0;  // seconds more than without copies
   std::uint64_t pinned_room = call.prices.topology().pinned_bytes;
+  std::vector<SessionSpec::Donor> donors = donors_of(call, placement);
   for (std::uint32_t i = 0; i < placement.devices.size(); ++i) {
     DeviceNeed& need = result.needs[i];
     DeviceCase device(call, placement, i, pinned_room);
@@ -126,23 +150,37 @@ CallEstimate estimate_streamed(const CallCase& call, const CallPlacement& placem
     const PagingPlan paged = plan_paging(paging);
     need.wanted_bytes = others + paged.resident_bytes + paged.ring_bytes;
     const double computing = sum(paging.op_seconds) + paging.idle_seconds;
-    const double more = std::max(0.0, paged.step_seconds - computing);
+    const std::vector<Lender> lenders = lenders_of(donors, i);
+    double step_seconds = paged.step_seconds;
+    std::uint64_t lent_bytes = 0;
+    const std::vector<std::int32_t> lent = borrow(paging, paged, lenders);
+    for (std::size_t page = 0; page < lent.size(); ++page) {
+      if (lent[page] < 0) continue;
+      const std::uint64_t bytes = paging.loop[paged.loop[page].weight].bytes;
+      donors[std::size_t(lent[page])].room -= page_room(bytes);
+      lent_bytes += bytes;
+    }
+    if (lent_bytes > 0) step_seconds = simulate_paging(paging, paged);
+    const double more = std::max(0.0, step_seconds - computing);
     longer += more;
     slowest = std::max(slowest, more);
     std::uint64_t once_bytes = 0;
     for (const PlannedPassage& page : paged.once) once_bytes += paging.once[page.weight].bytes;
     const double coming = call.prices.transfer_seconds(kHostSide, need.device, once_bytes);
     if (once_bytes > 0) once = std::max(once, coming - device.once_seconds());
-    result.load_seconds =
-        std::max(result.load_seconds,
-                 call.prices.transfer_seconds(kHostSide, need.device, paged.resident_bytes));
-    result.page_bytes += paged.step_bytes;
+    // What passes is brought once, too: to where it lies, pinned or lent.
+    const std::uint64_t brought = paged.resident_bytes + lent_bytes + pinned_bytes(paging, paged);
+    result.load_seconds = std::max(
+        result.load_seconds, call.prices.transfer_seconds(kHostSide, need.device, brought));
+    result.page_bytes += paged.step_bytes - lent_bytes;
     // Devices with sets or items of their own stream the same weights, of one pinned copy.
     if (placement.split == Split::layers) pinned_room -= pinned_bytes(paging, paged);
   }
   // Layers wait for each other, sets and items run side by side.
   const CallLoad& load = call.load(placement.devices.front());
-  result.seconds += once + load.step_count * (placement.split == Split::layers ? longer : slowest);
+  const double more = placement.split == Split::layers ? longer : slowest;
+  result.step_seconds += more;
+  result.seconds += once + load.step_count * more;
   return result;
 }
 

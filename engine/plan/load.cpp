@@ -43,34 +43,6 @@ void add_info(Hasher& hasher, const Info& info) {
   for (std::uint32_t i = 0; i < info->rank; ++i) hasher.add(info->shape[i]).add(info->stride[i]);
 }
 
-// The most that the program's own storages take at one time. Outputs stay until the end.
-std::uint64_t peak_of(const BlockProgram& program) {
-  struct Life {
-    std::size_t first = ~std::size_t(0), last = 0;
-  };
-  std::vector<Life> lives(program.storages.size());
-  const auto touch = [&](const Operand& o, std::size_t at) {
-    if (o.storage < 0) return;
-    lives[o.storage].first = std::min(lives[o.storage].first, at);
-    lives[o.storage].last = std::max(lives[o.storage].last, at);
-  };
-  for (std::size_t i = 0; i < program.ops.size(); ++i)
-    for (const auto* list : {&program.ops[i].in, &program.ops[i].out})
-      for (const Operand& o : *list) touch(o, i);
-  for (const Operand& o : program.outputs) touch(o, program.ops.size());
-  std::vector<std::int64_t> change(program.ops.size() + 2, 0);
-  for (std::size_t s = 0; s < lives.size(); ++s) {
-    if (program.storages[s].kind != ProgramStorage::Kind::local ||
-        lives[s].first == ~std::size_t(0))
-      continue;
-    change[lives[s].first] += std::int64_t(program.storages[s].bytes);
-    change[lives[s].last + 1] -= std::int64_t(program.storages[s].bytes);
-  }
-  std::int64_t live = 0, peak = 0;
-  for (const std::int64_t c : change) peak = std::max(peak, live += c);
-  return std::uint64_t(peak);
-}
-
 class Counter {
  public:
   Counter(const Model& model, const CallSpec& spec, heddle_dtype compute)
@@ -79,6 +51,7 @@ class Counter {
         spec_(spec),
         compute_(compute),
         rates_(node_rates(graph_)),
+        is_narrow_(is_narrow(model)),
         values_(spec.sets.size()) {}
 
   CallLoad weights_only() {
@@ -168,13 +141,19 @@ class Counter {
     for (std::uint32_t i = 0; i < node.inputs.size() && block.rate == Rate::step; ++i)
       block.by_tokens |= std::holds_alternative<Source>(node.inputs[i]) &&
                          (node.type->input(i).flags & HEDDLE_PORT_SEQUENCE) != 0;
+    std::map<std::uint32_t, std::uint32_t>& places = weight_places_[n];
     for (std::uint32_t slot = 0; slot < node.weights.size(); ++slot) {
       if (!infos[slot]) continue;
+      const auto at = std::uint32_t(block.slot_bytes.size());
       std::vector<BlockLoad::SlotBytes> pieces{
           {dense_bytes(*infos[slot]), file_bytes(model_, node, slot)}};
-      if (slot < factors.size() && factors[slot])
+      places[slot] = at;
+      if (slot < factors.size() && factors[slot]) {
         for (const heddle_tensor_info& info : {factors[slot]->down, factors[slot]->up})
           pieces.push_back({dense_bytes(info), 0});
+        places[weight_number(node, {slot, WeightPiece::down})] = at + 1;
+        places[weight_number(node, {slot, WeightPiece::up})] = at + 2;
+      }
       std::uint64_t bytes = 0;
       for (const BlockLoad::SlotBytes& piece : pieces) bytes += piece.bytes;
       block.weight_bytes += bytes;
@@ -268,7 +247,7 @@ class Counter {
     if (!comparable) key.add(n);
     const Hash128 hash = key.finish();
     auto found = recorded_.find(hash);
-    if (found == recorded_.end()) found = recorded_.emplace(hash, record(spec)).first;
+    if (found == recorded_.end()) found = recorded_.emplace(hash, record(spec, n)).first;
     load_.blocks[n].by_tokens &= has_tokens(n, set);
     load_.blocks[n].work.push_back(found->second.work);
     values_[set][n] = found->second.outputs;
@@ -278,12 +257,12 @@ class Counter {
     std::uint32_t work = 0;
     std::shared_ptr<const std::vector<Info>> outputs;
   };
-  Recorded record(const BlockSpec& spec) {
+  Recorded record(const BlockSpec& spec, NodeIndex n) {
     const BlockProgram program = record_block(spec);
     BlockWork work{program.cost.flops,
                    program.cost.bytes,
-                   std::uint32_t(program.ops.size()),
-                   peak_of(program),
+                   block_ops(program, *spec.node, is_narrow_, weight_places_.at(n)),
+                   peak_bytes(program),
                    {}};
     auto outputs = std::make_shared<std::vector<Info>>();
     for (const Operand& o : program.outputs) {
@@ -299,10 +278,13 @@ class Counter {
   const CallSpec& spec_;
   const heddle_dtype compute_;
   const std::vector<Rate> rates_;
+  const bool is_narrow_;
   std::vector<std::unordered_map<NodeIndex, std::shared_ptr<const std::vector<Info>>>>
       values_;  // by set and node: its outputs
   std::unordered_map<NodeIndex, std::vector<Info>> weights_;
   std::unordered_map<NodeIndex, SlotFactors> factors_;
+  // By node, of the weights that are given: number, place in slot_bytes.
+  std::unordered_map<NodeIndex, std::map<std::uint32_t, std::uint32_t>> weight_places_;
   std::unordered_map<Hash128, Recorded> recorded_;
   std::map<std::string, std::uint32_t> whole_;  // slots, and in how many blocks
   CallLoad load_;

@@ -13,6 +13,7 @@
 
 #include "engine/graph/model.h"
 #include "engine/plan/infer.h"
+#include "engine/plan/op_work.h"
 #include "engine/plan/session_plan.h"
 
 namespace heddle::core {
@@ -20,7 +21,7 @@ namespace heddle::core {
 // A block for one set, each time it runs; a scheduled block runs for all steps at once.
 struct BlockWork {
   double flops = 0, bytes = 0;   // of its ops: read and written
-  std::uint32_t ops = 0;         // launches
+  std::vector<BlockOp> ops;      // in the order of launching
   std::uint64_t peak_bytes = 0;  // the most it has allocated at one time, its outputs included
   std::vector<std::uint64_t> output_bytes;  // by port
 };

@@ -289,6 +289,34 @@ LeastRoom least_room(const PagingCase& paging) { return Pager(paging).least(); }
 
 PagingPlan plan_paging(const PagingCase& paging) { return Pager(paging).run(); }
 
+std::vector<std::int32_t> borrow(PagingCase& paging, const PagingPlan& plan,
+                                 std::vector<Lender> lenders) {
+  const double from_host =
+      paging.pinned_room > 0 ? paging.pinned_seconds_per_byte : paging.copy_seconds_per_byte;
+  std::uint64_t room = 0;
+  for (Lender& lender : lenders) {
+    if (lender.seconds_per_byte <= 0 || lender.seconds_per_byte >= from_host) lender.room = 0;
+    room += lender.room;
+  }
+  const double share =
+      std::min(1.0, double(room) / double(std::max<std::uint64_t>(plan.step_bytes, 1)));
+  std::vector<std::int32_t> lent(plan.loop.size(), -1);
+  double owed = 0;
+  for (std::size_t page = 0; page < plan.loop.size(); ++page) {
+    PagedWeight& weight = paging.loop[plan.loop[page].weight];
+    const std::uint64_t bytes = page_room(weight.bytes);
+    owed += double(bytes) * share;
+    const auto lender =
+        std::ranges::find_if(lenders, [&](const Lender& l) { return l.room >= bytes; });
+    if (lender == lenders.end() || owed < double(bytes) / 2) continue;
+    owed -= double(bytes);
+    lender->room -= bytes;
+    lent[page] = std::int32_t(lender - lenders.begin());
+    weight.copy_seconds = lender->latency_seconds + double(weight.bytes) * lender->seconds_per_byte;
+  }
+  return lent;
+}
+
 std::vector<bool> pinned_passages(const PagingCase& paging, const PagingPlan& plan) {
   std::vector<bool> pinned(plan.loop.size(), false);
   std::uint64_t left = paging.pinned_room;

@@ -77,6 +77,16 @@ LeastRoom least_room(const PagingCase& paging);
 // room for least_room().
 PagingPlan plan_paging(const PagingCase& paging);
 
+// A device that takes no part and has room for what another one streams.
+struct Lender {
+  std::uint64_t room = 0;
+  double seconds_per_byte = 0, latency_seconds = 0;  // of copies from there; 0: there is no way
+};
+// By passage of the plan's loop, the lender that it comes from, or -1: where lenders are faster than
+// host memory, and when they have not room for all, from both in turn. Tells it the case's weights.
+std::vector<std::int32_t> borrow(PagingCase& paging, const PagingPlan& plan,
+                                 std::vector<Lender> lenders);
+
 // Of the plan's loop: what comes from pinned host memory.
 std::vector<bool> pinned_passages(const PagingCase& paging, const PagingPlan& plan);
 

@@ -60,6 +60,7 @@ class Chooser {
   static void tell(Alternative& told, const CallEstimate& estimate) {
     told.load_seconds = estimate.load_seconds;
     told.seconds = estimate.seconds;
+    told.step_seconds = estimate.step_seconds;
     told.needs = estimate.needs;
     told.fits = estimate.fits();
   }
@@ -340,6 +341,7 @@ class Chooser {
     if (placed.placement.split == Split::rows) placed.whole = load().whole;
     placed.load_seconds = way.told.load_seconds;
     placed.seconds = way.told.seconds;
+    placed.step_seconds = way.told.step_seconds;
     placed.reason = !wish_.reason.empty()           ? wish_.reason
                     : !known_                       ? "its shapes are not known before the run"
                     : !placed.fits                  ? "fits nowhere"

@@ -84,6 +84,7 @@ Json call_json(const PlacedCall& call, const Topology& topology) {
       .set("devices", devices_json(call.placement.devices, topology));
   json.set("reason", call.reason)
       .set("seconds", call.seconds)
+      .set("step_seconds", call.step_seconds)
       .set("load_seconds", call.load_seconds);
   if (call.step_count > 0)
     json.set("steps", call.step_count).set("sets", call.set_count).set("step_flops", call.step_flops);

@@ -7,6 +7,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/plan/op_work.h"
 #include "engine/plan/paging.h"
 #include "engine/plan/weight_slot.h"
 #include "engine/tensor/call.h"
@@ -19,29 +20,15 @@ namespace {
 using Kind = SessionAction::Kind;
 
 // What an op takes on its place.
-double seconds_of(const PlannedOp& op, const SessionSpec::Rates& rates) {
-  std::vector<heddle_view> views(op.op.in.size() + op.op.out.size());
-  std::vector<const heddle_view*> pointers(views.size(), nullptr);
-  std::size_t i = 0;
-  for (const auto* list : {&op.op.in, &op.op.out})
-    for (const Operand& operand : *list) {
-      if (operand.storage >= 0) {
-        views[i] = {operand.info, nullptr};
-        pointers[i] = &views[i];
-      }
-      ++i;
-    }
-  const heddle_op_call call{sizeof(heddle_op_call),
-                            op_name(op.op.op),
-                            std::uint32_t(op.op.in.size()),
-                            std::uint32_t(op.op.out.size()),
-                            pointers.data(),
-                            pointers.data() + op.op.in.size(),
-                            op.op.attrs.data(),
-                            std::uint32_t(op.op.attrs.size())};
-  const OpCost cost = op_cost(call);
+double seconds_of(const PlannedOp& op, const SessionSpec& spec) {
+  const SessionSpec::Rates& rates = spec.places[op.place].rates;
+  const OpWork work = op_work(op.op, spec.is_narrow);
+  const double own = work.kind == OpKind::attention ? rates.attention_seconds_per_flop
+                     : work.kind == OpKind::narrow  ? rates.narrow_seconds_per_flop
+                                                    : 0;
   return rates.launch_seconds +
-         std::max(cost.flops * rates.seconds_per_flop, cost.bytes * rates.seconds_per_byte);
+         std::max(work.flops * (own > 0 ? own : rates.seconds_per_flop),
+                  work.bytes * rates.seconds_per_byte);
 }
 
 // What the places of a session share, as far as it is left.
@@ -79,7 +66,7 @@ class PlacePager {
     needs_.step_page_bytes = paged.step_bytes;
     if (!paged.streams()) return;
     plan_.arenas[place_].ring_bytes = paged.ring_bytes;
-    borrow(paged);
+    borrow_from_donors(paged);
     pin(paged);
     for (const PlannedPassage& passage : paged.once) {
       add_page(once_[passage.weight], passage, paging_.once[passage.weight].first, once_launches_);
@@ -115,7 +102,7 @@ class PlacePager {
         if (action.kind != Kind::launch) continue;
         const PlannedOp& op = plan_.ops[action.index];
         const bool in_loop = phase == 2;
-        const double seconds = in_loop ? seconds_of(op, spec_.places[op.place].rates) : 0;
+        const double seconds = in_loop ? seconds_of(op, spec_) : 0;
         if (op.place != place_) {
           if (spec_.placement.split == Split::layers) paging_.idle_seconds += seconds;
           continue;
@@ -182,40 +169,16 @@ class PlacePager {
     return dense_bytes(info ? *info : read);
   }
 
-  double seconds_per_byte(std::size_t donor) const {
-    const std::vector<double>& seconds = spec_.donors[donor].seconds_per_byte;
-    return place_ < seconds.size() ? seconds[place_] : 0;
-  }
-
-  // What passes in every step comes from a device with room, where that is faster than host memory:
-  // when it has not room for all, from both in turn.
-  void borrow(const PagingPlan& paged) {
-    const double from_host =
-        paging_.pinned_room > 0 ? paging_.pinned_seconds_per_byte : paging_.copy_seconds_per_byte;
-    std::vector<std::int32_t> donors;
-    std::uint64_t room = 0;
-    for (std::size_t d = 0; d < spec_.donors.size(); ++d) {
-      const double seconds = seconds_per_byte(d);
-      if (seconds <= 0 || seconds >= from_host) continue;
-      donors.push_back(std::int32_t(d));
-      room += shared_.rooms[d];
-    }
-    double owed = 0;
-    for (const PlannedPassage& passage : paged.loop) {
-      PagedWeight& weight = paging_.loop[passage.weight];
-      const std::uint64_t bytes = page_room(weight.bytes);
-      owed += double(bytes) *
-              std::min(1.0, double(room) / double(std::max<std::uint64_t>(paged.step_bytes, 1)));
-      const auto donor = std::ranges::find_if(
-          donors, [&](std::int32_t d) { return shared_.rooms[std::size_t(d)] >= bytes; });
-      if (donor == donors.end() || owed < double(bytes) / 2) continue;
-      const auto d = std::size_t(*donor);
-      owed -= double(bytes);
-      shared_.rooms[d] -= bytes;
-      donors_[loop_[passage.weight]] = *donor;
-      weight.copy_seconds =
-          spec_.donors[d].latency_seconds[place_] + double(weight.bytes) * seconds_per_byte(d);
-      needs_.donor_page_bytes += weight.bytes;
+  void borrow_from_donors(const PagingPlan& paged) {
+    std::vector<Lender> lenders = lenders_of(spec_.donors, place_);
+    for (std::size_t d = 0; d < lenders.size(); ++d) lenders[d].room = shared_.rooms[d];
+    const std::vector<std::int32_t> lent = borrow(paging_, paged, std::move(lenders));
+    for (std::size_t page = 0; page < lent.size(); ++page) {
+      if (lent[page] < 0) continue;
+      const std::uint32_t w = paged.loop[page].weight;
+      shared_.rooms[std::size_t(lent[page])] -= page_room(paging_.loop[w].bytes);
+      donors_[loop_[w]] = lent[page];
+      needs_.donor_page_bytes += paging_.loop[w].bytes;
     }
     if (needs_.donor_page_bytes > 0) needs_.step_seconds = simulate_paging(paging_, paged);
   }
@@ -308,6 +271,16 @@ class PlacePager {
 };
 
 }  // namespace
+
+std::vector<Lender> lenders_of(const std::vector<SessionSpec::Donor>& donors, std::uint32_t place) {
+  std::vector<Lender> lenders;
+  for (const SessionSpec::Donor& donor : donors)
+    lenders.push_back(place < donor.seconds_per_byte.size()
+                          ? Lender{donor.room, donor.seconds_per_byte[place],
+                                   donor.latency_seconds[place]}
+                          : Lender{});
+  return lenders;
+}
 
 void page_session(const Graph& graph, const SessionSpec& spec, SessionPlan& plan) {
   plan.needs.assign(spec.places.size(), {});

@@ -45,6 +45,7 @@ struct SessionSpec {
     double seconds_per_flop = 1e-12, seconds_per_byte = 1e-12, launch_seconds = 1e-6;
     double copy_seconds_per_byte = 1e-10, copy_latency_seconds = 1e-5;  // of weights, from host memory as it is
     double pinned_seconds_per_byte = 0, pinned_latency_seconds = 0;  // from pinned memory; 0: it is not pinned for this place
+    double attention_seconds_per_flop = 0, narrow_seconds_per_flop = 0;  // 0: as those of other ops
   };
   // The devices that take part: those of the placement, in its order, then home when it is none of them.
   struct Place {
@@ -64,6 +65,7 @@ struct SessionSpec {
   // weights.
   std::function<std::optional<heddle_tensor_info>(std::uint32_t place, NodeIndex node, std::uint32_t slot, std::uint32_t member)> weight;
   bool has_factors = false;  // patches are added beside some weights
+  bool is_narrow = false;    // matrices of f8_e4m3 are narrowed ones (Checkpoint::narrow())
   // The bytes of that form; empty: as its elements take.
   std::function<std::uint64_t(std::uint32_t place, NodeIndex node, std::uint32_t slot, std::uint32_t member)> weight_bytes;
   // What a pinned copy of the weight's file takes; 0: it is put together in host memory, and so never pinned. Empty: as the form.

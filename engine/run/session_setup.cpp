@@ -5,6 +5,7 @@
 #include "engine/base/error.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
+#include "engine/plan/op_work.h"
 #include "engine/run/session.h"
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"
@@ -138,6 +139,7 @@ void Session::make_plan(const CallSpec& call) {
     return source ? std::optional(places_.places[place].weights->form(*source)) : std::nullopt;
   };
   spec.has_factors = model_->patches != nullptr;
+  spec.is_narrow = is_narrow(*model_);
   spec.weight = [&](std::uint32_t place, NodeIndex node, std::uint32_t slot, std::uint32_t member) {
     const auto made = form(place, node, slot, member);
     return made ? std::optional(made->info) : std::nullopt;

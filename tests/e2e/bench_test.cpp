@@ -166,8 +166,7 @@ BOOST_AUTO_TEST_CASE(streamed_steps_take_what_was_planned_from_pinned_memory_and
   BOOST_TEST(pinned.median_seconds > 10 * whole.median_seconds);
   BOOST_TEST(pageable.median_seconds == 4 * pinned.median_seconds,
              boost::test_tools::tolerance(0.01));
-  // What is read before the first step is in both plans; how much passes in a step, placement
-  // estimates without the rounding of pools.
+  // How much passes in a step, placement estimates without the rounding of pools.
   BOOST_TEST(pageable.planned_seconds - pinned.planned_seconds ==
                  pageable.median_seconds - pinned.median_seconds,
              boost::test_tools::tolerance(0.2));

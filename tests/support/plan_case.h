@@ -4,7 +4,7 @@
 //   pinned    bytes of streamed weights that host memory may pin for those that are not the host's
 //   links     {"gpu:0 -> gpu:1": {kind, bytes_per_second, latency_seconds}}, one direction unless
 //   "both" is true costs     a costs file models    {name: {kind: flux|t5|clip|chain|u, ...sizes,
-//   hints}} nodes     [{id, reads: ["a.0", "pass:a.0", "host:a.0"], outputs: ["16MiB", "unknown",
+//   narrow, hints}} nodes     [{id, reads: ["a.0", "pass:a.0", "host:a.0"], outputs: ["16MiB", "unknown",
 //   "INT"], flops, bytes, scratch, host,
 //              device, prefer, split, calls: [{model, steps, sets, batch, width, height, tokens}]}]
 #pragma once
@@ -143,8 +143,10 @@ class PlanCase {
     write_header_only(file, is_flux        ? flux_header(size("doubles", 19), size("singles", 38))
                             : kind == "t5" ? t5_header()
                                            : clip_header());
+    const core::Checkpoint checkpoint = core::open_checkpoint(file);
     models_[name] = core::build_model(catalog_, is_flux ? "diffusion_model" : "text_encoder",
-                                      core::open_checkpoint(file), nullptr, hints);
+                                      flag_of(json, "narrow") ? checkpoint.narrow() : checkpoint,
+                                      nullptr, hints);
   }
 
   core::CallSpec call_of(const Json& json) const {

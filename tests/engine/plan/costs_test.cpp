@@ -74,6 +74,23 @@ BOOST_AUTO_TEST_CASE(work_takes_its_arithmetic_or_its_memory_whichever_is_more) 
   BOOST_TEST(prices.seconds(1, 1e11, 5e8, 500) == 1);
 }
 
+BOOST_AUTO_TEST_CASE(an_op_goes_at_the_rate_of_its_kind) {
+  const auto seconds = [](const DeviceCosts& of_card, OpKind kind) {
+    Costs costs;
+    costs.devices["Card"] = of_card;
+    const Prices prices(cards(), read_costs(write_costs(costs), "c.json"));
+    return prices.seconds(1, {kind, 1e12, 5e8});
+  };
+  const auto near = tt::tolerance(1e-9);
+  const DeviceCosts measured{1e12, 1e9, 0.25, 5e11, 4e12};
+  BOOST_TEST(seconds(measured, OpKind::product) == 1.25, near);
+  BOOST_TEST(seconds(measured, OpKind::attention) == 2.25, near);
+  BOOST_TEST(seconds(measured, OpKind::narrow) == 0.75, near);  // its bytes take longer
+  const DeviceCosts unknown{1e12, 1e9, 0.25};
+  BOOST_TEST(seconds(unknown, OpKind::attention) == 0.25 + 1 / 0.75, near);
+  BOOST_TEST(seconds(unknown, OpKind::narrow) == 1.25, near);
+}
+
 BOOST_AUTO_TEST_CASE(without_a_direct_way_a_copy_takes_the_slower_half_and_both_latencies) {
   Costs costs;
   costs.links[{"Card", "host"}] = {1e9, 0.25};

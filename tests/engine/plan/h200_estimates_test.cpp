@@ -1,0 +1,81 @@
+// What placement says of a published model beside what was measured: FLUX.1 dev at 1024x1024, in
+// bf16, on H200s that are linked to each other.
+#include <boost/test/unit_test.hpp>
+
+#include "engine/base/text.h"
+#include "tests/support/plan_case.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace heddle;
+
+namespace {
+
+// As `heddle tune` found them.
+constexpr const char* kMachine = R"({
+  "pinned": "64GiB",
+  "devices": [%s],
+  "links": {"cuda:0 -> cuda:1": {"kind": "direct", "both": true}},
+  "costs": {
+    "devices": {"NVIDIA H200": {"flops_per_second": 7.38e14, "attention_flops_per_second": 5.5e14,
+                                "narrow_flops_per_second": 1.1e15, "bytes_per_second": 3.94e12,
+                                "launch_seconds": 7.6e-6}},
+    "links": {"NVIDIA H200 -> NVIDIA H200": {"bytes_per_second": 3.99e11, "latency_seconds": 1.56e-5},
+              "host -> NVIDIA H200": {"bytes_per_second": 9.1e9, "latency_seconds": 1e-5},
+              "pinned host -> NVIDIA H200": {"bytes_per_second": 5.51e10, "latency_seconds": 1e-5}}},
+  "models": {"flux": {"kind": "flux", "narrow": %s, "hints": {"split": "%s"}}},
+  "nodes": [{"id": "sampler", "outputs": ["512KiB"],
+             "calls": [{"model": "flux", "steps": 6, "sets": %d}]}]
+})";
+
+struct Measured {
+  const char* what;
+  int devices, sets;
+  const char *budget, *split;
+  double milliseconds;  // of a step
+  bool narrow = false;
+};
+constexpr Measured kMeasured[] = {
+    {"one device", 1, 1, "", "none", 121.7},
+    {"products of 8 bits", 1, 1, "", "none", 88.4, true},
+    {"layers over two", 2, 1, "", "layers", 115.1},
+    {"sequence over two", 2, 1, "", "sequence", 64},
+    {"rows over two", 2, 1, "", "rows", 81.6},
+    {"two sets on one", 1, 2, "", "none", 244.1},
+    {"a set on each of two", 2, 2, "", "sets", 124.4},
+    {"streamed from the other", 2, 1, "12GiB", "none", 122.0},
+    {"two sets streamed to one", 1, 2, "14GiB", "none", 241.9},
+    {"two sets streamed to two", 2, 2, "14GiB", "sets", 125.4},
+    {"most streamed", 1, 1, "8GiB", "none", 194.7},
+    {"some streamed", 1, 1, "12GiB", "none", 128.5},
+};
+
+double planned(const Measured& m, const core::Catalog& catalog) {
+  std::string devices;
+  for (int d = 0; d < m.devices; ++d)
+    devices += core::cat(d == 0 ? "" : ",", R"({"name": "cuda:)", d,
+                         R"(", "model": "NVIDIA H200", "memory": "139GiB")",
+                         *m.budget == 0 ? "" : core::cat(R"(, "budget": ")", m.budget, "\""), "}");
+  std::string text(4096, ' ');
+  text.resize(std::size_t(std::snprintf(text.data(), text.size(), kMachine, devices.c_str(),
+                                        m.narrow ? "true" : "false", m.split, m.sets)));
+  const test::TemporaryFolder folder;
+  const test::PlanCase question(core::parse_json(text, "H200"), catalog, folder.path());
+  return question.plan().places.front().calls.front().step_seconds;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(estimates_of_a_published_model)
+
+BOOST_AUTO_TEST_CASE(are_near_what_was_measured) {
+  const core::LoadedPlugins plugins =
+      core::load_plugins({std::filesystem::path(HEDDLE_PLUGINS_DIR) / "denoisers.so"});
+  for (const Measured& m : kMeasured) BOOST_TEST_CONTEXT(m.what) {
+      const double seconds = planned(m, *plugins.catalog);
+      BOOST_TEST_MESSAGE(m.what << ": " << seconds * 1e3 << " ms, measured " << m.milliseconds);
+      BOOST_TEST(seconds * 1e3 / m.milliseconds > 0.85);
+      BOOST_TEST(seconds * 1e3 / m.milliseconds < 1.15);
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
