@@ -27,7 +27,11 @@ constexpr int kRepeats = 3;  // the best one counts: others may have been distur
 constexpr double kSustained = 0.4;
 constexpr int kLaunches = 200;
 constexpr std::uint64_t kLeastBytes = std::uint64_t{1} << 20, kMostBytes = std::uint64_t{1} << 28;
-constexpr std::int64_t kLeastSize = 128, kMostSize = 8192;
+// Two products, to 4 times the width and back, of 3/2 as many rows as they are wide, and attention
+// over so many tokens in 24 heads of 128: at most as in a model of 12 billion parameters. Large
+// squares reach a rate that no model's layers do.
+constexpr std::int64_t kLeastWidth = 96, kMostWidth = 3072;
+constexpr std::int64_t kLeastTokens = 144, kMostTokens = 4608, kHeads = 24, kHead = 128;
 
 struct Took {
   double device = 0;  // by the device's clock where it has one
@@ -117,27 +121,29 @@ std::vector<float> random_values(std::int64_t count, std::int64_t width) {
   return values;
 }
 
-Tensor product_input(DeviceState& state, std::int64_t size) {
-  const std::int64_t shape[] = {size, size};
+// In the compute type.
+Tensor random_input(DeviceState& state, std::span<const std::int64_t> shape) {
   const Tensor x = state.make(make_info(state.device().compute(), shape));
-  const Tensor wide =
-      state.upload(make_info(HEDDLE_F32, shape), random_values(size * size, 1).data());
+  const heddle_tensor_info info = make_info(HEDDLE_F32, shape);
+  const Tensor wide = state.upload(info, random_values(element_count(info), 1).data());
   heddle_tensor* const in[] = {wide.get()};
   heddle_tensor* const out[] = {x.get()};
   state.op(op_id(HEDDLE_OP_COPY), in, out, {});
   return x;
 }
 
-// The matrix of a product in the form that the device's kernels read.
-Tensor product_weight(DeviceState& state, std::int64_t size) {
-  const std::int64_t shape[] = {size, size};
+// The matrix of a product in the form that the device's kernels read. `use`: HEDDLE_USE_LINEAR, or
+// the narrow one.
+Tensor product_weight(DeviceState& state, std::int32_t use, std::int64_t rows,
+                      std::int64_t columns) {
+  const std::int64_t shape[] = {rows, columns};
   const heddle_tensor_info info = make_info(HEDDLE_F32, shape);
-  std::vector<float> values = random_values(size * size, size);
-  const heddle_weight_form form = state.device().weight_form(HEDDLE_USE_LINEAR, info);
+  std::vector<float> values = random_values(rows * columns, columns);
+  const heddle_weight_form form = state.device().weight_form(
+      use, use == HEDDLE_USE_LINEAR ? info : make_info(HEDDLE_F8_E4M3, shape));
   auto memory = state.allocate(form.bytes);
   state.with_stream([&](Stream& stream) {
-    state.device().make_weight(stream, HEDDLE_USE_LINEAR, form, {{info, values.data()}},
-                               memory->data());
+    state.device().make_weight(stream, use, form, {{info, values.data()}}, memory->data());
   });
   state.synchronize();  // the values go
   return make_tensor(form.info, std::move(memory));
@@ -155,24 +161,61 @@ double sustained(DeviceState& state, const Took& one, F&& enqueue) {
   return time(state, all).device / count;
 }
 
-double flops_per_second(DeviceState& state, double launch) {
-  for (std::int64_t size = kLeastSize;; size *= 2) {
-    const std::int64_t shape[] = {size, size};
-    const Tensor x = product_input(state, size), weight = product_weight(state, size),
-                 y = filled(state, shape);
-    heddle_tensor* const in[] = {x.get(), weight.get(), nullptr, nullptr};
-    heddle_tensor* const out[] = {y.get()};
+double flops_per_second(DeviceState& state, std::int32_t use, double launch) {
+  for (std::int64_t width = kLeastWidth;; width *= 2) {
+    const std::int64_t inner = 4 * width, tokens = width * 3 / 2;
+    const std::int64_t narrow[] = {tokens, width}, wide[] = {tokens, inner};
+    const Tensor x = random_input(state, narrow), up = product_weight(state, use, inner, width),
+                 down = product_weight(state, use, width, inner), inside = filled(state, wide),
+                 y = filled(state, narrow);
     const heddle_activation_attrs attrs{};
-    const auto multiply = [&] {
+    const auto multiply = [&](const Tensor& from, const Tensor& weight, const Tensor& to) {
+      heddle_tensor* const in[] = {from.get(), weight.get(), nullptr, nullptr};
+      heddle_tensor* const out[] = {to.get()};
       state.op(op_id(HEDDLE_OP_LINEAR), in, out, std::as_bytes(std::span(&attrs, 1)));
     };
-    const Took took = best_of(state, multiply);
+    const auto both = [&] {
+      multiply(x, up, inside);
+      multiply(inside, down, y);
+    };
+    const Took took = best_of(state, both);
     const bool has_room =
-        std::uint64_t(2 * size) * std::uint64_t(2 * size) * sizeof(float) * 2 <= most_bytes(state);
-    if (is_long_enough(took) || !has_room || size * 2 > kMostSize)
-      return 2.0 * double(size) * double(size) * double(size) /
-             std::max(sustained(state, took, multiply) - launch, 1e-9);
+        std::uint64_t(5 * inner * width) * sizeof(float) <= most_bytes(state);
+    if (is_long_enough(took) || !has_room || width * 2 > kMostWidth)
+      return 4.0 * double(tokens) * double(width) * double(inner) /
+             std::max(sustained(state, took, both) - 2 * launch, 1e-9);
   }
+}
+
+// Whether it multiplies numbers of 8 bits: it then keeps their matrices in a form of their own.
+bool has_narrow_products(const Device& device) {
+  const std::int64_t shape[] = {kLeastWidth, kLeastWidth};
+  const heddle_tensor_info info = make_info(HEDDLE_F8_E4M3, shape);
+  return device.weight_form(HEDDLE_USE_LINEAR_NARROW, info).info.layout !=
+         device.weight_form(HEDDLE_USE_LINEAR, info).info.layout;
+}
+
+// 0 where there is no room for the smallest.
+double attention_flops_per_second(DeviceState& state, double launch) {
+  const auto has_room = [&](std::int64_t tokens) {
+    return std::uint64_t(4 * tokens * kHeads * kHead) * sizeof(float) <= most_bytes(state);
+  };
+  for (std::int64_t tokens = kLeastTokens; has_room(tokens); tokens *= 2) {
+    const std::int64_t shape[] = {1, tokens, kHeads, kHead};
+    const Tensor q = random_input(state, shape), k = random_input(state, shape),
+                 v = random_input(state, shape), out = filled(state, shape);
+    heddle_tensor* const in[] = {q.get(), k.get(), v.get(), nullptr};
+    heddle_tensor* const to[] = {out.get()};
+    const heddle_attention_attrs attrs{1 / std::sqrt(double(kHead)), 0, 0};
+    const auto attend = [&] {
+      state.op(op_id(HEDDLE_OP_ATTENTION), in, to, std::as_bytes(std::span(&attrs, 1)));
+    };
+    const Took took = best_of(state, attend);
+    if (is_long_enough(took) || !has_room(2 * tokens) || tokens * 2 > kMostTokens)
+      return 4.0 * double(tokens) * double(tokens) * double(kHeads * kHead) /
+             std::max(sustained(state, took, attend) - launch, 1e-9);
+  }
+  return 0;
 }
 
 // One end of a link: a device's memory, or the host's, pinned for a device or as it comes.
@@ -251,8 +294,12 @@ Costs measure(const std::vector<RunDevice>& devices, Costs known, std::uint64_t 
     if (!models.insert(state.device().model()).second) continue;
     tell(cat("measuring ", state.device().name(), " (", state.device().model(), ")"));
     const double launch = launch_seconds(state);
-    known.devices[state.device().model()] = {flops_per_second(state, launch),
-                                             memory_bytes_per_second(state, launch), launch};
+    DeviceCosts& costs = known.devices[state.device().model()];
+    costs = {flops_per_second(state, HEDDLE_USE_LINEAR, launch),
+             memory_bytes_per_second(state, launch), launch,
+             attention_flops_per_second(state, launch), 0};
+    if (has_narrow_products(state.device()))
+      costs.narrow_flops_per_second = flops_per_second(state, HEDDLE_USE_LINEAR_NARROW, launch);
   }
   std::vector<DeviceState*> ends{nullptr};
   for (const RunDevice& each : devices) ends.push_back(each.state.get());

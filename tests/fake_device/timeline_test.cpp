@@ -158,6 +158,8 @@ BOOST_AUTO_TEST_CASE(figures_are_those_of_the_devices) {
   const auto near = boost::test_tools::tolerance(1e-3);
   BOOST_TEST(costs.devices.at("one").flops_per_second == 2e12, near);
   BOOST_TEST(costs.devices.at("other").flops_per_second == 1e12, near);
+  BOOST_TEST(costs.devices.at("one").attention_flops_per_second == 2e12, near);
+  BOOST_TEST(costs.devices.at("other").narrow_flops_per_second == 0);  // it has no such products
   BOOST_TEST(costs.devices.at("one").bytes_per_second == 5e11, near);
   BOOST_TEST(costs.devices.at("one").launch_seconds == 2e-6, near);
   BOOST_TEST_REQUIRE(costs.links.size() == 8u);
