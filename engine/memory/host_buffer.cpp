@@ -42,11 +42,12 @@ HostBuffer::~HostBuffer() {
     ::munmap(data_, bytes_);
 }
 
-std::unique_ptr<HostBuffer> StagingBuffers::take(const Device& device, std::uint64_t bytes) {
+std::unique_ptr<HostBuffer> StagingBuffers::take(const Device& device, std::uint64_t bytes,
+                                                 std::uint64_t most) {
   auto best = idle_.end();
   for (auto buffer = idle_.begin(); buffer != idle_.end(); ++buffer) {
     const std::uint64_t size = (*buffer)->bytes();
-    if ((*buffer)->pinned_by() != &device || size < bytes || size / 2 > bytes) continue;
+    if ((*buffer)->pinned_by() != &device || size < bytes || size > most) continue;
     if (best == idle_.end() || size < (*best)->bytes()) best = buffer;
   }
   if (best == idle_.end()) return nullptr;

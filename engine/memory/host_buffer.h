@@ -38,8 +38,8 @@ class HostBuffer {
 // Buffers that are out of use, to be used again: pinning memory takes longer than copying into it.
 class StagingBuffers {
  public:
-  // The smallest that is large enough and not more than twice as large; nullptr: there is none.
-  std::unique_ptr<HostBuffer> take(const Device& device, std::uint64_t bytes);
+  // The smallest that is large enough and no larger than `most`; nullptr: there is none.
+  std::unique_ptr<HostBuffer> take(const Device& device, std::uint64_t bytes, std::uint64_t most);
   void give(std::unique_ptr<HostBuffer> buffer) { idle_.push_back(std::move(buffer)); }
   // The one that was given first, to be freed; nullptr: there is none.
   std::unique_ptr<HostBuffer> drop();

@@ -6,6 +6,7 @@
 
 #include "engine/memory/host_weights.h"
 #include "engine/memory/plain_buffers.h"
+#include "engine/memory/staging_sizes.h"
 
 namespace heddle::core {
 
@@ -44,10 +45,16 @@ Expectation HostWeights::expect(std::span<const FilePart> parts, UseOrder order,
       item.uses.push_back({&forecast, {}});
     item.uses.back().at.push_back(i);
     forecast.items.push_back(&item);
+    if (item.bytes <= kSmallBuffer)
+      forecast.largest_small = std::max(forecast.largest_small, item.bytes);
+    else if (item.bytes <= staging_share() / kLargeBuffers)
+      forecast.largest = std::max(forecast.largest, item.bytes);
   }
   forecasts_.push_back(&forecast);
   try {
     while (readers_.size() < options_.readers) readers_.emplace_back([this] { run_reader(); });
+    while (readers_.size() < options_.readers + options_.copiers)
+      readers_.emplace_back([this] { run_copier(); });
   } catch (const std::system_error&) {  // whoever asks reads, too
   }
   changed_.notify_all();
@@ -62,7 +69,14 @@ void HostWeights::end(ExpectedParts& forecast) {
     std::erase_if(item->uses, [&](const ItemUse& use) { return use.forecast == &forecast; });
     keys.insert({item->file->mapping->identity(), item->offset, item->bytes});
   }
-  for (const Key& key : keys)
+  for (const Key& key : keys) {
+    if (const auto found = items_.find(key); found != items_.end()) {
+      HostItem& item = *found->second;
+      const auto staged = item.staged.find(forecast.reader.get());
+      if (staged != item.staged.end() && staged->second.leases == 0 &&
+          staged->second.reading == 0 && item.next_use_by(staged->first) == kUnexpected)
+        unstage(lock, item, staged);
+    }
     for (const auto which : {&HostItem::pages, &HostItem::buffer}) {
       const auto found = items_.find(key);
       if (found == items_.end()) break;
@@ -73,6 +87,7 @@ void HostWeights::end(ExpectedParts& forecast) {
         drop_if_idle(item);
       }
     }
+  }
   while (forecasts_.empty()) {
     auto idle = take_plain(idle_staging_, {});
     if (idle == nullptr) break;
@@ -99,7 +114,11 @@ HostWeights::Ahead HostWeights::read_ahead(Lock& lock) {
       HostItem* const item = forecast->items[(from + step) % count];
       const HostCopy& copy = item->*choose_copy(*item, *forecast->reader);
       bytes += item->bytes;
-      if (copy.state != CopyState::absent || item->reading_ahead_failed) continue;
+      const bool is_staged = is_staged_ahead(*item, *forecast);
+      if (is_staged && item->staged.contains(forecast->reader.get())) continue;
+      if (is_staged && copy.state == CopyState::loading) break;  // another device's; soon there
+      const bool is_source = is_staged && copy.state == CopyState::ready;
+      if ((copy.state != CopyState::absent && !is_source) || item->reading_ahead_failed) continue;
       nearest = item;
       wanted_by = forecast;
       wanted_in = step;
@@ -109,16 +128,17 @@ HostWeights::Ahead HostWeights::read_ahead(Lock& lock) {
   }
   if (nearest == nullptr) return Ahead::nothing;
   const std::shared_ptr<const Device> reader = wanted_by->reader;  // they may end meanwhile
-  Hold hold{nearest, choose_copy(*nearest, *reader)};
-  ++(nearest->*hold.copy).leases;
   // What is expected again goes only for what is wanted very soon. Otherwise everything would be
   // let go as soon as it was used, to make room for what comes next, and nothing of a cycle that is
   // larger than the room would ever be found here: with the least recently used it is the same.
   const bool is_soon =
       wanted_in < 2 || bytes_before <= std::min(options_.ahead_bytes, room_->limit() / 8);
+  if (!is_soon) wanted_in = kUnexpected - 1;
+  if (is_staged_ahead(*nearest, *wanted_by)) return stage_ahead(lock, *nearest, reader, wanted_in);
+  Hold hold{nearest, choose_copy(*nearest, *reader)};
+  ++(nearest->*hold.copy).leases;
   ++beginning_;
-  const Started started =
-      start(lock, *nearest, hold.copy, reader, Need::ahead, is_soon ? wanted_in : kUnexpected - 1);
+  const Started started = start(lock, *nearest, hold.copy, reader, Need::ahead, wanted_in);
   --beginning_;
   if (started == Started::under_way && !(nearest->*hold.copy).is_pinned() &&
       !reader->host_visible())
@@ -140,11 +160,23 @@ void HostWeights::run_reader() {
     const Ahead ahead = read_ahead(lock);
     if (ahead == Ahead::begun) continue;
     if (stopping_ || !loading_.empty()) continue;
-    if (ahead == Ahead::no_room && !pending_.empty()) {
-      changed_.wait_for(lock, kPoll);
+    const bool lacks_buffer = ahead == Ahead::no_buffer;
+    if ((ahead == Ahead::no_room || lacks_buffer) && !pending_.empty()) {
+      changed_.wait_for(lock, lacks_buffer ? kBufferPoll : kPoll);
       poll_passed(lock);
     } else {
       changed_.wait(lock);
+    }
+  }
+}
+
+void HostWeights::run_copier() {
+  Lock lock(mutex_);
+  while (!stopping_) {
+    if (const auto piece = next_piece(nullptr, true)) {
+      read(lock, *piece);
+    } else {
+      filling_.wait(lock);
     }
   }
 }

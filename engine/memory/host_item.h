@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,6 +50,8 @@ struct ExpectedParts {
   ReadWatch watch;
   std::vector<HostItem*> items;
   std::size_t position = 0;  // of the one that is wanted next
+  // Bytes of the largest that a buffer to pass through is made for, and of the largest small one.
+  std::uint64_t largest = 0, largest_small = 0;
   unsigned watching = 0;     // reads under way that will tell `watch`
 };
 
@@ -80,6 +83,12 @@ struct HostCopy {
   std::unique_ptr<HostBuffer> memory;  // nullptr: pages of the mapped file
   std::uint64_t lead = 0;              // bytes in `memory` before the first
   bool is_direct = false;              // it is read past the kernel's copies
+  // Of pages: they have room and are the kernel's, but in no table of this process yet.
+  bool is_unmapped = false;
+  bool is_unassigned = false;  // loading, and who is to read it is being decided
+  // Of a copy on its way to a device: what it is made of, of which it has a lease while it loads.
+  HostCopy HostItem::*source = nullptr;
+  bool reads_first = false;  // nothing has read the source before: they are there together
 
   bool is_held() const { return state == CopyState::loading || state == CopyState::ready; }
   bool is_pinned() const { return memory != nullptr && memory->pinned_by() != nullptr; }
@@ -98,6 +107,8 @@ struct HostItem {
   // Pages of the mapping, and memory of its own: pinned, or plain where the file is larger than
   // what we may hold.
   HostCopy pages, buffer;
+  // In pinned buffers on the way to a device that keeps nothing else here.
+  std::map<const Device*, HostCopy> staged;
   std::uint64_t last_use = 0;
   // What is not pinned is given back after its last reader: what was made of it is in host memory,
   // too. Not so what stands in for pinned memory, or of which nothing is made to stay.
@@ -111,11 +122,17 @@ struct HostItem {
   std::uint64_t end_page() const { return (offset + bytes + page_bytes() - 1) / page_bytes(); }
   bool is_idle() const {
     return uses.empty() && pages.state == CopyState::absent && buffer.state == CopyState::absent &&
-           pages.leases == 0 && buffer.leases == 0;
+           pages.leases == 0 && buffer.leases == 0 && staged.empty();
   }
   std::uint64_t next_use() const {
     std::uint64_t next = kUnexpected;
     for (const ItemUse& use : uses) next = std::min(next, use.distance());
+    return next;
+  }
+  std::uint64_t next_use_by(const Device* reader) const {
+    std::uint64_t next = kUnexpected;
+    for (const ItemUse& use : uses)
+      if (use.forecast->reader.get() == reader) next = std::min(next, use.distance());
     return next;
   }
 };

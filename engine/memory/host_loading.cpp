@@ -82,6 +82,7 @@ void HostWeights::let_go_of(Lock& lock, HostItem& item, HostCopy HostItem::*whic
   const bool is_used_again = memory != nullptr && memory->pinned_by() == nullptr &&
                              copy.is_direct && !forecasts_.empty() && !others_lack_room_;
   copy.state = CopyState::absent;
+  copy.is_unmapped = false;
   copy.failure.reset();
   drop_if_idle(item);
   if (is_used_again) {
@@ -105,28 +106,11 @@ void HostWeights::let_go_of(Lock& lock, HostItem& item, HostCopy HostItem::*whic
   changed_.notify_all();
 }
 
-bool HostWeights::drop_idle_staging(Lock& lock) {
-  std::unique_ptr<HostBuffer> buffer = idle_staging_.drop();
-  if (buffer == nullptr) return false;
-  const std::uint64_t bytes = buffer->bytes();
-  const std::uint64_t pinned = buffer->pinned_by() == nullptr ? 0 : bytes;
-  ++leaving_;
-  lock.unlock();
-  buffer.reset();
-  lock.lock();
-  --leaving_;
-  staging_bytes_ -= pinned;
-  pinned_bytes_ -= pinned;
-  room_->release(bytes);
-  given_back_ += bytes;
-  changed_.notify_all();
-  return true;
-}
-
 // Something that was to be read ahead, and that nobody reads just now or waits for.
 bool HostWeights::abandon_one(Lock& lock) {
   const auto found = std::ranges::find_if(loading_, [](const auto& entry) {
-    return entry.second->leases == 0 && entry.second->reading == 0;
+    return entry.second->leases == 0 && entry.second->reading == 0 &&
+           entry.second->source == nullptr;  // unstage_one() is for those
   });
   if (found == loading_.end()) return false;
   const auto [item, copy] = *found;
@@ -141,7 +125,9 @@ bool HostWeights::is_reading_ahead() const {
            const auto is_ahead = [](const HostCopy& copy) {
              return copy.state == CopyState::loading && copy.leases == 0;
            };
-           return is_ahead(entry.second->pages) || is_ahead(entry.second->buffer);
+           return is_ahead(entry.second->pages) || is_ahead(entry.second->buffer) ||
+                  std::ranges::any_of(entry.second->staged,
+                                      [&](const auto& one) { return is_ahead(one.second); });
          });
 }
 
@@ -152,7 +138,7 @@ bool HostWeights::is_tight(const TensorFile& file) const {
 
 // Waits until something has been given back; what it waits for goes on without this thread.
 void HostWeights::await_room(Lock& lock, const HostItem& item, std::uint64_t bytes) {
-  if (let_go_of_one(lock, {}) || drop_idle_staging(lock)) return;
+  if (let_go_of_one(lock, {}) || drop_idle_staging(lock) || unstage_one(lock, nullptr)) return;
   if (poll_passed(lock)) return;
   if (!pending_.empty() || polling_ > 0) {
     // Not by waiting for the event: a stream tells its failure once, and not to the wrong one.
@@ -197,10 +183,11 @@ bool HostWeights::poll_passed(Lock& lock) {
 
 // Takes room and lets the copy be read. under_way: it is, or is there, by whomever. again: room was
 // made, or there is none of this kind; the caller chooses again. no_room: only when reading ahead.
-// REQUIRES: a lease on the copy.
+// `is_assigned_later`: of pages, the caller says at once who reads them. REQUIRES: a lease on the
+// copy.
 HostWeights::Started HostWeights::start(Lock& lock, HostItem& item, HostCopy HostItem::*which,
                                         const std::shared_ptr<const Device>& reader, Need need,
-                                        std::uint64_t wanted_in) {
+                                        std::uint64_t wanted_in, bool is_assigned_later) {
   HostCopy& copy = item.*which;
   if (copy.state == CopyState::failed) return Started::again;
   if (copy.state != CopyState::absent) return Started::under_way;
@@ -238,6 +225,8 @@ HostWeights::Started HostWeights::start(Lock& lock, HostItem& item, HostCopy Hos
       return Started::again;
   } else {
     item.book->held_pages.add(item.first_page(), item.end_page());
+    copy.is_unassigned = is_assigned_later;
+    if (is_assigned_later) return Started::under_way;
   }
   copy.next = 0;
   if (item.bytes == 0)
@@ -247,6 +236,7 @@ HostWeights::Started HostWeights::start(Lock& lock, HostItem& item, HostCopy Hos
   else
     loading_.emplace_back(&item, &copy);
   changed_.notify_all();
+  if (is_pinned) filling_.notify_all();
   return Started::under_way;
 }
 
@@ -273,29 +263,13 @@ bool HostWeights::make_buffer(Lock& lock, HostItem& item,
   return false;
 }
 
-void HostWeights::await_ready(Lock& lock, const Hold& hold,
-                              const std::shared_ptr<const Device>& reader) {
-  HostCopy& copy = (*hold.item).*hold.copy;
-  while (copy.state != CopyState::ready) {
-    if (copy.state == CopyState::absent) {  // whoever made it has found no such memory
-      if (hold.item->is_unbuffered) throw out_of_memory(hold.item->name, hold.item->bytes);
-      start(lock, *hold.item, hold.copy, reader, Need::now, 0);
-      continue;
-    }
-    if (copy.state == CopyState::failed)
-      throw Error(*copy.failure);  // one for each: frames are added
-    if (const auto piece = next_piece(hold.item)) {
-      read(lock, *piece);
-    } else {
-      changed_.wait(lock);
-    }
-  }
-}
-
 // Of that item, or of any.
-std::optional<HostWeights::Piece> HostWeights::next_piece(const HostItem* only) {
-  const auto found = std::ranges::find_if(
-      loading_, [&](const auto& entry) { return only == nullptr || entry.first == only; });
+std::optional<HostWeights::Piece> HostWeights::next_piece(const HostItem* only,
+                                                          bool is_pinned_only) {
+  const auto found = std::ranges::find_if(loading_, [&](const auto& entry) {
+    return (only == nullptr || entry.first == only) &&
+           (!is_pinned_only || (entry.second->is_pinned() && !entry.second->is_direct));
+  });
   if (found == loading_.end()) return {};
   const auto [item, copy] = *found;
   const std::uint64_t begin = copy->next;
@@ -314,7 +288,13 @@ void HostWeights::read(Lock& lock, const Piece& piece) {
   HostCopy& copy = *piece.copy;
   const std::uint64_t offset = item.offset + piece.begin, bytes = piece.end - piece.begin;
   // What a device that computes in host memory has read already is not read again.
-  const bool from_pages = copy.memory != nullptr && item.pages.state == CopyState::ready;
+  const bool is_staged = copy.source != nullptr;
+  const bool from_pages =
+      !is_staged && copy.memory != nullptr && item.pages.state == CopyState::ready;
+  const bool is_counted = is_staged ? copy.reads_first : !from_pages;
+  const std::byte* const from_buffer =
+      is_staged && copy.source == &HostItem::buffer ? item.buffer.memory->data() + item.buffer.lead
+                                                    : nullptr;
   if (from_pages) ++item.pages.leases;
   const auto watched = std::ranges::find_if(
       item.uses, [](const ItemUse& use) { return use.forecast->watch != nullptr; });
@@ -330,15 +310,21 @@ void HostWeights::read(Lock& lock, const Piece& piece) {
   const auto begin = std::chrono::steady_clock::now();
   const MappedFile& file = *item.file->mapping;
   try {
-    if (from_pages) {
-      std::memcpy(copy.memory->data() + copy.lead + piece.begin, file.bytes().data() + offset,
-                  bytes);
+    if (from_buffer != nullptr) {
+      std::memcpy(copy.memory->data() + piece.begin, from_buffer + piece.begin, bytes);
+    } else if (from_pages) {
+      // From the kernel's copy that the pages are; they need not be in this process's tables.
+      file.read(offset, {copy.memory->data() + copy.lead + piece.begin, bytes});
+    } else if (is_staged) {
+      // All of it at once for a disk, whose turn comes while others read, too.
+      if (is_counted) file.advise(offset, bytes, Advice::will_need);
+      file.read(offset, {copy.memory->data() + piece.begin, bytes});
     } else if (copy.memory != nullptr) {
       read_into_buffer(item, piece);
     } else {
       file.touch(offset, bytes);
     }
-    if (forecast != nullptr && !from_pages)
+    if (forecast != nullptr && is_counted)
       forecast->watch({item.name, lane, begin, std::chrono::steady_clock::now(), bytes});
   } catch (const Error& error) {
     failure = error;
@@ -350,7 +336,7 @@ void HostWeights::read(Lock& lock, const Piece& piece) {
   --reading_;
   lanes_.erase(lane);
   if (forecast != nullptr) --forecast->watching;
-  if (!failure && !from_pages) {
+  if (!failure && is_counted) {
     const std::uint64_t first =
         RangeCounts::length(item.book->read_bytes.fill(offset, offset + bytes));
     counts_.read_first += first;
@@ -389,6 +375,7 @@ void HostWeights::finish(Lock& lock, const Piece& piece, const std::optional<Err
   if (copy.next < item.bytes || copy.reading > 0) return;
   copy.state = copy.failure ? CopyState::failed : CopyState::ready;
   if (copy.failure) item.reading_ahead_failed = true;
+  if (copy.source != nullptr) return finish_filling(lock, item, copy);
   const auto which = &copy == &item.pages ? &HostItem::pages : &HostItem::buffer;
   if (copy.leases == 0 && is_of_no_use(item, copy)) let_go_of(lock, item, which);
 }

@@ -64,6 +64,7 @@ HostWeights::~HostWeights() {
     stopping_ = true;
   }
   changed_.notify_all();
+  filling_.notify_all();
   for (std::thread& reader : readers_) reader.join();
   reclaim();
   let_go(HostRoom::kUnlimited);
@@ -94,7 +95,18 @@ std::shared_ptr<HostLease> HostWeights::get(std::span<const FilePart> parts,
     holders_.insert(lease->thread_);
   }
   for (const Hold& hold : lease->holds_) await_ready(lock, hold, reader);
+  std::vector<const Hold*> unmapped;
+  for (const Hold& hold : lease->holds_)
+    if (hold.staged == nullptr && hold.copy == &HostItem::pages && hold.item->pages.is_unmapped)
+      unmapped.push_back(&hold);
   lock.unlock();
+  if (!unmapped.empty()) {
+    for (const Hold* hold : unmapped)
+      hold->item->file->mapping->touch(hold->item->offset, hold->item->bytes);
+    lock.lock();
+    for (const Hold* hold : unmapped) hold->item->pages.is_unmapped = false;
+    lock.unlock();
+  }
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const Hold& hold = lease->holds_[i];
     const HostItem& item = *hold.item;  // leased: what is read here does not change
@@ -102,10 +114,7 @@ std::shared_ptr<HostLease> HostWeights::get(std::span<const FilePart> parts,
     const std::byte* base = copy.memory != nullptr
                                 ? copy.memory->data() + copy.lead
                                 : item.file->mapping->bytes().data() + item.offset;
-    if (hold.staging != nullptr) {
-      std::memcpy(hold.staging->data(), base, item.bytes);
-      base = hold.staging->data();
-    }
+    if (hold.staged != nullptr) base = hold.staged->memory->data();
     lease->data_.push_back(base + (parts[i].offset - item.offset));
   }
   return lease;
@@ -190,8 +199,11 @@ bool HostWeights::is_here(const FilePart& part, const Device& reader) {
   HostItem* item = find(part, part.tensor_offset, part.tensor_bytes);
   if (item == nullptr || item->is_idle()) item = find(part, part.offset, part.bytes);
   if (item == nullptr) return false;
-  const HostCopy& copy = item->*choose_copy(*item, reader);
+  const auto which = choose_copy(*item, reader);
+  const HostCopy& copy = item->*which;
   if (!copy.is_held()) return false;
+  const auto staged = item->staged.find(&reader);
+  if (staged != item->staged.end() && staged->second.source == which) return true;
   return copy.is_pinned() || reader.host_visible() || !reader.has_pinned();
 }
 
@@ -211,8 +223,9 @@ HostWeights::Hold HostWeights::take_copy(Lock& lock, const FilePart& part,
     }
     Hold hold{&item, which};
     ++copy.leases;
+    const bool is_read_staged = which == &HostItem::pages && passes_through(item, *reader);
     try {
-      if (start(lock, item, which, reader, Need::now, 0) == Started::under_way) {
+      if (start(lock, item, which, reader, Need::now, 0, is_read_staged) == Started::under_way) {
         item.last_use = ++clock_;
         if (!copy.is_pinned() && !reader->host_visible()) item.keep_plain = true;
         return hold;
@@ -225,35 +238,34 @@ HostWeights::Hold HostWeights::take_copy(Lock& lock, const FilePart& part,
   }
 }
 
-void HostWeights::take_staging(Lock& lock, Hold& hold,
-                               const std::shared_ptr<const Device>& reader) {
-  HostItem& item = *hold.item;
-  if ((item.*hold.copy).is_pinned() || reader->host_visible() || !reader->has_pinned()) return;
-  if (item.bytes == 0 || item.bytes > options_.staging_bytes || item.pinning_failed) return;
-  for (;;) {
-    hold.staging = idle_staging_.take(*reader, item.bytes);
-    if (hold.staging != nullptr) return;
-    if (staging_bytes_ + item.bytes <= options_.staging_bytes) {
-      if (room_->reserve(item.bytes)) break;
-      if (!let_go_of_one(lock, {})) return;  // plain memory does as well, only more slowly
-    } else if (!drop_idle_staging(lock) && !poll_passed(lock)) {
-      if (pending_.empty() && polling_ == 0) return;
-      changed_.wait_for(lock, kPoll);
+void HostWeights::await_ready(Lock& lock, const Hold& hold,
+                              const std::shared_ptr<const Device>& reader) {
+  HostCopy& copy = (*hold.item).*hold.copy;
+  // What is being filled has, or brings, its source.
+  const bool is_filled = hold.staged != nullptr && hold.staged->state != CopyState::absent;
+  while (!is_filled && copy.state != CopyState::ready) {
+    if (copy.state == CopyState::absent) {  // whoever made it has found no such memory
+      if (hold.item->is_unbuffered) throw out_of_memory(hold.item->name, hold.item->bytes);
+      start(lock, *hold.item, hold.copy, reader, Need::now, 0);
+      continue;
+    }
+    if (copy.state == CopyState::failed)
+      throw Error(*copy.failure);  // one for each: frames are added
+    if (const auto piece = next_piece(hold.item)) {
+      read(lock, *piece);
+    } else {
+      changed_.wait(lock);
     }
   }
-  staging_bytes_ += item.bytes;
-  pinned_bytes_ += item.bytes;
-  lock.unlock();
-  try {
-    hold.staging = std::make_unique<HostBuffer>(reader, item.bytes);
-  } catch (const Error&) {
+  while (hold.staged != nullptr && hold.staged->state != CopyState::ready) {
+    if (hold.staged->state == CopyState::absent) fill(*hold.item, *hold.staged, Need::now);
+    if (hold.staged->state == CopyState::failed) throw Error(*hold.staged->failure);
+    if (const auto piece = next_piece(hold.item)) {
+      read(lock, *piece);
+    } else {
+      changed_.wait(lock);
+    }
   }
-  lock.lock();
-  if (hold.staging != nullptr) return;
-  item.pinning_failed = true;
-  staging_bytes_ -= item.bytes;
-  pinned_bytes_ -= item.bytes;
-  room_->release(item.bytes);
 }
 
 // ---- giving back ----
@@ -263,9 +275,14 @@ void HostWeights::give_back(Lock& lock, std::vector<Hold> holds) {
 }
 
 void HostWeights::give_back_one(Lock& lock, Hold hold) {
-  if (hold.staging != nullptr) idle_staging_.give(std::move(hold.staging));
   HostItem& item = *hold.item;
   HostCopy& copy = item.*hold.copy;
+  // What is being filled goes when it is full.
+  if (hold.staged != nullptr && --hold.staged->leases == 0 &&
+      hold.staged->state != CopyState::loading)
+    unstage(lock, item, std::ranges::find_if(item.staged, [&](const auto& entry) {
+              return &entry.second == hold.staged;
+            }));
   --copy.leases;
   changed_.notify_all();
   if (copy.leases == 0 && is_of_no_use(item, copy)) return let_go_of(lock, item, hold.copy);
@@ -290,8 +307,8 @@ std::uint64_t HostWeights::let_go(std::uint64_t bytes) {
   poll_passed(lock);
   const std::uint64_t before = given_back_;
   const auto something_goes = [&] {
-    return let_go_of_one(lock, {}) || drop_idle_staging(lock) || abandon_one(lock) ||
-           poll_passed(lock);
+    return let_go_of_one(lock, {}) || drop_idle_staging(lock) || unstage_one(lock, nullptr) ||
+           abandon_one(lock) || poll_passed(lock);
   };
   while (given_back_ - before < bytes) {
     if (something_goes()) continue;

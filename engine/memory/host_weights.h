@@ -1,7 +1,8 @@
 // The bytes of weights in host memory, for all devices of an engine: one copy, whatever the number
 // of devices, read from the file once and kept as long as there is room. For devices that compute
 // in host memory it is the file's mapping; for others pinned memory, as far as that goes, and
-// beyond it the mapping again, from where bytes pass through a few pinned buffers on their way. Of
+// beyond it the mapping again, from where bytes pass through a few pinned buffers on their way: read
+// into them from the file by several threads, which leaves the mapping's tables as they are. Of
 // a file that is larger than all that may be held, it is plain memory instead of the mapping: what
 // is let go soon is read past the kernel's copies, which takes less time and pushes out nothing.
 //
@@ -63,7 +64,7 @@ class HostLease {
   struct Hold {
     HostItem* item = nullptr;
     HostCopy HostItem::*copy = nullptr;
-    std::unique_ptr<HostBuffer> staging{};
+    HostCopy* staged = nullptr;  // the item's, for the reader
   };
   explicit HostLease(std::shared_ptr<const Device> reader) : reader_(std::move(reader)) {}
 
@@ -103,7 +104,9 @@ class HostWeights {
   struct Options {
     std::uint64_t pinned_bytes = 0;   // at most, staging included; 0: plain memory only
     std::uint64_t staging_bytes = 0;  // of them, for bytes that pass through
+    unsigned staging_devices = 1;     // that share them
     unsigned readers = 2;             // threads that read ahead; 0: nothing is
+    unsigned copiers = 0;             // others, that only help to fill pinned memory
     std::uint64_t piece_bytes = std::uint64_t{4} << 20;
     // So far ahead of their use things are read for which others that are expected have to go.
     std::uint64_t ahead_bytes = std::uint64_t{64} << 20;
@@ -165,8 +168,11 @@ class HostWeights {
   };
   enum class Need { now, ahead };
   enum class Started { under_way, again, no_room };
-  enum class Ahead { begun, no_room, nothing };
+  enum class Ahead { begun, no_room, no_buffer, nothing };
   static constexpr std::chrono::microseconds kPoll{500};  // of events, by those who lack room
+  // By those who lack a buffer, which is full again in a few of these.
+  static constexpr std::chrono::microseconds kBufferPoll{50};
+  using Staged = std::map<const Device*, HostCopy>::iterator;
 
   // host_weights.cpp: asking and giving back.
   HostItem* find(const FilePart& part, std::uint64_t offset, std::uint64_t bytes);
@@ -179,7 +185,7 @@ class HostWeights {
   Error out_of_memory(const std::string& name, std::uint64_t bytes) const;
   Hold take_copy(Lock& lock, const FilePart& part, const std::shared_ptr<const Device>& reader,
                  std::span<const Hold> taken);
-  void take_staging(Lock& lock, Hold& hold, const std::shared_ptr<const Device>& reader);
+  void await_ready(Lock& lock, const Hold& hold, const std::shared_ptr<const Device>& reader);
   void give_back(Lock& lock, std::vector<Hold> holds);
   void give_back_one(Lock& lock, Hold hold);
   bool is_of_no_use(const HostItem& item, const HostCopy& copy) const;
@@ -188,24 +194,47 @@ class HostWeights {
   void end(ExpectedParts& forecast);
   Ahead read_ahead(Lock& lock);
   void run_reader();
+  void run_copier();
+
+  // host_staging.cpp: pinned buffers on the way to a device.
+  bool passes_through(const HostItem& item, const Device& reader) const;
+  bool is_staged_ahead(const HostItem& item, const ExpectedParts& forecast) const;
+  void take_staging(Lock& lock, Hold& hold, const std::shared_ptr<const Device>& reader);
+  Ahead stage_ahead(Lock& lock, HostItem& item, const std::shared_ptr<const Device>& reader,
+                    std::uint64_t wanted_in);
+  HostCopy& stage(HostItem& item, HostCopy HostItem::*source, const Device& reader,
+                  std::unique_ptr<HostBuffer> buffer);
+  void fill(HostItem& item, HostCopy& staged, Need need);
+  void finish_filling(Lock& lock, HostItem& item, HostCopy& staged);
+  void unstage(Lock& lock, HostItem& item, Staged staged);
+  bool unstage_one(Lock& lock, const Device* reader);
+  bool drop_idle_staging(Lock& lock);
+  std::uint64_t staging_share() const {
+    return options_.staging_bytes / std::max(1u, options_.staging_devices);
+  }
+  std::uint64_t buffer_bytes(const HostItem& item, const Device& reader) const;
+  std::unique_ptr<HostBuffer> take_buffer(Lock& lock, HostItem& item,
+                                          const std::shared_ptr<const Device>& reader, Need need);
+  std::unique_ptr<HostBuffer> make_staging(Lock& lock, HostItem& item,
+                                           const std::shared_ptr<const Device>& reader,
+                                           std::uint64_t bytes);
 
   // host_loading.cpp: room and reading. Functions that take the lock may give it up meanwhile.
   bool is_to_be_pinned(const HostItem& item, const Device& reader) const;
   HostCopy HostItem::*choose_copy(const HostItem& item, const Device& reader) const;
   bool let_go_of_one(Lock& lock, std::optional<std::uint64_t> wanted_in);
   void let_go_of(Lock& lock, HostItem& item, HostCopy HostItem::*which);
-  bool drop_idle_staging(Lock& lock);
   bool abandon_one(Lock& lock);
   bool is_reading_ahead() const;
   bool is_tight(const TensorFile& file) const;
   void await_room(Lock& lock, const HostItem& item, std::uint64_t bytes);
   bool poll_passed(Lock& lock);
   Started start(Lock& lock, HostItem& item, HostCopy HostItem::*which,
-                const std::shared_ptr<const Device>& reader, Need need, std::uint64_t wanted_in);
+                const std::shared_ptr<const Device>& reader, Need need, std::uint64_t wanted_in,
+                bool is_assigned_later = false);
   bool make_buffer(Lock& lock, HostItem& item, const std::shared_ptr<const Device>& pinned_by,
                    std::uint64_t bytes);
-  void await_ready(Lock& lock, const Hold& hold, const std::shared_ptr<const Device>& reader);
-  std::optional<Piece> next_piece(const HostItem* only);
+  std::optional<Piece> next_piece(const HostItem* only, bool is_pinned_only = false);
   void read(Lock& lock, const Piece& piece);
   static void read_into_buffer(const HostItem& item, const Piece& piece);
   void finish(Lock& lock, const Piece& piece, const std::optional<Error>& failure);
@@ -214,6 +243,7 @@ class HostWeights {
   const Options options_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
+  std::condition_variable filling_;  // bytes for pinned memory are to be read
   // All below: mutex_.
   std::map<FileIdentity, HostFile> files_;
   std::map<Key, std::unique_ptr<HostItem>> items_;
@@ -223,6 +253,7 @@ class HostWeights {
   unsigned polling_ = 0, leaving_ = 0, reading_ = 0;
   unsigned beginning_ = 0;  // threads that take room to read ahead
   StagingBuffers idle_staging_;
+  std::multimap<const Device*, std::uint64_t> staging_made_;  // bytes of those there are
   std::uint64_t staging_bytes_ = 0, pinned_bytes_ = 0;  // that exist; the second includes the first
   std::deque<std::pair<HostItem*, HostCopy*>> loading_;  // with bytes that nobody reads yet
   std::set<unsigned> lanes_;                             // in use

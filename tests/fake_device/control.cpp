@@ -101,6 +101,8 @@ constexpr heddle_fake_control kControl = {
           return struck;
         },
     .replays = [](std::uint32_t index) { return index_state(index).replays.load(); },
+    .pinned_allocations =
+        [](std::uint32_t index) { return index_state(index).pinned_allocations.load(); },
 };
 
 }  // namespace heddle::fake

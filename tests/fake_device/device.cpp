@@ -122,6 +122,7 @@ void* Device::allocate_pinned(std::size_t bytes) {
   pinned_[address] = std::move(made);
   pinned_bytes_ += bytes;
   counters_.raise_pinned_peak(pinned_bytes_);
+  ++counters_.pinned_allocations;
   return address;
 }
 

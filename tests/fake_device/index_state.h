@@ -48,7 +48,7 @@ class Fault {
 struct IndexState {
   std::atomic<std::uint64_t> copies{0}, weights{0}, allocations{0}, peak_bytes{0}, freed_in_use{0};
   std::atomic<std::uint64_t> foreign_bytes{0};
-  std::atomic<std::uint64_t> pinned_peak_bytes{0}, replays{0};
+  std::atomic<std::uint64_t> pinned_peak_bytes{0}, pinned_allocations{0}, replays{0};
   Fault alloc_fault, copy_fault, launch_fault, weight_fault, refusal, pinned_fault;
 
   void count_launch(const std::string& op);

@@ -46,12 +46,16 @@ struct HostFixture {
   // `count` tensors of one size, "0", "1", ...; their data begin at a page's border, or a little
   // behind one.
   void write(std::size_t count, std::size_t behind = 0, std::uint64_t bytes = kPart) {
-    std::mt19937 random(unsigned(count) + 17);
+    write_sizes(std::vector<std::uint64_t>(count, bytes), behind);
+  }
+  void write_sizes(const std::vector<std::uint64_t>& sizes, std::size_t behind = 0) {
+    std::mt19937 random(unsigned(sizes.size()) + 17);
     std::string data;
     std::vector<FileTensor> tensors;
-    for (std::size_t i = 0; i < count; ++i)
-      tensors.push_back({std::to_string(i), "F32", {16, std::int64_t(bytes / 64)}});
-    while (data.size() < count * bytes) data += static_cast<char>(random());
+    for (const std::uint64_t bytes : sizes) {
+      tensors.push_back({std::to_string(tensors.size()), "F32", {16, std::int64_t(bytes / 64)}});
+      for (std::uint64_t i = 0; i < bytes; ++i) data += static_cast<char>(random());
+    }
     std::string header = safetensors_header(tensors);
     header.resize((header.size() + 8 + 4095) / 4096 * 4096 - 8 + behind, ' ');
     content = with_length(header, data);
@@ -70,11 +74,14 @@ struct HostFixture {
 
   // Host memory with a limit. Without readers everything happens in one order.
   core::HostWeights& make(std::uint64_t limit, std::uint64_t pinned = 0, std::uint64_t staging = 0,
-                          unsigned readers = 0) {
+                          unsigned readers = 0, unsigned copiers = 0,
+                          unsigned staging_devices = 1) {
     room = std::make_shared<core::HostRoom>(limit);
     host.emplace(room, core::HostWeights::Options{.pinned_bytes = pinned,
                                                   .staging_bytes = staging,
+                                                  .staging_devices = staging_devices,
                                                   .readers = readers,
+                                                  .copiers = copiers,
                                                   .piece_bytes = 16 << 10});
     return *host;
   }

@@ -1,0 +1,19 @@
+// How large the pinned buffers are that bytes pass through, and how many of them there are: few, and
+// of two sizes, so that each does for whatever comes next and none is made while others wait.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace heddle::core {
+
+// Up to here an item is small. Such buffers are for themselves: one that waits in a large buffer
+// keeps out what takes long.
+inline constexpr std::uint64_t kSmallBuffer = std::uint64_t{1} << 20;
+// Of a device's share so many large ones have to be there: one is copied from, one is filled, and
+// one makes up for their not ending together.
+inline constexpr std::uint64_t kLargeBuffers = 3;
+// Of one size, for a device. More would be filled before anybody can want them.
+inline constexpr std::size_t kMostBuffers = 8;
+
+}  // namespace heddle::core
