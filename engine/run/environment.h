@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "engine/device/health.h"
@@ -68,9 +69,16 @@ struct Environment {
 
   // From here on the devices take weights from host memory with this room. REQUIRES: host_ledger is there.
   void hold_weights(std::shared_ptr<HostRoom> room) {
-    // A quarter of what is pinned is for weights that pass through; more would only keep copies out.
-    const std::uint64_t staging_bytes = std::min(pinned_bytes / 4, std::uint64_t{256} << 20);
-    host_weights = std::make_unique<HostWeights>(std::move(room), HostWeights::Options{.pinned_bytes = pinned_bytes, .staging_bytes = staging_bytes});
+    const auto pins = [](const RunDevice& device) { return device.state->device().has_pinned() && !device.state->device().host_visible(); };
+    HostWeights::Options options{.pinned_bytes = pinned_bytes};
+    options.staging_devices = unsigned(std::max<std::ptrdiff_t>(1, std::ranges::count_if(devices, pins)));
+    // A quarter of what is pinned is for weights that pass through, and of that what the largest ones take three times, for each device; more would
+    // only keep copies out.
+    options.staging_bytes = std::min(pinned_bytes / 4, options.staging_devices * (std::uint64_t{384} << 20));
+    // One thread copies at a fifth of what a link carries; with half of the processors nobody else is kept from working.
+    const unsigned threads = std::min(8 * options.staging_devices, std::thread::hardware_concurrency() / 2);
+    options.copiers = threads - std::min(threads, options.readers);
+    host_weights = std::make_unique<HostWeights>(std::move(room), options);
     for (const RunDevice& device : devices) device.state->use_host_weights(host_weights.get());
     // Before what devices hold: this can be read again.
     host_ledger->on_shortage(5, host_weights.get(), [this](std::uint64_t missing) { host_weights->let_go(missing); });
