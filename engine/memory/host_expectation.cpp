@@ -72,10 +72,11 @@ void HostWeights::end(ExpectedParts& forecast) {
   for (const Key& key : keys) {
     if (const auto found = items_.find(key); found != items_.end()) {
       HostItem& item = *found->second;
-      const auto staged = item.staged.find(forecast.reader.get());
-      if (staged != item.staged.end() && staged->second.leases == 0 &&
-          staged->second.reading == 0 && item.next_use_by(staged->first) == kUnexpected)
-        unstage(lock, item, staged);
+      const auto staged = std::ranges::find_if(item.staged, [&](const auto& entry) {
+        return entry.second.leases == 0 && entry.second.reading == 0 &&
+               item.next_use_by(entry.first) == kUnexpected && !is_wanted_soon(item);
+      });
+      if (staged != item.staged.end()) unstage(lock, item, staged);
     }
     for (const auto which : {&HostItem::pages, &HostItem::buffer}) {
       const auto found = items_.find(key);
@@ -115,7 +116,7 @@ HostWeights::Ahead HostWeights::read_ahead(Lock& lock) {
       const HostCopy& copy = item->*choose_copy(*item, *forecast->reader);
       bytes += item->bytes;
       const bool is_staged = is_staged_ahead(*item, *forecast);
-      if (is_staged && item->staged.contains(forecast->reader.get())) continue;
+      if (is_staged && !item->staged.empty()) continue;  // for whichever device
       if (is_staged && copy.state == CopyState::loading) break;  // another device's; soon there
       const bool is_source = is_staged && copy.state == CopyState::ready;
       if ((copy.state != CopyState::absent && !is_source) || item->reading_ahead_failed) continue;

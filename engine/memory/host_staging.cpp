@@ -30,10 +30,18 @@ void HostWeights::take_staging(Lock& lock, Hold& hold,
                                const std::shared_ptr<const Device>& reader) {
   HostItem& item = *hold.item;
   if ((item.*hold.copy).is_pinned() || !passes_through(item, *reader)) return;
-  auto at = item.staged.find(reader.get());
+  // Pinned memory is that for every device.
+  const auto find = [&] {
+    const auto own = item.staged.find(reader.get());
+    if (own != item.staged.end()) return own;
+    return std::ranges::find_if(item.staged, [&](const auto& entry) {
+      return entry.second.source == hold.copy && entry.second.state != CopyState::failed;
+    });
+  };
+  auto at = find();
   if (at == item.staged.end()) {
     std::unique_ptr<HostBuffer> buffer = take_buffer(lock, item, reader, Need::now);
-    at = item.staged.find(reader.get());
+    at = find();
     if (buffer != nullptr && at != item.staged.end()) {  // it has come meanwhile
       idle_staging_.give(std::move(buffer));
       changed_.notify_all();
@@ -70,7 +78,7 @@ HostWeights::Ahead HostWeights::stage_ahead(Lock& lock, HostItem& item,
   std::unique_ptr<HostBuffer> buffer = take_buffer(lock, item, reader, Need::ahead);
   if (buffer == nullptr) {
     ahead = item.pinning_failed ? Ahead::begun : Ahead::no_buffer;
-  } else if (!item.staged.contains(reader.get()) &&
+  } else if (item.staged.empty() &&
              (pages.state == CopyState::absent || pages.state == CopyState::ready)) {
     const Started started =
         start(lock, item, &HostItem::pages, reader, Need::ahead, wanted_in, true);
@@ -122,7 +130,8 @@ void HostWeights::finish_filling(Lock& lock, HostItem& item, HostCopy& staged) {
   const auto at = std::ranges::find_if(item.staged,
                                        [&](const auto& entry) { return &entry.second == &staged; });
   const bool is_of_use =
-      staged.state == CopyState::ready && item.next_use_by(at->first) != kUnexpected;
+      staged.state == CopyState::ready &&
+      (item.next_use_by(at->first) != kUnexpected || is_wanted_soon(item));
   if (staged.leases == 0 && !is_of_use) {
     idle_staging_.give(std::move(staged.memory));
     item.staged.erase(at);

@@ -6,6 +6,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/memory/staging_sizes.h"
 #include "engine/tensor/dtype.h"
 
 namespace heddle::core {
@@ -202,8 +203,9 @@ bool HostWeights::is_here(const FilePart& part, const Device& reader) {
   const auto which = choose_copy(*item, reader);
   const HostCopy& copy = item->*which;
   if (!copy.is_held()) return false;
-  const auto staged = item->staged.find(&reader);
-  if (staged != item->staged.end() && staged->second.source == which) return true;
+  const bool is_staged = std::ranges::any_of(
+      item->staged, [&](const auto& entry) { return entry.second.source == which; });
+  if (is_staged && passes_through(*item, reader)) return true;
   return copy.is_pinned() || reader.host_visible() || !reader.has_pinned();
 }
 
@@ -279,7 +281,8 @@ void HostWeights::give_back_one(Lock& lock, Hold hold) {
   HostCopy& copy = item.*hold.copy;
   // What is being filled goes when it is full.
   if (hold.staged != nullptr && --hold.staged->leases == 0 &&
-      hold.staged->state != CopyState::loading)
+      hold.staged->state != CopyState::loading &&
+      !(hold.staged->state == CopyState::ready && is_wanted_soon(item)))
     unstage(lock, item, std::ranges::find_if(item.staged, [&](const auto& entry) {
               return &entry.second == hold.staged;
             }));
