@@ -241,7 +241,9 @@ std::unique_ptr<HostBuffer> HostWeights::take_buffer(Lock& lock, HostItem& item,
       if (is_enough || !fits(wanted) || !room_->reserve(wanted)) return nullptr;
       return make_staging(lock, item, reader, wanted);
     }
-    const bool is_awaited = comes_back && (!pending_.empty() || polling_ > 0);
+    // To fill one again takes less time than to make one.
+    if (is_enough && unstage_one(lock, reader.get())) continue;
+    const bool is_awaited = comes_back && (!pending_.empty() || polling_ > 0 || reading_ > 0);
     if (!is_enough || !is_awaited) {
       for (const std::uint64_t bytes : {wanted, item.bytes})
         if (fits(bytes) && room_->reserve(bytes)) return make_staging(lock, item, reader, bytes);

@@ -65,6 +65,8 @@ BOOST_AUTO_TEST_CASE(a_few_buffers_do_for_weights_of_many_sizes) {
     }
     // Four of 94 units are what the bytes allow, and of small ones there are eight at most.
     BOOST_TEST(control->pinned_allocations(0) - before <= 12u);
+    // Where nothing is read ahead, one of either size.
+    if (readers == 0) BOOST_TEST(control->pinned_allocations(0) - before == 2u);
     BOOST_TEST(control->pinned_peak_bytes(0) <= kStaging);
     BOOST_TEST(host->report().read_first == bytes());
     BOOST_TEST(host->report().read_again == 0u);
@@ -91,7 +93,9 @@ BOOST_AUTO_TEST_CASE(two_devices_that_load_the_same_read_it_once) {
       }
     }
     BOOST_TEST(control->pinned_allocations(0) + control->pinned_allocations(1) - before <= 24u);
-    for (const std::uint32_t d : {0, 1}) BOOST_TEST(control->pinned_peak_bytes(d) <= kStaging);
+    // Its share, and a small one where that is full of large ones.
+    for (const std::uint32_t d : {0, 1})
+      BOOST_TEST(control->pinned_peak_bytes(d) <= kStaging + (1 << 20));
     // Of those who come one after another the second finds the buffers of the first.
     if (is_together) BOOST_TEST(control->pinned_allocations(1) == alone);
     alone = control->pinned_allocations(1);
