@@ -70,13 +70,16 @@ void HostWeights::end(ExpectedParts& forecast) {
     keys.insert({item->file->mapping->identity(), item->offset, item->bytes});
   }
   for (const Key& key : keys) {
-    if (const auto found = items_.find(key); found != items_.end()) {
+    for (;;) {
+      const auto found = items_.find(key);
+      if (found == items_.end()) break;
       HostItem& item = *found->second;
       const auto staged = std::ranges::find_if(item.staged, [&](const auto& entry) {
         return entry.second.leases == 0 && entry.second.reading == 0 &&
                item.next_use_by(entry.first) == kUnexpected && !is_wanted_soon(item);
       });
-      if (staged != item.staged.end()) unstage(lock, item, staged);
+      if (staged == item.staged.end()) break;
+      unstage(lock, item, staged);
     }
     for (const auto which : {&HostItem::pages, &HostItem::buffer}) {
       const auto found = items_.find(key);
@@ -144,8 +147,12 @@ HostWeights::Ahead HostWeights::read_ahead(Lock& lock) {
   if (started == Started::under_way && !(nearest->*hold.copy).is_pinned() &&
       !reader->host_visible())
     nearest->keep_plain = true;
+  if (started == Started::no_room) {  // and nothing has changed that anybody waits for
+    --(nearest->*hold.copy).leases;
+    return Ahead::no_room;
+  }
   give_back_one(lock, std::move(hold));
-  return started == Started::no_room ? Ahead::no_room : Ahead::begun;
+  return Ahead::begun;
 }
 
 void HostWeights::run_reader() {

@@ -148,7 +148,7 @@ void HostWeights::await_room(Lock& lock, const HostItem& item, std::uint64_t byt
   if (const auto piece = next_piece(nullptr)) return read(lock, *piece);
   const bool others_go_on = std::ranges::any_of(
       holders_, [&](std::thread::id holder) { return !stuck_.contains(holder); });
-  if (leaving_ > 0 || reading_ > 0 || others_go_on) return changed_.wait(lock);
+  if (leaving_ > 0 || reading_ > 0 || beginning_ > 0 || others_go_on) return changed_.wait(lock);
   // Devices that compute in host memory have taken it: what they do not use now may go.
   const std::string name = item.name;
   lock.unlock();
@@ -174,9 +174,10 @@ bool HostWeights::poll_passed(Lock& lock) {
   --polling_;
   pending_.insert(pending_.begin(), std::make_move_iterator(waiting.begin()),
                   std::make_move_iterator(waiting.end()));
+  if (passed.empty()) return false;
   for (Pending& one : passed) give_back(lock, std::move(one.holds));
   changed_.notify_all();
-  return !passed.empty();
+  return true;
 }
 
 // ---- loading ----

@@ -18,9 +18,11 @@ bool HostWeights::passes_through(const HostItem& item, const Device& reader) con
          item.bytes <= options_.staging_bytes && !item.pinning_failed;
 }
 
-// What comes once is read right into a buffer; what comes again, into memory where it stays.
+// What comes once is read right into a buffer; what comes again, into memory where it stays, and so
+// is what would keep others out of the buffers.
 bool HostWeights::is_staged_ahead(const HostItem& item, const ExpectedParts& forecast) const {
   return forecast.order == UseOrder::once && passes_through(item, *forecast.reader) &&
+         item.bytes <= std::max(kSmallBuffer, staging_share() / kLargeBuffers) &&
          choose_copy(item, *forecast.reader) == &HostItem::pages;
 }
 
@@ -59,6 +61,14 @@ void HostWeights::take_staging(Lock& lock, Hold& hold,
   if (hold.staged != nullptr && hold.staged->state == CopyState::absent) {
     if (source.is_unassigned || source.state == CopyState::ready)
       fill(item, *hold.staged, Need::now);
+  } else if (source.is_unassigned && hold.staged != nullptr &&
+             hold.staged->state == CopyState::ready) {
+    // It was let go of after the buffer had been filled: nobody has to read it again.
+    source.is_unassigned = false;
+    source.state = CopyState::ready;
+    source.next = item.bytes;
+    source.is_unmapped = true;
+    changed_.notify_all();
   } else if (source.is_unassigned) {
     source.is_unassigned = false;
     source.next = 0;
@@ -76,8 +86,14 @@ HostWeights::Ahead HostWeights::stage_ahead(Lock& lock, HostItem& item,
   ++beginning_;
   Ahead ahead = Ahead::begun;
   std::unique_ptr<HostBuffer> buffer = take_buffer(lock, item, reader, Need::ahead);
+  if (buffer == nullptr && !item.pinning_failed) {
+    // Nothing has changed that anybody waits for: told of it, readers would wake each other for ever.
+    --beginning_;
+    --pages.leases;
+    return Ahead::no_buffer;
+  }
   if (buffer == nullptr) {
-    ahead = item.pinning_failed ? Ahead::begun : Ahead::no_buffer;
+    ahead = Ahead::begun;
   } else if (item.staged.empty() &&
              (pages.state == CopyState::absent || pages.state == CopyState::ready)) {
     const Started started =
@@ -158,9 +174,10 @@ void HostWeights::unstage(Lock& lock, HostItem& item, Staged at) {
   loading_.emplace_front(&item, &source);
 }
 
-// What was filled ahead and is wanted last, of one reader or of any; it is filled again when it is
-// asked for.
-bool HostWeights::unstage_one(Lock& lock, const Device* reader) {
+// What was filled ahead and is wanted last, of one reader or of any, in a buffer of `least` to
+// `most` bytes; it is filled again when it is asked for.
+bool HostWeights::unstage_one(Lock& lock, const Device* reader, std::uint64_t least,
+                              std::uint64_t most) {
   HostItem* last = nullptr;
   Staged which;
   std::uint64_t last_next = 0;
@@ -169,6 +186,8 @@ bool HostWeights::unstage_one(Lock& lock, const Device* reader) {
       const auto& [device, staged] = *at;
       if (staged.leases > 0 || staged.reading > 0) continue;
       if (reader != nullptr && device != reader) continue;
+      const std::uint64_t size = staged.memory->bytes();
+      if (size < least || size > most) continue;
       const std::uint64_t next = item->next_use_by(device);
       if (last != nullptr && next <= last_next) continue;
       last = item.get();
@@ -185,6 +204,11 @@ bool HostWeights::unstage_one(Lock& lock, const Device* reader) {
 bool HostWeights::drop_idle_staging(Lock& lock) {
   std::unique_ptr<HostBuffer> buffer = idle_staging_.drop();
   if (buffer == nullptr) return false;
+  free_buffer(lock, std::move(buffer));
+  return true;
+}
+
+void HostWeights::free_buffer(Lock& lock, std::unique_ptr<HostBuffer> buffer) {
   const std::uint64_t bytes = buffer->bytes();
   const std::uint64_t pinned = buffer->pinned_by() == nullptr ? 0 : bytes;
   const auto [begin, end] = staging_made_.equal_range(buffer->pinned_by());
@@ -200,7 +224,6 @@ bool HostWeights::drop_idle_staging(Lock& lock) {
   room_->release(bytes);
   given_back_ += bytes;
   changed_.notify_all();
-  return true;
 }
 
 // As large as anything of its size that is expected, so that it does for that as well.
@@ -237,16 +260,30 @@ std::unique_ptr<HostBuffer> HostWeights::take_buffer(Lock& lock, HostItem& item,
     const auto fits = [&](std::uint64_t bytes) {
       return staging_bytes_ + bytes <= options_.staging_bytes;
     };
+    // As large as is wanted, or else as it has to be.
+    const auto make_either = [&]() -> std::unique_ptr<HostBuffer> {
+      for (const std::uint64_t bytes : {wanted, item.bytes}) {
+        if (!fits(bytes) || (need == Need::ahead && own + bytes > staging_share())) continue;
+        if (!room_->reserve(bytes)) continue;
+        auto made = make_staging(lock, item, reader, bytes);
+        if (made != nullptr || item.pinning_failed) return made;
+      }
+      return nullptr;
+    };
     if (need == Need::ahead) {
-      if (is_enough || !fits(wanted) || !room_->reserve(wanted)) return nullptr;
-      return make_staging(lock, item, reader, wanted);
+      if (!is_enough)
+        if (auto made = make_either(); made != nullptr || item.pinning_failed) return made;
+      // One of a model whose weights were smaller keeps out what does for these.
+      auto small = idle_staging_.take(*reader, is_small ? 1 : kSmallBuffer + 1, item.bytes - 1);
+      if (small == nullptr) return nullptr;
+      free_buffer(lock, std::move(small));
+      continue;
     }
     // To fill one again takes less time than to make one.
-    if (is_enough && unstage_one(lock, reader.get())) continue;
+    if (is_enough && unstage_one(lock, reader.get(), item.bytes, most)) continue;
     const bool is_awaited = comes_back && (!pending_.empty() || polling_ > 0 || reading_ > 0);
     if (!is_enough || !is_awaited) {
-      for (const std::uint64_t bytes : {wanted, item.bytes})
-        if (fits(bytes) && room_->reserve(bytes)) return make_staging(lock, item, reader, bytes);
+      if (auto made = make_either(); made != nullptr || item.pinning_failed) return made;
       if (fits(item.bytes)) {
         if (let_go_of_one(lock, {})) continue;
         return nullptr;  // plain memory does as well, only more slowly
@@ -254,7 +291,7 @@ std::unique_ptr<HostBuffer> HostWeights::take_buffer(Lock& lock, HostItem& item,
     }
     if (is_small)
       if (auto idle = idle_staging_.take(*reader, item.bytes, kAny)) return idle;
-    if (unstage_one(lock, reader.get())) continue;
+    if (unstage_one(lock, reader.get(), item.bytes, kAny)) continue;
     if (!is_awaited && drop_idle_staging(lock)) continue;
     if (poll_passed(lock)) continue;
     if (pending_.empty() && polling_ == 0 && reading_ == 0) return nullptr;
@@ -262,7 +299,8 @@ std::unique_ptr<HostBuffer> HostWeights::take_buffer(Lock& lock, HostItem& item,
   }
 }
 
-// REQUIRES: room for it has been reserved. nullptr: there is no such memory.
+// REQUIRES: room for it has been reserved. nullptr: there is no such memory; when it was no larger
+// than the item, none for that.
 std::unique_ptr<HostBuffer> HostWeights::make_staging(Lock& lock, HostItem& item,
                                                       const std::shared_ptr<const Device>& reader,
                                                       std::uint64_t bytes) {
@@ -277,7 +315,7 @@ std::unique_ptr<HostBuffer> HostWeights::make_staging(Lock& lock, HostItem& item
   }
   lock.lock();
   if (buffer != nullptr) return buffer;
-  item.pinning_failed = true;
+  item.pinning_failed = bytes == item.bytes;
   staging_made_.erase(made);
   staging_bytes_ -= bytes;
   pinned_bytes_ -= bytes;

@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -207,8 +208,10 @@ class HostWeights {
   void fill(HostItem& item, HostCopy& staged, Need need);
   void finish_filling(Lock& lock, HostItem& item, HostCopy& staged);
   void unstage(Lock& lock, HostItem& item, Staged staged);
-  bool unstage_one(Lock& lock, const Device* reader);
+  bool unstage_one(Lock& lock, const Device* reader, std::uint64_t least = 0,
+                   std::uint64_t most = std::numeric_limits<std::uint64_t>::max());
   bool drop_idle_staging(Lock& lock);
+  void free_buffer(Lock& lock, std::unique_ptr<HostBuffer> buffer);
   std::uint64_t staging_share() const {
     return options_.staging_bytes / std::max(1u, options_.staging_devices);
   }

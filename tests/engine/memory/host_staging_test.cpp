@@ -3,6 +3,7 @@
 #include <boost/test/unit_test.hpp>
 #include <future>
 #include <numeric>
+#include <thread>
 
 #include "tests/engine/memory/host_fixture.h"
 
@@ -195,6 +196,29 @@ BOOST_AUTO_TEST_CASE(loading_threads_with_buffers_of_two_devices_keep_to_the_lim
     host.reset();
     BOOST_TEST(room->held() == 0u);
   }
+}
+
+// Buffers that smaller weights have left do not keep out those that larger ones need.
+BOOST_AUTO_TEST_CASE(what_comes_next_is_read_ahead_behind_smaller_weights) {
+  std::vector<std::uint64_t> sizes(8, 60 * kUnit);
+  sizes.insert(sizes.end(), 3, 100 * kUnit);
+  write_sizes(sizes, 300);
+  make(core::HostRoom::kUnlimited, kStaging, kStaging, 2, 4);
+  const std::vector<core::FilePart> parts = all();
+  const std::vector<core::FilePart> small(parts.begin(), parts.begin() + 8),
+      large(parts.begin() + 8, parts.end());
+  {
+    const core::Expectation once = host->expect(small, core::UseOrder::once, fake());
+    BOOST_TEST(load(0, small) == 0u);
+  }
+  const core::Expectation once = host->expect(large, core::UseOrder::once, fake());
+  const std::uint64_t all_bytes = 8 * 60 * kUnit + 3 * 100 * kUnit;
+  for (int i = 0; i < 2000 && host->report().read_first < all_bytes; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  BOOST_TEST(host->report().read_first == all_bytes);  // and nobody has asked
+  BOOST_TEST(load(0, large) == 0u);
+  BOOST_TEST(control->pinned_peak_bytes(0) <= kStaging);
+  BOOST_TEST(host->report().read_again == 0u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
