@@ -75,8 +75,8 @@ struct Environment {
     // A quarter of what is pinned is for weights that pass through, and of that what the largest ones take three times, for each device; more would
     // only keep copies out.
     options.staging_bytes = std::min(pinned_bytes / 4, options.staging_devices * (std::uint64_t{384} << 20));
-    // One thread copies at a fifth of what a link carries; with half of the processors nobody else is kept from working.
-    const unsigned threads = std::min(8 * options.staging_devices, std::thread::hardware_concurrency() / 2);
+    // Eight threads fill a link to two thirds, sixteen to four fifths; with half of the processors nobody else is kept from working.
+    const unsigned threads = std::min(16 * options.staging_devices, std::thread::hardware_concurrency() / 2);
     options.copiers = threads - std::min(threads, options.readers);
     host_weights = std::make_unique<HostWeights>(std::move(room), options);
     for (const RunDevice& device : devices) device.state->use_host_weights(host_weights.get());
