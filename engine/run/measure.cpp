@@ -180,7 +180,7 @@ double flops_per_second(DeviceState& state, std::int32_t use, double launch) {
     };
     const Took took = best_of(state, both);
     const bool has_room =
-        std::uint64_t(5 * inner * width) * sizeof(float) <= most_bytes(state);
+        std::uint64_t(17 * inner * width) * sizeof(float) <= 2 * most_bytes(state);  // of the next
     if (is_long_enough(took) || !has_room || width * 2 > kMostWidth)
       return 4.0 * double(tokens) * double(width) * double(inner) /
              std::max(sustained(state, took, both) - 2 * launch, 1e-9);
