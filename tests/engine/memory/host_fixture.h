@@ -48,13 +48,17 @@ struct HostFixture {
   void write(std::size_t count, std::size_t behind = 0, std::uint64_t bytes = kPart) {
     write_sizes(std::vector<std::uint64_t>(count, bytes), behind);
   }
+  // Of such sizes, which are multiples of 64.
   void write_sizes(const std::vector<std::uint64_t>& sizes, std::size_t behind = 0) {
     std::mt19937 random(unsigned(sizes.size()) + 17);
     std::string data;
     std::vector<FileTensor> tensors;
     for (const std::uint64_t bytes : sizes) {
       tensors.push_back({std::to_string(tensors.size()), "F32", {16, std::int64_t(bytes / 64)}});
-      for (std::uint64_t i = 0; i < bytes; ++i) data += static_cast<char>(random());
+      for (std::uint64_t i = 0; i < bytes; i += sizeof(std::uint32_t)) {
+        const auto four = std::uint32_t(random());
+        data.append(reinterpret_cast<const char*>(&four), sizeof four);
+      }
     }
     std::string header = safetensors_header(tensors);
     header.resize((header.size() + 8 + 4095) / 4096 * 4096 - 8 + behind, ' ');
