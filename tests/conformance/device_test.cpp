@@ -16,6 +16,8 @@
 
 namespace heddle::conformance {
 
+BOOST_AUTO_TEST_SUITE(devices)
+
 namespace {
 
 // A device with some helpers to enqueue by hand.
@@ -106,8 +108,6 @@ bool contains(const std::string& text, const std::string& part) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(devices)
 
 BOOST_AUTO_TEST_CASE(info_tells_what_the_device_is) {
   const Plugin plugin(settings().plugin);

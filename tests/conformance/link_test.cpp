@@ -9,6 +9,8 @@
 
 namespace heddle::conformance {
 
+BOOST_AUTO_TEST_SUITE(links)
+
 namespace {
 
 struct Event {
@@ -31,8 +33,6 @@ heddle_link link_of(const TestDevice& device, heddle_device* peer) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(links)
 
 BOOST_AUTO_TEST_CASE(a_link_says_what_copies_can_do) {
   const Plugin plugin(settings().plugin);

@@ -14,6 +14,8 @@
 
 namespace heddle::conformance {
 
+BOOST_AUTO_TEST_SUITE(narrow)
+
 namespace {
 
 // Every row of a matrix as numbers of f8_e4m3 times a scale of the row, by the definition.
@@ -66,8 +68,6 @@ heddle_weight_form form_of(const TestDevice& device, std::int32_t use, heddle_dt
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(narrow)
 
 BOOST_AUTO_TEST_CASE(operands_are_rounded_row_by_row_or_not_at_all) {
   const Plugin plugin(settings().plugin);

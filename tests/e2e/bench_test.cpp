@@ -193,7 +193,7 @@ BOOST_AUTO_TEST_CASE(threads_change_no_byte_and_plain_loops_agree) {
 
 BOOST_AUTO_TEST_CASE(what_cannot_be_measured_is_said) {
   const auto refusal = [&](BenchOptions bench) {
-    return test::refusal_of([&] { measure_model(cpu(1), bench); });
+    return test::engine_refusal([&] { measure_model(cpu(1), bench); });
   };
   BOOST_TEST(refusal({.model = "flux-def"}).find("flux-dev") != std::string::npos);
   BenchOptions odd = small("flux-dev");

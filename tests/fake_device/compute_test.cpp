@@ -180,7 +180,7 @@ BOOST_AUTO_TEST_CASE(
   const std::string flow =
       workflow({{"x", R"({"class_type": "test.ramp", "inputs": {"count": 25}})"},
                 {"keep", R"({"class_type": "test.keep", "inputs": {"value": ["x", 0]}})"}});
-  const std::string reason = test::refusal_of([&] {
+  const std::string reason = test::engine_refusal([&] {
     engine.start(engine.parse(flow), {{}, {"keep.out"}}).wait().floats("keep.out");
   });
   BOOST_TEST(reason.find("fake:0: the device has died") != std::string::npos, reason);
@@ -313,7 +313,7 @@ BOOST_AUTO_TEST_CASE(a_dead_device_is_listed_with_its_trouble_beside_the_others)
 
 BOOST_AUTO_TEST_CASE(options_that_do_not_fit_are_refused_with_their_name) {
   const auto reason = [](const std::string& options, const char* device = "fake:0") {
-    return test::refusal_of([&] { Engine engine(test::fake_engine_options({device}, options)); });
+    return test::engine_refusal([&] { Engine engine(test::fake_engine_options({device}, options)); });
   };
   const auto check = [&](const std::string& text, const char* part) {
     BOOST_TEST(text.find(part) != std::string::npos, text);
@@ -323,7 +323,7 @@ BOOST_AUTO_TEST_CASE(options_that_do_not_fit_are_refused_with_their_name) {
   check(reason(R"({"links": {"pairs": {"0+1": {}}}})"), "option 'links.pairs.0+1'");
   check(reason(R"({"count": 2})", "fake:2"), "fake:1");
   check(reason("[]"), "options of fake");
-  check(test::refusal_of([] {
+  check(test::engine_refusal([] {
           EngineOptions options = test::engine_options();
           options.device_options["cpus"] = "{}";
           Engine engine(options);

@@ -138,7 +138,7 @@ BOOST_AUTO_TEST_CASE(a_run_that_fails_leaves_what_happened_until_then) {
 }
 
 BOOST_AUTO_TEST_CASE(a_file_that_cannot_be_written_fails_the_run_with_its_path) {
-  BOOST_TEST(test::refusal_of([&] {
+  BOOST_TEST(test::engine_refusal([&] {
                engine.start(flow(), {.trace = folder / "none" / "t.json"}).wait();
              }).find("none/t.json") != std::string::npos);
 }
@@ -179,12 +179,12 @@ BOOST_AUTO_TEST_CASE(nothing_runs_while_devices_are_measured_and_the_other_way_r
                       {"2", R"({"class_type": "test.keep", "inputs": {"value": ["1", 0]}})"}}));
   std::string refusal;
   engine.tune(
-      [&](const std::string&) { refusal = test::refusal_of([&] { engine.start(flow).wait(); }); });
+      [&](const std::string&) { refusal = test::engine_refusal([&] { engine.start(flow).wait(); }); });
   BOOST_TEST(refusal.find("are being measured") != std::string::npos);
   refusal.clear();
   engine
       .start(flow, {.observer =
-                        [&](const Event&) { refusal = test::refusal_of([&] { engine.tune(); }); }})
+                        [&](const Event&) { refusal = test::engine_refusal([&] { engine.tune(); }); }})
       .wait();
   BOOST_TEST(refusal.find("when nothing runs") != std::string::npos);
   engine.tune();  // both are over

@@ -21,6 +21,8 @@ using core::SessionStorage;
 using core::Split;
 using ActionKind = core::SessionAction::Kind;
 
+BOOST_AUTO_TEST_SUITE(paged_sessions)
+
 namespace {
 
 std::string first_of(const std::vector<std::string>& faults) {
@@ -108,8 +110,6 @@ void move(SessionPlan& plan, int phase, std::size_t from, std::size_t to) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(paged_sessions)
 
 BOOST_AUTO_TEST_CASE(plans_of_random_calls_keep_their_budgets_and_compute_the_same) {
   std::mt19937 random(17);

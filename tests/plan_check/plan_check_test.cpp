@@ -14,6 +14,8 @@ using core::cat;
 using core::Plan;
 using core::Step;
 
+BOOST_AUTO_TEST_SUITE(plan_check)
+
 namespace {
 
 std::vector<std::string> faults_of(const test::PlanCase& question, const Plan& plan) {
@@ -134,8 +136,6 @@ const std::vector<Broken> kBroken{
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(plan_check)
 
 BOOST_AUTO_TEST_CASE(every_golden_plan_keeps_the_rules) {
   const core::LoadedPlugins plugins =

@@ -21,9 +21,9 @@ using StorageKind = core::SessionStorage::Kind;
 using ActionKind = core::SessionAction::Kind;
 
 // What can be told of a plan without carrying it out.
-class Checker {
+class SessionChecker {
  public:
-  Checker(const core::Graph& graph, const core::SessionSpec& spec, const SessionPlan& plan)
+  SessionChecker(const core::Graph& graph, const core::SessionSpec& spec, const SessionPlan& plan)
       : graph_(graph), spec_(spec), plan_(plan), rates_(graph.nodes.size(), 0) {}
 
   SessionFindings run() {
@@ -235,7 +235,7 @@ class Checker {
 
 SessionFindings check_session(const core::Graph& graph, const core::SessionSpec& spec,
                               const SessionPlan& plan) {
-  SessionFindings found = Checker(graph, spec, plan).run();
+  SessionFindings found = SessionChecker(graph, spec, plan).run();
   // What follows goes by the numbers in the plan.
   if (found.faults.empty()) found = simulate_session(graph, spec, plan);
   if (found.faults.empty()) found.faults = step_faults(graph, spec, plan);

@@ -21,6 +21,8 @@ using core::Split;
 using core::Step;
 using ActionKind = core::SessionAction::Kind;
 
+BOOST_AUTO_TEST_SUITE(session_check)
+
 namespace {
 
 std::string first_of(const std::vector<std::string>& faults) {
@@ -246,8 +248,6 @@ void check_that_it_is_rejected(const test::SessionQuestion& question, const Brok
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(session_check)
 
 BOOST_AUTO_TEST_CASE(plans_of_random_calls_keep_the_rules_however_they_are_divided) {
   std::mt19937 random(7);

@@ -27,7 +27,7 @@ inline std::string workflow(std::initializer_list<std::pair<const char*, const c
 
 // What the call throws, or "" when it throws nothing.
 template <class F>
-std::string refusal_of(F&& call) {
+std::string engine_refusal(F&& call) {
   try {
     call();
   } catch (const EngineError& error) {

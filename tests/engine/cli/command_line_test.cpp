@@ -3,6 +3,8 @@
 #include <boost/test/unit_test.hpp>
 
 namespace heddle::cli {
+BOOST_AUTO_TEST_SUITE(command_line)
+
 namespace {
 
 using Texts = std::vector<std::string>;
@@ -29,8 +31,6 @@ Texts texts(const CommandLine& line, std::string_view option) {
 bool has(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
-
-BOOST_AUTO_TEST_SUITE(command_line)
 
 BOOST_AUTO_TEST_CASE(options_stand_before_and_behind_the_workflow) {
   const CommandLine line = parse({"run", "--json", "a.json", "--threads", "2", "--quiet"});

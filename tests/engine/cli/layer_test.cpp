@@ -7,6 +7,8 @@
 #include "tests/support/temporary_folder.h"
 
 namespace heddle::cli {
+BOOST_AUTO_TEST_SUITE(layer)
+
 namespace {
 
 using Texts = std::vector<std::string>;
@@ -40,8 +42,6 @@ Layer command_line(std::string_view option, const Texts& values) {
     layer.add(*find_option(option), {value, Origin::command_line, "--x"});
   return layer;
 }
-
-BOOST_AUTO_TEST_SUITE(layer)
 
 BOOST_AUTO_TEST_CASE(every_option_is_a_variable) {
   for (const OptionSpec& option : all_options()) {

@@ -6,6 +6,8 @@
 #include "tests/support/temporary_folder.h"
 
 namespace heddle::cli {
+BOOST_AUTO_TEST_SUITE(settings)
+
 namespace {
 
 Layer given(std::initializer_list<std::pair<std::string_view, std::string>> options) {
@@ -20,8 +22,6 @@ std::string refusal(std::string_view option, const std::string& value) {
   BOOST_TEST((error.code() == core::Code::invalid_argument));
   return error.what();
 }
-
-BOOST_AUTO_TEST_SUITE(settings)
 
 BOOST_AUTO_TEST_CASE(nothing_given_leaves_the_defaults_of_the_engine) {
   const Settings settings = read_settings({});

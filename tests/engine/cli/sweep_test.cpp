@@ -5,6 +5,8 @@
 #include "tests/support/refusal.h"
 
 namespace heddle::cli {
+BOOST_AUTO_TEST_SUITE(sweep)
+
 namespace {
 
 using Values = std::vector<std::string>;
@@ -14,8 +16,6 @@ std::string refusal(std::string_view value, InputKind kind) {
   BOOST_TEST((error.code() == core::Code::invalid_argument));
   return error.what();
 }
-
-BOOST_AUTO_TEST_SUITE(sweep)
 
 BOOST_AUTO_TEST_CASE(a_range_on_an_integer_has_both_ends) {
   BOOST_TEST(values_of("1..4", InputKind::integer) == (Values{"1", "2", "3", "4"}));

@@ -25,7 +25,7 @@ struct Outcome {
   std::string error;
 };
 
-struct Fixture {
+struct DegradedDevicesFixture {
   test::FakeControl control;
   test::TemporaryFolder folder;
   std::string path;
@@ -33,7 +33,7 @@ struct Fixture {
   std::mutex mutex;
   std::vector<std::string> logged;
 
-  Fixture() {
+  DegradedDevicesFixture() {
     std::vector<test::FileTensor> tensors;
     for (int l = 0; l < 3; ++l)
       tensors.push_back({"layers." + std::to_string(l) + ".weight",
@@ -100,7 +100,7 @@ const std::set<std::string> kFirst{"fake:0"}, kSecond{"fake:1"};
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(degraded_devices, Fixture)
+BOOST_FIXTURE_TEST_SUITE(degraded_devices, DegradedDevicesFixture)
 
 BOOST_AUTO_TEST_CASE(
     a_device_that_fails_three_times_is_left_out_for_a_minute_and_probed_before_it_is_used_again) {

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-struct Fixture {
+struct KeptFixture {
   TemporaryFolder folder;
   const fs::path kept = folder / "kept";
   const fs::path story = folder.write("story", "once upon a time");
@@ -71,7 +71,7 @@ std::vector<float> letters_of(const std::string& text) { return {text.begin(), t
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(kept, Fixture)
+BOOST_FIXTURE_TEST_SUITE(kept, KeptFixture)
 
 BOOST_AUTO_TEST_CASE(a_later_engine_gives_the_same_without_computing_it) {
   const Told first = run(flow("!", story)), second = run(flow("!", story));

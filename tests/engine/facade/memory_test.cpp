@@ -14,7 +14,7 @@ constexpr int kWidth = 80, kLayers = 3;
 constexpr std::uint64_t kWeight = std::uint64_t{kWidth} * kWidth * sizeof(float);  // 25,600 bytes
 constexpr std::uint64_t kBudget = 200 << 10;
 
-struct Fixture {
+struct MemoryFixture {
   test::FakeControl control;
   test::TemporaryFolder folder;
 
@@ -35,7 +35,7 @@ struct Fixture {
     o.reserves["fake:0"] = std::uint64_t{0};
     return o;
   }
-  static std::string flow(const std::string& model, const std::string& more = "") {
+  static std::string flow(const std::string& model) {
     return test::workflow(
         {{"load",
           (R"({"class_type": "test.load", "inputs": {"path": ")" + model + R"("}})").c_str()},
@@ -72,7 +72,7 @@ struct Fixture {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(memory, Fixture)
+BOOST_FIXTURE_TEST_SUITE(memory, MemoryFixture)
 
 BOOST_AUTO_TEST_CASE(
     a_second_model_displaces_only_what_it_needs_and_going_back_makes_only_what_was_dropped) {

@@ -8,39 +8,39 @@
 #include "tests/support/temporary_folder.h"
 
 using namespace heddle;
-using test::refusal_of;
+using test::engine_refusal;
 using test::workflow;
 
 namespace {
 
-constexpr int kWidth = 24, kLayers = 3;
+constexpr int kWide = 24, kDeep = 3;
 
-struct Fixture {
+struct ModelFixture {
   test::TemporaryFolder folder;
   std::vector<std::vector<float>> weights;
   std::string path;
 
-  Fixture() {
+  ModelFixture() {
     std::mt19937 random(7);
     std::normal_distribution<float> normal(0.0f, 0.2f);
     std::vector<test::FileTensor> tensors;
-    for (int l = 0; l < kLayers; ++l) {
-      auto& w = weights.emplace_back(kWidth * kWidth);
+    for (int l = 0; l < kDeep; ++l) {
+      auto& w = weights.emplace_back(kWide * kWide);
       for (float& x : w) x = normal(random);
-      tensors.push_back({"layers." + std::to_string(l) + ".weight", "F32", {kWidth, kWidth}, test::bytes_of_floats(w)});
+      tensors.push_back({"layers." + std::to_string(l) + ".weight", "F32", {kWide, kWide}, test::bytes_of_floats(w)});
     }
     path = folder.write("layers.safetensors", test::safetensors_bytes(tensors)).string();
   }
 
   // x <- layers(x), each adding bias + t; in double.
   std::vector<double> expected(int steps, double bias) const {
-    std::vector<double> x(kWidth);
-    for (int i = 0; i < kWidth; ++i) x[std::size_t(i)] = i;
+    std::vector<double> x(kWide);
+    for (int i = 0; i < kWide; ++i) x[std::size_t(i)] = i;
     for (int s = 0; s < steps; ++s)
       for (const auto& w : weights) {
-        std::vector<double> y(kWidth, bias + 1.0 + s);
-        for (int o = 0; o < kWidth; ++o)
-          for (int i = 0; i < kWidth; ++i) y[std::size_t(o)] += double(w[std::size_t(o * kWidth + i)]) * x[std::size_t(i)];
+        std::vector<double> y(kWide, bias + 1.0 + s);
+        for (int o = 0; o < kWide; ++o)
+          for (int i = 0; i < kWide; ++i) y[std::size_t(o)] += double(w[std::size_t(o * kWide + i)]) * x[std::size_t(i)];
         x = y;
       }
     return x;
@@ -68,7 +68,7 @@ void check_close(const std::vector<float>& got, const std::vector<double>& want)
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(model, Fixture)
+BOOST_FIXTURE_TEST_SUITE(model, ModelFixture)
 
 BOOST_AUTO_TEST_CASE(a_model_of_three_blocks_steps_as_arithmetic_says) {
   Engine engine(test::engine_options());
@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(bytes_do_not_depend_on_threads_or_repeats) {
 BOOST_AUTO_TEST_CASE(a_missing_model_file_says_where_it_was_looked_for) {
   Engine engine(test::engine_options());
   path = "/nowhere/model.safetensors";
-  const std::string reason = refusal_of([&] { result(engine, flow(1, 1)); });
+  const std::string reason = engine_refusal([&] { result(engine, flow(1, 1)); });
   BOOST_TEST(reason.find("/nowhere/model.safetensors") != std::string::npos, reason);
   BOOST_TEST(reason.find("'load'") != std::string::npos, reason);
 }
@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE(a_missing_model_file_says_where_it_was_looked_for) {
 BOOST_AUTO_TEST_CASE(a_checkpoint_no_family_knows_is_refused_naming_those_asked) {
   path = folder.write("other.safetensors", test::safetensors_bytes({{"unknown.weight", "F32", {1}, test::bytes_of_floats({1})}})).string();
   Engine engine(test::engine_options());
-  const std::string reason = refusal_of([&] { result(engine, flow(1, 1)); });
+  const std::string reason = engine_refusal([&] { result(engine, flow(1, 1)); });
   BOOST_TEST(reason.find("test.layers") != std::string::npos, reason);
 }
 
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(a_family_that_names_what_is_not_there_is_told_what_is) {
                                    std::pair("slip.input", "has no input 'shfit'. Did you mean 'shift'?"),
                                    std::pair("slip.output", "has no output 'yy'. Did you mean 'y'?")}) {
     path = folder.write(std::string(slip) + ".safetensors", test::safetensors_bytes({{slip, "F32", {1}, test::bytes_of_floats({1})}})).string();
-    const std::string reason = refusal_of([&] { result(engine, flow(1, 1)); });
+    const std::string reason = engine_refusal([&] { result(engine, flow(1, 1)); });
     BOOST_TEST(reason.find(said) != std::string::npos, reason);
   }
 }

@@ -7,8 +7,10 @@
 
 namespace fs = std::filesystem;
 using namespace heddle;
-using test::refusal_of;
+using test::engine_refusal;
 using test::workflow;
+
+BOOST_AUTO_TEST_SUITE(plugins)
 
 namespace {
 
@@ -34,20 +36,18 @@ struct Folder {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(plugins)
-
 BOOST_AUTO_TEST_CASE(without_its_plugin_a_class_is_named_and_the_rest_works) {
   const Folder folder{"cpu", "sample_arithmetic"};
   Engine engine(folder.options());
   const std::string flow = workflow({{"1", R"({"class_type": "demo.hello", "inputs": {}})"}, {"2", R"({"class_type": "test.keep", "inputs": {"value": ["1", 0]}})"}});
-  BOOST_TEST(contains(refusal_of([&] { engine.start(engine.parse(flow)); }), "demo.hello"));
+  BOOST_TEST(contains(engine_refusal([&] { engine.start(engine.parse(flow)); }), "demo.hello"));
   const std::string rest = workflow({{"1", R"({"class_type": "test.add", "inputs": {"a": 1, "b": 2}})"}, {"2", R"({"class_type": "test.keep", "inputs": {"value": ["1", 0]}})"}});
   BOOST_TEST(engine.start(engine.parse(rest), {{}, {"2.out"}}).wait().text("2.out") == "3");
 }
 
 BOOST_AUTO_TEST_CASE(without_a_device_plugin_the_engine_says_so) {
   const Folder folder{"sample_hello"};
-  BOOST_TEST(contains(refusal_of([&] { Engine engine(folder.options()); }), "there is no device"));
+  BOOST_TEST(contains(engine_refusal([&] { Engine engine(folder.options()); }), "there is no device"));
 }
 
 BOOST_AUTO_TEST_CASE(a_plugin_named_later_replaces_a_class) {

@@ -11,12 +11,12 @@
 #include "tests/support/temporary_folder.h"
 
 using namespace heddle;
-using test::refusal_of;
+using test::engine_refusal;
 using test::workflow;
 
 namespace {
 
-struct Fixture {
+struct RowsOfRunsFixture {
   test::TemporaryFolder folder;
   Engine engine{options()};
 
@@ -65,7 +65,7 @@ struct Waiting {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(rows_of_runs, Fixture)
+BOOST_FIXTURE_TEST_SUITE(rows_of_runs, RowsOfRunsFixture)
 
 BOOST_AUTO_TEST_CASE(files_are_named_in_the_order_of_the_row_whoever_is_done_first) {
   Gate gate;
@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(a_run_that_is_over_passes_the_turn_on_only_when_its_own_has
   {
     Run second = engine.start(flow(2, true), {.writes_after = first.id()});
     failed = second.id();
-    BOOST_TEST(refusal_of([&] { second.wait(); }).find("asked to fail") != std::string::npos);
+    BOOST_TEST(engine_refusal([&] { second.wait(); }).find("asked to fail") != std::string::npos);
   }
   Run third = engine.start(flow(3), {.observer = waiting.observer(), .writes_after = failed});
   BOOST_TEST(waiting.waits.get() == "save");

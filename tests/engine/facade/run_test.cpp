@@ -7,22 +7,22 @@
 #include "tests/support/engine_fixture.h"
 
 using namespace heddle;
-using test::refusal_of;
+using test::engine_refusal;
 using test::workflow;
 
 namespace {
 
-struct Fixture {
+struct RunFixture {
   Engine engine{test::engine_options()};
 
   std::int64_t number(const std::string& flow, const std::string& output) { return std::stoll(engine.start(engine.parse(flow), {{}, {output}}).wait().text(output)); }
 };
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool mentions(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(run, Fixture)
+BOOST_FIXTURE_TEST_SUITE(run, RunFixture)
 
 BOOST_AUTO_TEST_CASE(two_small_nodes_of_two_plugins_run) {
   const std::string flow = workflow({{"1", R"({"class_type": "demo.hello", "inputs": {"name": "heddle", "times": 2}})"},
@@ -49,9 +49,9 @@ BOOST_AUTO_TEST_CASE(a_failing_node_ends_the_run_and_is_named) {
   for (const auto& [how, text] : {std::pair("error", "it was asked to fail"), {"exception", "a foreign exception"}, {"number", "unknown exception"}, {"nothing", "did not set its output"}}) {
     const std::string flow = workflow({{"7", (R"({"class_type": "test.fail", "inputs": {"how": ")" + std::string(how) + R"("}})").c_str()},
                                        {"8", R"({"class_type": "test.keep", "inputs": {"value": ["7", 0]}})"}});
-    const std::string reason = refusal_of([&] { engine.start(engine.parse(flow)).wait(); });
-    BOOST_TEST(contains(reason, text), reason);
-    BOOST_TEST(contains(reason, "'7' (test.fail)"), reason);
+    const std::string reason = engine_refusal([&] { engine.start(engine.parse(flow)).wait(); });
+    BOOST_TEST(mentions(reason, text), reason);
+    BOOST_TEST(mentions(reason, "'7' (test.fail)"), reason);
   }
 }
 

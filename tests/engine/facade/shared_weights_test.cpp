@@ -12,6 +12,8 @@
 using namespace heddle;
 using test::TemporaryFolder;
 
+BOOST_AUTO_TEST_SUITE(shared_weights)
+
 namespace {
 
 constexpr int kWidth = 24, kLayers = 3;
@@ -74,8 +76,6 @@ class Meeting {
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(shared_weights)
 
 BOOST_AUTO_TEST_CASE(four_devices_that_compute_with_a_model_at_once_share_one_mapping_of_its_file) {
   const test::FakeControl control;

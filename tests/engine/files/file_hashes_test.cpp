@@ -20,7 +20,7 @@ std::int64_t a_minute_later() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }
 
-struct Fixture {
+struct FileHashesFixture {
   TemporaryFolder folder;
   const fs::path memory = folder / "files.json";
   const fs::path model = folder.write("model", "the weights");
@@ -38,7 +38,7 @@ struct Fixture {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(file_hashes_test, Fixture)
+BOOST_FIXTURE_TEST_SUITE(file_hashes_test, FileHashesFixture)
 
 BOOST_AUTO_TEST_CASE(a_file_is_read_once_by_all_processes_together) {
   FileHashes first(memory, a_minute_later);

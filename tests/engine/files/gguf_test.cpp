@@ -13,6 +13,8 @@
 using namespace heddle::core;
 using namespace heddle::test;
 
+BOOST_AUTO_TEST_SUITE(gguf)
+
 namespace {
 
 GgufHeader parse(const std::string& file) {
@@ -37,8 +39,6 @@ GgufContent two_tensors() {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(gguf)
 
 BOOST_AUTO_TEST_CASE(tensors_are_sorted_with_their_outermost_axis_first) {
   const std::string file = gguf_bytes(two_tensors());

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-struct Fixture {
+struct KeptValuesFixture {
   TemporaryFolder place;
   const fs::path folder = place / "kept/here";
 
@@ -34,7 +34,7 @@ struct Fixture {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(kept_values_test, Fixture)
+BOOST_FIXTURE_TEST_SUITE(kept_values_test, KeptValuesFixture)
 
 BOOST_AUTO_TEST_CASE(another_object_finds_what_one_has_added) {
   KeptValues(folder, 1 << 20).add(key(1), text(10));

@@ -16,6 +16,8 @@
 using namespace heddle::core;
 using namespace heddle::test;
 
+BOOST_AUTO_TEST_SUITE(safetensors_test)
+
 namespace {
 
 std::span<const std::byte> bytes_of(const std::string& text) {
@@ -79,8 +81,6 @@ void compare(const SafetensorsHeader& header, const std::string& content, const 
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(safetensors_test)
 
 // The one exception is a name given twice: the format forbids it, the reference implementation
 // takes the last one.

@@ -11,6 +11,8 @@
 using namespace heddle::core;
 using heddle::test::refusal_of;
 
+BOOST_AUTO_TEST_SUITE(value_file_test)
+
 namespace {
 
 std::span<const std::byte> bytes_of(const std::string& text) {
@@ -64,8 +66,6 @@ bool are_same(const heddle_value& a, const heddle_value& b) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(value_file_test)
 
 BOOST_AUTO_TEST_CASE(values_come_back_as_they_were) {
   const std::vector<Value> values = everything();

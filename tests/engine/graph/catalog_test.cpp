@@ -7,6 +7,8 @@
 #include "tests/support/test_nodes.h"
 
 namespace heddle::core {
+BOOST_AUTO_TEST_SUITE(catalog)
+
 namespace {
 
 using Names = std::vector<std::string>;
@@ -14,8 +16,6 @@ using Names = std::vector<std::string>;
 NodeTypeRef type(const char* name, const std::string& plugin) {
   return test::type_of(std::make_shared<test::TestNode>(name), plugin);
 }
-
-BOOST_AUTO_TEST_SUITE(catalog)
 
 BOOST_AUTO_TEST_CASE(types_are_found_by_their_exact_name) {
   Catalog catalog;

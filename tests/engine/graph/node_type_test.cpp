@@ -7,6 +7,8 @@
 #include "tests/support/test_nodes.h"
 
 namespace heddle::core {
+BOOST_AUTO_TEST_SUITE(node_type)
+
 namespace {
 
 using test::TestNode;
@@ -18,8 +20,6 @@ std::string refusal(const heddle_node_desc* desc) {
 }
 
 std::string refusal(TestNode& node) { return refusal(&node.desc); }
-
-BOOST_AUTO_TEST_SUITE(node_type)
 
 BOOST_AUTO_TEST_CASE(ports_are_found_by_name) {
   const Catalog catalog = test::test_catalog();

@@ -9,6 +9,8 @@
 #include "tests/support/golden_files.h"
 
 namespace heddle::core {
+BOOST_AUTO_TEST_SUITE(workflow_schema)
+
 namespace {
 
 using Names = std::vector<std::string>;
@@ -40,8 +42,6 @@ Names texts_of(const Json& array) {
   for (const Json& text : array.as_array()) names.push_back(text.as_string());
   return sorted(names);
 }
-
-BOOST_AUTO_TEST_SUITE(workflow_schema)
 
 BOOST_AUTO_TEST_CASE(the_schema_has_the_keys_that_the_parser_knows) {
   const Json schema = definitions();

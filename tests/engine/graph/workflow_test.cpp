@@ -6,6 +6,8 @@
 #include "tests/support/refusal.h"
 
 namespace heddle::core {
+BOOST_AUTO_TEST_SUITE(workflow)
+
 namespace {
 
 std::string refusal(std::string_view text) {
@@ -35,8 +37,6 @@ constexpr std::string_view kWrapped = R"({
   },
   "extra_data": {"extra_pnginfo": {}}
 })";
-
-BOOST_AUTO_TEST_SUITE(workflow)
 
 BOOST_AUTO_TEST_CASE(the_bare_form_is_a_map_of_nodes) {
   const Workflow w = parse(

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tests/fake_device/fake_fixture.h"
+#include "tests/support/refusal.h"
 
 using namespace heddle;
 
@@ -15,27 +16,16 @@ namespace {
 constexpr std::uint64_t kKiB = 1024;
 
 // A fake device of a megabyte, and a ledger of so much of it.
-struct Fixture {
+struct PoolFixture {
   test::Fakes fakes{R"({"memory": 1048576})"};
   core::Ledger ledger{"fake:0", {512 * kKiB}, [this] { return fakes.device().info().memory_free; }};
   core::Pool pool{fakes.device(), ledger};
   const test::FakeControl& control() const { return fakes.control(); }
 };
 
-// What it throws; an error with code 0 when it throws nothing.
-template <class F>
-core::Error error_of(F&& action) {
-  try {
-    action();
-  } catch (const core::Error& error) {
-    return error;
-  }
-  return core::Error(core::Code{}, "nothing was thrown");
-}
-
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(pool, Fixture)
+BOOST_FIXTURE_TEST_SUITE(pool, PoolFixture)
 
 BOOST_AUTO_TEST_CASE(large_pieces_have_chunks_of_their_size_and_small_ones_share) {
   std::byte* const large = pool.allocate(100 * kKiB);
@@ -78,7 +68,7 @@ BOOST_AUTO_TEST_CASE(who_has_claimed_room_gets_it_to_the_byte) {
     pieces.push_back(pool.allocate(bytes, {.from = &claim}));
   BOOST_TEST(claim.left() == 0u);
   BOOST_TEST(control()->peak_bytes(0) == 512 * kKiB);
-  BOOST_TEST((error_of([&] { pool.allocate(1); }).code() == core::Code::out_of_memory));
+  BOOST_TEST((test::refusal_of([&] { pool.allocate(1); }).code() == core::Code::out_of_memory));
   for (std::byte* piece : pieces) pool.free(piece);
 }
 
@@ -95,7 +85,7 @@ BOOST_AUTO_TEST_CASE(
     memory_that_others_take_between_two_questions_is_found_out_when_it_is_refused) {
   BOOST_TEST(ledger.room() == 512 * kKiB);
   control()->set_foreign_bytes(0, 900 * kKiB);
-  const core::Error error = error_of([&] { pool.allocate(200 * kKiB, {.what = "a test"}); });
+  const core::Error error = test::refusal_of([&] { pool.allocate(200 * kKiB, {.what = "a test"}); });
   BOOST_TEST((error.code() == core::Code::out_of_memory));
   BOOST_TEST(std::string(error.what()).find("124.0 KiB free by the driver") != std::string::npos,
              error.what());

@@ -5,6 +5,7 @@
 #include "engine/base/text.h"
 #include "engine/memory/weights.h"
 #include "tests/fake_device/fake_fixture.h"
+#include "tests/support/refusal.h"
 #include "tests/support/safetensors_writer.h"
 #include "tests/support/temporary_folder.h"
 
@@ -29,7 +30,7 @@ struct Model {
   core::Hash128 identity;
 };
 
-struct Fixture {
+struct WeightEvictionFixture {
   test::Fakes fakes;
   test::TemporaryFolder folder;
   core::WeightStore store{fakes.state()};
@@ -72,20 +73,9 @@ struct Fixture {
   using Names = std::vector<std::string>;
 };
 
-// What it throws; an error with code 0 when it throws nothing.
-template <class F>
-core::Error error_of(F&& action) {
-  try {
-    action();
-  } catch (const core::Error& error) {
-    return error;
-  }
-  return core::Error(core::Code{}, "nothing was thrown");
-}
-
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(weight_eviction, Fixture)
+BOOST_FIXTURE_TEST_SUITE(weight_eviction, WeightEvictionFixture)
 
 BOOST_AUTO_TEST_CASE(of_a_model_the_end_of_its_blocks_goes_and_no_more_than_is_needed) {
   const Model one = model(1, 5);
@@ -151,7 +141,7 @@ BOOST_AUTO_TEST_CASE(what_is_pinned_stays_and_pins_are_counted) {
   second->unpin();
   BOOST_TEST(second->is_pinned());
   const core::DeviceWeight loose;
-  BOOST_TEST((error_of([&] { loose.unpin(); }).code() == core::Code::internal));
+  BOOST_TEST((test::refusal_of([&] { loose.unpin(); }).code() == core::Code::internal));
   second.reset();
   BOOST_TEST(store.evict(~std::uint64_t{0}) == kLargeBytes);
   BOOST_TEST(store.bytes() == 0u);

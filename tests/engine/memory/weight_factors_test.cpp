@@ -19,7 +19,7 @@ namespace {
 
 using Rows = std::vector<std::vector<float>>;
 
-struct Fixture {
+struct FactorsFixture {
   TemporaryFolder folder;
   Checkpoint model = open_checkpoint(folder.write(
       "m.gguf", gguf_bytes({.tensors = {{"q", kGgmlQ8_0, {64, 6}, std::string(6 * 68, '\1')},
@@ -59,7 +59,7 @@ const WeightPatch kFew{"few", "one", 2, {{"q", 3, 5}}};
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(factors, Fixture)
+BOOST_FIXTURE_TEST_SUITE(factors, FactorsFixture)
 
 BOOST_AUTO_TEST_CASE(the_scale_is_in_one_factor_and_the_matrix_is_the_files) {
   const WeightSource patched = source({kBoth});

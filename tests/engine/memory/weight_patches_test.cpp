@@ -50,7 +50,7 @@ std::vector<float> values_of(const core::HostWeight& weight) {
   return all;
 }
 
-struct Fixture {
+struct WeightPatchesFixture {
   test::TemporaryFolder folder;
   core::Checkpoint model = core::open_checkpoint(
       folder.write("model.safetensors",
@@ -100,7 +100,7 @@ constexpr double kRounding = 2e-7;  // a few roundings of f32
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(weight_patches, Fixture)
+BOOST_FIXTURE_TEST_SUITE(weight_patches, WeightPatchesFixture)
 
 BOOST_AUTO_TEST_CASE(products_are_added_to_every_element) {
   const core::HostWeight host = host_weight(source("a", patched(0.75)));
@@ -216,7 +216,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 namespace {
 
-struct StoreFixture : Fixture {
+struct StoreFixture : WeightPatchesFixture {
   test::Fakes fakes{"{}", 1};
   core::WeightStore store{fakes.state(), 1 << 20};
 

@@ -23,7 +23,7 @@ std::string counted(std::size_t bytes) {
   return text;
 }
 
-struct Fixture {
+struct WeightSourceFixture {
   TemporaryFolder folder;
   Checkpoint file = open_checkpoint(
       folder.write("m.gguf", gguf_bytes({.tensors = {{"q8", kGgmlQ8_0, {64, 6}, counted(6 * 68)},
@@ -41,7 +41,7 @@ struct Fixture {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(weight_source, Fixture)
+BOOST_FIXTURE_TEST_SUITE(weight_source, WeightSourceFixture)
 
 BOOST_AUTO_TEST_CASE(rows_of_blocks_are_read_where_they_lie) {
   const WeightSource rows = source("q8", 2, 5);

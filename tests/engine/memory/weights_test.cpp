@@ -23,7 +23,7 @@ struct File {
   const core::TensorView& tensor;
 };
 
-struct Fixture {
+struct WeightsFixture {
   test::Fakes fakes{"{}", 2};
   test::TemporaryFolder folder;
 
@@ -39,7 +39,7 @@ constexpr std::uint64_t kRoom = 1 << 20;
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(weights, Fixture)
+BOOST_FIXTURE_TEST_SUITE(weights, WeightsFixture)
 
 BOOST_AUTO_TEST_CASE(one_device_loads_a_model_while_another_is_in_the_middle_of_it) {
   core::WeightStore first(fakes.state(0), kRoom), second(fakes.state(1), kRoom);

@@ -11,6 +11,8 @@ using namespace heddle;
 using namespace heddle::core;
 namespace tt = boost::test_tools;
 
+BOOST_AUTO_TEST_SUITE(costs)
+
 namespace {
 
 Topology cards() {
@@ -26,8 +28,6 @@ std::string refusal(const std::string& text) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(costs)
 
 BOOST_AUTO_TEST_CASE(a_file_is_read_and_written_and_what_others_keep_in_it_stays) {
   const std::string text =

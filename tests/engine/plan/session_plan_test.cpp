@@ -14,6 +14,8 @@
 
 using namespace heddle::core;
 
+BOOST_AUTO_TEST_SUITE(session_plan)
+
 namespace {
 
 const heddle_port kA{sizeof(heddle_port), 0, "a", "TENSOR", "", nullptr};
@@ -146,8 +148,6 @@ std::string refusal(const std::function<void()>& call) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(session_plan)
 
 BOOST_AUTO_TEST_CASE(blocks_run_as_often_as_what_they_read_changes) {
   const Builder b = example();

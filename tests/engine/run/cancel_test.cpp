@@ -11,6 +11,8 @@ using core::CallPlacement;
 using core::Model;
 using core::Split;
 
+BOOST_AUTO_TEST_SUITE(cancel)
+
 namespace {
 
 constexpr std::uint32_t kSteps = 2;
@@ -50,8 +52,6 @@ std::vector<std::byte> step_through(test::LayersModel& layers, const Divide& div
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(cancel)
 
 // The devices do their work as late as they may: what a cancelled session has enqueued and nobody
 // has waited for runs while the next one is at work.

@@ -10,13 +10,13 @@ namespace {
 using Lines = std::vector<std::string>;
 
 // A node 'loop' whose call of a model is planned to take 2 s, and 1 s of loading.
-struct Fixture {
+struct ComparisonFixture {
   LoadedPlugins plugins = load_plugins({HEDDLE_SAMPLE_PLUGINS_DIR});
   Graph graph;
   Plan plan;
   Costs measured;
 
-  Fixture() {
+  ComparisonFixture() {
     graph.nodes.resize(1);
     graph.nodes[0].id = "loop";
     graph.nodes[0].type = plugins.catalog->find("test.loop");
@@ -34,7 +34,7 @@ struct Fixture {
   }
 };
 
-BOOST_FIXTURE_TEST_SUITE(comparison, Fixture)
+BOOST_FIXTURE_TEST_SUITE(comparison, ComparisonFixture)
 
 BOOST_AUTO_TEST_CASE(nothing_is_said_within_a_fifth_with_the_weights_loaded_or_not) {
   for (const double seconds : {1.7, 2.0, 3.0, 3.5})

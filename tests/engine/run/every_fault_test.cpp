@@ -20,6 +20,8 @@ using core::Model;
 using core::Node;
 using core::Split;
 
+BOOST_AUTO_TEST_SUITE(every_fault)
+
 namespace {
 
 constexpr int kWide = 80, kDeep = 3;  // weights of 25 KiB: too large to stay in any case
@@ -276,8 +278,6 @@ void check_every_fault(const Mode& mode) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(every_fault)
 
 BOOST_AUTO_TEST_CASE(of_a_model_that_stays_on_its_device) {
   check_every_fault({alone, 1, 1, "", false});

@@ -6,6 +6,8 @@
 
 using namespace heddle;
 
+BOOST_AUTO_TEST_SUITE(host_reading)
+
 namespace {
 
 constexpr int kWide = 96, kDeep = 24;  // weights of 36 KiB
@@ -42,8 +44,6 @@ struct Reading : test::LayersOnHost {
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(host_reading)
 
 BOOST_AUTO_TEST_CASE(a_second_run_and_a_second_device_read_nothing) {
   Reading reading({"fake:0", "fake:1"}, 4 * kAll, 2 * kAll);

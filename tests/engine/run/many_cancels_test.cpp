@@ -15,6 +15,8 @@ using core::Model;
 using core::Split;
 using test::LayersModel;
 
+BOOST_AUTO_TEST_SUITE(many_cancels)
+
 namespace {
 
 constexpr int kWide = 80, kDeep = 6;  // weights of 25 KiB
@@ -94,8 +96,6 @@ void cancel_a_hundred_sessions(const std::string& options) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(many_cancels)
 
 BOOST_AUTO_TEST_CASE(a_hundred_cancelled_sessions_leave_nothing_and_the_next_ones_are_right) {
   cancel_a_hundred_sessions("");

@@ -7,6 +7,8 @@
 
 using namespace heddle::core;
 
+BOOST_AUTO_TEST_SUITE(output_cache)
+
 namespace {
 
 Hash128 key(std::uint64_t n) { return Hasher().add(n).finish(); }
@@ -14,8 +16,6 @@ Hash128 key(std::uint64_t n) { return Hasher().add(n).finish(); }
 std::vector<Value> text(std::size_t bytes) { return {make_value(std::string(bytes, 'x'))}; }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(output_cache)
 
 BOOST_AUTO_TEST_CASE(what_was_added_is_found) {
   OutputCache cache(1 << 20);

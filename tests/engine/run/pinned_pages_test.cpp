@@ -11,6 +11,8 @@ using core::Model;
 using core::SessionPlan;
 using core::Split;
 
+BOOST_AUTO_TEST_SUITE(pinned_pages)
+
 namespace {
 
 constexpr int kWide = 96, kDeep = 24;  // weights of 36 KiB: too large to stay in any case
@@ -70,8 +72,6 @@ Streamed stream(const std::function<CallPlacement(const Model&)>& divide, std::u
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(pinned_pages)
 
 BOOST_AUTO_TEST_CASE(plan_and_clock_agree_on_what_is_pinned_and_what_is_not) {
   for (const double part : {0.2, 0.6})

@@ -12,6 +12,8 @@ using core::Model;
 using core::Split;
 using test::LayersModel;
 
+BOOST_AUTO_TEST_SUITE(recordings)
+
 namespace {
 
 constexpr std::uint32_t kSteps = 6, kSets = 2;
@@ -76,8 +78,6 @@ const std::vector<std::string> kFakes{"fake:0", "fake:1"};
 const std::vector<std::uint32_t> kInOrder{0, 1, 2, 3, 4, 5};
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(recordings)
 
 BOOST_AUTO_TEST_CASE(replayed_steps_give_the_bytes_of_launched_ones) {
   for (const Way& way : kWays) BOOST_TEST_CONTEXT(way.name) {

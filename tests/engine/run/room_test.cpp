@@ -11,19 +11,19 @@ using test::LayersModel;
 
 namespace {
 
-constexpr int kWide = 80;
+constexpr int kNarrow = 80;
 constexpr std::uint64_t kMemory = 320 << 10;
-constexpr std::uint32_t kSteps = 4;
+constexpr std::uint32_t kStepCount = 4;
 
-struct Fixture {
+struct RoomFixture {
   test::FakeControl control;
-  LayersModel layers{{"fake:0"}, R"({"memory": 327680})", kWide};
+  LayersModel layers{{"fake:0"}, R"({"memory": 327680})", kNarrow};
 
   static core::CallPlacement alone(const core::Model&) {
     return {core::Split::none, {0}, {}, {}, {}};
   }
   LayersModel::Opened open() {
-    return layers.open(kSteps, 1, alone, [] { return false; }, {{kMemory}, {}, nullptr, 1});
+    return layers.open(kStepCount, 1, alone, [] { return false; }, {{kMemory}, {}, nullptr, 1});
   }
   std::vector<std::byte> bytes_of(const LayersModel::Opened& opened) {
     const core::Tensor& x =
@@ -34,7 +34,7 @@ struct Fixture {
   }
   std::vector<std::byte> good = [this] {
     LayersModel::Opened opened = open();
-    for (std::uint32_t i = 0; i < kSteps; ++i) opened.step(i);
+    for (std::uint32_t i = 0; i < kStepCount; ++i) opened.step(i);
     return bytes_of(opened);
   }();
   // All memory that is left there, in pieces.
@@ -51,15 +51,15 @@ struct Fixture {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(room, Fixture)
+BOOST_FIXTURE_TEST_SUITE(room, RoomFixture)
 
 BOOST_AUTO_TEST_CASE(a_session_that_finds_no_room_in_a_step_goes_on_with_less_and_the_same_bytes) {
-  for (std::uint32_t at = 1; at < kSteps; ++at) {
+  for (std::uint32_t at = 1; at < kStepCount; ++at) {
     LayersModel::Opened opened = open();
     for (std::uint32_t i = 0; i < at; ++i) opened.step(i);
     BOOST_TEST(opened.session->plan()->pages.empty());
     const auto taken = take_all();
-    for (std::uint32_t i = at; i < kSteps; ++i) opened.step(i);
+    for (std::uint32_t i = at; i < kStepCount; ++i) opened.step(i);
     BOOST_TEST(!opened.session->plan()->pages.empty());
     BOOST_TEST((bytes_of(opened) == good));
     BOOST_TEST(control->peak_bytes(0) <= kMemory);
@@ -82,7 +82,7 @@ BOOST_AUTO_TEST_CASE(
   BOOST_TEST(reason.find("values") != std::string::npos, reason);
   all.clear();
   LayersModel::Opened next = open();
-  for (std::uint32_t i = 0; i < kSteps; ++i) next.step(i);
+  for (std::uint32_t i = 0; i < kStepCount; ++i) next.step(i);
   BOOST_TEST((bytes_of(next) == good));
 }
 
@@ -93,7 +93,7 @@ BOOST_AUTO_TEST_CASE(sessions_of_several_threads_share_what_there_is) {
   for (int t = 0; t < 3; ++t) sessions.push_back(open());
   for (int t = 0; t < 3; ++t)
     threads.emplace_back([&, t] {
-      for (std::uint32_t i = 0; i < kSteps; ++i) sessions[t].step(i);
+      for (std::uint32_t i = 0; i < kStepCount; ++i) sessions[t].step(i);
     });
   for (std::thread& thread : threads) thread.join();
   for (int t = 0; t < 3; ++t) BOOST_TEST((bytes_of(sessions[t]) == good));

@@ -11,6 +11,8 @@ using core::Model;
 using core::Split;
 using core::Step;
 
+BOOST_AUTO_TEST_SUITE(session_costs)
+
 namespace {
 
 const std::vector<std::string> kFakes{"fake:0", "fake:1", "fake:2", "fake:3"};
@@ -83,8 +85,6 @@ std::string text(const Bytes& bytes) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(session_costs)
 
 BOOST_AUTO_TEST_CASE(the_bytes_that_cross_are_those_of_the_plan) {
   constexpr std::uint32_t kSteps = 5;

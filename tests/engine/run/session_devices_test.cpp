@@ -17,13 +17,13 @@ namespace {
 
 constexpr int kWidth = test::LayersModel::kWidth;
 
-struct Fixture : test::LayersModel {
-  Fixture() : LayersModel({"cpu:0", "cpu:1", "cpu:2", "cpu:3"}) {}
+struct SessionDevicesFixture : test::LayersModel {
+  SessionDevicesFixture() : LayersModel({"cpu:0", "cpu:1", "cpu:2", "cpu:3"}) {}
 };
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(session_devices, Fixture)
+BOOST_FIXTURE_TEST_SUITE(session_devices, SessionDevicesFixture)
 
 BOOST_AUTO_TEST_CASE(layers_on_two_three_and_four_devices_give_the_same_bytes) {
   for (const int sets : {1, 2}) {

@@ -14,6 +14,8 @@ using core::SessionPlan;
 using core::Split;
 using test::LayersModel;
 
+BOOST_AUTO_TEST_SUITE(streamed_session)
+
 namespace {
 
 constexpr int kWide = 96, kDeep = 24;  // weights of 36 KiB: too large to stay in any case
@@ -102,8 +104,6 @@ Done step_through(const Way& way, std::vector<std::uint64_t> budgets,
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(streamed_session)
 
 BOOST_AUTO_TEST_CASE(a_budget_changes_no_byte_and_copies_are_as_planned) {
   const std::vector<std::byte> good = step_through(kWays[0], {}).bytes;

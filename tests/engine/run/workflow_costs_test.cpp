@@ -11,6 +11,8 @@
 using namespace heddle;
 using namespace heddle::test;
 
+BOOST_AUTO_TEST_SUITE(workflow_costs)
+
 namespace {
 
 // A copy of 25 floats takes 0.5 + 1 seconds between fakes and nothing to the host; an op takes one.
@@ -86,8 +88,6 @@ struct TwoFakes : TwoDevices {
 constexpr std::uint32_t kSink = HEDDLE_NODE_SINK | HEDDLE_NODE_IMPURE;
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(workflow_costs)
 
 BOOST_AUTO_TEST_CASE(a_diamond_takes_its_longer_branch_and_the_transfers_on_it) {
   TwoFakes fakes;

@@ -12,6 +12,8 @@
 using namespace heddle::core;
 using heddle::test::refusal_of;
 
+BOOST_AUTO_TEST_SUITE(shape)
+
 namespace {
 
 heddle_tensor_info blocks(std::vector<std::int64_t> shape, heddle_dtype dtype = HEDDLE_Q8_0) {
@@ -23,8 +25,6 @@ std::string refusal(const heddle_tensor_info& info) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(shape)
 
 BOOST_AUTO_TEST_CASE(bytes_of_a_tensor_in_blocks_are_those_of_its_blocks) {
   BOOST_TEST(dense_bytes(blocks({3, 64})) == 3u * 2 * 34);

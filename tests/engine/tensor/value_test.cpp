@@ -7,6 +7,8 @@
 
 using namespace heddle::core;
 
+BOOST_AUTO_TEST_SUITE(value)
+
 namespace {
 
 std::string refusal(const std::function<void()>& call) {
@@ -19,8 +21,6 @@ std::string refusal(const std::function<void()>& call) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(value)
 
 BOOST_AUTO_TEST_CASE(json_goes_to_values_and_back) {
   const Json json = parse_json(R"({"a": [1, 2.0, "x", null, true], "seed": 18446744073709551615})", "test");

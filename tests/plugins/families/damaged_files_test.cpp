@@ -38,7 +38,7 @@ struct Damaged {
 
   std::string refusal(const std::filesystem::path& model, const char* role,
                       const std::string& config = "", const char* prefix = "flux.") {
-    return refusal_of([&] { probe.call({model, role, config, random("expected"), prefix}); });
+    return engine_refusal([&] { probe.call({model, role, config, random("expected"), prefix}); });
   }
 };
 
@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(more_tokens_than_positions_are_refused_with_both_numbers) {
   write_safetensors(path, {{"ids", "I32", {1, 13}, std::string(13 * 4, '\0')},
                            {"eos", "I32", {1}, std::string(4, '\0')}});
   check_says(
-      refusal_of([&] {
+      engine_refusal([&] {
         probe.call({random("clip"), "text_encoder", R"({"num_attention_heads": 2})", path, ""});
       }),
       {"12 positions", "13 tokens"});

@@ -12,9 +12,9 @@ namespace {
 
 // Those of the models that are not quantised (random_models_test.cpp): weights are the same
 // numbers, so all that differs is the order of f32 roundings. A wrong term gives 1e-2 or more.
-constexpr double kTolerance = 5e-6, kTimestepTolerance = 2e-5;
+constexpr double kQuantisedTolerance = 5e-6, kQuantisedTimestepTolerance = 2e-5;
 
-struct Fixture {
+struct QuantisedModelsFixture {
   ModelProbe probe;
   std::filesystem::path folder = tests_folder() / "plugins/goldens/quantised";
   TensorFile expected{folder / "expected.safetensors"};
@@ -24,7 +24,7 @@ struct Fixture {
   }
 
   void compare(const heddle::Results& results, const std::string& output, const std::string& golden,
-               int step = 0, int steps = 1, double tolerance = kTolerance) const {
+               int step = 0, int steps = 1, double tolerance = kQuantisedTolerance) const {
     const std::vector<float> all = expected.floats(golden);
     const std::size_t row = all.size() / std::size_t(steps);
     const std::vector<float> wanted(all.begin() + std::ptrdiff_t(row * std::size_t(step)),
@@ -38,12 +38,12 @@ struct Fixture {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(quantised_models, Fixture)
+BOOST_FIXTURE_TEST_SUITE(quantised_models, QuantisedModelsFixture)
 
 BOOST_AUTO_TEST_CASE(flux_from_a_gguf_file_of_every_block_format_equals_diffusers_on_its_weights) {
   const heddle::Results results = call("flux.gguf", "diffusion_model", "flux.");
   for (int step = 0; step < 2; ++step)
-    compare(results, "out", "flux.out", step, 2, kTimestepTolerance);
+    compare(results, "out", "flux.out", step, 2, kQuantisedTimestepTolerance);
 }
 
 BOOST_AUTO_TEST_CASE(t5_from_a_gguf_file_with_the_names_of_llama_cpp_equals_transformers) {
@@ -55,7 +55,7 @@ BOOST_AUTO_TEST_CASE(flux_in_8_bits_equals_diffusers_on_its_weights_with_and_wit
     const heddle::Results results =
         call((std::string("flux_") + name + ".safetensors").c_str(), "diffusion_model", "flux_f8.");
     for (int step = 0; step < 2; ++step)
-      compare(results, "out", std::string("flux_f8.out_") + name, step, 2, kTimestepTolerance);
+      compare(results, "out", std::string("flux_f8.out_") + name, step, 2, kQuantisedTimestepTolerance);
   }
 }
 

@@ -15,27 +15,27 @@ namespace {
 
 // As in random_models_test.cpp: the sines of a high timestep are short of digits, those of the last
 // step, of up to 125 radians, are not. A wrong term gives 1e-2 or more.
-constexpr double kTolerance = 5e-6, kTimestepTolerance = 2e-5;
+constexpr double kQwenTolerance = 5e-6, kQwenTimestepTolerance = 2e-5;
 constexpr const char* kRole = "diffusion_model";
 constexpr int kSteps = 3;
 
-std::filesystem::path folder() { return tests_folder() / "plugins/goldens/qwen_image"; }
+std::filesystem::path qwen_folder() { return tests_folder() / "plugins/goldens/qwen_image"; }
 std::filesystem::path weights() {
-  return folder() / "transformer/diffusion_pytorch_model.safetensors";
+  return qwen_folder() / "transformer/diffusion_pytorch_model.safetensors";
 }
 
-struct Fixture {
+struct QwenImageFixture {
   ModelProbe probe;
   TemporaryFolder temporary;
-  TensorFile expected{folder() / "expected.safetensors"};
+  TensorFile expected{qwen_folder() / "expected.safetensors"};
 
   static std::string config() {
-    std::string text = read_text(folder() / "transformer/config.json");
+    std::string text = read_text(qwen_folder() / "transformer/config.json");
     return text.replace(text.find('{'), 1, "{\"expose_blocks\": true, ");
   }
   heddle::Results call(const std::filesystem::path& model, const std::string& config,
                        const char* prefix) {
-    return probe.call({model, kRole, config, folder() / "expected.safetensors", prefix});
+    return probe.call({model, kRole, config, qwen_folder() / "expected.safetensors", prefix});
   }
   // The folder's tensors, changed, as a single file.
   template <class Change>
@@ -51,7 +51,7 @@ struct Fixture {
   }
 
   static void compare(const std::vector<float>& got, const std::vector<float>& wanted,
-                      const std::string& name, double tolerance = kTolerance) {
+                      const std::string& name, double tolerance = kQwenTolerance) {
     const double error = relative_error(got, wanted);
     BOOST_TEST_MESSAGE(name << ": relative error " << error);
     BOOST_TEST(error < tolerance, name << ": relative error " << error);
@@ -60,11 +60,11 @@ struct Fixture {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(qwen_image, Fixture)
+BOOST_FIXTURE_TEST_SUITE(qwen_image, QwenImageFixture)
 
 BOOST_AUTO_TEST_CASE(every_block_and_the_velocity_equal_diffusers_for_two_shapes_and_texts) {
   for (const std::string shape : {"square.", "wide."}) {
-    const heddle::Results results = call(folder() / "transformer", config(), shape.c_str());
+    const heddle::Results results = call(qwen_folder() / "transformer", config(), shape.c_str());
     int blocks = 0;
     for (const auto& [name, entry] : expected.entries()) {
       if (!name.starts_with(shape + "double.")) continue;
@@ -79,26 +79,26 @@ BOOST_AUTO_TEST_CASE(every_block_and_the_velocity_equal_diffusers_for_two_shapes
       compare(results.floats("model.outputs", "out." + std::to_string(step)),
               {all.begin() + row * step, all.begin() + row * (step + 1)},
               shape + "out, step " + std::to_string(step),
-              step == kSteps - 1 ? kTolerance : kTimestepTolerance);
+              step == kSteps - 1 ? kQwenTolerance : kQwenTimestepTolerance);
   }
 }
 
 BOOST_AUTO_TEST_CASE(a_single_file_behind_a_prefix_gives_the_bytes_of_the_folder) {
   const auto bytes = [&](const std::filesystem::path& model) {
-    return call(model, read_text(folder() / "transformer/config.json"), "wide.")
+    return call(model, read_text(qwen_folder() / "transformer/config.json"), "wide.")
         .floats("model.outputs", "out.1");
   };
   const std::filesystem::path whole = file([](std::vector<FileTensor>& tensors) {
     for (FileTensor& tensor : tensors) tensor.name = "model.diffusion_model." + tensor.name;
   });
-  const std::vector<float> of_folder = bytes(folder() / "transformer"), of_file = bytes(whole);
+  const std::vector<float> of_folder = bytes(qwen_folder() / "transformer"), of_file = bytes(whole);
   BOOST_TEST_REQUIRE(of_file.size() == of_folder.size());
   BOOST_TEST(std::memcmp(of_file.data(), of_folder.data(), 4 * of_file.size()) == 0);
 }
 
 BOOST_AUTO_TEST_CASE(settings_say_what_readers_of_the_model_need) {
   const heddle::core::Json settings = heddle::core::parse_json(
-      call(folder() / "transformer", config(), "wide.").text("model.settings"), "settings");
+      call(qwen_folder() / "transformer", config(), "wide.").text("model.settings"), "settings");
   const auto written = [&](const char* key) {
     return heddle::core::write_json(*settings.find(key));
   };
@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(settings_say_what_readers_of_the_model_need) {
 
 BOOST_AUTO_TEST_CASE(what_is_missing_wrong_or_not_supported_is_said) {
   const auto refusal = [&](const std::filesystem::path& model, const std::string& config = "{}") {
-    return refusal_of([&] { call(model, config, "wide."); });
+    return engine_refusal([&] { call(model, config, "wide."); });
   };
   const auto says = [](const std::string& text, std::initializer_list<const char*> words) {
     for (const char* word : words)
@@ -140,7 +140,7 @@ BOOST_AUTO_TEST_CASE(what_is_missing_wrong_or_not_supported_is_said) {
         {"time_text_embed.addition_t_embedding.weight", "BF16", {2, 48}, std::string(192, '\0')});
   });
   says(refusal(layered, axes), {"single.safetensors", "Qwen-Image-Layered"});
-  says(refusal(folder() / "transformer", R"({"axes_dims_rope": [4, 6]})"), {"2 axes", "3"});
+  says(refusal(qwen_folder() / "transformer", R"({"axes_dims_rope": [4, 6]})"), {"2 axes", "3"});
 }
 
 BOOST_AUTO_TEST_SUITE_END()

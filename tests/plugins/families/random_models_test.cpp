@@ -20,7 +20,7 @@ constexpr double kTimestepTolerance = 2e-5;
 
 std::filesystem::path folder() { return tests_folder() / "plugins/goldens/random"; }
 
-struct Fixture {
+struct RandomModelsFixture {
   ModelProbe probe;
   TensorFile expected{folder() / "expected.safetensors"};
   heddle::core::Json configs =
@@ -52,7 +52,7 @@ struct Fixture {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(random_models, Fixture)
+BOOST_FIXTURE_TEST_SUITE(random_models, RandomModelsFixture)
 
 BOOST_AUTO_TEST_CASE(flux_from_diffusers_names_equals_diffusers_at_every_step) {
   const heddle::Results results =

@@ -16,6 +16,8 @@
 #include "tests/support/temporary_folder.h"
 
 namespace heddle::image {
+BOOST_AUTO_TEST_SUITE(image_new_file)
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -55,8 +57,6 @@ class FileSizeLimit {
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(image_new_file)
 
 BOOST_AUTO_TEST_CASE(a_file_appears_under_its_name_alone) {
   const TemporaryFolder root;

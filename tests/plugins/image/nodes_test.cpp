@@ -12,7 +12,7 @@ namespace heddle::image {
 namespace {
 
 namespace fs = std::filesystem;
-using heddle::test::refusal_of;
+using heddle::test::engine_refusal;
 using heddle::test::workflow;
 
 const fs::path kData = fs::path(HEDDLE_TESTS_DIR) / "plugins/image/data";
@@ -138,7 +138,7 @@ BOOST_AUTO_TEST_CASE(a_picture_may_come_from_the_folders_of_outputs_and_previews
   BOOST_TEST(first("ComfyUI_00001_.png [output]").size() == 5u * 4u * 3u);
   BOOST_TEST(first("ComfyUI_00001_.png [output]") == first(preview + " [temp]"));
   BOOST_TEST(first("colour2_depth8.png [input]") == first("colour2_depth8.png"));
-  const std::string reason = refusal_of([&] { first("ComfyUI_00001_.png"); });
+  const std::string reason = engine_refusal([&] { first("ComfyUI_00001_.png"); });
   BOOST_TEST(contains(reason, "there is no file 'ComfyUI_00001_.png' in 'input'"), reason);
 }
 
@@ -206,7 +206,7 @@ BOOST_AUTO_TEST_CASE(a_batch_of_two_sizes_is_planned_and_made_in_the_first) {
 }
 
 BOOST_AUTO_TEST_CASE(a_prefix_that_leaves_the_output_folder_writes_nothing) {
-  const std::string reason = refusal_of([&] {
+  const std::string reason = engine_refusal([&] {
     run(workflow(
         {{"1", kRed},
          {"2",

@@ -11,13 +11,13 @@
 #include "tests/support/temporary_folder.h"
 
 namespace heddle::image {
+BOOST_AUTO_TEST_SUITE(image_pixels)
+
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(image_pixels)
 
 BOOST_AUTO_TEST_CASE(values_are_truncated_and_clipped) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();

@@ -12,6 +12,8 @@
 #include "tests/plugins/image/refused.h"
 
 namespace heddle::image {
+BOOST_AUTO_TEST_SUITE(image_png)
+
 namespace {
 
 using testing::refused;
@@ -75,8 +77,6 @@ std::vector<std::pair<std::string, std::string>> chunks(const Bytes& file) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(image_png)
 
 BOOST_AUTO_TEST_CASE(every_kind_of_file_is_read_as_pillow_reads_it) {
   std::ifstream goldens(kData + "goldens.txt");

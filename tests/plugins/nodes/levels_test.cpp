@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(published_tables_are_taken_by_the_models_name) {
 }
 
 BOOST_AUTO_TEST_CASE(arguments_without_a_schedule_are_refused_with_their_values) {
-  const std::string text = heddle::test::refusal_of([&] {
+  const std::string text = heddle::test::engine_refusal([&] {
     levels("KarrasScheduler", R"("steps": 3, "sigma_max": 1.0, "sigma_min": 2.0, "rho": 7.0)");
   });
   BOOST_TEST(text.find("sigma_min 2") != std::string::npos, text);

@@ -28,7 +28,7 @@ struct Lora {
 
 // Weights of bf16 files stay bf16 on devices with fast kernels; the plain loops keep all of f32,
 // and so show what was merged.
-struct Fixture : NodeFixture {
+struct LorasFixture : NodeFixture {
   std::mutex guard;
   std::vector<std::string> logged;
   Engine exact{exact_options({"cpu:0"})};
@@ -98,7 +98,7 @@ struct Fixture : NodeFixture {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(loras, Fixture)
+BOOST_FIXTURE_TEST_SUITE(loras, LorasFixture)
 
 BOOST_AUTO_TEST_CASE(the_keys_of_diffusers_give_what_diffusers_gives) {
   check("diffusers", {{"diffusers"}});
@@ -285,11 +285,11 @@ BOOST_AUTO_TEST_SUITE_END()
 
 namespace {
 
-struct Files : Fixture {
+struct Files : LorasFixture {
   // What is said of a file with these tensors of one element.
   std::string refusal(const std::vector<FileTensor>& tensors) {
     folder.write("models/loras/made.safetensors", safetensors_bytes(tensors));
-    return refusal_of([&] { evaluate("plain", {{"made"}}); });
+    return engine_refusal([&] { evaluate("plain", {{"made"}}); });
   }
   static FileTensor tensor(const std::string& name, std::int64_t rows, std::int64_t columns) {
     return {name,
@@ -363,7 +363,7 @@ BOOST_AUTO_TEST_CASE(what_matches_nothing_is_left_out_with_one_warning) {
 }
 
 BOOST_AUTO_TEST_CASE(a_missing_file_is_told_with_the_places_searched) {
-  check_says(refusal_of([&] { evaluate("plain", {{"is_not_there"}}); }),
+  check_says(engine_refusal([&] { evaluate("plain", {{"is_not_there"}}); }),
              {"is_not_there.safetensors", "loras"});
 }
 

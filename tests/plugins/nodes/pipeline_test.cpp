@@ -4,7 +4,7 @@
 
 using heddle::Results;
 using heddle::test::NodeFixture;
-using heddle::test::refusal_of;
+using heddle::test::engine_refusal;
 
 namespace {
 
@@ -161,14 +161,14 @@ BOOST_AUTO_TEST_CASE(
       R"({"clip": {"class_type": "DualCLIPLoader", "inputs": {"clip_name1": "t5.safetensors", "clip_name2": "clip_l.safetensors", "type": "flux"}},
           "text": {"class_type": "CLIPTextEncode", "inputs": {"text": "a house", "clip": ["clip", 0]}}, )" +
       look("a", "text") + "}";
-  const std::string text = refusal_of([&] { run_whole(flow, {}); });
+  const std::string text = engine_refusal([&] { run_whole(flow, {}); });
   BOOST_TEST(contains(text, (folder / "models/clip/t5xxl").string()), text);
   BOOST_TEST(contains(text, "tokenizers/t5xxl"), text);
   BOOST_TEST(contains(text, "spiece.model"), text);
   // With T5's tokenizer beside its file, CLIP's is the next that is missing.
   std::filesystem::create_symlink(here() / "pipeline/tokenizer_2", folder / "models/clip/t5xxl");
   std::filesystem::create_directories(folder / "models/tokenizers");
-  const std::string changed = refusal_of([&] {
+  const std::string changed = engine_refusal([&] {
     run_whole(
         R"({"again": {"class_type": "PrimitiveString", "inputs": {"value": "clip_l.safetensors"}}, )" +
             ("\"clip\": " +
@@ -184,7 +184,7 @@ BOOST_AUTO_TEST_CASE(
 
 BOOST_AUTO_TEST_CASE(loaders_refuse_what_they_cannot_load_naming_what_they_can) {
   const auto refusal = [&](const std::string& node) {
-    return refusal_of([&] { run_whole("{\"x\": " + node + ", " + look("a", "x") + "}", {}); });
+    return engine_refusal([&] { run_whole("{\"x\": " + node + ", " + look("a", "x") + "}", {}); });
   };
   const std::string same = refusal(
       R"({"class_type": "DualCLIPLoader", "inputs": {"clip_name1": "t5.safetensors", "clip_name2": "t5.safetensors", "type": "flux"}})");

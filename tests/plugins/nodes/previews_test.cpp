@@ -17,7 +17,7 @@ struct Seen {
   std::vector<std::uint8_t> pixels;
 };
 
-struct Fixture : heddle::test::NodeFixture {
+struct PreviewsFixture : heddle::test::NodeFixture {
   // The pipeline's autoencoder with these factors, as JSON; none when empty.
   void set_factors(const std::string& factors) {
     const Json configs = heddle::core::parse_json(
@@ -57,7 +57,7 @@ struct Fixture : heddle::test::NodeFixture {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(previews, Fixture)
+BOOST_FIXTURE_TEST_SUITE(previews, PreviewsFixture)
 
 BOOST_AUTO_TEST_CASE(every_step_is_shown_and_the_last_one_shows_what_was_drawn) {
   // Red goes up with the first channel, green down with the second, blue is the third alone.

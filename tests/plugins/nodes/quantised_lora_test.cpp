@@ -13,19 +13,19 @@ using namespace heddle::test;
 namespace {
 
 // As for models without patches, see lora_test.cpp; a wrong term gives 1e-2 or more.
-constexpr double kExact = 1e-5;
+constexpr double kNearlyExact = 1e-5;
 
-struct Lora {
+struct Stacked {
   std::string file;
   double strength = 0.75;
 };
 
-struct Fixture : NodeFixture {
+struct QuantisedLorasFixture : NodeFixture {
   const std::filesystem::path quantised = tests_folder() / "plugins/goldens/quantised";
   const std::filesystem::path loras = tests_folder() / "plugins/goldens/quantised_loras";
   const TensorFile expected{loras / "expected.safetensors"};
 
-  Fixture() {
+  QuantisedLorasFixture() {
     const auto link = [&](const std::filesystem::path& file, const std::string& name) {
       std::filesystem::create_symlink(file, folder / "models" / name);
     };
@@ -54,7 +54,7 @@ struct Fixture : NodeFixture {
   static std::string file_of(const std::string& model) {
     return model + (model == "gguf" ? ".gguf" : ".safetensors");
   }
-  std::string flow(const std::string& model, const std::vector<Lora>& list,
+  std::string flow(const std::string& model, const std::vector<Stacked>& list,
                    const std::string& hints = "") const {
     std::string text = R"({"m0": {"class_type": "UNETLoader", "inputs": {"unet_name": ")" +
                        file_of(model) + R"(", "weight_dtype": "default"})" + hints + "}";
@@ -69,7 +69,7 @@ struct Fixture : NodeFixture {
            (model == "gguf" ? "flux." : "flux_f8.") + R"("}}, )" + kLook + "}";
   }
   // Both noise levels, one after the other.
-  std::vector<float> evaluate(Engine& on, const std::string& model, const std::vector<Lora>& list,
+  std::vector<float> evaluate(Engine& on, const std::string& model, const std::vector<Stacked>& list,
                               const std::string& hints = "") const {
     const auto results = on.start(on.parse(flow(model, list, hints)), {{}, {"out.outputs"}}).wait();
     std::vector<float> all = results.floats("out.outputs", "out.0");
@@ -78,11 +78,11 @@ struct Fixture : NodeFixture {
     return all;
   }
   void check(Engine& on, const std::string& model, const std::string& golden,
-             const std::vector<Lora>& list, const std::string& hints = "") const {
+             const std::vector<Stacked>& list, const std::string& hints = "") const {
     const double error =
         relative_error(evaluate(on, model, list, hints), expected.floats(golden + ".out"));
     BOOST_TEST_MESSAGE(golden << ": relative error " << error);
-    BOOST_TEST(error < kExact, golden << ": relative error " << error);
+    BOOST_TEST(error < kNearlyExact, golden << ": relative error " << error);
   }
 };
 
@@ -91,11 +91,11 @@ bool same_bytes(const std::vector<float>& a, const std::vector<float>& b) {
          std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-const std::vector<Lora> kStacked{{"gguf_diffusers", 0.75}, {"gguf_kohya", -0.5}};
+const std::vector<Stacked> kStacked{{"gguf_diffusers", 0.75}, {"gguf_kohya", -0.5}};
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(quantised_loras, Fixture)
+BOOST_FIXTURE_TEST_SUITE(quantised_loras, QuantisedLorasFixture)
 
 BOOST_AUTO_TEST_CASE(products_come_beside_matrices_in_blocks_as_pytorch_adds_them) {
   for (const bool plain_loops : {false, true}) {
@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(matrices_of_several_formats_are_patched_as_pytorch_does) {
         .floats("out.outputs", "last_hidden.0");
   };
   const std::vector<float> wanted = expected.floats("t5.last_hidden");
-  BOOST_TEST(relative_error(hidden("0.75"), wanted) < kExact);
+  BOOST_TEST(relative_error(hidden("0.75"), wanted) < kNearlyExact);
   BOOST_TEST(relative_error(hidden("0"), wanted) > 1e-2);
 }
 
@@ -174,7 +174,7 @@ BOOST_AUTO_TEST_CASE(another_strength_makes_one_factor_of_each_touched_matrix_an
   EngineOptions options = exact_options({"fake:0"});
   options.reference_kernels = true;
   Engine engine(options);
-  const auto made_by = [&](const std::vector<Lora>& list) {
+  const auto made_by = [&](const std::vector<Stacked>& list) {
     const std::uint64_t before = control->weights(0);
     evaluate(engine, "gguf", list);
     return control->weights(0) - before;
@@ -200,7 +200,7 @@ BOOST_AUTO_TEST_CASE(whole_differences_of_matrices_in_blocks_are_refused_with_th
                                    {192, 64},
                                    bytes_of_floats(numbers)}}));
   Engine on(exact_options({"cpu:0"}));
-  const std::string refused = refusal_of([&] { evaluate(on, "gguf", {{"whole"}}); });
+  const std::string refused = engine_refusal([&] { evaluate(on, "gguf", {{"whole"}}); });
   for (const char* part : {"img_attn.qkv.weight' (192, 64)", "is quantised to q", "only products",
                            "img_attn.qkv.diff' (192, 64)", "16 or 32 bits"})
     BOOST_TEST(refused.find(part) != std::string::npos, part << " is not in " << refused);

@@ -30,7 +30,7 @@ struct Quantised : NodeFixture {
   }
 };
 
-bool same_bytes(const std::vector<float>& a, const std::vector<float>& b) {
+bool identical(const std::vector<float>& a, const std::vector<float>& b) {
   return !a.empty() && a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
@@ -59,12 +59,12 @@ BOOST_AUTO_TEST_CASE(a_cast_to_8_bits_gives_the_bytes_of_a_file_of_8_bits) {
   const std::vector<float> plain = drawn("guided.safetensors", "default");
   for (const std::string type : {"e4m3", "e5m2"}) {
     const std::vector<float> cast = drawn("guided.safetensors", type == "e4m3" ? "fp8_e4m3fn" : "fp8_e5m2");
-    BOOST_TEST(same_bytes(cast, drawn("f8_" + type + ".safetensors", "default")), type);
-    BOOST_TEST(!same_bytes(cast, plain), type);
+    BOOST_TEST(identical(cast, drawn("f8_" + type + ".safetensors", "default")), type);
+    BOOST_TEST(!identical(cast, plain), type);
     BOOST_TEST(relative_error(cast, plain) < 0.5, type);
   }
-  BOOST_TEST(same_bytes(drawn("guided.safetensors", "fp8_e4m3fn_fast"), drawn("guided.safetensors", "fp8_e4m3fn")));
-  BOOST_TEST(same_bytes(drawn("guided.safetensors", "default"), plain));
+  BOOST_TEST(identical(drawn("guided.safetensors", "fp8_e4m3fn_fast"), drawn("guided.safetensors", "fp8_e4m3fn")));
+  BOOST_TEST(identical(drawn("guided.safetensors", "default"), plain));
 }
 
 BOOST_AUTO_TEST_CASE(text_encoders_load_from_gguf_files_and_weights_in_blocks_are_not_cast) {
@@ -73,10 +73,10 @@ BOOST_AUTO_TEST_CASE(text_encoders_load_from_gguf_files_and_weights_in_blocks_ar
   };
   clip("DualCLIPLoaderGGUF", R"("clip_name1": "clip_l.safetensors", "clip_name2": "t5-tiny.gguf", "type": "flux")");
   clip("CLIPLoaderGGUF", R"("clip_name": "clip_l.safetensors", "type": "stable_diffusion")");
-  BOOST_TEST(refusal_of([&] {
+  BOOST_TEST(engine_refusal([&] {
                clip("CLIPLoaderGGUF", R"("clip_name": "t5-tiny.gguf", "type": "flux")");
              }).find("flux") != std::string::npos);
-  const std::string refused = refusal_of([&] { drawn("flux-tiny.gguf", "fp8_e4m3fn"); });
+  const std::string refused = engine_refusal([&] { drawn("flux-tiny.gguf", "fp8_e4m3fn"); });
   BOOST_TEST(refused.find("cannot be cast to f8_e4m3") != std::string::npos, refused);
 }
 

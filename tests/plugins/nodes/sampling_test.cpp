@@ -3,13 +3,13 @@
 
 using heddle::Results;
 using heddle::test::NodeFixture;
-using heddle::test::refusal_of;
+using heddle::test::engine_refusal;
 
 namespace {
 
 std::string out(const std::string& node) { return "\"out\": " + node; }
 
-bool contains(const std::string& text, const std::string& part) {
+bool says(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
@@ -158,23 +158,23 @@ BOOST_AUTO_TEST_CASE(denoise_0_hands_the_latent_on) {
 }
 
 BOOST_AUTO_TEST_CASE(a_latent_of_another_autoencoder_is_refused_with_both_channel_counts) {
-  const std::string text = refusal_of([&] {
+  const std::string text = engine_refusal([&] {
     run(R"("full": {"class_type": "test.latent", "inputs": {"path": ")" +
             (here() / "goldens.safetensors").string() + R"(", "name": "pipeline.picture"}}, )" +
             out(ksampler(R"("latent_image": ["full", 0])")) + ", " + kLook,
         {"out.LATENT"});
   });
-  BOOST_TEST(contains(text, "12 channels"), text);
-  BOOST_TEST(contains(text, "reads 4"), text);
+  BOOST_TEST(says(text, "12 channels"), text);
+  BOOST_TEST(says(text, "reads 4"), text);
 }
 
 BOOST_AUTO_TEST_CASE(what_a_conditioning_asks_for_and_samplers_cannot_do_is_refused_by_name) {
-  const std::string text = refusal_of([&] {
+  const std::string text = engine_refusal([&] {
     run("\"told\": " + conditioning("one", "area") + ", " +
             out(ksampler(R"("positive": ["told", 0])")) + ", " + kLook,
         {"out.LATENT"});
   });
-  BOOST_TEST(contains(text, "'area'"), text);
+  BOOST_TEST(says(text, "'area'"), text);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

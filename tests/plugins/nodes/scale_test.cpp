@@ -41,7 +41,7 @@ struct Scale {
     return engine.start(engine.parse(flow(node)), {{}, std::move(keep)}).wait();
   }
   std::string refusal(const std::string& node) {
-    return refusal_of([&] { run(node, {}); });
+    return engine_refusal([&] { run(node, {}); });
   }
 
   void compare(const heddle::Results& results, const std::string& output, const std::string& field,

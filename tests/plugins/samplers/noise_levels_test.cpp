@@ -1,6 +1,5 @@
 // Tables and conversions against PyTorch's single-precision arithmetic. Tables made of products and
 // quotients have its bits; those made by exp, log or tan agree to the accuracy of such functions.
-#define BOOST_TEST_MODULE noise_levels
 #include "plugins/samplers/noise_levels.h"
 
 #include <boost/test/unit_test.hpp>

@@ -1,6 +1,5 @@
 // Schedules against PyTorch, NumPy and SciPy, against diffusers where it makes the same ones, and
 // against the values of ComfyUI itself.
-#define BOOST_TEST_MODULE noise_schedule
 #include "plugins/samplers/noise_schedule.h"
 
 #include <algorithm>

@@ -1,6 +1,5 @@
 // Parametrisations by what they have to do: a perfect model gives back the clean picture, and the
 // two scalings at the ends of a run undo each other.
-#define BOOST_TEST_MODULE prediction
 #include "plugins/samplers/prediction.h"
 
 #include <boost/test/unit_test.hpp>

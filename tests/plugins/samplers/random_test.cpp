@@ -1,6 +1,5 @@
 // Noise against what PyTorch wrote: every vector of rng_golden.json (CRC-32 of all bytes, first and
 // last values) for each arithmetic and path, and the rules for batches and repeated calls.
-#define BOOST_TEST_MODULE random
 #include "plugins/samplers/random.h"
 
 #include <algorithm>

@@ -1,7 +1,6 @@
 // Runs every sampler as its coefficients say, on a small non-linear model, and compares the result,
 // the levels at which the model was called and the draws of noise with the samplers written out in
 // sampler_reference.py.
-#define BOOST_TEST_MODULE samplers
 #include "plugins/samplers/samplers.h"
 
 #include <boost/test/unit_test.hpp>
@@ -93,7 +92,7 @@ struct Loop {
   }
 };
 
-void check_near(const State& values, const State& expected, double relative) {
+void check_all_near(const State& values, const State& expected, double relative) {
   BOOST_REQUIRE(values.size() == expected.size());
   for (std::size_t k = 0; k < values.size(); ++k) {
     BOOST_TEST(std::abs(values[k] - expected[k]) <= relative * (1.0 + std::abs(expected[k])),
@@ -123,8 +122,8 @@ BOOST_AUTO_TEST_CASE(every_sampler_equals_its_formula_written_out) {
     BOOST_TEST_CONTEXT(name << " flow " << expected["flow"].GetBool() << " eta " << sampler.eta
                             << " steps " << sigmas.size() - 1) {
       loop.run(*traits, sampler, sigmas);
-      check_near(loop.point, numbers<double>(expected["result"]), 1e-10);
-      check_near(loop.calls, numbers<double>(expected["calls"]), 1e-12);
+      check_all_near(loop.point, numbers<double>(expected["result"]), 1e-10);
+      check_all_near(loop.calls, numbers<double>(expected["calls"]), 1e-12);
       BOOST_TEST(loop.draws == expected["draws"].GetUint());
       BOOST_TEST(loop.most_evaluations <= static_cast<std::size_t>(traits->most_evaluations));
       if (loop.draws > 0) BOOST_TEST(traits->draws_noise);

@@ -11,6 +11,8 @@ std::ostream& operator<<(std::ostream& out, const WeightedText& piece) {
   return out << '[' << piece.text << "]*" << piece.weight;
 }
 
+BOOST_AUTO_TEST_SUITE(prompt_weights)
+
 namespace {
 
 using Segments = std::vector<WeightedText>;
@@ -24,8 +26,6 @@ void check(std::string_view prompt, const Segments& expected) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(prompt_weights)
 
 BOOST_AUTO_TEST_CASE(prompt_without_parentheses_is_one_segment_of_weight_one) {
   check("a red house, at sea", {{"a red house, at sea", 1.0}});

@@ -7,6 +7,8 @@
 #include "plugins/encoders/tokenizer/text_error.h"
 
 namespace heddle::text {
+BOOST_AUTO_TEST_SUITE(spiece)
+
 namespace {
 
 enum : std::uint64_t { kNormal = 1, kUnknown = 2, kControl = 3, kUser = 4, kUnused = 5, kByte = 6 };
@@ -68,8 +70,6 @@ void check_error(const std::string& file, const std::string& part) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(spiece)
 
 BOOST_AUTO_TEST_CASE(the_cut_with_the_best_sum_wins) {
   check(model(), "ab", {2, 5});  // -2 - 4, against -3 - 3: equal, and the first found stays

@@ -13,6 +13,8 @@ std::ostream& operator<<(std::ostream& out, const WeightedToken& token) {
   return out << token.id << '*' << token.weight;
 }
 
+BOOST_AUTO_TEST_SUITE(token_windows_suite)
+
 namespace {
 
 constexpr std::int32_t kStart = 30, kEnd = 31, kPad = 40;
@@ -52,8 +54,6 @@ TokenWindow joined(TokenWindow left, const TokenWindow& right) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(token_windows_suite)
 
 BOOST_AUTO_TEST_CASE(empty_prompt_is_one_window_of_start_end_and_padding) {
   const Tokenizer tokenizer = letters();

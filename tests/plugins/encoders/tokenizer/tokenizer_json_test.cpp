@@ -9,6 +9,8 @@
 #include "tokenizer_folder.h"
 
 namespace heddle::text {
+BOOST_AUTO_TEST_SUITE(tokenizer_json)
+
 namespace {
 
 using Ids = std::vector<std::int32_t>;
@@ -43,8 +45,6 @@ std::string unigram(std::string_view more) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(tokenizer_json)
 
 BOOST_AUTO_TEST_CASE(merges_apply_by_rank) {
   check(file_with(""), "abcab", {4, 3});

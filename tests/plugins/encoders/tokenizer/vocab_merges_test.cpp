@@ -9,6 +9,8 @@
 #include "tokenizer_folder.h"
 
 namespace heddle::text {
+BOOST_AUTO_TEST_SUITE(vocab_merges)
+
 namespace {
 
 using Ids = std::vector<std::int32_t>;
@@ -34,8 +36,6 @@ void check_error(std::string_view vocabulary, std::string_view merges, const std
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(vocab_merges)
 
 BOOST_AUTO_TEST_CASE(words_are_lower_case_and_end_with_the_suffix) {
   check("AB  a\n b", {4, 2, 3});
