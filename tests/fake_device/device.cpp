@@ -84,6 +84,7 @@ void Device::kill() {
 }
 
 void Device::revive() {
+  const std::lock_guard lock(work_);
   if (!is_dead(life())) return;
   memory_.poison_all();
   ++life_;

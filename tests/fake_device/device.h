@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <string>
 #include <vector>
 
@@ -40,7 +41,9 @@ class Device {
   void accept() const;         // the same, and when work is refused because a test asked for it
   FailureRef death() const { return death_; }
   void kill();
-  void revive();
+  void revive();  // when what is being done has been
+  // While one item of a stream is done, which has been found to be of this life.
+  std::shared_lock<std::shared_mutex> working() { return std::shared_lock(work_); }
 
   void* allocate(std::size_t bytes);
   void free(void* address);
@@ -93,11 +96,12 @@ class Device {
   const Cpu cpu_;
   Memory memory_;
   std::atomic<std::uint64_t> life_{0};
+  std::shared_mutex work_;         // alone: who changes memory beneath it
   std::vector<Stream*> streams_;   // mutex_
   std::uint32_t next_stream_ = 0;  // mutex_
   Clock::Point gone_{};            // mutex_; of the streams that are gone, the latest
   std::map<const void*, std::unique_ptr<Allocation>> pinned_;  // mutex_
-  std::uint64_t pinned_bytes_ = 0;                       // mutex_
+  std::uint64_t pinned_bytes_ = 0;                             // mutex_
 };
 
 // The devices that are open: a foreign device's handle must not be looked into.

@@ -172,7 +172,8 @@ void Stream::run_item(Item& item) {
   std::string text;
   try {
     if (cpu_ == nullptr) cpu_ = std::make_unique<CpuStream>(device_.cpu());
-    item.work(*cpu_);
+    const auto lock = device_.working();
+    if (device_.life() == item.life) item.work(*cpu_);
     return;
   } catch (const device::Error& error) {
     code = error.code();
