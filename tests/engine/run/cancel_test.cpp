@@ -5,6 +5,7 @@
 #include "engine/base/error.h"
 #include "tests/fake_device/fake_fixture.h"
 #include "tests/support/layers_model.h"
+#include "tests/support/stride.h"
 
 using namespace heddle;
 using core::CallPlacement;
@@ -67,7 +68,7 @@ BOOST_AUTO_TEST_CASE(sessions_cancelled_anywhere_leave_the_next_one_its_bytes) {
       BOOST_TEST_REQUIRE(!good.empty());
       BOOST_TEST_REQUIRE(all.count > int(kSteps) * test::LayersModel::kLayers);
       const auto before = layers.used();
-      for (int nth = 1; nth <= all.count; ++nth) {
+      for (int nth = test::first_of_stride(seed); nth <= all.count; nth += test::kStride) {
         BOOST_TEST_INFO("seed " << seed << ", cancelled at question " << nth);
         Asked until{0, nth};
         BOOST_TEST(step_through(layers, divide, until).empty());

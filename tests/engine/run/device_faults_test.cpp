@@ -8,6 +8,7 @@
 #include "engine/run/health.h"
 #include "tests/fake_device/fake_fixture.h"
 #include "tests/support/layers_model.h"
+#include "tests/support/stride.h"
 
 using namespace heddle;
 using core::CallSpec;
@@ -79,7 +80,8 @@ BOOST_AUTO_TEST_CASE(a_device_that_dies_while_weights_are_copied_or_in_the_middl
   steps([&] { return ++points < 0; });
   BOOST_TEST(points > 20);
   for (std::uint32_t device : {0u, 1u})
-    for (int point = 1; point <= points; point += 2) {
+    for (int point = test::first_of_stride(int(device)); point <= points;
+         point += 2 * test::kStride) {
       BOOST_TEST_INFO("fake:" << device << " at point " << point);
       for (core::RunDevice& d : layers.runs.environment().devices) d.weights->drop_all();
       int passed = 0;

@@ -11,6 +11,7 @@
 #include "tests/support/counting_allocator.h"
 #include "tests/support/layers_model.h"
 #include "tests/support/memory_held.h"
+#include "tests/support/stride.h"
 
 using namespace heddle;
 using core::CallPlacement;
@@ -74,11 +75,11 @@ class Runs {
     before_ = held();
   }
 
-  // The nth of all there are fails, n = 1 to the end.
+  // The nth of all there are fails, for every n to the end, or as the stride goes.
   Counts check(const Fault& fault) {
     Counts counts;
     for (std::uint32_t device = 0; device < mode_.devices; ++device)
-      for (std::uint64_t nth = 1;; ++nth)
+      for (std::uint64_t nth = first();; nth += test::kStride)
         BOOST_TEST_CONTEXT(fault.name << " number " << nth << " on fake:" << device) {
           held();  // nothing is there already
           control_->reset();
@@ -100,7 +101,8 @@ class Runs {
   Counts check_host_memory() {
     const Fault fault{"allocation of host memory", {}, Code::out_of_memory, false};
     Counts counts;
-    for (std::uint64_t nth = 1;; ++nth) BOOST_TEST_CONTEXT(fault.name << " number " << nth) {
+    for (std::uint64_t nth = first();; nth += test::kStride)
+      BOOST_TEST_CONTEXT(fault.name << " number " << nth) {
         held();
         host_.fail(nth);
         const bool is_good = run_or_fail(fault, "host memory");
@@ -127,6 +129,7 @@ class Runs {
           return mode_.divide(model);
         });
   }
+  std::uint64_t first() { return std::uint64_t(test::first_of_stride(sweeps_++)); }
   test::MemoryHeld held() {
     layers_.used();
     return test::memory_held(layers_.runs.environment(), host_.live_bytes());
@@ -240,6 +243,7 @@ class Runs {
   }
 
   const Mode mode_;
+  int sweeps_ = 0;
   const test::FakeControl control_;
   test::CountingAllocator host_;
   test::LayersModel layers_;

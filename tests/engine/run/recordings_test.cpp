@@ -5,6 +5,7 @@
 #include "engine/base/error.h"
 #include "tests/fake_device/fake_fixture.h"
 #include "tests/support/layers_model.h"
+#include "tests/support/stride.h"
 
 using namespace heddle;
 using core::CallPlacement;
@@ -149,7 +150,7 @@ BOOST_AUTO_TEST_CASE(a_launch_that_fails_in_a_replay_is_told) {
   LayersModel layers(kFakes);
   const Done good = step_through(kWays[1], kInOrder, kFakes, nullptr, &layers);
   std::uint64_t told = 0;
-  for (std::uint64_t nth = 1; nth < good.launches / 2; nth += 3) {
+  for (std::uint64_t nth = 1; nth < good.launches / 2; nth += 3 * test::kStride) {
     auto opened = layers.open(kSteps, kSets, halves, kNever, {{}, {}, nullptr, kItems});
     control->reset();
     control->fail_launch(0, nth);
