@@ -313,7 +313,8 @@ BOOST_AUTO_TEST_CASE(a_dead_device_is_listed_with_its_trouble_beside_the_others)
 
 BOOST_AUTO_TEST_CASE(options_that_do_not_fit_are_refused_with_their_name) {
   const auto reason = [](const std::string& options, const char* device = "fake:0") {
-    return test::engine_refusal([&] { Engine engine(test::fake_engine_options({device}, options)); });
+    return test::engine_refusal(
+        [&] { Engine engine(test::fake_engine_options({device}, options)); });
   };
   const auto check = [&](const std::string& text, const char* part) {
     BOOST_TEST(text.find(part) != std::string::npos, text);

@@ -14,8 +14,8 @@
 #include "tests/support/temporary_folder.h"
 
 using namespace heddle;
-using test::LentTensor;
 using test::engine_refusal;
+using test::LentTensor;
 using test::workflow;
 
 namespace {
@@ -158,8 +158,8 @@ BOOST_AUTO_TEST_CASE(an_input_that_is_not_there_is_refused_with_its_neighbours) 
 BOOST_AUTO_TEST_CASE(values_that_an_input_cannot_take_are_refused) {
   BOOST_TEST(says(refusal(sum, {{"add.a", "many"}}), "'add' (test.add), input 'a'"));
   BOOST_TEST(says(refusal(sum, {{"add.a", 0.0 / 0.0}}), "not a finite number"));
-  BOOST_TEST(says(refusal(sum, {{"keep.value", static_cast<DLManagedTensor*>(nullptr)}}),
-                      "null pointer"));
+  BOOST_TEST(
+      says(refusal(sum, {{"keep.value", static_cast<DLManagedTensor*>(nullptr)}}), "null pointer"));
   LentTensor lent({2}, {1, 2});
   const std::string reason = refusal(sum, {{"add.a", lent.lend()}});
   BOOST_TEST(says(reason, "expects INT, got a tensor f32 (2)"), reason);
@@ -186,8 +186,8 @@ BOOST_AUTO_TEST_CASE(tensors_of_other_types_devices_and_strides_are_refused_and_
   const std::string strided = refused([&](DLTensor& t) { t.strides = columns; });
   BOOST_TEST(says(strided, "strides (1, 2), row-major ones are (3, 1)"), strided);
   BOOST_TEST(says(refused([](DLTensor& t) { t.data = nullptr; }), "has no data"));
-  BOOST_TEST(says(refused([](DLTensor& t) { t.byte_offset = 2; }),
-                      "multiple of its element's 4 bytes"));
+  BOOST_TEST(
+      says(refused([](DLTensor& t) { t.byte_offset = 2; }), "multiple of its element's 4 bytes"));
   BOOST_TEST(says(refused([](DLTensor& t) { t.ndim = 9; }), "9 axes"));
   BOOST_TEST(says(refused([](DLTensor& t) { t.ndim = -1; }), "-1 axes"));
   std::int64_t negative[] = {2, -3};
@@ -304,9 +304,9 @@ BOOST_AUTO_TEST_CASE(plans_and_checks_go_by_the_inputs_that_a_run_would_be_given
   BOOST_TEST(says(engine.plan(linked), "test.ramp"));
   BOOST_TEST(!says(engine.plan(linked, {{"keep.value", lent.lend()}}), "test.ramp"));
   BOOST_TEST(says(engine_refusal([&] {
-                        engine.check(linked, {{"keep.valeu", lent.lend()}});
-                      }),
-                      "has no input 'valeu'"));
+                    engine.check(linked, {{"keep.valeu", lent.lend()}});
+                  }),
+                  "has no input 'valeu'"));
   BOOST_TEST(lent.given_back() == 6);
   BOOST_TEST(says(engine_refusal([&] { engine.plan({}); }), "this workflow is empty"));
 }

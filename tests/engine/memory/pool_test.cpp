@@ -85,7 +85,8 @@ BOOST_AUTO_TEST_CASE(
     memory_that_others_take_between_two_questions_is_found_out_when_it_is_refused) {
   BOOST_TEST(ledger.room() == 512 * kKiB);
   control()->set_foreign_bytes(0, 900 * kKiB);
-  const core::Error error = test::refusal_of([&] { pool.allocate(200 * kKiB, {.what = "a test"}); });
+  const core::Error error =
+      test::refusal_of([&] { pool.allocate(200 * kKiB, {.what = "a test"}); });
   BOOST_TEST((error.code() == core::Code::out_of_memory));
   BOOST_TEST(std::string(error.what()).find("124.0 KiB free by the driver") != std::string::npos,
              error.what());

@@ -55,7 +55,8 @@ BOOST_AUTO_TEST_CASE(flux_in_8_bits_equals_diffusers_on_its_weights_with_and_wit
     const heddle::Results results =
         call((std::string("flux_") + name + ".safetensors").c_str(), "diffusion_model", "flux_f8.");
     for (int step = 0; step < 2; ++step)
-      compare(results, "out", std::string("flux_f8.out_") + name, step, 2, kQuantisedTimestepTolerance);
+      compare(results, "out", std::string("flux_f8.out_") + name, step, 2,
+              kQuantisedTimestepTolerance);
   }
 }
 

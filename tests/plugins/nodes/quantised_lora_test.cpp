@@ -69,7 +69,8 @@ struct QuantisedLorasFixture : NodeFixture {
            (model == "gguf" ? "flux." : "flux_f8.") + R"("}}, )" + kLook + "}";
   }
   // Both noise levels, one after the other.
-  std::vector<float> evaluate(Engine& on, const std::string& model, const std::vector<Stacked>& list,
+  std::vector<float> evaluate(Engine& on, const std::string& model,
+                              const std::vector<Stacked>& list,
                               const std::string& hints = "") const {
     const auto results = on.start(on.parse(flow(model, list, hints)), {{}, {"out.outputs"}}).wait();
     std::vector<float> all = results.floats("out.outputs", "out.0");

@@ -2,8 +2,8 @@
 #include "tests/plugins/nodes/node_fixture.h"
 
 using heddle::Results;
-using heddle::test::NodeFixture;
 using heddle::test::engine_refusal;
+using heddle::test::NodeFixture;
 
 namespace {
 
