@@ -14,7 +14,7 @@ namespace heddle::cuda {
 namespace {
 
 constexpr int kThreads = 512;
-constexpr std::int64_t kMostScores = 64 << 20;  // bytes, in f32
+constexpr std::int64_t kMostScores = 256 << 20;  // bytes, in f32
 constexpr std::int64_t kLeastQueries = 64, kQueryTile = 128;
 constexpr std::int64_t kMostHeads = 64;  // of all items: each is products of its own
 
@@ -29,20 +29,66 @@ __device__ float block_max(float value) {
   return value;
 }
 
-// A block for each query: its scores (f32) become weights of the operands' type between 0 and 1,
-// and `inverse` what the weighted sum is to be multiplied by.
+// A block for each query: its scores (f32, rows of whole fours) become weights of the operands'
+// type between 0 and 1, and `inverse` what the weighted sum is to be multiplied by. A thread keeps
+// kFours fours of scores between the largest one and the weights; 0: it reads them again.
+template <int kFours>
 __global__ void __launch_bounds__(kThreads)
-    weigh(const float* scores, void* weights, std::int32_t dtype, float* inverse,
-          std::int64_t keys, std::int64_t step, float scale) {
+    weigh(const float* scores, void* weights, std::int32_t dtype, float* inverse, int keys,
+          std::int64_t step, float scale) {
   const float* const row = scores + blockIdx.x * step;
+  // Beyond the last key: numbers that are no scores.
+  const auto read = [&](int at) {
+    float4 four = *reinterpret_cast<const float4*>(row + at);
+    if (at + 1 >= keys) four.y = -CUDART_INF_F;
+    if (at + 2 >= keys) four.z = -CUDART_INF_F;
+    if (at + 3 >= keys) four.w = -CUDART_INF_F;
+    return four;
+  };
+  const int first = static_cast<int>(threadIdx.x) * 4;
+  constexpr int kStride = kThreads * 4;
+  float4 kept[kFours > 0 ? kFours : 1];
   float top = -CUDART_INF_F;
-  for (std::int64_t i = threadIdx.x; i < keys; i += kThreads) top = fmaxf(top, row[i] * scale);
-  top = block_max(top);
+  const auto see = [&](const float4& four) {
+    top = fmaxf(top, fmaxf(fmaxf(four.x, four.y), fmaxf(four.z, four.w)));
+  };
+  if constexpr (kFours > 0) {
+#pragma unroll
+    for (int n = 0; n < kFours; ++n) {
+      const int at = first + n * kStride;
+      if (at < keys) kept[n] = read(at);
+    }
+#pragma unroll
+    for (int n = 0; n < kFours; ++n)
+      if (first + n * kStride < keys) see(kept[n]);
+  } else {
+    for (int at = first; at < keys; at += kStride) see(read(at));
+  }
+  // 2^(x log2 e) is e^x; scale is positive.
+  const float power = scale * 1.4426950408889634f, shift = -block_max(top) * power;
   float sum = 0;
-  for (std::int64_t i = threadIdx.x; i < keys; i += kThreads) {
-    const std::int64_t at = blockIdx.x * step + i;
-    store(weights, dtype, at, expf(row[i] * scale - top));
-    sum += load(weights, dtype, at);  // as it is multiplied with
+  const auto write = [&](int at, const float4& four) {
+    const float e[4] = {exp2f(fmaf(four.x, power, shift)), exp2f(fmaf(four.y, power, shift)),
+                        exp2f(fmaf(four.z, power, shift)), exp2f(fmaf(four.w, power, shift))};
+    uint2 raw;
+    // What is summed is what values are multiplied with.
+    if (dtype == HEDDLE_BF16) {
+      auto* const rounded = reinterpret_cast<__nv_bfloat16*>(&raw);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) sum += __bfloat162float(rounded[i] = __float2bfloat16_rn(e[i]));
+    } else {
+      auto* const rounded = reinterpret_cast<__half*>(&raw);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) sum += __half2float(rounded[i] = __float2half_rn(e[i]));
+    }
+    *reinterpret_cast<uint2*>(static_cast<__half*>(weights) + blockIdx.x * step + at) = raw;
+  };
+  if constexpr (kFours > 0) {
+#pragma unroll
+    for (int n = 0; n < kFours; ++n)
+      if (first + n * kStride < keys) write(first + n * kStride, kept[n]);
+  } else {
+    for (int at = first; at < keys; at += kStride) write(at, read(at));
   }
   sum = block_sum<kThreads>(sum);
   if (threadIdx.x == 0) inverse[blockIdx.x] = 1 / sum;
@@ -81,7 +127,8 @@ bool plan(Device& device, const heddle_op_call& call, Way& way) {
   const heddle_tensor_info &q = call.in[0]->info, &k = call.in[1]->info, &v = call.in[2]->info,
                            &whole = call.out[0]->info;
   if (library == nullptr || device::operand(call, 3) != nullptr ||
-      attrs<heddle_attention_attrs>(call).causal != 0)
+      attrs<heddle_attention_attrs>(call).causal != 0 ||
+      !(attrs<heddle_attention_attrs>(call).scale > 0))
     return false;
   if ((q.dtype != HEDDLE_BF16 && q.dtype != HEDDLE_F16) || k.dtype != q.dtype ||
       v.dtype != q.dtype || !device::is_compute_float(whole.dtype) || whole.stride[3] != 1)
@@ -89,8 +136,7 @@ bool plan(Device& device, const heddle_op_call& call, Way& way) {
   way.items = q.shape[0], way.queries = q.shape[1], way.heads = q.shape[2], way.d = q.shape[3];
   way.keys = k.shape[1], way.e = v.shape[3];
   if (way.items * way.heads > kMostHeads || way.queries == 0 || way.keys == 0) return false;
-  if (2.0 * double(way.items * way.heads * way.queries) * double(way.keys) *
-          double(way.d + way.e) <
+  if (2.0 * double(way.items * way.heads * way.queries) * double(way.keys) * double(way.d + way.e) <
       device.settings().cudnn_flops)
     return false;
   for (const heddle_tensor_info* info : {&q, &k, &v}) {
@@ -168,8 +214,8 @@ struct ProductsAttention {
                std::int64_t(device::dtype_bytes(view.info.dtype));
   }
 
-  static void some_queries(Stream& stream, const heddle_op_call& call, const Way& way,
-                           const At& at, char* memory) {
+  static void some_queries(Stream& stream, const heddle_op_call& call, const Way& way, const At& at,
+                           char* memory) {
     auto* const scores = reinterpret_cast<float*>(memory + way.scores_at);
     auto* const sums = reinterpret_cast<float*>(memory + way.sums_at);
     auto* const inverse = reinterpret_cast<float*>(memory + way.inverse_at);
@@ -182,20 +228,25 @@ struct ProductsAttention {
               .weight = element(in(call, 1), keys),
               .out = scores,
               .workspace = memory});
-    weigh<<<static_cast<unsigned>(rows), kThreads, 0, stream.raw()>>>(
-        scores, weights, way.sums.operands, inverse, way.keys, way.scores.out_step,
-        static_cast<float>(attrs<heddle_attention_attrs>(call).scale));
-    multiply(stream, way.sums,
-             {.x = weights, .weight = element(in(call, 2), keys), .out = sums, .workspace = memory});
+    constexpr std::int64_t kFour = kThreads * 4;
+    using Kernel = void (*)(const float*, void*, std::int32_t, float*, int, std::int64_t, float);
+    const Kernel kernel = way.keys <= 8 * kFour    ? Kernel{weigh<8>}
+                          : way.keys <= 16 * kFour ? Kernel{weigh<16>}
+                                                   : Kernel{weigh<0>};
+    kernel<<<static_cast<unsigned>(rows), kThreads, 0, stream.raw()>>>(
+        scores, weights, way.sums.operands, inverse, static_cast<int>(way.keys),
+        way.scores.out_step, static_cast<float>(attrs<heddle_attention_attrs>(call).scale));
+    multiply(
+        stream, way.sums,
+        {.x = weights, .weight = element(in(call, 2), keys), .out = sums, .workspace = memory});
     finish<<<blocks_for(rows * way.e, 256), 256, 0, stream.raw()>>>(
-        sums, inverse, element(result, at), result.info.dtype, rows, way.e,
-        result.info.stride[1]);
+        sums, inverse, element(result, at), result.info.dtype, rows, way.e, result.info.stride[1]);
   }
 
   static void multiply(Stream& stream, const Product& product, const Matrices& matrices) {
     if (!stream.device().matmul()->multiply(stream.raw(), product, matrices))
-      device::fail(HEDDLE_INTERNAL, "cuBLASLt has no algorithm any more for heads of ",
-                   product.k, " numbers");
+      device::fail(HEDDLE_INTERNAL, "cuBLASLt has no algorithm any more for heads of ", product.k,
+                   " numbers");
   }
 };
 

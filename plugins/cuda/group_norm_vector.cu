@@ -13,7 +13,9 @@ namespace heddle::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kEach = 8;             // pixels that a thread has on their way
+constexpr int kEach = 4;  // pixels that a thread has on their way
+constexpr int kBlocksEach =
+    4;  // on a multiprocessor at a time: more on their way, in all, than with kEach of 8
 constexpr int kMostChannels = 2048;  // a piece of eight for each thread
 constexpr int kMostGroups = 2048;
 constexpr std::int64_t kParts =
@@ -53,45 +55,70 @@ struct Statistics {
   }
 };
 
+// A run of pixels: those of a block.
+struct Run {
+  std::int64_t begin;
+  int count;
+  __device__ Run(const Groups& g, std::int64_t part)
+      : begin(part * g.part_pixels),
+        count(static_cast<int>(min(static_cast<std::int64_t>(g.part_pixels), g.pixels - begin))) {}
+};
+
 // Loads kEach pixels of this thread, the first of them number `first` of the run; all are on their
 // way before one is used.
-template <bool kWide>
-__device__ void fetch_pixels(const Groups& g, const Place& place, std::int64_t begin, int first,
-                             int here, Piece<kWide> (&pieces)[kEach]) {
+template <bool kAll, Lies kLies>
+__device__ void fetch_pixels(const Groups& g, const Place& place, const Run& run, int first,
+                             Piece<kLies> (&pieces)[kEach]) {
+  std::int64_t at =
+      blockIdx.y * g.x.stride[0] + (run.begin + first) * g.x.stride[2] + place.piece * kLanes;
 #pragma unroll
   for (int n = 0; n < kEach; ++n) {
-    const int pixel = first + n * place.rows;
-    pieces[n].fetch(
-        g.x, blockIdx.y * g.x.stride[0] + (begin + pixel) * g.x.stride[2] + place.piece * kLanes,
-        place.works && pixel < here);
+    pieces[n].fetch(g.x, at, kAll || first + n * place.rows < run.count);
+    at += place.rows * g.x.stride[2];
   }
 }
 
-// grid: (parts, N). Every thread sums up differences from the first value that it meets in each
-// channel, and their squares: of numbers that lie around it, so that nothing cancels.
-template <bool kWide>
-__global__ void __launch_bounds__(kThreads) part_statistics(const __grid_constant__ Groups g) {
-  __shared__ float2 lanes[kThreads * kLanes];  // (rows, channels): mean, squares
-  const Place place(g);
-  const std::int64_t begin = std::int64_t{blockIdx.x} * g.part_pixels;
-  const auto here =
-      static_cast<int>(min(static_cast<std::int64_t>(g.part_pixels), g.pixels - begin));
-  float pivot[kLanes] = {}, sums[kLanes] = {}, squares[kLanes] = {}, values[kLanes];
-  for (int first = place.row; first < here; first += kEach * place.rows) {
-    Piece<kWide> pieces[kEach];
-    fetch_pixels(g, place, begin, first, here, pieces);
-    if (first == place.row) pieces[0].get(g.x.dtype, pivot);
+// What a thread sums up in each of its channels: differences from the first value that it meets,
+// and their squares: of numbers that lie around it, so that nothing cancels.
+struct Sums {
+  float pivot[kLanes], sums[kLanes], squares[kLanes];
+  // kAll: every one of the pixels that follow `first` is there.
+  template <bool kAll, Lies kLies>
+  __device__ void add(const Groups& g, const Place& place, const Run& run, int first) {
+    Piece<kLies> pieces[kEach];
+    fetch_pixels<kAll>(g, place, run, first, pieces);
+    if (first == place.row) pieces[0].get(pivot);
+    float values[kLanes];
 #pragma unroll
     for (int n = 0; n < kEach; ++n) {
-      const bool inside = first + n * place.rows < here;
-      pieces[n].get(g.x.dtype, values);
+      const bool inside = kAll || first + n * place.rows < run.count;
+      pieces[n].get(values);
 #pragma unroll
       for (int i = 0; i < kLanes; ++i) {
         const float difference = inside ? values[i] - pivot[i] : 0;
         sums[i] += difference;
-        squares[i] += difference * difference;
+        squares[i] = fmaf(difference, difference, squares[i]);
       }
     }
+  }
+};
+
+// grid: (parts, N). From the last run to the first: what was written last is still near, and what
+// is read last is what normalise() reads first.
+template <Lies kLies>
+__global__ void __launch_bounds__(kThreads, kBlocksEach)
+    part_statistics(const __grid_constant__ Groups g) {
+  __shared__ float2 lanes[kThreads * kLanes];  // (rows, channels): mean, squares
+  const Place place(g);
+  const std::int64_t part = gridDim.x - 1 - std::int64_t{blockIdx.x};
+  const Run run(g, part);
+  const int here = run.count, ahead = (kEach - 1) * place.rows;
+  Sums mine{};
+  if (place.works) {
+    int first = place.row;
+    for (; first + ahead < here; first += kEach * place.rows)
+      mine.add<true, kLies>(g, place, run, first);
+    if (first < here) mine.add<false, kLies>(g, place, run, first);
   }
   const auto pixels_of = [&](int row) {
     return static_cast<float>(row < here ? (here - row + place.rows - 1) / place.rows : 0);
@@ -100,8 +127,9 @@ __global__ void __launch_bounds__(kThreads) part_statistics(const __grid_constan
     const float count = max(pixels_of(place.row), 1.0f);
 #pragma unroll
     for (int i = 0; i < kLanes; ++i)
-      lanes[place.row * g.channels + place.piece * kLanes + i] = make_float2(
-          pivot[i] + sums[i] / count, max(squares[i] - sums[i] * (sums[i] / count), 0.0f));
+      lanes[place.row * g.channels + place.piece * kLanes + i] =
+          make_float2(mine.pivot[i] + mine.sums[i] / count,
+                      max(mine.squares[i] - mine.sums[i] * (mine.sums[i] / count), 0.0f));
   }
   __syncthreads();
   for (int c = threadIdx.x; c < g.channels; c += kThreads) {
@@ -112,7 +140,7 @@ __global__ void __launch_bounds__(kThreads) part_statistics(const __grid_constan
   }
   __syncthreads();
   const int width = g.channels / g.groups;
-  float2* to = g.parts_at + (std::int64_t{blockIdx.y} * g.parts + blockIdx.x) * g.groups;
+  float2* to = g.parts_at + (std::int64_t{blockIdx.y} * g.parts + part) * g.groups;
   for (int group = threadIdx.x; group < g.groups; group += kThreads) {
     Statistics all{0, 0, 0};
     for (int i = 0; i < width; ++i)
@@ -143,41 +171,51 @@ __global__ void __launch_bounds__(kThreads) whole_statistics(const __grid_consta
         make_float2(all[0].mean, 1 / sqrtf(all[0].squares / all[0].count + g.eps));
 }
 
+// A thread's pixels from `first` on: x * scale + shift, activated; kActivation -1: as the call
+// says.
+template <bool kAll, Lies kLies, int kActivation>
+__device__ void normalise_pixels(const Groups& g, const Place& place, const Run& run, int first,
+                                 const float (&scale)[kLanes], const float (&shift)[kLanes]) {
+  Piece<kLies> pieces[kEach];
+  fetch_pixels<kAll>(g, place, run, first, pieces);
+  std::int64_t at =
+      blockIdx.y * g.out.stride[0] + (run.begin + first) * g.out.stride[2] + place.piece * kLanes;
+#pragma unroll
+  for (int n = 0; n < kEach; ++n) {
+    if (!kAll && first + n * place.rows >= run.count) break;
+    float values[kLanes];
+    pieces[n].get(values);
+#pragma unroll
+    for (int i = 0; i < kLanes; ++i)
+      values[i] = activate(kActivation < 0 ? g.activation : kActivation,
+                           fmaf(values[i], scale[i], shift[i]));
+    Piece<kLies>::put(g.out, at, values);
+    at += place.rows * g.out.stride[2];
+  }
+}
+
 // grid: (parts, N)
-template <bool kWide>
-__global__ void __launch_bounds__(kThreads) normalise(const __grid_constant__ Groups g) {
+template <Lies kLies, int kActivation>
+__global__ void __launch_bounds__(kThreads, kBlocksEach)
+    normalise(const __grid_constant__ Groups g) {
   const Place place(g);
   if (!place.works) return;
   const int width = g.channels / g.groups, column = place.piece * kLanes;
-  const std::int64_t begin = std::int64_t{blockIdx.x} * g.part_pixels;
-  const auto here =
-      static_cast<int>(min(static_cast<std::int64_t>(g.part_pixels), g.pixels - begin));
-  float mean[kLanes], scale[kLanes], bias[kLanes];
+  const Run run(g, blockIdx.x);
+  float scale[kLanes], shift[kLanes];
   load_lanes(g.weight.data, g.weight.dtype, column, kLanes, scale);
-  load_lanes(g.bias.data, g.bias.dtype, column, kLanes, bias);
+  load_lanes(g.bias.data, g.bias.dtype, column, kLanes, shift);
 #pragma unroll
   for (int i = 0; i < kLanes; ++i) {
     const float2 found = g.whole_at[blockIdx.y * g.groups + (column + i) / width];
-    mean[i] = found.x;
     scale[i] *= found.y;
+    shift[i] -= found.x * scale[i];
   }
-  for (int first = place.row; first < here; first += kEach * place.rows) {
-    Piece<kWide> pieces[kEach];
-    fetch_pixels(g, place, begin, first, here, pieces);
-#pragma unroll
-    for (int n = 0; n < kEach; ++n) {
-      const int pixel = first + n * place.rows;
-      if (pixel >= here) break;
-      float values[kLanes];
-      pieces[n].get(g.x.dtype, values);
-#pragma unroll
-      for (int i = 0; i < kLanes; ++i)
-        values[i] = activate(g.activation, (values[i] - mean[i]) * scale[i] + bias[i]);
-      store_lanes(g.out.data, g.out.dtype,
-                  blockIdx.y * g.out.stride[0] + (begin + pixel) * g.out.stride[2] + column, kLanes,
-                  values);
-    }
-  }
+  int first = place.row;
+  for (; first + (kEach - 1) * place.rows < run.count; first += kEach * place.rows)
+    normalise_pixels<true, kLies, kActivation>(g, place, run, first, scale, shift);
+  if (first < run.count)
+    normalise_pixels<false, kLies, kActivation>(g, place, run, first, scale, shift);
 }
 
 bool pixels_are_even(const heddle_tensor_info& info) {
@@ -237,16 +275,22 @@ struct VectorGroupNorm {
                    memory,
                    memory + whole.shape[0] * count * a.groups};
     const dim3 grid(static_cast<unsigned>(count), static_cast<unsigned>(whole.shape[0]));
-    if (lies_wide(g.x))
-      launch<true>(stream, g, grid);
+    const Lies lies = how_lies(g.x);
+    if (lies == Lies::kBf16 && how_lies(g.out) == lies)
+      launch<Lies::kBf16>(stream, g, grid);
+    else if (lies == Lies::kF16 && how_lies(g.out) == lies)
+      launch<Lies::kF16>(stream, g, grid);
     else
-      launch<false>(stream, g, grid);
+      launch<Lies::kAnyhow>(stream, g, grid);
   }
-  template <bool kWide>
+  template <Lies kLies>
   static void launch(Stream& stream, const Groups& g, dim3 grid) {
-    part_statistics<kWide><<<grid, kThreads, 0, stream.raw()>>>(g);
+    part_statistics<kLies><<<grid, kThreads, 0, stream.raw()>>>(g);
     whole_statistics<<<grid.y* static_cast<unsigned>(g.groups), kThreads, 0, stream.raw()>>>(g);
-    normalise<kWide><<<grid, kThreads, 0, stream.raw()>>>(g);
+    if (g.activation == HEDDLE_ACT_SILU)
+      normalise<kLies, HEDDLE_ACT_SILU><<<grid, kThreads, 0, stream.raw()>>>(g);
+    else
+      normalise<kLies, -1><<<grid, kThreads, 0, stream.raw()>>>(g);
   }
 };
 

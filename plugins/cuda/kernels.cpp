@@ -35,6 +35,8 @@ constexpr const heddle_kernel* const kKernels[] = {
     &kVectorRmsNorm,
     &kVectorModulatedNorm,
     &kVectorNormRope,
+    &kVectorGatedAdd,
+    &kFewConv2d,
     &kVectorGroupNorm,
 #if defined(HEDDLE_WITH_CUDNN)
     &kCudnnAttention,

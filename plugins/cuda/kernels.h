@@ -19,6 +19,8 @@ extern const heddle_kernel kNarrowLinear;                       // linear_narrow
 extern const heddle_kernel kVectorLayerNorm, kVectorRmsNorm, kVectorModulatedNorm,
     kVectorNormRope;                          // norm_vector.cu
 extern const heddle_kernel kVectorGroupNorm;  // group_norm_vector.cu
+extern const heddle_kernel kVectorGatedAdd;   // gated_add_vector.cu
+extern const heddle_kernel kFewConv2d;        // conv_few.cu
 // In builds with cuDNN only: cudnn_attention.cpp, cudnn_conv.cpp
 extern const heddle_kernel kCudnnAttention, kCudnnConv2d;
 

@@ -9,78 +9,116 @@ namespace heddle::cuda {
 
 namespace {
 
-// ---- rows of up to 8192: a block each ----
+// ---- rows of up to 8192: a block goes from row to row, and has the next one on its way while it
+// sums up one. What rows share is read once, while it stays the same ----
 
 constexpr int kThreads = 128;
 constexpr int kMostPieces = 8;
+constexpr int kMostKept = 4;    // pieces whose vectors stay in registers
+constexpr int kBlocksEach = 3;  // on a multiprocessor at a time
 
-template <Norm kNorm, int kPieces, bool kWide>
-__global__ void __launch_bounds__(kThreads) norm_pieces(const __grid_constant__ Row row) {
+// What a row is multiplied by and what is added to it.
+struct Vectors {
+  float scale[kLanes], shift[kLanes];
+  __device__ void read(const Row& row, std::int64_t weight, std::int64_t bias) {
+#pragma unroll
+    for (int i = 0; i < kLanes; ++i) scale[i] = 1, shift[i] = 0;
+    if (row.weight.data != nullptr)
+      load_lanes(row.weight.data, row.weight.dtype, weight, kLanes, scale);
+    if (row.bias.data != nullptr) load_lanes(row.bias.data, row.bias.dtype, bias, kLanes, shift);
+  }
+};
+
+template <Norm kNorm, int kPieces, Lies kLies>
+__global__ void __launch_bounds__(kThreads, kPieces <= kMostKept ? kBlocksEach : 1)
+    norm_pieces(const __grid_constant__ Row row) {
   const int axes = row.space.rank - 1;
   const auto width = static_cast<int>(row.space.shape[axes]);
-  const std::int64_t x = offset_of(row.x, row.space, blockIdx.x, axes),
-                     out = offset_of(row.out, row.space, blockIdx.x, axes);
-  const std::int64_t weight = offset_of(row.weight, row.space, blockIdx.x, axes),
-                     bias = offset_of(row.bias, row.space, blockIdx.x, axes);
+  const std::int64_t rows = row.space.count / width;
   const auto column_of = [](int piece) {
     return (piece * kThreads + static_cast<int>(threadIdx.x)) * kLanes;
   };
-  Piece<kWide> pieces[kPieces];
+  // From the last row to the first: what was written last is still near.
+  const auto place_of = [&](const View& view, std::int64_t r) {
+    return offset_of(view, row.space, rows - 1 - r, axes);
+  };
+  Piece<kLies> next[kPieces];
+  const auto fetch = [&](std::int64_t r) {
+    const std::int64_t x = place_of(row.x, r);
 #pragma unroll
-  for (int piece = 0; piece < kPieces; ++piece)
-    pieces[piece].fetch(row.x, x + column_of(piece), column_of(piece) < width);
-  float values[kLanes], mean = 0, squares = 0;
-  if (kNorm != Norm::kRms) {
-    float sum = 0;
+    for (int piece = 0; piece < kPieces; ++piece)
+      next[piece].fetch(row.x, x + column_of(piece), column_of(piece) < width);
+  };
+  constexpr bool kKeeps = kPieces <= kMostKept;
+  Vectors vectors[kKeeps ? kPieces : 1];
+  std::int64_t weight = place_of(row.weight, blockIdx.x), bias = place_of(row.bias, blockIdx.x);
+  const auto keep_vectors = [&] {
+#pragma unroll
+    for (int piece = 0; piece < (kKeeps ? kPieces : 0); ++piece)
+      if (column_of(piece) < width)
+        vectors[piece].read(row, weight + column_of(piece), bias + column_of(piece));
+  };
+  fetch(blockIdx.x);
+  keep_vectors();
+
+  for (std::int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
+    Piece<kLies> pieces[kPieces];
+#pragma unroll
+    for (int piece = 0; piece < kPieces; ++piece) pieces[piece] = next[piece];
+    if (r + gridDim.x < rows) fetch(r + gridDim.x);
+    float values[kLanes], mean = 0, squares = 0;
+    if (kNorm != Norm::kRms) {
+      float sum = 0;
+#pragma unroll
+      for (int piece = 0; piece < kPieces; ++piece) {
+        pieces[piece].get(values);
+#pragma unroll
+        for (int i = 0; i < kLanes; ++i) sum += values[i];
+      }
+      mean = block_sum<kThreads>(sum) / static_cast<float>(width);
+    }
 #pragma unroll
     for (int piece = 0; piece < kPieces; ++piece) {
-      pieces[piece].get(row.x.dtype, values);
+      const bool inside = column_of(piece) < width;
+      pieces[piece].get(values);
 #pragma unroll
-      for (int i = 0; i < kLanes; ++i) sum += values[i];
+      for (int i = 0; i < kLanes; ++i)
+        squares += inside ? (values[i] - mean) * (values[i] - mean) : 0;
     }
-    mean = block_sum<kThreads>(sum) / static_cast<float>(width);
-  }
-#pragma unroll
-  for (int piece = 0; piece < kPieces; ++piece) {
-    const bool inside = column_of(piece) < width;
-    pieces[piece].get(row.x.dtype, values);
-#pragma unroll
-    for (int i = 0; i < kLanes; ++i)
-      squares += inside ? (values[i] - mean) * (values[i] - mean) : 0;
-  }
-  const float scale = 1 / sqrtf(block_sum<kThreads>(squares) / static_cast<float>(width) + row.eps);
-#pragma unroll
-  for (int piece = 0; piece < kPieces; ++piece) {
-    const int column = column_of(piece);
-    if (column >= width) break;
-    float factor[kLanes];
-    pieces[piece].get(row.x.dtype, values);
-    if (row.weight.data != nullptr)
-      load_lanes(row.weight.data, row.weight.dtype, weight + column, kLanes, factor);
-#pragma unroll
-    for (int i = 0; i < kLanes; ++i) {
-      values[i] = (values[i] - mean) * scale;
-      if (row.weight.data != nullptr)
-        values[i] *= kNorm == Norm::kModulated ? 1 + factor[i] : factor[i];
+    const float scale =
+        1 / sqrtf(block_sum<kThreads>(squares) / static_cast<float>(width) + row.eps);
+    const std::int64_t out = place_of(row.out, r), own_weight = place_of(row.weight, r),
+                       own_bias = place_of(row.bias, r);
+    if (own_weight != weight || own_bias != bias) {
+      weight = own_weight, bias = own_bias;
+      keep_vectors();
     }
-    if (row.bias.data != nullptr) {
-      load_lanes(row.bias.data, row.bias.dtype, bias + column, kLanes, factor);
 #pragma unroll
-      for (int i = 0; i < kLanes; ++i) values[i] += factor[i];
+    for (int piece = 0; piece < kPieces; ++piece) {
+      const int column = column_of(piece);
+      if (column >= width) break;
+      Vectors& own = vectors[kKeeps ? piece : 0];
+      if (!kKeeps) own.read(row, weight + column, bias + column);
+      pieces[piece].get(values);
+#pragma unroll
+      for (int i = 0; i < kLanes; ++i)
+        values[i] = (values[i] - mean) * scale *
+                        (kNorm == Norm::kModulated ? 1 + own.scale[i] : own.scale[i]) +
+                    own.shift[i];
+      store_lanes(row.out.data, row.out.dtype, out + column, kLanes, values);
     }
-    store_lanes(row.out.data, row.out.dtype, out + column, kLanes, values);
   }
 }
 
-template <Norm kNorm, int kPieces = 1>
+template <Norm kNorm, Lies kLies, int kPieces = 1>
 void launch_pieces(Stream& stream, const Row& row, std::int64_t rows, std::int64_t pieces) {
+  // Not a kernel for each number: lengths of their own are only those that models have.
+  constexpr int kNext = kLies == Lies::kAnyhow || kPieces > 3 ? 2 * kPieces : kPieces + 1;
   if constexpr (kPieces < kMostPieces)
-    if (pieces > kPieces) return launch_pieces<kNorm, kPieces + 1>(stream, row, rows, pieces);
-  const auto grid = static_cast<unsigned>(rows);
-  if (lies_wide(row.x))
-    norm_pieces<kNorm, kPieces, true><<<grid, kThreads, 0, stream.raw()>>>(row);
-  else
-    norm_pieces<kNorm, kPieces, false><<<grid, kThreads, 0, stream.raw()>>>(row);
+    if (pieces > kPieces) return launch_pieces<kNorm, kLies, kNext>(stream, row, rows, pieces);
+  const auto blocks = static_cast<unsigned>(
+      std::min(rows, std::int64_t{stream.device().multiprocessors()} * kBlocksEach));
+  norm_pieces<kNorm, kPieces, kLies><<<blocks, kThreads, 0, stream.raw()>>>(row);
 }
 
 struct Vector {
@@ -110,18 +148,27 @@ struct RowNorm : Vector {
     const Row row = row_of<kNorm>(call);
     if (row.space.count == 0) return;
     const std::int64_t width = row.space.shape[row.space.rank - 1];
-    launch_pieces<kNorm>(stream, row, row.space.count / width,
-                         (width + kThreads * kLanes - 1) / (kThreads * kLanes));
+    const std::int64_t rows = row.space.count / width,
+                       pieces = (width + kThreads * kLanes - 1) / (kThreads * kLanes);
+    const Lies lies = how_lies(row.x);
+    if (lies == Lies::kBf16) return launch_pieces<kNorm, Lies::kBf16>(stream, row, rows, pieces);
+    // The norm of denoisers, whose sums are in f32.
+    if constexpr (kNorm == Norm::kModulated) {
+      if (lies == Lies::kF32) return launch_pieces<kNorm, Lies::kF32>(stream, row, rows, pieces);
+      if (lies == Lies::kF16) return launch_pieces<kNorm, Lies::kF16>(stream, row, rows, pieces);
+    }
+    launch_pieces<kNorm, Lies::kAnyhow>(stream, row, rows, pieces);
   }
 };
 
 // ---- heads of 64, 128 or 256: a block for each token, and as many lanes of a warp for a head as
-// there are eights in one; what the token's heads share is read once ----
+// there are eights in one. A lane has several heads on their way; what they share is read once ----
 
-constexpr int kTokenThreads = 384;
+constexpr int kHeadsEach = 3;
+constexpr int kTokenThreads = 128;
 constexpr std::int64_t kMostBlocks = 0x7fffffff;  // of a grid's first axis
 
-template <int kWidth>
+template <int kWidth, Lies kLies>
 __global__ void __launch_bounds__(kTokenThreads)
     norm_rope_token(const __grid_constant__ Head head) {
   constexpr int kGroup = kWidth / kLanes;
@@ -132,6 +179,15 @@ __global__ void __launch_bounds__(kTokenThreads)
   const std::uint32_t item = blockIdx.x / tokens, token = blockIdx.x - item * tokens;
   const std::int64_t x = item * head.x.stride[0] + token * head.x.stride[1] + column;
   const std::int64_t out = item * head.out.stride[0] + token * head.out.stride[1] + column;
+  const auto heads = static_cast<int>(head.heads);
+  Piece<kLies> pieces[kHeadsEach];
+  const auto fetch = [&](int begin) {
+  // Lanes without a head of their own take part in the shuffles.
+#pragma unroll
+    for (int n = 0; n < kHeadsEach; ++n)
+      pieces[n].fetch(head.x, x + min(begin + n * step, heads - 1) * head.x.stride[2], true);
+  };
+  fetch(first);
   float factor[kLanes], cosine[kLanes / 2], sine[kLanes / 2];
   if (head.weight.data != nullptr)
     load_lanes(head.weight.data, head.weight.dtype, column, kLanes, factor);
@@ -150,33 +206,34 @@ __global__ void __launch_bounds__(kTokenThreads)
       for (int i = 0; i < kLanes / 2; ++i) cosine[i] = cosines[i], sine[i] = sines[i];
     }
   }
-  const auto heads = static_cast<int>(head.heads);
-  for (int begin = 0; begin < heads; begin += step) {
-    // Lanes without a head of their own take part in the shuffles.
-    const int wanted = begin + first, number = min(wanted, heads - 1);
-    float values[kLanes];
-    load_lanes(head.x.data, head.x.dtype, x + number * head.x.stride[2], kLanes, values);
-    if (head.weight.data != nullptr) {
-      float squares = 0;
+  for (int begin = first; begin - first < heads; begin += step * kHeadsEach) {
+    if (begin != first) fetch(begin);
 #pragma unroll
-      for (int i = 0; i < kLanes; ++i) squares += values[i] * values[i];
+    for (int n = 0; n < kHeadsEach; ++n) {
+      const int number = begin + n * step;
+      float values[kLanes];
+      pieces[n].get(values);
+      if (head.weight.data != nullptr) {
+        float squares = 0;
 #pragma unroll
-      for (int lanes = kGroup / 2; lanes > 0; lanes /= 2)
-        squares += __shfl_xor_sync(0xffffffffu, squares, lanes);
-      const float scale = 1 / sqrtf(squares / kWidth + head.eps);
+        for (int i = 0; i < kLanes; ++i) squares += values[i] * values[i];
 #pragma unroll
-      for (int i = 0; i < kLanes; ++i) values[i] = values[i] * scale * factor[i];
-    }
-    if (head.cosines.data != nullptr) {
+        for (int lanes = kGroup / 2; lanes > 0; lanes /= 2)
+          squares += __shfl_xor_sync(0xffffffffu, squares, lanes);
+        const float scale = 1 / sqrtf(squares / kWidth + head.eps);
 #pragma unroll
-      for (int i = 0; i < kLanes / 2; ++i) {
-        const float a = values[2 * i], b = values[2 * i + 1];
-        values[2 * i] = a * cosine[i] - b * sine[i];
-        values[2 * i + 1] = a * sine[i] + b * cosine[i];
+        for (int i = 0; i < kLanes; ++i) values[i] = values[i] * scale * factor[i];
       }
+      if (head.cosines.data != nullptr) {
+#pragma unroll
+        for (int i = 0; i < kLanes / 2; ++i) {
+          const float a = values[2 * i], b = values[2 * i + 1];
+          values[2 * i] = a * cosine[i] - b * sine[i];
+          values[2 * i + 1] = a * sine[i] + b * cosine[i];
+        }
+      }
+      if (number < heads) Piece<kLies>::put(head.out, out + number * head.out.stride[2], values);
     }
-    if (wanted < heads)
-      store_lanes(head.out.data, head.out.dtype, out + number * head.out.stride[2], kLanes, values);
   }
 }
 
@@ -195,11 +252,17 @@ struct HeadNorm : Vector {
   template <int kWidth>
   static void launch(Stream& stream, const Head& head) {
     constexpr int kGroup = kWidth / kLanes, kWarp = 32;
-    const std::int64_t lanes = (head.heads * kGroup + kWarp - 1) / kWarp * kWarp;
+    const std::int64_t groups = (head.heads + kHeadsEach - 1) / kHeadsEach;
+    const auto threads = static_cast<unsigned>(
+        std::min<std::int64_t>((groups * kGroup + kWarp - 1) / kWarp * kWarp, kTokenThreads));
     const auto tokens = static_cast<unsigned>(head.space.count / (head.heads * kWidth));
-    norm_rope_token<kWidth>
-        <<<tokens, static_cast<unsigned>(std::min<std::int64_t>(lanes, kTokenThreads)), 0,
-           stream.raw()>>>(head);
+    const Lies lies = how_lies(head.x);
+    if (lies == Lies::kBf16 && how_lies(head.out) == lies)
+      norm_rope_token<kWidth, Lies::kBf16><<<tokens, threads, 0, stream.raw()>>>(head);
+    else if (lies == Lies::kF16 && how_lies(head.out) == lies)
+      norm_rope_token<kWidth, Lies::kF16><<<tokens, threads, 0, stream.raw()>>>(head);
+    else
+      norm_rope_token<kWidth, Lies::kAnyhow><<<tokens, threads, 0, stream.raw()>>>(head);
   }
   static void run(Stream& stream, const heddle_op_call& call, void*) {
     const Head head = head_of(call);

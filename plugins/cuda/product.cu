@@ -211,18 +211,24 @@ struct Conv2d : Plain {
 
 // ---- upsample_nearest ----
 
-__global__ void upsample(View in, View out, Space space, std::int64_t height, std::int64_t width) {
-  const std::int64_t pieces = (space.shape[3] + kLanes - 1) / kLanes;
-  const std::int64_t index = blockIdx.x * std::int64_t{kThreads} + threadIdx.x;
-  if (index >= space.shape[0] * space.shape[1] * space.shape[2] * pieces) return;
-  const std::int64_t pixel = index / pieces, column = index % pieces * kLanes;
-  const std::int64_t z = pixel % space.shape[2], y = pixel / space.shape[2] % space.shape[1],
-                     item = pixel / space.shape[2] / space.shape[1];
-  const int count = static_cast<int>(min(std::int64_t{kLanes}, space.shape[3] - column));
+// A thread writes eight channels of a pixel. Numbers of 32 bits where they do: dividing longer ones
+// takes several times as long.
+template <class Index>
+__global__ void upsample(const __grid_constant__ View in, const __grid_constant__ View out,
+                         const __grid_constant__ Space space, Index height, Index width) {
+  const auto channels = static_cast<Index>(space.shape[3]),
+             wide = static_cast<Index>(space.shape[2]), high = static_cast<Index>(space.shape[1]);
+  const Index pieces = (channels + kLanes - 1) / kLanes;
+  const Index index = static_cast<Index>(blockIdx.x) * kThreads + threadIdx.x;
+  if (index >= static_cast<Index>(space.shape[0]) * high * wide * pieces) return;
+  const Index pixel = index / pieces, column = (index - pixel * pieces) * kLanes;
+  const Index line = pixel / wide, z = pixel - line * wide, item = line / high,
+              y = line - item * high;
+  const int count = static_cast<int>(min(Index{kLanes}, channels - column));
   float values[kLanes];
   load_lanes(in.data, in.dtype,
-             item * in.stride[0] + y * height / space.shape[1] * in.stride[1] +
-                 z * width / space.shape[2] * in.stride[2] + column,
+             item * in.stride[0] + y * height / high * in.stride[1] +
+                 z * width / wide * in.stride[2] + column,
              count, values);
   store_lanes(out.data, out.dtype,
               item * out.stride[0] + y * out.stride[1] + z * out.stride[2] + column, count, values);
@@ -237,8 +243,15 @@ struct UpsampleNearest : Plain {
     if (space.count == 0) return;
     const std::int64_t items =
         space.count / whole.shape[3] * ((whole.shape[3] + kLanes - 1) / kLanes);
-    upsample<<<blocks_for(items, kThreads), kThreads, 0, stream.raw()>>>(
-        view_of(call.in[0], x), view_of(call.out[0], whole), space, x.shape[1], x.shape[2]);
+    const View from = view_of(call.in[0], x), to = view_of(call.out[0], whole);
+    const unsigned blocks = blocks_for(items, kThreads);
+    if (space.count < std::int64_t{1} << 31 && space.shape[1] < 1 << 16 && space.shape[2] < 1 << 16)
+      upsample<std::uint32_t><<<blocks, kThreads, 0, stream.raw()>>>(
+          from, to, space, static_cast<std::uint32_t>(x.shape[1]),
+          static_cast<std::uint32_t>(x.shape[2]));
+    else
+      upsample<std::int64_t>
+          <<<blocks, kThreads, 0, stream.raw()>>>(from, to, space, x.shape[1], x.shape[2]);
   }
 };
 

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <type_traits>
 
 #include "heddle/device.hpp"
 
@@ -113,50 +114,75 @@ __device__ inline void store_lanes(void* data, std::int32_t dtype, std::int64_t 
     if (i < count) store(data, dtype, at + i, from[i]);
 }
 
+// How the eights of an operand lie: each at a whole 16 (kBf16, kF16) or 32 bytes (kF32) and of that
+// type, so that it is loaded without a question, or otherwise.
+enum class Lies { kAnyhow, kBf16, kF16, kF32 };
+
 // Eight neighbours between loading and use. A thread that wants several in flight loads all of them
-// before it uses the first: kWide is for operands of which each piece is one load without a
-// question (lies_wide), so that loads need not wait for one another. Where nothing is to be loaded
-// there are zeros.
-template <bool kWide>
+// before it uses the first; where they do not lie anyhow, loads need not wait for one another.
+// Where nothing is to be loaded there are zeros.
+template <Lies kLies>
 struct Piece {
   uint4 raw;
   __device__ void fetch(const View& view, std::int64_t at, bool inside) {
     raw = inside ? *reinterpret_cast<const uint4*>(static_cast<const char*>(view.data) + at * 2)
                  : make_uint4(0, 0, 0, 0);
   }
-  __device__ void get(std::int32_t dtype, float (&to)[kLanes]) const {
-    if (dtype == HEDDLE_BF16) {
-      const auto* values = reinterpret_cast<const __nv_bfloat16*>(&raw);
+  __device__ void get(float (&to)[kLanes]) const {
+    using Stored = std::conditional_t<kLies == Lies::kBf16, __nv_bfloat16, __half>;
+    const auto* values = reinterpret_cast<const Stored*>(&raw);
 #pragma unroll
-      for (int i = 0; i < kLanes; ++i) to[i] = __bfloat162float(values[i]);
-    } else {
-      const auto* values = reinterpret_cast<const __half*>(&raw);
-#pragma unroll
-      for (int i = 0; i < kLanes; ++i) to[i] = __half2float(values[i]);
-    }
+    for (int i = 0; i < kLanes; ++i) to[i] = static_cast<float>(values[i]);
+  }
+  __device__ static void put(const View& view, std::int64_t at, const float (&from)[kLanes]) {
+    using Stored = std::conditional_t<kLies == Lies::kBf16, __nv_bfloat16, __half>;
+    store16<Stored>(static_cast<char*>(view.data) + at * 2, from);
   }
 };
 
 template <>
-struct Piece<false> {
+struct Piece<Lies::kAnyhow> {
   float values[kLanes];
   __device__ void fetch(const View& view, std::int64_t at, bool inside) {
     if (inside) load_lanes(view.data, view.dtype, at, kLanes, values);
 #pragma unroll
     for (int i = 0; i < kLanes; ++i) values[i] = inside ? values[i] : 0;
   }
-  __device__ void get(std::int32_t, float (&to)[kLanes]) const {
+  __device__ void get(float (&to)[kLanes]) const {
 #pragma unroll
     for (int i = 0; i < kLanes; ++i) to[i] = values[i];
   }
+  __device__ static void put(const View& view, std::int64_t at, const float (&from)[kLanes]) {
+    store_lanes(view.data, view.dtype, at, kLanes, from);
+  }
 };
 
-// Whether every eighth element of each row lies at 16 bytes, and elements have 16 bits.
-inline bool lies_wide(const View& view) {
-  bool wide =
-      element_bytes(view.dtype) == 2 && reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0;
+template <>
+struct Piece<Lies::kF32> {
+  float4 raw[2];
+  __device__ void fetch(const View& view, std::int64_t at, bool inside) {
+    const auto* from = reinterpret_cast<const float4*>(static_cast<const float*>(view.data) + at);
+    raw[0] = inside ? from[0] : make_float4(0, 0, 0, 0);
+    raw[1] = inside ? from[1] : make_float4(0, 0, 0, 0);
+  }
+  __device__ void get(float (&to)[kLanes]) const {
+    to[0] = raw[0].x, to[1] = raw[0].y, to[2] = raw[0].z, to[3] = raw[0].w;
+    to[4] = raw[1].x, to[5] = raw[1].y, to[6] = raw[1].z, to[7] = raw[1].w;
+  }
+  __device__ static void put(const View& view, std::int64_t at, const float (&from)[kLanes]) {
+    auto* const to = reinterpret_cast<float4*>(static_cast<float*>(view.data) + at);
+    to[0] = make_float4(from[0], from[1], from[2], from[3]);
+    to[1] = make_float4(from[4], from[5], from[6], from[7]);
+  }
+};
+
+inline Lies how_lies(const View& view) {
+  bool wide = reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0;
   for (int axis = 0; axis + 1 < view.rank; ++axis) wide = wide && view.stride[axis] % kLanes == 0;
-  return wide;
+  if (!wide) return Lies::kAnyhow;
+  return view.dtype == HEDDLE_F32    ? Lies::kF32
+         : view.dtype == HEDDLE_BF16 ? Lies::kBf16
+                                     : Lies::kF16;
 }
 
 // ---- places ----
@@ -274,17 +300,29 @@ __device__ inline float warp_sum(float value) {
   return value;
 }
 
+template <int kThreads, int kCount>
+__device__ inline void block_sums(float (&values)[kCount]) {
+  __shared__ float parts[kCount][kThreads / 32];
+#pragma unroll
+  for (int n = 0; n < kCount; ++n) values[n] = warp_sum(values[n]);
+  __syncthreads();  // whoever still reads the sums before
+#pragma unroll
+  for (int n = 0; n < kCount; ++n)
+    if (threadIdx.x % 32 == 0) parts[n][threadIdx.x / 32] = values[n];
+  __syncthreads();
+#pragma unroll
+  for (int n = 0; n < kCount; ++n) {
+    values[n] = 0;
+#pragma unroll
+    for (int i = 0; i < kThreads / 32; ++i) values[n] += parts[n][i];
+  }
+}
+
 template <int kThreads>
 __device__ inline float block_sum(float value) {
-  __shared__ float parts[kThreads / 32];
-  value = warp_sum(value);
-  __syncthreads();  // whoever still reads the sum before
-  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = value;
-  __syncthreads();
-  float sum = 0;
-#pragma unroll
-  for (int i = 0; i < kThreads / 32; ++i) sum += parts[i];
-  return sum;
+  float values[1] = {value};
+  block_sums<kThreads>(values);
+  return values[0];
 }
 
 }  // namespace heddle::cuda

@@ -152,6 +152,17 @@ void add_elementwise_cases(Random& random, std::vector<OpCase>& cases) {
                        .in_place = true,
                        .item_inputs = gates == 1 ? std::vector<std::uint32_t>{0, 2}
                                                  : std::vector<std::uint32_t>{0, 1, 2}});
+    // Rows in whole eights, with a sum of the same type and one in f32.
+    for (std::int64_t gates : {1, 2})
+      for (heddle_dtype sum : kFloats)
+        cases.push_back(
+            {.name = label(HEDDLE_OP_GATED_ADD, device::cat(gates, " gates, rows of 1104, ", type,
+                                                            " in ", device::dtype_name(sum))),
+             .op = HEDDLE_OP_GATED_ADD,
+             .in = {make(sum, {2, 7, 1104}), slice(HEDDLE_F32, {gates, 1, 1104}),
+                    gates == 1 ? make(dtype, {2, 7, 1104}) : slice(dtype, {2, 7, 1104})},
+             .out = {HostTensor(sum, {2, 7, 1104})},
+             .in_place = true});
   }
 }
 
@@ -288,6 +299,13 @@ void add_norm_cases(Random& random, std::vector<OpCase>& cases) {
                            .attrs = attrs,
                            .in_place = in == out});
       }
+      // More heads than are computed at a time.
+      cases.push_back({.name = label(HEDDLE_OP_NORM_ROPE, types + " of 128, 43 heads"),
+                       .op = HEDDLE_OP_NORM_ROPE,
+                       .in = {filled(random, HostTensor::slice(in, {1, 3, 43, 128}, 128)),
+                              vector(128), table(3, 64), table(3, 64)},
+                       .out = {HostTensor(out, {1, 3, 43, 128})},
+                       .attrs = attrs});
       for (heddle_activation kind : {HEDDLE_ACT_NONE, HEDDLE_ACT_SILU})
         for (std::int32_t groups : {1, 8, 32})
           cases.push_back(

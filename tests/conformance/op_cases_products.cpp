@@ -77,7 +77,8 @@ void add_linear_cases(Random& random, std::vector<OpCase>& cases) {
       {{1, 130, 256}, 770, HEDDLE_F32, HEDDLE_F32, HEDDLE_F32, HEDDLE_ACT_GELU_TANH, true, false},
       {{2, 5, 7}, 3, HEDDLE_F32, HEDDLE_F32, HEDDLE_F32, HEDDLE_ACT_NONE, false, false},
       {{3, 768}, 1537, HEDDLE_F32, HEDDLE_BF16, HEDDLE_F32, HEDDLE_ACT_SILU, true, false},
-      // Many rows of one column: a single sum may be near 0, where the error of its terms is all of it.
+      // Many rows of one column: a single sum may be near 0, where the error of its terms is all of
+      // it.
       {{66, 40}, 1, HEDDLE_F32, HEDDLE_F32, HEDDLE_F32, HEDDLE_ACT_NONE, true, true},
       {{17, 40}, 130, HEDDLE_F32, HEDDLE_F32, HEDDLE_F32, HEDDLE_ACT_NONE, true, true},
       {{150, 1}, 5, HEDDLE_F32, HEDDLE_F32, HEDDLE_F32, HEDDLE_ACT_NONE, false, true},
@@ -208,6 +209,13 @@ void add_image_cases(Random& random, std::vector<OpCase>& cases) {
       {{2, 50, 41, 16}, {32, 16, 3, 3}, kDown, HEDDLE_BF16, HEDDLE_BF16, HEDDLE_BF16, true, false});
   table.push_back(
       {{1, 9, 8, 6}, {10, 6, 1, 1}, kPoint, HEDDLE_BF16, HEDDLE_BF16, HEDDLE_BF16, true, true});
+  // Few channels of a result, from tiles that the picture does not fill.
+  for (heddle_dtype type : {HEDDLE_BF16, HEDDLE_F16}) {
+    table.push_back({{2, 9, 35, 48}, {3, 48, 3, 3}, kSame, type, type, HEDDLE_F32, true, false});
+    table.push_back(
+        {{1, 17, 40, 80}, {8, 80, 3, 2}, {{1, 1}, {2, 0, 1, 1}}, type, type, type, false, false});
+    table.push_back({{1, 8, 6, 144}, {4, 144, 1, 1}, kPoint, type, type, type, true, false});
+  }
   // Large enough for kernels that are not worth preparing for less.
   for (heddle_dtype type : {HEDDLE_BF16, HEDDLE_F16}) {
     table.push_back({{2, 33, 40, 64}, {64, 64, 3, 3}, kSame, type, type, type, true, true});
