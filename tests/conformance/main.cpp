@@ -2,12 +2,12 @@
 //
 //   conformance test    --plugin FILE [--oracle FILE] --goldens FILE [--option KEY=VALUE]...
 //   [--seed N] [-- BOOST OPTIONS] conformance bench   --plugin FILE [--option KEY=VALUE]...
-//   conformance speed   --plugin FILE [--option KEY=VALUE]...
+//   conformance speed   --plugin FILE [--option KEY=VALUE]... [--only REGEX]
 //   conformance support --plugin FILE [--option KEY=VALUE]...
 //
 // test: Boost.Test over all cases. bench: seconds of each kernel on each case. speed: the rate of
-// the best kernel at the sizes of image models. support: a table of ops and kernels.
-// --oracle is the CPU plugin, when another one is under test.
+// the best kernel at the sizes of image models, of all cases or those in whose names REGEX finds something.
+// support: a table of ops and kernels. --oracle is the CPU plugin, when another one is under test.
 #define BOOST_TEST_NO_MAIN
 #include <boost/test/unit_test.hpp>
 
@@ -42,6 +42,8 @@ void read_flag(const std::string& flag, const std::string& value) {
     parsed.oracle = value;
   else if (flag == "--goldens")
     parsed.goldens = value;
+  else if (flag == "--only")
+    parsed.only = value;
   else if (flag == "--seed")
     parsed.seed = std::stoull(value);
   else if (flag == "--option" && value.find('=') != std::string::npos)

@@ -2,6 +2,7 @@
 // decoder, in bf16.
 #include <cmath>
 #include <cstdio>
+#include <regex>
 #include <utility>
 
 #include "heddle/device.hpp"
@@ -91,16 +92,18 @@ std::vector<Speed> make_speeds() {
   conv(1024, 256, 128);
   conv(1024, 128, 128);
   conv(1024, 128, 3);
+  all.back().op_case.out = {HostTensor(HEDDLE_F32, {1, 1024, 1024, 3})};
+  all.back().op_case.in[2] = HostTensor(HEDDLE_F32, {3});
 
   const std::int64_t tokens = 4608, width = 3072;
   const Shape rows{1, tokens, width}, vector{1, 1, width};
   const double pass = 2.0 * static_cast<double>(tokens * width);
   const auto row_op = [&](const char* op, Operands in, Shape shape, std::vector<std::byte> attrs,
-                          double passes) {
-    all.push_back({{.name = op,
+                          double passes, heddle_dtype out = HEDDLE_BF16) {
+    all.push_back({{.name = device::cat(op, " of ", device::dtype_name(in[0]->info().dtype)),
                     .op = op,
                     .in = std::move(in),
-                    .out = {HostTensor(HEDDLE_BF16, std::move(shape))},
+                    .out = {HostTensor(out, std::move(shape))},
                     .attrs = std::move(attrs)},
                    0,
                    passes * pass});
@@ -109,6 +112,12 @@ std::vector<Speed> make_speeds() {
   row_op(HEDDLE_OP_MODULATED_NORM, {random(rows), random(vector), random(vector)}, rows,
          bytes_of(heddle_norm_attrs{1e-6}), 2);
   row_op(HEDDLE_OP_GATED_ADD, {random(rows), random(vector), random(rows)}, rows, {}, 3);
+  // As the models add up: in f32, of which a pass counts twice.
+  HostTensor sum(HEDDLE_F32, rows);
+  for (std::int64_t i = 0; i < sum.count(); ++i) sum.set(i, static_cast<double>(i % 977) / 977);
+  row_op(HEDDLE_OP_MODULATED_NORM, {sum, random(vector), random(vector)}, rows,
+         bytes_of(heddle_norm_attrs{1e-6}), 3);
+  row_op(HEDDLE_OP_GATED_ADD, {sum, random(vector), random(rows)}, rows, {}, 5, HEDDLE_F32);
   HostTensor angles(HEDDLE_F32, {tokens, 64});
   for (std::int64_t i = 0; i < angles.count(); ++i) angles.set(i, 0.5);
   const Shape heads{1, tokens, 24, 128};
@@ -116,14 +125,27 @@ std::vector<Speed> make_speeds() {
          bytes_of(heddle_norm_attrs{1e-6}), 2);
   row_op(HEDDLE_OP_ACTIVATION, {random(rows)}, rows,
          bytes_of(heddle_activation_attrs{HEDDLE_ACT_SILU}), 2);
-  const Shape picture{1, 1024, 1024, 128};
-  all.push_back({{.name = "group_norm/1 silu 1024x1024 128",
-                  .op = HEDDLE_OP_GROUP_NORM,
-                  .in = {random(picture), random({128}), random({128})},
-                  .out = {HostTensor(HEDDLE_BF16, picture)},
-                  .attrs = bytes_of(heddle_group_norm_attrs{1e-6, 32, HEDDLE_ACT_SILU})},
+  const auto group_norm = [&](std::int64_t side, std::int64_t channels) {
+    const Shape picture{1, side, side, channels};
+    all.push_back({{.name = device::cat("group_norm/1 silu ", side, "x", side, " ", channels),
+                    .op = HEDDLE_OP_GROUP_NORM,
+                    .in = {random(picture), random({channels}), random({channels})},
+                    .out = {HostTensor(HEDDLE_BF16, picture)},
+                    .attrs = bytes_of(heddle_group_norm_attrs{1e-6, 32, HEDDLE_ACT_SILU})},
+                   0,
+                   3 * 2.0 * static_cast<double>(side * side * channels)});
+  };
+  group_norm(1024, 128);
+  group_norm(512, 256);
+  group_norm(256, 512);
+  group_norm(128, 512);
+  const std::int64_t side = 512, channels = 256;
+  all.push_back({{.name = device::cat("upsample_nearest/1 ", side, "x", side, " ", channels),
+                  .op = HEDDLE_OP_UPSAMPLE_NEAREST,
+                  .in = {random({1, side, side, channels})},
+                  .out = {HostTensor(HEDDLE_BF16, {1, 2 * side, 2 * side, channels})}},
                  0,
-                 3 * 2.0 * 1024 * 1024 * 128});
+                 5 * 2.0 * static_cast<double>(side * side * channels)});
   return all;
 }
 
@@ -134,7 +156,9 @@ int speed() {
   const Plugin plugin(settings().plugin);
   const TestDevice device(plugin, settings().options);
   std::printf("%-42s %-12s %12s %9s %9s\n", "case", "kernel", "microseconds", "TFLOP/s", "GB/s");
+  const std::regex only(settings().only);
   for (Speed& one : make_speeds()) {
+    if (!std::regex_search(one.op_case.name, only)) continue;
     const auto kernels = device.fitting(one.op_case);
     if (kernels.empty()) {
       std::printf("%-42s no kernel\n", one.op_case.name.c_str());
