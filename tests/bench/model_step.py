@@ -1,13 +1,15 @@
 """A step of a published transformer, or a picture of an autoencoder: heddle beside diffusers, on the same GPU, one after the other.
 
     python3 tests/bench/model_step.py HEDDLE [--model flux-dev|qwen-image|flux-vae] [--size WxH] [--steps N] [--device cuda:0]
-                                      [--weight-dtype TYPE] [--no-compile]
+                                      [--weight-dtype TYPE] [--no-compile] [--products]
 
 `heddle bench MODEL` and diffusers' transformer of that model, eager and with torch.compile, in bf16,
 with random weights and inputs of the same shapes; heddle's weights loaded as TYPE
 ("fp8_e4m3fn_fast"). Prints the milliseconds of a step, and heddle's as
 a share of the others'. A step of qwen-image, which is guided, has two sets of inputs: two forwards of
-diffusers. flux-vae is decoded once, by diffusers in the order of channels that its convolutions like. Times are CUDA events' on both sides; the medians of all steps.
+diffusers. flux-vae is decoded once, by diffusers in the order of channels that its convolutions like. --products (flux-dev):
+also what PyTorch takes for the products and attentions of a step alone, by cuBLAS and cuDNN and replayed as a graph, with nothing
+between them: what no step can take less than on this card with these libraries. Times are CUDA events' on both sides; the medians of all steps.
 """
 
 import argparse
@@ -96,6 +98,51 @@ def time_diffusers(arguments, compiled):
     return statistics.median(times)
 
 
+def time_products(arguments):
+    """Seconds of flux-dev's products and attentions alone."""
+    import torch
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    from torch.nn.functional import linear, scaled_dot_product_attention
+
+    torch.manual_seed(1)
+    width, height = (int(side) // 16 for side in arguments.size.split("x"))
+    config, text, picture = MODELS["flux-dev"]["config"], MODELS["flux-dev"]["tokens"], width * height
+    heads, size = config["num_attention_heads"], config["attention_head_dim"]
+    hidden = heads * size
+    stream = [(hidden, 3 * hidden), (hidden, hidden), (hidden, 4 * hidden), (4 * hidden, hidden)]
+    layers = [[(tokens, *shape) for tokens in (picture, text) for shape in stream] for _ in range(config["num_layers"])]
+    joint = [(hidden, 7 * hidden), (5 * hidden, hidden)]
+    layers += [[(text + picture, *shape) for shape in joint] for _ in range(config["num_single_layers"])]
+    with torch.device(torch.device(arguments.device)), torch.no_grad(), sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+        torch.set_default_dtype(torch.bfloat16)
+        weights = [[torch.randn(out, of) * 0.02 for _, of, out in layer] for layer in layers]
+        inputs = {key: torch.randn(1, *key) for key in {(tokens, of) for layer in layers for tokens, of, _ in layer}}
+        q, k, v = (torch.randn(1, text + picture, heads, size).transpose(1, 2) for _ in range(3))
+
+        def step():
+            for layer, matrices in zip(layers, weights):
+                scaled_dot_product_attention(q, k, v)
+                for (tokens, of, _), matrix in zip(layer, matrices):
+                    linear(inputs[tokens, of], matrix)
+
+        beside = torch.cuda.Stream()
+        with torch.cuda.stream(beside):
+            step()
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            step()
+        times = []
+        for _ in range(3 + arguments.steps):
+            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            begin.record()
+            graph.replay()
+            end.record()
+            torch.cuda.synchronize()
+            times.append(begin.elapsed_time(end) / 1e3)
+    return statistics.median(times[3:])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("heddle")
@@ -105,6 +152,7 @@ def main():
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--weight-dtype", default="default")
     parser.add_argument("--no-compile", action="store_true")
+    parser.add_argument("--products", action="store_true")
     arguments = parser.parse_args()
     ours = run_heddle(arguments)
     print(json.dumps(ours))
@@ -114,6 +162,9 @@ def main():
         theirs = time_diffusers(arguments, compiled)
         name = "diffusers, torch.compile" if compiled else "diffusers, eager"
         print(f"{name:<25} {theirs * 1e3:8.2f} ms  heddle takes {step / theirs:.3f} of it", flush=True)
+    if arguments.products:
+        least = time_products(arguments)
+        print(f"products, attention alone {least * 1e3:8.2f} ms  {least / theirs:.3f} of diffusers; heddle takes {step / least:.3f} of it", flush=True)
 
 
 if __name__ == "__main__":
