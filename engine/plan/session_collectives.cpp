@@ -157,24 +157,25 @@ void SessionPlanner::exchange(NodeIndex n, std::uint32_t lane, const std::vector
     }
   const std::size_t position = plan_.phases[int(phase_)].size();
   under_way_->begun = now();
-  for (std::uint32_t to = 0; to < count; ++to)
+  const auto put = [=, this](std::uint32_t to, const Operand& what, const Operand& dest) {
+    launch(n, lane, to, op_id(HEDDLE_OP_COPY), {what}, {dest});
+  };
+  for (std::uint32_t to = 0; to < count; ++to) {
+    const auto dest_of = [&](std::uint32_t from) { return part_of(out[to], joined, attrs[from].begin, given[to][from].info.shape[joined]); };
+    auto& rest = under_way_->rest[to];
+    // Its own part while those of the others are on their way.
+    rest.push_back([=, own = given[to][to], dest = dest_of(to)] { put(to, own, dest); });
     for (std::uint32_t from = 0; from < count; ++from) {
-      const Operand part = given[to][from], dest = part_of(out[to], joined, attrs[from].begin, part.info.shape[joined]);
-      const auto put = [=, this](const Operand& what) { launch(n, lane, to, op_id(HEDDLE_OP_COPY), {what}, {dest}); };
-      auto& rest = under_way_->rest[to];
-      if (from == to) {
-        rest.push_back([=] { put(part); });
-      } else if (are_peers(from, to)) {
-        const std::uint32_t transfer = give_into({n, 0}, lane, part, dest, position);
-        rest.push_back([=, this] { await(transfer, phase_); });
-      } else {
-        const std::uint32_t transfer = give({n, 0}, lane, part, to, position);
-        rest.push_back([=, this] {
-          await(transfer, phase_);
-          put(plan_.transfers[transfer].dest);
-        });
-      }
+      if (from == to) continue;
+      const Operand part = given[to][from], dest = dest_of(from);
+      const bool is_read = are_peers(from, to);
+      const std::uint32_t transfer = is_read ? give_into({n, 0}, lane, part, dest, position) : give({n, 0}, lane, part, to, position);
+      rest.push_back([=, this] {
+        await(transfer, phase_);
+        if (!is_read) put(to, plan_.transfers[transfer].dest, dest);
+      });
     }
+  }
 }
 
 }  // namespace heddle::core
