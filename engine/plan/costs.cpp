@@ -70,6 +70,7 @@ Costs read_costs(std::string_view text, std::string_view name) {
                      {{"flops_per_second", &d.flops_per_second},
                       {"attention_flops_per_second", &d.attention_flops_per_second},
                       {"narrow_flops_per_second", &d.narrow_flops_per_second},
+                      {"half_time_flops_per_second", &d.half_time_flops_per_second},
                       {"bytes_per_second", &d.bytes_per_second},
                       {"launch_seconds", &d.launch_seconds}});
         continue;
@@ -98,6 +99,7 @@ std::string write_costs(const Costs& costs) {
     set(one, "flops_per_second", d.flops_per_second);
     set(one, "attention_flops_per_second", d.attention_flops_per_second);
     set(one, "narrow_flops_per_second", d.narrow_flops_per_second);
+    set(one, "half_time_flops_per_second", d.half_time_flops_per_second);
     set(one, "bytes_per_second", d.bytes_per_second);
     set(one, "launch_seconds", d.launch_seconds);
     devices.set(model, std::move(one));
@@ -129,6 +131,7 @@ Prices::Prices(const Topology& topology, const Costs& costs)
          known(measured.launch_seconds, 0, guess.launch_seconds),
          known(measured.attention_flops_per_second, 0, kAttentionShare * flops),
          known(measured.narrow_flops_per_second, 0, flops)});
+    rest_gains_.push_back(std::max(measured.half_time_flops_per_second / flops - 1, 0.0));
     if (d.host_visible) host_ = devices_.back();
   }
   const auto side = [n](std::size_t i) { return i == n ? kHostSide : std::uint32_t(i); };
@@ -185,12 +188,14 @@ double Prices::seconds(std::uint32_t device, double flops, double bytes, double 
          launches * d.launch_seconds;
 }
 
-double Prices::seconds(std::uint32_t device, const OpWork& op) const {
+double Prices::seconds(std::uint32_t device, const OpWork& op, double busy) const {
   const DeviceCosts& d = device == kHostSide ? host_ : devices_[device];
+  const double gain = device == kHostSide ? 0 : rest_gains_[device];
   const double rate = op.kind == OpKind::attention ? d.attention_flops_per_second
                       : op.kind == OpKind::narrow  ? d.narrow_flops_per_second
                                                    : d.flops_per_second;
-  return std::max(op.flops / rate, op.bytes / d.bytes_per_second) + d.launch_seconds;
+  const double faster = 1 + gain * std::clamp(2 * (1 - busy), 0.0, 1.0);
+  return std::max(op.flops / (rate * faster), op.bytes / d.bytes_per_second) + d.launch_seconds;
 }
 
 double Prices::transfer_seconds(std::uint32_t from, std::uint32_t to, std::uint64_t bytes) const {

@@ -8,6 +8,9 @@
 //                                   "attention_flops_per_second": 5.0e14,
 //                                   "narrow_flops_per_second": 1.0e15,   of products of 8 bits,
 //                                                                  where the device has such
+//                                   "half_time_flops_per_second": 6.5e14,   of products where the
+//                                                                  device rests as long as it works:
+//                                                                  more if power is what limits it
 //                                   "bytes_per_second": 4.0e12,    of its own memory, read and
 //                                                                  written together
 //                                   "launch_seconds": 4.0e-6 } },  of one op, however small
@@ -30,7 +33,8 @@ namespace heddle::core {
 
 struct DeviceCosts {
   double flops_per_second = 0, bytes_per_second = 0, launch_seconds = 0;    // 0: unknown
-  double attention_flops_per_second = 0, narrow_flops_per_second = 0;  // 0: unknown
+  double attention_flops_per_second = 0, narrow_flops_per_second = 0;       // 0: unknown
+  double half_time_flops_per_second = 0;                                    // 0: as always
 };
 struct LinkCosts {
   double bytes_per_second = 0, latency_seconds = 0;  // 0: unknown
@@ -60,8 +64,12 @@ class Prices {
   // A piece of work by itself: it takes as long as its arithmetic or its memory traffic, whichever
   // is more, and its launches.
   double seconds(std::uint32_t device, double flops, double bytes, double launches) const;
-  // One op: at the rate of its kind, and its launch.
-  double seconds(std::uint32_t device, const OpWork& op) const;
+  // One op: at the rate of its kind, and its launch. `busy`, from 0 to 1: of the time around it the
+  // device works so much. At less than all, arithmetic is faster where power limits it: from half of
+  // the time on as measured, between as on a line.
+  double seconds(std::uint32_t device, const OpWork& op, double busy = 1) const;
+  // Whether `busy` makes a difference.
+  bool gains_by_rest(std::uint32_t device) const { return rest_gains_[device] > 0; }
   double transfer_seconds(std::uint32_t from, std::uint32_t to, std::uint64_t bytes) const;
   // The way of what is streamed from pinned host memory. Where nobody has measured it: what the
   // device tells of its link, but no less than what memory as it comes gives.
@@ -73,6 +81,7 @@ class Prices {
   Topology topology_;  // with all links filled in
   std::vector<LinkFacts> pinned_;
   std::vector<DeviceCosts> devices_;
+  std::vector<double> rest_gains_;  // by how much more it computes in a second at half the time
   DeviceCosts host_;
 };
 

@@ -11,13 +11,18 @@ namespace heddle::core {
 
 namespace {
 
+// By device of the topology: the share of a step's time in which it computes.
+using BusyShares = std::map<std::uint32_t, double>;
+
 // Blocks whole: on one device, in layers, or set by set.
 class Simulation {
  public:
-  Simulation(const CallCase& call, const CallPlacement& placement)
+  // Where no share is given, devices compute all the time.
+  Simulation(const CallCase& call, const CallPlacement& placement, BusyShares busy = {})
       : call_(call),
         placement_(placement),
         load_(call.load(placement.devices.front())),
+        busy_(std::move(busy)),
         finished_(load_.set_count, std::vector<double>(call.graph.nodes.size(), 0)) {}
 
   CallEstimate run() {
@@ -38,7 +43,18 @@ class Simulation {
     return result;
   }
 
+  // In a step of run().
+  BusyShares busy_shares(double step_seconds) const {
+    BusyShares shares = computing_;
+    for (auto& [device, share] : shares) share /= std::max(step_seconds, 1e-12);
+    return shares;
+  }
+
  private:
+  double busy(std::uint32_t device) const {
+    const auto at = busy_.find(device);
+    return at == busy_.end() ? 1 : at->second;
+  }
   std::uint32_t device_of(NodeIndex n, std::uint32_t set) const {
     return placement_.devices[placement_.device_of(n, set)];
   }
@@ -77,21 +93,26 @@ class Simulation {
   }
 
   double phase(Rate rate) {
-    std::map<std::uint32_t, double> busy;
+    std::map<std::uint32_t, double> free_at;
     link_free_.clear();
+    computing_.clear();
     double end = 0;
     for (const NodeIndex n : call_.graph.order) {
       if (load_.blocks[n].rate != rate) continue;
       for (std::uint32_t set = 0; set < load_.set_count; ++set) {
         const std::uint32_t here = device_of(n, set);
-        double& free = busy[here];
+        double& free = free_at[here];
         double begin = free;
         const Node& node = call_.graph.nodes[n];
         for (std::uint32_t i = 0; i < node.inputs.size(); ++i)
           if (const auto* link = std::get_if<Source>(&node.inputs[i]);
               link != nullptr && (node.type->input(i).flags & HEDDLE_PORT_SHAPE) == 0)
             begin = std::max(begin, arrival(*link, set, here, rate));
-        free = begin + work_seconds(call_, here, call_.load(here).work(n, set));
+        double seconds = 0;
+        for (const BlockOp& op : call_.load(here).work(n, set).ops)
+          seconds += call_.prices.seconds(here, op.work, busy(here));
+        computing_[here] += seconds;
+        free = begin + seconds;
         finished_[set][n] = free;
         end = std::max(end, free);
       }
@@ -194,6 +215,8 @@ class Simulation {
   const CallPlacement& placement_;
   const CallLoad&
       load_;  // of the first device: rates and counts are the same in every compute type
+  const BusyShares busy_;
+  std::map<std::uint32_t, double> computing_;  // seconds of the last phase, by device
   std::vector<std::vector<double>> finished_;  // by set and node
   std::map<std::tuple<Source, std::uint32_t, std::uint32_t>, double> arrived_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, double> link_free_;
@@ -214,8 +237,16 @@ CallEstimate estimate(const CallCase& call, const CallPlacement& placement) {
     case Split::sequence:
     case Split::rows:
       return estimate_shared(call, placement);
-    default:
-      return Simulation(call, placement).run();
+    default: {
+      Simulation simulation(call, placement);
+      const CallEstimate result = simulation.run();
+      // Devices that take turns rest in between.
+      if (placement.devices.size() < 2 ||
+          std::ranges::none_of(placement.devices,
+                               [&](std::uint32_t d) { return call.prices.gains_by_rest(d); }))
+        return result;
+      return Simulation(call, placement, simulation.busy_shares(result.step_seconds)).run();
+    }
   }
 }
 

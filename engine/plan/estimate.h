@@ -6,6 +6,9 @@
 // around each attention, and the members' sums are put together behind each product that has parts
 // of them; nobody computes meanwhile.
 //
+// A device that rests while others compute is faster afterwards, where its prices say so; of ways
+// that stream that is left out.
+//
 // Left out: workspaces of kernels, which only a device knows; that memory which another device
 // reads or writes stays occupied for a whole step; and, of divisions by tokens and rows, what
 // exchanges have to hide behind, that sets overlap, and the ways of parts from and to blocks that

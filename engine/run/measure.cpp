@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 #include <span>
+#include <thread>
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
@@ -25,6 +26,11 @@ constexpr int kRepeats = 3;  // the best one counts: others may have been distur
 // Of products, for so many seconds before their rate is taken: a card that its power limits is
 // faster at first than in a run's steps.
 constexpr double kSustained = 0.4;
+// Rounds of so many seconds, each with as long a rest after it, as of a model in layers; the later
+// half of them counts.
+constexpr double kRound = 0.06;
+constexpr int kRounds = 12;
+constexpr double kStandsOut = 1.02;  // measured again, rates differ by less
 constexpr int kLaunches = 200;
 constexpr std::uint64_t kLeastBytes = std::uint64_t{1} << 20, kMostBytes = std::uint64_t{1} << 28;
 // Two products, to 4 times the width and back, of 3/2 as many rows as they are wide, and attention
@@ -161,7 +167,27 @@ double sustained(DeviceState& state, const Took& one, F&& enqueue) {
   return time(state, all).device / count;
 }
 
-double flops_per_second(DeviceState& state, std::int32_t use, double launch) {
+// The same in rounds with rests between them.
+template <class F>
+double at_half_time(DeviceState& state, const Took& one, F&& enqueue) {
+  const int count = std::max(1, int(kRound / std::max(one.device, one.host)));
+  double seconds = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    const Took took = time(state, [&] {
+      for (int i = 0; i < count; ++i) enqueue();
+    });
+    std::this_thread::sleep_for(std::chrono::duration<double>(took.host));
+    if (round >= kRounds / 2) seconds += took.device;
+  }
+  return seconds / (kRounds - kRounds / 2) / count;
+}
+
+struct ProductRates {  // flop/s
+  double sustained = 0;
+  double half_time = 0;  // 0: no more than that
+};
+
+ProductRates product_rates(DeviceState& state, std::int32_t use, double launch) {
   for (std::int64_t width = kLeastWidth;; width *= 2) {
     const std::int64_t inner = 4 * width, tokens = width * 3 / 2;
     const std::int64_t narrow[] = {tokens, width}, wide[] = {tokens, inner};
@@ -181,9 +207,17 @@ double flops_per_second(DeviceState& state, std::int32_t use, double launch) {
     const Took took = best_of(state, both);
     const bool has_room =
         std::uint64_t(17 * inner * width) * sizeof(float) <= 2 * most_bytes(state);  // of the next
-    if (is_long_enough(took) || !has_room || width * 2 > kMostWidth)
-      return 4.0 * double(tokens) * double(width) * double(inner) /
-             std::max(sustained(state, took, both) - 2 * launch, 1e-9);
+    if (is_long_enough(took) || !has_room || width * 2 > kMostWidth) {
+      const auto rate = [&](double seconds) {
+        return 4.0 * double(tokens) * double(width) * double(inner) / std::max(seconds - 2 * launch, 1e-9);
+      };
+      ProductRates rates{rate(sustained(state, took, both))};
+      // What works in host memory shares its power with the host, which does not rest.
+      if (is_long_enough(took) || state.device().host_visible() || use != HEDDLE_USE_LINEAR) return rates;
+      if (const double rested = rate(at_half_time(state, took, both)); rested > kStandsOut * rates.sustained)
+        rates.half_time = rested;
+      return rates;
+    }
   }
 }
 
@@ -295,11 +329,14 @@ Costs measure(const std::vector<RunDevice>& devices, Costs known, std::uint64_t 
     tell(cat("measuring ", state.device().name(), " (", state.device().model(), ")"));
     const double launch = launch_seconds(state);
     DeviceCosts& costs = known.devices[state.device().model()];
-    costs = {flops_per_second(state, HEDDLE_USE_LINEAR, launch),
-             memory_bytes_per_second(state, launch), launch,
-             attention_flops_per_second(state, launch), 0};
+    const ProductRates rates = product_rates(state, HEDDLE_USE_LINEAR, launch);
+    costs = {.flops_per_second = rates.sustained,
+             .bytes_per_second = memory_bytes_per_second(state, launch),
+             .launch_seconds = launch,
+             .attention_flops_per_second = attention_flops_per_second(state, launch),
+             .half_time_flops_per_second = rates.half_time};
     if (has_narrow_products(state.device()))
-      costs.narrow_flops_per_second = flops_per_second(state, HEDDLE_USE_LINEAR_NARROW, launch);
+      costs.narrow_flops_per_second = product_rates(state, HEDDLE_USE_LINEAR_NARROW, launch).sustained;
   }
   std::vector<DeviceState*> ends{nullptr};
   for (const RunDevice& each : devices) ends.push_back(each.state.get());

@@ -75,11 +75,11 @@ BOOST_AUTO_TEST_CASE(work_takes_its_arithmetic_or_its_memory_whichever_is_more) 
 }
 
 BOOST_AUTO_TEST_CASE(an_op_goes_at_the_rate_of_its_kind) {
-  const auto seconds = [](const DeviceCosts& of_card, OpKind kind) {
+  const auto seconds = [](const DeviceCosts& of_card, OpKind kind, double busy = 1) {
     Costs costs;
     costs.devices["Card"] = of_card;
     const Prices prices(cards(), read_costs(write_costs(costs), "c.json"));
-    return prices.seconds(1, {kind, 1e12, 5e8});
+    return prices.seconds(1, {kind, 1e12, 5e8}, busy);
   };
   const auto near = tt::tolerance(1e-9);
   const DeviceCosts measured{1e12, 1e9, 0.25, 5e11, 4e12};
@@ -89,6 +89,13 @@ BOOST_AUTO_TEST_CASE(an_op_goes_at_the_rate_of_its_kind) {
   const DeviceCosts unknown{1e12, 1e9, 0.25};
   BOOST_TEST(seconds(unknown, OpKind::attention) == 0.25 + 1 / 0.75, near);
   BOOST_TEST(seconds(unknown, OpKind::narrow) == 1.25, near);
+  const DeviceCosts rested{1e12, 1e9, 0.25, 5e11, 4e12, 1.6e12};  // power limits it
+  BOOST_TEST(seconds(rested, OpKind::product) == 1.25, near);
+  BOOST_TEST(seconds(rested, OpKind::product, 0.5) == 0.25 + 1 / 1.6, near);
+  BOOST_TEST(seconds(rested, OpKind::product, 0.1) == 0.25 + 1 / 1.6, near);
+  BOOST_TEST(seconds(rested, OpKind::product, 0.75) == 0.25 + 1 / 1.3, near);
+  BOOST_TEST(seconds(rested, OpKind::attention, 0.5) == 0.25 + 2 / 1.6, near);
+  BOOST_TEST(seconds(rested, OpKind::narrow, 0.5) == 0.75, near);  // bytes come no faster
 }
 
 BOOST_AUTO_TEST_CASE(without_a_direct_way_a_copy_takes_the_slower_half_and_both_latencies) {

@@ -181,8 +181,9 @@ struct Estimates : Fixture {
     loads.assign(3, std::make_shared<const CallLoad>(call_load(
                         model(value), test::shape_call(value, size, kWidth), HEDDLE_F16)));
   }
-  CallEstimate of(const CallPlacement& placement, std::uint32_t home = 0) const {
-    const Prices prices(topology, {});
+  CallEstimate of(const CallPlacement& placement, std::uint32_t home = 0,
+                  const Costs& costs = {}) const {
+    const Prices prices(topology, costs);
     return estimate({*model(value).graph, loads, home, prices}, placement);
   }
   CallPlacement alone(std::uint32_t device = 0) const {
@@ -223,6 +224,33 @@ BOOST_AUTO_TEST_CASE(layers_cost_what_crosses_and_need_a_part_of_the_weights_eac
     BOOST_TEST(need.wanted_bytes > half);
     BOOST_TEST(need.wanted_bytes < one.needs[0].wanted_bytes);
   }
+}
+
+BOOST_AUTO_TEST_CASE(devices_that_take_turns_are_faster_where_power_limits_them) {
+  use(4, {.batch = 4, .tokens = kTokens, .steps = 5, .sets = 1});
+  topology = test::equal_devices(3, 1e15, 1e-12);
+  const auto costs = [&](double half_time) {
+    Costs costs;
+    costs.devices[topology.devices[0].model] = {.flops_per_second = 1e9,
+                                                .bytes_per_second = 1e15,
+                                                .launch_seconds = 1e-12,
+                                                .attention_flops_per_second = 1e9,
+                                                .half_time_flops_per_second = half_time};
+    return costs;
+  };
+  const CallPlacement layers{Split::layers, {0, 1}, {0, 0, 1, 1}, {}, {}},
+      uneven{Split::layers, {0, 1}, {0, 0, 0, 1}, {}, {}};
+  const double always = of(alone(), 0, costs(0)).seconds;
+  const auto share = [&](const CallPlacement& placement, double half_time) {
+    return of(placement, 0, costs(half_time)).seconds / always;
+  };
+  const auto copies = boost::test_tools::tolerance(1e-3);
+  BOOST_TEST(share(alone(), 1.25e9) == 1.0, copies);
+  BOOST_TEST(share(layers, 0) == 1.0, copies);
+  BOOST_TEST(share(layers, 0.9e9) == 1.0, copies);  // measured in error: nothing is slower rested
+  BOOST_TEST(share(layers, 1.25e9) == 0.8, copies);
+  // One works three quarters of the time, half as rested as one that works half of it; the other a quarter.
+  BOOST_TEST(share(uneven, 1.25e9) == 0.75 / 1.125 + 0.25 / 1.25, copies);
 }
 
 BOOST_AUTO_TEST_CASE(two_sets_on_two_devices_take_half_the_time_but_for_the_copies) {
