@@ -245,7 +245,7 @@ if wanted memory; then
     part memcheck compute-sanitizer --error-exitcode 9 "${check[@]}" --option cudnn_flops=67108864 -- '--run_test=cases/every_kernel*'
     part memcheck_f32 compute-sanitizer --error-exitcode 9 "${check[@]}" --option compute=f32 -- --run_test=blocks '--run_test=devices/parts*'
     # Only our own kernels: of the libraries' nothing is said.
-    part racecheck compute-sanitizer --tool racecheck --error-exitcode 9 "${check[@]}" --option kernels=reference -- '--run_test=cases/every_kernel*'
+    part racecheck compute-sanitizer --tool racecheck --error-exitcode 9 "${check[@]}" --only ' with (plain|vector|few)$' -- '--run_test=cases/every_kernel*'
     tail -qn 1 "$results"/{memcheck,memcheck_f32,racecheck}.log
   else
     echo "compute-sanitizer is not here"

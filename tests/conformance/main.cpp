@@ -1,12 +1,14 @@
 // The conformance program of device plugins.
 //
 //   conformance test    --plugin FILE [--oracle FILE] --goldens FILE [--option KEY=VALUE]...
-//   [--seed N] [-- BOOST OPTIONS] conformance bench   --plugin FILE [--option KEY=VALUE]...
+//                       [--seed N] [--only REGEX] [-- BOOST OPTIONS]
+//   conformance bench   --plugin FILE [--option KEY=VALUE]...
 //   conformance speed   --plugin FILE [--option KEY=VALUE]... [--only REGEX]
 //   conformance support --plugin FILE [--option KEY=VALUE]...
 //
-// test: Boost.Test over all cases. bench: seconds of each kernel on each case. speed: the rate of
-// the best kernel at the sizes of image models, of all cases or those in whose names REGEX finds something.
+// test: Boost.Test over all cases; every kernel on every one, or those of which "CASE with KERNEL"
+// has REGEX in it. bench: seconds of each kernel on each case. speed: the rate of the best kernel
+// at the sizes of image models, of all cases or those in whose names REGEX finds something.
 // support: a table of ops and kernels. --oracle is the CPU plugin, when another one is under test.
 #define BOOST_TEST_NO_MAIN
 #include <boost/test/unit_test.hpp>

@@ -13,7 +13,7 @@ struct Settings {
   std::string oracle;   // the library of the CPU device, whose reference is the meaning of every op
   std::string goldens;  // the file that make_goldens.py wrote
   OptionMap options;    // of the device under test
-  std::string only;     // speed: of cases with this regular expression in their names
+  std::string only;     // a regular expression: of cases with it in their names
   std::uint64_t seed = 1;
 };
 
