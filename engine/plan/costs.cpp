@@ -131,7 +131,10 @@ Prices::Prices(const Topology& topology, const Costs& costs)
          known(measured.launch_seconds, 0, guess.launch_seconds),
          known(measured.attention_flops_per_second, 0, kAttentionShare * flops),
          known(measured.narrow_flops_per_second, 0, flops)});
-    rest_gains_.push_back(std::max(measured.half_time_flops_per_second / flops - 1, 0.0));
+    // Beside a rate that nobody measured it says nothing.
+    rest_gains_.push_back(measured.flops_per_second > 0
+                              ? std::max(measured.half_time_flops_per_second / flops - 1, 0.0)
+                              : 0);
     if (d.host_visible) host_ = devices_.back();
   }
   const auto side = [n](std::size_t i) { return i == n ? kHostSide : std::uint32_t(i); };

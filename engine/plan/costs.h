@@ -68,7 +68,7 @@ class Prices {
   // device works so much. At less than all, arithmetic is faster where power limits it: from half of
   // the time on as measured, between as on a line.
   double seconds(std::uint32_t device, const OpWork& op, double busy = 1) const;
-  // Whether `busy` makes a difference.
+  // Whether `busy` makes a difference on this device of the topology.
   bool gains_by_rest(std::uint32_t device) const { return rest_gains_[device] > 0; }
   double transfer_seconds(std::uint32_t from, std::uint32_t to, std::uint64_t bytes) const;
   // The way of what is streamed from pinned host memory. Where nobody has measured it: what the

@@ -11,7 +11,8 @@ namespace heddle::core {
 
 namespace {
 
-// By device of the topology: the share of a step's time in which it computes.
+// By device of the topology: the share of a step's time in which it computes. What runs once before
+// the steps, and is little, is priced by it too.
 using BusyShares = std::map<std::uint32_t, double>;
 
 // Blocks whole: on one device, in layers, or set by set.
@@ -231,23 +232,26 @@ bool CallEstimate::fits() const {
       needs, [](const DeviceNeed& need) { return need.wanted_bytes <= need.there_bytes; });
 }
 
-CallEstimate estimate(const CallCase& call, const CallPlacement& placement) {
+CallEstimate estimate_without_rest(const CallCase& call, const CallPlacement& placement) {
   switch (placement.split) {
     case Split::batch:
     case Split::sequence:
     case Split::rows:
       return estimate_shared(call, placement);
-    default: {
-      Simulation simulation(call, placement);
-      const CallEstimate result = simulation.run();
-      // Devices that take turns rest in between.
-      if (placement.devices.size() < 2 ||
-          std::ranges::none_of(placement.devices,
-                               [&](std::uint32_t d) { return call.prices.gains_by_rest(d); }))
-        return result;
-      return Simulation(call, placement, simulation.busy_shares(result.step_seconds)).run();
-    }
+    default:
+      return Simulation(call, placement).run();
   }
+}
+
+CallEstimate estimate(const CallCase& call, const CallPlacement& placement) {
+  // Devices that take turns rest in between.
+  if (placement.split != Split::layers ||
+      std::ranges::none_of(placement.devices,
+                           [&](std::uint32_t d) { return call.prices.gains_by_rest(d); }))
+    return estimate_without_rest(call, placement);
+  Simulation simulation(call, placement);
+  const double step_seconds = simulation.run().step_seconds;
+  return Simulation(call, placement, simulation.busy_shares(step_seconds)).run();
 }
 
 }  // namespace heddle::core

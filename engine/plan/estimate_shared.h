@@ -7,6 +7,8 @@
 namespace heddle::core {
 
 CallEstimate estimate_shared(const CallCase& call, const CallPlacement& placement);
+// As estimate(), of devices that compute all the time.
+CallEstimate estimate_without_rest(const CallCase& call, const CallPlacement& placement);
 
 // An op, or what a share of the batch items, tokens or rows leaves of it.
 double op_seconds(const CallCase& call, std::uint32_t device, const BlockOp& op,

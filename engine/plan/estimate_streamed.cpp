@@ -128,7 +128,8 @@ bool can_stream(const CallPlacement& placement) {
 }
 
 CallEstimate estimate_streamed(const CallCase& call, const CallPlacement& placement) {
-  CallEstimate result = estimate(call, placement);
+  // Copies are held against computing without rest, so it is what they are added to.
+  CallEstimate result = estimate_without_rest(call, placement);
   result.load_seconds = 0;
   double longer = 0, slowest = 0, once = 0;  // seconds more than without copies
   std::uint64_t pinned_room = call.prices.topology().pinned_bytes;

@@ -213,7 +213,9 @@ ProductRates product_rates(DeviceState& state, std::int32_t use, double launch) 
       };
       ProductRates rates{rate(sustained(state, took, both))};
       // What works in host memory shares its power with the host, which does not rest.
-      if (is_long_enough(took) || state.device().host_visible() || use != HEDDLE_USE_LINEAR) return rates;
+      // Where products are as short as launches, two rates say little of each other.
+      if (is_long_enough(took) || took.device < 20 * launch || state.device().host_visible() || use != HEDDLE_USE_LINEAR)
+        return rates;
       if (const double rested = rate(at_half_time(state, took, both)); rested > kStandsOut * rates.sustained)
         rates.half_time = rested;
       return rates;

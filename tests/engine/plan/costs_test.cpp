@@ -96,6 +96,8 @@ BOOST_AUTO_TEST_CASE(an_op_goes_at_the_rate_of_its_kind) {
   BOOST_TEST(seconds(rested, OpKind::product, 0.75) == 0.25 + 1 / 1.3, near);
   BOOST_TEST(seconds(rested, OpKind::attention, 0.5) == 0.25 + 2 / 1.6, near);
   BOOST_TEST(seconds(rested, OpKind::narrow, 0.5) == 0.75, near);  // bytes come no faster
+  const DeviceCosts alone{0, 1e9, 0.25, 0, 0, 1.6e14};  // of a rate that is told, not measured
+  BOOST_TEST(seconds(alone, OpKind::product, 0.5) == seconds(alone, OpKind::product), near);
 }
 
 BOOST_AUTO_TEST_CASE(without_a_direct_way_a_copy_takes_the_slower_half_and_both_latencies) {

@@ -251,6 +251,17 @@ BOOST_AUTO_TEST_CASE(devices_that_take_turns_are_faster_where_power_limits_them)
   BOOST_TEST(share(layers, 1.25e9) == 0.8, copies);
   // One works three quarters of the time, half as rested as one that works half of it; the other a quarter.
   BOOST_TEST(share(uneven, 1.25e9) == 0.75 / 1.125 + 0.25 / 1.25, copies);
+  // What copies are held against does not rest.
+  const std::uint64_t half = loads[0]->weight_bytes / 2;
+  for (DeviceFacts& device : topology.devices)
+    device.budget = of(layers).needs[0].wanted_bytes - half / 2;
+  const auto streamed = [&](double half_time) {
+    const Prices prices(topology, costs(half_time));
+    return estimate_streamed({*model(value).graph, loads, 0, prices}, layers);
+  };
+  BOOST_TEST(streamed(0).fits());
+  BOOST_TEST(streamed(0).page_bytes > 0);
+  BOOST_TEST(streamed(1.25e9).seconds == streamed(0).seconds);
 }
 
 BOOST_AUTO_TEST_CASE(two_sets_on_two_devices_take_half_the_time_but_for_the_copies) {
