@@ -1,6 +1,6 @@
 // attention/1 by two products of cuBLASLt and our own softmax between them, for 16-bit operands
 // with heads that are longer than cuDNN's: the one head of an autoencoder's middle. Some queries
-// at a time, so that their scores fit into a little memory.
+// at a time, so that their scores take kMostScores at most and not the square of the tokens.
 #include <math_constants.h>
 
 #include <algorithm>

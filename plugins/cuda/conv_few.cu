@@ -186,11 +186,15 @@ struct FewConv {
  private:
   template <class Element>
   static void launch(Stream& stream, const Convolution& c, std::int64_t items) {
-    const int rows = c.pixels() + c.taps_down * c.taps_across * kOuts;
-    const int bytes = rows * kStep * static_cast<int>(sizeof(Element));
-    // More than what every kernel may have has to be asked for.
+    constexpr int kRowBytes = kStep * static_cast<int>(sizeof(Element));
+    const int bytes = (c.pixels() + c.taps_down * c.taps_across * kOuts) * kRowBytes;
+    // More than what every kernel may have has to be asked for: by all launches the same, since
+    // the last one's word counts for all.
+    constexpr int kMost =
+        ((kHigh + kMostTaps - 1) * (kWide + kMostTaps - 1) + kMostTaps * kMostTaps * kOuts) *
+        kRowBytes;
     stream.device().check(
-        cudaFuncSetAttribute(convolve<Element>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+        cudaFuncSetAttribute(convolve<Element>, cudaFuncAttributeMaxDynamicSharedMemorySize, kMost),
         "cudaFuncSetAttribute");
     const dim3 grid(blocks_for(c.wide, kWide), blocks_for(c.down, kHigh),
                     static_cast<unsigned>(items));

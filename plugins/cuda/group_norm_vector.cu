@@ -209,7 +209,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksEach)
   for (int i = 0; i < kLanes; ++i) {
     const float2 found = g.whole_at[blockIdx.y * g.groups + (column + i) / width];
     scale[i] *= found.y;
-    shift[i] -= found.x * scale[i];
+    shift[i] -= found.x * scale[i];  // an error of the mean's own size, as the mean is rounded
   }
   int first = place.row;
   for (; first + (kEach - 1) * place.rows < run.count; first += kEach * place.rows)

@@ -114,8 +114,8 @@ __device__ inline void store_lanes(void* data, std::int32_t dtype, std::int64_t 
     if (i < count) store(data, dtype, at + i, from[i]);
 }
 
-// How the eights of an operand lie: each at a whole 16 (kBf16, kF16) or 32 bytes (kF32) and of that
-// type, so that it is loaded without a question, or otherwise.
+// How the eights of an operand lie: each at a whole 16 bytes and of that type, so that it is loaded
+// without a question, or otherwise.
 enum class Lies { kAnyhow, kBf16, kF16, kF32 };
 
 // Eight neighbours between loading and use. A thread that wants several in flight loads all of them
