@@ -24,6 +24,12 @@ std::vector<OpCase> make_op_cases(std::uint64_t seed);
 using Random = std::mt19937_64;
 using Operands = std::vector<std::optional<HostTensor>>;
 
+inline constexpr heddle_dtype kFloats[] = {HEDDLE_F32, HEDDLE_F16, HEDDLE_BF16};
+
+inline std::string label(const char* op, const std::string& what) {
+  return std::string(op) + " " + what;
+}
+
 // Normal numbers with this deviation in the elements of the view.
 HostTensor filled(Random& random, HostTensor tensor, double deviation = 1);
 

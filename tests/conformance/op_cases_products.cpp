@@ -7,12 +7,6 @@
 
 namespace heddle::conformance {
 
-namespace {
-
-constexpr heddle_dtype kFloatTypes[] = {HEDDLE_F32, HEDDLE_F16, HEDDLE_BF16};
-
-}  // namespace
-
 void add_attention_cases(Random& random, std::vector<OpCase>& cases) {
   struct Sizes {
     std::int64_t batch, queries, keys, heads, d, e;
@@ -37,7 +31,7 @@ void add_attention_cases(Random& random, std::vector<OpCase>& cases) {
              heddle_attention_attrs{1 / std::sqrt(static_cast<double>(size.d)), causal, 0}),
          .item_inputs = std::move(item_inputs)});
   };
-  for (heddle_dtype dtype : kFloatTypes) {
+  for (heddle_dtype dtype : kFloats) {
     add("plain", {2, 33, 47, 3, 24, 40}, dtype, 0, std::nullopt, {0, 1, 2});
     add("causal", {1, 70, 70, 2, 64, 64}, dtype, 1, std::nullopt, {});
     add("one query", {2, 1, 77, 2, 64, 64}, dtype, 0, std::nullopt, {0, 1, 2});
@@ -91,11 +85,11 @@ void add_linear_cases(Random& random, std::vector<OpCase>& cases) {
   for (heddle_activation kind = HEDDLE_ACT_NONE; kind <= HEDDLE_ACT_QUICK_GELU; ++kind)
     table.push_back(
         {{2, 50, 96}, 200, HEDDLE_F32, HEDDLE_F32, HEDDLE_F32, kind, true, kind % 2 == 0});
-  for (heddle_dtype in : kFloatTypes)
-    for (heddle_dtype weight : kFloatTypes)
-      for (heddle_dtype out : kFloatTypes)
+  for (heddle_dtype in : kFloats)
+    for (heddle_dtype weight : kFloats)
+      for (heddle_dtype out : kFloats)
         table.push_back({{2, 19, 72}, 88, in, weight, out, HEDDLE_ACT_SILU, true, true});
-  for (heddle_dtype weight : kFloatTypes)
+  for (heddle_dtype weight : kFloats)
     table.push_back(
         {{2, 30, 450}, 70, HEDDLE_F32, weight, HEDDLE_F32, HEDDLE_ACT_NONE, true, true, true});
   table.push_back(
@@ -199,8 +193,8 @@ void add_image_cases(Random& random, std::vector<OpCase>& cases) {
        true},
       {{1, 1, 1, 1}, {1, 1, 1, 1}, kPoint, HEDDLE_F32, HEDDLE_F32, HEDDLE_F32, false, false},
   };
-  for (heddle_dtype type : kFloatTypes)
-    for (heddle_dtype out : kFloatTypes)
+  for (heddle_dtype type : kFloats)
+    for (heddle_dtype out : kFloats)
       table.push_back({{2, 10, 10, 24}, {40, 24, 3, 3}, kSame, type, HEDDLE_BF16, out, true, true});
   // Several tiles of lines, the first and the last at the padding.
   table.push_back(
@@ -265,7 +259,7 @@ void add_image_cases(Random& random, std::vector<OpCase>& cases) {
                    .out = {HostTensor::slice(HEDDLE_F32, {1, 8, 8, 16}, 4)},
                    .attrs = bytes_of(kSame),
                    .weight = OpCase::Weight{1, HEDDLE_USE_CONV2D}});
-  for (heddle_dtype type : kFloatTypes)
+  for (heddle_dtype type : kFloats)
     for (std::int64_t f : {1, 2, 3})
       cases.push_back(
           {.name = device::cat(HEDDLE_OP_UPSAMPLE_NEAREST, " ", device::dtype_name(type), " ", f),
