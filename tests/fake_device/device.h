@@ -43,7 +43,7 @@ class Device {
   void kill();
   void revive();  // when what is being done has been
   // While one item of a stream is done, which has been found to be of this life.
-  std::shared_lock<std::shared_mutex> working() { return std::shared_lock(work_); }
+  static std::shared_lock<std::shared_mutex> working() { return std::shared_lock(work_); }
 
   void* allocate(std::size_t bytes);
   void free(void* address);
@@ -96,7 +96,8 @@ class Device {
   const Cpu cpu_;
   Memory memory_;
   std::atomic<std::uint64_t> life_{0};
-  std::shared_mutex work_;         // alone: who changes memory beneath it
+  // Of all devices, as copies touch two. Alone: who changes memory beneath them.
+  static inline std::shared_mutex work_;
   std::vector<Stream*> streams_;   // mutex_
   std::uint32_t next_stream_ = 0;  // mutex_
   Clock::Point gone_{};            // mutex_; of the streams that are gone, the latest

@@ -1,6 +1,6 @@
 // Where one thing after another fails or is cancelled: every one of them, under ThreadSanitizer
 // every third, where a run takes many times as long. Who goes through them several times begins
-// with another one each time, and has been everywhere then.
+// with another one each time, and so meets more of them.
 #pragma once
 
 namespace heddle::test {
