@@ -154,6 +154,8 @@ def main():
     parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--products", action="store_true")
     arguments = parser.parse_args()
+    if arguments.products and arguments.model != "flux-dev":
+        parser.error("--products are those of flux-dev")
     ours = run_heddle(arguments)
     print(json.dumps(ours))
     step = ours["median_seconds"]
@@ -164,7 +166,7 @@ def main():
         print(f"{name:<25} {theirs * 1e3:8.2f} ms  heddle takes {step / theirs:.3f} of it", flush=True)
     if arguments.products:
         least = time_products(arguments)
-        print(f"products, attention alone {least * 1e3:8.2f} ms  {least / theirs:.3f} of diffusers; heddle takes {step / least:.3f} of it", flush=True)
+        print(f"products, attention alone {least * 1e3:8.2f} ms  {least / theirs:.3f} of {name}; heddle takes {step / least:.3f} of it", flush=True)
 
 
 if __name__ == "__main__":
