@@ -109,9 +109,8 @@ class Simulation {
           if (const auto* link = std::get_if<Source>(&node.inputs[i]);
               link != nullptr && (node.type->input(i).flags & HEDDLE_PORT_SHAPE) == 0)
             begin = std::max(begin, arrival(*link, set, here, rate));
-        double seconds = 0;
-        for (const BlockOp& op : call_.load(here).work(n, set).ops)
-          seconds += call_.prices.seconds(here, op.work, busy(here));
+        const double seconds =
+            work_seconds(call_, here, call_.load(here).work(n, set), Split::none, 1, busy(here));
         computing_[here] += seconds;
         free = begin + seconds;
         finished_[set][n] = free;

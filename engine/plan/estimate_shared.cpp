@@ -197,7 +197,7 @@ class SharedWork {
 }  // namespace
 
 double op_seconds(const CallCase& call, std::uint32_t device, const BlockOp& op, Split split,
-                  double share) {
+                  double share, double busy) {
   OpWork work = op.work;
   if (split == Split::rows) {
     if (op.row_bytes > 0) work.flops *= share;
@@ -206,13 +206,13 @@ double op_seconds(const CallCase& call, std::uint32_t device, const BlockOp& op,
     work.flops *= share;
     work.bytes = op.weight_bytes + (work.bytes - op.weight_bytes) * share;
   }
-  return call.prices.seconds(device, work);
+  return call.prices.seconds(device, work, busy);
 }
 
 double work_seconds(const CallCase& call, std::uint32_t device, const BlockWork& work, Split split,
-                    double share) {
+                    double share, double busy) {
   double seconds = 0;
-  for (const BlockOp& op : work.ops) seconds += op_seconds(call, device, op, split, share);
+  for (const BlockOp& op : work.ops) seconds += op_seconds(call, device, op, split, share, busy);
   return seconds;
 }
 
