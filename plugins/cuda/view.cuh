@@ -300,29 +300,17 @@ __device__ inline float warp_sum(float value) {
   return value;
 }
 
-template <int kThreads, int kCount>
-__device__ inline void block_sums(float (&values)[kCount]) {
-  __shared__ float parts[kCount][kThreads / 32];
-#pragma unroll
-  for (int n = 0; n < kCount; ++n) values[n] = warp_sum(values[n]);
-  __syncthreads();  // whoever still reads the sums before
-#pragma unroll
-  for (int n = 0; n < kCount; ++n)
-    if (threadIdx.x % 32 == 0) parts[n][threadIdx.x / 32] = values[n];
-  __syncthreads();
-#pragma unroll
-  for (int n = 0; n < kCount; ++n) {
-    values[n] = 0;
-#pragma unroll
-    for (int i = 0; i < kThreads / 32; ++i) values[n] += parts[n][i];
-  }
-}
-
 template <int kThreads>
 __device__ inline float block_sum(float value) {
-  float values[1] = {value};
-  block_sums<kThreads>(values);
-  return values[0];
+  __shared__ float parts[kThreads / 32];
+  value = warp_sum(value);
+  __syncthreads();  // whoever still reads the sum before
+  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = value;
+  __syncthreads();
+  float sum = 0;
+#pragma unroll
+  for (int i = 0; i < kThreads / 32; ++i) sum += parts[i];
+  return sum;
 }
 
 }  // namespace heddle::cuda
