@@ -3,6 +3,7 @@
 // a member waits for them where it needs the result.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "engine/plan/session_planner.h"
@@ -24,8 +25,8 @@ namespace {
 
 template <class Attrs>
 Attrs attrs_of(const ProgramOp& op) {
-  Attrs attrs;
-  std::memcpy(&attrs, op.attrs.data(), sizeof attrs);
+  Attrs attrs{};
+  std::memcpy(&attrs, op.attrs.data(), std::min(op.attrs.size(), sizeof attrs));
   return attrs;
 }
 
@@ -57,6 +58,46 @@ std::uint32_t SessionPlanner::give_into(const Source& source, std::uint32_t lane
   return add_given(part, {source, lane, from, to, part, dest, dense_bytes(part.info), PlannedTransfer::Way::kernel, copy.kernel, copy.workspace}, position);
 }
 
+namespace {
+
+// Whether all that `inner` covers lies in the rows [begin, begin + count) of `whole` along an axis. No for a form that cannot be
+// told apart; strides that are not multiples of each other are one.
+bool lies_in(const Operand& inner, const Operand& whole, std::uint32_t axis, std::int64_t begin, std::int64_t count) {
+  const std::int64_t item = std::int64_t(dtype_size(DType(whole.info.dtype))), row = whole.info.stride[axis];
+  if (inner.info.dtype != whole.info.dtype || row <= 0 || element_count(inner.info) == 0) return false;
+  std::int64_t period = std::numeric_limits<std::int64_t>::max();  // after which the same rows come again
+  for (std::uint32_t i = 0; i < whole.info.rank; ++i) {
+    const std::int64_t stride = whole.info.stride[i];
+    if (i == axis || whole.info.shape[i] == 1) continue;
+    if (stride >= row * whole.info.shape[axis]) period = std::min(period, stride);
+    else if (stride * (whole.info.shape[i] - 1) >= row) return false;
+  }
+  for (std::uint32_t i = 0; i < whole.info.rank; ++i)
+    if (whole.info.shape[i] > 1 && whole.info.stride[i] >= period && whole.info.stride[i] % period != 0) return false;
+  const std::int64_t bytes = std::int64_t(inner.offset_bytes) - std::int64_t(whole.offset_bytes);
+  if (bytes < 0 || bytes % item != 0) return false;
+  std::int64_t first = bytes / item % period, last = first;
+  for (std::uint32_t i = 0; i < inner.info.rank; ++i) {
+    const std::int64_t stride = inner.info.stride[i];
+    if (inner.info.shape[i] == 1 || stride % period == 0) continue;
+    if (stride < 0 || stride > period) return false;
+    last += stride * (inner.info.shape[i] - 1);
+  }
+  return first >= begin * row && last < (begin + count) * row;
+}
+
+}  // namespace
+
+bool SessionPlanner::waits_for_collective(const Member& member, NodeIndex n, const ProgramOp& op) const {
+  if (!under_way_) return false;
+  const Collective::Out& out = under_way_->out[member.block.group.rank];
+  const auto waits = [&](const Operand& local) {
+    if (local.storage < 0 || member.base[local.storage].storage != out.whole.storage) return false;
+    return !out.kept || !lies_in(global(member, n, local), out.whole, out.kept->axis, out.kept->begin, out.kept->count);
+  };
+  return std::ranges::any_of(op.in, waits) || std::ranges::any_of(op.out, waits);
+}
+
 void SessionPlanner::finish_collective(std::uint32_t rank) {
   if (!under_way_ || under_way_->rest[rank].empty()) return;
   for (const auto& step : std::exchange(under_way_->rest[rank], {})) step();
@@ -84,7 +125,7 @@ void SessionPlanner::collective(std::vector<Member>& members, NodeIndex n, std::
   plan_.collectives.push_back({n, lane, ops[0]->op, {}});
   under_way_.emplace();
   under_way_->rest.resize(count);
-  for (const Operand& whole : out) under_way_->out.push_back(whole.storage);
+  for (const Operand& whole : out) under_way_->out.push_back({whole});
   if (ops[0]->op == op_id(HEDDLE_OP_ALL_TO_ALL)) return exchange(n, lane, ops, in, out);
   gather_or_reduce(members, n, lane, ops, in, out);
 }
@@ -145,11 +186,13 @@ void SessionPlanner::exchange(NodeIndex n, std::uint32_t lane, const std::vector
   std::vector<heddle_all_to_all_attrs> attrs;
   for (const ProgramOp* op : ops) attrs.push_back(attrs_of<heddle_all_to_all_attrs>(*op));
   const auto parts = std::uint32_t(attrs[0].part_axis), joined = std::uint32_t(attrs[0].join_axis);
+  // A share of what is whole on another place of the same memory lies there.
+  const auto is_read = [&](std::uint32_t from, std::uint32_t to) { return are_peers(plan_.storages[in[from].storage].place, to); };
   std::vector<std::vector<Operand>> given(count);  // by receiver and giver
   for (std::uint32_t to = 0; to < count; ++to)
     for (std::uint32_t from = 0; from < count; ++from) {
       given[to].push_back(part_of(in[from], parts, attrs[to].part_begin, attrs[to].part_end - attrs[to].part_begin));
-      if (from == to || are_peers(from, to)) continue;
+      if (from == to || is_read(from, to)) continue;
       const heddle_tensor_info info = dense(given[to][from].info, "exchanged part");
       const Operand packed{add_scratch(from, dense_bytes(info)), 0, info};
       launch(n, lane, from, op_id(HEDDLE_OP_COPY), {given[to][from]}, {packed});
@@ -163,16 +206,19 @@ void SessionPlanner::exchange(NodeIndex n, std::uint32_t lane, const std::vector
   for (std::uint32_t to = 0; to < count; ++to) {
     const auto dest_of = [&](std::uint32_t from) { return part_of(out[to], joined, attrs[from].begin, given[to][from].info.shape[joined]); };
     auto& rest = under_way_->rest[to];
-    // Its own part while those of the others are on their way.
-    rest.push_back([=, own = given[to][to], dest = dest_of(to)] { put(to, own, dest); });
+    const Operand own = dest_of(to);
+    if (attrs[to].keeps_own != 0)
+      under_way_->out[to].kept = Collective::Rows{joined, attrs[to].begin, own.info.shape[joined]};
+    else  // while those of the others are on their way
+      rest.push_back([=, part = given[to][to]] { put(to, part, own); });
     for (std::uint32_t from = 0; from < count; ++from) {
       if (from == to) continue;
       const Operand part = given[to][from], dest = dest_of(from);
-      const bool is_read = are_peers(from, to);
-      const std::uint32_t transfer = is_read ? give_into({n, 0}, lane, part, dest, position) : give({n, 0}, lane, part, to, position);
+      const bool is_there = is_read(from, to);
+      const std::uint32_t transfer = is_there ? give_into({n, 0}, lane, part, dest, position) : give({n, 0}, lane, part, to, position);
       rest.push_back([=, this] {
         await(transfer, phase_);
-        if (!is_read) put(to, plan_.transfers[transfer].dest, dest);
+        if (!is_there) put(to, plan_.transfers[transfer].dest, dest);
       });
     }
   }

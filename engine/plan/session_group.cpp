@@ -29,13 +29,6 @@ bool is_collective(std::uint32_t op) {
   return op == gather || op == reduce || op == exchange;
 }
 
-// Whether an op of a member reads or writes a storage of the plan.
-template <class Member>
-bool touches(const Member& member, const ProgramOp& op, std::int32_t storage) {
-  const auto is_it = [&](const Operand& o) { return o.storage >= 0 && member.base[o.storage].storage == storage; };
-  return std::ranges::any_of(op.in, is_it) || std::ranges::any_of(op.out, is_it);
-}
-
 bool all_have_some(const std::vector<std::int64_t>& counts) {
   return std::ranges::all_of(counts, [](std::int64_t count) { return count > 0; });
 }
@@ -161,7 +154,7 @@ void SessionPlanner::plan_group(NodeIndex n, std::uint32_t lane) {
     for (std::uint32_t rank = 0; rank < count; ++rank) {
       const std::vector<ProgramOp>& ops = members[rank].program.ops;
       for (; next[rank] < ops.size() && !is_collective(ops[next[rank]].op); ++next[rank]) {
-        if (under_way_ && touches(members[rank], ops[next[rank]], under_way_->out[rank])) finish_collective(rank);
+        if (waits_for_collective(members[rank], n, ops[next[rank]])) finish_collective(rank);
         emit(members[rank], n, lane, ops[next[rank]]);
       }
       if (next[rank] < ops.size()) waiting.push_back(&ops[next[rank]++]);

@@ -93,11 +93,19 @@ class SessionPlanner {
     const SessionSpec::Place &x = spec_.places[a], &y = spec_.places[b];
     return x.peers != 0 && x.peers == y.peers && x.memory != y.memory;
   }
-  // What is left to do of a collective whose copies have begun, by rank; and the storages of its results.
+  // What is left to do of a collective whose copies have begun, by rank; and its results.
   struct Collective {
+    struct Rows {
+      std::uint32_t axis = 0;
+      std::int64_t begin = 0, count = 0;
+    };
+    struct Out {
+      Operand whole;
+      std::optional<Rows> kept;  // that the block writes itself
+    };
     std::uint32_t begun = 0;  // as in now()
     bool all_hear_of_all = true;
-    std::vector<std::int32_t> out;
+    std::vector<Out> out;
     std::vector<std::vector<std::function<void()>>> rest;
   };
   void collective(std::vector<Member>& members, NodeIndex n, std::uint32_t lane, const std::vector<const ProgramOp*>& ops);
@@ -108,6 +116,7 @@ class SessionPlanner {
   std::uint32_t give(const Source& source, std::uint32_t lane, const Operand& part, std::uint32_t to, std::size_t position);
   std::uint32_t give_into(const Source& source, std::uint32_t lane, const Operand& part, const Operand& dest, std::size_t position);
   std::uint32_t add_given(const Operand& given, PlannedTransfer transfer, std::size_t position);
+  bool waits_for_collective(const Member& member, NodeIndex n, const ProgramOp& op) const;
   void finish_collective(std::uint32_t rank);
   void finish_collective();
 

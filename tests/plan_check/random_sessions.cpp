@@ -113,7 +113,9 @@ void attend(const Body& body) {
   body.give(0, sum(body, part(all.get(), 1, share.begin, body.size(1)).get(), body.in(1)));
 }
 
-// Tokens with all heads become all tokens with some heads, and back.
+// Tokens with all heads become all tokens with some heads, and back. With `keeps`, the member's own
+// tokens are put back by itself.
+template <bool keeps>
 void turn(const Body& body) {
   const heddle_group group = body.ctx.group();
   if (group.count == 1) return mix(body);
@@ -135,7 +137,10 @@ void turn(const Body& body) {
           heddle_all_to_all_attrs{begin, end, share.begin, 2, 1});
   const Tensor back = body.make({batch, tokens, kHeads, each});
   body.op(HEDDLE_OP_ALL_TO_ALL, {turned.get()}, back.get(),
-          heddle_all_to_all_attrs{share.begin, share.end, begin, 1, 2});
+          heddle_all_to_all_attrs{share.begin, share.end, begin, 1, 2, keeps});
+  if (keeps)
+    body.op(HEDDLE_OP_COPY, {part(turned.get(), 1, share.begin, tokens).get()},
+            part(back.get(), 2, begin, end - begin).get());
   const Tensor rows = core::make_tensor(
       core::make_info(back->info.dtype, std::vector{batch, tokens, kWidth}), back->storage, 0);
   body.give(0, sum(body, rows.get(), body.in(1)));
@@ -207,7 +212,8 @@ core::NodeTypeRef session_block(const std::string& name) {
       desc_of("pair", execute<pair>, kPlain, 2),
       desc_of("ones", execute<ones>, kByShape),
       desc_of("attend", execute<attend>, kByTokens),
-      desc_of("turn", execute<turn>, kByTokens),
+      desc_of("turn", execute<turn<false>>, kByTokens),
+      desc_of("turn the others", execute<turn<true>>, kByTokens),
       desc_of("matrix", execute<matrix>, kPlain, 1, 2),
   };
   for (const heddle_node_desc& desc : descs)
@@ -280,8 +286,9 @@ class Maker {
   }
 
   void add_block() {
-    static const char* const kNames[] = {"mix",  "mix",    "swap", "in place", "pair",
-                                         "ones", "attend", "turn", "matrix",   "matrix"};
+    static const char* const kNames[] = {"mix",    "mix",    "swap",           "in place",
+                                         "pair",   "ones",   "attend",         "turn",
+                                         "matrix", "matrix", "turn the others"};
     const std::uint32_t kind = below(10);  // of what it reads
     const std::string name = kNames[below(std::size(kNames))];
     std::vector<Source>* made = kind == 0 ? &constants_ : kind < 3 ? &scheduled_ : &steps_;
@@ -361,7 +368,8 @@ std::string SessionQuestion::describe() const {
   std::string text = core::cat(core::split_name(spec.placement.split), ", home ", spec.home, ", ",
                                spec.sets.size(), " sets, x ",
                                core::describe(spec.sets.front().steps.at("x")), ", places");
-  for (const auto& place : spec.places) text += core::cat(" ", place.memory, place.peers != 0 ? "p" : "");
+  for (const auto& place : spec.places)
+    text += core::cat(" ", place.memory, place.peers != 0 ? "p" : "");
   text += "\n";
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     text += core::cat("  ", n, " ", graph.nodes[n].id);

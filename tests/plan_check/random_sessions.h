@@ -23,7 +23,7 @@ SessionQuestion random_session(std::mt19937& random, core::Split split);
 core::ChosenKernel any_kernel(std::uint32_t place, const heddle_op_call& call);
 
 // Blocks by name, for graphs made by hand: "mix", "swap", "in place", "pair", "ones", "attend",
-// "turn", "matrix".
+// "turn", "turn the others", "matrix".
 core::NodeTypeRef session_block(const std::string& name);
 
 }  // namespace heddle::test

@@ -5,13 +5,9 @@
 #include <boost/test/unit_test.hpp>
 #include <functional>
 
-#include "engine/plan/call_steps.h"
-#include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"
 #include "heddle/abi/model.h"
 #include "tests/plan_check/random_sessions.h"
-#include "tests/support/plan_case.h"
-#include "tests/support/temporary_folder.h"
 
 using namespace heddle;
 using core::SessionPlan;
@@ -86,8 +82,9 @@ test::SessionQuestion tokens_of_three() {
   q.graph.order.clear();
   add(q.graph, "attend", {{core::kGraphInputs, 0}});
   add(q.graph, "turn", {{0, 0}});
-  add(q.graph, "in place", {{1, 0}, {0, 0}});
-  q.graph.outputs = {{"y", {2, 0}}};
+  add(q.graph, "turn the others", {{1, 0}});
+  add(q.graph, "in place", {{2, 0}, {0, 0}});
+  q.graph.outputs = {{"y", {3, 0}}};
   q.spec.places.push_back({"fake:2", HEDDLE_F32, 3});
   q.spec.placement = {Split::sequence, {0, 1, 2}, {}, {}, {0.5, 0.25, 0.25}};
   return q;
@@ -273,80 +270,36 @@ BOOST_AUTO_TEST_CASE(plans_of_random_calls_keep_the_rules_however_they_are_divid
   BOOST_TEST(divided > 200u);
 }
 
-// The bytes of the weights on each place, by what the ops read of them.
-std::vector<std::uint64_t> weight_bytes(const SessionPlan& plan, std::size_t places) {
-  std::vector<std::uint64_t> of_storage(plan.storages.size(), 0), bytes(places, 0);
-  for (const core::PlannedOp& op : plan.ops)
-    for (const core::Operand& o : op.op.in) {
-      if (o.storage < 0) continue;
-      const auto end = o.offset_bytes + std::uint64_t(core::extent(o.info).end) *
-                                            core::dtype_size(core::DType(o.info.dtype));
-      std::uint64_t& known = of_storage[std::size_t(o.storage)];
-      known = std::max(known, end);
-    }
-  for (std::size_t s = 0; s < plan.storages.size(); ++s)
-    if (plan.storages[s].kind == SessionStorage::Kind::weight)
-      bytes[plan.storages[s].place] += of_storage[s];
-  return bytes;
+// The actions of a place between the start of a transfer and the wait for it.
+std::size_t launches_meanwhile(const SessionPlan& plan, std::uint32_t transfer) {
+  const auto& actions = plan.phases[2];
+  const auto at = [&](ActionKind kind) {
+    return std::ranges::find_if(actions, [&](const core::SessionAction& a) {
+      return a.kind == kind && a.index == transfer;
+    });
+  };
+  return std::size_t(std::count_if(at(ActionKind::transfer), at(ActionKind::await),
+                                   [&](const core::SessionAction& a) {
+                                     return a.kind == ActionKind::launch &&
+                                            plan.ops[a.index].place == plan.transfers[transfer].to;
+                                   }));
 }
 
-// A small FLUX of true width on three devices.
-std::string flux_question(std::string_view split) {
-  std::string text = R"({"devices": [)";
-  for (int d = 0; d < 3; ++d)
-    text += core::cat(d == 0 ? "" : ", ", R"({"name": "gpu:)", d, R"(", "memory": "64GiB"})");
-  return text + core::cat(R"(], "models": {"flux": {"kind": "flux", "doubles": 2, "singles": 2,)",
-                          R"( "hints": {"device": "gpu:0,gpu:1,gpu:2", "split": ")", split,
-                          R"("}}}, "nodes": [{"id": "sampler", "outputs": ["1MiB"], "calls": [)",
-                          R"({"model": "flux", "steps": 3, "sets": 2, "batch": 3, "width": 256,)",
-                          R"( "height": 256, "tokens": 32}]}]})");
-}
-
-BOOST_AUTO_TEST_CASE(calls_of_a_true_model_keep_the_rules_and_have_the_weights_that_are_told) {
-  const core::LoadedPlugins plugins =
-      core::load_plugins({std::filesystem::path(HEDDLE_PLUGINS_DIR) / "denoisers.so"});
-  for (const char* split : {"none", "layers", "sets", "batch", "sequence", "rows"})
-    BOOST_TEST_CONTEXT(split) {
-      const test::TemporaryFolder folder;
-      const test::PlanCase question(core::parse_json(flux_question(split), "question"),
-                                    *plugins.catalog, folder.path());
-      const core::Plan plan = question.plan();
-      BOOST_TEST_REQUIRE(plan.places[0].calls.size() == 1u);
-      const core::PlacedCall& call = plan.places[0].calls[0];
-      BOOST_TEST(core::split_name(call.placement.split) == split);
-      const core::SessionSpec spec =
-          core::session_spec(question.inferred().nodes[0].calls[0], call.placement,
-                             plan.places[0].device, core::Prices(question.topology(), {}));
-      const core::Graph& graph = *call.of->graph;
-      const SessionPlan session = core::plan_session(graph, spec, test::any_kernel);
-      const auto faults = test::check_session(graph, spec, session).faults;
-      BOOST_TEST(faults.empty(), first_of(faults));
-      const auto weights = weight_bytes(session, spec.places.size());
-      BOOST_TEST(call.parts.empty() == (call.placement.devices.size() == 1));
-      for (std::size_t p = 0; p < call.parts.size(); ++p)
-        BOOST_TEST(weights[p] == call.parts[p].weight_bytes);
-      // What is told to cross is what the session's transfers carry, each in one place.
-      std::uint64_t once = 0, each_step = 0, told_once = 0, told_each_step = 0;
-      for (std::size_t phase = 0; phase < 3; ++phase)
-        for (const core::SessionAction& action : session.phases[phase])
-          if (action.kind == kTransfer)
-            (phase == 2 ? each_step : once) += session.transfers[action.index].bytes;
-      for (const core::CallTransfer& t : call.transfers)
-        (t.once ? told_once : told_each_step) += t.bytes;
-      for (const core::CallExchange& e : call.exchanges) told_each_step += e.bytes;
-      BOOST_TEST(told_once == once);
-      BOOST_TEST(told_each_step == each_step);
-      BOOST_TEST(call.exchanges.empty() ==
-                 (call.placement.split != Split::sequence && call.placement.split != Split::rows));
-      BOOST_TEST(call.whole.empty() == (call.placement.split != Split::rows));
-      const core::Json json = core::plan_json(question.graph(), plan, question.topology());
-      const core::Json& told = json.find("steps")->as_array()[0].find("calls")->as_array()[0];
-      std::uint64_t in_json = 0;
-      for (const char* list : {"transfers", "collectives"})
-        if (const core::Json* found = told.find(list))
-          for (const core::Json& one : found->as_array()) in_json += one.find("bytes")->as_uint64();
-      BOOST_TEST(in_json == once + each_step);
-    }
+BOOST_AUTO_TEST_CASE(what_a_member_keeps_of_a_result_is_made_while_the_rest_is_on_its_way) {
+  test::SessionQuestion question = tokens_of_three();
+  for (core::SessionSpec::Place& place : question.spec.places) place.peers = 1;
+  const SessionPlan plan = plan_of(question);
+  const test::SessionFindings found = test::check_session(question.graph, question.spec, plan);
+  BOOST_TEST(found.faults.empty(), first_of(found.faults));
+  std::size_t back = 0;
+  for (const core::PlannedCollective& collective : plan.collectives) {
+    if (question.graph.nodes[collective.node].id != "turn the others") continue;
+    if (++back % 2 != 0) continue;  // to the heads
+    // Its own tokens, and nothing that the engine would have copied besides.
+    for (const std::uint32_t transfer : collective.transfers)
+      BOOST_TEST(launches_meanwhile(plan, transfer) == 1u);
+  }
+  BOOST_TEST(back == 2 * plan.lanes.size());
 }
 
 BOOST_AUTO_TEST_CASE(plans_broken_on_purpose_are_rejected) {

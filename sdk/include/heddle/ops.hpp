@@ -199,7 +199,8 @@ inline Tensor all_gather(Context& ctx, const Tensor& x, std::uint32_t axis, std:
 }
 
 // Gives every member its part of x along one axis, and joins what all give to this one along another, `total` rows. What follows
-// and does not read the result is computed meanwhile. REQUIRES: the block writes to x no more, and has not touched out before.
+// and does not read the result is computed meanwhile. With `keeps_own` the block writes the member's own part of out itself.
+// REQUIRES: the block writes to x no more, and has not touched out before, but for such a part.
 inline void all_to_all_into(Context& ctx, const Tensor& x, const heddle_all_to_all_attrs& attrs, const Tensor& out) {
   HEDDLE_OP_HANDLE(HEDDLE_OP_ALL_TO_ALL);
   ctx.op(op, {x.raw()}, {out.raw()}, attrs);

@@ -40,7 +40,8 @@ enum {
  * all_to_all/1: every member gives to each its part [part_begin, part_end) along one axis, and puts what it gets together along the
  * other: its own rows begin there at `begin`. Tokens with all heads become all tokens with some heads, and back.
  * Of all three: members read in when they like and put the results into out when they come, so a block writes to in no more, and
- * has not touched out before. */
+ * has not touched out before. With keeps_own the member's own part is left out of it: what in holds there is not read, and the block
+ * itself writes it into out, before or meanwhile. What is recorded next and reads or writes nothing else of out runs beside the exchange. */
 #define HEDDLE_OP_ALL_GATHER "all_gather/1"
 typedef struct heddle_all_gather_attrs { int64_t begin; int32_t axis; } heddle_all_gather_attrs;
 #define HEDDLE_OP_ALL_REDUCE "all_reduce/1"
@@ -49,6 +50,7 @@ typedef struct heddle_all_to_all_attrs {
   int64_t part_begin, part_end; /* along part_axis of the others' inputs: what this member gets */
   int64_t begin;                /* along join_axis of all outputs: where this member's rows go  */
   int32_t part_axis, join_axis;
+  int32_t keeps_own, reserved;
 } heddle_all_to_all_attrs;
 
 /* fill/1: -> out. */
