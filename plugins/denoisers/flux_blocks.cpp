@@ -149,29 +149,53 @@ JointShare joint_share(Context& ctx, std::int64_t before, std::int64_t total, st
   return {before, total, first, last - first};
 }
 
-// qkv (B, l, 3 H d) of this device's tokens with all heads -> of all tokens with some of the heads.
-// Alone: as it is.
-Tensor gather_tokens(Context& ctx, const Tensor& qkv, const JointShare& share, std::int64_t heads) {
-  if (ctx.group().kind != HEDDLE_GROUP_SEQUENCE) return qkv;
-  const std::int64_t head = qkv.size(2) / (3 * heads);
-  const heddle_all_to_all_attrs to_heads{share.first_head, share.first_head + share.heads,
-                                         share.before, 3, 1};
-  const Tensor all = ops::all_to_all(
-      ctx, qkv.reshape({qkv.size(0), qkv.size(1), 3, heads, head}), to_heads, share.total);
-  return all.reshape({qkv.size(0), share.total, 3 * share.heads * head});
+// Room for qkv of all tokens with some of the heads, (B, T, 3 H' d). Alone: `own`, which is the same.
+Tensor make_gathered(Context& ctx, const Tensor& own, const JointShare& share, std::int64_t heads) {
+  if (ctx.group().kind != HEDDLE_GROUP_SEQUENCE) return own;
+  return ctx.make({own.size(0), share.total, own.size(2) / heads * share.heads}, own.dtype());
 }
 
-// Attention over all tokens, of what gather_tokens() gave; back to this device's tokens with all
-// heads: out (B, l, H, d).
+// qkv (B, l, 3 H d) of this device's tokens from `begin` on, with all heads, to where those with
+// some of the heads are gathered. Alone they are there.
+void gather_tokens(Context& ctx, const Tensor& qkv, std::int64_t begin, const JointShare& share,
+                   std::int64_t heads, const Tensor& gathered) {
+  if (ctx.group().kind != HEDDLE_GROUP_SEQUENCE) return;
+  const std::int64_t head = qkv.size(2) / (3 * heads);
+  const heddle_all_to_all_attrs to_heads{share.first_head, share.first_head + share.heads,
+                                         share.before + begin, 3, 1};
+  ops::all_to_all_into(
+      ctx, qkv.reshape({qkv.size(0), qkv.size(1), 3, heads, head}), to_heads,
+      gathered.reshape({gathered.size(0), share.total, 3, share.heads, head}));
+}
+
+// Rows of queries, of all heads together, that a large GPU's multiprocessors take in one round: 132 of
+// them, 128 rows each. An attention over fewer takes no less time.
+constexpr std::int64_t kRowsOfARound = 132 * 128;
+
+// Attention over all tokens, of what was gathered; back to this device's tokens with all heads:
+// out (B, l, H, d). The others' tokens are computed first, and are on their way while its own are,
+// but where two attentions would take more rounds than one.
 void attend(Context& ctx, const Tensor& qkv, const JointShare& share, const Tensor& out) {
   const Tensor q = part_of_heads(qkv, 0, share.heads), k = part_of_heads(qkv, 1, share.heads),
                v = part_of_heads(qkv, 2, share.heads);
   const double scale = 1 / std::sqrt(double(q.size(3)));
-  if (ctx.group().kind != HEDDLE_GROUP_SEQUENCE)
-    return ops::attention_into(ctx, q, k, v, {}, scale, ops::Mask::none, out);
-  const heddle_all_to_all_attrs to_tokens{share.before, share.before + out.size(1),
-                                          share.first_head, 1, 2};
-  ops::all_to_all_into(ctx, ops::attention(ctx, q, k, v, {}, scale), to_tokens, out);
+  const auto attend_to = [&](const Tensor& rows, const Tensor& to) {
+    ops::attention_into(ctx, rows, k, v, {}, scale, ops::Mask::none, to);
+  };
+  const heddle_group group = ctx.group();
+  if (group.kind != HEDDLE_GROUP_SEQUENCE) return attend_to(q, out);
+  const Range own{share.before, share.before + out.size(1)};
+  heddle_all_to_all_attrs to_tokens{own.begin, own.end, share.first_head, 1, 2};
+  const Tensor attended = ctx.make(q.shape(), q.dtype());
+  if (group.count > 2 && out.size(0) * out.size(1) * share.heads < kRowsOfARound) {
+    attend_to(q, attended);
+    return ops::all_to_all_into(ctx, attended, to_tokens, out);
+  }
+  for (const Range others : {Range{0, own.begin}, Range{own.end, share.total}})
+    if (others.begin < others.end) attend_to(tokens(q, others), tokens(attended, others));
+  to_tokens.keeps_own = 1;
+  ops::all_to_all_into(ctx, attended, to_tokens, out);
+  attend_to(tokens(q, own), out.slice(2, share.first_head, share.first_head + share.heads));
 }
 
 // What comes after the attention, back on the stream.
@@ -282,10 +306,18 @@ void FluxDouble::execute(Context& ctx) {
       joint_share(ctx, text_share.begin + image_share.begin, text_share.total + image_share.total,
                   head_count);
   const Tensor qkv = ctx.make({batch, length, 3 * own_width});
-  project_stream(ctx, kTxt, text, text_mod, text_rows, head_count, tokens(qkv, text_at));
-  project_stream(ctx, kImg, image, image_mod, image_rows, head_count, tokens(qkv, image_at));
+  const Tensor gathered = make_gathered(ctx, qkv, share, head_count);
+  // The picture's tokens are many: they are on their way while the text's are computed.
+  const auto project = [&](const Stream& w, const Tensor& x, const std::vector<Tensor>& mod,
+                           Range rows, Range at) {
+    if (at.begin == at.end) return;
+    project_stream(ctx, w, x, mod, rows, head_count, tokens(qkv, at));
+    gather_tokens(ctx, tokens(qkv, at), at.begin, share, head_count, gathered);
+  };
+  project(kImg, image, image_mod, image_rows, image_at);
+  project(kTxt, text, text_mod, text_rows, text_at);
   const Tensor attended_heads = ctx.make({batch, length, head_count, head});
-  attend(ctx, gather_tokens(ctx, qkv, share, head_count), share, attended_heads);
+  attend(ctx, gathered, share, attended_heads);
   const Tensor attended = blocks::join_heads(attended_heads);
 
   ctx[txt_out] = finish_stream(ctx, kTxt, text, text_mod, tokens(attended, text_at));
@@ -326,7 +358,8 @@ void FluxSingle::execute(Context& ctx) {
   const Tensor projected = ops::linear(ctx, normed, ctx[qkv], ctx[qkv_bias]);
   norm_heads(ctx, projected, head_count, ctx[q_norm], ctx[k_norm], own_cos, own_sin, epsilon);
   const JointShare joint = joint_share(ctx, share.begin, share.total, head_count);
-  const Tensor gathered = gather_tokens(ctx, projected, joint, head_count);
+  const Tensor gathered = make_gathered(ctx, projected, joint, head_count);
+  gather_tokens(ctx, projected, 0, joint, head_count, gathered);
   if (waits) compute_mlp();
   attend(ctx, gathered, joint, blocks::split_heads(both.slice(2, 0, width), head_count));
   ctx[out] = ops::gated_add(ctx, x, parts[2], joining_linear(ctx, both, ctx[down], ctx[down_bias]));
