@@ -14,9 +14,6 @@ namespace {
 
 using Kind = SessionAction::Kind;
 
-// Shorter ones cost as much to replay as to launch.
-constexpr std::uint32_t kLeastLaunches = 3;
-
 // The place whose stretch an action ends, if there is one.
 std::optional<std::uint32_t> ends_on(const SessionPlan& plan, const SessionAction& action,
                                      SessionRecordings::Grain grain) {
@@ -43,7 +40,7 @@ std::vector<std::vector<std::uint32_t>> find_stretches(const SessionPlan& plan, 
   const std::vector<SessionAction>& actions = plan.phases[int(Rate::step)];
   std::vector<std::vector<std::uint32_t>> found, open(places);
   const auto end = [&](std::uint32_t place) {
-    if (open[place].size() >= kLeastLaunches) found.push_back(open[place]);
+    if (!open[place].empty()) found.push_back(open[place]);
     open[place].clear();
   };
   for (std::uint32_t i = 0; i < actions.size(); ++i) {

@@ -96,6 +96,36 @@ BOOST_AUTO_TEST_CASE(a_step_on_one_device_is_one_replay) {
   BOOST_TEST(step_through(kWays[0], kInOrder, kFakes).recordings == 1u);
 }
 
+// Whatever stands between two transfers is replayed, be it one launch.
+BOOST_AUTO_TEST_CASE(blocks_that_change_devices_are_replayed_each) {
+  const auto in_turn = [](const Model& model) {
+    CallPlacement placement{Split::layers, {0, 1}, {}, {}, {}};
+    for (std::size_t n = 0; n < model.graph->nodes.size(); ++n)
+      placement.of_block.push_back(std::uint32_t(n % 2));
+    return placement;
+  };
+  LayersModel layers(kFakes);
+  auto opened = layers.open(kSteps, kSets, in_turn, kNever, {{}, {}, nullptr, kItems});
+  const test::FakeControl control;
+  for (const std::uint32_t index : {0, 1}) opened.step(index);
+  // A stretch ends with each transfer that leaves and each wait for one.
+  const core::SessionPlan& plan = *opened.session->plan();
+  std::vector<bool> open(2, false);
+  std::size_t stretches = 0;
+  for (const core::SessionAction& action : plan.phases[2]) {
+    using Kind = core::SessionAction::Kind;
+    if (action.kind == Kind::launch) {
+      const std::uint32_t place = plan.ops[action.index].place;
+      stretches += open[place] ? 0 : 1;
+      open[place] = true;
+    }
+    if (action.kind == Kind::transfer) open[plan.transfers[action.index].from] = false;
+    if (action.kind == Kind::await) open[plan.transfers[action.index].to] = false;
+  }
+  BOOST_TEST(opened.session->recordings() == stretches);
+  BOOST_TEST(stretches >= std::size_t(LayersModel::kLayers));
+}
+
 BOOST_AUTO_TEST_CASE(every_launch_happens_as_often_as_without_recordings) {
   const auto launches = [](const std::vector<std::uint32_t>& steps) {
     return step_through(kWays[0], steps, kFakes).launches;
