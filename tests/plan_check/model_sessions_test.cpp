@@ -37,15 +37,15 @@ std::vector<std::uint64_t> weight_bytes(const SessionPlan& plan, std::size_t pla
 }
 
 // A small FLUX of true width on three devices.
-std::string flux_question(std::string_view split) {
+std::string flux_question(std::string_view split, int side) {
   std::string text = R"({"devices": [)";
   for (int d = 0; d < 3; ++d)
     text += core::cat(d == 0 ? "" : ", ", R"({"name": "gpu:)", d, R"(", "memory": "64GiB"})");
   return text + core::cat(R"(], "models": {"flux": {"kind": "flux", "doubles": 2, "singles": 2,)",
                           R"( "hints": {"device": "gpu:0,gpu:1,gpu:2", "split": ")", split,
                           R"("}}}, "nodes": [{"id": "sampler", "outputs": ["1MiB"], "calls": [)",
-                          R"({"model": "flux", "steps": 3, "sets": 2, "batch": 3, "width": 256,)",
-                          R"( "height": 256, "tokens": 32}]}]})");
+                          R"({"model": "flux", "steps": 3, "sets": 2, "batch": 3, "width": )", side,
+                          R"(, "height": )", side, R"(, "tokens": 32}]}]})");
 }
 
 }  // namespace
@@ -56,7 +56,7 @@ BOOST_AUTO_TEST_CASE(calls_of_a_true_model_keep_the_rules_and_have_the_weights_t
   for (const char* split : {"none", "layers", "sets", "batch", "sequence", "rows"})
     BOOST_TEST_CONTEXT(split) {
       const test::TemporaryFolder folder;
-      const test::PlanCase question(core::parse_json(flux_question(split), "question"),
+      const test::PlanCase question(core::parse_json(flux_question(split, 256), "question"),
                                     *plugins.catalog, folder.path());
       const core::Plan plan = question.plan();
       BOOST_TEST_REQUIRE(plan.places[0].calls.size() == 1u);
@@ -95,6 +95,29 @@ BOOST_AUTO_TEST_CASE(calls_of_a_true_model_keep_the_rules_and_have_the_weights_t
           for (const core::Json& one : found->as_array()) in_json += one.find("bytes")->as_uint64();
       BOOST_TEST(in_json == once + each_step);
     }
+}
+
+// Enough tokens that attention to those of others and to its own is worth two launches.
+BOOST_AUTO_TEST_CASE(a_call_whose_members_send_while_they_attend_keeps_the_rules) {
+  const core::LoadedPlugins plugins =
+      core::load_plugins({std::filesystem::path(HEDDLE_PLUGINS_DIR) / "denoisers.so"});
+  const test::TemporaryFolder folder;
+  const test::PlanCase question(core::parse_json(flux_question("sequence", 768), "question"),
+                                *plugins.catalog, folder.path());
+  const core::Plan plan = question.plan();
+  core::SessionSpec spec = core::session_spec(
+      question.inferred().nodes[0].calls[0], plan.places[0].calls.at(0).placement,
+      plan.places[0].device, core::Prices(question.topology(), {}));
+  const core::Graph& graph = *plan.places[0].calls[0].of->graph;
+  for (core::SessionSpec::Place& place : spec.places) place.peers = 1;
+  const SessionPlan session = core::plan_session(graph, spec, test::any_kernel);
+  const auto faults = test::check_session(graph, spec, session).faults;
+  BOOST_TEST(faults.empty(), (faults.empty() ? "" : faults.front()));
+  // Of three members the middle one has others' tokens before and behind its own.
+  std::size_t attentions = 0;
+  for (const core::PlannedOp& op : session.ops)
+    if (core::op_name(op.op.op) == std::string_view(HEDDLE_OP_ATTENTION)) ++attentions;
+  BOOST_TEST(attentions == 2u * 4 * (2 + 3 + 2));  // sets, blocks
 }
 
 BOOST_AUTO_TEST_SUITE_END()
