@@ -113,7 +113,8 @@ class SharedWork {
   }
 
   // Around an attention tokens and heads change places, and back: q, k and v of a member's tokens go
-  // to those that have the heads, and the result returns. What stays is copied, too.
+  // to those that have the heads, and the result returns. What stays is copied, too. Priced one after
+  // another, though blocks send some of it while they compute.
   double attention_seconds(const BlockOp& op) {
     if (op.work.kind != OpKind::attention) return 0;
     const double heads = 1 / double(shares_.size());

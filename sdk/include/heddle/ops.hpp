@@ -198,21 +198,12 @@ inline Tensor all_gather(Context& ctx, const Tensor& x, std::uint32_t axis, std:
   return out;
 }
 
-// Gives every member its part of x along one axis, and joins what all give to this one along another, `total` rows. What follows
+// Gives every member its part of x along one axis, and joins what all give to this one along another. What follows
 // and does not read the result is computed meanwhile. With `keeps_own` the block writes the member's own part of out itself.
 // REQUIRES: the block writes to x no more, and has not touched out before, but for such a part.
 inline void all_to_all_into(Context& ctx, const Tensor& x, const heddle_all_to_all_attrs& attrs, const Tensor& out) {
   HEDDLE_OP_HANDLE(HEDDLE_OP_ALL_TO_ALL);
   ctx.op(op, {x.raw()}, {out.raw()}, attrs);
-}
-inline Tensor all_to_all(Context& ctx, const Tensor& x, const heddle_all_to_all_attrs& attrs, std::int64_t total) {
-  if (ctx.group().count == 1) return x;
-  Shape shape = x.shape();
-  shape[std::size_t(attrs.part_axis)] = attrs.part_end - attrs.part_begin;
-  shape[std::size_t(attrs.join_axis)] = total;
-  const Tensor out = ctx.make(shape, x.dtype());
-  all_to_all_into(ctx, x, attrs, out);
-  return out;
 }
 
 // The sum of x over the members. Alone: x itself.
