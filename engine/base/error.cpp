@@ -4,6 +4,8 @@
 #include <system_error>
 #include <utility>
 
+#include "engine/base/text.h"
+
 namespace heddle::core {
 
 std::string_view code_name(Code code) {
@@ -48,7 +50,7 @@ Error system_error(std::string_view what, int error_number) {
   Code code = Code::io;
   if (error_number == ENOENT || error_number == ENOTDIR) code = Code::not_found;
   if (error_number == ENOMEM) code = Code::out_of_memory;
-  std::string message(what);
+  std::string message = printable(what);  // most often the name of a file
   message += ": ";
   message += std::generic_category().message(error_number);
   return Error(code, message);

@@ -24,7 +24,7 @@ Guarded<std::shared_ptr<const LogSink>>& current_sink() {
 
 // One write() for the line: lines of several threads do not mix.
 void write_to_stderr(Level level, std::string_view message) {
-  const std::string line = cat("heddle: ", level_name(level), ": ", message, "\n");
+  const std::string line = cat("heddle: ", level_name(level), ": ", printable(message), "\n");
   std::string_view rest = line;
   while (!rest.empty()) {
     const ssize_t written = ::write(STDERR_FILENO, rest.data(), rest.size());

@@ -68,6 +68,43 @@ std::size_t utf8_length(std::string_view text) {
   return overlong || surrogate || too_large ? 0 : length;
 }
 
+// Controls of C0 and C1, DEL, line and paragraph separators, and what embeds, overrides or isolates
+// a direction of text.
+bool is_control(std::uint32_t character) {
+  return character < 0x20 || (character >= 0x7F && character < 0xA0) ||
+         (character >= 0x2028 && character <= 0x202E) ||
+         (character >= 0x2066 && character <= 0x2069);
+}
+
+void append_escape(std::string& out, std::uint32_t character) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  // JSON takes the longer form, too, and has no need of the other: it writes C0 so itself.
+  out += character < 0x20 ? "\\x" : "\\u";
+  for (int shift = character < 0x20 ? 4 : 12; shift >= 0; shift -= 4)
+    out += kHex[character >> shift & 15];
+}
+
+std::string escaped(std::string_view given, bool keeps_lines) {
+  const std::string valid = to_valid_utf8(given);
+  std::string out;
+  out.reserve(valid.size());
+  for (std::string_view text = valid; !text.empty();) {
+    const std::string_view bytes = text.substr(0, utf8_length(text));
+    text.remove_prefix(bytes.size());
+    // None of them is longer than three bytes.
+    std::uint32_t character = static_cast<unsigned char>(bytes[0]);
+    if (bytes.size() > 1) character &= bytes.size() == 2 ? 0x1F : 0x0F;
+    for (const char c : bytes.substr(1)) character = character << 6 | (c & 0x3F);
+    if (bytes.size() > 3 || !is_control(character) || (keeps_lines && character == '\n'))
+      out += bytes;
+    else if (character == '\n' || character == '\t' || character == '\r')
+      out += character == '\n' ? "\\n" : character == '\t' ? "\\t" : "\\r";
+    else
+      append_escape(out, character);
+  }
+  return out;
+}
+
 std::optional<std::uint64_t> unit_of(std::string_view suffix) {
   if (suffix.empty() || suffix == "b") return 1;
   constexpr std::string_view kLetters = "kmgt";
@@ -134,25 +171,11 @@ std::optional<double> parse_percent(std::string_view text) {
   return percent / 100;
 }
 
+std::string printable(std::string_view text) { return escaped(text, false); }
+std::string printable_lines(std::string_view text) { return escaped(text, true); }
+
 std::string quote(std::string_view name) {
-  constexpr std::string_view kHex = "0123456789abcdef";
-  std::string out = "'";
-  for (const char c : clip(to_valid_utf8(name), kLongestQuote)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '\n') {
-      out += "\\n";
-    } else if (c == '\t') {
-      out += "\\t";
-    } else if (byte < 0x20 || byte == 0x7F) {
-      out += "\\x";
-      out += kHex[byte >> 4];
-      out += kHex[byte & 15];
-    } else {
-      out += c;
-    }
-  }
-  out += '\'';
-  return out;
+  return cat("'", printable(clip(to_valid_utf8(name), kLongestQuote)), "'");
 }
 
 std::string clip(std::string_view text, std::size_t limit) {

@@ -66,8 +66,14 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text);
 // "60%", "12.5 %": a share, 0.6. More than 0, at most 100 percent. Nothing for any other text.
 std::optional<double> parse_percent(std::string_view text);
 
-// `name` in single quotes for a message: control characters are escaped, invalid UTF-8 is replaced,
-// long names are clipped.
+// `text` as it may be shown to people: what would move a cursor, begin a line or turn the direction
+// of text is written out ("\\n", "\\x1b", "\\u202e"), and invalid UTF-8 is replaced. So a title or the
+// name of a file can neither command a terminal nor look like a line of ours.
+std::string printable(std::string_view text);
+// The same for what may have several lines: line ends stay.
+std::string printable_lines(std::string_view text);
+
+// `name` in single quotes for a message: printable(), long names clipped.
 std::string quote(std::string_view name);
 
 // At most `limit` bytes of `text`, cut at a character's border and ended by "..." when anything was

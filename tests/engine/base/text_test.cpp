@@ -114,10 +114,22 @@ BOOST_AUTO_TEST_CASE(did_you_mean_is_a_sentence_or_nothing) {
 
 BOOST_AUTO_TEST_CASE(quote_makes_any_bytes_printable) {
   BOOST_TEST(quote("a b") == "'a b'");
-  BOOST_TEST(quote("a\nb\x01\x7f") == "'a\\nb\\x01\\x7f'");
+  BOOST_TEST(quote("a\nb\x01\x7f") == "'a\\nb\\x01\\u007f'");
   BOOST_TEST(quote(std::string_view("\0", 1)) == "'\\x00'");
   BOOST_TEST(quote("\xff") == "'\xEF\xBF\xBD'");
   BOOST_TEST(quote(std::string(10'000, 'a')).size() == 202u);
+}
+
+BOOST_AUTO_TEST_CASE(what_commands_a_terminal_is_written_out) {
+  BOOST_TEST(printable("\x1b[2J\r\t\x7f") == "\\x1b[2J\\r\\t\\u007f");
+  BOOST_TEST(printable("\xc2\x80\xc2\x9b\xc2\x9f\u2028\u2029\u202a\u202e\u2066\u2069") ==
+             "\\u0080\\u009b\\u009f\\u2028\\u2029\\u202a\\u202e\\u2066\\u2069");
+  BOOST_TEST(printable("\x9b\xc3") == "\uFFFD\uFFFD");  // no UTF-8: the byte 9b alone is C1, too
+  for (const char* harmless :
+       {"", "a b", "\u00a0\u00e9", "\u2027\u202f\u2065\u206a", "\U0001f642", "\\x1b"})
+    BOOST_TEST(printable(harmless) == harmless);
+  BOOST_TEST(printable("a\nb") == "a\\nb");
+  BOOST_TEST(printable_lines("a\nb\r\x1b") == "a\nb\\r\\x1b");
 }
 
 BOOST_AUTO_TEST_CASE(clip_cuts_between_characters) {
