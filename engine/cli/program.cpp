@@ -5,10 +5,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <span>
 
 #include "engine/base/error.h"
-#include "engine/base/mapped_file.h"
+#include "engine/base/read_file.h"
 #include "engine/base/text.h"
 #include "engine/cli/command_line.h"
 #include "engine/cli/commands.h"
@@ -27,12 +26,6 @@ void complain(std::string_view message) {
 std::optional<std::string> environment(const std::string& name) {
   const char* text = std::getenv(name.c_str());
   return text == nullptr ? std::nullopt : std::optional<std::string>(text);
-}
-
-std::string read_file(const std::filesystem::path& path) {
-  const core::MappedFile file(path);
-  const std::span<const std::byte> bytes = file.bytes();
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 std::uint32_t options_of(Command command) {
@@ -69,11 +62,11 @@ Layer only_of(const Layer& layer, std::uint32_t commands) {
 Settings read_all_settings(const CommandLine& line, const std::filesystem::path& workflow) {
   std::vector<Layer> layers{line.options, read_environment(&environment)};
   for (const std::filesystem::path& file : configuration_files(workflow, &environment))
-    layers.push_back(read_configuration(read_file(file), file));
+    layers.push_back(read_configuration(core::read_file(file, core::kConfigurationFile), file));
   Settings settings = read_settings(only_of(lay_over(layers), options_of(line.command)));
   std::error_code ignored;
   if (std::filesystem::is_regular_file(workflow, ignored))
-    prefer_workflow_budgets(settings, read_file(workflow));
+    prefer_workflow_budgets(settings, core::read_file(workflow, core::kWorkflowFile));
   const std::filesystem::path cache = settings.cache.value_or(default_cache_folder(&environment));
   // A plan tells what there is to do, and is quick: it reads no file for a key.
   if (line.command == Command::run && !cache.empty())

@@ -2,12 +2,12 @@
 // other, and what the runs after the first took is read off their timelines.
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <numeric>
 
 #include "engine/base/atomic_file.h"
 #include "engine/base/hash.h"
 #include "engine/base/json.h"
+#include "engine/base/read_file.h"
 #include "engine/base/text.h"
 #include "engine/device/device.h"
 #include "engine/facade/data.h"
@@ -30,11 +30,6 @@ double since(Clock::time_point began) {
 double number_in(const Json& json, std::string_view key) {
   const Json* found = json.find(key);
   return found == nullptr ? 0 : found->as_double();
-}
-
-std::string read_text(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 constexpr unsigned kLeastSteps = 4;  // to take a median of
@@ -131,7 +126,7 @@ struct Trace {
 };
 
 Trace read_trace(const std::filesystem::path& file) {
-  const Json json = core::parse_json(read_text(file), file.string());
+  const Json json = core::parse_json(core::read_file(file, core::kTimelineFile), file.string());
   Trace trace;
   std::map<double, std::string> devices;
   for (const Json& event : json.find("traceEvents")->as_array()) {
@@ -199,7 +194,7 @@ void read_plan(const std::string& text, const std::string& node, BenchReport& re
 
 double product_rate(const EngineOptions& options, const std::vector<DeviceInfo>& devices,
                     const std::vector<std::string>& used) {
-  const core::Costs costs = core::read_costs(read_text(options.costs), options.costs.string());
+  const core::Costs costs = core::read_costs(core::read_file(options.costs, core::kCostsFile), options.costs.string());
   double rate = 0;
   for (const DeviceInfo& device : devices) {
     const auto found = costs.devices.find(device.name);

@@ -1,9 +1,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include "engine/base/log.h"
+#include "engine/base/read_file.h"
 #include "engine/base/text.h"
 #include "engine/facade/data.h"
 #include "engine/facade/inputs.h"
@@ -35,22 +35,6 @@ std::vector<fs::path> shipped_models() {
   for (const fs::path& base : {program_folder(), program_folder().parent_path(), program_folder().parent_path().parent_path()})
     if (fs::is_directory(base / "graphs/models", error)) found.push_back(base / "graphs/models");
   return found;
-}
-
-std::string read_file(const fs::path& path) {
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored)) throw core::Error(core::Code::invalid_argument, core::cat(path.string(), ": this is a folder. Name a file in it."));
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw core::system_error(path.string(), errno);
-  std::string text;
-  char block[1 << 16];
-  do {  // read() keeps what the buffer throws to itself; iterators do not
-    file.read(block, sizeof block);
-    text.append(block, std::size_t(file.gcount()));
-  } while (file);
-  if (file.bad()) throw core::system_error(path.string(), errno);
-  return text;
 }
 
 // Any plugin may have a part in a result, so all of them count, by their very files: one that is built again is another.
@@ -106,7 +90,7 @@ Engine::Data::Data(EngineOptions given) : options(std::move(given)), hooks(optio
   environment->topology = core::topology_of(environment->devices);
   environment->topology.pinned_bytes = environment->host_weights->most_pinned();
   if (!options.keep_dir.empty()) environment->keeping = keeping(options, plugins);
-  if (!options.costs.empty()) environment->costs = core::read_costs(read_file(options.costs), options.costs.string());
+  if (!options.costs.empty()) environment->costs = core::read_costs(core::read_file(options.costs, core::kCostsFile), options.costs.string());
   start_housekeeping();
 }
 
@@ -260,7 +244,7 @@ Engine::~Engine() = default;
 
 Workflow Engine::load(const fs::path& path) const {
   return outward([&] {
-    return parse(read_file(path), path.filename().string());
+    return parse(core::read_file(path, core::kWorkflowFile), path.filename().string());
   });
 }
 

@@ -8,6 +8,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/json.h"
+#include "engine/base/read_file.h"
 #include "engine/base/text.h"
 
 namespace heddle::core {
@@ -59,10 +60,8 @@ Hash128 identity_of(const std::vector<std::shared_ptr<const TensorFile>>& files)
 using Shards = std::map<std::string, std::set<std::string>>;
 
 Shards read_index(const fs::path& path) {
-  const MappedFile file(path);
   const std::string name = path.native();
-  const Json json =
-      parse_json({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, name);
+  const Json json = parse_json(read_file(path, kIndexFile), name);
   Shards shards;
   try {
     for (const Json::Member& member : json.at("weight_map").members()) {

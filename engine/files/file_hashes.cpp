@@ -16,7 +16,7 @@
 #include "engine/base/error.h"
 #include "engine/base/json.h"
 #include "engine/base/log.h"
-#include "engine/base/mapped_file.h"
+#include "engine/base/read_file.h"
 #include "engine/base/text.h"
 
 namespace heddle::core {
@@ -85,6 +85,9 @@ FileHashes::FileHashes(fs::path memory, Clock clock)
 FileHashes::State FileHashes::state_of(const fs::path& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) throw system_error(path.string(), errno);
+  if (!S_ISREG(info.st_mode))  // a pipe would be waited for, a device has no end
+    throw Error(Code::invalid_argument,
+                cat(printable(path.string()), ": only regular files are read; this is none."));
   return {info.st_dev, info.st_ino, std::uint64_t(info.st_size), nanoseconds(info.st_mtim),
           nanoseconds(info.st_ctim)};
 }
@@ -126,10 +129,7 @@ FileHashes::Table FileHashes::load() const {
   std::error_code ignored;
   if (!fs::exists(memory_, ignored)) return table;
   try {
-    const MappedFile file(memory_);
-    const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()),
-                                file.bytes().size());
-    const Json json = parse_json(text, memory_.string());
+    const Json json = parse_json(read_file(memory_, kHashesFile), memory_.string());
     for (const Json::Member& member : json.members()) {
       const Json& entry = member.value;
       const auto number = [&](std::string_view key) { return entry.at(key).as_int64(); };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <span>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -9,7 +10,7 @@
 #include "engine/base/atomic_file.h"
 #include "engine/base/error.h"
 #include "engine/base/log.h"
-#include "engine/base/mapped_file.h"
+#include "engine/base/read_file.h"
 #include "engine/base/text.h"
 #include "engine/files/value_file.h"
 
@@ -22,6 +23,8 @@ namespace fs = std::filesystem;
 constexpr std::string_view kSuffix = ".safetensors";
 // What a process that was killed has left half written goes, once nobody can be writing it.
 constexpr std::chrono::hours kAbandoned{1};
+// What was kept under a larger limit is still good.
+constexpr std::uint64_t kLeastLimit = 1 << 30;
 
 struct File {
   fs::file_time_type used;
@@ -54,8 +57,10 @@ std::optional<std::vector<Value>> KeptValues::find(const Hash128& key) const {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return std::nullopt;
   try {
-    const MappedFile file(path);
-    std::vector<Value> values = read_values(file.bytes(), hex(key), path.string());
+    const std::string file =
+        read_file(path, {"a kept result", std::max(limit_bytes_, kLeastLimit)});
+    std::vector<Value> values =
+        read_values(std::as_bytes(std::span(file)), hex(key), path.string());
     fs::last_write_time(path, fs::file_time_type::clock::now(), ignored);
     return values;
   } catch (const Error& error) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/base/read_file.h"
 #include "engine/device/status.h"
 #include "engine/plugin/host.h"
 #include "engine/run/node_call.h"
@@ -133,6 +134,9 @@ const heddle_files_service* files_service() {
       },
       [](heddle_ctx* ctx, const char* path, std::uint64_t* hash) {
         return to_status([&] { *hash = ctx->identify_file(text_or_empty(path)); });
+      },
+      [](const heddle_host*, const char* path, std::uint64_t most_bytes, const char* what, heddle_value** content) {
+        return to_status([&] { *content = give(make_value(read_file(text_or_empty(path), {text_or_empty(what), most_bytes}))); });
       }};
   return &table;
 }

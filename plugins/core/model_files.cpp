@@ -1,13 +1,13 @@
 #include "model_files.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 
 namespace heddle::loaders {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::uint64_t kMostJson = 16 << 20;  // bytes
 
 heddle_status* ask(Context& ctx, const char* folder, const std::string& name, heddle_value** path) {
   return find_service<heddle_files_service>(HEDDLE_SERVICE_FILES)
@@ -57,12 +57,8 @@ std::optional<fs::path> try_find(Context& ctx, const char* folder, const std::st
 }
 
 Value read_json(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file)
-    throw Error(HEDDLE_IO, path.string() +
-                               ": the file cannot be read. Check that it is there and "
-                               "that you may read it.");
+  const Value content = read_file(path.string(), kMostJson, "a model's configuration");
+  const std::string_view text = content.text();
   heddle_value* out = nullptr;
   check(find_service<heddle_json_service>(HEDDLE_SERVICE_JSON)
             .parse(services.host, {text.data(), text.size()}, path.c_str(), &out));

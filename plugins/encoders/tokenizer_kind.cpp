@@ -1,8 +1,6 @@
 #include "tokenizer_kind.h"
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -21,14 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string read_file(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file)
-    throw Error(HEDDLE_IO, path.string() +
-                               ": the file cannot be read. Check that it is there and "
-                               "that you may read it.");
-  return text;
+Value read_file(const fs::path& path) {
+  constexpr std::uint64_t kMostBytes = 256 << 20;
+  return heddle::read_file(path.string(), kMostBytes, "a tokenizer");
 }
 
 // What the tokenizer library complains about is a file or a text of the user's.
@@ -56,7 +49,7 @@ text::TokenizerConfig read_config(const fs::path& folder) {
   const fs::path path = folder / "tokenizer_config.json";
   std::error_code error;
   if (!fs::is_regular_file(path, error)) return {};
-  const Value json = parse_json(read_file(path), path.string());
+  const Value json = parse_json(read_file(path).text(), path.string());
   return text::read_tokenizer_config(view_json(json), path.string());
 }
 
@@ -64,17 +57,17 @@ text::Tokenizer read_tokenizer(const fs::path& folder, Source source,
                                const text::TokenizerConfig& config) {
   if (source == Source::kSpiece) {
     const fs::path path = folder / "spiece.model";
-    return text::read_spiece(read_file(path), path.string());
+    return text::read_spiece(read_file(path).text(), path.string());
   }
   if (source == Source::kTokenizerJson) {
     const fs::path path = folder / "tokenizer.json";
-    const Value json = parse_json(read_file(path), path.string());
+    const Value json = parse_json(read_file(path).text(), path.string());
     return text::read_tokenizer_json(view_json(json), path.string());
   }
   const fs::path vocabulary = folder / "vocab.json", merges = folder / "merges.txt";
-  const Value json = parse_json(read_file(vocabulary), vocabulary.string());
-  return text::read_clip_files(view_json(json), vocabulary.string(), read_file(merges),
-                               merges.string(), config.clip_tokens());
+  const Value json = parse_json(read_file(vocabulary).text(), vocabulary.string());
+  return text::read_clip_files(view_json(json), vocabulary.string(),
+                               read_file(merges).text(), merges.string(), config.clip_tokens());
 }
 
 // A folder's tokenizer, read once, when somebody asks.

@@ -27,12 +27,12 @@ struct Loaded {
 
 Loaded load(Context& ctx, const std::string& name) {
   const std::string path = find_picture(ctx, name);
-  PngContent content = read_png(read_file(path), path);
+  PngContent content = read_png(bytes_of(read_file(path)), path);
   return {upright(std::move(content.picture), exif_orientation(content.exif)), content.alpha};
 }
 
 std::uint64_t file_hash(Context& ctx, const std::string& name) {
-  return content_hash(read_file(find_picture(ctx, name)));
+  return content_hash(bytes_of(read_file(find_picture(ctx, name))));
 }
 
 std::span<float> elements(const Tensor& tensor) {

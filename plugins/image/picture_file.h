@@ -2,8 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <heddle/value.hpp>
+#include <span>
 #include <string>
-#include <vector>
 
 namespace heddle::image {
 
@@ -15,11 +16,12 @@ struct FileName {
 // Takes "name.png [output]" apart as ComfyUI does: the tag and one character before it are cut off.
 FileName annotated(std::string name);
 
-// The whole file. Throws HEDDLE_IO, and HEDDLE_INVALID_ARGUMENT for what is no plain file or is
-// larger than any picture that is read.
-std::vector<std::uint8_t> read_file(const std::string& path);
+// The whole file as a str; fails for what is no plain file or is larger than any picture that is
+// read. Its bytes, as long as somebody shares it.
+Value read_file(const std::string& path);
+std::span<const std::uint8_t> bytes_of(const Value& file);
 
 // FNV-1a, 64 bits.
-std::uint64_t content_hash(const std::vector<std::uint8_t>& content);
+std::uint64_t content_hash(std::span<const std::uint8_t> content);
 
 }  // namespace heddle::image

@@ -123,6 +123,15 @@ mkdir -p empty
 PATH=$folder/empty run 2 plan sum.json --svg q.svg; has err "Debian package graphviz"
 [ ! -e q.svg ] || wrong "$what: a file is left"
 
+# What is no file is not read, nor what is too large; a workflow may come through a pipe.
+run 2 run /dev/zero; has err "/dev/zero: this is a device; a workflow has to be a regular file"
+mkfifo pipe
+run 2 plan sum.json --costs pipe; has err "pipe: this is a pipe; a file of measured costs has to be a regular file."
+truncate -s 1T large.json
+run 2 run large.json; has err "large.json: it has 1099511627776 bytes or more; a workflow has at most 67108864 (64.0 MiB)"
+run 2 plan sum.json --costs large.json; has err "a file of measured costs has at most"
+run 0 run --quiet /dev/fd/3 3< <(cat sum.json)
+
 # Measured costs are written where plans find them.
 run 0 tune --devices cpu:0 --costs c.json; has out '"flops_per_second"'; has err "measuring cpu:0"
 cp c.json out; has out '"bytes_per_second"'

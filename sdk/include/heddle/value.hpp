@@ -152,6 +152,12 @@ class Value {
   Value field(const char* key) const { return raw_ == nullptr ? Value() : share(services.value->field(raw_, key)); }
   bool has(const char* key) const { return raw_ != nullptr && services.value->field(raw_, key) != nullptr; }
   template <class T> T as() const;                              // throws when of another kind
+  // What a str holds, without a copy; as long as somebody shares the value.
+  std::string_view text() const {
+    heddle_str s{};
+    check(services.value->get_str(raw_, &s));
+    return s.size == 0 ? std::string_view() : std::string_view(s.data, s.size);
+  }
   template <class T> T get(const char* key, T otherwise) const;  // the field, or the given value when absent
 
   // The table and self of an object of that interface.
@@ -169,6 +175,14 @@ class Value {
   explicit Value(const heddle_value* raw) : raw_(raw) {}
   const heddle_value* raw_ = nullptr;
 };
+
+// The whole of a file as a str, its bytes as they are. Fails for what is no regular file or has more than
+// most_bytes bytes; what: the kind of file, for errors ("a tokenizer").
+inline Value read_file(const std::string& path, std::uint64_t most_bytes, const char* what) {
+  heddle_value* content = nullptr;
+  check(find_service<heddle_files_service>(HEDDLE_SERVICE_FILES).read(services.host, path.c_str(), most_bytes, what, &content));
+  return Value::adopt(content);
+}
 
 // ---- how a C++ type crosses the border -------------------------------------------------------------
 

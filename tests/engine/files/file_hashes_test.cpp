@@ -1,5 +1,7 @@
 #include "engine/files/file_hashes.h"
 
+#include <sys/stat.h>
+
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <fstream>
@@ -65,6 +67,13 @@ BOOST_AUTO_TEST_CASE(a_copy_elsewhere_has_the_same_hash) {
   fs::copy_file(model, folder / "copy");
   FileHashes hashes(memory, a_minute_later);
   BOOST_TEST((hashes.of(folder / "copy") == hashes.of(model)));
+}
+
+BOOST_AUTO_TEST_CASE(what_is_no_file_is_neither_waited_for_nor_read) {
+  BOOST_REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  FileHashes hashes(memory, a_minute_later);
+  for (const fs::path& path : {folder / "pipe", fs::path("/dev/zero"), folder.path()})
+    BOOST_TEST((refusal_of([&] { hashes.of(path); }).code() == Code::invalid_argument));
 }
 
 BOOST_AUTO_TEST_CASE(a_file_that_was_changed_just_now_is_not_remembered) {

@@ -2,8 +2,8 @@
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
 
-#include "plugins/image/picture_file.h"
 #include "plugins/image/png.h"
+#include "tests/plugins/image/file_bytes.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/lent_tensor.h"
 #include "tests/support/temporary_folder.h"
@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(a_batch_is_saved_under_rising_numbers_with_its_workflow) {
       saved() == (std::vector<std::string>{"a/5_16711808_00001_.png", "a/5_16711808_00002_.png"}),
       boost::test_tools::per_element());
   BOOST_REQUIRE(results.files().size() == 2u);
-  const auto file = read_file(results.files()[0]);
+  const auto file = testing::file_bytes(results.files()[0]);
   const PngContent content = read_png(file, "saved");
   BOOST_TEST(content.picture.width == 5u);
   BOOST_TEST(content.picture.height == 4u);
@@ -81,7 +81,7 @@ BOOST_AUTO_TEST_CASE(the_workflow_in_a_file_says_which_input_was_given_a_tensor)
   const Results results =
       engine.start(engine.parse(flow), {.inputs = {{"end.images", picture.lend()}}}).wait();
   BOOST_REQUIRE(results.files().size() == 1u);
-  const auto file = read_file(results.files()[0]);
+  const auto file = testing::file_bytes(results.files()[0]);
   const std::string bytes(file.begin(), file.end());
   BOOST_TEST(contains(bytes, R"("inputs": {"images": ["1", 0]})"));
   BOOST_TEST(contains(bytes, R"("_meta": {"title": "end", "given": ["images"]})"));
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(a_picture_that_is_loaded_and_saved_stays_the_same) {
                 {"2", R"({"class_type": "SaveImage", "inputs": {"images": ["1", 0]}})"}}));
   BOOST_REQUIRE(results.files().size() == 1u);
   const auto pixels = [](const fs::path& path) {
-    return read_png(read_file(path.string()), "x").picture.pixels;
+    return read_png(testing::file_bytes(path), "x").picture.pixels;
   };
   BOOST_TEST(pixels(results.files()[0]) == pixels(kData / "colour2_depth8.png"));
 }

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "plugins/image/orientation.h"
-#include "plugins/image/picture_file.h"
+#include "tests/plugins/image/file_bytes.h"
 #include "tests/plugins/image/refused.h"
 
 namespace heddle::image {
@@ -37,7 +37,7 @@ Bytes samples(const Picture& picture, std::uint32_t first, std::uint32_t count) 
   return taken;
 }
 
-Bytes fixture(const std::string& name) { return read_file(kData + name); }
+Bytes fixture(const std::string& name) { return testing::file_bytes(kData + name); }
 
 void put_number(Bytes& file, std::size_t at, std::uint32_t value) {
   for (int i = 0; i < 4; ++i) file[at + i] = static_cast<std::uint8_t>(value >> (24 - 8 * i));

@@ -216,6 +216,9 @@ typedef struct heddle_files_service {
   /* For fingerprint(): what tells a file from every other. Its content, where the answer outlives the process; else its
    * place, size and date, which is quick. Add the file's name below what the node was given, not its path. [lane] */
   heddle_status* (*identify)(heddle_ctx*, const char* path, uint64_t* hash);
+  /* The whole of a regular file, its bytes as they are. Refuses folders, devices and pipes, and what has more than most_bytes
+   * bytes; what: the kind of file, for errors ("a tokenizer"). */
+  heddle_status* (*read)(const heddle_host*, const char* path, uint64_t most_bytes, const char* what, heddle_value** content);
 } heddle_files_service;
 
 /* A call of a model that execute() is going to make, by shapes: what the planner needs to place and price it. Mirrors
