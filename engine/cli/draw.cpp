@@ -1,14 +1,17 @@
 #include "engine/cli/draw.h"
 
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 
-#include "engine/base/atomic_file.h"
+#include "engine/base/descriptor.h"
 #include "engine/base/error.h"
+#include "engine/base/read_file.h"
 #include "engine/base/text.h"
+#include "engine/base/write_file.h"
 
 extern char** environ;
 
@@ -19,14 +22,27 @@ using core::cat;
 using core::Code;
 using core::Error;
 
-// The exit status of `dot`, as waitpid() tells it; no shell comes between.
-int run_dot(const std::string& source, const std::string& result) {
-  std::string name = "dot", format = "-Tsvg", out = "-o", result_file = result,
-              source_file = source;
-  char* const arguments[] = {name.data(),        format.data(),      out.data(),
-                             result_file.data(), source_file.data(), nullptr};
+// Memory that another program reads and writes as its stdin and stdout.
+core::FileDescriptor make_memory_file(const char* name) {
+  const int file = ::memfd_create(name, MFD_CLOEXEC);
+  if (file < 0) throw core::system_error("memory for dot", errno);
+  return core::FileDescriptor(file);
+}
+
+// Neither a shell nor the name of a file comes between, so none can be taken for an option.
+std::string run_dot(const std::string& source) {
+  const core::FileDescriptor in = make_memory_file("dot"), out = make_memory_file("svg");
+  core::write_file(cat("/proc/self/fd/", in.number()), source, core::Lasting::no);
+  ::lseek(in.number(), 0, SEEK_SET);
+  std::string name = "dot", format = "-Tsvg";
+  char* const arguments[] = {name.data(), format.data(), nullptr};
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, in.number(), STDIN_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, out.number(), STDOUT_FILENO);
   pid_t child = 0;
-  const int failure = ::posix_spawnp(&child, "dot", nullptr, nullptr, arguments, environ);
+  const int failure = ::posix_spawnp(&child, "dot", &actions, nullptr, arguments, environ);
+  ::posix_spawn_file_actions_destroy(&actions);
   if (failure == ENOENT)
     throw Error(Code::unsupported,
                 "drawing a plan needs the program `dot`, which is not there: install the Debian "
@@ -35,29 +51,18 @@ int run_dot(const std::string& source, const std::string& result) {
   int status = 0;
   while (::waitpid(child, &status, 0) < 0)
     if (errno != EINTR) throw core::system_error("dot", errno);
-  return status;
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    throw Error(Code::internal,
+                "dot could not draw the plan; name a file that ends in .dot to look at its input");
+  constexpr std::uint64_t kMostBytes = 1 << 30;
+  return core::read_file(cat("/proc/self/fd/", out.number()), {"a drawing", kMostBytes});
 }
-
-// Removed when it goes out of scope, unless it has been renamed by then.
-struct TemporaryFile {
-  std::string path;
-  ~TemporaryFile() { ::unlink(path.c_str()); }
-};
 
 }  // namespace
 
 void draw(const std::string& dot_source, const std::filesystem::path& file) {
-  if (file.extension() == ".dot") return core::write_file_atomically(file, dot_source);
-  const TemporaryFile source{cat(file.string(), ".", ::getpid(), ".dot")};
-  const TemporaryFile result{cat(file.string(), ".", ::getpid(), ".part")};
-  core::write_file_atomically(source.path, dot_source);
-  const int status = run_dot(source.path, result.path);
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    throw Error(Code::internal, cat(file.string(),
-                                    ": dot could not draw the plan; name a file that "
-                                    "ends in .dot to look at its input"));
-  if (::rename(result.path.c_str(), file.c_str()) != 0)
-    throw core::system_error(file.string(), errno);
+  const bool is_source = file.extension() == ".dot";
+  core::write_file(file, is_source ? dot_source : run_dot(dot_source), core::Lasting::yes);
 }
 
 }  // namespace heddle::cli

@@ -9,6 +9,7 @@
 #include "engine/base/error.h"
 #include "engine/base/read_file.h"
 #include "engine/base/text.h"
+#include "engine/base/write_file.h"
 #include "engine/cli/command_line.h"
 #include "engine/cli/commands.h"
 
@@ -78,7 +79,8 @@ Settings read_all_settings(const CommandLine& line, const std::filesystem::path&
     if (std::filesystem::exists(settings.costs_file, ignored))
       settings.engine.costs = settings.costs_file;
   } else if (line.command != Command::tune ||
-             std::filesystem::exists(settings.costs_file, ignored)) {
+             (std::filesystem::exists(settings.costs_file, ignored) &&
+              !core::is_written_through(settings.costs_file))) {
     settings.engine.costs = settings.costs_file;
   }
   return settings;

@@ -6,6 +6,7 @@
 #include "engine/base/error.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
+#include "engine/base/write_file.h"
 
 namespace heddle::cli {
 namespace {
@@ -189,7 +190,7 @@ std::filesystem::path program_folder() {
 
 std::filesystem::path numbered(const std::filesystem::path& file, std::size_t run,
                                std::size_t count) {
-  if (count == 1 || file.empty()) return file;
+  if (count == 1 || file.empty() || core::is_written_through(file)) return file;
   return file.parent_path() / cat(file.stem().string(), ".", run, file.extension().string());
 }
 

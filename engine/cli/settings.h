@@ -42,7 +42,8 @@ Settings read_settings(const Layer& layer);
 // text that is no workflow is left to those who read it.
 void prefer_workflow_budgets(Settings& settings, std::string_view workflow);
 
-// "t.json" for a single run, else "t.3.json": a file of its own for every run. Numbers from 1.
+// "t.json" for a single run, else "t.3.json": a file of its own for every run, numbers from 1. What
+// is no file (/dev/stdout) takes them all.
 std::filesystem::path numbered(const std::filesystem::path& file, std::size_t run, std::size_t count);
 
 // Where the program's file is.

@@ -1,8 +1,8 @@
 #include <cstdio>
 
-#include "engine/base/atomic_file.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/base/write_file.h"
 #include "engine/cli/commands.h"
 
 namespace heddle::cli {
@@ -24,7 +24,7 @@ int tune_devices(const Request& request, Output& output) {
     const std::string line = cat("heddle: ", what, "\n");
     if (!request.settings.quiet) std::fwrite(line.data(), 1, line.size(), stderr);
   });
-  core::write_file_atomically(file, costs);
+  core::write_file(file, costs, core::Lasting::yes);
   output.write(costs);
   if (!request.settings.json) output.write(cat("wrote ", file.string(), "\n"));
   return kExitDone;

@@ -4,11 +4,11 @@
 #include <chrono>
 #include <numeric>
 
-#include "engine/base/atomic_file.h"
 #include "engine/base/hash.h"
 #include "engine/base/json.h"
 #include "engine/base/read_file.h"
 #include "engine/base/text.h"
+#include "engine/base/write_file.h"
 #include "engine/device/device.h"
 #include "engine/facade/data.h"
 #include "engine/facade/random_files.h"
@@ -247,7 +247,7 @@ BenchReport measure_model(const EngineOptions& given, const BenchOptions& bench,
     options.model_dirs.insert(options.model_dirs.begin(), files.folder());
     if (options.costs.empty()) {
       options.costs = files.folder() / "costs.json";
-      core::write_file_atomically(options.costs, first->tune(tell));
+      core::write_file(options.costs, first->tune(tell), core::Lasting::no);
     }
     first.reset();
 

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <atomic>
-#include <fstream>
 #include <span>
 #include <utility>
 
 #include "engine/base/text.h"
+#include "engine/base/write_file.h"
 #include "engine/facade/data.h"
 #include "engine/facade/inputs.h"
 #include "engine/run/comparison.h"
@@ -251,11 +251,10 @@ Image Results::image(std::string_view output, std::size_t index) const {
 
 void Image::save_ppm(const std::filesystem::path& path) const {
   outward([&] {
-    std::ofstream file(path, std::ios::binary);
-    file << "P6\n" << width << ' ' << height << "\n255\n";
+    std::string file = core::cat("P6\n", width, " ", height, "\n255\n");
     for (std::size_t i = 0; i < pixels.size(); i += std::size_t(channels))
-      for (int c = 0; c < 3; ++c) file.put(char(std::clamp(pixels[i + std::size_t(std::min(c, channels - 1))] * 255.0f + 0.5f, 0.0f, 255.0f)));
-    if (!file.flush()) throw core::Error(core::Code::io, core::cat(path.string(), ": the picture could not be written"));
+      for (int c = 0; c < 3; ++c) file += char(std::clamp(pixels[i + std::size_t(std::min(c, channels - 1))] * 255.0f + 0.5f, 0.0f, 255.0f));
+    core::write_file(path, file, core::Lasting::yes);
   });
 }
 

@@ -12,12 +12,12 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/atomic_file.h"
 #include "engine/base/error.h"
 #include "engine/base/json.h"
 #include "engine/base/log.h"
 #include "engine/base/read_file.h"
 #include "engine/base/text.h"
+#include "engine/base/write_file.h"
 
 namespace heddle::core {
 
@@ -166,7 +166,7 @@ void FileHashes::save(const Table& added) const {
                                  .set("modified_ns", known.state.modified_ns)
                                  .set("changed_ns", known.state.changed_ns)));
   try {
-    write_file_atomically(memory_, write_json(json, 1));
+    write_file(memory_, write_json(json, 1), Lasting::no);
   } catch (const Error& error) {
     log(Level::warning, cat("hashes of files cannot be remembered: ", error.full()));
   }

@@ -7,11 +7,11 @@
 #include <system_error>
 #include <utility>
 
-#include "engine/base/atomic_file.h"
 #include "engine/base/error.h"
 #include "engine/base/log.h"
 #include "engine/base/read_file.h"
 #include "engine/base/text.h"
+#include "engine/base/write_file.h"
 #include "engine/files/value_file.h"
 
 namespace heddle::core {
@@ -78,7 +78,7 @@ void KeptValues::add(const Hash128& key, std::span<const Value> values) const {
     fs::create_directories(folder_, failure);
     if (failure) throw system_error(folder_.string(), failure.value());
     make_room(file->size());
-    write_file_atomically(path_of(key), *file);
+    write_file(path_of(key), *file, Lasting::no);
   } catch (const Error& error) {
     log(Level::warning, cat("a result cannot be kept for later runs: ", error.full()));
   }

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "engine/base/read_file.h"
+#include "engine/base/write_file.h"
 #include "engine/device/status.h"
 #include "engine/plugin/host.h"
 #include "engine/run/node_call.h"
@@ -137,6 +138,9 @@ const heddle_files_service* files_service() {
       },
       [](const heddle_host*, const char* path, std::uint64_t most_bytes, const char* what, heddle_value** content) {
         return to_status([&] { *content = give(make_value(read_file(text_or_empty(path), {text_or_empty(what), most_bytes}))); });
+      },
+      [](const heddle_host*, const char* path, heddle_str content, std::int32_t* created) {
+        return to_status([&] { *created = create_file(text_or_empty(path), {content.data, content.size}) ? 1 : 0; });
       }};
   return &table;
 }

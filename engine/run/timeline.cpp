@@ -4,10 +4,10 @@
 #include <map>
 #include <tuple>
 
-#include "engine/base/atomic_file.h"
 #include "engine/base/error.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
+#include "engine/base/write_file.h"
 
 namespace heddle::core {
 
@@ -137,7 +137,7 @@ std::string timeline_json(const std::vector<TimelineSpan>& spans) {
 }
 
 void write_timeline(const std::vector<TimelineSpan>& spans, const std::filesystem::path& path) {
-  write_file_atomically(path, timeline_json(spans));
+  write_file(path, timeline_json(spans), Lasting::yes);
 }
 
 }  // namespace heddle::core

@@ -5,7 +5,6 @@
 
 #include "plugins/image/file_names.h"
 #include "plugins/image/json_text.h"
-#include "plugins/image/new_file.h"
 #include "plugins/image/pixels.h"
 #include "plugins/image/png.h"
 
@@ -145,9 +144,11 @@ void save(Context& ctx, const Tensor& images, const SavePlan& plan, const std::s
   for (std::int64_t i = 0; i < count; ++i) {
     const std::vector<std::uint8_t> file =
         write_png(picture_of(ctx, images, i), chunks, plan.level, cancelled);
-    const std::string name = put_new_file(place.folder, file, [&] {
-      return file_name(place.stem, static_cast<std::size_t>(i), counter++);
-    });
+    const std::string_view content(reinterpret_cast<const char*>(file.data()), file.size());
+    std::string name;
+    do {  // until there is a name that no other program has taken
+      name = file_name(place.stem, static_cast<std::size_t>(i), counter++);
+    } while (!create_file((place.folder / name).string(), content));
     const std::string ui = "{\"filename\": " + json_string(name) +
                            ", \"subfolder\": " + json_string(place.subfolder) +
                            ", \"type\": " + json_string(plan.kind) + "}";

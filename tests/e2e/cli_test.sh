@@ -116,6 +116,8 @@ grep -q 'label="test.add' p.dot || wrong "p.dot does not show the nodes"
 if command -v dot >/dev/null; then
   run 0 plan sum.json --svg p.svg
   grep -q '<svg' p.svg || wrong "p.svg is no SVG"
+  run 0 plan sum.json --svg=-Tpng:x.svg
+  grep -q '<svg' ./-Tpng:x.svg || wrong "$what: the name of the file is taken for an option"
 else
   echo "no dot here: SVG is not tested"
 fi
@@ -123,9 +125,23 @@ mkdir -p empty
 PATH=$folder/empty run 2 plan sum.json --svg q.svg; has err "Debian package graphviz"
 [ ! -e q.svg ] || wrong "$what: a file is left"
 
+# What is no file is written into, and stays what it is.
+ln -s /dev/null null; ln -s /dev/null null.dot; mkfifo pipe
+run 0 run sum.json --trace null
+run 0 run sum.json --trace null --set 1.a=1..2
+run 0 plan sum.json --svg null.dot
+[ -c /dev/null ] && [ -L null ] && [ -L null.dot ] && [ ! -e null.1 ] || wrong "$what: a device was replaced"
+cat pipe >piped &
+run 0 run sum.json --trace pipe
+wait $!
+[ -p pipe ] || wrong "$what: the pipe was replaced"
+grep -q '"name":"1 test.add"' piped || wrong "$what: nothing came through the pipe"
+run 0 run --quiet sum.json --trace /dev/stdout; has out '"name":"1 test.add"'
+run 0 run --quiet sum.json --trace /dev/fd/3 3>through; cp through out; has out '"name":"1 test.add"'
+[ -z "$(find . -name '*.part')" ] || wrong "temporary files are left"
+
 # What is no file is not read, nor what is too large; a workflow may come through a pipe.
 run 2 run /dev/zero; has err "/dev/zero: this is a device; a workflow has to be a regular file"
-mkfifo pipe
 run 2 plan sum.json --costs pipe; has err "pipe: this is a pipe; a file of measured costs has to be a regular file."
 truncate -s 1T large.json
 run 2 run large.json; has err "large.json: it has 1099511627776 bytes or more; a workflow has at most 67108864 (64.0 MiB)"

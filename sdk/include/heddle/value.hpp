@@ -184,6 +184,13 @@ inline Value read_file(const std::string& path, std::uint64_t most_bytes, const 
   return Value::adopt(content);
 }
 
+// A new file, whole or not at all; false, and nothing done, where the name is taken.
+inline bool create_file(const std::string& path, std::string_view content) {
+  std::int32_t created = 0;
+  check(find_service<heddle_files_service>(HEDDLE_SERVICE_FILES).create(services.host, path.c_str(), {content.data(), content.size()}, &created));
+  return created != 0;
+}
+
 // ---- how a C++ type crosses the border -------------------------------------------------------------
 
 template <class T> struct Wire;  // specialise to give a record type its C++ face: type, widget, read, write

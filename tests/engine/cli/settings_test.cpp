@@ -95,6 +95,7 @@ BOOST_AUTO_TEST_CASE(several_runs_number_their_files_before_the_extension) {
   BOOST_TEST(numbered("a.b/t.json", 2, 3) == "a.b/t.2.json");
   BOOST_TEST(numbered("t", 12, 12) == "t.12");
   BOOST_TEST(numbered("", 2, 3) == "");
+  BOOST_TEST(numbered("/dev/null", 2, 3) == "/dev/null");
 }
 
 BOOST_AUTO_TEST_CASE(sizes_of_memory_are_bytes_with_a_unit_or_a_share) {

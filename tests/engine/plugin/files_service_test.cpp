@@ -1,4 +1,4 @@
-// What plugins read through the engine.
+// What plugins read and write through the engine.
 #include <boost/test/unit_test.hpp>
 
 #include "engine/base/error.h"
@@ -23,6 +23,14 @@ std::string read(const fs::path& path) {
   return get_str(*Value::adopt(content));
 }
 
+bool create(const fs::path& path, std::string_view content) {
+  std::int32_t created = -1;
+  throw_status(files_service()->create(plugin_host(), path.c_str(),
+                                       {content.data(), content.size()}, &created),
+               "create");
+  return created != 0;
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(a_plugin_reads_small_files_only) {
@@ -38,6 +46,13 @@ BOOST_AUTO_TEST_CASE(a_plugin_reads_small_files_only) {
   BOOST_TEST(why_not(folder.write("f", std::string(11, 'x'))).find("a note has at most 10 ") !=
              std::string::npos);
   BOOST_TEST((refusal_of([&] { read(folder / "none"); }).code() == Code::not_found));
+}
+
+BOOST_AUTO_TEST_CASE(a_plugin_makes_new_files_only) {
+  const TemporaryFolder folder;
+  BOOST_TEST(create(folder / "f", "one"));
+  BOOST_TEST(!create(folder / "f", "two"));
+  BOOST_TEST(read(folder / "f") == "one");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

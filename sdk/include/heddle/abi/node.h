@@ -219,6 +219,9 @@ typedef struct heddle_files_service {
   /* The whole of a regular file, its bytes as they are. Refuses folders, devices and pipes, and what has more than most_bytes
    * bytes; what: the kind of file, for errors ("a tokenizer"). */
   heddle_status* (*read)(const heddle_host*, const char* path, uint64_t most_bytes, const char* what, heddle_value** content);
+  /* A new file with this content, whole or not at all, and on the disk when this returns. Never in the place of another: created
+   * is 0 where the name is taken. */
+  heddle_status* (*create)(const heddle_host*, const char* path, heddle_str content, int32_t* created);
 } heddle_files_service;
 
 /* A call of a model that execute() is going to make, by shapes: what the planner needs to place and price it. Mirrors
