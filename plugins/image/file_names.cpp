@@ -59,14 +59,39 @@ std::string date_text(std::string_view pattern, const std::tm& now) {
   return text;
 }
 
+// Bytes of the control character at the begin of UTF-8, 0 when there is none: C0, DEL, C1, line and
+// paragraph separators, and what turns the direction of text.
+std::size_t control_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
+  };
+  if (byte(0) < 0x20 || byte(0) == 0x7f) return 1;
+  if (byte(0) == 0xc2 && byte(1) >= 0x80 && byte(1) < 0xa0) return 2;
+  const bool separates = byte(1) == 0x80 && byte(2) >= 0xa8 && byte(2) <= 0xae;
+  const bool isolates = byte(1) == 0x81 && byte(2) >= 0xa6 && byte(2) <= 0xa9;
+  return byte(0) == 0xe2 && (separates || isolates) ? 3 : 0;
+}
+
+// Names end in lists of files and on terminals, where such characters are commands.
+std::string without_controls(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    const std::size_t control = control_length(text);
+    if (control > 0)
+      result += '_';
+    else
+      result += text.front();
+    text.remove_prefix(std::max<std::size_t>(control, 1));
+  }
+  return result;
+}
+
 // A widget's text may not make folders or name what a file system refuses.
 std::string as_file_name(std::string text) {
   constexpr std::string_view kRefused = "/?<>\\:*|\"";
   for (char& c : text)
-    if (kRefused.find(c) != std::string_view::npos || static_cast<unsigned char>(c) < 0x20 ||
-        c == 0x7f)
-      c = '_';
-  return text;
+    if (kRefused.find(c) != std::string_view::npos) c = '_';
+  return without_controls(text);
 }
 
 // What stands between two percent signs, or nothing when it is not one of the browser's.
@@ -143,9 +168,10 @@ std::string expand_prefix(std::string_view prefix, const PrefixFacts& facts) {
   return text;
 }
 
-Place find_place(const fs::path& root, const std::string& prefix) {
-  if (prefix.find('\0') != std::string::npos)
+Place find_place(const fs::path& root, const std::string& given) {
+  if (given.find('\0') != std::string::npos)
     throw Error(HEDDLE_INVALID_ARGUMENT, "filename_prefix holds a zero byte. Remove it.");
+  const std::string prefix = without_controls(given);
   fs::path path = fs::path(prefix).lexically_normal();
   if (path.is_absolute()) refuse_escape(prefix, root, "it is an absolute path");
   if (path.has_relative_path() && !path.has_filename())

@@ -35,6 +35,7 @@ struct Place {
   std::string stem;              // of the files' names
 };
 
+// Control characters become '_', as a browser makes them of what stands between percent signs.
 // Makes the folder when it is missing. Throws HEDDLE_INVALID_ARGUMENT for a prefix that leaves
 // `root`, by "..", as an absolute path, or through a link, and HEDDLE_IO when the folder cannot be
 // made.

@@ -80,6 +80,16 @@ BOOST_AUTO_TEST_CASE(a_prefix_gives_folder_and_stem) {
   BOOST_TEST(place("").stem == ".");
 }
 
+BOOST_AUTO_TEST_CASE(names_hold_no_control_characters) {
+  const TemporaryFolder root;
+  const auto place = [&](const std::string& prefix) { return find_place(root.path(), prefix); };
+  BOOST_TEST(place("a\n\x1b[2J\x7f").stem == "a__[2J_");
+  BOOST_TEST(place("a\r/b\t").subfolder == "a_");
+  BOOST_TEST(place("\xc2\x80\xc2\x9f\u2028\u2029\u202a\u202e\u2066\u2069").stem == "________");
+  for (const char* harmless : {"\u00a0\u00e9", "\u2027\u202f\u2065\u206a", "\U0001f642"})
+    BOOST_TEST(place(harmless).stem == harmless);
+}
+
 BOOST_AUTO_TEST_CASE(a_prefix_that_leaves_the_folder_is_refused) {
   const TemporaryFolder root;
   fs::create_directories(root / "out/in");
