@@ -19,8 +19,10 @@ namespace {
 constexpr std::string_view kMagic = "GGUF";
 constexpr std::string_view kOriginalShape = "comfy.gguf.orig_shape.";
 constexpr std::uint64_t kLongestText = 1 << 20;  // of a key or of a tensor's name, bytes
-constexpr std::uint32_t kMostAxes = 4;           // as ggml has them
-constexpr std::uint64_t kMostListed = 16;        // members of an array that is kept
+// Far above that of a vocabulary. Texts are copied, and each member of an array is looked at.
+constexpr std::uint64_t kLongestHeader = 128 << 20;
+constexpr std::uint32_t kMostAxes = 4;     // as ggml has them
+constexpr std::uint64_t kMostListed = 16;  // members of an array that is kept
 constexpr std::string_view kCutOff = " The download is probably incomplete; fetch the file again.";
 constexpr std::string_view kFaulty =
     " The file is damaged or was written by a faulty program; fetch or convert it again.";
@@ -105,6 +107,9 @@ class GgufReader {
       throw refuse(cat("the header ends at byte ", at_, " of the file's ", file_.size(), " inside ",
                        what_, ", which wants ", size, " more bytes.", kCutOff));
     }
+    if (size > kLongestHeader - std::min(at_, kLongestHeader))
+      throw refuse(cat("the header ends beyond byte ", kLongestHeader, ", inside ", what_,
+                       ", which wants ", size, " bytes.", kFaulty));
     const auto bytes = file_.subspan(at_, size);
     at_ += size;
     return bytes;

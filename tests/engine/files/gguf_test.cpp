@@ -1,5 +1,8 @@
 #include "engine/files/gguf.h"
 
+#include <sys/mman.h>
+
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <string>
 #include <vector>
@@ -190,6 +193,32 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_opens_it_like_any_other_file_and_maps_it_once)
       open_checkpoint(folder.write("m.safetensors", gguf_bytes(two_tensors()))).has("a.bias"));
   BOOST_TEST(has(refusal_of([&] { open_checkpoint(folder.write("short.gguf", "GG")); }).what(),
                  "no gguf file"));
+}
+
+// A file of holes may claim to be all header. What is behind it is never read.
+BOOST_AUTO_TEST_CASE(a_header_has_an_end) {
+  constexpr std::size_t kBytes = std::size_t{1} << 33;
+  void* const memory = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  BOOST_REQUIRE(memory != MAP_FAILED);
+  const auto refused = [&](const std::string& begin) {
+    std::ranges::copy(begin, static_cast<char*>(memory));
+    return std::string(refusal_of([&] {
+                         parse_gguf({static_cast<std::byte*>(memory), kBytes}, "m.gguf");
+                       }).what());
+  };
+  const auto number = [](auto value) {
+    return std::string(reinterpret_cast<const char*>(&value), sizeof value);
+  };
+  const std::string begin = "GGUF" + number(std::uint32_t{3}) + number(std::uint64_t{0}) +
+                            number(std::uint64_t{1}) + number(std::uint64_t{1}) + "k";
+  const std::uint64_t many = std::uint64_t{1} << 30;
+  const std::uint32_t text = 8, array = 9, byte = 0;
+  for (const std::string& entry :
+       {number(text) + number(many), number(array) + number(text) + number(many),
+        number(array) + number(byte) + number(many)})
+    BOOST_TEST(has(refused(begin + entry), "the header ends beyond byte 134217728"));
+  ::munmap(memory, kBytes);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
