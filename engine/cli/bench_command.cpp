@@ -166,8 +166,7 @@ int check_model(const Request& request, const BenchOptions& bench,
 
 int measure(const Request& request, const BenchOptions& bench, Output& output) {
   const auto tell = [&](const std::string& what) {
-    const std::string line = cat("heddle: ", what, "\n");
-    if (!request.settings.quiet) std::fwrite(line.data(), 1, line.size(), stderr);
+    if (!request.settings.quiet) to_stderr(cat("heddle: ", what));
   };
   if (request.bench.check) return check_model(request, bench, tell, output);
   const BenchReport report = measure_model(request.settings.engine, bench, tell);

@@ -230,11 +230,12 @@ int list_plugins(const Request& request, Output& output) {
   }
   for (const PluginInfo& plugin : engine.plugins()) {
     if (!plugin.refused.empty()) {
-      output.write(cat(plugin.path, ": refused: ", plugin.refused, "\n"));
+      output.write(cat(core::printable(cat(plugin.path, ": refused: ", plugin.refused)), "\n"));
       continue;
     }
-    output.write(cat(plugin.id, " ", plugin.version, "  ", plugin.path, "\n"));
-    if (!plugin.brings.empty()) output.write(cat("  ", core::join(plugin.brings, ", "), "\n"));
+    output.write(
+        cat(core::printable(cat(plugin.id, " ", plugin.version, "  ", plugin.path)), "\n"));
+    if (!plugin.brings.empty()) output.write(cat("  ", core::printable(core::join(plugin.brings, ", ")), "\n"));
   }
   return kExitDone;
 }

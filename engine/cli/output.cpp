@@ -4,9 +4,12 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "engine/base/text.h"
+
 namespace heddle::cli {
 
-void Output::write(std::string_view text) {
+void Output::write(std::string_view given) {
+  const std::string text = core::printable_lines(given);
   core::MutexLock lock(mutex_);
   if (closed_) return;
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
@@ -25,6 +28,16 @@ std::string format_seconds(double seconds) {
   const int decimals = seconds < 1 ? 3 : seconds < 100 ? 2 : 0;
   std::snprintf(text, sizeof text, "%.*f s", decimals, seconds);
   return text;
+}
+
+void Table::row(std::vector<std::string> cells) {
+  for (std::string& cell : cells) cell = core::printable(cell);
+  rows_.push_back(std::move(cells));
+}
+
+void to_stderr(std::string_view text) {
+  const std::string line = core::cat(core::printable_lines(text), "\n");
+  std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
 std::string Table::text() const {

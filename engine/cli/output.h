@@ -13,7 +13,8 @@ namespace heddle::cli {
 
 class Output {
  public:
-  // Never throws, because observers call it on a run's threads: what goes wrong is kept.
+  // What would command a terminal is written out, which leaves JSON the JSON that it was. Never
+  // throws, because observers call it on a run's threads: what goes wrong is kept.
   void write(std::string_view text);
 
   // errno of what stopped the output (a full disk), or 0.
@@ -25,13 +26,16 @@ class Output {
   bool closed_ HEDDLE_GUARDED_BY(mutex_) = false;
 };
 
+// A line, or several, on stderr, as it may be shown to people; the line end is added.
+void to_stderr(std::string_view text);
+
 // "3.42 s", "0.071 s": three digits that matter, and never more than milliseconds.
 std::string format_seconds(double seconds);
 
 // Rows as columns that line up, two spaces apart; the last one as long as it is. A line each.
 class Table {
  public:
-  void row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  void row(std::vector<std::string> cells);
   std::string text() const;
 
  private:

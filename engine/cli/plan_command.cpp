@@ -1,5 +1,3 @@
-#include <cstdio>
-
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
@@ -21,15 +19,13 @@ int plan_workflow(const Request& request, Output& output) {
     const Engine::Problems problems = engine.check(flow);
     if (variants.count() == 1 || !problems.errors.empty())
       for (const std::string& warning : problems.warnings) warn(warning);
-    for (const std::string& error : problems.errors) {
-      const std::string line = cat("heddle: ", error, "\n");
-      std::fwrite(line.data(), 1, line.size(), stderr);
-    }
+    for (const std::string& error : problems.errors) to_stderr(cat("heddle: ", error));
     if (!problems.errors.empty()) return kExitUsage;
     if (!request.settings.svg.empty())
       draw(engine.plan_dot(flow), numbered(request.settings.svg, run + 1, variants.count()));
     if (request.settings.least) {
-      output.write(cat(engine.plan_least(flow, request.settings.json), request.settings.json ? "\n" : ""));
+      output.write(
+          cat(engine.plan_least(flow, request.settings.json), request.settings.json ? "\n" : ""));
       continue;
     }
     if (request.settings.json) {
@@ -38,7 +34,7 @@ int plan_workflow(const Request& request, Output& output) {
     }
     if (variants.count() > 1)
       output.write(cat(run == 0 ? "" : "\n", "run ", run + 1, " of ", variants.count(), ": ",
-                       variants.label(run), "\n"));
+                       core::printable(variants.label(run)), "\n"));
     output.write(engine.plan(flow));
   }
   return kExitDone;

@@ -19,10 +19,7 @@ namespace {
 using core::cat;
 using core::Code;
 
-void complain(std::string_view message) {
-  const std::string line = cat("heddle: ", message, "\n");
-  std::fwrite(line.data(), 1, line.size(), stderr);
-}
+void complain(std::string_view message) { to_stderr(cat("heddle: ", message)); }
 
 std::optional<std::string> environment(const std::string& name) {
   const char* text = std::getenv(name.c_str());
@@ -149,7 +146,7 @@ int run_program(const std::vector<std::string>& arguments) {
       output.write(parsed.answer.text);
       return finish(output, kExitDone);
     }
-    std::fputs(parsed.answer.text.c_str(), stderr);
+    std::fputs(core::printable_lines(parsed.answer.text).c_str(), stderr);
     return kExitUsage;
   } catch (const EngineError& error) {
     complain(error.what());

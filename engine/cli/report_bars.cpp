@@ -53,7 +53,7 @@ class Bars final : public Reporter {
     switch (event.kind) {
       case Event::Kind::node_started:
         bars_.push_back({run, std::string(event.node), cat(prefix, node_label(event)),
-                         std::string(event.device), "", 0});
+                         core::printable(event.device), "", 0});
         return redraw();
       case Event::Kind::node_progress:
         return progress(run, event);
@@ -105,7 +105,7 @@ class Bars final : public Reporter {
   void progress(std::size_t run, const Event& event) HEDDLE_REQUIRES(mutex_) {
     for (Bar* bar : of(run, event.node)) {
       bar->fraction = event.fraction;
-      bar->note = core::to_valid_utf8(event.text);
+      bar->note = core::printable(event.text);
     }
     if (Clock::now() - drawn_at_ >= kRedraw) redraw();
   }
@@ -126,7 +126,7 @@ class Bars final : public Reporter {
   void above(std::string_view line) HEDDLE_REQUIRES(mutex_) {
     std::string text;
     if (drawn_ > 0) text = cat("\x1b[", drawn_, "A\r\x1b[J");
-    if (!line.empty()) text += cat(line, "\n");
+    if (!line.empty()) text += cat(core::printable_lines(line), "\n");
     for (const Bar& bar : bars_) text += cat(draw(bar, columns_), "\n");
     std::fwrite(text.data(), 1, text.size(), stderr);
     drawn_ = bars_.size();

@@ -1,8 +1,6 @@
 // One JSON object a line on stdout, for programs. Every object has "event" and "run" (the number,
 // from 1); the rest is there where it means something: node, class, title, device, fraction,
 // seconds, files.
-#include <cstdio>
-
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/cli/reporter.h"
@@ -84,10 +82,7 @@ class JsonLines final : public Reporter {
               .set("remarks", std::move(remarks)));
   }
 
-  void message(std::string_view text) override {
-    const std::string line = core::cat("heddle: ", text, "\n");
-    std::fwrite(line.data(), 1, line.size(), stderr);
-  }
+  void message(std::string_view text) override { to_stderr(core::cat("heddle: ", text)); }
 
  private:
   static Json begin(std::string_view event, std::size_t run) {

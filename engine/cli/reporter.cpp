@@ -1,7 +1,6 @@
 #include "engine/cli/reporter.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 
 #include "engine/base/guarded.h"
@@ -11,11 +10,6 @@ namespace heddle::cli {
 namespace {
 
 using core::cat;
-
-void to_stderr(std::string_view line) {
-  const std::string text = cat(line, "\n");
-  std::fwrite(text.data(), 1, text.size(), stderr);
-}
 
 // One line when a node starts, one when it is done, and one for each tenth of the way; with the
 // number of the run when there are several.
@@ -42,7 +36,7 @@ class Lines final : public Reporter {
       case Event::Kind::node_cached:
         return to_stderr(cat(label, ": unchanged since an earlier run"));
       case Event::Kind::file_written:
-        return to_stderr(cat(label, ": wrote ", event.text));
+        return to_stderr(cat(label, ": wrote ", core::printable(event.text)));
       case Event::Kind::warning:
         return message(
             cat("warning: ", event.node.empty() ? prefix : cat(label, ": "), event.text));
@@ -68,7 +62,8 @@ class Lines final : public Reporter {
       if (tenth <= told || tenth >= 10) return;
       told = tenth;
     }
-    to_stderr(cat(label, ": ", tenth * 10, " %", event.text.empty() ? "" : " ", event.text));
+    to_stderr(cat(label, ": ", tenth * 10, " %", event.text.empty() ? "" : " ",
+                  core::printable(event.text)));
   }
 
   struct State {
@@ -93,13 +88,14 @@ class Quiet final : public Reporter {
 
 std::string node_label(const Event& event) {
   if (event.title.empty() || event.title == event.class_type)
-    return cat(event.node, " ", event.class_type);
-  return cat(event.node, " ", core::quote(event.title), " (", event.class_type, ")");
+    return core::printable(cat(event.node, " ", event.class_type));
+  return cat(core::printable(event.node), " ", core::quote(event.title), " (",
+             core::printable(event.class_type), ")");
 }
 
 std::string heading_text(const RunHeading& heading) {
   if (heading.count == 1) return "";
-  return cat("run ", heading.number, " of ", heading.count, ": ", heading.label);
+  return core::printable(cat("run ", heading.number, " of ", heading.count, ": ", heading.label));
 }
 
 std::string summary(const RunHeading& heading, const Results& results, double seconds) {
@@ -110,9 +106,10 @@ std::string summary(const RunHeading& heading, const Results& results, double se
   table.row({"", format_seconds(seconds), "in all"});
   std::string text = heading_text(heading);
   if (!text.empty()) text += "\n";
-  for (const std::string& file : results.files()) text += cat("wrote ", file, "\n");
+  for (const std::string& file : results.files())
+    text += cat("wrote ", core::printable(file), "\n");
   text += table.text();
-  for (const std::string& remark : results.remarks()) text += cat(remark, "\n");
+  for (const std::string& remark : results.remarks()) text += cat(core::printable(remark), "\n");
   return text;
 }
 

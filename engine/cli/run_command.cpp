@@ -29,7 +29,7 @@ class LogThrough {
  public:
   explicit LogThrough(Reporter& reporter) {
     core::set_log_sink([&reporter](core::Level level, std::string_view message) {
-      reporter.message(cat(core::level_name(level), ": ", message));
+      reporter.message(cat(core::level_name(level), ": ", core::printable(message)));
     });
   }
   ~LogThrough() { core::set_log_sink({}); }

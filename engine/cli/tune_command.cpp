@@ -1,5 +1,3 @@
-#include <cstdio>
-
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/base/write_file.h"
@@ -21,12 +19,11 @@ int tune_devices(const Request& request, Output& output) {
   if (failure) throw core::system_error(file.parent_path().string(), failure.value());
   Engine engine(request.settings.engine);
   const std::string costs = engine.tune([&](const std::string& what) {
-    const std::string line = cat("heddle: ", what, "\n");
-    if (!request.settings.quiet) std::fwrite(line.data(), 1, line.size(), stderr);
+    if (!request.settings.quiet) to_stderr(cat("heddle: ", what));
   });
   core::write_file(file, costs, core::Lasting::yes);
   output.write(costs);
-  if (!request.settings.json) output.write(cat("wrote ", file.string(), "\n"));
+  if (!request.settings.json) output.write(cat("wrote ", core::printable(file.string()), "\n"));
   return kExitDone;
 }
 

@@ -34,7 +34,7 @@ std::string Engine::plan(const Workflow& flow, Inputs inputs) const {
     const Data::Ready ready = data_->prepare_to_show(flow.data_, std::move(inputs));
     std::string text = core::plan_text(ready.graph, ready.plan, data_->environment->topology);
     for (const core::ModelSummary& model : ready.described.models)
-      text += cat("model ", output_name(ready.graph, model), ": ", model.family, ", ", model.blocks,
+      text += cat("model ", core::printable(output_name(ready.graph, model)), ": ", core::printable(model.family), ", ", model.blocks,
                   " blocks, ", core::format_bytes(model.weight_bytes), " of weights\n");
     return text;
   });
@@ -46,12 +46,12 @@ namespace {
 void tell_host_least(const std::vector<core::HostNeed>& needs, const core::Graph& graph, std::string& text, Json& devices) {
   if (needs.empty()) return;
   const core::HostNeed& decides = *std::ranges::max_element(needs, {}, &core::HostNeed::least_bytes);
-  text += cat("host: at least ", core::format_bytes(decides.least_bytes), " (", decides.least_bytes, " bytes), by node ", graph.nodes[decides.node].id, "\n");
+  text += cat("host: at least ", core::format_bytes(decides.least_bytes), " (", decides.least_bytes, " bytes), by node ", core::printable(graph.nodes[decides.node].id), "\n");
   Json nodes = Json::array();
   for (const core::HostNeed& need : needs) {
     const std::string& node = graph.nodes[need.node].id;
     const std::string reason = cat(core::format_bytes(need.reading_bytes), " for reading weights");
-    text += cat("  ", node, ": ", core::format_bytes(need.least_bytes), "; ", reason, "\n");
+    text += cat("  ", core::printable(node), ": ", core::format_bytes(need.least_bytes), "; ", reason, "\n");
     nodes.push(std::move(Json::object().set("node", node).set("least_bytes", need.least_bytes).set("reason", reason)));
   }
   devices.push(std::move(Json::object().set("device", "host").set("least_bytes", decides.least_bytes).set("nodes", std::move(nodes))));
@@ -73,12 +73,12 @@ std::string Engine::plan_least(const Workflow& flow, bool as_json) const {
     Json devices = Json::array();
     for (const auto& [d, decides] : most) {
       text += cat(topology.devices[d].name, ": at least ", core::format_bytes(decides->least_bytes), " (", decides->least_bytes, " bytes), by node ",
-                  ready.graph.nodes[decides->node].id, "\n");
+                  core::printable(ready.graph.nodes[decides->node].id), "\n");
       Json nodes = Json::array();
       for (const core::LeastNeed& need : all.needs) {
         if (need.device != d) continue;
-        text += cat("  ", ready.graph.nodes[need.node].id, ": ", core::format_bytes(need.least_bytes),
-                    need.all_bytes > need.least_bytes ? cat(", nothing streamed with ", core::format_bytes(need.all_bytes)) : "", "; ", need.reason, "\n");
+        text += cat("  ", core::printable(ready.graph.nodes[need.node].id), ": ", core::format_bytes(need.least_bytes),
+                    need.all_bytes > need.least_bytes ? cat(", nothing streamed with ", core::format_bytes(need.all_bytes)) : "", "; ", core::printable(need.reason), "\n");
         nodes.push(std::move(Json::object()
                                  .set("node", ready.graph.nodes[need.node].id)
                                  .set("least_bytes", need.least_bytes)
@@ -89,7 +89,7 @@ std::string Engine::plan_least(const Workflow& flow, bool as_json) const {
     }
     tell_host_least(core::host_needs(all.needs, *data_->environment), ready.graph, text, devices);
     if (most.empty()) text += "no node is known to need memory of a device\n";
-    for (const std::string& why : all.left_out) text += cat("not known: ", why, "\n");
+    for (const std::string& why : all.left_out) text += cat("not known: ", core::printable(why), "\n");
     return as_json ? core::write_json(devices, 2) : text;
   });
 }

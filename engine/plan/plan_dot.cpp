@@ -25,11 +25,11 @@ std::string_view colour_of(std::uint32_t device) {
 std::uint32_t place_of(const Assignment& at) { return at.on_host ? kHostSide : at.device; }
 
 std::string label_of(const Node& node, const Assignment& at, const Topology& topology) {
-  std::string label(node.type->name());
-  if (!node.title.empty()) label += cat("\n", node.title);
+  std::string label = printable(node.type->name());
+  if (!node.title.empty()) label += cat("\n", printable(node.title));
   for (const PlacedCall& call : at.calls)
     if (call.placement.devices.size() > 1)
-      label += cat("\n", call.model, ": ", split_name(call.placement.split), " over ",
+      label += cat("\n", printable(call.model), ": ", split_name(call.placement.split), " over ",
                    device_names(call.placement.devices, topology));
   return label;
 }
@@ -80,7 +80,7 @@ std::string plan_dot(const Graph& graph, const Plan& plan, const Topology& topol
       if (!drawn.emplace(std::pair(*link, to), true).second) return;
       const auto found =
           (flags & HEDDLE_PORT_PASS) != 0 ? crossing.end() : crossing.find({*link, to});
-      std::string label(graph.nodes[link->node].type->output(link->port).name);
+      std::string label = printable(graph.nodes[link->node].type->output(link->port).name);
       const bool crosses = found != crossing.end();
       if (crosses) label += cat("\n", step_bytes_text(found->second));
       drawing.edges.push_back({number.at(link->node), index, label, crosses});
@@ -91,8 +91,8 @@ std::string plan_dot(const Graph& graph, const Plan& plan, const Topology& topol
   }
   for (std::uint32_t d = 0; d < used.size(); ++d)
     if (used[d])
-      drawing.legend.emplace_back(cat(topology.devices[d].name, " ", topology.devices[d].model),
-                                  colour_of(d));
+      drawing.legend.emplace_back(
+          printable(cat(topology.devices[d].name, " ", topology.devices[d].model)), colour_of(d));
   if (host_used) drawing.legend.emplace_back("host", kHostColour);
   return write_dot(drawing);
 }

@@ -9,6 +9,12 @@ namespace heddle::core {
 
 namespace {
 
+// Ids, titles and names come from others: none of them may begin a line of its own.
+template <typename... Args>
+std::string line_of(const Args&... args) {
+  return printable(cat(args...)) + "\n";
+}
+
 std::string output_of(const Graph& graph, const Step& step) {
   const Node& node = graph.nodes[step.node];
   return cat(node.id, ".", node.type->output(step.port).name);
@@ -36,9 +42,10 @@ std::string first_of(const std::vector<std::string>& names) {
 }
 
 std::string alternative_text(const Alternative& way, const Topology& topology) {
-  return cat("      ", way.chosen ? "* " : "- ", way.name, ": ", format_seconds(way.seconds),
-             " after ", format_seconds(way.load_seconds), " of loading; ", needs_of(way, topology),
-             way.fits ? "" : ": does not fit", way.note.empty() ? "" : cat("; ", way.note), "\n");
+  return line_of("      ", way.chosen ? "* " : "- ", way.name, ": ", format_seconds(way.seconds),
+                 " after ", format_seconds(way.load_seconds), " of loading; ",
+                 needs_of(way, topology), way.fits ? "" : ": does not fit",
+                 way.note.empty() ? "" : cat("; ", way.note));
 }
 
 // What a divided call does on its devices: a line for each device, for each pair that one sends to
@@ -50,15 +57,14 @@ std::string inside_text(const PlacedCall& call, const Topology& topology) {
   };
   std::string text;
   for (const CallPart& part : call.parts)
-    text += cat(begin, device_name(part.device, topology), " ", part.what, ": ",
-                format_bytes(part.weight_bytes), " of weights\n");
+    text += line_of(begin, device_name(part.device, topology), " ", part.what, ": ",
+                    format_bytes(part.weight_bytes), " of weights");
   for (const CallTransfer& t : call.transfers)
-    text +=
-        cat(begin, every(t.once), device_name(t.from, topology), " -> ",
-            device_name(t.to, topology), " ",
-            t.bytes == 0 ? "shared memory" : format_bytes(t.bytes), ": ", first_of(t.values), "\n");
+    text += line_of(
+        begin, every(t.once), device_name(t.from, topology), " -> ", device_name(t.to, topology),
+        " ", t.bytes == 0 ? "shared memory" : format_bytes(t.bytes), ": ", first_of(t.values));
   for (const CallStream& s : call.streams)
-    text += cat(
+    text += line_of(
         begin, device_name(s.device, topology), " ", format_bytes(s.resident_bytes),
         " of weights stay; ", format_bytes(s.step_bytes), " each step",
         s.donor_bytes == 0 ? ""
@@ -66,11 +72,11 @@ std::string inside_text(const PlacedCall& call, const Topology& topology) {
         s.unpinned_bytes == 0 ? ""
                               : cat(" (", format_bytes(s.unpinned_bytes), " of them not pinned)"),
         s.once_bytes == 0 ? "" : cat(" and ", format_bytes(s.once_bytes), " once"),
-        " from host memory through a ring of ", format_bytes(s.ring_bytes), "\n");
+        " from host memory through a ring of ", format_bytes(s.ring_bytes));
   for (const CallExchange& e : call.exchanges)
-    text += cat(begin, every(false), e.count, " ", e.op, " in ", e.blocks,
-                e.blocks == 1 ? " block, " : " blocks, ", format_bytes(e.bytes), "\n");
-  if (!call.whole.empty()) text += cat(begin, "whole: ", join(call.whole, ", "), "\n");
+    text += line_of(begin, every(false), e.count, " ", e.op, " in ", e.blocks,
+                    e.blocks == 1 ? " block, " : " blocks, ", format_bytes(e.bytes));
+  if (!call.whole.empty()) text += line_of(begin, "whole: ", join(call.whole, ", "));
   return text;
 }
 
@@ -83,8 +89,8 @@ std::string call_text(const PlacedCall& call, const Topology& topology) {
               split_name(call.placement.split) == "none"
                   ? "on"
                   : cat(split_name(call.placement.split), " over"),
-              " ", device_names(call.placement.devices, topology), " (", call.reason, ")\n");
-  text += inside_text(call, topology);
+              " ", device_names(call.placement.devices, topology), " (", call.reason, ")");
+  text = printable(text) + "\n" + inside_text(call, topology);
   for (const Alternative& way : call.alternatives) text += alternative_text(way, topology);
   return text;
 }
@@ -130,28 +136,29 @@ std::string plan_text(const Graph& graph, const Plan& plan, const Topology& topo
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const Step& step = plan.steps[i];
     const Node& node = graph.nodes[step.node];
+    std::string line;
     switch (step.kind) {
       case Step::Kind::run:
-        text += cat(i, " run ", node.id, " ", node.type->name(),
-                    node.title.empty() ? "" : cat(" \"", node.title, "\""), " on ",
-                    device_name(step.to, topology), " (", plan.places[step.node].reason, ")");
+        line = cat(i, " run ", node.id, " ", node.type->name(),
+                   node.title.empty() ? "" : cat(" \"", node.title, "\""), " on ",
+                   device_name(step.to, topology), " (", plan.places[step.node].reason, ")");
         break;
       case Step::Kind::transfer:
-        text += cat(i, " transfer ", output_of(graph, step), " ", device_name(step.from, topology),
-                    " -> ", device_name(step.to, topology), " ", step_bytes_text(step.bytes));
+        line = cat(i, " transfer ", output_of(graph, step), " ", device_name(step.from, topology),
+                   " -> ", device_name(step.to, topology), " ", step_bytes_text(step.bytes));
         break;
       case Step::Kind::release:
-        text += cat(i, " release ", output_of(graph, step), " on ", device_name(step.to, topology),
-                    " ", step_bytes_text(step.bytes));
+        line = cat(i, " release ", output_of(graph, step), " on ", device_name(step.to, topology),
+                   " ", step_bytes_text(step.bytes));
         break;
     }
-    if (!step.after.empty()) text += cat(" after ", join(step.after, ","));
-    text += "\n";
+    if (!step.after.empty()) line += cat(" after ", join(step.after, ","));
+    text += line_of(line);
     if (step.kind == Step::Kind::run)
       for (const PlacedCall& call : plan.places[step.node].calls) text += call_text(call, topology);
   }
-  for (const std::string& pending : plan.pending) text += cat("pending: ", pending, "\n");
-  for (const std::string& warning : plan.warnings) text += cat("warning: ", warning, "\n");
+  for (const std::string& pending : plan.pending) text += line_of("pending: ", pending);
+  for (const std::string& warning : plan.warnings) text += line_of("warning: ", warning);
   return text;
 }
 

@@ -148,6 +148,19 @@ run 2 run large.json; has err "large.json: it has 1099511627776 bytes or more; a
 run 2 plan sum.json --costs large.json; has err "a file of measured costs has at most"
 run 0 run --quiet /dev/fd/3 3< <(cat sum.json)
 
+# Titles and names cannot command a terminal, nor look like lines of ours.
+cat >title.json <<'END'
+{"1": {"class_type": "test.add", "inputs": {"a": 2, "b": 3}, "_meta": {"title": "a\u001b[2J\n9 b\u009b\u202e"}},
+ "3\n4": {"class_type": "test.keep", "inputs": {"value": ["1", 0]}}}
+END
+is_plain() { ! LC_ALL=C grep -qE $'\x1b|\xc2\x9b|\xe2\x80\xae|^9 b|^4 ' "$1" || { wrong "$what: its $1 holds what a title said:"; cat -v "$1"; }; }
+run 0 plan title.json; is_plain out; has out '"a\x1b[2J\n9 b\u009b\u202e"'; has out 'run 3\n4 test.keep'
+run 0 plan title.json --json; is_plain out; has out '\n9 b\u009b\u202e'
+run 0 plan title.json --svg title.dot; is_plain title.dot
+run 0 run title.json; is_plain out; is_plain err; has err 'a\x1b[2J\n9 b\u009b\u202e'
+run 2 run title.json --set 1.nothing=1; is_plain err
+run 2 run $'no\x1b[2J\n9 b.json'; is_plain err; has err 'no\x1b[2J\n9 b.json: No such file'
+
 # Measured costs are written where plans find them.
 run 0 tune --devices cpu:0 --costs c.json; has out '"flops_per_second"'; has err "measuring cpu:0"
 cp c.json out; has out '"bytes_per_second"'

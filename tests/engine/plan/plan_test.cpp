@@ -9,6 +9,7 @@
 
 #include "engine/base/error.h"
 #include "engine/plan/place.h"
+#include "engine/plan/plan_dot.h"
 #include "engine/plan/plan_text.h"
 #include "tests/support/random_tasks.h"
 #include "tests/support/refusal.h"
@@ -131,6 +132,24 @@ BOOST_AUTO_TEST_CASE(the_same_question_has_the_same_plan) {
   for (int i = 0; i < 3; ++i) BOOST_TEST(plan_text(q.graph, plan_of(q), q.topology) == first);
 }
 
+BOOST_AUTO_TEST_CASE(titles_and_ids_neither_begin_lines_nor_command_a_terminal) {
+  Question q = draw(5);
+  const auto lines = [&] {
+    return std::ranges::count(plan_text(q.graph, plan_of(q), q.topology), '\n');
+  };
+  const auto before = lines();
+  for (Node& node : q.graph.nodes) {
+    node.id += "\n\x1b[2J";
+    node.title = "a\n9 b\u202e";
+  }
+  BOOST_TEST(lines() == before);
+  for (const std::string& text :
+       {plan_text(q.graph, plan_of(q), q.topology), plan_dot(q.graph, plan_of(q), q.topology)}) {
+    BOOST_TEST(text.find("\x1b") == text.npos);
+    BOOST_TEST(text.find("\u202e") == text.npos);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(json_says_the_same_as_the_text) {
   const Question q = draw(4);
   const Plan plan = plan_of(q);
@@ -170,7 +189,9 @@ BOOST_AUTO_TEST_CASE(runs_side_by_side_spread_over_the_devices) {
   q.topology = test::equal_devices(3, 1e11, 1e-6);
 
   Crowd crowd;
-  const auto placed = [&] { return place({q.graph, q.inferred, q.topology, Costs(), {}, {}, crowd}); };
+  const auto placed = [&] {
+    return place({q.graph, q.inferred, q.topology, Costs(), {}, {}, crowd});
+  };
   BOOST_TEST(placed().places[0].devices.size() == 2u);  // alone, its two sets have a device each
   crowd.among_many = true;
   crowd.busy_seconds.assign(3, 0);
