@@ -28,7 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kBegin = ".heddle-", kEnd = ".part";
-constexpr std::chrono::hours kAbandoned{1};
+constexpr std::chrono::hours kLeftBehind{1};
 
 std::string_view advice(int reason) {
   switch (reason) {
@@ -68,7 +68,7 @@ struct Target {
   std::optional<struct stat> status;  // of what is there
 };
 
-std::optional<int> number_of(const std::string& name) {
+std::optional<int> descriptor_number(const std::string& name) {
   int number = -1;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
   const bool is_number = error == std::errc() && end == name.data() + name.size() && number >= 0;
@@ -91,7 +91,8 @@ Target target_of(const fs::path& path) {
     std::error_code error;
     const fs::path folder = fs::canonical(folder_of(target.path), error);
     if (error) fail(path, error.value());
-    if (folder == descriptors && !none) target.descriptor = number_of(target.path.filename());
+    if (folder == descriptors && !none)
+      target.descriptor = descriptor_number(target.path.filename());
     if (target.descriptor || !fs::is_symlink(fs::symlink_status(target.path, error))) return target;
     const fs::path next = fs::read_symlink(target.path, error);
     if (error) fail(path, error.value());
@@ -199,7 +200,7 @@ void sweep(const fs::path& folder) {
     std::error_code gone;
     if (!fs::is_regular_file(at->symlink_status(gone))) continue;
     const auto written = at->last_write_time(gone);
-    if (!gone && now - written > kAbandoned) fs::remove(at->path(), gone);
+    if (!gone && now - written > kLeftBehind) fs::remove(at->path(), gone);
   }
 }
 
@@ -224,13 +225,12 @@ class Temporary {
   Temporary(const Temporary&) = delete;
   Temporary& operator=(const Temporary&) = delete;
 
-  // Before the content comes, which may be for few eyes.
+  // Before the content comes, which may be for few eyes. As far as this user and the file system
+  // let it.
   void take_permissions(const struct stat& from) {
-    if (::fchown(file_->number(), from.st_uid, from.st_gid) != 0 &&
-        ::fchown(file_->number(), -1, from.st_gid) != 0) {
-      // A file of our own, then, which is as much as this user may do.
-    }
-    if (::fchmod(file_->number(), from.st_mode & 0777) != 0) fail(target_, errno);
+    [[maybe_unused]] int ignored = ::fchown(file_->number(), from.st_uid, from.st_gid);
+    if (ignored != 0) ignored = ::fchown(file_->number(), -1, from.st_gid);
+    ignored = ::fchmod(file_->number(), from.st_mode & 0777);
   }
 
   void write(std::string_view content, Lasting lasting) {
