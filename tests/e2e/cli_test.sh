@@ -116,11 +116,17 @@ grep -q 'label="test.add' p.dot || wrong "p.dot does not show the nodes"
 if command -v dot >/dev/null; then
   run 0 plan sum.json --svg p.svg
   grep -q '<svg' p.svg || wrong "p.svg is no SVG"
-  run 0 plan sum.json --svg=-Tpng:x.svg
-  grep -q '<svg' ./-Tpng:x.svg || wrong "$what: the name of the file is taken for an option"
 else
   echo "no dot here: SVG is not tested"
 fi
+# dot gets its input and gives its output through memory: no name of a file can be an option of it.
+mkdir -p bin
+printf '#!/bin/sh\necho "<svg> $*"; cat\n' >bin/dot; chmod +x bin/dot
+PATH=$folder/bin:$PATH run 0 plan sum.json --svg=-Tpng:x.svg
+cp ./-Tpng:x.svg out; has out "digraph"; [ "$(head -n 1 out)" = "<svg> -Tsvg" ] || wrong "$what: dot was called otherwise: $(head -n 1 out)"
+printf '#!/bin/sh\nexit 3\n' >bin/dot
+PATH=$folder/bin:$PATH run 1 plan sum.json --svg z.svg; has err "dot could not draw the plan"
+[ ! -e z.svg ] || wrong "$what: a file is left"
 mkdir -p empty
 PATH=$folder/empty run 2 plan sum.json --svg q.svg; has err "Debian package graphviz"
 [ ! -e q.svg ] || wrong "$what: a file is left"
