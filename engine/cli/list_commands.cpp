@@ -46,9 +46,9 @@ std::string type_name(const Json& declaration) {
 
 std::string describe_class(const Json::Member& node) {
   const Json& info = node.value;
-  std::string text = node.key;
+  std::string text = core::printable(node.key);
   if (const std::string title = text_of(info, "display_name"); title != node.key)
-    text += cat(" (", title, ")");
+    text += cat(" (", core::printable(title), ")");
   text += cat("\n", text_of(info, "description"), "\n");
   if (text.ends_with("\n\n")) text.pop_back();
   Table table;
@@ -203,15 +203,15 @@ int list_devices(const Request& request, Output& output) {
     return kExitDone;
   }
   Table table;
-  table.row({"id", "kind", "compute", "threads", "memory", "free", "ours", "others", "state", "name"});
+  table.row(
+      {"id", "kind", "compute", "threads", "memory", "free", "ours", "others", "state", "name"});
   const std::vector<DeviceInfo> devices = engine.devices();
   for (const DeviceInfo& device : devices)
     table.row({device.id, device.kind, device.compute,
                device.threads == 0 ? "-" : cat(device.threads),
                core::format_bytes(device.memory_total), core::format_bytes(device.memory_free),
                core::format_bytes(device.memory_ours), core::format_bytes(device.memory_others),
-               device.state,
-               device.trouble.empty() ? device.name : device.trouble});
+               device.state, device.trouble.empty() ? device.name : device.trouble});
   Table memory;
   memory.row({"memory of", "budget", "left free", "taken", "room", "by"});
   for (const DeviceInfo& device : devices) add_held(memory, device.id, device.memory);
@@ -235,7 +235,8 @@ int list_plugins(const Request& request, Output& output) {
     }
     output.write(
         cat(core::printable(cat(plugin.id, " ", plugin.version, "  ", plugin.path)), "\n"));
-    if (!plugin.brings.empty()) output.write(cat("  ", core::printable(core::join(plugin.brings, ", ")), "\n"));
+    if (!plugin.brings.empty())
+      output.write(cat("  ", core::printable(core::join(plugin.brings, ", ")), "\n"));
   }
   return kExitDone;
 }

@@ -66,7 +66,7 @@ class Bars final : public Reporter {
       case Event::Kind::file_written:
         return;  // the summary names them all
       case Event::Kind::warning:
-        return above(cat("heddle: warning: ", prefix, event.text));
+        return above(cat("heddle: warning: ", prefix, core::printable(event.text)));
       case Event::Kind::node_waiting:
         for (Bar* bar : of(run, event.node)) bar->note = "waits for the runs before it";
         return redraw();

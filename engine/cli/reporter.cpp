@@ -38,8 +38,8 @@ class Lines final : public Reporter {
       case Event::Kind::file_written:
         return to_stderr(cat(label, ": wrote ", core::printable(event.text)));
       case Event::Kind::warning:
-        return message(
-            cat("warning: ", event.node.empty() ? prefix : cat(label, ": "), event.text));
+        return message(cat("warning: ", event.node.empty() ? prefix : cat(label, ": "),
+                           core::printable(event.text)));
       case Event::Kind::node_waiting:
         return to_stderr(cat(label, ": waits until the runs before it have written"));
       case Event::Kind::preview:
@@ -78,7 +78,7 @@ class Quiet final : public Reporter {
  public:
   void run_begins(const RunHeading&) override {}
   void event(std::size_t, const Event& event) override {
-    if (event.kind == Event::Kind::warning) message(cat("warning: ", event.text));
+    if (event.kind == Event::Kind::warning) message(cat("warning: ", core::printable(event.text)));
   }
   void run_done(const RunHeading&, const Results&, double) override {}
   void message(std::string_view text) override { to_stderr(cat("heddle: ", text)); }
