@@ -8,7 +8,7 @@ namespace heddle::encoders {
 namespace {
 
 struct Encoded {
-  Tensor hidden;  // (1, tokens, width) f32
+  Tensor hidden;  // (1, tokens, width) f32; empty where nobody wants it
   Tensor pooled;  // (1, width) f32; empty for encoders without one
 };
 
@@ -16,17 +16,20 @@ Tensor f32(Context& ctx, const Tensor& tensor) {
   return tensor.dtype() == HEDDLE_F32 ? tensor : ops::cast(ctx, tensor, HEDDLE_F32);
 }
 
-Value inputs_of(Context& ctx, const TextEncoder& encoder, const Windows& windows) {
-  const std::int64_t rows = std::int64_t(windows.rows.size());
-  const Tensor ids = ctx.make_host({rows, windows.length()}, HEDDLE_I32);
+Value inputs_of(Context& ctx, const TextEncoder& encoder, const Windows& windows,
+                const RowBatch& batch) {
+  std::vector<const Window*> rows;
+  for (std::int64_t row = batch.begin; row < batch.end; ++row)
+    rows.push_back(&windows.rows[std::size_t(row)]);
+  if (batch.with_empty) rows.push_back(&windows.empty);
+  const Tensor ids = ctx.make_host({batch.rows(), windows.length()}, HEDDLE_I32);
   std::int32_t* to = ids.data<std::int32_t>();
-  for (const Window& window : windows.rows)
-    to = std::copy(window.ids.begin(), window.ids.end(), to);
+  for (const Window* window : rows) to = std::copy(window->ids.begin(), window->ids.end(), to);
   Record inputs;
   inputs.set("ids", value_of(ids));
   if (model_takes(encoder.model(), "eos")) {
-    const std::vector<std::int32_t> ends = encoder.ends(windows);
-    const Tensor eos = ctx.make_host({rows}, HEDDLE_I32);
+    const std::vector<std::int32_t> ends = encoder.ends(rows);
+    const Tensor eos = ctx.make_host({batch.rows()}, HEDDLE_I32);
     std::copy(ends.begin(), ends.end(), eos.data<std::int32_t>());
     inputs.set("eos", value_of(eos));
   }
@@ -53,27 +56,54 @@ Tensor weigh(Context& ctx, const Tensor& hidden, const Tensor& empty, const Tens
   return ops::add(ctx, ops::mul(ctx, hidden, weights), ops::mul(ctx, empty, rest));
 }
 
+// Of a batch's rows of the prompt; `empty` is what an empty prompt gives.
+Tensor weigh_rows(Context& ctx, const Tensor& hidden, const Tensor& empty, const Windows& windows,
+                  const RowBatch& batch) {
+  const std::int64_t count = batch.end - batch.begin;
+  std::vector<float> weights(std::size_t(count * windows.length()));
+  float* to = weights.data();
+  for (std::int64_t row = batch.begin; row < batch.end; ++row)
+    to = windows.rows[std::size_t(row)].write_weights(to);
+  return weigh(ctx, hidden, empty,
+               ctx.upload({count, windows.length(), 1}, HEDDLE_F32, weights.data()));
+}
+
+// Until what was enqueued is done: what a batch takes is given back before the next begins, and a
+// run that is cancelled has no queue of them before it.
+void wait_for(Context& ctx, const Tensor& hidden) {
+  ctx.read<float>(hidden.slice(0, 0, 1).slice(1, 0, 1).slice(2, 0, 1));
+  if (ctx.cancelled()) throw Error(HEDDLE_CANCELLED, "cancelled");
+}
+
 Encoded encode(Context& ctx, const EncoderUse& use, const std::string& prompt) {
   const TextEncoder& encoder = use.encoder;
   const Windows windows = encoder.windows(prompt);
   if (windows.cut_at != 0)
     ctx.warn("the prompt has more than the " + std::to_string(windows.cut_at) + " tokens that " +
              encoder.name() + " of this model reads; the rest is left out.");
-  const Value outputs = call_model(ctx, encoder.model(), inputs_of(ctx, encoder, windows));
-  const Tensor all = hidden_of(ctx, use, outputs);
-  const std::int64_t count = windows.count(), length = all.size(1), width = all.size(2);
-  Tensor hidden = all.slice(0, 0, count);
-  if (windows.weighted) {
-    std::vector<float> weights;
-    for (std::int64_t w = 0; w < count; ++w)
-      weights.insert(weights.end(), windows.rows[std::size_t(w)].weights.begin(),
-                     windows.rows[std::size_t(w)].weights.end());
-    hidden = weigh(ctx, hidden, all.slice(0, count, count + 1),
-                   ctx.upload({count, length, 1}, HEDDLE_F32, weights.data()));
+  Encoded result;
+  Tensor empty, whole;
+  const std::int64_t count = windows.count(), length = windows.length();
+  for (const RowBatch& batch : batches_of(windows, !use.cross_attn)) {
+    const Value outputs = call_model(ctx, encoder.model(), inputs_of(ctx, encoder, windows, batch));
+    if (batch.begin == 0 && outputs.has("pooled"))
+      result.pooled = f32(ctx, outputs.field("pooled").as<Tensor>()).slice(0, 0, 1);
+    if (!use.cross_attn) break;
+    const Tensor all = hidden_of(ctx, use, outputs);
+    const std::int64_t here = batch.end - batch.begin, width = all.size(2);
+    if (batch.with_empty) empty = all.slice(0, here, here + 1);
+    Tensor hidden = all.slice(0, 0, here);
+    if (windows.weighted()) hidden = weigh_rows(ctx, hidden, empty, windows, batch);
+    if (here == count) {
+      whole = hidden;
+    } else {
+      if (!whole) whole = ctx.make({count, length, width}, HEDDLE_F32);
+      ops::copy_into(ctx, hidden, whole.slice(0, batch.begin, batch.end));
+      ctx.progress(double(batch.end) / double(count));
+      wait_for(ctx, hidden);
+    }
   }
-  Encoded result{hidden.reshape({1, count * length, width}), {}};
-  if (outputs.has("pooled"))
-    result.pooled = f32(ctx, outputs.field("pooled").as<Tensor>()).slice(0, 0, 1);
+  if (whole) result.hidden = whole.reshape({1, count * length, whole.size(2)});
   return result;
 }
 

@@ -33,53 +33,56 @@ std::pair<const heddle_tokenizer*, void*> TextEncoder::tokenizer() const {
 }
 
 heddle_token_windows TextEncoder::rules(std::int64_t least_length) const {
-  return {sizeof(heddle_token_windows),
-          std::uint32_t(is_clip_ ? HEDDLE_WINDOWS_CLIP : HEDDLE_WINDOWS_OPEN),
-          std::uint32_t(record_.get<std::int64_t>("length", 0)),
-          std::uint32_t(least_length),
-          std::int32_t(record_.get<std::int64_t>("padding", -1)),
-          1};
+  return {.size = sizeof(heddle_token_windows),
+          .style = std::uint32_t(is_clip_ ? HEDDLE_WINDOWS_CLIP : HEDDLE_WINDOWS_OPEN),
+          .length = std::uint32_t(record_.get<std::int64_t>("length", 0)),
+          .least_length = std::uint32_t(least_length),
+          .padding = std::int32_t(record_.get<std::int64_t>("padding", -1)),
+          .weights = 1};
 }
 
 std::vector<Window> TextEncoder::pack(const std::string& prompt,
                                       const heddle_token_windows& wanted) const {
-  std::vector<Window> windows;
-  const auto push = [](void* to, std::uint32_t window, std::int32_t id, double weight) {
-    auto& all = *static_cast<std::vector<Window>*>(to);
-    if (window >= all.size()) all.resize(window + 1);
-    all[window].ids.push_back(id);
-    all[window].weights.push_back(float(weight));
+  struct Packed {
+    const std::size_t length;  // of windows, where all are as long
+    const bool only_first;     // the others are told, and empty
+    std::vector<Window> windows = {};
+  };
+  Packed packed{is_clip_ ? wanted.length : 0, !is_clip_};
+  const auto push = [](void* to, std::uint32_t number, std::int32_t id, double weight) {
+    auto& [length, only_first, windows] = *static_cast<Packed*>(to);
+    while (number >= windows.size()) windows.emplace_back().ids.reserve(length);
+    if (number == 0 || !only_first) windows[number].push(id, weight);
   };
   const auto [table, self] = tokenizer();
-  check(table->windows(self, {prompt.data(), prompt.size()}, &wanted, push, &windows));
-  return windows;
+  check(table->windows(self, {prompt.data(), prompt.size()}, &wanted, push, &packed));
+  return std::move(packed.windows);
 }
 
 Windows TextEncoder::windows(const std::string& prompt) const {
   const heddle_token_windows wanted = rules(record_.get<std::int64_t>("least_length", 0));
-  Windows all{pack(prompt, wanted)};
+  Windows all{.rows = pack(prompt, wanted), .empty = {}, .cut_at = 0};
   if (all.rows.empty() || all.rows.front().ids.empty())
     throw Error(HEDDLE_INTERNAL, "the tokenizer of " + name_ + " gave no tokens");
   if (!is_clip_ && all.rows.size() > 1) {
     all.cut_at = wanted.length;
     all.rows.resize(1);
   }
-  all.weighted = std::any_of(all.rows.begin(), all.rows.end(), [](const Window& w) {
-    return std::any_of(w.weights.begin(), w.weights.end(), [](float x) { return x != 1.0f; });
-  });
-  if (all.weighted) all.rows.push_back(pack("", rules(all.length())).front());
+  const auto is_weighted = [](const Window& window) { return !window.weights.empty(); };
+  if (std::any_of(all.rows.begin(), all.rows.end(), is_weighted))
+    all.empty = pack("", rules(all.length())).front();
   return all;
 }
 
-std::vector<std::int32_t> TextEncoder::ends(const Windows& windows) const {
+std::vector<std::int32_t> TextEncoder::ends(const std::vector<const Window*>& windows) const {
   const auto [table, self] = tokenizer();
   std::int32_t end = -1;
   check(table->end_id(self, &end));
   std::vector<std::int32_t> ends;
-  for (const Window& window : windows.rows) {
-    const auto found = std::find(window.ids.begin(), window.ids.end(), end);
-    ends.push_back(std::int32_t(found == window.ids.end() ? window.ids.size() - 1
-                                                          : found - window.ids.begin()));
+  for (const Window* window : windows) {
+    const auto found = std::find(window->ids.begin(), window->ids.end(), end);
+    ends.push_back(std::int32_t(found == window->ids.end() ? window->ids.size() - 1
+                                                           : found - window->ids.begin()));
   }
   return ends;
 }

@@ -9,6 +9,8 @@
 #include <heddle/field/tokenizer.h>
 #include <heddle/model.hpp>
 
+#include "windows.h"
+
 namespace heddle::encoders {
 
 // One text for all encoders, or one for each by its name ("clip_l", "t5xxl").
@@ -22,21 +24,6 @@ struct Prompt {
   }
 };
 
-struct Window {
-  std::vector<std::int32_t> ids;
-  std::vector<float> weights;
-};
-
-// What an encoder is called with: rows of one length.
-struct Windows {
-  std::vector<Window> rows;  // the prompt's; behind them, when it is weighted, an empty prompt's
-  bool weighted = false;     // some weight is not 1
-  std::uint32_t cut_at = 0;  // tokens; not 0: the prompt was longer, and its rest is left out
-
-  std::int64_t count() const { return std::int64_t(rows.size()) - (weighted ? 1 : 0); }
-  std::int64_t length() const { return std::int64_t(rows.front().ids.size()); }
-};
-
 // One entry of a CLIP value's `encoders`.
 class TextEncoder {
  public:
@@ -47,7 +34,7 @@ class TextEncoder {
   // Tokenises. Throws when the encoder has no tokenizer, or one that cannot be read.
   Windows windows(const std::string& prompt) const;
   // Where each window's first end token is: the state there is the pooled one.
-  std::vector<std::int32_t> ends(const Windows& windows) const;
+  std::vector<std::int32_t> ends(const std::vector<const Window*>& windows) const;
 
  private:
   heddle_token_windows rules(std::int64_t least_length) const;

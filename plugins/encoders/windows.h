@@ -1,0 +1,66 @@
+// The windows of a prompt, as an encoder is called with them. Plain values.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace heddle::encoders {
+
+struct Window {
+  std::vector<std::int32_t> ids;
+  std::vector<float> weights;  // of the ids; empty: all are 1
+
+  void push(std::int32_t id, double weight) {
+    const float narrow = float(weight);
+    if (narrow != 1.0f && weights.empty()) {
+      weights.reserve(ids.capacity());
+      weights.assign(ids.size(), 1.0f);
+    }
+    if (narrow != 1.0f || !weights.empty()) weights.push_back(narrow);
+    ids.push_back(id);
+  }
+  // For tensors.
+  float* write_weights(float* to) const {
+    return weights.empty() ? std::fill_n(to, ids.size(), 1.0f)
+                           : std::copy(weights.begin(), weights.end(), to);
+  }
+};
+
+// Rows of one length.
+struct Windows {
+  std::vector<Window> rows;  // the prompt's
+  Window empty;              // an empty prompt's; only when the prompt is weighted
+  std::uint32_t cut_at = 0;  // tokens; not 0: the prompt was longer, and its rest is left out
+
+  bool weighted() const { return !empty.ids.empty(); }
+  std::int64_t count() const { return std::int64_t(rows.size()); }
+  std::int64_t length() const { return std::int64_t(rows.front().ids.size()); }
+};
+
+// Most rows that an encoder is called with at a time, so that what a call takes does not grow with
+// the prompt. Twelve hundred tokens of a prompt: whoever writes by hand has one call.
+inline constexpr std::int64_t kMostRows = 16;
+
+// A call of the encoder: these of the rows, and the empty one behind them.
+struct RowBatch {
+  std::int64_t begin = 0, end = 0;
+  bool with_empty = false;
+
+  std::int64_t rows() const { return end - begin + (with_empty ? 1 : 0); }
+};
+
+// All rows, in order; the empty one is in the first batch. `only_first`: the others are not wanted.
+inline std::vector<RowBatch> batches_of(const Windows& windows, bool only_first) {
+  std::vector<RowBatch> batches;
+  for (std::int64_t begin = 0; begin < windows.count(); begin = batches.back().end) {
+    const bool with_empty = begin == 0 && windows.weighted();
+    const std::int64_t room = kMostRows - (with_empty ? 1 : 0);
+    batches.push_back({begin, std::min(begin + room, windows.count()), with_empty});
+    if (only_first) break;
+  }
+  return batches;
+}
+
+}  // namespace heddle::encoders

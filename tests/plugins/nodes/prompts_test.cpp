@@ -1,0 +1,140 @@
+// Long prompts: windows go through their encoder a few at a time.
+#include "tests/plugins/nodes/infer_check.h"
+#include "tests/plugins/nodes/node_fixture.h"
+
+using heddle::Engine;
+using heddle::test::NodeFixture;
+
+namespace {
+
+struct PromptFixture {
+  NodeFixture nodes;  // its folder of models
+  std::unique_ptr<Engine> engine;
+
+  PromptFixture() {
+    // CLIP-L in a file of its own, with numbers in it.
+    std::vector<heddle::test::FileTensor> tensors = nodes.clip_tensors();
+    std::uint32_t state = 1;
+    for (heddle::test::FileTensor& tensor : tensors) {
+      tensor.dtype = "F32";
+      std::vector<float> values(heddle::test::bytes_of(tensor) / sizeof(float));
+      for (float& value : values) {
+        state = state * 1664525u + 1013904223u;
+        value = (float(state >> 8) / float(1u << 24) - 0.5f) * 0.4f;
+      }
+      tensor.bytes = heddle::test::bytes_of_floats(values);
+    }
+    heddle::test::write_safetensors(nodes.folder / "models/text_encoders/numbers.safetensors",
+                                    tensors);
+    std::filesystem::create_directories(nodes.folder / "models/tokenizers");
+    std::filesystem::create_symlink(nodes.here() / "pipeline/tokenizer",
+                                    nodes.folder / "models/tokenizers/clip_l");
+    engine = std::make_unique<Engine>(options());
+  }
+
+  heddle::EngineOptions options() const {
+    heddle::EngineOptions options = heddle::test::engine_options();
+    options.compute = {{"cpu", "f32"}};
+    options.model_dirs.push_back(nodes.folder / "models");
+    options.output_dir = nodes.folder / "prompts";
+    return options;
+  }
+
+  static std::string flow(const std::string& text, const std::string& more = "") {
+    return R"({"clip": {"class_type": "CLIPLoader", "inputs": {"clip_name": "numbers.safetensors",
+                 "type": "stable_diffusion"}},
+               "loader": {"class_type": "DiffusersLoader", "inputs": {"model_path": "random"}},
+               "text": {"class_type": "CLIPTextEncode", "inputs": {"text": )" +
+           text + R"(, "clip": ["clip", 0]}},
+               "flux": {"class_type": "CLIPTextEncode", "inputs": {"text": )" +
+           text + R"(, "clip": ["loader", 1]}},
+               "entry": {"class_type": "test.first", "inputs": {"list": ["text", 0]}}, )" +
+           more + R"("look": {"class_type": "test.look", "inputs": {"value": ["entry", 0]}},
+               "look too": {"class_type": "test.look", "inputs": {"value": ["flux", 0]}}})";
+  }
+  static std::string quoted(const std::string& text) { return "\"" + text + "\""; }
+
+  std::vector<float> encode(const std::string& prompt) {
+    return engine->start(engine->parse(flow(quoted(prompt))), {{}, {"entry.value"}})
+        .wait()
+        .floats("entry.value", "cross_attn");
+  }
+
+  // One token a letter: as many windows as there are letters.
+  static std::string windows(const std::string& letters) {
+    std::string prompt;
+    for (const char letter : letters)
+      for (int i = 0; i < 75; ++i) prompt += std::string(1, letter) + " ";
+    return prompt;
+  }
+
+  // Rows of the calls that a node made, as it had told them.
+  static std::vector<std::string> calls(const std::string& prompt, const std::string& node,
+                                        const heddle::EngineOptions& options) {
+    Engine::Data engine(options);
+    const heddle::test::Checked checked = heddle::test::infer_and_run(engine, flow(quoted(prompt)));
+    BOOST_TEST(checked.told.calls.at(node) == checked.made.calls.at(node),
+               boost::test_tools::per_element());
+    for (const auto& [output, tensors] : checked.made.outputs)
+      BOOST_TEST(checked.told.outputs.at(output) == tensors, output);
+    return checked.made.calls.at(node);
+  }
+};
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(prompts, PromptFixture)
+
+BOOST_AUTO_TEST_CASE(windows_are_encoded_sixteen_at_a_time) {
+  const std::string letters = "abcdefghijklmnopqrstuvwxyzabcdefghijklm";  // 39
+  const std::vector<std::string> all = calls(windows(letters), "text", options());
+  BOOST_REQUIRE(all.size() == 3u);
+  for (std::size_t i = 0; i < 3; ++i)
+    BOOST_TEST(contains(all[i], i < 2 ? "ids: i32(16, 77)" : "ids: i32(7, 77)"), all[i]);
+  // The empty prompt that weights are measured against goes with the first.
+  const std::vector<std::string> weighted = calls("(b:1.5) " + windows(letters), "text", options());
+  BOOST_REQUIRE(weighted.size() == 3u);
+  BOOST_TEST(contains(weighted[0], "ids: i32(16, 77)"), weighted[0]);
+  BOOST_TEST(contains(weighted[2], "ids: i32(9, 77)"), weighted[2]);
+}
+
+BOOST_AUTO_TEST_CASE(windows_that_nobody_reads_are_not_encoded) {
+  const std::vector<std::string> all =
+      calls(windows("abcdefghijklmnopqrstuvwxyz"), "flux", options());
+  BOOST_REQUIRE(all.size() == 2u);  // T5 reads its window, CLIP is asked for one vector
+  BOOST_TEST(contains(all[1], "ids: i32(16, "), all[1]);
+}
+
+BOOST_AUTO_TEST_CASE(batches_of_windows_do_not_change_bytes) {
+  const std::string letters = "abcdefghijklmnopqrstuvwxyzabcdefghijklm";
+  const std::vector<float> whole = encode(windows(letters));
+  const std::size_t size = 77 * 64;
+  BOOST_REQUIRE(whole.size() == letters.size() * size);
+  for (const std::size_t window : {0u, 1u, 15u, 16u, 31u, 32u, 38u}) {
+    const std::vector<float> alone = encode(windows(letters.substr(window, 1)));
+    BOOST_REQUIRE(alone.size() == size);
+    BOOST_TEST(
+        std::equal(alone.begin(), alone.end(), whole.begin() + std::ptrdiff_t(window * size)),
+        "window " << window);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(batches_of_weighted_windows_do_not_change_bytes) {
+  const auto weighted = [](const std::string& letters) { return "(" + windows(letters) + ":1.5)"; };
+  const std::string letters = "abcdefghijklmnopqrst";
+  const std::vector<float> whole = encode(weighted(letters));
+  const std::size_t size = 77 * 64;
+  BOOST_REQUIRE(whole.size() == letters.size() * size);
+  for (const std::size_t window : {0u, 14u, 15u, 19u}) {
+    const std::vector<float> alone = encode(weighted(letters.substr(window, 1)));
+    BOOST_TEST(
+        std::equal(alone.begin(), alone.end(), whole.begin() + std::ptrdiff_t(window * size)),
+        "window " << window);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
