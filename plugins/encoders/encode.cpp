@@ -77,7 +77,7 @@ void wait_for(Context& ctx, const Tensor& hidden) {
 
 Encoded encode(Context& ctx, const EncoderUse& use, const std::string& prompt) {
   const TextEncoder& encoder = use.encoder;
-  const Windows windows = encoder.windows(prompt);
+  const Windows windows = encoder.windows(prompt, &ctx);
   if (windows.cut_at != 0)
     ctx.warn("the prompt has more than the " + std::to_string(windows.cut_at) + " tokens that " +
              encoder.name() + " of this model reads; the rest is left out.");

@@ -25,7 +25,7 @@ void infer_prompt(Infer& question, const Value& clip, const Prompt& prompt,
     bool widths_known = true;
     for (const EncoderUse& use : encoders_of(clip)) {
       const Value model = use.encoder.model();
-      const Windows windows = use.encoder.windows(prompt.of(use.encoder.name()));
+      const Windows windows = use.encoder.windows(prompt.of(use.encoder.name()), nullptr);
       const bool has_eos = model_takes(model, "eos");
       for (const RowBatch& batch : batches_of(windows, !use.cross_attn)) {
         Infer::Set inputs;

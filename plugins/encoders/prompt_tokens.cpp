@@ -38,7 +38,9 @@ heddle_token_windows TextEncoder::rules(std::int64_t least_length) const {
           .length = std::uint32_t(record_.get<std::int64_t>("length", 0)),
           .least_length = std::uint32_t(least_length),
           .padding = std::int32_t(record_.get<std::int64_t>("padding", -1)),
-          .weights = 1};
+          .weights = 1,
+          .cancelled = nullptr,
+          .cancelled_of = nullptr};
 }
 
 std::vector<Window> TextEncoder::pack(const std::string& prompt,
@@ -59,8 +61,14 @@ std::vector<Window> TextEncoder::pack(const std::string& prompt,
   return std::move(packed.windows);
 }
 
-Windows TextEncoder::windows(const std::string& prompt) const {
-  const heddle_token_windows wanted = rules(record_.get<std::int64_t>("least_length", 0));
+Windows TextEncoder::windows(const std::string& prompt, const Context* ctx) const {
+  heddle_token_windows wanted = rules(record_.get<std::int64_t>("least_length", 0));
+  if (ctx != nullptr) {
+    wanted.cancelled = [](void* of) {
+      return std::int32_t(static_cast<Context*>(of)->cancelled());
+    };
+    wanted.cancelled_of = const_cast<Context*>(ctx);
+  }
   Windows all{.rows = pack(prompt, wanted), .empty = {}, .cut_at = 0};
   if (all.rows.empty() || all.rows.front().ids.empty())
     throw Error(HEDDLE_INTERNAL, "the tokenizer of " + name_ + " gave no tokens");

@@ -31,8 +31,9 @@ class TextEncoder {
 
   const std::string& name() const { return name_; }
   Value model() const { return record_.field("model"); }
-  // Tokenises. Throws when the encoder has no tokenizer, or one that cannot be read.
-  Windows windows(const std::string& prompt) const;
+  // Tokenises. Throws when the encoder has no tokenizer, or one that cannot be read, and
+  // HEDDLE_CANCELLED when the call is cancelled meanwhile. `ctx` may be nullptr: nobody cancels.
+  Windows windows(const std::string& prompt, const Context* ctx) const;
   // Where each window's first end token is: the state there is the pooled one.
   std::vector<std::int32_t> ends(const std::vector<const Window*>& windows) const;
 

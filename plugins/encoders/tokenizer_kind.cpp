@@ -1,5 +1,7 @@
 #include "tokenizer_kind.h"
 
+#include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <mutex>
@@ -31,7 +33,16 @@ auto with_user_errors(F&& body) {
     return std::forward<F>(body)();
   } catch (const text::TextError& error) {
     throw Error(HEDDLE_INVALID_ARGUMENT, error.what());
+  } catch (const text::Cancelled& cancelled) {
+    throw Error(HEDDLE_CANCELLED, cancelled.what());
   }
+}
+
+// What the caller knew of it; the rest is zero.
+heddle_token_windows known_part(const heddle_token_windows* given) {
+  heddle_token_windows known{};
+  std::memcpy(&known, given, std::min<std::size_t>(given->size, sizeof known));
+  return known;
 }
 
 enum class Source { kNone, kTokenizerJson, kSpiece, kVocabMerges };
@@ -120,24 +131,30 @@ text::WindowRules rules_of(const text::Tokenizer& tokenizer, const heddle_token_
 heddle_status* encode(void* self, heddle_str utf8, void (*push)(void*, std::int32_t), void* to) {
   return guard([&] {
     with_user_errors([&] {
-      for (const std::int32_t id : at(self).get().encode({utf8.data, utf8.size})) push(to, id);
+      text::Work work;
+      at(self).get().encode({utf8.data, utf8.size}, work, [&](std::int32_t id) { push(to, id); });
     });
   });
 }
 
-heddle_status* windows(void* self, heddle_str prompt, const heddle_token_windows* wanted,
+heddle_status* windows(void* self, heddle_str prompt, const heddle_token_windows* given,
                        void (*push)(void*, std::uint32_t, std::int32_t, double), void* to) {
   return guard([&] {
     with_user_errors([&] {
+      const heddle_token_windows wanted = known_part(given);
       const text::Tokenizer tokenizer = at(self).get();
       const std::int32_t padding =
-          wanted->padding >= 0 ? wanted->padding : at(self).padding(tokenizer, wanted->style);
+          wanted.padding >= 0 ? wanted.padding : at(self).padding(tokenizer, wanted.style);
       const auto syntax =
-          wanted->weights != 0 ? text::WeightSyntax::kParsed : text::WeightSyntax::kIgnored;
-      const std::vector<text::TokenWindow> all = text::token_windows(
-          tokenizer, {prompt.data, prompt.size}, rules_of(tokenizer, *wanted, padding), syntax);
-      for (std::uint32_t w = 0; w < all.size(); ++w)
-        for (const text::WeightedToken& token : all[w]) push(to, w, token.id, token.weight);
+          wanted.weights != 0 ? text::WeightSyntax::kParsed : text::WeightSyntax::kIgnored;
+      text::Work work;
+      if (wanted.cancelled != nullptr)
+        work = text::Work([&] { return wanted.cancelled(wanted.cancelled_of) != 0; });
+      text::token_windows(tokenizer, {prompt.data, prompt.size},
+                          rules_of(tokenizer, wanted, padding), syntax, work,
+                          [&](const text::WindowToken& token) {
+                            push(to, std::uint32_t(token.window), token.id, token.weight);
+                          });
     });
   });
 }

@@ -18,6 +18,7 @@ PINNED(heddle_noise_levels, percent_to_sigma, 64);
 PINNED(heddle_noise_schedule_desc, name, 8);
 PINNED(heddle_noise_schedule_desc, make, 24);
 PINNED(heddle_token_windows, weights, 20);
+PINNED(heddle_token_windows, cancelled_of, 32);
 PINNED(heddle_tokenizer, max_length, 32);
 PINNED(heddle_tokenizers_desc, name, 8);
 PINNED(heddle_tokenizers_desc, open, 24);

@@ -32,14 +32,26 @@ std::size_t space_begin(std::string_view text, std::size_t end, std::size_t limi
   return end;
 }
 
-std::size_t space_end(std::string_view text, std::size_t begin) {
-  while (begin < text.size()) {
-    const CodePoint next = decode_at(text, begin);
-    if (!is_white_space(next.value)) break;
-    begin += next.size;
+// Where white space ends. One run of it may be asked about at each of its characters.
+class SpaceEnd {
+ public:
+  explicit SpaceEnd(std::string_view text) : text_(text) {}
+
+  std::size_t after(std::size_t begin) {
+    if (begin >= begin_ && begin < end_) return end_;
+    begin_ = end_ = begin;
+    while (end_ < text_.size()) {
+      const CodePoint next = decode_at(text_, end_);
+      if (!is_white_space(next.value)) break;
+      end_ += next.size;
+    }
+    return end_;
   }
-  return begin;
-}
+
+ private:
+  const std::string_view text_;
+  std::size_t begin_ = 0, end_ = 0;  // of the run that was asked about last
+};
 
 }  // namespace
 
@@ -62,11 +74,12 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Vocabulary& model
       if (tokens_[i].special == special) order.push_back(i);
     }
   }
+  Work work;
   std::vector<std::string> patterns(tokens_.size());
   std::vector<PieceTrie::Entry> raw, normalized;
   for (const std::size_t i : order) {
     const AddedToken& token = tokens_[i];
-    patterns[i] = token.normalized ? normalizer.apply(token.content) : token.content;
+    patterns[i] = token.normalized ? normalizer.apply(token.content, work) : token.content;
     const auto index = static_cast<std::int32_t>(last_of_id[token_ids_[i]]);
     (token.normalized ? normalized : raw).push_back({patterns[i], index});
     if (token.single_word && word_.empty()) {
@@ -97,20 +110,21 @@ std::int32_t AddedTokens::add(const AddedToken& token, const Vocabulary& model,
 
 bool AddedTokens::stands_alone(std::string_view text, Span match) const {
   const auto is_word = [&](std::size_t at) {
-    return !word_.front().find_all(text.substr(at, decode_at(text, at).size)).empty();
+    return word_.front().matches(text.substr(at, decode_at(text, at).size)).next().has_value();
   };
   if (match.begin > 0 && is_word(last_character(text, match.begin))) return false;
   return match.end == text.size() || !is_word(match.end);
 }
 
-std::vector<AddedTokens::Segment> AddedTokens::split(std::string_view text,
-                                                     const PieceTrie& trie) const {
-  std::vector<Segment> out;
+void AddedTokens::split(std::string_view text, const PieceTrie& trie, Work& work,
+                        Sink<const Segment&> out) const {
   std::size_t done = 0;  // everything before is in a segment
+  SpaceEnd space_end(text);
   const auto add_text = [&](std::size_t end) {
-    if (end > done) out.push_back({text.substr(done, end - done), done, std::nullopt});
+    if (end > done) out({text.substr(done, end - done), done, std::nullopt});
   };
   for (std::size_t at = 0; at < text.size();) {
+    work.did(1);
     const PieceTrie::Match match = trie.longest_prefix(text.substr(at));
     if (match.length == 0) {
       ++at;
@@ -122,16 +136,15 @@ std::vector<AddedTokens::Segment> AddedTokens::split(std::string_view text,
     const AddedToken& token = tokens_[index];
     if (token.single_word && !stands_alone(text, span)) continue;
     if (token.lstrip) span.begin = std::max(space_begin(text, span.begin, done), done);
-    if (token.rstrip) span.end = space_end(text, span.end);
+    if (token.rstrip) span.end = space_end.after(span.end);
     add_text(span.begin);
     if (span.begin < span.end) {  // else the token before took it as its white space
       const std::string_view found = text.substr(span.begin, span.end - span.begin);
-      out.push_back({found, span.begin, token_ids_[index]});
+      out({found, span.begin, token_ids_[index]});
     }
     done = span.end;  // which may step back, as in the package: the text after it is free again
   }
   add_text(text.size());
-  return out;
 }
 
 }  // namespace heddle::text

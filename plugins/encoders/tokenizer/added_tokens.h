@@ -14,7 +14,9 @@
 #include "normalizer.h"
 #include "piece_trie.h"
 #include "regex.h"
+#include "sink.h"
 #include "vocabulary.h"
+#include "work.h"
 
 namespace heddle::text {
 
@@ -42,10 +44,12 @@ class AddedTokens {
   AddedTokens(std::vector<AddedToken> tokens, const Vocabulary& model, const Normalizer& normalizer,
               const std::string& where);
 
-  // Segments in order, none empty. REQUIRES: valid UTF-8, which outlives the segments.
-  std::vector<Segment> split_raw(std::string_view text) const { return split(text, raw_); }
-  std::vector<Segment> split_normalized(std::string_view text) const {
-    return split(text, normalized_);
+  // Segments in order, none empty. REQUIRES: valid UTF-8. Throws Cancelled.
+  void split_raw(std::string_view text, Work& work, Sink<const Segment&> out) const {
+    split(text, raw_, work, out);
+  }
+  void split_normalized(std::string_view text, Work& work, Sink<const Segment&> out) const {
+    split(text, normalized_, work, out);
   }
 
   std::optional<std::int32_t> find(std::string_view content) const { return ids_.find(content); }
@@ -53,7 +57,8 @@ class AddedTokens {
 
  private:
   std::int32_t add(const AddedToken& token, const Vocabulary& model, const std::string& where);
-  std::vector<Segment> split(std::string_view text, const PieceTrie& trie) const;
+  void split(std::string_view text, const PieceTrie& trie, Work& work,
+             Sink<const Segment&> out) const;
   bool stands_alone(std::string_view text, Span match) const;
 
   std::vector<AddedToken> tokens_;

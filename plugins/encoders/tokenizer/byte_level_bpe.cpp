@@ -1,9 +1,10 @@
 #include "byte_level_bpe.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
-#include <queue>
-#include <tuple>
+#include <functional>
+#include <limits>
 
 #include "text_error.h"
 #include "utf8.h"
@@ -11,31 +12,13 @@
 namespace heddle::text {
 namespace {
 
-constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+// Of a word; a symbol's length has to fit an id.
+constexpr std::size_t kMostCharacters = std::numeric_limits<std::int32_t>::max();
 
 std::uint64_t pair_key(std::int32_t left, std::int32_t right) {
   return (static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32) |
          static_cast<std::uint32_t>(right);
 }
-
-// Symbols of a word as a doubly linked list in an array.
-struct Symbol {
-  std::int32_t id;
-  std::size_t previous, next;
-  bool is_merged = false;  // into the symbol before
-};
-
-struct Candidate {
-  std::uint32_t rank;
-  std::size_t at;  // the left symbol
-  std::int32_t id;
-};
-
-struct IsLater {
-  bool operator()(const Candidate& a, const Candidate& b) const {
-    return std::tie(a.rank, a.at) > std::tie(b.rank, b.at);
-  }
-};
 
 }  // namespace
 
@@ -57,12 +40,14 @@ ByteLevelBpe::ByteLevelBpe(BpeOptions options, const std::string& where)
   };
   if (options_.unknown) unknown_ = options_.vocabulary.find(*options_.unknown);
   merges_.reserve(options_.merges.size());
+  merged_ids_.reserve(options_.merges.size());
   for (std::size_t rank = 0; rank < options_.merges.size(); ++rank) {
     const auto& [left, right] = options_.merges[rank];
     std::string_view tail = right;
     tail.remove_prefix(std::min(tail.size(), options_.continuing_prefix.size()));
     const Merge merge{static_cast<std::uint32_t>(rank), id_of(left + std::string(tail), rank)};
     merges_.insert_or_assign(pair_key(id_of(left, rank), id_of(right, rank)), merge);
+    merged_ids_.push_back(merge.id);
   }
   options_.merges = {};
 }
@@ -85,7 +70,8 @@ bool ByteLevelBpe::append_bytes(std::string_view character, std::vector<std::int
 
 std::vector<std::int32_t> ByteLevelBpe::characters(std::string_view word) const {
   std::vector<std::int32_t> out;
-  out.reserve(word.size());
+  out.reserve(static_cast<std::size_t>(
+      std::count_if(word.begin(), word.end(), [](char byte) { return !is_continuation(byte); })));
   bool pending = false;  // an unknown token that is not written yet
   const auto flush = [&] {
     if (pending) out.push_back(*unknown_);
@@ -118,51 +104,117 @@ std::vector<std::int32_t> ByteLevelBpe::characters(std::string_view word) const 
   return out;
 }
 
-void ByteLevelBpe::merge(const std::vector<std::int32_t>& characters,
-                         std::vector<std::int32_t>& out) const {
-  std::vector<Symbol> symbols;
-  symbols.reserve(characters.size());
-  for (std::size_t i = 0; i < characters.size(); ++i) {
-    const bool is_last = i + 1 == characters.size();
-    symbols.push_back({characters[i], i == 0 ? kNone : i - 1, is_last ? kNone : i + 1});
-  }
-  std::priority_queue<Candidate, std::vector<Candidate>, IsLater> queue;
-  const auto offer = [&](std::size_t left) {
-    if (left == kNone || symbols[left].next == kNone) return;
-    if (const Merge* found = find_merge(symbols[left].id, symbols[symbols[left].next].id)) {
-      queue.push({found->rank, left, found->id});
-    }
-  };
-  for (std::size_t i = 0; i + 1 < symbols.size(); ++i) offer(i);
-  while (!queue.empty()) {
-    const Candidate top = queue.top();
-    queue.pop();
-    Symbol& left = symbols[top.at];
-    if (left.is_merged || left.next == kNone) continue;
-    Symbol& right = symbols[left.next];
-    const Merge* found = find_merge(left.id, right.id);
-    if (found == nullptr || found->id != top.id) continue;  // the pair has changed since
-    left.id = top.id;
-    right.is_merged = true;
-    left.next = right.next;
-    if (right.next != kNone) symbols[right.next].previous = top.at;
-    offer(left.previous);
-    offer(top.at);
-  }
-  for (const Symbol& symbol : symbols) {
-    if (!symbol.is_merged) out.push_back(symbol.id);
-  }
-}
+// Merges the symbols of a word in place. A symbol has its id where it begins; one of several
+// characters has its length, negative, in its second place and in its last, so that its neighbours
+// are found from both sides, and something negative in all between.
+class ByteLevelBpe::Merging {
+ public:
+  Merging(const ByteLevelBpe& bpe, std::vector<std::int32_t>& places, Work& work)
+      : bpe_(bpe), places_(places), work_(work) {}
 
-void ByteLevelBpe::encode(std::string_view word, std::vector<std::int32_t>& out) const {
+  void run() {
+    const auto for_each = [&](auto&& body) {
+      for (std::size_t left = 0; left + 1 < places_.size(); ++left)
+        if (const Merge* found = at(left)) body(candidate(*found, left));
+    };
+    if (places_.size() > kLongWord) {  // rather twice the time than twice the memory
+      std::size_t count = 0;
+      for_each([&](std::uint64_t) { ++count; });
+      candidates_.reserve(count);
+    }
+    for_each([&](std::uint64_t each) { candidates_.push_back(each); });
+    room_ = candidates_.size() + candidates_.size() / 4 + kSpareCandidates;
+    std::make_heap(candidates_.begin(), candidates_.end(), std::greater<>());
+    while (!candidates_.empty()) {
+      std::pop_heap(candidates_.begin(), candidates_.end(), std::greater<>());
+      const std::uint64_t top = candidates_.back();
+      candidates_.pop_back();
+      work_.did(1);
+      if (is_current(top)) merge(static_cast<std::uint32_t>(top), id_of(top));
+    }
+  }
+
+ private:
+  static constexpr std::size_t kSpareCandidates = 16, kLongWord = 4096;
+
+  // A merge to come: its rank and, of equal ranks, the leftmost place first.
+  static std::uint64_t candidate(const Merge& merge, std::size_t left) {
+    return (static_cast<std::uint64_t>(merge.rank) << 32) | left;
+  }
+  std::int32_t id_of(std::uint64_t candidate) const { return bpe_.merged_ids_[candidate >> 32]; }
+
+  std::size_t next(std::size_t begin) const {
+    const bool is_long = begin + 1 < places_.size() && places_[begin + 1] < 0;
+    return begin + (is_long ? static_cast<std::size_t>(-places_[begin + 1]) : 1);
+  }
+  std::size_t previous(std::size_t begin) const {
+    const std::int32_t last = places_[begin - 1];
+    return begin - (last < 0 ? static_cast<std::size_t>(-last) : 1);
+  }
+
+  // What the symbol that begins here and the one after it merge to.
+  const Merge* at(std::size_t left) const {
+    const std::size_t right = next(left);
+    return right < places_.size() ? bpe_.find_merge(places_[left], places_[right]) : nullptr;
+  }
+
+  // False: the pair has changed since.
+  bool is_current(std::uint64_t candidate) const {
+    const auto left = static_cast<std::uint32_t>(candidate);
+    if (places_[left] < 0) return false;
+    const Merge* found = at(left);
+    return found != nullptr && found->id == id_of(candidate);
+  }
+
+  void merge(std::size_t left, std::int32_t id) {
+    const std::size_t end = next(next(left));
+    const auto length = static_cast<std::int32_t>(end - left);
+    places_[next(left)] = -1;
+    places_[left] = id;
+    places_[left + 1] = places_[end - 1] = -length;
+    if (left > 0) offer(previous(left));
+    offer(left);
+  }
+
+  void offer(std::size_t left) {
+    const Merge* found = at(left);
+    if (found == nullptr) return;
+    if (candidates_.size() >= room_) drop_stale();
+    candidates_.push_back(candidate(*found, left));
+    std::push_heap(candidates_.begin(), candidates_.end(), std::greater<>());
+  }
+
+  // Instead of more memory: a pair is longer when it has changed, so what is stale stays so.
+  void drop_stale() {
+    work_.did(candidates_.size());
+    std::erase_if(candidates_, [&](std::uint64_t each) { return !is_current(each); });
+    std::make_heap(candidates_.begin(), candidates_.end(), std::greater<>());
+    room_ = std::max(room_, candidates_.size() + candidates_.size() / 4 + kSpareCandidates);
+    candidates_.reserve(room_);
+  }
+
+  const ByteLevelBpe& bpe_;
+  std::vector<std::int32_t>& places_;
+  Work& work_;
+  std::vector<std::uint64_t> candidates_;  // a heap; stale ones among them
+  std::size_t room_ = 0;                   // of candidates, before stale ones are dropped
+};
+
+void ByteLevelBpe::encode(std::string_view word, Work& work, Sink<std::int32_t> out) const {
   if (word.empty()) return;
   if (options_.ignore_merges) {
-    if (const auto id = options_.vocabulary.find(word)) {
-      out.push_back(*id);
-      return;
-    }
+    if (const auto id = options_.vocabulary.find(word)) return out(*id);
   }
-  merge(characters(word), out);
+  if (word.size() > kMostCharacters) {
+    throw TextError(where_ + ": a word of " + std::to_string(word.size()) +
+                    " bytes is too long, at most " + std::to_string(kMostCharacters) +
+                    " are accepted. Shorten the text.");
+  }
+  work.did(word.size());
+  std::vector<std::int32_t> places = characters(word);
+  Merging(*this, places, work).run();
+  for (const std::int32_t place : places)
+    if (place >= 0) out(place);
 }
 
 }  // namespace heddle::text

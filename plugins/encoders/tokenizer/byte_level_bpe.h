@@ -12,7 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "sink.h"
 #include "vocabulary.h"
+#include "work.h"
 
 namespace heddle::text {
 
@@ -36,9 +38,10 @@ class ByteLevelBpe {
   // vocabulary.
   ByteLevelBpe(BpeOptions options, const std::string& where);
 
-  // Appends the ids of one word. O(n log n) in its length. REQUIRES: valid UTF-8. Throws TextError
-  // when it needs an unknown token that the vocabulary does not have.
-  void encode(std::string_view word, std::vector<std::int32_t>& out) const;
+  // The ids of one word. O(n log n) in its length, and 15 bytes for each of its characters.
+  // REQUIRES: valid UTF-8. Throws TextError when it needs an unknown token that the vocabulary does
+  // not have, and Cancelled.
+  void encode(std::string_view word, Work& work, Sink<std::int32_t> out) const;
 
   const Vocabulary& vocabulary() const { return options_.vocabulary; }
 
@@ -50,12 +53,14 @@ class ByteLevelBpe {
   const Merge* find_merge(std::int32_t left, std::int32_t right) const;
   std::vector<std::int32_t> characters(std::string_view word) const;
   bool append_bytes(std::string_view character, std::vector<std::int32_t>& out) const;
-  void merge(const std::vector<std::int32_t>& characters, std::vector<std::int32_t>& out) const;
+
+  class Merging;
 
   BpeOptions options_;  // without the merges
   std::string where_;
   std::optional<std::int32_t> unknown_;
   std::unordered_map<std::uint64_t, Merge> merges_;  // by (left id, right id)
+  std::vector<std::int32_t> merged_ids_;             // by rank
 };
 
 }  // namespace heddle::text

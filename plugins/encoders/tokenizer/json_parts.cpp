@@ -13,6 +13,8 @@ constexpr std::string_view kPreTokenizers =
 constexpr std::string_view kPostProcessors =
     "TemplateProcessing, RobertaProcessing, BertProcessing, ByteLevel and Sequence";
 
+constexpr std::size_t kMostSteps = 64;  // of a pre-tokeniser: each calls the next
+
 std::string_view type_of(const JsonAt& json) { return json.get("type").string(); }
 
 void check_depth(const JsonAt& json, int depth) {
@@ -116,6 +118,9 @@ void add_pre_tokenizer(const JsonAt& json, int depth, std::vector<PreTokenizerSt
     out.emplace_back(DigitsStep{json.boolean_or("individual_digits", false)});
   } else {
     fail_unsupported(json, type, kPreTokenizers);
+  }
+  if (out.size() > kMostSteps) {
+    json.fail("there are more than " + std::to_string(kMostSteps) + " steps. Leave some out.");
   }
 }
 

@@ -1,5 +1,7 @@
 #include "normalizer.h"
 
+#include <optional>
+
 #include "text_error.h"
 #include "utf8.h"
 
@@ -16,6 +18,7 @@ constexpr std::size_t kGrowth = 64, kGrowthFree = 4096;  // times, and bytes on 
 struct Limit {
   std::size_t from;          // bytes of the text at first
   const std::string& where;  // the file
+  Work& work;
 
   void check(std::size_t to) const {
     if (to <= kGrowth * from + kGrowthFree) return;
@@ -53,11 +56,13 @@ std::string run(const ReplaceStep& replace, std::string_view text, const Limit& 
   if (text.empty()) return {};
   std::string out;
   std::size_t done = 0;
-  for (const Span& match : replace.pattern.find_all(text)) {
-    out += text.substr(done, match.begin - done);
+  Regex::Matches matches = replace.pattern.matches(text);
+  while (const std::optional<Span> match = matches.next()) {
+    out += text.substr(done, match->begin - done);
     out += replace.content;
     limit.check(out.size());
-    done = match.end;
+    limit.work.did(match->end - done);
+    done = match->end;
   }
   out += text.substr(done);
   return out;
@@ -98,10 +103,11 @@ std::string run(const SpieceStep& step, std::string_view text, const Limit&) {
 
 }  // namespace
 
-std::string Normalizer::apply(std::string_view text) const {
-  const Limit limit{text.size(), where_};
+std::string Normalizer::apply(std::string_view text, Work& work) const {
+  const Limit limit{text.size(), where_, work};
   std::string current(text);
   for (const NormalizerStep& step : steps_) {
+    work.did(current.size());
     current = std::visit([&](const auto& one) { return run(one, current, limit); }, step);
     limit.check(current.size());
   }

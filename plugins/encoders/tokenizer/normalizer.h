@@ -12,6 +12,7 @@
 #include "regex.h"
 #include "spiece_normalizer.h"
 #include "unicode.h"
+#include "work.h"
 
 namespace heddle::text {
 
@@ -52,8 +53,8 @@ class Normalizer {
       : steps_(std::move(steps)), where_(std::move(where)) {}
 
   // REQUIRES: valid UTF-8, and gives it. Throws TextError when a pattern backtracks too much or the
-  // text grows beyond 64 times its length.
-  std::string apply(std::string_view text) const;
+  // text grows beyond 64 times its length, and Cancelled.
+  std::string apply(std::string_view text, Work& work) const;
 
  private:
   std::vector<NormalizerStep> steps_;

@@ -1,6 +1,6 @@
 #include "pre_tokenizer.h"
 
-#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "regex_dialect.h"
@@ -10,102 +10,114 @@
 namespace heddle::text {
 namespace {
 
+// A match, or what lies between two of them.
 struct Part {
   Span span;
   bool is_match;
 };
+using Parts = Sink<const Part&>;
 
-std::vector<Part> parts_of(std::string_view text, const std::vector<Span>& matches) {
-  std::vector<Part> parts;
-  std::size_t done = 0;
-  for (const Span& match : matches) {
-    if (match.begin > done) parts.push_back({{done, match.begin}, false});
-    parts.push_back({match, true});
-    done = match.end;
+// The parts of a text of `size` bytes, from its matches.
+class PartCutter {
+ public:
+  PartCutter(std::size_t size, Parts out) : size_(size), out_(out) {}
+
+  void match(const Span& span) {
+    if (span.begin > done_) out_({{done_, span.begin}, false});
+    out_({span, true});
+    done_ = span.end;
   }
-  if (done < text.size()) parts.push_back({{done, text.size()}, false});
-  return parts;
-}
+  void finish() {
+    if (done_ < size_) out_({{done_, size_}, false});
+  }
+
+ private:
+  const std::size_t size_;
+  const Parts out_;
+  std::size_t done_ = 0;
+};
 
 template <typename Predicate>
-std::vector<Part> character_parts(std::string_view text, Predicate is_match) {
-  std::vector<Span> matches;
+void character_parts(std::string_view text, Predicate is_match, Parts out) {
+  PartCutter cutter(text.size(), out);
   for (std::size_t at = 0; at < text.size();) {
     const CodePoint next = decode_at(text, at);
-    if (is_match(next.value)) matches.push_back({at, at + next.size});
+    if (is_match(next.value)) cutter.match({at, at + next.size});
     at += next.size;
   }
-  return parts_of(text, matches);
+  cutter.finish();
 }
 
-std::vector<Span> contiguous(const std::vector<Part>& parts) {
-  std::vector<Span> out;
-  bool last = false;
-  for (const Part& part : parts) {
-    if (part.is_match == last && !out.empty()) {
-      out.back().end = part.span.end;
-    } else {
-      out.push_back(part.span);
+// What a behaviour makes of parts, one after another.
+class Joiner {
+ public:
+  Joiner(const TextPiece& from, SplitBehavior behavior, Work& work, Sink<TextPiece> out)
+      : from_(from), behavior_(behavior), work_(work), out_(out) {}
+
+  void add(const Part& part) {
+    work_.did(part.span.end - part.span.begin + 1);
+    if (behavior_ == SplitBehavior::kRemoved && part.is_match) return;
+    if (open_ && joins(part)) {
+      open_->span.end = part.span.end;
+      open_->is_match = part.is_match;
+      return;
     }
-    last = part.is_match;
+    finish();
+    open_ = part;
   }
-  return out;
-}
 
-std::vector<Span> merged_with_previous(const std::vector<Part>& parts) {
-  std::vector<Span> out;
-  bool last = false;
-  for (const Part& part : parts) {
-    if (part.is_match && !last && !out.empty()) {
-      out.back().end = part.span.end;
-    } else {
-      out.push_back(part.span);
+  void finish() {
+    if (open_ && open_->span.begin < open_->span.end) {
+      const auto [begin, end] = open_->span;
+      out_({from_.text.substr(begin, end - begin), from_.is_first && begin == 0});
     }
-    last = part.is_match;
+    open_.reset();
   }
-  return out;
-}
 
-std::vector<Span> merged_with_next(const std::vector<Part>& parts) {
-  std::vector<Span> out;
-  bool last = false;
-  for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
-    if (part->is_match && !last && !out.empty()) {
-      out.back().begin = part->span.begin;
-    } else {
-      out.push_back(part->span);
+ private:
+  // With the part before it, whose last part is what open_ tells.
+  bool joins(const Part& part) const {
+    switch (behavior_) {
+      case SplitBehavior::kContiguous:
+        return part.is_match == open_->is_match;
+      case SplitBehavior::kMergedWithPrevious:
+        return part.is_match && !open_->is_match;
+      case SplitBehavior::kMergedWithNext:
+        return !part.is_match && open_->is_match;
+      default:
+        return false;
     }
-    last = part->is_match;
   }
-  std::reverse(out.begin(), out.end());
-  return out;
+
+  const TextPiece& from_;
+  const SplitBehavior behavior_;
+  Work& work_;
+  const Sink<TextPiece> out_;
+  std::optional<Part> open_;
+};
+
+template <typename Predicate>
+void split_characters(const TextPiece& piece, Predicate is_match, SplitBehavior behavior,
+                      Work& work, Sink<TextPiece> out) {
+  Joiner joiner(piece, behavior, work, out);
+  character_parts(piece.text, is_match, [&](const Part& part) { joiner.add(part); });
+  joiner.finish();
 }
 
-std::vector<Span> kept(const std::vector<Part>& parts, SplitBehavior behavior) {
-  if (behavior == SplitBehavior::kContiguous) return contiguous(parts);
-  if (behavior == SplitBehavior::kMergedWithPrevious) return merged_with_previous(parts);
-  if (behavior == SplitBehavior::kMergedWithNext) return merged_with_next(parts);
-  std::vector<Span> out;
-  for (const Part& part : parts) {
-    if (behavior == SplitBehavior::kIsolated || !part.is_match) out.push_back(part.span);
-  }
-  return out;
+void split_matches(const TextPiece& piece, const Regex& pattern, SplitMatches what,
+                   SplitBehavior behavior, Work& work, Sink<TextPiece> out) {
+  Joiner joiner(piece, behavior, work, out);
+  const bool between = what == SplitMatches::kBetween;
+  const auto add = [&](const Part& part) { joiner.add({part.span, part.is_match != between}); };
+  PartCutter cutter(piece.text.size(), add);
+  Regex::Matches matches = pattern.matches(piece.text);
+  while (const std::optional<Span> match = matches.next()) cutter.match(*match);
+  cutter.finish();
+  joiner.finish();
 }
 
-void append(std::vector<TextPiece>& out, const TextPiece& from, const std::vector<Span>& spans) {
-  for (const Span& span : spans) {
-    if (span.begin == span.end) continue;
-    out.push_back(
-        {from.text.substr(span.begin, span.end - span.begin), from.is_first && span.begin == 0});
-  }
-}
-
-void run(const SplitStep& step, TextPiece piece, std::vector<TextPiece>& out) {
-  std::vector<Part> parts = parts_of(piece.text, step.pattern.find_all(piece.text));
-  if (step.matches == SplitMatches::kBetween) {
-    for (Part& part : parts) part.is_match = !part.is_match;
-  }
-  append(out, piece, kept(parts, step.behavior));
+void run(const SplitStep& step, const TextPiece& piece, Work& work, Sink<TextPiece> out) {
+  split_matches(piece, step.pattern, step.matches, step.behavior, work, out);
 }
 
 std::string byte_level_text(std::string_view text) {
@@ -115,64 +127,66 @@ std::string byte_level_text(std::string_view text) {
   return out;
 }
 
-void run(const ByteLevelStep& step, TextPiece piece, std::vector<TextPiece>& out) {
-  if (step.add_prefix_space && piece.text.front() != ' ') piece.text.insert(0, 1, ' ');
-  std::vector<TextPiece> words;
-  if (step.pattern.empty()) {
-    words.push_back(std::move(piece));
-  } else {
-    const auto matches = step.pattern.front().find_all(piece.text);
-    append(words, piece, kept(parts_of(piece.text, matches), SplitBehavior::kIsolated));
+void run(const ByteLevelStep& step, const TextPiece& piece, Work& work, Sink<TextPiece> out) {
+  std::string spaced;
+  TextPiece all = piece;
+  if (step.add_prefix_space && piece.text.front() != ' ') {
+    spaced.reserve(piece.text.size() + 1);
+    spaced.push_back(' ');
+    spaced += piece.text;
+    all.text = spaced;
   }
-  for (const TextPiece& word : words) out.push_back({byte_level_text(word.text), word.is_first});
+  const auto write = [&](TextPiece word) { out({byte_level_text(word.text), word.is_first}); };
+  if (step.pattern.empty()) {
+    write(all);
+  } else {
+    split_matches(all, step.pattern.front(), SplitMatches::kPattern, SplitBehavior::kIsolated, work,
+                  write);
+  }
 }
 
-void run(const MetaspaceStep& step, TextPiece piece, std::vector<TextPiece>& out) {
+// Pieces begin where marks do.
+void run(const MetaspaceStep& step, const TextPiece& piece, Work& work, Sink<TextPiece> out) {
   std::string mark;
   append_utf8(mark, step.replacement);
-  std::string text;
-  for (const char c : piece.text) {
-    if (c == ' ') {
-      text += mark;
-    } else {
-      text.push_back(c);
-    }
-  }
+  std::string open;
+  bool is_first = piece.is_first;
+  const auto finish = [&] {
+    if (!open.empty()) out({open, std::exchange(is_first, false)});
+    open.clear();
+  };
   const bool prepend = step.prepend == PrependScheme::kAlways ||
                        (step.prepend == PrependScheme::kFirst && piece.is_first);
-  if (prepend && !text.starts_with(mark)) text.insert(0, mark);
-  piece.text = std::move(text);
-  if (!step.split) {
-    out.push_back(std::move(piece));
-    return;
+  if (prepend && piece.text.front() != ' ' && !piece.text.starts_with(mark)) open = mark;
+  for (std::size_t at = 0; at < piece.text.size();) {
+    const std::size_t size = decode_at(piece.text, at).size;
+    const std::string_view character = piece.text.substr(at, size);
+    const bool is_mark = character == " " || character == mark;
+    if (is_mark && step.split) finish();
+    open += is_mark ? std::string_view(mark) : character;
+    work.did(size);
+    at += size;
   }
-  const auto is_mark = [&](char32_t c) { return c == step.replacement; };
-  append(out, piece, merged_with_next(character_parts(piece.text, is_mark)));
+  finish();
 }
 
-void run(const WhiteSpaceSplitStep&, TextPiece piece, std::vector<TextPiece>& out) {
-  append(out, piece, kept(character_parts(piece.text, is_white_space), SplitBehavior::kRemoved));
+void run(const WhiteSpaceSplitStep&, const TextPiece& piece, Work& work, Sink<TextPiece> out) {
+  split_characters(piece, is_white_space, SplitBehavior::kRemoved, work, out);
 }
 
-void run(const DigitsStep& step, TextPiece piece, std::vector<TextPiece>& out) {
+void run(const DigitsStep& step, const TextPiece& piece, Work& work, Sink<TextPiece> out) {
   const auto behavior = step.individual ? SplitBehavior::kIsolated : SplitBehavior::kContiguous;
-  append(out, piece, kept(character_parts(piece.text, is_number), behavior));
+  split_characters(piece, is_number, behavior, work, out);
 }
 
 }  // namespace
 
-std::vector<TextPiece> PreTokenizer::split(TextPiece text) const {
-  std::vector<TextPiece> pieces;
-  if (!text.text.empty()) pieces.push_back(std::move(text));
-  for (const PreTokenizerStep& step : steps_) {
-    std::vector<TextPiece> next;
-    next.reserve(pieces.size());
-    for (TextPiece& piece : pieces) {
-      std::visit([&](const auto& one) { run(one, std::move(piece), next); }, step);
-    }
-    pieces = std::move(next);
-  }
-  return pieces;
+void PreTokenizer::run_from(std::size_t step, TextPiece piece, Work& work,
+                            Sink<TextPiece> out) const {
+  if (piece.text.empty()) return;
+  if (step == steps_.size()) return out(piece);
+  const auto next = [&](TextPiece part) { run_from(step + 1, part, work, out); };
+  std::visit([&](const auto& one) { run(one, piece, work, next); }, steps_[step]);
 }
 
 Regex byte_level_pattern() {

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "regex.h"
+#include "sink.h"
+#include "work.h"
 
 namespace heddle::text {
 
@@ -50,7 +52,7 @@ using PreTokenizerStep =
     std::variant<SplitStep, ByteLevelStep, MetaspaceStep, WhiteSpaceSplitStep, DigitsStep>;
 
 struct TextPiece {
-  std::string text;
+  std::string_view text;  // borrowed
   bool is_first = false;  // it starts where the input starts
 };
 
@@ -59,11 +61,15 @@ class PreTokenizer {
   PreTokenizer() = default;
   explicit PreTokenizer(std::vector<PreTokenizerStep> steps) : steps_(std::move(steps)) {}
 
-  // Pieces in order, none empty. REQUIRES: valid UTF-8. Throws TextError when a pattern backtracks
-  // too much.
-  std::vector<TextPiece> split(TextPiece text) const;
+  // Pieces in order, none empty; each is through all steps before the next is begun. REQUIRES:
+  // valid UTF-8. Throws TextError when a pattern backtracks too much, and Cancelled.
+  void split(TextPiece text, Work& work, Sink<TextPiece> out) const {
+    run_from(0, text, work, out);
+  }
 
  private:
+  void run_from(std::size_t step, TextPiece piece, Work& work, Sink<TextPiece> out) const;
+
   std::vector<PreTokenizerStep> steps_;
 };
 

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <limits>
 #include <optional>
+#include <string>
 
 namespace heddle::text {
 namespace {
@@ -18,6 +19,7 @@ constexpr char kEscapedClose = '\xFF';
 
 std::string escapes_hidden(std::string_view prompt) {
   std::string out;
+  out.reserve(prompt.size());
   for (std::size_t i = 0; i < prompt.size(); ++i) {
     const char next = i + 1 < prompt.size() ? prompt[i + 1] : '\0';
     if (prompt[i] == '\\' && (next == '(' || next == ')')) {
@@ -41,29 +43,34 @@ std::string escapes_shown(std::string_view text) {
   return out;
 }
 
-// Pieces of `text` at the outermost level: a group with both its parentheses, or what is between
+// Pieces of a text at the outermost level: a group with both its parentheses, or what is between
 // groups. A closing parenthesis without a partner makes the level negative, and groups are found
 // again only when it is back at zero.
-std::vector<std::string_view> outer_pieces(std::string_view text) {
-  std::vector<std::string_view> pieces;
-  long level = 0;
-  std::size_t start = 0;
-  const auto cut = [&](std::size_t end) {
-    if (end > start) pieces.push_back(text.substr(start, end - start));
-    start = end;
-  };
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '(') {
-      if (level == 0) cut(i);
-      ++level;
-    } else if (text[i] == ')') {
-      --level;
-      if (level == 0) cut(i + 1);
+class OuterPieces {
+ public:
+  explicit OuterPieces(std::string_view text) : text_(text) {}
+
+  // None is empty; empty at the end.
+  std::string_view next() {
+    while (at_ < text_.size()) {
+      const char c = text_[at_++];
+      if (c == '(' && level_++ == 0 && at_ - 1 > start_) return take(at_ - 1);
+      if (c == ')' && --level_ == 0) return take(at_);
     }
+    return take(text_.size());
   }
-  cut(text.size());
-  return pieces;
-}
+
+ private:
+  std::string_view take(std::size_t end) {
+    const std::string_view piece = text_.substr(start_, end - start_);
+    start_ = end;
+    return piece;
+  }
+
+  const std::string_view text_;
+  std::size_t at_ = 0, start_ = 0;
+  long level_ = 0;
+};
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -106,14 +113,18 @@ std::optional<double> read_number(std::string_view text) {
   return negative ? -value : value;
 }
 
-void add_weighted(std::string_view text, double weight, int depth, std::vector<WeightedText>& out) {
+// No deeper than kDeepest.
+void add_weighted(std::string_view text, double weight, int depth, Work& work,
+                  Sink<const WeightedText&> out) {
+  work.did(text.size());
   if (depth > kDeepest) {
-    out.push_back({std::string(text), weight});
+    if (!text.empty()) out({text, weight});
     return;
   }
-  for (std::string_view piece : outer_pieces(text)) {
+  OuterPieces pieces(text);
+  for (std::string_view piece = pieces.next(); !piece.empty(); piece = pieces.next()) {
     if (piece.size() < 2 || piece.front() != '(' || piece.back() != ')') {
-      out.push_back({std::string(piece), weight});
+      out({piece, weight});
       continue;
     }
     piece = piece.substr(1, piece.size() - 2);
@@ -125,7 +136,7 @@ void add_weighted(std::string_view text, double weight, int depth, std::vector<W
         piece = piece.substr(0, colon);
       }
     }
-    add_weighted(piece, inner, depth + 1, out);
+    add_weighted(piece, inner, depth + 1, work, out);
   }
 }
 
@@ -138,14 +149,15 @@ std::size_t find_embedding(std::string_view text, std::size_t from) {
   return std::string_view::npos;
 }
 
-void add_segments(const WeightedText& run, std::vector<WeightedText>& out) {
-  const std::string text = escapes_shown(run.text);
+void cut_at_embeddings(const WeightedText& run, Sink<const WeightedText&> out) {
+  const std::string shown = escapes_shown(run.text);
+  const std::string_view text = shown;
   std::size_t start = 0;
   while (start < text.size()) {
     const std::size_t next = find_embedding(text, start);
-    const bool last = next == std::string::npos;
+    const bool last = next == std::string_view::npos;
     const std::size_t end = last ? text.size() : next - 1;
-    if (end > start) out.push_back({text.substr(start, end - start), run.weight});
+    if (end > start) out({text.substr(start, end - start), run.weight});
     if (last) break;
     start = next;
   }
@@ -153,17 +165,15 @@ void add_segments(const WeightedText& run, std::vector<WeightedText>& out) {
 
 }  // namespace
 
-std::vector<WeightedText> weighted_segments(std::string_view prompt, WeightSyntax syntax) {
+void weighted_segments(std::string_view prompt, WeightSyntax syntax, Work& work,
+                       Sink<const WeightedText&> out) {
   const std::string hidden = escapes_hidden(prompt);
-  std::vector<WeightedText> runs;
+  const auto cut = [&](const WeightedText& run) { cut_at_embeddings(run, out); };
   if (syntax == WeightSyntax::kParsed) {
-    add_weighted(hidden, 1.0, 0, runs);
+    add_weighted(hidden, 1.0, 0, work, cut);
   } else {
-    runs.push_back({hidden, 1.0});
+    cut({hidden, 1.0});
   }
-  std::vector<WeightedText> segments;
-  for (const WeightedText& run : runs) add_segments(run, segments);
-  return segments;
 }
 
 }  // namespace heddle::text

@@ -4,9 +4,10 @@
 // thread.
 #pragma once
 
-#include <string>
 #include <string_view>
-#include <vector>
+
+#include "sink.h"
+#include "work.h"
 
 namespace heddle::text {
 
@@ -16,17 +17,15 @@ enum class WeightSyntax {
 };  // kIgnored: every weight is 1; escapes are still read
 
 struct WeightedText {
-  std::string text;
+  std::string_view text;  // borrowed
   double weight = 1;
-
-  bool operator==(const WeightedText&) const = default;
 };
 
 // The segments of a prompt, in order, none empty: one for every run between parentheses, cut again
 // before every "embedding:" that follows a space or a line feed (which is dropped). Tokenisers see
 // one segment at a time. Time: length times the depth of nesting; text nested deeper than 256
-// parentheses keeps them as text.
-std::vector<WeightedText> weighted_segments(std::string_view prompt,
-                                            WeightSyntax syntax = WeightSyntax::kParsed);
+// parentheses keeps them as text. Throws Cancelled.
+void weighted_segments(std::string_view prompt, WeightSyntax syntax, Work& work,
+                       Sink<const WeightedText&> out);
 
 }  // namespace heddle::text

@@ -1,5 +1,6 @@
 #include "regex_dialect.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <utility>
@@ -114,7 +115,53 @@ class Brackets {
   int depth_ = 0;
 };
 
+// What follows the end of an alternative here may be more of the pattern after all: it calls
+// itself, or parentheses in comments are none.
+bool is_unclear(std::string_view pattern) {
+  if (pattern.find("\\g") != std::string_view::npos) return true;
+  for (std::size_t at = pattern.find("(?"); at != std::string_view::npos;
+       at = pattern.find("(?", at + 2)) {
+    const std::size_t end = pattern.find_first_not_of("imxWDSPyaudls-", at + 2);
+    const std::string_view options = pattern.substr(at + 2, end - at - 2);
+    if (options.find('x') != std::string_view::npos || pattern.substr(at + 2).starts_with('#'))
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+std::string possessive_pattern(std::string_view pattern) {
+  if (is_unclear(pattern)) return std::string(pattern);
+  std::string out;
+  Brackets brackets;
+  int groups = 0;               // that are open
+  bool is_after_class = false;  // one character of a class stands before
+  for (std::size_t at = 0; at < pattern.size();) {
+    const char c = pattern[at];
+    std::size_t count = 1;
+    const bool was_after_class = std::exchange(is_after_class, false);
+    if (c == '\\' && at + 1 < pattern.size()) {
+      const char letter = pattern[at + 1];
+      const bool has_name = std::string_view("pPx").find(letter) != std::string_view::npos &&
+                            pattern.substr(at + 2).starts_with('{');
+      count = has_name ? std::min(pattern.find('}', at), pattern.size() - 1) + 1 - at : 2;
+      is_after_class =
+          !brackets.inside() && std::string_view("pPsSwWdD").find(letter) != std::string_view::npos;
+    } else {
+      const bool was_inside = brackets.inside();
+      count = brackets.step(pattern, at);
+      if (!was_inside && c == '(') ++groups;
+      if (!was_inside && c == ')') --groups;
+      is_after_class = !brackets.inside() && (c == '.' || (was_inside && c == ']'));
+    }
+    out += pattern.substr(at, count);
+    at += count;
+    const bool is_last = groups == 0 && (at == pattern.size() || pattern[at] == '|');
+    if (was_after_class && (c == '+' || c == '*') && is_last) out.push_back('+');
+  }
+  return out;
+}
 
 std::string widened_pattern(std::string_view pattern) {
   std::string out;

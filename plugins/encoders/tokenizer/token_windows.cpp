@@ -1,70 +1,100 @@
 #include "token_windows.h"
 
-#include <algorithm>
-#include <span>
+#include <string>
+#include <vector>
 
 #include "text_error.h"
 
 namespace heddle::text {
 namespace {
 
-// Collects windows; the last one is open.
+// Fills windows, one after another. Of a segment it remembers the first tokens only, as many as
+// tell whether it is a long one.
 class Packer {
  public:
-  explicit Packer(const WindowRules& rules) : rules_(rules) { open(); }
-
-  void add(std::span<const std::int32_t> ids, double weight) {
-    const bool is_long = ids.size() >= rules_.long_segment;
-    while (!ids.empty()) {
-      const std::size_t room = free_tokens();
-      if (ids.size() <= room) {
-        append(ids, weight);
-        return;
-      }
-      if (is_long || is_empty()) {  // an empty window has no more room than the next one
-        append(ids.first(room), weight);
-        ids = ids.subspan(room);
-      }
-      close();
-      open();
+  Packer(const WindowRules& rules, Sink<const WindowToken&> out) : rules_(rules), out_(out) {
+    if (rules.length <= frame()) {
+      throw TextError("the tokenizer's windows of " + std::to_string(rules.length) +
+                      " tokens have no room for text beside " + std::to_string(frame()) +
+                      " for start and end. Check model_max_length of tokenizer_config.json.");
     }
+    open();
   }
 
-  std::vector<TokenWindow> finish() {
+  void begin_segment(double weight) {
+    weight_ = weight;
+    is_long_ = rules_.long_segment == 0;
+  }
+
+  void add(std::int32_t id) {
+    if (is_long_) return append(id);
+    short_.push_back(id);
+    if (short_.size() < rules_.long_segment) return;
+    is_long_ = true;
+    append_short();
+  }
+
+  void end_segment() {
+    // Moves on as a whole, unless no window has room for it.
+    if (short_.size() > free_tokens() && !is_empty()) begin_next();
+    append_short();
+  }
+
+  void finish() {
     close();
-    pad(windows_.back(), rules_.least_length);
-    return std::move(windows_);
+    pad(rules_.least_length);
   }
 
  private:
   std::size_t frame() const { return (rules_.start ? 1U : 0U) + (rules_.end ? 1U : 0U); }
-  bool is_empty() const { return windows_.back().size() == (rules_.start ? 1U : 0U); }
+  bool is_empty() const { return size_ == (rules_.start ? 1U : 0U); }
 
   std::size_t free_tokens() const {
-    const std::size_t used = windows_.back().size() + (rules_.end ? 1U : 0U);
+    const std::size_t used = size_ + (rules_.end ? 1U : 0U);
     return rules_.length > used ? rules_.length - used : 0;
   }
 
   void open() {
-    windows_.emplace_back();
-    if (rules_.start) windows_.back().push_back({*rules_.start, 1.0});
+    size_ = 0;
+    if (rules_.start) write(*rules_.start, 1.0);
   }
 
   void close() {
-    if (rules_.end) windows_.back().push_back({*rules_.end, 1.0});
-    if (rules_.pad_to_length) pad(windows_.back(), rules_.length);
+    if (rules_.end) write(*rules_.end, 1.0);
+    if (rules_.pad_to_length) pad(rules_.length);
   }
 
-  void append(std::span<const std::int32_t> ids, double weight) {
-    for (const std::int32_t id : ids) windows_.back().push_back({id, weight});
+  void begin_next() {
+    close();
+    ++window_;
+    open();
   }
 
-  void pad(TokenWindow& window, std::size_t length) const {
-    if (window.size() < length) window.resize(length, {rules_.padding, 1.0});
+  void append(std::int32_t id) {
+    if (free_tokens() == 0) begin_next();
+    write(id, weight_);
+  }
+
+  void append_short() {
+    for (const std::int32_t id : short_) append(id);
+    short_.clear();
+  }
+
+  void pad(std::size_t length) {
+    while (size_ < length) write(rules_.padding, 1.0);
+  }
+
+  void write(std::int32_t id, double weight) {
+    out_({window_, id, weight});
+    ++size_;
   }
 
   const WindowRules& rules_;
-  std::vector<TokenWindow> windows_;
+  const Sink<const WindowToken&> out_;
+  std::size_t window_ = 0, size_ = 0;  // the open window, and its tokens
+  double weight_ = 1;                  // of the segment
+  bool is_long_ = false;
+  std::vector<std::int32_t> short_;  // of a segment that is not long yet
 };
 
 }  // namespace
@@ -96,21 +126,19 @@ WindowRules t5_window_rules(const Tokenizer& tokenizer, std::int32_t padding,
   return rules;
 }
 
-std::vector<TokenWindow> token_windows(const Tokenizer& tokenizer, std::string_view prompt,
-                                       const WindowRules& rules, WeightSyntax syntax) {
-  Packer packer(rules);
-  for (const WeightedText& segment : weighted_segments(prompt, syntax)) {
-    packer.add(tokenizer.encode(segment.text), segment.weight);
-  }
-  return packer.finish();
-}
-
-TokenWindow empty_window(const WindowRules& rules, std::size_t length) {
-  TokenWindow window;
-  if (rules.start) window.push_back({*rules.start, 1.0});
-  if (rules.end) window.push_back({*rules.end, 1.0});
-  if (window.size() < length) window.resize(length, {rules.padding, 1.0});
-  return window;
+void token_windows(const Tokenizer& tokenizer, std::string_view prompt, const WindowRules& rules,
+                   WeightSyntax syntax, Work& work, Sink<const WindowToken&> out) {
+  const auto write = [&](const WindowToken& token) {
+    work.did(1);
+    out(token);
+  };
+  Packer packer(rules, write);
+  weighted_segments(prompt, syntax, work, [&](const WeightedText& segment) {
+    packer.begin_segment(segment.weight);
+    tokenizer.encode(segment.text, work, [&](std::int32_t id) { packer.add(id); });
+    packer.end_segment();
+  });
+  packer.finish();
 }
 
 }  // namespace heddle::text

@@ -8,21 +8,19 @@
 #include <limits>
 #include <optional>
 #include <string_view>
-#include <vector>
 
 #include "prompt_weights.h"
+#include "sink.h"
 #include "tokenizer.h"
+#include "work.h"
 
 namespace heddle::text {
 
-struct WeightedToken {
+struct WindowToken {
+  std::size_t window = 0;  // from 0, in order
   std::int32_t id = 0;
   double weight = 1;  // start, end and padding have 1
-
-  bool operator==(const WeightedToken&) const = default;
 };
-
-using TokenWindow = std::vector<WeightedToken>;
 
 constexpr std::size_t kNoWindowLimit = std::numeric_limits<std::size_t>::max();
 constexpr std::size_t kClipWindow = 77;      // tokens, with start and end
@@ -31,10 +29,9 @@ constexpr std::size_t kT5LeastLength = 256;  // tokens, with the end
 struct WindowRules {
   std::optional<std::int32_t> start = {}, end = {};  // around every window
   std::int32_t padding = 0;                          // after the end
-  std::size_t length =
-      kNoWindowLimit;          // at most, with start and end; REQUIRES: room for one token between
-  bool pad_to_length = false;  // short windows are filled up to `length`
-  std::size_t least_length = 0;  // the last window is filled up to this
+  std::size_t length = kNoWindowLimit;               // at most, with start and end
+  bool pad_to_length = false;                        // short windows are filled up to `length`
+  std::size_t least_length = 0;                      // the last window is filled up to this
   std::size_t long_segment =
       8;  // segments of so many tokens are cut where a window is full; shorter ones move on
 };
@@ -48,12 +45,9 @@ WindowRules clip_window_rules(const Tokenizer& tokenizer, std::int32_t padding,
 WindowRules t5_window_rules(const Tokenizer& tokenizer, std::int32_t padding = 0,
                             std::size_t least_length = kT5LeastLength);
 
-// The windows of a prompt, at least one. Throws what Tokenizer::encode() throws.
-std::vector<TokenWindow> token_windows(const Tokenizer& tokenizer, std::string_view prompt,
-                                       const WindowRules& rules,
-                                       WeightSyntax syntax = WeightSyntax::kParsed);
-
-// The window of an empty prompt, padded to `length`: what weights are measured against.
-TokenWindow empty_window(const WindowRules& rules, std::size_t length);
+// The windows of a prompt, at least one, token by token. Throws what Tokenizer::encode() throws,
+// and TextError for windows without room for text.
+void token_windows(const Tokenizer& tokenizer, std::string_view prompt, const WindowRules& rules,
+                   WeightSyntax syntax, Work& work, Sink<const WindowToken&> out);
 
 }  // namespace heddle::text

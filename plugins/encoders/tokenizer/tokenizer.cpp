@@ -7,32 +7,34 @@
 
 namespace heddle::text {
 
-void Tokenizer::encode_text(TextPiece text, std::vector<std::int32_t>& out) const {
-  const std::string normalized = parts_->normalizer.apply(text.text);
-  for (const auto& segment : parts_->added.split_normalized(normalized)) {
-    if (segment.id) {
-      out.push_back(*segment.id);
-      continue;
-    }
+void Tokenizer::encode_text(TextPiece text, Work& work, Sink<std::int32_t> out) const {
+  const std::string normalized = parts_->normalizer.apply(text.text, work);
+  const auto encode_piece = [&](TextPiece piece) {
+    std::visit([&](const auto& model) { model.encode(piece.text, work, out); }, parts_->model);
+  };
+  const auto encode_segment = [&](const AddedTokens::Segment& segment) {
+    if (segment.id) return out(*segment.id);
     const bool is_first = text.is_first && segment.begin == 0;
-    for (const TextPiece& piece :
-         parts_->pre_tokenizer.split({std::string(segment.text), is_first})) {
-      std::visit([&](const auto& model) { model.encode(piece.text, out); }, parts_->model);
-    }
-  }
+    parts_->pre_tokenizer.split({segment.text, is_first}, work, encode_piece);
+  };
+  parts_->added.split_normalized(normalized, work, encode_segment);
+}
+
+void Tokenizer::encode(std::string_view utf8, Work& work, Sink<std::int32_t> out) const {
+  std::string repaired;
+  work.did(utf8.size());
+  if (!is_valid_utf8(utf8)) utf8 = repaired = valid_utf8(utf8);
+  parts_->added.split_raw(utf8, work, [&](const AddedTokens::Segment& segment) {
+    if (segment.id) return out(*segment.id);
+    encode_text({segment.text, segment.begin == 0}, work, out);
+  });
 }
 
 std::vector<std::int32_t> Tokenizer::encode(std::string_view utf8) const {
-  std::vector<std::int32_t> out;
-  const std::string text = valid_utf8(utf8);
-  for (const auto& segment : parts_->added.split_raw(text)) {
-    if (segment.id) {
-      out.push_back(*segment.id);
-    } else {
-      encode_text({std::string(segment.text), segment.begin == 0}, out);
-    }
-  }
-  return out;
+  std::vector<std::int32_t> ids;
+  Work work;
+  encode(utf8, work, [&](std::int32_t id) { ids.push_back(id); });
+  return ids;
 }
 
 const Vocabulary& Tokenizer::vocabulary() const {

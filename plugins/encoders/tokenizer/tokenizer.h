@@ -16,7 +16,9 @@
 #include "byte_level_bpe.h"
 #include "normalizer.h"
 #include "pre_tokenizer.h"
+#include "sink.h"
 #include "unigram.h"
+#include "work.h"
 
 namespace heddle::text {
 
@@ -35,9 +37,10 @@ class Tokenizer {
   explicit Tokenizer(Parts parts) : parts_(std::make_shared<const Parts>(std::move(parts))) {}
 
   // The ids of a text, without prefix, suffix, truncation and padding. Malformed UTF-8 counts as
-  // U+FFFD. Near linear in the length of the text. Throws TextError when the file's patterns
-  // backtrack too much on this text, or when it has unknown characters and the model no unknown
-  // token.
+  // U+FFFD. Near linear in the length of the text, in time and in memory. Throws TextError when the
+  // file's patterns backtrack too much on this text, or when it has unknown characters and the
+  // model no unknown token, and Cancelled.
+  void encode(std::string_view utf8, Work& work, Sink<std::int32_t> out) const;
   std::vector<std::int32_t> encode(std::string_view utf8) const;
 
   const std::vector<std::int32_t>& prefix() const { return parts_->prefix; }
@@ -51,7 +54,7 @@ class Tokenizer {
   std::size_t id_count() const;
 
  private:
-  void encode_text(TextPiece text, std::vector<std::int32_t>& out) const;
+  void encode_text(TextPiece text, Work& work, Sink<std::int32_t> out) const;
   const Vocabulary& vocabulary() const;
 
   std::shared_ptr<const Parts> parts_;

@@ -47,25 +47,6 @@ struct Mark {
   int combining_class;
 };
 
-// Canonical ordering (Unicode 3.11, D109). utf8proc sorts by exchanging neighbours, which takes
-// quadratic time on a long run of marks; a stable sort does not.
-std::vector<Mark> in_canonical_order(const std::vector<char32_t>& text) {
-  std::vector<Mark> marks;
-  marks.reserve(text.size());
-  for (const char32_t c : text) marks.push_back({c, combining_class(c)});
-  const auto is_starter = [](const Mark& mark) { return mark.combining_class == 0; };
-  const auto is_before = [](const Mark& a, const Mark& b) {
-    return a.combining_class < b.combining_class;
-  };
-  for (auto run = marks.begin(); run != marks.end();) {
-    run = std::find_if_not(run, marks.end(), is_starter);
-    const auto run_end = std::find_if(run, marks.end(), is_starter);
-    std::stable_sort(run, run_end, is_before);
-    run = run_end;
-  }
-  return marks;
-}
-
 // The primary composite of the pair, or 0.
 char32_t composite_of(char32_t first, char32_t second) {
   if (second < kFirstMark) return 0;
@@ -77,31 +58,72 @@ char32_t composite_of(char32_t first, char32_t second) {
   return is_in(kNeverDecomposed, composite) ? 0 : composite;
 }
 
-// Canonical composition (Unicode 3.11, D117).
-std::vector<char32_t> composed(const std::vector<Mark>& marks) {
-  std::vector<char32_t> out;
-  out.reserve(marks.size());
-  std::size_t starter = 0;
-  bool has_starter = false;
-  int last_class = -1;  // of what stands between the starter and here; -1: nothing
-  for (const Mark& mark : marks) {
-    if (has_starter && last_class < mark.combining_class) {
-      if (const char32_t composite = composite_of(out[starter], mark.value)) {
-        out[starter] = composite;
-        continue;
+// Puts decomposed characters into canonical order (Unicode 3.11, D109) and, if wanted, together
+// again (D117), a starter with what combines with it at a time.
+class Arranger {
+ public:
+  Arranger(bool composes, std::string& out) : composes_(composes), out_(out) {}
+
+  void add(char32_t c) {
+    const Mark mark{c, combining_class(c)};
+    if (mark.combining_class != 0) {
+      marks_.push_back(mark);
+      return;
+    }
+    finish_marks();
+    compose(mark);
+  }
+
+  void finish() {
+    finish_marks();
+    write();
+  }
+
+ private:
+  // utf8proc sorts by exchanging neighbours, which takes quadratic time on a long run of marks; a
+  // stable sort does not.
+  void finish_marks() {
+    if (marks_.empty()) return;
+    std::stable_sort(marks_.begin(), marks_.end(), [](const Mark& a, const Mark& b) {
+      return a.combining_class < b.combining_class;
+    });
+    for (const Mark& mark : marks_) compose(mark);
+    marks_.clear();
+  }
+
+  void compose(const Mark& mark) {
+    if (!composes_) {
+      append_utf8(out_, mark.value);
+      return;
+    }
+    if (has_starter_ && last_class_ < mark.combining_class) {
+      if (const char32_t composite = composite_of(open_.front(), mark.value)) {
+        open_.front() = composite;
+        return;
       }
     }
     if (mark.combining_class == 0) {
-      starter = out.size();
-      has_starter = true;
-      last_class = -1;
+      write();
+      has_starter_ = true;
+      last_class_ = -1;
     } else {
-      last_class = mark.combining_class;
+      last_class_ = mark.combining_class;
     }
-    out.push_back(mark.value);
+    open_.push_back(mark.value);
   }
-  return out;
-}
+
+  void write() {
+    for (const char32_t c : open_) append_utf8(out_, c);
+    open_.clear();
+  }
+
+  const bool composes_;
+  std::string& out_;
+  std::vector<Mark> marks_;     // since the last starter, not in order yet
+  std::vector<char32_t> open_;  // the starter, and behind it what did not combine with it
+  bool has_starter_ = false;
+  int last_class_ = -1;  // of what stands between the starter and here; -1: nothing
+};
 
 utf8proc_category_t category(char32_t c) {
   return utf8proc_category(static_cast<utf8proc_int32_t>(c));
@@ -128,18 +150,18 @@ std::string normal_form(std::string_view text, NormalForm form) {
   const bool compose = form == NormalForm::kNfc || form == NormalForm::kNfkc;
   const auto is_plain = [](char byte) { return static_cast<unsigned char>(byte) < 0x80; };
   if (std::all_of(text.begin(), text.end(), is_plain)) return std::string(text);
-  std::vector<char32_t> parts;
-  parts.reserve(text.size());
-  for (std::size_t at = 0; at < text.size();) {
-    const CodePoint next = decode_at(text, at);
-    decompose(next.value, compatible ? Kind::kCompatible : Kind::kCanonical, parts);
-    at += next.size;
-  }
-  const std::vector<Mark> marks = in_canonical_order(parts);
-  if (compose) return to_utf8(composed(marks));
   std::string out;
   out.reserve(text.size());
-  for (const Mark& mark : marks) append_utf8(out, mark.value);
+  Arranger arranger(compose, out);
+  std::vector<char32_t> parts;
+  for (std::size_t at = 0; at < text.size();) {
+    const CodePoint next = decode_at(text, at);
+    parts.clear();
+    decompose(next.value, compatible ? Kind::kCompatible : Kind::kCanonical, parts);
+    for (const char32_t c : parts) arranger.add(c);
+    at += next.size;
+  }
+  arranger.finish();
   return out;
 }
 

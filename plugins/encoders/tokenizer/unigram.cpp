@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "text_error.h"
 #include "utf8.h"
@@ -12,6 +13,8 @@ namespace {
 
 constexpr double kUnknownPenalty = 10.0;    // below the worst piece, as both programs have it
 constexpr double kUserDefinedMargin = 0.1;  // SentencePiece: length * best score - 0.1
+
+constexpr std::size_t kLongestShown = 80;  // bytes of unknown characters in a message
 
 constexpr std::size_t kLongestPiece =
     4096;  // bytes; time is text times this, and real pieces stay below 200
@@ -56,6 +59,7 @@ Unigram::Unigram(UnigramOptions options, const std::string& where)
     }
     if (rules_ == UnigramRules::kTokenizers || is_found_in_texts(piece.kind)) {
       entries.push_back({piece.text, id});
+      longest_ = std::max(longest_, piece.text.size());
     }
     vocabulary_.add(piece.text, id);
     pieces_.push_back({piece.score, piece.kind});
@@ -74,82 +78,104 @@ double Unigram::score_of(std::int32_t id, std::size_t length) const {
   return piece.score;
 }
 
-void Unigram::offer(Best& target, std::size_t from, std::int32_t id, double score) const {
+void Unigram::offer(Best& target, std::size_t last, double score) const {
   if (rules_ == UnigramRules::kSentencePiece) score = as_float(score);
-  if (target.from >= 0 && !(score > target.score)) return;
-  target = {score, static_cast<std::int64_t>(from), id};
+  if (target.last > 0 && !(score > target.score)) return;
+  target = {score, static_cast<std::uint16_t>(last)};
 }
 
-std::vector<Unigram::Cut> Unigram::best_cuts(std::string_view text) const {
-  std::vector<Best> best(text.size() + 1);
+// By the byte where it begins, the length of each piece of the best way. Scores are only kept for
+// as far as a piece reaches.
+std::vector<std::uint16_t> Unigram::best_cuts(std::string_view text, Work& work) const {
+  std::vector<Best> ahead(std::min(longest_, text.size()) + 1);  // by byte, round and round
+  const auto best_at = [&](std::size_t at) -> Best& { return ahead[at % ahead.size()]; };
+  std::vector<std::uint16_t> lengths(text.size() + 1);  // of last pieces, by their ends
   for (std::size_t at = 0; at < text.size();) {
-    const double score_here = best[at].score;
+    const double score_here = best_at(at).score;
     const std::size_t size = decode_at(text, at).size;
     bool has_character = false;
     std::uint32_t node = PieceTrie::kRoot;
-    for (std::size_t end = at; end < text.size();) {
+    std::size_t end = at;
+    while (end < text.size()) {
       node = trie_.child(node, static_cast<unsigned char>(text[end++]));
       if (node == PieceTrie::kNowhere) break;
       const std::int32_t id = trie_.value(node);
       if (id == PieceTrie::kNoValue) continue;
-      offer(best[end], at, id, score_of(id, end - at) + score_here);
+      offer(best_at(end), end - at, score_of(id, end - at) + score_here);
       has_character = has_character || end - at == size;
     }
-    if (!has_character) {
-      offer(best[at + size], at, unknown_.value_or(-1), unknown_score_ + score_here);
+    work.did(end - at);
+    if (!has_character) offer(best_at(at + size), size, unknown_score_ + score_here);
+    for (const std::size_t next = at + size; at < next; ++at) {
+      lengths[at] = best_at(at).last;
+      best_at(at) = {};
     }
-    at += size;
   }
-  std::vector<Cut> cuts;
+  lengths[text.size()] = best_at(text.size()).last;
+  // Turned round, in place.
+  std::size_t length = lengths[text.size()];
   for (std::size_t end = text.size(); end > 0;) {
-    const auto begin = static_cast<std::size_t>(best[end].from);
-    cuts.push_back({begin, end, best[end].id});
+    const std::size_t begin = end - length;
+    const std::size_t before = lengths[begin];
+    lengths[begin] = static_cast<std::uint16_t>(length);
+    length = before;
     end = begin;
   }
-  std::reverse(cuts.begin(), cuts.end());
-  return cuts;
+  return lengths;
 }
 
-bool Unigram::append_bytes(std::string_view run, std::vector<std::int32_t>& out) const {
-  std::vector<std::int32_t> ids;
-  for (const char byte : run) {
-    const auto id = vocabulary_.find(byte_piece(static_cast<unsigned char>(byte)));
-    if (!id) return false;
-    ids.push_back(*id);
-  }
-  out.insert(out.end(), ids.begin(), ids.end());
+// Of a piece of the best way, the only one that it can be.
+std::optional<std::int32_t> Unigram::id_of(std::string_view cut) const {
+  const PieceTrie::Match match = trie_.longest_prefix(cut);
+  return match.length == cut.size() ? std::optional(match.value) : unknown_;
+}
+
+bool Unigram::write_bytes(std::string_view run, Sink<std::int32_t> out) const {
+  const auto id_of_byte = [&](char byte) {
+    return vocabulary_.find(byte_piece(static_cast<unsigned char>(byte)));
+  };
+  if (!std::all_of(run.begin(), run.end(), [&](char byte) { return id_of_byte(byte); }))
+    return false;
+  for (const char byte : run) out(*id_of_byte(byte));
   return true;
 }
 
-void Unigram::append_unknown(std::string_view run, std::vector<std::int32_t>& out) const {
+void Unigram::write_unknown(std::string_view run, Sink<std::int32_t> out) const {
   if (rules_ == UnigramRules::kTokenizers) {
-    if (const auto id = vocabulary_.find(run)) {  // the text of the unknown piece itself
-      out.push_back(*id);
-      return;
-    }
+    // The text of the unknown piece itself.
+    if (const auto id = vocabulary_.find(run)) return out(*id);
   }
-  if (byte_fallback_ && append_bytes(run, out)) return;
+  if (byte_fallback_ && write_bytes(run, out)) return;
   if (!unknown_) {
-    throw TextError(where_ + ": the text has the unknown characters '" + std::string(run) +
+    std::size_t shown = std::min(run.size(), kLongestShown);
+    while (shown < run.size() && is_continuation(run[shown])) --shown;
+    throw TextError(where_ + ": the text has the unknown characters '" +
+                    std::string(run.substr(0, shown)) +
                     "' and the model has no unknown piece. Remove them, or give the model an "
                     "unk_id.");
   }
-  out.push_back(*unknown_);
+  out(*unknown_);
 }
 
-void Unigram::encode(std::string_view text, std::vector<std::int32_t>& out) const {
+void Unigram::encode(std::string_view text, Work& work, Sink<std::int32_t> out) const {
   if (text.empty()) return;
-  const std::vector<Cut> cuts = best_cuts(text);
-  const std::int32_t unknown = unknown_.value_or(-1);
-  for (std::size_t i = 0; i < cuts.size();) {
-    if (cuts[i].id != unknown) {
-      out.push_back(cuts[i++].id);
+  const std::vector<std::uint16_t> lengths = best_cuts(text, work);
+  std::size_t unknown_from = 0;
+  bool is_unknown = false;  // what stands before
+  const auto finish_unknown = [&](std::size_t end) {
+    if (std::exchange(is_unknown, false))
+      write_unknown(text.substr(unknown_from, end - unknown_from), out);
+  };
+  for (std::size_t at = 0; at < text.size(); at += lengths[at]) {
+    const std::optional<std::int32_t> id = id_of(text.substr(at, lengths[at]));
+    if (id == unknown_) {
+      if (!std::exchange(is_unknown, true)) unknown_from = at;
       continue;
     }
-    const std::size_t begin = cuts[i].begin;
-    while (i < cuts.size() && cuts[i].id == unknown) ++i;
-    append_unknown(text.substr(begin, cuts[i - 1].end - begin), out);
+    finish_unknown(at);
+    out(*id);
   }
+  finish_unknown(text.size());
 }
 
 }  // namespace heddle::text

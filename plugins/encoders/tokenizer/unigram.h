@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "piece_trie.h"
+#include "sink.h"
 #include "vocabulary.h"
+#include "work.h"
 
 namespace heddle::text {
 
@@ -48,27 +50,25 @@ class Unigram {
   // not a number.
   Unigram(UnigramOptions options, const std::string& where);
 
-  // Appends the ids of `text`. Time: length times the longest piece. REQUIRES: valid UTF-8. Throws
-  // TextError when a character is unknown and the model has no unknown piece.
-  void encode(std::string_view text, std::vector<std::int32_t>& out) const;
+  // The ids of `text`. Time: length times the longest piece; memory: 2 bytes a byte, and some for
+  // the longest piece. REQUIRES: valid UTF-8. Throws TextError when a character is unknown and the
+  // model has no unknown piece, and Cancelled.
+  void encode(std::string_view text, Work& work, Sink<std::int32_t> out) const;
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
 
  private:
+  // The best way to cut a text up to some byte.
   struct Best {
     double score = 0;
-    std::int64_t from = -1;  // byte where the last piece starts, -1: not reached
-    std::int32_t id = -1;    // -1: unknown, and no unknown piece
+    std::uint16_t last = 0;  // bytes of its last piece; 0: there is no way
   };
-  struct Cut {
-    std::size_t begin, end;
-    std::int32_t id;
-  };
-  std::vector<Cut> best_cuts(std::string_view text) const;
-  void offer(Best& target, std::size_t from, std::int32_t id, double score) const;
+  std::vector<std::uint16_t> best_cuts(std::string_view text, Work& work) const;
+  std::optional<std::int32_t> id_of(std::string_view cut) const;
+  void offer(Best& target, std::size_t last, double score) const;
   double score_of(std::int32_t id, std::size_t length) const;
-  void append_unknown(std::string_view run, std::vector<std::int32_t>& out) const;
-  bool append_bytes(std::string_view run, std::vector<std::int32_t>& out) const;
+  void write_unknown(std::string_view run, Sink<std::int32_t> out) const;
+  bool write_bytes(std::string_view run, Sink<std::int32_t> out) const;
 
   struct Scored {
     double score;
@@ -78,6 +78,7 @@ class Unigram {
   std::vector<Scored> pieces_;
   Vocabulary vocabulary_;
   PieceTrie trie_;
+  std::size_t longest_ = 4;  // bytes of a piece, or of an unknown character
   std::optional<std::int32_t> unknown_;
   bool byte_fallback_;
   UnigramRules rules_;

@@ -77,7 +77,6 @@ bool is_valid_utf8(std::string_view text) {
 }
 
 std::string valid_utf8(std::string_view bytes) {
-  if (is_valid_utf8(bytes)) return std::string(bytes);
   std::string out;
   out.reserve(bytes.size());
   for (std::size_t at = 0; at < bytes.size();) {
@@ -85,24 +84,6 @@ std::string valid_utf8(std::string_view bytes) {
     append_utf8(out, next.value);
     at += next.size;
   }
-  return out;
-}
-
-std::vector<char32_t> to_code_points(std::string_view text) {
-  std::vector<char32_t> out;
-  out.reserve(text.size());
-  for (std::size_t at = 0; at < text.size();) {
-    const CodePoint next = decode_at(text, at);
-    out.push_back(next.value);
-    at += next.size;
-  }
-  return out;
-}
-
-std::string to_utf8(const std::vector<char32_t>& code_points) {
-  std::string out;
-  out.reserve(code_points.size());
-  for (const char32_t code_point : code_points) append_utf8(out, code_point);
   return out;
 }
 

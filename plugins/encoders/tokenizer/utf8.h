@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace heddle::text {
 
@@ -28,9 +27,6 @@ bool is_valid_utf8(std::string_view text);
 
 // `bytes` with every malformed part replaced by U+FFFD.
 std::string valid_utf8(std::string_view bytes);
-
-std::vector<char32_t> to_code_points(std::string_view text);
-std::string to_utf8(const std::vector<char32_t>& code_points);
 
 constexpr bool is_continuation(char byte) {
   return (static_cast<unsigned char>(byte) & 0xC0) == 0x80;

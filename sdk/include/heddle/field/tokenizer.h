@@ -22,6 +22,9 @@ typedef struct heddle_token_windows {
   uint32_t least_length; /* the last window is filled up to this with padding                                   */
   int32_t padding;       /* id; negative: the tokenizer's own                                                   */
   int32_t weights;       /* 1: "(a:1.2)" weighs, as ComfyUI reads it; 0: every weight is 1                      */
+  /* Asked now and then: not 0 ends the call with HEDDLE_CANCELLED. NULL: nobody cancels.                       */
+  int32_t (*cancelled)(void* cancelled_of);
+  void* cancelled_of;
 } heddle_token_windows;
 enum {
   HEDDLE_WINDOWS_CLIP = 0, /* start, ids, end, padding up to length; short segments are not cut                 */

@@ -5,9 +5,11 @@
 #include <cmath>
 #include <ostream>
 
+#include "collected.h"
+
 namespace heddle::text {
 
-std::ostream& operator<<(std::ostream& out, const WeightedText& piece) {
+std::ostream& operator<<(std::ostream& out, const Segment& piece) {
   return out << '[' << piece.text << "]*" << piece.weight;
 }
 
@@ -15,11 +17,11 @@ BOOST_AUTO_TEST_SUITE(prompt_weights)
 
 namespace {
 
-using Segments = std::vector<WeightedText>;
+using Segments = std::vector<Segment>;
 
 void check(std::string_view prompt, const Segments& expected) {
   BOOST_TEST_CONTEXT(prompt) {
-    const Segments segments = weighted_segments(prompt);
+    const Segments segments = segments_of(prompt);
     BOOST_CHECK_EQUAL_COLLECTIONS(segments.begin(), segments.end(), expected.begin(),
                                   expected.end());
   }
@@ -59,9 +61,9 @@ BOOST_AUTO_TEST_CASE(last_colon_counts_and_only_with_a_number_after_it) {
 BOOST_AUTO_TEST_CASE(colon_at_the_start_of_a_group_is_text) { check("(:1.2)", {{":1.2", 1.1}}); }
 
 BOOST_AUTO_TEST_CASE(numbers_that_do_not_fit_become_infinite_or_zero) {
-  BOOST_TEST(std::isinf(weighted_segments("(a:1e999)").at(0).weight));
-  BOOST_TEST(weighted_segments("(a:1e-999)").at(0).weight == 0.0);
-  BOOST_TEST(std::isnan(weighted_segments("(a:nan)").at(0).weight));
+  BOOST_TEST(std::isinf(segments_of("(a:1e999)").at(0).weight));
+  BOOST_TEST(segments_of("(a:1e-999)").at(0).weight == 0.0);
+  BOOST_TEST(std::isnan(segments_of("(a:nan)").at(0).weight));
 }
 
 BOOST_AUTO_TEST_CASE(escaped_parentheses_are_text) {
@@ -90,14 +92,14 @@ BOOST_AUTO_TEST_CASE(embeddings_start_a_segment_of_their_own) {
 }
 
 BOOST_AUTO_TEST_CASE(ignored_syntax_keeps_the_text_and_reads_escapes) {
-  const Segments segments = weighted_segments("(a:1.2) \\(b\\)", WeightSyntax::kIgnored);
+  const Segments segments = segments_of("(a:1.2) \\(b\\)", WeightSyntax::kIgnored);
   const Segments expected{{"(a:1.2) (b)", 1.0}};
   BOOST_CHECK_EQUAL_COLLECTIONS(segments.begin(), segments.end(), expected.begin(), expected.end());
 }
 
 BOOST_AUTO_TEST_CASE(very_deep_nesting_ends_as_text) {
   const std::string prompt = std::string(100000, '(') + "a" + std::string(100000, ')');
-  const Segments segments = weighted_segments(prompt);
+  const Segments segments = segments_of(prompt);
   BOOST_TEST(segments.size() == 1U);
   BOOST_TEST(segments.at(0).text.starts_with("(("));
 }

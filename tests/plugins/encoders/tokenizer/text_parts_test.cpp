@@ -5,16 +5,20 @@
 #include "plugins/encoders/tokenizer/charsmap.h"
 #include "plugins/encoders/tokenizer/piece_trie.h"
 #include "plugins/encoders/tokenizer/regex.h"
+#include "plugins/encoders/tokenizer/regex_dialect.h"
 #include "plugins/encoders/tokenizer/text_error.h"
 #include "plugins/encoders/tokenizer/unicode.h"
 #include "plugins/encoders/tokenizer/utf8.h"
+
+#include "collected.h"
+#include "heap_peak.h"
 
 namespace heddle::text {
 namespace {
 
 std::string matches(std::string_view pattern, std::string_view text) {
   std::string out;
-  for (const Span& span : Regex::compile(pattern, "test").find_all(text)) {
+  for (const Span& span : matches_of(Regex::compile(pattern, "test"), text)) {
     out += "<" + std::string(text.substr(span.begin, span.end - span.begin)) + ">";
   }
   return out;
@@ -115,7 +119,7 @@ BOOST_AUTO_TEST_CASE(patterns_know_letters_of_unicode_16) {
 
 BOOST_AUTO_TEST_CASE(literal_patterns_match_their_text_only) {
   const Regex regex = Regex::literal("a.(b)[c]{2}\\", "test");
-  BOOST_TEST(regex.find_all("a.(b)[c]{2}\\ axbcc").size() == 1U);
+  BOOST_TEST(matches_of(regex, "a.(b)[c]{2}\\ axbcc").size() == 1U);
 }
 
 BOOST_AUTO_TEST_CASE(patterns_that_do_not_compile_or_explode_are_errors) {
@@ -123,7 +127,42 @@ BOOST_AUTO_TEST_CASE(patterns_that_do_not_compile_or_explode_are_errors) {
   BOOST_CHECK_THROW(Regex::compile("[z-a]", "test"), TextError);
   BOOST_CHECK_THROW(Regex::compile(std::string(10000, 'a'), "test"), TextError);
   BOOST_CHECK_THROW(
-      Regex::compile("(?:a*)*b|(a|aa)+$", "test").find_all(std::string(200, 'a') + "c"), TextError);
+      matches_of(Regex::compile("(?:a*)*b|(a|aa)+$", "test"), std::string(200, 'a') + "c"),
+      TextError);
+}
+
+BOOST_AUTO_TEST_CASE(all_searches_in_a_text_share_one_allowance) {
+  // Each of them looks to the end, and goes back from there: more than a small share, but far less
+  // than one search may.
+  const Regex pattern = Regex::compile("a(?=[a!]*[!?])|a", "test");
+  BOOST_TEST(matches_of(pattern, std::string(100, 'a')).size() == 100U);
+  BOOST_CHECK_THROW(matches_of(pattern, std::string(20000, 'a')), TextError);
+}
+
+BOOST_AUTO_TEST_CASE(a_loop_remembers_as_much_as_its_text_is_long) {
+  const std::string text(400000, 'a');
+  const Regex loop = Regex::compile("a+(?!b)", "test");
+  {
+    const HeapPeak heap;
+    BOOST_TEST(matches_of(loop, text).size() == 1U);
+    BOOST_TEST(heap.bytes() < 100 * std::int64_t(text.size()));
+  }
+  // Nothing can follow a class that ends an alternative.
+  for (const char* pattern : {"\\p{L}+", "x|[^\\s\\p{N}]+|y", ".*", "(?i:'s|'t)|[\\r\\n\\p{L}]+"}) {
+    const HeapPeak heap;
+    BOOST_TEST(matches_of(Regex::compile(pattern, "test"), text).front().end == text.size());
+    BOOST_TEST(heap.bytes() < 100000, pattern);
+  }
+  BOOST_CHECK_THROW(matches_of(Regex::compile("(?:(?:a|b)|c)+(?!b)", "test"), text), TextError);
+}
+
+BOOST_AUTO_TEST_CASE(quantifiers_give_nothing_back_only_where_nobody_asks_for_it) {
+  BOOST_TEST(possessive_pattern("\\p{L}+|\\s*") == "\\p{L}++|\\s*+");
+  BOOST_TEST(possessive_pattern("[^a+|]+|[+]+") == "[^a+|]++|[+]++");
+  for (const char* pattern :
+       {"\\s+(?!\\S)", "(\\s+|b)c", "a+", "\\p{L}+?", "\\p{L}++", "\\s{2,}+", "(a\\g<0>)|\\s+",
+        "(?x)(\\s+ # )\n|b)c|\\s+", "(?#()\\s+", "\\++", "[\\]+"})
+    BOOST_TEST(possessive_pattern(pattern) == pattern);
 }
 
 BOOST_AUTO_TEST_CASE(trie_finds_the_longest_key_and_keeps_the_last_of_equal_ones) {
