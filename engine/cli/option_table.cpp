@@ -39,6 +39,8 @@ constexpr OptionSpec kOptions[] = {
      kFlows},
     {"cache-limit", OptionKind::word, "SIZE",
      "bytes of results to keep there at most (default: 1GiB)", kFlows},
+    {"prompt-limit", OptionKind::word, "SIZE", "bytes of a prompt at most (default: 64KiB)",
+     kFlows},
     {"costs", OptionKind::path, "FILE", "measured costs to place by, as tune writes them (default: $XDG_CACHE_HOME/heddle/costs.json)",
      kFlows | kTune | kBench},
     {"threads", OptionKind::number, "N", "threads of a CPU device (default: all cores)", kAll},

@@ -240,6 +240,8 @@ Settings read_settings(const Layer& layer) {
   for (const Given& given : layer.of("cache"))
     settings.cache = is_no_folder(given.text) ? std::filesystem::path() : read_path(given);
   for (const Given& given : layer.of("cache-limit")) settings.engine.keep_bytes = read_size(given);
+  for (const Given& given : layer.of("prompt-limit"))
+    settings.engine.prompt_limit = read_size(given);
   settings.json = read_flag(layer, "json");
   settings.least = read_flag(layer, "least");
   settings.quiet = read_flag(layer, "quiet");

@@ -89,6 +89,7 @@ Engine::Data::Data(EngineOptions given) : options(std::move(given)), hooks(optio
   core::make_room_from(*environment);
   environment->topology = core::topology_of(environment->devices);
   environment->topology.pinned_bytes = environment->host_weights->most_pinned();
+  environment->prompt_limit = options.prompt_limit;
   if (!options.keep_dir.empty()) environment->keeping = keeping(options, plugins);
   if (!options.costs.empty()) environment->costs = core::read_costs(core::read_file(options.costs, core::kCostsFile), options.costs.string());
   start_housekeeping();
@@ -107,7 +108,7 @@ Engine::Data::~Data() {
 }
 
 core::Bound Engine::Data::bind(const Workflow::Data& flow, const core::GivenValues& given) const {
-  return core::bind(flow.workflow, *plugins.catalog, {}, given);
+  return core::bind(flow.workflow, *plugins.catalog, {}, given, options.prompt_limit);
 }
 
 core::Crowd Engine::Data::crowd() {
@@ -211,6 +212,11 @@ Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Asked aske
   }
   core::Facts facts = ready.described.facts;
   core::add_facts(ready.kept, facts);
+  const auto known = [&](const core::Source& source) {
+    const auto fact = facts.find(source);
+    return fact == facts.end() ? nullptr : fact->second.get();
+  };
+  core::check_known_prompts(ready.graph, known, options.prompt_limit);
   const core::Inferred inferred = core::infer(ready.graph, environment->host, facts);
   using Misfits = core::PlaceRequest::Misfits;
   const auto plan_with = [&](Misfits misfits) {

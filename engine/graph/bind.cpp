@@ -22,10 +22,12 @@ constexpr std::size_t kMostShown = 16;  // nodes of a cycle, ids in a list
 // Nodes are numbered as in the workflow until assemble() leaves out those that no sink needs.
 class Binder {
  public:
-  Binder(const Workflow& workflow, const Catalog& catalog, const GivenValues& values)
+  Binder(const Workflow& workflow, const Catalog& catalog, const GivenValues& values,
+         std::uint64_t prompt_limit)
       : workflow_(workflow),
         catalog_(catalog),
         values_(values),
+        prompt_limit_(prompt_limit),
         literals_(catalog),
         advice_(workflow, catalog, types_) {}
 
@@ -124,7 +126,7 @@ class Binder {
                     " is a block: it belongs into a model, not into a workflow. Remove it."));
     node.inputs.resize(node.type->input_count());
     boost::container::small_vector<bool, 16> given(node.type->input_count(), false);
-    take_values(node, given);
+    take_values(i, node, given);
     for (const WorkflowInput& input : source.inputs) {
       const std::optional<std::uint32_t> port = node.type->find_input(input.name);
       if (!values_.empty() && values_.contains(std::pair(source.id, input.name))) continue;
@@ -140,7 +142,7 @@ class Binder {
         node.inputs[p] = bind_absent({i, nullptr, node.type->input(p).name}, node.type->input(p));
   }
 
-  void take_values(Node& node, boost::container::small_vector<bool, 16>& given) {
+  void take_values(NodeIndex i, Node& node, boost::container::small_vector<bool, 16>& given) {
     if (values_.empty()) return;
     for (auto at = values_.lower_bound(std::pair(node.id, std::string()));
          at != values_.end() && at->first.first == node.id; ++at) {
@@ -148,6 +150,7 @@ class Binder {
       if (port) {
         given[*port] = true;
         node.inputs[*port] = at->second;
+        check_prompt({i, nullptr, at->first.second}, node.type->input(*port), *at->second);
       } else {
         node.extra.emplace_back(at->first.second, at->second);
       }
@@ -192,7 +195,13 @@ class Binder {
       return {};
     }
     if (literal.is_null() && is_optional(port) && port.widget == nullptr) return {};
-    return taken(place, literals_.read(port, literal));
+    Binding value = taken(place, literals_.read(port, literal));
+    if (const Value* text = std::get_if<Value>(&value)) check_prompt(place, port, **text);
+    return value;
+  }
+
+  void check_prompt(const Place& place, const heddle_port& port, const heddle_value& value) {
+    if (const auto fault = prompt_fault(port, value, prompt_limit_)) report(place, *fault);
   }
 
   Binding taken(const Place& place, const Literal& literal) {
@@ -375,6 +384,7 @@ class Binder {
   const Workflow& workflow_;
   const Catalog& catalog_;
   const GivenValues& values_;
+  const std::uint64_t prompt_limit_;
   std::vector<NodeTypeRef> types_;
   LiteralReader literals_;
   BindAdvice advice_;
@@ -387,8 +397,9 @@ class Binder {
 }  // namespace
 
 Bound bind(const Workflow& workflow, const Catalog& catalog,
-           const std::vector<std::string>& targets, const GivenValues& given) {
-  return Binder(workflow, catalog, given).bind(targets);
+           const std::vector<std::string>& targets, const GivenValues& given,
+           std::uint64_t prompt_limit) {
+  return Binder(workflow, catalog, given, prompt_limit).bind(targets);
 }
 
 }  // namespace heddle::core

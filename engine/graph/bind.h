@@ -4,6 +4,7 @@
 
 #include "engine/graph/catalog.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/prompt_limit.h"
 #include "engine/graph/workflow.h"
 #include "engine/tensor/value.h"
 
@@ -28,6 +29,7 @@ struct Bound {
 // the workflow's size; the stack does not grow with its depth. Call it qualified, core::bind(...):
 // an unqualified call with a std argument finds std::bind.
 Bound bind(const Workflow& workflow, const Catalog& catalog,
-           const std::vector<std::string>& targets = {}, const GivenValues& given = {});
+           const std::vector<std::string>& targets = {}, const GivenValues& given = {},
+           std::uint64_t prompt_limit = kNoPromptLimit);
 
 }  // namespace heddle::core

@@ -17,6 +17,7 @@
 #include "engine/files/kept_values.h"
 #include "engine/graph/catalog.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/prompt_limit.h"
 #include "engine/memory/host_weights.h"
 #include "engine/memory/weights.h"
 #include "engine/plan/call_placement.h"
@@ -96,6 +97,7 @@ struct Environment {
   ModelBuilder build_model;
   CallPlacer place_call;  // asked instead of the plan, where it is given: for tests
   Costs costs;            // measured, or empty
+  std::uint64_t prompt_limit = kNoPromptLimit;  // bytes of a text that a model reads
   OutputCache cache;
   CheckpointCache checkpoints;
   std::unique_ptr<Keeping> keeping;  // nullptr: nothing is kept

@@ -7,6 +7,16 @@
 
 namespace heddle::core {
 
+namespace {
+
+void check_prompt(const heddle_port& port, const heddle_value* value, std::uint64_t limit) {
+  if (value == nullptr) return;
+  if (const auto fault = prompt_fault(port, *value, limit))
+    throw Error(Code::invalid_argument, cat("input ", quote(port.name), ": ", *fault));
+}
+
+}  // namespace
+
 // Called without the lock, returns with it.
 void Execution::run_node(NodeIndex n, Worker& worker, Lock& lock) {
   if (worker.call == nullptr) worker.call = std::make_unique<NodeCall>(call_shared_);
@@ -77,6 +87,10 @@ void Execution::trace_end(Running& running) {
 
 void Execution::give_inputs(NodeIndex n, NodeCall& call) {
   const Node& node = graph_.nodes[n];
+  const auto set = [&](std::uint32_t i, const heddle_value* value) {
+    check_prompt(node.type->input(i), value, environment_.prompt_limit);
+    call.set_input(i, value);
+  };
   // Outputs, and what is made of them for this reader, live until it has finished.
   const auto value_of = [&](const Binding& binding, std::uint32_t flags) -> const heddle_value* {
     if (const auto* literal = std::get_if<Value>(&binding)) return literal->get();
@@ -90,7 +104,7 @@ void Execution::give_inputs(NodeIndex n, NodeCall& call) {
     if ((port.flags & HEDDLE_PORT_HIDDEN) != 0)
       call.set_own_input(i, hidden(node, port.type));
     else if (!is_open)  // has_lazy_inputs() gives the others
-      call.set_input(i, value_of(node.inputs[i], port.flags));
+      set(i, value_of(node.inputs[i], port.flags));
   }
   for (const auto& [name, binding] : node.extra)
     if (const heddle_value* value = value_of(binding, 0)) call.add_extra(name, Value::share(value));
@@ -115,8 +129,12 @@ bool Execution::has_lazy_inputs(Running& running, Lock& lock) {
   if (const auto found = wanted_.find(n); found != wanted_.end()) given = found->second;
   leave(lock);
   const auto give = [&](std::uint32_t i) {
-    if (const auto* link = std::get_if<Source>(&node.inputs[i]))
-      call.set_input(i, transfers_.to_reader(output(*link), *link, n, node.type->input(i).flags));
+    const auto* link = std::get_if<Source>(&node.inputs[i]);
+    if (link == nullptr) return;
+    const heddle_port& port = node.type->input(i);
+    const heddle_value* value = transfers_.to_reader(output(*link), *link, n, port.flags);
+    check_prompt(port, value, environment_.prompt_limit);
+    call.set_input(i, value);
   };
   for (const std::uint32_t i : given) give(i);
   for (;;) {

@@ -5,7 +5,8 @@
 
 namespace heddle::encoders {
 
-inline constexpr Widget kPromptText{.extra = R"({"multiline": true, "dynamicPrompts": true})"};
+inline constexpr Widget kPromptText{.extra = R"({"multiline": true, "dynamicPrompts": true})",
+                                    .flags = HEDDLE_PORT_PROMPT};
 
 struct CLIPTextEncode {
   static constexpr Info info{"CLIPTextEncode",
@@ -26,7 +27,10 @@ struct CLIPTextEncode {
 struct CLIPTextEncodeFlux {
   static constexpr Widget kGuidance{.number = 3.5, .max = 100, .step = 0.1};
 
-  static constexpr Info info{"CLIPTextEncodeFlux", 1, "", "advanced/conditioning/flux",
+  static constexpr Info info{"CLIPTextEncodeFlux",
+                             1,
+                             "",
+                             "advanced/conditioning/flux",
                              "A prompt for each of FLUX's two encoders, and its guidance.",
                              HEDDLE_NODE_KEEP};
   static constexpr Input<Value> clip{"clip", 0, "", "CLIP"};

@@ -191,7 +191,7 @@ AT(heddle_device_desc, record_begin, 192);
 AT(heddle_device_desc, recording_free, 216);
 
 // Of the C face: what comes later stands at the end.
-SIZE(heddle_engine_options, 232);
+SIZE(heddle_engine_options, 240);
 AT(heddle_engine_options, budgets, 104);
 AT(heddle_engine_options, cache_bytes, 136);
 AT(heddle_engine_options, allocator_user, 184);
@@ -200,6 +200,7 @@ AT(heddle_engine_options, reserve_count, 200);
 AT(heddle_engine_options, host_budget, 208);
 AT(heddle_engine_options, pinned, 216);
 AT(heddle_engine_options, idle_seconds, 224);
+AT(heddle_engine_options, prompt_limit, 232);
 
 // Numbers that travel.
 static_assert(HEDDLE_F32 == 1 && HEDDLE_F16 == 2 && HEDDLE_BF16 == 3 && HEDDLE_I32 == 4 && HEDDLE_F8_E5M2 == 9 && HEDDLE_U64 == 15);

@@ -73,6 +73,7 @@ typedef struct heddle_engine_options {
   const char* host_budget; /* of host memory, CPU devices included; NULL: half less 2 GB   */
   const char* pinned;      /* of host memory, pinned at most; NULL: half of the host budget */
   double idle_seconds;     /* a model not used for so long is unloaded; 0: never           */
+  uint64_t prompt_limit;   /* bytes of a text that a model reads; 0: 64 KiB                */
 } heddle_engine_options;
 
 /* What a run tells. */

@@ -95,6 +95,9 @@ struct EngineOptions {
   double memory_poll_seconds = 2;                   // between two questions to a driver how much is free, by `clock`
   // A model that nothing has used for so long is unloaded from every device. 0: never.
   double idle_seconds = 0;
+  // Bytes of a text that a model reads (HEDDLE_PORT_PROMPT); a longer one is refused. Tokens, windows and the conditioning grow with
+  // it: of CLIP-L at worst 3 KB a byte. The default is twenty times what anybody writes by hand.
+  std::uint64_t prompt_limit = std::uint64_t{64} << 10;
 };
 
 // What of a memory is held for something.

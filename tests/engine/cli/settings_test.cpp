@@ -163,6 +163,10 @@ BOOST_AUTO_TEST_CASE(a_cache_is_a_folder_or_none_and_has_a_limit) {
   BOOST_TEST(read_settings(given({{"cache", ""}})).cache->empty());
   BOOST_TEST(read_settings(given({{"cache", "none"}})).cache->empty());
   BOOST_TEST(read_settings(given({{"cache-limit", "2MiB"}})).engine.keep_bytes == 2u << 20);
+  BOOST_TEST(read_settings(given({})).engine.prompt_limit == 64u << 10);
+  BOOST_TEST(read_settings(given({{"prompt-limit", "2MiB"}})).engine.prompt_limit == 2u << 20);
+  BOOST_TEST(refusal("prompt-limit", "long").find("expected a size such as 1GiB, got 'long'") !=
+             std::string::npos);
   BOOST_TEST(refusal("cache-limit", "much").find("expected a size such as 1GiB, got 'much'") !=
              std::string::npos);
 }

@@ -1,8 +1,11 @@
-// Long prompts: windows go through their encoder a few at a time.
+// Long prompts: windows go through their encoder a few at a time, and a text beyond the limit goes
+// nowhere.
 #include "tests/plugins/nodes/infer_check.h"
 #include "tests/plugins/nodes/node_fixture.h"
 
 using heddle::Engine;
+using heddle::EngineError;
+using heddle::test::engine_refusal;
 using heddle::test::NodeFixture;
 
 namespace {
@@ -135,6 +138,49 @@ BOOST_AUTO_TEST_CASE(batches_of_weighted_windows_do_not_change_bytes) {
         std::equal(alone.begin(), alone.end(), whole.begin() + std::ptrdiff_t(window * size)),
         "window " << window);
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_prompt_beyond_the_limit_is_refused_before_the_run) {
+  heddle::EngineOptions limited = options();
+  limited.prompt_limit = 100;
+  engine = std::make_unique<Engine>(limited);
+  const std::string fits(100, 'a'), longer(101, 'a');
+  BOOST_TEST(encode(fits).size() == 2u * 77 * 64);
+  const std::string words =
+      R"("words": {"class_type": "PrimitiveString", "inputs": {"value": ")" + longer + R"("}}, )";
+  for (const std::string& text : {flow(quoted(longer)), flow(R"(["words", 0])", words)}) {
+    const heddle::Workflow parsed = engine->parse(text);
+    for (const bool starts : {false, true}) {
+      try {
+        if (starts)
+          engine->start(parsed);
+        else
+          engine->plan(parsed);
+        BOOST_ERROR("not refused");
+      } catch (const EngineError& error) {
+        const std::string reason = error.what();
+        BOOST_TEST(error.code() == HEDDLE_INVALID_ARGUMENT);
+        for (const char* part :
+             {"text", "input 'text'", "101 bytes", "limit of 100", "--prompt-limit", "flux"})
+          BOOST_TEST(contains(reason, part), reason);
+      }
+    }
+  }
+  BOOST_TEST(engine->check(engine->parse(flow(quoted(longer)))).errors.size() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(a_prompt_that_another_node_makes_too_long_fails_the_node_that_gets_it) {
+  heddle::EngineOptions limited = options();
+  limited.prompt_limit = 100;
+  engine = std::make_unique<Engine>(limited);
+  const std::string greeting =
+      R"("words": {"class_type": "demo.hello", "inputs": {"name": "heddle", "times": 20}}, )";
+  const heddle::Workflow parsed = engine->parse(flow(R"(["words", 0])", greeting));
+  engine->plan(parsed);  // knows nothing of it
+  heddle::Run run = engine->start(parsed);
+  const std::string reason = engine_refusal([&] { run.wait(); });
+  for (const char* part : {"(CLIPTextEncode)", "input 'text'", "300 bytes", "--prompt-limit"})
+    BOOST_TEST(contains(reason, part), reason);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -57,6 +57,7 @@ enum {
   HEDDLE_PORT_SHAPE = 1u << 4,    /* blocks: only shape and type are read, so nothing waits for elements */
   HEDDLE_PORT_HIDDEN = 1u << 5,   /* filled by the engine by type: "PROMPT" (the workflow as JSON text),
                                      "EXTRA_PNGINFO" (JSON text), "UNIQUE_ID" (the node's id)           */
+  HEDDLE_PORT_PROMPT = 1u << 8,   /* a text that a model reads: one beyond the engine's limit is refused  */
   HEDDLE_PORT_SEQUENCE = 1u << 7, /* blocks: rows along the last axis but one are tokens, which a group of
                                      devices may divide among its members; see heddle_group              */
   HEDDLE_PORT_LIST = 1u << 6      /* an output that is a list, spread over the readers; an input that
