@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "engine/base/log.h"
@@ -7,6 +5,7 @@
 #include "engine/base/text.h"
 #include "engine/facade/data.h"
 #include "engine/facade/inputs.h"
+#include "engine/memory/machine_memory.h"
 #include "engine/plan/call_steps.h"
 #include "engine/plan/place.h"
 #include "engine/plugin/host.h"
@@ -55,8 +54,6 @@ std::unique_ptr<core::Keeping> keeping(const EngineOptions& options, const core:
   return keeping;
 }
 
-std::uint64_t host_memory_bytes() { return std::uint64_t(sysconf(_SC_PHYS_PAGES)) * std::uint64_t(sysconf(_SC_PAGESIZE)); }
-
 }  // namespace
 
 Engine::Data::Data(EngineOptions given) : options(std::move(given)), hooks(options) {
@@ -72,7 +69,7 @@ Engine::Data::Data(EngineOptions given) : options(std::move(given)), hooks(optio
   plugins.catalog->set_file_lister([this](std::string_view folder, std::int32_t kind) { return folders->list(folder, kind); },
                                    [this](std::string_view folder) { return folders->places(folder); });
 
-  environment = std::make_unique<core::Environment>(options.cache_bytes != 0 ? options.cache_bytes : host_memory_bytes() / 4);
+  environment = std::make_unique<core::Environment>(options.cache_bytes != 0 ? options.cache_bytes : core::machine_memory().total / 4);
   environment->host = core::plugin_host();
   environment->catalog = plugins.catalog;
   environment->folders.find = [this](std::string_view folder, std::string_view name) { return folders->find(folder, name); };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "heddle/control_groups.hpp"
 #include "heddle/device.hpp"
 #include "machine.h"
 #if defined(HEDDLE_WITH_ONEDNN)
@@ -59,7 +60,7 @@ Device::Device(const heddle_host* host, std::uint32_t index, const heddle_value*
     : host_(host),
       name_(device::cat("cpu:", index)),
       settings_(read_settings(device::Options(host, options))),
-      memory_total_(memory().total),
+      memory_total_(machine::memory().total),
       pool_(settings_.threads),
       vector_(vector_kernels()) {
 #if defined(HEDDLE_WITH_ONEDNN)

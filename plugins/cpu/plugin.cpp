@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "device.h"
+#include "heddle/control_groups.hpp"
 #include "heddle/device.hpp"
 #include "kernels.h"
 #include "machine.h"
@@ -60,7 +61,7 @@ void write_text(Text& field, const std::string& text) {
 heddle_status* info(heddle_device* device, heddle_device_info* out) {
   const Device& self = as_device(device);
   return device::guard(self.host(), self.name(), [&] {
-    const Memory room = memory();
+    const machine::Memory room = machine::memory();
     *out = {};
     out->size = sizeof *out;
     // Kernels that are capped give other bytes: such a processor counts as another model.
