@@ -12,6 +12,7 @@
 #include "engine/base/write_file.h"
 #include "engine/cli/command_line.h"
 #include "engine/cli/commands.h"
+#include "engine/cli/stack.h"
 
 namespace heddle::cli {
 namespace {
@@ -136,8 +137,9 @@ int exit_code_before_run(const EngineError& error) {
   return exit_code_of(static_cast<Code>(error.code()));
 }
 
-int run_program(const std::vector<std::string>& arguments) {
-  ::signal(SIGPIPE, SIG_IGN);  // a reader that went away is an error of write(), not our end
+namespace {
+
+int answer(const std::vector<std::string>& arguments) {
   Output output;
   try {
     const ParsedArguments parsed = parse_arguments(arguments);
@@ -157,6 +159,18 @@ int run_program(const std::vector<std::string>& arguments) {
   } catch (const std::exception& error) {
     complain(error.what());
     return kExitFailed;
+  }
+}
+
+}  // namespace
+
+int run_program(const std::vector<std::string>& arguments) {
+  ::signal(SIGPIPE, SIG_IGN);  // a reader that went away is an error of write(), not our end
+  try {
+    return with_enough_stack([&] { return answer(arguments); });
+  } catch (const core::Error& error) {
+    complain(error.full());
+    return exit_code_of(error.code());
   }
 }
 

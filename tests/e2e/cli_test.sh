@@ -188,6 +188,16 @@ run 2 bench flux-def; has err "Did you mean 'flux-dev'"
 run 2 bench flux-dev --size 100; has err "--size: '100' is not a size in pixels"
 run 2 bench flux-dev --steps none; has err "--steps: 'none' is not a whole number above 0"
 
+# A stack that is smaller than what kernels keep there.
+for kilobytes in 64 1024; do
+  run_small() { (ulimit -s $kilobytes; exec "$program" "$@"); }
+  what="heddle bench under ulimit -s $kilobytes"
+  run_small bench tiny-scenes --size 64x32 --steps 1 --costs c.json --json --quiet >out 2>err || { wrong "$what: exit code $?"; cat err; }
+  has out '"checksum"'
+  run_small run none.json >out 2>err
+  [ $? -eq 2 ] || wrong "$what: no exit code 2 for a missing workflow"
+done
+
 # Budgets, from everywhere.
 run 0 run sum.json --budget cpu=1GiB --reserve host=1MiB --host-budget 2GiB --pinned 10%
 run 2 run sum.json --budget gpu=1GiB; has err "a budget is given for 'gpu', which is not among the devices used: cpu:0"
