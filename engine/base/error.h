@@ -48,9 +48,26 @@ class Error : public std::runtime_error {
   std::vector<std::string> trail_;
 };
 
-// The error of a failed system call: "<what>: No such file or directory". ENOENT and ENOTDIR become
-// not_found, ENOMEM out_of_memory, everything else io. `error_number` is errno, saved by the caller
-// before anything can change it.
+// The error of a failed system call: "<what>: No such file or directory", with what to do about it
+// where that is known. ENOENT and ENOTDIR become not_found, ENOMEM and EAGAIN (a refused thread)
+// out_of_memory, everything else io. `error_number` is errno, saved by the caller before anything
+// can change it.
 Error system_error(std::string_view what, int error_number);
+
+// Runs body; what it throws has `frame` in front of its trail, unless that is empty.
+template <class F>
+auto framed(std::string_view frame, F&& body) -> decltype(body()) {
+  try {
+    return body();
+  } catch (Error& error) {
+    if (!frame.empty()) error.at(std::string(frame));
+    throw;
+  }
+}
+
+// The frame of a fault in what an engine was opened with: "option budgets[gpu]", by the field of
+// EngineOptions and where that is a map or a list the entry. Who has read the options from
+// elsewhere puts the place in its stead.
+std::string option_frame(std::string_view option, std::string_view key = {});
 
 }  // namespace heddle::core

@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "engine/base/error.h"
+#include "engine/base/thread.h"
 
 namespace heddle::cli {
 namespace {
@@ -41,7 +42,8 @@ void set_handler(void (*handler)(int)) {
 Interrupt::Interrupt(std::function<void()> notice) : notice_(std::move(notice)) {
   if (::pipe2(pipe_, O_CLOEXEC) != 0) throw core::system_error("pipe", errno);
   signal_pipe = pipe_[1];
-  thread_ = std::thread([this] { listen(); });
+  thread_ =
+      core::start_thread<std::thread>("the thread that waits for signals", [this] { listen(); });
   set_handler(&on_signal);
 }
 

@@ -128,19 +128,24 @@ void write_numbers(const std::map<std::string, File>& files) {
   std::atomic<std::size_t> next = 0;
   const std::size_t workers = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 16);
   std::vector<std::exception_ptr> failures(workers);
+  const auto work = [&](std::size_t t) noexcept {
+    try {
+      std::vector<char> buffer(kPiece * sizeof(float));
+      for (std::size_t p = next++; p < pieces.size(); p = next++)
+        write_piece(pieces[p].file, *pieces[p].place, pieces[p].begin, pool, buffer);
+    } catch (...) {
+      failures[t] = std::current_exception();
+      next = pieces.size();
+    }
+  };
   {
     std::vector<std::jthread> threads;
-    for (std::size_t t = 0; t < workers; ++t)
-      threads.emplace_back([&, t] {
-        try {
-          std::vector<char> buffer(kPiece * sizeof(float));
-          for (std::size_t p = next++; p < pieces.size(); p = next++)
-            write_piece(pieces[p].file, *pieces[p].place, pieces[p].begin, pool, buffer);
-        } catch (...) {
-          failures[t] = std::current_exception();
-          next = pieces.size();
-        }
-      });
+    try {
+      for (std::size_t t = 1; t < workers; ++t) threads.emplace_back(work, t);
+    } catch (const std::system_error&) {
+      // No more threads are to be had: those there are do the work.
+    }
+    work(0);
   }
   for (const std::exception_ptr& failure : failures)
     if (failure != nullptr) std::rethrow_exception(failure);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/base/text.h"
+#include "engine/base/thread.h"
 #include "engine/base/write_file.h"
 #include "engine/facade/data.h"
 #include "engine/facade/inputs.h"
@@ -125,7 +126,7 @@ Run Engine::start(const Workflow& flow, StartOptions options) {
       data_->turns.emplace(data->id, data->turn);
     }
     // The thread must not own the run's data, or the last copy of a Run could be dropped by its own thread.
-    data->thread = std::jthread([raw = data.get(), promise, keep, &environment, engine = data_.get()] {
+    data->thread = core::start_thread("the thread of a run", [raw = data.get(), promise, keep, &environment, engine = data_.get()] {
       Results outcome;
       std::exception_ptr failure;
       try {

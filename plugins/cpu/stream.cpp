@@ -1,6 +1,7 @@
 #include "stream.h"
 
 #include <new>
+#include <system_error>
 
 #include "heddle/device.hpp"
 #include "spin.h"
@@ -76,7 +77,13 @@ constexpr std::size_t kFirstRingSize = 64;
 
 Stream::Stream(Pool& pool, std::string name)
     : pool_(pool), name_(std::move(name)), ring_(kFirstRingSize) {
-  thread_ = std::thread([this] { run(); });
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& refused) {
+    device::fail(HEDDLE_OUT_OF_MEMORY, "the thread of a stream: ", refused.code().message(),
+                 ". The system refuses another thread: look at `ulimit -u`, at pids.max of the "
+                 "control group, and for memory at `ulimit -v`");
+  }
 }
 
 Stream::~Stream() {
