@@ -9,10 +9,23 @@
 
 namespace heddle::core {
 
+namespace {
+
+// What a plugin says begins with its device's name where it may be told beside another device's. Where ours says it already, once
+// is enough.
+Error located(const Error& error, std::string_view where) {
+  if (where.empty()) return error;
+  std::string_view what = error.what();
+  const std::string_view name = what.substr(0, what.find(": "));
+  const bool is_said = where == name || where.starts_with(cat(name, ": ")) || where.ends_with(cat(" ", name));
+  if (is_said && name.size() < what.size()) what.remove_prefix(name.size() + 2);
+  return Error(error.code(), cat(where, ": ", what));
+}
+
+}  // namespace
+
 void throw_status(heddle_status* status, const std::string& where) {
-  if (status == nullptr) return;
-  Error error = take_status(status);
-  throw where.empty() ? error : Error(error.code(), cat(where, ": ", error.what()));
+  if (status != nullptr) throw located(take_status(status), where);
 }
 
 Event::Event(const Device& device) : device_(&device) { device.check(device.desc().event_make(device.raw(), &raw_), device.name()); }
@@ -65,10 +78,6 @@ Device::~Device() { desc_.close(raw_); }
 namespace {
 
 bool is_fault_of_the_device(const Error& error) { return error.code() == Code::io || error.code() == Code::internal; }
-
-Error located(const Error& error, const std::string& where) {
-  return where.empty() ? error : Error(error.code(), cat(where, ": ", error.what()));
-}
 
 }  // namespace
 

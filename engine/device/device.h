@@ -18,7 +18,8 @@
 
 namespace heddle::core {
 
-// Throws the Error a status describes and frees it; nothing for NULL. `where` is put in front of the message.
+// Throws the Error a status describes and frees it; nothing for NULL. `where` is put in front of the message; a name of a device
+// that both say is said once.
 void throw_status(heddle_status* status, const std::string& where);
 
 class Device;

@@ -315,6 +315,28 @@ HostWeight host_weight(const WeightSource& source, const DeviceState& state) {
 
 namespace {
 
+// A device knows shapes and types only.
+void add_tensors(Error& error, const WeightSource& source) {
+  if (error.code() != Code::unsupported && error.code() != Code::invalid_argument) return;
+  constexpr std::size_t kMost = 4;
+  std::vector<std::string> tensors, files;
+  for (const WeightSource::Part& part : source.parts) {
+    const TensorView& t = *part.tensor;
+    tensors.push_back(cat(quote(t.name), " of ", dtype_name(t.dtype)));
+    std::string file =
+        t.file == nullptr || t.file->mapping == nullptr ? "" : t.file->mapping->path().string();
+    if (!file.empty() && std::ranges::find(files, file) == files.end())
+      files.push_back(std::move(file));
+  }
+  if (tensors.size() > kMost) {
+    const std::size_t others = tensors.size() - kMost;
+    tensors.resize(kMost);
+    tensors.push_back(cat(others, " more"));
+  }
+  error.at(cat("weight made of ", join(tensors, ", ")));
+  if (!files.empty()) error.at(join(files, ", "));
+}
+
 void end_lease(Stream& stream, const HostWeight& host) noexcept {
   if (host.lease == nullptr) return;
   try {
@@ -328,12 +350,22 @@ void end_lease(Stream& stream, const HostWeight& host) noexcept {
 
 }  // namespace
 
-void make_device_weight(Stream& stream, const HostWeight& host, const heddle_weight_form& form,
-                        void* dst) {
+heddle_weight_form device_form(const Device& device, const WeightSource& source) {
+  try {
+    return device.weight_form(source.device_use(), source.info());
+  } catch (Error& error) {
+    add_tensors(error, source);
+    throw;
+  }
+}
+
+void make_device_weight(Stream& stream, const WeightSource& source, const HostWeight& host,
+                        const heddle_weight_form& form, void* dst) {
   try {
     stream.device().make_weight(stream, host.use, form, host.parts, dst);
-  } catch (const Error&) {
+  } catch (Error& error) {
     end_lease(stream, host);
+    add_tensors(error, source);
     throw;
   }
   end_lease(stream, host);

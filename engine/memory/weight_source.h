@@ -77,10 +77,13 @@ void detach(HostWeight& host);
 // The parts of files that it leases.
 std::vector<FilePart> file_parts(const WeightSource& source);
 
-// Enqueues the making of `form`, which is what the stream's device answers for the source, at `dst`
-// on that device (form.bytes). On any stream of the device, with its lock held. Throws what the
-// device throws: it may have taken the work all the same, so `host.keep` stays.
-void make_device_weight(Stream& stream, const HostWeight& host, const heddle_weight_form& form,
-                        void* dst);
+// What the device makes of it. Throws what the device throws, with the tensors and their files.
+heddle_weight_form device_form(const Device& device, const WeightSource& source);
+
+// Enqueues the making of `form`, which is device_form() of the stream's device, at `dst` on that
+// device (form.bytes). On any stream of the device, with its lock held. Throws what the device
+// throws, as device_form() does: it may have taken the work all the same, so `host.keep` stays.
+void make_device_weight(Stream& stream, const WeightSource& source, const HostWeight& host,
+                        const heddle_weight_form& form, void* dst);
 
 }  // namespace heddle::core

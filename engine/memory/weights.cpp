@@ -96,7 +96,7 @@ std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source,
   state->made_bytes += host.made_bytes;
   try {
     watched(watch, state_, weight->form.bytes, [&] {
-      state_.with_stream([&](Stream& stream) { make_device_weight(stream, host, weight->form, weight->memory->data()); });
+      state_.with_stream([&](Stream& stream) { make_device_weight(stream, source, host, weight->form, weight->memory->data()); });
     });
   } catch (const Error&) {
     if (host.lease != nullptr) host.lease->leave();  // it stays in `keep`

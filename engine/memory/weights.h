@@ -61,7 +61,7 @@ class WeightStore {
   // `limit_bytes`: weights that no session uses are dropped when all together exceed it. The device's ledger limits them anyway.
   explicit WeightStore(DeviceState& state, std::uint64_t limit_bytes = ~std::uint64_t{0}) : state_(state), limit_bytes_(limit_bytes) {}
 
-  heddle_weight_form form(const WeightSource& source) const { return state_.device().weight_form(source.device_use(), source.info()); }
+  heddle_weight_form form(const WeightSource& source) const { return device_form(state_.device(), source); }
 
   bool has(const WeightSource& source, Hash128 checkpoint) const;
   // The weight, made now if it is not here. The work is enqueued, by this caller or by another one just now: nothing computes with

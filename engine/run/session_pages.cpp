@@ -23,7 +23,7 @@ SessionPages::Page::Page(DeviceState& on, WeightSource from, std::byte* at,
     : state(on),
       source(std::move(from)),
       key(source.key({})),
-      form(on.device().weight_form(source.device_use(), source.info())),
+      form(device_form(on.device(), source)),
       lent(std::move(of_another)),
       to(at),
       ready(on.device()),
@@ -35,7 +35,8 @@ SessionPages::Page::Page(DeviceState& on, WeightSource from, std::byte* at,
 
 void SessionPages::Page::enqueue(Stream& stream) {
   const Device& here = state.device();
-  if (lent == nullptr) return make_device_weight(stream, hosts[next_host++ % kUnderWay], form, to);
+  if (lent == nullptr)
+    return make_device_weight(stream, source, hosts[next_host++ % kUnderWay], form, to);
   here.copy(stream, &here, to, &lent->memory->state().device(), lent->memory->data(), form.bytes);
 }
 

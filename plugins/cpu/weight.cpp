@@ -155,7 +155,8 @@ heddle_weight_form weight_form(const Device& device, std::int32_t use,
                  " cannot be used as ",
                  matrix   ? "the matrix of a linear op"
                  : filter ? "the filter of a convolution"
-                          : "a vector or table");
+                          : "a vector or table",
+                 device::is_float(info.dtype) ? "" : ". Use a file of floating-point numbers");
   if ((matrix || filter) && !device.settings().reference_only)
     return matrix && device::is_block_format(info.dtype)
                ? blocks_form(info)

@@ -44,7 +44,8 @@ WeightParts::WeightParts(const heddle_tensor_info& whole, std::uint32_t count,
                    ", which is no part of ", device::describe(whole));
     if (device::is_float(info.dtype) != device::is_float(whole.dtype))
       device::fail(HEDDLE_INVALID_ARGUMENT, "part ", i, " is ", device::describe(info),
-                   ", cannot become ", device::describe(whole));
+                   ", cannot become ", device::describe(whole),
+                   ". Use a file in which both are numbers of floating point");
     if (device::is_block_format(whole.dtype) && info.dtype != whole.dtype)
       device::fail(HEDDLE_UNSUPPORTED, "part ", i, " is ", device::describe(info),
                    ", cannot become ", device::describe(whole),
