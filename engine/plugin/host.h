@@ -17,6 +17,8 @@ inline constexpr const char* kEngineVersion = "0.1.0";
 
 // The tables, one file each.
 const heddle_value_service* value_service();
+// Whether a maker of values gave NULL to this thread since the last question.
+bool take_lack_of_memory() noexcept;
 const heddle_tensor_service* tensor_service();
 const heddle_json_service* json_service();
 const heddle_exec_service* exec_service();

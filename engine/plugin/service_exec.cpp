@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/base/text.h"
 #include "engine/base/read_file.h"
 #include "engine/base/write_file.h"
 #include "engine/device/status.h"
@@ -77,7 +78,9 @@ const heddle_exec_service* exec_service() {
       [](heddle_ctx* ctx, std::uint32_t index, heddle_value* value) {
         return to_status([&] {
           Value taken = Value::adopt(value);
-          if (!taken) throw Error(Code::out_of_memory, "an output is NULL");
+          const bool lacked_memory = take_lack_of_memory();
+          if (!taken && lacked_memory) throw Error(Code::out_of_memory, "host memory ran out while the value of an output was made");
+          if (!taken) throw Error(Code::invalid_argument, cat("output ", index, " was set to NULL: a node has to give a value"));
           ctx->set_output(index, std::move(taken));
         });
       },

@@ -1,4 +1,6 @@
 // heddle.value/0 and heddle.json/0.
+#include <utility>
+
 #include "engine/base/json.h"
 #include "engine/device/status.h"
 #include "engine/plugin/host.h"
@@ -10,12 +12,15 @@ namespace {
 
 std::string_view view_of(heddle_str s) { return s.size == 0 ? std::string_view() : std::string_view(s.data, s.size); }
 
+thread_local bool lacked_memory = false;
+
 // Runs make(); nullptr when memory is out, as the ABI says.
 template <class F>
 heddle_value* made(F&& make) noexcept {
   try {
     return const_cast<heddle_value*>(make().release());
   } catch (...) {
+    lacked_memory = true;
     return nullptr;
   }
 }
@@ -37,6 +42,8 @@ heddle_status* get_object(const heddle_value* v, const char* interface_id, const
 }
 
 }  // namespace
+
+bool take_lack_of_memory() noexcept { return std::exchange(lacked_memory, false); }
 
 const heddle_value_service* value_service() {
   static const heddle_value_service table{

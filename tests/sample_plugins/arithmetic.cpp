@@ -243,6 +243,20 @@ struct LoadLayers {
   void execute(Context& ctx) { ctx[model] = heddle::build_model(ctx, "test", heddle::Checkpoint::open(ctx[path]), {}); }
 };
 
+// A value that no memory has room for.
+struct Vast {
+  static constexpr heddle::Info info{"test.vast", 1, "Vast", "test", "", HEDDLE_NODE_HOST};
+  static constexpr Input<std::int64_t> how{"how", {.number = 0, .min = 0, .max = 2}};
+  static constexpr Output<std::string> text{"text"};
+  static constexpr auto ports = heddle::ports(how, text);
+  void execute(Context& ctx) {
+    const std::string_view vast("", std::size_t{1} << 62);
+    if (ctx[how] == 0) ctx[text] = vast;  // NULL to the engine
+    if (ctx[how] == 1) (void)heddle::made_value(heddle::Wire<std::string>::write(vast));  // std::bad_alloc
+    if (ctx[how] == 2) heddle::check(heddle::services.exec->set_output(ctx.raw(), 0, nullptr));
+  }
+};
+
 // The text of a file, known before a run.
 struct ReadText {
   static constexpr heddle::Info info{"test.read", 1, "Read", "test", "", HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
@@ -276,4 +290,4 @@ struct Spell {
 };
 
 HEDDLE_PLUGIN("org.heddle.tests.arithmetic", "1.0.0", Add, Keep, Save, Choose, Fail, Later, Wait, Draw, Ramp, Loop, Layer, Shift, Layers, Slips, LoadLayers,
-              ReadText, Spell)
+              Vast, ReadText, Spell)

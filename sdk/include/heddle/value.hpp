@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 #include "plugin.hpp"
@@ -270,13 +271,23 @@ template <class T> T Value::get(const char* key, T otherwise) const {
   const Value found = field(key);
   return found && !found.is(HEDDLE_KIND_NONE) ? found.as<T>() : otherwise;
 }
-template <class T> Value value_of(T&& x) { return Value::adopt(Wire<std::remove_cvref_t<T>>::write(std::forward<T>(x))); }
-inline Value value_of(const char* x) { return Value::adopt(Wire<std::string>::write(x)); }
+// What a maker of values gives, which is NULL only when memory is out.
+inline Value made_value(heddle_value* raw) {
+  if (raw == nullptr) throw std::bad_alloc();
+  return Value::adopt(raw);
+}
+
+template <class T> Value value_of(T&& x) {
+  using Of = std::remove_cvref_t<T>;
+  if constexpr (std::is_same_v<Of, Value>) return std::forward<T>(x);  // it may be empty
+  else return made_value(Wire<Of>::write(std::forward<T>(x)));
+}
+inline Value value_of(const char* x) { return made_value(Wire<std::string>::write(x)); }
 
 inline Value list_of(const std::vector<Value>& items) {
   std::vector<const heddle_value*> raw;
   for (const Value& v : items) raw.push_back(v.raw());
-  return Value::adopt(services.value->make_list(std::uint32_t(raw.size()), raw.data()));
+  return made_value(services.value->make_list(std::uint32_t(raw.size()), raw.data()));
 }
 
 // Named values under construction; a copy of an existing record can be changed.
@@ -302,7 +313,7 @@ class Record {
       keys.push_back(key.c_str());
       values.push_back(value.raw());
     }
-    return Value::adopt(services.value->make_record(std::uint32_t(keys.size()), keys.data(), values.data()));
+    return made_value(services.value->make_record(std::uint32_t(keys.size()), keys.data(), values.data()));
   }
 
  private:

@@ -163,7 +163,8 @@ typedef struct heddle_session_open {
 #define HEDDLE_SERVICE_EXEC "heddle.exec/0"
 typedef struct heddle_exec_service {
   const heddle_value* (*input)(heddle_ctx*, uint32_t index);                /* [lane] borrowed; NULL if absent   */
-  heddle_status* (*set_output)(heddle_ctx*, uint32_t index, heddle_value*); /* [lane] takes the reference        */
+  heddle_status* (*set_output)(heddle_ctx*, uint32_t index, heddle_value*); /* [lane] takes the reference; what a
+                                                                             * maker of values gave, NULL too    */
   heddle_tensor* (*weight)(heddle_ctx*, uint32_t slot);                     /* [lane] borrowed; NULL if not given */
   heddle_status* (*want)(heddle_ctx*, const char* input);                   /* [lane] in need(): a lazy input    */
 
