@@ -90,17 +90,18 @@ std::optional<Json> number_of(std::string_view text) {
   const bool minus = text.front() == '-';
   const char first = text[minus ? 1 : 0];
   if (first == 'N') return Json(std::numeric_limits<double>::quiet_NaN());
-  if (first == 'I')
-    return Json(minus ? -std::numeric_limits<double>::infinity()
-                      : std::numeric_limits<double>::infinity());
-  if (text.find_first_of(".eE") == std::string_view::npos) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (first == 'I') return Json(minus ? -kInfinity : kInfinity);
+  const bool is_whole = text.find_first_of(".eE") == std::string_view::npos;
+  if (is_whole) {
     std::int64_t whole = 0;
     if (std::from_chars(text.data(), end, whole).ec == std::errc()) return Json(whole);
     std::uint64_t large = 0;
     if (!minus && std::from_chars(text.data(), end, large).ec == std::errc()) return Json(large);
   }
   double real = 0;
-  if (std::from_chars(text.data(), end, real).ec == std::errc()) return Json(real);
+  if (std::from_chars(text.data(), end, real).ec == std::errc())
+    return is_whole ? Json::wide_integer(real, std::string(text)) : Json(real);
   // from_chars does not say on which side the number left the range; the wider type still tells a
   // large one from a small.
   long double wide = 0;
@@ -298,11 +299,7 @@ void write_text(Writer& writer, std::string_view text, bool is_key) {
     text = repaired;
   }
   const auto length = static_cast<rapidjson::SizeType>(text.size());
-  if (is_key) {
-    writer.Key(text.data(), length);
-  } else {
-    writer.String(text.data(), length);
-  }
+  is_key ? writer.Key(text.data(), length) : writer.String(text.data(), length);
 }
 
 template <typename Writer>
@@ -321,7 +318,8 @@ void write_value(Writer& writer, const Json& json) {
       writer.Uint64(json.as_uint64());
       break;
     case Json::Kind::real: {
-      const std::string text = real_text(json.as_double());
+      const std::string* wide = json.wide_digits();
+      const std::string text = wide != nullptr ? *wide : real_text(json.as_double());
       writer.RawValue(text.data(), text.size(), rapidjson::kNumberType);
       break;
     }

@@ -110,7 +110,21 @@ Json& Json::operator=(Json&& other) noexcept {
 }
 Json::~Json() = default;
 
-Json::Kind Json::kind() const { return static_cast<Kind>(content_.index()); }
+Json Json::wide_integer(double nearest, std::string digits) {
+  Json json;
+  json.content_ = std::make_shared<const Wide>(Wide{nearest, std::move(digits)});
+  return json;
+}
+
+const std::string* Json::wide_digits() const {
+  const auto* wide = std::get_if<std::shared_ptr<const Wide>>(&content_);
+  return wide == nullptr ? nullptr : &(*wide)->digits;
+}
+
+Json::Kind Json::kind() const {
+  constexpr std::size_t kKinds = static_cast<std::size_t>(Kind::object) + 1;
+  return content_.index() < kKinds ? static_cast<Kind>(content_.index()) : Kind::real;
+}
 
 std::string Json::where() const { return line_ == 0 ? "" : cat(line_, ":", column_); }
 
@@ -126,6 +140,8 @@ std::string Json::describe() const {
     case Kind::unsigned_integer:
       return cat("the integer ", as_uint64());
     case Kind::real:
+      if (const std::string* digits = wide_digits())
+        return cat("the integer ", clip(*digits, kLongest));
       return cat("the number ", write_json(*this));
     case Kind::string:
       return cat("the text ", quote(clip(as_string(), kLongest)));
@@ -148,8 +164,9 @@ bool Json::as_bool() const {
 
 std::int64_t Json::as_int64() const {
   if (const auto* value = std::get_if<std::int64_t>(&content_)) return *value;
-  throw Error(Code::invalid_argument,
-              expected(is_integer() ? "an integer below 2^63" : "an integer"));
+  throw Error(Code::invalid_argument, expected(is_integer()    ? "an integer below 2^63"
+                                               : wide_digits() ? "an integer of 64 bits"
+                                                               : "an integer"));
 }
 
 std::uint64_t Json::as_uint64() const {
@@ -157,11 +174,14 @@ std::uint64_t Json::as_uint64() const {
   if (const auto* value = std::get_if<std::int64_t>(&content_)) {
     if (*value >= 0) return static_cast<std::uint64_t>(*value);
   }
-  throw Error(Code::invalid_argument, expected("an integer of at least 0"));
+  throw Error(Code::invalid_argument,
+              expected(wide_digits() ? "an integer of 64 bits" : "an integer of at least 0"));
 }
 
 double Json::as_double() const {
   if (const auto* value = std::get_if<double>(&content_)) return *value;
+  if (const auto* wide = std::get_if<std::shared_ptr<const Wide>>(&content_))
+    return (*wide)->nearest;
   if (const auto* value = std::get_if<std::int64_t>(&content_)) return static_cast<double>(*value);
   if (const auto* value = std::get_if<std::uint64_t>(&content_)) return static_cast<double>(*value);
   throw Error(Code::invalid_argument, expected("a number"));
@@ -242,6 +262,8 @@ Json& Json::append(Json value) {
 
 bool operator==(const Json& a, const Json& b) {
   if (a.kind() != b.kind()) return false;
+  if (const std::string* wide = a.wide_digits(), *other = b.wide_digits(); wide || other)
+    return wide && other && *wide == *other;
   if (!a.is_object()) return a.content_ == b.content_;
   if (a.size() != b.size()) return false;
   return std::all_of(a.members().begin(), a.members().end(), [&](const Json::Member& member) {

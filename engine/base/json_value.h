@@ -50,6 +50,10 @@ class Json {
   Json& operator=(Json&&) noexcept;
   ~Json();
 
+  // A whole number outside of 64 bits, as it is written. It is real, of the nearest value, but is
+  // told and written with all of its digits.
+  static Json wide_integer(double nearest, std::string digits);
+
   // unsigned_integer is an integer above 2^63-1, so every whole number has one kind. 5.0 and 5e0
   // are real; so is a whole number outside of 64 bits.
   Kind kind() const;
@@ -57,6 +61,8 @@ class Json {
   bool is_bool() const { return kind() == Kind::boolean; }
   bool is_integer() const { return kind() == Kind::integer || kind() == Kind::unsigned_integer; }
   bool is_number() const { return is_integer() || kind() == Kind::real; }
+  // The digits of a whole number outside of 64 bits; nullptr for everything else.
+  const std::string* wide_digits() const;
   bool is_string() const { return kind() == Kind::string; }
   bool is_array() const { return kind() == Kind::array; }
   bool is_object() const { return kind() == Kind::object; }
@@ -108,8 +114,13 @@ class Json {
  private:
   class Object;
   using Scalar = std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double>;
-  using Content = std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double,
-                               std::string, std::vector<Json>, std::unique_ptr<Object>>;
+  struct Wide {
+    double nearest;
+    std::string digits;
+  };
+  using Content =
+      std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, std::string,
+                   std::vector<Json>, std::unique_ptr<Object>, std::shared_ptr<const Wide>>;
 
   explicit Json(const Scalar& scalar);
   template <std::integral T>

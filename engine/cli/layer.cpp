@@ -35,7 +35,7 @@ class JsonValue {
       return add(json, json.as_bool() ? "true" : "false");
     }
     if (option_.kind == OptionKind::number) {
-      if (!json.is_integer()) refuse(json, "a whole number");
+      if (!is_whole(json)) refuse(json, "a whole number");
       return add(json, core::write_json(json));
     }
     if (adds_up(option_.kind) && json.is_object()) return read_members(json);
@@ -46,7 +46,7 @@ class JsonValue {
       }
       return;
     }
-    if (option_.kind == OptionKind::size && json.is_integer())
+    if (option_.kind == OptionKind::size && is_whole(json))
       return add(json, core::write_json(json));
     if (!json.is_string()) refuse(json, wanted());
     add(json, json.as_string());
@@ -58,10 +58,15 @@ class JsonValue {
       const Json& value = member.value;
       const bool is_size = option_.name == "budget" || option_.name == "reserve";
       const bool fits = option_.kind == OptionKind::assignments || value.is_string() ||
-                        (is_size && value.is_integer());
+                        (is_size && is_whole(value));
       if (!fits) refuse(value, "a string");
       add(value, cat(member.key, "=", value.is_string() ? value.as_string() : write_json(value)));
     }
+  }
+
+  // Whoever reads the option says how large it may be.
+  static bool is_whole(const Json& json) {
+    return json.is_integer() || json.wide_digits() != nullptr;
   }
 
   std::string_view wanted() const {

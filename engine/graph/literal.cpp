@@ -33,7 +33,7 @@ Literal to_int(const Json& literal) {
       number = literal.as_uint64();
       break;
     case Json::Kind::real:
-      number = truncated(literal.as_double());
+      if (literal.wide_digits() == nullptr) number = truncated(literal.as_double());
       break;
     case Json::Kind::string:
       number = python_integer(literal.as_string());

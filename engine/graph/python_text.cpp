@@ -139,6 +139,7 @@ std::string python_text(const Json& value) {
     case Json::Kind::unsigned_integer:
       return cat(value.as_uint64());
     case Json::Kind::real:
+      if (const std::string* digits = value.wide_digits()) return *digits;
       return float_text(value.as_double());
     case Json::Kind::string:
       return value.as_string();

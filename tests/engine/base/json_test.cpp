@@ -321,4 +321,24 @@ BOOST_AUTO_TEST_CASE(objects_can_be_taken_out_while_the_rest_is_read) {
              "\"h\":{\"k\":[{\"t\":5}]}}");
 }
 
+BOOST_AUTO_TEST_CASE(integers_beyond_64_bits_keep_their_digits) {
+  for (const std::string text :
+       {"18446744073709551616", "-9223372036854775809", "99999999999999999999999"}) {
+    const Json json = parse_json(text, "text");
+    BOOST_TEST((json.kind() == Json::Kind::real));
+    BOOST_TEST(json.describe() == "the integer " + text);
+    BOOST_TEST(write_json(json) == text);
+    BOOST_TEST(json.as_double() == std::stod(text));
+    BOOST_TEST((json == parse_json(text, "text")));
+    BOOST_TEST((json != parse_json(text + "0", "text")));
+    BOOST_TEST((json != Json(json.as_double())));
+    BOOST_CHECK_EXCEPTION(json.as_int64(), Error, [&](const Error& error) {
+      return std::string(error.what()).find("an integer of 64 bits, got the integer " + text) !=
+             std::string::npos;
+    });
+  }
+  BOOST_TEST(parse_json("18446744073709551615", "text").is_integer());
+  BOOST_TEST(parse_json("1e20", "text").wide_digits() == nullptr);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
