@@ -122,6 +122,15 @@ std::optional<std::uint64_t> unit_of(std::string_view suffix) {
 
 }  // namespace
 
+std::vector<std::string> clip_lines(std::vector<std::string> lines) {
+  constexpr std::size_t kMost = 20;
+  if (lines.size() <= kMost + 1) return lines;
+  const std::size_t others = lines.size() - kMost;
+  lines.resize(kMost);
+  lines.push_back(cat("... and ", others, " more"));
+  return lines;
+}
+
 std::string format_bytes(std::uint64_t bytes) {
   if (bytes < 1024) return cat(bytes, " B");
   constexpr std::array<std::string_view, 6> kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};

@@ -11,6 +11,7 @@
 #include "engine/base/guarded.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
+#include "engine/base/thread.h"
 #include "engine/cli/interrupt.h"
 #include "engine/cli/side_by_side.h"
 #include "engine/cli/variants.h"
@@ -88,11 +89,16 @@ class Runs {
       add(errors, problems.errors);
       add(warnings, problems.warnings);
     }
-    for (const std::string& error : errors) reporter_.message(error);
-    for (const std::string& warning : warnings) reporter_.message(cat("warning: ", warning));
+    // Programs are told all of them.
+    const bool is_fine = errors.empty();
     for (const std::string& error : errors)
       print_json_error(static_cast<int>(core::Code::invalid_argument), {}, error, std::nullopt);
-    return errors.empty();
+    const auto shown = [&](std::vector<std::string>& all) {
+      return settings_.json ? std::move(all) : core::clip_lines(std::move(all));
+    };
+    for (const std::string& error : shown(errors)) reporter_.message(error);
+    for (const std::string& warning : shown(warnings)) reporter_.message(cat("warning: ", warning));
+    return is_fine;
   }
 
   RunHeading heading_of(std::size_t run) const {
@@ -137,8 +143,9 @@ class Runs {
       last_started_ = started.id();
       change([&](State& state) { state.beside.begins(run, started.devices()); });
       interrupt_.watch(started);
-      waiters_.emplace(run,
-                       std::jthread([this, run, began, started] { wait(run, began, started); }));
+      waiters_.emplace(
+          run, core::start_thread("the thread that waits for a run",
+                                  [this, run, began, started] { wait(run, began, started); }));
     } catch (const EngineError& error) {
       if (variants_.count() == 1) throw;
       Outcome outcome;

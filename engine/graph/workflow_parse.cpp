@@ -81,7 +81,8 @@ class Parser {
     } else {
       parse_nodes(json);
     }
-    if (!problems_.empty()) throw Error(Code::invalid_argument, join(problems_, "\n"));
+    if (!problems_.empty())
+      throw Error(Code::invalid_argument, join(clip_lines(std::move(problems_)), "\n"));
     return std::move(workflow_);
   }
 

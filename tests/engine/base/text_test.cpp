@@ -182,4 +182,12 @@ BOOST_AUTO_TEST_CASE(glob_of_many_stars_does_not_explode) {
   BOOST_TEST(!matches_glob(pattern + "b", std::string(2000, 'a')));
 }
 
+BOOST_AUTO_TEST_CASE(many_lines_are_clipped_with_their_count) {
+  const std::vector<std::string> few(21, "x");
+  BOOST_TEST(clip_lines(few).size() == 21u);  // one line more is as short as saying so
+  const std::vector<std::string> clipped = clip_lines(std::vector<std::string>(1000, "x"));
+  BOOST_TEST(clipped.size() == 21u);
+  BOOST_TEST(clipped.back() == "... and 980 more");
+}
+
 BOOST_AUTO_TEST_SUITE_END()
