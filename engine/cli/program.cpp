@@ -84,19 +84,8 @@ Settings read_all_settings(const CommandLine& line, const std::filesystem::path&
   return settings;
 }
 
-int run_command(const CommandLine& line, Output& output) {
-  std::error_code ignored;
-  const bool takes_workflow = line.command == Command::run || line.command == Command::plan;
-  Request request;
-  if (takes_workflow) request.workflow = line.operand;
-  if (takes_workflow && std::filesystem::is_directory(request.workflow, ignored))
-    throw core::Error(Code::invalid_argument,
-                      cat(request.workflow.string(), ": is a folder: name a workflow in it."));
-  if (line.command == Command::nodes) request.class_type = line.operand;
-  if (line.command == Command::bench) request.model = line.operand;
-  request.bench = line.bench;
-  if (options_of(line.command) != 0) request.settings = read_all_settings(line, request.workflow);
-  switch (line.command) {
+int carry_out(Command command, const Request& request, Output& output) {
+  switch (command) {
     case Command::run:
       return run_workflow(request, output);
     case Command::plan:
@@ -116,6 +105,25 @@ int run_command(const CommandLine& line, Output& output) {
       return kExitDone;
   }
   return kExitUsage;
+}
+
+int run_command(const CommandLine& line, Output& output) {
+  std::error_code ignored;
+  const bool takes_workflow = line.command == Command::run || line.command == Command::plan;
+  Request request;
+  if (takes_workflow) request.workflow = line.operand;
+  if (takes_workflow && std::filesystem::is_directory(request.workflow, ignored))
+    throw core::Error(Code::invalid_argument,
+                      cat(request.workflow.string(), ": is a folder: name a workflow in it."));
+  if (line.command == Command::nodes) request.class_type = line.operand;
+  if (line.command == Command::bench) request.model = line.operand;
+  request.bench = line.bench;
+  if (options_of(line.command) != 0) request.settings = read_all_settings(line, request.workflow);
+  try {
+    return carry_out(line.command, request, output);
+  } catch (const EngineError& error) {
+    throw with_place(error, request.settings);
+  }
 }
 
 // A full disk behind stdout would otherwise look like success.

@@ -1,7 +1,9 @@
 #include "engine/cli/settings.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
 
 #include "engine/base/error.h"
 #include "engine/base/json.h"
@@ -127,21 +129,45 @@ std::map<std::string, std::string> read_compute(const Layer& layer) {
   return compute;
 }
 
+std::vector<std::string> separate(const Given& given) {
+  std::vector<std::string> words;
+  std::string_view rest = given.text;
+  while (true) {
+    const std::size_t comma = rest.find(',');
+    const std::string_view word = rest.substr(0, comma);
+    if (word.empty())
+      refuse(given, cat("expected names with commas between, got ", quote(given.text), "."));
+    words.emplace_back(word);
+    if (comma == std::string_view::npos) return words;
+    rest.remove_prefix(comma + 1);
+  }
+}
+
 std::vector<std::string> read_words(const Layer& layer, std::string_view option) {
   std::vector<std::string> words;
-  for (const Given& given : layer.of(option)) {
-    std::string_view rest = given.text;
-    while (true) {
-      const std::size_t comma = rest.find(',');
-      const std::string_view word = rest.substr(0, comma);
-      if (word.empty())
-        refuse(given, cat("expected names with commas between, got ", quote(given.text), "."));
-      words.emplace_back(word);
-      if (comma == std::string_view::npos) break;
-      rest.remove_prefix(comma + 1);
-    }
-  }
+  for (const Given& given : layer.of(option))
+    std::ranges::move(separate(given), std::back_inserter(words));
   return words;
+}
+
+std::map<std::string, std::string> places_of(const Layer& layer) {
+  std::map<std::string, std::string> places;
+  for (const Given& given : layer.of("threads"))
+    places[core::option_frame("threads")] = given.where;
+  for (const Given& given : layer.of("costs")) places[core::option_frame("costs")] = given.where;
+  for (const Given& given : layer.of("devices"))
+    for (const std::string& name : separate(given))
+      places[core::option_frame("devices", name)] = given.where;
+  // Of the options that are maps: how EngineOptions calls them.
+  static constexpr std::pair<std::string_view, std::string_view> kMaps[] = {
+      {"options", "device_options"},
+      {"compute", "compute"},
+      {"budget", "budgets"},
+      {"reserve", "reserves"}};
+  for (const auto& [option, field] : kMaps)
+    for (const Pair& pair : read_pairs(layer, option))
+      places[core::option_frame(field, pair.key)] = pair.where;
+  return places;
 }
 
 std::filesystem::path read_path(const Given& given) {
@@ -215,8 +241,24 @@ void prefer_workflow_budgets(Settings& settings, std::string_view workflow) {
   }
 }
 
+EngineError with_place(const EngineError& error, const Settings& settings) {
+  std::vector<std::string> trail = error.trail();
+  if (trail.empty() || !trail.front().starts_with("option ")) return error;
+  const std::string frame = trail.front();
+  std::string_view rest = std::string_view(error.what()).substr(frame.size());  // ": ..."
+  const auto found = settings.places_of_options.find(frame);
+  if (found != settings.places_of_options.end()) {
+    trail.front() = found->second;
+    return {error.code(), std::move(trail), cat(found->second, rest)};
+  }
+  trail.erase(trail.begin());  // by default, as the costs that were measured here
+  rest.remove_prefix(std::min<std::size_t>(rest.size(), rest.starts_with(": ") ? 2 : 3));
+  return {error.code(), std::move(trail), std::string(rest)};
+}
+
 Settings read_settings(const Layer& layer) {
   Settings settings;
+  settings.places_of_options = places_of(layer);
   settings.sets = read_pairs(layer, "set");
   settings.places = read_pairs(layer, "place");
   settings.splits = read_pairs(layer, "split");

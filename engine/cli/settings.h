@@ -30,6 +30,8 @@ struct Settings {
   std::filesystem::path costs_file;  // of --costs; the engine reads it where it is there
   std::set<std::string>
       configured_budgets;  // of engine.budgets: those that a configuration file gave
+  // Where the options of `engine` were given, by core::option_frame().
+  std::map<std::string, std::string> places_of_options;
   bool json = false;
   bool least = false;  // plan: the least memory instead
   bool quiet = false;
@@ -37,6 +39,10 @@ struct Settings {
 
 // Throws core::Error(invalid_argument) that names the option and where it was given.
 Settings read_settings(const Layer& layer);
+
+// What an engine refused of its options, told with the place where that was given instead of the
+// option's name in EngineOptions. Other errors are given back as they are.
+EngineError with_place(const EngineError& error, const Settings& settings);
 
 // Lets budgets that the workflow gives its devices count instead of those of configuration files. A
 // text that is no workflow is left to those who read it.

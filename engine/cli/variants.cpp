@@ -30,6 +30,7 @@ struct Assignment {
   std::string node, input;  // the node's id when it is known
   std::string name;         // NODE.INPUT as it was written
   std::vector<std::string> values;
+  std::string where;  // it was given
 };
 
 void assign(std::vector<Assignment>& all, Assignment fresh) {
@@ -44,8 +45,8 @@ Assignment read_assignment(const Engine& engine, const FlowView::Node* node, con
   const Json info = node == nullptr ? Json() : info_of(engine, node->class_type);
   const InputKind kind = declared_kind(info, name.input).value_or(InputKind::other);
   try {
-    return {node == nullptr ? name.node : node->id, name.input, set.key,
-            values_of(set.value, kind)};
+    return {node == nullptr ? name.node : node->id, name.input, set.key, values_of(set.value, kind),
+            set.where};
   } catch (const Error& error) {
     throw Error(error.code(), cat(set.where, " ", set.key, ": ", error.what()));
   }
@@ -67,12 +68,12 @@ Variants::Variants(const Engine& engine, Workflow flow, const Settings& settings
   for (const Pair& place : settings.places) {
     const FlowView::Node* node = view.find(place.key);
     if (!passes_over(place, node, node != nullptr && node->gives("device")))
-      flow_.place(place.key, place.value);
+      flow_.place(place.key, place.value, place.where);
   }
   for (const Pair& split : settings.splits) {
     const FlowView::Node* node = view.find(split.key);
     if (!passes_over(split, node, node != nullptr && node->gives("split")))
-      flow_.split(split.key, split.value);
+      flow_.split(split.key, split.value, split.where);
   }
   std::vector<Assignment> assignments;
   for (const Pair& set : settings.sets) {
@@ -82,24 +83,26 @@ Variants::Variants(const Engine& engine, Workflow flow, const Settings& settings
       assign(assignments, read_assignment(engine, node, name, set));
   }
   for (Assignment& assignment : assignments) {
-    flow_.set(assignment.name, assignment.values.front());
+    flow_.set(assignment.name, assignment.values.front(), assignment.where);
     if (assignment.values.size() == 1) continue;
     sweep_.add(std::move(assignment.values));
-    inputs_.push_back(assignment.name);
+    inputs_.push_back({assignment.name, assignment.where});
   }
 }
 
 Workflow Variants::workflow(std::size_t run) const {
   Workflow flow = flow_;
   const std::vector<std::string> values = sweep_.values(run);
-  for (std::size_t i = 0; i < values.size(); ++i) flow.set(inputs_[i], values[i]);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    flow.set(inputs_[i].name, values[i], inputs_[i].where);
   return flow;
 }
 
 std::string Variants::label(std::size_t run) const {
   const std::vector<std::string> values = sweep_.values(run);
   std::vector<std::string> parts;
-  for (std::size_t i = 0; i < values.size(); ++i) parts.push_back(cat(inputs_[i], "=", values[i]));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    parts.push_back(cat(inputs_[i].name, "=", values[i]));
   return core::join(parts, ", ");
 }
 

@@ -25,8 +25,12 @@ class Variants {
   std::string label(std::size_t run) const;
 
  private:
-  Workflow flow_;                    // with all that is the same in every run
-  std::vector<std::string> inputs_;  // NODE.INPUT of each axis of the sweep
+  Workflow flow_;  // with all that is the same in every run
+  struct Input {
+    std::string name;   // NODE.INPUT
+    std::string where;  // it was given
+  };
+  std::vector<Input> inputs_;  // of each axis of the sweep
   Sweep sweep_;
 };
 

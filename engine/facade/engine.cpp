@@ -88,7 +88,10 @@ Engine::Data::Data(EngineOptions given) : options(std::move(given)), hooks(optio
   environment->topology.pinned_bytes = environment->host_weights->most_pinned();
   environment->prompt_limit = options.prompt_limit;
   if (!options.keep_dir.empty()) environment->keeping = keeping(options, plugins);
-  if (!options.costs.empty()) environment->costs = core::read_costs(core::read_file(options.costs, core::kCostsFile), options.costs.string());
+  if (!options.costs.empty())
+    environment->costs = core::framed(core::option_frame("costs"), [&] {
+      return core::read_costs(core::read_file(options.costs, core::kCostsFile), options.costs.string());
+    });
   start_housekeeping();
 }
 
@@ -192,7 +195,7 @@ Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Asked aske
   std::vector<std::string> errors;
   for (const core::Problem& p : bound.problems)
     if (p.severity == core::Problem::Severity::error) errors.push_back(p.message);
-  if (!errors.empty()) throw core::Error(core::Code::invalid_argument, core::join(errors, "\n"));
+  if (!errors.empty()) throw core::Error(core::Code::invalid_argument, core::join(core::clip_lines(std::move(errors)), "\n"));
   Ready ready{std::move(bound.graph), {}, {}, {}};
   core::take_device_inputs(ready.graph);
   const std::vector<core::Source> wanted = find_outputs(ready.graph, flow.workflow, asked.keep);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "engine/base/text.h"
 #include "engine/facade/data.h"
 
@@ -10,10 +12,16 @@ std::shared_ptr<Workflow::Data> copy_of(const std::shared_ptr<const Workflow::Da
   return std::make_shared<Workflow::Data>(*data);
 }
 
+// outward(), with who said it in front of what is wrong with it.
+template <class F>
+void said_by(std::string_view from, F&& change) {
+  outward([&] { core::framed(from, change); });
+}
+
 }  // namespace
 
-void Workflow::set(std::string_view input, std::string_view value) {
-  outward([&] {
+void Workflow::set(std::string_view input, std::string_view value, std::string_view from) {
+  said_by(from, [&] {
     // The last dot divides: ids and titles may hold dots, names of inputs may not.
     const std::size_t dot = input.rfind('.');
     if (dot == std::string_view::npos) throw core::Error(core::Code::invalid_argument, core::cat(core::quote(input), " does not name an input: say NODE.INPUT"));
@@ -32,22 +40,27 @@ void Workflow::set(std::string_view input, std::string_view value) {
       }
     }
     core::set_input(changed->workflow, node, name, value, type);
+    std::ranges::find(changed->workflow.nodes[node].inputs, name, &core::WorkflowInput::name)->from = from;
     data_ = std::move(changed);
   });
 }
 
-void Workflow::place(std::string_view node, std::string_view device) {
-  outward([&] {
+void Workflow::place(std::string_view node, std::string_view device, std::string_view from) {
+  said_by(from, [&] {
     auto changed = copy_of(data_);
-    changed->workflow.nodes[core::find_node(changed->workflow, node)].hints.device = device;
+    core::Hints& hints = changed->workflow.nodes[core::find_node(changed->workflow, node)].hints;
+    hints.device = device;
+    hints.device_from = from;
     data_ = std::move(changed);
   });
 }
 
-void Workflow::split(std::string_view node, std::string_view mode) {
-  outward([&] {
+void Workflow::split(std::string_view node, std::string_view mode, std::string_view from) {
+  said_by(from, [&] {
     auto changed = copy_of(data_);
-    changed->workflow.nodes[core::find_node(changed->workflow, node)].hints.split = mode;
+    core::Hints& hints = changed->workflow.nodes[core::find_node(changed->workflow, node)].hints;
+    hints.split = mode;
+    hints.split_from = from;
     data_ = std::move(changed);
   });
 }

@@ -84,10 +84,11 @@ class Binder {
   void report(const Place& place, std::string_view what, Severity severity = Severity::error) {
     const WorkflowNode& node = workflow_.nodes[place.node];
     const bool given = place.input != nullptr;
-    faults_.push_back(
-        {place.node, severity,
-         cat(given ? at(place.input->line, place.input->column) : at(node.line, node.column),
-             "node ", shown(place.node), ", input ", quote(place.name), ": ", what)});
+    faults_.push_back({place.node, severity,
+                       cat(!given                      ? at(node.line, node.column)
+                           : place.input->from.empty() ? at(place.input->line, place.input->column)
+                                                       : cat(place.input->from, ": "),
+                           "node ", shown(place.node), ", input ", quote(place.name), ": ", what)});
   }
 
   std::vector<std::string_view> ids() const {

@@ -55,6 +55,7 @@ struct Hints {
   std::string prefer;
   std::string split;  // "layers", "sets", "batch", "sequence", "rows", "none"
   std::vector<BlockHint> blocks;
+  std::string device_from = {}, split_from = {};  // who gave them beside the workflow, for messages
 };
 
 struct Node {

@@ -92,7 +92,8 @@ Options::Homes Options::homes_of(NodeIndex n, const std::vector<std::uint32_t>& 
   const Node& node = request_.graph.nodes[n];
   Homes homes;
   if (!node.hints.device.empty()) {
-    const NamedDevices found = find_devices(node.hints.device, request_.topology);
+    const NamedDevices found = framed(
+        node.hints.device_from, [&] { return find_devices(node.hints.device, request_.topology); });
     if (!warned_[n])
       for (const std::string& name : found.repeated)
         warnings_.push_back(
@@ -179,7 +180,8 @@ std::vector<NodeOption> Options::of(NodeIndex n, const std::vector<std::uint32_t
   const Node& node = request_.graph.nodes[n];
   const NodeSpec& spec = request_.inferred.nodes[n];
   try {
-    if (!node.hints.split.empty()) read_split(node.hints.split);
+    if (!node.hints.split.empty())
+      framed(node.hints.split_from, [&] { return read_split(node.hints.split); });
     const Homes homes = homes_of(n, candidates);
     if (node.type->has(HEDDLE_NODE_HOST)) {
       NodeOption host{{homes.devices.front(), {homes.devices.front()}, true, "host-only", {}},

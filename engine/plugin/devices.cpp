@@ -27,19 +27,22 @@ struct Wanted {
 // Device kind -> a record.
 using KindOptions = std::map<std::string, Value, std::less<>>;
 
+Value options_of(const LoadedPlugins& plugins, const std::string& kind, const std::string& text) {
+  if (std::ranges::none_of(plugins.devices, [&](const DeviceKind& k) { return kind == k.desc->kind; })) {
+    std::vector<std::string_view> kinds;
+    for (const DeviceKind& k : plugins.devices) kinds.push_back(k.desc->kind);
+    throw Error(Code::not_found, cat("options are given for devices of the kind ", quote(kind), ", which no plugin brings.", did_you_mean(kind, kinds),
+                                     " There are: ", join(kinds, ", ")));
+  }
+  const Json json = parse_json(text, cat("options of ", kind));
+  if (!json.is_object()) throw Error(Code::invalid_argument, cat("the options of ", kind, " have to be a JSON object, got ", json.describe()));
+  return from_json(json);
+}
+
 KindOptions read_options(const LoadedPlugins& plugins, const DeviceSelection& selection) {
   KindOptions all;
-  for (const auto& [kind, text] : selection.options) {
-    if (std::ranges::none_of(plugins.devices, [&](const DeviceKind& k) { return kind == k.desc->kind; })) {
-      std::vector<std::string_view> kinds;
-      for (const DeviceKind& k : plugins.devices) kinds.push_back(k.desc->kind);
-      throw Error(Code::not_found, cat("options are given for devices of the kind ", quote(kind), ", which no plugin brings.", did_you_mean(kind, kinds),
-                                       " There are: ", join(kinds, ", ")));
-    }
-    const Json json = parse_json(text, cat("options of ", kind));
-    if (!json.is_object()) throw Error(Code::invalid_argument, cat("the options of ", kind, " have to be a JSON object, got ", json.describe()));
-    all[kind] = from_json(json);
-  }
+  for (const auto& [kind, text] : selection.options)
+    all[kind] = framed(option_frame("device_options", kind), [&, &kind = kind, &text = text] { return options_of(plugins, kind, text); });
   return all;
 }
 
@@ -80,25 +83,24 @@ std::vector<Wanted> select(const LoadedPlugins& plugins, const std::vector<std::
     for (std::uint32_t i = 0; i < count_of(*kind, options); ++i) add(*kind, i);
     return wanted;
   }
-  for (const std::string& name : names) {
+  const auto add_named = [&](const std::string& name) {
     const std::size_t colon = name.find(':');
     const std::string kind_name = name.substr(0, colon);
     const auto kind = std::ranges::find_if(plugins.devices, [&](const DeviceKind& k) { return kind_name == k.desc->kind; });
-    if (kind == plugins.devices.end()) throw Error(Code::not_found, cat("there is no device ", quote(name), "; there are: ", available(plugins)));
-    if (colon == std::string::npos) {
-      const std::uint32_t count = count_of(*kind, options);
-      if (count == 0) throw Error(Code::not_found, cat("there is no device ", quote(name), "; there are: ", available(plugins)));
-      for (std::uint32_t i = 0; i < count; ++i) add(*kind, i);
-      continue;
-    }
+    const std::uint32_t count = kind == plugins.devices.end() ? 0 : count_of(*kind, options);
     std::uint32_t index = 0;
-    const char* const end = name.data() + name.size();
-    const auto [stop, error] = std::from_chars(name.data() + colon + 1, end, index);
-    // Whether the plugin opens it, it says itself.
-    const bool exists = error == std::errc() && stop == end && index < std::max(kMostDevices, count_of(*kind, options));
-    if (!exists) throw Error(Code::not_found, cat("there is no device ", quote(name), "; there are: ", available(plugins)));
-    add(*kind, index);
-  }
+    if (kind != plugins.devices.end() && colon == std::string::npos) {
+      for (std::uint32_t i = 0; i < count; ++i) add(*kind, i);
+      if (count > 0) return;
+    } else if (kind != plugins.devices.end()) {
+      const char* const end = name.data() + name.size();
+      const auto [stop, error] = std::from_chars(name.data() + colon + 1, end, index);
+      // Whether the plugin opens it, it says itself.
+      if (error == std::errc() && stop == end && index < std::max(kMostDevices, count)) return add(*kind, index);
+    }
+    throw Error(Code::not_found, cat("there is no device ", quote(name), "; there are: ", available(plugins)));
+  };
+  for (const std::string& name : names) framed(option_frame("devices", name), [&] { add_named(name); });
   return wanted;
 }
 
@@ -107,8 +109,26 @@ std::string compute_of(const DeviceSelection& selection, const std::string& name
   if (found == selection.compute.end()) found = selection.compute.find(kind);
   if (found == selection.compute.end()) return "";
   if (found->second != "f32" && found->second != "bf16" && found->second != "fp16")
-    throw Error(Code::invalid_argument, cat("compute type ", quote(found->second), " for ", found->first, ": there are f32, bf16 and fp16"));
+    throw Error(Code::invalid_argument, cat("compute type ", quote(found->second), " for ", found->first, ": there are f32, bf16 and fp16"))
+        .at(option_frame("compute", found->first));
   return found->second;
+}
+
+std::vector<std::string> names_of(const std::vector<Wanted>& wanted) {
+  std::vector<std::string> names;
+  for (const Wanted& w : wanted) names.push_back(w.name);
+  return names;
+}
+
+// A plugin names the option that it refuses, and does not know who gave it.
+void add_option_frame(Error& error, const DeviceSelection& selection, const Wanted& wanted) {
+  const std::string kind = wanted.kind->desc->kind;
+  const std::string_view what = error.what();
+  const auto is_about = [&](std::string_view option) { return what.find(quote(option)) != std::string_view::npos; };
+  const std::string& compute_key = selection.compute.contains(wanted.name) ? wanted.name : kind;
+  if (selection.options.contains(kind)) error.at(option_frame("device_options", kind));
+  else if (is_about("threads") && selection.threads > 0) error.at(option_frame("threads"));
+  else if (is_about("compute") && selection.compute.contains(compute_key)) error.at(option_frame("compute", compute_key));
 }
 
 }  // namespace
@@ -118,7 +138,9 @@ std::vector<RunDevice> open_devices(const LoadedPlugins& plugins, const DeviceSe
   const std::vector<Wanted> wanted = select(plugins, selection.names, kind_options);
   for (const auto& [name, type] : selection.compute)
     if (std::ranges::none_of(wanted, [&](const Wanted& w) { return w.name == name || name == w.kind->desc->kind; }))
-      throw Error(Code::not_found, cat("a compute type is given for ", quote(name), ", which is not among the devices used"));
+      throw Error(Code::not_found, cat("a compute type is given for ", quote(name), ", which is not among the devices used: ",
+                                       join(names_of(wanted), ", ")))
+          .at(option_frame("compute", name));
   std::map<const DeviceKind*, std::int64_t> opened_of, wanted_of;
   for (const Wanted& w : wanted) ++wanted_of[w.kind];
   std::vector<std::shared_ptr<const Device>> opened;
@@ -138,7 +160,12 @@ std::vector<RunDevice> open_devices(const LoadedPlugins& plugins, const DeviceSe
     if (selection.reference_kernels) add("kernels", make_value("reference"));
     const Value record = make_record(std::move(options));
     heddle_device* raw = nullptr;
-    throw_status(w.kind->desc->open(plugin_host(), w.index, record.get(), &raw), cat("opening ", w.name));
+    try {
+      throw_status(w.kind->desc->open(plugin_host(), w.index, record.get(), &raw), cat("opening ", w.name));
+    } catch (Error& error) {
+      if (error.code() == Code::invalid_argument || error.code() == Code::unsupported) add_option_frame(error, selection, w);
+      throw;
+    }
     opened.push_back(std::make_shared<const Device>(w.name, *w.kind->desc, raw, w.kind->plugin));
   }
   const std::vector<std::shared_ptr<Ledger>> ledgers = make_ledgers(opened, selection.memory);

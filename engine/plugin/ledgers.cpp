@@ -35,7 +35,8 @@ void check_names(const Devices& devices, const std::map<std::string, MemorySize>
     if (!is_known && (also.empty() || name != also))
       throw Error(Code::not_found,
                   cat("a ", what, " is given for ", quote(name),
-                      ", which is not among the devices used: ", join(names, ", ")));
+                      ", which is not among the devices used: ", join(names, ", ")))
+          .at(option_frame(cat(what, "s"), name));
   }
 }
 

@@ -101,6 +101,72 @@ run 2; has err "Usage"
 echo '{"1": {"class_type": "test.ad", "inputs": {}}, "2": [}' >broken.json
 run 2 run broken.json; has err "broken.json:1:"
 
+# Memory that runs out while a value is made, and a node that gives nothing.
+for how in 0 1 2; do
+  echo '{"1": {"class_type": "test.vast", "inputs": {"how": '$how'}}, "2": {"class_type": "test.keep", "inputs": {"value": ["1", 0]}}}' >vast.json
+  run 1 run vast.json
+  case $how in
+    0) has err "host memory ran out while the value of an output was made" ;;
+    1) has err "host memory is exhausted" ;;
+    2) has err "output 0 was set to NULL" ;;
+  esac
+done
+
+# A fault that is everywhere is told some times, and counted; programs are told all of it.
+{
+  echo '{"0": {"class_type": "test.add", "inputs": {}}'
+  for i in {1..1000}; do echo ", \"$i\": {\"class_type\": \"no.such\", \"inputs\": {}}"; done
+  echo '}'
+} >thousand.json
+for command in plan run; do
+  run 2 $command thousand.json; count 20 err "no loaded plugin brings"; has err "and 981 more"
+done
+run 2 run thousand.json --json; count 1000 out "no loaded plugin brings"
+{
+  echo '{"0": {"class_type": "test.add", "inputs": {}}'
+  for i in {1..1000}; do echo ", \"$i\": {\"class_type\": \"test.add\", \"inputs\": 5}"; done
+  echo '}'
+} >thousand.json
+run 2 run thousand.json; has err "and 980 more"
+
+# What cannot be opened for want of descriptors is there all the same. How many are open already is
+# up to whoever calls this.
+for files in {4..64}; do
+  (ulimit -n $files; exec "$program" run sum.json) >out 2>err
+  if grep -q '^heddle: .*open files' err; then break; fi
+done
+what="heddle run under ulimit -n $files"
+has err "Too many open files. This process may have $files open at a time: raise that"
+
+# Integers are told as they were written.
+run 2 run sum.json --set 1.a=18446744073709551617; has err "got the integer 18446744073709551617"
+run 2 run sum.json --set 1.a=-9223372036854775809; has err "got the integer -9223372036854775809"
+
+# A fault in an option is told with the place where that was given.
+HEDDLE_DEVICES=cpu:0,cuda run 2 run sum.json; has err "HEDDLE_DEVICES: there is no device 'cuda'"
+run 2 run sum.json --devices cuda; has err "--devices: there is no device 'cuda'"
+HEDDLE_COSTS=none.json run 2 plan sum.json; has err "HEDDLE_COSTS: none.json: No such file"
+HEDDLE_BUDGET=gpu=1GiB run 2 plan sum.json; has err "HEDDLE_BUDGET: a budget is given for 'gpu'"
+HEDDLE_RESERVE=gpu=1GiB run 2 plan sum.json; has err "HEDDLE_RESERVE: a reserve is given for 'gpu'"
+HEDDLE_COMPUTE=gpu=f32 run 2 plan sum.json; has err "HEDDLE_COMPUTE: a compute type is given for 'gpu'"
+HEDDLE_COMPUTE=cpu=fp16 run 2 plan sum.json; has err "HEDDLE_COMPUTE: opening cpu:0: option 'compute'"
+HEDDLE_THREADS=4000 run 2 plan sum.json; has err "HEDDLE_THREADS: opening cpu:0: option 'threads' is 4000"
+HEDDLE_OPTIONS='cpu={"threads": -1}' run 2 plan sum.json; has err "HEDDLE_OPTIONS: opening cpu:0: option 'threads'"
+HEDDLE_OPTIONS='gpu={}' run 2 plan sum.json; has err "HEDDLE_OPTIONS: options are given"
+HEDDLE_PLACE=1=gpu run 2 plan sum.json; has err "node '1' (test.add) / HEDDLE_PLACE: there is no device 'gpu'"
+HEDDLE_PLACE=9=cpu run 2 plan sum.json; has err "HEDDLE_PLACE: "; has err "there is no node '9'"
+HEDDLE_SPLIT=1=halves run 2 plan sum.json; has err "node '1' (test.add) / HEDDLE_SPLIT: there is no split 'halves'"
+HEDDLE_SET=1.a=x run 2 plan sum.json; has err "HEDDLE_SET: node '1' (test.add), input 'a': expects INT"
+HEDDLE_SET=1.c=x run 2 plan sum.json; has err "HEDDLE_SET: node '1' (test.add) has no input 'c'"
+echo '{"devices": ["cpu:0",
+  "cuda"], "cpu": {"threads": 1}}' >heddle.json
+run 2 plan sum.json; has err "heddle.json:2:3: there is no device 'cuda'"
+echo '{"cpu": {"thraeds": 1}}' >heddle.json
+run 2 plan sum.json; has err "heddle.json:1:2: opening cpu:0: unknown option 'thraeds'"
+echo '{"threads": 99999999999999999999}' >heddle.json
+run 2 plan sum.json; has err "heddle.json:1:13: expected a number of threads"; has err "'99999999999999999999'"
+rm heddle.json
+
 # A timeline for every run; a failed one leaves it, too.
 run 0 run sum.json --trace t.json
 grep -q '"name":"1 test.add"' t.json || wrong "t.json does not name the nodes"
@@ -220,6 +286,9 @@ printf '{"devices": {"cpu:0": {"budget": "900MiB"}}, "prompt": %s}' "$(cat loop.
 echo '{"budget": {"cpu": 1}}' >heddle.json
 run 1 run loop.json; has err "out of memory on cpu:0"
 run 0 run allowed.json
+sed 's/F32/I32/' model.safetensors >whole.safetensors
+sed 's/model.safetensors/whole.safetensors/' loop.json >whole.json
+run 1 run whole.json; has err "whole.safetensors / weight made of 'layers.0.weight' of i32: cpu:0: "; has_not err "cpu:0: cpu:0"
 HEDDLE_BUDGET=cpu:0=1 run 1 run allowed.json; has err "out of memory on cpu:0"
 run 1 run allowed.json --budget cpu=1; has err "out of memory on cpu:0"
 rm heddle.json

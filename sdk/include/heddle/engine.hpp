@@ -174,10 +174,11 @@ using Observer = std::function<void(const Event&)>;
 // A parsed workflow. A value: copy it, change it, keep it.
 class Workflow {
  public:
-  // NODE.INPUT; value: JSON of the input's type, else text.
-  void set(std::string_view input, std::string_view value);
-  void place(std::string_view node, std::string_view device);
-  void split(std::string_view node, std::string_view mode);
+  // NODE.INPUT; value: JSON of the input's type, else text. `from` is who says so, as messages about it shall name it: "--set",
+  // "settings.ini:3"; nobody where it is empty.
+  void set(std::string_view input, std::string_view value, std::string_view from = {});
+  void place(std::string_view node, std::string_view device, std::string_view from = {});
+  void split(std::string_view node, std::string_view mode, std::string_view from = {});
   std::string text() const;  // canonical JSON
   struct Data;
 
