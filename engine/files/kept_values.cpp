@@ -52,7 +52,8 @@ KeptValues::KeptValues(fs::path folder, std::uint64_t limit_bytes)
 
 fs::path KeptValues::path_of(const Hash128& key) const { return folder_ / cat(hex(key), kSuffix); }
 
-std::optional<std::vector<Value>> KeptValues::find(const Hash128& key) const {
+std::optional<std::vector<Value>> KeptValues::find(const Hash128& key,
+                                                   const MakeTensor& make) const {
   const fs::path path = path_of(key);
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return std::nullopt;
@@ -60,7 +61,7 @@ std::optional<std::vector<Value>> KeptValues::find(const Hash128& key) const {
     const std::string file =
         read_file(path, {"a kept result", std::max(limit_bytes_, kLeastLimit)});
     std::vector<Value> values =
-        read_values(std::as_bytes(std::span(file)), hex(key), path.string());
+        read_values(std::as_bytes(std::span(file)), hex(key), path.string(), make);
     fs::last_write_time(path, fs::file_time_type::clock::now(), ignored);
     return values;
   } catch (const Error& error) {

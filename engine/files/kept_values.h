@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/base/hash.h"
+#include "engine/files/value_file.h"
 #include "engine/tensor/value.h"
 
 namespace heddle::core {
@@ -20,8 +21,9 @@ class KeptValues {
   // The folder is made when it is first written to.
   KeptValues(std::filesystem::path folder, std::uint64_t limit_bytes);
 
-  // Tensors in host memory. A file that is damaged, or not one of ours, is as none, with a warning.
-  std::optional<std::vector<Value>> find(const Hash128& key) const;
+  // Tensors in what `make` gives. A file that is damaged, or not one of ours, is as none, with a
+  // warning.
+  std::optional<std::vector<Value>> find(const Hash128& key, const MakeTensor& make = {}) const;
 
   // REQUIRES: every tensor is readable by the host, and finished. Values that no file can hold, and
   // ones above the limit, are left out; what fails is a warning, as nothing but time is lost.

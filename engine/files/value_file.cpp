@@ -90,11 +90,12 @@ Json entry_of(const Tensor& tensor, std::uint64_t begin, std::uint64_t end) {
 }
 
 // The number of the tensors is their order in the file, so that none has to be looked up.
-std::vector<Tensor> read_tensors(std::span<const std::byte> file, const SafetensorsHeader& header) {
+std::vector<Tensor> read_tensors(std::span<const std::byte> file, const SafetensorsHeader& header,
+                                 const MakeTensor& make) {
   std::vector<Tensor> tensors(header.tensors.size());
   for (const TensorEntry& entry : header.tensors) {
-    const Tensor tensor =
-        make_host_tensor(make_info(heddle_dtype(entry.dtype), std::span(entry.shape)));
+    const heddle_tensor_info info = make_info(heddle_dtype(entry.dtype), std::span(entry.shape));
+    const Tensor tensor = make ? make(info) : make_host_tensor(info);
     if (entry.size > 0) std::memcpy(tensor->data(), file.data() + entry.offset, entry.size);
     const auto is_free = [&](std::size_t n) { return n < tensors.size() && !tensors[n]; };
     const Json number = parse_json(entry.name, entry.name);
@@ -156,7 +157,7 @@ std::optional<std::string> write_values(std::span<const Value> values, std::stri
 }
 
 std::vector<Value> read_values(std::span<const std::byte> file, std::string_view name,
-                               std::string_view file_name) {
+                               std::string_view file_name, const MakeTensor& make) {
   const SafetensorsHeader header = parse_safetensors(file, file_name);
   try {
     if (metadata_of(header, kName) != name)
@@ -168,7 +169,7 @@ std::vector<Value> read_values(std::span<const std::byte> file, std::string_view
       copy.replace(place + kChecksum.size() + 4, kNoChecksum.size(), kNoChecksum);
     if (hex(hash_bytes(std::as_bytes(std::span(copy)))) != metadata_of(header, kChecksum))
       throw Error(Code::invalid_argument, "its checksum is wrong: it is damaged");
-    const std::vector<Tensor> tensors = read_tensors(file, header);
+    const std::vector<Tensor> tensors = read_tensors(file, header, make);
     std::vector<Value> values;
     const Json content = parse_json(metadata_of(header, kContent), "values");
     for (const Json& json : content.as_array()) values.push_back(from_structure(json, tensors));

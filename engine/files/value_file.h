@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,9 +26,12 @@ namespace heddle::core {
 // REQUIRES: every tensor is readable by the host, and finished.
 std::optional<std::string> write_values(std::span<const Value> values, std::string_view name);
 
-// The values, their tensors copied to host memory. Throws invalid_argument, with `file_name`, for
-// bytes that are damaged or of other values than `name`.
+// Makes tensors in host memory; empty: make_host_tensor().
+using MakeTensor = std::function<Tensor(const heddle_tensor_info&)>;
+
+// The values, their tensors copied to what `make` gives. Throws invalid_argument, with `file_name`,
+// for bytes that are damaged or of other values than `name`.
 std::vector<Value> read_values(std::span<const std::byte> file, std::string_view name,
-                               std::string_view file_name);
+                               std::string_view file_name, const MakeTensor& make = {});
 
 }  // namespace heddle::core

@@ -8,6 +8,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/device/op_catalog.h"
+#include "engine/memory/host_tensor.h"
 #include "engine/tensor/call.h"
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/gather.h"
@@ -45,6 +46,7 @@ DeviceState::DeviceState(std::shared_ptr<const Device> device, std::shared_ptr<c
     : device_(std::move(device)),
       kernels_(std::move(kernels)),
       ledger_(ledger != nullptr ? std::move(ledger) : std::make_shared<Ledger>(device_->name())),
+      host_ledger_(ledger_->shared_parent()),
       pool_(*device_, *ledger_),
       stream_(*device_),
       inbound_(*device_, *ledger_) {
@@ -193,7 +195,7 @@ Tensor DeviceState::bring(const Tensor& tensor) {
   const std::uint64_t bytes = dense_bytes(dense);
   Tensor host = tensor;
   if (!readable || !is_contiguous(tensor->info)) {
-    host = make_host_tensor(dense);
+    host = make_host_tensor(dense, host_ledger_);
     if (readable) gather(tensor->info, tensor->data(), host->data());
     else elsewhere->state().read(tensor, host->data(), bytes);
   }
@@ -208,7 +210,7 @@ Tensor DeviceState::bring(const Tensor& tensor) {
 Tensor DeviceState::upload(const heddle_tensor_info& info, const void* src) {
   heddle_tensor_info dense = info;
   std::fill(std::begin(dense.stride), std::end(dense.stride), 0);
-  const Tensor host = make_host_tensor(checked_info(dense, "upload"));
+  const Tensor host = make_host_tensor(checked_info(dense, "upload"), host_ledger_);
   std::memcpy(host->data(), src, dense_bytes(host->info));
   if (device_->host_visible()) return host;
   return bring(host);

@@ -60,6 +60,10 @@ class DeviceState {
   // all work here.
   HostWeights* host_weights() const { return host_weights_; }
   void use_host_weights(HostWeights* weights) { host_weights_ = weights; }
+  // Where tensors in host memory count that are made for this device: that of the host where it is
+  // the parent of this device's, or what is given here before work begins. nullptr: nowhere.
+  const std::shared_ptr<Ledger>& host_ledger() const { return host_ledger_; }
+  void use_host_ledger(std::shared_ptr<Ledger> ledger) { host_ledger_ = std::move(ledger); }
   Pool& pool() { return pool_; }
   PoolUse memory_use() const;  // of all pools together
   Ledger& ledger() const { return *ledger_; }
@@ -138,6 +142,7 @@ class DeviceState {
   std::shared_ptr<const KernelTable> kernels_;
   HostWeights* host_weights_ = nullptr;
   const std::shared_ptr<Ledger> ledger_;
+  std::shared_ptr<Ledger> host_ledger_;
   Pool pool_;
   std::mutex stream_mutex_;
   Stream stream_;

@@ -159,6 +159,10 @@ bool Ledger::add(std::uint64_t bytes, std::uint64_t of_claim, bool is_claim) {
 
 bool Ledger::try_take(std::uint64_t bytes, Reservation* from) {
   poll_all_when_due();
+  return try_take_unasked(bytes, from);
+}
+
+bool Ledger::try_take_unasked(std::uint64_t bytes, Reservation* from) {
   const std::uint64_t of_claim =
       from == nullptr || from->ledger_ != this ? 0 : std::min(bytes, from->left_);
   if (!add(bytes, of_claim, false)) return false;
@@ -180,6 +184,11 @@ void Ledger::take(std::uint64_t bytes, std::string_view what, Reservation* from)
 void Ledger::give_back(std::uint64_t bytes) {
   for (Ledger* each = this; each != nullptr; each = each->parent())
     each->state_.lock()->taken -= bytes;
+}
+
+void Ledger::give_back(std::uint64_t bytes, Holder holder) {
+  let_go(holder, bytes);
+  give_back(bytes);
 }
 
 void Ledger::give_back_refused(std::uint64_t bytes) {

@@ -111,12 +111,13 @@ class Ledger {
   bool try_take(std::uint64_t bytes, Reservation* from = nullptr);
   // The same by what is known already, for those who hold a lock: they call poll_all_when_due()
   // before. And what it would find.
-  bool try_take_unasked(std::uint64_t bytes) { return add(bytes, 0, false); }
+  bool try_take_unasked(std::uint64_t bytes, Reservation* from = nullptr);
   std::uint64_t room_unasked() const;
   // The same, letting others go where it has to. Throws out_of_memory with the ledger. `what`:
   // "weights of single.17".
   void take(std::uint64_t bytes, std::string_view what, Reservation* from = nullptr);
   void give_back(std::uint64_t bytes);
+  void give_back(std::uint64_t bytes, Holder holder);  // what is held, too
   // Gives back what the driver has refused after after_refusal() has asked it: that never was among
   // its figures.
   void give_back_refused(std::uint64_t bytes);

@@ -66,6 +66,7 @@ struct Environment {
     // A device may keep another one's memory until its own work has passed.
     for (const RunDevice& device : devices) device.state->let_go();
     if (host_weights != nullptr) host_ledger->forget_shed(host_weights.get());
+    if (host_ledger != nullptr) host_ledger->forget_shed(&cache);
   }
 
   // From here on the devices take weights from host memory with this room. REQUIRES: host_ledger is there.
@@ -80,7 +81,10 @@ struct Environment {
     const unsigned threads = std::min(16 * options.staging_devices, std::thread::hardware_concurrency() / 2);
     options.copiers = threads - std::min(threads, options.readers);
     host_weights = std::make_unique<HostWeights>(std::move(room), options);
-    for (const RunDevice& device : devices) device.state->use_host_weights(host_weights.get());
+    for (const RunDevice& device : devices) {
+      device.state->use_host_weights(host_weights.get());
+      device.state->use_host_ledger(host_ledger);
+    }
     // Before what devices hold: this can be read again.
     host_ledger->on_shortage(5, host_weights.get(), [this](std::uint64_t missing) { host_weights->let_go(missing); });
   }

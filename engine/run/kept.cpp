@@ -7,11 +7,11 @@
 #include "engine/base/error.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
+#include "engine/memory/host_tensor.h"
 #include "engine/run/instance.h"
 #include "engine/run/keys.h"
 #include "engine/run/node_call.h"
 #include "engine/run/observer.h"
-#include "engine/tensor/gather.h"
 
 namespace heddle::core {
 
@@ -50,8 +50,11 @@ class Finder {
 
   Kept run(std::span<const Source> wanted) {
     bool any = false;
+    const auto make = [this](const heddle_tensor_info& info) {
+      return make_host_tensor(info, environment_.host_ledger);
+    };
     for (auto& [n, kept] : kept_) {
-      auto found = environment_.keeping->values.find(kept.key);
+      auto found = environment_.keeping->values.find(kept.key, make);
       if (!found || found->size() != graph_.nodes[n].type->output_count()) continue;
       kept.values = std::move(*found);
       cut(graph_.nodes[n]);
@@ -129,15 +132,18 @@ class Finder {
   Kept kept_;
 };
 
-Tensor host_copy(const Tensor& tensor) {
+// Itself where the host can read it.
+Tensor in_host(const Tensor& tensor, const std::shared_ptr<Ledger>& ledger) {
+  auto* const memory = dynamic_cast<DeviceMemory*>(tensor->storage.get());
+  if (memory == nullptr || memory->state().device().host_visible()) {
+    tensor->storage->wait();
+    return tensor;
+  }
   const heddle_tensor_info& info = tensor->info;
-  const Tensor copy = make_host_tensor(make_info(info.dtype, std::span(info.shape, info.rank)));
+  const Tensor copy =
+      make_host_tensor(make_info(info.dtype, std::span(info.shape, info.rank)), ledger);
   const std::uint64_t bytes = dense_bytes(info);
-  if (bytes == 0) return copy;
-  if (auto* memory = dynamic_cast<DeviceMemory*>(tensor->storage.get()))
-    memory->state().read(tensor, copy->data(), bytes);
-  else
-    gather(info, tensor->data(), copy->data());
+  if (bytes > 0) memory->state().read(tensor, copy->data(), bytes);
   return copy;
 }
 
@@ -164,7 +170,8 @@ void add_facts(const Kept& kept, Facts& facts) {
 void keep(const Hash128& key, std::span<const Value> outputs, const Environment& environment) {
   try {
     std::vector<Value> copies;
-    for (const Value& output : outputs) copies.push_back(map_tensors(output, host_copy));
+    for (const Value& output : outputs) copies.push_back(map_tensors(
+          output, [&](const Tensor& t) { return in_host(t, environment.host_ledger); }));
     environment.keeping->values.add(key, copies);
   } catch (const std::exception& error) {
     log(Level::warning, cat("a result cannot be kept for later runs: ", error.what()));

@@ -5,12 +5,16 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/memory/host_tensor.h"
 #include "engine/run/instance.h"
 #include "engine/run/session_places.h"
 
 namespace heddle::core {
 
 namespace {
+
+// A claim on less costs more than to be refused half way.
+constexpr std::uint64_t kLeastClaim = 64 << 10;
 
 // A pause holds between two steps, and never inside of one.
 class PausableSession final : public SessionHandle {
@@ -50,6 +54,13 @@ void NodeCall::end() {
   owned_.clear();
   extras_.clear();
   wanted_.clear();
+  claim_.release();
+}
+
+void NodeCall::reserve_host(std::uint64_t bytes) {
+  Ledger* const host = shared_.environment.host_ledger.get();
+  if (host != nullptr && bytes > kLeastClaim)
+    claim_ = host->reserve(bytes, "what the node makes and works on");
 }
 
 std::vector<std::string> NodeCall::take_files() {
@@ -118,7 +129,7 @@ Tensor NodeCall::make(const heddle_tensor_info& info) {
 }
 
 Tensor NodeCall::make_host(const heddle_tensor_info& info) {
-  return make_host_tensor(checked_info(info, "tensor"));
+  return make_host_tensor(checked_info(info, "tensor"), shared_.environment.host_ledger, &claim_);
 }
 
 Tensor NodeCall::upload(const heddle_tensor_info& info, const void* src) {

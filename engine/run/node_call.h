@@ -42,6 +42,9 @@ class NodeCall final : public heddle_ctx {
   // From now on it is the call of this node, which has no inputs yet and has set no outputs.
   void begin(const Node& node, RunDevice& device, const Assignment& place);
   void end();  // lets go of inputs and outputs
+  // Claims host memory, of which make_host() takes first. Throws out_of_memory with the ledger.
+  void reserve_host(std::uint64_t bytes);
+  void release_claim() { claim_.release(); }  // what is left of it
 
   // Borrowed until the call ends.
   void set_input(std::uint32_t index, const heddle_value* value) { inputs_[index] = value; }
@@ -110,6 +113,7 @@ class NodeCall final : public heddle_ctx {
   std::vector<Value> owned_, outputs_;
   std::vector<std::pair<std::string, Value>> extras_;
   std::vector<std::string> wanted_;
+  Reservation claim_;  // of host memory
   std::atomic<bool> wrote_files_{false};
   Guarded<std::vector<std::string>> files_;
   std::unique_ptr<heddle_completion> completion_;

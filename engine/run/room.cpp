@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "engine/base/error.h"
-#include "engine/tensor/host_memory.h"
+#include "engine/memory/host_tensor.h"
 #include "engine/tensor/shape.h"
 
 namespace heddle::core {
@@ -12,30 +12,6 @@ namespace {
 
 // After free chunks of the pools, which DeviceState gives.
 enum Turn { kWeightsWithoutUse = 10, kKeptValues = 20, kWeights = 30 };
-
-// Host memory in the host's ledger as long as it lives.
-class KeptInHost final : public Storage {
- public:
-  // REQUIRES: `bytes` are taken from the ledger.
-  KeptInHost(std::uint64_t bytes, std::shared_ptr<Ledger> ledger)
-      : bytes_(bytes), ledger_(std::move(ledger)), piece_(allocate_host(bytes)) {
-    if (ledger_ != nullptr) ledger_->hold({Held::values, 0}, bytes_);
-  }
-  ~KeptInHost() override {
-    free_host(piece_);
-    if (ledger_ == nullptr) return;
-    ledger_->let_go({Held::values, 0}, bytes_);
-    ledger_->give_back(bytes_);
-  }
-  std::byte* data() const override { return static_cast<std::byte*>(piece_.data); }
-  std::uint64_t bytes() const override { return bytes_; }
-  const char* place() const override { return "host"; }
-
- private:
-  const std::uint64_t bytes_;
-  const std::shared_ptr<Ledger> ledger_;
-  const HostPiece piece_;
-};
 
 const DeviceMemory* memory_on(const DeviceState& device, const Tensor& tensor) {
   const auto* memory = dynamic_cast<const DeviceMemory*>(tensor->storage.get());
@@ -47,16 +23,30 @@ bool may_have_tensors(const Value& value) {
   return kind == HEDDLE_KIND_TENSOR || kind == HEDDLE_KIND_LIST || kind == HEDDLE_KIND_RECORD;
 }
 
-// What comes free there when all shares of a kept value go: of tensors that nobody else holds.
-std::uint64_t bytes_alone_on(const DeviceState& device, const Value& value, std::uint32_t shares) {
+// What comes free when all shares of a kept value go, of the memory that `is_there` means: of
+// tensors that nobody else holds.
+template <class IsThere>
+std::uint64_t bytes_alone(const Value& value, std::uint32_t shares, IsThere&& is_there) {
   std::uint64_t bytes = 0;
   if (!may_have_tensors(value) || value->refs.load(std::memory_order_acquire) > shares) return 0;
   for_each_tensor(*value, [&](const Tensor& tensor) {
     const bool is_alone =
         tensor->refs.load(std::memory_order_acquire) == 1 && tensor->storage.use_count() == 1;
-    if (is_alone && memory_on(device, tensor) != nullptr) bytes += tensor->storage->bytes();
+    if (is_alone && is_there(tensor)) bytes += tensor->storage->bytes();
   });
   return bytes;
+}
+
+std::uint64_t bytes_alone_on(const DeviceState& device, const Value& value, std::uint32_t shares) {
+  return bytes_alone(value, shares,
+                     [&](const Tensor& tensor) { return memory_on(device, tensor) != nullptr; });
+}
+
+// In host memory of no device.
+std::uint64_t bytes_alone_in_host(const Value& value, std::uint32_t shares) {
+  return bytes_alone(value, shares, [](const Tensor& tensor) {
+    return dynamic_cast<const HostTensorMemory*>(tensor->storage.get()) != nullptr;
+  });
 }
 
 bool is_on(const DeviceState& device, const Value& value) {
@@ -77,18 +67,10 @@ Value in_host_memory(DeviceState& device, const std::shared_ptr<Ledger>& host, c
     if (!is_contiguous(old)) throw Error(Code::unsupported, "a kept value with gaps");
     const heddle_tensor_info info =
         checked_info(make_info(old.dtype, std::span(old.shape, old.rank)), "a kept value");
-    const std::uint64_t bytes = dense_bytes(info);
-    if (host != nullptr && !host->try_take(bytes))
-      throw Error(Code::out_of_memory, "the host has no room for kept values");
-    std::shared_ptr<KeptInHost> storage;
-    try {
-      storage = std::make_shared<KeptInHost>(bytes, host);
-    } catch (...) {
-      if (host != nullptr) host->give_back(bytes);
-      throw;
-    }
-    device.read(tensor, storage->data(), bytes);
-    return make_tensor(info, storage);
+    const Tensor made = try_make_host_tensor(info, host);
+    if (!made) throw Error(Code::out_of_memory, "the host has no room for kept values");
+    device.read(tensor, made->data(), dense_bytes(info));
+    return made;
   };
   try {
     return map_tensors(value, copy);
@@ -116,9 +98,24 @@ void let_go_of_values(Environment& environment, std::size_t d, std::uint64_t mis
   if (environment.cache.make_room(missing, there, instead) > 0) device.trim_quietly();
 }
 
+// What records share comes free with the last of them, so it goes on as long as any is let go.
+void let_go_of_host_values(Environment& environment, std::uint64_t missing) {
+  const auto taken = [&] { return environment.host_ledger->report().taken; };
+  const auto nothing = [](const Value&) { return Value(); };
+  while (missing > 0) {
+    const std::uint64_t before = taken();
+    if (environment.cache.make_room(missing, bytes_alone_in_host, nothing) == 0) return;
+    missing -= std::min(missing, before - std::min(before, taken()));
+  }
+}
+
 }  // namespace
 
 void make_room_from(Environment& environment) {
+  if (environment.host_ledger != nullptr)
+    environment.host_ledger->on_shortage(
+        kKeptValues, &environment.cache,
+        [&environment](std::uint64_t missing) { let_go_of_host_values(environment, missing); });
   for (std::size_t d = 0; d < environment.devices.size(); ++d) {
     const DeviceState* const who = environment.devices[d].state.get();
     // A parent is short of memory for another device: what this one holds of it helps, too.
@@ -140,6 +137,16 @@ std::uint64_t kept_bytes(Environment& environment, std::size_t d) {
   std::uint64_t bytes = 0;
   const auto count = [&](const Value& value, std::uint32_t shares) -> std::uint64_t {
     bytes += bytes_alone_on(*environment.devices[d].state, value, shares);
+    return 0;
+  };
+  environment.cache.make_room(0, count, [](const Value&) { return Value(); });
+  return bytes;
+}
+
+std::uint64_t kept_host_bytes(Environment& environment) {
+  std::uint64_t bytes = 0;
+  const auto count = [&](const Value& value, std::uint32_t shares) -> std::uint64_t {
+    bytes += bytes_alone_in_host(value, shares);
     return 0;
   };
   environment.cache.make_room(0, count, [](const Value&) { return Value(); });

@@ -12,6 +12,8 @@ void make_room_from(Environment& environment);
 
 // Of values that the cache alone holds on a device: they go when room is wanted.
 std::uint64_t kept_bytes(Environment& environment, std::size_t device);
+// The same of host memory that is no device's.
+std::uint64_t kept_host_bytes(Environment& environment);
 
 // Lets go of everything on a device that nobody uses now: weights, kept values, chunks of its
 // pools. Gives the bytes that went back to the device.

@@ -32,7 +32,16 @@ Allowed allowed_on(Environment& environment, std::uint32_t d, const Model& model
   if (planned == 0 && ledger.budget() == Ledger::kNoLimit && (device.state->device().host_visible() || device.state->device().opening_info().memory_total == 0)) return {};
   // Others take and free memory as they like: here it counts what is there now, not two seconds ago.
   for (Ledger* each = &ledger; each != nullptr; each = each->parent()) each->poll_now();
-  const std::uint64_t all = ledger.most();
+  std::uint64_t all = ledger.most();
+  // Values in host memory that somebody uses stay beside what devices take of it.
+  if (Ledger* const host = ledger.parent()) {
+    std::uint64_t values = 0;
+    for (const LedgerReport::Line& line : host->report().held)
+      if (line.kind == Held::values) values += line.bytes;
+    values -= std::min(values, kept_host_bytes(environment));
+    const std::uint64_t there = host->most();
+    all = std::min(all, there - std::min(there, values));
+  }
   const LedgerReport now = ledger.report();
   std::uint64_t stays = now.reserved;
   for (const LedgerReport::Line& line : now.held) stays += line.kind == Held::weights ? line.pinned : line.bytes;

@@ -1,5 +1,6 @@
 #include "engine/transfer/arrival.h"
 
+#include "engine/memory/host_tensor.h"
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"
 
@@ -44,7 +45,7 @@ Arrival::Arrival(Tensor tensor, DeviceState* to, const WorkWatch& watch) : sourc
     raw.dtype = HEDDLE_U8;
     raw.rank = 1;
     raw.shape[0] = std::int64_t(span.bytes);
-    const Tensor place = to == nullptr ? make_host_tensor(checked_info(raw, "transfer")) : to->make_inbound(raw);
+    const Tensor place = to == nullptr ? make_host_tensor(checked_info(raw, "transfer"), from->host_ledger()) : to->make_inbound(raw);
     here_ = make_tensor(source_->info, place->storage, std::uint64_t(-span.begin));
     crossing_ = std::make_shared<Crossing>(*from, to, source_->data() + span.begin, place->data(), span.bytes);
   }

@@ -122,7 +122,8 @@ typedef struct heddle_tensor_service {
 
   /* New tensor on the device of the call, ordered on its stream; contents undefined. [lane] */
   heddle_status* (*make)(heddle_ctx*, const heddle_tensor_info*, heddle_tensor** out);
-  /* New tensor in host memory, writable by the caller until it becomes an output. [lane] */
+  /* New tensor in host memory, writable by the caller until it becomes an output. Counts within the host's budget
+   * as long as anybody has it or a view of it: HEDDLE_OUT_OF_MEMORY, with who holds what, where there is no more. [lane] */
   heddle_status* (*make_host)(heddle_ctx*, const heddle_tensor_info*, heddle_tensor** out);
   /* Another look at the same memory: element (0,...) lies offset elements after the old first one. Fails
    * when any element would lie outside. [any] */

@@ -1,0 +1,38 @@
+// Tensors in host memory that count in a ledger: as long as their storage lives, whoever shares it
+// and on whatever thread it goes. Thread-safe.
+#pragma once
+
+#include <memory>
+
+#include "engine/memory/ledger.h"
+#include "engine/tensor/host_memory.h"
+#include "engine/tensor/tensor.h"
+
+namespace heddle::core {
+
+class HostTensorMemory final : public Storage {
+ public:
+  // Takes bytes that the caller has taken from the ledger; where it throws, they are still his.
+  HostTensorMemory(std::uint64_t bytes, std::shared_ptr<Ledger> ledger);
+  ~HostTensorMemory() override;
+  HostTensorMemory(const HostTensorMemory&) = delete;
+  std::byte* data() const override { return static_cast<std::byte*>(piece_.data); }
+  std::uint64_t bytes() const override { return bytes_; }
+  const char* place() const override { return "host"; }
+
+ private:
+  static constexpr Holder kHolder{Held::values, 0};
+  const std::uint64_t bytes_;
+  const std::shared_ptr<Ledger> ledger_;
+  const HostPiece piece_;
+};
+
+// As make_host_tensor() of one argument, in this ledger; nullptr: in none. Takes of `from` first,
+// lets others go where it has to, so with no lock held that they might take. Throws out_of_memory
+// with the ledger.
+Tensor make_host_tensor(const heddle_tensor_info& info, const std::shared_ptr<Ledger>& ledger,
+                        Reservation* from = nullptr);
+// The same where there is room; nothing is let go for it. Empty: there is none.
+Tensor try_make_host_tensor(const heddle_tensor_info& info, const std::shared_ptr<Ledger>& ledger);
+
+}  // namespace heddle::core
