@@ -90,10 +90,11 @@ struct Engine::Data {
     core::Crowd crowd = {};
     core::GivenValues given = {};
     std::vector<std::string> keep = {};  // NODE.OUTPUT, as in StartOptions
+    bool must_fit = true;  // refuse what host memory can never hold
   };
   Ready prepare(const Workflow::Data& flow, Asked asked) const;  // throws every problem, a line each
   // For people, who want to see what lacks where. Takes the tensors.
-  Ready prepare_to_show(const std::shared_ptr<const Workflow::Data>& flow, Inputs inputs) const;
+  Ready prepare_to_show(const std::shared_ptr<const Workflow::Data>& flow, Inputs inputs, bool must_fit = true) const;
 };
 
 struct Run::Data {

@@ -238,6 +238,7 @@ Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Asked aske
       if (!meets_budgets()) throw;
     }
   }
+  if (asked.must_fit) core::check_host_nodes(ready.graph, ready.plan, inferred, wanted, *environment);
   if (asked.how == Describe::strictly) core::tell_calls(inferred, core::Prices(topology, environment->costs), ready.plan);
   for (const core::PendingOutput& pending : inferred.pending)
     if (!ready.described.known[pending.node]) ready.plan.pending.push_back(core::cat(ready.graph.nodes[pending.node].id, ".", pending.output));

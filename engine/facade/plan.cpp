@@ -23,10 +23,10 @@ std::string output_name(const core::Graph& graph, const core::ModelSummary& mode
 
 }  // namespace
 
-Engine::Data::Ready Engine::Data::prepare_to_show(const std::shared_ptr<const Workflow::Data>& flow, Inputs inputs) const {
+Engine::Data::Ready Engine::Data::prepare_to_show(const std::shared_ptr<const Workflow::Data>& flow, Inputs inputs, bool must_fit) const {
   const TakenInputs taken = take_inputs(std::move(inputs));
   const std::shared_ptr<const Workflow::Data> given = with_inputs(flow, taken);
-  return prepare(*given, {Describe::strictly, {}, values_of(*given, taken)});
+  return prepare(*given, {Describe::strictly, {}, values_of(*given, taken), {}, must_fit});
 }
 
 std::string Engine::plan(const Workflow& flow, Inputs inputs) const {
@@ -50,7 +50,8 @@ void tell_host_least(const std::vector<core::HostNeed>& needs, const core::Graph
   Json nodes = Json::array();
   for (const core::HostNeed& need : needs) {
     const std::string& node = graph.nodes[need.node].id;
-    const std::string reason = cat(core::format_bytes(need.reading_bytes), " for reading weights");
+    const std::string reason = need.values_bytes > 0 ? cat(core::format_bytes(need.values_bytes), " for the node's values")
+                                                     : cat(core::format_bytes(need.reading_bytes), " for reading weights");
     text += cat("  ", core::printable(node), ": ", core::format_bytes(need.least_bytes), "; ", reason, "\n");
     nodes.push(std::move(Json::object().set("node", node).set("least_bytes", need.least_bytes).set("reason", reason)));
   }
@@ -61,7 +62,7 @@ void tell_host_least(const std::vector<core::HostNeed>& needs, const core::Graph
 
 std::string Engine::plan_least(const Workflow& flow, bool as_json) const {
   return outward([&] {
-    const Data::Ready ready = data_->prepare_to_show(flow.data_, {});
+    const Data::Ready ready = data_->prepare_to_show(flow.data_, {}, false);
     const core::Topology& topology = data_->environment->topology;
     const core::LeastNeeds all = core::least_needs(ready.graph, ready.plan, ready.inferred, topology, *data_->environment);
     std::map<std::uint32_t, const core::LeastNeed*> most;  // by device: the node that decides
@@ -87,7 +88,7 @@ std::string Engine::plan_least(const Workflow& flow, bool as_json) const {
       }
       devices.push(std::move(Json::object().set("device", topology.devices[d].name).set("least_bytes", decides->least_bytes).set("nodes", std::move(nodes))));
     }
-    tell_host_least(core::host_needs(all.needs, *data_->environment), ready.graph, text, devices);
+    tell_host_least(core::host_needs(ready.graph, ready.plan, ready.inferred, all.needs, *data_->environment), ready.graph, text, devices);
     if (most.empty()) text += "no node is known to need memory of a device\n";
     for (const std::string& why : all.left_out) text += cat("not known: ", core::printable(why), "\n");
     return as_json ? core::write_json(devices, 2) : text;

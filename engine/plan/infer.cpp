@@ -6,6 +6,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/device/device.h"
+#include "engine/tensor/shape.h"
 
 namespace heddle::core {
 
@@ -65,6 +66,14 @@ bool are_kept(const Node& node, const std::vector<ValueSpec>& outputs) {
 }
 
 }  // namespace
+
+NodeBytes bytes_of(const NodeSpec& node) {
+  NodeBytes bytes{0, node.scratch_bytes};
+  for (const ValueSpec& output : node.outputs)
+    if (!output.is_shared && !output.value)
+      for (const auto& [path, info] : output.tensors) bytes.made += dense_bytes(info);
+  return bytes;
+}
 
 Inferred infer(const Graph& graph, const heddle_host* host, const Facts& facts) {
   Inferred result;

@@ -26,6 +26,7 @@ struct CallSpec {
 struct ValueSpec {
   Value value;                                                     // known before running, or empty
   std::map<std::string, heddle_tensor_info, std::less<>> tensors;  // by path: keys and indices, "0.text"; "" is the value itself
+  bool is_shared = false;  // its tensors are those of inputs, or parts of them
   std::map<std::string, Value, std::less<>> parts;                 // known parts of a value that is not known, by path
 };
 
@@ -40,6 +41,14 @@ struct NodeSpec {
   std::uint64_t scratch_bytes = 0;
   std::vector<CallSpec> calls;  // in the order execute() makes them
 };
+
+// What execute() takes at most where the node is: the tensors that it makes, and what it works on
+// besides, as far as it tells. Models that it calls not included.
+struct NodeBytes {
+  std::uint64_t made = 0, scratch = 0;
+  std::uint64_t all() const { return made + scratch; }
+};
+NodeBytes bytes_of(const NodeSpec& node);
 
 // Values that are known before the run: what nodes that read headers only have given.
 using Facts = std::map<Source, Value>;

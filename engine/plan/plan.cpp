@@ -237,6 +237,9 @@ Plan make_plan(const Graph& graph, Placement placement, const Inferred& inferred
   plan.order = placement.order.empty() ? graph.order : std::move(placement.order);
   plan.steps = Planner(graph, placement, inferred, topology).run(plan.order);
   plan.places = std::move(placement.places);
+  plan.host_bytes.resize(graph.nodes.size());
+  for (const NodeIndex n : plan.order)
+    if (plan.places[n].on_host) plan.host_bytes[n] = bytes_of(inferred.nodes[n]).all();
   plan.warnings = std::move(placement.warnings);
   plan.seconds = placement.seconds;
   plan.device_seconds = std::move(placement.device_seconds);

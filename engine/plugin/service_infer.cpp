@@ -85,6 +85,12 @@ const heddle_infer_service* infer_service() {
           if (value == nullptr) throw Error(Code::invalid_argument, cat("a part ", quote(path), " of output ", output, " is told without a value"));
           q->answer.outputs[output].parts[path] = Value::share(value);
         });
+      },
+      [](heddle_infer* q, std::uint32_t output) {
+        return to_status([&] {
+          if (output >= q->answer.outputs.size()) throw Error(Code::invalid_argument, cat("there is no output ", output));
+          q->answer.outputs[output].is_shared = true;
+        });
       }};
   return &table;
 }

@@ -49,6 +49,7 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
   running.call->begin(node, device, plan_.places[n]);
   give_inputs(n, *running.call);
   if (desc.need != nullptr && !has_lazy_inputs(running, lock)) return;  // it comes again with them
+  if (n < plan_.host_bytes.size()) running.call->reserve_host(plan_.host_bytes[n]);
   if (request_.timeline != nullptr) trace_begin(running);
   forecast_.began(n);
   observer_.node_started(node, on_host ? "host" : device.state->device().name());
@@ -171,6 +172,7 @@ void Execution::finish(Running& running, Worker& worker, Lock& lock) {
   const NodeIndex n = running.node;
   const Node& node = graph_.nodes[n];
   NodeCall& call = *running.call;
+  call.release_claim();
   for (std::uint32_t i = 0; i < call.outputs().size(); ++i)
     if (!call.outputs()[i])
       throw Error(Code::internal,

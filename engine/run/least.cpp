@@ -29,8 +29,7 @@ std::uint64_t bytes_of(const ValueSpec& value) {
 
 // What a node reads and makes.
 std::uint64_t values_of(const Node& node, const NodeSpec& spec, const Inferred& inferred) {
-  std::uint64_t bytes = spec.scratch_bytes;
-  for (const ValueSpec& output : spec.outputs) bytes += bytes_of(output);
+  std::uint64_t bytes = bytes_of(spec).all();
   const auto read = [&](const Binding& binding) {
     if (const auto* link = std::get_if<Source>(&binding))
       if (link->port < inferred.nodes[link->node].outputs.size())
@@ -162,14 +161,16 @@ bool is_in_host(const LeastNeed& need, const Environment& environment) {
 std::uint64_t read_within(const LeastNeed& need, const Topology& topology,
                           const Environment& environment) {
   if (!is_in_host(need, environment)) return 0;
-  const std::uint64_t bytes = reading_room(need.reading_bytes, need.device, topology, environment).least;
+  const std::uint64_t bytes =
+      reading_room(need.reading_bytes, need.device, topology, environment).least;
   const std::uint64_t share = environment.devices[need.device].state->ledger().budget();
   return topology.devices[need.device].budget + bytes > share ? bytes : 0;
 }
 
 }  // namespace
 
-std::vector<HostNeed> host_needs(const std::vector<LeastNeed>& needs,
+std::vector<HostNeed> host_needs(const Graph& graph, const Plan& plan, const Inferred& inferred,
+                                 const std::vector<LeastNeed>& needs,
                                  const Environment& environment) {
   const auto in_host = std::ranges::count_if(environment.devices, [](const RunDevice& device) {
     return device.state->ledger().parent() != nullptr;
@@ -180,12 +181,69 @@ std::vector<HostNeed> host_needs(const std::vector<LeastNeed>& needs,
     HostNeed& host = by_node[need.node];
     const std::uint64_t there = is_in_host(need, environment) ? need.least_bytes : 0;
     host = {need.node, std::max(host.least_bytes, there + need.reading_bytes),
-            std::max(host.reading_bytes, need.reading_bytes)};
+            std::max(host.reading_bytes, need.reading_bytes), 0};
+  }
+  for (const NodeIndex n : graph.order) {
+    if (!plan.places[n].on_host) continue;
+    const std::uint64_t values = values_of(graph.nodes[n], inferred.nodes[n], inferred);
+    by_node[n] = {n, values, 0, values};
   }
   std::vector<HostNeed> all;
   for (const auto& [node, host] : by_node)
     if (host.least_bytes > 0) all.push_back(host);
   return all;
+}
+
+namespace {
+
+// But for what is asked for on the way.
+std::vector<bool> surely_run(const Graph& graph, std::span<const Source> wanted) {
+  std::vector<bool> runs(graph.nodes.size());
+  std::vector<NodeIndex> open;
+  const auto reach = [&](NodeIndex n) {
+    if (!runs[n]) open.push_back(n);
+    runs[n] = true;
+  };
+  const auto reach_through = [&](const Binding& binding) {
+    if (const auto* link = std::get_if<Source>(&binding)) reach(link->node);
+  };
+  for (const NodeIndex sink : graph.sinks) reach(sink);
+  for (const Source& source : wanted) reach(source.node);
+  while (!open.empty()) {
+    const Node& node = graph.nodes[open.back()];
+    open.pop_back();
+    for (std::uint32_t i = 0; i < node.inputs.size(); ++i)
+      if ((node.type->input(i).flags & HEDDLE_PORT_LAZY) == 0) reach_through(node.inputs[i]);
+    for (const auto& [name, binding] : node.extra) reach_through(binding);
+  }
+  return runs;
+}
+
+}  // namespace
+
+void check_host_nodes(const Graph& graph, const Plan& plan, const Inferred& inferred,
+                      std::span<const Source> wanted, const Environment& environment) {
+  if (environment.host_ledger == nullptr) return;
+  Ledger& host = *environment.host_ledger;
+  const std::uint64_t budget = host.budget(), most = host.most();
+  const std::vector<bool> runs = surely_run(graph, wanted);
+  for (const NodeIndex n : graph.order) {
+    if (!runs[n] || !plan.places[n].on_host) continue;
+    const NodeBytes bytes = bytes_of(inferred.nodes[n]);
+    if (bytes.all() <= most) continue;
+    Error error(
+        Code::out_of_memory,
+        cat("out of memory on ", host.name(), ": its budget is ", format_bytes(budget), " (",
+            budget, " bytes)",
+            most < budget ? cat(", of which others leave ", format_bytes(most)) : "",
+            ", and the node needs at least ", format_bytes(bytes.all()), " (", bytes.all(),
+            " bytes): ", format_bytes(bytes.made), " for what it makes",
+            bytes.scratch == 0 ? "" : cat(", ", format_bytes(bytes.scratch), " to work with"),
+            ". Give the host a larger budget (--host-budget), or make less at a time: a smaller "
+            "size or batch; heddle plan --least tells what each node needs"));
+    error.at(graph.name_of(n));
+    throw error;
+  }
 }
 
 bool meets_budgets(const Graph& graph, const Plan& plan, const Inferred& inferred,

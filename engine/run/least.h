@@ -2,6 +2,7 @@
 // devices' kernels and forms of weights.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,14 +30,23 @@ struct LeastNeeds {
 LeastNeeds least_needs(const Graph& graph, const Plan& plan, const Inferred& inferred,
                        const Topology& topology, const Environment& environment);
 
-// The least budget of host memory, for each node: that of the one device that computes there, and
-// what reading takes beside it. Of several such devices each has a share of its own to be told.
+// The least budget of host memory, for each node: what a node on the host reads, makes and works
+// on; else that of the one device that computes there, and what reading takes beside it. Of several
+// such devices each has a share of its own to be told.
 struct HostNeed {
   NodeIndex node = 0;
-  std::uint64_t least_bytes = 0, reading_bytes = 0;  // the first includes the second
+  // The first includes the others. values: of a node on the host.
+  std::uint64_t least_bytes = 0, reading_bytes = 0, values_bytes = 0;
 };
-std::vector<HostNeed> host_needs(const std::vector<LeastNeed>& needs,
+std::vector<HostNeed> host_needs(const Graph& graph, const Plan& plan, const Inferred& inferred,
+                                 const std::vector<LeastNeed>& needs,
                                  const Environment& environment);
+
+// Throws out_of_memory, with the node, the budget of host memory and what the node takes there,
+// where that is more than the host may ever give it. Of nodes on the host that surely run: those
+// behind a lazy input may not.
+void check_host_nodes(const Graph& graph, const Plan& plan, const Inferred& inferred,
+                      std::span<const Source> wanted, const Environment& environment);
 
 // Throws out_of_memory, with the node, the device, its budget and the least it needs, where a
 // device has a budget that is less. False: of some nodes that is not known before the run. Asks

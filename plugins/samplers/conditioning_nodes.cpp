@@ -57,6 +57,7 @@ void FluxGuidance::execute(Context& ctx) {
 
 void FluxGuidance::infer(Infer& question) {
   tell_entries(question, out, entry_shapes(question, conditioning));
+  question.shares(out);
 }
 
 void ConditioningZeroOut::execute(Context& ctx) {
@@ -91,6 +92,7 @@ void ConditioningCombine::infer(Infer& question) {
   if (entries.empty() || more.empty()) return;
   entries.insert(entries.end(), more.begin(), more.end());
   tell_entries(question, out, entries);
+  question.shares(out);
 }
 
 void ConditioningConcat::execute(Context& ctx) {
@@ -124,6 +126,7 @@ void ConditioningSetAreaStrength::execute(Context& ctx) {
 
 void ConditioningSetAreaStrength::infer(Infer& question) {
   tell_entries(question, out, entry_shapes(question, conditioning));
+  question.shares(out);
 }
 
 }  // namespace heddle::field

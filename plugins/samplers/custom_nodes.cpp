@@ -50,6 +50,7 @@ void infer_guider(Infer& question, const Input<Value>& positive) {
   if (const Value model = question.part(Node::model, ""))
     question.known(Node::guider, "model", model);
   tell_entries(question, Node::guider, entry_shapes(question, positive), "positive");
+  question.shares(Node::guider);
 }
 
 }  // namespace

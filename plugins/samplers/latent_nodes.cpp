@@ -147,6 +147,7 @@ void LatentFromBatch::infer(Infer& question) {
   const auto [begin, end] = range_in(shape->front(), *index, *count);
   shape->front() = end - begin;
   question.out(latent, "samples", HEDDLE_F32, *shape);
+  question.shares(latent);
   std::optional<Shape> mask = question.shape(samples, "noise_mask");
   if (!mask || mask->empty()) return;
   if (mask->front() >= end) mask->front() = end - begin;
@@ -158,6 +159,7 @@ void SetLatentNoiseMask::execute(Context& ctx) {
 }
 
 void SetLatentNoiseMask::infer(Infer& question) {
+  question.shares(latent);
   if (const auto from = question.tensor(samples, "samples"))
     question.out(latent, "samples", from->dtype, Shape(from->shape, from->shape + from->rank));
   if (const auto drawn = question.tensor(mask))

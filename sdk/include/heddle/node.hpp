@@ -247,6 +247,10 @@ class Infer {
   template <class T> void known(const Output<T>& output, const std::string& path, const Value& value) {
     check(service_.known(raw_, position(&output.port, desc_.outputs, desc_.output_count), path.c_str(), value.raw()));
   }
+  // Its tensors are inputs', or parts of them, and take no memory of their own.
+  template <class T> void shares(const Output<T>& output) {
+    check(service_.shares(raw_, position(&output.port, desc_.outputs, desc_.output_count)));
+  }
   void cost(double flops, double bytes, std::uint64_t scratch = 0) { service_.cost(raw_, flops, bytes, scratch); }
 
   // A call of a model that execute() is going to make: shapes by input name, as they will be given to open() and step().

@@ -260,6 +260,8 @@ typedef struct heddle_infer_service {
   const heddle_value* (*part)(heddle_infer*, uint32_t input, const char* path);
   /* Tells a part of an output's value, where the whole of it is not known yet; shared. */
   heddle_status* (*known)(heddle_infer*, uint32_t output, const char* path, const heddle_value*);
+  /* Every tensor of this output is an input's, or a part of one: it takes no memory of its own. */
+  heddle_status* (*shares)(heddle_infer*, uint32_t output);
 } heddle_infer_service;
 
 #ifdef __cplusplus
