@@ -1,97 +1,143 @@
 #include "plugins/blocks/resample.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <numbers>
+#include <vector>
 
 namespace heddle::blocks {
 namespace {
 
-// The cells that one cell of the result is made of, along one axis.
-template <class T>
-struct Taps {
-  std::vector<std::int64_t> cells;
-  std::vector<T> weights;
-};
-template <class T>
-using Axis = std::vector<Taps<T>>;
+// The cells that each cell of a result is made of, along one axis: cell i of those from first[i] to
+// first[i + 1]. Neither the cells of one nor those of all go back.
+template <class Weight>
+struct Axis {
+  explicit Axis(std::int64_t to, std::pmr::memory_resource& memory)
+      : first(&memory), cells(&memory), weights(&memory) {
+    first.reserve(std::size_t(to) + 1);
+    first.push_back(0);
+  }
+  void add(std::int64_t cell, Weight weight) {
+    cells.push_back(cell);
+    weights.push_back(weight);
+  }
+  void close() { first.push_back(cells.size()); }
+  std::int64_t size() const { return std::int64_t(first.size()) - 1; }
+  void reserve(std::size_t taps) {
+    cells.reserve(taps);
+    weights.reserve(taps);
+  }
 
-Taps<float> nearest_taps(std::int64_t i, std::int64_t from, float scale) {
+  std::pmr::vector<std::size_t> first;
+  std::pmr::vector<std::int64_t> cells;
+  std::pmr::vector<Weight> weights;
+};
+
+void add_nearest(Axis<float>& axis, std::int64_t i, std::int64_t from, float scale) {
   const auto cell = static_cast<std::int64_t>(std::floor(float((double(i) + 0.5) * scale)));
-  return {{std::min(cell, from - 1)}, {1.0f}};
+  axis.add(std::min(cell, from - 1), 1.0f);
 }
 
-Taps<float> bilinear_taps(std::int64_t i, std::int64_t from, float scale) {
+void add_bilinear(Axis<float>& axis, std::int64_t i, std::int64_t from, float scale) {
   const float at = std::max(scale * (float(i) + 0.5f) - 0.5f, 0.0f);
   const std::int64_t low = std::min(static_cast<std::int64_t>(at), from - 1);
   const float weight = at - float(low);
-  return {{low, std::min(low + 1, from - 1)}, {1.0f - weight, weight}};
+  axis.add(low, 1.0f - weight);
+  axis.add(std::min(low + 1, from - 1), weight);
 }
 
-Taps<float> area_taps(std::int64_t i, std::int64_t from, std::int64_t to) {
+void add_area(Axis<float>& axis, std::int64_t i, std::int64_t from, std::int64_t to) {
   const std::int64_t begin = i * from / to, end = ((i + 1) * from + to - 1) / to;
-  Taps<float> taps;
-  for (std::int64_t cell = begin; cell < end; ++cell) {
-    taps.cells.push_back(cell);
-    taps.weights.push_back(1.0f / float(end - begin));
-  }
-  return taps;
+  for (std::int64_t cell = begin; cell < end; ++cell) axis.add(cell, 1.0f / float(end - begin));
 }
 
 // Keys' cubic convolution with a = -0.75.
-Taps<float> bicubic_taps(std::int64_t i, std::int64_t from, float scale) {
+void add_bicubic(Axis<float>& axis, std::int64_t i, std::int64_t from, float scale) {
   constexpr float a = -0.75f;
   const auto near = [](float x) { return ((a + 2) * x - (a + 3)) * x * x + 1; };
   const auto far = [](float x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; };
   const float at = scale * (float(i) + 0.5f) - 0.5f;
   const float floor = std::floor(at), t = at - floor;
-  Taps<float> taps{{}, {far(t + 1), near(t), near(1 - t), far(2 - t)}};
-  for (std::int64_t k = -1; k <= 2; ++k)
-    taps.cells.push_back(
-        std::clamp<std::int64_t>(static_cast<std::int64_t>(floor) + k, 0, from - 1));
-  return taps;
+  const float weights[] = {far(t + 1), near(t), near(1 - t), far(2 - t)};
+  for (std::int64_t k = 0; k < 4; ++k)
+    axis.add(std::clamp<std::int64_t>(static_cast<std::int64_t>(floor) + k - 1, 0, from - 1),
+             weights[k]);
 }
 
-Axis<float> axis(std::int64_t from, std::int64_t to, Resampling method) {
+// Of all cells of a result, whatever the method: of Lanczos' 6 cells as wide as one of the result,
+// or of those that are read, and a part of one more at either end.
+std::uint64_t most_taps(std::int64_t from, std::int64_t to) {
+  return 6 * std::uint64_t(std::max(from, to)) + 2 * std::uint64_t(to);
+}
+
+Axis<float> make_axis(std::int64_t from, std::int64_t to, Resampling method,
+                      std::pmr::memory_resource& memory) {
   const float scale = float(from) / float(to);
-  Axis<float> all;
-  for (std::int64_t i = 0; i < to; ++i) switch (method) {
+  Axis<float> axis(to, memory);
+  axis.reserve(most_taps(from, to));
+  for (std::int64_t i = 0; i < to; ++i) {
+    switch (method) {
       case Resampling::nearest_exact:
-        all.push_back(nearest_taps(i, from, scale));
+        add_nearest(axis, i, from, scale);
         break;
       case Resampling::bilinear:
-        all.push_back(bilinear_taps(i, from, scale));
+        add_bilinear(axis, i, from, scale);
         break;
       case Resampling::area:
-        all.push_back(area_taps(i, from, to));
+        add_area(axis, i, from, to);
         break;
       case Resampling::bicubic:
-        all.push_back(bicubic_taps(i, from, scale));
+        add_bicubic(axis, i, from, scale);
         break;
     }
-  return all;
+    axis.close();
+  }
+  return axis;
 }
 
-// One axis of `before` x from x `after` numbers.
-template <class Number, class Weight, class Sum>
-std::vector<Number> along(const std::vector<Number>& values, std::int64_t before, std::int64_t from,
-                          std::int64_t after, const Axis<Weight>& axis, Sum&& finish) {
-  std::vector<Number> out(std::size_t(before) * axis.size() * std::size_t(after));
-  std::size_t to = 0;
-  for (std::int64_t b = 0; b < before; ++b)
-    for (const Taps<Weight>& taps : axis)
-      for (std::int64_t a = 0; a < after; ++a) {
-        Weight sum = 0;
-        for (std::size_t k = 0; k < taps.cells.size(); ++k)
-          sum +=
-              taps.weights[k] * Weight(values[std::size_t((b * from + taps.cells[k]) * after + a)]);
-        out[to++] = finish(sum);
+// One row of cells, each of `inner` numbers, along its own axis.
+template <class Number, class Weight, class Finish>
+void resample_row(const Number* row, std::int64_t inner, const Axis<Weight>& axis, Number* out,
+                  Finish&& finish) {
+  for (std::int64_t i = 0; i < axis.size(); ++i)
+    for (std::int64_t a = 0; a < inner; ++a) {
+      Weight sum = 0;
+      for (std::size_t k = axis.first[std::size_t(i)]; k < axis.first[std::size_t(i) + 1]; ++k)
+        sum += axis.weights[k] * Weight(row[axis.cells[k] * inner + a]);
+      *out++ = finish(sum);
+    }
+}
+
+// Visits the rows that are read, in their order, and for each the rows of the result that it is a
+// part of: read(y), then add(row of the result, weight) in the order in which a sum takes them.
+template <class Weight, class Read, class Add>
+void for_each_row(const Axis<Weight>& axis, Read&& read, Add&& add) {
+  std::int64_t open = 0;  // the first row of the result that is not complete
+  for (std::int64_t y = axis.cells.front(); open < axis.size(); ++y) {
+    bool is_read = false;
+    for (std::int64_t row = open; row < axis.size(); ++row) {
+      const std::size_t begin = axis.first[std::size_t(row)],
+                        end = axis.first[std::size_t(row) + 1];
+      if (axis.cells[begin] > y) break;
+      const auto cells = axis.cells.begin();
+      std::size_t k = std::size_t(
+          std::lower_bound(cells + std::ptrdiff_t(begin), cells + std::ptrdiff_t(end), y) - cells);
+      for (; k < end && axis.cells[k] == y; ++k) {
+        if (!is_read) read(y);
+        is_read = true;
+        add(row, axis.weights[k]);
       }
-  return out;
+    }
+    while (open < axis.size() && axis.cells[axis.first[std::size_t(open) + 1] - 1] <= y) ++open;
+  }
 }
 
-// Pillow's fixed-point numbers: weights of 22 bits behind the point.
+// Pillow's fixed-point numbers: weights of 22 bits behind the point. Sums of bytes fit into 32
+// bits, as they do there: the weights of one sign add up to less than 1.5.
 constexpr int kBits = 22;
+static_assert(1.5 * 255 * (1 << kBits) < 0x7fffffff);
 
 double lanczos(double x) {
   const auto sinc = [](double y) {
@@ -100,30 +146,40 @@ double lanczos(double x) {
   return -3 <= x && x < 3 ? sinc(x) * sinc(x / 3) : 0.0;
 }
 
-Taps<std::int64_t> lanczos_taps(std::int64_t i, std::int64_t from, std::int64_t to) {
+Axis<std::int32_t> make_lanczos_axis(std::int64_t from, std::int64_t to,
+                                     std::pmr::memory_resource& memory) {
   const double scale = double(from) / double(to), stretch = std::max(scale, 1.0);
-  const double centre = (double(i) + 0.5) * scale, support = 3 * stretch;
-  const auto begin = std::max<std::int64_t>(std::int64_t(centre - support + 0.5), 0);
-  const auto end = std::min<std::int64_t>(std::int64_t(centre + support + 0.5), from);
-  std::vector<double> weights;
-  double sum = 0;
-  for (std::int64_t cell = begin; cell < end; ++cell) {
-    weights.push_back(lanczos((double(cell) - centre + 0.5) / stretch));
-    sum += weights.back();
+  const double support = 3 * stretch;
+  Axis<std::int32_t> axis(to, memory);
+  axis.reserve(most_taps(from, to));
+  std::pmr::vector<double> weights(&memory);
+  weights.reserve(std::size_t(from));
+  for (std::int64_t i = 0; i < to; ++i) {
+    const double centre = (double(i) + 0.5) * scale;
+    const auto begin = std::max<std::int64_t>(std::int64_t(centre - support + 0.5), 0);
+    const auto end = std::min<std::int64_t>(std::int64_t(centre + support + 0.5), from);
+    weights.clear();
+    double sum = 0;
+    for (std::int64_t cell = begin; cell < end; ++cell) {
+      weights.push_back(lanczos((double(cell) - centre + 0.5) / stretch));
+      sum += weights.back();
+    }
+    for (std::int64_t cell = begin; cell < end; ++cell) {
+      const double weight = weights[std::size_t(cell - begin)] / sum * double(1 << kBits);
+      axis.add(cell, std::int32_t(weight < 0 ? weight - 0.5 : weight + 0.5));
+    }
+    axis.close();
   }
-  Taps<std::int64_t> taps;
-  for (std::int64_t cell = begin; cell < end; ++cell) {
-    const double weight = weights[std::size_t(cell - begin)] / sum * double(1 << kBits);
-    taps.cells.push_back(cell);
-    taps.weights.push_back(std::int64_t(weight < 0 ? weight - 0.5 : weight + 0.5));
-  }
-  return taps;
+  return axis;
 }
 
-Axis<std::int64_t> lanczos_axis(std::int64_t from, std::int64_t to) {
-  Axis<std::int64_t> all;
-  for (std::int64_t i = 0; i < to; ++i) all.push_back(lanczos_taps(i, from, to));
-  return all;
+std::uint8_t to_byte(std::int32_t sum) {
+  return std::uint8_t(std::clamp((sum + (1 << (kBits - 1))) >> kBits, 0, 255));
+}
+
+// What is no number is black, as when it is saved.
+std::uint8_t quantised(float value) {
+  return value > 0 ? std::uint8_t(std::min(255.0f * value, 255.0f)) : std::uint8_t{0};
 }
 
 }  // namespace
@@ -138,60 +194,94 @@ std::optional<Resampling> resampling_named(std::string_view name) {
 
 std::int64_t rounded(double value) { return std::int64_t(std::nearbyint(value)); }
 
-Crop centre_crop(const GridSize& from, const GridSize& to) {
-  const double width = double(from.width), height = double(from.height);
+Source centre_cropped(const Source& from, const GridSize& to) {
+  const double width = double(from.grids.size.width), height = double(from.grids.size.height);
   const double aspect = width / height, wanted = double(to.width) / double(to.height);
   // Of two columns none would be left where half of one is wanted.
   const auto half = [](double side, double kept) {
     return std::min(rounded((side - kept) / 2), (std::int64_t(side) - 1) / 2);
   };
-  if (aspect > wanted) return {0, half(width, width * (wanted / aspect))};
-  if (aspect < wanted) return {half(height, height * (aspect / wanted)), 0};
-  return {};
+  std::int64_t top = 0, left = 0;  // as much is cut off below and on the right
+  if (aspect > wanted) left = half(width, width * (wanted / aspect));
+  if (aspect < wanted) top = half(height, height * (aspect / wanted));
+  Source part = from;
+  part.first += top * from.row_step + left * from.grids.inner;
+  part.grids.size = {from.grids.size.height - 2 * top, from.grids.size.width - 2 * left};
+  return part;
 }
 
-std::vector<float> cropped(std::span<const float> values, const Grids& from, const Crop& crop) {
-  std::vector<float> out;
-  const std::int64_t row = from.size.width * from.inner;
-  const std::int64_t begin = crop.left * from.inner, length = row - 2 * begin;
-  for (std::int64_t o = 0; o < from.outer; ++o)
-    for (std::int64_t y = crop.top; y < from.size.height - crop.top; ++y) {
-      const auto part = values.subspan(std::size_t((o * from.size.height + y) * row + begin),
-                                       std::size_t(length));
-      out.insert(out.end(), part.begin(), part.end());
-    }
-  return out;
+void resample(const Source& from, const GridSize& to, Resampling method, float* out,
+              std::pmr::memory_resource& memory, const BeforeRow& before_row) {
+  const auto& [outer, size, inner] = from.grids;
+  const Axis<float> columns = make_axis(size.width, to.width, method, memory);
+  const Axis<float> rows = make_axis(size.height, to.height, method, memory);
+  const std::int64_t width = to.width * inner;
+  std::pmr::vector<float> wide(std::size_t(width), &memory);
+  for (std::int64_t o = 0; o < outer; ++o, out += to.height * width) {
+    std::fill_n(out, to.height * width, 0.0f);
+    for_each_row(
+        rows,
+        [&](std::int64_t y) {
+          if (before_row) before_row();
+          resample_row(from.row(o, y), inner, columns, wide.data(), [](float x) { return x; });
+        },
+        [&](std::int64_t row, float weight) {
+          float* const sums = out + row * width;
+          for (std::int64_t i = 0; i < width; ++i) sums[i] += weight * wide[std::size_t(i)];
+        });
+  }
 }
 
-std::vector<float> resampled(std::span<const float> values, const Grids& from, const GridSize& to,
-                             Resampling method) {
-  const auto keep = [](float x) { return x; };
-  const std::vector<float> all(values.begin(), values.end());
-  const std::vector<float> wide = along(all, from.outer * from.size.height, from.size.width,
-                                        from.inner, axis(from.size.width, to.width, method), keep);
-  return along(wide, from.outer, from.size.height, to.width * from.inner,
-               axis(from.size.height, to.height, method), keep);
-}
-
-std::vector<float> lanczos_resampled(std::span<const float> values, const Grids& from,
-                                     const GridSize& to) {
-  std::vector<std::uint8_t> bytes;
-  for (const float value : values)  // what is no number is black, as when it is saved
-    bytes.push_back(value > 0 ? std::uint8_t(std::min(255.0f * value, 255.0f)) : std::uint8_t{0});
-  const auto to_byte = [](std::int64_t sum) {
-    return std::uint8_t(
-        std::clamp<std::int64_t>((sum + (std::int64_t{1} << (kBits - 1))) >> kBits, 0, 255));
-  };
+void resample_lanczos(const Source& from, const GridSize& to, float* out,
+                      std::pmr::memory_resource& memory, const BeforeRow& before_row) {
+  const auto& [outer, size, inner] = from.grids;
   // Pillow leaves an axis alone that keeps its size.
-  if (to.width != from.size.width)
-    bytes = along(bytes, from.outer * from.size.height, from.size.width, from.inner,
-                  lanczos_axis(from.size.width, to.width), to_byte);
-  if (to.height != from.size.height)
-    bytes = along(bytes, from.outer, from.size.height, to.width * from.inner,
-                  lanczos_axis(from.size.height, to.height), to_byte);
-  std::vector<float> out;
-  for (const std::uint8_t byte : bytes) out.push_back(float(byte) / 255.0f);
-  return out;
+  const bool stretches = to.width != size.width, stacks = to.height != size.height;
+  const Axis<std::int32_t> columns = make_lanczos_axis(size.width, to.width, memory);
+  const Axis<std::int32_t> rows = make_lanczos_axis(size.height, to.height, memory);
+  const std::int64_t width = to.width * inner;
+  std::pmr::vector<std::uint8_t> bytes(std::size_t(size.width * inner), &memory);
+  std::pmr::vector<std::uint8_t> wide(std::size_t(stretches ? width : 0), &memory);
+  const std::uint8_t* const row = stretches ? wide.data() : bytes.data();
+  const auto read = [&](std::int64_t o, std::int64_t y) {
+    if (before_row) before_row();
+    std::transform(from.row(o, y), from.row(o, y) + bytes.size(), bytes.begin(), quantised);
+    if (stretches) resample_row(bytes.data(), inner, columns, wide.data(), to_byte);
+  };
+  const auto to_float = [](std::uint8_t byte) { return float(byte) / 255.0f; };
+  for (std::int64_t o = 0; o < outer; ++o, out += to.height * width) {
+    if (!stacks) {
+      for (std::int64_t y = 0; y < to.height; ++y) {
+        read(o, y);
+        std::transform(row, row + width, out + y * width, to_float);
+      }
+      continue;
+    }
+    // Until all rows are read the result holds integers: the sums.
+    std::fill_n(out, to.height * width, std::bit_cast<float>(std::int32_t{0}));
+    for_each_row(
+        rows, [&](std::int64_t y) { read(o, y); },
+        [&](std::int64_t to_row, std::int32_t weight) {
+          float* const sums = out + to_row * width;
+          for (std::int64_t i = 0; i < width; ++i)
+            sums[i] = std::bit_cast<float>(std::bit_cast<std::int32_t>(sums[i]) + weight * row[i]);
+        });
+    std::transform(out, out + to.height * width, out,
+                   [&](float sum) { return to_float(to_byte(std::bit_cast<std::int32_t>(sum))); });
+  }
+}
+
+std::uint64_t resampling_bytes(const Grids& from, const GridSize& to) {
+  constexpr std::uint64_t kTap = sizeof(std::int64_t) + sizeof(float);
+  const auto table = [&](std::int64_t before, std::int64_t after) {
+    return kTap * std::uint64_t(most_taps(before, after)) +
+           sizeof(std::size_t) * std::uint64_t(after + 1) +
+           sizeof(double) * std::uint64_t(before);  // of one cell
+  };
+  constexpr std::uint64_t kPieces = 10, kAround = 64;  // what `memory` may want beside each
+  return kPieces * kAround + table(from.size.width, to.width) + table(from.size.height, to.height) +
+         std::uint64_t(from.inner) *
+             (std::uint64_t(from.size.width) + sizeof(float) * std::uint64_t(to.width));
 }
 
 }  // namespace heddle::blocks

@@ -2,14 +2,16 @@
 // latents: PyTorch's interpolate() without antialiasing and corners not aligned, and Pillow's
 // Lanczos filter on bytes. Every method is a weighted mean of a few cells along each axis, and its
 // weights add up to 1: scaling and shifting all numbers before or after gives the same. Host
-// memory, one thread; functions only, so any thread may call them.
+// memory, one thread; functions only, so any thread may call them. Numbers are read where they
+// are, row after row, and the sums are built in the result: what that takes besides does not grow
+// with the height.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory_resource>
 #include <optional>
-#include <span>
 #include <string_view>
-#include <vector>
 
 namespace heddle::blocks {
 
@@ -31,20 +33,40 @@ struct Grids {
   std::int64_t inner = 1;
 };
 
-// The part in the middle that has the aspect of `to`, as ComfyUI cuts it before it resizes.
-struct Crop {
-  std::int64_t top = 0, left = 0;  // as much is cut off below and on the right
-};
-Crop centre_crop(const GridSize& from, const GridSize& to);
-std::vector<float> cropped(std::span<const float> values, const Grids& from, const Crop& crop);
+// Numbers to read: cells of a row lie one after another, rows and grids may have gaps between them.
+struct Source {
+  const float* first = nullptr;  // of the first row that counts
+  Grids grids;
+  std::int64_t row_step = 0, grid_step = 0;  // numbers from one row, and one grid, to the next
 
-// REQUIRES: values are outer x height x width x inner; both sizes are at least 1 x 1.
-std::vector<float> resampled(std::span<const float> values, const Grids& from, const GridSize& to,
-                             Resampling method);
+  // All numbers of grids that lie without gaps.
+  static Source of(const float* first, const Grids& grids) {
+    const std::int64_t row = grids.size.width * grids.inner;
+    return {first, grids, row, row * grids.size.height};
+  }
+  const float* row(std::int64_t grid, std::int64_t y) const {
+    return first + grid * grid_step + y * row_step;
+  }
+};
+
+// The part in the middle that has the aspect of `to`, as ComfyUI cuts it before it resizes. Not
+// copied.
+Source centre_cropped(const Source& from, const GridSize& to);
+
+// Called before each row that is read; what it throws leaves the result half made.
+using BeforeRow = std::function<void()>;
+
+// Writes outer x to.height x to.width x inner numbers. REQUIRES: both sizes are at least 1 x 1.
+// Takes its rows and tables from `memory`.
+void resample(const Source& from, const GridSize& to, Resampling method, float* out,
+              std::pmr::memory_resource& memory, const BeforeRow& before_row = {});
 
 // The same for pictures from 0 to 1, through bytes (255 x, clipped, truncated) as Pillow's LANCZOS.
-std::vector<float> lanczos_resampled(std::span<const float> values, const Grids& from,
-                                     const GridSize& to);
+void resample_lanczos(const Source& from, const GridSize& to, float* out,
+                      std::pmr::memory_resource& memory, const BeforeRow& before_row = {});
+
+// What either takes of `memory` at most, in bytes.
+std::uint64_t resampling_bytes(const Grids& from, const GridSize& to);
 
 // Python's round(): half to even.
 std::int64_t rounded(double value);

@@ -1,6 +1,7 @@
 #include "plugins/image/picture_nodes.h"
 
 #include <algorithm>
+#include <heddle/host_memory.hpp>
 #include <heddle/ops.hpp>
 #include <limits>
 
@@ -42,15 +43,17 @@ Tensor of_size(Context& ctx, const Tensor& image, const Tensor& first) {
     throw Error(HEDDLE_INVALID_ARGUMENT, "image1 is " + size_text(first) + ", image2 is " +
                                              size_text(image) +
                                              ". Give pictures of the same channels.");
-  blocks::Grids grids{image.size(0), {image.size(1), image.size(2)}, image.size(3)};
+  const blocks::Grids grids{image.size(0), {image.size(1), image.size(2)}, image.size(3)};
   const blocks::GridSize to{first.size(1), first.size(2)};
   if (grids.size == to) return image;
-  const blocks::Crop crop = blocks::centre_crop(grids.size, to);
-  const std::vector<float> part = blocks::cropped(ctx.read<float>(image), grids, crop);
-  grids.size = {grids.size.height - 2 * crop.top, grids.size.width - 2 * crop.left};
-  const std::vector<float> values =
-      blocks::resampled(part, grids, to, blocks::Resampling::bilinear);
-  return ctx.upload({image.size(0), to.height, to.width, image.size(3)}, HEDDLE_F32, values.data());
+  HostMemory memory(ctx);
+  std::pmr::vector<float> values(std::size_t(image.count()), &memory);
+  read_to<float>(ctx, image, values);
+  const Tensor resized =
+      ctx.make_host({image.size(0), to.height, to.width, image.size(3)}, HEDDLE_F32);
+  blocks::resample(blocks::centre_cropped(blocks::Source::of(values.data(), grids), to), to,
+                   blocks::Resampling::bilinear, resized.data<float>(), memory);
+  return resized;
 }
 
 double channel(std::int64_t color, int shift) {
@@ -101,6 +104,7 @@ void ImageFromBatch::infer(Infer& question) {
   const auto [begin, end] = range_in((*shape)[0], *index, *count);
   (*shape)[0] = end - begin;
   question.out(out, "", HEDDLE_F32, *shape);
+  question.shares(out);
 }
 
 void RepeatImageBatch::execute(Context& ctx) {

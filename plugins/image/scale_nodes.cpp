@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <heddle/host_memory.hpp>
 
 #include "plugins/blocks/resample.h"
 
@@ -21,11 +22,8 @@ Grids grids_of(const Shape& shape, const char* what) {
   return {shape[0], {shape[1], shape[2]}, shape[3]};
 }
 
-Tensor picture_of(Context& ctx, const Grids& grids, const std::vector<float>& values) {
-  const Tensor picture =
-      ctx.make_host({grids.outer, grids.size.height, grids.size.width, grids.inner}, HEDDLE_F32);
-  std::copy(values.begin(), values.end(), picture.data<float>());
-  return picture;
+Tensor make_picture(Context& ctx, const Grids& grids) {
+  return ctx.make_host({grids.outer, grids.size.height, grids.size.width, grids.inner}, HEDDLE_F32);
 }
 
 // The sizes that the nodes work out, and that they tell before they run.
@@ -48,30 +46,32 @@ GridSize size_of_pixels(const GridSize& from, double megapixels) {
 
 Tensor scaled(Context& ctx, const Tensor& image, const std::string& method, const GridSize& to,
               bool crop = false) {
-  Grids grids = grids_of(image.shape(), "image");
+  const Grids grids = grids_of(image.shape(), "image");
   if (to.height < 1 || to.width < 1)
     throw Error(HEDDLE_INVALID_ARGUMENT, "image: " + std::to_string(grids.size.width) + " x " +
                                              std::to_string(grids.size.height) +
                                              " pixels would become " + std::to_string(to.width) +
                                              " x " + std::to_string(to.height) +
                                              ". Ask for a size of at least 1 x 1.");
-  std::vector<float> values = ctx.read<float>(image);
-  if (crop) {
-    const blocks::Crop part = blocks::centre_crop(grids.size, to);
-    values = blocks::cropped(values, grids, part);
-    grids.size = {grids.size.height - 2 * part.top, grids.size.width - 2 * part.left};
-  }
-  if (method == "lanczos") {
-    if (grids.inner != 3)
-      throw Error(HEDDLE_UNSUPPORTED,
-                  "upscale_method: lanczos takes pictures of 3 channels, this "
-                  "one has " +
-                      std::to_string(grids.inner) + ". Take bicubic.");
-    values = blocks::lanczos_resampled(values, grids, to);
-  } else {
-    values = blocks::resampled(values, grids, to, blocks::resampling_named(method).value());
-  }
-  return picture_of(ctx, {grids.outer, to, grids.inner}, values);
+  if (method == "lanczos" && grids.inner != 3)
+    throw Error(HEDDLE_UNSUPPORTED,
+                "upscale_method: lanczos takes pictures of 3 channels, this "
+                "one has " +
+                    std::to_string(grids.inner) + ". Take bicubic.");
+  const HostFloats values(ctx, image);
+  HostMemory memory(ctx);
+  blocks::Source from = blocks::Source::of(values.data(), grids);
+  if (crop) from = blocks::centre_cropped(from, to);
+  const Tensor picture = make_picture(ctx, {grids.outer, to, grids.inner});
+  const auto before_row = [&] {
+    if (ctx.cancelled()) throw Error(HEDDLE_CANCELLED, "cancelled");
+  };
+  if (method == "lanczos")
+    blocks::resample_lanczos(from, to, picture.data<float>(), memory, before_row);
+  else
+    blocks::resample(from, to, blocks::resampling_named(method).value(), picture.data<float>(),
+                     memory, before_row);
+  return picture;
 }
 
 template <class Node>
@@ -79,6 +79,13 @@ void infer_size(Infer& question, const std::optional<Shape>& from,
                 const std::optional<GridSize>& to) {
   if (from && to)
     question.out(Node::out, "", HEDDLE_F32, {(*from)[0], to->height, to->width, (*from)[3]});
+}
+
+template <class Node>
+void infer_scaled(Infer& question, const std::optional<Shape>& from,
+                  const std::optional<GridSize>& to) {
+  infer_size<Node>(question, from, to);
+  if (from && to) question.cost(0, 0, blocks::resampling_bytes(grids_of(*from, "image"), *to));
 }
 
 std::optional<Shape> picture_shape(const std::optional<Shape>& shape) {
@@ -100,8 +107,13 @@ void ImageScale::execute(Context& ctx) {
 void ImageScale::infer(Infer& question) {
   const auto from = picture_shape(question.shape(image));
   const auto w = question[width], h = question[height];
-  if (from && w && h)
-    infer_size<ImageScale>(question, from, size_of({(*from)[1], (*from)[2]}, *w, *h));
+  if (!from || !w || !h) return;
+  if (*w == 0 && *h == 0) {
+    question.out(out, "", HEDDLE_F32, *from);
+    question.shares(out);
+  } else {
+    infer_scaled<ImageScale>(question, from, size_of({(*from)[1], (*from)[2]}, *w, *h));
+  }
 }
 
 void ImageScaleBy::execute(Context& ctx) {
@@ -113,7 +125,7 @@ void ImageScaleBy::infer(Infer& question) {
   const auto from = picture_shape(question.shape(image));
   const auto factor = question[scale_by];
   if (from && factor)
-    infer_size<ImageScaleBy>(question, from, size_by({(*from)[1], (*from)[2]}, *factor));
+    infer_scaled<ImageScaleBy>(question, from, size_by({(*from)[1], (*from)[2]}, *factor));
 }
 
 void ImageScaleToTotalPixels::execute(Context& ctx) {
@@ -125,8 +137,8 @@ void ImageScaleToTotalPixels::infer(Infer& question) {
   const auto from = picture_shape(question.shape(image));
   const auto pixels = question[megapixels];
   if (from && pixels)
-    infer_size<ImageScaleToTotalPixels>(question, from,
-                                        size_of_pixels({(*from)[1], (*from)[2]}, *pixels));
+    infer_scaled<ImageScaleToTotalPixels>(question, from,
+                                          size_of_pixels({(*from)[1], (*from)[2]}, *pixels));
 }
 
 void ImagePadForOutpaint::execute(Context& ctx) {
@@ -135,15 +147,18 @@ void ImagePadForOutpaint::execute(Context& ctx) {
   const std::int64_t h = grids.size.height, w = grids.size.width, f = ctx[feathering];
   const std::int64_t l = ctx[left], t = ctx[top], r = ctx[right], b = ctx[bottom];
   const GridSize to{h + t + b, w + l + r};
-  const std::vector<float> values = ctx.read<float>(from);
-  std::vector<float> padded(std::size_t(grids.outer * to.height * to.width * grids.inner), kGrey);
+  const HostFloats values(ctx, from);
+  const Tensor picture = make_picture(ctx, {grids.outer, to, grids.inner});
+  float* const padded = picture.data<float>();
+  std::fill_n(padded, picture.count(), kGrey);
   const std::int64_t row = w * grids.inner;
   for (std::int64_t o = 0; o < grids.outer; ++o)
     for (std::int64_t y = 0; y < h; ++y)
-      std::copy_n(values.begin() + (o * h + y) * row, row,
-                  padded.begin() + ((o * to.height + t + y) * to.width + l) * grids.inner);
+      std::copy_n(values.data() + (o * h + y) * row, row,
+                  padded + ((o * to.height + t + y) * to.width + l) * grids.inner);
   const Tensor selected = ctx.make_host({1, to.height, to.width}, HEDDLE_F32);
-  std::fill_n(selected.data<float>(), selected.count(), 1.0f);
+  float* const strength = selected.data<float>();
+  std::fill_n(strength, selected.count(), 1.0f);
   const bool feathers = f > 0 && 2 * f < h && 2 * f < w;
   for (std::int64_t y = 0; y < h; ++y)
     for (std::int64_t x = 0; x < w; ++x) {
@@ -154,9 +169,9 @@ void ImagePadForOutpaint::execute(Context& ctx) {
       if (l != 0) d = std::min(d, x);
       if (r != 0) d = std::min(d, w - x);
       const double left_over = feathers ? double(f - d) / double(f) : 0.0;
-      selected.data<float>()[(t + y) * to.width + l + x] = float(left_over * left_over);
+      strength[(t + y) * to.width + l + x] = float(left_over * left_over);
     }
-  ctx[out] = picture_of(ctx, {grids.outer, to, grids.inner}, padded);
+  ctx[out] = picture;
   ctx[mask] = selected;
 }
 void ImagePadForOutpaint::infer(Infer& question) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <heddle/host_memory.hpp>
+
 #include "latent.h"
 #include "plugins/blocks/resample.h"
 
@@ -54,23 +56,28 @@ Value scaled(Context& ctx, const Value& latent, const std::string& name, const G
                                         "' is not known yet. Known: nearest-exact, bilinear, area, "
                                         "bicubic.");
   const Tensor samples = samples_of(latent);
-  Grids grids = grids_of(samples.shape());
+  const Grids grids = grids_of(samples.shape());
   if (to.height < 1 || to.width < 1)
     throw Error(HEDDLE_INVALID_ARGUMENT, "samples: " + std::to_string(grids.size.width) + " x " +
                                              std::to_string(grids.size.height) +
                                              " cells would become " + std::to_string(to.width) +
                                              " x " + std::to_string(to.height) +
                                              ". Ask for at least one cell.");
-  std::vector<float> values = ctx.read<float>(samples);
-  if (crop) {
-    const blocks::Crop part = blocks::centre_crop(grids.size, to);
-    values = blocks::cropped(values, grids, part);
-    grids.size = {grids.size.height - 2 * part.top, grids.size.width - 2 * part.left};
-  }
-  values = blocks::resampled(values, grids, to, *method);
+  const HostFloats values(ctx, samples);
+  HostMemory memory(ctx);
+  blocks::Source cells = blocks::Source::of(values.data(), grids);
+  if (crop) cells = blocks::centre_cropped(cells, to);
   const Tensor result = ctx.make_host(resized(samples.shape(), to), HEDDLE_F32);
-  std::copy(values.begin(), values.end(), result.data<float>());
+  blocks::resample(cells, to, *method, result.data<float>(), memory, [&] {
+    if (ctx.cancelled()) throw Error(HEDDLE_CANCELLED, "cancelled");
+  });
   return Record(latent).set("samples", value_of(result)).value();
+}
+
+template <class Node>
+void tell(Infer& question, const Shape& from, const GridSize& to) {
+  question.out(Node::latent, "samples", HEDDLE_F32, resized(from, to));
+  question.cost(0, 0, blocks::resampling_bytes(grids_of(from), to));
 }
 
 }  // namespace
@@ -89,9 +96,12 @@ void LatentUpscale::infer(Infer& question) {
   const auto shape = question.shape(samples, "samples");
   const auto w = question[width], h = question[height];
   if (!shape || shape->size() < 3 || !w || !h) return;
-  const bool stays = *w == 0 && *h == 0;
-  question.out(latent, "samples", HEDDLE_F32,
-               stays ? *shape : resized(*shape, size_of(grids_of(*shape).size, *w, *h)));
+  if (*w == 0 && *h == 0) {
+    question.out(latent, "samples", HEDDLE_F32, *shape);
+    question.shares(latent);
+  } else {
+    tell<LatentUpscale>(question, *shape, size_of(grids_of(*shape).size, *w, *h));
+  }
 }
 
 void LatentUpscaleBy::execute(Context& ctx) {
@@ -103,8 +113,7 @@ void LatentUpscaleBy::infer(Infer& question) {
   const auto shape = question.shape(samples, "samples");
   const auto factor = question[scale_by];
   if (shape && shape->size() >= 3 && factor)
-    question.out(latent, "samples", HEDDLE_F32,
-                 resized(*shape, size_by(grids_of(*shape).size, *factor)));
+    tell<LatentUpscaleBy>(question, *shape, size_by(grids_of(*shape).size, *factor));
 }
 
 }  // namespace heddle::field

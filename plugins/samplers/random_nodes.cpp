@@ -11,7 +11,7 @@ namespace {
 
 Tensor normal(Context& ctx, const Shape& shape, std::uint64_t seed) {
   const Tensor tensor = ctx.make_host(shape, HEDDLE_F32);
-  std::ranges::copy(initial_noise(seed, std::size_t(tensor.count())), tensor.data<float>());
+  Generator(seed).normal({tensor.data<float>(), std::size_t(tensor.count())});
   return tensor;
 }
 
