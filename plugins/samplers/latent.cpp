@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <heddle/host_memory.hpp>
 #include <heddle/ops.hpp>
 
 #include "random.h"
@@ -23,9 +24,10 @@ std::size_t count_of(const Shape& shape) {
   return count;
 }
 
-std::vector<float> read_samples(Context& ctx, const Tensor& samples) {
-  return ctx.read<float>(samples.dtype() == HEDDLE_F32 ? samples
-                                                       : ops::cast(ctx, samples, HEDDLE_F32));
+void read_samples(Context& ctx, const Tensor& samples, std::pmr::vector<float>& to) {
+  to.resize(std::size_t(samples.count()));
+  read_to<float>(ctx, samples.dtype() == HEDDLE_F32 ? samples : ops::cast(ctx, samples, HEDDLE_F32),
+                 to);
 }
 
 void fit_channels(Latent& latent, std::int64_t channels) {
@@ -60,19 +62,18 @@ Tensor samples_of(const Value& latent) {
               "a LATENT without 'samples' came in. Link the LATENT output of a latent node.");
 }
 
-Latent read_latent(Context& ctx, const Value& record, const LatentFormat& format) {
+Latent read_latent(Context& ctx, const Value& record, const LatentFormat& format,
+                   std::pmr::memory_resource& memory) {
   if (!record.has("samples"))
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 "a LATENT without 'samples' came in. Link the LATENT output of a latent node.");
   const Tensor samples = record.field("samples").as<Tensor>();
-  Latent latent;
-  latent.record = record;
-  latent.shape = samples.shape();
+  Latent latent{record, samples.shape(), std::pmr::vector<float>(&memory), false, {}};
   if (latent.shape.size() < 3 || count_of(latent.shape) == 0)
     throw Error(HEDDLE_INVALID_ARGUMENT, "the latent is " + text_of(latent.shape) +
                                              "; (batch, channels, height, width) "
                                              "with at least one element is needed.");
-  latent.values = read_samples(ctx, samples);
+  read_samples(ctx, samples, latent.values);
   latent.empty = std::all_of(latent.values.begin(), latent.values.end(),
                              [](float value) { return value == 0.0f; });
   fit_channels(latent, format.channels);
@@ -88,10 +89,11 @@ Latent read_latent(Context& ctx, const Value& record, const LatentFormat& format
   return latent;
 }
 
-std::vector<float> noise_of(const Latent& latent, std::uint64_t seed) {
-  if (latent.batch_index.empty()) return initial_noise(seed, latent.values.size());
+std::pmr::vector<float> noise_of(const Latent& latent, std::uint64_t seed,
+                                 std::pmr::memory_resource& memory) {
+  if (latent.batch_index.empty()) return initial_noise(seed, latent.values.size(), memory);
   return with_user_errors(
-      [&] { return initial_noise(seed, latent.item_count(), latent.batch_index); });
+      [&] { return initial_noise(seed, latent.item_count(), latent.batch_index, memory); });
 }
 
 Value with_samples(const Latent& latent, const Tensor& samples) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory_resource>
 #include <vector>
 
 #include <heddle/node.hpp>
@@ -16,7 +17,7 @@ inline constexpr std::int64_t kDownscale = 8;  // pixels of a picture along a si
 struct Latent {
   Value record;                           // as it came; other fields are handed on
   Shape shape;                            // (B, C, ...) in the model's channels
-  std::vector<float> values;              // in the model's units, row-major
+  std::pmr::vector<float> values;         // in the model's units, row-major
   bool empty = false;                     // all values are 0: nothing of a picture is in it
   std::vector<std::int64_t> batch_index;  // empty: the items are 0 to B - 1
 
@@ -28,11 +29,13 @@ struct Latent {
 Tensor samples_of(const Value& latent);
 
 // Waits for the samples. An empty latent takes the model's channel count, as in ComfyUI; another
-// one of a wrong count is an error.
-Latent read_latent(Context& ctx, const Value& record, const LatentFormat& format);
+// one of a wrong count is an error. The values, and the noise, are taken from `memory`.
+Latent read_latent(Context& ctx, const Value& record, const LatentFormat& format,
+                   std::pmr::memory_resource& memory);
 
 // The noise of the whole batch, drawn as ComfyUI does.
-std::vector<float> noise_of(const Latent& latent, std::uint64_t seed);
+std::pmr::vector<float> noise_of(const Latent& latent, std::uint64_t seed,
+                                 std::pmr::memory_resource& memory);
 
 // The record with other samples, in the model's units.
 Value with_samples(const Latent& latent, const Tensor& samples);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <heddle/host_memory.hpp>
 #include <heddle/ops.hpp>
 
 namespace heddle::field {
@@ -21,20 +22,19 @@ Tap tap_at(std::int64_t position, std::int64_t from, std::int64_t to) {
 }
 
 // One plane per item, whatever the mask's own batch.
-std::vector<float> for_every_item(std::vector<float> planes, std::size_t plane,
-                                  std::int64_t items) {
+void repeat_for_items(std::pmr::vector<float>& planes, std::size_t plane, std::int64_t items) {
   const std::size_t there = planes.size();
   planes.resize(plane * std::size_t(items));
   for (std::size_t i = there; i < planes.size(); ++i) planes[i] = planes[i - there];
-  return planes;
 }
 
 }  // namespace
 
-std::vector<float> resize_planes(const std::vector<float>& planes, PlaneSize from, PlaneSize to) {
+std::pmr::vector<float> resize_planes(std::span<const float> planes, PlaneSize from, PlaneSize to,
+                                      std::pmr::memory_resource& memory) {
   const std::size_t in = std::size_t(from.height * from.width);
   const std::size_t count = planes.size() / in;
-  std::vector<float> out;
+  std::pmr::vector<float> out(&memory);
   out.reserve(count * std::size_t(to.height * to.width));
   for (std::size_t p = 0; p < count; ++p) {
     const float* plane = planes.data() + p * in;
@@ -66,15 +66,17 @@ std::optional<NoiseMask> NoiseMask::of(Context& ctx, const Latent& latent, const
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 "the latent's noise mask is no f32 tensor (batch, height, width). Link a MASK.");
   const PlaneSize from{given.size(-2), given.size(-1)}, to{latent.shape[2], latent.shape[3]};
-  std::vector<float> planes = resize_planes(ctx.read<float>(given), from, to);
-  planes = for_every_item(std::move(planes), std::size_t(to.height * to.width), latent.items());
-  std::vector<float> rest(planes.size());
-  std::transform(planes.begin(), planes.end(), rest.begin(), [](float m) { return 1 - m; });
+  HostMemory memory(ctx);
+  std::pmr::vector<float> drawn(std::size_t(given.count()), &memory);
+  read_to<float>(ctx, given, drawn);
+  std::pmr::vector<float> planes = resize_planes(drawn, from, to, memory);
+  repeat_for_items(planes, std::size_t(to.height * to.width), latent.items());
 
   const Shape shape{latent.items(), 1, to.height, to.width};
   NoiseMask mask;
   mask.mask_ = ctx.upload(shape, HEDDLE_F32, planes.data());
-  const Tensor kept = ctx.upload(shape, HEDDLE_F32, rest.data());
+  for (float& m : planes) m = 1 - m;
+  const Tensor kept = ctx.upload(shape, HEDDLE_F32, planes.data());
   mask.kept_samples_ = ops::mul(ctx, samples, kept);
   if (noise) mask.kept_noise_ = ops::mul(ctx, noise, kept);
   return mask;

@@ -3,7 +3,9 @@
 // with m brought to the latent's size bilinearly and not rounded. One call's thread.
 #pragma once
 
+#include <memory_resource>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include <heddle/node.hpp>
@@ -18,7 +20,8 @@ namespace heddle::field {
 struct PlaneSize {
   std::int64_t height = 0, width = 0;
 };
-std::vector<float> resize_planes(const std::vector<float>& planes, PlaneSize from, PlaneSize to);
+std::pmr::vector<float> resize_planes(std::span<const float> planes, PlaneSize from, PlaneSize to,
+                                      std::pmr::memory_resource& memory);
 
 class NoiseMask {
  public:

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <heddle/node.hpp>
+#include <heddle/host_memory.hpp>
 
 namespace heddle::field {
 
@@ -42,7 +42,10 @@ void show_preview(Context& ctx, const PreviewMap& map, const Tensor& latents, st
                   std::uint32_t step_count) {
   const Shape shape = latents.shape();
   if (shape.size() != 4 || std::size_t(shape[1]) != map.channels() || shape[0] == 0) return;
-  const std::vector<std::uint8_t> pixels = map.pixels(ctx.read<float>(latents.slice(0, 0, 1)));
+  HostMemory memory(ctx);
+  std::pmr::vector<float> first(std::size_t(latents.count() / shape[0]), &memory);
+  read_to<float>(ctx, latents.slice(0, 0, 1), first);
+  const std::vector<std::uint8_t> pixels = map.pixels(first);
   ctx.preview({sizeof(heddle_preview), std::uint32_t(shape[3]), std::uint32_t(shape[2]), step,
                step_count, pixels.data()});
 }

@@ -75,14 +75,16 @@ void Generator::normal(std::span<float> out) {
   transform(tail);
 }
 
-std::vector<float> initial_noise(std::uint64_t seed, std::size_t count) {
-  std::vector<float> noise(count);
+std::pmr::vector<float> initial_noise(std::uint64_t seed, std::size_t count,
+                                      std::pmr::memory_resource& memory) {
+  std::pmr::vector<float> noise(count, &memory);
   Generator(seed).normal(noise);
   return noise;
 }
 
-std::vector<float> initial_noise(std::uint64_t seed, std::size_t item_count,
-                                 std::span<const std::int64_t> batch_index) {
+std::pmr::vector<float> initial_noise(std::uint64_t seed, std::size_t item_count,
+                                      std::span<const std::int64_t> batch_index,
+                                      std::pmr::memory_resource& memory) {
   std::int64_t last = -1;
   for (std::size_t k = 0; k < batch_index.size(); ++k) {
     if (batch_index[k] < 0) {
@@ -92,8 +94,8 @@ std::vector<float> initial_noise(std::uint64_t seed, std::size_t item_count,
     }
     last = std::max(last, batch_index[k]);
   }
-  std::vector<float> noise(batch_index.size() * item_count);
-  std::vector<float> item(item_count);
+  std::pmr::vector<float> noise(batch_index.size() * item_count, &memory);
+  std::pmr::vector<float> item(item_count, &memory);
   Generator generator(seed);
   for (std::int64_t index = 0; index <= last; ++index) {
     generator.normal(item);

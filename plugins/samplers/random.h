@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory_resource>
 #include <optional>
 #include <random>
 #include <span>
@@ -57,14 +58,17 @@ class Generator {
 
 // `count` values of `torch.randn(count)` from a fresh generator: the initial noise of one batch in
 // C order. Element values depend on `count` (its last 16 when it is no multiple of 16).
-std::vector<float> initial_noise(std::uint64_t seed, std::size_t count);
+std::pmr::vector<float> initial_noise(
+    std::uint64_t seed, std::size_t count,
+    std::pmr::memory_resource& memory = *std::pmr::get_default_resource());
 
 // The initial noise of a batch whose items carry a `batch_index` (`noise_inds`): item k of the
 // result is the noise that index batch_index[k] would get, each index drawn by its own call of
 // `item_count` values from one generator. Returns batch_index.size() * item_count values, items in
 // the order of `batch_index`, which may repeat and need not be sorted. Draws max(batch_index) + 1
 // items. Throws std::invalid_argument on a negative index.
-std::vector<float> initial_noise(std::uint64_t seed, std::size_t item_count,
-                                 std::span<const std::int64_t> batch_index);
+std::pmr::vector<float> initial_noise(
+    std::uint64_t seed, std::size_t item_count, std::span<const std::int64_t> batch_index,
+    std::pmr::memory_resource& memory = *std::pmr::get_default_resource());
 
 }  // namespace heddle::field

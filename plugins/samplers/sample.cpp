@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include <heddle/host_memory.hpp>
 #include <heddle/ops.hpp>
 
 #include "conditioning.h"
@@ -176,7 +177,8 @@ class Loop {
   }
 
   Tensor fresh_noise() {
-    std::vector<float> values(std::size_t(start_.count()));
+    HostMemory memory(ctx_);
+    std::pmr::vector<float> values(std::size_t(start_.count()), &memory);
     generator_.normal(values);
     return ctx_.upload(start_.shape(), HEDDLE_F32, values.data());
   }
@@ -194,8 +196,9 @@ class Loop {
 Sampled sample(Context& ctx, const SampleJob& job) {
   const ModelSampling sampling = model_sampling(job.guide.model);
   const Value settings = model_settings(job.guide.model);
-  const Latent latent = read_latent(ctx, job.latent, latent_format(settings));
-  const auto upload = [&](const std::vector<float>& values) {
+  HostMemory memory(ctx);
+  const Latent latent = read_latent(ctx, job.latent, latent_format(settings), memory);
+  const auto upload = [&](const std::pmr::vector<float>& values) {
     return ctx.upload(latent.shape, HEDDLE_F32, values.data());
   };
   const Tensor samples = upload(latent.values);
@@ -209,7 +212,7 @@ Sampled sample(Context& ctx, const SampleJob& job) {
   const SamplerPlan& plan = run.steps;
 
   Tensor noise;
-  if (job.noise.add) noise = upload(noise_of(latent, job.noise.seed));
+  if (job.noise.add) noise = upload(noise_of(latent, job.noise.seed, memory));
   const NoiseScaling mix =
       noise_scaling(sampling.prediction, run.levels.front(), sampling.levels.sigma_max());
   std::vector<ops::Term> beginning;
