@@ -1,6 +1,7 @@
 #include "plugins/image/load_nodes.h"
 
 #include <algorithm>
+#include <heddle/host_memory.hpp>
 
 #include "plugins/image/orientation.h"
 #include "plugins/image/picture_file.h"
@@ -25,9 +26,9 @@ struct Loaded {
   Alpha alpha;
 };
 
-Loaded load(Context& ctx, const std::string& name) {
+Loaded load(Context& ctx, const std::string& name, std::pmr::memory_resource& memory) {
   const std::string path = find_picture(ctx, name);
-  PngContent content = read_png(bytes_of(read_file(path)), path);
+  PngContent content = read_png(bytes_of(read_file(path)), path, memory);
   return {upright(std::move(content.picture), exif_orientation(content.exif)), content.alpha};
 }
 
@@ -48,7 +49,8 @@ Tensor empty_mask(Context& ctx) {
 }  // namespace
 
 void LoadImage::execute(Context& ctx) {
-  const Loaded loaded = load(ctx, ctx[image]);
+  HostMemory memory(ctx);
+  const Loaded loaded = load(ctx, ctx[image], memory);
   const std::int64_t height = loaded.picture.height, width = loaded.picture.width;
   const Tensor rgb = ctx.make_host({1, height, width, 3}, HEDDLE_F32);
   // A colour key is no alpha to ComfyUI here.
@@ -63,7 +65,8 @@ void LoadImage::execute(Context& ctx) {
 std::uint64_t LoadImage::fingerprint(Context& ctx) { return file_hash(ctx, ctx[image]); }
 
 void LoadImageMask::execute(Context& ctx) {
-  const Loaded loaded = load(ctx, ctx[image]);
+  HostMemory memory(ctx);
+  const Loaded loaded = load(ctx, ctx[image], memory);
   const std::string wanted = ctx[channel];
   const std::int64_t height = loaded.picture.height, width = loaded.picture.width;
   const Tensor selected = ctx.make_host({1, height, width}, HEDDLE_F32);

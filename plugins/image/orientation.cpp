@@ -67,8 +67,8 @@ Picture upright(Picture picture, int orientation) {
       orientation == 3 || orientation == 4 || orientation == 7 || orientation == 8;
   const std::size_t width = swaps ? picture.height : picture.width;
   const std::size_t height = swaps ? picture.width : picture.height;
-  Picture result{
-      static_cast<std::uint32_t>(width), static_cast<std::uint32_t>(height), picture.channels, {}};
+  Picture result{static_cast<std::uint32_t>(width), static_cast<std::uint32_t>(height),
+                 picture.channels, Bytes(picture.pixels.get_allocator())};
   result.pixels.resize(picture.pixels.size());
   for (std::size_t y = 0; y < height; ++y) {
     for (std::size_t x = 0; x < width; ++x) {

@@ -5,8 +5,8 @@
 
 namespace heddle::image {
 
-Quantised quantise(std::span<const float> values) {
-  Quantised result;
+Quantised quantise(std::span<const float> values, std::pmr::memory_resource& memory) {
+  Quantised result{Bytes(&memory)};
   result.samples.reserve(values.size());
   for (const float value : values) {
     const bool is_nan = std::isnan(value);

@@ -4,8 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory_resource>
 #include <span>
-#include <vector>
 
 #include "plugins/image/png.h"
 
@@ -13,10 +13,11 @@ namespace heddle::image {
 
 // 255 x, clipped to 0 ... 255, then truncated: ComfyUI's rule. NaN becomes 0 and is counted.
 struct Quantised {
-  std::vector<std::uint8_t> samples;
+  Bytes samples;  // taken from `memory`
   std::size_t nan_count = 0;
 };
-Quantised quantise(std::span<const float> values);
+Quantised quantise(std::span<const float> values,
+                   std::pmr::memory_resource& memory = *std::pmr::get_default_resource());
 
 // RGB / 255 into rgb (3 W H), and 1 - alpha / 255 into mask (W H) where the picture has alpha.
 // Either may be empty: then it is not written.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <exception>
 
 // libpng reports errors by longjmp. Between setjmp and the calls that may jump there must be
 // nothing with a destructor: such code stands in small noexcept functions over plain structs, and
@@ -123,7 +124,7 @@ class PngReader {
   PngReader(const PngReader&) = delete;
   PngReader& operator=(const PngReader&) = delete;
 
-  PngContent read() {
+  PngContent read(std::pmr::memory_resource& memory) {
     check_chunks();
     Header header{};
     require(read_header(png_, info_, &header));
@@ -132,17 +133,14 @@ class PngReader {
     int channels = 0;
     require(set_transforms(png_, info_, &header, &row_bytes, &channels));
 
-    PngContent content;
-    std::vector<std::uint8_t> pixels(row_bytes * header.height);
+    Bytes pixels(row_bytes * header.height, &memory);
     std::vector<png_bytep> rows(header.height);
     for (std::size_t y = 0; y < rows.size(); ++y) rows[y] = pixels.data() + y * row_bytes;
     require(read_rows(png_, end_, rows.data()));
-    content.alpha = alpha_of(header);
-    content.picture = {header.width, header.height, static_cast<std::uint32_t>(channels),
-                       std::move(pixels)};
-    if (is_wide_grey(header)) content.picture = narrowed(content.picture);
-    content.exif = exif();
-    return content;
+    Picture picture{header.width, header.height, static_cast<std::uint32_t>(channels),
+                    std::move(pixels)};
+    return {is_wide_grey(header) ? narrowed(picture) : std::move(picture), alpha_of(header),
+            exif()};
   }
 
  private:
@@ -195,7 +193,8 @@ class PngReader {
   // 16-bit grey, big-endian, as RGB or RGBA.
   static Picture narrowed(const Picture& wide) {
     const bool has_alpha = wide.channels == 2;
-    Picture result{wide.width, wide.height, has_alpha ? 4u : 3u, {}};
+    Picture result{wide.width, wide.height, has_alpha ? 4u : 3u,
+                   Bytes(wide.pixels.get_allocator())};
     const std::size_t count = std::size_t{wide.width} * wide.height;
     result.pixels.reserve(count * result.channels);
     const std::uint8_t* from = wide.pixels.data();
@@ -228,8 +227,8 @@ class PngReader {
 // ---------------------------------------------------------------------------------------
 
 struct Sink {
-  std::vector<std::uint8_t> bytes;
-  bool is_full = false;
+  Bytes bytes;
+  std::exception_ptr failure = nullptr;
 };
 
 void put(png_structp png, png_bytep from, png_size_t size) {
@@ -237,9 +236,9 @@ void put(png_structp png, png_bytep from, png_size_t size) {
   try {
     sink->bytes.insert(sink->bytes.end(), from, from + size);
   } catch (...) {
-    sink->is_full = true;
+    sink->failure = std::current_exception();
   }
-  if (sink->is_full) png_error(png, "out of memory");
+  if (sink->failure != nullptr) png_error(png, "out of memory");
 }
 
 void flush(png_structp) {}
@@ -277,7 +276,7 @@ bool write_end(png_structp png, png_infop info) noexcept {
 
 class PngWriter {
  public:
-  PngWriter() {
+  explicit PngWriter(const Bytes::allocator_type& memory) : sink_{Bytes(memory)} {
     png_ = png_create_write_struct(PNG_LIBPNG_VER_STRING, &fault_, &on_error, &on_warning);
     if (png_ != nullptr) info_ = png_create_info_struct(png_);
     if (info_ == nullptr) {
@@ -290,8 +289,8 @@ class PngWriter {
   PngWriter(const PngWriter&) = delete;
   PngWriter& operator=(const PngWriter&) = delete;
 
-  std::vector<std::uint8_t> write(const Picture& picture, std::span<const TextChunk> texts,
-                                  int level, const std::function<bool()>& cancelled) {
+  Bytes write(const Picture& picture, std::span<const TextChunk> texts, int level,
+              const std::function<bool()>& cancelled) {
     std::vector<png_text> chunks;
     for (const TextChunk& text : texts) {
       png_text chunk{};
@@ -315,7 +314,7 @@ class PngWriter {
 
  private:
   void require(bool fine) const {
-    if (sink_.is_full) throw std::bad_alloc();
+    if (sink_.failure != nullptr) std::rethrow_exception(sink_.failure);
     if (!fine)
       throw Error(HEDDLE_INVALID_ARGUMENT,
                   std::string("the picture cannot be written as PNG: ") + fault_.message);
@@ -329,14 +328,15 @@ class PngWriter {
 
 }  // namespace
 
-PngContent read_png(std::span<const std::uint8_t> file, const std::string& name) {
+PngContent read_png(std::span<const std::uint8_t> file, const std::string& name,
+                    std::pmr::memory_resource& memory) {
   constexpr std::size_t kSignature = 8;
   if (file.empty()) throw Error(HEDDLE_INVALID_ARGUMENT, name + ": the file is empty.");
   if (png_sig_cmp(file.data(), 0, std::min(file.size(), kSignature)) != 0 ||
       file.size() < kSignature)
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 name + ": this is no PNG file. Pictures are read as PNG; convert it to that.");
-  return PngReader(file, name).read();
+  return PngReader(file, name).read(memory);
 }
 
 bool is_png_key(const std::string& key) {
@@ -345,9 +345,9 @@ bool is_png_key(const std::string& key) {
   return std::all_of(key.begin(), key.end(), [](char c) { return c >= ' ' && c <= '~'; });
 }
 
-std::vector<std::uint8_t> write_png(const Picture& picture, std::span<const TextChunk> texts,
-                                    int level, const std::function<bool()>& cancelled) {
-  return PngWriter().write(picture, texts, level, cancelled);
+Bytes write_png(const Picture& picture, std::span<const TextChunk> texts, int level,
+                const std::function<bool()>& cancelled) {
+  return PngWriter(picture.pixels.get_allocator()).write(picture, texts, level, cancelled);
 }
 
 }  // namespace heddle::image

@@ -1,6 +1,7 @@
 #include "plugins/image/save_nodes.h"
 
 #include <charconv>
+#include <heddle/host_memory.hpp>
 #include <random>
 
 #include "plugins/image/file_names.h"
@@ -112,9 +113,10 @@ void check_images(const Tensor& images) {
                   ". Decode it first (VAEDecode).");
 }
 
-Picture picture_of(Context& ctx, const Tensor& images, std::int64_t index) {
-  const auto values = ctx.read<float>(images.slice(0, index, index + 1));
-  Quantised quantised = quantise(values);
+Picture picture_of(Context& ctx, const Tensor& images, std::int64_t index,
+                   std::pmr::memory_resource& memory) {
+  const HostFloats values(ctx, images.slice(0, index, index + 1));
+  Quantised quantised = quantise(values.elements(), memory);
   if (quantised.nan_count > 0)
     ctx.warn(
         "picture " + std::to_string(index) + ": " + std::to_string(quantised.nan_count) +
@@ -141,9 +143,9 @@ void save(Context& ctx, const Tensor& images, const SavePlan& plan, const std::s
   const std::vector<TextChunk> chunks = text_chunks(ctx, prompt, extra);
   const auto cancelled = [&] { return ctx.cancelled(); };
   const std::int64_t count = images.size(0);
+  HostMemory memory(ctx);
   for (std::int64_t i = 0; i < count; ++i) {
-    const std::vector<std::uint8_t> file =
-        write_png(picture_of(ctx, images, i), chunks, plan.level, cancelled);
+    const Bytes file = write_png(picture_of(ctx, images, i, memory), chunks, plan.level, cancelled);
     const std::string_view content(reinterpret_cast<const char*>(file.data()), file.size());
     std::string name;
     do {  // until there is a name that no other program has taken
@@ -155,6 +157,12 @@ void save(Context& ctx, const Tensor& images, const SavePlan& plan, const std::s
     services.exec->wrote(ctx.raw(), (place.folder / name).c_str(), ui.c_str());
     ctx.progress(static_cast<double>(i + 1) / static_cast<double>(count));
   }
+}
+
+// The samples of one picture; how large its file will be nobody knows.
+void tell_samples(Infer& question, const std::optional<Shape>& images) {
+  if (!images || images->size() != 4) return;
+  question.cost(0, 0, std::uint64_t((*images)[1] * (*images)[2] * (*images)[3]));
 }
 
 // Five letters, so that previews of different runs do not mix.
@@ -172,10 +180,12 @@ void SaveImage::execute(Context& ctx) {
   save(ctx, ctx[images], {"output", ctx[filename_prefix], kSavedLevel}, hidden_text(ctx, prompt),
        hidden_text(ctx, extra_pnginfo));
 }
+void SaveImage::infer(Infer& question) { tell_samples(question, question.shape(images)); }
 
 void PreviewImage::execute(Context& ctx) {
   save(ctx, ctx[images], {"temp", "ComfyUI_temp_" + random_letters(), kPreviewLevel},
        hidden_text(ctx, prompt), hidden_text(ctx, extra_pnginfo));
 }
+void PreviewImage::infer(Infer& question) { tell_samples(question, question.shape(images)); }
 
 }  // namespace heddle::image

@@ -26,6 +26,7 @@ struct SaveImage {
       "extra_pnginfo", HEDDLE_PORT_HIDDEN | HEDDLE_PORT_OPTIONAL, "", "EXTRA_PNGINFO"};
   static constexpr auto ports = heddle::ports(images, filename_prefix, prompt, extra_pnginfo);
   void execute(Context& ctx);
+  static void infer(Infer& question);
 };
 
 struct PreviewImage {
@@ -42,6 +43,7 @@ struct PreviewImage {
       "extra_pnginfo", HEDDLE_PORT_HIDDEN | HEDDLE_PORT_OPTIONAL, "", "EXTRA_PNGINFO"};
   static constexpr auto ports = heddle::ports(images, prompt, extra_pnginfo);
   void execute(Context& ctx);
+  static void infer(Infer& question);
 };
 
 }  // namespace heddle::image

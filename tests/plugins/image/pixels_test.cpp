@@ -13,7 +13,7 @@ BOOST_AUTO_TEST_SUITE(image_pixels)
 
 namespace {
 
-using Bytes = std::vector<std::uint8_t>;
+using heddle::image::Bytes;
 
 }  // namespace
 

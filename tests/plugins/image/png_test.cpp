@@ -18,7 +18,7 @@ namespace {
 
 using testing::refused;
 using testing::says;
-using Bytes = std::vector<std::uint8_t>;
+using heddle::image::Bytes;
 
 const std::string kData = std::string(HEDDLE_TESTS_DIR) + "/plugins/image/data/";
 
@@ -37,7 +37,10 @@ Bytes samples(const Picture& picture, std::uint32_t first, std::uint32_t count) 
   return taken;
 }
 
-Bytes fixture(const std::string& name) { return testing::file_bytes(kData + name); }
+Bytes fixture(const std::string& name) {
+  const auto file = testing::file_bytes(kData + name);
+  return {file.begin(), file.end()};
+}
 
 void put_number(Bytes& file, std::size_t at, std::uint32_t value) {
   for (int i = 0; i < 4; ++i) file[at + i] = static_cast<std::uint8_t>(value >> (24 - 8 * i));
