@@ -115,7 +115,7 @@ class Planner {
     for (const auto& [name, binding] : node.extra)
       if (const auto* link = std::get_if<Source>(&binding)) read(*link, 0);
     std::ranges::sort(after);
-    after.erase(std::ranges::unique(after).begin(), after.end());
+    after.erase(std::unique(after.begin(), after.end()), after.end());
     const auto run = made_[n] = std::uint32_t(steps_.size());
     std::uint64_t allocated = inferred_.nodes[n].scratch_bytes;
     for (const auto& [value, place] : reads_) add_reader(value, place, run);
@@ -203,7 +203,7 @@ class Planner {
     for (const std::uint32_t reader : stay.readers) step.after.push_back(number[reader]);
     for (const std::uint32_t holder : stay.holders) step.after.push_back(releases_[holder].number);
     std::ranges::sort(step.after);
-    step.after.erase(std::ranges::unique(step.after).begin(), step.after.end());
+    step.after.erase(std::unique(step.after.begin(), step.after.end()), step.after.end());
     return step;
   }
 

@@ -72,7 +72,7 @@ std::string plan_dot(const Graph& graph, const Plan& plan, const Topology& topol
     const Node& node = graph.nodes[reader];
     std::map<std::pair<Source, std::uint32_t>, bool>
         drawn;  // one edge, however often it is read there
-    const auto draw = [&](const Binding& binding, std::uint32_t flags) {
+    const auto draw = [&, reader = reader, index = index](const Binding& binding, std::uint32_t flags) {
       const auto* link = std::get_if<Source>(&binding);
       if (link == nullptr || !number.contains(link->node)) return;
       const std::uint32_t to =

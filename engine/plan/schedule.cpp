@@ -40,7 +40,7 @@ class MadeBy {
 class Clock {
  public:
   Clock(const TaskGraph& graph, const Prices& prices)
-      : graph_(graph), prices_(prices), places_(prices.topology().devices.size() + 1) {
+      : graph_(graph), places_(prices.topology().devices.size() + 1) {
     for (std::uint32_t from = 0; from < places_; ++from)
       for (std::uint32_t to = 0; to < places_; ++to)
         links_.push_back(prices.link(place(from), place(to)));
@@ -159,7 +159,6 @@ class Clock {
   }
 
   const TaskGraph& graph_;
-  const Prices& prices_;
   const std::size_t places_;  // devices, and host memory as the last
   std::vector<LinkFacts> links_;
   std::vector<double> free_, link_free_, arrived_, done_;

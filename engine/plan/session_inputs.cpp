@@ -79,7 +79,7 @@ void SessionInputs::check() const {
     }
     for (const Rate rate : {Rate::constant, Rate::scheduled, Rate::step})
       for (const auto& [name, info] : infos(rate, set)) {
-        const auto known = std::ranges::find_if(graph_.inputs, [&](const GraphInput& i) { return i.name == name && input_rate(i) == rate; });
+        const auto known = std::ranges::find_if(graph_.inputs, [&, &name = name](const GraphInput& i) { return i.name == name && input_rate(i) == rate; });
         if (known != graph_.inputs.end()) continue;
         std::vector<std::string_view> names;
         for (const GraphInput& i : graph_.inputs) names.push_back(i.name);

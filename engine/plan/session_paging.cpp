@@ -218,8 +218,8 @@ class PlacePager {
         const auto found = comings_[phase].find(at);
         if (found == comings_[phase].end()) continue;
         // This step's before the next one's.
-        std::ranges::stable_partition(found->second,
-                                      [](const SessionAction& a) { return !a.for_next_step; });
+        std::stable_partition(found->second.begin(), found->second.end(),
+                              [](const SessionAction& a) { return !a.for_next_step; });
         actions.insert(actions.end(), found->second.begin(), found->second.end());
       }
       plan_.phases[phase] = std::move(actions);

@@ -17,6 +17,22 @@
 
 namespace heddle::core {
 
+// What is left to do of a collective whose copies have begun, by rank; and its results.
+struct Collective {
+  struct Rows {
+    std::uint32_t axis = 0;
+    std::int64_t begin = 0, count = 0;
+  };
+  struct Out {
+    Operand whole;
+    std::optional<Rows> kept;  // that the block writes itself
+  };
+  std::uint32_t begun = 0;  // as in now()
+  bool all_hear_of_all = true;
+  std::vector<Out> out;
+  std::vector<std::vector<std::function<void()>>> rest;
+};
+
 class SessionPlanner {
  public:
   SessionPlanner(const Graph& graph, const SessionSpec& spec, const ChooseKernel& choose);
@@ -93,21 +109,6 @@ class SessionPlanner {
     const SessionSpec::Place &x = spec_.places[a], &y = spec_.places[b];
     return x.peers != 0 && x.peers == y.peers && x.memory != y.memory;
   }
-  // What is left to do of a collective whose copies have begun, by rank; and its results.
-  struct Collective {
-    struct Rows {
-      std::uint32_t axis = 0;
-      std::int64_t begin = 0, count = 0;
-    };
-    struct Out {
-      Operand whole;
-      std::optional<Rows> kept;  // that the block writes itself
-    };
-    std::uint32_t begun = 0;  // as in now()
-    bool all_hear_of_all = true;
-    std::vector<Out> out;
-    std::vector<std::vector<std::function<void()>>> rest;
-  };
   void collective(std::vector<Member>& members, NodeIndex n, std::uint32_t lane, const std::vector<const ProgramOp*>& ops);
   void gather_or_reduce(std::vector<Member>& members, NodeIndex n, std::uint32_t lane, const std::vector<const ProgramOp*>& ops,
                         const std::vector<Operand>& in, const std::vector<Operand>& out);

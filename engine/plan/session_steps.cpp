@@ -49,7 +49,7 @@ class Lister {
       if (last != last_read_.end() && last->second == index) over.push_back(read);
     }
     std::ranges::sort(run.after);
-    run.after.erase(std::ranges::unique(run.after).begin(), run.after.end());
+    run.after.erase(std::unique(run.after.begin(), run.after.end()), run.after.end());
     for (const std::int32_t storage : results_[index]) run.bytes += plan_.storages[storage].bytes;
     const auto id = std::uint32_t(steps_->size());
     steps_->push_back(std::move(run));

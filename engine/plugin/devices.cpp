@@ -137,7 +137,7 @@ std::vector<RunDevice> open_devices(const LoadedPlugins& plugins, const DeviceSe
   const KindOptions kind_options = read_options(plugins, selection);
   const std::vector<Wanted> wanted = select(plugins, selection.names, kind_options);
   for (const auto& [name, type] : selection.compute)
-    if (std::ranges::none_of(wanted, [&](const Wanted& w) { return w.name == name || name == w.kind->desc->kind; }))
+    if (std::ranges::none_of(wanted, [&name = name](const Wanted& w) { return w.name == name || name == w.kind->desc->kind; }))
       throw Error(Code::not_found, cat("a compute type is given for ", quote(name), ", which is not among the devices used: ",
                                        join(names_of(wanted), ", ")))
           .at(option_frame("compute", name));

@@ -167,7 +167,8 @@ void check(Graph& graph) {
   graph.order = topological_order(dag);
   if (graph.order.size() != graph.nodes.size()) {
     std::vector<std::string> names;
-    for (const std::uint32_t n : cycles(dag).front()) names.push_back(graph.nodes[n].id);
+    const std::vector<std::vector<std::uint32_t>> found = cycles(dag);
+    for (const std::uint32_t n : found.front()) names.push_back(graph.nodes[n].id);
     throw Error(Code::internal, cat("the model's blocks form a cycle: ", join(names, " -> ")));
   }
 }

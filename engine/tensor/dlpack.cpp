@@ -1,5 +1,6 @@
 #include "engine/tensor/dlpack.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>

@@ -253,11 +253,11 @@ BOOST_AUTO_TEST_CASE(several_streams_share_one_device) {
   const Plugin plugin(settings().plugin);
   const Bench bench(plugin);
   constexpr int kStreams = 4;
-  const std::int64_t elements = 100000;
+  constexpr std::int64_t elements = 100000;
   std::vector<std::thread> threads;
   std::vector<float> results(kStreams);
   for (int s = 0; s < kStreams; ++s) {
-    threads.emplace_back([&bench, &results, s, elements] {
+    threads.emplace_back([&bench, &results, s] {
       const OwnStream stream(bench);
       const TestDevice::Buffer memory(bench, static_cast<std::size_t>(elements) * 4);
       const heddle_view x = view_of(memory, device::row_major(HEDDLE_F32, {elements}));

@@ -17,7 +17,12 @@ struct heddle_value {
   heddle_kind kind = HEDDLE_KIND_NONE;
   std::int64_t number = 0;
   std::string text;
-  std::vector<std::pair<std::string, heddle_value>> fields;
+  struct Field;
+  std::vector<Field> fields;
+};
+struct heddle_value::Field {
+  std::string name;
+  heddle_value value;
 };
 
 namespace heddle::conformance {
@@ -59,13 +64,13 @@ const heddle_value* field(const heddle_value* record, const char* key) {
 }
 
 const char* key(const heddle_value* record, std::uint32_t index) {
-  return index < record->fields.size() ? record->fields[index].first.c_str() : nullptr;
+  return index < record->fields.size() ? record->fields[index].name.c_str() : nullptr;
 }
 
 heddle_value* make_record(std::uint32_t count, const char* const* keys,
                           const heddle_value* const* values) {
   auto* record = new heddle_value{.kind = HEDDLE_KIND_RECORD};
-  for (std::uint32_t i = 0; i < count; ++i) record->fields.emplace_back(keys[i], *values[i]);
+  for (std::uint32_t i = 0; i < count; ++i) record->fields.push_back({keys[i], *values[i]});
   return record;
 }
 
@@ -84,7 +89,7 @@ const heddle_value_service kValues = [] {
   table.key = key;
   table.field = field;
   table.item = [](const heddle_value* value, std::uint32_t index) -> const heddle_value* {
-    return index < value->fields.size() ? &value->fields[index].second : nullptr;
+    return index < value->fields.size() ? &value->fields[index].value : nullptr;
   };
   table.release = [](const heddle_value* value) { delete value; };
   table.make_int = [](std::int64_t number) {
@@ -163,7 +168,7 @@ OptionRecord::OptionRecord(const OptionMap& options) : value_(new heddle_value) 
       value.kind = HEDDLE_KIND_STR;
       value.text = std::get<std::string>(option);
     }
-    value_->fields.emplace_back(name, value);
+    value_->fields.push_back({name, value});
   }
 }
 

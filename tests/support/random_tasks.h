@@ -30,7 +30,10 @@ inline double draw(std::mt19937& random, double low, double high) {
 }
 
 inline core::Prices random_prices(std::mt19937& random, std::size_t devices) {
-  return {equal_devices(devices, draw(random, 1e8, 1e10), draw(random, 0.001, 0.1)), {}};
+  // One after the other: compilers differ in which argument of a call they evaluate first.
+  const double latency_seconds = draw(random, 0.001, 0.1);
+  const double bytes_per_second = draw(random, 1e8, 1e10);
+  return {equal_devices(devices, bytes_per_second, latency_seconds), {}};
 }
 
 // Each task reads up to three of the ones before it; its time differs from device to device by up
