@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "plugin.hpp"
+#include "checked.hpp"
 
 namespace [[gnu::visibility("hidden")]] heddle {
 
@@ -97,7 +97,7 @@ inline Tensor Tensor::reshape(const Shape& shape) const {
   const heddle_tensor_info& from = info();
   heddle_tensor_info to = tensor_info(from.dtype, shape);
   std::int64_t wanted = 1;
-  for (const std::int64_t n : shape) wanted *= n;
+  for (const std::int64_t n : shape) wanted = checked_product({wanted, n}, "reshape");
   if (wanted != count()) throw Error(HEDDLE_INVALID_ARGUMENT, "reshape changes the number of elements");
   // Walk both shapes from the innermost axis; a group of new axes must come out of one dense run of old ones.
   int old_axis = int(from.rank) - 1;
