@@ -205,6 +205,8 @@ Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Asked aske
   ready.kept = core::take_kept(ready.graph, wanted, topology, *environment);
   try {
     ready.described = core::describe_models(ready.graph, *environment);
+  } catch (const core::RefusedValue&) {
+    throw;  // the fault is the workflow's
   } catch (const core::Error&) {
     // A run tells it as what it is, a node that failed.
     if (asked.how == Describe::strictly) throw;
@@ -217,7 +219,7 @@ Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Asked aske
     return fact == facts.end() ? nullptr : fact->second.get();
   };
   core::check_known_prompts(ready.graph, known, options.prompt_limit);
-  const core::Inferred inferred = core::infer(ready.graph, environment->host, facts);
+  const core::Inferred inferred = core::infer(ready.graph, environment->host, facts, plugins.catalog.get());
   using Misfits = core::PlaceRequest::Misfits;
   const auto plan_with = [&](Misfits misfits) {
     return core::make_plan(ready.graph, core::place({ready.graph, inferred, topology, environment->costs, misfits, {}, asked.crowd}), inferred, topology);

@@ -52,6 +52,10 @@ Target find_target(const Workflow::Data& flow, const std::string& name) {
           ".", core::did_you_mean(target.input, names), " It has ", core::join(names, ", "), "."));
 }
 
+bool takes_nonfinite(const Target& target) {
+  return target.port != nullptr && (target.port->flags & HEDDLE_PORT_NONFINITE) != 0;
+}
+
 // The text that files carry says that a tensor was given there: it cannot say which. The link, if
 // there is one, stays, so that whoever loads the text has a workflow that can run.
 void mark_given(core::WorkflowNode& node, const std::string& input) {
@@ -117,11 +121,11 @@ std::shared_ptr<const Workflow::Data> with_inputs(const std::shared_ptr<const Wo
   auto changed = std::make_shared<Workflow::Data>(*flow);
   for (const auto& [name, input] : inputs) {
     const auto* literal = std::get_if<core::Json>(&input);
+    const Target target = find_target(*flow, name);
     if (literal != nullptr && literal->kind() == core::Json::Kind::real &&
-        !std::isfinite(literal->as_double()))
+        !std::isfinite(literal->as_double()) && !takes_nonfinite(target))
       throw core::Error(core::Code::invalid_argument,
                         cat("the value given to ", quote(name), " is not a finite number"));
-    const Target target = find_target(*flow, name);
     core::WorkflowNode& node = changed->workflow.nodes[target.node];
     if (literal == nullptr) {
       mark_given(node, target.input);

@@ -136,11 +136,10 @@ class Binder {
         continue;
       }
       given[*port] = true;
-      node.inputs[*port] = bind_input({i, &input, input.name}, node.type->input(*port), input);
+      node.inputs[*port] = bind_input({i, &input, input.name}, *port, input);
     }
     for (std::uint32_t p = 0; p < node.type->input_count(); ++p)
-      if (!given[p])
-        node.inputs[p] = bind_absent({i, nullptr, node.type->input(p).name}, node.type->input(p));
+      if (!given[p]) node.inputs[p] = bind_absent({i, nullptr, node.type->input(p).name}, p);
   }
 
   void take_values(NodeIndex i, Node& node, boost::container::small_vector<bool, 16>& given) {
@@ -151,7 +150,10 @@ class Binder {
       if (port) {
         given[*port] = true;
         node.inputs[*port] = at->second;
-        check_prompt({i, nullptr, at->first.second}, node.type->input(*port), *at->second);
+        if (const auto fault = node.type->check(*port).fault_of(*at->second, &catalog_))
+          report({i, nullptr, at->first.second}, *fault);
+        else
+          check_prompt({i, nullptr, at->first.second}, node.type->input(*port), *at->second);
       } else {
         node.extra.emplace_back(at->first.second, at->second);
       }
@@ -176,7 +178,8 @@ class Binder {
                "."));
   }
 
-  Binding bind_input(const Place& place, const heddle_port& port, const WorkflowInput& input) {
+  Binding bind_input(const Place& place, std::uint32_t p, const WorkflowInput& input) {
+    const heddle_port& port = types_[place.node]->input(p);
     if (const Link* link = std::get_if<Link>(&input.value)) {
       const std::optional<Source> source = link_to(place, *link, Severity::error);
       if (!source) return {};
@@ -196,7 +199,7 @@ class Binder {
       return {};
     }
     if (literal.is_null() && is_optional(port) && port.widget == nullptr) return {};
-    Binding value = taken(place, literals_.read(port, literal));
+    Binding value = taken(place, literals_.read(port, types_[place.node]->check(p), literal));
     if (const Value* text = std::get_if<Value>(&value)) check_prompt(place, port, **text);
     return value;
   }
@@ -218,9 +221,11 @@ class Binder {
                " in ", quote(widget.source == nullptr ? "" : widget.source), ".");
   }
 
-  Binding bind_absent(const Place& place, const heddle_port& port) {
+  Binding bind_absent(const Place& place, std::uint32_t p) {
+    const NodeType& type = *types_[place.node];
+    const heddle_port& port = type.input(p);
     if (is_hidden(port)) return {};
-    if (const std::optional<Literal>& literal = literals_.default_of(port))
+    if (const std::optional<Literal>& literal = literals_.default_of(port, type.check(p)))
       return taken(place, *literal);
     if (is_optional(port)) return {};
     if (port.widget != nullptr) {

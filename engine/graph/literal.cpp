@@ -12,8 +12,6 @@ namespace heddle::core {
 namespace {
 
 constexpr std::size_t kLongestLiteral = 60;  // bytes of a literal shown in a message
-constexpr std::size_t kMostChoices = 12;     // choices listed in a message
-constexpr double kAboveUint64 = 18446744073709551616.0;
 
 LiteralFault cannot_be(std::string_view type, const Json& literal, std::string_view advice) {
   return {cat("expects ", type, ", got ", shown_literal(literal), ". ", advice)};
@@ -54,40 +52,6 @@ Literal to_float(const Json& literal) {
   return make_value(*number);
 }
 
-std::string number_text(double number) {
-  if (std::trunc(number) == number && std::fabs(number) < 1e15)
-    return cat(static_cast<std::int64_t>(number));
-  return number == kAboveUint64 ? "18446744073709551615" : cat(number);
-}
-
-struct Range {
-  double least, most;
-};
-
-std::optional<Range> range_of(const heddle_widget& widget) {
-  if (widget.min < widget.max) return Range{widget.min, widget.max};
-  if (widget.kind == HEDDLE_WIDGET_SEED) return Range{0, kAboveUint64};
-  return std::nullopt;
-}
-
-// NaN passes, as every comparison with it is false.
-std::optional<LiteralFault> check_range(const heddle_widget& widget, const Value& value) {
-  const heddle_kind kind = kind_of(*value);
-  const bool is_number =
-      kind == HEDDLE_KIND_INT || kind == HEDDLE_KIND_UINT || kind == HEDDLE_KIND_FLOAT;
-  const std::optional<Range> range = range_of(widget);
-  if (!is_number || !range) return std::nullopt;
-  const double number = get_float(*value);
-  if (!(number < range->least) && !(number > range->most)) return std::nullopt;
-  const bool below = number < range->least;
-  const std::string got = kind == HEDDLE_KIND_FLOAT  ? number_text(number)
-                          : kind == HEDDLE_KIND_UINT ? cat(get_uint(*value))
-                                                     : cat(get_int(*value));
-  return LiteralFault{cat(got, " is ", below ? "below the least" : "above the greatest", " value ",
-                          number_text(below ? range->least : range->most), ". Give a number from ",
-                          number_text(range->least), " to ", number_text(range->most), ".")};
-}
-
 bool is_choice(const heddle_widget& widget) {
   return widget.kind == HEDDLE_WIDGET_CHOICE || widget.kind == HEDDLE_WIDGET_FILE ||
          widget.kind == HEDDLE_WIDGET_FOLDER;
@@ -110,15 +74,6 @@ NamedFile named_file(const heddle_widget& widget, const std::string& text) {
   return {text, std::string(source)};
 }
 
-std::string listed(const std::vector<std::string>& choices) {
-  std::vector<std::string> shown;
-  for (std::size_t i = 0; i < std::min(choices.size(), kMostChoices); ++i)
-    shown.push_back(quote(choices[i]));
-  if (choices.size() > kMostChoices)
-    shown.push_back(cat("and ", choices.size() - kMostChoices, " more"));
-  return join(shown, ", ");
-}
-
 }  // namespace
 
 bool takes_literals(const heddle_port& port) {
@@ -128,7 +83,7 @@ bool takes_literals(const heddle_port& port) {
   return false;
 }
 
-Literal LiteralReader::read(const heddle_port& port, const Json& literal) {
+Literal LiteralReader::read(const heddle_port& port, const PortCheck& check, const Json& literal) {
   if (port.widget != nullptr && is_choice(*port.widget)) return choose(*port.widget, literal);
   const std::string_view type = port.type;
   Literal result = type == "INT"       ? to_int(literal)
@@ -136,18 +91,21 @@ Literal LiteralReader::read(const heddle_port& port, const Json& literal) {
                    : type == "STRING"  ? Literal(make_value(python_text(literal)))
                    : type == "BOOLEAN" ? Literal(make_value(python_truth(literal)))
                                        : Literal(from_json(literal));
-  if (const Value* value = std::get_if<Value>(&result); value != nullptr && port.widget != nullptr)
-    if (std::optional<LiteralFault> fault = check_range(*port.widget, *value)) return *fault;
+  if (const Value* value = std::get_if<Value>(&result))
+    if (std::optional<std::string> fault = check.fault_of(**value, &catalog_))
+      return LiteralFault{std::move(*fault)};
   return result;
 }
 
-const std::optional<Literal>& LiteralReader::default_of(const heddle_port& port) {
+const std::optional<Literal>& LiteralReader::default_of(const heddle_port& port,
+                                                         const PortCheck& check) {
   const auto [at, is_new] = defaults_.try_emplace(&port);
-  if (is_new) at->second = make_default(port);
+  if (is_new) at->second = make_default(port, check);
   return at->second;
 }
 
-std::optional<Literal> LiteralReader::make_default(const heddle_port& port) {
+std::optional<Literal> LiteralReader::make_default(const heddle_port& port,
+                                                   const PortCheck& check) {
   if (port.widget == nullptr) return std::nullopt;
   const heddle_widget& widget = *port.widget;
   switch (widget.kind) {
@@ -155,13 +113,13 @@ std::optional<Literal> LiteralReader::make_default(const heddle_port& port) {
     case HEDDLE_WIDGET_SEED:
     case HEDDLE_WIDGET_FLOAT: {
       const std::optional<WholeNumber> whole = truncated(widget.number);
-      if (widget.kind == HEDDLE_WIDGET_FLOAT || !whole) return read(port, Json(widget.number));
-      return read(port, std::visit([](auto number) { return Json(number); }, *whole));
+      if (widget.kind == HEDDLE_WIDGET_FLOAT || !whole) return read(port, check, Json(widget.number));
+      return read(port, check, std::visit([](auto number) { return Json(number); }, *whole));
     }
     case HEDDLE_WIDGET_TOGGLE:
-      return read(port, Json(widget.number != 0));
+      return read(port, check, Json(widget.number != 0));
     case HEDDLE_WIDGET_TEXT:
-      return read(port, Json(has_text(widget) ? widget.text : ""));
+      return read(port, check, Json(has_text(widget) ? widget.text : ""));
     default:
       break;
   }
@@ -185,9 +143,7 @@ Literal LiteralReader::choose(const heddle_widget& widget, const Json& literal) 
   if (widget.kind != HEDDLE_WIDGET_CHOICE) return choose_file(widget, name);
   const std::vector<std::string>& names = choices(widget);
   if (std::find(names.begin(), names.end(), name) != names.end()) return make_value(name);
-  return LiteralFault{
-      cat(quote(name), " is not one of the choices.", did_you_mean(name, names),
-          " Choices: ", names.empty() ? "none, no loaded plugin brings any" : listed(names), ".")};
+  return LiteralFault{not_a_choice(name, names)};
 }
 
 Literal LiteralReader::choose_file(const heddle_widget& widget, const std::string& text) {

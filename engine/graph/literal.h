@@ -1,5 +1,5 @@
 // A literal of a workflow on its way to an input: converted by ComfyUI's rules to the declared
-// type, then checked against the widget's range and choices. Pure; any thread.
+// type, then checked against what the port declares. Pure; any thread.
 #pragma once
 
 #include <boost/unordered/unordered_flat_map.hpp>
@@ -12,6 +12,7 @@
 
 #include "engine/base/json.h"
 #include "engine/graph/catalog.h"
+#include "engine/graph/port_check.h"
 #include "engine/tensor/value.h"
 
 namespace heddle::core {
@@ -34,15 +35,15 @@ class LiteralReader {
  public:
   explicit LiteralReader(const Catalog& catalog) : catalog_(catalog) {}
 
-  Literal read(const heddle_port& port, const Json& literal);
+  Literal read(const heddle_port& port, const PortCheck& check, const Json& literal);
 
   // What an input takes that is not given: the widget's default. Nothing without a widget, and for
   // a FILE or FOLDER without a default name; a CHOICE without one takes its first.
   // All inputs of a port share one value.
-  const std::optional<Literal>& default_of(const heddle_port& port);
+  const std::optional<Literal>& default_of(const heddle_port& port, const PortCheck& check);
 
  private:
-  std::optional<Literal> make_default(const heddle_port& port);
+  std::optional<Literal> make_default(const heddle_port& port, const PortCheck& check);
   const std::vector<std::string>& choices(const heddle_widget& widget);
   Literal choose(const heddle_widget& widget, const Json& literal);
   Literal choose_file(const heddle_widget& widget, const std::string& text);

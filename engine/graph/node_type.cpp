@@ -112,7 +112,11 @@ NodeType::NodeType(const heddle_node_desc* desc, std::string plugin,
   Checker(desc_, plugin_).check();
   Hasher hasher;
   hasher.add(name()).add(desc_.version).add(desc_.input_count);
-  for (std::uint32_t i = 0; i < input_count(); ++i) hasher.add(input(i).name);
+  checks_.reserve(input_count());
+  for (std::uint32_t i = 0; i < input_count(); ++i) {
+    hasher.add(input(i).name);
+    checks_.emplace_back(input(i));
+  }
   identity_ = hasher.finish();
 }
 

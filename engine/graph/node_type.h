@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/base/hash.h"
+#include "engine/graph/port_check.h"
 #include "heddle/abi/node.h"
 
 namespace heddle::core {
@@ -32,6 +33,8 @@ class NodeType {
 
   std::uint32_t input_count() const { return desc_.input_count; }
   const heddle_port& input(std::uint32_t i) const { return *desc_.inputs[i]; }
+  // What the values of an input are held to.
+  const PortCheck& check(std::uint32_t i) const { return checks_[i]; }
   std::uint32_t output_count() const { return desc_.output_count; }
   const heddle_port& output(std::uint32_t i) const { return *desc_.outputs[i]; }
   std::uint32_t slot_count() const { return desc_.weight_count; }
@@ -57,6 +60,7 @@ class NodeType {
       desc_;  // a copy: complete whatever size the plugin's has; the arrays stay the plugin's
   std::string plugin_;
   Hash128 identity_;
+  std::vector<PortCheck> checks_;  // by input
   static constexpr double kBriefSeconds = 20e-6;
   mutable std::atomic<double> lately_{std::numeric_limits<double>::infinity()};
   std::shared_ptr<const void> owner_;

@@ -59,6 +59,17 @@ void add_tensors(const heddle_value& value, const std::string& path, ValueSpec& 
   }
 }
 
+// Values that are known before the run are refused before it.
+void check_known(const heddle_infer& question) {
+  const NodeType& type = *question.node.type;
+  for (std::uint32_t i = 0; i < type.input_count(); ++i) {
+    if (!type.check(i).is_needed() || (type.input(i).flags & HEDDLE_PORT_LAZY) != 0) continue;
+    const ValueSpec* spec = linked_spec(question.node, i, question.known);
+    if (const Value known = spec == nullptr ? Value() : part_of(*spec, ""))
+      type.check(i).check(*known, question.catalog);
+  }
+}
+
 // Outputs that are there already: nothing is asked of the node, whose inputs may be gone.
 bool are_kept(const Node& node, const std::vector<ValueSpec>& outputs) {
   return node.type->has(HEDDLE_NODE_KEEP) &&
@@ -75,20 +86,32 @@ NodeBytes bytes_of(const NodeSpec& node) {
   return bytes;
 }
 
-Inferred infer(const Graph& graph, const heddle_host* host, const Facts& facts) {
+const ValueSpec* linked_spec(const Node& node, std::uint32_t input,
+                             const std::vector<NodeSpec>& known) {
+  if (input >= node.inputs.size()) return nullptr;
+  const auto* link = std::get_if<Source>(&node.inputs[input]);
+  const bool is_there = link != nullptr && link->node < known.size() &&
+                        link->port < known[link->node].outputs.size();
+  return is_there ? &known[link->node].outputs[link->port] : nullptr;
+}
+
+Inferred infer(const Graph& graph, const heddle_host* host, const Facts& facts,
+               const Catalog* catalog) {
   Inferred result;
   result.nodes.resize(graph.nodes.size());
   for (const NodeIndex n : graph.order) {
     const Node& node = graph.nodes[n];
-    heddle_infer question{graph, node, result.nodes, {}};
+    heddle_infer question{graph, node, result.nodes, {}, catalog};
     question.answer.outputs.resize(node.type->output_count());
     for (std::uint32_t o = 0; o < node.type->output_count(); ++o)
       if (const auto fact = facts.find({n, o}); fact != facts.end()) question.answer.outputs[o].value = fact->second;
     if (are_kept(node, question.answer.outputs)) {
       for (ValueSpec& spec : question.answer.outputs) add_tensors(*spec.value, "", spec);
-    } else if (node.type->desc().infer != nullptr) {
+    } else {
       try {
-        throw_status(node.type->desc().infer(host, &question), "");
+        check_known(question);
+        if (node.type->desc().infer != nullptr)
+          throw_status(node.type->desc().infer(host, &question), "");
       } catch (Error& error) {
         error.at(graph.name_of(n));
         throw;

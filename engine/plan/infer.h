@@ -53,6 +53,10 @@ NodeBytes bytes_of(const NodeSpec& node);
 // Values that are known before the run: what nodes that read headers only have given.
 using Facts = std::map<Source, Value>;
 
+// What is known of the value that an input is linked to; nullptr: there is no link.
+const ValueSpec* linked_spec(const Node& node, std::uint32_t input,
+                             const std::vector<NodeSpec>& known);
+
 struct PendingOutput {
   NodeIndex node = 0;
   std::string output;
@@ -63,7 +67,11 @@ struct Inferred {
   std::vector<PendingOutput> pending;  // outputs of needed nodes that nothing is known of
 };
 
-Inferred infer(const Graph& graph, const heddle_host* host, const Facts& facts = {});
+// Throws RefusedValue, with the node, for a known value that an input does not take, as the run
+// would, and what nodes throw. `catalog` knows the choices that plugins bring; nullptr: those are
+// left to the run. A lazy input may never be asked for: there such a value counts as unknown.
+Inferred infer(const Graph& graph, const heddle_host* host, const Facts& facts = {},
+               const Catalog* catalog = nullptr);
 
 }  // namespace heddle::core
 
@@ -73,4 +81,5 @@ struct heddle_infer {
   const heddle::core::Node& node;
   const std::vector<heddle::core::NodeSpec>& known;
   heddle::core::NodeSpec answer;
+  const heddle::core::Catalog* catalog = nullptr;
 };

@@ -11,11 +11,13 @@ namespace heddle::core {
 
 namespace {
 
-const ValueSpec* spec_of(const heddle_infer* q, std::uint32_t input) {
-  if (input >= q->node.inputs.size()) return nullptr;
-  const auto* link = std::get_if<Source>(&q->node.inputs[input]);
-  if (link == nullptr || link->node == kGraphInputs || link->port >= q->known[link->node].outputs.size()) return nullptr;
-  return &q->known[link->node].outputs[link->port];
+const ValueSpec* spec_of(const heddle_infer* q, std::uint32_t input) { return linked_spec(q->node, input, q->known); }
+
+// infer() has refused the others already.
+bool is_refused_if_wanted(const heddle_infer& q, std::uint32_t input, const ValueSpec& spec) {
+  if ((q.node.type->input(input).flags & HEDDLE_PORT_LAZY) == 0) return false;
+  const Value known = part_of(spec, "");
+  return known && q.node.type->check(input).fault_of(*known, q.catalog);
 }
 
 const heddle_value* part(heddle_infer* q, std::uint32_t input, const char* path) {
@@ -23,7 +25,8 @@ const heddle_value* part(heddle_infer* q, std::uint32_t input, const char* path)
   // The literal or the spec keeps the part alive.
   if (const auto* literal = std::get_if<Value>(&q->node.inputs[input])) return part_of(*literal, path).get();
   const ValueSpec* spec = spec_of(q, input);
-  return spec == nullptr ? nullptr : part_of(*spec, path).get();
+  if (spec == nullptr || is_refused_if_wanted(*q, input, *spec)) return nullptr;
+  return part_of(*spec, path).get();
 }
 
 const heddle_value* value(heddle_infer* q, std::uint32_t input) { return part(q, input, ""); }

@@ -7,16 +7,6 @@
 
 namespace heddle::core {
 
-namespace {
-
-void check_prompt(const heddle_port& port, const heddle_value* value, std::uint64_t limit) {
-  if (value == nullptr) return;
-  if (const auto fault = prompt_fault(port, *value, limit))
-    throw Error(Code::invalid_argument, cat("input ", quote(port.name), ": ", *fault));
-}
-
-}  // namespace
-
 // Called without the lock, returns with it.
 void Execution::run_node(NodeIndex n, Worker& worker, Lock& lock) {
   if (worker.call == nullptr) worker.call = std::make_unique<NodeCall>(call_shared_);
@@ -88,27 +78,26 @@ void Execution::trace_end(Running& running) {
 
 void Execution::give_inputs(NodeIndex n, NodeCall& call) {
   const Node& node = graph_.nodes[n];
-  const auto set = [&](std::uint32_t i, const heddle_value* value) {
-    check_prompt(node.type->input(i), value, environment_.prompt_limit);
-    call.set_input(i, value);
-  };
   // Outputs, and what is made of them for this reader, live until it has finished.
-  const auto value_of = [&](const Binding& binding, std::uint32_t flags) -> const heddle_value* {
-    if (const auto* literal = std::get_if<Value>(&binding)) return literal->get();
-    const auto* link = std::get_if<Source>(&binding);
-    return link == nullptr ? nullptr : transfers_.to_reader(output(*link), *link, n, flags);
+  const auto linked = [&](const Source& link, std::uint32_t flags) {
+    return transfers_.to_reader(output(link), link, n, flags);
   };
   for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
     const heddle_port& port = node.type->input(i);
-    const bool is_open =
-        (port.flags & HEDDLE_PORT_LAZY) != 0 && std::holds_alternative<Source>(node.inputs[i]);
-    if ((port.flags & HEDDLE_PORT_HIDDEN) != 0)
+    if ((port.flags & HEDDLE_PORT_HIDDEN) != 0) {
       call.set_own_input(i, hidden(node, port.type));
-    else if (!is_open)  // has_lazy_inputs() gives the others
-      set(i, value_of(node.inputs[i], port.flags));
+    } else if (const auto* literal = std::get_if<Value>(&node.inputs[i])) {
+      call.set_input(i, literal->get());
+    } else if (const auto* link = std::get_if<Source>(&node.inputs[i])) {
+      if ((port.flags & HEDDLE_PORT_LAZY) == 0)  // has_lazy_inputs() gives the others
+        call.take_input(i, linked(*link, port.flags));
+    }
   }
-  for (const auto& [name, binding] : node.extra)
-    if (const heddle_value* value = value_of(binding, 0)) call.add_extra(name, Value::share(value));
+  for (const auto& [name, binding] : node.extra) {
+    if (const auto* literal = std::get_if<Value>(&binding)) call.add_extra(name, *literal);
+    if (const auto* link = std::get_if<Source>(&binding))
+      call.add_extra(name, Value::share(linked(*link, 0)));
+  }
 }
 
 Value Execution::hidden(const Node& node, std::string_view type) const {
@@ -130,12 +119,8 @@ bool Execution::has_lazy_inputs(Running& running, Lock& lock) {
   if (const auto found = wanted_.find(n); found != wanted_.end()) given = found->second;
   leave(lock);
   const auto give = [&](std::uint32_t i) {
-    const auto* link = std::get_if<Source>(&node.inputs[i]);
-    if (link == nullptr) return;
-    const heddle_port& port = node.type->input(i);
-    const heddle_value* value = transfers_.to_reader(output(*link), *link, n, port.flags);
-    check_prompt(port, value, environment_.prompt_limit);
-    call.set_input(i, value);
+    if (const auto* link = std::get_if<Source>(&node.inputs[i]))
+      call.take_input(i, transfers_.to_reader(output(*link), *link, n, node.type->input(i).flags));
   };
   for (const std::uint32_t i : given) give(i);
   for (;;) {

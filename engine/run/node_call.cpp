@@ -63,6 +63,11 @@ void NodeCall::reserve_host(std::uint64_t bytes) {
     claim_ = host->reserve(bytes, "what the node makes and works on");
 }
 
+void NodeCall::check_prompt(const heddle_port& port, const heddle_value& value) const {
+  if (const auto fault = prompt_fault(port, value, shared_.environment.prompt_limit))
+    throw RefusedValue(cat("input ", quote(port.name), ": ", *fault));
+}
+
 std::vector<std::string> NodeCall::take_files() {
   if (!wrote_files_) return {};
   wrote_files_ = false;

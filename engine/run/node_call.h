@@ -46,8 +46,17 @@ class NodeCall final : public heddle_ctx {
   void reserve_host(std::uint64_t bytes);
   void release_claim() { claim_.release(); }  // what is left of it
 
-  // Borrowed until the call ends.
+  // Borrowed until the call ends. A literal, which was checked when the workflow was bound.
   void set_input(std::uint32_t index, const heddle_value* value) { inputs_[index] = value; }
+  // What came through a link, whoever made it. Throws RefusedValue for what the port does not take.
+  void take_input(std::uint32_t index, const heddle_value* value) {
+    const PortCheck& check = node_->type->check(index);
+    if (value != nullptr && check.is_needed())
+      check.check(*value, shared_.environment.catalog.get());
+    if (value != nullptr && (node_->type->input(index).flags & HEDDLE_PORT_PROMPT) != 0)
+      check_prompt(node_->type->input(index), *value);
+    inputs_[index] = value;
+  }
   void set_own_input(std::uint32_t index, Value value) {
     inputs_[index] = value.get();
     owned_.push_back(std::move(value));
@@ -94,6 +103,7 @@ class NodeCall final : public heddle_ctx {
   heddle_share share(std::uint32_t input) override;
 
  private:
+  void check_prompt(const heddle_port& port, const heddle_value& value) const;
   DeviceState& work_device() {
     used_device_ = true;
     if (shared_.use != nullptr) shared_.use->mark(place_->device, *node_);

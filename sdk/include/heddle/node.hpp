@@ -30,7 +30,8 @@ struct Info {
   std::uint32_t flags = 0;
 };
 
-// The literal an input takes when nothing is linked to it. `source` names a model folder (FILE), a registry kind
+// The literal an input takes when nothing is linked to it, and the values that the engine lets through to the node
+// (heddle/abi/node.h says what a node may rely on). `source` names a model folder (FILE), a registry kind
 // (CHOICE); `extra` is JSON for front ends, such as {"multiline": true}.
 struct Widget {
   double number = 0;
@@ -40,7 +41,7 @@ struct Widget {
   const char* source = nullptr;
   std::int32_t kind = 0;  // 0: what the type suggests
   const char* extra = nullptr;
-  std::uint32_t flags = 0;  // of the port
+  std::uint32_t flags = 0;  // of the port: HEDDLE_PORT_OPTIONAL, HEDDLE_PORT_NONFINITE ...
 };
 
 // A port is found by its address: no index to keep in step, no string to compare.

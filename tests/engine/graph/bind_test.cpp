@@ -57,7 +57,10 @@ BOOST_AUTO_TEST_CASE(numbers_are_coerced_as_comfyui_does) {
   BOOST_TEST(bound_value("float", "0.25") == "0.25");
   BOOST_TEST(bound_value("float", "\"1e-3\"") == "0.001");
   BOOST_TEST(bound_value("float", "true") == "1.0");
-  BOOST_TEST(bound_value("float", "NaN") == "NaN");
+  for (const char* odd : {"NaN", "Infinity", "\"-inf\""})
+    BOOST_TEST(bound_value("float", odd).find("is not a finite number. Give a number.") !=
+                   std::string::npos,
+               odd);
 }
 
 BOOST_AUTO_TEST_CASE(text_is_python_s_text_of_anything) {
@@ -83,6 +86,25 @@ BOOST_AUTO_TEST_CASE(other_types_take_literals_as_they_are) {
   BOOST_TEST(bound_value("any", R"({"__value__": [1, {"a": null}]})") == R"([1,{"a":null}])");
   BOOST_TEST(bound_value("number", "\"5\"") == "\"5\"");
   BOOST_TEST(bound_value("any", "null") == "absent");
+}
+
+BOOST_AUTO_TEST_CASE(given_values_are_held_to_what_the_port_declares) {
+  const auto said = [](const char* input, const Value& value) {
+    GivenValues given;
+    given[{"v", input}] = value;
+    return messages(core::bind(
+        parse_workflow(
+            R"({"v": {"class_type": "test.values"}, "s": {"class_type": "test.show", "inputs": {"any": ["v", 0]}}})",
+            "w.json"),
+        test::test_catalog(), {}, given));
+  };
+  BOOST_TEST(said("int", make_value(std::int64_t{100})) == "");
+  BOOST_TEST(said("any", make_value(std::int64_t{101})) == "");
+  BOOST_TEST(said("int", make_value(std::int64_t{101})).find(
+                 "node 'v' (test.values), input 'int': 101 is above the greatest value 100. Give a "
+                 "number from -100 to 100.") != std::string::npos);
+  BOOST_TEST(said("float", make_value(std::nan(""))).find("not a finite number") !=
+             std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(inputs_that_are_not_given_take_the_widget_s_default) {

@@ -17,13 +17,21 @@ extern "C" {
 
 #define HEDDLE_NODES "heddle.nodes/0" /* heddle_plugin.provide -> heddle_list of heddle_node_desc */
 
-/* How a front end edits an unlinked input, and which literals the engine accepts for it. */
+/* How a front end edits an unlinked input, and which values the engine accepts for it.
+ *
+ * What a node may rely on, in execute(), need(), fingerprint() and infer(), whoever made the value (a literal, a link,
+ * a cache, a program that embeds the engine): a value of a port of the type INT, FLOAT, STRING or BOOLEAN is of that
+ * kind (FLOAT takes integers, too); a number lies within min and max; a FLOAT is finite (but see
+ * HEDDLE_PORT_NONFINITE); the text of a CHOICE is one of its choices. The engine refuses anything else and names the
+ * node, the input and the value. It says nothing of how two inputs go together, nor whether a product of them fits
+ * (heddle/checked.hpp), nor whether the file of a FILE is there. */
 typedef struct heddle_widget {
   uint32_t size;
   int32_t kind;
   double number;        /* default, for numbers and toggles                                         */
   const char* text;     /* default, for text, choices and files                                     */
-  double min, max;      /* checked when min < max; a seed ranges over all of uint64                 */
+  double min, max;      /* both inclusive, when min < max; else an INT ranges over all of int64, a
+                           SEED over all of uint64                                                   */
   double step, round;   /* for front ends                                                           */
   const char* const* choices; /* NULL-terminated; CHOICE only                                       */
   const char* source;   /* CHOICE: a registry kind whose descs begin {uint32 size; const char* name};
@@ -60,6 +68,7 @@ enum {
   HEDDLE_PORT_PROMPT = 1u << 8,   /* a text that a model reads: one beyond the engine's limit is refused  */
   HEDDLE_PORT_SEQUENCE = 1u << 7, /* blocks: rows along the last axis but one are tokens, which a group of
                                      devices may divide among its members; see heddle_group              */
+  HEDDLE_PORT_NONFINITE = 1u << 9, /* a FLOAT that may be NaN or infinite, even where it has a range    */
   HEDDLE_PORT_LIST = 1u << 6      /* an output that is a list, spread over the readers; an input that
                                      wants the whole list                                              */
 };
