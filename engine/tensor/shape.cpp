@@ -1,7 +1,5 @@
 #include "engine/tensor/shape.h"
 
-#include <limits>
-
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/tensor/dtype.h"
@@ -15,6 +13,22 @@ void fill_row_major(heddle_tensor_info& info) {
   for (std::uint32_t i = info.rank; i-- > 0;) {
     info.stride[i] = stride;
     stride *= info.shape[i] > 0 ? info.shape[i] : 1;
+  }
+}
+
+[[noreturn]] void refuse_size(const heddle_tensor_info& info, std::string_view what) {
+  throw Error(Code::invalid_argument, cat(what, ": a tensor (", join(std::span(info.shape, info.rank), ", "), ") takes more than ",
+                                          format_bytes(kMostBytes), ". Ask for less."));
+}
+
+// Offsets of elements are sums of these products.
+void check_reach(const heddle_tensor_info& info, std::int64_t most, std::string_view what) {
+  std::int64_t room = most;
+  for (std::uint32_t i = 0; i < info.rank; ++i) {
+    std::int64_t reach = 0;
+    const bool fits = info.shape[i] == 0 || !__builtin_mul_overflow(info.shape[i] - 1, info.stride[i], &reach);
+    if (!fits || reach > room || reach < -room) refuse_size(info, what);
+    room -= reach < 0 ? -reach : reach;
   }
 }
 
@@ -46,14 +60,15 @@ heddle_tensor_info checked_info(const heddle_tensor_info& given, std::string_vie
   if (!is_dtype(info.dtype)) throw Error(Code::invalid_argument, cat(what, ": there is no element type ", info.dtype));
   const DTypeBlock block = dtype_block(DType(info.dtype));
   bool strides_given = false;
-  std::int64_t room = std::numeric_limits<std::int64_t>::max() / block.bytes;
+  std::int64_t room = kMostBytes * block.elements / block.bytes;
   for (std::uint32_t i = 0; i < info.rank; ++i) {
     if (info.shape[i] < 0) throw Error(Code::invalid_argument, cat(what, ": axis ", i, " has the negative size ", info.shape[i]));
     if (info.shape[i] > 0) room /= info.shape[i];
     strides_given = strides_given || info.stride[i] != 0;
   }
-  if (room == 0) throw Error(Code::invalid_argument, cat(what, ": the number of bytes exceeds 2^63"));
+  if (room == 0) refuse_size(info, what);
   if (!strides_given) fill_row_major(info);
+  else check_reach(info, kMostBytes * block.elements / block.bytes, what);
   if (block.elements != 1) check_blocks(info, block, what);
   return info;
 }

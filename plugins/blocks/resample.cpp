@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <heddle/checked.hpp>
 #include <numbers>
 #include <vector>
 
@@ -192,7 +193,7 @@ std::optional<Resampling> resampling_named(std::string_view name) {
   return std::nullopt;
 }
 
-std::int64_t rounded(double value) { return std::int64_t(std::nearbyint(value)); }
+std::int64_t rounded(double value) { return checked_round(value, "the size"); }
 
 Source centre_cropped(const Source& from, const GridSize& to) {
   const double width = double(from.grids.size.width), height = double(from.grids.size.height);

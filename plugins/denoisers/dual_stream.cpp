@@ -1,5 +1,7 @@
 #include "dual_stream.h"
 
+#include <heddle/checked.hpp>
+
 #include "flux_blocks.h"
 #include "patches.h"
 
@@ -60,7 +62,8 @@ StreamSizes read_stream_sizes(const Checkpoint& file, const Value& config, const
   s.context_width = size(top("txt_in"), 1);
   s.time_width = size(top("time_in.in_layer"), 1);
   s.head_size = size(first_block("img_attn.norm.query_norm"), 0);
-  s.doubles = int(config.get<std::int64_t>("num_layers", blocks::layer_count(file, prefix)));
+  s.doubles = checked_cast<int>(
+      config.get<std::int64_t>("num_layers", blocks::layer_count(file, prefix)), "num_layers");
   s.expose_blocks = config.get<bool>("expose_blocks", false);
   if (s.head_size <= 0 || s.hidden % s.head_size != 0)
     throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": a width of " + std::to_string(s.hidden) +

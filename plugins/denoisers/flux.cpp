@@ -1,5 +1,7 @@
 #include "flux.h"
 
+#include <heddle/checked.hpp>
+
 #include "dual_stream.h"
 #include "flux_names.h"
 #include "patches.h"
@@ -31,8 +33,10 @@ Dimensions read_dimensions(const Checkpoint& file, const Value& config, const Fl
                                 names.double_prefix());
   d.pooled_width = file.size(names.one(names.top("vector_in.in_layer", "weight")), 1);
   d.guided = file.has(names.one(names.top("guidance_in.in_layer", "weight")));
-  d.singles = int(config.get<std::int64_t>("num_single_layers",
-                                           blocks::layer_count(file, names.single_prefix())));
+  d.singles = checked_cast<int>(
+      config.get<std::int64_t>("num_single_layers",
+                               blocks::layer_count(file, names.single_prefix())),
+      "num_single_layers");
   return d;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include <heddle/checked.hpp>
 #include <heddle/ops.hpp>
 
 #include "embed_number.h"
@@ -240,7 +241,9 @@ void FluxRope::execute(Context& ctx) {
   const heddle_rope_table_attrs attrs{
       3,
       0,
-      {std::int32_t(ctx[axis_0]), std::int32_t(ctx[axis_1]), std::int32_t(ctx[axis_2]), 0},
+      {checked_cast<std::int32_t>(ctx[axis_0], "axis_0"),
+       checked_cast<std::int32_t>(ctx[axis_1], "axis_1"),
+       checked_cast<std::int32_t>(ctx[axis_2], "axis_2"), 0},
       ctx[theta]};
   const auto [c, s] = ops::rope_table(ctx, ids, attrs);
   ctx[cos] = c;

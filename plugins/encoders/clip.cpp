@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include <heddle/checked.hpp>
 #include <heddle/ops.hpp>
 
 #include "activations.h"
@@ -95,8 +96,10 @@ void Clip::build(const Checkpoint& file, const Value& config, Blocks& graph) {
   const std::int64_t vocabulary = file.size(prefix + kTokens, 0),
                      width = file.size(prefix + kTokens, 1);
   const std::int64_t positions = file.size(prefix + "embeddings.position_embedding.weight", 0);
-  const int depth = int(config.get<std::int64_t>(
-      "num_hidden_layers", blocks::layer_count(file, prefix + "encoder.layers.")));
+  const int depth = checked_cast<int>(
+      config.get<std::int64_t>("num_hidden_layers",
+                               blocks::layer_count(file, prefix + "encoder.layers.")),
+      "num_hidden_layers");
   const std::int64_t heads = config.get<std::int64_t>("num_attention_heads", width / 64);
   const double eps = config.get<double>("layer_norm_eps", 1e-5);
   const heddle_activation activation = activation_named(

@@ -1,6 +1,7 @@
 #include "prompt_tokens.h"
 
 #include <algorithm>
+#include <heddle/checked.hpp>
 
 namespace heddle::encoders {
 namespace {
@@ -35,9 +36,9 @@ std::pair<const heddle_tokenizer*, void*> TextEncoder::tokenizer() const {
 heddle_token_windows TextEncoder::rules(std::int64_t least_length) const {
   return {.size = sizeof(heddle_token_windows),
           .style = std::uint32_t(is_clip_ ? HEDDLE_WINDOWS_CLIP : HEDDLE_WINDOWS_OPEN),
-          .length = std::uint32_t(record_.get<std::int64_t>("length", 0)),
-          .least_length = std::uint32_t(least_length),
-          .padding = std::int32_t(record_.get<std::int64_t>("padding", -1)),
+          .length = checked_cast<std::uint32_t>(record_.get<std::int64_t>("length", 0), "length"),
+          .least_length = checked_cast<std::uint32_t>(least_length, "least_length"),
+          .padding = checked_cast<std::int32_t>(record_.get<std::int64_t>("padding", -1), "padding"),
           .weights = 1,
           .cancelled = nullptr,
           .cancelled_of = nullptr};

@@ -1,5 +1,6 @@
 #include "t5.h"
 
+#include <heddle/checked.hpp>
 #include <heddle/ops.hpp>
 
 #include "activations.h"
@@ -46,8 +47,9 @@ void T5Embed::execute(Context& ctx) {
 void T5Bias::execute(Context& ctx) {
   const std::int64_t length = ctx[ids].size(1);
   const Tensor values = ctx[table];
-  const heddle_relative_bucket_attrs attrs{std::int32_t(values.size(0)),
-                                           std::int32_t(ctx[max_distance]), 1, 0};
+  const heddle_relative_bucket_attrs attrs{
+      checked_cast<std::int32_t>(values.size(0), "buckets"),
+      checked_cast<std::int32_t>(ctx[max_distance], "relative_attention_max_distance"), 1, 0};
   const Tensor by_pair = ctx.make({length, length, values.size(1)}, device_float(values.dtype()));
   ops::embedding_into(ctx, values, ops::relative_bucket(ctx, length, length, attrs), by_pair);
   const Tensor by_head = ops::contiguous(ctx, by_pair.permute({2, 0, 1}));
@@ -96,7 +98,8 @@ void T5::build(const Checkpoint& file, const Value& config, Blocks& graph) {
   const std::int64_t vocabulary = file.size(tokens, 0), width = file.size(tokens, 1),
                      inner = file.size(names->in_layer(0, "q"), 0);
   const std::int64_t buckets = file.size(first_bias, 0), heads = file.size(first_bias, 1);
-  const int depth = int(config.get<std::int64_t>("num_layers", names->layers()));
+  const int depth = checked_cast<int>(config.get<std::int64_t>("num_layers", names->layers()),
+                                      "num_layers");
   const double eps = config.get<double>("layer_norm_epsilon", 1e-6);
   const std::int64_t max_distance =
       config.get<std::int64_t>("relative_attention_max_distance", 128);

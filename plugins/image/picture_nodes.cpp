@@ -1,6 +1,7 @@
 #include "plugins/image/picture_nodes.h"
 
 #include <algorithm>
+#include <heddle/checked.hpp>
 #include <heddle/host_memory.hpp>
 #include <heddle/ops.hpp>
 #include <limits>
@@ -33,7 +34,7 @@ struct Range {
 };
 Range range_in(std::int64_t count, std::int64_t index, std::int64_t length) {
   const std::int64_t begin = std::max<std::int64_t>(std::min(count - 1, index), 0);
-  return {begin, std::min(count, begin + length)};
+  return {begin, begin + std::min(count - begin, length)};
 }
 
 // The second picture of a batch in the size of the first: cut to its aspect, then bilinear.
@@ -77,7 +78,7 @@ void ImageBatch::execute(Context& ctx) {
   check_rank(first, "image1");
   const Tensor second = of_size(ctx, ctx[image2], first);
   Shape shape = first.shape();
-  shape[0] += second.size(0);
+  shape[0] = checked_sum({first.size(0), second.size(0)}, "the batch");
   const Tensor all = ctx.make(shape, HEDDLE_F32);
   ops::copy_into(ctx, first, all.slice(0, 0, first.size(0)));
   ops::copy_into(ctx, second, all.slice(0, first.size(0), shape[0]));
@@ -87,7 +88,7 @@ void ImageBatch::infer(Infer& question) {
   auto shape = question.shape(image1);
   const auto other = question.shape(image2);
   if (!shape || !other || shape->size() != 4 || other->size() != 4) return;
-  (*shape)[0] += (*other)[0];
+  (*shape)[0] = checked_sum({(*shape)[0], (*other)[0]}, "the batch");
   question.out(out, "", HEDDLE_F32, *shape);
 }
 
@@ -112,7 +113,7 @@ void RepeatImageBatch::execute(Context& ctx) {
   check_rank(once, "image");
   const std::int64_t count = once.size(0), times = ctx[amount];
   Shape shape = once.shape();
-  shape[0] = count * times;
+  shape[0] = checked_product({count, times}, "the batch");
   const Tensor all = ctx.make(shape, HEDDLE_F32);
   for (std::int64_t i = 0; i < times; ++i)
     ops::copy_into(ctx, once, all.slice(0, i * count, (i + 1) * count));
@@ -122,7 +123,7 @@ void RepeatImageBatch::infer(Infer& question) {
   auto shape = question.shape(image);
   const auto times = question[amount];
   if (!shape || shape->size() != 4 || !times) return;
-  (*shape)[0] *= *times;
+  (*shape)[0] = checked_product({(*shape)[0], *times}, "the batch");
   question.out(out, "", HEDDLE_F32, *shape);
 }
 

@@ -1,6 +1,7 @@
 #include "plugins/image/save_nodes.h"
 
 #include <charconv>
+#include <heddle/checked.hpp>
 #include <heddle/host_memory.hpp>
 #include <random>
 
@@ -121,8 +122,9 @@ Picture picture_of(Context& ctx, const Tensor& images, std::int64_t index,
     ctx.warn(
         "picture " + std::to_string(index) + ": " + std::to_string(quantised.nan_count) +
         " values are not numbers and become black. The model made them; try --compute with f32.");
-  return {static_cast<std::uint32_t>(images.size(2)), static_cast<std::uint32_t>(images.size(1)),
-          static_cast<std::uint32_t>(images.size(3)), std::move(quantised.samples)};
+  return {checked_cast<std::uint32_t>(images.size(2), "width"),
+          checked_cast<std::uint32_t>(images.size(1), "height"),
+          checked_cast<std::uint32_t>(images.size(3), "channels"), std::move(quantised.samples)};
 }
 
 void save(Context& ctx, const Tensor& images, const SavePlan& plan, const std::string& prompt,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <heddle/checked.hpp>
 #include <heddle/host_memory.hpp>
 
 #include "plugins/blocks/resample.h"
@@ -42,6 +43,12 @@ GridSize size_by(const GridSize& from, double factor) {
 GridSize size_of_pixels(const GridSize& from, double megapixels) {
   const double wanted = std::trunc(megapixels * 1024 * 1024);
   return size_by(from, std::sqrt(wanted / (double(from.width) * double(from.height))));
+}
+
+GridSize padded_size(const GridSize& from, std::int64_t left, std::int64_t top, std::int64_t right,
+                     std::int64_t bottom) {
+  return {checked_sum({from.height, top, bottom}, "the height"),
+          checked_sum({from.width, left, right}, "the width")};
 }
 
 Tensor scaled(Context& ctx, const Tensor& image, const std::string& method, const GridSize& to,
@@ -146,7 +153,7 @@ void ImagePadForOutpaint::execute(Context& ctx) {
   const Grids grids = grids_of(from.shape(), "image");
   const std::int64_t h = grids.size.height, w = grids.size.width, f = ctx[feathering];
   const std::int64_t l = ctx[left], t = ctx[top], r = ctx[right], b = ctx[bottom];
-  const GridSize to{h + t + b, w + l + r};
+  const GridSize to = padded_size(grids.size, l, t, r, b);
   const HostFloats values(ctx, from);
   const Tensor picture = make_picture(ctx, {grids.outer, to, grids.inner});
   float* const padded = picture.data<float>();
@@ -178,7 +185,7 @@ void ImagePadForOutpaint::infer(Infer& question) {
   const auto from = picture_shape(question.shape(image));
   const auto l = question[left], t = question[top], r = question[right], b = question[bottom];
   if (!from || !l || !t || !r || !b) return;
-  const GridSize to{(*from)[1] + *t + *b, (*from)[2] + *l + *r};
+  const GridSize to = padded_size({(*from)[1], (*from)[2]}, *l, *t, *r, *b);
   infer_size<ImagePadForOutpaint>(question, from, to);
   question.out(mask, "", HEDDLE_F32, {1, to.height, to.width});
 }

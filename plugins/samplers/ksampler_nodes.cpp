@@ -1,5 +1,7 @@
 #include "ksampler_nodes.h"
 
+#include <heddle/checked.hpp>
+
 #include "sample.h"
 #include "sample_shapes.h"
 #include "schedule_kind.h"
@@ -39,7 +41,7 @@ void infer_sampler(Infer& question, F&& levels) {
   if (!sampler || !schedule || !steps) return;
   job.sampler = SamplerChoice{.name = *sampler};
   try {
-    job.sigmas = levels(model, *sampler, *schedule, int(*steps));
+    job.sigmas = levels(model, *sampler, *schedule, checked_cast<int>(*steps, "steps"));
   } catch (const Error&) {
     return;  // the run says it, with the node's name
   }
@@ -47,7 +49,8 @@ void infer_sampler(Infer& question, F&& levels) {
 }
 
 StepRange range_of(std::int64_t start, std::int64_t end, const std::string& leftover) {
-  StepRange range{.start = int(start), .end = int(end)};
+  StepRange range{.start = checked_cast<int>(start, "start_at_step"),
+                  .end = checked_cast<int>(end, "end_at_step")};
   if (leftover == "disable") range.leftover = StepRange::Leftover::kRemove;
   return range;
 }
@@ -59,7 +62,8 @@ void KSampler::execute(Context& ctx) {
   SampleJob job;
   job.guide = {ctx[model], ctx[positive], ctx[negative], ctx[cfg]};
   job.sampler.name = sampler;
-  job.sigmas = levels_for(job.guide.model, sampler, ctx[scheduler], int(ctx[steps]), ctx[denoise]);
+  job.sigmas = levels_for(job.guide.model, sampler, ctx[scheduler],
+                          checked_cast<int>(ctx[steps], "steps"), ctx[denoise]);
   job.noise.seed = ctx[seed];
   job.latent = ctx[latent_image];
   ctx[latent] = sample(ctx, job).latent;
@@ -80,7 +84,8 @@ void KSamplerAdvanced::execute(Context& ctx) {
   SampleJob job;
   job.guide = {ctx[model], ctx[positive], ctx[negative], ctx[cfg]};
   job.sampler.name = sampler;
-  const Sigmas whole = levels_for(job.guide.model, sampler, ctx[scheduler], int(ctx[steps]), 1.0);
+  const Sigmas whole = levels_for(job.guide.model, sampler, ctx[scheduler],
+                                  checked_cast<int>(ctx[steps], "steps"), 1.0);
   const StepRange range = range_of(ctx[start_at_step], ctx[end_at_step], ctx[leftover]);
   job.sigmas = with_user_errors([&] { return cut_sigmas(whole, range); });
   job.noise = {ctx[noise_seed], ctx[add_noise] == "enable"};

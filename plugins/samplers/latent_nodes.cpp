@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <heddle/checked.hpp>
 #include <heddle/ops.hpp>
 
 #include "latent.h"
@@ -32,7 +33,7 @@ void infer_empty(Infer& question, std::int64_t channels) {
 Tensor repeated(Context& ctx, const Tensor& tensor, std::int64_t amount) {
   Shape shape = tensor.shape();
   const std::int64_t items = shape[0];
-  shape[0] *= amount;
+  shape[0] = checked_product({items, amount}, "the batch");
   const Tensor whole = ctx.make(shape, tensor.dtype());
   for (std::int64_t i = 0; i < amount; ++i)
     ops::copy_into(ctx, tensor, whole.slice(0, i * items, (i + 1) * items));
@@ -66,10 +67,12 @@ Range range_in(std::int64_t items, std::int64_t index, std::int64_t length) {
 std::vector<std::int64_t> continued(const std::vector<std::int64_t>& indices, std::int64_t amount) {
   if (indices.empty()) return {};
   const auto [low, high] = std::minmax_element(indices.begin(), indices.end());
-  const std::int64_t distance = *high - *low + 1;
+  const std::int64_t distance =
+      checked_sum({*high, checked_product({*low, -1}, "batch_index"), 1}, "batch_index");
   std::vector<std::int64_t> all;
   for (std::int64_t i = 0; i < amount; ++i)
-    for (const std::int64_t index : indices) all.push_back(index + i * distance);
+    for (const std::int64_t index : indices)
+      all.push_back(checked_sum({index, checked_product({i, distance}, "batch_index")}, "batch_index"));
   return all;
 }
 
@@ -105,11 +108,11 @@ void RepeatLatentBatch::infer(Infer& question) {
   std::optional<Shape> shape = question.shape(samples, "samples");
   const std::optional<std::int64_t> times = question[amount];
   if (!shape || shape->empty() || !times) return;
-  (*shape)[0] *= *times;
+  (*shape)[0] = checked_product({(*shape)[0], *times}, "the batch");
   question.out(latent, "samples", HEDDLE_F32, *shape);
   std::optional<Shape> mask = question.shape(samples, "noise_mask");
   if (!mask || mask->empty()) return;
-  if (mask->front() > 1) mask->front() *= *times;
+  if (mask->front() > 1) mask->front() = checked_product({mask->front(), *times}, "the batch");
   question.out(latent, "noise_mask", HEDDLE_F32, *mask);
 }
 

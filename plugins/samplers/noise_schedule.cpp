@@ -50,8 +50,11 @@ Sigmas last_of(const Sigmas& sigmas, std::size_t count) {
 // int(steps / denoise): so many steps that the last `steps` of them are the part `denoise`.
 int stretched_steps(std::string_view name, int steps, double denoise) {
   const double stretched = steps / denoise;
-  require_steps(name, static_cast<int>(std::min(stretched, 2.0 * kMostSteps)));
-  return static_cast<int>(stretched);
+  if (stretched >= 1 && stretched <= kMostSteps) return static_cast<int>(stretched);  // not NaN
+  throw std::invalid_argument(std::string(name) + ": " + std::to_string(steps) +
+                              " steps at a denoise of " + std::to_string(denoise) +
+                              " are a part of more than " + std::to_string(kMostSteps) +
+                              " steps; give a greater denoise.");
 }
 
 // Evenly spaced steps through the table. The product k * (N / n) is rounded as written, in double:
@@ -257,6 +260,10 @@ Sigmas beta_sigmas(const NoiseLevels& levels, int steps, double alpha, double be
   for (int k = 0; k < steps; ++k) {
     const double quantile = boost::math::quantile(distribution, 1.0 - k * step);
     const double index = std::nearbyint(quantile * last_index);  // half to even
+    if (!(index >= 0 && index <= last_index))
+      throw std::invalid_argument("beta: alpha " + std::to_string(alpha) + ", beta " +
+                                  std::to_string(beta) +
+                                  " give no levels; give numbers nearer to 1.");
     if (index != previous) sigmas.push_back(table[static_cast<std::size_t>(index)]);
     previous = index;
   }

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include <heddle/checked.hpp>
 #include <heddle/host_memory.hpp>
+#include <heddle/node.hpp>
 
 namespace heddle::field {
 
@@ -46,7 +48,7 @@ void show_preview(Context& ctx, const PreviewMap& map, const Tensor& latents, st
   std::pmr::vector<float> first(std::size_t(latents.count() / shape[0]), &memory);
   read_to<float>(ctx, latents.slice(0, 0, 1), first);
   const std::vector<std::uint8_t> pixels = map.pixels(first);
-  ctx.preview({sizeof(heddle_preview), std::uint32_t(shape[3]), std::uint32_t(shape[2]), step,
+  ctx.preview({sizeof(heddle_preview), checked_cast<std::uint32_t>(shape[3], "width"), checked_cast<std::uint32_t>(shape[2], "height"), step,
                step_count, pixels.data()});
 }
 

@@ -1,6 +1,7 @@
 #include "random_nodes.h"
 
 #include <algorithm>
+#include <heddle/checked.hpp>
 
 #include "latent.h"
 #include "random.h"
@@ -18,7 +19,7 @@ Tensor normal(Context& ctx, const Shape& shape, std::uint64_t seed) {
 }  // namespace
 
 void RandomConditioning::execute(Context& ctx) {
-  const auto number = std::uint64_t(ctx[seed]);
+  const auto number = checked_cast<std::uint64_t>(ctx[seed], "seed");
   Record entry;
   entry.set("cross_attn", value_of(normal(ctx, {1, ctx[tokens], ctx[width]}, 2 * number)));
   if (ctx[pooled_width] > 0)
@@ -35,8 +36,8 @@ void RandomConditioning::infer(Infer& question) {
 
 void RandomLatent::execute(Context& ctx) {
   const Shape shape{1, ctx[channels], ctx[height] / kDownscale, ctx[width] / kDownscale};
-  ctx[latent] =
-      Record().set("samples", value_of(normal(ctx, shape, std::uint64_t(ctx[seed])))).value();
+  const auto number = checked_cast<std::uint64_t>(ctx[seed], "seed");
+  ctx[latent] = Record().set("samples", value_of(normal(ctx, shape, number))).value();
 }
 
 void RandomLatent::infer(Infer& question) {

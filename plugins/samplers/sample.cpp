@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include <heddle/checked.hpp>
 #include <heddle/host_memory.hpp>
 #include <heddle/ops.hpp>
 
@@ -64,7 +65,7 @@ class Denoiser {
     const Tensor schedule = ctx_.make_host({std::int64_t(timesteps.size())}, HEDDLE_F32);
     std::copy(timesteps.begin(), timesteps.end(), schedule.data<float>());
     const Value record = Record().set("timestep", value_of(schedule)).value();
-    session_.emplace(ctx_, model, constants_, record, std::uint32_t(timesteps.size()));
+    session_.emplace(ctx_, model, constants_, record, checked_cast<std::uint32_t>(timesteps.size(), "steps"));
   }
 
   void use_mask(const std::optional<NoiseMask>& mask) { mask_ = mask; }
@@ -233,7 +234,7 @@ Sampled sample(Context& ctx, const SampleJob& job) {
     ctx.progress(double(i + 1) / double(plan.size()));
     if (preview && loop.last_denoised())
       show_preview(ctx, *preview, loop.last_denoised(), std::uint32_t(i + 1),
-                   std::uint32_t(plan.size()));
+                   checked_cast<std::uint32_t>(plan.size(), "steps"));
   }
   const Tensor result = or_zeros(ctx, sum(ctx, {{run.end_scale, loop.result()}}), latent.shape);
   const Value end = with_samples(latent, result);

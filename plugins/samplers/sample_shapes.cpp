@@ -1,5 +1,7 @@
 #include "sample_shapes.h"
 
+#include <heddle/checked.hpp>
+
 #include "conditioning.h"
 #include "model_sampling.h"
 #include "prediction.h"
@@ -41,7 +43,7 @@ void tell_cost(Infer& question, const JobShapes& job, const RunPlan& run, std::s
   const double terms = double(run.evaluations()) * (double(sets) + 1 + kTermsOfAPoint) + kOnce;
   const double count = count_of(job.latent);
   const double kept = 4.0 + sampler.denoised_history + sampler.slope_history + double(sets);
-  question.cost(2 * terms * count, kBytes * terms * count, std::uint64_t(kBytes * kept * count));
+  question.cost(2 * terms * count, kBytes * terms * count, checked_cast<std::uint64_t>(kBytes * kept * count, "bytes"));
 }
 
 }  // namespace
@@ -71,7 +73,7 @@ void infer_run(Infer& question, const JobShapes& job) {
     const std::size_t evaluations = run.evaluations();
     if (evaluations == 0) return;
     question.call(job.model, sets, {{"timestep", HEDDLE_F32, {std::int64_t(evaluations)}}},
-                  std::uint32_t(evaluations));
+                  checked_cast<std::uint32_t>(evaluations, "steps"));
   } catch (const Error&) {
     // The run says it, with the node's name.
   }

@@ -1,5 +1,9 @@
 #include "schedule_nodes.h"
 
+#include <algorithm>
+#include <cmath>
+#include <heddle/checked.hpp>
+
 #include "schedule_kind.h"
 #include "sigmas_value.h"
 #include "tabled_schedule.h"
@@ -8,16 +12,27 @@
 namespace heddle::field {
 namespace {
 
-// Runs a schedule of the numeric core and makes SIGMAS of it.
+// Runs a schedule of the numeric core and makes SIGMAS of it. Arguments that are fine one by one
+// may give no levels together: a picture of such would be black.
 template <class F>
 Tensor made(Context& ctx, F&& schedule) {
-  return tensor_of(ctx, with_user_errors(std::forward<F>(schedule)));
+  const Sigmas sigmas = with_user_errors(std::forward<F>(schedule));
+  if (!std::ranges::all_of(sigmas, [](float sigma) { return std::isfinite(sigma); }))
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "with these numbers some of the levels are infinite or no numbers. Give numbers "
+                "nearer to the defaults.");
+  return tensor_of(ctx, sigmas);
+}
+
+template <class Node>
+int steps_of(Context& ctx) {
+  return checked_cast<int>(ctx[Node::steps], "steps");
 }
 
 Tensor tabled(Context& ctx, const std::string& model_type, std::int64_t steps, double denoise) {
   const std::optional<StepTable> table = find_step_table(model_type);
   if (!table) throw Error(HEDDLE_NOT_FOUND, "there is no table of levels for '" + model_type + "'");
-  return made(ctx, [&] { return tabled_sigmas(*table, int(steps), denoise); });
+  return made(ctx, [&] { return tabled_sigmas(*table, checked_cast<int>(steps, "steps"), denoise); });
 }
 
 }  // namespace
@@ -25,47 +40,47 @@ Tensor tabled(Context& ctx, const std::string& model_type, std::int64_t steps, d
 void BasicScheduler::execute(Context& ctx) {
   const ModelSampling sampling = model_sampling(ctx[model]);
   const WholeSchedule whole = schedule_named(ctx[scheduler], sampling);
-  ctx[sigmas] = made(ctx, [&] { return basic_sigmas(whole, int(ctx[steps]), ctx[denoise]); });
+  ctx[sigmas] = made(ctx, [&] { return basic_sigmas(whole, steps_of<BasicScheduler>(ctx), ctx[denoise]); });
 }
 
 void BetaSamplingScheduler::execute(Context& ctx) {
   const ModelSampling sampling = model_sampling(ctx[model]);
   ctx[sigmas] = made(
-      ctx, [&] { return beta_sigmas(sampling.levels, int(ctx[steps]), ctx[alpha], ctx[beta]); });
+      ctx, [&] { return beta_sigmas(sampling.levels, steps_of<BetaSamplingScheduler>(ctx), ctx[alpha], ctx[beta]); });
 }
 
 void KarrasScheduler::execute(Context& ctx) {
   ctx[sigmas] = made(ctx, [&] {
-    return karras_sigmas(int(ctx[steps]), ctx[sigma_min], ctx[sigma_max], ctx[rho]);
+    return karras_sigmas(steps_of<KarrasScheduler>(ctx), ctx[sigma_min], ctx[sigma_max], ctx[rho]);
   });
 }
 
 void ExponentialScheduler::execute(Context& ctx) {
   ctx[sigmas] = made(
-      ctx, [&] { return exponential_sigmas(int(ctx[steps]), ctx[sigma_min], ctx[sigma_max]); });
+      ctx, [&] { return exponential_sigmas(steps_of<ExponentialScheduler>(ctx), ctx[sigma_min], ctx[sigma_max]); });
 }
 
 void PolyexponentialScheduler::execute(Context& ctx) {
   ctx[sigmas] = made(ctx, [&] {
-    return polyexponential_sigmas(int(ctx[steps]), ctx[sigma_min], ctx[sigma_max], ctx[rho]);
+    return polyexponential_sigmas(steps_of<PolyexponentialScheduler>(ctx), ctx[sigma_min], ctx[sigma_max], ctx[rho]);
   });
 }
 
 void LaplaceScheduler::execute(Context& ctx) {
   ctx[sigmas] = made(ctx, [&] {
-    return laplace_sigmas(int(ctx[steps]), ctx[sigma_min], ctx[sigma_max], ctx[mu], ctx[beta]);
+    return laplace_sigmas(steps_of<LaplaceScheduler>(ctx), ctx[sigma_min], ctx[sigma_max], ctx[mu], ctx[beta]);
   });
 }
 
 void VPScheduler::execute(Context& ctx) {
   ctx[sigmas] =
-      made(ctx, [&] { return vp_sigmas(int(ctx[steps]), ctx[beta_d], ctx[beta_min], ctx[eps_s]); });
+      made(ctx, [&] { return vp_sigmas(steps_of<VPScheduler>(ctx), ctx[beta_d], ctx[beta_min], ctx[eps_s]); });
 }
 
 void SDTurboScheduler::execute(Context& ctx) {
   const ModelSampling sampling = model_sampling(ctx[model]);
   ctx[sigmas] =
-      made(ctx, [&] { return turbo_sigmas(sampling.levels, int(ctx[steps]), ctx[denoise]); });
+      made(ctx, [&] { return turbo_sigmas(sampling.levels, steps_of<SDTurboScheduler>(ctx), ctx[denoise]); });
 }
 
 void AlignYourStepsScheduler::execute(Context& ctx) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <heddle/checked.hpp>
 
 #include "sigmas_value.h"
 
@@ -20,7 +21,7 @@ Sigmas part(const Sigmas& sigmas, std::size_t begin, std::size_t end) {
 
 void SplitSigmas::execute(Context& ctx) {
   const Sigmas all = sigmas_of(ctx, ctx[sigmas]);
-  const std::size_t at = std::size_t(std::max<std::int64_t>(ctx[step], 0));
+  const auto at = checked_cast<std::size_t>(ctx[step], "step");
   ctx[high] = tensor_of(ctx, part(all, 0, at + 1));
   ctx[low] = tensor_of(ctx, part(all, at, all.size()));
 }
@@ -29,9 +30,9 @@ void SplitSigmasDenoise::execute(Context& ctx) {
   const Sigmas all = sigmas_of(ctx, ctx[sigmas]);
   // ComfyUI's round() is Python's, half to even, as nearbyint() is.
   const double steps = all.empty() ? 0.0 : double(all.size() - 1);
-  const auto kept = std::int64_t(std::nearbyint(steps * ctx[denoise]));
+  const std::int64_t kept = checked_round(steps * ctx[denoise], "denoise");
   // Its slices count from the end: [:-0] is empty, [-(0 + 1):] the last level.
-  const std::size_t count = std::size_t(kept);
+  const std::size_t count = std::min(checked_cast<std::size_t>(kept, "denoise"), all.size());
   ctx[high] = tensor_of(ctx, part(all, 0, count == 0 ? 0 : all.size() - count));
   ctx[low] = tensor_of(ctx, part(all, all.size() - std::min(count + 1, all.size()), all.size()));
 }

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include <heddle/checked.hpp>
 #include <heddle/ops.hpp>
 
 #include "plugins/blocks/wide.h"
@@ -25,7 +26,7 @@ Tensor channels_first(Context& ctx, const Tensor& x) {
 }
 
 heddle_group_norm_attrs norm_attrs(double eps, std::int64_t groups, heddle_activation activation) {
-  return {eps, std::int32_t(groups), activation};
+  return {eps, checked_cast<std::int32_t>(groups, "groups"), activation};
 }
 
 }  // namespace

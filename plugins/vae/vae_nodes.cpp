@@ -1,5 +1,6 @@
 #include "plugins/vae/vae_nodes.h"
 
+#include <heddle/checked.hpp>
 #include <heddle/model.hpp>
 #include <heddle/ops.hpp>
 #include <limits>
@@ -74,7 +75,7 @@ std::optional<Autoencoder> usable(const Value& vae) {
 
 std::int64_t count_of(const Shape& shape) {
   std::int64_t count = 1;
-  for (const std::int64_t size : shape) count *= size;
+  for (const std::int64_t size : shape) count = checked_product({count, size}, "the picture");
   return count;
 }
 
@@ -84,9 +85,9 @@ void tell_call(Infer& question, const Value& model, const Infer::Named& input,
                const Shape& result) {
   if (!model.is(HEDDLE_KIND_MODEL)) return;
   question.call(model, {{.constants = {input}, .steps = {}}});
-  const std::int64_t elements = count_of(input.shape) + count_of(result);
+  const std::int64_t elements = checked_sum({count_of(input.shape), count_of(result)}, "the pictures");
   const double bytes = double(sizeof(float)) * double(elements);
-  question.cost(2 * double(elements), 2 * bytes, std::uint64_t(bytes));
+  question.cost(2 * double(elements), 2 * bytes, checked_cast<std::uint64_t>(bytes, "bytes"));
 }
 
 }  // namespace
@@ -109,7 +110,8 @@ void VaeDecode::infer(Infer& question) {
   const std::optional<Autoencoder> autoencoder = usable(*value);
   if (!autoencoder) return;
   const std::int64_t factor = autoencoder->downscale;
-  const Shape picture{(*shape)[0], (*shape)[2] * factor, (*shape)[3] * factor, kColours};
+  const Shape picture{(*shape)[0], checked_product({(*shape)[2], factor}, "the height"),
+                      checked_product({(*shape)[3], factor}, "the width"), kColours};
   question.out(image, "", HEDDLE_F32, picture);
   tell_call(question, value->field("decoder"), {"z", HEDDLE_F32, *shape}, picture);
 }

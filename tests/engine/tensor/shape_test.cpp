@@ -38,6 +38,20 @@ BOOST_AUTO_TEST_CASE(bytes_of_a_tensor_in_blocks_are_those_of_its_blocks) {
   BOOST_TEST(describe(blocks({3, 64})) == "q8_0 (3, 64)");
 }
 
+BOOST_AUTO_TEST_CASE(sizes_and_strides_are_held_to_what_sums_of_them_can_hold) {
+  heddle_tensor_info info = make_info(HEDDLE_F32, std::vector<std::int64_t>{1 << 16, 1, 1 << 30});
+  info.shape[1] = 2;
+  BOOST_TEST(refusal(info) ==
+             "weight: a tensor (65536, 2, 1073741824) takes more than 256.0 TiB. Ask for less.");
+  info = make_info(HEDDLE_F32, std::vector<std::int64_t>{4, 6});
+  for (const std::int64_t stride : {std::int64_t{1} << 62, std::int64_t{-1} << 62, std::int64_t{1} << 45}) {
+    info.stride[0] = stride;
+    BOOST_TEST(refusal(info).find("takes more than 256.0 TiB") != std::string::npos, stride);
+  }
+  info.stride[0] = -6;  // from the last row to the first
+  BOOST_TEST(refusal(info) == "nothing was thrown");
+}
+
 BOOST_AUTO_TEST_CASE(a_shape_that_cuts_blocks_is_refused) {
   const std::string cut = refusal_of([&] { blocks({64, 3}); }).what();
   BOOST_TEST(cut == "tensor: q8_0 (64, 3) has no whole blocks of 32 elements along its last axis");
