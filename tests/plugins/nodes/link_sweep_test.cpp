@@ -1,0 +1,318 @@
+// Whatever comes through a link, to any number and any choice of any node that ships: out of range
+// it is refused with the input's name, before the run where it is known before; in range the node
+// does its work or says why not. Nodes are those of the catalogue, so new ones are held to it, too.
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "engine/base/text.h"
+#include "engine/facade/data.h"
+#include "engine/tensor/shape.h"
+#include "tests/plugins/nodes/node_fixture.h"
+#include "tests/plugins/nodes/sweep_values.h"
+
+namespace heddle::test {
+namespace {
+
+using core::cat;
+
+// Above these a run is long or large because that is what was asked for: then it is only planned,
+// or cancelled when it has begun.
+constexpr double kMostBytesToRun = 2 << 20;
+constexpr std::uint32_t kMostStepsToRun = 8;
+
+// Nodes that give a small value of a type, and the link to it.
+struct Provider {
+  const char* type;
+  const char* link;
+};
+constexpr Provider kProviders[] = {
+    {"MODEL", R"(["unet", 0])"},      {"CLIP", R"(["pipe", 1])"},
+    {"VAE", R"(["pipe", 2])"},        {"CONDITIONING", R"(["one", 0])"},
+    {"LATENT", R"(["latents", 0])"},  {"IMAGE", R"(["pictures", 0])"},
+    {"MASK", R"(["drawn", 0])"},      {"SIGMAS", R"(["levels", 0])"},
+    {"SAMPLER", R"(["euler", 0])"},   {"GUIDER", R"(["guide", 0])"},
+    {"NOISE", R"(["random", 0])"},    {"*", R"(["number", 0])"},
+};
+
+std::string provider_nodes() {
+  return R"("unet": {"class_type": "UNETLoader", "inputs": {"unet_name": "plain.safetensors", "weight_dtype": "default"}},
+    "pipe": {"class_type": "DiffusersLoader", "inputs": {"model_path": "random"}},
+    "latents": {"class_type": "EmptyLatentImage", "inputs": {"width": 64, "height": 48, "batch_size": 2}},
+    "pictures": {"class_type": "EmptyImage", "inputs": {"width": 24, "height": 16, "batch_size": 2, "color": 255}},
+    "drawn": {"class_type": "SolidMask", "inputs": {"value": 0.5, "width": 24, "height": 16}},
+    "levels": {"class_type": "KarrasScheduler", "inputs": {"steps": 2}},
+    "euler": {"class_type": "KSamplerSelect", "inputs": {"sampler_name": "euler"}},
+    "guide": {"class_type": "BasicGuider", "inputs": {"model": ["unet", 0], "conditioning": ["one", 0]}},
+    "random": {"class_type": "RandomNoise", "inputs": {"noise_seed": 1}},
+    "number": {"class_type": "PrimitiveInt", "inputs": {"value": 1}},
+    "one": )" +
+         NodeFixture::conditioning("one");
+}
+
+// Values beside the one that is swept, where a default would take long or does not go with the
+// models here: by class and input, or by input alone.
+std::optional<std::string> small_literal(const std::string& name) {
+  static const std::map<std::string, std::string> known = {
+      {"steps", "3"},   {"width", "64"},     {"height", "48"},
+      {"tokens", "4"},  {"channels", "16"},  {"pooled_width", "8"},
+      {"megapixels", "0.01"},                {"clip_name", R"("clip_l.safetensors")"},
+      {"clip_name1", R"("clip_l.safetensors")"},
+      {"clip_name2", R"("t5.safetensors")"},
+  };
+  const auto found = known.find(name);
+  return found == known.end() ? std::nullopt : std::optional(found->second);
+}
+
+// Ends the process, with the case at hand, when one of them takes longer than any should.
+class Watchdog {
+ public:
+  explicit Watchdog(std::chrono::seconds patience)
+      : thread_([this, patience](const std::stop_token& stop) { watch(stop, patience); }) {}
+  void begin(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    name_ = name;
+    ++count_;
+  }
+
+ private:
+  void watch(const std::stop_token& stop, std::chrono::seconds patience) {
+    std::unique_lock lock(mutex_);
+    while (!stop.stop_requested()) {
+      const std::uint64_t before = count_;
+      changed_.wait_for(lock, stop, patience, [] { return false; });
+      if (stop.stop_requested() || count_ != before) continue;
+      std::fprintf(stderr, "no end after %lld s: %s\n", static_cast<long long>(patience.count()),
+                   name_.c_str());
+      std::abort();
+    }
+  }
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::string name_;
+  std::uint64_t count_ = 0;
+  std::jthread thread_;
+};
+
+// How a plan or a run ended.
+struct Ending {
+  bool in_run = false;
+  std::optional<core::Code> code;  // none: it went well
+  std::string text;
+};
+
+struct SweepFixture {
+  NodeFixture nodes;  // its folder of models
+  Engine::Data engine{options()};
+  Watchdog watchdog{std::chrono::seconds(300)};
+
+  EngineOptions options() const {
+    EngineOptions options = engine_options();
+    options.compute = {{"cpu", "f32"}};
+    options.model_dirs.push_back(nodes.folder / "models");
+    options.input_dir = std::filesystem::path(HEDDLE_SOURCE_DIR) / "graphs";
+    options.output_dir = nodes.folder / "swept";
+    return options;
+  }
+
+  std::vector<core::NodeTypeRef> shipped() const {
+    std::vector<core::NodeTypeRef> types;
+    for (const std::string_view name : engine.plugins.catalog->type_names()) {
+      core::NodeTypeRef type = engine.plugins.catalog->find(name);
+      const bool is_of_tests = name.starts_with("test.") || name.starts_with("demo.");
+      if (!is_of_tests && !type->has(HEDDLE_NODE_BLOCK)) types.push_back(std::move(type));
+    }
+    return types;
+  }
+
+  // What the input is given where it is not the swept one; nothing: its default.
+  std::optional<std::string> small_value(const core::NodeType& type, const heddle_port& port) {
+    if ((port.flags & HEDDLE_PORT_HIDDEN) != 0) return std::nullopt;
+    if (port.widget != nullptr) {
+      if (auto literal = small_literal(port.name)) return literal;
+      const std::int32_t kind = port.widget->kind;
+      if (kind != HEDDLE_WIDGET_FILE && kind != HEDDLE_WIDGET_FOLDER) return std::nullopt;
+      const std::vector<std::string> files = engine.plugins.catalog->choices(*port.widget);
+      if (!files.empty()) return core::write_json(core::Json(files.front()));
+    }
+    for (const Provider& provider : kProviders)
+      if (port.type == std::string(provider.type)) return provider.link;
+    if ((port.flags & HEDDLE_PORT_OPTIONAL) != 0) return std::nullopt;
+    BOOST_ERROR("the sweep does not know what to give to the input "
+                << port.name << " of " << type.name() << ", a " << port.type
+                << ". Add a node that makes a small one to provider_nodes() and kProviders, or a "
+                   "file to the folder of models.");
+    return std::nullopt;
+  }
+
+  // The node as "out", with the value linked to one of its inputs from a node of this class.
+  std::string workflow(const core::NodeType& type, std::string_view swept,
+                       const std::string& source, const std::string& value) {
+    std::string inputs;
+    const auto add = [&](std::string_view name, const std::string& what) {
+      inputs += cat(inputs.empty() ? "" : ", ", "\"", name, "\": ", what);
+    };
+    for (std::uint32_t i = 0; i < type.input_count(); ++i) {
+      const heddle_port& port = type.input(i);
+      if (port.name == swept)
+        add(port.name, R"(["value", 0])");
+      else if (const auto given = small_value(type, port))
+        add(port.name, *given);
+    }
+    std::string text = cat("{", provider_nodes(), R"(, "out": {"class_type": ")", type.name(),
+                           R"(", "inputs": {)", inputs, "}}");
+    if (!swept.empty())
+      text += cat(R"(, "value": {"class_type": ")", source, R"(", "inputs": {"text": ")", value,
+                  "\"}}");
+    if (!type.has(HEDDLE_NODE_SINK)) text += std::string(", ") + NodeFixture::kLook;
+    return text + "}";
+  }
+
+  // Plans strictly, and says what that told.
+  Ending plan(const std::string& text, std::optional<Engine::Data::Ready>& ready) {
+    return ending(false, [&] { ready = prepared(text, Engine::Data::Describe::strictly); });
+  }
+  // Runs; with `stops` until the node tells of progress.
+  Ending run(const std::string& text, bool stops) {
+    std::optional<Engine::Data::Ready> ready;
+    const Ending before =
+        ending(false, [&] { ready = prepared(text, Engine::Data::Describe::for_a_run); });
+    if (before.code) return before;
+    return ending(true, [&] {
+      core::RunRequest request;
+      request.graph = &ready->graph;
+      request.plan = &ready->plan;
+      core::RunControl control;
+      Stopper stopper(control, stops);
+      core::execute(request, *engine.environment, stopper, control);
+    });
+  }
+
+  // Whether it is quick and small enough to be run, and short enough to be run to its end.
+  static bool is_small(const Engine::Data::Ready& ready) {
+    double bytes = 0;
+    for (const core::NodeSpec& node : ready.inferred.nodes)
+      for (const core::ValueSpec& output : node.outputs)
+        for (const auto& [path, info] : output.tensors) bytes += double(core::dense_bytes(info));
+    return bytes <= kMostBytesToRun;
+  }
+  static bool is_short(const Engine::Data::Ready& ready) {
+    for (const core::NodeSpec& node : ready.inferred.nodes)
+      for (const core::CallSpec& call : node.calls)
+        if (call.step_count > kMostStepsToRun) return false;
+    return true;
+  }
+
+ private:
+  class Stopper final : public core::Observer {
+   public:
+    Stopper(core::RunControl& control, bool stops) : control_(control), stops_(stops) {}
+    void node_progress(const core::Node& node, double, std::string_view) override {
+      if (stops_ && node.id == "out") control_.cancel();
+    }
+
+   private:
+    core::RunControl& control_;
+    const bool stops_;
+  };
+
+  Engine::Data::Ready prepared(const std::string& text, Engine::Data::Describe how) {
+    const Workflow::Data flow{core::parse_workflow(text, "sweep.json"), engine.plugins.catalog};
+    return engine.prepare(flow, {how});
+  }
+  template <class F>
+  static Ending ending(bool in_run, F&& work) {
+    try {
+      work();
+      return {in_run, std::nullopt, ""};
+    } catch (const core::Error& error) {
+      return {in_run, error.code(), error.full()};
+    } catch (const std::bad_alloc&) {
+      return {in_run, core::Code::out_of_memory, "host memory is exhausted"};
+    }
+  }
+};
+
+void check_refused(const Ending& ending, const heddle_port& port, const std::string& what) {
+  const std::string named = cat("input ", core::quote(port.name), ": ");
+  BOOST_TEST((ending.code == core::Code::invalid_argument), what << ": " << ending.text);
+  BOOST_TEST(ending.text.find(named) != std::string::npos, what << ": " << ending.text);
+  BOOST_TEST(ending.text.find("node 'out'") != std::string::npos, what << ": " << ending.text);
+}
+void check_typed(const Ending& ending, const std::string& what) {
+  BOOST_TEST((ending.code != core::Code::internal), what << ": " << ending.text);
+}
+
+// One value, once known before the run and once not.
+void check_value(SweepFixture& sweep, const core::NodeType& type, const heddle_port& port,
+                 const SweepValue& value) {
+  const std::string what = cat(type.name(), ".", port.name, " = ", value.text);
+  sweep.watchdog.begin(what);
+  BOOST_TEST_CHECKPOINT(what);
+  const std::string raw = sweep.workflow(type, port.name, "test.raw", value.text);
+  const std::string known = sweep.workflow(type, port.name, "test.known", value.text);
+  std::optional<Engine::Data::Ready> ready;
+  const Ending planned = sweep.plan(known, ready);
+  if (!value.fits) {
+    check_refused(planned, port, what + ", planned");
+    const Ending started = sweep.run(known, true);
+    check_refused(started, port, what + ", known");
+    BOOST_TEST(!started.in_run, what << " was refused only when it ran");
+    const Ending ran = sweep.run(raw, true);
+    check_refused(ran, port, what + ", run");
+    BOOST_TEST(ran.in_run, what << " was known before the run");
+    return;
+  }
+  check_typed(planned, what + ", planned");
+  if (planned.code || !SweepFixture::is_small(*ready)) return;
+  const bool stops = !SweepFixture::is_short(*ready);
+  ready.reset();
+  check_typed(sweep.run(known, stops), what + ", known, run");
+  check_typed(sweep.run(raw, stops), what + ", run");
+}
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(link_sweep, SweepFixture)
+
+BOOST_AUTO_TEST_CASE(every_number_of_every_node_is_checked_whoever_made_it) {
+  int inputs = 0;
+  for (const core::NodeTypeRef& type : shipped()) {
+    std::vector<const heddle_port*> numbers;
+    for (std::uint32_t i = 0; i < type->input_count(); ++i)
+      if (is_int_port(type->input(i)) || is_float_port(type->input(i)))
+        numbers.push_back(&type->input(i));
+    if (numbers.empty()) continue;
+    // Else nothing that follows would get as far as the node.
+    watchdog.begin(std::string(type->name()));
+    const Ending plain = run(workflow(*type, "", "", ""), false);
+    BOOST_TEST(!plain.code, type->name() << " does not run with small values: " << plain.text);
+    for (const heddle_port* port : numbers) {
+      ++inputs;
+      for (const SweepValue& value : numbers_for(*port)) check_value(*this, *type, *port, value);
+    }
+  }
+  BOOST_TEST(inputs > 90);
+}
+
+BOOST_AUTO_TEST_CASE(every_choice_of_every_node_is_checked_whoever_made_it) {
+  int inputs = 0;
+  for (const core::NodeTypeRef& type : shipped())
+    for (std::uint32_t i = 0; i < type->input_count(); ++i) {
+      const heddle_port& port = type->input(i);
+      if (!is_choice_port(port)) continue;
+      ++inputs;
+      for (const char* odd : {"s:no such choice", "s:", "i:0", "f:nan"})
+        check_value(*this, *type, port, {odd, false});
+    }
+  BOOST_TEST(inputs > 10);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace heddle::test
