@@ -48,8 +48,8 @@ void show_preview(Context& ctx, const PreviewMap& map, const Tensor& latents, st
   std::pmr::vector<float> first(std::size_t(latents.count() / shape[0]), &memory);
   read_to<float>(ctx, latents.slice(0, 0, 1), first);
   const std::vector<std::uint8_t> pixels = map.pixels(first);
-  ctx.preview({sizeof(heddle_preview), checked_cast<std::uint32_t>(shape[3], "width"), checked_cast<std::uint32_t>(shape[2], "height"), step,
-               step_count, pixels.data()});
+  ctx.preview({sizeof(heddle_preview), checked_cast<std::uint32_t>(shape[3], "width"),
+               checked_cast<std::uint32_t>(shape[2], "height"), step, step_count, pixels.data()});
 }
 
 }  // namespace heddle::field
