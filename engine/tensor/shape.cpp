@@ -18,7 +18,7 @@ void fill_row_major(heddle_tensor_info& info) {
 
 [[noreturn]] void refuse_size(const heddle_tensor_info& info, std::string_view what) {
   throw Error(Code::invalid_argument, cat(what, ": a tensor (", join(std::span(info.shape, info.rank), ", "), ") takes more than ",
-                                          format_bytes(kMostBytes), ". Ask for less."));
+                                          format_bytes(kMostTensorBytes), ". Ask for less."));
 }
 
 // Offsets of elements are sums of these products.
@@ -60,7 +60,7 @@ heddle_tensor_info checked_info(const heddle_tensor_info& given, std::string_vie
   if (!is_dtype(info.dtype)) throw Error(Code::invalid_argument, cat(what, ": there is no element type ", info.dtype));
   const DTypeBlock block = dtype_block(DType(info.dtype));
   bool strides_given = false;
-  std::int64_t room = kMostBytes * block.elements / block.bytes;
+  std::int64_t room = kMostTensorBytes * block.elements / block.bytes;
   for (std::uint32_t i = 0; i < info.rank; ++i) {
     if (info.shape[i] < 0) throw Error(Code::invalid_argument, cat(what, ": axis ", i, " has the negative size ", info.shape[i]));
     if (info.shape[i] > 0) room /= info.shape[i];
@@ -68,7 +68,7 @@ heddle_tensor_info checked_info(const heddle_tensor_info& given, std::string_vie
   }
   if (room == 0) refuse_size(info, what);
   if (!strides_given) fill_row_major(info);
-  else check_reach(info, kMostBytes * block.elements / block.bytes, what);
+  else check_reach(info, kMostTensorBytes * block.elements / block.bytes, what);
   if (block.elements != 1) check_blocks(info, block, what);
   return info;
 }

@@ -12,13 +12,13 @@ namespace heddle::core {
 
 // What a tensor may take at most: more than any machine has, and so little that sums of some ten
 // thousands of them, and products of one with its element's size, fit into 64 bits.
-inline constexpr std::int64_t kMostBytes = std::int64_t{1} << 48;
+inline constexpr std::int64_t kMostTensorBytes = std::int64_t{1} << 48;
 
-// A row-major tensor of that shape. Throws invalid_argument for more than 8 axes, a negative size, or more than kMostBytes.
+// A row-major tensor of that shape. Throws invalid_argument for more than 8 axes, a negative size, or more than kMostTensorBytes.
 heddle_tensor_info make_info(heddle_dtype dtype, std::span<const std::int64_t> shape);
 
 // Checks rank, sizes and type of what a plugin handed over, and fills in row-major strides where all of them are
-// zero. `what` begins the message. Neither the elements nor what lies between them take more than kMostBytes. Of a block format the innermost size is a multiple of the block, and the blocks of a row lie one
+// zero. `what` begins the message. Neither the elements nor what lies between them take more than kMostTensorBytes. Of a block format the innermost size is a multiple of the block, and the blocks of a row lie one
 // after another.
 heddle_tensor_info checked_info(const heddle_tensor_info& info, std::string_view what);
 
