@@ -7,6 +7,7 @@
 #include "engine/base/error.h"
 #include "engine/base/guarded.h"
 #include "engine/base/text.h"
+#include "engine/plugin/shared_object.h"
 
 namespace heddle::core {
 
@@ -21,6 +22,7 @@ void keep_for_ever(boost::dll::shared_library library) {
 }  // namespace
 
 const heddle_plugin* load_entry(const std::filesystem::path& path) {
+  check_shared_object(path);
   boost::dll::shared_library library;
   try {
     library.load(path.string(), boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);

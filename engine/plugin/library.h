@@ -10,7 +10,8 @@
 namespace heddle::core {
 
 // Loads the file and finds its entry; no plugin code beyond static constructors has run when this returns. Throws
-// invalid_argument: not a shared object, undefined symbols, no heddle_entry; the message has the loader's reason.
+// invalid_argument: not a shared object, a file that is cut off, undefined symbols, no heddle_entry; the message has the
+// loader's reason.
 const heddle_plugin* load_entry(const std::filesystem::path& path);
 
 }  // namespace heddle::core

@@ -1,8 +1,13 @@
 #include "engine/plugin/loader.h"
 
+#include <link.h>
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
+#include <cstring>
 #include <fstream>
+#include <iterator>
 
 #include "tests/support/temporary_folder.h"
 
@@ -79,6 +84,62 @@ BOOST_AUTO_TEST_CASE(a_text_file_is_no_plugin) {
   const heddle::test::TemporaryFolder folder;
   std::ofstream(folder.path() / "text.so") << "not a library";
   BOOST_TEST(contains(reason_for(folder.path() / "text.so"), "cannot be loaded as a plugin"));
+}
+
+namespace {
+
+std::string content_of(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Where what the loader maps of it ends.
+std::size_t end_of_segments(const std::string& object) {
+  ElfW(Ehdr) header;
+  std::memcpy(&header, object.data(), sizeof header);
+  std::size_t end = 0;
+  for (std::size_t i = 0; i < header.e_phnum; ++i) {
+    ElfW(Phdr) segment;
+    std::memcpy(&segment, object.data() + header.e_phoff + i * sizeof segment, sizeof segment);
+    if (segment.p_type == PT_LOAD) end = std::max(end, std::size_t(segment.p_offset + segment.p_filesz));
+  }
+  return end;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_plugin_that_is_cut_off_is_refused_before_anything_is_mapped) {
+  const heddle::test::TemporaryFolder folder;
+  const std::string whole = content_of(kSamples / "sample_hello.so");
+  const std::size_t end = end_of_segments(whole);
+  for (const std::size_t size : {std::size_t{0}, std::size_t{3}, std::size_t{40}, std::size_t{64}, std::size_t{200}, end / 4, end / 2, end - 1}) {
+    const std::string reason = reason_for(folder.write("cut.so", whole.substr(0, size)));
+    BOOST_TEST(contains(reason, "cannot be loaded as a plugin"), reason);
+    if (size >= 4) BOOST_TEST(contains(reason, "the file is cut off: it has " + std::to_string(size) + " bytes"), reason);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_is_no_shared_object_of_this_machine_is_told_so) {
+  const heddle::test::TemporaryFolder folder;
+  std::string other = content_of(kSamples / "sample_hello.so");
+  other[offsetof(ElfW(Ehdr), e_machine)] = 8;  // MIPS
+  other[offsetof(ElfW(Ehdr), e_machine) + 1] = 0;
+  BOOST_TEST(contains(reason_for(folder.write("other.so", other)), "another machine"));
+  std::string object = content_of(kSamples / "sample_hello.so");
+  object[offsetof(ElfW(Ehdr), e_type)] = ET_REL;
+  BOOST_TEST(contains(reason_for(folder.write("object.so", object)), "-shared"));
+}
+
+BOOST_AUTO_TEST_CASE(a_pipe_and_a_folder_that_are_named_like_plugins_are_refused_without_waiting) {
+  const heddle::test::TemporaryFolder folder;
+  BOOST_REQUIRE(::mkfifo((folder / "a.so").c_str(), 0600) == 0);
+  fs::create_directory(folder / "b.so");
+  fs::copy_file(kSamples / "sample_hello.so", folder / "c.so");
+  const LoadedPlugins loaded = load_plugins({folder.path()});
+  BOOST_TEST_REQUIRE(loaded.refused.size() == 2u);
+  BOOST_TEST(contains(loaded.refused[0].reason, "a pipe"), loaded.refused[0].reason);
+  BOOST_TEST(contains(loaded.refused[1].reason, "a folder"), loaded.refused[1].reason);
+  BOOST_TEST(loaded.plugins.size() == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(a_folder_that_is_not_there_is_refused_like_a_plugin) {
