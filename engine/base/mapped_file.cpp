@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,12 +30,23 @@ class Descriptor {
   int number_;
 };
 
+std::int64_t nanoseconds(const timespec& time) {
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
 FileIdentity identity_of(const struct stat& status) {
-  return {
-      .device = status.st_dev,
-      .inode = status.st_ino,
-      .size = static_cast<std::uint64_t>(status.st_size),
-      .modified_ns = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec};
+  return {.device = status.st_dev,
+          .inode = status.st_ino,
+          .size = static_cast<std::uint64_t>(status.st_size),
+          .modified_ns = nanoseconds(status.st_mtim),
+          .changed_ns = nanoseconds(status.st_ctim)};
+}
+
+// What files are dated by: it stands still for a tick.
+std::int64_t clock_of_files() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  return nanoseconds(now);
 }
 
 int native(Advice advice) {
@@ -68,6 +80,20 @@ FileIdentity identify_file(const std::filesystem::path& path) {
   return identity_of(status);
 }
 
+FileIdentity identify_file_for_key(const std::filesystem::path& path) {
+  constexpr std::int64_t kTick = 10'000'000;  // at most, at 100 ticks a second
+  const std::int64_t began = clock_of_files();
+  FileIdentity identity = identify_file(path);
+  // A date far ahead is another clock's: there is nothing to wait for.
+  while (identity.changed_ns >= clock_of_files() && identity.changed_ns < began + kTick &&
+         clock_of_files() - began <= kTick) {
+    const timespec pause{0, 1'000'000};
+    ::nanosleep(&pause, nullptr);
+    identity = identify_file(path);
+  }
+  return identity;
+}
+
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   // O_NONBLOCK: opening a pipe without a writer would wait for ever.
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -89,12 +115,19 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
     throw system_error(
         cat("cannot map ", quote(path.native()), " (", format_bytes(identity_.size), ")"), errno);
   }
+  try {
+    guard_ = PageGuard(static_cast<const std::byte*>(memory), identity_.size, fd);
+  } catch (...) {
+    ::munmap(memory, identity_.size);
+    throw;
+  }
   data_ = static_cast<const std::byte*>(memory);
   descriptor_ = descriptor.release();
 }
 
 MappedFile::~MappedFile() {
   if (data_ == nullptr) return;
+  guard_ = PageGuard();
   ::munmap(const_cast<std::byte*>(data_), identity_.size);
   ::close(descriptor_);
   if (direct_ >= 0) ::close(direct_);
@@ -103,15 +136,19 @@ MappedFile::~MappedFile() {
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : path_(std::move(other.path_)),
       identity_(std::exchange(other.identity_, {})),
+      opening_(other.opening_),
       data_(std::exchange(other.data_, nullptr)),
       descriptor_(std::exchange(other.descriptor_, -1)),
+      guard_(std::move(other.guard_)),
       direct_(other.direct_.exchange(kNotOpened)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(identity_, other.identity_);
+  std::swap(opening_, other.opening_);
   std::swap(data_, other.data_);
   std::swap(descriptor_, other.descriptor_);
+  std::swap(guard_, other.guard_);
   direct_ = other.direct_.exchange(direct_);
   return *this;
 }
@@ -136,12 +173,13 @@ void MappedFile::touch(std::uint64_t offset, std::uint64_t size) const {
   do {
     result = ::madvise(const_cast<std::byte*>(data_) + begin, end - begin, kPopulateRead);
   } while (result != 0 && (errno == EAGAIN || errno == EINTR));
-  if (result == 0) return;
+  if (result == 0) return check();
   if (errno != EINVAL) throw_unreadable(offset, size, errno);
   // An older kernel: page by page, when the file still has them.
   if (size_now(descriptor_) < end) throw_unreadable(offset, size, EFAULT);
   for (std::uint64_t at = begin; at < end; at += page_bytes())
     static_cast<void>(*static_cast<const volatile std::byte*>(data_ + at));
+  check();
 }
 
 void MappedFile::read(std::uint64_t offset, std::span<std::byte> into) const {
@@ -197,14 +235,32 @@ void MappedFile::forget(std::uint64_t offset, std::uint64_t size) const {
 
 void MappedFile::throw_unreadable(std::uint64_t offset, std::uint64_t size, int error) const {
   const std::uint64_t now = size_now(descriptor_);
-  if (offset + size > now) {
-    throw Error(Code::io, cat(path_.native(), ": the bytes ", offset, " to ", offset + size,
-                              " are gone: the file has ", now, " bytes, it had ", identity_.size,
-                              " when it was opened. Fetch it again, and replace files by renaming, "
-                              "not by writing over them."));
-  }
+  if (offset + size > now) throw_gone(offset, offset + size, now);
   throw system_error(cat(path_.native(), ": cannot read ", size, " bytes at offset ", offset),
                      error);
+}
+
+void MappedFile::check_size() const {
+  check();
+  if (data_ == nullptr) return;
+  const std::uint64_t now = size_now(descriptor_);
+  if (now < identity_.size) throw_gone(now, identity_.size, now);
+}
+
+void MappedFile::throw_gone(std::uint64_t begin, std::uint64_t end, std::uint64_t size_now) const {
+  throw Error(Code::io, cat(path_.native(), ": the bytes ", begin, " to ", end,
+                            " are gone: the file has ", size_now, " bytes, it had ", identity_.size,
+                            " when it was opened. Fetch it again, and replace files by renaming, "
+                            "not by writing over them."));
+}
+
+void MappedFile::throw_lost() const {
+  const LostPages lost = guard_.lost_pages();
+  // As it was then: whoever writes over a file cuts it short first, and fills it again.
+  if (lost.file_size < identity_.size)
+    throw_gone(std::max(lost.offset, lost.file_size), identity_.size, lost.file_size);
+  throw system_error(
+      cat(path_.native(), ": cannot read ", page_bytes(), " bytes at offset ", lost.offset), EIO);
 }
 
 }  // namespace heddle::core

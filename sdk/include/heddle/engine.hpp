@@ -261,6 +261,9 @@ struct StartOptions {
   std::filesystem::path trace;    // write a timeline of the run here, in Chrome's trace format; empty: none
 };
 
+// Model files are mapped. So that one which another program cuts short fails the run that reads it, and not the process, the first of
+// them installs a handler for SIGBUS, for the whole process; faults elsewhere it hands to the handler that was there before. A program
+// that installs one of its own later has to call the one that sigaction() gave it back for what is not its own.
 class Engine {
  public:
   explicit Engine(EngineOptions options = {});  // loads plugins, opens devices

@@ -83,6 +83,20 @@ BOOST_AUTO_TEST_CASE(identity_changes_with_the_file_and_only_then) {
   BOOST_TEST(text_of(MappedFile(path)) == "bbb");
 }
 
+BOOST_AUTO_TEST_CASE(identity_for_a_key_changes_with_whatever_is_written_later) {
+  const TemporaryFolder folder;
+  const auto path = folder.write("a", "aaa");
+  // Within one tick of the clock, and dated as before.
+  for (int i = 0; i < 30; ++i) {
+    std::ofstream(path, std::ios::in | std::ios::binary) << "bbb";
+    const FileIdentity before = identify_file_for_key(path);
+    const auto date = std::filesystem::last_write_time(path);
+    std::ofstream(path, std::ios::in | std::ios::binary) << "ccc";
+    std::filesystem::last_write_time(path, date);
+    BOOST_TEST((identify_file(path) != before));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(advice_of_any_range_leaves_the_bytes_alone) {
   const TemporaryFolder folder;
   const std::string content(20'000, 'y');
