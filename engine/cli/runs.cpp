@@ -143,9 +143,13 @@ class Runs {
       last_started_ = started.id();
       change([&](State& state) { state.beside.begins(run, started.devices()); });
       interrupt_.watch(started);
+      Outcomes over;
+      over[run].code = kExitFailed;
       waiters_.emplace(
           run, core::start_thread("the thread that waits for a run",
-                                  [this, run, began, started] { wait(run, began, started); }));
+                                  [this, run, began, started, over = std::move(over)]() mutable {
+                                    wait(run, began, started, std::move(over));
+                                  }));
     } catch (const EngineError& error) {
       if (variants_.count() == 1) throw;
       Outcome outcome;
@@ -155,19 +159,25 @@ class Runs {
     }
   }
 
-  // On a thread of its own.
-  void wait(std::size_t run, Clock::time_point began, Run started) {
-    Outcome outcome;
+  using Outcomes = std::map<std::size_t, Outcome>;  // by run
+
+  // On a thread of its own. `over`: the run's alone, made before, so that it is told in any case.
+  void wait(std::size_t run, Clock::time_point began, Run started, Outcomes over) noexcept {
+    Outcome& outcome = over.at(run);
     try {
       outcome.results = started.wait();
     } catch (const EngineError& error) {
       outcome.error = error;
+    } catch (const std::exception&) {  // then tell() knows what it was
     }
     outcome.seconds = std::chrono::duration<double>(Clock::now() - began).count();
-    interrupt_.forget(started.id());
+    try {
+      interrupt_.forget(started.id());
+    } catch (const std::exception&) {  // it is cancelled once more, in vain
+    }
     change([&](State& state) {
       state.beside.ends(run);
-      state.over.emplace(run, std::move(outcome));
+      state.over.merge(over);
     });
   }
 
@@ -187,7 +197,8 @@ class Runs {
       return kExitDone;
     }
     reporter_.run_stopped(run + 1);
-    const EngineError& error = *outcome.error;
+    const EngineError error = outcome.error.value_or(
+        EngineError(static_cast<int>(core::Code::out_of_memory), {}, "host memory is exhausted"));
     if (error.code() == static_cast<int>(core::Code::cancelled) && interrupt_.came())
       return std::nullopt;
     const std::string which = heading_text(heading);

@@ -185,17 +185,21 @@ void Engine::Data::start_housekeeping() {
   if (options.idle_seconds <= 0 || options.clock) return;
   housekeeping =
       core::start_thread("the thread that unloads idle models", [this](std::stop_token stop) {
-        std::mutex waiting;
-        std::condition_variable_any stopped;
         const std::chrono::duration<double> pause(std::clamp(options.idle_seconds / 10, 0.05, 5.0));
-        while (!stop.stop_requested()) {
-          try {
-            unload_idle();
-          } catch (const std::exception&) {
-            // A device that has failed tells whoever gives it work.
+        try {
+          std::mutex waiting;
+          std::condition_variable_any stopped;
+          while (!stop.stop_requested()) {
+            try {
+              unload_idle();
+            } catch (const std::exception&) {
+              // A device that has failed tells whoever gives it work.
+            }
+            std::unique_lock lock(waiting);
+            stopped.wait_for(lock, stop, pause, [] { return false; });
           }
-          std::unique_lock lock(waiting);
-          stopped.wait_for(lock, stop, pause, [] { return false; });
+        } catch (const std::exception&) {
+          // No memory for what it waits with: models stay until somebody needs their room.
         }
       });
 }

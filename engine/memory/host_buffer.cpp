@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -54,6 +55,16 @@ std::unique_ptr<HostBuffer> StagingBuffers::take(const Device& device, std::uint
   std::unique_ptr<HostBuffer> found = std::move(*best);
   idle_.erase(best);
   return found;
+}
+
+std::unique_ptr<HostBuffer> StagingBuffers::take_plain(std::optional<std::uint64_t> bytes) {
+  const auto found = std::ranges::find_if(idle_, [&](const auto& buffer) {
+    return buffer->pinned_by() == nullptr && (!bytes || buffer->bytes() == *bytes);
+  });
+  if (found == idle_.end()) return nullptr;
+  std::unique_ptr<HostBuffer> buffer = std::move(*found);
+  idle_.erase(found);
+  return buffer;
 }
 
 std::unique_ptr<HostBuffer> StagingBuffers::drop() {

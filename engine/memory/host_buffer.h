@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "engine/device/device.h"
@@ -40,7 +41,10 @@ class StagingBuffers {
  public:
   // The smallest that is large enough and no larger than `most`; nullptr: there is none.
   std::unique_ptr<HostBuffer> take(const Device& device, std::uint64_t bytes, std::uint64_t most);
-  void give(std::unique_ptr<HostBuffer> buffer) { idle_.push_back(std::move(buffer)); }
+  // Of plain ones one of exactly so many bytes, or any; nullptr: there is none.
+  std::unique_ptr<HostBuffer> take_plain(std::optional<std::uint64_t> bytes);
+  // Throws std::bad_alloc, and then the caller still has it.
+  void give(std::unique_ptr<HostBuffer>& buffer) { idle_.push_back(std::move(buffer)); }
   // The one that was given first, to be freed; nullptr: there is none.
   std::unique_ptr<HostBuffer> drop();
   bool empty() const { return idle_.empty(); }

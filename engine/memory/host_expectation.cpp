@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "engine/memory/host_weights.h"
-#include "engine/memory/plain_buffers.h"
 #include "engine/memory/staging_sizes.h"
 
 namespace heddle::core {
@@ -35,16 +34,17 @@ Expectation HostWeights::expect(std::span<const FilePart> parts, UseOrder order,
   forecast.reader = std::move(reader);
   forecast.watch = std::move(watch);
   expectation.owner_ = this;  // from here on it is undone when something throws
+  forecast.items.reserve(parts.size());  // an item that has its use is among them in any case
   const Lock lock(mutex_);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     HostItem& item = own_item_of(parts[i]);
+    forecast.items.push_back(&item);
     item.reading_ahead_failed = false;
     // What passes through a device is wanted in the next run, too.
     if (order == UseOrder::cyclic) item.keep_plain = true;
     if (item.uses.empty() || item.uses.back().forecast != &forecast)
       item.uses.push_back({&forecast, {}});
     item.uses.back().at.push_back(i);
-    forecast.items.push_back(&item);
     if (item.bytes <= kSmallBuffer)
       forecast.largest_small = std::max(forecast.largest_small, item.bytes);
     else if (item.bytes <= staging_share() / kLargeBuffers)
@@ -55,7 +55,8 @@ Expectation HostWeights::expect(std::span<const FilePart> parts, UseOrder order,
     while (readers_.size() < options_.readers) readers_.emplace_back([this] { run_reader(); });
     while (readers_.size() < options_.readers + options_.copiers)
       readers_.emplace_back([this] { run_copier(); });
-  } catch (const std::system_error&) {  // whoever asks reads, too
+  } catch (const std::system_error&) {  // no more threads are to be had: whoever asks reads, too
+  } catch (const std::bad_alloc&) {
   }
   changed_.notify_all();
   return expectation;
@@ -67,7 +68,10 @@ void HostWeights::end(ExpectedParts& forecast) {
   std::set<Key> keys;
   for (HostItem* item : forecast.items) {
     std::erase_if(item->uses, [&](const ItemUse& use) { return use.forecast == &forecast; });
-    keys.insert({item->file->mapping->identity(), item->offset, item->bytes});
+    try {
+      keys.insert({key_of(*item->file), item->offset, item->bytes});
+    } catch (const std::bad_alloc&) {  // it stays until somebody needs the room
+    }
   }
   for (const Key& key : keys) {
     for (;;) {
@@ -93,7 +97,7 @@ void HostWeights::end(ExpectedParts& forecast) {
     }
   }
   while (forecasts_.empty()) {
-    auto idle = take_plain(idle_staging_, {});
+    auto idle = idle_staging_.take_plain({});
     if (idle == nullptr) break;
     const std::uint64_t bytes = idle->bytes();
     idle.reset();
@@ -142,7 +146,12 @@ HostWeights::Ahead HostWeights::read_ahead(Lock& lock) {
   Hold hold{nearest, choose_copy(*nearest, *reader)};
   ++(nearest->*hold.copy).leases;
   ++beginning_;
-  const Started started = start(lock, *nearest, hold.copy, reader, Need::ahead, wanted_in);
+  Started started = Started::again;
+  try {
+    started = start(lock, *nearest, hold.copy, reader, Need::ahead, wanted_in);
+  } catch (const std::exception&) {
+    nearest->reading_ahead_failed = true;  // whoever asks for it is told
+  }
   --beginning_;
   if (started == Started::under_way && !(nearest->*hold.copy).is_pinned() &&
       !reader->host_visible())
@@ -155,26 +164,37 @@ HostWeights::Ahead HostWeights::read_ahead(Lock& lock) {
   return Ahead::begun;
 }
 
+// False: there is nothing to do now.
+bool HostWeights::read_or_read_ahead(Lock& lock) {
+  if (const auto piece = next_piece(nullptr)) {
+    read(lock, *piece);
+    return true;
+  }
+  lock.unlock();
+  room_->refresh();
+  lock.lock();
+  const Ahead ahead = read_ahead(lock);
+  if (ahead == Ahead::begun || stopping_ || !loading_.empty()) return true;
+  const bool lacks_buffer = ahead == Ahead::no_buffer;
+  if ((ahead == Ahead::no_room || lacks_buffer) && !pending_.empty()) {
+    changed_.wait_for(lock, lacks_buffer ? kBufferPoll : kPoll);
+    poll_passed(lock);
+    return true;
+  }
+  return false;
+}
+
+// What fails here is tried once more by whoever asks for it, and told there.
 void HostWeights::run_reader() {
   Lock lock(mutex_);
   while (!stopping_) {
-    if (const auto piece = next_piece(nullptr)) {
-      read(lock, *piece);
-      continue;
+    bool is_busy = false;
+    try {
+      is_busy = read_or_read_ahead(lock);
+    } catch (const std::exception&) {
+      if (!lock.owns_lock()) lock.lock();
     }
-    lock.unlock();
-    room_->refresh();
-    lock.lock();
-    const Ahead ahead = read_ahead(lock);
-    if (ahead == Ahead::begun) continue;
-    if (stopping_ || !loading_.empty()) continue;
-    const bool lacks_buffer = ahead == Ahead::no_buffer;
-    if ((ahead == Ahead::no_room || lacks_buffer) && !pending_.empty()) {
-      changed_.wait_for(lock, lacks_buffer ? kBufferPoll : kPoll);
-      poll_passed(lock);
-    } else {
-      changed_.wait(lock);
-    }
+    if (!is_busy && !stopping_) changed_.wait(lock);
   }
 }
 

@@ -3,9 +3,9 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/base/caught.h"
 #include "engine/base/error.h"
 #include "engine/memory/host_weights.h"
-#include "engine/memory/plain_buffers.h"
 
 namespace heddle::core {
 
@@ -71,7 +71,10 @@ void HostWeights::let_go_of(Lock& lock, HostItem& item, HostCopy HostItem::*whic
   std::unique_ptr<HostBuffer> memory = std::move(copy.memory);
   std::uint64_t bytes = memory == nullptr ? 0 : memory->bytes();
   if (which == &HostItem::pages) {
-    pages = item.book->held_pages.remove(item.first_page(), item.end_page());
+    try {
+      pages = item.book->held_pages.remove(item.first_page(), item.end_page());
+    } catch (const std::bad_alloc&) {  // they stay, and stay counted
+    }
     bytes = RangeCounts::length(pages) * page_bytes();
   } else if (memory->pinned_by() != nullptr) {
     pinned_bytes_ -= bytes;
@@ -86,7 +89,7 @@ void HostWeights::let_go_of(Lock& lock, HostItem& item, HostCopy HostItem::*whic
   copy.failure.reset();
   drop_if_idle(item);
   if (is_used_again) {
-    idle_staging_.give(std::move(memory));
+    set_idle(lock, std::move(memory));
     changed_.notify_all();
     return;
   }
@@ -157,29 +160,6 @@ void HostWeights::await_room(Lock& lock, const HostItem& item, std::uint64_t byt
   if (!is_made) throw out_of_memory(name, bytes);
 }
 
-bool HostWeights::poll_passed(Lock& lock) {
-  if (pending_.empty()) return false;
-  std::deque<Pending> all = std::exchange(pending_, {}), passed, waiting;
-  ++polling_;
-  lock.unlock();
-  for (Pending& one : all) {
-    const bool is_passed = one.passed->done();
-    if (is_passed) {  // an event is its plugin's, and so goes without the lock
-      one.passed = nullptr;
-      one.device = nullptr;
-    }
-    (is_passed ? passed : waiting).push_back(std::move(one));
-  }
-  lock.lock();
-  --polling_;
-  pending_.insert(pending_.begin(), std::make_move_iterator(waiting.begin()),
-                  std::make_move_iterator(waiting.end()));
-  if (passed.empty()) return false;
-  for (Pending& one : passed) give_back(lock, std::move(one.holds));
-  changed_.notify_all();
-  return true;
-}
-
 // ---- loading ----
 
 // Takes room and lets the copy be read. under_way: it is, or is there, by whomever. again: room was
@@ -202,9 +182,9 @@ HostWeights::Started HostWeights::start(Lock& lock, HostItem& item, HostCopy Hos
           ? item.bytes
           : item.book->held_pages.missing(item.first_page(), item.end_page()) * page_bytes();
   std::unique_ptr<HostBuffer> used;
-  if (is_direct && !is_pinned) used = take_plain(idle_staging_, bytes);
+  if (is_direct && !is_pinned) used = idle_staging_.take_plain(bytes);
   if (used == nullptr && !room_->reserve(bytes)) {
-    if (auto idle = take_plain(idle_staging_, {})) {  // of another size
+    if (auto idle = idle_staging_.take_plain({})) {  // of another size
       const std::uint64_t freed = idle->bytes();
       idle.reset();
       room_->release(freed);
@@ -216,26 +196,40 @@ HostWeights::Started HostWeights::start(Lock& lock, HostItem& item, HostCopy Hos
     }
     return Started::again;
   }
-  copy.state = CopyState::loading;
-  copy.next = item.bytes;
   if (is_buffer) {
+    copy.state = CopyState::loading;
+    copy.next = item.bytes;
     copy.is_direct = is_direct;
     copy.lead = is_direct ? item.offset % page_bytes() : 0;
     copy.memory = std::move(used);
     if (copy.memory == nullptr && !make_buffer(lock, item, is_pinned ? reader : nullptr, bytes))
       return Started::again;
   } else {
-    item.book->held_pages.add(item.first_page(), item.end_page());
+    try {
+      item.book->held_pages.add(item.first_page(), item.end_page());
+    } catch (const std::bad_alloc&) {
+      room_->release(bytes);
+      throw;
+    }
+    copy.state = CopyState::loading;
+    copy.next = item.bytes;
     copy.is_unassigned = is_assigned_later;
     if (is_assigned_later) return Started::under_way;
   }
-  copy.next = 0;
-  if (item.bytes == 0)
+  if (item.bytes == 0) {
     copy.state = CopyState::ready;
-  else if (need == Need::now)
-    loading_.emplace_front(&item, &copy);
-  else
-    loading_.emplace_back(&item, &copy);
+  } else {
+    try {
+      if (need == Need::now)
+        loading_.emplace_front(&item, &copy);
+      else
+        loading_.emplace_back(&item, &copy);
+    } catch (const std::bad_alloc&) {
+      let_go_of(lock, item, which);  // the caller's lease keeps the item
+      throw;
+    }
+  }
+  copy.next = 0;
   changed_.notify_all();
   if (is_pinned) filling_.notify_all();
   return Started::under_way;
@@ -251,7 +245,7 @@ bool HostWeights::make_buffer(Lock& lock, HostItem& item,
   try {
     memory = pinned_by == nullptr ? std::make_unique<HostBuffer>(bytes)
                                   : std::make_unique<HostBuffer>(pinned_by, bytes);
-  } catch (const Error&) {  // then something else has to do
+  } catch (const std::exception&) {  // then something else has to do
   }
   lock.lock();
   copy.memory = std::move(memory);
@@ -284,7 +278,7 @@ std::optional<HostWeights::Piece> HostWeights::next_piece(const HostItem* only,
   return Piece{item, copy, begin, copy->next};
 }
 
-void HostWeights::read(Lock& lock, const Piece& piece) {
+void HostWeights::read(Lock& lock, const Piece& piece) noexcept {
   HostItem& item = *piece.item;
   HostCopy& copy = *piece.copy;
   const std::uint64_t offset = item.offset + piece.begin, bytes = piece.end - piece.begin;
@@ -303,7 +297,10 @@ void HostWeights::read(Lock& lock, const Piece& piece) {
   if (forecast != nullptr) ++forecast->watching;
   unsigned lane = 0;
   while (lanes_.contains(lane)) ++lane;
-  lanes_.insert(lane);
+  try {
+    lanes_.insert(lane);
+  } catch (const std::bad_alloc&) {  // two in one lane are only told less well
+  }
   ++reading_;
   lock.unlock();
 
@@ -327,10 +324,8 @@ void HostWeights::read(Lock& lock, const Piece& piece) {
     }
     if (forecast != nullptr && is_counted)
       forecast->watch({item.name, lane, begin, std::chrono::steady_clock::now(), bytes});
-  } catch (const Error& error) {
-    failure = error;
-  } catch (const std::exception& error) {
-    failure = Error(Code::internal, error.what());
+  } catch (...) {
+    failure = caught_error();
   }
 
   lock.lock();
@@ -338,8 +333,11 @@ void HostWeights::read(Lock& lock, const Piece& piece) {
   lanes_.erase(lane);
   if (forecast != nullptr) --forecast->watching;
   if (!failure && is_counted) {
-    const std::uint64_t first =
-        RangeCounts::length(item.book->read_bytes.fill(offset, offset + bytes));
+    std::uint64_t first = 0;
+    try {
+      first = RangeCounts::length(item.book->read_bytes.fill(offset, offset + bytes));
+    } catch (const std::bad_alloc&) {  // then it counts as read again, now and later
+    }
     counts_.read_first += first;
     counts_.read_again += bytes - first;
   }

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "engine/base/caught.h"
 #include "engine/base/error.h"
 #include "engine/memory/host_weights.h"
 #include "engine/memory/staging_sizes.h"
@@ -30,6 +31,25 @@ bool HostWeights::is_staged_ahead(const HostItem& item, const ExpectedParts& for
 // are, which is only slower. REQUIRES: a lease on the source, by hold; start() has just been called.
 void HostWeights::take_staging(Lock& lock, Hold& hold,
                                const std::shared_ptr<const Device>& reader) {
+  try {
+    find_staging(lock, hold, reader);
+  } catch (...) {
+    fail_unassigned((*hold.item).*hold.copy);
+    throw;
+  }
+}
+
+// Nobody will read it: others that wait for it are told.
+void HostWeights::fail_unassigned(HostCopy& source) {
+  if (!source.is_unassigned) return;
+  source.is_unassigned = false;
+  source.failure = caught_error();
+  source.state = CopyState::failed;
+  changed_.notify_all();
+}
+
+void HostWeights::find_staging(Lock& lock, Hold& hold,
+                               const std::shared_ptr<const Device>& reader) {
   HostItem& item = *hold.item;
   if ((item.*hold.copy).is_pinned() || !passes_through(item, *reader)) return;
   // Pinned memory is that for every device.
@@ -45,10 +65,10 @@ void HostWeights::take_staging(Lock& lock, Hold& hold,
     std::unique_ptr<HostBuffer> buffer = take_buffer(lock, item, reader, Need::now);
     at = find();
     if (buffer != nullptr && at != item.staged.end()) {  // it has come meanwhile
-      idle_staging_.give(std::move(buffer));
+      set_idle(lock, std::move(buffer));
       changed_.notify_all();
     } else if (buffer != nullptr) {
-      stage(item, hold.copy, *reader, std::move(buffer));
+      stage(lock, item, hold.copy, *reader, std::move(buffer));
       at = item.staged.find(reader.get());
     }
   }
@@ -70,9 +90,9 @@ void HostWeights::take_staging(Lock& lock, Hold& hold,
     source.is_unmapped = true;
     changed_.notify_all();
   } else if (source.is_unassigned) {
+    loading_.emplace_front(&item, &source);
     source.is_unassigned = false;
     source.next = 0;
-    loading_.emplace_front(&item, &source);
     changed_.notify_all();
   }
 }
@@ -85,7 +105,12 @@ HostWeights::Ahead HostWeights::stage_ahead(Lock& lock, HostItem& item,
   ++pages.leases;
   ++beginning_;
   Ahead ahead = Ahead::begun;
-  std::unique_ptr<HostBuffer> buffer = take_buffer(lock, item, reader, Need::ahead);
+  std::unique_ptr<HostBuffer> buffer;
+  try {
+    buffer = take_buffer(lock, item, reader, Need::ahead);
+  } catch (const std::exception&) {
+    item.reading_ahead_failed = true;  // whoever asks for it is told
+  }
   if (buffer == nullptr && !item.pinning_failed) {
     // Nothing has changed that anybody waits for: told of it, readers would wake each other for ever.
     --beginning_;
@@ -96,23 +121,34 @@ HostWeights::Ahead HostWeights::stage_ahead(Lock& lock, HostItem& item,
     ahead = Ahead::begun;
   } else if (item.staged.empty() &&
              (pages.state == CopyState::absent || pages.state == CopyState::ready)) {
-    const Started started =
-        start(lock, item, &HostItem::pages, reader, Need::ahead, wanted_in, true);
-    if (started == Started::no_room) ahead = Ahead::no_room;
-    if (started == Started::under_way) {
-      item.keep_plain = true;
-      fill(item, stage(item, &HostItem::pages, *reader, std::move(buffer)), Need::ahead);
+    try {
+      const Started started =
+          start(lock, item, &HostItem::pages, reader, Need::ahead, wanted_in, true);
+      if (started == Started::no_room) ahead = Ahead::no_room;
+      if (started == Started::under_way) {
+        item.keep_plain = true;
+        fill(item, stage(lock, item, &HostItem::pages, *reader, std::move(buffer)), Need::ahead);
+      }
+    } catch (const std::exception&) {
+      fail_unassigned(pages);
+      item.reading_ahead_failed = true;
     }
   }
-  if (buffer != nullptr) idle_staging_.give(std::move(buffer));
+  if (buffer != nullptr) set_idle(lock, std::move(buffer));
   --beginning_;
   give_back_one(lock, {&item, &HostItem::pages});
   return ahead;
 }
 
-HostCopy& HostWeights::stage(HostItem& item, HostCopy HostItem::*source, const Device& reader,
-                             std::unique_ptr<HostBuffer> buffer) {
-  HostCopy& staged = item.staged[&reader];
+HostCopy& HostWeights::stage(Lock& lock, HostItem& item, HostCopy HostItem::*source,
+                             const Device& reader, std::unique_ptr<HostBuffer> buffer) {
+  try {
+    item.staged.try_emplace(&reader);
+  } catch (...) {
+    set_idle(lock, std::move(buffer));
+    throw;
+  }
+  HostCopy& staged = item.staged.at(&reader);
   staged.memory = std::move(buffer);
   staged.source = source;
   staged.next = item.bytes;
@@ -122,14 +158,14 @@ HostCopy& HostWeights::stage(HostItem& item, HostCopy HostItem::*source, const D
 // REQUIRES: the source is there, or was given room and nobody reads it yet.
 void HostWeights::fill(HostItem& item, HostCopy& staged, Need need) {
   HostCopy& source = item.*staged.source;
-  staged.reads_first = std::exchange(source.is_unassigned, false);
-  staged.state = CopyState::loading;
-  staged.next = 0;
-  ++source.leases;
   if (need == Need::now)
     loading_.emplace_front(&item, &staged);
   else
     loading_.emplace_back(&item, &staged);
+  staged.reads_first = std::exchange(source.is_unassigned, false);
+  staged.state = CopyState::loading;
+  staged.next = 0;
+  ++source.leases;
   changed_.notify_all();
   filling_.notify_all();
 }
@@ -149,7 +185,7 @@ void HostWeights::finish_filling(Lock& lock, HostItem& item, HostCopy& staged) {
       staged.state == CopyState::ready &&
       (item.next_use_by(at->first) != kUnexpected || is_wanted_soon(item));
   if (staged.leases == 0 && !is_of_use) {
-    idle_staging_.give(std::move(staged.memory));
+    set_idle(lock, std::move(staged.memory));
     item.staged.erase(at);
   }
   changed_.notify_all();
@@ -161,7 +197,7 @@ void HostWeights::unstage(Lock& lock, HostItem& item, Staged at) {
   std::erase_if(loading_, [&](const auto& entry) { return entry.second == &at->second; });
   HostCopy staged = std::move(at->second);
   item.staged.erase(at);
-  idle_staging_.give(std::move(staged.memory));
+  set_idle(lock, std::move(staged.memory));
   changed_.notify_all();
   if (staged.state != CopyState::loading) return drop_if_idle(item);
   if (!staged.reads_first) return give_back_one(lock, {&item, staged.source});
@@ -171,7 +207,12 @@ void HostWeights::unstage(Lock& lock, HostItem& item, Staged at) {
     return let_go_of(lock, item, staged.source);
   }
   source.next = 0;  // others wait for it, and may read it themselves
-  loading_.emplace_front(&item, &source);
+  try {
+    loading_.emplace_front(&item, &source);
+  } catch (const std::bad_alloc&) {
+    source.failure = caught_error();
+    source.state = CopyState::failed;
+  }
 }
 
 // What was filled ahead and is wanted last, of one reader or of any, in a buffer of `least` to
@@ -206,6 +247,14 @@ bool HostWeights::drop_idle_staging(Lock& lock) {
   if (buffer == nullptr) return false;
   free_buffer(lock, std::move(buffer));
   return true;
+}
+
+void HostWeights::set_idle(Lock& lock, std::unique_ptr<HostBuffer> buffer) {
+  try {
+    idle_staging_.give(buffer);
+  } catch (const std::bad_alloc&) {
+    free_buffer(lock, std::move(buffer));
+  }
 }
 
 void HostWeights::free_buffer(Lock& lock, std::unique_ptr<HostBuffer> buffer) {
@@ -304,14 +353,20 @@ std::unique_ptr<HostBuffer> HostWeights::take_buffer(Lock& lock, HostItem& item,
 std::unique_ptr<HostBuffer> HostWeights::make_staging(Lock& lock, HostItem& item,
                                                       const std::shared_ptr<const Device>& reader,
                                                       std::uint64_t bytes) {
+  decltype(staging_made_)::iterator made;
+  try {
+    made = staging_made_.emplace(reader.get(), bytes);
+  } catch (const std::bad_alloc&) {
+    room_->release(bytes);
+    throw;
+  }
   staging_bytes_ += bytes;
   pinned_bytes_ += bytes;
-  const auto made = staging_made_.emplace(reader.get(), bytes);
   lock.unlock();
   std::unique_ptr<HostBuffer> buffer;
   try {
     buffer = std::make_unique<HostBuffer>(reader, bytes);
-  } catch (const Error&) {
+  } catch (const std::exception&) {
   }
   lock.lock();
   if (buffer != nullptr) return buffer;

@@ -37,10 +37,12 @@ HostLease::~HostLease() {
 void HostLease::end_with(Event passed) {
   if (owner_ == nullptr) return;
   auto event = std::make_shared<const Event>(std::move(passed));
+  std::list<HostWeights::Pending> pending(1);  // before anything changes
   const HostWeights::Lock lock(owner_->mutex_);
   if (const auto self = owner_->holders_.find(thread_); self != owner_->holders_.end())
     owner_->holders_.erase(self);
-  owner_->pending_.push_back({reader_, std::move(event), std::move(holds_)});
+  pending.front() = {reader_, std::move(event), std::move(holds_)};
+  owner_->pending_.splice(owner_->pending_.end(), pending);
   owner_->changed_.notify_all();
   owner_ = nullptr;
 }
@@ -75,6 +77,8 @@ std::shared_ptr<HostLease> HostWeights::get(std::span<const FilePart> parts,
                                             const std::shared_ptr<const Device>& reader) {
   // Declared before the lock: what it holds when this fails is given back without it.
   const std::shared_ptr<HostLease> lease(new HostLease(reader));
+  lease->holds_.reserve(parts.size());  // so that none is taken that the lease does not know of
+  lease->data_.reserve(parts.size());
   room_->refresh();
   Lock lock(mutex_);
   others_lack_room_ = false;
@@ -141,8 +145,9 @@ Error HostWeights::out_of_memory(const std::string& name, std::uint64_t bytes) c
 }
 
 HostWeights::Turn::Turn(HostWeights& owner, Lock& lock)
-    : owner_(owner), ticket_(owner.next_ticket_++) {
-  self_ = owner.stuck_.insert(std::this_thread::get_id());
+    : owner_(owner),
+      self_(owner.stuck_.insert(std::this_thread::get_id())),
+      ticket_(owner.next_ticket_++) {
   owner.changed_.notify_all();  // whoever waits for this thread's leases has to think again
   owner.changed_.wait(lock, [&] { return owner.served_ticket_ == ticket_; });
 }
@@ -154,7 +159,7 @@ HostWeights::Turn::~Turn() {
 }
 
 HostItem* HostWeights::find(const FilePart& part, std::uint64_t offset, std::uint64_t bytes) {
-  const auto found = items_.find({part.file->mapping->identity(), offset, bytes});
+  const auto found = items_.find({key_of(*part.file), offset, bytes});
   return found == items_.end() ? nullptr : found->second.get();
 }
 
@@ -166,21 +171,20 @@ HostItem& HostWeights::item_of(const FilePart& part) {
 }
 
 HostItem& HostWeights::own_item_of(const FilePart& part) {
-  const FileIdentity& identity = part.file->mapping->identity();
-  auto& item = items_[{identity, part.offset, part.bytes}];
-  if (item == nullptr) {
-    item = std::make_unique<HostItem>();
-    item->file = part.file;
-    item->book = &files_[identity];
-    item->name = part.name;
-    item->offset = part.offset;
-    item->bytes = part.bytes;
-  }
-  return *item;
+  const FileKey file = key_of(*part.file);
+  const Key key{file, part.offset, part.bytes};
+  if (const auto found = items_.find(key); found != items_.end()) return *found->second;
+  auto item = std::make_unique<HostItem>();
+  item->file = part.file;
+  item->book = &files_[file];
+  item->name = part.name;
+  item->offset = part.offset;
+  item->bytes = part.bytes;
+  return *items_.emplace(key, std::move(item)).first->second;
 }
 
 void HostWeights::drop_if_idle(HostItem& item) {
-  if (item.is_idle()) items_.erase({item.file->mapping->identity(), item.offset, item.bytes});
+  if (item.is_idle()) items_.erase({key_of(*item.file), item.offset, item.bytes});
 }
 
 void HostWeights::advance(const FilePart& part, const Device& reader) {
@@ -232,7 +236,7 @@ HostWeights::Hold HostWeights::take_copy(Lock& lock, const FilePart& part,
         if (!copy.is_pinned() && !reader->host_visible()) item.keep_plain = true;
         return hold;
       }
-    } catch (const Error&) {
+    } catch (...) {
       give_back_one(lock, std::move(hold));
       throw;
     }
@@ -271,6 +275,30 @@ void HostWeights::await_ready(Lock& lock, const Hold& hold,
 }
 
 // ---- giving back ----
+
+bool HostWeights::poll_passed(Lock& lock) {
+  if (pending_.empty()) return false;
+  std::list<Pending> waiting, passed;
+  waiting.swap(pending_);
+  ++polling_;
+  lock.unlock();
+  for (auto one = waiting.begin(); one != waiting.end();) {
+    const auto next = std::next(one);
+    if (one->passed->done()) {  // an event is its plugin's, and so goes without the lock
+      one->passed = nullptr;
+      one->device = nullptr;
+      passed.splice(passed.end(), waiting, one);
+    }
+    one = next;
+  }
+  lock.lock();
+  --polling_;
+  pending_.splice(pending_.begin(), waiting);
+  if (passed.empty()) return false;
+  for (Pending& one : passed) give_back(lock, std::move(one.holds));
+  changed_.notify_all();
+  return true;
+}
 
 void HostWeights::give_back(Lock& lock, std::vector<Hold> holds) {
   for (Hold& hold : holds) give_back_one(lock, std::move(hold));

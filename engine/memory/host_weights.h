@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <deque>
 #include <limits>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -54,6 +55,10 @@ class HostLease {
 
   // In the order of the parts that were asked for.
   const std::byte* data(std::size_t part) const { return data_[part]; }
+  // That the bytes are pages of, or came from.
+  const std::shared_ptr<const TensorFile>& file(std::size_t part) const {
+    return holds_[part].item->file;
+  }
   // The bytes are read by nobody once `passed`, which has been recorded, is behind its stream: they
   // may go then, whether this lives on or not.
   void end_with(Event passed);
@@ -142,7 +147,8 @@ class HostWeights {
  private:
   friend class HostLease;
   friend class Expectation;
-  using Key = std::tuple<FileIdentity, std::uint64_t, std::uint64_t>;  // file, offset, bytes
+  using FileKey = std::pair<FileIdentity, std::uint64_t>;  // and its opening
+  using Key = std::tuple<FileKey, std::uint64_t, std::uint64_t>;  // file, offset, bytes
   using Lock = std::unique_lock<std::mutex>;
   using Hold = HostLease::Hold;
   struct Pending {
@@ -164,8 +170,8 @@ class HostWeights {
 
    private:
     HostWeights& owner_;
-    const std::uint64_t ticket_;
-    std::multiset<std::thread::id>::iterator self_;
+    const std::multiset<std::thread::id>::iterator self_;
+    const std::uint64_t ticket_;  // the last: nothing fails once the others wait for it
   };
   enum class Need { now, ahead };
   enum class Started { under_way, again, no_room };
@@ -176,6 +182,9 @@ class HostWeights {
   using Staged = std::map<const Device*, HostCopy>::iterator;
 
   // host_weights.cpp: asking and giving back.
+  static FileKey key_of(const TensorFile& file) {
+    return {file.mapping->identity(), file.mapping->opening()};
+  }
   HostItem* find(const FilePart& part, std::uint64_t offset, std::uint64_t bytes);
   HostItem& item_of(const FilePart& part);
   HostItem& own_item_of(const FilePart& part);
@@ -187,6 +196,7 @@ class HostWeights {
   Hold take_copy(Lock& lock, const FilePart& part, const std::shared_ptr<const Device>& reader,
                  std::span<const Hold> taken);
   void await_ready(Lock& lock, const Hold& hold, const std::shared_ptr<const Device>& reader);
+  bool poll_passed(Lock& lock);
   void give_back(Lock& lock, std::vector<Hold> holds);
   void give_back_one(Lock& lock, Hold hold);
   bool is_of_no_use(const HostItem& item, const HostCopy& copy) const;
@@ -194,6 +204,7 @@ class HostWeights {
   // host_expectation.cpp: what comes next.
   void end(ExpectedParts& forecast);
   Ahead read_ahead(Lock& lock);
+  bool read_or_read_ahead(Lock& lock);
   void run_reader();
   void run_copier();
 
@@ -201,9 +212,11 @@ class HostWeights {
   bool passes_through(const HostItem& item, const Device& reader) const;
   bool is_staged_ahead(const HostItem& item, const ExpectedParts& forecast) const;
   void take_staging(Lock& lock, Hold& hold, const std::shared_ptr<const Device>& reader);
+  void find_staging(Lock& lock, Hold& hold, const std::shared_ptr<const Device>& reader);
+  void fail_unassigned(HostCopy& source);  // with the exception under way
   Ahead stage_ahead(Lock& lock, HostItem& item, const std::shared_ptr<const Device>& reader,
                     std::uint64_t wanted_in);
-  HostCopy& stage(HostItem& item, HostCopy HostItem::*source, const Device& reader,
+  HostCopy& stage(Lock& lock, HostItem& item, HostCopy HostItem::*source, const Device& reader,
                   std::unique_ptr<HostBuffer> buffer);
   void fill(HostItem& item, HostCopy& staged, Need need);
   void finish_filling(Lock& lock, HostItem& item, HostCopy& staged);
@@ -212,6 +225,7 @@ class HostWeights {
                    std::uint64_t most = std::numeric_limits<std::uint64_t>::max());
   bool drop_idle_staging(Lock& lock);
   void free_buffer(Lock& lock, std::unique_ptr<HostBuffer> buffer);
+  void set_idle(Lock& lock, std::unique_ptr<HostBuffer> buffer);  // to be used again
   std::uint64_t staging_share() const {
     return options_.staging_bytes / std::max(1u, options_.staging_devices);
   }
@@ -231,14 +245,13 @@ class HostWeights {
   bool is_reading_ahead() const;
   bool is_tight(const TensorFile& file) const;
   void await_room(Lock& lock, const HostItem& item, std::uint64_t bytes);
-  bool poll_passed(Lock& lock);
   Started start(Lock& lock, HostItem& item, HostCopy HostItem::*which,
                 const std::shared_ptr<const Device>& reader, Need need, std::uint64_t wanted_in,
                 bool is_assigned_later = false);
   bool make_buffer(Lock& lock, HostItem& item, const std::shared_ptr<const Device>& pinned_by,
                    std::uint64_t bytes);
   std::optional<Piece> next_piece(const HostItem* only, bool is_pinned_only = false);
-  void read(Lock& lock, const Piece& piece);
+  void read(Lock& lock, const Piece& piece) noexcept;  // a failure is the copy's
   static void read_into_buffer(const HostItem& item, const Piece& piece);
   void finish(Lock& lock, const Piece& piece, const std::optional<Error>& failure);
 
@@ -248,10 +261,10 @@ class HostWeights {
   std::condition_variable changed_;
   std::condition_variable filling_;  // bytes for pinned memory are to be read
   // All below: mutex_.
-  std::map<FileIdentity, HostFile> files_;
+  std::map<FileKey, HostFile> files_;
   std::map<Key, std::unique_ptr<HostItem>> items_;
   std::vector<ExpectedParts*> forecasts_;
-  std::deque<Pending> pending_;
+  std::list<Pending> pending_;  // moved about without taking memory
   // Threads that look at what was pending, that give memory back, that read.
   unsigned polling_ = 0, leaving_ = 0, reading_ = 0;
   unsigned beginning_ = 0;  // threads that take room to read ahead

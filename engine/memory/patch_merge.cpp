@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <functional>
-#include <system_error>
+#include <exception>
 #include <thread>
 
 #include "engine/tensor/numbers.h"
@@ -226,17 +225,26 @@ void merge_patches(const PatchedRows& rows, float* out) {
   for (std::int64_t w = 0; w < std::max<std::int64_t>(1, workers); ++w)
     scratch.push_back(merge.scratch());
   std::atomic<std::int64_t> next = 0;
-  const auto work = [&](Merge::Scratch& own) {
-    for (std::int64_t c = next++; c < merge.chunks(); c = next++) merge.chunk(c, own);
+  std::vector<std::exception_ptr> failures(scratch.size());
+  const auto work = [&](std::size_t w) noexcept {
+    try {
+      for (std::int64_t c = next++; c < merge.chunks(); c = next++) merge.chunk(c, scratch[w]);
+    } catch (...) {
+      failures[w] = std::current_exception();
+      next = merge.chunks();
+    }
   };
-  std::vector<std::jthread> threads;
-  try {
-    for (std::size_t w = 1; w < scratch.size(); ++w)
-      threads.emplace_back(work, std::ref(scratch[w]));
-  } catch (const std::system_error&) {
-    // No more threads are to be had: those there are do the work.
+  {
+    std::vector<std::jthread> threads;
+    try {
+      for (std::size_t w = 1; w < scratch.size(); ++w) threads.emplace_back(work, w);
+    } catch (const std::exception&) {
+      // No more threads are to be had: those there are do the work.
+    }
+    work(0);
   }
-  work(scratch[0]);
+  for (const std::exception_ptr& failure : failures)
+    if (failure != nullptr) std::rethrow_exception(failure);
 }
 
 }  // namespace heddle::core

@@ -1,6 +1,7 @@
 #include "engine/memory/pool.h"
 
 #include <algorithm>
+#include <new>
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
@@ -114,6 +115,20 @@ std::byte* Pool::allocate_chunk(std::uint64_t bytes, const PieceUse& use) {
   }
 }
 
+namespace {
+
+// Memory goes back in destructors, which cannot fail: what there is no place to note is free all the
+// same, and found by trim() or by its neighbours.
+template <class BySize>
+void list_free(BySize& free, std::uint64_t bytes, std::byte* address) {
+  try {
+    free.insert({bytes, address});
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+}  // namespace
+
 void Pool::free(std::byte* address) {
   const auto state = state_.lock();
   auto at = state->pieces.find(address);
@@ -123,7 +138,7 @@ void Pool::free(std::byte* address) {
   at->second.is_free = true;
   if (!chunk.is_shared) {
     chunk.free_since = ++state->frees;
-    state->free_chunks.insert({at->second.bytes, address});
+    list_free(state->free_chunks, at->second.bytes, address);
     return;
   }
   // Joined with free neighbours of the same chunk, so that a larger request finds room again.
@@ -143,7 +158,7 @@ void Pool::free(std::byte* address) {
       at = before;
     }
   }
-  state->free_parts.insert({at->second.bytes, at->first});
+  list_free(state->free_parts, at->second.bytes, at->first);
   if (at->second.bytes == chunk.bytes) chunk.free_since = ++state->frees;
 }
 

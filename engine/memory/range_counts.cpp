@@ -32,6 +32,8 @@ std::vector<RangeCounts::Range> RangeCounts::change(std::uint64_t begin, std::ui
   if (begin >= end) return told;
   const auto first = split(begin);
   const auto last = split(end);
+  // From here on nothing can fail: what is half counted would never come right again.
+  told.reserve(static_cast<std::size_t>(std::distance(first, last)));
   for (auto at = first; at != last; ++at) {
     const auto [count, is_told] = change(at->second);
     at->second = count;

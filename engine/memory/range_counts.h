@@ -15,6 +15,7 @@ class RangeCounts {
     bool operator==(const Range&) const = default;
   };
 
+  // Where one of these throws, for lack of memory, nothing has changed.
   // One holder more of [begin, end). Gives back, in order, what had none before.
   std::vector<Range> add(std::uint64_t begin, std::uint64_t end);
   // One holder less, of a range that was added. Gives back what has none any more.

@@ -68,7 +68,7 @@ void Session::leave_devices() {
       if (externals_[s]) state(plan_->storages[s].place).keep(externals_[s]);
     for (auto& crossing : crossings_) state(places_.home).keep(std::shared_ptr<const void>(std::move(crossing)));
     if (recordings_ != nullptr) state(places_.home).keep(std::shared_ptr<const void>(std::move(recordings_)));
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     for (const SessionPlace& place : places_.places) place.state->settle();
   }
   crossings_.clear();

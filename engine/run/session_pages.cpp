@@ -84,14 +84,17 @@ void SessionPages::leave() {
   for (std::uint32_t i = 0; i < pages_.size(); ++i)
     if (pages_[i]->is_under_way) await(i);
   std::vector<std::shared_ptr<const Page>> left;
-  for (auto& page : pages_) left.emplace_back(std::move(page));
-  pages_.clear();
   try {
+    left.reserve(pages_.size());
+    for (auto& page : pages_) left.emplace_back(std::move(page));
     for (const auto& page : left) page->state.keep(page);
-  } catch (const Error&) {
-    for (const auto& page : left) page->state.settle();  // before what copies read goes
+  } catch (const std::exception&) {
+    for (const auto& page : pages_)  // before what copies read goes
+      if (page != nullptr) page->state.settle();
+    for (const auto& page : left) page->state.settle();
     throw;
   }
+  pages_.clear();
 }
 
 }  // namespace heddle::core

@@ -3,9 +3,9 @@
 // turn goes on when a run is over and its own turn has come. Any thread.
 #pragma once
 
+#include <list>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include "engine/run/control.h"
 
@@ -24,7 +24,7 @@ class WriteTurn {
   void end();
 
  private:
-  using Followers = std::vector<std::shared_ptr<WriteTurn>>;
+  using Followers = std::list<std::shared_ptr<WriteTurn>>;
   Followers come();  // and who comes now
   static void pass(Followers followers);
 

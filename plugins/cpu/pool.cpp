@@ -10,7 +10,7 @@ Pool::Pool(unsigned threads) {
   workers_.reserve(threads - 1);
   try {
     for (unsigned i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {
     // The system gave fewer threads than asked for: results do not depend on the number, so go on
     // with those.
   }

@@ -76,7 +76,11 @@ constexpr std::size_t kFirstRingSize = 64;
 }  // namespace
 
 Stream::Stream(Pool& pool, std::string name)
-    : pool_(pool), name_(std::move(name)), ring_(kFirstRingSize) {
+    : pool_(pool),
+      name_(std::move(name)),
+      no_memory_(std::make_shared<const Failure>(
+          Failure{HEDDLE_OUT_OF_MEMORY, name_ + ": host memory is exhausted"})),
+      ring_(kFirstRingSize) {
   try {
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error& refused) {
@@ -99,14 +103,19 @@ void Stream::enqueue(What what, Work work) { push(Kind::kOp, what, std::move(wor
 
 void Stream::record(const std::shared_ptr<EventState>& event) {
   const std::uint64_t point = event->expect(link_);
-  push(Kind::kOrder, {"record", nullptr}, Work([event, point](Stream& self) {
-         std::shared_ptr<const Failure> failure;
-         {
-           const std::lock_guard lock(self.link_->mutex);
-           failure = self.link_->failure;
-         }
-         event->reach(point, std::move(failure));
-       }));
+  try {
+    push(Kind::kOrder, {"record", nullptr}, Work([event, point](Stream& self) {
+           std::shared_ptr<const Failure> failure;
+           {
+             const std::lock_guard lock(self.link_->mutex);
+             failure = self.link_->failure;
+           }
+           event->reach(point, std::move(failure));
+         }));
+  } catch (...) {
+    event->reach(point, no_memory_);  // whoever waits for it would wait for ever
+    throw;
+  }
 }
 
 void Stream::wait_for(const std::shared_ptr<EventState>& event) {
@@ -168,7 +177,15 @@ void Stream::run() {
   }
 }
 
-void Stream::run_item(Item& item) {
+void Stream::run_item(Item& item) noexcept {
+  try {
+    try_item(item);
+  } catch (...) {
+    poison(no_memory_);  // not even for the words
+  }
+}
+
+void Stream::try_item(Item& item) {
   if (skips(item.number) && item.kind == Kind::kOp) return;
   heddle_code code = HEDDLE_INTERNAL;
   std::string text;
@@ -184,6 +201,8 @@ void Stream::run_item(Item& item) {
     text = "out of host memory for scratch";
   } catch (const std::exception& error) {
     text = error.what();
+  } catch (...) {
+    text = "something was thrown that is no std::exception";
   }
   std::string message = device::cat(name_, ": ", item.what.op);
   if (item.what.kernel != nullptr) message += device::cat(" (", item.what.kernel, ")");

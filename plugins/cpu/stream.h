@@ -108,12 +108,14 @@ class Stream {
   void push(Kind kind, What what, Work work);
   Item pop();  // REQUIRES: mutex_ held, not empty
   void run();
-  void run_item(Item& item);
+  void run_item(Item& item) noexcept;
+  void try_item(Item& item);
   void poison(std::shared_ptr<const Failure> failure);
   bool skips(std::uint64_t number);
 
   Pool& pool_;
   const std::string name_;
+  const std::shared_ptr<const Failure> no_memory_;  // for when there is none to make one
   const std::shared_ptr<StreamLink> link_ = std::make_shared<StreamLink>();
   Scratch call_scratch_;
   Scratch tile_scratch_;

@@ -162,7 +162,15 @@ void Stream::run_one() {
   run_item(item);
 }
 
-void Stream::run_item(Item& item) {
+void Stream::run_item(Item& item) noexcept {
+  try {
+    try_item(item);
+  } catch (...) {
+    poison(no_memory_);  // not even for the words
+  }
+}
+
+void Stream::try_item(Item& item) {
   const bool is_stale = device_.life() != item.life || Device::is_dead(item.life);
   const bool is_skipped =
       !is_stale && skips(item);  // asked for orders, too: a failure that is reported ends here

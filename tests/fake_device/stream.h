@@ -109,12 +109,15 @@ class Stream {
   };
   void push(Item item);
   void run();
-  void run_item(Item& item);
+  void run_item(Item& item) noexcept;
+  void try_item(Item& item);
   bool skips(const Item& item);
   void poison(FailureRef failure);
 
   Device& device_;
   const std::shared_ptr<StreamFailure> failure_ = std::make_shared<StreamFailure>();
+  const FailureRef no_memory_ = std::make_shared<const Failure>(
+      Failure{HEDDLE_OUT_OF_MEMORY, "a fake device: host memory is exhausted"});
   Clock::Lane lane_;
   std::unique_ptr<Recording> recording_;
   std::unique_ptr<CpuStream> cpu_;  // made by the first work that runs

@@ -1,0 +1,12 @@
+// The exception under way, for threads that hand it on to whoever waits for their work: none may
+// let one out, as that would end the process.
+#pragma once
+
+#include "engine/base/error.h"
+
+namespace heddle::core {
+
+// To be called in a catch block. Where there is no memory to copy it, it says so.
+Error caught_error() noexcept;
+
+}  // namespace heddle::core
