@@ -138,7 +138,7 @@ Run Engine::start(const Workflow& flow, StartOptions options) {
         const auto began = std::chrono::steady_clock::now();
         results->result = execute_traced(request, environment, teller, *raw);
         const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began;
-        for (const auto& [node, outputs] : results->result.to_keep) core::keep(raw->ready.kept.at(node).key, outputs, environment);
+        for (const auto& [node, outputs] : results->result.to_keep) core::keep(raw->ready.kept.at(node), outputs, environment);
         results->result.to_keep.clear();
         results->remarks = core::prediction_against_fact(raw->ready.graph, raw->ready.plan, results->result.timings, seconds.count(), environment.costs);
         for (const core::NodeTiming& t : results->result.timings) {

@@ -49,8 +49,11 @@ Hash128 identity_of(const std::vector<std::shared_ptr<const TensorFile>>& files)
     std::error_code unreadable;  // then the path stays as it is
     const fs::path canonical = fs::weakly_canonical(file->mapping->path(), unreadable);
     hasher.add(unreadable ? file->mapping->path().native() : canonical.native());
-    hasher.add(file->mapping->size())
-        .add(file->mapping->identity().modified_ns)
+    const FileIdentity& identity = file->mapping->identity();
+    hasher.add(identity.size)
+        .add(identity.modified_ns)
+        .add(identity.changed_ns)
+        .add(file->mapping->opening())
         .add(file->header_hash);
   }
   return hasher.finish();
@@ -261,6 +264,10 @@ std::uint64_t Checkpoint::total_bytes() const {
   std::uint64_t bytes = 0;
   for (const TensorView& view : content_->tensors) bytes += view.data.size();
   return bytes;
+}
+
+std::span<const std::shared_ptr<const TensorFile>> Checkpoint::files() const {
+  return content_->files;
 }
 
 const fs::path& Checkpoint::path() const { return content_->path; }

@@ -69,11 +69,13 @@ class Checkpoint {
   // product rounded, each row of both with a scale of its own.
   Checkpoint narrow() const;
 
+  // In the order in which metadata are looked up. As long as this checkpoint or a copy of it lives.
+  std::span<const std::shared_ptr<const TensorFile>> files() const;
   std::uint64_t total_bytes() const;          // of the data of tensors()
   const std::filesystem::path& path() const;  // as it was given to open_checkpoint()
 
-  // For cache keys: equal for the same files (canonical path, size, time of change, header) and the
-  // same prefix and cast, narrow or not.
+  // For cache keys: equal for the same files (canonical path, size, times of change, header) and
+  // the same prefix and cast, narrow or not.
   Hash128 identity() const;
 
  private:

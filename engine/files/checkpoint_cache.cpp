@@ -12,7 +12,9 @@ namespace fs = std::filesystem;
 std::shared_ptr<const TensorFile> if_current(const std::weak_ptr<const TensorFile>& known,
                                              const FileIdentity& identity) {
   std::shared_ptr<const TensorFile> file = known.lock();
-  return file != nullptr && file->mapping->identity() == identity ? file : nullptr;
+  const bool is_current =
+      file != nullptr && file->mapping->identity() == identity && !file->mapping->is_damaged();
+  return is_current ? file : nullptr;
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Lets all nodes of all runs share the mapping and the parsed header of a file. It holds files
 // weakly: one is unmapped when the last checkpoint that uses it is gone, and mapped anew when it
-// was changed or replaced in the meantime. Thread-safe.
+// was changed or replaced, or pages of it were lost, in the meantime. Thread-safe.
 #pragma once
 
 #include <filesystem>
@@ -14,8 +14,8 @@ namespace heddle::core {
 
 class CheckpointCache {
  public:
-  // As open_checkpoint(path), with files shared. Files are the same when canonical path, inode,
-  // size and time of change are.
+  // As open_checkpoint(path), with files shared. Files are the same when canonical path and
+  // identity (base/mapped_file.h) are.
   Checkpoint open(const std::filesystem::path& path);
 
  private:

@@ -32,10 +32,6 @@ constexpr std::size_t kMostFiles = 10'000;            // remembered
 // changed just now is not remembered.
 constexpr std::int64_t kSettled_ns = 2'000'000'000;
 
-std::int64_t nanoseconds(const timespec& time) {
-  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
-
 std::int64_t now_ns() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
@@ -56,8 +52,13 @@ std::optional<Hash128> parse_hex(std::string_view text) {
 class OpenFile {
  public:
   explicit OpenFile(const fs::path& path)
-      : path_(path), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+      : path_(path), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     if (file_ < 0) throw system_error(path.string(), errno);
+    struct stat info {};
+    if (::fstat(file_, &info) != 0 || !S_ISREG(info.st_mode)) {
+      ::close(file_);
+      throw Error(Code::invalid_argument, cat(path.string(), ": this is not a regular file"));
+    }
     ::posix_fadvise(file_, 0, 0, POSIX_FADV_SEQUENTIAL);
   }
   ~OpenFile() { ::close(file_); }
@@ -82,34 +83,24 @@ class OpenFile {
 FileHashes::FileHashes(fs::path memory, Clock clock)
     : memory_(std::move(memory)), clock_(clock ? std::move(clock) : now_ns), known_(load()) {}
 
-FileHashes::State FileHashes::state_of(const fs::path& path) {
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) throw system_error(path.string(), errno);
-  if (!S_ISREG(info.st_mode))  // a pipe would be waited for, a device has no end
-    throw Error(Code::invalid_argument,
-                cat(printable(path.string()), ": only regular files are read; this is none."));
-  return {info.st_dev, info.st_ino, std::uint64_t(info.st_size), nanoseconds(info.st_mtim),
-          nanoseconds(info.st_ctim)};
-}
-
-Hash128 FileHashes::of(const fs::path& path) {
+FileHashes::Found FileHashes::find(const fs::path& path) {
   std::error_code unreadable;  // then it cannot be read either, which is told below
   const std::string name = fs::canonical(path, unreadable).string();
-  const State before = state_of(path);
+  const FileIdentity before = identify_file_for_key(path);
   {
     const auto known = known_.lock();
     const auto found = known->find(name);
-    if (found != known->end() && found->second.state == before) return found->second.hash;
+    if (found != known->end() && found->second.identity == before) return found->second;
   }
-  const Hash128 hash = read(path);
-  if (state_of(path) != before)
+  const Found read_now{read(path), before};
+  if (identify_file(path) != before)
     throw Error(Code::io, cat(path.string(),
                               ": the file was changed while it was read. Try again "
                               "when it is complete."));
-  if (clock_() - std::max(before.changed_ns, before.modified_ns) < kSettled_ns) return hash;
-  known_.lock()->insert_or_assign(name, Known{before, hash});
-  save({{name, {before, hash}}});
-  return hash;
+  if (clock_() - std::max(before.changed_ns, before.modified_ns) < kSettled_ns) return read_now;
+  known_.lock()->insert_or_assign(name, read_now);
+  save({{name, read_now}});
+  return read_now;
 }
 
 // Not by a mapping: a file that another program cuts short meanwhile must not end the process.
@@ -136,9 +127,9 @@ FileHashes::Table FileHashes::load() const {
       const std::optional<Hash128> hash = parse_hex(entry.at("hash").as_string());
       if (!hash) continue;
       table[member.key] = {
+          *hash,
           {std::uint64_t(number("device")), std::uint64_t(number("inode")),
-           std::uint64_t(number("size")), number("modified_ns"), number("changed_ns")},
-          *hash};
+           std::uint64_t(number("size")), number("modified_ns"), number("changed_ns")}};
     }
   } catch (const Error& error) {
     log(Level::warning,
@@ -160,11 +151,11 @@ void FileHashes::save(const Table& added) const {
   for (const auto& [path, known] : table)
     json.set(path, std::move(Json::object()
                                  .set("hash", hex(known.hash))
-                                 .set("device", std::int64_t(known.state.device))
-                                 .set("inode", std::int64_t(known.state.inode))
-                                 .set("size", std::int64_t(known.state.size))
-                                 .set("modified_ns", known.state.modified_ns)
-                                 .set("changed_ns", known.state.changed_ns)));
+                                 .set("device", std::int64_t(known.identity.device))
+                                 .set("inode", std::int64_t(known.identity.inode))
+                                 .set("size", std::int64_t(known.identity.size))
+                                 .set("modified_ns", known.identity.modified_ns)
+                                 .set("changed_ns", known.identity.changed_ns)));
   try {
     write_file(memory_, write_json(json, 1), Lasting::no);
   } catch (const Error& error) {

@@ -18,6 +18,7 @@
 
 #include "engine/base/guarded.h"
 #include "engine/base/hash.h"
+#include "engine/base/mapped_file.h"
 
 namespace heddle::core {
 
@@ -30,24 +31,19 @@ class FileHashes {
   // counts as empty, and one that cannot be written costs time only: then there is a warning.
   explicit FileHashes(std::filesystem::path memory, Clock clock = {});
 
-  // Throws not_found or io with the path.
-  Hash128 of(const std::filesystem::path& path);
+  struct Found {
+    Hash128 hash;
+    FileIdentity identity;  // of the file when it had this content: any change after that shows
+  };
+  // Throws not_found or io with the path, also for a file that changes while it is read.
+  Found find(const std::filesystem::path& path);
+  Hash128 of(const std::filesystem::path& path) { return find(path).hash; }
 
   std::uint64_t bytes_read() const { return bytes_read_; }  // by this object, of files it hashed
 
  private:
-  struct State {  // of a file, as the system tells it
-    std::uint64_t device = 0, inode = 0, size = 0;
-    std::int64_t modified_ns = 0, changed_ns = 0;
-    friend bool operator==(const State&, const State&) = default;
-  };
-  struct Known {
-    State state;
-    Hash128 hash;
-  };
-  using Table = std::map<std::string, Known>;  // by canonical path
+  using Table = std::map<std::string, Found>;  // by canonical path
 
-  static State state_of(const std::filesystem::path& path);
   Hash128 read(const std::filesystem::path& path);
   Table load() const;
   void save(const Table& added) const;

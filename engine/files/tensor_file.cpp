@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "engine/base/error.h"
 #include "engine/files/gguf.h"
 #include "engine/files/safetensors.h"
 
@@ -11,6 +12,7 @@ namespace {
 template <class Header>
 TensorFile with_mapping(std::shared_ptr<const MappedFile> mapping, Header header) {
   const Hash128 hash = hash_bytes(mapping->bytes().first(header.data_offset));
+  mapping->check();
   return {.mapping = std::move(mapping),
           .tensors = std::move(header.tensors),
           .metadata = std::move(header.metadata),
@@ -22,10 +24,15 @@ TensorFile with_mapping(std::shared_ptr<const MappedFile> mapping, Header header
 TensorFile open_tensor_file(const std::filesystem::path& path) {
   auto mapping = std::make_shared<const MappedFile>(path);
   const auto bytes = mapping->bytes();
-  // A cut-off file of a few bytes is what its name says.
-  if (is_gguf(bytes) || path.extension() == ".gguf")
-    return with_mapping(std::move(mapping), parse_gguf(bytes, path.native()));
-  return with_mapping(std::move(mapping), parse_safetensors(bytes, path.native()));
+  try {
+    // A cut-off file of a few bytes is what its name says.
+    if (is_gguf(bytes) || path.extension() == ".gguf")
+      return with_mapping(mapping, parse_gguf(bytes, path.native()));
+    return with_mapping(mapping, parse_safetensors(bytes, path.native()));
+  } catch (const Error&) {
+    mapping->check();  // zeros instead of a header would be called a fault of its text
+    throw;
+  }
 }
 
 }  // namespace heddle::core

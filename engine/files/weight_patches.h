@@ -61,6 +61,7 @@ class WeightPatches {
   void add_to_key(Hasher& key, std::string_view tensor, std::int64_t begin, std::int64_t end) const;
 
   Hash128 identity() const { return identity_; }
+  std::span<const Checkpoint> files() const { return files_; }
 
  private:
   std::map<std::string, std::vector<Term>, std::less<>> terms_;

@@ -163,6 +163,7 @@ void add_as_in_file(HostWeight& host, const Piece& piece) {
     host.parts.push_back(
         {make_info(heddle_dtype(t.dtype), shape), const_cast<std::byte*>(rows), t.scale()});
     host.keep.push_back(t.file);
+    host.files.push_back(t.file);
     return;
   }
   const auto bytes = host_bytes(dense_bytes(make_info(heddle_dtype(t.dtype), shape)));
@@ -226,11 +227,26 @@ std::vector<std::int64_t> cuts(const WeightSource::Part& part,
 
 }  // namespace
 
+namespace {
+
+// Of the tensors that the making reads, and of what is added to them.
+void check_files(const WeightSource& source) {
+  for (const WeightSource::Part& part : source.parts) {
+    part.tensor->file->mapping->check();
+    if (source.patches == nullptr) continue;
+    for (const WeightPatches::Term& term : source.patches->of(part.tensor->name))
+      term.up->file->mapping->check();  // `down` is of the same file
+  }
+}
+
+}  // namespace
+
 HostWeight host_weight(const WeightSource& source) {
   HostWeight host;
   host.use = source.device_use();
   if (!source.places.empty()) {
     add_placed(host, source);
+    check_files(source);
     return host;
   }
   for (const WeightSource::Part& part : source.parts) {
@@ -250,6 +266,7 @@ HostWeight host_weight(const WeightSource& source) {
         add_patched(host, piece, std::move(here));
     }
   }
+  check_files(source);
   return host;
 }
 
@@ -281,6 +298,8 @@ void detach(HostWeight& host) {
     host.made_bytes += size;
     keep.push_back(bytes);
   }
+  for (const auto& file : host.files) file->mapping->check();
+  host.files.clear();
   host.keep = std::move(keep);
   host.lease = nullptr;
 }
@@ -305,6 +324,7 @@ HostWeight host_weight(const WeightSource& source, const DeviceState& state) {
         file_part(views[i], leased.parts[i].begin, leased.parts[i].end).offset -
         views[i].file_offset();
     views[i].data = {lease->data(i) - before, views[i].data.size()};
+    views[i].file = lease->file(i);  // the same, perhaps by another opening
     leased.parts[i].tensor = &views[i];
   }
   HostWeight host = host_weight(leased);
@@ -343,7 +363,7 @@ void end_lease(Stream& stream, const HostWeight& host) noexcept {
     Event passed(stream.device());
     stream.record(passed);
     host.lease->end_with(std::move(passed));
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     host.lease->leave();  // it ends with `keep`
   }
 }
@@ -363,9 +383,10 @@ void make_device_weight(Stream& stream, const WeightSource& source, const HostWe
                         const heddle_weight_form& form, void* dst) {
   try {
     stream.device().make_weight(stream, host.use, form, host.parts, dst);
-  } catch (Error& error) {
+  } catch (std::exception& failure) {
     end_lease(stream, host);
-    add_tensors(error, source);
+    for (const auto& file : host.files) file->mapping->check_size();
+    if (auto* const error = dynamic_cast<Error*>(&failure)) add_tensors(*error, source);
     throw;
   }
   end_lease(stream, host);

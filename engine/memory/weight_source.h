@@ -58,6 +58,10 @@ struct HostWeight {
   // What the parts' bytes lie in: the files, and what was put together for this weight alone. To be
   // held until the work that make_device_weight() enqueued is done.
   std::vector<std::shared_ptr<const void>> keep;
+  // Of `keep`, the mapped files that the making reads: to be asked for lost pages (mapped_file.h)
+  // when it is done, before anybody uses what was made. Those that host_weight() reads itself it
+  // has asked.
+  std::vector<std::shared_ptr<const TensorFile>> files;
   // Of `keep`, the host's copy of the file: ends when the stream is past the making, by itself.
   std::shared_ptr<HostLease> lease;
   std::uint64_t made_bytes = 0;  // in `keep`, for this weight alone
@@ -67,7 +71,7 @@ struct HostWeight {
 // in memory of their own: that takes its time, so no stream's lock is to be held. Pure; any thread.
 HostWeight host_weight(const WeightSource& source);
 // The same for a device that has host memory to take them from (host_weights.h): waits until they
-// are there. Throws what that throws.
+// are there. Throws what that throws, and io for a file that has lost pages meanwhile.
 HostWeight host_weight(const WeightSource& source, const DeviceState& state);
 // Whether anything of it is put together in memory of its own: host_weight() gives made_bytes.
 bool is_made(const WeightSource& source);
@@ -82,7 +86,8 @@ heddle_weight_form device_form(const Device& device, const WeightSource& source)
 
 // Enqueues the making of `form`, which is device_form() of the stream's device, at `dst` on that
 // device (form.bytes). On any stream of the device, with its lock held. Throws what the device
-// throws, as device_form() does: it may have taken the work all the same, so `host.keep` stays.
+// throws, as device_form() does, or what is wrong with a file that it cannot read: it may have taken
+// the work all the same, so `host.keep` stays.
 void make_device_weight(Stream& stream, const WeightSource& source, const HostWeight& host,
                         const heddle_weight_form& form, void* dst);
 

@@ -1,6 +1,7 @@
 #include "engine/memory/weights.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
@@ -93,12 +94,14 @@ std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source,
   if (state->made_bytes > kMostMadeBytes) prove(*state);
   if (state->unproven.empty()) state->failures_before = state_.device().failed_waits();
   state->keep.insert(state->keep.end(), host.keep.begin(), host.keep.end());
+  for (const auto& file : host.files)
+    if (std::ranges::find(state->files, file) == state->files.end()) state->files.push_back(file);
   state->made_bytes += host.made_bytes;
   try {
     watched(watch, state_, weight->form.bytes, [&] {
       state_.with_stream([&](Stream& stream) { make_device_weight(stream, source, host, weight->form, weight->memory->data()); });
     });
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     if (host.lease != nullptr) host.lease->leave();  // it stays in `keep`
     lose_unproven(*state);  // a device that takes no more work has perhaps dropped what it had taken
     throw;
@@ -112,8 +115,11 @@ std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source,
 void WeightStore::finish(std::span<const std::shared_ptr<const DeviceWeight>> wanted) {
   const auto state = entries_.lock();
   if (!state->keep.empty()) prove(*state);
-  if (std::ranges::any_of(wanted, [](const auto& weight) { return weight != nullptr && weight->is_lost; }))
-    throw Error(Code::io, cat(state_.device().name(), ": weights were lost when the device failed: ", state_.device().last_failure()));
+  if (std::ranges::any_of(wanted, [](const auto& weight) { return weight != nullptr && weight->is_lost; })) {
+    const std::string failure = state_.device().last_failure();
+    throw Error(Code::io, cat(state_.device().name(), ": weights could not be made, ",
+                              failure.empty() ? "as another run has been told" : cat("because the device failed: ", failure)));
+  }
 }
 
 void WeightStore::prove(State& state) const {
@@ -123,9 +129,19 @@ void WeightStore::prove(State& state) const {
       throw Error(Code::io, cat(state_.device().name(), ": the device failed while weights were copied there: ", state_.device().last_failure()));
   } catch (const Error&) {
     lose_unproven(state);
+    for (const auto& file : state.files) file->mapping->check_size();  // then that is why
     throw;  // what enqueued work reads stays: nobody knows whether it is done
   }
   state.keep.clear();
+  const auto files = std::exchange(state.files, {});
+  try {
+    // By its size, too: what is cut off within a page reads as zeros without anybody's noticing.
+    for (const auto& file : files) file->mapping->check_size();
+  } catch (const Error&) {
+    state.made_bytes = 0;
+    lose_unproven(state);
+    throw;
+  }
   state.made_bytes = 0;
   state.unproven.clear();
   if (state_.host_weights() != nullptr) state_.host_weights()->reclaim();  // what only the loading needed

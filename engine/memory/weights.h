@@ -71,8 +71,8 @@ class WeightStore {
   std::shared_ptr<const DeviceWeight> get(const WeightSource& source, Hash128 checkpoint, const WorkWatch& watch = {},
                                           const WeightUser& user = {}, Reservation* from = nullptr);
   // Waits for everything enqueued so far. Throws what failed, and when one of `wanted`, which get() gave, could not be made: also
-  // when somebody else was told the reason, because a device's streams are shared and tell a failure once. What could not be
-  // made is no longer here.
+  // when somebody else was told the reason, because a device's streams are shared and tell a failure once; and io when a file
+  // has lost pages that they were made of. What could not be made is no longer here.
   void finish(std::span<const std::shared_ptr<const DeviceWeight>> wanted = {});
 
   std::uint64_t bytes() const;
@@ -112,6 +112,7 @@ class WeightStore {
     std::set<Hash128> being_made;     // by a thread that is on its way to the memory for it
     std::uint64_t bytes = 0, clock = 0;
     std::vector<std::shared_ptr<const void>> keep;           // what else it reads, until then
+    std::vector<std::shared_ptr<const TensorFile>> files;    // of that: to be asked for lost pages
     std::uint64_t made_bytes = 0;                            // of it, made for one weight alone
     // Enqueued, and not waited for with success yet; and how many waits had failed on the device when the first of them was.
     std::vector<std::pair<Hash128, std::weak_ptr<DeviceWeight>>> unproven;

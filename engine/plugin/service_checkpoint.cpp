@@ -57,6 +57,7 @@ heddle_status* numbers(const heddle_checkpoint* c, const char* name, std::uint32
     if (elements != count)
       throw Error(Code::invalid_argument, cat(c->path, ": ", quote(name), " (", join(tensor.shape, ", "), ") has ", elements, " elements, not ", count));
     std::ranges::copy(to_doubles(tensor.dtype, tensor.data), out);
+    tensor.file->mapping->check();
   });
 }
 

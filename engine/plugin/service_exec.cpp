@@ -47,8 +47,9 @@ heddle_preview known_part(const heddle_preview& given) {
 }
 
 void complete(heddle_completion* completion, heddle_status* status) {
-  if (!completion->done.exchange(true)) completion->complete(*completion->call, status);
-  else free_status(status);
+  if (completion->done.exchange(true)) return free_status(status);
+  completion->entry.front() = {completion->call, status};
+  completion->complete(completion->entry);
 }
 
 }  // namespace

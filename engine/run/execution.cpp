@@ -20,9 +20,11 @@ Execution::Execution(const RunRequest& request, Environment& environment, Observ
       call_shared_{environment,
                    observer_,
                    control,
-                   [this](NodeCall& call, heddle_status* status) { on_complete(call, status); },
+                   [this](std::list<Completion>& one) { on_complete(one); },
                    request.timeline,
-                   &use_},
+                   &use_,
+                   nullptr,
+                   &models_},
       transfers_(graph_, plan_, environment.devices, request.timeline),
       use_(graph_, environment),
       forecast_(environment.forecast, graph_, plan_.order.empty() ? graph_.order : plan_.order),
@@ -52,12 +54,15 @@ RunResult Execution::run() {
   for (std::uint32_t d = 0; d < environment_.devices.size(); ++d)
     if (transfers_.used(d) && !use_.has(d)) use_.touch(d);
   if (failure_ == nullptr) wait_for_devices();
+  if (failure_ == nullptr) check_models();
   if (failure_ != nullptr) {
     abandon_deferred();
     for (const RunDevice& device : environment_.devices) device.state->settle();
     if (use_.failed()) forget_outputs();
+    check_files();
     std::rethrow_exception(failure_);
   }
+  check_files();
   use_.succeeded();
   for (const Source& source : request_.keep) result_.kept[source] = output(source);
   std::ranges::stable_sort(files_, {}, &Written::rank);
@@ -68,10 +73,67 @@ RunResult Execution::run() {
 
 void Execution::wait_for_devices() {
   try {
-    use_.wait();
+    try {
+      use_.wait();
+    } catch (const Error&) {
+      models_.check_sizes();  // a driver has its own words for pages that are gone
+      throw;
+    }
   } catch (const Error&) {
     failure_ = std::current_exception();
   }
+}
+
+// Devices have read the last weights by now.
+void Execution::check_models() {
+  try {
+    models_.check();
+  } catch (const Error&) {
+    failure_ = std::current_exception();
+  }
+}
+
+// What came of a file that was changed meanwhile, or of which pages were lost, is not what its key
+// says. Other runs that had begun before may have taken it from the cache; they find out, too.
+void Execution::check_files() {
+  try {
+    forget_changed();
+  } catch (const std::bad_alloc&) {
+    environment_.cache.clear();  // better nothing than what is wrong
+  }
+}
+
+void Execution::forget_changed() {
+  const bool is_damaged = models_.is_damaged();
+  std::vector<bool> is_changed(graph_.nodes.size(), is_damaged);
+  const UsedFile* first = nullptr;
+  NodeIndex reader = 0;
+  for (const auto& [n, files] : key_files_) {
+    const UsedFile* const changed = find_changed(files);
+    if (changed == nullptr) continue;
+    is_changed[n] = true;
+    if (first == nullptr) first = changed, reader = n;
+  }
+  if (first == nullptr && !is_damaged) return;
+  std::vector<Hash128> keys;
+  for (const NodeIndex n : graph_.order) {
+    for_each_binding(graph_.nodes[n], [&](const Binding& binding) {
+      if (const auto* link = std::get_if<Source>(&binding))
+        is_changed[n] = is_changed[n] || is_changed[link->node];
+    });
+    if (is_changed[n]) keys.push_back(keys_[n]);
+  }
+  std::ranges::sort(keys);
+  environment_.cache.drop_if([&](const Hash128& key, std::span<const Value>) {
+    return std::ranges::binary_search(keys, key);
+  });
+  std::erase_if(result_.to_keep, [&](const auto& made) { return is_changed[made.first]; });
+  if (first != nullptr && failure_ == nullptr)
+    observer_.warning(&graph_.nodes[reader],
+                      cat(first->path.native(),
+                          " was changed while the run used it, so nothing that came of it is kept, "
+                          "and it may be wrong. Run it again, and replace files by renaming, not by "
+                          "writing over them."));
 }
 
 // They went into the cache when they had been enqueued; whether they were ever made, nobody knows.
@@ -136,7 +198,8 @@ void Execution::bring_kept() {
 
 std::uint64_t Execution::fingerprint(NodeIndex n) {
   try {
-    return core::fingerprint(call_shared_, graph_.nodes[n], device_of(n), plan_.places[n]);
+    return core::fingerprint(call_shared_, graph_.nodes[n], device_of(n), plan_.places[n],
+                             key_files_[n]);
   } catch (Error& error) {
     error.at(graph_.name_of(n));
     throw;
@@ -228,7 +291,7 @@ void Execution::call_for_help(Lock& lock) {
   }
   try {
     helpers_.emplace_back([this] { work(); });
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {
     // No thread is to be had: then the lanes take turns.
   }
 }

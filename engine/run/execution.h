@@ -40,11 +40,6 @@ class Execution {
     double traced_at = 0;
     std::unique_ptr<Event> reached{};
   };
-  // A deferred node has called complete().
-  struct Completion {
-    NodeCall* call;
-    heddle_status* status;
-  };
   struct Written {
     std::uint32_t rank;
     std::string path;
@@ -73,6 +68,9 @@ class Execution {
   void bring_kept();
   void wait_for_devices();
   void forget_outputs();
+  void check_models();
+  void check_files();
+  void forget_changed();
   std::uint64_t fingerprint(NodeIndex n);
   bool take_from_cache(NodeIndex n, const OutputCache::Reading& cache);
 
@@ -95,7 +93,7 @@ class Execution {
   bool has_lazy_inputs(Running& running, Lock& lock);
   bool want(NodeIndex n, const std::vector<std::uint32_t>& inputs);
   void finish(Running& running, Worker& worker, Lock& lock);
-  void on_complete(NodeCall& call, heddle_status* status);
+  void on_complete(std::list<Completion>& one);
   bool finish_deferred(Worker& worker, Lock& lock);
   void abandon_deferred();
 
@@ -108,8 +106,10 @@ class Execution {
   Environment& environment_;
   SerialObserver observer_;
   RunControl& control_;
+  MappedModels models_;
   const NodeCall::Shared call_shared_;
   std::vector<Hash128> keys_;
+  std::map<NodeIndex, UsedFiles> key_files_;         // as they were when the keys were made
   std::map<NodeIndex, std::vector<Value>> brought_;  // outputs of earlier processes
   Transfers transfers_;
   DeviceUse use_;
@@ -133,7 +133,7 @@ class Execution {
   std::vector<Written> files_;
   RunResult result_;
   // Always guarded by mutex_: nodes complete on threads of their own.
-  std::vector<Completion> completions_;
+  std::list<Completion> completions_;
   std::atomic<bool> any_completions_{false};
 };
 

@@ -40,6 +40,7 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
   give_inputs(n, *running.call);
   if (desc.need != nullptr && !has_lazy_inputs(running, lock)) return;  // it comes again with them
   if (n < plan_.host_bytes.size()) running.call->reserve_host(plan_.host_bytes[n]);
+  models_.check();  // what was made of lost pages goes no further
   if (request_.timeline != nullptr) trace_begin(running);
   forecast_.began(n);
   observer_.node_started(node, on_host ? "host" : device.state->device().name());
@@ -162,6 +163,7 @@ void Execution::finish(Running& running, Worker& worker, Lock& lock) {
     if (!call.outputs()[i])
       throw Error(Code::internal,
                   cat("the node did not set its output ", quote(node.type->output(i).name)));
+  models_.check();
   if (request_.timeline != nullptr) trace_end(running);
   worker.now = Clock::now();
   const double seconds = std::chrono::duration<double>(worker.now - running.begin).count();
@@ -187,9 +189,9 @@ void Execution::finish(Running& running, Worker& worker, Lock& lock) {
   });
 }
 
-void Execution::on_complete(NodeCall& call, heddle_status* status) {
+void Execution::on_complete(std::list<Completion>& one) {
   const Lock lock(mutex_);
-  completions_.push_back({&call, status});
+  completions_.splice(completions_.end(), one);
   any_completions_ = true;
   changed_.notify_all();
 }
@@ -224,6 +226,9 @@ bool Execution::finish_deferred(Worker& worker, Lock& lock) {
     finish(running, worker, lock);
   } catch (Error& error) {
     error.at(graph_.name_of(running.node));
+    if (!lock.owns_lock()) enter(lock);
+    fail(std::current_exception());
+  } catch (...) {
     if (!lock.owns_lock()) enter(lock);
     fail(std::current_exception());
   }

@@ -92,8 +92,13 @@ class Finder {
     if (is_new)
       keys->second = output_keys(graph_, places_, std::span(&form, 1),
                                  [&](NodeIndex m) { return above_[m] ? fingerprint_of(m) : 0; });
-    if (const Hash128 key = keys->second[n]; key != Hash128())
-      kept_[n].key = Hasher().add(environment_.keeping->build).add(key).finish();
+    const Hash128 key = keys->second[n];
+    if (key == Hash128()) return;
+    KeptOutputs& kept = kept_[n];
+    kept.key = Hasher().add(environment_.keeping->build).add(key).finish();
+    const std::vector<bool> below = needed_by(graph_, {n});
+    for (const auto& [m, files] : files_)
+      if (below[m]) kept.files.insert(kept.files.end(), files.begin(), files.end());
   }
 
   std::uint64_t fingerprint_of(NodeIndex n) {
@@ -101,7 +106,7 @@ class Finder {
     if (is_new)
       at->second = fingerprint(
           {environment_, quiet_, control_, {}, nullptr, nullptr, &environment_.keeping->hashes},
-          graph_.nodes[n], environment_.devices.front(), places_[n]);
+          graph_.nodes[n], environment_.devices.front(), places_[n], files_[n]);
     return at->second;
   }
 
@@ -127,6 +132,7 @@ class Finder {
   std::vector<Assignment> places_;  // by node; all on one device: the form stands for any of them
   std::map<Hash128, std::vector<Hash128>> keys_;  // by form, then by node
   std::map<NodeIndex, std::uint64_t> fingerprints_;
+  std::map<NodeIndex, UsedFiles> files_;  // of the fingerprints
   Silence quiet_;
   RunControl control_;
   Kept kept_;
@@ -167,12 +173,13 @@ void add_facts(const Kept& kept, Facts& facts) {
       facts.insert_or_assign({node, o}, outputs.values[o]);
 }
 
-void keep(const Hash128& key, std::span<const Value> outputs, const Environment& environment) {
+void keep(const KeptOutputs& kept, std::span<const Value> outputs, const Environment& environment) {
   try {
     std::vector<Value> copies;
-    for (const Value& output : outputs) copies.push_back(map_tensors(
+    for (const Value& output : outputs)
+      copies.push_back(map_tensors(
           output, [&](const Tensor& t) { return in_host(t, environment.host_ledger); }));
-    environment.keeping->values.add(key, copies);
+    if (find_changed(kept.files) == nullptr) environment.keeping->values.add(kept.key, copies);
   } catch (const std::exception& error) {
     log(Level::warning, cat("a result cannot be kept for later runs: ", error.what()));
   }

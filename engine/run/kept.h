@@ -15,6 +15,7 @@
 #include "engine/graph/graph.h"
 #include "engine/plan/infer.h"
 #include "engine/plan/topology.h"
+#include "engine/run/run_files.h"
 
 namespace heddle::core {
 
@@ -23,6 +24,7 @@ struct Environment;
 struct KeptOutputs {
   Hash128 key;
   std::vector<Value> values;  // in host memory; empty: they are not there yet
+  UsedFiles files;            // that the key is made of, as they were then
 };
 using Kept = std::map<NodeIndex, KeptOutputs>;
 
@@ -36,7 +38,8 @@ Kept take_kept(Graph& graph, std::span<const Source> wanted, const Topology& top
 // What is known of the nodes that were found.
 void add_facts(const Kept& kept, Facts& facts);
 
-// Outputs that a run has made, and that are finished, go to disk. Waits for copies from devices.
-void keep(const Hash128& key, std::span<const Value> outputs, const Environment& environment);
+// Outputs that a run has made, and that are finished, go to disk, unless a file of their key has
+// changed since: nobody knows which content they are made of. Waits for copies from devices.
+void keep(const KeptOutputs& kept, std::span<const Value> outputs, const Environment& environment);
 
 }  // namespace heddle::core

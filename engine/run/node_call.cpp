@@ -19,15 +19,18 @@ constexpr std::uint64_t kLeastClaim = 64 << 10;
 // A pause holds between two steps, and never inside of one.
 class PausableSession final : public SessionHandle {
  public:
-  PausableSession(const RunControl& control, std::unique_ptr<SessionHandle> session)
-      : control_(control), session_(std::move(session)) {}
+  PausableSession(const RunControl& control, const MappedModels* models,
+                  std::unique_ptr<SessionHandle> session)
+      : control_(control), models_(models), session_(std::move(session)) {}
   std::vector<Value> step(std::uint32_t index, std::span<const heddle_value* const> sets) override {
     control_.wait_while_paused();
+    if (models_ != nullptr) models_->check();  // the steps that are left would be in vain
     return session_->step(index, sets);
   }
 
  private:
   const RunControl& control_;
+  const MappedModels* const models_;
   const std::unique_ptr<SessionHandle> session_;
 };
 
@@ -143,6 +146,8 @@ Tensor NodeCall::upload(const heddle_tensor_info& info, const void* src) {
 
 void NodeCall::read(heddle_tensor* tensor, void* dst, std::size_t bytes) {
   work_device().read(Tensor::share(tensor), dst, bytes);
+  // What was computed of lost pages is not to be written anywhere.
+  if (shared_.models != nullptr) shared_.models->check();
 }
 
 void NodeCall::op(std::uint32_t op, std::span<heddle_tensor* const> in,
@@ -161,6 +166,7 @@ std::unique_ptr<SessionHandle> NodeCall::open(const SessionRequest& request) {
   used_device_ = true;
   const auto place = [this, number = calls_++](const Model& model, const CallSpec& call) {
     if (shared_.environment.on_open) shared_.environment.on_open(*node_, call);
+    if (shared_.models != nullptr) shared_.models->use(model);
     SessionPlaces places =
         session_places(shared_.environment, {*node_, *place_, number}, model, call);
     if (shared_.use != nullptr)
@@ -169,7 +175,8 @@ std::unique_ptr<SessionHandle> NodeCall::open(const SessionRequest& request) {
   };
   const auto cancelled = [control = &shared_.control] { return control->cancelled(); };
   return std::make_unique<PausableSession>(
-      shared_.control, std::make_unique<Session>(place, request, cancelled, shared_.timeline));
+      shared_.control, shared_.models,
+      std::make_unique<Session>(place, request, cancelled, shared_.timeline));
 }
 
 std::string NodeCall::find_file(std::string_view folder, std::string_view name) {
@@ -191,14 +198,23 @@ std::string NodeCall::output_folder(std::string_view kind) {
 }
 
 std::uint64_t NodeCall::identify_file(std::string_view path) {
-  if (shared_.hashes != nullptr) return shared_.hashes->of(path).lo;
-  const FileIdentity file = core::identify_file(path);
+  const auto note = [&](const FileIdentity& file) {
+    if (noted_files_ != nullptr) noted_files_->push_back({path, file});
+  };
+  if (shared_.hashes != nullptr) {
+    const FileHashes::Found found = shared_.hashes->find(path);
+    note(found.identity);
+    return found.hash.lo;
+  }
+  const FileIdentity file = identify_file_for_key(path);
+  note(file);
   return Hasher()
       .add(path)
       .add(file.device)
       .add(file.inode)
       .add(file.size)
       .add(file.modified_ns)
+      .add(file.changed_ns)
       .finish()
       .lo;
 }
@@ -217,10 +233,11 @@ heddle_completion* NodeCall::defer() {
 }
 
 std::uint64_t fingerprint(const NodeCall::Shared& shared, const Node& node, RunDevice& device,
-                          const Assignment& place) {
+                          const Assignment& place, UsedFiles& files) {
   const Instance instance(*node.type, shared.environment.host);
   NodeCall call(shared);
   call.begin(node, device, place);
+  call.note_files(files);
   for (std::uint32_t i = 0; i < node.inputs.size(); ++i)
     if (const auto* literal = std::get_if<Value>(&node.inputs[i]))
       call.set_input(i, literal->get());

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <functional>
+#include <list>
 #include <string>
 #include <vector>
 
@@ -15,12 +16,21 @@
 #include "engine/run/environment.h"
 #include "engine/plan/plan.h"
 #include "engine/run/observer.h"
+#include "engine/run/run_files.h"
 #include "engine/run/timeline.h"
 #include "engine/tensor/call.h"
 
 struct heddle_completion;
 
 namespace heddle::core {
+
+class NodeCall;
+
+// A deferred call whose node has called complete().
+struct Completion {
+  NodeCall* call = nullptr;
+  heddle_status* status = nullptr;
+};
 
 class NodeCall final : public heddle_ctx {
  public:
@@ -29,10 +39,11 @@ class NodeCall final : public heddle_ctx {
     Observer& observer;
     RunControl& control;
     // Called once when a deferred call completes, on any thread.
-    std::function<void(NodeCall&, heddle_status*)> complete;
+    std::function<void(std::list<Completion>&)> complete;  // one, made when it was deferred
     Timeline* timeline = nullptr;
     DeviceUse* use = nullptr;  // told of every device that is given work
     FileHashes* hashes = nullptr;  // files count by their content; nullptr: by place, size and date
+    MappedModels* models = nullptr;  // told of every model that is opened
   };
 
   // `shared` has to outlive it.
@@ -45,6 +56,8 @@ class NodeCall final : public heddle_ctx {
   // Claims host memory, of which make_host() takes first. Throws out_of_memory with the ledger.
   void reserve_host(std::uint64_t bytes);
   void release_claim() { claim_.release(); }  // what is left of it
+  // From now on files that the node asks about are noted there.
+  void note_files(UsedFiles& files) { noted_files_ = &files; }
 
   // Borrowed until the call ends. A literal, which was checked when the workflow was bound.
   void set_input(std::uint32_t index, const heddle_value* value) { inputs_[index] = value; }
@@ -114,6 +127,7 @@ class NodeCall final : public heddle_ctx {
   const Node* node_ = nullptr;
   RunDevice* device_ = nullptr;
   const Assignment* place_ = nullptr;
+  UsedFiles* noted_files_ = nullptr;
   std::uint32_t calls_ = 0;  // of models, so far
   bool on_host_ = false;
   bool used_device_ = false;
@@ -129,9 +143,10 @@ class NodeCall final : public heddle_ctx {
   std::unique_ptr<heddle_completion> completion_;
 };
 
-// What a node says of its outside state, by a call of its own. Throws, with the node's name.
+// What a node says of its outside state, by a call of its own, and the files that it has looked at
+// for that. Throws, with the node's name.
 std::uint64_t fingerprint(const NodeCall::Shared& shared, const Node& node, RunDevice& device,
-                          const Assignment& place);
+                          const Assignment& place, UsedFiles& files);
 
 }  // namespace heddle::core
 
@@ -139,5 +154,7 @@ std::uint64_t fingerprint(const NodeCall::Shared& shared, const Node& node, RunD
 struct heddle_completion {
   heddle::core::NodeCall* call;
   std::atomic<bool> done{false};
-  std::function<void(heddle::core::NodeCall&, heddle_status*)> complete;
+  std::function<void(std::list<heddle::core::Completion>&)> complete;
+  // Made before: the thread that completes has nobody to tell a lack of memory.
+  std::list<heddle::core::Completion> entry = std::list<heddle::core::Completion>(1);
 };

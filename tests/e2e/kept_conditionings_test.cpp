@@ -1,6 +1,8 @@
 // What text encoders made is kept between processes: a later one does not even open their files.
 #include <boost/test/unit_test.hpp>
 #include <fstream>
+#include <functional>
+#include <iterator>
 #include <set>
 
 #include "tests/e2e/flux_folder.h"
@@ -57,7 +59,9 @@ struct Fixture {
     bool opened = false;
     std::vector<float> latents;
   };
-  Told run(const std::string& prompt) const {
+  // `meanwhile`: called when that node is about to run.
+  Told run(const std::string& prompt, const std::string& node = "",
+           const std::function<void()>& meanwhile = {}) const {
     heddle::EngineOptions options = engine_options();
     options.model_dirs = {folder.path()};
     options.keep_dir = folder / "kept";
@@ -66,6 +70,7 @@ struct Fixture {
     const heddle::Observer observer = [&](const heddle::Event& event) {
       if (event.kind == heddle::Event::Kind::node_done) told.computed.emplace(event.node);
       told.opened = told.opened || is_open(clip) || is_open(t5);
+      if (event.kind == heddle::Event::Kind::node_started && event.node == node) meanwhile();
     };
     told.latents = engine.start(engine.parse(flow(prompt)), {observer, {"draw.LATENT"}})
                        .wait()
@@ -93,6 +98,38 @@ BOOST_AUTO_TEST_CASE(the_second_run_with_a_prompt_opens_no_encoder_and_gives_the
   BOOST_TEST(other.computed.contains("text"));
   BOOST_TEST(!other.computed.contains("more"));
   BOOST_TEST(other.latents != first.latents);
+}
+
+BOOST_AUTO_TEST_CASE(an_encoder_that_is_overwritten_meanwhile_leaves_nothing_behind) {
+  const Told sound = run("a whale");
+  fs::remove_all(folder / "kept");
+  std::ifstream in(t5, std::ios::binary);
+  const std::string content{std::istreambuf_iterator<char>(in), {}};
+  const auto write_in_place = [&](const std::string& bytes) {
+    std::ofstream(t5, std::ios::binary | std::ios::in) << bytes;
+  };
+  std::string other = content;
+  for (std::size_t i = content.size() / 2; i < content.size(); i += 4)
+    other[i] = char(other[i] ^ 1);
+  const Told wrong = run("a whale", "text", [&] { write_in_place(other); });
+  BOOST_TEST(wrong.latents != sound.latents);
+  write_in_place(content);
+  const Told again = run("a whale");
+  BOOST_TEST(again.computed.contains("text"));
+  BOOST_TEST(again.latents == sound.latents);
+}
+
+BOOST_AUTO_TEST_CASE(an_encoder_that_is_cut_short_fails_the_run_and_no_other) {
+  const Told sound = run("a whale");
+  fs::remove_all(folder / "kept");
+  std::ifstream in(t5, std::ios::binary);
+  const std::string content{std::istreambuf_iterator<char>(in), {}};
+  const std::string refusal =
+      engine_refusal([&] { run("a whale", "text", [&] { fs::resize_file(t5, 8192); }); });
+  BOOST_TEST(refusal.find(t5.string() + ": the bytes") != std::string::npos, refusal);
+  BOOST_TEST(refusal.find("are gone: the file has 8192 bytes") != std::string::npos, refusal);
+  std::ofstream(t5, std::ios::binary | std::ios::trunc) << content;
+  BOOST_TEST(run("a whale").latents == sound.latents);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -274,6 +274,23 @@ struct ReadText {
   }
 };
 
+// The same, read when the run comes to it.
+struct ReadLate {
+  static constexpr heddle::Info info{"test.read_late", 1, "Read late", "test", "", HEDDLE_NODE_HOST};
+  static constexpr Input<std::string> path{"path", {.text = ""}};
+  static constexpr Output<std::string> text{"text"};
+  static constexpr auto ports = heddle::ports(path, text);
+  void execute(Context& ctx) {
+    std::ifstream file(ctx[path], std::ios::binary);
+    ctx[text] = std::string(std::istreambuf_iterator<char>(file), {});
+  }
+  std::uint64_t fingerprint(Context& ctx) {
+    std::uint64_t hash = 0;
+    heddle::check(heddle::find_service<heddle_files_service>(HEDDLE_SERVICE_FILES).identify(ctx.raw(), ctx[path].c_str(), &hash));
+    return hash;
+  }
+};
+
 // Two texts as numbers, on the device; worth keeping.
 struct Spell {
   static constexpr heddle::Info info{"test.spell", 1, "Spell", "test", "", HEDDLE_NODE_KEEP};
@@ -290,4 +307,4 @@ struct Spell {
 };
 
 HEDDLE_PLUGIN("org.heddle.tests.arithmetic", "1.0.0", Add, Keep, Save, Choose, Fail, Later, Wait, Draw, Ramp, Loop, Layer, Shift, Layers, Slips, LoadLayers,
-              Vast, ReadText, Spell)
+              Vast, ReadText, ReadLate, Spell)

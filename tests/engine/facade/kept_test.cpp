@@ -158,6 +158,63 @@ BOOST_AUTO_TEST_CASE(two_devices_of_one_form_share_what_is_kept) {
   BOOST_TEST(!run(engine, flow("!", story)).computed.contains("spell"));
 }
 
+namespace {
+
+// Overwritten in place, and dated as before.
+void overwrite(const fs::path& file, const std::string& text) {
+  const auto date = fs::last_write_time(file);
+  std::ofstream(file, std::ios::binary | std::ios::in) << text;
+  fs::last_write_time(file, date);
+}
+
+// The file is another one from the moment on at which the run has its keys and is about to read it.
+struct Overwritten {
+  KeptFixture& fixture;
+  std::string warnings;
+
+  std::vector<float> run(Engine& engine, bool is_overwritten) {
+    std::string flow = KeptFixture::flow("!", fixture.story);
+    flow.replace(flow.find("test.read"), 9, "test.read_late");
+    const Observer observer = [&](const Event& event) {
+      if (event.kind == Event::Kind::node_started && event.node == "read" && is_overwritten)
+        overwrite(fixture.story, "twice upon a tim");
+      if (event.kind == Event::Kind::warning) warnings += event.text;
+    };
+    return engine.start(engine.parse(flow), {.observer = observer, .keep = {"spell.out"}})
+        .wait()
+        .floats("spell.out", "letters");
+  }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(what_came_of_a_file_that_was_overwritten_meanwhile_is_not_kept) {
+  Overwritten overwritten{*this, {}};
+  {
+    Engine engine(options());
+    BOOST_TEST(overwritten.run(engine, true) == letters_of("twice upon a tim!"));
+  }
+  BOOST_TEST(overwritten.warnings.find(story.string() + " was changed while the run used it") !=
+             std::string::npos);
+  overwrite(story, "once upon a time");
+  Engine engine(options());
+  BOOST_TEST(overwritten.run(engine, false) == letters_of("once upon a time!"));
+  BOOST_TEST(files().size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(nor_is_it_found_in_memory_when_the_file_is_as_it_was) {
+  EngineOptions only_memory = options();
+  only_memory.keep_dir.clear();
+  Engine engine(only_memory);
+  Overwritten overwritten{*this, {}};
+  BOOST_TEST(overwritten.run(engine, true) == letters_of("twice upon a tim!"));
+  overwrite(story, "once upon a time");
+  BOOST_TEST(overwritten.run(engine, false) == letters_of("once upon a time!"));
+  overwritten.warnings.clear();
+  BOOST_TEST(overwritten.run(engine, false) == letters_of("once upon a time!"));
+  BOOST_TEST(overwritten.warnings.empty());
+}
+
 BOOST_AUTO_TEST_CASE(two_engines_may_use_one_folder_at_once) {
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0};

@@ -11,6 +11,7 @@
 #include "tests/fake_device/fake_fixture.h"
 #include "tests/support/golden_files.h"
 #include "tests/support/model_probe.h"
+#include "tests/support/refusal.h"
 #include "tests/support/safetensors_writer.h"
 #include "tests/support/temporary_folder.h"
 
@@ -109,6 +110,17 @@ BOOST_AUTO_TEST_CASE(products_are_added_to_every_element) {
   BOOST_TEST(host.made_bytes == 96u * 80u * sizeof(float));
   // The file's own pages are as they were.
   BOOST_TEST(floats(model.at("a")) == numbers(96 * 80, 1));
+}
+
+BOOST_AUTO_TEST_CASE(a_file_of_patches_that_is_cut_short_is_an_error_that_names_it) {
+  const WeightSource patched_whole = source("a", patched({{"whole", "", 1.0, {{"a"}}}}));
+  const std::filesystem::path path = lora.path();
+  std::filesystem::resize_file(path, 4096);
+  const core::Error error = test::refusal_of([&] { host_weight(patched_whole); });
+  BOOST_TEST((error.code() == core::Code::io));
+  BOOST_TEST(
+      std::string(error.what()).find(path.string() + ": the bytes 4096 to") != std::string::npos,
+      error.what());
 }
 
 BOOST_AUTO_TEST_CASE(merged_weights_equal_pytorch_in_every_type) {

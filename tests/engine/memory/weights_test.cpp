@@ -5,6 +5,8 @@
 #include <future>
 
 #include "tests/fake_device/fake_fixture.h"
+#include "tests/support/gguf_writer.h"
+#include "tests/support/refusal.h"
 #include "tests/support/safetensors_writer.h"
 #include "tests/support/temporary_folder.h"
 
@@ -66,6 +68,64 @@ BOOST_AUTO_TEST_CASE(one_device_loads_a_model_while_another_is_in_the_middle_of_
   slow.get();
   BOOST_TEST(first.bytes() > 0u);
   BOOST_TEST(second.bytes() == 2 * first.bytes());
+}
+
+namespace {
+
+bool says_gone(const core::Error& error, const std::filesystem::path& file) {
+  const std::string text = error.what();
+  return error.code() == core::Code::io &&
+         text.find(file.string() + ": the bytes ") != std::string::npos &&
+         text.find("are gone: the file has") != std::string::npos;
+}
+
+}  // namespace
+
+// The device's own thread reads the pages, and nobody has looked at the file before.
+BOOST_AUTO_TEST_CASE(a_file_that_is_cut_short_while_a_device_reads_it_is_an_error_that_names_it) {
+  core::WeightStore store(fakes.state(0), kRoom);
+  const std::vector<float> numbers(4096, 1);
+  const auto write = [&](const std::string& name) {
+    return folder.write(name, test::safetensors_bytes(
+                                  {{"weight", "F32", {64, 64}, test::bytes_of_floats(numbers)}}));
+  };
+  const std::filesystem::path path = write("cut.safetensors");
+  {
+    const File cut(path);
+    std::filesystem::resize_file(path, 4096);
+    const auto weight = store.get(cut.source(), cut.checkpoint.identity());
+    const core::Error error = test::refusal_of([&] { store.finish({&weight, 1}); });
+    BOOST_TEST(says_gone(error, path), error.what());
+    BOOST_TEST(!store.has(cut.source(), cut.checkpoint.identity()));
+    BOOST_TEST(store.bytes() == 0u);
+  }
+  const File whole(write("cut.safetensors"));
+  const auto weight = store.get(whole.source(), whole.checkpoint.identity());
+  store.finish({&weight, 1});
+  BOOST_TEST(store.has(whole.source(), whole.checkpoint.identity()));
+}
+
+BOOST_AUTO_TEST_CASE(columns_and_gguf_of_a_file_that_is_cut_short_are_errors_too) {
+  const std::vector<float> numbers(4096, 1);
+  const std::filesystem::path path = folder.write(
+      "columns.safetensors",
+      test::safetensors_bytes({{"weight", "F32", {64, 64}, test::bytes_of_floats(numbers)}}));
+  const File file(path);
+  core::WeightSource columns = file.source();
+  columns.columns = {{0, 32}};
+  std::filesystem::resize_file(path, 4096);
+  const core::Error error = test::refusal_of([&] { core::host_weight(columns); });
+  BOOST_TEST(says_gone(error, path), error.what());
+  const std::filesystem::path other = folder.write(
+      "columns.gguf",
+      test::gguf_bytes(
+          {.tensors = {{"weight", test::kGgmlF32, {64, 64}, test::bytes_of_floats(numbers)}}}));
+  const File second(other);
+  columns = second.source();
+  columns.columns = {{0, 32}};
+  std::filesystem::resize_file(other, 100);
+  const core::Error again = test::refusal_of([&] { core::host_weight(columns); });
+  BOOST_TEST(says_gone(again, other), again.what());
 }
 
 BOOST_AUTO_TEST_SUITE_END()
