@@ -118,14 +118,25 @@ struct PageGuardTable {
 
 namespace {
 
-struct sigaction previous;  // before ours is there
+std::atomic<const struct sigaction*> previous{nullptr};  // what ours has taken the place of
+std::atomic<long> passing{0};                            // a thread that hands a fault on
 
 void pass_on(int number, siginfo_t* info, void* context) {
-  if ((previous.sa_flags & SA_SIGINFO) != 0) return previous.sa_sigaction(number, info, context);
+  const struct sigaction& before = *previous.load();
   const bool is_sent = info->si_code <= 0;  // by a process, not by a page
-  if (previous.sa_handler == SIG_IGN && is_sent) return;
-  if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN)
-    return previous.sa_handler(number);
+  const bool is_standard = (before.sa_flags & SA_SIGINFO) == 0 &&
+                           (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN);
+  if (is_standard && before.sa_handler == SIG_IGN && is_sent) return;
+  // One that was put in our place, and handed the fault back to us, is not asked again.
+  const long self = ::syscall(SYS_gettid);
+  if (!is_standard && passing.exchange(self) != self) {
+    if ((before.sa_flags & SA_SIGINFO) != 0)
+      before.sa_sigaction(number, info, context);
+    else
+      before.sa_handler(number);
+    passing = 0;
+    return;
+  }
   // The access is made again when this returns, and ends the process as if we had not been here.
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;
@@ -141,9 +152,14 @@ void on_fault(int number, siginfo_t* info, void* context) {
   if (!is_covered) pass_on(number, info, context);
 }
 
+// Unless it is there. Others may have taken it away, as programs do that catch faults for a while.
 void install() {
-  PageGuardTable::page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  ::sigaction(SIGBUS, nullptr, &previous);
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
+  struct sigaction now {};
+  ::sigaction(SIGBUS, nullptr, &now);
+  if ((now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == &on_fault) return;
+  previous = new struct sigaction(now);  // stays: a handler may be reading the one before
   struct sigaction action {};
   action.sa_sigaction = &on_fault;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
@@ -154,8 +170,8 @@ void install() {
 }  // namespace
 
 PageGuard::PageGuard(const std::byte* begin, std::uint64_t bytes, int descriptor) {
-  static const bool is_installed = (install(), true);
-  static_cast<void>(is_installed);
+  PageGuardTable::page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  install();
   const auto from = reinterpret_cast<std::uintptr_t>(begin);
   const std::uintptr_t page = PageGuardTable::page;
   const std::uintptr_t end = from + (bytes + page - 1) / page * page;

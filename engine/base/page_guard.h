@@ -3,10 +3,10 @@
 // replaced by zeros, reading goes on, and the mapping is marked: whoever reads mapped bytes asks
 // for the mark before what was made of them leaves.
 //
-// The handler is installed when the first range is guarded, and calls the one that was there before
-// for what is not in a guarded range. A program that installs a handler of its own for SIGBUS
-// afterwards has to call the one that sigaction() gives back, in the same way; where it does not, a
-// file that is cut short ends the process as it would without us. It runs on whatever thread
+// The handler is installed when a range is guarded, unless it is there, and calls the one that was
+// there before for what is not in a guarded range. A program that installs a handler of its own for
+// SIGBUS afterwards has to call the one that sigaction() gives back, in the same way; where it does
+// not, a file that is cut short ends the process as it would without us. It runs on whatever thread
 // touched the page, on the alternate stack where that thread has one.
 #pragma once
 

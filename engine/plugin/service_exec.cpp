@@ -48,8 +48,7 @@ heddle_preview known_part(const heddle_preview& given) {
 
 void complete(heddle_completion* completion, heddle_status* status) {
   if (completion->done.exchange(true)) return free_status(status);
-  completion->entry.front() = {completion->call, status};
-  completion->complete(completion->entry);
+  completion->finish(status);
 }
 
 }  // namespace

@@ -157,4 +157,10 @@ struct heddle_completion {
   std::function<void(std::list<heddle::core::Completion>&)> complete;
   // Made before: the thread that completes has nobody to tell a lack of memory.
   std::list<heddle::core::Completion> entry = std::list<heddle::core::Completion>(1);
+
+  // Once. It may be gone when this returns.
+  void finish(heddle_status* status) {
+    entry.front() = {call, status};
+    complete(entry);
+  }
 };

@@ -73,12 +73,6 @@ BOOST_AUTO_TEST_CASE(a_hash_comes_with_the_identity_that_its_file_had) {
   BOOST_TEST((identify_file(model) != found.identity));
 }
 
-BOOST_AUTO_TEST_CASE(a_pipe_has_no_hash_and_is_not_waited_for) {
-  BOOST_REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
-  FileHashes hashes(memory);
-  BOOST_TEST((refusal_of([&] { hashes.of(folder / "pipe"); }).code() == Code::invalid_argument));
-}
-
 BOOST_AUTO_TEST_CASE(a_copy_elsewhere_has_the_same_hash) {
   fs::copy_file(model, folder / "copy");
   FileHashes hashes(memory, a_minute_later);
