@@ -1,6 +1,15 @@
 // heddle, the program. Everything it does is in engine/cli, over the facade <heddle/engine.hpp>.
+#include "engine/cli/interrupt.h"
 #include "engine/cli/program.h"
 
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// Before the constructors of libraries, some of which take their time. Sanitizers want to be made
+// first.
+[[gnu::used, gnu::section(".preinit_array")]] static void (*const first_of_all)() =
+    [] { heddle::cli::handle_signals(); };
+#endif
+
 int main(int argc, char** argv) {
+  heddle::cli::handle_signals();
   return heddle::cli::run_program({argv + (argc > 0 ? 1 : 0), argv + argc});
 }

@@ -20,6 +20,7 @@
 #include "engine/base/descriptor.h"
 #include "engine/base/error.h"
 #include "engine/base/guarded.h"
+#include "engine/base/temporary_file.h"
 #include "engine/base/text.h"
 
 namespace heddle::core {
@@ -218,9 +219,7 @@ class Temporary {
     } while (opened < 0 && (errno == EEXIST || errno == EINTR));
     if (opened < 0) fail(target, errno);
     file_.emplace(opened);
-  }
-  ~Temporary() {
-    if (!is_placed_) ::unlink(path_.c_str());
+    name_.emplace(path_.string());
   }
   Temporary(const Temporary&) = delete;
   Temporary& operator=(const Temporary&) = delete;
@@ -243,13 +242,12 @@ class Temporary {
 
   void replace() {
     if (::rename(path_.c_str(), target_.c_str()) != 0) fail(target_, errno);
-    is_placed_ = true;
   }
 
   // False: there is such a file already.
   bool place() {
     if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, target_.c_str(), RENAME_NOREPLACE) == 0)
-      return is_placed_ = true;
+      return true;
     if (errno == EEXIST) return false;
     if (errno != EINVAL && errno != ENOSYS) fail(target_, errno);
     // A file system without that flag: the name is taken by an empty file first, then replaced.
@@ -263,14 +261,14 @@ class Temporary {
       ::unlink(target_.c_str());
       fail(target_, reason);
     }
-    return is_placed_ = true;
+    return true;
   }
 
  private:
   const fs::path& target_;
   fs::path path_;
   std::optional<FileDescriptor> file_;
-  bool is_placed_ = false;
+  std::optional<TemporaryFile> name_;
 };
 
 }  // namespace

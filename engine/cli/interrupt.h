@@ -1,9 +1,15 @@
-// Ctrl-C and SIGTERM. The handler only counts and writes a byte to a pipe; a thread of its own
-// reads it and cancels the runs, because cancelling takes locks. The second signal ends the program
-// at once, whatever that thread is doing. One object at a time, made before other threads; methods
-// may be called by any thread.
+// Ctrl-C and SIGTERM. Where nothing is under way that wants to be put in order, a signal ends the
+// program at once; while there are runs it cancels them, and the program ends in the common way as
+// soon as they have stopped. Whatever does not stop within kGrace is left as it is: files become
+// visible under their names when they are whole, so nothing half is left behind. A second signal
+// ends the program at once.
+//
+// The handler counts, sets a timer and writes a byte to a pipe; a thread reads it and cancels the
+// runs, because cancelling takes locks. The timer needs no thread, and so works whatever all of them
+// are waiting for.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <heddle/engine.hpp>
 #include <thread>
@@ -14,7 +20,17 @@
 namespace heddle::cli {
 
 inline constexpr int kExitInterrupted = 130;
+inline constexpr std::chrono::milliseconds kGrace{450};
 
+// From now on a signal ends the program with kExitInterrupted. As early as possible; again is the
+// same as once. Async-signal-safe, and needs nothing that constructors make.
+void handle_signals() noexcept;
+
+// All that was asked for has been done and written: from now on a signal ends the program with this
+// code. Any thread.
+void set_exit_code(int code) noexcept;
+
+// One object at a time, made before other threads; methods may be called by any thread.
 class Interrupt {
  public:
   // `notice` tells the user that the runs are being stopped; called once, on the watching thread.
@@ -22,8 +38,8 @@ class Interrupt {
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
 
-  // Until now a signal ends the program at once, because there is nothing to clean up; from now on
-  // it cancels all runs that are watched, and those that are watched later as soon as they are.
+  // From now on a signal cancels all runs that are watched, and those that are watched later as soon
+  // as they are.
   void before_runs();
   void watch(Run run);
   void forget(std::uint64_t run);  // Run::id()
@@ -33,11 +49,7 @@ class Interrupt {
  private:
   void listen();
 
-  struct State {
-    bool has_runs = false;
-    std::vector<Run> runs;
-  };
-  core::Guarded<State> state_;
+  core::Guarded<std::vector<Run>> runs_;
   std::function<void()> notice_;
   int pipe_[2] = {-1, -1};
   std::thread thread_;

@@ -12,6 +12,7 @@
 #include "engine/base/write_file.h"
 #include "engine/cli/command_line.h"
 #include "engine/cli/commands.h"
+#include "engine/cli/interrupt.h"
 #include "engine/cli/stack.h"
 
 namespace heddle::cli {
@@ -174,12 +175,17 @@ int answer(const std::vector<std::string>& arguments) {
 
 int run_program(const std::vector<std::string>& arguments) {
   ::signal(SIGPIPE, SIG_IGN);  // a reader that went away is an error of write(), not our end
-  try {
-    return with_enough_stack([&] { return answer(arguments); });
-  } catch (const core::Error& error) {
-    complain(error.full());
-    return exit_code_of(error.code());
-  }
+  const auto run = [&] {
+    try {
+      return with_enough_stack([&] { return answer(arguments); });
+    } catch (const core::Error& error) {
+      complain(error.full());
+      return exit_code_of(error.code());
+    }
+  };
+  const int code = run();
+  set_exit_code(code);
+  return code;
 }
 
 }  // namespace heddle::cli

@@ -37,7 +37,7 @@ class Runs {
         output_(output),
         reporter_(reporter),
         interrupt_([&reporter] {
-          reporter.message("stopping after the steps under way; once more quits at once");
+          reporter.message("stopping; once more quits at once");
         }),
         engine_(settings_.engine),
         variants_(engine_, engine_.load(request.workflow), settings_,
@@ -61,7 +61,10 @@ class Runs {
       is_interrupted = is_interrupted || !ended;
       if (code == kExitDone) code = ended.value_or(kExitDone);
     }
-    return is_interrupted ? interrupted() : code;
+    if (is_interrupted) code = interrupted();
+    // What is left is to let go of memory, which takes its time.
+    if (output_.failure() == 0) set_exit_code(code);
+    return code;
   }
 
  private:
