@@ -37,7 +37,7 @@ bool Event::done() const { return device_->desc().done(raw_) != 0; }
 
 Recording::~Recording() { device_.desc().recording_free(raw_); }
 
-Stream::Stream(const Device& device) : device_(device), idle_(device) {
+Stream::Stream(const Device& device) : device_(device), device_cancel_(device.desc().set_cancel), idle_(device) {
   device.check(device.desc().stream_make(device.raw(), &raw_), device.name());
 }
 Stream::~Stream() { device_.desc().stream_free(raw_); }

@@ -13,6 +13,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/guarded.h"
+#include "engine/device/cancel_flag.h"
 #include "engine/tensor/tensor.h"
 #include "heddle/abi/device.h"
 
@@ -75,6 +76,11 @@ class Stream {
     return end_recording();
   }
   void replay(const Recording& recording);
+  // What is enqueued from now on is wanted only as long as the flag is not set; nullptr: in any case. Devices that know nothing of
+  // this do all of it.
+  void set_cancel(CancelFlag* flag) {
+    if (const auto set = device_cancel_) set(raw_, flag);
+  }
   void synchronize();                 // blocks until the work enqueued so far is done; throws what failed
   heddle_stream* raw() const { return raw_; }
   void* native() const;
@@ -86,8 +92,25 @@ class Stream {
   void drop_recording() noexcept;
 
   const Device& device_;
+  void (*const device_cancel_)(heddle_stream*, heddle_cancel*);  // may be nullptr
   heddle_stream* raw_ = nullptr;
   Event idle_;
+};
+
+// While it lives, what is enqueued on the stream is wanted only as long as the flag is not set.
+class CancelScope {
+ public:
+  CancelScope(Stream& stream, CancelFlag* flag) : stream_(stream), flag_(flag) {
+    if (flag_ != nullptr) stream_.set_cancel(flag_);
+  }
+  ~CancelScope() {
+    if (flag_ != nullptr) stream_.set_cancel(nullptr);
+  }
+  CancelScope(const CancelScope&) = delete;
+
+ private:
+  Stream& stream_;
+  CancelFlag* const flag_;
 };
 
 class Device {

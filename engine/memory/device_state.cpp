@@ -140,7 +140,7 @@ Tensor DeviceState::make(const heddle_tensor_info& info) {
 }
 
 void DeviceState::op(std::uint32_t op, std::span<heddle_tensor* const> in, std::span<heddle_tensor* const> out,
-                     std::span<const std::byte> attrs) {
+                     std::span<const std::byte> attrs, CancelFlag* cancel) {
   if (in.size() + out.size() > kMaxOperands)
     throw Error(Code::invalid_argument, cat(op_name(op), ": an op has at most ", kMaxOperands, " operands"));
   std::array<heddle_view, kMaxOperands> views;
@@ -168,6 +168,7 @@ void DeviceState::op(std::uint32_t op, std::span<heddle_tensor* const> in, std::
   const std::shared_ptr<DeviceMemory> workspace = scratch == 0 ? nullptr : allocate(scratch);
   std::vector<Kept> passed;
   const std::lock_guard lock(stream_mutex_);
+  const CancelScope scope(stream_, cancel);
   device_->check(kernel.launch(device_->raw(), stream_.raw(), &call, workspace == nullptr ? nullptr : workspace->data()),
                cat(op_name(op), " on ", device_->name()));
   for (const Tensor& tensor : brought)

@@ -82,8 +82,10 @@ class DeviceState {
   // As make(), for a copy stream to write.
   Tensor make_inbound(const heddle_tensor_info& info);
 
-  // Checks the call, takes the best kernel, enqueues. Operands may be host tensors: they are brought here first.
-  void op(std::uint32_t op, std::span<heddle_tensor* const> in, std::span<heddle_tensor* const> out, std::span<const std::byte> attrs);
+  // Checks the call, takes the best kernel, enqueues. Operands may be host tensors: they are brought here first. `cancel` may be
+  // nullptr: the work is wanted in any case.
+  void op(std::uint32_t op, std::span<heddle_tensor* const> in, std::span<heddle_tensor* const> out, std::span<const std::byte> attrs,
+          CancelFlag* cancel = nullptr);
 
   // The same elements where this device's kernels can read them: the tensor itself, or a copy (row-major).
   Tensor bring(const Tensor& tensor);

@@ -8,7 +8,12 @@ void RunControl::set(std::atomic<bool>& what, bool value) {
   changed_.notify_all();
 }
 
-void RunControl::cancel() { set(cancelled_, true); }
+// In this order: whoever finds that work is missing finds that the run is cancelled.
+void RunControl::cancel() {
+  stop();
+  work_->give_up();
+}
+void RunControl::stop() { set(cancelled_, true); }
 void RunControl::pause() { set(paused_, true); }
 void RunControl::resume() { set(paused_, false); }
 void RunControl::hold_writing() { set(may_write_, false); }

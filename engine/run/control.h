@@ -4,15 +4,24 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
+
+#include "engine/run/run_work.h"
 
 namespace heddle::core {
 
 class RunControl {
  public:
-  // For good; wakes whoever waits because of a pause, or for a turn to write.
+  // For good; wakes whoever waits because of a pause, or for a turn to write. What is enqueued on
+  // devices is given up.
   void cancel();
+  // The same, but for what is enqueued: what the run has made may be of use to others.
+  void stop();
   bool cancelled() const { return cancelled_.load(std::memory_order_acquire); }
+
+  // What the run has on devices, as far as nobody but the run wants it.
+  const std::shared_ptr<RunWork>& work() const { return work_; }
 
   // From now on no node and no step of a session begins; what has begun goes on to its end.
   void pause();
@@ -43,6 +52,7 @@ class RunControl {
 
   // Changed with the mutex held, so that nobody who goes to sleep misses it; read without.
   std::atomic<bool> cancelled_{false}, paused_{false}, may_write_{true}, has_computed_{false};
+  const std::shared_ptr<RunWork> work_ = std::make_shared<RunWork>();
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
 };

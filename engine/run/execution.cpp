@@ -54,11 +54,14 @@ RunResult Execution::run() {
   for (std::uint32_t d = 0; d < environment_.devices.size(); ++d)
     if (transfers_.used(d) && !use_.has(d)) use_.touch(d);
   if (failure_ == nullptr) wait_for_devices();
+  if (failure_ == nullptr && !control_.work()->finish())
+    failure_ = std::make_exception_ptr(Error(Code::cancelled, "cancelled"));
   if (failure_ == nullptr) check_models();
   if (failure_ != nullptr) {
     abandon_deferred();
     for (const RunDevice& device : environment_.devices) device.state->settle();
-    if (use_.failed()) forget_outputs();
+    forget_outputs(use_.failed() ? graph_.order : lost_nodes());
+    control_.work()->forget();
     check_files();
     std::rethrow_exception(failure_);
   }
@@ -136,14 +139,37 @@ void Execution::forget_changed() {
                           "writing over them."));
 }
 
+// Those whose work was given up, and all that was made of it.
+std::vector<NodeIndex> Execution::lost_nodes() const {
+  std::vector<NodeIndex> lost = control_.work()->lost();
+  if (lost.empty()) return lost;
+  std::vector<bool> is_lost(graph_.nodes.size());
+  for (const NodeIndex n : lost) is_lost[n] = true;
+  const auto is_of_lost = [&](const Binding& binding) {
+    const auto* link = std::get_if<Source>(&binding);
+    return link != nullptr && is_lost[link->node];
+  };
+  for (const NodeIndex n : graph_.order) {
+    const Node& node = graph_.nodes[n];
+    if (is_lost[n] ||
+        (std::ranges::none_of(node.inputs, is_of_lost) &&
+         std::ranges::none_of(node.extra, is_of_lost, [](const auto& e) { return e.second; })))
+      continue;
+    is_lost[n] = true;
+    lost.push_back(n);
+  }
+  return lost;
+}
+
 // They went into the cache when they had been enqueued; whether they were ever made, nobody knows.
-void Execution::forget_outputs() {
+void Execution::forget_outputs(const std::vector<NodeIndex>& of) {
+  if (of.empty()) return;
   // A node that failed when it had been added has no timing, so it is by those that were found.
   std::vector<bool> was_found(graph_.nodes.size());
   for (const NodeTiming& timing : result_.timings)
     if (timing.cached) was_found[timing.node] = true;
   std::vector<Hash128> made;
-  for (NodeIndex n = 0; n < keys_.size(); ++n)
+  for (const NodeIndex n : of)
     if (!was_found[n]) made.push_back(keys_[n]);
   std::ranges::sort(made);
   environment_.cache.drop_if([&](const Hash128& key, std::span<const Value>) {
@@ -176,7 +202,7 @@ void Execution::bring_kept() {
   for (const auto& [n, kept] : request_.kept) {
     if (kept.values.empty()) continue;
     // Held from here on: its inputs are cut off, so it cannot be made again.
-    if (const auto reading = environment_.cache.read(); const auto outputs = reading.find(keys_[n])) {
+    if (const auto reading = environment_.cache.read(); const auto outputs = reading.find(keys_[n], control_.work().get())) {
       brought_[n].assign(outputs->begin(), outputs->end());
       continue;
     }
@@ -211,7 +237,7 @@ bool Execution::take_from_cache(NodeIndex n, const OutputCache::Reading& cache) 
   if (const auto brought = brought_.find(n); brought != brought_.end())
     outputs = brought->second;
   else if (keys_[n] != Hash128())
-    outputs = cache.find(keys_[n]);
+    outputs = cache.find(keys_[n], control_.work().get());
   if (!outputs) {
     transfers_.expect(n);
     return false;
@@ -277,7 +303,7 @@ bool Execution::has_to_stop() {
 
 void Execution::fail(std::exception_ptr failure) {
   if (failure_ == nullptr) failure_ = std::move(failure);
-  control_.cancel();  // nodes that are still running see it
+  control_.stop();  // nodes that are still running see it
   if (is_shared_) changed_.notify_all();
 }
 

@@ -67,10 +67,11 @@ class Execution {
   void find_keys();
   void bring_kept();
   void wait_for_devices();
-  void forget_outputs();
   void check_models();
   void check_files();
   void forget_changed();
+  std::vector<NodeIndex> lost_nodes() const;
+  void forget_outputs(const std::vector<NodeIndex>& of);
   std::uint64_t fingerprint(NodeIndex n);
   bool take_from_cache(NodeIndex n, const OutputCache::Reading& cache);
 
@@ -97,6 +98,10 @@ class Execution {
   bool finish_deferred(Worker& worker, Lock& lock);
   void abandon_deferred();
 
+  WorkMark work_so_far() const {
+    const std::uint64_t mark = control_.work()->mark();
+    return mark == 0 ? WorkMark() : WorkMark{control_.work(), mark};
+  }
   RunDevice& device_of(NodeIndex n) { return environment_.devices[plan_.places[n].device]; }
   Value& output(const Source& source) { return outputs_[first_output_[source.node] + source.port]; }
 

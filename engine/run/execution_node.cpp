@@ -36,9 +36,11 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
   running.begin = worker.now;
   if (running.begin == Clock::time_point()) running.begin = Clock::now();
   running.instance = Instance(*node.type, environment_.host);
-  running.call->begin(node, device, plan_.places[n]);
+  running.call->begin(node, device, plan_.places[n], n);
   give_inputs(n, *running.call);
   if (desc.need != nullptr && !has_lazy_inputs(running, lock)) return;  // it comes again with them
+  // What was brought to the host may be of work that has been given up meanwhile.
+  if (control_.cancelled()) throw Error(Code::cancelled, "cancelled");
   if (n < plan_.host_bytes.size()) running.call->reserve_host(plan_.host_bytes[n]);
   models_.check();  // what was made of lost pages goes no further
   if (request_.timeline != nullptr) trace_begin(running);
@@ -173,7 +175,7 @@ void Execution::finish(Running& running, Worker& worker, Lock& lock) {
   if (request_.kept.contains(n)) kept.assign(call.outputs().begin(), call.outputs().end());
   forecast_.made(n, call.outputs());
   forecast_.done(n);
-  if (keys_[n] != Hash128()) worker.adding.add(keys_[n], call.outputs(), seconds);
+  if (keys_[n] != Hash128()) worker.adding.add(keys_[n], call.outputs(), seconds, work_so_far());
   observer_.node_done(node, seconds);
   transfers_.finished(n);
   transfers_.send(n, call.outputs());

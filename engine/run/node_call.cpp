@@ -38,8 +38,10 @@ class PausableSession final : public SessionHandle {
 
 NodeCall::~NodeCall() = default;
 
-void NodeCall::begin(const Node& node, RunDevice& device, const Assignment& place) {
+void NodeCall::begin(const Node& node, RunDevice& device, const Assignment& place, NodeIndex index) {
   node_ = &node;
+  index_ = index;
+  cancel_flag_.reset();
   device_ = &device;
   place_ = &place;
   on_host_ = place.on_host;
@@ -146,13 +148,19 @@ Tensor NodeCall::upload(const heddle_tensor_info& info, const void* src) {
 
 void NodeCall::read(heddle_tensor* tensor, void* dst, std::size_t bytes) {
   work_device().read(Tensor::share(tensor), dst, bytes);
+  if (cancelled()) throw Error(Code::cancelled, "cancelled");  // perhaps nobody has written it
   // What was computed of lost pages is not to be written anywhere.
   if (shared_.models != nullptr) shared_.models->check();
 }
 
+CancelFlag* NodeCall::cancel_flag() {
+  shared_.control.work()->renew(cancel_flag_, index_);
+  return cancel_flag_.get();
+}
+
 void NodeCall::op(std::uint32_t op, std::span<heddle_tensor* const> in,
                   std::span<heddle_tensor* const> out, std::span<const std::byte> attrs) {
-  work_device().op(op, in, out, attrs);
+  work_device().op(op, in, out, attrs, cancel_flag());
 }
 
 Value NodeCall::build_model(std::string_view role, const Checkpoint& checkpoint,
@@ -176,7 +184,8 @@ std::unique_ptr<SessionHandle> NodeCall::open(const SessionRequest& request) {
   const auto cancelled = [control = &shared_.control] { return control->cancelled(); };
   return std::make_unique<PausableSession>(
       shared_.control, shared_.models,
-      std::make_unique<Session>(place, request, cancelled, shared_.timeline));
+      std::make_unique<Session>(place, request, cancelled, shared_.timeline,
+                                [this] { return cancel_flag(); }));
 }
 
 std::string NodeCall::find_file(std::string_view folder, std::string_view name) {

@@ -51,7 +51,7 @@ class NodeCall final : public heddle_ctx {
   ~NodeCall() override;
 
   // From now on it is the call of this node, which has no inputs yet and has set no outputs.
-  void begin(const Node& node, RunDevice& device, const Assignment& place);
+  void begin(const Node& node, RunDevice& device, const Assignment& place, NodeIndex index = 0);
   void end();  // lets go of inputs and outputs
   // Claims host memory, of which make_host() takes first. Throws out_of_memory with the ledger.
   void reserve_host(std::uint64_t bytes);
@@ -123,7 +123,12 @@ class NodeCall final : public heddle_ctx {
     return *device_->state;
   }
 
+  // Whether what it enqueues from now on is still wanted.
+  CancelFlag* cancel_flag();
+
   const Shared& shared_;
+  CancelFlagRef cancel_flag_;
+  NodeIndex index_ = 0;
   const Node* node_ = nullptr;
   RunDevice* device_ = nullptr;
   const Assignment* place_ = nullptr;

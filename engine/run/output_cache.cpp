@@ -40,26 +40,31 @@ Value share_unseen(const Value& value) {
 
 }  // namespace
 
-std::optional<std::span<const Value>> OutputCache::Reading::find(const Hash128& key) const {
+std::optional<std::span<const Value>> OutputCache::Reading::find(
+    const Hash128& key, const RunWork* own) const {
   const auto found = state_->places.find(key);
   if (found == state_->places.end()) return std::nullopt;
   Entry& entry = state_->entries[found->second];
+  const WorkMark& by = entry.by;
+  if (by.work != nullptr && by.work.get() != own && !by.work->hold(by.mark)) return std::nullopt;
   entry.last_use = ++state_->clock;
   return std::span<const Value>(entry.outputs);
 }
 
 bool OutputCache::contains(const Hash128& key) const { return state_.lock()->places.contains(key); }
 
-void OutputCache::add(const Hash128& key, std::span<const Value> outputs, double seconds) {
+void OutputCache::add(const Hash128& key, std::span<const Value> outputs, double seconds,
+                      WorkMark by) {
   const std::uint64_t bytes = bytes_of(outputs);
   if (bytes > limit_bytes_) return;
   std::vector<Value> shares(outputs.begin(), outputs.end());
   std::vector<Entry> dropped;
-  add(*state_.lock(), key, shares, bytes, seconds, dropped);
+  add(*state_.lock(), key, shares, bytes, seconds, std::move(by), dropped);
 }
 
 void OutputCache::add(State& state, const Hash128& key, std::span<Value> outputs,
-                      std::uint64_t bytes, double seconds, std::vector<Entry>& dropped) {
+                      std::uint64_t bytes, double seconds, WorkMark by,
+                      std::vector<Entry>& dropped) {
   if (state.bytes + bytes > limit_bytes_) {
     if (state.places.contains(key)) return;
     while (state.bytes + bytes > limit_bytes_) dropped.push_back(evict(state));
@@ -68,6 +73,7 @@ void OutputCache::add(State& state, const Hash128& key, std::span<Value> outputs
   for (Value& output : outputs) made.outputs.push_back(std::move(output));
   made.bytes = bytes;
   made.seconds = seconds;
+  made.by = std::move(by);
   reserve(state);  // from here on only the index may lack memory, and then nothing has changed
   const bool is_last = state.free_places.empty();
   const std::uint32_t place =
@@ -97,11 +103,12 @@ void OutputCache::reserve(State& state) {
   if (state.is_ranked) grow(state.candidates, state.candidates.size() + 1);
 }
 
-void OutputCache::Adding::add(const Hash128& key, std::span<const Value> outputs, double seconds) {
+void OutputCache::Adding::add(const Hash128& key, std::span<const Value> outputs, double seconds,
+                              WorkMark by) {
   const std::uint64_t bytes = bytes_of(outputs);
   if (bytes > std::min(kMostWaitingBytes, cache_.limit_bytes_))
-    return cache_.add(key, outputs, seconds);
-  made_.push_back({key, outputs.size(), bytes, seconds});
+    return cache_.add(key, outputs, seconds, std::move(by));
+  made_.push_back({key, outputs.size(), bytes, seconds, std::move(by)});
   for (const Value& output : outputs) outputs_.push_back(share_unseen(output));
   if (made_.size() == kMostWaiting) flush();
 }
@@ -112,9 +119,9 @@ void OutputCache::Adding::flush() {
   try {
     const auto state = cache_.state_.lock();
     std::span<Value> rest = outputs_;
-    for (const Made& made : made_) {
+    for (Made& made : made_) {
       cache_.add(*state, made.key, rest.first(made.output_count), made.bytes, made.seconds,
-                 dropped);
+                 std::move(made.by), dropped);
       rest = rest.subspan(made.output_count);
     }
   } catch (const std::bad_alloc&) {

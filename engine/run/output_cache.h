@@ -13,6 +13,7 @@
 
 #include "engine/base/guarded.h"
 #include "engine/base/hash.h"
+#include "engine/run/run_work.h"
 #include "engine/tensor/value.h"
 
 namespace heddle::core {
@@ -26,8 +27,9 @@ class OutputCache {
   // Looks many keys up under one lock; keep it short.
   [[nodiscard]] Reading read();
 
-  // `seconds`: what it took to make. Larger than the limit: not kept.
-  void add(const Hash128& key, std::span<const Value> outputs, double seconds);
+  // `seconds`: what it took to make. Larger than the limit: not kept. `by`: whose work it may still
+  // be; it is found as long as that is not given up.
+  void add(const Hash128& key, std::span<const Value> outputs, double seconds, WorkMark by = {});
   bool contains(const Hash128& key) const;
 
   // Lets go of `bytes` that kept values hold in one place, of what is cheapest to make again for its
@@ -52,6 +54,7 @@ class OutputCache {
     std::uint64_t bytes = 0;
     double seconds = 0;
     std::uint64_t last_use = 0;
+    WorkMark by;
     double worth() const { return seconds / static_cast<double>(bytes); }
   };
   // What may go, as it was when it was ranked; a heap with the first to go on top.
@@ -76,7 +79,7 @@ class OutputCache {
   // Takes the outputs. What has to go for them comes into `dropped`, to be let go after the lock:
   // tensors may take time to go. REQUIRES: the bytes are within the limit.
   void add(State& state, const Hash128& key, std::span<Value> outputs, std::uint64_t bytes,
-           double seconds, std::vector<Entry>& dropped);
+           double seconds, WorkMark by, std::vector<Entry>& dropped);
   // Everything that add() needs memory for but the index, so that what is half there is not kept.
   static void reserve(State& state);
   static void rank(State& state, const Candidate& candidate);
@@ -90,8 +93,10 @@ class OutputCache {
 
 class OutputCache::Reading {
  public:
-  // The outputs, as long as this object lives; nothing when the key is not known.
-  std::optional<std::span<const Value>> find(const Hash128& key) const;
+  // The outputs, as long as this object lives; nothing when the key is not known, or when what makes
+  // them has been given up. From now on it is not, unless it is `own`, which the caller may give up.
+  std::optional<std::span<const Value>> find(const Hash128& key,
+                                             const RunWork* own = nullptr) const;
 
  private:
   friend class OutputCache;
@@ -109,7 +114,7 @@ class OutputCache::Adding {
   ~Adding() { flush(); }
 
   // REQUIRES: nobody else looks at these outputs yet, but for who holds shares of his own.
-  void add(const Hash128& key, std::span<const Value> outputs, double seconds);
+  void add(const Hash128& key, std::span<const Value> outputs, double seconds, WorkMark by = {});
   void flush();
   bool is_empty() const { return made_.empty(); }
 
@@ -119,6 +124,7 @@ class OutputCache::Adding {
     std::size_t output_count;
     std::uint64_t bytes;
     double seconds;
+    WorkMark by;
   };
   OutputCache& cache_;
   std::vector<Made> made_;

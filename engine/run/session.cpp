@@ -48,8 +48,13 @@ class BlockTrace {
 
 }  // namespace
 
-Session::Session(Place place, SessionRequest request, std::function<bool()> cancelled, Timeline* timeline)
-    : place_(std::move(place)), request_(std::move(request)), cancelled_(std::move(cancelled)), timeline_(timeline), model_(get_model(*request_.model)) {
+Session::Session(Place place, SessionRequest request, std::function<bool()> cancelled, Timeline* timeline, Cancel cancel)
+    : place_(std::move(place)),
+      request_(std::move(request)),
+      cancelled_(std::move(cancelled)),
+      timeline_(timeline),
+      cancel_(std::move(cancel)),
+      model_(get_model(*request_.model)) {
   if (request_.constants.empty()) throw Error(Code::invalid_argument, "a session has at least one set of inputs");
   if (request_.step_count == 0) throw Error(Code::invalid_argument, "a session has at least one step");
 }
@@ -125,6 +130,7 @@ void Session::launch(const Launch& launch, NodeIndex node) {
 
 void Session::enqueue(const Launch& launch, NodeIndex node, Stream& stream) {
   const Device& here = stream.device();
+  const CancelScope scope(stream, cancel_flag());
   heddle_status* const status = launch.kernel->launch(here.raw(), stream.raw(), &launch.call, launch.workspace);
   if (status == nullptr) return;
   try {
@@ -155,7 +161,10 @@ void Session::run(Rate phase, bool is_last) {
       const SessionRecordings::Stretch* const stretch = recordings_->at(i);
       if (stretch == nullptr) continue;  // it was enqueued with the first
       trace.before_launch();
-      state(stretch->place).with_stream([&](Stream& stream) { stream.replay(*stretch->recording); });
+      state(stretch->place).with_stream([&](Stream& stream) {
+        const CancelScope scope(stream, cancel_flag());
+        stream.replay(*stretch->recording);
+      });
       continue;
     }
     const SessionAction& action = actions[i];
@@ -212,7 +221,7 @@ void Session::write_step_inputs(std::span<const heddle_value* const> sets) {
     const Tensor slot = make_tensor(checked_info(place, "step input"), arenas_[places_.home].persistent, storage.offset);
     heddle_tensor* const in[] = {tensor.get()};
     heddle_tensor* const out[] = {slot.get()};
-    home.op(op_id(HEDDLE_OP_COPY), in, out, {});
+    home.op(op_id(HEDDLE_OP_COPY), in, out, {}, cancel_flag());
   }
 }
 
@@ -306,7 +315,7 @@ std::vector<Value> Session::collect_outputs() {
     const Tensor items = lane.count == 0 ? out : view(out, checked_info(info, "output"), lane.begin * out->info.stride[0]);
     heddle_tensor* const from[] = {inside.get()};
     heddle_tensor* const to[] = {items.get()};
-    home.op(op_id(HEDDLE_OP_COPY), from, to, {});
+    home.op(op_id(HEDDLE_OP_COPY), from, to, {}, cancel_flag());
   }
   std::vector<Value> results;
   for (auto& f : fields) results.push_back(make_record(std::move(f)));

@@ -48,9 +48,12 @@ class Session final : public SessionHandle {
   // Asked once, at the first step, when all shapes are known.
   using Place = std::function<SessionPlaces(const Model& model, const CallSpec& call)>;
 
+  // Whether what is launched next is still wanted; may give nullptr.
+  using Cancel = std::function<CancelFlag*()>;
+
   // `cancelled` is asked between blocks; the session then throws cancelled. `timeline` may be nullptr; otherwise it has
-  // to outlive the session, and is told of blocks, transfers and weights.
-  Session(Place place, SessionRequest request, std::function<bool()> cancelled, Timeline* timeline = nullptr);
+  // to outlive the session, and is told of blocks, transfers and weights. `cancel` is asked for every launch, and may be empty.
+  Session(Place place, SessionRequest request, std::function<bool()> cancelled, Timeline* timeline = nullptr, Cancel cancel = {});
   ~Session() override;
 
   std::vector<Value> step(std::uint32_t index, std::span<const heddle_value* const> sets) override;
@@ -117,12 +120,14 @@ class Session final : public SessionHandle {
   std::vector<Value> collect_outputs();
   Tensor output_tensor(const SessionPlan::Output& output) const;
 
+  CancelFlag* cancel_flag() const { return cancel_ ? cancel_() : nullptr; }
   DeviceState& state(std::uint32_t place) const { return *places_.places[place].state; }
 
   Place place_;
   SessionRequest request_;
   std::function<bool()> cancelled_;
   Timeline* const timeline_;
+  const Cancel cancel_;
   std::shared_ptr<const Model> model_;
   SessionPlaces places_;
   bool is_set_up_ = false;

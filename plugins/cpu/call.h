@@ -65,6 +65,8 @@ class Call {
   void parallel_for(std::int64_t count, Tile&& tile) const {
     stream_->parallel_for(count, static_cast<Tile&&>(tile));
   }
+  // For tiles that take long, now and then.
+  void check_wanted() const { stream_->check_wanted(); }
 
  private:
   void keep(std::uint32_t place, const heddle_view* view) {

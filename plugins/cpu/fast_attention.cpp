@@ -85,6 +85,7 @@ class Tile {
     auto* scores = scratch_.take<float>(
         static_cast<std::size_t>(blocks(stretch) * kBlockRows * kPanelColumns));
     for (std::int64_t key = 0; key < seen; key += kKeyStretch) {
+      call_.check_wanted();
       const std::int64_t length = std::min(kKeyStretch, seen - key);
       pack_keys(key, length, keys);
       pack_values(key, length, values);

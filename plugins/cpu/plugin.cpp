@@ -178,6 +178,10 @@ heddle_status* elapsed(heddle_event* begin, heddle_event* end, double* seconds) 
   });
 }
 
+void set_cancel(heddle_stream* stream, heddle_cancel* flag) {
+  as_stream(stream).set_cancel(device::Cancel(flag));
+}
+
 // ---- copies ----
 
 // Host memory, or an open device of this plugin: all of one address space.
@@ -265,6 +269,7 @@ constexpr heddle_device_desc kDesc = {
     .recording_free = nullptr,
     .link = link,
     .elapsed = elapsed,
+    .set_cancel = set_cancel,
 };
 
 const void* const kItems[] = {&kDesc};

@@ -63,6 +63,7 @@ void Pool::take_tiles(Loop& loop, Scratch& scratch) {
     const std::int64_t index = loop.next.fetch_add(1, std::memory_order_relaxed);
     if (index >= loop.count) return;
     try {
+      if (loop.cancel->came()) throw NotWanted();
       scratch.reset();
       loop.call(loop.tile, index, scratch);
     } catch (...) {

@@ -13,9 +13,13 @@
 #include <type_traits>
 #include <vector>
 
+#include "heddle/device.hpp"
 #include "scratch.h"
 
 namespace heddle::cpu {
+
+// Thrown where work stops because nobody wants it any more.
+struct NotWanted {};
 
 class Pool {
  public:
@@ -29,14 +33,15 @@ class Pool {
 
   // Calls tile(index, scratch) for every index in [0, count) and returns when all are done. own is
   // the caller's scratch. The first tile that throws (by index, among those that ran) ends the loop
-  // early and is rethrown.
+  // early and is rethrown. When `cancel` comes no tile begins any more; then NotWanted is thrown.
   template <class Tile>
-  void parallel_for(Scratch& own, std::int64_t count, Tile&& tile) {
+  void parallel_for(Scratch& own, const device::Cancel& cancel, std::int64_t count, Tile&& tile) {
     using Callable = std::remove_reference_t<Tile>;
     Loop loop{count, const_cast<void*>(static_cast<const void*>(&tile)),
               [](void* what, std::int64_t index, Scratch& scratch) {
                 (*static_cast<Callable*>(what))(index, scratch);
-              }};
+              },
+              &cancel};
     run(loop, own);
   }
 
@@ -45,6 +50,7 @@ class Pool {
     std::int64_t count;
     void* tile;
     void (*call)(void* tile, std::int64_t index, Scratch& scratch);
+    const device::Cancel* cancel;
     std::atomic<std::int64_t> next{0};
     std::atomic<int> helpers{0};  // pool threads inside; raised under mutex_
     std::mutex error_mutex{};

@@ -68,6 +68,7 @@ struct Attention : Reference {
       auto* sum = scratch.take<double>(static_cast<std::size_t>(e));
       auto* result = scratch.take<float>(static_cast<std::size_t>(e));
       for (std::int64_t i = first; i < std::min(queries, first + kTileQueries); ++i) {
+        call.check_wanted();
         load_row(
             q.info.dtype,
             element(q, item * q.info.stride[0] + i * q.info.stride[1] + head * q.info.stride[2]), d,

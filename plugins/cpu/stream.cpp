@@ -146,6 +146,7 @@ void Stream::push(Kind kind, What what, Work work) {
     item.kind = kind;
     item.what = what;
     item.number = number;
+    item.cancel = cancel_;
     item.work = std::move(work);
     size_.store(size + 1, std::memory_order_release);
     asleep = sleeping_;
@@ -186,13 +187,18 @@ void Stream::run_item(Item& item) noexcept {
 }
 
 void Stream::try_item(Item& item) {
-  if (skips(item.number) && item.kind == Kind::kOp) return;
+  const bool is_op = item.kind == Kind::kOp;
+  if (skips(item.number) && is_op) return;
+  running_ = is_op ? std::move(item.cancel) : device::Cancel();
+  if (running_.came()) return running_.pass_over();
   heddle_code code = HEDDLE_INTERNAL;
   std::string text;
   try {
     call_scratch_.reset();
     item.work(*this);
     return;
+  } catch (const NotWanted&) {
+    return running_.pass_over();
   } catch (const device::Error& error) {
     code = error.code();
     text = error.what();

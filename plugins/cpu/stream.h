@@ -19,7 +19,7 @@
 #include <thread>
 #include <vector>
 
-#include "heddle/abi/device.h"
+#include "heddle/device.hpp"
 #include "pool.h"
 #include "scratch.h"
 #include "work.h"
@@ -87,13 +87,19 @@ class Stream {
   void enqueue(What what, Work work);
   void record(const std::shared_ptr<EventState>& event);
   void wait_for(const std::shared_ptr<EventState>& event);
+  // What is enqueued from now on is wanted only until this comes.
+  void set_cancel(device::Cancel cancel) { cancel_ = std::move(cancel); }
 
   // For work while it runs.
   Pool& pool() { return pool_; }
   Scratch& call_scratch() { return call_scratch_; }  // whole call; reset before each piece of work
   template <class Tile>
   void parallel_for(std::int64_t count, Tile&& tile) {
-    pool_.parallel_for(tile_scratch_, count, static_cast<Tile&&>(tile));
+    pool_.parallel_for(tile_scratch_, running_, count, static_cast<Tile&&>(tile));
+  }
+  // For tiles that take long: throws NotWanted. Any thread of the pool.
+  void check_wanted() const {
+    if (running_.came()) throw NotWanted();
   }
 
  private:
@@ -102,6 +108,7 @@ class Stream {
     Kind kind = Kind::kOp;
     What what{};
     std::uint64_t number = 0;
+    device::Cancel cancel;
     Work work;
   };
 
@@ -119,6 +126,8 @@ class Stream {
   const std::shared_ptr<StreamLink> link_ = std::make_shared<StreamLink>();
   Scratch call_scratch_;
   Scratch tile_scratch_;
+  device::Cancel cancel_;   // of what is enqueued; who enqueues
+  device::Cancel running_;  // of the work that runs; the stream's thread, between loops
 
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -256,10 +256,12 @@ void Device::launch(Stream& stream, const heddle_op_call& call, void* workspace)
   counters_.count_launch(call.op);
   const bool fails = counters_.launch_fault.strikes();
   stream.enqueue(device::cat(call.op, " (", enqueued->kernel->name, ")"),
-                 [enqueued, fails](CpuStream& cpu) {
+                 [this, enqueued, fails](CpuStream& cpu) {
                    if (fails)
                      device::fail(HEDDLE_IO, "this launch fails because a test asked for it");
+                   counters_.launch_begins();
                    enqueued->run(cpu);
+                   ++counters_.launches_run;
                  });
 }
 

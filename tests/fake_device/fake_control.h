@@ -89,6 +89,13 @@ typedef struct heddle_fake_control {
   uint64_t (*replays)(uint32_t device); /* of recordings; their launches count as launches */
 
   uint64_t (*pinned_allocations)(uint32_t device); /* that succeeded */
+
+  /* ---- work that nobody wants any more ---- */
+
+  uint64_t (*launches_run)(uint32_t device); /* that were done; replays and failures apart */
+  /* The nth kernel from now (1: the next) calls this when it begins, on its stream's thread; 0:
+   * none does. */
+  void (*call_at_launch)(uint32_t device, uint64_t nth, void (*call)(void*), void* user);
 } heddle_fake_control;
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "fake_control.h"
 
@@ -19,6 +20,25 @@ std::array<IndexState, HEDDLE_FAKE_MOST>& states() {
 void IndexState::count_launch(const std::string& op) {
   const std::lock_guard lock(mutex_);
   ++launches_[op];
+}
+
+void IndexState::set_launch_call(std::uint64_t nth, void (*call)(void*), void* user) {
+  const std::lock_guard lock(mutex_);
+  launch_call_ = nth == 0 ? nullptr : call;
+  launches_before_call_ = nth;
+  launch_user_ = user;
+}
+
+void IndexState::launch_begins() {
+  void (*call)(void*) = nullptr;
+  void* user = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (launch_call_ == nullptr || --launches_before_call_ > 0) return;
+    call = std::exchange(launch_call_, nullptr);
+    user = launch_user_;
+  }
+  call(user);
 }
 
 std::uint64_t IndexState::launches(const char* op) {
@@ -44,12 +64,13 @@ void IndexState::raise_pinned_peak(std::uint64_t bytes) { raise(pinned_peak_byte
 
 void IndexState::reset() {
   for (auto* counter : {&copies, &weights, &allocations, &peak_bytes, &freed_in_use, &foreign_bytes,
-                        &pinned_peak_bytes, &pinned_allocations, &replays})
+                        &pinned_peak_bytes, &pinned_allocations, &replays, &launches_run})
     counter->store(0);
   for (Fault* fault :
        {&alloc_fault, &copy_fault, &launch_fault, &weight_fault, &refusal, &pinned_fault})
     fault->reset();
   const std::lock_guard lock(mutex_);
+  launch_call_ = nullptr;
   launches_.clear();
 }
 

@@ -51,7 +51,12 @@ struct IndexState {
   std::atomic<std::uint64_t> pinned_peak_bytes{0}, pinned_allocations{0}, replays{0};
   Fault alloc_fault, copy_fault, launch_fault, weight_fault, refusal, pinned_fault;
 
+  std::atomic<std::uint64_t> launches_run{0};
+
   void count_launch(const std::string& op);
+  void launch_begins();  // on a stream's thread
+  // The nth launch from now on calls this when it begins.
+  void set_launch_call(std::uint64_t nth, void (*call)(void*), void* user);
   std::uint64_t launches(const char* op);  // nullptr: all
   void raise_peak(std::uint64_t bytes);
   void raise_pinned_peak(std::uint64_t bytes);
@@ -60,6 +65,9 @@ struct IndexState {
  private:
   std::mutex mutex_;
   std::map<std::string, std::uint64_t> launches_;  // mutex_
+  std::uint64_t launches_before_call_ = 0;         // mutex_
+  void (*launch_call_)(void*) = nullptr;           // mutex_
+  void* launch_user_ = nullptr;                    // mutex_
 };
 
 IndexState& index_state(std::uint32_t index);  // indices that are too large share the last one

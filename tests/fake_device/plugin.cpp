@@ -208,6 +208,10 @@ heddle_status* copy(heddle_stream* stream, heddle_device* to, void* dst, heddle_
   });
 }
 
+void set_cancel(heddle_stream* stream, heddle_cancel* flag) {
+  as_stream(stream).set_cancel(device::Cancel(flag));
+}
+
 heddle_status* link(heddle_device* device, heddle_device* peer, heddle_link* out) {
   const Device& self = as_device(device);
   return guard(self, [&] {
@@ -313,6 +317,7 @@ constexpr heddle_device_desc kDesc = {
     .recording_free = recording_free,
     .link = link,
     .elapsed = elapsed,
+    .set_cancel = set_cancel,
 };
 
 const void* const kDeviceItems[] = {&kDesc};

@@ -117,6 +117,7 @@ void Stream::push(Item item) {
     item.number = failure_->enqueued++;
   }
   item.life = device_.life();
+  if (!item.is_order) item.cancel = cancel_;
   {
     const std::lock_guard lock(mutex_);
     queue_.push_back(std::move(item));
@@ -176,6 +177,7 @@ void Stream::try_item(Item& item) {
       !is_stale && skips(item);  // asked for orders, too: a failure that is reported ends here
   if (item.is_order) return item.order(is_stale);
   if (is_stale || is_skipped) return;
+  if (item.cancel.came()) return item.cancel.pass_over();
   heddle_code code = HEDDLE_INTERNAL;
   std::string text;
   try {

@@ -21,7 +21,7 @@
 #include <thread>
 
 #include "clock.h"
-#include "heddle/abi/device.h"
+#include "heddle/device.hpp"
 #include "recording.h"
 
 namespace heddle::fake {
@@ -83,6 +83,8 @@ class Stream {
   void enqueue(std::string what, Work work);
   void record(const EventRef& event);
   void wait_for(const EventRef& event);
+  // What is enqueued from now on is wanted only until this comes.
+  void set_cancel(device::Cancel cancel) { cancel_ = std::move(cancel); }
 
   // From here to take_recording(), launches are kept and all else is refused.
   void begin_recording() { recording_ = std::make_unique<Recording>(device_); }
@@ -103,6 +105,7 @@ class Stream {
     bool is_order = false;  // record or wait: never skipped
     std::string what;
     std::uint64_t number = 0, life = 0;
+    device::Cancel cancel;                     // of an op
     Work work;                                 // of an op
     std::function<void(bool is_stale)> order;  // of a record or wait
     std::function<bool()> ready;               // whether it would not block; empty: never blocks
@@ -119,6 +122,7 @@ class Stream {
   const FailureRef no_memory_ = std::make_shared<const Failure>(
       Failure{HEDDLE_OUT_OF_MEMORY, "a fake device: host memory is exhausted"});
   Clock::Lane lane_;
+  device::Cancel cancel_;  // who enqueues
   std::unique_ptr<Recording> recording_;
   std::unique_ptr<CpuStream> cpu_;  // made by the first work that runs
 

@@ -46,6 +46,35 @@ template <class... Parts>
   throw Error(code, cat(parts...));
 }
 
+// A share of a flag that says whether work is still wanted; or none: then it is.
+class Cancel {
+ public:
+  Cancel() = default;
+  explicit Cancel(heddle_cancel* flag) : flag_(flag) {
+    if (flag_ != nullptr) flag_->retain(flag_);
+  }
+  Cancel(const Cancel& other) : Cancel(other.flag_) {}
+  Cancel(Cancel&& other) noexcept : flag_(std::exchange(other.flag_, nullptr)) {}
+  Cancel& operator=(Cancel other) noexcept {
+    std::swap(flag_, other.flag_);
+    return *this;
+  }
+  ~Cancel() {
+    if (flag_ != nullptr) flag_->release(flag_);
+  }
+
+  bool came() const noexcept {
+    return flag_ != nullptr && __atomic_load_n(&flag_->value, __ATOMIC_ACQUIRE) != 0;
+  }
+  // Work is left out because it came.
+  void pass_over() const noexcept {
+    if (flag_ != nullptr) __atomic_store_n(&flag_->passed_over, 1, __ATOMIC_RELEASE);
+  }
+
+ private:
+  heddle_cancel* flag_ = nullptr;
+};
+
 // Runs work and turns what it throws into a status that the engine owns. `where` begins the
 // message.
 template <class Work>

@@ -80,6 +80,17 @@ typedef struct heddle_kernel {
   heddle_status* (*launch)(heddle_device*, heddle_stream*, const heddle_op_call*, void* workspace);
 } heddle_kernel;
 
+/* Whether work is still wanted: the engine's. It turns from 0 to 1 at any moment, once and for good. Counted: who looks at it after
+ * the call that gave it to him retains it before, and releases it after. [any] */
+typedef struct heddle_cancel {
+  uint32_t size;
+  int32_t value;       /* 1: not wanted any more. To be read with an atomic load                        */
+  int32_t passed_over; /* set to 1, with an atomic store, by whoever leaves out work because of it      */
+  int32_t reserved;
+  void (*retain)(struct heddle_cancel*);
+  void (*release)(struct heddle_cancel*);
+} heddle_cancel;
+
 /* How a weight stands on a device. info.layout != 0 when packed. */
 typedef struct heddle_weight_form {
   uint32_t size;
@@ -142,6 +153,11 @@ typedef struct heddle_device_desc {
    * reached; on devices with a simulated clock, by that clock. [any] */
   heddle_status* (*link)(heddle_device*, heddle_device* peer, heddle_link* out);
   heddle_status* (*elapsed)(heddle_event* begin, heddle_event* end, double* seconds);
+
+  /* Optional. What is enqueued on the stream from now on is wanted only as long as the flag is 0; NULL: in any case, as at first.
+   * When it has turned to 1 the stream gets past such work as fast as it can: what has not begun is left out, and what runs stops
+   * at its next row or tile. Nobody knows then what it has written. That is no failure; events and order are as ever. [lane] */
+  void (*set_cancel)(heddle_stream*, heddle_cancel*);
 } heddle_device_desc;
 
 #ifdef __cplusplus
