@@ -114,35 +114,25 @@ bool contains(const std::string& text, const std::string& part) {
 BOOST_AUTO_TEST_CASE(work_that_is_not_wanted_any_more_is_left_out_and_is_no_failure) {
   const Plugin plugin(settings().plugin);
   const Bench bench(plugin);
-  if (bench.desc().size < sizeof(heddle_device_desc) || bench.desc().set_cancel == nullptr) {
-    BOOST_TEST_MESSAGE("this device does whatever it was given");
-    return;
-  }
+  if (bench.desc().size < sizeof(heddle_device_desc) || bench.desc().set_cancel == nullptr) return;
   static std::atomic<int> owners;
   owners = 0;
-  heddle_cancel flag{.size = sizeof(heddle_cancel),
-                     .value = 0,
-                     .passed_over = 0,
-                     .reserved = 0,
-                     .retain = [](heddle_cancel*) { ++owners; },
-                     .release = [](heddle_cancel*) { --owners; }};
-  {
-    const OwnStream own(bench);
-    const TestDevice::Buffer memory(bench, 4);
-    const heddle_view x = view_of(memory, device::row_major(HEDDLE_F32, {1}));
-    bench.scale(own.raw, x, 0, 1);
-    bench.desc().set_cancel(own.raw, &flag);
-    bench.scale(own.raw, x, 1, 2);
-    BOOST_TEST(first_float(bench, memory, own.raw) == 3);  // it is wanted as yet
-    BOOST_TEST(__atomic_load_n(&flag.passed_over, __ATOMIC_ACQUIRE) == 0);
-    __atomic_store_n(&flag.value, 1, __ATOMIC_RELEASE);
-    for (int i = 0; i < 100; ++i) bench.scale(own.raw, x, 2, 0);
-    bench.desc().set_cancel(own.raw, nullptr);
-    bench.scale(own.raw, x, 1, 4);
-    BOOST_TEST(first_float(bench, memory, own.raw) == 7);
-    BOOST_TEST(__atomic_load_n(&flag.passed_over, __ATOMIC_ACQUIRE) == 1);
-    BOOST_TEST(owners == 0);
-  }
+  heddle_cancel flag{sizeof(heddle_cancel), 0, 0, 0, [](heddle_cancel*) { ++owners; },
+                     [](heddle_cancel*) { --owners; }};
+  const TestDevice::Buffer memory(bench, 4);
+  const heddle_view x = view_of(memory, device::row_major(HEDDLE_F32, {1}));
+  bench.scale(bench.stream(), x, 0, 1);
+  bench.desc().set_cancel(bench.stream(), &flag);
+  bench.scale(bench.stream(), x, 1, 2);
+  BOOST_TEST(first_float(bench, memory, bench.stream()) == 3);  // it is wanted as yet
+  BOOST_TEST(__atomic_load_n(&flag.passed_over, __ATOMIC_ACQUIRE) == 0);
+  __atomic_store_n(&flag.value, 1, __ATOMIC_RELEASE);
+  for (int i = 0; i < 100; ++i) bench.scale(bench.stream(), x, 2, 0);
+  bench.desc().set_cancel(bench.stream(), nullptr);
+  bench.scale(bench.stream(), x, 1, 4);
+  BOOST_TEST(first_float(bench, memory, bench.stream()) == 7);
+  BOOST_TEST(__atomic_load_n(&flag.passed_over, __ATOMIC_ACQUIRE) == 1);
+  BOOST_TEST(owners == 0);
 }
 
 BOOST_AUTO_TEST_CASE(info_tells_what_the_device_is) {

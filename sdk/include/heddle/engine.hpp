@@ -227,7 +227,7 @@ class Run {
   std::uint64_t id() const;  // of no other run in this process; never 0
   Results wait();  // throws what the run threw
   bool wait_for(std::chrono::milliseconds);
-  void cancel();   // stops within the steps that are already enqueued; ends a pause
+  void cancel();   // at once, at a row or tile of what runs, where the device knows that; ends a pause
   void pause();    // no node and no step of a model begins any more; those that have begun end
   void resume();
   // Ids of the devices that its plan keeps busy: each with at least half of the work that the busiest has.
