@@ -10,7 +10,7 @@
 namespace heddle::core {
 namespace {
 
-constexpr std::size_t kMostListed = 12;  // names in a message
+constexpr std::size_t kMostNames = 12;  // names in a message
 constexpr double kAboveInt64 = 9223372036854775808.0;
 constexpr double kAboveUint64 = 18446744073709551616.0;
 using Int = std::numeric_limits<std::int64_t>;
@@ -19,7 +19,7 @@ using Unsigned = std::numeric_limits<std::uint64_t>;
 constexpr std::uint32_t bit(heddle_kind kind) { return 1u << kind; }
 constexpr std::uint32_t kIntegers = bit(HEDDLE_KIND_INT) | bit(HEDDLE_KIND_UINT);
 
-bool chooses(const heddle_widget* widget) {
+bool takes_a_name(const heddle_widget* widget) {
   return widget != nullptr &&
          (widget->kind == HEDDLE_WIDGET_CHOICE || widget->kind == HEDDLE_WIDGET_FILE ||
           widget->kind == HEDDLE_WIDGET_FOLDER);
@@ -62,7 +62,7 @@ std::string number_text(double number) {
   return cat(number);
 }
 
-std::int64_t clamped(double whole) {
+std::int64_t nearest_int(double whole) {
   if (whole >= kAboveInt64) return Int::max();
   return whole <= -kAboveInt64 ? Int::min() : static_cast<std::int64_t>(whole);
 }
@@ -74,7 +74,7 @@ PortCheck::PortCheck(const heddle_port& port)
   if ((port.flags & HEDDLE_PORT_LIST) != 0) return;  // its values are lists
   const std::string_view type = port.type;
   const heddle_widget* widget = port.widget;
-  if (chooses(widget))
+  if (takes_a_name(widget))
     kinds_ = bit(HEDDLE_KIND_STR);
   else if (const std::uint32_t kinds = kinds_of(type); kinds != 0)
     kinds_ = kinds;
@@ -85,8 +85,8 @@ PortCheck::PortCheck(const heddle_port& port)
     has_range_ = true;
     least_number_ = range->least;
     most_number_ = range->most;
-    least_ = clamped(std::ceil(range->least));
-    most_ = clamped(std::floor(range->most));
+    least_ = nearest_int(std::ceil(range->least));
+    most_ = nearest_int(std::floor(range->most));
     const bool is_signed = widget->kind == HEDDLE_WIDGET_INT && range->most <= kAboveInt64;
     if (is_signed || most_ < Int::max())
       most_unsigned_ = static_cast<std::uint64_t>(std::max<std::int64_t>(0, most_));
@@ -123,7 +123,7 @@ std::optional<std::string> PortCheck::find_fault(const heddle_value& value,
 }
 
 std::string PortCheck::kind_fault(const heddle_value& value) const {
-  const std::string_view type = chooses(port_->widget) ? "a name" : std::string_view(port_->type);
+  const std::string_view type = takes_a_name(port_->widget) ? "a name" : std::string_view(port_->type);
   return cat("expects ", type, ", got ", clip(describe(value), 200), ". ", advice_on(type));
 }
 
@@ -166,9 +166,9 @@ std::string not_a_choice(std::string_view name, const std::vector<std::string>& 
 
 std::string listed(const std::vector<std::string>& names) {
   std::vector<std::string> shown;
-  for (std::size_t i = 0; i < std::min(names.size(), kMostListed); ++i)
+  for (std::size_t i = 0; i < std::min(names.size(), kMostNames); ++i)
     shown.push_back(quote(names[i]));
-  if (names.size() > kMostListed) shown.push_back(cat("and ", names.size() - kMostListed, " more"));
+  if (names.size() > kMostNames) shown.push_back(cat("and ", names.size() - kMostNames, " more"));
   return join(shown, ", ");
 }
 

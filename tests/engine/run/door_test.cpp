@@ -8,6 +8,8 @@
 using namespace heddle;
 using namespace heddle::test;
 
+BOOST_AUTO_TEST_SUITE(door)
+
 namespace {
 
 constexpr std::uint32_t kSink = HEDDLE_NODE_SINK | HEDDLE_NODE_IMPURE;
@@ -70,9 +72,7 @@ core::Value number(std::int64_t value) { return core::make_value(value); }
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(door, Door)
-
-BOOST_AUTO_TEST_CASE(a_linked_number_out_of_range_does_not_reach_the_node) {
+BOOST_FIXTURE_TEST_CASE(a_linked_number_out_of_range_does_not_reach_the_node, Door) {
   for (const std::int64_t fine : {1, 10000}) {
     BOOST_TEST(refusal("INT", kSteps, number(fine)) == "");
     BOOST_TEST(executed == 1);
@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(a_linked_number_out_of_range_does_not_reach_the_node) {
   BOOST_TEST(executed == 0);
 }
 
-BOOST_AUTO_TEST_CASE(a_linked_number_is_finite_unless_the_port_says_otherwise) {
+BOOST_FIXTURE_TEST_CASE(a_linked_number_is_finite_unless_the_port_says_otherwise, Door) {
   const heddle_widget cfg = float_widget(8, 0, 100);
   const core::Value nan = core::make_value(std::nan(""));
   BOOST_TEST(refusal("FLOAT", cfg, nan) ==
@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(a_linked_number_is_finite_unless_the_port_says_otherwise) {
   BOOST_TEST(executed == 1);
 }
 
-BOOST_AUTO_TEST_CASE(a_linked_name_is_one_of_the_choices_that_plugins_bring) {
+BOOST_FIXTURE_TEST_CASE(a_linked_name_is_one_of_the_choices_that_plugins_bring, Door) {
   core::Catalog catalog = *environment.catalog;
   catalog.add("test.names/0", core::Extension{&kNewest, "test", nullptr});
   environment.catalog = std::make_shared<core::Catalog>(std::move(catalog));
@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(a_linked_name_is_one_of_the_choices_that_plugins_bring) {
   BOOST_TEST(executed == 0);
 }
 
-BOOST_AUTO_TEST_CASE(a_lazy_value_is_looked_at_when_it_arrives) {
+BOOST_FIXTURE_TEST_CASE(a_lazy_value_is_looked_at_when_it_arrives, Door) {
   BOOST_TEST(refusal("INT", kSteps, number(7), HEDDLE_PORT_LAZY) == "");
   BOOST_TEST(asked == 2);
   BOOST_TEST(executed == 1);
@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(a_lazy_value_is_looked_at_when_it_arrives) {
   BOOST_TEST(executed == 0);
 }
 
-BOOST_AUTO_TEST_CASE(a_value_from_the_cache_is_looked_at_too) {
+BOOST_FIXTURE_TEST_CASE(a_value_from_the_cache_is_looked_at_too, Door) {
   const core::Value far = number(-32);
   for (int i = 0; i < 2; ++i) {
     BOOST_TEST(refusal("INT", kSteps, far, 0, 0) != "", "run " << i);
