@@ -138,7 +138,7 @@ CallWish read_call_hints(const Model& model, const Hints& caller, std::uint32_t 
   wish.of_block = of_blocks(
       model, blocks, wish.devices.empty() || has_home ? home : wish.devices.front(), topology);
   wish.split = Split::layers;
-  wish.reason = cat("blocks of the ", loader.blocks.empty() ? "caller" : "loader");
+  wish.reason = loader.blocks.empty() ? "blocks of the caller" : "blocks of the loader";
   return wish;
 }
 
