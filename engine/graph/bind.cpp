@@ -96,17 +96,6 @@ class Binder {
     for (const WorkflowNode& node : workflow_.nodes) names.emplace_back(node.id);
     return names;
   }
-  static std::vector<std::string_view> input_names(const NodeType& type) {
-    std::vector<std::string_view> names;
-    for (std::uint32_t p = 0; p < type.input_count(); ++p)
-      if (!is_hidden(type.input(p))) names.emplace_back(type.input(p).name);
-    return names;
-  }
-  static std::vector<std::string_view> output_names(const NodeType& type) {
-    std::vector<std::string_view> names;
-    for (std::uint32_t o = 0; o < type.output_count(); ++o) names.emplace_back(type.output(o).name);
-    return names;
-  }
 
   void bind_node(NodeIndex i, Node& node) {
     const WorkflowNode& source = workflow_.nodes[i];
@@ -214,13 +203,6 @@ class Binder {
     return {};
   }
 
-  // A widget without a default: it chooses among names.
-  static std::string advice_on(const heddle_widget& widget) {
-    if (widget.kind == HEDDLE_WIDGET_CHOICE) return "No loaded plugin brings a choice.";
-    return cat("Give the name of a ", widget.kind == HEDDLE_WIDGET_FOLDER ? "folder" : "file",
-               " in ", quote(widget.source == nullptr ? "" : widget.source), ".");
-  }
-
   Binding bind_absent(const Place& place, std::uint32_t p) {
     const NodeType& type = *types_[place.node];
     const heddle_port& port = type.input(p);
@@ -229,7 +211,7 @@ class Binder {
       return taken(place, *literal);
     if (is_optional(port)) return {};
     if (port.widget != nullptr) {
-      report(place, cat("it is required and has no default. ", advice_on(*port.widget)));
+      report(place, cat("it is required and has no default. ", advice_for_choosing(*port.widget)));
     } else {
       report(place, cat("it is required: nothing is linked to it. ",
                         advice_.for_missing(place.node, port.type)));

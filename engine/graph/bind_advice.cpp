@@ -91,6 +91,25 @@ std::string BindAdvice::for_mismatch(NodeIndex reader, const Source& source,
   return between.empty() ? for_missing(reader, input.type) : between;
 }
 
+std::vector<std::string_view> input_names(const NodeType& type) {
+  std::vector<std::string_view> names;
+  for (std::uint32_t p = 0; p < type.input_count(); ++p)
+    if ((type.input(p).flags & HEDDLE_PORT_HIDDEN) == 0) names.emplace_back(type.input(p).name);
+  return names;
+}
+
+std::vector<std::string_view> output_names(const NodeType& type) {
+  std::vector<std::string_view> names;
+  for (std::uint32_t o = 0; o < type.output_count(); ++o) names.emplace_back(type.output(o).name);
+  return names;
+}
+
+std::string advice_for_choosing(const heddle_widget& widget) {
+  if (widget.kind == HEDDLE_WIDGET_CHOICE) return "No loaded plugin brings a choice.";
+  return cat("Give the name of a ", widget.kind == HEDDLE_WIDGET_FOLDER ? "folder" : "file", " in ",
+             quote(widget.source == nullptr ? "" : widget.source), ".");
+}
+
 std::string outputs_of(const NodeType& type) {
   std::vector<std::string> names;
   for (std::uint32_t o = 0; o < type.output_count(); ++o)

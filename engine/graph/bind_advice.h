@@ -55,6 +55,13 @@ class BindAdvice {
   std::size_t guesses_ = 0;
 };
 
+// Names of a type's inputs, but for hidden ones, and of its outputs. They live as long as the type.
+std::vector<std::string_view> input_names(const NodeType& type);
+std::vector<std::string_view> output_names(const NodeType& type);
+
+// What to give to a widget without a default: it chooses among names.
+std::string advice_for_choosing(const heddle_widget& widget);
+
 // "0 IMAGE, 1 MASK": numbers and names of a type's outputs.
 std::string outputs_of(const NodeType& type);
 
