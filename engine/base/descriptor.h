@@ -16,6 +16,7 @@ class FileDescriptor {
   FileDescriptor& operator=(const FileDescriptor&) = delete;
 
   int number() const { return number_; }
+  int release() { return std::exchange(number_, -1); }
   // 0, or the system's error: some file systems write no sooner.
   int close() {
     const int number = std::exchange(number_, -1);

@@ -10,25 +10,12 @@
 #include <cerrno>
 #include <utility>
 
+#include "engine/base/descriptor.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
 namespace heddle::core {
 namespace {
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int release() { return std::exchange(number_, -1); }
-
- private:
-  int number_;
-};
 
 std::int64_t nanoseconds(const timespec& time) {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
@@ -98,7 +85,7 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   // O_NONBLOCK: opening a pipe without a writer would wait for ever.
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) throw system_error(cat("cannot open ", quote(path.native())), errno);
-  Descriptor descriptor(fd);
+  FileDescriptor descriptor(fd);
   struct stat status {};
   if (::fstat(fd, &status) != 0)
     throw system_error(cat("cannot look at ", quote(path.native())), errno);
