@@ -227,7 +227,8 @@ cat >title.json <<'END'
 END
 is_plain() { ! LC_ALL=C grep -qE $'\x1b|\xc2\x9b|\xe2\x80\xae|^9 b|^4 ' "$1" || { wrong "$what: its $1 holds what a title said:"; cat -v "$1"; }; }
 run 0 plan title.json; is_plain out; has out '"a\x1b[2J\n9 b\u009b\u202e"'; has out 'run 3\n4 test.keep'
-run 0 plan title.json --json; is_plain out; has out '\n9 b\u009b\u202e'
+run 0 plan title.json --json; is_plain out; has out '"3\n4"'
+run 0 run title.json --json; is_plain out; has out '\n9 b\u009b\u202e'
 run 0 plan title.json --svg title.dot; is_plain title.dot
 run 0 run title.json; is_plain out; is_plain err; has err 'a\x1b[2J\n9 b\u009b\u202e'
 run 2 run title.json --set 1.nothing=1; is_plain err
