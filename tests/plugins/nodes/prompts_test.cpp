@@ -84,7 +84,7 @@ struct PromptFixture {
   }
 };
 
-bool contains(const std::string& text, const std::string& part) {
+bool has_part(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
@@ -97,19 +97,19 @@ BOOST_AUTO_TEST_CASE(windows_are_encoded_sixteen_at_a_time) {
   const std::vector<std::string> all = calls(windows(letters), "text", options());
   BOOST_REQUIRE(all.size() == 3u);
   for (std::size_t i = 0; i < 3; ++i)
-    BOOST_TEST(contains(all[i], i < 2 ? "ids: i32(16, 77)" : "ids: i32(7, 77)"), all[i]);
+    BOOST_TEST(has_part(all[i], i < 2 ? "ids: i32(16, 77)" : "ids: i32(7, 77)"), all[i]);
   // The empty prompt that weights are measured against goes with the first.
   const std::vector<std::string> weighted = calls("(b:1.5) " + windows(letters), "text", options());
   BOOST_REQUIRE(weighted.size() == 3u);
-  BOOST_TEST(contains(weighted[0], "ids: i32(16, 77)"), weighted[0]);
-  BOOST_TEST(contains(weighted[2], "ids: i32(9, 77)"), weighted[2]);
+  BOOST_TEST(has_part(weighted[0], "ids: i32(16, 77)"), weighted[0]);
+  BOOST_TEST(has_part(weighted[2], "ids: i32(9, 77)"), weighted[2]);
 }
 
 BOOST_AUTO_TEST_CASE(windows_that_nobody_reads_are_not_encoded) {
   const std::vector<std::string> all =
       calls(windows("abcdefghijklmnopqrstuvwxyz"), "flux", options());
   BOOST_REQUIRE(all.size() == 2u);  // T5 reads its window, CLIP is asked for one vector
-  BOOST_TEST(contains(all[1], "ids: i32(16, "), all[1]);
+  BOOST_TEST(has_part(all[1], "ids: i32(16, "), all[1]);
 }
 
 BOOST_AUTO_TEST_CASE(batches_of_windows_do_not_change_bytes) {
@@ -162,7 +162,7 @@ BOOST_AUTO_TEST_CASE(a_prompt_beyond_the_limit_is_refused_before_the_run) {
         BOOST_TEST(error.code() == HEDDLE_INVALID_ARGUMENT);
         for (const char* part :
              {"text", "input 'text'", "101 bytes", "limit of 100", "--prompt-limit", "flux"})
-          BOOST_TEST(contains(reason, part), reason);
+          BOOST_TEST(has_part(reason, part), reason);
       }
     }
   }
@@ -180,7 +180,7 @@ BOOST_AUTO_TEST_CASE(a_prompt_that_another_node_makes_too_long_fails_the_node_th
   heddle::Run run = engine->start(parsed);
   const std::string reason = engine_refusal([&] { run.wait(); });
   for (const char* part : {"(CLIPTextEncode)", "input 'text'", "300 bytes", "--prompt-limit"})
-    BOOST_TEST(contains(reason, part), reason);
+    BOOST_TEST(has_part(reason, part), reason);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
