@@ -2,7 +2,7 @@
 #include "engine/cli/interrupt.h"
 #include "engine/cli/program.h"
 
-#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__GLIBC__) && !defined(HEDDLE_ADDRESS_SANITIZER) && !defined(HEDDLE_THREAD_SANITIZER)
 // Before the constructors of libraries, some of which take their time. Sanitizers want to be made
 // first.
 [[gnu::used, gnu::section(".preinit_array")]] static void (*const first_of_all)() =

@@ -58,9 +58,9 @@ std::string advice(int error_number) {
       return ". Check the permissions of the file and of the folders on the way to it.";
     case EAGAIN:
       return ". The system refuses another thread or process: look at `ulimit -u`, at pids.max of "
-             "the control "
-             "group, and for memory at `ulimit -v`.";
+             "the control group, and for memory at `ulimit -v`.";
     case EDQUOT:
+    case EFBIG:
     case ENOSPC:
       return ". Free some space there, or name a place that has more.";
     case EIO:
@@ -81,6 +81,8 @@ std::string advice(int error_number) {
       return ". Use a shorter name.";
     case ENOTDIR:
       return ". A part of the path is no folder.";
+    case EPIPE:
+      return ". Whoever read from there has ended.";
     case EROFS:
       return ". Name a place that may be written to.";
     default:

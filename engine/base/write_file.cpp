@@ -31,30 +31,8 @@ namespace fs = std::filesystem;
 constexpr std::string_view kBegin = ".heddle-", kEnd = ".part";
 constexpr std::chrono::hours kLeftBehind{1};
 
-std::string_view advice(int reason) {
-  switch (reason) {
-    case ENOSPC:
-    case EDQUOT:
-    case EFBIG:
-      return "Make room there, or name another place.";
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return "Give this user the right to write there, or name another place.";
-    case ENAMETOOLONG:
-      return "Give a shorter name.";
-    case EISDIR:
-      return "Name a file in it.";
-    case EPIPE:
-      return "Whoever read from there has ended.";
-    default:
-      return "Check the place.";
-  }
-}
-
 [[noreturn]] void fail(const fs::path& path, int reason) {
-  const Error error = system_error(path.native(), reason);
-  throw Error(error.code(), cat("cannot write ", error.what(), ". ", advice(reason)));
+  throw system_error(cat("cannot write ", path.native()), reason);
 }
 
 fs::path folder_of(const fs::path& path) {

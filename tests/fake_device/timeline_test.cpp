@@ -148,7 +148,7 @@ BOOST_AUTO_TEST_SUITE_END()
 BOOST_AUTO_TEST_SUITE(tuning)
 
 // In no build for threads: the next case measures there, and figures take many products.
-#if !defined(__SANITIZE_THREAD__)
+#if !defined(HEDDLE_THREAD_SANITIZER)
 // What is measured takes up to a sixteenth of the memory: little will do for simulated seconds. Of
 // attention, the least that is measured takes 7 MiB.
 BOOST_AUTO_TEST_CASE(figures_are_those_of_the_devices) {

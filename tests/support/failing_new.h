@@ -61,7 +61,7 @@ class FailingNew {
 
 }  // namespace heddle::test
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !defined(HEDDLE_ADDRESS_SANITIZER) && !defined(HEDDLE_THREAD_SANITIZER)
 #define HEDDLE_FAILING_NEW 1
 void* operator new(std::size_t bytes) { return heddle::test::FailingNew::allocate(bytes); }
 void* operator new[](std::size_t bytes) { return heddle::test::FailingNew::allocate(bytes); }

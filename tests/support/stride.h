@@ -5,7 +5,7 @@
 
 namespace heddle::test {
 
-#if defined(__SANITIZE_THREAD__)
+#if defined(HEDDLE_THREAD_SANITIZER)
 inline constexpr int kStride = 3;
 #else
 inline constexpr int kStride = 1;

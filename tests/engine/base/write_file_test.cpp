@@ -121,7 +121,7 @@ BOOST_AUTO_TEST_CASE(what_may_not_be_written_stays) {
   if (::geteuid() == 0) return;  // to whom nothing is forbidden
   const TemporaryFolder folder;
   ::chmod(folder.write("f", "old").c_str(), 0400);
-  BOOST_TEST(why_not(folder / "f").find("Permission denied. Give this user") != std::string::npos);
+  BOOST_TEST(why_not(folder / "f").find("Permission denied. Check the permissions") != std::string::npos);
   BOOST_TEST(content(folder / "f") == "old");
 }
 
@@ -157,9 +157,9 @@ BOOST_AUTO_TEST_CASE(a_device_is_written_through) {
   BOOST_TEST(fs::is_symlink(folder / "null"));
   BOOST_TEST(is_written_through(folder / "null"));
   if (!fs::is_character_file("/dev/full")) return;  // not everywhere
-  BOOST_TEST(
-      why_not("/dev/full") ==
-      "cannot write /dev/full: No space left on device. Make room there, or name another place.");
+  BOOST_TEST(why_not("/dev/full") ==
+             "cannot write /dev/full: No space left on device. Free some space there, or name a "
+             "place that has more.");
 }
 
 BOOST_AUTO_TEST_CASE(a_pipe_is_written_through) {
@@ -222,9 +222,9 @@ BOOST_AUTO_TEST_CASE(a_reader_that_went_away_is_an_error_and_not_our_end) {
 
 BOOST_AUTO_TEST_CASE(a_folder_and_what_has_none_are_refused) {
   const TemporaryFolder folder;
-  BOOST_TEST(why_not(folder.path()).ends_with(": Is a directory. Name a file in it."));
+  BOOST_TEST(why_not(folder.path()).ends_with(": Is a directory. Name a file in that folder."));
   BOOST_TEST(why_not(folder / "none/f").find("No such file or directory") != std::string::npos);
-  BOOST_TEST(why_not(folder / std::string(300, 'n')).ends_with("Give a shorter name."));
+  BOOST_TEST(why_not(folder / std::string(300, 'n')).ends_with("Use a shorter name."));
 }
 
 BOOST_AUTO_TEST_CASE(nothing_stays_when_writing_fails) {

@@ -31,7 +31,7 @@ class Door : public TwoDevices {
         "from", Place::host, {}, [&](heddle_ctx& ctx) { ctx.set_output(0, value); }, from_flags);
     add_taker(flow, type, widget, flags, from);
     executed = asked = 0;
-    return failure_of([&] { run(flow); });
+    return test::failure_of([&] { run(flow); });
   }
 
   static inline int executed = 0, asked = 0;
