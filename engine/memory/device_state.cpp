@@ -297,9 +297,14 @@ void DeviceState::settle() noexcept {
 
 void DeviceState::let_go() noexcept {
   settle();
-  std::deque<Kept> kept;
-  const std::lock_guard lock(stream_mutex_);
-  kept.swap(kept_);
+  for (bool is_empty = false; !is_empty;) {
+    std::optional<Kept> one;  // goes without the lock; a queue of them would take memory
+    const std::lock_guard lock(stream_mutex_);
+    is_empty = kept_.empty();
+    if (is_empty) return;
+    one = std::move(kept_.front());
+    kept_.pop_front();
+  }
 }
 
 void DeviceState::record(const Event& event) {
