@@ -302,7 +302,7 @@ void DeviceState::let_go() noexcept {
     const std::lock_guard lock(stream_mutex_);
     is_empty = kept_.empty();
     if (is_empty) return;
-    one = std::move(kept_.front());
+    one.emplace(std::move(kept_.front()));
     kept_.pop_front();
   }
 }

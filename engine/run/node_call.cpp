@@ -47,10 +47,12 @@ void NodeCall::begin(const Node& node, RunDevice& device, const Assignment& plac
   on_host_ = place.on_host;
   calls_ = 0;
   used_device_ = false;
-  input_count_ = node.type->input_count();
-  output_count_ = node.type->output_count();
-  if (inputs_.size() < input_count_) inputs_.resize(input_count_);
-  if (outputs_.size() < output_count_) outputs_.resize(output_count_);
+  input_count_ = output_count_ = 0;  // as long as there may be no memory for them
+  const std::uint32_t inputs = node.type->input_count(), outputs = node.type->output_count();
+  if (inputs_.size() < inputs) inputs_.resize(inputs);
+  if (outputs_.size() < outputs) outputs_.resize(outputs);
+  input_count_ = inputs;
+  output_count_ = outputs;
   std::fill_n(inputs_.begin(), input_count_, nullptr);
 }
 
