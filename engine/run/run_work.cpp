@@ -1,7 +1,6 @@
 #include "engine/run/run_work.h"
 
 #include <algorithm>
-#include <ranges>
 
 namespace heddle::core {
 
@@ -26,8 +25,7 @@ void RunWork::give_up() noexcept {
   const std::lock_guard lock(mutex_);
   if (state_ != State::open) return;
   state_ = State::given_up;
-  for (const Part& part : parts_ | std::views::drop(held_until_) | std::views::reverse)
-    part.flag->set();
+  for (std::size_t i = parts_.size(); i-- > held_until_;) parts_[i].flag->set();
 }
 
 bool RunWork::finish() {

@@ -222,7 +222,7 @@ void resample(const Source& from, const GridSize& to, Resampling method, float* 
     std::fill_n(out, to.height * width, 0.0f);
     for_each_row(
         rows,
-        [&](std::int64_t y) {
+        [&, inner = inner](std::int64_t y) {
           if (before_row) before_row();
           resample_row(from.row(o, y), inner, columns, wide.data(), [](float x) { return x; });
         },
@@ -244,7 +244,7 @@ void resample_lanczos(const Source& from, const GridSize& to, float* out,
   std::pmr::vector<std::uint8_t> bytes(std::size_t(size.width * inner), &memory);
   std::pmr::vector<std::uint8_t> wide(std::size_t(stretches ? width : 0), &memory);
   const std::uint8_t* const row = stretches ? wide.data() : bytes.data();
-  const auto read = [&](std::int64_t o, std::int64_t y) {
+  const auto read = [&, inner = inner](std::int64_t o, std::int64_t y) {
     if (before_row) before_row();
     std::transform(from.row(o, y), from.row(o, y) + bytes.size(), bytes.begin(), quantised);
     if (stretches) resample_row(bytes.data(), inner, columns, wide.data(), to_byte);
