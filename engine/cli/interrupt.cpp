@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <exception>
 
 #include "engine/base/error.h"
 #include "engine/base/temporary_file.h"
@@ -114,9 +115,13 @@ void Interrupt::listen() {
     const ssize_t count = ::read(pipe_[0], &byte, 1);
     if (count < 0 && errno == EINTR) continue;
     if (count != 1 || byte == kQuit) return;
-    const std::vector<Run> runs = *runs_.lock();
-    for (Run run : runs) run.cancel();
-    notice_();  // last: whoever reads stderr may be slow
+    try {
+      const std::vector<Run> runs = *runs_.lock();
+      for (Run run : runs) run.cancel();
+      notice_();  // last: whoever reads stderr may be slow
+    } catch (const std::exception&) {
+      // There is no memory to stop them in order: the timer ends the program.
+    }
   }
 }
 
