@@ -86,6 +86,12 @@ NodeBytes bytes_of(const NodeSpec& node) {
   return bytes;
 }
 
+NodeBytes host_bytes_of(const NodeSpec& node, bool is_placed_on_host) {
+  NodeBytes bytes = is_placed_on_host ? bytes_of(node) : NodeBytes();
+  bytes.scratch += node.host_scratch_bytes;
+  return bytes;
+}
+
 const ValueSpec* linked_spec(const Node& node, std::uint32_t input,
                              const std::vector<NodeSpec>& known) {
   if (input >= node.inputs.size()) return nullptr;

@@ -38,17 +38,21 @@ Value part_of(const ValueSpec& spec, std::string_view path);
 struct NodeSpec {
   std::vector<ValueSpec> outputs;
   double flops = 0, bytes = 0;  // besides the calls
-  std::uint64_t scratch_bytes = 0;
+  std::uint64_t scratch_bytes = 0;       // where the node is placed
+  std::uint64_t host_scratch_bytes = 0;  // in host memory, wherever it is placed
   std::vector<CallSpec> calls;  // in the order execute() makes them
 };
 
-// What execute() takes at most where the node is: the tensors that it makes, and what it works on
-// besides, as far as it tells. Models that it calls not included.
+// What execute() takes at most, as far as it tells, without the models that it calls: the tensors
+// that it makes, and what it works on besides.
 struct NodeBytes {
   std::uint64_t made = 0, scratch = 0;
   std::uint64_t all() const { return made + scratch; }
 };
+// Where the node is placed.
 NodeBytes bytes_of(const NodeSpec& node);
+// In host memory.
+NodeBytes host_bytes_of(const NodeSpec& node, bool is_placed_on_host);
 
 // Values that are known before the run: what nodes that read headers only have given.
 using Facts = std::map<Source, Value>;

@@ -239,7 +239,7 @@ Plan make_plan(const Graph& graph, Placement placement, const Inferred& inferred
   plan.places = std::move(placement.places);
   plan.host_bytes.resize(graph.nodes.size());
   for (const NodeIndex n : plan.order)
-    if (plan.places[n].on_host) plan.host_bytes[n] = bytes_of(inferred.nodes[n]).all();
+    plan.host_bytes[n] = host_bytes_of(inferred.nodes[n], plan.places[n].on_host).all();
   plan.warnings = std::move(placement.warnings);
   plan.seconds = placement.seconds;
   plan.device_seconds = std::move(placement.device_seconds);

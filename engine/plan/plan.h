@@ -25,8 +25,8 @@ struct Plan {
   std::vector<Assignment> places;  // by node
   std::vector<NodeIndex> order;    // in which nodes start when several are ready; topological
   std::vector<Step> steps;
-  std::vector<std::uint64_t> host_bytes;  // by node: what one on the host takes there at once, as
-                                          // far as it tells; empty: nothing is known
+  std::vector<std::uint64_t> host_bytes;  // by node: what its call takes of host memory, as far
+                                          // as it tells; empty: nothing is known
   std::vector<std::string> pending;  // "NODE.OUTPUT": shapes known at run time only
   std::vector<std::string> warnings;
   double seconds = 0;                  // estimated; 0: nothing is known

@@ -94,7 +94,8 @@ const heddle_infer_service* infer_service() {
           if (output >= q->answer.outputs.size()) throw Error(Code::invalid_argument, cat("there is no output ", output));
           q->answer.outputs[output].is_shared = true;
         });
-      }};
+      },
+      [](heddle_infer* q, std::uint64_t bytes) { q->answer.host_scratch_bytes = bytes; }};
   return &table;
 }
 

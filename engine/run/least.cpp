@@ -27,6 +27,10 @@ std::uint64_t bytes_of(const ValueSpec& value) {
   return bytes;
 }
 
+bool is_in_host(std::uint32_t device, const Environment& environment) {
+  return environment.devices[device].state->ledger().parent() != nullptr;
+}
+
 // What a node reads and makes.
 std::uint64_t values_of(const Node& node, const NodeSpec& spec, const Inferred& inferred) {
   std::uint64_t bytes = bytes_of(spec).all();
@@ -108,7 +112,9 @@ LeastNeeds least_needs(const Graph& graph, const Plan& plan, const Inferred& inf
     const Assignment& place = plan.places[n];
     if (place.on_host) continue;
     const NodeSpec& spec = inferred.nodes[n];
-    const std::uint64_t values = values_of(graph.nodes[n], spec, inferred);
+    const std::uint64_t values =
+        values_of(graph.nodes[n], spec, inferred) +
+        (is_in_host(place.device, environment) ? spec.host_scratch_bytes : 0);
     std::map<std::uint32_t, LeastNeed> by_device;
     if (values > 0) by_device[place.device] = {n, place.device, values, values, 0, ""};
     for (std::size_t c = 0; c < std::min(spec.calls.size(), place.calls.size()); ++c) {
@@ -153,14 +159,10 @@ LeastNeeds least_needs(const Graph& graph, const Plan& plan, const Inferred& inf
 
 namespace {
 
-bool is_in_host(const LeastNeed& need, const Environment& environment) {
-  return environment.devices[need.device].state->ledger().parent() != nullptr;
-}
-
 // Of a device's budget, beside what the node needs there: nothing where the host has more.
 std::uint64_t read_within(const LeastNeed& need, const Topology& topology,
                           const Environment& environment) {
-  if (!is_in_host(need, environment)) return 0;
+  if (!is_in_host(need.device, environment)) return 0;
   const std::uint64_t bytes =
       reading_room(need.reading_bytes, need.device, topology, environment).least;
   const std::uint64_t share = environment.devices[need.device].state->ledger().budget();
@@ -179,7 +181,7 @@ std::vector<HostNeed> host_needs(const Graph& graph, const Plan& plan, const Inf
   std::map<NodeIndex, HostNeed> by_node;
   for (const LeastNeed& need : needs) {
     HostNeed& host = by_node[need.node];
-    const std::uint64_t there = is_in_host(need, environment) ? need.least_bytes : 0;
+    const std::uint64_t there = is_in_host(need.device, environment) ? need.least_bytes : 0;
     host = {need.node, std::max(host.least_bytes, there + need.reading_bytes),
             std::max(host.reading_bytes, need.reading_bytes), 0};
   }
@@ -228,8 +230,8 @@ void check_host_nodes(const Graph& graph, const Plan& plan, const Inferred& infe
   const std::uint64_t budget = host.budget(), most = host.most();
   const std::vector<bool> runs = surely_run(graph, wanted);
   for (const NodeIndex n : graph.order) {
-    if (!runs[n] || !plan.places[n].on_host) continue;
-    const NodeBytes bytes = bytes_of(inferred.nodes[n]);
+    if (!runs[n]) continue;
+    const NodeBytes bytes = host_bytes_of(inferred.nodes[n], plan.places[n].on_host);
     if (bytes.all() <= most) continue;
     Error error(
         Code::out_of_memory,

@@ -36,20 +36,20 @@ double count_of(const Shape& shape) {
 }
 
 // Sums over the latent: for each evaluation the input, the clean picture of all sets and the next
-// point, besides the noise at the beginning and the scaling at the end. Each term is read once. In
-// host memory there are the numbers of the latent and of the noise as well, and those of the levels.
+// point, besides the noise at the beginning and the scaling at the end. Each term is read once.
 void tell_cost(Infer& question, const JobShapes& job, const RunPlan& run, std::size_t sets,
                const heddle_sampler_desc& sampler) {
   constexpr double kTermsOfAPoint = 3, kOnce = 6, kBytes = 4;
   const double terms = double(run.evaluations()) * (double(sets) + 1 + kTermsOfAPoint) + kOnce;
   const double count = count_of(job.latent);
-  constexpr double kInHost = 2, kBytesOfALevel = 16, kLittle = 1024;
-  const double kept =
-      4.0 + kInHost + sampler.denoised_history + sampler.slope_history + double(sets);
-  const double scratch =
-      kBytes * kept * count + kBytesOfALevel * double(run.evaluations()) + kLittle;
+  const double kept = 4.0 + sampler.denoised_history + sampler.slope_history + double(sets);
   question.cost(2 * terms * count, kBytes * terms * count,
-                checked_cast<std::uint64_t>(scratch, "bytes"));
+                checked_cast<std::uint64_t>(kBytes * kept * count, "bytes"));
+  // The numbers of the latent and of the noise, and those of the levels, stay in host memory.
+  constexpr double kInHost = 2, kBytesOfALevel = 16, kLittle = 1024;
+  const double in_host =
+      kBytes * kInHost * count + kBytesOfALevel * double(run.evaluations()) + kLittle;
+  question.host_scratch(checked_cast<std::uint64_t>(in_host, "bytes"));
 }
 
 }  // namespace

@@ -253,6 +253,8 @@ class Infer {
     check(service_.shares(raw_, position(&output.port, desc_.outputs, desc_.output_count)));
   }
   void cost(double flops, double bytes, std::uint64_t scratch = 0) { service_.cost(raw_, flops, bytes, scratch); }
+  // Bytes in host memory, wherever the node is placed.
+  void host_scratch(std::uint64_t bytes) { service_.host_scratch(raw_, bytes); }
 
   // A call of a model that execute() is going to make: shapes by input name, as they will be given to open() and step().
   struct Named {

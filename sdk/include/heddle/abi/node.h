@@ -205,7 +205,8 @@ typedef struct heddle_exec_service {
   void (*close)(heddle_session*); /* NULL is fine */
 
   /* For work that is neither on this thread nor on the stream: execute() returns at once, the node is
-   * done when complete() is called. ctx stays valid until then. */
+   * done when complete() is called. ctx stays valid until then. NULL: there is no memory, or ctx is a block's; return an
+   * error then. */
   heddle_completion* (*defer)(heddle_ctx*);             /* [lane] */
   void (*complete)(heddle_completion*, heddle_status*); /* [any] takes the status */
 
@@ -271,6 +272,8 @@ typedef struct heddle_infer_service {
   heddle_status* (*known)(heddle_infer*, uint32_t output, const char* path, const heddle_value*);
   /* Every tensor of this output is an input's, or a part of one: it takes no memory of its own. */
   heddle_status* (*shares)(heddle_infer*, uint32_t output);
+  /* What the node works on in host memory, wherever it is placed, besides the scratch_bytes of cost(). */
+  void (*host_scratch)(heddle_infer*, uint64_t bytes);
 } heddle_infer_service;
 
 #ifdef __cplusplus
