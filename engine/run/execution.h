@@ -7,6 +7,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <exception>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -49,6 +50,9 @@ class Execution {
     explicit Worker(OutputCache& cache) : adding(cache) {}
     std::unique_ptr<NodeCall> call;  // used again for the next node, unless one was deferred
     std::vector<Value> dropped;      // let go without the lock: memory may take time to go
+    // One place among the deferred nodes, made before a node begins: what it has started can no
+    // longer be taken back when there is no memory for it.
+    std::list<Running> place;
     OutputCache::Adding adding;
     // When it finished its last node, if it has done nothing but begin the next one since: to read
     // the clock costs a fifth of an empty node.
@@ -131,7 +135,7 @@ class Execution {
   std::size_t running_ = 0;   // nodes
   std::size_t sleeping_ = 0;  // threads
   std::vector<std::thread> helpers_;
-  std::vector<Running> deferred_;
+  std::list<Running> deferred_;
   std::unordered_map<NodeIndex, std::vector<std::uint32_t>> wanted_;  // lazy inputs asked for
   std::vector<NodeIndex> cached_;  // taken from the cache, and not told yet
   std::exception_ptr failure_;     // the first

@@ -46,10 +46,12 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
   if (request_.timeline != nullptr) trace_begin(running);
   forecast_.began(n);
   observer_.node_started(node, on_host ? "host" : device.state->device().name());
+  if (worker.place.empty()) worker.place.emplace_back();
   heddle_status* const status = desc.execute(running.instance.self(), running.call.get());
   if (status == nullptr && running.call->deferred()) {
     enter(lock);
-    deferred_.push_back(std::move(running));
+    worker.place.front() = std::move(running);
+    deferred_.splice(deferred_.end(), worker.place);
     return;
   }
   throw_status(status, "");

@@ -5,6 +5,7 @@
 #include <heddle/model.hpp>
 #include <heddle/ops.hpp>
 #include <mutex>
+#include <new>
 #include <thread>
 
 using heddle::Context;
@@ -90,6 +91,7 @@ struct Later {
   std::jthread worker;
   void execute(Context& ctx) {
     heddle_completion* completion = heddle::services.exec->defer(ctx.raw());
+    if (completion == nullptr) throw std::bad_alloc();
     worker = std::jthread([raw = ctx.raw(), completion, value = ctx[value]] {
       heddle_value* doubled = heddle::services.value->make_int(2 * value);
       heddle_status* status = heddle::services.exec->set_output(raw, 0, doubled);
