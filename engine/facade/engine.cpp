@@ -6,14 +6,14 @@
 #include "engine/facade/data.h"
 #include "engine/facade/inputs.h"
 #include "engine/memory/machine_memory.h"
-#include "engine/plan/call_steps.h"
-#include "engine/plan/place.h"
+#include "engine/place/call_steps.h"
+#include "engine/place/place.h"
 #include "engine/plugin/host.h"
 #include "engine/plugin/ledgers.h"
 #include "engine/plugin/model_builder.h"
-#include "engine/run/health.h"
-#include "engine/run/least.h"
-#include "engine/run/room.h"
+#include "engine/resources/available_memory.h"
+#include "engine/resources/device_recovery.h"
+#include "engine/session/memory_requirement.h"
 
 namespace heddle {
 

@@ -5,7 +5,7 @@
 #include "engine/base/text.h"
 #include "engine/base/thread.h"
 #include "engine/facade/data.h"
-#include "engine/run/room.h"
+#include "engine/resources/available_memory.h"
 
 namespace heddle {
 

@@ -2,11 +2,11 @@
 #include <algorithm>
 
 #include "engine/base/text.h"
+#include "engine/explain/plan_dot.h"
+#include "engine/explain/plan_text.h"
 #include "engine/facade/data.h"
 #include "engine/facade/inputs.h"
-#include "engine/plan/plan_dot.h"
-#include "engine/plan/plan_text.h"
-#include "engine/run/least.h"
+#include "engine/session/memory_requirement.h"
 
 namespace heddle {
 

@@ -6,10 +6,10 @@
 #include "engine/base/text.h"
 #include "engine/base/thread.h"
 #include "engine/base/write_file.h"
+#include "engine/run/comparison.h"
 #include "engine/facade/data.h"
 #include "engine/facade/inputs.h"
-#include "engine/run/comparison.h"
-#include "engine/run/timeline.h"
+#include "engine/resources/timeline.h"
 #include "engine/tensor/dlpack.h"
 #include "engine/tensor/gather.h"
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "engine/facade/data.h"
-#include "engine/run/measure.h"
+#include "engine/resources/measure.h"
 
 namespace heddle {
 

@@ -9,7 +9,7 @@
 #include "engine/base/text.h"
 #include "engine/plugin/host.h"
 #include "engine/plugin/ledgers.h"
-#include "engine/run/room.h"
+#include "engine/resources/available_memory.h"
 
 namespace heddle::core {
 

@@ -7,7 +7,7 @@
 
 #include "engine/memory/memory_policy.h"
 #include "engine/plugin/loader.h"
-#include "engine/run/environment.h"
+#include "engine/resources/environment.h"
 
 namespace heddle::core {
 

@@ -7,7 +7,7 @@
 #include "engine/device/device.h"
 #include "engine/memory/ledger.h"
 #include "engine/memory/memory_policy.h"
-#include "engine/run/environment.h"
+#include "engine/resources/environment.h"
 
 namespace heddle::core {
 

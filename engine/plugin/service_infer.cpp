@@ -2,9 +2,9 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/device/status.h"
-#include "engine/plan/infer.h"
 #include "engine/plugin/host.h"
 #include "engine/plugin/loader.h"
+#include "engine/program/infer.h"
 #include "engine/tensor/shape.h"
 
 namespace heddle::core {

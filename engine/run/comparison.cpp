@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "engine/base/text.h"
-#include "engine/plan/plan_text.h"
+#include "engine/explain/plan_text.h"
 
 namespace heddle::core {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/plan/costs.h"
+#include "engine/place/costs.h"
 #include "engine/run/executor.h"
 
 namespace heddle::core {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <mutex>
 
-#include "engine/run/run_work.h"
+#include "engine/resources/run_work.h"
 
 namespace heddle::core {
 

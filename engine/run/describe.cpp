@@ -3,9 +3,9 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/graph/model.h"
-#include "engine/plan/place.h"
+#include "engine/place/place.h"
 #include "engine/run/executor.h"
-#include "engine/run/session.h"
+#include "engine/session/session.h"
 #include "engine/tensor/dtype.h"
 
 namespace heddle::core {

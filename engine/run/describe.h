@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/plan/infer.h"
-#include "engine/run/environment.h"
+#include "engine/program/infer.h"
+#include "engine/resources/environment.h"
 
 namespace heddle::core {
 

@@ -16,7 +16,7 @@
 #include "engine/run/executor.h"
 #include "engine/run/instance.h"
 #include "engine/run/node_call.h"
-#include "engine/run/schedule.h"
+#include "engine/run/ready_nodes.h"
 #include "engine/run/transfers.h"
 
 namespace heddle::core {

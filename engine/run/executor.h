@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "engine/plan/plan.h"
+#include "engine/place/plan.h"
+#include "engine/resources/environment.h"
+#include "engine/resources/timeline.h"
 #include "engine/run/control.h"
-#include "engine/run/environment.h"
 #include "engine/run/kept.h"
 #include "engine/run/observer.h"
-#include "engine/run/timeline.h"
 
 namespace heddle::core {
 

@@ -13,8 +13,8 @@
 
 #include "engine/base/hash.h"
 #include "engine/graph/graph.h"
-#include "engine/plan/infer.h"
-#include "engine/plan/topology.h"
+#include "engine/place/topology.h"
+#include "engine/program/infer.h"
 #include "engine/run/run_files.h"
 
 namespace heddle::core {

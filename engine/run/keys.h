@@ -9,7 +9,7 @@
 
 #include "engine/base/hash.h"
 #include "engine/graph/graph.h"
-#include "engine/plan/plan.h"
+#include "engine/place/plan.h"
 
 namespace heddle::core {
 

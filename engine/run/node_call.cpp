@@ -7,7 +7,7 @@
 #include "engine/base/text.h"
 #include "engine/memory/host_tensor.h"
 #include "engine/run/instance.h"
-#include "engine/run/session_places.h"
+#include "engine/session/session_places.h"
 
 namespace heddle::core {
 

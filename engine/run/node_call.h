@@ -11,13 +11,13 @@
 
 #include "engine/base/guarded.h"
 #include "engine/graph/graph.h"
+#include "engine/place/plan.h"
+#include "engine/resources/device_use.h"
+#include "engine/resources/environment.h"
+#include "engine/resources/timeline.h"
 #include "engine/run/control.h"
-#include "engine/run/device_use.h"
-#include "engine/run/environment.h"
-#include "engine/plan/plan.h"
 #include "engine/run/observer.h"
 #include "engine/run/run_files.h"
-#include "engine/run/timeline.h"
 #include "engine/tensor/call.h"
 
 struct heddle_completion;

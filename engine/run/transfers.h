@@ -9,9 +9,9 @@
 #include <span>
 #include <vector>
 
-#include "engine/plan/plan.h"
-#include "engine/run/environment.h"
-#include "engine/run/timeline.h"
+#include "engine/place/plan.h"
+#include "engine/resources/environment.h"
+#include "engine/resources/timeline.h"
 #include "engine/transfer/arrival.h"
 
 namespace heddle::core {

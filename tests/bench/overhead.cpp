@@ -39,7 +39,7 @@
 #include "engine/base/text.h"
 #include "engine/graph/bind.h"
 #include "engine/graph/workflow.h"
-#include "engine/plan/place.h"
+#include "engine/place/place.h"
 #include "engine/plugin/devices.h"
 #include "engine/plugin/host.h"
 #include "engine/run/executor.h"

@@ -7,9 +7,9 @@
 #include <cstdio>
 #include <numeric>
 
+#include "engine/explain/plan_text.h"
 #include "engine/graph/bind.h"
-#include "engine/plan/place.h"
-#include "engine/plan/plan_text.h"
+#include "engine/place/place.h"
 #include "tests/support/random_tasks.h"
 #include "tests/support/shape_models.h"
 #include "tests/support/temporary_folder.h"

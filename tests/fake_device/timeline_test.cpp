@@ -2,7 +2,7 @@
 // exactly.
 #include "engine/base/json.h"
 #include "engine/base/text.h"
-#include "engine/plan/costs.h"
+#include "engine/place/costs.h"
 #include "tests/fake_device/fake_fixture.h"
 #include "tests/support/golden_files.h"
 #include "tests/support/safetensors_writer.h"

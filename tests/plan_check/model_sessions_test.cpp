@@ -2,7 +2,7 @@
 // what crosses between devices.
 #include <boost/test/unit_test.hpp>
 
-#include "engine/plan/call_steps.h"
+#include "engine/place/call_steps.h"
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"
 #include "tests/plan_check/random_sessions.h"

@@ -5,8 +5,8 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
-#include "engine/plan/call_steps.h"
-#include "engine/plan/estimate.h"
+#include "engine/place/call_steps.h"
+#include "engine/place/estimate.h"
 #include "engine/tensor/shape.h"
 #include "heddle/abi/model.h"
 #include "tests/plan_check/random_sessions.h"

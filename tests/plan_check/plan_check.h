@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/plan/plan.h"
+#include "engine/place/plan.h"
 
 namespace heddle::test {
 

@@ -5,7 +5,7 @@
 #include <random>
 #include <string>
 
-#include "engine/plan/session_plan.h"
+#include "engine/program/session_plan.h"
 
 namespace heddle::test {
 

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/plan/session_plan.h"
+#include "engine/program/session_plan.h"
 
 namespace heddle::test {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/plan/infer.h"
+#include "engine/program/infer.h"
 #include "engine/tensor/shape.h"
 #include "tests/support/safetensors_writer.h"
 

@@ -6,7 +6,7 @@
 
 #include "engine/base/text.h"
 #include "engine/files/checkpoint.h"
-#include "engine/run/session.h"
+#include "engine/session/session.h"
 #include "engine/tensor/shape.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/placed_runs.h"

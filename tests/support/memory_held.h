@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/memory/ledger.h"
-#include "engine/run/environment.h"
+#include "engine/resources/environment.h"
 
 namespace heddle::test {
 

@@ -9,14 +9,14 @@
 
 #include "engine/graph/bind.h"
 #include "engine/graph/workflow.h"
-#include "engine/plan/place.h"
+#include "engine/place/place.h"
 #include "engine/plugin/devices.h"
 #include "engine/plugin/host.h"
 #include "engine/plugin/ledgers.h"
 #include "engine/plugin/model_builder.h"
+#include "engine/resources/available_memory.h"
+#include "engine/resources/folders.h"
 #include "engine/run/executor.h"
-#include "engine/run/folders.h"
-#include "engine/run/room.h"
 
 namespace heddle::test {
 

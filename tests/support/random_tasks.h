@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-#include "engine/plan/schedule.h"
+#include "engine/place/list_schedule.h"
 
 namespace heddle::test {
 

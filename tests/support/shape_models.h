@@ -11,7 +11,7 @@
 #include "engine/device/status.h"
 #include "engine/files/checkpoint.h"
 #include "engine/graph/model.h"
-#include "engine/plan/infer.h"
+#include "engine/program/infer.h"
 #include "engine/tensor/call.h"
 #include "engine/tensor/shape.h"
 #include "heddle/abi/model.h"

@@ -5,7 +5,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "engine/base/error.h"
-#include "engine/run/health.h"
+#include "engine/resources/device_recovery.h"
 #include "tests/fake_device/fake_fixture.h"
 #include "tests/support/layers_model.h"
 #include "tests/support/stride.h"

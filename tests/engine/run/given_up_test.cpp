@@ -3,7 +3,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "engine/base/error.h"
-#include "engine/run/run_work.h"
+#include "engine/resources/run_work.h"
 #include "tests/fake_device/fake_fixture.h"
 #include "heddle/device.hpp"
 #include "tests/support/layers_model.h"

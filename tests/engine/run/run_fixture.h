@@ -17,9 +17,9 @@
 #include "engine/graph/dag.h"
 #include "engine/plugin/devices.h"
 #include "engine/plugin/host.h"
+#include "engine/resources/available_memory.h"
 #include "engine/run/executor.h"
 #include "engine/run/node_call.h"
-#include "engine/run/room.h"
 #include "tests/support/test_nodes.h"
 
 namespace heddle::test {

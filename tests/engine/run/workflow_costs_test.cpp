@@ -3,7 +3,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "engine/base/text.h"
-#include "engine/plan/plan.h"
+#include "engine/place/plan.h"
 #include "engine/tensor/shape.h"
 #include "tests/engine/run/run_fixture.h"
 #include "tests/fake_device/fake_fixture.h"

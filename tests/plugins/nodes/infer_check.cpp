@@ -8,7 +8,7 @@
 
 #include "engine/base/text.h"
 #include "engine/graph/model.h"
-#include "engine/plan/infer.h"
+#include "engine/program/infer.h"
 #include "engine/tensor/dtype.h"
 
 namespace heddle::test {

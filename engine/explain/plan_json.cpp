@@ -1,0 +1,152 @@
+#include "engine/explain/plan_text.h"
+
+#include "engine/base/text.h"
+
+namespace heddle::core {
+
+namespace {
+
+Json devices_json(const std::vector<std::uint32_t>& devices, const Topology& topology) {
+  Json list = Json::array();
+  for (const std::uint32_t d : devices) list.push(device_name(d, topology));
+  return list;
+}
+
+Json strings_json(const std::vector<std::string>& strings) {
+  Json list = Json::array();
+  for (const std::string& s : strings) list.push(s);
+  return list;
+}
+
+Json alternative_json(const Alternative& way, const Topology& topology) {
+  Json needs = Json::array();
+  for (const DeviceNeed& need : way.needs)
+    needs.push(std::move(Json::object()
+                             .set("device", device_name(need.device, topology))
+                             .set("bytes_wanted", need.wanted_bytes)
+                             .set("bytes_there", need.there_bytes)));
+  Json json = Json::object();
+  json.set("name", way.name)
+      .set("chosen", way.chosen)
+      .set("fits", way.fits)
+      .set("seconds", way.seconds)
+      .set("load_seconds", way.load_seconds);
+  json.set("needs", std::move(needs));
+  if (!way.note.empty()) json.set("note", way.note);
+  return json;
+}
+
+// What a divided call does on its devices.
+void add_inside(const PlacedCall& call, const Topology& topology, Json& json) {
+  Json parts = Json::array(), transfers = Json::array(), exchanges = Json::array(),
+       streams = Json::array();
+  for (const CallPart& part : call.parts)
+    parts.push(std::move(Json::object()
+                             .set("device", device_name(part.device, topology))
+                             .set("part", part.what)
+                             .set("weight_bytes", part.weight_bytes)));
+  for (const CallTransfer& t : call.transfers) {
+    Json one = Json::object();
+    one.set("every_step", !t.once)
+        .set("from", device_name(t.from, topology))
+        .set("to", device_name(t.to, topology))
+        .set("count", t.count)
+        .set("bytes", t.bytes);
+    one.set("values", strings_json(t.values));
+    transfers.push(std::move(one));
+  }
+  for (const CallExchange& e : call.exchanges)
+    exchanges.push(std::move(Json::object()
+                                 .set("op", e.op)
+                                 .set("count", e.count)
+                                 .set("blocks", e.blocks)
+                                 .set("bytes", e.bytes)));
+  for (const CallStream& s : call.streams)
+    streams.push(std::move(Json::object()
+                               .set("device", device_name(s.device, topology))
+                               .set("resident_bytes", s.resident_bytes)
+                               .set("ring_bytes", s.ring_bytes)
+                               .set("step_bytes", s.step_bytes)
+                               .set("donor_bytes", s.donor_bytes)
+                               .set("unpinned_bytes", s.unpinned_bytes)
+                               .set("once_bytes", s.once_bytes)));
+  if (streams.size() > 0) json.set("streams", std::move(streams));
+  if (parts.size() > 0) json.set("parts", std::move(parts));
+  if (transfers.size() > 0) json.set("transfers", std::move(transfers));
+  if (exchanges.size() > 0) json.set("collectives", std::move(exchanges));
+  if (!call.whole.empty()) json.set("whole_weights", strings_json(call.whole));
+}
+
+Json call_json(const PlacedCall& call, const Topology& topology) {
+  Json json = Json::object(), ways = Json::array(), shares = Json::array();
+  json.set("model", call.model)
+      .set("split", split_name(call.placement.split))
+      .set("devices", devices_json(call.placement.devices, topology));
+  json.set("reason", call.reason)
+      .set("seconds", call.seconds)
+      .set("step_seconds", call.step_seconds)
+      .set("load_seconds", call.load_seconds);
+  if (call.step_count > 0)
+    json.set("steps", call.step_count).set("sets", call.set_count).set("step_flops", call.step_flops);
+  for (const double share : call.placement.shares) shares.push(share);
+  for (const Alternative& way : call.alternatives) ways.push(alternative_json(way, topology));
+  if (shares.size() > 0) json.set("shares", std::move(shares));
+  add_inside(call, topology, json);
+  json.set("alternatives", std::move(ways));
+  return json;
+}
+
+Json step_json(const Graph& graph, const Plan& plan, const Step& step, const Topology& topology) {
+  const Node& node = graph.nodes[step.node];
+  Json one = Json::object();
+  switch (step.kind) {
+    case Step::Kind::run:
+      one.set("kind", "run")
+          .set("node", node.id)
+          .set("class", node.type->name())
+          .set("device", device_name(step.to, topology));
+      one.set("devices", devices_json(plan.places[step.node].devices, topology))
+          .set("reason", plan.places[step.node].reason);
+      if (!plan.places[step.node].calls.empty()) {
+        Json calls = Json::array();
+        for (const PlacedCall& call : plan.places[step.node].calls)
+          calls.push(call_json(call, topology));
+        one.set("calls", std::move(calls));
+      }
+      break;
+    case Step::Kind::transfer:
+      one.set("kind", "transfer")
+          .set("node", node.id)
+          .set("output", node.type->output(step.port).name);
+      one.set("from", device_name(step.from, topology)).set("to", device_name(step.to, topology));
+      break;
+    case Step::Kind::release:
+      one.set("kind", "release")
+          .set("node", node.id)
+          .set("output", node.type->output(step.port).name)
+          .set("device", device_name(step.to, topology));
+      break;
+  }
+  if (step.bytes != kUnknownBytes) one.set("bytes", step.bytes);
+  Json after = Json::array();
+  for (const std::uint32_t a : step.after) after.push(a);
+  one.set("after", std::move(after));
+  return one;
+}
+
+}  // namespace
+
+Json plan_json(const Graph& graph, const Plan& plan, const Topology& topology) {
+  Json steps = Json::array(), pending = Json::array(), warnings = Json::array();
+  for (const Step& step : plan.steps) steps.push(step_json(graph, plan, step, topology));
+  for (const std::string& p : plan.pending) pending.push(p);
+  for (const std::string& w : plan.warnings) warnings.push(w);
+  Json json = Json::object();
+  json.set("seconds", plan.seconds)
+      .set("steps", std::move(steps))
+      .set("pending", std::move(pending))
+      .set("warnings", std::move(warnings));
+  return json;
+}
+
+}  // namespace heddle::core

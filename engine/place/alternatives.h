@@ -1,0 +1,90 @@
+// The ways in which one call of a model could run, each with what it would cost: what `heddle plan`
+// prints beside its choice. Values.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/program/call_placement.h"
+
+namespace heddle::core {
+
+class Model;
+
+struct DeviceNeed {
+  std::uint32_t device = 0;        // of the topology
+  std::uint64_t wanted_bytes = 0;  // weights and activations
+  std::uint64_t there_bytes = 0;
+};
+
+struct Alternative {
+  std::string name;         // "resident on cuda:0", "layers over cuda:0, cuda:1"
+  double load_seconds = 0;  // bringing the weights from host memory, once
+  double seconds = 0;       // all steps, after that
+  double step_seconds = 0;  // of these, each step
+  std::vector<DeviceNeed> needs;
+  bool fits = true;
+  bool automatic = true;  // may be chosen when nobody asks for it
+  bool chosen = false;
+  std::string note;  // "changes the form, so only by \"split\""
+};
+
+// What of a divided call a device has.
+struct CallPart {
+  std::uint32_t device = 0;  // of the topology
+  std::string what;          // "embed to double.11", "sets 0, 2", "3 of 5 items", "50% of the rows"
+  std::uint64_t weight_bytes = 0;  // in the type it computes in
+};
+
+// What a call sends from one device to another, all sets together.
+struct CallTransfer {
+  bool once = false;               // before the first step; else in every step
+  std::uint32_t from = 0, to = 0;  // of the topology
+  std::uint32_t count = 0;         // transfers
+  std::uint64_t bytes = 0;  // 0: the devices share their memory, so that only the order crosses
+  std::vector<std::string> values;  // "double.11.img", each once
+};
+
+// What the members of a group exchange inside of their blocks, in every step.
+struct CallExchange {
+  std::string op;  // "all_to_all"
+  std::uint32_t count = 0, blocks = 0;
+  std::uint64_t bytes = 0;  // that cross, of all members together
+};
+
+// What of a call's weights a device has no room for.
+struct CallStream {
+  std::uint32_t device = 0;  // of the topology
+  std::uint64_t resident_bytes = 0, ring_bytes = 0;
+  std::uint64_t step_bytes = 0;   // copied in every step, from host memory
+  std::uint64_t donor_bytes = 0;  // or, so many of them, from devices that take no part
+  std::uint64_t unpinned_bytes = 0;  // or from host memory that may not be pinned for this device
+  std::uint64_t once_bytes = 0;      // copied before the first step
+};
+
+// A call of a model, placed.
+struct PlacedCall {
+  CallPlacement placement;
+  std::shared_ptr<const Model> of;
+  bool told = true;   // false: the node could not say whether it calls this model, nor with what
+  std::string model;  // its family
+  std::uint32_t step_count = 0, set_count = 0;  // 0: not known
+  std::string reason;                           // "device of the loader", "the fastest that fits"
+  std::vector<CallPart> parts;                  // by device; empty: one device has all
+  std::vector<CallTransfer> transfers;          // as tell_calls() has found them
+  std::vector<CallExchange> exchanges;
+  bool streamed = false;            // placed without room for all weights
+  std::vector<CallStream> streams;  // as tell_calls() has found them
+  std::vector<std::uint64_t>
+      budgets;  // that it was placed with, by device of the topology; 0: none
+  std::vector<std::string>
+      whole;  // of a division by rows: weights that no device has a part of, by block and slot
+  double load_seconds = 0, seconds = 0, step_seconds = 0;  // as estimated; 0 where nothing is known
+  double step_flops = 0;                  // of all sets, in one step; 0 where nothing is known
+  bool fits = true;                       // false: the least bad of what was compared
+  std::vector<Alternative> alternatives;  // what was compared; empty where nothing was
+};
+
+}  // namespace heddle::core

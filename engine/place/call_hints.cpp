@@ -1,0 +1,145 @@
+#include "engine/place/call_hints.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/program/workload.h"
+
+namespace heddle::core {
+
+namespace {
+
+constexpr std::array kSplitModes = {Split::layers,   Split::sets, Split::batch,
+                                Split::sequence, Split::rows, Split::none};
+
+// "embed, double.0 to double.18, single.0 to single.37, final": names with a number are ranges.
+std::string names_of_groups(const Graph& graph) {
+  struct Range {
+    std::string_view stem, first, last;
+  };
+  std::vector<Range> ranges;
+  for (const NodeIndex n : graph.order) {
+    const std::string_view group = group_of(graph.nodes[n].id);
+    const std::string_view stem = group.substr(0, group.find_last_not_of("0123456789") + 1);
+    const auto known = std::ranges::find(ranges, stem, &Range::stem);
+    if (known == ranges.end())
+      ranges.push_back({stem, group, group});
+    else
+      known->last = group;
+  }
+  std::vector<std::string> names;
+  for (const Range& r : ranges)
+    names.push_back(r.first == r.last ? std::string(r.first) : cat(r.first, " to ", r.last));
+  constexpr std::size_t kMost = 12;
+  if (names.size() > kMost) {
+    names.resize(kMost);
+    names.emplace_back("...");
+  }
+  return join(names, ", ");
+}
+
+std::vector<std::uint32_t> of_blocks(const Model& model, const std::vector<BlockHint>& hints,
+                                     std::uint32_t home, const Topology& topology) {
+  const Graph& graph = *model.graph;
+  std::vector<std::uint32_t> of_block(graph.nodes.size(), home);
+  std::vector<bool> named(graph.nodes.size(), false);
+  std::map<std::string_view, NodeIndex> first_of_group;
+  for (const BlockHint& hint : hints) {
+    const NamedDevices found = find_devices(hint.device, topology);
+    const bool has_home = std::ranges::find(found.devices, home) != found.devices.end();
+    const std::uint32_t device = has_home ? home : found.devices.front();
+    bool any = false;
+    for (const NodeIndex n : graph.order) {
+      if (!matches_glob(hint.match, graph.nodes[n].id) &&
+          !matches_glob(hint.match, group_of(graph.nodes[n].id)))
+        continue;
+      any = true;
+      if (named[n]) continue;  // an earlier pattern has it
+      named[n] = true;
+      of_block[n] = device;
+    }
+    if (!any)
+      throw Error(Code::not_found, cat("no block of ", model.family, " matches ", quote(hint.match),
+                                       "; there are: ", names_of_groups(graph)));
+  }
+  for (const NodeIndex n : graph.order) {
+    const std::string_view group = group_of(graph.nodes[n].id);
+    const NodeIndex first = first_of_group.try_emplace(group, n).first->second;
+    if (of_block[first] != of_block[n])
+      throw Error(Code::invalid_argument,
+                  cat("the blocks ", graph.nodes[first].id, " and ", graph.nodes[n].id,
+                      " belong together, but the patterns put them on ",
+                      topology.devices[of_block[first]].name, " and ",
+                      topology.devices[of_block[n]].name, ": match ", quote(cat(group, "*"))));
+  }
+  return of_block;
+}
+
+// What there is of the devices that are preferred; nobody is refused for a preference.
+std::vector<std::uint32_t> preferred(const std::string& text, const Topology& topology) {
+  try {
+    return text.empty() ? std::vector<std::uint32_t>() : find_devices(text, topology).devices;
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+}  // namespace
+
+Split read_split(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Split split : kSplitModes) {
+    if (name == split_name(split)) return split;
+    names.push_back(split_name(split));
+  }
+  throw Error(Code::invalid_argument,
+              cat("there is no split ", quote(name), ".", did_you_mean(name, names),
+                  " There are: ", join(names, ", ")));
+}
+
+CallWish read_call_hints(const Model& model, const Hints& caller, std::uint32_t home,
+                         const Topology& topology) {
+  CallWish wish;
+  const Hints& loader = model.hints;
+  const std::string& split = loader.split.empty() ? caller.split : loader.split;
+  const char* const split_of = loader.split.empty() ? "caller" : "loader";
+  if (!split.empty()) {
+    wish.split = read_split(split);
+    wish.reason = cat("split ", quote(split), " of the ", split_of);
+  }
+  if (!loader.device.empty()) {
+    const NamedDevices found = find_devices(loader.device, topology);
+    wish.devices = found.devices;
+    wish.all_devices = found.is_list;
+    if (found.is_list && !wish.split) wish.split = Split::layers;
+    if (wish.reason.empty()) wish.reason = "device of the loader";
+  } else if (!caller.device.empty()) {
+    // One device is where the caller itself stands; a split goes on from there.
+    const NamedDevices found = find_devices(caller.device, topology);
+    if (found.devices.size() > 1 || !wish.split || *wish.split == Split::none)
+      wish.devices = found.devices;
+    wish.all_devices = found.is_list && wish.split.has_value();
+    if (wish.reason.empty()) wish.reason = "device of the caller";
+  } else if (const auto wanted = preferred(loader.prefer, topology);
+             !wanted.empty() && !wish.split) {
+    wish.devices = wanted;
+    wish.reason = "preference of the loader";
+  }
+  const std::vector<BlockHint>& blocks = loader.blocks.empty() ? caller.blocks : loader.blocks;
+  if (blocks.empty()) return wish;
+  if (wish.split && *wish.split != Split::layers && !split.empty())
+    throw Error(Code::invalid_argument,
+                cat("split ", quote(split),
+                    " and places for single blocks contradict each other: leave one of them out"));
+  const bool has_home = std::ranges::find(wish.devices, home) != wish.devices.end();
+  wish.of_block = of_blocks(
+      model, blocks, wish.devices.empty() || has_home ? home : wish.devices.front(), topology);
+  wish.split = Split::layers;
+  wish.reason = loader.blocks.empty() ? "blocks of the caller" : "blocks of the loader";
+  return wish;
+}
+
+}  // namespace heddle::core

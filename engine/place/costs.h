@@ -1,0 +1,88 @@
+// What computing and copying cost: measured figures from a costs file, else what a device says of
+// itself, else a guess by its kind. Figures belong to a device *model*, so equal devices share
+// them. Values; pure.
+//
+// The file is JSON; all members are optional, unknown ones of the top level are kept:
+//   { "devices": { "NVIDIA H200": { "flops_per_second": 6.0e14,    of matrix products in the compute
+//                                                                  type, as large as a model's
+//                                   "attention_flops_per_second": 5.0e14,
+//                                   "narrow_flops_per_second": 1.0e15,   of products of 8 bits,
+//                                                                  where the device has such
+//                                   "half_time_flops_per_second": 6.5e14,   of products where the
+//                                                                  device rests as long as it works:
+//                                                                  more if power is what limits it
+//                                   "bytes_per_second": 4.0e12,    of its own memory, read and
+//                                                                  written together
+//                                   "launch_seconds": 4.0e-6 } },  of one op, however small
+//     "links":   { "NVIDIA H200 -> host": { "bytes_per_second": 5.0e10, "latency_seconds": 1.0e-5
+//     },
+//                  "NVIDIA H200 -> NVIDIA H200": { ... } } }         one direction; "host" is host
+//                  memory as it comes, "pinned host" such that is pinned for the device
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "engine/base/json.h"
+#include "engine/place/topology.h"
+#include "engine/program/op_work.h"
+
+namespace heddle::core {
+
+struct DeviceCosts {
+  double flops_per_second = 0, bytes_per_second = 0, launch_seconds = 0;    // 0: unknown
+  double attention_flops_per_second = 0, narrow_flops_per_second = 0;       // 0: unknown
+  double half_time_flops_per_second = 0;                                    // 0: as always
+};
+struct LinkCosts {
+  double bytes_per_second = 0, latency_seconds = 0;  // 0: unknown
+};
+
+// The end of a link that weights are streamed from, in every step; "host" is where they are loaded
+// from once, and where what no memory may be pinned for passes.
+inline constexpr const char* kPinnedHost = "pinned host";
+
+struct Costs {
+  std::map<std::string, DeviceCosts, std::less<>> devices;         // by model
+  std::map<std::pair<std::string, std::string>, LinkCosts> links;  // by the models of both ends
+  Json rest = Json::object();                                      // what others keep in the file
+};
+
+// Throws invalid_argument "costs.json:3:5: ..." for what is not such a file: wrong types, unknown
+// members, figures that are not positive.
+Costs read_costs(std::string_view text, std::string_view name);
+std::string write_costs(const Costs& costs);
+
+// Every figure filled in, for the devices of a topology.
+class Prices {
+ public:
+  Prices(const Topology& topology, const Costs& costs);
+
+  const Topology& topology() const { return topology_; }
+  // A piece of work by itself: it takes as long as its arithmetic or its memory traffic, whichever
+  // is more, and its launches.
+  double seconds(std::uint32_t device, double flops, double bytes, double launches) const;
+  // One op: at the rate of its kind, and its launch. `busy`, from 0 to 1: of the time around it the
+  // device works so much. At less than all, arithmetic is faster where power limits it: from half of
+  // the time on as measured, between as on a line.
+  double seconds(std::uint32_t device, const OpWork& op, double busy = 1) const;
+  // Whether `busy` makes a difference on this device of the topology.
+  bool gains_by_rest(std::uint32_t device) const { return rest_gains_[device] > 0; }
+  double transfer_seconds(std::uint32_t from, std::uint32_t to, std::uint64_t bytes) const;
+  // The way of what is streamed from pinned host memory. Where nobody has measured it: what the
+  // device tells of its link, but no less than what memory as it comes gives.
+  LinkFacts pinned_link(std::uint32_t device) const { return pinned_[device]; }
+  // The bytes that one direction of a link carries in a second, and what a copy costs besides.
+  LinkFacts link(std::uint32_t from, std::uint32_t to) const { return topology_.link(from, to); }
+
+ private:
+  Topology topology_;  // with all links filled in
+  std::vector<LinkFacts> pinned_;
+  std::vector<DeviceCosts> devices_;
+  std::vector<double> rest_gains_;  // by how much more it computes in a second at half the time
+  DeviceCosts host_;
+};
+
+}  // namespace heddle::core

@@ -1,0 +1,256 @@
+#include "engine/place/estimate.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "engine/place/estimate_shared.h"
+#include "engine/program/session_inputs.h"
+
+namespace heddle::core {
+
+namespace {
+
+// By device of the topology: the share of a step's time in which it computes. What runs once before
+// the steps, and is little, is priced by it too.
+using BusyShares = std::map<std::uint32_t, double>;
+
+// Blocks whole: on one device, in layers, or set by set.
+class Simulation {
+ public:
+  // Where no share is given, devices compute all the time.
+  Simulation(const CallCase& call, const CallPlacement& placement, BusyShares busy = {})
+      : call_(call),
+        placement_(placement),
+        load_(call.load(placement.devices.front())),
+        busy_(std::move(busy)),
+        finished_(load_.set_count, std::vector<double>(call.graph.nodes.size(), 0)) {}
+
+  CallEstimate run() {
+    CallEstimate result;
+    double once = 0;
+    for (const Rate rate : {Rate::constant, Rate::scheduled})
+      if (rate < load_.main) once += phase(rate);
+    crossing_ = 0;
+    const double step = phase(load_.main);
+    result.crossing_bytes = crossing_;
+    result.seconds = once + once_seconds_ + step * load_.repeats();
+    result.step_seconds = step;
+    result.needs = needs();
+    for (const DeviceNeed& need : result.needs)
+      result.load_seconds = std::max(
+          result.load_seconds,
+          call_.prices.transfer_seconds(kHostSide, need.device, weight_bytes(need.device)));
+    return result;
+  }
+
+  // In a step of run().
+  BusyShares busy_shares(double step_seconds) const {
+    BusyShares shares = computing_;
+    for (auto& [device, share] : shares) share /= std::max(step_seconds, 1e-12);
+    return shares;
+  }
+
+ private:
+  double busy(std::uint32_t device) const {
+    const auto at = busy_.find(device);
+    return at == busy_.end() ? 1 : at->second;
+  }
+  std::uint32_t device_of(NodeIndex n, std::uint32_t set) const {
+    return placement_.devices[placement_.device_of(n, set)];
+  }
+  Rate rate_of(const Source& s) const {
+    return s.node == kGraphInputs ? input_rate(call_.graph.inputs[s.port])
+                                  : load_.blocks[s.node].rate;
+  }
+  std::uint32_t place_of(const Source& s, std::uint32_t set) const {
+    return s.node == kGraphInputs ? call_.home : device_of(s.node, set);
+  }
+  std::uint64_t bytes_of(const Source& s, std::uint32_t set) const {
+    if (s.node == kGraphInputs) return load_.input_bytes[set][s.port];
+    return call_.load(device_of(s.node, set)).work(s.node, set).output_bytes[s.port];
+  }
+
+  // When a value is on a device; one copy serves all readers there.
+  double arrival(const Source& source, std::uint32_t set, std::uint32_t to, Rate reader) {
+    const std::uint32_t from = place_of(source, set);
+    const bool earlier =
+        rate_of(source) !=
+        reader;  // made in an earlier phase: brought once, and there from the beginning
+    const double made = source.node == kGraphInputs || earlier ? 0 : finished_[set][source.node];
+    if (from == to) return made;
+    const auto [at, is_new] = arrived_.try_emplace({source, set, to}, 0);
+    if (!is_new) return at->second;
+    const std::uint64_t bytes = bytes_of(source, set);
+    const double seconds = call_.prices.transfer_seconds(from, to, bytes);
+    if (earlier) {
+      once_seconds_ += seconds;
+      return 0;
+    }
+    double& free = link_free_[{from, to}];
+    free = std::max(free, made) + seconds;
+    if (call_.prices.link(from, to).kind != LinkFacts::Kind::same) crossing_ += bytes;
+    return at->second = free;
+  }
+
+  double phase(Rate rate) {
+    std::map<std::uint32_t, double> free_at;
+    link_free_.clear();
+    computing_.clear();
+    double end = 0;
+    for (const NodeIndex n : call_.graph.order) {
+      if (load_.blocks[n].rate != rate) continue;
+      for (std::uint32_t set = 0; set < load_.set_count; ++set) {
+        const std::uint32_t here = device_of(n, set);
+        double& free = free_at[here];
+        double begin = free;
+        const Node& node = call_.graph.nodes[n];
+        for (std::uint32_t i = 0; i < node.inputs.size(); ++i)
+          if (const auto* link = std::get_if<Source>(&node.inputs[i]);
+              link != nullptr && (node.type->input(i).flags & HEDDLE_PORT_SHAPE) == 0)
+            begin = std::max(begin, arrival(*link, set, here, rate));
+        const double seconds =
+            work_seconds(call_, here, call_.load(here).work(n, set), Split::none, 1, busy(here));
+        computing_[here] += seconds;
+        free = begin + seconds;
+        finished_[set][n] = free;
+        end = std::max(end, free);
+      }
+    }
+    if (rate == load_.main)
+      for (const GraphOutput& output : call_.graph.outputs)
+        for (std::uint32_t set = 0; set < load_.set_count; ++set)
+          end = std::max(end, arrival(output.from, set, call_.home, rate));
+    return end;
+  }
+
+  std::uint64_t weight_bytes(std::uint32_t device) const {
+    std::uint64_t bytes = 0;
+    for (const NodeIndex n : call_.graph.order) {
+      bool here = false;
+      for (std::uint32_t set = 0; set < load_.set_count; ++set)
+        here = here || device_of(n, set) == device;
+      if (here) bytes += call_.load(device).blocks[n].weight_bytes;
+    }
+    return bytes;
+  }
+
+  // Values live from the block that makes them, or the first that reads them on another device, to
+  // the last that reads them there; what was made before the steps lives throughout.
+  std::vector<DeviceNeed> needs() const {
+    const std::size_t positions = call_.graph.order.size();
+    std::vector<std::uint32_t> position(call_.graph.nodes.size(), 0);
+    for (std::uint32_t p = 0; p < positions; ++p) position[call_.graph.order[p]] = p;
+    struct Life {
+      std::uint32_t first = 0, last = 0;
+      std::uint64_t bytes = 0;
+    };
+    std::map<std::tuple<Source, std::uint32_t, std::uint32_t>, Life> lives;
+    const auto touch = [&](const Source& s, std::uint32_t set, std::uint32_t device,
+                           std::uint32_t first, std::uint32_t last) {
+      const bool lasting = rate_of(s) != load_.main;
+      const auto [at, is_new] = lives.try_emplace(
+          {s, set, device},
+          Life{lasting ? 0 : first, lasting ? std::uint32_t(positions) : last, 0});
+      if (is_new)
+        at->second.bytes = bytes_of(s, set);
+      else if (!lasting)
+        at->second.last = std::max(at->second.last, last);
+    };
+    for (std::uint32_t p = 0; p < positions; ++p) {
+      const NodeIndex n = call_.graph.order[p];
+      const Node& node = call_.graph.nodes[n];
+      for (std::uint32_t set = 0; set < load_.set_count; ++set) {
+        const std::uint32_t here = device_of(n, set);
+        for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
+          const auto* link = std::get_if<Source>(&node.inputs[i]);
+          if (link == nullptr || (node.type->input(i).flags & HEDDLE_PORT_SHAPE) != 0) continue;
+          if (rate_of(*link) != load_.main && load_.blocks[n].rate != load_.main)
+            continue;  // gone before the steps begin
+          const std::uint32_t from = place_of(*link, set);
+          const std::uint32_t made = link->node == kGraphInputs ? 0 : position[link->node];
+          touch(*link, set, from, made, p);
+          if (from != here) touch(*link, set, here, made, p);
+        }
+      }
+    }
+    for (const GraphOutput& output : call_.graph.outputs)
+      for (std::uint32_t set = 0; set < load_.set_count; ++set) {
+        const std::uint32_t from = place_of(output.from, set),
+                            made =
+                                output.from.node == kGraphInputs ? 0 : position[output.from.node];
+        touch(output.from, set, from, made, std::uint32_t(positions));
+      }
+    std::map<std::uint32_t, std::vector<std::int64_t>> changes;
+    for (const std::uint32_t d : placement_.devices) changes[d].assign(positions + 2, 0);
+    for (const auto& [key, life] : lives) {
+      const auto change = changes.find(std::get<2>(key));
+      if (change == changes.end()) continue;  // at home, where none of the blocks run
+      change->second[life.first] += std::int64_t(life.bytes);
+      change->second[life.last + 1] -= std::int64_t(life.bytes);
+    }
+    std::vector<DeviceNeed> needs;
+    for (const std::uint32_t d : placement_.devices) {
+      std::int64_t live = 0, peak = 0;
+      for (std::uint32_t p = 0; p <= positions; ++p) {
+        live += changes[d][p];
+        std::uint64_t inside = 0;
+        for (std::uint32_t set = 0; p < positions && set < load_.set_count; ++set) {
+          const NodeIndex n = call_.graph.order[p];
+          if (device_of(n, set) != d) continue;
+          const BlockWork& work = call_.load(d).work(n, set);
+          std::uint64_t outputs = 0;
+          for (const std::uint64_t bytes : work.output_bytes) outputs += bytes;
+          inside = std::max(inside, work.peak_bytes - std::min(work.peak_bytes, outputs));
+        }
+        peak = std::max(peak, live + std::int64_t(inside));
+      }
+      needs.push_back(
+          {d, weight_bytes(d) + std::uint64_t(peak), room_of(call_.prices.topology().devices[d])});
+    }
+    return needs;
+  }
+
+  const CallCase& call_;
+  const CallPlacement& placement_;
+  const CallLoad&
+      load_;  // of the first device: rates and counts are the same in every compute type
+  const BusyShares busy_;
+  std::map<std::uint32_t, double> computing_;  // seconds of the last phase, by device
+  std::vector<std::vector<double>> finished_;  // by set and node
+  std::map<std::tuple<Source, std::uint32_t, std::uint32_t>, double> arrived_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, double> link_free_;
+  double once_seconds_ = 0;
+  std::uint64_t crossing_ = 0;
+};
+
+}  // namespace
+
+bool CallEstimate::fits() const {
+  return std::ranges::all_of(
+      needs, [](const DeviceNeed& need) { return need.wanted_bytes <= need.there_bytes; });
+}
+
+CallEstimate estimate_without_rest(const CallCase& call, const CallPlacement& placement) {
+  switch (placement.split) {
+    case Split::batch:
+    case Split::sequence:
+    case Split::rows:
+      return estimate_shared(call, placement);
+    default:
+      return Simulation(call, placement).run();
+  }
+}
+
+CallEstimate estimate(const CallCase& call, const CallPlacement& placement) {
+  // Devices that take turns rest in between.
+  if (placement.split != Split::layers ||
+      std::ranges::none_of(placement.devices,
+                           [&](std::uint32_t d) { return call.prices.gains_by_rest(d); }))
+    return estimate_without_rest(call, placement);
+  Simulation simulation(call, placement);
+  const double step_seconds = simulation.run().step_seconds;
+  return Simulation(call, placement, simulation.busy_shares(step_seconds)).run();
+}
+
+}  // namespace heddle::core

@@ -1,0 +1,188 @@
+#include <algorithm>
+#include <numeric>
+
+#include "engine/place/call_steps.h"
+#include "engine/place/estimate_shared.h"
+#include "engine/program/paging.h"
+#include "engine/program/session_inputs.h"
+#include "engine/program/session_paging.h"
+
+namespace heddle::core {
+
+namespace {
+
+// What one device of a placement has to do.
+class DeviceCase {
+ public:
+  // `pinned_room`: bytes of host memory that may be pinned for it.
+  DeviceCase(const CallCase& call, const CallPlacement& placement, std::uint32_t i,
+             std::uint64_t pinned_room)
+      : call_(call), placement_(placement), i_(i), load_(call.load(placement.devices[i])) {
+    paging_.pinned_room = pinned_room;
+  }
+
+  PagingCase run() {
+    const SessionSpec::Rates rates = session_rates(call_.prices, device());
+    paging_.copy_seconds_per_byte = rates.copy_seconds_per_byte;
+    paging_.copy_latency_seconds = rates.copy_latency_seconds;
+    paging_.pinned_seconds_per_byte = rates.pinned_seconds_per_byte;
+    paging_.pinned_latency_seconds = rates.pinned_latency_seconds;
+    // What is read in one step only is not worth pinning.
+    if (rates.pinned_seconds_per_byte == 0 || load_.step_count < 2) paging_.pinned_room = 0;
+    for (const Rate rate : {Rate::constant, Rate::scheduled, Rate::step})
+      for (const NodeIndex n : call_.graph.order)
+        if (load_.blocks[n].rate == rate) add_block(n, rate);
+    if (placement_.split == Split::layers) add_idle();
+    return std::move(paging_);
+  }
+  double once_seconds() const { return once_seconds_; }
+
+ private:
+  std::uint32_t device() const { return placement_.devices[i_]; }
+
+  void add_block(NodeIndex n, Rate rate) {
+    std::vector<std::uint32_t> lanes;  // sets
+    for (std::uint32_t set = 0; set < load_.set_count; ++set) {
+      if (placement_.split != Split::batch && placement_.device_of(n, set) != i_) continue;
+      lanes.push_back(set);
+    }
+    if (lanes.empty()) return;
+    const std::vector<BlockLoad::SlotBytes>& slots = load_.blocks[n].slot_bytes;
+    const bool in_loop = rate == Rate::step, is_batch = placement_.split == Split::batch;
+    auto& weights = in_loop ? paging_.loop : paging_.once;
+    std::vector<PagedWeight> read(slots.size());
+    std::vector<bool> is_read(slots.size(), false);
+    for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+      read[slot].bytes = slots[slot].bytes;
+      read[slot].pinned_bytes = slots[slot].of_file;
+    }
+    for (const std::uint32_t set : lanes)
+      for (const BlockOp& op : load_.work(n, set).ops) {
+        const auto position =
+            in_loop ? std::uint32_t(paging_.op_seconds.size()) : std::uint32_t(once_ops_);
+        for (const std::uint32_t slot : op.weights) {
+          if (!is_read[slot]) read[slot].first = position;
+          is_read[slot] = true;
+          read[slot].last = position;
+        }
+        const double seconds =
+            is_batch ? op_seconds(call_, device(), op, Split::batch, placement_.shares[i_])
+                     : op_seconds(call_, device(), op);
+        if (in_loop)
+          paging_.op_seconds.push_back(seconds);
+        else
+          ++once_ops_, once_seconds_ += seconds;
+      }
+    for (std::size_t slot = 0; slot < slots.size(); ++slot)
+      if (is_read[slot]) weights.push_back(read[slot]);
+  }
+
+  // What the others do of a step.
+  void add_idle() {
+    for (const NodeIndex n : call_.graph.order)
+      for (std::uint32_t set = 0; set < load_.set_count; ++set) {
+        const std::uint32_t other = placement_.device_of(n, set);
+        if (other == i_ || load_.blocks[n].rate != Rate::step) continue;
+        const std::uint32_t d = placement_.devices[other];
+        paging_.idle_seconds += work_seconds(call_, d, call_.load(d).work(n, set));
+      }
+  }
+
+  const CallCase& call_;
+  const CallPlacement& placement_;
+  const std::uint32_t i_;
+  const CallLoad& load_;
+  PagingCase paging_;
+  std::uint32_t once_ops_ = 0;
+  double once_seconds_ = 0;
+};
+
+std::uint64_t pinned_bytes(const PagingCase& paging, const PagingPlan& paged) {
+  const std::vector<bool> pinned = pinned_passages(paging, paged);
+  std::uint64_t bytes = 0;
+  for (std::size_t page = 0; page < pinned.size(); ++page)
+    if (pinned[page]) bytes += paging.loop[paged.loop[page].weight].pinned_bytes;
+  return bytes;
+}
+
+// Of devices that take no part, as session_places() finds them when nobody else uses them.
+std::vector<SessionSpec::Donor> donors_of(const CallCase& call, const CallPlacement& placement) {
+  std::vector<std::uint32_t> places = placement.devices;
+  if (std::ranges::find(places, call.home) == places.end()) places.push_back(call.home);
+  std::vector<SessionSpec::Donor> donors;
+  const Topology& topology = call.prices.topology();
+  for (std::uint32_t d = 0; d < topology.devices.size(); ++d)
+    if (auto donor = session_donor(call.prices, d, places, room_of(topology.devices[d])))
+      donors.push_back(std::move(*donor));
+  return donors;
+}
+
+double sum(const std::vector<double>& seconds) {
+  return std::accumulate(seconds.begin(), seconds.end(), 0.0);
+}
+
+}  // namespace
+
+bool can_stream(const CallPlacement& placement) {
+  return placement.split != Split::sequence && placement.split != Split::rows;
+}
+
+CallEstimate estimate_streamed(const CallCase& call, const CallPlacement& placement) {
+  // Copies are held against computing without rest, so it is what they are added to.
+  CallEstimate result = estimate_without_rest(call, placement);
+  result.load_seconds = 0;
+  double longer = 0, slowest = 0, once = 0;  // seconds more than without copies
+  std::uint64_t pinned_room = call.prices.topology().pinned_bytes;
+  std::vector<SessionSpec::Donor> donors = donors_of(call, placement);
+  for (std::uint32_t i = 0; i < placement.devices.size(); ++i) {
+    DeviceNeed& need = result.needs[i];
+    DeviceCase device(call, placement, i, pinned_room);
+    PagingCase paging = device.run();
+    std::uint64_t weights = 0;
+    for (const auto* list : {&paging.once, &paging.loop})
+      for (const PagedWeight& weight : *list) weights += weight.bytes;
+    const std::uint64_t others = need.wanted_bytes - std::min(weights, need.wanted_bytes);
+    const LeastRoom least = least_room(paging);
+    if (others + least.bytes() > need.there_bytes) {
+      need.wanted_bytes = others + least.bytes();
+      continue;
+    }
+    paging.room = need.there_bytes - others;
+    const PagingPlan paged = plan_paging(paging);
+    need.wanted_bytes = others + paged.resident_bytes + paged.ring_bytes;
+    const double computing = sum(paging.op_seconds) + paging.idle_seconds;
+    const std::vector<Lender> lenders = lenders_of(donors, i);
+    double step_seconds = paged.step_seconds;
+    std::uint64_t lent_bytes = 0;
+    const std::vector<std::int32_t> lent = borrow(paging, paged, lenders);
+    for (std::size_t page = 0; page < lent.size(); ++page) {
+      if (lent[page] < 0) continue;
+      const std::uint64_t bytes = paging.loop[paged.loop[page].weight].bytes;
+      donors[std::size_t(lent[page])].room -= page_room(bytes);
+      lent_bytes += bytes;
+    }
+    if (lent_bytes > 0) step_seconds = simulate_paging(paging, paged);
+    const double more = std::max(0.0, step_seconds - computing);
+    longer += more;
+    slowest = std::max(slowest, more);
+    std::uint64_t once_bytes = 0;
+    for (const PlannedPassage& page : paged.once) once_bytes += paging.once[page.weight].bytes;
+    const double coming = call.prices.transfer_seconds(kHostSide, need.device, once_bytes);
+    if (once_bytes > 0) once = std::max(once, coming - device.once_seconds());
+    // What passes is brought once, too: to where it lies, pinned or lent.
+    const std::uint64_t brought = paged.resident_bytes + lent_bytes + pinned_bytes(paging, paged);
+    result.load_seconds = std::max(
+        result.load_seconds, call.prices.transfer_seconds(kHostSide, need.device, brought));
+    result.page_bytes += paged.step_bytes - lent_bytes;
+    // Devices with sets or items of their own stream the same weights, of one pinned copy.
+    if (placement.split == Split::layers) pinned_room -= pinned_bytes(paging, paged);
+  }
+  // Layers wait for each other, sets and items run side by side.
+  const CallLoad& load = call.load(placement.devices.front());
+  const double more = placement.split == Split::layers ? longer : slowest;
+  result.step_seconds += more;
+  result.seconds += once + load.step_count * more;
+  return result;
+}
+
+}  // namespace heddle::core

@@ -1,0 +1,242 @@
+#include "engine/place/place.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/place/parallel_options.h"
+#include "engine/place/place_call.h"
+
+namespace heddle::core {
+
+namespace {
+
+// Devices that compute equal bytes at equal speed, in the order of the topology.
+std::vector<std::vector<std::uint32_t>> equal_devices(const Topology& topology) {
+  std::vector<std::vector<std::uint32_t>> classes;
+  for (std::uint32_t d = 0; d < topology.devices.size(); ++d) {
+    const DeviceFacts& device = topology.devices[d];
+    if (!device.left_out.empty()) continue;
+    const auto same = std::ranges::find_if(classes, [&](const auto& c) {
+      const DeviceFacts& first = topology.devices[c.front()];
+      return first.kind == device.kind && first.model == device.model &&
+             first.compute == device.compute;
+    });
+    if (same != classes.end())
+      same->push_back(d);
+    else
+      classes.push_back({d});
+  }
+  return classes;
+}
+
+class Placer {
+ public:
+  Placer(const PlaceRequest& request, const Prices& prices)
+      : request_(request), graph_(request.graph), prices_(prices), options_(request, prices) {}
+
+  Placement run() {
+    std::vector<std::vector<std::uint32_t>> classes = equal_devices(request_.topology);
+    if (classes.empty())
+      throw Error(Code::io, cat("no device is left to run on: ",
+                                join(left_out_texts(request_.topology), "; ")));
+    std::optional<Try> best, crowded;
+    bool all_fit = true;
+    const auto consider = [&](const std::vector<std::uint32_t>& candidates) {
+      Try attempt = with(candidates);
+      all_fit = all_fit && attempt.misfit == kGraphInputs;
+      if (attempt.misfit != kGraphInputs) {
+        if (!refused_) {
+          refused_ = shortage(attempt);
+          crowded = std::move(attempt);
+        }
+        return;
+      }
+      if (!best || attempt.schedule.seconds < best->schedule.seconds * (1 - 1e-9))
+        best = std::move(attempt);
+    };
+    for (const auto& candidates : classes) consider(candidates);
+    if (!all_fit && classes.size() > 1) {
+      std::vector<std::uint32_t> every;
+      for (std::uint32_t d = 0; d < request_.topology.devices.size(); ++d)
+        if (request_.topology.devices[d].left_out.empty()) every.push_back(d);
+      consider(every);
+    }
+    if (best) return finish(std::move(*best));
+    if (request_.misfits == PlaceRequest::Misfits::refused) throw *refused_;
+    crowded->schedule = schedule(crowded->tasks, prices_);
+    Placement placement = finish(std::move(*crowded));
+    placement.warnings.push_back(refused_->full());
+    return placement;
+  }
+
+ private:
+  struct Try {
+    // By position in the graph's order; what they are as tasks stands in `tasks`.
+    std::vector<std::vector<NodeOption>> options;
+    TaskGraph tasks;
+    TaskSchedule schedule;
+    NodeIndex misfit = kGraphInputs;  // a node that has no room anywhere
+  };
+
+  Try with(const std::vector<std::uint32_t>& candidates) {
+    Try attempt;
+    attempt.options.reserve(graph_.order.size());
+    attempt.tasks.tasks.reserve(graph_.order.size());
+    std::vector<std::uint32_t> first_value(graph_.nodes.size(), 0);
+    for (const NodeIndex n : graph_.order) {
+      std::vector<NodeOption> options = options_.of(n, candidates);
+      if (std::ranges::any_of(options, &NodeOption::fits))
+        std::erase_if(options, [](const NodeOption& o) { return !o.fits; });
+      else
+        attempt.misfit = std::min(attempt.misfit, n);
+      Task& task = attempt.tasks.tasks.emplace_back();
+      add_inputs(n, first_value, task);
+      task.options.reserve(options.size());
+      for (NodeOption& option : options) task.options.push_back(std::move(option.task));
+      first_value[n] = std::uint32_t(attempt.tasks.values.size());
+      add_values(n, attempt.tasks);
+      attempt.options.push_back(std::move(options));
+    }
+    attempt.tasks.load_count = options_.load_count();
+    attempt.tasks.busy_seconds = request_.crowd.busy_seconds;
+    if (attempt.misfit == kGraphInputs) attempt.schedule = schedule(attempt.tasks, prices_);
+    return attempt;
+  }
+
+  static constexpr std::uint32_t kNoValue = 0xffffffff;
+
+  void add_inputs(NodeIndex n, const std::vector<std::uint32_t>& first_value, Task& task) const {
+    const Node& node = graph_.nodes[n];
+    const auto read = [&](const Binding& binding, std::uint32_t flags) {
+      if (const auto* link = std::get_if<Source>(&binding))
+        task.inputs.push_back({first_value[link->node] + link->port,
+                               (flags & HEDDLE_PORT_HOST) != 0, (flags & HEDDLE_PORT_PASS) != 0});
+    };
+    for (std::uint32_t i = 0; i < node.inputs.size(); ++i)
+      read(node.inputs[i], node.type->input(i).flags);
+    for (const auto& [name, binding] : node.extra) read(binding, 0);
+  }
+
+  // Of the node that is the last task.
+  void add_values(NodeIndex n, TaskGraph& tasks) const {
+    const Node& node = graph_.nodes[n];
+    const Task& task = tasks.tasks.back();
+    for (std::uint32_t o = 0; o < node.type->output_count(); ++o) {
+      const std::uint64_t bytes =
+          bytes_of(request_.inferred.nodes[n].outputs[o], node.type->output(o).type);
+      TaskValue value{std::uint32_t(tasks.tasks.size() - 1), bytes == kUnknownBytes ? 0 : bytes,
+                      kNoValue};
+      std::size_t linked = 0;
+      for (std::uint32_t i = 0; i < node.inputs.size() && value.held == kNoValue; ++i) {
+        if (!std::holds_alternative<Source>(node.inputs[i])) continue;
+        const bool passed = task.inputs[linked].stays &&
+                            std::string_view(node.type->input(i).type) == node.type->output(o).type;
+        if (passed) value.held = task.inputs[linked].value;
+        ++linked;
+      }
+      tasks.values.push_back(value);
+    }
+  }
+
+  Error shortage(const Try& attempt) const {
+    const NodeIndex n = attempt.misfit;
+    const std::size_t t = std::size_t(std::ranges::find(graph_.order, n) - graph_.order.begin());
+    std::vector<std::string> ways;
+    std::string family;
+    for (const NodeOption& option : attempt.options[t])
+      for (std::size_t c = 0; c < option.assignment.calls.size(); ++c) {
+        if (option.assignment.calls[c].fits) continue;
+        family = option.assignment.calls[c].of->family;
+        for (const Alternative& a : option.assignment.calls[c].alternatives) {
+          const std::string way =
+              cat(a.name, ": ", a.fits ? a.note : shortage_text(a, request_.topology));
+          if ((a.automatic || a.fits) && std::ranges::find(ways, way) == ways.end())
+            ways.push_back(way);
+        }
+      }
+    Error error(Code::out_of_memory,
+                cat("the model ", quote(family), " has no room on ",
+                    all_device_names(request_.topology), ": ", join(ways, "; "),
+                    ". Use more devices, a smaller type, or a smaller picture or batch."));
+    error.at(graph_.name_of(n));
+    return error;
+  }
+
+  Placement finish(Try attempt) {
+    Placement placement;
+    placement.places.resize(graph_.nodes.size());
+    placement.device_seconds.assign(request_.topology.devices.size(), 0);
+    for (std::size_t t = 0; t < graph_.order.size(); ++t) {
+      const std::uint32_t choice = attempt.schedule.options[t];
+      const TaskOption& taken = attempt.tasks.tasks[t].options[choice];
+      double seconds = taken.seconds;
+      for (const auto& [number, load] : taken.loads) seconds += load;
+      for (const std::uint32_t d : taken.devices) placement.device_seconds[d] += seconds;
+      placement.places[graph_.order[t]] = std::move(attempt.options[t][choice].assignment);
+    }
+    placement.order.reserve(graph_.order.size());
+    for (const std::uint32_t t : attempt.schedule.order) placement.order.push_back(graph_.order[t]);
+    placement.seconds = attempt.schedule.seconds;
+    placement.warnings = left_out_texts(request_.topology);
+    for (const std::string& warning : options_.warnings()) placement.warnings.push_back(warning);
+    for (const NodeIndex n : graph_.order) give_reason(n, placement);
+    return placement;
+  }
+
+  void give_reason(NodeIndex n, Placement& placement) const {
+    Assignment& to = placement.places[n];
+    if (to.on_host || (!to.reason.empty() && !to.reason.starts_with(';'))) return;
+    std::string reason;
+    if (request_.topology.devices.size() == 1) {
+      reason = "the only device";
+    } else {
+      for_each_binding(graph_.nodes[n], [&](const Binding& b) {
+        const auto* link = std::get_if<Source>(&b);
+        if (link == nullptr || !reason.empty()) return;
+        const Assignment& producer = placement.places[link->node];
+        if (!producer.on_host && producer.device == to.device)
+          reason = cat("where ", graph_.nodes[link->node].id, " is");
+      });
+      if (reason.empty()) reason = to.device == 0 ? "first device" : "done sooner there";
+    }
+    to.reason.insert(0, reason);
+  }
+
+  const PlaceRequest& request_;
+  const Graph& graph_;
+  const Prices& prices_;
+  Options options_;
+  std::optional<Error> refused_;
+};
+
+}  // namespace
+
+Placement place(const PlaceRequest& request) {
+  const Prices prices(request.topology, request.costs);
+  return Placer(request, prices).run();
+}
+
+void take_device_inputs(Graph& graph) {
+  for (Node& node : graph.nodes) {
+    if (!node.type->has(HEDDLE_NODE_DESCRIBES) || !node.hints.device.empty()) continue;
+    const auto port = node.type->find_input("device");
+    if (!port) continue;
+    const auto* value = std::get_if<Value>(&node.inputs[*port]);
+    const auto* text =
+        value == nullptr || !*value ? nullptr : std::get_if<std::string>(&(*value)->content);
+    if (text != nullptr && !text->empty() && *text != "default") node.hints.device = *text;
+  }
+}
+
+Placement place_on_first(const Graph& graph) {
+  Placement placement;
+  placement.places.resize(graph.nodes.size());
+  for (const NodeIndex n : graph.order)
+    placement.places[n] = {0, {0}, graph.nodes[n].type->has(HEDDLE_NODE_HOST), "first device", {}};
+  return placement;
+}
+
+}  // namespace heddle::core

@@ -1,0 +1,41 @@
+// Which device each node of a workflow runs on, and how its calls of models are divided. Pure.
+#pragma once
+
+#include "engine/place/costs.h"
+#include "engine/place/plan.h"
+#include "engine/program/workload.h"
+
+namespace heddle::core {
+
+// What goes on beside the workflow that is placed.
+struct Crowd {
+  std::vector<double> busy_seconds;  // by device: work that others gave it; empty: none
+  bool among_many = false;  // one of many runs: devices are better used by whole runs than by parts
+};
+
+struct PlaceRequest {
+  const Graph& graph;
+  const Inferred& inferred;  // an entry for every node
+  const Topology& topology;  // at least one device
+  const Costs& costs;
+  // What has no room: refuse it, or place it all the same, with a warning.
+  enum class Misfits { refused, told } misfits = Misfits::refused;
+  LoadOf load_of = {};  // empty: call_load() of the model; what that cannot record is unknown
+  Crowd crowd = {};
+};
+
+// Hints are met or refused (not_found, invalid_argument, out_of_memory; with the node, the devices
+// there are, bytes wanted and there); `prefer` is met when it can be. What has no hint is placed
+// where everything together is done soonest, among ways that fit and that give the same bytes:
+// computing nodes stay on devices of one kind, model and compute type, unless nothing fits there.
+// The same question always has the same answer.
+Placement place(const PlaceRequest& request);
+
+// A loader's own input called "device" is a hint, too, where it names something and the node has no
+// other.
+void take_device_inputs(Graph& graph);
+
+// Everything on the first device, without a thought: for nodes that read headers only.
+Placement place_on_first(const Graph& graph);
+
+}  // namespace heddle::core

@@ -1,0 +1,395 @@
+#include "engine/place/place_call.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/place/call_hints.h"
+#include "engine/place/call_parts.h"
+#include "engine/program/partition.h"
+
+namespace heddle::core {
+
+namespace {
+
+constexpr double kWorthIt = 0.98;       // a way that uses more devices has to be faster by as much
+constexpr int kPartitionTries = 12;     // until every range finds room
+constexpr std::size_t kSetsAhead = 64;  // for calls that are not known yet
+
+class Chooser {
+ public:
+  explicit Chooser(const CallRequest& request)
+      : request_(request),
+        topology_(request.prices.topology()),
+        wish_(read_call_hints(request.model, request.caller, request.home, topology_)),
+        known_(!request.loads.empty()),
+        case_{*request.model.graph, request.loads, request.home, request.prices} {}
+
+  PlacedCall run() {
+    allowed_ = wish_.devices.empty() ? request_.candidates : wish_.devices;
+    // Home first: what begins there has nothing to bring.
+    if (const auto at = std::ranges::find(allowed_, request_.home);
+        at != allowed_.end() && !wish_.all_devices)
+      std::rotate(allowed_.begin(), at, at + 1);
+    if (!wish_.of_block.empty())
+      add_blocks();
+    else if (wish_.split)
+      add_forced(*wish_.split);
+    else
+      add_automatic();
+    return choose();
+  }
+
+ private:
+  struct Way {
+    CallPlacement placement;
+    Alternative told;
+    bool streamed = false;
+  };
+
+  void add(CallPlacement placement, std::string name, bool automatic = true,
+           std::string note = "") {
+    Way way{std::move(placement), {}};
+    way.told.name = std::move(name);
+    way.told.automatic = automatic;
+    way.told.note = std::move(note);
+    if (known_) tell(way.told, estimate(case_, way.placement));
+    ways_.push_back(std::move(way));
+  }
+  static void tell(Alternative& told, const CallEstimate& estimate) {
+    told.load_seconds = estimate.load_seconds;
+    told.seconds = estimate.seconds;
+    told.step_seconds = estimate.step_seconds;
+    told.needs = estimate.needs;
+    told.fits = estimate.fits();
+  }
+
+  std::string names(const std::vector<std::uint32_t>& devices) const {
+    return device_names(devices, topology_);
+  }
+
+  // ---- ways ----
+
+  void add_resident(std::uint32_t device) {
+    CallPlacement placement;
+    placement.devices = {device};
+    add(std::move(placement), cat("resident on ", names({device})));
+  }
+
+  // The same way with weights that pass through, where they find no room to stay.
+  void stream(std::size_t short_way, std::string name) {
+    const Way& resident = ways_[short_way];
+    if (!known_ || resident.told.fits || !can_stream(resident.placement)) return;
+    for (const std::uint32_t d : resident.placement.devices)
+      if (!has_limit(topology_.devices[d])) return;
+    Way way{resident.placement, {}, true};
+    way.told.name = std::move(name);
+    way.told.automatic = resident.told.automatic;
+    way.told.note = resident.told.note;
+    tell(way.told, estimate_streamed(case_, way.placement));
+    ways_.push_back(std::move(way));
+  }
+  void stream_last() { stream(ways_.size() - 1, cat(ways_.back().told.name, ", streamed")); }
+  void add_alone(const std::vector<std::uint32_t>& devices) {
+    const std::size_t first = ways_.size();
+    for (const std::uint32_t d : devices) add_resident(d);
+    for (std::size_t i = 0; i < devices.size(); ++i)
+      stream(first + i, cat("streamed on ", names({devices[i]})));
+  }
+
+  const CallLoad& load() {
+    if (known_) return case_.load(allowed_.front());
+    if (!weights_)
+      weights_ = weight_load(request_.model, topology_.devices[allowed_.front()].compute);
+    return *weights_;
+  }
+
+  // Activations take their room first; weights are spread over what is left.
+  std::vector<double> rooms(const std::vector<std::uint32_t>& devices) const {
+    std::vector<double> shares;
+    for (const std::uint32_t d : devices) {
+      double room = double(room_of(topology_.devices[d]));
+      if (known_) room -= double(alone(d).needs.front().wanted_bytes - case_.load(d).weight_bytes);
+      shares.push_back(std::max(room, 1.0));
+    }
+    return shares;
+  }
+
+  void add_layers(const std::vector<std::uint32_t>& devices) {
+    std::vector<double> shares = rooms(devices);
+    CallPlacement placement;
+    placement.split = Split::layers;
+    placement.devices = devices;
+    placement.of_block = partition(case_.graph, load(), shares);
+    // Whole groups seldom match the shares; a device that is short gets less.
+    for (int i = 0; known_ && i < kPartitionTries; ++i) {
+      const CallEstimate now = estimate(case_, placement);
+      if (now.fits()) break;
+      for (std::size_t d = 0; d < shares.size(); ++d)
+        if (now.needs[d].wanted_bytes > now.needs[d].there_bytes)
+          shares[d] *=
+              0.9 * double(now.needs[d].there_bytes) / double(now.needs[d].wanted_bytes) + 0.05;
+      const std::vector<std::uint32_t> next = partition(case_.graph, load(), shares);
+      if (next == placement.of_block) continue;
+      placement.of_block = next;
+    }
+    const bool same_type = std::ranges::all_of(devices, [&](std::uint32_t d) {
+      return topology_.devices[d].compute == topology_.devices[devices.front()].compute;
+    });
+    add(placement, cat("layers over ", names(devices)), same_type,
+        same_type ? "" : "the devices compute in different types, so only by a hint");
+    stream_last();
+    if (devices.size() != 2 || !known_) return;
+    if (auto folded = partition_folded(case_.graph, load(), shares[0] / (shares[0] + shares[1]))) {
+      placement.of_block = std::move(*folded);
+      add(std::move(placement), cat("layers over ", names(devices), ", folded"), same_type);
+    }
+  }
+
+  void add_sets(const std::vector<std::uint32_t>& devices) {
+    CallPlacement placement;
+    placement.split = Split::sets;
+    const std::size_t sets = known_ ? case_.load(devices.front()).set_count : kSetsAhead;
+    placement.devices.assign(devices.begin(),
+                             devices.begin() + std::ptrdiff_t(std::min(devices.size(), sets)));
+    for (std::size_t set = 0; set < sets; ++set)
+      placement.of_set.push_back(std::uint32_t(set % placement.devices.size()));
+    std::string name = cat("sets over ", names(placement.devices));
+    add(std::move(placement), std::move(name));
+    stream_last();
+  }
+
+  // How much of the work each device does in the same time.
+  std::vector<double> speeds(const std::vector<std::uint32_t>& devices) const {
+    std::vector<double> shares;
+    for (const std::uint32_t d : devices)
+      shares.push_back(known_ ? 1 / std::max(alone(d).seconds, 1e-12) : 1);
+    const double all = std::accumulate(shares.begin(), shares.end(), 0.0);
+    for (double& share : shares) share /= all;
+    return shares;
+  }
+  CallEstimate alone(std::uint32_t device) const {
+    CallPlacement placement;
+    placement.devices = {device};
+    return estimate({case_.graph, case_.loads, device, case_.prices}, placement);
+  }
+
+  void add_shares(Split split, const std::vector<std::uint32_t>& devices) {
+    CallPlacement placement;
+    placement.split = split;
+    placement.devices = devices;
+    placement.shares = speeds(devices);
+    std::string name = cat(split_name(split), " over ", names(devices)), note;
+    if (known_ && split == Split::batch)
+      name += cat(" (", join(divide(load().batch, placement.shares), " + "), ")");
+    if (split == Split::rows && load().whole_weights > 0)
+      note = cat(load().whole_weights, " of ", load().weights, " weights (",
+                 format_bytes(load().whole_bytes),
+                 ") stay whole: not 2-D, a side under 256, or not for dividing");
+    if (split != Split::batch)
+      note = cat("changes the form, so only by \"split\"", note.empty() ? "" : "; ", note);
+    add(std::move(placement), std::move(name), split == Split::batch, std::move(note));
+    stream_last();
+  }
+
+  // ---- which of them ----
+
+  void add_blocks() {
+    CallPlacement placement;
+    placement.split = Split::layers;
+    placement.of_block.assign(wish_.of_block.size(), 0);
+    for (const NodeIndex n : case_.graph.order) {
+      const auto at = std::ranges::find(placement.devices, wish_.of_block[n]);
+      placement.of_block[n] = std::uint32_t(at - placement.devices.begin());
+      if (at == placement.devices.end()) placement.devices.push_back(wish_.of_block[n]);
+    }
+    std::string name = cat("layers over ", names(placement.devices));
+    add(std::move(placement), std::move(name));
+    stream_last();
+    forced_ = true;
+  }
+
+  [[noreturn]] void refuse(Split split, std::string_view why) const {
+    throw Error(Code::invalid_argument,
+                cat("split ", quote(split_name(split)), " is not possible: ", why));
+  }
+
+  void add_forced(Split split) {
+    forced_ = true;
+    if (split == Split::none) return add_alone(allowed_);
+    if (allowed_.size() < 2)
+      refuse(split, cat("it needs two devices or more, and there is ", names(allowed_)));
+    if (split == Split::sets && known_ && load().set_count < 2)
+      refuse(split, "the call has one set of inputs");
+    if (split == Split::batch && known_ && load().batch < 2)
+      refuse(split, "the batch has one item, or the model has no batch axis");
+    for (const std::size_t count : counts(split)) add_split(split, first_devices(count));
+  }
+
+  void add_split(Split split, const std::vector<std::uint32_t>& devices) {
+    switch (split) {
+      case Split::layers:
+        return add_layers(devices);
+      case Split::sets:
+        return add_sets(devices);
+      default:
+        return add_shares(split, devices);
+    }
+  }
+
+  // How many devices to try: all, when all are meant.
+  std::vector<std::size_t> counts(Split split) const {
+    if (wish_.all_devices) return {allowed_.size()};
+    if (split == Split::sets) return {2};
+    std::vector<std::size_t> tried;
+    for (std::size_t n = 2; n <= allowed_.size();
+         n = n < 4 ? n + 1 : std::min(2 * n, std::max(allowed_.size(), n + 1)))
+      tried.push_back(n);
+    return tried;
+  }
+
+  // Home and those with most room, in the order in which they are allowed.
+  std::vector<std::uint32_t> first_devices(std::size_t count) const {
+    if (count >= allowed_.size()) return allowed_;
+    std::vector<std::size_t> order(allowed_.size() - 1);
+    std::iota(order.begin(), order.end(), std::size_t(1));
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+      return room_of(topology_.devices[allowed_[a]]) > room_of(topology_.devices[allowed_[b]]);
+    });
+    order.resize(count - 1);
+    std::ranges::sort(order);
+    std::vector<std::uint32_t> devices{allowed_.front()};
+    for (const std::size_t i : order) devices.push_back(allowed_[i]);
+    return devices;
+  }
+
+  // Of devices that are alike, home and one other stand for all.
+  std::vector<std::uint32_t> distinct() const {
+    std::vector<std::uint32_t> kept;
+    for (const std::uint32_t d : allowed_) {
+      const auto alike = [&](std::uint32_t k) {
+        const DeviceFacts &a = topology_.devices[k], &b = topology_.devices[d];
+        const LinkFacts la = topology_.link(request_.home, k),
+                        lb = topology_.link(request_.home, d);
+        return k != request_.home && a.model == b.model && a.kind == b.kind &&
+               a.compute == b.compute && room_of(a) == room_of(b) && la.kind == lb.kind &&
+               la.bytes_per_second == lb.bytes_per_second;
+      };
+      if (d == request_.home || std::ranges::none_of(kept, alike)) kept.push_back(d);
+    }
+    return kept;
+  }
+
+  void add_automatic() {
+    if (!known_) {
+      add_resident(std::ranges::find(allowed_, request_.home) != allowed_.end() ? request_.home
+                                                                                : allowed_.front());
+      return;
+    }
+    add_alone(distinct());
+    if (allowed_.size() < 2) return;
+    for (const std::size_t count : counts(Split::layers)) add_layers(first_devices(count));
+    if (load().set_count > 1) add_sets(first_devices(2));
+    if (load().batch > 1)
+      for (const std::size_t count : counts(Split::batch))
+        if (std::int64_t(count) <= load().batch) add_shares(Split::batch, first_devices(count));
+    for (const Split split : {Split::sequence, Split::rows}) add_shares(split, allowed_);
+  }
+
+  PlacedCall choose() {
+    std::size_t best = ways_.size();
+    // That several devices load their layers sooner is no reason to occupy them all: loading counts
+    // as if one did it.
+    double alone = 0;
+    for (const Way& way : ways_)
+      if (way.placement.devices.size() == 1 && way.told.automatic)
+        alone = std::max(alone, way.told.load_seconds);
+    const auto total = [&](std::size_t w) {
+      return ways_[w].told.seconds + (ways_[w].placement.split == Split::layers
+                                          ? std::max(alone, ways_[w].told.load_seconds)
+                                          : ways_[w].told.load_seconds);
+    };
+    const auto may = [&](std::size_t w) {
+      return ways_[w].told.fits && (forced_ || ways_[w].told.automatic);
+    };
+    for (std::size_t w = 0; w < ways_.size(); ++w)
+      if (may(w) && (best == ways_.size() || total(w) < kWorthIt * total(best))) best = w;
+    PlacedCall placed;
+    placed.model = request_.model.family;
+    if (known_) {
+      placed.step_count = load().step_count;
+      placed.set_count = load().set_count;
+      placed.step_flops = load().step_flops();
+    }
+    placed.fits = best < ways_.size();
+    if (!placed.fits) {
+      best = least_short();
+      if (forced_)
+        throw Error(Code::out_of_memory,
+                    cat(wish_.reason, ": ", ways_[best].told.name,
+                        " does not fit: ", shortage_text(ways_[best].told, topology_)));
+    }
+    Way& way = ways_[best];
+    way.told.chosen = true;
+    placed.placement = std::move(way.placement);
+    placed.streamed = way.streamed;
+    for (const DeviceFacts& device : topology_.devices) placed.budgets.push_back(device.budget);
+    placed.parts = call_parts(
+        case_.graph, placed.placement,
+        [&](std::uint32_t d) -> const CallLoad& { return known_ ? case_.load(d) : load(); });
+    if (placed.placement.split == Split::rows) placed.whole = load().whole;
+    placed.load_seconds = way.told.load_seconds;
+    placed.seconds = way.told.seconds;
+    placed.step_seconds = way.told.step_seconds;
+    placed.reason = !wish_.reason.empty()           ? wish_.reason
+                    : !known_                       ? "its shapes are not known before the run"
+                    : !placed.fits                  ? "fits nowhere"
+                    : topology_.devices.size() == 1 ? "the only device"
+                                                    : "the fastest that fits";
+    if (known_)
+      for (Way& w : ways_) placed.alternatives.push_back(std::move(w.told));
+    return placed;
+  }
+
+  // Of what does not fit, the way that lacks the least.
+  std::size_t least_short() const {
+    const auto lacking = [&](const Way& way) {
+      std::uint64_t bytes = 0;
+      for (const DeviceNeed& need : way.told.needs)
+        bytes += need.wanted_bytes - std::min(need.wanted_bytes, need.there_bytes);
+      return bytes;
+    };
+    std::size_t best = ways_.size();
+    for (std::size_t w = 0; w < ways_.size(); ++w)
+      if ((forced_ || ways_[w].told.automatic) &&
+          (best == ways_.size() || lacking(ways_[w]) < lacking(ways_[best])))
+        best = w;
+    return best;
+  }
+
+  const CallRequest& request_;
+  const Topology& topology_;
+  const CallWish wish_;
+  const bool known_;
+  const CallCase case_;
+  std::vector<std::uint32_t> allowed_;
+  std::vector<Way> ways_;
+  std::optional<CallLoad> weights_;
+  bool forced_ = false;
+};
+
+}  // namespace
+
+std::string shortage_text(const Alternative& alternative, const Topology& topology) {
+  std::vector<std::string> parts;
+  for (const DeviceNeed& need : alternative.needs)
+    if (need.wanted_bytes > need.there_bytes)
+      parts.push_back(cat(device_name(need.device, topology), " wants ",
+                          format_bytes(need.wanted_bytes), " of ", format_bytes(need.there_bytes)));
+  return join(parts, ", ");
+}
+
+PlacedCall place_call(const CallRequest& request) { return Chooser(request).run(); }
+
+}  // namespace heddle::core

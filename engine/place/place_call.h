@@ -1,0 +1,35 @@
+// Chooses how one call of a model runs: on one device, in layers over several, set by set, batch
+// items side by side. What hints ask for is done or refused; otherwise the fastest way that fits
+// and that does not change the form of the computation. Pure.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/place/estimate.h"
+
+namespace heddle::core {
+
+struct CallRequest {
+  const Model& model;                     // its hints are the loader's
+  const Hints& caller;                    // of the node that calls
+  std::uint32_t home = 0;                 // the device of that node
+  std::vector<std::uint32_t> candidates;  // devices to use when no hint says otherwise
+  const Prices& prices;
+  std::vector<std::shared_ptr<const CallLoad>>
+      loads;  // by device; empty: the call's shapes are not known
+};
+
+// blocks > device of the loader > device of the caller > what is fastest. `split` of the loader,
+// else of the caller, is forced. A list of devices on a loader means layers over all of them unless
+// `split` says another way; a list on a caller, or a kind, says which devices may be used. Throws
+// not_found and invalid_argument for devices, patterns and splits that cannot be (saying which
+// there are), out_of_memory for a forced way that finds no room (bytes wanted and there, by
+// device). When nothing was forced and nothing fits, the answer says so.
+PlacedCall place_call(const CallRequest& request);
+
+// "gpu:0 wants 23.4 GiB of 16.0 GiB", for every device that is short.
+std::string shortage_text(const Alternative& alternative, const Topology& topology);
+
+}  // namespace heddle::core

@@ -1,0 +1,249 @@
+#include "engine/place/plan.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <tuple>
+
+#include "engine/tensor/shape.h"
+
+namespace heddle::core {
+
+namespace {
+
+constexpr std::uint32_t kNone = 0xffffffff;
+
+class Planner {
+ public:
+  Planner(const Graph& graph, const Placement& placement, const Inferred& inferred,
+          const Topology& topology)
+      : graph_(graph),
+        placement_(placement),
+        inferred_(inferred),
+        topology_(topology),
+        made_(graph.nodes.size(), 0) {
+    first_value_.reserve(graph.nodes.size());
+    values_.reserve(graph.nodes.size());
+    for (NodeIndex n = 0; n < graph.nodes.size(); ++n) {
+      const NodeType& type = *graph.nodes[n].type;
+      const std::vector<ValueSpec>& outputs = inferred.nodes[n].outputs;
+      first_value_.push_back(std::uint32_t(values_.size()));
+      for (std::uint32_t o = 0; o < outputs.size(); ++o)
+        values_.push_back({{n, o}, bytes_of(outputs[o], type.output(o).type)});
+    }
+  }
+
+  std::vector<Step> run(const std::vector<NodeIndex>& order) {
+    steps_.reserve(order.size());
+    for (const NodeIndex n : order) add_node(n);
+    find_releases(order);
+    return releases_.empty() ? std::move(steps_) : with_releases();
+  }
+
+ private:
+  // A value where it is made, or where a transfer brings it.
+  struct Stay {
+    std::uint32_t value = 0;
+    std::uint32_t place = 0;
+    std::uint32_t next = kNone;  // stay of the same value, at a higher place
+    std::uint32_t transfer = kNone;
+    std::vector<std::uint32_t> readers;  // steps; who makes it is among them
+    std::vector<std::uint32_t> holders;  // releases of values that hold the same tensors
+  };
+  struct PlannedValue {
+    Source source;
+    std::uint64_t bytes = 0;
+    std::uint32_t home = 0;  // where its tensors are made
+    std::uint32_t first_stay = kNone;
+  };
+  struct Release {
+    std::uint32_t stay = 0;
+    std::uint32_t at = 0;     // behind this step
+    std::uint32_t level = 0;  // holders before what they hold
+    std::uint32_t number = 0;
+  };
+
+  std::uint32_t place_of(NodeIndex n) const {
+    return placement_.places[n].on_host ? kHostSide : placement_.places[n].device;
+  }
+  std::uint32_t value_of(const Source& source) const {
+    return first_value_[source.node] + source.port;
+  }
+
+  // Made when it is not there. A value has few, so they are walked.
+  Stay& stay_of(std::uint32_t value, std::uint32_t place) {
+    std::uint32_t before = kNone, at = values_[value].first_stay;
+    while (at != kNone && stays_[at].place < place) at = stays_[before = at].next;
+    if (at != kNone && stays_[at].place == place) return stays_[at];
+    (before == kNone ? values_[value].first_stay : stays_[before].next) =
+        std::uint32_t(stays_.size());
+    return stays_.emplace_back(Stay{value, place, at, kNone, {}, {}});
+  }
+  // What holds nothing is never released, so nobody has to know who reads it.
+  void add_reader(std::uint32_t value, std::uint32_t place, std::uint32_t step) {
+    if (values_[value].bytes != 0) stay_of(value, place).readers.push_back(step);
+  }
+
+  std::uint32_t transfer(std::uint32_t v, std::uint32_t to) {
+    const PlannedValue& value = values_[v];
+    std::uint32_t& step = stay_of(v, to).transfer;
+    if (step != kNone) return step;
+    const std::uint32_t added = step = std::uint32_t(steps_.size());
+    const auto& [node, port] = value.source;
+    steps_.push_back(
+        {Step::Kind::transfer, node, port, 0, value.home, to, value.bytes, {made_[node]}});
+    add_reader(v, value.home, added);
+    return added;
+  }
+
+  void add_node(NodeIndex n) {
+    const Node& node = graph_.nodes[n];
+    const std::uint32_t here = place_of(n);
+    std::vector<std::uint32_t> after;
+    reads_.clear();
+    const auto read = [&](const Source& source, std::uint32_t flags) {
+      const std::uint32_t v = value_of(source), from = values_[v].home;
+      const std::uint32_t to = (flags & HEDDLE_PORT_HOST) != 0 ? kHostSide : here;
+      const bool stays = (flags & HEDDLE_PORT_PASS) != 0 || values_[v].bytes == 0 ||
+                         topology_.link(from, to).kind == LinkFacts::Kind::same;
+      after.push_back(stays ? made_[source.node] : transfer(v, to));
+      reads_.emplace_back(v, stays ? from : to);
+    };
+    for (std::uint32_t i = 0; i < node.inputs.size(); ++i)
+      if (const auto* link = std::get_if<Source>(&node.inputs[i]))
+        read(*link, node.type->input(i).flags);
+    for (const auto& [name, binding] : node.extra)
+      if (const auto* link = std::get_if<Source>(&binding)) read(*link, 0);
+    std::ranges::sort(after);
+    after.erase(std::unique(after.begin(), after.end()), after.end());
+    const auto run = made_[n] = std::uint32_t(steps_.size());
+    std::uint64_t allocated = inferred_.nodes[n].scratch_bytes;
+    for (const auto& [value, place] : reads_) add_reader(value, place, run);
+    for (std::uint32_t o = 0; o < node.type->output_count(); ++o) {
+      PlannedValue& output = values_[first_value_[n] + o];
+      output.home = home_of(n, o);
+      allocated = output.bytes == kUnknownBytes || allocated == kUnknownBytes
+                      ? kUnknownBytes
+                      : allocated + output.bytes;
+      add_reader(first_value_[n] + o, output.home, run);
+    }
+    steps_.push_back({Step::Kind::run, n, 0, 0, here, here, allocated, std::move(after)});
+  }
+
+  // The input whose tensors an output hands on: of the same type, and looked at without its
+  // tensors.
+  const Source* passed_on(NodeIndex n, std::uint32_t output) const {
+    const Node& node = graph_.nodes[n];
+    for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
+      const heddle_port& port = node.type->input(i);
+      if ((port.flags & HEDDLE_PORT_PASS) == 0 ||
+          std::string_view(port.type) != node.type->output(output).type)
+        continue;
+      if (const auto* link = std::get_if<Source>(&node.inputs[i])) return link;
+    }
+    return nullptr;
+  }
+  std::uint32_t home_of(NodeIndex n, std::uint32_t output) const {
+    const Source* passed = passed_on(n, output);
+    return passed != nullptr ? values_[value_of(*passed)].home : place_of(n);
+  }
+
+  // From the last node to the first, so that a holder comes before what it holds.
+  void find_releases(const std::vector<NodeIndex>& order) {
+    for (auto n = order.rbegin(); n != order.rend(); ++n)
+      for (std::uint32_t o = 0; o < graph_.nodes[*n].type->output_count(); ++o) {
+        const std::uint32_t v = first_value_[*n] + o;
+        for (std::uint32_t s = values_[v].first_stay; s != kNone; s = stays_[s].next) {
+          Release release{s, *std::ranges::max_element(stays_[s].readers)};
+          for (const std::uint32_t holder : stays_[s].holders) {
+            release.at = std::max(release.at, releases_[holder].at);
+            release.level = std::max(release.level, releases_[holder].level + 1);
+          }
+          const Source* passed = passed_on(*n, o);
+          if (passed != nullptr && stays_[s].place == values_[v].home)
+            if (const std::uint32_t held = value_of(*passed); values_[held].bytes != 0)
+              stay_of(held, stays_[s].place).holders.push_back(std::uint32_t(releases_.size()));
+          releases_.push_back(release);
+        }
+      }
+  }
+
+  // Behind each step come the releases of what it was the last to read: holders before what they
+  // hold, else in the order in which the values were made.
+  std::vector<Step> with_releases() {
+    std::vector<std::uint32_t> behind(releases_.size());
+    std::iota(behind.begin(), behind.end(), 0u);
+    std::ranges::sort(behind, {}, [&](std::uint32_t r) {
+      const Stay& stay = stays_[releases_[r].stay];
+      const Source& source = values_[stay.value].source;
+      return std::tuple(releases_[r].at, releases_[r].level, made_[source.node], source,
+                        stay.place);
+    });
+    std::vector<Step> all;
+    all.reserve(steps_.size() + behind.size());
+    std::vector<std::uint32_t> number(steps_.size());
+    auto next = behind.begin();
+    for (std::uint32_t s = 0; s < steps_.size(); ++s) {
+      for (std::uint32_t& a : steps_[s].after) a = number[a];
+      number[s] = std::uint32_t(all.size());
+      all.push_back(std::move(steps_[s]));
+      for (; next != behind.end() && releases_[*next].at == s; ++next) {
+        releases_[*next].number = std::uint32_t(all.size());
+        all.push_back(release_step(releases_[*next], number));
+      }
+    }
+    return all;
+  }
+
+  Step release_step(const Release& release, const std::vector<std::uint32_t>& number) const {
+    const Stay& stay = stays_[release.stay];
+    const PlannedValue& value = values_[stay.value];
+    const auto& [node, port] = value.source;
+    Step step{Step::Kind::release, node, port, 0, stay.place, stay.place, value.bytes, {}};
+    for (const std::uint32_t reader : stay.readers) step.after.push_back(number[reader]);
+    for (const std::uint32_t holder : stay.holders) step.after.push_back(releases_[holder].number);
+    std::ranges::sort(step.after);
+    step.after.erase(std::unique(step.after.begin(), step.after.end()), step.after.end());
+    return step;
+  }
+
+  const Graph& graph_;
+  const Placement& placement_;
+  const Inferred& inferred_;
+  const Topology& topology_;
+  std::vector<std::uint32_t> made_;         // by node: its run
+  std::vector<std::uint32_t> first_value_;  // by node, in values_
+  std::vector<PlannedValue> values_;
+  std::vector<Stay> stays_;
+  std::vector<Step> steps_;  // without the releases
+  std::vector<Release> releases_;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> reads_;  // of one node: values and places
+};
+
+}  // namespace
+
+std::uint64_t bytes_of(const ValueSpec& value, std::string_view port_type) {
+  static constexpr std::array<std::string_view, 4> kScalars = {"INT", "FLOAT", "STRING", "BOOLEAN"};
+  std::uint64_t bytes = 0;
+  for (const auto& [path, info] : value.tensors) bytes += dense_bytes(info);
+  if (bytes > 0 || value.value || std::ranges::find(kScalars, port_type) != kScalars.end())
+    return bytes;
+  return kUnknownBytes;
+}
+
+Plan make_plan(const Graph& graph, Placement placement, const Inferred& inferred,
+               const Topology& topology) {
+  Plan plan;
+  plan.order = placement.order.empty() ? graph.order : std::move(placement.order);
+  plan.steps = Planner(graph, placement, inferred, topology).run(plan.order);
+  plan.places = std::move(placement.places);
+  plan.host_bytes.resize(graph.nodes.size());
+  for (const NodeIndex n : plan.order)
+    plan.host_bytes[n] = host_bytes_of(inferred.nodes[n], plan.places[n].on_host).all();
+  plan.warnings = std::move(placement.warnings);
+  plan.seconds = placement.seconds;
+  plan.device_seconds = std::move(placement.device_seconds);
+  return plan;
+}
+
+}  // namespace heddle::core

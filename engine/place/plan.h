@@ -1,0 +1,55 @@
+// A workflow graph with a place for every node, and the steps that follow from it: runs, transfers
+// and releases, each with what it waits for. A value; making it is pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/graph/graph.h"
+#include "engine/place/alternatives.h"
+#include "engine/place/topology.h"
+#include "engine/program/infer.h"
+#include "engine/program/step.h"
+
+namespace heddle::core {
+
+struct Assignment {
+  std::uint32_t device = 0;  // home: where the node's own ops run and its outputs are made
+  std::vector<std::uint32_t> devices;  // all that the node and its calls use, home first
+  bool on_host = false;  // a host-only node: runs on the host, and its tensors are made there
+  std::string reason;    // "hint of the node", "host-only", "first device"
+  std::vector<PlacedCall> calls;  // as in NodeSpec::calls; of a node that tells none, by model
+};
+
+struct Plan {
+  std::vector<Assignment> places;  // by node
+  std::vector<NodeIndex> order;    // in which nodes start when several are ready; topological
+  std::vector<Step> steps;
+  std::vector<std::uint64_t> host_bytes;  // by node: what its call takes of host memory, as far
+                                          // as it tells; empty: nothing is known
+  std::vector<std::string> pending;  // "NODE.OUTPUT": shapes known at run time only
+  std::vector<std::string> warnings;
+  double seconds = 0;                  // estimated; 0: nothing is known
+  std::vector<double> device_seconds;  // how long each device is busy of these
+};
+
+// What placement decided.
+struct Placement {
+  std::vector<Assignment> places;  // by node
+  std::vector<NodeIndex> order;    // empty: the graph's
+  std::vector<std::string> warnings;
+  double seconds = 0;
+  std::vector<double> device_seconds;
+};
+
+// One transfer for each (value, place), shared by all its readers; none where memory is shared, and
+// for values without tensors. A value is released at a place after the last step that reads it
+// there. Lazy inputs are in the plan: whether they run is known only later. Linear in nodes and
+// links, but for a logarithm.
+Plan make_plan(const Graph& graph, Placement placement, const Inferred& inferred,
+               const Topology& topology);
+
+// Bytes of the tensors of an output; kUnknownBytes when nothing is known of it.
+std::uint64_t bytes_of(const ValueSpec& value, std::string_view port_type);
+
+}  // namespace heddle::core

@@ -1,0 +1,38 @@
+#include "engine/program/call_placement.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace heddle::core {
+
+std::string_view split_name(Split split) {
+  switch (split) {
+    case Split::layers: return "layers";
+    case Split::sets: return "sets";
+    case Split::batch: return "batch";
+    case Split::sequence: return "sequence";
+    case Split::rows: return "rows";
+    case Split::none: break;
+  }
+  return "none";
+}
+
+std::vector<std::int64_t> divide(std::int64_t total, const std::vector<double>& shares) {
+  const double whole = std::accumulate(shares.begin(), shares.end(), 0.0);
+  std::vector<std::int64_t> parts;
+  std::vector<double> remainders;
+  for (const double share : shares) {
+    const double exact = double(total) * share / whole;
+    parts.push_back(std::int64_t(std::floor(exact)));
+    remainders.push_back(exact - std::floor(exact));
+  }
+  std::vector<std::size_t> order(shares.size());
+  std::iota(order.begin(), order.end(), std::size_t(0));
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return remainders[a] > remainders[b]; });
+  std::int64_t left = total - std::accumulate(parts.begin(), parts.end(), std::int64_t(0));
+  for (std::size_t i = 0; left > 0; i = (i + 1) % order.size(), --left) ++parts[order[i]];
+  return parts;
+}
+
+}  // namespace heddle::core

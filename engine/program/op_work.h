@@ -1,0 +1,46 @@
+// What a device has to do in one op, and in those of a block, as far as its time depends on it. Values; pure.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "engine/graph/graph.h"
+#include "engine/program/program.h"
+
+namespace heddle::core {
+
+class Model;
+
+// Ops that reach rates of their own. narrow: products of matrices of 8 bits
+// (HEDDLE_USE_LINEAR_NARROW), wherever a device multiplies such numbers.
+enum class OpKind : std::uint8_t { other, product, narrow, attention };
+
+struct OpWork {
+  OpKind kind = OpKind::other;
+  double flops = 0, bytes = 0;  // as op_cost() counts them
+};
+
+// `narrow`: products of an f8_e4m3 matrix count as narrow. REQUIRES: check_op() passed.
+OpWork op_work(const ProgramOp& op, bool narrow);
+
+// An op of a block, and what of it a device has that divides the block with others.
+struct BlockOp {
+  OpWork work;
+  double weight_bytes = 0;  // of its bytes
+  // Where matrices are divided by rows: the bytes of operands that a member has a part of, and the
+  // numbers of an output that the members' sums add up to. All of its flops are divided, or none.
+  double row_bytes = 0, sum_elements = 0;
+  std::vector<std::uint32_t> weights;  // read: places in BlockLoad::slot_bytes
+};
+// `weight_places`: of the weights that are given, number (weight_slot.h) to place.
+std::vector<BlockOp> block_ops(const BlockProgram& program, const Node& node, bool narrow,
+                               const std::map<std::uint32_t, std::uint32_t>& weight_places);
+
+// The most that the program's own storages take at one time. Outputs stay until the end.
+std::uint64_t peak_bytes(const BlockProgram& program);
+
+// Whether the matrices of a model are narrowed ones (Checkpoint::narrow()).
+bool is_narrow(const Model& model);
+
+}  // namespace heddle::core

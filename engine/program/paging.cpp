@@ -1,0 +1,375 @@
+#include "engine/program/paging.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <set>
+
+namespace heddle::core {
+
+namespace {
+
+constexpr double kEqualTime = 1.001;  // step times closer than this are the same
+constexpr std::size_t kMostLeastTries =
+    256;                                 // sizes of the smallest ring that are tried one by one
+constexpr std::size_t kLongestRun = 32;  // weights in a row whose sum may be such a size
+
+using Weights = std::vector<PagedWeight>;
+
+// Positions of weights, in the order in which they are first read.
+std::vector<std::uint32_t> by_first_read(const Weights& weights) {
+  std::vector<std::uint32_t> order(weights.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::ranges::stable_sort(order, {}, [&](std::uint32_t w) { return weights[w].first; });
+  return order;
+}
+
+// Finds who has to be done before a page may be written: walks back over what was copied before,
+// until every byte of its place was found in somebody's.
+class Blockers {
+ public:
+  Blockers(std::uint64_t begin, std::uint64_t end) : open_{{begin, end}} {}
+  bool is_done() const { return open_.empty(); }
+  // Whether [begin, end) has some of the bytes; they count as found.
+  bool take(std::uint64_t begin, std::uint64_t end) {
+    bool any = false;
+    for (std::size_t i = 0; i < open_.size();) {
+      const auto [b, e] = open_[i];
+      if (end <= b || e <= begin) {
+        ++i;
+        continue;
+      }
+      any = true;
+      open_.erase(open_.begin() + std::ptrdiff_t(i));
+      if (b < begin) open_.insert(open_.begin() + std::ptrdiff_t(i++), {b, begin});
+      if (end < e) open_.insert(open_.begin() + std::ptrdiff_t(i++), {end, e});
+    }
+    return any;
+  }
+
+ private:
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> open_;
+};
+
+// Passages through a ring of this size; nothing where a weight would have to come in before there
+// is room for it. `ops`: of a step, or 0 where there is no step before.
+std::optional<std::vector<PlannedPassage>> pass(const Weights& weights,
+                                                const std::vector<std::uint32_t>& streamed,
+                                                std::uint64_t ring, std::int64_t ops) {
+  const auto count = std::int64_t(streamed.size());
+  std::vector<PlannedPassage> pages;
+  std::uint64_t head = 0;
+  for (const std::uint32_t w : streamed) {
+    const std::uint64_t bytes = page_room(weights[w].bytes);
+    if (bytes > ring) return {};
+    if (head + bytes > ring) head = 0;
+    pages.push_back({w, head, -1});
+    head += bytes;
+  }
+  for (std::int64_t i = 0; i < count; ++i) {
+    PlannedPassage& page = pages[std::size_t(i)];
+    const PagedWeight& weight = weights[page.weight];
+    Blockers blockers(page.offset, page.offset + page_room(weight.bytes));
+    std::int64_t behind = ops == 0 ? -1 : -ops;
+    for (std::int64_t back = 1; back <= (ops == 0 ? i : count) && !blockers.is_done(); ++back) {
+      const bool earlier_step = back > i;
+      const PlannedPassage& other = pages[std::size_t(earlier_step ? i - back + count : i - back)];
+      if (!blockers.take(other.offset, other.offset + page_room(weights[other.weight].bytes)))
+        continue;
+      behind =
+          std::max(behind, std::int64_t(weights[other.weight].last) - (earlier_step ? ops : 0));
+    }
+    if (behind >= std::int64_t(weight.first)) return {};
+    page.behind = behind;
+  }
+  // Copies run in order: none starts before the one before it, the last one of a step included.
+  std::int64_t latest = ops == 0 || count == 0 ? -1 : -ops;
+  for (int round = 0; round < (ops == 0 ? 1 : 2); ++round) {
+    for (PlannedPassage& page : pages) page.behind = latest = std::max(latest, page.behind);
+    latest -= ops;
+  }
+  for (const PlannedPassage& page : pages)
+    if (page.behind >= std::int64_t(weights[page.weight].first)) return {};
+  return pages;
+}
+
+std::uint64_t ring_of(const Weights& weights, const std::vector<PlannedPassage>& pages) {
+  std::uint64_t end = 0;
+  for (const PlannedPassage& page : pages)
+    end = std::max(end, page.offset + page_room(weights[page.weight].bytes));
+  return end;
+}
+
+// Splits weights into small ones and others, and knows the smallest ring for all the others.
+class Pager {
+ public:
+  explicit Pager(const PagingCase& paging)
+      : paging_(paging), ops_(std::int64_t(paging.op_seconds.size())) {
+    for (const std::uint32_t w : by_first_read(paging.once)) sort(paging.once[w], w, once_);
+    for (const std::uint32_t w : by_first_read(paging.loop)) sort(paging.loop[w], w, loop_);
+    least_ = {small_bytes_, least_ring()};
+  }
+
+  const LeastRoom& least() const { return least_; }
+
+  PagingPlan run() const {
+    const std::uint64_t all = small_bytes_ + sum(paging_.once, once_) + sum(paging_.loop, loop_);
+    if (all <= paging_.room) {
+      PagingPlan plan;
+      plan.resident_bytes = all;
+      plan.step_seconds = simulate_paging(paging_, plan);
+      return plan;
+    }
+    std::vector<PagingPlan> plans;
+    // The first is for when only what is read before the loop has to pass.
+    std::set<std::uint64_t> rings{0};
+    for (const std::uint32_t w : once_)
+      rings = {std::max(*rings.begin(), page_room(paging_.once[w].bytes))};
+    for (const double times : {1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0, 12.0})
+      rings.insert(page_room(std::uint64_t(double(least().ring_bytes) * times)));
+    for (const std::uint64_t ring : rings)
+      for (const Spread spread : {Spread::bytes, Spread::seconds})
+        if (ring + small_bytes_ <= paging_.room)
+          if (auto plan = with(ring, choose(paging_.room - ring - small_bytes_, spread)))
+            plans.push_back(std::move(*plan));
+    // That is what the smallest ring was made for.
+    if (plans.empty()) plans.push_back(*with(least().ring_bytes, loop_));
+    const auto fastest = std::ranges::min_element(plans, {}, &PagingPlan::step_seconds);
+    const double limit = fastest->step_seconds * kEqualTime;
+    const PagingPlan* best = nullptr;
+    for (const PagingPlan& plan : plans) {
+      if (plan.step_seconds > limit) continue;
+      const auto cost = [](const PagingPlan& p) {
+        return std::pair(p.step_bytes, p.ring_bytes + p.resident_bytes);
+      };
+      if (best == nullptr || cost(plan) < cost(*best)) best = &plan;
+    }
+    return *best;
+  }
+
+ private:
+  enum class Spread { bytes, seconds };
+
+  void sort(const PagedWeight& weight, std::uint32_t w, std::vector<std::uint32_t>& large) {
+    if (weight.bytes > kSmallWeight)
+      large.push_back(w);
+    else
+      small_bytes_ += page_room(weight.bytes);
+  }
+
+  static std::uint64_t sum(const Weights& weights, const std::vector<std::uint32_t>& of) {
+    std::uint64_t bytes = 0;
+    for (const std::uint32_t w : of) bytes += page_room(weights[w].bytes);
+    return bytes;
+  }
+
+  bool passes(std::uint64_t ring) const {
+    return pass(paging_.once, once_, ring, 0) && pass(paging_.loop, loop_, ring, ops_);
+  }
+
+  // What is read at one time lies side by side, so sums of neighbours are the sizes to try. A
+  // larger ring is not always one that will do: where it wraps around is another place.
+  std::uint64_t least_ring() const {
+    std::uint64_t largest = 0;
+    std::set<std::uint64_t> sizes;
+    const auto add = [&](const Weights& weights, const std::vector<std::uint32_t>& order) {
+      for (std::size_t i = 0; i < order.size(); ++i) {
+        largest = std::max(largest, page_room(weights[order[i]].bytes));
+        std::uint64_t bytes = 0;
+        for (std::size_t j = i; j < std::min(order.size(), i + kLongestRun); ++j)
+          sizes.insert(bytes += page_room(weights[order[j]].bytes));
+      }
+    };
+    add(paging_.once, once_);
+    add(paging_.loop, loop_);
+    std::size_t tries = 0;
+    for (auto size = sizes.lower_bound(largest); size != sizes.end(); ++size) {
+      if (++tries > kMostLeastTries) break;
+      if (passes(*size)) return *size;
+    }
+    const std::uint64_t all =
+        std::max(sum(paging_.once, once_), sum(paging_.loop, loop_));  // nothing is overwritten
+    for (std::uint64_t size = largest; size < all; size += page_room(size / 4 + 1))
+      if (passes(size)) return size;
+    return all;
+  }
+
+  std::optional<PagingPlan> with(std::uint64_t ring,
+                                 const std::vector<std::uint32_t>& streamed) const {
+    auto once = pass(paging_.once, once_, ring, 0);
+    auto loop = pass(paging_.loop, streamed, ring, ops_);
+    if (!once || !loop) return {};
+    PagingPlan plan;
+    plan.once = std::move(*once);
+    plan.loop = std::move(*loop);
+    plan.ring_bytes = std::max(ring_of(paging_.once, plan.once), ring_of(paging_.loop, plan.loop));
+    plan.resident_bytes = small_bytes_ + sum(paging_.loop, loop_) - sum(paging_.loop, streamed);
+    for (const std::uint32_t w : streamed) plan.step_bytes += paging_.loop[w].bytes;
+    plan.step_seconds = simulate_paging(paging_, plan);
+    return plan;
+  }
+
+  // What passes, in order: as evenly as can be over the bytes or the seconds of a step, at least so
+  // much that the rest fits.
+  std::vector<std::uint32_t> choose(std::uint64_t capacity, Spread spread) const {
+    const std::uint64_t all = sum(paging_.loop, loop_);
+    if (all <= capacity) return {};
+    const std::vector<double> shares = shares_of(spread);
+    const double whole = std::accumulate(shares.begin(), shares.end(), 0.0);
+    std::vector<bool> passes(loop_.size(), false);
+    std::uint64_t staying = all;
+    double owed = 0;
+    for (std::size_t i = 0; i < loop_.size(); ++i) {
+      const std::uint64_t bytes = room_of_weight(i);
+      owed += double(all - capacity) * (whole > 0 ? shares[i] / whole : 1.0 / double(loop_.size()));
+      if (owed < double(bytes) / 2) continue;
+      owed -= double(bytes);
+      passes[i] = true;
+      staying -= bytes;
+    }
+    while (staying > capacity) {  // the smallest that is enough, else the largest
+      const std::uint64_t over = staying - capacity;
+      std::size_t best = loop_.size();
+      for (std::size_t i = 0; i < loop_.size(); ++i) {
+        if (passes[i]) continue;
+        const std::uint64_t bytes = room_of_weight(i);
+        const std::uint64_t held = best == loop_.size() ? 0 : room_of_weight(best);
+        if (best == loop_.size() || (held < over ? bytes > held : bytes >= over && bytes < held))
+          best = i;
+      }
+      passes[best] = true;
+      staying -= room_of_weight(best);
+    }
+    for (;;) {  // the largest that still fits
+      std::size_t best = loop_.size();
+      for (std::size_t i = 0; i < loop_.size(); ++i)
+        if (passes[i] && staying + room_of_weight(i) <= capacity &&
+            (best == loop_.size() || room_of_weight(i) > room_of_weight(best)))
+          best = i;
+      if (best == loop_.size()) break;
+      passes[best] = false;
+      staying += room_of_weight(best);
+    }
+    std::vector<std::uint32_t> streamed;
+    for (std::size_t i = 0; i < loop_.size(); ++i)
+      if (passes[i]) streamed.push_back(loop_[i]);
+    return streamed;
+  }
+
+  std::uint64_t room_of_weight(std::size_t i) const {
+    return page_room(paging_.loop[loop_[i]].bytes);
+  }
+
+  // Of each large weight: its bytes, or the seconds until the next one is read.
+  std::vector<double> shares_of(Spread spread) const {
+    std::vector<double> shares;
+    std::vector<double> at(paging_.op_seconds.size() + 1, 0);
+    for (std::size_t o = 0; o < paging_.op_seconds.size(); ++o)
+      at[o + 1] = at[o] + paging_.op_seconds[o];
+    for (std::size_t i = 0; i < loop_.size(); ++i) {
+      const std::size_t next =
+          i + 1 < loop_.size() ? paging_.loop[loop_[i + 1]].first : paging_.op_seconds.size();
+      shares.push_back(spread == Spread::bytes ? double(room_of_weight(i))
+                                               : at[next] - at[paging_.loop[loop_[i]].first]);
+    }
+    return shares;
+  }
+
+  const PagingCase& paging_;
+  const std::int64_t ops_;
+  std::vector<std::uint32_t> once_, loop_;  // of the large ones, in the order of reading
+  std::uint64_t small_bytes_ = 0;
+  LeastRoom least_;
+};
+
+}  // namespace
+
+LeastRoom least_room(const PagingCase& paging) { return Pager(paging).least(); }
+
+PagingPlan plan_paging(const PagingCase& paging) { return Pager(paging).run(); }
+
+std::vector<std::int32_t> borrow(PagingCase& paging, const PagingPlan& plan,
+                                 std::vector<Lender> lenders) {
+  const double from_host =
+      paging.pinned_room > 0 ? paging.pinned_seconds_per_byte : paging.copy_seconds_per_byte;
+  std::uint64_t room = 0;
+  for (Lender& lender : lenders) {
+    if (lender.seconds_per_byte <= 0 || lender.seconds_per_byte >= from_host) lender.room = 0;
+    room += lender.room;
+  }
+  const double share =
+      std::min(1.0, double(room) / double(std::max<std::uint64_t>(plan.step_bytes, 1)));
+  std::vector<std::int32_t> lent(plan.loop.size(), -1);
+  double owed = 0;
+  for (std::size_t page = 0; page < plan.loop.size(); ++page) {
+    PagedWeight& weight = paging.loop[plan.loop[page].weight];
+    const std::uint64_t bytes = page_room(weight.bytes);
+    owed += double(bytes) * share;
+    const auto lender =
+        std::ranges::find_if(lenders, [&](const Lender& l) { return l.room >= bytes; });
+    if (lender == lenders.end() || owed < double(bytes) / 2) continue;
+    owed -= double(bytes);
+    lender->room -= bytes;
+    lent[page] = std::int32_t(lender - lenders.begin());
+    weight.copy_seconds = lender->latency_seconds + double(weight.bytes) * lender->seconds_per_byte;
+  }
+  return lent;
+}
+
+std::vector<bool> pinned_passages(const PagingCase& paging, const PagingPlan& plan) {
+  std::vector<bool> pinned(plan.loop.size(), false);
+  std::uint64_t left = paging.pinned_room;
+  for (std::size_t page = 0; page < plan.loop.size(); ++page) {
+    const PagedWeight& weight = paging.loop[plan.loop[page].weight];
+    if (weight.copy_seconds >= 0) continue;
+    const bool takes_room =
+        !weight.is_pinned && weight.pinned_bytes > 0 && weight.pinned_bytes <= left;
+    if (takes_room) left -= weight.pinned_bytes;
+    pinned[page] = weight.is_pinned || takes_room;
+  }
+  return pinned;
+}
+
+double simulate_paging(const PagingCase& paging, const PagingPlan& plan) {
+  constexpr int kSettling = 3, kMeasured = 4;  // steps
+  const auto ops = std::int64_t(paging.op_seconds.size());
+  double compute = 0, copy = 0, settled = 0;
+  std::vector<double> arrived(plan.loop.size(), 0), next_arrived(plan.loop.size(), 0);
+  const std::vector<bool> pinned = pinned_passages(paging, plan);
+  const auto seconds = [&](std::size_t page) {
+    const PagedWeight& weight = paging.loop[plan.loop[page].weight];
+    if (weight.copy_seconds >= 0) return weight.copy_seconds;
+    return pinned[page]
+               ? paging.pinned_latency_seconds +
+                     double(weight.bytes) * paging.pinned_seconds_per_byte
+               : paging.copy_latency_seconds + double(weight.bytes) * paging.copy_seconds_per_byte;
+  };
+  const auto come = [&](std::size_t page) {
+    copy = std::max(copy, compute) + seconds(page);
+    return copy;
+  };
+  std::size_t ahead = 0;  // pages that come in before their step begins
+  while (ahead < plan.loop.size() && plan.loop[ahead].behind < 0) ++ahead;
+  for (std::size_t page = 0; page < ahead; ++page) arrived[page] = come(page);
+  for (int step = 0; step < kSettling + kMeasured; ++step) {
+    std::size_t wanted = 0, coming = ahead, early = 0;
+    for (std::int64_t op = 0; op < ops; ++op) {
+      for (; wanted < plan.loop.size() && paging.loop[plan.loop[wanted].weight].first <= op;
+           ++wanted)
+        compute = std::max(compute, arrived[wanted]);
+      compute += paging.op_seconds[std::size_t(op)];
+      for (; coming < plan.loop.size() && plan.loop[coming].behind <= op; ++coming)
+        arrived[coming] = come(coming);
+      for (; early < ahead && coming == plan.loop.size() && plan.loop[early].behind + ops <= op;
+           ++early)
+        next_arrived[early] = come(early);
+    }
+    compute += paging.idle_seconds;
+    std::copy_n(next_arrived.begin(), ahead, arrived.begin());
+    if (step + 1 == kSettling) settled = compute;
+  }
+  return (compute - settled) / kMeasured;
+}
+
+}  // namespace heddle::core

@@ -1,0 +1,293 @@
+#include "engine/program/session_paging.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/program/op_work.h"
+#include "engine/program/paging.h"
+#include "engine/program/weight_slot.h"
+#include "engine/tensor/call.h"
+#include "engine/tensor/shape.h"
+
+namespace heddle::core {
+
+namespace {
+
+using Kind = SessionAction::Kind;
+
+// What an op takes on its place.
+double seconds_of(const PlannedOp& op, const SessionSpec& spec) {
+  const SessionSpec::Rates& rates = spec.places[op.place].rates;
+  const OpWork work = op_work(op.op, spec.is_narrow);
+  const double own = work.kind == OpKind::attention ? rates.attention_seconds_per_flop
+                     : work.kind == OpKind::narrow  ? rates.narrow_seconds_per_flop
+                                                    : 0;
+  return rates.launch_seconds +
+         std::max(work.flops * (own > 0 ? own : rates.seconds_per_flop),
+                  work.bytes * rates.seconds_per_byte);
+}
+
+// What the places of a session share, as far as it is left.
+struct Shared {
+  std::vector<std::uint64_t> rooms;                                      // of the donors
+  std::uint64_t pinned_room = 0;                                         // of host memory
+  std::set<std::tuple<NodeIndex, std::uint32_t, std::uint32_t>> pinned;  // node, slot, member
+};
+
+// One place of a session.
+class PlacePager {
+ public:
+  PlacePager(const Graph& graph, const SessionSpec& spec, SessionPlan& plan, std::uint32_t place,
+             Shared& shared)
+      : graph_(graph),
+        spec_(spec),
+        plan_(plan),
+        place_(place),
+        needs_(plan.needs[place]),
+        shared_(shared) {}
+
+  void run() {
+    count_others();
+    read_ops();
+    const std::uint64_t others = plan_.need_bytes(place_);
+    const std::uint64_t budget = spec_.places[place_].budget;
+    const LeastRoom least = least_room(paging_);
+    needs_.small_weights = least.small_bytes;
+    needs_.least_ring = least.ring_bytes;
+    if (others + least.bytes() > budget) refuse(least);
+    paging_.room = budget - others;
+    const PagingPlan paged = plan_paging(paging_);
+    needs_.resident_weights = paged.resident_bytes;
+    needs_.step_seconds = paged.step_seconds;
+    needs_.step_page_bytes = paged.step_bytes;
+    if (!paged.streams()) return;
+    plan_.arenas[place_].ring_bytes = paged.ring_bytes;
+    borrow_from_donors(paged);
+    pin(paged);
+    for (const PlannedPassage& passage : paged.once) {
+      add_page(once_[passage.weight], passage, paging_.once[passage.weight].first, once_launches_);
+      needs_.once_page_bytes += paging_.once[passage.weight].bytes;
+    }
+    for (const PlannedPassage& passage : paged.loop)
+      add_page(loop_[passage.weight], passage, paging_.loop[passage.weight].first, loop_launches_);
+    insert();
+  }
+
+ private:
+  // A launch on this place: its phase, and where it stands in it.
+  struct Launch {
+    int phase = 0;
+    std::size_t at = 0;
+  };
+
+  void count_others() {
+    for (const SessionStorage& s : plan_.storages)
+      if (s.place == place_ &&
+          (s.kind == SessionStorage::Kind::constant || s.kind == SessionStorage::Kind::schedule))
+        needs_.inputs += page_room(s.bytes);
+    if (place_ != spec_.home) return;
+    for (const SessionPlan::Output& output : plan_.outputs)
+      needs_.outputs += page_room(dense_bytes(output.value.info));
+  }
+
+  void read_ops() {
+    std::map<std::int32_t, std::size_t> known;  // storages; where they stand in once_ or loop_
+    for (int phase = 0; phase < 3; ++phase)
+      for (std::size_t at = 0; at < plan_.phases[phase].size(); ++at) {
+        const SessionAction& action = plan_.phases[phase][at];
+        if (action.kind != Kind::launch) continue;
+        const PlannedOp& op = plan_.ops[action.index];
+        const bool in_loop = phase == 2;
+        const double seconds = in_loop ? seconds_of(op, spec_) : 0;
+        if (op.place != place_) {
+          if (spec_.placement.split == Split::layers) paging_.idle_seconds += seconds;
+          continue;
+        }
+        auto& launches = in_loop ? loop_launches_ : once_launches_;
+        auto& storages = in_loop ? loop_ : once_;
+        auto& weights = in_loop ? paging_.loop : paging_.once;
+        const auto position = std::uint32_t(launches.size());
+        launches.push_back({phase, at});
+        if (in_loop) paging_.op_seconds.push_back(seconds);
+        for (const Operand& operand : op.op.in) {
+          if (operand.storage < 0) continue;
+          SessionStorage& s = plan_.storages[operand.storage];
+          if (s.kind != SessionStorage::Kind::weight) continue;
+          const auto [found, is_new] = known.try_emplace(operand.storage, storages.size());
+          if (is_new) {
+            s.bytes = bytes_of(s, operand.info);
+            storages.push_back(operand.storage);
+            weights.push_back({s.bytes, position, position});
+            if (in_loop) tell_pinning(s, weights.back());
+          }
+          weights[found->second].last = position;
+        }
+      }
+    for (std::size_t i = 0; i < plan_.storages.size(); ++i) {  // recorded, and read by no op
+      const SessionStorage& s = plan_.storages[i];
+      if (s.place != place_ || s.kind != SessionStorage::Kind::weight) continue;
+      if (!known.contains(std::int32_t(i))) needs_.inputs += page_room(bytes_of(s, {}));
+    }
+    const SessionSpec::Rates& rates = spec_.places[place_].rates;
+    paging_.copy_seconds_per_byte = rates.copy_seconds_per_byte;
+    paging_.copy_latency_seconds = rates.copy_latency_seconds;
+    paging_.pinned_seconds_per_byte = rates.pinned_seconds_per_byte;
+    paging_.pinned_latency_seconds = rates.pinned_latency_seconds;
+    paging_.pinned_room = pins() ? shared_.pinned_room : 0;
+  }
+
+  // What is read in one step only is not worth pinning.
+  bool pins() const {
+    return spec_.places[place_].rates.pinned_seconds_per_byte > 0 && spec_.step_count > 1;
+  }
+  void tell_pinning(const SessionStorage& s, PagedWeight& weight) const {
+    if (!pins()) return;
+    weight.pinned_bytes =
+        spec_.file_bytes ? spec_.file_bytes(s.node, s.slot, s.member) : weight.bytes;
+    weight.is_pinned = shared_.pinned.contains({s.node, s.slot, s.member});
+  }
+  void pin(const PagingPlan& paged) {
+    if (!pins()) return;
+    const std::vector<bool> pinned = pinned_passages(paging_, paged);
+    for (std::size_t page = 0; page < pinned.size(); ++page) {
+      const std::uint32_t w = paged.loop[page].weight;
+      const PagedWeight& weight = paging_.loop[w];
+      const SessionStorage& s = plan_.storages[loop_[w]];
+      if (!pinned[page] && weight.copy_seconds < 0) needs_.unpinned_page_bytes += weight.bytes;
+      if (pinned[page] && shared_.pinned.insert({s.node, s.slot, s.member}).second)
+        shared_.pinned_room -= weight.pinned_bytes;
+    }
+  }
+
+  std::uint64_t bytes_of(const SessionStorage& s, const heddle_tensor_info& read) const {
+    if (spec_.weight_bytes) return spec_.weight_bytes(s.place, s.node, s.slot, s.member);
+    const auto info = spec_.weight ? spec_.weight(s.place, s.node, s.slot, s.member) : std::nullopt;
+    return dense_bytes(info ? *info : read);
+  }
+
+  void borrow_from_donors(const PagingPlan& paged) {
+    std::vector<Lender> lenders = lenders_of(spec_.donors, place_);
+    for (std::size_t d = 0; d < lenders.size(); ++d) lenders[d].room = shared_.rooms[d];
+    const std::vector<std::int32_t> lent = borrow(paging_, paged, std::move(lenders));
+    for (std::size_t page = 0; page < lent.size(); ++page) {
+      if (lent[page] < 0) continue;
+      const std::uint32_t w = paged.loop[page].weight;
+      shared_.rooms[std::size_t(lent[page])] -= page_room(paging_.loop[w].bytes);
+      donors_[loop_[w]] = lent[page];
+      needs_.donor_page_bytes += paging_.loop[w].bytes;
+    }
+    if (needs_.donor_page_bytes > 0) needs_.step_seconds = simulate_paging(paging_, paged);
+  }
+
+  // `launches`: of the weight's part of the session; `first`: of them, the first that reads it.
+  void add_page(std::int32_t storage, const PlannedPassage& passage, std::uint32_t first,
+                const std::vector<Launch>& launches) {
+    SessionStorage& s = plan_.storages[storage];
+    s.kind = SessionStorage::Kind::page;
+    s.offset = passage.offset;
+    const auto index = std::uint32_t(plan_.pages.size());
+    const auto donor = donors_.find(storage);
+    plan_.pages.push_back({storage, place_, s.bytes, donor == donors_.end() ? -1 : donor->second});
+    const Launch& reader = launches[first];
+    awaits_[reader.phase][reader.at].push_back({Kind::await_page, index});
+    const bool in_loop = &launches == &loop_launches_;
+    if (in_loop && passage.behind < 0) {
+      const Launch& behind = launches[std::size_t(passage.behind + std::int64_t(launches.size()))];
+      comings_[2][behind.at].push_back({Kind::page_in, index, true});
+      plan_.first_pages.push_back(index);
+    } else if (passage.behind < 0) {
+      first_.push_back({Kind::page_in, index});
+    } else {
+      const Launch& behind = launches[std::size_t(passage.behind)];
+      comings_[behind.phase][behind.at].push_back({Kind::page_in, index});
+    }
+  }
+
+  void insert() {
+    for (int phase = 0; phase < 3; ++phase) {
+      std::vector<SessionAction> actions;
+      if (phase == 0) actions = std::move(first_);
+      for (std::size_t at = 0; at < plan_.phases[phase].size(); ++at) {
+        if (const auto found = awaits_[phase].find(at); found != awaits_[phase].end())
+          actions.insert(actions.end(), found->second.begin(), found->second.end());
+        actions.push_back(plan_.phases[phase][at]);
+        const auto found = comings_[phase].find(at);
+        if (found == comings_[phase].end()) continue;
+        // This step's before the next one's.
+        std::stable_partition(found->second.begin(), found->second.end(),
+                              [](const SessionAction& a) { return !a.for_next_step; });
+        actions.insert(actions.end(), found->second.begin(), found->second.end());
+      }
+      plan_.phases[phase] = std::move(actions);
+    }
+  }
+
+  [[noreturn]] void refuse(const LeastRoom& least) const {
+    const auto largest = std::ranges::max_element(plan_.storages, {}, [&](const SessionStorage& s) {
+      return s.place == place_ && s.kind == SessionStorage::Kind::weight ? s.bytes : 0;
+    });
+    const SessionPlan::Arenas& arenas = plan_.arenas[place_];
+    std::vector<std::string> parts;
+    const auto part = [&](std::uint64_t bytes, std::string what) {
+      if (bytes > 0) parts.push_back(cat(format_bytes(bytes), " ", what));
+    };
+    part(arenas.persistent_bytes + arenas.scratch_bytes, "for activations");
+    part(needs_.inputs, "for inputs");
+    part(needs_.outputs, "for outputs");
+    part(least.small_bytes, "for small weights");
+    if (least.ring_bytes > 0) {
+      const Node& node = graph_.nodes[largest->node];
+      part(least.ring_bytes,
+           cat("for a ring that the others pass through, the largest being ", node.id, ".",
+               weight_name(node, largest->slot), " with ", format_bytes(largest->bytes)));
+    }
+    const std::uint64_t bytes = plan_.least_bytes(place_);
+    const std::uint64_t budget = spec_.places[place_].budget;
+    throw Error(
+        Code::out_of_memory,
+        cat("out of memory on ", spec_.places[place_].name, ": the call may use ",
+            format_bytes(budget), " (", budget, " bytes) and needs at least ", format_bytes(bytes),
+            " (", bytes, " bytes): ", join(parts, ", "),
+            ". Give the device a larger budget, use more devices, or a smaller picture or batch."));
+  }
+
+  const Graph& graph_;
+  const SessionSpec& spec_;
+  SessionPlan& plan_;
+  const std::uint32_t place_;
+  SessionPlan::Needs& needs_;
+  Shared& shared_;
+  std::map<std::int32_t, std::int32_t> donors_;  // by storage
+  PagingCase paging_;
+  std::vector<std::int32_t> once_, loop_;  // storages of paging_.once and loop
+  std::vector<Launch> once_launches_, loop_launches_;
+  std::vector<SessionAction> first_;  // page-ins at the very beginning
+  std::array<std::map<std::size_t, std::vector<SessionAction>>, 3> awaits_,
+      comings_;  // by action of a phase: before it, behind it
+};
+
+}  // namespace
+
+std::vector<Lender> lenders_of(const std::vector<SessionSpec::Donor>& donors, std::uint32_t place) {
+  std::vector<Lender> lenders;
+  for (const SessionSpec::Donor& donor : donors)
+    lenders.push_back(place < donor.seconds_per_byte.size()
+                          ? Lender{donor.room, donor.seconds_per_byte[place],
+                                   donor.latency_seconds[place]}
+                          : Lender{});
+  return lenders;
+}
+
+void page_session(const Graph& graph, const SessionSpec& spec, SessionPlan& plan) {
+  plan.needs.assign(spec.places.size(), {});
+  Shared shared{{}, spec.pinned_bytes, {}};
+  for (const SessionSpec::Donor& donor : spec.donors) shared.rooms.push_back(donor.room);
+  for (std::uint32_t place = 0; place < spec.places.size(); ++place)
+    if (spec.places[place].budget != kNoLimit) PlacePager(graph, spec, plan, place, shared).run();
+}
+
+}  // namespace heddle::core

@@ -1,0 +1,46 @@
+#include "engine/run/ready_nodes.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+namespace heddle::core {
+
+Schedule::Schedule(const Graph& graph, const Plan& plan, std::uint32_t device_count)
+    : graph_(graph),
+      order_(plan.order.empty() ? graph.order : plan.order),
+      nodes_(graph.nodes.size()),
+      lanes_(device_count + 1),
+      lane_ids_(device_count + 1) {
+  std::iota(lane_ids_.begin(), lane_ids_.end(), 0u);
+  for (std::uint32_t rank = 0; rank < order_.size(); ++rank) nodes_[order_[rank]].rank = rank;
+  for (NodeIndex n = 0; n < nodes_.size(); ++n) {
+    const Assignment& at = plan.places[n];
+    nodes_[n].lane_begin = at.on_host ? device_count : at.device;
+    if (!at.on_host && at.devices.size() > 1) take_together(n, at.devices);
+  }
+}
+
+void Schedule::take_together(NodeIndex node, std::span<const std::uint32_t> lanes) {
+  nodes_[node].lane_begin = static_cast<std::uint32_t>(lane_ids_.size());
+  nodes_[node].lane_count = static_cast<std::uint16_t>(lanes.size());
+  lane_ids_.insert(lane_ids_.end(), lanes.begin(), lanes.end());
+}
+
+// A node that may be asked for later reads its producers then: they keep their outputs till the
+// run's end, as nobody can say when it will not be asked for any more.
+void Schedule::reserve(NodeIndex root) {
+  std::vector<NodeIndex> stack{root};
+  while (!stack.empty()) {
+    const NodeIndex n = stack.back();
+    stack.pop_back();
+    if (nodes_[n].counted || nodes_[n].active) continue;
+    nodes_[n].counted = true;
+    for_each_link(n, [&](const Source& source, bool) {
+      ++nodes_[source.node].readers;
+      stack.push_back(source.node);
+    });
+  }
+}
+
+}  // namespace heddle::core

@@ -1,0 +1,280 @@
+#include "engine/session/memory_requirement.h"
+
+#include <algorithm>
+#include <map>
+
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/graph/model.h"
+#include "engine/memory/pool.h"
+#include "engine/place/call_steps.h"
+#include "engine/program/session_plan.h"
+#include "engine/session/session_weights.h"
+#include "engine/session/staging_reserve.h"
+#include "engine/tensor/shape.h"
+
+namespace heddle::core {
+
+namespace {
+
+// So large that everything stays, and yet a budget: what is needed is only counted where there is
+// one.
+constexpr std::uint64_t kPlenty = std::uint64_t{1} << 60;
+
+std::uint64_t bytes_of(const ValueSpec& value) {
+  std::uint64_t bytes = 0;
+  for (const auto& [path, info] : value.tensors) bytes += dense_bytes(info);
+  return bytes;
+}
+
+bool is_in_host(std::uint32_t device, const Environment& environment) {
+  return environment.devices[device].state->ledger().parent() != nullptr;
+}
+
+// What a node reads and makes.
+std::uint64_t values_of(const Node& node, const NodeSpec& spec, const Inferred& inferred) {
+  std::uint64_t bytes = bytes_of(spec).all();
+  const auto read = [&](const Binding& binding) {
+    if (const auto* link = std::get_if<Source>(&binding))
+      if (link->port < inferred.nodes[link->node].outputs.size())
+        bytes += bytes_of(inferred.nodes[link->node].outputs[link->port]);
+  };
+  for (const Binding& input : node.inputs) read(input);
+  for (const auto& [name, binding] : node.extra) read(binding);
+  return bytes;
+}
+
+SessionPlan plan_call(const CallSpec& call, const PlacedCall& placed, std::uint32_t home,
+                      const Topology& topology, const Environment& environment,
+                      std::vector<std::uint32_t>& devices) {
+  const std::shared_ptr<const Model> model = get_model(*call.model);
+  const Prices prices(topology, environment.costs);
+  SessionSpec spec = session_spec(call, placed.placement, home, prices);
+  devices.clear();
+  for (SessionSpec::Place& place : spec.places) {
+    place.budget = kPlenty;
+    const auto at = std::ranges::find(topology.devices, place.name, &DeviceFacts::name);
+    devices.push_back(std::uint32_t(at - topology.devices.begin()));
+  }
+  const auto form = [&](std::uint32_t place, NodeIndex n, std::uint32_t slot,
+                        std::uint32_t member) -> std::optional<heddle_weight_form> {
+    const Node& node = model->graph->nodes[n];
+    const auto source =
+        numbered_source(weight_sources(*model, node), node, slot, placed.placement.shares, member);
+    if (!source) return {};
+    return environment.devices[devices[place]].weights->form(*source);
+  };
+  spec.weight = [&](std::uint32_t place, NodeIndex n, std::uint32_t slot, std::uint32_t member) {
+    const auto made = form(place, n, slot, member);
+    return made ? std::optional(made->info) : std::nullopt;
+  };
+  spec.weight_bytes = [&](std::uint32_t place, NodeIndex n, std::uint32_t slot,
+                          std::uint32_t member) {
+    const auto made = form(place, n, slot, member);
+    return made ? made->bytes : 0;
+  };
+  return plan_session(*model->graph, spec, [&](std::uint32_t place, const heddle_op_call& op) {
+    const DeviceState& state = *environment.devices[devices[place]].state;
+    const heddle_kernel& kernel = state.kernels().choose(state.device(), op);
+    return ChosenKernel{
+        &kernel, kernel.workspace == nullptr ? 0 : kernel.workspace(state.device().raw(), &op)};
+  });
+}
+
+std::string reason_of(const SessionPlan& plan, std::uint32_t place, const std::string& model) {
+  const SessionPlan::Needs& n = plan.needs[place];
+  const SessionPlan::Arenas& a = plan.arenas[place];
+  std::vector<std::string> parts;
+  const auto add = [&](std::uint64_t bytes, const char* what) {
+    if (bytes > 0) parts.push_back(cat(format_bytes(bytes), " for ", what));
+  };
+  add(n.inputs + n.outputs, "inputs and outputs");
+  add(a.persistent_bytes + a.scratch_bytes, "activations");
+  add(n.small_weights, "small weights");
+  add(n.least_ring, "a ring that the other weights pass through");
+  return cat(model, ": ", join(parts, ", "));
+}
+
+// With the chunks that small pieces share, one for those that are made there and one for those that
+// arrive: most of each may lie free, and their size is a part of the budget that is asked for here.
+std::uint64_t with_shared_chunks(std::uint64_t bytes) {
+  constexpr std::uint64_t kChunks = 2;
+  return bytes + std::min(kChunks * bytes / (Pool::kChunksInBudget - kChunks) + 1,
+                          kChunks * Pool::kMostShared);
+}
+
+}  // namespace
+
+LeastNeeds least_needs(const Graph& graph, const Plan& plan, const Inferred& inferred,
+                       const Topology& topology, const Environment& environment) {
+  LeastNeeds all;
+  for (const NodeIndex n : graph.order) {
+    const Assignment& place = plan.places[n];
+    if (place.on_host) continue;
+    const NodeSpec& spec = inferred.nodes[n];
+    const std::uint64_t values =
+        values_of(graph.nodes[n], spec, inferred) +
+        (is_in_host(place.device, environment) ? spec.host_scratch_bytes : 0);
+    std::map<std::uint32_t, LeastNeed> by_device;
+    if (values > 0) by_device[place.device] = {n, place.device, values, values, 0, ""};
+    for (std::size_t c = 0; c < std::min(spec.calls.size(), place.calls.size()); ++c) {
+      try {
+        std::vector<std::uint32_t> devices;
+        const std::uint64_t reading = largest_read(*get_model(*spec.calls[c].model));
+        const SessionPlan session =
+            plan_call(spec.calls[c], place.calls[c], place.device, topology, environment, devices);
+        for (std::uint32_t p = 0; p < devices.size(); ++p) {
+          LeastNeed& need = by_device[devices[p]];
+          // What the node has of its own stays while it calls; of several calls the largest counts.
+          const std::uint64_t own = devices[p] == place.device ? values : 0;
+          const std::uint64_t least = own + session.least_bytes(p);
+          const std::uint64_t whole = own + session.need_bytes(p);
+          if (least > need.least_bytes || need.reason.empty())
+            need = {n,
+                    devices[p],
+                    std::max(least, need.least_bytes),
+                    need.all_bytes,
+                    need.reading_bytes,
+                    reason_of(session, p, place.calls[c].model)};
+          need.all_bytes = std::max(need.all_bytes, whole);
+          need.reading_bytes = std::max(need.reading_bytes, reading);
+        }
+      } catch (const Error& error) {
+        all.left_out.push_back(cat(graph.nodes[n].id, ": ", error.full()));
+      }
+    }
+    for (auto& [d, need] : by_device) {
+      const std::uint64_t least = need.least_bytes;
+      need.least_bytes = with_shared_chunks(least);
+      need.all_bytes = with_shared_chunks(need.all_bytes);
+      if (d == place.device && values > 0)
+        need.reason +=
+            cat(need.reason.empty() ? "" : "; ", format_bytes(values), " for the node's values");
+      need.reason += cat("; ", format_bytes(need.least_bytes - least), " that small pieces share");
+      all.needs.push_back(std::move(need));
+    }
+  }
+  return all;
+}
+
+namespace {
+
+// Of a device's budget, beside what the node needs there: nothing where the host has more.
+std::uint64_t read_within(const LeastNeed& need, const Topology& topology,
+                          const Environment& environment) {
+  if (!is_in_host(need.device, environment)) return 0;
+  const std::uint64_t bytes =
+      reading_room(need.reading_bytes, need.device, topology, environment).least;
+  const std::uint64_t share = environment.devices[need.device].state->ledger().budget();
+  return topology.devices[need.device].budget + bytes > share ? bytes : 0;
+}
+
+}  // namespace
+
+std::vector<HostNeed> host_needs(const Graph& graph, const Plan& plan, const Inferred& inferred,
+                                 const std::vector<LeastNeed>& needs,
+                                 const Environment& environment) {
+  const auto in_host = std::ranges::count_if(environment.devices, [](const RunDevice& device) {
+    return device.state->ledger().parent() != nullptr;
+  });
+  if (in_host > 1) return {};
+  std::map<NodeIndex, HostNeed> by_node;
+  for (const LeastNeed& need : needs) {
+    HostNeed& host = by_node[need.node];
+    const std::uint64_t there = is_in_host(need.device, environment) ? need.least_bytes : 0;
+    host = {need.node, std::max(host.least_bytes, there + need.reading_bytes),
+            std::max(host.reading_bytes, need.reading_bytes), 0};
+  }
+  for (const NodeIndex n : graph.order) {
+    if (!plan.places[n].on_host) continue;
+    const std::uint64_t values = values_of(graph.nodes[n], inferred.nodes[n], inferred);
+    by_node[n] = {n, values, 0, values};
+  }
+  std::vector<HostNeed> all;
+  for (const auto& [node, host] : by_node)
+    if (host.least_bytes > 0) all.push_back(host);
+  return all;
+}
+
+namespace {
+
+// But for what is asked for on the way.
+std::vector<bool> surely_run(const Graph& graph, std::span<const Source> wanted) {
+  std::vector<bool> runs(graph.nodes.size());
+  std::vector<NodeIndex> open;
+  const auto reach = [&](NodeIndex n) {
+    if (!runs[n]) open.push_back(n);
+    runs[n] = true;
+  };
+  const auto reach_through = [&](const Binding& binding) {
+    if (const auto* link = std::get_if<Source>(&binding)) reach(link->node);
+  };
+  for (const NodeIndex sink : graph.sinks) reach(sink);
+  for (const Source& source : wanted) reach(source.node);
+  while (!open.empty()) {
+    const Node& node = graph.nodes[open.back()];
+    open.pop_back();
+    for (std::uint32_t i = 0; i < node.inputs.size(); ++i)
+      if ((node.type->input(i).flags & HEDDLE_PORT_LAZY) == 0) reach_through(node.inputs[i]);
+    for (const auto& [name, binding] : node.extra) reach_through(binding);
+  }
+  return runs;
+}
+
+}  // namespace
+
+void check_host_nodes(const Graph& graph, const Plan& plan, const Inferred& inferred,
+                      std::span<const Source> wanted, const Environment& environment) {
+  if (environment.host_ledger == nullptr) return;
+  Ledger& host = *environment.host_ledger;
+  const std::uint64_t budget = host.budget(), most = host.most();
+  const std::vector<bool> runs = surely_run(graph, wanted);
+  for (const NodeIndex n : graph.order) {
+    if (!runs[n]) continue;
+    const NodeBytes bytes = host_bytes_of(inferred.nodes[n], plan.places[n].on_host);
+    if (bytes.all() <= most) continue;
+    Error error(
+        Code::out_of_memory,
+        cat("out of memory on ", host.name(), ": its budget is ", format_bytes(budget), " (",
+            budget, " bytes)",
+            most < budget ? cat(", of which others leave ", format_bytes(most)) : "",
+            ", and the node needs at least ", format_bytes(bytes.all()), " (", bytes.all(),
+            " bytes): ", format_bytes(bytes.made), " for what it makes",
+            bytes.scratch == 0 ? "" : cat(", ", format_bytes(bytes.scratch), " to work with"),
+            ". Give the host a larger budget (--host-budget), or make less at a time: a smaller "
+            "size or batch; heddle plan --least tells what each node needs"));
+    error.at(graph.name_of(n));
+    throw error;
+  }
+}
+
+bool meets_budgets(const Graph& graph, const Plan& plan, const Inferred& inferred,
+                   const Topology& topology, const Environment& environment) {
+  const auto has_budget = [&](std::uint32_t d) { return topology.devices[d].budget != 0; };
+  if (std::ranges::none_of(plan.places, [&](const Assignment& place) {
+        return !place.on_host &&
+               (has_budget(place.device) || std::ranges::any_of(place.devices, has_budget));
+      }))
+    return true;
+  const LeastNeeds least = least_needs(graph, plan, inferred, topology, environment);
+  for (const LeastNeed& need : least.needs) {
+    const DeviceFacts& device = topology.devices[need.device];
+    if (device.budget == 0) continue;
+    const std::uint64_t reading = read_within(need, topology, environment);
+    const std::uint64_t least = need.least_bytes + reading;
+    if (device.budget >= least) continue;
+    Error error(
+        Code::out_of_memory,
+        cat("out of memory on ", device.name, ": its budget is ", format_bytes(device.budget), " (",
+            device.budget, " bytes), and the node needs at least ", format_bytes(least), " (",
+            least, " bytes): ", need.reason,
+            reading == 0 ? "" : cat("; ", format_bytes(reading), " for reading weights"),
+            ". Give the device a larger budget, place the node elsewhere, or make less at "
+            "a time; heddle plan --least tells what each node needs"));
+    error.at(graph.name_of(need.node));
+    throw error;
+  }
+  return least.left_out.empty();
+}
+
+}  // namespace heddle::core

@@ -1,0 +1,65 @@
+#include "engine/program/layout.h"
+
+#include <boost/test/unit_test.hpp>
+#include <random>
+
+using heddle::core::lay_out;
+using heddle::core::Layout;
+using heddle::core::Lifetime;
+
+namespace {
+
+bool overlap(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
+
+// No two pieces that live at the same time share a byte, and every piece lies inside the arena.
+void check(const std::vector<Lifetime>& pieces, const Layout& layout) {
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    BOOST_TEST_REQUIRE(layout.offsets[i] + pieces[i].bytes <= layout.bytes);
+    for (std::size_t j = 0; j < i; ++j)
+      if (overlap(pieces[i], pieces[j]) && pieces[i].bytes > 0 && pieces[j].bytes > 0)
+        BOOST_TEST_REQUIRE((layout.offsets[i] + pieces[i].bytes <= layout.offsets[j] || layout.offsets[j] + pieces[j].bytes <= layout.offsets[i]));
+  }
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(layout)
+
+BOOST_AUTO_TEST_CASE(a_chain_needs_room_for_two) {
+  std::vector<Lifetime> pieces;
+  for (std::uint32_t i = 0; i < 40; ++i) pieces.push_back({1024, i, i + 1});
+  const Layout layout = lay_out(pieces, 256);
+  check(pieces, layout);
+  BOOST_TEST(layout.bytes == 2048u);
+}
+
+BOOST_AUTO_TEST_CASE(offsets_are_aligned_and_empty_pieces_take_nothing) {
+  const std::vector<Lifetime> pieces{{100, 0, 3}, {0, 0, 3}, {1, 1, 2}, {300, 2, 3}};
+  const Layout layout = lay_out(pieces, 256);
+  check(pieces, layout);
+  for (const std::uint64_t offset : layout.offsets) BOOST_TEST(offset % 256 == 0u);
+  BOOST_TEST(layout.bytes == 1024u);
+}
+
+BOOST_AUTO_TEST_CASE(random_lifetimes_never_collide_and_stay_near_the_lower_bound) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 50; ++round) {
+    std::vector<Lifetime> pieces;
+    for (int i = 0; i < 60; ++i) {
+      const std::uint32_t first = random() % 100;
+      pieces.push_back({random() % 5000, first, first + std::uint32_t(random() % 20)});
+    }
+    const Layout layout = lay_out(pieces, 64);
+    check(pieces, layout);
+    std::uint64_t bound = 0;
+    for (std::uint32_t step = 0; step < 120; ++step) {
+      std::uint64_t alive = 0;
+      for (const Lifetime& p : pieces)
+        if (p.first <= step && step <= p.last) alive += (p.bytes + 63) / 64 * 64;
+      bound = std::max(bound, alive);
+    }
+    BOOST_TEST(layout.bytes <= bound + bound / 3);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
