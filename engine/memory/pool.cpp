@@ -63,12 +63,23 @@ std::byte* Pool::allocate(std::uint64_t asked, const PieceUse& use) {
     }
   }
   const auto state = state_.lock();
-  const std::size_t id = state->next_chunk++;
-  state->chunks[id] = {memory, taken, is_shared, 0};
-  state->pieces[memory] = {taken, id, true, {}};
-  state->use.reserved += taken;
+  const std::size_t id = state->next_chunk;
   BySize& of = is_shared ? state->free_parts : state->free_chunks;
-  return hand_out(*state, of.insert({taken, memory}).first, of, bytes, use);
+  BySize::iterator free;
+  try {
+    state->chunks[id] = {memory, taken, is_shared, 0};
+    state->pieces[memory] = {taken, id, true, {}};
+    free = of.insert({taken, memory}).first;
+  } catch (...) {  // a chunk is noted whole or not at all
+    state->pieces.erase(memory);
+    state->chunks.erase(id);
+    device_.free(memory);
+    ledger_.give_back(taken);
+    throw;
+  }
+  ++state->next_chunk;
+  state->use.reserved += taken;
+  return hand_out(*state, free, of, bytes, use);
 }
 
 std::byte* Pool::take_free(State& state, std::uint64_t bytes, const PieceUse& use) {
@@ -85,17 +96,25 @@ std::byte* Pool::take_free(State& state, std::uint64_t bytes, const PieceUse& us
 std::byte* Pool::hand_out(State& state, BySize::iterator from, BySize& of, std::uint64_t bytes, const PieceUse& use) {
   std::byte* const address = from->second;
   Piece& piece = state.pieces[address];
+  const bool is_parted = state.chunks[piece.chunk].is_shared && piece.bytes > bytes;
+  const std::uint64_t taken = is_parted ? bytes : piece.bytes;
+  ledger_.hold(use.holder, taken);
+  if (is_parted) {
+    std::byte* const rest = address + bytes;
+    const std::uint64_t rest_bytes = piece.bytes - bytes;
+    try {
+      state.pieces[rest] = {rest_bytes, piece.chunk, true, {}};
+      state.free_parts.insert({rest_bytes, rest});
+    } catch (...) {  // the piece stays whole, and free
+      state.pieces.erase(rest);
+      ledger_.let_go(use.holder, taken);
+      throw;
+    }
+    piece.bytes = bytes;
+  }
   of.erase(from);
   piece.is_free = false;
   piece.holder = use.holder;
-  if (state.chunks[piece.chunk].is_shared && piece.bytes > bytes) {
-    std::byte* const rest = address + bytes;
-    const std::uint64_t rest_bytes = piece.bytes - bytes;
-    state.pieces[rest] = {rest_bytes, piece.chunk, true, {}};
-    state.free_parts.insert({rest_bytes, rest});
-    piece.bytes = bytes;
-  }
-  ledger_.hold(piece.holder, piece.bytes);
   state.use.used += piece.bytes;
   state.use.peak = std::max(state.use.peak, state.use.used);
   return address;
