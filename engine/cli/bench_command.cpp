@@ -41,11 +41,12 @@ BenchOptions options_of(const Request& request) {
   constexpr const char* kSize = "a size in pixels, as 1024x768";
   BenchOptions bench;
   bench.model = request.model;
-  bench.split = given.split;
+  bench.parallel = given.parallel;
   bench.weight_dtype = given.weight_dtype;
   bench.is_small = given.check;
   if (!given.steps.empty()) bench.steps = number_of("steps", given.steps, given.steps, kNumber);
-  if (!given.sets.empty()) bench.sets = number_of("sets", given.sets, given.sets, kNumber);
+  if (!given.branches.empty())
+    bench.branches = number_of("branches", given.branches, given.branches, kNumber);
   if (!given.size.empty()) {
     const std::string_view text = given.size;
     const std::size_t x = text.find('x');
@@ -69,9 +70,9 @@ double rate(const BenchReport& r) {
 
 std::string title(const BenchReport& r) {
   return cat(r.model, ", ", r.width, "x", r.height, ", ", r.steps,
-             r.steps == 1 ? " step of " : " steps of ", r.sets, r.sets == 1 ? " set" : " sets",
+             r.steps == 1 ? " step of " : " steps of ", r.branches, r.branches == 1 ? " branch" : " branches",
              ", on ", core::join(r.devices, ", "), " in ", r.compute,
-             r.split == "none" || r.split.empty() ? "" : cat(", split by ", r.split));
+             r.parallel == "none" || r.parallel.empty() ? "" : cat(", in parallel by ", r.parallel));
 }
 
 std::string text_of(const BenchReport& r) {
@@ -108,8 +109,8 @@ Json json_of(const BenchReport& r) {
   for (const double seconds : r.step_seconds) steps.push(seconds);
   for (const auto& [device, bytes] : r.peak_bytes) peaks.set(device, bytes);
   json.set("model", r.model).set("width", r.width).set("height", r.height).set("steps", r.steps);
-  json.set("sets", r.sets).set("devices", std::move(devices)).set("compute", r.compute);
-  json.set("split", r.split).set("weight_bytes", r.weight_bytes);
+  json.set("branches", r.branches).set("devices", std::move(devices)).set("compute", r.compute);
+  json.set("parallel", r.parallel).set("weight_bytes", r.weight_bytes);
   json.set("step_seconds", std::move(steps)).set("median_seconds", r.median_seconds);
   json.set("planned_seconds", r.planned_seconds).set("step_flops", r.step_flops);
   json.set("flops_per_second", rate(r)).set("product_flops_per_second", r.product_rate);
@@ -143,7 +144,7 @@ int check_model(const Request& request, const BenchOptions& bench,
   plain.host_budget.reset();
   plain.pinned.reset();
   BenchOptions alone = bench;
-  alone.split.clear();
+  alone.parallel.clear();
   alone.weight_dtype.clear();
   const double error = relative_error(report.result, measure_model(plain, alone, tell).result);
   const bool as_drawn = bench.weight_dtype.empty() || bench.weight_dtype == "default";

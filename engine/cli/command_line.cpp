@@ -137,10 +137,10 @@ class Parser {
         ->type_name("WxH");
     app.add_option("--steps", bench.steps, "steps to measure (default: 8, or 4 of few-step models)")
         ->type_name("N");
-    app.add_option("--sets", bench.sets, "sets of inputs in a step; 2: with guidance")
+    app.add_option("--branches", bench.branches, "branches of a step; 2: with guidance")
         ->type_name("N");
-    app.add_option("--split", bench.split,
-                   "share the model among devices: layers, sets, batch, sequence, rows, none")
+    app.add_option("--parallel", bench.parallel,
+                   "run the model on several devices in parallel: layers, cfg, data, sequence, tensor, none")
         ->type_name("MODE");
     app.add_option("--weight-dtype", bench.weight_dtype,
                    "as what the weights are loaded: fp8_e4m3fn, fp8_e4m3fn_fast, ...")

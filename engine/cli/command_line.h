@@ -14,7 +14,7 @@ enum class Command { run, plan, nodes, devices, plugins, tune, bench, version };
 // What only `bench` takes, still as texts; empty: not given.
 struct BenchArguments {
   std::string size;  // "1024x768"
-  std::string steps, sets, split, weight_dtype;
+  std::string steps, branches, parallel, weight_dtype;
   bool check = false;
 };
 

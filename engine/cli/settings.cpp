@@ -261,7 +261,7 @@ Settings read_settings(const Layer& layer) {
   settings.places_of_options = places_of(layer);
   settings.sets = read_pairs(layer, "set");
   settings.places = read_pairs(layer, "place");
-  settings.splits = read_pairs(layer, "split");
+  settings.parallel = read_pairs(layer, "parallel");
   settings.engine.devices = read_words(layer, "devices");
   settings.engine.threads = read_threads(layer);
   settings.engine.compute = read_compute(layer);

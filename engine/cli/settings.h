@@ -14,7 +14,7 @@
 
 namespace heddle::cli {
 
-// KEY=VALUE of --set, --place and --split.
+// KEY=VALUE of --set, --place and --parallel.
 struct Pair {
   std::string key;
   std::string value;
@@ -23,7 +23,7 @@ struct Pair {
 };
 
 struct Settings {
-  std::vector<Pair> sets, places, splits;  // to apply in this order: of equal keys, the last one counts
+  std::vector<Pair> sets, places, parallel;  // to apply in this order: of equal keys, the last one counts
   EngineOptions engine;
   std::filesystem::path trace, svg;  // files to write; empty: none
   std::optional<std::filesystem::path> cache;  // of --cache; empty path: nowhere

@@ -70,10 +70,10 @@ Variants::Variants(const Engine& engine, Workflow flow, const Settings& settings
     if (!passes_over(place, node, node != nullptr && node->gives("device")))
       flow_.place(place.key, place.value, place.where);
   }
-  for (const Pair& split : settings.splits) {
-    const FlowView::Node* node = view.find(split.key);
-    if (!passes_over(split, node, node != nullptr && node->gives("split")))
-      flow_.split(split.key, split.value, split.where);
+  for (const Pair& mode : settings.parallel) {
+    const FlowView::Node* node = view.find(mode.key);
+    if (!passes_over(mode, node, node != nullptr && node->gives("parallel")))
+      flow_.parallel(mode.key, mode.value, mode.where);
   }
   std::vector<Assignment> assignments;
   for (const Pair& set : settings.sets) {

@@ -80,14 +80,14 @@ void add_inside(const PlacedCall& call, const Topology& topology, Json& json) {
 Json call_json(const PlacedCall& call, const Topology& topology) {
   Json json = Json::object(), ways = Json::array(), shares = Json::array();
   json.set("model", call.model)
-      .set("split", split_name(call.placement.split))
+      .set("parallel", parallel_name(call.placement.parallel))
       .set("devices", devices_json(call.placement.devices, topology));
   json.set("reason", call.reason)
       .set("seconds", call.seconds)
       .set("step_seconds", call.step_seconds)
       .set("load_seconds", call.load_seconds);
   if (call.step_count > 0)
-    json.set("steps", call.step_count).set("sets", call.set_count).set("step_flops", call.step_flops);
+    json.set("steps", call.step_count).set("branches", call.set_count).set("step_flops", call.step_flops);
   for (const double share : call.placement.shares) shares.push(share);
   for (const Alternative& way : call.alternatives) ways.push(alternative_json(way, topology));
   if (shares.size() > 0) json.set("shares", std::move(shares));

@@ -84,11 +84,11 @@ std::string call_text(const PlacedCall& call, const Topology& topology) {
   std::string text = cat(call.told ? "    calls " : "    may call ", call.model);
   if (call.step_count > 0)
     text += cat(", ", call.step_count, call.step_count == 1 ? " step" : " steps", " of ",
-                call.set_count, call.set_count == 1 ? " set" : " sets");
+                call.set_count, call.set_count == 1 ? " branch" : " branches");
   text += cat(": ",
-              split_name(call.placement.split) == "none"
+              parallel_name(call.placement.parallel) == "none"
                   ? "on"
-                  : cat(split_name(call.placement.split), " over"),
+                  : cat(parallel_name(call.placement.parallel), " over"),
               " ", device_names(call.placement.devices, topology), " (", call.reason, ")");
   text = printable(text) + "\n" + inside_text(call, topology);
   for (const Alternative& way : call.alternatives) text += alternative_text(way, topology);

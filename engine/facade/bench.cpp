@@ -98,7 +98,7 @@ Case make_case(const BenchOptions& options) {
     if (options.model != desc.name) continue;
     Case made;
     const heddle_bench_request request{sizeof request, options.width, options.height,
-                                       options.steps,  options.sets,  options.is_small ? 1 : 0};
+                                       options.steps,  options.branches,  options.is_small ? 1 : 0};
     const heddle_bench_sink sink{sizeof sink, &made, &take_tensor, &take_workflow};
     core::throw_status(desc.make(core::plugin_host(), &desc, &request, &sink),
                        cat("the shape ", core::quote(options.model)));
@@ -187,7 +187,7 @@ void read_plan(const std::string& text, const std::string& node, BenchReport& re
       report.planned_seconds += number_in(call, "step_seconds");
       report.planned_load_seconds += number_in(call, "load_seconds");
       report.step_flops += number_in(call, "step_flops");
-      report.split = call.find("split")->as_string();
+      report.parallel = call.find("parallel")->as_string();
     }
   }
 }
@@ -234,7 +234,7 @@ BenchReport measure_model(const EngineOptions& given, const BenchOptions& bench,
     BenchReport report;
     report.model = bench.model;
     report.width = what.width, report.height = what.height, report.steps = what.steps,
-    report.sets = what.sets;
+    report.branches = what.sets;
 
     const std::uint64_t bytes = std::accumulate(
         what.tensors.begin(), what.tensors.end(), std::uint64_t{0},
@@ -253,7 +253,7 @@ BenchReport measure_model(const EngineOptions& given, const BenchOptions& bench,
 
     Engine engine(options);
     Workflow flow = engine.parse(what.json, cat(bench.model, ".json"));
-    if (!bench.split.empty()) flow.split(what.node, bench.split);
+    if (!bench.parallel.empty()) flow.parallel(what.node, bench.parallel);
     if (!bench.weight_dtype.empty()) flow.set(what.weight_dtype, bench.weight_dtype);
     const auto began_planning = Clock::now();
     const std::string plan = engine.plan_json(flow);

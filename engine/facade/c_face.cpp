@@ -248,10 +248,10 @@ int32_t heddle_workflow_place(heddle_workflow* flow, const char* node, const cha
     given(flow, "workflow").flow.place(view_of(node, "node"), view_of(device, "device"));
   });
 }
-int32_t heddle_workflow_split(heddle_workflow* flow, const char* node, const char* mode,
+int32_t heddle_workflow_parallel(heddle_workflow* flow, const char* node, const char* mode,
                               char** error) {
   return to_code(error, [&] {
-    given(flow, "workflow").flow.split(view_of(node, "node"), view_of(mode, "mode"));
+    given(flow, "workflow").flow.parallel(view_of(node, "node"), view_of(mode, "mode"));
   });
 }
 int32_t heddle_workflow_text(const heddle_workflow* flow, char** out, char** error) {

@@ -55,12 +55,12 @@ void Workflow::place(std::string_view node, std::string_view device, std::string
   });
 }
 
-void Workflow::split(std::string_view node, std::string_view mode, std::string_view from) {
+void Workflow::parallel(std::string_view node, std::string_view mode, std::string_view from) {
   said_by(from, [&] {
     auto changed = copy_of(data_);
     core::Hints& hints = changed->workflow.nodes[core::find_node(changed->workflow, node)].hints;
-    hints.split = mode;
-    hints.split_from = from;
+    hints.parallel = mode;
+    hints.parallel_from = from;
     data_ = std::move(changed);
   });
 }

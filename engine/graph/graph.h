@@ -53,9 +53,9 @@ struct BlockHint {
 struct Hints {
   std::string device;  // "cuda:1", "cuda", "cuda:0,cuda:1"
   std::string prefer;
-  std::string split;  // "layers", "sets", "batch", "sequence", "rows", "none"
+  std::string parallel;  // "layers", "cfg", "data", "sequence", "tensor", "none"
   std::vector<BlockHint> blocks;
-  std::string device_from = {}, split_from = {};  // who gave them beside the workflow, for messages
+  std::string device_from = {}, parallel_from = {};  // who gave them beside the workflow, for messages
 };
 
 struct Node {

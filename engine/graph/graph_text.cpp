@@ -53,7 +53,7 @@ std::string hints_text(const Hints& hints) {
   std::string text;
   if (!hints.device.empty()) text += cat(" device=", hints.device);
   if (!hints.prefer.empty()) text += cat(" prefer=", hints.prefer);
-  if (!hints.split.empty()) text += cat(" split=", hints.split);
+  if (!hints.parallel.empty()) text += cat(" parallel=", hints.parallel);
   for (const BlockHint& block : hints.blocks) text += cat(" ", block.match, "->", block.device);
   return text.empty() ? "" : cat(" |", text);
 }

@@ -40,7 +40,7 @@ Json node_to_json(const WorkflowNode& node, Keep keep) {
     const Hints& hints = node.hints;
     if (!hints.device.empty()) json.set("device", hints.device);
     if (!hints.prefer.empty()) json.set("prefer", hints.prefer);
-    if (!hints.split.empty()) json.set("split", hints.split);
+    if (!hints.parallel.empty()) json.set("parallel", hints.parallel);
     if (!hints.blocks.empty()) json.set("blocks", blocks_to_json(hints.blocks));
   }
   if (node.rest.is_object())

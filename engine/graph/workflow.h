@@ -34,7 +34,7 @@ struct WorkflowNode {
   std::string class_type;
   std::string title;  // _meta.title
   std::vector<WorkflowInput> inputs;
-  Hints hints;  // device, prefer, split, blocks
+  Hints hints;  // device, prefer, parallel, blocks
   Json rest;    // the other keys, kept (_meta among them)
   std::uint32_t line = 0, column = 0;
 };

@@ -12,7 +12,7 @@ inline constexpr std::array<std::string_view, 2> kWorkflowKeys = {"prompt", "dev
 
 // Of a node. Others are kept.
 inline constexpr std::array<std::string_view, 6> kNodeKeys = {"class_type", "inputs", "device",
-                                                              "prefer",     "split",  "blocks"};
+                                                              "prefer",     "parallel",  "blocks"};
 
 // What ComfyUI writes into a node or beside the nodes: it must not look like misspelt keys of ours.
 inline constexpr std::array<std::string_view, 13> kForeignKeys = {"_meta",
@@ -33,8 +33,8 @@ inline constexpr std::array<std::string_view, 13> kForeignKeys = {"_meta",
 inline constexpr std::array<std::string_view, 1> kDeviceKeys = {"budget"};
 inline constexpr std::array<std::string_view, 2> kBlockKeys = {"match", "device"};
 
-// What "split" may be.
-inline constexpr std::array<std::string_view, 6> kSplits = {"layers",   "sets", "batch",
-                                                            "sequence", "rows", "none"};
+// What "parallel" may be.
+inline constexpr std::array<std::string_view, 6> kParallelModes = {"layers",   "cfg",    "data",
+                                                                   "sequence", "tensor", "none"};
 
 }  // namespace heddle::core

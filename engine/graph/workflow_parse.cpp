@@ -257,7 +257,7 @@ class Parser {
       node.hints.device = text_of(key, where);
     } else if (key.key == "prefer") {
       node.hints.prefer = text_of(key, where);
-    } else if (key.key == "split") {
+    } else if (key.key == "parallel") {
       parse_split(key, where, node.hints);
     } else if (key.key == "blocks") {
       parse_blocks(key.value, where, node.hints);
@@ -276,13 +276,13 @@ class Parser {
   }
 
   void parse_split(const Json::Member& key, const Where& where, Hints& hints) {
-    const std::string split = text_of(key, where);
-    if (split.empty() || std::find(kSplits.begin(), kSplits.end(), split) != kSplits.end()) {
-      hints.split = split;
+    const std::string mode = text_of(key, where);
+    if (mode.empty() || std::find(kParallelModes.begin(), kParallelModes.end(), mode) != kParallelModes.end()) {
+      hints.parallel = mode;
       return;
     }
-    report(key.value, cat(where(), "there is no split ", quote(split), ".",
-                          guess(split, keys_of(kSplits)), " Choices: ", join(kSplits, ", "), "."));
+    report(key.value, cat(where(), "there is no parallel mode ", quote(mode), ".",
+                          guess(mode, keys_of(kParallelModes)), " Choices: ", join(kParallelModes, ", "), "."));
   }
 
   void parse_blocks(const Json& json, const Where& where, Hints& hints) {

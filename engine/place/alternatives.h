@@ -28,13 +28,13 @@ struct Alternative {
   bool fits = true;
   bool automatic = true;  // may be chosen when nobody asks for it
   bool chosen = false;
-  std::string note;  // "changes the form, so only by \"split\""
+  std::string note;  // "changes the form, so only by \"parallel\""
 };
 
 // What of a divided call a device has.
 struct CallPart {
   std::uint32_t device = 0;  // of the topology
-  std::string what;          // "embed to double.11", "sets 0, 2", "3 of 5 items", "50% of the rows"
+  std::string what;          // "embed to double.11", "branches 0, 2", "3 of 5 items", "50% of the rows"
   std::uint64_t weight_bytes = 0;  // in the type it computes in
 };
 

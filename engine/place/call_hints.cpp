@@ -12,8 +12,8 @@ namespace heddle::core {
 
 namespace {
 
-constexpr std::array kSplitModes = {Split::layers,   Split::sets, Split::batch,
-                                Split::sequence, Split::rows, Split::none};
+constexpr std::array kParallelModes = {ParallelMode::layers,   ParallelMode::cfg, ParallelMode::data,
+                                ParallelMode::sequence, ParallelMode::tensor, ParallelMode::none};
 
 // "embed, double.0 to double.18, single.0 to single.37, final": names with a number are ranges.
 std::string names_of_groups(const Graph& graph) {
@@ -89,14 +89,14 @@ std::vector<std::uint32_t> preferred(const std::string& text, const Topology& to
 
 }  // namespace
 
-Split read_split(std::string_view name) {
+ParallelMode read_parallel(std::string_view name) {
   std::vector<std::string_view> names;
-  for (const Split split : kSplitModes) {
-    if (name == split_name(split)) return split;
-    names.push_back(split_name(split));
+  for (const ParallelMode mode : kParallelModes) {
+    if (name == parallel_name(mode)) return mode;
+    names.push_back(parallel_name(mode));
   }
   throw Error(Code::invalid_argument,
-              cat("there is no split ", quote(name), ".", did_you_mean(name, names),
+              cat("there is no parallel mode ", quote(name), ".", did_you_mean(name, names),
                   " There are: ", join(names, ", ")));
 }
 
@@ -104,40 +104,40 @@ CallWish read_call_hints(const Model& model, const Hints& caller, std::uint32_t 
                          const Topology& topology) {
   CallWish wish;
   const Hints& loader = model.hints;
-  const std::string& split = loader.split.empty() ? caller.split : loader.split;
-  const char* const split_of = loader.split.empty() ? "caller" : "loader";
-  if (!split.empty()) {
-    wish.split = read_split(split);
-    wish.reason = cat("split ", quote(split), " of the ", split_of);
+  const std::string& mode = loader.parallel.empty() ? caller.parallel : loader.parallel;
+  const char* const given_by = loader.parallel.empty() ? "caller" : "loader";
+  if (!mode.empty()) {
+    wish.parallel = read_parallel(mode);
+    wish.reason = cat("parallel mode ", quote(mode), " of the ", given_by);
   }
   if (!loader.device.empty()) {
     const NamedDevices found = find_devices(loader.device, topology);
     wish.devices = found.devices;
     wish.all_devices = found.is_list;
-    if (found.is_list && !wish.split) wish.split = Split::layers;
+    if (found.is_list && !wish.parallel) wish.parallel = ParallelMode::layers;
     if (wish.reason.empty()) wish.reason = "device of the loader";
   } else if (!caller.device.empty()) {
-    // One device is where the caller itself stands; a split goes on from there.
+    // One device is where the caller itself stands; a parallel mode goes on from there.
     const NamedDevices found = find_devices(caller.device, topology);
-    if (found.devices.size() > 1 || !wish.split || *wish.split == Split::none)
+    if (found.devices.size() > 1 || !wish.parallel || *wish.parallel == ParallelMode::none)
       wish.devices = found.devices;
-    wish.all_devices = found.is_list && wish.split.has_value();
+    wish.all_devices = found.is_list && wish.parallel.has_value();
     if (wish.reason.empty()) wish.reason = "device of the caller";
   } else if (const auto wanted = preferred(loader.prefer, topology);
-             !wanted.empty() && !wish.split) {
+             !wanted.empty() && !wish.parallel) {
     wish.devices = wanted;
     wish.reason = "preference of the loader";
   }
   const std::vector<BlockHint>& blocks = loader.blocks.empty() ? caller.blocks : loader.blocks;
   if (blocks.empty()) return wish;
-  if (wish.split && *wish.split != Split::layers && !split.empty())
+  if (wish.parallel && *wish.parallel != ParallelMode::layers && !mode.empty())
     throw Error(Code::invalid_argument,
-                cat("split ", quote(split),
+                cat("parallel mode ", quote(mode),
                     " and places for single blocks contradict each other: leave one of them out"));
   const bool has_home = std::ranges::find(wish.devices, home) != wish.devices.end();
   wish.of_block = of_blocks(
       model, blocks, wish.devices.empty() || has_home ? home : wish.devices.front(), topology);
-  wish.split = Split::layers;
+  wish.parallel = ParallelMode::layers;
   wish.reason = loader.blocks.empty() ? "blocks of the caller" : "blocks of the loader";
   return wish;
 }

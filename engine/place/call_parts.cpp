@@ -28,7 +28,7 @@ std::string sets_of(const CallPlacement& placement, std::uint32_t device) {
   std::vector<std::size_t> sets;
   for (std::size_t set = 0; set < placement.of_set.size(); ++set)
     if (placement.of_set[set] == device) sets.push_back(set);
-  return cat(sets.size() == 1 ? "set " : "sets ", join(sets, ", "));
+  return cat(sets.size() == 1 ? "branch " : "branches ", join(sets, ", "));
 }
 
 // `i`: of the placement's devices.
@@ -36,27 +36,27 @@ CallPart part_of(const Graph& graph, const CallPlacement& placement, const CallL
                  std::uint32_t i) {
   CallPart part{placement.devices[i], "all blocks", load.weight_bytes};
   const bool known = load.set_count > 0;
-  switch (placement.split) {
-    case Split::layers:
+  switch (placement.parallel) {
+    case ParallelMode::layers:
       part.what = ranges_of(graph, placement, load, i);
       part.weight_bytes = 0;
       for (const NodeIndex n : graph.order)
         if (placement.of_block[n] == i) part.weight_bytes += load.blocks[n].weight_bytes;
       break;
-    case Split::sets:
+    case ParallelMode::cfg:
       if (known) part.what = sets_of(placement, i);
       break;
-    case Split::batch:
+    case ParallelMode::data:
       if (known)
         part.what = cat(divide(load.batch, placement.shares)[i], " of ", load.batch, " items");
       break;
-    case Split::sequence:
-    case Split::rows:
+    case ParallelMode::sequence:
+    case ParallelMode::tensor:
       part.what = cat(std::lround(100 * placement.shares[i]), "% of the ",
-                      placement.split == Split::rows ? "rows" : "tokens");
-      part.weight_bytes = load.member_bytes(placement.split, placement.shares[i], i == 0);
+                      placement.parallel == ParallelMode::tensor ? "rows" : "tokens");
+      part.weight_bytes = load.member_bytes(placement.parallel, placement.shares[i], i == 0);
       break;
-    case Split::none:
+    case ParallelMode::none:
       break;
   }
   return part;

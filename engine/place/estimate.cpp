@@ -110,7 +110,7 @@ class Simulation {
               link != nullptr && (node.type->input(i).flags & HEDDLE_PORT_SHAPE) == 0)
             begin = std::max(begin, arrival(*link, set, here, rate));
         const double seconds =
-            work_seconds(call_, here, call_.load(here).work(n, set), Split::none, 1, busy(here));
+            work_seconds(call_, here, call_.load(here).work(n, set), ParallelMode::none, 1, busy(here));
         computing_[here] += seconds;
         free = begin + seconds;
         finished_[set][n] = free;
@@ -232,10 +232,10 @@ bool CallEstimate::fits() const {
 }
 
 CallEstimate estimate_without_rest(const CallCase& call, const CallPlacement& placement) {
-  switch (placement.split) {
-    case Split::batch:
-    case Split::sequence:
-    case Split::rows:
+  switch (placement.parallel) {
+    case ParallelMode::data:
+    case ParallelMode::sequence:
+    case ParallelMode::tensor:
       return estimate_shared(call, placement);
     default:
       return Simulation(call, placement).run();
@@ -244,7 +244,7 @@ CallEstimate estimate_without_rest(const CallCase& call, const CallPlacement& pl
 
 CallEstimate estimate(const CallCase& call, const CallPlacement& placement) {
   // Devices that take turns rest in between.
-  if (placement.split != Split::layers ||
+  if (placement.parallel != ParallelMode::layers ||
       std::ranges::none_of(placement.devices,
                            [&](std::uint32_t d) { return call.prices.gains_by_rest(d); }))
     return estimate_without_rest(call, placement);

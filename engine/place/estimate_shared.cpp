@@ -19,7 +19,7 @@ class SharedWork {
         placement_(placement),
         load_(call.load(placement.devices.front())),
         shares_(placement.shares) {
-    if (placement.split != Split::batch) return;
+    if (placement.parallel != ParallelMode::data) return;
     const std::vector<std::int64_t> items = divide(load_.batch, shares_);
     for (std::size_t i = 0; i < shares_.size(); ++i)
       shares_[i] = double(items[i]) / double(load_.batch);
@@ -28,7 +28,7 @@ class SharedWork {
   CallEstimate run() {
     CallEstimate result;
     for (const Rate rate : {Rate::constant, Rate::scheduled, Rate::step}) {
-      const double seconds = placement_.split == Split::batch ? side_by_side(rate) : in_step(rate);
+      const double seconds = placement_.parallel == ParallelMode::data ? side_by_side(rate) : in_step(rate);
       result.seconds += seconds * (rate == load_.main ? load_.repeats() : 1);
       if (rate == load_.main) result.step_seconds = seconds;
     }
@@ -56,7 +56,7 @@ class SharedWork {
         for (const NodeIndex n : call_.graph.order)
           if (load_.blocks[n].rate == rate)
             seconds +=
-                work_seconds(call_, d, call_.load(d).work(n, set), Split::batch, shares_[i]);
+                work_seconds(call_, d, call_.load(d).work(n, set), ParallelMode::data, shares_[i]);
         moved += outside_bytes(rate, set);
       }
       if (d != call_.home && shares_[i] > 0)
@@ -83,11 +83,11 @@ class SharedWork {
         for (std::size_t i = 0; i < shares_.size(); ++i) {
           const std::uint32_t d = placement_.devices[i];
           slowest = std::max(slowest, work_seconds(call_, d, call_.load(d).work(n, set),
-                                                   placement_.split, shares_[i]));
+                                                   placement_.parallel, shares_[i]));
         }
         seconds += slowest;
         for (const BlockOp& op : load_.work(n, set).ops)
-          seconds += placement_.split == Split::rows ? sum_seconds(op) : attention_seconds(op);
+          seconds += placement_.parallel == ParallelMode::tensor ? sum_seconds(op) : attention_seconds(op);
       }
       if (first != call_.home)
         seconds += call_.prices.transfer_seconds(call_.home, first, outside_bytes(rate, set));
@@ -96,7 +96,7 @@ class SharedWork {
   }
 
   bool is_divided(NodeIndex n) const {
-    return placement_.split == Split::rows ? load_.blocks[n].by_rows : load_.blocks[n].by_tokens;
+    return placement_.parallel == ParallelMode::tensor ? load_.blocks[n].by_rows : load_.blocks[n].by_tokens;
   }
 
   // The members' parts of sums: each receives those of all others, one after another, and adds them
@@ -169,9 +169,9 @@ class SharedWork {
 
   std::uint64_t weight_bytes(std::size_t i) const {
     const CallLoad& load = call_.load(placement_.devices[i]);
-    return placement_.split == Split::batch
+    return placement_.parallel == ParallelMode::data
                ? load.weight_bytes
-               : load.member_bytes(placement_.split, shares_[i], i == 0);
+               : load.member_bytes(placement_.parallel, shares_[i], i == 0);
   }
 
   // Activations as on one device; of tokens and items, the share of them.
@@ -182,7 +182,7 @@ class SharedWork {
     const CallCase here{call_.graph, call_.loads, d, call_.prices};
     DeviceNeed need = estimate(here, alone).needs.front();
     const std::uint64_t activations = need.wanted_bytes - call_.load(d).weight_bytes;
-    need.wanted_bytes = weight_bytes(i) + (placement_.split == Split::rows
+    need.wanted_bytes = weight_bytes(i) + (placement_.parallel == ParallelMode::tensor
                                                ? activations
                                                : std::uint64_t(double(activations) * shares_[i]));
     return need;
@@ -197,10 +197,10 @@ class SharedWork {
 
 }  // namespace
 
-double op_seconds(const CallCase& call, std::uint32_t device, const BlockOp& op, Split split,
+double op_seconds(const CallCase& call, std::uint32_t device, const BlockOp& op, ParallelMode mode,
                   double share, double busy) {
   OpWork work = op.work;
-  if (split == Split::rows) {
+  if (mode == ParallelMode::tensor) {
     if (op.row_bytes > 0) work.flops *= share;
     work.bytes -= op.row_bytes * (1 - share);
   } else {
@@ -210,10 +210,10 @@ double op_seconds(const CallCase& call, std::uint32_t device, const BlockOp& op,
   return call.prices.seconds(device, work, busy);
 }
 
-double work_seconds(const CallCase& call, std::uint32_t device, const BlockWork& work, Split split,
+double work_seconds(const CallCase& call, std::uint32_t device, const BlockWork& work, ParallelMode mode,
                     double share, double busy) {
   double seconds = 0;
-  for (const BlockOp& op : work.ops) seconds += op_seconds(call, device, op, split, share, busy);
+  for (const BlockOp& op : work.ops) seconds += op_seconds(call, device, op, mode, share, busy);
   return seconds;
 }
 

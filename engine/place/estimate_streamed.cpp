@@ -32,7 +32,7 @@ class DeviceCase {
     for (const Rate rate : {Rate::constant, Rate::scheduled, Rate::step})
       for (const NodeIndex n : call_.graph.order)
         if (load_.blocks[n].rate == rate) add_block(n, rate);
-    if (placement_.split == Split::layers) add_idle();
+    if (placement_.parallel == ParallelMode::layers) add_idle();
     return std::move(paging_);
   }
   double once_seconds() const { return once_seconds_; }
@@ -43,12 +43,12 @@ class DeviceCase {
   void add_block(NodeIndex n, Rate rate) {
     std::vector<std::uint32_t> lanes;  // sets
     for (std::uint32_t set = 0; set < load_.set_count; ++set) {
-      if (placement_.split != Split::batch && placement_.device_of(n, set) != i_) continue;
+      if (placement_.parallel != ParallelMode::data && placement_.device_of(n, set) != i_) continue;
       lanes.push_back(set);
     }
     if (lanes.empty()) return;
     const std::vector<BlockLoad::SlotBytes>& slots = load_.blocks[n].slot_bytes;
-    const bool in_loop = rate == Rate::step, is_batch = placement_.split == Split::batch;
+    const bool in_loop = rate == Rate::step, is_batch = placement_.parallel == ParallelMode::data;
     auto& weights = in_loop ? paging_.loop : paging_.once;
     std::vector<PagedWeight> read(slots.size());
     std::vector<bool> is_read(slots.size(), false);
@@ -66,7 +66,7 @@ class DeviceCase {
           read[slot].last = position;
         }
         const double seconds =
-            is_batch ? op_seconds(call_, device(), op, Split::batch, placement_.shares[i_])
+            is_batch ? op_seconds(call_, device(), op, ParallelMode::data, placement_.shares[i_])
                      : op_seconds(call_, device(), op);
         if (in_loop)
           paging_.op_seconds.push_back(seconds);
@@ -124,7 +124,7 @@ double sum(const std::vector<double>& seconds) {
 }  // namespace
 
 bool can_stream(const CallPlacement& placement) {
-  return placement.split != Split::sequence && placement.split != Split::rows;
+  return placement.parallel != ParallelMode::sequence && placement.parallel != ParallelMode::tensor;
 }
 
 CallEstimate estimate_streamed(const CallCase& call, const CallPlacement& placement) {
@@ -175,11 +175,11 @@ CallEstimate estimate_streamed(const CallCase& call, const CallPlacement& placem
         result.load_seconds, call.prices.transfer_seconds(kHostSide, need.device, brought));
     result.page_bytes += paged.step_bytes - lent_bytes;
     // Devices with sets or items of their own stream the same weights, of one pinned copy.
-    if (placement.split == Split::layers) pinned_room -= pinned_bytes(paging, paged);
+    if (placement.parallel == ParallelMode::layers) pinned_room -= pinned_bytes(paging, paged);
   }
   // Layers wait for each other, sets and items run side by side.
   const CallLoad& load = call.load(placement.devices.front());
-  const double more = placement.split == Split::layers ? longer : slowest;
+  const double more = placement.parallel == ParallelMode::layers ? longer : slowest;
   result.step_seconds += more;
   result.seconds += once + load.step_count * more;
   return result;

@@ -36,8 +36,8 @@ std::optional<std::vector<std::uint32_t>> wished_homes(const std::vector<CallSpe
 bool asks_for_split(const std::vector<CallSpec>& calls, const Hints& caller,
                     const Topology& topology) {
   return std::ranges::any_of(calls, [&](const CallSpec& call) {
-    const auto split = read_call_hints(*get_model(*call.model), caller, 0, topology).split;
-    return split && *split != Split::none;
+    const auto mode = read_call_hints(*get_model(*call.model), caller, 0, topology).parallel;
+    return mode && *mode != ParallelMode::none;
   });
 }
 
@@ -51,7 +51,7 @@ std::vector<std::uint32_t> beside(std::uint32_t home,
 }
 
 bool says_something(const Hints& hints) {
-  return !hints.device.empty() || !hints.split.empty() || !hints.blocks.empty() ||
+  return !hints.device.empty() || !hints.parallel.empty() || !hints.blocks.empty() ||
          !hints.prefer.empty();
 }
 
@@ -83,7 +83,7 @@ const std::vector<CallSpec>* Options::find_untold(NodeIndex n) {
     const auto* link = std::get_if<Source>(&node.inputs[i]);
     if (link == nullptr || (node.type->input(i).flags & HEDDLE_PORT_PASS) != 0) continue;
     add_models(request_.inferred.nodes[link->node].outputs[link->port].value,
-               !node.hints.split.empty(), calls);
+               !node.hints.parallel.empty(), calls);
   }
   return calls.empty() ? &no_calls_ : &untold_.emplace_back(std::move(calls));
 }
@@ -144,8 +144,8 @@ std::vector<std::shared_ptr<const CallLoad>> Options::loads_of(NodeIndex n, std:
 
 std::uint32_t Options::load_number(const Model& model, const CallPlacement& placement) {
   std::string key =
-      cat(hex(model.identity), split_name(placement.split), ":", join(placement.devices, ","));
-  if (placement.split == Split::layers) key += cat(":", join(placement.of_block, ","));
+      cat(hex(model.identity), parallel_name(placement.parallel), ":", join(placement.devices, ","));
+  if (placement.parallel == ParallelMode::layers) key += cat(":", join(placement.of_block, ","));
   return loads_seen_.try_emplace(std::move(key), std::uint32_t(loads_seen_.size())).first->second;
 }
 
@@ -180,8 +180,8 @@ std::vector<NodeOption> Options::of(NodeIndex n, const std::vector<std::uint32_t
   const Node& node = request_.graph.nodes[n];
   const NodeSpec& spec = request_.inferred.nodes[n];
   try {
-    if (!node.hints.split.empty())
-      framed(node.hints.split_from, [&] { return read_split(node.hints.split); });
+    if (!node.hints.parallel.empty())
+      framed(node.hints.parallel_from, [&] { return read_parallel(node.hints.parallel); });
     const Homes homes = homes_of(n, candidates);
     if (node.type->has(HEDDLE_NODE_HOST)) {
       NodeOption host{{homes.devices.front(), {homes.devices.front()}, true, "host-only", {}},

@@ -34,8 +34,8 @@ class Chooser {
       std::rotate(allowed_.begin(), at, at + 1);
     if (!wish_.of_block.empty())
       add_blocks();
-    else if (wish_.split)
-      add_forced(*wish_.split);
+    else if (wish_.parallel)
+      add_forced(*wish_.parallel);
     else
       add_automatic();
     return choose();
@@ -119,7 +119,7 @@ class Chooser {
   void add_layers(const std::vector<std::uint32_t>& devices) {
     std::vector<double> shares = rooms(devices);
     CallPlacement placement;
-    placement.split = Split::layers;
+    placement.parallel = ParallelMode::layers;
     placement.devices = devices;
     placement.of_block = partition(case_.graph, load(), shares);
     // Whole groups seldom match the shares; a device that is short gets less.
@@ -149,13 +149,13 @@ class Chooser {
 
   void add_sets(const std::vector<std::uint32_t>& devices) {
     CallPlacement placement;
-    placement.split = Split::sets;
+    placement.parallel = ParallelMode::cfg;
     const std::size_t sets = known_ ? case_.load(devices.front()).set_count : kSetsAhead;
     placement.devices.assign(devices.begin(),
                              devices.begin() + std::ptrdiff_t(std::min(devices.size(), sets)));
     for (std::size_t set = 0; set < sets; ++set)
       placement.of_set.push_back(std::uint32_t(set % placement.devices.size()));
-    std::string name = cat("sets over ", names(placement.devices));
+    std::string name = cat("cfg over ", names(placement.devices));
     add(std::move(placement), std::move(name));
     stream_last();
   }
@@ -175,21 +175,21 @@ class Chooser {
     return estimate({case_.graph, case_.loads, device, case_.prices}, placement);
   }
 
-  void add_shares(Split split, const std::vector<std::uint32_t>& devices) {
+  void add_shares(ParallelMode mode, const std::vector<std::uint32_t>& devices) {
     CallPlacement placement;
-    placement.split = split;
+    placement.parallel = mode;
     placement.devices = devices;
     placement.shares = speeds(devices);
-    std::string name = cat(split_name(split), " over ", names(devices)), note;
-    if (known_ && split == Split::batch)
+    std::string name = cat(parallel_name(mode), " over ", names(devices)), note;
+    if (known_ && mode == ParallelMode::data)
       name += cat(" (", join(divide(load().batch, placement.shares), " + "), ")");
-    if (split == Split::rows && load().whole_weights > 0)
+    if (mode == ParallelMode::tensor && load().whole_weights > 0)
       note = cat(load().whole_weights, " of ", load().weights, " weights (",
                  format_bytes(load().whole_bytes),
                  ") stay whole: not 2-D, a side under 256, or not for dividing");
-    if (split != Split::batch)
-      note = cat("changes the form, so only by \"split\"", note.empty() ? "" : "; ", note);
-    add(std::move(placement), std::move(name), split == Split::batch, std::move(note));
+    if (mode != ParallelMode::data)
+      note = cat("changes the form, so only by \"parallel\"", note.empty() ? "" : "; ", note);
+    add(std::move(placement), std::move(name), mode == ParallelMode::data, std::move(note));
     stream_last();
   }
 
@@ -197,7 +197,7 @@ class Chooser {
 
   void add_blocks() {
     CallPlacement placement;
-    placement.split = Split::layers;
+    placement.parallel = ParallelMode::layers;
     placement.of_block.assign(wish_.of_block.size(), 0);
     for (const NodeIndex n : case_.graph.order) {
       const auto at = std::ranges::find(placement.devices, wish_.of_block[n]);
@@ -210,38 +210,38 @@ class Chooser {
     forced_ = true;
   }
 
-  [[noreturn]] void refuse(Split split, std::string_view why) const {
+  [[noreturn]] void refuse(ParallelMode mode, std::string_view why) const {
     throw Error(Code::invalid_argument,
-                cat("split ", quote(split_name(split)), " is not possible: ", why));
+                cat("parallel mode ", quote(parallel_name(mode)), " is not possible: ", why));
   }
 
-  void add_forced(Split split) {
+  void add_forced(ParallelMode mode) {
     forced_ = true;
-    if (split == Split::none) return add_alone(allowed_);
+    if (mode == ParallelMode::none) return add_alone(allowed_);
     if (allowed_.size() < 2)
-      refuse(split, cat("it needs two devices or more, and there is ", names(allowed_)));
-    if (split == Split::sets && known_ && load().set_count < 2)
-      refuse(split, "the call has one set of inputs");
-    if (split == Split::batch && known_ && load().batch < 2)
-      refuse(split, "the batch has one item, or the model has no batch axis");
-    for (const std::size_t count : counts(split)) add_split(split, first_devices(count));
+      refuse(mode, cat("it needs two devices or more, and there is ", names(allowed_)));
+    if (mode == ParallelMode::cfg && known_ && load().set_count < 2)
+      refuse(mode, "the call has one branch");
+    if (mode == ParallelMode::data && known_ && load().batch < 2)
+      refuse(mode, "the batch has one item, or the model has no batch axis");
+    for (const std::size_t count : counts(mode)) add_parallel(mode, first_devices(count));
   }
 
-  void add_split(Split split, const std::vector<std::uint32_t>& devices) {
-    switch (split) {
-      case Split::layers:
+  void add_parallel(ParallelMode mode, const std::vector<std::uint32_t>& devices) {
+    switch (mode) {
+      case ParallelMode::layers:
         return add_layers(devices);
-      case Split::sets:
+      case ParallelMode::cfg:
         return add_sets(devices);
       default:
-        return add_shares(split, devices);
+        return add_shares(mode, devices);
     }
   }
 
   // How many devices to try: all, when all are meant.
-  std::vector<std::size_t> counts(Split split) const {
+  std::vector<std::size_t> counts(ParallelMode mode) const {
     if (wish_.all_devices) return {allowed_.size()};
-    if (split == Split::sets) return {2};
+    if (mode == ParallelMode::cfg) return {2};
     std::vector<std::size_t> tried;
     for (std::size_t n = 2; n <= allowed_.size();
          n = n < 4 ? n + 1 : std::min(2 * n, std::max(allowed_.size(), n + 1)))
@@ -289,12 +289,12 @@ class Chooser {
     }
     add_alone(distinct());
     if (allowed_.size() < 2) return;
-    for (const std::size_t count : counts(Split::layers)) add_layers(first_devices(count));
+    for (const std::size_t count : counts(ParallelMode::layers)) add_layers(first_devices(count));
     if (load().set_count > 1) add_sets(first_devices(2));
     if (load().batch > 1)
-      for (const std::size_t count : counts(Split::batch))
-        if (std::int64_t(count) <= load().batch) add_shares(Split::batch, first_devices(count));
-    for (const Split split : {Split::sequence, Split::rows}) add_shares(split, allowed_);
+      for (const std::size_t count : counts(ParallelMode::data))
+        if (std::int64_t(count) <= load().batch) add_shares(ParallelMode::data, first_devices(count));
+    for (const ParallelMode mode : {ParallelMode::sequence, ParallelMode::tensor}) add_shares(mode, allowed_);
   }
 
   PlacedCall choose() {
@@ -306,7 +306,7 @@ class Chooser {
       if (way.placement.devices.size() == 1 && way.told.automatic)
         alone = std::max(alone, way.told.load_seconds);
     const auto total = [&](std::size_t w) {
-      return ways_[w].told.seconds + (ways_[w].placement.split == Split::layers
+      return ways_[w].told.seconds + (ways_[w].placement.parallel == ParallelMode::layers
                                           ? std::max(alone, ways_[w].told.load_seconds)
                                           : ways_[w].told.load_seconds);
     };
@@ -338,7 +338,7 @@ class Chooser {
     placed.parts = call_parts(
         case_.graph, placed.placement,
         [&](std::uint32_t d) -> const CallLoad& { return known_ ? case_.load(d) : load(); });
-    if (placed.placement.split == Split::rows) placed.whole = load().whole;
+    if (placed.placement.parallel == ParallelMode::tensor) placed.whole = load().whole;
     placed.load_seconds = way.told.load_seconds;
     placed.seconds = way.told.seconds;
     placed.step_seconds = way.told.step_seconds;

@@ -6,14 +6,14 @@
 
 namespace heddle::core {
 
-std::string_view split_name(Split split) {
-  switch (split) {
-    case Split::layers: return "layers";
-    case Split::sets: return "sets";
-    case Split::batch: return "batch";
-    case Split::sequence: return "sequence";
-    case Split::rows: return "rows";
-    case Split::none: break;
+std::string_view parallel_name(ParallelMode mode) {
+  switch (mode) {
+    case ParallelMode::layers: return "layers";
+    case ParallelMode::cfg: return "cfg";
+    case ParallelMode::data: return "data";
+    case ParallelMode::sequence: return "sequence";
+    case ParallelMode::tensor: return "tensor";
+    case ParallelMode::none: break;
   }
   return "none";
 }

@@ -12,12 +12,12 @@ namespace heddle::core {
 // none: everything on one device. layers: contiguous ranges of blocks. sets: the sets of a step (guidance has two) side by
 // side. batch: items of the batch side by side. These give the same bytes as none. sequence: the tokens of a
 // block are divided, rows: its matrices; both change the order of sums, so they are never chosen automatically.
-enum class Split { none, layers, sets, batch, sequence, rows };
+enum class ParallelMode { none, layers, cfg, data, sequence, tensor };
 
-std::string_view split_name(Split split);
+std::string_view parallel_name(ParallelMode mode);
 
 struct CallPlacement {
-  Split split = Split::none;
+  ParallelMode parallel = ParallelMode::none;
   std::vector<std::uint32_t> devices;     // of the topology, without repetition
   std::vector<std::uint32_t> of_block;    // layers: by node of the model's graph, an index into devices
   std::vector<std::uint32_t> of_set;      // sets: by set, an index into devices
@@ -25,7 +25,7 @@ struct CallPlacement {
 
   // The device (an index into devices) of a block for a set.
   std::uint32_t device_of(std::uint32_t block, std::uint32_t set) const {
-    return split == Split::layers ? of_block[block] : split == Split::sets ? of_set[set] : 0;
+    return parallel == ParallelMode::layers ? of_block[block] : parallel == ParallelMode::cfg ? of_set[set] : 0;
   }
 };
 

@@ -49,7 +49,7 @@ bool SessionPlanner::is_divided(NodeIndex n, std::uint32_t lane) {
   const Node& node = graph_.nodes[n];
   const CallPlacement& placement = spec_.placement;
   if (placement.devices.size() < 2 || phase_ != Rate::step) return false;
-  if (placement.split == Split::sequence) {
+  if (placement.parallel == ParallelMode::sequence) {
     bool any = false;
     for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
       const auto* link = std::get_if<Source>(&node.inputs[i]);
@@ -59,7 +59,7 @@ bool SessionPlanner::is_divided(NodeIndex n, std::uint32_t lane) {
     }
     return any;
   }
-  if (placement.split != Split::rows || node.shards.empty() || !spec_.weight) return false;
+  if (placement.parallel != ParallelMode::tensor || node.shards.empty() || !spec_.weight) return false;
   bool any = false;
   for (std::uint32_t slot = 0; slot < node.shards.size(); ++slot) {
     const WeightShard& shard = node.shards[slot];
@@ -126,7 +126,7 @@ void SessionPlanner::gather(const Source& source, std::uint32_t lane) {
 
 void SessionPlanner::plan_group(NodeIndex n, std::uint32_t lane) {
   const Node& node = graph_.nodes[n];
-  const bool by_tokens = spec_.placement.split == Split::sequence;
+  const bool by_tokens = spec_.placement.parallel == ParallelMode::sequence;
   const auto count = std::uint32_t(spec_.placement.devices.size());
   std::vector<Member> members(count);
   for (std::uint32_t rank = 0; rank < count; ++rank) {

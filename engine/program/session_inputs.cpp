@@ -11,13 +11,13 @@ namespace heddle::core {
 
 std::vector<SessionLane> session_lanes(const CallPlacement& placement, std::uint32_t sets, std::int64_t items) {
   std::vector<SessionLane> lanes;
-  const bool cut = placement.split == Split::batch;
+  const bool cut = placement.parallel == ParallelMode::data;
   const std::vector<std::int64_t> parts = cut ? divide(items, placement.shares) : std::vector<std::int64_t>{0};
   for (std::uint32_t set = 0; set < sets; ++set) {
     std::int64_t begin = 0;
     for (std::uint32_t part = 0; part < parts.size(); ++part) {
       if (cut && parts[part] == 0) continue;
-      lanes.push_back({set, begin, parts[part], cut ? part : placement.split == Split::sets ? placement.of_set[set] : 0});
+      lanes.push_back({set, begin, parts[part], cut ? part : placement.parallel == ParallelMode::cfg ? placement.of_set[set] : 0});
       begin += parts[part];
     }
   }
@@ -32,7 +32,7 @@ SessionInputs::SessionInputs(const Graph& graph, const SessionSpec& spec) : grap
     if (const auto found = given.find(input.name); found != given.end() && found->second.rank > 0)
       items_ = std::max(items_, found->second.shape[0]);
   }
-  if (spec.placement.split == Split::batch && items_ == 0)
+  if (spec.placement.parallel == ParallelMode::data && items_ == 0)
     throw Error(Code::invalid_argument, "the batch cannot be split: no input of this model has one");
   lanes_ = session_lanes(spec.placement, std::uint32_t(spec.sets.size()), items_);
 }

@@ -104,7 +104,7 @@ class PlacePager {
         const bool in_loop = phase == 2;
         const double seconds = in_loop ? seconds_of(op, spec_) : 0;
         if (op.place != place_) {
-          if (spec_.placement.split == Split::layers) paging_.idle_seconds += seconds;
+          if (spec_.placement.parallel == ParallelMode::layers) paging_.idle_seconds += seconds;
           continue;
         }
         auto& launches = in_loop ? loop_launches_ : once_launches_;

@@ -64,7 +64,7 @@ Rate SessionPlanner::rate_of(const Source& source) const {
 }
 
 std::uint32_t SessionPlanner::place_of(NodeIndex n, std::uint32_t lane) const {
-  return spec_.placement.split == Split::layers ? spec_.placement.of_block[n] : plan_.lanes[lane].place;
+  return spec_.placement.parallel == ParallelMode::layers ? spec_.placement.of_block[n] : plan_.lanes[lane].place;
 }
 
 bool SessionPlanner::is_external(const Source& source) const {
@@ -377,7 +377,7 @@ std::vector<Rate> node_rates(const Graph& graph) {
 }
 
 void tell_peers(SessionSpec& spec, std::size_t count, const std::function<bool(std::uint32_t, std::uint32_t)>& are_peers) {
-  if (spec.placement.split != Split::sequence && spec.placement.split != Split::rows) return;
+  if (spec.placement.parallel != ParallelMode::sequence && spec.placement.parallel != ParallelMode::tensor) return;
   for (std::uint32_t a = 0; a < count; ++a)
     for (std::uint32_t b = 0; b < count; ++b)
       if (a != b && !are_peers(a, b)) return;

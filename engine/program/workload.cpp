@@ -333,12 +333,12 @@ bool cuts_blocks(const WeightShard& shard, const heddle_tensor_info& info) {
          });
 }
 
-std::uint64_t CallLoad::member_bytes(Split split, double share, bool is_first) const {
+std::uint64_t CallLoad::member_bytes(ParallelMode mode, double share, bool is_first) const {
   std::uint64_t bytes = 0;
   for (const BlockLoad& block : blocks) {
-    if (split == Split::sequence ? !block.by_tokens : !block.by_rows)
+    if (mode == ParallelMode::sequence ? !block.by_tokens : !block.by_rows)
       bytes += is_first ? block.weight_bytes : 0;
-    else if (split == Split::sequence)
+    else if (mode == ParallelMode::sequence)
       bytes += block.weight_bytes;
     else
       bytes +=

@@ -59,7 +59,7 @@ struct CallLoad {
       whole;  // which of them: slots, with the number of blocks where it is more than one
 
   // What one of several devices has of the weights, as a fraction of the tokens or rows is its own.
-  std::uint64_t member_bytes(Split split, double share, bool is_first) const;
+  std::uint64_t member_bytes(ParallelMode mode, double share, bool is_first) const;
 
   double repeats() const {
     return main == Rate::step ? step_count : 1;

@@ -14,9 +14,9 @@ namespace {
 
 // A plan made without the shapes may have guessed another number of sets.
 bool suits(const CallPlacement& placement, const Model& model, const CallSpec& call) {
-  switch (placement.split) {
-    case Split::layers: return placement.of_block.size() == model.graph->nodes.size();
-    case Split::sets: return placement.of_set.size() == call.sets.size();
+  switch (placement.parallel) {
+    case ParallelMode::layers: return placement.of_block.size() == model.graph->nodes.size();
+    case ParallelMode::cfg: return placement.of_set.size() == call.sets.size();
     default: return !placement.devices.empty();
   }
 }
@@ -81,7 +81,7 @@ CallPlacement decide(const Environment& environment, const Caller& caller, const
 CallPlacement placement_of(Environment& environment, const Caller& caller, const Model& model, const CallSpec& call) {
   const std::uint32_t home = caller.place.device;
   if (environment.place_call) return environment.place_call(caller.node, home, model, call);
-  if (environment.devices.size() == 1) return {Split::none, {home}, {}, {}, {}};
+  if (environment.devices.size() == 1) return {ParallelMode::none, {home}, {}, {}, {}};
   if (caller.number < caller.place.calls.size()) {
     const PlacedCall& planned = caller.place.calls[caller.number];
     // Those of a node that told none stand by model, and were made without shapes: decided anew.
@@ -98,7 +98,7 @@ SessionPlaces session_places(Environment& environment, const Caller& caller, con
   places.host_memory = environment.host_ledger;
   places.pinned_bytes = environment.topology.pinned_bytes;
   places.placement = placement_of(environment, caller, model, call);
-  if (places.placement.devices.empty()) places.placement = {Split::none, {home}, {}, {}, {}};
+  if (places.placement.devices.empty()) places.placement = {ParallelMode::none, {home}, {}, {}, {}};
   std::vector<std::uint32_t> devices = places.placement.devices;
   auto at = std::ranges::find(devices, home);
   if (at == devices.end()) at = devices.insert(at, home);

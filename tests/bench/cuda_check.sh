@@ -210,21 +210,21 @@ fi
 if wanted split && [ "$gpus" -gt 1 ]; then
   on=(--devices cuda:0,cuda:1 --place prompt=cuda:1 --place sampler=cuda:0 --place decode=cuda:0)
   part draw_one bash -c 'draw "$@"' draw one scene --devices cuda:0
-  for split in layers sets; do
-    part "draw_$split" bash -c 'draw "$@"' draw "$split" scene "${on[@]}" --split "sampler=$split"
+  for split in layers cfg; do
+    part "draw_$split" bash -c 'draw "$@"' draw "$split" scene "${on[@]}" --parallel "sampler=$split"
     same one "$split"
-    plan scene "${on[@]}" --split "sampler=$split" > "$results/plan_$split.log" 2>&1
+    plan scene "${on[@]}" --parallel "sampler=$split" > "$results/plan_$split.log" 2>&1
     grep -E 'sampler' "$results/plan_$split.log" | head -3
   done
   # Another form: other roundings, but the same on every repeat.
-  for split in sequence rows; do
-    part "draw_$split" bash -c 'draw "$@"' draw "$split" scene "${on[@]}" --split "sampler=$split"
-    part "draw_${split}_again" bash -c 'draw "$@"' draw "${split}_again" scene "${on[@]}" --split "sampler=$split"
+  for split in sequence tensor; do
+    part "draw_$split" bash -c 'draw "$@"' draw "$split" scene "${on[@]}" --parallel "sampler=$split"
+    part "draw_${split}_again" bash -c 'draw "$@"' draw "${split}_again" scene "${on[@]}" --parallel "sampler=$split"
     same "$split" "${split}_again"
     part "decibel_$split" python3 "$work/decibel.py" "$results/one" "$results/$split"
     cat "$results/decibel_$split.log"
   done
-  part draw_streamed_layers bash -c 'draw "$@"' draw streamed_layers scene "${on[@]}" --split sampler=layers --budget cuda:1=14MiB
+  part draw_streamed_layers bash -c 'draw "$@"' draw streamed_layers scene "${on[@]}" --parallel sampler=layers --budget cuda:1=14MiB
   same one streamed_layers
 fi
 

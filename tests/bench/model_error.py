@@ -1,6 +1,6 @@
 """One forward of a FLUX.1-size model: heddle beside diffusers, with the same random weights, how far each is from f32.
 
-    python3 tests/bench/model_error.py LIBHEDDLE PLUGINS [--devices cuda:0[,cuda:1]] [--split sequence]... [--small] [--folder DIR]
+    python3 tests/bench/model_error.py LIBHEDDLE PLUGINS [--devices cuda:0[,cuda:1]] [--parallel sequence]... [--small] [--folder DIR]
 
 Draws the weights of a FLUX.1 dev transformer, rounds them to bf16, writes them into a safetensors file under
 diffusers' names, and computes the velocity of one picture of noise at the first step's time: with diffusers in
@@ -67,7 +67,7 @@ class Heddle:
     def floats(self, workflow, node, split, output, field, count):
         flow, run, results = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
         self.call("heddle_engine_parse", self.engine, json.dumps(workflow).encode(), b"model_error", ctypes.byref(flow))
-        self.call("heddle_workflow_split", flow, node, split.encode())
+        self.call("heddle_workflow_parallel", flow, node, split.encode())
         options = StartOptions(ctypes.sizeof(StartOptions), keep=strings([output]), keep_count=1)
         self.call("heddle_engine_start", self.engine, flow, ctypes.byref(options), ctypes.byref(run))
         self.call("heddle_run_wait", run, ctypes.c_int64(-1), ctypes.byref(results))
@@ -131,7 +131,7 @@ def main():
     parser.add_argument("library")
     parser.add_argument("plugins")
     parser.add_argument("--devices", default="cuda:0")
-    parser.add_argument("--split", action="append", default=[])
+    parser.add_argument("--parallel", action="append", default=[])
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--folder", help="for the weights (default: a temporary one)")
     arguments = parser.parse_args()
@@ -154,13 +154,13 @@ def main():
         del model
         if on != "cpu":
             torch.cuda.empty_cache()
-        for split in ["none", *arguments.split]:
-            used = devices[:1] if split == "none" else devices
+        for mode in ["none", *arguments.parallel]:
+            used = devices[:1] if mode == "none" else devices
             heddle = Heddle(arguments.library, arguments.plugins, folder, used)
             # The first step goes from 1 to 0: what is left is the noise without the velocity.
-            values = heddle.floats(workflow(config, tokens, pixels), b"sample", split, "sample.LATENT", b"samples", noise.numel())
+            values = heddle.floats(workflow(config, tokens, pixels), b"sample", mode, "sample.LATENT", b"samples", noise.numel())
             ours = relative_error(noise - values.view(noise.shape), exact)
-            print(f"heddle on {','.join(used):<14} {split:<9} {ours:.3e}, {ours / theirs:.3f} of diffusers' own (at most 1.5)", flush=True)
+            print(f"heddle on {','.join(used):<14} {mode:<9} {ours:.3e}, {ours / theirs:.3f} of diffusers' own (at most 1.5)", flush=True)
             failed = failed or not ours <= 1.5 * theirs
             heddle.library.heddle_engine_free(heddle.engine)
     sys.exit(1 if failed else 0)

@@ -84,7 +84,7 @@ BOOST_AUTO_TEST_CASE(shapes_hold_as_many_numbers_as_were_published) {
 BOOST_AUTO_TEST_CASE(a_report_tells_of_every_step) {
   const BenchReport report = measure_model(fakes({"fake:0"}), small("tiny-scenes"));
   BOOST_TEST(report.step_seconds.size() == 4u);
-  BOOST_TEST(report.sets == 2u);
+  BOOST_TEST(report.branches == 2u);
   BOOST_TEST(report.devices == std::vector<std::string>{"fake:0"},
              boost::test_tools::per_element());
   BOOST_TEST(report.step_flops > 0);
@@ -101,10 +101,10 @@ BOOST_AUTO_TEST_CASE(a_report_tells_of_every_step) {
 BOOST_AUTO_TEST_CASE(the_checksum_is_that_of_the_bytes_however_the_model_is_placed) {
   const BenchReport alone = measure_model(fakes({"fake:0"}), small("flux-dev"));
   BenchOptions divided = small("flux-dev");
-  divided.split = "layers";
+  divided.parallel = "layers";
   const BenchReport layers = measure_model(fakes({"fake:0", "fake:1"}), divided);
   BOOST_TEST(layers.checksum == alone.checksum);
-  BOOST_TEST(layers.split == "layers");
+  BOOST_TEST(layers.parallel == "layers");
   BOOST_TEST(layers.devices.size() == 2u);
   BOOST_TEST(layers.moved_bytes > alone.moved_bytes);
   BenchOptions other = small("flux-dev");
@@ -116,17 +116,17 @@ BOOST_AUTO_TEST_CASE(the_checksum_is_that_of_the_bytes_however_the_model_is_plac
 // change none.
 BOOST_AUTO_TEST_CASE(qwen_image_is_divided_in_every_way) {
   const BenchReport alone = measure_model(fakes({"fake:0"}), small("qwen-image"));
-  BOOST_TEST(alone.sets == 2u);
-  for (const std::string split : {"layers", "sets", "sequence", "rows"}) BOOST_TEST_CONTEXT(split) {
+  BOOST_TEST(alone.branches == 2u);
+  for (const std::string mode : {"layers", "cfg", "sequence", "tensor"}) BOOST_TEST_CONTEXT(mode) {
       BenchOptions divided = small("qwen-image");
-      divided.split = split;
+      divided.parallel = mode;
       const BenchReport report = measure_model(fakes({"fake:0", "fake:1"}), divided);
-      BOOST_TEST(report.split == split);
+      BOOST_TEST(report.parallel == mode);
       BOOST_TEST(report.devices.size() == 2u);
       const double error = test::relative_error(report.result, alone.result);
       BOOST_TEST(error < 1e-5);
-      if (split == "layers" || split == "sets") BOOST_TEST(report.checksum == alone.checksum);
-      if (split == "rows") BOOST_TEST(report.checksum != alone.checksum);
+      if (mode == "layers" || mode == "cfg") BOOST_TEST(report.checksum == alone.checksum);
+      if (mode == "tensor") BOOST_TEST(report.checksum != alone.checksum);
     }
 }
 
@@ -203,7 +203,7 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_measured_is_said) {
   odd.steps = 2;
   BOOST_TEST(refusal(odd).find("one step") != std::string::npos);
   odd = small("flux-dev");
-  odd.sets = 3;
+  odd.branches = 3;
   BOOST_TEST(refusal(odd).find("3 sets") != std::string::npos);
 }
 

@@ -139,8 +139,8 @@ struct Matrix {
   std::string flow(const Case& c) const {
     const std::string first = c.kind + ":0", second = c.kind + ":1";
     const std::string both = cat(R"(, "device": ")", first, ",", second, '"');
-    const std::string hints = c.way == Way::sets   ? both + R"(, "split": "sets")"
-                              : c.way == Way::rows ? both + R"(, "split": "rows")"
+    const std::string hints = c.way == Way::sets   ? both + R"(, "parallel": "cfg")"
+                              : c.way == Way::rows ? both + R"(, "parallel": "tensor")"
                               : c.way == Way::layers
                                   ? cat(R"(, "blocks": [{"match": "double.*", "device": ")", first,
                                         R"("}, {"match": "*", "device": ")", second, R"("}])")
@@ -163,7 +163,7 @@ struct Matrix {
                kSteps, R"(, "cfg": 3.0, "sampler_name": "euler", "scheduler": "simple",
                  "positive": ["one", 0], "negative": ["two", 0], "latent_image": ["empty", 0],
                  "denoise": 1.0}, "device": ")",
-               first, '"', c.way == Way::alone ? R"(, "split": "none")" : "", R"(},
+               first, '"', c.way == Way::alone ? R"(, "parallel": "none")" : "", R"(},
         "vae": {"class_type": "VAELoader", "inputs": {"vae_name": "ae.safetensors"}},
         "decode": {"class_type": "VAEDecode", "inputs": {"samples": ["sampler", 0],
                  "vae": ["vae", 0]}, "device": ")",

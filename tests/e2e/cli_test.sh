@@ -155,7 +155,7 @@ HEDDLE_OPTIONS='cpu={"threads": -1}' run 2 plan sum.json; has err "HEDDLE_OPTION
 HEDDLE_OPTIONS='gpu={}' run 2 plan sum.json; has err "HEDDLE_OPTIONS: options are given"
 HEDDLE_PLACE=1=gpu run 2 plan sum.json; has err "node '1' (test.add) / HEDDLE_PLACE: there is no device 'gpu'"
 HEDDLE_PLACE=9=cpu run 2 plan sum.json; has err "HEDDLE_PLACE: "; has err "there is no node '9'"
-HEDDLE_SPLIT=1=halves run 2 plan sum.json; has err "node '1' (test.add) / HEDDLE_SPLIT: there is no split 'halves'"
+HEDDLE_PARALLEL=1=halves run 2 plan sum.json; has err "node '1' (test.add) / HEDDLE_PARALLEL: there is no parallel mode 'halves'"
 HEDDLE_SET=1.a=x run 2 plan sum.json; has err "HEDDLE_SET: node '1' (test.add), input 'a': expects INT"
 HEDDLE_SET=1.c=x run 2 plan sum.json; has err "HEDDLE_SET: node '1' (test.add) has no input 'c'"
 echo '{"devices": ["cpu:0",
@@ -249,7 +249,7 @@ run 0 plan sum.json --least; has out "no node is known to need memory"
 # Models of random weights.
 run 0 bench; has out "flux-dev "
 run 0 bench tiny-scenes --check --costs c.json; has out "relative error against plain loops"
-run 0 bench tiny-scenes --size 64x32 --steps 2 --sets 1 --costs c.json --json --quiet; has out '"width":64,"height":32,"steps":2,"sets":1'
+run 0 bench tiny-scenes --size 64x32 --steps 2 --branches 1 --costs c.json --json --quiet; has out '"width":64,"height":32,"steps":2,"branches":1'
 [ ! -s err ] || wrong "$what: --quiet is not quiet"
 run 2 bench flux-def; has err "Did you mean 'flux-dev'"
 run 2 bench flux-dev --size 100; has err "--size: '100' is not a size in pixels"
@@ -325,7 +325,7 @@ echo '{"place": {"1": "cpu:2"}}' >heddle.json
   run 0 plan free.json $both; has out "1 test.add on cpu:0 (first device)"
   HEDDLE_PLACE=1=cpu:2,cpu:1 run 0 plan free.json $both; has out "1 test.add on cpu:2 (hint of the node)"
   run 2 plan free.json $both --place 1=cpu:9; has err "there is no device 'cpu:9'; there are: cpu:0, cpu:1, cpu:2"
-  run 2 plan free.json $both --split 1=halves; has err "there is no split 'halves'"
+  run 2 plan free.json $both --parallel 1=halves; has err "there is no parallel mode 'halves'"
   run 0 plan free.json $both --json; has out '"device": "cpu:0"'; has out '"seconds"'
   run 2 plan free.json --costs nothing.json; has err "nothing.json"
   echo '{"devices": {"a card": {"flops": 1}}}' >costs.json

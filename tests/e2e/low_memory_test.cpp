@@ -32,7 +32,7 @@ struct LowMemory {
         std::regex_replace(text, std::regex("\"class_type\": \"(CLIPTextEncode|VAEDecode)\""),
                            "$&, \"device\": \"fake:1\"");
     placed = std::regex_replace(placed, std::regex("\"class_type\": \"KSampler\""),
-                                "$&, \"device\": \"fake:0\", \"split\": \"none\"");
+                                "$&, \"device\": \"fake:0\", \"parallel\": \"none\"");
     placed = std::regex_replace(placed, std::regex("\"(width|height)\": \\d+"), "\"$1\": 64");
     return std::regex_replace(placed, std::regex("\"steps\": \\d+"), "\"steps\": 2");
   }

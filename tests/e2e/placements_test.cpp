@@ -15,7 +15,7 @@ using core::CallPlacement;
 using core::CallSpec;
 using core::Model;
 using core::Node;
-using core::Split;
+using core::ParallelMode;
 
 namespace {
 
@@ -81,7 +81,7 @@ core::CallPlacer for_caller(const std::string& type,
   return [type, divide = std::move(divide)](const Node& caller, std::uint32_t home,
                                             const Model& model, const CallSpec& call) {
     return caller.type->name() == type ? divide(model, call)
-                                       : CallPlacement{Split::none, {home}, {}, {}, {}};
+                                       : CallPlacement{ParallelMode::none, {home}, {}, {}, {}};
   };
 }
 
@@ -131,7 +131,7 @@ BOOST_DATA_TEST_CASE(the_two_sets_of_a_guided_step, kMachines, machine) {
   const auto split = Scene(machine).picture(
       Scene::flow(), for_caller("KSampler", [](const Model&, const CallSpec& call) {
         BOOST_TEST(call.sets.size() == 2u);
-        return CallPlacement{Split::sets, {0, 1}, {}, {0, 1}, {}};
+        return CallPlacement{ParallelMode::cfg, {0, 1}, {}, {0, 1}, {}};
       }));
   BOOST_TEST((split == Scene::alone(Scene::flow())));
 }
@@ -146,8 +146,8 @@ BOOST_DATA_TEST_CASE(the_items_of_a_batch, kMachines, machine) {
     const auto divide = [&](const Node& caller, std::uint32_t home, const Model&, const CallSpec&) {
       const std::string_view type = caller.type->name();
       if (type == "KSampler" || type == "VAEDecode")
-        return CallPlacement{Split::batch, devices, {}, {}, shares};
-      return CallPlacement{Split::none, {home}, {}, {}, {}};
+        return CallPlacement{ParallelMode::data, devices, {}, {}, shares};
+      return CallPlacement{ParallelMode::none, {home}, {}, {}, {}};
     };
     BOOST_TEST((scene.picture(four, divide) == Scene::alone(four)), "over " << shares.size());
   }
@@ -159,16 +159,16 @@ BOOST_DATA_TEST_CASE(tokens_and_matrices_over_two_and_four_devices, kMachines, m
   static std::map<std::string, std::vector<std::byte>> pictures;
   const std::vector<std::byte>& alone = Scene::alone(Scene::flow());
   Scene scene(machine);
-  for (const Split split : {Split::sequence, Split::rows})
+  for (const ParallelMode mode : {ParallelMode::sequence, ParallelMode::tensor})
     for (const std::vector<double>& shares : {std::vector<double>{1, 1}, {1, 2, 1, 1}}) {
       std::vector<std::uint32_t> devices;
       for (std::uint32_t d = 0; d < shares.size(); ++d) devices.push_back(d);
       const auto divided =
           scene.picture(Scene::flow(), for_caller("KSampler", [&](const Model&, const CallSpec&) {
-                          return CallPlacement{split, devices, {}, {}, shares};
+                          return CallPlacement{mode, devices, {}, {}, shares};
                         }));
       const std::string name =
-          std::string(core::split_name(split)) + " over " + std::to_string(shares.size());
+          std::string(core::parallel_name(mode)) + " over " + std::to_string(shares.size());
       const double error = relative_error(divided, alone);
       BOOST_TEST(error < 1e-5, name << ": " << error);
       BOOST_TEST(error > 0, name << " was not divided at all");
@@ -187,14 +187,14 @@ BOOST_AUTO_TEST_CASE(budgets_that_are_too_small_for_the_weights_change_no_byte) 
        {"\"width\": 256, \"height\": 256, \"batch_size\": 1",
         "\"width\": 128, \"height\": 128, \"batch_size\": 2"}});
   const std::vector<double> shares{1, 1};
-  for (const Split split :
-       {Split::none, Split::layers, Split::sets, Split::batch, Split::sequence, Split::rows})
-    BOOST_TEST_CONTEXT(core::split_name(split)) {
+  for (const ParallelMode mode :
+       {ParallelMode::none, ParallelMode::layers, ParallelMode::cfg, ParallelMode::data, ParallelMode::sequence, ParallelMode::tensor})
+    BOOST_TEST_CONTEXT(core::parallel_name(mode)) {
       const auto divide = for_caller("KSampler", [&](const Model& model, const CallSpec&) {
-        if (split == Split::none) return CallPlacement{split, {0}, {}, {}, {}};
-        if (split == Split::layers) return test::layers(model, {0, 1}, shares);
-        if (split == Split::sets) return CallPlacement{split, {0, 1}, {}, {0, 1}, {}};
-        return CallPlacement{split, {0, 1}, {}, {}, shares};
+        if (mode == ParallelMode::none) return CallPlacement{mode, {0}, {}, {}, {}};
+        if (mode == ParallelMode::layers) return test::layers(model, {0, 1}, shares);
+        if (mode == ParallelMode::cfg) return CallPlacement{mode, {0, 1}, {}, {0, 1}, {}};
+        return CallPlacement{mode, {0, 1}, {}, {}, shares};
       });
       const auto draw = [&](std::uint64_t budget) {
         Scene scene(machine);

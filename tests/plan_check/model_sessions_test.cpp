@@ -13,7 +13,7 @@
 using namespace heddle;
 using core::SessionPlan;
 using core::SessionStorage;
-using core::Split;
+using core::ParallelMode;
 
 BOOST_AUTO_TEST_SUITE(model_sessions)
 
@@ -37,12 +37,12 @@ std::vector<std::uint64_t> weight_bytes(const SessionPlan& plan, std::size_t pla
 }
 
 // A small FLUX of true width on three devices.
-std::string flux_question(std::string_view split, int side) {
+std::string flux_question(std::string_view mode, int side) {
   std::string text = R"({"devices": [)";
   for (int d = 0; d < 3; ++d)
     text += core::cat(d == 0 ? "" : ", ", R"({"name": "gpu:)", d, R"(", "memory": "64GiB"})");
   return text + core::cat(R"(], "models": {"flux": {"kind": "flux", "doubles": 2, "singles": 2,)",
-                          R"( "hints": {"device": "gpu:0,gpu:1,gpu:2", "split": ")", split,
+                          R"( "hints": {"device": "gpu:0,gpu:1,gpu:2", "parallel": ")", mode,
                           R"("}}}, "nodes": [{"id": "sampler", "outputs": ["1MiB"], "calls": [)",
                           R"({"model": "flux", "steps": 3, "sets": 2, "batch": 3, "width": )", side,
                           R"(, "height": )", side, R"(, "tokens": 32}]}]})");
@@ -53,15 +53,15 @@ std::string flux_question(std::string_view split, int side) {
 BOOST_AUTO_TEST_CASE(calls_of_a_true_model_keep_the_rules_and_have_the_weights_that_are_told) {
   const core::LoadedPlugins plugins =
       core::load_plugins({std::filesystem::path(HEDDLE_PLUGINS_DIR) / "denoisers.so"});
-  for (const char* split : {"none", "layers", "sets", "batch", "sequence", "rows"})
-    BOOST_TEST_CONTEXT(split) {
+  for (const char* mode : {"none", "layers", "cfg", "data", "sequence", "tensor"})
+    BOOST_TEST_CONTEXT(mode) {
       const test::TemporaryFolder folder;
-      const test::PlanCase question(core::parse_json(flux_question(split, 256), "question"),
+      const test::PlanCase question(core::parse_json(flux_question(mode, 256), "question"),
                                     *plugins.catalog, folder.path());
       const core::Plan plan = question.plan();
       BOOST_TEST_REQUIRE(plan.places[0].calls.size() == 1u);
       const core::PlacedCall& call = plan.places[0].calls[0];
-      BOOST_TEST(core::split_name(call.placement.split) == split);
+      BOOST_TEST(core::parallel_name(call.placement.parallel) == mode);
       const core::SessionSpec spec =
           core::session_spec(question.inferred().nodes[0].calls[0], call.placement,
                              plan.places[0].device, core::Prices(question.topology(), {}));
@@ -85,8 +85,8 @@ BOOST_AUTO_TEST_CASE(calls_of_a_true_model_keep_the_rules_and_have_the_weights_t
       BOOST_TEST(told_once == once);
       BOOST_TEST(told_each_step == each_step);
       BOOST_TEST(call.exchanges.empty() ==
-                 (call.placement.split != Split::sequence && call.placement.split != Split::rows));
-      BOOST_TEST(call.whole.empty() == (call.placement.split != Split::rows));
+                 (call.placement.parallel != ParallelMode::sequence && call.placement.parallel != ParallelMode::tensor));
+      BOOST_TEST(call.whole.empty() == (call.placement.parallel != ParallelMode::tensor));
       const core::Json json = core::plan_json(question.graph(), plan, question.topology());
       const core::Json& told = json.find("steps")->as_array()[0].find("calls")->as_array()[0];
       std::uint64_t in_json = 0;

@@ -18,7 +18,7 @@ using namespace heddle;
 using core::SessionAction;
 using core::SessionPlan;
 using core::SessionStorage;
-using core::Split;
+using core::ParallelMode;
 using ActionKind = core::SessionAction::Kind;
 
 BOOST_AUTO_TEST_SUITE(paged_sessions)
@@ -85,7 +85,7 @@ test::SessionQuestion chain(std::uint32_t sets) {
   q.spec.schedule = {{"t", info(3, 1)}};
   q.spec.step_count = 3;
   q.spec.places = {{"fake:0", HEDDLE_F32, 1}};
-  q.spec.placement = {Split::none, {0}, {}, {}, {}};
+  q.spec.placement = {ParallelMode::none, {0}, {}, {}, {}};
   q.spec.weight = [](std::uint32_t, core::NodeIndex, std::uint32_t slot, std::uint32_t) {
     return std::optional(core::make_info(HEDDLE_F32, slot == 0
                                                          ? std::vector<std::int64_t>{512, 256}
@@ -115,9 +115,9 @@ BOOST_AUTO_TEST_CASE(plans_of_random_calls_keep_their_budgets_and_compute_the_sa
   std::mt19937 random(17);
   std::size_t pages = 0, refused = 0;
   for (int i = 0; i < 200; ++i)
-    for (const Split split :
-         {Split::none, Split::layers, Split::sets, Split::batch, Split::sequence, Split::rows}) {
-      test::SessionQuestion question = test::random_session(random, split);
+    for (const ParallelMode mode :
+         {ParallelMode::none, ParallelMode::layers, ParallelMode::cfg, ParallelMode::data, ParallelMode::sequence, ParallelMode::tensor}) {
+      test::SessionQuestion question = test::random_session(random, mode);
       const test::SessionFindings resident =
           test::check_session(question.graph, question.spec, plan_of(question));
       const Bounds bounds = bounds_of(question);
@@ -238,11 +238,11 @@ BOOST_AUTO_TEST_CASE(what_placement_expects_of_streaming_is_what_a_session_does)
   const char* const costs = R"({"links": {"host -> Card": {"bytes_per_second": 2e10},
       "pinned host -> Card": {"bytes_per_second": 8e10}}})";
   std::vector<std::tuple<const char*, const char*, int>> cases{
-      {"64GiB", "none", 6}, {"3GiB", "none", 6}, {"3GiB", "layers", 6}, {"3GiB", "sets", 6}};
-  for (const char* split : {"none", "layers", "sets"})
-    for (const int memory : {4, 6, 8}) cases.emplace_back("0", split, memory);
-  for (const auto& [pinned, split, memory] : cases)
-    BOOST_TEST_CONTEXT(split << " in " << memory << " GiB, pinned " << pinned) {
+      {"64GiB", "none", 6}, {"3GiB", "none", 6}, {"3GiB", "layers", 6}, {"3GiB", "cfg", 6}};
+  for (const char* mode : {"none", "layers", "cfg"})
+    for (const int memory : {4, 6, 8}) cases.emplace_back("0", mode, memory);
+  for (const auto& [pinned, mode, memory] : cases)
+    BOOST_TEST_CONTEXT(mode << " in " << memory << " GiB, pinned " << pinned) {
       const std::uint64_t most_pinned = core::parse_bytes(pinned).value();
       const std::string device =
           core::cat(R"(", "memory": ")", memory, R"(GiB", "flops": 4e14, "bandwidth": 2e12})");
@@ -250,7 +250,7 @@ BOOST_AUTO_TEST_CASE(what_placement_expects_of_streaming_is_what_a_session_does)
           R"({"pinned": ")", pinned, R"(", "costs": )", costs, R"(, "devices": [{"name": "gpu:0)",
           device, R"(, {"name": "gpu:1)", device,
           R"(], "models": {"flux": {"kind": "flux", "hints": {"device": "gpu:0,gpu:1", )",
-          R"("split": ")", split, R"("}}}, "nodes": [{"id": "sampler", "outputs": ["1MiB"],)",
+          R"("parallel": ")", mode, R"("}}}, "nodes": [{"id": "sampler", "outputs": ["1MiB"],)",
           R"( "device": "gpu:0", "calls": [{"model": "flux", "steps": 20, "sets": 2}]}]})");
       const test::TemporaryFolder folder;
       const test::PlanCase question(core::parse_json(text, "question"), *plugins.catalog,
@@ -281,7 +281,7 @@ BOOST_AUTO_TEST_CASE(what_placement_expects_of_streaming_is_what_a_session_does)
             session.needs[p].step_page_bytes - session.needs[p].unpinned_page_bytes;
         // Devices that stream the same weights do so from the same copy.
         pinned_bytes =
-            split == std::string("sets") ? std::max(pinned_bytes, here) : pinned_bytes + here;
+            mode == std::string("cfg") ? std::max(pinned_bytes, here) : pinned_bytes + here;
       }
       std::uint64_t unpinned = 0;
       for (const core::CallStream& stream : call.streams) {

@@ -233,12 +233,12 @@ namespace {
 // Draws one question.
 class Maker {
  public:
-  Maker(std::mt19937& random, core::Split split) : random_(random), split_(split) {}
+  Maker(std::mt19937& random, core::ParallelMode mode) : random_(random), mode_(mode) {}
 
   SessionQuestion run() {
     core::Graph& graph = made_.graph;
-    const std::int64_t items = split_ == core::Split::batch ? 2 + below(4) : 1 + below(2);
-    const std::int64_t tokens = split_ == core::Split::sequence ? 3 + below(7) : 1 + below(4);
+    const std::int64_t items = mode_ == core::ParallelMode::data ? 2 + below(4) : 1 + below(2);
+    const std::int64_t tokens = mode_ == core::ParallelMode::sequence ? 3 + below(7) : 1 + below(4);
     const std::int64_t constants = below(2) == 0 ? 1 : items;
     const bool is_batch = constants > 1 || below(2) == 0;
     graph.inputs = {
@@ -246,7 +246,7 @@ class Maker {
         {"c", HEDDLE_INPUT_CONSTANT | (is_batch ? std::uint32_t(HEDDLE_INPUT_BATCH) : 0u)},
         {"t", HEDDLE_INPUT_SCHEDULED}};
     made_.spec.step_count = 1 + below(4);
-    const std::uint32_t sets = split_ == core::Split::sets ? 2 + below(2) : 1 + below(2);
+    const std::uint32_t sets = mode_ == core::ParallelMode::cfg ? 2 + below(2) : 1 + below(2);
     for (std::uint32_t s = 0; s < sets; ++s)
       made_.spec.sets.push_back({{{"c", info(constants, 1)}}, {{"x", info(items, tokens)}}});
     made_.spec.schedule = {{"t", info(made_.spec.step_count, 1)}};
@@ -323,19 +323,19 @@ class Maker {
 
   void place() {
     core::CallPlacement& placement = made_.spec.placement;
-    const std::uint32_t count = split_ == core::Split::none ? 1 : 1 + below(4);
-    placement.split = split_;
+    const std::uint32_t count = mode_ == core::ParallelMode::none ? 1 : 1 + below(4);
+    placement.parallel = mode_;
     for (std::uint32_t d = 0; d < count; ++d) placement.devices.push_back(d);
-    if (split_ == core::Split::layers) {
+    if (mode_ == core::ParallelMode::layers) {
       const bool ranges = below(2) == 0;  // else back and forth
       for (std::size_t n = 0; n < made_.graph.nodes.size(); ++n)
         placement.of_block.push_back(ranges ? std::uint32_t(n * count / made_.graph.nodes.size())
                                             : below(count));
     }
-    for (std::size_t s = 0; split_ == core::Split::sets && s < made_.spec.sets.size(); ++s)
+    for (std::size_t s = 0; mode_ == core::ParallelMode::cfg && s < made_.spec.sets.size(); ++s)
       placement.of_set.push_back(below(count));
-    const bool by_shares = split_ == core::Split::batch || split_ == core::Split::sequence ||
-                           split_ == core::Split::rows;
+    const bool by_shares = mode_ == core::ParallelMode::data || mode_ == core::ParallelMode::sequence ||
+                           mode_ == core::ParallelMode::tensor;
     double all = 0;
     for (std::uint32_t d = 0; by_shares && d < count; ++d)
       all += placement.shares.emplace_back(1.0 + below(3));
@@ -352,7 +352,7 @@ class Maker {
   }
 
   std::mt19937& random_;
-  const core::Split split_;
+  const core::ParallelMode mode_;
   SessionQuestion made_;
   std::vector<Source> constants_, scheduled_, steps_;
   bool constants_have_items_ = false;
@@ -360,12 +360,12 @@ class Maker {
 
 }  // namespace
 
-SessionQuestion random_session(std::mt19937& random, core::Split split) {
-  return Maker(random, split).run();
+SessionQuestion random_session(std::mt19937& random, core::ParallelMode mode) {
+  return Maker(random, mode).run();
 }
 
 std::string SessionQuestion::describe() const {
-  std::string text = core::cat(core::split_name(spec.placement.split), ", home ", spec.home, ", ",
+  std::string text = core::cat(core::parallel_name(spec.placement.parallel), ", home ", spec.home, ", ",
                                spec.sets.size(), " sets, x ",
                                core::describe(spec.sets.front().steps.at("x")), ", places");
   for (const auto& place : spec.places)

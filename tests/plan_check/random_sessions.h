@@ -17,7 +17,7 @@ struct SessionQuestion {
 
 // Every block reads tensors (batch, tokens, 256) and makes some: by sums, products with matrices,
 // views with gaps, in place, by handing on what it reads, by collectives where it is divided.
-SessionQuestion random_session(std::mt19937& random, core::Split split);
+SessionQuestion random_session(std::mt19937& random, core::ParallelMode mode);
 
 // Kernels that compute nothing; some want a workspace.
 core::ChosenKernel any_kernel(std::uint32_t place, const heddle_op_call& call);

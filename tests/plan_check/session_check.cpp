@@ -16,7 +16,7 @@ using core::PlannedOp;
 using core::SessionAction;
 using core::SessionPlan;
 using core::SessionStorage;
-using core::Split;
+using core::ParallelMode;
 using StorageKind = core::SessionStorage::Kind;
 using ActionKind = core::SessionAction::Kind;
 
@@ -159,15 +159,15 @@ class SessionChecker {
     for (const core::NodeIndex n : graph_.order)
       for (std::uint32_t lane = 0; lane < plan_.lanes.size(); ++lane) {
         std::vector<std::uint32_t> wanted{0};
-        if (placement.split == Split::layers) wanted = {placement.of_block[n]};
-        if (placement.split == Split::sets) wanted = {placement.of_set[plan_.lanes[lane].set]};
-        if (placement.split == Split::batch) wanted = {plan_.lanes[lane].place};
+        if (placement.parallel == ParallelMode::layers) wanted = {placement.of_block[n]};
+        if (placement.parallel == ParallelMode::cfg) wanted = {placement.of_set[plan_.lanes[lane].set]};
+        if (placement.parallel == ParallelMode::data) wanted = {plan_.lanes[lane].place};
         const auto found = where.find({n, lane});
         if (found == where.end()) {
           fault("block ", block_name(n, lane), " never runs");
           continue;
         }
-        const bool shared = placement.split == Split::sequence || placement.split == Split::rows;
+        const bool shared = placement.parallel == ParallelMode::sequence || placement.parallel == ParallelMode::tensor;
         if (found->second != wanted && !(shared && rates_[n] == 2 && found->second == all))
           fault("block ", block_name(n, lane), " does not run where it was placed");
       }

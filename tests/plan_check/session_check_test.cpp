@@ -13,7 +13,7 @@ using namespace heddle;
 using core::SessionPlan;
 using core::SessionStorage;
 using core::Source;
-using core::Split;
+using core::ParallelMode;
 using core::Step;
 using ActionKind = core::SessionAction::Kind;
 
@@ -31,7 +31,7 @@ SessionPlan plan_of(const test::SessionQuestion& question) {
 
 // The same call on one device.
 core::SessionSpec undivided(core::SessionSpec spec) {
-  spec.placement = {Split::none, {0}, {}, {}, {}};
+  spec.placement = {ParallelMode::none, {0}, {}, {}, {}};
   spec.places = {{"fake:0", HEDDLE_F32, 0}};
   spec.home = 0;
   return spec;
@@ -71,7 +71,7 @@ test::SessionQuestion back_and_forth() {
   q.spec.schedule = {{"t", info(3, 1)}};
   q.spec.step_count = 3;
   q.spec.places = {{"fake:0", HEDDLE_F32, 1}, {"fake:1", HEDDLE_F32, 2}};
-  q.spec.placement = {Split::layers, {0, 1}, {0, 0, 1, 1, 1, 0, 0}, {}, {}};
+  q.spec.placement = {ParallelMode::layers, {0, 1}, {0, 0, 1, 1, 1, 0, 0}, {}, {}};
   return q;
 }
 
@@ -86,7 +86,7 @@ test::SessionQuestion tokens_of_three() {
   add(q.graph, "in place", {{2, 0}, {0, 0}});
   q.graph.outputs = {{"y", {3, 0}}};
   q.spec.places.push_back({"fake:2", HEDDLE_F32, 3});
-  q.spec.placement = {Split::sequence, {0, 1, 2}, {}, {}, {0.5, 0.25, 0.25}};
+  q.spec.placement = {ParallelMode::sequence, {0, 1, 2}, {}, {}, {0.5, 0.25, 0.25}};
   return q;
 }
 
@@ -250,16 +250,16 @@ BOOST_AUTO_TEST_CASE(plans_of_random_calls_keep_the_rules_however_they_are_divid
   std::mt19937 random(7);
   std::size_t transfers = 0, divided = 0;
   for (int i = 0; i < 500; ++i)
-    for (const Split split :
-         {Split::none, Split::layers, Split::sets, Split::batch, Split::sequence, Split::rows}) {
-      const test::SessionQuestion question = test::random_session(random, split);
+    for (const ParallelMode mode :
+         {ParallelMode::none, ParallelMode::layers, ParallelMode::cfg, ParallelMode::data, ParallelMode::sequence, ParallelMode::tensor}) {
+      const test::SessionQuestion question = test::random_session(random, mode);
       BOOST_TEST_INFO(question.describe());
       const SessionPlan plan = plan_of(question);
       const test::SessionFindings found = test::check_session(question.graph, question.spec, plan);
       BOOST_TEST_REQUIRE(found.faults.empty(), first_of(found.faults));
       transfers += plan.transfers.size();
       divided += plan.blocks.size() > plan.lanes.size() * question.graph.nodes.size() ? 1 : 0;
-      if (split != Split::layers && split != Split::sets) continue;
+      if (mode != ParallelMode::layers && mode != ParallelMode::cfg) continue;
       // What is computed is what one device computes.
       const core::SessionSpec alone = undivided(question.spec);
       const SessionPlan one = core::plan_session(question.graph, alone, test::any_kernel);

@@ -127,7 +127,7 @@ class StepChecker {
     }
   }
   bool is_divided_by_tokens(const Source& source) const {
-    return spec_.placement.split == core::Split::sequence &&
+    return spec_.placement.parallel == core::ParallelMode::sequence &&
            (graph_.nodes[source.node].type->output(source.port).flags & HEDDLE_PORT_SEQUENCE) != 0;
   }
 

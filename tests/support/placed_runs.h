@@ -113,7 +113,7 @@ class PlacedRuns {
 // allow: `cuts` are shares.
 inline core::CallPlacement layers(const core::Model& model, std::vector<std::uint32_t> devices,
                                   const std::vector<double>& shares) {
-  core::CallPlacement placement{core::Split::layers, std::move(devices), {}, {}, {}};
+  core::CallPlacement placement{core::ParallelMode::layers, std::move(devices), {}, {}, {}};
   std::vector<std::string> groups;  // in the order of the graph
   const auto group_of = [](const std::string& path) { return path.substr(0, path.rfind('.')); };
   for (const core::NodeIndex n : model.graph->order) {

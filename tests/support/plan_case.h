@@ -76,7 +76,7 @@ class PlanCase {
     return found != nullptr && found->as_bool();
   }
   static core::Hints hints_of(const Json& json) {
-    core::Hints hints{text_of(json, "device"), text_of(json, "prefer"), text_of(json, "split"), {}};
+    core::Hints hints{text_of(json, "device"), text_of(json, "prefer"), text_of(json, "parallel"), {}};
     if (const Json* blocks = json.find("blocks"))
       for (const Json& b : blocks->as_array())
         hints.blocks.push_back({text_of(b, "match"), text_of(b, "device")});

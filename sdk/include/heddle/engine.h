@@ -172,7 +172,7 @@ HEDDLE_EXPORT int32_t heddle_workflow_set(heddle_workflow*, const char* input, c
                                           char** error);
 HEDDLE_EXPORT int32_t heddle_workflow_place(heddle_workflow*, const char* node, const char* device,
                                             char** error);
-HEDDLE_EXPORT int32_t heddle_workflow_split(heddle_workflow*, const char* node, const char* mode,
+HEDDLE_EXPORT int32_t heddle_workflow_parallel(heddle_workflow*, const char* node, const char* mode,
                                             char** error);
 HEDDLE_EXPORT int32_t heddle_workflow_text(const heddle_workflow*, char** out, char** error);
 HEDDLE_EXPORT void heddle_workflow_free(heddle_workflow*);

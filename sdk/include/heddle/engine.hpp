@@ -178,7 +178,7 @@ class Workflow {
   // "settings.ini:3"; nobody where it is empty.
   void set(std::string_view input, std::string_view value, std::string_view from = {});
   void place(std::string_view node, std::string_view device, std::string_view from = {});
-  void split(std::string_view node, std::string_view mode, std::string_view from = {});
+  void parallel(std::string_view node, std::string_view mode, std::string_view from = {});
   std::string text() const;  // canonical JSON
   struct Data;
 
@@ -314,8 +314,8 @@ class Engine {
 struct BenchOptions {
   std::string model;                  // as bench_models() calls it
   unsigned width = 0, height = 0;     // pixels; 0: what is usual for the shape, of the next two, too
-  unsigned steps = 0, sets = 0;       // sets of inputs in a step: 2 with guidance
-  std::string split;                  // as Workflow::split(); empty: the planner's choice
+  unsigned steps = 0, branches = 0;   // sets of inputs in a step: 2 with guidance
+  std::string parallel;                 // as Workflow::parallel(); empty: the planner's choice
   std::string weight_dtype;           // as the shape's loader calls it: "fp8_e4m3fn"; empty: as the weights are drawn
   bool is_small = false;              // a model of that family for plain loops, and a small picture
   // Told of every run when it begins (true), so that it can be cancelled, and when it is over (false). No copy may be left then.
@@ -324,15 +324,15 @@ struct BenchOptions {
 
 struct BenchReport {
   std::string model;
-  unsigned width = 0, height = 0, steps = 0, sets = 0;
+  unsigned width = 0, height = 0, steps = 0, branches = 0;
   std::vector<std::string> devices;   // that blocks of the model ran on
   std::string compute;                // the type that the first of them computes with
-  std::string split;                  // as planned: "none", "layers", ...
+  std::string parallel;                 // as planned: "none", "layers", ...
   std::uint64_t weight_bytes = 0;     // of the file
   std::vector<double> step_seconds;   // from a step's first block to the next one's, by the devices' own clocks
   double median_seconds = 0;          // of them
   double planned_seconds = 0;         // of a step; 0: nothing was known
-  double step_flops = 0;              // of all sets
+  double step_flops = 0;              // of all branches
   double product_rate = 0;            // FLOP/s of a large matrix product on those devices together; 0: unknown
   double first_seconds = 0;           // of the measured node in the first run, which loads the weights; without its steps
   double planned_load_seconds = 0;

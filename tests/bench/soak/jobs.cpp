@@ -103,8 +103,8 @@ Job as_planned(Job job, const std::string& plan_text) {
   for (const core::Json& step : plan.find("steps")->as_array()) {
     const core::Json* const calls = step.find("calls");
     if (calls == nullptr || step.find("node")->as_string() != job.node) continue;
-    for (const core::Json& call : calls->as_array()) job.split = call.find("split")->as_string();
-    if (job.split == "none") job.device = step.find("device")->as_string();
+    for (const core::Json& call : calls->as_array()) job.parallel = call.find("parallel")->as_string();
+    if (job.parallel == "none") job.device = step.find("device")->as_string();
   }
   return job;
 }
@@ -157,14 +157,14 @@ Workflow workflow_of(const Job& wanted, const Engine& engine) {
   Job job = wanted;
   const auto placed = [&](const std::string& text) {
     Workflow flow = engine.parse(text, job.work);
-    if (!job.split.empty()) flow.split(job.node, job.split);
+    if (!job.parallel.empty()) flow.parallel(job.node, job.parallel);
     if (!job.device.empty()) flow.place(job.node, job.device);
     return flow;
   };
   if (job.budget == 0) return placed(job.text);
   // What others take of the memory changes where the planner would put it, and so how much it
   // needs: the budget is for one way of running.
-  if (job.split.empty()) job = as_planned(job, engine.plan_json(placed(job.text)));
+  if (job.parallel.empty()) job = as_planned(job, engine.plan_json(placed(job.text)));
   const Workflow flow = placed(job.text);
   // The same for all: with less of one device than of another, layers would be cut elsewhere.
   double least = 0;
@@ -189,24 +189,24 @@ Job Jobs::next() {
   const std::size_t devices = options_.devices.size();
   switch (below(4)) {
     case 0:
-      job.split = "none";
+      job.parallel = "none";
       job.device = options_.devices[below(devices)];
       break;
     case 1:
-      if (devices > 1) job.split = "layers";
+      if (devices > 1) job.parallel = "layers";
       break;
     case 2:
-      if (devices > 1 && job.sets > 1) job.split = "sets";
+      if (devices > 1 && job.sets > 1) job.parallel = "cfg";
       break;
     default:
       job.among_many = below(2) == 0;
   }
-  job.kind += job.split.empty()     ? ", as planned"
-              : job.split == "none" ? ", on one"
-                                    : cat(", in ", job.split);
+  job.kind += job.parallel.empty()     ? ", as planned"
+              : job.parallel == "none" ? ", on one"
+                                    : cat(", in ", job.parallel);
   if (below(4) == 0) {
     // Where a split is asked for, placement refuses by a rougher estimate of what is needed.
-    job.budget = (job.split.empty() ? 1.5 : 3) + below(200) / 100.0;
+    job.budget = (job.parallel.empty() ? 1.5 : 3) + below(200) / 100.0;
     job.kind += ", with a budget";
   }
   if (below(5) == 0) {

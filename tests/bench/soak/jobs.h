@@ -18,7 +18,7 @@ struct Job {
   std::string work;  // names what is computed: two with an equal one make the same bytes
   std::string text;  // the workflow
   std::string output, field;
-  std::string node, split, device;  // empty: the planner's choice
+  std::string node, parallel, device;  // empty: the planner's choice
   unsigned sets = 2;                // of inputs in a step
   bool among_many = false;
   double budget = 0;  // times the least with which it can run; 0: it has none. No other may run

@@ -43,7 +43,7 @@ BOOST_AUTO_TEST_CASE(values_are_read_into_their_types) {
                                                  {"options", R"(cpu={"threads": 2})"},
                                                  {"set", "text.text=a=b"},
                                                  {"place", "a node=cpu:0,cpu:1"},
-                                                 {"split", "a node=layers"},
+                                                 {"parallel", "a node=layers"},
                                                  {"costs", "costs.json"}}));
   BOOST_TEST(settings.engine.threads == 3u);
   BOOST_TEST(settings.engine.devices == (std::vector<std::string>{"cpu:0", "cpu:1"}));
@@ -56,7 +56,7 @@ BOOST_AUTO_TEST_CASE(values_are_read_into_their_types) {
   BOOST_TEST(settings.sets.at(0).value == "a=b");
   BOOST_TEST(settings.places.at(0).key == "a node");
   BOOST_TEST(settings.places.at(0).value == "cpu:0,cpu:1");
-  BOOST_TEST(settings.splits.at(0).value == "layers");
+  BOOST_TEST(settings.parallel.at(0).value == "layers");
   BOOST_TEST(settings.costs_file == "costs.json");
 }
 

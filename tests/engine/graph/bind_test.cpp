@@ -250,11 +250,11 @@ BOOST_AUTO_TEST_CASE(targets_that_are_no_sinks_are_errors) {
 BOOST_AUTO_TEST_CASE(hints_and_titles_come_along) {
   const Bound bound = bind_text(
       R"({"l": {"class_type": "LoadImage", "inputs": {"image": "a"}, "device": "cuda", "_meta": {"title": "the fox"}},
-      "s": {"class_type": "SaveImage", "inputs": {"images": ["l", 0]}, "prefer": "cpu", "split": "none", "blocks": [{"match": "a.*", "device": "cpu"}]}})");
+      "s": {"class_type": "SaveImage", "inputs": {"images": ["l", 0]}, "prefer": "cpu", "parallel": "none", "blocks": [{"match": "a.*", "device": "cpu"}]}})");
   BOOST_TEST(bound.graph.nodes.at(0).title == "the fox");
   BOOST_TEST(graph_text(bound.graph) ==
              "0 l LoadImage image=\"a\" | device=cuda\n"
-             "1 s SaveImage images=l.IMAGE filename_prefix=\"ComfyUI\" | prefer=cpu split=none "
+             "1 s SaveImage images=l.IMAGE filename_prefix=\"ComfyUI\" | prefer=cpu parallel=none "
              "a.*->cpu\n");
   BOOST_TEST(bound.graph.name_of(0) == "node 'l' (LoadImage)");
   BOOST_TEST(bound.graph.name_of(kGraphInputs) == "the graph's inputs");

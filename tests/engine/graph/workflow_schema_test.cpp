@@ -76,8 +76,8 @@ BOOST_AUTO_TEST_CASE(the_schema_is_closed_where_the_parser_knows_every_key) {
 }
 
 BOOST_AUTO_TEST_CASE(the_schema_offers_the_splits_that_the_parser_takes) {
-  const Json splits = definitions().at("node").at("properties").at("split").at("enum");
-  BOOST_TEST(texts_of(splits) == sorted(kSplits), boost::test_tools::per_element());
+  const Json splits = definitions().at("node").at("properties").at("parallel").at("enum");
+  BOOST_TEST(texts_of(splits) == sorted(kParallelModes), boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -30,7 +30,7 @@ constexpr std::string_view kWrapped = R"({
   "client_id": "abc",
   "devices": {"cuda:0": {"budget": "14GiB"}, "cpu": {}},
   "prompt": {
-    "1": {"class_type": "UNETLoader", "inputs": {"unet_name": "a"}, "device": "cuda:0", "prefer": "cuda", "split": "rows",
+    "1": {"class_type": "UNETLoader", "inputs": {"unet_name": "a"}, "device": "cuda:0", "prefer": "cuda", "parallel": "tensor",
           "blocks": [{"match": "double.*", "device": "cuda:0"}, {"match": "*", "device": "cuda:1"}],
           "_meta": {"title": "Load it"}, "is_changed": ["x"], "mine": 5},
     "2": {"class_type": "Use", "inputs": {"model": ["1", "MODEL"], "seed": 18446744073709551615}}
@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(the_wrapped_form_has_devices_and_hints_and_keeps_what_it_do
   BOOST_TEST(node.title == "Load it");
   BOOST_TEST(node.hints.device == "cuda:0");
   BOOST_TEST(node.hints.prefer == "cuda");
-  BOOST_TEST(node.hints.split == "rows");
+  BOOST_TEST(node.hints.parallel == "tensor");
   BOOST_REQUIRE_EQUAL(node.hints.blocks.size(), 2u);
   BOOST_TEST(node.hints.blocks[1].match == "*");
   BOOST_TEST(node.hints.blocks[1].device == "cuda:1");
@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE(writing_is_canonical_and_reads_back_the_same) {
   BOOST_TEST(
       wrapped ==
       R"({"devices":{"cuda:0":{"budget":15032385536},"cpu":{}},"prompt":{"1":{"class_type":"UNETLoader","inputs":{"unet_name":"a"},)"
-      R"("device":"cuda:0","prefer":"cuda","split":"rows","blocks":[{"match":"double.*","device":"cuda:0"},{"match":"*","device":"cuda:1"}],)"
+      R"("device":"cuda:0","prefer":"cuda","parallel":"tensor","blocks":[{"match":"double.*","device":"cuda:0"},{"match":"*","device":"cuda:1"}],)"
       R"("_meta":{"title":"Load it"},"is_changed":["x"],"mine":5},"2":{"class_type":"Use","inputs":{"model":["1","MODEL"],)"
       R"("seed":18446744073709551615}}},"client_id":"abc","extra_data":{"extra_pnginfo":{}}})");
   BOOST_TEST(write_workflow(parse(wrapped)) == wrapped);

@@ -24,7 +24,7 @@ constexpr const char* kMachine = R"({
     "links": {"NVIDIA H200 -> NVIDIA H200": {"bytes_per_second": 3.99e11, "latency_seconds": 1.59e-5},
               "host -> NVIDIA H200": {"bytes_per_second": 8.66e9, "latency_seconds": 1e-5},
               "pinned host -> NVIDIA H200": {"bytes_per_second": 5.55e10, "latency_seconds": 1e-5}}},
-  "models": {"flux": {"kind": "flux", "narrow": %s, "hints": {"split": "%s"}}},
+  "models": {"flux": {"kind": "flux", "narrow": %s, "hints": {"parallel": "%s"}}},
   "nodes": [{"id": "sampler", "outputs": ["512KiB"],
              "calls": [{"model": "flux", "steps": %d, "sets": %d}]}]
 })";
@@ -32,7 +32,7 @@ constexpr const char* kMachine = R"({
 struct Measured {
   const char* what;
   int devices, sets;
-  const char *budget, *split;
+  const char *budget, *mode;
   double milliseconds;  // of a step
   bool narrow = false;
   int steps = 6;
@@ -42,12 +42,12 @@ constexpr Measured kMeasured[] = {
     {"products of 8 bits", 1, 1, "", "none", 87.2, true},
     {"layers over two", 2, 1, "", "layers", 115.4},
     {"sequence over two", 2, 1, "", "sequence", 70.9},
-    {"rows over two", 2, 1, "", "rows", 81.0},
+    {"rows over two", 2, 1, "", "tensor", 81.0},
     {"two sets on one", 1, 2, "", "none", 244.1},
-    {"a set on each of two", 2, 2, "", "sets", 124.1},
+    {"a set on each of two", 2, 2, "", "cfg", 124.1},
     {"streamed from the other", 2, 1, "12GiB", "none", 127.1},
     {"two sets streamed to one", 1, 2, "14GiB", "none", 249.5},
-    {"two sets streamed to two", 2, 2, "14GiB", "sets", 126.2},
+    {"two sets streamed to two", 2, 2, "14GiB", "cfg", 126.2},
     {"most streamed", 1, 1, "8GiB", "none", 184.0},
     {"some streamed", 1, 1, "12GiB", "none", 126.0},
 };
@@ -60,7 +60,7 @@ core::PlacedCall placed(const Measured& m, const core::Catalog& catalog) {
                          *m.budget == 0 ? "" : core::cat(R"(, "budget": ")", m.budget, "\""), "}");
   std::string text(4096, ' ');
   text.resize(std::size_t(std::snprintf(text.data(), text.size(), kMachine, devices.c_str(),
-                                        m.narrow ? "true" : "false", m.split, m.steps, m.sets)));
+                                        m.narrow ? "true" : "false", m.mode, m.steps, m.sets)));
   const test::TemporaryFolder folder;
   const test::PlanCase question(core::parse_json(text, "H200"), catalog, folder.path());
   return question.plan().places.front().calls.front();
@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(of_the_ways_that_keep_the_form_the_fastest_is_chosen) {
   };
   BOOST_TEST(chosen(2, 1, 28) == "layers over cuda:0, cuda:1");
   BOOST_TEST(chosen(2, 1, 4) == "resident on cuda:0");
-  BOOST_TEST(chosen(2, 2, 28) == "sets over cuda:0, cuda:1");
+  BOOST_TEST(chosen(2, 2, 28) == "cfg over cuda:0, cuda:1");
   BOOST_TEST(chosen(1, 1, 28) == "resident on cuda:0");
 }
 

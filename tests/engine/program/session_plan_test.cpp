@@ -194,7 +194,7 @@ BOOST_AUTO_TEST_CASE(what_crosses_phases_persists_and_the_rest_shares_an_arena) 
 SessionSpec on_two_places(bool shared) {
   SessionSpec s = spec(3, 1);
   s.places = {{"a", HEDDLE_F32, 0}, {"b", HEDDLE_F32, shared ? 0u : 1u}};
-  s.placement = {Split::layers, {0, 1}, {1, 1, 0, 0}, {}, {}};
+  s.placement = {ParallelMode::layers, {0, 1}, {1, 1, 0, 0}, {}, {}};
   return s;
 }
 
@@ -232,7 +232,7 @@ BOOST_AUTO_TEST_CASE(a_transfer_starts_behind_its_block_and_is_awaited_before_it
   const Builder b = example();
   SessionSpec s = spec(3, 1);
   s.places = {{"a", HEDDLE_F32, 0}, {"b", HEDDLE_F32, 1}};
-  s.placement = {Split::layers, {0, 1}, {0, 0, 1, 0}, {}, {}};  // xt alone is away
+  s.placement = {ParallelMode::layers, {0, 1}, {0, 0, 1, 0}, {}, {}};  // xt alone is away
   const SessionPlan plan = plan_session(b.graph, s, choose);
   std::string order;
   for (const SessionAction& a : plan.phases[2]) {
@@ -256,7 +256,7 @@ BOOST_AUTO_TEST_CASE(items_of_a_batch_are_lanes_of_their_own) {
   SessionSpec s = spec(3, 2);
   for (auto& set : s.sets) set.steps = {{"x", f32({5, 8})}};
   s.places = {{"a", HEDDLE_F32, 0}, {"b", HEDDLE_F32, 1}};
-  s.placement = {Split::batch, {0, 1}, {}, {}, {0.5, 0.5}};
+  s.placement = {ParallelMode::data, {0, 1}, {}, {}, {0.5, 0.5}};
   const SessionPlan plan = plan_session(b.graph, s, choose);
   BOOST_TEST_REQUIRE(plan.lanes.size() == 4u);
   BOOST_TEST(plan.lanes[0].count == 3);
@@ -281,7 +281,7 @@ struct Divided {
     b.graph.outputs = {{"y", {n, 0}}};
     s.sets.push_back({{}, {{"x", f32({3, 8})}}});
     s.places = {{"a", HEDDLE_F32, 0}, {"b", HEDDLE_F32, 1}};
-    s.placement = {Split::sequence, {0, 1}, {}, {}, {2, 1}};
+    s.placement = {ParallelMode::sequence, {0, 1}, {}, {}, {2, 1}};
   }
 };
 

@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(a_matrix_with_a_short_side_or_without_leave_stays_whole) {
   const CallLoad divided = load_of(divisible(wide, kWidth), wide, kWidth);
   BOOST_TEST(divided.whole_weights == 0u);
   BOOST_TEST(divided.whole.empty());
-  BOOST_TEST(divided.member_bytes(Split::rows, 0.25, true) == divided.weight_bytes / 4);
+  BOOST_TEST(divided.member_bytes(ParallelMode::tensor, 0.25, true) == divided.weight_bytes / 4);
   const CallLoad short_sides = load_of(divisible(narrow, 255), narrow, 255);
   const CallLoad without_leave = load_of(model(wide), wide, kWidth);
   for (const CallLoad& load : {short_sides, without_leave}) {
@@ -101,8 +101,8 @@ BOOST_AUTO_TEST_CASE(a_matrix_with_a_short_side_or_without_leave_stays_whole) {
     BOOST_TEST(load.whole == std::vector<std::string>{"weight (2)"},
                boost::test_tools::per_element());
     // Nothing is divided, so the first device has all of it.
-    BOOST_TEST(load.member_bytes(Split::rows, 0.5, true) == load.weight_bytes);
-    BOOST_TEST(load.member_bytes(Split::rows, 0.5, false) == 0u);
+    BOOST_TEST(load.member_bytes(ParallelMode::tensor, 0.5, true) == load.weight_bytes);
+    BOOST_TEST(load.member_bytes(ParallelMode::tensor, 0.5, false) == 0u);
   }
 }
 
@@ -187,7 +187,7 @@ struct Estimates : Fixture {
     return estimate({*model(value).graph, loads, home, prices}, placement);
   }
   CallPlacement alone(std::uint32_t device = 0) const {
-    return {Split::none, {device}, {}, {}, {}};
+    return {ParallelMode::none, {device}, {}, {}, {}};
   }
 };
 
@@ -213,7 +213,7 @@ BOOST_AUTO_TEST_CASE(elsewhere_than_home_costs_the_way_there_and_back_in_every_s
 }
 
 BOOST_AUTO_TEST_CASE(layers_cost_what_crosses_and_need_a_part_of_the_weights_each) {
-  const CallPlacement layers{Split::layers, {0, 1}, {0, 0, 1, 1}, {}, {}};
+  const CallPlacement layers{ParallelMode::layers, {0, 1}, {0, 0, 1, 1}, {}, {}};
   const CallEstimate one = of(alone()), two = of(layers);
   BOOST_TEST(two.crossing_bytes ==
              2 * 2 * loads[0]->work(1, 0).output_bytes[0]);  // both sets, there and home
@@ -238,8 +238,8 @@ BOOST_AUTO_TEST_CASE(devices_that_take_turns_are_faster_where_power_limits_them)
                                                 .half_time_flops_per_second = half_time};
     return costs;
   };
-  const CallPlacement layers{Split::layers, {0, 1}, {0, 0, 1, 1}, {}, {}},
-      uneven{Split::layers, {0, 1}, {0, 0, 0, 1}, {}, {}};
+  const CallPlacement layers{ParallelMode::layers, {0, 1}, {0, 0, 1, 1}, {}, {}},
+      uneven{ParallelMode::layers, {0, 1}, {0, 0, 0, 1}, {}, {}};
   const double always = of(alone(), 0, costs(0)).seconds;
   const auto share = [&](const CallPlacement& placement, double half_time) {
     return of(placement, 0, costs(half_time)).seconds / always;
@@ -266,7 +266,7 @@ BOOST_AUTO_TEST_CASE(devices_that_take_turns_are_faster_where_power_limits_them)
 
 BOOST_AUTO_TEST_CASE(two_sets_on_two_devices_take_half_the_time_but_for_the_copies) {
   topology = test::equal_devices(3, 1e11, 1e-7);
-  const CallEstimate one = of(alone()), two = of({Split::sets, {0, 1}, {}, {0, 1}, {}});
+  const CallEstimate one = of(alone()), two = of({ParallelMode::cfg, {0, 1}, {}, {0, 1}, {}});
   BOOST_TEST(two.seconds > 0.5 * one.seconds);
   BOOST_TEST(two.seconds < 0.8 * one.seconds);
 }
@@ -275,7 +275,7 @@ BOOST_AUTO_TEST_CASE(batch_items_are_whole) {
   // Three shares of four items: 2, 1 and 1, so the time is that of two items and not of four
   // thirds.
   const CallEstimate one = of(alone()),
-                     three = of({Split::batch, {0, 1, 2}, {}, {}, {1.0 / 3, 1.0 / 3, 1.0 / 3}});
+                     three = of({ParallelMode::data, {0, 1, 2}, {}, {}, {1.0 / 3, 1.0 / 3, 1.0 / 3}});
   BOOST_TEST(three.seconds > 0.45 * one.seconds);
 }
 

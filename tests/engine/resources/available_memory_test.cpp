@@ -20,7 +20,7 @@ struct RoomFixture {
   LayersModel layers{{"fake:0"}, R"({"memory": 327680})", kNarrow};
 
   static core::CallPlacement alone(const core::Model&) {
-    return {core::Split::none, {0}, {}, {}, {}};
+    return {core::ParallelMode::none, {0}, {}, {}, {}};
   }
   LayersModel::Opened open() {
     return layers.open(kStepCount, 1, alone, [] { return false; }, {{kMemory}, {}, nullptr, 1});

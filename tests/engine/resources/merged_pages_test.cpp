@@ -41,7 +41,7 @@ struct Patched {
     return layers.open(
         kSteps, 1,
         [](const core::Model&) {
-          return core::CallPlacement{core::Split::none, {0}, {}, {}, {}};
+          return core::CallPlacement{core::ParallelMode::none, {0}, {}, {}, {}};
         },
         [] { return false; }, {.budgets = {budget}, .host = std::move(host)});
   }

@@ -10,7 +10,7 @@
 using namespace heddle;
 using core::CallPlacement;
 using core::Model;
-using core::Split;
+using core::ParallelMode;
 
 BOOST_AUTO_TEST_SUITE(cancel)
 
@@ -26,12 +26,12 @@ struct Asked {
 using Divide = std::function<CallPlacement(const Model&)>;
 
 CallPlacement back_and_forth(const Model& model) {
-  CallPlacement placement{Split::layers, {0, 1, 2}, {}, {}, {}};
+  CallPlacement placement{ParallelMode::layers, {0, 1, 2}, {}, {}, {}};
   for (std::uint32_t n = 0; n < model.graph->nodes.size(); ++n) placement.of_block.push_back(n % 3);
   return placement;
 }
-CallPlacement two_sets(const Model&) { return {Split::sets, {1, 2}, {}, {0, 1}, {}}; }
-CallPlacement batch(const Model&) { return {Split::batch, {1, 0, 2}, {}, {}, {2, 1, 1}}; }
+CallPlacement two_sets(const Model&) { return {ParallelMode::cfg, {1, 2}, {}, {0, 1}, {}}; }
+CallPlacement batch(const Model&) { return {ParallelMode::data, {1, 0, 2}, {}, {}, {2, 1, 1}}; }
 
 // The bytes of the sets' x after all steps; nothing of a session that was cancelled.
 std::vector<std::byte> step_through(test::LayersModel& layers, const Divide& divide, Asked& asked) {

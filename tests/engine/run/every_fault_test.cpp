@@ -19,7 +19,7 @@ using core::CallSpec;
 using core::Code;
 using core::Model;
 using core::Node;
-using core::Split;
+using core::ParallelMode;
 
 BOOST_AUTO_TEST_SUITE(every_fault)
 
@@ -31,14 +31,14 @@ constexpr int kSteps = 2, kSets = 2;
 // The other device is idle, and would else lend its memory: then no weight is made in a step.
 constexpr const char* kLendsNothing = R"("peer": false)";
 
-CallPlacement alone(const Model&) { return {Split::none, {0}, {}, {}, {}}; }
+CallPlacement alone(const Model&) { return {ParallelMode::none, {0}, {}, {}, {}}; }
 CallPlacement halves(const Model& model) {
-  CallPlacement placement{Split::layers, {0, 1}, {}, {}, {}};
+  CallPlacement placement{ParallelMode::layers, {0, 1}, {}, {}, {}};
   const std::size_t count = model.graph->nodes.size();
   for (std::size_t n = 0; n < count; ++n) placement.of_block.push_back(n < count / 2 ? 0 : 1);
   return placement;
 }
-CallPlacement two_sets(const Model&) { return {Split::sets, {0, 1}, {}, {0, 1}, {}}; }
+CallPlacement two_sets(const Model&) { return {ParallelMode::cfg, {0, 1}, {}, {0, 1}, {}}; }
 
 struct Mode {
   CallPlacement (*divide)(const Model&);

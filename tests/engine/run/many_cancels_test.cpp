@@ -12,7 +12,7 @@
 using namespace heddle;
 using core::CallPlacement;
 using core::Model;
-using core::Split;
+using core::ParallelMode;
 using test::LayersModel;
 
 BOOST_AUTO_TEST_SUITE(many_cancels)
@@ -24,9 +24,9 @@ constexpr std::uint64_t kWeight = std::uint64_t{kWide} * kWide * 4, kMemory = 1 
 constexpr std::uint32_t kSteps = 3, kSets = 2, kDevices = 2;
 
 using Divide = CallPlacement (*)(const Model&);
-CallPlacement alone(const Model&) { return {Split::none, {0}, {}, {}, {}}; }
+CallPlacement alone(const Model&) { return {ParallelMode::none, {0}, {}, {}, {}}; }
 CallPlacement halves(const Model& model) { return test::layers(model, {0, 1}, {1, 1}); }
-CallPlacement two_sets(const Model&) { return {Split::sets, {0, 1}, {}, {0, 1}, {}}; }
+CallPlacement two_sets(const Model&) { return {ParallelMode::cfg, {0, 1}, {}, {0, 1}, {}}; }
 constexpr Divide kWays[] = {alone, halves, two_sets};
 
 struct Sessions {

@@ -13,7 +13,7 @@ using core::CallPlacement;
 using core::CallSpec;
 using core::Model;
 using core::Node;
-using core::Split;
+using core::ParallelMode;
 
 namespace {
 
@@ -23,11 +23,11 @@ CallPlacement any_way(std::mt19937& random, std::uint32_t home, const Model& mod
   std::ranges::shuffle(devices, random);
   switch (random() % 5) {
     case 0:
-      return {Split::none, {home}, {}, {}, {}};
+      return {ParallelMode::none, {home}, {}, {}, {}};
     case 1:
-      return {Split::sets, {devices[0], devices[1]}, {}, {0, 1}, {}};
+      return {ParallelMode::cfg, {devices[0], devices[1]}, {}, {0, 1}, {}};
     case 2:
-      return {Split::batch, {devices[0], devices[1], devices[2]}, {}, {}, {0.5, 0.25, 0.25}};
+      return {ParallelMode::data, {devices[0], devices[1], devices[2]}, {}, {}, {0.5, 0.25, 0.25}};
     case 3:
       return test::layers(model, devices, {1, 2, 1, 3});
     default:

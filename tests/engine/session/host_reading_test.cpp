@@ -14,9 +14,9 @@ constexpr int kWide = 96, kDeep = 24;  // weights of 36 KiB
 constexpr std::uint64_t kAll = std::uint64_t{kDeep} * kWide * kWide * 4;
 constexpr std::uint32_t kSteps = 3;
 
-core::CallPlacement alone(const core::Model&) { return {core::Split::none, {0}, {}, {}, {}}; }
+core::CallPlacement alone(const core::Model&) { return {core::ParallelMode::none, {0}, {}, {}, {}}; }
 core::CallPlacement two_sets(const core::Model&) {
-  return {core::Split::sets, {0, 1}, {}, {0, 1}, {}};
+  return {core::ParallelMode::cfg, {0, 1}, {}, {0, 1}, {}};
 }
 const auto kNever = [] { return false; };
 

@@ -9,7 +9,7 @@ using namespace heddle;
 using core::CallPlacement;
 using core::Model;
 using core::SessionPlan;
-using core::Split;
+using core::ParallelMode;
 
 BOOST_AUTO_TEST_SUITE(pinned_pages)
 
@@ -22,8 +22,8 @@ constexpr std::uint32_t kSteps = 12;
 constexpr double kFlops = 2.0 * kWide * kWide / 1e-3;
 constexpr double kPinned = double(kWeight) / 0.5e-3, kPageable = double(kWeight) / 4e-3;
 
-CallPlacement alone(const Model&) { return {Split::none, {0}, {}, {}, {}}; }
-CallPlacement two_sets(const Model&) { return {Split::sets, {0, 1}, {}, {0, 1}, {}}; }
+CallPlacement alone(const Model&) { return {ParallelMode::none, {0}, {}, {}, {}}; }
+CallPlacement two_sets(const Model&) { return {ParallelMode::cfg, {0, 1}, {}, {0, 1}, {}}; }
 
 struct Streamed {
   SessionPlan::Needs needs;  // of the first place

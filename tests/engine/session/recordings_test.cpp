@@ -10,7 +10,7 @@
 using namespace heddle;
 using core::CallPlacement;
 using core::Model;
-using core::Split;
+using core::ParallelMode;
 using test::LayersModel;
 
 BOOST_AUTO_TEST_SUITE(recordings)
@@ -25,15 +25,15 @@ struct Way {
   std::function<CallPlacement(const Model&)> divide;
 };
 
-CallPlacement alone(const Model&) { return {Split::none, {0}, {}, {}, {}}; }
+CallPlacement alone(const Model&) { return {ParallelMode::none, {0}, {}, {}, {}}; }
 CallPlacement halves(const Model& model) {
-  CallPlacement placement{Split::layers, {0, 1}, {}, {}, {}};
+  CallPlacement placement{ParallelMode::layers, {0, 1}, {}, {}, {}};
   const std::size_t count = model.graph->nodes.size();
   for (std::size_t n = 0; n < count; ++n) placement.of_block.push_back(n < count / 2 ? 0 : 1);
   return placement;
 }
-CallPlacement two_sets(const Model&) { return {Split::sets, {0, 1}, {}, {0, 1}, {}}; }
-CallPlacement batch(const Model&) { return {Split::batch, {0, 1}, {}, {}, {0.5, 0.5}}; }
+CallPlacement two_sets(const Model&) { return {ParallelMode::cfg, {0, 1}, {}, {0, 1}, {}}; }
+CallPlacement batch(const Model&) { return {ParallelMode::data, {0, 1}, {}, {}, {0.5, 0.5}}; }
 
 const Way kWays[] = {{"alone", alone}, {"layers", halves}, {"sets", two_sets}, {"batch", batch}};
 
@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(a_step_on_one_device_is_one_replay) {
 // Whatever stands between two transfers is replayed, be it one launch.
 BOOST_AUTO_TEST_CASE(blocks_that_change_devices_are_replayed_each) {
   const auto in_turn = [](const Model& model) {
-    CallPlacement placement{Split::layers, {0, 1}, {}, {}, {}};
+    CallPlacement placement{ParallelMode::layers, {0, 1}, {}, {}, {}};
     for (std::size_t n = 0; n < model.graph->nodes.size(); ++n)
       placement.of_block.push_back(std::uint32_t(n % 2));
     return placement;

@@ -8,7 +8,7 @@
 using namespace heddle;
 using core::CallPlacement;
 using core::Model;
-using core::Split;
+using core::ParallelMode;
 using core::Step;
 
 BOOST_AUTO_TEST_SUITE(session_costs)
@@ -37,14 +37,14 @@ std::vector<Division> divisions() {
        }},
       {"back and forth", 2,
        [](const Model& model) {
-         CallPlacement placement{Split::layers, {0, 1, 2}, {}, {}, {}};
+         CallPlacement placement{ParallelMode::layers, {0, 1, 2}, {}, {}, {}};
          for (std::uint32_t n = 0; n < model.graph->nodes.size(); ++n)
            placement.of_block.push_back(n % 3);
          return placement;
        }},
       {"sets", 2,
        [](const Model&) {
-         return CallPlacement{Split::sets, {0, 3}, {}, {0, 1}, {}};
+         return CallPlacement{ParallelMode::cfg, {0, 3}, {}, {0, 1}, {}};
        }},
   };
 }
@@ -139,15 +139,15 @@ BOOST_AUTO_TEST_CASE(two_sets_take_the_time_of_one_and_two_crossings) {
   test::LayersModel layers(kFakes, kSeconds);
   const test::FakeControl control;
   const double alone = step_seconds(layers, control, 1, [](const Model&) {
-    return CallPlacement{Split::none, {0}, {}, {}, {}};
+    return CallPlacement{ParallelMode::none, {0}, {}, {}, {}};
   });
   BOOST_TEST(alone == double(test::LayersModel::kLayers));
   const double both = step_seconds(layers, control, 2, [](const Model&) {
-    return CallPlacement{Split::none, {0}, {}, {}, {}};
+    return CallPlacement{ParallelMode::none, {0}, {}, {}, {}};
   });
   BOOST_TEST(both == 2 * alone);
   const double divided = step_seconds(layers, control, 2, [](const Model&) {
-    return CallPlacement{Split::sets, {0, 1}, {}, {0, 1}, {}};
+    return CallPlacement{ParallelMode::cfg, {0, 1}, {}, {0, 1}, {}};
   });
   BOOST_TEST(divided == alone + 1 + 1);
 }
@@ -158,7 +158,7 @@ BOOST_AUTO_TEST_CASE(a_crossing_hides_behind_the_layers_of_the_other_set) {
   // Layers 0 to 3 on one device, 4 to 6 on another. The sets take turns layer by layer: set 1's
   // fourth layer hides the way of set 0, and the way of set 1 is hidden behind set 0's fifth layer.
   const double divided = step_seconds(layers, control, 2, [](const Model& model) {
-    CallPlacement placement{Split::layers, {0, 1}, {}, {}, {}};
+    CallPlacement placement{ParallelMode::layers, {0, 1}, {}, {}, {}};
     for (const core::Node& node : model.graph->nodes)
       placement.of_block.push_back(node.id > "layer.3" && node.id.starts_with("layer.") ? 1 : 0);
     return placement;

@@ -12,7 +12,7 @@ using core::CallPlacement;
 using core::CallSpec;
 using core::Model;
 using core::Node;
-using core::Split;
+using core::ParallelMode;
 
 namespace {
 
@@ -49,7 +49,7 @@ BOOST_AUTO_TEST_CASE(layers_that_go_back_and_forth_give_the_same_bytes) {
   const auto alone = runs.run(flow(4, 2), "loop");
   const auto split = runs.run(flow(4, 2), "loop",
                               [](const Node&, std::uint32_t, const Model& model, const CallSpec&) {
-                                CallPlacement placement{Split::layers, {2, 0, 3}, {}, {}, {}};
+                                CallPlacement placement{ParallelMode::layers, {2, 0, 3}, {}, {}, {}};
                                 for (std::uint32_t n = 0; n < model.graph->nodes.size(); ++n)
                                   placement.of_block.push_back(n % 3);
                                 return placement;
@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(a_model_away_from_its_caller_gives_the_same_bytes) {
   const auto away = runs.run(flow(3, 2, "cpu:1"), "loop",
                              [](const Node&, std::uint32_t home, const Model&, const CallSpec&) {
                                BOOST_TEST(home == 1u);
-                               return CallPlacement{Split::none, {2}, {}, {}, {}};
+                               return CallPlacement{ParallelMode::none, {2}, {}, {}, {}};
                              });
   BOOST_TEST((away == alone));
 }
@@ -73,7 +73,7 @@ BOOST_AUTO_TEST_CASE(two_sets_side_by_side_give_the_same_bytes) {
     const auto split = runs.run(
         flow(6, 2), "loop", [&](const Node&, std::uint32_t, const Model&, const CallSpec& call) {
           BOOST_TEST(call.sets.size() == 2u);
-          return CallPlacement{Split::sets, devices, {}, {0, 1}, {}};
+          return CallPlacement{ParallelMode::cfg, devices, {}, {0, 1}, {}};
         });
     BOOST_TEST((split == alone));
   }
@@ -105,13 +105,13 @@ BOOST_AUTO_TEST_CASE(devices_that_run_in_any_order_their_events_allow_give_the_s
     return test::layers(model, {0, 1, 2, 3}, {1, 1, 1, 1});
   };
   const auto back_and_forth = [](const Node&, std::uint32_t, const Model& model, const CallSpec&) {
-    CallPlacement placement{Split::layers, {2, 0, 3}, {}, {}, {}};
+    CallPlacement placement{ParallelMode::layers, {2, 0, 3}, {}, {}, {}};
     for (std::uint32_t n = 0; n < model.graph->nodes.size(); ++n)
       placement.of_block.push_back(n % 3);
     return placement;
   };
   const auto in_sets = [](const Node&, std::uint32_t, const Model&, const CallSpec&) {
-    return CallPlacement{Split::sets, {1, 2}, {}, {0, 1}, {}};
+    return CallPlacement{ParallelMode::cfg, {1, 2}, {}, {0, 1}, {}};
   };
   const std::vector<core::CallPlacer> placers{in_layers, back_and_forth, in_sets};
   const std::vector<std::vector<std::string>> machines{{"fake:0", "fake:1", "fake:2", "fake:3"},
@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(a_pause_does_not_hold_inside_of_a_step) {
   core::RunControl control;
   runs.environment().place_call = [&](const Node&, std::uint32_t, const Model&, const CallSpec&) {
     control.pause();
-    return CallPlacement{Split::none, {0}, {}, {}, {}};
+    return CallPlacement{ParallelMode::none, {0}, {}, {}, {}};
   };
   std::future<std::vector<std::byte>> run = std::async(
       std::launch::async, [&] { return runs.start(flow(2, 1), "loop", control, listener); });

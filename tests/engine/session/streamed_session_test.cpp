@@ -12,7 +12,7 @@ using namespace heddle;
 using core::CallPlacement;
 using core::Model;
 using core::SessionPlan;
-using core::Split;
+using core::ParallelMode;
 using test::LayersModel;
 
 BOOST_AUTO_TEST_SUITE(streamed_session)
@@ -35,15 +35,15 @@ struct Way {
   std::uint32_t devices;
 };
 
-CallPlacement alone(const Model&) { return {Split::none, {0}, {}, {}, {}}; }
+CallPlacement alone(const Model&) { return {ParallelMode::none, {0}, {}, {}, {}}; }
 CallPlacement halves(const Model& model) {
-  CallPlacement placement{Split::layers, {0, 1}, {}, {}, {}};
+  CallPlacement placement{ParallelMode::layers, {0, 1}, {}, {}, {}};
   const std::size_t count = model.graph->nodes.size();
   for (std::size_t n = 0; n < count; ++n) placement.of_block.push_back(n < count / 2 ? 0 : 1);
   return placement;
 }
-CallPlacement two_sets(const Model&) { return {Split::sets, {0, 1}, {}, {0, 1}, {}}; }
-CallPlacement batch(const Model&) { return {Split::batch, {0, 1}, {}, {}, {0.5, 0.5}}; }
+CallPlacement two_sets(const Model&) { return {ParallelMode::cfg, {0, 1}, {}, {0, 1}, {}}; }
+CallPlacement batch(const Model&) { return {ParallelMode::data, {0, 1}, {}, {}, {0.5, 0.5}}; }
 
 const Way kWays[] = {
     {"alone", alone, 1}, {"layers", halves, 2}, {"sets", two_sets, 2}, {"batch", batch, 2}};

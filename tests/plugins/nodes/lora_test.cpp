@@ -156,7 +156,7 @@ BOOST_AUTO_TEST_CASE(the_bytes_depend_neither_on_threads_nor_on_a_split_in_layer
     }
     for (const std::string kind : {"cpu", "fake"}) {
       const std::string list = kind + ":0," + kind + ":1";
-      const std::string hints = ", \"split\": \"layers\", \"device\": \"" + list + "\"";
+      const std::string hints = ", \"parallel\": \"layers\", \"device\": \"" + list + "\"";
       Engine engine(exact_options({kind + ":0", kind + ":1"}));
       BOOST_TEST(same(evaluate_on(engine, unet(file, hints), both)), "layers on " << list);
     }
@@ -212,7 +212,7 @@ BOOST_AUTO_TEST_CASE(another_strength_reads_no_untouched_weight_from_the_file_ag
 
 BOOST_AUTO_TEST_CASE(devices_that_divide_matrices_patch_each_their_own_rows_and_columns) {
   Engine engine(exact_options({"cpu:0", "cpu:1"}));
-  const std::string hints = R"(, "split": "rows", "device": "cpu:0,cpu:1")";
+  const std::string hints = R"(, "parallel": "tensor", "device": "cpu:0,cpu:1")";
   for (const auto& [layout, file] : {std::pair("diffusers", "plain"), {"original", "guided"}}) {
     const double error = relative_error(
         evaluate_on(engine, unet(file, hints), {{"diffusers", 0.75}, {"kohya", -0.5}}),

@@ -164,7 +164,7 @@ BOOST_AUTO_TEST_CASE(the_bytes_depend_neither_on_threads_nor_on_a_split_in_layer
     options.reference_kernels = kind == "fake";
     Engine engine(options);
     BOOST_TEST(same_bytes(evaluate(engine, "gguf", kStacked,
-                                   R"(, "split": "layers", "device": ")" + list + "\""),
+                                   R"(, "parallel": "layers", "device": ")" + list + "\""),
                           kind == "fake" ? by_loops : alone),
                "layers on " << list);
   }
