@@ -35,13 +35,6 @@ DeviceMemory::~DeviceMemory() {
 const char* DeviceMemory::place() const { return state_.device().name().c_str(); }
 void DeviceMemory::wait() const { state_.synchronize(); }
 
-namespace {
-
-// Free chunks go before anything that somebody may want again.
-constexpr int kTrimTurn = 0;
-
-}  // namespace
-
 DeviceState::DeviceState(std::shared_ptr<const Device> device, std::shared_ptr<const KernelTable> kernels, std::shared_ptr<Ledger> ledger)
     : device_(std::move(device)),
       kernels_(std::move(kernels)),
@@ -51,7 +44,7 @@ DeviceState::DeviceState(std::shared_ptr<const Device> device, std::shared_ptr<c
       stream_(*device_),
       inbound_(*device_, *ledger_) {
   // A parent is short of memory for another device: then this one's free chunks help, too.
-  for (Ledger* each = ledger_.get(); each != nullptr; each = each->parent()) each->on_shortage(kTrimTurn, this, [this](std::uint64_t) { trim_quietly(); });
+  for (Ledger* each = ledger_.get(); each != nullptr; each = each->parent()) each->on_shortage(EvictionOrder::free_chunks, this, [this](std::uint64_t) { trim_quietly(); });
 }
 
 DeviceState::~DeviceState() {

@@ -276,7 +276,7 @@ bool Ledger::after_refusal(std::uint64_t bytes) {
   return has_gone;
 }
 
-void Ledger::on_shortage(int turn, const void* who, Shed shed) {
+void Ledger::on_shortage(EvictionOrder turn, const void* who, Shed shed) {
   const auto state = state_.lock();
   const auto at = std::ranges::upper_bound(state->sheds, turn, {}, &Turn::turn);
   state->sheds.insert(at, Turn{turn, who, std::move(shed)});

@@ -23,6 +23,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/guarded.h"
+#include "engine/memory/eviction_order.h"
 
 namespace heddle::core {
 
@@ -131,11 +132,11 @@ class Ledger {
   Error out_of_memory(std::uint64_t bytes, std::string_view what,
                       std::string_view cause = {}) const;
 
-  // Who can let go of memory: told how many bytes are missing, gives back what it can, in the order
-  // of `turn`. Called on the thread that needs room. `who` names it for forget_shed(), after which
+  // Who can let go of memory: told how many bytes are missing, gives back what it can, when it is
+  // its turn. Called on the thread that needs room. `who` names it for forget_shed(), after which
   // it is not called any more; REQUIRES: by then nobody takes.
   using Shed = std::function<void(std::uint64_t missing)>;
-  void on_shortage(int turn, const void* who, Shed shed);
+  void on_shortage(EvictionOrder turn, const void* who, Shed shed);
   void forget_shed(const void* who);
 
   // Another limit beside the budget, as long as it lives: what a workflow allows itself.
@@ -175,7 +176,7 @@ class Ledger {
     std::uint64_t bytes = 0, pinned = 0;
   };
   struct Turn {
-    int turn;
+    EvictionOrder turn;
     const void* who;
     Shed shed;
   };

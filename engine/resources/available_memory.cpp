@@ -10,9 +10,6 @@ namespace heddle::core {
 
 namespace {
 
-// After free chunks of the pools, which DeviceState gives.
-enum Turn { kWeightsWithoutUse = 10, kKeptValues = 20, kWeights = 30 };
-
 const DeviceMemory* memory_on(const DeviceState& device, const Tensor& tensor) {
   const auto* memory = dynamic_cast<const DeviceMemory*>(tensor->storage.get());
   return memory != nullptr && &memory->state() == &device ? memory : nullptr;
@@ -114,21 +111,23 @@ void let_go_of_host_values(Environment& environment, std::uint64_t missing) {
 void make_room_from(Environment& environment) {
   if (environment.host_ledger != nullptr)
     environment.host_ledger->on_shortage(
-        kKeptValues, &environment.cache,
+        EvictionOrder::kept_values, &environment.cache,
         [&environment](std::uint64_t missing) { let_go_of_host_values(environment, missing); });
   for (std::size_t d = 0; d < environment.devices.size(); ++d) {
     const DeviceState* const who = environment.devices[d].state.get();
     // A parent is short of memory for another device: what this one holds of it helps, too.
     for (Ledger* ledger = &who->ledger(); ledger != nullptr; ledger = ledger->parent()) {
-      ledger->on_shortage(kWeightsWithoutUse, who, [&environment, d](std::uint64_t missing) {
-        let_go_of_weights(environment, d, missing, WeightStore::Reach::without_use);
-      });
-      ledger->on_shortage(kKeptValues, who, [&environment, d](std::uint64_t missing) {
-        let_go_of_values(environment, d, missing);
-      });
-      ledger->on_shortage(kWeights, who, [&environment, d](std::uint64_t missing) {
-        let_go_of_weights(environment, d, missing, WeightStore::Reach::all);
-      });
+      ledger->on_shortage(
+          EvictionOrder::weights_without_use, who, [&environment, d](std::uint64_t missing) {
+            let_go_of_weights(environment, d, missing, WeightStore::Reach::without_use);
+          });
+      ledger->on_shortage(
+          EvictionOrder::kept_values, who,
+          [&environment, d](std::uint64_t missing) { let_go_of_values(environment, d, missing); });
+      ledger->on_shortage(EvictionOrder::weights_in_use, who,
+                          [&environment, d](std::uint64_t missing) {
+                            let_go_of_weights(environment, d, missing, WeightStore::Reach::all);
+                          });
     }
   }
 }

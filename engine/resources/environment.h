@@ -85,8 +85,7 @@ struct Environment {
       device.state->use_host_weights(host_weights.get());
       device.state->use_host_ledger(host_ledger);
     }
-    // Before what devices hold: this can be read again.
-    host_ledger->on_shortage(5, host_weights.get(), [this](std::uint64_t missing) { host_weights->let_go(missing); });
+    host_ledger->on_shortage(EvictionOrder::file_bytes, host_weights.get(), [this](std::uint64_t missing) { host_weights->let_go(missing); });
   }
 
   const heddle_host* host = nullptr;  // what nodes are created with

@@ -9,7 +9,6 @@ namespace heddle::core {
 
 namespace {
 
-constexpr int kTurn = 1;  // soon: it can be made again
 constexpr Holder kHolder{Held::staging, 0};
 
 }  // namespace
@@ -54,7 +53,7 @@ struct MergedPages::State {
 MergedPages::MergedPages(std::shared_ptr<Ledger> host)
     : state_(std::make_shared<State>(std::move(host))) {
   if (state_->ledger != nullptr)
-    state_->ledger->on_shortage(kTurn, state_.get(),
+    state_->ledger->on_shortage(EvictionOrder::merged_weights, state_.get(),
                                 [state = std::weak_ptr(state_)](std::uint64_t missing) {
                                   if (const auto here = state.lock()) here->let_go(missing);
                                 });

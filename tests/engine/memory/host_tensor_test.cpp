@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(is_refused_with_the_ledger_and_lets_others_go_before) {
   const std::string reason = error.what();
   for (const char* part : {"out of memory on host", "wanted 600 B", "u8", "values 600 B"})
     BOOST_TEST(reason.find(part) != std::string::npos, reason);
-  ledger->on_shortage(0, &kept, [&](std::uint64_t) { kept = {}; });
+  ledger->on_shortage(EvictionOrder::free_chunks, &kept, [&](std::uint64_t) { kept = {}; });
   const Tensor next = make_host_tensor(bytes_info(600), ledger);
   BOOST_TEST(!kept);
   BOOST_TEST(ledger->report().taken == 600u);

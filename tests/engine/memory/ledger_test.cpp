@@ -130,9 +130,9 @@ BOOST_AUTO_TEST_CASE(those_who_can_let_go_are_asked_in_turn_and_only_as_long_as_
       driver.give_back(std::min(most, missing));
     };
   };
-  driver.ledger.on_shortage(2, &asked, gives("second", 8 * kMiB));
-  driver.ledger.on_shortage(1, &driver, gives("first", 2 * kMiB));
-  driver.ledger.on_shortage(3, &driver, gives("third", 8 * kMiB));
+  driver.ledger.on_shortage(EvictionOrder::file_bytes, &asked, gives("second", 8 * kMiB));
+  driver.ledger.on_shortage(EvictionOrder::merged_weights, &driver, gives("first", 2 * kMiB));
+  driver.ledger.on_shortage(EvictionOrder::kept_values, &driver, gives("third", 8 * kMiB));
   driver.ledger.take(3 * kMiB, "a test");
   BOOST_TEST(asked == (std::vector<std::string>{"first 3", "second 1"}),
              boost::test_tools::per_element());
@@ -156,7 +156,8 @@ BOOST_AUTO_TEST_CASE(children_take_of_their_parent_too) {
     BOOST_TEST(!one.try_take(1));
   }
   // What the other one can let go of helps.
-  host->on_shortage(0, &one, [&](std::uint64_t missing) { one.give_back(missing); });
+  host->on_shortage(EvictionOrder::free_chunks, &one,
+                    [&](std::uint64_t missing) { one.give_back(missing); });
   two.take(4 * kMiB, "a test");
   BOOST_TEST(one.report().taken == 6 * kMiB);
   BOOST_TEST(host->report().taken == 10 * kMiB);
@@ -165,7 +166,8 @@ BOOST_AUTO_TEST_CASE(children_take_of_their_parent_too) {
 BOOST_AUTO_TEST_CASE(a_cap_holds_as_long_as_it_lives_and_makes_what_is_above_it_go) {
   Driver driver(10 * kMiB);
   BOOST_TEST(driver.take(9 * kMiB));
-  driver.ledger.on_shortage(0, &driver, [&](std::uint64_t missing) { driver.give_back(missing); });
+  driver.ledger.on_shortage(EvictionOrder::free_chunks, &driver,
+                            [&](std::uint64_t missing) { driver.give_back(missing); });
   {
     const Ledger::Cap cap(driver.ledger, 6 * kMiB);
     BOOST_TEST(driver.ours == 6 * kMiB);
@@ -202,7 +204,8 @@ BOOST_AUTO_TEST_CASE(a_refusal_makes_others_go_whatever_room_there_seems_to_be) 
   Driver driver;
   BOOST_TEST(driver.take(20 * kMiB));
   BOOST_TEST(!driver.ledger.after_refusal(5 * kMiB));
-  driver.ledger.on_shortage(0, &driver, [&](std::uint64_t missing) { driver.give_back(missing); });
+  driver.ledger.on_shortage(EvictionOrder::free_chunks, &driver,
+                            [&](std::uint64_t missing) { driver.give_back(missing); });
   BOOST_TEST(driver.ledger.after_refusal(5 * kMiB));
   BOOST_TEST(driver.ours == 15 * kMiB);
 }

@@ -60,7 +60,7 @@ BOOST_AUTO_TEST_CASE(what_was_freed_is_handed_out_again_without_asking_the_devic
 BOOST_AUTO_TEST_CASE(who_has_claimed_room_gets_it_to_the_byte) {
   pool.free(pool.allocate(100 * kKiB));
   BOOST_TEST(pool.has_free_chunks());
-  ledger.on_shortage(0, this, [&](std::uint64_t) { pool.trim(); });
+  ledger.on_shortage(core::EvictionOrder::free_chunks, this, [&](std::uint64_t) { pool.trim(); });
   core::Reservation claim = ledger.reserve(512 * kKiB, "a test");
   BOOST_TEST(!pool.has_free_chunks());  // it had to go
   std::vector<std::byte*> pieces;
@@ -73,7 +73,7 @@ BOOST_AUTO_TEST_CASE(who_has_claimed_room_gets_it_to_the_byte) {
 }
 
 BOOST_AUTO_TEST_CASE(free_chunks_go_back_before_memory_is_out) {
-  ledger.on_shortage(0, this, [&](std::uint64_t) { pool.trim(); });
+  ledger.on_shortage(core::EvictionOrder::free_chunks, this, [&](std::uint64_t) { pool.trim(); });
   pool.free(pool.allocate(300 * kKiB));
   std::byte* const piece = pool.allocate(400 * kKiB);
   BOOST_TEST(control()->used_bytes(0) == 400 * kKiB);
@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE(an_allocation_that_fails_once_is_tried_again) {
 }
 
 BOOST_AUTO_TEST_CASE(four_threads_stay_within_the_budget) {
-  ledger.on_shortage(0, this, [&](std::uint64_t) { pool.trim(); });
+  ledger.on_shortage(core::EvictionOrder::free_chunks, this, [&](std::uint64_t) { pool.trim(); });
   std::vector<std::thread> threads;
   for (unsigned t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
