@@ -7,6 +7,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/json.h"
+#include "engine/base/own_folder.h"
 #include "engine/base/text.h"
 #include "engine/base/write_file.h"
 
@@ -199,7 +200,7 @@ std::vector<std::filesystem::path> read_folders(const Layer& layer, std::string_
     std::filesystem::path folder = read_path(given);
     std::error_code ignored;
     if (given.origin == Origin::configuration && option == "plugins" && folder.is_relative())
-      folder = program_folder() / folder;
+      folder = core::program_folder() / folder;
     if (!std::filesystem::is_directory(folder, ignored))
       refuse(given, cat("there is no folder ", quote(folder.string()), "."));
     folders.push_back(std::move(folder));
@@ -208,11 +209,6 @@ std::vector<std::filesystem::path> read_folders(const Layer& layer, std::string_
 }
 
 }  // namespace
-
-std::filesystem::path program_folder() {
-  std::error_code ignored;
-  return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
-}
 
 std::filesystem::path numbered(const std::filesystem::path& file, std::size_t run,
                                std::size_t count) {

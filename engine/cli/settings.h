@@ -52,7 +52,4 @@ void prefer_workflow_budgets(Settings& settings, std::string_view workflow);
 // is no file (/dev/stdout) takes them all.
 std::filesystem::path numbered(const std::filesystem::path& file, std::size_t run, std::size_t count);
 
-// Where the program's file is.
-std::filesystem::path program_folder();
-
 }  // namespace heddle::cli

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "engine/base/log.h"
+#include "engine/base/own_folder.h"
 #include "engine/base/read_file.h"
 #include "engine/base/text.h"
 #include "engine/facade/data.h"
@@ -21,18 +22,28 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path program_folder() {
+// Plugins stand beside the library, as in a build folder; beside its lib/, as in a bundle; or beside the program. The first of these
+// that is there; all of them where none is, so that whoever misses a plugin learns where it was looked for.
+std::vector<fs::path> shipped_plugins() {
+  const fs::path library = core::library_folder(), program = core::program_folder();
+  std::vector<fs::path> places{library / "plugins"};
+  if (library.filename() == "lib") places.push_back(library.parent_path() / "plugins");
+  if (program != library) places.push_back(program / "plugins");
   std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  return error ? fs::current_path() : program.parent_path();
+  const auto found = std::ranges::find_if(places, [&](const fs::path& place) { return fs::is_directory(place, error); });
+  if (found != places.end()) return {*found};
+  return places;
 }
 
-// graphs/models stands in the source tree above the build folder, or beside an installed program.
+// graphs/models stands in the source tree above the build folder, or in the folder that an installed library or program is in.
 std::vector<fs::path> shipped_models() {
   std::vector<fs::path> found;
   std::error_code error;
-  for (const fs::path& base : {program_folder(), program_folder().parent_path(), program_folder().parent_path().parent_path()})
-    if (fs::is_directory(base / "graphs/models", error)) found.push_back(base / "graphs/models");
+  for (const fs::path& folder : {core::library_folder(), core::program_folder()})
+    for (const fs::path& base : {folder, folder.parent_path(), folder.parent_path().parent_path()}) {
+      const fs::path models = base / "graphs/models";
+      if (fs::is_directory(models, error) && std::ranges::find(found, models) == found.end()) found.push_back(models);
+    }
   return found;
 }
 
@@ -57,7 +68,7 @@ std::unique_ptr<core::Keeping> keeping(const EngineOptions& options, const core:
 }  // namespace
 
 Engine::Data::Data(EngineOptions given) : options(std::move(given)), hooks(options) {
-  std::vector<fs::path> plugin_dirs{options.default_plugin_dir.empty() ? program_folder() / "plugins" : options.default_plugin_dir};
+  std::vector<fs::path> plugin_dirs = options.default_plugin_dir.empty() ? shipped_plugins() : std::vector{options.default_plugin_dir};
   plugin_dirs.insert(plugin_dirs.end(), options.plugin_dirs.begin(), options.plugin_dirs.end());
   plugins = core::load_plugins(plugin_dirs);
   for (const core::RefusedPlugin& refused : plugins.refused) core::log(core::Level::warning, core::cat("plugin refused: ", refused.reason));

@@ -54,11 +54,16 @@ std::uint32_t count_of(const DeviceKind& kind, const KindOptions& options) {
   return number == nullptr || *number < 0 || *number > kMostDevices ? kind.desc->count() : std::uint32_t(*number);
 }
 
+std::string nothing_was_loaded(const LoadedPlugins& plugins) {
+  return cat("no device plugin was loaded; looked in ", join(plugins.catalog->plugin_folders(), ", "),
+             ". Name the folder of the plugins with --plugins (EngineOptions::plugin_dirs)");
+}
+
 std::string available(const LoadedPlugins& plugins) {
   std::vector<std::string> names;
   for (const DeviceKind& kind : plugins.devices)
     for (std::uint32_t i = 0; i < kind.desc->count(); ++i) names.push_back(cat(kind.desc->kind, ":", i));
-  return names.empty() ? "none: no device plugin was loaded" : join(names, ", ");
+  return names.empty() ? cat("none: ", nothing_was_loaded(plugins)) : join(names, ", ");
 }
 
 // Kinds with a GPU come before the host's own processor.
@@ -79,7 +84,8 @@ std::vector<Wanted> select(const LoadedPlugins& plugins, const std::vector<std::
   };
   if (names.empty()) {
     const DeviceKind* kind = best_kind(plugins);
-    if (kind == nullptr) throw Error(Code::not_found, "there is no device: no device plugin was loaded. See `heddle plugins`");
+    if (kind == nullptr)
+      throw Error(Code::not_found, cat("there is no device: ", nothing_was_loaded(plugins)));
     for (std::uint32_t i = 0; i < count_of(*kind, options); ++i) add(*kind, i);
     return wanted;
   }

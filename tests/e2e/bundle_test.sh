@@ -66,4 +66,10 @@ quietly "building what uses the bundle" cmake --build outside -j 2
 ! readelf -d outside/plugins/hello.so | grep -q libstdc || wrong "a plugin needs the C++ runtime of the bundle"
 run nodes demo.hello --plugins "$PWD/outside/plugins"
 
+# The program draws the README's picture, smaller: plugins and the model are found beside the library, in the bundle.
+mkdir graphs
+sed -e 's/"steps": 28/"steps": 1/' -e 's/"width": 256, "height": 256/"width": 64, "height": 64/' "$root/graphs/scene.json" >graphs/scene.json
+quietly "the program that uses the bundle" env -i HOME="$folder" outside/embed
+[ "$(head -c 2 lighthouse.ppm)" = P6 ] || wrong "the program that uses the bundle made no picture"
+
 exit $((failures > 0))

@@ -41,7 +41,7 @@ typedef struct heddle_option {
 typedef struct heddle_engine_options {
   uint32_t size;
   uint32_t threads;               /* of a CPU device; 0: all cores                         */
-  const char* default_plugin_dir; /* NULL: "plugins" beside the program                    */
+  const char* default_plugin_dir; /* NULL: "plugins" beside libheddle, else the program    */
   const char* input_dir;          /* NULL: "input"                                         */
   const char* output_dir;         /* NULL: "output"                                        */
   const char* costs;              /* a file of measured costs to place by                  */

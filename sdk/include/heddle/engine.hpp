@@ -64,7 +64,7 @@ struct MemorySize {
 
 struct EngineOptions {
   std::vector<std::filesystem::path> plugin_dirs;   // searched after the program's own; a node type of a later one replaces
-  std::filesystem::path default_plugin_dir;         // empty: "plugins" beside the program
+  std::filesystem::path default_plugin_dir;         // empty: "plugins" beside libheddle (or its lib/), else beside the program
   std::vector<std::filesystem::path> model_dirs;    // each holds checkpoints/, diffusers/, ...; searched in this order, then graphs/models
   std::filesystem::path input_dir = "input";
   std::filesystem::path output_dir = "output";
