@@ -9,6 +9,7 @@
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
 #include "engine/cli/interrupt.h"
+#include "heddle/bench.hpp"
 
 namespace heddle::cli {
 namespace {

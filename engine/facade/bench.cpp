@@ -13,6 +13,7 @@
 #include "engine/facade/data.h"
 #include "engine/facade/random_files.h"
 #include "engine/plugin/host.h"
+#include "heddle/bench.hpp"
 #include "heddle/field/bench_shapes.h"
 
 namespace heddle {

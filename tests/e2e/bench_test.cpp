@@ -7,6 +7,7 @@
 #include "engine/device/device.h"
 #include "engine/plugin/host.h"
 #include "engine/plugin/loader.h"
+#include "heddle/bench.hpp"
 #include "heddle/field/bench_shapes.h"
 #include "tests/fake_device/fake_fixture.h"
 #include "tests/support/model_probe.h"

@@ -93,6 +93,7 @@ const std::vector<Door> kDoors{
     {"cublas", {"plugins/cuda/"}},
     {"nccl", {"plugins/cuda/"}},
     {"png.h", {"plugins/image/"}},
+    {"heddle/bench.hpp", {"engine/facade/bench.cpp", "engine/cli/bench_command.cpp"}},
     {"oniguruma.h", {"plugins/encoders/tokenizer/regex.cpp"}},
     {"utf8proc.h", {"plugins/encoders/tokenizer/unicode.cpp"}},
 };
