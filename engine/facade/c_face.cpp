@@ -259,7 +259,7 @@ int32_t heddle_workflow_text(const heddle_workflow* flow, char** out, char** err
 }
 void heddle_workflow_free(heddle_workflow* flow) { delete flow; }
 
-uint64_t heddle_run_id(const heddle_run* run) { return run == nullptr ? 0 : run->run.id(); }
+heddle_run_number heddle_run_id(const heddle_run* run) { return run == nullptr ? HEDDLE_NO_RUN : run->run.id(); }
 void heddle_run_cancel(heddle_run* run) {
   if (run != nullptr) run->run.cancel();
 }

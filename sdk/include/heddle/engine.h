@@ -30,6 +30,10 @@ typedef struct heddle_workflow heddle_workflow;
 typedef struct heddle_run heddle_run;
 typedef struct heddle_results heddle_results;
 
+/* A run, by its number: that of no other run in this process. */
+typedef uint64_t heddle_run_number;
+#define HEDDLE_NO_RUN ((heddle_run_number)0)
+
 /* heddle_run_wait: the time was up first. Not a failure: *error stays as it was. */
 enum { HEDDLE_STILL_RUNNING = 100 };
 
@@ -91,7 +95,7 @@ enum {
 typedef struct heddle_run_event {
   uint32_t size;
   heddle_run_event_kind kind;
-  uint64_t run;    /* heddle_run_id() */
+  heddle_run_number run; /* heddle_run_id() */
   heddle_str node; /* id; empty for a warning about the run */
   heddle_str class_type;
   heddle_str title;
@@ -131,7 +135,8 @@ typedef struct heddle_start_options {
   size_t keep_count;
   const heddle_run_input* const* inputs; /* pointers, so that the struct may grow */
   size_t input_count;
-  uint64_t writes_after; /* heddle_run_id() of a run whose files are written before this one's; 0 */
+  /* heddle_run_id() of a run whose files are written before this one's; HEDDLE_NO_RUN: of none */
+  heddle_run_number writes_after;
   int32_t among_many;    /* 1: one of many runs, which spread over the devices */
   int32_t previews;      /* 1: the observer gets pictures of work under way */
   const char* trace;     /* write a timeline of the run here; NULL: none */
@@ -177,8 +182,8 @@ HEDDLE_EXPORT int32_t heddle_workflow_parallel(heddle_workflow*, const char* nod
 HEDDLE_EXPORT int32_t heddle_workflow_text(const heddle_workflow*, char** out, char** error);
 HEDDLE_EXPORT void heddle_workflow_free(heddle_workflow*);
 
-/* Of no other run in this process; never 0. */
-HEDDLE_EXPORT uint64_t heddle_run_id(const heddle_run*);
+/* Never HEDDLE_NO_RUN. */
+HEDDLE_EXPORT heddle_run_number heddle_run_id(const heddle_run*);
 HEDDLE_EXPORT void heddle_run_cancel(heddle_run*);
 /* No node and no step of a model begins any more; those that have begun end. */
 HEDDLE_EXPORT void heddle_run_pause(heddle_run*);
