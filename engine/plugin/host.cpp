@@ -9,18 +9,36 @@ namespace heddle::core {
 
 namespace {
 
-const void* service(const heddle_host*, const char* id) {
-  const std::string_view asked = id == nullptr ? "" : id;
-  if (asked == HEDDLE_SERVICE_VALUE) return value_service();
-  if (asked == HEDDLE_SERVICE_TENSOR) return tensor_service();
-  if (asked == HEDDLE_SERVICE_JSON) return json_service();
-  if (asked == HEDDLE_SERVICE_EXEC) return exec_service();
-  if (asked == HEDDLE_SERVICE_FILES) return files_service();
-  if (asked == HEDDLE_SERVICE_INFER) return infer_service();
-  if (asked == HEDDLE_SERVICE_CHECKPOINT) return checkpoint_service();
-  if (asked == HEDDLE_SERVICE_GRAPH) return graph_service();
-  if (asked == HEDDLE_SERVICE_MODEL) return model_service();
-  if (asked == HEDDLE_SERVICE_REGISTRY) return registry_service();
+struct NamedService {
+  std::string_view name;
+  const void* table;
+};
+
+const void* service(const heddle_host*, const char* name) {
+  static const NamedService all[] = {
+      {HEDDLE_SERVICE_VALUE, value_service()},
+      {HEDDLE_SERVICE_TENSOR, tensor_service()},
+      {HEDDLE_SERVICE_JSON, json_service()},
+      {HEDDLE_SERVICE_IO, io_service()},
+      {HEDDLE_SERVICE_CALL, call_service()},
+      {HEDDLE_SERVICE_REPORT, report_service()},
+      {HEDDLE_SERVICE_PREVIEW, preview_service()},
+      {HEDDLE_SERVICE_OPS, ops_service()},
+      {HEDDLE_SERVICE_BLOCK, block_service()},
+      {HEDDLE_SERVICE_SESSION, session_service()},
+      {HEDDLE_SERVICE_COMPLETION, completion_service()},
+      {HEDDLE_SERVICE_FOLDERS, folders_service()},
+      {HEDDLE_SERVICE_FILES, files_service()},
+      {HEDDLE_SERVICE_INFER, infer_service()},
+      {HEDDLE_SERVICE_COST, cost_service()},
+      {HEDDLE_SERVICE_CHECKPOINT, checkpoint_service()},
+      {HEDDLE_SERVICE_GRAPH, graph_service()},
+      {HEDDLE_SERVICE_MODEL, model_service()},
+      {HEDDLE_SERVICE_REGISTRY, registry_service()},
+  };
+  const std::string_view asked = name == nullptr ? "" : name;
+  for (const NamedService& service : all)
+    if (service.name == asked) return service.table;
   return nullptr;
 }
 

@@ -15,15 +15,24 @@ const heddle_host* plugin_host();
 
 inline constexpr const char* kEngineVersion = "0.1.0";
 
-// The tables, one file each.
+// The tables, each looked up by its name; one file for each subject.
 const heddle_value_service* value_service();
 // Whether a maker of values gave NULL to this thread since the last question.
 bool take_lack_of_memory() noexcept;
 const heddle_tensor_service* tensor_service();
 const heddle_json_service* json_service();
-const heddle_exec_service* exec_service();
+const heddle_io_service* io_service();
+const heddle_call_service* call_service();
+const heddle_report_service* report_service();
+const heddle_preview_service* preview_service();
+const heddle_ops_service* ops_service();
+const heddle_block_service* block_service();
+const heddle_session_service* session_service();
+const heddle_completion_service* completion_service();
+const heddle_folders_service* folders_service();
 const heddle_files_service* files_service();
 const heddle_infer_service* infer_service();
+const heddle_cost_service* cost_service();
 const heddle_checkpoint_service* checkpoint_service();
 const heddle_graph_service* graph_service();
 const heddle_model_service* model_service();

@@ -28,8 +28,8 @@ void check_entry(const heddle_plugin& entry, const std::filesystem::path& path) 
   constexpr std::size_t kVersions = offsetof(heddle_plugin, id);
   if (entry.size < kVersions) throw Error(Code::invalid_argument, cat(path.string(), ": its heddle_entry has the impossible size ", entry.size));
   if (entry.abi_major != HEDDLE_ABI_MAJOR || (HEDDLE_ABI_MAJOR == 0 ? entry.abi_minor != HEDDLE_ABI_MINOR : entry.abi_minor > HEDDLE_ABI_MINOR))
-    throw Error(Code::unsupported, cat(path.string(), " was built for ABI ", entry.abi_major, ".", entry.abi_minor, "; this engine has ABI ",
-                                       HEDDLE_ABI_MAJOR, ".", HEDDLE_ABI_MINOR, ". Build the plugin again with this SDK"));
+    throw Error(Code::unsupported, cat(path.string(), " was built for version ", entry.abi_major, ".", entry.abi_minor, " of the plugin ABI; this engine (heddle ",
+                                       kEngineVersion, ") wants version ", HEDDLE_ABI_MAJOR, ".", HEDDLE_ABI_MINOR, ". Build the plugin again with this engine's SDK"));
   if (entry.size < sizeof(heddle_plugin) || entry.id == nullptr || entry.version == nullptr || entry.provide == nullptr)
     throw Error(Code::invalid_argument, cat(path.string(), ": its heddle_entry is incomplete (id, version and provide are needed)"));
 }
@@ -37,21 +37,62 @@ void check_entry(const heddle_plugin& entry, const std::filesystem::path& path) 
 // The size a desc begins with, whatever it is.
 std::uint32_t desc_size(const void* desc) { return *static_cast<const std::uint32_t*>(desc); }
 
+// The first of the required functions that a device kind lacks; "" where it has all.
+std::string_view missing_function(const heddle_device_desc& d) {
+  const std::pair<std::string_view, bool> functions[] = {
+      {"count", d.count != nullptr},
+      {"open", d.open != nullptr},
+      {"close", d.close != nullptr},
+      {"info", d.info != nullptr},
+      {"alloc", d.alloc != nullptr},
+      {"free", d.free != nullptr},
+      {"stream_make", d.stream_make != nullptr},
+      {"stream_free", d.stream_free != nullptr},
+      {"event_make", d.event_make != nullptr},
+      {"event_free", d.event_free != nullptr},
+      {"record", d.record != nullptr},
+      {"wait_on_stream", d.wait_on_stream != nullptr},
+      {"wait", d.wait != nullptr},
+      {"done", d.done != nullptr},
+      {"can_copy", d.can_copy != nullptr},
+      {"copy", d.copy != nullptr},
+      {"weight_form", d.weight_form != nullptr},
+      {"make_weight", d.make_weight != nullptr},
+  };
+  for (const auto& [name, is_there] : functions)
+    if (!is_there) return name;
+  return "";
+}
+
+void check_device(const heddle_device_desc& device, const Plugin& plugin) {
+  // Size first: what is required stands before the first optional member.
+  constexpr std::size_t kRequired = offsetof(heddle_device_desc, kernels);
+  if (device.size < kRequired || device.kind == nullptr)
+    throw Error(Code::invalid_argument, cat("plugin ", quote(plugin.id()), ": a device kind has no name, or its desc has ", device.size, " bytes; ", kRequired,
+                                            " are required. Build the plugin again with this engine's SDK"));
+  if (const std::string_view missing = missing_function(device); !missing.empty())
+    throw Error(Code::invalid_argument, cat("plugin ", quote(plugin.id()), ": the device kind ", quote(device.kind), " lacks the function ", missing,
+                                            ", which every device has"));
+}
+
+const heddle_kernel* const* kernels_of(const heddle_device_desc& device) {
+  return device.size < offsetof(heddle_device_desc, alloc_pinned) ? nullptr : device.kernels;
+}
+
 void add_to(LoadedPlugins& all, const std::shared_ptr<const Plugin>& plugin) {
   for (const void* desc : plugin->provide(HEDDLE_NODES))
     all.catalog->add(std::make_shared<NodeType>(static_cast<const heddle_node_desc*>(desc), plugin->id(), plugin), Catalog::Duplicate::replace);
   for (const void* desc : plugin->provide(HEDDLE_MODELS)) {
     const auto* family = static_cast<const heddle_model_desc*>(desc);
-    if (family->size < sizeof(heddle_model_desc) || family->family == nullptr || family->role == nullptr || family->match == nullptr || family->build == nullptr)
+    if (family->size < offsetof(heddle_model_desc, doc) || family->family == nullptr || family->role == nullptr || family->match == nullptr || family->build == nullptr)
       throw Error(Code::invalid_argument, cat("plugin ", quote(plugin->id()), ": a model family lacks its name, role, match or build"));
     all.catalog->add(ModelFamily{family, plugin->id(), plugin});
   }
   for (const void* desc : plugin->provide(HEDDLE_DEVICES)) {
     const auto* device = static_cast<const heddle_device_desc*>(desc);
-    if (device->size < offsetof(heddle_device_desc, record_begin) || device->kind == nullptr)
-      throw Error(Code::invalid_argument, cat("plugin ", quote(plugin->id()), ": a device kind of size ", device->size, " is incomplete"));
+    check_device(*device, *plugin);
     all.devices.push_back({device, plugin});
-    for (const heddle_kernel* const* k = device->kernels; k != nullptr && *k != nullptr; ++k) all.kernels->add(*k, plugin->id(), plugin);
+    for (const heddle_kernel* const* k = kernels_of(*device); k != nullptr && *k != nullptr; ++k) all.kernels->add(*k, plugin->id(), plugin);
   }
   for (const void* desc : plugin->provide(HEDDLE_KERNELS)) all.kernels->add(static_cast<const heddle_kernel*>(desc), plugin->id(), plugin);
 }

@@ -1,9 +1,8 @@
-// heddle.infer/0 and heddle.registry/0.
+// heddle.infer/0 and heddle.cost/0.
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/device/status.h"
 #include "engine/plugin/host.h"
-#include "engine/plugin/loader.h"
 #include "engine/program/infer.h"
 #include "engine/tensor/shape.h"
 
@@ -68,20 +67,13 @@ CallSpec call_of(const heddle_infer_call& asked) {
 
 const heddle_infer_service* infer_service() {
   static const heddle_infer_service table{
-      &value, &in,
+      &value, &part, &in,
       [](heddle_infer* q, std::uint32_t output, const char* path, const heddle_tensor_info* info) {
         return to_status([&] {
           if (output >= q->answer.outputs.size()) throw Error(Code::invalid_argument, cat("there is no output ", output));
           q->answer.outputs[output].tensors[path] = checked_info(*info, "inferred tensor");
         });
       },
-      [](heddle_infer* q, double flops, double bytes, std::uint64_t scratch) {
-        q->answer.flops += flops;
-        q->answer.bytes += bytes;
-        q->answer.scratch_bytes = scratch;
-      },
-      [](heddle_infer* q, const heddle_infer_call* asked) { return to_status([&] { q->answer.calls.push_back(call_of(*asked)); }); },
-      &part,
       [](heddle_infer* q, std::uint32_t output, const char* path, const heddle_value* value) {
         return to_status([&] {
           if (output >= q->answer.outputs.size()) throw Error(Code::invalid_argument, cat("there is no output ", output));
@@ -94,22 +86,19 @@ const heddle_infer_service* infer_service() {
           if (output >= q->answer.outputs.size()) throw Error(Code::invalid_argument, cat("there is no output ", output));
           q->answer.outputs[output].is_shared = true;
         });
-      },
-      [](heddle_infer* q, std::uint64_t bytes) { q->answer.host_scratch_bytes = bytes; }};
+      }};
   return &table;
 }
 
-const heddle_registry_service* registry_service() {
-  static const heddle_registry_service table{
-      [](const heddle_host*, const char* kind) { return std::uint32_t(provided_by_all(kind).size()); },
-      [](const heddle_host*, const char* kind, std::uint32_t i) -> const void* {
-        const auto all = provided_by_all(kind);
-        return i < all.size() ? all[i].desc : nullptr;
+const heddle_cost_service* cost_service() {
+  static const heddle_cost_service table{
+      [](heddle_infer* q, double flops, double bytes, std::uint64_t scratch) {
+        q->answer.flops += flops;
+        q->answer.bytes += bytes;
+        q->answer.scratch_bytes = scratch;
       },
-      [](const heddle_host*, const char* kind, std::uint32_t i) -> const char* {
-        const auto all = provided_by_all(kind);
-        return i < all.size() ? all[i].plugin->id().c_str() : nullptr;
-      }};
+      [](heddle_infer* q, std::uint64_t bytes) { q->answer.host_scratch_bytes = bytes; },
+      [](heddle_infer* q, const heddle_infer_call* asked) { return to_status([&] { q->answer.calls.push_back(call_of(*asked)); }); }};
   return &table;
 }
 

@@ -10,8 +10,7 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kMostJson = 16 << 20;  // bytes
 
 heddle_status* ask(Context& ctx, const char* folder, const std::string& name, heddle_value** path) {
-  return find_service<heddle_files_service>(HEDDLE_SERVICE_FILES)
-      .find(ctx.raw(), folder, name.c_str(), path);
+  return service<heddle_folders_service>().find(ctx.raw(), folder, name.c_str(), path);
 }
 
 // FNV-1a, 64 bits: enough to notice a change, stable over runs.
@@ -33,8 +32,7 @@ class Fingerprint {
 
 std::uint64_t identity_of(Context& ctx, const fs::path& path) {
   std::uint64_t hash = 0;
-  check(find_service<heddle_files_service>(HEDDLE_SERVICE_FILES)
-            .identify(ctx.raw(), path.c_str(), &hash));
+  check(service<heddle_folders_service>().identify(ctx.raw(), path.c_str(), &hash));
   return hash;
 }
 
@@ -60,8 +58,8 @@ Value read_json(const fs::path& path) {
   const Value content = read_file(path.string(), kMostJson, "a model's configuration");
   const std::string_view text = content.text();
   heddle_value* out = nullptr;
-  check(find_service<heddle_json_service>(HEDDLE_SERVICE_JSON)
-            .parse(services.host, {text.data(), text.size()}, path.c_str(), &out));
+  check(service<heddle_json_service>().parse(services.host, {text.data(), text.size()},
+                                             path.c_str(), &out));
   return Value::adopt(out);
 }
 

@@ -106,7 +106,6 @@ constexpr heddle_kernel kernel_table() {
           .name = Kernel::name,
           .fits = [](heddle_device* device,
                      const heddle_op_call* call) { return Kernel::fits(as_device(device), *call); },
-          .workspace = nullptr,
           .launch = launch_kernel<Kernel>};
 }
 

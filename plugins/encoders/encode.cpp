@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <heddle/ops.hpp>
+#include <heddle/session.hpp>
 
 namespace heddle::encoders {
 namespace {

@@ -78,8 +78,8 @@ constexpr text::JsonTable kTable{&kind,      &size,      &item,   &key,    &find
 
 Value parse_json(std::string_view text, const std::string& name) {
   heddle_value* out = nullptr;
-  check(find_service<heddle_json_service>(HEDDLE_SERVICE_JSON)
-            .parse(services.host, {text.data(), text.size()}, name.c_str(), &out));
+  check(service<heddle_json_service>().parse(services.host, {text.data(), text.size()},
+                                             name.c_str(), &out));
   return Value::adopt(out);
 }
 

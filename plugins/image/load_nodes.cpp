@@ -16,8 +16,8 @@ constexpr std::int64_t kEmptyMaskSide = 64;  // of a picture without alpha, as i
 std::string find_picture(Context& ctx, const std::string& name) {
   const FileName file = annotated(name);
   heddle_value* path = nullptr;
-  check(find_service<heddle_files_service>(HEDDLE_SERVICE_FILES)
-            .find(ctx.raw(), file.folder.c_str(), file.name.c_str(), &path));
+  check(service<heddle_folders_service>().find(ctx.raw(), file.folder.c_str(), file.name.c_str(),
+                                               &path));
   return Value::adopt(path).as<std::string>();
 }
 

@@ -17,19 +17,19 @@ constexpr int kSavedLevel = 4, kPreviewLevel = 1;  // of compression, as ComfyUI
 
 std::string output_folder(Context& ctx, const char* kind) {
   heddle_value* folder = nullptr;
-  check(find_service<heddle_files_service>(HEDDLE_SERVICE_FILES).output(ctx.raw(), kind, &folder));
+  check(service<heddle_folders_service>().output(ctx.raw(), kind, &folder));
   return Value::adopt(folder).as<std::string>();
 }
 
 Value parse_json(const std::string& text, const char* name) {
-  const auto& json = find_service<heddle_json_service>(HEDDLE_SERVICE_JSON);
+  const auto& json = service<heddle_json_service>();
   heddle_value* value = nullptr;
   check(json.parse(services.host, {text.data(), text.size()}, name, &value));
   return Value::adopt(value);
 }
 
 std::string write_json(const Value& value) {
-  const auto& json = find_service<heddle_json_service>(HEDDLE_SERVICE_JSON);
+  const auto& json = service<heddle_json_service>();
   heddle_value* text = nullptr;
   check(json.write(services.host, value.raw(), &text));
   return Value::adopt(text).as<std::string>();
@@ -156,7 +156,7 @@ void save(Context& ctx, const Tensor& images, const SavePlan& plan, const std::s
     const std::string ui = "{\"filename\": " + json_string(name) +
                            ", \"subfolder\": " + json_string(place.subfolder) +
                            ", \"type\": " + json_string(plan.kind) + "}";
-    services.exec->wrote(ctx.raw(), (place.folder / name).c_str(), ui.c_str());
+    service<heddle_report_service>().wrote(ctx.raw(), (place.folder / name).c_str(), ui.c_str());
     ctx.progress(static_cast<double>(i + 1) / static_cast<double>(count));
   }
 }

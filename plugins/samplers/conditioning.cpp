@@ -97,11 +97,11 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, std::in
 
 std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
   using Kind = ConditioningInput::Kind;
-  const auto& service = find_service<heddle_model_service>(HEDDLE_SERVICE_MODEL);
+  const auto& models = service<heddle_model_service>();
   std::vector<ConditioningInput> inputs;
-  for (std::uint32_t i = 0; i < service.input_count(model.raw()); ++i) {
+  for (std::uint32_t i = 0; i < models.input_count(model.raw()); ++i) {
     std::uint32_t flags = 0;
-    const std::string name = service.input(model.raw(), i, &flags);
+    const std::string name = models.input(model.raw(), i, &flags);
     if (name == "x" || name == "timestep") continue;
     if (name == "context")
       inputs.push_back({Kind::kText, name});

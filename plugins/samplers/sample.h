@@ -6,6 +6,7 @@
 #include <optional>
 
 #include <heddle/model.hpp>
+#include <heddle/session.hpp>
 
 #include "noise_schedule.h"
 #include "sampler_kind.h"

@@ -3,6 +3,7 @@
 #include <heddle/checked.hpp>
 #include <heddle/model.hpp>
 #include <heddle/ops.hpp>
+#include <heddle/session.hpp>
 #include <limits>
 
 namespace heddle::vae {

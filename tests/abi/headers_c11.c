@@ -2,6 +2,9 @@
 #include <heddle/abi/device.h>
 #include <heddle/abi/model.h>
 #include <heddle/abi/ops.h>
+#include <heddle/abi/call.h>
+#include <heddle/abi/files.h>
+#include <heddle/abi/infer.h>
 #include <heddle/abi/base.h>
 #include <heddle/abi/device.h>
 #include <heddle/abi/node.h>

@@ -43,8 +43,8 @@ const heddle_list* Kernels::list(const heddle_host* host) {
                                                       .device_kind = "fake",
                                                       .name = "cpu",
                                                       .fits = kernel_fits,
-                                                      .workspace = kernel_workspace,
-                                                      .launch = kernel_launch}));
+                                                      .launch = kernel_launch,
+                                                      .workspace = kernel_workspace}));
   }
   auto view = std::make_unique<View>();
   for (const auto& kernel : kernels_) view->items.push_back(kernel.get());

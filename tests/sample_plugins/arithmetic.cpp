@@ -4,6 +4,7 @@
 #include <fstream>
 #include <heddle/model.hpp>
 #include <heddle/ops.hpp>
+#include <heddle/session.hpp>
 #include <mutex>
 #include <new>
 #include <thread>
@@ -38,7 +39,7 @@ struct Save {
   static constexpr auto ports = heddle::ports(value);
   void execute(Context& ctx) {
     heddle_value* folder = nullptr;
-    heddle::check(heddle::find_service<heddle_files_service>(HEDDLE_SERVICE_FILES).output(ctx.raw(), "output", &folder));
+    heddle::check(heddle::service<heddle_folders_service>().output(ctx.raw(), "output", &folder));
     const std::filesystem::path place = heddle::Value::adopt(folder).as<std::string>();
     int number = 1;
     while (std::filesystem::exists(place / std::to_string(number))) ++number;
@@ -50,7 +51,7 @@ struct Save {
     } else {
       file << v.as<std::int64_t>();
     }
-    heddle::services.exec->wrote(ctx.raw(), path.c_str(), nullptr);
+    heddle::service<heddle_report_service>().wrote(ctx.raw(), path.c_str(), nullptr);
   }
 };
 
@@ -90,12 +91,12 @@ struct Later {
   static constexpr auto ports = heddle::ports(value, out);
   std::jthread worker;
   void execute(Context& ctx) {
-    heddle_completion* completion = heddle::services.exec->defer(ctx.raw());
+    heddle_completion* completion = heddle::service<heddle_completion_service>().defer(ctx.raw());
     if (completion == nullptr) throw std::bad_alloc();
     worker = std::jthread([raw = ctx.raw(), completion, value = ctx[value]] {
       heddle_value* doubled = heddle::services.value->make_int(2 * value);
-      heddle_status* status = heddle::services.exec->set_output(raw, 0, doubled);
-      heddle::services.exec->complete(completion, status);
+      heddle_status* status = heddle::service<heddle_io_service>().set_output(raw, 0, doubled);
+      heddle::service<heddle_completion_service>().complete(completion, status);
     });
   }
 };
@@ -255,7 +256,7 @@ struct Vast {
     const std::string_view vast("", std::size_t{1} << 62);
     if (ctx[how] == 0) ctx[text] = vast;  // NULL to the engine
     if (ctx[how] == 1) (void)heddle::made_value(heddle::Wire<std::string>::write(vast));  // std::bad_alloc
-    if (ctx[how] == 2) heddle::check(heddle::services.exec->set_output(ctx.raw(), 0, nullptr));
+    if (ctx[how] == 2) heddle::check(heddle::service<heddle_io_service>().set_output(ctx.raw(), 0, nullptr));
   }
 };
 
@@ -271,7 +272,7 @@ struct ReadText {
   }
   std::uint64_t fingerprint(Context& ctx) {
     std::uint64_t hash = 0;
-    heddle::check(heddle::find_service<heddle_files_service>(HEDDLE_SERVICE_FILES).identify(ctx.raw(), ctx[path].c_str(), &hash));
+    heddle::check(heddle::service<heddle_folders_service>().identify(ctx.raw(), ctx[path].c_str(), &hash));
     return hash;
   }
 };
@@ -288,7 +289,7 @@ struct ReadLate {
   }
   std::uint64_t fingerprint(Context& ctx) {
     std::uint64_t hash = 0;
-    heddle::check(heddle::find_service<heddle_files_service>(HEDDLE_SERVICE_FILES).identify(ctx.raw(), ctx[path].c_str(), &hash));
+    heddle::check(heddle::service<heddle_folders_service>().identify(ctx.raw(), ctx[path].c_str(), &hash));
     return hash;
   }
 };

@@ -3,15 +3,15 @@
 
 static const heddle_host* host;
 static const heddle_value_service* values;
-static const heddle_exec_service* exec;
+static const heddle_io_service* io;
 
 static heddle_status* execute(void* self, heddle_ctx* ctx) {
   heddle_str text;
   heddle_status* status;
   (void)self;
-  status = values->get_str(exec->input(ctx, 0), &text);
+  status = values->get_str(io->input(ctx, 0), &text);
   if (status != NULL) return status;
-  return exec->set_output(ctx, 0, values->make_int((int64_t)text.size));
+  return io->set_output(ctx, 0, values->make_int((int64_t)text.size));
 }
 
 static const heddle_widget text_widget = {.size = sizeof text_widget, .kind = HEDDLE_WIDGET_TEXT, .text = ""};
@@ -28,8 +28,9 @@ static const heddle_list node_list = {1, nodes};
 static heddle_status* init(const heddle_host* given) {
   host = given;
   values = host->service(host, HEDDLE_SERVICE_VALUE);
-  exec = host->service(host, HEDDLE_SERVICE_EXEC);
-  if (values == NULL || exec == NULL) return host->fail(host, HEDDLE_UNSUPPORTED, "this engine lacks the value or exec service");
+  io = host->service(host, HEDDLE_SERVICE_IO);
+  if (values == NULL) return host->fail(host, HEDDLE_UNSUPPORTED, "this engine has no service " HEDDLE_SERVICE_VALUE);
+  if (io == NULL) return host->fail(host, HEDDLE_UNSUPPORTED, "this engine has no service " HEDDLE_SERVICE_IO);
   return NULL;
 }
 
@@ -40,4 +41,4 @@ static const heddle_list* provide(const char* kind) {
   return *a == *b ? &node_list : NULL;
 }
 
-HEDDLE_EXPORT const heddle_plugin heddle_entry = {sizeof(heddle_plugin), HEDDLE_ABI_MAJOR, HEDDLE_ABI_MINOR, "org.example.counter", "1.0.0", init, NULL, provide};
+HEDDLE_EXPORT const heddle_plugin heddle_entry = {sizeof(heddle_plugin), HEDDLE_ABI_MAJOR, HEDDLE_ABI_MINOR, "org.example.counter", "1.0.0", provide, init, NULL};

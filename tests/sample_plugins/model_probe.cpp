@@ -1,6 +1,7 @@
 // Calls a model of any family with tensors from a golden file, for tests of the families: a
 // workflow of one node.
 #include <heddle/model.hpp>
+#include <heddle/session.hpp>
 
 #include "tests/support/tensor_file.h"
 
@@ -14,9 +15,7 @@ using heddle::Record;
 using heddle::Tensor;
 using heddle::Value;
 
-const heddle_json_service& json() {
-  return heddle::find_service<heddle_json_service>(HEDDLE_SERVICE_JSON);
-}
+const heddle_json_service& json() { return heddle::service<heddle_json_service>(); }
 
 Value parse(const std::string& text) {
   heddle_value* out = nullptr;
@@ -30,12 +29,12 @@ Value parse(const std::string& text) {
 Value call(Context& ctx, const Value& model, const std::string& tensors, const std::string& prefix,
            const std::string& without) {
   const heddle::test::TensorFile golden(tensors);
-  const auto& service = heddle::find_service<heddle_model_service>(HEDDLE_SERVICE_MODEL);
+  const auto& models = heddle::service<heddle_model_service>();
   Record constants, schedule, steps;
   std::int64_t count = 1;
-  for (std::uint32_t i = 0; i < service.input_count(model.raw()); ++i) {
+  for (std::uint32_t i = 0; i < models.input_count(model.raw()); ++i) {
     std::uint32_t flags = 0;
-    const std::string name = service.input(model.raw(), i, &flags);
+    const std::string name = models.input(model.raw(), i, &flags);
     if (name == without || !golden.has(prefix + name)) continue;
     const auto& entry = golden.at(prefix + name);
     const Tensor tensor =

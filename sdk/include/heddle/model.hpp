@@ -90,20 +90,20 @@ class Checkpoint {
 
  private:
   explicit Checkpoint(heddle_checkpoint* raw) : raw_(raw) {}
-  static const heddle_checkpoint_service& table() { return find_service<heddle_checkpoint_service>(HEDDLE_SERVICE_CHECKPOINT); }
+  static const heddle_checkpoint_service& table() { return service<heddle_checkpoint_service>(); }
   heddle_checkpoint* raw_;
 };
 
 // The end of a link: one output of one node, or one input of the model.
 struct Source {
-  heddle_node_id node = 0;
+  heddle_node_id node = HEDDLE_GRAPH_ITSELF;
   const char* port = nullptr;  // lives as long as the port or as the string given to input()
 };
 
 // Rows of a checkpoint tensor; see heddle_part.
 struct Part {
   std::string tensor;
-  std::int64_t begin = 0, end = -1;
+  std::int64_t begin = 0, end = HEDDLE_ALL_ROWS;
 };
 
 // Parts of a checkpoint as the ABI takes them. Borrows their names.
@@ -142,33 +142,32 @@ class Block {
 
 class Blocks {
  public:
-  Blocks(heddle_graph* raw) : raw_(raw), service_(find_service<heddle_graph_service>(HEDDLE_SERVICE_GRAPH)) {}
+  Blocks(heddle_graph* raw) : raw_(raw) {}
   // name: a string literal, or one that outlives the build.
   Source input(const char* name, std::uint32_t flags) {
-    check(service_.input(raw_, name, flags));
-    return {0, name};
+    check(service<heddle_graph_service>().input(raw_, name, flags));
+    return {HEDDLE_GRAPH_ITSELF, name};
   }
-  void output(const char* name, const Source& from) { check(service_.output(raw_, from.node, from.port, name)); }
+  void output(const char* name, const Source& from) { check(service<heddle_graph_service>().output(raw_, from.node, from.port, name)); }
   template <class N> Block add(const std::string& path) {
     heddle_node_id id = 0;
-    check(service_.add(raw_, N::info.type, path.c_str(), &id));
+    check(service<heddle_graph_service>().add(raw_, N::info.type, path.c_str(), &id));
     return Block(*this, id);
   }
   // What readers of the MODEL want to know: a record's field, such as the latent's channels.
-  template <class T> void setting(const char* key, T&& value) { check(service_.setting(raw_, key, value_of(std::forward<T>(value)).release())); }
+  template <class T> void setting(const char* key, T&& value) { check(service<heddle_graph_service>().setting(raw_, key, value_of(std::forward<T>(value)).release())); }
 
  private:
   friend class Block;
   heddle_graph* raw_;
-  const heddle_graph_service& service_;
 };
 
 template <class T> Block& Block::link(const Input<T>& input, const Source& from) {
-  check(graph_.service_.link(graph_.raw_, from.node, from.port, id_, input.port.name));
+  check(service<heddle_graph_service>().link(graph_.raw_, from.node, from.port, id_, input.port.name));
   return *this;
 }
 template <class T, class U> Block& Block::set(const Input<T>& input, U&& literal) {
-  check(graph_.service_.set(graph_.raw_, id_, input.port.name, Wire<T>::write(T(std::forward<U>(literal)))));
+  check(service<heddle_graph_service>().set(graph_.raw_, id_, input.port.name, Wire<T>::write(T(std::forward<U>(literal)))));
   return *this;
 }
 inline Block& Block::shard(const Weight& slot, int axis, const std::vector<std::pair<std::int64_t, std::int64_t>>& segments) {
@@ -176,12 +175,12 @@ inline Block& Block::shard(const Weight& slot, int axis, const std::vector<std::
   for (const auto& [length, unit] : segments) raw.push_back({sizeof(heddle_segment), length, unit});
   std::vector<const heddle_segment*> pointers;
   for (const heddle_segment& segment : raw) pointers.push_back(&segment);
-  check(graph_.service_.shard(graph_.raw_, id_, slot.slot.name, axis, std::uint32_t(raw.size()), pointers.data()));
+  check(service<heddle_graph_service>().shard(graph_.raw_, id_, slot.slot.name, axis, std::uint32_t(raw.size()), pointers.data()));
   return *this;
 }
 inline Block& Block::weight(const Weight& slot, const std::vector<Part>& parts) {
   const RawParts raw(parts);
-  check(graph_.service_.weight(graph_.raw_, id_, slot.slot.name, raw.size(), raw.data()));
+  check(service<heddle_graph_service>().weight(graph_.raw_, id_, slot.slot.name, raw.size(), raw.data()));
   return *this;
 }
 
@@ -200,7 +199,7 @@ struct ModelGlue {
     });
   }
   static constexpr heddle_model_desc desc{sizeof(heddle_model_desc), M::family.version, M::family.name, M::family.role,
-                                          M::family.doc,             &match,            &build};
+                                          &match,                    &build,            M::family.doc};
 };
 
 template <class T>
@@ -217,34 +216,34 @@ struct Provide<T> {
 
 inline Value build_model(Context& ctx, const char* role, const Checkpoint& file, const Value& config) {
   heddle_value* out = nullptr;
-  check(find_service<heddle_model_service>(HEDDLE_SERVICE_MODEL).build(ctx.raw(), role, file.raw(), config.raw(), &out));
+  check(service<heddle_model_service>().build(ctx.raw(), role, file.raw(), config.raw(), &out));
   return Value::adopt(out);
 }
 inline Value model_settings(const Value& model) {
   const heddle_value* record = nullptr;
-  check(find_service<heddle_model_service>(HEDDLE_SERVICE_MODEL).settings(model.raw(), &record));
+  check(service<heddle_model_service>().settings(model.raw(), &record));
   return Value::share(record);
 }
 inline Value with_settings(const Value& model, const Value& record) {
   heddle_value* out = nullptr;
-  check(find_service<heddle_model_service>(HEDDLE_SERVICE_MODEL).with_settings(model.raw(), record.raw(), &out));
+  check(service<heddle_model_service>().with_settings(model.raw(), record.raw(), &out));
   return Value::adopt(out);
 }
 inline bool model_takes(const Value& model, std::string_view input) {
-  const auto& service = find_service<heddle_model_service>(HEDDLE_SERVICE_MODEL);
-  for (std::uint32_t i = 0; i < service.input_count(model.raw()); ++i)
-    if (std::uint32_t flags = 0; input == service.input(model.raw(), i, &flags)) return true;
+  const auto& models = service<heddle_model_service>();
+  for (std::uint32_t i = 0; i < models.input_count(model.raw()); ++i)
+    if (std::uint32_t flags = 0; input == models.input(model.raw(), i, &flags)) return true;
   return false;
 }
 
 inline std::string model_family(const Value& model) {
   const char* name = nullptr;
-  check(find_service<heddle_model_service>(HEDDLE_SERVICE_MODEL).family(model.raw(), &name));
+  check(service<heddle_model_service>().family(model.raw(), &name));
   return name;
 }
 inline Checkpoint model_checkpoint(const Value& model) {
   heddle_checkpoint* out = nullptr;
-  check(find_service<heddle_model_service>(HEDDLE_SERVICE_MODEL).checkpoint(model.raw(), &out));
+  check(service<heddle_model_service>().checkpoint(model.raw(), &out));
   return Checkpoint::adopt(out);
 }
 
@@ -264,43 +263,8 @@ inline Value with_patches(const Value& model, const Checkpoint& file, const std:
   std::vector<const heddle_patch*> pointers;
   for (const heddle_patch& patch : raw) pointers.push_back(&patch);
   heddle_value* out = nullptr;
-  check(find_service<heddle_model_service>(HEDDLE_SERVICE_MODEL).with_patches(model.raw(), file.raw(), std::uint32_t(raw.size()), pointers.data(), &out));
+  check(service<heddle_model_service>().with_patches(model.raw(), file.raw(), std::uint32_t(raw.size()), pointers.data(), &out));
   return Value::adopt(out);
-}
-
-// A model opened for a loop; closed when it goes.
-class Session {
- public:
-  Session(Context& ctx, const Value& model, const std::vector<Value>& constants, const Value& schedule, std::uint32_t steps) {
-    std::vector<const heddle_value*> sets;
-    for (const Value& set : constants) sets.push_back(set.raw());
-    const heddle_session_open open{sizeof(heddle_session_open), std::uint32_t(sets.size()), steps, model.raw(), sets.data(), schedule.raw()};
-    sets_ = sets.size();
-    check(services.exec->open(ctx.raw(), &open, &raw_));
-  }
-  Session(const Session&) = delete;
-  ~Session() { services.exec->close(raw_); }
-  // A record of outputs per set. Only enqueues.
-  std::vector<Value> step(std::uint32_t index, const std::vector<Value>& inputs) {
-    std::vector<const heddle_value*> in;
-    for (const Value& set : inputs) in.push_back(set.raw());
-    if (in.size() != sets_) throw Error(HEDDLE_INTERNAL, "step() takes a record for every set of the session");
-    std::vector<heddle_value*> out(sets_, nullptr);
-    check(services.exec->step(raw_, index, in.data(), out.data()));
-    std::vector<Value> result;
-    for (heddle_value* v : out) result.push_back(Value::adopt(v));
-    return result;
-  }
-
- private:
-  heddle_session* raw_ = nullptr;
-  std::size_t sets_ = 0;
-};
-
-// A model called once: constants in, outputs out.
-inline Value call_model(Context& ctx, const Value& model, const Value& inputs) {
-  Session session(ctx, model, {inputs}, Value(), 1);
-  return session.step(0, {Record().value()}).front();
 }
 
 }  // namespace heddle

@@ -106,13 +106,13 @@ constexpr auto ports(const P&... p) {
 // An op of the catalogue, looked up once per plugin.
 class Op {
  public:
-  explicit Op(const char* name) : handle_(services.exec->find_op(name)) {
-    if (handle_ == 0) throw Error(HEDDLE_UNSUPPORTED, std::string("no device offers the op '") + name + "'");
+  explicit Op(const char* name) : handle_(service<heddle_ops_service>().find(name)) {
+    if (handle_ == HEDDLE_NO_OP) throw Error(HEDDLE_UNSUPPORTED, std::string("no device offers the op '") + name + "'");
   }
-  std::uint32_t handle() const { return handle_; }
+  heddle_op_id handle() const { return handle_; }
 
  private:
-  std::uint32_t handle_;
+  heddle_op_id handle_;
 };
 
 // One call of one node.
@@ -121,17 +121,17 @@ class Context {
   Context(heddle_ctx* raw, const heddle_node_desc& desc) : raw_(raw), desc_(desc) {}
 
   template <class T> T operator[](const Input<T>& input) const {
-    const heddle_value* v = services.exec->input(raw_, index(input));
+    const heddle_value* v = service<heddle_io_service>().input(raw_, index(input));
     if (v == nullptr) throw Error(HEDDLE_INVALID_ARGUMENT, std::string("input '") + input.port.name + "' is absent");
     return Wire<T>::read(v);
   }
-  template <class T> bool has(const Input<T>& input) const { return services.exec->input(raw_, index(input)) != nullptr; }
+  template <class T> bool has(const Input<T>& input) const { return service<heddle_io_service>().input(raw_, index(input)) != nullptr; }
 
   template <class T> struct Slot {
     Context& ctx;
     std::uint32_t index;
     template <class U> void operator=(U&& value) const {
-      check(services.exec->set_output(ctx.raw_, index, Wire<T>::write(std::forward<U>(value))));
+      check(service<heddle_io_service>().set_output(ctx.raw_, index, Wire<T>::write(std::forward<U>(value))));
     }
   };
   template <class T> Slot<T> operator[](const Output<T>& output) {
@@ -139,21 +139,26 @@ class Context {
   }
   // Blocks only. Empty when an optional slot is not given.
   Tensor operator[](const Weight& weight) const {
-    return Tensor::share(services.exec->weight(raw_, position(&weight.slot, desc_.weights, desc_.weight_count)));
+    return Tensor::share(service<heddle_block_service>().weight(raw_, position(&weight.slot, desc_.weights, desc_.weight_count)));
   }
   template <class T> std::uint32_t index(const Input<T>& input) const {
     return position(&input.port, desc_.inputs, desc_.input_count);
   }
 
-  template <class T> void want(const Input<T>& input) { check(services.exec->want(raw_, input.port.name)); }
-  bool cancelled() const { return services.exec->cancelled(raw_) != 0; }
-  void progress(double fraction, const char* note = nullptr) { services.exec->progress(raw_, fraction, note); }
-  void warn(const std::string& message) { services.exec->warn(raw_, message.c_str()); }
+  template <class T> void want(const Input<T>& input) { check(service<heddle_io_service>().want(raw_, input.port.name)); }
+  bool cancelled() const { return service<heddle_call_service>().cancelled(raw_) != 0; }
+  void progress(double fraction, const char* note = nullptr) { service<heddle_report_service>().progress(raw_, fraction, note); }
+  void warn(const std::string& message) { service<heddle_report_service>().warn(raw_, message.c_str()); }
   // Pictures of work under way: made only when somebody looks. pixels: height x width x 3.
-  bool wants_preview() const { return services.exec->wants_preview(raw_) != 0; }
-  void preview(const heddle_preview& picture) { services.exec->preview(raw_, &picture); }
-  std::string node() const { return services.exec->node(raw_); }
-  heddle_dtype compute() const { return services.exec->compute(raw_); }
+  bool wants_preview() const {
+    const auto* previews = optional_service<heddle_preview_service>();
+    return previews != nullptr && previews->wanted(raw_) != 0;
+  }
+  void preview(const heddle_preview& picture) {
+    if (const auto* previews = optional_service<heddle_preview_service>()) previews->show(raw_, &picture);
+  }
+  std::string node() const { return service<heddle_call_service>().node(raw_); }
+  heddle_dtype compute() const { return service<heddle_call_service>().compute(raw_); }
 
   // New tensors: on the device of the call, or in host memory. Contents undefined.
   Tensor make(const Shape& shape, heddle_dtype dtype) {
@@ -185,23 +190,23 @@ class Context {
 
   template <class Attrs>
   void op(const Op& op, std::initializer_list<heddle_tensor*> in, std::initializer_list<heddle_tensor*> out, const Attrs& attrs) {
-    check(services.exec->op(raw_, op.handle(), std::uint32_t(in.size()), in.begin(), std::uint32_t(out.size()), out.begin(), &attrs,
+    check(service<heddle_ops_service>().enqueue(raw_, op.handle(), std::uint32_t(in.size()), in.begin(), std::uint32_t(out.size()), out.begin(), &attrs,
                             sizeof attrs));
   }
   void op(const Op& op, std::initializer_list<heddle_tensor*> in, std::initializer_list<heddle_tensor*> out) {
-    check(services.exec->op(raw_, op.handle(), std::uint32_t(in.size()), in.begin(), std::uint32_t(out.size()), out.begin(), nullptr, 0));
+    check(service<heddle_ops_service>().enqueue(raw_, op.handle(), std::uint32_t(in.size()), in.begin(), std::uint32_t(out.size()), out.begin(), nullptr, 0));
   }
   heddle_ctx* raw() const { return raw_; }
 
   // Blocks: the group of devices that this recording is a member of, and its share of an input's tokens.
   heddle_group group() const {
     heddle_group group{sizeof(heddle_group), HEDDLE_GROUP_NONE, 0, 1};
-    services.exec->group(raw_, &group);
+    service<heddle_block_service>().group(raw_, &group);
     return group;
   }
   template <class T> heddle_share share(const Input<T>& input) const {
     heddle_share share{sizeof(heddle_share), 0, 0, 0};
-    check(services.exec->share(raw_, index(input), &share));
+    check(service<heddle_block_service>().share(raw_, index(input), &share));
     return share;
   }
 
@@ -219,18 +224,17 @@ class Context {
 // One question: what will the outputs be?
 class Infer {
  public:
-  Infer(heddle_infer* raw, const heddle_node_desc& desc)
-      : raw_(raw), desc_(desc), service_(find_service<heddle_infer_service>(HEDDLE_SERVICE_INFER)) {}
+  Infer(heddle_infer* raw, const heddle_node_desc& desc) : raw_(raw), desc_(desc) {}
   // The value of an input where it is known before running.
   template <class T> std::optional<T> operator[](const Input<T>& input) const {
-    const heddle_value* v = service_.value(raw_, position(&input.port, desc_.inputs, desc_.input_count));
+    const heddle_value* v = service<heddle_infer_service>().value(raw_, position(&input.port, desc_.inputs, desc_.input_count));
     return v == nullptr ? std::optional<T>() : std::optional<T>(Wire<T>::read(v));
   }
   // Paths as in heddle_infer_service.
   template <class T> std::optional<heddle_tensor_info> tensor(const Input<T>& input, const std::string& path = "") const {
     heddle_tensor_info info{};
     info.size = sizeof info;
-    if (service_.in(raw_, position(&input.port, desc_.inputs, desc_.input_count), path.c_str(), &info) == 0) return {};
+    if (service<heddle_infer_service>().in(raw_, position(&input.port, desc_.inputs, desc_.input_count), path.c_str(), &info) == 0) return {};
     return info;
   }
   template <class T> std::optional<Shape> shape(const Input<T>& input, const std::string& path = "") const {
@@ -239,22 +243,22 @@ class Infer {
   }
   // A part of a value that is known before running; empty when it is not.
   template <class T> Value part(const Input<T>& input, const std::string& path) const {
-    return Value::share(service_.part(raw_, position(&input.port, desc_.inputs, desc_.input_count), path.c_str()));
+    return Value::share(service<heddle_infer_service>().part(raw_, position(&input.port, desc_.inputs, desc_.input_count), path.c_str()));
   }
   template <class T> void out(const Output<T>& output, const std::string& path, heddle_dtype dtype, const Shape& shape) {
     const heddle_tensor_info info = tensor_info(dtype, shape);
-    check(service_.out(raw_, position(&output.port, desc_.outputs, desc_.output_count), path.c_str(), &info));
+    check(service<heddle_infer_service>().out(raw_, position(&output.port, desc_.outputs, desc_.output_count), path.c_str(), &info));
   }
   template <class T> void known(const Output<T>& output, const std::string& path, const Value& value) {
-    check(service_.known(raw_, position(&output.port, desc_.outputs, desc_.output_count), path.c_str(), value.raw()));
+    check(service<heddle_infer_service>().known(raw_, position(&output.port, desc_.outputs, desc_.output_count), path.c_str(), value.raw()));
   }
   // Its tensors are inputs', or parts of them, and take no memory of their own.
   template <class T> void shares(const Output<T>& output) {
-    check(service_.shares(raw_, position(&output.port, desc_.outputs, desc_.output_count)));
+    check(service<heddle_infer_service>().shares(raw_, position(&output.port, desc_.outputs, desc_.output_count)));
   }
-  void cost(double flops, double bytes, std::uint64_t scratch = 0) { service_.cost(raw_, flops, bytes, scratch); }
+  void cost(double flops, double bytes, std::uint64_t scratch = 0) { service<heddle_cost_service>().add(raw_, flops, bytes, scratch); }
   // Bytes in host memory, wherever the node is placed.
-  void host_scratch(std::uint64_t bytes) { service_.host_scratch(raw_, bytes); }
+  void host_scratch(std::uint64_t bytes) { service<heddle_cost_service>().host_scratch(raw_, bytes); }
 
   // A call of a model that execute() is going to make: shapes by input name, as they will be given to open() and step().
   struct Named {
@@ -275,7 +279,7 @@ class Infer {
     std::vector<const heddle_infer_set*> pointers;
     for (const heddle_infer_set& set : raw_sets) pointers.push_back(&set);
     const heddle_infer_call asked{sizeof(heddle_infer_call), std::uint32_t(sets.size()), steps, scheduled.count(), model.raw(), pointers.data(), scheduled.data()};
-    check(service_.call(raw_, &asked));
+    check(service<heddle_cost_service>().call(raw_, &asked));
   }
 
  private:
@@ -302,7 +306,6 @@ class Infer {
   }
   heddle_infer* raw_;
   const heddle_node_desc& desc_;
-  const heddle_infer_service& service_;
 };
 
 // ---- the border ------------------------------------------------------------------------------------
@@ -377,9 +380,9 @@ constexpr heddle_node_desc Glue<N>::desc{
     N::ports.in.data(),
     N::ports.out.data(),
     N::ports.weights.data(),
+    &Glue<N>::execute,
     Glue<N>::is_block || Glue<N>::is_stateless ? nullptr : &Glue<N>::create,
     Glue<N>::is_block || Glue<N>::is_stateless ? nullptr : &Glue<N>::destroy,
-    &Glue<N>::execute,
     need_or_null(),
     fingerprint_or_null(),
     infer_or_null()};

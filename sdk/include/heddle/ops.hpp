@@ -64,7 +64,7 @@ inline Tensor combine(Context& ctx, const std::vector<Term>& terms) {
     in[i] = terms[i].x.raw();
   }
   heddle_tensor* result = out.raw();
-  check(services.exec->op(ctx.raw(), op.handle(), std::uint32_t(terms.size()), in, 1, &result, &attrs, sizeof attrs));
+  check(service<heddle_ops_service>().enqueue(ctx.raw(), op.handle(), std::uint32_t(terms.size()), in, 1, &result, &attrs, sizeof attrs));
   return out;
 }
 

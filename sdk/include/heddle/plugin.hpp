@@ -32,22 +32,82 @@ inline void check(heddle_status* status) {
   if (status != nullptr) throw Failed{status};
 }
 
-// The host's tables as this plugin sees them; filled by init(), constant afterwards.
+// The host, and the tables that almost every line uses; filled by init(), constant afterwards.
 struct Services {
   const heddle_host* host = nullptr;
   const heddle_value_service* value = nullptr;
   const heddle_tensor_service* tensor = nullptr;
-  const heddle_exec_service* exec = nullptr;
 };
 inline Services services;
 
-// Any other table; throws when this engine does not have it.
-template <class Service>
-const Service& find_service(const char* id) {
-  const void* table = services.host->service(services.host, id);
-  if (table == nullptr) throw Error(HEDDLE_UNSUPPORTED, std::string("this engine has no ") + id);
-  return *static_cast<const Service*>(table);
+// What a table is called, by its type.
+template <class Service> inline constexpr const char* service_name = nullptr;
+template <> inline constexpr const char* service_name<heddle_registry_service> = HEDDLE_SERVICE_REGISTRY;
+template <> inline constexpr const char* service_name<heddle_value_service> = HEDDLE_SERVICE_VALUE;
+template <> inline constexpr const char* service_name<heddle_tensor_service> = HEDDLE_SERVICE_TENSOR;
+template <> inline constexpr const char* service_name<heddle_json_service> = HEDDLE_SERVICE_JSON;
+template <> inline constexpr const char* service_name<heddle_io_service> = HEDDLE_SERVICE_IO;
+template <> inline constexpr const char* service_name<heddle_call_service> = HEDDLE_SERVICE_CALL;
+template <> inline constexpr const char* service_name<heddle_report_service> = HEDDLE_SERVICE_REPORT;
+template <> inline constexpr const char* service_name<heddle_preview_service> = HEDDLE_SERVICE_PREVIEW;
+template <> inline constexpr const char* service_name<heddle_ops_service> = HEDDLE_SERVICE_OPS;
+template <> inline constexpr const char* service_name<heddle_block_service> = HEDDLE_SERVICE_BLOCK;
+template <> inline constexpr const char* service_name<heddle_session_service> = HEDDLE_SERVICE_SESSION;
+template <> inline constexpr const char* service_name<heddle_completion_service> = HEDDLE_SERVICE_COMPLETION;
+template <> inline constexpr const char* service_name<heddle_folders_service> = HEDDLE_SERVICE_FOLDERS;
+template <> inline constexpr const char* service_name<heddle_files_service> = HEDDLE_SERVICE_FILES;
+template <> inline constexpr const char* service_name<heddle_infer_service> = HEDDLE_SERVICE_INFER;
+template <> inline constexpr const char* service_name<heddle_cost_service> = HEDDLE_SERVICE_COST;
+template <> inline constexpr const char* service_name<heddle_checkpoint_service> = HEDDLE_SERVICE_CHECKPOINT;
+template <> inline constexpr const char* service_name<heddle_graph_service> = HEDDLE_SERVICE_GRAPH;
+template <> inline constexpr const char* service_name<heddle_model_service> = HEDDLE_SERVICE_MODEL;
+
+// A table by its name; throws when this engine does not have it.
+inline const void* find_service(const char* name) {
+  const heddle_host& host = *services.host;
+  const void* table = host.service(&host, name);
+  if (table == nullptr)
+    throw Error(HEDDLE_UNSUPPORTED, std::string("this engine (") + host.name + " " + host.version + ", ABI " + std::to_string(host.abi_major) + "." +
+                                        std::to_string(host.abi_minor) + ") has no service '" + name +
+                                        "', which the plugin needs. Build the plugin again with this engine's SDK");
+  return table;
 }
+
+namespace detail {
+
+// One table that this plugin uses. They are listed while the library is loaded, and all of them are looked up by init().
+struct UsedService {
+  UsedService(const char* name, bool is_required) : name(name), is_required(is_required), next(first) { first = this; }
+  const char* const name;
+  const bool is_required;
+  const void* table = nullptr;
+  UsedService* const next;
+  static inline UsedService* first = nullptr;
+};
+template <class Service, bool is_required> struct Used {
+  static_assert(service_name<Service> != nullptr, "no service of the ABI has this type");
+  static inline UsedService entry{service_name<Service>, is_required};
+};
+
+inline void look_up_services() {
+  for (UsedService* used = UsedService::first; used != nullptr; used = used->next)
+    used->table = used->is_required ? find_service(used->name) : services.host->service(services.host, used->name);
+  services.value = static_cast<const heddle_value_service*>(find_service(HEDDLE_SERVICE_VALUE));
+  services.tensor = static_cast<const heddle_tensor_service*>(find_service(HEDDLE_SERVICE_TENSOR));
+}
+inline void forget_services() {
+  for (UsedService* used = UsedService::first; used != nullptr; used = used->next) used->table = nullptr;
+  services = {};
+}
+
+}  // namespace detail
+
+// A table that this plugin cannot do without: where this call stands in a source or in a header that it includes, an engine without
+// the service refuses the plugin when it is loaded. Costs no look-up. Not before init().
+template <class Service> const Service& service() { return *static_cast<const Service*>(detail::Used<Service, true>::entry.table); }
+
+// The same for what is nice to have: nullptr where this engine does not have it.
+template <class Service> const Service* optional_service() { return static_cast<const Service*>(detail::Used<Service, false>::entry.table); }
 
 inline void log(heddle_level level, const std::string& message) {
   services.host->log(services.host, level, message.c_str());
@@ -81,13 +141,9 @@ template <class... T>
 struct Plugin {
   static heddle_status* init(const heddle_host* host) {
     services.host = host;
-    return guard([] {
-      services.value = &find_service<heddle_value_service>(HEDDLE_SERVICE_VALUE);
-      services.tensor = &find_service<heddle_tensor_service>(HEDDLE_SERVICE_TENSOR);
-      services.exec = &find_service<heddle_exec_service>(HEDDLE_SERVICE_EXEC);
-    });
+    return guard([] { detail::look_up_services(); });
   }
-  static void deinit() { services = {}; }
+  static void deinit() { detail::forget_services(); }
 
   static const heddle_list* provide(const char* kind) {
     const std::string_view asked(kind);
@@ -150,7 +206,7 @@ const heddle_list* descs() {
 // Visits what all loaded plugins provide of a kind, in load order, until the visitor says true.
 template <class Desc, class F>
 const Desc* find_provided(const char* kind, F&& matches) {
-  const auto& registry = find_service<heddle_registry_service>(HEDDLE_SERVICE_REGISTRY);
+  const auto& registry = service<heddle_registry_service>();
   for (std::uint32_t i = 0; i < registry.count(services.host, kind); ++i) {
     const auto* desc = static_cast<const Desc*>(registry.item(services.host, kind, i));
     if (desc != nullptr && matches(*desc)) return desc;
@@ -162,6 +218,6 @@ const Desc* find_provided(const char* kind, F&& matches) {
 
 #define HEDDLE_PLUGIN(id, version, ...)                                                      \
   extern "C" HEDDLE_EXPORT const heddle_plugin heddle_entry = {                              \
-      sizeof(heddle_plugin),                     HEDDLE_ABI_MAJOR, HEDDLE_ABI_MINOR, id, version, \
-      &heddle::Plugin<__VA_ARGS__>::init,        &heddle::Plugin<__VA_ARGS__>::deinit,       \
-      &heddle::Plugin<__VA_ARGS__>::provide};
+      sizeof(heddle_plugin),                HEDDLE_ABI_MAJOR, HEDDLE_ABI_MINOR, id, version, \
+      &heddle::Plugin<__VA_ARGS__>::provide, &heddle::Plugin<__VA_ARGS__>::init,             \
+      &heddle::Plugin<__VA_ARGS__>::deinit};

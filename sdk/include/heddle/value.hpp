@@ -181,14 +181,14 @@ class Value {
 // most_bytes bytes; what: the kind of file, for errors ("a tokenizer").
 inline Value read_file(const std::string& path, std::uint64_t most_bytes, const char* what) {
   heddle_value* content = nullptr;
-  check(find_service<heddle_files_service>(HEDDLE_SERVICE_FILES).read(services.host, path.c_str(), most_bytes, what, &content));
+  check(service<heddle_files_service>().read(services.host, path.c_str(), most_bytes, what, &content));
   return Value::adopt(content);
 }
 
 // A new file, whole or not at all; false, and nothing done, where the name is taken.
 inline bool create_file(const std::string& path, std::string_view content) {
   std::int32_t created = 0;
-  check(find_service<heddle_files_service>(HEDDLE_SERVICE_FILES).create(services.host, path.c_str(), {content.data(), content.size()}, &created));
+  check(service<heddle_files_service>().create(services.host, path.c_str(), {content.data(), content.size()}, &created));
   return created != 0;
 }
 

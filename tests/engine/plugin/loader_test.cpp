@@ -8,7 +8,9 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <set>
 
+#include "engine/plugin/host.h"
 #include "tests/support/temporary_folder.h"
 
 namespace fs = std::filesystem;
@@ -49,8 +51,48 @@ BOOST_AUTO_TEST_CASE(loading_twice_shares_the_plugin) {
 
 BOOST_AUTO_TEST_CASE(a_plugin_for_another_abi_is_refused_with_both_versions) {
   const std::string reason = reason_for(kSamples / "bad/bad_other_abi.so");
-  BOOST_TEST(contains(reason, "built for ABI 7.3"), reason);
-  BOOST_TEST(contains(reason, "this engine has ABI 0.1"), reason);
+  BOOST_TEST(contains(reason, "built for version 7.3 of the plugin ABI"), reason);
+  BOOST_TEST(contains(reason, "wants version 0.2"), reason);
+}
+
+BOOST_AUTO_TEST_CASE(a_plugin_of_an_earlier_sdk_is_refused_before_any_of_its_code_runs) {
+  const fs::path file = kSamples / "bad/bad_old_abi.so";
+  BOOST_TEST(reason_for(file) == fs::canonical(file).string() +
+                                     " was built for version 0.1 of the plugin ABI; this engine (heddle 0.1.0) wants version 0.2. "
+                                     "Build the plugin again with this engine's SDK");
+}
+
+BOOST_AUTO_TEST_CASE(a_plugin_that_needs_a_service_which_is_not_there_is_refused_with_its_name) {
+  const fs::path file = kSamples / "bad/bad_no_service.so";
+  BOOST_TEST(reason_for(file) == fs::canonical(file).string() +
+                                     ": init failed: this engine (heddle 0.1.0, ABI 0.2) has no service 'heddle.telepathy/3', which the "
+                                     "plugin needs. Build the plugin again with this engine's SDK");
+}
+
+BOOST_AUTO_TEST_CASE(a_plugin_does_without_an_optional_service) {
+  const LoadedPlugins loaded = load_plugins({kSamples / "bad/bad_optional_service.so"});
+  BOOST_TEST(loaded.refused.empty());
+  BOOST_TEST((loaded.catalog->find("test.guesser") != nullptr));
+}
+
+BOOST_AUTO_TEST_CASE(every_service_of_the_abi_is_found_by_its_name_and_nothing_else_is) {
+  const heddle_host& host = *heddle::core::plugin_host();
+  std::set<const void*> tables;
+  for (const char* name :
+       {HEDDLE_SERVICE_VALUE, HEDDLE_SERVICE_TENSOR, HEDDLE_SERVICE_JSON, HEDDLE_SERVICE_IO, HEDDLE_SERVICE_CALL, HEDDLE_SERVICE_REPORT,
+        HEDDLE_SERVICE_PREVIEW, HEDDLE_SERVICE_OPS, HEDDLE_SERVICE_BLOCK, HEDDLE_SERVICE_SESSION, HEDDLE_SERVICE_COMPLETION,
+        HEDDLE_SERVICE_FOLDERS, HEDDLE_SERVICE_FILES, HEDDLE_SERVICE_INFER, HEDDLE_SERVICE_COST, HEDDLE_SERVICE_CHECKPOINT,
+        HEDDLE_SERVICE_GRAPH, HEDDLE_SERVICE_MODEL, HEDDLE_SERVICE_REGISTRY}) {
+    const void* table = host.service(&host, name);
+    BOOST_TEST((table != nullptr), name);
+    BOOST_TEST(tables.insert(table).second, name);
+  }
+  for (const char* name : {"heddle.exec/0", "heddle.io/1", "heddle.io", ""}) BOOST_TEST((host.service(&host, name) == nullptr), name);
+}
+
+BOOST_AUTO_TEST_CASE(a_device_kind_that_lacks_a_required_function_is_refused_with_its_name) {
+  const std::string reason = reason_for(kSamples / "bad/bad_bad_device.so");
+  BOOST_TEST(contains(reason, "plugin 'bad.device': the device kind 'bad' lacks the function copy, which every device has"), reason);
 }
 
 BOOST_AUTO_TEST_CASE(a_failing_init_gives_its_reason) {

@@ -1,35 +1,107 @@
 // Plugins that must be refused; FAULT says what is wrong with this one.
+#include <cstddef>
+#include <cstdlib>
 #include <stdexcept>
+#include <string_view>
 
-#include <heddle/abi/node.h>
+#include <heddle/abi/device.h>
+#include <heddle/node.hpp>
 
 namespace {
 [[maybe_unused]] const heddle_list* provide(const char*) { return nullptr; }
 }  // namespace
 
 #if defined(FAULT_OTHER_ABI)
-extern "C" HEDDLE_EXPORT const heddle_plugin heddle_entry{sizeof(heddle_plugin), 7, 3, "bad.abi", "1", nullptr, nullptr, &provide};
+extern "C" HEDDLE_EXPORT const heddle_plugin heddle_entry{sizeof(heddle_plugin), 7, 3, "bad.abi", "1", &provide, nullptr, nullptr};
 #elif defined(FAULT_INIT_FAILS)
 extern "C" HEDDLE_EXPORT const heddle_plugin heddle_entry{
-    sizeof(heddle_plugin), HEDDLE_ABI_MAJOR, HEDDLE_ABI_MINOR, "bad.init", "1",
-    [](const heddle_host* host) { return host->fail(host, HEDDLE_UNSUPPORTED, "the moon is in the wrong phase"); }, nullptr, &provide};
+    sizeof(heddle_plugin), HEDDLE_ABI_MAJOR, HEDDLE_ABI_MINOR, "bad.init", "1", &provide,
+    [](const heddle_host* host) { return host->fail(host, HEDDLE_UNSUPPORTED, "the moon is in the wrong phase"); }, nullptr};
 #elif defined(FAULT_INIT_THROWS)
-extern "C" HEDDLE_EXPORT const heddle_plugin heddle_entry{sizeof(heddle_plugin), HEDDLE_ABI_MAJOR, HEDDLE_ABI_MINOR, "bad.throws", "1",
-                                                          [](const heddle_host*) -> heddle_status* { throw std::runtime_error("boom"); }, nullptr, &provide};
+extern "C" HEDDLE_EXPORT const heddle_plugin heddle_entry{sizeof(heddle_plugin), HEDDLE_ABI_MAJOR, HEDDLE_ABI_MINOR, "bad.throws", "1", &provide,
+                                                          [](const heddle_host*) -> heddle_status* { throw std::runtime_error("boom"); }, nullptr};
 #elif defined(FAULT_NO_ENTRY)
 extern "C" HEDDLE_EXPORT int something_else() { return 1; }
 #elif defined(FAULT_UNDEFINED)
 extern "C" int a_function_nobody_has();
-extern "C" HEDDLE_EXPORT const heddle_plugin heddle_entry{sizeof(heddle_plugin), HEDDLE_ABI_MAJOR, HEDDLE_ABI_MINOR, "bad.undefined", "1",
-                                                          [](const heddle_host*) -> heddle_status* { return a_function_nobody_has() != 0 ? nullptr : nullptr; }, nullptr, &provide};
+extern "C" HEDDLE_EXPORT const heddle_plugin heddle_entry{sizeof(heddle_plugin), HEDDLE_ABI_MAJOR, HEDDLE_ABI_MINOR, "bad.undefined", "1", &provide,
+                                                          [](const heddle_host*) -> heddle_status* { return a_function_nobody_has() != 0 ? nullptr : nullptr; }, nullptr};
 #elif defined(FAULT_SMALL)
-extern "C" HEDDLE_EXPORT const heddle_plugin heddle_entry{4, HEDDLE_ABI_MAJOR, HEDDLE_ABI_MINOR, "bad.small", "1", nullptr, nullptr, &provide};
+extern "C" HEDDLE_EXPORT const heddle_plugin heddle_entry{4, HEDDLE_ABI_MAJOR, HEDDLE_ABI_MINOR, "bad.small", "1", &provide, nullptr, nullptr};
 #elif defined(FAULT_BAD_NODE)
 namespace {
 const heddle_node_desc nameless{.size = sizeof(heddle_node_desc), .version = 1};
 const void* const items[] = {&nameless};
 const heddle_list list{1, items};
 }  // namespace
-extern "C" HEDDLE_EXPORT const heddle_plugin heddle_entry{sizeof(heddle_plugin), HEDDLE_ABI_MAJOR, HEDDLE_ABI_MINOR, "bad.node", "1", nullptr, nullptr,
-                                                          [](const char* kind) { return kind[7] == 'n' ? &list : nullptr; }};
+extern "C" HEDDLE_EXPORT const heddle_plugin heddle_entry{sizeof(heddle_plugin), HEDDLE_ABI_MAJOR, HEDDLE_ABI_MINOR, "bad.node", "1",
+                                                          [](const char* kind) { return kind[7] == 'n' ? &list : nullptr; }, nullptr, nullptr};
+#elif defined(FAULT_BAD_DEVICE)
+namespace {
+heddle_device_desc device_without_copy() {
+  heddle_device_desc desc{};
+  desc.size = offsetof(heddle_device_desc, kernels);
+  desc.kind = "bad";
+  desc.count = [] { return std::uint32_t{1}; };
+  desc.open = [](const heddle_host*, heddle_device_index, const heddle_value*, heddle_device**) -> heddle_status* { return nullptr; };
+  desc.close = [](heddle_device*) {};
+  desc.info = [](heddle_device*, heddle_device_info*) -> heddle_status* { return nullptr; };
+  desc.alloc = [](heddle_device*, std::size_t, void**) -> heddle_status* { return nullptr; };
+  desc.free = [](heddle_device*, void*) {};
+  desc.stream_make = [](heddle_device*, heddle_stream**) -> heddle_status* { return nullptr; };
+  desc.stream_free = [](heddle_stream*) {};
+  desc.event_make = [](heddle_device*, heddle_event**) -> heddle_status* { return nullptr; };
+  desc.event_free = [](heddle_event*) {};
+  desc.record = desc.wait_on_stream = [](heddle_stream*, heddle_event*) -> heddle_status* { return nullptr; };
+  desc.wait = [](heddle_event*) -> heddle_status* { return nullptr; };
+  desc.done = [](heddle_event*) { return 1; };
+  desc.can_copy = [](heddle_device*, heddle_device*) { return 0; };
+  return desc;
+}
+const heddle_device_desc device = device_without_copy();
+const void* const items[] = {&device};
+const heddle_list list{1, items};
+}  // namespace
+extern "C" HEDDLE_EXPORT const heddle_plugin heddle_entry{sizeof(heddle_plugin), HEDDLE_ABI_MAJOR, HEDDLE_ABI_MINOR, "bad.device", "1",
+                                                          [](const char* kind) { return kind == std::string_view(HEDDLE_DEVICES) ? &list : nullptr; }, nullptr, nullptr};
+#elif defined(FAULT_OLD_ABI)
+// As the SDK of ABI 0.1 built it: the members stand in another order, and none of its code fits. Who calls it ends the process.
+namespace old {
+[[noreturn]] heddle_status* init(const heddle_host*) { std::abort(); }
+[[noreturn]] void deinit() { std::abort(); }
+[[noreturn]] const heddle_list* provide(const char*) { std::abort(); }
+struct Entry {
+  std::uint32_t size, abi_major, abi_minor;
+  const char *id, *version;
+  heddle_status* (*init)(const heddle_host*);
+  void (*deinit)();
+  const heddle_list* (*provide)(const char*);
+};
+extern "C" HEDDLE_EXPORT const Entry old_entry __asm__("heddle_entry") = {sizeof(Entry), 0, 1, "bad.old", "1", &init, &deinit, &provide};
+}  // namespace old
+#elif defined(FAULT_NO_SERVICE)
+struct UnknownService {};
+template <> inline constexpr const char* heddle::service_name<UnknownService> = "heddle.telepathy/3";
+namespace {
+struct Reader {  // needs the service where it runs, so the plugin does
+  static constexpr heddle::Info info{"bad.reader", 1, "Reader", "test"};
+  static constexpr heddle::Output<std::int64_t> out{"out"};
+  static constexpr auto ports = heddle::ports(out);
+  void execute(heddle::Context& ctx) { ctx[out] = std::int64_t(&heddle::service<UnknownService>() != nullptr); }
+};
+}  // namespace
+HEDDLE_PLUGIN("bad.no_service", "1", Reader)
+#elif defined(FAULT_OPTIONAL_SERVICE)
+// Not bad at all: it does without.
+struct UnknownService {};
+template <> inline constexpr const char* heddle::service_name<UnknownService> = "heddle.telepathy/3";
+namespace {
+struct Guesser {
+  static constexpr heddle::Info info{"test.guesser", 1, "Guesser", "test"};
+  static constexpr heddle::Output<bool> out{"out"};
+  static constexpr auto ports = heddle::ports(out);
+  void execute(heddle::Context& ctx) { ctx[out] = heddle::optional_service<UnknownService>() != nullptr; }
+};
+}  // namespace
+HEDDLE_PLUGIN("test.guesser", "1", Guesser)
 #endif

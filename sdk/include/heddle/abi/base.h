@@ -1,12 +1,12 @@
 /* heddle/abi/base.h - the words every other ABI header uses. C11, no dependencies.
  *
- * Rules of the ABI (each is enforced by tests/abi):
- *   1. A table the engine fills (a "service") is frozen once released. A change is a new id:
- *      "heddle.exec/1" -> "heddle.exec/2". Revision 0 is the draft: it may change while the
- *      major version is 0.
- *   2. A record the plugin fills (a "desc") starts with its own size and grows only at the end; a
- *      missing tail reads as zero. Records are passed in arrays of POINTERS, so that growth never
- *      changes a stride.
+ * Rules of the ABI (sdk/README.md explains them):
+ *   1. A table the engine fills (a "service") has one subject and a name with a revision, and no optional
+ *      member. It is frozen once released: a change is a new name, "heddle.io/1" -> "heddle.io/2". Revision 0 is
+ *      the draft: it may change while the major version is 0, together with HEDDLE_ABI_MINOR.
+ *   2. A record the plugin fills (a "desc") starts with its own size, has its required members first and its
+ *      optional ones last, and grows only at the end; a missing tail reads as zero. Records are passed in arrays
+ *      of POINTERS, so that growth never changes a stride.
  *   3. No C++ object, exception, or malloc'ed block crosses the border. Handles do.
  *   4. Strings are UTF-8 and NUL-terminated unless they come as heddle_str.
  *   5. Every function names the thread it may be called on: [load] [lane] [any].
@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 #define HEDDLE_ABI_MAJOR 0 /* bumped when old plugins can no longer load                            */
-#define HEDDLE_ABI_MINOR 1 /* bumped when something was added; while major is 0 both must be equal  */
+#define HEDDLE_ABI_MINOR 2 /* bumped when something was added; while major is 0 both must be equal  */
 
 #if defined(_WIN32)
 #define HEDDLE_EXPORT __declspec(dllexport)
@@ -86,12 +86,14 @@ typedef struct heddle_plugin {
   const char* id;                /* "org.example.hello" */
   const char* version;
 
-  heddle_status* (*init)(const heddle_host*); /* [load] fast; no device work. NULL member: nothing to do */
-  void (*deinit)(void);                       /* [load] all threads joined. NULL member: nothing to do   */
-
   /* Returns what the plugin has of a kind ("heddle.nodes/0", "heddle.devices/0", or any other kind that
    * plugins agree on), or NULL. The table lives as long as the plugin. [any] */
   const struct heddle_list* (*provide)(const char* kind);
+
+  /* Optional: NULL where there is nothing to do. */
+  heddle_status* (*init)(const heddle_host*); /* [load] fast; no device work. Looks up the services that the plugin
+                                               * uses, and fails where one that it needs is not there            */
+  void (*deinit)(void);                       /* [load] all threads joined                                       */
 } heddle_plugin;
 
 typedef struct heddle_list {

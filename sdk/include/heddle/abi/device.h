@@ -75,9 +75,9 @@ typedef struct heddle_kernel {
   const char* name;        /* "reference", "onednn": shown in plans and conformance tables */
   /* 0: cannot; the highest answer wins. Depends on shapes, types, strides, layouts and attributes only. [any] */
   int32_t (*fits)(heddle_device*, const heddle_op_call*);
-  size_t (*workspace)(heddle_device*, const heddle_op_call*); /* bytes of scratch; NULL member: none. [any]   */
   /* Enqueues on the stream. The memory stays valid until the stream is past it. [lane] */
   heddle_status* (*launch)(heddle_device*, heddle_stream*, const heddle_op_call*, void* workspace);
+  size_t (*workspace)(heddle_device*, const heddle_op_call*); /* optional: bytes of scratch; NULL: none. [any] */
 } heddle_kernel;
 
 /* Whether work is still wanted: the engine's. It turns from 0 to 1 at any moment, once and for good. Counted: who looks at it after
@@ -98,26 +98,26 @@ typedef struct heddle_weight_form {
   uint64_t bytes;
 } heddle_weight_form;
 
+/* Which device of its kind, from 0. */
+typedef uint32_t heddle_device_index;
+
 typedef struct heddle_device_desc {
   uint32_t size;
   uint32_t version;
   const char* kind; /* "cpu", "cuda" */
   uint32_t (*count)(void); /* [any] how many there are to open by default */
   /* options: a record ({"threads": 4, "compute": "bf16"}) or NULL. [load] */
-  heddle_status* (*open)(const heddle_host*, uint32_t index, const heddle_value* options, heddle_device**);
+  heddle_status* (*open)(const heddle_host*, heddle_device_index, const heddle_value* options, heddle_device**);
   void (*close)(heddle_device*); /* [load] */
   heddle_status* (*info)(heddle_device*, heddle_device_info*); /* [any] */
 
   /* Memory. The engine calls these rarely: it pools. [any] */
   heddle_status* (*alloc)(heddle_device*, size_t bytes, void** out);
   void (*free)(heddle_device*, void*);
-  heddle_status* (*alloc_pinned)(heddle_device*, size_t bytes, void** out); /* NULL member: plain memory is fine */
-  void (*free_pinned)(heddle_device*, void*);
 
   /* Order. A stream runs what it is given in order; an event is one point in it. [any] */
   heddle_status* (*stream_make)(heddle_device*, heddle_stream**);
   void (*stream_free)(heddle_stream*); /* after the work in it is done */
-  void* (*stream_native)(heddle_stream*); /* cudaStream_t, or NULL */
   heddle_status* (*event_make)(heddle_device*, heddle_event**);
   void (*event_free)(heddle_event*);
   heddle_status* (*record)(heddle_stream*, heddle_event*);
@@ -130,17 +130,25 @@ typedef struct heddle_device_desc {
   int32_t (*can_copy)(heddle_device*, heddle_device* peer);
   heddle_status* (*copy)(heddle_stream*, heddle_device* to, void* dst, heddle_device* from, const void* src, size_t bytes);
 
-  const heddle_kernel* const* kernels; /* NULL-terminated */
-
-  /* Weights. weight_form says what make_weight will write for a slot (use: HEDDLE_USE_...) whose logical shape
-   * and file type is info; the answer depends on its arguments only. make_weight casts, joins and packs the
-   * parts (row-major, in host memory, rows along axis 0; each of a type of its own, with a scale of its own)
-   * into dst. [any] / [lane] */
-  heddle_status* (*weight_form)(heddle_device*, int32_t use, const heddle_tensor_info* info, heddle_weight_form* out);
-  heddle_status* (*make_weight)(heddle_device*, heddle_stream*, int32_t use, const heddle_weight_form*, uint32_t part_count,
+  /* Weights. weight_form says what make_weight will write for a slot whose logical shape and file type is info; the
+   * answer depends on its arguments only. make_weight casts, joins and packs the parts (row-major, in host memory,
+   * rows along axis 0; each of a type of its own, with a scale of its own) into dst. [any] / [lane] */
+  heddle_status* (*weight_form)(heddle_device*, heddle_use, const heddle_tensor_info* info, heddle_weight_form* out);
+  heddle_status* (*make_weight)(heddle_device*, heddle_stream*, heddle_use, const heddle_weight_form*, uint32_t part_count,
                                 const heddle_view* const* parts, void* dst);
 
-  /* Optional, all or none: kernels that are launched between begin and end are kept instead of run, with the addresses they were
+  /* All above is required. From here on members are optional: NULL where the device has no such thing, or where the
+   * desc ends before them. */
+
+  const heddle_kernel* const* kernels; /* NULL-terminated; others come with HEDDLE_KERNELS */
+
+  /* Both or none; without them plain memory is fine. [any] */
+  heddle_status* (*alloc_pinned)(heddle_device*, size_t bytes, void** out);
+  void (*free_pinned)(heddle_device*, void*);
+
+  void* (*stream_native)(heddle_stream*); /* [any] cudaStream_t */
+
+  /* All or none: kernels that are launched between begin and end are kept instead of run, with the addresses they were
    * given. A recording is replayed any number of times, on any stream of its device, one replay after the other. What cannot be
    * kept is refused as UNSUPPORTED, by the launch or by record_end; the recording is then ended, and the stream as it was before.
    * recording_free: after the replays are done. [lane] */
@@ -149,12 +157,12 @@ typedef struct heddle_device_desc {
   heddle_status* (*replay)(heddle_stream*, heddle_recording*);
   void (*recording_free)(heddle_recording*);
 
-  /* Optional, each for itself. link: peer NULL is host memory. elapsed: from one event to another of the same device, both
+  /* Each for itself. link: peer NULL is host memory. elapsed: from one event to another of the same device, both
    * reached; on devices with a simulated clock, by that clock. [any] */
   heddle_status* (*link)(heddle_device*, heddle_device* peer, heddle_link* out);
   heddle_status* (*elapsed)(heddle_event* begin, heddle_event* end, double* seconds);
 
-  /* Optional. What is enqueued on the stream from now on is wanted only as long as the flag is 0; NULL: in any case, as at first.
+  /* What is enqueued on the stream from now on is wanted only as long as the flag is 0; NULL: in any case, as at first.
    * When it has turned to 1 the stream gets past such work as fast as it can: what has not begun is left out, and what runs stops
    * at its next row or tile. Nobody knows then what it has written. That is no failure; events and order are as ever. [lane] */
   void (*set_cancel)(heddle_stream*, heddle_cancel*);

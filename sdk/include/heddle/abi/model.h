@@ -17,7 +17,8 @@ extern "C" {
 
 typedef struct heddle_checkpoint heddle_checkpoint; /* safetensors, one file or sharded, or gguf; mapped by the engine */
 typedef struct heddle_graph heddle_graph;           /* under construction; valid during build() only          */
-typedef uint32_t heddle_node_id;                    /* index in that graph; 0 is the graph itself              */
+typedef uint32_t heddle_node_id;                    /* of a node in that graph, as add() gave it               */
+#define HEDDLE_GRAPH_ITSELF ((heddle_node_id)0)     /* where a link begins that comes from an input of the graph */
 
 #define HEDDLE_SERVICE_CHECKPOINT "heddle.checkpoint/0"
 typedef struct heddle_checkpoint_service {
@@ -43,13 +44,14 @@ typedef struct heddle_checkpoint_service {
   heddle_status* (*narrow)(const heddle_checkpoint*, heddle_checkpoint** out);
 } heddle_checkpoint_service;
 
-/* Rows [begin, end) of a checkpoint tensor along axis 0; end < 0: all rows. A slot filled from several
+/* Rows [begin, end) of a checkpoint tensor along axis 0; end HEDDLE_ALL_ROWS: up to the last. A slot filled from several
  * parts holds them one after another along axis 0 (a fused QKV matrix from three tensors). */
 typedef struct heddle_part {
   uint32_t size;
   const char* tensor;
   int64_t begin, end;
 } heddle_part;
+#define HEDDLE_ALL_ROWS ((int64_t)-1)
 
 /* A stretch of a weight along the axis by which devices may divide it: whole units are given out. A fused QKV matrix has three
  * stretches, each divided for itself, and a unit is one head. */
@@ -86,11 +88,11 @@ typedef struct heddle_model_desc {
   uint32_t version;
   const char* family; /* "flux" */
   const char* role;   /* what a loader asks for: "diffusion_model", "text_encoder", ... */
-  const char* doc;
   /* 0: not ours. Otherwise how specific the match is; the highest answer wins. Names, shapes and config only.
    * config: the model's configuration as a record, or none. [any] */
   int32_t (*match)(const heddle_host*, const heddle_checkpoint*, const heddle_value* config);
   heddle_status* (*build)(const heddle_host*, const heddle_checkpoint*, const heddle_value* config, heddle_graph*); /* [lane] */
+  const char* doc; /* optional: NULL or a sentence for people */
 } heddle_model_desc;
 
 /* A change of weights: scale * up * down is added to rows of a model's tensors. `up` (rows, rank) and `down` (rank, ...) are tensors

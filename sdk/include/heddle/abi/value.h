@@ -63,18 +63,35 @@ enum {
 
 enum { HEDDLE_MAX_RANK = 8 };
 
-/* Shape and element type. layout 0 is strided; any other layout is private to the device that made the
- * tensor (a packed weight): only its kernels may read the bytes, shape stays the logical one. */
+/* How the elements lie in memory. HEDDLE_LAYOUT_STRIDED: by the strides. Any other number is private to the kind of device that
+ * made the tensor (a packed weight): only its kernels may read the bytes, shape stays the logical one. */
+typedef uint32_t heddle_layout;
+#define HEDDLE_LAYOUT_STRIDED ((heddle_layout)0)
+
+/* Shape and element type. */
 typedef struct heddle_tensor_info {
   uint32_t size;
   heddle_dtype dtype;
   uint32_t rank;
-  uint32_t layout;
+  heddle_layout layout;
   int64_t shape[HEDDLE_MAX_RANK];  /* elements; entries from rank on are ignored                       */
   int64_t stride[HEDDLE_MAX_RANK]; /* elements; all zero, where a tensor is asked for, means row-major. Of
                                     * block formats the last size and all strides but the last, which is
                                     * 1, are whole blocks                                                  */
 } heddle_tensor_info;
+
+/* How kernels read a weight: decides its form on a device. */
+typedef int32_t heddle_use;
+enum {
+  HEDDLE_USE_VECTOR = 0, /* biases, norm weights, small tables: plain row-major                          */
+  HEDDLE_USE_LINEAR = 1, /* the matrix of "linear/1", (out, in)                                          */
+  HEDDLE_USE_CONV2D = 2, /* the filter of "conv2d/1", (out, in, height, width)                           */
+  HEDDLE_USE_TABLE = 3,  /* the table of "embedding/1", (rows, width)                                    */
+  /* Never of a slot; devices are told so of a USE_LINEAR slot whose checkpoint is narrowed (heddle/abi/model.h): rows may
+   * be given a scale each, and both operands of the product rounded to f8_e4m3. A device without such products takes it
+   * for a USE_LINEAR matrix of f8_e4m3.                                                                 */
+  HEDDLE_USE_LINEAR_NARROW = 4
+};
 
 #define HEDDLE_SERVICE_VALUE "heddle.value/0"
 typedef struct heddle_value_service {
