@@ -1,6 +1,5 @@
 #include "engine/device/device.h"
 
-#include <cstring>
 #include <utility>
 
 #include "engine/base/error.h"
@@ -35,9 +34,9 @@ Event::~Event() {
 void Event::wait() const { device_->check_wait(device_->desc().wait(raw_), device_->name()); }
 bool Event::done() const { return device_->desc().done(raw_) != 0; }
 
-Recording::~Recording() { device_.desc().recording_free(raw_); }
+Recording::~Recording() { device_.extensions().capture->free(raw_); }
 
-Stream::Stream(const Device& device) : device_(device), device_cancel_(device.desc().set_cancel), idle_(device) {
+Stream::Stream(const Device& device) : device_(device), cancel_(device.extensions().cancel), idle_(device) {
   device.check(device.desc().stream_make(device.raw(), &raw_), device.name());
 }
 Stream::~Stream() { device_.desc().stream_free(raw_); }
@@ -47,27 +46,29 @@ void Stream::wait_for(const Event& event) {
   if (event.device().kind() != device_.kind()) return event.wait();
   device_.check(device_.desc().wait_on_stream(raw_, event.raw()), device_.name());
 }
-void Stream::begin_recording() { device_.check(device_.desc().record_begin(raw_), device_.name()); }
+void Stream::begin_recording() { device_.check(device_.extensions().capture->begin(raw_), device_.name()); }
 std::unique_ptr<Recording> Stream::end_recording() {
   heddle_recording* made = nullptr;
-  device_.check(device_.desc().record_end(raw_, &made), device_.name());
+  device_.check(device_.extensions().capture->end(raw_, &made), device_.name());
   return std::make_unique<Recording>(device_, made);
 }
 void Stream::drop_recording() noexcept {
   heddle_recording* made = nullptr;
-  if (heddle_status* status = device_.desc().record_end(raw_, &made); status != nullptr) take_status(status);
-  if (made != nullptr) device_.desc().recording_free(made);
+  if (heddle_status* status = device_.extensions().capture->end(raw_, &made); status != nullptr) take_status(status);
+  if (made != nullptr) device_.extensions().capture->free(made);
 }
-void Stream::replay(const Recording& recording) { device_.check(device_.desc().replay(raw_, recording.raw()), device_.name()); }
+void Stream::replay(const Recording& recording) { device_.check(device_.extensions().capture->replay(raw_, recording.raw()), device_.name()); }
 void Stream::synchronize() {
   record(idle_);
   idle_.wait();
 }
-void* Stream::native() const { return device_.desc().stream_native == nullptr ? nullptr : device_.desc().stream_native(raw_); }
+void* Stream::native() const {
+  const heddle_device_native* native = device_.extensions().native;
+  return native == nullptr ? nullptr : native->stream(raw_);
+}
 
 Device::Device(std::string name, const heddle_device_desc& desc, heddle_device* raw, std::shared_ptr<const void> owner)
-    : name_(std::move(name)), kind_(desc.kind), desc_{}, raw_(raw), owner_(std::move(owner)) {
-  std::memcpy(&desc_, &desc, std::min<std::size_t>(desc.size, sizeof desc_));
+    : name_(std::move(name)), kind_(desc.kind), desc_(whole_desc(desc)), extensions_(extensions_of(desc_)), raw_(raw), owner_(std::move(owner)) {
   info_ = info();
   info_.name[sizeof info_.name - 1] = 0;
   model_ = info_.name;
@@ -123,11 +124,11 @@ void Device::free(void* memory) const { desc_.free(raw_, memory); }
 
 void* Device::allocate_pinned(std::size_t bytes) const {
   void* memory = nullptr;
-  check(desc_.alloc_pinned(raw_, bytes, &memory), cat(name_, ": ", format_bytes(bytes), " of pinned host memory"));
+  check(extensions_.pinned->alloc(raw_, bytes, &memory), cat(name_, ": ", format_bytes(bytes), " of pinned host memory"));
   return memory;
 }
 
-void Device::free_pinned(void* memory) const { desc_.free_pinned(raw_, memory); }
+void Device::free_pinned(void* memory) const { extensions_.pinned->free(raw_, memory); }
 
 void Device::copy(Stream& stream, const Device* to, void* dst, const Device* from, const void* src, std::size_t bytes) const {
   if (bytes == 0) return;
@@ -142,8 +143,8 @@ heddle_link Device::link(const Device* peer) const {
     if (peer->host_visible()) return this->link(nullptr);
     return host_visible() ? peer->link(nullptr) : link;
   }
-  if (desc_.link != nullptr) {
-    throw_status(desc_.link(raw_, peer == nullptr ? nullptr : peer->raw_, &link), name_);
+  if (extensions_.links != nullptr) {
+    throw_status(extensions_.links->link(raw_, peer == nullptr ? nullptr : peer->raw_, &link), name_);
     return link;
   }
   const bool one_space = host_visible() && (peer == nullptr || peer->host_visible());

@@ -14,6 +14,7 @@
 #include "engine/base/error.h"
 #include "engine/base/guarded.h"
 #include "engine/device/cancel_flag.h"
+#include "engine/device/device_desc.h"
 #include "engine/tensor/tensor.h"
 #include "heddle/abi/device.h"
 
@@ -79,7 +80,7 @@ class Stream {
   // What is enqueued from now on is wanted only as long as the flag is not set; nullptr: in any case. Devices that know nothing of
   // this do all of it.
   void set_cancel(CancelFlag* flag) {
-    if (const auto set = device_cancel_) set(raw_, flag);
+    if (cancel_ != nullptr) cancel_->set(raw_, flag);
   }
   void synchronize();                 // blocks until the work enqueued so far is done; throws what failed
   heddle_stream* raw() const { return raw_; }
@@ -92,7 +93,7 @@ class Stream {
   void drop_recording() noexcept;
 
   const Device& device_;
-  void (*const device_cancel_)(heddle_stream*, heddle_cancel*);  // may be nullptr
+  const heddle_device_cancel* const cancel_;  // may be nullptr
   heddle_stream* raw_ = nullptr;
   Event idle_;
 };
@@ -132,7 +133,7 @@ class Device {
   void free(void* memory) const;
 
   // Host memory that copies to this device and back go fastest from. A device that has none is served from plain memory as well.
-  bool has_pinned() const { return desc_.alloc_pinned != nullptr && desc_.free_pinned != nullptr; }
+  bool has_pinned() const { return extensions_.pinned != nullptr; }
   void* allocate_pinned(std::size_t bytes) const;  // REQUIRES: has_pinned(); throws out_of_memory
   void free_pinned(void* memory) const;
 
@@ -143,9 +144,7 @@ class Device {
   // unknown; devices of two plugins reach each other through the host, unless one of them is host memory itself.
   heddle_link link(const Device* peer) const;
 
-  bool can_record() const {
-    return desc_.record_begin != nullptr && desc_.record_end != nullptr && desc_.replay != nullptr && desc_.recording_free != nullptr;
-  }
+  bool can_record() const { return extensions_.capture != nullptr; }
 
   const heddle_kernel* const* kernels() const { return desc_.kernels; }
   heddle_weight_form weight_form(std::int32_t use, const heddle_tensor_info& info) const;
@@ -165,10 +164,12 @@ class Device {
 
   heddle_device* raw() const { return raw_; }
   const heddle_device_desc& desc() const { return desc_; }
+  const DeviceExtensions& extensions() const { return extensions_; }
 
  private:
   std::string name_, kind_, model_;
   heddle_device_desc desc_;
+  DeviceExtensions extensions_;
   heddle_device* raw_;
   std::shared_ptr<const void> owner_;
   heddle_device_info info_{};

@@ -6,10 +6,31 @@
 
 namespace heddle::core {
 
+namespace {
+
+// Of the first revision: a smaller desc was built against nothing that was ever released.
+constexpr std::size_t kFirstKernel = 56;
+static_assert(sizeof(heddle_kernel) == kFirstKernel);
+
+}  // namespace
+
+void KernelTable::check(const heddle_kernel* kernel, std::string_view plugin) {
+  const auto fail = [&](const std::string& fault) {
+    throw Error(Code::invalid_argument, cat("plugin ", quote(plugin), ": ", fault, ". Build the plugin again with this engine's SDK"));
+  };
+  if (kernel == nullptr) fail("it lists a kernel that is NULL");
+  if (kernel->size < kFirstKernel) fail(cat("the desc of a kernel has ", kernel->size, " bytes, the first revision has ", kFirstKernel));
+  const auto text = [](const char* given) { return quote(given == nullptr ? "?" : given); };
+  const std::string which = cat("the kernel ", text(kernel->name), " of ", text(kernel->op), " for ", text(kernel->device_kind), " lacks ");
+  if (kernel->op == nullptr) fail(which + "the name of its op");
+  if (kernel->device_kind == nullptr) fail(which + "its device kind");
+  if (kernel->name == nullptr) fail(which + "its name");
+  if (kernel->fits == nullptr) fail(which + "the function 'fits'");
+  if (kernel->launch == nullptr) fail(which + "the function 'launch'");
+}
+
 void KernelTable::add(const heddle_kernel* kernel, std::string plugin, std::shared_ptr<const void> owner) {
-  if (kernel == nullptr || kernel->size < sizeof(heddle_kernel) || kernel->op == nullptr || kernel->device_kind == nullptr ||
-      kernel->fits == nullptr || kernel->launch == nullptr)
-    throw Error(Code::invalid_argument, cat("plugin ", quote(plugin), ": a kernel lacks its op, device kind, fits or launch"));
+  check(kernel, plugin);
   const std::uint32_t id = op_id(kernel->op);
   if (by_op_.size() <= id) by_op_.resize(id + 1);
   by_op_[id].push_back(kernel);

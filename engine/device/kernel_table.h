@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/device/device.h"
@@ -13,7 +14,11 @@ namespace heddle::core {
 class KernelTable {
  public:
   // The kernels of a device's own plugin are added by its kind once; `owner` keeps their library.
+  // Throws invalid_argument where check() does.
   void add(const heddle_kernel* kernel, std::string plugin, std::shared_ptr<const void> owner);
+
+  // Throws invalid_argument, which names the plugin, the kernel and what it lacks. Any thread.
+  static void check(const heddle_kernel* kernel, std::string_view plugin);
 
   // Throws unsupported, naming op, device and operands, when no kernel fits.
   const heddle_kernel& choose(const Device& device, const heddle_op_call& call) const;

@@ -7,6 +7,7 @@
 #include "engine/base/guarded.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
+#include "engine/device/device_desc.h"
 #include "engine/device/status.h"
 #include "engine/plugin/host.h"
 #include "engine/plugin/library.h"
@@ -23,6 +24,11 @@ Guarded<Loaded>& loaded() {
   return plugins;
 }
 
+// Sizes of the first revision: what is smaller was built against nothing that was ever released.
+constexpr std::size_t kFirstEntry = 56;
+constexpr std::size_t kFirstModel = 48;
+static_assert(sizeof(heddle_plugin) == kFirstEntry && sizeof(heddle_model_desc) == kFirstModel);
+
 void check_entry(const heddle_plugin& entry, const std::filesystem::path& path) {
   // Size first: nothing behind it may be read from a smaller record.
   constexpr std::size_t kVersions = offsetof(heddle_plugin, id);
@@ -30,71 +36,61 @@ void check_entry(const heddle_plugin& entry, const std::filesystem::path& path) 
   if (entry.abi_major != HEDDLE_ABI_MAJOR || (HEDDLE_ABI_MAJOR == 0 ? entry.abi_minor != HEDDLE_ABI_MINOR : entry.abi_minor > HEDDLE_ABI_MINOR))
     throw Error(Code::unsupported, cat(path.string(), " was built for version ", entry.abi_major, ".", entry.abi_minor, " of the plugin ABI; this engine (heddle ",
                                        kEngineVersion, ") wants version ", HEDDLE_ABI_MAJOR, ".", HEDDLE_ABI_MINOR, ". Build the plugin again with this engine's SDK"));
-  if (entry.size < sizeof(heddle_plugin) || entry.id == nullptr || entry.version == nullptr || entry.provide == nullptr)
-    throw Error(Code::invalid_argument, cat(path.string(), ": its heddle_entry is incomplete (id, version and provide are needed)"));
+  if (entry.size < kFirstEntry)
+    throw Error(Code::invalid_argument, cat(path.string(), ": its heddle_entry has ", entry.size, " bytes, the first revision has ", kFirstEntry));
+  const auto need = [&](std::string_view member, bool is_there) {
+    if (!is_there) throw Error(Code::invalid_argument, cat(path.string(), ": its heddle_entry lacks ", quote(member), ", which every plugin needs"));
+  };
+  need("id", entry.id != nullptr);
+  need("version", entry.version != nullptr);
+  need("provide", entry.provide != nullptr);
 }
 
 // The size a desc begins with, whatever it is.
 std::uint32_t desc_size(const void* desc) { return *static_cast<const std::uint32_t*>(desc); }
 
-// The first of the required functions that a device kind lacks; "" where it has all.
-std::string_view missing_function(const heddle_device_desc& d) {
-  const std::pair<std::string_view, bool> functions[] = {
-      {"count", d.count != nullptr},
-      {"open", d.open != nullptr},
-      {"close", d.close != nullptr},
-      {"info", d.info != nullptr},
-      {"alloc", d.alloc != nullptr},
-      {"free", d.free != nullptr},
-      {"stream_make", d.stream_make != nullptr},
-      {"stream_free", d.stream_free != nullptr},
-      {"event_make", d.event_make != nullptr},
-      {"event_free", d.event_free != nullptr},
-      {"record", d.record != nullptr},
-      {"wait_on_stream", d.wait_on_stream != nullptr},
-      {"wait", d.wait != nullptr},
-      {"done", d.done != nullptr},
-      {"can_copy", d.can_copy != nullptr},
-      {"copy", d.copy != nullptr},
-      {"weight_form", d.weight_form != nullptr},
-      {"make_weight", d.make_weight != nullptr},
+void check_model(const heddle_model_desc& model, std::string_view plugin) {
+  const auto fail = [&](const std::string& fault) {
+    throw Error(Code::invalid_argument, cat("plugin ", quote(plugin), ": ", fault, ". Build the plugin again with this engine's SDK"));
   };
-  for (const auto& [name, is_there] : functions)
-    if (!is_there) return name;
-  return "";
+  if (model.size < kFirstModel) fail(cat("the desc of a model family has ", model.size, " bytes, the first revision has ", kFirstModel));
+  if (model.family == nullptr || *model.family == '\0') fail("a model family has no name");
+  const std::string which = cat("the model family ", quote(model.family), " lacks ");
+  if (model.role == nullptr) fail(which + "its role");
+  if (model.match == nullptr) fail(which + "the function 'match'");
+  if (model.build == nullptr) fail(which + "the function 'build'");
 }
 
-void check_device(const heddle_device_desc& device, const Plugin& plugin) {
-  // Size first: what is required stands before the first optional member.
-  constexpr std::size_t kRequired = offsetof(heddle_device_desc, kernels);
-  if (device.size < kRequired || device.kind == nullptr)
-    throw Error(Code::invalid_argument, cat("plugin ", quote(plugin.id()), ": a device kind has no name, or its desc has ", device.size, " bytes; ", kRequired,
-                                            " are required. Build the plugin again with this engine's SDK"));
-  if (const std::string_view missing = missing_function(device); !missing.empty())
-    throw Error(Code::invalid_argument, cat("plugin ", quote(plugin.id()), ": the device kind ", quote(device.kind), " lacks the function ", missing,
-                                            ", which every device has"));
-}
+// What a plugin brings, checked.
+struct Brought {
+  explicit Brought(const std::shared_ptr<const Plugin>& plugin) {
+    for (const void* desc : plugin->provide(HEDDLE_NODES))
+      nodes.push_back(std::make_shared<NodeType>(static_cast<const heddle_node_desc*>(desc), plugin->id(), plugin));
+    for (const void* desc : plugin->provide(HEDDLE_MODELS)) {
+      models.push_back(static_cast<const heddle_model_desc*>(desc));
+      check_model(*models.back(), plugin->id());
+    }
+    for (const void* desc : plugin->provide(HEDDLE_DEVICES)) {
+      devices.push_back(static_cast<const heddle_device_desc*>(desc));
+      check_device_desc(*devices.back(), plugin->id());
+      for (const heddle_kernel* const* k = devices.back()->kernels; k != nullptr && *k != nullptr; ++k) kernels.push_back(*k);
+    }
+    for (const void* desc : plugin->provide(HEDDLE_KERNELS)) kernels.push_back(static_cast<const heddle_kernel*>(desc));
+    for (const heddle_kernel* kernel : kernels) KernelTable::check(kernel, plugin->id());
+  }
+  std::vector<std::shared_ptr<NodeType>> nodes;
+  std::vector<const heddle_model_desc*> models;
+  std::vector<const heddle_device_desc*> devices;
+  std::vector<const heddle_kernel*> kernels;
+};
 
-const heddle_kernel* const* kernels_of(const heddle_device_desc& device) {
-  return device.size < offsetof(heddle_device_desc, alloc_pinned) ? nullptr : device.kernels;
-}
-
+// All of it or nothing: of a plugin that is refused nothing is used.
 void add_to(LoadedPlugins& all, const std::shared_ptr<const Plugin>& plugin) {
-  for (const void* desc : plugin->provide(HEDDLE_NODES))
-    all.catalog->add(std::make_shared<NodeType>(static_cast<const heddle_node_desc*>(desc), plugin->id(), plugin), Catalog::Duplicate::replace);
-  for (const void* desc : plugin->provide(HEDDLE_MODELS)) {
-    const auto* family = static_cast<const heddle_model_desc*>(desc);
-    if (family->size < offsetof(heddle_model_desc, doc) || family->family == nullptr || family->role == nullptr || family->match == nullptr || family->build == nullptr)
-      throw Error(Code::invalid_argument, cat("plugin ", quote(plugin->id()), ": a model family lacks its name, role, match or build"));
-    all.catalog->add(ModelFamily{family, plugin->id(), plugin});
-  }
-  for (const void* desc : plugin->provide(HEDDLE_DEVICES)) {
-    const auto* device = static_cast<const heddle_device_desc*>(desc);
-    check_device(*device, *plugin);
-    all.devices.push_back({device, plugin});
-    for (const heddle_kernel* const* k = kernels_of(*device); k != nullptr && *k != nullptr; ++k) all.kernels->add(*k, plugin->id(), plugin);
-  }
-  for (const void* desc : plugin->provide(HEDDLE_KERNELS)) all.kernels->add(static_cast<const heddle_kernel*>(desc), plugin->id(), plugin);
+  const Brought brought(plugin);
+  for (const auto& node : brought.nodes) all.catalog->add(node, Catalog::Duplicate::replace);
+  for (const heddle_model_desc* model : brought.models) all.catalog->add(ModelFamily{model, plugin->id(), plugin});
+  for (const heddle_device_desc* device : brought.devices) all.devices.push_back({device, plugin});
+  for (const heddle_kernel* kernel : brought.kernels) all.kernels->add(kernel, plugin->id(), plugin);
 }
 
 std::vector<std::filesystem::path> shared_objects(const std::filesystem::path& folder) {

@@ -58,8 +58,8 @@ Took time(DeviceState& state, F&& enqueue) {
   const double host =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   Took took{host, host};
-  if (device.desc().elapsed != nullptr)
-    throw_status(device.desc().elapsed(begin.raw(), end.raw(), &took.device), device.name());
+  if (const heddle_device_timing* timing = device.extensions().timing)
+    throw_status(timing->elapsed(begin.raw(), end.raw(), &took.device), device.name());
   return took;
 }
 

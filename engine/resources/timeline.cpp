@@ -71,14 +71,15 @@ void Timeline::add(DeviceState& device, StreamRow row, std::string kind, std::st
 
 std::optional<double> Timeline::seconds(const DeviceState& device, const Event& event) const {
   const auto base = std::ranges::find(bases_, &device, &Base::device);
-  const auto elapsed = device.device().desc().elapsed;
-  if (base == bases_.end() || elapsed == nullptr) return {};
+  const heddle_device_timing* timing = device.device().extensions().timing;
+  if (base == bases_.end() || timing == nullptr) return {};
   try {
     // Not Event::wait(): a failure that an event remembers has been counted when the run heard of
     // it.
     throw_status(device.device().desc().wait(event.raw()), device.device().name());
     double seconds = 0;
-    throw_status(elapsed(base->reached.raw(), event.raw(), &seconds), device.device().name());
+    throw_status(timing->elapsed(base->reached.raw(), event.raw(), &seconds),
+                 device.device().name());
     return seconds;
   } catch (const Error&) {
     return {};  // whoever runs the graph has been told; what is known of the others is still worth

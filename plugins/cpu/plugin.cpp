@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <vector>
 
 #include "device.h"
@@ -135,8 +136,6 @@ void stream_free(heddle_stream* stream) {
   if (stream != nullptr) delete &as_owned(stream);
 }
 
-void* stream_native(heddle_stream*) { return nullptr; }
-
 heddle_status* event_make(heddle_device* device, heddle_event** out) {
   const Device& self = as_device(device);
   return device::guard(self.host(), self.name(), [&] {
@@ -237,6 +236,18 @@ heddle_status* make_weight_of(heddle_device* device, heddle_stream* stream, std:
 
 // ---- tables ----
 
+constexpr heddle_device_links kLinks = {.link = link};
+constexpr heddle_device_timing kTiming = {.elapsed = elapsed};
+constexpr heddle_device_cancel kCancel = {.set = set_cancel};
+
+const void* extension(const char* name) {
+  const std::string_view asked = name;
+  if (asked == HEDDLE_DEVICE_LINKS) return &kLinks;
+  if (asked == HEDDLE_DEVICE_TIMING) return &kTiming;
+  if (asked == HEDDLE_DEVICE_CANCEL) return &kCancel;
+  return nullptr;
+}
+
 constexpr heddle_device_desc kDesc = {
     .size = sizeof(heddle_device_desc),
     .version = 1,
@@ -260,10 +271,7 @@ constexpr heddle_device_desc kDesc = {
     .weight_form = weight_form_of,
     .make_weight = make_weight_of,
     .kernels = kKernels,
-    .stream_native = stream_native,
-    .link = link,
-    .elapsed = elapsed,
-    .set_cancel = set_cancel,
+    .extension = extension,
 };
 
 const void* const kItems[] = {&kDesc};

@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <vector>
 
 #include "device.h"
@@ -313,6 +314,23 @@ void recording_free(heddle_recording* recording) {
 
 // ---- tables ----
 
+constexpr heddle_device_pinned kPinned = {.alloc = alloc_pinned, .free = free_pinned};
+constexpr heddle_device_native kNative = {.stream = stream_native};
+constexpr heddle_device_capture kCapture = {
+    .begin = record_begin, .end = record_end, .replay = replay, .free = recording_free};
+constexpr heddle_device_links kLinks = {.link = link};
+constexpr heddle_device_timing kTiming = {.elapsed = elapsed};
+
+const void* extension(const char* name) {
+  const std::string_view asked = name;
+  if (asked == HEDDLE_DEVICE_PINNED) return &kPinned;
+  if (asked == HEDDLE_DEVICE_NATIVE) return &kNative;
+  if (asked == HEDDLE_DEVICE_CAPTURE) return &kCapture;
+  if (asked == HEDDLE_DEVICE_LINKS) return &kLinks;
+  if (asked == HEDDLE_DEVICE_TIMING) return &kTiming;
+  return nullptr;
+}
+
 constexpr heddle_device_desc kDesc = {
     .size = sizeof(heddle_device_desc),
     .version = 1,
@@ -336,15 +354,7 @@ constexpr heddle_device_desc kDesc = {
     .weight_form = weight_form_of,
     .make_weight = make_weight_of,
     .kernels = kKernels,
-    .alloc_pinned = alloc_pinned,
-    .free_pinned = free_pinned,
-    .stream_native = stream_native,
-    .record_begin = record_begin,
-    .record_end = record_end,
-    .replay = replay,
-    .recording_free = recording_free,
-    .link = link,
-    .elapsed = elapsed,
+    .extension = extension,
 };
 
 const void* const kItems[] = {&kDesc};

@@ -114,22 +114,22 @@ bool contains(const std::string& text, const std::string& part) {
 BOOST_AUTO_TEST_CASE(work_that_is_not_wanted_any_more_is_left_out_and_is_no_failure) {
   const Plugin plugin(settings().plugin);
   const Bench bench(plugin);
-  if (bench.desc().size < sizeof(heddle_device_desc) || !bench.desc().set_cancel) return;
-  static std::atomic<int> owners;
-  owners = 0;
+  const auto* cancel = bench.extension<heddle_device_cancel>(HEDDLE_DEVICE_CANCEL);
+  if (cancel == nullptr) return;
+  static std::atomic<int> owners = 0;
   heddle_cancel flag{sizeof(heddle_cancel), 0, 0, 0, [](heddle_cancel*) { ++owners; },
                      [](heddle_cancel*) { --owners; }};
   const TestDevice::Buffer memory(bench, 4);
   const heddle_view x = view_of(memory, device::row_major(HEDDLE_F32, {1}));
   const heddle_fill_attrs one{1};
   check(bench.launch(bench.stream(), HEDDLE_OP_FILL, {}, {&x}, &one, sizeof one));
-  bench.desc().set_cancel(bench.stream(), &flag);
+  cancel->set(bench.stream(), &flag);
   bench.scale(bench.stream(), x, 1, 2);
   BOOST_TEST(first_float(bench, memory, bench.stream()) == 3);  // it is wanted as yet
   BOOST_TEST(__atomic_load_n(&flag.passed_over, __ATOMIC_ACQUIRE) == 0);
   __atomic_store_n(&flag.value, 1, __ATOMIC_RELEASE);
   for (int i = 0; i < 100; ++i) bench.scale(bench.stream(), x, 2, 0);
-  bench.desc().set_cancel(bench.stream(), nullptr);
+  cancel->set(bench.stream(), nullptr);
   bench.scale(bench.stream(), x, 1, 4);
   BOOST_TEST(first_float(bench, memory, bench.stream()) == 7);
   BOOST_TEST(__atomic_load_n(&flag.passed_over, __ATOMIC_ACQUIRE) == 1);

@@ -1,5 +1,4 @@
-// The optional entries of a device: links, and times of events. For any device plugin that has
-// them.
+// Extensions of a device: links, and times of events. For any device plugin that has them.
 #include <boost/test/unit_test.hpp>
 
 #include <cmath>
@@ -25,7 +24,8 @@ struct Event {
 heddle_link link_of(const TestDevice& device, heddle_device* peer) {
   heddle_link link{};
   link.size = sizeof link;
-  check(device.desc().link(device.raw(), peer, &link));
+  check(device.extension<heddle_device_links>(HEDDLE_DEVICE_LINKS)
+            ->link(device.raw(), peer, &link));
   BOOST_TEST(link.size == sizeof link);
   BOOST_TEST(std::isfinite(link.bytes_per_second));
   BOOST_TEST(link.latency_seconds >= 0);
@@ -36,7 +36,7 @@ heddle_link link_of(const TestDevice& device, heddle_device* peer) {
 
 BOOST_AUTO_TEST_CASE(a_link_says_what_copies_can_do) {
   const Plugin plugin(settings().plugin);
-  if (plugin.device().link == nullptr) return;
+  if (plugin.extension(HEDDLE_DEVICE_LINKS) == nullptr) return;
   const TestDevice first(plugin, settings().options, 0), second(plugin, settings().options, 1);
   const bool visible = first.info().host_visible != 0;
   BOOST_TEST(link_of(first, nullptr).kind == (visible ? HEDDLE_LINK_SAME : HEDDLE_LINK_DIRECT));
@@ -52,8 +52,9 @@ BOOST_AUTO_TEST_CASE(a_link_says_what_copies_can_do) {
 
 BOOST_AUTO_TEST_CASE(time_passes_from_one_event_to_a_later_one) {
   const Plugin plugin(settings().plugin);
-  if (plugin.device().elapsed == nullptr) return;
+  if (plugin.extension(HEDDLE_DEVICE_TIMING) == nullptr) return;
   const TestDevice device(plugin, settings().options);
+  const auto& timing = *device.extension<heddle_device_timing>(HEDDLE_DEVICE_TIMING);
   const Event begin(device), middle(device), end(device), never(device);
   const std::vector<float> numbers(1 << 16, 1.0f);
   const std::size_t bytes = numbers.size() * sizeof(float);
@@ -66,7 +67,7 @@ BOOST_AUTO_TEST_CASE(time_passes_from_one_event_to_a_later_one) {
   device.wait();
   const auto elapsed = [&](const Event& from, const Event& to) {
     double seconds = NAN;
-    check(device.desc().elapsed(from.raw, to.raw, &seconds));
+    check(timing.elapsed(from.raw, to.raw, &seconds));
     return seconds;
   };
   BOOST_TEST(elapsed(begin, middle) > 0);
@@ -74,7 +75,7 @@ BOOST_AUTO_TEST_CASE(time_passes_from_one_event_to_a_later_one) {
   BOOST_TEST(elapsed(end, begin) < 0);
   BOOST_TEST(std::abs(elapsed(begin, middle) + elapsed(middle, end) - elapsed(begin, end)) < 1e-9);
   double seconds = 0;
-  heddle_status* status = device.desc().elapsed(begin.raw, never.raw, &seconds);
+  heddle_status* status = timing.elapsed(begin.raw, never.raw, &seconds);
   BOOST_TEST_REQUIRE((status != nullptr));
   BOOST_TEST(take(status).code == HEDDLE_INVALID_ARGUMENT);
 }

@@ -43,6 +43,10 @@ class Plugin {
   Plugin(const Plugin&) = delete;
   Plugin& operator=(const Plugin&) = delete;
   const heddle_device_desc& device() const { return *device_; }
+  // A table of heddle/abi/device.h, or nullptr.
+  const void* extension(const char* name) const {
+    return device_->extension == nullptr ? nullptr : device_->extension(name);
+  }
   // For its kind of device: in the device table, and besides.
   const std::vector<const heddle_kernel*>& kernels() const { return kernels_; }
 
@@ -64,6 +68,10 @@ class TestDevice {
   heddle_device* raw() const { return device_; }
   heddle_stream* stream() const { return stream_; }
   const heddle_device_desc& desc() const { return plugin_.device(); }
+  template <class Table>
+  const Table* extension(const char* name) const {
+    return static_cast<const Table*>(plugin_.extension(name));
+  }
   const std::vector<const heddle_kernel*>& kernels() const { return plugin_.kernels(); }
   heddle_device_info info() const;
 

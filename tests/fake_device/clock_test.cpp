@@ -19,7 +19,7 @@ constexpr const char* kOptions = R"({"op_seconds": {"fill": 1, "*": 8},
 
 double elapsed(const core::Event& begin, const core::Event& end, const core::Device& device) {
   double seconds = -1;
-  core::throw_status(device.desc().elapsed(begin.raw(), end.raw(), &seconds), "elapsed");
+  core::throw_status(device.extensions().timing->elapsed(begin.raw(), end.raw(), &seconds), "elapsed");
   return seconds;
 }
 

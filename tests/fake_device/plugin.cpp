@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <vector>
 
 #include "control.h"
@@ -126,8 +127,6 @@ void stream_free(heddle_stream* stream) {
   self.device().forget(self);
   delete &self;
 }
-
-void* stream_native(heddle_stream*) { return nullptr; }
 
 heddle_status* event_make(heddle_device* device, heddle_event** out) {
   Device& self = as_device(device);
@@ -283,7 +282,22 @@ void recording_free(heddle_recording* recording) {
 
 // ---- tables ----
 
-const heddle_kernel* const kNoKernels[] = {nullptr};
+constexpr heddle_device_pinned kPinned = {.alloc = alloc_pinned, .free = free_pinned};
+constexpr heddle_device_capture kCapture = {
+    .begin = record_begin, .end = record_end, .replay = replay, .free = recording_free};
+constexpr heddle_device_links kLinks = {.link = link};
+constexpr heddle_device_timing kTiming = {.elapsed = elapsed};
+constexpr heddle_device_cancel kCancel = {.set = set_cancel};
+
+const void* extension(const char* name) {
+  const std::string_view asked = name;
+  if (asked == HEDDLE_DEVICE_PINNED) return &kPinned;
+  if (asked == HEDDLE_DEVICE_CAPTURE) return &kCapture;
+  if (asked == HEDDLE_DEVICE_LINKS) return &kLinks;
+  if (asked == HEDDLE_DEVICE_TIMING) return &kTiming;
+  if (asked == HEDDLE_DEVICE_CANCEL) return &kCancel;
+  return nullptr;
+}
 
 constexpr heddle_device_desc kDesc = {
     .size = sizeof(heddle_device_desc),
@@ -307,17 +321,7 @@ constexpr heddle_device_desc kDesc = {
     .copy = copy,
     .weight_form = weight_form,
     .make_weight = make_weight,
-    .kernels = kNoKernels,
-    .alloc_pinned = alloc_pinned,
-    .free_pinned = free_pinned,
-    .stream_native = stream_native,
-    .record_begin = record_begin,
-    .record_end = record_end,
-    .replay = replay,
-    .recording_free = recording_free,
-    .link = link,
-    .elapsed = elapsed,
-    .set_cancel = set_cancel,
+    .extension = extension,
 };
 
 const void* const kDeviceItems[] = {&kDesc};

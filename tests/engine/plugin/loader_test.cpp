@@ -90,9 +90,24 @@ BOOST_AUTO_TEST_CASE(every_service_of_the_abi_is_found_by_its_name_and_nothing_e
   for (const char* name : {"heddle.exec/0", "heddle.io/1", "heddle.io", ""}) BOOST_TEST((host.service(&host, name) == nullptr), name);
 }
 
-BOOST_AUTO_TEST_CASE(a_device_kind_that_lacks_a_required_function_is_refused_with_its_name) {
-  const std::string reason = reason_for(kSamples / "bad/bad_bad_device.so");
-  BOOST_TEST(contains(reason, "plugin 'bad.device': the device kind 'bad' lacks the function copy, which every device has"), reason);
+BOOST_AUTO_TEST_CASE(an_entry_without_provide_is_refused_with_that_name) {
+  const std::string reason = reason_for(kSamples / "bad/bad_no_provide.so");
+  BOOST_TEST(contains(reason, "its heddle_entry lacks 'provide', which every plugin needs"), reason);
+}
+
+BOOST_AUTO_TEST_CASE(a_model_family_that_lacks_a_required_function_is_refused_with_its_name) {
+  BOOST_TEST(reason_for(kSamples / "bad/bad_bad_model.so") ==
+             "plugin 'bad.model': the model family 'odd' lacks the function 'match'. Build the plugin again with this engine's SDK");
+}
+
+BOOST_AUTO_TEST_CASE(of_a_plugin_whose_device_is_refused_nothing_is_used) {
+  const LoadedPlugins loaded = load_plugins({kSamples / "bad/bad_bad_device.so"});
+  BOOST_TEST_REQUIRE(loaded.refused.size() == 1u);
+  BOOST_TEST(loaded.refused[0].reason ==
+             "plugin 'bad.device': the device kind 'bad' lacks the function 'count', which every device needs. "
+             "Build the plugin again with this engine's SDK");
+  BOOST_TEST(loaded.devices.empty());
+  BOOST_TEST((loaded.catalog->find("bad.beside") == nullptr));
 }
 
 BOOST_AUTO_TEST_CASE(a_failing_init_gives_its_reason) {

@@ -1,5 +1,4 @@
 // Plugins that must be refused; FAULT says what is wrong with this one.
-#include <cstddef>
 #include <cstdlib>
 #include <stdexcept>
 #include <string_view>
@@ -36,34 +35,31 @@ const heddle_list list{1, items};
 }  // namespace
 extern "C" HEDDLE_EXPORT const heddle_plugin heddle_entry{sizeof(heddle_plugin), HEDDLE_ABI_MAJOR, HEDDLE_ABI_MINOR, "bad.node", "1",
                                                           [](const char* kind) { return kind[7] == 'n' ? &list : nullptr; }, nullptr, nullptr};
-#elif defined(FAULT_BAD_DEVICE)
+#elif defined(FAULT_NO_PROVIDE)
+extern "C" HEDDLE_EXPORT const heddle_plugin heddle_entry{sizeof(heddle_plugin), HEDDLE_ABI_MAJOR, HEDDLE_ABI_MINOR, "bad.provide", "1", nullptr, nullptr, nullptr};
+#elif defined(FAULT_BAD_MODEL)
 namespace {
-heddle_device_desc device_without_copy() {
-  heddle_device_desc desc{};
-  desc.size = offsetof(heddle_device_desc, kernels);
-  desc.kind = "bad";
-  desc.count = [] { return std::uint32_t{1}; };
-  desc.open = [](const heddle_host*, heddle_device_index, const heddle_value*, heddle_device**) -> heddle_status* { return nullptr; };
-  desc.close = [](heddle_device*) {};
-  desc.info = [](heddle_device*, heddle_device_info*) -> heddle_status* { return nullptr; };
-  desc.alloc = [](heddle_device*, std::size_t, void**) -> heddle_status* { return nullptr; };
-  desc.free = [](heddle_device*, void*) {};
-  desc.stream_make = [](heddle_device*, heddle_stream**) -> heddle_status* { return nullptr; };
-  desc.stream_free = [](heddle_stream*) {};
-  desc.event_make = [](heddle_device*, heddle_event**) -> heddle_status* { return nullptr; };
-  desc.event_free = [](heddle_event*) {};
-  desc.record = desc.wait_on_stream = [](heddle_stream*, heddle_event*) -> heddle_status* { return nullptr; };
-  desc.wait = [](heddle_event*) -> heddle_status* { return nullptr; };
-  desc.done = [](heddle_event*) { return 1; };
-  desc.can_copy = [](heddle_device*, heddle_device*) { return 0; };
-  return desc;
-}
-const heddle_device_desc device = device_without_copy();
-const void* const items[] = {&device};
+const heddle_model_desc matchless{.size = sizeof(heddle_model_desc), .version = 1, .family = "odd", .role = "diffusion_model"};
+const void* const items[] = {&matchless};
 const heddle_list list{1, items};
 }  // namespace
+extern "C" HEDDLE_EXPORT const heddle_plugin heddle_entry{sizeof(heddle_plugin), HEDDLE_ABI_MAJOR, HEDDLE_ABI_MINOR, "bad.model", "1",
+                                                          [](const char* kind) { return kind == std::string_view(HEDDLE_MODELS) ? &list : nullptr; }, nullptr, nullptr};
+#elif defined(FAULT_BAD_DEVICE)
+// Its node is as it should be, its device is not.
+namespace {
+const heddle_node_desc node{.size = sizeof(heddle_node_desc), .version = 1, .type = "bad.beside",
+                            .execute = [](void*, heddle_ctx*) -> heddle_status* { return nullptr; }};
+const heddle_device_desc device{.size = sizeof(heddle_device_desc), .version = 1, .kind = "bad"};
+const void* const nodes[] = {&node};
+const void* const devices[] = {&device};
+const heddle_list node_list{1, nodes}, device_list{1, devices};
+}  // namespace
 extern "C" HEDDLE_EXPORT const heddle_plugin heddle_entry{sizeof(heddle_plugin), HEDDLE_ABI_MAJOR, HEDDLE_ABI_MINOR, "bad.device", "1",
-                                                          [](const char* kind) { return kind == std::string_view(HEDDLE_DEVICES) ? &list : nullptr; }, nullptr, nullptr};
+                                                          [](const char* kind) -> const heddle_list* {
+                                                            if (kind == std::string_view(HEDDLE_NODES)) return &node_list;
+                                                            return kind == std::string_view(HEDDLE_DEVICES) ? &device_list : nullptr;
+                                                          }, nullptr, nullptr};
 #elif defined(FAULT_OLD_ABI)
 // As the SDK of ABI 0.1 built it: the members stand in another order, and none of its code fits. Who calls it ends the process.
 namespace old {

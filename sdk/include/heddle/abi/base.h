@@ -1,17 +1,18 @@
 /* heddle/abi/base.h - the words every other ABI header uses. C11, no dependencies.
  *
  * Rules of the ABI (sdk/README.md explains them):
- *   1. A table the engine fills (a "service") has one subject and a name with a revision, and no optional
- *      member. It is frozen once released: a change is a new name, "heddle.io/1" -> "heddle.io/2". Revision 0 is
- *      the draft: it may change while the major version is 0, together with HEDDLE_ABI_MINOR.
- *   2. A record the plugin fills (a "desc") starts with its own size, has its required members first and its
- *      optional ones last, and grows only at the end; a missing tail reads as zero. Records are passed in arrays
- *      of POINTERS, so that growth never changes a stride.
+ *   1. A table of functions is an extension: it has one subject, and is found by a name with a revision. The engine's
+ *      are "services" (heddle_host.service), a device's are in device.h. Every function of a table is required. A released
+ *      table never changes: a change is a new name, "heddle.io/1" -> "heddle.io/2". Revision 0 is the draft: it may change
+ *      while the major version is 0, together with HEDDLE_ABI_MINOR.
+ *   2. A record that the plugin fills (a "desc") starts with its own size. Its required members come first, its optional
+ *      ones last. It grows only at the end, by optional members: what was added after the plugin was built reads as zero.
+ *      Records are passed in arrays of POINTERS, so that growth never changes a stride.
  *   3. No C++ object, exception, or malloc'ed block crosses the border. Handles do.
  *   4. Strings are UTF-8 and NUL-terminated unless they come as heddle_str.
- *   5. Every function names the thread it may be called on: [load] [lane] [any].
+ *   5. Every function names the thread it may be called on: [load] [call] [any].
  *        [load]  one thread, while plugins are loaded or unloaded
- *        [lane]  never two threads at once for one call; the OS thread may change
+ *        [call]  never two threads at once for one call of a node, or for one stream; the OS thread may change
  *        [any]   any thread, concurrently
  *   6. get/find/input return borrowed handles, valid until the call that gave them returns or as long
  *      as what holds them; make/open return handles that are yours; set_... takes your reference. */
@@ -66,8 +67,9 @@ struct heddle_host {
   const char* name;    /* "heddle" */
   const char* version; /* "0.1.0"  */
 
-  /* Looks up a service table by id; NULL when this engine does not have it. [any] */
-  const void* (*service)(const heddle_host*, const char* id);
+  /* Looks up a service by its name and revision, such as "heddle.io/0"; NULL when this engine does not have it. The table
+   * lives until deinit() returns. [any] */
+  const void* (*service)(const heddle_host*, const char* name);
 
   /* Makes a status; the message is copied. Never fails: gives a static status when memory is out. [any] */
   heddle_status* (*fail)(const heddle_host*, heddle_code, const char* message);

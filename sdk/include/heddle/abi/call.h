@@ -1,7 +1,7 @@
 /* heddle/abi/call.h - what a node may do while it runs: small services, one subject each.
  *
- * A plugin looks up the ones that it uses, once, in init(). A service has no optional function: what an engine may lack is a service of
- * its own, marked "optional" here. All take the heddle_ctx that execute(), need() or fingerprint() was given. It is valid until that
+ * A plugin looks up the ones that it uses, once, in init(), and says there which one it misses. A service has no optional function:
+ * what an engine may lack is a service of its own, marked "optional" here. All take the heddle_ctx that execute(), need() or fingerprint() was given. It is valid until that
  * function returns, or until complete() where the call was deferred. */
 #ifndef HEDDLE_ABI_CALL_H
 #define HEDDLE_ABI_CALL_H
@@ -20,14 +20,14 @@ typedef uint32_t heddle_slot_index; /* in weights               */
 
 #define HEDDLE_SERVICE_IO "heddle.io/0"
 typedef struct heddle_io_service {
-  const heddle_value* (*input)(heddle_ctx*, heddle_port_index);                /* [lane] borrowed; NULL if absent   */
-  heddle_status* (*set_output)(heddle_ctx*, heddle_port_index, heddle_value*); /* [lane] takes the reference; what a
+  const heddle_value* (*input)(heddle_ctx*, heddle_port_index);                /* [call] borrowed; NULL if absent   */
+  heddle_status* (*set_output)(heddle_ctx*, heddle_port_index, heddle_value*); /* [call] takes the reference; what a
                                                                                 * maker of values gave, NULL too    */
-  heddle_status* (*want)(heddle_ctx*, const char* input);                      /* [lane] in need(): a lazy input    */
+  heddle_status* (*want)(heddle_ctx*, const char* input);                      /* [call] in need(): a lazy input    */
 
-  uint32_t (*extra_count)(heddle_ctx*);                      /* [lane] undeclared inputs (HEDDLE_NODE_ANY_INPUT)   */
-  const char* (*extra_name)(heddle_ctx*, uint32_t index);    /* [lane] borrowed; NULL: out of range                */
-  const heddle_value* (*extra)(heddle_ctx*, uint32_t index); /* [lane] borrowed; NULL: out of range                */
+  uint32_t (*extra_count)(heddle_ctx*);                      /* [call] undeclared inputs (HEDDLE_NODE_ANY_INPUT)   */
+  const char* (*extra_name)(heddle_ctx*, uint32_t index);    /* [call] borrowed; NULL: out of range                */
+  const heddle_value* (*extra)(heddle_ctx*, uint32_t index); /* [call] borrowed; NULL: out of range                */
 } heddle_io_service;
 
 /* ---- the call itself ---- */
@@ -38,7 +38,7 @@ typedef struct heddle_call_service {
   const char* (*node)(heddle_ctx*);     /* [any] "3" or "double.7"                                                 */
   const char* (*device)(heddle_ctx*);   /* [any] "cuda:0"                                                          */
   heddle_dtype (*compute)(heddle_ctx*); /* [any] element type that activations have on this device                 */
-  void* (*stream)(heddle_ctx*);         /* [lane] native: cudaStream_t; NULL on the CPU and in blocks               */
+  void* (*stream)(heddle_ctx*);         /* [call] native: cudaStream_t; NULL on the CPU and in blocks               */
 } heddle_call_service;
 
 /* ---- what people are told ---- */
@@ -76,7 +76,7 @@ typedef uint32_t heddle_op_id; /* stands for an op's name, in this process only 
 typedef struct heddle_ops_service {
   /* The id of a name such as "linear/1"; to be asked for once. HEDDLE_NO_OP: there is no name. [any] */
   heddle_op_id (*find)(const char* name);
-  /* Enqueues. Operands that are optional may be NULL. The device's best kernel is found once per signature. [lane] */
+  /* Enqueues. Operands that are optional may be NULL. The device's best kernel is found once per signature. [call] */
   heddle_status* (*enqueue)(heddle_ctx*, heddle_op_id, uint32_t in_count, heddle_tensor* const* in, uint32_t out_count,
                             heddle_tensor* const* out, const void* attrs, uint32_t attrs_size);
 } heddle_ops_service;
@@ -102,9 +102,9 @@ typedef struct heddle_share {
 /* What blocks alone have. */
 #define HEDDLE_SERVICE_BLOCK "heddle.block/0"
 typedef struct heddle_block_service {
-  heddle_tensor* (*weight)(heddle_ctx*, heddle_slot_index);                        /* [lane] borrowed; NULL if not given */
-  void (*group)(heddle_ctx*, heddle_group* out);                                   /* [lane] none outside of blocks      */
-  heddle_status* (*share)(heddle_ctx*, heddle_port_index input, heddle_share* out); /* [lane] all of them when alone     */
+  heddle_tensor* (*weight)(heddle_ctx*, heddle_slot_index);                        /* [call] borrowed; NULL if not given */
+  void (*group)(heddle_ctx*, heddle_group* out);                                   /* [call] none outside of blocks      */
+  heddle_status* (*share)(heddle_ctx*, heddle_port_index input, heddle_share* out); /* [call] all of them when alone     */
 } heddle_block_service;
 
 /* ---- models ---- */
@@ -124,11 +124,11 @@ typedef struct heddle_session_open {
 /* A model's block graph as a child run: same planner, same transfers, same memory, same cancellation. */
 #define HEDDLE_SERVICE_SESSION "heddle.session/0"
 typedef struct heddle_session_service {
-  heddle_status* (*open)(heddle_ctx*, const heddle_session_open*, heddle_session** out); /* [lane] */
+  heddle_status* (*open)(heddle_ctx*, const heddle_session_open*, heddle_session** out); /* [call] */
   /* Only enqueues, at most one step beyond the running one. step counts from 0. sets: a record per set with the inputs that
-   * change at every step; out: a record per set, yours. Shapes are those of the first step. [lane] */
+   * change at every step; out: a record per set, yours. Shapes are those of the first step. [call] */
   heddle_status* (*step)(heddle_session*, uint32_t step, const heddle_value* const* sets, heddle_value** out);
-  void (*close)(heddle_session*); /* [lane] NULL is fine */
+  void (*close)(heddle_session*); /* [call] NULL is fine */
 } heddle_session_service;
 
 /* ---- calls that go on after execute() ---- */
@@ -139,7 +139,7 @@ typedef struct heddle_completion heddle_completion;
  * called. The heddle_ctx stays valid until then. */
 #define HEDDLE_SERVICE_COMPLETION "heddle.completion/0"
 typedef struct heddle_completion_service {
-  /* NULL: there is no memory, or the call is a block's; return an error then. [lane] */
+  /* NULL: there is no memory, or the call is a block's; return an error then. [call] */
   heddle_completion* (*defer)(heddle_ctx*);
   void (*complete)(heddle_completion*, heddle_status*); /* [any] once; takes the status */
 } heddle_completion_service;

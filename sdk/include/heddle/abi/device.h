@@ -75,7 +75,7 @@ typedef struct heddle_kernel {
   const char* name;        /* "reference", "onednn": shown in plans and conformance tables */
   /* 0: cannot; the highest answer wins. Depends on shapes, types, strides, layouts and attributes only. [any] */
   int32_t (*fits)(heddle_device*, const heddle_op_call*);
-  /* Enqueues on the stream. The memory stays valid until the stream is past it. [lane] */
+  /* Enqueues on the stream. The memory stays valid until the stream is past it. [call] */
   heddle_status* (*launch)(heddle_device*, heddle_stream*, const heddle_op_call*, void* workspace);
   size_t (*workspace)(heddle_device*, const heddle_op_call*); /* optional: bytes of scratch; NULL: none. [any] */
 } heddle_kernel;
@@ -126,47 +126,76 @@ typedef struct heddle_device_desc {
   int32_t (*done)(heddle_event*);         /* does not block                                                  */
 
   /* Copies. peer, to or from is NULL for host memory. can_copy answers for a direct path only; the engine
-   * stages through pinned memory when there is none. [any] / [lane] */
+   * stages through pinned memory when there is none. [any] / [call] */
   int32_t (*can_copy)(heddle_device*, heddle_device* peer);
   heddle_status* (*copy)(heddle_stream*, heddle_device* to, void* dst, heddle_device* from, const void* src, size_t bytes);
 
   /* Weights. weight_form says what make_weight will write for a slot whose logical shape and file type is info; the
    * answer depends on its arguments only. make_weight casts, joins and packs the parts (row-major, in host memory,
-   * rows along axis 0; each of a type of its own, with a scale of its own) into dst. [any] / [lane] */
+   * rows along axis 0; each of a type of its own, with a scale of its own) into dst. [any] / [call] */
   heddle_status* (*weight_form)(heddle_device*, heddle_use, const heddle_tensor_info* info, heddle_weight_form* out);
   heddle_status* (*make_weight)(heddle_device*, heddle_stream*, heddle_use, const heddle_weight_form*, uint32_t part_count,
                                 const heddle_view* const* parts, void* dst);
 
-  /* All above is required. From here on members are optional: NULL where the device has no such thing, or where the
-   * desc ends before them. */
+  /* All above is required: an engine refuses a kind that lacks one of them, and names it. From here on members are optional:
+   * NULL where there is nothing, or where the desc ends before them. */
 
   const heddle_kernel* const* kernels; /* NULL-terminated; others come with HEDDLE_KERNELS */
-
-  /* Both or none; without them plain memory is fine. [any] */
-  heddle_status* (*alloc_pinned)(heddle_device*, size_t bytes, void** out);
-  void (*free_pinned)(heddle_device*, void*);
-
-  void* (*stream_native)(heddle_stream*); /* [any] cudaStream_t */
-
-  /* All or none: kernels that are launched between begin and end are kept instead of run, with the addresses they were
-   * given. A recording is replayed any number of times, on any stream of its device, one replay after the other. What cannot be
-   * kept is refused as UNSUPPORTED, by the launch or by record_end; the recording is then ended, and the stream as it was before.
-   * recording_free: after the replays are done. [lane] */
-  heddle_status* (*record_begin)(heddle_stream*);
-  heddle_status* (*record_end)(heddle_stream*, heddle_recording**); /* always called after record_begin */
-  heddle_status* (*replay)(heddle_stream*, heddle_recording*);
-  void (*recording_free)(heddle_recording*);
-
-  /* Each for itself. link: peer NULL is host memory. elapsed: from one event to another of the same device, both
-   * reached; on devices with a simulated clock, by that clock. [any] */
-  heddle_status* (*link)(heddle_device*, heddle_device* peer, heddle_link* out);
-  heddle_status* (*elapsed)(heddle_event* begin, heddle_event* end, double* seconds);
-
-  /* What is enqueued on the stream from now on is wanted only as long as the flag is 0; NULL: in any case, as at first.
-   * When it has turned to 1 the stream gets past such work as fast as it can: what has not begun is left out, and what runs stops
-   * at its next row or tile. Nobody knows then what it has written. That is no failure; events and order are as ever. [lane] */
-  void (*set_cancel)(heddle_stream*, heddle_cancel*);
+  /* A table of one of the extensions below, by its name; NULL: devices of this kind have no such thing. [any] */
+  const void* (*extension)(const char* name);
 } heddle_device_desc;
+
+/* ---- extensions: what a kind of device may have besides ----
+ *
+ * One subject each, found by name and revision. A table has no optional function, is the same for all devices of its kind, and
+ * lives as long as the plugin. Without an extension the engine does without what it is for. */
+
+/* Host memory that copies to and from the device go fastest from. Without it the engine copies from plain memory. */
+#define HEDDLE_DEVICE_PINNED "heddle.device.pinned/0"
+typedef struct heddle_device_pinned {
+  heddle_status* (*alloc)(heddle_device*, size_t bytes, void** out); /* [any] rarely: the engine pools */
+  void (*free)(heddle_device*, void*);                               /* [any]                          */
+} heddle_device_pinned;
+
+/* The handle that libraries of this kind of device take. Without it a node's stream is NULL. */
+#define HEDDLE_DEVICE_NATIVE "heddle.device.native/0"
+typedef struct heddle_device_native {
+  void* (*stream)(heddle_stream*); /* [any] borrowed: cudaStream_t */
+} heddle_device_native;
+
+/* Kernels that are launched between begin and end are kept instead of run, with the addresses they were given. What is kept is
+ * replayed any number of times, on any stream of its device, one replay after the other. What cannot be kept is refused as
+ * UNSUPPORTED, by the launch or by end; the capture is then over, and the stream as it was before. [call] */
+#define HEDDLE_DEVICE_CAPTURE "heddle.device.capture/0"
+typedef struct heddle_device_capture {
+  heddle_status* (*begin)(heddle_stream*);
+  heddle_status* (*end)(heddle_stream*, heddle_recording** out); /* always called after begin; yours */
+  heddle_status* (*replay)(heddle_stream*, heddle_recording*);
+  void (*free)(heddle_recording*); /* after the replays are done */
+} heddle_device_capture;
+
+/* The ways to other devices of the kind, and to host memory (peer NULL). Without it they follow from can_copy and host_visible,
+ * and their speed is unknown. */
+#define HEDDLE_DEVICE_LINKS "heddle.device.links/0"
+typedef struct heddle_device_links {
+  heddle_status* (*link)(heddle_device*, heddle_device* peer, heddle_link* out); /* [any] */
+} heddle_device_links;
+
+/* Seconds from one event to another of the same device, both reached; on devices with a simulated clock, by that clock. Without it
+ * the engine measures on the host. */
+#define HEDDLE_DEVICE_TIMING "heddle.device.timing/0"
+typedef struct heddle_device_timing {
+  heddle_status* (*elapsed)(heddle_event* begin, heddle_event* end, double* seconds); /* [any] */
+} heddle_device_timing;
+
+/* What is enqueued on the stream from now on is wanted only as long as the flag is 0; NULL: in any case, as at first.
+ * When it has turned to 1 the stream gets past such work as fast as it can: what has not begun is left out, and what runs stops
+ * at its next row or tile. Nobody knows then what it has written. That is no failure; events and order are as ever. Without it a
+ * device finishes what was enqueued. */
+#define HEDDLE_DEVICE_CANCEL "heddle.device.cancel/0"
+typedef struct heddle_device_cancel {
+  void (*set)(heddle_stream*, heddle_cancel*); /* [call] */
+} heddle_device_cancel;
 
 #ifdef __cplusplus
 }

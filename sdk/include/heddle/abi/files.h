@@ -16,7 +16,7 @@ typedef struct heddle_folders_service {
   /* A new file's place under the output folder ("output") or its "temp": refuses names that leave it. */
   heddle_status* (*output)(heddle_ctx*, const char* kind, heddle_value** folder);
   /* For fingerprint(): what tells a file from every other. Its content, where the answer outlives the process; else its
-   * place, size and date, which is quick. Add the file's name below what the node was given, not its path. [lane] */
+   * place, size and date, which is quick. Add the file's name below what the node was given, not its path. [call] */
   heddle_status* (*identify)(heddle_ctx*, const char* path, uint64_t* hash);
 } heddle_folders_service;
 

@@ -63,7 +63,7 @@ typedef struct heddle_segment {
 #define HEDDLE_SERVICE_GRAPH "heddle.graph/0"
 typedef struct heddle_graph_service {
   /* name is the node's path in plans and errors: "double.3". A group is everything under one path
-   * ("double.3.attn", "double.3.mlp"): the planner never cuts inside a group. [lane], all of them */
+   * ("double.3.attn", "double.3.mlp"): the planner never cuts inside a group. [call], all of them */
   heddle_status* (*add)(heddle_graph*, const char* type, const char* name, heddle_node_id* out);
   heddle_status* (*set)(heddle_graph*, heddle_node_id, const char* input, heddle_value* literal); /* takes it */
   heddle_status* (*weight)(heddle_graph*, heddle_node_id, const char* slot, uint32_t count, const heddle_part* const* parts);
@@ -91,7 +91,7 @@ typedef struct heddle_model_desc {
   /* 0: not ours. Otherwise how specific the match is; the highest answer wins. Names, shapes and config only.
    * config: the model's configuration as a record, or none. [any] */
   int32_t (*match)(const heddle_host*, const heddle_checkpoint*, const heddle_value* config);
-  heddle_status* (*build)(const heddle_host*, const heddle_checkpoint*, const heddle_value* config, heddle_graph*); /* [lane] */
+  heddle_status* (*build)(const heddle_host*, const heddle_checkpoint*, const heddle_value* config, heddle_graph*); /* [call] */
   const char* doc; /* optional: NULL or a sentence for people */
 } heddle_model_desc;
 

@@ -96,16 +96,16 @@ typedef struct heddle_node_desc {
   const heddle_port* const* outputs;
   const heddle_slot* const* weights;
 
-  /* Computes all outputs. Device work goes to the call's stream and need not be finished on return. [lane] */
+  /* Computes all outputs. Device work goes to the call's stream and need not be finished on return. [call] */
   heddle_status* (*execute)(void* self, heddle_ctx*);
 
   /* From here on optional, may be NULL. */
 
-  /* An instance belongs to one run at a time. Both or none; none for blocks, and for nodes without state. [lane] */
+  /* An instance belongs to one run at a time. Both or none; none for blocks, and for nodes without state. [call] */
   heddle_status* (*create)(const heddle_host*, void** self);
   void (*destroy)(void* self);
-  heddle_status* (*need)(void* self, heddle_ctx*);                        /* [lane] calls want() for lazy inputs   */
-  heddle_status* (*fingerprint)(void* self, heddle_ctx*, uint64_t* hash); /* [lane] outside state: files, time     */
+  heddle_status* (*need)(void* self, heddle_ctx*);                        /* [call] calls want() for lazy inputs   */
+  heddle_status* (*fingerprint)(void* self, heddle_ctx*, uint64_t* hash); /* [call] outside state: files, time     */
   heddle_status* (*infer)(const heddle_host*, heddle_infer*);             /* [any]  shapes before running          */
 } heddle_node_desc;
 enum {

@@ -137,18 +137,18 @@ typedef struct heddle_tensor_service {
                                   * blocks are recorded, they describe work and never touch elements       */
   const char* (*device)(const heddle_tensor*); /* [any] "cpu:0"; "host" for host memory */
 
-  /* New tensor on the device of the call, ordered on its stream; contents undefined. [lane] */
+  /* New tensor on the device of the call, ordered on its stream; contents undefined. [call] */
   heddle_status* (*make)(heddle_ctx*, const heddle_tensor_info*, heddle_tensor** out);
   /* New tensor in host memory, writable by the caller until it becomes an output. Counts within the host's budget
-   * as long as anybody has it or a view of it: HEDDLE_OUT_OF_MEMORY, with who holds what, where there is no more. [lane] */
+   * as long as anybody has it or a view of it: HEDDLE_OUT_OF_MEMORY, with who holds what, where there is no more. [call] */
   heddle_status* (*make_host)(heddle_ctx*, const heddle_tensor_info*, heddle_tensor** out);
   /* Another look at the same memory: element (0,...) lies offset elements after the old first one. Fails
    * when any element would lie outside. [any] */
   heddle_status* (*view)(heddle_tensor*, const heddle_tensor_info*, int64_t offset, heddle_tensor** out);
-  /* Copies to the device of the call; src may be reused on return. Row-major. [lane] */
+  /* Copies to the device of the call; src may be reused on return. Row-major. [call] */
   heddle_status* (*upload)(heddle_ctx*, const heddle_tensor_info*, const void* src, heddle_tensor** out);
   /* Waits for the tensor and copies its elements, row-major, to host memory of exactly that many bytes.
-   * The one blocking call. [lane] */
+   * The one blocking call. [call] */
   heddle_status* (*read)(heddle_ctx*, heddle_tensor*, void* dst, size_t bytes);
 } heddle_tensor_service;
 
