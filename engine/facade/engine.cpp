@@ -233,7 +233,7 @@ Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Asked aske
   const core::Inferred inferred = core::infer(ready.graph, environment->host, facts, plugins.catalog.get());
   using Misfits = core::PlaceRequest::Misfits;
   const auto plan_with = [&](Misfits misfits) {
-    return core::make_plan(ready.graph, core::place({ready.graph, inferred, topology, environment->costs, misfits, {}, asked.crowd}), inferred, topology);
+    return core::make_plan(ready.graph, core::place({ready.graph, inferred, topology, environment->costs, misfits, {}, asked.crowd}), inferred);
   };
   if (asked.how == Describe::strictly) {
     ready.plan = plan_with(Misfits::told);  // a plan shows what lacks where
@@ -252,7 +252,10 @@ Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Asked aske
     }
   }
   if (asked.must_fit) core::check_host_nodes(ready.graph, ready.plan, inferred, wanted, *environment);
-  if (asked.how == Describe::strictly) core::tell_calls(inferred, core::Prices(topology, environment->costs), ready.plan);
+  if (asked.how == Describe::strictly) {
+    core::tell_calls(inferred, core::Prices(topology, environment->costs), ready.plan);
+    core::add_steps(ready.graph, inferred, topology, ready.plan);
+  }
   for (const core::PendingOutput& pending : inferred.pending)
     if (!ready.described.known[pending.node]) ready.plan.pending.push_back(core::cat(ready.graph.nodes[pending.node].id, ".", pending.output));
   if (asked.how == Describe::strictly) ready.inferred = inferred;

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "engine/place/value_flow.h"
 #include "engine/tensor/shape.h"
 
 namespace heddle::core {
@@ -15,28 +16,28 @@ constexpr std::uint32_t kNone = 0xffffffff;
 
 class Planner {
  public:
-  Planner(const Graph& graph, const Placement& placement, const Inferred& inferred,
-          const Topology& topology)
+  Planner(const Graph& graph, const Plan& plan, const Inferred& inferred, const Topology& topology)
       : graph_(graph),
-        placement_(placement),
+        plan_(plan),
         inferred_(inferred),
         topology_(topology),
         made_(graph.nodes.size(), 0) {
     first_value_.reserve(graph.nodes.size());
     values_.reserve(graph.nodes.size());
+    const ValueHomes homes(graph, plan.places, plan.order);
     for (NodeIndex n = 0; n < graph.nodes.size(); ++n) {
       const NodeType& type = *graph.nodes[n].type;
       const std::vector<ValueSpec>& outputs = inferred.nodes[n].outputs;
       first_value_.push_back(std::uint32_t(values_.size()));
       for (std::uint32_t o = 0; o < outputs.size(); ++o)
-        values_.push_back({{n, o}, bytes_of(outputs[o], type.output(o).type)});
+        values_.push_back({{n, o}, bytes_of(outputs[o], type.output(o).type), homes.of({n, o})});
     }
   }
 
-  std::vector<Step> run(const std::vector<NodeIndex>& order) {
-    steps_.reserve(order.size());
-    for (const NodeIndex n : order) add_node(n);
-    find_releases(order);
+  std::vector<Step> run() {
+    steps_.reserve(plan_.order.size());
+    for (const NodeIndex n : plan_.order) add_node(n);
+    find_releases();
     return releases_.empty() ? std::move(steps_) : with_releases();
   }
 
@@ -63,9 +64,6 @@ class Planner {
     std::uint32_t number = 0;
   };
 
-  std::uint32_t place_of(NodeIndex n) const {
-    return placement_.places[n].on_host ? kHostSide : placement_.places[n].device;
-  }
   std::uint32_t value_of(const Source& source) const {
     return first_value_[source.node] + source.port;
   }
@@ -98,30 +96,22 @@ class Planner {
 
   void add_node(NodeIndex n) {
     const Node& node = graph_.nodes[n];
-    const std::uint32_t here = place_of(n);
+    const std::uint32_t here = side_of(plan_.places[n]);
     std::vector<std::uint32_t> after;
     reads_.clear();
-    const auto read = [&](const Source& source, std::uint32_t flags) {
-      const std::uint32_t v = value_of(source), from = values_[v].home;
-      const std::uint32_t to = (flags & HEDDLE_PORT_HOST) != 0 ? kHostSide : here;
-      const bool stays = (flags & HEDDLE_PORT_PASS) != 0 || values_[v].bytes == 0 ||
-                         topology_.link(from, to).kind == LinkFacts::Kind::same;
-      after.push_back(stays ? made_[source.node] : transfer(v, to));
-      reads_.emplace_back(v, stays ? from : to);
-    };
-    for (std::uint32_t i = 0; i < node.inputs.size(); ++i)
-      if (const auto* link = std::get_if<Source>(&node.inputs[i]))
-        read(*link, node.type->input(i).flags);
-    for (const auto& [name, binding] : node.extra)
-      if (const auto* link = std::get_if<Source>(&binding)) read(*link, 0);
+    for_each_link(node, [&](const Source& source, std::uint32_t flags) {
+      const std::uint32_t v = value_of(source), home = values_[v].home;
+      const std::uint32_t at = read_at(plan_.places[n], flags, home, values_[v].bytes, topology_);
+      after.push_back(at == home ? made_[source.node] : transfer(v, at));
+      reads_.emplace_back(v, at);
+    });
     std::ranges::sort(after);
     after.erase(std::unique(after.begin(), after.end()), after.end());
     const auto run = made_[n] = std::uint32_t(steps_.size());
     std::uint64_t allocated = inferred_.nodes[n].scratch_bytes;
     for (const auto& [value, place] : reads_) add_reader(value, place, run);
     for (std::uint32_t o = 0; o < node.type->output_count(); ++o) {
-      PlannedValue& output = values_[first_value_[n] + o];
-      output.home = home_of(n, o);
+      const PlannedValue& output = values_[first_value_[n] + o];
       allocated = output.bytes == kUnknownBytes || allocated == kUnknownBytes
                       ? kUnknownBytes
                       : allocated + output.bytes;
@@ -130,27 +120,9 @@ class Planner {
     steps_.push_back({Step::Kind::run, n, 0, 0, here, here, allocated, std::move(after)});
   }
 
-  // The input whose tensors an output hands on: of the same type, and looked at without its
-  // tensors.
-  const Source* passed_on(NodeIndex n, std::uint32_t output) const {
-    const Node& node = graph_.nodes[n];
-    for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
-      const heddle_port& port = node.type->input(i);
-      if ((port.flags & HEDDLE_PORT_PASS) == 0 ||
-          std::string_view(port.type) != node.type->output(output).type)
-        continue;
-      if (const auto* link = std::get_if<Source>(&node.inputs[i])) return link;
-    }
-    return nullptr;
-  }
-  std::uint32_t home_of(NodeIndex n, std::uint32_t output) const {
-    const Source* passed = passed_on(n, output);
-    return passed != nullptr ? values_[value_of(*passed)].home : place_of(n);
-  }
-
   // From the last node to the first, so that a holder comes before what it holds.
-  void find_releases(const std::vector<NodeIndex>& order) {
-    for (auto n = order.rbegin(); n != order.rend(); ++n)
+  void find_releases() {
+    for (auto n = plan_.order.rbegin(); n != plan_.order.rend(); ++n)
       for (std::uint32_t o = 0; o < graph_.nodes[*n].type->output_count(); ++o) {
         const std::uint32_t v = first_value_[*n] + o;
         for (std::uint32_t s = values_[v].first_stay; s != kNone; s = stays_[s].next) {
@@ -159,7 +131,7 @@ class Planner {
             release.at = std::max(release.at, releases_[holder].at);
             release.level = std::max(release.level, releases_[holder].level + 1);
           }
-          const Source* passed = passed_on(*n, o);
+          const Source* passed = passed_on(graph_.nodes[*n], o);
           if (passed != nullptr && stays_[s].place == values_[v].home)
             if (const std::uint32_t held = value_of(*passed); values_[held].bytes != 0)
               stay_of(held, stays_[s].place).holders.push_back(std::uint32_t(releases_.size()));
@@ -208,7 +180,7 @@ class Planner {
   }
 
   const Graph& graph_;
-  const Placement& placement_;
+  const Plan& plan_;
   const Inferred& inferred_;
   const Topology& topology_;
   std::vector<std::uint32_t> made_;         // by node: its run
@@ -231,11 +203,9 @@ std::uint64_t bytes_of(const ValueSpec& value, std::string_view port_type) {
   return kUnknownBytes;
 }
 
-Plan make_plan(const Graph& graph, Placement placement, const Inferred& inferred,
-               const Topology& topology) {
+Plan make_plan(const Graph& graph, Placement placement, const Inferred& inferred) {
   Plan plan;
   plan.order = placement.order.empty() ? graph.order : std::move(placement.order);
-  plan.steps = Planner(graph, placement, inferred, topology).run(plan.order);
   plan.places = std::move(placement.places);
   plan.host_bytes.resize(graph.nodes.size());
   for (const NodeIndex n : plan.order)
@@ -244,6 +214,10 @@ Plan make_plan(const Graph& graph, Placement placement, const Inferred& inferred
   plan.seconds = placement.seconds;
   plan.device_seconds = std::move(placement.device_seconds);
   return plan;
+}
+
+void add_steps(const Graph& graph, const Inferred& inferred, const Topology& topology, Plan& plan) {
+  plan.steps = Planner(graph, plan, inferred, topology).run();
 }
 
 }  // namespace heddle::core

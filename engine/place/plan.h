@@ -1,5 +1,6 @@
-// A workflow graph with a place for every node, and the steps that follow from it: runs, transfers
-// and releases, each with what it waits for. A value; making it is pure.
+// A workflow graph with a place for every node, which is what a run carries out; and, for whoever
+// asks to see them, the steps that follow from it: runs, transfers and releases, each with what it
+// waits for. A value; making it is pure.
 #pragma once
 
 #include <string>
@@ -24,7 +25,7 @@ struct Assignment {
 struct Plan {
   std::vector<Assignment> places;  // by node
   std::vector<NodeIndex> order;    // in which nodes start when several are ready; topological
-  std::vector<Step> steps;
+  std::vector<Step> steps;         // from add_steps(); a run needs none
   std::vector<std::uint64_t> host_bytes;  // by node: what its call takes of host memory, as far
                                           // as it tells; empty: nothing is known
   std::vector<std::string> pending;  // "NODE.OUTPUT": shapes known at run time only
@@ -42,12 +43,15 @@ struct Placement {
   std::vector<double> device_seconds;
 };
 
-// One transfer for each (value, place), shared by all its readers; none where memory is shared, and
+// Without steps.
+Plan make_plan(const Graph& graph, Placement placement, const Inferred& inferred);
+
+// The steps that a run of the plan takes, from the rules of value_flow.h, by which it takes them:
+// one transfer for each (value, place), shared by all its readers; none where memory is shared, and
 // for values without tensors. A value is released at a place after the last step that reads it
-// there. Lazy inputs are in the plan: whether they run is known only later. Linear in nodes and
+// there. Lazy inputs are among them: whether they run is known only later. Linear in nodes and
 // links, but for a logarithm.
-Plan make_plan(const Graph& graph, Placement placement, const Inferred& inferred,
-               const Topology& topology);
+void add_steps(const Graph& graph, const Inferred& inferred, const Topology& topology, Plan& plan);
 
 // Bytes of the tensors of an output; kUnknownBytes when nothing is known of it.
 std::uint64_t bytes_of(const ValueSpec& value, std::string_view port_type);

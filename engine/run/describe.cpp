@@ -55,7 +55,7 @@ Described describe_models(const Graph& graph, Environment& environment) {
   headers.order = std::move(order);
   Inferred nothing;
   for (const Node& node : headers.nodes) nothing.nodes.emplace_back().outputs.resize(node.type->output_count());
-  const Plan plan = make_plan(headers, place_on_first(headers), nothing, environment.topology);
+  const Plan plan = make_plan(headers, place_on_first(headers), nothing);
   request.graph = &headers;
   request.plan = &plan;
   Silence quiet;

@@ -25,7 +25,7 @@ Execution::Execution(const RunRequest& request, Environment& environment, Observ
                    &use_,
                    nullptr,
                    &models_},
-      transfers_(graph_, plan_, environment.devices, request.timeline),
+      transfers_(graph_, plan_, schedule_, environment, request.timeline, request.steps),
       use_(graph_, environment),
       forecast_(environment.forecast, graph_, plan_.order.empty() ? graph_.order : plan_.order),
       schedule_(graph_, plan_, static_cast<std::uint32_t>(environment.devices.size())) {
@@ -42,7 +42,7 @@ Execution::Execution(const RunRequest& request, Environment& environment, Observ
 RunResult Execution::run() {
   find_keys();
   bring_kept();
-  for (const Source& source : request_.keep) schedule_.hold(source.node);
+  for (const Source& source : request_.keep) schedule_.hold(source);
   {
     const OutputCache::Reading cache = environment_.cache.read();
     const auto is_cached = [&](NodeIndex n) { return take_from_cache(n, cache); };

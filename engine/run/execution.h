@@ -50,6 +50,9 @@ class Execution {
     explicit Worker(OutputCache& cache) : adding(cache) {}
     std::unique_ptr<NodeCall> call;  // used again for the next node, unless one was deferred
     std::vector<Value> dropped;      // let go without the lock: memory may take time to go
+    // Of the node that is finishing: what of its outputs was sent, and which copies it has read.
+    std::vector<Transfers::Sent> sent;
+    std::vector<Transfers::Reading> copies;
     // One place among the deferred nodes, made before a node begins: what it has started can no
     // longer be taken back when there is no memory for it.
     std::list<Running> place;

@@ -46,6 +46,7 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
   if (request_.timeline != nullptr) trace_begin(running);
   forecast_.began(n);
   observer_.node_started(node, on_host ? "host" : device.state->device().name());
+  if (request_.steps != nullptr) request_.steps->began(n, running.call->device());
   if (worker.place.empty()) worker.place.emplace_back();
   heddle_status* const status = desc.execute(running.instance.self(), running.call.get());
   if (status == nullptr && running.call->deferred()) {
@@ -179,17 +180,24 @@ void Execution::finish(Running& running, Worker& worker, Lock& lock) {
   forecast_.done(n);
   if (keys_[n] != Hash128()) worker.adding.add(keys_[n], call.outputs(), seconds, work_so_far());
   observer_.node_done(node, seconds);
-  transfers_.finished(n);
-  transfers_.send(n, call.outputs());
+  if (request_.steps != nullptr) request_.steps->done(n, call.outputs());
+  worker.copies.clear();
+  worker.sent.clear();
+  transfers_.finished(n, worker.copies);
+  transfers_.send(n, call.outputs(), worker.sent);
   std::ranges::move(call.outputs(), outputs_.begin() + std::ptrdiff_t(first_output_[n]));
   enter(lock);
   for (std::string& file : files) files_.push_back({schedule_.rank(n), std::move(file)});
   result_.timings.push_back({n, seconds, false});
   if (!kept.empty()) result_.to_keep.emplace_back(n, std::move(kept));
-  schedule_.finish(n, [&](NodeIndex producer) {
-    for (std::uint32_t i = 0; i < graph_.nodes[producer].type->output_count(); ++i)
-      worker.dropped.push_back(std::move(output({producer, i})));
-    transfers_.unread(producer);
+  for (const auto& [port, links] : worker.sent) schedule_.give_copies({n, port}, links);
+  const auto reads_copy = [&](const Source& source, std::uint32_t flags) {
+    return !worker.copies.empty() && (flags & HEDDLE_PORT_PASS) == 0 &&
+           std::ranges::find(worker.copies, transfers_.reading(source, n, flags)) != worker.copies.end();
+  };
+  schedule_.finish(n, reads_copy, [&](const Source& source) {
+    if (request_.steps != nullptr) request_.steps->let_go(source, output(source));
+    worker.dropped.push_back(std::move(output(source)));
   });
 }
 

@@ -15,6 +15,7 @@
 #include "engine/run/control.h"
 #include "engine/run/kept.h"
 #include "engine/run/observer.h"
+#include "engine/run/step_observer.h"
 
 namespace heddle::core {
 
@@ -26,6 +27,7 @@ struct RunRequest {
   std::vector<Source> keep;        // values wanted after the run, besides what sinks do
   Kept kept;                       // as take_kept() has found it in the graph
   Timeline* timeline = nullptr;    // when given, told of everything; has to outlive the run
+  StepObserver* steps = nullptr;   // the same, to hold the run against its plan
 };
 
 struct NodeTiming {

@@ -14,11 +14,15 @@ Schedule::Schedule(const Graph& graph, const Plan& plan, std::uint32_t device_co
       lane_ids_(device_count + 1) {
   std::iota(lane_ids_.begin(), lane_ids_.end(), 0u);
   for (std::uint32_t rank = 0; rank < order_.size(); ++rank) nodes_[order_[rank]].rank = rank;
+  std::uint32_t outputs = 0;
   for (NodeIndex n = 0; n < nodes_.size(); ++n) {
     const Assignment& at = plan.places[n];
+    nodes_[n].first_output = outputs;
+    outputs += graph.nodes[n].type->output_count();
     nodes_[n].lane_begin = at.on_host ? device_count : at.device;
     if (!at.on_host && at.devices.size() > 1) take_together(n, at.devices);
   }
+  readers_.resize(outputs);
 }
 
 void Schedule::take_together(NodeIndex node, std::span<const std::uint32_t> lanes) {
@@ -36,8 +40,8 @@ void Schedule::reserve(NodeIndex root) {
     stack.pop_back();
     if (nodes_[n].counted || nodes_[n].active) continue;
     nodes_[n].counted = true;
-    for_each_link(n, [&](const Source& source, bool) {
-      ++nodes_[source.node].readers;
+    for_each_link(graph_.nodes[n], [&](const Source& source, std::uint32_t) {
+      ++readers_of(source);
       stack.push_back(source.node);
     });
   }

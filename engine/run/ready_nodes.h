@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/place/plan.h"
+#include "engine/place/value_flow.h"
 
 namespace heddle::core {
 
@@ -38,8 +38,12 @@ class Schedule {
   template <class Known>
   bool want(NodeIndex reader, const Source& source, Known&& known);
 
-  // One reader more, which never ends: the outputs are kept.
-  void hold(NodeIndex node) { ++nodes_[node].readers; }
+  // One reader more, which never ends: the value is kept.
+  void hold(const Source& source) { ++readers_of(source); }
+
+  // Whether the node is computed, or may be when another asks for it: its links count as readers.
+  // The same from the first finish() on.
+  bool reads(NodeIndex node) const { return nodes_[node].counted; }
 
   // The next node to start; it takes its lanes. kNone: no node is ready whose lanes are free.
   NodeIndex take();
@@ -48,11 +52,19 @@ class Schedule {
   // Gives the node's lanes back.
   void leave(NodeIndex node);
 
+  // So many links to an output of a node that is about to finish read a copy, and never the value.
+  void give_copies(const Source& source, std::uint32_t links) { readers_of(source) -= links; }
+
   // The outputs of a node are there: those that waited for it may be ready now.
-  // unread(producer) is called for nodes (this one, or one that it read) whose outputs nobody will
-  // read any more.
+  // reads_copy(source, flags of the port): give_copies() has counted this link of the node.
+  // unread(source) is called for values (of this node, or that it read) which nobody will read any
+  // more.
+  template <class ReadsCopy, class Unread>
+  void finish(NodeIndex node, ReadsCopy&& reads_copy, Unread&& unread);
   template <class Unread>
-  void finish(NodeIndex node, Unread&& unread);
+  void finish(NodeIndex node, Unread&& unread) {
+    finish(node, [](const Source&, std::uint32_t) { return false; }, unread);
+  }
 
   // All of the node's producers are done, so that it is ready (again).
   bool is_waiting(NodeIndex node) const { return nodes_[node].waiting > 0; }
@@ -64,7 +76,7 @@ class Schedule {
   struct State {
     std::uint32_t rank = 0;
     std::uint32_t waiting = 0;        // producers that are not done
-    std::uint32_t readers = 0;        // links that may still read the outputs
+    std::uint32_t first_output = 0;   // in readers_
     // In waits_: the readers to be told when it is done, in the order in which they came to wait.
     std::uint32_t first_wait = kEnd, last_wait = kEnd;
     std::uint32_t lane_begin = 0;     // in lane_ids_
@@ -100,15 +112,8 @@ class Schedule {
   std::span<const std::uint32_t> lanes_of(const State& s) const {
     return {lane_ids_.data() + s.lane_begin, s.lane_count};
   }
-  // visit(source, whether it is read only when the node asks for it), for every link into a node.
-  template <class Visit>
-  void for_each_link(NodeIndex n, Visit&& visit) const {
-    const Node& node = graph_.nodes[n];
-    for (std::uint32_t i = 0; i < node.inputs.size(); ++i)
-      if (const auto* link = std::get_if<Source>(&node.inputs[i]))
-        visit(*link, (node.type->input(i).flags & HEDDLE_PORT_LAZY) != 0);
-    for (const auto& [name, binding] : node.extra)
-      if (const auto* link = std::get_if<Source>(&binding)) visit(*link, false);
+  std::uint32_t& readers_of(const Source& source) {
+    return readers_[nodes_[source.node].first_output + source.port];
   }
   void set_done(State& state);
   void reserve(NodeIndex root);
@@ -118,6 +123,7 @@ class Schedule {
   const Graph& graph_;
   const std::vector<NodeIndex>& order_;  // the plan's, or the graph's
   std::vector<State> nodes_;
+  std::vector<std::uint32_t> readers_;  // by output: links that may still read it
   std::vector<Lane> lanes_;
   std::vector<std::uint32_t> lane_ids_;  // every lane by itself, then the sets that nodes take
   std::vector<Wait> waits_;
@@ -214,15 +220,15 @@ void Schedule::activate(NodeIndex root, Known&& known) {
       set_done(state);
       continue;
     }
-    for_each_link(n, [&](const Source& source, bool lazy) {
+    for_each_link(graph_.nodes[n], [&](const Source& source, std::uint32_t flags) {
       State& producer = nodes_[source.node];
-      if (!state.counted) ++producer.readers;
-      if (lazy) return reserve(source.node);
+      if (!state.counted) ++readers_of(source);
+      if ((flags & HEDDLE_PORT_LAZY) != 0) return reserve(source.node);
       if (producer.done) return;
       wait_for(n, source.node);
       if (!producer.active) stack_.push_back(source.node);
     });
-    state.counted = true;
+    if (!state.counted) state.counted = true;  // not written again: reads() may be asked meanwhile
     if (state.waiting == 0) make_ready(n);
   }
 }
@@ -235,14 +241,16 @@ bool Schedule::want(NodeIndex reader, const Source& source, Known&& known) {
   return true;
 }
 
-template <class Unread>
-void Schedule::finish(NodeIndex n, Unread&& unread) {
+template <class ReadsCopy, class Unread>
+void Schedule::finish(NodeIndex n, ReadsCopy&& reads_copy, Unread&& unread) {
   State& state = nodes_[n];
+  const Node& node = graph_.nodes[n];
   set_done(state);
-  if (state.readers == 0) unread(n);
-  for_each_link(n, [&](const Source& source, bool) {
-    State& producer = nodes_[source.node];
-    if (--producer.readers == 0 && producer.done) unread(source.node);
+  for (std::uint32_t o = 0; o < node.type->output_count(); ++o)
+    if (readers_[state.first_output + o] == 0) unread(Source{n, o});
+  for_each_link(node, [&](const Source& source, std::uint32_t flags) {
+    if (!reads_copy(source, flags) && --readers_of(source) == 0 && nodes_[source.node].done)
+      unread(source);
   });
 }
 

@@ -22,7 +22,20 @@ bool has_tensors(const heddle_value& value) {
                              [](const auto& field) { return has_tensors(*field.second); });
 }
 
-bool is_here(const Value& value, const DeviceState& device) {
+}  // namespace
+
+std::uint32_t Transfers::side_of_memory(const Tensor& tensor) const {
+  const DeviceMemory* memory = device_memory(tensor);
+  for (std::uint32_t d = 0; memory != nullptr && d < devices_.size(); ++d)
+    if (&memory->state() == devices_[d].state.get()) return d;
+  return kHostSide;
+}
+
+// Whether all its tensors are on that device. Those in host memory are never taken for being there:
+// whether they are written, the host has to wait for.
+bool Transfers::is_at(const Value& value, std::uint32_t to) const {
+  if (to == kHostSide) return false;
+  const DeviceState& device = *devices_[to].state;
   bool here = true;
   for_each_tensor(*value, [&](const Tensor& tensor) {
     const DeviceMemory* memory = device_memory(tensor);
@@ -31,38 +44,27 @@ bool is_here(const Value& value, const DeviceState& device) {
   return here;
 }
 
-}  // namespace
-
-std::uint32_t Transfers::destination(NodeIndex reader, std::uint32_t flags) const {
-  const Assignment& at = plan_.places[reader];
-  const bool host = at.on_host || (flags & HEDDLE_PORT_HOST) != 0;
-  return host ? static_cast<std::uint32_t>(devices_.size()) : at.device;
-}
-
 // visit(reading, whether it is read only when the node asks for it)
 template <class Visit>
 void Transfers::for_each_reading(NodeIndex reader, Visit&& visit) const {
-  const Node& node = graph_.nodes[reader];
-  const auto read = [&](const Binding& binding, std::uint32_t flags) {
-    const auto* link = std::get_if<Source>(&binding);
-    if (link != nullptr && (flags & HEDDLE_PORT_PASS) == 0)
-      visit(Reading{*link, destination(reader, flags)}, (flags & HEDDLE_PORT_LAZY) != 0);
-  };
-  for (std::uint32_t i = 0; i < node.inputs.size(); ++i)
-    read(node.inputs[i], node.type->input(i).flags);
-  for (const auto& [name, binding] : node.extra) read(binding, 0);
+  for_each_link(graph_.nodes[reader], [&](const Source& source, std::uint32_t flags) {
+    if ((flags & HEDDLE_PORT_PASS) == 0)
+      visit(reading(source, reader, flags), (flags & HEDDLE_PORT_LAZY) != 0);
+  });
 }
 
 void Transfers::count_readers() {
-  any_.store(true, std::memory_order_relaxed);
-  if (!readers_.empty()) return;
+  if (homes_) return;
+  homes_.emplace(graph_, plan_.places, plan_.order.empty() ? graph_.order : plan_.order);
   for (NodeIndex n = 0; n < graph_.nodes.size(); ++n)
-    for_each_reading(n, [&](const Reading& r, bool lazy) { readers_[r].push_back({n, lazy}); });
+    if (schedule_.reads(n))
+      for_each_reading(n, [&](const Reading& r, bool lazy) { readers_[r].push_back({n, lazy}); });
 }
 
 std::shared_ptr<Transfers::Entry> Transfers::entry(const Reading& reading) {
   const std::lock_guard lock(mutex_);
   count_readers();
+  any_.store(true, std::memory_order_relaxed);
   std::shared_ptr<Entry>& at = entries_[reading];
   if (at == nullptr) {
     at = std::make_shared<Entry>();
@@ -71,10 +73,18 @@ std::shared_ptr<Transfers::Entry> Transfers::entry(const Reading& reading) {
   return at;
 }
 
+std::shared_ptr<Transfers::Entry> Transfers::find_sent(const Reading& reading) {
+  if (!any_sent_.load(std::memory_order_relaxed)) return nullptr;
+  const std::lock_guard lock(mutex_);
+  const auto at = entries_.find(reading);
+  return at == entries_.end() || !at->second->sent ? nullptr : at->second;
+}
+
 // REQUIRES: the entry's mutex held.
-void Transfers::start(Entry& entry, const Value& value, const Source& source, std::uint32_t destination) {
+void Transfers::start(Entry& entry, const Value& value, const Reading& reading) {
   if (entry.value) return;
-  const bool host = destination == devices_.size();
+  const auto& [source, destination] = reading;
+  const bool host = destination == kHostSide;
   DeviceState* const to = host ? nullptr : devices_[destination].state.get();
   if (!host) used_[destination].store(true, std::memory_order_relaxed);
   WorkWatch watch;
@@ -82,70 +92,85 @@ void Transfers::start(Entry& entry, const Value& value, const Source& source, st
     const Node& producer = graph_.nodes[source.node];
     watch = timeline_->watch("transfer", cat(producer.id, ".", producer.type->output(source.port).name, " to ", host ? "host" : to->device().name()));
   }
+  std::uint64_t bytes = 0;
+  std::uint32_t from = destination;
   entry.value = map_tensors(value, [&](const Tensor& tensor) {
-    entry.arrivals.push_back(std::make_shared<Arrival>(tensor, to, watch));
-    bytes_.fetch_add(entry.arrivals.back()->bytes(), std::memory_order_relaxed);
-    return entry.arrivals.back()->here();
+    const Arrival& arrival = *entry.arrivals.emplace_back(std::make_shared<Arrival>(tensor, to, watch));
+    bytes += arrival.bytes();
+    if (steps_ != nullptr && arrival.bytes() > 0) from = side_of_memory(tensor);
+    return arrival.here();
   });
+  bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  if (steps_ != nullptr) steps_->sent(source, from, destination, bytes, entry.value);
 }
 
-void Transfers::send(NodeIndex producer, std::span<const Value> outputs) {
+void Transfers::send(NodeIndex producer, std::span<const Value> outputs, std::vector<Sent>& sent) {
+  struct Wanted {
+    std::uint32_t to, copied_links;  // 0 links: memory is shared, so that it is no copy
+  };
   for (std::uint32_t port = 0; port < outputs.size(); ++port) {
     const Value& value = outputs[port];
     if (!value || !has_tensors(*value)) continue;
-    std::vector<std::uint32_t> wanted;
+    std::vector<Wanted> wanted;
+    const Source source{producer, port};
     {
       const std::lock_guard lock(mutex_);
       count_readers();
-      const Source source{producer, port};
       for (auto r = readers_.lower_bound({source, 0}); r != readers_.end() && r->first.source == source; ++r) {
-        const std::uint32_t to = r->first.destination;
-        if (to != devices_.size() && is_here(value, *devices_[to].state)) continue;
+        const std::uint32_t to = r->first.to, home = homes_->of(source);
+        if (is_at(value, to)) continue;
         const auto reads = [this](const Link& l) { return !l.lazy && expected_[l.reader].load(std::memory_order_relaxed); };
-        if (std::ranges::any_of(r->second, reads)) wanted.push_back(to);
+        if (std::ranges::none_of(r->second, reads)) continue;
+        const bool is_copied = topology_.link(home, to).kind != LinkFacts::Kind::same;
+        wanted.push_back({to, is_copied ? static_cast<std::uint32_t>(r->second.size()) : 0});
       }
     }
-    for (const std::uint32_t to : wanted) {
-      const std::shared_ptr<Entry> at = entry({{producer, port}, to});
+    for (const auto& [to, copied_links] : wanted) {
+      const std::shared_ptr<Entry> at = entry({source, to});
       const std::lock_guard starting(at->mutex);
-      start(*at, value, {producer, port}, to);
+      start(*at, value, {source, to});
+      if (copied_links == 0) continue;
+      sent.push_back({port, copied_links});
+      at->sent = true;  // before its readers become ready
+      any_sent_.store(true, std::memory_order_relaxed);
     }
   }
 }
 
 const heddle_value* Transfers::to_reader(const Value& value, const Source& source, NodeIndex reader,
                                          std::uint32_t flags) {
-  if (!value || (flags & HEDDLE_PORT_PASS) != 0 || !has_tensors(*value)) return value.get();
-  const std::uint32_t to = destination(reader, flags);
-  if (to != devices_.size() && is_here(value, *devices_[to].state)) return value.get();
-  const std::shared_ptr<Entry> at = entry({source, to});  // stays: this reader has not finished
+  const auto where_made = [&] {
+    if (steps_ != nullptr) steps_->read(reader, source, StepObserver::kWhereMade);
+    return value.get();
+  };
+  if ((flags & HEDDLE_PORT_PASS) != 0) return where_made();
+  const Reading read = reading(source, reader, flags);
+  std::shared_ptr<Entry> at = find_sent(read);  // stays: this reader has not finished
+  if (at == nullptr) {
+    if (!value || !has_tensors(*value) || is_at(value, read.to)) return where_made();
+    at = entry(read);
+  }
   const std::lock_guard bringing(at->mutex);
-  start(*at, value, source, to);
+  start(*at, value, read);
   for (const auto& arrival : at->arrivals) arrival->await();
+  if (steps_ != nullptr) steps_->read(reader, source, read.to);
   return at->value.get();
 }
 
-// A link from a node that is never computed does not count down: its entry goes with the producer.
-void Transfers::finished(NodeIndex reader) {
+// A link from a node that may be asked for, and is not, keeps its copy till the run's end.
+void Transfers::finished(NodeIndex reader, std::vector<Reading>& copies) {
   if (!any_.load(std::memory_order_relaxed)) return;
   std::vector<std::shared_ptr<Entry>> dropped;  // after the lock: memory may take time to go
   const std::lock_guard lock(mutex_);
   for_each_reading(reader, [&](const Reading& reading, bool) {
     const auto at = entries_.find(reading);
-    if (at == entries_.end() || --at->second->readers > 0) return;
+    if (at == entries_.end()) return;
+    if (at->second->sent) copies.push_back(reading);
+    if (--at->second->readers > 0) return;
+    if (steps_ != nullptr) steps_->let_go_of_copy(reading.source, reading.to, at->second->value);
     dropped.push_back(std::move(at->second));
     entries_.erase(at);
   });
-}
-
-void Transfers::unread(NodeIndex producer) {
-  if (!any_.load(std::memory_order_relaxed)) return;
-  std::vector<std::shared_ptr<Entry>> dropped;
-  const std::lock_guard lock(mutex_);
-  const auto first = entries_.lower_bound(Reading{{producer, 0}, 0});
-  const auto last = entries_.lower_bound(Reading{{producer + 1, 0}, 0});
-  for (auto at = first; at != last; ++at) dropped.push_back(std::move(at->second));
-  entries_.erase(first, last);
 }
 
 }  // namespace heddle::core

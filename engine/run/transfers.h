@@ -1,49 +1,73 @@
 // Values on their way to readers on other devices, or on the host: brought once for each value and
-// destination of a run, shared by all readers there, and let go after the last of them. Any thread.
+// destination of a run, shared by all readers there, and let go after the last of them, as
+// value_flow.h says. Any thread.
 #pragma once
 
 #include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
-#include "engine/place/plan.h"
+#include "engine/place/value_flow.h"
 #include "engine/resources/environment.h"
 #include "engine/resources/timeline.h"
+#include "engine/run/ready_nodes.h"
+#include "engine/run/step_observer.h"
 #include "engine/transfer/arrival.h"
 
 namespace heddle::core {
 
 class Transfers {
  public:
-  // All of them have to outlive this object. `timeline` nullptr: nobody watches.
-  Transfers(const Graph& graph, const Plan& plan, std::vector<RunDevice>& devices,
-            Timeline* timeline = nullptr)
+  // A link that reads what was sent to `to` from where `source` was made.
+  struct Reading {
+    Source source;
+    std::uint32_t to;  // a device, or kHostSide
+    friend auto operator<=>(const Reading&, const Reading&) = default;
+  };
+  // Links that read a copy and never the value itself: so many, of one output.
+  struct Sent {
+    std::uint32_t port, links;
+  };
+
+  // All of them have to outlive this object; the schedule has been told of all that it activates
+  // before anything is sent. `timeline`, `steps` nullptr: nobody watches.
+  Transfers(const Graph& graph, const Plan& plan, const Schedule& schedule, Environment& environment,
+            Timeline* timeline, StepObserver* steps)
       : graph_(graph),
         plan_(plan),
-        devices_(devices),
+        schedule_(schedule),
+        topology_(environment.topology),
+        devices_(environment.devices),
         timeline_(timeline),
-        used_(devices.size()),
+        steps_(steps),
+        used_(devices_.size()),
         expected_(graph.nodes.size()) {}
 
   // The node is going to be computed, so that what it reads may be sent as soon as it is made.
   void expect(NodeIndex reader) { expected_[reader].store(true, std::memory_order_relaxed); }
 
   // The outputs of a node that has just been executed start on their way to all expected readers.
-  // Between devices of different kinds the host waits for what it copies.
-  void send(NodeIndex producer, std::span<const Value> outputs);
+  // Between devices of different kinds the host waits for what it copies. Adds to `sent` what reads
+  // a copy from now on, as read_at() has it.
+  void send(NodeIndex producer, std::span<const Value> outputs, std::vector<Sent>& sent);
 
   // `value`, which is output `source`, where an input of `reader` with these port flags can use it:
   // on the reader's device, for what is enqueued from now on, or in host memory and finished.
-  // Lives until the reader has finished, as `value` has to.
+  // Lives until the reader has finished, as `value` has to. Links that read what was sent do not
+  // look at `value`, which may be gone.
   const heddle_value* to_reader(const Value& value, const Source& source, NodeIndex reader,
                                 std::uint32_t flags);
 
-  // The reader needs its inputs no more; nobody needs the outputs of this producer any more.
-  void finished(NodeIndex reader);
-  void unread(NodeIndex producer);
+  // The reader needs its inputs no more. Adds to `copies` those that send() had sent to it.
+  void finished(NodeIndex reader, std::vector<Reading>& copies);
+  // What a link into `reader` reads, if it is not the value itself.
+  Reading reading(const Source& source, NodeIndex reader, std::uint32_t flags) const {
+    return {source, (flags & HEDDLE_PORT_HOST) != 0 ? kHostSide : side_of(plan_.places[reader])};
+  }
 
   // Whether something was enqueued on a device.
   bool used(std::uint32_t device) const { return used_[device].load(std::memory_order_relaxed); }
@@ -55,27 +79,28 @@ class Transfers {
     std::mutex mutex;  // held while it is started: a second reader waits for the first one's
     Value value;       // at its destination; nullptr: not started
     std::vector<std::shared_ptr<Arrival>> arrivals;
-    std::uint32_t readers = 0;  // links of the graph that have not read it
+    std::uint32_t readers = 0;  // links that have not read it
+    bool sent = false;          // they never read the value itself
   };
-  struct Reading {
-    Source source;
-    std::uint32_t destination;
-    friend auto operator<=>(const Reading&, const Reading&) = default;
-  };
-  std::uint32_t destination(NodeIndex reader, std::uint32_t flags) const;
   template <class Visit>
   void for_each_reading(NodeIndex reader, Visit&& visit) const;
   void count_readers();  // REQUIRES: mutex_ held
   std::shared_ptr<Entry> entry(const Reading& reading);
-  void start(Entry& entry, const Value& value, const Source& source, std::uint32_t destination);
+  std::shared_ptr<Entry> find_sent(const Reading& reading);
+  void start(Entry& entry, const Value& value, const Reading& reading);
+  std::uint32_t side_of_memory(const Tensor& tensor) const;
+  bool is_at(const Value& value, std::uint32_t to) const;
 
   const Graph& graph_;
   const Plan& plan_;
+  const Schedule& schedule_;
+  const Topology& topology_;
   std::vector<RunDevice>& devices_;
   Timeline* const timeline_;
+  StepObserver* const steps_;
   std::vector<std::atomic<bool>> used_;
   std::vector<std::atomic<bool>> expected_;  // by node
-  std::atomic<bool> any_{false};
+  std::atomic<bool> any_{false}, any_sent_{false};  // there have been entries; and sent ones
   std::atomic<std::uint64_t> bytes_{0};
   std::mutex mutex_;  // of the two maps; taken before an entry's
   std::map<Reading, std::shared_ptr<Entry>> entries_;
@@ -83,7 +108,8 @@ class Transfers {
     NodeIndex reader;
     bool lazy;
   };
-  std::map<Reading, std::vector<Link>> readers_;  // in the whole graph; made when first asked
+  std::map<Reading, std::vector<Link>> readers_;  // that may read; made when first asked
+  std::optional<ValueHomes> homes_;               // made with readers_
 };
 
 }  // namespace heddle::core

@@ -58,7 +58,7 @@ Arrival::~Arrival() {
     if (to_ == nullptr || !awaited_) crossing_->await();
     if (to_ == nullptr) return;
     // Whatever reads it is enqueued by now: once the main stream is past this point, the copy is done and so are its readers.
-    to_->keep(source_->storage);
+    if (source_) to_->keep(source_->storage);
     to_->keep(std::shared_ptr<const void>(std::move(crossing_)));
   } catch (...) {
     to_->settle();  // who waits for that work is told there; here nothing may be running any more
@@ -70,8 +70,16 @@ const Tensor& Arrival::await() {
     const std::lock_guard lock(mutex_);
     if (!awaited_ || to_ == nullptr) crossing_->await();
     awaited_ = true;
+    let_go_of_source();
   }
   return here_;
+}
+
+// Its readers need the source only where they read its very memory.
+void Arrival::let_go_of_source() {
+  if (bytes_ == 0 || !source_) return;
+  if (to_ != nullptr) to_->keep(source_->storage);
+  source_ = {};
 }
 
 }  // namespace heddle::core

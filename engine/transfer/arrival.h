@@ -11,7 +11,8 @@ namespace heddle::core {
 
 class Arrival {
  public:
-  // Starts. The tensor has been enqueued by its maker; its memory is kept until the copy is done. `to` nullptr: host memory.
+  // Starts. The tensor has been enqueued by its maker; its memory is kept until the copy is done, and not longer once
+  // somebody has awaited it. `to` nullptr: host memory.
   // The watch is told of the copy.
   Arrival(Tensor tensor, DeviceState* to, const WorkWatch& watch = {});
   ~Arrival();
@@ -24,7 +25,10 @@ class Arrival {
   std::uint64_t bytes() const { return bytes_; }  // copied
 
  private:
-  Tensor source_, here_;
+  void let_go_of_source();  // REQUIRES: the copy is awaited
+
+  Tensor source_;  // until what was enqueued for it is sure to be done
+  Tensor here_;
   DeviceState* const to_;
   std::uint64_t bytes_ = 0;
   std::shared_ptr<Crossing> crossing_;  // nullptr: it is where it is wanted

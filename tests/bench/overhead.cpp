@@ -225,7 +225,7 @@ class Bench {
     const core::Inferred inferred = core::infer(ready.graph, environment_.host);
     ready.plan = core::make_plan(
         ready.graph, core::place({ready.graph, inferred, environment_.topology, core::Costs(), {}}),
-        inferred, environment_.topology);
+        inferred);
     return ready;
   }
   // Throws when another number of nodes was computed than this case is about.

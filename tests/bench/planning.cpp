@@ -51,7 +51,8 @@ void time_workflow(std::size_t devices) {
   const double begin = now();
   core::Placement placement = core::place({graph, inferred, topology, core::Costs(), {}});
   const double placed = now();
-  const core::Plan plan = core::make_plan(graph, std::move(placement), inferred, topology);
+  core::Plan plan = core::make_plan(graph, std::move(placement), inferred);
+  core::add_steps(graph, inferred, topology, plan);
   const double planned = now();
   const std::size_t bytes = core::plan_text(graph, plan, topology).size();
   std::printf(
@@ -78,7 +79,7 @@ void time_model(std::size_t devices) {
     d.memory_total = d.memory_free = (std::uint64_t(24) << 30) / devices;
   const double begin = now();
   core::Placement placement = core::place({graph, inferred, topology, core::Costs(), {}});
-  const core::Plan plan = core::make_plan(graph, std::move(placement), inferred, topology);
+  const core::Plan plan = core::make_plan(graph, std::move(placement), inferred);
   std::printf("1,000 blocks, 2 sets, batch 2, on %zu devices: %.3f s, %zu alternatives\n", devices,
               now() - begin, plan.places[0].calls[0].alternatives.size());
 }

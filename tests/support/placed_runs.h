@@ -86,7 +86,7 @@ class PlacedRuns {
       nothing.nodes.emplace_back().outputs.resize(node.type->output_count());
     const core::Plan plan =
         core::make_plan(graph, core::place({graph, nothing, environment_.topology, core::Costs{}}),
-                        nothing, environment_.topology);
+                        nothing);
     core::Source wanted;
     for (core::NodeIndex n = 0; n < graph.nodes.size(); ++n)
       if (graph.nodes[n].id == id) wanted = {n, 0};

@@ -28,8 +28,10 @@ namespace heddle::test {
 
 class PlanCase {
  public:
-  PlanCase(const core::Json& json, const core::Catalog& catalog, std::filesystem::path folder)
-      : catalog_(catalog), folder_(std::move(folder)) {
+  // `execute`: what its nodes do, where they are run.
+  PlanCase(const core::Json& json, const core::Catalog& catalog, std::filesystem::path folder,
+           decltype(heddle_node_desc::execute) execute = &execute_nothing)
+      : catalog_(catalog), folder_(std::move(folder)), execute_(execute) {
     read_devices(json);
     if (const core::Json* costs = json.find("costs"))
       costs_ = core::read_costs(core::write_json(*costs), "costs");
@@ -40,7 +42,8 @@ class PlanCase {
 
   core::Plan plan() const {
     core::Plan plan = core::make_plan(
-        graph_, core::place({graph_, inferred_, topology_, costs_, {}}), inferred_, topology_);
+        graph_, core::place({graph_, inferred_, topology_, costs_, {}}), inferred_);
+    core::add_steps(graph_, inferred_, topology_, plan);
     core::tell_calls(inferred_, core::Prices(topology_, costs_), plan);
     return plan;
   }
@@ -171,6 +174,7 @@ class PlanCase {
   void read_node(const Json& json) {
     const std::uint32_t flags = flag_of(json, "host") ? std::uint32_t(HEDDLE_NODE_HOST) : 0u;
     auto type = std::make_shared<TestNode>(keep(text_of(json, "type", "test.work")), flags);
+    type->desc.execute = execute_;
     core::Node node{text_of(json, "id"), text_of(json, "title"), nullptr, {}, {}, {}, {},
                     hints_of(json)};
     if (const Json* reads = json.find("reads"))
@@ -215,6 +219,7 @@ class PlanCase {
 
   const core::Catalog& catalog_;
   const std::filesystem::path folder_;
+  decltype(heddle_node_desc::execute) const execute_;
   core::Topology topology_;
   core::Costs costs_;
   std::map<std::string, core::Value> models_;

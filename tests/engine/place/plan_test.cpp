@@ -72,8 +72,9 @@ Question draw(std::uint32_t seed) {
 }
 
 Plan plan_of(const Question& q) {
-  return make_plan(q.graph, place({q.graph, q.inferred, q.topology, Costs(), {}}), q.inferred,
-                   q.topology);
+  Plan plan = make_plan(q.graph, place({q.graph, q.inferred, q.topology, Costs(), {}}), q.inferred);
+  add_steps(q.graph, q.inferred, q.topology, plan);
+  return plan;
 }
 
 }  // namespace

@@ -61,14 +61,14 @@ BOOST_AUTO_TEST_CASE(outputs_are_unread_after_the_last_reader) {
   const auto b = flow.add("b", Place::first, {{{a, 0}}}, nullptr, HEDDLE_NODE_SINK);
   const auto c = flow.add("c", Place::first, {{{a, 0}}, {{a, 0}}}, nullptr, HEDDLE_NODE_SINK);
   Schedule schedule(flow.graph, flow.plan, 2);
-  schedule.hold(c);
+  schedule.hold({c, 0});
   schedule.activate(b, nothing_known);
   schedule.activate(c, nothing_known);
   std::vector<core::NodeIndex> unread;
   for (const core::NodeIndex expected : {a, b, c}) {
     const core::NodeIndex n = schedule.take();
     BOOST_TEST(n == expected);
-    schedule.finish(n, [&](core::NodeIndex producer) { unread.push_back(producer); });
+    schedule.finish(n, [&](const core::Source& source) { unread.push_back(source.node); });
     schedule.leave(n);
     if (n == a) BOOST_TEST(unread.empty());
     if (n == b) BOOST_TEST(unread == std::vector{b}, boost::test_tools::per_element());
@@ -91,7 +91,7 @@ BOOST_AUTO_TEST_CASE(nothing_is_computed_for_what_is_known) {
     std::vector<core::NodeIndex> taken;
     for (core::NodeIndex n = schedule.take(); n != kNone; n = schedule.take()) {
       taken.push_back(n);
-      schedule.finish(n, [](core::NodeIndex) {});
+      schedule.finish(n, [](const core::Source&) {});
       schedule.leave(n);
     }
     const auto expected = known == a   ? std::vector{b, c}

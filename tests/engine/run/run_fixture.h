@@ -125,6 +125,7 @@ struct TwoDevices {
     environment.catalog = plugins.catalog;
     environment.devices = core::open_devices(
         plugins, {.names = {"cpu:0", "cpu:1"}, .threads = 1, .reference_kernels = true});
+    environment.topology = core::topology_of(environment.devices);
     core::make_room_from(environment);
   }
   core::RunResult run(const Flow& flow, std::vector<core::Source> keep = {}) {
@@ -133,10 +134,10 @@ struct TwoDevices {
   }
   std::uint64_t bytes_used() {
     std::uint64_t bytes = 0;
-    for (const core::RunDevice& device : environment.devices) {
-      device.state->synchronize();
+    // All of them first: what one device reads, it keeps of another's memory.
+    for (const core::RunDevice& device : environment.devices) device.state->synchronize();
+    for (const core::RunDevice& device : environment.devices)
       bytes += device.state->pool().use().used;
-    }
     return bytes;
   }
 };

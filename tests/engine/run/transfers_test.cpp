@@ -43,6 +43,7 @@ struct HiddenDevices : TwoDevices {
       opened.state = std::make_unique<core::DeviceState>(device, plugins.kernels);
       opened.weights = std::make_unique<core::WeightStore>(*opened.state, 1 << 20);
     }
+    environment.topology = core::topology_of(environment.devices);
     copies = 0;
   }
 };

@@ -80,7 +80,8 @@ struct TwoFakes : TwoDevices {
     }
     core::Placement placement;
     placement.places = flow.plan.places;
-    flow.plan = core::make_plan(flow.graph, std::move(placement), inferred, environment.topology);
+    flow.plan = core::make_plan(flow.graph, std::move(placement), inferred);
+    core::add_steps(flow.graph, inferred, environment.topology, flow.plan);
     return run(flow);
   }
 };

@@ -1,0 +1,57 @@
+// What becomes of a value between the node that makes it and those that read it: where its tensors
+// are made, where a reader needs them, whether they are copied on the way, and whose reading keeps
+// which copy. A plan's steps and runs both ask here, so that a plan is what a run does.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "engine/graph/graph.h"
+#include "engine/place/plan.h"
+#include "engine/place/topology.h"
+
+namespace heddle::core {
+
+// visit(source, flags of the port) for every link into a node; undeclared inputs have no flags.
+template <class Visit>
+void for_each_link(const Node& node, Visit&& visit) {
+  for (std::uint32_t i = 0; i < node.inputs.size(); ++i)
+    if (const auto* link = std::get_if<Source>(&node.inputs[i])) visit(*link, node.type->input(i).flags);
+  for (const auto& [name, binding] : node.extra)
+    if (const auto* link = std::get_if<Source>(&binding)) visit(*link, std::uint32_t(0));
+}
+
+// Where a node makes its own tensors: a device, or kHostSide.
+inline std::uint32_t side_of(const Assignment& place) { return place.on_host ? kHostSide : place.device; }
+
+// Where a node at `reader` reads a value of these bytes (kUnknownBytes: tensors of unknown size)
+// whose tensors are at `home`, through a port with these flags. A value is copied to there where
+// that is not its home, once for all that read it there, and the copy is let go after the last of
+// them. The value itself is let go after all that read it at its home and after the last copy.
+inline std::uint32_t read_at(const Assignment& reader, std::uint32_t flags, std::uint32_t home,
+                             std::uint64_t bytes, const Topology& topology) {
+  if ((flags & HEDDLE_PORT_PASS) != 0 || bytes == 0) return home;  // nobody looks at tensors
+  const std::uint32_t wanted = (flags & HEDDLE_PORT_HOST) != 0 ? kHostSide : side_of(reader);
+  return topology.link(home, wanted).kind == LinkFacts::Kind::same ? home : wanted;
+}
+
+// The input whose tensors an output hands on, by a link: of the same type, and looked at without
+// its tensors. nullptr: the node makes them.
+const Source* passed_on(const Node& node, std::uint32_t output);
+
+// Where the tensors of every value of a graph are made. Linear in nodes and links.
+class ValueHomes {
+ public:
+  // `order`: topological; nodes that are not in it have no values.
+  ValueHomes(const Graph& graph, const std::vector<Assignment>& places, const std::vector<NodeIndex>& order);
+  // A device, or kHostSide.
+  std::uint32_t of(const Source& source) const { return homes_[first_[source.node] + source.port]; }
+
+ private:
+  std::vector<std::uint32_t> first_;  // by node, in homes_
+  std::vector<std::uint32_t> homes_;
+};
+
+}  // namespace heddle::core
