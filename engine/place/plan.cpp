@@ -24,7 +24,7 @@ class Planner {
         made_(graph.nodes.size(), 0) {
     first_value_.reserve(graph.nodes.size());
     values_.reserve(graph.nodes.size());
-    const ValueHomes homes(graph, plan.places, plan.order);
+    const ValueHomes homes(graph, plan);
     for (NodeIndex n = 0; n < graph.nodes.size(); ++n) {
       const NodeType& type = *graph.nodes[n].type;
       const std::vector<ValueSpec>& outputs = inferred.nodes[n].outputs;
@@ -131,10 +131,13 @@ class Planner {
             release.at = std::max(release.at, releases_[holder].at);
             release.level = std::max(release.level, releases_[holder].level + 1);
           }
-          const Source* passed = passed_on(graph_.nodes[*n], o);
-          if (passed != nullptr && stays_[s].place == values_[v].home)
-            if (const std::uint32_t held = value_of(*passed); values_[held].bytes != 0)
-              stay_of(held, stays_[s].place).holders.push_back(std::uint32_t(releases_.size()));
+          const auto hold = [&](const Source& source) {
+            const std::uint32_t held = value_of(source);
+            if (values_[held].bytes != 0)
+              stay_of(held, values_[held].home).holders.push_back(std::uint32_t(releases_.size()));
+          };
+          if (stays_[s].place == values_[v].home)
+            for_each_passed_on(graph_.nodes[*n], o, inferred_.nodes[*n].outputs[o].is_shared, hold);
           releases_.push_back(release);
         }
       }
@@ -207,6 +210,7 @@ Plan make_plan(const Graph& graph, Placement placement, const Inferred& inferred
   Plan plan;
   plan.order = placement.order.empty() ? graph.order : std::move(placement.order);
   plan.places = std::move(placement.places);
+  plan.homes = find_homes(graph, plan.places, plan.order, &inferred);
   plan.host_bytes.resize(graph.nodes.size());
   for (const NodeIndex n : plan.order)
     plan.host_bytes[n] = host_bytes_of(inferred.nodes[n], plan.places[n].on_host).all();

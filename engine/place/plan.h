@@ -26,6 +26,7 @@ struct Plan {
   std::vector<Assignment> places;  // by node
   std::vector<NodeIndex> order;    // in which nodes start when several are ready; topological
   std::vector<Step> steps;         // from add_steps(); a run needs none
+  std::vector<std::uint32_t> homes;  // by output, as find_homes() of value_flow.h tells
   std::vector<std::uint64_t> host_bytes;  // by node: what its call takes of host memory, as far
                                           // as it tells; empty: nothing is known
   std::vector<std::string> pending;  // "NODE.OUTPUT": shapes known at run time only

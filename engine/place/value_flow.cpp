@@ -2,28 +2,52 @@
 
 namespace heddle::core {
 
-const Source* passed_on(const Node& node, std::uint32_t output) {
-  for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
-    const heddle_port& port = node.type->input(i);
-    if ((port.flags & HEDDLE_PORT_PASS) == 0 || std::string_view(port.type) != node.type->output(output).type) continue;
-    if (const auto* link = std::get_if<Source>(&node.inputs[i])) return link;
-  }
-  return nullptr;
-}
+namespace {
 
-ValueHomes::ValueHomes(const Graph& graph, const std::vector<Assignment>& places, const std::vector<NodeIndex>& order) {
-  first_.reserve(graph.nodes.size());
-  std::uint32_t count = 0;
+// By node, where its outputs begin when those of all nodes stand one after another.
+std::vector<std::uint32_t> first_outputs(const Graph& graph, std::uint32_t& count) {
+  std::vector<std::uint32_t> first;
+  first.reserve(graph.nodes.size());
+  count = 0;
   for (const Node& node : graph.nodes) {
-    first_.push_back(count);
+    first.push_back(count);
     count += node.type->output_count();
   }
-  homes_.resize(count);
+  return first;
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> find_homes(const Graph& graph, const std::vector<Assignment>& places,
+                                      const std::vector<NodeIndex>& order, const Inferred* inferred) {
+  std::uint32_t count = 0;
+  const std::vector<std::uint32_t> first = first_outputs(graph, count);
+  std::vector<std::uint32_t> homes(count);
   for (const NodeIndex n : order)
     for (std::uint32_t o = 0; o < graph.nodes[n].type->output_count(); ++o) {
-      const Source* passed = passed_on(graph.nodes[n], o);
-      homes_[first_[n] + o] = passed != nullptr ? of(*passed) : side_of(places[n]);
+      std::uint32_t& home = homes[first[n] + o] = side_of(places[n]);
+      const bool is_shared = inferred != nullptr && inferred->nodes[n].outputs[o].is_shared;
+      bool is_found = false;
+      for_each_passed_on(graph.nodes[n], o, is_shared, [&](const Source& source) {
+        const auto has_none = [&] {
+          const NodeType& type = *graph.nodes[source.node].type;
+          return inferred != nullptr && bytes_of(inferred->nodes[source.node].outputs[source.port],
+                                                 type.output(source.port).type) == 0;
+        };
+        if (is_found || has_none()) return;
+        home = homes[first[source.node] + source.port];
+        is_found = true;
+      });
     }
+  return homes;
+}
+
+ValueHomes::ValueHomes(const Graph& graph, const Plan& plan) {
+  std::uint32_t count = 0;
+  first_ = first_outputs(graph, count);
+  homes_ = !plan.homes.empty() ? plan.homes
+                               : find_homes(graph, plan.places,
+                                            plan.order.empty() ? graph.order : plan.order, nullptr);
 }
 
 }  // namespace heddle::core

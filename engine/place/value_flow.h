@@ -37,15 +37,30 @@ inline std::uint32_t read_at(const Assignment& reader, std::uint32_t flags, std:
   return topology.link(home, wanted).kind == LinkFacts::Kind::same ? home : wanted;
 }
 
-// The input whose tensors an output hands on, by a link: of the same type, and looked at without
-// its tensors. nullptr: the node makes them.
-const Source* passed_on(const Node& node, std::uint32_t output);
+// visit(source) for every link whose tensors are inside of an output: the node looked at the value
+// without its tensors, and the output is of the same type, or `is_shared`, as inference tells. None:
+// the node makes them.
+template <class Visit>
+void for_each_passed_on(const Node& node, std::uint32_t output, bool is_shared, Visit&& visit) {
+  const std::string_view type = node.type->output(output).type;
+  for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
+    const heddle_port& port = node.type->input(i);
+    if ((port.flags & HEDDLE_PORT_PASS) == 0 || (!is_shared && port.type != type)) continue;
+    if (const auto* link = std::get_if<Source>(&node.inputs[i])) visit(*link);
+  }
+}
 
-// Where the tensors of every value of a graph are made. Linear in nodes and links.
+// By output, one node after another, where its tensors are made: a device, or kHostSide. Of several
+// that are passed on the first that has any decides. `inferred` nullptr: nothing is known. `order`:
+// topological; nodes that are not in it have no values. Linear in nodes and links.
+std::vector<std::uint32_t> find_homes(const Graph& graph, const std::vector<Assignment>& places,
+                                      const std::vector<NodeIndex>& order, const Inferred* inferred);
+
+// Those of a plan, by value.
 class ValueHomes {
  public:
-  // `order`: topological; nodes that are not in it have no values.
-  ValueHomes(const Graph& graph, const std::vector<Assignment>& places, const std::vector<NodeIndex>& order);
+  // A plan that says nothing of homes was made without inference.
+  ValueHomes(const Graph& graph, const Plan& plan);
   // A device, or kHostSide.
   std::uint32_t of(const Source& source) const { return homes_[first_[source.node] + source.port]; }
 

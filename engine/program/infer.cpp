@@ -111,9 +111,7 @@ Inferred infer(const Graph& graph, const heddle_host* host, const Facts& facts,
     question.answer.outputs.resize(node.type->output_count());
     for (std::uint32_t o = 0; o < node.type->output_count(); ++o)
       if (const auto fact = facts.find({n, o}); fact != facts.end()) question.answer.outputs[o].value = fact->second;
-    if (are_kept(node, question.answer.outputs)) {
-      for (ValueSpec& spec : question.answer.outputs) add_tensors(*spec.value, "", spec);
-    } else {
+    if (!are_kept(node, question.answer.outputs)) {
       try {
         check_known(question);
         if (node.type->desc().infer != nullptr)
@@ -123,6 +121,8 @@ Inferred infer(const Graph& graph, const heddle_host* host, const Facts& facts,
         throw;
       }
     }
+    for (ValueSpec& spec : question.answer.outputs)
+      if (spec.value && spec.tensors.empty()) add_tensors(*spec.value, "", spec);
     for (std::uint32_t o = 0; o < node.type->output_count(); ++o)
       if (const ValueSpec& spec = question.answer.outputs[o]; spec.tensors.empty() && spec.parts.empty() && !spec.value)
         result.pending.push_back({n, node.type->output(o).name});

@@ -55,7 +55,7 @@ void Transfers::for_each_reading(NodeIndex reader, Visit&& visit) const {
 
 void Transfers::count_readers() {
   if (homes_) return;
-  homes_.emplace(graph_, plan_.places, plan_.order.empty() ? graph_.order : plan_.order);
+  homes_.emplace(graph_, plan_);
   for (NodeIndex n = 0; n < graph_.nodes.size(); ++n)
     if (schedule_.reads(n))
       for_each_reading(n, [&](const Reading& r, bool lazy) { readers_[r].push_back({n, lazy}); });
