@@ -89,7 +89,7 @@ class Planner {
     const std::uint32_t added = step = std::uint32_t(steps_.size());
     const auto& [node, port] = value.source;
     steps_.push_back(
-        {Step::Kind::transfer, node, port, 0, value.home, to, value.bytes, {made_[node]}});
+        {Step::Kind::transfer, node, port, value.home, to, value.bytes, {made_[node]}});
     add_reader(v, value.home, added);
     return added;
   }
@@ -117,7 +117,7 @@ class Planner {
                       : allocated + output.bytes;
       add_reader(first_value_[n] + o, output.home, run);
     }
-    steps_.push_back({Step::Kind::run, n, 0, 0, here, here, allocated, std::move(after)});
+    steps_.push_back({Step::Kind::run, n, 0, here, here, allocated, std::move(after)});
   }
 
   // From the last node to the first, so that a holder comes before what it holds.
@@ -174,7 +174,7 @@ class Planner {
     const Stay& stay = stays_[release.stay];
     const PlannedValue& value = values_[stay.value];
     const auto& [node, port] = value.source;
-    Step step{Step::Kind::release, node, port, 0, stay.place, stay.place, value.bytes, {}};
+    Step step{Step::Kind::release, node, port, stay.place, stay.place, value.bytes, {}};
     for (const std::uint32_t reader : stay.readers) step.after.push_back(number[reader]);
     for (const std::uint32_t holder : stay.holders) step.after.push_back(releases_[holder].number);
     std::ranges::sort(step.after);

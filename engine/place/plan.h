@@ -10,7 +10,7 @@
 #include "engine/place/alternatives.h"
 #include "engine/place/topology.h"
 #include "engine/program/infer.h"
-#include "engine/program/step.h"
+#include "engine/place/step.h"
 
 namespace heddle::core {
 

@@ -55,7 +55,6 @@ SessionPlan SessionPlanner::run() {
   insert_transfers();
   lay_out_session(plan_, uses_, spec_.places.size());
   page_session(graph_, spec_, plan_);
-  list_session_steps(graph_, reads_, spec_, plan_);
   return std::move(plan_);
 }
 
@@ -119,8 +118,8 @@ std::optional<Operand> SessionPlanner::origin(const Source& source, std::uint32_
   return value;
 }
 
-// A value where a place can read it, with the transfer it takes. `awaited` gets that transfer when there is one.
-std::optional<Operand> SessionPlanner::value_at(Source source, std::uint32_t lane, std::uint32_t place, std::int32_t* awaited) {
+// A value where a place can read it, with the transfer it takes.
+std::optional<Operand> SessionPlanner::value_at(Source source, std::uint32_t lane, std::uint32_t place) {
   source = maker_of(source, lane);
   if (is_external(source)) return external_at(source, lane, place);
   const auto value = origin(source, lane);
@@ -128,7 +127,6 @@ std::optional<Operand> SessionPlanner::value_at(Source source, std::uint32_t lan
   if (const auto replica = replicas_.find({key(source, lane), place}); replica != replicas_.end()) return replica->second;
   const auto [at, is_new] = arrivals_.try_emplace({key(source, lane), place}, 0);
   if (is_new) at->second = send(source, lane, *value, place, rate_of(source), made_by(source, lane));
-  if (awaited != nullptr) *awaited = std::int32_t(at->second);
   await(at->second, rate_of(source));
   return plan_.transfers[at->second].dest;
 }
@@ -167,9 +165,9 @@ PlannedTransfer SessionPlanner::transfer_to(Source source, std::uint32_t lane, c
 }
 
 // As value_at, for a reader of the current phase: a step reads one row of a scheduled value.
-std::optional<Operand> SessionPlanner::read_at(Source source, std::uint32_t lane, std::uint32_t place, std::int32_t* awaited) {
+std::optional<Operand> SessionPlanner::read_at(Source source, std::uint32_t lane, std::uint32_t place) {
   source = maker_of(source, lane);
-  if (phase_ != Rate::step || rate_of(source) != Rate::scheduled) return value_at(source, lane, place, awaited);
+  if (phase_ != Rate::step || rate_of(source) != Rate::scheduled) return value_at(source, lane, place);
   if (is_external(source)) lane = inputs_.first_equal(graph_.inputs[source.port], lane);
   const std::pair slot{key(source, lane), place};
   if (const auto found = slices_.find(slot); found != slices_.end()) return found->second;
@@ -240,13 +238,11 @@ void SessionPlanner::read_inputs(Member& member, NodeIndex n, std::uint32_t lane
   for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
     const auto* link = std::get_if<Source>(&node.inputs[i]);
     const bool shape_only = (node.type->input(i).flags & HEDDLE_PORT_SHAPE) != 0;
-    std::int32_t transfer = -1;
     auto& operand = member.inputs[i];
-    if (link != nullptr && !operand) operand = shape_only ? shape_of(*link, lane) : read_at(*link, lane, member.place, &transfer);
+    if (link != nullptr && !operand) operand = shape_only ? shape_of(*link, lane) : read_at(*link, lane, member.place);
     member.block.inputs.push_back(operand ? std::optional(operand->info) : std::nullopt);
     if (link != nullptr && !operand && (node.type->input(i).flags & HEDDLE_PORT_OPTIONAL) == 0)
       throw Error(Code::invalid_argument, cat("block ", node.id, ", input ", quote(node.type->input(i).name), ": the model's optional input it reads was not given"));
-    if (operand && !shape_only) member.reads.push_back({*link, operand->storage, transfer});
   }
 }
 
@@ -262,7 +258,6 @@ void SessionPlanner::begin(Member& member, NodeIndex n, std::uint32_t lane, std:
   member.program = record_block(member.block);
   act(SessionAction::Kind::block, plan_.blocks.size());
   plan_.blocks.push_back({n, lane, member.place});
-  reads_.push_back(member.reads);
   plan_.node_cost[n].flops += member.program.cost.flops;
   plan_.node_cost[n].bytes += member.program.cost.bytes;
   member.base.resize(member.program.storages.size());

@@ -20,7 +20,6 @@
 #include "engine/program/call_placement.h"
 #include "engine/program/infer.h"
 #include "engine/program/program.h"
-#include "engine/program/step.h"
 
 namespace heddle::core {
 
@@ -212,7 +211,6 @@ struct SessionPlan {
     return n.inputs + n.outputs + n.small_weights + n.least_ring + arenas[place].persistent_bytes + arenas[place].scratch_bytes;
   }
   std::vector<OpCost> node_cost;     // by node: of one step (or of the whole phase), all lanes
-  std::array<std::vector<Step>, 3> steps;  // the same at the grain of blocks, devices as places; `after` counts inside the phase
 };
 
 // Throws with the block's name for what blocks refuse, and for inputs that are missing or unknown; out_of_memory, with the least

@@ -13,7 +13,6 @@
 #include "engine/program/session_inputs.h"
 #include "engine/program/session_memory.h"
 #include "engine/program/session_plan.h"
-#include "engine/program/session_steps.h"
 
 namespace heddle::core {
 
@@ -60,7 +59,6 @@ class SessionPlanner {
     std::uint32_t place = 0;
     BlockSpec block;
     std::vector<std::optional<Operand>> inputs;
-    BlockReads reads;
     BlockProgram program;
     std::vector<Operand> base;  // of each of the program's storages: where it is in the plan
   };
@@ -78,8 +76,8 @@ class SessionPlanner {
 
   std::optional<Operand> external_at(const Source& source, std::uint32_t lane, std::uint32_t place);
   std::optional<Operand> origin(const Source& source, std::uint32_t lane);
-  std::optional<Operand> value_at(Source source, std::uint32_t lane, std::uint32_t place, std::int32_t* awaited = nullptr);
-  std::optional<Operand> read_at(Source source, std::uint32_t lane, std::uint32_t place, std::int32_t* awaited);
+  std::optional<Operand> value_at(Source source, std::uint32_t lane, std::uint32_t place);
+  std::optional<Operand> read_at(Source source, std::uint32_t lane, std::uint32_t place);
   std::optional<Operand> shape_of(Source source, std::uint32_t lane);
   std::uint32_t send(Source source, std::uint32_t lane, const Operand& value, std::uint32_t place, Rate rate, std::size_t position);
   PlannedTransfer transfer_to(Source source, std::uint32_t lane, const Operand& value, std::uint32_t place, Rate rate, std::uint32_t from_op);
@@ -128,8 +126,7 @@ class SessionPlanner {
   const std::vector<Rate> rates_;
   SessionPlan plan_;
   Rate phase_ = Rate::constant;
-  std::vector<StorageUse> uses_;   // by storage
-  std::vector<BlockReads> reads_;  // by block
+  std::vector<StorageUse> uses_;  // by storage
   // Of the collectives in which everybody heard of everybody: where the last one began (as in now(); 0: none yet), what was given in
   // it, and what is given since.
   std::uint32_t last_collective_ = 0;

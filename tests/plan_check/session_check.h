@@ -9,7 +9,6 @@
 //     is started and awaited once
 //   streamed weights come in once a step, and no budget is exceeded
 //   storages lie inside their arenas, operands inside their storages
-//   the steps that are told of the plan name its runs and transfers, and wait for what they read
 // Three steps are carried out, so that each meets what another one left and the last one leaves nothing.
 #pragma once
 
@@ -32,11 +31,8 @@ struct SessionFindings {
 SessionFindings check_session(const core::Graph& graph, const core::SessionSpec& spec,
                               const core::SessionPlan& plan);
 
-// Its parts, for plans whose numbers name what there is: what shows when it is carried out, and
-// the faults of plan.steps alone.
+// Its second part, for plans whose numbers name what there is: what shows when it is carried out.
 SessionFindings simulate_session(const core::Graph& graph, const core::SessionSpec& spec,
                                  const core::SessionPlan& plan);
-std::vector<std::string> step_faults(const core::Graph& graph, const core::SessionSpec& spec,
-                                     const core::SessionPlan& plan);
 
 }  // namespace heddle::test

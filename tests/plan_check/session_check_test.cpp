@@ -14,7 +14,6 @@ using core::SessionPlan;
 using core::SessionStorage;
 using core::Source;
 using core::ParallelMode;
-using core::Step;
 using ActionKind = core::SessionAction::Kind;
 
 BOOST_AUTO_TEST_SUITE(session_check)
@@ -127,9 +126,6 @@ core::PlannedTransfer& first_copy(SessionPlan& plan) {
       return plan.transfers[action.index];
   throw std::out_of_range("nothing is copied");
 }
-Step& first_step(SessionPlan& plan, Step::Kind kind) {
-  return *std::ranges::find(plan.steps[2], kind, &Step::kind);
-}
 
 struct Broken {
   const char* how;
@@ -226,16 +222,6 @@ const std::vector<Broken> kBroken{
     {"an output is missing", [](SessionPlan& p) { p.outputs.pop_back(); }},
     {"an output is another value",
      [](SessionPlan& p) { p.outputs.front().value.storage = written(p, kScratch); }},
-    {"the steps leave out a run",
-     [](SessionPlan& p) { first_step(p, Step::Kind::run).kind = Step::Kind::release; }},
-    {"the steps leave out a transfer",
-     [](SessionPlan& p) { first_step(p, Step::Kind::transfer).kind = Step::Kind::release; }},
-    {"the steps wait for nothing",
-     [](SessionPlan& p) {
-       for (Step& step : p.steps[2]) step.after.clear();
-     }},
-    {"the steps tell wrong bytes",
-     [](SessionPlan& p) { first_step(p, Step::Kind::transfer).bytes += 1; }},
 };
 
 void check_that_it_is_rejected(const test::SessionQuestion& question, const Broken& broken) {

@@ -9,7 +9,6 @@ using namespace heddle;
 using core::CallPlacement;
 using core::Model;
 using core::ParallelMode;
-using core::Step;
 
 BOOST_AUTO_TEST_SUITE(session_costs)
 
@@ -53,17 +52,25 @@ std::vector<Division> divisions() {
 Bytes foretold(const core::SessionPlan& plan, const std::vector<std::uint32_t>& devices,
                std::uint64_t steps, bool peer) {
   Bytes bytes;
-  for (int phase = 0; phase < 3; ++phase)
-    for (const Step& step : plan.steps[std::size_t(phase)]) {
-      if (step.kind != Step::Kind::transfer) continue;
-      const std::uint64_t all = step.bytes * (phase == 2 ? steps : 1);
-      if (peer) {
-        bytes[{devices[step.from], devices[step.to]}] += all;
-      } else {
-        bytes[{devices[step.from], HEDDLE_FAKE_HOST}] += all;
-        bytes[{HEDDLE_FAKE_HOST, devices[step.to]}] += all;
-      }
+  const auto add = [&](std::uint32_t from, std::uint32_t to, std::uint64_t all) {
+    if (peer) {
+      bytes[{devices[from], devices[to]}] += all;
+    } else {
+      bytes[{devices[from], HEDDLE_FAKE_HOST}] += all;
+      bytes[{HEDDLE_FAKE_HOST, devices[to]}] += all;
     }
+  };
+  for (std::size_t phase = 0; phase < 3; ++phase)
+    for (const core::SessionAction& action : plan.phases[phase]) {
+      if (action.kind != core::SessionAction::Kind::transfer) continue;
+      const core::PlannedTransfer& t = plan.transfers[action.index];
+      add(t.from, t.to, t.bytes * (phase == 2 ? steps : 1));
+    }
+  // What is given before anything runs goes from home, which is the first place, to its readers.
+  for (const core::SessionStorage& s : plan.storages)
+    if (s.place != 0 && (s.kind == core::SessionStorage::Kind::constant ||
+                         s.kind == core::SessionStorage::Kind::schedule))
+      add(0, s.place, s.bytes);
   return bytes;
 }
 

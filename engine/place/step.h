@@ -1,4 +1,4 @@
-// One step of a plan, on either floor: nodes of a workflow, or blocks of a model. A value.
+// One step of a plan of a workflow. A value.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,8 @@ inline constexpr std::uint64_t kUnknownBytes = ~std::uint64_t(0);  // a shape th
 struct Step {
   // run: a node, on a device. transfer: one value to one device. release: the memory of a value on a device is given back.
   enum class Kind { run, transfer, release } kind = Kind::run;
-  NodeIndex node = 0;                // run: what runs. Else who made the value; kGraphInputs: an input of the graph
+  NodeIndex node = 0;                // run: what runs. Else who made the value
   std::uint32_t port = 0;            // of the value
-  std::uint32_t set = 0;             // in a call: the set of inputs it belongs to
   std::uint32_t from = 0, to = 0;    // devices of the topology, or kHostSide; of a run and a release both are equal
   std::uint64_t bytes = 0;           // transfer: what crosses, 0 where memory is shared. run: what it allocates. release: what it gives back
   std::vector<std::uint32_t> after;  // earlier steps that have to be done before; there is no other order
