@@ -4,6 +4,7 @@
 #include "engine/base/own_folder.h"
 #include "engine/base/read_file.h"
 #include "engine/base/text.h"
+#include "engine/base/verify.h"
 #include "engine/facade/data.h"
 #include "engine/facade/inputs.h"
 #include "engine/memory/machine_memory.h"
@@ -252,10 +253,8 @@ Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Asked aske
     }
   }
   if (asked.must_fit) core::check_host_nodes(ready.graph, ready.plan, inferred, wanted, *environment);
-  if (asked.how == Describe::strictly) {
-    core::tell_calls(inferred, core::Prices(topology, environment->costs), ready.plan);
-    core::add_steps(ready.graph, inferred, topology, ready.plan);
-  }
+  if (asked.how == Describe::strictly) core::tell_calls(inferred, core::Prices(topology, environment->costs), ready.plan);
+  if (asked.how == Describe::strictly || core::kVerify) core::add_steps(ready.graph, inferred, topology, ready.plan);
   for (const core::PendingOutput& pending : inferred.pending)
     if (!ready.described.known[pending.node]) ready.plan.pending.push_back(core::cat(ready.graph.nodes[pending.node].id, ".", pending.output));
   if (asked.how == Describe::strictly) ready.inferred = inferred;

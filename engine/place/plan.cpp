@@ -5,7 +5,9 @@
 #include <numeric>
 #include <tuple>
 
+#include "engine/base/verify.h"
 #include "engine/place/value_flow.h"
+#include "engine/place/verify_plan.h"
 #include "engine/tensor/shape.h"
 
 namespace heddle::core {
@@ -222,6 +224,7 @@ Plan make_plan(const Graph& graph, Placement placement, const Inferred& inferred
 
 void add_steps(const Graph& graph, const Inferred& inferred, const Topology& topology, Plan& plan) {
   plan.steps = Planner(graph, plan, inferred, topology).run();
+  if constexpr (kVerify) verify_plan(graph, plan, inferred, topology);
 }
 
 }  // namespace heddle::core

@@ -4,8 +4,10 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/base/verify.h"
 #include "engine/program/session_paging.h"
 #include "engine/program/session_planner.h"
+#include "engine/program/verify_session.h"
 #include "engine/tensor/call.h"
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"
@@ -380,7 +382,9 @@ void tell_peers(SessionSpec& spec, std::size_t count, const std::function<bool(s
 }
 
 SessionPlan plan_session(const Graph& graph, const SessionSpec& spec, const ChooseKernel& choose) {
-  return SessionPlanner(graph, spec, choose).run();
+  SessionPlan plan = SessionPlanner(graph, spec, choose).run();
+  if constexpr (kVerify) verify_session(graph, spec, plan);
+  return plan;
 }
 
 }  // namespace heddle::core

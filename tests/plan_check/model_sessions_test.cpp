@@ -6,7 +6,7 @@
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"
 #include "tests/plan_check/random_sessions.h"
-#include "tests/plan_check/session_check.h"
+#include "engine/program/verify_session.h"
 #include "tests/support/plan_case.h"
 #include "tests/support/temporary_folder.h"
 
@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(calls_of_a_true_model_keep_the_rules_and_have_the_weights_t
                              plan.places[0].device, core::Prices(question.topology(), {}));
       const core::Graph& graph = *call.of->graph;
       const SessionPlan session = core::plan_session(graph, spec, test::any_kernel);
-      const auto faults = test::check_session(graph, spec, session).faults;
+      const auto faults = core::check_session(graph, spec, session).faults;
       BOOST_TEST(faults.empty(), (faults.empty() ? "" : faults.front()));
       const auto weights = weight_bytes(session, spec.places.size());
       BOOST_TEST(call.parts.empty() == (call.placement.devices.size() == 1));
@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(a_call_whose_members_send_while_they_attend_keeps_the_rules
   const core::Graph& graph = *plan.places[0].calls[0].of->graph;
   for (core::SessionSpec::Place& place : spec.places) place.peers = 1;
   const SessionPlan session = core::plan_session(graph, spec, test::any_kernel);
-  const auto faults = test::check_session(graph, spec, session).faults;
+  const auto faults = core::check_session(graph, spec, session).faults;
   BOOST_TEST(faults.empty(), (faults.empty() ? "" : faults.front()));
   // Of three members the middle one has others' tokens before and behind its own.
   std::size_t attentions = 0;

@@ -10,7 +10,7 @@
 #include "engine/tensor/shape.h"
 #include "heddle/abi/model.h"
 #include "tests/plan_check/random_sessions.h"
-#include "tests/plan_check/session_check.h"
+#include "engine/program/verify_session.h"
 #include "tests/support/plan_case.h"
 #include "tests/support/temporary_folder.h"
 
@@ -118,8 +118,8 @@ BOOST_AUTO_TEST_CASE(plans_of_random_calls_keep_their_budgets_and_compute_the_sa
     for (const ParallelMode mode :
          {ParallelMode::none, ParallelMode::layers, ParallelMode::cfg, ParallelMode::data, ParallelMode::sequence, ParallelMode::tensor}) {
       test::SessionQuestion question = test::random_session(random, mode);
-      const test::SessionFindings resident =
-          test::check_session(question.graph, question.spec, plan_of(question));
+      const core::SessionFindings resident =
+          core::check_session(question.graph, question.spec, plan_of(question));
       const Bounds bounds = bounds_of(question);
       for (const int part : {0, 1, 2, 3}) {
         set_budgets(question, [&](std::uint32_t p) {
@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(plans_of_random_calls_keep_their_budgets_and_compute_the_sa
         });
         BOOST_TEST_INFO(question.describe() << ", part " << part);
         const SessionPlan plan = plan_of(question);
-        const auto found = test::check_session(question.graph, question.spec, plan);
+        const auto found = core::check_session(question.graph, question.spec, plan);
         BOOST_TEST_REQUIRE(found.faults.empty(), first_of(found.faults));
         BOOST_TEST_REQUIRE((found.outputs == resident.outputs));
         if (part == 3) BOOST_TEST(plan.pages.empty());
@@ -156,7 +156,7 @@ BOOST_AUTO_TEST_CASE(a_streamed_weight_is_copied_once_a_step_for_all_sets) {
   const test::SessionQuestion one = chain(1), two = chain(2);
   for (const auto* question : {&one, &two}) {
     const SessionPlan plan = plan_of(*question);
-    const auto faults = test::check_session(question->graph, question->spec, plan).faults;
+    const auto faults = core::check_session(question->graph, question->spec, plan).faults;
     BOOST_TEST(faults.empty(), first_of(faults));
     std::uint64_t bytes = 0;
     for (const SessionAction& action : plan.phases[2])
@@ -226,7 +226,7 @@ BOOST_AUTO_TEST_CASE(plans_with_pages_broken_on_purpose_are_rejected) {
   for (const auto& [how, break_it] : broken) {
     SessionPlan plan = right;
     break_it(plan);
-    BOOST_TEST(!test::check_session(question.graph, question.spec, plan).faults.empty(), how);
+    BOOST_TEST(!core::check_session(question.graph, question.spec, plan).faults.empty(), how);
   }
 }
 
@@ -270,7 +270,7 @@ BOOST_AUTO_TEST_CASE(what_placement_expects_of_streaming_is_what_a_session_does)
       const SessionPlan session = core::plan_session(
           *call.of->graph, asked,
           [](std::uint32_t, const heddle_op_call&) { return core::ChosenKernel(); });
-      const auto faults = test::check_session(*call.of->graph, asked, session).faults;
+      const auto faults = core::check_session(*call.of->graph, asked, session).faults;
       BOOST_TEST(faults.empty(), first_of(faults));
       std::uint64_t bytes = 0, told = 0, pinned_bytes = 0;
       double seconds = 0;

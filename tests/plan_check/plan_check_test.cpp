@@ -1,5 +1,5 @@
 // Every golden plan and ten thousand random ones keep the rules; plans broken on purpose do not.
-#include "tests/plan_check/plan_check.h"
+#include "engine/place/verify_plan.h"
 
 #include <boost/test/unit_test.hpp>
 #include <functional>
@@ -19,7 +19,11 @@ BOOST_AUTO_TEST_SUITE(plan_check)
 namespace {
 
 std::vector<std::string> faults_of(const test::PlanCase& question, const Plan& plan) {
-  return test::plan_faults(question.graph(), plan, question.inferred(), question.topology());
+  std::vector<std::string> faults =
+      core::plan_faults(question.graph(), plan, question.inferred(), question.topology());
+  if (faults.empty())
+    faults = core::memory_faults(question.graph(), plan, question.inferred(), question.topology());
+  return faults;
 }
 std::string first_of(const std::vector<std::string>& faults) {
   return faults.empty() ? "" : faults.front();
@@ -184,13 +188,29 @@ BOOST_AUTO_TEST_CASE(plans_broken_on_purpose_are_rejected) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(the_verifier_throws_what_is_wrong) {
+  const core::Catalog catalog;
+  const test::PlanCase question = question_of(kDiamond, catalog);
+  Plan plan = question.plan();
+  const auto verify = [&] {
+    core::verify_plan(question.graph(), plan, question.inferred(), question.topology());
+  };
+  verify();
+  const std::size_t join = run_of(plan, 3);
+  plan.steps[join].after.clear();
+  BOOST_CHECK_EXCEPTION(verify(), core::Error, [&](const core::Error& error) {
+    return error.code() == core::Code::internal &&
+           error.full().find(cat("step ", join, " does not wait for")) != std::string::npos;
+  });
+}
+
 BOOST_AUTO_TEST_CASE(a_device_without_room_is_told) {
   const core::Catalog catalog;
   const test::PlanCase question = question_of(kDiamond, catalog);
   core::Topology narrow = question.topology();
   narrow.devices[0].memory_free = narrow.devices[0].memory_total = 1 << 30;
   const auto faults =
-      test::plan_faults(question.graph(), question.plan(), question.inferred(), narrow);
+      core::memory_faults(question.graph(), question.plan(), question.inferred(), narrow);
   BOOST_TEST_REQUIRE(!faults.empty());
   BOOST_TEST(faults.front().find("has room for 1073741824") != std::string::npos, faults.front());
 }

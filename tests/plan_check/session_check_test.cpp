@@ -1,6 +1,6 @@
 // Plans of random calls of models keep the rules, divided in every way that there is; plans broken
 // on purpose do not.
-#include "tests/plan_check/session_check.h"
+#include "engine/program/verify_session.h"
 
 #include <boost/test/unit_test.hpp>
 #include <functional>
@@ -227,7 +227,7 @@ const std::vector<Broken> kBroken{
 void check_that_it_is_rejected(const test::SessionQuestion& question, const Broken& broken) {
   SessionPlan plan = plan_of(question);
   broken.break_it(plan);
-  BOOST_TEST(!test::check_session(question.graph, question.spec, plan).faults.empty(), broken.how);
+  BOOST_TEST(!core::check_session(question.graph, question.spec, plan).faults.empty(), broken.how);
 }
 
 }  // namespace
@@ -241,7 +241,7 @@ BOOST_AUTO_TEST_CASE(plans_of_random_calls_keep_the_rules_however_they_are_divid
       const test::SessionQuestion question = test::random_session(random, mode);
       BOOST_TEST_INFO(question.describe());
       const SessionPlan plan = plan_of(question);
-      const test::SessionFindings found = test::check_session(question.graph, question.spec, plan);
+      const core::SessionFindings found = core::check_session(question.graph, question.spec, plan);
       BOOST_TEST_REQUIRE(found.faults.empty(), first_of(found.faults));
       transfers += plan.transfers.size();
       divided += plan.blocks.size() > plan.lanes.size() * question.graph.nodes.size() ? 1 : 0;
@@ -250,7 +250,7 @@ BOOST_AUTO_TEST_CASE(plans_of_random_calls_keep_the_rules_however_they_are_divid
       const core::SessionSpec alone = undivided(question.spec);
       const SessionPlan one = core::plan_session(question.graph, alone, test::any_kernel);
       BOOST_TEST_REQUIRE(
-          (found.outputs == test::check_session(question.graph, alone, one).outputs));
+          (found.outputs == core::check_session(question.graph, alone, one).outputs));
     }
   BOOST_TEST(transfers > 10'000u);
   BOOST_TEST(divided > 200u);
@@ -275,7 +275,7 @@ BOOST_AUTO_TEST_CASE(what_a_member_keeps_of_a_result_is_made_while_the_rest_is_o
   test::SessionQuestion question = tokens_of_three();
   for (core::SessionSpec::Place& place : question.spec.places) place.peers = 1;
   const SessionPlan plan = plan_of(question);
-  const test::SessionFindings found = test::check_session(question.graph, question.spec, plan);
+  const core::SessionFindings found = core::check_session(question.graph, question.spec, plan);
   BOOST_TEST(found.faults.empty(), first_of(found.faults));
   std::size_t back = 0;
   for (const core::PlannedCollective& collective : plan.collectives) {
@@ -291,10 +291,22 @@ BOOST_AUTO_TEST_CASE(what_a_member_keeps_of_a_result_is_made_while_the_rest_is_o
 BOOST_AUTO_TEST_CASE(plans_broken_on_purpose_are_rejected) {
   for (const test::SessionQuestion& question : {back_and_forth(), tokens_of_three()}) {
     const auto faults =
-        test::check_session(question.graph, question.spec, plan_of(question)).faults;
+        core::check_session(question.graph, question.spec, plan_of(question)).faults;
     BOOST_TEST_REQUIRE(faults.empty(), first_of(faults));
   }
   for (const Broken& broken : kBroken) check_that_it_is_rejected(back_and_forth(), broken);
+}
+
+BOOST_AUTO_TEST_CASE(the_verifier_throws_what_is_wrong) {
+  const test::SessionQuestion question = back_and_forth();
+  SessionPlan plan = plan_of(question);
+  core::verify_session(question.graph, question.spec, plan);
+  drop(plan, 2, find(plan, 2, kAwait));
+  BOOST_CHECK_EXCEPTION(core::verify_session(question.graph, question.spec, plan), core::Error,
+                        [](const core::Error& error) {
+                          return error.code() == core::Code::internal &&
+                                 error.full().find("the wait for transfer ") != std::string::npos;
+                        });
 }
 
 BOOST_AUTO_TEST_CASE(a_group_that_misses_any_action_is_rejected) {
@@ -305,7 +317,7 @@ BOOST_AUTO_TEST_CASE(a_group_that_misses_any_action_is_rejected) {
                               {"an action is missing", [i](SessionPlan& p) { drop(p, 2, i); }});
   SessionPlan alone = right;
   std::erase_if(alone.blocks, [](const SessionPlan::Block& b) { return b.place == 2; });
-  BOOST_TEST(!test::check_session(question.graph, question.spec, alone).faults.empty());
+  BOOST_TEST(!core::check_session(question.graph, question.spec, alone).faults.empty());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -4,25 +4,18 @@
 #include <tuple>
 
 #include "engine/base/text.h"
+#include "engine/program/shadow_memory.h"
+#include "engine/program/verify_session.h"
 #include "engine/tensor/call.h"
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"
-#include "tests/plan_check/session_check.h"
-#include "tests/plan_check/shadow_memory.h"
 
-namespace heddle::test {
+namespace heddle::core {
 
 namespace {
 
-using core::cat;
-using core::Operand;
-using core::PlannedOp;
-using core::PlannedTransfer;
-using core::SessionAction;
-using core::SessionPlan;
-using core::SessionStorage;
-using StorageKind = core::SessionStorage::Kind;
-using ActionKind = core::SessionAction::Kind;
+using StorageKind = SessionStorage::Kind;
+using ActionKind = SessionAction::Kind;
 
 // A number for a sequence of numbers and texts.
 class Number {
@@ -63,13 +56,11 @@ class Contents {
   std::uint64_t content_ = 0, end_ = 0;
 };
 
-std::uint64_t item_bytes(const heddle_tensor_info& info) {
-  return core::dtype_size(core::DType(info.dtype));
-}
+std::uint64_t item_bytes(const heddle_tensor_info& info) { return dtype_size(DType(info.dtype)); }
 
-class Simulation {
+class SessionSimulation {
  public:
-  Simulation(const core::Graph& graph, const core::SessionSpec& spec, const SessionPlan& plan)
+  SessionSimulation(const Graph& graph, const SessionSpec& spec, const SessionPlan& plan)
       : graph_(graph),
         spec_(spec),
         plan_(plan),
@@ -91,7 +82,7 @@ class Simulation {
       is_last_ = step + 1 == kSteps;
       step_ = std::min(step, spec_.step_count - 1);
       write_step_inputs();
-      for (const core::SliceCopy& slice : plan_.slices) {
+      for (const SliceCopy& slice : plan_.slices) {
         PlannedOp copy = slice.copy;
         if (copy.op.in.at(0).storage != slice.from.storage) fault("a slice is of another value");
         copy.op.in[0].offset_bytes +=
@@ -108,8 +99,8 @@ class Simulation {
  private:
   static constexpr std::uint32_t kSteps = 3;
 
-  Clock nothing_known() const {
-    return Clock(spec_.places.size() + plan_.transfers.size() + plan_.pages.size(), 0);
+  VectorClock nothing_known() const {
+    return VectorClock(spec_.places.size() + plan_.transfers.size() + plan_.pages.size(), 0);
   }
   template <class... Parts>
   void fault(const Parts&... parts) {
@@ -127,7 +118,7 @@ class Simulation {
     return kind == StorageKind::weight || kind == StorageKind::constant ||
            kind == StorageKind::schedule;
   }
-  std::string block_name(core::NodeIndex n, std::uint32_t lane) const {
+  std::string block_name(NodeIndex n, std::uint32_t lane) const {
     return cat(graph_.nodes[n].id, " lane ", lane);
   }
 
@@ -143,12 +134,12 @@ class Simulation {
   }
 
   Moment next_moment(std::uint32_t place) { return {place, ++clocks_[place][place]}; }
-  void learn(Clock& clock, const Clock& other) {
+  void learn(VectorClock& clock, const VectorClock& other) {
     for (std::size_t i = 0; i < clock.size(); ++i) clock[i] = std::max(clock[i], other[i]);
   }
   void join() {
-    for (Clock& clock : clocks_) learn(clocks_[spec_.home], clock);
-    for (Clock& clock : clocks_) learn(clock, clocks_[spec_.home]);
+    for (VectorClock& clock : clocks_) learn(clocks_[spec_.home], clock);
+    for (VectorClock& clock : clocks_) learn(clock, clocks_[spec_.home]);
   }
 
   ShadowMemory& memory_of(const SessionStorage& storage) {
@@ -164,7 +155,7 @@ class Simulation {
     number.add(std::uint64_t(is_weight ? StorageKind::weight : s.kind)).add(s.input);
     if (is_weight) return number.add(s.node).add(s.slot).add(s.member).get();
     if (s.kind == StorageKind::schedule) return number.get();
-    const core::SessionLane& lane = plan_.lanes[s.lane];
+    const SessionLane& lane = plan_.lanes[s.lane];
     number.add(lane.set).add(std::uint64_t(lane.begin)).add(std::uint64_t(lane.count));
     return s.kind == StorageKind::constant ? number.get() : number.add(step_).get();
   }
@@ -176,7 +167,7 @@ class Simulation {
       return false;
     }
     const SessionStorage& s = storage(o);
-    const core::Extent span = core::extent(o.info);
+    const Extent span = extent(o.info);
     const auto item = std::int64_t(item_bytes(o.info));
     if (!shares_memory(place, s.place) && !are_peers(place, s.place))
       fault(who, " is on ", spec_.places[place].name, ", its storage ", o.storage, " on ",
@@ -242,13 +233,13 @@ class Simulation {
 
   void launch(const PlannedOp& op) {
     const std::string who =
-        cat("step ", step_, ", ", core::op_name(op.op.op), " of ", block_name(op.node, op.lane));
-    if (std::string_view(core::op_name(op.op.op)).starts_with("all_"))
+        cat("step ", step_, ", ", op_name(op.op.op), " of ", block_name(op.node, op.lane));
+    if (std::string_view(op_name(op.op.op)).starts_with("all_"))
       return fault(who, " is a collective, which no device launches");
     if (op.place >= places()) return fault(who, " is on a place that there is not");
     Access by{next_moment(op.place), clocks_[op.place], -1};
     Number number;
-    number.add(core::op_name(op.op.op));
+    number.add(op_name(op.op.op));
     for (const std::byte b : op.op.attrs) number.add(std::uint64_t(b));
     for (const Operand& o : op.op.in) {
       by.storage = o.storage;
@@ -281,7 +272,7 @@ class Simulation {
   void read_outputs() {
     std::set<std::pair<std::uint32_t, std::string>> missing;
     for (std::uint32_t lane = 0; lane < plan_.lanes.size(); ++lane)
-      for (const core::GraphOutput& output : graph_.outputs) missing.insert({lane, output.name});
+      for (const GraphOutput& output : graph_.outputs) missing.insert({lane, output.name});
     for (const SessionPlan::Output& output : plan_.outputs) {
       const Access by{next_moment(spec_.home), clocks_[spec_.home], output.value.storage};
       found_.outputs[{plan_.lanes[output.lane].set, output.name}] =
@@ -297,7 +288,7 @@ class Simulation {
     if (t.from >= places() || t.to >= places() || t.from == t.to)
       return fault(who, " goes from place ", t.from, " to place ", t.to);
     const Moment moment{std::uint32_t(places() + index), ++copies_[index]};
-    Clock& clock = arrivals_[index] = clocks_[t.from];
+    VectorClock& clock = arrivals_[index] = clocks_[t.from];
     clock[moment.actor] = moment.time;
     if (!is_sound(t.source, t.from, who) || !is_sound(t.dest, t.to, who)) return;
     if (storage(t.source).place != t.from) fault(who, " leaves from where its value is not");
@@ -324,7 +315,7 @@ class Simulation {
   // As it is carried out: all bytes from the first element to the last, gaps and all.
   void copy(const PlannedTransfer& t, Access by, const std::string& who,
             const std::vector<std::vector<Piece>>& found) {
-    const core::Extent span = core::extent(t.source.info);
+    const Extent span = extent(t.source.info);
     const std::uint64_t item = item_bytes(t.source.info);
     if (t.bytes != std::uint64_t(span.end - span.begin) * item)
       fault(who, " carries ", t.bytes, " bytes");
@@ -350,10 +341,10 @@ class Simulation {
 
   // Copies of one place run in order, each when all that its place was given before is done.
   void page_in(std::uint32_t index) {
-    const core::PlannedPage& page = plan_.pages[index];
+    const PlannedPage& page = plan_.pages[index];
     const Moment moment{std::uint32_t(places() + plan_.transfers.size() + index),
                         ++page_copies_[index]};
-    Clock& clock = page_clocks_[page.place];
+    VectorClock& clock = page_clocks_[page.place];
     learn(clock, clocks_[page.place]);
     clock[moment.actor] = moment.time;
     put(page.weight, {0, page.bytes, given(plan_.storages[page.weight]), 0},
@@ -369,16 +360,16 @@ class Simulation {
     if (!arrivals_[index].empty()) learn(clocks_[plan_.transfers[index].to], arrivals_[index]);
   }
 
-  const core::Graph& graph_;
-  const core::SessionSpec& spec_;
+  const Graph& graph_;
+  const SessionSpec& spec_;
   const SessionPlan& plan_;
   SessionFindings found_;
   std::vector<ShadowMemory> memory_;        // by place: what persists, then scratch, then the ring
-  std::vector<Clock> clocks_;               // by place
-  std::vector<Clock> arrivals_;             // by transfer: what is known where it arrives
+  std::vector<VectorClock> clocks_;         // by place
+  std::vector<VectorClock> arrivals_;       // by transfer: what is known where it arrives
   std::vector<std::uint32_t> copies_;       // by transfer: how often it was started
-  std::vector<Clock> page_clocks_;          // by place: what is known where pages come in
-  std::vector<Clock> page_arrivals_;        // by page
+  std::vector<VectorClock> page_clocks_;    // by place: what is known where pages come in
+  std::vector<VectorClock> page_arrivals_;  // by page
   std::vector<std::uint32_t> page_copies_;  // by page: how often it was started
   std::set<std::tuple<std::uint32_t, std::int32_t, std::uint64_t, std::uint64_t>> sent_;
   std::uint32_t step_ = 0;
@@ -387,9 +378,9 @@ class Simulation {
 
 }  // namespace
 
-SessionFindings simulate_session(const core::Graph& graph, const core::SessionSpec& spec,
+SessionFindings simulate_session(const Graph& graph, const SessionSpec& spec,
                                  const SessionPlan& plan) {
-  return Simulation(graph, spec, plan).run();
+  return SessionSimulation(graph, spec, plan).run();
 }
 
-}  // namespace heddle::test
+}  // namespace heddle::core

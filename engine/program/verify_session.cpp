@@ -1,29 +1,29 @@
-#include "tests/plan_check/session_check.h"
+#include "engine/program/verify_session.h"
 
 #include <algorithm>
 #include <set>
 #include <tuple>
 
+#include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "heddle/abi/model.h"
 
-namespace heddle::test {
+namespace heddle::core {
 
 namespace {
 
-using core::cat;
-using core::PlannedOp;
-using core::SessionAction;
-using core::SessionPlan;
-using core::SessionStorage;
-using core::ParallelMode;
-using StorageKind = core::SessionStorage::Kind;
-using ActionKind = core::SessionAction::Kind;
+using StorageKind = SessionStorage::Kind;
+using ActionKind = SessionAction::Kind;
+
+// By kind of SessionAction.
+constexpr const char* kActions[] = {"the beginning of block ", "the launch of op ",
+                                    "the start of transfer ",  "the wait for transfer ",
+                                    "the start of page ",      "the wait for page "};
 
 // What can be told of a plan without carrying it out.
 class SessionChecker {
  public:
-  SessionChecker(const core::Graph& graph, const core::SessionSpec& spec, const SessionPlan& plan)
+  SessionChecker(const Graph& graph, const SessionSpec& spec, const SessionPlan& plan)
       : graph_(graph), spec_(spec), plan_(plan), rates_(graph.nodes.size(), 0) {}
 
   SessionFindings run() {
@@ -44,7 +44,7 @@ class SessionChecker {
     return kind == StorageKind::weight || kind == StorageKind::constant ||
            kind == StorageKind::schedule;
   }
-  std::string block_name(core::NodeIndex n, std::uint32_t lane) const {
+  std::string block_name(NodeIndex n, std::uint32_t lane) const {
     return cat(graph_.nodes[n].id, " lane ", lane);
   }
   void check_layout() {
@@ -79,7 +79,7 @@ class SessionChecker {
   void check_pages() {
     std::vector<std::uint32_t> pages(plan_.storages.size(), 0);
     for (std::size_t p = 0; p < plan_.pages.size(); ++p) {
-      const core::PlannedPage& page = plan_.pages[p];
+      const PlannedPage& page = plan_.pages[p];
       if (page.donor >= std::int32_t(spec_.donors.size()) ||
           (page.donor >= 0 && spec_.donors[page.donor].seconds_per_byte[page.place] <= 0))
         fault("page ", p, " comes from where there is no way");
@@ -97,14 +97,14 @@ class SessionChecker {
     for (std::uint32_t place = 0; place < places() && place < plan_.arenas.size(); ++place)
       check_budget(place);
     std::vector<std::uint64_t> lent(spec_.donors.size(), 0);
-    for (const core::PlannedPage& page : plan_.pages)
+    for (const PlannedPage& page : plan_.pages)
       if (page.donor >= 0 && std::size_t(page.donor) < lent.size()) lent[page.donor] += page.bytes;
     for (std::size_t d = 0; d < lent.size(); ++d)
       if (lent[d] > spec_.donors[d].room) fault("donor ", d, " lends more than it has");
   }
 
   void check_budget(std::uint32_t place) {
-    if (spec_.places[place].budget == core::kNoLimit) {
+    if (spec_.places[place].budget == kNoLimit) {
       if (plan_.arenas[place].ring_bytes != 0) fault("place ", place, " streams without need");
       return;
     }
@@ -126,16 +126,16 @@ class SessionChecker {
 
   // How often a node runs: as the fastest of what it reads changes.
   void find_rates() {
-    for (const core::NodeIndex n : graph_.order)
+    for (const NodeIndex n : graph_.order)
       for (std::uint32_t i = 0; i < graph_.nodes[n].inputs.size(); ++i) {
-        const auto* link = std::get_if<core::Source>(&graph_.nodes[n].inputs[i]);
+        const auto* link = std::get_if<Source>(&graph_.nodes[n].inputs[i]);
         if (link == nullptr || (graph_.nodes[n].type->input(i).flags & HEDDLE_PORT_SHAPE) != 0)
           continue;
         rates_[n] = std::max(rates_[n], rate_of(*link));
       }
   }
-  int rate_of(const core::Source& source) const {
-    if (source.node != core::kGraphInputs) return rates_[source.node];
+  int rate_of(const Source& source) const {
+    if (source.node != kGraphInputs) return rates_[source.node];
     switch (graph_.inputs[source.port].flags & HEDDLE_INPUT_RATE_MASK) {
       case HEDDLE_INPUT_CONSTANT:
         return 0;
@@ -148,26 +148,28 @@ class SessionChecker {
 
   void check_blocks() {
     find_rates();
-    std::map<std::pair<core::NodeIndex, std::uint32_t>, std::vector<std::uint32_t>> where;
+    std::map<std::pair<NodeIndex, std::uint32_t>, std::vector<std::uint32_t>> where;
     for (const SessionPlan::Block& block : plan_.blocks) {
       where[{block.node, block.lane}].push_back(block.place);
       members_.insert({block.node, block.lane, block.place});
     }
-    const core::CallPlacement& placement = spec_.placement;
+    const CallPlacement& placement = spec_.placement;
     std::vector<std::uint32_t> all;
     for (std::uint32_t p = 0; p < placement.devices.size(); ++p) all.push_back(p);
-    for (const core::NodeIndex n : graph_.order)
+    for (const NodeIndex n : graph_.order)
       for (std::uint32_t lane = 0; lane < plan_.lanes.size(); ++lane) {
         std::vector<std::uint32_t> wanted{0};
         if (placement.parallel == ParallelMode::layers) wanted = {placement.of_block[n]};
-        if (placement.parallel == ParallelMode::cfg) wanted = {placement.of_set[plan_.lanes[lane].set]};
+        if (placement.parallel == ParallelMode::cfg)
+          wanted = {placement.of_set[plan_.lanes[lane].set]};
         if (placement.parallel == ParallelMode::data) wanted = {plan_.lanes[lane].place};
         const auto found = where.find({n, lane});
         if (found == where.end()) {
           fault("block ", block_name(n, lane), " never runs");
           continue;
         }
-        const bool shared = placement.parallel == ParallelMode::sequence || placement.parallel == ParallelMode::tensor;
+        const bool shared = placement.parallel == ParallelMode::sequence ||
+                            placement.parallel == ParallelMode::tensor;
         if (found->second != wanted && !(shared && rates_[n] == 2 && found->second == all))
           fault("block ", block_name(n, lane), " does not run where it was placed");
       }
@@ -181,7 +183,7 @@ class SessionChecker {
     std::vector<std::vector<int>> phase_of;
     for (const std::size_t count : counts) phase_of.emplace_back(count, -1);
     for (int phase = 0; phase < 3; ++phase) {
-      std::set<std::tuple<core::NodeIndex, std::uint32_t, std::uint32_t>> begun;
+      std::set<std::tuple<NodeIndex, std::uint32_t, std::uint32_t>> begun;
       for (const SessionAction& action : plan_.phases[phase]) {
         const auto kind = std::size_t(action.kind);
         if (action.index >= counts[kind]) {
@@ -189,7 +191,7 @@ class SessionChecker {
           continue;
         }
         int& seen = phase_of[kind][action.index];
-        if (seen >= 0) fault("action ", kind, " of ", action.index, " comes twice");
+        if (seen >= 0) fault(kActions[kind], action.index, " comes twice");
         seen = phase;
         if (action.kind == ActionKind::block) {
           const SessionPlan::Block& block = plan_.blocks[action.index];
@@ -220,20 +222,20 @@ class SessionChecker {
     if (ahead != plan_.first_pages) fault("the first pages are not those that steps bring ahead");
     for (std::size_t kind = 0; kind < phase_of.size(); ++kind)
       for (std::size_t i = 0; i < phase_of[kind].size(); ++i)
-        if (phase_of[kind][i] < 0) fault("action ", kind, " of ", i, " is missing");
+        if (phase_of[kind][i] < 0) fault(kActions[kind], i, " is missing");
   }
 
-  const core::Graph& graph_;
-  const core::SessionSpec& spec_;
+  const Graph& graph_;
+  const SessionSpec& spec_;
   const SessionPlan& plan_;
   SessionFindings found_;
   std::vector<int> rates_;  // by node: the phase it belongs to
-  std::set<std::tuple<core::NodeIndex, std::uint32_t, std::uint32_t>> members_;  // of blocks
+  std::set<std::tuple<NodeIndex, std::uint32_t, std::uint32_t>> members_;  // of blocks
 };
 
 }  // namespace
 
-SessionFindings check_session(const core::Graph& graph, const core::SessionSpec& spec,
+SessionFindings check_session(const Graph& graph, const SessionSpec& spec,
                               const SessionPlan& plan) {
   SessionFindings found = SessionChecker(graph, spec, plan).run();
   // What follows goes by the numbers in the plan.
@@ -241,4 +243,11 @@ SessionFindings check_session(const core::Graph& graph, const core::SessionSpec&
   return found;
 }
 
-}  // namespace heddle::test
+void verify_session(const Graph& graph, const SessionSpec& spec, const SessionPlan& plan) {
+  const SessionFindings found = check_session(graph, spec, plan);
+  if (!found.faults.empty())
+    throw Error(Code::internal, cat("the plan of a model's call is wrong: ", found.faults.front(),
+                                    ". This is an error in heddle: please report it"));
+}
+
+}  // namespace heddle::core

@@ -11,23 +11,23 @@
 
 #include "heddle/abi/value.h"
 
-namespace heddle::test {
+namespace heddle::core {
 
 // Who does things one after another: a device's main stream, or one copy.
 struct Moment {
   std::uint32_t actor = 0, time = 0;
 };
 // By actor: up to which of its moments everything is known to be done.
-using Clock = std::vector<std::uint32_t>;
+using VectorClock = std::vector<std::uint32_t>;
 
-inline bool is_before(const Moment& moment, const Clock& clock) {
+inline bool is_before(const Moment& moment, const VectorClock& clock) {
   return clock[moment.actor] >= moment.time;
 }
 
 // An access: at which moment, knowing of what, through which storage of the plan.
 struct Access {
   Moment moment;
-  const Clock& known;
+  const VectorClock& known;
   std::int32_t storage;
 };
 
@@ -86,4 +86,4 @@ void for_each_run(const heddle_tensor_info& info, std::uint64_t item_bytes, F&& 
   }
 }
 
-}  // namespace heddle::test
+}  // namespace heddle::core

@@ -1,29 +1,22 @@
-#include "tests/plan_check/plan_check.h"
+#include "engine/place/verify_plan.h"
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 
+#include "engine/base/error.h"
 #include "engine/base/text.h"
 
-namespace heddle::test {
+namespace heddle::core {
 
 namespace {
 
-using core::cat;
-using core::kHostSide;
-using core::LinkFacts;
-using core::NodeIndex;
-using core::Source;
-using core::Step;
+using PlacedValue = std::pair<Source, std::uint32_t>;
 
-using Placed = std::pair<Source, std::uint32_t>;
-
-class Checker {
+class PlanVerifier {
  public:
-  Checker(const core::Graph& graph, const core::Plan& plan, const core::Inferred& inferred,
-          const core::Topology& topology)
+  PlanVerifier(const Graph& graph, const Plan& plan, const Inferred& inferred,
+               const Topology& topology)
       : graph_(graph), plan_(plan), inferred_(inferred), topology_(topology) {}
 
   std::vector<std::string> run() {
@@ -34,6 +27,11 @@ class Checker {
     for (const NodeIndex n : graph_.order) check_run(n);
     for (const auto& [value, step] : sent_) check_transfer(value, step);
     check_releases();
+    return faults_;
+  }
+
+  std::vector<std::string> run_memory() {
+    find_homes();
     check_room();
     check_calls();
     return faults_;
@@ -44,14 +42,14 @@ class Checker {
   void fault(const Parts&... parts) {
     faults_.push_back(cat(parts...));
   }
-  std::string name(const Placed& value) const {
+  std::string name(const PlacedValue& value) const {
     return cat(graph_.nodes[value.first.node].id, ".", value.first.port, " on ",
                value.second == kHostSide ? "host" : topology_.devices[value.second].name);
   }
 
   std::uint64_t bytes(const Source& source) const {
-    return core::bytes_of(inferred_.nodes[source.node].outputs[source.port],
-                          graph_.nodes[source.node].type->output(source.port).type);
+    return bytes_of(inferred_.nodes[source.node].outputs[source.port],
+                    graph_.nodes[source.node].type->output(source.port).type);
   }
   std::uint32_t place_of(NodeIndex n) const {
     return plan_.places[n].on_host ? kHostSide : plan_.places[n].device;
@@ -60,24 +58,27 @@ class Checker {
     return a == b || topology_.link(a, b).kind == LinkFacts::Kind::same;
   }
 
-  // A node that looks at a record without its tensors hands them on in an output of the same type.
-  std::optional<Source> handed_on(NodeIndex n, std::uint32_t output) const {
-    const core::Node& node = graph_.nodes[n];
+  // A node that looks at a record without its tensors hands them on in an output of the same type,
+  // and in one that shares its inputs' tensors.
+  std::vector<Source> handed_on(NodeIndex n, std::uint32_t output) const {
+    const Node& node = graph_.nodes[n];
+    std::vector<Source> held;
     for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
       const auto* link = std::get_if<Source>(&node.inputs[i]);
       const bool passes = (node.type->input(i).flags & HEDDLE_PORT_PASS) != 0;
-      if (link != nullptr && passes &&
-          std::string_view(node.type->input(i).type) == node.type->output(output).type)
-        return *link;
+      if (link != nullptr && passes && bytes(*link) != 0 &&
+          (inferred_.nodes[n].outputs[output].is_shared ||
+           std::string_view(node.type->input(i).type) == node.type->output(output).type))
+        held.push_back(*link);
     }
-    return {};
+    return held;
   }
 
   void find_homes() {
     for (const NodeIndex n : graph_.order)
       for (std::uint32_t o = 0; o < graph_.nodes[n].type->output_count(); ++o) {
         const auto from = handed_on(n, o);
-        homes_[{n, o}] = from ? homes_.at(*from) : place_of(n);
+        homes_[{n, o}] = from.empty() ? place_of(n) : homes_.at(from.front());
       }
   }
 
@@ -109,7 +110,7 @@ class Checker {
         fault("step ", i, " is about a value that nobody makes");
         continue;
       }
-      const Placed value{{step.node, step.port}, step.to};
+      const PlacedValue value{{step.node, step.port}, step.to};
       auto& known = step.kind == Step::Kind::transfer ? sent_ : released_;
       if (!known.try_emplace(value, i).second)
         fault(name(value), step.kind == Step::Kind::transfer ? " is sent" : " is released",
@@ -126,27 +127,31 @@ class Checker {
   void check_run(NodeIndex n) {
     const auto at = runs_.find(n);
     if (at == runs_.end()) return;
-    const core::Node& node = graph_.nodes[n];
-    for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
-      const auto* link = std::get_if<Source>(&node.inputs[i]);
-      if (link == nullptr || !runs_.contains(link->node)) continue;
-      const std::uint32_t flags = node.type->input(i).flags, home = homes_.at(*link);
-      const std::uint32_t to = (flags & HEDDLE_PORT_HOST) != 0 ? kHostSide : place_of(n);
-      need(at->second, runs_.at(link->node), cat("the run of ", graph_.nodes[link->node].id));
-      Placed read{*link, home};
-      if ((flags & HEDDLE_PORT_PASS) == 0 && bytes(*link) != 0 && !shares_memory(home, to)) {
-        read.second = to;
-        const auto sent = sent_.find(read);
-        if (sent == sent_.end())
-          fault(node.id, " reads ", name(read), ", where it never is");
-        else
-          need(at->second, sent->second, cat("the transfer of ", name(read)));
-      }
-      readers_[read].push_back(at->second);
-    }
+    const Node& node = graph_.nodes[n];
+    for (std::uint32_t i = 0; i < node.inputs.size(); ++i)
+      check_read(n, at->second, node.inputs[i], node.type->input(i).flags);
+    for (const auto& [name, binding] : node.extra) check_read(n, at->second, binding, 0);
   }
 
-  void check_transfer(const Placed& value, std::uint32_t index) {
+  void check_read(NodeIndex n, std::uint32_t run, const Binding& binding, std::uint32_t flags) {
+    const auto* link = std::get_if<Source>(&binding);
+    if (link == nullptr || !runs_.contains(link->node)) return;
+    const std::uint32_t home = homes_.at(*link);
+    const std::uint32_t to = (flags & HEDDLE_PORT_HOST) != 0 ? kHostSide : place_of(n);
+    need(run, runs_.at(link->node), cat("the run of ", graph_.nodes[link->node].id));
+    PlacedValue read{*link, home};
+    if ((flags & HEDDLE_PORT_PASS) == 0 && bytes(*link) != 0 && !shares_memory(home, to)) {
+      read.second = to;
+      const auto sent = sent_.find(read);
+      if (sent == sent_.end())
+        fault(graph_.nodes[n].id, " reads ", name(read), ", where it never is");
+      else
+        need(run, sent->second, cat("the transfer of ", name(read)));
+    }
+    readers_[read].push_back(run);
+  }
+
+  void check_transfer(const PlacedValue& value, std::uint32_t index) {
     const Step& step = plan_.steps[index];
     const std::uint32_t home = homes_.at(value.first);
     if (step.from != home) fault(name(value), " is sent from where it is not");
@@ -160,11 +165,11 @@ class Checker {
   }
 
   void check_releases() {
-    std::set<Placed> wanted;
+    std::set<PlacedValue> wanted;
     for (const auto& [value, home] : homes_)
       if (bytes(value) != 0) wanted.insert({value, home});
     for (const auto& [value, step] : sent_) wanted.insert(value);
-    for (const Placed& value : wanted) {
+    for (const PlacedValue& value : wanted) {
       const auto at = released_.find(value);
       if (at == released_.end()) {
         fault(name(value), " is never released");
@@ -174,10 +179,10 @@ class Checker {
         need(at->second, runs_.at(value.first.node), cat("the run that made ", name(value)));
       for (const std::uint32_t reader : readers_[value])
         need(at->second, reader, cat("step ", reader, ", which reads ", name(value)));
-      if (const auto held = handed_on(value.first.node, value.first.port);
-          held && value.second == homes_.at(value.first) &&
-          released_.contains({*held, value.second}))
-        need(released_.at({*held, value.second}), at->second, cat("the release of ", name(value)));
+      if (value.second != homes_.at(value.first)) continue;
+      for (const Source& held : handed_on(value.first.node, value.first.port))
+        if (const auto later = released_.find({held, homes_.at(held)}); later != released_.end())
+          need(later->second, at->second, cat("the release of ", name(value)));
     }
     for (const auto& [value, step] : released_)
       if (!wanted.contains(value)) fault(name(value), " is released where it never is");
@@ -187,9 +192,9 @@ class Checker {
   void check_room() {
     std::map<std::uint32_t, std::uint64_t> used;
     const auto take = [&](std::uint32_t device, std::uint64_t count, std::size_t step) {
-      if (device == kHostSide || count == core::kUnknownBytes) return;
+      if (device == kHostSide || count == kUnknownBytes) return;
       used[device] += count;
-      const std::uint64_t room = core::room_of(topology_.devices[device]);
+      const std::uint64_t room = room_of(topology_.devices[device]);
       if (used[device] > room && room > 0)
         fault("step ", step, ": ", used[device], " bytes are alive on ",
               topology_.devices[device].name, ", which has room for ", room);
@@ -199,45 +204,57 @@ class Checker {
       if (step.kind == Step::Kind::transfer) take(step.to, step.bytes, i);
       if (step.kind == Step::Kind::run)
         for (std::uint32_t o = 0; o < graph_.nodes[step.node].type->output_count(); ++o)
-          if (!handed_on(step.node, o)) take(step.to, bytes({step.node, o}), i);
+          if (handed_on(step.node, o).empty()) take(step.to, bytes({step.node, o}), i);
       if (step.kind != Step::Kind::release || step.to == kHostSide) continue;
-      if (step.bytes != core::kUnknownBytes && !handed_on(step.node, step.port))
+      if (step.bytes != kUnknownBytes && handed_on(step.node, step.port).empty())
         used[step.to] -= step.bytes;
-      else if (step.bytes != core::kUnknownBytes && step.to != homes_.at({step.node, step.port}))
+      else if (step.bytes != kUnknownBytes && step.to != homes_.at({step.node, step.port}))
         used[step.to] -= step.bytes;
     }
   }
 
   void check_calls() {
     for (const NodeIndex n : graph_.order)
-      for (const core::PlacedCall& call : plan_.places[n].calls)
-        for (const core::Alternative& way : call.alternatives) {
+      for (const PlacedCall& call : plan_.places[n].calls)
+        for (const Alternative& way : call.alternatives) {
           if (!way.chosen) continue;
-          for (const core::DeviceNeed& need : way.needs)
-            if (need.wanted_bytes > core::room_of(topology_.devices[need.device]) && call.fits)
+          for (const DeviceNeed& need : way.needs)
+            if (need.wanted_bytes > room_of(topology_.devices[need.device]) && call.fits)
               fault(graph_.nodes[n].id, ": its call wants ", need.wanted_bytes, " bytes of ",
                     topology_.devices[need.device].name);
         }
   }
 
-  const core::Graph& graph_;
-  const core::Plan& plan_;
-  const core::Inferred& inferred_;
-  const core::Topology& topology_;
+  const Graph& graph_;
+  const Plan& plan_;
+  const Inferred& inferred_;
+  const Topology& topology_;
   std::vector<std::string> faults_;
   std::map<Source, std::uint32_t> homes_;
   std::vector<std::set<std::uint32_t>> before_;  // by step
   std::map<NodeIndex, std::uint32_t> runs_;
-  std::map<Placed, std::uint32_t> sent_, released_;
-  std::map<Placed, std::vector<std::uint32_t>> readers_;
+  std::map<PlacedValue, std::uint32_t> sent_, released_;
+  std::map<PlacedValue, std::vector<std::uint32_t>> readers_;
 };
 
 }  // namespace
 
-std::vector<std::string> plan_faults(const core::Graph& graph, const core::Plan& plan,
-                                     const core::Inferred& inferred,
-                                     const core::Topology& topology) {
-  return Checker(graph, plan, inferred, topology).run();
+std::vector<std::string> plan_faults(const Graph& graph, const Plan& plan, const Inferred& inferred,
+                                     const Topology& topology) {
+  return PlanVerifier(graph, plan, inferred, topology).run();
 }
 
-}  // namespace heddle::test
+std::vector<std::string> memory_faults(const Graph& graph, const Plan& plan,
+                                       const Inferred& inferred, const Topology& topology) {
+  return PlanVerifier(graph, plan, inferred, topology).run_memory();
+}
+
+void verify_plan(const Graph& graph, const Plan& plan, const Inferred& inferred,
+                 const Topology& topology) {
+  const std::vector<std::string> faults = plan_faults(graph, plan, inferred, topology);
+  if (!faults.empty())
+    throw Error(Code::internal, cat("the plan of the workflow is wrong: ", faults.front(),
+                                    ". This is an error in heddle: please report it"));
+}
+
+}  // namespace heddle::core

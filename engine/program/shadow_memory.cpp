@@ -1,12 +1,10 @@
-#include "tests/plan_check/shadow_memory.h"
+#include "engine/program/shadow_memory.h"
 
 #include <algorithm>
 
 #include "engine/base/text.h"
 
-namespace heddle::test {
-
-using core::cat;
+namespace heddle::core {
 
 ShadowMemory::Map::iterator ShadowMemory::cut(std::uint64_t at) {
   const auto behind = pieces_.lower_bound(at);
@@ -57,4 +55,4 @@ std::string ShadowMemory::write(const Piece& piece, const Access& by) {
   return "";
 }
 
-}  // namespace heddle::test
+}  // namespace heddle::core
