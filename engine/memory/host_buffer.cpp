@@ -20,7 +20,8 @@ constexpr std::uint64_t kLargePage = std::uint64_t{2} << 20;
 
 // At the border of a large page: the fewer pages there are, the sooner they are filled, and the
 // fewer pieces a disk is asked for.
-HostBuffer::HostBuffer(std::uint64_t bytes) : data_(nullptr), bytes_(bytes) {
+HostBuffer::HostBuffer(HostBytes room) : room_(std::move(room)), data_(nullptr) {
+  const std::uint64_t bytes = room_.bytes();
   const std::uint64_t mapped = bytes + kLargePage;
   void* const memory =
       ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -40,7 +41,7 @@ HostBuffer::~HostBuffer() {
   if (device_ != nullptr)
     device_->free_pinned(data_);
   else
-    ::munmap(data_, bytes_);
+    ::munmap(data_, bytes());
 }
 
 std::unique_ptr<HostBuffer> StagingBuffers::take(const Device& device, std::uint64_t bytes,

@@ -10,30 +10,32 @@
 #include <vector>
 
 #include "engine/device/device.h"
+#include "engine/memory/host_room.h"
 
 namespace heddle::core {
 
 class HostBuffer {
  public:
-  // Pinned. Throws out_of_memory. REQUIRES: device->has_pinned(). Holds the device open.
-  HostBuffer(std::shared_ptr<const Device> device, std::uint64_t bytes)
-      : device_(std::move(device)),
-        data_(static_cast<std::byte*>(device_->allocate_pinned(bytes))),
-        bytes_(bytes) {}
+  // As large as the room that it has. Pinned. Throws out_of_memory. REQUIRES: device->has_pinned().
+  // Holds the device open.
+  HostBuffer(HostBytes room, std::shared_ptr<const Device> device)
+      : room_(std::move(room)),
+        device_(std::move(device)),
+        data_(static_cast<std::byte*>(device_->allocate_pinned(bytes()))) {}
   // Plain, whole pages, which the system has back when it goes. Throws out_of_memory.
-  explicit HostBuffer(std::uint64_t bytes);
+  explicit HostBuffer(HostBytes room);
   ~HostBuffer();
   HostBuffer(const HostBuffer&) = delete;
   HostBuffer& operator=(const HostBuffer&) = delete;
 
   std::byte* data() const { return data_; }
-  std::uint64_t bytes() const { return bytes_; }
+  std::uint64_t bytes() const { return room_.bytes(); }
   const Device* pinned_by() const { return device_.get(); }  // nullptr: it is plain
 
  private:
+  HostBytes room_;  // goes back after the memory
   std::shared_ptr<const Device> device_;
   std::byte* data_;
-  std::uint64_t bytes_;
 };
 
 // Buffers that are out of use, to be used again: pinning memory takes longer than copying into it.

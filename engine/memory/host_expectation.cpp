@@ -97,12 +97,7 @@ void HostWeights::end(ExpectedParts& forecast) {
     }
   }
   while (forecasts_.empty()) {
-    auto idle = idle_staging_.take_plain({});
-    if (idle == nullptr) break;
-    const std::uint64_t bytes = idle->bytes();
-    idle.reset();
-    room_->release(bytes);
-    given_back_ += bytes;
+    if (idle_staging_.take_plain({}) == nullptr) break;
   }
   changed_.notify_all();
   changed_.wait(lock, [&] { return forecast.watching == 0; });

@@ -96,6 +96,7 @@ struct HostCopy {
 
 struct HostFile {
   RangeCounts held_pages;
+  HostBytes room;  // of these pages
   RangeCounts read_bytes;  // ever
 };
 

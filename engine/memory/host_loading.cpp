@@ -69,15 +69,14 @@ void HostWeights::let_go_of(Lock& lock, HostItem& item, HostCopy HostItem::*whic
   const std::uint64_t size = item.bytes;
   std::vector<RangeCounts::Range> pages;
   std::unique_ptr<HostBuffer> memory = std::move(copy.memory);
-  std::uint64_t bytes = memory == nullptr ? 0 : memory->bytes();
+  HostFile& book = *item.book;
   if (which == &HostItem::pages) {
     try {
-      pages = item.book->held_pages.remove(item.first_page(), item.end_page());
+      pages = book.held_pages.remove(item.first_page(), item.end_page());
     } catch (const std::bad_alloc&) {  // they stay, and stay counted
     }
-    bytes = RangeCounts::length(pages) * page_bytes();
   } else if (memory->pinned_by() != nullptr) {
-    pinned_bytes_ -= bytes;
+    pinned_bytes_ -= memory->bytes();
   }
   if (copy.state == CopyState::ready) counts_.let_go += size;
   if (copy.state == CopyState::loading) counts_.let_go += copy.next;
@@ -104,8 +103,7 @@ void HostWeights::let_go_of(Lock& lock, HostItem& item, HostCopy HostItem::*whic
   }
   lock.lock();
   --leaving_;
-  room_->release(bytes);
-  given_back_ += bytes;
+  book.room.give_back(RangeCounts::length(pages) * page_bytes());
   changed_.notify_all();
 }
 
@@ -183,12 +181,9 @@ HostWeights::Started HostWeights::start(Lock& lock, HostItem& item, HostCopy Hos
           : item.book->held_pages.missing(item.first_page(), item.end_page()) * page_bytes();
   std::unique_ptr<HostBuffer> used;
   if (is_direct && !is_pinned) used = idle_staging_.take_plain(bytes);
-  if (used == nullptr && !room_->reserve(bytes)) {
-    if (auto idle = idle_staging_.take_plain({})) {  // of another size
-      const std::uint64_t freed = idle->bytes();
-      idle.reset();
-      room_->release(freed);
-      given_back_ += freed;
+  std::optional<HostBytes> room;
+  if (used == nullptr && !(room = room_->reserve(bytes))) {
+    if (idle_staging_.take_plain({}) != nullptr) {  // one of another size has gone
     } else if (need == Need::now) {
       await_room(lock, item, bytes);
     } else if (!let_go_of_one(lock, wanted_in)) {
@@ -202,15 +197,12 @@ HostWeights::Started HostWeights::start(Lock& lock, HostItem& item, HostCopy Hos
     copy.is_direct = is_direct;
     copy.lead = is_direct ? item.offset % page_bytes() : 0;
     copy.memory = std::move(used);
-    if (copy.memory == nullptr && !make_buffer(lock, item, is_pinned ? reader : nullptr, bytes))
+    if (copy.memory == nullptr &&
+        !make_buffer(lock, item, is_pinned ? reader : nullptr, std::move(*room)))
       return Started::again;
   } else {
-    try {
-      item.book->held_pages.add(item.first_page(), item.end_page());
-    } catch (const std::bad_alloc&) {
-      room_->release(bytes);
-      throw;
-    }
+    item.book->held_pages.add(item.first_page(), item.end_page());
+    item.book->room.add(std::move(*room));
     copy.state = CopyState::loading;
     copy.next = item.bytes;
     copy.is_unassigned = is_assigned_later;
@@ -237,14 +229,15 @@ HostWeights::Started HostWeights::start(Lock& lock, HostItem& item, HostCopy Hos
 
 // `pinned_by`: nullptr for plain memory. False: there is none, and the room for it is given back.
 bool HostWeights::make_buffer(Lock& lock, HostItem& item,
-                              const std::shared_ptr<const Device>& pinned_by, std::uint64_t bytes) {
+                              const std::shared_ptr<const Device>& pinned_by, HostBytes room) {
   HostCopy& copy = item.buffer;
+  const std::uint64_t bytes = room.bytes();
   if (pinned_by != nullptr) pinned_bytes_ += bytes;
   lock.unlock();
   std::unique_ptr<HostBuffer> memory;
   try {
-    memory = pinned_by == nullptr ? std::make_unique<HostBuffer>(bytes)
-                                  : std::make_unique<HostBuffer>(pinned_by, bytes);
+    memory = pinned_by == nullptr ? std::make_unique<HostBuffer>(std::move(room))
+                                  : std::make_unique<HostBuffer>(std::move(room), pinned_by);
   } catch (const std::exception&) {  // then something else has to do
   }
   lock.lock();
@@ -252,7 +245,7 @@ bool HostWeights::make_buffer(Lock& lock, HostItem& item,
   if (copy.memory != nullptr) return true;
   (pinned_by == nullptr ? item.is_unbuffered : item.pinning_failed) = true;
   if (pinned_by != nullptr) pinned_bytes_ -= bytes;
-  room_->release(bytes);
+  room.give_back();
   copy.state = CopyState::absent;
   changed_.notify_all();
   return false;

@@ -6,12 +6,47 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "engine/base/guarded.h"
 #include "engine/memory/ledger.h"
 
 namespace heddle::core {
+
+class HostRoom;
+
+// Bytes of the room that somebody has; they go back in the end. One thread at a time; the room
+// outlives it.
+class HostBytes {
+ public:
+  HostBytes() = default;
+  HostBytes(HostBytes&& other) noexcept
+      : room_(std::exchange(other.room_, nullptr)), taken_(std::move(other.taken_)) {}
+  HostBytes& operator=(HostBytes&& other) noexcept {
+    if (this == &other) return *this;
+    give_back();
+    room_ = std::exchange(other.room_, nullptr);
+    taken_ = std::move(other.taken_);
+    return *this;
+  }
+  ~HostBytes() { give_back(); }
+  std::uint64_t bytes() const { return taken_.bytes(); }
+  void give_back() { give_back(bytes()); }
+  void give_back(std::uint64_t bytes);  // some of them. REQUIRES: there are so many
+  // Takes over those of another, of the same room.
+  void add(HostBytes&& other) {
+    if (room_ == nullptr) room_ = other.room_;
+    taken_.add(std::move(other.taken_));
+  }
+
+ private:
+  friend class HostRoom;
+  HostBytes(HostRoom& room, TakenBytes taken) : room_(&room), taken_(std::move(taken)) {}
+  HostRoom* room_ = nullptr;
+  TakenBytes taken_;
+};
 
 class HostRoom {
  public:
@@ -24,45 +59,48 @@ class HostRoom {
   // Asks the driver what is free where it is time to. For those who call reserve() and has(),
   // before they take a lock: neither of the two asks anybody.
   void refresh() { ledger_->poll_all_when_due(); }
-  // False, and nothing is taken, where that would be more than the limit. Nobody else lets go for
-  // it.
-  bool reserve(std::uint64_t bytes) {
-    if (!ledger_->try_take_unasked(bytes)) return false;
-    ledger_->hold(kHolder, bytes);
+  // Nothing, where that would be more than the limit. Nobody else lets go for it.
+  [[nodiscard]] std::optional<HostBytes> reserve(std::uint64_t bytes) {
+    auto taken = ledger_->try_take_unasked(bytes);
+    if (!taken) return std::nullopt;
+    taken->tag({Held::staging, 0});
     const auto use = use_.lock();
     use->held += bytes;
     use->peak = std::max(use->peak, use->held);
-    return true;
-  }
-  void release(std::uint64_t bytes) {
-    ledger_->let_go(kHolder, bytes);
-    ledger_->give_back(bytes);
-    use_.lock()->held -= bytes;
+    return HostBytes(*this, std::move(*taken));
   }
   // Whether reserve() would find so much now.
   bool has(std::uint64_t bytes) const { return ledger_->room_unasked() >= bytes; }
   // Lets others go so that it would. False: they cannot. With no lock held that they might take.
   bool make(std::uint64_t bytes, const std::string& what) {
     try {
-      ledger_->take(bytes, what);
+      const TakenBytes taken = ledger_->take(bytes, what);  // and gives it back at once
     } catch (const Error&) {
       return false;
     }
-    ledger_->give_back(bytes);
     return true;
   }
 
   std::uint64_t limit() const { return ledger_->budget(); }
-  std::uint64_t held() const { return use_.lock()->held; }  // by weights
-  std::uint64_t peak() const { return use_.lock()->peak; }  // the highest held() so far
+  std::uint64_t held() const { return use_.lock()->held; }              // by weights
+  std::uint64_t peak() const { return use_.lock()->peak; }              // the highest held() so far
+  std::uint64_t given_back() const { return use_.lock()->given_back; }  // by weights, ever
 
  private:
-  static constexpr Holder kHolder{Held::staging, 0};
+  friend class HostBytes;
   struct Use {
-    std::uint64_t held = 0, peak = 0;
+    std::uint64_t held = 0, peak = 0, given_back = 0;
   };
   const std::shared_ptr<Ledger> ledger_;
   Guarded<Use> use_;
 };
+
+// In this order: what is held never seems more than the limit, and what was given back is there.
+inline void HostBytes::give_back(std::uint64_t bytes) {
+  if (room_ == nullptr || bytes == 0) return;
+  room_->use_.lock()->held -= bytes;
+  taken_.give_back(bytes);
+  room_->use_.lock()->given_back += bytes;
+}
 
 }  // namespace heddle::core

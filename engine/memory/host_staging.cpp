@@ -270,8 +270,6 @@ void HostWeights::free_buffer(Lock& lock, std::unique_ptr<HostBuffer> buffer) {
   --leaving_;
   staging_bytes_ -= pinned;
   pinned_bytes_ -= pinned;
-  room_->release(bytes);
-  given_back_ += bytes;
   changed_.notify_all();
 }
 
@@ -313,8 +311,9 @@ std::unique_ptr<HostBuffer> HostWeights::take_buffer(Lock& lock, HostItem& item,
     const auto make_either = [&]() -> std::unique_ptr<HostBuffer> {
       for (const std::uint64_t bytes : {wanted, item.bytes}) {
         if (!fits(bytes) || (need == Need::ahead && own + bytes > staging_share())) continue;
-        if (!room_->reserve(bytes)) continue;
-        auto made = make_staging(lock, item, reader, bytes);
+        auto room = room_->reserve(bytes);
+        if (!room) continue;
+        auto made = make_staging(lock, item, reader, std::move(*room));
         if (made != nullptr || item.pinning_failed) return made;
       }
       return nullptr;
@@ -352,20 +351,15 @@ std::unique_ptr<HostBuffer> HostWeights::take_buffer(Lock& lock, HostItem& item,
 // than the item, none for that.
 std::unique_ptr<HostBuffer> HostWeights::make_staging(Lock& lock, HostItem& item,
                                                       const std::shared_ptr<const Device>& reader,
-                                                      std::uint64_t bytes) {
-  decltype(staging_made_)::iterator made;
-  try {
-    made = staging_made_.emplace(reader.get(), bytes);
-  } catch (const std::bad_alloc&) {
-    room_->release(bytes);
-    throw;
-  }
+                                                      HostBytes room) {
+  const std::uint64_t bytes = room.bytes();
+  const auto made = staging_made_.emplace(reader.get(), bytes);
   staging_bytes_ += bytes;
   pinned_bytes_ += bytes;
   lock.unlock();
   std::unique_ptr<HostBuffer> buffer;
   try {
-    buffer = std::make_unique<HostBuffer>(reader, bytes);
+    buffer = std::make_unique<HostBuffer>(std::move(room), reader);
   } catch (const std::exception&) {
   }
   lock.lock();
@@ -374,7 +368,7 @@ std::unique_ptr<HostBuffer> HostWeights::make_staging(Lock& lock, HostItem& item
   staging_made_.erase(made);
   staging_bytes_ -= bytes;
   pinned_bytes_ -= bytes;
-  room_->release(bytes);
+  room.give_back();
   changed_.notify_all();
   return nullptr;
 }

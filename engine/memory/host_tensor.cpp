@@ -12,49 +12,35 @@ namespace {
 // large one asks.
 constexpr std::uint64_t kSmall = 64 << 10;
 
-bool take_if_there(Ledger& ledger, std::uint64_t bytes, Reservation* from) {
-  if (bytes <= kSmall && ledger.try_take_unasked(bytes, from)) return true;
+std::optional<TakenBytes> take_if_there(Ledger& ledger, std::uint64_t bytes, Reservation* from) {
+  if (bytes <= kSmall)
+    if (auto taken = ledger.try_take_unasked(bytes, from)) return taken;
   return ledger.try_take(bytes, from);
-}
-
-// REQUIRES: `bytes` are taken.
-Tensor make_taken(const heddle_tensor_info& info, std::uint64_t bytes,
-                  const std::shared_ptr<Ledger>& ledger) {
-  std::shared_ptr<HostTensorMemory> memory;
-  try {
-    memory = std::make_shared<HostTensorMemory>(bytes, ledger);
-  } catch (...) {
-    ledger->give_back(bytes);
-    throw;
-  }
-  return make_tensor(info, std::move(memory));
 }
 
 }  // namespace
 
-HostTensorMemory::HostTensorMemory(std::uint64_t bytes, std::shared_ptr<Ledger> ledger)
-    : bytes_(bytes), ledger_(std::move(ledger)), piece_(allocate_host(bytes)) {
-  ledger_->hold(kHolder, bytes_);
+HostTensorMemory::HostTensorMemory(TakenBytes taken, std::shared_ptr<Ledger> ledger)
+    : ledger_(std::move(ledger)), taken_(std::move(taken)), piece_(allocate_host(taken_.bytes())) {
+  taken_.tag(kHolder);
 }
 
-HostTensorMemory::~HostTensorMemory() {
-  free_host(piece_);
-  ledger_->give_back(bytes_, kHolder);
-}
+HostTensorMemory::~HostTensorMemory() { free_host(piece_); }
 
 Tensor make_host_tensor(const heddle_tensor_info& info, const std::shared_ptr<Ledger>& ledger,
                         Reservation* from) {
   if (ledger == nullptr) return make_host_tensor(info);
   const std::uint64_t bytes = dense_bytes(info);
-  if (!take_if_there(*ledger, bytes, from)) ledger->take(bytes, describe(info), from);
-  return make_taken(info, bytes, ledger);
+  auto taken = take_if_there(*ledger, bytes, from);
+  if (!taken) taken = ledger->take(bytes, describe(info), from);
+  return make_tensor(info, std::make_shared<HostTensorMemory>(std::move(*taken), ledger));
 }
 
 Tensor try_make_host_tensor(const heddle_tensor_info& info, const std::shared_ptr<Ledger>& ledger) {
   if (ledger == nullptr) return make_host_tensor(info);
-  const std::uint64_t bytes = dense_bytes(info);
-  if (!take_if_there(*ledger, bytes, nullptr)) return {};
-  return make_taken(info, bytes, ledger);
+  auto taken = take_if_there(*ledger, dense_bytes(info), nullptr);
+  if (!taken) return {};
+  return make_tensor(info, std::make_shared<HostTensorMemory>(std::move(*taken), ledger));
 }
 
 }  // namespace heddle::core

@@ -12,18 +12,18 @@ namespace heddle::core {
 
 class HostTensorMemory final : public Storage {
  public:
-  // Takes bytes that the caller has taken from the ledger; where it throws, they are still his.
-  HostTensorMemory(std::uint64_t bytes, std::shared_ptr<Ledger> ledger);
+  // Of the bytes that were taken from the ledger.
+  HostTensorMemory(TakenBytes taken, std::shared_ptr<Ledger> ledger);
   ~HostTensorMemory() override;
   HostTensorMemory(const HostTensorMemory&) = delete;
   std::byte* data() const override { return static_cast<std::byte*>(piece_.data); }
-  std::uint64_t bytes() const override { return bytes_; }
+  std::uint64_t bytes() const override { return taken_.bytes(); }
   const char* place() const override { return "host"; }
 
  private:
   static constexpr Holder kHolder{Held::values, 0};
-  const std::uint64_t bytes_;
   const std::shared_ptr<Ledger> ledger_;
+  TakenBytes taken_;
   const HostPiece piece_;
 };
 

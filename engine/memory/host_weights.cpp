@@ -336,19 +336,19 @@ std::uint64_t HostWeights::let_go(std::uint64_t bytes) {
   Lock lock(mutex_);
   others_lack_room_ = true;
   poll_passed(lock);
-  const std::uint64_t before = given_back_;
+  const std::uint64_t before = room_->given_back();
   const auto something_goes = [&] {
     return let_go_of_one(lock, {}) || drop_idle_staging(lock) || unstage_one(lock, nullptr) ||
            abandon_one(lock) || poll_passed(lock);
   };
-  while (given_back_ - before < bytes) {
+  while (room_->given_back() - before < bytes) {
     if (something_goes()) continue;
     // What streams still copy from comes free without anybody's doing; a piece that is read ahead,
     // too.
     if (pending_.empty() && polling_ == 0 && leaving_ == 0 && !is_reading_ahead()) break;
     changed_.wait_for(lock, kPoll);
   }
-  return given_back_ - before;
+  return room_->given_back() - before;
 }
 
 HostReport HostWeights::report() const {

@@ -234,7 +234,7 @@ class HostWeights {
                                           const std::shared_ptr<const Device>& reader, Need need);
   std::unique_ptr<HostBuffer> make_staging(Lock& lock, HostItem& item,
                                            const std::shared_ptr<const Device>& reader,
-                                           std::uint64_t bytes);
+                                           HostBytes room);
 
   // host_loading.cpp: room and reading. Functions that take the lock may give it up meanwhile.
   bool is_to_be_pinned(const HostItem& item, const Device& reader) const;
@@ -249,7 +249,7 @@ class HostWeights {
                 const std::shared_ptr<const Device>& reader, Need need, std::uint64_t wanted_in,
                 bool is_assigned_later = false);
   bool make_buffer(Lock& lock, HostItem& item, const std::shared_ptr<const Device>& pinned_by,
-                   std::uint64_t bytes);
+                   HostBytes room);
   std::optional<Piece> next_piece(const HostItem* only, bool is_pinned_only = false);
   void read(Lock& lock, const Piece& piece) noexcept;  // a failure is the copy's
   static void read_into_buffer(const HostItem& item, const Piece& piece);
@@ -273,7 +273,7 @@ class HostWeights {
   std::uint64_t staging_bytes_ = 0, pinned_bytes_ = 0;  // that exist; the second includes the first
   std::deque<std::pair<HostItem*, HostCopy*>> loading_;  // with bytes that nobody reads yet
   std::set<unsigned> lanes_;                             // in use
-  std::uint64_t clock_ = 0, given_back_ = 0;             // the second: bytes, ever
+  std::uint64_t clock_ = 0;
   std::uint64_t next_ticket_ = 0, served_ticket_ = 0;
   std::multiset<std::thread::id> holders_;  // of leases whose end is not known
   std::multiset<std::thread::id> stuck_;    // have a turn, or wait for it

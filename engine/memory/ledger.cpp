@@ -22,29 +22,6 @@ double system_seconds() {
 
 }  // namespace
 
-std::string_view held_name(Held kind) {
-  static constexpr std::array<std::string_view, kHeldKinds> kNames{"weights", "ring", "activations",
-                                                                   "values", "staging"};
-  return kNames[std::size_t(kind)];
-}
-
-Reservation::Reservation(Reservation&& other) noexcept
-    : ledger_(std::exchange(other.ledger_, nullptr)), left_(std::exchange(other.left_, 0)) {}
-
-Reservation& Reservation::operator=(Reservation&& other) noexcept {
-  if (this == &other) return *this;
-  release();
-  ledger_ = std::exchange(other.ledger_, nullptr);
-  left_ = std::exchange(other.left_, 0);
-  return *this;
-}
-
-void Reservation::release() {
-  if (ledger_ != nullptr && left_ > 0) ledger_->unclaim(left_);
-  ledger_ = nullptr;
-  left_ = 0;
-}
-
 Ledger::Ledger(std::string name, Limits limits, Poll poll, std::shared_ptr<Ledger> parent)
     : name_(std::move(name)),
       limits_(std::move(limits)),
@@ -157,26 +134,29 @@ bool Ledger::add(std::uint64_t bytes, std::uint64_t of_claim, bool is_claim) {
   return false;
 }
 
-bool Ledger::try_take(std::uint64_t bytes, Reservation* from) {
+std::optional<TakenBytes> Ledger::try_take(std::uint64_t bytes, Reservation* from) {
   poll_all_when_due();
   return try_take_unasked(bytes, from);
 }
 
-bool Ledger::try_take_unasked(std::uint64_t bytes, Reservation* from) {
+std::optional<TakenBytes> Ledger::try_take_unasked(std::uint64_t bytes, Reservation* from) {
   const std::uint64_t of_claim =
       from == nullptr || from->ledger_ != this ? 0 : std::min(bytes, from->left_);
-  if (!add(bytes, of_claim, false)) return false;
+  if (!add(bytes, of_claim, false)) return std::nullopt;
   if (of_claim > 0) from->left_ -= of_claim;
-  return true;
+  TakenBytes taken;
+  taken.ledger_ = this;
+  taken.bytes_ = bytes;
+  return taken;
 }
 
-void Ledger::take(std::uint64_t bytes, std::string_view what, Reservation* from) {
-  if (try_take(bytes, from)) return;
+TakenBytes Ledger::take(std::uint64_t bytes, std::string_view what, Reservation* from) {
+  if (auto taken = try_take(bytes, from)) return std::move(*taken);
   const std::uint64_t more =
       bytes - (from == nullptr || from->ledger_ != this ? 0 : std::min(bytes, from->left_));
   for (int i = 0; i < kTries; ++i) {
     make_room(more);
-    if (try_take(bytes, from)) return;
+    if (auto taken = try_take(bytes, from)) return std::move(*taken);
   }
   throw out_of_memory(bytes, what);
 }
@@ -184,11 +164,6 @@ void Ledger::take(std::uint64_t bytes, std::string_view what, Reservation* from)
 void Ledger::give_back(std::uint64_t bytes) {
   for (Ledger* each = this; each != nullptr; each = each->parent())
     each->state_.lock()->taken -= bytes;
-}
-
-void Ledger::give_back(std::uint64_t bytes, Holder holder) {
-  let_go(holder, bytes);
-  give_back(bytes);
 }
 
 void Ledger::give_back_refused(std::uint64_t bytes) {
@@ -318,10 +293,10 @@ std::uint32_t Ledger::owner(std::string_view name) {
   return std::uint32_t(state->owners.size() - 1);
 }
 
-void Ledger::hold(Holder holder, std::uint64_t bytes) {
+void Ledger::tag(Holder holder, std::uint64_t bytes) {
   state_.lock()->held[holder.owner][std::size_t(holder.kind)].bytes += bytes;
 }
-void Ledger::let_go(Holder holder, std::uint64_t bytes) {
+void Ledger::untag(Holder holder, std::uint64_t bytes) {
   state_.lock()->held[holder.owner][std::size_t(holder.kind)].bytes -= bytes;
 }
 void Ledger::pin(Holder holder, std::uint64_t bytes) {

@@ -24,38 +24,9 @@
 #include "engine/base/error.h"
 #include "engine/base/guarded.h"
 #include "engine/memory/eviction_order.h"
+#include "engine/memory/reservation.h"
 
 namespace heddle::core {
-
-class Ledger;
-
-// What a piece of memory is for. values: tensors of nodes, kept ones among them.
-enum class Held : std::uint8_t { weights, ring, activations, values, staging };
-inline constexpr std::size_t kHeldKinds = 5;
-std::string_view held_name(Held kind);
-
-// For whom: `owner` is a number of Ledger::owner(), 0 nobody by name.
-struct Holder {
-  Held kind = Held::values;
-  std::uint32_t owner = 0;
-};
-
-// A claim on room that is not taken yet: nobody else gets it. Gives back what is left of it in the
-// end. Belongs to one thread at a time; the ledger outlives it.
-class Reservation {
- public:
-  Reservation() = default;
-  Reservation(Reservation&& other) noexcept;
-  Reservation& operator=(Reservation&& other) noexcept;
-  ~Reservation() { release(); }
-  std::uint64_t left() const { return left_; }  // bytes
-  void release();
-
- private:
-  friend class Ledger;
-  Ledger* ledger_ = nullptr;
-  std::uint64_t left_ = 0;
-};
 
 struct LedgerReport {
   struct Line {
@@ -108,20 +79,17 @@ class Ledger {
   // The same where it is time to, of parents, too.
   void poll_all_when_due();
 
-  // Takes bytes, of a reservation first. False: they are not there; nothing is let go for them.
-  bool try_take(std::uint64_t bytes, Reservation* from = nullptr);
+  // Takes bytes, of a reservation first. Nothing: they are not there; nothing is let go for them.
+  [[nodiscard]] std::optional<TakenBytes> try_take(std::uint64_t bytes, Reservation* from = nullptr);
   // The same by what is known already, for those who hold a lock: they call poll_all_when_due()
   // before. And what it would find.
-  bool try_take_unasked(std::uint64_t bytes, Reservation* from = nullptr);
+  [[nodiscard]] std::optional<TakenBytes> try_take_unasked(std::uint64_t bytes,
+                                                           Reservation* from = nullptr);
   std::uint64_t room_unasked() const;
   // The same, letting others go where it has to. Throws out_of_memory with the ledger. `what`:
   // "weights of single.17".
-  void take(std::uint64_t bytes, std::string_view what, Reservation* from = nullptr);
-  void give_back(std::uint64_t bytes);
-  void give_back(std::uint64_t bytes, Holder holder);  // what is held, too
-  // Gives back what the driver has refused after after_refusal() has asked it: that never was among
-  // its figures.
-  void give_back_refused(std::uint64_t bytes);
+  [[nodiscard]] TakenBytes take(std::uint64_t bytes, std::string_view what,
+                                Reservation* from = nullptr);
   // Claims room for what is taken a little later. Throws out_of_memory.
   Reservation reserve(std::uint64_t bytes, std::string_view what);
   std::optional<Reservation> try_reserve(std::uint64_t bytes);
@@ -154,10 +122,8 @@ class Ledger {
     std::uint64_t bytes_ = 0;
   };
 
-  // The book of who holds what; no limit depends on it.
+  // Who holds what (TaggedBytes), and how much of it is in use; no limit depends on it.
   std::uint32_t owner(std::string_view name);
-  void hold(Holder holder, std::uint64_t bytes);
-  void let_go(Holder holder, std::uint64_t bytes);
   void pin(Holder holder, std::uint64_t bytes);
   void unpin(Holder holder, std::uint64_t bytes);
 
@@ -172,6 +138,8 @@ class Ledger {
 
  private:
   friend class Reservation;
+  friend class TaggedBytes;
+  friend class TakenBytes;
   struct Amount {
     std::uint64_t bytes = 0, pinned = 0;
   };
@@ -200,6 +168,10 @@ class Ledger {
   // Adds to the claims or to what is taken, here and in the parents; all or nothing.
   bool add(std::uint64_t bytes, std::uint64_t of_claim, bool is_claim);
   void unclaim(std::uint64_t bytes);
+  void give_back(std::uint64_t bytes);
+  void give_back_refused(std::uint64_t bytes);
+  void tag(Holder holder, std::uint64_t bytes);
+  void untag(Holder holder, std::uint64_t bytes);
   void poll_when_due();
   // Bytes that are missing, here alone, for so many more.
   std::uint64_t missing(std::uint64_t bytes) const;

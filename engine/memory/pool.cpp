@@ -27,13 +27,7 @@ Pool::Pool(const Device& device, Ledger& ledger)
       alignment_(std::max<std::uint64_t>(device.opening_info().alignment, 64)),
       shared_bytes_(shared_chunk(device, ledger, alignment_)) {}
 
-Pool::~Pool() {
-  const auto state = state_.lock();
-  for (const auto& [id, chunk] : state->chunks) {
-    device_.free(chunk.memory);
-    ledger_.give_back(chunk.bytes);
-  }
-}
+Pool::~Pool() = default;
 
 std::uint64_t Pool::rounded(std::uint64_t bytes) const { return (std::max<std::uint64_t>(bytes, 1) + alignment_ - 1) / alignment_ * alignment_; }
 
@@ -41,45 +35,48 @@ std::byte* Pool::allocate(std::uint64_t asked, const PieceUse& use) {
   const std::uint64_t bytes = rounded(asked);
   if (bytes < asked) throw ledger_.out_of_memory(asked, use.what);
   if (std::byte* piece = take_free(*state_.lock(), bytes, use)) return piece;
-  // Without the pool's lock: making room gives pieces back.
-  std::uint64_t taken = bytes;
-  bool is_shared = is_small(bytes) && ledger_.try_take(shared_bytes_);
-  if (is_shared) taken = shared_bytes_;
-  else ledger_.take(bytes, use.what, use.from);
-  std::byte* memory = nullptr;
-  try {
-    memory = allocate_chunk(taken, use);
-  } catch (const Error& error) {
-    ledger_.give_back_refused(taken);
-    if (!is_shared || error.code() != Code::out_of_memory) throw;
-    is_shared = false;
-    taken = bytes;
-    ledger_.take(bytes, use.what, use.from);
-    try {
-      memory = allocate_chunk(taken, use);
-    } catch (...) {
-      ledger_.give_back_refused(taken);
-      throw;
-    }
-  }
+  Chunk made = make_chunk(bytes, use);  // without the pool's lock: making room gives pieces back
   const auto state = state_.lock();
   const std::size_t id = state->next_chunk;
-  BySize& of = is_shared ? state->free_parts : state->free_chunks;
+  const std::uint64_t taken = made.bytes();
+  std::byte* const memory = made.memory.get();
+  BySize& of = made.is_shared ? state->free_parts : state->free_chunks;
   BySize::iterator free;
   try {
-    state->chunks[id] = {memory, taken, is_shared, 0};
+    state->chunks[id] = std::move(made);
     state->pieces[memory] = {taken, id, true, {}};
     free = of.insert({taken, memory}).first;
   } catch (...) {  // a chunk is noted whole or not at all
     state->pieces.erase(memory);
     state->chunks.erase(id);
-    device_.free(memory);
-    ledger_.give_back(taken);
     throw;
   }
   ++state->next_chunk;
   state->use.reserved += taken;
   return hand_out(*state, free, of, bytes, use);
+}
+
+// One that small pieces share, or, where there is no memory for that, as for a large one.
+Pool::Chunk Pool::make_chunk(std::uint64_t bytes, const PieceUse& use) {
+  if (is_small(bytes)) {
+    if (auto taken = ledger_.try_take(shared_bytes_)) try {
+        return fill_chunk(std::move(*taken), true, use);
+      } catch (const Error& error) {
+        if (error.code() != Code::out_of_memory) throw;
+      }
+  }
+  return fill_chunk(ledger_.take(bytes, use.what, use.from), false, use);
+}
+
+Pool::Chunk Pool::fill_chunk(TakenBytes taken, bool is_shared, const PieceUse& use) {
+  std::byte* memory = nullptr;
+  try {
+    memory = allocate_chunk(taken.bytes(), use);
+  } catch (...) {
+    taken.give_back_refused();
+    throw;
+  }
+  return {std::move(taken), {memory, Free{&device_}}, is_shared, 0};
 }
 
 std::byte* Pool::take_free(State& state, std::uint64_t bytes, const PieceUse& use) {
@@ -98,7 +95,7 @@ std::byte* Pool::hand_out(State& state, BySize::iterator from, BySize& of, std::
   Piece& piece = state.pieces[address];
   const bool is_parted = state.chunks[piece.chunk].is_shared && piece.bytes > bytes;
   const std::uint64_t taken = is_parted ? bytes : piece.bytes;
-  ledger_.hold(use.holder, taken);
+  TaggedBytes tagged(ledger_, use.holder, taken);
   if (is_parted) {
     std::byte* const rest = address + bytes;
     const std::uint64_t rest_bytes = piece.bytes - bytes;
@@ -107,14 +104,13 @@ std::byte* Pool::hand_out(State& state, BySize::iterator from, BySize& of, std::
       state.free_parts.insert({rest_bytes, rest});
     } catch (...) {  // the piece stays whole, and free
       state.pieces.erase(rest);
-      ledger_.let_go(use.holder, taken);
       throw;
     }
     piece.bytes = bytes;
   }
   of.erase(from);
   piece.is_free = false;
-  piece.holder = use.holder;
+  piece.tagged = std::move(tagged);
   state.use.used += piece.bytes;
   state.use.peak = std::max(state.use.peak, state.use.used);
   return address;
@@ -152,7 +148,7 @@ void Pool::free(std::byte* address) {
   const auto state = state_.lock();
   auto at = state->pieces.find(address);
   state->use.used -= at->second.bytes;
-  ledger_.let_go(at->second.holder, at->second.bytes);
+  at->second.tagged.end();
   Chunk& chunk = state->chunks[at->second.chunk];
   at->second.is_free = true;
   if (!chunk.is_shared) {
@@ -178,14 +174,14 @@ void Pool::free(std::byte* address) {
     }
   }
   list_free(state->free_parts, at->second.bytes, at->first);
-  if (at->second.bytes == chunk.bytes) chunk.free_since = ++state->frees;
+  if (at->second.bytes == chunk.bytes()) chunk.free_since = ++state->frees;
 }
 
 PoolUse Pool::use() const {
   const auto state = state_.lock();
   PoolUse use = state->use;
   for (const auto& [bytes, part] : state->free_parts)
-    if (state->chunks.at(state->pieces.at(part).chunk).bytes != bytes) use.beside_small += bytes;
+    if (state->chunks.at(state->pieces.at(part).chunk).bytes() != bytes) use.beside_small += bytes;
   return use;
 }
 
@@ -193,27 +189,26 @@ bool Pool::has_free_chunks() const {
   const auto state = state_.lock();
   if (!state->free_chunks.empty()) return true;
   return std::ranges::any_of(state->free_parts, [&](const auto& part) {
-    return state->chunks.at(state->pieces.at(part.second).chunk).bytes == part.first;
+    return state->chunks.at(state->pieces.at(part.second).chunk).bytes() == part.first;
   });
 }
 
 void Pool::trim(std::uint64_t until) {
   const auto state = state_.lock();
   for (auto chunk = state->chunks.begin(); chunk != state->chunks.end();) {
-    const Piece& piece = state->pieces.at(chunk->second.memory);
+    const Piece& piece = state->pieces.at(chunk->second.memory.get());
     const auto next = std::next(chunk);
-    if (piece.is_free && piece.bytes == chunk->second.bytes && chunk->second.free_since <= until) release(*state, chunk);
+    if (piece.is_free && piece.bytes == chunk->second.bytes() && chunk->second.free_since <= until) release(*state, chunk);
     chunk = next;
   }
 }
 
 void Pool::release(State& state, std::map<std::size_t, Chunk>::iterator chunk) {
-  const auto [memory, bytes, is_shared, free_since] = chunk->second;
-  (is_shared ? state.free_parts : state.free_chunks).erase({bytes, memory});
+  std::byte* const memory = chunk->second.memory.get();
+  const std::uint64_t bytes = chunk->second.bytes();
+  (chunk->second.is_shared ? state.free_parts : state.free_chunks).erase({bytes, memory});
   state.pieces.erase(memory);
-  device_.free(memory);
   state.use.reserved -= bytes;
-  ledger_.give_back(bytes);
   state.chunks.erase(chunk);
 }
 

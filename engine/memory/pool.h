@@ -63,13 +63,18 @@ class Pool {
     std::uint64_t bytes = 0;
     std::size_t chunk = 0;
     bool is_free = false;
-    Holder holder{};
+    TaggedBytes tagged{};  // while it is in use
+  };
+  struct Free {
+    const Device* device;
+    void operator()(std::byte* memory) const { device->free(memory); }
   };
   struct Chunk {
-    std::byte* memory = nullptr;
-    std::uint64_t bytes = 0;
+    TakenBytes taken;  // goes back after the memory
+    std::unique_ptr<std::byte, Free> memory;
     bool is_shared = false;
     std::uint64_t free_since = 0;  // of State::frees, when the last piece went
+    std::uint64_t bytes() const { return taken.bytes(); }
   };
   using BySize = std::set<std::pair<std::uint64_t, std::byte*>>;
   struct State {
@@ -84,6 +89,8 @@ class Pool {
   std::byte* take_free(State& state, std::uint64_t bytes, const PieceUse& use);
   std::byte* hand_out(State& state, BySize::iterator from, BySize& of, std::uint64_t bytes, const PieceUse& use);
   bool is_small(std::uint64_t bytes) const { return bytes <= shared_bytes_ / 4; }
+  Chunk make_chunk(std::uint64_t bytes, const PieceUse& use);
+  Chunk fill_chunk(TakenBytes taken, bool is_shared, const PieceUse& use);
   std::byte* allocate_chunk(std::uint64_t bytes, const PieceUse& use);
   void release(State& state, std::map<std::size_t, Chunk>::iterator chunk);
 

@@ -259,6 +259,7 @@ struct End {
   DeviceState* state = nullptr;
   std::shared_ptr<const Device> pinned_for{};
   std::shared_ptr<DeviceMemory> memory{};
+  std::shared_ptr<HostRoom> room = std::make_shared<HostRoom>();  // as much as the system has
   std::unique_ptr<HostBuffer> pinned{};
   std::vector<std::byte> host{};
 
@@ -267,7 +268,7 @@ struct End {
       memory = state->allocate(bytes);
     } else if (pinned_for != nullptr) {
       pinned = nullptr;  // before there is another
-      pinned = std::make_unique<HostBuffer>(pinned_for, bytes);
+      pinned = std::make_unique<HostBuffer>(*room->reserve(bytes), pinned_for);
       std::fill_n(pinned->data(), bytes, std::byte{});
     } else {
       host.resize(bytes);

@@ -1,6 +1,7 @@
 #include "engine/resources/merged_pages.h"
 
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "engine/base/guarded.h"
@@ -16,37 +17,31 @@ constexpr Holder kHolder{Held::staging, 0};
 struct MergedPages::State {
   explicit State(std::shared_ptr<Ledger> host) : ledger(std::move(host)) {}
 
-  const std::shared_ptr<Ledger> ledger;
+  struct Merged {
+    TakenBytes taken;  // goes back after the weight
+    std::shared_ptr<const HostWeight> weight;
+  };
   struct Kept {
-    std::map<Hash128, std::shared_ptr<const HostWeight>> weights;
+    std::map<Hash128, Merged> weights;
     std::uint64_t merges = 0;
   };
+  const std::shared_ptr<Ledger> ledger;
   Guarded<Kept> kept;
-
-  void give_back(std::uint64_t bytes) const {
-    if (ledger == nullptr || bytes == 0) return;
-    ledger->let_go(kHolder, bytes);
-    ledger->give_back(bytes);
-  }
 
   // What enqueued copies read stays: its memory would not be free.
   void let_go(std::uint64_t missing) {
-    std::vector<std::shared_ptr<const HostWeight>> gone;
+    std::vector<Merged> gone;  // after the lock
     std::uint64_t bytes = 0;
-    {
-      const auto state = kept.lock();
-      for (auto at = state->weights.begin(); at != state->weights.end() && bytes < missing;) {
-        if (at->second.use_count() > 1) {
-          ++at;
-          continue;
-        }
-        bytes += at->second->made_bytes;
-        gone.push_back(std::move(at->second));
-        at = state->weights.erase(at);
+    const auto state = kept.lock();
+    for (auto at = state->weights.begin(); at != state->weights.end() && bytes < missing;) {
+      if (at->second.weight.use_count() > 1) {
+        ++at;
+        continue;
       }
+      bytes += at->second.taken.bytes();
+      gone.push_back(std::move(at->second));
+      at = state->weights.erase(at);
     }
-    gone.clear();
-    give_back(bytes);
   }
 };
 
@@ -63,10 +58,6 @@ MergedPages::~MergedPages() {
   if (state_->ledger != nullptr) state_->ledger->forget_shed(state_.get());
   decltype(State::Kept::weights) gone;
   gone.swap(state_->kept.lock()->weights);
-  std::uint64_t bytes = 0;
-  for (const auto& [key, weight] : gone) bytes += weight->made_bytes;
-  gone.clear();
-  state_->give_back(bytes);
 }
 
 namespace {
@@ -84,27 +75,27 @@ HostWeight MergedPages::get(const Hash128& key, const std::function<HostWeight()
   {
     const auto state = state_->kept.lock();
     if (const auto found = state->weights.find(key); found != state->weights.end())
-      return shared(found->second);
+      return shared(found->second.weight);
   }
   HostWeight made = make();
   if (made.made_bytes == 0) return made;
   std::uint64_t bytes = 0;  // all of it: of what lies in a file only a lease is held, which ends
   for (const heddle_view& part : made.parts) bytes += dense_bytes(part.info);
-  const bool has_room = state_->ledger == nullptr || state_->ledger->try_take(bytes);
-  if (has_room && state_->ledger != nullptr) state_->ledger->hold(kHolder, bytes);
-  if (has_room) try {
-      detach(made);
-    } catch (...) {
-      state_->give_back(bytes);
-      throw;
-    }
+  std::optional<TakenBytes> taken = TakenBytes();
+  if (state_->ledger != nullptr) taken = state_->ledger->try_take(bytes);
+  if (taken) {
+    taken->tag(kHolder);
+    detach(made);
+  }
   const auto state = state_->kept.lock();
   ++state->merges;
-  if (!has_room) return made;
-  const auto [at, is_new] =
-      state->weights.try_emplace(key, std::make_shared<const HostWeight>(std::move(made)));
-  if (!is_new) state_->give_back(bytes);  // another thread was as fast
-  return shared(at->second);
+  if (!taken) return made;
+  // Where another thread was as fast, its own stays, and what this one has taken goes back.
+  const auto at = state->weights.find(key);
+  if (at != state->weights.end()) return shared(at->second.weight);
+  auto weight = std::make_shared<const HostWeight>(std::move(made));
+  return shared(state->weights.try_emplace(key, State::Merged{std::move(*taken), std::move(weight)})
+                    .first->second.weight);
 }
 
 std::uint64_t MergedPages::merges() const { return state_->kept.lock()->merges; }

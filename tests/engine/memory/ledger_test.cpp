@@ -18,6 +18,7 @@ struct Driver {
   double seconds = 0;
   std::uint64_t total = 100 * kMiB, ours = 0, others = 0;
   Ledger ledger;
+  TakenBytes taken;
 
   explicit Driver(std::uint64_t budget = Ledger::kNoLimit, std::uint64_t headroom = 0,
                   std::shared_ptr<Ledger> parent = nullptr)
@@ -25,13 +26,15 @@ struct Driver {
             "fake:0", {budget, headroom, 2, [this] { return seconds; }},
             [this] { return total - ours - others; }, std::move(parent)) {}
   bool take(std::uint64_t bytes) {
-    if (!ledger.try_take(bytes)) return false;
+    auto more = ledger.try_take(bytes);
+    if (!more) return false;
+    taken.add(std::move(*more));
     ours += bytes;
     return true;
   }
   void give_back(std::uint64_t bytes) {
     ours -= bytes;
-    ledger.give_back(bytes);
+    taken.give_back(bytes);
   }
 };
 
@@ -88,12 +91,12 @@ BOOST_AUTO_TEST_CASE(the_driver_is_asked_before_memory_is_said_to_be_out) {
   driver.others = 90 * kMiB;
   driver.ledger.room();
   driver.others = 20 * kMiB;  // gone since: nobody has asked yet
-  driver.ledger.take(50 * kMiB, "a test");
+  const TakenBytes taken = driver.ledger.take(50 * kMiB, "a test");
   driver.ours = 50 * kMiB;
   driver.others = 45 * kMiB;
   const std::uint64_t polls = driver.ledger.polls();
   const Error error =
-      heddle::test::refusal_of([&] { driver.ledger.take(31 * kMiB, "the ring of a model"); });
+      heddle::test::refusal_of([&] { (void)driver.ledger.take(31 * kMiB, "the ring of a model"); });
   BOOST_TEST((error.code() == Code::out_of_memory));
   BOOST_TEST(driver.ledger.polls() > polls);
 }
@@ -103,13 +106,16 @@ BOOST_AUTO_TEST_CASE(what_is_reserved_nobody_else_gets) {
   Reservation claim = driver.ledger.reserve(6 * kMiB, "a session");
   BOOST_TEST(driver.ledger.room() == 4 * kMiB);
   BOOST_TEST(!driver.take(5 * kMiB));
-  BOOST_TEST(driver.ledger.try_take(5 * kMiB, &claim));
+  auto first = driver.ledger.try_take(5 * kMiB, &claim);
+  BOOST_TEST(first.has_value());
   BOOST_TEST(claim.left() == 1 * kMiB);
   BOOST_TEST(driver.ledger.room() == 4 * kMiB);
-  BOOST_TEST(driver.ledger.try_take(3 * kMiB, &claim));  // the last of the claim, and 2 MiB more
+  auto second = driver.ledger.try_take(3 * kMiB, &claim);
+  BOOST_TEST(second.has_value());  // the last of the claim, and 2 MiB more
   BOOST_TEST(claim.left() == 0u);
   BOOST_TEST(driver.ledger.room() == 2 * kMiB);
-  driver.ledger.give_back(8 * kMiB);
+  first.reset();
+  second.reset();
   {
     Reservation other = driver.ledger.reserve(10 * kMiB, "another");
     BOOST_TEST(!driver.ledger.try_reserve(1).has_value());
@@ -133,12 +139,12 @@ BOOST_AUTO_TEST_CASE(those_who_can_let_go_are_asked_in_turn_and_only_as_long_as_
   driver.ledger.on_shortage(EvictionOrder::file_bytes, &asked, gives("second", 8 * kMiB));
   driver.ledger.on_shortage(EvictionOrder::merged_weights, &driver, gives("first", 2 * kMiB));
   driver.ledger.on_shortage(EvictionOrder::kept_values, &driver, gives("third", 8 * kMiB));
-  driver.ledger.take(3 * kMiB, "a test");
+  const TakenBytes three = driver.ledger.take(3 * kMiB, "a test");
   BOOST_TEST(asked == (std::vector<std::string>{"first 3", "second 1"}),
              boost::test_tools::per_element());
   driver.ledger.forget_shed(&asked);
   asked.clear();
-  driver.ledger.take(4 * kMiB, "a test");
+  const TakenBytes four = driver.ledger.take(4 * kMiB, "a test");
   BOOST_TEST(asked == (std::vector<std::string>{"first 4", "third 2"}),
              boost::test_tools::per_element());
 }
@@ -146,19 +152,20 @@ BOOST_AUTO_TEST_CASE(those_who_can_let_go_are_asked_in_turn_and_only_as_long_as_
 BOOST_AUTO_TEST_CASE(children_take_of_their_parent_too) {
   const auto host = std::make_shared<Ledger>("host", Ledger::Limits{10 * kMiB});
   Ledger one("cpu:0", {8 * kMiB}, {}, host), two("cpu:1", {8 * kMiB}, {}, host);
-  BOOST_TEST(one.try_take(7 * kMiB));
+  std::optional<TakenBytes> seven = one.try_take(7 * kMiB);
+  BOOST_TEST_REQUIRE(seven.has_value());
   BOOST_TEST(host->room() == 3 * kMiB);
   BOOST_TEST(two.room() == 3 * kMiB);
-  BOOST_TEST(!two.try_take(4 * kMiB));
+  BOOST_TEST(!two.try_take(4 * kMiB).has_value());
   BOOST_TEST(two.report().taken == 0u);  // what the parent refused is not counted below
   {
     const Reservation claim = two.reserve(3 * kMiB, "a test");
-    BOOST_TEST(!one.try_take(1));
+    BOOST_TEST(!one.try_take(1).has_value());
   }
   // What the other one can let go of helps.
   host->on_shortage(EvictionOrder::free_chunks, &one,
-                    [&](std::uint64_t missing) { one.give_back(missing); });
-  two.take(4 * kMiB, "a test");
+                    [&](std::uint64_t missing) { seven->give_back(missing); });
+  const TakenBytes four = two.take(4 * kMiB, "a test");
   BOOST_TEST(one.report().taken == 6 * kMiB);
   BOOST_TEST(host->report().taken == 10 * kMiB);
 }
@@ -183,11 +190,11 @@ BOOST_AUTO_TEST_CASE(an_error_says_who_holds_what) {
   BOOST_TEST(driver.take(60 * kMiB));
   Ledger& ledger = driver.ledger;
   const Holder flux{Held::weights, ledger.owner("flux")};
-  ledger.hold(flux, 40 * kMiB);
+  TaggedBytes weights(ledger, flux, 40 * kMiB);
   ledger.pin(flux, 10 * kMiB);
-  ledger.hold({Held::activations, 0}, 12 * kMiB);
+  const TaggedBytes activations(ledger, {Held::activations, 0}, 12 * kMiB);
   const Error error =
-      heddle::test::refusal_of([&] { ledger.take(20 * kMiB, "the weight 'single.17'"); });
+      heddle::test::refusal_of([&] { (void)ledger.take(20 * kMiB, "the weight 'single.17'"); });
   BOOST_TEST(text_of(error) ==
              "out of memory on fake:0: wanted 20.0 MiB for the weight 'single.17'; budget 64.0 "
              "MiB, 10.0 MiB free by the driver "
@@ -196,8 +203,31 @@ BOOST_AUTO_TEST_CASE(an_error_says_who_holds_what) {
              "Raise its budget, end what else uses it, or place less there");
   BOOST_TEST((error.code() == Code::out_of_memory));
   ledger.unpin(flux, 10 * kMiB);
-  ledger.let_go(flux, 40 * kMiB);
+  weights.end();
   BOOST_TEST(ledger.report().held.size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(taken_bytes_go_back_by_themselves_and_leave_the_book) {
+  const auto host = std::make_shared<Ledger>("host", Ledger::Limits{10 * kMiB});
+  Ledger ledger("cpu:0", {10 * kMiB}, {}, host);
+  {
+    TakenBytes one = ledger.take(3 * kMiB, "a test"), two = ledger.take(4 * kMiB, "a test");
+    one.tag({Held::values, 0});
+    two.tag({Held::values, 0});
+    one.add(std::move(two));
+    BOOST_TEST(one.bytes() == 7 * kMiB);
+    BOOST_TEST(two.bytes() == 0u);
+    two = {};
+    BOOST_TEST(host->report().taken == 7 * kMiB);
+    one.give_back(2 * kMiB);
+    const LedgerReport now = ledger.report();
+    BOOST_TEST(now.taken == 5 * kMiB);
+    BOOST_TEST_REQUIRE(now.held.size() == 1u);
+    BOOST_TEST(now.held[0].bytes == 5 * kMiB);
+  }
+  BOOST_TEST(ledger.report().taken == 0u);
+  BOOST_TEST(host->report().taken == 0u);
+  BOOST_TEST(ledger.report().held.empty());
 }
 
 BOOST_AUTO_TEST_CASE(a_refusal_makes_others_go_whatever_room_there_seems_to_be) {
@@ -222,13 +252,13 @@ BOOST_AUTO_TEST_CASE(four_threads_never_exceed_the_budget) {
       for (int i = 0; i < 2000; ++i) {
         const std::uint64_t bytes = 1 + random() % 500;
         std::optional<Reservation> claim = i % 2 == 0 ? ledger.try_reserve(bytes) : std::nullopt;
-        if (!ledger.try_take(bytes, claim ? &*claim : nullptr)) continue;
+        const auto bytes_taken = ledger.try_take(bytes, claim ? &*claim : nullptr);
+        if (!bytes_taken) continue;
         const std::uint64_t now = taken += bytes;
         std::uint64_t seen = most;
         while (seen < now && !most.compare_exchange_weak(seen, now)) {
         }
         taken -= bytes;
-        ledger.give_back(bytes);
       }
     });
   for (std::thread& thread : threads) thread.join();

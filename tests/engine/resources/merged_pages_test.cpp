@@ -113,11 +113,11 @@ BOOST_AUTO_TEST_CASE(who_is_short_of_host_memory_gets_theirs) {
   opened.step(1);
   BOOST_TEST(opened.session->merged_pages() == std::uint64_t(kDeep));
   layers.state(0).settle();  // no copy reads any of them
-  host->take(3 * kWeight, "somebody else");
+  core::TakenBytes taken = host->take(3 * kWeight, "somebody else");
   BOOST_TEST(host->report().taken == kDeep * kWeight);
   opened.step(2);
   BOOST_TEST(opened.session->merged_pages() == std::uint64_t(kDeep) + 3);
-  host->give_back(3 * kWeight);
+  taken.give_back();
   opened.step(3);
   BOOST_TEST((result(opened) == good));
   BOOST_TEST(opened.session->merged_pages() <= std::uint64_t(kDeep) + 3 + 3);
