@@ -71,6 +71,12 @@ class Checker {
     check_size(what, port.size, kFirstPort);
     if (port.type == nullptr || *port.type == '\0')
       fail(cat(what, " ", quote(port.name == nullptr ? "?" : port.name), " has no type"));
+    // Refused rather than read as something else: a list would reach its readers as one value.
+    if ((port.flags & HEDDLE_PORT_LIST) != 0)
+      throw Error(Code::unsupported,
+                  cat(where_, ": ", what, " ", quote(port.name == nullptr ? "?" : port.name),
+                      " is a list (HEDDLE_PORT_LIST), which this version of heddle does not carry "
+                      "out. Declare it without, as one value that holds a list."));
   }
   void check_widget(const heddle_port& port, const heddle_widget& widget) const {
     const std::string name = quote(port.name == nullptr ? "?" : port.name);

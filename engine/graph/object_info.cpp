@@ -120,7 +120,7 @@ void add_outputs(const NodeType& type, Json& info) {
   for (std::uint32_t o = 0; o < type.output_count(); ++o) {
     const heddle_port& port = type.output(o);
     types.push(port.type);
-    lists.push((port.flags & HEDDLE_PORT_LIST) != 0);
+    lists.push(false);
     names.push(port.name);
     docs.push(has_text(port.doc) ? to_valid_utf8(port.doc) : std::string());
     any_doc = any_doc || has_text(port.doc);

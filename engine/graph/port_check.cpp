@@ -71,7 +71,6 @@ std::int64_t nearest_int(double whole) {
 
 PortCheck::PortCheck(const heddle_port& port)
     : port_(&port), least_(Int::min()), most_(Int::max()), most_unsigned_(Unsigned::max()) {
-  if ((port.flags & HEDDLE_PORT_LIST) != 0) return;  // its values are lists
   const std::string_view type = port.type;
   const heddle_widget* widget = port.widget;
   if (takes_a_name(widget))

@@ -118,6 +118,21 @@ BOOST_AUTO_TEST_CASE(faulty_ports_are_refused_with_the_plugin_and_the_type) {
   BOOST_TEST(refusal(outputs) == where + "the name 'IMAGE' stands for more than one output" + end);
 }
 
+BOOST_AUTO_TEST_CASE(lists_are_refused_until_they_are_carried_out) {
+  TestNode in("test.x"), out("test.x");
+  in.in("a", "INT", HEDDLE_PORT_LIST);
+  out.out("IMAGE", "pictures", HEDDLE_PORT_LIST);
+  for (const auto& [node, port] : {std::pair(&in, "input 'a'"), {&out, "output 'pictures'"}}) {
+    const Error error =
+        test::refusal_of([&] { NodeType(&node->desc, "org.example.odd", nullptr); });
+    BOOST_TEST((error.code() == Code::unsupported));
+    BOOST_TEST(error.what() ==
+               cat("plugin 'org.example.odd', node type 'test.x': ", port,
+                   " is a list (HEDDLE_PORT_LIST), which this version of heddle does not carry "
+                   "out. Declare it without, as one value that holds a list."));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(faulty_widgets_are_refused) {
   const std::string where =
       "plugin 'org.example.odd', node type 'test.x': the widget of input 'a' ";

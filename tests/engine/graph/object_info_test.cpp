@@ -85,19 +85,19 @@ BOOST_AUTO_TEST_CASE(a_combo_has_its_choices_among_the_options) {
              R"(["COMBO",{"default":"cpu","multiselect":false,"options":["default","cpu"]}])");
 }
 
-BOOST_AUTO_TEST_CASE(optional_lazy_and_list_ports_are_marked) {
+BOOST_AUTO_TEST_CASE(optional_and_lazy_ports_are_marked) {
   TestNode node("test.x");
   node.in("a", "IMAGE", HEDDLE_PORT_LAZY)
       .in("b", "BOOLEAN", test::toggle_widget(true), HEDDLE_PORT_OPTIONAL)
       .in("c", "INT")
-      .out("IMAGE", "pictures", HEDDLE_PORT_LIST)
+      .out("IMAGE", "pictures")
       .out("MASK");
   const Json info = info_of(node);
   BOOST_TEST(
       write_json(info.at("input")) ==
       R"({"required":{"a":["IMAGE",{"lazy":true}],"c":["INT",{"forceInput":true}]},"optional":{"b":["BOOLEAN",{"default":true}]}})");
   BOOST_TEST(write_json(info.at("input_order")) == R"({"required":["a","c"],"optional":["b"]})");
-  BOOST_TEST(write_json(info.at("output_is_list")) == "[true,false]");
+  BOOST_TEST(write_json(info.at("output_is_list")) == "[false,false]");
   BOOST_TEST(write_json(info.at("output_name")) == R"(["pictures","MASK"])");
   BOOST_TEST((info.find("output_tooltips") == nullptr));
   BOOST_TEST((info.find("deprecated") == nullptr));

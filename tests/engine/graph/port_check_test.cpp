@@ -120,7 +120,6 @@ BOOST_AUTO_TEST_CASE(a_value_of_another_kind_is_refused) {
   // Types that name no kind take anything.
   for (const char* any : {"*", "LATENT", "INT,FLOAT"})
     BOOST_TEST(said(any, nullptr, make_value("x")) == "", any);
-  BOOST_TEST(said("INT", nullptr, make_value(List{}), HEDDLE_PORT_LIST) == "");
 }
 
 BOOST_AUTO_TEST_CASE(a_choice_is_one_of_the_port_s_own_and_of_those_that_plugins_bring) {
