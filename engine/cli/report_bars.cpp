@@ -71,6 +71,7 @@ class Bars final : public Reporter {
         for (Bar* bar : of(run, event.node)) bar->note = "waits for the runs before it";
         return redraw();
       case Event::Kind::preview:
+      case Event::Kind::node_shows:  // the summary has it
         return;
     }
   }

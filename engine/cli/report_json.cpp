@@ -1,6 +1,6 @@
 // One JSON object a line on stdout, for programs. Every object has "event" and "run" (the number,
 // from 1); the rest is there where it means something: node, class, title, device, fraction,
-// seconds, files.
+// seconds, files, ui (what the node shows; of run_done: of each node).
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/cli/reporter.h"
@@ -28,6 +28,8 @@ std::string_view name_of(Event::Kind kind) {
       return "node_waiting";
     case Event::Kind::preview:
       return "preview";
+    case Event::Kind::node_shows:
+      return "node_shows";
   }
   return "unknown";
 }
@@ -57,6 +59,8 @@ class JsonLines final : public Reporter {
     if (event.kind == Event::Kind::node_done) json.set("seconds", event.seconds);
     if (event.kind == Event::Kind::file_written) {
       json.set("files", std::move(Json::array().push(event.text)));
+    } else if (event.kind == Event::Kind::node_shows) {
+      json.set("ui", core::parse_json(event.text, "ui"));
     } else {
       set_text(json, event.kind == Event::Kind::warning ? "message" : "note", event.text);
     }
@@ -78,6 +82,7 @@ class JsonLines final : public Reporter {
     write(begin("run_done", heading.number)
               .set("seconds", seconds)
               .set("files", std::move(files))
+              .set("ui", core::parse_json(results.ui(), "ui"))
               .set("stages", std::move(stages))
               .set("remarks", std::move(remarks)));
   }

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "engine/base/guarded.h"
+#include "engine/base/json.h"
 #include "engine/base/text.h"
 
 namespace heddle::cli {
@@ -43,6 +44,7 @@ class Lines final : public Reporter {
       case Event::Kind::node_waiting:
         return to_stderr(cat(label, ": waits until the runs before it have written"));
       case Event::Kind::preview:
+      case Event::Kind::node_shows:  // the summary has it
         return;
     }
   }
@@ -84,6 +86,22 @@ class Quiet final : public Reporter {
   void message(std::string_view text) override { to_stderr(cat("heddle: ", text)); }
 };
 
+// The texts that nodes show, which have no other place to be seen.
+std::string shown_texts(const Results& results) {
+  std::map<std::string, std::string> class_of;
+  for (const Stage& stage : results.stages()) class_of[stage.node] = stage.class_type;
+  const core::Json ui = core::parse_json(results.ui(), "ui");
+  std::string shown;
+  for (const core::Json::Member& node : ui.members()) {
+    const core::Json* texts = node.value.find("text");
+    if (texts == nullptr) continue;
+    for (const core::Json& text : texts->as_array())
+      shown += cat(core::printable(cat(node.key, " ", class_of[node.key])), ": ",
+                   core::printable_lines(text.is_string() ? text.as_string() : core::write_json(text)), "\n");
+  }
+  return shown;
+}
+
 }  // namespace
 
 std::string node_label(const Event& event) {
@@ -108,6 +126,7 @@ std::string summary(const RunHeading& heading, const Results& results, double se
   if (!text.empty()) text += "\n";
   for (const std::string& file : results.files())
     text += cat("wrote ", core::printable(file), "\n");
+  text += shown_texts(results);
   text += table.text();
   for (const std::string& remark : results.remarks()) text += cat(core::printable(remark), "\n");
   return text;

@@ -39,7 +39,7 @@ std::string node_label(const Event& event);
 // "run 2 of 8: Noise.seed=3"; empty when there is one run only.
 std::string heading_text(const RunHeading& heading);
 
-// The files written, the seconds of every stage and what to remark, as a run ends by saying; under
+// The files written, the texts shown, the seconds of every stage and what to remark, as a run ends by saying; under
 // its heading when there are several.
 std::string summary(const RunHeading& heading, const Results& results, double seconds);
 

@@ -295,6 +295,10 @@ const char* heddle_results_file(const heddle_results* results, size_t index) {
   return index < heddle_results_file_count(results) ? results->files[index].c_str() : nullptr;
 }
 
+int32_t heddle_results_ui(const heddle_results* results, char** out, char** error) {
+  return to_code(error, [&] { hand_text(out, given(results, "results").results.ui()); });
+}
+
 int32_t heddle_results_text(const heddle_results* results, const char* output, char** out,
                             char** error) {
   return to_code(error, [&] {

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "engine/base/error.h"
+#include "engine/base/json_value.h"
 #include "engine/facade/host_hooks.h"
 #include "engine/graph/bind.h"
 #include "engine/graph/workflow.h"
@@ -46,6 +47,7 @@ struct Results::Data {
   core::RunResult result;
   std::vector<Stage> stages;
   std::vector<std::string> remarks;
+  core::Json ui = core::Json::object();
   std::map<std::string, core::Value> kept;
 };
 

@@ -3,6 +3,7 @@
 #include <span>
 #include <utility>
 
+#include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/base/thread.h"
 #include "engine/base/write_file.h"
@@ -29,7 +30,8 @@ class Teller final : public core::Observer {
   }
   void node_done(const core::Node& n, double seconds) override { tell(Event::Kind::node_done, &n, {.seconds = seconds}); }
   void node_cached(const core::Node& n) override { tell(Event::Kind::node_cached, &n, {}); }
-  void file_written(const core::Node& n, std::string_view path, std::string_view) override { tell(Event::Kind::file_written, &n, {.text = path}); }
+  void file_written(const core::Node& n, std::string_view path) override { tell(Event::Kind::file_written, &n, {.text = path}); }
+  void node_shows(const core::Node& n, std::string_view ui) override { tell(Event::Kind::node_shows, &n, {.text = ui}); }
   void warning(const core::Node* n, std::string_view message) override { tell(Event::Kind::warning, n, {.text = message}); }
   void node_waiting(const core::Node& n) override { tell(Event::Kind::node_waiting, &n, {}); }
   void preview(const core::Node& n, std::string_view device, const heddle_preview& p) override {
@@ -146,6 +148,7 @@ Run Engine::start(const Workflow& flow, StartOptions options) {
           const core::PlannedTime planned = core::planned_time(raw->ready.plan, t.node);
           results->stages.push_back({node.id, std::string(node.type->name()), t.seconds, t.cached, planned.seconds, planned.load_seconds});
         }
+        for (const auto& [n, ui] : results->result.ui) results->ui.set(raw->ready.graph.nodes[n].id, core::parse_json(ui, "ui"));
         for (std::size_t i = 0; i < keep.size(); ++i) results->kept[raw->options.keep[i]] = results->result.kept.at(keep[i]);
         outcome.data_ = std::move(results);
       } catch (...) {
@@ -206,6 +209,9 @@ std::vector<float> read_floats(const core::Tensor& tensor) {
 std::vector<std::string> Results::files() const { return data_->result.files; }
 std::vector<Stage> Results::stages() const { return data_->stages; }
 std::vector<std::string> Results::remarks() const { return data_->remarks; }
+std::string Results::ui() const {
+  return outward([&] { return core::write_json(data_->ui); });
+}
 
 std::vector<float> Results::floats(std::string_view output, std::string_view field) const {
   return outward([&] { return read_floats(tensor_in(*data_, output, field)); });

@@ -242,6 +242,10 @@ bool Execution::take_from_cache(NodeIndex n, const OutputCache::Reading& cache) 
     transfers_.expect(n);
     return false;
   }
+  const std::uint32_t count = graph_.nodes[n].type->output_count();
+  if (outputs->size() > count)
+    result_.ui.emplace(n, std::get<std::string>((*outputs)[count]->content));
+  outputs = outputs->first(count);
   for (const Value& value : *outputs) use_.touch_holders(value);
   forecast_.made(n, *outputs);
   forecast_.done(n);
@@ -343,8 +347,17 @@ bool Execution::tell_cached(Lock& lock) {
   if (cached_.empty()) return false;
   std::vector<NodeIndex> cached = std::exchange(cached_, {});
   std::ranges::sort(cached, {}, [this](NodeIndex n) { return schedule_.rank(n); });
+  std::vector<const std::string*> shown;
+  for (const NodeIndex n : cached) {
+    const auto ui = result_.ui.find(n);
+    shown.push_back(ui == result_.ui.end() ? nullptr : &ui->second);
+  }
   leave(lock);
-  for (const NodeIndex n : cached) observer_.node_cached(graph_.nodes[n]);
+  for (std::size_t i = 0; i < cached.size(); ++i) {
+    const Node& node = graph_.nodes[cached[i]];
+    if (shown[i] != nullptr) observer_.node_shows(node, *shown[i]);
+    observer_.node_cached(node);
+  }
   enter(lock);
   return true;
 }

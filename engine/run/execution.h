@@ -101,6 +101,8 @@ class Execution {
   bool has_lazy_inputs(Running& running, Lock& lock);
   bool want(NodeIndex n, const std::vector<std::uint32_t>& inputs);
   void finish(Running& running, Worker& worker, Lock& lock);
+  void add_to_cache(NodeIndex n, std::span<const Value> outputs, const std::string& ui,
+                    double seconds, Worker& worker);
   void on_complete(std::list<Completion>& one);
   bool finish_deferred(Worker& worker, Lock& lock);
   void abandon_deferred();

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "engine/base/error.h"
+#include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/device/status.h"
 #include "engine/run/execution.h"
@@ -173,12 +174,14 @@ void Execution::finish(Running& running, Worker& worker, Lock& lock) {
   worker.now = Clock::now();
   const double seconds = std::chrono::duration<double>(worker.now - running.begin).count();
   node.type->took(seconds);
-  std::vector<std::string> files = call.take_files();
+  ForUser for_user = call.take_for_user();
+  const std::string ui = for_user.ui.is_object() ? write_json(for_user.ui) : std::string();
   std::vector<Value> kept;
   if (request_.kept.contains(n)) kept.assign(call.outputs().begin(), call.outputs().end());
   forecast_.made(n, call.outputs());
   forecast_.done(n);
-  if (keys_[n] != Hash128()) worker.adding.add(keys_[n], call.outputs(), seconds, work_so_far());
+  if (keys_[n] != Hash128()) add_to_cache(n, call.outputs(), ui, seconds, worker);
+  if (!ui.empty()) observer_.node_shows(node, ui);
   observer_.node_done(node, seconds);
   if (request_.steps != nullptr) request_.steps->done(n, call.outputs());
   worker.copies.clear();
@@ -187,7 +190,8 @@ void Execution::finish(Running& running, Worker& worker, Lock& lock) {
   transfers_.send(n, call.outputs(), worker.sent);
   std::ranges::move(call.outputs(), outputs_.begin() + std::ptrdiff_t(first_output_[n]));
   enter(lock);
-  for (std::string& file : files) files_.push_back({schedule_.rank(n), std::move(file)});
+  for (std::string& file : for_user.files) files_.push_back({schedule_.rank(n), std::move(file)});
+  if (!ui.empty()) result_.ui.emplace(n, ui);
   result_.timings.push_back({n, seconds, false});
   if (!kept.empty()) result_.to_keep.emplace_back(n, std::move(kept));
   for (const auto& [port, links] : worker.sent) schedule_.give_copies({n, port}, links);
@@ -199,6 +203,15 @@ void Execution::finish(Running& running, Worker& worker, Lock& lock) {
     if (request_.steps != nullptr) request_.steps->let_go(source, output(source));
     worker.dropped.push_back(std::move(output(source)));
   });
+}
+
+// What a node shows stands in the cache behind its outputs.
+void Execution::add_to_cache(NodeIndex n, std::span<const Value> outputs, const std::string& ui,
+                             double seconds, Worker& worker) {
+  if (ui.empty()) return worker.adding.add(keys_[n], outputs, seconds, work_so_far());
+  std::vector<Value> with_ui(outputs.begin(), outputs.end());
+  with_ui.push_back(make_value(ui));
+  worker.adding.add(keys_[n], with_ui, seconds, work_so_far());
 }
 
 void Execution::on_complete(std::list<Completion>& one) {

@@ -40,6 +40,7 @@ struct RunResult {
   std::map<Source, Value> kept;
   std::vector<NodeTiming> timings;  // in the order of completion
   std::vector<std::string> files;   // written by this run, in the order of the graph
+  std::map<NodeIndex, std::string> ui;  // what nodes show, as JSON; also of those that were cached
   // Outputs of nodes of RunRequest::kept that were made: to be kept, now that they are finished.
   std::vector<std::pair<NodeIndex, std::vector<Value>>> to_keep;
   std::uint64_t transferred_bytes = 0;  // between nodes, as the plan's transfers count them

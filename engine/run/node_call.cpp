@@ -75,10 +75,10 @@ void NodeCall::check_prompt(const heddle_port& port, const heddle_value& value) 
     throw RefusedValue(cat("input ", quote(port.name), ": ", *fault));
 }
 
-std::vector<std::string> NodeCall::take_files() {
-  if (!wrote_files_) return {};
-  wrote_files_ = false;
-  return std::exchange(*files_.lock(), {});
+ForUser NodeCall::take_for_user() {
+  if (!made_for_user_) return {};
+  made_for_user_ = false;
+  return std::exchange(*for_user_.lock(), {});
 }
 
 const heddle_value* NodeCall::input(std::uint32_t index) {
@@ -114,11 +114,18 @@ void NodeCall::progress(double fraction, std::string_view note) {
 }
 
 void NodeCall::wrote(std::string_view path, std::string_view ui_json) {
+  made_for_user_ = true;
   if (!path.empty()) {
-    files_.lock()->emplace_back(path);
-    wrote_files_ = true;
+    for_user_.lock()->files.emplace_back(path);
+    shared_.observer.file_written(*node_, path);
   }
-  shared_.observer.file_written(*node_, path, ui_json);
+  if (ui_json.empty()) return;
+  try {
+    const Json ui = parse_ui(ui_json);
+    join_ui(for_user_.lock()->ui, ui);
+  } catch (const Error& error) {
+    warn(cat("what the node shows is left out: ", error.what()));
+  }
 }
 
 void NodeCall::warn(std::string_view message) { shared_.observer.warning(node_, message); }

@@ -17,6 +17,7 @@
 #include "engine/resources/timeline.h"
 #include "engine/run/control.h"
 #include "engine/run/observer.h"
+#include "engine/run/for_user.h"
 #include "engine/run/run_files.h"
 #include "engine/tensor/call.h"
 
@@ -80,7 +81,8 @@ class NodeCall final : public heddle_ctx {
   std::span<Value> outputs() { return {outputs_.data(), output_count_}; }
   const std::vector<std::string>& wanted() const { return wanted_; }
   void clear_wanted() { wanted_.clear(); }
-  std::vector<std::string> take_files();
+  // What the node has made for the user so far.
+  ForUser take_for_user();
   bool deferred() const { return completion_ != nullptr; }
   bool used_device() const { return used_device_; }  // it may have enqueued something there
 
@@ -143,8 +145,8 @@ class NodeCall final : public heddle_ctx {
   std::vector<std::pair<std::string, Value>> extras_;
   std::vector<std::string> wanted_;
   Reservation claim_;  // of host memory
-  std::atomic<bool> wrote_files_{false};
-  Guarded<std::vector<std::string>> files_;
+  std::atomic<bool> made_for_user_{false};
+  Guarded<ForUser> for_user_;
   std::unique_ptr<heddle_completion> completion_;
 };
 

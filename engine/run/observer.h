@@ -22,9 +22,9 @@ class Observer {
   }
   virtual void node_done(const Node&, double seconds) { (void)seconds; }
   virtual void node_cached(const Node&) {}
-  virtual void file_written(const Node&, std::string_view path, std::string_view ui_json) {
-    (void)path, (void)ui_json;
-  }
+  virtual void file_written(const Node&, std::string_view path) { (void)path; }
+  // All that a node shows, as JSON; before it is done, or told to be cached.
+  virtual void node_shows(const Node&, std::string_view ui) { (void)ui; }
   virtual void warning(const Node*, std::string_view message) { (void)message; }
   virtual void node_waiting(const Node&) {}  // for its turn to write
   virtual void preview(const Node&, std::string_view device, const heddle_preview&) {
@@ -66,10 +66,15 @@ class SerialObserver final : public Observer {
     const std::lock_guard lock(mutex_);
     observer_.node_cached(node);
   }
-  void file_written(const Node& node, std::string_view path, std::string_view ui_json) override {
+  void file_written(const Node& node, std::string_view path) override {
     if (!listens_) return;
     const std::lock_guard lock(mutex_);
-    observer_.file_written(node, path, ui_json);
+    observer_.file_written(node, path);
+  }
+  void node_shows(const Node& node, std::string_view ui) override {
+    if (!listens_) return;
+    const std::lock_guard lock(mutex_);
+    observer_.node_shows(node, ui);
   }
   void warning(const Node* node, std::string_view message) override {
     if (!listens_) return;

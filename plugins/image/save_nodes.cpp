@@ -153,9 +153,9 @@ void save(Context& ctx, const Tensor& images, const SavePlan& plan, const std::s
     do {  // until there is a name that no other program has taken
       name = file_name(place.stem, static_cast<std::size_t>(i), counter++);
     } while (!create_file((place.folder / name).string(), content));
-    const std::string ui = "{\"filename\": " + json_string(name) +
+    const std::string ui = "{\"images\": [{\"filename\": " + json_string(name) +
                            ", \"subfolder\": " + json_string(place.subfolder) +
-                           ", \"type\": " + json_string(plan.kind) + "}";
+                           ", \"type\": " + json_string(plan.kind) + "}]}";
     service<heddle_report_service>().wrote(ctx.raw(), (place.folder / name).c_str(), ui.c_str());
     ctx.progress(static_cast<double>(i + 1) / static_cast<double>(count));
   }

@@ -90,7 +90,8 @@ enum {
   HEDDLE_FILE_WRITTEN = 4,
   HEDDLE_WARNING = 5,
   HEDDLE_NODE_WAITING = 6, /* for its turn to write: heddle_start_options.writes_after */
-  HEDDLE_PREVIEW = 7       /* only with heddle_start_options.previews */
+  HEDDLE_PREVIEW = 7,      /* only with heddle_start_options.previews */
+  HEDDLE_NODE_SHOWS = 8    /* text: JSON of all that the node shows, before it is done or cached */
 };
 typedef struct heddle_run_event {
   uint32_t size;
@@ -198,6 +199,9 @@ HEDDLE_EXPORT void heddle_run_free(heddle_run*);
 HEDDLE_EXPORT size_t heddle_results_file_count(const heddle_results*);
 /* Lives as long as the results; NULL: there is none. */
 HEDDLE_EXPORT const char* heddle_results_file(const heddle_results*, size_t index);
+/* What nodes show, as JSON in the shape of "outputs" in ComfyUI's history: node id -> {"images": [...],
+ * "text": [...]}. Nodes that did not run because nothing had changed are among them. */
+HEDDLE_EXPORT int32_t heddle_results_ui(const heddle_results*, char** out, char** error);
 /* Of values named in `keep`. field: of a record, or NULL. */
 HEDDLE_EXPORT int32_t heddle_results_text(const heddle_results*, const char* output, char** out,
                                           char** error);

@@ -157,15 +157,16 @@ struct Preview {
 
 // What a run tells. Called on one of the run's threads, one call at a time; keep it short.
 struct Event {
-  // node_waiting: for its turn to write (StartOptions::writes_after). preview: only with StartOptions::previews.
-  enum class Kind { node_started, node_progress, node_done, node_cached, file_written, warning, node_waiting, preview } kind;
+  // node_waiting: for its turn to write (StartOptions::writes_after). preview: only with StartOptions::previews. node_shows: all that
+  // the node shows, before it is done or cached.
+  enum class Kind { node_started, node_progress, node_done, node_cached, file_written, warning, node_waiting, preview, node_shows } kind;
   std::string_view node;        // id; empty for a warning about the run
   std::string_view class_type;
   std::string_view title;
   std::string_view device;      // node_started, preview
   double fraction = 0;          // node_progress: 0 to 1
   double seconds = 0;           // node_done
-  std::string_view text;        // note, path of the file, message
+  std::string_view text;        // note, path of the file, message; node_shows: JSON, as in Results::ui()
   std::uint64_t run = 0;        // Run::id()
   const Preview* preview = nullptr;  // preview; until the observer returns
 };
@@ -207,6 +208,9 @@ class Results {
   std::vector<Stage> stages() const;       // in the order they finished
   // Lines for people: where the plan's estimate and the run differ by more than a fifth, and one line of advice. Often empty.
   std::vector<std::string> remarks() const;
+  // What nodes show, as JSON in the shape of "outputs" in ComfyUI's history: {"9": {"images": [{"filename": ...}]}, "12": {"text": [...]}},
+  // by node id. Nodes that did not run because nothing had changed are among them.
+  std::string ui() const;
   // Values asked for by EngineRun::keep: NODE.OUTPUT.
   Image image(std::string_view output, std::size_t index = 0) const;
   std::string text(std::string_view output) const;

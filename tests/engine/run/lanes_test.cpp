@@ -268,6 +268,49 @@ BOOST_AUTO_TEST_CASE(files_are_listed_in_the_order_of_the_graph) {
   BOOST_TEST(result.timings.front().node == 1u);
 }
 
+BOOST_AUTO_TEST_CASE(what_a_node_shows_is_joined_and_given_again_when_it_is_cached) {
+  struct Listener : core::Observer {
+    std::vector<std::string> heard, warnings;
+    void node_shows(const core::Node& n, std::string_view ui) override {
+      heard.push_back(n.id + " " + std::string(ui));
+    }
+    void node_done(const core::Node& n, double) override { heard.push_back(n.id + " done"); }
+    void node_cached(const core::Node& n) override { heard.push_back(n.id + " cached"); }
+    void file_written(const core::Node&, std::string_view path) override {
+      heard.emplace_back(path);
+    }
+    void warning(const core::Node*, std::string_view message) override {
+      warnings.emplace_back(message);
+    }
+  };
+  Flow flow;
+  const core::NodeIndex shows = flow.add(
+      "shows", Place::host, {},
+      [](heddle_ctx& ctx) {
+        ctx.wrote("a.png", R"({"images": [{"filename": "a.png"}], "text": ["1"]})");
+        ctx.wrote("", R"({"images": [{"filename": "b.png"}]})");
+        ctx.wrote("", R"({"images": "none"})");
+        give_number(ctx, 3);
+      },
+      HEDDLE_NODE_SINK);
+  const std::string ui =
+      R"({"images":[{"filename":"a.png"},{"filename":"b.png"}],"text":["1"]})";
+  for (const bool is_cached : {false, true}) {
+    Listener listener;
+    core::RunControl control;
+    const core::RunResult result =
+        core::execute(flow.request({{shows, 0}}), environment, listener, control);
+    const std::vector<std::string> expected =
+        is_cached ? std::vector<std::string>{"shows " + ui, "shows cached"}
+                  : std::vector<std::string>{"a.png", "shows " + ui, "shows done"};
+    BOOST_TEST(listener.heard == expected, boost::test_tools::per_element());
+    BOOST_TEST(listener.warnings.size() == (is_cached ? 0u : 1u));
+    BOOST_TEST(result.ui.at(shows) == ui);
+    BOOST_TEST(core::get_int(*result.kept.at({shows, 0})) == 3);
+    BOOST_TEST(result.files.size() == (is_cached ? 0u : 1u));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(an_observer_is_told_one_thing_at_a_time) {
   struct Listener : core::Observer {
     std::atomic<int> inside{0}, most{0}, calls{0};

@@ -47,8 +47,9 @@ typedef struct heddle_call_service {
 typedef struct heddle_report_service {
   void (*progress)(heddle_ctx*, double fraction, const char* note);  /* [any] note may be NULL                     */
   void (*warn)(heddle_ctx*, const char* message);                    /* [any] shown with the node's name           */
-  void (*wrote)(heddle_ctx*, const char* path, const char* ui_json); /* [any] a file made for the user; ui_json as
-                                                                      * ComfyUI's "ui" entry, or NULL              */
+  /* What the node made for the user. path: a file that it wrote, or NULL. ui_json: a part of what ComfyUI calls the node's
+   * "ui", an object of lists ({"text": ["hello"]}), or NULL; lists of one name are joined. The run's results have both. [any] */
+  void (*wrote)(heddle_ctx*, const char* path, const char* ui_json);
 } heddle_report_service;
 
 /* A picture of work under way, for people: 8-bit RGB, row-major, pixels[3 * (y * width + x)] is red. */

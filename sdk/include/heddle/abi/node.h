@@ -71,8 +71,8 @@ enum {
   HEDDLE_PORT_SEQUENCE = 1u << 7, /* blocks: rows along the last axis but one are tokens, which a group of
                                      devices may divide among its members; see heddle_group              */
   HEDDLE_PORT_NONFINITE = 1u << 9, /* a FLOAT that may be NaN or infinite, even where it has a range    */
-  HEDDLE_PORT_LIST = 1u << 6      /* an output that is a list, spread over the readers; an input that
-                                     wants the whole list                                              */
+  HEDDLE_PORT_LIST = 1u << 6      /* reserved: an output that is a list, spread over the readers; an input
+                                     that wants the whole list. Not carried out yet: refused at load   */
 };
 
 /* A named place for a weight. Only blocks have slots: a model's build() fills them from the checkpoint. */
