@@ -187,13 +187,13 @@ BOOST_AUTO_TEST_CASE(the_samples_in_the_readme_are_the_ones_that_are_built) {
   std::string readme;
   std::ifstream in(kRoot / "README.md");
   for (std::string line; std::getline(in, line);) readme += line + "\n";
-  for (const char* name : {"hello.cpp", "embed.cpp"}) {
+  for (const auto& [name, language] : {std::pair("hello.cpp", "cpp"), {"hello.json", "json"}, {"embed.cpp", "cpp"}}) {
     std::string sample;
     std::ifstream file(kRoot / "tests/sample_plugins" / name);
     for (std::string line; std::getline(file, line);)
       if (!line.starts_with("// hello.cpp")) sample += line + "\n";
     BOOST_TEST(sample.size() > 100u);
-    BOOST_TEST((readme.find("```cpp\n" + sample + "```") != std::string::npos), name << " and the README differ");
+    BOOST_TEST((readme.find(std::string("```") + language + "\n" + sample + "```") != std::string::npos), name << " and the README differ");
   }
 }
 

@@ -14,7 +14,8 @@ static const char workflow[] =
     " \"count\": {\"class_type\": \"demo.count_bytes\", \"inputs\": {\"text\": [\"greet\", 0]}},"
     " \"number\": {\"class_type\": \"test.keep\", \"inputs\": {\"value\": [\"count\", 0]}},"
     " \"ramp\": {\"class_type\": \"test.ramp\", \"inputs\": {\"start\": 1}},"
-    " \"tensor\": {\"class_type\": \"test.keep\", \"inputs\": {\"value\": [\"ramp\", 0]}}}";
+    " \"tensor\": {\"class_type\": \"test.keep\", \"inputs\": {\"value\": [\"ramp\", 0]}},"
+    " \"show\": {\"class_type\": \"PreviewAny\", \"inputs\": {\"source\": [\"greet\", 0]}}}";
 
 static int faults;
 
@@ -33,7 +34,7 @@ static void done(int32_t code, char** error) {
 
 struct counts {
   uint64_t run;
-  int events, of_other_runs, node_done, previews;
+  int events, of_other_runs, node_done, previews, shown;
   long pieces_out, pieces; /* of one thread at a time: this test's runs do not overlap */
 };
 
@@ -42,6 +43,10 @@ static void observe(void* user, const heddle_run_event* event) {
   if (counts->events++ == 0) counts->run = event->run;
   if (counts->run != event->run) ++counts->of_other_runs;
   if (event->kind == HEDDLE_NODE_DONE) ++counts->node_done;
+  if (event->kind == HEDDLE_NODE_SHOWS) {
+    ++counts->shown;
+    expect(strncmp(event->text.data, "{\"text\":[\"Hello, you! ", 22) == 0, "what the event shows");
+  }
   if (event->kind == HEDDLE_PREVIEW) {
     ++counts->previews;
     expect(event->preview_width == 2 && event->preview_height == 1, "the preview's size");
@@ -131,7 +136,12 @@ int main(int argc, char** argv) {
     heddle_run_resume(run);
     done(heddle_run_wait(run, -1, &results, &error), &error);
     expect(counts.run == heddle_run_id(run) && counts.of_other_runs == 0, "events say their run");
-    expect(counts.node_done == 4, "four nodes ran: not the one whose tensor was given");
+    expect(counts.node_done == 5, "five nodes ran: not the one whose tensor was given");
+    done(heddle_results_ui(results, &text, &error), &error);
+    expect(counts.shown == 1 &&
+               strcmp(text, "{\"show\":{\"text\":[\"Hello, you! Hello, you! \"]}}") == 0,
+           "the results have what a node shows");
+    heddle_text_free(text);
     done(heddle_results_text(results, "number.out", &text, &error), &error);
     expect(strcmp(text, "24") == 0, "\"Hello, you! \" twice has 24 bytes");
     heddle_text_free(text);
