@@ -11,13 +11,10 @@
 #include "engine/base/error.h"
 #include "engine/base/json_value.h"
 #include "engine/facade/host_hooks.h"
-#include "engine/graph/bind.h"
-#include "engine/graph/workflow.h"
-#include "engine/place/place.h"
+#include "engine/facade/passes.h"
 #include "engine/plugin/devices.h"
 #include "engine/resources/folders.h"
 #include "engine/run/control.h"
-#include "engine/run/describe.h"
 #include "engine/run/executor.h"
 #include "engine/run/write_turn.h"
 #include "heddle/engine.hpp"
@@ -67,33 +64,11 @@ struct Engine::Data {
   void start_housekeeping();
   void unload_idle();
 
-  struct Ready {  // a workflow, ready to run
-    core::Graph graph;
-    core::Plan plan;
-    core::Described described;
-    core::Kept kept;
-    core::Inferred inferred;  // only of plans that somebody looks at
-  };
-  // What to do with a node that fails when it is asked what it can say before the run.
-  enum class Describe { strictly, for_a_run };
   core::Bound bind(const Workflow::Data& flow, const core::GivenValues& given = {}) const;
   core::Crowd crowd();  // what the runs under way keep busy, but for those that wait to write
   // Where `next` stands in the row of `run`, which may be long over. With the mutex held.
   void write_after(std::uint64_t run, const std::shared_ptr<core::WriteTurn>& next);
   std::vector<double> busy_seconds(const core::Plan& plan) const;
-  bool is_limited_by_caller(const core::DeviceFacts& device) const;
-  // The same, without budgets that are defaults.
-  core::Topology with_given_budgets_only(core::Topology topology, const std::vector<core::DeviceHint>& hints) const;
-  core::Topology with_budgets(const std::vector<core::DeviceHint>& hints) const;
-  // In force as long as they live: what a workflow allows the devices while it runs.
-  std::vector<core::Ledger::Cap> caps(const std::vector<core::DeviceHint>& hints) const;
-  struct Asked {
-    Describe how = Describe::strictly;
-    core::Crowd crowd = {};
-    core::GivenValues given = {};
-    std::vector<std::string> keep = {};  // NODE.OUTPUT, as in StartOptions
-    bool must_fit = true;  // refuse what host memory can never hold
-  };
   Ready prepare(const Workflow::Data& flow, Asked asked) const;  // throws every problem, a line each
   // For people, who want to see what lacks where. Takes the tensors.
   Ready prepare_to_show(const std::shared_ptr<const Workflow::Data>& flow, Inputs inputs, bool must_fit = true) const;
@@ -106,7 +81,7 @@ struct Run::Data {
   std::vector<double> busy_seconds;    // by device; for whoever starts another run, so not to be changed any more
   std::vector<std::string> devices;    // that have at least half of what the busiest has
   std::shared_ptr<const Workflow::Data> flow;
-  Engine::Data::Ready ready;           // the run's own thread empties it before the outcome is there
+  Ready ready;           // the run's own thread empties it before the outcome is there
   StartOptions options;
   std::shared_future<Results> outcome;
   std::jthread thread;

@@ -4,18 +4,13 @@
 #include "engine/base/own_folder.h"
 #include "engine/base/read_file.h"
 #include "engine/base/text.h"
-#include "engine/base/verify.h"
 #include "engine/facade/data.h"
 #include "engine/facade/inputs.h"
 #include "engine/memory/machine_memory.h"
-#include "engine/place/call_steps.h"
-#include "engine/place/place.h"
 #include "engine/plugin/host.h"
 #include "engine/plugin/ledgers.h"
 #include "engine/plugin/model_builder.h"
 #include "engine/resources/available_memory.h"
-#include "engine/resources/device_recovery.h"
-#include "engine/session/memory_requirement.h"
 
 namespace heddle {
 
@@ -156,110 +151,7 @@ std::vector<double> Engine::Data::busy_seconds(const core::Plan& plan) const {
   return busy;
 }
 
-bool Engine::Data::is_limited_by_caller(const core::DeviceFacts& device) const {
-  return options.budgets.contains(device.name) || options.budgets.contains(device.kind);
-}
-
-std::vector<core::Ledger::Cap> Engine::Data::caps(const std::vector<core::DeviceHint>& hints) const {
-  std::vector<core::Ledger::Cap> caps;
-  for (const core::DeviceHint& hint : hints)
-    for (const core::RunDevice& device : environment->devices) {
-      const core::Device& of = device.state->device();
-      if (hint.budget_bytes && of.name() == hint.device && !options.budgets.contains(of.name()) && !options.budgets.contains(of.kind()))
-        caps.emplace_back(device.state->ledger(), *hint.budget_bytes);
-    }
-  return caps;
-}
-
-core::Topology Engine::Data::with_given_budgets_only(core::Topology topology, const std::vector<core::DeviceHint>& hints) const {
-  for (core::DeviceFacts& device : topology.devices) {
-    const bool by_workflow = std::ranges::any_of(hints, [&](const core::DeviceHint& hint) { return hint.budget_bytes && hint.device == device.name; });
-    if (!by_workflow && !is_limited_by_caller(device) && !(device.host_visible && options.host_budget)) device.budget = 0;
-  }
-  return topology;
-}
-
-// What a workflow allows a device counts where the caller of the engine said nothing.
-core::Topology Engine::Data::with_budgets(const std::vector<core::DeviceHint>& hints) const {
-  core::Topology topology = core::topology_now(*environment);
-  for (const core::DeviceHint& hint : hints) {
-    if (!hint.budget_bytes) continue;
-    const auto device = std::ranges::find(topology.devices, hint.device, &core::DeviceFacts::name);
-    if (device == topology.devices.end())
-      throw core::Error(core::Code::not_found, core::cat("the workflow gives a budget to ", core::quote(hint.device), ", which is not among the devices used: ",
-                                                         core::all_device_names(topology)));
-    if (is_limited_by_caller(*device)) continue;
-    device->budget = device->budget == 0 ? *hint.budget_bytes : std::min(device->budget, *hint.budget_bytes);
-  }
-  return topology;
-}
-
-namespace {
-
-bool has_budgets(const core::Topology& topology) {
-  return std::ranges::any_of(topology.devices, [](const core::DeviceFacts& device) { return device.budget != 0; });
-}
-
-}  // namespace
-
-Engine::Data::Ready Engine::Data::prepare(const Workflow::Data& flow, Asked asked) const {
-  core::Bound bound = bind(flow, asked.given);
-  std::vector<std::string> errors;
-  for (const core::Problem& p : bound.problems)
-    if (p.severity == core::Problem::Severity::error) errors.push_back(p.message);
-  if (!errors.empty()) throw core::Error(core::Code::invalid_argument, core::join(core::clip_lines(std::move(errors)), "\n"));
-  Ready ready{std::move(bound.graph), {}, {}, {}};
-  core::take_device_inputs(ready.graph);
-  const std::vector<core::Source> wanted = find_outputs(ready.graph, flow.workflow, asked.keep);
-  // A plan says what a run would do, so both ask: a device that is well again is used again.
-  core::probe_degraded(*environment);
-  const core::Topology topology = with_budgets(flow.workflow.devices);
-  ready.kept = core::take_kept(ready.graph, wanted, topology, *environment);
-  try {
-    ready.described = core::describe_models(ready.graph, *environment);
-  } catch (const core::RefusedValue&) {
-    throw;  // the fault is the workflow's
-  } catch (const core::Error&) {
-    // A run tells it as what it is, a node that failed.
-    if (asked.how == Describe::strictly) throw;
-    ready.described.known.assign(ready.graph.nodes.size(), false);
-  }
-  core::Facts facts = ready.described.facts;
-  core::add_facts(ready.kept, facts);
-  const auto known = [&](const core::Source& source) {
-    const auto fact = facts.find(source);
-    return fact == facts.end() ? nullptr : fact->second.get();
-  };
-  core::check_known_prompts(ready.graph, known, options.prompt_limit);
-  const core::Inferred inferred = core::infer(ready.graph, environment->host, facts, plugins.catalog.get());
-  using Misfits = core::PlaceRequest::Misfits;
-  const auto plan_with = [&](Misfits misfits) {
-    return core::make_plan(ready.graph, core::place({ready.graph, inferred, topology, environment->costs, misfits, {}, asked.crowd}), inferred);
-  };
-  if (asked.how == Describe::strictly) {
-    ready.plan = plan_with(Misfits::told);  // a plan shows what lacks where
-  } else {
-    // What nobody asked for is a default, which the ledgers keep; only what somebody gave is held against the least.
-    const core::Topology given = with_given_budgets_only(topology, flow.workflow.devices);
-    const auto meets_budgets = [&] { return core::meets_budgets(ready.graph, ready.plan, inferred, given, *environment); };
-    try {
-      ready.plan = plan_with(Misfits::refused);
-      meets_budgets();
-    } catch (const core::Error& error) {
-      // Placement goes by estimates; whether a budget is enough is counted, where that can be done.
-      if (error.code() != core::Code::out_of_memory || !has_budgets(given)) throw;
-      ready.plan = plan_with(Misfits::told);
-      if (!meets_budgets()) throw;
-    }
-  }
-  if (asked.must_fit) core::check_host_nodes(ready.graph, ready.plan, inferred, wanted, *environment);
-  if (asked.how == Describe::strictly) core::tell_calls(inferred, core::Prices(topology, environment->costs), ready.plan);
-  if (asked.how == Describe::strictly || core::kVerify) core::add_steps(ready.graph, inferred, topology, ready.plan);
-  for (const core::PendingOutput& pending : inferred.pending)
-    if (!ready.described.known[pending.node]) ready.plan.pending.push_back(core::cat(ready.graph.nodes[pending.node].id, ".", pending.output));
-  if (asked.how == Describe::strictly) ready.inferred = inferred;
-  return ready;
-}
+Ready Engine::Data::prepare(const Workflow::Data& flow, Asked asked) const { return heddle::prepare(flow.workflow, std::move(asked), options, *environment); }
 
 Engine::Engine(EngineOptions options) : data_(outward([&] { return std::make_unique<Data>(std::move(options)); })) {}
 Engine::~Engine() = default;

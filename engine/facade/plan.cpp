@@ -23,7 +23,7 @@ std::string output_name(const core::Graph& graph, const core::ModelSummary& mode
 
 }  // namespace
 
-Engine::Data::Ready Engine::Data::prepare_to_show(const std::shared_ptr<const Workflow::Data>& flow, Inputs inputs, bool must_fit) const {
+Ready Engine::Data::prepare_to_show(const std::shared_ptr<const Workflow::Data>& flow, Inputs inputs, bool must_fit) const {
   const TakenInputs taken = take_inputs(std::move(inputs));
   const std::shared_ptr<const Workflow::Data> given = with_inputs(flow, taken);
   return prepare(*given, {Describe::strictly, {}, values_of(*given, taken), {}, must_fit});
@@ -31,7 +31,7 @@ Engine::Data::Ready Engine::Data::prepare_to_show(const std::shared_ptr<const Wo
 
 std::string Engine::plan(const Workflow& flow, Inputs inputs) const {
   return outward([&] {
-    const Data::Ready ready = data_->prepare_to_show(flow.data_, std::move(inputs));
+    const Ready ready = data_->prepare_to_show(flow.data_, std::move(inputs));
     std::string text = core::plan_text(ready.graph, ready.plan, data_->environment->topology);
     for (const core::ModelSummary& model : ready.described.models)
       text += cat("model ", core::printable(output_name(ready.graph, model)), ": ", core::printable(model.family), ", ", model.blocks,
@@ -62,7 +62,7 @@ void tell_host_least(const std::vector<core::HostNeed>& needs, const core::Graph
 
 std::string Engine::plan_least(const Workflow& flow, bool as_json) const {
   return outward([&] {
-    const Data::Ready ready = data_->prepare_to_show(flow.data_, {}, false);
+    const Ready ready = data_->prepare_to_show(flow.data_, {}, false);
     const core::Topology& topology = data_->environment->topology;
     const core::LeastNeeds all = core::least_needs(ready.graph, ready.plan, ready.inferred, topology, *data_->environment);
     std::map<std::uint32_t, const core::LeastNeed*> most;  // by device: the node that decides
@@ -97,14 +97,14 @@ std::string Engine::plan_least(const Workflow& flow, bool as_json) const {
 
 std::string Engine::plan_dot(const Workflow& flow, Inputs inputs) const {
   return outward([&] {
-    const Data::Ready ready = data_->prepare_to_show(flow.data_, std::move(inputs));
+    const Ready ready = data_->prepare_to_show(flow.data_, std::move(inputs));
     return core::plan_dot(ready.graph, ready.plan, data_->environment->topology);
   });
 }
 
 std::string Engine::plan_json(const Workflow& flow, Inputs inputs) const {
   return outward([&] {
-    const Data::Ready ready = data_->prepare_to_show(flow.data_, std::move(inputs));
+    const Ready ready = data_->prepare_to_show(flow.data_, std::move(inputs));
     Json plan = core::plan_json(ready.graph, ready.plan, data_->environment->topology);
     Json models = Json::array();
     for (const core::ModelSummary& model : ready.described.models)

@@ -111,7 +111,7 @@ Run Engine::start(const Workflow& flow, StartOptions options) {
     data->flow = with_inputs(flow.data_, taken);
     core::Crowd crowd = data_->crowd();
     crowd.among_many = options.among_many;
-    data->ready = data_->prepare(*data->flow, {Engine::Data::Describe::for_a_run, std::move(crowd), values_of(*data->flow, taken), options.keep});
+    data->ready = data_->prepare(*data->flow, {Describe::for_a_run, std::move(crowd), values_of(*data->flow, taken), options.keep});
     data->options = std::move(options);
     data->busy_seconds = data_->busy_seconds(data->ready.plan);
     data->devices = names_of_busy(data_->environment->devices, data->busy_seconds);
@@ -135,7 +135,7 @@ Run Engine::start(const Workflow& flow, StartOptions options) {
         core::RunRequest request{&raw->ready.graph, &raw->ready.plan, "", extra_pnginfo(raw->flow->workflow), keep, raw->ready.kept};
         if (asks_for(raw->ready.graph, "PROMPT")) request.prompt_json = core::write_json(core::nodes_to_json(raw->flow->workflow));
         Teller teller(raw->options, raw->id);
-        const std::vector<core::Ledger::Cap> caps = engine->caps(raw->flow->workflow.devices);
+        const std::vector<core::Ledger::Cap> caps = Budgets(engine->options, raw->flow->workflow.devices).caps(environment);
         auto results = std::make_shared<Results::Data>();
         const auto began = std::chrono::steady_clock::now();
         results->result = execute_traced(request, environment, teller, *raw);

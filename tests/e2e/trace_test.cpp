@@ -140,12 +140,11 @@ std::string changed(std::string text, const std::vector<std::pair<const char*, s
 
 // Prints the plan as `heddle plan` does, and runs the workflow as a run does.
 Ran run_workflow(Engine::Data& engine, const std::string& text) {
-  using How = Engine::Data::Describe;
   const Workflow::Data flow{core::parse_workflow(text, "workflow.json"), engine.plugins.catalog};
   const core::Topology& topology = engine.environment->topology;
-  const auto shown = engine.prepare(flow, {How::strictly});
+  const auto shown = engine.prepare(flow, {Describe::strictly});
   Ran ran{printed_steps(shown.graph, shown.plan, topology), {}};
-  const auto ready = engine.prepare(flow, {How::for_a_run});
+  const auto ready = engine.prepare(flow, {Describe::for_a_run});
   engine.environment->cache.clear();  // of what both have described
   std::map<std::string, std::string> names;
   for (const core::DeviceFacts& device : topology.devices) names[device.name] = device.name;

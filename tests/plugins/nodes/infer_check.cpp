@@ -94,7 +94,7 @@ class Recorder {
 Checked infer_and_run(Engine::Data& engine, const std::string& workflow) {
   const Workflow::Data flow{core::parse_workflow(workflow, "workflow.json"),
                             engine.plugins.catalog};
-  const Engine::Data::Ready ready = engine.prepare(flow, {Engine::Data::Describe::strictly});
+  const Ready ready = engine.prepare(flow, {Describe::strictly});
   const core::Graph& graph = ready.graph;
   core::RunRequest request;
   request.graph = &graph;

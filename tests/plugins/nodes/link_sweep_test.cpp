@@ -175,14 +175,14 @@ struct SweepFixture {
   }
 
   // Plans strictly, and says what that told.
-  Ending plan(const std::string& text, std::optional<Engine::Data::Ready>& ready) {
-    return ending(false, [&] { ready = prepared(text, Engine::Data::Describe::strictly); });
+  Ending plan(const std::string& text, std::optional<Ready>& ready) {
+    return ending(false, [&] { ready = prepared(text, Describe::strictly); });
   }
   // Runs; with `stops` until the node tells of progress.
   Ending run(const std::string& text, bool stops) {
-    std::optional<Engine::Data::Ready> ready;
+    std::optional<Ready> ready;
     const Ending before =
-        ending(false, [&] { ready = prepared(text, Engine::Data::Describe::for_a_run); });
+        ending(false, [&] { ready = prepared(text, Describe::for_a_run); });
     if (before.code) return before;
     return ending(true, [&] {
       core::RunRequest request;
@@ -195,14 +195,14 @@ struct SweepFixture {
   }
 
   // Whether it is quick and small enough to be run, and short enough to be run to its end.
-  static bool is_small(const Engine::Data::Ready& ready) {
+  static bool is_small(const Ready& ready) {
     double bytes = 0;
     for (const core::NodeSpec& node : ready.inferred.nodes)
       for (const core::ValueSpec& output : node.outputs)
         for (const auto& [path, info] : output.tensors) bytes += double(core::dense_bytes(info));
     return bytes <= kMostBytesToRun;
   }
-  static bool is_short(const Engine::Data::Ready& ready) {
+  static bool is_short(const Ready& ready) {
     for (const core::NodeSpec& node : ready.inferred.nodes)
       for (const core::CallSpec& call : node.calls)
         if (call.step_count > kMostStepsToRun) return false;
@@ -222,7 +222,7 @@ struct SweepFixture {
     const bool stops_;
   };
 
-  Engine::Data::Ready prepared(const std::string& text, Engine::Data::Describe how) {
+  Ready prepared(const std::string& text, Describe how) {
     const Workflow::Data flow{core::parse_workflow(text, "sweep.json"), engine.plugins.catalog};
     return engine.prepare(flow, {how});
   }
@@ -257,7 +257,7 @@ void check_value(SweepFixture& sweep, const core::NodeType& type, const heddle_p
   BOOST_TEST_CHECKPOINT(what);
   const std::string raw = sweep.workflow(type, port.name, "test.raw", value.text);
   const std::string known = sweep.workflow(type, port.name, "test.known", value.text);
-  std::optional<Engine::Data::Ready> ready;
+  std::optional<Ready> ready;
   const Ending planned = sweep.plan(known, ready);
   if (!value.fits) {
     check_refused(planned, port, what + ", planned");
