@@ -9,6 +9,7 @@
 #include <boost/range/iterator_range.hpp>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <queue>
 #include <sstream>
 
@@ -66,11 +67,23 @@ std::vector<Index> shortest_cycle(const Adjacency& graph, Index start,
 
 }  // namespace
 
+// Boost's topological_sort() does not say which of several ready nodes comes first. People see this
+// order, so it has to.
 std::vector<std::uint32_t> topological_order(const Dag& dag) {
-  const Adjacency graph = adjacency(dag, Direction::forward);
-  std::vector<std::size_t> waiting(dag.node_count, 0);
-  for (Index node = 0; node < dag.node_count; ++node)
-    for (const Index next : successors(graph, node)) ++waiting[next];
+  std::vector<std::size_t> begin(dag.node_count + std::size_t{1}, 0), waiting(dag.node_count, 0);
+  const auto is_inside = [&](const auto& edge) {
+    return edge.first < dag.node_count && edge.second < dag.node_count;
+  };
+  for (const auto& edge : dag.edges) {
+    if (!is_inside(edge)) continue;
+    ++begin[edge.first + std::size_t{1}];
+    ++waiting[edge.second];
+  }
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  std::vector<Index> successors(begin.back());
+  std::vector<std::size_t> end(begin.begin(), begin.end() - 1);
+  for (const auto& edge : dag.edges)
+    if (is_inside(edge)) successors[end[edge.first]++] = edge.second;
   std::priority_queue<Index, std::vector<Index>, std::greater<>> ready;
   for (Index node = 0; node < dag.node_count; ++node)
     if (waiting[node] == 0) ready.push(node);
@@ -80,8 +93,8 @@ std::vector<std::uint32_t> topological_order(const Dag& dag) {
     const Index node = ready.top();
     ready.pop();
     order.push_back(node);
-    for (const Index next : successors(graph, node))
-      if (--waiting[next] == 0) ready.push(next);
+    for (std::size_t s = begin[node]; s < end[node]; ++s)
+      if (--waiting[successors[s]] == 0) ready.push(successors[s]);
   }
   return order;
 }
