@@ -16,9 +16,9 @@ namespace heddle::cli {
 inline constexpr int kExitDone = 0, kExitFailed = 1, kExitUsage = 2;
 
 struct Request {
-  std::filesystem::path workflow;  // of run and plan
-  std::string class_type;          // of nodes; empty: all
-  std::string model;               // of bench; empty: list them
+  Workflow flow;           // of run and plan; no engine has adopted it
+  std::string class_type;  // of nodes; empty: all
+  std::string model;       // of bench; empty: list them
   BenchArguments bench;
   Settings settings;
 };

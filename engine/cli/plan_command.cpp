@@ -13,7 +13,7 @@ int plan_workflow(const Request& request, Output& output) {
     if (!request.settings.quiet) core::log(core::Level::warning, text);
   };
   const Engine engine(request.settings.engine);
-  const Variants variants(engine, engine.load(request.workflow), request.settings, warn);
+  const Variants variants(engine, engine.adopt(request.flow), request.settings, warn);
   for (std::size_t run = 0; run < variants.count(); ++run) {
     const Workflow flow = variants.workflow(run);
     const Engine::Problems problems = engine.check(flow);

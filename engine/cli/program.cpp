@@ -59,14 +59,19 @@ Layer only_of(const Layer& layer, std::uint32_t commands) {
   return kept;
 }
 
-Settings read_all_settings(const CommandLine& line, const std::filesystem::path& workflow) {
+// Of run and plan the workflow comes, too: it is read once, as it may come through a pipe.
+void read_settings_of(const CommandLine& line, const std::filesystem::path& workflow,
+                      Request& request) {
   std::vector<Layer> layers{line.options, read_environment(&environment)};
   for (const std::filesystem::path& file : configuration_files(workflow, &environment))
     layers.push_back(read_configuration(core::read_file(file, core::kConfigurationFile), file));
-  Settings settings = read_settings(only_of(lay_over(layers), options_of(line.command)));
+  Settings& settings = request.settings;
+  settings = read_settings(only_of(lay_over(layers), options_of(line.command)));
+  if (!workflow.empty()) {
+    request.flow = Workflow::load(workflow);
+    prefer_workflow_budgets(settings, request.flow.budgets());
+  }
   std::error_code ignored;
-  if (std::filesystem::is_regular_file(workflow, ignored))
-    prefer_workflow_budgets(settings, core::read_file(workflow, core::kWorkflowFile));
   const std::filesystem::path cache = settings.cache.value_or(default_cache_folder(&environment));
   // A plan tells what there is to do, and is quick: it reads no file for a key.
   if (line.command == Command::run && !cache.empty())
@@ -82,7 +87,6 @@ Settings read_all_settings(const CommandLine& line, const std::filesystem::path&
               !core::is_written_through(settings.costs_file))) {
     settings.engine.costs = settings.costs_file;
   }
-  return settings;
 }
 
 int carry_out(Command command, const Request& request, Output& output) {
@@ -112,14 +116,14 @@ int run_command(const CommandLine& line, Output& output) {
   std::error_code ignored;
   const bool takes_workflow = line.command == Command::run || line.command == Command::plan;
   Request request;
-  if (takes_workflow) request.workflow = line.operand;
-  if (takes_workflow && std::filesystem::is_directory(request.workflow, ignored))
+  const std::filesystem::path workflow = takes_workflow ? line.operand : std::string();
+  if (takes_workflow && std::filesystem::is_directory(workflow, ignored))
     throw core::Error(Code::invalid_argument,
-                      cat(request.workflow.string(), ": is a folder: name a workflow in it."));
+                      cat(workflow.string(), ": is a folder: name a workflow in it."));
   if (line.command == Command::nodes) request.class_type = line.operand;
   if (line.command == Command::bench) request.model = line.operand;
   request.bench = line.bench;
-  if (options_of(line.command) != 0) request.settings = read_all_settings(line, request.workflow);
+  if (options_of(line.command) != 0) read_settings_of(line, workflow, request);
   try {
     return carry_out(line.command, request, output);
   } catch (const EngineError& error) {

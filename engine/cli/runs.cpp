@@ -40,7 +40,7 @@ class Runs {
           reporter.message("stopping; once more quits at once");
         }),
         engine_(settings_.engine),
-        variants_(engine_, engine_.load(request.workflow), settings_,
+        variants_(engine_, engine_.adopt(request.flow), settings_,
                   [&](const std::string& text) { reporter_.message(cat("warning: ", text)); }) {}
 
   int run_all() {

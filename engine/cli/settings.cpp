@@ -216,24 +216,12 @@ std::filesystem::path numbered(const std::filesystem::path& file, std::size_t ru
   return file.parent_path() / cat(file.stem().string(), ".", run, file.extension().string());
 }
 
-void prefer_workflow_budgets(Settings& settings, std::string_view workflow) {
-  if (settings.configured_budgets.empty()) return;
-  try {
-    const core::Json json = core::parse_json(workflow, "workflow");
-    const core::Json* devices = json.find("devices");
-    if (devices == nullptr || json.find("prompt") == nullptr) return;
-    auto& budgets = settings.engine.budgets;
-    for (const core::Json::Member& device : devices->members()) {
-      const core::Json* budget = device.value.find("budget");
-      if (budget == nullptr) continue;
-      const std::string name(device.key), kind = device_kind(name);
-      const std::string& said = budgets.contains(name) ? name : kind;
-      if (!settings.configured_budgets.contains(said)) continue;
-      const std::optional<std::uint64_t> bytes =
-          budget->is_string() ? core::parse_bytes(budget->as_string()) : budget->as_uint64();
-      if (bytes) budgets[name] = *bytes;
-    }
-  } catch (const Error&) {  // whoever reads the workflow says what is wrong, and where
+void prefer_workflow_budgets(Settings& settings,
+                             const std::map<std::string, std::uint64_t>& given) {
+  auto& budgets = settings.engine.budgets;
+  for (const auto& [name, bytes] : given) {
+    const std::string& said = budgets.contains(name) ? name : device_kind(name);
+    if (settings.configured_budgets.contains(said)) budgets[name] = bytes;
   }
 }
 

@@ -44,9 +44,9 @@ Settings read_settings(const Layer& layer);
 // option's name in EngineOptions. Other errors are given back as they are.
 EngineError with_place(const EngineError& error, const Settings& settings);
 
-// Lets budgets that the workflow gives its devices count instead of those of configuration files. A
-// text that is no workflow is left to those who read it.
-void prefer_workflow_budgets(Settings& settings, std::string_view workflow);
+// Lets budgets that the workflow gives its devices count instead of those of configuration files.
+void prefer_workflow_budgets(Settings& settings,
+                             const std::map<std::string, std::uint64_t>& given);
 
 // "t.json" for a single run, else "t.3.json": a file of its own for every run, numbers from 1. What
 // is no file (/dev/stdout) takes them all.

@@ -77,6 +77,12 @@ std::optional<std::pair<Json, Json>> ends_of_range(std::string_view value) {
 
 }  // namespace
 
+InputKind kind_of_type(std::string_view declared) {
+  const std::string types = cat(",", declared, ",");
+  if (types.find(",FLOAT,") != std::string::npos) return InputKind::real;
+  return types.find(",INT,") != std::string::npos ? InputKind::integer : InputKind::other;
+}
+
 std::vector<std::string> values_of(std::string_view value, InputKind kind) {
   if (kind == InputKind::other) return {std::string(value)};
   if (const auto ends = ends_of_range(value)) {

@@ -14,6 +14,9 @@ namespace heddle::cli {
 // VALUE whole, because "1..8" may be a text like any other.
 enum class InputKind { integer, real, other };
 
+// Of a declared type, which may name several: "INT,FLOAT".
+InputKind kind_of_type(std::string_view declared);
+
 // More runs than this in one call are refused: it is a slip of the keyboard, and every one of them
 // is checked before the first starts.
 inline constexpr std::size_t kMostRuns = 100'000;

@@ -3,9 +3,7 @@
 #include <algorithm>
 
 #include "engine/base/error.h"
-#include "engine/base/json.h"
 #include "engine/base/text.h"
-#include "engine/cli/flow_view.h"
 
 namespace heddle::cli {
 namespace {
@@ -13,17 +11,6 @@ namespace {
 using core::cat;
 using core::Code;
 using core::Error;
-using core::Json;
-
-// The declaration of the node's class; null for a class that the engine does not have, which
-// check() reports with the nearest names.
-Json info_of(const Engine& engine, const std::string& class_type) {
-  try {
-    return core::parse_json(engine.object_info(class_type), class_type);
-  } catch (const EngineError&) {
-    return {};
-  }
-}
 
 // Of several options for one input the last counts: its range, too, and not a product of both.
 struct Assignment {
@@ -40,12 +27,12 @@ void assign(std::vector<Assignment>& all, Assignment fresh) {
   all.push_back(std::move(fresh));
 }
 
-Assignment read_assignment(const Engine& engine, const FlowView::Node* node, const InputName& name,
-                           const Pair& set) {
-  const Json info = node == nullptr ? Json() : info_of(engine, node->class_type);
-  const InputKind kind = declared_kind(info, name.input).value_or(InputKind::other);
+Assignment read_assignment(const Engine& engine, const std::optional<Workflow::Node>& node,
+                           const InputName& name, const Pair& set) {
+  const InputKind kind =
+      kind_of_type(node ? engine.input_type(node->class_type, name.input) : std::string());
   try {
-    return {node == nullptr ? name.node : node->id, name.input, set.key, values_of(set.value, kind),
+    return {node ? node->id : name.node, name.input, set.key, values_of(set.value, kind),
             set.where};
   } catch (const Error& error) {
     throw Error(error.code(), cat(set.where, " ", set.key, ": ", error.what()));
@@ -54,32 +41,41 @@ Assignment read_assignment(const Engine& engine, const FlowView::Node* node, con
 
 }  // namespace
 
+InputName split_input_name(std::string_view name) {
+  const std::size_t point = name.rfind('.');
+  if (point == std::string_view::npos || point == 0 || point + 1 == name.size())
+    throw Error(Code::invalid_argument,
+                cat("expected NODE.INPUT=VALUE, got no NODE.INPUT in ", core::quote(name), "."));
+  return {std::string(name.substr(0, point)), std::string(name.substr(point + 1))};
+}
+
 Variants::Variants(const Engine& engine, Workflow flow, const Settings& settings,
                    const std::function<void(const std::string&)>& warn)
     : flow_(std::move(flow)) {
-  const FlowView view(flow_.text());
+  const Workflow given = flow_;  // what it says itself, whatever options change
   // A configuration file stands below the workflow, and serves workflows of all sorts.
-  const auto passes_over = [&](const Pair& pair, const FlowView::Node* node, bool given) {
+  const auto passes_over = [&](const Pair& pair, bool is_there, bool is_given) {
     if (pair.origin != Origin::configuration) return false;
-    if (node == nullptr)
+    if (!is_there)
       warn(cat(pair.where, ": this workflow has no node for ", core::quote(pair.key), "."));
-    return node == nullptr || given;
+    return !is_there || is_given;
   };
   for (const Pair& place : settings.places) {
-    const FlowView::Node* node = view.find(place.key);
-    if (!passes_over(place, node, node != nullptr && node->gives("device")))
+    const std::optional<Workflow::Node> node = given.find(place.key);
+    if (!passes_over(place, node.has_value(), node && !node->device.empty()))
       flow_.place(place.key, place.value, place.where);
   }
   for (const Pair& mode : settings.parallel) {
-    const FlowView::Node* node = view.find(mode.key);
-    if (!passes_over(mode, node, node != nullptr && node->gives("parallel")))
+    const std::optional<Workflow::Node> node = given.find(mode.key);
+    if (!passes_over(mode, node.has_value(), node && !node->parallel.empty()))
       flow_.parallel(mode.key, mode.value, mode.where);
   }
   std::vector<Assignment> assignments;
   for (const Pair& set : settings.sets) {
     const InputName name = split_input_name(set.key);
-    const FlowView::Node* node = view.find(name.node);
-    if (!passes_over(set, node, node != nullptr && node->gives_input(name.input)))
+    const std::optional<Workflow::Node> node = given.find(name.node);
+    if (!passes_over(set, node.has_value(),
+                     node && std::ranges::find(node->inputs, name.input) != node->inputs.end()))
       assign(assignments, read_assignment(engine, node, name, set));
   }
   for (Assignment& assignment : assignments) {

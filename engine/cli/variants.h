@@ -5,12 +5,20 @@
 #include <functional>
 #include <heddle/engine.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/cli/settings.h"
 #include "engine/cli/sweep.h"
 
 namespace heddle::cli {
+
+// "Noise.seed" -> {"Noise", "seed"}; the input is what stands behind the last point. Throws
+// core::Error(invalid_argument) when one of them is missing.
+struct InputName {
+  std::string node, input;
+};
+InputName split_input_name(std::string_view name);
 
 class Variants {
  public:

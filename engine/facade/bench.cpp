@@ -179,17 +179,13 @@ double stage_seconds(const Results& results, const std::string& node) {
 }
 
 // The calls of the measured node as the plan has them.
-void read_plan(const std::string& text, const std::string& node, BenchReport& report) {
-  const Json plan = core::parse_json(text, "plan");
-  for (const Json& step : plan.find("steps")->as_array()) {
-    const Json* const calls = step.find("calls");
-    if (calls == nullptr || step.find("node")->as_string() != node) continue;
-    for (const Json& call : calls->as_array()) {
-      report.planned_seconds += number_in(call, "step_seconds");
-      report.planned_load_seconds += number_in(call, "load_seconds");
-      report.step_flops += number_in(call, "step_flops");
-      report.parallel = call.find("parallel")->as_string();
-    }
+void read_plan(const std::vector<PlannedCall>& calls, const std::string& node, BenchReport& report) {
+  for (const PlannedCall& call : calls) {
+    if (call.node != node) continue;
+    report.planned_seconds += call.step_seconds;
+    report.planned_load_seconds += call.load_seconds;
+    report.step_flops += call.step_flops;
+    report.parallel = call.parallel;
   }
 }
 
@@ -257,7 +253,7 @@ BenchReport measure_model(const EngineOptions& given, const BenchOptions& bench,
     if (!bench.parallel.empty()) flow.parallel(what.node, bench.parallel);
     if (!bench.weight_dtype.empty()) flow.set(what.weight_dtype, bench.weight_dtype);
     const auto began_planning = Clock::now();
-    const std::string plan = engine.plan_json(flow);
+    const std::vector<PlannedCall> plan = engine.planned_calls(flow);
     report.plan_seconds = since(began_planning);
     read_plan(plan, what.node, report);
 

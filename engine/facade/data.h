@@ -37,7 +37,7 @@ core::MemoryPolicy memory_policy_of(const EngineOptions& options);
 
 struct Workflow::Data {
   core::Workflow workflow;
-  std::shared_ptr<const core::Catalog> catalog;  // set() asks it for declared types
+  std::shared_ptr<const core::Catalog> catalog;  // set() asks it for declared types; nullptr: read without an engine
 };
 
 struct Results::Data {

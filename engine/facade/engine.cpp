@@ -157,9 +157,7 @@ Engine::Engine(EngineOptions options) : data_(outward([&] { return std::make_uni
 Engine::~Engine() = default;
 
 Workflow Engine::load(const fs::path& path) const {
-  return outward([&] {
-    return parse(core::read_file(path, core::kWorkflowFile), path.filename().string());
-  });
+  return outward([&] { return parse(core::read_file(path, core::kWorkflowFile), path.filename().string()); });
 }
 
 Workflow Engine::parse(std::string_view json, std::string_view name) const {
@@ -167,6 +165,16 @@ Workflow Engine::parse(std::string_view json, std::string_view name) const {
     Workflow flow;
     flow.data_ = std::make_shared<const Workflow::Data>(Workflow::Data{core::parse_workflow(json, name), data_->plugins.catalog});
     return flow;
+  });
+}
+
+Workflow Engine::adopt(Workflow flow) const {
+  return outward([&] {
+    if (flow.data_ == nullptr) throw core::Error(core::Code::invalid_argument, "this workflow is empty: make it with Workflow::load or Workflow::parse");
+    auto adopted = std::make_shared<Workflow::Data>(*flow.data_);
+    adopted->catalog = data_->plugins.catalog;
+    flow.data_ = std::move(adopted);
+    return std::move(flow);
   });
 }
 
@@ -201,6 +209,14 @@ std::vector<std::string> Engine::node_types() const {
   for (const std::string_view name : data_->plugins.catalog->type_names())
     if (!data_->plugins.catalog->find(name)->has(HEDDLE_NODE_BLOCK)) names.emplace_back(name);
   return names;
+}
+
+std::string Engine::input_type(std::string_view class_type, std::string_view input) const {
+  return outward([&]() -> std::string {
+    const core::NodeTypeRef type = data_->plugins.catalog->find(class_type);
+    const auto port = type == nullptr ? std::nullopt : type->find_input(input);
+    return port ? type->input(*port).type : "";
+  });
 }
 
 std::string Engine::object_info(std::string_view class_type) const {

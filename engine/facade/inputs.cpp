@@ -35,7 +35,7 @@ Target find_target(const Workflow::Data& flow, const std::string& name) {
   Target target{core::find_node(flow.workflow, std::string_view(name).substr(0, dot)),
                 name.substr(dot + 1), nullptr};
   const core::WorkflowNode& node = flow.workflow.nodes[target.node];
-  const core::NodeTypeRef type = flow.catalog->find(node.class_type);
+  const core::NodeTypeRef type = flow.catalog == nullptr ? nullptr : flow.catalog->find(node.class_type);
   if (type == nullptr) return target;  // bind() says more about it
   if (const auto port = type->find_input(target.input);
       port && (type->input(*port).flags & HEDDLE_PORT_HIDDEN) == 0) {

@@ -95,6 +95,18 @@ std::string Engine::plan_least(const Workflow& flow, bool as_json) const {
   });
 }
 
+std::vector<PlannedCall> Engine::planned_calls(const Workflow& flow, Inputs inputs) const {
+  return outward([&] {
+    const Ready ready = data_->prepare_to_show(flow.data_, std::move(inputs));
+    std::vector<PlannedCall> calls;
+    for (const core::NodeIndex n : ready.graph.order)
+      for (const core::PlacedCall& call : ready.plan.places[n].calls)
+        calls.push_back({ready.graph.nodes[n].id, call.model, std::string(core::parallel_name(call.placement.parallel)), call.seconds,
+                         call.step_seconds, call.load_seconds, call.step_count > 0 ? call.step_flops : 0});
+    return calls;
+  });
+}
+
 std::string Engine::plan_dot(const Workflow& flow, Inputs inputs) const {
   return outward([&] {
     const Ready ready = data_->prepare_to_show(flow.data_, std::move(inputs));

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "engine/base/read_file.h"
 #include "engine/base/text.h"
 #include "engine/facade/data.h"
 
@@ -12,6 +13,13 @@ std::shared_ptr<Workflow::Data> copy_of(const std::shared_ptr<const Workflow::Da
   return std::make_shared<Workflow::Data>(*data);
 }
 
+template <class F>
+std::shared_ptr<Workflow::Data> with_hints(const std::shared_ptr<const Workflow::Data>& data, std::string_view node, F&& change) {
+  auto changed = copy_of(data);
+  change(changed->workflow.nodes[core::find_node(changed->workflow, node)].hints);
+  return changed;
+}
+
 // outward(), with who said it in front of what is wrong with it.
 template <class F>
 void said_by(std::string_view from, F&& change) {
@@ -19,6 +27,38 @@ void said_by(std::string_view from, F&& change) {
 }
 
 }  // namespace
+
+Workflow Workflow::parse(std::string_view json, std::string_view name) {
+  return outward([&] {
+    Workflow flow;
+    flow.data_ = std::make_shared<const Data>(Data{core::parse_workflow(json, name), nullptr});
+    return flow;
+  });
+}
+
+Workflow Workflow::load(const std::filesystem::path& path) {
+  return outward([&] { return parse(core::read_file(path, core::kWorkflowFile), path.filename().string()); });
+}
+
+std::optional<Workflow::Node> Workflow::find(std::string_view name) const {
+  if (data_ == nullptr) return std::nullopt;
+  try {
+    const core::WorkflowNode& node = data_->workflow.nodes[core::find_node(data_->workflow, name)];
+    Node told{node.id, node.title, node.class_type, {}, node.hints.device, node.hints.parallel};
+    for (const core::WorkflowInput& input : node.inputs) told.inputs.push_back(input.name);
+    return told;
+  } catch (const core::Error&) {
+    return std::nullopt;
+  }
+}
+
+std::map<std::string, std::uint64_t> Workflow::budgets() const {
+  std::map<std::string, std::uint64_t> budgets;
+  if (data_ != nullptr)
+    for (const core::DeviceHint& hint : data_->workflow.devices)
+      if (hint.budget_bytes) budgets[hint.device] = *hint.budget_bytes;
+  return budgets;
+}
 
 void Workflow::set(std::string_view input, std::string_view value, std::string_view from) {
   said_by(from, [&] {
@@ -30,7 +70,7 @@ void Workflow::set(std::string_view input, std::string_view value, std::string_v
     const std::string_view name = input.substr(dot + 1);
     const core::WorkflowNode& target = changed->workflow.nodes[node];
     std::string type;
-    if (const core::NodeTypeRef known = changed->catalog->find(target.class_type)) {
+    if (const core::NodeTypeRef known = changed->catalog == nullptr ? nullptr : changed->catalog->find(target.class_type)) {
       if (const auto port = known->find_input(name)) type = known->input(*port).type;
       else if (!known->has(HEDDLE_NODE_ANY_INPUT)) {
         std::vector<std::string_view> names;
@@ -47,21 +87,19 @@ void Workflow::set(std::string_view input, std::string_view value, std::string_v
 
 void Workflow::place(std::string_view node, std::string_view device, std::string_view from) {
   said_by(from, [&] {
-    auto changed = copy_of(data_);
-    core::Hints& hints = changed->workflow.nodes[core::find_node(changed->workflow, node)].hints;
-    hints.device = device;
-    hints.device_from = from;
-    data_ = std::move(changed);
+    data_ = with_hints(data_, node, [&](core::Hints& hints) {
+      hints.device = device;
+      hints.device_from = from;
+    });
   });
 }
 
 void Workflow::parallel(std::string_view node, std::string_view mode, std::string_view from) {
   said_by(from, [&] {
-    auto changed = copy_of(data_);
-    core::Hints& hints = changed->workflow.nodes[core::find_node(changed->workflow, node)].hints;
-    hints.parallel = mode;
-    hints.parallel_from = from;
-    data_ = std::move(changed);
+    data_ = with_hints(data_, node, [&](core::Hints& hints) {
+      hints.parallel = mode;
+      hints.parallel_from = from;
+    });
   });
 }
 

@@ -293,6 +293,10 @@ run 1 run whole.json; has err "whole.safetensors / weight made of 'layers.0.weig
 HEDDLE_BUDGET=cpu:0=1 run 1 run allowed.json; has err "out of memory on cpu:0"
 run 1 run allowed.json --budget cpu=1; has err "out of memory on cpu:0"
 rm heddle.json
+mkdir -p config/heddle
+echo '{"budget": {"cpu": 1}}' >config/heddle/config.json
+run 0 run --quiet /dev/fd/3 3< <(cat allowed.json)
+rm config/heddle/config.json
 
 # Command line, environment, workflow, configuration: the first that says something counts.
 mkdir -p config/heddle

@@ -181,6 +181,18 @@ class Workflow {
   void place(std::string_view node, std::string_view device, std::string_view from = {});
   void parallel(std::string_view node, std::string_view mode, std::string_view from = {});
   std::string text() const;  // canonical JSON
+
+  // Read without an engine, to see what it asks for before one is made; Engine::adopt() gives it to one.
+  static Workflow load(const std::filesystem::path&);
+  static Workflow parse(std::string_view json, std::string_view name = "workflow");
+  struct Node {
+    std::string id, title, class_type;
+    std::vector<std::string> inputs;  // that it gives or links
+    std::string device, parallel;     // its hints; empty: none
+  };
+  // By id, by title, or by a class used once; nothing when none or several are meant.
+  std::optional<Node> find(std::string_view name) const;
+  std::map<std::string, std::uint64_t> budgets() const;  // that it allows devices, in bytes
   struct Data;
 
  private:
@@ -265,6 +277,16 @@ struct StartOptions {
   std::filesystem::path trace;    // write a timeline of the run here, in Chrome's trace format; empty: none
 };
 
+// A call of a model, as it is placed. 0: not known.
+struct PlannedCall {
+  std::string node, model;   // node id; the model's family
+  std::string parallel;      // "none", "layers", ...
+  double seconds = 0;        // all steps, when the weights are there
+  double step_seconds = 0;   // of these, each step
+  double load_seconds = 0;   // of bringing the weights, once
+  double step_flops = 0;     // of all branches
+};
+
 // Model files are mapped. So that one which another program cuts short fails the run that reads it, and not the process, the first of
 // them installs a handler for SIGBUS, for the whole process; faults elsewhere it hands to the handler that was there before. A program
 // that installs one of its own later has to call the one that sigaction() gave it back for what is not its own.
@@ -276,6 +298,8 @@ class Engine {
 
   Workflow load(const std::filesystem::path&) const;
   Workflow parse(std::string_view json, std::string_view name = "workflow") const;
+  // A workflow that was read without an engine: from now on set() knows the types that this one's classes declare.
+  Workflow adopt(Workflow) const;
 
   // All problems of a workflow, a line each; empty: it can run. Errors come first.
   struct Problems {
@@ -287,6 +311,7 @@ class Engine {
   std::string plan_json(const Workflow&, Inputs = {}) const;
   // The least budget of each device with which the workflow could run, by node and why; as text, or as JSON.
   std::string plan_least(const Workflow&, bool as_json = false) const;
+  std::vector<PlannedCall> planned_calls(const Workflow&, Inputs = {}) const;  // what plan() tells of calls of models
   std::string plan_dot(const Workflow&, Inputs = {}) const;  // as a drawing, in the language of Graphviz
   Run start(const Workflow&, StartOptions = {});
 
@@ -306,6 +331,8 @@ class Engine {
 
   std::vector<PluginInfo> plugins() const;
   std::vector<std::string> node_types() const;
+  // The type that a class declares for an input: "INT", "INT,FLOAT"; empty when there is no such class or input.
+  std::string input_type(std::string_view class_type, std::string_view input) const;
   std::string object_info(std::string_view class_type) const;  // JSON in the shape of ComfyUI's /object_info; "" : all classes
   std::string version() const;
   struct Data;

@@ -86,7 +86,7 @@ struct Fixture {
 
   Request request(const std::string& flow, const std::string& set, unsigned devices) {
     Request request;
-    request.workflow = folder.write("flow.json", flow);
+    request.flow = Workflow::parse(flow);
     request.settings.sets = {{set.substr(0, set.find('=')), set.substr(set.find('=') + 1),
                               Origin::command_line, "--set"}};
     std::vector<std::string> names;

@@ -85,6 +85,14 @@ BOOST_AUTO_TEST_CASE(several_axes_make_every_combination_the_last_changing_faste
   BOOST_TEST(sweep.values(5) == (Values{"2", "c"}));
 }
 
+BOOST_AUTO_TEST_CASE(the_declared_type_decides_what_is_a_number) {
+  BOOST_TEST((kind_of_type("INT") == InputKind::integer));
+  BOOST_TEST((kind_of_type("FLOAT") == InputKind::real));
+  BOOST_TEST((kind_of_type("INT,FLOAT") == InputKind::real));
+  for (const char* type : {"STRING", "COMBO", "POINT", "*", ""})
+    BOOST_TEST((kind_of_type(type) == InputKind::other), type);
+}
+
 BOOST_AUTO_TEST_CASE(too_many_combinations_are_refused) {
   Sweep sweep;
   sweep.add(Values(1000, "x"));

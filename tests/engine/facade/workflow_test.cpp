@@ -1,0 +1,52 @@
+// A workflow read without an engine: what it says of itself, and what an engine adds.
+#include <boost/test/unit_test.hpp>
+
+#include "tests/support/engine_fixture.h"
+
+using namespace heddle;
+using test::engine_refusal;
+
+namespace {
+
+constexpr std::string_view kNodes = R"({
+  "1": {"class_type": "Load", "inputs": {"name": "a"}, "device": "cpu"},
+  "2": {"class_type": "test.add", "inputs": {"a": 1}, "_meta": {"title": "prompt"}},
+  "3": {"class_type": "test.add", "inputs": {}, "_meta": {"title": "other"}, "parallel": "layers"},
+  "4": {"class_type": "Save", "inputs": {"from": ["1", 0]}, "_meta": {"title": "1"}}
+})";
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(workflow_without_engine)
+
+BOOST_AUTO_TEST_CASE(a_node_is_found_by_id_title_or_a_class_used_once) {
+  const Workflow flow = Workflow::parse(kNodes);
+  BOOST_TEST(flow.find("1")->class_type == "Load");
+  BOOST_TEST(flow.find("prompt")->id == "2");
+  BOOST_TEST(flow.find("Save")->id == "4");
+  for (const char* name : {"test.add", "nobody", ""}) BOOST_TEST(!flow.find(name), name);
+}
+
+BOOST_AUTO_TEST_CASE(it_says_what_the_workflow_gives_itself) {
+  const Workflow flow = Workflow::parse("{\"devices\": {\"cpu:0\": {\"budget\": \"1MiB\"}, \"cpu:2\": {\"budget\": 5}, \"gpu:1\": {}}, \"prompt\": " + std::string(kNodes) + "}");
+  BOOST_TEST(flow.find("1")->device == "cpu");
+  BOOST_TEST(flow.find("2")->device == "");
+  BOOST_TEST(flow.find("3")->parallel == "layers");
+  BOOST_TEST((flow.find("4")->inputs == std::vector<std::string>{"from"}));
+  BOOST_TEST((flow.budgets() == std::map<std::string, std::uint64_t>{{"cpu:0", 1 << 20}, {"cpu:2", 5}}));
+  BOOST_TEST(Workflow::parse(kNodes).budgets().empty());
+}
+
+BOOST_AUTO_TEST_CASE(an_engine_adds_the_types_of_its_classes) {
+  const Engine engine(test::engine_options());
+  BOOST_TEST(engine.input_type("test.add", "a") == "INT");
+  BOOST_TEST(engine.input_type("test.add", "c") == "");
+  BOOST_TEST(engine.input_type("nobody", "a") == "");
+  Workflow flow = Workflow::parse(kNodes);
+  flow.set("2.c", "1");  // nobody knows yet that there is none
+  Workflow adopted = engine.adopt(flow);
+  BOOST_TEST(engine_refusal([&] { adopted.set("2.c", "1"); }).find("has no input 'c'") != std::string::npos);
+  BOOST_TEST(engine_refusal([&] { engine.adopt({}); }).find("this workflow is empty") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
