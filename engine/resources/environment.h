@@ -60,7 +60,30 @@ struct Keeping {
   Hash128 build;  // of the program and its plugins
 };
 
-struct Environment {
+// What nodes are made and served with. Set before runs start.
+struct NodeServices {
+  const heddle_host* host = nullptr;  // what nodes are created with
+  std::shared_ptr<const Catalog> catalog;
+  FolderService folders;
+  ModelBuilder build_model;
+  std::uint64_t prompt_limit = kNoPromptLimit;  // bytes of a text that a model reads
+};
+
+// Host memory that all runs share. The weights go before the ledger that counts them.
+struct SharedHostMemory {
+  std::shared_ptr<Ledger> host_ledger;        // nullptr: it has no budget
+  std::uint64_t pinned_bytes = 0;             // that may be pinned at most
+  std::unique_ptr<HostWeights> host_weights;  // nullptr until Environment::hold_weights()
+};
+
+// For tests, which look into runs or decide for them. Each may be empty; set before runs start.
+struct RunHooks {
+  CallPlacer place_call;  // asked instead of the plan
+  OpenObserver on_open;
+};
+
+// Its parts are base classes so that they go after the devices, whose work holds leases of host memory.
+struct Environment : NodeServices, SharedHostMemory, RunHooks {
   explicit Environment(std::uint64_t cache_bytes) : cache(cache_bytes) {}
   ~Environment() {
     // A device may keep another one's memory until its own work has passed.
@@ -88,23 +111,13 @@ struct Environment {
     host_ledger->on_shortage(EvictionOrder::file_bytes, host_weights.get(), [this](std::uint64_t missing) { host_weights->let_go(missing); });
   }
 
-  const heddle_host* host = nullptr;  // what nodes are created with
-  std::shared_ptr<Ledger> host_ledger;  // of host memory; nullptr: it has no budget
-  std::uint64_t pinned_bytes = 0;       // of host memory that may be pinned at most
   Forecast forecast;
-  std::unique_ptr<HostWeights> host_weights;  // before the devices, whose work holds leases
   std::vector<RunDevice> devices;  // make_room_from() of room.h tells their ledgers what may go
   Topology topology;  // of these devices, in their order, all of them well: topology_now() of health.h asks them
-  std::shared_ptr<const Catalog> catalog;
-  FolderService folders;
-  ModelBuilder build_model;
-  CallPlacer place_call;  // asked instead of the plan, where it is given: for tests
-  Costs costs;            // measured, or empty
-  std::uint64_t prompt_limit = kNoPromptLimit;  // bytes of a text that a model reads
-  OutputCache cache;
+  Costs costs;        // measured, or empty
+  OutputCache cache;  // goes before the devices that its values lie on
   CheckpointCache checkpoints;
   std::unique_ptr<Keeping> keeping;  // nullptr: nothing is kept
-  OpenObserver on_open;  // may be empty; set before runs start
 };
 
 }  // namespace heddle::core
