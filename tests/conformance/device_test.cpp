@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "heddle/device.hpp"
+#include "needs.h"
 #include "op_cases.h"
 #include "settings.h"
 
@@ -111,12 +112,12 @@ bool contains(const std::string& text, const std::string& part) {
 }  // namespace
 
 // Optional: devices that know it leave out what nobody wants any more, and go on with what is behind.
-BOOST_AUTO_TEST_CASE(work_that_is_not_wanted_any_more_is_left_out_and_is_no_failure) {
+BOOST_AUTO_TEST_CASE(work_that_is_not_wanted_any_more_is_left_out_and_is_no_failure, *needs_cancel()) {
   const Plugin plugin(settings().plugin);
   const Bench bench(plugin);
   const auto* cancel = bench.extension<heddle_device_cancel>(HEDDLE_DEVICE_CANCEL);
-  if (cancel == nullptr) return;
-  static std::atomic<int> owners = 0;
+  static std::atomic<int> owners;
+  owners = 0;
   heddle_cancel flag{sizeof(heddle_cancel), 0, 0, 0, [](heddle_cancel*) { ++owners; },
                      [](heddle_cancel*) { --owners; }};
   const TestDevice::Buffer memory(bench, 4);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "op_cases.h"
+#include "needs.h"
 #include "settings.h"
 
 namespace heddle::conformance {
@@ -34,9 +35,8 @@ heddle_link link_of(const TestDevice& device, heddle_device* peer) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(a_link_says_what_copies_can_do) {
+BOOST_AUTO_TEST_CASE(a_link_says_what_copies_can_do, *needs_link()) {
   const Plugin plugin(settings().plugin);
-  if (plugin.extension(HEDDLE_DEVICE_LINKS) == nullptr) return;
   const TestDevice first(plugin, settings().options, 0), second(plugin, settings().options, 1);
   const bool visible = first.info().host_visible != 0;
   BOOST_TEST(link_of(first, nullptr).kind == (visible ? HEDDLE_LINK_SAME : HEDDLE_LINK_DIRECT));
@@ -50,9 +50,8 @@ BOOST_AUTO_TEST_CASE(a_link_says_what_copies_can_do) {
   BOOST_TEST(link_of(first, reinterpret_cast<heddle_device*>(&foreign)).kind == HEDDLE_LINK_NONE);
 }
 
-BOOST_AUTO_TEST_CASE(time_passes_from_one_event_to_a_later_one) {
+BOOST_AUTO_TEST_CASE(time_passes_from_one_event_to_a_later_one, *needs_elapsed()) {
   const Plugin plugin(settings().plugin);
-  if (plugin.extension(HEDDLE_DEVICE_TIMING) == nullptr) return;
   const TestDevice device(plugin, settings().options);
   const auto& timing = *device.extension<heddle_device_timing>(HEDDLE_DEVICE_TIMING);
   const Event begin(device), middle(device), end(device), never(device);

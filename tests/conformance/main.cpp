@@ -24,6 +24,7 @@
 #include "modes.h"
 #include "settings.h"
 #include "test_device.h"
+#include "tests/support/case_watch.h"
 
 namespace heddle::conformance {
 
@@ -89,6 +90,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   std::printf("seed %llu\n", static_cast<unsigned long long>(parsed.seed));
-  return boost::unit_test::unit_test_main([] { return true; }, static_cast<int>(rest.size()),
-                                          rest.data());
+  const heddle::test::CaseWatch watch;
+  return watch.exit_code(boost::unit_test::unit_test_main(
+      [] { return true; }, static_cast<int>(rest.size()), rest.data()));
 }

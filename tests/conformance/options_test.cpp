@@ -6,6 +6,7 @@
 #include <string>
 #include <tuple>
 
+#include "needs.h"
 #include "settings.h"
 #include "test_device.h"
 
@@ -29,10 +30,9 @@ BOOST_AUTO_TEST_CASE(unknown_options_are_refused_by_name) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(devices_that_share_the_cores_have_each_a_fair_part_of_them) {
+BOOST_AUTO_TEST_CASE(devices_that_share_the_cores_have_each_a_fair_part_of_them, *needs_threads()) {
   const Plugin plugin(settings().plugin);
   const std::uint32_t cores = TestDevice(plugin, {}).info().threads;
-  if (cores == 0) return;  // a kind of device without threads
   const OptionRecord alone({{"share_index", OptionValue{std::int64_t{1}}}});
   heddle_device* none = nullptr;
   heddle_status* const status = plugin.device().open(mini_host(), 0, alone.value(), &none);

@@ -2,5 +2,12 @@
 #ifndef BOOST_TEST_DYN_LINK
 #define BOOST_TEST_DYN_LINK
 #endif
-#define BOOST_TEST_MODULE heddle
+#define BOOST_TEST_NO_MAIN
 #include <boost/test/unit_test.hpp>
+
+#include "tests/support/case_watch.h"
+
+int main(int argc, char** argv) {
+  const heddle::test::CaseWatch watch;
+  return watch.exit_code(boost::unit_test::unit_test_main([] { return true; }, argc, argv));
+}

@@ -98,11 +98,15 @@ BOOST_AUTO_TEST_CASE(
 }
 
 BOOST_AUTO_TEST_CASE(an_allocation_that_fails_once_is_tried_again) {
-  control()->fail_alloc(0, 1);
-  pool.free(pool.allocate(kKiB));
-  pool.trim();
-  control()->fail_alloc(0, 1);
-  pool.free(pool.allocate(100 * kKiB));
+  for (const std::uint64_t bytes : {kKiB, 100 * kKiB}) {
+    const std::uint64_t faults = control()->faults(0), made = control()->allocations(0);
+    control()->fail_alloc(0, 1);
+    pool.free(pool.allocate(bytes));
+    BOOST_TEST(control()->faults(0) == faults + 1);
+    BOOST_TEST(control()->allocations(0) == made + 1);
+    pool.trim();
+  }
+  BOOST_TEST(ledger.report().taken == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(four_threads_stay_within_the_budget) {
