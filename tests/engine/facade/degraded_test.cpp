@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "tests/fake_device/fake_fixture.h"
-#include "tests/support/safetensors_writer.h"
+#include "tests/support/layers_file.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace heddle;
@@ -34,13 +34,7 @@ struct DegradedDevicesFixture {
   std::vector<std::string> logged;
 
   DegradedDevicesFixture() {
-    std::vector<test::FileTensor> tensors;
-    for (int l = 0; l < 3; ++l)
-      tensors.push_back({"layers." + std::to_string(l) + ".weight",
-                         "F32",
-                         {24, 24},
-                         test::bytes_of_floats(std::vector<float>(24 * 24, 0.01f))});
-    path = folder.write("layers.safetensors", test::safetensors_bytes(tensors)).string();
+    path = folder.write("layers.safetensors", test::LayersFile{"layers", 24, 3}.bytes()).string();
   }
 
   EngineOptions options(std::vector<std::string> devices = {"fake:0", "fake:1"}) {

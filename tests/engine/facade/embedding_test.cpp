@@ -9,8 +9,8 @@
 
 #include "heddle/abi/base.h"
 #include "tests/support/engine_fixture.h"
+#include "tests/support/layers_file.h"
 #include "tests/support/lent_tensor.h"
-#include "tests/support/safetensors_writer.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace heddle;
@@ -45,14 +45,8 @@ bool says(const std::string& text, const std::string& part) {
 
 // Three layers of 24 in a file, called step by step.
 std::string steps_flow(const test::TemporaryFolder& folder, int steps) {
-  std::vector<test::FileTensor> tensors;
-  for (int l = 0; l < 3; ++l)
-    tensors.push_back({"layers." + std::to_string(l) + ".weight",
-                       "F32",
-                       {24, 24},
-                       test::bytes_of_floats(std::vector<float>(24 * 24, 0.01f))});
   const std::string path =
-      folder.write("layers.safetensors", test::safetensors_bytes(tensors)).string();
+      folder.write("layers.safetensors", test::LayersFile{"layers", 24, 3}.bytes()).string();
   return workflow(
       {{"load", (R"({"class_type": "test.load", "inputs": {"path": ")" + path + R"("}})").c_str()},
        {"x", R"({"class_type": "test.ramp", "inputs": {"count": 24}})"},

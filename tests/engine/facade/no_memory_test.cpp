@@ -5,7 +5,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "tests/support/engine_fixture.h"
-#include "tests/support/safetensors_writer.h"
+#include "tests/support/layers_file.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace heddle;
@@ -18,14 +18,8 @@ namespace {
 constexpr int kWide = 24;
 
 std::string flow(const test::TemporaryFolder& folder) {
-  std::vector<test::FileTensor> tensors;
-  for (int l = 0; l < 3; ++l)
-    tensors.push_back({"layers." + std::to_string(l) + ".weight",
-                       "F32",
-                       {kWide, kWide},
-                       test::bytes_of_floats(std::vector<float>(kWide * kWide, 0.01f))});
   const std::string path =
-      folder.write("model.safetensors", test::safetensors_bytes(tensors)).string();
+      folder.write("model.safetensors", test::LayersFile{"model", kWide, 3}.bytes()).string();
   return test::workflow(
       {{"load", (R"({"class_type": "test.load", "inputs": {"path": ")" + path + R"("}})").c_str()},
        {"x", R"({"class_type": "test.ramp", "inputs": {"count": 24}})"},

@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "tests/fake_device/fake_fixture.h"
-#include "tests/support/safetensors_writer.h"
+#include "tests/support/layers_file.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace heddle;
@@ -21,13 +21,7 @@ constexpr std::uint64_t kWeightBytes = std::uint64_t{kLayers} * kWidth * kWidth 
 const std::vector<std::string> kDevices{"fake:0", "fake:1", "cpu:0", "cpu:1"};
 
 std::string write_model(const TemporaryFolder& folder, const std::string& name) {
-  std::vector<test::FileTensor> tensors;
-  for (int l = 0; l < kLayers; ++l)
-    tensors.push_back({"layers." + std::to_string(l) + ".weight",
-                       "F32",
-                       {kWidth, kWidth},
-                       test::bytes_of_floats(std::vector<float>(kWidth * kWidth, 0.01f))});
-  return folder.write(name, test::safetensors_bytes(tensors)).string();
+  return folder.write(name, test::LayersFile{name, kWidth, kLayers}.bytes()).string();
 }
 
 std::string flow(const std::string& model, const std::string& device) {
