@@ -195,6 +195,81 @@ void check_group_norm(const Examined& e) {
   e.require(a.groups > 0 && x.shape[3] % a.groups == 0, cat(x.shape[3], " channels do not divide into ", a.groups, " groups"));
 }
 
+void check_combine(const Examined& e) {
+  e.operands(1, 4, 1);
+  for (std::uint32_t i = 0; i < 4; ++i)
+    if (const auto* t = e.in(i)) e.same(*t, e.out(), "the shapes");
+  e.attrs<heddle_combine_attrs>();
+}
+
+void check_gated_activation(const Examined& e) {
+  e.operands(2, 2, 1);
+  e.same(*e.in(0), e.out(), "the shapes");
+  e.same(*e.in(1), e.out(), "the shapes");
+  e.attrs<heddle_activation_attrs>();
+}
+
+void check_modulated_norm(const Examined& e) {
+  e.operands(3, 3, 1);
+  e.rank(*e.in(0), 3, "input");
+  e.same(*e.in(0), e.out(), "the input's and the output's shape");
+  check_row(e, 1, *e.in(0), "shift");
+  check_row(e, 2, *e.in(0), "scale");
+  e.attrs<heddle_norm_attrs>();
+}
+
+void check_gated_add(const Examined& e) {
+  e.operands(3, 3, 1);
+  e.rank(*e.in(0), 3, "input");
+  e.same(*e.in(0), e.out(), "the shapes");
+  e.same(*e.in(2), e.out(), "the shapes");
+  check_row(e, 1, *e.in(0), "gate");
+}
+
+void check_grid_ids(const Examined& e) {
+  e.operands(0, 0, 1);
+  const auto& a = e.attrs<heddle_grid_ids_attrs>();
+  e.rank(e.out(), 2, "output");
+  e.require(a.size[0] >= 0 && a.size[1] >= 0 && a.size[2] >= 0 && e.out().shape[0] == a.size[0] * a.size[1] * a.size[2] && e.out().shape[1] == 3,
+            "the output is not (T*H*W, 3)");
+}
+
+void check_timestep_embedding(const Examined& e) {
+  e.operands(1, 1, 1);
+  e.rank(*e.in(0), 1, "input");
+  e.rank(e.out(), 2, "output");
+  e.equal(e.in(0)->shape[0], e.out().shape[0], "the lengths");
+  e.require(e.out().shape[1] % 2 == 0, "the width is odd");
+  e.attrs<heddle_timestep_embedding_attrs>();
+}
+
+void check_embedding(const Examined& e) {
+  e.operands(2, 2, 1);
+  const auto& ids = *e.in(1);
+  e.rank(*e.in(0), 2, "table");
+  e.rank(e.out(), ids.rank + 1, "output");
+  for (std::uint32_t i = 0; i < ids.rank; ++i) e.equal(ids.shape[i], e.out().shape[i], cat("axis ", i));
+  e.equal(e.in(0)->shape[1], e.size(e.out(), -1), "the table's and the output's width");
+  e.require(ids.dtype == HEDDLE_I32 || ids.dtype == HEDDLE_I64, "the ids are neither i32 nor i64");
+}
+
+void check_relative_bucket(const Examined& e) {
+  e.operands(0, 0, 1);
+  e.rank(e.out(), 2, "output");
+  e.require(e.out().dtype == HEDDLE_I32, "the output is not i32");
+  const auto& a = e.attrs<heddle_relative_bucket_attrs>();
+  e.require(a.buckets >= 4 && a.max_distance > a.buckets / 2, "too few buckets, or a distance too small");
+}
+
+void check_upsample_nearest(const Examined& e) {
+  e.operands(1, 1, 1);
+  e.rank(*e.in(0), 4, "input");
+  e.rank(e.out(), 4, "output");
+  const auto &x = *e.in(0), &o = e.out();
+  e.require(x.shape[0] == o.shape[0] && x.shape[3] == o.shape[3], "batch or channels differ");
+  for (int i = 1; i < 3; ++i) e.require(x.shape[i] > 0 && o.shape[i] % x.shape[i] == 0, "a factor is not whole");
+}
+
 using Check = void (*)(const Examined&);
 
 const std::map<std::string_view, Check>& checks() {
@@ -203,93 +278,27 @@ const std::map<std::string_view, Check>& checks() {
       {HEDDLE_OP_FILL, [](const Examined& e) { e.operands(0, 0, 1); e.attrs<heddle_fill_attrs>(); }},
       {HEDDLE_OP_ADD, check_broadcast},
       {HEDDLE_OP_MUL, check_broadcast},
-      {HEDDLE_OP_COMBINE,
-       [](const Examined& e) {
-         e.operands(1, 4, 1);
-         for (std::uint32_t i = 0; i < 4; ++i)
-           if (const auto* t = e.in(i)) e.same(*t, e.out(), "the shapes");
-         e.attrs<heddle_combine_attrs>();
-       }},
+      {HEDDLE_OP_COMBINE, check_combine},
       {HEDDLE_OP_SCALE_CLAMP,
        [](const Examined& e) { e.operands(1, 1, 1); e.same(*e.in(0), e.out(), "the shapes"); e.attrs<heddle_scale_clamp_attrs>(); }},
       {HEDDLE_OP_ACTIVATION,
        [](const Examined& e) { e.operands(1, 1, 1); e.same(*e.in(0), e.out(), "the shapes"); e.attrs<heddle_activation_attrs>(); }},
-      {HEDDLE_OP_GATED_ACTIVATION,
-       [](const Examined& e) {
-         e.operands(2, 2, 1);
-         e.same(*e.in(0), e.out(), "the shapes");
-         e.same(*e.in(1), e.out(), "the shapes");
-         e.attrs<heddle_activation_attrs>();
-       }},
+      {HEDDLE_OP_GATED_ACTIVATION, check_gated_activation},
       {HEDDLE_OP_LAYER_NORM, [](const Examined& e) { check_norm(e, true); }},
       {HEDDLE_OP_RMS_NORM, [](const Examined& e) { check_norm(e, false); }},
-      {HEDDLE_OP_MODULATED_NORM,
-       [](const Examined& e) {
-         e.operands(3, 3, 1);
-         e.rank(*e.in(0), 3, "input");
-         e.same(*e.in(0), e.out(), "the input's and the output's shape");
-         check_row(e, 1, *e.in(0), "shift");
-         check_row(e, 2, *e.in(0), "scale");
-         e.attrs<heddle_norm_attrs>();
-       }},
-      {HEDDLE_OP_GATED_ADD,
-       [](const Examined& e) {
-         e.operands(3, 3, 1);
-         e.rank(*e.in(0), 3, "input");
-         e.same(*e.in(0), e.out(), "the shapes");
-         e.same(*e.in(2), e.out(), "the shapes");
-         check_row(e, 1, *e.in(0), "gate");
-       }},
+      {HEDDLE_OP_MODULATED_NORM, check_modulated_norm},
+      {HEDDLE_OP_GATED_ADD, check_gated_add},
       {HEDDLE_OP_NORM_ROPE, check_norm_rope},
       {HEDDLE_OP_ROPE_TABLE, check_rope_table},
-      {HEDDLE_OP_GRID_IDS,
-       [](const Examined& e) {
-         e.operands(0, 0, 1);
-         const auto& a = e.attrs<heddle_grid_ids_attrs>();
-         e.rank(e.out(), 2, "output");
-         e.require(a.size[0] >= 0 && a.size[1] >= 0 && a.size[2] >= 0 && e.out().shape[0] == a.size[0] * a.size[1] * a.size[2] && e.out().shape[1] == 3,
-                   "the output is not (T*H*W, 3)");
-       }},
-      {HEDDLE_OP_TIMESTEP_EMBEDDING,
-       [](const Examined& e) {
-         e.operands(1, 1, 1);
-         e.rank(*e.in(0), 1, "input");
-         e.rank(e.out(), 2, "output");
-         e.equal(e.in(0)->shape[0], e.out().shape[0], "the lengths");
-         e.require(e.out().shape[1] % 2 == 0, "the width is odd");
-         e.attrs<heddle_timestep_embedding_attrs>();
-       }},
-      {HEDDLE_OP_EMBEDDING,
-       [](const Examined& e) {
-         e.operands(2, 2, 1);
-         const auto& ids = *e.in(1);
-         e.rank(*e.in(0), 2, "table");
-         e.rank(e.out(), ids.rank + 1, "output");
-         for (std::uint32_t i = 0; i < ids.rank; ++i) e.equal(ids.shape[i], e.out().shape[i], cat("axis ", i));
-         e.equal(e.in(0)->shape[1], e.size(e.out(), -1), "the table's and the output's width");
-         e.require(ids.dtype == HEDDLE_I32 || ids.dtype == HEDDLE_I64, "the ids are neither i32 nor i64");
-       }},
-      {HEDDLE_OP_RELATIVE_BUCKET,
-       [](const Examined& e) {
-         e.operands(0, 0, 1);
-         e.rank(e.out(), 2, "output");
-         e.require(e.out().dtype == HEDDLE_I32, "the output is not i32");
-         const auto& a = e.attrs<heddle_relative_bucket_attrs>();
-         e.require(a.buckets >= 4 && a.max_distance > a.buckets / 2, "too few buckets, or a distance too small");
-       }},
+      {HEDDLE_OP_GRID_IDS, check_grid_ids},
+      {HEDDLE_OP_TIMESTEP_EMBEDDING, check_timestep_embedding},
+      {HEDDLE_OP_EMBEDDING, check_embedding},
+      {HEDDLE_OP_RELATIVE_BUCKET, check_relative_bucket},
       {HEDDLE_OP_ATTENTION, check_attention},
       {HEDDLE_OP_LINEAR, check_linear},
       {HEDDLE_OP_CONV2D, check_conv2d},
       {HEDDLE_OP_GROUP_NORM, check_group_norm},
-      {HEDDLE_OP_UPSAMPLE_NEAREST,
-       [](const Examined& e) {
-         e.operands(1, 1, 1);
-         e.rank(*e.in(0), 4, "input");
-         e.rank(e.out(), 4, "output");
-         const auto &x = *e.in(0), &o = e.out();
-         e.require(x.shape[0] == o.shape[0] && x.shape[3] == o.shape[3], "batch or channels differ");
-         for (int i = 1; i < 3; ++i) e.require(x.shape[i] > 0 && o.shape[i] % x.shape[i] == 0, "a factor is not whole");
-       }},
+      {HEDDLE_OP_UPSAMPLE_NEAREST, check_upsample_nearest},
   };
   return table;
 }
