@@ -23,6 +23,36 @@ struct Attention {
   float scale;
 };
 
+// Of item and head: rows from `begin` on, of which there are `here`, into `rows` of them, `step` apart; zeros behind the last.
+__device__ __forceinline__ void load_rows(const View& from, std::int64_t item, std::int64_t head, std::int64_t begin, std::int64_t here,
+                          int rows, int width, int step, float* to) {
+  for (int i = threadIdx.x; i < rows * width; i += kThreads) {
+    const int j = i / width, c = i % width;
+    to[j * step + c] =
+        j < here ? load(from.data, from.dtype,
+                        item * from.stride[0] + (begin + j) * from.stride[1] + head * from.stride[2] + c)
+                 : 0;
+  }
+}
+
+// Of the keys before the last that a query may see.
+__device__ __forceinline__ std::int64_t keys_before(const Attention& a, std::int64_t query) {
+  return a.causal != 0 ? max(std::int64_t{0}, min(query + a.keys - a.queries + 1, a.keys)) : a.keys;
+}
+
+// What a query weighs its lane's key with, before the softmax. In shared memory: the query, and the keys of the tile.
+__device__ __forceinline__ float score_of(const Attention& a, const float* query, const float* key, std::int64_t item, std::int64_t head,
+                          std::int64_t query_index, std::int64_t key_index) {
+  float score = 0;
+  for (int c = 0; c < a.d; ++c) score = fmaf(query[c], key[c], score);
+  score *= a.scale;
+  if (a.bias.data != nullptr)
+    score += load(a.bias.data, a.bias.dtype,
+                  item * a.bias.stride[0] + head * a.bias.stride[1] + query_index * a.bias.stride[2] +
+                      key_index * a.bias.stride[3]);
+  return score;
+}
+
 // kChunks: 32-wide pieces of the longer of d and e. Shared memory: keys (32, d + 1), values (32,
 // e), queries (16, d).
 template <int kChunks>
@@ -35,63 +65,31 @@ __global__ void __launch_bounds__(kThreads) attend(const __grid_constant__ Atten
   const std::int64_t item = blockIdx.z, head = blockIdx.y,
                      first = std::int64_t{blockIdx.x} * kBlockQueries;
 
-  for (int i = threadIdx.x; i < kBlockQueries * a.d; i += kThreads) {
-    const std::int64_t query = first + i / a.d;
-    queries[i] =
-        query < a.queries
-            ? load(a.q.data, a.q.dtype,
-                   item * a.q.stride[0] + query * a.q.stride[1] + head * a.q.stride[2] + i % a.d)
-            : 0;
-  }
+  load_rows(a.q, item, head, first, a.queries - first, kBlockQueries, a.d, a.d, queries);
   float sums[kQueries][kChunks] = {}, largest[kQueries], total[kQueries] = {};
   std::int64_t seen[kQueries];
 #pragma unroll
   for (int n = 0; n < kQueries; ++n) {
     const std::int64_t query = first + warp * kQueries + n;
     largest[n] = -CUDART_INF_F;
-    seen[n] = query >= a.queries ? 0
-              : a.causal != 0    ? max(std::int64_t{0}, min(query + a.keys - a.queries + 1, a.keys))
-                                 : a.keys;
+    seen[n] = query >= a.queries ? 0 : keys_before(a, query);
   }
   // No query of this block sees a key behind this one.
-  const std::int64_t end =
-      a.causal != 0 ? max(std::int64_t{0}, min(first + kBlockQueries + a.keys - a.queries, a.keys))
-                    : a.keys;
+  const std::int64_t end = keys_before(a, first + kBlockQueries - 1);
 
   for (std::int64_t begin = 0; begin < end; begin += kKeys) {
     const int here = static_cast<int>(min(std::int64_t{kKeys}, end - begin));
     __syncthreads();
-    for (int i = threadIdx.x; i < kKeys * a.d; i += kThreads) {
-      const int j = i / a.d, c = i % a.d;
-      keys[j * (a.d + 1) + c] =
-          j < here
-              ? load(a.k.data, a.k.dtype,
-                     item * a.k.stride[0] + (begin + j) * a.k.stride[1] + head * a.k.stride[2] + c)
-              : 0;
-    }
-    for (int i = threadIdx.x; i < kKeys * a.e; i += kThreads) {
-      const int j = i / a.e, c = i % a.e;
-      values[i] =
-          j < here
-              ? load(a.v.data, a.v.dtype,
-                     item * a.v.stride[0] + (begin + j) * a.v.stride[1] + head * a.v.stride[2] + c)
-              : 0;
-    }
+    load_rows(a.k, item, head, begin, here, kKeys, a.d, a.d + 1, keys);
+    load_rows(a.v, item, head, begin, here, kKeys, a.e, a.e, values);
     __syncthreads();
 #pragma unroll
     for (int n = 0; n < kQueries; ++n) {
       const int row = warp * kQueries + n;
       const std::int64_t query = first + row, key = begin + lane;
-      float score = 0;
-      for (int c = 0; c < a.d; ++c)
-        score = fmaf(queries[row * a.d + c], keys[lane * (a.d + 1) + c], score);
-      score *= a.scale;
-      if (key >= seen[n])
-        score = -CUDART_INF_F;
-      else if (a.bias.data != nullptr)
-        score += load(a.bias.data, a.bias.dtype,
-                      item * a.bias.stride[0] + head * a.bias.stride[1] + query * a.bias.stride[2] +
-                          key * a.bias.stride[3]);
+      const float score = key >= seen[n] ? -CUDART_INF_F
+                                         : score_of(a, queries + row * a.d, keys + lane * (a.d + 1),
+                                                    item, head, query, key);
       float top = score;
 #pragma unroll
       for (int step = 16; step > 0; step /= 2)
