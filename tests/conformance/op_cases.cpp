@@ -67,7 +67,9 @@ std::vector<OpCase> make_op_cases(std::uint64_t seed) {
   return cases;
 }
 
-void add_elementwise_cases(Random& random, std::vector<OpCase>& cases) {
+namespace {
+
+void add_broadcast_cases(Random& random, std::vector<OpCase>& cases) {
   const auto make = [&](heddle_dtype dtype, Shape shape) {
     return filled(random, HostTensor(dtype, std::move(shape)), 2);
   };
@@ -104,6 +106,15 @@ void add_elementwise_cases(Random& random, std::vector<OpCase>& cases) {
                      .in = {make(HEDDLE_F32, {0, 4}), make(HEDDLE_F32, {1, 4})},
                      .out = {HostTensor(HEDDLE_F32, {0, 4})}});
   }
+}
+
+void add_combine_cases(Random& random, std::vector<OpCase>& cases) {
+  const auto make = [&](heddle_dtype dtype, Shape shape) {
+    return filled(random, HostTensor(dtype, std::move(shape)), 2);
+  };
+  const auto slice = [&](heddle_dtype dtype, Shape shape) {
+    return filled(random, HostTensor::slice(dtype, std::move(shape), 3), 2);
+  };
   for (std::uint32_t count = 1; count <= 4; ++count) {
     Operands in;
     for (std::uint32_t i = 0; i < count; ++i)
@@ -115,6 +126,12 @@ void add_elementwise_cases(Random& random, std::vector<OpCase>& cases) {
                      .attrs = bytes_of(heddle_combine_attrs{{0.7, -1.3, 0, 2.5}}),
                      .in_place = true});
   }
+}
+
+void add_activation_cases(Random& random, std::vector<OpCase>& cases) {
+  const auto slice = [&](heddle_dtype dtype, Shape shape) {
+    return filled(random, HostTensor::slice(dtype, std::move(shape), 3), 2);
+  };
   for (heddle_dtype dtype : kFloats) {
     const std::string type = device::dtype_name(dtype);
     cases.push_back({.name = label(HEDDLE_OP_SCALE_CLAMP, type),
@@ -135,6 +152,18 @@ void add_elementwise_cases(Random& random, std::vector<OpCase>& cases) {
                        .out = {HostTensor(dtype, {2, 3, 77})},
                        .attrs = bytes_of(heddle_activation_attrs{kind})});
     }
+  }
+}
+
+void add_gated_add_cases(Random& random, std::vector<OpCase>& cases) {
+  const auto make = [&](heddle_dtype dtype, Shape shape) {
+    return filled(random, HostTensor(dtype, std::move(shape)), 2);
+  };
+  const auto slice = [&](heddle_dtype dtype, Shape shape) {
+    return filled(random, HostTensor::slice(dtype, std::move(shape), 3), 2);
+  };
+  for (heddle_dtype dtype : kFloats) {
+    const std::string type = device::dtype_name(dtype);
     for (std::int64_t gates : {1, 2})
       cases.push_back({.name = label(HEDDLE_OP_GATED_ADD, device::cat(gates, " gates ", type)),
                        .op = HEDDLE_OP_GATED_ADD,
@@ -162,6 +191,15 @@ void add_elementwise_cases(Random& random, std::vector<OpCase>& cases) {
                      .out = {HostTensor(HEDDLE_F32, {3, 5, 264})},
                      .in_place = true});
   }
+}
+
+}  // namespace
+
+void add_elementwise_cases(Random& random, std::vector<OpCase>& cases) {
+  add_broadcast_cases(random, cases);
+  add_combine_cases(random, cases);
+  add_activation_cases(random, cases);
+  add_gated_add_cases(random, cases);
 }
 
 void add_copy_cases(Random& random, std::vector<OpCase>& cases) {

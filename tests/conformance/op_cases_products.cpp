@@ -58,15 +58,18 @@ void add_attention_cases(Random& random, std::vector<OpCase>& cases) {
   add("no keys", {1, 4, 0, 2, 8, 8}, HEDDLE_F32, 0, std::nullopt, {});
 }
 
-void add_linear_cases(Random& random, std::vector<OpCase>& cases) {
-  struct Case {
-    Shape x;
-    std::int64_t n;
-    heddle_dtype in, weight, out;
-    heddle_activation kind;
-    bool bias, residual, plain = false;  // plain: the matrix is an ordinary tensor
-  };
-  std::vector<Case> table = {
+namespace {
+
+struct LinearCase {
+  Shape x;
+  std::int64_t n;
+  heddle_dtype in, weight, out;
+  heddle_activation kind;
+  bool bias, residual, plain = false;  // plain: the matrix is an ordinary tensor
+};
+
+std::vector<LinearCase> linear_table() {
+  std::vector<LinearCase> table = {
       {{2, 77, 320}, 640, HEDDLE_F32, HEDDLE_F16, HEDDLE_F32, HEDDLE_ACT_NONE, true, false},
       {{1, 130, 256}, 770, HEDDLE_F32, HEDDLE_F32, HEDDLE_F32, HEDDLE_ACT_GELU_TANH, true, false},
       {{2, 5, 7}, 3, HEDDLE_F32, HEDDLE_F32, HEDDLE_F32, HEDDLE_ACT_NONE, false, false},
@@ -101,6 +104,11 @@ void add_linear_cases(Random& random, std::vector<OpCase>& cases) {
     table.push_back(
         {{2, 3, 16, 64}, 50, HEDDLE_BF16, HEDDLE_F16, out, HEDDLE_ACT_NONE, true, false});
   }
+  return table;
+}
+
+// Of matrices that stay narrow: in blocks, and of eight bits.
+void add_narrow_matrices(std::vector<LinearCase>& table) {
   // Matrices in blocks: few rows, some, several tiles; terms that are no multiple of a stretch.
   for (heddle_dtype weight = HEDDLE_Q8_0; weight <= HEDDLE_Q6_K; ++weight) {
     const std::int64_t k = weight >= HEDDLE_Q4_K ? 768 : 416;
@@ -124,7 +132,14 @@ void add_linear_cases(Random& random, std::vector<OpCase>& cases) {
     table.push_back(
         {{2, 19, 72}, 45, HEDDLE_F32, weight, HEDDLE_F32, HEDDLE_ACT_NONE, true, false, true});
   }
-  for (const Case& one : table) {
+}
+
+}  // namespace
+
+void add_linear_cases(Random& random, std::vector<OpCase>& cases) {
+  std::vector<LinearCase> table = linear_table();
+  add_narrow_matrices(table);
+  for (const LinearCase& one : table) {
     Shape out_shape = one.x;
     out_shape.back() = one.n;
     const double deviation = 1 / std::sqrt(static_cast<double>(one.x.back()));
@@ -151,16 +166,20 @@ void add_linear_cases(Random& random, std::vector<OpCase>& cases) {
   }
 }
 
-void add_image_cases(Random& random, std::vector<OpCase>& cases) {
-  struct Case {
-    Shape x, filter;
-    heddle_conv2d_attrs attrs;
-    heddle_dtype in, weight, out;
-    bool bias, residual;
-  };
-  constexpr heddle_conv2d_attrs kSame{{1, 1}, {1, 1, 1, 1}}, kPoint{{1, 1}, {0, 0, 0, 0}},
-      kDown{{2, 2}, {1, 1, 1, 1}};
-  std::vector<Case> table = {
+namespace {
+
+struct ConvCase {
+  Shape x, filter;
+  heddle_conv2d_attrs attrs;
+  heddle_dtype in, weight, out;
+  bool bias, residual;
+};
+
+constexpr heddle_conv2d_attrs kSame{{1, 1}, {1, 1, 1, 1}}, kPoint{{1, 1}, {0, 0, 0, 0}},
+    kDown{{2, 2}, {1, 1, 1, 1}};
+
+std::vector<ConvCase> conv_table() {
+  std::vector<ConvCase> table = {
       {{2, 17, 19, 32}, {48, 32, 3, 3}, kSame, HEDDLE_F32, HEDDLE_F16, HEDDLE_F32, true, true},
       {{1, 64, 64, 32}, {32, 32, 3, 3}, kSame, HEDDLE_F32, HEDDLE_F32, HEDDLE_F32, true, false},
       {{2, 9, 9, 4}, {32, 4, 3, 3}, kSame, HEDDLE_F32, HEDDLE_F32, HEDDLE_F32, true, false},
@@ -219,7 +238,11 @@ void add_image_cases(Random& random, std::vector<OpCase>& cases) {
     table.push_back({{1, 80, 70, 128}, {72, 128, 1, 1}, kPoint, type, type, type, true, true});
     table.push_back({{1, 96, 96, 128}, {3, 128, 3, 3}, kSame, type, type, HEDDLE_F32, true, false});
   }
-  for (const Case& one : table) {
+  return table;
+}
+
+void add_conv_cases(Random& random, std::vector<OpCase>& cases) {
+  for (const ConvCase& one : conv_table()) {
     const std::int64_t h =
         (one.x[1] + one.attrs.padding[0] + one.attrs.padding[2] - one.filter[2]) /
             one.attrs.stride[0] +
@@ -250,6 +273,12 @@ void add_image_cases(Random& random, std::vector<OpCase>& cases) {
           one.residual ? std::vector<std::uint32_t>{0, 3} : std::vector<std::uint32_t>{0};
     cases.push_back(std::move(made));
   }
+}
+
+}  // namespace
+
+void add_image_cases(Random& random, std::vector<OpCase>& cases) {
+  add_conv_cases(random, cases);
   // A slice of the channels, as after joining two pictures along them.
   cases.push_back({.name = device::cat(HEDDLE_OP_CONV2D, " slices of channels"),
                    .op = HEDDLE_OP_CONV2D,

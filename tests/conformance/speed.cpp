@@ -33,12 +33,12 @@ struct Speed {
   double flops, bytes;  // 0: not what it is measured by
 };
 
-std::vector<Speed> make_speeds() {
-  std::uint64_t state = settings().seed;
-  const auto random = [&](Shape shape) { return random_bf16(state, std::move(shape)); };
+class Speeds {
+ public:
+  explicit Speeds(std::uint64_t seed) : state_(seed) {}
   std::vector<Speed> all;
-  const auto attention = [&](std::int64_t batch, std::int64_t tokens, std::int64_t heads,
-                             std::int64_t d) {
+
+  void attention(std::int64_t batch, std::int64_t tokens, std::int64_t heads, std::int64_t d) {
     const Shape shape{batch, tokens, heads, d};
     all.push_back(
         {{.name = device::cat("attention ", heads, " heads d", d, " ", tokens, " tokens"),
@@ -49,13 +49,9 @@ std::vector<Speed> make_speeds() {
          4.0 * static_cast<double>(batch * heads * d) * static_cast<double>(tokens) *
              static_cast<double>(tokens),
          0});
-  };
-  attention(1, 4608, 24, 128);
-  attention(1, 4096, 10, 64);
-  attention(2, 1024, 20, 64);
-  attention(1, 16384, 1, 512);
-  const auto linear = [&](std::int64_t m, std::int64_t n, std::int64_t k, heddle_activation kind,
-                          bool added) {
+  }
+
+  void linear(std::int64_t m, std::int64_t n, std::int64_t k, heddle_activation kind, bool added) {
     OpCase one{
         .name = device::cat("linear ", m, "x", n, "x", k, kind == HEDDLE_ACT_NONE ? "" : " gelu",
                             added ? " residual" : ""),
@@ -66,14 +62,9 @@ std::vector<Speed> make_speeds() {
         .weight = OpCase::Weight{1, HEDDLE_USE_LINEAR}};
     if (added) one.in[3] = random({1, m, n});
     all.push_back({std::move(one), 2.0 * static_cast<double>(m * n) * static_cast<double>(k), 0});
-  };
-  linear(4608, 21504, 3072, HEDDLE_ACT_NONE, false);
-  linear(4608, 3072, 15360, HEDDLE_ACT_NONE, false);
-  linear(4096, 12288, 3072, HEDDLE_ACT_GELU_TANH, false);
-  linear(4096, 3072, 12288, HEDDLE_ACT_NONE, false);
-  linear(4096, 9216, 3072, HEDDLE_ACT_NONE, false);
-  linear(512, 9216, 3072, HEDDLE_ACT_NONE, false);
-  const auto conv = [&](std::int64_t side, std::int64_t from, std::int64_t to) {
+  }
+
+  void conv(std::int64_t side, std::int64_t from, std::int64_t to) {
     all.push_back({{.name = device::cat("conv 3x3 ", side, "x", side, " ", from, " to ", to),
                     .op = HEDDLE_OP_CONV2D,
                     .in = {random({1, side, side, from}), random({to, from, 3, 3}), random({to}),
@@ -83,23 +74,12 @@ std::vector<Speed> make_speeds() {
                     .weight = OpCase::Weight{1, HEDDLE_USE_CONV2D}},
                    2.0 * static_cast<double>(side * side) * static_cast<double>(from * to * 9),
                    0});
-  };
-  conv(128, 16, 512);
-  conv(128, 512, 512);
-  conv(256, 512, 512);
-  conv(512, 512, 256);
-  conv(512, 256, 256);
-  conv(1024, 256, 128);
-  conv(1024, 128, 128);
-  conv(1024, 128, 3);
-  all.back().op_case.out = {HostTensor(HEDDLE_F32, {1, 1024, 1024, 3})};
-  all.back().op_case.in[2] = HostTensor(HEDDLE_F32, {3});
+  }
 
-  const std::int64_t tokens = 4608, width = 3072;
-  const Shape rows{1, tokens, width}, vector{1, 1, width};
-  const double pass = 2.0 * static_cast<double>(tokens * width);
-  const auto row_op = [&](const char* op, Operands in, Shape shape, std::vector<std::byte> attrs,
-                          double passes, heddle_dtype out = HEDDLE_BF16) {
+  // As many passes over the tokens as `passes`.
+  void row_op(const char* op, Operands in, Shape shape, std::vector<std::byte> attrs, double passes,
+              heddle_dtype out = HEDDLE_BF16) {
+    constexpr double pass = 2.0 * kTokens * kWidth;
     all.push_back({{.name = device::cat(op, " of ", device::dtype_name(in[0]->info().dtype)),
                     .op = op,
                     .in = std::move(in),
@@ -107,25 +87,9 @@ std::vector<Speed> make_speeds() {
                     .attrs = std::move(attrs)},
                    0,
                    passes * pass});
-  };
-  row_op(HEDDLE_OP_COPY, {random(rows)}, rows, {}, 2);
-  row_op(HEDDLE_OP_MODULATED_NORM, {random(rows), random(vector), random(vector)}, rows,
-         bytes_of(heddle_norm_attrs{1e-6}), 2);
-  row_op(HEDDLE_OP_GATED_ADD, {random(rows), random(vector), random(rows)}, rows, {}, 3);
-  // As the models add up: in f32, of which a pass counts twice.
-  HostTensor sum(HEDDLE_F32, rows);
-  for (std::int64_t i = 0; i < sum.count(); ++i) sum.set(i, static_cast<double>(i % 977) / 977);
-  row_op(HEDDLE_OP_MODULATED_NORM, {sum, random(vector), random(vector)}, rows,
-         bytes_of(heddle_norm_attrs{1e-6}), 3);
-  row_op(HEDDLE_OP_GATED_ADD, {sum, random(vector), random(rows)}, rows, {}, 5, HEDDLE_F32);
-  HostTensor angles(HEDDLE_F32, {tokens, 64});
-  for (std::int64_t i = 0; i < angles.count(); ++i) angles.set(i, 0.5);
-  const Shape heads{1, tokens, 24, 128};
-  row_op(HEDDLE_OP_NORM_ROPE, {random(heads), random({128}), angles, angles}, heads,
-         bytes_of(heddle_norm_attrs{1e-6}), 2);
-  row_op(HEDDLE_OP_ACTIVATION, {random(rows)}, rows,
-         bytes_of(heddle_activation_attrs{HEDDLE_ACT_SILU}), 2);
-  const auto group_norm = [&](std::int64_t side, std::int64_t channels) {
+  }
+
+  void group_norm(std::int64_t side, std::int64_t channels) {
     const Shape picture{1, side, side, channels};
     all.push_back({{.name = device::cat("group_norm/1 silu ", side, "x", side, " ", channels),
                     .op = HEDDLE_OP_GROUP_NORM,
@@ -134,19 +98,76 @@ std::vector<Speed> make_speeds() {
                     .attrs = bytes_of(heddle_group_norm_attrs{1e-6, 32, HEDDLE_ACT_SILU})},
                    0,
                    3 * 2.0 * static_cast<double>(side * side * channels)});
-  };
-  group_norm(1024, 128);
-  group_norm(512, 256);
-  group_norm(256, 512);
-  group_norm(128, 512);
-  const std::int64_t side = 512, channels = 256;
-  all.push_back({{.name = device::cat("upsample_nearest/1 ", side, "x", side, " ", channels),
-                  .op = HEDDLE_OP_UPSAMPLE_NEAREST,
-                  .in = {random({1, side, side, channels})},
-                  .out = {HostTensor(HEDDLE_BF16, {1, 2 * side, 2 * side, channels})}},
-                 0,
-                 5 * 2.0 * static_cast<double>(side * side * channels)});
-  return all;
+  }
+
+  void upsample(std::int64_t side, std::int64_t channels) {
+    all.push_back({{.name = device::cat("upsample_nearest/1 ", side, "x", side, " ", channels),
+                    .op = HEDDLE_OP_UPSAMPLE_NEAREST,
+                    .in = {random({1, side, side, channels})},
+                    .out = {HostTensor(HEDDLE_BF16, {1, 2 * side, 2 * side, channels})}},
+                   0,
+                   5 * 2.0 * static_cast<double>(side * side * channels)});
+  }
+
+  HostTensor random(Shape shape) { return random_bf16(state_, std::move(shape)); }
+
+  static constexpr std::int64_t kTokens = 4608, kWidth = 3072;
+
+ private:
+  std::uint64_t state_;
+};
+
+void add_row_ops(Speeds& speeds) {
+  const Shape rows{1, Speeds::kTokens, Speeds::kWidth}, vector{1, 1, Speeds::kWidth};
+  const auto random = [&](const Shape& shape) { return speeds.random(shape); };
+  speeds.row_op(HEDDLE_OP_COPY, {random(rows)}, rows, {}, 2);
+  speeds.row_op(HEDDLE_OP_MODULATED_NORM, {random(rows), random(vector), random(vector)}, rows,
+                bytes_of(heddle_norm_attrs{1e-6}), 2);
+  speeds.row_op(HEDDLE_OP_GATED_ADD, {random(rows), random(vector), random(rows)}, rows, {}, 3);
+  // As the models add up: in f32, of which a pass counts twice.
+  HostTensor sum(HEDDLE_F32, rows);
+  for (std::int64_t i = 0; i < sum.count(); ++i) sum.set(i, static_cast<double>(i % 977) / 977);
+  speeds.row_op(HEDDLE_OP_MODULATED_NORM, {sum, random(vector), random(vector)}, rows,
+                bytes_of(heddle_norm_attrs{1e-6}), 3);
+  speeds.row_op(HEDDLE_OP_GATED_ADD, {sum, random(vector), random(rows)}, rows, {}, 5, HEDDLE_F32);
+  HostTensor angles(HEDDLE_F32, {Speeds::kTokens, 64});
+  for (std::int64_t i = 0; i < angles.count(); ++i) angles.set(i, 0.5);
+  const Shape heads{1, Speeds::kTokens, 24, 128};
+  speeds.row_op(HEDDLE_OP_NORM_ROPE, {random(heads), random({128}), angles, angles}, heads,
+                bytes_of(heddle_norm_attrs{1e-6}), 2);
+  speeds.row_op(HEDDLE_OP_ACTIVATION, {random(rows)}, rows,
+                bytes_of(heddle_activation_attrs{HEDDLE_ACT_SILU}), 2);
+}
+
+std::vector<Speed> make_speeds() {
+  Speeds speeds(settings().seed);
+  speeds.attention(1, 4608, 24, 128);
+  speeds.attention(1, 4096, 10, 64);
+  speeds.attention(2, 1024, 20, 64);
+  speeds.attention(1, 16384, 1, 512);
+  speeds.linear(4608, 21504, 3072, HEDDLE_ACT_NONE, false);
+  speeds.linear(4608, 3072, 15360, HEDDLE_ACT_NONE, false);
+  speeds.linear(4096, 12288, 3072, HEDDLE_ACT_GELU_TANH, false);
+  speeds.linear(4096, 3072, 12288, HEDDLE_ACT_NONE, false);
+  speeds.linear(4096, 9216, 3072, HEDDLE_ACT_NONE, false);
+  speeds.linear(512, 9216, 3072, HEDDLE_ACT_NONE, false);
+  speeds.conv(128, 16, 512);
+  speeds.conv(128, 512, 512);
+  speeds.conv(256, 512, 512);
+  speeds.conv(512, 512, 256);
+  speeds.conv(512, 256, 256);
+  speeds.conv(1024, 256, 128);
+  speeds.conv(1024, 128, 128);
+  speeds.conv(1024, 128, 3);
+  speeds.all.back().op_case.out = {HostTensor(HEDDLE_F32, {1, 1024, 1024, 3})};
+  speeds.all.back().op_case.in[2] = HostTensor(HEDDLE_F32, {3});
+  add_row_ops(speeds);
+  speeds.group_norm(1024, 128);
+  speeds.group_norm(512, 256);
+  speeds.group_norm(256, 512);
+  speeds.group_norm(128, 512);
+  speeds.upsample(512, 256);
+  return std::move(speeds.all);
 }
 
 }  // namespace
