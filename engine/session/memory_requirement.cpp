@@ -9,7 +9,7 @@
 #include "engine/memory/pool.h"
 #include "engine/place/call_steps.h"
 #include "engine/program/session_plan.h"
-#include "engine/session/session_weights.h"
+#include "engine/program/weight_sources.h"
 #include "engine/session/staging_reserve.h"
 #include "engine/tensor/shape.h"
 

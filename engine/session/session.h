@@ -11,10 +11,10 @@
 #include "engine/graph/model.h"
 #include "engine/memory/weights.h"
 #include "engine/program/session_plan.h"
+#include "engine/program/weight_sources.h"
 #include "engine/resources/timeline.h"
 #include "engine/session/session_pages.h"
 #include "engine/session/session_recordings.h"
-#include "engine/session/session_weights.h"
 #include "engine/tensor/call.h"
 #include "engine/transfer/arrival.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/session/session_weights.h"
+#include "engine/program/weight_sources.h"
 
 namespace heddle::core {
 

@@ -1,4 +1,4 @@
-#include "engine/session/session_weights.h"
+#include "engine/program/weight_sources.h"
 
 #include <algorithm>
 
