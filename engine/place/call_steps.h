@@ -6,7 +6,7 @@
 #include "engine/place/costs.h"
 #include "engine/place/plan.h"
 #include "engine/program/infer.h"
-#include "engine/program/session_plan.h"
+#include "engine/program/session_spec.h"
 
 namespace heddle::core {
 
@@ -16,9 +16,9 @@ namespace heddle::core {
 void tell_calls(const Inferred& inferred, const Prices& prices, Plan& plan);
 
 // A call as the session that a run would plan of it, with weights in plain forms. `home`: the
-// caller's device. Holds the model.
-SessionSpec session_spec(const CallSpec& call, const CallPlacement& placement, std::uint32_t home,
-                         const Prices& prices);
+// caller's device. Refers to the call and to the prices.
+SessionSetup session_setup(const CallSpec& call, const CallPlacement& placement, std::uint32_t home,
+                           const Prices& prices);
 
 // What a session may use of a device that nobody else uses; kNoLimit where it is not worth asking.
 std::uint64_t session_budget(const DeviceFacts& device);
@@ -26,11 +26,10 @@ std::uint64_t session_budget(const DeviceFacts& device);
 // A device that takes no part in a call, as a source of its streamed weights: half of what is free
 // there, so that somebody else may come. Nothing where it has no direct way to any of the places
 // with the same kind of device, or is left out.
-std::optional<SessionSpec::Donor> session_donor(const Prices& prices, std::uint32_t device,
-                                                const std::vector<std::uint32_t>& places,
-                                                std::uint64_t free_bytes);
-
-// What a device's work takes, and the way of weights to it from host memory.
-SessionSpec::Rates session_rates(const Prices& prices, std::uint32_t device);
+std::optional<Donor> session_donor(const Prices& prices, std::uint32_t device,
+                                   const std::vector<std::uint32_t>& places,
+                                   std::uint64_t free_bytes);
+// All of them, as if nobody else used them.
+std::vector<Donor> session_donors(const Prices& prices, const std::vector<std::uint32_t>& places);
 
 }  // namespace heddle::core

@@ -49,6 +49,26 @@ double known(double first, double second, double third) {
   return first > 0 ? first : second > 0 ? second : third;
 }
 
+// Of a device, or of one that nobody has measured and that says nothing of itself.
+DeviceRates rates_of(const DeviceCosts& measured, const DeviceFacts& told) {
+  const DeviceCosts& guess = told.host_visible ? kHostGuess : kCardGuess;
+  DeviceRates rates;
+  rates.flops_per_second =
+      known(measured.flops_per_second, told.flops_per_second, guess.flops_per_second);
+  rates.bytes_per_second =
+      known(measured.bytes_per_second, told.bytes_per_second, guess.bytes_per_second);
+  rates.launch_seconds = known(measured.launch_seconds, 0, guess.launch_seconds);
+  rates.attention_flops_per_second =
+      known(measured.attention_flops_per_second, 0, kAttentionShare * rates.flops_per_second);
+  rates.narrow_flops_per_second =
+      known(measured.narrow_flops_per_second, 0, rates.flops_per_second);
+  // Beside a rate that nobody measured it says nothing.
+  if (measured.flops_per_second > 0)
+    rates.rest_gain =
+        std::max(measured.half_time_flops_per_second / rates.flops_per_second - 1, 0.0);
+  return rates;
+}
+
 }  // namespace
 
 Costs read_costs(std::string_view text, std::string_view name) {
@@ -115,36 +135,31 @@ std::string write_costs(const Costs& costs) {
   return write_json(json, 2);
 }
 
-Prices::Prices(const Topology& topology, const Costs& costs)
-    : topology_(topology), host_(kHostGuess) {
-  host_.attention_flops_per_second = kAttentionShare * host_.flops_per_second;
-  host_.narrow_flops_per_second = host_.flops_per_second;
-  const std::size_t n = topology.devices.size();
+Prices::Prices(const Topology& topology, const Costs& costs) : topology_(topology) {
+  DeviceFacts host;
+  host.host_visible = true;
+  host_ = rates_of({}, host);
   for (const DeviceFacts& d : topology.devices) {
     const auto found = costs.devices.find(d.model);
-    const DeviceCosts measured = found == costs.devices.end() ? DeviceCosts() : found->second;
-    const DeviceCosts& guess = d.host_visible ? kHostGuess : kCardGuess;
-    const double flops =
-        known(measured.flops_per_second, d.flops_per_second, guess.flops_per_second);
-    devices_.push_back(
-        {flops, known(measured.bytes_per_second, d.bytes_per_second, guess.bytes_per_second),
-         known(measured.launch_seconds, 0, guess.launch_seconds),
-         known(measured.attention_flops_per_second, 0, kAttentionShare * flops),
-         known(measured.narrow_flops_per_second, 0, flops)});
-    // Beside a rate that nobody measured it says nothing.
-    rest_gains_.push_back(measured.flops_per_second > 0
-                              ? std::max(measured.half_time_flops_per_second / flops - 1, 0.0)
-                              : 0);
-    if (d.host_visible) host_ = devices_.back();
+    rates_.push_back(
+        rates_of(found == costs.devices.end() ? DeviceCosts() : found->second, d));
+    if (d.host_visible) host_ = rates_.back();
   }
+  host_.rest_gain = 0;
+  fill_links(costs);
+  fill_rates_from_host(topology, costs);
+}
+
+void Prices::fill_links(const Costs& costs) {
+  const std::size_t n = topology_.devices.size();
   const auto side = [n](std::size_t i) { return i == n ? kHostSide : std::uint32_t(i); };
   const auto model = [&](std::size_t i) {
-    return i == n ? std::string("host") : topology.devices[i].model;
+    return i == n ? std::string("host") : topology_.devices[i].model;
   };
   std::vector<LinkFacts> links;
   for (std::size_t from = 0; from <= n; ++from)
     for (std::size_t to = 0; to <= n; ++to) {
-      LinkFacts link = topology.link(side(from), side(to));
+      LinkFacts link = topology_.link(side(from), side(to));
       if (link.kind != LinkFacts::Kind::same) {
         const auto found = costs.links.find({model(from), model(to)});
         const LinkCosts measured = found == costs.links.end() ? LinkCosts() : found->second;
@@ -152,7 +167,7 @@ Prices::Prices(const Topology& topology, const Costs& costs)
         link.latency_seconds = known(measured.latency_seconds, link.latency_seconds, 0);
         // Towards host memory, or a device that works in it, there is no other way.
         const auto is_host = [&](std::size_t i) {
-          return i == n || topology.devices[i].host_visible;
+          return i == n || topology_.devices[i].host_visible;
         };
         if (link.is_direct() || is_host(from) || is_host(to)) {
           link.bytes_per_second = known(link.bytes_per_second, kDirectGuess.bytes_per_second, 0);
@@ -173,39 +188,28 @@ Prices::Prices(const Topology& topology, const Costs& costs)
                                    2 * kDirectGuess.latency_seconds);
     }
   topology_.links = std::move(links);
-  for (std::uint32_t d = 0; d < n; ++d) {
-    LinkFacts link = topology_.link(kHostSide, d);
-    const auto found = costs.links.find({kPinnedHost, topology.devices[d].model});
+}
+
+void Prices::fill_rates_from_host(const Topology& told, const Costs& costs) {
+  for (std::uint32_t d = 0; d < rates_.size(); ++d) {
+    rates_[d].from_host = copy_rate(kHostSide, d);
+    if (!told.devices[d].pins) continue;
+    const LinkFacts link = topology_.link(kHostSide, d);
+    const auto found = costs.links.find({kPinnedHost, told.devices[d].model});
     const LinkCosts measured = found == costs.links.end() ? LinkCosts() : found->second;
-    link.bytes_per_second =
-        known(measured.bytes_per_second,
-              std::max(topology.link(kHostSide, d).bytes_per_second, link.bytes_per_second), 0);
-    link.latency_seconds = known(measured.latency_seconds, link.latency_seconds, 0);
-    pinned_.push_back(link);
+    // Where nobody has measured it: what the device tells of its link, but no less than what memory
+    // as it comes gives.
+    const double unmeasured =
+        std::max(told.link(kHostSide, d).bytes_per_second, link.bytes_per_second);
+    rates_[d].from_pinned = {known(measured.bytes_per_second, unmeasured, 0),
+                             known(measured.latency_seconds, link.latency_seconds, 0)};
   }
 }
 
-double Prices::seconds(std::uint32_t device, double flops, double bytes, double launches) const {
-  const DeviceCosts& d = device == kHostSide ? host_ : devices_[device];
-  return std::max(flops / d.flops_per_second, bytes / d.bytes_per_second) +
-         launches * d.launch_seconds;
-}
-
-double Prices::seconds(std::uint32_t device, const OpWork& op, double busy) const {
-  const DeviceCosts& d = device == kHostSide ? host_ : devices_[device];
-  const double gain = device == kHostSide ? 0 : rest_gains_[device];
-  const double rate = op.kind == OpKind::attention ? d.attention_flops_per_second
-                      : op.kind == OpKind::narrow  ? d.narrow_flops_per_second
-                                                   : d.flops_per_second;
-  const double faster = 1 + gain * std::clamp(2 * (1 - busy), 0.0, 1.0);
-  return std::max(op.flops / (rate * faster), op.bytes / d.bytes_per_second) + d.launch_seconds;
-}
-
-double Prices::transfer_seconds(std::uint32_t from, std::uint32_t to, std::uint64_t bytes) const {
+CopyRate Prices::copy_rate(std::uint32_t from, std::uint32_t to) const {
   const LinkFacts link = topology_.link(from, to);
-  return link.kind == LinkFacts::Kind::same
-             ? 0
-             : link.latency_seconds + double(bytes) / link.bytes_per_second;
+  if (link.kind == LinkFacts::Kind::same) return kNothingToCopy;
+  return {link.bytes_per_second, link.latency_seconds};
 }
 
 }  // namespace heddle::core

@@ -1,16 +1,18 @@
-// What computing and copying cost: measured figures from a costs file, else what a device says of
-// itself, else a guess by its kind. Figures belong to a device *model*, so equal devices share
-// them. Values; pure.
+// The rates of the cost model (program/cost_model.h) for the devices there are: measured figures
+// from a costs file, else what a device says of itself, else a guess by its kind. Figures belong to
+// a device *model*, so equal devices share them. Values; pure.
 //
 // The file is JSON; all members are optional, unknown ones of the top level are kept:
-//   { "devices": { "NVIDIA H200": { "flops_per_second": 6.0e14,    of matrix products in the compute
+//   { "devices": { "NVIDIA H200": { "flops_per_second": 6.0e14,    of matrix products in the
+//   compute
 //                                                                  type, as large as a model's
 //                                   "attention_flops_per_second": 5.0e14,
 //                                   "narrow_flops_per_second": 1.0e15,   of products of 8 bits,
 //                                                                  where the device has such
 //                                   "half_time_flops_per_second": 6.5e14,   of products where the
-//                                                                  device rests as long as it works:
-//                                                                  more if power is what limits it
+//                                                                  device rests as long as it
+//                                                                  works: more if power is what
+//                                                                  limits it
 //                                   "bytes_per_second": 4.0e12,    of its own memory, read and
 //                                                                  written together
 //                                   "launch_seconds": 4.0e-6 } },  of one op, however small
@@ -27,14 +29,14 @@
 
 #include "engine/base/json.h"
 #include "engine/place/topology.h"
-#include "engine/program/op_work.h"
+#include "engine/program/cost_model.h"
 
 namespace heddle::core {
 
 struct DeviceCosts {
-  double flops_per_second = 0, bytes_per_second = 0, launch_seconds = 0;    // 0: unknown
-  double attention_flops_per_second = 0, narrow_flops_per_second = 0;       // 0: unknown
-  double half_time_flops_per_second = 0;                                    // 0: as always
+  double flops_per_second = 0, bytes_per_second = 0, launch_seconds = 0;  // 0: unknown
+  double attention_flops_per_second = 0, narrow_flops_per_second = 0;     // 0: unknown
+  double half_time_flops_per_second = 0;                                  // 0: as always
 };
 struct LinkCosts {
   double bytes_per_second = 0, latency_seconds = 0;  // 0: unknown
@@ -61,28 +63,25 @@ class Prices {
   Prices(const Topology& topology, const Costs& costs);
 
   const Topology& topology() const { return topology_; }
-  // A piece of work by itself: it takes as long as its arithmetic or its memory traffic, whichever
-  // is more, and its launches.
-  double seconds(std::uint32_t device, double flops, double bytes, double launches) const;
-  // One op: at the rate of its kind, and its launch. `busy`, from 0 to 1: of the time around it the
-  // device works so much. At less than all, arithmetic is faster where power limits it: from half of
-  // the time on as measured, between as on a line.
-  double seconds(std::uint32_t device, const OpWork& op, double busy = 1) const;
-  // Whether `busy` makes a difference on this device of the topology.
-  bool gains_by_rest(std::uint32_t device) const { return rest_gains_[device] > 0; }
-  double transfer_seconds(std::uint32_t from, std::uint32_t to, std::uint64_t bytes) const;
-  // The way of what is streamed from pinned host memory. Where nobody has measured it: what the
-  // device tells of its link, but no less than what memory as it comes gives.
-  LinkFacts pinned_link(std::uint32_t device) const { return pinned_[device]; }
-  // The bytes that one direction of a link carries in a second, and what a copy costs besides.
+  // Of a device of the topology, or kHostSide: what runs in host memory without one.
+  const DeviceRates& rates(std::uint32_t device) const {
+    return device == kHostSide ? host_ : rates_[device];
+  }
+  // One direction of a link; kNothingToCopy where both ends are one memory.
+  CopyRate copy_rate(std::uint32_t from, std::uint32_t to) const;
+  double transfer_seconds(std::uint32_t from, std::uint32_t to, std::uint64_t bytes) const {
+    return copy_rate(from, to).seconds(bytes);
+  }
+  // How two devices are linked, with the figures of copy_rate() filled in.
   LinkFacts link(std::uint32_t from, std::uint32_t to) const { return topology_.link(from, to); }
 
  private:
+  void fill_links(const Costs& costs);
+  void fill_rates_from_host(const Topology& told, const Costs& costs);
+
   Topology topology_;  // with all links filled in
-  std::vector<LinkFacts> pinned_;
-  std::vector<DeviceCosts> devices_;
-  std::vector<double> rest_gains_;  // by how much more it computes in a second at half the time
-  DeviceCosts host_;
+  std::vector<DeviceRates> rates_;
+  DeviceRates host_;
 };
 
 }  // namespace heddle::core

@@ -246,7 +246,7 @@ CallEstimate estimate(const CallCase& call, const CallPlacement& placement) {
   // Devices that take turns rest in between.
   if (placement.parallel != ParallelMode::layers ||
       std::ranges::none_of(placement.devices,
-                           [&](std::uint32_t d) { return call.prices.gains_by_rest(d); }))
+                           [&](std::uint32_t d) { return call.prices.rates(d).rest_gain > 0; }))
     return estimate_without_rest(call, placement);
   Simulation simulation(call, placement);
   const double step_seconds = simulation.run().step_seconds;

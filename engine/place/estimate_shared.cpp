@@ -105,10 +105,10 @@ class SharedWork {
     if (op.sum_elements == 0) return 0;
     const double bytes = kSumBytes * op.sum_elements, others = double(shares_.size() - 1);
     return slowest_receiver([&](std::uint32_t, std::uint32_t to) {
-             return Sent{bytes, call_.prices.seconds(to, {OpKind::other, 0, 3 * bytes})};
+             return Sent{bytes, call_.prices.rates(to).seconds({OpKind::other, 0, 3 * bytes})};
            }) +
-           (others > 0 ? call_.prices.seconds(placement_.devices.front(),
-                                              {OpKind::other, 0, 2 * bytes})
+           (others > 0 ? call_.prices.rates(placement_.devices.front())
+                             .seconds({OpKind::other, 0, 2 * bytes})
                        : 0);
   }
 
@@ -120,8 +120,8 @@ class SharedWork {
     const double heads = 1 / double(shares_.size());
     double copied = 0;
     for (const std::uint32_t d : placement_.devices)
-      copied = std::max(copied, call_.prices.seconds(
-                                    d, {OpKind::other, 0, 2 * op.work.bytes * heads * heads}));
+      copied = std::max(copied, call_.prices.rates(d).seconds(
+                                    {OpKind::other, 0, 2 * op.work.bytes * heads * heads}));
     return copied + slowest_receiver([&](std::uint32_t from, std::uint32_t to) {
              return Sent{op.work.bytes * shares_[index_of(from)] * heads,
                          call_.prices.transfer_seconds(from, to, 0)};
@@ -207,7 +207,7 @@ double op_seconds(const CallCase& call, std::uint32_t device, const BlockOp& op,
     work.flops *= share;
     work.bytes = op.weight_bytes + (work.bytes - op.weight_bytes) * share;
   }
-  return call.prices.seconds(device, work, busy);
+  return call.prices.rates(device).seconds(work, busy);
 }
 
 double work_seconds(const CallCase& call, std::uint32_t device, const BlockWork& work, ParallelMode mode,

@@ -5,7 +5,7 @@
 #include "engine/place/estimate_shared.h"
 #include "engine/program/paging.h"
 #include "engine/program/session_inputs.h"
-#include "engine/program/session_paging.h"
+#include "engine/program/session_spec.h"
 
 namespace heddle::core {
 
@@ -22,13 +22,11 @@ class DeviceCase {
   }
 
   PagingCase run() {
-    const SessionSpec::Rates rates = session_rates(call_.prices, device());
-    paging_.copy_seconds_per_byte = rates.copy_seconds_per_byte;
-    paging_.copy_latency_seconds = rates.copy_latency_seconds;
-    paging_.pinned_seconds_per_byte = rates.pinned_seconds_per_byte;
-    paging_.pinned_latency_seconds = rates.pinned_latency_seconds;
+    const DeviceRates& rates = call_.prices.rates(device());
+    paging_.from_host = rates.from_host;
+    paging_.from_pinned = rates.from_pinned;
     // What is read in one step only is not worth pinning.
-    if (rates.pinned_seconds_per_byte == 0 || load_.step_count < 2) paging_.pinned_room = 0;
+    if (!rates.from_pinned.is_there() || load_.step_count < 2) paging_.pinned_room = 0;
     for (const Rate rate : {Rate::constant, Rate::scheduled, Rate::step})
       for (const NodeIndex n : call_.graph.order)
         if (load_.blocks[n].rate == rate) add_block(n, rate);
@@ -105,18 +103,6 @@ std::uint64_t pinned_bytes(const PagingCase& paging, const PagingPlan& paged) {
   return bytes;
 }
 
-// Of devices that take no part, as session_places() finds them when nobody else uses them.
-std::vector<SessionSpec::Donor> donors_of(const CallCase& call, const CallPlacement& placement) {
-  std::vector<std::uint32_t> places = placement.devices;
-  if (std::ranges::find(places, call.home) == places.end()) places.push_back(call.home);
-  std::vector<SessionSpec::Donor> donors;
-  const Topology& topology = call.prices.topology();
-  for (std::uint32_t d = 0; d < topology.devices.size(); ++d)
-    if (auto donor = session_donor(call.prices, d, places, room_of(topology.devices[d])))
-      donors.push_back(std::move(*donor));
-  return donors;
-}
-
 double sum(const std::vector<double>& seconds) {
   return std::accumulate(seconds.begin(), seconds.end(), 0.0);
 }
@@ -133,7 +119,8 @@ CallEstimate estimate_streamed(const CallCase& call, const CallPlacement& placem
   result.load_seconds = 0;
   double longer = 0, slowest = 0, once = 0;  // seconds more than without copies
   std::uint64_t pinned_room = call.prices.topology().pinned_bytes;
-  std::vector<SessionSpec::Donor> donors = donors_of(call, placement);
+  std::vector<Donor> donors =
+      session_donors(call.prices, session_devices(placement, call.home));
   for (std::uint32_t i = 0; i < placement.devices.size(); ++i) {
     DeviceNeed& need = result.needs[i];
     DeviceCase device(call, placement, i, pinned_room);
@@ -151,16 +138,11 @@ CallEstimate estimate_streamed(const CallCase& call, const CallPlacement& placem
     const PagingPlan paged = plan_paging(paging);
     need.wanted_bytes = others + paged.resident_bytes + paged.ring_bytes;
     const double computing = sum(paging.op_seconds) + paging.idle_seconds;
-    const std::vector<Lender> lenders = lenders_of(donors, i);
     double step_seconds = paged.step_seconds;
     std::uint64_t lent_bytes = 0;
-    const std::vector<std::int32_t> lent = borrow(paging, paged, lenders);
-    for (std::size_t page = 0; page < lent.size(); ++page) {
-      if (lent[page] < 0) continue;
-      const std::uint64_t bytes = paging.loop[paged.loop[page].weight].bytes;
-      donors[std::size_t(lent[page])].room -= page_room(bytes);
-      lent_bytes += bytes;
-    }
+    const std::vector<std::int32_t> lent = borrow(paging, paged, donors, i);
+    for (std::size_t page = 0; page < lent.size(); ++page)
+      if (lent[page] >= 0) lent_bytes += paging.loop[paged.loop[page].weight].bytes;
     if (lent_bytes > 0) step_seconds = simulate_paging(paging, paged);
     const double more = std::max(0.0, step_seconds - computing);
     longer += more;

@@ -43,7 +43,7 @@ class Clock {
       : graph_(graph), places_(prices.topology().devices.size() + 1) {
     for (std::uint32_t from = 0; from < places_; ++from)
       for (std::uint32_t to = 0; to < places_; ++to)
-        links_.push_back(prices.link(place(from), place(to)));
+        copies_.push_back(prices.copy_rate(place(from), place(to)));
     reset();
   }
 
@@ -143,15 +143,14 @@ class Clock {
     const std::uint32_t from = at_[input.value], to = target(input, option);
     if (from == to) return done_[v.task];
     if (const double there = arrived_[input.value * places_ + to]; there != kNever) return there;
-    const LinkFacts& link = links_[from * places_ + to];
-    if (link.kind == LinkFacts::Kind::same) return done_[v.task];
-    return std::max(done_[v.task], link_free_[from * places_ + to]) + link.latency_seconds +
-           double(v.bytes) / link.bytes_per_second;
+    const CopyRate& copy = copies_[from * places_ + to];
+    if (copy.is_free()) return done_[v.task];
+    return copy.end(std::max(done_[v.task], link_free_[from * places_ + to]), v.bytes);
   }
   double bring(const TaskInput& input, const TaskOption& option) {
     const std::uint32_t from = at_[input.value], to = target(input, option);
     const double there = arrival(input, option);
-    if (from == to || links_[from * places_ + to].kind == LinkFacts::Kind::same ||
+    if (from == to || copies_[from * places_ + to].is_free() ||
         arrived_[input.value * places_ + to] != kNever)
       return there;
     link_free_[from * places_ + to] = there;
@@ -160,7 +159,7 @@ class Clock {
 
   const TaskGraph& graph_;
   const std::size_t places_;  // devices, and host memory as the last
-  std::vector<LinkFacts> links_;
+  std::vector<CopyRate> copies_;  // from, to
   std::vector<double> free_, link_free_, arrived_, done_;
   std::vector<std::uint32_t> free_by_, cause_, at_;
   std::vector<char> loaded_;
@@ -336,10 +335,9 @@ std::vector<std::uint32_t> rank_order(const TaskGraph& graph, const Prices& pric
     for (std::uint32_t to = 0; to < devices; ++to) {
       if (from == to) continue;
       ++pairs;
-      const LinkFacts link = prices.link(from, to);
-      if (link.kind == LinkFacts::Kind::same) continue;
-      latency += link.latency_seconds;
-      per_byte += 1 / link.bytes_per_second;
+      const CopyRate copy = prices.copy_rate(from, to);
+      latency += copy.latency_seconds;
+      per_byte += 1 / copy.bytes_per_second;
     }
   if (pairs > 0) {
     latency /= 2 * double(pairs);

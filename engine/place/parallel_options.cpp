@@ -156,7 +156,7 @@ NodeOption Options::option(NodeIndex n, std::uint32_t home,
   const NodeSpec& spec = request_.inferred.nodes[n];
   NodeOption result{{home, {home}, false, reason, {}}, {home, {}, 0, {}}, true};
   if (spec.flops > 0 || spec.bytes > 0)
-    result.task.seconds = prices_.seconds(home, spec.flops, spec.bytes, 1);
+    result.task.seconds = prices_.rates(home).seconds({OpKind::other, spec.flops, spec.bytes});
   const std::vector<CallSpec>& calls = calls_of(n);
   for (std::size_t c = 0; c < calls.size(); ++c) {
     const Model& model = *get_model(*calls[c].model);
@@ -187,7 +187,7 @@ std::vector<NodeOption> Options::of(NodeIndex n, const std::vector<std::uint32_t
       NodeOption host{{homes.devices.front(), {homes.devices.front()}, true, "host-only", {}},
                       {kHostSide, {}, 0, {}},
                       true};
-      host.task.seconds = prices_.seconds(kHostSide, spec.flops, spec.bytes, 0);
+      host.task.seconds = prices_.rates(kHostSide).computing_seconds({OpKind::other, spec.flops, spec.bytes});
       return {host};
     }
     std::vector<NodeOption> options;

@@ -290,14 +290,15 @@ LeastRoom least_room(const PagingCase& paging) { return Pager(paging).least(); }
 PagingPlan plan_paging(const PagingCase& paging) { return Pager(paging).run(); }
 
 std::vector<std::int32_t> borrow(PagingCase& paging, const PagingPlan& plan,
-                                 std::vector<Lender> lenders) {
-  const double from_host =
-      paging.pinned_room > 0 ? paging.pinned_seconds_per_byte : paging.copy_seconds_per_byte;
+                                 std::vector<Donor>& donors, std::uint32_t place) {
+  const CopyRate& from_host = paging.pinned_room > 0 ? paging.from_pinned : paging.from_host;
+  const auto is_faster = [&](const Donor& donor) {
+    return place < donor.copies.size() &&
+           donor.copies[place].bytes_per_second > from_host.bytes_per_second;
+  };
   std::uint64_t room = 0;
-  for (Lender& lender : lenders) {
-    if (lender.seconds_per_byte <= 0 || lender.seconds_per_byte >= from_host) lender.room = 0;
-    room += lender.room;
-  }
+  for (const Donor& donor : donors)
+    if (is_faster(donor)) room += donor.room;
   const double share =
       std::min(1.0, double(room) / double(std::max<std::uint64_t>(plan.step_bytes, 1)));
   std::vector<std::int32_t> lent(plan.loop.size(), -1);
@@ -306,13 +307,13 @@ std::vector<std::int32_t> borrow(PagingCase& paging, const PagingPlan& plan,
     PagedWeight& weight = paging.loop[plan.loop[page].weight];
     const std::uint64_t bytes = page_room(weight.bytes);
     owed += double(bytes) * share;
-    const auto lender =
-        std::ranges::find_if(lenders, [&](const Lender& l) { return l.room >= bytes; });
-    if (lender == lenders.end() || owed < double(bytes) / 2) continue;
+    const auto donor = std::ranges::find_if(
+        donors, [&](const Donor& d) { return is_faster(d) && d.room >= bytes; });
+    if (donor == donors.end() || owed < double(bytes) / 2) continue;
     owed -= double(bytes);
-    lender->room -= bytes;
-    lent[page] = std::int32_t(lender - lenders.begin());
-    weight.copy_seconds = lender->latency_seconds + double(weight.bytes) * lender->seconds_per_byte;
+    donor->room -= bytes;
+    lent[page] = std::int32_t(donor - donors.begin());
+    weight.copy_seconds = donor->copies[place].seconds(weight.bytes);
   }
   return lent;
 }
@@ -340,10 +341,7 @@ double simulate_paging(const PagingCase& paging, const PagingPlan& plan) {
   const auto seconds = [&](std::size_t page) {
     const PagedWeight& weight = paging.loop[plan.loop[page].weight];
     if (weight.copy_seconds >= 0) return weight.copy_seconds;
-    return pinned[page]
-               ? paging.pinned_latency_seconds +
-                     double(weight.bytes) * paging.pinned_seconds_per_byte
-               : paging.copy_latency_seconds + double(weight.bytes) * paging.copy_seconds_per_byte;
+    return (pinned[page] ? paging.from_pinned : paging.from_host).seconds(weight.bytes);
   };
   const auto come = [&](std::size_t page) {
     copy = std::max(copy, compute) + seconds(page);

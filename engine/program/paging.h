@@ -11,7 +11,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
+
+#include "engine/program/cost_model.h"
 
 namespace heddle::core {
 
@@ -37,10 +40,10 @@ struct PagingCase {
   std::vector<PagedWeight> loop;   // read in every step
   std::vector<double> op_seconds;  // of the loop's ops. REQUIRES: more than all `last` of the loop
   double idle_seconds = 0;         // that pass between two steps without an op here
-  double copy_seconds_per_byte = 0, copy_latency_seconds = 0;  // from host memory as it is
+  CopyRate from_host = kNothingToCopy;  // from host memory as it comes
   // From pinned host memory: what passes in every step, in the order of passing, as far as so many
   // bytes of it may be pinned. What does not fit into what is left of them is skipped.
-  double pinned_seconds_per_byte = 0, pinned_latency_seconds = 0;
+  CopyRate from_pinned{};
   std::uint64_t pinned_room = 0;
   std::uint64_t room = ~std::uint64_t(0);  // bytes for all of it
 };
@@ -77,15 +80,18 @@ LeastRoom least_room(const PagingCase& paging);
 // room for least_room().
 PagingPlan plan_paging(const PagingCase& paging);
 
-// A device that takes no part and has room for what another one streams.
-struct Lender {
-  std::uint64_t room = 0;
-  double seconds_per_byte = 0, latency_seconds = 0;  // of copies from there; 0: there is no way
+// A device that takes no part and has room: what a place streams in every step may lie there
+// instead of in host memory.
+struct Donor {
+  std::string name;
+  std::uint64_t room = 0;        // bytes, for all places together
+  std::vector<CopyRate> copies;  // from there, by place
 };
-// By passage of the plan's loop, the lender that it comes from, or -1: where lenders are faster than
-// host memory, and when they have not room for all, from both in turn. Tells it the case's weights.
+// By passage of the plan's loop, the donor that it comes from, or -1: where donors are faster than
+// host memory, and when they have not room for all, from both in turn. `place`: whose case it is.
+// Takes the room from the donors, and writes into the case how long its weights then take.
 std::vector<std::int32_t> borrow(PagingCase& paging, const PagingPlan& plan,
-                                 std::vector<Lender> lenders);
+                                 std::vector<Donor>& donors, std::uint32_t place);
 
 // Of the plan's loop: what comes from pinned host memory.
 std::vector<bool> pinned_passages(const PagingCase& paging, const PagingPlan& plan);

@@ -19,22 +19,14 @@ namespace {
 
 using Kind = SessionAction::Kind;
 
-// What an op takes on its place.
 double seconds_of(const PlannedOp& op, const SessionSpec& spec) {
-  const SessionSpec::Rates& rates = spec.places[op.place].rates;
-  const OpWork work = op_work(op.op, spec.is_narrow);
-  const double own = work.kind == OpKind::attention ? rates.attention_seconds_per_flop
-                     : work.kind == OpKind::narrow  ? rates.narrow_seconds_per_flop
-                                                    : 0;
-  return rates.launch_seconds +
-         std::max(work.flops * (own > 0 ? own : rates.seconds_per_flop),
-                  work.bytes * rates.seconds_per_byte);
+  return spec.places[op.place].rates.seconds(op_work(op.op, spec.is_narrow));
 }
 
 // What the places of a session share, as far as it is left.
 struct Shared {
-  std::vector<std::uint64_t> rooms;                                      // of the donors
-  std::uint64_t pinned_room = 0;                                         // of host memory
+  std::vector<Donor> donors;
+  std::uint64_t pinned_room = 0;  // of host memory
   std::set<std::tuple<NodeIndex, std::uint32_t, std::uint32_t>> pinned;  // node, slot, member
 };
 
@@ -132,17 +124,14 @@ class PlacePager {
       if (s.place != place_ || s.kind != SessionStorage::Kind::weight) continue;
       if (!known.contains(std::int32_t(i))) needs_.inputs += page_room(bytes_of(s, {}));
     }
-    const SessionSpec::Rates& rates = spec_.places[place_].rates;
-    paging_.copy_seconds_per_byte = rates.copy_seconds_per_byte;
-    paging_.copy_latency_seconds = rates.copy_latency_seconds;
-    paging_.pinned_seconds_per_byte = rates.pinned_seconds_per_byte;
-    paging_.pinned_latency_seconds = rates.pinned_latency_seconds;
+    paging_.from_host = spec_.places[place_].rates.from_host;
+    paging_.from_pinned = spec_.places[place_].rates.from_pinned;
     paging_.pinned_room = pins() ? shared_.pinned_room : 0;
   }
 
   // What is read in one step only is not worth pinning.
   bool pins() const {
-    return spec_.places[place_].rates.pinned_seconds_per_byte > 0 && spec_.step_count > 1;
+    return spec_.places[place_].rates.from_pinned.is_there() && spec_.step_count > 1;
   }
   void tell_pinning(const SessionStorage& s, PagedWeight& weight) const {
     if (!pins()) return;
@@ -170,13 +159,10 @@ class PlacePager {
   }
 
   void borrow_from_donors(const PagingPlan& paged) {
-    std::vector<Lender> lenders = lenders_of(spec_.donors, place_);
-    for (std::size_t d = 0; d < lenders.size(); ++d) lenders[d].room = shared_.rooms[d];
-    const std::vector<std::int32_t> lent = borrow(paging_, paged, std::move(lenders));
+    const std::vector<std::int32_t> lent = borrow(paging_, paged, shared_.donors, place_);
     for (std::size_t page = 0; page < lent.size(); ++page) {
       if (lent[page] < 0) continue;
       const std::uint32_t w = paged.loop[page].weight;
-      shared_.rooms[std::size_t(lent[page])] -= page_room(paging_.loop[w].bytes);
       donors_[loop_[w]] = lent[page];
       needs_.donor_page_bytes += paging_.loop[w].bytes;
     }
@@ -272,20 +258,9 @@ class PlacePager {
 
 }  // namespace
 
-std::vector<Lender> lenders_of(const std::vector<SessionSpec::Donor>& donors, std::uint32_t place) {
-  std::vector<Lender> lenders;
-  for (const SessionSpec::Donor& donor : donors)
-    lenders.push_back(place < donor.seconds_per_byte.size()
-                          ? Lender{donor.room, donor.seconds_per_byte[place],
-                                   donor.latency_seconds[place]}
-                          : Lender{});
-  return lenders;
-}
-
 void page_session(const Graph& graph, const SessionSpec& spec, SessionPlan& plan) {
   plan.needs.assign(spec.places.size(), {});
-  Shared shared{{}, spec.pinned_bytes, {}};
-  for (const SessionSpec::Donor& donor : spec.donors) shared.rooms.push_back(donor.room);
+  Shared shared{spec.donors, spec.pinned_bytes, {}};
   for (std::uint32_t place = 0; place < spec.places.size(); ++place)
     if (spec.places[place].budget != kNoLimit) PlacePager(graph, spec, plan, place, shared).run();
 }

@@ -2,7 +2,6 @@
 // everything else, some of them become pages that are streamed through a ring. Pure.
 #pragma once
 
-#include "engine/program/paging.h"
 #include "engine/program/session_plan.h"
 
 namespace heddle::core {
@@ -10,8 +9,5 @@ namespace heddle::core {
 // Fills plan.needs, and what of a plan is about pages. REQUIRES: memory has been laid out. Throws
 // out_of_memory for a place whose budget is less than the least.
 void page_session(const Graph& graph, const SessionSpec& spec, SessionPlan& plan);
-
-// Donors as one place sees them.
-std::vector<Lender> lenders_of(const std::vector<SessionSpec::Donor>& donors, std::uint32_t place);
 
 }  // namespace heddle::core

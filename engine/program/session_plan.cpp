@@ -373,14 +373,6 @@ std::vector<Rate> node_rates(const Graph& graph) {
   return rates;
 }
 
-void tell_peers(SessionSpec& spec, std::size_t count, const std::function<bool(std::uint32_t, std::uint32_t)>& are_peers) {
-  if (spec.placement.parallel != ParallelMode::sequence && spec.placement.parallel != ParallelMode::tensor) return;
-  for (std::uint32_t a = 0; a < count; ++a)
-    for (std::uint32_t b = 0; b < count; ++b)
-      if (a != b && !are_peers(a, b)) return;
-  for (std::uint32_t p = 0; p < count; ++p) spec.places[p].peers = 1;
-}
-
 SessionPlan plan_session(const Graph& graph, const SessionSpec& spec, const ChooseKernel& choose) {
   SessionPlan plan = SessionPlanner(graph, spec, choose).run();
   if constexpr (kVerify) verify_session(graph, spec, plan);

@@ -19,6 +19,7 @@
 #include "engine/graph/graph.h"
 #include "engine/program/call_placement.h"
 #include "engine/program/infer.h"
+#include "engine/program/paging.h"
 #include "engine/program/program.h"
 
 namespace heddle::core {
@@ -39,20 +40,13 @@ struct SessionSpec {
   Infos schedule;  // (steps, ...)
   std::uint32_t step_count = 1;
 
-  // What a place's work and copies to it cost: only the order of sizes counts.
-  struct Rates {
-    double seconds_per_flop = 1e-12, seconds_per_byte = 1e-12, launch_seconds = 1e-6;
-    double copy_seconds_per_byte = 1e-10, copy_latency_seconds = 1e-5;  // of weights, from host memory as it is
-    double pinned_seconds_per_byte = 0, pinned_latency_seconds = 0;  // from pinned memory; 0: it is not pinned for this place
-    double attention_seconds_per_flop = 0, narrow_seconds_per_flop = 0;  // 0: as those of other ops
-  };
   // The devices that take part: those of the placement, in its order, then home when it is none of them.
   struct Place {
     std::string name;  // "cpu:0"
     heddle_dtype compute = HEDDLE_F32;
     std::uint32_t memory = 0;  // places with an equal number share their memory
     std::uint64_t budget = kNoLimit;  // bytes that the session may use here; less than all weights take: some are streamed
-    Rates rates;
+    DeviceRates rates;
     std::uint32_t peers = 0;  // kernels of places with an equal number, other than 0, read each other's memory
   };
   std::vector<Place> places{{"device", HEDDLE_F32, 0}};
@@ -70,18 +64,9 @@ struct SessionSpec {
   // What a pinned copy of the weight's file takes; 0: it is put together in host memory, and so never pinned. Empty: as the form.
   std::function<std::uint64_t(NodeIndex node, std::uint32_t slot, std::uint32_t member)> file_bytes;
 
-  // A device that takes no part and has room: what a place streams in every step may lie there instead of in host memory.
-  struct Donor {
-    std::string name;
-    std::uint64_t room = 0;                                // bytes, for all places together
-    std::vector<double> seconds_per_byte, latency_seconds;  // by place, of copies from there; 0: there is no direct way
-  };
   std::vector<Donor> donors;
   std::uint64_t pinned_bytes = 0;  // of what all places stream in every step may be pinned in host memory
 };
-
-// Says of the first `count` places that they are peers, when every two of them are; asked where the placement makes a group of them.
-void tell_peers(SessionSpec& spec, std::size_t count, const std::function<bool(std::uint32_t, std::uint32_t)>& are_peers);
 
 struct ChosenKernel {
   const heddle_kernel* kernel = nullptr;

@@ -81,7 +81,7 @@ class SessionChecker {
     for (std::size_t p = 0; p < plan_.pages.size(); ++p) {
       const PlannedPage& page = plan_.pages[p];
       if (page.donor >= std::int32_t(spec_.donors.size()) ||
-          (page.donor >= 0 && spec_.donors[page.donor].seconds_per_byte[page.place] <= 0))
+          (page.donor >= 0 && !spec_.donors[page.donor].copies[page.place].is_there()))
         fault("page ", p, " comes from where there is no way");
       if (page.weight < 0 || std::size_t(page.weight) >= plan_.storages.size())
         return fault("page ", p, " names a storage that there is not");

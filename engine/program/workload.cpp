@@ -299,6 +299,10 @@ bool stays_small(DType dtype, std::int32_t use, std::size_t rank) {
 
 }  // namespace
 
+heddle_dtype plain_dtype(DType joined, std::int32_t use, std::size_t rank, heddle_dtype compute) {
+  return stays_small(joined, use, rank) || !is_floating(joined) ? heddle_dtype(joined) : compute;
+}
+
 std::optional<heddle_tensor_info> weight_info(const Model& model, const Node& node,
                                               std::uint32_t slot, heddle_dtype compute) {
   if (const WeightSlot of = weight_slot(node, slot); of.piece != WeightPiece::whole) {
@@ -319,10 +323,7 @@ std::optional<heddle_tensor_info> weight_info(const Model& model, const Node& no
   }
   if (!shape.empty()) shape[0] = rows;
   const std::int32_t use = node.type->slot(slot).use;
-  const DType dtype = joined_dtype(tensors, use);
-  return make_info(
-      stays_small(dtype, use, shape.size()) || !is_floating(dtype) ? heddle_dtype(dtype) : compute,
-      shape);
+  return make_info(plain_dtype(joined_dtype(tensors, use), use, shape.size(), compute), shape);
 }
 
 bool cuts_blocks(const WeightShard& shard, const heddle_tensor_info& info) {

@@ -15,6 +15,7 @@
 #include "engine/program/infer.h"
 #include "engine/program/op_work.h"
 #include "engine/program/session_plan.h"
+#include "engine/tensor/dtype.h"
 
 namespace heddle::core {
 
@@ -85,6 +86,9 @@ using LoadOf =
 // computes with; matrices and tables in blocks and matrices of 8 bits stay so. Nothing: not given.
 std::optional<heddle_tensor_info> weight_info(const Model& model, const Node& node,
                                               std::uint32_t slot, heddle_dtype compute);
+
+// The type of a weight there: `joined` is that of its parts, `use` a HEDDLE_USE_.
+heddle_dtype plain_dtype(DType joined, std::int32_t use, std::size_t rank, heddle_dtype compute);
 
 // Whether dividing a weight that way would cut through blocks of a block format.
 bool cuts_blocks(const WeightShard& shard, const heddle_tensor_info& info);

@@ -9,7 +9,6 @@
 #include "engine/memory/pool.h"
 #include "engine/place/call_steps.h"
 #include "engine/program/session_plan.h"
-#include "engine/program/weight_sources.h"
 #include "engine/session/staging_reserve.h"
 #include "engine/tensor/shape.h"
 
@@ -44,36 +43,17 @@ std::uint64_t values_of(const Node& node, const NodeSpec& spec, const Inferred& 
   return bytes;
 }
 
-SessionPlan plan_call(const CallSpec& call, const PlacedCall& placed, std::uint32_t home,
-                      const Topology& topology, const Environment& environment,
-                      std::vector<std::uint32_t>& devices) {
-  const std::shared_ptr<const Model> model = get_model(*call.model);
+SessionPlan plan_call(const CallSpec& call, const PlacedCall& placed,
+                      const std::vector<std::uint32_t>& devices, std::uint32_t home,
+                      const Topology& topology, const Environment& environment) {
   const Prices prices(topology, environment.costs);
-  SessionSpec spec = session_spec(call, placed.placement, home, prices);
-  devices.clear();
-  for (SessionSpec::Place& place : spec.places) {
-    place.budget = kPlenty;
-    const auto at = std::ranges::find(topology.devices, place.name, &DeviceFacts::name);
-    devices.push_back(std::uint32_t(at - topology.devices.begin()));
-  }
-  const auto form = [&](std::uint32_t place, NodeIndex n, std::uint32_t slot,
-                        std::uint32_t member) -> std::optional<heddle_weight_form> {
-    const Node& node = model->graph->nodes[n];
-    const auto source =
-        numbered_source(weight_sources(*model, node), node, slot, placed.placement.shares, member);
-    if (!source) return {};
-    return environment.devices[devices[place]].weights->form(*source);
+  SessionSetup setup = session_setup(call, placed.placement, home, prices);
+  for (SessionDevice& device : setup.devices) device.budget = kPlenty;
+  setup.form = [&](std::uint32_t place, const WeightSource& source) {
+    return environment.devices[devices[place]].weights->form(source);
   };
-  spec.weight = [&](std::uint32_t place, NodeIndex n, std::uint32_t slot, std::uint32_t member) {
-    const auto made = form(place, n, slot, member);
-    return made ? std::optional(made->info) : std::nullopt;
-  };
-  spec.weight_bytes = [&](std::uint32_t place, NodeIndex n, std::uint32_t slot,
-                          std::uint32_t member) {
-    const auto made = form(place, n, slot, member);
-    return made ? made->bytes : 0;
-  };
-  return plan_session(*model->graph, spec, [&](std::uint32_t place, const heddle_op_call& op) {
+  const SessionSpec spec = session_spec(std::move(setup));
+  return plan_session(*get_model(*call.model)->graph, spec, [&](std::uint32_t place, const heddle_op_call& op) {
     const DeviceState& state = *environment.devices[devices[place]].state;
     const heddle_kernel& kernel = state.kernels().choose(state.device(), op);
     return ChosenKernel{
@@ -119,10 +99,11 @@ LeastNeeds least_needs(const Graph& graph, const Plan& plan, const Inferred& inf
     if (values > 0) by_device[place.device] = {n, place.device, values, values, 0, ""};
     for (std::size_t c = 0; c < std::min(spec.calls.size(), place.calls.size()); ++c) {
       try {
-        std::vector<std::uint32_t> devices;
+        const std::vector<std::uint32_t> devices =
+            session_devices(place.calls[c].placement, place.device);
         const std::uint64_t reading = largest_read(*get_model(*spec.calls[c].model));
         const SessionPlan session =
-            plan_call(spec.calls[c], place.calls[c], place.device, topology, environment, devices);
+            plan_call(spec.calls[c], place.calls[c], devices, place.device, topology, environment);
         for (std::uint32_t p = 0; p < devices.size(); ++p) {
           LeastNeed& need = by_device[devices[p]];
           // What the node has of its own stays while it calls; of several calls the largest counts.

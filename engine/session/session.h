@@ -24,13 +24,13 @@ struct SessionPlace {
   DeviceState* state = nullptr;
   WeightStore* weights = nullptr;
   std::uint64_t budget = kNoLimit;  // bytes that the session may use there
-  SessionSpec::Rates rates = {};
+  DeviceRates rates = {};
   std::uint64_t spare = 0;  // bytes beyond the budget, where it cannot do without: weights are then read one at a time
 };
 
 // A device that takes no part, as a source of streamed weights.
 struct SessionDonor {
-  SessionSpec::Donor offer;
+  Donor offer;
   WeightStore* weights = nullptr;
 };
 

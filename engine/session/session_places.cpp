@@ -99,10 +99,8 @@ SessionPlaces session_places(Environment& environment, const Caller& caller, con
   places.pinned_bytes = environment.topology.pinned_bytes;
   places.placement = placement_of(environment, caller, model, call);
   if (places.placement.devices.empty()) places.placement = {ParallelMode::none, {home}, {}, {}, {}};
-  std::vector<std::uint32_t> devices = places.placement.devices;
-  auto at = std::ranges::find(devices, home);
-  if (at == devices.end()) at = devices.insert(at, home);
-  places.home = std::uint32_t(at - devices.begin());
+  const std::vector<std::uint32_t> devices = session_devices(places.placement, home);
+  places.home = std::uint32_t(std::ranges::find(devices, home) - devices.begin());
   const Prices prices(environment.topology, environment.costs);
   const PlacedCall* const planned = caller.number < caller.place.calls.size() ? &caller.place.calls[caller.number] : nullptr;
   for (const std::uint32_t d : devices) {
@@ -110,7 +108,7 @@ SessionPlaces session_places(Environment& environment, const Caller& caller, con
     const std::uint64_t of_workflow = planned == nullptr || d >= planned->budgets.size() ? 0 : planned->budgets[d];
     const std::uint64_t planned_bytes = of_workflow != 0 ? of_workflow : environment.topology.devices[d].budget;
     const Allowed here = allowed_on(environment, d, model, planned_bytes);
-    places.places.push_back({device.state.get(), device.weights.get(), here.budget, session_rates(prices, d), here.spare});
+    places.places.push_back({device.state.get(), device.weights.get(), here.budget, prices.rates(d), here.spare});
   }
   const bool streams = std::ranges::any_of(places.places, [](const SessionPlace& p) { return p.budget != kNoLimit; });
   if (!streams || devices.size() == environment.devices.size()) return places;

@@ -5,7 +5,7 @@
 #include "engine/base/error.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
-#include "engine/program/op_work.h"
+#include "engine/program/session_spec.h"
 #include "engine/session/session.h"
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"
@@ -117,46 +117,18 @@ void Session::make_plan_with_spare(const CallSpec& call) {
 }
 
 void Session::make_plan(const CallSpec& call) {
-  SessionSpec spec{call.sets, call.schedule, call.step_count, {}, places_.home, places_.placement, {}};
-  for (std::uint32_t p = 0; p < places_.places.size(); ++p) {
-    const Device& device = state(p).device();
-    // All that lies in host memory is one memory.
-    spec.places.push_back({device.name(), device.compute(), device.host_visible() ? 0 : p + 1, places_.places[p].budget, places_.places[p].rates});
+  SessionSetup setup{call, places_.placement};
+  setup.home = places_.home;
+  for (const SessionPlace& place : places_.places) {
+    const Device& device = place.state->device();
+    setup.devices.push_back({device.name(), device.compute(), device.host_visible(), place.budget, place.rates});
   }
-  tell_peers(spec, places_.placement.devices.size(), [&](std::uint32_t a, std::uint32_t b) {
-    return state(a).device().link(&state(b).device()).kind == HEDDLE_LINK_PEER;
-  });
-  for (const SessionDonor& donor : places_.donors) spec.donors.push_back(donor.offer);
-  const Graph& graph = *model_->graph;
-  std::map<NodeIndex, std::vector<std::optional<WeightSource>>> sources;
-  const auto source_of = [&](NodeIndex node, std::uint32_t slot, std::uint32_t member) {
-    const auto [at, is_new] = sources.try_emplace(node);
-    if (is_new) at->second = weight_sources(*model_, graph.nodes[node]);
-    return numbered_source(at->second, graph.nodes[node], slot, places_.placement.shares, member);
-  };
-  const auto form = [&](std::uint32_t place, NodeIndex node, std::uint32_t slot, std::uint32_t member) -> std::optional<heddle_weight_form> {
-    const auto source = source_of(node, slot, member);
-    return source ? std::optional(places_.places[place].weights->form(*source)) : std::nullopt;
-  };
-  spec.has_factors = model_->patches != nullptr;
-  spec.is_narrow = is_narrow(*model_);
-  spec.weight = [&](std::uint32_t place, NodeIndex node, std::uint32_t slot, std::uint32_t member) {
-    const auto made = form(place, node, slot, member);
-    return made ? std::optional(made->info) : std::nullopt;
-  };
-  spec.weight_bytes = [&](std::uint32_t place, NodeIndex node, std::uint32_t slot, std::uint32_t member) {
-    const auto made = form(place, node, slot, member);
-    return made ? made->bytes : 0;
-  };
-  spec.pinned_bytes = places_.pinned_bytes;
-  spec.file_bytes = [&](NodeIndex node, std::uint32_t slot, std::uint32_t member) {
-    const auto source = source_of(node, slot, member);
-    std::uint64_t bytes = 0;
-    if (!source || is_made(*source)) return bytes;
-    for (const FilePart& part : file_parts(*source)) bytes += part.bytes;
-    return bytes;
-  };
-  plan_ = plan_session(graph, spec, [&](std::uint32_t place, const heddle_op_call& call) {
+  setup.are_peers = [&](std::uint32_t a, std::uint32_t b) { return state(a).device().link(&state(b).device()).kind == HEDDLE_LINK_PEER; };
+  for (const SessionDonor& donor : places_.donors) setup.donors.push_back(donor.offer);
+  setup.pinned_bytes = places_.pinned_bytes;
+  setup.form = [&](std::uint32_t place, const WeightSource& source) { return places_.places[place].weights->form(source); };
+  const SessionSpec spec = session_spec(std::move(setup));
+  plan_ = plan_session(*model_->graph, spec, [&](std::uint32_t place, const heddle_op_call& call) {
     const heddle_kernel& kernel = state(place).kernels().choose(state(place).device(), call);
     return ChosenKernel{&kernel, kernel.workspace == nullptr ? 0 : kernel.workspace(state(place).device().raw(), &call)};
   });

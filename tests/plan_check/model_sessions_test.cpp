@@ -62,9 +62,10 @@ BOOST_AUTO_TEST_CASE(calls_of_a_true_model_keep_the_rules_and_have_the_weights_t
       BOOST_TEST_REQUIRE(plan.places[0].calls.size() == 1u);
       const core::PlacedCall& call = plan.places[0].calls[0];
       BOOST_TEST(core::parallel_name(call.placement.parallel) == mode);
+      const core::Prices prices(question.topology(), {});
       const core::SessionSpec spec =
-          core::session_spec(question.inferred().nodes[0].calls[0], call.placement,
-                             plan.places[0].device, core::Prices(question.topology(), {}));
+          core::session_spec(core::session_setup(question.inferred().nodes[0].calls[0],
+                                                 call.placement, plan.places[0].device, prices));
       const core::Graph& graph = *call.of->graph;
       const SessionPlan session = core::plan_session(graph, spec, test::any_kernel);
       const auto faults = core::check_session(graph, spec, session).faults;
@@ -105,9 +106,10 @@ BOOST_AUTO_TEST_CASE(a_call_whose_members_send_while_they_attend_keeps_the_rules
   const test::PlanCase question(core::parse_json(flux_question("sequence", 768), "question"),
                                 *plugins.catalog, folder.path());
   const core::Plan plan = question.plan();
-  core::SessionSpec spec = core::session_spec(
+  const core::Prices prices(question.topology(), {});
+  core::SessionSpec spec = core::session_spec(core::session_setup(
       question.inferred().nodes[0].calls[0], plan.places[0].calls.at(0).placement,
-      plan.places[0].device, core::Prices(question.topology(), {}));
+      plan.places[0].device, prices));
   const core::Graph& graph = *plan.places[0].calls[0].of->graph;
   for (core::SessionSpec::Place& place : spec.places) place.peers = 1;
   const SessionPlan session = core::plan_session(graph, spec, test::any_kernel);

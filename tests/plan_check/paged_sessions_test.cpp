@@ -265,7 +265,7 @@ BOOST_AUTO_TEST_CASE(what_placement_expects_of_streaming_is_what_a_session_does)
       const core::CallEstimate expected = core::estimate_streamed(
           {*call.of->graph, {load, load}, plan.places[0].device, prices}, call.placement);
       core::SessionSpec asked =
-          core::session_spec(spec, call.placement, plan.places[0].device, prices);
+          core::session_spec(core::session_setup(spec, call.placement, plan.places[0].device, prices));
       asked.donors.clear();  // nobody counts on them beforehand
       const SessionPlan session = core::plan_session(
           *call.of->graph, asked,

@@ -6,6 +6,7 @@
 
 #include "engine/base/text.h"
 #include "engine/device/status.h"
+#include "engine/program/session_spec.h"
 #include "engine/tensor/call.h"
 #include "engine/tensor/shape.h"
 #include "heddle/abi/model.h"

@@ -18,7 +18,7 @@ namespace heddle::test {
 // What a session may use of the devices of its placement, and who watches it.
 struct SessionLimits {
   std::vector<std::uint64_t> budgets;  // by place; those that are missing have none
-  core::SessionSpec::Rates rates = {};
+  core::DeviceRates rates = {};
   core::Timeline* timeline = nullptr;
   std::int64_t items = 1;  // of the batch
   int donor = -1;          // a device that may lend the first place so many bytes
@@ -122,7 +122,7 @@ struct LayersModel {
       places.host_memory = limits.host;
       places.pinned_bytes = limits.pinned_bytes;
       if (limits.donor >= 0)
-        places.donors.push_back({{"donor", limits.donor_room, {1e-12}, {0}},
+        places.donors.push_back({{"donor", limits.donor_room, {{1e12, 0}}},
                                  runs.environment().devices[std::size_t(limits.donor)].weights.get()});
       return places;
     };

@@ -55,23 +55,28 @@ BOOST_AUTO_TEST_CASE(faults_are_refused_with_their_place) {
 
 BOOST_AUTO_TEST_CASE(measured_figures_come_before_told_ones_and_these_before_guesses) {
   const Prices told(cards(), {});
-  BOOST_TEST(told.seconds(1, 1e14, 0, 0) == 1);
+  BOOST_TEST(told.rates(1).computing_seconds({OpKind::other, 1e14, 0}) == 1);
   Costs costs;
   costs.devices["Card"] = {5e13, 0, 1};
   const Prices measured(cards(), costs);
-  BOOST_TEST(measured.seconds(1, 1e14, 0, 0) == 2);
-  BOOST_TEST(measured.seconds(2, 0, 0, 3) == 3);
-  BOOST_TEST(told.seconds(0, 1e12, 0, 0) >
-             told.seconds(1, 1e12, 0, 0));  // a processor is guessed to be slower than a card
+  BOOST_TEST(measured.rates(1).computing_seconds({OpKind::other, 1e14, 0}) == 2);
+  BOOST_TEST(measured.rates(2).computing_seconds({OpKind::other, 0, 0}) +
+                 3 * measured.rates(2).launch_seconds ==
+             3);
+  BOOST_TEST(told.rates(0).computing_seconds({OpKind::other, 1e12, 0}) >
+             told.rates(1).computing_seconds(
+                 {OpKind::other, 1e12, 0}));  // a processor is guessed to be slower than a card
 }
 
 BOOST_AUTO_TEST_CASE(work_takes_its_arithmetic_or_its_memory_whichever_is_more) {
   Costs costs;
   costs.devices["Card"] = {1e12, 1e9, 1e-3};
   const Prices prices(cards(), costs);
-  BOOST_TEST(prices.seconds(1, 1e12, 5e8, 0) == 1);
-  BOOST_TEST(prices.seconds(1, 1e11, 5e8, 0) == 0.5);
-  BOOST_TEST(prices.seconds(1, 1e11, 5e8, 500) == 1);
+  BOOST_TEST(prices.rates(1).computing_seconds({OpKind::other, 1e12, 5e8}) == 1);
+  BOOST_TEST(prices.rates(1).computing_seconds({OpKind::other, 1e11, 5e8}) == 0.5);
+  BOOST_TEST(prices.rates(1).computing_seconds({OpKind::other, 1e11, 5e8}) +
+                 500 * prices.rates(1).launch_seconds ==
+             1);
 }
 
 BOOST_AUTO_TEST_CASE(an_op_goes_at_the_rate_of_its_kind) {
@@ -79,7 +84,7 @@ BOOST_AUTO_TEST_CASE(an_op_goes_at_the_rate_of_its_kind) {
     Costs costs;
     costs.devices["Card"] = of_card;
     const Prices prices(cards(), read_costs(write_costs(costs), "c.json"));
-    return prices.seconds(1, {kind, 1e12, 5e8}, busy);
+    return prices.rates(1).seconds({kind, 1e12, 5e8}, busy);
   };
   const auto near = tt::tolerance(1e-9);
   const DeviceCosts measured{1e12, 1e9, 0.25, 5e11, 4e12};
@@ -116,23 +121,23 @@ BOOST_AUTO_TEST_CASE(what_is_streamed_goes_by_pinned_memory_as_far_as_anybody_kn
   topology.links.assign(16, {LinkFacts::Kind::through_host, 0, 0});
   topology.devices[1].pins = true;
   LinkFacts& told = topology.links[3 * 4 + 1];
-  const auto rates = [&](const Costs& costs) { return session_rates(Prices(topology, costs), 1); };
+  const auto rates = [&](const Costs& costs) { return Prices(topology, costs).rates(1); };
   Costs costs;
   costs.links[{"host", "Card"}] = {4e9, 1e-3};  // of a file from before anybody measured both
-  BOOST_TEST(rates(costs).pinned_seconds_per_byte == 1 / 4e9);
+  BOOST_TEST(rates(costs).from_pinned.bytes_per_second == 4e9);
   told = {LinkFacts::Kind::direct, 2e10, 1e-6};
-  BOOST_TEST(rates(costs).copy_seconds_per_byte == 1 / 4e9, tt::tolerance(1e-5));
-  BOOST_TEST(rates(costs).pinned_seconds_per_byte == 1 / 2e10);
-  BOOST_TEST(rates(costs).pinned_latency_seconds == 1e-3);
+  BOOST_TEST(rates(costs).from_host.bytes_per_second == 4e9);
+  BOOST_TEST(rates(costs).from_pinned.bytes_per_second == 2e10);
+  BOOST_TEST(rates(costs).from_pinned.latency_seconds == 1e-3);
   told.bytes_per_second = 1e9;  // less than was measured the slower way
-  BOOST_TEST(rates(costs).pinned_seconds_per_byte == 1 / 4e9);
+  BOOST_TEST(rates(costs).from_pinned.bytes_per_second == 4e9);
   costs.links[{kPinnedHost, "Card"}] = {5e10, 2e-6};
   const Costs again = read_costs(write_costs(costs), "c.json");
-  BOOST_TEST(rates(again).pinned_seconds_per_byte == 1 / 5e10);
-  BOOST_TEST(rates(again).pinned_latency_seconds == 2e-6);
-  BOOST_TEST(rates(again).copy_seconds_per_byte == 1 / 4e9, tt::tolerance(1e-5));
+  BOOST_TEST(rates(again).from_pinned.bytes_per_second == 5e10);
+  BOOST_TEST(rates(again).from_pinned.latency_seconds == 2e-6);
+  BOOST_TEST(rates(again).from_host.bytes_per_second == 4e9);
   topology.devices[1].pins = false;
-  BOOST_TEST(rates(again).pinned_seconds_per_byte == 0);
+  BOOST_TEST(rates(again).from_pinned.bytes_per_second == 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

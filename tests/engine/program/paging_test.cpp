@@ -27,7 +27,7 @@ PagingCase blocks(const std::vector<std::vector<std::uint64_t>>& sizes, double o
       paging.loop.push_back({bytes, op, op});
       paging.op_seconds.push_back(op_seconds);
     }
-  paging.copy_seconds_per_byte = seconds_per_byte;
+  paging.from_host = {1 / seconds_per_byte, 0};
   return paging;
 }
 
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(all_weights_stay_where_there_is_room) {
 BOOST_AUTO_TEST_CASE(what_passes_first_is_pinned_as_far_as_there_is_room) {
   PagingCase paging =
       blocks({{kBlock}, {kBlock}, {kBlock}, {2 * kBlock}, {kBlock}, {kBlock}}, 1e-9, 1e-8);
-  paging.pinned_seconds_per_byte = 1e-9;
+  paging.from_pinned = {1e9, 0};
   paging.pinned_room = 3 * kBlock;
   for (PagedWeight& weight : paging.loop) weight.pinned_bytes = weight.bytes;
   paging.loop[1].pinned_bytes = 0;  // it is put together in host memory
@@ -171,7 +171,7 @@ BOOST_AUTO_TEST_CASE(a_step_takes_little_more_than_the_longer_of_computing_and_c
         BOOST_TEST(faults_of(paging, plan).empty(), all_of(faults_of(paging, plan)));
         const double compute =
             std::accumulate(paging.op_seconds.begin(), paging.op_seconds.end(), 0.0);
-        const double copy = double(plan.step_bytes) * paging.copy_seconds_per_byte;
+        const double copy = double(plan.step_bytes) / paging.from_host.bytes_per_second;
         BOOST_TEST(plan.step_seconds <= 1.10 * std::max(compute, copy),
                    (equal ? "equal" : "unequal")
                        << " blocks, ratio " << ratio << ", room for " << fraction << ": "
@@ -204,8 +204,8 @@ BOOST_AUTO_TEST_CASE(random_cases_never_overwrite_what_is_read_and_keep_their_ro
     const std::uint32_t ops = add(paging.loop) + 1;
     for (std::uint32_t op = 0; op < ops; ++op)
       paging.op_seconds.push_back(double(below(1000)) * 1e-6);
-    paging.copy_seconds_per_byte = double(below(100)) * 1e-11;
-    paging.copy_latency_seconds = double(below(2)) * 1e-5;
+    paging.from_host.bytes_per_second = 1 / (double(below(100)) * 1e-11);
+    paging.from_host.latency_seconds = double(below(2)) * 1e-5;
     const std::uint64_t least = core::least_room(paging).bytes();
     const std::uint64_t all = bytes_of(paging.once) + bytes_of(paging.loop);
     BOOST_TEST_REQUIRE(least <= all);

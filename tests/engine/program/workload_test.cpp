@@ -200,7 +200,8 @@ BOOST_AUTO_TEST_CASE(on_one_device_is_the_sum_of_the_blocks) {
   double seconds = 0;
   for (int b = 0; b < 4; ++b) {
     const BlockWork& work = loads[0]->work(std::uint32_t(b), 0);
-    seconds += prices.seconds(0, work.flops, work.bytes, double(work.ops.size()));
+    seconds += prices.rates(0).computing_seconds({OpKind::other, work.flops, work.bytes}) +
+               double(work.ops.size()) * prices.rates(0).launch_seconds;
   }
   BOOST_TEST(of(alone()).seconds == 5 * 2 * seconds, boost::test_tools::tolerance(1e-9));
 }

@@ -44,7 +44,9 @@ Streamed stream(const std::function<CallPlacement(const Model&)>& divide, std::u
                 R"(, "latency": 1e-9}}})"));
   const auto never = [] { return false; };
   test::SessionLimits limits;
-  limits.rates = {1 / kFlops, 1e-15, 1e-9, 1 / kPageable, 1e-9, 1 / kPinned, 1e-9};
+  limits.rates = {kFlops, 1e15, 1e-9};
+  limits.rates.from_host = {kPageable, 1e-9};
+  limits.rates.from_pinned = {kPinned, 1e-9};
   limits.pinned_bytes = on.host.most_pinned();
   limits.budgets.assign(devices, core::kNoLimit - 1);
   std::uint64_t others = 0;

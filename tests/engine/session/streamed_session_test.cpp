@@ -24,7 +24,7 @@ constexpr std::uint64_t kWeight = std::uint64_t{kWide} * kWide * 4;
 constexpr std::uint32_t kSteps = 4;
 constexpr std::int64_t kItems = 2;
 
-test::SessionLimits limits(std::vector<std::uint64_t> budgets, core::SessionSpec::Rates rates = {},
+test::SessionLimits limits(std::vector<std::uint64_t> budgets, core::DeviceRates rates = {},
                            core::Timeline* timeline = nullptr) {
   return {std::move(budgets), rates, timeline, kItems};
 }
@@ -214,7 +214,8 @@ BOOST_AUTO_TEST_CASE(copies_hide_behind_computing_on_the_simulated_clock) {
                                      R"( "launch_seconds": 1e-9, "links": {"host": {"bandwidth": )",
                                      bandwidth, R"(, "latency": 1e-9}}})"),
                            kWide, kDeep);
-        const core::SessionSpec::Rates rates{1 / kFlops, 1e-15, 1e-9, 1 / bandwidth, 1e-9};
+        core::DeviceRates rates{kFlops, 1e15, 1e-9};
+        rates.from_host = {bandwidth, 1e-9};
         const Done whole = step_through(kWays[0], {core::kNoLimit - 1});
         const std::uint64_t others = whole.all[0] - kDeep * kWeight;
         const std::uint64_t budget = others + std::uint64_t(double(kDeep * kWeight) * part);
