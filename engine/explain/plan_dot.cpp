@@ -29,7 +29,7 @@ std::string label_of(const Node& node, const Assignment& at, const Topology& top
   if (!node.title.empty()) label += cat("\n", printable(node.title));
   for (const PlacedCall& call : at.calls)
     if (call.placement.devices.size() > 1)
-      label += cat("\n", printable(call.model), ": ", parallel_name(call.placement.parallel), " over ",
+      label += cat("\n", printable(call.report.model), ": ", parallel_name(call.placement.parallel), " over ",
                    device_names(call.placement.devices, topology));
   return label;
 }

@@ -37,7 +37,7 @@ Json alternative_json(const Alternative& way, const Topology& topology) {
 }
 
 // What a divided call does on its devices.
-void add_inside(const PlacedCall& call, const Topology& topology, Json& json) {
+void add_inside(const CallReport& call, const Topology& topology, Json& json) {
   Json parts = Json::array(), transfers = Json::array(), exchanges = Json::array(),
        streams = Json::array();
   for (const CallPart& part : call.parts)
@@ -78,20 +78,21 @@ void add_inside(const PlacedCall& call, const Topology& topology, Json& json) {
 }
 
 Json call_json(const PlacedCall& call, const Topology& topology) {
+  const CallReport& report = call.report;
   Json json = Json::object(), ways = Json::array(), shares = Json::array();
-  json.set("model", call.model)
+  json.set("model", report.model)
       .set("parallel", parallel_name(call.placement.parallel))
       .set("devices", devices_json(call.placement.devices, topology));
-  json.set("reason", call.reason)
+  json.set("reason", report.reason)
       .set("seconds", call.seconds)
       .set("step_seconds", call.step_seconds)
       .set("load_seconds", call.load_seconds);
-  if (call.step_count > 0)
-    json.set("steps", call.step_count).set("branches", call.set_count).set("step_flops", call.step_flops);
+  if (report.step_count > 0)
+    json.set("steps", report.step_count).set("branches", report.set_count).set("step_flops", report.step_flops);
   for (const double share : call.placement.shares) shares.push(share);
-  for (const Alternative& way : call.alternatives) ways.push(alternative_json(way, topology));
+  for (const Alternative& way : report.alternatives) ways.push(alternative_json(way, topology));
   if (shares.size() > 0) json.set("shares", std::move(shares));
-  add_inside(call, topology, json);
+  add_inside(report, topology, json);
   json.set("alternatives", std::move(ways));
   return json;
 }

@@ -50,7 +50,7 @@ std::string alternative_text(const Alternative& way, const Topology& topology) {
 
 // What a divided call does on its devices: a line for each device, for each pair that one sends to
 // the other, for each kind of collective.
-std::string inside_text(const PlacedCall& call, const Topology& topology) {
+std::string inside_text(const CallReport& call, const Topology& topology) {
   const std::string begin = "        ";
   const auto every = [&](bool once) {
     return call.step_count == 1 || once ? "once " : "each step ";
@@ -81,17 +81,18 @@ std::string inside_text(const PlacedCall& call, const Topology& topology) {
 }
 
 std::string call_text(const PlacedCall& call, const Topology& topology) {
-  std::string text = cat(call.told ? "    calls " : "    may call ", call.model);
-  if (call.step_count > 0)
-    text += cat(", ", call.step_count, call.step_count == 1 ? " step" : " steps", " of ",
-                call.set_count, call.set_count == 1 ? " branch" : " branches");
+  const CallReport& report = call.report;
+  std::string text = cat(call.told ? "    calls " : "    may call ", report.model);
+  if (report.step_count > 0)
+    text += cat(", ", report.step_count, report.step_count == 1 ? " step" : " steps", " of ",
+                report.set_count, report.set_count == 1 ? " branch" : " branches");
   text += cat(": ",
               parallel_name(call.placement.parallel) == "none"
                   ? "on"
                   : cat(parallel_name(call.placement.parallel), " over"),
-              " ", device_names(call.placement.devices, topology), " (", call.reason, ")");
-  text = printable(text) + "\n" + inside_text(call, topology);
-  for (const Alternative& way : call.alternatives) text += alternative_text(way, topology);
+              " ", device_names(call.placement.devices, topology), " (", report.reason, ")");
+  text = printable(text) + "\n" + inside_text(report, topology);
+  for (const Alternative& way : report.alternatives) text += alternative_text(way, topology);
   return text;
 }
 

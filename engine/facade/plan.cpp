@@ -101,8 +101,8 @@ std::vector<PlannedCall> Engine::planned_calls(const Workflow& flow, Inputs inpu
     std::vector<PlannedCall> calls;
     for (const core::NodeIndex n : ready.graph.order)
       for (const core::PlacedCall& call : ready.plan.places[n].calls)
-        calls.push_back({ready.graph.nodes[n].id, call.model, std::string(core::parallel_name(call.placement.parallel)), call.seconds,
-                         call.step_seconds, call.load_seconds, call.step_count > 0 ? call.step_flops : 0});
+        calls.push_back({ready.graph.nodes[n].id, call.report.model, std::string(core::parallel_name(call.placement.parallel)), call.seconds,
+                         call.step_seconds, call.load_seconds, call.report.step_count > 0 ? call.report.step_flops : 0});
     return calls;
   });
 }

@@ -12,6 +12,7 @@
 namespace heddle::core {
 
 class Model;
+struct Topology;
 
 struct DeviceNeed {
   std::uint32_t device = 0;        // of the topology
@@ -31,10 +32,13 @@ struct Alternative {
   std::string note;  // "changes the form, so only by \"parallel\""
 };
 
+// "gpu:0 wants 23.4 GiB of 16.0 GiB", for every device that is short.
+std::string shortage_text(const Alternative& alternative, const Topology& topology);
+
 // What of a divided call a device has.
 struct CallPart {
   std::uint32_t device = 0;  // of the topology
-  std::string what;          // "embed to double.11", "branches 0, 2", "3 of 5 items", "50% of the rows"
+  std::string what;  // "embed to double.11", "branches 0, 2", "3 of 5 items", "50% of the rows"
   std::uint64_t weight_bytes = 0;  // in the type it computes in
 };
 
@@ -58,33 +62,39 @@ struct CallExchange {
 struct CallStream {
   std::uint32_t device = 0;  // of the topology
   std::uint64_t resident_bytes = 0, ring_bytes = 0;
-  std::uint64_t step_bytes = 0;   // copied in every step, from host memory
-  std::uint64_t donor_bytes = 0;  // or, so many of them, from devices that take no part
+  std::uint64_t step_bytes = 0;      // copied in every step, from host memory
+  std::uint64_t donor_bytes = 0;     // or, so many of them, from devices that take no part
   std::uint64_t unpinned_bytes = 0;  // or from host memory that may not be pinned for this device
   std::uint64_t once_bytes = 0;      // copied before the first step
 };
 
-// A call of a model, placed.
+// What people are shown of a placed call. Nothing is decided by it.
+struct CallReport {
+  std::string model;                            // its family
+  std::uint32_t step_count = 0, set_count = 0;  // 0: not known
+  double step_flops = 0;                        // of all sets, in one step; 0: not known
+  std::string reason;                           // "device of the loader", "the fastest that fits"
+  std::vector<CallPart> parts;                  // by device; empty: one device has all
+  std::vector<std::string> whole;  // of a division by rows: weights that no device has a part of,
+                                   // by block and slot
+  std::vector<Alternative> alternatives;  // what was compared; empty where nothing was
+  // As tell_calls() has found them.
+  std::vector<CallTransfer> transfers;
+  std::vector<CallExchange> exchanges;
+  std::vector<CallStream> streams;
+};
+
+// A call of a model, placed: what was decided, and what the decision goes by. Runs carry it out.
 struct PlacedCall {
   CallPlacement placement;
   std::shared_ptr<const Model> of;
-  bool told = true;   // false: the node could not say whether it calls this model, nor with what
-  std::string model;  // its family
-  std::uint32_t step_count = 0, set_count = 0;  // 0: not known
-  std::string reason;                           // "device of the loader", "the fastest that fits"
-  std::vector<CallPart> parts;                  // by device; empty: one device has all
-  std::vector<CallTransfer> transfers;          // as tell_calls() has found them
-  std::vector<CallExchange> exchanges;
-  bool streamed = false;            // placed without room for all weights
-  std::vector<CallStream> streams;  // as tell_calls() has found them
+  bool told = true;  // false: the node could not say whether it calls this model, nor with what
+  bool streamed = false;  // placed without room for all weights
+  bool fits = true;       // false: the least bad of what was compared
   std::vector<std::uint64_t>
       budgets;  // that it was placed with, by device of the topology; 0: none
-  std::vector<std::string>
-      whole;  // of a division by rows: weights that no device has a part of, by block and slot
   double load_seconds = 0, seconds = 0, step_seconds = 0;  // as estimated; 0 where nothing is known
-  double step_flops = 0;                  // of all sets, in one step; 0 where nothing is known
-  bool fits = true;                       // false: the least bad of what was compared
-  std::vector<Alternative> alternatives;  // what was compared; empty where nothing was
+  CallReport report;
 };
 
 }  // namespace heddle::core

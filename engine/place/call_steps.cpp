@@ -23,7 +23,7 @@ std::string value_name(const Graph& graph, const Source& source) {
 }
 
 void tell(const Graph& graph, const SessionPlan& session, const std::vector<std::uint32_t>& devices,
-          PlacedCall& call) {
+          CallReport& report) {
   std::set<std::uint32_t> exchanged;
   std::map<std::string, CallExchange> exchanges;
   std::map<std::string, std::set<NodeIndex>> blocks;
@@ -39,7 +39,7 @@ void tell(const Graph& graph, const SessionPlan& session, const std::vector<std:
   }
   for (auto& [name, exchange] : exchanges) {
     exchange.blocks = std::uint32_t(blocks[name].size());
-    call.exchanges.push_back(std::move(exchange));
+    report.exchanges.push_back(std::move(exchange));
   }
   std::map<std::tuple<bool, std::uint32_t, std::uint32_t>, CallTransfer> sums;
   for (std::size_t phase = 0; phase < session.phases.size(); ++phase)
@@ -56,14 +56,14 @@ void tell(const Graph& graph, const SessionPlan& session, const std::vector<std:
       const std::string name = value_name(graph, t.value);
       if (std::ranges::find(sum.values, name) == sum.values.end()) sum.values.push_back(name);
     }
-  for (auto& [key, sum] : sums) call.transfers.push_back(std::move(sum));
+  for (auto& [key, sum] : sums) report.transfers.push_back(std::move(sum));
   for (std::uint32_t p = 0; p < devices.size(); ++p) {
     const SessionPlan::Needs& needs = session.needs[p];
     const std::uint64_t ring = session.arenas[p].ring_bytes;
     if (ring > 0)
-      call.streams.push_back({devices[p], needs.resident_weights, ring, needs.step_page_bytes,
-                              needs.donor_page_bytes, needs.unpinned_page_bytes,
-                              needs.once_page_bytes});
+      report.streams.push_back({devices[p], needs.resident_weights, ring, needs.step_page_bytes,
+                                needs.donor_page_bytes, needs.unpinned_page_bytes,
+                                needs.once_page_bytes});
   }
 }
 
@@ -136,10 +136,10 @@ void tell_calls(const Inferred& inferred, const Prices& prices, Plan& plan) {
         const SessionPlan session =
             plan_session(*call.of->graph, spec,
                          [](std::uint32_t, const heddle_op_call&) { return ChosenKernel(); });
-        tell(*call.of->graph, session, devices, call);
+        tell(*call.of->graph, session, devices, call.report);
       } catch (const Error& error) {
-        log(Level::debug,
-            cat("what crosses in a call of ", call.model, " cannot be told: ", error.full()));
+        log(Level::debug, cat("what crosses in a call of ", call.report.model,
+                              " cannot be told: ", error.full()));
       }
     }
   }

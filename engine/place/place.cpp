@@ -150,7 +150,7 @@ class Placer {
       for (std::size_t c = 0; c < option.assignment.calls.size(); ++c) {
         if (option.assignment.calls[c].fits) continue;
         family = option.assignment.calls[c].of->family;
-        for (const Alternative& a : option.assignment.calls[c].alternatives) {
+        for (const Alternative& a : option.assignment.calls[c].report.alternatives) {
           const std::string way =
               cat(a.name, ": ", a.fits ? a.note : shortage_text(a, request_.topology));
           if ((a.automatic || a.fits) && std::ranges::find(ways, way) == ways.end())

@@ -316,12 +316,6 @@ class Chooser {
     for (std::size_t w = 0; w < ways_.size(); ++w)
       if (may(w) && (best == ways_.size() || total(w) < kWorthIt * total(best))) best = w;
     PlacedCall placed;
-    placed.model = request_.model.family;
-    if (known_) {
-      placed.step_count = load().step_count;
-      placed.set_count = load().set_count;
-      placed.step_flops = load().step_flops();
-    }
     placed.fits = best < ways_.size();
     if (!placed.fits) {
       best = least_short();
@@ -335,21 +329,34 @@ class Chooser {
     placed.placement = std::move(way.placement);
     placed.streamed = way.streamed;
     for (const DeviceFacts& device : topology_.devices) placed.budgets.push_back(device.budget);
-    placed.parts = call_parts(
-        case_.graph, placed.placement,
-        [&](std::uint32_t d) -> const CallLoad& { return known_ ? case_.load(d) : load(); });
-    if (placed.placement.parallel == ParallelMode::tensor) placed.whole = load().whole;
     placed.load_seconds = way.told.load_seconds;
     placed.seconds = way.told.seconds;
     placed.step_seconds = way.told.step_seconds;
-    placed.reason = !wish_.reason.empty()           ? wish_.reason
+    placed.report = report(placed);
+    return placed;
+  }
+
+  // Takes the ways.
+  CallReport report(const PlacedCall& placed) {
+    CallReport report;
+    report.model = request_.model.family;
+    if (known_) {
+      report.step_count = load().step_count;
+      report.set_count = load().set_count;
+      report.step_flops = load().step_flops();
+    }
+    report.reason = !wish_.reason.empty()           ? wish_.reason
                     : !known_                       ? "its shapes are not known before the run"
                     : !placed.fits                  ? "fits nowhere"
                     : topology_.devices.size() == 1 ? "the only device"
                                                     : "the fastest that fits";
+    report.parts = call_parts(
+        case_.graph, placed.placement,
+        [&](std::uint32_t d) -> const CallLoad& { return known_ ? case_.load(d) : load(); });
+    if (placed.placement.parallel == ParallelMode::tensor) report.whole = load().whole;
     if (known_)
-      for (Way& w : ways_) placed.alternatives.push_back(std::move(w.told));
-    return placed;
+      for (Way& way : ways_) report.alternatives.push_back(std::move(way.told));
+    return report;
   }
 
   // Of what does not fit, the way that lacks the least.
@@ -380,15 +387,6 @@ class Chooser {
 };
 
 }  // namespace
-
-std::string shortage_text(const Alternative& alternative, const Topology& topology) {
-  std::vector<std::string> parts;
-  for (const DeviceNeed& need : alternative.needs)
-    if (need.wanted_bytes > need.there_bytes)
-      parts.push_back(cat(device_name(need.device, topology), " wants ",
-                          format_bytes(need.wanted_bytes), " of ", format_bytes(need.there_bytes)));
-  return join(parts, ", ");
-}
 
 PlacedCall place_call(const CallRequest& request) { return Chooser(request).run(); }
 

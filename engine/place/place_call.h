@@ -29,7 +29,4 @@ struct CallRequest {
 // device). When nothing was forced and nothing fits, the answer says so.
 PlacedCall place_call(const CallRequest& request);
 
-// "gpu:0 wants 23.4 GiB of 16.0 GiB", for every device that is short.
-std::string shortage_text(const Alternative& alternative, const Topology& topology);
-
 }  // namespace heddle::core

@@ -216,7 +216,7 @@ class PlanVerifier {
   void check_calls() {
     for (const NodeIndex n : graph_.order)
       for (const PlacedCall& call : plan_.places[n].calls)
-        for (const Alternative& way : call.alternatives) {
+        for (const Alternative& way : call.report.alternatives) {
           if (!way.chosen) continue;
           for (const DeviceNeed& need : way.needs)
             if (need.wanted_bytes > room_of(topology_.devices[need.device]) && call.fits)

@@ -26,7 +26,7 @@ std::string line(std::string_view what, double planned, double load, double fact
 std::string better_way(const Graph& graph, const Plan& plan) {
   for (NodeIndex n = 0; n < plan.places.size(); ++n)
     for (const PlacedCall& call : plan.places[n].calls)
-      for (const Alternative& way : call.alternatives)
+      for (const Alternative& way : call.report.alternatives)
         if (!way.fits && !way.chosen && way.automatic && way.seconds > 0 &&
             way.seconds < call.seconds * (1 - kTolerance))
           return cat("advice: ", graph.nodes[n].id, " ", graph.nodes[n].type->name(),

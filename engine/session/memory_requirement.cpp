@@ -116,7 +116,7 @@ LeastNeeds least_needs(const Graph& graph, const Plan& plan, const Inferred& inf
                     std::max(least, need.least_bytes),
                     need.all_bytes,
                     need.reading_bytes,
-                    reason_of(session, p, place.calls[c].model)};
+                    reason_of(session, p, place.calls[c].report.model)};
           need.all_bytes = std::max(need.all_bytes, whole);
           need.reading_bytes = std::max(need.reading_bytes, reading);
         }

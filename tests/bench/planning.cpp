@@ -81,7 +81,7 @@ void time_model(std::size_t devices) {
   core::Placement placement = core::place({graph, inferred, topology, core::Costs(), {}});
   const core::Plan plan = core::make_plan(graph, std::move(placement), inferred);
   std::printf("1,000 blocks, 2 sets, batch 2, on %zu devices: %.3f s, %zu alternatives\n", devices,
-              now() - begin, plan.places[0].calls[0].alternatives.size());
+              now() - begin, plan.places[0].calls[0].report.alternatives.size());
 }
 
 // No schedule is shorter than the longest path at every task's best, nor than all work at its best

@@ -71,23 +71,23 @@ BOOST_AUTO_TEST_CASE(calls_of_a_true_model_keep_the_rules_and_have_the_weights_t
       const auto faults = core::check_session(graph, spec, session).faults;
       BOOST_TEST(faults.empty(), (faults.empty() ? "" : faults.front()));
       const auto weights = weight_bytes(session, spec.places.size());
-      BOOST_TEST(call.parts.empty() == (call.placement.devices.size() == 1));
-      for (std::size_t p = 0; p < call.parts.size(); ++p)
-        BOOST_TEST(weights[p] == call.parts[p].weight_bytes);
+      BOOST_TEST(call.report.parts.empty() == (call.placement.devices.size() == 1));
+      for (std::size_t p = 0; p < call.report.parts.size(); ++p)
+        BOOST_TEST(weights[p] == call.report.parts[p].weight_bytes);
       // What is told to cross is what the session's transfers carry, each in one place.
       std::uint64_t once = 0, each_step = 0, told_once = 0, told_each_step = 0;
       for (std::size_t phase = 0; phase < 3; ++phase)
         for (const core::SessionAction& action : session.phases[phase])
           if (action.kind == core::SessionAction::Kind::transfer)
             (phase == 2 ? each_step : once) += session.transfers[action.index].bytes;
-      for (const core::CallTransfer& t : call.transfers)
+      for (const core::CallTransfer& t : call.report.transfers)
         (t.once ? told_once : told_each_step) += t.bytes;
-      for (const core::CallExchange& e : call.exchanges) told_each_step += e.bytes;
+      for (const core::CallExchange& e : call.report.exchanges) told_each_step += e.bytes;
       BOOST_TEST(told_once == once);
       BOOST_TEST(told_each_step == each_step);
-      BOOST_TEST(call.exchanges.empty() ==
+      BOOST_TEST(call.report.exchanges.empty() ==
                  (call.placement.parallel != ParallelMode::sequence && call.placement.parallel != ParallelMode::tensor));
-      BOOST_TEST(call.whole.empty() == (call.placement.parallel != ParallelMode::tensor));
+      BOOST_TEST(call.report.whole.empty() == (call.placement.parallel != ParallelMode::tensor));
       const core::Json json = core::plan_json(question.graph(), plan, question.topology());
       const core::Json& told = json.find("steps")->as_array()[0].find("calls")->as_array()[0];
       std::uint64_t in_json = 0;

@@ -284,7 +284,7 @@ BOOST_AUTO_TEST_CASE(what_placement_expects_of_streaming_is_what_a_session_does)
             mode == std::string("cfg") ? std::max(pinned_bytes, here) : pinned_bytes + here;
       }
       std::uint64_t unpinned = 0;
-      for (const core::CallStream& stream : call.streams) {
+      for (const core::CallStream& stream : call.report.streams) {
         told += stream.step_bytes;
         unpinned += stream.unpinned_bytes;
       }

@@ -93,8 +93,8 @@ BOOST_AUTO_TEST_CASE(of_the_ways_that_keep_the_form_the_fastest_is_chosen) {
   const auto chosen = [&](int devices, int sets, int steps) {
     const core::PlacedCall call =
         placed({"", devices, sets, "", "", 0, false, steps}, *plugins.catalog);
-    const auto way = std::ranges::find_if(call.alternatives, &core::Alternative::chosen);
-    return way == call.alternatives.end() ? std::string("none is") : way->name;
+    const auto way = std::ranges::find_if(call.report.alternatives, &core::Alternative::chosen);
+    return way == call.report.alternatives.end() ? std::string("none is") : way->name;
   };
   BOOST_TEST(chosen(2, 1, 28) == "layers over cuda:0, cuda:1");
   BOOST_TEST(chosen(2, 1, 4) == "resident on cuda:0");

@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(a_faster_way_without_room_is_told) {
   way.name = "sets over gpu:0, gpu:1";
   way.seconds = 1;
   way.fits = false;
-  plan.places[0].calls[0].alternatives = {way};
+  plan.places[0].calls[0].report.alternatives = {way};
   BOOST_TEST(compare(2, 3) == (Lines{"advice: loop test.loop would take about 1.00 s instead of "
                                      "2.00 s sets over gpu:0, gpu:1 if that had the memory"}),
              boost::test_tools::per_element());
