@@ -1,25 +1,16 @@
-// What the members of a group exchange inside of a block, made of copies and sums. What crosses is added up and put together in
-// the order of ranks, so that every repeat gives the same bytes. Copies begin when their sources are there, beside what comes next:
-// a member waits for them where it needs the result.
+#include "engine/program/session_collectives.h"
+
 #include <algorithm>
 #include <cstring>
 #include <limits>
 #include <utility>
 
-#include "engine/program/session_planner.h"
 #include "engine/tensor/call.h"
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"
 #include "heddle/abi/ops.h"
 
 namespace heddle::core {
-
-Operand part_of(const Operand& whole, std::uint32_t axis, std::int64_t begin, std::int64_t count) {
-  Operand part = whole;
-  part.info.shape[axis] = count;
-  part.offset_bytes += std::uint64_t(dtype_bytes(DType(whole.info.dtype), begin * whole.info.stride[axis]));
-  return part;
-}
 
 namespace {
 
@@ -30,50 +21,28 @@ Attrs attrs_of(const ProgramOp& op) {
   return attrs;
 }
 
-}  // namespace
-
-std::uint32_t SessionPlanner::add_given(const Operand& given, PlannedTransfer transfer, std::size_t position) {
-  given_.push_back(given.storage);
-  sent_[int(phase_)].emplace_back(position, std::uint32_t(plan_.transfers.size()));
-  plan_.collectives.back().transfers.push_back(std::uint32_t(plan_.transfers.size()));
-  plan_.transfers.push_back(std::move(transfer));
-  return std::uint32_t(plan_.transfers.size() - 1);
-}
-
-// What one member has for another to read: where it lies, if that is a peer.
-std::uint32_t SessionPlanner::give(const Source& source, std::uint32_t lane, const Operand& part, std::uint32_t to, std::size_t position) {
-  const std::uint32_t from = plan_.storages[part.storage].place;
-  // At the last collective the giver has heard of all that the receiver had been given to do before it: what comes may lie there.
-  if (!are_peers(from, to)) return add_given(part, transfer_to(source, lane, part, to, phase_, last_collective_), position);
-  return add_given(part, {source, lane, from, to, part, part, dense_bytes(part.info), PlannedTransfer::Way::read}, position);
-}
-
-// The same for a place on the receiver, by a kernel of the receiver.
-std::uint32_t SessionPlanner::give_into(const Source& source, std::uint32_t lane, const Operand& part, const Operand& dest, std::size_t position) {
-  const std::uint32_t from = plan_.storages[part.storage].place, to = plan_.storages[dest.storage].place;
-  PlannedOp copy{source.node, lane, to, {op_id(HEDDLE_OP_COPY), {}, {part}, {dest}}, nullptr, -1};
-  choose_kernel(copy, last_collective_);
-  uses_[dest.storage].add(phase_, last_collective_);
-  if (copy.workspace >= 0) given_.push_back(copy.workspace);
-  return add_given(part, {source, lane, from, to, part, dest, dense_bytes(part.info), PlannedTransfer::Way::kernel, copy.kernel, copy.workspace}, position);
-}
-
-namespace {
-
-// Whether all that `inner` covers lies in the rows [begin, begin + count) of `whole` along an axis. No for a form that cannot be
-// told apart; strides that are not multiples of each other are one.
-bool lies_in(const Operand& inner, const Operand& whole, std::uint32_t axis, std::int64_t begin, std::int64_t count) {
-  const std::int64_t item = std::int64_t(dtype_size(DType(whole.info.dtype))), row = whole.info.stride[axis];
-  if (inner.info.dtype != whole.info.dtype || row <= 0 || element_count(inner.info) == 0) return false;
-  std::int64_t period = std::numeric_limits<std::int64_t>::max();  // after which the same rows come again
+// Whether all that `inner` covers lies in the rows [begin, begin + count) of `whole` along an axis.
+// No for a form that cannot be told apart; strides that are not multiples of each other are one.
+bool lies_in(const Operand& inner, const Operand& whole, std::uint32_t axis, std::int64_t begin,
+             std::int64_t count) {
+  const std::int64_t item = std::int64_t(dtype_size(DType(whole.info.dtype))),
+                     row = whole.info.stride[axis];
+  if (inner.info.dtype != whole.info.dtype || row <= 0 || element_count(inner.info) == 0)
+    return false;
+  std::int64_t period =
+      std::numeric_limits<std::int64_t>::max();  // after which the same rows come again
   for (std::uint32_t i = 0; i < whole.info.rank; ++i) {
     const std::int64_t stride = whole.info.stride[i];
     if (i == axis || whole.info.shape[i] == 1) continue;
-    if (stride >= row * whole.info.shape[axis]) period = std::min(period, stride);
-    else if (stride * (whole.info.shape[i] - 1) >= row) return false;
+    if (stride >= row * whole.info.shape[axis])
+      period = std::min(period, stride);
+    else if (stride * (whole.info.shape[i] - 1) >= row)
+      return false;
   }
   for (std::uint32_t i = 0; i < whole.info.rank; ++i)
-    if (whole.info.shape[i] > 1 && whole.info.stride[i] >= period && whole.info.stride[i] % period != 0) return false;
+    if (whole.info.shape[i] > 1 && whole.info.stride[i] >= period &&
+        whole.info.stride[i] % period != 0)
+      return false;
   const std::int64_t bytes = std::int64_t(inner.offset_bytes) - std::int64_t(whole.offset_bytes);
   if (bytes < 0 || bytes % item != 0) return false;
   std::int64_t first = bytes / item % period, last = first;
@@ -88,139 +57,235 @@ bool lies_in(const Operand& inner, const Operand& whole, std::uint32_t axis, std
 
 }  // namespace
 
-bool SessionPlanner::waits_for_collective(const Member& member, NodeIndex n, const ProgramOp& op) const {
+bool SessionCollectives::are_peers(std::uint32_t a, std::uint32_t b) const {
+  const SessionSpec::Place &x = spec_.places[a], &y = spec_.places[b];
+  return x.peers != 0 && x.peers == y.peers && x.memory != y.memory;
+}
+
+std::uint32_t SessionCollectives::add_given(const Operand& given, PlannedTransfer transfer,
+                                            std::size_t position) {
+  given_.push_back(given.storage);
+  const std::uint32_t number =
+      builder_.add_transfer(std::move(transfer), builder_.phase(), position);
+  builder_.plan().collectives.back().transfers.push_back(number);
+  return number;
+}
+
+// What one member has for another to read: where it lies, if that is a peer.
+std::uint32_t SessionCollectives::give(const Source& source, std::uint32_t lane,
+                                       const Operand& part, std::uint32_t to,
+                                       std::size_t position) {
+  const std::uint32_t from = builder_.place_of(part);
+  // At the last collective the giver has heard of all that the receiver had been given to do before
+  // it: what comes may lie there.
+  if (!are_peers(from, to))
+    return add_given(part,
+                     builder_.transfer_to(source, lane, part, to, builder_.phase(), last_begun_),
+                     position);
+  return add_given(
+      part,
+      {source, lane, from, to, part, part, dense_bytes(part.info), PlannedTransfer::Way::read},
+      position);
+}
+
+// The same for a place on the receiver, by a kernel of the receiver.
+std::uint32_t SessionCollectives::give_into(const Source& source, std::uint32_t lane,
+                                            const Operand& part, const Operand& dest,
+                                            std::size_t position) {
+  const std::uint32_t from = builder_.place_of(part), to = builder_.place_of(dest);
+  PlannedOp copy{source.node, lane, to, {op_id(HEDDLE_OP_COPY), {}, {part}, {dest}}, nullptr, -1};
+  builder_.choose_kernel(copy, last_begun_);
+  builder_.use(dest.storage, builder_.phase(), last_begun_);
+  if (copy.workspace >= 0) given_.push_back(copy.workspace);
+  return add_given(part,
+                   {source, lane, from, to, part, dest, dense_bytes(part.info),
+                    PlannedTransfer::Way::kernel, copy.kernel, copy.workspace},
+                   position);
+}
+
+bool SessionCollectives::holds_back(const PlacedBlock& member, const ProgramOp& op) const {
   if (!under_way_) return false;
-  const Collective::Out& out = under_way_->out[member.block.group.rank];
+  const UnderWay::Out& out = under_way_->out[member.block.group.rank];
   const auto waits = [&](const Operand& local) {
     if (local.storage < 0 || member.base[local.storage].storage != out.whole.storage) return false;
-    return !out.kept || !lies_in(global(member, n, local), out.whole, out.kept->axis, out.kept->begin, out.kept->count);
+    return !out.kept || !lies_in(member.in_plan(local), out.whole, out.kept->axis, out.kept->begin,
+                                 out.kept->count);
   };
   return std::ranges::any_of(op.in, waits) || std::ranges::any_of(op.out, waits);
 }
 
-void SessionPlanner::finish_collective(std::uint32_t rank) {
+void SessionCollectives::finish(std::uint32_t rank) {
   if (!under_way_ || under_way_->rest[rank].empty()) return;
   for (const auto& step : std::exchange(under_way_->rest[rank], {})) step();
 }
 
-// Every member has waited for every other one, so what was given in the collective before this one has been taken.
-void SessionPlanner::finish_collective() {
+// Every member has waited for every other one, so what was given in the collective before this one
+// has been taken.
+void SessionCollectives::finish() {
   if (!under_way_) return;
-  for (std::uint32_t rank = 0; rank < under_way_->rest.size(); ++rank) finish_collective(rank);
+  for (std::uint32_t rank = 0; rank < under_way_->rest.size(); ++rank) finish(rank);
   if (under_way_->all_hear_of_all) {
-    for (const std::int32_t storage : given_before_) uses_[storage].add(phase_, now());
+    for (const std::int32_t storage : given_before_)
+      builder_.use(storage, builder_.phase(), builder_.now());
     given_before_ = std::exchange(given_, {});
-    last_collective_ = under_way_->begun;
+    last_begun_ = under_way_->begun;
   }
   under_way_.reset();
 }
 
-void SessionPlanner::collective(std::vector<Member>& members, NodeIndex n, std::uint32_t lane, const std::vector<const ProgramOp*>& ops) {
-  const auto count = std::uint32_t(members.size());
-  std::vector<Operand> in, out;
-  for (std::uint32_t rank = 0; rank < count; ++rank) {
-    in.push_back(global(members[rank], n, ops[rank]->in.at(0)));
-    out.push_back(global(members[rank], n, ops[rank]->out.at(0)));
+void SessionCollectives::close() {
+  for (const auto* given : {&given_before_, &given_})
+    for (const std::int32_t storage : *given) builder_.use(storage, Rate::step, builder_.now());
+}
+
+void SessionCollectives::begin(const std::vector<PlacedBlock>& members, NodeIndex n,
+                               std::uint32_t lane, const std::vector<const ProgramOp*>& ops) {
+  const auto issued = std::make_shared<Issued>(Issued{n, lane, ops, {}, {}});
+  for (std::uint32_t rank = 0; rank < issued->count(); ++rank) {
+    issued->in.push_back(members[rank].in_plan(ops[rank]->in.at(0)));
+    issued->out.push_back(members[rank].in_plan(ops[rank]->out.at(0)));
   }
-  plan_.collectives.push_back({n, lane, ops[0]->op, {}});
+  builder_.plan().collectives.push_back({n, lane, ops[0]->op, {}});
   under_way_.emplace();
-  under_way_->rest.resize(count);
-  for (const Operand& whole : out) under_way_->out.push_back({whole});
-  if (ops[0]->op == op_id(HEDDLE_OP_ALL_TO_ALL)) return exchange(n, lane, ops, in, out);
-  gather_or_reduce(members, n, lane, ops, in, out);
+  under_way_->rest.resize(issued->count());
+  for (const Operand& whole : issued->out) under_way_->out.push_back({whole, {}});
+  if (ops[0]->op == op_id(HEDDLE_OP_ALL_TO_ALL)) return exchange(issued);
+  gather_or_reduce(issued, members);
 }
 
 // All copies start together; each member goes on when it has all of them.
-void SessionPlanner::gather_or_reduce(std::vector<Member>& members, NodeIndex n, std::uint32_t lane, const std::vector<const ProgramOp*>& ops,
-                                      const std::vector<Operand>& in, const std::vector<Operand>& out) {
-  const auto count = std::uint32_t(members.size());
-  const std::size_t position = plan_.phases[int(phase_)].size();
-  under_way_->begun = now();
-  for (std::uint32_t to = 0; to < count; ++to) {
-    std::vector<Operand> parts;
+void SessionCollectives::gather_or_reduce(const IssuedRef& issued,
+                                          const std::vector<PlacedBlock>& members) {
+  const std::size_t position = builder_.position();
+  under_way_->begun = builder_.now();
+  for (std::uint32_t to = 0; to < issued->count(); ++to) {
     std::vector<std::uint32_t> sent;
-    for (std::uint32_t from = 0; from < count; ++from) {
-      parts.push_back(in[from]);
-      // Its own, or a share of what is whole here, read in shared memory.
-      if (plan_.storages[in[from].storage].place == to) {
-        under_way_->all_hear_of_all = under_way_->all_hear_of_all && from == to;
-        continue;
-      }
-      const Source* const part = find_input(members[from], n, in[from]);
-      const bool is_part = part != nullptr && (divided_.contains(key(*part, lane)) || shares_.contains({key(*part, lane), from}));
-      sent.push_back(is_part ? send_part(*part, lane, from, in[from], to, position) : give({n, 0}, lane, in[from], to, position));
-      parts.back() = plan_.transfers[sent.back()].dest;
-      if (!is_part) continue;
-      plan_.collectives.back().transfers.push_back(sent.back());
-      under_way_->all_hear_of_all = false;  // it may have been sent before
-    }
-    const auto wait = [this, sent] {
-      for (const std::uint32_t transfer : sent) await(transfer, phase_);
-    };
-    if (ops[to]->op == op_id(HEDDLE_OP_ALL_GATHER)) {
-      under_way_->rest[to] = {wait, [=, this] {
-        for (std::uint32_t from = 0; from < count; ++from) {
-          const auto attrs = attrs_of<heddle_all_gather_attrs>(*ops[from]);
-          const auto axis = std::uint32_t(attrs.axis);
-          launch(n, lane, to, op_id(HEDDLE_OP_COPY), {parts[from]}, {part_of(out[to], axis, attrs.begin, parts[from].info.shape[axis])});
-        }
-      }};
-      continue;
-    }
-    under_way_->rest[to] = {wait, [=, this] {
-      Operand sum = parts[0];
-      for (std::uint32_t from = 1; from < count; ++from) {
-        const heddle_tensor_info info = dense(out[to].info, "partial sum");
-        const Operand next = from + 1 == count ? out[to] : Operand{add_scratch(to, dense_bytes(info)), 0, info};
-        launch(n, lane, to, op_id(HEDDLE_OP_ADD), {sum, parts[from]}, {next});
-        sum = next;
-      }
-    }};
+    std::vector<Operand> parts = collect(*issued, members, to, position, sent);
+    const bool gathers = issued->ops[to]->op == op_id(HEDDLE_OP_ALL_GATHER);
+    under_way_->rest[to] = {[this, sent = std::move(sent)] {
+                              for (const std::uint32_t transfer : sent)
+                                builder_.await(transfer, builder_.phase());
+                            },
+                            [this, issued, to, gathers, parts = std::move(parts)] {
+                              gathers ? put_together(*issued, to, parts)
+                                      : add_up(*issued, to, parts);
+                            }};
   }
 }
 
-// A peer takes what it wants from where it lies. For others it is put together first, so that no more crosses than is wanted.
-void SessionPlanner::exchange(NodeIndex n, std::uint32_t lane, const std::vector<const ProgramOp*>& ops, const std::vector<Operand>& in,
-                              const std::vector<Operand>& out) {
-  const auto count = std::uint32_t(ops.size());
-  std::vector<heddle_all_to_all_attrs> attrs;
-  for (const ProgramOp* op : ops) attrs.push_back(attrs_of<heddle_all_to_all_attrs>(*op));
-  const auto parts = std::uint32_t(attrs[0].part_axis), joined = std::uint32_t(attrs[0].join_axis);
-  // A share of what is whole on another place of the same memory lies there.
-  const auto is_read = [&](std::uint32_t from, std::uint32_t to) { return are_peers(plan_.storages[in[from].storage].place, to); };
-  std::vector<std::vector<Operand>> given(count);  // by receiver and giver
-  for (std::uint32_t to = 0; to < count; ++to)
-    for (std::uint32_t from = 0; from < count; ++from) {
-      given[to].push_back(part_of(in[from], parts, attrs[to].part_begin, attrs[to].part_end - attrs[to].part_begin));
-      if (from == to || is_read(from, to)) continue;
+// The members' parts, as one of them reads them. `sent` gets the transfers.
+std::vector<Operand> SessionCollectives::collect(const Issued& issued,
+                                                 const std::vector<PlacedBlock>& members,
+                                                 std::uint32_t to, std::size_t position,
+                                                 std::vector<std::uint32_t>& sent) {
+  std::vector<Operand> parts;
+  for (std::uint32_t from = 0; from < issued.count(); ++from) {
+    const Operand& part = issued.in[from];
+    parts.push_back(part);
+    // Its own, or a share of what is whole here, read in shared memory.
+    if (builder_.place_of(part) == to) {
+      under_way_->all_hear_of_all = under_way_->all_hear_of_all && from == to;
+      continue;
+    }
+    const Source* const input = members[from].input_that_is(part);
+    const bool is_share = input != nullptr && values_.is_share(*input, issued.lane, from);
+    sent.push_back(is_share ? values_.send_part(*input, issued.lane, from, part, to, position)
+                            : give({issued.node, 0}, issued.lane, part, to, position));
+    parts.back() = builder_.plan().transfers[sent.back()].dest;
+    if (!is_share) continue;
+    builder_.plan().collectives.back().transfers.push_back(sent.back());
+    under_way_->all_hear_of_all = false;  // it may have been sent before
+  }
+  return parts;
+}
+
+void SessionCollectives::put_together(const Issued& issued, std::uint32_t to,
+                                      const std::vector<Operand>& parts) {
+  for (std::uint32_t from = 0; from < issued.count(); ++from) {
+    const auto attrs = attrs_of<heddle_all_gather_attrs>(*issued.ops[from]);
+    const auto axis = std::uint32_t(attrs.axis);
+    builder_.launch(issued.node, issued.lane, to, op_id(HEDDLE_OP_COPY), {parts[from]},
+                    {part_of(issued.out[to], axis, attrs.begin, parts[from].info.shape[axis])});
+  }
+}
+
+void SessionCollectives::add_up(const Issued& issued, std::uint32_t to,
+                                const std::vector<Operand>& parts) {
+  Operand sum = parts[0];
+  for (std::uint32_t from = 1; from < issued.count(); ++from) {
+    const heddle_tensor_info info = dense(issued.out[to].info, "partial sum");
+    const bool is_last = from + 1 == issued.count();
+    const Operand next =
+        is_last ? issued.out[to] : Operand{builder_.add_scratch(to, dense_bytes(info)), 0, info};
+    builder_.launch(issued.node, issued.lane, to, op_id(HEDDLE_OP_ADD), {sum, parts[from]}, {next});
+    sum = next;
+  }
+}
+
+// A peer takes what it wants from where it lies. For others it is put together first, so that no
+// more crosses than is wanted.
+void SessionCollectives::exchange(const IssuedRef& issued) {
+  const std::vector<std::vector<Operand>> given = pack(*issued);
+  const std::size_t position = builder_.position();
+  under_way_->begun = builder_.now();
+  for (std::uint32_t to = 0; to < issued->count(); ++to) receive(issued, to, given[to], position);
+}
+
+// A share of what is whole on another place of the same memory lies there.
+bool SessionCollectives::is_read(const Issued& issued, std::uint32_t from, std::uint32_t to) const {
+  return are_peers(builder_.place_of(issued.in[from]), to);
+}
+
+// By receiver and giver.
+std::vector<std::vector<Operand>> SessionCollectives::pack(const Issued& issued) {
+  std::vector<std::vector<Operand>> given(issued.count());
+  const auto axis = std::uint32_t(attrs_of<heddle_all_to_all_attrs>(*issued.ops[0]).part_axis);
+  for (std::uint32_t to = 0; to < issued.count(); ++to) {
+    const auto attrs = attrs_of<heddle_all_to_all_attrs>(*issued.ops[to]);
+    for (std::uint32_t from = 0; from < issued.count(); ++from) {
+      given[to].push_back(
+          part_of(issued.in[from], axis, attrs.part_begin, attrs.part_end - attrs.part_begin));
+      if (from == to || is_read(issued, from, to)) continue;
       const heddle_tensor_info info = dense(given[to][from].info, "exchanged part");
-      const Operand packed{add_scratch(from, dense_bytes(info)), 0, info};
-      launch(n, lane, from, op_id(HEDDLE_OP_COPY), {given[to][from]}, {packed});
+      const Operand packed{builder_.add_scratch(from, dense_bytes(info)), 0, info};
+      builder_.launch(issued.node, issued.lane, from, op_id(HEDDLE_OP_COPY), {given[to][from]},
+                      {packed});
       given[to][from] = packed;
     }
-  const std::size_t position = plan_.phases[int(phase_)].size();
-  under_way_->begun = now();
-  const auto put = [=, this](std::uint32_t to, const Operand& what, const Operand& dest) {
-    launch(n, lane, to, op_id(HEDDLE_OP_COPY), {what}, {dest});
+  }
+  return given;
+}
+
+// `given`: by giver.
+void SessionCollectives::receive(const IssuedRef& issued, std::uint32_t to,
+                                 const std::vector<Operand>& given, std::size_t position) {
+  const auto joined = std::uint32_t(attrs_of<heddle_all_to_all_attrs>(*issued->ops[0]).join_axis);
+  const auto dest_of = [&](std::uint32_t from) {
+    return part_of(issued->out[to], joined,
+                   attrs_of<heddle_all_to_all_attrs>(*issued->ops[from]).begin,
+                   given[from].info.shape[joined]);
   };
-  for (std::uint32_t to = 0; to < count; ++to) {
-    const auto dest_of = [&](std::uint32_t from) { return part_of(out[to], joined, attrs[from].begin, given[to][from].info.shape[joined]); };
-    auto& rest = under_way_->rest[to];
-    const Operand own = dest_of(to);
-    if (attrs[to].keeps_own != 0)
-      under_way_->out[to].kept = Collective::Rows{joined, attrs[to].begin, own.info.shape[joined]};
-    else  // while those of the others are on their way
-      rest.push_back([=, part = given[to][to]] { put(to, part, own); });
-    for (std::uint32_t from = 0; from < count; ++from) {
-      if (from == to) continue;
-      const Operand part = given[to][from], dest = dest_of(from);
-      const bool is_there = is_read(from, to);
-      const std::uint32_t transfer = is_there ? give_into({n, 0}, lane, part, dest, position) : give({n, 0}, lane, part, to, position);
-      rest.push_back([=, this] {
-        await(transfer, phase_);
-        if (!is_there) put(to, plan_.transfers[transfer].dest, dest);
-      });
-    }
+  const auto put = [this, issued, to](const Operand& what, const Operand& dest) {
+    builder_.launch(issued->node, issued->lane, to, op_id(HEDDLE_OP_COPY), {what}, {dest});
+  };
+  auto& rest = under_way_->rest[to];
+  const auto attrs = attrs_of<heddle_all_to_all_attrs>(*issued->ops[to]);
+  const Operand own = dest_of(to);
+  if (attrs.keeps_own != 0)
+    under_way_->out[to].kept = UnderWay::Rows{joined, attrs.begin, own.info.shape[joined]};
+  else  // while those of the others are on their way
+    rest.push_back([put, part = given[to], own] { put(part, own); });
+  const Source source{issued->node, 0};
+  for (std::uint32_t from = 0; from < issued->count(); ++from) {
+    if (from == to) continue;
+    const Operand part = given[from], dest = dest_of(from);
+    const bool is_there = is_read(*issued, from, to);
+    const std::uint32_t transfer = is_there ? give_into(source, issued->lane, part, dest, position)
+                                            : give(source, issued->lane, part, to, position);
+    rest.push_back([this, put, dest, is_there, transfer] {
+      builder_.await(transfer, builder_.phase());
+      if (!is_there) put(builder_.plan().transfers[transfer].dest, dest);
+    });
   }
 }
 

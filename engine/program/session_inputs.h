@@ -8,7 +8,6 @@
 
 namespace heddle::core {
 
-
 class SessionInputs {
  public:
   // Throws invalid_argument for inputs that are missing or unknown, a schedule of another length than the loop, a batch split without a
