@@ -4,8 +4,8 @@
 #include "engine/base/text.h"
 #include "engine/graph/model.h"
 #include "engine/place/place.h"
+#include "engine/program/weight_sources.h"
 #include "engine/run/executor.h"
-#include "engine/session/session.h"
 #include "engine/tensor/dtype.h"
 
 namespace heddle::core {

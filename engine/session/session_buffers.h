@@ -1,0 +1,52 @@
+// The memory of a session that is set up: where each storage of its plan lies. Used by one thread
+// at a time.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "engine/session/session_view.h"
+
+namespace heddle::core {
+
+class SessionBuffers {
+ public:
+  explicit SessionBuffers(const SessionView& view) : view_(view) {}
+
+  // Brings the constants and schedules to their places, loads the weights and takes the arenas.
+  // Throws cancelled, what loading throws, and out_of_memory; what it has taken by then goes with
+  // this object.
+  void set_up();
+  // What devices may still read of the constants and schedules is kept until they are done.
+  void leave();
+
+  std::byte* address(const Operand& operand) const;
+  // An output where the step left it; the room for a step's input.
+  Tensor output(const SessionPlan::Output& output) const;
+  Tensor step_input(const SessionStorage& storage, const heddle_tensor_info& info) const;
+  // The input of a lane: its items, where the batch is split.
+  Tensor lane_input(const heddle_value& record, const SessionStorage& storage) const;
+
+ private:
+  struct Arenas {
+    std::shared_ptr<DeviceMemory> persistent, scratch, ring;
+  };
+
+  void bring_externals();
+  std::vector<Reservation> reserve() const;  // by place
+  void load_weights(std::vector<Reservation>& claims);
+  void allocate_arenas(std::vector<Reservation>& claims);
+
+  const SessionView& view_;
+  std::vector<Arenas> arenas_;                                // by place
+  std::vector<std::shared_ptr<const DeviceWeight>> weights_;  // by storage
+  std::vector<Tensor> externals_;  // by storage: constants and schedules, brought to their place
+};
+
+// Tells the host memory of a place of weights that are going to be read, so that they are read from
+// disk while others work. `to` gets what holds them there.
+void add_expectation(const SessionView& view, std::vector<Expectation>& to, std::uint32_t place,
+                     const std::vector<FilePart>& parts, UseOrder order);
+
+}  // namespace heddle::core

@@ -1,0 +1,243 @@
+// A step of a session that is set up: enqueues what the plan says.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/session/prepared_session.h"
+#include "engine/tensor/shape.h"
+#include "heddle/abi/ops.h"
+
+namespace heddle::core {
+
+namespace {
+
+// Files the launches of one block after another in the timeline, if there is one: a span begins at
+// a block's first launch and ends before whatever is no launch, so that waiting for transfers is no
+// part of it.
+class BlockTrace {
+ public:
+  explicit BlockTrace(const SessionView& view) : view_(view) {}
+
+  void block(std::uint32_t index) { block_ = index; }
+  void before_launch() {
+    if (view_.context.timeline == nullptr || begin_) return;
+    begin_.emplace(state().device());
+    state().record(*begin_);
+  }
+  void end() {
+    if (!begin_) return;
+    const SessionPlan::Block& block = view_.plan.blocks[block_];
+    Event end(state().device());
+    state().record(end);
+    const std::string& id = view_.graph().nodes[block.node].id;
+    view_.context.timeline->add(state(), StreamRow::compute, "block",
+                                view_.plan.lanes.size() == 1 ? id : cat(id, " lane ", block.lane),
+                                std::move(*begin_), std::move(end), 0);
+    begin_.reset();
+  }
+
+ private:
+  DeviceState& state() const { return view_.state(view_.plan.blocks[block_].place); }
+
+  const SessionView& view_;
+  std::uint32_t block_ = 0;
+  std::optional<Event> begin_;
+};
+
+}  // namespace
+
+std::vector<Value> PreparedSession::step(std::uint32_t index,
+                                         std::span<const heddle_value* const> sets,
+                                         bool may_record) {
+  // At most one step beyond the running one: wait for the step before the previous one.
+  Event& done = *step_done_[index % 2];
+  done.wait();
+  write_step_inputs(sets);
+  copy_slices(index);
+  bring_first_pages();
+  const bool is_last = index + 1 == view_.context.request.step_count;
+  if (is_last) expected_pages_ = expect_pages({Rate::step}, UseOrder::once);
+  first_pages_are_here_ = false;
+  if (may_record) record_step();
+  run(Rate::step, is_last);
+  ++steps_enqueued_;
+  first_pages_are_here_ = !is_last;
+  std::vector<Value> results = collect_outputs();
+  join_places();
+  view_.home().record(done);
+  return results;
+}
+
+void PreparedSession::write_step_inputs(std::span<const heddle_value* const> sets) {
+  for (const SessionStorage& storage : view_.plan.storages) {
+    if (storage.kind != SessionStorage::Kind::step_input) continue;
+    const Tensor tensor = buffers_.lane_input(*sets[view_.plan.lanes[storage.lane].set], storage);
+    heddle_tensor_info place = tensor->info;
+    std::fill(std::begin(place.stride), std::end(place.stride), 0);
+    if (dense_bytes(place) != storage.bytes)
+      throw Error(Code::invalid_argument,
+                  cat("the model's input ", quote(storage.input), " is ", describe(tensor->info),
+                      ": its shape differs from the first step's"));
+    const Tensor slot = buffers_.step_input(storage, place);
+    heddle_tensor* const in[] = {tensor.get()};
+    heddle_tensor* const out[] = {slot.get()};
+    view_.home().op(op_id(HEDDLE_OP_COPY), in, out, {}, view_.context.cancel_flag());
+  }
+}
+
+void PreparedSession::copy_slices(std::uint32_t index) {
+  for (std::size_t s = 0; s < slices_.size(); ++s) {
+    Slice& slice = slices_[s];
+    slice.launch.views[0].data = slice.base + slice.row_bytes * std::int64_t(index);
+    launch(slice.launch, view_.plan.slices[s].copy.node);
+  }
+}
+
+// Steps may come in any order and again: whoever finds the first pages missing brings them.
+void PreparedSession::bring_first_pages() {
+  if (pages_ == nullptr || first_pages_are_here_) return;
+  for (const std::uint32_t page : view_.plan.first_pages)
+    pages_->page_in(page, view_.weight_watch(view_.plan.storages[view_.plan.pages[page].weight]));
+}
+
+// Not for the first step: kernels prepare themselves when they are launched for the first time.
+void PreparedSession::record_step() {
+  constexpr std::uint32_t kStepsWorthRecording = 4;
+  if (steps_enqueued_ != 1 || view_.context.request.step_count < kStepsWorthRecording) return;
+  std::vector<const Device*> devices;
+  for (const SessionPlace& place : view_.places.places) devices.push_back(&place.state->device());
+  const auto grain = view_.context.timeline == nullptr ? SessionRecordings::Grain::step
+                                                       : SessionRecordings::Grain::block;
+  recordings_ = std::make_unique<SessionRecordings>(
+      view_.plan, devices, grain, [&](std::uint32_t op, Stream& stream) {
+        enqueue(launches_[op], view_.plan.ops[op].node, stream);
+      });
+}
+
+void PreparedSession::run(Rate phase, bool is_last) {
+  BlockTrace trace(view_);
+  const std::vector<SessionAction>& actions = view_.plan.phases[int(phase)];
+  for (std::uint32_t i = 0; i < actions.size(); ++i) {
+    if (phase == Rate::step && recordings_ != nullptr && recordings_->holds(i)) {
+      const SessionRecordings::Stretch* const stretch = recordings_->at(i);
+      if (stretch == nullptr) continue;  // it was enqueued with the first
+      trace.before_launch();
+      replay(*stretch);
+      continue;
+    }
+    const auto& [kind, index, for_next_step] = actions[i];
+    if (kind != SessionAction::Kind::launch && kind != SessionAction::Kind::page_in) trace.end();
+    switch (kind) {
+      case SessionAction::Kind::block:
+        if (view_.context.cancelled()) throw Error(Code::cancelled, "cancelled");
+        trace.block(index);
+        break;
+      case SessionAction::Kind::launch:
+        trace.before_launch();
+        launch(launches_[index], view_.plan.ops[index].node);
+        break;
+      case SessionAction::Kind::transfer:
+        crossings_[index]->start(view_.transfer_watch(view_.plan.transfers[index]));
+        break;
+      case SessionAction::Kind::await:
+        crossings_[index]->await();
+        break;
+      case SessionAction::Kind::page_in:
+        if (!for_next_step || !is_last)
+          pages_->page_in(index,
+                          view_.weight_watch(view_.plan.storages[view_.plan.pages[index].weight]));
+        break;
+      case SessionAction::Kind::await_page:
+        pages_->await(index);
+        break;
+    }
+  }
+  trace.end();
+}
+
+void PreparedSession::launch(const Launch& launch, NodeIndex node) {
+  view_.state(launch.place).with_stream([&](Stream& stream) { enqueue(launch, node, stream); });
+}
+
+void PreparedSession::enqueue(const Launch& launch, NodeIndex node, Stream& stream) {
+  const Device& here = stream.device();
+  const CancelScope scope(stream, view_.context.cancel_flag());
+  heddle_status* const status =
+      launch.kernel->launch(here.raw(), stream.raw(), &launch.call, launch.workspace);
+  if (status == nullptr) return;
+  try {
+    here.check(status, launch.call.op);
+  } catch (Error& error) {
+    error.at(cat(view_.graph().nodes[node].id, " on ", here.name()));
+    throw;
+  }
+}
+
+void PreparedSession::replay(const SessionRecordings::Stretch& stretch) {
+  view_.state(stretch.place).with_stream([&](Stream& stream) {
+    const CancelScope scope(stream, view_.context.cancel_flag());
+    stream.replay(*stretch.recording);
+  });
+}
+
+// Every device goes on only when all are here: memory that crosses devices may then be written
+// again.
+void PreparedSession::join_places() {
+  if (view_.place_count() == 1) return;
+  const std::uint32_t home = view_.places.home;
+  for (std::uint32_t p = 0; p < view_.place_count(); ++p) {
+    if (p == home) continue;
+    view_.state(p).record(*reached_[p]);
+    view_.home().with_stream([&](Stream& stream) { stream.wait_for(*reached_[p]); });
+  }
+  view_.home().record(*reached_[home]);
+  for (std::uint32_t p = 0; p < view_.place_count(); ++p)
+    if (p != home)
+      view_.state(p).with_stream([&](Stream& stream) { stream.wait_for(*reached_[home]); });
+}
+
+// Copied out, because the next step writes the same places; the items of a split batch come
+// together again.
+std::vector<Value> PreparedSession::collect_outputs() {
+  DeviceState& home = view_.home();
+  std::vector<std::vector<std::pair<std::string, Value>>> fields(
+      view_.context.request.constants.size());
+  std::map<std::pair<std::uint32_t, std::string_view>, Tensor> whole;  // by set and name
+  for (const SessionPlan::Output& output : view_.plan.outputs) {
+    const SessionLane& lane = view_.plan.lanes[output.lane];
+    Tensor& out = whole[{lane.set, output.name}];
+    if (!out) {
+      out = home.make(whole_output(output));
+      fields[lane.set].emplace_back(output.name, make_value(out));
+    }
+    heddle_tensor_info info = output.value.info;
+    std::fill(std::begin(info.stride), std::end(info.stride), 0);
+    const Tensor inside = buffers_.output(output);
+    const Tensor items =
+        lane.count == 0 ? out
+                        : view(out, checked_info(info, "output"), lane.begin * out->info.stride[0]);
+    heddle_tensor* const from[] = {inside.get()};
+    heddle_tensor* const to[] = {items.get()};
+    home.op(op_id(HEDDLE_OP_COPY), from, to, {}, view_.context.cancel_flag());
+  }
+  std::vector<Value> results;
+  for (auto& f : fields) results.push_back(make_record(std::move(f)));
+  return results;
+}
+
+// Of all lanes of its set.
+heddle_tensor_info PreparedSession::whole_output(const SessionPlan::Output& output) const {
+  heddle_tensor_info info = output.value.info;
+  std::fill(std::begin(info.stride), std::end(info.stride), 0);
+  const SessionLane& lane = view_.plan.lanes[output.lane];
+  if (lane.count == 0) return info;
+  info.shape[0] = 0;
+  for (const SessionLane& other : view_.plan.lanes)
+    if (other.set == lane.set) info.shape[0] += other.count;
+  return info;
+}
+
+}  // namespace heddle::core
