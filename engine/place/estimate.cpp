@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "engine/place/estimate_shared.h"
+#include "engine/place/link_clock.h"
 #include "engine/program/session_inputs.h"
 
 namespace heddle::core {
@@ -24,7 +25,8 @@ class Simulation {
         placement_(placement),
         load_(call.load(placement.devices.front())),
         busy_(std::move(busy)),
-        finished_(load_.set_count, std::vector<double>(call.graph.nodes.size(), 0)) {}
+        finished_(load_.set_count, std::vector<double>(call.graph.nodes.size(), 0)),
+        links_(call.prices) {}
 
   CallEstimate run() {
     CallEstimate result;
@@ -82,20 +84,17 @@ class Simulation {
     const auto [at, is_new] = arrived_.try_emplace({source, set, to}, 0);
     if (!is_new) return at->second;
     const std::uint64_t bytes = bytes_of(source, set);
-    const double seconds = call_.prices.transfer_seconds(from, to, bytes);
     if (earlier) {
-      once_seconds_ += seconds;
+      once_seconds_ += call_.prices.transfer_seconds(from, to, bytes);
       return 0;
     }
-    double& free = link_free_[{from, to}];
-    free = std::max(free, made) + seconds;
-    if (call_.prices.link(from, to).kind != LinkFacts::Kind::same) crossing_ += bytes;
-    return at->second = free;
+    if (!links_.is_shared(from, to)) crossing_ += bytes;
+    return at->second = links_.send(from, to, made, bytes);
   }
 
   double phase(Rate rate) {
     std::map<std::uint32_t, double> free_at;
-    link_free_.clear();
+    links_.reset();
     computing_.clear();
     double end = 0;
     for (const NodeIndex n : call_.graph.order) {
@@ -219,7 +218,7 @@ class Simulation {
   std::map<std::uint32_t, double> computing_;  // seconds of the last phase, by device
   std::vector<std::vector<double>> finished_;  // by set and node
   std::map<std::tuple<Source, std::uint32_t, std::uint32_t>, double> arrived_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, double> link_free_;
+  LinkClock links_;
   double once_seconds_ = 0;
   std::uint64_t crossing_ = 0;
 };

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <span>
 
+#include "engine/place/link_clock.h"
+
 namespace heddle::core {
 
 namespace {
@@ -40,10 +42,7 @@ class MadeBy {
 class Clock {
  public:
   Clock(const TaskGraph& graph, const Prices& prices)
-      : graph_(graph), places_(prices.topology().devices.size() + 1) {
-    for (std::uint32_t from = 0; from < places_; ++from)
-      for (std::uint32_t to = 0; to < places_; ++to)
-        copies_.push_back(prices.copy_rate(place(from), place(to)));
+      : graph_(graph), links_(prices), places_(links_.ends()) {
     reset();
   }
 
@@ -51,7 +50,7 @@ class Clock {
     free_.assign(places_, 0);
     std::ranges::copy(graph_.busy_seconds, free_.begin());
     free_by_.assign(places_, kNobody);
-    link_free_.assign(places_ * places_, 0);
+    links_.reset();
     at_.assign(graph_.values.size(), 0);
     arrived_.assign(graph_.values.size() * places_, kNever);
     loaded_.assign(graph_.load_count, 0);
@@ -97,7 +96,7 @@ class Clock {
   // Called for each value of a task, after run().
   void make(std::uint32_t value, const TaskOption& option) {
     const TaskValue& v = graph_.values[value];
-    at_[value] = v.held != kNobody ? at_[v.held] : side(option.home);
+    at_[value] = v.held != kNobody ? at_[v.held] : links_.end_of(option.home);
   }
 
   double run_all(const std::vector<std::uint32_t>& order, const std::vector<std::uint32_t>& options,
@@ -122,13 +121,6 @@ class Clock {
   std::uint32_t cause(std::uint32_t t) const { return cause_[t]; }
 
  private:
-  std::uint32_t place(std::size_t side) const {
-    return side + 1 == places_ ? kHostSide : std::uint32_t(side);
-  }
-  std::uint32_t side(std::uint32_t place) const {
-    return place == kHostSide ? std::uint32_t(places_ - 1) : place;
-  }
-
   double load_seconds(const TaskOption& option) const {
     double seconds = 0;
     for (const auto& [number, load] : option.loads)
@@ -136,31 +128,30 @@ class Clock {
     return seconds;
   }
   std::uint32_t target(const TaskInput& input, const TaskOption& option) const {
-    return input.stays ? at_[input.value] : side(input.to_host ? kHostSide : option.home);
+    return input.stays ? at_[input.value] : links_.end_of(input.to_host ? kHostSide : option.home);
   }
   double arrival(const TaskInput& input, const TaskOption& option) const {
     const TaskValue& v = graph_.values[input.value];
     const std::uint32_t from = at_[input.value], to = target(input, option);
     if (from == to) return done_[v.task];
     if (const double there = arrived_[input.value * places_ + to]; there != kNever) return there;
-    const CopyRate& copy = copies_[from * places_ + to];
-    if (copy.is_free()) return done_[v.task];
-    return copy.end(std::max(done_[v.task], link_free_[from * places_ + to]), v.bytes);
+    return links_.arrival(from, to, done_[v.task], v.bytes);
   }
   double bring(const TaskInput& input, const TaskOption& option) {
     const std::uint32_t from = at_[input.value], to = target(input, option);
-    const double there = arrival(input, option);
-    if (from == to || copies_[from * places_ + to].is_free() ||
-        arrived_[input.value * places_ + to] != kNever)
-      return there;
-    link_free_[from * places_ + to] = there;
-    return arrived_[input.value * places_ + to] = there;
+    const TaskValue& v = graph_.values[input.value];
+    if (from == to) return done_[v.task];
+    double& there = arrived_[input.value * places_ + to];
+    if (there != kNever) return there;
+    const double arrived = links_.send(from, to, done_[v.task], v.bytes);
+    if (!links_.is_shared(from, to)) there = arrived;
+    return arrived;
   }
 
   const TaskGraph& graph_;
+  LinkClock links_;
   const std::size_t places_;  // devices, and host memory as the last
-  std::vector<CopyRate> copies_;  // from, to
-  std::vector<double> free_, link_free_, arrived_, done_;
+  std::vector<double> free_, arrived_, done_;
   std::vector<std::uint32_t> free_by_, cause_, at_;
   std::vector<char> loaded_;
   double end_ = 0;
