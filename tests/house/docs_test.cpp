@@ -1,5 +1,5 @@
-// The documents, held against the tree: paths and links lead somewhere, functions stand in the files that are named with them,
-// options exist, and none is longer than a reader's patience.
+// The documents, held against the tree: paths and links lead somewhere, functions stand in the
+// files that are named with them, options exist, and none is longer than a reader's patience.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cctype>
@@ -39,7 +39,8 @@ Document read(const fs::path& path) {
   std::ifstream in(kTop / path);
   bool is_fenced = false;
   for (std::string text; std::getline(in, text);) {
-    document.lines.push_back({path.generic_string() + ":" + std::to_string(document.lines.size() + 1) + ": ", text});
+    document.lines.push_back(
+        {path.generic_string() + ":" + std::to_string(document.lines.size() + 1) + ": ", text});
     if (text.starts_with("```"))
       is_fenced = !is_fenced;
     else if (!is_fenced)
@@ -52,13 +53,15 @@ std::vector<Document> documents() {
   std::vector<Document> all{read("README.md")};
   for (const char* folder : {"engine", "plugins", "sdk", "tests", "graphs"})
     for (const auto& entry : fs::recursive_directory_iterator(kTop / folder))
-      if (entry.path().filename() == "README.md") all.push_back(read(entry.path().lexically_relative(kTop)));
+      if (entry.path().filename() == "README.md")
+        all.push_back(read(entry.path().lexically_relative(kTop)));
   return all;
 }
 
 std::vector<std::string> found(const std::string& text, const std::regex& what) {
   std::vector<std::string> all;
-  for (std::sregex_iterator at(text.begin(), text.end(), what), end; at != end; ++at) all.push_back((*at)[1]);
+  for (std::sregex_iterator at(text.begin(), text.end(), what), end; at != end; ++at)
+    all.push_back((*at)[1]);
   return all;
 }
 
@@ -79,16 +82,18 @@ bool exists(const std::string& path) {
   const std::size_t star = name.find('*');
   if (star == std::string::npos) return fs::exists(whole);
   if (!fs::is_directory(whole.parent_path())) return false;
-  return std::ranges::any_of(fs::directory_iterator(whole.parent_path()), [&](const fs::directory_entry& entry) {
-    const std::string there = entry.path().filename().string();
-    return there.starts_with(name.substr(0, star)) && there.ends_with(name.substr(star + 1));
-  });
+  return std::ranges::any_of(
+      fs::directory_iterator(whole.parent_path()), [&](const fs::directory_entry& entry) {
+        const std::string there = entry.path().filename().string();
+        return there.starts_with(name.substr(0, star)) && there.ends_with(name.substr(star + 1));
+      });
 }
 
 std::set<std::string> options() {
   static const std::regex row(R"re(\{"([a-z-]+)", OptionKind)re"), literal("--([a-z][a-z-]*)");
   std::set<std::string> names{"help"};
-  for (const std::string& name : found(text_of(kTop / "engine/cli/option_table.cpp"), row)) names.insert(name);
+  for (const std::string& name : found(text_of(kTop / "engine/cli/option_table.cpp"), row))
+    names.insert(name);
   for (const char* file : {"engine/cli/command_line.cpp", "heddle"})
     for (const std::string& name : found(text_of(kTop / file), literal)) names.insert(name);
   return names;
@@ -115,21 +120,24 @@ BOOST_AUTO_TEST_CASE(every_link_in_them_leads_somewhere) {
       for (const std::string& link : found(line.text, links)) {
         if (link.find("://") != std::string::npos) continue;
         const std::size_t hash = std::min(link.find('#'), link.size());
-        const fs::path path = hash == 0 ? document.path : document.path.parent_path() / link.substr(0, hash);
+        const fs::path path =
+            hash == 0 ? document.path : document.path.parent_path() / link.substr(0, hash);
         BOOST_TEST(fs::exists(kTop / path), line.where << "there is no " << path.generic_string());
         if (hash == link.size() || !fs::exists(kTop / path)) continue;
         const Document other = read(path.lexically_normal());
         const bool has_heading = std::ranges::any_of(other.prose, [&](const Line& heading) {
           if (!heading.text.starts_with("#")) return false;
           std::string name;
-          for (const char c : heading.text.substr(std::min(heading.text.find(' ') + 1, heading.text.size())))
+          for (const char c :
+               heading.text.substr(std::min(heading.text.find(' ') + 1, heading.text.size())))
             if (c == ' ' || c == '-')
               name += '-';
             else if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_')
               name += char(std::tolower(static_cast<unsigned char>(c)));
           return name == link.substr(hash + 1);
         });
-        BOOST_TEST(has_heading, line.where << path.generic_string() << " has no heading " << link.substr(hash));
+        BOOST_TEST(has_heading,
+                   line.where << path.generic_string() << " has no heading " << link.substr(hash));
       }
 }
 
@@ -147,7 +155,8 @@ BOOST_AUTO_TEST_CASE(every_function_stands_in_a_file_beside_it) {
         std::smatch match;
         if (!std::regex_match(name, match, function)) continue;
         ++functions;
-        BOOST_TEST((sources.find(match[1].str() + "(") != std::string::npos), line.where << name << " is in none of the files on this line");
+        BOOST_TEST((sources.find(match[1].str() + "(") != std::string::npos),
+                   line.where << name << " is in none of the files on this line");
       }
     }
   BOOST_TEST(functions > 40u);
@@ -159,7 +168,8 @@ BOOST_AUTO_TEST_CASE(every_option_for_users_exists) {
   BOOST_TEST(known.size() > 20u);
   for (const Document& document : documents()) {
     const std::string path = document.path.generic_string();
-    if (path != "README.md" && !path.starts_with("graphs/README") && !path.starts_with("engine/")) continue;
+    if (path != "README.md" && !path.starts_with("graphs/README") && !path.starts_with("engine/"))
+      continue;
     for (const Line& line : document.lines)
       for (const std::string& name : found(line.text, option))
         BOOST_TEST(known.contains(name), line.where << "there is no option --" << name);
@@ -169,7 +179,8 @@ BOOST_AUTO_TEST_CASE(every_option_for_users_exists) {
 BOOST_AUTO_TEST_CASE(they_are_short) {
   for (const Document& document : documents()) {
     const std::size_t most = document.path == "README.md" ? 150 : 120;
-    BOOST_TEST(document.lines.size() <= most, document.path.generic_string() << " has " << document.lines.size() << " lines");
+    BOOST_TEST(document.lines.size() <= most, document.path.generic_string()
+                                                  << " has " << document.lines.size() << " lines");
   }
 }
 
