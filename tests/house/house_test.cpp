@@ -28,7 +28,7 @@ const std::map<std::string, std::set<std::string>> kFloors{
     {"memory", {"base", "tensor", "device", "files"}},
     {"transfer", {"base", "tensor", "device", "files", "memory"}},
     {"graph", {"base", "tensor"}},
-    {"program", {"base", "tensor", "device", "files", "graph"}},
+    {"program", {"base", "tensor", "device", "files", "memory", "graph"}},
     {"place", {"base", "tensor", "device", "files", "graph", "program"}},
     {"explain", {"base", "tensor", "graph", "program", "place"}},
     {"resources", {"base", "tensor", "device", "files", "memory", "graph", "program", "place"}},

@@ -4,6 +4,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "engine/graph/model.h"
+#include "engine/program/weight_slot.h"
 #include "engine/program/workload.h"
 #include "tests/support/shape_models.h"
 #include "tests/support/temporary_folder.h"
