@@ -24,8 +24,9 @@ enum class EvictionOrder : std::uint8_t {
   // enqueued copies read stays. MergedPages.
   merged_weights,
 
-  // Host memory only: bytes of files, which can be read again. HostWeights::let_go(), which goes on
-  // in this order:
+  // Host memory only: bytes of files, which can be read again. HostWeights::let_go(), in this
+  // order,
+  // and for loads that lack room themselves the first three (HostWeights::evict_one()):
   //   1. pages and copies that nobody reads: those whose next use is farthest, as far as anybody
   //      said what comes, and of what nobody expects the least recently used;
   //   2. pinned buffers that are out of use;

@@ -2,7 +2,6 @@
 
 #include <sys/mman.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -42,37 +41,6 @@ HostBuffer::~HostBuffer() {
     device_->free_pinned(data_);
   else
     ::munmap(data_, bytes());
-}
-
-std::unique_ptr<HostBuffer> StagingBuffers::take(const Device& device, std::uint64_t bytes,
-                                                 std::uint64_t most) {
-  auto best = idle_.end();
-  for (auto buffer = idle_.begin(); buffer != idle_.end(); ++buffer) {
-    const std::uint64_t size = (*buffer)->bytes();
-    if ((*buffer)->pinned_by() != &device || size < bytes || size > most) continue;
-    if (best == idle_.end() || size < (*best)->bytes()) best = buffer;
-  }
-  if (best == idle_.end()) return nullptr;
-  std::unique_ptr<HostBuffer> found = std::move(*best);
-  idle_.erase(best);
-  return found;
-}
-
-std::unique_ptr<HostBuffer> StagingBuffers::take_plain(std::optional<std::uint64_t> bytes) {
-  const auto found = std::ranges::find_if(idle_, [&](const auto& buffer) {
-    return buffer->pinned_by() == nullptr && (!bytes || buffer->bytes() == *bytes);
-  });
-  if (found == idle_.end()) return nullptr;
-  std::unique_ptr<HostBuffer> buffer = std::move(*found);
-  idle_.erase(found);
-  return buffer;
-}
-
-std::unique_ptr<HostBuffer> StagingBuffers::drop() {
-  if (idle_.empty()) return nullptr;
-  std::unique_ptr<HostBuffer> first = std::move(idle_.front());
-  idle_.erase(idle_.begin());
-  return first;
 }
 
 }  // namespace heddle::core

@@ -1,13 +1,10 @@
-// Host memory with an owner, pinned by a device's plugin or plain, and pinned buffers to pass bytes
-// through. HostBuffer: one thread at a time. StagingBuffers: one thread at a time, too; whoever
-// shares them has the lock.
+// Host memory with an owner, pinned by a device's plugin or plain. One thread at a time.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <vector>
+#include <utility>
 
 #include "engine/device/device.h"
 #include "engine/memory/host_room.h"
@@ -36,23 +33,6 @@ class HostBuffer {
   HostBytes room_;  // goes back after the memory
   std::shared_ptr<const Device> device_;
   std::byte* data_;
-};
-
-// Buffers that are out of use, to be used again: pinning memory takes longer than copying into it.
-class StagingBuffers {
- public:
-  // The smallest that is large enough and no larger than `most`; nullptr: there is none.
-  std::unique_ptr<HostBuffer> take(const Device& device, std::uint64_t bytes, std::uint64_t most);
-  // Of plain ones one of exactly so many bytes, or any; nullptr: there is none.
-  std::unique_ptr<HostBuffer> take_plain(std::optional<std::uint64_t> bytes);
-  // Throws std::bad_alloc, and then the caller still has it.
-  void give(std::unique_ptr<HostBuffer>& buffer) { idle_.push_back(std::move(buffer)); }
-  // The one that was given first, to be freed; nullptr: there is none.
-  std::unique_ptr<HostBuffer> drop();
-  bool empty() const { return idle_.empty(); }
-
- private:
-  std::vector<std::unique_ptr<HostBuffer>> idle_;
 };
 
 }  // namespace heddle::core

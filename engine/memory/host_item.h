@@ -1,5 +1,5 @@
-// What host memory holds of one part of a file, and when it will be wanted again: the data behind
-// host_weights.h. Plain data; under its lock.
+// What host memory holds of one part of a file, and when it will be wanted again: the data of the
+// page cache and of those who share its lock (host_monitor.h). Plain data.
 #pragma once
 
 #include <algorithm>
@@ -40,6 +40,9 @@ struct FileRead {
   std::uint64_t bytes = 0;
 };
 using ReadWatch = std::function<void(const FileRead& read)>;
+
+// Of reads: what somebody waits for goes before what is read ahead.
+enum class ReadPriority { now, ahead };
 
 struct HostItem;
 
