@@ -1,7 +1,6 @@
 // The device itself: order, events, failures, memory and refusals. For any device plugin.
-#include <boost/test/unit_test.hpp>
-
 #include <atomic>
+#include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -111,7 +110,6 @@ bool contains(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-// Optional: devices that know it leave out what nobody wants any more, and go on with what is behind.
 BOOST_AUTO_TEST_CASE(work_that_is_not_wanted_any_more_is_left_out_and_is_no_failure, *needs_cancel()) {
   const Plugin plugin(settings().plugin);
   const Bench bench(plugin);
