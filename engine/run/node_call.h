@@ -33,6 +33,8 @@ struct Completion {
   heddle_status* status = nullptr;
 };
 
+// What one node sees of its run, while it is called. A worker has one, for one node after another.
+// Over 15 members: each is the answer to something that a node may ask, and they are reused from node to node, without an allocation.
 class NodeCall final : public heddle_ctx {
  public:
   struct Shared {  // the same for all calls of a run

@@ -71,6 +71,9 @@ struct StreamLink {
   std::uint64_t resume_at = 0;             // mutex; first work that runs again once reported
 };
 
+// Work in its order, on a thread of its own.
+// Over 15 members: the queue, its thread and what the running work computes with share one lock and
+// one life; who enqueues and who runs meet in all of them.
 class Stream {
  public:
   // name begins every failure: "cpu:0". pool is borrowed and must outlive the stream.

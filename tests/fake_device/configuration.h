@@ -45,6 +45,7 @@ struct LinkSpeed {
   }
 };
 
+// Over 15 members: options of a test, each by itself and with a default.
 struct Configuration {
   std::string name = "fake";
   std::uint64_t memory = std::uint64_t{16} << 30;

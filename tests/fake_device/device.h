@@ -19,6 +19,8 @@
 
 namespace heddle::fake {
 
+// Over 15 members: a device of the ABI is one thing to its caller; memory, streams, clock, counters
+// and the computing are classes of their own, which it holds.
 class Device {
  public:
   Device(const heddle_host* host, std::uint32_t index, const heddle_value* options);

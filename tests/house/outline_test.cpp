@@ -89,6 +89,9 @@ BOOST_AUTO_TEST_CASE(the_comment_before_a_class_is_its_own) {
   BOOST_TEST(found.classes[0].comment == " First line.\n Second line.\n");
   BOOST_TEST(found.classes[0].line == 5);
   BOOST_TEST(found.classes[1].comment.empty());
+  BOOST_TEST(
+      outline_of({"/* In C. */", "typedef struct c {", "  int a;", "} c;"}).classes.at(0).comment ==
+      " In C. */\n");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

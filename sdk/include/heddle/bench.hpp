@@ -18,6 +18,7 @@ struct BenchOptions {
   std::function<void(const Run&, bool under_way)> watch;
 };
 
+// Over 15 members: a report, in which nothing depends on anything else.
 struct BenchReport {
   std::string model;
   unsigned width = 0, height = 0, steps = 0, branches = 0;

@@ -42,6 +42,7 @@ typedef struct heddle_option {
   const char* value;
 } heddle_option;
 
+/* Over 15 members: what an embedder may choose, each by itself and with a default. */
 typedef struct heddle_engine_options {
   uint32_t size;
   uint32_t threads;               /* of a CPU device; 0: all cores                         */

@@ -62,6 +62,7 @@ struct MemorySize {
   }
 };
 
+// Over 15 members: what an embedder may choose, each by itself and with a default.
 struct EngineOptions {
   std::vector<std::filesystem::path> plugin_dirs;   // searched after the program's own; a node type of a later one replaces
   std::filesystem::path default_plugin_dir;         // empty: "plugins" beside libheddle (or its lib/), else beside the program
@@ -129,6 +130,7 @@ struct DeviceLink {
   double latency_seconds = 0;
 };
 
+// Over 15 members: a report, in which nothing depends on anything else.
 struct DeviceInfo {
   std::string id, name, kind, location, compute;
   std::uint64_t memory_total = 0, memory_free = 0, memory_ours = 0, memory_others = 0;  // bytes; others: of other programs
