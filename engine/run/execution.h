@@ -1,10 +1,6 @@
 // One run at work: its threads take nodes from the schedule and execute them. Behind execute() of
 // executor.h; the parts stand in execution.cpp (threads) and execution_node.cpp (what one node
 // takes).
-//
-// It has more members than a class should: one lock guards the state of a run, from its schedule to
-// its deferred calls, because finishing a node changes all of it in one step. What has rules of its
-// own stands apart: the schedule, transfers, keys, forecast, and what devices are used for.
 #pragma once
 
 #include <atomic>
@@ -25,6 +21,9 @@
 
 namespace heddle::core {
 
+// Over 15 members: one lock guards the state of a run, from its schedule to its deferred calls,
+// because finishing a node changes all of it in one step. What has rules of its own stands apart:
+// the schedule, transfers, keys, forecast, and what devices are used for.
 class Execution {
  public:
   Execution(const RunRequest& request, Environment& environment, Observer& observer,

@@ -20,6 +20,8 @@
 
 namespace heddle::core {
 
+// Over 15 members: half of them are what a run lends it; the rest is by value of the workflow, and
+// changes together when a value is made, copied or read for the last time.
 class Transfers {
  public:
   // A link that reads what was sent to `to` from where `source` was made.
