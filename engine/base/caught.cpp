@@ -3,7 +3,7 @@
 #include <exception>
 #include <new>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -38,4 +38,4 @@ Error caught_error() noexcept {
   }
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

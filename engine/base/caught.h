@@ -4,9 +4,9 @@
 
 #include "engine/base/error.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // To be called in a catch block. Where there is no memory to copy it, it says so.
 Error caught_error() noexcept;
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <utility>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class FileDescriptor {
  public:
@@ -27,4 +27,4 @@ class FileDescriptor {
   int number_;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -8,7 +8,7 @@
 
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 std::string_view code_name(Code code) {
   switch (code) {
@@ -107,4 +107,4 @@ std::string option_frame(std::string_view option, std::string_view key) {
   return key.empty() ? cat("option ", option) : cat("option ", option, "[", key, "]");
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // The numbers are those of heddle_code in the C ABI.
 enum class Code : std::int32_t {
@@ -70,4 +70,4 @@ auto framed(std::string_view frame, F&& body) -> decltype(body()) {
 // elsewhere puts the place in its stead.
 std::string option_frame(std::string_view option, std::string_view key = {});
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

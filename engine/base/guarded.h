@@ -17,7 +17,7 @@
 #define HEDDLE_GUARDED_BY(mutex) HEDDLE_THREAD(guarded_by(mutex))
 #define HEDDLE_REQUIRES(mutex) HEDDLE_THREAD(requires_capability(mutex))
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // std::mutex as the analysis wants to see it. std::condition_variable_any waits on it directly.
 class HEDDLE_THREAD(capability("mutex")) Mutex {
@@ -84,4 +84,4 @@ class Guarded {
   T value_;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

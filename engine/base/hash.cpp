@@ -6,7 +6,7 @@
 #include <bit>
 #include <new>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // XXH3_state_t wants 64-byte alignment, so the library allocates it.
 struct Hasher::State {
@@ -65,4 +65,4 @@ std::string hex(Hash128 hash) {
   return out;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 struct Hash128 {
   std::uint64_t lo = 0;
@@ -62,9 +62,9 @@ class Hasher {
 // The hash of these bytes alone: Hasher().add(bytes).finish(), faster for short ones.
 Hash128 hash_bytes(std::span<const std::byte> bytes);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine
 
 template <>
-struct std::hash<heddle::core::Hash128> {
-  std::size_t operator()(const heddle::core::Hash128& key) const noexcept { return key.lo; }
+struct std::hash<heddle::engine::Hash128> {
+  std::size_t operator()(const heddle::engine::Hash128& key) const noexcept { return key.lo; }
 };

@@ -26,7 +26,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 namespace {
 
 // What RapidJSON reads from. Unlike its own streams it is not copied while a token is read, so that
@@ -395,4 +395,4 @@ std::string write_json(const Json& json, int indent) {
   return std::string(buffer.GetString(), buffer.GetSize());
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -9,7 +9,7 @@
 
 #include "engine/base/json_value.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // Arrays and objects may be nested this deep in a text; deeper ones are refused. Values built in
 // code should stay below it, too: copying, writing and destroying recurse once per level.
@@ -35,4 +35,4 @@ Json parse_json(std::string_view text, std::string_view name_for_errors, const J
 // that many spaces a level.
 std::string write_json(const Json& json, int indent = 0);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

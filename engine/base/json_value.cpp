@@ -7,7 +7,7 @@
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // Members in order plus an index by key: a table of open addressing that holds member number + 1.
 // Objects of a few members are searched directly.
@@ -272,4 +272,4 @@ bool operator==(const Json& a, const Json& b) {
   });
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class Json {
  public:
@@ -147,4 +147,4 @@ struct Json::Member {
   bool repeated = false;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

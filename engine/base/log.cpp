@@ -11,7 +11,7 @@
 #include "engine/base/guarded.h"
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 namespace {
 
 std::atomic<Level> current_level{Level::info};
@@ -70,4 +70,4 @@ void log(Level level, std::string_view message) {
   }
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

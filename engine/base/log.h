@@ -6,7 +6,7 @@
 #include <functional>
 #include <string_view>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // The numbers are those of heddle_level in the C ABI.
 enum class Level : std::int32_t { debug = 0, info = 1, warning = 2, error = 3 };
@@ -28,4 +28,4 @@ Level log_level();
 
 void log(Level level, std::string_view message);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -14,7 +14,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 namespace {
 
 std::int64_t nanoseconds(const timespec& time) {
@@ -250,4 +250,4 @@ void MappedFile::throw_lost() const {
       cat(path_.native(), ": cannot read ", page_bytes(), " bytes at offset ", lost.offset), EIO);
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

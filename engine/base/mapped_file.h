@@ -20,7 +20,7 @@
 
 #include "engine/base/page_guard.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // Tells whether two openings saw the same file in the same state. The time of the last change of
 // state is the system's own: no copy, rename or touch can set it back.
@@ -113,4 +113,4 @@ class MappedFile {
   mutable std::atomic<int> direct_{kNotOpened};  // a descriptor for read_direct()
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

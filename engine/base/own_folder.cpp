@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace fs = std::filesystem;
 
@@ -29,4 +29,4 @@ fs::path library_folder() {
   return folder;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // The folder of the running program.
 std::filesystem::path program_folder();
@@ -11,4 +11,4 @@ std::filesystem::path program_folder();
 // The folder of the shared library that holds the engine, links to it followed; the program's where the engine is a part of the program.
 std::filesystem::path library_folder();
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -13,7 +13,7 @@
 #include <mutex>
 #include <utility>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -195,4 +195,4 @@ LostPages PageGuard::lost_pages() const { return {slot_->lost, slot_->file_size}
 
 std::uint64_t lost_page_count() { return PageGuardTable::lost_count; }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // What was lost of a range first.
 struct LostPages {
@@ -45,4 +45,4 @@ class PageGuard {
 // Of all guarded ranges there ever were: to see at the cost of one load that nothing has happened.
 std::uint64_t lost_page_count();
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

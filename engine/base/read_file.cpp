@@ -11,7 +11,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 namespace {
 
 class SmallFile {
@@ -86,4 +86,4 @@ std::string read_file(const std::filesystem::path& path, const FileKind& kind) {
   return SmallFile(path, kind).read();
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

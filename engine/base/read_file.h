@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 struct FileKind {
   std::string_view name;         // in errors: "a workflow"
@@ -30,4 +30,4 @@ inline constexpr FileKind kTimelineFile{"a timeline", std::uint64_t{4} << 30};
 // large, not_found, io.
 std::string read_file(const std::filesystem::path& path, const FileKind& kind);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-namespace heddle::core {
+namespace heddle::engine {
 namespace {
 
 // A handler can take no lock. Few are written at a time; what finds no place is removed by its
@@ -32,4 +32,4 @@ void unlink_temporary_files() noexcept {
     if (const char* path = place.load()) ::unlink(path);
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

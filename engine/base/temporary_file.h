@@ -5,7 +5,7 @@
 #include <atomic>
 #include <string>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // As long as it lives, its file is a temporary one: removed at the end, unless it has another name
 // by then. Any thread.
@@ -25,4 +25,4 @@ class TemporaryFile {
 // Removes the files of all that live. Async-signal-safe, for a program that is about to end.
 void unlink_temporary_files() noexcept;
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -7,7 +7,7 @@
 #include <system_error>
 #include <tuple>
 
-namespace heddle::core {
+namespace heddle::engine {
 namespace {
 
 constexpr std::size_t kLongestQuote = 200;  // bytes of a name shown in a message
@@ -279,4 +279,4 @@ std::string suggestion(const std::vector<std::string>& names) {
   return out + "?";
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace text_detail {
 
@@ -117,4 +117,4 @@ std::string did_you_mean(std::string_view name, const Range& candidates) {
   return suggestion(nearest(name, candidates));
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -8,7 +8,7 @@
 
 #include "engine/base/error.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // A std::jthread or std::thread. Throws Error(out_of_memory) that names `purpose` ("the thread of a
 // run") and the limits to look at.
@@ -21,4 +21,4 @@ Thread start_thread(std::string_view purpose, Args&&... args) {
   }
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

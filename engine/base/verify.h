@@ -2,7 +2,7 @@
 // rules of their own: in debug and sanitizer builds, or where CMake is told HEDDLE_VERIFY=ON.
 #pragma once
 
-namespace heddle::core {
+namespace heddle::engine {
 
 #ifdef HEDDLE_VERIFY
 inline constexpr bool kVerify = true;
@@ -10,4 +10,4 @@ inline constexpr bool kVerify = true;
 inline constexpr bool kVerify = false;
 #endif
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

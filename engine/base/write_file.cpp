@@ -23,7 +23,7 @@
 #include "engine/base/temporary_file.h"
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 namespace {
 
 namespace fs = std::filesystem;
@@ -285,4 +285,4 @@ bool is_written_through(const fs::path& path) {
   }
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string_view>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // Whether a file outlives a power cut: yes for what took work to make, and for what the user asked
 // for by name; no for what is found out again.
@@ -26,4 +26,4 @@ bool create_file(const std::filesystem::path& path, std::string_view content);
 // Whether write_file() writes into what is there instead of making a file.
 bool is_written_through(const std::filesystem::path& path);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -14,8 +14,8 @@
 namespace heddle::cli {
 namespace {
 
-using core::cat;
-using core::Json;
+using engine::cat;
+using engine::Json;
 
 // How far a small model may be from plain loops in f32, as a relative error: what summing in
 // another order does to f32, and what mantissas of 8 and 11 bits, and of 3 and 4, do in some twenty
@@ -23,8 +23,8 @@ using core::Json;
 constexpr double kCloseInF32 = 1e-4, kCloseIn16Bits = 5e-2, kCloseIn8Bits = 2e-1;
 
 [[noreturn]] void refuse(const std::string& option, const std::string& text, const char* wanted) {
-  throw core::Error(core::Code::invalid_argument,
-                    cat("--", option, ": ", core::quote(text), " is not ", wanted, "."));
+  throw engine::Error(engine::Code::invalid_argument,
+                    cat("--", option, ": ", engine::quote(text), " is not ", wanted, "."));
 }
 
 unsigned number_of(const std::string& option, std::string_view text, const std::string& whole,
@@ -72,7 +72,7 @@ double rate(const BenchReport& r) {
 std::string title(const BenchReport& r) {
   return cat(r.model, ", ", r.width, "x", r.height, ", ", r.steps,
              r.steps == 1 ? " step of " : " steps of ", r.branches, r.branches == 1 ? " branch" : " branches",
-             ", on ", core::join(r.devices, ", "), " in ", r.compute,
+             ", on ", engine::join(r.devices, ", "), " in ", r.compute,
              r.parallel == "none" || r.parallel.empty() ? "" : cat(", in parallel by ", r.parallel));
 }
 
@@ -84,17 +84,17 @@ std::string text_of(const BenchReport& r) {
   table.row({"  planned", cat(milliseconds(r.planned_seconds), " (",
                               fixed(100 * r.planned_seconds / r.median_seconds, 0), " % of it)")});
   table.row({"  rate", cat(fixed(rate(r) / 1e12, 3), " TFLOP/s",
-                           r.product_rate > 0 ? cat(", ", fixed(100 * rate(r) / r.product_rate, 0),
+                           r.matmul_rate > 0 ? cat(", ", fixed(100 * rate(r) / r.matmul_rate, 0),
                                                     " % of large matrix products (",
-                                                    fixed(r.product_rate / 1e12, 3), ")")
+                                                    fixed(r.matmul_rate / 1e12, 3), ")")
                                               : "")});
-  table.row({"  weights", cat(core::format_bytes(r.weight_bytes), ", drawn in ",
+  table.row({"  weights", cat(engine::format_bytes(r.weight_bytes), ", drawn in ",
                               format_seconds(r.draw_seconds))});
-  table.row({"  moved", cat(core::format_bytes(r.moved_bytes), " in a step")});
+  table.row({"  moved", cat(engine::format_bytes(r.moved_bytes), " in a step")});
   std::vector<std::string> peaks;
   for (const auto& [device, bytes] : r.peak_bytes)
-    if (bytes > 0) peaks.push_back(cat(device, " ", core::format_bytes(bytes)));
-  table.row({"  peak memory", core::join(peaks, ", ")});
+    if (bytes > 0) peaks.push_back(cat(device, " ", engine::format_bytes(bytes)));
+  table.row({"  peak memory", engine::join(peaks, ", ")});
   table.row({"  first run",
              cat(format_seconds(r.first_seconds), " beside its steps (planned for loading: ",
                  format_seconds(r.planned_load_seconds), ")")});
@@ -114,7 +114,7 @@ Json json_of(const BenchReport& r) {
   json.set("parallel", r.parallel).set("weight_bytes", r.weight_bytes);
   json.set("step_seconds", std::move(steps)).set("median_seconds", r.median_seconds);
   json.set("planned_seconds", r.planned_seconds).set("step_flops", r.step_flops);
-  json.set("flops_per_second", rate(r)).set("product_flops_per_second", r.product_rate);
+  json.set("flops_per_second", rate(r)).set("matmul_flops_per_second", r.matmul_rate);
   json.set("moved_bytes", r.moved_bytes).set("peak_bytes", std::move(peaks));
   json.set("first_seconds", r.first_seconds).set("planned_load_seconds", r.planned_load_seconds);
   json.set("draw_seconds", r.draw_seconds).set("plan_seconds", r.plan_seconds);
@@ -134,8 +134,8 @@ double relative_error(const std::vector<float>& values, const std::vector<float>
 }
 
 int check_model(const Request& request, const BenchOptions& bench,
-                const std::function<void(const std::string&)>& tell, Output& output) {
-  const BenchReport report = measure_model(request.settings.engine, bench, tell);
+                const std::function<void(const std::string&)>& progress, Output& output) {
+  const BenchReport report = measure_model(request.settings.engine, bench, progress);
   EngineOptions plain = request.settings.engine;
   plain.devices = {"cpu"};
   plain.compute = {{"cpu", "f32"}};
@@ -147,7 +147,7 @@ int check_model(const Request& request, const BenchOptions& bench,
   BenchOptions alone = bench;
   alone.parallel.clear();
   alone.weight_dtype.clear();
-  const double error = relative_error(report.result, measure_model(plain, alone, tell).result);
+  const double error = relative_error(report.result, measure_model(plain, alone, progress).result);
   const bool as_drawn = bench.weight_dtype.empty() || bench.weight_dtype == "default";
   const double bound = !as_drawn                 ? kCloseIn8Bits
                        : report.compute == "f32" ? kCloseInF32
@@ -156,7 +156,7 @@ int check_model(const Request& request, const BenchOptions& bench,
   if (request.settings.json) {
     Json json = json_of(report);
     json.set("relative_error", error).set("bound", bound).set("agrees", is_close);
-    output.write(cat(core::write_json(json), "\n"));
+    output.write(cat(engine::write_json(json), "\n"));
   } else {
     char numbers[64];
     std::snprintf(numbers, sizeof numbers, "%.2e, bound %.0e", error, bound);
@@ -167,15 +167,15 @@ int check_model(const Request& request, const BenchOptions& bench,
 }
 
 int measure(const Request& request, const BenchOptions& bench, Output& output) {
-  const auto tell = [&](const std::string& what) {
+  const auto progress = [&](const std::string& what) {
     if (!request.settings.quiet) to_stderr(cat("heddle: ", what));
   };
-  if (request.bench.check) return check_model(request, bench, tell, output);
-  const BenchReport report = measure_model(request.settings.engine, bench, tell);
+  if (request.bench.check) return check_model(request, bench, progress, output);
+  const BenchReport report = measure_model(request.settings.engine, bench, progress);
   if (report.step_seconds.empty())
-    throw core::Error(core::Code::internal, cat("the timeline of ", bench.model,
+    throw engine::Error(engine::Code::internal, cat("the timeline of ", bench.model,
                                                 " shows no steps: its devices measure no time"));
-  output.write(request.settings.json ? cat(core::write_json(json_of(report)), "\n")
+  output.write(request.settings.json ? cat(engine::write_json(json_of(report)), "\n")
                                      : text_of(report));
   return kExitDone;
 }

@@ -9,7 +9,7 @@
 namespace heddle::cli {
 namespace {
 
-using core::cat;
+using engine::cat;
 
 struct CommandSpec {
   Command command;
@@ -76,9 +76,9 @@ std::string unexpected(const CLI::App& app, const std::vector<std::string>& argu
   for (const std::string& argument : arguments) {
     if (std::ranges::count(extras, argument) == 0) continue;
     if (!argument.starts_with("-"))
-      return cat("nothing takes the argument ", core::quote(argument), ".");
+      return cat("nothing takes the argument ", engine::quote(argument), ".");
     const std::string name = argument.substr(0, argument.find('='));
-    return cat("there is no option ", core::quote(name), ".", core::did_you_mean(name, known));
+    return cat("there is no option ", engine::quote(name), ".", engine::did_you_mean(name, known));
   }
   return "";
 }
@@ -86,8 +86,8 @@ std::string unexpected(const CLI::App& app, const std::vector<std::string>& argu
 std::string unknown_command(const std::string& name) {
   std::vector<std::string> names;
   for (const CommandSpec& spec : kCommands) names.push_back(spec.name);
-  return cat("there is no command ", core::quote(name), ".", core::did_you_mean(name, names),
-             " The commands are ", core::join(names, ", "), ".\n");
+  return cat("there is no command ", engine::quote(name), ".", engine::did_you_mean(name, names),
+             " The commands are ", engine::join(names, ", "), ".\n");
 }
 
 class Parser {

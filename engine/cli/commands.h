@@ -1,5 +1,5 @@
 // What each command does, once its options are read. All of them print their answer to `output` and
-// return the exit code of the program; they throw core::Error and EngineError for what program.cpp
+// return the exit code of the program; they throw engine::Error and EngineError for what program.cpp
 // turns into a message and a code.
 #pragma once
 

@@ -30,7 +30,7 @@ static_assert(std::atomic<timer_t>::is_always_lock_free);
 constexpr char kSignal = 's', kQuit = 'q';
 
 [[noreturn]] void end_program() {
-  core::unlink_temporary_files();
+  engine::unlink_temporary_files();
   ::_exit(exit_code.load());
 }
 
@@ -65,7 +65,7 @@ void handle_signals() noexcept {
 void set_exit_code(int code) noexcept { exit_code.store(code); }
 
 Interrupt::Interrupt(std::function<void()> notice) : notice_(std::move(notice)) {
-  if (::pipe2(pipe_, O_CLOEXEC) != 0) throw core::system_error("pipe", errno);
+  if (::pipe2(pipe_, O_CLOEXEC) != 0) throw engine::system_error("pipe", errno);
   signal_pipe = pipe_[1];
   set_handler(SIGALRM, &on_timer);
   sigevent event{};
@@ -75,11 +75,11 @@ Interrupt::Interrupt(std::function<void()> notice) : notice_(std::move(notice)) 
   if (::timer_create(CLOCK_MONOTONIC, &event, &timer) != 0) {
     const int failure = errno;
     for (const int end : pipe_) ::close(end);
-    throw core::system_error("timer_create", failure);
+    throw engine::system_error("timer_create", failure);
   }
   grace_timer = timer;
   thread_ =
-      core::start_thread<std::thread>("the thread that waits for signals", [this] { listen(); });
+      engine::start_thread<std::thread>("the thread that waits for signals", [this] { listen(); });
 }
 
 // The timer stays: what is left to do after a signal has to be done in time, too.

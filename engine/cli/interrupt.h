@@ -49,7 +49,7 @@ class Interrupt {
  private:
   void listen();
 
-  core::Guarded<std::vector<Run>> runs_;
+  engine::Guarded<std::vector<Run>> runs_;
   std::function<void()> notice_;
   int pipe_[2] = {-1, -1};
   std::thread thread_;

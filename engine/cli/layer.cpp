@@ -10,10 +10,10 @@
 namespace heddle::cli {
 namespace {
 
-using core::cat;
-using core::Code;
-using core::Error;
-using core::Json;
+using engine::cat;
+using engine::Code;
+using engine::Error;
+using engine::Json;
 
 bool is_repeated(OptionKind kind) {
   return kind == OptionKind::words || kind == OptionKind::paths || kind == OptionKind::pairs ||
@@ -36,7 +36,7 @@ class JsonValue {
     }
     if (option_.kind == OptionKind::number) {
       if (!is_whole(json)) refuse(json, "a whole number");
-      return add(json, core::write_json(json));
+      return add(json, engine::write_json(json));
     }
     if (adds_up(option_.kind) && json.is_object()) return read_members(json);
     if (is_repeated(option_.kind) && json.is_array()) {
@@ -47,7 +47,7 @@ class JsonValue {
       return;
     }
     if (option_.kind == OptionKind::size && is_whole(json))
-      return add(json, core::write_json(json));
+      return add(json, engine::write_json(json));
     if (!json.is_string()) refuse(json, wanted());
     add(json, json.as_string());
   }
@@ -84,7 +84,7 @@ class JsonValue {
   }
 
   [[noreturn]] void refuse(const Json& json, std::string_view wanted) const {
-    throw Error(Code::invalid_argument, cat(place(json), ": ", core::quote(option_.name),
+    throw Error(Code::invalid_argument, cat(place(json), ": ", engine::quote(option_.name),
                                             " expects ", wanted, ", got ", json.describe(), "."));
   }
 
@@ -107,7 +107,7 @@ std::vector<std::string> separate(std::string_view text, char separator) {
 void read_variable(const OptionSpec& option, const std::string& text, Layer& layer) {
   const std::string where = environment_name(option);
   if (is_repeated(option.kind) && (text[0] == '[' || text[0] == '{'))
-    return JsonValue(option, Origin::environment, where, layer).read(core::parse_json(text, where));
+    return JsonValue(option, Origin::environment, where, layer).read(engine::parse_json(text, where));
   std::vector<std::string> parts{text};
   if (option.kind == OptionKind::paths) parts = separate(text, ':');
   if (option.kind == OptionKind::words || option.kind == OptionKind::pairs)
@@ -152,7 +152,7 @@ bool is_no_folder(std::string_view text) { return text.empty() || text == "none"
 
 Layer read_configuration(std::string_view text, const std::filesystem::path& file) {
   const std::string name = file.string();
-  const Json json = core::parse_json(text, name);
+  const Json json = engine::parse_json(text, name);
   if (!json.is_object())
     throw Error(Code::invalid_argument,
                 cat(name, ": a configuration is an object of options, got ", json.describe(), "."));
@@ -164,15 +164,15 @@ Layer read_configuration(std::string_view text, const std::filesystem::path& fil
       for (const OptionSpec& known : all_options()) names.push_back(known.name);
       // An object under the name of a kind of device: options of its own. Which kinds there are is
       // known when plugins are loaded.
-      if (member.value.is_object() && core::nearest(member.key, names).empty()) {
+      if (member.value.is_object() && engine::nearest(member.key, names).empty()) {
         layer.add(*find_option("options"),
-                  {cat(member.key, "=", core::write_json(member.value)), Origin::configuration,
+                  {cat(member.key, "=", engine::write_json(member.value)), Origin::configuration,
                    cat(name, ":", member.line, ":", member.column)});
         continue;
       }
       throw Error(Code::invalid_argument,
                   cat(name, ":", member.line, ":", member.column, ": there is no option ",
-                      core::quote(member.key), ".", core::did_you_mean(member.key, names),
+                      engine::quote(member.key), ".", engine::did_you_mean(member.key, names),
                       " The options are those of `heddle run --help`."));
     }
     Layer values;

@@ -42,7 +42,7 @@ using Lookup = std::function<std::optional<std::string>(const std::string& name)
 
 // HEDDLE_OPTION of every option of the table. `lookup` is std::getenv, or a test's. Lists and pairs
 // may be JSON, too, as in a configuration file. An empty variable counts as not set. Throws
-// core::Error with the variable's name.
+// engine::Error with the variable's name.
 Layer read_environment(const Lookup& lookup);
 
 // A configuration file's text: an object whose keys are options, or kinds of devices with an object

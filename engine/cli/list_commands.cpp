@@ -9,8 +9,8 @@
 namespace heddle::cli {
 namespace {
 
-using core::cat;
-using core::Json;
+using engine::cat;
+using engine::Json;
 
 std::string text_of(const Json& json, std::string_view key) {
   const Json* found = json.find(key);
@@ -25,16 +25,16 @@ std::string describe_options(const Json& declaration) {
   if (type.is_array()) {
     std::vector<std::string> names;
     for (const Json& choice : type.as_array())
-      names.push_back(choice.is_string() ? choice.as_string() : core::write_json(choice));
-    text = names.empty() ? "nothing to choose from" : cat("one of ", core::join(names, ", "));
+      names.push_back(choice.is_string() ? choice.as_string() : engine::write_json(choice));
+    text = names.empty() ? "nothing to choose from" : cat("one of ", engine::join(names, ", "));
   }
   if (declaration.size() < 2) return text;
   const Json& options = declaration.at(std::size_t{1});
   const Json *min = options.find("min"), *max = options.find("max");
   if (min != nullptr && max != nullptr)
-    text += cat(core::write_json(*min), " to ", core::write_json(*max));
+    text += cat(engine::write_json(*min), " to ", engine::write_json(*max));
   if (const Json* standard = options.find("default"))
-    text += cat(text.empty() ? "" : "; ", "default ", core::write_json(*standard));
+    text += cat(text.empty() ? "" : "; ", "default ", engine::write_json(*standard));
   return text;
 }
 
@@ -46,9 +46,9 @@ std::string type_name(const Json& declaration) {
 
 std::string describe_class(const Json::Member& node) {
   const Json& info = node.value;
-  std::string text = core::printable(node.key);
+  std::string text = engine::printable(node.key);
   if (const std::string title = text_of(info, "display_name"); title != node.key)
-    text += cat(" (", core::printable(title), ")");
+    text += cat(" (", engine::printable(title), ")");
   text += cat("\n", text_of(info, "description"), "\n");
   if (text.ends_with("\n\n")) text.pop_back();
   Table table;
@@ -78,7 +78,7 @@ Json strings(const std::vector<std::string>& texts) {
 
 Json memory_json(const MemoryReport& memory) {
   Json held = Json::array();
-  for (const HeldMemory& part : memory.held)
+  for (const MemoryUsage& part : memory.held)
     held.push(std::move(Json::object()
                             .set("kind", part.kind)
                             .set("owner", part.owner)
@@ -90,19 +90,19 @@ Json memory_json(const MemoryReport& memory) {
                        .set("headroom", memory.headroom)
                        .set("taken", memory.taken)
                        .set("reserved", memory.reserved)
-                       .set("room", memory.room)
+                       .set("available", memory.available)
                        .set("held", std::move(held)));
 }
 
 // A line for each that holds something.
 void add_held(Table& table, const std::string& id, const MemoryReport& memory) {
-  table.row({id, memory.budget == 0 ? "-" : core::format_bytes(memory.budget),
-             core::format_bytes(memory.headroom), core::format_bytes(memory.taken),
-             core::format_bytes(memory.room), ""});
-  for (const HeldMemory& part : memory.held)
-    table.row({"", "", "", core::format_bytes(part.bytes), "",
+  table.row({id, memory.budget == 0 ? "-" : engine::format_bytes(memory.budget),
+             engine::format_bytes(memory.headroom), engine::format_bytes(memory.taken),
+             engine::format_bytes(memory.available), ""});
+  for (const MemoryUsage& part : memory.held)
+    table.row({"", "", "", engine::format_bytes(part.bytes), "",
                cat(part.kind, part.owner.empty() ? "" : " of ", part.owner,
-                   part.pinned == 0 ? "" : cat(", ", core::format_bytes(part.pinned), " in use"))});
+                   part.pinned == 0 ? "" : cat(", ", engine::format_bytes(part.pinned), " in use"))});
 }
 
 Json device_json(const DeviceInfo& device) {
@@ -182,7 +182,7 @@ int list_nodes(const Request& request, Output& output) {
     output.write(cat(info, "\n"));
     return kExitDone;
   }
-  const Json classes = core::parse_json(info, "object_info");
+  const Json classes = engine::parse_json(info, "object_info");
   if (!request.class_type.empty()) {
     for (const Json::Member& node : classes.members()) output.write(describe_class(node));
     return kExitDone;
@@ -199,7 +199,7 @@ int list_devices(const Request& request, Output& output) {
   if (request.settings.json) {
     Json devices = Json::array();
     for (const DeviceInfo& device : engine.devices()) devices.push(device_json(device));
-    output.write(cat(core::write_json(devices), "\n"));
+    output.write(cat(engine::write_json(devices), "\n"));
     return kExitDone;
   }
   Table table;
@@ -209,11 +209,11 @@ int list_devices(const Request& request, Output& output) {
   for (const DeviceInfo& device : devices)
     table.row({device.id, device.kind, device.compute,
                device.threads == 0 ? "-" : cat(device.threads),
-               core::format_bytes(device.memory_total), core::format_bytes(device.memory_free),
-               core::format_bytes(device.memory_ours), core::format_bytes(device.memory_others),
+               engine::format_bytes(device.memory_total), engine::format_bytes(device.memory_free),
+               engine::format_bytes(device.memory_ours), engine::format_bytes(device.memory_others),
                device.state, device.trouble.empty() ? device.name : device.trouble});
   Table memory;
-  memory.row({"memory of", "budget", "left free", "taken", "room", "by"});
+  memory.row({"memory of", "budget", "left free", "taken", "available", "by"});
   for (const DeviceInfo& device : devices) add_held(memory, device.id, device.memory);
   add_held(memory, "host", engine.host_memory());
   output.write(cat(table.text(), "\n", memory.text(), "\n", link_table(devices)));
@@ -225,18 +225,18 @@ int list_plugins(const Request& request, Output& output) {
   if (request.settings.json) {
     Json plugins = Json::array();
     for (const PluginInfo& plugin : engine.plugins()) plugins.push(plugin_json(plugin));
-    output.write(cat(core::write_json(plugins), "\n"));
+    output.write(cat(engine::write_json(plugins), "\n"));
     return kExitDone;
   }
   for (const PluginInfo& plugin : engine.plugins()) {
     if (!plugin.refused.empty()) {
-      output.write(cat(core::printable(cat(plugin.path, ": refused: ", plugin.refused)), "\n"));
+      output.write(cat(engine::printable(cat(plugin.path, ": refused: ", plugin.refused)), "\n"));
       continue;
     }
     output.write(
-        cat(core::printable(cat(plugin.id, " ", plugin.version, "  ", plugin.path)), "\n"));
+        cat(engine::printable(cat(plugin.id, " ", plugin.version, "  ", plugin.path)), "\n"));
     if (!plugin.brings.empty())
-      output.write(cat("  ", core::printable(core::join(plugin.brings, ", ")), "\n"));
+      output.write(cat("  ", engine::printable(engine::join(plugin.brings, ", ")), "\n"));
   }
   return kExitDone;
 }

@@ -52,7 +52,7 @@ constexpr OptionSpec kOptions[] = {
      kFlows},
     {"svg", OptionKind::path, "FILE", "draw the plan with Graphviz; NAME.dot: only write its input",
      kPlan},
-    {"least", OptionKind::flag, "", "print the least memory that the workflow needs", kPlan},
+    {"min-memory", OptionKind::flag, "", "print the minimum memory that the workflow needs", kPlan},
     {"json", OptionKind::flag, "", "JSON on stdout: one object a line, for programs", kAll},
     {"quiet", OptionKind::flag, "", "no progress and no summary (plan: no warnings)",
      kFlows | kTune | kBench},

@@ -9,8 +9,8 @@
 namespace heddle::cli {
 
 void Output::write(std::string_view given) {
-  const std::string text = core::printable_lines(given);
-  core::MutexLock lock(mutex_);
+  const std::string text = engine::printable_lines(given);
+  engine::MutexLock lock(mutex_);
   if (closed_) return;
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   if (written && std::fflush(stdout) == 0) return;
@@ -19,7 +19,7 @@ void Output::write(std::string_view given) {
 }
 
 int Output::failure() const {
-  core::MutexLock lock(mutex_);
+  engine::MutexLock lock(mutex_);
   return failure_;
 }
 
@@ -31,12 +31,12 @@ std::string format_seconds(double seconds) {
 }
 
 void Table::row(std::vector<std::string> cells) {
-  for (std::string& cell : cells) cell = core::printable(cell);
+  for (std::string& cell : cells) cell = engine::printable(cell);
   rows_.push_back(std::move(cells));
 }
 
 void to_stderr(std::string_view text) {
-  const std::string line = core::cat(core::printable_lines(text), "\n");
+  const std::string line = engine::cat(engine::printable_lines(text), "\n");
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

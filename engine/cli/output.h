@@ -21,7 +21,7 @@ class Output {
   int failure() const;
 
  private:
-  mutable core::Mutex mutex_;
+  mutable engine::Mutex mutex_;
   int failure_ HEDDLE_GUARDED_BY(mutex_) = 0;
   bool closed_ HEDDLE_GUARDED_BY(mutex_) = false;
 };

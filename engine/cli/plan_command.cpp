@@ -6,11 +6,11 @@
 
 namespace heddle::cli {
 
-using core::cat;
+using engine::cat;
 
 int plan_workflow(const Request& request, Output& output) {
   const auto warn = [&](const std::string& text) {
-    if (!request.settings.quiet) core::log(core::Level::warning, text);
+    if (!request.settings.quiet) engine::log(engine::Level::warning, text);
   };
   const Engine engine(request.settings.engine);
   const Variants variants(engine, engine.adopt(request.flow), request.settings, warn);
@@ -18,7 +18,7 @@ int plan_workflow(const Request& request, Output& output) {
     const Workflow flow = variants.workflow(run);
     const Engine::Problems problems = engine.check(flow);
     const auto shown = [&](const std::vector<std::string>& all) {
-      return request.settings.json ? all : core::clip_lines(all);
+      return request.settings.json ? all : engine::clip_lines(all);
     };
     if (variants.count() == 1 || !problems.errors.empty())
       for (const std::string& warning : shown(problems.warnings)) warn(warning);
@@ -26,9 +26,9 @@ int plan_workflow(const Request& request, Output& output) {
     if (!problems.errors.empty()) return kExitUsage;
     if (!request.settings.svg.empty())
       draw(engine.plan_dot(flow), numbered(request.settings.svg, run + 1, variants.count()));
-    if (request.settings.least) {
+    if (request.settings.min_memory) {
       output.write(
-          cat(engine.plan_least(flow, request.settings.json), request.settings.json ? "\n" : ""));
+          cat(engine.plan_min_memory(flow, request.settings.json), request.settings.json ? "\n" : ""));
       continue;
     }
     if (request.settings.json) {
@@ -37,7 +37,7 @@ int plan_workflow(const Request& request, Output& output) {
     }
     if (variants.count() > 1)
       output.write(cat(run == 0 ? "" : "\n", "run ", run + 1, " of ", variants.count(), ": ",
-                       core::printable(variants.label(run)), "\n"));
+                       engine::printable(variants.label(run)), "\n"));
     output.write(engine.plan(flow));
   }
   return kExitDone;

@@ -18,8 +18,8 @@
 namespace heddle::cli {
 namespace {
 
-using core::cat;
-using core::Code;
+using engine::cat;
+using engine::Code;
 
 void complain(std::string_view message) { to_stderr(cat("heddle: ", message)); }
 
@@ -64,7 +64,7 @@ void read_settings_of(const CommandLine& line, const std::filesystem::path& work
                       Request& request) {
   std::vector<Layer> layers{line.options, read_environment(&environment)};
   for (const std::filesystem::path& file : configuration_files(workflow, &environment))
-    layers.push_back(read_configuration(core::read_file(file, core::kConfigurationFile), file));
+    layers.push_back(read_configuration(engine::read_file(file, engine::kConfigurationFile), file));
   Settings& settings = request.settings;
   settings = read_settings(only_of(lay_over(layers), options_of(line.command)));
   if (!workflow.empty()) {
@@ -75,7 +75,7 @@ void read_settings_of(const CommandLine& line, const std::filesystem::path& work
   const std::filesystem::path cache = settings.cache.value_or(default_cache_folder(&environment));
   // A plan tells what there is to do, and is quick: it reads no file for a key.
   if (line.command == Command::run && !cache.empty())
-    settings.engine.keep_dir = cache / "conditionings";
+    settings.engine.cache_dir = cache / "conditionings";
   if (settings.costs_file.empty()) {
     settings.costs_file = default_costs_file(&environment);
     // Nothing measured yet is no fault; a file that was named has to be there, unless it is about
@@ -84,7 +84,7 @@ void read_settings_of(const CommandLine& line, const std::filesystem::path& work
       settings.engine.costs = settings.costs_file;
   } else if (line.command != Command::tune ||
              (std::filesystem::exists(settings.costs_file, ignored) &&
-              !core::is_written_through(settings.costs_file))) {
+              !engine::is_written_through(settings.costs_file))) {
     settings.engine.costs = settings.costs_file;
   }
 }
@@ -118,7 +118,7 @@ int run_command(const CommandLine& line, Output& output) {
   Request request;
   const std::filesystem::path workflow = takes_workflow ? line.operand : std::string();
   if (takes_workflow && std::filesystem::is_directory(workflow, ignored))
-    throw core::Error(Code::invalid_argument,
+    throw engine::Error(Code::invalid_argument,
                       cat(workflow.string(), ": is a folder: name a workflow in it."));
   if (line.command == Command::nodes) request.class_type = line.operand;
   if (line.command == Command::bench) request.model = line.operand;
@@ -161,12 +161,12 @@ int answer(const std::vector<std::string>& arguments) {
       output.write(parsed.answer.text);
       return finish(output, kExitDone);
     }
-    std::fputs(core::printable_lines(parsed.answer.text).c_str(), stderr);
+    std::fputs(engine::printable_lines(parsed.answer.text).c_str(), stderr);
     return kExitUsage;
   } catch (const EngineError& error) {
     complain(error.what());
     return exit_code_before_run(error);
-  } catch (const core::Error& error) {
+  } catch (const engine::Error& error) {
     complain(error.full());
     return exit_code_of(error.code());
   } catch (const std::exception& error) {
@@ -182,7 +182,7 @@ int run_program(const std::vector<std::string>& arguments) {
   const auto run = [&] {
     try {
       return with_enough_stack([&] { return answer(arguments); });
-    } catch (const core::Error& error) {
+    } catch (const engine::Error& error) {
       complain(error.full());
       return exit_code_of(error.code());
     }

@@ -12,7 +12,7 @@
 namespace heddle::cli {
 namespace {
 
-using core::cat;
+using engine::cat;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kBarWidth = 24;
@@ -34,7 +34,7 @@ std::string draw(const Bar& bar, int columns) {
       cat("[", std::string(filled, '#'), std::string(kBarWidth - filled, '.'), "] ", percent, "  ",
           bar.label, "  ", bar.device, bar.note.empty() ? "" : "  ", bar.note);
   // A line that wraps could not be erased again.
-  return core::clip(line, static_cast<std::size_t>(std::max(columns - 1, 8)));
+  return engine::clip(line, static_cast<std::size_t>(std::max(columns - 1, 8)));
 }
 
 class Bars final : public Reporter {
@@ -42,18 +42,18 @@ class Bars final : public Reporter {
   Bars(Output& output, int columns) : output_(output), columns_(columns) {}
 
   void run_begins(const RunHeading& heading) override {
-    core::MutexLock lock(mutex_);
+    engine::MutexLock lock(mutex_);
     has_several_ = heading.count > 1;
     above(heading_text(heading));
   }
 
   void event(std::size_t run, const Event& event) override {
-    core::MutexLock lock(mutex_);
+    engine::MutexLock lock(mutex_);
     const std::string prefix = has_several_ ? cat("run ", run, ": ") : "";
     switch (event.kind) {
       case Event::Kind::node_started:
         bars_.push_back({run, std::string(event.node), cat(prefix, node_label(event)),
-                         core::printable(event.device), "", 0});
+                         engine::printable(event.device), "", 0});
         return redraw();
       case Event::Kind::node_progress:
         return progress(run, event);
@@ -66,7 +66,7 @@ class Bars final : public Reporter {
       case Event::Kind::file_written:
         return;  // the summary names them all
       case Event::Kind::warning:
-        return above(cat("heddle: warning: ", prefix, core::printable(event.text)));
+        return above(cat("heddle: warning: ", prefix, engine::printable(event.text)));
       case Event::Kind::node_waiting:
         for (Bar* bar : of(run, event.node)) bar->note = "waits for the runs before it";
         return redraw();
@@ -77,7 +77,7 @@ class Bars final : public Reporter {
   }
 
   void run_done(const RunHeading& heading, const Results& results, double seconds) override {
-    core::MutexLock lock(mutex_);
+    engine::MutexLock lock(mutex_);
     std::erase_if(bars_, [&](const Bar& bar) { return bar.run == heading.number; });
     erase();  // bars of other runs must not stand where stdout goes on
     output_.write(summary(heading, results, seconds));
@@ -85,13 +85,13 @@ class Bars final : public Reporter {
   }
 
   void run_stopped(std::size_t run) override {
-    core::MutexLock lock(mutex_);
+    engine::MutexLock lock(mutex_);
     std::erase_if(bars_, [run](const Bar& bar) { return bar.run == run; });
     redraw();
   }
 
   void message(std::string_view text) override {
-    core::MutexLock lock(mutex_);
+    engine::MutexLock lock(mutex_);
     above(cat("heddle: ", text));
   }
 
@@ -106,7 +106,7 @@ class Bars final : public Reporter {
   void progress(std::size_t run, const Event& event) HEDDLE_REQUIRES(mutex_) {
     for (Bar* bar : of(run, event.node)) {
       bar->fraction = event.fraction;
-      bar->note = core::printable(event.text);
+      bar->note = engine::printable(event.text);
     }
     if (Clock::now() - drawn_at_ >= kRedraw) redraw();
   }
@@ -127,7 +127,7 @@ class Bars final : public Reporter {
   void above(std::string_view line) HEDDLE_REQUIRES(mutex_) {
     std::string text;
     if (drawn_ > 0) text = cat("\x1b[", drawn_, "A\r\x1b[J");
-    if (!line.empty()) text += cat(core::printable_lines(line), "\n");
+    if (!line.empty()) text += cat(engine::printable_lines(line), "\n");
     for (const Bar& bar : bars_) text += cat(draw(bar, columns_), "\n");
     std::fwrite(text.data(), 1, text.size(), stderr);
     drawn_ = bars_.size();
@@ -136,7 +136,7 @@ class Bars final : public Reporter {
 
   Output& output_;
   const int columns_;
-  core::Mutex mutex_;
+  engine::Mutex mutex_;
   bool has_several_ HEDDLE_GUARDED_BY(mutex_) = false;
   std::vector<Bar> bars_ HEDDLE_GUARDED_BY(mutex_);
   std::size_t drawn_ HEDDLE_GUARDED_BY(mutex_) = 0;  // lines at the bottom that are bars

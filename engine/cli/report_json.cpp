@@ -8,7 +8,7 @@
 namespace heddle::cli {
 namespace {
 
-using core::Json;
+using engine::Json;
 
 std::string_view name_of(Event::Kind kind) {
   switch (kind) {
@@ -60,7 +60,7 @@ class JsonLines final : public Reporter {
     if (event.kind == Event::Kind::file_written) {
       json.set("files", std::move(Json::array().push(event.text)));
     } else if (event.kind == Event::Kind::node_shows) {
-      json.set("ui", core::parse_json(event.text, "ui"));
+      json.set("ui", engine::parse_json(event.text, "ui"));
     } else {
       set_text(json, event.kind == Event::Kind::warning ? "message" : "note", event.text);
     }
@@ -82,12 +82,12 @@ class JsonLines final : public Reporter {
     write(begin("run_done", heading.number)
               .set("seconds", seconds)
               .set("files", std::move(files))
-              .set("ui", core::parse_json(results.ui(), "ui"))
+              .set("ui", engine::parse_json(results.ui(), "ui"))
               .set("stages", std::move(stages))
               .set("remarks", std::move(remarks)));
   }
 
-  void message(std::string_view text) override { to_stderr(core::cat("heddle: ", text)); }
+  void message(std::string_view text) override { to_stderr(engine::cat("heddle: ", text)); }
 
  private:
   static Json begin(std::string_view event, std::size_t run) {
@@ -95,7 +95,7 @@ class JsonLines final : public Reporter {
     json.set("event", event).set("run", run);
     return json;
   }
-  void write(const Json& json) { output_.write(core::cat(core::write_json(json), "\n")); }
+  void write(const Json& json) { output_.write(engine::cat(engine::write_json(json), "\n")); }
 
   Output& output_;
 };

@@ -10,7 +10,7 @@
 namespace heddle::cli {
 namespace {
 
-using core::cat;
+using engine::cat;
 
 // One line when a node starts, one when it is done, and one for each tenth of the way; with the
 // number of the run when there are several.
@@ -37,10 +37,10 @@ class Lines final : public Reporter {
       case Event::Kind::node_cached:
         return to_stderr(cat(label, ": unchanged since an earlier run"));
       case Event::Kind::file_written:
-        return to_stderr(cat(label, ": wrote ", core::printable(event.text)));
+        return to_stderr(cat(label, ": wrote ", engine::printable(event.text)));
       case Event::Kind::warning:
         return message(cat("warning: ", event.node.empty() ? prefix : cat(label, ": "),
-                           core::printable(event.text)));
+                           engine::printable(event.text)));
       case Event::Kind::node_waiting:
         return to_stderr(cat(label, ": waits until the runs before it have written"));
       case Event::Kind::preview:
@@ -60,12 +60,12 @@ class Lines final : public Reporter {
     const int tenth = static_cast<int>(event.fraction * 10);
     {
       auto state = state_.lock();
-      int& told = state->tenths[{run, std::string(event.node)}];
-      if (tenth <= told || tenth >= 10) return;
-      told = tenth;
+      int& shown = state->tenths[{run, std::string(event.node)}];
+      if (tenth <= shown || tenth >= 10) return;
+      shown = tenth;
     }
     to_stderr(cat(label, ": ", tenth * 10, " %", event.text.empty() ? "" : " ",
-                  core::printable(event.text)));
+                  engine::printable(event.text)));
   }
 
   struct State {
@@ -73,14 +73,14 @@ class Lines final : public Reporter {
     std::map<std::pair<std::size_t, std::string>, int> tenths;  // told last, by run and node
   };
   Output& output_;
-  core::Guarded<State> state_;
+  engine::Guarded<State> state_;
 };
 
 class Quiet final : public Reporter {
  public:
   void run_begins(const RunHeading&) override {}
   void event(std::size_t, const Event& event) override {
-    if (event.kind == Event::Kind::warning) message(cat("warning: ", core::printable(event.text)));
+    if (event.kind == Event::Kind::warning) message(cat("warning: ", engine::printable(event.text)));
   }
   void run_done(const RunHeading&, const Results&, double) override {}
   void message(std::string_view text) override { to_stderr(cat("heddle: ", text)); }
@@ -90,14 +90,14 @@ class Quiet final : public Reporter {
 std::string shown_texts(const Results& results) {
   std::map<std::string, std::string> class_of;
   for (const Stage& stage : results.stages()) class_of[stage.node] = stage.class_type;
-  const core::Json ui = core::parse_json(results.ui(), "ui");
+  const engine::Json ui = engine::parse_json(results.ui(), "ui");
   std::string shown;
-  for (const core::Json::Member& node : ui.members()) {
-    const core::Json* texts = node.value.find("text");
+  for (const engine::Json::Member& node : ui.members()) {
+    const engine::Json* texts = node.value.find("text");
     if (texts == nullptr) continue;
-    for (const core::Json& text : texts->as_array())
-      shown += cat(core::printable(cat(node.key, " ", class_of[node.key])), ": ",
-                   core::printable_lines(text.is_string() ? text.as_string() : core::write_json(text)), "\n");
+    for (const engine::Json& text : texts->as_array())
+      shown += cat(engine::printable(cat(node.key, " ", class_of[node.key])), ": ",
+                   engine::printable_lines(text.is_string() ? text.as_string() : engine::write_json(text)), "\n");
   }
   return shown;
 }
@@ -106,14 +106,14 @@ std::string shown_texts(const Results& results) {
 
 std::string node_label(const Event& event) {
   if (event.title.empty() || event.title == event.class_type)
-    return core::printable(cat(event.node, " ", event.class_type));
-  return cat(core::printable(event.node), " ", core::quote(event.title), " (",
-             core::printable(event.class_type), ")");
+    return engine::printable(cat(event.node, " ", event.class_type));
+  return cat(engine::printable(event.node), " ", engine::quote(event.title), " (",
+             engine::printable(event.class_type), ")");
 }
 
 std::string heading_text(const RunHeading& heading) {
   if (heading.count == 1) return "";
-  return core::printable(cat("run ", heading.number, " of ", heading.count, ": ", heading.label));
+  return engine::printable(cat("run ", heading.number, " of ", heading.count, ": ", heading.label));
 }
 
 std::string summary(const RunHeading& heading, const Results& results, double seconds) {
@@ -125,10 +125,10 @@ std::string summary(const RunHeading& heading, const Results& results, double se
   std::string text = heading_text(heading);
   if (!text.empty()) text += "\n";
   for (const std::string& file : results.files())
-    text += cat("wrote ", core::printable(file), "\n");
+    text += cat("wrote ", engine::printable(file), "\n");
   text += shown_texts(results);
   text += table.text();
-  for (const std::string& remark : results.remarks()) text += cat(core::printable(remark), "\n");
+  for (const std::string& remark : results.remarks()) text += cat(engine::printable(remark), "\n");
   return text;
 }
 

@@ -12,7 +12,7 @@
 namespace heddle::cli {
 namespace {
 
-using core::cat;
+using engine::cat;
 
 std::unique_ptr<Reporter> make_reporter(const Settings& settings, Output& output) {
   if (settings.json) return make_json(output);
@@ -28,11 +28,11 @@ std::unique_ptr<Reporter> make_reporter(const Settings& settings, Output& output
 class LogThrough {
  public:
   explicit LogThrough(Reporter& reporter) {
-    core::set_log_sink([&reporter](core::Level level, std::string_view message) {
-      reporter.message(cat(core::level_name(level), ": ", core::printable(message)));
+    engine::set_log_sink([&reporter](engine::Level level, std::string_view message) {
+      reporter.message(cat(engine::level_name(level), ": ", engine::printable(message)));
     });
   }
-  ~LogThrough() { core::set_log_sink({}); }
+  ~LogThrough() { engine::set_log_sink({}); }
   LogThrough(const LogThrough&) = delete;
 };
 

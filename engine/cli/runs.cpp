@@ -19,8 +19,8 @@
 namespace heddle::cli {
 namespace {
 
-using core::cat;
-using core::Json;
+using engine::cat;
+using engine::Json;
 using Clock = std::chrono::steady_clock;
 
 std::vector<std::string> names_of_working(const std::vector<DeviceInfo>& devices) {
@@ -57,7 +57,7 @@ class Runs {
         is_interrupted = true;
         break;
       }
-      const std::optional<int> ended = tell(run);
+      const std::optional<int> ended = report(run);
       is_interrupted = is_interrupted || !ended;
       if (code == kExitDone) code = ended.value_or(kExitDone);
     }
@@ -95,9 +95,9 @@ class Runs {
     // Programs are told all of them.
     const bool is_fine = errors.empty();
     for (const std::string& error : errors)
-      print_json_error(static_cast<int>(core::Code::invalid_argument), {}, error, std::nullopt);
+      print_json_error(static_cast<int>(engine::Code::invalid_argument), {}, error, std::nullopt);
     const auto shown = [&](std::vector<std::string>& all) {
-      return settings_.json ? std::move(all) : core::clip_lines(std::move(all));
+      return settings_.json ? std::move(all) : engine::clip_lines(std::move(all));
     };
     for (const std::string& error : shown(errors)) reporter_.message(error);
     for (const std::string& warning : shown(warnings)) reporter_.message(cat("warning: ", warning));
@@ -149,7 +149,7 @@ class Runs {
       Outcomes over;
       over[run].code = kExitFailed;
       waiters_.emplace(
-          run, core::start_thread("the thread that waits for a run",
+          run, engine::start_thread("the thread that waits for a run",
                                   [this, run, began, started, over = std::move(over)]() mutable {
                                     wait(run, began, started, std::move(over));
                                   }));
@@ -191,7 +191,7 @@ class Runs {
   }
 
   // The exit code that the run asks for; nothing when it was interrupted.
-  std::optional<int> tell(std::size_t run) {
+  std::optional<int> report(std::size_t run) {
     waiters_.erase(run);
     const Outcome outcome = std::move(state_.lock()->over.extract(run).mapped());
     const RunHeading heading = heading_of(run);
@@ -201,8 +201,8 @@ class Runs {
     }
     reporter_.run_stopped(run + 1);
     const EngineError error = outcome.error.value_or(
-        EngineError(static_cast<int>(core::Code::out_of_memory), {}, "host memory is exhausted"));
-    if (error.code() == static_cast<int>(core::Code::cancelled) && interrupt_.came())
+        EngineError(static_cast<int>(engine::Code::out_of_memory), {}, "host memory is exhausted"));
+    if (error.code() == static_cast<int>(engine::Code::cancelled) && interrupt_.came())
       return std::nullopt;
     const std::string which = heading_text(heading);
     reporter_.message(which.empty() ? error.what() : cat(which, ": ", error.what()));
@@ -216,10 +216,10 @@ class Runs {
     Json frames = Json::array();
     for (const std::string& frame : trail) frames.push(frame);
     Json json = Json::object();
-    json.set("event", "error").set("code", core::code_name(static_cast<core::Code>(code)));
+    json.set("event", "error").set("code", engine::code_name(static_cast<engine::Code>(code)));
     if (run) json.set("run", *run);
     json.set("trail", std::move(frames)).set("message", message);
-    output_.write(cat(core::write_json(json), "\n"));
+    output_.write(cat(engine::write_json(json), "\n"));
   }
 
   int interrupted() {
@@ -237,7 +237,7 @@ class Runs {
   std::size_t device_count_ = 0;
   std::size_t begun_ = 0;
   std::uint64_t last_started_ = 0;
-  core::Guarded<State> state_;
+  engine::Guarded<State> state_;
   std::condition_variable changed_;
   std::map<std::size_t, std::jthread> waiters_;  // by run
 };

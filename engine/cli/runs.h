@@ -9,7 +9,7 @@
 
 namespace heddle::cli {
 
-// Returns the exit code of the program: that of the first run that failed. Throws core::Error and
+// Returns the exit code of the program: that of the first run that failed. Throws engine::Error and
 // EngineError for what is wrong before anything runs.
 int run_all(const Request& request, Output& output, Reporter& reporter);
 

@@ -14,10 +14,10 @@
 namespace heddle::cli {
 namespace {
 
-using core::cat;
-using core::Code;
-using core::Error;
-using core::quote;
+using engine::cat;
+using engine::Code;
+using engine::Error;
+using engine::quote;
 
 constexpr unsigned kMostThreads = 4096;
 
@@ -66,9 +66,9 @@ std::vector<Pair> read_pairs(const Layer& layer, std::string_view option) {
 }
 
 MemorySize read_size(const std::string& text, const std::string& where) {
-  if (const std::optional<double> share = core::parse_percent(text))
+  if (const std::optional<double> share = engine::parse_percent(text))
     return MemorySize::of_all(*share);
-  if (const std::optional<std::uint64_t> bytes = core::parse_bytes(text)) return *bytes;
+  if (const std::optional<std::uint64_t> bytes = engine::parse_bytes(text)) return *bytes;
   throw Error(Code::invalid_argument,
               cat(where, ": expected a size such as 14GiB, 800MiB or 60%, got ", quote(text), "."));
 }
@@ -111,7 +111,7 @@ std::optional<MemorySize> read_size(const Layer& layer, std::string_view option)
 void refuse_nothing(const Layer& layer, std::string_view option) {
   for (const Given& given : layer.of(option)) {
     const std::string size = given.text.substr(given.text.find('=') + 1);
-    if (core::parse_bytes(size) == std::uint64_t{0})
+    if (engine::parse_bytes(size) == std::uint64_t{0})
       refuse(given, cat("nothing can run in no memory: got ", quote(given.text), "."));
   }
 }
@@ -123,8 +123,8 @@ std::map<std::string, std::string> read_compute(const Layer& layer) {
     if (std::find(kTypes.begin(), kTypes.end(), pair.value) == kTypes.end())
       throw Error(Code::invalid_argument,
                   cat(pair.where, ": there is no compute type ", quote(pair.value), ".",
-                      core::did_you_mean(pair.value, kTypes), " The types are ",
-                      core::join(kTypes, ", "), "."));
+                      engine::did_you_mean(pair.value, kTypes), " The types are ",
+                      engine::join(kTypes, ", "), "."));
     compute[pair.key] = pair.value;
   }
   return compute;
@@ -154,11 +154,11 @@ std::vector<std::string> read_words(const Layer& layer, std::string_view option)
 std::map<std::string, std::string> places_of(const Layer& layer) {
   std::map<std::string, std::string> places;
   for (const Given& given : layer.of("threads"))
-    places[core::option_frame("threads")] = given.where;
-  for (const Given& given : layer.of("costs")) places[core::option_frame("costs")] = given.where;
+    places[engine::option_frame("threads")] = given.where;
+  for (const Given& given : layer.of("costs")) places[engine::option_frame("costs")] = given.where;
   for (const Given& given : layer.of("devices"))
     for (const std::string& name : separate(given))
-      places[core::option_frame("devices", name)] = given.where;
+      places[engine::option_frame("devices", name)] = given.where;
   // Of the options that are maps: how EngineOptions calls them.
   static constexpr std::pair<std::string_view, std::string_view> kMaps[] = {
       {"options", "device_options"},
@@ -167,7 +167,7 @@ std::map<std::string, std::string> places_of(const Layer& layer) {
       {"reserve", "reserves"}};
   for (const auto& [option, field] : kMaps)
     for (const Pair& pair : read_pairs(layer, option))
-      places[core::option_frame(field, pair.key)] = pair.where;
+      places[engine::option_frame(field, pair.key)] = pair.where;
   return places;
 }
 
@@ -189,7 +189,7 @@ std::filesystem::path read_new_file(const Given& given) {
 }
 
 std::uint64_t read_size(const Given& given) {
-  const std::optional<std::uint64_t> bytes = core::parse_bytes(given.text);
+  const std::optional<std::uint64_t> bytes = engine::parse_bytes(given.text);
   if (!bytes) refuse(given, cat("expected a size such as 1GiB, got ", quote(given.text), "."));
   return *bytes;
 }
@@ -200,7 +200,7 @@ std::vector<std::filesystem::path> read_folders(const Layer& layer, std::string_
     std::filesystem::path folder = read_path(given);
     std::error_code ignored;
     if (given.origin == Origin::configuration && option == "plugins" && folder.is_relative())
-      folder = core::program_folder() / folder;
+      folder = engine::program_folder() / folder;
     if (!std::filesystem::is_directory(folder, ignored))
       refuse(given, cat("there is no folder ", quote(folder.string()), "."));
     folders.push_back(std::move(folder));
@@ -212,7 +212,7 @@ std::vector<std::filesystem::path> read_folders(const Layer& layer, std::string_
 
 std::filesystem::path numbered(const std::filesystem::path& file, std::size_t run,
                                std::size_t count) {
-  if (count == 1 || file.empty() || core::is_written_through(file)) return file;
+  if (count == 1 || file.empty() || engine::is_written_through(file)) return file;
   return file.parent_path() / cat(file.stem().string(), ".", run, file.extension().string());
 }
 
@@ -265,11 +265,11 @@ Settings read_settings(const Layer& layer) {
   for (const Given& given : layer.of("output")) settings.engine.output_dir = read_path(given);
   for (const Given& given : layer.of("cache"))
     settings.cache = is_no_folder(given.text) ? std::filesystem::path() : read_path(given);
-  for (const Given& given : layer.of("cache-limit")) settings.engine.keep_bytes = read_size(given);
+  for (const Given& given : layer.of("cache-limit")) settings.engine.cache_dir_bytes = read_size(given);
   for (const Given& given : layer.of("prompt-limit"))
     settings.engine.prompt_limit = read_size(given);
   settings.json = read_flag(layer, "json");
-  settings.least = read_flag(layer, "least");
+  settings.min_memory = read_flag(layer, "min-memory");
   settings.quiet = read_flag(layer, "quiet");
   return settings;
 }

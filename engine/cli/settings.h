@@ -30,14 +30,14 @@ struct Settings {
   std::filesystem::path costs_file;  // of --costs; the engine reads it where it is there
   std::set<std::string>
       configured_budgets;  // of engine.budgets: those that a configuration file gave
-  // Where the options of `engine` were given, by core::option_frame().
+  // Where the options of `engine` were given, by engine::option_frame().
   std::map<std::string, std::string> places_of_options;
   bool json = false;
-  bool least = false;  // plan: the least memory instead
+  bool min_memory = false;  // plan: the least memory instead
   bool quiet = false;
 };
 
-// Throws core::Error(invalid_argument) that names the option and where it was given.
+// Throws engine::Error(invalid_argument) that names the option and where it was given.
 Settings read_settings(const Layer& layer);
 
 // What an engine refused of its options, told with the place where that was given instead of the

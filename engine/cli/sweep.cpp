@@ -13,21 +13,21 @@
 namespace heddle::cli {
 namespace {
 
-using core::cat;
-using core::Code;
-using core::Error;
-using core::Json;
+using engine::cat;
+using engine::Code;
+using engine::Error;
+using engine::Json;
 
 std::optional<Json> read_json(std::string_view text) {
   try {
-    return core::parse_json(text, "");
+    return engine::parse_json(text, "");
   } catch (const Error&) {
     return std::nullopt;  // an ordinary text
   }
 }
 
 [[noreturn]] void refuse(std::string_view range, std::string_view why) {
-  throw Error(Code::invalid_argument, cat("the range ", core::quote(range), " ", why));
+  throw Error(Code::invalid_argument, cat("the range ", engine::quote(range), " ", why));
 }
 
 void check_count(std::string_view range, double count) {
@@ -51,7 +51,7 @@ std::vector<std::string> integers(std::string_view range, const Json& first, con
       values.push_back(cat(value));
   }
   if (values.size() >= kMostRuns) refuse(range, cat("makes more than ", kMostRuns, " runs."));
-  values.push_back(core::write_json(last));
+  values.push_back(engine::write_json(last));
   return values;
 }
 
@@ -97,7 +97,7 @@ std::vector<std::string> values_of(std::string_view value, InputKind kind) {
   if (json->size() == 0)
     throw Error(Code::invalid_argument, "the list [] has no value: write for example [3,5,8].");
   std::vector<std::string> values;
-  for (const Json& element : json->as_array()) values.push_back(core::write_json(element));
+  for (const Json& element : json->as_array()) values.push_back(engine::write_json(element));
   return values;
 }
 

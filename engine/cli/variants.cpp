@@ -8,9 +8,9 @@
 namespace heddle::cli {
 namespace {
 
-using core::cat;
-using core::Code;
-using core::Error;
+using engine::cat;
+using engine::Code;
+using engine::Error;
 
 // Of several options for one input the last counts: its range, too, and not a product of both.
 struct Assignment {
@@ -45,7 +45,7 @@ InputName split_input_name(std::string_view name) {
   const std::size_t point = name.rfind('.');
   if (point == std::string_view::npos || point == 0 || point + 1 == name.size())
     throw Error(Code::invalid_argument,
-                cat("expected NODE.INPUT=VALUE, got no NODE.INPUT in ", core::quote(name), "."));
+                cat("expected NODE.INPUT=VALUE, got no NODE.INPUT in ", engine::quote(name), "."));
   return {std::string(name.substr(0, point)), std::string(name.substr(point + 1))};
 }
 
@@ -57,7 +57,7 @@ Variants::Variants(const Engine& engine, Workflow flow, const Settings& settings
   const auto passes_over = [&](const Pair& pair, bool is_there, bool is_given) {
     if (pair.origin != Origin::configuration) return false;
     if (!is_there)
-      warn(cat(pair.where, ": this workflow has no node for ", core::quote(pair.key), "."));
+      warn(cat(pair.where, ": this workflow has no node for ", engine::quote(pair.key), "."));
     return !is_there || is_given;
   };
   for (const Pair& place : settings.places) {
@@ -99,7 +99,7 @@ std::string Variants::label(std::size_t run) const {
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < values.size(); ++i)
     parts.push_back(cat(inputs_[i].name, "=", values[i]));
-  return core::join(parts, ", ");
+  return engine::join(parts, ", ");
 }
 
 }  // namespace heddle::cli

@@ -14,7 +14,7 @@
 namespace heddle::cli {
 
 // "Noise.seed" -> {"Noise", "seed"}; the input is what stands behind the last point. Throws
-// core::Error(invalid_argument) when one of them is missing.
+// engine::Error(invalid_argument) when one of them is missing.
 struct InputName {
   std::string node, input;
 };
@@ -23,7 +23,7 @@ InputName split_input_name(std::string_view name);
 class Variants {
  public:
   // Warnings (a configuration file names a node that this workflow does not have) go to `warn`.
-  // Throws core::Error or EngineError for names and values that do not fit the workflow.
+  // Throws engine::Error or EngineError for names and values that do not fit the workflow.
   Variants(const Engine& engine, Workflow flow, const Settings& settings,
            const std::function<void(const std::string&)>& warn);
 

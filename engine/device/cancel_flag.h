@@ -7,7 +7,7 @@
 
 #include "heddle/abi/device.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class CancelFlag final : public heddle_cancel {
  public:
@@ -45,4 +45,4 @@ class CancelFlag final : public heddle_cancel {
 
 using CancelFlagRef = boost::intrusive_ptr<CancelFlag>;
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

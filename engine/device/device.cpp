@@ -6,7 +6,7 @@
 #include "engine/base/text.h"
 #include "engine/device/status.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -34,7 +34,7 @@ Event::~Event() {
 void Event::wait() const { device_->check_wait(device_->desc().wait(raw_), device_->name()); }
 bool Event::done() const { return device_->desc().done(raw_) != 0; }
 
-Recording::~Recording() { device_.extensions().capture->free(raw_); }
+CapturedGraph::~CapturedGraph() { device_.extensions().capture->free(raw_); }
 
 Stream::Stream(const Device& device) : device_(device), cancel_(device.extensions().cancel), idle_(device) {
   device.check(device.desc().stream_make(device.raw(), &raw_), device.name());
@@ -46,18 +46,18 @@ void Stream::wait_for(const Event& event) {
   if (event.device().kind() != device_.kind()) return event.wait();
   device_.check(device_.desc().wait_on_stream(raw_, event.raw()), device_.name());
 }
-void Stream::begin_recording() { device_.check(device_.extensions().capture->begin(raw_), device_.name()); }
-std::unique_ptr<Recording> Stream::end_recording() {
-  heddle_recording* made = nullptr;
+void Stream::begin_capture() { device_.check(device_.extensions().capture->begin(raw_), device_.name()); }
+std::unique_ptr<CapturedGraph> Stream::end_capture() {
+  heddle_captured_graph* made = nullptr;
   device_.check(device_.extensions().capture->end(raw_, &made), device_.name());
-  return std::make_unique<Recording>(device_, made);
+  return std::make_unique<CapturedGraph>(device_, made);
 }
-void Stream::drop_recording() noexcept {
-  heddle_recording* made = nullptr;
+void Stream::drop_capture() noexcept {
+  heddle_captured_graph* made = nullptr;
   if (heddle_status* status = device_.extensions().capture->end(raw_, &made); status != nullptr) take_status(status);
   if (made != nullptr) device_.extensions().capture->free(made);
 }
-void Stream::replay(const Recording& recording) { device_.check(device_.extensions().capture->replay(raw_, recording.raw()), device_.name()); }
+void Stream::replay(const CapturedGraph& captured_graph) { device_.check(device_.extensions().capture->replay(raw_, captured_graph.raw()), device_.name()); }
 void Stream::synchronize() {
   record(idle_);
   idle_.wait();
@@ -153,18 +153,18 @@ heddle_link Device::link(const Device* peer) const {
   return link;
 }
 
-heddle_weight_form Device::weight_form(std::int32_t use, const heddle_tensor_info& info) const {
-  heddle_weight_form form{};
-  form.size = sizeof form;
-  throw_status(desc_.weight_form(raw_, use, &info, &form), name_);
-  return form;
+heddle_weight_layout Device::weight_layout(std::int32_t use, const heddle_tensor_info& info) const {
+  heddle_weight_layout layout{};
+  layout.size = sizeof layout;
+  throw_status(desc_.weight_layout(raw_, use, &info, &layout), name_);
+  return layout;
 }
 
-void Device::make_weight(Stream& stream, std::int32_t use, const heddle_weight_form& form, const std::vector<heddle_view>& parts,
+void Device::make_weight(Stream& stream, std::int32_t use, const heddle_weight_layout& layout, const std::vector<heddle_view>& parts,
                          void* dst) const {
   std::vector<const heddle_view*> pointers;
   for (const heddle_view& part : parts) pointers.push_back(&part);
-  check(desc_.make_weight(raw_, stream.raw(), use, &form, std::uint32_t(pointers.size()), pointers.data(), dst), name_);
+  check(desc_.make_weight(raw_, stream.raw(), use, &layout, std::uint32_t(pointers.size()), pointers.data(), dst), name_);
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

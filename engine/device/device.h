@@ -18,7 +18,7 @@
 #include "engine/tensor/tensor.h"
 #include "heddle/abi/device.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // Throws the Error a status describes and frees it; nothing for NULL. `where` is put in front of the message; a name of a device
 // that both say is said once.
@@ -43,16 +43,16 @@ class Event {
 };
 
 // Launches that a device keeps, to run them again with one call. Freed when the last replay is done: see that it is.
-class Recording {
+class CapturedGraph {
  public:
-  Recording(const Device& device, heddle_recording* raw) : device_(device), raw_(raw) {}
-  Recording(const Recording&) = delete;
-  ~Recording();
-  heddle_recording* raw() const { return raw_; }
+  CapturedGraph(const Device& device, heddle_captured_graph* raw) : device_(device), raw_(raw) {}
+  CapturedGraph(const CapturedGraph&) = delete;
+  ~CapturedGraph();
+  heddle_captured_graph* raw() const { return raw_; }
 
  private:
   const Device& device_;
-  heddle_recording* const raw_;
+  heddle_captured_graph* const raw_;
 };
 
 class Stream {
@@ -63,20 +63,20 @@ class Stream {
   void record(const Event& event);
   // On the device where the event is of the same kind of device; else the host waits for it.
   void wait_for(const Event& event);
-  // Keeps what launch() launches on this stream instead of running it. REQUIRES: device().can_record(). Throws what launch()
+  // Keeps what launch() launches on this stream instead of running it. REQUIRES: device().can_capture(). Throws what launch()
   // throws, and unsupported for what cannot be kept.
   template <class F>
-  std::unique_ptr<Recording> record_launches(F&& launch) {
-    begin_recording();
+  std::unique_ptr<CapturedGraph> capture(F&& launch) {
+    begin_capture();
     try {
       launch();
     } catch (...) {
-      drop_recording();
+      drop_capture();
       throw;
     }
-    return end_recording();
+    return end_capture();
   }
-  void replay(const Recording& recording);
+  void replay(const CapturedGraph& captured_graph);
   // What is enqueued from now on is wanted only as long as the flag is not set; nullptr: in any case. Devices that know nothing of
   // this do all of it.
   void set_cancel(CancelFlag* flag) {
@@ -88,9 +88,9 @@ class Stream {
   const Device& device() const { return device_; }
 
  private:
-  void begin_recording();
-  std::unique_ptr<Recording> end_recording();
-  void drop_recording() noexcept;
+  void begin_capture();
+  std::unique_ptr<CapturedGraph> end_capture();
+  void drop_capture() noexcept;
 
   const Device& device_;
   const heddle_device_cancel* const cancel_;  // may be nullptr
@@ -144,11 +144,11 @@ class Device {
   // unknown; devices of two plugins reach each other through the host, unless one of them is host memory itself.
   heddle_link link(const Device* peer) const;
 
-  bool can_record() const { return extensions_.capture != nullptr; }
+  bool can_capture() const { return extensions_.capture != nullptr; }
 
   const heddle_kernel* const* kernels() const { return desc_.kernels; }
-  heddle_weight_form weight_form(std::int32_t use, const heddle_tensor_info& info) const;
-  void make_weight(Stream& stream, std::int32_t use, const heddle_weight_form& form, const std::vector<heddle_view>& parts, void* dst) const;
+  heddle_weight_layout weight_layout(std::int32_t use, const heddle_tensor_info& info) const;
+  void make_weight(Stream& stream, std::int32_t use, const heddle_weight_layout& layout, const std::vector<heddle_view>& parts, void* dst) const;
 
   // throw_status() for what this device gave when it was asked to work: its own faults are remembered.
   void check(heddle_status* status, const std::string& where) const;
@@ -181,4 +181,4 @@ class Device {
   mutable std::atomic<std::uint64_t> failed_waits_{0};
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -8,7 +8,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -35,7 +35,7 @@ std::string_view missing_function(const heddle_device_desc& d) {
       {"done", d.done != nullptr},
       {"can_copy", d.can_copy != nullptr},
       {"copy", d.copy != nullptr},
-      {"weight_form", d.weight_form != nullptr},
+      {"weight_layout", d.weight_layout != nullptr},
       {"make_weight", d.make_weight != nullptr},
   };
   for (const auto& [name, is_there] : functions)
@@ -103,4 +103,4 @@ void check_device_desc(const heddle_device_desc& given, std::string_view plugin)
              quote(function)));
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -6,7 +6,7 @@
 
 #include "heddle/abi/device.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // A pointer for each extension of heddle/abi/device.h; nullptr: devices of the kind have no such
 // thing. They live as long as the plugin. Immutable.
@@ -29,4 +29,4 @@ DeviceExtensions extensions_of(const heddle_device_desc& desc);
 // its extensions have all that is required. `given` may have any size. Any thread.
 void check_device_desc(const heddle_device_desc& given, std::string_view plugin);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

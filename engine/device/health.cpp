@@ -6,7 +6,7 @@
 
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -97,4 +97,4 @@ std::string reason_to_leave_out(const DeviceHealth::Report& report) {
                             : cat("it is probed again in ", seconds, " s"));
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -16,7 +16,7 @@
 
 #include "engine/base/guarded.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 struct HealthPolicy {
   std::uint32_t failures = 3;   // runs in a row, until the device is degraded; 0: it never is
@@ -65,4 +65,4 @@ std::string_view state_name(DeviceHealth::State state);  // "healthy", "degraded
 // probed again in 42 s". Empty: it is not.
 std::string reason_to_leave_out(const DeviceHealth::Report& report);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -4,7 +4,7 @@
 #include "engine/base/text.h"
 #include "engine/tensor/call.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -65,4 +65,4 @@ std::string describe(const heddle_op_call& call) {
   return cat(call.op, ": ", operands(call.in_count, call.in), " -> ", operands(call.out_count, call.out));
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

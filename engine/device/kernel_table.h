@@ -9,7 +9,7 @@
 
 #include "engine/device/device.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class KernelTable {
  public:
@@ -38,4 +38,4 @@ class KernelTable {
 // "linear/1: f32 (1, 64, 256), bf16 (1024, 256), absent -> f32 (1, 64, 1024)", for messages.
 std::string describe(const heddle_op_call& call);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

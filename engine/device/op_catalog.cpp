@@ -11,7 +11,7 @@
 #include "engine/tensor/shape.h"
 #include "heddle/abi/ops.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -334,4 +334,4 @@ OpCost op_cost(const heddle_op_call& call) {
   return cost;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

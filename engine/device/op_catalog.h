@@ -4,7 +4,7 @@
 
 #include "heddle/abi/device.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // Throws invalid_argument "linear/1: the weight's inner size 128 is not the input's 256 (operands ...)". Looks at shapes,
 // types and attributes, not at data.
@@ -17,4 +17,4 @@ struct OpCost {
 // REQUIRES: check_op passed.
 OpCost op_cost(const heddle_op_call& call);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -2,7 +2,7 @@
 
 #include <new>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -43,4 +43,4 @@ void free_status(heddle_status* status) noexcept {
   if (status != nullptr && !status->is_static) delete status;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

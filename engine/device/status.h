@@ -6,11 +6,11 @@
 #include "heddle/abi/base.h"
 
 struct heddle_status {
-  heddle::core::Error error;
+  heddle::engine::Error error;
   bool is_static = false;  // the one that says memory is out; never freed
 };
 
-namespace heddle::core {
+namespace heddle::engine {
 
 heddle_status* make_status(const Error& error) noexcept;
 heddle_status* make_status(heddle_code code, const char* message) noexcept;
@@ -35,4 +35,4 @@ heddle_status* to_status(F&& body) noexcept {
   }
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -8,7 +8,7 @@
 #include "engine/explain/plan_text.h"
 #include "engine/graph/dag.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -54,7 +54,7 @@ std::string plan_dot(const Graph& graph, const Plan& plan, const Topology& topol
   std::map<NodeIndex, std::uint32_t> number;  // of the nodes that run
   for (const Step& step : plan.steps) {
     if (step.kind != Step::Kind::run) continue;
-    const Assignment& at = plan.places[step.node];
+    const Assignment& at = plan.assignments[step.node];
     number.emplace(step.node, std::uint32_t(drawing.nodes.size()));
     drawing.nodes.push_back({label_of(graph.nodes[step.node], at, topology), fill_of(at)});
     if (at.on_host)
@@ -76,7 +76,7 @@ std::string plan_dot(const Graph& graph, const Plan& plan, const Topology& topol
       const auto* link = std::get_if<Source>(&binding);
       if (link == nullptr || !number.contains(link->node)) return;
       const std::uint32_t to =
-          (flags & HEDDLE_PORT_HOST) != 0 ? kHostSide : place_of(plan.places[reader]);
+          (flags & HEDDLE_PORT_HOST) != 0 ? kHostSide : place_of(plan.assignments[reader]);
       if (!drawn.emplace(std::pair(*link, to), true).second) return;
       const auto found =
           (flags & HEDDLE_PORT_PASS) != 0 ? crossing.end() : crossing.find({*link, to});
@@ -97,4 +97,4 @@ std::string plan_dot(const Graph& graph, const Plan& plan, const Topology& topol
   return write_dot(drawing);
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -7,8 +7,8 @@
 
 #include "engine/place/plan.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 std::string plan_dot(const Graph& graph, const Plan& plan, const Topology& topology);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

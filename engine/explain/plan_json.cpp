@@ -2,7 +2,7 @@
 
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -65,7 +65,7 @@ void add_inside(const CallReport& call, const Topology& topology, Json& json) {
     streams.push(std::move(Json::object()
                                .set("device", device_name(s.device, topology))
                                .set("resident_bytes", s.resident_bytes)
-                               .set("ring_bytes", s.ring_bytes)
+                               .set("staging_ring_bytes", s.staging_ring_bytes)
                                .set("step_bytes", s.step_bytes)
                                .set("donor_bytes", s.donor_bytes)
                                .set("unpinned_bytes", s.unpinned_bytes)
@@ -79,7 +79,7 @@ void add_inside(const CallReport& call, const Topology& topology, Json& json) {
 
 Json call_json(const PlacedCall& call, const Topology& topology) {
   const CallReport& report = call.report;
-  Json json = Json::object(), ways = Json::array(), shares = Json::array();
+  Json json = Json::object(), ways = Json::array(), fractions = Json::array();
   json.set("model", report.model)
       .set("parallel", parallel_name(call.placement.parallel))
       .set("devices", devices_json(call.placement.devices, topology));
@@ -89,9 +89,9 @@ Json call_json(const PlacedCall& call, const Topology& topology) {
       .set("load_seconds", call.load_seconds);
   if (report.step_count > 0)
     json.set("steps", report.step_count).set("branches", report.set_count).set("step_flops", report.step_flops);
-  for (const double share : call.placement.shares) shares.push(share);
+  for (const double fraction : call.placement.fractions) fractions.push(fraction);
   for (const Alternative& way : report.alternatives) ways.push(alternative_json(way, topology));
-  if (shares.size() > 0) json.set("shares", std::move(shares));
+  if (fractions.size() > 0) json.set("fractions", std::move(fractions));
   add_inside(report, topology, json);
   json.set("alternatives", std::move(ways));
   return json;
@@ -106,11 +106,11 @@ Json step_json(const Graph& graph, const Plan& plan, const Step& step, const Top
           .set("node", node.id)
           .set("class", node.type->name())
           .set("device", device_name(step.to, topology));
-      one.set("devices", devices_json(plan.places[step.node].devices, topology))
-          .set("reason", plan.places[step.node].reason);
-      if (!plan.places[step.node].calls.empty()) {
+      one.set("devices", devices_json(plan.assignments[step.node].devices, topology))
+          .set("reason", plan.assignments[step.node].reason);
+      if (!plan.assignments[step.node].calls.empty()) {
         Json calls = Json::array();
-        for (const PlacedCall& call : plan.places[step.node].calls)
+        for (const PlacedCall& call : plan.assignments[step.node].calls)
           calls.push(call_json(call, topology));
         one.set("calls", std::move(calls));
       }
@@ -150,4 +150,4 @@ Json plan_json(const Graph& graph, const Plan& plan, const Topology& topology) {
   return json;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

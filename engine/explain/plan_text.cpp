@@ -5,7 +5,7 @@
 
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -72,7 +72,7 @@ std::string inside_text(const CallReport& call, const Topology& topology) {
         s.unpinned_bytes == 0 ? ""
                               : cat(" (", format_bytes(s.unpinned_bytes), " of them not pinned)"),
         s.once_bytes == 0 ? "" : cat(" and ", format_bytes(s.once_bytes), " once"),
-        " from host memory through a ring of ", format_bytes(s.ring_bytes));
+        " from host memory through a staging ring of ", format_bytes(s.staging_ring_bytes));
   for (const CallExchange& e : call.exchanges)
     text += line_of(begin, every(false), e.count, " ", e.op, " in ", e.blocks,
                     e.blocks == 1 ? " block, " : " blocks, ", format_bytes(e.bytes));
@@ -82,7 +82,7 @@ std::string inside_text(const CallReport& call, const Topology& topology) {
 
 std::string call_text(const PlacedCall& call, const Topology& topology) {
   const CallReport& report = call.report;
-  std::string text = cat(call.told ? "    calls " : "    may call ", report.model);
+  std::string text = cat(call.known ? "    calls " : "    may call ", report.model);
   if (report.step_count > 0)
     text += cat(", ", report.step_count, report.step_count == 1 ? " step" : " steps", " of ",
                 report.set_count, report.set_count == 1 ? " branch" : " branches");
@@ -142,7 +142,7 @@ std::string plan_text(const Graph& graph, const Plan& plan, const Topology& topo
       case Step::Kind::run:
         line = cat(i, " run ", node.id, " ", node.type->name(),
                    node.title.empty() ? "" : cat(" \"", node.title, "\""), " on ",
-                   device_name(step.to, topology), " (", plan.places[step.node].reason, ")");
+                   device_name(step.to, topology), " (", plan.assignments[step.node].reason, ")");
         break;
       case Step::Kind::transfer:
         line = cat(i, " transfer ", output_of(graph, step), " ", device_name(step.from, topology),
@@ -156,11 +156,11 @@ std::string plan_text(const Graph& graph, const Plan& plan, const Topology& topo
     if (!step.after.empty()) line += cat(" after ", join(step.after, ","));
     text += line_of(line);
     if (step.kind == Step::Kind::run)
-      for (const PlacedCall& call : plan.places[step.node].calls) text += call_text(call, topology);
+      for (const PlacedCall& call : plan.assignments[step.node].calls) text += call_text(call, topology);
   }
   for (const std::string& pending : plan.pending) text += line_of("pending: ", pending);
   for (const std::string& warning : plan.warnings) text += line_of("warning: ", warning);
   return text;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -6,7 +6,7 @@
 #include "engine/base/json.h"
 #include "engine/place/plan.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 std::string plan_text(const Graph& graph, const Plan& plan, const Topology& topology);
 
@@ -19,4 +19,4 @@ std::string format_seconds(double seconds);
 // "64.0 KiB", "unknown size".
 std::string step_bytes_text(std::uint64_t bytes);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

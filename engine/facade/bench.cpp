@@ -14,14 +14,14 @@
 #include "engine/facade/random_files.h"
 #include "engine/plugin/host.h"
 #include "heddle/bench.hpp"
-#include "heddle/field/bench_shapes.h"
+#include "heddle/diffusion/bench_shapes.h"
 
 namespace heddle {
 
 namespace {
 
-using core::cat;
-using core::Json;
+using engine::cat;
+using engine::Json;
 using Clock = std::chrono::steady_clock;
 
 double since(Clock::time_point began) {
@@ -62,7 +62,7 @@ void take_tensor(void* to, const heddle_bench_tensor* tensor) noexcept {
   try {
     all.tensors.push_back({tensor->file,
                            tensor->name,
-                           core::DType(tensor->dtype),
+                           engine::DType(tensor->dtype),
                            {tensor->shape, tensor->shape + tensor->rank},
                            tensor->mean,
                            tensor->deviation});
@@ -86,14 +86,14 @@ void take_workflow(void* to, const heddle_bench_workflow* w) noexcept {
   }
 }
 
-const heddle_bench_shape_desc& shape_of(const core::Provided& provided) {
+const heddle_bench_shape_desc& shape_of(const engine::Provided& provided) {
   return *static_cast<const heddle_bench_shape_desc*>(provided.desc);
 }
 
 Case make_case(const BenchOptions& options) {
   std::vector<std::string_view> names;
-  const std::vector<core::Provided> all = core::provided_by_all(HEDDLE_BENCH_SHAPES);
-  for (const core::Provided& provided : all) {
+  const std::vector<engine::Provided> all = engine::provided_by_all(HEDDLE_BENCH_SHAPES);
+  for (const engine::Provided& provided : all) {
     const heddle_bench_shape_desc& desc = shape_of(provided);
     names.push_back(desc.name);
     if (options.model != desc.name) continue;
@@ -101,19 +101,19 @@ Case make_case(const BenchOptions& options) {
     const heddle_bench_request request{sizeof request, options.width, options.height,
                                        options.steps,  options.branches,  options.is_small ? 1 : 0};
     const heddle_bench_sink sink{sizeof sink, &made, &take_tensor, &take_workflow};
-    core::throw_status(desc.make(core::plugin_host(), &desc, &request, &sink),
-                       cat("the shape ", core::quote(options.model)));
+    engine::throw_status(desc.make(engine::plugin_host(), &desc, &request, &sink),
+                       cat("the shape ", engine::quote(options.model)));
     if (!made.fault.empty() || made.json.empty() || made.tensors.empty())
-      throw core::Error(core::Code::internal,
-                        cat("the shape ", core::quote(options.model),
+      throw engine::Error(engine::Code::internal,
+                        cat("the shape ", engine::quote(options.model),
                             " tells no workflow and no tensors. ", made.fault));
     return made;
   }
-  throw core::Error(core::Code::not_found,
-                    cat("there is no model ", core::quote(options.model), " to measure.",
-                        core::did_you_mean(options.model, names),
+  throw engine::Error(engine::Code::not_found,
+                    cat("there is no model ", engine::quote(options.model), " to measure.",
+                        engine::did_you_mean(options.model, names),
                         names.empty() ? " No plugin brings one."
-                                      : cat(" There are: ", core::join(names, ", "), ".")));
+                                      : cat(" There are: ", engine::join(names, ", "), ".")));
 }
 
 // Times in a trace are microseconds.
@@ -127,7 +127,7 @@ struct Trace {
 };
 
 Trace read_trace(const std::filesystem::path& file) {
-  const Json json = core::parse_json(core::read_file(file, core::kTimelineFile), file.string());
+  const Json json = engine::parse_json(engine::read_file(file, engine::kTimelineFile), file.string());
   Trace trace;
   std::map<double, std::string> devices;
   for (const Json& event : json.find("traceEvents")->as_array()) {
@@ -189,9 +189,9 @@ void read_plan(const std::vector<PlannedCall>& calls, const std::string& node, B
   }
 }
 
-double product_rate(const EngineOptions& options, const std::vector<DeviceInfo>& devices,
+double matmul_rate(const EngineOptions& options, const std::vector<DeviceInfo>& devices,
                     const std::vector<std::string>& used) {
-  const core::Costs costs = core::read_costs(core::read_file(options.costs, core::kCostsFile), options.costs.string());
+  const engine::Costs costs = engine::read_costs(engine::read_file(options.costs, engine::kCostsFile), options.costs.string());
   double rate = 0;
   for (const DeviceInfo& device : devices) {
     const auto found = costs.devices.find(device.name);
@@ -205,28 +205,28 @@ double product_rate(const EngineOptions& options, const std::vector<DeviceInfo>&
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> bench_models(const EngineOptions& options) {
-  return outward([&] {
+  return translate_errors([&] {
     const Engine engine(options);  // loads the plugins, and holds them meanwhile
     std::vector<std::pair<std::string, std::string>> all;
-    for (const core::Provided& provided : core::provided_by_all(HEDDLE_BENCH_SHAPES))
+    for (const engine::Provided& provided : engine::provided_by_all(HEDDLE_BENCH_SHAPES))
       all.emplace_back(shape_of(provided).name, shape_of(provided).doc);
     return all;
   });
 }
 
 BenchReport measure_model(const EngineOptions& given, const BenchOptions& bench,
-                          const std::function<void(const std::string&)>& tell) {
-  return outward([&] {
+                          const std::function<void(const std::string&)>& progress) {
+  return translate_errors([&] {
     const auto say = [&](const std::string& what) {
-      if (tell) tell(what);
+      if (progress) progress(what);
     };
     EngineOptions options = given;
-    options.keep_dir.clear();
+    options.cache_dir.clear();
     auto first = std::make_unique<Engine>(options);
     const Case what = make_case(bench);
     if (!bench.weight_dtype.empty() && what.weight_dtype.empty())
-      throw core::Error(core::Code::invalid_argument,
-                        cat("the weights of ", core::quote(bench.model),
+      throw engine::Error(engine::Code::invalid_argument,
+                        cat("the weights of ", engine::quote(bench.model),
                             " are loaded as they are drawn, not as ", bench.weight_dtype));
     BenchReport report;
     report.model = bench.model;
@@ -236,7 +236,7 @@ BenchReport measure_model(const EngineOptions& given, const BenchOptions& bench,
     const std::uint64_t bytes = std::accumulate(
         what.tensors.begin(), what.tensors.end(), std::uint64_t{0},
         [](std::uint64_t sum, const RandomTensor& tensor) { return sum + tensor.bytes(); });
-    say(cat("drawing ", core::format_bytes(bytes), " of weights"));
+    say(cat("drawing ", engine::format_bytes(bytes), " of weights"));
     const auto began_drawing = Clock::now();
     const RandomFiles files(what.tensors);
     report.draw_seconds = since(began_drawing);
@@ -244,7 +244,7 @@ BenchReport measure_model(const EngineOptions& given, const BenchOptions& bench,
     options.model_dirs.insert(options.model_dirs.begin(), files.folder());
     if (options.costs.empty()) {
       options.costs = files.folder() / "costs.json";
-      core::write_file(options.costs, first->tune(tell), core::Lasting::no);
+      engine::write_file(options.costs, first->tune(progress), engine::Lasting::no);
     }
     first.reset();
 
@@ -259,7 +259,7 @@ BenchReport measure_model(const EngineOptions& given, const BenchOptions& bench,
 
     say("first run, which loads the weights");
     const double cold =
-        stage_seconds(results_of(bench, engine.start(flow, {.keep = {what.output}})), what.node);
+        stage_seconds(results_of(bench, engine.start(flow, {.fetch = {what.output}})), what.node);
     const unsigned runs = (kLeastSteps + what.steps - 1) / std::max(1u, what.steps);
     say(runs == 1 ? "measured run" : cat(runs, " measured runs"));
     const std::filesystem::path file = files.folder() / "trace.json";
@@ -267,7 +267,7 @@ BenchReport measure_model(const EngineOptions& given, const BenchOptions& bench,
     Trace trace;
     for (unsigned run = 0; run < runs; ++run) {
       flow.set(what.vary, std::to_string(run + 2));
-      results = results_of(bench, engine.start(flow, {.keep = {what.output}, .trace = file}));
+      results = results_of(bench, engine.start(flow, {.fetch = {what.output}, .trace = file}));
       trace = read_trace(file);
       const std::vector<double> seconds = step_seconds(trace.blocks, what.steps);
       report.step_seconds.insert(report.step_seconds.end(), seconds.begin(), seconds.end());
@@ -285,10 +285,10 @@ BenchReport measure_model(const EngineOptions& given, const BenchOptions& bench,
       if (!report.devices.empty() && device.id == report.devices.front())
         report.compute = device.compute;
     }
-    report.product_rate = product_rate(options, devices, report.devices);
+    report.matmul_rate = matmul_rate(options, devices, report.devices);
     report.result = results.floats(what.output, what.field);
     report.checksum =
-        core::hex(core::Hasher().add(std::as_bytes(std::span(report.result))).finish());
+        engine::hex(engine::Hasher().add(std::as_bytes(std::span(report.result))).finish());
     return report;
   });
 }

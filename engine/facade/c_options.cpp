@@ -22,11 +22,11 @@ std::map<std::string, std::string> map_of(const heddle_option* items, std::size_
 }
 
 MemorySize size_of(std::string_view text, std::string_view what) {
-  if (const auto share = core::parse_percent(text)) return MemorySize::of_all(*share);
-  if (const auto bytes = core::parse_bytes(text)) return *bytes;
-  throw core::Error(
-      core::Code::invalid_argument,
-      core::cat(what, " is ", core::quote(text), R"(: give a number of bytes, "14GiB" or "60%")"));
+  if (const auto share = engine::parse_percent(text)) return MemorySize::of_all(*share);
+  if (const auto bytes = engine::parse_bytes(text)) return *bytes;
+  throw engine::Error(
+      engine::Code::invalid_argument,
+      engine::cat(what, " is ", engine::quote(text), R"(: give a number of bytes, "14GiB" or "60%")"));
 }
 
 }  // namespace
@@ -46,7 +46,7 @@ EngineOptions options_of(const heddle_engine_options* from) {
   options.compute = map_of(o.compute, o.compute_count, "compute");
   options.device_options = map_of(o.device_options, o.device_option_count, "device_options");
   for (const auto& [device, text] : map_of(o.budgets, o.budget_count, "budgets"))
-    options.budgets[device] = size_of(text, core::cat("the budget of ", device));
+    options.budgets[device] = size_of(text, engine::cat("the budget of ", device));
   options.threads = o.threads;
   options.cache_bytes = o.cache_bytes;
   options.reference_kernels = o.reference_kernels != 0;
@@ -56,7 +56,7 @@ EngineOptions options_of(const heddle_engine_options* from) {
     };
   options.allocator = {o.allocate, o.free, o.allocator_user};
   for (const auto& [device, text] : map_of(o.reserves, o.reserve_count, "reserves"))
-    options.reserves[device] = size_of(text, core::cat("the reserve of ", device));
+    options.reserves[device] = size_of(text, engine::cat("the reserve of ", device));
   if (o.host_budget != nullptr) options.host_budget = size_of(o.host_budget, "the host budget");
   if (o.pinned != nullptr) options.pinned = size_of(o.pinned, "the pinned memory");
   options.idle_seconds = o.idle_seconds;

@@ -1,5 +1,5 @@
 // What a program in C gives, read into what the C++ face takes: null pointers and sizes are found
-// here. Behind c_face.cpp alone.
+// here. Behind c_api.cpp alone.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace heddle {
 template <class T>
 T& given(T* pointer, const char* what) {
   if (pointer == nullptr)
-    throw core::Error(core::Code::invalid_argument, core::cat(what, " is a null pointer"));
+    throw engine::Error(engine::Code::invalid_argument, engine::cat(what, " is a null pointer"));
   return *pointer;
 }
 
@@ -34,15 +34,15 @@ T known_part(const T* options, const char* what) {
   T known{};
   if (options == nullptr) return known;
   if (options->size < sizeof(std::uint32_t) || options->size > 4096)
-    throw core::Error(core::Code::invalid_argument,
-                      core::cat(what, ".size is ", options->size, ": set it to sizeof ", what));
+    throw engine::Error(engine::Code::invalid_argument,
+                      engine::cat(what, ".size is ", options->size, ": set it to sizeof ", what));
   std::memcpy(&known, options, std::min<std::size_t>(options->size, sizeof known));
   return known;
 }
 
 std::vector<std::string> list_of(const char* const* items, std::size_t count, const char* what);
 
-// Throws core::Error that names the option.
+// Throws engine::Error that names the option.
 EngineOptions options_of(const heddle_engine_options* from);
 
 }  // namespace heddle

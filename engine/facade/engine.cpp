@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 // Plugins stand beside the library, as in a build folder; beside its lib/, as in a bundle; or beside the program. The first of these
 // that is there; all of them where none is, so that whoever misses a plugin learns where it was looked for.
 std::vector<fs::path> shipped_plugins() {
-  const fs::path library = core::library_folder(), program = core::program_folder();
+  const fs::path library = engine::library_folder(), program = engine::program_folder();
   std::vector<fs::path> places{library / "plugins"};
   if (library.filename() == "lib") places.push_back(library.parent_path() / "plugins");
   if (program != library) places.push_back(program / "plugins");
@@ -35,7 +35,7 @@ std::vector<fs::path> shipped_plugins() {
 std::vector<fs::path> shipped_models() {
   std::vector<fs::path> found;
   std::error_code error;
-  for (const fs::path& folder : {core::library_folder(), core::program_folder()})
+  for (const fs::path& folder : {engine::library_folder(), engine::program_folder()})
     for (const fs::path& base : {folder, folder.parent_path(), folder.parent_path().parent_path()}) {
       const fs::path models = base / "graphs/models";
       if (fs::is_directory(models, error) && std::ranges::find(found, models) == found.end()) found.push_back(models);
@@ -44,21 +44,21 @@ std::vector<fs::path> shipped_models() {
 }
 
 // Any plugin may have a part in a result, so all of them count, by their very files: one that is built again is another.
-std::unique_ptr<core::Keeping> keeping(const EngineOptions& options, const core::LoadedPlugins& plugins) {
+std::unique_ptr<engine::PersistentCache> persistent_cache(const EngineOptions& options, const engine::LoadedPlugins& plugins) {
   std::error_code failure;
-  fs::create_directories(options.keep_dir, failure);
+  fs::create_directories(options.cache_dir, failure);
   if (failure) {
-    core::log(core::Level::warning, core::cat("nothing is kept for later runs: ", core::system_error(options.keep_dir.string(), failure.value()).full()));
+    engine::log(engine::Level::warning, engine::cat("nothing is kept for later runs: ", engine::system_error(options.cache_dir.string(), failure.value()).full()));
     return nullptr;
   }
-  auto keeping = std::make_unique<core::Keeping>(options.keep_dir, options.keep_bytes);
-  core::Hasher build;
-  build.add(core::kEngineVersion).add(options.reference_kernels);
-  std::map<std::string, core::Hash128> files;
-  for (const auto& plugin : plugins.plugins) files.emplace(core::cat(plugin->id(), " ", plugin->version()), keeping->hashes.of(plugin->path()));
+  auto persistent_cache = std::make_unique<engine::PersistentCache>(options.cache_dir, options.cache_dir_bytes);
+  engine::Hasher build;
+  build.add(engine::kEngineVersion).add(options.reference_kernels);
+  std::map<std::string, engine::Hash128> files;
+  for (const auto& plugin : plugins.plugins) files.emplace(engine::cat(plugin->id(), " ", plugin->version()), persistent_cache->hashes.of(plugin->path()));
   for (const auto& [name, hash] : files) build.add(name).add(hash);
-  keeping->build = build.finish();
-  return keeping;
+  persistent_cache->build = build.finish();
+  return persistent_cache;
 }
 
 }  // namespace
@@ -66,38 +66,38 @@ std::unique_ptr<core::Keeping> keeping(const EngineOptions& options, const core:
 Engine::Data::Data(EngineOptions given) : options(std::move(given)), hooks(options) {
   std::vector<fs::path> plugin_dirs = options.default_plugin_dir.empty() ? shipped_plugins() : std::vector{options.default_plugin_dir};
   plugin_dirs.insert(plugin_dirs.end(), options.plugin_dirs.begin(), options.plugin_dirs.end());
-  plugins = core::load_plugins(plugin_dirs);
-  for (const core::RefusedPlugin& refused : plugins.refused) core::log(core::Level::warning, core::cat("plugin refused: ", refused.reason));
+  plugins = engine::load_plugins(plugin_dirs);
+  for (const engine::RefusedPlugin& refused : plugins.refused) engine::log(engine::Level::warning, engine::cat("plugin refused: ", refused.reason));
 
   std::vector<fs::path> models = options.model_dirs;
   for (const fs::path& shipped : shipped_models())
     if (std::ranges::find(models, shipped) == models.end()) models.push_back(shipped);
-  folders = std::make_unique<core::Folders>(std::move(models), options.input_dir, options.output_dir);
+  folders = std::make_unique<engine::Folders>(std::move(models), options.input_dir, options.output_dir);
   plugins.catalog->set_file_lister([this](std::string_view folder, std::int32_t kind) { return folders->list(folder, kind); },
                                    [this](std::string_view folder) { return folders->places(folder); });
 
-  environment = std::make_unique<core::Environment>(options.cache_bytes != 0 ? options.cache_bytes : core::machine_memory().total / 4);
-  environment->host = core::plugin_host();
+  environment = std::make_unique<engine::Environment>(options.cache_bytes != 0 ? options.cache_bytes : engine::machine_memory().total / 4);
+  environment->host = engine::plugin_host();
   environment->catalog = plugins.catalog;
   environment->folders.find = [this](std::string_view folder, std::string_view name) { return folders->find(folder, name); };
   environment->folders.output = [this](std::string_view kind) { return folders->output(kind); };
-  environment->build_model = [this](std::string_view role, const core::Checkpoint& checkpoint, const heddle_value* config, const core::Hints& hints) {
-    return core::build_model(*plugins.catalog, role, checkpoint, config, hints);
+  environment->build_model = [this](std::string_view role, const engine::Checkpoint& checkpoint, const heddle_value* config, const engine::Hints& hints) {
+    return engine::build_model(*plugins.catalog, role, checkpoint, config, hints);
   };
-  const core::MemoryPolicy memory = memory_policy_of(options);
-  environment->devices = core::open_devices(plugins, {options.devices, options.compute, options.threads, options.reference_kernels,
+  const engine::MemoryPolicy memory = memory_policy_of(options);
+  environment->devices = engine::open_devices(plugins, {options.devices, options.compute, options.threads, options.reference_kernels,
                                                        options.device_options, {options.degrade_after, options.degraded_seconds, options.clock}, memory});
-  environment->host_ledger = core::host_ledger_of(environment->devices, memory);
+  environment->host_ledger = engine::host_ledger_of(environment->devices, memory);
   environment->pinned_bytes = memory.pinned ? memory.pinned->of(environment->host_ledger->budget()) : environment->host_ledger->budget() / 2;
-  environment->hold_weights(std::make_shared<core::HostRoom>(environment->host_ledger));
-  core::make_room_from(*environment);
-  environment->topology = core::topology_of(environment->devices);
+  environment->hold_weights(std::make_shared<engine::HostBudget>(environment->host_ledger));
+  engine::install_eviction(*environment);
+  environment->topology = engine::topology_of(environment->devices);
   environment->topology.pinned_bytes = environment->host_weights->most_pinned();
   environment->prompt_limit = options.prompt_limit;
-  if (!options.keep_dir.empty()) environment->keeping = keeping(options, plugins);
+  if (!options.cache_dir.empty()) environment->persistent_cache = persistent_cache(options, plugins);
   if (!options.costs.empty())
-    environment->costs = core::framed(core::option_frame("costs"), [&] {
-      return core::read_costs(core::read_file(options.costs, core::kCostsFile), options.costs.string());
+    environment->costs = engine::framed(engine::option_frame("costs"), [&] {
+      return engine::read_costs(engine::read_file(options.costs, engine::kCostsFile), options.costs.string());
     });
   start_housekeeping();
 }
@@ -114,13 +114,13 @@ Engine::Data::~Data() {
   for (const auto& run : alive) run->outcome.wait();
 }
 
-core::Bound Engine::Data::bind(const Workflow::Data& flow, const core::GivenValues& given) const {
-  return core::bind(flow.workflow, *plugins.catalog, {}, given, options.prompt_limit);
+engine::Bound Engine::Data::bind(const Workflow::Data& flow, const engine::GivenValues& given) const {
+  return engine::bind(flow.workflow, *plugins.catalog, {}, given, options.prompt_limit);
 }
 
-core::Crowd Engine::Data::crowd() {
-  core::Crowd crowd;
-  crowd.busy_seconds.assign(environment->devices.size(), 0);
+engine::DeviceLoad Engine::Data::device_load() {
+  engine::DeviceLoad device_load;
+  device_load.busy_seconds.assign(environment->devices.size(), 0);
   std::vector<std::shared_ptr<Run::Data>> alive;  // the last holder joins a thread: not under the lock
   {
     const std::lock_guard lock(mutex);
@@ -129,48 +129,48 @@ core::Crowd Engine::Data::crowd() {
   for (const auto& run : alive) {
     if (run == nullptr || run->control.has_computed()) continue;
     if (run->outcome.wait_for(std::chrono::seconds(0)) == std::future_status::ready) continue;
-    for (std::size_t d = 0; d < run->busy_seconds.size(); ++d) crowd.busy_seconds[d] += run->busy_seconds[d];
+    for (std::size_t d = 0; d < run->busy_seconds.size(); ++d) device_load.busy_seconds[d] += run->busy_seconds[d];
   }
-  return crowd;
+  return device_load;
 }
 
-void Engine::Data::write_after(std::uint64_t run, const std::shared_ptr<core::WriteTurn>& next) {
-  std::erase_if(turns, [](const auto& entry) { return entry.second.expired(); });
-  if (const auto found = turns.find(run); found != turns.end())
-    if (const auto before = found->second.lock()) core::WriteTurn::follow(*before, next);
+void Engine::Data::write_after(std::uint64_t run, const std::shared_ptr<engine::OutputSequencer>& next) {
+  std::erase_if(sequencers, [](const auto& entry) { return entry.second.expired(); });
+  if (const auto found = sequencers.find(run); found != sequencers.end())
+    if (const auto before = found->second.lock()) engine::OutputSequencer::follow(*before, next);
 }
 
 // What keeps whom busy, as planned. Where no time is known, each device with a node counts the same.
-std::vector<double> Engine::Data::busy_seconds(const core::Plan& plan) const {
+std::vector<double> Engine::Data::busy_seconds(const engine::Plan& plan) const {
   std::vector<double> busy = plan.device_seconds;
   busy.resize(environment->devices.size());
   if (std::ranges::any_of(busy, [](double seconds) { return seconds > 0; })) return busy;
-  for (const core::Assignment& place : plan.places)
-    for (const std::uint32_t d : place.devices)
-      if (!place.on_host) busy[d] = 1;
+  for (const engine::Assignment& assignment : plan.assignments)
+    for (const std::uint32_t d : assignment.devices)
+      if (!assignment.on_host) busy[d] = 1;
   return busy;
 }
 
 Ready Engine::Data::prepare(const Workflow::Data& flow, Asked asked) const { return heddle::prepare(flow.workflow, std::move(asked), options, *environment); }
 
-Engine::Engine(EngineOptions options) : data_(outward([&] { return std::make_unique<Data>(std::move(options)); })) {}
+Engine::Engine(EngineOptions options) : data_(translate_errors([&] { return std::make_unique<Data>(std::move(options)); })) {}
 Engine::~Engine() = default;
 
 Workflow Engine::load(const fs::path& path) const {
-  return outward([&] { return parse(core::read_file(path, core::kWorkflowFile), path.filename().string()); });
+  return translate_errors([&] { return parse(engine::read_file(path, engine::kWorkflowFile), path.filename().string()); });
 }
 
 Workflow Engine::parse(std::string_view json, std::string_view name) const {
-  return outward([&] {
+  return translate_errors([&] {
     Workflow flow;
-    flow.data_ = std::make_shared<const Workflow::Data>(Workflow::Data{core::parse_workflow(json, name), data_->plugins.catalog});
+    flow.data_ = std::make_shared<const Workflow::Data>(Workflow::Data{engine::parse_workflow(json, name), data_->plugins.catalog});
     return flow;
   });
 }
 
 Workflow Engine::adopt(Workflow flow) const {
-  return outward([&] {
-    if (flow.data_ == nullptr) throw core::Error(core::Code::invalid_argument, "this workflow is empty: make it with Workflow::load or Workflow::parse");
+  return translate_errors([&] {
+    if (flow.data_ == nullptr) throw engine::Error(engine::Code::invalid_argument, "this workflow is empty: make it with Workflow::load or Workflow::parse");
     auto adopted = std::make_shared<Workflow::Data>(*flow.data_);
     adopted->catalog = data_->plugins.catalog;
     flow.data_ = std::move(adopted);
@@ -179,27 +179,27 @@ Workflow Engine::adopt(Workflow flow) const {
 }
 
 Engine::Problems Engine::check(const Workflow& flow, Inputs inputs) const {
-  return outward([&] {
+  return translate_errors([&] {
     const TakenInputs taken = take_inputs(std::move(inputs));
     const std::shared_ptr<const Workflow::Data> given = with_inputs(flow.data_, taken);
     Problems problems;
-    for (core::Problem& p : data_->bind(*given, values_of(*given, taken)).problems)
-      (p.severity == core::Problem::Severity::error ? problems.errors : problems.warnings).push_back(std::move(p.message));
+    for (engine::Problem& p : data_->bind(*given, values_of(*given, taken)).problems)
+      (p.severity == engine::Problem::Severity::error ? problems.errors : problems.warnings).push_back(std::move(p.message));
     return problems;
   });
 }
 
 std::vector<PluginInfo> Engine::plugins() const {
-  return outward([&] {
+  return translate_errors([&] {
     std::vector<PluginInfo> all;
     for (const auto& plugin : data_->plugins.plugins) {
       PluginInfo info{plugin->id(), plugin->version(), plugin->path().string(), "", {}};
       for (const void* desc : plugin->provide(HEDDLE_NODES)) info.brings.push_back(static_cast<const heddle_node_desc*>(desc)->type);
-      for (const void* desc : plugin->provide(HEDDLE_MODELS)) info.brings.push_back(core::cat("model ", static_cast<const heddle_model_desc*>(desc)->family));
-      for (const void* desc : plugin->provide(HEDDLE_DEVICES)) info.brings.push_back(core::cat("device ", static_cast<const heddle_device_desc*>(desc)->kind));
+      for (const void* desc : plugin->provide(HEDDLE_MODELS)) info.brings.push_back(engine::cat("model ", static_cast<const heddle_model_desc*>(desc)->family));
+      for (const void* desc : plugin->provide(HEDDLE_DEVICES)) info.brings.push_back(engine::cat("device ", static_cast<const heddle_device_desc*>(desc)->kind));
       all.push_back(std::move(info));
     }
-    for (const core::RefusedPlugin& refused : data_->plugins.refused) all.push_back({"", "", refused.path.string(), refused.reason, {}});
+    for (const engine::RefusedPlugin& refused : data_->plugins.refused) all.push_back({"", "", refused.path.string(), refused.reason, {}});
     return all;
   });
 }
@@ -212,31 +212,31 @@ std::vector<std::string> Engine::node_types() const {
 }
 
 std::string Engine::input_type(std::string_view class_type, std::string_view input) const {
-  return outward([&]() -> std::string {
-    const core::NodeTypeRef type = data_->plugins.catalog->find(class_type);
+  return translate_errors([&]() -> std::string {
+    const engine::NodeTypeRef type = data_->plugins.catalog->find(class_type);
     const auto port = type == nullptr ? std::nullopt : type->find_input(input);
     return port ? type->input(*port).type : "";
   });
 }
 
 std::string Engine::object_info(std::string_view class_type) const {
-  return outward([&] {
-    const core::Catalog& catalog = *data_->plugins.catalog;
+  return translate_errors([&] {
+    const engine::Catalog& catalog = *data_->plugins.catalog;
     if (!class_type.empty()) {
-      const core::NodeTypeRef type = catalog.find(class_type);
+      const engine::NodeTypeRef type = catalog.find(class_type);
       if (type == nullptr)
-        throw core::Error(core::Code::not_found, core::cat("there is no class ", core::quote(class_type), ".", core::did_you_mean(class_type, node_types())));
-      return core::write_json(core::object_info(*type, catalog), 2);
+        throw engine::Error(engine::Code::not_found, engine::cat("there is no class ", engine::quote(class_type), ".", engine::did_you_mean(class_type, node_types())));
+      return engine::write_json(engine::object_info(*type, catalog), 2);
     }
-    core::Json all = core::Json::object();
+    engine::Json all = engine::Json::object();
     for (const std::string& name : node_types()) {
-      const core::Json one = core::object_info(*catalog.find(name), catalog);
-      for (const core::Json::Member& member : one.members()) all.set(member.key, member.value);
+      const engine::Json one = engine::object_info(*catalog.find(name), catalog);
+      for (const engine::Json::Member& member : one.members()) all.set(member.key, member.value);
     }
-    return core::write_json(all, 2);
+    return engine::write_json(all, 2);
   });
 }
 
-std::string Engine::version() const { return core::kEngineVersion; }
+std::string Engine::version() const { return engine::kEngineVersion; }
 
 }  // namespace heddle

@@ -14,7 +14,7 @@ std::uint64_t newest_log = 0;  // guarded by log_mutex
 
 std::uint64_t take_log(const std::function<void(int, std::string_view)>& log) {
   const std::lock_guard lock(log_mutex);
-  core::set_log_sink([log](core::Level level, std::string_view message) {
+  engine::set_log_sink([log](engine::Level level, std::string_view message) {
     try {
       log(int(level), message);
     } catch (...) {
@@ -29,14 +29,14 @@ std::uint64_t take_log(const std::function<void(int, std::string_view)>& log) {
 HostHooks::HostHooks(const EngineOptions& options) {
   const HostAllocator& given = options.allocator;
   if (given.allocate != nullptr || given.free != nullptr)
-    allocator_ = core::use_host_allocator({given.allocate, given.free, given.user});
+    allocator_ = engine::use_host_allocator({given.allocate, given.free, given.user});
   if (options.log) log_ = take_log(options.log);
 }
 
 HostHooks::~HostHooks() {
-  if (allocator_ != 0) core::forget_host_allocator(allocator_);
+  if (allocator_ != 0) engine::forget_host_allocator(allocator_);
   const std::lock_guard lock(log_mutex);
-  if (log_ != 0 && log_ == newest_log) core::set_log_sink({});
+  if (log_ != 0 && log_ == newest_log) engine::set_log_sink({});
 }
 
 }  // namespace heddle

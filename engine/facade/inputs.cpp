@@ -12,11 +12,11 @@ namespace heddle {
 
 namespace {
 
-using core::cat;
-using core::quote;
+using engine::cat;
+using engine::quote;
 
-core::ManagedTensor owned(DLManagedTensor* tensor) {
-  return tensor == nullptr ? nullptr : core::take_managed(tensor);
+engine::ManagedTensor owned(DLManagedTensor* tensor) {
+  return tensor == nullptr ? nullptr : engine::take_managed(tensor);
 }
 
 // One input of one node of a workflow.
@@ -30,12 +30,12 @@ struct Target {
 Target find_target(const Workflow::Data& flow, const std::string& name) {
   const std::size_t dot = name.rfind('.');
   if (dot == std::string::npos)
-    throw core::Error(core::Code::invalid_argument,
+    throw engine::Error(engine::Code::invalid_argument,
                       cat(quote(name), " does not name an input: say NODE.INPUT"));
-  Target target{core::find_node(flow.workflow, std::string_view(name).substr(0, dot)),
+  Target target{engine::find_node(flow.workflow, std::string_view(name).substr(0, dot)),
                 name.substr(dot + 1), nullptr};
-  const core::WorkflowNode& node = flow.workflow.nodes[target.node];
-  const core::NodeTypeRef type = flow.catalog == nullptr ? nullptr : flow.catalog->find(node.class_type);
+  const engine::WorkflowNode& node = flow.workflow.nodes[target.node];
+  const engine::NodeTypeRef type = flow.catalog == nullptr ? nullptr : flow.catalog->find(node.class_type);
   if (type == nullptr) return target;  // bind() says more about it
   if (const auto port = type->find_input(target.input);
       port && (type->input(*port).flags & HEDDLE_PORT_HIDDEN) == 0) {
@@ -46,10 +46,10 @@ Target find_target(const Workflow::Data& flow, const std::string& name) {
   std::vector<std::string_view> names;
   for (std::uint32_t i = 0; i < type->input_count(); ++i)
     if ((type->input(i).flags & HEDDLE_PORT_HIDDEN) == 0) names.push_back(type->input(i).name);
-  throw core::Error(
-      core::Code::invalid_argument,
+  throw engine::Error(
+      engine::Code::invalid_argument,
       cat("node ", quote(node.id), " (", node.class_type, ") has no input ", quote(target.input),
-          ".", core::did_you_mean(target.input, names), " It has ", core::join(names, ", "), "."));
+          ".", engine::did_you_mean(target.input, names), " It has ", engine::join(names, ", "), "."));
 }
 
 bool takes_nonfinite(const Target& target) {
@@ -58,34 +58,34 @@ bool takes_nonfinite(const Target& target) {
 
 // The text that files carry says that a tensor was given there: it cannot say which. The link, if
 // there is one, stays, so that whoever loads the text has a workflow that can run.
-void mark_given(core::WorkflowNode& node, const std::string& input) {
-  if (node.rest.is_null()) node.rest = core::Json::object();
-  const core::Json* old = node.rest.find("_meta");
-  core::Json meta = old != nullptr && old->is_object() ? *old : core::Json::object();
-  core::Json given = core::Json::array();
-  if (const core::Json* before = meta.find("given"); before != nullptr && before->is_array())
+void mark_given(engine::WorkflowNode& node, const std::string& input) {
+  if (node.rest.is_null()) node.rest = engine::Json::object();
+  const engine::Json* old = node.rest.find("_meta");
+  engine::Json meta = old != nullptr && old->is_object() ? *old : engine::Json::object();
+  engine::Json given = engine::Json::array();
+  if (const engine::Json* before = meta.find("given"); before != nullptr && before->is_array())
     given = *before;
   given.push(input);
   meta.set("given", std::move(given));
   node.rest.set("_meta", std::move(meta));
 }
 
-core::Value tensor_value(const TakenTensor& taken) {
-  const auto value = [](const core::ManagedTensor& tensor) {
+engine::Value tensor_value(const TakenTensor& taken) {
+  const auto value = [](const engine::ManagedTensor& tensor) {
     if (tensor == nullptr)
-      throw core::Error(core::Code::invalid_argument, "the DLPack tensor is a null pointer");
-    return core::make_value(core::from_dlpack(tensor));
+      throw engine::Error(engine::Code::invalid_argument, "the DLPack tensor is a null pointer");
+    return engine::make_value(engine::from_dlpack(tensor));
   };
   if (taken.fields.empty()) return value(taken.bare);
-  std::vector<std::pair<std::string, core::Value>> fields;
+  std::vector<std::pair<std::string, engine::Value>> fields;
   for (const auto& [name, tensor] : taken.fields) {
     try {
       fields.emplace_back(name, value(tensor));
-    } catch (core::Error& error) {
+    } catch (engine::Error& error) {
       throw error.at(cat("field ", quote(name)));
     }
   }
-  return core::make_record(std::move(fields));
+  return engine::make_record(std::move(fields));
 }
 
 }  // namespace
@@ -100,13 +100,13 @@ TakenInputs take_inputs(Inputs inputs) {
       for (const auto& [field, tensor] : *record) all.fields[field] = owned(tensor);
       taken[name] = std::move(all);
     } else if (const auto* flag = std::get_if<bool>(&input)) {
-      taken[name] = core::Json(*flag);
+      taken[name] = engine::Json(*flag);
     } else if (const auto* integer = std::get_if<std::int64_t>(&input)) {
-      taken[name] = core::Json(*integer);
+      taken[name] = engine::Json(*integer);
     } else if (const auto* number = std::get_if<double>(&input)) {
-      taken[name] = core::Json(*number);
+      taken[name] = engine::Json(*number);
     } else {
-      taken[name] = core::Json(std::get<std::string>(std::move(input)));
+      taken[name] = engine::Json(std::get<std::string>(std::move(input)));
     }
   }
   return taken;
@@ -115,24 +115,24 @@ TakenInputs take_inputs(Inputs inputs) {
 std::shared_ptr<const Workflow::Data> with_inputs(const std::shared_ptr<const Workflow::Data>& flow,
                                                   const TakenInputs& inputs) {
   if (flow == nullptr)
-    throw core::Error(core::Code::invalid_argument,
+    throw engine::Error(engine::Code::invalid_argument,
                       "this workflow is empty: make it with Engine::load or Engine::parse");
   if (inputs.empty()) return flow;
   auto changed = std::make_shared<Workflow::Data>(*flow);
   for (const auto& [name, input] : inputs) {
-    const auto* literal = std::get_if<core::Json>(&input);
+    const auto* literal = std::get_if<engine::Json>(&input);
     const Target target = find_target(*flow, name);
-    if (literal != nullptr && literal->kind() == core::Json::Kind::real &&
+    if (literal != nullptr && literal->kind() == engine::Json::Kind::real &&
         !std::isfinite(literal->as_double()) && !takes_nonfinite(target))
-      throw core::Error(core::Code::invalid_argument,
+      throw engine::Error(engine::Code::invalid_argument,
                         cat("the value given to ", quote(name), " is not a finite number"));
-    core::WorkflowNode& node = changed->workflow.nodes[target.node];
+    engine::WorkflowNode& node = changed->workflow.nodes[target.node];
     if (literal == nullptr) {
       mark_given(node, target.input);
       continue;
     }
-    std::vector<core::WorkflowInput>& there = node.inputs;
-    const auto same = std::ranges::find(there, target.input, &core::WorkflowInput::name);
+    std::vector<engine::WorkflowInput>& there = node.inputs;
+    const auto same = std::ranges::find(there, target.input, &engine::WorkflowInput::name);
     if (same != there.end())
       same->value = *literal;
     else
@@ -141,21 +141,21 @@ std::shared_ptr<const Workflow::Data> with_inputs(const std::shared_ptr<const Wo
   return changed;
 }
 
-core::GivenValues values_of(const Workflow::Data& flow, const TakenInputs& inputs) {
-  core::GivenValues values;
+engine::GivenValues values_of(const Workflow::Data& flow, const TakenInputs& inputs) {
+  engine::GivenValues values;
   for (const auto& [name, input] : inputs) {
     const auto* taken = std::get_if<TakenTensor>(&input);
     if (taken == nullptr) continue;
     const Target target = find_target(flow, name);
-    const core::WorkflowNode& node = flow.workflow.nodes[target.node];
+    const engine::WorkflowNode& node = flow.workflow.nodes[target.node];
     try {
-      core::Value value = tensor_value(*taken);
-      if (target.port != nullptr && core::takes_literals(*target.port) &&
-          !core::types_match("TENSOR", target.port->type))
-        throw core::Error(core::Code::invalid_argument,
-                          cat("expects ", target.port->type, ", got ", core::describe(*value)));
+      engine::Value value = tensor_value(*taken);
+      if (target.port != nullptr && engine::takes_literals(*target.port) &&
+          !engine::types_match("TENSOR", target.port->type))
+        throw engine::Error(engine::Code::invalid_argument,
+                          cat("expects ", target.port->type, ", got ", engine::describe(*value)));
       values[{node.id, target.input}] = std::move(value);
-    } catch (core::Error& error) {
+    } catch (engine::Error& error) {
       throw error.at(cat("input ", quote(target.input)))
           .at(cat("node ", quote(node.id), " (", node.class_type, ")"));
     }
@@ -163,17 +163,17 @@ core::GivenValues values_of(const Workflow::Data& flow, const TakenInputs& input
   return values;
 }
 
-std::vector<core::Source> find_outputs(const core::Graph& graph, const core::Workflow& workflow, const std::vector<std::string>& names) {
-  std::vector<core::Source> sources;
+std::vector<engine::Source> find_outputs(const engine::Graph& graph, const engine::Workflow& workflow, const std::vector<std::string>& names) {
+  std::vector<engine::Source> sources;
   for (const std::string& name : names) {
     const std::size_t dot = name.rfind('.');
-    if (dot == std::string::npos) throw core::Error(core::Code::invalid_argument, core::cat(core::quote(name), " does not name an output: say NODE.OUTPUT"));
-    const std::string id = workflow.nodes[core::find_node(workflow, std::string_view(name).substr(0, dot))].id;
-    const auto node = std::ranges::find_if(graph.nodes, [&](const core::Node& n) { return n.id == id; });
-    if (node == graph.nodes.end()) throw core::Error(core::Code::not_found, core::cat("no sink needs the node of ", core::quote(name)));
+    if (dot == std::string::npos) throw engine::Error(engine::Code::invalid_argument, engine::cat(engine::quote(name), " does not name an output: say NODE.OUTPUT"));
+    const std::string id = workflow.nodes[engine::find_node(workflow, std::string_view(name).substr(0, dot))].id;
+    const auto node = std::ranges::find_if(graph.nodes, [&](const engine::Node& n) { return n.id == id; });
+    if (node == graph.nodes.end()) throw engine::Error(engine::Code::not_found, engine::cat("no sink needs the node of ", engine::quote(name)));
     const auto port = node->type->find_output(name.substr(dot + 1));
-    if (!port) throw core::Error(core::Code::not_found, core::cat("node ", core::quote(id), " has no output ", core::quote(name.substr(dot + 1))));
-    sources.push_back({core::NodeIndex(node - graph.nodes.begin()), *port});
+    if (!port) throw engine::Error(engine::Code::not_found, engine::cat("node ", engine::quote(id), " has no output ", engine::quote(name.substr(dot + 1))));
+    sources.push_back({engine::NodeIndex(node - graph.nodes.begin()), *port});
   }
   return sources;
 }

@@ -14,10 +14,10 @@
 namespace heddle {
 
 struct TakenTensor {
-  core::ManagedTensor bare;                           // or
-  std::map<std::string, core::ManagedTensor> fields;  // of a record
+  engine::ManagedTensor bare;                           // or
+  std::map<std::string, engine::ManagedTensor> fields;  // of a record
 };
-using TakenInputs = std::map<std::string, std::variant<core::Json, TakenTensor>>;
+using TakenInputs = std::map<std::string, std::variant<engine::Json, TakenTensor>>;
 
 // Owns every tensor from here on: they go back when the last of these and of what was made of them
 // has gone. A null pointer is found out later.
@@ -30,9 +30,9 @@ std::shared_ptr<const Workflow::Data> with_inputs(const std::shared_ptr<const Wo
 
 // The tensors. Throws for such names, too; for an input that takes no tensor; and for what is not a
 // tensor of ours.
-core::GivenValues values_of(const Workflow::Data& flow, const TakenInputs& inputs);
+engine::GivenValues values_of(const Workflow::Data& flow, const TakenInputs& inputs);
 
 // The outputs that NODE.OUTPUT name. Throws invalid_argument or not_found.
-std::vector<core::Source> find_outputs(const core::Graph& graph, const core::Workflow& workflow, const std::vector<std::string>& names);
+std::vector<engine::Source> find_outputs(const engine::Graph& graph, const engine::Workflow& workflow, const std::vector<std::string>& names);
 
 }  // namespace heddle

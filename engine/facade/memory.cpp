@@ -11,12 +11,12 @@ namespace heddle {
 
 namespace {
 
-core::MemorySize size_of(const MemorySize& size) { return {size.bytes, size.share}; }
+engine::MemorySize size_of(const MemorySize& size) { return {size.bytes, size.share}; }
 
 }  // namespace
 
-core::MemoryPolicy memory_policy_of(const EngineOptions& options) {
-  core::MemoryPolicy policy;
+engine::MemoryPolicy memory_policy_of(const EngineOptions& options) {
+  engine::MemoryPolicy policy;
   for (const auto& [device, size] : options.budgets) policy.budgets[device] = size_of(size);
   for (const auto& [device, size] : options.reserves) policy.reserves[device] = size_of(size);
   if (options.host_budget) policy.host_budget = size_of(*options.host_budget);
@@ -29,7 +29,7 @@ core::MemoryPolicy memory_policy_of(const EngineOptions& options) {
 namespace {
 
 // peer nullptr: host memory.
-DeviceLink link_to(const core::Device& device, const core::Device* peer) {
+DeviceLink link_to(const engine::Device& device, const engine::Device* peer) {
   const heddle_link link = device.link(peer);
   const char* const kind = link.kind == HEDDLE_LINK_SAME     ? "same"
                            : link.kind == HEDDLE_LINK_PEER   ? "peer"
@@ -39,19 +39,19 @@ DeviceLink link_to(const core::Device& device, const core::Device* peer) {
           link.latency_seconds};
 }
 
-MemoryReport report_of(const core::LedgerReport& ledger) {
-  MemoryReport report{ledger.budget == core::Ledger::kNoLimit ? 0 : ledger.budget,
+MemoryReport report_of(const engine::LedgerReport& ledger) {
+  MemoryReport report{ledger.budget == engine::Ledger::kNoLimit ? 0 : ledger.budget,
                       ledger.headroom,
                       ledger.taken,
                       ledger.reserved,
-                      ledger.room,
+                      ledger.available,
                       ledger.peak,
                       {},
                       0,
                       0};
-  for (const core::LedgerReport::Line& line : ledger.held)
+  for (const engine::LedgerReport::Line& line : ledger.held)
     report.held.push_back(
-        {std::string(core::held_name(line.kind)), line.owner, line.bytes, line.pinned});
+        {std::string(engine::memory_kind_name(line.kind)), line.owner, line.bytes, line.pinned});
   return report;
 }
 
@@ -63,11 +63,11 @@ bool is_named(std::string_view owner, std::string_view name) {
 }  // namespace
 
 std::vector<DeviceInfo> Engine::devices() const {
-  return outward([&] {
+  return translate_errors([&] {
     std::vector<DeviceInfo> all;
-    for (const core::RunDevice& device : data_->environment->devices) {
-      const core::Device& d = device.state->device();
-      const core::LedgerReport ledger = device.state->ledger().report();
+    for (const engine::RunDevice& device : data_->environment->devices) {
+      const engine::Device& d = device.state->device();
+      const engine::LedgerReport ledger = device.state->ledger().report();
       const std::uint64_t ours = ledger.taken;
       heddle_device_info info = d.opening_info();
       std::string trouble;
@@ -75,7 +75,7 @@ std::vector<DeviceInfo> Engine::devices() const {
         const heddle_device_info now = d.info();  // by a value of its own: g++ 12 builds an
                                                   // assigned result in place, and leaves half of it
         info = now;
-      } catch (const core::Error& error) {  // one that is dead does not hide the others
+      } catch (const engine::Error& error) {  // one that is dead does not hide the others
         trouble = error.full();
         info.memory_free = 0;
       }
@@ -88,7 +88,7 @@ std::vector<DeviceInfo> Engine::devices() const {
                                       info.name,
                                       d.kind(),
                                       info.location,
-                                      std::string(core::dtype_name(core::DType(info.compute))),
+                                      std::string(engine::dtype_name(engine::DType(info.compute))),
                                       info.memory_total,
                                       info.memory_free,
                                       ours,
@@ -102,13 +102,13 @@ std::vector<DeviceInfo> Engine::devices() const {
                                       0,
                                       {}});
       one.memory = report_of(ledger);
-      const core::DeviceHealth::Report health = device.health->report();
-      one.state = core::state_name(health.state);
+      const engine::DeviceHealth::Report health = device.health->report();
+      one.state = engine::state_name(health.state);
       one.failures = health.failures;
       one.last_failure = health.cause;
       one.probe_seconds = health.probe_in_seconds;
       if (!one.trouble.empty()) continue;  // nor does anybody reach it
-      for (const core::RunDevice& other : data_->environment->devices)
+      for (const engine::RunDevice& other : data_->environment->devices)
         if (&other != &device) one.links.push_back(link_to(d, &other.state->device()));
       one.links.push_back(link_to(d, nullptr));
     }
@@ -117,9 +117,9 @@ std::vector<DeviceInfo> Engine::devices() const {
 }
 
 MemoryReport Engine::host_memory() const {
-  return outward([&] {
+  return translate_errors([&] {
     MemoryReport report = report_of(data_->environment->host_ledger->report());
-    const core::HostReport weights = data_->environment->host_weights->report();
+    const engine::HostReport weights = data_->environment->host_weights->report();
     report.read_first = weights.read_first;
     report.read_again = weights.read_again;
     return report;
@@ -127,22 +127,22 @@ MemoryReport Engine::host_memory() const {
 }
 
 std::uint64_t Engine::unload(std::string_view device, std::string_view model) {
-  return outward([&] {
-    core::Environment& environment = *data_->environment;
+  return translate_errors([&] {
+    engine::Environment& environment = *data_->environment;
     std::uint64_t bytes = 0;
     bool is_known = device.empty(), has_model = model.empty();
     std::vector<std::string> models;
     for (std::size_t d = 0; d < environment.devices.size(); ++d) {
-      const core::RunDevice& one = environment.devices[d];
-      const core::Device& of = one.state->device();
+      const engine::RunDevice& one = environment.devices[d];
+      const engine::Device& of = one.state->device();
       if (!device.empty() && of.name() != device && of.kind() != device) continue;
       is_known = true;
       if (model.empty()) {
-        bytes += core::unload(environment, d);
+        bytes += engine::unload(environment, d);
         continue;
       }
       const std::uint64_t before = one.state->memory_use().reserved;
-      for (const core::ModelWeights& each : one.weights->models()) {
+      for (const engine::ModelWeights& each : one.weights->models()) {
         models.push_back(each.name);
         if (!is_named(each.name, model)) continue;
         has_model = true;
@@ -153,22 +153,22 @@ std::uint64_t Engine::unload(std::string_view device, std::string_view model) {
       bytes += before - std::min(before, after);
     }
     if (!is_known)
-      throw core::Error(core::Code::not_found,
-                        core::cat("there is no device ", core::quote(device),
-                                  "; there are: ", core::all_device_names(environment.topology)));
+      throw engine::Error(engine::Code::not_found,
+                        engine::cat("there is no device ", engine::quote(device),
+                                  "; there are: ", engine::all_device_names(environment.topology)));
     if (!has_model)
-      throw core::Error(
-          core::Code::not_found,
-          core::cat("no model ", core::quote(model), " is loaded",
-                    device.empty() ? "" : core::cat(" on ", device),
+      throw engine::Error(
+          engine::Code::not_found,
+          engine::cat("no model ", engine::quote(model), " is loaded",
+                    device.empty() ? "" : engine::cat(" on ", device),
                     models.empty() ? ", nor any other"
-                                   : core::cat("; there are: ", core::join(models, ", "))));
+                                   : engine::cat("; there are: ", engine::join(models, ", "))));
     return bytes;
   });
 }
 
 void Engine::unload_idle() {
-  outward([&] { data_->unload_idle(); });
+  translate_errors([&] { data_->unload_idle(); });
 }
 
 void Engine::Data::unload_idle() {
@@ -178,13 +178,13 @@ void Engine::Data::unload_idle() {
           ? options.clock()
           : std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
                 .count();
-  core::expire(*environment, now, options.idle_seconds);
+  engine::expire(*environment, now, options.idle_seconds);
 }
 
 void Engine::Data::start_housekeeping() {
   if (options.idle_seconds <= 0 || options.clock) return;
   housekeeping =
-      core::start_thread("the thread that unloads idle models", [this](std::stop_token stop) {
+      engine::start_thread("the thread that unloads idle models", [this](std::stop_token stop) {
         const std::chrono::duration<double> pause(std::clamp(options.idle_seconds / 10, 0.05, 5.0));
         try {
           std::mutex waiting;

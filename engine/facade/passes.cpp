@@ -16,33 +16,33 @@ bool Budgets::is_limited_by_caller(const std::string& device, const std::string&
   return options_.budgets.contains(device) || options_.budgets.contains(kind);
 }
 
-core::Topology Budgets::of(const core::Environment& environment) const {
-  core::Topology topology = core::topology_now(environment);
-  for (const core::DeviceHint& hint : hints_) {
+engine::Topology Budgets::of(const engine::Environment& environment) const {
+  engine::Topology topology = engine::topology_now(environment);
+  for (const engine::DeviceHint& hint : hints_) {
     if (!hint.budget_bytes) continue;
-    const auto device = std::ranges::find(topology.devices, hint.device, &core::DeviceFacts::name);
+    const auto device = std::ranges::find(topology.devices, hint.device, &engine::DeviceFacts::name);
     if (device == topology.devices.end())
-      throw core::Error(core::Code::not_found, core::cat("the workflow gives a budget to ", core::quote(hint.device), ", which is not among the devices used: ",
-                                                         core::all_device_names(topology)));
+      throw engine::Error(engine::Code::not_found, engine::cat("the workflow gives a budget to ", engine::quote(hint.device), ", which is not among the devices used: ",
+                                                         engine::all_device_names(topology)));
     if (is_limited_by_caller(device->name, device->kind)) continue;
     device->budget = device->budget == 0 ? *hint.budget_bytes : std::min(device->budget, *hint.budget_bytes);
   }
   return topology;
 }
 
-core::Topology Budgets::given_only(core::Topology topology) const {
-  for (core::DeviceFacts& device : topology.devices) {
-    const bool by_workflow = std::ranges::any_of(hints_, [&](const core::DeviceHint& hint) { return hint.budget_bytes && hint.device == device.name; });
+engine::Topology Budgets::given_only(engine::Topology topology) const {
+  for (engine::DeviceFacts& device : topology.devices) {
+    const bool by_workflow = std::ranges::any_of(hints_, [&](const engine::DeviceHint& hint) { return hint.budget_bytes && hint.device == device.name; });
     if (!by_workflow && !is_limited_by_caller(device.name, device.kind) && !(device.host_visible && options_.host_budget)) device.budget = 0;
   }
   return topology;
 }
 
-std::vector<core::Ledger::Cap> Budgets::caps(const core::Environment& environment) const {
-  std::vector<core::Ledger::Cap> caps;
-  for (const core::DeviceHint& hint : hints_)
-    for (const core::RunDevice& device : environment.devices) {
-      const core::Device& of = device.state->device();
+std::vector<engine::Ledger::Cap> Budgets::caps(const engine::Environment& environment) const {
+  std::vector<engine::Ledger::Cap> caps;
+  for (const engine::DeviceHint& hint : hints_)
+    for (const engine::RunDevice& device : environment.devices) {
+      const engine::Device& of = device.state->device();
       if (hint.budget_bytes && of.name() == hint.device && !is_limited_by_caller(of.name(), of.kind()))
         caps.emplace_back(device.state->ledger(), *hint.budget_bytes);
     }
@@ -51,106 +51,106 @@ std::vector<core::Ledger::Cap> Budgets::caps(const core::Environment& environmen
 
 namespace {
 
-core::Graph bind_nodes(const core::Workflow& workflow, const core::Catalog& catalog, const core::GivenValues& given, std::uint64_t prompt_limit) {
-  core::Bound bound = core::bind(workflow, catalog, {}, given, prompt_limit);
+engine::Graph bind_nodes(const engine::Workflow& workflow, const engine::Catalog& catalog, const engine::GivenValues& given, std::uint64_t prompt_limit) {
+  engine::Bound bound = engine::bind(workflow, catalog, {}, given, prompt_limit);
   std::vector<std::string> errors;
-  for (const core::Problem& p : bound.problems)
-    if (p.severity == core::Problem::Severity::error) errors.push_back(p.message);
-  if (!errors.empty()) throw core::Error(core::Code::invalid_argument, core::join(core::clip_lines(std::move(errors)), "\n"));
-  core::take_device_inputs(bound.graph);
+  for (const engine::Problem& p : bound.problems)
+    if (p.severity == engine::Problem::Severity::error) errors.push_back(p.message);
+  if (!errors.empty()) throw engine::Error(engine::Code::invalid_argument, engine::join(engine::clip_lines(std::move(errors)), "\n"));
+  engine::take_device_inputs(bound.graph);
   return std::move(bound.graph);
 }
 
 // A plan says what a run would do, so both ask: a device that is well again is used again.
-core::Topology find_devices(core::Environment& environment, const Budgets& budgets) {
-  core::probe_degraded(environment);
+engine::Topology find_devices(engine::Environment& environment, const Budgets& budgets) {
+  engine::probe_degraded(environment);
   return budgets.of(environment);
 }
 
-core::Described describe_nodes(const core::Graph& graph, Describe how, core::Environment& environment) {
+engine::Described describe_nodes(const engine::Graph& graph, Describe how, engine::Environment& environment) {
   try {
-    return core::describe_models(graph, environment);
-  } catch (const core::RefusedValue&) {
+    return engine::describe_models(graph, environment);
+  } catch (const engine::RefusedValue&) {
     throw;  // the fault is the workflow's
-  } catch (const core::Error&) {
+  } catch (const engine::Error&) {
     // A run tells it as what it is, a node that failed.
     if (how == Describe::strictly) throw;
-    core::Described nothing;
+    engine::Described nothing;
     nothing.known.assign(graph.nodes.size(), false);
     return nothing;
   }
 }
 
-core::Facts join_facts(const core::Described& described, const core::Kept& kept) {
-  core::Facts facts = described.facts;
-  core::add_facts(kept, facts);
+engine::Facts join_facts(const engine::Described& described, const engine::DiskCachedNodes& disk_cached) {
+  engine::Facts facts = described.facts;
+  engine::add_facts(disk_cached, facts);
   return facts;
 }
 
-void check_prompts(const core::Graph& graph, const core::Facts& facts, std::uint64_t prompt_limit) {
-  const auto known = [&](const core::Source& source) {
+void check_prompts(const engine::Graph& graph, const engine::Facts& facts, std::uint64_t prompt_limit) {
+  const auto known = [&](const engine::Source& source) {
     const auto fact = facts.find(source);
     return fact == facts.end() ? nullptr : fact->second.get();
   };
-  core::check_known_prompts(graph, known, prompt_limit);
+  engine::check_known_prompts(graph, known, prompt_limit);
 }
 
-core::Plan place_nodes(core::PlaceRequest request, core::PlaceRequest::Misfits misfits) {
+engine::Plan place_nodes(engine::PlaceRequest request, engine::PlaceRequest::Misfits misfits) {
   request.misfits = misfits;
-  return core::make_plan(request.graph, core::place(request), request.inferred);
+  return engine::make_plan(request.graph, engine::place(request), request.inferred);
 }
 
 // A plan shows what lacks where.
-core::Plan place_to_show(const core::PlaceRequest& request) { return place_nodes(request, core::PlaceRequest::Misfits::told); }
+engine::Plan place_to_show(const engine::PlaceRequest& request) { return place_nodes(request, engine::PlaceRequest::Misfits::warned); }
 
 // Only what somebody gave is held against the least that a node needs. Placement goes by estimates; whether a budget is enough is
 // counted, where that can be done.
-core::Plan place_to_run(const core::PlaceRequest& request, const Budgets& budgets, const core::Environment& environment) {
-  const core::Topology given = budgets.given_only(request.topology);
-  const auto meets_budgets = [&](const core::Plan& plan) { return core::meets_budgets(request.graph, plan, request.inferred, given, environment); };
+engine::Plan place_to_run(const engine::PlaceRequest& request, const Budgets& budgets, const engine::Environment& environment) {
+  const engine::Topology given = budgets.given_only(request.topology);
+  const auto meets_budgets = [&](const engine::Plan& plan) { return engine::meets_budgets(request.graph, plan, request.inferred, given, environment); };
   try {
-    core::Plan plan = place_nodes(request, core::PlaceRequest::Misfits::refused);
+    engine::Plan plan = place_nodes(request, engine::PlaceRequest::Misfits::refused);
     meets_budgets(plan);
     return plan;
-  } catch (const core::Error& error) {
-    const bool has_budgets = std::ranges::any_of(given.devices, [](const core::DeviceFacts& device) { return device.budget != 0; });
-    if (error.code() != core::Code::out_of_memory || !has_budgets) throw;
-    core::Plan plan = place_nodes(request, core::PlaceRequest::Misfits::told);
+  } catch (const engine::Error& error) {
+    const bool has_budgets = std::ranges::any_of(given.devices, [](const engine::DeviceFacts& device) { return device.budget != 0; });
+    if (error.code() != engine::Code::out_of_memory || !has_budgets) throw;
+    engine::Plan plan = place_nodes(request, engine::PlaceRequest::Misfits::warned);
     if (!meets_budgets(plan)) throw;
     return plan;
   }
 }
 
 // "NODE.OUTPUT" of which nothing is known before the run.
-std::vector<std::string> find_pending(const core::Graph& graph, const core::Inferred& inferred, const core::Described& described) {
+std::vector<std::string> find_pending(const engine::Graph& graph, const engine::Inferred& inferred, const engine::Described& described) {
   std::vector<std::string> names;
-  for (const core::PendingOutput& pending : inferred.pending)
-    if (!described.known[pending.node]) names.push_back(core::cat(graph.nodes[pending.node].id, ".", pending.output));
+  for (const engine::PendingOutput& pending : inferred.pending)
+    if (!described.known[pending.node]) names.push_back(engine::cat(graph.nodes[pending.node].id, ".", pending.output));
   return names;
 }
 
 }  // namespace
 
-Ready prepare(const core::Workflow& workflow, Asked asked, const EngineOptions& options, core::Environment& environment) {
+Ready prepare(const engine::Workflow& workflow, Asked asked, const EngineOptions& options, engine::Environment& environment) {
   const bool to_show = asked.how == Describe::strictly;
   const Budgets budgets(options, workflow.devices);
 
-  core::Graph graph = bind_nodes(workflow, *environment.catalog, asked.given, options.prompt_limit);
-  const std::vector<core::Source> wanted = find_outputs(graph, workflow, asked.keep);
-  const core::Topology topology = find_devices(environment, budgets);
-  core::Kept kept = core::take_kept(graph, wanted, topology, environment);
-  core::Described described = describe_nodes(graph, asked.how, environment);
-  const core::Facts facts = join_facts(described, kept);
+  engine::Graph graph = bind_nodes(workflow, *environment.catalog, asked.given, options.prompt_limit);
+  const std::vector<engine::Source> wanted = find_outputs(graph, workflow, asked.fetch);
+  const engine::Topology topology = find_devices(environment, budgets);
+  engine::DiskCachedNodes disk_cached = engine::take_disk_cached(graph, wanted, topology, environment);
+  engine::Described described = describe_nodes(graph, asked.how, environment);
+  const engine::Facts facts = join_facts(described, disk_cached);
   check_prompts(graph, facts, options.prompt_limit);
-  core::Inferred inferred = core::infer(graph, environment.host, facts, environment.catalog.get());
-  const core::PlaceRequest request{.graph = graph, .inferred = inferred, .topology = topology, .costs = environment.costs, .crowd = std::move(asked.crowd)};
-  core::Plan plan = to_show ? place_to_show(request) : place_to_run(request, budgets, environment);
-  if (asked.must_fit) core::check_host_nodes(graph, plan, inferred, wanted, environment);
+  engine::Inferred inferred = engine::infer(graph, environment.host, facts, environment.catalog.get());
+  const engine::PlaceRequest request{.graph = graph, .inferred = inferred, .topology = topology, .costs = environment.costs, .device_load = std::move(asked.device_load)};
+  engine::Plan plan = to_show ? place_to_show(request) : place_to_run(request, budgets, environment);
+  if (asked.must_fit) engine::check_host_nodes(graph, plan, inferred, wanted, environment);
   plan.pending = find_pending(graph, inferred, described);
-  if (to_show) core::tell_calls(inferred, core::Prices(topology, environment.costs), plan);
-  if (to_show || core::kVerify) core::add_steps(graph, inferred, topology, plan);
+  if (to_show) engine::annotate_calls(inferred, engine::Prices(topology, environment.costs), plan);
+  if (to_show || engine::kVerify) engine::add_steps(graph, inferred, topology, plan);
 
-  return {std::move(graph), std::move(plan), std::move(described), std::move(kept), to_show ? std::move(inferred) : core::Inferred{}};
+  return {std::move(graph), std::move(plan), std::move(described), std::move(disk_cached), to_show ? std::move(inferred) : engine::Inferred{}};
 }
 
 }  // namespace heddle

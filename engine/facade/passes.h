@@ -5,15 +5,15 @@
 //   bind_nodes        Workflow, Catalog, GivenValues          Graph                             every problem, a line each
 //   find_outputs      Graph, Workflow, names                  Sources                           for a name that is none
 //   find_devices      Environment, Budgets                    Topology                          for a budget of a device not used
-//   take_kept         Graph, Sources, Topology, disk          Kept, and a Graph without these
+//   take_disk_cached         Graph, Sources, Topology, disk          DiskCachedNodes, and a Graph without these
 //   describe_nodes    Graph, headers of model files           Described                         what those nodes throw
-//   join_facts        Described, Kept                         Facts
+//   join_facts        Described, DiskCachedNodes                         Facts
 //   check_prompts     Graph, Facts                                                              for a prompt that is too long
 //   infer             Graph, Facts                            Inferred                          for a value that no input takes
 //   place_to_...      Graph, Inferred, Topology, Costs        Plan                              for hints, budgets not to be met
 //   check_host_nodes  Graph, Plan, Inferred, Sources                                            for a node that the host cannot hold
 //   find_pending      Graph, Inferred, Described              Plan::pending
-//   tell_calls        Inferred, Prices                        transfers in Plan::places[].calls; only for people
+//   annotate_calls        Inferred, Prices                        transfers in Plan::places[].calls; only for people
 //   add_steps         Graph, Inferred, Topology, Plan         Plan::steps; only for people and where plans are verified
 //
 // A pass that only people need comes last and runs only for them. Of several problems the earliest pass tells its own.
@@ -28,7 +28,7 @@
 #include "engine/place/place.h"
 #include "engine/resources/environment.h"
 #include "engine/run/describe.h"
-#include "engine/run/kept.h"
+#include "engine/run/disk_cached.h"
 #include "heddle/engine.hpp"
 
 namespace heddle {
@@ -36,27 +36,27 @@ namespace heddle {
 // What a plan may use of each device: what the caller of the engine said of it, else the workflow.
 class Budgets {
  public:
-  Budgets(const EngineOptions& options, const std::vector<core::DeviceHint>& hints) : options_(options), hints_(hints) {}
+  Budgets(const EngineOptions& options, const std::vector<engine::DeviceHint>& hints) : options_(options), hints_(hints) {}
   // The devices as they are now. Throws not_found for a hint at a device that is not used.
-  core::Topology of(const core::Environment& environment) const;
+  engine::Topology of(const engine::Environment& environment) const;
   // Without budgets that nobody gave: those are defaults, which the ledgers keep.
-  core::Topology given_only(core::Topology topology) const;
+  engine::Topology given_only(engine::Topology topology) const;
   // What the workflow allows the devices, in force as long as they live.
-  std::vector<core::Ledger::Cap> caps(const core::Environment& environment) const;
+  std::vector<engine::Ledger::Cap> caps(const engine::Environment& environment) const;
 
  private:
   bool is_limited_by_caller(const std::string& device, const std::string& kind) const;
   const EngineOptions& options_;
-  const std::vector<core::DeviceHint>& hints_;
+  const std::vector<engine::DeviceHint>& hints_;
 };
 
 // What a run starts from.
 struct Ready {
-  core::Graph graph;
-  core::Plan plan;
-  core::Described described;
-  core::Kept kept;
-  core::Inferred inferred;  // only of plans that somebody looks at
+  engine::Graph graph;
+  engine::Plan plan;
+  engine::Described described;
+  engine::DiskCachedNodes disk_cached;
+  engine::Inferred inferred;  // only of plans that somebody looks at
 };
 
 // What to do with a node that fails when it is asked what it can say before the run.
@@ -64,13 +64,13 @@ enum class Describe { strictly, for_a_run };
 
 struct Asked {
   Describe how = Describe::strictly;  // strictly: for people, who want to see what lacks where
-  core::Crowd crowd = {};
-  core::GivenValues given = {};
-  std::vector<std::string> keep = {};  // NODE.OUTPUT, as in StartOptions
+  engine::DeviceLoad device_load = {};
+  engine::GivenValues given = {};
+  std::vector<std::string> fetch = {};  // NODE.OUTPUT, as in StartOptions
   bool must_fit = true;  // refuse what host memory can never hold
 };
 
 // All passes. Any thread.
-Ready prepare(const core::Workflow& workflow, Asked asked, const EngineOptions& options, core::Environment& environment);
+Ready prepare(const engine::Workflow& workflow, Asked asked, const EngineOptions& options, engine::Environment& environment);
 
 }  // namespace heddle

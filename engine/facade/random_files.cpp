@@ -29,7 +29,7 @@ namespace heddle {
 namespace {
 
 namespace fs = std::filesystem;
-using core::cat;
+using engine::cat;
 
 constexpr const char* kFolderName = "heddle-bench-";
 constexpr std::uint64_t kSpare = 64 << 20;  // bytes beside the tensors that have to be left
@@ -75,7 +75,7 @@ void write_all(int file, const void* data, std::size_t bytes, std::uint64_t offs
   while (bytes > 0) {
     const ssize_t written = ::pwrite(file, from, bytes, off_t(offset));
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) throw core::system_error(name, written < 0 ? errno : ENOSPC);
+    if (written <= 0) throw engine::system_error(name, written < 0 ? errno : ENOSPC);
     from += written;
     bytes -= std::size_t(written);
     offset += std::uint64_t(written);
@@ -94,7 +94,7 @@ void write_piece(int file, const Place& place, std::size_t begin, const std::vec
   const RandomTensor& tensor = *place.tensor;
   const std::size_t count = std::min(kPiece, std::size_t(count_of(tensor)) - begin);
   const float mean = float(tensor.mean), deviation = float(tensor.deviation);
-  std::size_t at = std::size_t((core::Hasher().add(tensor.name).finish().lo + begin) % pool.size());
+  std::size_t at = std::size_t((engine::Hasher().add(tensor.name).finish().lo + begin) % pool.size());
   const auto fill = [&](auto* to, auto convert) {
     for (std::size_t done = 0; done < count;) {
       const std::size_t run = std::min(count - done, pool.size() - at);
@@ -105,7 +105,7 @@ void write_piece(int file, const Place& place, std::size_t begin, const std::vec
     }
     write_all(file, to, count * sizeof *to, place.offset + begin * sizeof *to, tensor.file);
   };
-  if (tensor.dtype == core::DType::bf16)
+  if (tensor.dtype == engine::DType::bf16)
     fill(reinterpret_cast<std::uint16_t*>(buffer.data()),
          [](float value) { return bf16_of(value); });
   else
@@ -153,22 +153,22 @@ void write_numbers(const std::map<std::string, File>& files) {
 
 // The header of a safetensors file, and where its tensors go.
 std::string header_of(std::vector<Place>& places) {
-  core::Json header = core::Json::object();
+  engine::Json header = engine::Json::object();
   std::uint64_t offset = 0;
   for (Place& place : places) {
-    core::Json shape = core::Json::array(), range = core::Json::array();
+    engine::Json shape = engine::Json::array(), range = engine::Json::array();
     for (const std::int64_t size : place.tensor->shape) shape.push(size);
     place.offset = offset;
     range.push(offset);
     offset += place.tensor->bytes();
     range.push(offset);
-    core::Json entry = core::Json::object();
-    entry.set("dtype", place.tensor->dtype == core::DType::bf16 ? "BF16" : "F32")
+    engine::Json entry = engine::Json::object();
+    entry.set("dtype", place.tensor->dtype == engine::DType::bf16 ? "BF16" : "F32")
         .set("shape", std::move(shape))
         .set("data_offsets", std::move(range));
     header.set(place.tensor->name, std::move(entry));
   }
-  std::string text = core::write_json(header);
+  std::string text = engine::write_json(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');  // so that the numbers are aligned
   for (Place& place : places) place.offset += 8 + text.size();
   std::string bytes;
@@ -201,20 +201,20 @@ fs::path make_folder(std::uint64_t bytes) {
     if (!folder.empty()) remove_orphans(folder);
   const std::uint64_t wanted = bytes + kSpare;
   // The model needs its place in memory, too.
-  const bool has_memory = free_bytes(memory) >= wanted && core::machine_memory().free / 2 >= wanted;
+  const bool has_memory = free_bytes(memory) >= wanted && engine::machine_memory().free / 2 >= wanted;
   const fs::path& base = has_memory ? memory : disk;
   if (!has_memory && (disk.empty() || free_bytes(disk) < wanted))
-    throw core::Error(
-        core::Code::out_of_memory,
-        cat("random weights of ", core::format_bytes(bytes), " find no room: ", memory.string(),
-            " has ", core::format_bytes(free_bytes(memory)), ", ",
-            core::format_bytes(core::machine_memory().free),
+    throw engine::Error(
+        engine::Code::out_of_memory,
+        cat("random weights of ", engine::format_bytes(bytes), " find no room: ", memory.string(),
+            " has ", engine::format_bytes(free_bytes(memory)), ", ",
+            engine::format_bytes(engine::machine_memory().free),
             " of memory are free, half of which may be used, and ",
             disk.empty() ? std::string("there is no folder for temporary files")
-                         : cat(disk.string(), " has ", core::format_bytes(free_bytes(disk))),
+                         : cat(disk.string(), " has ", engine::format_bytes(free_bytes(disk))),
             ". Set TMPDIR to a folder with room"));
   std::string folder = (base / cat(kFolderName, ::getpid(), "-XXXXXX")).string();
-  if (::mkdtemp(folder.data()) == nullptr) throw core::system_error(folder, errno);
+  if (::mkdtemp(folder.data()) == nullptr) throw engine::system_error(folder, errno);
   return folder;
 }
 
@@ -223,16 +223,16 @@ void check(const std::vector<RandomTensor>& tensors) {
   for (const RandomTensor& tensor : tensors) {
     const fs::path path(tensor.file);
     const bool leaves = path.is_absolute() || std::ranges::find(path, fs::path("..")) != path.end();
-    const bool is_known = tensor.dtype == core::DType::bf16 || tensor.dtype == core::DType::f32;
+    const bool is_known = tensor.dtype == engine::DType::bf16 || tensor.dtype == engine::DType::f32;
     if (leaves || path.empty() || !is_known ||
         std::ranges::any_of(tensor.shape, [](std::int64_t size) { return size <= 0; }))
-      throw core::Error(core::Code::invalid_argument,
-                        cat("tensor ", core::quote(tensor.name), " of ", core::quote(tensor.file),
+      throw engine::Error(engine::Code::invalid_argument,
+                        cat("tensor ", engine::quote(tensor.name), " of ", engine::quote(tensor.file),
                             " cannot be drawn: its file has to be a relative name, its type f32 or "
                             "bf16, its sizes above 0"));
     if (!seen.emplace(tensor.file, tensor.name).second)
-      throw core::Error(core::Code::invalid_argument,
-                        cat("tensor ", core::quote(tensor.name), " of ", core::quote(tensor.file),
+      throw engine::Error(engine::Code::invalid_argument,
+                        cat("tensor ", engine::quote(tensor.name), " of ", engine::quote(tensor.file),
                             " is there twice"));
   }
 }
@@ -240,7 +240,7 @@ void check(const std::vector<RandomTensor>& tensors) {
 }  // namespace
 
 std::uint64_t RandomTensor::bytes() const {
-  return std::uint64_t(count_of(*this)) * (dtype == core::DType::bf16 ? 2 : 4);
+  return std::uint64_t(count_of(*this)) * (dtype == engine::DType::bf16 ? 2 : 4);
 }
 
 RandomFiles::RandomFiles(const std::vector<RandomTensor>& tensors) {
@@ -260,7 +260,7 @@ RandomFiles::RandomFiles(const std::vector<RandomTensor>& tensors) {
       const fs::path path = folder_ / name;
       fs::create_directories(path.parent_path());
       file.descriptor = ::open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
-      if (file.descriptor < 0) throw core::system_error(path.string(), errno);
+      if (file.descriptor < 0) throw engine::system_error(path.string(), errno);
       const std::string header = header_of(file.places);
       write_all(file.descriptor, header.data(), header.size(), 0, path.string());
     }

@@ -15,7 +15,7 @@ namespace heddle {
 struct RandomTensor {
   std::string file;  // below the folder: "diffusion_models/flux-dev.safetensors"
   std::string name;
-  core::DType dtype = core::DType::bf16;  // or f32
+  engine::DType dtype = engine::DType::bf16;  // or f32
   std::vector<std::int64_t> shape;
   double mean = 0, deviation = 1;
 

@@ -19,24 +19,24 @@ namespace heddle {
 namespace {
 
 // Passes what the executor tells on to the caller's function.
-class Teller final : public core::Observer {
+class Teller final : public engine::Observer {
  public:
   Teller(const StartOptions& options, std::uint64_t run) : observer_(options.observer), previews_(options.previews), run_(run) {}
   bool listens() const override { return observer_ != nullptr; }
   bool wants_previews() const override { return previews_; }
-  void node_started(const core::Node& n, std::string_view device) override { tell(Event::Kind::node_started, &n, {.device = device}); }
-  void node_progress(const core::Node& n, double fraction, std::string_view note) override {
-    tell(Event::Kind::node_progress, &n, {.fraction = fraction, .text = note});
+  void node_started(const engine::Node& n, std::string_view device) override { notify(Event::Kind::node_started, &n, {.device = device}); }
+  void node_progress(const engine::Node& n, double fraction, std::string_view note) override {
+    notify(Event::Kind::node_progress, &n, {.fraction = fraction, .text = note});
   }
-  void node_done(const core::Node& n, double seconds) override { tell(Event::Kind::node_done, &n, {.seconds = seconds}); }
-  void node_cached(const core::Node& n) override { tell(Event::Kind::node_cached, &n, {}); }
-  void file_written(const core::Node& n, std::string_view path) override { tell(Event::Kind::file_written, &n, {.text = path}); }
-  void node_shows(const core::Node& n, std::string_view ui) override { tell(Event::Kind::node_shows, &n, {.text = ui}); }
-  void warning(const core::Node* n, std::string_view message) override { tell(Event::Kind::warning, n, {.text = message}); }
-  void node_waiting(const core::Node& n) override { tell(Event::Kind::node_waiting, &n, {}); }
-  void preview(const core::Node& n, std::string_view device, const heddle_preview& p) override {
+  void node_done(const engine::Node& n, double seconds) override { notify(Event::Kind::node_done, &n, {.seconds = seconds}); }
+  void node_cached(const engine::Node& n) override { notify(Event::Kind::node_cached, &n, {}); }
+  void file_written(const engine::Node& n, std::string_view path) override { notify(Event::Kind::file_written, &n, {.text = path}); }
+  void node_shows(const engine::Node& n, std::string_view ui) override { notify(Event::Kind::node_shows, &n, {.text = ui}); }
+  void warning(const engine::Node* n, std::string_view message) override { notify(Event::Kind::warning, n, {.text = message}); }
+  void node_waiting(const engine::Node& n) override { notify(Event::Kind::node_waiting, &n, {}); }
+  void preview(const engine::Node& n, std::string_view device, const heddle_preview& p) override {
     const Preview picture{p.width, p.height, p.step, p.step_count, p.pixels};
-    tell(Event::Kind::preview, &n, {.device = device, .preview = &picture});
+    notify(Event::Kind::preview, &n, {.device = device, .preview = &picture});
   }
 
  private:
@@ -46,7 +46,7 @@ class Teller final : public core::Observer {
     std::string_view text = {};
     const Preview* preview = nullptr;
   };
-  void tell(Event::Kind kind, const core::Node* n, const Details& d) {
+  void notify(Event::Kind kind, const engine::Node* n, const Details& d) {
     observer_({kind, n == nullptr ? "" : std::string_view(n->id), n == nullptr ? "" : n->type->name(), n == nullptr ? "" : std::string_view(n->title), d.device,
                d.fraction, d.seconds, d.text, run_, d.preview});
   }
@@ -57,22 +57,22 @@ class Teller final : public core::Observer {
 
 std::atomic<std::uint64_t> last_run{0};
 
-std::string extra_pnginfo(const core::Workflow& workflow) {
-  const core::Json* data = workflow.rest.find("extra_data");
-  const core::Json* info = data == nullptr ? nullptr : data->find("extra_pnginfo");
-  return info == nullptr ? "" : core::write_json(*info);
+std::string extra_pnginfo(const engine::Workflow& workflow) {
+  const engine::Json* data = workflow.rest.find("extra_data");
+  const engine::Json* info = data == nullptr ? nullptr : data->find("extra_pnginfo");
+  return info == nullptr ? "" : engine::write_json(*info);
 }
 
 // Whether a node has a hidden input of this type: to write a large workflow takes longer than to run it.
-bool asks_for(const core::Graph& graph, std::string_view type) {
-  return std::ranges::any_of(graph.nodes, [&](const core::Node& node) {
+bool asks_for(const engine::Graph& graph, std::string_view type) {
+  return std::ranges::any_of(graph.nodes, [&](const engine::Node& node) {
     for (std::uint32_t i = 0; i < node.type->input_count(); ++i)
       if ((node.type->input(i).flags & HEDDLE_PORT_HIDDEN) != 0 && node.type->input(i).type == type) return true;
     return false;
   });
 }
 
-std::vector<std::string> names_of_busy(const std::vector<core::RunDevice>& devices, const std::vector<double>& seconds) {
+std::vector<std::string> names_of_busy(const std::vector<engine::RunDevice>& devices, const std::vector<double>& seconds) {
   const double most = *std::ranges::max_element(seconds);
   std::vector<std::string> names;
   for (std::size_t d = 0; d < devices.size(); ++d)
@@ -81,19 +81,19 @@ std::vector<std::string> names_of_busy(const std::vector<core::RunDevice>& devic
 }
 
 // With a timeline where one is wanted. A run that fails leaves one, too: that is when it is needed most.
-core::RunResult execute_traced(core::RunRequest& request, core::Environment& environment, Teller& teller, Run::Data& run) {
+engine::RunResult execute_traced(engine::RunRequest& request, engine::Environment& environment, Teller& teller, Run::Data& run) {
   const std::filesystem::path& path = run.options.trace;
-  if (path.empty()) return core::execute(request, environment, teller, run.control);
-  core::Timeline timeline(environment.devices);
+  if (path.empty()) return engine::execute(request, environment, teller, run.control);
+  engine::Timeline timeline(environment.devices);
   request.timeline = &timeline;
   try {
-    core::RunResult result = core::execute(request, environment, teller, run.control);
-    core::write_timeline(timeline.finish(), path);
+    engine::RunResult result = engine::execute(request, environment, teller, run.control);
+    engine::write_timeline(timeline.finish(), path);
     return result;
   } catch (...) {
     try {
-      core::write_timeline(timeline.finish(), path);
-    } catch (const core::Error&) {
+      engine::write_timeline(timeline.finish(), path);
+    } catch (const engine::Error&) {
       // The run's own failure is what has to be told.
     }
     throw;
@@ -103,58 +103,58 @@ core::RunResult execute_traced(core::RunRequest& request, core::Environment& env
 }  // namespace
 
 Run Engine::start(const Workflow& flow, StartOptions options) {
-  return outward([&] {
+  return translate_errors([&] {
     // First of all, so that nothing is left with the caller when anything throws.
     const TakenInputs taken = take_inputs(std::exchange(options.inputs, {}));
     auto data = std::make_shared<Run::Data>();
     data->id = ++last_run;
     data->flow = with_inputs(flow.data_, taken);
-    core::Crowd crowd = data_->crowd();
-    crowd.among_many = options.among_many;
-    data->ready = data_->prepare(*data->flow, {Describe::for_a_run, std::move(crowd), values_of(*data->flow, taken), options.keep});
+    engine::DeviceLoad device_load = data_->device_load();
+    device_load.among_many = options.among_many;
+    data->ready = data_->prepare(*data->flow, {Describe::for_a_run, std::move(device_load), values_of(*data->flow, taken), options.fetch});
     data->options = std::move(options);
     data->busy_seconds = data_->busy_seconds(data->ready.plan);
     data->devices = names_of_busy(data_->environment->devices, data->busy_seconds);
-    const std::vector<core::Source> keep = find_outputs(data->ready.graph, data->flow->workflow, data->options.keep);
+    const std::vector<engine::Source> fetch = find_outputs(data->ready.graph, data->flow->workflow, data->options.fetch);
     auto promise = std::make_shared<std::promise<Results>>();
     data->outcome = promise->get_future().share();
-    core::Environment& environment = *data_->environment;
+    engine::Environment& environment = *data_->environment;
     {
       const std::lock_guard lock(data_->mutex);
-      if (data_->is_tuning) throw core::Error(core::Code::unsupported, "the devices are being measured: a run would spoil the figures. Start it when that is done");
+      if (data_->is_tuning) throw engine::Error(engine::Code::unsupported, "the devices are being measured: a run would spoil the figures. Start it when that is done");
       std::erase_if(data_->runs, [](const auto& weak) { return weak.expired(); });
       data_->runs.push_back(data);
-      data_->write_after(data->options.writes_after, data->turn);
-      data_->turns.emplace(data->id, data->turn);
+      data_->write_after(data->options.writes_after, data->sequencer);
+      data_->sequencers.emplace(data->id, data->sequencer);
     }
     // The thread must not own the run's data, or the last copy of a Run could be dropped by its own thread.
-    data->thread = core::start_thread("the thread of a run", [raw = data.get(), promise, keep, &environment, engine = data_.get()] {
+    data->thread = engine::start_thread("the thread of a run", [raw = data.get(), promise, fetch, &environment, engine = data_.get()] {
       Results outcome;
       std::exception_ptr failure;
       try {
-        core::RunRequest request{&raw->ready.graph, &raw->ready.plan, "", extra_pnginfo(raw->flow->workflow), keep, raw->ready.kept};
-        if (asks_for(raw->ready.graph, "PROMPT")) request.prompt_json = core::write_json(core::nodes_to_json(raw->flow->workflow));
+        engine::RunRequest request{&raw->ready.graph, &raw->ready.plan, "", extra_pnginfo(raw->flow->workflow), fetch, raw->ready.disk_cached};
+        if (asks_for(raw->ready.graph, "PROMPT")) request.prompt_json = engine::write_json(engine::nodes_to_json(raw->flow->workflow));
         Teller teller(raw->options, raw->id);
-        const std::vector<core::Ledger::Cap> caps = Budgets(engine->options, raw->flow->workflow.devices).caps(environment);
+        const std::vector<engine::Ledger::Cap> caps = Budgets(engine->options, raw->flow->workflow.devices).caps(environment);
         auto results = std::make_shared<Results::Data>();
         const auto began = std::chrono::steady_clock::now();
         results->result = execute_traced(request, environment, teller, *raw);
         const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began;
-        for (const auto& [node, outputs] : results->result.to_keep) core::keep(raw->ready.kept.at(node), outputs, environment);
-        results->result.to_keep.clear();
-        results->remarks = core::prediction_against_fact(raw->ready.graph, raw->ready.plan, results->result.timings, seconds.count(), environment.costs);
-        for (const core::NodeTiming& t : results->result.timings) {
-          const core::Node& node = raw->ready.graph.nodes[t.node];
-          const core::PlannedTime planned = core::planned_time(raw->ready.plan, t.node);
+        for (const auto& [node, outputs] : results->result.to_cache_on_disk) engine::write_disk_cached(raw->ready.disk_cached.at(node), outputs, environment);
+        results->result.to_cache_on_disk.clear();
+        results->remarks = engine::prediction_against_fact(raw->ready.graph, raw->ready.plan, results->result.timings, seconds.count(), environment.costs);
+        for (const engine::NodeTiming& t : results->result.timings) {
+          const engine::Node& node = raw->ready.graph.nodes[t.node];
+          const engine::PlannedTime planned = engine::planned_time(raw->ready.plan, t.node);
           results->stages.push_back({node.id, std::string(node.type->name()), t.seconds, t.cached, planned.seconds, planned.load_seconds});
         }
-        for (const auto& [n, ui] : results->result.ui) results->ui.set(raw->ready.graph.nodes[n].id, core::parse_json(ui, "ui"));
-        for (std::size_t i = 0; i < keep.size(); ++i) results->kept[raw->options.keep[i]] = results->result.kept.at(keep[i]);
+        for (const auto& [n, ui] : results->result.ui) results->ui.set(raw->ready.graph.nodes[n].id, engine::parse_json(ui, "ui"));
+        for (std::size_t i = 0; i < fetch.size(); ++i) results->fetched[raw->options.fetch[i]] = results->result.fetched.at(fetch[i]);
         outcome.data_ = std::move(results);
       } catch (...) {
         failure = std::current_exception();
       }
-      raw->turn->end();
+      raw->sequencer->end();
       raw->ready = {};  // what the run was given goes back before anybody hears that it is over
       if (failure == nullptr) promise->set_value(std::move(outcome));
       else promise->set_exception(failure);
@@ -167,7 +167,7 @@ Run Engine::start(const Workflow& flow, StartOptions options) {
 
 std::uint64_t Run::id() const { return data_->id; }
 Results Run::wait() {
-  return outward([&] { return data_->outcome.get(); });
+  return translate_errors([&] { return data_->outcome.get(); });
 }
 bool Run::wait_for(std::chrono::milliseconds time) { return data_->outcome.wait_for(time) == std::future_status::ready; }
 void Run::cancel() { data_->control.cancel(); }
@@ -177,28 +177,28 @@ std::vector<std::string> Run::devices() const { return data_->devices; }
 
 namespace {
 
-const core::Tensor& tensor_in(const Results::Data& data, std::string_view output, std::string_view field) {
-  const auto found = data.kept.find(std::string(output));
-  if (found == data.kept.end()) throw core::Error(core::Code::not_found, core::cat("the value ", core::quote(output), " was not asked for with StartOptions::keep"));
+const engine::Tensor& tensor_in(const Results::Data& data, std::string_view output, std::string_view field) {
+  const auto found = data.fetched.find(std::string(output));
+  if (found == data.fetched.end()) throw engine::Error(engine::Code::not_found, engine::cat("the value ", engine::quote(output), " was not asked for with StartOptions::fetch"));
   const heddle_value* value = found->second.get();
   if (!field.empty()) {
-    const auto* record = std::get_if<core::Record>(&value->content);
-    const core::Value* inside = record == nullptr ? nullptr : record->find(field);
-    if (inside == nullptr) throw core::Error(core::Code::not_found, core::cat(output, " is ", core::describe(*value), ": it has no field ", core::quote(field)));
+    const auto* record = std::get_if<engine::Record>(&value->content);
+    const engine::Value* inside = record == nullptr ? nullptr : record->find(field);
+    if (inside == nullptr) throw engine::Error(engine::Code::not_found, engine::cat(output, " is ", engine::describe(*value), ": it has no field ", engine::quote(field)));
     value = inside->get();
   }
-  return core::get_tensor(*value);
+  return engine::get_tensor(*value);
 }
 
 // A row-major copy of the elements, which are `bytes` in all.
-void read_bytes(const core::Tensor& tensor, void* to, std::size_t bytes) {
-  if (auto* memory = dynamic_cast<core::DeviceMemory*>(tensor->storage.get())) memory->state().read(tensor, to, bytes);
-  else core::gather(tensor->info, tensor->data(), static_cast<std::byte*>(to));
+void read_bytes(const engine::Tensor& tensor, void* to, std::size_t bytes) {
+  if (auto* memory = dynamic_cast<engine::DeviceMemory*>(tensor->storage.get())) memory->state().read(tensor, to, bytes);
+  else engine::gather(tensor->info, tensor->data(), static_cast<std::byte*>(to));
 }
 
-std::vector<float> read_floats(const core::Tensor& tensor) {
-  if (tensor->info.dtype != HEDDLE_F32) throw core::Error(core::Code::unsupported, core::cat(core::describe(tensor->info), " is not f32"));
-  std::vector<float> values(std::size_t(core::element_count(tensor->info)));
+std::vector<float> read_floats(const engine::Tensor& tensor) {
+  if (tensor->info.dtype != HEDDLE_F32) throw engine::Error(engine::Code::unsupported, engine::cat(engine::describe(tensor->info), " is not f32"));
+  std::vector<float> values(std::size_t(engine::element_count(tensor->info)));
   if (values.empty()) return values;
   read_bytes(tensor, values.data(), values.size() * sizeof(float));
   return values;
@@ -210,44 +210,44 @@ std::vector<std::string> Results::files() const { return data_->result.files; }
 std::vector<Stage> Results::stages() const { return data_->stages; }
 std::vector<std::string> Results::remarks() const { return data_->remarks; }
 std::string Results::ui() const {
-  return outward([&] { return core::write_json(data_->ui); });
+  return translate_errors([&] { return engine::write_json(data_->ui); });
 }
 
 std::vector<float> Results::floats(std::string_view output, std::string_view field) const {
-  return outward([&] { return read_floats(tensor_in(*data_, output, field)); });
+  return translate_errors([&] { return read_floats(tensor_in(*data_, output, field)); });
 }
 
 std::vector<std::int64_t> Results::shape(std::string_view output, std::string_view field) const {
-  return outward([&] {
+  return translate_errors([&] {
     const heddle_tensor_info& info = tensor_in(*data_, output, field)->info;
     return std::vector<std::int64_t>(info.shape, info.shape + info.rank);
   });
 }
 
 DLManagedTensor* Results::tensor(std::string_view output, std::string_view field) const {
-  return outward([&] {
-    const core::Tensor& tensor = tensor_in(*data_, output, field);
+  return translate_errors([&] {
+    const engine::Tensor& tensor = tensor_in(*data_, output, field);
     const heddle_tensor_info& info = tensor->info;
-    const core::Tensor copy = core::make_host_tensor(core::make_info(info.dtype, std::span(info.shape, info.rank)));
-    if (const std::uint64_t bytes = core::dense_bytes(info); bytes > 0) read_bytes(tensor, copy->data(), bytes);
-    return core::to_dlpack(copy);
+    const engine::Tensor copy = engine::make_host_tensor(engine::make_info(info.dtype, std::span(info.shape, info.rank)));
+    if (const std::uint64_t bytes = engine::dense_bytes(info); bytes > 0) read_bytes(tensor, copy->data(), bytes);
+    return engine::to_dlpack(copy);
   });
 }
 
 std::string Results::text(std::string_view output) const {
-  return outward([&] {
-    const auto found = data_->kept.find(std::string(output));
-    if (found == data_->kept.end()) throw core::Error(core::Code::not_found, core::cat("the value ", core::quote(output), " was not asked for with StartOptions::keep"));
+  return translate_errors([&] {
+    const auto found = data_->fetched.find(std::string(output));
+    if (found == data_->fetched.end()) throw engine::Error(engine::Code::not_found, engine::cat("the value ", engine::quote(output), " was not asked for with StartOptions::fetch"));
     if (const auto* text = std::get_if<std::string>(&found->second->content)) return *text;
-    return core::write_json(core::to_json(*found->second));
+    return engine::write_json(engine::to_json(*found->second));
   });
 }
 
 Image Results::image(std::string_view output, std::size_t index) const {
-  return outward([&] {
-    const core::Tensor& tensor = tensor_in(*data_, output, "");
+  return translate_errors([&] {
+    const engine::Tensor& tensor = tensor_in(*data_, output, "");
     if (tensor->info.rank != 4 || index >= std::size_t(tensor->info.shape[0]))
-      throw core::Error(core::Code::invalid_argument, core::cat(output, " is ", core::describe(tensor->info), ": it has no picture ", index));
+      throw engine::Error(engine::Code::invalid_argument, engine::cat(output, " is ", engine::describe(tensor->info), ": it has no picture ", index));
     const std::vector<float> all = read_floats(tensor);
     Image image{int(tensor->info.shape[2]), int(tensor->info.shape[1]), int(tensor->info.shape[3]), {}};
     const std::size_t size = std::size_t(image.width) * std::size_t(image.height) * std::size_t(image.channels);
@@ -257,11 +257,11 @@ Image Results::image(std::string_view output, std::size_t index) const {
 }
 
 void Image::save_ppm(const std::filesystem::path& path) const {
-  outward([&] {
-    std::string file = core::cat("P6\n", width, " ", height, "\n255\n");
+  translate_errors([&] {
+    std::string file = engine::cat("P6\n", width, " ", height, "\n255\n");
     for (std::size_t i = 0; i < pixels.size(); i += std::size_t(channels))
       for (int c = 0; c < 3; ++c) file += char(std::clamp(pixels[i + std::size_t(std::min(c, channels - 1))] * 255.0f + 0.5f, 0.0f, 255.0f));
-    core::write_file(path, file, core::Lasting::yes);
+    engine::write_file(path, file, engine::Lasting::yes);
   });
 }
 

@@ -19,8 +19,8 @@ class Tuning {
           return run != nullptr && run->outcome.wait_for(0s) != std::future_status::ready;
         });
     if (is_busy)
-      throw core::Error(
-          core::Code::unsupported,
+      throw engine::Error(
+          engine::Code::unsupported,
           "the devices are at work, which would spoil the figures. Measure them when nothing runs");
     data.is_tuning = true;
   }
@@ -36,13 +36,13 @@ class Tuning {
 
 }  // namespace
 
-std::string Engine::tune(const std::function<void(const std::string&)>& tell) {
-  return outward([&] {
+std::string Engine::tune(const std::function<void(const std::string&)>& progress) {
+  return translate_errors([&] {
     const Tuning tuning(*data_);
-    const core::Environment& environment = *data_->environment;
-    return core::write_costs(core::measure(
+    const engine::Environment& environment = *data_->environment;
+    return engine::write_costs(engine::measure(
                environment.devices, environment.costs, environment.pinned_bytes,
-               tell ? tell : [](const std::string&) {})) +
+               progress ? progress : [](const std::string&) {})) +
            "\n";
   });
 }

@@ -9,45 +9,45 @@ namespace heddle {
 namespace {
 
 std::shared_ptr<Workflow::Data> copy_of(const std::shared_ptr<const Workflow::Data>& data) {
-  if (data == nullptr) throw core::Error(core::Code::invalid_argument, "this workflow is empty: make it with Engine::load or Engine::parse");
+  if (data == nullptr) throw engine::Error(engine::Code::invalid_argument, "this workflow is empty: make it with Engine::load or Engine::parse");
   return std::make_shared<Workflow::Data>(*data);
 }
 
 template <class F>
 std::shared_ptr<Workflow::Data> with_hints(const std::shared_ptr<const Workflow::Data>& data, std::string_view node, F&& change) {
   auto changed = copy_of(data);
-  change(changed->workflow.nodes[core::find_node(changed->workflow, node)].hints);
+  change(changed->workflow.nodes[engine::find_node(changed->workflow, node)].hints);
   return changed;
 }
 
-// outward(), with who said it in front of what is wrong with it.
+// translate_errors(), with who said it in front of what is wrong with it.
 template <class F>
 void said_by(std::string_view from, F&& change) {
-  outward([&] { core::framed(from, change); });
+  translate_errors([&] { engine::framed(from, change); });
 }
 
 }  // namespace
 
 Workflow Workflow::parse(std::string_view json, std::string_view name) {
-  return outward([&] {
+  return translate_errors([&] {
     Workflow flow;
-    flow.data_ = std::make_shared<const Data>(Data{core::parse_workflow(json, name), nullptr});
+    flow.data_ = std::make_shared<const Data>(Data{engine::parse_workflow(json, name), nullptr});
     return flow;
   });
 }
 
 Workflow Workflow::load(const std::filesystem::path& path) {
-  return outward([&] { return parse(core::read_file(path, core::kWorkflowFile), path.filename().string()); });
+  return translate_errors([&] { return parse(engine::read_file(path, engine::kWorkflowFile), path.filename().string()); });
 }
 
 std::optional<Workflow::Node> Workflow::find(std::string_view name) const {
   if (data_ == nullptr) return std::nullopt;
   try {
-    const core::WorkflowNode& node = data_->workflow.nodes[core::find_node(data_->workflow, name)];
-    Node told{node.id, node.title, node.class_type, {}, node.hints.device, node.hints.parallel};
-    for (const core::WorkflowInput& input : node.inputs) told.inputs.push_back(input.name);
-    return told;
-  } catch (const core::Error&) {
+    const engine::WorkflowNode& node = data_->workflow.nodes[engine::find_node(data_->workflow, name)];
+    Node described{node.id, node.title, node.class_type, {}, node.hints.device, node.hints.parallel};
+    for (const engine::WorkflowInput& input : node.inputs) described.inputs.push_back(input.name);
+    return described;
+  } catch (const engine::Error&) {
     return std::nullopt;
   }
 }
@@ -55,7 +55,7 @@ std::optional<Workflow::Node> Workflow::find(std::string_view name) const {
 std::map<std::string, std::uint64_t> Workflow::budgets() const {
   std::map<std::string, std::uint64_t> budgets;
   if (data_ != nullptr)
-    for (const core::DeviceHint& hint : data_->workflow.devices)
+    for (const engine::DeviceHint& hint : data_->workflow.devices)
       if (hint.budget_bytes) budgets[hint.device] = *hint.budget_bytes;
   return budgets;
 }
@@ -64,30 +64,30 @@ void Workflow::set(std::string_view input, std::string_view value, std::string_v
   said_by(from, [&] {
     // The last dot divides: ids and titles may hold dots, names of inputs may not.
     const std::size_t dot = input.rfind('.');
-    if (dot == std::string_view::npos) throw core::Error(core::Code::invalid_argument, core::cat(core::quote(input), " does not name an input: say NODE.INPUT"));
+    if (dot == std::string_view::npos) throw engine::Error(engine::Code::invalid_argument, engine::cat(engine::quote(input), " does not name an input: say NODE.INPUT"));
     auto changed = copy_of(data_);
-    const std::size_t node = core::find_node(changed->workflow, input.substr(0, dot));
+    const std::size_t node = engine::find_node(changed->workflow, input.substr(0, dot));
     const std::string_view name = input.substr(dot + 1);
-    const core::WorkflowNode& target = changed->workflow.nodes[node];
+    const engine::WorkflowNode& target = changed->workflow.nodes[node];
     std::string type;
-    if (const core::NodeTypeRef known = changed->catalog == nullptr ? nullptr : changed->catalog->find(target.class_type)) {
+    if (const engine::NodeTypeRef known = changed->catalog == nullptr ? nullptr : changed->catalog->find(target.class_type)) {
       if (const auto port = known->find_input(name)) type = known->input(*port).type;
       else if (!known->has(HEDDLE_NODE_ANY_INPUT)) {
         std::vector<std::string_view> names;
         for (std::uint32_t i = 0; i < known->input_count(); ++i) names.push_back(known->input(i).name);
-        throw core::Error(core::Code::invalid_argument, core::cat("node ", core::quote(target.id), " (", target.class_type, ") has no input ", core::quote(name), ".",
-                                                                  core::did_you_mean(name, names), " It has ", core::join(names, ", "), "."));
+        throw engine::Error(engine::Code::invalid_argument, engine::cat("node ", engine::quote(target.id), " (", target.class_type, ") has no input ", engine::quote(name), ".",
+                                                                  engine::did_you_mean(name, names), " It has ", engine::join(names, ", "), "."));
       }
     }
-    core::set_input(changed->workflow, node, name, value, type);
-    std::ranges::find(changed->workflow.nodes[node].inputs, name, &core::WorkflowInput::name)->from = from;
+    engine::set_input(changed->workflow, node, name, value, type);
+    std::ranges::find(changed->workflow.nodes[node].inputs, name, &engine::WorkflowInput::name)->from = from;
     data_ = std::move(changed);
   });
 }
 
 void Workflow::place(std::string_view node, std::string_view device, std::string_view from) {
   said_by(from, [&] {
-    data_ = with_hints(data_, node, [&](core::Hints& hints) {
+    data_ = with_hints(data_, node, [&](engine::Hints& hints) {
       hints.device = device;
       hints.device_from = from;
     });
@@ -96,7 +96,7 @@ void Workflow::place(std::string_view node, std::string_view device, std::string
 
 void Workflow::parallel(std::string_view node, std::string_view mode, std::string_view from) {
   said_by(from, [&] {
-    data_ = with_hints(data_, node, [&](core::Hints& hints) {
+    data_ = with_hints(data_, node, [&](engine::Hints& hints) {
       hints.parallel = mode;
       hints.parallel_from = from;
     });
@@ -104,7 +104,7 @@ void Workflow::parallel(std::string_view node, std::string_view mode, std::strin
 }
 
 std::string Workflow::text() const {
-  return outward([&] { return core::write_workflow(copy_of(data_)->workflow); });
+  return translate_errors([&] { return engine::write_workflow(copy_of(data_)->workflow); });
 }
 
 }  // namespace heddle

@@ -11,7 +11,7 @@
 #include "engine/base/read_file.h"
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 struct Checkpoint::Content {
   std::filesystem::path path;
@@ -21,7 +21,7 @@ struct Checkpoint::Content {
   Hash128 files_identity;
   std::string prefix;  // taken off the names
   std::optional<DType> cast;
-  bool is_narrow = false;
+  bool is_scaled_fp8 = false;
 };
 
 namespace {
@@ -224,7 +224,7 @@ Checkpoint Checkpoint::strip_prefix(std::string_view prefix) const {
   content->files_identity = content_->files_identity;
   content->prefix = cat(content_->prefix, prefix);
   content->cast = content_->cast;
-  content->is_narrow = content_->is_narrow;
+  content->is_scaled_fp8 = content_->is_scaled_fp8;
   for (const TensorView& view : with_prefix(prefix)) {
     content->tensors.push_back(view);
     content->tensors.back().name.erase(0, prefix.size());
@@ -239,7 +239,7 @@ Checkpoint Checkpoint::cast(DType dtype) const {
                     dtype_name(dtype)));
   auto content = std::make_shared<Content>(*content_);
   content->cast = dtype;
-  content->is_narrow = false;
+  content->is_scaled_fp8 = false;
   for (TensorView& view : content->tensors) {
     if (is_block_format(view.dtype))
       throw Error(Code::invalid_argument,
@@ -248,15 +248,15 @@ Checkpoint Checkpoint::cast(DType dtype) const {
                       dtype_name(dtype), ". Leave the file's own type."));
     if (!is_floating(view.dtype)) continue;
     view.cast = dtype;
-    view.is_narrow = false;
+    view.is_scaled_fp8 = false;
   }
   return Checkpoint(std::move(content));
 }
 
-Checkpoint Checkpoint::narrow() const {
+Checkpoint Checkpoint::scale_to_fp8() const {
   auto content = std::make_shared<Content>(*cast(DType::f8_e4m3).content_);
-  content->is_narrow = true;
-  for (TensorView& view : content->tensors) view.is_narrow = view.cast.has_value();
+  content->is_scaled_fp8 = true;
+  for (TensorView& view : content->tensors) view.is_scaled_fp8 = view.cast.has_value();
   return Checkpoint(std::move(content));
 }
 
@@ -276,8 +276,8 @@ Hash128 Checkpoint::identity() const {
   Hasher hasher;
   hasher.add(content_->files_identity).add(content_->prefix);
   if (content_->cast) hasher.add(std::int32_t(*content_->cast));
-  if (content_->is_narrow) hasher.add(std::string_view("narrow"));
+  if (content_->is_scaled_fp8) hasher.add(std::string_view("scaled_fp8"));
   return hasher.finish();
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

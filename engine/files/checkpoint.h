@@ -18,7 +18,7 @@
 #include "engine/base/hash.h"
 #include "engine/files/tensor_file.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 struct TensorView {
   std::string name;
@@ -29,7 +29,7 @@ struct TensorView {
   std::shared_ptr<const TensorFile> file;
   std::span<const std::byte> scale_data = {};  // the f32 that scale() reads; empty: there is none
   std::optional<DType> cast = {};              // Checkpoint::cast()
-  bool is_narrow = false;                      // Checkpoint::narrow()
+  bool is_scaled_fp8 = false;                      // Checkpoint::scale_to_fp8()
 
   // What the elements of an f8 tensor are multiplied by: the number beside it in the file, named
   // "X.scale_weight" or "X.weight_scale" for "X.weight"; else 1.
@@ -67,7 +67,7 @@ class Checkpoint {
 
   // As cast() to f8_e4m3, and devices may multiply the matrices in 8 bits: both operands of a
   // product rounded, each row of both with a scale of its own.
-  Checkpoint narrow() const;
+  Checkpoint scale_to_fp8() const;
 
   // In the order in which metadata are looked up. As long as this checkpoint or a copy of it lives.
   std::span<const std::shared_ptr<const TensorFile>> files() const;
@@ -75,7 +75,7 @@ class Checkpoint {
   const std::filesystem::path& path() const;  // as it was given to open_checkpoint()
 
   // For cache keys: equal for the same files (canonical path, size, times of change, header) and
-  // the same prefix and cast, narrow or not.
+  // the same prefix and cast, scaled or not.
   Hash128 identity() const;
 
  private:
@@ -99,4 +99,4 @@ using TensorFileOpener =
 Checkpoint open_checkpoint(const std::filesystem::path& path, const TensorFileOpener& open);
 Checkpoint open_checkpoint(const std::filesystem::path& path);  // maps the files anew
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -4,7 +4,7 @@
 
 #include "engine/base/mapped_file.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 namespace {
 
 namespace fs = std::filesystem;
@@ -45,4 +45,4 @@ std::shared_ptr<const TensorFile> CheckpointCache::file(const fs::path& path) {
   return fresh;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

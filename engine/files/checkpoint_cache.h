@@ -10,7 +10,7 @@
 #include "engine/base/guarded.h"
 #include "engine/files/checkpoint.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class CheckpointCache {
  public:
@@ -26,4 +26,4 @@ class CheckpointCache {
   Guarded<Files> files_;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -19,7 +19,7 @@
 #include "engine/base/text.h"
 #include "engine/base/write_file.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -163,4 +163,4 @@ void FileHashes::save(const Table& added) const {
   }
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -20,7 +20,7 @@
 #include "engine/base/hash.h"
 #include "engine/base/mapped_file.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class FileHashes {
  public:
@@ -54,4 +54,4 @@ class FileHashes {
   Guarded<Table> known_;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

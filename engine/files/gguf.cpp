@@ -13,7 +13,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 namespace {
 
 constexpr std::string_view kMagic = "GGUF";
@@ -368,4 +368,4 @@ GgufHeader parse_gguf(std::span<const std::byte> file, std::string_view file_nam
   return GgufReader(file, file_name).read();
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -21,7 +21,7 @@
 
 #include "engine/files/tensor_file.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 struct GgufHeader {
   std::vector<TensorEntry> tensors;  // sorted by name
@@ -41,4 +41,4 @@ bool is_gguf(std::span<const std::byte> file);
 // start with `file_name` and name the tensor or the entry.
 GgufHeader parse_gguf(std::span<const std::byte> file, std::string_view file_name);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -2,7 +2,7 @@
 
 #include "heddle/abi/node.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 bool is_quantised(DType dtype) {
   return is_block_format(dtype) || dtype == DType::f8_e4m3 || dtype == DType::f8_e5m2;
@@ -23,4 +23,4 @@ DType joined_dtype(std::span<const TensorView* const> parts, std::int32_t use) {
   return differ && small ? DType::f32 : first.dtype;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

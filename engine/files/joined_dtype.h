@@ -6,7 +6,7 @@
 
 #include "engine/files/checkpoint.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // The type by which a device is told of tensors that are joined for a use: that of the first one.
 // f32 where they differ and one of them is in blocks or has 8 bits, because no other type holds
@@ -20,4 +20,4 @@ bool is_quantised(DType dtype);
 // that are quantised in their file. Those that a cast quantises on their way are patched before.
 bool is_patched_beside(const TensorView& tensor, std::int32_t use);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

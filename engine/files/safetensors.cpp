@@ -10,7 +10,7 @@
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 namespace {
 
 constexpr std::uint64_t kLengthBytes = 8;
@@ -235,4 +235,4 @@ SafetensorsHeader parse_safetensors(std::span<const std::byte> file, std::string
   return Reader(file, file_name).read();
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -13,7 +13,7 @@
 
 #include "engine/files/tensor_file.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // The reference implementation's limit.
 inline constexpr std::uint64_t kMaxSafetensorsHeader = 100'000'000;  // bytes
@@ -30,4 +30,4 @@ struct SafetensorsHeader {
 // name the tensor.
 SafetensorsHeader parse_safetensors(std::span<const std::byte> file, std::string_view file_name);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

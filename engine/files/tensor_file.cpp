@@ -6,7 +6,7 @@
 #include "engine/files/gguf.h"
 #include "engine/files/safetensors.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 namespace {
 
 template <class Header>
@@ -35,4 +35,4 @@ TensorFile open_tensor_file(const std::filesystem::path& path) {
   }
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -13,7 +13,7 @@
 #include "engine/base/mapped_file.h"
 #include "engine/tensor/dtype.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 using Metadata =
     std::vector<std::pair<std::string, std::string>>;  // in the file's order, keys are unique
@@ -39,4 +39,4 @@ struct TensorFile {
 // first bytes say. Throws what MappedFile, parse_gguf() and parse_safetensors() throw.
 TensorFile open_tensor_file(const std::filesystem::path& path);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -11,7 +11,7 @@
 #include "engine/files/safetensors.h"
 #include "engine/tensor/gather.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -179,4 +179,4 @@ std::vector<Value> read_values(std::span<const std::byte> file, std::string_view
   }
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -19,7 +19,7 @@
 
 #include "engine/tensor/value.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // `name`: what the values are kept under, told by the file itself. Tensors are read from host
 // memory. Nothing for what no file can hold: models, objects, tensors in a device's private layout.
@@ -34,4 +34,4 @@ using MakeTensor = std::function<Tensor(const heddle_tensor_info&)>;
 std::vector<Value> read_values(std::span<const std::byte> file, std::string_view name,
                                std::string_view file_name, const MakeTensor& make = {});
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -7,7 +7,7 @@
 #include "engine/files/joined_dtype.h"
 #include "heddle/abi/node.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 namespace {
 
 std::string shape_of(const TensorView& tensor) {
@@ -147,4 +147,4 @@ PatchFactors patch_factors(const WeightPatches& patches, std::span<const TensorR
   return factors;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -16,7 +16,7 @@
 #include "engine/base/hash.h"
 #include "engine/files/checkpoint.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // One change: scale * up * down is added to rows of the model's tensors, one after another as
 // `rows` names them.
@@ -97,4 +97,4 @@ struct PatchFactors {
 // Of the rows of quantised tensors: the others are patched on their way.
 PatchFactors patch_factors(const WeightPatches& patches, std::span<const TensorRows> rows);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -11,7 +11,7 @@
 #include "engine/graph/literal.h"
 #include "engine/graph/type_match.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 namespace {
 
 using Severity = Problem::Severity;
@@ -390,4 +390,4 @@ Bound bind(const Workflow& workflow, const Catalog& catalog,
   return Binder(workflow, catalog, given, prompt_limit).bind(targets);
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

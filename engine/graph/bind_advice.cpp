@@ -2,7 +2,7 @@
 
 #include "engine/graph/type_match.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 namespace {
 
 constexpr std::size_t kMostNames = 3;
@@ -117,4 +117,4 @@ std::string outputs_of(const NodeType& type) {
   return names.empty() ? "none" : clip(join(names, ", "), 300);
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

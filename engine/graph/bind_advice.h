@@ -13,7 +13,7 @@
 #include "engine/graph/catalog.h"
 #include "engine/graph/workflow.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class BindAdvice {
  public:
@@ -65,4 +65,4 @@ std::string advice_for_choosing(const heddle_widget& widget);
 // "0 IMAGE, 1 MASK": numbers and names of a type's outputs.
 std::string outputs_of(const NodeType& type);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -6,7 +6,7 @@
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 namespace {
 
 // How the descs begin that a CHOICE widget's `source` may name.
@@ -97,4 +97,4 @@ std::vector<std::string> Catalog::places(const heddle_widget& widget) const {
                                                : std::vector<std::string>();
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -13,7 +13,7 @@
 #include "engine/graph/node_type.h"
 #include "heddle/abi/model.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 struct ModelFamily {
   const heddle_model_desc* desc = nullptr;
@@ -75,4 +75,4 @@ class Catalog {
 // hidden}, input_order, output, ...}}.
 Json object_info(const NodeType& type, const Catalog& catalog);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

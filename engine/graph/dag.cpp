@@ -13,7 +13,7 @@
 #include <queue>
 #include <sstream>
 
-namespace heddle::core {
+namespace heddle::engine {
 namespace {
 
 using Index = std::uint32_t;
@@ -213,4 +213,4 @@ std::string write_dot(const Drawing& drawing) {
   return out.str();
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

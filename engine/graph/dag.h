@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 struct Dag {
   std::uint32_t node_count = 0;
@@ -46,4 +46,4 @@ struct Drawing {
 // The drawing in the language of Graphviz, for `dot`.
 std::string write_dot(const Drawing& drawing);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

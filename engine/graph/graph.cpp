@@ -2,7 +2,7 @@
 
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 std::string Graph::name_of(NodeIndex node) const {
   if (node == kGraphInputs) return "the graph's inputs";
@@ -11,4 +11,4 @@ std::string Graph::name_of(NodeIndex node) const {
                            : cat("node ", quote(n.id), " (", n.type->name(), ")");
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -14,7 +14,7 @@
 #include "engine/graph/node_type.h"
 #include "engine/tensor/value.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 using NodeIndex = std::uint32_t;
 inline constexpr NodeIndex kGraphInputs = std::numeric_limits<NodeIndex>::max();
@@ -36,7 +36,7 @@ struct WeightPart {
   std::int64_t end = -1;  // -1: all rows
 };
 
-// How devices may divide a weight: along an axis, in whole units of each stretch. axis < 0: not at all.
+// How devices may divide a weight: along an axis, in whole units of each segment. axis < 0: not at all.
 struct WeightShard {
   std::int32_t axis = -1;
   struct Segment {
@@ -97,4 +97,4 @@ void for_each_binding(const Node& node, F&& visit) {
   for (const auto& [name, b] : node.extra) visit(b);
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -5,7 +5,7 @@
 #include "engine/base/text.h"
 #include "heddle/abi/model.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 namespace {
 
 constexpr std::size_t kLongestShown = 48;  // bytes
@@ -72,14 +72,14 @@ std::string node_text(const Graph& graph, NodeIndex index) {
   return text + hints_text(node.hints) + "\n";
 }
 
-std::string_view rate_name(std::uint32_t flags) {
-  switch (flags & HEDDLE_INPUT_RATE_MASK) {
-    case HEDDLE_INPUT_STEP:
-      return "step";
-    case HEDDLE_INPUT_CONSTANT:
-      return "constant";
-    case HEDDLE_INPUT_SCHEDULED:
-      return "scheduled";
+std::string_view phase_name(std::uint32_t flags) {
+  switch (flags & HEDDLE_INPUT_PHASE_MASK) {
+    case HEDDLE_INPUT_PER_STEP:
+      return "per step";
+    case HEDDLE_INPUT_LOOP_INVARIANT:
+      return "loop-invariant";
+    case HEDDLE_INPUT_PRECOMPUTED:
+      return "precomputed";
     default:
       return "?";
   }
@@ -90,7 +90,7 @@ std::string_view rate_name(std::uint32_t flags) {
 std::string graph_text(const Graph& graph) {
   std::string text;
   for (const GraphInput& input : graph.inputs) {
-    text += cat("input ", input.name, " ", rate_name(input.flags),
+    text += cat("input ", input.name, " ", phase_name(input.flags),
                 (input.flags & HEDDLE_INPUT_OPTIONAL) != 0 ? " optional" : "",
                 (input.flags & HEDDLE_INPUT_BATCH) != 0 ? " batch" : "", "\n");
   }
@@ -105,4 +105,4 @@ std::string graph_text(const Graph& graph) {
   return text;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -5,7 +5,7 @@
 
 #include "engine/graph/graph.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // "2 3 ImageScale width=64 image=4.IMAGE +note="x" | device=cuda:0": place in the graph, id, class,
 // inputs (a literal as JSON, clipped; a link as node.OUTPUT, "@name" for an input of the graph; "+"
@@ -13,4 +13,4 @@ namespace heddle::core {
 // above and its outputs below the nodes.
 std::string graph_text(const Graph& graph);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

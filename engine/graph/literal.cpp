@@ -8,7 +8,7 @@
 #include "engine/graph/python_text.h"
 #include "engine/graph/type_match.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 namespace {
 
 constexpr std::size_t kLongestLiteral = 60;  // bytes of a literal shown in a message
@@ -178,4 +178,4 @@ std::string shown_literal(const Json& literal) {
                                                    : clip(literal.describe(), kLongestLiteral);
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -15,7 +15,7 @@
 #include "engine/graph/port_check.h"
 #include "engine/tensor/value.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // What is wrong with a literal and what to do: a sentence or two that follow "node 'x', input 'y':
 // ".
@@ -56,4 +56,4 @@ class LiteralReader {
 // A literal for messages: short, as JSON.
 std::string shown_literal(const Json& literal);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -8,7 +8,7 @@
 #include "engine/base/hash.h"
 #include "engine/graph/graph.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class Checkpoint;     // engine/files
 class WeightPatches;  // engine/files
@@ -25,4 +25,4 @@ class Model {
   Hash128 identity;  // of the files, the patches and the family's version: equal models have equal weights and graphs
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

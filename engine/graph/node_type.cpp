@@ -9,7 +9,7 @@
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 namespace {
 
 // Sizes of the first revision: a smaller desc was built against nothing that was ever released.
@@ -138,4 +138,4 @@ std::optional<std::uint32_t> NodeType::find_slot(std::string_view name) const {
   return position(desc_.weights, desc_.weight_count, name);
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

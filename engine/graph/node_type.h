@@ -15,7 +15,7 @@
 #include "engine/graph/port_check.h"
 #include "heddle/abi/node.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class NodeType {
  public:
@@ -68,4 +68,4 @@ class NodeType {
 
 using NodeTypeRef = std::shared_ptr<const NodeType>;
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -6,7 +6,7 @@
 #include "engine/graph/catalog.h"
 #include "engine/graph/python_text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 namespace {
 
 bool has_text(const char* text) { return text != nullptr && *text != '\0'; }
@@ -155,4 +155,4 @@ Json object_info(const NodeType& type, const Catalog& catalog) {
   return std::move(Json::object().set(std::string(type.name()), std::move(info)));
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -7,7 +7,7 @@
 #include "engine/base/text.h"
 #include "engine/graph/catalog.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 namespace {
 
 constexpr std::size_t kMostNames = 12;  // names in a message
@@ -171,4 +171,4 @@ std::string listed(const std::vector<std::string>& names) {
   return join(shown, ", ");
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -13,7 +13,7 @@
 #include "engine/tensor/value.h"
 #include "heddle/abi/node.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class Catalog;
 
@@ -67,4 +67,4 @@ std::string not_a_choice(std::string_view name, const std::vector<std::string>& 
 // A dozen of the names, and how many there are besides.
 std::string listed(const std::vector<std::string>& names);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

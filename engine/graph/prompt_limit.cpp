@@ -5,7 +5,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 std::optional<std::string> prompt_fault(const heddle_port& port, const heddle_value& value,
                                         std::uint64_t limit) {
@@ -35,4 +35,4 @@ void check_known_prompts(const Graph& graph,
   if (!faults.empty()) throw Error(Code::invalid_argument, join(faults, "\n"));
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

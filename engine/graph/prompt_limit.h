@@ -11,7 +11,7 @@
 
 #include "engine/graph/graph.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 inline constexpr std::uint64_t kNoPromptLimit = std::numeric_limits<std::uint64_t>::max();
 
@@ -26,4 +26,4 @@ void check_known_prompts(const Graph& graph,
                          const std::function<const heddle_value*(const Source&)>& known,
                          std::uint64_t limit);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -7,7 +7,7 @@
 
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -210,4 +210,4 @@ std::optional<WholeNumber> truncated(double number) {
   return std::nullopt;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

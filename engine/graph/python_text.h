@@ -11,7 +11,7 @@
 
 #include "engine/base/json.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // str(value): text as it is, 5.0 -> "5.0", 1e16 -> "1e+16", true -> "True", null -> "None", lists
 // and objects as Python shows them. Characters above U+00FF count as printable.
@@ -33,4 +33,4 @@ std::optional<double> python_float(std::string_view text);
 // bits.
 std::optional<WholeNumber> truncated(double number);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace heddle::core {
+namespace heddle::engine {
 namespace {
 
 std::string_view trim(std::string_view text) {
@@ -46,4 +46,4 @@ bool accepts(const heddle_port& input, std::string_view received) {
   return chooses && types_match(received, "COMBO");
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -5,7 +5,7 @@
 
 #include "heddle/abi/node.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // Equal names; "*" on either side; or a name in common where a side is a list ("INT,FLOAT"). Blanks
 // around names do not count.
@@ -14,4 +14,4 @@ bool types_match(std::string_view received, std::string_view wanted);
 // The same for an input: one that chooses from a list also takes a COMBO.
 bool accepts(const heddle_port& input, std::string_view received);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

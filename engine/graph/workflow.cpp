@@ -7,7 +7,7 @@
 #include "engine/base/text.h"
 #include "engine/graph/type_match.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 namespace {
 
 Json input_to_json(const WorkflowInput& input) {
@@ -208,4 +208,4 @@ void set_input(Workflow& workflow, std::size_t node, std::string_view input, std
   }
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -13,7 +13,7 @@
 #include "engine/base/json.h"
 #include "engine/graph/graph.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // [node, slot] or [node, "NAME"].
 struct Link {
@@ -80,4 +80,4 @@ std::size_t find_node(const Workflow& workflow, std::string_view name);
 void set_input(Workflow& workflow, std::size_t node, std::string_view input, std::string_view value,
                std::string_view declared_type);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

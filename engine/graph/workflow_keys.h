@@ -5,7 +5,7 @@
 #include <array>
 #include <string_view>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // Of the wrapped form. Others beside them are kept.
 inline constexpr std::array<std::string_view, 2> kWorkflowKeys = {"prompt", "devices"};
@@ -37,4 +37,4 @@ inline constexpr std::array<std::string_view, 2> kBlockKeys = {"match", "device"
 inline constexpr std::array<std::string_view, 6> kParallelModes = {"layers",   "cfg",    "data",
                                                                    "sequence", "tensor", "none"};
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

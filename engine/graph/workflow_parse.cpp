@@ -8,7 +8,7 @@
 #include "engine/graph/workflow.h"
 #include "engine/graph/workflow_keys.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 namespace {
 
 using Keys = std::vector<std::string_view>;
@@ -392,4 +392,4 @@ Workflow parse_workflow(std::string_view text, std::string_view name) {
   return Parser(name).parse(parse_json(text, name));
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -15,7 +15,7 @@
 #include "engine/tensor/shape.h"
 #include "heddle/abi/ops.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -48,8 +48,8 @@ DeviceState::DeviceState(std::shared_ptr<const Device> device, std::shared_ptr<c
 }
 
 DeviceState::~DeviceState() {
-  for (Ledger* each = ledger_.get(); each != nullptr; each = each->parent()) each->forget_shed(this);
-  let_go();
+  for (Ledger* each = ledger_.get(); each != nullptr; each = each->parent()) each->remove_evict_callback(this);
+  release_all();
   for (Copies& copies : copies_) copies.stream.reset();
   for (const Retired& retired : retired_) inbound_.free(retired.piece);
 }
@@ -68,7 +68,7 @@ void DeviceState::trim() {
   record(reached);
   reached.wait();
   pool_.trim(until);
-  let_go_of_passed();
+  drop_passed();
   reclaim_inbound();
   inbound_.trim();
 }
@@ -159,13 +159,13 @@ void DeviceState::op(std::uint32_t op, std::span<heddle_tensor* const> in, std::
   const heddle_kernel& kernel = kernels_->choose(*device_, call);
   const std::size_t scratch = kernel.workspace == nullptr ? 0 : kernel.workspace(device_->raw(), &call);
   const std::shared_ptr<DeviceMemory> workspace = scratch == 0 ? nullptr : allocate(scratch);
-  std::vector<Kept> passed;
+  std::vector<Retained> passed;
   const std::lock_guard lock(stream_mutex_);
   const CancelScope scope(stream_, cancel);
   device_->check(kernel.launch(device_->raw(), stream_.raw(), &call, workspace == nullptr ? nullptr : workspace->data()),
                cat(op_name(op), " on ", device_->name()));
   for (const Tensor& tensor : brought)
-    if (tensor && !is_here(*tensor)) std::ranges::move(keep_locked(tensor->storage), std::back_inserter(passed));
+    if (tensor && !is_here(*tensor)) std::ranges::move(retain_locked(tensor->storage), std::back_inserter(passed));
 }
 
 bool DeviceState::is_here(const heddle_tensor& tensor) const {
@@ -194,10 +194,10 @@ Tensor DeviceState::bring(const Tensor& tensor) {
     else elsewhere->state().read(tensor, host->data(), bytes);
   }
   Tensor here = make(dense);
-  std::vector<Kept> passed;
+  std::vector<Retained> passed;
   const std::lock_guard lock(stream_mutex_);
   device_->copy(stream_, device_.get(), here->data(), nullptr, host->data(), bytes);
-  passed = keep_locked(host->storage);
+  passed = retain_locked(host->storage);
   return here;
 }
 
@@ -246,22 +246,22 @@ void DeviceState::synchronize() {
   const Event reached(*device_);
   record(reached);
   reached.wait();
-  let_go_of_passed();
+  drop_passed();
   reclaim_inbound();
   if (ledger_->is_pressed()) trim_passed();
 }
 
-void DeviceState::let_go_of_passed() {
-  std::vector<Kept> passed;
+void DeviceState::drop_passed() {
+  std::vector<Retained> passed;
   const std::lock_guard lock(stream_mutex_);
   passed = take_passed();
 }
 
-std::vector<DeviceState::Kept> DeviceState::take_passed() {
-  std::vector<Kept> passed;
-  while (!kept_.empty() && kept_.front().passed.done()) {
-    passed.push_back(std::move(kept_.front()));
-    kept_.pop_front();
+std::vector<DeviceState::Retained> DeviceState::take_passed() {
+  std::vector<Retained> passed;
+  while (!retained_.empty() && retained_.front().passed.done()) {
+    passed.push_back(std::move(retained_.front()));
+    retained_.pop_front();
   }
   return passed;
 }
@@ -288,15 +288,15 @@ void DeviceState::settle() noexcept {
     });
 }
 
-void DeviceState::let_go() noexcept {
+void DeviceState::release_all() noexcept {
   settle();
   for (bool is_empty = false; !is_empty;) {
-    std::optional<Kept> one;  // goes without the lock; a queue of them would take memory
+    std::optional<Retained> one;  // goes without the lock; a queue of them would take memory
     const std::lock_guard lock(stream_mutex_);
-    is_empty = kept_.empty();
+    is_empty = retained_.empty();
     if (is_empty) return;
-    one.emplace(std::move(kept_.front()));
-    kept_.pop_front();
+    one.emplace(std::move(retained_.front()));
+    retained_.pop_front();
   }
 }
 
@@ -305,21 +305,21 @@ void DeviceState::record(const Event& event) {
   stream_.record(event);
 }
 
-void DeviceState::keep(const Tensor& tensor) {
-  if (!is_here(*tensor)) keep(std::shared_ptr<const void>(tensor->storage));  // pool memory is freed in stream order
+void DeviceState::retain(const Tensor& tensor) {
+  if (!is_here(*tensor)) retain(std::shared_ptr<const void>(tensor->storage));  // pool memory is freed in stream order
 }
 
-void DeviceState::keep(std::shared_ptr<const void> thing) {
-  std::vector<Kept> passed;
+void DeviceState::retain(std::shared_ptr<const void> thing) {
+  std::vector<Retained> passed;
   const std::lock_guard lock(stream_mutex_);
-  passed = keep_locked(std::move(thing));
+  passed = retain_locked(std::move(thing));
 }
 
-std::vector<DeviceState::Kept> DeviceState::keep_locked(std::shared_ptr<const void> thing) {
-  std::vector<Kept> passed = take_passed();
-  kept_.push_back({Event(*device_), std::move(thing)});
-  stream_.record(kept_.back().passed);
+std::vector<DeviceState::Retained> DeviceState::retain_locked(std::shared_ptr<const void> thing) {
+  std::vector<Retained> passed = take_passed();
+  retained_.push_back({Event(*device_), std::move(thing)});
+  stream_.record(retained_.back().passed);
   return passed;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

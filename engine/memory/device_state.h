@@ -16,7 +16,7 @@
 #include "engine/memory/pool.h"
 #include "engine/tensor/tensor.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class DeviceState;
 class HostWeights;
@@ -94,8 +94,8 @@ class DeviceState {
   void read(const Tensor& tensor, void* dst, std::size_t bytes);
 
   // Holds memory that is not this pool's until the stream is past what is enqueued so far.
-  void keep(const Tensor& tensor);
-  void keep(std::shared_ptr<const void> thing);
+  void retain(const Tensor& tensor);
+  void retain(std::shared_ptr<const void> thing);
 
   // What is enqueued here from now on runs after what is enqueued on `other` so far.
   void follow(DeviceState& other);
@@ -106,7 +106,7 @@ class DeviceState {
   // The same where nobody is left to be told of a failure.
   void settle() noexcept;
   // Settles, and lets go of everything that is kept for work under way. Before any of several devices is destroyed.
-  void let_go() noexcept;
+  void release_all() noexcept;
 
   // Runs enqueue(stream) with the stream's lock held.
   template <class F>
@@ -131,14 +131,14 @@ class DeviceState {
   void reclaim_inbound();
 
   bool is_here(const heddle_tensor& tensor) const;
-  struct Kept {
+  struct Retained {
     Event passed;
     std::shared_ptr<const void> thing;
   };
   // Until the stream is past this point. Gives back what it is past already, to be let go without the lock.
-  [[nodiscard]] std::vector<Kept> keep_locked(std::shared_ptr<const void> thing);
-  [[nodiscard]] std::vector<Kept> take_passed();
-  void let_go_of_passed();
+  [[nodiscard]] std::vector<Retained> retain_locked(std::shared_ptr<const void> thing);
+  [[nodiscard]] std::vector<Retained> take_passed();
+  void drop_passed();
 
   std::shared_ptr<const Device> device_;
   std::shared_ptr<const KernelTable> kernels_;
@@ -148,7 +148,7 @@ class DeviceState {
   Pool pool_;
   std::mutex stream_mutex_;
   Stream stream_;
-  std::deque<Kept> kept_;  // guarded by stream_mutex_
+  std::deque<Retained> retained_;  // guarded by stream_mutex_
 
   struct Copies {
     std::mutex mutex;
@@ -171,4 +171,4 @@ class DeviceState {
   std::deque<Retired> retired_;  // guarded by retired_mutex_
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

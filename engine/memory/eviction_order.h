@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 enum class EvictionOrder : std::uint8_t {
   // Chunks of a pool that hold nothing: to take them from the driver again is all that it costs.
@@ -24,7 +24,7 @@ enum class EvictionOrder : std::uint8_t {
   // enqueued copies read stays. MergedPages.
   merged_weights,
 
-  // Host memory only: bytes of files, which can be read again. HostWeights::let_go(), in this
+  // Host memory only: bytes of files, which can be read again. HostWeights::evict(), in this
   // order,
   // and for loads that lack room themselves the first three (HostWeights::evict_one()):
   //   1. pages and copies that nobody reads: those whose next use is farthest, as far as anybody
@@ -44,7 +44,7 @@ enum class EvictionOrder : std::uint8_t {
   // Values that nodes made, kept for later runs. They cost more than weights of the same size
   // because they have to be computed again: what is cheapest to make again for its bytes goes
   // first. From a device they go to host memory, where that has room. OutputCache::make_room().
-  kept_values,
+  cached_values,
 
   // Weights on a device that runs under way will use: whatever goes here is loaded again, in this
   // very run. Models whose next use is farthest first, then as above.
@@ -52,4 +52,4 @@ enum class EvictionOrder : std::uint8_t {
   weights_in_use,
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -9,7 +9,7 @@
 #include "engine/base/mapped_file.h"
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -19,8 +19,8 @@ constexpr std::uint64_t kLargePage = std::uint64_t{2} << 20;
 
 // At the border of a large page: the fewer pages there are, the sooner they are filled, and the
 // fewer pieces a disk is asked for.
-HostBuffer::HostBuffer(HostBytes room) : room_(std::move(room)), data_(nullptr) {
-  const std::uint64_t bytes = room_.bytes();
+HostBuffer::HostBuffer(HostBytes budget) : budget_(std::move(budget)), data_(nullptr) {
+  const std::uint64_t bytes = budget_.bytes();
   const std::uint64_t mapped = bytes + kLargePage;
   void* const memory =
       ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -43,4 +43,4 @@ HostBuffer::~HostBuffer() {
     ::munmap(data_, bytes());
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -7,32 +7,32 @@
 #include <utility>
 
 #include "engine/device/device.h"
-#include "engine/memory/host_room.h"
+#include "engine/memory/host_budget.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class HostBuffer {
  public:
   // As large as the room that it has. Pinned. Throws out_of_memory. REQUIRES: device->has_pinned().
   // Holds the device open.
-  HostBuffer(HostBytes room, std::shared_ptr<const Device> device)
-      : room_(std::move(room)),
+  HostBuffer(HostBytes budget, std::shared_ptr<const Device> device)
+      : budget_(std::move(budget)),
         device_(std::move(device)),
         data_(static_cast<std::byte*>(device_->allocate_pinned(bytes()))) {}
   // Plain, whole pages, which the system has back when it goes. Throws out_of_memory.
-  explicit HostBuffer(HostBytes room);
+  explicit HostBuffer(HostBytes budget);
   ~HostBuffer();
   HostBuffer(const HostBuffer&) = delete;
   HostBuffer& operator=(const HostBuffer&) = delete;
 
   std::byte* data() const { return data_; }
-  std::uint64_t bytes() const { return room_.bytes(); }
+  std::uint64_t bytes() const { return budget_.bytes(); }
   const Device* pinned_by() const { return device_.get(); }  // nullptr: it is plain
 
  private:
-  HostBytes room_;  // goes back after the memory
+  HostBytes budget_;  // goes back after the memory
   std::shared_ptr<const Device> device_;
   std::byte* data_;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -18,7 +18,7 @@
 #include "engine/memory/host_buffer.h"
 #include "engine/memory/range_counts.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // Bytes of a file: rows of one of its tensors.
 struct FilePart {
@@ -31,11 +31,11 @@ struct FilePart {
 // once: in this order, each as often as it stands there. cyclic: from the start again and again.
 enum class UseOrder { once, cyclic };
 
-// Told of a piece that was read, by the thread that read it, with no lock held. `lane` tells apart
+// Told of a piece that was read, by the thread that read it, with no lock held. `track` tells apart
 // those that read at the same time, from 0.
 struct FileRead {
   const std::string& name;
-  unsigned lane = 0;
+  unsigned track = 0;
   std::chrono::steady_clock::time_point begin, end;
   std::uint64_t bytes = 0;
 };
@@ -99,7 +99,7 @@ struct HostCopy {
 
 struct HostFile {
   RangeCounts held_pages;
-  HostBytes room;  // of these pages
+  HostBytes budget;  // of these pages
   RangeCounts read_bytes;  // ever
 };
 
@@ -141,4 +141,4 @@ struct HostItem {
   }
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

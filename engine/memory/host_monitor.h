@@ -12,7 +12,7 @@
 #include <condition_variable>
 #include <mutex>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 struct HostMonitor {
   using Lock = std::unique_lock<std::mutex>;
@@ -46,4 +46,4 @@ struct HostMonitor {
   unsigned freeing = 0;             // threads that give memory back; mutex
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

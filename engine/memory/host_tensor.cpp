@@ -4,7 +4,7 @@
 
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -22,7 +22,7 @@ std::optional<TakenBytes> take_if_there(Ledger& ledger, std::uint64_t bytes, Res
 
 HostTensorMemory::HostTensorMemory(TakenBytes taken, std::shared_ptr<Ledger> ledger)
     : ledger_(std::move(ledger)), taken_(std::move(taken)), piece_(allocate_host(taken_.bytes())) {
-  taken_.tag(kHolder);
+  taken_.tag(kTag);
 }
 
 HostTensorMemory::~HostTensorMemory() { free_host(piece_); }
@@ -43,4 +43,4 @@ Tensor try_make_host_tensor(const heddle_tensor_info& info, const std::shared_pt
   return make_tensor(info, std::make_shared<HostTensorMemory>(std::move(*taken), ledger));
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

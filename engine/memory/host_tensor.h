@@ -8,7 +8,7 @@
 #include "engine/tensor/host_memory.h"
 #include "engine/tensor/tensor.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class HostTensorMemory final : public Storage {
  public:
@@ -21,7 +21,7 @@ class HostTensorMemory final : public Storage {
   const char* place() const override { return "host"; }
 
  private:
-  static constexpr Holder kHolder{Held::values, 0};
+  static constexpr MemoryTag kTag{MemoryKind::values, 0};
   const std::shared_ptr<Ledger> ledger_;
   TakenBytes taken_;
   const HostPiece piece_;
@@ -35,4 +35,4 @@ Tensor make_host_tensor(const heddle_tensor_info& info, const std::shared_ptr<Le
 // The same where there is room; nothing is let go for it. Empty: there is none.
 Tensor try_make_host_tensor(const heddle_tensor_info& info, const std::shared_ptr<Ledger>& ledger);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

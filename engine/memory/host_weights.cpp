@@ -8,7 +8,7 @@
 #include "engine/base/error.h"
 #include "engine/tensor/dtype.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 FilePart file_part(const TensorView& tensor, std::int64_t begin, std::int64_t end) {
   FilePart part{tensor.file, tensor.name, tensor.file_offset(), tensor.data.size(), 0, 0};
@@ -53,22 +53,22 @@ void HostLease::leave() noexcept {
 
 // ---- asking ----
 
-HostWeights::HostWeights(std::shared_ptr<HostRoom> room, Options options)
-    : room_(std::move(room)),
+HostWeights::HostWeights(std::shared_ptr<HostBudget> budget, Options options)
+    : budget_(std::move(budget)),
       leases_(monitor_),
-      pool_(monitor_, *room_,
+      pool_(monitor_, *budget_,
             {options.pinned_bytes, options.staging_bytes, options.staging_devices}),
       queue_(options.piece_bytes),
-      cache_(monitor_, *room_, pool_, queue_),
+      cache_(monitor_, *budget_, pool_, queue_),
       staged_(monitor_, cache_, pool_, queue_, leases_),
       reader_(monitor_, cache_, staged_, queue_),
-      prefetcher_({monitor_, *room_, leases_, pool_, queue_, cache_, staged_, reader_},
+      prefetcher_({monitor_, *budget_, leases_, pool_, queue_, cache_, staged_, reader_},
                   {options.readers, options.copiers, options.ahead_bytes}) {}
 
 HostWeights::~HostWeights() {
   prefetcher_.stop();
   reclaim();
-  let_go(HostRoom::kUnlimited);
+  evict(HostBudget::kUnlimited);
 }
 
 std::shared_ptr<HostLease> HostWeights::get(std::span<const FilePart> parts,
@@ -77,7 +77,7 @@ std::shared_ptr<HostLease> HostWeights::get(std::span<const FilePart> parts,
   const std::shared_ptr<HostLease> lease(new HostLease(reader));
   lease->holds_.reserve(parts.size());  // so that none is taken that the lease does not know of
   lease->data_.reserve(parts.size());
-  room_->refresh();
+  budget_->refresh();
   Lock lock(monitor_.mutex);
   cache_.set_others_lack_room(false);
   staged_.release_passed(lock);
@@ -101,10 +101,10 @@ std::shared_ptr<HostLease> HostWeights::get(std::span<const FilePart> parts,
 
 void HostWeights::take_all(Lock& lock, HostLease& lease, std::span<const FilePart> parts) {
   const std::shared_ptr<const Device>& reader = lease.reader_;
-  std::optional<LeaseBook::Turn> turn;
+  std::optional<LeaseBook::AdmissionTicket> ticket;
   if (!std::ranges::all_of(parts, [&](const FilePart& p) { return is_here(p, *reader); })) {
     check_fits(parts);
-    turn.emplace(leases_, lock);
+    ticket.emplace(leases_, lock);
   }
   lease.owner_ = this;
   for (const FilePart& part : parts) {
@@ -118,7 +118,7 @@ void HostWeights::take_all(Lock& lock, HostLease& lease, std::span<const FilePar
 void HostWeights::check_fits(std::span<const FilePart> parts) const {
   std::uint64_t bytes = 0;
   for (const FilePart& part : parts) bytes += part.bytes;
-  if (bytes > room_->limit()) throw cache_.out_of_memory(parts[0].name, bytes);
+  if (bytes > budget_->limit()) throw cache_.out_of_memory(parts[0].name, bytes);
 }
 
 bool HostWeights::is_here(const FilePart& part, const Device& reader) const {
@@ -243,7 +243,7 @@ void HostWeights::await_room(Lock& lock, const HostItem& item, std::uint64_t byt
   // Devices that compute in host memory have taken it: what they do not use now may go.
   const std::string name = item.name;
   lock.unlock();
-  const bool is_made = room_->make(bytes, name);
+  const bool is_made = budget_->make(bytes, name);
   lock.lock();
   if (!is_made) throw cache_.out_of_memory(name, bytes);
 }
@@ -253,26 +253,26 @@ void HostWeights::reclaim() {
   staged_.release_passed(lock);
 }
 
-std::uint64_t HostWeights::let_go(std::uint64_t bytes) {
+std::uint64_t HostWeights::evict(std::uint64_t bytes) {
   Lock lock(monitor_.mutex);
   cache_.set_others_lack_room(true);
   staged_.release_passed(lock);
-  const std::uint64_t before = room_->given_back();
-  while (room_->given_back() - before < bytes) {
+  const std::uint64_t before = budget_->given_back();
+  while (budget_->given_back() - before < bytes) {
     if (evict_one(lock) || cache_.abandon_one(lock) || staged_.release_passed(lock)) continue;
     // What streams still copy from comes free without anybody's doing; a piece that is read ahead,
     // too.
     if (!leases_.is_pending() && monitor_.freeing == 0 && !prefetcher_.is_reading_ahead()) break;
     monitor_.changed.wait_for(lock, HostMonitor::kPoll);
   }
-  return room_->given_back() - before;
+  return budget_->given_back() - before;
 }
 
 HostReport HostWeights::report() const {
   const Lock lock(monitor_.mutex);
   const PageCache::Counts& counts = cache_.counts();
-  return {room_->limit(),    room_->held(),     room_->peak(), pool_.pinned(),
+  return {budget_->limit(),    budget_->held(),     budget_->peak(), pool_.pinned(),
           counts.read_first, counts.read_again, counts.evicted};
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -7,7 +7,7 @@
 // what is let go soon is read past the kernel's copies, which takes less time and pushes out
 // nothing.
 //
-// Everything held is within a hard limit (host_room.h): pages of mappings from the moment they are
+// Everything held is within a hard limit (host_budget.h): pages of mappings from the moment they are
 // read until they are given back, pinned copies, and the buffers. What is evicted when room is
 // short, and in which order, eviction_order.h says. What is expected next is read ahead by threads
 // of its own.
@@ -30,7 +30,7 @@
 #include "engine/files/checkpoint.h"
 #include "engine/memory/host_item.h"
 #include "engine/memory/host_monitor.h"
-#include "engine/memory/host_room.h"
+#include "engine/memory/host_budget.h"
 #include "engine/memory/lease_book.h"
 #include "engine/memory/page_cache.h"
 #include "engine/memory/piece_reader.h"
@@ -39,7 +39,7 @@
 #include "engine/memory/staged_copies.h"
 #include "engine/memory/staging_pool.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class HostWeights;
 
@@ -77,12 +77,12 @@ class HostLease {
 };
 
 struct HostReport {
-  std::uint64_t limit = 0;  // HostRoom::kUnlimited: none
+  std::uint64_t limit = 0;  // HostBudget::kUnlimited: none
   std::uint64_t held = 0, peak = 0;
   std::uint64_t pinned = 0;      // of what is held, staging included
   std::uint64_t read_first = 0;  // bytes that came from files for the first time
   std::uint64_t read_again = 0;
-  std::uint64_t let_go = 0;  // bytes of parts, as often as they were
+  std::uint64_t evicted = 0;  // bytes of parts, as often as they were
 };
 
 class HostWeights {
@@ -97,7 +97,7 @@ class HostWeights {
     // So far ahead of their use things are read for which others that are expected have to go.
     std::uint64_t ahead_bytes = std::uint64_t{64} << 20;
   };
-  HostWeights(std::shared_ptr<HostRoom> room, Options options);
+  HostWeights(std::shared_ptr<HostBudget> budget, Options options);
   ~HostWeights();  // REQUIRES: no lease and no expectation is left
   HostWeights(const HostWeights&) = delete;
 
@@ -115,7 +115,7 @@ class HostWeights {
   // Lets go of at least so many bytes where it can: what is wanted last first. Waits for streams
   // that still copy from it, not for leases that have no event. Nothing is read ahead into what
   // went before the next get(). The bytes let go.
-  std::uint64_t let_go(std::uint64_t bytes);
+  std::uint64_t evict(std::uint64_t bytes);
   // Gives back what leases hold whose event has passed. Done by get(), too.
   void reclaim();
   HostReport report() const;
@@ -141,7 +141,7 @@ class HostWeights {
   bool evict_one(Lock& lock);
   void await_room(Lock& lock, const HostItem& item, std::uint64_t bytes);
 
-  const std::shared_ptr<HostRoom> room_;
+  const std::shared_ptr<HostBudget> budget_;
   mutable HostMonitor monitor_;
   LeaseBook leases_;
   StagingPool pool_;
@@ -152,4 +152,4 @@ class HostWeights {
   Prefetcher prefetcher_;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

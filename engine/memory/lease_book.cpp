@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 void LeaseBook::remove_holder(std::thread::id thread) {
   if (const auto self = holders_.find(thread); self != holders_.end()) holders_.erase(self);
@@ -37,10 +37,10 @@ LeaseBook::PendingList LeaseBook::take_passed(Lock& lock) {
 
 bool LeaseBook::is_held_by_others() const {
   return std::ranges::any_of(holders_,
-                             [&](std::thread::id holder) { return !waiting_.contains(holder); });
+                             [&](std::thread::id tag) { return !waiting_.contains(tag); });
 }
 
-LeaseBook::Turn::Turn(LeaseBook& book, Lock& lock)
+LeaseBook::AdmissionTicket::AdmissionTicket(LeaseBook& book, Lock& lock)
     : book_(book),
       self_(book.waiting_.insert(std::this_thread::get_id())),
       ticket_(book.next_ticket_++) {
@@ -48,10 +48,10 @@ LeaseBook::Turn::Turn(LeaseBook& book, Lock& lock)
   book.monitor_.changed.wait(lock, [&] { return book.served_ticket_ == ticket_; });
 }
 
-LeaseBook::Turn::~Turn() {
+LeaseBook::AdmissionTicket::~AdmissionTicket() {
   book_.waiting_.erase(self_);
   ++book_.served_ticket_;
   book_.monitor_.changed.notify_all();
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -15,7 +15,7 @@
 #include "engine/memory/host_item.h"
 #include "engine/memory/host_monitor.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // A lease on one copy of an item.
 struct HostHold {
@@ -51,11 +51,11 @@ class LeaseBook {
   bool is_held_by_others() const;
 
   // While it lives, nobody else takes room.
-  class Turn {
+  class AdmissionTicket {
    public:
-    Turn(LeaseBook& book, Lock& lock);
-    ~Turn();
-    Turn(const Turn&) = delete;
+    AdmissionTicket(LeaseBook& book, Lock& lock);
+    ~AdmissionTicket();
+    AdmissionTicket(const AdmissionTicket&) = delete;
 
    private:
     LeaseBook& book_;
@@ -73,4 +73,4 @@ class LeaseBook {
   std::uint64_t next_ticket_ = 0, served_ticket_ = 0;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

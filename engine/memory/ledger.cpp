@@ -5,7 +5,7 @@
 
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -36,25 +36,25 @@ std::uint64_t Ledger::budget(const State& state) const {
 
 std::uint64_t Ledger::budget() const { return budget(*state_.lock()); }
 
-std::int64_t Ledger::room_by_budget(const State& state) const {
+std::int64_t Ledger::available_by_budget(const State& state) const {
   return clamped(budget(state)) - clamped(state.taken) - clamped(state.claimed);
 }
 
-std::int64_t Ledger::room_by_driver(const State& state) const {
+std::int64_t Ledger::available_by_driver(const State& state) const {
   if (!state.is_polled) return kEndless;
   return clamped(state.driver_free) + clamped(state.taken_then) - clamped(state.taken) -
          clamped(limits_.headroom) - clamped(state.claimed);
 }
 
-std::uint64_t Ledger::room() {
+std::uint64_t Ledger::available() {
   poll_all_when_due();
-  return room_unasked();
+  return available_unasked();
 }
 
-std::uint64_t Ledger::room_unasked() const {
+std::uint64_t Ledger::available_unasked() const {
   std::int64_t least = kEndless;
   for (const Ledger* each = this; each != nullptr; each = each->parent())
-    least = std::min(least, each->room(*each->state_.lock()));
+    least = std::min(least, each->available(*each->state_.lock()));
   return std::uint64_t(std::max<std::int64_t>(0, least));
 }
 
@@ -111,7 +111,7 @@ bool Ledger::add(std::uint64_t bytes, std::uint64_t of_claim, bool is_claim) {
   Ledger* refusing = nullptr;
   for (Ledger* each = this; each != nullptr && refusing == nullptr; each = each->parent()) {
     const auto state = each->state_.lock();
-    if (more > 0 && each->room(*state) < clamped(more)) {
+    if (more > 0 && each->available(*state) < clamped(more)) {
       refusing = each;
       break;
     }
@@ -198,7 +198,7 @@ Reservation Ledger::reserve(std::uint64_t bytes, std::string_view what) {
 }
 
 std::uint64_t Ledger::missing(std::uint64_t bytes) const {
-  return std::uint64_t(std::max<std::int64_t>(0, clamped(bytes) - room(*state_.lock())));
+  return std::uint64_t(std::max<std::int64_t>(0, clamped(bytes) - available(*state_.lock())));
 }
 
 // Others may take what was let go before this thread does, so it goes round again as long as
@@ -207,27 +207,27 @@ void Ledger::make_room(std::uint64_t bytes) {
   for (Ledger* each = this; each != nullptr; each = each->parent()) {
     const auto is_short = [&] { return each->missing(bytes) > 0; };
     const auto short_by_driver = [&] {
-      return each->room_by_driver(*each->state_.lock()) < clamped(bytes);
+      return each->available_by_driver(*each->state_.lock()) < clamped(bytes);
     };
     if (short_by_driver()) each->poll_now();
-    while (is_short() && each->shed_once(bytes) > 0) {
+    while (is_short() && each->evict_once(bytes) > 0) {
     }
     if (is_short() && short_by_driver()) each->poll_now();  // before memory is said to be out
   }
 }
 
-std::uint64_t Ledger::shed_once(std::uint64_t bytes) {
-  std::vector<Turn> sheds;
+std::uint64_t Ledger::evict_once(std::uint64_t bytes) {
+  std::vector<Evictor> evictors;
   std::uint64_t before = 0;
   {
     const auto state = state_.lock();
-    sheds = state->sheds;
+    evictors = state->evictors;
     before = state->taken;
   }
-  for (const Turn& turn : sheds) {
+  for (const Evictor& evictor : evictors) {
     const std::uint64_t lacks = missing(bytes);
     if (lacks == 0) break;
-    turn.shed(lacks);
+    evictor.evict(lacks);
   }
   const std::uint64_t after = state_.lock()->taken;
   return before - std::min(before, after);
@@ -240,25 +240,25 @@ bool Ledger::after_refusal(std::uint64_t bytes) {
     // The driver knows better than its own figure: as much as was refused goes, whatever room there
     // seems to be.
     const std::uint64_t before = each->state_.lock()->taken;
-    std::vector<Turn> sheds = each->state_.lock()->sheds;
+    std::vector<Evictor> evictors = each->state_.lock()->evictors;
     const auto gone = [&] { return before - std::min(before, each->state_.lock()->taken); };
-    for (const Turn& turn : sheds) {
+    for (const Evictor& evictor : evictors) {
       if (gone() >= bytes) break;
-      turn.shed(bytes - gone());
+      evictor.evict(bytes - gone());
     }
     has_gone = has_gone || gone() > 0;
   }
   return has_gone;
 }
 
-void Ledger::on_shortage(EvictionOrder turn, const void* who, Shed shed) {
+void Ledger::on_shortage(EvictionOrder priority, const void* who, EvictCallback evict) {
   const auto state = state_.lock();
-  const auto at = std::ranges::upper_bound(state->sheds, turn, {}, &Turn::turn);
-  state->sheds.insert(at, Turn{turn, who, std::move(shed)});
+  const auto at = std::ranges::upper_bound(state->evictors, priority, {}, &Evictor::priority);
+  state->evictors.insert(at, Evictor{priority, who, std::move(evict)});
 }
 
-void Ledger::forget_shed(const void* who) {
-  std::erase_if(state_.lock()->sheds, [&](const Turn& turn) { return turn.who == who; });
+void Ledger::remove_evict_callback(const void* who) {
+  std::erase_if(state_.lock()->evictors, [&](const Evictor& evictor) { return evictor.who == who; });
 }
 
 Ledger::Cap::Cap(Ledger& ledger, std::uint64_t bytes) : ledger_(&ledger), bytes_(bytes) {
@@ -293,24 +293,24 @@ std::uint32_t Ledger::owner(std::string_view name) {
   return std::uint32_t(state->owners.size() - 1);
 }
 
-void Ledger::tag(Holder holder, std::uint64_t bytes) {
-  state_.lock()->held[holder.owner][std::size_t(holder.kind)].bytes += bytes;
+void Ledger::tag(MemoryTag tag, std::uint64_t bytes) {
+  state_.lock()->held[tag.owner][std::size_t(tag.kind)].bytes += bytes;
 }
-void Ledger::untag(Holder holder, std::uint64_t bytes) {
-  state_.lock()->held[holder.owner][std::size_t(holder.kind)].bytes -= bytes;
+void Ledger::untag(MemoryTag tag, std::uint64_t bytes) {
+  state_.lock()->held[tag.owner][std::size_t(tag.kind)].bytes -= bytes;
 }
-void Ledger::pin(Holder holder, std::uint64_t bytes) {
-  state_.lock()->held[holder.owner][std::size_t(holder.kind)].pinned += bytes;
+void Ledger::pin(MemoryTag tag, std::uint64_t bytes) {
+  state_.lock()->held[tag.owner][std::size_t(tag.kind)].pinned += bytes;
 }
-void Ledger::unpin(Holder holder, std::uint64_t bytes) {
-  state_.lock()->held[holder.owner][std::size_t(holder.kind)].pinned -= bytes;
+void Ledger::unpin(MemoryTag tag, std::uint64_t bytes) {
+  state_.lock()->held[tag.owner][std::size_t(tag.kind)].pinned -= bytes;
 }
 
 bool Ledger::is_pressed() {
   for (Ledger* each = this; each != nullptr; each = each->parent()) {
     each->poll_when_due();
     const auto state = each->state_.lock();
-    if (each->room_by_driver(*state) < 0) return true;
+    if (each->available_by_driver(*state) < 0) return true;
   }
   return false;
 }
@@ -323,16 +323,16 @@ LedgerReport Ledger::report() const {
                       state->taken,
                       state->peak,
                       state->claimed,
-                      std::uint64_t(std::max<std::int64_t>(0, room(*state))),
+                      std::uint64_t(std::max<std::int64_t>(0, available(*state))),
                       std::nullopt,
                       {}};
   if (state->is_polled)
     report.driver_free = std::uint64_t(std::max<std::int64_t>(
         0, clamped(state->driver_free) + clamped(state->taken_then) - clamped(state->taken)));
   for (std::size_t owner = 0; owner < state->held.size(); ++owner)
-    for (std::size_t kind = 0; kind < kHeldKinds; ++kind)
+    for (std::size_t kind = 0; kind < kMemoryKinds; ++kind)
       if (const Amount& amount = state->held[owner][kind]; amount.bytes > 0)
-        report.held.push_back({Held(kind), state->owners[owner], amount.bytes, amount.pinned});
+        report.held.push_back({MemoryKind(kind), state->owners[owner], amount.bytes, amount.pinned});
   std::ranges::stable_sort(report.held, std::greater<>(), &LedgerReport::Line::bytes);
   return report;
 }
@@ -343,7 +343,7 @@ std::string Ledger::figures() const {
   std::uint64_t held = 0;
   for (const LedgerReport::Line& line : now.held) {
     held += line.bytes;
-    parts.push_back(cat(held_name(line.kind), line.owner.empty() ? "" : " of ", line.owner, " ",
+    parts.push_back(cat(memory_kind_name(line.kind), line.owner.empty() ? "" : " of ", line.owner, " ",
                         format_bytes(line.bytes),
                         line.pinned > 0 ? cat(" (pinned ", format_bytes(line.pinned), ")") : ""));
   }
@@ -370,4 +370,4 @@ Error Ledger::out_of_memory(std::uint64_t bytes, std::string_view what,
           ". Raise its budget, end what else uses it, or place less there"));
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

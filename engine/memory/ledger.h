@@ -3,7 +3,7 @@
 // and others find the headroom that was promised to them. The host's ledger is the parent of those
 // of devices that compute in host memory: what they take counts there, too.
 //
-// room = min(budget - ours, what the driver says is free - headroom), less what is reserved. The
+// available = min(budget - ours, what the driver says is free - headroom), less what is reserved. The
 // driver is asked every few seconds, before memory is said to be out, and when it has refused:
 // other processes take and free memory as they like, and what they free is used from the next
 // question on.
@@ -26,11 +26,11 @@
 #include "engine/memory/eviction_order.h"
 #include "engine/memory/reservation.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 struct LedgerReport {
   struct Line {
-    Held kind = Held::values;
+    MemoryKind kind = MemoryKind::values;
     std::string owner;  // "" : nobody by name
     std::uint64_t bytes = 0;
     std::uint64_t pinned = 0;  // of them, in use now: they cannot be let go
@@ -41,7 +41,7 @@ struct LedgerReport {
   std::uint64_t taken = 0;     // from the driver, by us
   std::uint64_t peak = 0;      // the most that was taken at a time
   std::uint64_t reserved = 0;  // claimed, and not taken yet
-  std::uint64_t room = 0;      // that is left
+  std::uint64_t available = 0;      // that is left
   std::optional<std::uint64_t>
       driver_free;         // when it was asked last, less what we have taken since
   std::vector<Line> held;  // most bytes first
@@ -71,7 +71,7 @@ class Ledger {
   std::uint64_t headroom() const { return limits_.headroom; }
   std::uint64_t budget() const;  // with the caps in force
   // Bytes that could be had, parents included: without letting go of anything that is held.
-  std::uint64_t room();
+  std::uint64_t available();
   // The same if everything of ours were let go: what one who comes alone may use.
   std::uint64_t most();
   // The driver is asked now, by this thread.
@@ -85,7 +85,7 @@ class Ledger {
   // before. And what it would find.
   [[nodiscard]] std::optional<TakenBytes> try_take_unasked(std::uint64_t bytes,
                                                            Reservation* from = nullptr);
-  std::uint64_t room_unasked() const;
+  std::uint64_t available_unasked() const;
   // The same, letting others go where it has to. Throws out_of_memory with the ledger. `what`:
   // "weights of single.17".
   [[nodiscard]] TakenBytes take(std::uint64_t bytes, std::string_view what,
@@ -101,11 +101,11 @@ class Ledger {
                       std::string_view cause = {}) const;
 
   // Who can let go of memory: told how many bytes are missing, gives back what it can, when it is
-  // its turn. Called on the thread that needs room. `who` names it for forget_shed(), after which
+  // its turn. Called on the thread that needs room. `who` names it for remove_evict_callback(), after which
   // it is not called any more; REQUIRES: by then nobody takes.
-  using Shed = std::function<void(std::uint64_t missing)>;
-  void on_shortage(EvictionOrder turn, const void* who, Shed shed);
-  void forget_shed(const void* who);
+  using EvictCallback = std::function<void(std::uint64_t missing)>;
+  void on_shortage(EvictionOrder priority, const void* who, EvictCallback evict);
+  void remove_evict_callback(const void* who);
 
   // Another limit beside the budget, as long as it lives: what a workflow allows itself.
   class Cap {
@@ -124,8 +124,8 @@ class Ledger {
 
   // Who holds what (TaggedBytes), and how much of it is in use; no limit depends on it.
   std::uint32_t owner(std::string_view name);
-  void pin(Holder holder, std::uint64_t bytes);
-  void unpin(Holder holder, std::uint64_t bytes);
+  void pin(MemoryTag tag, std::uint64_t bytes);
+  void unpin(MemoryTag tag, std::uint64_t bytes);
 
   LedgerReport report() const;
   std::string figures() const;  // for people: the budget, what the driver has free, who holds what
@@ -143,10 +143,10 @@ class Ledger {
   struct Amount {
     std::uint64_t bytes = 0, pinned = 0;
   };
-  struct Turn {
-    EvictionOrder turn;
+  struct Evictor {
+    EvictionOrder priority;
     const void* who;
-    Shed shed;
+    EvictCallback evict;
   };
   struct State {
     std::uint64_t taken = 0, claimed = 0, peak = 0;
@@ -156,27 +156,27 @@ class Ledger {
     std::uint64_t polls = 0;
     std::vector<std::uint64_t> caps;
     std::vector<std::string> owners{""};
-    std::vector<std::array<Amount, kHeldKinds>> held{1};
-    std::vector<Turn> sheds;
+    std::vector<std::array<Amount, kMemoryKinds>> held{1};
+    std::vector<Evictor> evictors;
   };
   std::uint64_t budget(const State& state) const;
-  std::int64_t room_by_budget(const State& state) const;
-  std::int64_t room_by_driver(const State& state) const;
-  std::int64_t room(const State& state) const {
-    return std::min(room_by_budget(state), room_by_driver(state));
+  std::int64_t available_by_budget(const State& state) const;
+  std::int64_t available_by_driver(const State& state) const;
+  std::int64_t available(const State& state) const {
+    return std::min(available_by_budget(state), available_by_driver(state));
   }
   // Adds to the claims or to what is taken, here and in the parents; all or nothing.
   bool add(std::uint64_t bytes, std::uint64_t of_claim, bool is_claim);
   void unclaim(std::uint64_t bytes);
   void give_back(std::uint64_t bytes);
   void give_back_refused(std::uint64_t bytes);
-  void tag(Holder holder, std::uint64_t bytes);
-  void untag(Holder holder, std::uint64_t bytes);
+  void tag(MemoryTag tag, std::uint64_t bytes);
+  void untag(MemoryTag tag, std::uint64_t bytes);
   void poll_when_due();
   // Bytes that are missing, here alone, for so many more.
   std::uint64_t missing(std::uint64_t bytes) const;
   void make_room(std::uint64_t bytes);
-  std::uint64_t shed_once(std::uint64_t bytes);  // bytes given back meanwhile
+  std::uint64_t evict_once(std::uint64_t bytes);  // bytes given back meanwhile
 
   const std::string name_;
   const Limits limits_;
@@ -185,4 +185,4 @@ class Ledger {
   Guarded<State> state_;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -4,7 +4,7 @@
 
 #include "heddle/control_groups.hpp"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 MachineMemory machine_memory() {
   const machine::Memory memory = machine::memory();
@@ -17,4 +17,4 @@ std::uint64_t default_host_budget(std::uint64_t total) {
   return std::min(total, std::max(4 * kGb, half - std::min(half, 2 * kGb)));
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

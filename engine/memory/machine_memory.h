@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 struct MachineMemory {
   std::uint64_t total = 0,
@@ -15,4 +15,4 @@ MachineMemory machine_memory();
 // what there is.
 std::uint64_t default_host_budget(std::uint64_t total);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // Bytes, or a share of a whole that is known later.
 struct MemorySize {
@@ -28,4 +28,4 @@ struct MemoryPolicy {
   std::function<double()> now;       // monotonic seconds, any thread; empty: the system's clock
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -5,7 +5,7 @@
 
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -71,7 +71,7 @@ void PageCache::advance(const FilePart& part, const Device& reader) {
 
 // What the kernel keeps of a file that is larger than what we may hold only pushes out others.
 bool PageCache::is_tight(const TensorFile& file) const {
-  return room_.limit() < file.mapping->size();
+  return budget_.limit() < file.mapping->size();
 }
 
 bool PageCache::is_to_be_pinned(const HostItem& item, const Device& reader) const {
@@ -80,7 +80,7 @@ bool PageCache::is_to_be_pinned(const HostItem& item, const Device& reader) cons
   const auto is_once = [](const ItemUse& use) { return use.forecast->order == UseOrder::once; };
   if (!item.uses.empty() && std::ranges::all_of(item.uses, is_once)) return false;
   // A copy of what is here already is worth room that is free, but not another's.
-  if (item.pages.state != CopyState::absent && !room_.has(item.bytes)) return false;
+  if (item.pages.state != CopyState::absent && !budget_.has(item.bytes)) return false;
   return pool_.can_pin_copy(item.bytes);
 }
 
@@ -111,8 +111,8 @@ PageCache::Started PageCache::start(Lock& lock, HostItem& item, Copy which,
   const std::uint64_t bytes = bytes_to_start(item, which, is_direct);
   std::unique_ptr<HostBuffer> used;
   if (is_direct && !is_pinned) used = pool_.take_idle_plain(bytes);
-  std::optional<HostBytes> room;
-  if (used == nullptr && !(room = room_.reserve(bytes))) {
+  std::optional<HostBytes> budget;
+  if (used == nullptr && !(budget = budget_.reserve(bytes))) {
     const bool has_freed = pool_.take_idle_plain({}) != nullptr;  // one of another size
     return has_freed ? Started::again : Started::no_room;
   }
@@ -123,11 +123,11 @@ PageCache::Started PageCache::start(Lock& lock, HostItem& item, Copy which,
     copy.lead = is_direct ? item.offset % page_bytes() : 0;
     copy.memory = std::move(used);
     if (copy.memory == nullptr &&
-        !make_memory(lock, item, is_pinned ? reader : nullptr, std::move(*room)))
+        !make_memory(lock, item, is_pinned ? reader : nullptr, std::move(*budget)))
       return Started::again;
   } else {
     item.book->held_pages.add(item.first_page(), item.end_page());
-    item.book->room.add(std::move(*room));
+    item.book->budget.add(std::move(*budget));
     copy.state = CopyState::loading;
     copy.next = item.bytes;
     copy.is_unassigned = is_assigned_later;
@@ -151,9 +151,9 @@ PageCache::Started PageCache::start(Lock& lock, HostItem& item, Copy which,
 
 // For the item's buffer. `pinned_by`: nullptr for plain memory. False: there is none.
 bool PageCache::make_memory(Lock& lock, HostItem& item,
-                            const std::shared_ptr<const Device>& pinned_by, HostBytes room) {
+                            const std::shared_ptr<const Device>& pinned_by, HostBytes budget) {
   HostCopy& copy = item.buffer;
-  copy.memory = pool_.make_copy(lock, pinned_by, std::move(room));
+  copy.memory = pool_.make_copy(lock, pinned_by, std::move(budget));
   if (copy.memory != nullptr) return true;
   (pinned_by == nullptr ? item.is_unbuffered : item.pinning_failed) = true;
   copy.state = CopyState::absent;
@@ -253,7 +253,7 @@ void PageCache::evict(Lock& lock, HostItem& item, Copy which) {
       if (is_tight(*file)) file->mapping->forget(offset, bytes);
     }
   }
-  book.room.give_back(RangeCounts::length(pages) * page_bytes());
+  book.budget.give_back(RangeCounts::length(pages) * page_bytes());
   monitor_.changed.notify_all();
 }
 
@@ -284,8 +284,8 @@ Error PageCache::out_of_memory(const std::string& name, std::uint64_t bytes) con
   return Error(
       Code::out_of_memory,
       cat("out of host memory: wanted ", format_bytes(bytes), " for the weights ", quote(name),
-          "; the limit is ", format_bytes(room_.limit()), ", held are ", format_bytes(room_.held()),
+          "; the limit is ", format_bytes(budget_.limit()), ", held are ", format_bytes(budget_.held()),
           ", of which ", format_bytes(in_use), " are in use. Raise the host budget."));
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -1,6 +1,6 @@
 // Which parts of files are in host memory: as pages of their mapping, or in memory of their own,
 // pinned, or plain where the file is larger than all that may be held. Invariants: everything here
-// has room (host_room.h) from before it is read until it has gone; what has a lease does not go.
+// has room (host_budget.h) from before it is read until it has gone; what has a lease does not go.
 // Evicts what will be wanted last, as far as anybody said, and of what nobody expects the least
 // recently used. Under the lock of host_monitor.h.
 #pragma once
@@ -19,11 +19,11 @@
 #include "engine/base/error.h"
 #include "engine/memory/host_item.h"
 #include "engine/memory/host_monitor.h"
-#include "engine/memory/host_room.h"
+#include "engine/memory/host_budget.h"
 #include "engine/memory/read_queue.h"
 #include "engine/memory/staging_pool.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class PageCache {
  public:
@@ -40,8 +40,8 @@ class PageCache {
     std::uint64_t evicted = 0;  // bytes of parts, as often as they were
   };
 
-  PageCache(HostMonitor& monitor, HostRoom& room, StagingPool& pool, ReadQueue& queue)
-      : monitor_(monitor), room_(room), pool_(pool), queue_(queue) {}
+  PageCache(HostMonitor& monitor, HostBudget& budget, StagingPool& pool, ReadQueue& queue)
+      : monitor_(monitor), budget_(budget), pool_(pool), queue_(queue) {}
 
   // ---- items ----
   // The part's item, or the whole tensor's, when that is held: its rows are there, too.
@@ -103,10 +103,10 @@ class PageCache {
   bool is_of_no_use(const HostItem& item, const HostCopy& copy) const;
   std::uint64_t bytes_to_start(const HostItem& item, Copy which, bool is_direct) const;
   bool make_memory(Lock& lock, HostItem& item, const std::shared_ptr<const Device>& pinned_by,
-                   HostBytes room);
+                   HostBytes budget);
 
   HostMonitor& monitor_;
-  HostRoom& room_;
+  HostBudget& budget_;
   StagingPool& pool_;
   ReadQueue& queue_;
   std::map<FileKey, HostFile> files_;
@@ -117,4 +117,4 @@ class PageCache {
   bool others_lack_room_ = false;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

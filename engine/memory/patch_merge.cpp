@@ -8,7 +8,7 @@
 
 #include "engine/tensor/numbers.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 namespace {
 
 // This file is compiled without contraction: a product and a sum fused are another number, and not
@@ -79,12 +79,12 @@ std::int64_t rounded_up(std::int64_t number, std::int64_t unit) {
   return (number + unit - 1) / unit * unit;
 }
 
-// A row of a tensor as numbers, whole or in stretches.
+// A row of a tensor as numbers, whole or in spans.
 class RowReader {
  public:
-  RowReader(const TensorView& tensor, const std::vector<PatchedRows::Stretch>& stretches)
+  RowReader(const TensorView& tensor, const std::vector<PatchedRows::Span>& spans)
       : tensor_(tensor),
-        stretches_(stretches),
+        spans_(spans),
         element_bytes_(dtype_size(tensor.dtype)),
         scale_(tensor.scale()) {
     const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape[0];
@@ -92,7 +92,7 @@ class RowReader {
   }
   void read(std::int64_t row, float* to) const {
     const auto bytes = tensor_.data.subspan(std::size_t(row) * row_bytes_, row_bytes_);
-    for (const PatchedRows::Stretch& s : stretches_) {
+    for (const PatchedRows::Span& s : spans_) {
       to_floats(tensor_.dtype,
                 bytes.subspan(std::size_t(s.begin) * element_bytes_,
                               std::size_t(s.end - s.begin) * element_bytes_),
@@ -105,7 +105,7 @@ class RowReader {
 
  private:
   const TensorView& tensor_;
-  const std::vector<PatchedRows::Stretch>& stretches_;
+  const std::vector<PatchedRows::Span>& spans_;
   std::size_t element_bytes_, row_bytes_ = 0;
   const float scale_;
 };
@@ -121,14 +121,14 @@ struct Prepared {
 class Merge {
  public:
   Merge(const PatchedRows& rows, float* out) : rows_(rows), out_(out), multiply_(best_multiply()) {
-    for (const PatchedRows::Stretch& s : rows.stretches) width_ += s.end - s.begin;
+    for (const PatchedRows::Span& s : rows.spans) width_ += s.end - s.begin;
     padded_ = rounded_up(width_, kColumnTile);
     for (const WeightPatches::Term* term : rows.terms) {
       Prepared& p = prepared_.emplace_back(Prepared{term});
       if (term->down == nullptr) continue;
       p.rank = term->down->shape.empty() ? 1 : term->down->shape[0];
       p.down.resize(std::size_t(p.rank * padded_));
-      const RowReader reader(*term->down, rows.stretches);
+      const RowReader reader(*term->down, rows.spans);
       for (std::int64_t r = 0; r < p.rank; ++r) reader.read(r, p.down.data() + r * padded_);
     }
   }
@@ -155,7 +155,7 @@ class Merge {
   void chunk(std::int64_t number, Scratch& scratch) const {
     const std::int64_t begin = rows_.begin + number * kChunkRows,
                        end = std::min(rows_.end, begin + kChunkRows);
-    const RowReader weights(*rows_.tensor, rows_.stretches);
+    const RowReader weights(*rows_.tensor, rows_.spans);
     for (std::int64_t row = begin; row < end; ++row) weights.read(row, row_of(row));
     for (std::size_t t = 0; t < prepared_.size(); ++t)
       read_up(prepared_[t], begin, end, scratch.ups[t]);
@@ -171,8 +171,8 @@ class Merge {
 
   void read_up(const Prepared& p, std::int64_t begin, std::int64_t end,
                std::vector<float>& up) const {
-    const std::vector<PatchedRows::Stretch> ranks{{0, p.rank}};
-    const RowReader reader(*p.term->up, p.is_whole() ? rows_.stretches : ranks);
+    const std::vector<PatchedRows::Span> ranks{{0, p.rank}};
+    const RowReader reader(*p.term->up, p.is_whole() ? rows_.spans : ranks);
     const std::int64_t width = up_width(p);
     std::ranges::fill(up, 0.0f);
     for (std::int64_t row = begin; row < end; ++row) {
@@ -247,4 +247,4 @@ void merge_patches(const PatchedRows& rows, float* out) {
     if (failure != nullptr) std::rethrow_exception(failure);
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

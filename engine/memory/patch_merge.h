@@ -1,4 +1,4 @@
-// A weight with its patches added, as f32: a device rounds it to its own form once, as it does with
+// A weight with its patches added, as f32: a device rounds it to its own layout once, as it does with
 // f32 files.
 #pragma once
 
@@ -8,23 +8,23 @@
 
 #include "engine/files/weight_patches.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // Rows of a tensor, each of which all of `terms` change.
 struct PatchedRows {
-  struct Stretch {
+  struct Span {
     std::int64_t begin = 0, end = 0;
   };
   const TensorView* tensor = nullptr;
   std::int64_t begin = 0, end = 0;
-  std::vector<Stretch> stretches;  // of the elements of a row: those wanted, one after another
+  std::vector<Span> spans;  // of the elements of a row: those wanted, one after another
   std::vector<const WeightPatches::Term*> terms;
 };
 
-// out: (end - begin) rows of all stretches, row-major. Each element is W + (d1 + d2 + ...), each d
+// out: (end - begin) rows of all spans, row-major. Each element is W + (d1 + d2 + ...), each d
 // the f32 sum of up * down over the rank in its order: the bytes depend neither on which rows and
 // columns are asked for together, nor on the number of threads or the instructions of the
 // processor. Big ones are computed by several threads, which end before this returns.
 void merge_patches(const PatchedRows& rows, float* out);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

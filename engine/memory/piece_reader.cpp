@@ -6,7 +6,7 @@
 
 #include "engine/base/caught.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -42,7 +42,7 @@ void PieceReader::read(Lock& lock, const ReadPiece& piece) noexcept {
   if (source.from_pages) ++item.pages.leases;
   ExpectedParts* const parts = watcher_of(item);
   if (parts != nullptr) ++parts->watching;
-  const unsigned lane = queue_.begin_reading();
+  const unsigned track = queue_.begin_reading();
   lock.unlock();
 
   std::optional<Error> failure;
@@ -50,13 +50,13 @@ void PieceReader::read(Lock& lock, const ReadPiece& piece) noexcept {
   try {
     transfer(piece, source);
     if (parts != nullptr && source.is_counted)
-      parts->watch({item.name, lane, begin, std::chrono::steady_clock::now(), bytes});
+      parts->watch({item.name, track, begin, std::chrono::steady_clock::now(), bytes});
   } catch (...) {
     failure = caught_error();
   }
 
   lock.lock();
-  queue_.end_reading(lane);
+  queue_.end_reading(track);
   if (parts != nullptr) --parts->watching;
   if (!failure && source.is_counted) cache_.count_read(item, file_offset(piece), bytes);
   finish(lock, piece, failure);
@@ -116,4 +116,4 @@ void PieceReader::finish(Lock& lock, const ReadPiece& piece, const std::optional
   cache_.drop_if_useless(lock, item, &copy == &item.pages ? &HostItem::pages : &HostItem::buffer);
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

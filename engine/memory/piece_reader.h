@@ -12,7 +12,7 @@
 #include "engine/memory/read_queue.h"
 #include "engine/memory/staged_copies.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class PieceReader {
  public:
@@ -41,4 +41,4 @@ class PieceReader {
   ReadQueue& queue_;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

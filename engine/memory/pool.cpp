@@ -6,7 +6,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -95,7 +95,7 @@ std::byte* Pool::hand_out(State& state, BySize::iterator from, BySize& of, std::
   Piece& piece = state.pieces[address];
   const bool is_parted = state.chunks[piece.chunk].is_shared && piece.bytes > bytes;
   const std::uint64_t taken = is_parted ? bytes : piece.bytes;
-  TaggedBytes tagged(ledger_, use.holder, taken);
+  TaggedBytes tagged(ledger_, use.tag, taken);
   if (is_parted) {
     std::byte* const rest = address + bytes;
     const std::uint64_t rest_bytes = piece.bytes - bytes;
@@ -212,4 +212,4 @@ void Pool::release(State& state, std::map<std::size_t, Chunk>::iterator chunk) {
   state.chunks.erase(chunk);
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

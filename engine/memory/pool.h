@@ -17,7 +17,7 @@
 #include "engine/device/device.h"
 #include "engine/memory/ledger.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 struct PoolUse {
   std::uint64_t used = 0;      // bytes handed out now
@@ -29,7 +29,7 @@ struct PoolUse {
 
 // What a piece is for, and on whose claim.
 struct PieceUse {
-  Holder holder{};
+  MemoryTag tag{};
   std::string_view what = {};    // for the error: "weights of single.17"
   Reservation* from = nullptr;   // of this device's ledger; nullptr: none
 };
@@ -101,4 +101,4 @@ class Pool {
   Guarded<State> state_;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -8,7 +8,7 @@
 
 #include "engine/memory/staging_sizes.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 Expectation::Expectation(Expectation&& other) noexcept
     : owner_(std::exchange(other.owner_, nullptr)), parts_(std::move(other.parts_)) {}
@@ -134,7 +134,7 @@ Prefetcher::Ahead Prefetcher::read_ahead(Lock& lock) {
   // let go as soon as it was used, to make room for what comes next, and nothing of a cycle that is
   // larger than the room would ever be found here: with the least recently used it is the same.
   const bool is_soon = next.wanted_in < 2 ||
-                       next.bytes_before <= std::min(options_.ahead_bytes, host_.room.limit() / 8);
+                       next.bytes_before <= std::min(options_.ahead_bytes, host_.budget.limit() / 8);
   const std::uint64_t wanted_in = is_soon ? next.wanted_in : kUnexpected - 1;
   if (host_.staged.is_staged_ahead(item, *next.by))
     return stage_ahead(lock, item, reader, wanted_in);
@@ -211,7 +211,7 @@ bool Prefetcher::read_or_read_ahead(Lock& lock) {
     return true;
   }
   lock.unlock();
-  host_.room.refresh();
+  host_.budget.refresh();
   lock.lock();
   const Ahead ahead = read_ahead(lock);
   if (ahead == Ahead::begun || stopping_ || !host_.queue.empty()) return true;
@@ -261,4 +261,4 @@ void Prefetcher::stop() {
   threads_.clear();
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -18,7 +18,7 @@
 #include "engine/memory/staged_copies.h"
 #include "engine/memory/staging_pool.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class Prefetcher;
 
@@ -48,7 +48,7 @@ class Prefetcher {
   // What it works with; all of it outlives it.
   struct Parts {
     HostMonitor& monitor;
-    HostRoom& room;
+    HostBudget& budget;
     LeaseBook& leases;
     StagingPool& pool;
     ReadQueue& queue;
@@ -96,4 +96,4 @@ class Prefetcher {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

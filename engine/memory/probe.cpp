@@ -6,7 +6,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 void probe(const Device& device) {
   std::array<std::uint32_t, 64> sent{}, got{};
@@ -23,4 +23,4 @@ void probe(const Device& device) {
                               " bytes came back with other contents"));
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

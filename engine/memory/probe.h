@@ -3,10 +3,10 @@
 
 #include "engine/device/device.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // Takes a little memory past all pools, copies a pattern there and back on a stream of its own,
 // waits and compares. Blocks. Throws the device's failure, io when other bytes came back.
 void probe(const Device& device);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

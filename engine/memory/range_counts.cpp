@@ -4,7 +4,7 @@
 #include <iterator>
 #include <numeric>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -24,20 +24,20 @@ RangeCounts::Counts::iterator RangeCounts::split(std::uint64_t at) {
   return counts_.emplace(at, count).first;
 }
 
-// change(count) -> the new count and whether the stretch is to be told.
+// change(count) -> the new count and whether the span is to be told.
 template <class Change>
 std::vector<RangeCounts::Range> RangeCounts::change(std::uint64_t begin, std::uint64_t end,
                                                     Change&& change) {
-  std::vector<Range> told;
-  if (begin >= end) return told;
+  std::vector<Range> ranges;
+  if (begin >= end) return ranges;
   const auto first = split(begin);
   const auto last = split(end);
   // From here on nothing can fail: what is half counted would never come right again.
-  told.reserve(static_cast<std::size_t>(std::distance(first, last)));
+  ranges.reserve(static_cast<std::size_t>(std::distance(first, last)));
   for (auto at = first; at != last; ++at) {
-    const auto [count, is_told] = change(at->second);
+    const auto [count, is_reported] = change(at->second);
     at->second = count;
-    if (is_told) append(told, at->first, std::next(at)->first);
+    if (is_reported) append(ranges, at->first, std::next(at)->first);
   }
   // Stretches that have become alike are one.
   std::uint64_t before = first == counts_.begin() ? 0 : std::prev(first)->second;
@@ -48,7 +48,7 @@ std::vector<RangeCounts::Range> RangeCounts::change(std::uint64_t begin, std::ui
     before = count;
     if (is_last) break;
   }
-  return told;
+  return ranges;
 }
 
 std::vector<RangeCounts::Range> RangeCounts::add(std::uint64_t begin, std::uint64_t end) {
@@ -86,4 +86,4 @@ std::uint64_t RangeCounts::length(const std::vector<Range>& ranges) {
                          [](std::uint64_t sum, const Range& r) { return sum + r.end - r.begin; });
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class RangeCounts {
  public:
@@ -37,4 +37,4 @@ class RangeCounts {
   Counts counts_;  // the count from here to the next key; before the first key it is 0
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

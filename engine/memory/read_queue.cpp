@@ -5,7 +5,7 @@
 
 #include "engine/base/mapped_file.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -64,19 +64,19 @@ std::optional<std::pair<HostItem*, HostCopy*>> ReadQueue::abandon_one() {
 }
 
 unsigned ReadQueue::begin_reading() {
-  unsigned lane = 0;
-  while (lanes_.contains(lane)) ++lane;
+  unsigned track = 0;
+  while (tracks_.contains(track)) ++track;
   try {
-    lanes_.insert(lane);
-  } catch (const std::bad_alloc&) {  // two in one lane are only told less well
+    tracks_.insert(track);
+  } catch (const std::bad_alloc&) {  // two in one track are only told less well
   }
   ++reading_;
-  return lane;
+  return track;
 }
 
-void ReadQueue::end_reading(unsigned lane) {
+void ReadQueue::end_reading(unsigned track) {
   --reading_;
-  lanes_.erase(lane);
+  tracks_.erase(track);
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

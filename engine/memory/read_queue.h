@@ -12,7 +12,7 @@
 
 #include "engine/memory/host_item.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 struct ReadPiece {
   HostItem* item = nullptr;
@@ -36,9 +36,9 @@ class ReadQueue {
   // Takes one out that was to be read ahead, and that nobody reads just now or waits for.
   std::optional<std::pair<HostItem*, HostCopy*>> abandon_one();
 
-  // Threads that read. `lane`: the lowest number that no other has.
+  // Threads that read. `track`: the lowest number that no other has.
   unsigned begin_reading();
-  void end_reading(unsigned lane);
+  void end_reading(unsigned track);
   unsigned reading() const { return reading_; }
 
  private:
@@ -47,8 +47,8 @@ class ReadQueue {
 
   const std::uint64_t piece_bytes_;
   Queue queue_;
-  std::set<unsigned> lanes_;  // in use
+  std::set<unsigned> tracks_;  // in use
   unsigned reading_ = 0;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -5,10 +5,10 @@
 
 #include "engine/memory/ledger.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
-std::string_view held_name(Held kind) {
-  static constexpr std::array<std::string_view, kHeldKinds> kNames{"weights", "ring", "activations",
+std::string_view memory_kind_name(MemoryKind kind) {
+  static constexpr std::array<std::string_view, kMemoryKinds> kNames{"weights", "staging ring", "activations",
                                                                    "values", "staging"};
   return kNames[std::size_t(kind)];
 }
@@ -34,9 +34,9 @@ void Reservation::release() {
 
 // ---- tags ----
 
-TaggedBytes::TaggedBytes(Ledger& ledger, Holder holder, std::uint64_t bytes)
-    : ledger_(&ledger), holder_(holder), bytes_(bytes) {
-  ledger.tag(holder, bytes);
+TaggedBytes::TaggedBytes(Ledger& ledger, MemoryTag tag, std::uint64_t bytes)
+    : ledger_(&ledger), holder_(tag), bytes_(bytes) {
+  ledger.tag(tag, bytes);
 }
 
 TaggedBytes::TaggedBytes(TaggedBytes&& other) noexcept
@@ -89,8 +89,8 @@ TakenBytes& TakenBytes::operator=(TakenBytes&& other) noexcept {
   return *this;
 }
 
-void TakenBytes::tag(Holder holder) {
-  if (ledger_ != nullptr) tagged_ = TaggedBytes(*ledger_, holder, bytes_);
+void TakenBytes::tag(MemoryTag tag) {
+  if (ledger_ != nullptr) tagged_ = TaggedBytes(*ledger_, tag, bytes_);
 }
 
 void TakenBytes::give_back() {
@@ -115,4 +115,4 @@ void TakenBytes::add(TakenBytes&& other) {
   tagged_.add(std::move(other.tagged_));
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

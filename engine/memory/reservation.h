@@ -6,18 +6,18 @@
 #include <cstdint>
 #include <string_view>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class Ledger;
 
 // What a piece of memory is for. values: tensors of nodes, kept ones among them.
-enum class Held : std::uint8_t { weights, ring, activations, values, staging };
-inline constexpr std::size_t kHeldKinds = 5;
-std::string_view held_name(Held kind);
+enum class MemoryKind : std::uint8_t { weights, staging_ring, activations, values, staging };
+inline constexpr std::size_t kMemoryKinds = 5;
+std::string_view memory_kind_name(MemoryKind kind);
 
 // For whom: `owner` is a number of Ledger::owner(), 0 nobody by name.
-struct Holder {
-  Held kind = Held::values;
+struct MemoryTag {
+  MemoryKind kind = MemoryKind::values;
   std::uint32_t owner = 0;
 };
 
@@ -43,7 +43,7 @@ class Reservation {
 class TaggedBytes {
  public:
   TaggedBytes() = default;
-  TaggedBytes(Ledger& ledger, Holder holder, std::uint64_t bytes);
+  TaggedBytes(Ledger& ledger, MemoryTag tag, std::uint64_t bytes);
   TaggedBytes(TaggedBytes&& other) noexcept;
   TaggedBytes& operator=(TaggedBytes&& other) noexcept;
   ~TaggedBytes() { end(); }
@@ -54,7 +54,7 @@ class TaggedBytes {
 
  private:
   Ledger* ledger_ = nullptr;  // nullptr: there is none
-  Holder holder_;
+  MemoryTag holder_;
   std::uint64_t bytes_ = 0;
 };
 
@@ -67,7 +67,7 @@ class TakenBytes {
   ~TakenBytes() { give_back(); }
   std::uint64_t bytes() const { return bytes_; }
   // From now on the report lists them with that.
-  void tag(Holder holder);
+  void tag(MemoryTag tag);
   void give_back();
   // Some of them. REQUIRES: there are so many.
   void give_back(std::uint64_t bytes);
@@ -84,4 +84,4 @@ class TakenBytes {
   TaggedBytes tagged_;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

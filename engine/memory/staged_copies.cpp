@@ -7,7 +7,7 @@
 #include "engine/base/caught.h"
 #include "engine/memory/staging_sizes.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 bool StagedCopies::passes_through(const HostItem& item, const Device& reader) const {
   return !reader.host_visible() && reader.has_pinned() && item.bytes > 0 &&
@@ -304,4 +304,4 @@ bool StagedCopies::evict_unexpected(Lock& lock, HostItem& item) {
   return true;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -15,7 +15,7 @@
 #include "engine/memory/read_queue.h"
 #include "engine/memory/staging_pool.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class StagedCopies {
  public:
@@ -89,4 +89,4 @@ class StagedCopies {
   LeaseBook& leases_;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -7,14 +7,14 @@
 
 #include "engine/memory/staging_sizes.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 std::uint64_t StagingPool::share() const {
   return limits_.staging_bytes / std::max(1u, limits_.devices);
 }
 
 std::uint64_t StagingPool::most_pinned() const {
-  return std::min(room_.limit(),
+  return std::min(budget_.limit(),
                   limits_.pinned_bytes - std::min(limits_.staging_bytes, limits_.pinned_bytes));
 }
 
@@ -64,11 +64,11 @@ std::unique_ptr<HostBuffer> StagingPool::make(Lock& lock,
                                               const std::shared_ptr<const Device>& reader,
                                               std::uint64_t bytes, bool& refused) {
   refused = false;
-  auto room = room_.reserve(bytes);
-  if (!room) return nullptr;
+  auto budget = budget_.reserve(bytes);
+  if (!budget) return nullptr;
   const auto made = made_.emplace(reader.get(), bytes);
   staging_ += bytes;
-  std::unique_ptr<HostBuffer> buffer = make_copy(lock, reader, std::move(*room));
+  std::unique_ptr<HostBuffer> buffer = make_copy(lock, reader, std::move(*budget));
   if (buffer != nullptr) return buffer;
   refused = true;
   made_.erase(made);
@@ -79,16 +79,16 @@ std::unique_ptr<HostBuffer> StagingPool::make(Lock& lock,
 
 std::unique_ptr<HostBuffer> StagingPool::make_copy(Lock& lock,
                                                    const std::shared_ptr<const Device>& pinned_by,
-                                                   HostBytes room) {
-  const std::uint64_t pinned = pinned_by == nullptr ? 0 : room.bytes();
+                                                   HostBytes budget) {
+  const std::uint64_t pinned = pinned_by == nullptr ? 0 : budget.bytes();
   pinned_ += pinned;
   lock.unlock();
   std::unique_ptr<HostBuffer> memory;
   try {
-    memory = pinned_by == nullptr ? std::make_unique<HostBuffer>(std::move(room))
-                                  : std::make_unique<HostBuffer>(std::move(room), pinned_by);
+    memory = pinned_by == nullptr ? std::make_unique<HostBuffer>(std::move(budget))
+                                  : std::make_unique<HostBuffer>(std::move(budget), pinned_by);
   } catch (const std::exception&) {  // then something else has to do
-    room.give_back();
+    budget.give_back();
   }
   lock.lock();
   if (memory == nullptr) pinned_ -= pinned;
@@ -131,4 +131,4 @@ bool StagingPool::free_one(Lock& lock) {
   return true;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

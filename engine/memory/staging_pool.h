@@ -16,9 +16,9 @@
 #include "engine/device/device.h"
 #include "engine/memory/host_buffer.h"
 #include "engine/memory/host_monitor.h"
-#include "engine/memory/host_room.h"
+#include "engine/memory/host_budget.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class StagingPool {
  public:
@@ -30,8 +30,8 @@ class StagingPool {
   };
   static constexpr std::uint64_t kAnySize = std::numeric_limits<std::uint64_t>::max();
 
-  StagingPool(HostMonitor& monitor, HostRoom& room, Limits limits)
-      : monitor_(monitor), room_(room), limits_(limits) {}
+  StagingPool(HostMonitor& monitor, HostBudget& budget, Limits limits)
+      : monitor_(monitor), budget_(budget), limits_(limits) {}
 
   std::uint64_t staging_bytes() const { return limits_.staging_bytes; }
   std::uint64_t share() const;  // of one device: bytes
@@ -66,13 +66,13 @@ class StagingPool {
   // Memory for a copy that stays; plain without a device. nullptr: there is no such memory, and the
   // room is given back.
   std::unique_ptr<HostBuffer> make_copy(Lock& lock, const std::shared_ptr<const Device>& pinned_by,
-                                        HostBytes room);
+                                        HostBytes budget);
   // A copy that stayed goes: its memory is not counted any more.
   void forget_copy(const HostBuffer& memory);
 
  private:
   HostMonitor& monitor_;
-  HostRoom& room_;
+  HostBudget& budget_;
   const Limits limits_;
   std::vector<std::unique_ptr<HostBuffer>> idle_;
   std::multimap<const Device*, std::uint64_t> made_;  // bytes of the pinned ones that there are
@@ -80,4 +80,4 @@ class StagingPool {
   std::uint64_t pinned_ = 0;                          // the same with copies that stay
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -8,7 +8,7 @@
 
 #include "engine/memory/host_item.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // Up to here an item is small. Such buffers are for themselves: one that waits in a large buffer
 // keeps out what takes long.
@@ -30,4 +30,4 @@ inline bool is_wanted_soon(const HostItem& item) {
   });
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

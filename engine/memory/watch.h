@@ -7,7 +7,7 @@
 
 #include "engine/memory/device_state.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // The streams of a device.
 enum class StreamRow { compute, copy_in, copy_out };
@@ -29,4 +29,4 @@ void watched(const WorkWatch& watch, DeviceState& device, std::uint64_t bytes, F
   watch(device, StreamRow::compute, std::move(begin), std::move(end), bytes);
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -4,7 +4,7 @@
 
 #include "engine/memory/weights.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -12,7 +12,7 @@ constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
 std::uint64_t bytes_of(const std::vector<std::shared_ptr<DeviceWeight>>& weights) {
   std::uint64_t bytes = 0;
-  for (const auto& weight : weights) bytes += weight->form.bytes;
+  for (const auto& weight : weights) bytes += weight->layout.bytes;
   return bytes;
 }
 
@@ -36,7 +36,7 @@ std::uint64_t WeightStore::evict(std::uint64_t bytes, const NextUses& next, Reac
     if (entry.weight->is_pinned()) continue;
     const auto use = next.find(entry.model);
     if (use != next.end() && reach == Reach::without_use) continue;
-    candidates.push_back({entry.weight->form.bytes <= kSmallBytes,
+    candidates.push_back({entry.weight->layout.bytes <= kSmallBytes,
                           use == next.end() ? 0 : kNever - use->second,
                           state->models[entry.model].last_use, entry.model, ~entry.order, e});
   }
@@ -46,8 +46,8 @@ std::uint64_t WeightStore::evict(std::uint64_t bytes, const NextUses& next, Reac
   for (const Candidate& candidate : candidates) {
     if (went >= bytes) break;
     std::shared_ptr<DeviceWeight>& weight = candidate.entry->second.weight;
-    went += weight->form.bytes;
-    state->bytes -= weight->form.bytes;
+    went += weight->layout.bytes;
+    state->bytes -= weight->layout.bytes;
     gone.push_back(std::move(weight));
     state->entries.erase(candidate.entry);
   }
@@ -91,8 +91,8 @@ std::vector<ModelWeights> WeightStore::models() const {
   std::map<Hash128, ModelWeights> found;
   for (const auto& [key, entry] : state->entries) {
     ModelWeights& model = found[entry.model];
-    model.bytes += entry.weight->form.bytes;
-    if (entry.weight->is_pinned()) model.pinned += entry.weight->form.bytes;
+    model.bytes += entry.weight->layout.bytes;
+    if (entry.weight->is_pinned()) model.pinned += entry.weight->layout.bytes;
   }
   std::vector<ModelWeights> all;
   for (auto& [id, model] : found) {
@@ -104,4 +104,4 @@ std::vector<ModelWeights> WeightStore::models() const {
   return all;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -3,7 +3,7 @@
 #include "engine/files/joined_dtype.h"
 #include "heddle/abi/node.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 std::optional<WeightFactors> weight_factors(const WeightSource& matrix) {
   if (matrix.patches == nullptr || matrix.use != HEDDLE_USE_LINEAR) return {};
@@ -31,4 +31,4 @@ std::optional<WeightFactors> weight_factors(const WeightSource& matrix) {
   return factors;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -6,7 +6,7 @@
 
 #include "engine/memory/weight_source.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 struct WeightFactors {
   WeightSource down, up;  // (rank, columns), (rows, rank): the patches' scales are in `up` alone
@@ -16,4 +16,4 @@ struct WeightFactors {
 // lives as long as W's patches.
 std::optional<WeightFactors> weight_factors(const WeightSource& matrix);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -14,7 +14,7 @@
 #include "engine/tensor/shape.h"
 #include "heddle/abi/node.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -88,9 +88,9 @@ heddle_tensor_info WeightSource::info() const {
 }
 
 std::int32_t WeightSource::device_use() const {
-  const bool is_narrow = use == HEDDLE_USE_LINEAR && places.empty() && !parts.empty() &&
-                         parts.front().tensor->is_narrow;
-  return is_narrow ? HEDDLE_USE_LINEAR_NARROW : use;
+  const bool is_scaled_fp8 = use == HEDDLE_USE_LINEAR && places.empty() && !parts.empty() &&
+                         parts.front().tensor->is_scaled_fp8;
+  return is_scaled_fp8 ? HEDDLE_USE_LINEAR_FP8 : use;
 }
 
 Hash128 WeightSource::key(Hash128 checkpoint) const {
@@ -126,17 +126,17 @@ struct Piece {
     return shape;
   }
   // The elements of a row that are wanted.
-  std::vector<PatchedRows::Stretch> stretches() const {
+  std::vector<PatchedRows::Span> spans() const {
     std::int64_t width = 1, below = 1;  // of a row, of one of its columns
     for (std::size_t axis = 1; axis < tensor.shape.size(); ++axis) {
       width *= tensor.shape[axis];
       if (axis > 1) below *= tensor.shape[axis];
     }
     if (source.columns.empty()) return {{0, width}};
-    std::vector<PatchedRows::Stretch> stretches;
+    std::vector<PatchedRows::Span> spans;
     for (const WeightSource::Range& c : source.columns)
-      stretches.push_back({c.begin * below, c.end * below});
-    return stretches;
+      spans.push_back({c.begin * below, c.end * below});
+    return spans;
   }
 };
 
@@ -168,9 +168,9 @@ void add_as_in_file(HostWeight& host, const Piece& piece) {
   }
   const auto bytes = host_bytes(dense_bytes(make_info(heddle_dtype(t.dtype), shape)));
   std::byte* to = bytes.get();
-  const std::vector<PatchedRows::Stretch> stretches = piece.stretches();
+  const std::vector<PatchedRows::Span> spans = piece.spans();
   for (std::int64_t row = 0; row < shape[0]; ++row)
-    for (const PatchedRows::Stretch& s : stretches) {
+    for (const PatchedRows::Span& s : spans) {
       const std::int64_t size = dtype_bytes(t.dtype, s.end - s.begin);
       std::memcpy(to, rows + dtype_bytes(t.dtype, row * width + s.begin), std::size_t(size));
       to += size;
@@ -182,7 +182,7 @@ void add_patched(HostWeight& host, const Piece& piece,
                  std::vector<const WeightPatches::Term*> terms) {
   const std::vector<std::int64_t> shape = piece.shape();
   const auto bytes = host_bytes(dense_bytes(make_info(HEDDLE_F32, shape)));
-  merge_patches({&piece.tensor, piece.begin, piece.end, piece.stretches(), std::move(terms)},
+  merge_patches({&piece.tensor, piece.begin, piece.end, piece.spans(), std::move(terms)},
                 reinterpret_cast<float*>(bytes.get()));
   add(host, shape, DType::f32, bytes, 1);
 }
@@ -370,9 +370,9 @@ void end_lease(Stream& stream, const HostWeight& host) noexcept {
 
 }  // namespace
 
-heddle_weight_form device_form(const Device& device, const WeightSource& source) {
+heddle_weight_layout device_layout(const Device& device, const WeightSource& source) {
   try {
-    return device.weight_form(source.device_use(), source.info());
+    return device.weight_layout(source.device_use(), source.info());
   } catch (Error& error) {
     add_tensors(error, source);
     throw;
@@ -380,9 +380,9 @@ heddle_weight_form device_form(const Device& device, const WeightSource& source)
 }
 
 void make_device_weight(Stream& stream, const WeightSource& source, const HostWeight& host,
-                        const heddle_weight_form& form, void* dst) {
+                        const heddle_weight_layout& layout, void* dst) {
   try {
-    stream.device().make_weight(stream, host.use, form, host.parts, dst);
+    stream.device().make_weight(stream, host.use, layout, host.parts, dst);
   } catch (std::exception& failure) {
     end_lease(stream, host);
     for (const auto& file : host.files) file->mapping->check_size();
@@ -392,4 +392,4 @@ void make_device_weight(Stream& stream, const WeightSource& source, const HostWe
   end_lease(stream, host);
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -1,4 +1,4 @@
-// Where a weight's bytes come from, and the one way to its form on a device: the same bytes whether
+// Where a weight's bytes come from, and the one way to its layout on a device: the same bytes whether
 // a weight stays there, passes through or is made again.
 #pragma once
 
@@ -12,7 +12,7 @@
 #include "engine/memory/device_state.h"
 #include "engine/memory/host_weights.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // What fills a slot: parts of one checkpoint, one after another along axis 0. A value; the
 // checkpoint outlives it.
@@ -43,8 +43,8 @@ struct WeightSource {
   // Joined shape, joined_dtype() (files/joined_dtype.h): patches change neither. Throws when the
   // parts do not fit together, rows lie outside, or a block of a block format would be cut.
   heddle_tensor_info info() const;
-  // What a device is told: HEDDLE_USE_LINEAR_NARROW of the matrices of a narrowed checkpoint, else
-  // `use`. What is added beside such a matrix is not narrow.
+  // What a device is told: HEDDLE_USE_LINEAR_FP8 of the matrices of a scaled fp8 checkpoint, else
+  // `use`. What is added beside such a matrix is not fp8.
   std::int32_t device_use() const;
   // Equal for equal bytes: it follows the patches that touch these rows, and no others.
   // `checkpoint` is the identity of the checkpoint that the parts belong to.
@@ -82,13 +82,13 @@ void detach(HostWeight& host);
 std::vector<FilePart> file_parts(const WeightSource& source);
 
 // What the device makes of it. Throws what the device throws, with the tensors and their files.
-heddle_weight_form device_form(const Device& device, const WeightSource& source);
+heddle_weight_layout device_layout(const Device& device, const WeightSource& source);
 
-// Enqueues the making of `form`, which is device_form() of the stream's device, at `dst` on that
-// device (form.bytes). On any stream of the device, with its lock held. Throws what the device
-// throws, as device_form() does, or what is wrong with a file that it cannot read: it may have taken
+// Enqueues the making of `layout`, which is device_layout() of the stream's device, at `dst` on that
+// device (layout.bytes). On any stream of the device, with its lock held. Throws what the device
+// throws, as device_layout() does, or what is wrong with a file that it cannot read: it may have taken
 // the work all the same, so `host.keep` stays.
 void make_device_weight(Stream& stream, const WeightSource& source, const HostWeight& host,
-                        const heddle_weight_form& form, void* dst);
+                        const heddle_weight_layout& layout, void* dst);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

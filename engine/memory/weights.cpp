@@ -6,7 +6,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -15,7 +15,7 @@ constexpr std::uint64_t kMostMadeBytes = 256 << 20;
 }  // namespace
 
 void DeviceWeight::pin() const {
-  if (pins_.fetch_add(1, std::memory_order_acq_rel) == 0 && memory != nullptr) memory->state().ledger().pin(holder, memory->bytes());
+  if (pins_.fetch_add(1, std::memory_order_acq_rel) == 0 && memory != nullptr) memory->state().ledger().pin(tag, memory->bytes());
 }
 
 void DeviceWeight::unpin() const {
@@ -23,7 +23,7 @@ void DeviceWeight::unpin() const {
   do {
     if (pins == 0) throw Error(Code::internal, "a weight is unpinned that nobody has pinned");
   } while (!pins_.compare_exchange_weak(pins, pins - 1, std::memory_order_acq_rel));
-  if (pins == 1 && memory != nullptr) memory->state().ledger().unpin(holder, memory->bytes());
+  if (pins == 1 && memory != nullptr) memory->state().ledger().unpin(tag, memory->bytes());
 }
 
 namespace {
@@ -83,11 +83,11 @@ std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source,
   }
   const BeingMade being_made(*this, key);
   auto weight = std::make_shared<DeviceWeight>();
-  weight->form = form(source);
-  weight->holder.owner = state_.ledger().owner(user.name);
-  keep_to_limit(weight->form.bytes);
+  weight->layout = layout(source);
+  weight->tag.owner = state_.ledger().owner(user.name);
+  keep_to_limit(weight->layout.bytes);
   // Without the lock: to make room for it, others of this store may have to go.
-  weight->memory = state_.allocate(weight->form.bytes, {weight->holder, cat("the weight ", quote(source.parts[0].tensor->name)), from});
+  weight->memory = state_.allocate(weight->layout.bytes, {weight->tag, cat("the weight ", quote(source.parts[0].tensor->name)), from});
   const HostWeight host = host_weight(source, state_);  // waits for its bytes, merges patches: that takes a while
   const auto state = entries_.lock();
   // Not more than a little of what is made for this alone: the weights of a big model are made one after another.
@@ -98,15 +98,15 @@ std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source,
     if (std::ranges::find(state->files, file) == state->files.end()) state->files.push_back(file);
   state->made_bytes += host.made_bytes;
   try {
-    watched(watch, state_, weight->form.bytes, [&] {
-      state_.with_stream([&](Stream& stream) { make_device_weight(stream, source, host, weight->form, weight->memory->data()); });
+    watched(watch, state_, weight->layout.bytes, [&] {
+      state_.with_stream([&](Stream& stream) { make_device_weight(stream, source, host, weight->layout, weight->memory->data()); });
     });
   } catch (const std::exception&) {
     if (host.lease != nullptr) host.lease->leave();  // it stays in `keep`
     lose_unproven(*state);  // a device that takes no more work has perhaps dropped what it had taken
     throw;
   }
-  state->bytes += weight->form.bytes;
+  state->bytes += weight->layout.bytes;
   Entry& entry = state->entries[key] = {weight, 0, {}, 0};
   state->unproven.emplace_back(key, weight);
   return touch(*state, entry, model, user);
@@ -154,7 +154,7 @@ void WeightStore::lose_unproven(State& state) {
     weight->is_lost = true;
     const auto at = state.entries.find(key);
     if (at == state.entries.end() || at->second.weight != weight) continue;
-    state.bytes -= weight->form.bytes;
+    state.bytes -= weight->layout.bytes;
     state.entries.erase(at);
   }
   state.unproven.clear();
@@ -176,11 +176,11 @@ WeightStore::Gone WeightStore::drop_if(State& state, const std::function<bool(co
       ++e;
       continue;
     }
-    state.bytes -= e->second.weight->form.bytes;
+    state.bytes -= e->second.weight->layout.bytes;
     gone.push_back(std::move(e->second.weight));
     e = state.entries.erase(e);
   }
   return gone;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -1,4 +1,4 @@
-// The weights of models in the form that a device computes with. Made from the file's bytes, always by the same function
+// The weights of models in the layout that a device computes with. Made from the file's bytes, always by the same function
 // of the device; shared by all sessions that use the same weight. What nobody uses stays until the room is wanted.
 // Thread-safe.
 #pragma once
@@ -19,13 +19,13 @@
 #include "engine/memory/watch.h"
 #include "engine/memory/weight_source.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 struct DeviceWeight {
-  heddle_weight_form form{};
+  heddle_weight_layout layout{};
   std::shared_ptr<DeviceMemory> memory;
   bool is_lost = false;  // the store's: it could not be made, whoever holds it
-  Holder holder{Held::weights, 0};
+  MemoryTag tag{MemoryKind::weights, 0};
 
   // Counted: as long as there is one, the weight stays where it is. To unpin what nobody has pinned is an internal error.
   void pin() const;
@@ -61,7 +61,7 @@ class WeightStore {
   // `limit_bytes`: weights that no session uses are dropped when all together exceed it. The device's ledger limits them anyway.
   explicit WeightStore(DeviceState& state, std::uint64_t limit_bytes = ~std::uint64_t{0}) : state_(state), limit_bytes_(limit_bytes) {}
 
-  heddle_weight_form form(const WeightSource& source) const { return device_form(state_.device(), source); }
+  heddle_weight_layout layout(const WeightSource& source) const { return device_layout(state_.device(), source); }
 
   bool has(const WeightSource& source, Hash128 checkpoint) const;
   // The weight, made now if it is not here. The work is enqueued, by this caller or by another one just now: nothing computes with
@@ -132,4 +132,4 @@ class WeightStore {
   std::condition_variable made_;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -3,7 +3,7 @@
 #include "engine/base/text.h"
 #include "engine/place/topology.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 std::string shortage_text(const Alternative& alternative, const Topology& topology) {
   std::vector<std::string> parts;
@@ -14,4 +14,4 @@ std::string shortage_text(const Alternative& alternative, const Topology& topolo
   return join(parts, ", ");
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -9,7 +9,7 @@
 
 #include "engine/program/call_placement.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class Model;
 struct Topology;
@@ -29,7 +29,7 @@ struct Alternative {
   bool fits = true;
   bool automatic = true;  // may be chosen when nobody asks for it
   bool chosen = false;
-  std::string note;  // "changes the form, so only by \"parallel\""
+  std::string note;  // "changes the rounding, so only by \"parallel\""
 };
 
 // "gpu:0 wants 23.4 GiB of 16.0 GiB", for every device that is short.
@@ -51,17 +51,17 @@ struct CallTransfer {
   std::vector<std::string> values;  // "double.11.img", each once
 };
 
-// What the members of a group exchange inside of their blocks, in every step.
+// What the ranks of a group exchange inside of their blocks, in every step.
 struct CallExchange {
   std::string op;  // "all_to_all"
   std::uint32_t count = 0, blocks = 0;
-  std::uint64_t bytes = 0;  // that cross, of all members together
+  std::uint64_t bytes = 0;  // that cross, of all ranks together
 };
 
 // What of a call's weights a device has no room for.
 struct CallStream {
   std::uint32_t device = 0;  // of the topology
-  std::uint64_t resident_bytes = 0, ring_bytes = 0;
+  std::uint64_t resident_bytes = 0, staging_ring_bytes = 0;
   std::uint64_t step_bytes = 0;      // copied in every step, from host memory
   std::uint64_t donor_bytes = 0;     // or, so many of them, from devices that take no part
   std::uint64_t unpinned_bytes = 0;  // or from host memory that may not be pinned for this device
@@ -78,7 +78,7 @@ struct CallReport {
   std::vector<std::string> whole;  // of a division by rows: weights that no device has a part of,
                                    // by block and slot
   std::vector<Alternative> alternatives;  // what was compared; empty where nothing was
-  // As tell_calls() has found them.
+  // As annotate_calls() has found them.
   std::vector<CallTransfer> transfers;
   std::vector<CallExchange> exchanges;
   std::vector<CallStream> streams;
@@ -88,7 +88,7 @@ struct CallReport {
 struct PlacedCall {
   CallPlacement placement;
   std::shared_ptr<const Model> of;
-  bool told = true;  // false: the node could not say whether it calls this model, nor with what
+  bool known = true;  // false: the node could not say whether it calls this model, nor with what
   bool streamed = false;  // placed without room for all weights
   bool fits = true;       // false: the least bad of what was compared
   std::vector<std::uint64_t>
@@ -97,4 +97,4 @@ struct PlacedCall {
   CallReport report;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

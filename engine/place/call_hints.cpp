@@ -8,7 +8,7 @@
 #include "engine/base/text.h"
 #include "engine/program/workload.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -142,4 +142,4 @@ CallWish read_call_hints(const Model& model, const Hints& caller, std::uint32_t 
   return wish;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

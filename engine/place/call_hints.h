@@ -10,7 +10,7 @@
 #include "engine/place/topology.h"
 #include "engine/program/call_placement.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 struct CallWish {
   std::vector<std::uint32_t> devices;  // those that may be used; empty: nobody said
@@ -30,4 +30,4 @@ ParallelMode read_parallel(std::string_view name);
 CallWish read_call_hints(const Model& model, const Hints& caller, std::uint32_t home,
                          const Topology& topology);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

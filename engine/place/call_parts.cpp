@@ -4,7 +4,7 @@
 
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -48,13 +48,13 @@ CallPart part_of(const Graph& graph, const CallPlacement& placement, const CallL
       break;
     case ParallelMode::data:
       if (known)
-        part.what = cat(divide(load.batch, placement.shares)[i], " of ", load.batch, " items");
+        part.what = cat(shard_sizes(load.batch, placement.fractions)[i], " of ", load.batch, " items");
       break;
     case ParallelMode::sequence:
     case ParallelMode::tensor:
-      part.what = cat(std::lround(100 * placement.shares[i]), "% of the ",
+      part.what = cat(std::lround(100 * placement.fractions[i]), "% of the ",
                       placement.parallel == ParallelMode::tensor ? "rows" : "tokens");
-      part.weight_bytes = load.member_bytes(placement.parallel, placement.shares[i], i == 0);
+      part.weight_bytes = load.rank_bytes(placement.parallel, placement.fractions[i], i == 0);
       break;
     case ParallelMode::none:
       break;
@@ -73,4 +73,4 @@ std::vector<CallPart> call_parts(const Graph& graph, const CallPlacement& placem
   return parts;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

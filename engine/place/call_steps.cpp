@@ -11,7 +11,7 @@
 #include "engine/graph/model.h"
 #include "engine/tensor/call.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -22,7 +22,7 @@ std::string value_name(const Graph& graph, const Source& source) {
                                         : cat(node.id, ".", node.type->output(source.port).name);
 }
 
-void tell(const Graph& graph, const SessionPlan& session, const std::vector<std::uint32_t>& devices,
+void annotate(const Graph& graph, const SessionPlan& session, const std::vector<std::uint32_t>& devices,
           CallReport& report) {
   std::set<std::uint32_t> exchanged;
   std::map<std::string, CallExchange> exchanges;
@@ -59,9 +59,9 @@ void tell(const Graph& graph, const SessionPlan& session, const std::vector<std:
   for (auto& [key, sum] : sums) report.transfers.push_back(std::move(sum));
   for (std::uint32_t p = 0; p < devices.size(); ++p) {
     const SessionPlan::Needs& needs = session.needs[p];
-    const std::uint64_t ring = session.arenas[p].ring_bytes;
-    if (ring > 0)
-      report.streams.push_back({devices[p], needs.resident_weights, ring, needs.step_page_bytes,
+    const std::uint64_t staging_ring = session.arenas[p].staging_ring_bytes;
+    if (staging_ring > 0)
+      report.streams.push_back({devices[p], needs.resident_weights, staging_ring, needs.step_page_bytes,
                                 needs.donor_page_bytes, needs.unpinned_page_bytes,
                                 needs.once_page_bytes});
   }
@@ -85,58 +85,58 @@ SessionSetup session_setup(const CallSpec& call, const CallPlacement& placement,
   };
   setup.donors = session_donors(prices, devices);
   setup.pinned_bytes = topology.pinned_bytes;
-  setup.form = [&topology, devices](std::uint32_t device, const WeightSource& source) {
-    return plain_form(source, topology.devices[devices[device]].compute);
+  setup.layout = [&topology, devices](std::uint32_t device, const WeightSource& source) {
+    return plain_layout(source, topology.devices[devices[device]].compute);
   };
   return setup;
 }
 
 std::uint64_t session_budget(const DeviceFacts& device) {
-  return has_limit(device) ? room_of(device) : kNoLimit;
+  return has_limit(device) ? usable_bytes(device) : kNoLimit;
 }
 
 std::optional<Donor> session_donor(const Prices& prices, std::uint32_t device,
-                                   const std::vector<std::uint32_t>& places,
+                                   const std::vector<std::uint32_t>& users,
                                    std::uint64_t free_bytes) {
   const Topology& topology = prices.topology();
   const DeviceFacts& facts = topology.devices[device];
-  if (std::ranges::find(places, device) != places.end()) return {};
+  if (std::ranges::find(users, device) != users.end()) return {};
   if (facts.host_visible || !facts.left_out.empty() || !has_limit(facts)) return {};
   Donor donor{facts.name, free_bytes / 2, {}};
-  for (const std::uint32_t place : places) {
-    const DeviceFacts& to = topology.devices[place];
-    const bool direct = prices.link(device, place).is_direct() && to.kind == facts.kind &&
+  for (const std::uint32_t user : users) {
+    const DeviceFacts& to = topology.devices[user];
+    const bool direct = prices.link(device, user).is_direct() && to.kind == facts.kind &&
                         to.model == facts.model && to.compute == facts.compute;
-    donor.copies.push_back(direct ? prices.copy_rate(device, place) : CopyRate());
+    donor.copies.push_back(direct ? prices.copy_rate(device, user) : CopyRate());
   }
   return std::ranges::any_of(donor.copies, &CopyRate::is_there) ? std::optional(std::move(donor))
                                                                 : std::nullopt;
 }
 
-std::vector<Donor> session_donors(const Prices& prices, const std::vector<std::uint32_t>& places) {
+std::vector<Donor> session_donors(const Prices& prices, const std::vector<std::uint32_t>& users) {
   std::vector<Donor> donors;
   const Topology& topology = prices.topology();
   for (std::uint32_t d = 0; d < topology.devices.size(); ++d)
-    if (auto donor = session_donor(prices, d, places, room_of(topology.devices[d])))
+    if (auto donor = session_donor(prices, d, users, usable_bytes(topology.devices[d])))
       donors.push_back(std::move(*donor));
   return donors;
 }
 
-void tell_calls(const Inferred& inferred, const Prices& prices, Plan& plan) {
-  for (NodeIndex n = 0; n < plan.places.size(); ++n) {
-    Assignment& place = plan.places[n];
-    for (std::size_t c = 0; c < place.calls.size(); ++c) {
-      PlacedCall& call = place.calls[c];
-      const std::vector<std::uint32_t> devices = session_devices(call.placement, place.device);
-      if (!call.told || c >= inferred.nodes[n].calls.size()) continue;
+void annotate_calls(const Inferred& inferred, const Prices& prices, Plan& plan) {
+  for (NodeIndex n = 0; n < plan.assignments.size(); ++n) {
+    Assignment& assignment = plan.assignments[n];
+    for (std::size_t c = 0; c < assignment.calls.size(); ++c) {
+      PlacedCall& call = assignment.calls[c];
+      const std::vector<std::uint32_t> devices = session_devices(call.placement, assignment.device);
+      if (!call.known || c >= inferred.nodes[n].calls.size()) continue;
       if (devices.size() < 2 && !call.streamed) continue;
       try {
         const SessionSpec spec = session_spec(
-            session_setup(inferred.nodes[n].calls[c], call.placement, place.device, prices));
+            session_setup(inferred.nodes[n].calls[c], call.placement, assignment.device, prices));
         const SessionPlan session =
             plan_session(*call.of->graph, spec,
                          [](std::uint32_t, const heddle_op_call&) { return ChosenKernel(); });
-        tell(*call.of->graph, session, devices, call.report);
+        annotate(*call.of->graph, session, devices, call.report);
       } catch (const Error& error) {
         log(Level::debug, cat("what crosses in a call of ", call.report.model,
                               " cannot be told: ", error.full()));
@@ -145,4 +145,4 @@ void tell_calls(const Inferred& inferred, const Prices& prices, Plan& plan) {
   }
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -5,7 +5,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -50,18 +50,18 @@ double known(double first, double second, double third) {
 }
 
 // Of a device, or of one that nobody has measured and that says nothing of itself.
-DeviceRates rates_of(const DeviceCosts& measured, const DeviceFacts& told) {
-  const DeviceCosts& guess = told.host_visible ? kHostGuess : kCardGuess;
+DeviceRates rates_of(const DeviceCosts& measured, const DeviceFacts& facts) {
+  const DeviceCosts& guess = facts.host_visible ? kHostGuess : kCardGuess;
   DeviceRates rates;
   rates.flops_per_second =
-      known(measured.flops_per_second, told.flops_per_second, guess.flops_per_second);
+      known(measured.flops_per_second, facts.flops_per_second, guess.flops_per_second);
   rates.bytes_per_second =
-      known(measured.bytes_per_second, told.bytes_per_second, guess.bytes_per_second);
+      known(measured.bytes_per_second, facts.bytes_per_second, guess.bytes_per_second);
   rates.launch_seconds = known(measured.launch_seconds, 0, guess.launch_seconds);
   rates.attention_flops_per_second =
       known(measured.attention_flops_per_second, 0, kAttentionShare * rates.flops_per_second);
-  rates.narrow_flops_per_second =
-      known(measured.narrow_flops_per_second, 0, rates.flops_per_second);
+  rates.fp8_flops_per_second =
+      known(measured.fp8_flops_per_second, 0, rates.flops_per_second);
   // Beside a rate that nobody measured it says nothing.
   if (measured.flops_per_second > 0)
     rates.rest_gain =
@@ -89,7 +89,7 @@ Costs read_costs(std::string_view text, std::string_view name) {
         read_figures(entry.value, name, entry.key,
                      {{"flops_per_second", &d.flops_per_second},
                       {"attention_flops_per_second", &d.attention_flops_per_second},
-                      {"narrow_flops_per_second", &d.narrow_flops_per_second},
+                      {"fp8_flops_per_second", &d.fp8_flops_per_second},
                       {"half_time_flops_per_second", &d.half_time_flops_per_second},
                       {"bytes_per_second", &d.bytes_per_second},
                       {"launch_seconds", &d.launch_seconds}});
@@ -118,7 +118,7 @@ std::string write_costs(const Costs& costs) {
     Json one = Json::object();
     set(one, "flops_per_second", d.flops_per_second);
     set(one, "attention_flops_per_second", d.attention_flops_per_second);
-    set(one, "narrow_flops_per_second", d.narrow_flops_per_second);
+    set(one, "fp8_flops_per_second", d.fp8_flops_per_second);
     set(one, "half_time_flops_per_second", d.half_time_flops_per_second);
     set(one, "bytes_per_second", d.bytes_per_second);
     set(one, "launch_seconds", d.launch_seconds);
@@ -190,17 +190,17 @@ void Prices::fill_links(const Costs& costs) {
   topology_.links = std::move(links);
 }
 
-void Prices::fill_rates_from_host(const Topology& told, const Costs& costs) {
+void Prices::fill_rates_from_host(const Topology& facts, const Costs& costs) {
   for (std::uint32_t d = 0; d < rates_.size(); ++d) {
     rates_[d].from_host = copy_rate(kHostSide, d);
-    if (!told.devices[d].pins) continue;
+    if (!facts.devices[d].pins) continue;
     const LinkFacts link = topology_.link(kHostSide, d);
-    const auto found = costs.links.find({kPinnedHost, told.devices[d].model});
+    const auto found = costs.links.find({kPinnedHost, facts.devices[d].model});
     const LinkCosts measured = found == costs.links.end() ? LinkCosts() : found->second;
     // Where nobody has measured it: what the device tells of its link, but no less than what memory
     // as it comes gives.
     const double unmeasured =
-        std::max(told.link(kHostSide, d).bytes_per_second, link.bytes_per_second);
+        std::max(facts.link(kHostSide, d).bytes_per_second, link.bytes_per_second);
     rates_[d].from_pinned = {known(measured.bytes_per_second, unmeasured, 0),
                              known(measured.latency_seconds, link.latency_seconds, 0)};
   }
@@ -212,4 +212,4 @@ CopyRate Prices::copy_rate(std::uint32_t from, std::uint32_t to) const {
   return {link.bytes_per_second, link.latency_seconds};
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -7,7 +7,7 @@
 //   compute
 //                                                                  type, as large as a model's
 //                                   "attention_flops_per_second": 5.0e14,
-//                                   "narrow_flops_per_second": 1.0e15,   of products of 8 bits,
+//                                   "fp8_flops_per_second": 1.0e15,   of products of 8 bits,
 //                                                                  where the device has such
 //                                   "half_time_flops_per_second": 6.5e14,   of products where the
 //                                                                  device rests as long as it
@@ -31,11 +31,11 @@
 #include "engine/place/topology.h"
 #include "engine/program/cost_model.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 struct DeviceCosts {
   double flops_per_second = 0, bytes_per_second = 0, launch_seconds = 0;  // 0: unknown
-  double attention_flops_per_second = 0, narrow_flops_per_second = 0;     // 0: unknown
+  double attention_flops_per_second = 0, fp8_flops_per_second = 0;     // 0: unknown
   double half_time_flops_per_second = 0;                                  // 0: as always
 };
 struct LinkCosts {
@@ -77,11 +77,11 @@ class Prices {
 
  private:
   void fill_links(const Costs& costs);
-  void fill_rates_from_host(const Topology& told, const Costs& costs);
+  void fill_rates_from_host(const Topology& facts, const Costs& costs);
 
   Topology topology_;  // with all links filled in
   std::vector<DeviceRates> rates_;
   DeviceRates host_;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -8,7 +8,7 @@
 #include "engine/place/link_clock.h"
 #include "engine/program/session_inputs.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -31,11 +31,11 @@ class Simulation {
   CallEstimate run() {
     CallEstimate result;
     double once = 0;
-    for (const Rate rate : {Rate::constant, Rate::scheduled})
-      if (rate < load_.main) once += phase(rate);
-    crossing_ = 0;
-    const double step = phase(load_.main);
-    result.crossing_bytes = crossing_;
+    for (const Phase phase : {Phase::loop_invariant, Phase::precomputed})
+      if (phase < load_.main) once += phase_seconds(phase);
+    transfer_bytes_ = 0;
+    const double step = phase_seconds(load_.main);
+    result.transfer_bytes = transfer_bytes_;
     result.seconds = once + once_seconds_ + step * load_.repeats();
     result.step_seconds = step;
     result.needs = needs();
@@ -48,9 +48,9 @@ class Simulation {
 
   // In a step of run().
   BusyShares busy_shares(double step_seconds) const {
-    BusyShares shares = computing_;
-    for (auto& [device, share] : shares) share /= std::max(step_seconds, 1e-12);
-    return shares;
+    BusyShares fractions = computing_;
+    for (auto& [device, fraction] : fractions) fraction /= std::max(step_seconds, 1e-12);
+    return fractions;
   }
 
  private:
@@ -61,9 +61,9 @@ class Simulation {
   std::uint32_t device_of(NodeIndex n, std::uint32_t set) const {
     return placement_.devices[placement_.device_of(n, set)];
   }
-  Rate rate_of(const Source& s) const {
-    return s.node == kGraphInputs ? input_rate(call_.graph.inputs[s.port])
-                                  : load_.blocks[s.node].rate;
+  Phase phase_of(const Source& s) const {
+    return s.node == kGraphInputs ? input_phase(call_.graph.inputs[s.port])
+                                  : load_.blocks[s.node].phase;
   }
   std::uint32_t place_of(const Source& s, std::uint32_t set) const {
     return s.node == kGraphInputs ? call_.home : device_of(s.node, set);
@@ -74,10 +74,10 @@ class Simulation {
   }
 
   // When a value is on a device; one copy serves all readers there.
-  double arrival(const Source& source, std::uint32_t set, std::uint32_t to, Rate reader) {
+  double arrival(const Source& source, std::uint32_t set, std::uint32_t to, Phase reader) {
     const std::uint32_t from = place_of(source, set);
     const bool earlier =
-        rate_of(source) !=
+        phase_of(source) !=
         reader;  // made in an earlier phase: brought once, and there from the beginning
     const double made = source.node == kGraphInputs || earlier ? 0 : finished_[set][source.node];
     if (from == to) return made;
@@ -88,17 +88,17 @@ class Simulation {
       once_seconds_ += call_.prices.transfer_seconds(from, to, bytes);
       return 0;
     }
-    if (!links_.is_shared(from, to)) crossing_ += bytes;
+    if (!links_.is_shared(from, to)) transfer_bytes_ += bytes;
     return at->second = links_.send(from, to, made, bytes);
   }
 
-  double phase(Rate rate) {
+  double phase_seconds(Phase phase) {
     std::map<std::uint32_t, double> free_at;
     links_.reset();
     computing_.clear();
     double end = 0;
     for (const NodeIndex n : call_.graph.order) {
-      if (load_.blocks[n].rate != rate) continue;
+      if (load_.blocks[n].phase != phase) continue;
       for (std::uint32_t set = 0; set < load_.set_count; ++set) {
         const std::uint32_t here = device_of(n, set);
         double& free = free_at[here];
@@ -107,7 +107,7 @@ class Simulation {
         for (std::uint32_t i = 0; i < node.inputs.size(); ++i)
           if (const auto* link = std::get_if<Source>(&node.inputs[i]);
               link != nullptr && (node.type->input(i).flags & HEDDLE_PORT_SHAPE) == 0)
-            begin = std::max(begin, arrival(*link, set, here, rate));
+            begin = std::max(begin, arrival(*link, set, here, phase));
         const double seconds =
             work_seconds(call_, here, call_.load(here).work(n, set), ParallelMode::none, 1, busy(here));
         computing_[here] += seconds;
@@ -116,10 +116,10 @@ class Simulation {
         end = std::max(end, free);
       }
     }
-    if (rate == load_.main)
+    if (phase == load_.main)
       for (const GraphOutput& output : call_.graph.outputs)
         for (std::uint32_t set = 0; set < load_.set_count; ++set)
-          end = std::max(end, arrival(output.from, set, call_.home, rate));
+          end = std::max(end, arrival(output.from, set, call_.home, phase));
     return end;
   }
 
@@ -147,7 +147,7 @@ class Simulation {
     std::map<std::tuple<Source, std::uint32_t, std::uint32_t>, Life> lives;
     const auto touch = [&](const Source& s, std::uint32_t set, std::uint32_t device,
                            std::uint32_t first, std::uint32_t last) {
-      const bool lasting = rate_of(s) != load_.main;
+      const bool lasting = phase_of(s) != load_.main;
       const auto [at, is_new] = lives.try_emplace(
           {s, set, device},
           Life{lasting ? 0 : first, lasting ? std::uint32_t(positions) : last, 0});
@@ -164,7 +164,7 @@ class Simulation {
         for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
           const auto* link = std::get_if<Source>(&node.inputs[i]);
           if (link == nullptr || (node.type->input(i).flags & HEDDLE_PORT_SHAPE) != 0) continue;
-          if (rate_of(*link) != load_.main && load_.blocks[n].rate != load_.main)
+          if (phase_of(*link) != load_.main && load_.blocks[n].phase != load_.main)
             continue;  // gone before the steps begin
           const std::uint32_t from = place_of(*link, set);
           const std::uint32_t made = link->node == kGraphInputs ? 0 : position[link->node];
@@ -205,7 +205,7 @@ class Simulation {
         peak = std::max(peak, live + std::int64_t(inside));
       }
       needs.push_back(
-          {d, weight_bytes(d) + std::uint64_t(peak), room_of(call_.prices.topology().devices[d])});
+          {d, weight_bytes(d) + std::uint64_t(peak), usable_bytes(call_.prices.topology().devices[d])});
     }
     return needs;
   }
@@ -220,7 +220,7 @@ class Simulation {
   std::map<std::tuple<Source, std::uint32_t, std::uint32_t>, double> arrived_;
   LinkClock links_;
   double once_seconds_ = 0;
-  std::uint64_t crossing_ = 0;
+  std::uint64_t transfer_bytes_ = 0;
 };
 
 }  // namespace
@@ -252,4 +252,4 @@ CallEstimate estimate(const CallCase& call, const CallPlacement& placement) {
   return Simulation(call, placement, simulation.busy_shares(step_seconds)).run();
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

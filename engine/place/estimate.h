@@ -3,7 +3,7 @@
 // computing, and a step begins when the one before has come home. Pure.
 //
 // A block takes what its ops take one after another. Of divisions, tokens and heads change places
-// around each attention, and the members' sums are put together behind each product that has parts
+// around each attention, and the ranks' sums are put together behind each product that has parts
 // of them; nobody computes meanwhile.
 //
 // A device that rests while others compute is faster afterwards, where its prices say so; of ways
@@ -22,7 +22,7 @@
 #include "engine/place/costs.h"
 #include "engine/program/workload.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // A call as placement sees it.
 struct CallCase {
@@ -39,7 +39,7 @@ struct CallEstimate {
   double load_seconds = 0;           // weights from host memory; several devices at the same time
   double seconds = 0;                // all steps, and what runs or comes once
   double step_seconds = 0;           // of these, each step
-  std::uint64_t crossing_bytes = 0;  // between devices, in one step
+  std::uint64_t transfer_bytes = 0;  // between devices, in one step
   std::uint64_t page_bytes = 0;      // weights that come from host memory, in one step
   std::vector<DeviceNeed> needs;     // by device of the placement
   bool fits() const;
@@ -49,10 +49,10 @@ CallEstimate estimate(const CallCase& call, const CallPlacement& placement);
 
 // Whether what follows can tell what streaming takes: of blocks that are whole.
 bool can_stream(const CallPlacement& placement);
-// Weights that find no room beside the activations pass through a ring in every step, as
+// Weights that find no room beside the activations pass through a staging ring in every step, as
 // plan_paging() has it: from devices that take no part and lend room, as if nobody else used them,
 // the rest from host memory.
 // REQUIRES: can_stream().
 CallEstimate estimate_streamed(const CallCase& call, const CallPlacement& placement);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -4,7 +4,7 @@
 
 #include "engine/place/estimate.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 CallEstimate estimate_shared(const CallCase& call, const CallPlacement& placement);
 // As estimate(), of devices that compute all the time.
@@ -12,9 +12,9 @@ CallEstimate estimate_without_rest(const CallCase& call, const CallPlacement& pl
 
 // An op, or what a share of the batch items, tokens or rows leaves of it. `busy`: as in Prices.
 double op_seconds(const CallCase& call, std::uint32_t device, const BlockOp& op,
-                  ParallelMode mode = ParallelMode::none, double share = 1, double busy = 1);
+                  ParallelMode mode = ParallelMode::none, double fraction = 1, double busy = 1);
 // The ops of a block one by one.
 double work_seconds(const CallCase& call, std::uint32_t device, const BlockWork& work,
-                    ParallelMode mode = ParallelMode::none, double share = 1, double busy = 1);
+                    ParallelMode mode = ParallelMode::none, double fraction = 1, double busy = 1);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -7,18 +7,18 @@
 #include "engine/program/session_inputs.h"
 #include "engine/program/session_spec.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
 // What one device of a placement has to do.
 class DeviceCase {
  public:
-  // `pinned_room`: bytes of host memory that may be pinned for it.
+  // `pinned_available`: bytes of host memory that may be pinned for it.
   DeviceCase(const CallCase& call, const CallPlacement& placement, std::uint32_t i,
-             std::uint64_t pinned_room)
+             std::uint64_t pinned_available)
       : call_(call), placement_(placement), i_(i), load_(call.load(placement.devices[i])) {
-    paging_.pinned_room = pinned_room;
+    paging_.pinned_available = pinned_available;
   }
 
   PagingCase run() {
@@ -26,10 +26,10 @@ class DeviceCase {
     paging_.from_host = rates.from_host;
     paging_.from_pinned = rates.from_pinned;
     // What is read in one step only is not worth pinning.
-    if (!rates.from_pinned.is_there() || load_.step_count < 2) paging_.pinned_room = 0;
-    for (const Rate rate : {Rate::constant, Rate::scheduled, Rate::step})
+    if (!rates.from_pinned.is_there() || load_.step_count < 2) paging_.pinned_available = 0;
+    for (const Phase phase : {Phase::loop_invariant, Phase::precomputed, Phase::per_step})
       for (const NodeIndex n : call_.graph.order)
-        if (load_.blocks[n].rate == rate) add_block(n, rate);
+        if (load_.blocks[n].phase == phase) add_block(n, phase);
     if (placement_.parallel == ParallelMode::layers) add_idle();
     return std::move(paging_);
   }
@@ -38,15 +38,15 @@ class DeviceCase {
  private:
   std::uint32_t device() const { return placement_.devices[i_]; }
 
-  void add_block(NodeIndex n, Rate rate) {
-    std::vector<std::uint32_t> lanes;  // sets
+  void add_block(NodeIndex n, Phase phase) {
+    std::vector<std::uint32_t> branches;  // sets
     for (std::uint32_t set = 0; set < load_.set_count; ++set) {
       if (placement_.parallel != ParallelMode::data && placement_.device_of(n, set) != i_) continue;
-      lanes.push_back(set);
+      branches.push_back(set);
     }
-    if (lanes.empty()) return;
+    if (branches.empty()) return;
     const std::vector<BlockLoad::SlotBytes>& slots = load_.blocks[n].slot_bytes;
-    const bool in_loop = rate == Rate::step, is_batch = placement_.parallel == ParallelMode::data;
+    const bool in_loop = phase == Phase::per_step, is_batch = placement_.parallel == ParallelMode::data;
     auto& weights = in_loop ? paging_.loop : paging_.once;
     std::vector<PagedWeight> read(slots.size());
     std::vector<bool> is_read(slots.size(), false);
@@ -54,7 +54,7 @@ class DeviceCase {
       read[slot].bytes = slots[slot].bytes;
       read[slot].pinned_bytes = slots[slot].of_file;
     }
-    for (const std::uint32_t set : lanes)
+    for (const std::uint32_t set : branches)
       for (const BlockOp& op : load_.work(n, set).ops) {
         const auto position =
             in_loop ? std::uint32_t(paging_.op_seconds.size()) : std::uint32_t(once_ops_);
@@ -64,7 +64,7 @@ class DeviceCase {
           read[slot].last = position;
         }
         const double seconds =
-            is_batch ? op_seconds(call_, device(), op, ParallelMode::data, placement_.shares[i_])
+            is_batch ? op_seconds(call_, device(), op, ParallelMode::data, placement_.fractions[i_])
                      : op_seconds(call_, device(), op);
         if (in_loop)
           paging_.op_seconds.push_back(seconds);
@@ -80,7 +80,7 @@ class DeviceCase {
     for (const NodeIndex n : call_.graph.order)
       for (std::uint32_t set = 0; set < load_.set_count; ++set) {
         const std::uint32_t other = placement_.device_of(n, set);
-        if (other == i_ || load_.blocks[n].rate != Rate::step) continue;
+        if (other == i_ || load_.blocks[n].phase != Phase::per_step) continue;
         const std::uint32_t d = placement_.devices[other];
         paging_.idle_seconds += work_seconds(call_, d, call_.load(d).work(n, set));
       }
@@ -96,7 +96,7 @@ class DeviceCase {
 };
 
 std::uint64_t pinned_bytes(const PagingCase& paging, const PagingPlan& paged) {
-  const std::vector<bool> pinned = pinned_passages(paging, paged);
+  const std::vector<bool> pinned = pinned_streamed(paging, paged);
   std::uint64_t bytes = 0;
   for (std::size_t page = 0; page < pinned.size(); ++page)
     if (pinned[page]) bytes += paging.loop[paged.loop[page].weight].pinned_bytes;
@@ -118,25 +118,25 @@ CallEstimate estimate_streamed(const CallCase& call, const CallPlacement& placem
   CallEstimate result = estimate_without_rest(call, placement);
   result.load_seconds = 0;
   double longer = 0, slowest = 0, once = 0;  // seconds more than without copies
-  std::uint64_t pinned_room = call.prices.topology().pinned_bytes;
+  std::uint64_t pinned_available = call.prices.topology().pinned_bytes;
   std::vector<Donor> donors =
       session_donors(call.prices, session_devices(placement, call.home));
   for (std::uint32_t i = 0; i < placement.devices.size(); ++i) {
     DeviceNeed& need = result.needs[i];
-    DeviceCase device(call, placement, i, pinned_room);
+    DeviceCase device(call, placement, i, pinned_available);
     PagingCase paging = device.run();
     std::uint64_t weights = 0;
     for (const auto* list : {&paging.once, &paging.loop})
       for (const PagedWeight& weight : *list) weights += weight.bytes;
     const std::uint64_t others = need.wanted_bytes - std::min(weights, need.wanted_bytes);
-    const LeastRoom least = least_room(paging);
+    const MinWeightMemory least = min_weight_memory(paging);
     if (others + least.bytes() > need.there_bytes) {
       need.wanted_bytes = others + least.bytes();
       continue;
     }
-    paging.room = need.there_bytes - others;
+    paging.available = need.there_bytes - others;
     const PagingPlan paged = plan_paging(paging);
-    need.wanted_bytes = others + paged.resident_bytes + paged.ring_bytes;
+    need.wanted_bytes = others + paged.resident_bytes + paged.staging_ring_bytes;
     const double computing = sum(paging.op_seconds) + paging.idle_seconds;
     double step_seconds = paged.step_seconds;
     std::uint64_t lent_bytes = 0;
@@ -148,7 +148,7 @@ CallEstimate estimate_streamed(const CallCase& call, const CallPlacement& placem
     longer += more;
     slowest = std::max(slowest, more);
     std::uint64_t once_bytes = 0;
-    for (const PlannedPassage& page : paged.once) once_bytes += paging.once[page.weight].bytes;
+    for (const StreamedWeight& page : paged.once) once_bytes += paging.once[page.weight].bytes;
     const double coming = call.prices.transfer_seconds(kHostSide, need.device, once_bytes);
     if (once_bytes > 0) once = std::max(once, coming - device.once_seconds());
     // What passes is brought once, too: to where it lies, pinned or lent.
@@ -157,7 +157,7 @@ CallEstimate estimate_streamed(const CallCase& call, const CallPlacement& placem
         result.load_seconds, call.prices.transfer_seconds(kHostSide, need.device, brought));
     result.page_bytes += paged.step_bytes - lent_bytes;
     // Devices with sets or items of their own stream the same weights, of one pinned copy.
-    if (placement.parallel == ParallelMode::layers) pinned_room -= pinned_bytes(paging, paged);
+    if (placement.parallel == ParallelMode::layers) pinned_available -= pinned_bytes(paging, paged);
   }
   // Layers wait for each other, sets and items run side by side.
   const CallLoad& load = call.load(placement.devices.front());
@@ -167,4 +167,4 @@ CallEstimate estimate_streamed(const CallCase& call, const CallPlacement& placem
   return result;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

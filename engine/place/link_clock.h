@@ -8,7 +8,7 @@
 
 #include "engine/place/costs.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class LinkClock {
  public:
@@ -53,4 +53,4 @@ class LinkClock {
   std::vector<double> free_at_;   // seconds; from, to
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -6,7 +6,7 @@
 
 #include "engine/place/link_clock.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -365,4 +365,4 @@ TaskSchedule schedule(const TaskGraph& graph, const Prices& prices) {
   return Search(graph, prices).run();
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -9,7 +9,7 @@
 
 #include "engine/place/costs.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 struct TaskOption {
   std::uint32_t home =
@@ -64,4 +64,4 @@ double simulate(const TaskGraph& graph, const std::vector<std::uint32_t>& order,
 // devices are used only where that gains.
 TaskSchedule schedule(const TaskGraph& graph, const Prices& prices);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

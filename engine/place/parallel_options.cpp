@@ -8,13 +8,13 @@
 #include "engine/place/call_hints.h"
 #include "engine/place/place_call.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
 bool alike(const DeviceFacts& a, const DeviceFacts& b) {
   return a.kind == b.kind && a.model == b.model && a.compute == b.compute &&
-         room_of(a) == room_of(b);
+         usable_bytes(a) == usable_bytes(b);
 }
 
 // The devices of a call's placement decide its home when the node itself may be anywhere.
@@ -71,11 +71,11 @@ void add_models(const Value& value, bool all, std::vector<CallSpec>& calls) {
 const std::vector<CallSpec>& Options::calls_of(NodeIndex n) {
   const NodeSpec& spec = request_.inferred.nodes[n];
   if (!spec.calls.empty()) return spec.calls;
-  if (untold_of_[n] == nullptr) untold_of_[n] = find_untold(n);
-  return *untold_of_[n];
+  if (unknown_of_[n] == nullptr) unknown_of_[n] = find_unknown(n);
+  return *unknown_of_[n];
 }
 
-const std::vector<CallSpec>* Options::find_untold(NodeIndex n) {
+const std::vector<CallSpec>* Options::find_unknown(NodeIndex n) {
   const Node& node = request_.graph.nodes[n];
   if (node.type->has(HEDDLE_NODE_HOST) || node.type->has(HEDDLE_NODE_DESCRIBES)) return &no_calls_;
   std::vector<CallSpec> calls;
@@ -85,7 +85,7 @@ const std::vector<CallSpec>* Options::find_untold(NodeIndex n) {
     add_models(request_.inferred.nodes[link->node].outputs[link->port].value,
                !node.hints.parallel.empty(), calls);
   }
-  return calls.empty() ? &no_calls_ : &untold_.emplace_back(std::move(calls));
+  return calls.empty() ? &no_calls_ : &unknown_.emplace_back(std::move(calls));
 }
 
 Options::Homes Options::homes_of(NodeIndex n, const std::vector<std::uint32_t>& candidates) {
@@ -169,7 +169,7 @@ NodeOption Options::option(NodeIndex n, std::uint32_t home,
       if (std::ranges::find(result.assignment.devices, d) == result.assignment.devices.end())
         result.assignment.devices.push_back(d);
     placed.of = get_model(*calls[c].model);
-    placed.told = !spec.calls.empty();
+    placed.known = !spec.calls.empty();
     result.assignment.calls.push_back(std::move(placed));
   }
   result.task.devices = result.assignment.devices;
@@ -197,15 +197,15 @@ std::vector<NodeOption> Options::of(NodeIndex n, const std::vector<std::uint32_t
       options.push_back(option(
           n, home, is_split ? beside(home, candidates) : std::vector<std::uint32_t>{home}, reason));
       if (calls_of(n).empty() || homes.devices.size() < 2 || is_split) continue;
-      if (request_.crowd.among_many && options.back().fits) continue;
+      if (request_.device_load.among_many && options.back().fits) continue;
       // Divided over several: from the first of the devices that are alike, because the others have
       // nothing to add.
       const auto same = [&](std::uint32_t d) {
         return alike(request_.topology.devices[d], request_.topology.devices[home]);
       };
       if (*std::ranges::find_if(homes.devices, same) != home) continue;
-      NodeOption divided = option(n, home, homes.devices, reason);
-      if (divided.assignment.devices.size() > 1) options.push_back(std::move(divided));
+      NodeOption sharded = option(n, home, homes.devices, reason);
+      if (sharded.assignment.devices.size() > 1) options.push_back(std::move(sharded));
     }
     return options;
   } catch (Error& error) {
@@ -214,4 +214,4 @@ std::vector<NodeOption> Options::of(NodeIndex n, const std::vector<std::uint32_t
   }
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -8,7 +8,7 @@
 #include "engine/place/list_schedule.h"
 #include "engine/place/place.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 struct NodeOption {
   Assignment assignment;
@@ -21,7 +21,7 @@ class Options {
   Options(const PlaceRequest& request, const Prices& prices)
       : request_(request),
         prices_(prices),
-        untold_of_(request.graph.nodes.size(), nullptr),
+        unknown_of_(request.graph.nodes.size(), nullptr),
         warned_(request.graph.nodes.size(), false) {}
 
   // Of one node, when nodes without a hint may use `candidates`. Not empty. Throws what hints are
@@ -40,7 +40,7 @@ class Options {
   // The calls that infer() told; of a node that could not tell, the models it may call whose hints,
   // or its own, say something: without shapes.
   const std::vector<CallSpec>& calls_of(NodeIndex node);
-  const std::vector<CallSpec>* find_untold(NodeIndex node);
+  const std::vector<CallSpec>* find_unknown(NodeIndex node);
   Homes homes_of(NodeIndex node, const std::vector<std::uint32_t>& candidates);
   NodeOption option(NodeIndex node, std::uint32_t home,
                     const std::vector<std::uint32_t>& candidates, const std::string& reason);
@@ -54,11 +54,11 @@ class Options {
       loads_;
   std::map<std::string, std::uint32_t> loads_seen_;
   // Calls that infer() did not tell, by node; nullptr: not asked for yet. Most nodes call nothing.
-  std::vector<const std::vector<CallSpec>*> untold_of_;
-  std::deque<std::vector<CallSpec>> untold_;
+  std::vector<const std::vector<CallSpec>*> unknown_of_;
+  std::deque<std::vector<CallSpec>> unknown_;
   const std::vector<CallSpec> no_calls_;
   std::vector<std::string> warnings_;
   std::vector<bool> warned_;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

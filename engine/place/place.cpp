@@ -9,7 +9,7 @@
 #include "engine/place/parallel_options.h"
 #include "engine/place/place_call.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -101,7 +101,7 @@ class Placer {
       attempt.options.push_back(std::move(options));
     }
     attempt.tasks.load_count = options_.load_count();
-    attempt.tasks.busy_seconds = request_.crowd.busy_seconds;
+    attempt.tasks.busy_seconds = request_.device_load.busy_seconds;
     if (attempt.misfit == kGraphInputs) attempt.schedule = schedule(attempt.tasks, prices_);
     return attempt;
   }
@@ -167,7 +167,7 @@ class Placer {
 
   Placement finish(Try attempt) {
     Placement placement;
-    placement.places.resize(graph_.nodes.size());
+    placement.assignments.resize(graph_.nodes.size());
     placement.device_seconds.assign(request_.topology.devices.size(), 0);
     for (std::size_t t = 0; t < graph_.order.size(); ++t) {
       const std::uint32_t choice = attempt.schedule.options[t];
@@ -175,7 +175,7 @@ class Placer {
       double seconds = taken.seconds;
       for (const auto& [number, load] : taken.loads) seconds += load;
       for (const std::uint32_t d : taken.devices) placement.device_seconds[d] += seconds;
-      placement.places[graph_.order[t]] = std::move(attempt.options[t][choice].assignment);
+      placement.assignments[graph_.order[t]] = std::move(attempt.options[t][choice].assignment);
     }
     placement.order.reserve(graph_.order.size());
     for (const std::uint32_t t : attempt.schedule.order) placement.order.push_back(graph_.order[t]);
@@ -187,7 +187,7 @@ class Placer {
   }
 
   void give_reason(NodeIndex n, Placement& placement) const {
-    Assignment& to = placement.places[n];
+    Assignment& to = placement.assignments[n];
     if (to.on_host || (!to.reason.empty() && !to.reason.starts_with(';'))) return;
     std::string reason;
     if (request_.topology.devices.size() == 1) {
@@ -196,7 +196,7 @@ class Placer {
       for_each_binding(graph_.nodes[n], [&](const Binding& b) {
         const auto* link = std::get_if<Source>(&b);
         if (link == nullptr || !reason.empty()) return;
-        const Assignment& producer = placement.places[link->node];
+        const Assignment& producer = placement.assignments[link->node];
         if (!producer.on_host && producer.device == to.device)
           reason = cat("where ", graph_.nodes[link->node].id, " is");
       });
@@ -233,10 +233,10 @@ void take_device_inputs(Graph& graph) {
 
 Placement place_on_first(const Graph& graph) {
   Placement placement;
-  placement.places.resize(graph.nodes.size());
+  placement.assignments.resize(graph.nodes.size());
   for (const NodeIndex n : graph.order)
-    placement.places[n] = {0, {0}, graph.nodes[n].type->has(HEDDLE_NODE_HOST), "first device", {}};
+    placement.assignments[n] = {0, {0}, graph.nodes[n].type->has(HEDDLE_NODE_HOST), "first device", {}};
   return placement;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

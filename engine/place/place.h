@@ -5,10 +5,10 @@
 #include "engine/place/plan.h"
 #include "engine/program/workload.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // What goes on beside the workflow that is placed.
-struct Crowd {
+struct DeviceLoad {
   std::vector<double> busy_seconds;  // by device: work that others gave it; empty: none
   bool among_many = false;  // one of many runs: devices are better used by whole runs than by parts
 };
@@ -19,9 +19,9 @@ struct PlaceRequest {
   const Topology& topology;  // at least one device
   const Costs& costs;
   // What has no room: refuse it, or place it all the same, with a warning.
-  enum class Misfits { refused, told } misfits = Misfits::refused;
+  enum class Misfits { refused, warned } misfits = Misfits::refused;
   LoadOf load_of = {};  // empty: call_load() of the model; what that cannot record is unknown
-  Crowd crowd = {};
+  DeviceLoad device_load = {};
 };
 
 // Hints are met or refused (not_found, invalid_argument, out_of_memory; with the node, the devices
@@ -38,4 +38,4 @@ void take_device_inputs(Graph& graph);
 // Everything on the first device, without a thought: for nodes that read headers only.
 Placement place_on_first(const Graph& graph);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

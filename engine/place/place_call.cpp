@@ -9,7 +9,7 @@
 #include "engine/place/call_parts.h"
 #include "engine/program/partition.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -44,25 +44,25 @@ class Chooser {
  private:
   struct Way {
     CallPlacement placement;
-    Alternative told;
+    Alternative alternative;
     bool streamed = false;
   };
 
   void add(CallPlacement placement, std::string name, bool automatic = true,
            std::string note = "") {
     Way way{std::move(placement), {}};
-    way.told.name = std::move(name);
-    way.told.automatic = automatic;
-    way.told.note = std::move(note);
-    if (known_) tell(way.told, estimate(case_, way.placement));
+    way.alternative.name = std::move(name);
+    way.alternative.automatic = automatic;
+    way.alternative.note = std::move(note);
+    if (known_) annotate(way.alternative, estimate(case_, way.placement));
     ways_.push_back(std::move(way));
   }
-  static void tell(Alternative& told, const CallEstimate& estimate) {
-    told.load_seconds = estimate.load_seconds;
-    told.seconds = estimate.seconds;
-    told.step_seconds = estimate.step_seconds;
-    told.needs = estimate.needs;
-    told.fits = estimate.fits();
+  static void annotate(Alternative& alternative, const CallEstimate& estimate) {
+    alternative.load_seconds = estimate.load_seconds;
+    alternative.seconds = estimate.seconds;
+    alternative.step_seconds = estimate.step_seconds;
+    alternative.needs = estimate.needs;
+    alternative.fits = estimate.fits();
   }
 
   std::string names(const std::vector<std::uint32_t>& devices) const {
@@ -80,17 +80,17 @@ class Chooser {
   // The same way with weights that pass through, where they find no room to stay.
   void stream(std::size_t short_way, std::string name) {
     const Way& resident = ways_[short_way];
-    if (!known_ || resident.told.fits || !can_stream(resident.placement)) return;
+    if (!known_ || resident.alternative.fits || !can_stream(resident.placement)) return;
     for (const std::uint32_t d : resident.placement.devices)
       if (!has_limit(topology_.devices[d])) return;
     Way way{resident.placement, {}, true};
-    way.told.name = std::move(name);
-    way.told.automatic = resident.told.automatic;
-    way.told.note = resident.told.note;
-    tell(way.told, estimate_streamed(case_, way.placement));
+    way.alternative.name = std::move(name);
+    way.alternative.automatic = resident.alternative.automatic;
+    way.alternative.note = resident.alternative.note;
+    annotate(way.alternative, estimate_streamed(case_, way.placement));
     ways_.push_back(std::move(way));
   }
-  void stream_last() { stream(ways_.size() - 1, cat(ways_.back().told.name, ", streamed")); }
+  void stream_last() { stream(ways_.size() - 1, cat(ways_.back().alternative.name, ", streamed")); }
   void add_alone(const std::vector<std::uint32_t>& devices) {
     const std::size_t first = ways_.size();
     for (const std::uint32_t d : devices) add_resident(d);
@@ -106,31 +106,31 @@ class Chooser {
   }
 
   // Activations take their room first; weights are spread over what is left.
-  std::vector<double> rooms(const std::vector<std::uint32_t>& devices) const {
-    std::vector<double> shares;
+  std::vector<double> available(const std::vector<std::uint32_t>& devices) const {
+    std::vector<double> fractions;
     for (const std::uint32_t d : devices) {
-      double room = double(room_of(topology_.devices[d]));
-      if (known_) room -= double(alone(d).needs.front().wanted_bytes - case_.load(d).weight_bytes);
-      shares.push_back(std::max(room, 1.0));
+      double available = double(usable_bytes(topology_.devices[d]));
+      if (known_) available -= double(alone(d).needs.front().wanted_bytes - case_.load(d).weight_bytes);
+      fractions.push_back(std::max(available, 1.0));
     }
-    return shares;
+    return fractions;
   }
 
   void add_layers(const std::vector<std::uint32_t>& devices) {
-    std::vector<double> shares = rooms(devices);
+    std::vector<double> fractions = available(devices);
     CallPlacement placement;
     placement.parallel = ParallelMode::layers;
     placement.devices = devices;
-    placement.of_block = partition(case_.graph, load(), shares);
+    placement.of_block = partition(case_.graph, load(), fractions);
     // Whole groups seldom match the shares; a device that is short gets less.
     for (int i = 0; known_ && i < kPartitionTries; ++i) {
       const CallEstimate now = estimate(case_, placement);
       if (now.fits()) break;
-      for (std::size_t d = 0; d < shares.size(); ++d)
+      for (std::size_t d = 0; d < fractions.size(); ++d)
         if (now.needs[d].wanted_bytes > now.needs[d].there_bytes)
-          shares[d] *=
+          fractions[d] *=
               0.9 * double(now.needs[d].there_bytes) / double(now.needs[d].wanted_bytes) + 0.05;
-      const std::vector<std::uint32_t> next = partition(case_.graph, load(), shares);
+      const std::vector<std::uint32_t> next = partition(case_.graph, load(), fractions);
       if (next == placement.of_block) continue;
       placement.of_block = next;
     }
@@ -141,7 +141,7 @@ class Chooser {
         same_type ? "" : "the devices compute in different types, so only by a hint");
     stream_last();
     if (devices.size() != 2 || !known_) return;
-    if (auto folded = partition_folded(case_.graph, load(), shares[0] / (shares[0] + shares[1]))) {
+    if (auto folded = partition_folded(case_.graph, load(), fractions[0] / (fractions[0] + fractions[1]))) {
       placement.of_block = std::move(*folded);
       add(std::move(placement), cat("layers over ", names(devices), ", folded"), same_type);
     }
@@ -162,12 +162,12 @@ class Chooser {
 
   // How much of the work each device does in the same time.
   std::vector<double> speeds(const std::vector<std::uint32_t>& devices) const {
-    std::vector<double> shares;
+    std::vector<double> fractions;
     for (const std::uint32_t d : devices)
-      shares.push_back(known_ ? 1 / std::max(alone(d).seconds, 1e-12) : 1);
-    const double all = std::accumulate(shares.begin(), shares.end(), 0.0);
-    for (double& share : shares) share /= all;
-    return shares;
+      fractions.push_back(known_ ? 1 / std::max(alone(d).seconds, 1e-12) : 1);
+    const double all = std::accumulate(fractions.begin(), fractions.end(), 0.0);
+    for (double& fraction : fractions) fraction /= all;
+    return fractions;
   }
   CallEstimate alone(std::uint32_t device) const {
     CallPlacement placement;
@@ -175,20 +175,20 @@ class Chooser {
     return estimate({case_.graph, case_.loads, device, case_.prices}, placement);
   }
 
-  void add_shares(ParallelMode mode, const std::vector<std::uint32_t>& devices) {
+  void add_sharded(ParallelMode mode, const std::vector<std::uint32_t>& devices) {
     CallPlacement placement;
     placement.parallel = mode;
     placement.devices = devices;
-    placement.shares = speeds(devices);
+    placement.fractions = speeds(devices);
     std::string name = cat(parallel_name(mode), " over ", names(devices)), note;
     if (known_ && mode == ParallelMode::data)
-      name += cat(" (", join(divide(load().batch, placement.shares), " + "), ")");
+      name += cat(" (", join(shard_sizes(load().batch, placement.fractions), " + "), ")");
     if (mode == ParallelMode::tensor && load().whole_weights > 0)
       note = cat(load().whole_weights, " of ", load().weights, " weights (",
                  format_bytes(load().whole_bytes),
                  ") stay whole: not 2-D, a side under 256, or not for dividing");
     if (mode != ParallelMode::data)
-      note = cat("changes the form, so only by \"parallel\"", note.empty() ? "" : "; ", note);
+      note = cat("changes the rounding, so only by \"parallel\"", note.empty() ? "" : "; ", note);
     add(std::move(placement), std::move(name), mode == ParallelMode::data, std::move(note));
     stream_last();
   }
@@ -234,7 +234,7 @@ class Chooser {
       case ParallelMode::cfg:
         return add_sets(devices);
       default:
-        return add_shares(mode, devices);
+        return add_sharded(mode, devices);
     }
   }
 
@@ -255,7 +255,7 @@ class Chooser {
     std::vector<std::size_t> order(allowed_.size() - 1);
     std::iota(order.begin(), order.end(), std::size_t(1));
     std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
-      return room_of(topology_.devices[allowed_[a]]) > room_of(topology_.devices[allowed_[b]]);
+      return usable_bytes(topology_.devices[allowed_[a]]) > usable_bytes(topology_.devices[allowed_[b]]);
     });
     order.resize(count - 1);
     std::ranges::sort(order);
@@ -273,7 +273,7 @@ class Chooser {
         const LinkFacts la = topology_.link(request_.home, k),
                         lb = topology_.link(request_.home, d);
         return k != request_.home && a.model == b.model && a.kind == b.kind &&
-               a.compute == b.compute && room_of(a) == room_of(b) && la.kind == lb.kind &&
+               a.compute == b.compute && usable_bytes(a) == usable_bytes(b) && la.kind == lb.kind &&
                la.bytes_per_second == lb.bytes_per_second;
       };
       if (d == request_.home || std::ranges::none_of(kept, alike)) kept.push_back(d);
@@ -293,8 +293,8 @@ class Chooser {
     if (load().set_count > 1) add_sets(first_devices(2));
     if (load().batch > 1)
       for (const std::size_t count : counts(ParallelMode::data))
-        if (std::int64_t(count) <= load().batch) add_shares(ParallelMode::data, first_devices(count));
-    for (const ParallelMode mode : {ParallelMode::sequence, ParallelMode::tensor}) add_shares(mode, allowed_);
+        if (std::int64_t(count) <= load().batch) add_sharded(ParallelMode::data, first_devices(count));
+    for (const ParallelMode mode : {ParallelMode::sequence, ParallelMode::tensor}) add_sharded(mode, allowed_);
   }
 
   PlacedCall choose() {
@@ -303,15 +303,15 @@ class Chooser {
     // as if one did it.
     double alone = 0;
     for (const Way& way : ways_)
-      if (way.placement.devices.size() == 1 && way.told.automatic)
-        alone = std::max(alone, way.told.load_seconds);
+      if (way.placement.devices.size() == 1 && way.alternative.automatic)
+        alone = std::max(alone, way.alternative.load_seconds);
     const auto total = [&](std::size_t w) {
-      return ways_[w].told.seconds + (ways_[w].placement.parallel == ParallelMode::layers
-                                          ? std::max(alone, ways_[w].told.load_seconds)
-                                          : ways_[w].told.load_seconds);
+      return ways_[w].alternative.seconds + (ways_[w].placement.parallel == ParallelMode::layers
+                                          ? std::max(alone, ways_[w].alternative.load_seconds)
+                                          : ways_[w].alternative.load_seconds);
     };
     const auto may = [&](std::size_t w) {
-      return ways_[w].told.fits && (forced_ || ways_[w].told.automatic);
+      return ways_[w].alternative.fits && (forced_ || ways_[w].alternative.automatic);
     };
     for (std::size_t w = 0; w < ways_.size(); ++w)
       if (may(w) && (best == ways_.size() || total(w) < kWorthIt * total(best))) best = w;
@@ -321,17 +321,17 @@ class Chooser {
       best = least_short();
       if (forced_)
         throw Error(Code::out_of_memory,
-                    cat(wish_.reason, ": ", ways_[best].told.name,
-                        " does not fit: ", shortage_text(ways_[best].told, topology_)));
+                    cat(wish_.reason, ": ", ways_[best].alternative.name,
+                        " does not fit: ", shortage_text(ways_[best].alternative, topology_)));
     }
     Way& way = ways_[best];
-    way.told.chosen = true;
+    way.alternative.chosen = true;
     placed.placement = std::move(way.placement);
     placed.streamed = way.streamed;
     for (const DeviceFacts& device : topology_.devices) placed.budgets.push_back(device.budget);
-    placed.load_seconds = way.told.load_seconds;
-    placed.seconds = way.told.seconds;
-    placed.step_seconds = way.told.step_seconds;
+    placed.load_seconds = way.alternative.load_seconds;
+    placed.seconds = way.alternative.seconds;
+    placed.step_seconds = way.alternative.step_seconds;
     placed.report = report(placed);
     return placed;
   }
@@ -355,7 +355,7 @@ class Chooser {
         [&](std::uint32_t d) -> const CallLoad& { return known_ ? case_.load(d) : load(); });
     if (placed.placement.parallel == ParallelMode::tensor) report.whole = load().whole;
     if (known_)
-      for (Way& way : ways_) report.alternatives.push_back(std::move(way.told));
+      for (Way& way : ways_) report.alternatives.push_back(std::move(way.alternative));
     return report;
   }
 
@@ -363,13 +363,13 @@ class Chooser {
   std::size_t least_short() const {
     const auto lacking = [&](const Way& way) {
       std::uint64_t bytes = 0;
-      for (const DeviceNeed& need : way.told.needs)
+      for (const DeviceNeed& need : way.alternative.needs)
         bytes += need.wanted_bytes - std::min(need.wanted_bytes, need.there_bytes);
       return bytes;
     };
     std::size_t best = ways_.size();
     for (std::size_t w = 0; w < ways_.size(); ++w)
-      if ((forced_ || ways_[w].told.automatic) &&
+      if ((forced_ || ways_[w].alternative.automatic) &&
           (best == ways_.size() || lacking(ways_[w]) < lacking(ways_[best])))
         best = w;
     return best;
@@ -390,4 +390,4 @@ class Chooser {
 
 PlacedCall place_call(const CallRequest& request) { return Chooser(request).run(); }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -1,6 +1,6 @@
 // Chooses how one call of a model runs: on one device, in layers over several, set by set, batch
 // items side by side. What hints ask for is done or refused; otherwise the fastest way that fits
-// and that does not change the form of the computation. Pure.
+// and that does not change how results are rounded. Pure.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 #include "engine/place/estimate.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 struct CallRequest {
   const Model& model;                     // its hints are the loader's
@@ -29,4 +29,4 @@ struct CallRequest {
 // device). When nothing was forced and nothing fits, the answer says so.
 PlacedCall place_call(const CallRequest& request);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -10,7 +10,7 @@
 #include "engine/place/verify_plan.h"
 #include "engine/tensor/shape.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -98,12 +98,12 @@ class Planner {
 
   void add_node(NodeIndex n) {
     const Node& node = graph_.nodes[n];
-    const std::uint32_t here = side_of(plan_.places[n]);
+    const std::uint32_t here = side_of(plan_.assignments[n]);
     std::vector<std::uint32_t> after;
     reads_.clear();
     for_each_link(node, [&](const Source& source, std::uint32_t flags) {
       const std::uint32_t v = value_of(source), home = values_[v].home;
-      const std::uint32_t at = read_at(plan_.places[n], flags, home, values_[v].bytes, topology_);
+      const std::uint32_t at = read_at(plan_.assignments[n], flags, home, values_[v].bytes, topology_);
       after.push_back(at == home ? made_[source.node] : transfer(v, at));
       reads_.emplace_back(v, at);
     });
@@ -211,11 +211,11 @@ std::uint64_t bytes_of(const ValueSpec& value, std::string_view port_type) {
 Plan make_plan(const Graph& graph, Placement placement, const Inferred& inferred) {
   Plan plan;
   plan.order = placement.order.empty() ? graph.order : std::move(placement.order);
-  plan.places = std::move(placement.places);
-  plan.homes = find_homes(graph, plan.places, plan.order, &inferred);
+  plan.assignments = std::move(placement.assignments);
+  plan.homes = find_homes(graph, plan.assignments, plan.order, &inferred);
   plan.host_bytes.resize(graph.nodes.size());
   for (const NodeIndex n : plan.order)
-    plan.host_bytes[n] = host_bytes_of(inferred.nodes[n], plan.places[n].on_host).all();
+    plan.host_bytes[n] = host_bytes_of(inferred.nodes[n], plan.assignments[n].on_host).all();
   plan.warnings = std::move(placement.warnings);
   plan.seconds = placement.seconds;
   plan.device_seconds = std::move(placement.device_seconds);
@@ -227,4 +227,4 @@ void add_steps(const Graph& graph, const Inferred& inferred, const Topology& top
   if constexpr (kVerify) verify_plan(graph, plan, inferred, topology);
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -12,7 +12,7 @@
 #include "engine/program/infer.h"
 #include "engine/place/step.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 struct Assignment {
   std::uint32_t device = 0;  // home: where the node's own ops run and its outputs are made
@@ -23,7 +23,7 @@ struct Assignment {
 };
 
 struct Plan {
-  std::vector<Assignment> places;  // by node
+  std::vector<Assignment> assignments;  // by node
   std::vector<NodeIndex> order;    // in which nodes start when several are ready; topological
   std::vector<Step> steps;         // from add_steps(); a run needs none
   std::vector<std::uint32_t> homes;  // by output, as find_homes() of value_flow.h tells
@@ -37,7 +37,7 @@ struct Plan {
 
 // What placement decided.
 struct Placement {
-  std::vector<Assignment> places;  // by node
+  std::vector<Assignment> assignments;  // by node
   std::vector<NodeIndex> order;    // empty: the graph's
   std::vector<std::string> warnings;
   double seconds = 0;
@@ -57,4 +57,4 @@ void add_steps(const Graph& graph, const Inferred& inferred, const Topology& top
 // Bytes of the tensors of an output; kUnknownBytes when nothing is known of it.
 std::uint64_t bytes_of(const ValueSpec& value, std::string_view port_type);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

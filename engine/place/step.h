@@ -6,7 +6,7 @@
 
 #include "engine/graph/graph.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 inline constexpr std::uint64_t kUnknownBytes = ~std::uint64_t(0);  // a shape that only running can tell
 
@@ -20,4 +20,4 @@ struct Step {
   std::vector<std::uint32_t> after;  // earlier steps that have to be done before; there is no other order
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

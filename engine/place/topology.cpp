@@ -5,7 +5,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 NamedDevices find_devices(std::string_view text, const Topology& topology) {
   NamedDevices found;
@@ -75,4 +75,4 @@ std::vector<std::string> left_out_texts(const Topology& topology) {
   return texts;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

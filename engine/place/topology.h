@@ -10,7 +10,7 @@
 
 #include "heddle/abi/value.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 inline constexpr std::uint32_t kHostSide = 0xffffffff;  // host memory, as an end of a link
 
@@ -77,7 +77,7 @@ std::string all_device_names(const Topology& topology);
 std::vector<std::string> left_out_texts(const Topology& topology);
 
 // Bytes that may be used on a device; a device that says nothing of its memory has enough.
-inline std::uint64_t room_of(const DeviceFacts& device) {
+inline std::uint64_t usable_bytes(const DeviceFacts& device) {
   const std::uint64_t endless = ~std::uint64_t(0) >> 1;
   return std::min(device.budget == 0 ? endless : device.budget, device.memory_total == 0 ? endless : device.memory_free);
 }
@@ -88,4 +88,4 @@ inline bool has_limit(const DeviceFacts& device) {
   return device.budget != 0 || (!device.host_visible && device.memory_total != 0);
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -1,6 +1,6 @@
 #include "engine/place/value_flow.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -46,8 +46,8 @@ ValueHomes::ValueHomes(const Graph& graph, const Plan& plan) {
   std::uint32_t count = 0;
   first_ = first_outputs(graph, count);
   homes_ = !plan.homes.empty() ? plan.homes
-                               : find_homes(graph, plan.places,
+                               : find_homes(graph, plan.assignments,
                                             plan.order.empty() ? graph.order : plan.order, nullptr);
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -12,7 +12,7 @@
 #include "engine/place/plan.h"
 #include "engine/place/topology.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // visit(source, flags of the port) for every link into a node; undeclared inputs have no flags.
 template <class Visit>
@@ -69,4 +69,4 @@ class ValueHomes {
   std::vector<std::uint32_t> homes_;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

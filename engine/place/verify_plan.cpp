@@ -7,7 +7,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -52,7 +52,7 @@ class PlanVerifier {
                     graph_.nodes[source.node].type->output(source.port).type);
   }
   std::uint32_t place_of(NodeIndex n) const {
-    return plan_.places[n].on_host ? kHostSide : plan_.places[n].device;
+    return plan_.assignments[n].on_host ? kHostSide : plan_.assignments[n].device;
   }
   bool shares_memory(std::uint32_t a, std::uint32_t b) const {
     return a == b || topology_.link(a, b).kind == LinkFacts::Kind::same;
@@ -194,10 +194,10 @@ class PlanVerifier {
     const auto take = [&](std::uint32_t device, std::uint64_t count, std::size_t step) {
       if (device == kHostSide || count == kUnknownBytes) return;
       used[device] += count;
-      const std::uint64_t room = room_of(topology_.devices[device]);
-      if (used[device] > room && room > 0)
+      const std::uint64_t available = usable_bytes(topology_.devices[device]);
+      if (used[device] > available && available > 0)
         fault("step ", step, ": ", used[device], " bytes are alive on ",
-              topology_.devices[device].name, ", which has room for ", room);
+              topology_.devices[device].name, ", which has room for ", available);
     };
     for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
       const Step& step = plan_.steps[i];
@@ -215,11 +215,11 @@ class PlanVerifier {
 
   void check_calls() {
     for (const NodeIndex n : graph_.order)
-      for (const PlacedCall& call : plan_.places[n].calls)
+      for (const PlacedCall& call : plan_.assignments[n].calls)
         for (const Alternative& way : call.report.alternatives) {
           if (!way.chosen) continue;
           for (const DeviceNeed& need : way.needs)
-            if (need.wanted_bytes > room_of(topology_.devices[need.device]) && call.fits)
+            if (need.wanted_bytes > usable_bytes(topology_.devices[need.device]) && call.fits)
               fault(graph_.nodes[n].id, ": its call wants ", need.wanted_bytes, " bytes of ",
                     topology_.devices[need.device].name);
         }
@@ -257,4 +257,4 @@ void verify_plan(const Graph& graph, const Plan& plan, const Inferred& inferred,
                                     ". This is an error in heddle: please report it"));
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -14,7 +14,7 @@
 
 #include "engine/place/plan.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // The faults, a line each; empty: the plan is right. REQUIRES: add_steps() has been called.
 std::vector<std::string> plan_faults(const Graph& graph, const Plan& plan, const Inferred& inferred,
@@ -30,4 +30,4 @@ std::vector<std::string> memory_faults(const Graph& graph, const Plan& plan,
 void verify_plan(const Graph& graph, const Plan& plan, const Inferred& inferred,
                  const Topology& topology);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

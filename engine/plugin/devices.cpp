@@ -11,7 +11,7 @@
 #include "engine/plugin/ledgers.h"
 #include "engine/resources/available_memory.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -209,7 +209,7 @@ Topology topology_of(const std::vector<RunDevice>& devices) {
                                 budget == Ledger::kNoLimit ? 0 : budget, info.flops_per_second, info.bytes_per_second, {},
                                 d.has_pinned() && !d.host_visible()});
   }
-  tell_room(topology, devices);
+  update_available(topology, devices);
   for (std::size_t from = 0; from <= devices.size(); ++from)
     for (std::size_t to = 0; to <= devices.size(); ++to) {
       if (from == to) topology.links.push_back({LinkFacts::Kind::same, 0, 0});
@@ -220,4 +220,4 @@ Topology topology_of(const std::vector<RunDevice>& devices) {
   return topology;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -9,7 +9,7 @@
 #include "engine/plugin/loader.h"
 #include "engine/resources/environment.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 struct DeviceSelection {
   std::vector<std::string> names;              // "cpu", "cpu:1"; empty: all devices of the best kind
@@ -28,4 +28,4 @@ std::vector<RunDevice> open_devices(const LoadedPlugins& plugins, const DeviceSe
 // What the opened devices say of themselves, of what may be used of them, and of the ways between them.
 Topology topology_of(const std::vector<RunDevice>& devices);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -5,7 +5,7 @@
 #include "engine/base/log.h"
 #include "engine/device/status.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -61,4 +61,4 @@ const heddle_host* plugin_host() {
   return &host;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

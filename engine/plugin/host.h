@@ -9,7 +9,7 @@
 #include "engine/files/checkpoint.h"
 #include "heddle/abi/model.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 const heddle_host* plugin_host();
 
@@ -38,13 +38,13 @@ const heddle_graph_service* graph_service();
 const heddle_model_service* model_service();
 const heddle_registry_service* registry_service();
 
-}  // namespace heddle::core
+}  // namespace heddle::engine
 
 // A checkpoint on its way through the C ABI.
 struct heddle_checkpoint {
-  explicit heddle_checkpoint(heddle::core::Checkpoint c);
+  explicit heddle_checkpoint(heddle::engine::Checkpoint c);
   std::atomic<std::uint32_t> refs{1};
-  const heddle::core::Checkpoint checkpoint;
+  const heddle::engine::Checkpoint checkpoint;
   std::string path;
   std::vector<heddle_tensor_info> infos;  // of checkpoint.tensors(), in their order
 };

@@ -6,7 +6,7 @@
 #include "engine/base/text.h"
 #include "engine/memory/machine_memory.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -123,4 +123,4 @@ std::shared_ptr<Ledger> host_ledger_of(const std::vector<RunDevice>& devices,
   return make_host_ledger(nullptr, policy);
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

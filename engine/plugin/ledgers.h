@@ -9,7 +9,7 @@
 #include "engine/memory/memory_policy.h"
 #include "engine/resources/environment.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // One for each device, in their order. CPU devices have shares of the host's, which is their
 // parent: what the policy says, and of the rest by their threads. Throws not_found for a name that
@@ -21,4 +21,4 @@ std::vector<std::shared_ptr<Ledger>> make_ledgers(
 std::shared_ptr<Ledger> host_ledger_of(const std::vector<RunDevice>& devices,
                                        const MemoryPolicy& policy);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -9,7 +9,7 @@
 #include "engine/base/text.h"
 #include "engine/plugin/shared_object.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -36,4 +36,4 @@ const heddle_plugin* load_entry(const std::filesystem::path& path) {
   return entry;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -7,11 +7,11 @@
 
 #include "heddle/abi/base.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // Loads the file and finds its entry; no plugin code beyond static constructors has run when this returns. Throws
 // invalid_argument: not a shared object, a file that is cut off, undefined symbols, no heddle_entry; the message has the
 // loader's reason.
 const heddle_plugin* load_entry(const std::filesystem::path& path);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -13,7 +13,7 @@
 #include "engine/plugin/library.h"
 #include "heddle/abi/device.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -200,4 +200,4 @@ LoadedPlugins load_plugins(const std::vector<std::filesystem::path>& folders) {
   return all;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -11,7 +11,7 @@
 #include "engine/device/kernel_table.h"
 #include "engine/graph/catalog.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // An initialised plugin. deinit() runs when the last holder is gone: node types, devices and kernels hold it.
 class Plugin {
@@ -64,4 +64,4 @@ struct LoadedPlugins {
 // of a later folder replace those of an earlier one. A folder that does not exist is refused like a plugin.
 LoadedPlugins load_plugins(const std::vector<std::filesystem::path>& folders);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

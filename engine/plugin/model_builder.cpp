@@ -11,13 +11,13 @@
 
 // A model's graph under construction.
 struct heddle_graph {
-  const heddle::core::Catalog& catalog;
-  const heddle::core::Checkpoint& checkpoint;
-  heddle::core::Graph graph;
-  heddle::core::Record settings;
+  const heddle::engine::Catalog& catalog;
+  const heddle::engine::Checkpoint& checkpoint;
+  heddle::engine::Graph graph;
+  heddle::engine::Record settings;
 };
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -142,7 +142,7 @@ heddle_status* shard(heddle_graph* g, heddle_node_id id, const char* slot, std::
     for (std::uint32_t i = 0; i < count; ++i) {
       const heddle_segment& s = *segments[i];
       if (s.length < 0 || s.unit <= 0 || s.length % s.unit != 0)
-        throw Error(Code::invalid_argument, cat("block ", node.id, ", slot ", quote(slot), ": a stretch of ", s.length, " has no whole units of ", s.unit));
+        throw Error(Code::invalid_argument, cat("block ", node.id, ", slot ", quote(slot), ": a segment of ", s.length, " has no whole units of ", s.unit));
       cut.segments.push_back({s.length, s.unit});
     }
     node.shards.resize(node.weights.size());
@@ -216,4 +216,4 @@ const heddle_graph_service* graph_service() {
   return &table;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

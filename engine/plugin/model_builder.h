@@ -6,9 +6,9 @@
 #include "engine/graph/model.h"
 #include "engine/plugin/host.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // Throws unsupported, naming the families that were asked, when none matches; and what the family throws, with a frame naming it.
 Value build_model(const Catalog& catalog, std::string_view role, const Checkpoint& checkpoint, const heddle_value* config, const Hints& hints);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -3,7 +3,7 @@
 #include "engine/plugin/host.h"
 #include "engine/tensor/call.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 const heddle_block_service* block_service() {
   static const heddle_block_service table{
@@ -15,10 +15,10 @@ const heddle_block_service* block_service() {
         }
       },
       [](heddle_ctx* ctx, heddle_group* out) { *out = ctx->group(); },
-      [](heddle_ctx* ctx, heddle_port_index input, heddle_share* out) {
-        return to_status([&] { *out = ctx->share(input); });
+      [](heddle_ctx* ctx, heddle_port_index input, heddle_shard* out) {
+        return to_status([&] { *out = ctx->shard(input); });
       }};
   return &table;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -2,7 +2,7 @@
 #include "engine/plugin/host.h"
 #include "engine/tensor/call.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 const heddle_call_service* call_service() {
   static const heddle_call_service table{
@@ -13,4 +13,4 @@ const heddle_call_service* call_service() {
   return &table;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -10,11 +10,11 @@
 #include "engine/tensor/numbers.h"
 #include "engine/tensor/shape.h"
 
-heddle_checkpoint::heddle_checkpoint(heddle::core::Checkpoint c) : checkpoint(std::move(c)), path(checkpoint.path().string()) {
-  for (const heddle::core::TensorView& t : checkpoint.tensors()) infos.push_back(heddle::core::make_info(heddle_dtype(t.dtype), t.shape));
+heddle_checkpoint::heddle_checkpoint(heddle::engine::Checkpoint c) : checkpoint(std::move(c)), path(checkpoint.path().string()) {
+  for (const heddle::engine::TensorView& t : checkpoint.tensors()) infos.push_back(heddle::engine::make_info(heddle_dtype(t.dtype), t.shape));
 }
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -95,9 +95,9 @@ const heddle_checkpoint_service* checkpoint_service() {
         });
       },
       [](const heddle_checkpoint* c, heddle_checkpoint** out) {
-        return to_status([&] { *out = new heddle_checkpoint(c->checkpoint.narrow()); });
+        return to_status([&] { *out = new heddle_checkpoint(c->checkpoint.scale_to_fp8()); });
       }};
   return &table;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -3,7 +3,7 @@
 #include "engine/plugin/host.h"
 #include "engine/run/node_call.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 const heddle_completion_service* completion_service() {
   static const heddle_completion_service table{
@@ -21,4 +21,4 @@ const heddle_completion_service* completion_service() {
   return &table;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

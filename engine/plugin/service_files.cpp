@@ -6,7 +6,7 @@
 #include "engine/plugin/text_or_empty.h"
 #include "engine/tensor/call.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -48,4 +48,4 @@ const heddle_files_service* files_service() {
   return &table;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -6,7 +6,7 @@
 #include "engine/program/infer.h"
 #include "engine/tensor/shape.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -102,4 +102,4 @@ const heddle_cost_service* cost_service() {
   return &table;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

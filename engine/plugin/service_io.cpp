@@ -5,7 +5,7 @@
 #include "engine/plugin/text_or_empty.h"
 #include "engine/tensor/call.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 const heddle_io_service* io_service() {
   static const heddle_io_service table{
@@ -36,4 +36,4 @@ const heddle_io_service* io_service() {
   return &table;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

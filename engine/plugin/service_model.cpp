@@ -6,7 +6,7 @@
 #include "engine/plugin/host.h"
 #include "engine/tensor/call.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -76,4 +76,4 @@ const heddle_model_service* model_service() {
   return &table;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

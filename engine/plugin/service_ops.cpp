@@ -3,7 +3,7 @@
 #include "engine/plugin/host.h"
 #include "engine/tensor/call.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 const heddle_ops_service* ops_service() {
   static const heddle_ops_service table{
@@ -19,4 +19,4 @@ const heddle_ops_service* ops_service() {
   return &table;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -2,7 +2,7 @@
 #include "engine/plugin/host.h"
 #include "engine/plugin/loader.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 const heddle_registry_service* registry_service() {
   static const heddle_registry_service table{
@@ -20,4 +20,4 @@ const heddle_registry_service* registry_service() {
   return &table;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -7,7 +7,7 @@
 #include "engine/plugin/text_or_empty.h"
 #include "engine/tensor/call.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -43,4 +43,4 @@ const heddle_preview_service* preview_service() {
   return &table;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

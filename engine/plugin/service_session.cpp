@@ -4,11 +4,11 @@
 #include "engine/tensor/call.h"
 
 struct heddle_session {
-  std::unique_ptr<heddle::core::SessionHandle> session;
+  std::unique_ptr<heddle::engine::SessionHandle> session;
   std::size_t set_count;
 };
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -42,4 +42,4 @@ const heddle_session_service* session_service() {
   return &table;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -3,7 +3,7 @@
 #include "engine/plugin/host.h"
 #include "engine/tensor/call.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 const heddle_tensor_service* tensor_service() {
   static const heddle_tensor_service table{
@@ -31,4 +31,4 @@ const heddle_tensor_service* tensor_service() {
   return &table;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -6,7 +6,7 @@
 #include "engine/plugin/host.h"
 #include "engine/tensor/value.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -115,4 +115,4 @@ const heddle_json_service* json_service() {
   return &table;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

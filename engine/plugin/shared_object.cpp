@@ -17,7 +17,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -117,4 +117,4 @@ class SharedObject {
 
 void check_shared_object(const std::filesystem::path& path) { SharedObject(path).check(); }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -4,11 +4,11 @@
 
 #include <filesystem>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // Reads the headers only. Any thread. Throws Error with the path: what opening it fails with;
 // invalid_argument when it is no regular file, no shared object of this machine, or shorter than
 // what its headers say that the loader is to map.
 void check_shared_object(const std::filesystem::path& path);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -3,10 +3,10 @@
 
 #include <string_view>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 inline std::string_view text_or_empty(const char* text) {
   return text == nullptr ? std::string_view() : std::string_view(text);
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 std::string_view parallel_name(ParallelMode mode) {
   switch (mode) {
@@ -18,16 +18,16 @@ std::string_view parallel_name(ParallelMode mode) {
   return "none";
 }
 
-std::vector<std::int64_t> divide(std::int64_t total, const std::vector<double>& shares) {
-  const double whole = std::accumulate(shares.begin(), shares.end(), 0.0);
+std::vector<std::int64_t> shard_sizes(std::int64_t total, const std::vector<double>& fractions) {
+  const double whole = std::accumulate(fractions.begin(), fractions.end(), 0.0);
   std::vector<std::int64_t> parts;
   std::vector<double> remainders;
-  for (const double share : shares) {
-    const double exact = double(total) * share / whole;
+  for (const double fraction : fractions) {
+    const double exact = double(total) * fraction / whole;
     parts.push_back(std::int64_t(std::floor(exact)));
     remainders.push_back(exact - std::floor(exact));
   }
-  std::vector<std::size_t> order(shares.size());
+  std::vector<std::size_t> order(fractions.size());
   std::iota(order.begin(), order.end(), std::size_t(0));
   std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return remainders[a] > remainders[b]; });
   std::int64_t left = total - std::accumulate(parts.begin(), parts.end(), std::int64_t(0));
@@ -35,4 +35,4 @@ std::vector<std::int64_t> divide(std::int64_t total, const std::vector<double>& 
   return parts;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // none: everything on one device. layers: contiguous ranges of blocks. sets: the sets of a step (guidance has two) side by
 // side. batch: items of the batch side by side. These give the same bytes as none. sequence: the tokens of a
@@ -21,7 +21,7 @@ struct CallPlacement {
   std::vector<std::uint32_t> devices;     // of the topology, without repetition
   std::vector<std::uint32_t> of_block;    // layers: by node of the model's graph, an index into devices
   std::vector<std::uint32_t> of_set;      // sets: by set, an index into devices
-  std::vector<double> shares;             // batch, sequence, rows: by device, more than 0, adding up to 1
+  std::vector<double> fractions;             // batch, sequence, rows: by device, more than 0, adding up to 1
 
   // The device (an index into devices) of a block for a set.
   std::uint32_t device_of(std::uint32_t block, std::uint32_t set) const {
@@ -29,8 +29,8 @@ struct CallPlacement {
   }
 };
 
-// How `total` items are divided by shares: whole items, every one given out, the largest remainders first, the lower index among
+// How `total` items are divided by fractions: whole items, every one given out, the largest remainders first, the lower index among
 // equals. Shares of a few items may come out empty.
-std::vector<std::int64_t> divide(std::int64_t total, const std::vector<double>& shares);
+std::vector<std::int64_t> shard_sizes(std::int64_t total, const std::vector<double>& fractions);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

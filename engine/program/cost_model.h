@@ -4,8 +4,8 @@
 //   op     launch + max(FLOPs / rate of its kind, bytes / rate of the device's memory)
 //   copy   latency + bytes / rate of the link
 //
-// The rates are those of place/costs.h. What a whole call takes is simulated from these: a node on
-// its devices (place/list_schedule.h), a placed call (place/estimate.h), weights that are streamed
+// The rates are those of device slot/costs.h. What a whole call takes is simulated from these: a node on
+// its devices (device slot/list_schedule.h), a placed call (device slot/estimate.h), weights that are streamed
 // (paging.h). Values; pure.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 #include "engine/program/op_work.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // One direction of a link.
 struct CopyRate {
@@ -35,7 +35,7 @@ struct DeviceRates {
   double flops_per_second = 1e12;  // of products, and of what has no rate of its own
   double bytes_per_second = 1e12;  // of its own memory, read and written together
   double launch_seconds = 1e-6;    // of one op, however small
-  double attention_flops_per_second = 0, narrow_flops_per_second = 0;  // 0: as products
+  double attention_flops_per_second = 0, fp8_flops_per_second = 0;  // 0: as products
   double rest_gain = 0;  // by how much more it computes in a second when it rests half of the time
   CopyRate from_host{1e10, 1e-5};  // of weights, from host memory as it comes
   CopyRate from_pinned{};          // from pinned memory; not there: nothing is pinned for it
@@ -49,4 +49,4 @@ struct DeviceRates {
   double computing_seconds(const OpWork& op, double busy = 1) const;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

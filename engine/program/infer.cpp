@@ -8,7 +8,7 @@
 #include "engine/device/device.h"
 #include "engine/tensor/shape.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -71,8 +71,8 @@ void check_known(const heddle_infer& question) {
 }
 
 // Outputs that are there already: nothing is asked of the node, whose inputs may be gone.
-bool are_kept(const Node& node, const std::vector<ValueSpec>& outputs) {
-  return node.type->has(HEDDLE_NODE_KEEP) &&
+bool are_cached_on_disk(const Node& node, const std::vector<ValueSpec>& outputs) {
+  return node.type->has(HEDDLE_NODE_CACHE_ON_DISK) &&
          std::ranges::all_of(outputs, [](const ValueSpec& spec) { return bool(spec.value); });
 }
 
@@ -111,7 +111,7 @@ Inferred infer(const Graph& graph, const heddle_host* host, const Facts& facts,
     question.answer.outputs.resize(node.type->output_count());
     for (std::uint32_t o = 0; o < node.type->output_count(); ++o)
       if (const auto fact = facts.find({n, o}); fact != facts.end()) question.answer.outputs[o].value = fact->second;
-    if (!are_kept(node, question.answer.outputs)) {
+    if (!are_cached_on_disk(node, question.answer.outputs)) {
       try {
         check_known(question);
         if (node.type->desc().infer != nullptr)
@@ -131,4 +131,4 @@ Inferred infer(const Graph& graph, const heddle_host* host, const Facts& facts,
   return result;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

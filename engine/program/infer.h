@@ -9,7 +9,7 @@
 
 #include "engine/graph/graph.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // A call of a model, by shapes: what execute() of a node is going to open and step.
 struct CallSpec {
@@ -77,13 +77,13 @@ struct Inferred {
 Inferred infer(const Graph& graph, const heddle_host* host, const Facts& facts = {},
                const Catalog* catalog = nullptr);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine
 
 // One question to one node.
 struct heddle_infer {
-  const heddle::core::Graph& graph;
-  const heddle::core::Node& node;
-  const std::vector<heddle::core::NodeSpec>& known;
-  heddle::core::NodeSpec answer;
-  const heddle::core::Catalog* catalog = nullptr;
+  const heddle::engine::Graph& graph;
+  const heddle::engine::Node& node;
+  const std::vector<heddle::engine::NodeSpec>& known;
+  heddle::engine::NodeSpec answer;
+  const heddle::engine::Catalog* catalog = nullptr;
 };

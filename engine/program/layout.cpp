@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 Layout lay_out(const std::vector<Lifetime>& pieces, std::uint64_t alignment) {
   Layout layout;
@@ -31,4 +31,4 @@ Layout lay_out(const std::vector<Lifetime>& pieces, std::uint64_t alignment) {
   return layout;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

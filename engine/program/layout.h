@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 struct Lifetime {
   std::uint64_t bytes = 0;
@@ -20,4 +20,4 @@ struct Layout {
 // lower bound (the largest sum alive at one step) for the graphs of models. Deterministic.
 Layout lay_out(const std::vector<Lifetime>& pieces, std::uint64_t alignment);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

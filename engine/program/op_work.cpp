@@ -10,22 +10,22 @@
 #include "engine/tensor/shape.h"
 #include "heddle/abi/ops.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
-OpKind kind_of(const ProgramOp& op, bool narrow) {
+OpKind kind_of(const ProgramOp& op, bool scaled_fp8) {
   static const std::uint32_t linear = op_id(HEDDLE_OP_LINEAR), conv2d = op_id(HEDDLE_OP_CONV2D),
                              attention = op_id(HEDDLE_OP_ATTENTION);
   if (op.op == attention) return OpKind::attention;
-  if (op.op == conv2d) return OpKind::product;
+  if (op.op == conv2d) return OpKind::gemm;
   if (op.op != linear) return OpKind::other;
-  return narrow && op.in[1].info.dtype == HEDDLE_F8_E4M3 ? OpKind::narrow : OpKind::product;
+  return scaled_fp8 && op.in[1].info.dtype == HEDDLE_F8_E4M3 ? OpKind::fp8_gemm : OpKind::gemm;
 }
 
 }  // namespace
 
-OpWork op_work(const ProgramOp& op, bool narrow) {
+OpWork op_work(const ProgramOp& op, bool scaled_fp8) {
   std::vector<heddle_view> views(op.in.size() + op.out.size());
   std::vector<const heddle_view*> pointers(views.size(), nullptr);
   std::size_t i = 0;
@@ -46,15 +46,15 @@ OpWork op_work(const ProgramOp& op, bool narrow) {
                             op.attrs.data(),
                             std::uint32_t(op.attrs.size())};
   const OpCost cost = op_cost(call);
-  return {kind_of(op, narrow), cost.flops, cost.bytes};
+  return {kind_of(op, scaled_fp8), cost.flops, cost.bytes};
 }
 
 // Divided by rows is what is read from or computed of divided matrices, up to the product that has
 // a part of each sum.
-std::vector<BlockOp> block_ops(const BlockProgram& program, const Node& node, bool narrow,
+std::vector<BlockOp> block_ops(const BlockProgram& program, const Node& node, bool scaled_fp8,
                                const std::map<std::uint32_t, std::uint32_t>& weight_places) {
   std::vector<BlockOp> ops;
-  std::vector<bool> divided(program.storages.size(), false);
+  std::vector<bool> sharded(program.storages.size(), false);
   const auto shard_axis = [&](const Operand& o) {
     if (o.storage < 0 || program.storages[o.storage].kind != ProgramStorage::Kind::weight)
       return -1;
@@ -62,13 +62,13 @@ std::vector<BlockOp> block_ops(const BlockProgram& program, const Node& node, bo
     return slot < node.shards.size() ? node.shards[slot].axis : -1;
   };
   for (const ProgramOp& op : program.ops) {
-    BlockOp& made = ops.emplace_back(BlockOp{op_work(op, narrow), 0, 0, 0, {}});
-    const bool is_product = made.work.kind == OpKind::product || made.work.kind == OpKind::narrow;
-    const bool is_sum = is_product && shard_axis(op.in[1]) == 1;
+    BlockOp& made = ops.emplace_back(BlockOp{op_work(op, scaled_fp8), 0, 0, 0, {}});
+    const bool is_gemm = made.work.kind == OpKind::gemm || made.work.kind == OpKind::fp8_gemm;
+    const bool is_sum = is_gemm && shard_axis(op.in[1]) == 1;
     bool any = false;
     for (const Operand& o : op.in) {
       if (o.storage < 0) continue;
-      const bool in_part = divided[o.storage] || shard_axis(o) >= 0;
+      const bool in_part = sharded[o.storage] || shard_axis(o) >= 0;
       if (in_part) made.row_bytes += double(dense_bytes(o.info));
       any = any || in_part;
       const ProgramStorage& storage = program.storages[o.storage];
@@ -80,7 +80,7 @@ std::vector<BlockOp> block_ops(const BlockProgram& program, const Node& node, bo
       if (o.storage < 0) continue;
       if (is_sum) made.sum_elements += double(element_count(o.info));
       if (is_sum || !any) continue;
-      divided[o.storage] = true;
+      sharded[o.storage] = true;
       made.row_bytes += double(dense_bytes(o.info));
     }
   }
@@ -114,9 +114,9 @@ std::uint64_t peak_bytes(const BlockProgram& program) {
   return std::uint64_t(peak);
 }
 
-bool is_narrow(const Model& model) {
+bool is_scaled_fp8(const Model& model) {
   return model.checkpoint != nullptr &&
-         std::ranges::any_of(model.checkpoint->tensors(), &TensorView::is_narrow);
+         std::ranges::any_of(model.checkpoint->tensors(), &TensorView::is_scaled_fp8);
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -1,10 +1,10 @@
-// Which weights of a loop stay on a device and which pass through a ring of its memory, when there
+// Which weights of a loop stay on a device and which pass through a staging ring of its memory, when there
 // is no room for all of them. Weights are read in a circle, so the choice is made once, for all
-// steps: the ring is filled in the order of reading, at offsets that are the same in every step,
+// steps: the staging ring is filled in the order of reading, at offsets that are the same in every step,
 // and what stays is spread evenly between what passes, so that every copy has computing to hide
 // behind. The next step's first weights come in while this step ends. Pure.
 //
-//   ops       0 1 2 3 4 5 6 7 8 9 | 0 1 2 ...        copies run in order, on a lane of their own
+//   ops       0 1 2 3 4 5 6 7 8 9 | 0 1 2 ...        copies run in order, on a stream of their own
 //   reads     A   B   S   C   D   | A                S stays; A, B, C, D pass
 //   ring      [A....|B......]                        C comes in behind the last op that reads A or
 //             [C......|D....]                        B where it lies, D behind the rest of them
@@ -16,17 +16,17 @@
 
 #include "engine/program/cost_model.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 inline constexpr std::uint64_t kSmallWeight = 16 << 10;  // bytes; such weights always stay
 inline constexpr std::uint64_t kPageAlignment = 256;     // of what stays and of what passes
 
-inline std::uint64_t page_room(std::uint64_t bytes) {
+inline std::uint64_t padded_page_bytes(std::uint64_t bytes) {
   return (bytes + kPageAlignment - 1) / kPageAlignment * kPageAlignment;
 }
 
 struct PagedWeight {
-  std::uint64_t bytes = 0;            // in the device's form
+  std::uint64_t bytes = 0;            // in the device's layout
   std::uint32_t first = 0, last = 0;  // ops that read it, inclusive
   double copy_seconds = -1;           // below 0: as the case's figures say
   // What a pinned copy of it would take of host memory; 0: it is never pinned.
@@ -44,22 +44,22 @@ struct PagingCase {
   // From pinned host memory: what passes in every step, in the order of passing, as far as so many
   // bytes of it may be pinned. What does not fit into what is left of them is skipped.
   CopyRate from_pinned{};
-  std::uint64_t pinned_room = 0;
-  std::uint64_t room = ~std::uint64_t(0);  // bytes for all of it
+  std::uint64_t pinned_available = 0;
+  std::uint64_t available = ~std::uint64_t(0);  // bytes for all of it
 };
 
 // A weight that passes, in the order of copying.
-struct PlannedPassage {
+struct StreamedWeight {
   std::uint32_t weight = 0;  // of PagingCase::once or loop
-  std::uint64_t offset = 0;  // in the ring
+  std::uint64_t offset = 0;  // in the staging ring
   // The op behind which its copy may start: the last one that reads what lies there. Of the loop:
   // below 0 counts from the end of the step before. Before the loop: -1 is the beginning.
   std::int64_t behind = 0;
 };
 
 struct PagingPlan {
-  std::vector<PlannedPassage> once, loop;
-  std::uint64_t ring_bytes = 0;
+  std::vector<StreamedWeight> once, loop;
+  std::uint64_t staging_ring_bytes = 0;
   std::uint64_t resident_bytes = 0;  // of what stays
   std::uint64_t step_bytes = 0;      // copied in every step
   double step_seconds = 0;           // by simulate_paging()
@@ -67,37 +67,37 @@ struct PagingPlan {
   bool streams() const { return !once.empty() || !loop.empty(); }
 };
 
-// The fewest bytes with which it runs at all: small weights, and the smallest ring that all others
+// The fewest bytes with which it runs at all: small weights, and the smallest staging ring that all others
 // can pass through.
-struct LeastRoom {
-  std::uint64_t small_bytes = 0, ring_bytes = 0;
-  std::uint64_t bytes() const { return small_bytes + ring_bytes; }
+struct MinWeightMemory {
+  std::uint64_t small_bytes = 0, staging_ring_bytes = 0;
+  std::uint64_t bytes() const { return small_bytes + staging_ring_bytes; }
 };
-LeastRoom least_room(const PagingCase& paging);
+MinWeightMemory min_weight_memory(const PagingCase& paging);
 
-// Everything stays where there is room. Else, of several sizes of the ring with an even spread of
+// Everything stays where there is room. Else, of several sizes of the staging ring with an even spread of
 // what stays, the least step time, then the fewest bytes copied, then the fewest held. REQUIRES:
-// room for least_room().
+// room for min_weight_memory().
 PagingPlan plan_paging(const PagingCase& paging);
 
 // A device that takes no part and has room: what a place streams in every step may lie there
 // instead of in host memory.
 struct Donor {
   std::string name;
-  std::uint64_t room = 0;        // bytes, for all places together
-  std::vector<CopyRate> copies;  // from there, by place
+  std::uint64_t available = 0;        // bytes, for all device slots together
+  std::vector<CopyRate> copies;  // from there, by device slot
 };
-// By passage of the plan's loop, the donor that it comes from, or -1: where donors are faster than
+// By streamed weight of the plan's loop, the donor that it comes from, or -1: where donors are faster than
 // host memory, and when they have not room for all, from both in turn. `place`: whose case it is.
 // Takes the room from the donors, and writes into the case how long its weights then take.
 std::vector<std::int32_t> borrow(PagingCase& paging, const PagingPlan& plan,
-                                 std::vector<Donor>& donors, std::uint32_t place);
+                                 std::vector<Donor>& donors, std::uint32_t device_slot);
 
 // Of the plan's loop: what comes from pinned host memory.
-std::vector<bool> pinned_passages(const PagingCase& paging, const PagingPlan& plan);
+std::vector<bool> pinned_streamed(const PagingCase& paging, const PagingPlan& plan);
 
 // Seconds of a step in the long run: computing in order, copies in order, each waiting for the
 // other where the plan says so.
 double simulate_paging(const PagingCase& paging, const PagingPlan& plan);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -5,7 +5,7 @@
 #include <map>
 #include <numeric>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -35,13 +35,13 @@ Chain chain_of(const Graph& graph, const CallLoad& load) {
   std::partial_sum(chain.before.begin(), chain.before.end(), chain.before.begin());
   std::map<Source, Chain::Value> values;
   for (const NodeIndex n : graph.order) {
-    if (load.blocks[n].rate != load.main) continue;
+    if (load.blocks[n].phase != load.main) continue;
     const Node& node = graph.nodes[n];
     for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
       const auto* link = std::get_if<Source>(&node.inputs[i]);
       if (link == nullptr || (node.type->input(i).flags & HEDDLE_PORT_SHAPE) != 0) continue;
       const bool is_input = link->node == kGraphInputs;
-      if (!is_input && load.blocks[link->node].rate != load.main)
+      if (!is_input && load.blocks[link->node].phase != load.main)
         continue;  // brought once, not in every step
       const std::uint32_t made = is_input ? 0 : load.blocks[link->node].group,
                           read = load.blocks[n].group;
@@ -85,21 +85,21 @@ std::uint32_t best_cut(const Chain& chain, std::uint32_t begin, std::uint32_t en
 }  // namespace
 
 std::vector<std::uint32_t> partition(const Graph& graph, const CallLoad& load,
-                                     const std::vector<double>& shares) {
+                                     const std::vector<double>& fractions) {
   const Chain chain = chain_of(graph, load);
   const auto groups = std::uint32_t(load.groups.size());
-  const double all = std::accumulate(shares.begin(), shares.end(), 0.0);
+  const double all = std::accumulate(fractions.begin(), fractions.end(), 0.0);
   std::vector<std::uint32_t> of_group(groups, 0);
   std::uint32_t begin = 0;
   double target = 0;
-  for (std::uint32_t d = 0; d < shares.size(); ++d) {
-    target += chain.before.back() * shares[d] / all;
-    const auto later = std::uint32_t(shares.size() - 1 -
+  for (std::uint32_t d = 0; d < fractions.size(); ++d) {
+    target += chain.before.back() * fractions[d] / all;
+    const auto later = std::uint32_t(fractions.size() - 1 -
                                      d);  // devices that want a group each, if there are so many
     const std::uint32_t most = groups > later ? std::max(begin, groups - later) : groups,
                         least = std::min(begin + 1, most);
     const std::uint32_t end =
-        d + 1 == shares.size() ? groups
+        d + 1 == fractions.size() ? groups
                                : best_cut(chain, least, most, target,
                                           [&](std::uint32_t cut) { return chain.crossing[cut]; });
     for (std::uint32_t g = begin; g < end; ++g) of_group[g] = d;
@@ -111,11 +111,11 @@ std::vector<std::uint32_t> partition(const Graph& graph, const CallLoad& load,
 }
 
 std::optional<std::vector<std::uint32_t>> partition_folded(const Graph& graph, const CallLoad& load,
-                                                           double first_share) {
+                                                           double first_fraction) {
   const Chain chain = chain_of(graph, load);
   const auto groups = std::uint32_t(load.groups.size());
   if (groups < 3) return {};
-  const double inner = chain.before.back() * (1 - first_share);
+  const double inner = chain.before.back() * (1 - first_fraction);
   struct Best {
     double bytes = 0;
     std::uint32_t begin = 0, end = 0;
@@ -145,4 +145,4 @@ std::optional<std::vector<std::uint32_t>> partition_folded(const Graph& graph, c
   return of_block;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

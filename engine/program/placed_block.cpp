@@ -7,7 +7,7 @@
 #include "engine/base/text.h"
 #include "engine/tensor/shape.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 Operand PlacedBlock::in_plan(const Operand& local) const {
   if (local.storage < 0) return local;
@@ -32,4 +32,4 @@ const Source* PlacedBlock::input_that_is(const Operand& operand) const {
   return nullptr;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -1,4 +1,4 @@
-// A block as it is recorded on one place: alone there, or for one of a group that divides it. For
+// A block as it is traced on one device slot: alone there, or for one of a group that divides it. For
 // plan_session() alone.
 #pragma once
 
@@ -6,12 +6,12 @@
 #include <optional>
 #include <vector>
 
-#include "engine/program/recorder.h"
+#include "engine/program/tracer.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 struct PlacedBlock {
-  std::uint32_t place = 0;
+  std::uint32_t device_slot = 0;
   BlockSpec block;
   std::vector<std::optional<Operand>> inputs;  // by input of the node; in the plan
   BlockProgram program;
@@ -24,4 +24,4 @@ struct PlacedBlock {
   const Source* input_that_is(const Operand& operand) const;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -1,4 +1,4 @@
-// A recorded block: which ops it issues, on which pieces of memory. Independent of any device's addresses. A value.
+// A traced block: which ops it issues, on which pieces of memory. Independent of any device's addresses. A value.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 #include "engine/device/op_catalog.h"
 #include "heddle/abi/value.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
-// A place in one of a program's storages. storage < 0: an absent operand.
+// A device slot in one of a program's storages. storage < 0: an absent operand.
 struct Operand {
   std::int32_t storage = -1;
   std::uint64_t offset_bytes = 0;
@@ -36,4 +36,4 @@ struct BlockProgram {
   OpCost cost;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

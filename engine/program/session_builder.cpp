@@ -8,7 +8,7 @@
 #include "engine/tensor/shape.h"
 #include "heddle/abi/ops.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 SessionBuilder::SessionBuilder(const Graph& graph, const SessionSpec& spec,
                                const ChooseKernel& choose)
@@ -22,16 +22,16 @@ std::int32_t SessionBuilder::add_storage(SessionStorage storage) {
   return std::int32_t(plan_.storages.size() - 1);
 }
 
-std::int32_t SessionBuilder::add_scratch(std::uint32_t place, std::uint64_t bytes) {
-  return add_storage({SessionStorage::Kind::scratch, place, bytes, 0, 0, 0, 0, {}});
+std::int32_t SessionBuilder::add_scratch(std::uint32_t device_slot, std::uint64_t bytes) {
+  return add_storage({SessionStorage::Kind::scratch, device_slot, bytes, 0, 0, 0, 0, {}});
 }
 
-std::int32_t SessionBuilder::weight(NodeIndex n, std::uint32_t slot, std::uint32_t place,
-                                    std::uint32_t member) {
-  const auto [at, is_new] = weights_.try_emplace({n, slot, place, member}, 0);
+std::int32_t SessionBuilder::weight(NodeIndex n, std::uint32_t slot, std::uint32_t device_slot,
+                                    std::uint32_t rank) {
+  const auto [at, is_new] = weights_.try_emplace({n, slot, device_slot, rank}, 0);
   if (is_new) {
-    at->second = add_storage({SessionStorage::Kind::weight, place, 0, 0, 0, n, slot, {}});
-    plan_.storages[at->second].member = member;
+    at->second = add_storage({SessionStorage::Kind::weight, device_slot, 0, 0, 0, n, slot, {}});
+    plan_.storages[at->second].rank = rank;
   }
   return at->second;
 }
@@ -41,10 +41,10 @@ void SessionBuilder::begin_block(SessionPlan::Block block) {
   plan_.blocks.push_back(block);
 }
 
-void SessionBuilder::launch(NodeIndex n, std::uint32_t lane, std::uint32_t place, std::uint32_t op,
+void SessionBuilder::launch(NodeIndex n, std::uint32_t branch, std::uint32_t device_slot, std::uint32_t op,
                             std::vector<Operand> in, std::vector<Operand> out,
                             std::vector<std::byte> attrs) {
-  PlannedOp planned{n,       lane, place, {op, std::move(attrs), std::move(in), std::move(out)},
+  PlannedOp planned{n,       branch, device_slot, {op, std::move(attrs), std::move(in), std::move(out)},
                     nullptr, -1};
   for (const auto* list : {&planned.op.in, &planned.op.out})
     for (const Operand& o : *list)
@@ -74,65 +74,65 @@ void SessionBuilder::choose_kernel(PlannedOp& planned, std::uint32_t at) {
                             pointers.data() + planned.op.in.size(),
                             planned.op.attrs.data(),
                             std::uint32_t(planned.op.attrs.size())};
-  const ChosenKernel chosen = choose_(planned.place, call);
+  const ChosenKernel chosen = choose_(planned.device_slot, call);
   planned.kernel = chosen.kernel;
   if (chosen.workspace_bytes == 0) return;
-  planned.workspace = add_scratch(planned.place, chosen.workspace_bytes);
+  planned.workspace = add_scratch(planned.device_slot, chosen.workspace_bytes);
   use(planned.workspace, phase_, at);
 }
 
-Operand SessionBuilder::add_slice(const Operand& value, std::uint32_t lane, std::uint32_t place) {
+Operand SessionBuilder::add_slice(const Operand& value, std::uint32_t branch, std::uint32_t device_slot) {
   const heddle_tensor_info row = one_row(value.info);
-  const Operand to{add_scratch(place, dense_bytes(row)), 0, row};
+  const Operand to{add_scratch(device_slot, dense_bytes(row)), 0, row};
   Operand from = value;
   from.info.shape[0] = 1;
   SliceCopy slice{from, {}};
   slice.from.info = value.info;
-  slice.copy.lane = lane;
-  slice.copy.place = place;
+  slice.copy.branch = branch;
+  slice.copy.device_slot = device_slot;
   slice.copy.op = {op_id(HEDDLE_OP_COPY), {}, {from}, {to}};
   choose_kernel(slice.copy, 0);
-  use(from.storage, Rate::step, 0);
-  use(to.storage, Rate::step, 0);
+  use(from.storage, Phase::per_step, 0);
+  use(to.storage, Phase::per_step, 0);
   plan_.slices.push_back(std::move(slice));
   return to;
 }
 
-PlannedTransfer SessionBuilder::transfer_to(Source source, std::uint32_t lane, const Operand& value,
-                                            std::uint32_t place, Rate rate, std::uint32_t from_op) {
-  PlannedTransfer transfer{source, lane, place_of(value), place, value, value, 0};
-  if (spec_.places[transfer.from].memory == spec_.places[place].memory) return transfer;
+PlannedTransfer SessionBuilder::transfer_to(Source source, std::uint32_t branch, const Operand& value,
+                                            std::uint32_t device_slot, Phase phase, std::uint32_t from_op) {
+  PlannedTransfer transfer{source, branch, device_slot_of(value), device_slot, value, value, 0};
+  if (spec_.device_slots[transfer.from].memory == spec_.device_slots[device_slot].memory) return transfer;
   const Extent span = extent(value.info);
   transfer.bytes = std::uint64_t(dtype_bytes(DType(value.info.dtype), span.end - span.begin));
   const auto before = std::uint64_t(dtype_bytes(DType(value.info.dtype), -span.begin));
-  transfer.dest = {add_scratch(place, transfer.bytes), before, value.info};
-  use(transfer.dest.storage, rate, from_op);
+  transfer.dest = {add_scratch(device_slot, transfer.bytes), before, value.info};
+  use(transfer.dest.storage, phase, from_op);
   return transfer;
 }
 
-std::uint32_t SessionBuilder::add_transfer(PlannedTransfer transfer, Rate rate,
+std::uint32_t SessionBuilder::add_transfer(PlannedTransfer transfer, Phase phase,
                                            std::size_t position) {
   const auto number = std::uint32_t(plan_.transfers.size());
-  sent_[int(rate)].emplace_back(position, number);
+  sent_[int(phase)].emplace_back(position, number);
   plan_.transfers.push_back(std::move(transfer));
   return number;
 }
 
-std::uint32_t SessionBuilder::send(Source source, std::uint32_t lane, const Operand& value,
-                                   std::uint32_t place, Rate rate, std::size_t position) {
-  PlannedTransfer transfer = transfer_to(source, lane, value, place, rate, now());
+std::uint32_t SessionBuilder::send(Source source, std::uint32_t branch, const Operand& value,
+                                   std::uint32_t device_slot, Phase phase, std::size_t position) {
+  PlannedTransfer transfer = transfer_to(source, branch, value, device_slot, phase, now());
   uses_[value.storage].crosses = uses_[transfer.dest.storage].crosses = true;
-  return add_transfer(std::move(transfer), rate, position);
+  return add_transfer(std::move(transfer), phase, position);
 }
 
 // What an earlier phase sent is there: it has been awaited at the end of that phase.
-void SessionBuilder::await(std::uint32_t transfer, Rate rate) {
-  if (rate == phase_ && awaited_.insert(transfer).second) act(SessionAction::Kind::await, transfer);
+void SessionBuilder::await(std::uint32_t transfer, Phase phase) {
+  if (phase == phase_ && awaited_.insert(transfer).second) act(SessionAction::Kind::await, transfer);
 }
 
 SessionPlan SessionBuilder::finish() {
   insert_transfers();
-  lay_out_session(plan_, std::move(uses_), spec_.places.size());
+  lay_out_session(plan_, std::move(uses_), spec_.device_slots.size());
   page_session(graph_, spec_, plan_);
   return std::move(plan_);
 }
@@ -174,7 +174,7 @@ heddle_tensor_info dense(heddle_tensor_info info, const char* what) {
 heddle_tensor_info one_row(const heddle_tensor_info& info) {
   heddle_tensor_info row = info;
   row.shape[0] = 1;
-  return dense(row, "scheduled value");
+  return dense(row, "precomputed value");
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

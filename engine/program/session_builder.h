@@ -14,7 +14,7 @@
 #include "engine/program/session_memory.h"
 #include "engine/program/session_plan.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class SessionBuilder {
  public:
@@ -23,36 +23,36 @@ class SessionBuilder {
 
   SessionPlan& plan() { return plan_; }
   const SessionPlan& plan() const { return plan_; }
-  void begin_phase(Rate phase) { phase_ = phase; }
-  Rate phase() const { return phase_; }
+  void begin_phase(Phase phase) { phase_ = phase; }
+  Phase phase() const { return phase_; }
   // The op that is enqueued next, for lifetimes; and how many actions of the phase stand before it.
   std::uint32_t now() const { return std::uint32_t(plan_.ops.size() + 1); }
   std::size_t position() const { return plan_.phases[int(phase_)].size(); }
 
-  std::uint32_t place_of(const Operand& value) const { return plan_.storages[value.storage].place; }
+  std::uint32_t device_slot_of(const Operand& value) const { return plan_.storages[value.storage].device_slot; }
   std::int32_t add_storage(SessionStorage storage);
-  std::int32_t add_scratch(std::uint32_t place, std::uint64_t bytes);
+  std::int32_t add_scratch(std::uint32_t device_slot, std::uint64_t bytes);
   // The same storage for the same weight.
-  std::int32_t weight(NodeIndex n, std::uint32_t slot, std::uint32_t place, std::uint32_t member);
-  void use(std::int32_t storage, Rate phase, std::uint32_t at) { uses_[storage].add(phase, at); }
+  std::int32_t weight(NodeIndex n, std::uint32_t slot, std::uint32_t device_slot, std::uint32_t rank);
+  void use(std::int32_t storage, Phase phase, std::uint32_t at) { uses_[storage].add(phase, at); }
 
   void begin_block(SessionPlan::Block block);
-  void launch(NodeIndex n, std::uint32_t lane, std::uint32_t place, std::uint32_t op,
+  void launch(NodeIndex n, std::uint32_t branch, std::uint32_t device_slot, std::uint32_t op,
               std::vector<Operand> in, std::vector<Operand> out, std::vector<std::byte> attrs = {});
   // Of an op whose workspace is in use from `at` on.
   void choose_kernel(PlannedOp& planned, std::uint32_t at);
-  // At the beginning of each step: row of `value` to the place that it gives.
-  Operand add_slice(const Operand& value, std::uint32_t lane, std::uint32_t place);
+  // At the beginning of each step: row of `value` to the device slot that it gives.
+  Operand add_slice(const Operand& value, std::uint32_t branch, std::uint32_t device_slot);
 
   // A copy, or the order alone where memory is shared. `from_op`: since when what arrives has its
   // room, as in now().
-  PlannedTransfer transfer_to(Source source, std::uint32_t lane, const Operand& value,
-                              std::uint32_t place, Rate rate, std::uint32_t from_op);
+  PlannedTransfer transfer_to(Source source, std::uint32_t branch, const Operand& value,
+                              std::uint32_t device_slot, Phase phase, std::uint32_t from_op);
   // `position`: how many actions of its phase stand before the transfer. Gives its number.
-  std::uint32_t add_transfer(PlannedTransfer transfer, Rate rate, std::size_t position);
-  std::uint32_t send(Source source, std::uint32_t lane, const Operand& value, std::uint32_t place,
-                     Rate rate, std::size_t position);
-  void await(std::uint32_t transfer, Rate rate);
+  std::uint32_t add_transfer(PlannedTransfer transfer, Phase phase, std::size_t position);
+  std::uint32_t send(Source source, std::uint32_t branch, const Operand& value, std::uint32_t device_slot,
+                     Phase phase, std::size_t position);
+  void await(std::uint32_t transfer, Phase phase);
 
   // Puts the transfers where they start, lays out the memory and keeps the budgets. Once, at last.
   SessionPlan finish();
@@ -67,12 +67,12 @@ class SessionBuilder {
   const SessionSpec& spec_;
   const ChooseKernel& choose_;
   SessionPlan plan_;
-  Rate phase_ = Rate::constant;
+  Phase phase_ = Phase::loop_invariant;
   std::vector<StorageUse> uses_;     // by storage
   std::set<std::uint32_t> awaited_;  // transfers
   std::array<std::vector<std::pair<std::size_t, std::uint32_t>>, 3>
       sent_;  // by phase: actions before, transfer
-  // By node, slot, place and member.
+  // By node, slot, device slot and rank.
   std::map<std::tuple<NodeIndex, std::uint32_t, std::uint32_t, std::uint32_t>, std::int32_t>
       weights_;
 };
@@ -86,4 +86,4 @@ heddle_tensor_info dense(heddle_tensor_info info, const char* what);
 // The shape a step sees of a value that exists for all steps.
 heddle_tensor_info one_row(const heddle_tensor_info& info);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

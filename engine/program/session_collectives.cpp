@@ -10,7 +10,7 @@
 #include "engine/tensor/shape.h"
 #include "heddle/abi/ops.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -22,7 +22,7 @@ Attrs attrs_of(const ProgramOp& op) {
 }
 
 // Whether all that `inner` covers lies in the rows [begin, begin + count) of `whole` along an axis.
-// No for a form that cannot be told apart; strides that are not multiples of each other are one.
+// No for a layout that cannot be told apart; strides that are not multiples of each other are one.
 bool lies_in(const Operand& inner, const Operand& whole, std::uint32_t axis, std::int64_t begin,
              std::int64_t count) {
   const std::int64_t item = std::int64_t(dtype_size(DType(whole.info.dtype))),
@@ -58,7 +58,7 @@ bool lies_in(const Operand& inner, const Operand& whole, std::uint32_t axis, std
 }  // namespace
 
 bool SessionCollectives::are_peers(std::uint32_t a, std::uint32_t b) const {
-  const SessionSpec::Place &x = spec_.places[a], &y = spec_.places[b];
+  const SessionSpec::DeviceSlot &x = spec_.device_slots[a], &y = spec_.device_slots[b];
   return x.peers != 0 && x.peers == y.peers && x.memory != y.memory;
 }
 
@@ -71,44 +71,44 @@ std::uint32_t SessionCollectives::add_given(const Operand& given, PlannedTransfe
   return number;
 }
 
-// What one member has for another to read: where it lies, if that is a peer.
-std::uint32_t SessionCollectives::give(const Source& source, std::uint32_t lane,
+// What one rank has for another to read: where it lies, if that is a peer.
+std::uint32_t SessionCollectives::give(const Source& source, std::uint32_t branch,
                                        const Operand& part, std::uint32_t to,
                                        std::size_t position) {
-  const std::uint32_t from = builder_.place_of(part);
+  const std::uint32_t from = builder_.device_slot_of(part);
   // At the last collective the giver has heard of all that the receiver had been given to do before
   // it: what comes may lie there.
   if (!are_peers(from, to))
     return add_given(part,
-                     builder_.transfer_to(source, lane, part, to, builder_.phase(), last_begun_),
+                     builder_.transfer_to(source, branch, part, to, builder_.phase(), last_begun_),
                      position);
   return add_given(
       part,
-      {source, lane, from, to, part, part, dense_bytes(part.info), PlannedTransfer::Way::read},
+      {source, branch, from, to, part, part, dense_bytes(part.info), PlannedTransfer::Way::read},
       position);
 }
 
-// The same for a place on the receiver, by a kernel of the receiver.
-std::uint32_t SessionCollectives::give_into(const Source& source, std::uint32_t lane,
+// The same for a device slot on the receiver, by a kernel of the receiver.
+std::uint32_t SessionCollectives::give_into(const Source& source, std::uint32_t branch,
                                             const Operand& part, const Operand& dest,
                                             std::size_t position) {
-  const std::uint32_t from = builder_.place_of(part), to = builder_.place_of(dest);
-  PlannedOp copy{source.node, lane, to, {op_id(HEDDLE_OP_COPY), {}, {part}, {dest}}, nullptr, -1};
+  const std::uint32_t from = builder_.device_slot_of(part), to = builder_.device_slot_of(dest);
+  PlannedOp copy{source.node, branch, to, {op_id(HEDDLE_OP_COPY), {}, {part}, {dest}}, nullptr, -1};
   builder_.choose_kernel(copy, last_begun_);
   builder_.use(dest.storage, builder_.phase(), last_begun_);
   if (copy.workspace >= 0) given_.push_back(copy.workspace);
   return add_given(part,
-                   {source, lane, from, to, part, dest, dense_bytes(part.info),
+                   {source, branch, from, to, part, dest, dense_bytes(part.info),
                     PlannedTransfer::Way::kernel, copy.kernel, copy.workspace},
                    position);
 }
 
-bool SessionCollectives::holds_back(const PlacedBlock& member, const ProgramOp& op) const {
+bool SessionCollectives::holds_back(const PlacedBlock& rank_block, const ProgramOp& op) const {
   if (!under_way_) return false;
-  const UnderWay::Out& out = under_way_->out[member.block.group.rank];
+  const UnderWay::Out& out = under_way_->out[rank_block.block.group.rank];
   const auto waits = [&](const Operand& local) {
-    if (local.storage < 0 || member.base[local.storage].storage != out.whole.storage) return false;
-    return !out.kept || !lies_in(member.in_plan(local), out.whole, out.kept->axis, out.kept->begin,
+    if (local.storage < 0 || rank_block.base[local.storage].storage != out.whole.storage) return false;
+    return !out.kept || !lies_in(rank_block.in_plan(local), out.whole, out.kept->axis, out.kept->begin,
                                  out.kept->count);
   };
   return std::ranges::any_of(op.in, waits) || std::ranges::any_of(op.out, waits);
@@ -119,7 +119,7 @@ void SessionCollectives::finish(std::uint32_t rank) {
   for (const auto& step : std::exchange(under_way_->rest[rank], {})) step();
 }
 
-// Every member has waited for every other one, so what was given in the collective before this one
+// Every rank has waited for every other one, so what was given in the collective before this one
 // has been taken.
 void SessionCollectives::finish() {
   if (!under_way_) return;
@@ -135,32 +135,32 @@ void SessionCollectives::finish() {
 
 void SessionCollectives::close() {
   for (const auto* given : {&given_before_, &given_})
-    for (const std::int32_t storage : *given) builder_.use(storage, Rate::step, builder_.now());
+    for (const std::int32_t storage : *given) builder_.use(storage, Phase::per_step, builder_.now());
 }
 
-void SessionCollectives::begin(const std::vector<PlacedBlock>& members, NodeIndex n,
-                               std::uint32_t lane, const std::vector<const ProgramOp*>& ops) {
-  const auto issued = std::make_shared<Issued>(Issued{n, lane, ops, {}, {}});
+void SessionCollectives::begin(const std::vector<PlacedBlock>& rank_blocks, NodeIndex n,
+                               std::uint32_t branch, const std::vector<const ProgramOp*>& ops) {
+  const auto issued = std::make_shared<Issued>(Issued{n, branch, ops, {}, {}});
   for (std::uint32_t rank = 0; rank < issued->count(); ++rank) {
-    issued->in.push_back(members[rank].in_plan(ops[rank]->in.at(0)));
-    issued->out.push_back(members[rank].in_plan(ops[rank]->out.at(0)));
+    issued->in.push_back(rank_blocks[rank].in_plan(ops[rank]->in.at(0)));
+    issued->out.push_back(rank_blocks[rank].in_plan(ops[rank]->out.at(0)));
   }
-  builder_.plan().collectives.push_back({n, lane, ops[0]->op, {}});
+  builder_.plan().collectives.push_back({n, branch, ops[0]->op, {}});
   under_way_.emplace();
   under_way_->rest.resize(issued->count());
   for (const Operand& whole : issued->out) under_way_->out.push_back({whole, {}});
   if (ops[0]->op == op_id(HEDDLE_OP_ALL_TO_ALL)) return exchange(issued);
-  gather_or_reduce(issued, members);
+  gather_or_reduce(issued, rank_blocks);
 }
 
-// All copies start together; each member goes on when it has all of them.
+// All copies start together; each rank goes on when it has all of them.
 void SessionCollectives::gather_or_reduce(const IssuedRef& issued,
-                                          const std::vector<PlacedBlock>& members) {
+                                          const std::vector<PlacedBlock>& rank_blocks) {
   const std::size_t position = builder_.position();
   under_way_->begun = builder_.now();
   for (std::uint32_t to = 0; to < issued->count(); ++to) {
     std::vector<std::uint32_t> sent;
-    std::vector<Operand> parts = collect(*issued, members, to, position, sent);
+    std::vector<Operand> parts = collect(*issued, rank_blocks, to, position, sent);
     const bool gathers = issued->ops[to]->op == op_id(HEDDLE_OP_ALL_GATHER);
     under_way_->rest[to] = {[this, sent = std::move(sent)] {
                               for (const std::uint32_t transfer : sent)
@@ -173,9 +173,9 @@ void SessionCollectives::gather_or_reduce(const IssuedRef& issued,
   }
 }
 
-// The members' parts, as one of them reads them. `sent` gets the transfers.
+// The ranks' parts, as one of them reads them. `sent` gets the transfers.
 std::vector<Operand> SessionCollectives::collect(const Issued& issued,
-                                                 const std::vector<PlacedBlock>& members,
+                                                 const std::vector<PlacedBlock>& rank_blocks,
                                                  std::uint32_t to, std::size_t position,
                                                  std::vector<std::uint32_t>& sent) {
   std::vector<Operand> parts;
@@ -183,14 +183,14 @@ std::vector<Operand> SessionCollectives::collect(const Issued& issued,
     const Operand& part = issued.in[from];
     parts.push_back(part);
     // Its own, or a share of what is whole here, read in shared memory.
-    if (builder_.place_of(part) == to) {
+    if (builder_.device_slot_of(part) == to) {
       under_way_->all_hear_of_all = under_way_->all_hear_of_all && from == to;
       continue;
     }
-    const Source* const input = members[from].input_that_is(part);
-    const bool is_share = input != nullptr && values_.is_share(*input, issued.lane, from);
-    sent.push_back(is_share ? values_.send_part(*input, issued.lane, from, part, to, position)
-                            : give({issued.node, 0}, issued.lane, part, to, position));
+    const Source* const input = rank_blocks[from].input_that_is(part);
+    const bool is_share = input != nullptr && values_.is_share(*input, issued.branch, from);
+    sent.push_back(is_share ? values_.send_part(*input, issued.branch, from, part, to, position)
+                            : give({issued.node, 0}, issued.branch, part, to, position));
     parts.back() = builder_.plan().transfers[sent.back()].dest;
     if (!is_share) continue;
     builder_.plan().collectives.back().transfers.push_back(sent.back());
@@ -204,7 +204,7 @@ void SessionCollectives::put_together(const Issued& issued, std::uint32_t to,
   for (std::uint32_t from = 0; from < issued.count(); ++from) {
     const auto attrs = attrs_of<heddle_all_gather_attrs>(*issued.ops[from]);
     const auto axis = std::uint32_t(attrs.axis);
-    builder_.launch(issued.node, issued.lane, to, op_id(HEDDLE_OP_COPY), {parts[from]},
+    builder_.launch(issued.node, issued.branch, to, op_id(HEDDLE_OP_COPY), {parts[from]},
                     {part_of(issued.out[to], axis, attrs.begin, parts[from].info.shape[axis])});
   }
 }
@@ -217,7 +217,7 @@ void SessionCollectives::add_up(const Issued& issued, std::uint32_t to,
     const bool is_last = from + 1 == issued.count();
     const Operand next =
         is_last ? issued.out[to] : Operand{builder_.add_scratch(to, dense_bytes(info)), 0, info};
-    builder_.launch(issued.node, issued.lane, to, op_id(HEDDLE_OP_ADD), {sum, parts[from]}, {next});
+    builder_.launch(issued.node, issued.branch, to, op_id(HEDDLE_OP_ADD), {sum, parts[from]}, {next});
     sum = next;
   }
 }
@@ -233,7 +233,7 @@ void SessionCollectives::exchange(const IssuedRef& issued) {
 
 // A share of what is whole on another place of the same memory lies there.
 bool SessionCollectives::is_read(const Issued& issued, std::uint32_t from, std::uint32_t to) const {
-  return are_peers(builder_.place_of(issued.in[from]), to);
+  return are_peers(builder_.device_slot_of(issued.in[from]), to);
 }
 
 // By receiver and giver.
@@ -248,7 +248,7 @@ std::vector<std::vector<Operand>> SessionCollectives::pack(const Issued& issued)
       if (from == to || is_read(issued, from, to)) continue;
       const heddle_tensor_info info = dense(given[to][from].info, "exchanged part");
       const Operand packed{builder_.add_scratch(from, dense_bytes(info)), 0, info};
-      builder_.launch(issued.node, issued.lane, from, op_id(HEDDLE_OP_COPY), {given[to][from]},
+      builder_.launch(issued.node, issued.branch, from, op_id(HEDDLE_OP_COPY), {given[to][from]},
                       {packed});
       given[to][from] = packed;
     }
@@ -266,7 +266,7 @@ void SessionCollectives::receive(const IssuedRef& issued, std::uint32_t to,
                    given[from].info.shape[joined]);
   };
   const auto put = [this, issued, to](const Operand& what, const Operand& dest) {
-    builder_.launch(issued->node, issued->lane, to, op_id(HEDDLE_OP_COPY), {what}, {dest});
+    builder_.launch(issued->node, issued->branch, to, op_id(HEDDLE_OP_COPY), {what}, {dest});
   };
   auto& rest = under_way_->rest[to];
   const auto attrs = attrs_of<heddle_all_to_all_attrs>(*issued->ops[to]);
@@ -280,8 +280,8 @@ void SessionCollectives::receive(const IssuedRef& issued, std::uint32_t to,
     if (from == to) continue;
     const Operand part = given[from], dest = dest_of(from);
     const bool is_there = is_read(*issued, from, to);
-    const std::uint32_t transfer = is_there ? give_into(source, issued->lane, part, dest, position)
-                                            : give(source, issued->lane, part, to, position);
+    const std::uint32_t transfer = is_there ? give_into(source, issued->branch, part, dest, position)
+                                            : give(source, issued->branch, part, to, position);
     rest.push_back([this, put, dest, is_there, transfer] {
       builder_.await(transfer, builder_.phase());
       if (!is_there) put(builder_.plan().transfers[transfer].dest, dest);
@@ -289,4 +289,4 @@ void SessionCollectives::receive(const IssuedRef& issued, std::uint32_t to,
   }
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

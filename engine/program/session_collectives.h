@@ -1,6 +1,6 @@
-// What the members of a group exchange inside of a block, made of copies and sums. What crosses is
+// What the ranks of a group exchange inside of a block, made of copies and sums. What crosses is
 // added up and put together in the order of ranks, so that every repeat gives the same bytes.
-// Copies begin when their sources are there, beside what comes next: a member waits for them where
+// Copies begin when their sources are there, beside what comes next: a rank waits for them where
 // it needs the result. For plan_session() alone.
 #pragma once
 
@@ -14,7 +14,7 @@
 #include "engine/program/session_builder.h"
 #include "engine/program/session_values.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // One is under way at a time.
 class SessionCollectives {
@@ -23,11 +23,11 @@ class SessionCollectives {
   SessionCollectives(const SessionSpec& spec, SessionBuilder& builder, SessionValues& values)
       : spec_(spec), builder_(builder), values_(values) {}
 
-  // `ops`: the collective as each of the members issues it, by rank. REQUIRES: none is under way.
-  void begin(const std::vector<PlacedBlock>& members, NodeIndex n, std::uint32_t lane,
+  // `ops`: the collective as each of the ranks issues it, by rank. REQUIRES: none is under way.
+  void begin(const std::vector<PlacedBlock>& rank_blocks, NodeIndex n, std::uint32_t branch,
              const std::vector<const ProgramOp*>& ops);
-  // Whether the member's op needs the result, so that the member has to finish first.
-  bool holds_back(const PlacedBlock& member, const ProgramOp& op) const;
+  // Whether the rank's op needs the result, so that the rank has to finish first.
+  bool holds_back(const PlacedBlock& rank_block, const ProgramOp& op) const;
   void finish(std::uint32_t rank);
   void finish();
   // At the end of the session: what was given last stays until then.
@@ -51,7 +51,7 @@ class SessionCollectives {
   };
   struct Issued {
     NodeIndex node = 0;
-    std::uint32_t lane = 0;
+    std::uint32_t branch = 0;
     std::vector<const ProgramOp*> ops;  // by rank, like those below
     std::vector<Operand> in, out;
 
@@ -60,8 +60,8 @@ class SessionCollectives {
   using IssuedRef = std::shared_ptr<const Issued>;  // what is left to do refers to it
 
   bool are_peers(std::uint32_t a, std::uint32_t b) const;
-  void gather_or_reduce(const IssuedRef& issued, const std::vector<PlacedBlock>& members);
-  std::vector<Operand> collect(const Issued& issued, const std::vector<PlacedBlock>& members,
+  void gather_or_reduce(const IssuedRef& issued, const std::vector<PlacedBlock>& rank_blocks);
+  std::vector<Operand> collect(const Issued& issued, const std::vector<PlacedBlock>& rank_blocks,
                                std::uint32_t to, std::size_t position,
                                std::vector<std::uint32_t>& sent);
   void put_together(const Issued& issued, std::uint32_t to, const std::vector<Operand>& parts);
@@ -71,9 +71,9 @@ class SessionCollectives {
   std::vector<std::vector<Operand>> pack(const Issued& issued);
   void receive(const IssuedRef& issued, std::uint32_t to, const std::vector<Operand>& given,
                std::size_t position);
-  std::uint32_t give(const Source& source, std::uint32_t lane, const Operand& part,
+  std::uint32_t give(const Source& source, std::uint32_t branch, const Operand& part,
                      std::uint32_t to, std::size_t position);
-  std::uint32_t give_into(const Source& source, std::uint32_t lane, const Operand& part,
+  std::uint32_t give_into(const Source& source, std::uint32_t branch, const Operand& part,
                           const Operand& dest, std::size_t position);
   std::uint32_t add_given(const Operand& given, PlannedTransfer transfer, std::size_t position);
 
@@ -87,4 +87,4 @@ class SessionCollectives {
   std::vector<std::int32_t> given_before_, given_;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

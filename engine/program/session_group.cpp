@@ -1,4 +1,4 @@
-// Blocks that several devices divide: one recording for each member of the group, in step with the
+// Blocks that several devices divide: one trace for each rank of the group, in step with the
 // others.
 #include <algorithm>
 #include <numeric>
@@ -10,7 +10,7 @@
 #include "engine/tensor/call.h"
 #include "heddle/abi/ops.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -33,20 +33,20 @@ std::int64_t sum_of(const std::vector<std::int64_t>& counts, std::size_t first) 
 
 }  // namespace
 
-bool SessionPlanner::is_divided(NodeIndex n, std::uint32_t lane) {
+bool SessionPlanner::is_sharded(NodeIndex n, std::uint32_t branch) {
   const CallPlacement& placement = spec_.placement;
-  if (placement.devices.size() < 2 || builder_.phase() != Rate::step) return false;
+  if (placement.devices.size() < 2 || builder_.phase() != Phase::per_step) return false;
   if (placement.parallel == ParallelMode::sequence)
-    return has_divided_tokens(graph_.nodes[n], lane);
+    return has_divided_tokens(graph_.nodes[n], branch);
   return placement.parallel == ParallelMode::tensor && has_divided_rows(n);
 }
 
-bool SessionPlanner::has_divided_tokens(const Node& node, std::uint32_t lane) {
+bool SessionPlanner::has_divided_tokens(const Node& node, std::uint32_t branch) {
   bool any = false;
   for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
     const auto* link = std::get_if<Source>(&node.inputs[i]);
     if (link == nullptr || !has_flag(node, i, HEDDLE_PORT_SEQUENCE)) continue;
-    if (!values_.token_counts(*link, lane)) return false;
+    if (!values_.token_counts(*link, branch)) return false;
     any = true;
   }
   return any;
@@ -65,7 +65,7 @@ bool SessionPlanner::has_divided_rows(NodeIndex n) const {
       return false;
     if (cuts_blocks(shard, *whole)) return false;
     for (const WeightShard::Segment& s : shard.segments)
-      if (std::ranges::any_of(divide(s.length / s.unit, spec_.placement.shares),
+      if (std::ranges::any_of(shard_sizes(s.length / s.unit, spec_.placement.fractions),
                               [](std::int64_t count) { return count <= 0; }))
         return false;
     any = any || whole->rank == 2;
@@ -73,90 +73,90 @@ bool SessionPlanner::has_divided_rows(NodeIndex n) const {
   return any;
 }
 
-void SessionPlanner::plan_group(NodeIndex n, std::uint32_t lane) {
+void SessionPlanner::plan_group(NodeIndex n, std::uint32_t branch) {
   const auto count = std::uint32_t(spec_.placement.devices.size());
   const bool by_tokens = spec_.placement.parallel == ParallelMode::sequence;
-  std::vector<PlacedBlock> members;
-  for (std::uint32_t rank = 0; rank < count; ++rank) members.push_back(member(n, lane, rank));
+  std::vector<PlacedBlock> rank_blocks;
+  for (std::uint32_t rank = 0; rank < count; ++rank) rank_blocks.push_back(rank_block(n, branch, rank));
   for (std::uint32_t rank = 0; rank < count; ++rank)
-    begin(members[rank], n, lane, by_tokens ? kWholeWeight : rank);
-  emit_in_step(members, n, lane);
-  add_results(members, n, lane);
-  values_.end_block(n, lane);
+    begin(rank_blocks[rank], n, branch, by_tokens ? kWholeWeight : rank);
+  emit_in_step(rank_blocks, n, branch);
+  add_results(rank_blocks, n, branch);
+  values_.end_block(n, branch);
 }
 
 // One of the group, with its inputs.
-PlacedBlock SessionPlanner::member(NodeIndex n, std::uint32_t lane, std::uint32_t rank) {
+PlacedBlock SessionPlanner::rank_block(NodeIndex n, std::uint32_t branch, std::uint32_t rank) {
   const Node& node = graph_.nodes[n];
   const bool by_tokens = spec_.placement.parallel == ParallelMode::sequence;
   PlacedBlock made;
-  made.place = rank;
+  made.device_slot = rank;
   made.block.group = {sizeof(heddle_group), by_tokens ? HEDDLE_GROUP_SEQUENCE : HEDDLE_GROUP_ROWS,
                       rank, std::uint32_t(spec_.placement.devices.size())};
   made.inputs.resize(node.inputs.size());
-  made.block.shares.resize(node.inputs.size());
+  made.block.shards.resize(node.inputs.size());
   for (std::uint32_t i = 0; by_tokens && i < node.inputs.size(); ++i) {
     const auto* link = std::get_if<Source>(&node.inputs[i]);
     if (link == nullptr || !has_flag(node, i, HEDDLE_PORT_SEQUENCE)) continue;
-    const std::vector<std::int64_t> counts = *values_.token_counts(*link, lane);
+    const std::vector<std::int64_t> counts = *values_.token_counts(*link, branch);
     const std::int64_t begin = sum_of(counts, rank);
-    made.inputs[i] = values_.share_at(*link, lane, rank, counts);
-    made.block.shares[i] = {sizeof(heddle_share), begin, begin + counts[rank],
+    made.inputs[i] = values_.shard_at(*link, branch, rank, counts);
+    made.block.shards[i] = {sizeof(heddle_shard), begin, begin + counts[rank],
                             sum_of(counts, counts.size())};
   }
-  read_inputs(made, n, lane);
+  read_inputs(made, n, branch);
   return made;
 }
 
 // Everybody up to the next collective, then the collective.
-void SessionPlanner::emit_in_step(const std::vector<PlacedBlock>& members, NodeIndex n,
-                                  std::uint32_t lane) {
-  std::vector<std::size_t> next(members.size(), 0);
+void SessionPlanner::emit_in_step(const std::vector<PlacedBlock>& rank_blocks, NodeIndex n,
+                                  std::uint32_t branch) {
+  std::vector<std::size_t> next(rank_blocks.size(), 0);
   for (;;) {
     std::vector<const ProgramOp*> waiting;
-    for (std::uint32_t rank = 0; rank < members.size(); ++rank) {
-      const std::vector<ProgramOp>& ops = members[rank].program.ops;
+    for (std::uint32_t rank = 0; rank < rank_blocks.size(); ++rank) {
+      const std::vector<ProgramOp>& ops = rank_blocks[rank].program.ops;
       for (; next[rank] < ops.size() && !is_collective(ops[next[rank]].op); ++next[rank]) {
-        if (collectives_.holds_back(members[rank], ops[next[rank]])) collectives_.finish(rank);
-        emit(members[rank], n, lane, ops[next[rank]]);
+        if (collectives_.holds_back(rank_blocks[rank], ops[next[rank]])) collectives_.finish(rank);
+        emit(rank_blocks[rank], n, branch, ops[next[rank]]);
       }
       if (next[rank] < ops.size()) waiting.push_back(&ops[next[rank]++]);
     }
     collectives_.finish();
     if (waiting.empty()) return;
-    if (waiting.size() != members.size() ||
+    if (waiting.size() != rank_blocks.size() ||
         std::ranges::any_of(waiting, [&](const ProgramOp* op) { return op->op != waiting[0]->op; }))
       throw Error(Code::internal,
                   cat("block ", graph_.nodes[n].id,
-                      ": the members of a group do not issue the same collectives"));
-    collectives_.begin(members, n, lane, waiting);
+                      ": the ranks of a group do not issue the same collectives"));
+    collectives_.begin(rank_blocks, n, branch, waiting);
   }
 }
 
-void SessionPlanner::add_results(const std::vector<PlacedBlock>& members, NodeIndex n,
-                                 std::uint32_t lane) {
+void SessionPlanner::add_results(const std::vector<PlacedBlock>& rank_blocks, NodeIndex n,
+                                 std::uint32_t branch) {
   const bool by_tokens = spec_.placement.parallel == ParallelMode::sequence;
   const Node& node = graph_.nodes[n];
-  for (std::uint32_t port = 0; port < members[0].program.outputs.size(); ++port) {
+  for (std::uint32_t port = 0; port < rank_blocks[0].program.outputs.size(); ++port) {
     const Source source{n, port};
     if (by_tokens && (node.type->output(port).flags & HEDDLE_PORT_SEQUENCE) != 0) {
-      SessionValues::Divided divided;
-      for (const PlacedBlock& member : members) {
-        divided.parts.push_back(member.in_plan(member.program.outputs[port]));
-        const heddle_tensor_info& info = divided.parts.back().info;
-        divided.counts.push_back(info.shape[token_axis(info)]);
+      SessionValues::Sharded sharded;
+      for (const PlacedBlock& rank_block : rank_blocks) {
+        sharded.parts.push_back(rank_block.in_plan(rank_block.program.outputs[port]));
+        const heddle_tensor_info& info = sharded.parts.back().info;
+        sharded.counts.push_back(info.shape[token_axis(info)]);
       }
-      values_.add_divided(source, lane, std::move(divided));
+      values_.add_divided(source, branch, std::move(sharded));
       continue;
     }
-    for (std::uint32_t rank = 0; rank < members.size(); ++rank) {
-      const Operand made = members[rank].in_plan(members[rank].program.outputs[port]);
+    for (std::uint32_t rank = 0; rank < rank_blocks.size(); ++rank) {
+      const Operand made = rank_blocks[rank].in_plan(rank_blocks[rank].program.outputs[port]);
       if (rank == 0)
-        values_.add(source, lane, made);
+        values_.add(source, branch, made);
       else
-        values_.add_replica(source, lane, rank, made);
+        values_.add_replica(source, branch, rank, made);
     }
   }
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

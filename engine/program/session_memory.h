@@ -7,7 +7,7 @@
 
 #include "engine/program/session_plan.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // When a storage is in use: from the first phase and op to the last one.
 struct StorageUse {
@@ -15,10 +15,10 @@ struct StorageUse {
   std::uint32_t first = 0, last = 0;  // ops of the phase, counted from 1; 0 is before the first
   bool crosses = false;               // read or written by another device
 
-  void add(Rate phase, std::uint32_t at);
+  void add(Phase phase, std::uint32_t at);
 };
 
 // Sets kind and offset of the storages, and the sizes of the arenas. REQUIRES: one use for each storage.
-void lay_out_session(SessionPlan& plan, std::vector<StorageUse> uses, std::size_t places);
+void lay_out_session(SessionPlan& plan, std::vector<StorageUse> uses, std::size_t device_slots);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -13,64 +13,64 @@
 #include "engine/tensor/call.h"
 #include "engine/tensor/shape.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
 using Kind = SessionAction::Kind;
 
 double seconds_of(const PlannedOp& op, const SessionSpec& spec) {
-  return spec.places[op.place].rates.seconds(op_work(op.op, spec.is_narrow));
+  return spec.device_slots[op.device_slot].rates.seconds(op_work(op.op, spec.is_scaled_fp8));
 }
 
 // What the places of a session share, as far as it is left.
 struct Shared {
   std::vector<Donor> donors;
-  std::uint64_t pinned_room = 0;  // of host memory
-  std::set<std::tuple<NodeIndex, std::uint32_t, std::uint32_t>> pinned;  // node, slot, member
+  std::uint64_t pinned_available = 0;  // of host memory
+  std::set<std::tuple<NodeIndex, std::uint32_t, std::uint32_t>> pinned;  // node, slot, rank
 };
 
 // One place of a session.
-class PlacePager {
+class DeviceSlotPager {
  public:
-  PlacePager(const Graph& graph, const SessionSpec& spec, SessionPlan& plan, std::uint32_t place,
+  DeviceSlotPager(const Graph& graph, const SessionSpec& spec, SessionPlan& plan, std::uint32_t device_slot,
              Shared& shared)
       : graph_(graph),
         spec_(spec),
         plan_(plan),
-        place_(place),
-        needs_(plan.needs[place]),
+        device_slot_(device_slot),
+        needs_(plan.needs[device_slot]),
         shared_(shared) {}
 
   void run() {
     count_others();
     read_ops();
-    const std::uint64_t others = plan_.need_bytes(place_);
-    const std::uint64_t budget = spec_.places[place_].budget;
-    const LeastRoom least = least_room(paging_);
+    const std::uint64_t others = plan_.need_bytes(device_slot_);
+    const std::uint64_t budget = spec_.device_slots[device_slot_].budget;
+    const MinWeightMemory least = min_weight_memory(paging_);
     needs_.small_weights = least.small_bytes;
-    needs_.least_ring = least.ring_bytes;
+    needs_.min_staging_ring = least.staging_ring_bytes;
     if (others + least.bytes() > budget) refuse(least);
-    paging_.room = budget - others;
+    paging_.available = budget - others;
     const PagingPlan paged = plan_paging(paging_);
     needs_.resident_weights = paged.resident_bytes;
     needs_.step_seconds = paged.step_seconds;
     needs_.step_page_bytes = paged.step_bytes;
     if (!paged.streams()) return;
-    plan_.arenas[place_].ring_bytes = paged.ring_bytes;
+    plan_.arenas[device_slot_].staging_ring_bytes = paged.staging_ring_bytes;
     borrow_from_donors(paged);
     pin(paged);
-    for (const PlannedPassage& passage : paged.once) {
-      add_page(once_[passage.weight], passage, paging_.once[passage.weight].first, once_launches_);
-      needs_.once_page_bytes += paging_.once[passage.weight].bytes;
+    for (const StreamedWeight& streamed : paged.once) {
+      add_page(once_[streamed.weight], streamed, paging_.once[streamed.weight].first, once_launches_);
+      needs_.once_page_bytes += paging_.once[streamed.weight].bytes;
     }
-    for (const PlannedPassage& passage : paged.loop)
-      add_page(loop_[passage.weight], passage, paging_.loop[passage.weight].first, loop_launches_);
+    for (const StreamedWeight& streamed : paged.loop)
+      add_page(loop_[streamed.weight], streamed, paging_.loop[streamed.weight].first, loop_launches_);
     insert();
   }
 
  private:
-  // A launch on this place: its phase, and where it stands in it.
+  // A launch on this device slot: its phase, and where it stands in it.
   struct Launch {
     int phase = 0;
     std::size_t at = 0;
@@ -78,12 +78,12 @@ class PlacePager {
 
   void count_others() {
     for (const SessionStorage& s : plan_.storages)
-      if (s.place == place_ &&
-          (s.kind == SessionStorage::Kind::constant || s.kind == SessionStorage::Kind::schedule))
-        needs_.inputs += page_room(s.bytes);
-    if (place_ != spec_.home) return;
+      if (s.device_slot == device_slot_ &&
+          (s.kind == SessionStorage::Kind::loop_invariant || s.kind == SessionStorage::Kind::precomputed))
+        needs_.inputs += padded_page_bytes(s.bytes);
+    if (device_slot_ != spec_.home) return;
     for (const SessionPlan::Output& output : plan_.outputs)
-      needs_.outputs += page_room(dense_bytes(output.value.info));
+      needs_.outputs += padded_page_bytes(dense_bytes(output.value.info));
   }
 
   void read_ops() {
@@ -95,7 +95,7 @@ class PlacePager {
         const PlannedOp& op = plan_.ops[action.index];
         const bool in_loop = phase == 2;
         const double seconds = in_loop ? seconds_of(op, spec_) : 0;
-        if (op.place != place_) {
+        if (op.device_slot != device_slot_) {
           if (spec_.placement.parallel == ParallelMode::layers) paging_.idle_seconds += seconds;
           continue;
         }
@@ -114,52 +114,52 @@ class PlacePager {
             s.bytes = bytes_of(s, operand.info);
             storages.push_back(operand.storage);
             weights.push_back({s.bytes, position, position});
-            if (in_loop) tell_pinning(s, weights.back());
+            if (in_loop) mark_pinned(s, weights.back());
           }
           weights[found->second].last = position;
         }
       }
-    for (std::size_t i = 0; i < plan_.storages.size(); ++i) {  // recorded, and read by no op
+    for (std::size_t i = 0; i < plan_.storages.size(); ++i) {  // traced, and read by no op
       const SessionStorage& s = plan_.storages[i];
-      if (s.place != place_ || s.kind != SessionStorage::Kind::weight) continue;
-      if (!known.contains(std::int32_t(i))) needs_.inputs += page_room(bytes_of(s, {}));
+      if (s.device_slot != device_slot_ || s.kind != SessionStorage::Kind::weight) continue;
+      if (!known.contains(std::int32_t(i))) needs_.inputs += padded_page_bytes(bytes_of(s, {}));
     }
-    paging_.from_host = spec_.places[place_].rates.from_host;
-    paging_.from_pinned = spec_.places[place_].rates.from_pinned;
-    paging_.pinned_room = pins() ? shared_.pinned_room : 0;
+    paging_.from_host = spec_.device_slots[device_slot_].rates.from_host;
+    paging_.from_pinned = spec_.device_slots[device_slot_].rates.from_pinned;
+    paging_.pinned_available = pins() ? shared_.pinned_available : 0;
   }
 
   // What is read in one step only is not worth pinning.
   bool pins() const {
-    return spec_.places[place_].rates.from_pinned.is_there() && spec_.step_count > 1;
+    return spec_.device_slots[device_slot_].rates.from_pinned.is_there() && spec_.step_count > 1;
   }
-  void tell_pinning(const SessionStorage& s, PagedWeight& weight) const {
+  void mark_pinned(const SessionStorage& s, PagedWeight& weight) const {
     if (!pins()) return;
     weight.pinned_bytes =
-        spec_.file_bytes ? spec_.file_bytes(s.node, s.slot, s.member) : weight.bytes;
-    weight.is_pinned = shared_.pinned.contains({s.node, s.slot, s.member});
+        spec_.file_bytes ? spec_.file_bytes(s.node, s.slot, s.rank) : weight.bytes;
+    weight.is_pinned = shared_.pinned.contains({s.node, s.slot, s.rank});
   }
   void pin(const PagingPlan& paged) {
     if (!pins()) return;
-    const std::vector<bool> pinned = pinned_passages(paging_, paged);
+    const std::vector<bool> pinned = pinned_streamed(paging_, paged);
     for (std::size_t page = 0; page < pinned.size(); ++page) {
       const std::uint32_t w = paged.loop[page].weight;
       const PagedWeight& weight = paging_.loop[w];
       const SessionStorage& s = plan_.storages[loop_[w]];
       if (!pinned[page] && weight.copy_seconds < 0) needs_.unpinned_page_bytes += weight.bytes;
-      if (pinned[page] && shared_.pinned.insert({s.node, s.slot, s.member}).second)
-        shared_.pinned_room -= weight.pinned_bytes;
+      if (pinned[page] && shared_.pinned.insert({s.node, s.slot, s.rank}).second)
+        shared_.pinned_available -= weight.pinned_bytes;
     }
   }
 
   std::uint64_t bytes_of(const SessionStorage& s, const heddle_tensor_info& read) const {
-    if (spec_.weight_bytes) return spec_.weight_bytes(s.place, s.node, s.slot, s.member);
-    const auto info = spec_.weight ? spec_.weight(s.place, s.node, s.slot, s.member) : std::nullopt;
+    if (spec_.weight_bytes) return spec_.weight_bytes(s.device_slot, s.node, s.slot, s.rank);
+    const auto info = spec_.weight ? spec_.weight(s.device_slot, s.node, s.slot, s.rank) : std::nullopt;
     return dense_bytes(info ? *info : read);
   }
 
   void borrow_from_donors(const PagingPlan& paged) {
-    const std::vector<std::int32_t> lent = borrow(paging_, paged, shared_.donors, place_);
+    const std::vector<std::int32_t> lent = borrow(paging_, paged, shared_.donors, device_slot_);
     for (std::size_t page = 0; page < lent.size(); ++page) {
       if (lent[page] < 0) continue;
       const std::uint32_t w = paged.loop[page].weight;
@@ -170,25 +170,25 @@ class PlacePager {
   }
 
   // `launches`: of the weight's part of the session; `first`: of them, the first that reads it.
-  void add_page(std::int32_t storage, const PlannedPassage& passage, std::uint32_t first,
+  void add_page(std::int32_t storage, const StreamedWeight& streamed, std::uint32_t first,
                 const std::vector<Launch>& launches) {
     SessionStorage& s = plan_.storages[storage];
     s.kind = SessionStorage::Kind::page;
-    s.offset = passage.offset;
+    s.offset = streamed.offset;
     const auto index = std::uint32_t(plan_.pages.size());
     const auto donor = donors_.find(storage);
-    plan_.pages.push_back({storage, place_, s.bytes, donor == donors_.end() ? -1 : donor->second});
+    plan_.pages.push_back({storage, device_slot_, s.bytes, donor == donors_.end() ? -1 : donor->second});
     const Launch& reader = launches[first];
     awaits_[reader.phase][reader.at].push_back({Kind::await_page, index});
     const bool in_loop = &launches == &loop_launches_;
-    if (in_loop && passage.behind < 0) {
-      const Launch& behind = launches[std::size_t(passage.behind + std::int64_t(launches.size()))];
+    if (in_loop && streamed.behind < 0) {
+      const Launch& behind = launches[std::size_t(streamed.behind + std::int64_t(launches.size()))];
       comings_[2][behind.at].push_back({Kind::page_in, index, true});
       plan_.first_pages.push_back(index);
-    } else if (passage.behind < 0) {
+    } else if (streamed.behind < 0) {
       first_.push_back({Kind::page_in, index});
     } else {
-      const Launch& behind = launches[std::size_t(passage.behind)];
+      const Launch& behind = launches[std::size_t(streamed.behind)];
       comings_[behind.phase][behind.at].push_back({Kind::page_in, index});
     }
   }
@@ -212,11 +212,11 @@ class PlacePager {
     }
   }
 
-  [[noreturn]] void refuse(const LeastRoom& least) const {
+  [[noreturn]] void refuse(const MinWeightMemory& least) const {
     const auto largest = std::ranges::max_element(plan_.storages, {}, [&](const SessionStorage& s) {
-      return s.place == place_ && s.kind == SessionStorage::Kind::weight ? s.bytes : 0;
+      return s.device_slot == device_slot_ && s.kind == SessionStorage::Kind::weight ? s.bytes : 0;
     });
-    const SessionPlan::Arenas& arenas = plan_.arenas[place_];
+    const SessionPlan::Arenas& arenas = plan_.arenas[device_slot_];
     std::vector<std::string> parts;
     const auto part = [&](std::uint64_t bytes, std::string what) {
       if (bytes > 0) parts.push_back(cat(format_bytes(bytes), " ", what));
@@ -225,17 +225,17 @@ class PlacePager {
     part(needs_.inputs, "for inputs");
     part(needs_.outputs, "for outputs");
     part(least.small_bytes, "for small weights");
-    if (least.ring_bytes > 0) {
+    if (least.staging_ring_bytes > 0) {
       const Node& node = graph_.nodes[largest->node];
-      part(least.ring_bytes,
-           cat("for a ring that the others pass through, the largest being ", node.id, ".",
+      part(least.staging_ring_bytes,
+           cat("for a staging ring that the others pass through, the largest being ", node.id, ".",
                weight_name(node, largest->slot), " with ", format_bytes(largest->bytes)));
     }
-    const std::uint64_t bytes = plan_.least_bytes(place_);
-    const std::uint64_t budget = spec_.places[place_].budget;
+    const std::uint64_t bytes = plan_.min_bytes(device_slot_);
+    const std::uint64_t budget = spec_.device_slots[device_slot_].budget;
     throw Error(
         Code::out_of_memory,
-        cat("out of memory on ", spec_.places[place_].name, ": the call may use ",
+        cat("out of memory on ", spec_.device_slots[device_slot_].name, ": the call may use ",
             format_bytes(budget), " (", budget, " bytes) and needs at least ", format_bytes(bytes),
             " (", bytes, " bytes): ", join(parts, ", "),
             ". Give the device a larger budget, use more devices, or a smaller picture or batch."));
@@ -244,7 +244,7 @@ class PlacePager {
   const Graph& graph_;
   const SessionSpec& spec_;
   SessionPlan& plan_;
-  const std::uint32_t place_;
+  const std::uint32_t device_slot_;
   SessionPlan::Needs& needs_;
   Shared& shared_;
   std::map<std::int32_t, std::int32_t> donors_;  // by storage
@@ -259,10 +259,10 @@ class PlacePager {
 }  // namespace
 
 void page_session(const Graph& graph, const SessionSpec& spec, SessionPlan& plan) {
-  plan.needs.assign(spec.places.size(), {});
+  plan.needs.assign(spec.device_slots.size(), {});
   Shared shared{spec.donors, spec.pinned_bytes, {}};
-  for (std::uint32_t place = 0; place < spec.places.size(); ++place)
-    if (spec.places[place].budget != kNoLimit) PlacePager(graph, spec, plan, place, shared).run();
+  for (std::uint32_t device_slot = 0; device_slot < spec.device_slots.size(); ++device_slot)
+    if (spec.device_slots[device_slot].budget != kNoLimit) DeviceSlotPager(graph, spec, plan, device_slot, shared).run();
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

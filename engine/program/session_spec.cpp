@@ -13,26 +13,26 @@
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
 // The weights of a model's nodes, looked up once for each node.
 class ModelSources {
  public:
-  ModelSources(std::shared_ptr<const Model> model, std::vector<double> shares)
-      : model_(std::move(model)), shares_(std::move(shares)) {}
+  ModelSources(std::shared_ptr<const Model> model, std::vector<double> fractions)
+      : model_(std::move(model)), fractions_(std::move(fractions)) {}
 
-  std::optional<WeightSource> of(NodeIndex n, std::uint32_t number, std::uint32_t member) {
+  std::optional<WeightSource> of(NodeIndex n, std::uint32_t number, std::uint32_t rank) {
     const Node& node = model_->graph->nodes[n];
     const auto [at, is_new] = by_node_.try_emplace(n);
     if (is_new) at->second = weight_sources(*model_, node);
-    return numbered_source(at->second, node, number, shares_, member);
+    return numbered_source(at->second, node, number, fractions_, rank);
   }
 
  private:
   const std::shared_ptr<const Model> model_;
-  const std::vector<double> shares_;
+  const std::vector<double> fractions_;
   std::map<NodeIndex, std::vector<std::optional<WeightSource>>> by_node_;
 };
 
@@ -43,34 +43,34 @@ SessionSpec session_spec(SessionSetup setup) {
   SessionSpec spec{call.sets, call.schedule, call.step_count, {}, setup.home, setup.placement, {}};
   for (std::uint32_t d = 0; d < setup.devices.size(); ++d) {
     SessionDevice& device = setup.devices[d];
-    spec.places.push_back({std::move(device.name), device.compute, device.host_visible ? 0 : d + 1,
+    spec.device_slots.push_back({std::move(device.name), device.compute, device.host_visible ? 0 : d + 1,
                            device.budget, device.rates});
   }
-  if (setup.are_peers) tell_peers(spec, spec.placement.devices.size(), setup.are_peers);
+  if (setup.are_peers) mark_peers(spec, spec.placement.devices.size(), setup.are_peers);
   spec.donors = std::move(setup.donors);
   spec.pinned_bytes = setup.pinned_bytes;
   const std::shared_ptr<const Model> model = get_model(*call.model);
   spec.has_factors = model->patches != nullptr;
-  spec.is_narrow = is_narrow(*model);
-  const auto sources = std::make_shared<ModelSources>(model, setup.placement.shares);
-  const auto form = [sources, form = std::move(setup.form)](
-                        std::uint32_t place, NodeIndex n, std::uint32_t number,
-                        std::uint32_t member) -> std::optional<heddle_weight_form> {
-    const auto source = sources->of(n, number, member);
-    return source ? std::optional(form(place, *source)) : std::nullopt;
+  spec.is_scaled_fp8 = is_scaled_fp8(*model);
+  const auto sources = std::make_shared<ModelSources>(model, setup.placement.fractions);
+  const auto layout = [sources, layout = std::move(setup.layout)](
+                        std::uint32_t device_slot, NodeIndex n, std::uint32_t number,
+                        std::uint32_t rank) -> std::optional<heddle_weight_layout> {
+    const auto source = sources->of(n, number, rank);
+    return source ? std::optional(layout(device_slot, *source)) : std::nullopt;
   };
-  spec.weight = [form](std::uint32_t place, NodeIndex n, std::uint32_t number,
-                       std::uint32_t member) {
-    const auto made = form(place, n, number, member);
+  spec.weight = [layout](std::uint32_t device_slot, NodeIndex n, std::uint32_t number,
+                       std::uint32_t rank) {
+    const auto made = layout(device_slot, n, number, rank);
     return made ? std::optional(made->info) : std::nullopt;
   };
-  spec.weight_bytes = [form](std::uint32_t place, NodeIndex n, std::uint32_t number,
-                             std::uint32_t member) {
-    const auto made = form(place, n, number, member);
+  spec.weight_bytes = [layout](std::uint32_t device_slot, NodeIndex n, std::uint32_t number,
+                             std::uint32_t rank) {
+    const auto made = layout(device_slot, n, number, rank);
     return made ? made->bytes : 0;
   };
-  spec.file_bytes = [sources](NodeIndex n, std::uint32_t number, std::uint32_t member) {
-    const auto source = sources->of(n, number, member);
+  spec.file_bytes = [sources](NodeIndex n, std::uint32_t number, std::uint32_t rank) {
+    const auto source = sources->of(n, number, rank);
     std::uint64_t bytes = 0;
     if (!source || is_made(*source)) return bytes;
     for (const FilePart& part : file_parts(*source)) bytes += part.bytes;
@@ -85,22 +85,22 @@ std::vector<std::uint32_t> session_devices(const CallPlacement& placement, std::
   return devices;
 }
 
-heddle_weight_form plain_form(const WeightSource& source, heddle_dtype compute) {
+heddle_weight_layout plain_layout(const WeightSource& source, heddle_dtype compute) {
   const heddle_tensor_info joined = source.info();
   const heddle_tensor_info info =
       make_info(plain_dtype(DType(joined.dtype), source.use, joined.rank, compute),
                 std::vector(joined.shape, joined.shape + joined.rank));
-  return {sizeof(heddle_weight_form), info, dense_bytes(info)};
+  return {sizeof(heddle_weight_layout), info, dense_bytes(info)};
 }
 
-void tell_peers(SessionSpec& spec, std::size_t count,
+void mark_peers(SessionSpec& spec, std::size_t count,
                 const std::function<bool(std::uint32_t, std::uint32_t)>& are_peers) {
   const ParallelMode mode = spec.placement.parallel;
   if (mode != ParallelMode::sequence && mode != ParallelMode::tensor) return;
   for (std::uint32_t a = 0; a < count; ++a)
     for (std::uint32_t b = 0; b < count; ++b)
       if (a != b && !are_peers(a, b)) return;
-  for (std::uint32_t p = 0; p < count; ++p) spec.places[p].peers = 1;
+  for (std::uint32_t p = 0; p < count; ++p) spec.device_slots[p].peers = 1;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -11,9 +11,9 @@
 #include "engine/memory/weight_source.h"
 #include "engine/program/session_plan.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
-// A device that takes part, as SessionSpec::Place has it.
+// A device that takes part, as SessionSpec::DeviceSlot has it.
 struct SessionDevice {
   std::string name;
   heddle_dtype compute = HEDDLE_F32;
@@ -24,7 +24,7 @@ struct SessionDevice {
 
 // How a device lays out a weight, and the bytes of it. `device`: of SessionSetup::devices.
 using WeightForms =
-    std::function<heddle_weight_form(std::uint32_t device, const WeightSource& source)>;
+    std::function<heddle_weight_layout(std::uint32_t device, const WeightSource& source)>;
 
 struct SessionSetup {
   const CallSpec& call;
@@ -36,7 +36,7 @@ struct SessionSetup {
   std::function<bool(std::uint32_t, std::uint32_t)> are_peers = {};
   std::vector<Donor> donors = {};
   std::uint64_t pinned_bytes = 0;  // as in SessionSpec
-  WeightForms form = {};
+  WeightForms layout = {};
 };
 
 // What it gives holds the call's model and the setup's functions, not the call.
@@ -46,11 +46,11 @@ SessionSpec session_spec(SessionSetup setup);
 std::vector<std::uint32_t> session_devices(const CallPlacement& placement, std::uint32_t home);
 
 // In the type that a device computes with, row-major; what stays small is as it is in the file.
-heddle_weight_form plain_form(const WeightSource& source, heddle_dtype compute);
+heddle_weight_layout plain_layout(const WeightSource& source, heddle_dtype compute);
 
-// Says of the first `count` places that they are peers, when every two of them are; asked where the
+// Says of the first `count` device slots that they are peers, when every two of them are; asked where the
 // placement makes a group of them.
-void tell_peers(SessionSpec& spec, std::size_t count,
+void mark_peers(SessionSpec& spec, std::size_t count,
                 const std::function<bool(std::uint32_t, std::uint32_t)>& are_peers);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -4,14 +4,14 @@
 
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 ShadowMemory::Map::iterator ShadowMemory::cut(std::uint64_t at) {
   const auto behind = pieces_.lower_bound(at);
   if (behind == pieces_.begin()) return behind;
   const auto before = std::prev(behind);
   if (before->second.end <= at) return behind;
-  Held rest = before->second;
+  MemoryKind rest = before->second;
   rest.from += at - before->first;
   before->second.end = at;
   return pieces_.emplace_hint(behind, at, std::move(rest));
@@ -23,7 +23,7 @@ std::string ShadowMemory::read(std::uint64_t begin, std::uint64_t end, const Acc
   std::uint64_t at = begin;
   for (auto it = cut(begin); at < end; ++it) {
     if (it == pieces_.end() || it->first != at) return cat("byte ", at, " was never written");
-    Held& held = it->second;
+    MemoryKind& held = it->second;
     if (held.storage != by.storage)
       return held.storage < 0 ? cat("byte ", at, " holds nothing")
                               : cat("byte ", at, " was overwritten by storage ", held.storage);
@@ -41,7 +41,7 @@ std::string ShadowMemory::write(const Piece& piece, const Access& by) {
   cut(piece.end);
   auto it = cut(piece.begin);
   while (it != pieces_.end() && it->first < piece.end) {
-    const Held& held = it->second;
+    const MemoryKind& held = it->second;
     if (!is_before(held.writer, by.known))
       return cat("byte ", it->first, " is written without waiting for who wrote it before");
     for (const Moment& reader : held.readers)
@@ -51,8 +51,8 @@ std::string ShadowMemory::write(const Piece& piece, const Access& by) {
     it = pieces_.erase(it);
   }
   pieces_.emplace_hint(it, piece.begin,
-                       Held{piece.end, by.storage, by.moment, piece.content, piece.from, {}});
+                       MemoryKind{piece.end, by.storage, by.moment, piece.content, piece.from, {}});
   return "";
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -11,7 +11,7 @@
 
 #include "heddle/abi/value.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // Who does things one after another: a device's main stream, or one copy.
 struct Moment {
@@ -45,14 +45,14 @@ class ShadowMemory {
   std::string write(const Piece& piece, const Access& by);
 
  private:
-  struct Held {
+  struct MemoryKind {
     std::uint64_t end = 0;
     std::int32_t storage = -1;
     Moment writer;
     std::uint64_t content = 0, from = 0;
     std::vector<Moment> readers;  // none of them before another
   };
-  using Map = std::map<std::uint64_t, Held>;
+  using Map = std::map<std::uint64_t, MemoryKind>;
 
   // The first piece at or behind `at`, after a piece that `at` is inside of was cut there.
   Map::iterator cut(std::uint64_t at);
@@ -86,4 +86,4 @@ void for_each_run(const heddle_tensor_info& info, std::uint64_t item_bytes, F&& 
   }
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

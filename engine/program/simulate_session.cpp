@@ -10,7 +10,7 @@
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -64,11 +64,11 @@ class SessionSimulation {
       : graph_(graph),
         spec_(spec),
         plan_(plan),
-        memory_(3 * spec.places.size()),
-        clocks_(spec.places.size(), nothing_known()),
-        arrivals_(plan.transfers.size()),
+        memory_(3 * spec.device_slots.size()),
+        clocks_(spec.device_slots.size(), nothing_known()),
+        transfers_to_(plan.transfers.size()),
         copies_(plan.transfers.size(), 0),
-        page_clocks_(spec.places.size(), nothing_known()),
+        page_clocks_(spec.device_slots.size(), nothing_known()),
         page_arrivals_(plan.pages.size()),
         page_copies_(plan.pages.size(), 0) {}
 
@@ -100,26 +100,26 @@ class SessionSimulation {
   static constexpr std::uint32_t kSteps = 3;
 
   VectorClock nothing_known() const {
-    return VectorClock(spec_.places.size() + plan_.transfers.size() + plan_.pages.size(), 0);
+    return VectorClock(spec_.device_slots.size() + plan_.transfers.size() + plan_.pages.size(), 0);
   }
   template <class... Parts>
   void fault(const Parts&... parts) {
     if (found_.faults.size() < 20) found_.faults.push_back(cat(parts...));
   }
-  std::size_t places() const { return spec_.places.size(); }
+  std::size_t device_slots() const { return spec_.device_slots.size(); }
   const SessionStorage& storage(const Operand& o) const { return plan_.storages[o.storage]; }
   bool shares_memory(std::uint32_t a, std::uint32_t b) const {
-    return spec_.places[a].memory == spec_.places[b].memory;
+    return spec_.device_slots[a].memory == spec_.device_slots[b].memory;
   }
   bool are_peers(std::uint32_t a, std::uint32_t b) const {
-    return spec_.places[a].peers != 0 && spec_.places[a].peers == spec_.places[b].peers;
+    return spec_.device_slots[a].peers != 0 && spec_.device_slots[a].peers == spec_.device_slots[b].peers;
   }
   static bool is_given(StorageKind kind) {
-    return kind == StorageKind::weight || kind == StorageKind::constant ||
-           kind == StorageKind::schedule;
+    return kind == StorageKind::weight || kind == StorageKind::loop_invariant ||
+           kind == StorageKind::precomputed;
   }
-  std::string block_name(NodeIndex n, std::uint32_t lane) const {
-    return cat(graph_.nodes[n].id, " lane ", lane);
+  std::string block_name(NodeIndex n, std::uint32_t branch) const {
+    return cat(graph_.nodes[n].id, " branch ", branch);
   }
 
   void run_phase(int phase) {
@@ -133,7 +133,7 @@ class SessionSimulation {
     }
   }
 
-  Moment next_moment(std::uint32_t place) { return {place, ++clocks_[place][place]}; }
+  Moment next_moment(std::uint32_t device_slot) { return {device_slot, ++clocks_[device_slot][device_slot]}; }
   void learn(VectorClock& clock, const VectorClock& other) {
     for (std::size_t i = 0; i < clock.size(); ++i) clock[i] = std::max(clock[i], other[i]);
   }
@@ -143,7 +143,7 @@ class SessionSimulation {
   }
 
   ShadowMemory& memory_of(const SessionStorage& storage) {
-    return memory_[3 * storage.place + (storage.kind == StorageKind::scratch ? 1
+    return memory_[3 * storage.device_slot + (storage.kind == StorageKind::scratch ? 1
                                         : storage.kind == StorageKind::page  ? 2
                                                                              : 0)];
   }
@@ -153,15 +153,15 @@ class SessionSimulation {
     Number number;
     const bool is_weight = s.kind == StorageKind::weight || s.kind == StorageKind::page;
     number.add(std::uint64_t(is_weight ? StorageKind::weight : s.kind)).add(s.input);
-    if (is_weight) return number.add(s.node).add(s.slot).add(s.member).get();
-    if (s.kind == StorageKind::schedule) return number.get();
-    const SessionLane& lane = plan_.lanes[s.lane];
-    number.add(lane.set).add(std::uint64_t(lane.begin)).add(std::uint64_t(lane.count));
-    return s.kind == StorageKind::constant ? number.get() : number.add(step_).get();
+    if (is_weight) return number.add(s.node).add(s.slot).add(s.rank).get();
+    if (s.kind == StorageKind::precomputed) return number.get();
+    const SessionBranch& branch = plan_.branches[s.branch];
+    number.add(branch.set).add(std::uint64_t(branch.begin)).add(std::uint64_t(branch.count));
+    return s.kind == StorageKind::loop_invariant ? number.get() : number.add(step_).get();
   }
 
-  // Whether an operand can be there at all, for work on a place.
-  bool is_sound(const Operand& o, std::uint32_t place, const std::string& who) {
+  // Whether an operand can be there at all, for work on a device slot.
+  bool is_sound(const Operand& o, std::uint32_t device_slot, const std::string& who) {
     if (o.storage < 0 || std::size_t(o.storage) >= plan_.storages.size()) {
       fault(who, " names a storage that there is not");
       return false;
@@ -169,9 +169,9 @@ class SessionSimulation {
     const SessionStorage& s = storage(o);
     const Extent span = extent(o.info);
     const auto item = std::int64_t(item_bytes(o.info));
-    if (!shares_memory(place, s.place) && !are_peers(place, s.place))
-      fault(who, " is on ", spec_.places[place].name, ", its storage ", o.storage, " on ",
-            spec_.places[s.place].name);
+    if (!shares_memory(device_slot, s.device_slot) && !are_peers(device_slot, s.device_slot))
+      fault(who, " is on ", spec_.device_slots[device_slot].name, ", its storage ", o.storage, " on ",
+            spec_.device_slots[s.device_slot].name);
     else if (s.kind != StorageKind::weight &&
              (std::int64_t(o.offset_bytes) + span.begin * item < 0 ||
               o.offset_bytes + std::uint64_t(span.end * item) > s.bytes))
@@ -182,9 +182,9 @@ class SessionSimulation {
   }
 
   // `found`: for each run of the operand, what it holds.
-  std::uint64_t read(const Operand& o, const Access& by, std::uint32_t place,
+  std::uint64_t read(const Operand& o, const Access& by, std::uint32_t device_slot,
                      const std::string& who, std::vector<std::vector<Piece>>* found = nullptr) {
-    if (!is_sound(o, place, who)) return 0;
+    if (!is_sound(o, device_slot, who)) return 0;
     const SessionStorage& s = storage(o);
     Contents contents;
     if (s.kind == StorageKind::page && o.info.layout != 0) {
@@ -218,11 +218,11 @@ class SessionSimulation {
     if (!wrong.empty()) fault(who, " writes storage ", index, ": ", wrong);
   }
 
-  void write(const Operand& o, const Access& by, std::uint32_t place, const std::string& who,
+  void write(const Operand& o, const Access& by, std::uint32_t device_slot, const std::string& who,
              std::uint64_t content) {
-    if (!is_sound(o, place, who)) return;
+    if (!is_sound(o, device_slot, who)) return;
     if (is_given(storage(o).kind)) return fault(who, " writes to what it is given");
-    if (!shares_memory(place, storage(o).place)) return fault(who, " writes to a peer's memory");
+    if (!shares_memory(device_slot, storage(o).device_slot)) return fault(who, " writes to a peer's memory");
     std::uint64_t from = 0;
     for_each_run(o.info, item_bytes(o.info), [&](std::int64_t at, std::uint64_t bytes) {
       const auto begin = std::uint64_t(std::int64_t(o.offset_bytes) + at);
@@ -233,28 +233,28 @@ class SessionSimulation {
 
   void launch(const PlannedOp& op) {
     const std::string who =
-        cat("step ", step_, ", ", op_name(op.op.op), " of ", block_name(op.node, op.lane));
+        cat("step ", step_, ", ", op_name(op.op.op), " of ", block_name(op.node, op.branch));
     if (std::string_view(op_name(op.op.op)).starts_with("all_"))
       return fault(who, " is a collective, which no device launches");
-    if (op.place >= places()) return fault(who, " is on a place that there is not");
-    Access by{next_moment(op.place), clocks_[op.place], -1};
+    if (op.device_slot >= device_slots()) return fault(who, " is on a place that there is not");
+    Access by{next_moment(op.device_slot), clocks_[op.device_slot], -1};
     Number number;
     number.add(op_name(op.op.op));
     for (const std::byte b : op.op.attrs) number.add(std::uint64_t(b));
     for (const Operand& o : op.op.in) {
       by.storage = o.storage;
-      number.add(o.storage < 0 ? 0 : read(o, by, op.place, who));
+      number.add(o.storage < 0 ? 0 : read(o, by, op.device_slot, who));
     }
     if (op.workspace >= 0) {
       const SessionStorage& space = plan_.storages[op.workspace];
-      if (space.place != op.place) fault(who, " has its workspace elsewhere");
+      if (space.device_slot != op.device_slot) fault(who, " has its workspace elsewhere");
       by.storage = -1;
       put(op.workspace, {0, space.bytes, 0, 0}, by, who);
     }
     std::uint64_t out = 0;
     for (const Operand& o : op.op.out) {
       by.storage = o.storage;
-      if (o.storage >= 0) write(o, by, op.place, who, Number(number).add(out).get());
+      if (o.storage >= 0) write(o, by, op.device_slot, who, Number(number).add(out).get());
       ++out;
     }
   }
@@ -263,7 +263,7 @@ class SessionSimulation {
     for (std::int32_t s = 0; s < std::int32_t(plan_.storages.size()); ++s) {
       const SessionStorage& storage = plan_.storages[s];
       if (storage.kind != StorageKind::step_input) continue;
-      if (storage.place != spec_.home) fault("a step's input is not at home");
+      if (storage.device_slot != spec_.home) fault("a step's input is not at home");
       const Access by{next_moment(spec_.home), clocks_[spec_.home], s};
       put(s, {0, storage.bytes, given(storage), 0}, by, cat("step ", step_, ", its input"));
     }
@@ -271,27 +271,27 @@ class SessionSimulation {
 
   void read_outputs() {
     std::set<std::pair<std::uint32_t, std::string>> missing;
-    for (std::uint32_t lane = 0; lane < plan_.lanes.size(); ++lane)
-      for (const GraphOutput& output : graph_.outputs) missing.insert({lane, output.name});
+    for (std::uint32_t branch = 0; branch < plan_.branches.size(); ++branch)
+      for (const GraphOutput& output : graph_.outputs) missing.insert({branch, output.name});
     for (const SessionPlan::Output& output : plan_.outputs) {
       const Access by{next_moment(spec_.home), clocks_[spec_.home], output.value.storage};
-      found_.outputs[{plan_.lanes[output.lane].set, output.name}] =
+      found_.outputs[{plan_.branches[output.branch].set, output.name}] =
           read(output.value, by, spec_.home, cat("step ", step_, ", output ", output.name));
-      missing.erase({output.lane, output.name});
+      missing.erase({output.branch, output.name});
     }
-    for (const auto& [lane, name] : missing) fault("lane ", lane, " has no output ", name);
+    for (const auto& [branch, name] : missing) fault("branch ", branch, " has no output ", name);
   }
 
   void start(std::uint32_t index) {
     const PlannedTransfer& t = plan_.transfers[index];
     const std::string who = cat("step ", step_, ", transfer ", index);
-    if (t.from >= places() || t.to >= places() || t.from == t.to)
+    if (t.from >= device_slots() || t.to >= device_slots() || t.from == t.to)
       return fault(who, " goes from place ", t.from, " to place ", t.to);
-    const Moment moment{std::uint32_t(places() + index), ++copies_[index]};
-    VectorClock& clock = arrivals_[index] = clocks_[t.from];
+    const Moment moment{std::uint32_t(device_slots() + index), ++copies_[index]};
+    VectorClock& clock = transfers_to_[index] = clocks_[t.from];
     clock[moment.actor] = moment.time;
     if (!is_sound(t.source, t.from, who) || !is_sound(t.dest, t.to, who)) return;
-    if (storage(t.source).place != t.from) fault(who, " leaves from where its value is not");
+    if (storage(t.source).device_slot != t.from) fault(who, " leaves from where its value is not");
     if (t.way != PlannedTransfer::Way::copy) {
       const bool in_place = t.way == PlannedTransfer::Way::read;
       if (!are_peers(t.from, t.to) || (t.dest.storage == t.source.storage) != in_place)
@@ -339,13 +339,13 @@ class SessionSimulation {
     });
   }
 
-  // Copies of one place run in order, each when all that its place was given before is done.
+  // Copies of one device slot run in order, each when all that its device slot was given before is done.
   void page_in(std::uint32_t index) {
     const PlannedPage& page = plan_.pages[index];
-    const Moment moment{std::uint32_t(places() + plan_.transfers.size() + index),
+    const Moment moment{std::uint32_t(device_slots() + plan_.transfers.size() + index),
                         ++page_copies_[index]};
-    VectorClock& clock = page_clocks_[page.place];
-    learn(clock, clocks_[page.place]);
+    VectorClock& clock = page_clocks_[page.device_slot];
+    learn(clock, clocks_[page.device_slot]);
     clock[moment.actor] = moment.time;
     put(page.weight, {0, page.bytes, given(plan_.storages[page.weight]), 0},
         {moment, clock, page.weight}, cat("step ", step_, ", page-in ", index));
@@ -353,22 +353,22 @@ class SessionSimulation {
   }
   void await_page(std::uint32_t index) {
     if (!page_arrivals_[index].empty())
-      learn(clocks_[plan_.pages[index].place], page_arrivals_[index]);
+      learn(clocks_[plan_.pages[index].device_slot], page_arrivals_[index]);
   }
 
   void await(std::uint32_t index) {
-    if (!arrivals_[index].empty()) learn(clocks_[plan_.transfers[index].to], arrivals_[index]);
+    if (!transfers_to_[index].empty()) learn(clocks_[plan_.transfers[index].to], transfers_to_[index]);
   }
 
   const Graph& graph_;
   const SessionSpec& spec_;
   const SessionPlan& plan_;
   SessionFindings found_;
-  std::vector<ShadowMemory> memory_;        // by place: what persists, then scratch, then the ring
-  std::vector<VectorClock> clocks_;         // by place
-  std::vector<VectorClock> arrivals_;       // by transfer: what is known where it arrives
+  std::vector<ShadowMemory> memory_;        // by device slot: what persists, then scratch, then the staging ring
+  std::vector<VectorClock> clocks_;         // by device slot
+  std::vector<VectorClock> transfers_to_;       // by transfer: what is known where it arrives
   std::vector<std::uint32_t> copies_;       // by transfer: how often it was started
-  std::vector<VectorClock> page_clocks_;    // by place: what is known where pages come in
+  std::vector<VectorClock> page_clocks_;    // by device slot: what is known where pages come in
   std::vector<VectorClock> page_arrivals_;  // by page
   std::vector<std::uint32_t> page_copies_;  // by page: how often it was started
   std::set<std::tuple<std::uint32_t, std::int32_t, std::uint64_t, std::uint64_t>> sent_;
@@ -383,4 +383,4 @@ SessionFindings simulate_session(const Graph& graph, const SessionSpec& spec,
   return SessionSimulation(graph, spec, plan).run();
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -8,7 +8,7 @@
 #include "engine/base/text.h"
 #include "heddle/abi/model.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -24,7 +24,7 @@ constexpr const char* kActions[] = {"the beginning of block ", "the launch of op
 class SessionChecker {
  public:
   SessionChecker(const Graph& graph, const SessionSpec& spec, const SessionPlan& plan)
-      : graph_(graph), spec_(spec), plan_(plan), rates_(graph.nodes.size(), 0) {}
+      : graph_(graph), spec_(spec), plan_(plan), phases_(graph.nodes.size(), 0) {}
 
   SessionFindings run() {
     check_layout();
@@ -39,32 +39,32 @@ class SessionChecker {
   void fault(const Parts&... parts) {
     if (found_.faults.size() < 20) found_.faults.push_back(cat(parts...));
   }
-  std::size_t places() const { return spec_.places.size(); }
+  std::size_t device_slots() const { return spec_.device_slots.size(); }
   static bool is_given(StorageKind kind) {
-    return kind == StorageKind::weight || kind == StorageKind::constant ||
-           kind == StorageKind::schedule;
+    return kind == StorageKind::weight || kind == StorageKind::loop_invariant ||
+           kind == StorageKind::precomputed;
   }
-  std::string block_name(NodeIndex n, std::uint32_t lane) const {
-    return cat(graph_.nodes[n].id, " lane ", lane);
+  std::string block_name(NodeIndex n, std::uint32_t branch) const {
+    return cat(graph_.nodes[n].id, " branch ", branch);
   }
   void check_layout() {
-    std::vector<std::map<std::uint64_t, std::size_t>> kept(places());
-    if (plan_.arenas.size() != places()) fault("there are ", plan_.arenas.size(), " arenas");
+    std::vector<std::map<std::uint64_t, std::size_t>> kept(device_slots());
+    if (plan_.arenas.size() != device_slots()) fault("there are ", plan_.arenas.size(), " arenas");
     for (std::size_t s = 0; s < plan_.storages.size() && found_.faults.empty(); ++s) {
       const SessionStorage& storage = plan_.storages[s];
-      if (storage.place >= places()) {
+      if (storage.device_slot >= device_slots()) {
         fault("storage ", s, " is on a place that there is not");
       } else if (!is_given(storage.kind)) {
         const bool scratch = storage.kind == StorageKind::scratch;
         const bool page = storage.kind == StorageKind::page;
-        const SessionPlan::Arenas& arenas = plan_.arenas[storage.place];
-        const std::uint64_t room = scratch ? arenas.scratch_bytes
-                                   : page  ? arenas.ring_bytes
+        const SessionPlan::Arenas& arenas = plan_.arenas[storage.device_slot];
+        const std::uint64_t available = scratch ? arenas.scratch_bytes
+                                   : page  ? arenas.staging_ring_bytes
                                            : arenas.persistent_bytes;
-        if (storage.offset + storage.bytes > room)
-          fault("storage ", s, " ends behind its arena of ", room, " bytes");
+        if (storage.offset + storage.bytes > available)
+          fault("storage ", s, " ends behind its arena of ", available, " bytes");
         if (!scratch && !page && storage.bytes > 0 &&
-            !kept[storage.place].try_emplace(storage.offset, s).second)
+            !kept[storage.device_slot].try_emplace(storage.offset, s).second)
           fault("storage ", s, " lies where another one stays");
       }
     }
@@ -81,47 +81,47 @@ class SessionChecker {
     for (std::size_t p = 0; p < plan_.pages.size(); ++p) {
       const PlannedPage& page = plan_.pages[p];
       if (page.donor >= std::int32_t(spec_.donors.size()) ||
-          (page.donor >= 0 && !spec_.donors[page.donor].copies[page.place].is_there()))
+          (page.donor >= 0 && !spec_.donors[page.donor].copies[page.device_slot].is_there()))
         fault("page ", p, " comes from where there is no way");
       if (page.weight < 0 || std::size_t(page.weight) >= plan_.storages.size())
         return fault("page ", p, " names a storage that there is not");
       const SessionStorage& storage = plan_.storages[page.weight];
       ++pages[page.weight];
-      if (storage.kind != StorageKind::page || storage.place != page.place ||
+      if (storage.kind != StorageKind::page || storage.device_slot != page.device_slot ||
           storage.bytes != page.bytes || page.bytes == 0)
         fault("page ", p, " is not what its storage is");
     }
     for (std::size_t s = 0; s < pages.size(); ++s)
       if (pages[s] != (plan_.storages[s].kind == StorageKind::page ? 1u : 0u))
         fault("storage ", s, " is on ", pages[s], " pages");
-    for (std::uint32_t place = 0; place < places() && place < plan_.arenas.size(); ++place)
-      check_budget(place);
+    for (std::uint32_t device_slot = 0; device_slot < device_slots() && device_slot < plan_.arenas.size(); ++device_slot)
+      check_budget(device_slot);
     std::vector<std::uint64_t> lent(spec_.donors.size(), 0);
     for (const PlannedPage& page : plan_.pages)
       if (page.donor >= 0 && std::size_t(page.donor) < lent.size()) lent[page.donor] += page.bytes;
     for (std::size_t d = 0; d < lent.size(); ++d)
-      if (lent[d] > spec_.donors[d].room) fault("donor ", d, " lends more than it has");
+      if (lent[d] > spec_.donors[d].available) fault("donor ", d, " lends more than it has");
   }
 
-  void check_budget(std::uint32_t place) {
-    if (spec_.places[place].budget == kNoLimit) {
-      if (plan_.arenas[place].ring_bytes != 0) fault("place ", place, " streams without need");
+  void check_budget(std::uint32_t device_slot) {
+    if (spec_.device_slots[device_slot].budget == kNoLimit) {
+      if (plan_.arenas[device_slot].staging_ring_bytes != 0) fault("place ", device_slot, " streams without need");
       return;
     }
-    const SessionPlan::Arenas& arenas = plan_.arenas[place];
-    std::uint64_t held = arenas.persistent_bytes + arenas.scratch_bytes + arenas.ring_bytes;
+    const SessionPlan::Arenas& arenas = plan_.arenas[device_slot];
+    std::uint64_t held = arenas.persistent_bytes + arenas.scratch_bytes + arenas.staging_ring_bytes;
     for (const SessionStorage& s : plan_.storages)
-      if (s.place == place && is_given(s.kind)) held += s.bytes;
-    if (held > spec_.places[place].budget)
-      fault("place ", place, " holds ", held, " bytes of ", spec_.places[place].budget);
+      if (s.device_slot == device_slot && is_given(s.kind)) held += s.bytes;
+    if (held > spec_.device_slots[device_slot].budget)
+      fault("place ", device_slot, " holds ", held, " bytes of ", spec_.device_slots[device_slot].budget);
     std::uint64_t copied = 0, once = 0;
     for (int phase = 0; phase < 3; ++phase)
       for (const SessionAction& action : plan_.phases[phase])
         if (action.kind == ActionKind::page_in && action.index < plan_.pages.size() &&
-            plan_.pages[action.index].place == place)
+            plan_.pages[action.index].device_slot == device_slot)
           (phase == 2 ? copied : once) += plan_.pages[action.index].bytes;
-    if (copied != plan_.needs[place].step_page_bytes || once != plan_.needs[place].once_page_bytes)
-      fault("place ", place, " copies other bytes than it tells");
+    if (copied != plan_.needs[device_slot].step_page_bytes || once != plan_.needs[device_slot].once_page_bytes)
+      fault("place ", device_slot, " copies other bytes than it tells");
   }
 
   // How often a node runs: as the fastest of what it reads changes.
@@ -131,15 +131,15 @@ class SessionChecker {
         const auto* link = std::get_if<Source>(&graph_.nodes[n].inputs[i]);
         if (link == nullptr || (graph_.nodes[n].type->input(i).flags & HEDDLE_PORT_SHAPE) != 0)
           continue;
-        rates_[n] = std::max(rates_[n], rate_of(*link));
+        phases_[n] = std::max(phases_[n], phase_of_source(*link));
       }
   }
-  int rate_of(const Source& source) const {
-    if (source.node != kGraphInputs) return rates_[source.node];
-    switch (graph_.inputs[source.port].flags & HEDDLE_INPUT_RATE_MASK) {
-      case HEDDLE_INPUT_CONSTANT:
+  int phase_of_source(const Source& source) const {
+    if (source.node != kGraphInputs) return phases_[source.node];
+    switch (graph_.inputs[source.port].flags & HEDDLE_INPUT_PHASE_MASK) {
+      case HEDDLE_INPUT_LOOP_INVARIANT:
         return 0;
-      case HEDDLE_INPUT_SCHEDULED:
+      case HEDDLE_INPUT_PRECOMPUTED:
         return 1;
       default:
         return 2;
@@ -150,28 +150,28 @@ class SessionChecker {
     find_rates();
     std::map<std::pair<NodeIndex, std::uint32_t>, std::vector<std::uint32_t>> where;
     for (const SessionPlan::Block& block : plan_.blocks) {
-      where[{block.node, block.lane}].push_back(block.place);
-      members_.insert({block.node, block.lane, block.place});
+      where[{block.node, block.branch}].push_back(block.device_slot);
+      members_.insert({block.node, block.branch, block.device_slot});
     }
     const CallPlacement& placement = spec_.placement;
     std::vector<std::uint32_t> all;
     for (std::uint32_t p = 0; p < placement.devices.size(); ++p) all.push_back(p);
     for (const NodeIndex n : graph_.order)
-      for (std::uint32_t lane = 0; lane < plan_.lanes.size(); ++lane) {
+      for (std::uint32_t branch = 0; branch < plan_.branches.size(); ++branch) {
         std::vector<std::uint32_t> wanted{0};
         if (placement.parallel == ParallelMode::layers) wanted = {placement.of_block[n]};
         if (placement.parallel == ParallelMode::cfg)
-          wanted = {placement.of_set[plan_.lanes[lane].set]};
-        if (placement.parallel == ParallelMode::data) wanted = {plan_.lanes[lane].place};
-        const auto found = where.find({n, lane});
+          wanted = {placement.of_set[plan_.branches[branch].set]};
+        if (placement.parallel == ParallelMode::data) wanted = {plan_.branches[branch].device_slot};
+        const auto found = where.find({n, branch});
         if (found == where.end()) {
-          fault("block ", block_name(n, lane), " never runs");
+          fault("block ", block_name(n, branch), " never runs");
           continue;
         }
         const bool shared = placement.parallel == ParallelMode::sequence ||
                             placement.parallel == ParallelMode::tensor;
-        if (found->second != wanted && !(shared && rates_[n] == 2 && found->second == all))
-          fault("block ", block_name(n, lane), " does not run where it was placed");
+        if (found->second != wanted && !(shared && phases_[n] == 2 && found->second == all))
+          fault("block ", block_name(n, branch), " does not run where it was placed");
       }
   }
 
@@ -195,15 +195,15 @@ class SessionChecker {
         seen = phase;
         if (action.kind == ActionKind::block) {
           const SessionPlan::Block& block = plan_.blocks[action.index];
-          begun.insert({block.node, block.lane, block.place});
-          if (rates_[block.node] != phase)
-            fault("block ", block_name(block.node, block.lane), " runs in phase ", phase);
+          begun.insert({block.node, block.branch, block.device_slot});
+          if (phases_[block.node] != phase)
+            fault("block ", block_name(block.node, block.branch), " runs in phase ", phase);
         } else if (action.kind == ActionKind::launch) {
           const PlannedOp& op = plan_.ops[action.index];
-          if (!begun.contains({op.node, op.lane, op.place}))
-            fault("an op of ", block_name(op.node, op.lane), " stands outside of its block");
+          if (!begun.contains({op.node, op.branch, op.device_slot}))
+            fault("an op of ", block_name(op.node, op.branch), " stands outside of its block");
         } else if (action.kind == ActionKind::transfer) {
-          if (rate_of(plan_.transfers[action.index].value) != phase)
+          if (phase_of_source(plan_.transfers[action.index].value) != phase)
             fault("transfer ", action.index, " is in another phase than its value");
         } else if (action.kind == ActionKind::page_in) {
           if (action.for_next_step) ahead.push_back(action.index);
@@ -218,7 +218,7 @@ class SessionChecker {
         }
       }
     }
-    std::ranges::stable_sort(ahead, {}, [&](std::uint32_t p) { return plan_.pages[p].place; });
+    std::ranges::stable_sort(ahead, {}, [&](std::uint32_t p) { return plan_.pages[p].device_slot; });
     if (ahead != plan_.first_pages) fault("the first pages are not those that steps bring ahead");
     for (std::size_t kind = 0; kind < phase_of.size(); ++kind)
       for (std::size_t i = 0; i < phase_of[kind].size(); ++i)
@@ -229,7 +229,7 @@ class SessionChecker {
   const SessionSpec& spec_;
   const SessionPlan& plan_;
   SessionFindings found_;
-  std::vector<int> rates_;  // by node: the phase it belongs to
+  std::vector<int> phases_;  // by node: the phase it belongs to
   std::set<std::tuple<NodeIndex, std::uint32_t, std::uint32_t>> members_;  // of blocks
 };
 
@@ -250,4 +250,4 @@ void verify_session(const Graph& graph, const SessionSpec& spec, const SessionPl
                                     ". This is an error in heddle: please report it"));
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -1,7 +1,7 @@
 // Holds a planned session of a model against the rules that any such plan has to keep, without a
 // line of the planner's: its actions are carried out on memory that knows who touched it last.
 //   every block runs where its call was placed, as often as what it reads changes; a block that is
-//     divided has one recording for each member of the group
+//     divided has one trace for each rank of the group
 //   whatever an op or a copy reads was written before, by a moment that its device has waited for,
 //     and is still there; nothing is overwritten that somebody may still be reading
 //   devices know of each other through awaited transfers alone, and where a step ends
@@ -20,7 +20,7 @@
 
 #include "engine/program/session_plan.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 struct SessionFindings {
   std::vector<std::string> faults;  // a line each; empty: the plan is right
@@ -38,4 +38,4 @@ SessionFindings simulate_session(const Graph& graph, const SessionSpec& spec,
 // Throws an internal error with the first fault.
 void verify_session(const Graph& graph, const SessionSpec& spec, const SessionPlan& plan);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

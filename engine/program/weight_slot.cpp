@@ -9,7 +9,7 @@
 #include "engine/tensor/shape.h"
 #include "heddle/abi/node.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 WeightSlot weight_slot(const Node& node, std::uint32_t number) {
   const auto slots = std::uint32_t(node.weights.size());
@@ -73,4 +73,4 @@ SlotFactors slot_factors(const Model& model, const Node& node, heddle_dtype comp
   return all;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

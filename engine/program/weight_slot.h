@@ -10,7 +10,7 @@
 #include "engine/graph/model.h"
 #include "heddle/abi/value.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 enum class WeightPiece { whole, down, up };  // down: (rank, columns), up: (rows, rank)
 
@@ -37,4 +37,4 @@ using SlotFactors = std::vector<std::optional<FactorInfos>>;
 // As devices that compute in `compute` have them, whole. Empty: no slot of the node has any.
 SlotFactors slot_factors(const Model& model, const Node& node, heddle_dtype compute);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -9,7 +9,7 @@
 #include "engine/program/session_plan.h"
 #include "engine/program/weight_slot.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 std::vector<std::optional<WeightSource>> weight_sources(const Model& model, const Node& node) {
   std::vector<std::optional<WeightSource>> sources(node.weights.size());
@@ -30,14 +30,14 @@ std::vector<std::optional<WeightSource>> weight_sources(const Model& model, cons
 
 namespace {
 
-std::vector<WeightSource::Range> member_ranges(const WeightShard& shard, const std::vector<double>& shares, std::uint32_t member) {
+std::vector<WeightSource::Range> rank_ranges(const WeightShard& shard, const std::vector<double>& shares, std::uint32_t rank) {
   std::vector<WeightSource::Range> ranges;
   std::int64_t begin = 0;
   for (const WeightShard::Segment& segment : shard.segments) {
-    const std::vector<std::int64_t> units = divide(segment.length / segment.unit, shares);
+    const std::vector<std::int64_t> units = shard_sizes(segment.length / segment.unit, shares);
     std::int64_t first = begin;
-    for (std::uint32_t m = 0; m < member; ++m) first += units[m] * segment.unit;
-    ranges.push_back({first, first + units[member] * segment.unit});
+    for (std::uint32_t m = 0; m < rank; ++m) first += units[m] * segment.unit;
+    ranges.push_back({first, first + units[rank] * segment.unit});
     begin += segment.length;
   }
   return ranges;
@@ -65,7 +65,7 @@ std::string weights_name(const Model& model) {
   return cat(model.family, " ", (path.parent_path().filename() / path.filename()).string());
 }
 
-WeightSource member_source(const WeightSource& whole, const WeightShard& shard, const std::vector<double>& shares, std::uint32_t member) {
+WeightSource rank_source(const WeightSource& whole, const WeightShard& shard, const std::vector<double>& shares, std::uint32_t rank) {
   if (shard.axis < 0) return whole;
   const heddle_tensor_info info = whole.info();
   std::int64_t length = 0;
@@ -73,7 +73,7 @@ WeightSource member_source(const WeightSource& whole, const WeightShard& shard, 
   if (std::uint32_t(shard.axis) >= info.rank || info.shape[shard.axis] != length)
     throw Error(Code::invalid_argument, cat(quote(whole.parts[0].tensor->name), " has ", info.shape[shard.axis], " entries along axis ", shard.axis,
                                             ", its stretches add up to ", length));
-  const std::vector<WeightSource::Range> ranges = member_ranges(shard, shares, member);
+  const std::vector<WeightSource::Range> ranges = rank_ranges(shard, shares, rank);
   WeightSource part = whole;
   if (shard.axis == 0) part.parts = rows_of(whole.parts, ranges);
   else part.columns = ranges;
@@ -83,17 +83,17 @@ WeightSource member_source(const WeightSource& whole, const WeightShard& shard, 
 std::optional<WeightSource> numbered_source(const std::vector<std::optional<WeightSource>>& sources,
                                             const Node& node, std::uint32_t number,
                                             const std::vector<double>& shares,
-                                            std::uint32_t member) {
+                                            std::uint32_t rank) {
   const WeightSlot slot = weight_slot(node, number);
   if (!sources[slot.slot]) return {};
-  const bool is_whole = member == kWholeWeight || slot.slot >= node.shards.size();
+  const bool is_whole = rank == kWholeWeight || slot.slot >= node.shards.size();
   const WeightSource source =
       is_whole ? *sources[slot.slot]
-               : member_source(*sources[slot.slot], node.shards[slot.slot], shares, member);
+               : rank_source(*sources[slot.slot], node.shards[slot.slot], shares, rank);
   if (slot.piece == WeightPiece::whole) return source;
   auto factors = weight_factors(source);
   if (!factors) return {};
   return slot.piece == WeightPiece::down ? factors->down : factors->up;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

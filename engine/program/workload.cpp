@@ -9,14 +9,14 @@
 #include "engine/base/text.h"
 #include "engine/files/checkpoint.h"
 #include "engine/files/joined_dtype.h"
-#include "engine/program/recorder.h"
+#include "engine/program/tracer.h"
 #include "engine/program/weight_slot.h"
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"
 #include "heddle/abi/model.h"
 #include "heddle/abi/node.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -50,8 +50,8 @@ class Counter {
         graph_(*model.graph),
         spec_(spec),
         compute_(compute),
-        rates_(node_rates(graph_)),
-        is_narrow_(is_narrow(model)),
+        phases_(node_phases(graph_)),
+        is_scaled_fp8_(is_scaled_fp8(model)),
         values_(spec.sets.size()) {}
 
   CallLoad weights_only() {
@@ -91,7 +91,7 @@ class Counter {
           continue;
         }
         load_.input_bytes[set][i] =
-            dense_bytes(input_rate(input) == Rate::scheduled ? row_of(*info) : *info);
+            dense_bytes(input_phase(input) == Phase::precomputed ? row_of(*info) : *info);
         if ((input.flags & HEDDLE_INPUT_BATCH) == 0 || info->rank == 0) continue;
         batch = any_batch ? std::max(batch, info->shape[0]) : info->shape[0];
         any_batch = true;
@@ -101,13 +101,13 @@ class Counter {
 
   Info input_info(std::uint32_t input, std::uint32_t set) const {
     const GraphInput& i = graph_.inputs[input];
-    const Rate rate = input_rate(i);
-    const auto& given = rate == Rate::constant    ? spec_.sets[set].constants
-                        : rate == Rate::scheduled ? spec_.schedule
+    const Phase phase = input_phase(i);
+    const auto& given = phase == Phase::loop_invariant    ? spec_.sets[set].constants
+                        : phase == Phase::precomputed ? spec_.schedule
                                                   : spec_.sets[set].steps;
     const auto found = given.find(i.name);
     if (found == given.end()) return {};
-    return rate == Rate::step ? row_major(found->second) : found->second;
+    return phase == Phase::per_step ? row_major(found->second) : found->second;
   }
 
   void find_groups() {
@@ -117,10 +117,10 @@ class Counter {
       const auto [at, is_new] = index.try_emplace(group, std::uint32_t(load_.groups.size()));
       if (is_new) load_.groups.emplace_back(group);
       load_.blocks[n].group = at->second;
-      load_.blocks[n].rate = rates_[n];
+      load_.blocks[n].phase = phases_[n];
     }
-    load_.main = Rate::constant;
-    for (const NodeIndex n : graph_.order) load_.main = std::max(load_.main, rates_[n]);
+    load_.main = Phase::loop_invariant;
+    for (const NodeIndex n : graph_.order) load_.main = std::max(load_.main, phases_[n]);
   }
 
   void count_weights() {
@@ -137,22 +137,22 @@ class Counter {
       infos.push_back(weight_info(model_, node, slot, compute_));
     const SlotFactors& factors =
         factors_.emplace(n, slot_factors(model_, node, compute_)).first->second;
-    block.by_rows = divides_rows(node, infos) && block.rate == Rate::step;
-    for (std::uint32_t i = 0; i < node.inputs.size() && block.rate == Rate::step; ++i)
+    block.by_rows = divides_rows(node, infos) && block.phase == Phase::per_step;
+    for (std::uint32_t i = 0; i < node.inputs.size() && block.phase == Phase::per_step; ++i)
       block.by_tokens |= std::holds_alternative<Source>(node.inputs[i]) &&
                          (node.type->input(i).flags & HEDDLE_PORT_SEQUENCE) != 0;
-    std::map<std::uint32_t, std::uint32_t>& places = weight_places_[n];
+    std::map<std::uint32_t, std::uint32_t>& device_slots = weight_places_[n];
     for (std::uint32_t slot = 0; slot < node.weights.size(); ++slot) {
       if (!infos[slot]) continue;
       const auto at = std::uint32_t(block.slot_bytes.size());
       std::vector<BlockLoad::SlotBytes> pieces{
           {dense_bytes(*infos[slot]), file_bytes(model_, node, slot)}};
-      places[slot] = at;
+      device_slots[slot] = at;
       if (slot < factors.size() && factors[slot]) {
         for (const heddle_tensor_info& info : {factors[slot]->down, factors[slot]->up})
           pieces.push_back({dense_bytes(info), 0});
-        places[weight_number(node, {slot, WeightPiece::down})] = at + 1;
-        places[weight_number(node, {slot, WeightPiece::up})] = at + 2;
+        device_slots[weight_number(node, {slot, WeightPiece::down})] = at + 1;
+        device_slots[weight_number(node, {slot, WeightPiece::up})] = at + 2;
       }
       std::uint64_t bytes = 0;
       for (const BlockLoad::SlotBytes& piece : pieces) bytes += piece.bytes;
@@ -190,21 +190,21 @@ class Counter {
     for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
       const auto* link = std::get_if<Source>(&node.inputs[i]);
       if (link == nullptr || (node.type->input(i).flags & HEDDLE_PORT_SEQUENCE) == 0) continue;
-      if (link->node == kGraphInputs && rate_of(*link) != Rate::step) return false;
-      const Info info = read_by(*link, set, rates_[n], 0);
+      if (link->node == kGraphInputs && phase_of(*link) != Phase::per_step) return false;
+      const Info info = read_by(*link, set, phases_[n], 0);
       if (!info) continue;
       if (info->rank < 2 || info->shape[info->rank - 2] < 2) return false;
     }
     return true;
   }
 
-  Rate rate_of(const Source& source) const {
-    return source.node == kGraphInputs ? input_rate(graph_.inputs[source.port])
-                                       : rates_[source.node];
+  Phase phase_of(const Source& source) const {
+    return source.node == kGraphInputs ? input_phase(graph_.inputs[source.port])
+                                       : phases_[source.node];
   }
 
   // What a block of `rate` sees of a value: a step sees one row of what exists for all steps.
-  Info read_by(const Source& source, std::uint32_t set, Rate rate, std::uint32_t flags) const {
+  Info read_by(const Source& source, std::uint32_t set, Phase phase, std::uint32_t flags) const {
     Info info;
     if (source.node == kGraphInputs) {
       info = input_info(source.port, set);
@@ -215,8 +215,8 @@ class Counter {
                     cat("block ", graph_.nodes[source.node].id, " is read before it runs"));
       info = (*found->second)[source.port];
     }
-    const bool row = rate_of(source) == Rate::scheduled &&
-                     (rate == Rate::step || (flags & HEDDLE_PORT_SHAPE) != 0);
+    const bool row = phase_of(source) == Phase::precomputed &&
+                     (phase == Phase::per_step || (flags & HEDDLE_PORT_SHAPE) != 0);
     return info && row ? Info(row_of(*info)) : info;
   }
 
@@ -230,7 +230,7 @@ class Counter {
       const auto* link = std::get_if<Source>(&node.inputs[i]);
       const auto* literal = std::get_if<Value>(&node.inputs[i]);
       const Info& info = spec.inputs.emplace_back(
-          link == nullptr ? Info() : read_by(*link, set, rates_[n], node.type->input(i).flags));
+          link == nullptr ? Info() : read_by(*link, set, phases_[n], node.type->input(i).flags));
       if (link != nullptr && !info && (node.type->input(i).flags & HEDDLE_PORT_OPTIONAL) == 0)
         throw Error(Code::invalid_argument,
                     cat("block ", node.id, ", input ", quote(node.type->input(i).name),
@@ -246,22 +246,22 @@ class Counter {
     }
     if (!comparable) key.add(n);
     const Hash128 hash = key.finish();
-    auto found = recorded_.find(hash);
-    if (found == recorded_.end()) found = recorded_.emplace(hash, record(spec, n)).first;
+    auto found = traced_.find(hash);
+    if (found == traced_.end()) found = traced_.emplace(hash, trace(spec, n)).first;
     load_.blocks[n].by_tokens &= has_tokens(n, set);
     load_.blocks[n].work.push_back(found->second.work);
     values_[set][n] = found->second.outputs;
   }
 
-  struct Recorded {
+  struct Traced {
     std::uint32_t work = 0;
     std::shared_ptr<const std::vector<Info>> outputs;
   };
-  Recorded record(const BlockSpec& spec, NodeIndex n) {
-    const BlockProgram program = record_block(spec);
+  Traced trace(const BlockSpec& spec, NodeIndex n) {
+    const BlockProgram program = trace_block(spec);
     BlockWork work{program.cost.flops,
                    program.cost.bytes,
-                   block_ops(program, *spec.node, is_narrow_, weight_places_.at(n)),
+                   block_ops(program, *spec.node, is_scaled_fp8_, weight_places_.at(n)),
                    peak_bytes(program),
                    {}};
     auto outputs = std::make_shared<std::vector<Info>>();
@@ -277,15 +277,15 @@ class Counter {
   const Graph& graph_;
   const CallSpec& spec_;
   const heddle_dtype compute_;
-  const std::vector<Rate> rates_;
-  const bool is_narrow_;
+  const std::vector<Phase> phases_;
+  const bool is_scaled_fp8_;
   std::vector<std::unordered_map<NodeIndex, std::shared_ptr<const std::vector<Info>>>>
       values_;  // by set and node: its outputs
   std::unordered_map<NodeIndex, std::vector<Info>> weights_;
   std::unordered_map<NodeIndex, SlotFactors> factors_;
-  // By node, of the weights that are given: number, place in slot_bytes.
+  // By node, of the weights that are given: number, device slot in slot_bytes.
   std::unordered_map<NodeIndex, std::map<std::uint32_t, std::uint32_t>> weight_places_;
-  std::unordered_map<Hash128, Recorded> recorded_;
+  std::unordered_map<Hash128, Traced> traced_;
   std::map<std::string, std::uint32_t> whole_;  // slots, and in how many blocks
   CallLoad load_;
 };
@@ -334,7 +334,7 @@ bool cuts_blocks(const WeightShard& shard, const heddle_tensor_info& info) {
          });
 }
 
-std::uint64_t CallLoad::member_bytes(ParallelMode mode, double share, bool is_first) const {
+std::uint64_t CallLoad::rank_bytes(ParallelMode mode, double fraction, bool is_first) const {
   std::uint64_t bytes = 0;
   for (const BlockLoad& block : blocks) {
     if (mode == ParallelMode::sequence ? !block.by_tokens : !block.by_rows)
@@ -343,7 +343,7 @@ std::uint64_t CallLoad::member_bytes(ParallelMode mode, double share, bool is_fi
       bytes += block.weight_bytes;
     else
       bytes +=
-          block.whole_bytes + std::uint64_t(double(block.weight_bytes - block.whole_bytes) * share);
+          block.whole_bytes + std::uint64_t(double(block.weight_bytes - block.whole_bytes) * fraction);
   }
   return bytes;
 }
@@ -351,7 +351,7 @@ std::uint64_t CallLoad::member_bytes(ParallelMode mode, double share, bool is_fi
 double CallLoad::step_flops() const {
   double flops = 0;
   for (std::uint32_t b = 0; b < blocks.size(); ++b)
-    if (blocks[b].rate == main)
+    if (blocks[b].phase == main)
       for (std::uint32_t set = 0; set < blocks[b].work.size(); ++set) flops += work(b, set).flops;
   return flops;
 }
@@ -375,4 +375,4 @@ CallLoad weight_load(const Model& model, heddle_dtype compute) {
   return Counter(model, {}, compute).weights_only();
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

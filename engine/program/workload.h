@@ -1,5 +1,5 @@
-// What one call of a model asks of a device, block by block: the blocks are recorded with the
-// call's shapes, and counted. Equal blocks (type, literals, shapes) are recorded once, so a model
+// What one call of a model asks of a device, block by block: the blocks are traced with the
+// call's shapes, and counted. Equal blocks (type, literals, shapes) are traced once, so a model
 // of a thousand blocks costs little more than its few kinds. Pure as far as blocks are; reads
 // headers of checkpoints, not weights.
 #pragma once
@@ -17,9 +17,9 @@
 #include "engine/program/session_plan.h"
 #include "engine/tensor/dtype.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
-// A block for one set, each time it runs; a scheduled block runs for all steps at once.
+// A block for one set, each time it runs; a precomputed block runs for all steps at once.
 struct BlockWork {
   double flops = 0, bytes = 0;   // of its ops: read and written
   std::vector<BlockOp> ops;      // in the order of launching
@@ -29,7 +29,7 @@ struct BlockWork {
 
 struct BlockLoad {
   std::uint32_t group = 0;  // blocks of one group are never cut apart
-  Rate rate = Rate::step;
+  Phase phase = Phase::per_step;
   bool by_tokens = false,
        by_rows = false;            // whether a group may divide it; else its first device runs it
   std::uint64_t weight_bytes = 0;  // in the compute type
@@ -49,9 +49,9 @@ struct CallLoad {
   std::vector<BlockLoad> blocks;    // by node
   std::vector<BlockWork> works;     // the distinct ones
   std::vector<std::vector<std::uint64_t>>
-      input_bytes;  // by set and input of the graph; a scheduled input: one step's
+      input_bytes;  // by set and input of the graph; a precomputed input: one step's
   std::uint32_t set_count = 1, step_count = 1;
-  Rate main = Rate::step;  // of most blocks: constant for a model that is called once
+  Phase main = Phase::per_step;  // of most blocks: constant for a model that is called once
   std::int64_t batch = 1;  // items along the batch axis; 1 when no input has one
   std::uint64_t weight_bytes = 0;
   std::uint32_t weights = 0, whole_weights = 0;
@@ -60,10 +60,10 @@ struct CallLoad {
       whole;  // which of them: slots, with the number of blocks where it is more than one
 
   // What one of several devices has of the weights, as a fraction of the tokens or rows is its own.
-  std::uint64_t member_bytes(ParallelMode mode, double share, bool is_first) const;
+  std::uint64_t rank_bytes(ParallelMode mode, double fraction, bool is_first) const;
 
   double repeats() const {
-    return main == Rate::step ? step_count : 1;
+    return main == Phase::per_step ? step_count : 1;
   }  // of the blocks of the main rate
   double step_flops() const;  // of all sets, in blocks of the main rate
   const BlockWork& work(std::uint32_t block, std::uint32_t set) const {
@@ -97,4 +97,4 @@ bool cuts_blocks(const WeightShard& shard, const heddle_tensor_info& info);
 // "embed.rope".
 std::string_view group_of(std::string_view path);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -6,7 +6,7 @@
 #include "engine/memory/host_tensor.h"
 #include "engine/tensor/shape.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -20,7 +20,7 @@ bool may_have_tensors(const Value& value) {
   return kind == HEDDLE_KIND_TENSOR || kind == HEDDLE_KIND_LIST || kind == HEDDLE_KIND_RECORD;
 }
 
-// What comes free when all shares of a kept value go, of the memory that `is_there` means: of
+// What comes free when all shares of a cached value go, of the memory that `is_there` means: of
 // tensors that nobody else holds.
 template <class IsThere>
 std::uint64_t bytes_alone(const Value& value, std::uint32_t shares, IsThere&& is_there) {
@@ -61,11 +61,11 @@ Value in_host_memory(DeviceState& device, const std::shared_ptr<Ledger>& host, c
     if (memory_on(device, tensor) == nullptr) return tensor;
     const heddle_tensor_info& old = tensor->info;
     // Whoever is short of memory here shall not need more of it.
-    if (!is_contiguous(old)) throw Error(Code::unsupported, "a kept value with gaps");
+    if (!is_contiguous(old)) throw Error(Code::unsupported, "a cached value with gaps");
     const heddle_tensor_info info =
-        checked_info(make_info(old.dtype, std::span(old.shape, old.rank)), "a kept value");
+        checked_info(make_info(old.dtype, std::span(old.shape, old.rank)), "a cached value");
     const Tensor made = try_make_host_tensor(info, host);
-    if (!made) throw Error(Code::out_of_memory, "the host has no room for kept values");
+    if (!made) throw Error(Code::out_of_memory, "the host has no room for cached values");
     device.read(tensor, made->data(), dense_bytes(info));
     return made;
   };
@@ -76,14 +76,14 @@ Value in_host_memory(DeviceState& device, const std::shared_ptr<Ledger>& host, c
   }
 }
 
-void let_go_of_weights(Environment& environment, std::size_t d, std::uint64_t missing,
+void evict_weights(Environment& environment, std::size_t d, std::uint64_t missing,
                        WeightStore::Reach reach) {
   const RunDevice& device = environment.devices[d];
   if (device.weights->evict(missing, environment.forecast.next_uses(), reach) > 0)
     device.state->trim_quietly();
 }
 
-void let_go_of_values(Environment& environment, std::size_t d, std::uint64_t missing) {
+void evict_values(Environment& environment, std::size_t d, std::uint64_t missing) {
   DeviceState& device = *environment.devices[d].state;
   const bool is_host = device.device().host_visible();
   const auto there = [&](const Value& value, std::uint32_t shares) {
@@ -96,7 +96,7 @@ void let_go_of_values(Environment& environment, std::size_t d, std::uint64_t mis
 }
 
 // What records share comes free with the last of them, so it goes on as long as any is let go.
-void let_go_of_host_values(Environment& environment, std::uint64_t missing) {
+void evict_host_values(Environment& environment, std::uint64_t missing) {
   const auto taken = [&] { return environment.host_ledger->report().taken; };
   const auto nothing = [](const Value&) { return Value(); };
   while (missing > 0) {
@@ -108,31 +108,31 @@ void let_go_of_host_values(Environment& environment, std::uint64_t missing) {
 
 }  // namespace
 
-void make_room_from(Environment& environment) {
+void install_eviction(Environment& environment) {
   if (environment.host_ledger != nullptr)
     environment.host_ledger->on_shortage(
-        EvictionOrder::kept_values, &environment.cache,
-        [&environment](std::uint64_t missing) { let_go_of_host_values(environment, missing); });
+        EvictionOrder::cached_values, &environment.cache,
+        [&environment](std::uint64_t missing) { evict_host_values(environment, missing); });
   for (std::size_t d = 0; d < environment.devices.size(); ++d) {
     const DeviceState* const who = environment.devices[d].state.get();
     // A parent is short of memory for another device: what this one holds of it helps, too.
     for (Ledger* ledger = &who->ledger(); ledger != nullptr; ledger = ledger->parent()) {
       ledger->on_shortage(
           EvictionOrder::weights_without_use, who, [&environment, d](std::uint64_t missing) {
-            let_go_of_weights(environment, d, missing, WeightStore::Reach::without_use);
+            evict_weights(environment, d, missing, WeightStore::Reach::without_use);
           });
       ledger->on_shortage(
-          EvictionOrder::kept_values, who,
-          [&environment, d](std::uint64_t missing) { let_go_of_values(environment, d, missing); });
+          EvictionOrder::cached_values, who,
+          [&environment, d](std::uint64_t missing) { evict_values(environment, d, missing); });
       ledger->on_shortage(EvictionOrder::weights_in_use, who,
                           [&environment, d](std::uint64_t missing) {
-                            let_go_of_weights(environment, d, missing, WeightStore::Reach::all);
+                            evict_weights(environment, d, missing, WeightStore::Reach::all);
                           });
     }
   }
 }
 
-std::uint64_t kept_bytes(Environment& environment, std::size_t d) {
+std::uint64_t cached_bytes(Environment& environment, std::size_t d) {
   std::uint64_t bytes = 0;
   const auto count = [&](const Value& value, std::uint32_t shares) -> std::uint64_t {
     bytes += bytes_alone_on(*environment.devices[d].state, value, shares);
@@ -142,7 +142,7 @@ std::uint64_t kept_bytes(Environment& environment, std::size_t d) {
   return bytes;
 }
 
-std::uint64_t kept_host_bytes(Environment& environment) {
+std::uint64_t cached_host_bytes(Environment& environment) {
   std::uint64_t bytes = 0;
   const auto count = [&](const Value& value, std::uint32_t shares) -> std::uint64_t {
     bytes += bytes_alone_in_host(value, shares);
@@ -169,7 +169,7 @@ void expire(Environment& environment, double now, double seconds) {
     if (device.weights->expire(now, seconds) > 0) device.state->trim();
 }
 
-void tell_room(Topology& topology, const std::vector<RunDevice>& devices) {
+void update_available(Topology& topology, const std::vector<RunDevice>& devices) {
   const std::size_t count = std::min(topology.devices.size(), devices.size());
   // Host memory may have less than all CPU devices' budgets together: then each has its share of
   // that.
@@ -190,4 +190,4 @@ void tell_room(Topology& topology, const std::vector<RunDevice>& devices) {
   }
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -4,18 +4,18 @@
 
 #include "engine/resources/environment.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // From now on the ledgers of the environment's devices make room so. Once, when its devices are
 // there; the environment stays where it is.
-void make_room_from(Environment& environment);
+void install_eviction(Environment& environment);
 
 // Of values that the cache alone holds on a device: they go when room is wanted.
-std::uint64_t kept_bytes(Environment& environment, std::size_t device);
+std::uint64_t cached_bytes(Environment& environment, std::size_t device);
 // The same of host memory that is no device's.
-std::uint64_t kept_host_bytes(Environment& environment);
+std::uint64_t cached_host_bytes(Environment& environment);
 
-// Lets go of everything on a device that nobody uses now: weights, kept values, chunks of its
+// Lets go of everything on a device that nobody uses now: weights, cached values, chunks of its
 // pools. Gives the bytes that went back to the device.
 std::uint64_t unload(Environment& environment, std::size_t device);
 
@@ -24,6 +24,6 @@ void expire(Environment& environment, double now, double seconds);
 
 // Puts into the topology what of each device may be used now: if everything of ours went, as
 // drivers said it last. REQUIRES: the topology's devices are these.
-void tell_room(Topology& topology, const std::vector<RunDevice>& devices);
+void update_available(Topology& topology, const std::vector<RunDevice>& devices);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

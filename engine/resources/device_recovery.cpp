@@ -8,7 +8,7 @@
 #include "engine/memory/probe.h"
 #include "engine/resources/available_memory.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -25,7 +25,7 @@ bool is_on(const Value& value, const DeviceState& device) {
   return found;
 }
 
-void let_go_of_contents(Environment& environment, const RunDevice& device) {
+void evict_contents(Environment& environment, const RunDevice& device) {
   device.weights->drop_all();
   environment.cache.drop_if([&](const Hash128&, std::span<const Value> outputs) {
     return std::ranges::any_of(outputs, [&](const Value& v) { return is_on(v, *device.state); });
@@ -48,7 +48,7 @@ std::string probe_failure(const Device& device) {
 
 }  // namespace
 
-void tell_failures(Environment& environment, std::map<std::size_t, std::string> causes) {
+void report_failures(Environment& environment, std::map<std::size_t, std::string> causes) {
   if (causes.size() > 1) {
     std::map<std::size_t, std::string> broken;
     for (const auto& [d, cause] : causes)
@@ -57,7 +57,7 @@ void tell_failures(Environment& environment, std::map<std::size_t, std::string> 
   }
   for (const auto& [d, cause] : causes) {
     const RunDevice& device = environment.devices[d];
-    let_go_of_contents(environment, device);
+    evict_contents(environment, device);
     if (device.health->run_failed(cause))
       log(Level::warning, cat("device ", device.state->device().name(),
                               " is left out: ", reason_to_leave_out(device.health->report())));
@@ -69,7 +69,7 @@ void probe_degraded(Environment& environment) {
     if (!device.health->begin_probe()) continue;
     const std::string& name = device.state->device().name();
     device.state->settle();
-    let_go_of_contents(environment, device);
+    evict_contents(environment, device);
     const std::string failure = probe_failure(device.state->device());
     device.health->end_probe(failure);
     if (failure.empty())
@@ -83,10 +83,10 @@ void probe_degraded(Environment& environment) {
 Topology topology_now(const Environment& environment) {
   Topology topology = environment.topology;
   const std::size_t count = std::min(topology.devices.size(), environment.devices.size());
-  tell_room(topology, environment.devices);
+  update_available(topology, environment.devices);
   for (std::size_t d = 0; d < count; ++d)
     topology.devices[d].left_out = reason_to_leave_out(environment.devices[d].health->report());
   return topology;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

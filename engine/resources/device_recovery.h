@@ -7,13 +7,13 @@
 
 #include "engine/resources/environment.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // A run has failed on these devices (index -> cause): one failure for each. Where there are
 // several, most often one of them has taken the others along: those that pass a probe are let off,
-// if any does not pass it. Weights and kept values of the blamed devices are let go, because nobody
+// if any does not pass it. Weights and cached values of the blamed devices are let go, because nobody
 // knows what their memory holds now.
-void tell_failures(Environment& environment, std::map<std::size_t, std::string> causes);
+void report_failures(Environment& environment, std::map<std::size_t, std::string> causes);
 
 // Probes every degraded device whose time has come. One that passes is used again, with nothing of
 // what it held before. Blocks as long as the probes take; devices that another thread is probing
@@ -23,4 +23,4 @@ void probe_degraded(Environment& environment);
 // The environment's topology, with the devices that are left out now, and why.
 Topology topology_now(const Environment& environment);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

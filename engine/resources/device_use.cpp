@@ -6,16 +6,16 @@
 #include "engine/base/text.h"
 #include "engine/resources/device_recovery.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
 // Whose failure it is that a device told: that of another one, when the text begins with its name.
-std::size_t origin(const Error& fault, std::size_t told_by, const Environment& environment) {
+std::size_t origin(const Error& fault, std::size_t reported_by, const Environment& environment) {
   const std::string_view text = fault.what();
   for (std::size_t d = 0; d < environment.devices.size(); ++d)
     if (text.starts_with(cat(environment.devices[d].state->device().name(), ":"))) return d;
-  return told_by;
+  return reported_by;
 }
 
 }  // namespace
@@ -94,8 +94,8 @@ bool DeviceUse::failed() const {
       blamed.try_emplace(origin(*fault, d, environment_), fault->what());
   }
   is_lost = is_lost || !blamed.empty();
-  tell_failures(environment_, std::move(blamed));
+  report_failures(environment_, std::move(blamed));
   return is_lost;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -16,7 +16,7 @@
 #include "engine/graph/graph.h"
 #include "engine/resources/environment.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class DeviceUse {
  public:
@@ -78,4 +78,4 @@ class DeviceUse {
   std::vector<std::uint64_t> failed_before_;  // by device
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -14,7 +14,7 @@
 #include "engine/device/health.h"
 #include "engine/files/checkpoint_cache.h"
 #include "engine/files/file_hashes.h"
-#include "engine/files/kept_values.h"
+#include "engine/files/disk_cache.h"
 #include "engine/graph/catalog.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/prompt_limit.h"
@@ -28,7 +28,7 @@
 #include "engine/resources/output_cache.h"
 #include "engine/tensor/call.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 struct RunDevice {
   std::unique_ptr<DeviceState> state;
@@ -52,10 +52,10 @@ using OpenObserver = std::function<void(const Node& node, const CallSpec& call)>
 using CallPlacer = std::function<CallPlacement(const Node& caller, std::uint32_t home, const Model& model, const CallSpec& call)>;
 
 // Results that outlive the process.
-struct Keeping {
-  Keeping(const std::filesystem::path& folder, std::uint64_t limit_bytes)
+struct PersistentCache {
+  PersistentCache(const std::filesystem::path& folder, std::uint64_t limit_bytes)
       : values(folder, limit_bytes), hashes(folder / "files.json") {}
-  KeptValues values;
+  DiskCache values;
   FileHashes hashes;
   Hash128 build;  // of the program and its plugins
 };
@@ -87,13 +87,13 @@ struct Environment : NodeServices, SharedHostMemory, RunHooks {
   explicit Environment(std::uint64_t cache_bytes) : cache(cache_bytes) {}
   ~Environment() {
     // A device may keep another one's memory until its own work has passed.
-    for (const RunDevice& device : devices) device.state->let_go();
-    if (host_weights != nullptr) host_ledger->forget_shed(host_weights.get());
-    if (host_ledger != nullptr) host_ledger->forget_shed(&cache);
+    for (const RunDevice& device : devices) device.state->release_all();
+    if (host_weights != nullptr) host_ledger->remove_evict_callback(host_weights.get());
+    if (host_ledger != nullptr) host_ledger->remove_evict_callback(&cache);
   }
 
   // From here on the devices take weights from host memory with this room. REQUIRES: host_ledger is there.
-  void hold_weights(std::shared_ptr<HostRoom> room) {
+  void hold_weights(std::shared_ptr<HostBudget> budget) {
     const auto pins = [](const RunDevice& device) { return device.state->device().has_pinned() && !device.state->device().host_visible(); };
     HostWeights::Options options{.pinned_bytes = pinned_bytes};
     options.staging_devices = unsigned(std::max<std::ptrdiff_t>(1, std::ranges::count_if(devices, pins)));
@@ -103,21 +103,21 @@ struct Environment : NodeServices, SharedHostMemory, RunHooks {
     // Eight threads fill a link to two thirds, sixteen to four fifths; with half of the processors nobody else is kept from working.
     const unsigned threads = std::min(16 * options.staging_devices, std::thread::hardware_concurrency() / 2);
     options.copiers = threads - std::min(threads, options.readers);
-    host_weights = std::make_unique<HostWeights>(std::move(room), options);
+    host_weights = std::make_unique<HostWeights>(std::move(budget), options);
     for (const RunDevice& device : devices) {
       device.state->use_host_weights(host_weights.get());
       device.state->use_host_ledger(host_ledger);
     }
-    host_ledger->on_shortage(EvictionOrder::file_bytes, host_weights.get(), [this](std::uint64_t missing) { host_weights->let_go(missing); });
+    host_ledger->on_shortage(EvictionOrder::file_bytes, host_weights.get(), [this](std::uint64_t missing) { host_weights->evict(missing); });
   }
 
   Forecast forecast;
-  std::vector<RunDevice> devices;  // make_room_from() of room.h tells their ledgers what may go
+  std::vector<RunDevice> devices;  // install_eviction() of available_memory.h tells their ledgers what may go
   Topology topology;  // of these devices, in their order, all of them well: topology_now() of health.h asks them
   Costs costs;        // measured, or empty
   OutputCache cache;  // goes before the devices that its values lie on
   CheckpointCache checkpoints;
-  std::unique_ptr<Keeping> keeping;  // nullptr: nothing is kept
+  std::unique_ptr<PersistentCache> persistent_cache;  // nullptr: nothing is kept
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -7,7 +7,7 @@
 #include "engine/base/text.h"
 #include "heddle/abi/node.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -89,4 +89,4 @@ std::string Folders::output(std::string_view kind) const {
   return folder.string();
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

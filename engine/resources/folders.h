@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class Folders {
  public:
@@ -31,4 +31,4 @@ class Folders {
   std::filesystem::path input_, output_;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -4,7 +4,7 @@
 
 #include "engine/graph/model.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -83,4 +83,4 @@ void RunForecast::done(NodeIndex node) {
   if (any_.load(std::memory_order_relaxed)) state_.lock()->uses.erase(node);
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

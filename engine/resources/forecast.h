@@ -13,7 +13,7 @@
 #include "engine/memory/weights.h"
 #include "engine/tensor/value.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class RunForecast;
 
@@ -57,4 +57,4 @@ class RunForecast {
   Guarded<State> state_;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

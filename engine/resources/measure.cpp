@@ -16,7 +16,7 @@
 #include "engine/tensor/shape.h"
 #include "heddle/abi/ops.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -138,21 +138,21 @@ Tensor random_input(DeviceState& state, std::span<const std::int64_t> shape) {
   return x;
 }
 
-// The matrix of a product in the form that the device's kernels read. `use`: HEDDLE_USE_LINEAR, or
-// the narrow one.
-Tensor product_weight(DeviceState& state, std::int32_t use, std::int64_t rows,
+// The matrix of a product in the layout that the device's kernels read. `use`: HEDDLE_USE_LINEAR, or
+// the fp8 one.
+Tensor gemm_weight(DeviceState& state, std::int32_t use, std::int64_t rows,
                       std::int64_t columns) {
   const std::int64_t shape[] = {rows, columns};
   const heddle_tensor_info info = make_info(HEDDLE_F32, shape);
   std::vector<float> values = random_values(rows * columns, columns);
-  const heddle_weight_form form = state.device().weight_form(
+  const heddle_weight_layout layout = state.device().weight_layout(
       use, use == HEDDLE_USE_LINEAR ? info : make_info(HEDDLE_F8_E4M3, shape));
-  auto memory = state.allocate(form.bytes);
+  auto memory = state.allocate(layout.bytes);
   state.with_stream([&](Stream& stream) {
-    state.device().make_weight(stream, use, form, {{info, values.data()}}, memory->data());
+    state.device().make_weight(stream, use, layout, {{info, values.data()}}, memory->data());
   });
   state.synchronize();  // the values go
-  return make_tensor(form.info, std::move(memory));
+  return make_tensor(layout.info, std::move(memory));
 }
 
 // Seconds of one of many in a row, where one is short.
@@ -182,17 +182,17 @@ double at_half_time(DeviceState& state, const Took& one, F&& enqueue) {
   return seconds / (kRounds - kRounds / 2) / count;
 }
 
-struct ProductRates {  // flop/s
+struct GemmRates {  // flop/s
   double sustained = 0;
   double half_time = 0;  // 0: no more than that
 };
 
-ProductRates product_rates(DeviceState& state, std::int32_t use, double launch) {
+GemmRates gemm_rates(DeviceState& state, std::int32_t use, double launch) {
   for (std::int64_t width = kLeastWidth;; width *= 2) {
     const std::int64_t inner = 4 * width, tokens = width * 3 / 2;
     const std::int64_t narrow[] = {tokens, width}, wide[] = {tokens, inner};
-    const Tensor x = random_input(state, narrow), up = product_weight(state, use, inner, width),
-                 down = product_weight(state, use, width, inner), inside = filled(state, wide),
+    const Tensor x = random_input(state, narrow), up = gemm_weight(state, use, inner, width),
+                 down = gemm_weight(state, use, width, inner), inside = filled(state, wide),
                  y = filled(state, narrow);
     const heddle_activation_attrs attrs{};
     const auto multiply = [&](const Tensor& from, const Tensor& weight, const Tensor& to) {
@@ -211,7 +211,7 @@ ProductRates product_rates(DeviceState& state, std::int32_t use, double launch) 
       const auto rate = [&](double seconds) {
         return 4.0 * double(tokens) * double(width) * double(inner) / std::max(seconds - 2 * launch, 1e-9);
       };
-      ProductRates rates{rate(sustained(state, took, both))};
+      GemmRates rates{rate(sustained(state, took, both))};
       // What works in host memory shares its power with the host, which does not rest.
       // Where products are as short as launches, two rates say little of each other.
       if (is_long_enough(took) || took.device < 20 * launch || state.device().host_visible() || use != HEDDLE_USE_LINEAR)
@@ -223,12 +223,12 @@ ProductRates product_rates(DeviceState& state, std::int32_t use, double launch) 
   }
 }
 
-// Whether it multiplies numbers of 8 bits: it then keeps their matrices in a form of their own.
-bool has_narrow_products(const Device& device) {
+// Whether it multiplies numbers of 8 bits: it then keeps their matrices in a layout of their own.
+bool has_fp8_gemm(const Device& device) {
   const std::int64_t shape[] = {kLeastWidth, kLeastWidth};
   const heddle_tensor_info info = make_info(HEDDLE_F8_E4M3, shape);
-  return device.weight_form(HEDDLE_USE_LINEAR_NARROW, info).info.layout !=
-         device.weight_form(HEDDLE_USE_LINEAR, info).info.layout;
+  return device.weight_layout(HEDDLE_USE_LINEAR_FP8, info).info.layout !=
+         device.weight_layout(HEDDLE_USE_LINEAR, info).info.layout;
 }
 
 // 0 where there is no room for the smallest.
@@ -259,7 +259,7 @@ struct End {
   DeviceState* state = nullptr;
   std::shared_ptr<const Device> pinned_for{};
   std::shared_ptr<DeviceMemory> memory{};
-  std::shared_ptr<HostRoom> room = std::make_shared<HostRoom>();  // as much as the system has
+  std::shared_ptr<HostBudget> room = std::make_shared<HostBudget>();  // as much as the system has
   std::unique_ptr<HostBuffer> pinned{};
   std::vector<std::byte> host{};
 
@@ -324,22 +324,22 @@ bool is_measured(const Device* from, const Device* to) {
 }  // namespace
 
 Costs measure(const std::vector<RunDevice>& devices, Costs known, std::uint64_t pinned_bytes,
-              const std::function<void(const std::string&)>& tell) {
+              const std::function<void(const std::string&)>& progress) {
   std::set<std::string> models;
   for (const RunDevice& each : devices) {
     DeviceState& state = *each.state;
     if (!models.insert(state.device().model()).second) continue;
-    tell(cat("measuring ", state.device().name(), " (", state.device().model(), ")"));
+    progress(cat("measuring ", state.device().name(), " (", state.device().model(), ")"));
     const double launch = launch_seconds(state);
     DeviceCosts& costs = known.devices[state.device().model()];
-    const ProductRates rates = product_rates(state, HEDDLE_USE_LINEAR, launch);
+    const GemmRates rates = gemm_rates(state, HEDDLE_USE_LINEAR, launch);
     costs = {.flops_per_second = rates.sustained,
              .bytes_per_second = memory_bytes_per_second(state, launch),
              .launch_seconds = launch,
              .attention_flops_per_second = attention_flops_per_second(state, launch),
              .half_time_flops_per_second = rates.half_time};
-    if (has_narrow_products(state.device()))
-      costs.narrow_flops_per_second = product_rates(state, HEDDLE_USE_LINEAR_NARROW, launch).sustained;
+    if (has_fp8_gemm(state.device()))
+      costs.fp8_flops_per_second = gemm_rates(state, HEDDLE_USE_LINEAR_FP8, launch).sustained;
   }
   std::vector<DeviceState*> ends{nullptr};
   for (const RunDevice& each : devices) ends.push_back(each.state.get());
@@ -349,7 +349,7 @@ Costs measure(const std::vector<RunDevice>& devices, Costs known, std::uint64_t 
       End source{from}, target{to};
       if (from == to || !is_measured(source.device(), target.device())) continue;
       if (!pairs.emplace(source.model(), target.model()).second) continue;
-      tell(cat("measuring the link from ", from == nullptr ? "host" : from->device().name(), " to ",
+      progress(cat("measuring the link from ", from == nullptr ? "host" : from->device().name(), " to ",
                to == nullptr ? "host" : to->device().name()));
       known.links[{source.model(), target.model()}] =
           link_costs(std::move(source), std::move(target), kMostBytes);
@@ -359,16 +359,16 @@ Costs measure(const std::vector<RunDevice>& devices, Costs known, std::uint64_t 
     const std::string model = state.device().model();
     if (!is_pinned_for(state.device(), pinned_bytes) || !pairs.emplace(kPinnedHost, model).second)
       continue;
-    tell(cat("measuring the link from ", kPinnedHost, " to ", state.device().name()));
+    progress(cat("measuring the link from ", kPinnedHost, " to ", state.device().name()));
     try {
       known.links[{kPinnedHost, model}] =
           link_costs({nullptr, state.share_device()}, {&state}, pinned_bytes);
     } catch (const Error& error) {
       if (error.code() != Code::out_of_memory) throw;
-      tell(cat("not measured: ", error.what()));  // nor will weights find such memory
+      progress(cat("not measured: ", error.what()));  // nor will weights find such memory
     }
   }
   return known;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

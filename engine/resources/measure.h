@@ -9,7 +9,7 @@
 #include "engine/place/costs.h"
 #include "engine/resources/environment.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // Measures one device of each model and one link of each pair of models, and puts the figures into
 // `known`, over what it has of them. Products and attention are as large as in a model where the
@@ -19,6 +19,6 @@ namespace heddle::core {
 // host's. Seconds for each device; allocates up to an eighth of its free memory. REQUIRES: nothing
 // else uses the devices meanwhile. Throws what a device fails with.
 Costs measure(const std::vector<RunDevice>& devices, Costs known, std::uint64_t pinned_bytes,
-              const std::function<void(const std::string&)>& tell);
+              const std::function<void(const std::string&)>& progress);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

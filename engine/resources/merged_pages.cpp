@@ -6,11 +6,11 @@
 
 #include "engine/base/guarded.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
-constexpr Holder kHolder{Held::staging, 0};
+constexpr MemoryTag kTag{MemoryKind::staging, 0};
 
 }  // namespace
 
@@ -21,18 +21,18 @@ struct MergedPages::State {
     TakenBytes taken;  // goes back after the weight
     std::shared_ptr<const HostWeight> weight;
   };
-  struct Kept {
+  struct Stored {
     std::map<Hash128, Merged> weights;
     std::uint64_t merges = 0;
   };
   const std::shared_ptr<Ledger> ledger;
-  Guarded<Kept> kept;
+  Guarded<Stored> stored;
 
   // What enqueued copies read stays: its memory would not be free.
-  void let_go(std::uint64_t missing) {
+  void evict(std::uint64_t missing) {
     std::vector<Merged> gone;  // after the lock
     std::uint64_t bytes = 0;
-    const auto state = kept.lock();
+    const auto state = stored.lock();
     for (auto at = state->weights.begin(); at != state->weights.end() && bytes < missing;) {
       if (at->second.weight.use_count() > 1) {
         ++at;
@@ -50,22 +50,22 @@ MergedPages::MergedPages(std::shared_ptr<Ledger> host)
   if (state_->ledger != nullptr)
     state_->ledger->on_shortage(EvictionOrder::merged_weights, state_.get(),
                                 [state = std::weak_ptr(state_)](std::uint64_t missing) {
-                                  if (const auto here = state.lock()) here->let_go(missing);
+                                  if (const auto here = state.lock()) here->evict(missing);
                                 });
 }
 
 MergedPages::~MergedPages() {
-  if (state_->ledger != nullptr) state_->ledger->forget_shed(state_.get());
-  decltype(State::Kept::weights) gone;
-  gone.swap(state_->kept.lock()->weights);
+  if (state_->ledger != nullptr) state_->ledger->remove_evict_callback(state_.get());
+  decltype(State::Stored::weights) gone;
+  gone.swap(state_->stored.lock()->weights);
 }
 
 namespace {
 
 // Whoever holds it holds the kept one.
-HostWeight shared(const std::shared_ptr<const HostWeight>& kept) {
-  HostWeight weight = *kept;
-  weight.keep = {kept};
+HostWeight shared(const std::shared_ptr<const HostWeight>& stored) {
+  HostWeight weight = *stored;
+  weight.keep = {stored};
   return weight;
 }
 
@@ -73,7 +73,7 @@ HostWeight shared(const std::shared_ptr<const HostWeight>& kept) {
 
 HostWeight MergedPages::get(const Hash128& key, const std::function<HostWeight()>& make) {
   {
-    const auto state = state_->kept.lock();
+    const auto state = state_->stored.lock();
     if (const auto found = state->weights.find(key); found != state->weights.end())
       return shared(found->second.weight);
   }
@@ -84,10 +84,10 @@ HostWeight MergedPages::get(const Hash128& key, const std::function<HostWeight()
   std::optional<TakenBytes> taken = TakenBytes();
   if (state_->ledger != nullptr) taken = state_->ledger->try_take(bytes);
   if (taken) {
-    taken->tag(kHolder);
+    taken->tag(kTag);
     detach(made);
   }
-  const auto state = state_->kept.lock();
+  const auto state = state_->stored.lock();
   ++state->merges;
   if (!taken) return made;
   // Where another thread was as fast, its own stays, and what this one has taken goes back.
@@ -98,6 +98,6 @@ HostWeight MergedPages::get(const Hash128& key, const std::function<HostWeight()
                     .first->second.weight);
 }
 
-std::uint64_t MergedPages::merges() const { return state_->kept.lock()->merges; }
+std::uint64_t MergedPages::merges() const { return state_->stored.lock()->merges; }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -10,7 +10,7 @@
 #include "engine/memory/ledger.h"
 #include "engine/memory/weight_source.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class MergedPages {
  public:
@@ -30,4 +30,4 @@ class MergedPages {
   const std::shared_ptr<State> state_;  // the ledger's callers may be in it to the end
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

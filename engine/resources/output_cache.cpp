@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -265,4 +265,4 @@ void OutputCache::clear() {
 std::uint64_t OutputCache::bytes() const { return state_.lock()->bytes; }
 std::size_t OutputCache::size() const { return state_.lock()->places.size(); }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -16,7 +16,7 @@
 #include "engine/resources/run_work.h"
 #include "engine/tensor/value.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class OutputCache {
  public:
@@ -32,7 +32,7 @@ class OutputCache {
   void add(const Hash128& key, std::span<const Value> outputs, double seconds, WorkMark by = {});
   bool contains(const Hash128& key) const;
 
-  // Lets go of `bytes` that kept values hold in one place, of what is cheapest to make again for its
+  // Lets go of `bytes` that cached values hold in one place, of what is cheapest to make again for its
   // bytes first. there(value, shares): bytes that come free in that place when so many shares of it
   // go, which are all that the cache has; 0 when nothing does. Asked with the cache's lock held.
   // instead(value): the same contents elsewhere, to be kept in its place; nothing: what has it goes.
@@ -133,4 +133,4 @@ class OutputCache::Adding {
 
 inline OutputCache::Reading OutputCache::read() { return Reading(state_.lock()); }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

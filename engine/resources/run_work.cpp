@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 void RunWork::renew(CancelFlagRef& flag, NodeIndex node) {
   if (flag != nullptr && !flag->is_held()) return;
@@ -51,4 +51,4 @@ void RunWork::forget() {
   parts_.clear();
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -13,7 +13,7 @@
 #include "engine/device/cancel_flag.h"
 #include "engine/graph/graph.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class RunWork {
  public:
@@ -56,4 +56,4 @@ struct WorkMark {
   std::uint64_t mark = 0;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -9,7 +9,7 @@
 #include "engine/base/text.h"
 #include "engine/base/write_file.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -57,7 +57,7 @@ ReadWatch Timeline::read_watch() {
       return std::chrono::duration<double>(time - began_).count();
     };
     // Those that read at the same time have rows of their own.
-    const std::string row = read.lane == 0 ? "disk" : cat("disk ", read.lane + 1);
+    const std::string row = read.track == 0 ? "disk" : cat("disk ", read.track + 1);
     state_.lock()->host.push_back({"host", row, read.name, "read", since_start(read.begin),
                                    since_start(read.end), read.bytes});
   };
@@ -141,4 +141,4 @@ void write_timeline(const std::vector<TimelineSpan>& spans, const std::filesyste
   write_file(path, timeline_json(spans), Lasting::yes);
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

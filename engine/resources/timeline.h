@@ -17,7 +17,7 @@
 #include "engine/memory/watch.h"
 #include "engine/resources/environment.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 struct TimelineSpan {
   std::string process;  // a device, or "host"
@@ -82,4 +82,4 @@ std::string timeline_json(const std::vector<TimelineSpan>& spans);
 // Replaces the file in one step. Throws the system's error with the path.
 void write_timeline(const std::vector<TimelineSpan>& spans, const std::filesystem::path& path);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -5,7 +5,7 @@
 #include "engine/base/text.h"
 #include "engine/explain/plan_text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -24,8 +24,8 @@ std::string line(std::string_view what, double planned, double load, double fact
 
 // A way that would have been faster, but did not fit: more memory, or one more device, would help.
 std::string better_way(const Graph& graph, const Plan& plan) {
-  for (NodeIndex n = 0; n < plan.places.size(); ++n)
-    for (const PlacedCall& call : plan.places[n].calls)
+  for (NodeIndex n = 0; n < plan.assignments.size(); ++n)
+    for (const PlacedCall& call : plan.assignments[n].calls)
       for (const Alternative& way : call.report.alternatives)
         if (!way.fits && !way.chosen && way.automatic && way.seconds > 0 &&
             way.seconds < call.seconds * (1 - kTolerance))
@@ -39,7 +39,7 @@ std::string better_way(const Graph& graph, const Plan& plan) {
 
 PlannedTime planned_time(const Plan& plan, NodeIndex node) {
   PlannedTime time;
-  for (const PlacedCall& call : plan.places[node].calls) {
+  for (const PlacedCall& call : plan.assignments[node].calls) {
     if (call.seconds <= 0) return {};  // one that is not known makes the sum unknown
     time.seconds += call.seconds;
     time.load_seconds += call.load_seconds;
@@ -77,4 +77,4 @@ std::vector<std::string> prediction_against_fact(const Graph& graph, const Plan&
   return lines;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

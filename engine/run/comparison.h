@@ -8,7 +8,7 @@
 #include "engine/place/costs.h"
 #include "engine/run/executor.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 struct PlannedTime {
   double seconds = 0;       // of the node's calls of models; 0: nothing was known
@@ -24,4 +24,4 @@ std::vector<std::string> prediction_against_fact(const Graph& graph, const Plan&
                                                  std::span<const NodeTiming> timings,
                                                  double seconds, const Costs& costs);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

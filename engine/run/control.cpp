@@ -1,6 +1,6 @@
 #include "engine/run/control.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 void RunControl::set(std::atomic<bool>& what, bool value) {
   const std::lock_guard lock(mutex_);
@@ -29,4 +29,4 @@ void RunControl::wait_to_write() {
   changed_.wait(lock, [this] { return may_write() || cancelled(); });
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -9,7 +9,7 @@
 
 #include "engine/resources/run_work.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class RunControl {
  public:
@@ -57,4 +57,4 @@ class RunControl {
   mutable std::condition_variable changed_;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -8,7 +8,7 @@
 #include "engine/run/executor.h"
 #include "engine/tensor/dtype.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -46,9 +46,9 @@ Described describe_models(const Graph& graph, Environment& environment) {
     });
     described.known[n] = known;
     if (known) order.push_back(n);
-    for (std::uint32_t o = 0; known && o < node.type->output_count(); ++o) request.keep.push_back({n, o});
+    for (std::uint32_t o = 0; known && o < node.type->output_count(); ++o) request.fetch.push_back({n, o});
   }
-  if (request.keep.empty()) return described;
+  if (request.fetch.empty()) return described;
   // Only these: a graph without sinks runs what is kept.
   Graph headers = graph;
   headers.sinks.clear();
@@ -58,12 +58,12 @@ Described describe_models(const Graph& graph, Environment& environment) {
   const Plan plan = make_plan(headers, place_on_first(headers), nothing);
   request.graph = &headers;
   request.plan = &plan;
-  Silence quiet;
+  NullObserver quiet;
   RunControl control;
   RunResult result = execute(request, environment, quiet, control);
-  for (const auto& [source, value] : result.kept) collect(*value, source, "", described.models);
-  described.facts = std::move(result.kept);
+  for (const auto& [source, value] : result.fetched) collect(*value, source, "", described.models);
+  described.facts = std::move(result.fetched);
   return described;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

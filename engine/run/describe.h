@@ -8,7 +8,7 @@
 #include "engine/program/infer.h"
 #include "engine/resources/environment.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 struct ModelSummary {
   Source source;       // the output that holds it
@@ -27,4 +27,4 @@ struct Described {
 // Runs the needed nodes flagged HEDDLE_NODE_DESCRIBES whose inputs are literals or outputs of such nodes. Throws what they throw.
 Described describe_models(const Graph& graph, Environment& environment);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

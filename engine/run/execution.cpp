@@ -7,7 +7,7 @@
 #include "engine/base/text.h"
 #include "engine/run/keys.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 Execution::Execution(const RunRequest& request, Environment& environment, Observer& observer,
                      RunControl& control)
@@ -41,13 +41,13 @@ Execution::Execution(const RunRequest& request, Environment& environment, Observ
 
 RunResult Execution::run() {
   find_keys();
-  bring_kept();
-  for (const Source& source : request_.keep) schedule_.hold(source);
+  bring_disk_cached();
+  for (const Source& source : request_.fetch) schedule_.hold(source);
   {
     const OutputCache::Reading cache = environment_.cache.read();
     const auto is_cached = [&](NodeIndex n) { return take_from_cache(n, cache); };
     for (const NodeIndex sink : graph_.sinks) schedule_.activate(sink, is_cached);
-    for (const Source& source : request_.keep) schedule_.activate(source.node, is_cached);
+    for (const Source& source : request_.fetch) schedule_.activate(source.node, is_cached);
   }
   work();
   join_helpers();
@@ -67,7 +67,7 @@ RunResult Execution::run() {
   }
   check_files();
   use_.succeeded();
-  for (const Source& source : request_.keep) result_.kept[source] = output(source);
+  for (const Source& source : request_.fetch) result_.fetched[source] = output(source);
   std::ranges::stable_sort(files_, {}, &Written::rank);
   for (Written& file : files_) result_.files.push_back(std::move(file.path));
   result_.transferred_bytes = transfers_.bytes();
@@ -130,7 +130,7 @@ void Execution::forget_changed() {
   environment_.cache.drop_if([&](const Hash128& key, std::span<const Value>) {
     return std::ranges::binary_search(keys, key);
   });
-  std::erase_if(result_.to_keep, [&](const auto& made) { return is_changed[made.first]; });
+  std::erase_if(result_.to_cache_on_disk, [&](const auto& made) { return is_changed[made.first]; });
   if (first != nullptr && failure_ == nullptr)
     observer_.warning(&graph_.nodes[reader],
                       cat(first->path.native(),
@@ -178,10 +178,10 @@ void Execution::forget_outputs(const std::vector<NodeIndex>& of) {
 }
 
 void Execution::find_keys() {
-  std::vector<Hash128> forms;
+  std::vector<Hash128> device_classes;
   for (std::uint32_t d = 0; d < environment_.devices.size(); ++d) {
     const Device& device = environment_.devices[d].state->device();
-    forms.push_back(Hasher()
+    device_classes.push_back(Hasher()
                         .add(device.kind())
                         .add(device.model())
                         .add(device.compute())
@@ -189,26 +189,26 @@ void Execution::find_keys() {
                         .finish());
   }
   const auto known = [&](NodeIndex n) {
-    const auto kept = request_.kept.find(n);
-    return kept == request_.kept.end() ? Hash128() : kept->second.key;
+    const auto cached = request_.disk_cached.find(n);
+    return cached == request_.disk_cached.end() ? Hash128() : cached->second.key;
   };
-  keys_ = output_keys(graph_, plan_.places, forms, [&](NodeIndex n) { return fingerprint(n); },
-                      request_.kept.empty() ? KnownKeys() : known);
+  keys_ = output_keys(graph_, plan_.assignments, device_classes, [&](NodeIndex n) { return fingerprint(n); },
+                      request_.disk_cached.empty() ? KnownKeys() : known);
 }
 
 // What was found on disk goes where the nodes would have made it.
-void Execution::bring_kept() {
+void Execution::bring_disk_cached() {
   constexpr double kSeconds = 1e-3;  // about what it takes to read it once more
-  for (const auto& [n, kept] : request_.kept) {
-    if (kept.values.empty()) continue;
+  for (const auto& [n, cached] : request_.disk_cached) {
+    if (cached.values.empty()) continue;
     // Held from here on: its inputs are cut off, so it cannot be made again.
     if (const auto reading = environment_.cache.read(); const auto outputs = reading.find(keys_[n], control_.work().get())) {
       brought_[n].assign(outputs->begin(), outputs->end());
       continue;
     }
     const auto bring = [&, n = n](const Tensor& tensor) {
-      if (plan_.places[n].on_host) return tensor;
-      use_.mark(plan_.places[n].device, graph_.nodes[n]);
+      if (plan_.assignments[n].on_host) return tensor;
+      use_.mark(plan_.assignments[n].device, graph_.nodes[n]);
       try {
         return device_of(n).state->upload(tensor->info, tensor->data());
       } catch (const Error& error) {
@@ -217,14 +217,14 @@ void Execution::bring_kept() {
       }
     };
     std::vector<Value>& values = brought_[n];
-    for (const Value& value : kept.values) values.push_back(map_tensors(value, bring));
+    for (const Value& value : cached.values) values.push_back(map_tensors(value, bring));
     environment_.cache.add(keys_[n], values, kSeconds);
   }
 }
 
 std::uint64_t Execution::fingerprint(NodeIndex n) {
   try {
-    return core::fingerprint(call_shared_, graph_.nodes[n], device_of(n), plan_.places[n],
+    return engine::fingerprint(call_shared_, graph_.nodes[n], device_of(n), plan_.assignments[n],
                              key_files_[n]);
   } catch (Error& error) {
     error.at(graph_.name_of(n));
@@ -262,7 +262,7 @@ void Execution::work() noexcept {
     Worker worker(environment_.cache);
     enter(lock);
     while (!is_over() && !has_to_stop()) {
-      if (tell_cached(lock) || finish_deferred(worker, lock)) continue;
+      if (report_cached(lock) || finish_deferred(worker, lock)) continue;
       if (control_.paused()) {
         leave(lock);
         worker.adding.flush();
@@ -311,10 +311,10 @@ void Execution::fail(std::exception_ptr failure) {
   if (is_shared_) changed_.notify_all();
 }
 
-// A node is ready on a lane that nobody works on.
+// A node is ready on a queue that nobody works on.
 void Execution::call_for_help(Lock& lock) {
   if (sleeping_ > 0) return changed_.notify_one();
-  if (helpers_.size() == environment_.devices.size()) return;  // with the first: one for each lane
+  if (helpers_.size() == environment_.devices.size()) return;  // with the first: one for each queue
   if (!is_shared_) {
     lock.lock();
     is_shared_ = true;
@@ -322,7 +322,7 @@ void Execution::call_for_help(Lock& lock) {
   try {
     helpers_.emplace_back([this] { work(); });
   } catch (const std::exception&) {
-    // No thread is to be had: then the lanes take turns.
+    // No thread is to be had: then the queues take turns.
   }
 }
 
@@ -343,7 +343,7 @@ void Execution::drop(Worker& worker, Lock& lock) {
   enter(lock);
 }
 
-bool Execution::tell_cached(Lock& lock) {
+bool Execution::report_cached(Lock& lock) {
   if (cached_.empty()) return false;
   std::vector<NodeIndex> cached = std::exchange(cached_, {});
   std::ranges::sort(cached, {}, [this](NodeIndex n) { return schedule_.rank(n); });
@@ -376,4 +376,4 @@ void Execution::join_helpers() {
   }
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

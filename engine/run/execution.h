@@ -19,7 +19,7 @@
 #include "engine/run/ready_nodes.h"
 #include "engine/run/transfers.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // Over 15 members: one lock guards the state of a run, from its schedule to its deferred calls,
 // because finishing a node changes all of it in one step. What has rules of its own stands apart:
@@ -75,7 +75,7 @@ class Execution {
   }
 
   void find_keys();
-  void bring_kept();
+  void bring_disk_cached();
   void wait_for_devices();
   void check_models();
   void check_files();
@@ -92,7 +92,7 @@ class Execution {
   void call_for_help(Lock& lock);
   void wait_for_change(Lock& lock);
   void drop(Worker& worker, Lock& lock);
-  bool tell_cached(Lock& lock);
+  bool report_cached(Lock& lock);
   void join_helpers();
 
   void run_node(NodeIndex n, Worker& worker, Lock& lock);
@@ -114,7 +114,7 @@ class Execution {
     const std::uint64_t mark = control_.work()->mark();
     return mark == 0 ? WorkMark() : WorkMark{control_.work(), mark};
   }
-  RunDevice& device_of(NodeIndex n) { return environment_.devices[plan_.places[n].device]; }
+  RunDevice& device_of(NodeIndex n) { return environment_.devices[plan_.assignments[n].device]; }
   Value& output(const Source& source) { return outputs_[first_output_[source.node] + source.port]; }
 
   const RunRequest& request_;
@@ -154,4 +154,4 @@ class Execution {
   std::atomic<bool> any_completions_{false};
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -6,7 +6,7 @@
 #include "engine/device/status.h"
 #include "engine/run/execution.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // Called without the lock, returns with it.
 void Execution::run_node(NodeIndex n, Worker& worker, Lock& lock) {
@@ -33,11 +33,11 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
   const Node& node = graph_.nodes[n];
   const heddle_node_desc& desc = node.type->desc();
   RunDevice& device = device_of(n);
-  const bool on_host = plan_.places[n].on_host;
+  const bool on_host = plan_.assignments[n].on_host;
   running.begin = worker.now;
   if (running.begin == Clock::time_point()) running.begin = Clock::now();
   running.instance = Instance(*node.type, environment_.host);
-  running.call->begin(node, device, plan_.places[n], n);
+  running.call->begin(node, device, plan_.assignments[n], n);
   give_inputs(n, *running.call);
   if (desc.need != nullptr && !has_lazy_inputs(running, lock)) return;  // it comes again with them
   // What was brought to the host may be of work that has been given up meanwhile.
@@ -62,8 +62,8 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
 
 void Execution::trace_begin(Running& running) {
   running.traced_at = request_.timeline->now();
-  if (plan_.places[running.node].on_host) return;
-  use_.mark(plan_.places[running.node].device, graph_.nodes[running.node]);
+  if (plan_.assignments[running.node].on_host) return;
+  use_.mark(plan_.assignments[running.node].device, graph_.nodes[running.node]);
   DeviceState& state = *device_of(running.node).state;
   running.reached = std::make_unique<Event>(state.device());
   state.record(*running.reached);
@@ -73,7 +73,7 @@ void Execution::trace_end(Running& running) {
   const Node& node = graph_.nodes[running.node];
   const std::string name = cat(node.id, " ", node.type->name());
   DeviceState& state = *device_of(running.node).state;
-  const bool on_host = plan_.places[running.node].on_host;
+  const bool on_host = plan_.assignments[running.node].on_host;
   request_.timeline->add_host(on_host ? "host" : state.device().name(), "node", name,
                               running.traced_at);
   if (on_host || !running.call->used_device()) return;
@@ -176,8 +176,8 @@ void Execution::finish(Running& running, Worker& worker, Lock& lock) {
   node.type->took(seconds);
   ForUser for_user = call.take_for_user();
   const std::string ui = for_user.ui.is_object() ? write_json(for_user.ui) : std::string();
-  std::vector<Value> kept;
-  if (request_.kept.contains(n)) kept.assign(call.outputs().begin(), call.outputs().end());
+  std::vector<Value> cached;
+  if (request_.disk_cached.contains(n)) cached.assign(call.outputs().begin(), call.outputs().end());
   forecast_.made(n, call.outputs());
   forecast_.done(n);
   if (keys_[n] != Hash128()) add_to_cache(n, call.outputs(), ui, seconds, worker);
@@ -193,14 +193,14 @@ void Execution::finish(Running& running, Worker& worker, Lock& lock) {
   for (std::string& file : for_user.files) files_.push_back({schedule_.rank(n), std::move(file)});
   if (!ui.empty()) result_.ui.emplace(n, ui);
   result_.timings.push_back({n, seconds, false});
-  if (!kept.empty()) result_.to_keep.emplace_back(n, std::move(kept));
+  if (!cached.empty()) result_.to_cache_on_disk.emplace_back(n, std::move(cached));
   for (const auto& [port, links] : worker.sent) schedule_.give_copies({n, port}, links);
   const auto reads_copy = [&](const Source& source, std::uint32_t flags) {
     return !worker.copies.empty() && (flags & HEDDLE_PORT_PASS) == 0 &&
            std::ranges::find(worker.copies, transfers_.reading(source, n, flags)) != worker.copies.end();
   };
   schedule_.finish(n, reads_copy, [&](const Source& source) {
-    if (request_.steps != nullptr) request_.steps->let_go(source, output(source));
+    if (request_.steps != nullptr) request_.steps->evict(source, output(source));
     worker.dropped.push_back(std::move(output(source)));
   });
 }
@@ -275,4 +275,4 @@ void Execution::abandon_deferred() {
   }
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

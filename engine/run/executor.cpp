@@ -2,11 +2,11 @@
 
 #include "engine/run/execution.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 RunResult execute(const RunRequest& request, Environment& environment, Observer& observer,
                   RunControl& control) {
   return Execution(request, environment, observer, control).run();
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

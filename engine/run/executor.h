@@ -1,6 +1,6 @@
 // Runs a plan: computes what sinks (and lazy inputs, when a node asks for them) need, takes from
 // the cache what was made before, lets values go after their last reader. Nodes on different
-// devices run at the same time: each device is a lane, and so is the host; inside of a lane nodes
+// devices run at the same time: each device has a queue, and so has the host; inside of a queue nodes
 // run one after another, in the graph's order. One executor call is one run; many may run at once
 // over one Environment.
 #pragma once
@@ -13,19 +13,19 @@
 #include "engine/resources/environment.h"
 #include "engine/resources/timeline.h"
 #include "engine/run/control.h"
-#include "engine/run/kept.h"
+#include "engine/run/disk_cached.h"
 #include "engine/run/observer.h"
 #include "engine/run/step_observer.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 struct RunRequest {
   const Graph* graph = nullptr;
   const Plan* plan = nullptr;
   std::string prompt_json;         // for HIDDEN inputs of type PROMPT
   std::string extra_pnginfo_json;  // EXTRA_PNGINFO
-  std::vector<Source> keep;        // values wanted after the run, besides what sinks do
-  Kept kept;                       // as take_kept() has found it in the graph
+  std::vector<Source> fetch;        // values wanted after the run, besides what sinks do
+  DiskCachedNodes disk_cached;                       // as take_disk_cached() has found it in the graph
   Timeline* timeline = nullptr;    // when given, told of everything; has to outlive the run
   StepObserver* steps = nullptr;   // the same, to hold the run against its plan
 };
@@ -37,21 +37,21 @@ struct NodeTiming {
 };
 
 struct RunResult {
-  std::map<Source, Value> kept;
+  std::map<Source, Value> fetched;
   std::vector<NodeTiming> timings;  // in the order of completion
   std::vector<std::string> files;   // written by this run, in the order of the graph
   std::map<NodeIndex, std::string> ui;  // what nodes show, as JSON; also of those that were cached
-  // Outputs of nodes of RunRequest::kept that were made: to be kept, now that they are finished.
-  std::vector<std::pair<NodeIndex, std::vector<Value>>> to_keep;
+  // Outputs of nodes of RunRequest::disk_cached that were made: to be kept, now that they are finished.
+  std::vector<std::pair<NodeIndex, std::vector<Value>>> to_cache_on_disk;
   std::uint64_t transferred_bytes = 0;  // between nodes, as the plan's transfers count them
 };
 
 // Blocks until the run is over. Works on the caller's thread; others are started only when nodes of
-// two lanes are ready at the same moment, at most one for each lane, and end with the run; not
+// two queues are ready at the same moment, at most one for each queue, and end with the run; not
 // while the node about to run is of a class that has lately taken less than a thread's start.
 // Throws what failed first, with its trail, or cancelled. When it throws, nothing of the run is
 // still executing. `control` is this run's alone, and is cancelled when a node fails. Thread-safe.
 RunResult execute(const RunRequest& request, Environment& environment, Observer& observer,
                   RunControl& control);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

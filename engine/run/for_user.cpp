@@ -5,7 +5,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 Json parse_ui(std::string_view text) {
   Json ui = parse_json(text, "ui");
@@ -25,4 +25,4 @@ void join_ui(Json& all, const Json& part) {
   }
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

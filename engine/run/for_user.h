@@ -7,7 +7,7 @@
 
 #include "engine/base/json.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 struct ForUser {
   std::vector<std::string> files;
@@ -20,4 +20,4 @@ Json parse_ui(std::string_view text);
 // Lists of one name are joined, in the order in which they come.
 void join_ui(Json& all, const Json& part);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

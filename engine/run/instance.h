@@ -6,7 +6,7 @@
 #include "engine/device/device.h"
 #include "engine/graph/node_type.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class Instance {
  public:
@@ -32,4 +32,4 @@ class Instance {
   void* self_ = nullptr;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

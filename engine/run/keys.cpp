@@ -3,7 +3,7 @@
 #include <array>
 #include <bit>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -78,8 +78,8 @@ void add_hints(const Hints& hints, KeyText& text) {
 
 }  // namespace
 
-std::vector<Hash128> output_keys(const Graph& graph, std::span<const Assignment> places,
-                                 std::span<const Hash128> forms,
+std::vector<Hash128> output_keys(const Graph& graph, std::span<const Assignment> assignments,
+                                 std::span<const Hash128> device_classes,
                                  const std::function<std::uint64_t(NodeIndex)>& fingerprint,
                                  const KnownKeys& known_keys) {
   std::vector<Hash128> keys(graph.nodes.size());
@@ -90,7 +90,7 @@ std::vector<Hash128> output_keys(const Graph& graph, std::span<const Assignment>
     if (type.has(HEDDLE_NODE_IMPURE)) continue;
     text.clear();
     text.add(type.identity());
-    text.add(places[n].on_host ? Hash128() : forms[places[n].device]);
+    text.add(assignments[n].on_host ? Hash128() : device_classes[assignments[n].device]);
     if (const Hash128 key = known_keys ? known_keys(n) : Hash128(); key != Hash128()) {
       text.add(key);
       keys[n] = text.finish();
@@ -98,7 +98,7 @@ std::vector<Hash128> output_keys(const Graph& graph, std::span<const Assignment>
     }
     const Hints& hints = node.hints;
     if (type.has(HEDDLE_NODE_DESCRIBES)) add_hints(hints, text);
-    else if (hints.parallel == "sequence" || hints.parallel == "tensor") text.add(hash_text(hints.parallel));  // these change the form
+    else if (hints.parallel == "sequence" || hints.parallel == "tensor") text.add(hash_text(hints.parallel));  // these change the rounding
     const auto add = [&](const Binding& binding) {
       if (const auto* link = std::get_if<Source>(&binding)) {
         text.add(kLink | std::uint64_t{link->port} << 32);
@@ -121,4 +121,4 @@ std::vector<Hash128> output_keys(const Graph& graph, std::span<const Assignment>
   return keys;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -1,5 +1,5 @@
 // Cache keys: for each node a hash of how its outputs come about (class, version, literals, keys of
-// what it reads, outside state, the form it computes in). Linear in the graph, independent of node
+// what it reads, outside state, the class of device it computes on). Linear in the graph, independent of node
 // names.
 #pragma once
 
@@ -11,17 +11,17 @@
 #include "engine/graph/graph.h"
 #include "engine/place/plan.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // The key of a node's outputs where another than of its own inputs is known; Hash128(): none is.
 using KnownKeys = std::function<Hash128(NodeIndex)>;
 
-// By node; Hash128() for one that is never cached (impure, or below an impure one). `forms`: by
+// By node; Hash128() for one that is never cached (impure, or below an impure one). `device_classes`: by
 // device, what it is to a result: kind, model and compute type. `fingerprint(node)`: its outside
 // state, asked for nodes that have any.
-std::vector<Hash128> output_keys(const Graph& graph, std::span<const Assignment> places,
-                                 std::span<const Hash128> forms,
+std::vector<Hash128> output_keys(const Graph& graph, std::span<const Assignment> assignments,
+                                 std::span<const Hash128> device_classes,
                                  const std::function<std::uint64_t(NodeIndex)>& fingerprint,
                                  const KnownKeys& known_keys = {});
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

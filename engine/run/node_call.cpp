@@ -7,9 +7,9 @@
 #include "engine/base/text.h"
 #include "engine/memory/host_tensor.h"
 #include "engine/run/instance.h"
-#include "engine/session/session_places.h"
+#include "engine/session/session_device_slots.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -38,13 +38,13 @@ class PausableSession final : public SessionHandle {
 
 NodeCall::~NodeCall() = default;
 
-void NodeCall::begin(const Node& node, RunDevice& device, const Assignment& place, NodeIndex index) {
+void NodeCall::begin(const Node& node, RunDevice& device, const Assignment& assignment, NodeIndex index) {
   node_ = &node;
   index_ = index;
   cancel_flag_.reset();
   device_ = &device;
-  place_ = &place;
-  on_host_ = place.on_host;
+  assignment_ = &assignment;
+  on_host_ = assignment.on_host;
   calls_ = 0;
   used_device_ = false;
   input_count_ = output_count_ = 0;  // as long as there may be no memory for them
@@ -143,7 +143,7 @@ const char* NodeCall::device() const {
 
 Tensor NodeCall::make(const heddle_tensor_info& info) {
   if (on_host_) return make_host(info);
-  if (shared_.use != nullptr) shared_.use->mark(place_->device, *node_);
+  if (shared_.use != nullptr) shared_.use->mark(assignment_->device, *node_);
   return device_->state->make(info);
 }
 
@@ -181,19 +181,19 @@ Value NodeCall::build_model(std::string_view role, const Checkpoint& checkpoint,
 
 std::unique_ptr<SessionHandle> NodeCall::open(const SessionRequest& request) {
   used_device_ = true;
-  const auto place = [this, number = calls_++](const Model& model, const CallSpec& call) {
+  const auto choose_devices = [this, number = calls_++](const Model& model, const CallSpec& call) {
     if (shared_.environment.on_open) shared_.environment.on_open(*node_, call);
     if (shared_.models != nullptr) shared_.models->use(model);
-    SessionPlaces places =
-        session_places(shared_.environment, {*node_, *place_, number}, model, call);
+    SessionDeviceSlots chosen =
+        session_device_slots(shared_.environment, {*node_, *assignment_, number}, model, call);
     if (shared_.use != nullptr)
-      for (const SessionPlace& each : places.places) shared_.use->mark(*each.state, *node_);
-    return places;
+      for (const SessionDeviceSlot& each : chosen.device_slots) shared_.use->mark(*each.state, *node_);
+    return chosen;
   };
   const auto cancelled = [control = &shared_.control] { return control->cancelled(); };
   return std::make_unique<PausableSession>(
       shared_.control, shared_.models,
-      std::make_unique<Session>(place, request, cancelled, shared_.timeline,
+      std::make_unique<Session>(choose_devices, request, cancelled, shared_.timeline,
                                 [this] { return cancel_flag(); }));
 }
 
@@ -237,7 +237,7 @@ std::uint64_t NodeCall::identify_file(std::string_view path) {
       .lo;
 }
 
-heddle_share NodeCall::share(std::uint32_t) {
+heddle_shard NodeCall::shard(std::uint32_t) {
   throw Error(Code::unsupported, "only blocks of a model are divided");
 }
 
@@ -251,10 +251,10 @@ heddle_completion* NodeCall::defer() {
 }
 
 std::uint64_t fingerprint(const NodeCall::Shared& shared, const Node& node, RunDevice& device,
-                          const Assignment& place, UsedFiles& files) {
+                          const Assignment& assignment, UsedFiles& files) {
   const Instance instance(*node.type, shared.environment.host);
   NodeCall call(shared);
-  call.begin(node, device, place);
+  call.begin(node, device, assignment);
   call.note_files(files);
   for (std::uint32_t i = 0; i < node.inputs.size(); ++i)
     if (const auto* literal = std::get_if<Value>(&node.inputs[i]))
@@ -264,4 +264,4 @@ std::uint64_t fingerprint(const NodeCall::Shared& shared, const Node& node, RunD
   return hash;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

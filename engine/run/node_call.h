@@ -23,7 +23,7 @@
 
 struct heddle_completion;
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class NodeCall;
 
@@ -54,7 +54,7 @@ class NodeCall final : public heddle_ctx {
   ~NodeCall() override;
 
   // From now on it is the call of this node, which has no inputs yet and has set no outputs.
-  void begin(const Node& node, RunDevice& device, const Assignment& place, NodeIndex index = 0);
+  void begin(const Node& node, RunDevice& device, const Assignment& assignment, NodeIndex index = 0);
   void end();  // lets go of inputs and outputs
   // Claims host memory, of which make_host() takes first. Throws out_of_memory with the ledger.
   void reserve_host(std::uint64_t bytes);
@@ -117,13 +117,13 @@ class NodeCall final : public heddle_ctx {
   std::string output_folder(std::string_view kind) override;
   std::uint64_t identify_file(std::string_view path) override;
   heddle_completion* defer() override;
-  heddle_share share(std::uint32_t input) override;
+  heddle_shard shard(std::uint32_t input) override;
 
  private:
   void check_prompt(const heddle_port& port, const heddle_value& value) const;
   DeviceState& work_device() {
     used_device_ = true;
-    if (shared_.use != nullptr) shared_.use->mark(place_->device, *node_);
+    if (shared_.use != nullptr) shared_.use->mark(assignment_->device, *node_);
     return *device_->state;
   }
 
@@ -135,7 +135,7 @@ class NodeCall final : public heddle_ctx {
   NodeIndex index_ = 0;
   const Node* node_ = nullptr;
   RunDevice* device_ = nullptr;
-  const Assignment* place_ = nullptr;
+  const Assignment* assignment_ = nullptr;
   UsedFiles* noted_files_ = nullptr;
   std::uint32_t calls_ = 0;  // of models, so far
   bool on_host_ = false;
@@ -155,17 +155,17 @@ class NodeCall final : public heddle_ctx {
 // What a node says of its outside state, by a call of its own, and the files that it has looked at
 // for that. Throws, with the node's name.
 std::uint64_t fingerprint(const NodeCall::Shared& shared, const Node& node, RunDevice& device,
-                          const Assignment& place, UsedFiles& files);
+                          const Assignment& assignment, UsedFiles& files);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine
 
 // The handle a deferred call is finished by; the call owns it.
 struct heddle_completion {
-  heddle::core::NodeCall* call;
+  heddle::engine::NodeCall* call;
   std::atomic<bool> done{false};
-  std::function<void(std::list<heddle::core::Completion>&)> complete;
+  std::function<void(std::list<heddle::engine::Completion>&)> complete;
   // Made before: the thread that completes has nobody to tell a lack of memory.
-  std::list<heddle::core::Completion> entry = std::list<heddle::core::Completion>(1);
+  std::list<heddle::engine::Completion> entry = std::list<heddle::engine::Completion>(1);
 
   // Once. It may be gone when this returns.
   void finish(heddle_status* status) {

@@ -7,7 +7,7 @@
 
 #include "engine/graph/graph.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class Observer {
  public:
@@ -32,7 +32,7 @@ class Observer {
   }
 };
 
-class Silence final : public Observer {
+class NullObserver final : public Observer {
  public:
   bool listens() const override { return false; }
 };
@@ -98,4 +98,4 @@ class SerialObserver final : public Observer {
   std::mutex mutex_;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -4,31 +4,31 @@
 #include <functional>
 #include <numeric>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 Schedule::Schedule(const Graph& graph, const Plan& plan, std::uint32_t device_count)
     : graph_(graph),
       order_(plan.order.empty() ? graph.order : plan.order),
       nodes_(graph.nodes.size()),
-      lanes_(device_count + 1),
-      lane_ids_(device_count + 1) {
-  std::iota(lane_ids_.begin(), lane_ids_.end(), 0u);
+      queues_(device_count + 1),
+      queue_ids_(device_count + 1) {
+  std::iota(queue_ids_.begin(), queue_ids_.end(), 0u);
   for (std::uint32_t rank = 0; rank < order_.size(); ++rank) nodes_[order_[rank]].rank = rank;
   std::uint32_t outputs = 0;
   for (NodeIndex n = 0; n < nodes_.size(); ++n) {
-    const Assignment& at = plan.places[n];
+    const Assignment& at = plan.assignments[n];
     nodes_[n].first_output = outputs;
     outputs += graph.nodes[n].type->output_count();
-    nodes_[n].lane_begin = at.on_host ? device_count : at.device;
+    nodes_[n].queue_begin = at.on_host ? device_count : at.device;
     if (!at.on_host && at.devices.size() > 1) take_together(n, at.devices);
   }
   readers_.resize(outputs);
 }
 
-void Schedule::take_together(NodeIndex node, std::span<const std::uint32_t> lanes) {
-  nodes_[node].lane_begin = static_cast<std::uint32_t>(lane_ids_.size());
-  nodes_[node].lane_count = static_cast<std::uint16_t>(lanes.size());
-  lane_ids_.insert(lane_ids_.end(), lanes.begin(), lanes.end());
+void Schedule::take_together(NodeIndex node, std::span<const std::uint32_t> queues) {
+  nodes_[node].queue_begin = static_cast<std::uint32_t>(queue_ids_.size());
+  nodes_[node].queue_count = static_cast<std::uint16_t>(queues.size());
+  queue_ids_.insert(queue_ids_.end(), queues.begin(), queues.end());
 }
 
 // A node that may be asked for later reads its producers then: they keep their outputs till the
@@ -47,4 +47,4 @@ void Schedule::reserve(NodeIndex root) {
   }
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

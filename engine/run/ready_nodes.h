@@ -1,8 +1,8 @@
 // Which nodes of a run are computed, what each of them still waits for, which one starts next, and
 // who will still read what. Bookkeeping alone: nothing is executed here. One thread at a time.
 //
-// A lane runs one node at a time: there is one for each device and one for the host. Inside of a
-// lane nodes start by rank, their position in the order of the plan, or else of the graph. A node that takes several lanes
+// A queue runs one node at a time: there is one for each device and one for the host. Inside of a
+// queue nodes start by rank, their position in the order of the plan, or else of the graph. A node that takes several queues
 // waits at the head of each until all are free; meanwhile nothing overtakes it there, so it is
 // never starved, and the node of the lowest rank can always start.
 #pragma once
@@ -16,7 +16,7 @@
 
 #include "engine/place/value_flow.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class Schedule {
  public:
@@ -25,8 +25,8 @@ class Schedule {
   // Both have to outlive this object.
   Schedule(const Graph& graph, const Plan& plan, std::uint32_t device_count);
 
-  // The node takes these lanes together, instead of the one of its place. Before it is activated.
-  void take_together(NodeIndex node, std::span<const std::uint32_t> lanes);
+  // The node takes these queues together, instead of the one of its place. Before it is activated.
+  void take_together(NodeIndex node, std::span<const std::uint32_t> queues);
 
   // Marks a node, and what it needs, as to be computed. known(node) is asked once for each of
   // them; true: its outputs are there already, and nothing is computed for it.
@@ -45,11 +45,11 @@ class Schedule {
   // The same from the first finish() on.
   bool reads(NodeIndex node) const { return nodes_[node].counted; }
 
-  // The next node to start; it takes its lanes. kNone: no node is ready whose lanes are free.
+  // The next node to start; it takes its queues. kNone: no node is ready whose queues are free.
   NodeIndex take();
   bool can_take() const { return head() != kNone; }
   bool is_idle() const { return ready_ == 0; }  // no node is ready
-  // Gives the node's lanes back.
+  // Gives the node's queues back.
   void leave(NodeIndex node);
 
   // So many links to an output of a node that is about to finish read a copy, and never the value.
@@ -79,8 +79,8 @@ class Schedule {
     std::uint32_t first_output = 0;   // in readers_
     // In waits_: the readers to be told when it is done, in the order in which they came to wait.
     std::uint32_t first_wait = kEnd, last_wait = kEnd;
-    std::uint32_t lane_begin = 0;     // in lane_ids_
-    std::uint16_t lane_count = 1;
+    std::uint32_t queue_begin = 0;     // in queue_ids_
+    std::uint16_t queue_count = 1;
     bool active = false, done = false;
     bool counted = false;  // its links are among the readers of what it reads
   };
@@ -104,13 +104,13 @@ class Schedule {
     std::vector<std::uint32_t> line_, heap_;
     std::size_t next_ = 0;
   };
-  struct Lane {
+  struct Queue {
     Ready ready;
     bool busy = false;
   };
 
-  std::span<const std::uint32_t> lanes_of(const State& s) const {
-    return {lane_ids_.data() + s.lane_begin, s.lane_count};
+  std::span<const std::uint32_t> queues_of(const State& s) const {
+    return {queue_ids_.data() + s.queue_begin, s.queue_count};
   }
   std::uint32_t& readers_of(const Source& source) {
     return readers_[nodes_[source.node].first_output + source.port];
@@ -124,8 +124,8 @@ class Schedule {
   const std::vector<NodeIndex>& order_;  // the plan's, or the graph's
   std::vector<State> nodes_;
   std::vector<std::uint32_t> readers_;  // by output: links that may still read it
-  std::vector<Lane> lanes_;
-  std::vector<std::uint32_t> lane_ids_;  // every lane by itself, then the sets that nodes take
+  std::vector<Queue> queues_;
+  std::vector<std::uint32_t> queue_ids_;  // every queue by itself, then the sets that nodes take
   std::vector<Wait> waits_;
   std::vector<NodeIndex> stack_;  // of activate(), which may not recurse: chains are long
   std::size_t ready_ = 0;
@@ -152,18 +152,18 @@ inline void Schedule::Ready::pop() {
   heap_.pop_back();
 }
 
-// The lowest rank of those heads of lanes that can start: free lanes, and first in all of them.
+// The lowest rank of those heads of queues that can start: free queues, and first in all of them.
 inline NodeIndex Schedule::head() const {
   if (ready_ == 0) return kNone;
   std::uint32_t best = kEnd;
-  for (const Lane& lane : lanes_) {
-    if (lane.busy || lane.ready.empty()) continue;
-    const std::uint32_t rank = lane.ready.front();
+  for (const Queue& queue : queues_) {
+    if (queue.busy || queue.ready.empty()) continue;
+    const std::uint32_t rank = queue.ready.front();
     if (rank >= best) continue;
     const State& state = nodes_[order_[rank]];
     const bool can_start =
-        state.lane_count == 1 || std::ranges::all_of(lanes_of(state), [&](std::uint32_t id) {
-          return !lanes_[id].busy && lanes_[id].ready.front() == rank;
+        state.queue_count == 1 || std::ranges::all_of(queues_of(state), [&](std::uint32_t id) {
+          return !queues_[id].busy && queues_[id].ready.front() == rank;
         });
     if (can_start) best = rank;
   }
@@ -174,21 +174,21 @@ inline NodeIndex Schedule::take() {
   const NodeIndex n = head();
   if (n == kNone) return n;
   --ready_;
-  for (const std::uint32_t id : lanes_of(nodes_[n])) {
-    Lane& lane = lanes_[id];
-    lane.ready.pop();
-    lane.busy = true;
+  for (const std::uint32_t id : queues_of(nodes_[n])) {
+    Queue& queue = queues_[id];
+    queue.ready.pop();
+    queue.busy = true;
   }
   return n;
 }
 
 inline void Schedule::leave(NodeIndex n) {
-  for (const std::uint32_t id : lanes_of(nodes_[n])) lanes_[id].busy = false;
+  for (const std::uint32_t id : queues_of(nodes_[n])) queues_[id].busy = false;
 }
 
 inline void Schedule::make_ready(NodeIndex n) {
   ++ready_;
-  for (const std::uint32_t id : lanes_of(nodes_[n])) lanes_[id].ready.push(nodes_[n].rank);
+  for (const std::uint32_t id : queues_of(nodes_[n])) queues_[id].ready.push(nodes_[n].rank);
 }
 
 inline void Schedule::set_done(State& state) {
@@ -254,4 +254,4 @@ void Schedule::finish(NodeIndex n, ReadsCopy&& reads_copy, Unread&& unread) {
   });
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -5,7 +5,7 @@
 #include "engine/base/error.h"
 #include "engine/files/weight_patches.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -58,4 +58,4 @@ void MappedModels::check_sizes() const {
   for_each_mapping(*checkpoints_.lock(), [](const MappedFile& file) { file.check_size(); });
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

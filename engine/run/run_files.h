@@ -11,7 +11,7 @@
 #include "engine/files/checkpoint.h"
 #include "engine/graph/model.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // A file as it was when a key was made of it.
 struct UsedFile {
@@ -44,4 +44,4 @@ class MappedModels {
   Guarded<std::vector<Checkpoint>> checkpoints_;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -9,7 +9,7 @@
 
 #include "engine/graph/graph.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class StepObserver {
  public:
@@ -25,8 +25,8 @@ class StepObserver {
   // or kHostSide. 0 bytes: nothing is copied, its tensors are there or share memory with there.
   virtual void sent(const Source& source, std::uint32_t from, std::uint32_t to, std::uint64_t bytes, const Value& copy) = 0;
   // The run lets go of a value where it was made, and of a copy of it.
-  virtual void let_go(const Source& source, const Value& value) = 0;
+  virtual void evict(const Source& source, const Value& value) = 0;
   virtual void let_go_of_copy(const Source& source, std::uint32_t at, const Value& copy) = 0;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

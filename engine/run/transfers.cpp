@@ -5,7 +5,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -95,10 +95,10 @@ void Transfers::start(Entry& entry, const Value& value, const Reading& reading) 
   std::uint64_t bytes = 0;
   std::uint32_t from = destination;
   entry.value = map_tensors(value, [&](const Tensor& tensor) {
-    const Arrival& arrival = *entry.arrivals.emplace_back(std::make_shared<Arrival>(tensor, to, watch));
-    bytes += arrival.bytes();
-    if (steps_ != nullptr && arrival.bytes() > 0) from = side_of_memory(tensor);
-    return arrival.here();
+    const Transfer& transfer = *entry.transfers.emplace_back(std::make_shared<Transfer>(tensor, to, watch));
+    bytes += transfer.bytes();
+    if (steps_ != nullptr && transfer.bytes() > 0) from = side_of_memory(tensor);
+    return transfer.here();
   });
   bytes_.fetch_add(bytes, std::memory_order_relaxed);
   if (steps_ != nullptr) steps_->sent(source, from, destination, bytes, entry.value);
@@ -152,7 +152,7 @@ const heddle_value* Transfers::to_reader(const Value& value, const Source& sourc
   }
   const std::lock_guard bringing(at->mutex);
   start(*at, value, read);
-  for (const auto& arrival : at->arrivals) arrival->await();
+  for (const auto& transfer : at->transfers) transfer->await();
   if (steps_ != nullptr) steps_->read(reader, source, read.to);
   return at->value.get();
 }
@@ -173,4 +173,4 @@ void Transfers::finished(NodeIndex reader, std::vector<Reading>& copies) {
   });
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -16,9 +16,9 @@
 #include "engine/resources/timeline.h"
 #include "engine/run/ready_nodes.h"
 #include "engine/run/step_observer.h"
-#include "engine/transfer/arrival.h"
+#include "engine/transfer/transfer.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // Over 15 members: half of them are what a run lends it; the rest is by value of the workflow, and
 // changes together when a value is made, copied or read for the last time.
@@ -68,7 +68,7 @@ class Transfers {
   void finished(NodeIndex reader, std::vector<Reading>& copies);
   // What a link into `reader` reads, if it is not the value itself.
   Reading reading(const Source& source, NodeIndex reader, std::uint32_t flags) const {
-    return {source, (flags & HEDDLE_PORT_HOST) != 0 ? kHostSide : side_of(plan_.places[reader])};
+    return {source, (flags & HEDDLE_PORT_HOST) != 0 ? kHostSide : side_of(plan_.assignments[reader])};
   }
 
   // Whether something was enqueued on a device.
@@ -80,7 +80,7 @@ class Transfers {
   struct Entry {
     std::mutex mutex;  // held while it is started: a second reader waits for the first one's
     Value value;       // at its destination; nullptr: not started
-    std::vector<std::shared_ptr<Arrival>> arrivals;
+    std::vector<std::shared_ptr<Transfer>> transfers;
     std::uint32_t readers = 0;  // links that have not read it
     bool sent = false;          // they never read the value itself
   };
@@ -114,4 +114,4 @@ class Transfers {
   std::optional<ValueHomes> homes_;               // made with readers_
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

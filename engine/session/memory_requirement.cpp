@@ -12,7 +12,7 @@
 #include "engine/session/staging_reserve.h"
 #include "engine/tensor/shape.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -49,21 +49,21 @@ SessionPlan plan_call(const CallSpec& call, const PlacedCall& placed,
   const Prices prices(topology, environment.costs);
   SessionSetup setup = session_setup(call, placed.placement, home, prices);
   for (SessionDevice& device : setup.devices) device.budget = kPlenty;
-  setup.form = [&](std::uint32_t place, const WeightSource& source) {
-    return environment.devices[devices[place]].weights->form(source);
+  setup.layout = [&](std::uint32_t device_slot, const WeightSource& source) {
+    return environment.devices[devices[device_slot]].weights->layout(source);
   };
   const SessionSpec spec = session_spec(std::move(setup));
-  return plan_session(*get_model(*call.model)->graph, spec, [&](std::uint32_t place, const heddle_op_call& op) {
-    const DeviceState& state = *environment.devices[devices[place]].state;
+  return plan_session(*get_model(*call.model)->graph, spec, [&](std::uint32_t device_slot, const heddle_op_call& op) {
+    const DeviceState& state = *environment.devices[devices[device_slot]].state;
     const heddle_kernel& kernel = state.kernels().choose(state.device(), op);
     return ChosenKernel{
         &kernel, kernel.workspace == nullptr ? 0 : kernel.workspace(state.device().raw(), &op)};
   });
 }
 
-std::string reason_of(const SessionPlan& plan, std::uint32_t place, const std::string& model) {
-  const SessionPlan::Needs& n = plan.needs[place];
-  const SessionPlan::Arenas& a = plan.arenas[place];
+std::string reason_of(const SessionPlan& plan, std::uint32_t device_slot, const std::string& model) {
+  const SessionPlan::Needs& n = plan.needs[device_slot];
+  const SessionPlan::Arenas& a = plan.arenas[device_slot];
   std::vector<std::string> parts;
   const auto add = [&](std::uint64_t bytes, const char* what) {
     if (bytes > 0) parts.push_back(cat(format_bytes(bytes), " for ", what));
@@ -71,7 +71,7 @@ std::string reason_of(const SessionPlan& plan, std::uint32_t place, const std::s
   add(n.inputs + n.outputs, "inputs and outputs");
   add(a.persistent_bytes + a.scratch_bytes, "activations");
   add(n.small_weights, "small weights");
-  add(n.least_ring, "a ring that the other weights pass through");
+  add(n.min_staging_ring, "a staging ring that the other weights pass through");
   return cat(model, ": ", join(parts, ", "));
 }
 
@@ -85,38 +85,38 @@ std::uint64_t with_shared_chunks(std::uint64_t bytes) {
 
 }  // namespace
 
-LeastNeeds least_needs(const Graph& graph, const Plan& plan, const Inferred& inferred,
+MemoryRequirements memory_requirements(const Graph& graph, const Plan& plan, const Inferred& inferred,
                        const Topology& topology, const Environment& environment) {
-  LeastNeeds all;
+  MemoryRequirements all;
   for (const NodeIndex n : graph.order) {
-    const Assignment& place = plan.places[n];
-    if (place.on_host) continue;
+    const Assignment& assignment = plan.assignments[n];
+    if (assignment.on_host) continue;
     const NodeSpec& spec = inferred.nodes[n];
     const std::uint64_t values =
         values_of(graph.nodes[n], spec, inferred) +
-        (is_in_host(place.device, environment) ? spec.host_scratch_bytes : 0);
-    std::map<std::uint32_t, LeastNeed> by_device;
-    if (values > 0) by_device[place.device] = {n, place.device, values, values, 0, ""};
-    for (std::size_t c = 0; c < std::min(spec.calls.size(), place.calls.size()); ++c) {
+        (is_in_host(assignment.device, environment) ? spec.host_scratch_bytes : 0);
+    std::map<std::uint32_t, MemoryRequirement> by_device;
+    if (values > 0) by_device[assignment.device] = {n, assignment.device, values, values, 0, ""};
+    for (std::size_t c = 0; c < std::min(spec.calls.size(), assignment.calls.size()); ++c) {
       try {
         const std::vector<std::uint32_t> devices =
-            session_devices(place.calls[c].placement, place.device);
+            session_devices(assignment.calls[c].placement, assignment.device);
         const std::uint64_t reading = largest_read(*get_model(*spec.calls[c].model));
         const SessionPlan session =
-            plan_call(spec.calls[c], place.calls[c], devices, place.device, topology, environment);
+            plan_call(spec.calls[c], assignment.calls[c], devices, assignment.device, topology, environment);
         for (std::uint32_t p = 0; p < devices.size(); ++p) {
-          LeastNeed& need = by_device[devices[p]];
+          MemoryRequirement& need = by_device[devices[p]];
           // What the node has of its own stays while it calls; of several calls the largest counts.
-          const std::uint64_t own = devices[p] == place.device ? values : 0;
-          const std::uint64_t least = own + session.least_bytes(p);
+          const std::uint64_t own = devices[p] == assignment.device ? values : 0;
+          const std::uint64_t least = own + session.min_bytes(p);
           const std::uint64_t whole = own + session.need_bytes(p);
-          if (least > need.least_bytes || need.reason.empty())
+          if (least > need.min_bytes || need.reason.empty())
             need = {n,
                     devices[p],
-                    std::max(least, need.least_bytes),
+                    std::max(least, need.min_bytes),
                     need.all_bytes,
                     need.reading_bytes,
-                    reason_of(session, p, place.calls[c].report.model)};
+                    reason_of(session, p, assignment.calls[c].report.model)};
           need.all_bytes = std::max(need.all_bytes, whole);
           need.reading_bytes = std::max(need.reading_bytes, reading);
         }
@@ -125,13 +125,13 @@ LeastNeeds least_needs(const Graph& graph, const Plan& plan, const Inferred& inf
       }
     }
     for (auto& [d, need] : by_device) {
-      const std::uint64_t least = need.least_bytes;
-      need.least_bytes = with_shared_chunks(least);
+      const std::uint64_t least = need.min_bytes;
+      need.min_bytes = with_shared_chunks(least);
       need.all_bytes = with_shared_chunks(need.all_bytes);
-      if (d == place.device && values > 0)
+      if (d == assignment.device && values > 0)
         need.reason +=
             cat(need.reason.empty() ? "" : "; ", format_bytes(values), " for the node's values");
-      need.reason += cat("; ", format_bytes(need.least_bytes - least), " that small pieces share");
+      need.reason += cat("; ", format_bytes(need.min_bytes - least), " that small pieces share");
       all.needs.push_back(std::move(need));
     }
   }
@@ -141,39 +141,39 @@ LeastNeeds least_needs(const Graph& graph, const Plan& plan, const Inferred& inf
 namespace {
 
 // Of a device's budget, beside what the node needs there: nothing where the host has more.
-std::uint64_t read_within(const LeastNeed& need, const Topology& topology,
+std::uint64_t read_within(const MemoryRequirement& need, const Topology& topology,
                           const Environment& environment) {
   if (!is_in_host(need.device, environment)) return 0;
   const std::uint64_t bytes =
-      reading_room(need.reading_bytes, need.device, topology, environment).least;
+      staging_reserve(need.reading_bytes, need.device, topology, environment).min;
   const std::uint64_t share = environment.devices[need.device].state->ledger().budget();
   return topology.devices[need.device].budget + bytes > share ? bytes : 0;
 }
 
 }  // namespace
 
-std::vector<HostNeed> host_needs(const Graph& graph, const Plan& plan, const Inferred& inferred,
-                                 const std::vector<LeastNeed>& needs,
+std::vector<HostRequirement> host_requirements(const Graph& graph, const Plan& plan, const Inferred& inferred,
+                                 const std::vector<MemoryRequirement>& needs,
                                  const Environment& environment) {
   const auto in_host = std::ranges::count_if(environment.devices, [](const RunDevice& device) {
     return device.state->ledger().parent() != nullptr;
   });
   if (in_host > 1) return {};
-  std::map<NodeIndex, HostNeed> by_node;
-  for (const LeastNeed& need : needs) {
-    HostNeed& host = by_node[need.node];
-    const std::uint64_t there = is_in_host(need.device, environment) ? need.least_bytes : 0;
-    host = {need.node, std::max(host.least_bytes, there + need.reading_bytes),
+  std::map<NodeIndex, HostRequirement> by_node;
+  for (const MemoryRequirement& need : needs) {
+    HostRequirement& host = by_node[need.node];
+    const std::uint64_t there = is_in_host(need.device, environment) ? need.min_bytes : 0;
+    host = {need.node, std::max(host.min_bytes, there + need.reading_bytes),
             std::max(host.reading_bytes, need.reading_bytes), 0};
   }
   for (const NodeIndex n : graph.order) {
-    if (!plan.places[n].on_host) continue;
+    if (!plan.assignments[n].on_host) continue;
     const std::uint64_t values = values_of(graph.nodes[n], inferred.nodes[n], inferred);
     by_node[n] = {n, values, 0, values};
   }
-  std::vector<HostNeed> all;
+  std::vector<HostRequirement> all;
   for (const auto& [node, host] : by_node)
-    if (host.least_bytes > 0) all.push_back(host);
+    if (host.min_bytes > 0) all.push_back(host);
   return all;
 }
 
@@ -212,7 +212,7 @@ void check_host_nodes(const Graph& graph, const Plan& plan, const Inferred& infe
   const std::vector<bool> runs = surely_run(graph, wanted);
   for (const NodeIndex n : graph.order) {
     if (!runs[n]) continue;
-    const NodeBytes bytes = host_bytes_of(inferred.nodes[n], plan.places[n].on_host);
+    const NodeBytes bytes = host_bytes_of(inferred.nodes[n], plan.assignments[n].on_host);
     if (bytes.all() <= most) continue;
     Error error(
         Code::out_of_memory,
@@ -223,7 +223,7 @@ void check_host_nodes(const Graph& graph, const Plan& plan, const Inferred& infe
             " bytes): ", format_bytes(bytes.made), " for what it makes",
             bytes.scratch == 0 ? "" : cat(", ", format_bytes(bytes.scratch), " to work with"),
             ". Give the host a larger budget (--host-budget), or make less at a time: a smaller "
-            "size or batch; heddle plan --least tells what each node needs"));
+            "size or batch; heddle plan --min-memory tells what each node needs"));
     error.at(graph.name_of(n));
     throw error;
   }
@@ -232,17 +232,17 @@ void check_host_nodes(const Graph& graph, const Plan& plan, const Inferred& infe
 bool meets_budgets(const Graph& graph, const Plan& plan, const Inferred& inferred,
                    const Topology& topology, const Environment& environment) {
   const auto has_budget = [&](std::uint32_t d) { return topology.devices[d].budget != 0; };
-  if (std::ranges::none_of(plan.places, [&](const Assignment& place) {
-        return !place.on_host &&
-               (has_budget(place.device) || std::ranges::any_of(place.devices, has_budget));
+  if (std::ranges::none_of(plan.assignments, [&](const Assignment& assignment) {
+        return !assignment.on_host &&
+               (has_budget(assignment.device) || std::ranges::any_of(assignment.devices, has_budget));
       }))
     return true;
-  const LeastNeeds least = least_needs(graph, plan, inferred, topology, environment);
-  for (const LeastNeed& need : least.needs) {
+  const MemoryRequirements least = memory_requirements(graph, plan, inferred, topology, environment);
+  for (const MemoryRequirement& need : least.needs) {
     const DeviceFacts& device = topology.devices[need.device];
     if (device.budget == 0) continue;
     const std::uint64_t reading = read_within(need, topology, environment);
-    const std::uint64_t least = need.least_bytes + reading;
+    const std::uint64_t least = need.min_bytes + reading;
     if (device.budget >= least) continue;
     Error error(
         Code::out_of_memory,
@@ -251,11 +251,11 @@ bool meets_budgets(const Graph& graph, const Plan& plan, const Inferred& inferre
             least, " bytes): ", need.reason,
             reading == 0 ? "" : cat("; ", format_bytes(reading), " for reading weights"),
             ". Give the device a larger budget, place the node elsewhere, or make less at "
-            "a time; heddle plan --least tells what each node needs"));
+            "a time; heddle plan --min-memory tells what each node needs"));
     error.at(graph.name_of(need.node));
     throw error;
   }
   return least.left_out.empty();
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

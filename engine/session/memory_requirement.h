@@ -1,5 +1,5 @@
 // The least memory with which a node's work can be done at all, as a run would plan it: with its
-// devices' kernels and forms of weights.
+// devices' kernels and layouts of weights.
 #pragma once
 
 #include <span>
@@ -10,12 +10,12 @@
 #include "engine/program/infer.h"
 #include "engine/resources/environment.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
-struct LeastNeed {
+struct MemoryRequirement {
   NodeIndex node = 0;
   std::uint32_t device = 0;
-  std::uint64_t least_bytes = 0;    // a budget of so many bytes will do
+  std::uint64_t min_bytes = 0;    // a budget of so many bytes will do
   std::uint64_t all_bytes = 0;      // with so many nothing is streamed
   std::uint64_t reading_bytes = 0;  // of host memory beside that: its weights pass through it
   std::string reason;               // "4.5 KiB for activations, ..."
@@ -23,23 +23,23 @@ struct LeastNeed {
 
 // For each node and device that it works on: what its calls of models need there, and its values.
 // Nodes of which nothing is known are left out. `left_out` gets why a call could not be planned.
-struct LeastNeeds {
-  std::vector<LeastNeed> needs;
+struct MemoryRequirements {
+  std::vector<MemoryRequirement> needs;
   std::vector<std::string> left_out;
 };
-LeastNeeds least_needs(const Graph& graph, const Plan& plan, const Inferred& inferred,
+MemoryRequirements memory_requirements(const Graph& graph, const Plan& plan, const Inferred& inferred,
                        const Topology& topology, const Environment& environment);
 
 // The least budget of host memory, for each node: what a node on the host reads, makes and works
 // on; else that of the one device that computes there, and what reading takes beside it. Of several
 // such devices each has a share of its own to be told.
-struct HostNeed {
+struct HostRequirement {
   NodeIndex node = 0;
   // The first includes the others. values: of a node on the host.
-  std::uint64_t least_bytes = 0, reading_bytes = 0, values_bytes = 0;
+  std::uint64_t min_bytes = 0, reading_bytes = 0, values_bytes = 0;
 };
-std::vector<HostNeed> host_needs(const Graph& graph, const Plan& plan, const Inferred& inferred,
-                                 const std::vector<LeastNeed>& needs,
+std::vector<HostRequirement> host_requirements(const Graph& graph, const Plan& plan, const Inferred& inferred,
+                                 const std::vector<MemoryRequirement>& needs,
                                  const Environment& environment);
 
 // Throws out_of_memory, with the node, the budget of host memory and what the node takes there,
@@ -54,4 +54,4 @@ void check_host_nodes(const Graph& graph, const Plan& plan, const Inferred& infe
 bool meets_budgets(const Graph& graph, const Plan& plan, const Inferred& inferred,
                    const Topology& topology, const Environment& environment);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -7,7 +7,7 @@
 #include "engine/session/session_planning.h"
 #include "engine/tensor/shape.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -30,11 +30,11 @@ SessionSpec::Infos infos_of(const heddle_value* record, std::string_view what) {
 
 }  // namespace
 
-Session::Session(Place place, SessionRequest request, std::function<bool()> cancelled,
+Session::Session(ChooseDevices choose_devices, SessionRequest request, std::function<bool()> cancelled,
                  Timeline* timeline, Cancel cancel)
     : context_{request, get_model(*request.model), std::move(cancelled), timeline,
                std::move(cancel)},
-      place_(std::move(place)) {
+      choose_devices_(std::move(choose_devices)) {
   if (context_.request.constants.empty())
     throw Error(Code::invalid_argument, "a session has at least one set of inputs");
   if (context_.request.step_count == 0)
@@ -46,7 +46,7 @@ CallSpec Session::call_spec(std::span<const heddle_value* const> sets) const {
   CallSpec call;
   call.model = request.model;
   call.step_count = request.step_count;
-  call.schedule = infos_of(request.schedule.get(), "scheduled inputs");
+  call.schedule = infos_of(request.schedule.get(), "precomputed inputs");
   for (std::size_t i = 0; i < request.constants.size(); ++i)
     call.sets.push_back(
         {infos_of(request.constants[i].get(), "constants"), infos_of(sets[i], "step inputs")});
@@ -55,33 +55,33 @@ CallSpec Session::call_spec(std::span<const heddle_value* const> sets) const {
 
 void Session::prepare(std::span<const heddle_value* const> sets) {
   const CallSpec call = call_spec(sets);
-  places_ = place_(*context_.model, call);
-  for (std::size_t p = 0; p < std::min(limits_.size(), places_.places.size()); ++p) {
-    SessionPlace& place = places_.places[p];
-    place.budget = std::min(place.budget, limits_[p]);
-    place.spare = std::min(place.spare, limits_[p] - place.budget);
+  devices_ = choose_devices_(*context_.model, call);
+  for (std::size_t p = 0; p < std::min(limits_.size(), devices_.device_slots.size()); ++p) {
+    SessionDeviceSlot& device_slot = devices_.device_slots[p];
+    device_slot.budget = std::min(device_slot.budget, limits_[p]);
+    device_slot.spare = std::min(device_slot.spare, limits_[p] - device_slot.budget);
   }
   plan_.reset();
-  plan_ = plan_at(places_, call);
-  auto prepared = std::make_unique<PreparedSession>(SessionView{context_, places_, *plan_});
+  plan_ = plan_at(devices_, call);
+  auto prepared = std::make_unique<PreparedSession>(SessionView{context_, devices_, *plan_});
   prepared->set_up();
   prepared_ = std::move(prepared);
 }
 
 void Session::tear_down() {
   prepared_.reset();
-  for (const SessionPlace& place : places_.places) place.state->synchronize();
-  for (const SessionPlace& place : places_.places) place.state->trim();
+  for (const SessionDeviceSlot& device_slot : devices_.device_slots) device_slot.state->synchronize();
+  for (const SessionDeviceSlot& device_slot : devices_.device_slots) device_slot.state->trim();
 }
 
 // First the same again, because what others took may have come free; then with half of what is
 // above the least, then with that.
 void Session::set_limits(int attempt) {
   if (attempt == 1 || !plan_) return;
-  limits_.assign(places_.places.size(), kNoLimit);
+  limits_.assign(devices_.device_slots.size(), kNoLimit);
   for (std::uint32_t p = 0; p < limits_.size(); ++p) {
-    if (places_.places[p].budget == kNoLimit || p >= plan_->needs.size()) continue;
-    const std::uint64_t least = plan_->least_bytes(p), need = std::max(least, plan_->need_bytes(p));
+    if (devices_.device_slots[p].budget == kNoLimit || p >= plan_->needs.size()) continue;
+    const std::uint64_t least = plan_->min_bytes(p), need = std::max(least, plan_->need_bytes(p));
     limits_[p] = attempt == 2 ? least + (need - least) / 2 : least;
   }
 }
@@ -100,7 +100,7 @@ std::vector<Value> Session::step(std::uint32_t index, std::span<const heddle_val
   for (int attempt = 1;; ++attempt) {
     try {
       if (prepared_ == nullptr) prepare(sets);
-      return prepared_->step(index, sets, may_record_);
+      return prepared_->step(index, sets, may_capture_);
     } catch (Error& error) {
       // What makes room has been asked already. A plan that not even the least would do for has no
       // smaller one.
@@ -112,10 +112,10 @@ std::vector<Value> Session::step(std::uint32_t index, std::span<const heddle_val
     }
     // The step's inputs are still there, and nothing that it made has left it: it begins anew,
     // without what replays may take for themselves.
-    if (prepared_ != nullptr && prepared_->has_recordings()) may_record_ = false;
+    if (prepared_ != nullptr && prepared_->has_recordings()) may_capture_ = false;
     tear_down();
     set_limits(attempt);
   }
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -14,12 +14,12 @@
 #include "engine/session/prepared_session.h"
 #include "engine/session/session_view.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class Session final : public SessionHandle {
  public:
   // Asked once, at the first step, when all shapes are known.
-  using Place = std::function<SessionPlaces(const Model& model, const CallSpec& call)>;
+  using ChooseDevices = std::function<SessionDeviceSlots(const Model& model, const CallSpec& call)>;
 
   // Whether what is launched next is still wanted; may give nullptr.
   using Cancel = std::function<CancelFlag*()>;
@@ -27,7 +27,7 @@ class Session final : public SessionHandle {
   // `cancelled` is asked between blocks; the session then throws cancelled. `timeline` may be
   // nullptr; otherwise it has to outlive the session, and is told of blocks, transfers and weights.
   // `cancel` is asked for every launch, and may be empty.
-  Session(Place place, SessionRequest request, std::function<bool()> cancelled,
+  Session(ChooseDevices choose_devices, SessionRequest request, std::function<bool()> cancelled,
           Timeline* timeline = nullptr, Cancel cancel = {});
 
   std::vector<Value> step(std::uint32_t index, std::span<const heddle_value* const> sets) override;
@@ -37,8 +37,8 @@ class Session final : public SessionHandle {
     return prepared_ == nullptr ? 0 : prepared_->merged_pages();
   }
   const SessionPlan* plan() const { return plan_ ? &*plan_ : nullptr; }
-  // Stretches of launches that its devices keep and replay.
-  std::size_t recordings() const { return prepared_ == nullptr ? 0 : prepared_->recordings(); }
+  // Segments of launches that its devices keep and replay.
+  std::size_t captured_graphs() const { return prepared_ == nullptr ? 0 : prepared_->captured_graphs(); }
 
  private:
   CallSpec call_spec(std::span<const heddle_value* const> sets) const;
@@ -49,12 +49,12 @@ class Session final : public SessionHandle {
   void set_limits(int attempt);
 
   const SessionContext context_;
-  const Place place_;
-  SessionPlaces places_;
-  std::vector<std::uint64_t> limits_;  // bytes, by place, beside the budgets; empty: none
+  const ChooseDevices choose_devices_;
+  SessionDeviceSlots devices_;
+  std::vector<std::uint64_t> limits_;  // bytes, by device slot, beside the budgets; empty: none
   std::optional<SessionPlan> plan_;
-  bool may_record_ = true;                     // until memory has run out with recordings
+  bool may_capture_ = true;                     // until memory has run out with captured graphs
   std::unique_ptr<PreparedSession> prepared_;  // nullptr: not yet, or torn down
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -10,9 +10,9 @@
 #include "engine/program/weight_sources.h"
 #include "engine/tensor/call.h"
 #include "engine/tensor/shape.h"
-#include "engine/transfer/arrival.h"
+#include "engine/transfer/transfer.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 void SessionBuffers::set_up() {
   // Which set a step input belongs to is not asked again, so externals may go by the records given
@@ -25,32 +25,32 @@ void SessionBuffers::set_up() {
 
 void SessionBuffers::leave() {
   for (std::size_t s = 0; s < externals_.size(); ++s)
-    if (externals_[s]) view_.state(view_.plan.storages[s].place).keep(externals_[s]);
+    if (externals_[s]) view_.state(view_.plan.storages[s].device_slot).retain(externals_[s]);
 }
 
 void SessionBuffers::bring_externals() {
   const SessionContext& context = view_.context;
   externals_.resize(view_.plan.storages.size());
   // The sets may share a tensor. What was brought is held as long as its address tells it from
-  // others: a lane's items are a view that nobody else holds.
+  // others: a branch's items are a view that nobody else holds.
   std::map<std::pair<const heddle_tensor*, std::uint32_t>, std::pair<Tensor, Tensor>> brought;
   for (std::size_t s = 0; s < view_.plan.storages.size(); ++s) {
     const SessionStorage& storage = view_.plan.storages[s];
-    const bool is_schedule = storage.kind == SessionStorage::Kind::schedule;
-    if (!is_schedule && storage.kind != SessionStorage::Kind::constant) continue;
+    const bool is_schedule = storage.kind == SessionStorage::Kind::precomputed;
+    if (!is_schedule && storage.kind != SessionStorage::Kind::loop_invariant) continue;
     const Tensor given =
-        lane_input(is_schedule ? *context.request.schedule
-                               : *context.request.constants[view_.plan.lanes[storage.lane].set],
+        branch_input(is_schedule ? *context.request.schedule
+                               : *context.request.constants[view_.plan.branches[storage.branch].set],
                    storage);
-    auto& [held, here] = brought[{given.get(), storage.place}];
+    auto& [held, here] = brought[{given.get(), storage.device_slot}];
     if (!held) {
-      DeviceState& state = view_.state(storage.place);
+      DeviceState& state = view_.state(storage.device_slot);
       WorkWatch watch;
       if (context.timeline != nullptr)
         watch =
             context.timeline->watch("transfer", cat(storage.input, " to ", state.device().name()));
       held = given;
-      here = Arrival(given, &state, watch).await();
+      here = Transfer(given, &state, watch).await();
     }
     externals_[s] = here;
   }
@@ -62,19 +62,19 @@ std::vector<Reservation> SessionBuffers::reserve() const {
   const Model& model = *view_.context.model;
   const std::string name = weights_name(model);
   std::vector<Reservation> claims;
-  for (std::uint32_t p = 0; p < view_.place_count(); ++p) {
+  for (std::uint32_t p = 0; p < view_.device_slot_count(); ++p) {
     const SessionPlan::Arenas& arenas = view_.plan.arenas[p];
     const Pool& pool = view_.state(p).pool();
     std::uint64_t weights = 0, there = 0;
     for (const SessionStorage& storage : view_.plan.storages)
-      if (storage.kind == SessionStorage::Kind::weight && storage.place == p)
+      if (storage.kind == SessionStorage::Kind::weight && storage.device_slot == p)
         weights += pool.rounded(storage.bytes);
-    for (const ModelWeights& each : view_.places.places[p].weights->models())
+    for (const ModelWeights& each : view_.device_slots.device_slots[p].weights->models())
       if (each.model == model.identity) there += each.bytes;
     const std::uint64_t more = weights - std::min(weights, there);
     const std::uint64_t rooms = pool.rounded(arenas.persistent_bytes) +
                                 pool.rounded(arenas.scratch_bytes) +
-                                (arenas.ring_bytes == 0 ? 0 : pool.rounded(arenas.ring_bytes));
+                                (arenas.staging_ring_bytes == 0 ? 0 : pool.rounded(arenas.staging_ring_bytes));
     claims.push_back(view_.state(p).ledger().reserve(
         more + rooms, cat("a session of ", name, " (", format_bytes(more), " of weights)")));
   }
@@ -84,15 +84,15 @@ std::vector<Reservation> SessionBuffers::reserve() const {
 void SessionBuffers::load_weights(std::vector<Reservation>& claims) {
   const Model& model = *view_.context.model;
   const std::vector<SessionStorage>& storages = view_.plan.storages;
-  std::vector<std::vector<FilePart>> wanted(view_.place_count());
+  std::vector<std::vector<FilePart>> wanted(view_.device_slot_count());
   for (const SessionStorage& storage : storages) {
     if (storage.kind != SessionStorage::Kind::weight) continue;
     const WeightSource source = view_.weight_source(storage);
-    if (!view_.places.places[storage.place].weights->has(source, model.checkpoint->identity()))
-      std::ranges::move(file_parts(source), std::back_inserter(wanted[storage.place]));
+    if (!view_.device_slots.device_slots[storage.device_slot].weights->has(source, model.checkpoint->identity()))
+      std::ranges::move(file_parts(source), std::back_inserter(wanted[storage.device_slot]));
   }
   std::vector<Expectation> expected;
-  for (std::uint32_t p = 0; p < view_.place_count(); ++p)
+  for (std::uint32_t p = 0; p < view_.device_slot_count(); ++p)
     add_expectation(view_, expected, p, wanted[p], UseOrder::once);
 
   weights_.resize(storages.size());
@@ -103,32 +103,32 @@ void SessionBuffers::load_weights(std::vector<Reservation>& claims) {
     const SessionStorage& storage = storages[s];
     if (storage.kind != SessionStorage::Kind::weight) continue;
     const WeightUser user{model.identity, name, std::uint32_t(s)};
-    weights_[s] = view_.places.places[storage.place].weights->get(
+    weights_[s] = view_.device_slots.device_slots[storage.device_slot].weights->get(
         view_.weight_source(storage), model.checkpoint->identity(), view_.weight_watch(storage),
-        user, &claims[storage.place]);
+        user, &claims[storage.device_slot]);
   }
-  for (std::uint32_t p = 0; p < view_.place_count(); ++p) {
+  for (std::uint32_t p = 0; p < view_.device_slot_count(); ++p) {
     std::vector<std::shared_ptr<const DeviceWeight>> here;
     for (std::size_t s = 0; s < weights_.size(); ++s)
-      if (weights_[s] != nullptr && storages[s].place == p) here.push_back(weights_[s]);
-    view_.places.places[p].weights->finish(here);
+      if (weights_[s] != nullptr && storages[s].device_slot == p) here.push_back(weights_[s]);
+    view_.device_slots.device_slots[p].weights->finish(here);
   }
 }
 
 void SessionBuffers::allocate_arenas(std::vector<Reservation>& claims) {
   const std::string name = weights_name(*view_.context.model);
-  const std::string ring = cat("the ring of ", name), arena = cat("the activations of ", name);
-  for (std::uint32_t p = 0; p < view_.place_count(); ++p) {
+  const std::string staging_ring = cat("the staging ring of ", name), arena = cat("the activations of ", name);
+  for (std::uint32_t p = 0; p < view_.device_slot_count(); ++p) {
     DeviceState& state = view_.state(p);
     const SessionPlan::Arenas& bytes = view_.plan.arenas[p];
     const std::uint32_t owner = state.ledger().owner(name);
-    const PieceUse activations{{Held::activations, owner}, arena, &claims[p]};
+    const PieceUse activations{{MemoryKind::activations, owner}, arena, &claims[p]};
     arenas_.push_back(
         {state.allocate(bytes.persistent_bytes, activations),
          state.allocate(bytes.scratch_bytes, activations),
-         bytes.ring_bytes == 0
+         bytes.staging_ring_bytes == 0
              ? nullptr
-             : state.allocate(bytes.ring_bytes, {{Held::ring, owner}, ring, &claims[p]})});
+             : state.allocate(bytes.staging_ring_bytes, {{MemoryKind::staging_ring, owner}, staging_ring, &claims[p]})});
   }
 }
 
@@ -140,11 +140,11 @@ std::byte* SessionBuffers::address(const Operand& operand) const {
   switch (storage.kind) {
     case SessionStorage::Kind::persistent:
     case SessionStorage::Kind::step_input:
-      return in(arenas_[storage.place].persistent);
+      return in(arenas_[storage.device_slot].persistent);
     case SessionStorage::Kind::scratch:
-      return in(arenas_[storage.place].scratch);
+      return in(arenas_[storage.device_slot].scratch);
     case SessionStorage::Kind::page:
-      return in(arenas_[storage.place].ring);
+      return in(arenas_[storage.device_slot].staging_ring);
     case SessionStorage::Kind::weight:
       return weights_[operand.storage]->memory->data() + operand.offset_bytes;
     default:
@@ -154,13 +154,13 @@ std::byte* SessionBuffers::address(const Operand& operand) const {
 
 Tensor SessionBuffers::output(const SessionPlan::Output& output) const {
   const SessionStorage& storage = view_.plan.storages[output.value.storage];
-  if (storage.kind == SessionStorage::Kind::constant ||
-      storage.kind == SessionStorage::Kind::schedule) {
+  if (storage.kind == SessionStorage::Kind::loop_invariant ||
+      storage.kind == SessionStorage::Kind::precomputed) {
     const Tensor& external = externals_[output.value.storage];
     return make_tensor(output.value.info, external->storage,
                        external->offset_bytes + output.value.offset_bytes);
   }
-  const Arenas& arenas = arenas_[storage.place];
+  const Arenas& arenas = arenas_[storage.device_slot];
   return make_tensor(
       output.value.info,
       storage.kind == SessionStorage::Kind::scratch ? arenas.scratch : arenas.persistent,
@@ -169,27 +169,27 @@ Tensor SessionBuffers::output(const SessionPlan::Output& output) const {
 
 Tensor SessionBuffers::step_input(const SessionStorage& storage,
                                   const heddle_tensor_info& info) const {
-  return make_tensor(checked_info(info, "step input"), arenas_[storage.place].persistent,
+  return make_tensor(checked_info(info, "step input"), arenas_[storage.device_slot].persistent,
                      storage.offset);
 }
 
-Tensor SessionBuffers::lane_input(const heddle_value& record, const SessionStorage& storage) const {
+Tensor SessionBuffers::branch_input(const heddle_value& record, const SessionStorage& storage) const {
   const auto* fields = std::get_if<Record>(&record.content);
   const Value* given = fields == nullptr ? nullptr : fields->find(storage.input);
   if (given == nullptr)
     throw Error(Code::invalid_argument,
                 cat("the model's input ", quote(storage.input), " is missing"));
   const Tensor& tensor = get_tensor(**given);
-  const SessionLane& lane = view_.plan.lanes[storage.lane];
-  if (lane.count == 0 || dense_bytes(tensor->info) == storage.bytes) return tensor;
+  const SessionBranch& branch = view_.plan.branches[storage.branch];
+  if (branch.count == 0 || dense_bytes(tensor->info) == storage.bytes) return tensor;
   heddle_tensor_info items = tensor->info;
-  items.shape[0] = lane.count;
-  return view(tensor, items, lane.begin * items.stride[0]);
+  items.shape[0] = branch.count;
+  return view(tensor, items, branch.begin * items.stride[0]);
 }
 
-void add_expectation(const SessionView& view, std::vector<Expectation>& to, std::uint32_t place,
+void add_expectation(const SessionView& view, std::vector<Expectation>& to, std::uint32_t device_slot,
                      const std::vector<FilePart>& parts, UseOrder order) {
-  DeviceState& state = view.state(place);
+  DeviceState& state = view.state(device_slot);
   HostWeights* const host = state.host_weights();
   if (host == nullptr || parts.empty()) return;
   Timeline* const timeline = view.context.timeline;
@@ -197,4 +197,4 @@ void add_expectation(const SessionView& view, std::vector<Expectation>& to, std:
                             timeline == nullptr ? ReadWatch() : timeline->read_watch()));
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

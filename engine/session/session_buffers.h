@@ -8,7 +8,7 @@
 
 #include "engine/session/session_view.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class SessionBuffers {
  public:
@@ -25,28 +25,28 @@ class SessionBuffers {
   // An output where the step left it; the room for a step's input.
   Tensor output(const SessionPlan::Output& output) const;
   Tensor step_input(const SessionStorage& storage, const heddle_tensor_info& info) const;
-  // The input of a lane: its items, where the batch is split.
-  Tensor lane_input(const heddle_value& record, const SessionStorage& storage) const;
+  // The input of a branch: its items, where the batch is split.
+  Tensor branch_input(const heddle_value& record, const SessionStorage& storage) const;
 
  private:
   struct Arenas {
-    std::shared_ptr<DeviceMemory> persistent, scratch, ring;
+    std::shared_ptr<DeviceMemory> persistent, scratch, staging_ring;
   };
 
   void bring_externals();
-  std::vector<Reservation> reserve() const;  // by place
+  std::vector<Reservation> reserve() const;  // by device slot
   void load_weights(std::vector<Reservation>& claims);
   void allocate_arenas(std::vector<Reservation>& claims);
 
   const SessionView& view_;
-  std::vector<Arenas> arenas_;                                // by place
+  std::vector<Arenas> arenas_;                                // by device slot
   std::vector<std::shared_ptr<const DeviceWeight>> weights_;  // by storage
   std::vector<Tensor> externals_;  // by storage: constants and schedules, brought to their place
 };
 
 // Tells the host memory of a place of weights that are going to be read, so that they are read from
 // disk while others work. `to` gets what holds them there.
-void add_expectation(const SessionView& view, std::vector<Expectation>& to, std::uint32_t place,
+void add_expectation(const SessionView& view, std::vector<Expectation>& to, std::uint32_t device_slot,
                      const std::vector<FilePart>& parts, UseOrder order);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -7,11 +7,11 @@
 #include "engine/tensor/shape.h"
 #include "engine/transfer/route.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
-bool is_same(const heddle_weight_form& a, const heddle_weight_form& b) {
+bool is_same(const heddle_weight_layout& a, const heddle_weight_layout& b) {
   return a.bytes == b.bytes && a.info.dtype == b.info.dtype && a.info.layout == b.info.layout &&
          same_shape(a.info, b.info);
 }
@@ -23,21 +23,21 @@ SessionPages::Page::Page(DeviceState& on, WeightSource from, std::byte* at,
     : state(on),
       source(std::move(from)),
       key(source.key({})),
-      form(device_form(on.device(), source)),
+      layout(device_layout(on.device(), source)),
       lent(std::move(of_another)),
       to(at),
       ready(on.device()),
       arrived(on.device()) {
   if (lent == nullptr) return;
   const bool direct = find_route(&lent->memory->state().device(), &on.device()) == Route::direct;
-  if (!direct || !is_same(lent->form, form)) lent = nullptr;
+  if (!direct || !is_same(lent->layout, layout)) lent = nullptr;
 }
 
 void SessionPages::Page::enqueue(Stream& stream) {
   const Device& here = state.device();
   if (lent == nullptr)
-    return make_device_weight(stream, source, hosts[next_host++ % kUnderWay], form, to);
-  here.copy(stream, &here, to, &lent->memory->state().device(), lent->memory->data(), form.bytes);
+    return make_device_weight(stream, source, hosts[next_host++ % kUnderWay], layout, to);
+  here.copy(stream, &here, to, &lent->memory->state().device(), lent->memory->data(), layout.bytes);
 }
 
 void SessionPages::add(DeviceState& state, WeightSource source, std::byte* to,
@@ -67,7 +67,7 @@ void SessionPages::page_in(std::uint32_t index, const WorkWatch& watch) {
     throw;
   }
   if (watch)
-    watch(page.state, StreamRow::copy_in, std::move(*begin), std::move(*end), page.form.bytes);
+    watch(page.state, StreamRow::copy_in, std::move(*begin), std::move(*end), page.layout.bytes);
 }
 
 void SessionPages::await(std::uint32_t index) {
@@ -77,7 +77,7 @@ void SessionPages::await(std::uint32_t index) {
   // What was made for the copy alone, a patched weight for one, must not pile up.
   for (HostWeight& host : page.hosts)
     if (host.made_bytes > 0)
-      page.state.keep(std::make_shared<const HostWeight>(std::exchange(host, HostWeight())));
+      page.state.retain(std::make_shared<const HostWeight>(std::exchange(host, HostWeight())));
 }
 
 void SessionPages::leave() {
@@ -87,7 +87,7 @@ void SessionPages::leave() {
   try {
     left.reserve(pages_.size());
     for (auto& page : pages_) left.emplace_back(std::move(page));
-    for (const auto& page : left) page->state.keep(page);
+    for (const auto& page : left) page->state.retain(page);
   } catch (const std::exception&) {
     for (const auto& page : pages_)  // before what copies read goes
       if (page != nullptr) page->state.settle();
@@ -97,4 +97,4 @@ void SessionPages::leave() {
   pages_.clear();
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -1,4 +1,4 @@
-// The streamed weights of a session: copied into the rings of its places by their copy streams, as
+// The streamed weights of a session: copied into the staging rings of its device slots by their copy streams, as
 // the plan says, while computing goes on. Enqueues only. For one thread at a time.
 #pragma once
 
@@ -14,7 +14,7 @@
 #include "engine/memory/weights.h"
 #include "engine/resources/merged_pages.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class SessionPages {
  public:
@@ -22,7 +22,7 @@ class SessionPages {
   // nullptr: without a limit.
   explicit SessionPages(std::shared_ptr<Ledger> host = nullptr) : merged_(std::move(host)) {}
 
-  // `to`: the page's room in the ring, which belongs to the caller and stays as long as this.
+  // `to`: the page's room in the staging ring, which belongs to the caller and stays as long as this.
   // `lent`: the weight on another device with a direct way; nullptr: it is made of the file's
   // bytes.
   void add(DeviceState& state, WeightSource source, std::byte* to,
@@ -55,7 +55,7 @@ class SessionPages {
     DeviceState& state;
     WeightSource source;
     const Hash128 key;  // among the weights of the session's model
-    heddle_weight_form form;
+    heddle_weight_layout layout;
     std::shared_ptr<const DeviceWeight> lent;
     std::byte* to;
     Event ready, arrived;
@@ -67,4 +67,4 @@ class SessionPages {
   std::vector<std::unique_ptr<Page>> pages_;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -5,10 +5,10 @@
 #include "engine/program/infer.h"
 #include "engine/session/session_view.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // Adds what is spare to the budgets where nothing else helps. Throws what plan_session() throws;
 // out_of_memory with who holds what on the devices that have a budget.
-SessionPlan plan_at(SessionPlaces& places, const CallSpec& call);
+SessionPlan plan_at(SessionDeviceSlots& device_slots, const CallSpec& call);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -10,7 +10,7 @@
 #include "engine/tensor/shape.h"
 #include "heddle/abi/ops.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -34,13 +34,13 @@ class BlockTrace {
     state().record(end);
     const std::string& id = view_.graph().nodes[block.node].id;
     view_.context.timeline->add(state(), StreamRow::compute, "block",
-                                view_.plan.lanes.size() == 1 ? id : cat(id, " lane ", block.lane),
+                                view_.plan.branches.size() == 1 ? id : cat(id, " branch ", block.branch),
                                 std::move(*begin_), std::move(end), 0);
     begin_.reset();
   }
 
  private:
-  DeviceState& state() const { return view_.state(view_.plan.blocks[block_].place); }
+  DeviceState& state() const { return view_.state(view_.plan.blocks[block_].device_slot); }
 
   const SessionView& view_;
   std::uint32_t block_ = 0;
@@ -59,14 +59,14 @@ std::vector<Value> PreparedSession::step(std::uint32_t index,
   copy_slices(index);
   bring_first_pages();
   const bool is_last = index + 1 == view_.context.request.step_count;
-  if (is_last) expected_pages_ = expect_pages({Rate::step}, UseOrder::once);
+  if (is_last) expected_pages_ = expect_pages({Phase::per_step}, UseOrder::once);
   first_pages_are_here_ = false;
-  if (may_record) record_step();
-  run(Rate::step, is_last);
+  if (may_record) capture_step();
+  run(Phase::per_step, is_last);
   ++steps_enqueued_;
   first_pages_are_here_ = !is_last;
   std::vector<Value> results = collect_outputs();
-  join_places();
+  join_devices();
   view_.home().record(done);
   return results;
 }
@@ -74,14 +74,14 @@ std::vector<Value> PreparedSession::step(std::uint32_t index,
 void PreparedSession::write_step_inputs(std::span<const heddle_value* const> sets) {
   for (const SessionStorage& storage : view_.plan.storages) {
     if (storage.kind != SessionStorage::Kind::step_input) continue;
-    const Tensor tensor = buffers_.lane_input(*sets[view_.plan.lanes[storage.lane].set], storage);
-    heddle_tensor_info place = tensor->info;
-    std::fill(std::begin(place.stride), std::end(place.stride), 0);
-    if (dense_bytes(place) != storage.bytes)
+    const Tensor tensor = buffers_.branch_input(*sets[view_.plan.branches[storage.branch].set], storage);
+    heddle_tensor_info dense = tensor->info;
+    std::fill(std::begin(dense.stride), std::end(dense.stride), 0);
+    if (dense_bytes(dense) != storage.bytes)
       throw Error(Code::invalid_argument,
                   cat("the model's input ", quote(storage.input), " is ", describe(tensor->info),
                       ": its shape differs from the first step's"));
-    const Tensor slot = buffers_.step_input(storage, place);
+    const Tensor slot = buffers_.step_input(storage, dense);
     heddle_tensor* const in[] = {tensor.get()};
     heddle_tensor* const out[] = {slot.get()};
     view_.home().op(op_id(HEDDLE_OP_COPY), in, out, {}, view_.context.cancel_flag());
@@ -104,28 +104,28 @@ void PreparedSession::bring_first_pages() {
 }
 
 // Not for the first step: kernels prepare themselves when they are launched for the first time.
-void PreparedSession::record_step() {
-  constexpr std::uint32_t kStepsWorthRecording = 4;
-  if (steps_enqueued_ != 1 || view_.context.request.step_count < kStepsWorthRecording) return;
+void PreparedSession::capture_step() {
+  constexpr std::uint32_t kStepsWorthCapturing = 4;
+  if (steps_enqueued_ != 1 || view_.context.request.step_count < kStepsWorthCapturing) return;
   std::vector<const Device*> devices;
-  for (const SessionPlace& place : view_.places.places) devices.push_back(&place.state->device());
-  const auto grain = view_.context.timeline == nullptr ? SessionRecordings::Grain::step
-                                                       : SessionRecordings::Grain::block;
-  recordings_ = std::make_unique<SessionRecordings>(
+  for (const SessionDeviceSlot& device_slot : view_.device_slots.device_slots) devices.push_back(&device_slot.state->device());
+  const auto grain = view_.context.timeline == nullptr ? SessionGraphs::Grain::step
+                                                       : SessionGraphs::Grain::block;
+  graphs_ = std::make_unique<SessionGraphs>(
       view_.plan, devices, grain, [&](std::uint32_t op, Stream& stream) {
         enqueue(launches_[op], view_.plan.ops[op].node, stream);
       });
 }
 
-void PreparedSession::run(Rate phase, bool is_last) {
+void PreparedSession::run(Phase phase, bool is_last) {
   BlockTrace trace(view_);
   const std::vector<SessionAction>& actions = view_.plan.phases[int(phase)];
   for (std::uint32_t i = 0; i < actions.size(); ++i) {
-    if (phase == Rate::step && recordings_ != nullptr && recordings_->holds(i)) {
-      const SessionRecordings::Stretch* const stretch = recordings_->at(i);
-      if (stretch == nullptr) continue;  // it was enqueued with the first
+    if (phase == Phase::per_step && graphs_ != nullptr && graphs_->holds(i)) {
+      const SessionGraphs::Segment* const segment = graphs_->at(i);
+      if (segment == nullptr) continue;  // it was enqueued with the first
       trace.before_launch();
-      replay(*stretch);
+      replay(*segment);
       continue;
     }
     const auto& [kind, index, for_next_step] = actions[i];
@@ -140,10 +140,10 @@ void PreparedSession::run(Rate phase, bool is_last) {
         launch(launches_[index], view_.plan.ops[index].node);
         break;
       case SessionAction::Kind::transfer:
-        crossings_[index]->start(view_.transfer_watch(view_.plan.transfers[index]));
+        copy_tasks_[index]->start(view_.transfer_watch(view_.plan.transfers[index]));
         break;
       case SessionAction::Kind::await:
-        crossings_[index]->await();
+        copy_tasks_[index]->await();
         break;
       case SessionAction::Kind::page_in:
         if (!for_next_step || !is_last)
@@ -159,7 +159,7 @@ void PreparedSession::run(Rate phase, bool is_last) {
 }
 
 void PreparedSession::launch(const Launch& launch, NodeIndex node) {
-  view_.state(launch.place).with_stream([&](Stream& stream) { enqueue(launch, node, stream); });
+  view_.state(launch.device_slot).with_stream([&](Stream& stream) { enqueue(launch, node, stream); });
 }
 
 void PreparedSession::enqueue(const Launch& launch, NodeIndex node, Stream& stream) {
@@ -176,25 +176,25 @@ void PreparedSession::enqueue(const Launch& launch, NodeIndex node, Stream& stre
   }
 }
 
-void PreparedSession::replay(const SessionRecordings::Stretch& stretch) {
-  view_.state(stretch.place).with_stream([&](Stream& stream) {
+void PreparedSession::replay(const SessionGraphs::Segment& segment) {
+  view_.state(segment.device_slot).with_stream([&](Stream& stream) {
     const CancelScope scope(stream, view_.context.cancel_flag());
-    stream.replay(*stretch.recording);
+    stream.replay(*segment.captured_graph);
   });
 }
 
 // Every device goes on only when all are here: memory that crosses devices may then be written
 // again.
-void PreparedSession::join_places() {
-  if (view_.place_count() == 1) return;
-  const std::uint32_t home = view_.places.home;
-  for (std::uint32_t p = 0; p < view_.place_count(); ++p) {
+void PreparedSession::join_devices() {
+  if (view_.device_slot_count() == 1) return;
+  const std::uint32_t home = view_.device_slots.home;
+  for (std::uint32_t p = 0; p < view_.device_slot_count(); ++p) {
     if (p == home) continue;
     view_.state(p).record(*reached_[p]);
     view_.home().with_stream([&](Stream& stream) { stream.wait_for(*reached_[p]); });
   }
   view_.home().record(*reached_[home]);
-  for (std::uint32_t p = 0; p < view_.place_count(); ++p)
+  for (std::uint32_t p = 0; p < view_.device_slot_count(); ++p)
     if (p != home)
       view_.state(p).with_stream([&](Stream& stream) { stream.wait_for(*reached_[home]); });
 }
@@ -207,18 +207,18 @@ std::vector<Value> PreparedSession::collect_outputs() {
       view_.context.request.constants.size());
   std::map<std::pair<std::uint32_t, std::string_view>, Tensor> whole;  // by set and name
   for (const SessionPlan::Output& output : view_.plan.outputs) {
-    const SessionLane& lane = view_.plan.lanes[output.lane];
-    Tensor& out = whole[{lane.set, output.name}];
+    const SessionBranch& branch = view_.plan.branches[output.branch];
+    Tensor& out = whole[{branch.set, output.name}];
     if (!out) {
       out = home.make(whole_output(output));
-      fields[lane.set].emplace_back(output.name, make_value(out));
+      fields[branch.set].emplace_back(output.name, make_value(out));
     }
     heddle_tensor_info info = output.value.info;
     std::fill(std::begin(info.stride), std::end(info.stride), 0);
     const Tensor inside = buffers_.output(output);
     const Tensor items =
-        lane.count == 0 ? out
-                        : view(out, checked_info(info, "output"), lane.begin * out->info.stride[0]);
+        branch.count == 0 ? out
+                        : view(out, checked_info(info, "output"), branch.begin * out->info.stride[0]);
     heddle_tensor* const from[] = {inside.get()};
     heddle_tensor* const to[] = {items.get()};
     home.op(op_id(HEDDLE_OP_COPY), from, to, {}, view_.context.cancel_flag());
@@ -228,16 +228,16 @@ std::vector<Value> PreparedSession::collect_outputs() {
   return results;
 }
 
-// Of all lanes of its set.
+// Of all branches of its set.
 heddle_tensor_info PreparedSession::whole_output(const SessionPlan::Output& output) const {
   heddle_tensor_info info = output.value.info;
   std::fill(std::begin(info.stride), std::end(info.stride), 0);
-  const SessionLane& lane = view_.plan.lanes[output.lane];
-  if (lane.count == 0) return info;
+  const SessionBranch& branch = view_.plan.branches[output.branch];
+  if (branch.count == 0) return info;
   info.shape[0] = 0;
-  for (const SessionLane& other : view_.plan.lanes)
-    if (other.set == lane.set) info.shape[0] += other.count;
+  for (const SessionBranch& other : view_.plan.branches)
+    if (other.set == branch.set) info.shape[0] += other.count;
   return info;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

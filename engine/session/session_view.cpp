@@ -4,12 +4,12 @@
 #include "engine/program/weight_slot.h"
 #include "engine/program/weight_sources.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 WeightSource SessionView::weight_source(const SessionStorage& storage) const {
   const Node& node = graph().nodes[storage.node];
   return numbered_source(weight_sources(*context.model, node), node, storage.slot,
-                         places.placement.shares, storage.member)
+                         device_slots.placement.fractions, storage.rank)
       .value();
 }
 
@@ -27,4 +27,4 @@ WorkWatch SessionView::transfer_watch(const PlannedTransfer& transfer) const {
   return context.timeline->watch("transfer", cat(name, " to ", state(transfer.to).device().name()));
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -15,9 +15,9 @@
 #include "engine/resources/timeline.h"
 #include "engine/tensor/call.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
-struct SessionPlace {
+struct SessionDeviceSlot {
   DeviceState* state = nullptr;
   WeightStore* weights = nullptr;
   std::uint64_t budget = kNoLimit;  // bytes that the session may use there
@@ -32,11 +32,11 @@ struct SessionDonor {
   WeightStore* weights = nullptr;
 };
 
-struct SessionPlaces {
-  std::vector<SessionPlace> places;  // the placement's devices in its order, then home when it is
+struct SessionDeviceSlots {
+  std::vector<SessionDeviceSlot> device_slots;  // the placement's devices in its order, then home when it is
                                      // none of them
   std::uint32_t home = 0;            // of the caller
-  CallPlacement placement;           // its devices are the first places
+  CallPlacement placement;           // its devices are the first device slots
   std::vector<SessionDonor> donors = {};
   std::shared_ptr<Ledger> host_memory = nullptr;  // nullptr: it has no budget
   std::uint64_t pinned_bytes = 0;                 // as in SessionSpec
@@ -56,13 +56,13 @@ struct SessionContext {
 // Borrows all of it.
 struct SessionView {
   const SessionContext& context;
-  const SessionPlaces& places;
+  const SessionDeviceSlots& device_slots;
   const SessionPlan& plan;
 
   const Graph& graph() const { return *context.model->graph; }
-  std::uint32_t place_count() const { return std::uint32_t(places.places.size()); }
-  DeviceState& state(std::uint32_t place) const { return *places.places[place].state; }
-  DeviceState& home() const { return state(places.home); }
+  std::uint32_t device_slot_count() const { return std::uint32_t(device_slots.device_slots.size()); }
+  DeviceState& state(std::uint32_t device_slot) const { return *device_slots.device_slots[device_slot].state; }
+  DeviceState& home() const { return state(device_slots.home); }
   // What fills a storage that is a weight or a page.
   WeightSource weight_source(const SessionStorage& storage) const;
   // Empty without a timeline.
@@ -70,4 +70,4 @@ struct SessionView {
   WorkWatch transfer_watch(const PlannedTransfer& transfer) const;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -4,7 +4,7 @@
 
 #include "engine/program/weight_sources.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 std::uint64_t largest_read(const Model& model) {
   std::uint64_t largest = 0;
@@ -19,7 +19,7 @@ std::uint64_t largest_read(const Model& model) {
   return largest;
 }
 
-ReadingRoom reading_room(std::uint64_t largest, std::uint32_t device, const Topology& topology,
+StagingReserve staging_reserve(std::uint64_t largest, std::uint32_t device, const Topology& topology,
                          const Environment& environment) {
   if (environment.host_weights == nullptr) return {};
   const std::uint64_t budget = environment.host_ledger->budget();
@@ -46,4 +46,4 @@ ReadingRoom reading_room(std::uint64_t largest, std::uint32_t device, const Topo
   return {from_each(largest), from_each(wanted)};
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -4,7 +4,7 @@
 #include <map>
 #include <mutex>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -39,4 +39,4 @@ const char* op_name(std::uint32_t id) {
   return id < table.names.size() ? table.names[id].c_str() : "";
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

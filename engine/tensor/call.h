@@ -1,5 +1,5 @@
 // One call of one node, as the services of the C ABI see it: heddle_ctx. Two things implement it: the executor's call
-// of a workflow node, which runs (run/node_call), and the recording of a block (plan/recorder). What a call
+// of a workflow node, which runs (run/node_call), and the trace of a block (program/tracer). What a call
 // cannot do throws unsupported. Functions marked any-thread are; all others belong to the thread of the call.
 #pragma once
 
@@ -12,7 +12,7 @@
 #include "engine/tensor/value.h"
 #include "heddle/abi/node.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // An op's name as a number, the same in the whole process; names are never forgotten. Any thread.
 std::uint32_t op_id(std::string_view name);
@@ -34,15 +34,15 @@ struct SessionRequest {
   std::uint32_t step_count = 1;
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine
 
 struct heddle_ctx {
   virtual ~heddle_ctx() = default;
   virtual const heddle_value* input(std::uint32_t index) = 0;  // nullptr: absent
-  virtual void set_output(std::uint32_t index, heddle::core::Value value) = 0;
+  virtual void set_output(std::uint32_t index, heddle::engine::Value value) = 0;
   virtual heddle_tensor* weight(std::uint32_t slot) = 0;
   virtual void want(std::string_view input) = 0;
-  virtual std::span<const std::pair<std::string, heddle::core::Value>> extras() = 0;
+  virtual std::span<const std::pair<std::string, heddle::engine::Value>> extras() = 0;
 
   virtual bool cancelled() const = 0;                                       // any thread
   virtual void progress(double fraction, std::string_view note) = 0;       // any thread
@@ -55,20 +55,20 @@ struct heddle_ctx {
   virtual heddle_dtype compute() const = 0;
   virtual void* stream() = 0;
 
-  virtual heddle::core::Tensor make(const heddle_tensor_info& info) = 0;
-  virtual heddle::core::Tensor make_host(const heddle_tensor_info& info) = 0;
-  virtual heddle::core::Tensor upload(const heddle_tensor_info& info, const void* src) = 0;
+  virtual heddle::engine::Tensor make(const heddle_tensor_info& info) = 0;
+  virtual heddle::engine::Tensor make_host(const heddle_tensor_info& info) = 0;
+  virtual heddle::engine::Tensor upload(const heddle_tensor_info& info, const void* src) = 0;
   virtual void read(heddle_tensor* tensor, void* dst, std::size_t bytes) = 0;
   virtual void op(std::uint32_t op, std::span<heddle_tensor* const> in, std::span<heddle_tensor* const> out,
                   std::span<const std::byte> attrs) = 0;
 
   // A MODEL of the best family for that role. `checkpoint` is a Checkpoint of floor 2, `config` a record or nullptr.
-  virtual heddle::core::Value build_model(std::string_view role, const heddle::core::Checkpoint& checkpoint, const heddle_value* config) = 0;
-  virtual std::unique_ptr<heddle::core::SessionHandle> open(const heddle::core::SessionRequest& request) = 0;
+  virtual heddle::engine::Value build_model(std::string_view role, const heddle::engine::Checkpoint& checkpoint, const heddle_value* config) = 0;
+  virtual std::unique_ptr<heddle::engine::SessionHandle> open(const heddle::engine::SessionRequest& request) = 0;
   virtual std::string find_file(std::string_view folder, std::string_view name) = 0;
   virtual std::string output_folder(std::string_view kind) = 0;
   virtual std::uint64_t identify_file(std::string_view path) = 0;
   virtual heddle_completion* defer() = 0;
   virtual heddle_group group() const { return {sizeof(heddle_group), HEDDLE_GROUP_NONE, 0, 1}; }
-  virtual heddle_share share(std::uint32_t input) = 0;  // blocks only
+  virtual heddle_shard shard(std::uint32_t input) = 0;  // blocks only
 };

@@ -9,7 +9,7 @@
 #include "engine/base/text.h"
 #include "engine/tensor/dtype.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -133,4 +133,4 @@ DLManagedTensor* to_dlpack(const Tensor& tensor) {
   return &out.release()->managed;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

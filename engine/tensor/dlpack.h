@@ -7,7 +7,7 @@
 #include "engine/tensor/tensor.h"
 #include "heddle/dlpack.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // A tensor that somebody else made; its deleter is called when the last holder lets go.
 using ManagedTensor = std::shared_ptr<DLManagedTensor>;
@@ -22,4 +22,4 @@ Tensor from_dlpack(const ManagedTensor& given);
 // called, on any thread.
 DLManagedTensor* to_dlpack(const Tensor& tensor);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

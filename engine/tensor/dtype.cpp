@@ -6,7 +6,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 namespace {
 
 struct Row {
@@ -105,4 +105,4 @@ std::optional<DType> parse_safetensors_dtype(std::string_view name) {
   return find(name, &Row::safetensors);
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // From q8_0 on elements have no size of their own: they stand in blocks of some neighbours along the
 // innermost axis, which share their scales (the formats of gguf files, byte for byte).
@@ -70,4 +70,4 @@ bool is_floating(DType dtype);
 std::optional<DType> parse_dtype(std::string_view name);
 std::optional<DType> parse_safetensors_dtype(std::string_view name);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -5,7 +5,7 @@
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 void gather(const heddle_tensor_info& info, const std::byte* src, std::byte* dst) {
   if (is_contiguous(info)) {
@@ -23,4 +23,4 @@ void gather(const heddle_tensor_info& info, const std::byte* src, std::byte* dst
   }
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

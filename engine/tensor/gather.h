@@ -5,9 +5,9 @@
 
 #include "heddle/abi/value.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // src: element (0, ...). dst has dense_bytes(info). Pure; any thread.
 void gather(const heddle_tensor_info& info, const std::byte* src, std::byte* dst);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -9,7 +9,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -65,4 +65,4 @@ void forget_host_allocator(unsigned long long number) {
   if (number == known().all.size()) current.store(&kLibrary, std::memory_order_release);
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // Both are called by any thread, several at once. `allocate` gives nullptr when it has nothing
 // left.
@@ -31,4 +31,4 @@ unsigned long long use_host_allocator(const HostAllocator& allocator);
 // The C library again, unless another allocator has been put in the place meanwhile.
 void forget_host_allocator(unsigned long long number);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

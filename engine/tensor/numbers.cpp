@@ -9,7 +9,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 namespace {
 
 template <class T>
@@ -119,4 +119,4 @@ std::vector<double> to_doubles(DType dtype, std::span<const std::byte> src) {
   return values;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

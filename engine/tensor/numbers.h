@@ -7,7 +7,7 @@
 
 #include "engine/tensor/dtype.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // `dst` gets src.size() / dtype_size(dtype) numbers. `src` need not be aligned. Exact for types of
 // up to 32 bits, nearest for f64. Throws Error(invalid_argument) for a type that is not floating.
@@ -16,4 +16,4 @@ void to_floats(DType dtype, std::span<const std::byte> src, float* dst);
 // Of any type; 64-bit integers beyond 2^53 are rounded.
 std::vector<double> to_doubles(DType dtype, std::span<const std::byte> src);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -4,7 +4,7 @@
 #include "engine/base/text.h"
 #include "engine/tensor/dtype.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -115,4 +115,4 @@ std::string describe(const heddle_tensor_info& info) {
   return cat(dtype_name(DType(info.dtype)), " (", join(std::span(info.shape, info.rank), ", "), ")");
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

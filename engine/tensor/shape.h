@@ -8,7 +8,7 @@
 
 #include "heddle/abi/value.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // What a tensor may take at most: more than any machine has, and so little that sums of some ten
 // thousands of them, and products of one with its element's size, fit into 64 bits.
@@ -45,4 +45,4 @@ Extent extent(const heddle_tensor_info& info);
 // "f32 (1, 16, 32, 32)".
 std::string describe(const heddle_tensor_info& info);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -5,7 +5,7 @@
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/host_memory.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -49,4 +49,4 @@ Tensor view(const Tensor& tensor, const heddle_tensor_info& info, std::int64_t o
   return make_tensor(to, tensor->storage, std::uint64_t(std::int64_t(tensor->offset_bytes) + offset * element));
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -12,7 +12,7 @@
 
 #include "engine/tensor/shape.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // A piece of memory. Freed (in stream order, where that applies) by its destructor.
 class Storage {
@@ -27,10 +27,10 @@ class Storage {
   virtual void wait() const {}
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine
 
 struct heddle_tensor {
-  heddle_tensor(const heddle_tensor_info& info, std::shared_ptr<heddle::core::Storage> storage, std::uint64_t offset_bytes)
+  heddle_tensor(const heddle_tensor_info& info, std::shared_ptr<heddle::engine::Storage> storage, std::uint64_t offset_bytes)
       : info(info), storage(std::move(storage)), offset_bytes(offset_bytes) {}
   std::byte* data() const {
     std::byte* base = storage->data();
@@ -38,11 +38,11 @@ struct heddle_tensor {
   }
   mutable std::atomic<std::uint32_t> refs{1};
   const heddle_tensor_info info;
-  const std::shared_ptr<heddle::core::Storage> storage;
+  const std::shared_ptr<heddle::engine::Storage> storage;
   const std::uint64_t offset_bytes;  // of element (0, ...)
 };
 
-namespace heddle::core {
+namespace heddle::engine {
 
 // A counted pointer to something with `refs`; T is heddle_tensor or const heddle_value.
 template <class T>
@@ -90,4 +90,4 @@ Tensor make_host_tensor(const heddle_tensor_info& info);
 // would lie outside of the storage, or when the tensor is in a device's private layout.
 Tensor view(const Tensor& tensor, const heddle_tensor_info& info, std::int64_t offset);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

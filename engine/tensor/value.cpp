@@ -5,7 +5,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 namespace {
 
@@ -198,4 +198,4 @@ bool hash_value(const heddle_value& value, Hasher& hasher) {
   }
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -13,7 +13,7 @@
 #include "engine/base/json.h"
 #include "engine/tensor/tensor.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 class Model;  // floor 3: a block graph with its weights
 using Value = Ref<const heddle_value>;
@@ -40,19 +40,19 @@ struct Object {
   void (*const drop)(void*);
 };
 
-}  // namespace heddle::core
+}  // namespace heddle::engine
 
 struct heddle_value {
-  using Content = std::variant<heddle::core::None, bool, std::int64_t, std::uint64_t, double, std::string, heddle::core::Tensor,
-                               heddle::core::List, heddle::core::Record, std::shared_ptr<const heddle::core::Model>,
-                               std::shared_ptr<const heddle::core::Object>>;
+  using Content = std::variant<heddle::engine::None, bool, std::int64_t, std::uint64_t, double, std::string, heddle::engine::Tensor,
+                               heddle::engine::List, heddle::engine::Record, std::shared_ptr<const heddle::engine::Model>,
+                               std::shared_ptr<const heddle::engine::Object>>;
   explicit heddle_value(Content content) : content(std::move(content)) {}
   explicit heddle_value(std::int64_t number) : content(number) {}
   mutable std::atomic<std::uint32_t> refs{1};
   const Content content;  // the alternatives stand in the order of HEDDLE_KIND_...
 };
 
-namespace heddle::core {
+namespace heddle::engine {
 
 Value make_value(heddle_value::Content content);
 inline Value make_value(const char* text) { return make_value(std::string(text)); }
@@ -83,4 +83,4 @@ Value map_tensors(const Value& value, const std::function<Tensor(const Tensor&)>
 // a tensor, model or object inside: those are identified by how they were made.
 bool hash_value(const heddle_value& value, Hasher& hasher);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

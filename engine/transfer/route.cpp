@@ -1,6 +1,6 @@
 #include "engine/transfer/route.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 Route find_route(const Device* from, const Device* to) {
   const bool from_host = from == nullptr || from->host_visible(), to_host = to == nullptr || to->host_visible();
@@ -12,4 +12,4 @@ Route find_route(const Device* from, const Device* to) {
   return related && to->desc().can_copy(to->raw(), from->raw()) != 0 ? Route::direct : Route::staged;
 }
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -3,7 +3,7 @@
 
 #include "engine/device/device.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 
 enum class Route {
   same,       // both read host memory: nothing is copied
@@ -16,4 +16,4 @@ enum class Route {
 // nullptr: host memory.
 Route find_route(const Device* from, const Device* to);
 
-}  // namespace heddle::core
+}  // namespace heddle::engine

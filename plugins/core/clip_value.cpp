@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <heddle/field/tokenizer.h>
+#include <heddle/diffusion/tokenizer.h>
 
 #include "model_files.h"
 

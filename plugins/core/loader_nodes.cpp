@@ -83,7 +83,7 @@ Value lone_denoiser(Context& ctx, const Checkpoint& file) {
 // fp8_e4m3fn and fp8_e5m2 only store: their numbers are widened to be multiplied. The fast one is
 // multiplied in 8 bits where a device can.
 Checkpoint loaded_as(const Checkpoint& file, const std::string& weight_dtype) {
-  if (weight_dtype == "fp8_e4m3fn_fast") return file.narrow();
+  if (weight_dtype == "fp8_e4m3fn_fast") return file.scale_to_fp8();
   if (weight_dtype == "fp8_e4m3fn") return file.cast(HEDDLE_F8_E4M3);
   if (weight_dtype == "fp8_e5m2") return file.cast(HEDDLE_F8_E5M2);
   return file;

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include <heddle/field/module_names.h>
+#include <heddle/diffusion/module_names.h>
 
 namespace heddle::loaders {
 namespace {

@@ -11,7 +11,7 @@ namespace heddle::loaders {
 
 class LoraTargets {
  public:
-  // Names of the model's family where a plugin tells them (heddle/field/module_names.h), else those
+  // Names of the model's family where a plugin tells them (heddle/diffusion/module_names.h), else those
   // of its tensors.
   explicit LoraTargets(const Value& model);
 

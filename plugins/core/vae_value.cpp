@@ -1,6 +1,6 @@
 #include "vae_value.h"
 
-#include <heddle/field/values.h>
+#include <heddle/diffusion/values.h>
 
 namespace heddle::loaders {
 

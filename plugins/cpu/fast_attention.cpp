@@ -10,7 +10,7 @@
 #include "fast.h"
 #include "kernels.h"
 #include "op_check.h"
-#include "product.h"
+#include "gemm.h"
 
 namespace heddle::cpu {
 

@@ -6,7 +6,7 @@
 #include "kernels.h"
 #include "onednn_primitives.h"
 #include "op_check.h"
-#include "product.h"
+#include "gemm.h"
 
 namespace heddle::cpu {
 

@@ -6,7 +6,7 @@
 #include "kernels.h"
 #include "onednn_primitives.h"
 #include "op_check.h"
-#include "product.h"
+#include "gemm.h"
 
 namespace heddle::cpu {
 
@@ -31,7 +31,7 @@ class Tiles {
     for (const bool last_row : {false, true})
       for (const bool last_column : {false, true}) {
         const std::int64_t columns = last_column ? tiles.last_columns() : tiles.cut.tile_columns;
-        const Primitive* primitive = device.primitives().product(
+        const Primitive* primitive = device.primitives().gemm(
             {last_row ? tiles.last_rows() : tiles.cut.tile_rows, columns, weight.shape[1]});
         if (primitive == nullptr) return std::nullopt;
         tiles.primitives_[last_row][last_column] = primitive;

@@ -84,7 +84,7 @@ std::unique_ptr<const Primitive> if_fast(const Description& description) {
   return std::make_unique<Made>(Kind(description), description);
 }
 
-std::unique_ptr<const Primitive> make(const ProductShape& s) {
+std::unique_ptr<const Primitive> make(const GemmShape& s) {
   const memory::desc x({s.rows, s.length}, kBf16, Tag::ab),
       weight({s.length, s.columns}, kBf16, Tag::BA16a32b2a),
       out({s.rows, s.columns}, kF32, Tag::ab);
@@ -131,7 +131,7 @@ const Primitive* Primitives::find(const Key& key, Make&& make) {
   return made_.try_emplace(key, std::move(made)).first->second.get();
 }
 
-const Primitive* Primitives::product(const ProductShape& s) {
+const Primitive* Primitives::gemm(const GemmShape& s) {
   return find({0, s.rows, s.columns, s.length}, [&] { return make(s); });
 }
 

@@ -1,6 +1,6 @@
 // Primitives: oneDNN's, each made once for its shape, because making one compiles code. A primitive
 // does one tile of an op on the thread that calls it and on no other: oneDNN's own threads are held
-// to that one. It writes sums in f32; bias, activation and residual are product.h's Finish, as for
+// to that one. It writes sums in f32; bias, activation and residual are gemm.h's Finish, as for
 // our own kernels. Which primitive a tile gets follows from its shape alone. Owned by a Device;
 // thread-safe, and so is every primitive.
 //
@@ -20,7 +20,7 @@ namespace heddle::cpu {
 
 // A tile of linear/1: out (rows x columns) = x (rows x length) times some panels of a weight; all
 // dense. REQUIRES: columns is a number of whole panels.
-struct ProductShape {
+struct GemmShape {
   std::int64_t rows, columns, length;
 };
 
@@ -46,7 +46,7 @@ class Primitives {
 
   // nullptr where oneDNN has no kernel for packed weights on this processor. It stays valid as long
   // as this object.
-  const Primitive* product(const ProductShape& shape);
+  const Primitive* gemm(const GemmShape& shape);
   const Primitive* convolution(const ConvolutionShape& shape);
 
  private:

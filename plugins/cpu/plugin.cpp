@@ -220,18 +220,18 @@ heddle_status* copy(heddle_stream* stream, heddle_device*, void* dst, heddle_dev
 
 // ---- weights ----
 
-heddle_status* weight_form_of(heddle_device* device, std::int32_t use,
-                              const heddle_tensor_info* info, heddle_weight_form* out) {
+heddle_status* weight_layout_of(heddle_device* device, std::int32_t use,
+                              const heddle_tensor_info* info, heddle_weight_layout* out) {
   const Device& self = as_device(device);
-  return device::guard(self.host(), self.name(), [&] { *out = weight_form(self, use, *info); });
+  return device::guard(self.host(), self.name(), [&] { *out = weight_layout(self, use, *info); });
 }
 
 heddle_status* make_weight_of(heddle_device* device, heddle_stream* stream, std::int32_t,
-                              const heddle_weight_form* form, std::uint32_t part_count,
+                              const heddle_weight_layout* layout, std::uint32_t part_count,
                               const heddle_view* const* parts, void* dst) {
   const Device& self = as_device(device);
   return device::guard(self.host(), self.name(),
-                       [&] { make_weight(as_stream(stream), *form, part_count, parts, dst); });
+                       [&] { make_weight(as_stream(stream), *layout, part_count, parts, dst); });
 }
 
 // ---- tables ----
@@ -268,7 +268,7 @@ constexpr heddle_device_desc kDesc = {
     .done = done,
     .can_copy = can_copy,
     .copy = copy,
-    .weight_form = weight_form_of,
+    .weight_layout = weight_layout_of,
     .make_weight = make_weight_of,
     .kernels = kKernels,
     .extension = extension,

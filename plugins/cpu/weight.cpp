@@ -34,24 +34,24 @@ heddle_dtype panel_dtype(const Device& device, std::int32_t use, heddle_dtype fi
   return device.settings().compute;
 }
 
-heddle_weight_form panel_form(heddle_dtype dtype, const heddle_tensor_info& info) {
-  heddle_weight_form form{};
-  form.size = sizeof form;
-  form.info = device::row_major(dtype, info.shape, info.rank);
+heddle_weight_layout panel_layout(heddle_dtype dtype, const heddle_tensor_info& info) {
+  heddle_weight_layout layout{};
+  layout.size = sizeof layout;
+  layout.info = device::row_major(dtype, info.shape, info.rank);
   const bool pairs = dtype == HEDDLE_BF16 && info.shape[1] % 2 == 0;
-  form.info.layout = info.rank == 2 ? (pairs ? kMatrixPairs : kMatrixPanels)
+  layout.info.layout = info.rank == 2 ? (pairs ? kMatrixPairs : kMatrixPanels)
                                     : (pairs ? kFilterPairs : kFilterPanels);
-  if (device::is_f8(dtype)) form.info.layout = kMatrixScaled;
-  form.bytes = panel_bytes(form.info);
-  return form;
+  if (device::is_f8(dtype)) layout.info.layout = kMatrixScaled;
+  layout.bytes = panel_bytes(layout.info);
+  return layout;
 }
 
-heddle_weight_form plain_form(heddle_dtype dtype, const heddle_tensor_info& info) {
-  heddle_weight_form form{};
-  form.size = sizeof form;
-  form.info = device::row_major(dtype, info.shape, info.rank);
-  form.bytes = static_cast<std::uint64_t>(device::bytes_of(dtype, device::element_count(info)));
-  return form;
+heddle_weight_layout plain_layout(heddle_dtype dtype, const heddle_tensor_info& info) {
+  heddle_weight_layout layout{};
+  layout.size = sizeof layout;
+  layout.info = device::row_major(dtype, info.shape, info.rank);
+  layout.bytes = static_cast<std::uint64_t>(device::bytes_of(dtype, device::element_count(info)));
+  return layout;
 }
 
 void make_plain(Stream& stream, const WeightParts& parts, const heddle_tensor_info& info,
@@ -106,13 +106,13 @@ void make_panels(Stream& stream, const WeightParts& parts, const heddle_tensor_i
   });
 }
 
-heddle_weight_form blocks_form(const heddle_tensor_info& info) {
-  heddle_weight_form form{};
-  form.size = sizeof form;
-  form.info = device::row_major(info.dtype, info.shape, info.rank);
-  form.info.layout = kMatrixBlocks;
-  form.bytes = panel_bytes(form.info);
-  return form;
+heddle_weight_layout blocks_layout(const heddle_tensor_info& info) {
+  heddle_weight_layout layout{};
+  layout.size = sizeof layout;
+  layout.info = device::row_major(info.dtype, info.shape, info.rank);
+  layout.info.layout = kMatrixBlocks;
+  layout.bytes = panel_bytes(layout.info);
+  return layout;
 }
 
 void make_blocks(Stream& stream, const WeightParts& parts, const heddle_tensor_info& info,
@@ -138,10 +138,10 @@ void make_blocks(Stream& stream, const WeightParts& parts, const heddle_tensor_i
 
 }  // namespace
 
-heddle_weight_form weight_form(const Device& device, std::int32_t use,
+heddle_weight_layout weight_layout(const Device& device, std::int32_t use,
                                const heddle_tensor_info& info) {
   // No processor multiplies numbers of 8 bits: they are stored so, as they are for cast matrices.
-  if (use == HEDDLE_USE_LINEAR_NARROW) use = HEDDLE_USE_LINEAR;
+  if (use == HEDDLE_USE_LINEAR_FP8) use = HEDDLE_USE_LINEAR;
   const bool matrix = use == HEDDLE_USE_LINEAR, filter = use == HEDDLE_USE_CONV2D;
   if (use != HEDDLE_USE_VECTOR && use != HEDDLE_USE_TABLE && !matrix && !filter)
     device::fail(HEDDLE_UNSUPPORTED, "a weight's use is ", use,
@@ -159,17 +159,17 @@ heddle_weight_form weight_form(const Device& device, std::int32_t use,
                  device::is_float(info.dtype) ? "" : ". Use a file of floating-point numbers");
   if ((matrix || filter) && !device.settings().reference_only)
     return matrix && device::is_block_format(info.dtype)
-               ? blocks_form(info)
-               : panel_form(panel_dtype(device, use, info.dtype), info);
-  return plain_form(plain_dtype(device, use, info), info);
+               ? blocks_layout(info)
+               : panel_layout(panel_dtype(device, use, info.dtype), info);
+  return plain_layout(plain_dtype(device, use, info), info);
 }
 
-void make_weight(Stream& stream, const heddle_weight_form& form, std::uint32_t part_count,
+void make_weight(Stream& stream, const heddle_weight_layout& layout, std::uint32_t part_count,
                  const heddle_view* const* parts, void* dst) {
   // On the heap: making a weight is rare, and a weight may have many parts.
-  auto joined = std::make_shared<const WeightParts>(form.info, part_count, parts);
+  auto joined = std::make_shared<const WeightParts>(layout.info, part_count, parts);
   stream.enqueue({"make_weight", nullptr},
-                 Work([joined = std::move(joined), info = form.info, dst](Stream& on) {
+                 Work([joined = std::move(joined), info = layout.info, dst](Stream& on) {
                    (info.layout == kPlainLayout    ? make_plain
                     : info.layout == kMatrixBlocks ? make_blocks
                                                    : make_panels)(on, *joined, info, dst);

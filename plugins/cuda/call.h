@@ -36,7 +36,7 @@ heddle_status* launch_kernel(heddle_device* device, heddle_stream* stream,
     } catch (const std::exception& error) {
       // A library that refuses to be recorded says so in words of its own; run, the call may be
       // well.
-      if (on.is_recording()) device::fail(HEDDLE_UNSUPPORTED, "while recording: ", error.what());
+      if (on.is_capturing()) device::fail(HEDDLE_UNSUPPORTED, "while capturing: ", error.what());
       throw;
     }
   });

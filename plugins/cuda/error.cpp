@@ -16,7 +16,7 @@ heddle_code code_of(cudaError_t error) {
     case cudaErrorNoDevice:
       return HEDDLE_UNSUPPORTED;
     default:
-      // What a recording cannot hold.
+      // What a captured graph cannot hold.
       return error >= cudaErrorStreamCaptureUnsupported && error <= cudaErrorStreamCaptureWrongThread
                  ? HEDDLE_UNSUPPORTED
                  : HEDDLE_INTERNAL;

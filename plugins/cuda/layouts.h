@@ -14,13 +14,13 @@ constexpr std::uint32_t kChannelsLast = 1;
 // multiplied by.
 constexpr std::uint32_t kScaledRows = 2;
 
-// The same of f8_e4m3, for HEDDLE_USE_LINEAR_NARROW: what it is multiplied with may be made such
-// rows, too (linear_narrow.cu). A matrix that was not of f8_e4m3 has the scales that make the largest
+// The same of f8_e4m3, for HEDDLE_USE_LINEAR_FP8: what it is multiplied with may be made such
+// rows, too (linear_fp8.cu). A matrix that was not of f8_e4m3 has the scales that make the largest
 // number of each row the largest one of the type.
-constexpr std::uint32_t kNarrowRows = 3;
+constexpr std::uint32_t kFp8Rows = 3;
 
 inline bool has_scales(std::uint32_t layout) {
-  return layout == kScaledRows || layout == kNarrowRows;
+  return layout == kScaledRows || layout == kFp8Rows;
 }
 
 // Where those of such a matrix begin, in bytes.

@@ -14,7 +14,7 @@ namespace {
 
 // How a call is done; follows from its shapes, types and attributes.
 struct Way {
-  Product product;
+  Gemm gemm;
   bool widens, cast_x, direct;  // direct: the library writes the output
   std::size_t weight_at, x_at, bias_at, sums_at,
       bytes;  // of what lies in the workspace behind the library's part
@@ -40,7 +40,7 @@ bool plan(const Device& device, const heddle_op_call& call, Way& way) {
   Rows in{}, out{}, added{};
   const bool even = even_rows(call, in, out, added);
 
-  Product& p = way.product;
+  Gemm& p = way.gemm;
   p = {};
   p.n = n;
   p.k = k;
@@ -124,15 +124,15 @@ struct MatmulLinear {
     for (const void* at :
          {way.cast_x ? nullptr : m.x, m.weight, m.residual, static_cast<const void*>(m.out)})
       if (!lies_at_16(at)) return launch_other(kLinear, stream, call);
-    if (way.widens) widen(stream, weight, way.product.operands, memory + way.weight_at);
+    if (way.widens) widen(stream, weight, way.gemm.operands, memory + way.weight_at);
     if (way.cast_x) {
-      const heddle_view to = scratch(way.product.operands, x.info, memory + way.x_at);
+      const heddle_view to = scratch(way.gemm.operands, x.info, memory + way.x_at);
       cast(stream, x, to);
       m.x = to.data;
     }
     if (way.direct && bias != nullptr)
-      m.bias = bias_of(stream, *bias, way.product, memory + way.bias_at);
-    if (!stream.device().matmul()->multiply(stream.raw(), way.product, m))
+      m.bias = bias_of(stream, *bias, way.gemm, memory + way.bias_at);
+    if (!stream.device().matmul()->multiply(stream.raw(), way.gemm, m))
       return launch_other(kLinear, stream, call);
     if (!way.direct) finish(stream, call, memory + way.sums_at);
   }

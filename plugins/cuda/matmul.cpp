@@ -77,7 +77,7 @@ cudaDataType_t type_of(heddle_dtype dtype) {
   }
 }
 
-bool has_scales(const Product& product) { return product.operands == HEDDLE_F8_E4M3; }
+bool has_scales(const Gemm& gemm) { return gemm.operands == HEDDLE_F8_E4M3; }
 
 }  // namespace
 
@@ -118,26 +118,26 @@ Matmul::~Matmul() {
   library_.destroy(handle_);
 }
 
-std::size_t Matmul::workspace_bytes(const Product& product) {
+std::size_t Matmul::workspace_bytes(const Gemm& gemm) {
   constexpr std::size_t kLeast = std::size_t{1} << 20, kMost = std::size_t{32} << 20;
-  const auto sums = static_cast<std::size_t>(product.batch * product.m * product.n) * sizeof(float);
+  const auto sums = static_cast<std::size_t>(gemm.batch * gemm.m * gemm.n) * sizeof(float);
   return std::clamp(sums / 256 * 256 * 4, kLeast, kMost);
 }
 
-heddle_dtype Matmul::bias_dtype(const Product& product) {
-  return has_scales(product) && product.result == HEDDLE_F32 ? HEDDLE_BF16 : product.result;
+heddle_dtype Matmul::bias_dtype(const Gemm& gemm) {
+  return has_scales(gemm) && gemm.result == HEDDLE_F32 ? HEDDLE_BF16 : gemm.result;
 }
 
-bool Matmul::takes(const Product& product) noexcept {
+bool Matmul::takes(const Gemm& gemm) noexcept {
   try {
     device_.use();
-    return choose(product).found;
+    return choose(gemm).found;
   } catch (...) {  // what is wrong is told by whoever launches something
     return false;
   }
 }
 
-const Matmul::Chosen& Matmul::choose(const Product& p) {
+const Matmul::Chosen& Matmul::choose(const Gemm& p) {
   const std::lock_guard lock(mutex_);
   std::unique_ptr<Chosen>& slot = chosen_[p.key()];
   if (slot != nullptr) return *slot;
@@ -212,8 +212,8 @@ const Matmul::Chosen& Matmul::choose(const Product& p) {
   return *slot;
 }
 
-bool Matmul::multiply(cudaStream_t stream, const Product& product, const Matrices& m) {
-  const Chosen& chosen = choose(product);
+bool Matmul::multiply(cudaStream_t stream, const Gemm& gemm, const Matrices& m) {
+  const Chosen& chosen = choose(gemm);
   if (!chosen.found) return false;
   // Addresses belong to the call, so the call has a description of its own.
   cublasLtMatmulDescOpaque_t own = *chosen.desc;
@@ -221,16 +221,16 @@ bool Matmul::multiply(cudaStream_t stream, const Product& product, const Matrice
     check_blas(library_.desc_set(&own, attribute, &at, sizeof at),
                "cublasLtMatmulDescSetAttribute");
   };
-  if (product.epilogue & CUBLASLT_EPILOGUE_BIAS) point(CUBLASLT_MATMUL_DESC_BIAS_POINTER, m.bias);
-  if (has_scales(product)) {
+  if (gemm.epilogue & CUBLASLT_EPILOGUE_BIAS) point(CUBLASLT_MATMUL_DESC_BIAS_POINTER, m.bias);
+  if (has_scales(gemm)) {
     point(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, m.weight_scales);
     point(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, m.x_scales);
   }
-  const float alpha = 1, beta = product.residual ? 1.0f : 0.0f;
+  const float alpha = 1, beta = gemm.residual ? 1.0f : 0.0f;
   check_blas(
       library_.matmul(handle_, &own, &alpha, m.weight, chosen.weight, m.x, chosen.x, &beta,
-                      product.residual ? m.residual : m.out, chosen.residual, m.out, chosen.out,
-                      &chosen.algorithm, m.workspace, workspace_bytes(product), stream),
+                      gemm.residual ? m.residual : m.out, chosen.residual, m.out, chosen.out,
+                      &chosen.algorithm, m.workspace, workspace_bytes(gemm), stream),
       "cublasLtMatmul");
   return true;
 }

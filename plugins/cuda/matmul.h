@@ -18,7 +18,7 @@ namespace heddle::cuda {
 // Steps are elements from row to row, jumps from item to item. Operands of f8_e4m3 have an f32 for
 // each row, which its numbers are multiplied by.
 // Over 15 members: all that the choice of an algorithm depends on; key() is made of every one.
-struct Product {
+struct Gemm {
   std::int64_t m, n, k, batch;
   heddle_dtype operands, result;  // of x and weight; of out and residual
   std::int64_t x_step, weight_step, out_step, residual_step;
@@ -45,10 +45,10 @@ class Matmul {
   // What a product may use besides its operands, in bytes: room for four sums of each number, where
   // sums are split over blocks, but no more than cuBLAS advises for Hopper. In a step that is
   // streamed into little memory, room is dear.
-  static std::size_t workspace_bytes(const Product& product);
+  static std::size_t workspace_bytes(const Gemm& gemm);
 
   // What a product's bias has to be: its result's type, but bf16 where 8 bits are summed to f32.
-  static heddle_dtype bias_dtype(const Product& product);
+  static heddle_dtype bias_dtype(const Gemm& gemm);
 
   // nullptr, with a word in the log, when the library is not found or is of another major version.
   static std::unique_ptr<Matmul> open(Device& device);
@@ -57,23 +57,23 @@ class Matmul {
   Matmul& operator=(const Matmul&) = delete;
 
   // Whether the library has an algorithm for it. Asks once for each product.
-  bool takes(const Product& product) noexcept;
+  bool takes(const Gemm& gemm) noexcept;
 
   // Enqueues. matrices.workspace has workspace_bytes(); all addresses are multiples of 16. False:
   // no algorithm takes it.
-  bool multiply(cudaStream_t stream, const Product& product, const Matrices& matrices);
+  bool multiply(cudaStream_t stream, const Gemm& gemm, const Matrices& matrices);
 
  private:
   struct Library;
   struct Chosen;
   Matmul(Device& device, const Library& library);
-  const Chosen& choose(const Product& product);
+  const Chosen& choose(const Gemm& gemm);
 
   Device& device_;
   const Library& library_;
   cublasLtHandle_t handle_ = nullptr;
   std::mutex mutex_;
-  using Key = decltype(std::declval<const Product&>().key());
+  using Key = decltype(std::declval<const Gemm&>().key());
   std::map<Key, std::unique_ptr<Chosen>> chosen_;  // mutex_
 };
 

@@ -33,14 +33,14 @@ bool is_ours(heddle_device* peer) {
 }
 
 const heddle_host* log_host = nullptr;  // written once, by init()
-std::once_flag absence_told;
+std::once_flag absence_reported;
 
 std::uint32_t count() {
   int devices = 0;
   const cudaError_t error = cudaGetDeviceCount(&devices);
   if (error == cudaSuccess) return static_cast<std::uint32_t>(devices);
   cudaGetLastError();
-  std::call_once(absence_told, [&] {
+  std::call_once(absence_reported, [&] {
     if (log_host != nullptr)
       log_host->log(
           log_host, HEDDLE_DEBUG,
@@ -257,59 +257,59 @@ heddle_status* copy(heddle_stream* stream, heddle_device* to, void* dst, heddle_
 
 // ---- weights ----
 
-heddle_status* weight_form_of(heddle_device* device, std::int32_t use,
-                              const heddle_tensor_info* info, heddle_weight_form* out) {
+heddle_status* weight_layout_of(heddle_device* device, std::int32_t use,
+                              const heddle_tensor_info* info, heddle_weight_layout* out) {
   const Device& self = as_device(device);
-  return device::guard(self.host(), self.name(), [&] { *out = weight_form(self, use, *info); });
+  return device::guard(self.host(), self.name(), [&] { *out = weight_layout(self, use, *info); });
 }
 
 heddle_status* make_weight_of(heddle_device* device, heddle_stream* stream, std::int32_t,
-                              const heddle_weight_form* form, std::uint32_t part_count,
+                              const heddle_weight_layout* layout, std::uint32_t part_count,
                               const heddle_view* const* parts, void* dst) {
   return on(as_device(device),
-            [&] { make_weight(as_stream(stream), *form, part_count, parts, dst); });
+            [&] { make_weight(as_stream(stream), *layout, part_count, parts, dst); });
 }
 
-// ---- recordings ----
+// ---- captured graphs ----
 
-struct Recording {
+struct CapturedGraph {
   Device& device;
   cudaGraphExec_t graph = nullptr;
 };
 
-Recording& as_recording(heddle_recording* recording) {
-  return *reinterpret_cast<Recording*>(recording);
+CapturedGraph& as_captured_graph(heddle_captured_graph* captured_graph) {
+  return *reinterpret_cast<CapturedGraph*>(captured_graph);
 }
 
-heddle_status* record_begin(heddle_stream* stream) {
-  return on(as_stream(stream).device(), [&] { as_stream(stream).begin_recording(); });
+heddle_status* capture_begin(heddle_stream* stream) {
+  return on(as_stream(stream).device(), [&] { as_stream(stream).begin_capture(); });
 }
 
-heddle_status* record_end(heddle_stream* stream, heddle_recording** out) {
+heddle_status* capture_end(heddle_stream* stream, heddle_captured_graph** out) {
   Device& self = as_stream(stream).device();
   return on(self, [&] {
-    const cudaGraph_t graph = as_stream(stream).end_recording();
-    auto made = std::make_unique<Recording>(Recording{self});
+    const cudaGraph_t graph = as_stream(stream).end_capture();
+    auto made = std::make_unique<CapturedGraph>(CapturedGraph{self});
     const cudaError_t error = cudaGraphInstantiate(&made->graph, graph, 0);
     cudaGraphDestroy(graph);
     self.check(error, "cudaGraphInstantiate");
-    *out = reinterpret_cast<heddle_recording*>(made.release());
+    *out = reinterpret_cast<heddle_captured_graph*>(made.release());
   });
 }
 
-heddle_status* replay(heddle_stream* stream, heddle_recording* recording) {
+heddle_status* replay(heddle_stream* stream, heddle_captured_graph* captured_graph) {
   Device& self = as_stream(stream).device();
   return on(self, [&] {
-    self.check(cudaGraphLaunch(as_recording(recording).graph, as_stream(stream).raw()),
+    self.check(cudaGraphLaunch(as_captured_graph(captured_graph).graph, as_stream(stream).raw()),
                "cudaGraphLaunch");
   });
 }
 
-void recording_free(heddle_recording* recording) {
-  if (recording == nullptr) return;
-  cudaSetDevice(as_recording(recording).device.ordinal());
-  cudaGraphExecDestroy(as_recording(recording).graph);
-  delete &as_recording(recording);
+void captured_graph_free(heddle_captured_graph* captured_graph) {
+  if (captured_graph == nullptr) return;
+  cudaSetDevice(as_captured_graph(captured_graph).device.ordinal());
+  cudaGraphExecDestroy(as_captured_graph(captured_graph).graph);
+  delete &as_captured_graph(captured_graph);
 }
 
 // ---- tables ----
@@ -317,7 +317,7 @@ void recording_free(heddle_recording* recording) {
 constexpr heddle_device_pinned kPinned = {.alloc = alloc_pinned, .free = free_pinned};
 constexpr heddle_device_native kNative = {.stream = stream_native};
 constexpr heddle_device_capture kCapture = {
-    .begin = record_begin, .end = record_end, .replay = replay, .free = recording_free};
+    .begin = capture_begin, .end = capture_end, .replay = replay, .free = captured_graph_free};
 constexpr heddle_device_links kLinks = {.link = link};
 constexpr heddle_device_timing kTiming = {.elapsed = elapsed};
 
@@ -351,7 +351,7 @@ constexpr heddle_device_desc kDesc = {
     .done = done,
     .can_copy = can_copy,
     .copy = copy,
-    .weight_form = weight_form_of,
+    .weight_layout = weight_layout_of,
     .make_weight = make_weight_of,
     .kernels = kKernels,
     .extension = extension,

@@ -88,21 +88,21 @@ Stream::~Stream() {
 }
 
 Failures& Stream::failures() {
-  if (is_recording_)
+  if (is_capturing_)
     device::fail(HEDDLE_UNSUPPORTED, "what may fail on the device cannot be recorded");
   if (failures_ == nullptr) failures_ = std::make_shared<Failures>(device_);
   return *failures_;
 }
 
 // Relaxed: other threads allocate memory meanwhile, which has nothing to do with what is recorded.
-void Stream::begin_recording() {
+void Stream::begin_capture() {
   device_.check(cudaStreamBeginCapture(raw_, cudaStreamCaptureModeRelaxed),
                 "cudaStreamBeginCapture");
-  is_recording_ = true;
+  is_capturing_ = true;
 }
 
-cudaGraph_t Stream::end_recording() {
-  is_recording_ = false;
+cudaGraph_t Stream::end_capture() {
+  is_capturing_ = false;
   cudaGraph_t graph = nullptr;
   device_.check(cudaStreamEndCapture(raw_, &graph), "cudaStreamEndCapture");
   return graph;

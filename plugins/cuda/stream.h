@@ -82,10 +82,10 @@ class Stream {
   // launch, which would be the same in every replay.
   Failures& failures();
 
-  void begin_recording();
-  // Throws unsupported for what cannot be kept; the recording is ended all the same.
-  cudaGraph_t end_recording();
-  bool is_recording() const { return is_recording_; }
+  void begin_capture();
+  // Throws unsupported for what cannot be kept; the capture is ended all the same.
+  cudaGraph_t end_capture();
+  bool is_capturing() const { return is_capturing_; }
 
   void record(Event& event);
   void wait_for(const Event& event);
@@ -95,7 +95,7 @@ class Stream {
   cudaStream_t raw_ = nullptr;
   std::shared_ptr<Failures> failures_;
   std::vector<Before> others_;
-  bool is_recording_ = false;
+  bool is_capturing_ = false;
 };
 
 // Blocks until the event is reached. Throws the first failure before it.

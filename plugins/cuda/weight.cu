@@ -2,7 +2,7 @@
 
 #include "heddle/abi/node.h"
 #include "layouts.h"
-#include "narrow.h"
+#include "scaled_fp8.h"
 #include "stored.cuh"
 #include "weight.h"
 
@@ -14,9 +14,9 @@ constexpr int kThreads = 256;
 constexpr std::size_t kChunkBytes = std::size_t{32} << 20;  // of file bytes on the device at a time
 
 bool is_matrix(std::int32_t use) {
-  return use == HEDDLE_USE_LINEAR || use == HEDDLE_USE_LINEAR_NARROW;
+  return use == HEDDLE_USE_LINEAR || use == HEDDLE_USE_LINEAR_FP8;
 }
-bool is_product(std::int32_t use) { return is_matrix(use) || use == HEDDLE_USE_CONV2D; }
+bool is_gemm_weight(std::int32_t use) { return is_matrix(use) || use == HEDDLE_USE_CONV2D; }
 
 // Vectors are added and multiplied in f32; matrices are operands of products, and stay in their
 // blocks or 8 bits, which are widened whenever they are read; tables keep their type where kernels
@@ -26,9 +26,9 @@ heddle_dtype dtype_of(const Device& device, std::int32_t use, const heddle_tenso
   if (!device::is_float(file)) return file;
   if (use == HEDDLE_USE_VECTOR) return HEDDLE_F32;
   if (device::is_block_format(file) && info.rank == 2 && use != HEDDLE_USE_CONV2D) return file;
-  if (use == HEDDLE_USE_LINEAR_NARROW) return HEDDLE_F8_E4M3;
+  if (use == HEDDLE_USE_LINEAR_FP8) return HEDDLE_F8_E4M3;
   if (device::is_f8(file) && use == HEDDLE_USE_LINEAR) return file;
-  if (is_product(use)) return device.settings().compute;
+  if (is_gemm_weight(use)) return device.settings().compute;
   if (device::is_compute_float(file)) return file;
   return device::is_f8(file) ? HEDDLE_BF16 : HEDDLE_F32;  // bf16 holds every f8 value
 }
@@ -153,8 +153,8 @@ void upload(Stream& stream, const heddle_view& part, std::int64_t begin, std::in
   }
 }
 
-// Rows of a kNarrowRows matrix, some at a time, and the scales that suit them.
-void make_narrow(Stream& stream, const heddle_view& part, void* to, float* scales) {
+// Rows of a kFp8Rows matrix, some at a time, and the scales that suit them.
+void make_fp8(Stream& stream, const heddle_view& part, void* to, float* scales) {
   if (device::is_block_format(part.info.dtype))
     device::fail(HEDDLE_UNSUPPORTED, "a part of a weight in blocks, ", device::describe(part.info),
                  ", is not made smaller");
@@ -166,7 +166,7 @@ void make_narrow(Stream& stream, const heddle_view& part, void* to, float* scale
   for (std::int64_t begin = 0; begin < rows; begin += most) {
     const std::int64_t here = std::min(most, rows - begin);
     upload(stream, part, begin * columns, here * columns, chunk.memory());
-    narrow_stored(stream,
+    store_as_fp8(stream,
                   {.from = chunk.memory(),
                    .dtype = part.info.dtype,
                    .rows = here,
@@ -181,7 +181,7 @@ void make_narrow(Stream& stream, const heddle_view& part, void* to, float* scale
 
 }  // namespace
 
-heddle_weight_form weight_form(const Device& device, std::int32_t use,
+heddle_weight_layout weight_layout(const Device& device, std::int32_t use,
                                const heddle_tensor_info& info) {
   const bool matrix = is_matrix(use), filter = use == HEDDLE_USE_CONV2D;
   if (use != HEDDLE_USE_VECTOR && use != HEDDLE_USE_TABLE && !matrix && !filter)
@@ -197,28 +197,28 @@ heddle_weight_form weight_form(const Device& device, std::int32_t use,
                  matrix   ? "the matrix of a linear op"
                  : filter ? "the filter of a convolution"
                           : "a vector or table");
-  heddle_weight_form form{};
-  form.size = sizeof form;
-  form.info = device::row_major(dtype_of(device, use, info), info.shape, info.rank);
-  form.bytes =
-      static_cast<std::uint64_t>(device::bytes_of(form.info.dtype, device::element_count(info)));
-  if (filter) form.info.layout = kChannelsLast;
-  if (matrix && device::is_f8(form.info.dtype)) {
-    form.info.layout = use == HEDDLE_USE_LINEAR_NARROW ? kNarrowRows : kScaledRows;
-    form.bytes = static_cast<std::uint64_t>(scales_offset(info.shape[0], info.shape[1])) +
+  heddle_weight_layout layout{};
+  layout.size = sizeof layout;
+  layout.info = device::row_major(dtype_of(device, use, info), info.shape, info.rank);
+  layout.bytes =
+      static_cast<std::uint64_t>(device::bytes_of(layout.info.dtype, device::element_count(info)));
+  if (filter) layout.info.layout = kChannelsLast;
+  if (matrix && device::is_f8(layout.info.dtype)) {
+    layout.info.layout = use == HEDDLE_USE_LINEAR_FP8 ? kFp8Rows : kScaledRows;
+    layout.bytes = static_cast<std::uint64_t>(scales_offset(info.shape[0], info.shape[1])) +
                  static_cast<std::uint64_t>(info.shape[0]) * sizeof(float);
   }
-  return form;
+  return layout;
 }
 
-void make_weight(Stream& stream, const heddle_weight_form& form, std::uint32_t part_count,
+void make_weight(Stream& stream, const heddle_weight_layout& layout, std::uint32_t part_count,
                  const heddle_view* const* parts, void* dst) {
-  const heddle_tensor_info& whole = form.info;
+  const heddle_tensor_info& whole = layout.info;
   check_parts(whole, part_count, parts);
   Device& device = stream.device();
   device.use();
   const bool turned = whole.layout == kChannelsLast, scaled = has_scales(whole.layout),
-             is_narrow = whole.layout == kNarrowRows;
+             is_scaled_fp8 = whole.layout == kFp8Rows;
   const std::int64_t taps = turned ? whole.shape[2] * whole.shape[3] : 1,
                      channels = turned ? whole.shape[1] : 1;
   auto* to = static_cast<char*>(dst);
@@ -230,8 +230,8 @@ void make_weight(Stream& stream, const heddle_weight_form& form, std::uint32_t p
     const std::int64_t count = device::element_count(part.info);
     if (count == 0) continue;
     const float scale = scaled ? 1.0f : scale_of(part);  // those of 8 bits stand behind the rows
-    if (is_narrow && part.info.dtype != whole.dtype) {
-      make_narrow(stream, part, to, scales);
+    if (is_scaled_fp8 && part.info.dtype != whole.dtype) {
+      make_fp8(stream, part, to, scales);
       scales += part.info.shape[0];
       to += count;
       continue;

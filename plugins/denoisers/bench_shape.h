@@ -2,7 +2,7 @@
 // common: how their tensors are drawn, and the workflow that draws a picture with them. Any thread.
 #pragma once
 
-#include <heddle/field/bench_shapes.h>
+#include <heddle/diffusion/bench_shapes.h>
 #include <heddle/plugin.hpp>
 
 #include <functional>
@@ -40,7 +40,7 @@ struct BenchDrawing {
 // Tells the sink the tensors of the file "diffusion_models/NAME.safetensors" and a workflow that
 // draws a picture with it: of random texts, one for each set. Throws at a request that the model
 // does not take.
-void tell_bench(const char* name, const BenchDrawing& usual, const heddle_bench_request& request,
+void describe_bench(const char* name, const BenchDrawing& usual, const heddle_bench_request& request,
                 const heddle_bench_sink& sink,
                 const std::function<void(BenchTensors&)>& add_tensors);
 

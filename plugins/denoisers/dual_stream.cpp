@@ -104,7 +104,7 @@ Source DualStreams::embed_image(const Source& x) const {
   Block block = graph_.add<B>("embed.image");
   block.link(B::x, x);
   if (s_.in_width > s_.out_width)
-    block.link(B::concat, graph_.input("concat", HEDDLE_INPUT_CONSTANT | HEDDLE_INPUT_BATCH));
+    block.link(B::concat, graph_.input("concat", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH));
   blocks::Slots slots(file_, block, "embed.image");
   linear(slots, B::weight, B::bias, top_("img_in"), s_.hidden, s_.in_width);
   return block[B::out];

@@ -53,10 +53,10 @@ class Builder {
         streams_(file, dimensions.streams, graph, modules_of(names)) {}
 
   void run() {
-    const Source x = graph_.input("x", HEDDLE_INPUT_STEP | HEDDLE_INPUT_BATCH);
-    const Source timestep = graph_.input("timestep", HEDDLE_INPUT_SCHEDULED);
-    const Source context = graph_.input("context", HEDDLE_INPUT_CONSTANT | HEDDLE_INPUT_BATCH);
-    const Source vector = embed_vector(timestep, graph_.input("y", HEDDLE_INPUT_CONSTANT | HEDDLE_INPUT_BATCH));
+    const Source x = graph_.input("x", HEDDLE_INPUT_PER_STEP | HEDDLE_INPUT_BATCH);
+    const Source timestep = graph_.input("timestep", HEDDLE_INPUT_PRECOMPUTED);
+    const Source context = graph_.input("context", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH);
+    const Source vector = embed_vector(timestep, graph_.input("y", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH));
     rope_ = add_rope(x, context);
     Source txt = streams_.embed_text(context, x), img = streams_.embed_image(x);
     for (int i = 0; i < d_.streams.doubles; ++i)
@@ -89,7 +89,7 @@ class Builder {
     layer(B::text_out, B::text_out_bias, "vector_in.out_layer", hidden_);
     if (d_.guided) {
       block.link(B::guidance,
-                 graph_.input("guidance", HEDDLE_INPUT_CONSTANT | HEDDLE_INPUT_OPTIONAL | HEDDLE_INPUT_BATCH));
+                 graph_.input("guidance", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL | HEDDLE_INPUT_BATCH));
       layer(B::guidance_in, B::guidance_in_bias, "guidance_in.in_layer", waves);
       layer(B::guidance_out, B::guidance_out_bias, "guidance_in.out_layer", hidden_);
     }

@@ -65,7 +65,7 @@ heddle_status* make_shape(const heddle_host*, const heddle_bench_shape_desc* sel
                           const heddle_bench_request* request, const heddle_bench_sink* sink) {
   return guard([&] {
     const FluxShape shape = request->is_small != 0 ? small_of(usual) : usual;
-    tell_bench(self->name, shape.drawing, *request, *sink,
+    describe_bench(self->name, shape.drawing, *request, *sink,
                [&](BenchTensors& tensors) { add_tensors(shape, tensors); });
   });
 }

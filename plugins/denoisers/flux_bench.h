@@ -1,7 +1,7 @@
 // plugins/denoisers/flux_bench.h - the shapes of the FLUX models, to be measured. Any thread.
 #pragma once
 
-#include <heddle/field/bench_shapes.h>
+#include <heddle/diffusion/bench_shapes.h>
 
 namespace heddle::denoisers {
 

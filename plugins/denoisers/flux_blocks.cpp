@@ -134,11 +134,11 @@ Tensor joining_linear(Context& ctx, const Tensor& x, const Tensor& weight, const
 }
 
 // What of the joint sequence this device has, and of the heads it computes the attention of.
-struct JointShare {
+struct JointShard {
   std::int64_t before, total;      // tokens of the devices before this one, of all
   std::int64_t first_head, heads;  // where devices have some of the tokens each
 };
-JointShare joint_share(Context& ctx, std::int64_t before, std::int64_t total, std::int64_t heads) {
+JointShard joint_shard(Context& ctx, std::int64_t before, std::int64_t total, std::int64_t heads) {
   const heddle_group group = ctx.group();
   if (group.kind != HEDDLE_GROUP_SEQUENCE) return {before, total, 0, heads};
   const std::int64_t first = heads * group.rank / group.count,
@@ -151,22 +151,22 @@ JointShare joint_share(Context& ctx, std::int64_t before, std::int64_t total, st
 }
 
 // Room for qkv of all tokens with some of the heads, (B, T, 3 H' d). Alone: `own`, which is the same.
-Tensor make_gathered(Context& ctx, const Tensor& own, const JointShare& share, std::int64_t heads) {
+Tensor make_gathered(Context& ctx, const Tensor& own, const JointShard& shard, std::int64_t heads) {
   if (ctx.group().kind != HEDDLE_GROUP_SEQUENCE) return own;
-  return ctx.make({own.size(0), share.total, own.size(2) / heads * share.heads}, own.dtype());
+  return ctx.make({own.size(0), shard.total, own.size(2) / heads * shard.heads}, own.dtype());
 }
 
 // qkv (B, l, 3 H d) of this device's tokens from `begin` on, with all heads, to where those with
 // some of the heads are gathered. Alone they are there.
-void gather_tokens(Context& ctx, const Tensor& qkv, std::int64_t begin, const JointShare& share,
+void gather_tokens(Context& ctx, const Tensor& qkv, std::int64_t begin, const JointShard& shard,
                    std::int64_t heads, const Tensor& gathered) {
   if (ctx.group().kind != HEDDLE_GROUP_SEQUENCE) return;
   const std::int64_t head = qkv.size(2) / (3 * heads);
-  const heddle_all_to_all_attrs to_heads{share.first_head, share.first_head + share.heads,
-                                         share.before + begin, 3, 1};
+  const heddle_all_to_all_attrs to_heads{shard.first_head, shard.first_head + shard.heads,
+                                         shard.before + begin, 3, 1};
   ops::all_to_all_into(
       ctx, qkv.reshape({qkv.size(0), qkv.size(1), 3, heads, head}), to_heads,
-      gathered.reshape({gathered.size(0), share.total, 3, share.heads, head}));
+      gathered.reshape({gathered.size(0), shard.total, 3, shard.heads, head}));
 }
 
 // Rows of queries, of all heads together, that a large GPU's multiprocessors take in one round: 132 of
@@ -176,27 +176,27 @@ constexpr std::int64_t kRowsOfARound = 132 * 128;
 // Attention over all tokens, of what was gathered; back to this device's tokens with all heads:
 // out (B, l, H, d). The others' tokens are computed first, and are on their way while its own are,
 // but where two attentions would take more rounds than one.
-void attend(Context& ctx, const Tensor& qkv, const JointShare& share, const Tensor& out) {
-  const Tensor q = part_of_heads(qkv, 0, share.heads), k = part_of_heads(qkv, 1, share.heads),
-               v = part_of_heads(qkv, 2, share.heads);
+void attend(Context& ctx, const Tensor& qkv, const JointShard& shard, const Tensor& out) {
+  const Tensor q = part_of_heads(qkv, 0, shard.heads), k = part_of_heads(qkv, 1, shard.heads),
+               v = part_of_heads(qkv, 2, shard.heads);
   const double scale = 1 / std::sqrt(double(q.size(3)));
   const auto attend_to = [&](const Tensor& rows, const Tensor& to) {
     ops::attention_into(ctx, rows, k, v, {}, scale, ops::Mask::none, to);
   };
   const heddle_group group = ctx.group();
   if (group.kind != HEDDLE_GROUP_SEQUENCE) return attend_to(q, out);
-  const Range own{share.before, share.before + out.size(1)};
-  heddle_all_to_all_attrs to_tokens{own.begin, own.end, share.first_head, 1, 2};
+  const Range own{shard.before, shard.before + out.size(1)};
+  heddle_all_to_all_attrs to_tokens{own.begin, own.end, shard.first_head, 1, 2};
   const Tensor attended = ctx.make(q.shape(), q.dtype());
-  if (group.count > 2 && out.size(0) * out.size(1) * share.heads < kRowsOfARound) {
+  if (group.count > 2 && out.size(0) * out.size(1) * shard.heads < kRowsOfARound) {
     attend_to(q, attended);
     return ops::all_to_all_into(ctx, attended, to_tokens, out);
   }
-  for (const Range others : {Range{0, own.begin}, Range{own.end, share.total}})
+  for (const Range others : {Range{0, own.begin}, Range{own.end, shard.total}})
     if (others.begin < others.end) attend_to(tokens(q, others), tokens(attended, others));
   to_tokens.keeps_own = 1;
   ops::all_to_all_into(ctx, attended, to_tokens, out);
-  attend_to(tokens(q, own), out.slice(2, share.first_head, share.first_head + share.heads));
+  attend_to(tokens(q, own), out.slice(2, shard.first_head, shard.first_head + shard.heads));
 }
 
 // What comes after the attention, back on the stream.
@@ -298,29 +298,29 @@ void FluxDouble::execute(Context& ctx) {
   const std::int64_t length = text_length + image.size(1), head = width / ctx[heads];
   // Of the heads and tokens of all devices, those of this one.
   const std::int64_t own_width = ctx[img_qkv].size(0) / 3, head_count = own_width / head;
-  const heddle_share text_share = ctx.share(txt), image_share = ctx.share(img);
-  const Range text_rows{text_share.begin, text_share.end},
-      image_rows{text_share.total + image_share.begin, text_share.total + image_share.end};
+  const heddle_shard text_shard = ctx.shard(txt), image_shard = ctx.shard(img);
+  const Range text_rows{text_shard.begin, text_shard.end},
+      image_rows{text_shard.total + image_shard.begin, text_shard.total + image_shard.end};
   const Range text_at{0, text_length}, image_at{text_length, length};
   const std::vector<Tensor> image_mod = modulation(ctx[img_mod], 6),
                             text_mod = modulation(ctx[txt_mod], 6);
 
-  const JointShare share =
-      joint_share(ctx, text_share.begin + image_share.begin, text_share.total + image_share.total,
+  const JointShard shard =
+      joint_shard(ctx, text_shard.begin + image_shard.begin, text_shard.total + image_shard.total,
                   head_count);
   const Tensor qkv = ctx.make({batch, length, 3 * own_width});
-  const Tensor gathered = make_gathered(ctx, qkv, share, head_count);
+  const Tensor gathered = make_gathered(ctx, qkv, shard, head_count);
   // The picture's tokens are many: they are on their way while the text's are computed.
   const auto project = [&](const Stream& w, const Tensor& x, const std::vector<Tensor>& mod,
                            Range rows, Range at) {
     if (at.begin == at.end) return;
     project_stream(ctx, w, x, mod, rows, head_count, tokens(qkv, at));
-    gather_tokens(ctx, tokens(qkv, at), at.begin, share, head_count, gathered);
+    gather_tokens(ctx, tokens(qkv, at), at.begin, shard, head_count, gathered);
   };
   project(kImg, image, image_mod, image_rows, image_at);
   project(kTxt, text, text_mod, text_rows, text_at);
   const Tensor attended_heads = ctx.make({batch, length, head_count, head});
-  attend(ctx, gathered, share, attended_heads);
+  attend(ctx, gathered, shard, attended_heads);
   const Tensor attended = blocks::join_heads(attended_heads);
 
   ctx[txt_out] = finish_stream(ctx, kTxt, text, text_mod, tokens(attended, text_at));
@@ -341,9 +341,9 @@ void FluxSingle::execute(Context& ctx) {
   const std::int64_t batch = x.size(0), length = x.size(1), head = x.size(2) / ctx[heads];
   const std::int64_t width = ctx[qkv].size(0) / 3, head_count = width / head;  // of this device's heads
   const std::int64_t mlp = ctx[up].size(0);
-  const heddle_share share = ctx.share(hidden);
-  const Tensor own_cos = ctx[cos].slice(0, share.begin, share.end),
-               own_sin = ctx[sin].slice(0, share.begin, share.end);
+  const heddle_shard shard = ctx.shard(hidden);
+  const Tensor own_cos = ctx[cos].slice(0, shard.begin, shard.end),
+               own_sin = ctx[sin].slice(0, shard.begin, shard.end);
   const std::vector<Tensor> parts = modulation(ctx[mod], 3);
   const double epsilon = ctx[eps];
   const Tensor normed = ops::modulated_norm(ctx, x, parts[0], parts[1], epsilon);
@@ -360,7 +360,7 @@ void FluxSingle::execute(Context& ctx) {
   if (!waits) compute_mlp();
   const Tensor projected = ops::linear(ctx, normed, ctx[qkv], ctx[qkv_bias]);
   norm_heads(ctx, projected, head_count, ctx[q_norm], ctx[k_norm], own_cos, own_sin, epsilon);
-  const JointShare joint = joint_share(ctx, share.begin, share.total, head_count);
+  const JointShard joint = joint_shard(ctx, shard.begin, shard.total, head_count);
   const Tensor gathered = make_gathered(ctx, projected, joint, head_count);
   gather_tokens(ctx, projected, 0, joint, head_count, gathered);
   if (waits) compute_mlp();

@@ -2,7 +2,7 @@
 // heddle.field.module_names/0. Any thread.
 #pragma once
 
-#include <heddle/field/module_names.h>
+#include <heddle/diffusion/module_names.h>
 #include <heddle/plugin.hpp>
 
 #include <string_view>

@@ -47,7 +47,7 @@ heddle_status* make_qwen(const heddle_host*, const heddle_bench_shape_desc* self
                          const heddle_bench_request* request, const heddle_bench_sink* sink) {
   return guard([&] {
     const QwenShape& shape = request->is_small != 0 ? kSmallQwen : kQwenImage;
-    tell_bench(self->name, shape.drawing, *request, *sink,
+    describe_bench(self->name, shape.drawing, *request, *sink,
                [&](BenchTensors& tensors) { add_qwen_tensors(shape, tensors); });
   });
 }

@@ -1,7 +1,7 @@
 // plugins/denoisers/qwen_bench.h - the shape of Qwen-Image, to be measured. Any thread.
 #pragma once
 
-#include <heddle/field/bench_shapes.h>
+#include <heddle/diffusion/bench_shapes.h>
 
 namespace heddle::denoisers {
 

@@ -111,7 +111,7 @@ void Clip::build(const Checkpoint& file, const Value& config, Blocks& graph) {
                     " heads. Give the config.json that belongs to this file.");
 
   Block embed = graph.add<ClipEmbed>("embed");
-  embed.link(ClipEmbed::ids, graph.input("ids", HEDDLE_INPUT_CONSTANT | HEDDLE_INPUT_BATCH));
+  embed.link(ClipEmbed::ids, graph.input("ids", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH));
   blocks::Slots embed_slots(file, embed, "embed");
   embed_slots.fill(ClipEmbed::tokens, prefix + kTokens, {vocabulary, width});
   embed_slots.fill(ClipEmbed::positions, prefix + "embeddings.position_embedding.weight",
@@ -149,7 +149,7 @@ void Clip::build(const Checkpoint& file, const Value& config, Blocks& graph) {
 
   Block finish = graph.add<ClipFinish>("finish");
   finish.link(ClipFinish::hidden, hidden).set(ClipFinish::eps, eps);
-  finish.link(ClipFinish::eos, graph.input("eos", HEDDLE_INPUT_CONSTANT | HEDDLE_INPUT_BATCH));
+  finish.link(ClipFinish::eos, graph.input("eos", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH));
   blocks::Slots finish_slots(file, finish, "finish");
   pair(finish_slots, ClipFinish::norm, ClipFinish::norm_bias, prefix + "final_layer_norm", {width});
   graph.output("last_hidden", finish[ClipFinish::last]);

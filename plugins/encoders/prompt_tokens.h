@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <heddle/field/tokenizer.h>
+#include <heddle/diffusion/tokenizer.h>
 #include <heddle/model.hpp>
 
 #include "windows.h"

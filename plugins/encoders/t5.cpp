@@ -111,7 +111,7 @@ void T5::build(const Checkpoint& file, const Value& config, Blocks& graph) {
                                              std::to_string(heads) + " heads ('" + first_bias +
                                              "')");
 
-  const Source ids = graph.input("ids", HEDDLE_INPUT_CONSTANT | HEDDLE_INPUT_BATCH);
+  const Source ids = graph.input("ids", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH);
   Block embed = graph.add<T5Embed>("embed");
   embed.link(T5Embed::ids, ids);
   blocks::Slots(file, embed, "embed").fill(T5Embed::tokens, tokens, {vocabulary, width});

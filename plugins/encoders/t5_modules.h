@@ -1,7 +1,7 @@
 // plugins/encoders/t5_modules.h - T5's modules by name, as heddle.field.module_names/0. Any thread.
 #pragma once
 
-#include <heddle/field/module_names.h>
+#include <heddle/diffusion/module_names.h>
 #include <heddle/plugin.hpp>
 
 #include <string_view>

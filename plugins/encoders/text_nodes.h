@@ -15,7 +15,7 @@ struct CLIPTextEncode {
                              "conditioning",
                              "What a picture shall show, for the diffusion model: a prompt, with "
                              "(weights:1.2).",
-                             HEDDLE_NODE_KEEP};
+                             HEDDLE_NODE_CACHE_ON_DISK};
   static constexpr Input<std::string> text{"text", kPromptText, "The prompt."};
   static constexpr Input<Value> clip{"clip", 0, "The text encoders.", "CLIP"};
   static constexpr Output<Value> conditioning{"CONDITIONING", 0, "", "CONDITIONING"};
@@ -32,7 +32,7 @@ struct CLIPTextEncodeFlux {
                              "",
                              "advanced/conditioning/flux",
                              "A prompt for each of FLUX's two encoders, and its guidance.",
-                             HEDDLE_NODE_KEEP};
+                             HEDDLE_NODE_CACHE_ON_DISK};
   static constexpr Input<Value> clip{"clip", 0, "", "CLIP"};
   static constexpr Input<std::string> clip_l{"clip_l", kPromptText};
   static constexpr Input<std::string> t5xxl{"t5xxl", kPromptText};

@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-#include <heddle/field/tokenizer.h>
+#include <heddle/diffusion/tokenizer.h>
 #include <heddle/value.hpp>
 
 namespace heddle::encoders {

@@ -162,7 +162,7 @@ void save(Context& ctx, const Tensor& images, const SavePlan& plan, const std::s
 }
 
 // The samples of one picture; how large its file will be nobody knows.
-void tell_samples(Infer& question, const std::optional<Shape>& images) {
+void infer_samples(Infer& question, const std::optional<Shape>& images) {
   if (!images || images->size() != 4) return;
   question.cost(0, 0, std::uint64_t((*images)[1] * (*images)[2] * (*images)[3]));
 }
@@ -182,12 +182,12 @@ void SaveImage::execute(Context& ctx) {
   save(ctx, ctx[images], {"output", ctx[filename_prefix], kSavedLevel}, hidden_text(ctx, prompt),
        hidden_text(ctx, extra_pnginfo));
 }
-void SaveImage::infer(Infer& question) { tell_samples(question, question.shape(images)); }
+void SaveImage::infer(Infer& question) { infer_samples(question, question.shape(images)); }
 
 void PreviewImage::execute(Context& ctx) {
   save(ctx, ctx[images], {"temp", "ComfyUI_temp_" + random_letters(), kPreviewLevel},
        hidden_text(ctx, prompt), hidden_text(ctx, extra_pnginfo));
 }
-void PreviewImage::infer(Infer& question) { tell_samples(question, question.shape(images)); }
+void PreviewImage::infer(Infer& question) { infer_samples(question, question.shape(images)); }
 
 }  // namespace heddle::image

@@ -5,7 +5,7 @@
 
 #include <heddle/ops.hpp>
 
-namespace heddle::field {
+namespace heddle::samplers {
 namespace {
 
 // What ComfyUI's conditionings may carry and this sampler does not do yet: drawing without it would
@@ -139,4 +139,4 @@ std::vector<ConditioningSet> conditioning_sets(Context& ctx, const Value& list, 
   return sets;
 }
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

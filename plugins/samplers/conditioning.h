@@ -7,7 +7,7 @@
 
 #include <heddle/model.hpp>
 
-namespace heddle::field {
+namespace heddle::samplers {
 
 struct ConditioningSet {
   Value constants;      // record by the model's input names
@@ -33,4 +33,4 @@ constexpr std::int64_t fitted_rows(std::int64_t rows, std::int64_t items) {
 std::vector<ConditioningSet> conditioning_sets(Context& ctx, const Value& list, const Value& model,
                                                std::int64_t items);
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

@@ -6,7 +6,7 @@
 
 #include "sample_shapes.h"
 
-namespace heddle::field {
+namespace heddle::samplers {
 namespace {
 
 // Every entry of the list, changed.
@@ -56,7 +56,7 @@ void FluxGuidance::execute(Context& ctx) {
 }
 
 void FluxGuidance::infer(Infer& question) {
-  tell_entries(question, out, entry_shapes(question, conditioning));
+  infer_entries(question, out, entry_shapes(question, conditioning));
   question.shares(out);
 }
 
@@ -75,7 +75,7 @@ void ConditioningZeroOut::infer(Infer& question) {
     entry.text.dtype = HEDDLE_F32;
     if (entry.pooled) entry.pooled->dtype = HEDDLE_F32;
   }
-  tell_entries(question, out, entries);
+  infer_entries(question, out, entries);
 }
 
 void ConditioningCombine::execute(Context& ctx) {
@@ -91,7 +91,7 @@ void ConditioningCombine::infer(Infer& question) {
   const std::vector<EntryShapes> more = entry_shapes(question, second);
   if (entries.empty() || more.empty()) return;
   entries.insert(entries.end(), more.begin(), more.end());
-  tell_entries(question, out, entries);
+  infer_entries(question, out, entries);
   question.shares(out);
 }
 
@@ -117,7 +117,7 @@ void ConditioningConcat::infer(Infer& question) {
     if (entry.text.rank != 3) return;
     entry.text.shape[1] += more.front().text.shape[1];
   }
-  tell_entries(question, out, entries);
+  infer_entries(question, out, entries);
 }
 
 void ConditioningSetAreaStrength::execute(Context& ctx) {
@@ -125,8 +125,8 @@ void ConditioningSetAreaStrength::execute(Context& ctx) {
 }
 
 void ConditioningSetAreaStrength::infer(Infer& question) {
-  tell_entries(question, out, entry_shapes(question, conditioning));
+  infer_entries(question, out, entry_shapes(question, conditioning));
   question.shares(out);
 }
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

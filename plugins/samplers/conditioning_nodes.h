@@ -3,7 +3,7 @@
 
 #include <heddle/node.hpp>
 
-namespace heddle::field {
+namespace heddle::samplers {
 
 struct FluxGuidance {
   static constexpr Widget kGuidance{.number = 3.5, .max = 100, .step = 0.1};
@@ -80,4 +80,4 @@ struct ConditioningSetAreaStrength {
   static void infer(Infer& question);
 };
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

@@ -4,7 +4,7 @@
 #include "sample_shapes.h"
 #include "sigmas_value.h"
 
-namespace heddle::field {
+namespace heddle::samplers {
 namespace {
 
 Value noise_record(std::uint64_t seed, bool add) {
@@ -36,8 +36,8 @@ template <class Node>
 void infer_custom(Infer& question, JobShapes job) {
   const std::optional<Shape> shape = sampled_shape(question, Node::latent_image, job.model);
   if (!shape) return;
-  tell_latent(question, Node::latent_image, Node::output, *shape);
-  tell_latent(question, Node::latent_image, Node::denoised, *shape);
+  infer_latent(question, Node::latent_image, Node::output, *shape);
+  infer_latent(question, Node::latent_image, Node::denoised, *shape);
   job.latent = *shape;
   if (const std::optional<Value> choice = question[Node::sampler]) job.sampler = choice_of(*choice);
   job.sigmas = known_sigmas(question[Node::sigmas]);
@@ -49,7 +49,7 @@ template <class Node>
 void infer_guider(Infer& question, const Input<Value>& positive) {
   if (const Value model = question.part(Node::model, ""))
     question.known(Node::guider, "model", model);
-  tell_entries(question, Node::guider, entry_shapes(question, positive), "positive");
+  infer_entries(question, Node::guider, entry_shapes(question, positive), "positive");
   question.shares(Node::guider);
 }
 
@@ -93,7 +93,7 @@ void CFGGuider::execute(Context& ctx) {
 
 void CFGGuider::infer(Infer& question) {
   infer_guider<CFGGuider>(question, positive);
-  tell_entries(question, guider, entry_shapes(question, negative), "negative");
+  infer_entries(question, guider, entry_shapes(question, negative), "negative");
   if (const std::optional<double> scale = question[cfg])
     question.known(guider, "cfg", value_of(*scale));
 }
@@ -150,4 +150,4 @@ void SamplerCustomAdvanced::infer(Infer& question) {
   infer_custom<SamplerCustomAdvanced>(question, std::move(job));
 }
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

@@ -4,7 +4,7 @@
 
 #include "ksampler_nodes.h"
 
-namespace heddle::field {
+namespace heddle::samplers {
 
 struct RandomNoise {
   static constexpr Info info{"RandomNoise",      1,
@@ -124,4 +124,4 @@ struct SamplerCustomAdvanced {
   static void infer(Infer& question);
 };
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

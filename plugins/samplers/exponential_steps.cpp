@@ -4,7 +4,7 @@
 
 #include "sampler_steps.h"
 
-namespace heddle::field::steps {
+namespace heddle::samplers::steps {
 namespace {
 
 // D found at this step minus D found at the one before, and so on.
@@ -252,4 +252,4 @@ std::vector<Evaluation> uni_pc(const Step& step, Scale scale) {
   return {corrected(step.sigma(), x, interval_step(ahead, x, found[0], correction))};
 }
 
-}  // namespace heddle::field::steps
+}  // namespace heddle::samplers::steps

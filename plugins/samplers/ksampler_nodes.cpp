@@ -7,7 +7,7 @@
 #include "schedule_kind.h"
 #include "user_error.h"
 
-namespace heddle::field {
+namespace heddle::samplers {
 namespace {
 
 // The levels of a KSampler node: some samplers ask for one more and drop the last but one.
@@ -28,7 +28,7 @@ void infer_sampler(Infer& question, F&& levels) {
   const Value model = question.part(Node::model, "");
   const std::optional<Shape> shape = sampled_shape(question, Node::latent_image, model);
   if (!shape) return;
-  tell_latent(question, Node::latent_image, Node::latent, *shape);
+  infer_latent(question, Node::latent_image, Node::latent, *shape);
   JobShapes job{.model = model,
                 .positive = entry_shapes(question, Node::positive),
                 .negative = entry_shapes(question, Node::negative),
@@ -106,4 +106,4 @@ void KSamplerAdvanced::infer(Infer& question) {
       });
 }
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

@@ -1,11 +1,11 @@
 // KSampler and KSamplerAdvanced: everything about a run in one node. Stateless.
 #pragma once
 
-#include <heddle/field/noise_schedules.h>
-#include <heddle/field/samplers.h>
+#include <heddle/diffusion/noise_schedules.h>
+#include <heddle/diffusion/samplers.h>
 #include <heddle/node.hpp>
 
-namespace heddle::field {
+namespace heddle::samplers {
 
 inline constexpr Widget kSteps{.number = 20, .min = 1, .max = 10000};
 inline constexpr Widget kCfg{.number = 8, .min = 0, .max = 100, .step = 0.1, .round = 0.01};
@@ -66,4 +66,4 @@ struct KSamplerAdvanced {
   static void infer(Infer& question);
 };
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

@@ -8,7 +8,7 @@
 #include "random.h"
 #include "user_error.h"
 
-namespace heddle::field {
+namespace heddle::samplers {
 namespace {
 
 std::string text_of(const Shape& shape) {
@@ -103,4 +103,4 @@ Value with_samples(const Latent& latent, const Tensor& samples) {
       .value();
 }
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

@@ -10,7 +10,7 @@
 
 #include "model_sampling.h"
 
-namespace heddle::field {
+namespace heddle::samplers {
 
 inline constexpr std::int64_t kDownscale = 8;  // pixels of a picture along a side of a latent cell
 
@@ -40,4 +40,4 @@ std::pmr::vector<float> noise_of(const Latent& latent, std::uint64_t seed,
 // The record with other samples, in the model's units.
 Value with_samples(const Latent& latent, const Tensor& samples);
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

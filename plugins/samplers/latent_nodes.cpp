@@ -7,7 +7,7 @@
 
 #include "latent.h"
 
-namespace heddle::field {
+namespace heddle::samplers {
 namespace {
 
 Shape empty_shape(std::int64_t batch, std::int64_t channels, std::int64_t height,
@@ -170,4 +170,4 @@ void SetLatentNoiseMask::infer(Infer& question) {
                  Shape(drawn->shape, drawn->shape + drawn->rank));
 }
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

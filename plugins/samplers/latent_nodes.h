@@ -3,7 +3,7 @@
 
 #include <heddle/node.hpp>
 
-namespace heddle::field {
+namespace heddle::samplers {
 
 inline constexpr Widget kBatchSize{.number = 1, .min = 1, .max = 4096};
 
@@ -83,4 +83,4 @@ struct SetLatentNoiseMask {
   static void infer(Infer& question);
 };
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

@@ -7,7 +7,7 @@
 #include "latent.h"
 #include "plugins/blocks/resample.h"
 
-namespace heddle::field {
+namespace heddle::samplers {
 namespace {
 
 using blocks::Grids;
@@ -75,7 +75,7 @@ Value scaled(Context& ctx, const Value& latent, const std::string& name, const G
 }
 
 template <class Node>
-void tell(Infer& question, const Shape& from, const GridSize& to) {
+void infer_scaled(Infer& question, const Shape& from, const GridSize& to) {
   question.out(Node::latent, "samples", HEDDLE_F32, resized(from, to));
   question.cost(0, 0, blocks::resampling_bytes(grids_of(from), to));
 }
@@ -100,7 +100,7 @@ void LatentUpscale::infer(Infer& question) {
     question.out(latent, "samples", HEDDLE_F32, *shape);
     question.shares(latent);
   } else {
-    tell<LatentUpscale>(question, *shape, size_of(grids_of(*shape).size, *w, *h));
+    infer_scaled<LatentUpscale>(question, *shape, size_of(grids_of(*shape).size, *w, *h));
   }
 }
 
@@ -113,7 +113,7 @@ void LatentUpscaleBy::infer(Infer& question) {
   const auto shape = question.shape(samples, "samples");
   const auto factor = question[scale_by];
   if (shape && shape->size() >= 3 && factor)
-    tell<LatentUpscaleBy>(question, *shape, size_by(grids_of(*shape).size, *factor));
+    infer_scaled<LatentUpscaleBy>(question, *shape, size_by(grids_of(*shape).size, *factor));
 }
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

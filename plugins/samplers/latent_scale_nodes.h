@@ -4,7 +4,7 @@
 
 #include <heddle/node.hpp>
 
-namespace heddle::field {
+namespace heddle::samplers {
 
 inline constexpr const char* kLatentScaleMethods[] = {"nearest-exact", "bilinear", "area",
                                                       "bicubic",       "bislerp",  nullptr};
@@ -46,4 +46,4 @@ struct LatentUpscaleBy {
   static void infer(Infer& question);
 };
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

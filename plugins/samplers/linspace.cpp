@@ -6,7 +6,7 @@
 #pragma GCC optimize("fp-contract=off")
 #endif
 
-namespace heddle::field {
+namespace heddle::samplers {
 
 std::vector<float> linspace(float first, float last, int count) {
   std::vector<float> values(static_cast<std::size_t>(count));
@@ -20,4 +20,4 @@ std::vector<float> linspace(float first, float last, int count) {
   return values;
 }
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

@@ -1,10 +1,10 @@
 #include "model_sampling.h"
 
-#include <heddle/field/values.h>
+#include <heddle/diffusion/values.h>
 
 #include "user_error.h"
 
-namespace heddle::field {
+namespace heddle::samplers {
 namespace {
 
 Prediction prediction_named(const std::string& name) {
@@ -64,4 +64,4 @@ LatentFormat latent_format(const Value& settings) {
   return format;
 }
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

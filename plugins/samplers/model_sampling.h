@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include <heddle/field/noise_schedules.h>
+#include <heddle/diffusion/noise_schedules.h>
 #include <heddle/model.hpp>
 
 #include "noise_levels.h"
 #include "prediction.h"
 
-namespace heddle::field {
+namespace heddle::samplers {
 
 // Noise levels by name and numbers: what settings and heddle_noise_levels carry.
 struct LevelRecipe {
@@ -49,4 +49,4 @@ struct LatentFormat {
 // Throws when the settings tell of another number of channels than there are.
 LatentFormat latent_format(const Value& settings);
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

@@ -5,7 +5,7 @@
 
 #include "model_sampling.h"
 
-namespace heddle::field {
+namespace heddle::samplers {
 namespace {
 
 // The model with other settings; throws when they give no table.
@@ -39,4 +39,4 @@ void ModelSamplingSD3::execute(Context& ctx) { ctx[out] = shifted(ctx[model], ct
 
 void ModelSamplingAuraFlow::execute(Context& ctx) { ctx[out] = shifted(ctx[model], ctx[shift]); }
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

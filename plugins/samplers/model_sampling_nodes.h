@@ -4,7 +4,7 @@
 
 #include <heddle/node.hpp>
 
-namespace heddle::field {
+namespace heddle::samplers {
 
 struct ModelSamplingFlux {
   static constexpr Widget kShift{.number = 1.15, .max = 100, .step = 0.01};
@@ -57,4 +57,4 @@ struct ModelSamplingAuraFlow {
   static void execute(Context& ctx);
 };
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

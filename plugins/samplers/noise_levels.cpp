@@ -15,7 +15,7 @@
 #pragma GCC optimize("fp-contract=off")
 #endif
 
-namespace heddle::field {
+namespace heddle::samplers {
 namespace {
 
 constexpr int kFlowLevels = 1000;
@@ -236,4 +236,4 @@ double ltxv_mu(double tokens, double base_shift, double max_shift) {
   return shift_at({.base = base_shift, .max = max_shift, .from = 1024, .to = 4096}, tokens);
 }
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

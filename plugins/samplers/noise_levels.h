@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace heddle::field {
+namespace heddle::samplers {
 
 // Betas of a diffusion trained in discrete steps: linear in their square roots from `first` to
 // `last`. The default is that of SD 1, SD 2 and SDXL.
@@ -86,4 +86,4 @@ double flux_mu(int width, int height, double base_shift = 0.5, double max_shift 
 // mu of the LTXV nodes for a latent of `tokens` = frames * height * width positions.
 double ltxv_mu(double tokens, double base_shift = 0.95, double max_shift = 2.05);
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

@@ -5,7 +5,7 @@
 #include <heddle/host_memory.hpp>
 #include <heddle/ops.hpp>
 
-namespace heddle::field {
+namespace heddle::samplers {
 namespace {
 
 // Where an output position lies between two input positions.
@@ -92,4 +92,4 @@ Tensor NoiseMask::after(Context& ctx, const Tensor& denoised) const {
   return ops::add(ctx, ops::mul(ctx, denoised, mask_), kept_samples_);
 }
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

@@ -13,7 +13,7 @@
 #include "latent.h"
 #include "prediction.h"
 
-namespace heddle::field {
+namespace heddle::samplers {
 
 // `mask` (count planes of height x width) at another size: bilinear, corners not aligned, no
 // antialiasing, as PyTorch's interpolate(). Pure.
@@ -36,4 +36,4 @@ class NoiseMask {
   Tensor mask_, kept_samples_, kept_noise_;  // m, latent (1 - m), noise (1 - m)
 };
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

@@ -16,7 +16,7 @@
 #pragma GCC optimize("fp-contract=off")
 #endif
 
-namespace heddle::field {
+namespace heddle::samplers {
 namespace {
 
 constexpr std::array<std::string_view, 9> kNames = {
@@ -365,4 +365,4 @@ Sigmas ltxv_sigmas(int steps, double mu, double terminal) {
   return sigmas;
 }
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

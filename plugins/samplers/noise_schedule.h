@@ -12,7 +12,7 @@
 
 #include "noise_levels.h"
 
-namespace heddle::field {
+namespace heddle::samplers {
 
 using Sigmas = std::vector<float>;
 
@@ -96,4 +96,4 @@ Sigmas turbo_sigmas(const NoiseLevels& levels, int steps, double denoise = 1.0);
 // `terminal` (0: not stretched).
 Sigmas ltxv_sigmas(int steps, double mu, double terminal = 0.1);
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

@@ -10,7 +10,7 @@
 #define HEDDLE_AVX2 __attribute__((target("avx2,fma")))
 #endif
 
-namespace heddle::field {
+namespace heddle::samplers {
 namespace {
 
 // Whether a compiler fuses a product with a later sum (-ffp-contract, which GCC has on by default
@@ -163,4 +163,4 @@ HEDDLE_AVX2 void transform_contracted_avx2(std::span<float> groups) {
 void transform_contracted_avx2(std::span<float> groups) { transform_contracted_scalar(groups); }
 #endif
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

@@ -8,7 +8,7 @@
 
 #include <span>
 
-namespace heddle::field {
+namespace heddle::samplers {
 
 inline constexpr int kNormalGroup = 16;
 
@@ -38,4 +38,4 @@ inline constexpr float kCos[3] = {2.443315711809948e-5f, -1.388731625493765e-3f,
 inline constexpr float kSin[3] = {-1.9515295891e-4f, 8.3321608736e-3f, -1.6666654611e-1f};
 }  // namespace contracted
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

@@ -12,7 +12,7 @@
 #include "schedule_nodes.h"
 #include "sigma_nodes.h"
 
-namespace heddle::field {
+namespace heddle::samplers {
 
 HEDDLE_PLUGIN("org.heddle.samplers", "0.1.0", KSampler, KSamplerAdvanced, SamplerCustom,
               SamplerCustomAdvanced, RandomNoise, DisableNoise, KSamplerSelect,
@@ -26,4 +26,4 @@ HEDDLE_PLUGIN("org.heddle.samplers", "0.1.0", KSampler, KSamplerAdvanced, Sample
               ConditioningConcat, ConditioningSetAreaStrength, RandomConditioning, RandomLatent,
               Discard, Samplers, NoiseSchedules)
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace heddle::field {
+namespace heddle::samplers {
 namespace {
 
 constexpr std::array<std::string_view, 7> kNames = {"eps",        "v_prediction", "edm",  "x0",
@@ -79,4 +79,4 @@ Guidance guidance(double scale) {
   return {scale, 1.0 - scale};
 }
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

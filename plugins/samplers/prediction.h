@@ -8,7 +8,7 @@
 #include <optional>
 #include <string_view>
 
-namespace heddle::field {
+namespace heddle::samplers {
 
 enum class Prediction {
   kEps,       // the noise
@@ -56,4 +56,4 @@ struct Guidance {
 // D_u + scale (D_c - D_u); a scale of 1 (within 1e-9 of it) leaves D_u out.
 Guidance guidance(double scale);
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

@@ -6,7 +6,7 @@
 #include <heddle/host_memory.hpp>
 #include <heddle/node.hpp>
 
-namespace heddle::field {
+namespace heddle::samplers {
 
 std::optional<PreviewMap> PreviewMap::of(const Value& settings) {
   const Value rows = settings.field("preview_factors");
@@ -52,4 +52,4 @@ void show_preview(Context& ctx, const PreviewMap& map, const Tensor& latents, st
                checked_cast<std::uint32_t>(shape[2], "height"), step, step_count, pixels.data()});
 }
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

@@ -9,7 +9,7 @@
 
 #include <heddle/model.hpp>
 
-namespace heddle::field {
+namespace heddle::samplers {
 
 class PreviewMap {
  public:
@@ -31,4 +31,4 @@ class PreviewMap {
 void show_preview(Context& ctx, const PreviewMap& map, const Tensor& latents, std::uint32_t step,
                   std::uint32_t step_count);
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

@@ -8,7 +8,7 @@
 
 #include "normal_transform.h"
 
-namespace heddle::field {
+namespace heddle::samplers {
 
 bool has_avx2_normals() {
 #if defined(__x86_64__)
@@ -108,4 +108,4 @@ std::pmr::vector<float> initial_noise(std::uint64_t seed, std::size_t item_count
   return noise;
 }
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

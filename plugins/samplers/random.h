@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-namespace heddle::field {
+namespace heddle::samplers {
 
 // Which of PyTorch's two builds of the bulk transform is reproduced.
 enum class Arithmetic {
@@ -71,4 +71,4 @@ std::pmr::vector<float> initial_noise(
     std::uint64_t seed, std::size_t item_count, std::span<const std::int64_t> batch_index,
     std::pmr::memory_resource& memory = *std::pmr::get_default_resource());
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

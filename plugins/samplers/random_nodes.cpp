@@ -7,7 +7,7 @@
 #include "random.h"
 #include "sample_shapes.h"
 
-namespace heddle::field {
+namespace heddle::samplers {
 namespace {
 
 Tensor normal(Context& ctx, const Shape& shape, std::uint64_t seed) {
@@ -46,4 +46,4 @@ void RandomLatent::infer(Infer& question) {
     question.out(latent, "samples", HEDDLE_F32, {1, *depth, *y / kDownscale, *x / kDownscale});
 }
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

@@ -4,7 +4,7 @@
 
 #include <heddle/node.hpp>
 
-namespace heddle::field {
+namespace heddle::samplers {
 
 struct RandomConditioning {
   static constexpr Widget kTokens{.number = 77, .min = 1, .max = 4096};
@@ -62,4 +62,4 @@ struct Discard {
   static void execute(Context&) {}
 };
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

@@ -4,7 +4,7 @@
 
 #include "user_error.h"
 
-namespace heddle::field {
+namespace heddle::samplers {
 namespace {
 
 // Equal neighbours make steps of no length, in which multistep formulas divide by 0.
@@ -30,4 +30,4 @@ RunPlan plan_levels(const heddle_sampler_desc& sampler, const SamplerChoice& cho
   return plan;
 }
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

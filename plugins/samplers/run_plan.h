@@ -6,7 +6,7 @@
 #include "noise_schedule.h"
 #include "sampler_kind.h"
 
-namespace heddle::field {
+namespace heddle::samplers {
 
 struct RunPlan {
   Sigmas levels;  // as they were asked for, without repetitions
@@ -24,4 +24,4 @@ struct RunPlan {
 RunPlan plan_levels(const heddle_sampler_desc& sampler, const SamplerChoice& choice,
                     const Sigmas& sigmas, const ModelSampling& sampling);
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

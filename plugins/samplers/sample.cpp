@@ -15,7 +15,7 @@
 #include "random.h"
 #include "run_plan.h"
 
-namespace heddle::field {
+namespace heddle::samplers {
 namespace {
 
 // A sum of any number of scaled tensors; terms with a coefficient of 0 are left out. Empty when
@@ -241,4 +241,4 @@ Sampled sample(Context& ctx, const SampleJob& job) {
   return {end, loop.last_denoised() ? with_samples(latent, loop.last_denoised()) : end};
 }
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

@@ -11,7 +11,7 @@
 #include "noise_schedule.h"
 #include "sampler_kind.h"
 
-namespace heddle::field {
+namespace heddle::samplers {
 
 // Who says what the picture shall be.
 struct Guide {
@@ -42,4 +42,4 @@ struct Sampled {
 
 Sampled sample(Context& ctx, const SampleJob& job);
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

@@ -7,7 +7,7 @@
 #include "prediction.h"
 #include "run_plan.h"
 
-namespace heddle::field {
+namespace heddle::samplers {
 namespace {
 
 // The constants of one set; none when an entry lacks what the model reads.
@@ -37,7 +37,7 @@ double count_of(const Shape& shape) {
 
 // Sums over the latent: for each evaluation the input, the clean picture of all sets and the next
 // point, besides the noise at the beginning and the scaling at the end. Each term is read once.
-void tell_cost(Infer& question, const JobShapes& job, const RunPlan& run, std::size_t sets,
+void infer_cost(Infer& question, const JobShapes& job, const RunPlan& run, std::size_t sets,
                const heddle_sampler_desc& sampler) {
   constexpr double kTermsOfAPoint = 3, kOnce = 6, kBytes = 4;
   const double terms = double(run.evaluations()) * (double(sets) + 1 + kTermsOfAPoint) + kOnce;
@@ -75,7 +75,7 @@ void infer_run(Infer& question, const JobShapes& job) {
       set->steps.push_back({"x", HEDDLE_F32, job.latent});
       sets.push_back(*std::move(set));
     }
-    tell_cost(question, job, run, sets.size(), sampler);
+    infer_cost(question, job, run, sets.size(), sampler);
     const std::size_t evaluations = run.evaluations();
     if (evaluations == 0) return;
     question.call(job.model, sets, {{"timestep", HEDDLE_F32, {std::int64_t(evaluations)}}},
@@ -85,4 +85,4 @@ void infer_run(Infer& question, const JobShapes& job) {
   }
 }
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

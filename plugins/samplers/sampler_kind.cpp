@@ -6,7 +6,7 @@
 #include "samplers.h"
 #include "user_error.h"
 
-namespace heddle::field {
+namespace heddle::samplers {
 namespace {
 
 heddle_sampler_sum sum_of(const Combination& from) {
@@ -132,4 +132,4 @@ double final_sigma(const heddle_sampler_desc& sampler, const heddle_sampler_run&
                                         : double(run.sigmas[run.sigma_count - 1]);
 }
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

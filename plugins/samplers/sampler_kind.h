@@ -7,12 +7,12 @@
 #include <string_view>
 #include <vector>
 
-#include <heddle/field/samplers.h>
+#include <heddle/diffusion/samplers.h>
 #include <heddle/plugin.hpp>
 
 #include "noise_schedule.h"
 
-namespace heddle::field {
+namespace heddle::samplers {
 
 struct Samplers {
   static constexpr std::string_view kind = HEDDLE_SAMPLERS;
@@ -37,4 +37,4 @@ heddle_sampler_run sampler_run(const SamplerChoice& choice, const Sigmas& sigmas
 SamplerPlan plan_run(const heddle_sampler_desc& sampler, const heddle_sampler_run& run);
 double final_sigma(const heddle_sampler_desc& sampler, const heddle_sampler_run& run);
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

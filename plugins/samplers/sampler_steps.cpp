@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace heddle::field::steps {
+namespace heddle::samplers::steps {
 namespace {
 
 template <std::size_t N>
@@ -208,4 +208,4 @@ std::vector<Evaluation> lcm(const Step& step) {
   return {last(0, step.sigma(), step.alpha(to) * own(0) + noise)};
 }
 
-}  // namespace heddle::field::steps
+}  // namespace heddle::samplers::steps

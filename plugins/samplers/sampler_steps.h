@@ -10,7 +10,7 @@
 
 #include "samplers.h"
 
-namespace heddle::field::steps {
+namespace heddle::samplers::steps {
 
 // A linear combination of what a step knows. Unlike Combination, evaluations are named by when they
 // are made: own[k] in this step, past[k] in steps before, [0] the last.
@@ -97,4 +97,4 @@ std::vector<Evaluation> ipndm_v(const Step& step);
 std::vector<Evaluation> deis(const Step& step);
 std::vector<Evaluation> gradient_estimation(const Step& step);
 
-}  // namespace heddle::field::steps
+}  // namespace heddle::samplers::steps

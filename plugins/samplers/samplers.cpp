@@ -6,7 +6,7 @@
 
 #include "sampler_steps.h"
 
-namespace heddle::field {
+namespace heddle::samplers {
 namespace {
 
 constexpr bool kNoise = true;
@@ -161,4 +161,4 @@ std::vector<Evaluation> sampler_step(const Sampler& sampler, std::span<const flo
   return evaluations;
 }
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

@@ -22,7 +22,7 @@
 #include <string_view>
 #include <vector>
 
-namespace heddle::field {
+namespace heddle::samplers {
 
 // How noise enters x, for the samplers that care.
 enum class Process {
@@ -113,4 +113,4 @@ std::vector<Evaluation> sampler_step(const Sampler& sampler, std::span<const flo
 // inverse_noise_scaling is to be given this one. REQUIRES: sigmas is not empty.
 double final_sigma(Method method, std::span<const float> sigmas);
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

@@ -4,7 +4,7 @@
 
 #include "user_error.h"
 
-namespace heddle::field {
+namespace heddle::samplers {
 namespace {
 
 const NoiseLevels& levels_at(const void* self) { return *static_cast<const NoiseLevels*>(self); }
@@ -77,4 +77,4 @@ WholeSchedule schedule_named(const std::string& name, const ModelSampling& sampl
   };
 }
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

@@ -11,7 +11,7 @@
 #include "model_sampling.h"
 #include "noise_schedule.h"
 
-namespace heddle::field {
+namespace heddle::samplers {
 
 struct NoiseSchedules {
   static constexpr std::string_view kind = HEDDLE_NOISE_SCHEDULES;
@@ -22,4 +22,4 @@ struct NoiseSchedules {
 // Throws not_found, naming what is there. `sampling` is borrowed.
 WholeSchedule schedule_named(const std::string& name, const ModelSampling& sampling);
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

@@ -9,7 +9,7 @@
 #include "tabled_schedule.h"
 #include "user_error.h"
 
-namespace heddle::field {
+namespace heddle::samplers {
 namespace {
 
 // Runs a schedule of the numeric core and makes SIGMAS of it. Arguments that are fine one by one
@@ -91,4 +91,4 @@ void OptimalStepsScheduler::execute(Context& ctx) {
   ctx[sigmas] = tabled(ctx, ctx[model_type], ctx[steps], ctx[denoise]);
 }
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

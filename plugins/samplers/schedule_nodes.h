@@ -3,7 +3,7 @@
 
 #include "ksampler_nodes.h"
 
-namespace heddle::field {
+namespace heddle::samplers {
 
 namespace schedule_widgets {
 constexpr Widget level(double number, double max = 5000) {
@@ -183,4 +183,4 @@ struct OptimalStepsScheduler {
   static void execute(Context& ctx);
 };
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

@@ -6,7 +6,7 @@
 
 #include "sigmas_value.h"
 
-namespace heddle::field {
+namespace heddle::samplers {
 namespace {
 
 constexpr float kAlmostClean = 0.0001f;  // where ComfyUI starts a schedule that would start at 0
@@ -50,4 +50,4 @@ void SetFirstSigma::execute(Context& ctx) {
   ctx[out] = tensor_of(ctx, all);
 }
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

@@ -3,7 +3,7 @@
 
 #include <heddle/node.hpp>
 
-namespace heddle::field {
+namespace heddle::samplers {
 
 struct SplitSigmas {
   static constexpr Info info{"SplitSigmas",
@@ -66,4 +66,4 @@ struct SetFirstSigma {
   static void execute(Context& ctx);
 };
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

@@ -7,7 +7,7 @@
 
 #include "noise_schedule.h"
 
-namespace heddle::field {
+namespace heddle::samplers {
 
 inline Sigmas sigmas_of(Context& ctx, const Tensor& tensor) {
   if (tensor.rank() != 1 || tensor.dtype() != HEDDLE_F32)
@@ -22,4 +22,4 @@ inline Tensor tensor_of(Context& ctx, const Sigmas& sigmas) {
   return tensor;
 }
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

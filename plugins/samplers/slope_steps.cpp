@@ -4,7 +4,7 @@
 
 #include "sampler_steps.h"
 
-namespace heddle::field::steps {
+namespace heddle::samplers::steps {
 namespace {
 
 Expr slope_here(const Step& step) { return (1.0 / step.sigma()) * (start() - own(0)); }
@@ -125,4 +125,4 @@ std::vector<Evaluation> gradient_estimation(const Step& step) {
   return weighted(step, step.next() - step.sigma(), {kGamma, 1.0 - kGamma});
 }
 
-}  // namespace heddle::field::steps
+}  // namespace heddle::samplers::steps

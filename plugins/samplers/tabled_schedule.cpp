@@ -14,7 +14,7 @@
 #pragma GCC optimize("fp-contract=off")
 #endif
 
-namespace heddle::field {
+namespace heddle::samplers {
 namespace {
 
 constexpr int kMostSteps = 1000000;
@@ -96,4 +96,4 @@ Sigmas tabled_sigmas(StepTable table, int steps, double denoise) {
   return sigmas;
 }
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

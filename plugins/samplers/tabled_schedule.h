@@ -7,7 +7,7 @@
 
 #include "noise_schedule.h"
 
-namespace heddle::field {
+namespace heddle::samplers {
 
 enum class StepTable {
   kAlignSd1,
@@ -26,4 +26,4 @@ std::optional<StepTable> find_step_table(std::string_view model_type);
 // 0. Throws std::invalid_argument unless 1 <= steps <= 1000000.
 Sigmas tabled_sigmas(StepTable table, int steps, double denoise = 1.0);
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

@@ -7,7 +7,7 @@
 
 #include <heddle/plugin.hpp>
 
-namespace heddle::field {
+namespace heddle::samplers {
 
 template <class F>
 auto with_user_errors(F&& body) {
@@ -18,4 +18,4 @@ auto with_user_errors(F&& body) {
   }
 }
 
-}  // namespace heddle::field
+}  // namespace heddle::samplers

@@ -53,7 +53,7 @@ class Builder {
     channels_ = file_.size(names_.conv_in() + ".weight", 1);
     const std::int64_t latent = channels_;
     Block in = graph_.add<B>("in");
-    in.link(B::z, graph_.input("z", HEDDLE_INPUT_CONSTANT | HEDDLE_INPUT_BATCH));
+    in.link(B::z, graph_.input("z", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH));
     blocks::Slots slots(file_, in, "in");
     if (has(names_.quant_conv()))
       conv(slots, B::quant, B::quant_bias, names_.quant_conv(), {latent, latent, 1, 1});
@@ -76,7 +76,7 @@ class Builder {
     using B = VaeImageIn;
     channels_ = file_.size(names_.conv_in() + ".weight", 1);
     Block in = graph_.add<B>("in");
-    in.link(B::image, graph_.input("image", HEDDLE_INPUT_CONSTANT | HEDDLE_INPUT_BATCH));
+    in.link(B::image, graph_.input("image", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH));
     blocks::Slots slots(file_, in, "in");
     first_conv(slots, B::conv, B::conv_bias);
     hidden_ = in[B::out];

@@ -2,7 +2,7 @@
 // a random latent is measured. Any thread.
 #pragma once
 
-#include <heddle/field/bench_shapes.h>
+#include <heddle/diffusion/bench_shapes.h>
 #include <heddle/plugin.hpp>
 
 #include <string_view>

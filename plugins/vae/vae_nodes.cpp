@@ -82,7 +82,7 @@ std::int64_t count_of(const Shape& shape) {
 
 // One call of a side of the autoencoder, with one pass over what goes in and one over what comes
 // out; both are held while the model runs.
-void tell_call(Infer& question, const Value& model, const Infer::Named& input,
+void infer_call(Infer& question, const Value& model, const Infer::Named& input,
                const Shape& result) {
   if (!model.is(HEDDLE_KIND_MODEL)) return;
   question.call(model, {{.constants = {input}, .steps = {}}});
@@ -114,7 +114,7 @@ void VaeDecode::infer(Infer& question) {
   const Shape picture{(*shape)[0], checked_product({(*shape)[2], factor}, "the height"),
                       checked_product({(*shape)[3], factor}, "the width"), kColours};
   question.out(image, "", HEDDLE_F32, picture);
-  tell_call(question, value->field("decoder"), {"z", HEDDLE_F32, *shape}, picture);
+  infer_call(question, value->field("decoder"), {"z", HEDDLE_F32, *shape}, picture);
 }
 
 void VaeEncode::execute(Context& ctx) {
@@ -155,7 +155,7 @@ void VaeEncode::infer(Infer& question) {
   const Shape samples{(*shape)[0], autoencoder->channels, rows, columns};
   question.out(latent, "samples", HEDDLE_F32, samples);
   const Shape picture{(*shape)[0], rows * factor, columns * factor, kColours};
-  tell_call(question, value->field("encoder"), {"image", HEDDLE_F32, picture}, samples);
+  infer_call(question, value->field("encoder"), {"image", HEDDLE_F32, picture}, samples);
 }
 
 }  // namespace heddle::vae

@@ -198,8 +198,8 @@ if wanted streaming; then
     cat "$results/decibel_fp8.log"
   fi
   # Everything on the GPU, which has no more than the least that the plan says it needs.
-  plan scene --devices cuda:0 --least > "$results/least.log" 2>&1
-  least=$(plan scene --devices cuda:0 --least --json 2> /dev/null | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["least_bytes"])')
+  plan scene --devices cuda:0 --min-memory > "$results/least.log" 2>&1
+  least=$(plan scene --devices cuda:0 --min-memory --json 2> /dev/null | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["min_bytes"])')
   head -5 "$results/least.log"
   part draw_all bash -c 'draw "$@"' draw all_resident scene --devices cuda:0
   part draw_least bash -c 'draw "$@"' draw all_least scene --devices cuda:0 --budget "cuda:0=$least"

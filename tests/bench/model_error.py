@@ -42,7 +42,7 @@ class EngineOptions(ctypes.Structure):  # heddle_engine_options, as far as is gi
 
 class StartOptions(ctypes.Structure):  # heddle_start_options, likewise
     _fields_ = [("size", ctypes.c_uint32), ("observer", ctypes.c_void_p), ("observer_user", ctypes.c_void_p),
-                ("keep", ctypes.POINTER(ctypes.c_char_p)), ("keep_count", ctypes.c_size_t)]
+                ("fetch", ctypes.POINTER(ctypes.c_char_p)), ("fetch_count", ctypes.c_size_t)]
 
 
 def strings(values):
@@ -68,7 +68,7 @@ class Heddle:
         flow, run, results = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
         self.call("heddle_engine_parse", self.engine, json.dumps(workflow).encode(), b"model_error", ctypes.byref(flow))
         self.call("heddle_workflow_parallel", flow, node, split.encode())
-        options = StartOptions(ctypes.sizeof(StartOptions), keep=strings([output]), keep_count=1)
+        options = StartOptions(ctypes.sizeof(StartOptions), fetch=strings([output]), fetch_count=1)
         self.call("heddle_engine_start", self.engine, flow, ctypes.byref(options), ctypes.byref(run))
         self.call("heddle_run_wait", run, ctypes.c_int64(-1), ctypes.byref(results))
         values = torch.empty(count)

@@ -20,7 +20,7 @@
 //
 // A tree of 10,000 nodes does not fit where one of 100 does, so times differ by what memory costs.
 // Whether the work itself is linear is told by its instructions (--nodes: of one size only):
-//   valgrind --tool=callgrind --collect-atstart=no --toggle-collect='heddle::core::parse_workflow*'
+//   valgrind --tool=callgrind --collect-atstart=no --toggle-collect='heddle::engine::parse_workflow*'
 //       overhead_bench --nodes 10000 1
 #include <malloc.h>
 
@@ -54,7 +54,7 @@ namespace heddle::bench {
 
 namespace {
 
-using core::cat;
+using engine::cat;
 
 constexpr int kNodesAtOnce = 10'000;  // in the graphs of one measurement together
 
@@ -135,20 +135,20 @@ std::string workflow_text(Form form, int nodes, std::int64_t first, std::int64_t
 // ---- the engine ----
 
 struct Ready {
-  core::Graph graph;
-  core::Plan plan;
+  engine::Graph graph;
+  engine::Plan plan;
 };
 
 class Bench {
  public:
   explicit Bench(const Options& options) : options_(options), environment_(std::uint64_t{1} << 30) {
-    plugins_ = core::load_plugins({HEDDLE_CPU_PLUGIN, HEDDLE_ARITHMETIC_PLUGIN});
-    for (const core::RefusedPlugin& refused : plugins_.refused)
-      throw core::Error(core::Code::not_found, refused.reason);
-    environment_.host = core::plugin_host();
+    plugins_ = engine::load_plugins({HEDDLE_CPU_PLUGIN, HEDDLE_ARITHMETIC_PLUGIN});
+    for (const engine::RefusedPlugin& refused : plugins_.refused)
+      throw engine::Error(engine::Code::not_found, refused.reason);
+    environment_.host = engine::plugin_host();
     environment_.catalog = plugins_.catalog;
-    environment_.devices = core::open_devices(plugins_, {.names = {"cpu:0"}, .threads = 1});
-    environment_.topology = core::topology_of(environment_.devices);
+    environment_.devices = engine::open_devices(plugins_, {.names = {"cpu:0"}, .threads = 1});
+    environment_.topology = engine::topology_of(environment_.devices);
     EngineOptions embedded;
     embedded.default_plugin_dir = HEDDLE_CPU_PLUGIN;
     embedded.plugin_dirs = {HEDDLE_ARITHMETIC_PLUGIN};
@@ -188,23 +188,23 @@ class Bench {
         made.push_back(workflow_text(form, nodes, first, last));
       return made;
     };
-    std::vector<core::Workflow> workflows(count);
-    std::vector<core::Bound> bound(count);
+    std::vector<engine::Workflow> workflows(count);
+    std::vector<engine::Bound> bound(count);
     std::vector<Ready> ready(count);
     const auto run_all = [&](int expected) {
       for (const Ready& each : ready) run(each, nodes, expected);
     };
     const auto prepare = [&](const std::vector<std::string>& all) {
       for (std::size_t g = 0; g < count; ++g)
-        ready[g] = plan(core::bind(core::parse_workflow(all[g], "bench"), *plugins_.catalog));
+        ready[g] = plan(engine::bind(engine::parse_workflow(all[g], "bench"), *plugins_.catalog));
     };
     const std::vector<std::string> all = texts(1);
     watch.time("parse", [&] {
-      for (std::size_t g = 0; g < count; ++g) workflows[g] = core::parse_workflow(all[g], "bench");
+      for (std::size_t g = 0; g < count; ++g) workflows[g] = engine::parse_workflow(all[g], "bench");
     });
     watch.time("bind", [&] {
       for (std::size_t g = 0; g < count; ++g)
-        bound[g] = core::bind(workflows[g], *plugins_.catalog);
+        bound[g] = engine::bind(workflows[g], *plugins_.catalog);
     });
     watch.time("plan", [&] {
       for (std::size_t g = 0; g < count; ++g) ready[g] = plan(std::move(bound[g]));
@@ -218,33 +218,33 @@ class Bench {
     watch.time("first leaf changed", [&] { run_all(nodes); });
   }
 
-  Ready plan(core::Bound bound) const {
+  Ready plan(engine::Bound bound) const {
     if (!bound.problems.empty())
-      throw core::Error(core::Code::internal, bound.problems.front().message);
+      throw engine::Error(engine::Code::internal, bound.problems.front().message);
     Ready ready{std::move(bound.graph), {}};
-    const core::Inferred inferred = core::infer(ready.graph, environment_.host);
-    ready.plan = core::make_plan(
-        ready.graph, core::place({ready.graph, inferred, environment_.topology, core::Costs(), {}}),
+    const engine::Inferred inferred = engine::infer(ready.graph, environment_.host);
+    ready.plan = engine::make_plan(
+        ready.graph, engine::place({ready.graph, inferred, environment_.topology, engine::Costs(), {}}),
         inferred);
     return ready;
   }
   // Throws when another number of nodes was computed than this case is about.
   void run(const Ready& ready, int nodes, int expected) {
     if (std::ssize(ready.graph.nodes) != nodes)
-      throw core::Error(core::Code::internal,
+      throw engine::Error(engine::Code::internal,
                         cat(nodes, " nodes wanted, ", ready.graph.nodes.size(), " bound"));
-    core::RunRequest request{.graph = &ready.graph, .plan = &ready.plan};
-    const core::RunResult result = core::execute(request, environment_, observer_, control_);
-    const auto computed = std::ranges::count(result.timings, false, &core::NodeTiming::cached);
+    engine::RunRequest request{.graph = &ready.graph, .plan = &ready.plan};
+    const engine::RunResult result = engine::execute(request, environment_, observer_, control_);
+    const auto computed = std::ranges::count(result.timings, false, &engine::NodeTiming::cached);
     if (computed != expected)
-      throw core::Error(core::Code::internal, cat(computed, " nodes ran, expected ", expected));
+      throw engine::Error(engine::Code::internal, cat(computed, " nodes ran, expected ", expected));
   }
 
   const Options options_;
-  core::LoadedPlugins plugins_;
-  core::Environment environment_;
-  core::Silence observer_;
-  core::RunControl control_;
+  engine::LoadedPlugins plugins_;
+  engine::Environment environment_;
+  engine::NullObserver observer_;
+  engine::RunControl control_;
   std::unique_ptr<Engine> engine_;
   std::int64_t unused_ = 0;
 };

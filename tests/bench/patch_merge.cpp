@@ -13,7 +13,7 @@
 #include "tests/support/safetensors_writer.h"
 #include "tests/support/temporary_folder.h"
 
-namespace core = heddle::core;
+namespace engine = heddle::engine;
 
 int main(int count, char** arguments) {
   constexpr std::int64_t kRows = 12288, kColumns = 3072;
@@ -26,14 +26,14 @@ int main(int count, char** arguments) {
     heddle::test::write_header_only(path, {{"down", "BF16", {rank, kColumns}},
                                            {"up", "BF16", {kRows, rank}},
                                            {"weight", "BF16", {kRows, kColumns}}});
-    const core::Checkpoint file = core::open_checkpoint(path);
-    const auto patches = core::WeightPatches::extend(
-        nullptr, file, file, std::vector<core::WeightPatch>{{"up", "down", 0.5, {{"weight"}}}});
+    const engine::Checkpoint file = engine::open_checkpoint(path);
+    const auto patches = engine::WeightPatches::extend(
+        nullptr, file, file, std::vector<engine::WeightPatch>{{"up", "down", 0.5, {{"weight"}}}});
     std::vector<float> out(std::size_t(kRows * kColumns));
     double best = 1e9;
     for (int run = 0; run < 4; ++run) {
       const auto begin = std::chrono::steady_clock::now();
-      core::merge_patches(
+      engine::merge_patches(
           {&file.at("weight"), 0, kRows, {{0, kColumns}}, {&patches->of("weight")[0]}}, out.data());
       best = std::min(
           best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());

@@ -18,24 +18,24 @@
 namespace {
 
 using namespace heddle;
-using core::TaskGraph;
+using engine::TaskGraph;
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 // Half a chain, half branches that all read the first node.
-core::Graph workflow(std::size_t count, core::Inferred& inferred) {
-  core::Graph graph;
+engine::Graph workflow(std::size_t count, engine::Inferred& inferred) {
+  engine::Graph graph;
   auto node = std::make_shared<test::TestNode>("bench.work");
   node->in("a", "TENSOR").out("TENSOR");
-  const core::NodeTypeRef type = test::type_of(node);
-  for (core::NodeIndex n = 0; n < count; ++n) {
-    core::Node made{std::to_string(n), "", type, {std::monostate()}, {}, {}, {}};
-    if (n > 0) made.inputs[0] = core::Source{n % 2 == 0 ? n - 1 : 0, 0};
+  const engine::NodeTypeRef type = test::type_of(node);
+  for (engine::NodeIndex n = 0; n < count; ++n) {
+    engine::Node made{std::to_string(n), "", type, {std::monostate()}, {}, {}, {}};
+    if (n > 0) made.inputs[0] = engine::Source{n % 2 == 0 ? n - 1 : 0, 0};
     graph.nodes.push_back(std::move(made));
     graph.order.push_back(n);
-    core::NodeSpec spec;
+    engine::NodeSpec spec;
     spec.flops = 1e9 * double(1 + n % 7);
     spec.outputs.resize(1);
     spec.outputs[0].tensors[""] = test::info_of(HEDDLE_F32, {1024, 1024});
@@ -45,16 +45,16 @@ core::Graph workflow(std::size_t count, core::Inferred& inferred) {
 }
 
 void time_workflow(std::size_t devices) {
-  core::Inferred inferred;
-  const core::Graph graph = workflow(10'000, inferred);
-  const core::Topology topology = test::equal_devices(devices, 1e10, 1e-5);
+  engine::Inferred inferred;
+  const engine::Graph graph = workflow(10'000, inferred);
+  const engine::Topology topology = test::equal_devices(devices, 1e10, 1e-5);
   const double begin = now();
-  core::Placement placement = core::place({graph, inferred, topology, core::Costs(), {}});
+  engine::Placement placement = engine::place({graph, inferred, topology, engine::Costs(), {}});
   const double placed = now();
-  core::Plan plan = core::make_plan(graph, std::move(placement), inferred);
-  core::add_steps(graph, inferred, topology, plan);
+  engine::Plan plan = engine::make_plan(graph, std::move(placement), inferred);
+  engine::add_steps(graph, inferred, topology, plan);
   const double planned = now();
-  const std::size_t bytes = core::plan_text(graph, plan, topology).size();
+  const std::size_t bytes = engine::plan_text(graph, plan, topology).size();
   std::printf(
       "10,000 nodes on %zu devices: place %.3f s, plan %.3f s (%zu steps), text %.3f s (%zu "
       "bytes)\n",
@@ -63,25 +63,25 @@ void time_workflow(std::size_t devices) {
 
 void time_model(std::size_t devices) {
   const test::TemporaryFolder folder;
-  const core::Value model = test::chain_model(folder / "chain.safetensors", 1000, 2048, {});
-  core::Graph graph;
+  const engine::Value model = test::chain_model(folder / "chain.safetensors", 1000, 2048, {});
+  engine::Graph graph;
   auto node = std::make_shared<test::TestNode>("bench.call");
   node->out("TENSOR");
   graph.nodes.push_back({"call", "", test::type_of(node), {}, {}, {}, {}});
   graph.order = {0};
-  core::Inferred inferred;
+  engine::Inferred inferred;
   inferred.nodes.emplace_back();
   inferred.nodes[0].outputs.resize(1);
   inferred.nodes[0].calls.push_back(
       test::shape_call(model, {.batch = 2, .tokens = 1024, .steps = 20, .sets = 2}, 2048));
-  core::Topology topology = test::equal_devices(devices, 1e10, 1e-5);
-  for (core::DeviceFacts& d : topology.devices)
+  engine::Topology topology = test::equal_devices(devices, 1e10, 1e-5);
+  for (engine::DeviceFacts& d : topology.devices)
     d.memory_total = d.memory_free = (std::uint64_t(24) << 30) / devices;
   const double begin = now();
-  core::Placement placement = core::place({graph, inferred, topology, core::Costs(), {}});
-  const core::Plan plan = core::make_plan(graph, std::move(placement), inferred);
+  engine::Placement placement = engine::place({graph, inferred, topology, engine::Costs(), {}});
+  const engine::Plan plan = engine::make_plan(graph, std::move(placement), inferred);
   std::printf("1,000 blocks, 2 sets, batch 2, on %zu devices: %.3f s, %zu alternatives\n", devices,
-              now() - begin, plan.places[0].calls[0].report.alternatives.size());
+              now() - begin, plan.assignments[0].calls[0].report.alternatives.size());
 }
 
 // No schedule is shorter than the longest path at every task's best, nor than all work at its best
@@ -91,8 +91,8 @@ double lower_bound(const TaskGraph& graph, std::size_t devices) {
   double path = 0, work = 0;
   for (std::size_t t = 0; t < graph.tasks.size(); ++t) {
     double best = graph.tasks[t].options[0].seconds, begin = 0;
-    for (const core::TaskOption& o : graph.tasks[t].options) best = std::min(best, o.seconds);
-    for (const core::TaskInput& i : graph.tasks[t].inputs)
+    for (const engine::TaskOption& o : graph.tasks[t].options) best = std::min(best, o.seconds);
+    for (const engine::TaskInput& i : graph.tasks[t].inputs)
       begin = std::max(begin, done[graph.values[i.value].task]);
     done[t] = begin + best;
     path = std::max(path, done[t]);
@@ -106,12 +106,12 @@ void rate_schedules(std::uint32_t devices) {
   double sum = 0, worst = 0, one = 0, seconds = 0;
   for (std::uint32_t seed = 0; seed < kGraphs; ++seed) {
     std::mt19937 random(1000 + seed);
-    const core::Prices prices = test::random_prices(random, devices);
+    const engine::Prices prices = test::random_prices(random, devices);
     const TaskGraph graph = test::random_tasks(random, 60, devices);
     const double bound = lower_bound(graph, devices), begin = now();
-    const double found = core::schedule(graph, prices).seconds;
+    const double found = engine::schedule(graph, prices).seconds;
     seconds += now() - begin;
-    const double alone = core::simulate(graph, core::rank_order(graph, prices),
+    const double alone = engine::simulate(graph, engine::rank_order(graph, prices),
                                         std::vector<std::uint32_t>(60, 0), prices);
     sum += found / bound;
     worst = std::max(worst, found / bound);

@@ -37,11 +37,11 @@ struct Fixture {
 
   // The elements of a weight whose use is a vector.
   std::vector<float> widened(const HostTensor& weight, double scale = 0) const {
-    heddle_weight_form form{};
-    check(device.desc().weight_form(device.raw(), HEDDLE_USE_VECTOR, &weight.info(), &form));
-    BOOST_TEST(form.info.dtype == HEDDLE_F32);
-    const TestDevice::Buffer memory(device, form.bytes);
-    make(HEDDLE_USE_VECTOR, form, weight, scale, memory);
+    heddle_weight_layout layout{};
+    check(device.desc().weight_layout(device.raw(), HEDDLE_USE_VECTOR, &weight.info(), &layout));
+    BOOST_TEST(layout.info.dtype == HEDDLE_F32);
+    const TestDevice::Buffer memory(device, layout.bytes);
+    make(HEDDLE_USE_VECTOR, layout, weight, scale, memory);
     std::vector<float> values(static_cast<std::size_t>(weight.count()));
     check(device.desc().copy(device.stream(), nullptr, values.data(), device.raw(), memory.memory,
                              values.size() * sizeof(float)));
@@ -49,12 +49,12 @@ struct Fixture {
     return values;
   }
 
-  void make(std::int32_t use, const heddle_weight_form& form, const HostTensor& weight,
+  void make(std::int32_t use, const heddle_weight_layout& layout, const HostTensor& weight,
             double scale, const TestDevice::Buffer& memory) const {
     const heddle_view part{weight.info(),
                            const_cast<std::byte*>(weight.memory().data()) + weight.origin(), scale};
     const heddle_view* parts[] = {&part};
-    check(device.desc().make_weight(device.raw(), device.stream(), use, &form, 1, parts,
+    check(device.desc().make_weight(device.raw(), device.stream(), use, &layout, 1, parts,
                                     memory.memory));
     device.wait();
   }
@@ -63,16 +63,16 @@ struct Fixture {
   std::vector<float> column(const HostTensor& weight, heddle_dtype stored, double scale) const {
     heddle_tensor_info info = weight.info();
     info.dtype = stored;
-    heddle_weight_form form{};
-    check(device.desc().weight_form(device.raw(), HEDDLE_USE_LINEAR, &info, &form));
-    const TestDevice::Buffer memory(device, form.bytes);
-    make(HEDDLE_USE_LINEAR, form, weight, scale, memory);
+    heddle_weight_layout layout{};
+    check(device.desc().weight_layout(device.raw(), HEDDLE_USE_LINEAR, &info, &layout));
+    const TestDevice::Buffer memory(device, layout.bytes);
+    make(HEDDLE_USE_LINEAR, layout, weight, scale, memory);
     const std::int64_t n = weight.info().shape[0];
     const TestDevice::Buffer one(device, 4), sums(device, static_cast<std::size_t>(n) * 4);
     const float number = 1;
     check(device.desc().copy(device.stream(), device.raw(), one.memory, nullptr, &number, 4));
     const heddle_view x{device::row_major(HEDDLE_F32, {1, 1}), one.memory},
-        w{form.info, memory.memory}, out{device::row_major(HEDDLE_F32, {1, n}), sums.memory};
+        w{layout.info, memory.memory}, out{device::row_major(HEDDLE_F32, {1, n}), sums.memory};
     const heddle_view *in[] = {&x, &w}, *outs[] = {&out};
     const heddle_activation_attrs attrs{HEDDLE_ACT_NONE};
     const heddle_op_call call{
@@ -129,13 +129,13 @@ BOOST_AUTO_TEST_CASE(every_block_format_is_widened_as_the_gguf_package_does) {
 BOOST_AUTO_TEST_CASE(a_matrix_in_blocks_takes_the_bytes_that_it_has_in_the_file) {
   for (heddle_dtype type = HEDDLE_Q8_0; type <= HEDDLE_Q6_K; ++type) {
     const heddle_tensor_info info = device::row_major(type, {64, 512});
-    heddle_weight_form form{};
+    heddle_weight_layout layout{};
     for (const std::int32_t use : {HEDDLE_USE_LINEAR, HEDDLE_USE_TABLE}) {
-      check(device.desc().weight_form(device.raw(), use, &info, &form));
-      BOOST_TEST(form.bytes == static_cast<std::uint64_t>(device::bytes_of(type, 64 * 512)));
+      check(device.desc().weight_layout(device.raw(), use, &info, &layout));
+      BOOST_TEST(layout.bytes == static_cast<std::uint64_t>(device::bytes_of(type, 64 * 512)));
     }
     const heddle_tensor_info cut = device::row_major(type, {64, 500});
-    heddle_status* status = device.desc().weight_form(device.raw(), HEDDLE_USE_LINEAR, &cut, &form);
+    heddle_status* status = device.desc().weight_layout(device.raw(), HEDDLE_USE_LINEAR, &cut, &layout);
     BOOST_REQUIRE(status != nullptr);
     BOOST_TEST((take(status).message.find("(64, 500)") != std::string::npos));
   }

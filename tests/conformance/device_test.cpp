@@ -346,16 +346,16 @@ BOOST_AUTO_TEST_CASE(parts_of_a_weight_are_joined_and_cast_in_every_file_type) {
     const HostTensor first = filled(random, HostTensor(type, {3, 5})),
                      second = filled(random, HostTensor::slice(type, {4, 5}, 2));
     const heddle_tensor_info whole = device::row_major(type, {7, 5});
-    heddle_weight_form form{};
-    check(bench.desc().weight_form(bench.raw(), HEDDLE_USE_VECTOR, &whole, &form));
-    BOOST_TEST(form.info.dtype == HEDDLE_F32);
-    BOOST_TEST(form.bytes == 7u * 5u * 4u);
-    const TestDevice::Buffer memory(bench, form.bytes);
+    heddle_weight_layout layout{};
+    check(bench.desc().weight_layout(bench.raw(), HEDDLE_USE_VECTOR, &whole, &layout));
+    BOOST_TEST(layout.info.dtype == HEDDLE_F32);
+    BOOST_TEST(layout.bytes == 7u * 5u * 4u);
+    const TestDevice::Buffer memory(bench, layout.bytes);
     const heddle_view parts[] = {
         {first.info(), const_cast<std::byte*>(first.memory().data()) + first.origin()},
         {second.info(), const_cast<std::byte*>(second.memory().data()) + second.origin()}};
     const heddle_view* pointers[] = {&parts[0], &parts[1]};
-    check(bench.desc().make_weight(bench.raw(), bench.stream(), HEDDLE_USE_VECTOR, &form, 2,
+    check(bench.desc().make_weight(bench.raw(), bench.stream(), HEDDLE_USE_VECTOR, &layout, 2,
                                    pointers, memory.memory));
     float made[35];
     check(
@@ -368,7 +368,7 @@ BOOST_AUTO_TEST_CASE(parts_of_a_weight_are_joined_and_cast_in_every_file_type) {
     }
     // One part is missing.
     heddle_status* status = bench.desc().make_weight(bench.raw(), bench.stream(), HEDDLE_USE_VECTOR,
-                                                     &form, 1, pointers, memory.memory);
+                                                     &layout, 1, pointers, memory.memory);
     BOOST_REQUIRE(status != nullptr);
     BOOST_TEST(contains(take(status).message, "3 rows"));
   }

@@ -62,7 +62,7 @@ std::vector<OpCase> make_op_cases(std::uint64_t seed) {
   add_table_cases(random, cases);
   add_attention_cases(random, cases);
   add_linear_cases(random, cases);
-  add_narrow_cases(random, cases);
+  add_fp8_cases(random, cases);
   add_image_cases(random, cases);
   return cases;
 }

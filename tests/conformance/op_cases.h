@@ -46,7 +46,7 @@ void add_norm_cases(Random& random, std::vector<OpCase>& cases);
 void add_table_cases(Random& random, std::vector<OpCase>& cases);
 void add_attention_cases(Random& random, std::vector<OpCase>& cases);
 void add_linear_cases(Random& random, std::vector<OpCase>& cases);
-void add_narrow_cases(Random& random, std::vector<OpCase>& cases);
+void add_fp8_cases(Random& random, std::vector<OpCase>& cases);
 void add_image_cases(Random& random, std::vector<OpCase>& cases);
 
 }  // namespace heddle::conformance

@@ -126,17 +126,17 @@ TestDevice::Prepared TestDevice::prepare(const OpCase& op_case, bool in_place) c
       result.in.emplace_back();
     } else if (op_case.weight && op_case.weight->input == i) {
       const HostTensor& file = *op_case.in[i];
-      heddle_weight_form form{};
+      heddle_weight_layout layout{};
       heddle_tensor_info told = file.info();
       if (op_case.weight->told != 0) told.dtype = op_case.weight->told;
-      check(desc_.weight_form(device_, op_case.weight->use, &told, &form));
-      result.buffers.emplace_back(*this, form.bytes);
+      check(desc_.weight_layout(device_, op_case.weight->use, &told, &layout));
+      result.buffers.emplace_back(*this, layout.bytes);
       const heddle_view part{file.info(),
                              const_cast<std::byte*>(file.memory().data()) + file.origin()};
       const heddle_view* parts[] = {&part};
-      check(desc_.make_weight(device_, stream_, op_case.weight->use, &form, 1, parts,
+      check(desc_.make_weight(device_, stream_, op_case.weight->use, &layout, 1, parts,
                               result.buffers.back().memory));
-      result.in.emplace_back(heddle_view{form.info, result.buffers.back().memory});
+      result.in.emplace_back(heddle_view{layout.info, result.buffers.back().memory});
     } else {
       result.in.emplace_back(upload(*op_case.in[i]));
     }

@@ -8,7 +8,7 @@
 #include "engine/plugin/host.h"
 #include "engine/plugin/loader.h"
 #include "heddle/bench.hpp"
-#include "heddle/field/bench_shapes.h"
+#include "heddle/diffusion/bench_shapes.h"
 #include "tests/fake_device/fake_fixture.h"
 #include "tests/support/model_probe.h"
 #include "tests/support/temporary_folder.h"
@@ -53,7 +53,7 @@ BenchOptions small(const char* model) {
 std::map<std::string, std::uint64_t> numbers_of_shapes() {
   const Engine engine(test::engine_options());  // holds the plugins
   std::map<std::string, std::uint64_t> counts;
-  for (const core::Provided& provided : core::provided_by_all(HEDDLE_BENCH_SHAPES)) {
+  for (const engine::Provided& provided : engine::provided_by_all(HEDDLE_BENCH_SHAPES)) {
     const auto& desc = *static_cast<const heddle_bench_shape_desc*>(provided.desc);
     std::uint64_t& count = counts[desc.name];
     const heddle_bench_request request{sizeof request, 0, 0, 0, 0, 0};
@@ -65,7 +65,7 @@ std::map<std::string, std::uint64_t> numbers_of_shapes() {
                                    *static_cast<std::uint64_t*>(to) += product;
                                  },
                                  [](void*, const heddle_bench_workflow*) {}};
-    core::throw_status(desc.make(core::plugin_host(), &desc, &request, &sink), desc.name);
+    engine::throw_status(desc.make(engine::plugin_host(), &desc, &request, &sink), desc.name);
   }
   return counts;
 }
@@ -135,9 +135,9 @@ BOOST_AUTO_TEST_CASE(weights_are_loaded_as_the_type_that_is_asked_for) {
   BenchOptions bench = small("flux-dev");
   const BenchReport drawn = measure_model(cpu(1), bench);
   bench.weight_dtype = "fp8_e4m3fn_fast";
-  const BenchReport narrow = measure_model(cpu(1), bench);
-  BOOST_TEST(narrow.weight_bytes == drawn.weight_bytes);  // of the file
-  BOOST_TEST(narrow.checksum != drawn.checksum);
+  const BenchReport fp8 = measure_model(cpu(1), bench);
+  BOOST_TEST(fp8.weight_bytes == drawn.weight_bytes);  // of the file
+  BOOST_TEST(fp8.checksum != drawn.checksum);
   bench.weight_dtype = "fp7";
   BOOST_CHECK_THROW(measure_model(cpu(1), bench), EngineError);
   BenchOptions vae = small("flux-vae");

@@ -14,8 +14,8 @@
 #include "tests/support/temporary_folder.h"
 
 using namespace heddle;
-using core::cat;
-using core::Json;
+using engine::cat;
+using engine::Json;
 
 namespace {
 
@@ -210,7 +210,7 @@ struct Matrix {
     for (auto& [device, bytes] : budgets) bytes -= 2 * (bytes / 64);
     const Engine engine(options(c, budgets));
     std::map<std::string, std::uint64_t> steps;
-    find_streams(core::parse_json(engine.plan_json(engine.parse(flow(c))), "plan"), steps);
+    find_streams(engine::parse_json(engine.plan_json(engine.parse(flow(c))), "plan"), steps);
     return steps;
   }
   static void find_streams(const Json& json, std::map<std::string, std::uint64_t>& steps) {
@@ -228,14 +228,14 @@ struct Matrix {
   // By device, of the sampler.
   std::map<std::string, Needs> needs_of(const Case& c) const {
     Engine engine(options(c, {}));
-    const Json told = core::parse_json(engine.plan_least(engine.parse(flow(c)), true), "least");
+    const Json reported = engine::parse_json(engine.plan_min_memory(engine.parse(flow(c)), true), "min-memory");
     std::map<std::string, Needs> needs;
-    for (const Json& device : told.as_array()) {
+    for (const Json& device : reported.as_array()) {
       if (device.at("device").as_string() == "host") continue;  // a budget of its own
       for (const Json& node : device.at("nodes").as_array())
         if (node.at("node").as_string() == "sampler")
           needs[device.at("device").as_string()] = {node.at("all_bytes").as_uint64(),
-                                                    device.at("least_bytes").as_uint64()};
+                                                    device.at("min_bytes").as_uint64()};
     }
     return needs;
   }

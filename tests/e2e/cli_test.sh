@@ -244,7 +244,7 @@ echo '{"devices": 5}' >cache/heddle/costs.json
 run 2 plan sum.json; has err "costs.json:1:"
 rm cache/heddle/costs.json
 
-run 0 plan sum.json --least; has out "no node is known to need memory"
+run 0 plan sum.json --min-memory; has out "no node is known to need memory"
 
 # Models of random weights.
 run 0 bench; has out "flux-dev "

@@ -21,10 +21,10 @@ struct TrueSize {
 
   // Bytes of weights by output and field, as the plan tells them.
   std::map<std::string, std::uint64_t> weights(const std::string& workflow) const {
-    const heddle::core::Json plan = heddle::core::parse_json(
+    const heddle::engine::Json plan = heddle::engine::parse_json(
         engine.plan_json(FluxFolder::load(engine, workflow)), workflow + ".plan");
     std::map<std::string, std::uint64_t> bytes;
-    for (const heddle::core::Json& model : plan.find("models")->as_array())
+    for (const heddle::engine::Json& model : plan.find("models")->as_array())
       bytes[model.find("output")->as_string()] = model.find("weight_bytes")->as_uint64();
     return bytes;
   }
@@ -63,13 +63,13 @@ BOOST_AUTO_TEST_CASE(the_workflows_bind_without_an_error_or_a_warning) {
 BOOST_AUTO_TEST_CASE(a_plan_gives_every_node_a_place) {
   for (const char* name : kFluxWorkflows) {
     const heddle::Workflow flow = FluxFolder::load(engine, name);
-    const heddle::core::Json workflow = heddle::core::parse_json(flow.text(), name);
-    const heddle::core::Json plan = heddle::core::parse_json(engine.plan_json(flow), "plan");
+    const heddle::engine::Json workflow = heddle::engine::parse_json(flow.text(), name);
+    const heddle::engine::Json plan = heddle::engine::parse_json(engine.plan_json(flow), "plan");
     std::map<std::string, std::string> devices;
-    for (const heddle::core::Json& step : plan.find("steps")->as_array())
+    for (const heddle::engine::Json& step : plan.find("steps")->as_array())
       if (step.find("kind")->as_string() == "run")
         devices[step.find("node")->as_string()] = step.find("device")->as_string();
-    const heddle::core::Json* nodes = workflow.find("prompt");
+    const heddle::engine::Json* nodes = workflow.find("prompt");
     for (const auto& node : (nodes == nullptr ? workflow : *nodes).members())
       BOOST_TEST(devices.contains(node.key), name << ": node " << node.key << " has no step");
     for (const auto& [node, device] : devices)

@@ -11,11 +11,11 @@
 #include "tests/support/placed_runs.h"
 
 using namespace heddle;
-using core::CallPlacement;
-using core::CallSpec;
-using core::Model;
-using core::Node;
-using core::ParallelMode;
+using engine::CallPlacement;
+using engine::CallSpec;
+using engine::Model;
+using engine::Node;
+using engine::ParallelMode;
 
 namespace {
 
@@ -56,7 +56,7 @@ struct Scene {
     return text;
   }
   static std::string flow_of_four() { return flow({{"\"batch_size\": 1", "\"batch_size\": 4"}}); }
-  std::vector<std::byte> picture(const std::string& flow, core::CallPlacer placer = nullptr) {
+  std::vector<std::byte> picture(const std::string& flow, engine::CallPlacer placer = nullptr) {
     return runs.run(flow, "6", std::move(placer));
   }
 
@@ -76,11 +76,11 @@ std::string device_of(const std::string& type, const std::string& device) {
 }
 
 // Divides the calls of one caller; the others stay at home.
-core::CallPlacer for_caller(const std::string& type,
-                            std::function<CallPlacement(const Model&, const CallSpec&)> divide) {
-  return [type, divide = std::move(divide)](const Node& caller, std::uint32_t home,
+engine::CallPlacer for_caller(const std::string& type,
+                            std::function<CallPlacement(const Model&, const CallSpec&)> parallelize) {
+  return [type, parallelize = std::move(parallelize)](const Node& caller, std::uint32_t home,
                                             const Model& model, const CallSpec& call) {
-    return caller.type->name() == type ? divide(model, call)
+    return caller.type->name() == type ? parallelize(model, call)
                                        : CallPlacement{ParallelMode::none, {home}, {}, {}, {}};
   };
 }
@@ -115,15 +115,15 @@ BOOST_DATA_TEST_CASE(one_device_or_encoders_and_decoder_elsewhere, kMachines, ma
 
 BOOST_DATA_TEST_CASE(layers_over_two_three_and_four_devices, kMachines, machine) {
   Scene scene(machine);
-  for (const std::vector<double>& shares :
+  for (const std::vector<double>& fractions :
        {std::vector<double>{1, 1}, {1, 4}, {1, 1, 1}, {3, 1, 2}, {1, 1, 1, 1}, {1, 3, 1, 2}}) {
     std::vector<std::uint32_t> devices;
-    for (std::uint32_t d = 0; d < shares.size(); ++d) devices.push_back(d);
+    for (std::uint32_t d = 0; d < fractions.size(); ++d) devices.push_back(d);
     const auto split = scene.picture(
         Scene::flow(), [&](const Node&, std::uint32_t, const Model& model, const CallSpec&) {
-          return test::layers(model, devices, shares);
+          return test::layers(model, devices, fractions);
         });
-    BOOST_TEST((split == Scene::alone(Scene::flow())), "over " << shares.size());
+    BOOST_TEST((split == Scene::alone(Scene::flow())), "over " << fractions.size());
   }
 }
 
@@ -140,16 +140,16 @@ BOOST_DATA_TEST_CASE(the_items_of_a_batch, kMachines, machine) {
   const std::string four = Scene::flow_of_four();
   BOOST_TEST_REQUIRE(Scene::alone(four).size() == 4u * 4 * 256 * 256 * 3);
   Scene scene(machine);
-  for (const std::vector<double>& shares : {std::vector<double>{1, 1}, {3, 1}, {1, 1, 1, 1}}) {
+  for (const std::vector<double>& fractions : {std::vector<double>{1, 1}, {3, 1}, {1, 1, 1, 1}}) {
     std::vector<std::uint32_t> devices;
-    for (std::uint32_t d = 0; d < shares.size(); ++d) devices.push_back(d);
-    const auto divide = [&](const Node& caller, std::uint32_t home, const Model&, const CallSpec&) {
+    for (std::uint32_t d = 0; d < fractions.size(); ++d) devices.push_back(d);
+    const auto parallelize = [&](const Node& caller, std::uint32_t home, const Model&, const CallSpec&) {
       const std::string_view type = caller.type->name();
       if (type == "KSampler" || type == "VAEDecode")
-        return CallPlacement{ParallelMode::data, devices, {}, {}, shares};
+        return CallPlacement{ParallelMode::data, devices, {}, {}, fractions};
       return CallPlacement{ParallelMode::none, {home}, {}, {}, {}};
     };
-    BOOST_TEST((scene.picture(four, divide) == Scene::alone(four)), "over " << shares.size());
+    BOOST_TEST((scene.picture(four, parallelize) == Scene::alone(four)), "over " << fractions.size());
   }
 }
 
@@ -160,15 +160,15 @@ BOOST_DATA_TEST_CASE(tokens_and_matrices_over_two_and_four_devices, kMachines, m
   const std::vector<std::byte>& alone = Scene::alone(Scene::flow());
   Scene scene(machine);
   for (const ParallelMode mode : {ParallelMode::sequence, ParallelMode::tensor})
-    for (const std::vector<double>& shares : {std::vector<double>{1, 1}, {1, 2, 1, 1}}) {
+    for (const std::vector<double>& fractions : {std::vector<double>{1, 1}, {1, 2, 1, 1}}) {
       std::vector<std::uint32_t> devices;
-      for (std::uint32_t d = 0; d < shares.size(); ++d) devices.push_back(d);
+      for (std::uint32_t d = 0; d < fractions.size(); ++d) devices.push_back(d);
       const auto divided =
           scene.picture(Scene::flow(), for_caller("KSampler", [&](const Model&, const CallSpec&) {
-                          return CallPlacement{mode, devices, {}, {}, shares};
+                          return CallPlacement{mode, devices, {}, {}, fractions};
                         }));
       const std::string name =
-          std::string(core::parallel_name(mode)) + " over " + std::to_string(shares.size());
+          std::string(engine::parallel_name(mode)) + " over " + std::to_string(fractions.size());
       const double error = relative_error(divided, alone);
       BOOST_TEST(error < 1e-5, name << ": " << error);
       BOOST_TEST(error > 0, name << " was not divided at all");
@@ -186,22 +186,22 @@ BOOST_AUTO_TEST_CASE(budgets_that_are_too_small_for_the_weights_change_no_byte) 
        {"\"class_type\": \"KSampler\"", device_of("KSampler", machine.devices[0])},
        {"\"width\": 256, \"height\": 256, \"batch_size\": 1",
         "\"width\": 128, \"height\": 128, \"batch_size\": 2"}});
-  const std::vector<double> shares{1, 1};
+  const std::vector<double> fractions{1, 1};
   for (const ParallelMode mode :
        {ParallelMode::none, ParallelMode::layers, ParallelMode::cfg, ParallelMode::data, ParallelMode::sequence, ParallelMode::tensor})
-    BOOST_TEST_CONTEXT(core::parallel_name(mode)) {
-      const auto divide = for_caller("KSampler", [&](const Model& model, const CallSpec&) {
+    BOOST_TEST_CONTEXT(engine::parallel_name(mode)) {
+      const auto parallelize = for_caller("KSampler", [&](const Model& model, const CallSpec&) {
         if (mode == ParallelMode::none) return CallPlacement{mode, {0}, {}, {}, {}};
-        if (mode == ParallelMode::layers) return test::layers(model, {0, 1}, shares);
+        if (mode == ParallelMode::layers) return test::layers(model, {0, 1}, fractions);
         if (mode == ParallelMode::cfg) return CallPlacement{mode, {0, 1}, {}, {0, 1}, {}};
-        return CallPlacement{mode, {0, 1}, {}, {}, shares};
+        return CallPlacement{mode, {0, 1}, {}, {}, fractions};
       });
       const auto draw = [&](std::uint64_t budget) {
         Scene scene(machine);
         for (const std::uint32_t d : {0u, 1u})
           scene.runs.environment().topology.devices[d].budget = budget;
         control->reset();
-        std::vector<std::byte> picture = scene.picture(flow, divide);
+        std::vector<std::byte> picture = scene.picture(flow, parallelize);
         return std::pair(std::move(picture), control->weights(0));
       };
       const auto [resident, made] = draw(0);

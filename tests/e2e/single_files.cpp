@@ -199,10 +199,10 @@ FluxParts original_parts(const fs::path& folder) {
 
 FileMetadata latent_metadata(const fs::path& folder) {
   const std::string path = (folder / "vae/config.json").string();
-  const core::Json config = core::parse_json(read_text(path), path);
+  const engine::Json config = engine::parse_json(read_text(path), path);
   FileMetadata metadata{{"format", "pt"}};
   for (const char* key : {"scaling_factor", "shift_factor"})
-    metadata.emplace_back(key, core::write_json(config.at(key)));
+    metadata.emplace_back(key, engine::write_json(config.at(key)));
   return metadata;
 }
 

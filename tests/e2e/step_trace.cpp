@@ -10,11 +10,11 @@ namespace heddle::test {
 
 namespace {
 
-using core::cat;
-using core::Json;
-using core::NodeIndex;
-using core::Source;
-using core::Value;
+using engine::cat;
+using engine::Json;
+using engine::NodeIndex;
+using engine::Source;
+using engine::Value;
 
 std::string printed_name(const Json& step) {
   const auto text = [&](const char* key) { return step.at(key).as_string(); };
@@ -28,10 +28,10 @@ std::string printed_name(const Json& step) {
 }  // namespace
 
 std::string StepTrace::device_name(std::uint32_t device) const {
-  return core::device_name(device, topology_);
+  return engine::device_name(device, topology_);
 }
 std::string StepTrace::name(const Source& source) const {
-  const core::Node& node = graph_.nodes[source.node];
+  const engine::Node& node = graph_.nodes[source.node];
   return cat(node.id, ".", node.type->output(source.port).name);
 }
 std::string StepTrace::release_name(const Key& key) const {
@@ -82,11 +82,11 @@ void StepTrace::done(NodeIndex node, std::span<const Value> outputs) {
     const Key key{{node, o}, kWhereMade};
     Held& made = held_[key];
     made.used_by.insert(run);
-    core::for_each_tensor(*outputs[o], [&](const core::Tensor& tensor) {
+    engine::for_each_tensor(*outputs[o], [&](const engine::Tensor& tensor) {
       const std::string place = tensor->storage->place();
       const auto known = names_.find(place);
       made.where = known == names_.end() ? place : known->second;
-      made.bytes += core::dense_bytes(tensor->info);
+      made.bytes += engine::dense_bytes(tensor->info);
       made.storages.insert(tensor->storage.get());
     });
     for (const Key& read : reads_[node])
@@ -115,15 +115,15 @@ void StepTrace::sent(const Source& source, std::uint32_t from, std::uint32_t to,
   Held& there = held_[{source, to}];
   there.where = device_name(to);
   there.bytes = bytes;
-  core::for_each_tensor(*copy, [&](const core::Tensor& tensor) {
+  engine::for_each_tensor(*copy, [&](const engine::Tensor& tensor) {
     there.storages.insert(tensor->storage.get());
   });
 }
 
-void StepTrace::let_go(const Source& source, const Value&) {
+void StepTrace::evict(const Source& source, const Value&) {
   const std::lock_guard lock(mutex_);
   const Key key{source, kWhereMade};
-  held_.at(key).let_go = true;
+  held_.at(key).evicted = true;
   release(key);
 }
 
@@ -133,13 +133,13 @@ void StepTrace::let_go_of_copy(const Source& source, std::uint32_t at, const Val
   if (key.at == kWhereMade)
     held_.at(key).aliases.erase(at);
   else
-    held_.at(key).let_go = true;
+    held_.at(key).evicted = true;
   release(key);
 }
 
 void StepTrace::release(const Key& key) {
   Held& held = held_.at(key);
-  if (!held.let_go || held.released || !held.aliases.empty() || held.storages.empty()) return;
+  if (!held.evicted || held.released || !held.aliases.empty() || held.storages.empty()) return;
   std::set<std::string> after = held.used_by;
   for (const Key& holder : held.holders) {
     if (!held_.at(holder).released) return;

@@ -30,31 +30,31 @@ struct TakenStep {
 // By name: "run a on gpu:0", "transfer a.out gpu:0 -> gpu:1", "release a.out on gpu:1".
 using TakenSteps = std::map<std::string, TakenStep>;
 
-class StepTrace final : public core::StepObserver {
+class StepTrace final : public engine::StepObserver {
  public:
   // `names`: by device of the run, the name that the plan has for it. `topology`: the plan's. Graph
   // and topology have to outlive it.
-  StepTrace(const core::Graph& graph, const core::Topology& topology,
+  StepTrace(const engine::Graph& graph, const engine::Topology& topology,
             std::map<std::string, std::string> names)
       : graph_(graph), topology_(topology), names_(std::move(names)) {}
 
   // After the run.
   TakenSteps take() { return std::move(steps_); }
 
-  void began(core::NodeIndex node, std::string_view device) override;
-  void read(core::NodeIndex reader, const core::Source& source, std::uint32_t at) override;
-  void done(core::NodeIndex node, std::span<const core::Value> outputs) override;
-  void sent(const core::Source& source, std::uint32_t from, std::uint32_t to, std::uint64_t bytes,
-            const core::Value& copy) override;
-  void let_go(const core::Source& source, const core::Value& value) override;
-  void let_go_of_copy(const core::Source& source, std::uint32_t at,
-                      const core::Value& copy) override;
+  void began(engine::NodeIndex node, std::string_view device) override;
+  void read(engine::NodeIndex reader, const engine::Source& source, std::uint32_t at) override;
+  void done(engine::NodeIndex node, std::span<const engine::Value> outputs) override;
+  void sent(const engine::Source& source, std::uint32_t from, std::uint32_t to, std::uint64_t bytes,
+            const engine::Value& copy) override;
+  void evict(const engine::Source& source, const engine::Value& value) override;
+  void let_go_of_copy(const engine::Source& source, std::uint32_t at,
+                      const engine::Value& copy) override;
 
  private:
   using Storages = std::set<const void*>;
   // A value where it was made (at kWhereMade), or a copy of it.
   struct Key {
-    core::Source source;
+    engine::Source source;
     std::uint32_t at;
     friend auto operator<=>(const Key&, const Key&) = default;
   };
@@ -63,25 +63,25 @@ class StepTrace final : public core::StepObserver {
     std::uint64_t bytes = 0;
     Storages storages;
     std::set<std::uint32_t> aliases;   // where it is held besides, in the same memory
-    bool let_go = false, released = false;
+    bool evicted = false, released = false;
     std::set<std::string> used_by;     // steps that make it or read it here
     std::vector<Key> holders, holds;   // outputs that share memory with it; the other way around
   };
   std::string device_name(std::uint32_t device) const;
-  std::string name(const core::Source& source) const;
+  std::string name(const engine::Source& source) const;
   std::string release_name(const Key& key) const;
-  Key memory_of(const core::Source& source, std::uint32_t at) const;
+  Key memory_of(const engine::Source& source, std::uint32_t at) const;
   void end(const std::string& step);
   void release(const Key& key);
 
-  const core::Graph& graph_;
-  const core::Topology& topology_;
+  const engine::Graph& graph_;
+  const engine::Topology& topology_;
   const std::map<std::string, std::string> names_;
   std::mutex mutex_;  // of all that follows
   std::uint64_t now_ = 0;
   TakenSteps steps_;
-  std::map<core::NodeIndex, std::string> runs_;
-  std::map<core::NodeIndex, std::set<Key>> reads_;
+  std::map<engine::NodeIndex, std::string> runs_;
+  std::map<engine::NodeIndex, std::set<Key>> reads_;
   std::map<Key, Held> held_;
   std::map<std::thread::id, std::uint64_t> last_began_;
 };
@@ -90,7 +90,7 @@ class StepTrace final : public core::StepObserver {
 // line each. Every step that is printed was taken and the other way around, with the same devices
 // and bytes; each waited for exactly those that are printed behind it, which were done before it
 // began; and values were let go at once with the last of those.
-std::vector<std::string> trace_faults(const std::vector<core::Json>& printed,
+std::vector<std::string> trace_faults(const std::vector<engine::Json>& printed,
                                       const TakenSteps& taken);
 
 }  // namespace heddle::test

@@ -42,8 +42,8 @@ BOOST_AUTO_TEST_SUITE(ten_prompts)
 BOOST_AUTO_TEST_CASE(latents_and_pictures_of_ten_prompts_equal_diffusers) {
   const auto goldens = tests_folder() / "plugins/goldens/stages";
   const TensorFile golden(goldens / "stages.safetensors");
-  const heddle::core::Json record =
-      heddle::core::parse_json(read_text(goldens / "stages.json"), "stages.json");
+  const heddle::engine::Json record =
+      heddle::engine::parse_json(read_text(goldens / "stages.json"), "stages.json");
   heddle::EngineOptions options = engine_options();
   options.compute = {{"cpu", "f32"}};
   const TemporaryFolder output;
@@ -56,9 +56,9 @@ BOOST_AUTO_TEST_CASE(latents_and_pictures_of_ten_prompts_equal_diffusers) {
     heddle::Workflow flow =
         engine.load(std::filesystem::path(HEDDLE_SOURCE_DIR) / "graphs/scene.json");
     flow.set("prompt.text", prompt);
-    flow.set("sampler.seed", heddle::core::write_json(prompts[i].at("seed")));
-    flow.set("sampler.steps", heddle::core::write_json(record.at("steps")));
-    flow.set("sampler.cfg", heddle::core::write_json(record.at("guidance")));
+    flow.set("sampler.seed", heddle::engine::write_json(prompts[i].at("seed")));
+    flow.set("sampler.steps", heddle::engine::write_json(record.at("steps")));
+    flow.set("sampler.cfg", heddle::engine::write_json(record.at("guidance")));
     const heddle::Results results =
         engine.start(flow, {{}, {"sampler.LATENT", "decode.IMAGE"}}).wait();
     const std::string row = "." + std::to_string(i);

@@ -13,18 +13,18 @@
 #include "tests/support/plan_case.h"
 
 using namespace heddle;
-using core::cat;
-using core::Json;
+using engine::cat;
+using engine::Json;
 
 BOOST_AUTO_TEST_SUITE(trace)
 
 namespace {
 
 // The steps of a plan as `heddle plan --json` prints them.
-std::vector<Json> printed_steps(const core::Graph& graph, const core::Plan& plan,
-                                const core::Topology& topology) {
-  const std::string text = core::write_json(core::plan_json(graph, plan, topology), 2);
-  return core::parse_json(text, "plan").at("steps").as_array();
+std::vector<Json> printed_steps(const engine::Graph& graph, const engine::Plan& plan,
+                                const engine::Topology& topology) {
+  const std::string text = engine::write_json(engine::plan_json(graph, plan, topology), 2);
+  return engine::parse_json(text, "plan").at("steps").as_array();
 }
 
 struct Ran {
@@ -38,24 +38,24 @@ struct Ran {
 const test::PlanCase* asked = nullptr;
 
 heddle_status* make_outputs(void*, heddle_ctx* ctx) {
-  return core::to_status([&] {
-    const core::Graph& graph = asked->graph();
-    const auto node = std::ranges::find(graph.nodes, std::string(ctx->node()), &core::Node::id);
+  return engine::to_status([&] {
+    const engine::Graph& graph = asked->graph();
+    const auto node = std::ranges::find(graph.nodes, std::string(ctx->node()), &engine::Node::id);
     const auto& outputs = asked->inferred().nodes[std::size_t(node - graph.nodes.begin())].outputs;
     for (std::uint32_t o = 0; o < outputs.size(); ++o) {
       const std::string_view type = node->type->output(o).type;
       const bool is_scalar = type == "INT" || type == "FLOAT" || type == "STRING" || type == "BOOLEAN";
-      core::Value made = outputs[o].value;
+      engine::Value made = outputs[o].value;
       for (std::uint32_t i = 0; i < node->inputs.size() && !made; ++i)
         if ((node->type->input(i).flags & HEDDLE_PORT_PASS) != 0 && !is_scalar)
-          made = core::Value::share(ctx->input(i));
+          made = engine::Value::share(ctx->input(i));
       if (!made && !is_scalar) {
         const auto known = outputs[o].tensors.find("");
-        made = core::make_value(ctx->make(known != outputs[o].tensors.end()
+        made = engine::make_value(ctx->make(known != outputs[o].tensors.end()
                                               ? known->second
                                               : test::info_of(HEDDLE_U8, {1 << 20})));
       }
-      ctx->set_output(o, made ? made : core::make_value(std::int64_t{1}));
+      ctx->set_output(o, made ? made : engine::make_value(std::int64_t{1}));
     }
   });
 }
@@ -64,61 +64,61 @@ heddle_status* make_outputs(void*, heddle_ctx* ctx) {
 class Machine {
  public:
   explicit Machine(const test::PlanCase& question) : question_(question) {
-    const core::Topology& topology = question.topology();
+    const engine::Topology& topology = question.topology();
     bool peers = true;
-    core::DeviceSelection selection;
+    engine::DeviceSelection selection;
     for (std::uint32_t d = 0; d < topology.devices.size(); ++d) {
       selection.names.push_back(cat(topology.devices[d].host_visible ? "cpu:" : "fake:", d));
       names_[selection.names.back()] = topology.devices[d].name;
       for (std::uint32_t e = 0; e < d; ++e)
-        peers = peers && topology.link(e, d).kind != core::LinkFacts::Kind::through_host;
+        peers = peers && topology.link(e, d).kind != engine::LinkFacts::Kind::through_host;
     }
     selection.options["fake"] = cat(R"({"memory": "64GiB", "peer": )", peers ? "true" : "false", "}");
-    environment_.host = core::plugin_host();
+    environment_.host = engine::plugin_host();
     environment_.catalog = plugins_.catalog;
-    environment_.devices = core::open_devices(plugins_, selection);
-    core::make_room_from(environment_);
+    environment_.devices = engine::open_devices(plugins_, selection);
+    engine::install_eviction(environment_);
     environment_.topology = topology;
   }
 
   Ran run() {
-    core::Graph graph = question_.graph();
-    core::Plan plan = question_.plan();
+    engine::Graph graph = question_.graph();
+    engine::Plan plan = question_.plan();
     Ran ran{printed_steps(graph, plan, question_.topology()), {}};
     plan.steps.clear();  // a run knows nothing of them
     std::vector<bool> is_read(graph.nodes.size(), false);
-    for (const core::Node& node : graph.nodes)
-      core::for_each_binding(node, [&](const core::Binding& binding) {
-        if (const auto* link = std::get_if<core::Source>(&binding)) is_read[link->node] = true;
+    for (const engine::Node& node : graph.nodes)
+      engine::for_each_binding(node, [&](const engine::Binding& binding) {
+        if (const auto* link = std::get_if<engine::Source>(&binding)) is_read[link->node] = true;
       });
-    for (const core::NodeIndex n : graph.order)
+    for (const engine::NodeIndex n : graph.order)
       if (!is_read[n]) graph.sinks.push_back(n);
     test::StepTrace trace(graph, question_.topology(), names_);
-    core::RunRequest request{&graph, &plan};
+    engine::RunRequest request{&graph, &plan};
     request.steps = &trace;
-    core::Observer quiet;
-    core::RunControl control;
+    engine::Observer quiet;
+    engine::RunControl control;
     asked = &question_;
-    core::execute(request, environment_, quiet, control);
+    engine::execute(request, environment_, quiet, control);
     ran.taken = trace.take();
     return ran;
   }
 
  private:
   const test::PlanCase& question_;
-  core::LoadedPlugins plugins_ = core::load_plugins({HEDDLE_PLUGINS_DIR "/cpu.so", test::kFakePlugin});
-  core::Environment environment_{0};
+  engine::LoadedPlugins plugins_ = engine::load_plugins({HEDDLE_PLUGINS_DIR "/cpu.so", test::kFakePlugin});
+  engine::Environment environment_{0};
   std::map<std::string, std::string> names_;  // by device
 };
 
 struct Questions {
-  const core::LoadedPlugins plugins =
-      core::load_plugins({std::filesystem::path(HEDDLE_PLUGINS_DIR) / "denoisers.so",
+  const engine::LoadedPlugins plugins =
+      engine::load_plugins({std::filesystem::path(HEDDLE_PLUGINS_DIR) / "denoisers.so",
                           std::filesystem::path(HEDDLE_PLUGINS_DIR) / "encoders.so"});
   const test::TemporaryFolder folder;
   // nullopt: the plan is refused.
   std::optional<Ran> run(const std::filesystem::path& path) const {
-    const test::PlanCase question(core::parse_json(test::read_text(path), path.filename().string()),
+    const test::PlanCase question(engine::parse_json(test::read_text(path), path.filename().string()),
                                   *plugins.catalog, folder.path(), &make_outputs);
     if (question.text().starts_with("error: ")) return {};
     return Machine(question).run();
@@ -126,7 +126,7 @@ struct Questions {
 };
 
 void check(const std::vector<std::string>& faults) {
-  BOOST_TEST(faults.empty(), core::join(faults, "\n"));
+  BOOST_TEST(faults.empty(), engine::join(faults, "\n"));
 }
 
 std::string changed(std::string text, const std::vector<std::pair<const char*, std::string>>& to) {
@@ -140,20 +140,20 @@ std::string changed(std::string text, const std::vector<std::pair<const char*, s
 
 // Prints the plan as `heddle plan` does, and runs the workflow as a run does.
 Ran run_workflow(Engine::Data& engine, const std::string& text) {
-  const Workflow::Data flow{core::parse_workflow(text, "workflow.json"), engine.plugins.catalog};
-  const core::Topology& topology = engine.environment->topology;
+  const Workflow::Data flow{engine::parse_workflow(text, "workflow.json"), engine.plugins.catalog};
+  const engine::Topology& topology = engine.environment->topology;
   const auto shown = engine.prepare(flow, {Describe::strictly});
   Ran ran{printed_steps(shown.graph, shown.plan, topology), {}};
   const auto ready = engine.prepare(flow, {Describe::for_a_run});
   engine.environment->cache.clear();  // of what both have described
   std::map<std::string, std::string> names;
-  for (const core::DeviceFacts& device : topology.devices) names[device.name] = device.name;
+  for (const engine::DeviceFacts& device : topology.devices) names[device.name] = device.name;
   test::StepTrace trace(ready.graph, topology, names);
-  core::RunRequest request{&ready.graph, &ready.plan};
+  engine::RunRequest request{&ready.graph, &ready.plan};
   request.steps = &trace;
-  core::Observer quiet;
-  core::RunControl control;
-  core::execute(request, *engine.environment, quiet, control);
+  engine::Observer quiet;
+  engine::RunControl control;
+  engine::execute(request, *engine.environment, quiet, control);
   ran.taken = trace.take();
   return ran;
 }
@@ -250,7 +250,7 @@ BOOST_FIXTURE_TEST_CASE(a_plan_or_a_run_changed_by_hand_is_found, Questions) {
       };
       for (std::size_t i = 0; i < right.printed.size(); ++i) {
         const Json& step = right.printed[i];
-        const std::string which = core::write_json(step);
+        const std::string which = engine::write_json(step);
         is_found(without(right.printed, i), cat("without ", which));
         const auto with = [&](const char* key, Json value) {
           std::vector<Json> printed = right.printed;

@@ -10,7 +10,7 @@ struct Clock::Node {
   std::uint64_t epoch = 0;
   double ready = 0, duration = 0, finish = 0;
   Link* link = nullptr;
-  std::uint32_t device = 0, lane = 0;
+  std::uint32_t device = 0, track = 0;
   std::uint64_t number = 0;
   std::array<Point, 3> after;    // until it has a time
   std::uint32_t waiting = 0;     // of them without a time
@@ -37,47 +37,47 @@ const Clock::Point& Clock::thread_point() {
   return this_thread;
 }
 
-Clock::Point Clock::add(Lane& lane, double seconds, const Point& after, Link* link) {
+Clock::Point Clock::add(Track& track, double seconds, const Point& after, Link* link) {
   auto node = std::make_shared<Node>();
   node->epoch = epoch_;
   node->duration = seconds;
   node->link = link;
-  node->device = lane.device;
-  node->lane = lane.ordinal;
-  node->number = ++lane.number;
-  if (is_current(lane.last)) node->after[0] = lane.last;
+  node->device = track.device;
+  node->track = track.ordinal;
+  node->number = ++track.number;
+  if (is_current(track.last)) node->after[0] = track.last;
   if (is_current(after)) node->after[1] = after;
   node->after[2] = thread_point();
-  lane.last = node;
+  track.last = node;
   pending_.push_back(node);
   if (pending_.size() >= kMostPending) resolve();
   return node;
 }
 
-Clock::Point Clock::work(Lane& lane, double seconds, const Point& after) {
+Clock::Point Clock::work(Track& track, double seconds, const Point& after) {
   const std::lock_guard lock(mutex_);
-  return add(lane, seconds, after, nullptr);
+  return add(track, seconds, after, nullptr);
 }
 
-Clock::Point Clock::copy(Lane& lane, double seconds, LinkKey link, std::uint64_t bytes) {
+Clock::Point Clock::copy(Track& track, double seconds, LinkKey link, std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   Link& used = links_[link];
   used.bytes += bytes;
-  return add(lane, seconds, nullptr, &used);
+  return add(track, seconds, nullptr, &used);
 }
 
 void Clock::thread_waited(const Point& point) {
   const std::lock_guard lock(mutex_);
   if (!is_current(point)) return;
-  Lane lane{.device = kHost, .last = thread_point()};
-  this_thread = add(lane, 0, point, nullptr);
+  Track track{.device = kHost, .last = thread_point()};
+  this_thread = add(track, 0, point, nullptr);
 }
 
 // Work gets its link in the order in which it becomes ready in simulated time.
 void Clock::resolve() {
   const auto later = [](const Node* a, const Node* b) {
-    return std::tie(a->ready, a->device, a->lane, a->number) >
-           std::tie(b->ready, b->device, b->lane, b->number);
+    return std::tie(a->ready, a->device, a->track, a->number) >
+           std::tie(b->ready, b->device, b->track, b->number);
   };
   std::priority_queue<Node*, std::vector<Node*>, decltype(later)> ready(later);
   for (const Point& node : pending_) {
@@ -125,9 +125,9 @@ double Clock::seconds(const Point& point) {
   return finish(point);
 }
 
-double Clock::seconds(const Lane& lane) {
+double Clock::seconds(const Track& track) {
   const std::lock_guard lock(mutex_);
-  return finish(lane.last);
+  return finish(track.last);
 }
 
 double Clock::thread_seconds() {

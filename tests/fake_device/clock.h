@@ -23,23 +23,23 @@ class Clock {
   using Point = std::shared_ptr<Node>;  // a moment; nullptr: zero
 
   // A stream's time. Belongs to the stream; guarded by this clock.
-  struct Lane {
+  struct Track {
     std::uint32_t device = 0, ordinal = 0;  // break ties between copies that are ready at once
     std::uint64_t number = 0;
     Point last{};
   };
 
-  // Work on a lane: begins when the lane, `after` and the calling thread are there, and takes
+  // Work on a track: begins when the track, `after` and the calling thread are there, and takes
   // `seconds`; on a link, when that is free, too, and then the link is busy until it ends. Gives
   // its end.
-  Point work(Lane& lane, double seconds, const Point& after = nullptr);
-  Point copy(Lane& lane, double seconds, LinkKey link, std::uint64_t bytes);
+  Point work(Track& track, double seconds, const Point& after = nullptr);
+  Point copy(Track& track, double seconds, LinkKey link, std::uint64_t bytes);
 
   // The calling thread has waited for the moment: what it enqueues from now on begins later.
   void thread_waited(const Point& point);
 
   double seconds(const Point& point);  // of a moment
-  double seconds(const Lane& lane);    // of the last work
+  double seconds(const Track& track);    // of the last work
   double thread_seconds();             // of the calling thread
   double link_busy(LinkKey link);
   std::uint64_t link_bytes(LinkKey link);
@@ -51,7 +51,7 @@ class Clock {
     double free_at = 0, busy = 0;
     std::uint64_t bytes = 0;
   };
-  Point add(Lane& lane, double seconds, const Point& after, Link* link);  // REQUIRES: mutex_
+  Point add(Track& track, double seconds, const Point& after, Link* link);  // REQUIRES: mutex_
   const Point& thread_point();                                            // REQUIRES: mutex_
   bool is_current(const Point& point) const;                              // REQUIRES: mutex_
   void resolve();                                                         // REQUIRES: mutex_

@@ -17,9 +17,9 @@ namespace {
 constexpr const char* kOptions = R"({"op_seconds": {"fill": 1, "*": 8},
     "links": {"peer": {"bandwidth": 100, "latency": 0.5}, "host": {"bandwidth": 50, "latency": 0.25}}})";
 
-double elapsed(const core::Event& begin, const core::Event& end, const core::Device& device) {
+double elapsed(const engine::Event& begin, const engine::Event& end, const engine::Device& device) {
   double seconds = -1;
-  core::throw_status(device.extensions().timing->elapsed(begin.raw(), end.raw(), &seconds), "elapsed");
+  engine::throw_status(device.extensions().timing->elapsed(begin.raw(), end.raw(), &seconds), "elapsed");
   return seconds;
 }
 
@@ -31,9 +31,9 @@ BOOST_AUTO_TEST_CASE(a_diamond_over_two_devices_takes_its_longer_branch_and_its_
   const Fakes fakes(kOptions, 2);
   const DeviceBuffer x(fakes.device(0), 25), near(fakes.device(0), 25), far(fakes.device(1), 25),
       back(fakes.device(0), 25);
-  core::Stream first(fakes.device(0)), second(fakes.device(1)), out(fakes.device(0)),
+  engine::Stream first(fakes.device(0)), second(fakes.device(1)), out(fakes.device(0)),
       in(fakes.device(1));
-  const core::Event begin(fakes.device(0)), made(fakes.device(0)), there(fakes.device(0)),
+  const engine::Event begin(fakes.device(0)), made(fakes.device(0)), there(fakes.device(0)),
       computed(fakes.device(1)), returned(fakes.device(1)), end(fakes.device(0));
   first.record(begin);
   fill(fakes, first, x, 1);  // 1
@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(copies_queue_for_a_link_in_one_direction_only) {
   const DeviceBuffer a(fakes.device(0), 25), b(fakes.device(1), 25), c(fakes.device(0), 25),
       d(fakes.device(1), 25);
   const DeviceBuffer e(fakes.device(0), 25), f(fakes.device(1), 25);
-  core::Stream one(fakes.device(0)), two(fakes.device(0)), three(fakes.device(1));
+  engine::Stream one(fakes.device(0)), two(fakes.device(0)), three(fakes.device(1));
   copy(one, b, a);
   copy(two, d, c);
   BOOST_TEST(fakes.control()->now(0) == 3.0);
@@ -84,8 +84,8 @@ BOOST_AUTO_TEST_CASE(a_link_serves_who_is_ready_first_and_not_who_was_enqueued_f
   const Fakes fakes(kOptions, 2);
   const DeviceBuffer a(fakes.device(0), 25), b(fakes.device(1), 25), c(fakes.device(0), 25),
       d(fakes.device(1), 25);
-  core::Stream late(fakes.device(0)), early(fakes.device(0));
-  const core::Event begin(fakes.device(0)), late_done(fakes.device(0)), early_done(fakes.device(0));
+  engine::Stream late(fakes.device(0)), early(fakes.device(0));
+  const engine::Event begin(fakes.device(0)), late_done(fakes.device(0)), early_done(fakes.device(0));
   late.record(begin);
   fill(fakes, late, a, 1);
   fill(fakes, late, a, 2);
@@ -108,11 +108,11 @@ BOOST_AUTO_TEST_CASE(times_are_the_same_whichever_thread_is_faster) {
       sources.push_back(std::make_unique<DeviceBuffer>(fakes.device(0), 25));
       targets.push_back(std::make_unique<DeviceBuffer>(fakes.device(2), 25));
     }
-    std::vector<std::unique_ptr<core::Stream>> streams;
-    std::vector<std::unique_ptr<core::Event>> events;
+    std::vector<std::unique_ptr<engine::Stream>> streams;
+    std::vector<std::unique_ptr<engine::Event>> events;
     for (int i = 0; i < 3; ++i) {
-      streams.push_back(std::make_unique<core::Stream>(fakes.device(0)));
-      events.push_back(std::make_unique<core::Event>(fakes.device(0)));
+      streams.push_back(std::make_unique<engine::Stream>(fakes.device(0)));
+      events.push_back(std::make_unique<engine::Event>(fakes.device(0)));
     }
     {
       std::vector<std::jthread> threads;
@@ -124,8 +124,8 @@ BOOST_AUTO_TEST_CASE(times_are_the_same_whichever_thread_is_faster) {
           streams[i]->record(*events[i]);
         });
     }
-    const core::Event zero(fakes.device(0));
-    core::Stream idle(fakes.device(0));
+    const engine::Event zero(fakes.device(0));
+    engine::Stream idle(fakes.device(0));
     idle.record(zero);
     idle.synchronize();
     std::vector<double> ends;
@@ -140,7 +140,7 @@ BOOST_AUTO_TEST_CASE(times_are_the_same_whichever_thread_is_faster) {
 BOOST_AUTO_TEST_CASE(a_thread_that_waited_enqueues_later) {
   const Fakes fakes(kOptions, 2);
   const DeviceBuffer a(fakes.device(0), 4), b(fakes.device(1), 4);
-  core::Stream busy(fakes.device(0)), idle(fakes.device(1));
+  engine::Stream busy(fakes.device(0)), idle(fakes.device(1));
   fill(fakes, busy, a, 1);
   fill(fakes, busy, a, 1);
   busy.synchronize();
@@ -154,19 +154,19 @@ BOOST_AUTO_TEST_CASE(a_thread_that_waited_enqueues_later) {
 BOOST_AUTO_TEST_CASE(an_op_takes_what_its_flops_or_bytes_say) {
   const Fakes fakes(R"({"flops": 1024, "bandwidth": 64, "launch_seconds": 0.5})");
   const DeviceBuffer a(fakes.device(), 32);
-  core::Stream stream(fakes.device());
+  engine::Stream stream(fakes.device());
   fill(fakes, stream, a, 1);  // 128 bytes written
   BOOST_TEST(fakes.control()->now(0) == 2.5);
-  core::DeviceState& state = fakes.state();
+  engine::DeviceState& state = fakes.state();
   const std::int64_t x_shape[] = {8, 16}, w_shape[] = {4, 16}, out_shape[] = {8, 4};
-  const core::Tensor x = state.make(core::make_info(HEDDLE_F32, x_shape)),
-                     w = state.make(core::make_info(HEDDLE_F32, w_shape)),
-                     out = state.make(core::make_info(HEDDLE_F32, out_shape));
+  const engine::Tensor x = state.make(engine::make_info(HEDDLE_F32, x_shape)),
+                     w = state.make(engine::make_info(HEDDLE_F32, w_shape)),
+                     out = state.make(engine::make_info(HEDDLE_F32, out_shape));
   fakes.control()->reset();
   heddle_tensor* const in[] = {x.get(), w.get()};
   heddle_tensor* const to[] = {out.get()};
   const heddle_activation_attrs attrs{HEDDLE_ACT_NONE};
-  state.op(core::op_id(HEDDLE_OP_LINEAR), in, to, std::as_bytes(std::span(&attrs, 1)));
+  state.op(engine::op_id(HEDDLE_OP_LINEAR), in, to, std::as_bytes(std::span(&attrs, 1)));
   // 1024 flops in 1 s; 512 + 256 + 128 bytes in 14 s
   BOOST_TEST(fakes.control()->now(0) == 14.5);
 }
@@ -175,12 +175,12 @@ BOOST_AUTO_TEST_CASE(a_weight_costs_its_bytes_on_the_way_from_the_host) {
   const Fakes fakes(kOptions);
   const std::vector<float> values(25, 0.5f);
   const std::int64_t shape[] = {25};
-  const heddle_weight_form form =
-      fakes.device().weight_form(HEDDLE_USE_VECTOR, core::make_info(HEDDLE_F32, shape));
+  const heddle_weight_layout layout =
+      fakes.device().weight_layout(HEDDLE_USE_VECTOR, engine::make_info(HEDDLE_F32, shape));
   const DeviceBuffer weight(fakes.device(), 25);
-  core::Stream stream(fakes.device());
-  const heddle_view part{core::make_info(HEDDLE_F32, shape), const_cast<float*>(values.data())};
-  fakes.device().make_weight(stream, HEDDLE_USE_VECTOR, form, {part}, weight.data());
+  engine::Stream stream(fakes.device());
+  const heddle_view part{engine::make_info(HEDDLE_F32, shape), const_cast<float*>(values.data())};
+  fakes.device().make_weight(stream, HEDDLE_USE_VECTOR, layout, {part}, weight.data());
   stream.synchronize();
   BOOST_TEST(fakes.control()->now(0) == 2.25);
   BOOST_TEST(fakes.control()->bytes_copied(HEDDLE_FAKE_HOST, 0) == 100u);

@@ -28,36 +28,36 @@ std::vector<float> random_values(std::size_t count, unsigned seed) {
 // Runs ops by name on one device; operands are random.
 class Computer {
  public:
-  explicit Computer(core::DeviceState& state) : state_(state) {}
+  explicit Computer(engine::DeviceState& state) : state_(state) {}
 
-  core::Tensor random(std::vector<std::int64_t> shape) {
-    const heddle_tensor_info info = core::make_info(HEDDLE_F32, shape);
+  engine::Tensor random(std::vector<std::int64_t> shape) {
+    const heddle_tensor_info info = engine::make_info(HEDDLE_F32, shape);
     const std::vector<float> values =
-        random_values(std::size_t(core::element_count(info)), ++seed_);
+        random_values(std::size_t(engine::element_count(info)), ++seed_);
     return state_.upload(info, values.data());
   }
 
-  core::Tensor weight(std::int32_t use, std::vector<std::int64_t> shape) {
-    const heddle_tensor_info info = core::make_info(HEDDLE_F32, shape);
-    std::vector<float> values = random_values(std::size_t(core::element_count(info)), ++seed_);
-    const heddle_weight_form form = state_.device().weight_form(use, info);
-    auto memory = state_.allocate(form.bytes);
-    state_.with_stream([&](core::Stream& stream) {
-      state_.device().make_weight(stream, use, form, {{info, values.data()}}, memory->data());
+  engine::Tensor weight(std::int32_t use, std::vector<std::int64_t> shape) {
+    const heddle_tensor_info info = engine::make_info(HEDDLE_F32, shape);
+    std::vector<float> values = random_values(std::size_t(engine::element_count(info)), ++seed_);
+    const heddle_weight_layout layout = state_.device().weight_layout(use, info);
+    auto memory = state_.allocate(layout.bytes);
+    state_.with_stream([&](engine::Stream& stream) {
+      state_.device().make_weight(stream, use, layout, {{info, values.data()}}, memory->data());
     });
     state_.synchronize();
-    return core::make_tensor(form.info, memory);
+    return engine::make_tensor(layout.info, memory);
   }
 
   template <class Attrs>
-  std::vector<float> op(const char* name, const std::vector<core::Tensor>& in,
+  std::vector<float> op(const char* name, const std::vector<engine::Tensor>& in,
                         std::vector<std::int64_t> shape, const Attrs& attrs) {
-    const core::Tensor out = state_.make(core::make_info(HEDDLE_F32, shape));
+    const engine::Tensor out = state_.make(engine::make_info(HEDDLE_F32, shape));
     std::vector<heddle_tensor*> operands;
-    for (const core::Tensor& tensor : in) operands.push_back(tensor.get());
+    for (const engine::Tensor& tensor : in) operands.push_back(tensor.get());
     heddle_tensor* const to[] = {out.get()};
-    state_.op(core::op_id(name), operands, to, std::as_bytes(std::span(&attrs, 1)));
-    std::vector<float> values(std::size_t(core::element_count(out->info)));
+    state_.op(engine::op_id(name), operands, to, std::as_bytes(std::span(&attrs, 1)));
+    std::vector<float> values(std::size_t(engine::element_count(out->info)));
     state_.read(out, values.data(), values.size() * sizeof(float));
     return values;
   }
@@ -83,7 +83,7 @@ class Computer {
   }
 
  private:
-  core::DeviceState& state_;
+  engine::DeviceState& state_;
   unsigned seed_ = 0;
 };
 
@@ -130,11 +130,11 @@ BOOST_AUTO_TEST_SUITE(fake_compute)
 BOOST_AUTO_TEST_CASE(ops_give_the_bytes_of_the_cpu_device) {
   const Fakes fakes;
   for (const bool all_kernels : {false, true}) {
-    core::DeviceSelection selection;
+    engine::DeviceSelection selection;
     selection.names = {"cpu:0", "fake:5"};
     selection.compute = {{"cpu", "f32"}, {"fake", "f32"}};
     selection.reference_kernels = !all_kernels;
-    const auto devices = core::open_devices(fakes.plugins(), selection);
+    const auto devices = engine::open_devices(fakes.plugins(), selection);
     const auto expected = Computer(*devices[0].state).everything(),
                found = Computer(*devices[1].state).everything();
     for (std::size_t i = 0; i < expected.size(); ++i)
@@ -211,15 +211,15 @@ BOOST_AUTO_TEST_CASE(sixty_four_devices_work) {
   const Fakes fakes(R"({"memory": "1MiB", "count": 64})", 64);
   std::vector<float> values{1, 2, 3, 4};
   const std::int64_t shape[] = {4};
-  core::Tensor tensor = fakes.state(0).upload(core::make_info(HEDDLE_F32, shape), values.data());
+  engine::Tensor tensor = fakes.state(0).upload(engine::make_info(HEDDLE_F32, shape), values.data());
   for (std::size_t i = 0; i < 64; ++i) {  // from device to device, one added on each
-    core::DeviceState& state = fakes.state(i);
+    engine::DeviceState& state = fakes.state(i);
     tensor = state.bring(tensor);
-    const core::Tensor out = state.make(tensor->info);
+    const engine::Tensor out = state.make(tensor->info);
     heddle_tensor* const in[] = {tensor.get()};
     heddle_tensor* const to[] = {out.get()};
     const heddle_scale_clamp_attrs attrs{1, 1, -1000, 1000};
-    state.op(core::op_id(HEDDLE_OP_SCALE_CLAMP), in, to, std::as_bytes(std::span(&attrs, 1)));
+    state.op(engine::op_id(HEDDLE_OP_SCALE_CLAMP), in, to, std::as_bytes(std::span(&attrs, 1)));
     tensor = out;
     BOOST_TEST(fakes.control()->launches(std::uint32_t(i), nullptr) == 1u);
   }
@@ -233,28 +233,28 @@ BOOST_AUTO_TEST_CASE(a_workflow_over_sixty_four_devices_gives_the_bytes_of_one) 
   const Layers layers;
   // A chain: each node steps the model on a device of its own.
   const auto chain = [&](const std::function<std::string(int)>& device) {
-    const core::Json whole = core::parse_json(layers.flow, "layers");
-    core::Json flow = core::Json::object();
+    const engine::Json whole = engine::parse_json(layers.flow, "layers");
+    engine::Json flow = engine::Json::object();
     flow.set("load", *whole.find("load")).set("x", *whole.find("x"));
     std::string source = "x";
     for (int i = 0; i < 64; ++i) {
-      core::Json inputs = core::Json::object();
+      engine::Json inputs = engine::Json::object();
       const auto link = [](const std::string& node) {
-        core::Json one = core::Json::array();
+        engine::Json one = engine::Json::array();
         one.push(node);
         one.push(0);
         return one;
       };
       inputs.set("model", link("load")).set("x", link(source)).set("steps", 1);
-      core::Json node = core::Json::object();
+      engine::Json node = engine::Json::object();
       node.set("class_type", "test.loop").set("inputs", std::move(inputs)).set("device", device(i));
       source = "loop" + std::to_string(i);
       flow.set(source, std::move(node));
     }
-    flow.set("keep", core::parse_json(R"({"class_type": "test.keep", "inputs": {"value": [")" +
+    flow.set("keep", engine::parse_json(R"({"class_type": "test.keep", "inputs": {"value": [")" +
                                           source + R"(", 0]}})",
                                       "keep"));
-    return core::write_json(flow);
+    return engine::write_json(flow);
   };
   const auto run = [](EngineOptions options, const std::string& flow) {
     options.compute = {{"cpu", "f32"}};

@@ -63,7 +63,7 @@ class Option {
   }
   std::uint64_t bytes() const {
     if (kind() != HEDDLE_KIND_STR) return static_cast<std::uint64_t>(positive());
-    const auto parsed = core::parse_bytes(text());
+    const auto parsed = engine::parse_bytes(text());
     if (!parsed) refuse("a size like 16GiB");
     return *parsed;
   }
@@ -201,7 +201,7 @@ void read_into(Configuration& result, std::int64_t& count, std::uint32_t index,
   });
   if (speeds_differ && !is_named)
     result.name =
-        core::cat("fake ", result.flops / 1e9, " GFLOP/s ", result.bandwidth / 1e9, " GB/s");
+        engine::cat("fake ", result.flops / 1e9, " GFLOP/s ", result.bandwidth / 1e9, " GB/s");
 }
 
 // HEDDLE_FAKE, parsed; empty when it is not set.

@@ -128,11 +128,11 @@ void CpuStream::launch(const heddle_kernel& kernel, const heddle_op_call& call, 
   finish(kernel.launch(cpu_.raw(), stream_, &call, workspace));
 }
 
-void CpuStream::make_weight(std::int32_t use, const heddle_weight_form& form,
+void CpuStream::make_weight(std::int32_t use, const heddle_weight_layout& layout,
                             const std::vector<heddle_view>& parts, void* dst) {
   std::vector<const heddle_view*> pointers;
   for (const heddle_view& part : parts) pointers.push_back(&part);
-  finish(cpu_.desc().make_weight(cpu_.raw(), stream_, use, &form,
+  finish(cpu_.desc().make_weight(cpu_.raw(), stream_, use, &layout,
                                  static_cast<std::uint32_t>(pointers.size()), pointers.data(),
                                  dst));
 }

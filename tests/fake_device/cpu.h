@@ -52,7 +52,7 @@ class CpuStream {
 
   // Both return when the work is done. Throw device::Error.
   void launch(const heddle_kernel& kernel, const heddle_op_call& call, void* workspace);
-  void make_weight(std::int32_t use, const heddle_weight_form& form,
+  void make_weight(std::int32_t use, const heddle_weight_layout& layout,
                    const std::vector<heddle_view>& parts, void* dst);
 
  private:

@@ -179,14 +179,14 @@ std::unique_ptr<Stream> Device::make_stream() {
 void Device::forget(const Stream& stream) {
   const std::lock_guard lock(mutex_);
   std::erase(streams_, &stream);
-  const Clock::Point last = const_cast<Stream&>(stream).lane().last;
+  const Clock::Point last = const_cast<Stream&>(stream).track().last;
   if (clock().seconds(last) >= clock().seconds(gone_)) gone_ = last;
 }
 
 double Device::now() {
   const std::lock_guard lock(mutex_);
   double latest = clock().seconds(gone_);
-  for (Stream* stream : streams_) latest = std::max(latest, clock().seconds(stream->lane()));
+  for (Stream* stream : streams_) latest = std::max(latest, clock().seconds(stream->track()));
   return latest;
 }
 
@@ -201,7 +201,7 @@ std::size_t Device::workspace(const heddle_op_call& call) const {
 double Device::op_seconds(const heddle_op_call& call) const {
   const std::lock_guard lock(mutex_);
   if (const auto fixed = configuration_.fixed_seconds(call.op)) return *fixed;
-  const core::OpCost cost = core::op_cost(call);
+  const engine::OpCost cost = engine::op_cost(call);
   return configuration_.launch_seconds +
          std::max(cost.flops / configuration_.flops, cost.bytes / configuration_.bandwidth);
 }
@@ -214,7 +214,7 @@ const Device& Device::owner_of(const void* address) const {
 }
 
 void Device::launch(Stream& stream, const heddle_op_call& call, void* workspace) {
-  if (Recording* recording = stream.recording()) return recording->add(call, workspace);
+  if (CapturedGraph* captured_graph = stream.captured_graph()) return captured_graph->add(call, workspace);
   accept();
   auto enqueued = std::make_shared<EnqueuedCall>();
   enqueued->kernel = cpu_.choose(call).kernel;
@@ -227,15 +227,15 @@ void Device::launch(Stream& stream, const heddle_op_call& call, void* workspace)
   const auto translate = [&](const char* what, std::uint32_t number,
                              const heddle_view* view) -> std::optional<heddle_view> {
     if (view == nullptr) return std::nullopt;
-    core::Extent extent = view->info.layout == 0 ? core::extent(view->info) : core::Extent{};
+    engine::Extent extent = view->info.layout == 0 ? engine::extent(view->info) : engine::Extent{};
     const Device& owner = owner_of(view->data);
     const Span span = owner.memory_.at(view->data, device::bytes_of(view->info.dtype, extent.begin),
                                        device::bytes_of(view->info.dtype, extent.end),
                                        device::cat(what, " ", number));
     if (&owner != this) {
       const LinkKey link{owner.index_, index_};
-      const std::uint64_t bytes = core::dense_bytes(view->info);
-      clock().copy(stream.lane(), configuration().link(link.first, link.second).seconds(bytes),
+      const std::uint64_t bytes = engine::dense_bytes(view->info);
+      clock().copy(stream.track(), configuration().link(link.first, link.second).seconds(bytes),
                    link, bytes);
     }
     enqueued->holders.push_back(span.holder);
@@ -252,7 +252,7 @@ void Device::launch(Stream& stream, const heddle_op_call& call, void* workspace)
     enqueued->workspace = span.data;
   }
 
-  clock().work(stream.lane(), op_seconds(call));
+  clock().work(stream.track(), op_seconds(call));
   counters_.count_launch(call.op);
   const bool fails = counters_.launch_fault.strikes();
   stream.enqueue(device::cat(call.op, " (", enqueued->kernel->name, ")"),
@@ -265,10 +265,10 @@ void Device::launch(Stream& stream, const heddle_op_call& call, void* workspace)
                  });
 }
 
-void Device::make_weight(Stream& stream, std::int32_t use, const heddle_weight_form& form,
+void Device::make_weight(Stream& stream, std::int32_t use, const heddle_weight_layout& layout,
                          std::uint32_t part_count, const heddle_view* const* parts, void* dst) {
   accept();
-  const Span to = memory_.at(dst, 0, static_cast<std::int64_t>(form.bytes), "the weight");
+  const Span to = memory_.at(dst, 0, static_cast<std::int64_t>(layout.bytes), "the weight");
   std::vector<heddle_view> copies;
   for (std::uint32_t i = 0; i < part_count; ++i) {
     if (Memory::is_device_address(parts[i]->data))
@@ -277,14 +277,14 @@ void Device::make_weight(Stream& stream, std::int32_t use, const heddle_weight_f
     copies.push_back(*parts[i]);
   }
   const LinkKey link{kHost, index_};
-  clock().copy(stream.lane(),
-               copy_seconds(link, part_count == 0 ? nullptr : parts[0]->data, form.bytes), link,
-               form.bytes);
+  clock().copy(stream.track(),
+               copy_seconds(link, part_count == 0 ? nullptr : parts[0]->data, layout.bytes), link,
+               layout.bytes);
   ++counters_.weights;
   const bool fails = counters_.weight_fault.strikes();
-  stream.enqueue("make_weight", [to, use, form, fails, copies = std::move(copies)](CpuStream& cpu) {
+  stream.enqueue("make_weight", [to, use, layout, fails, copies = std::move(copies)](CpuStream& cpu) {
     if (fails) device::fail(HEDDLE_IO, "this weight fails because a test asked for it");
-    cpu.make_weight(use, form, copies, to.data);
+    cpu.make_weight(use, layout, copies, to.data);
   });
 }
 
@@ -316,11 +316,11 @@ void Device::copy(Stream& stream, Device* to, void* dst, Device* from, const voi
   const LinkKey link{from == nullptr ? kHost : from->index_, to == nullptr ? kHost : to->index_};
   if (link.first == link.second) {
     const Configuration speeds = configuration();
-    clock().work(stream.lane(), link.first == kHost
+    clock().work(stream.track(), link.first == kHost
                                     ? 0
                                     : speeds.launch_seconds + 2 * double(bytes) / speeds.bandwidth);
   } else {
-    clock().copy(stream.lane(), copy_seconds(link, src, bytes), link, bytes);
+    clock().copy(stream.track(), copy_seconds(link, src, bytes), link, bytes);
   }
   ++counters_.copies;
   const bool fails = counters_.copy_fault.strikes();

@@ -62,7 +62,7 @@ class Device {
   std::int32_t fits(const heddle_op_call& call) const { return cpu_.choose(call).answer; }
   std::size_t workspace(const heddle_op_call& call) const;
   void launch(Stream& stream, const heddle_op_call& call, void* workspace);
-  void make_weight(Stream& stream, std::int32_t use, const heddle_weight_form& form,
+  void make_weight(Stream& stream, std::int32_t use, const heddle_weight_layout& layout,
                    std::uint32_t part_count, const heddle_view* const* parts, void* dst);
 
   // On a stream of this device. nullptr: host memory.

@@ -21,7 +21,7 @@ template <class F>
 std::string failure_of(F&& call) {
   try {
     call();
-  } catch (const core::Error& error) {
+  } catch (const engine::Error& error) {
     return error.what();
   }
   return "";
@@ -101,7 +101,7 @@ BOOST_AUTO_TEST_CASE(each_device_has_its_own_capacity) {
 BOOST_AUTO_TEST_CASE(memory_of_another_device_or_of_the_host_is_refused) {
   const Fakes fakes("{}", 2);
   const DeviceBuffer here(fakes.device(0), 8), there(fakes.device(1), 8);
-  core::Stream stream(fakes.device(0));
+  engine::Stream stream(fakes.device(0));
   float host[8] = {};
   BOOST_TEST(contains(failure_of([&] {
                         fakes.device(0).copy(stream, &fakes.device(0), there.data(), nullptr, host,
@@ -124,14 +124,14 @@ BOOST_AUTO_TEST_CASE(memory_of_another_device_or_of_the_host_is_refused) {
 BOOST_AUTO_TEST_CASE(an_event_of_one_device_orders_a_stream_of_another) {
   const Fakes fakes("{}", 2);
   const DeviceBuffer a(fakes.device(0), 1000), b(fakes.device(1), 1000);
-  core::Stream one(fakes.device(0)), two(fakes.device(1));
-  const core::Event made(fakes.device(0));
+  engine::Stream one(fakes.device(0)), two(fakes.device(1));
+  const engine::Event made(fakes.device(0));
   for (int i = 0; i < 20; ++i) {
     fill(fakes, one, a, i);
     one.record(made);
     two.wait_for(made);
     copy(two, b, a);
-    const core::Event read(fakes.device(1));
+    const engine::Event read(fakes.device(1));
     two.record(read);
     one.wait_for(read);
     two.synchronize();
@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(an_event_of_one_device_orders_a_stream_of_another) {
 BOOST_AUTO_TEST_CASE(devices_without_peer_copies_go_through_the_host) {
   const Fakes fakes(R"({"peer": false})", 2);
   const DeviceBuffer a(fakes.device(0), 8), b(fakes.device(1), 8);
-  core::Stream stream(fakes.device(0));
+  engine::Stream stream(fakes.device(0));
   BOOST_TEST(fakes.device(0).desc().can_copy(fakes.device(0).raw(), fakes.device(1).raw()) == 0);
   BOOST_TEST(fakes.device(0).link(&fakes.device(1)).kind == HEDDLE_LINK_NONE);
   BOOST_TEST(contains(failure_of([&] { copy(stream, b, a); }), "no direct way"));
@@ -156,8 +156,8 @@ namespace {
 std::vector<float> seen(std::uint64_t seed, bool with_event) {
   const Fakes fakes(R"({"shuffle": )" + std::to_string(seed) + "}");
   const DeviceBuffer a(fakes.device(), 4), b(fakes.device(), 4);
-  core::Stream writer(fakes.device()), reader(fakes.device());
-  const core::Event made(fakes.device());
+  engine::Stream writer(fakes.device()), reader(fakes.device());
+  const engine::Event made(fakes.device());
   for (int i = 1; i <= 3; ++i) fill(fakes, writer, a, i);
   writer.record(made);
   if (with_event) reader.wait_for(made);
@@ -188,8 +188,8 @@ BOOST_AUTO_TEST_CASE(a_wait_that_is_missing_is_found_by_shuffling) {
 BOOST_AUTO_TEST_CASE(a_shuffled_event_that_is_only_asked_for_comes_to_pass) {
   const Fakes fakes(R"({"shuffle": 1})");
   const DeviceBuffer a(fakes.device(), 4);
-  core::Stream stream(fakes.device());
-  const core::Event made(fakes.device());
+  engine::Stream stream(fakes.device());
+  const engine::Event made(fakes.device());
   fill(fakes, stream, a, 1);
   stream.record(made);
   int asked = 0;
@@ -212,7 +212,7 @@ BOOST_AUTO_TEST_CASE(the_nth_allocation_fails_and_the_next_one_does_not) {
 BOOST_AUTO_TEST_CASE(a_failing_copy_fails_what_comes_behind_it_until_it_is_reported) {
   const Fakes fakes;
   const DeviceBuffer a(fakes.device(), 4), b(fakes.device(), 4);
-  core::Stream stream(fakes.device());
+  engine::Stream stream(fakes.device());
   fill(fakes, stream, a, 1);
   fill(fakes, stream, b, 2);
   fakes.control()->fail_copy(0, 1);
@@ -231,7 +231,7 @@ BOOST_AUTO_TEST_CASE(a_failing_copy_fails_what_comes_behind_it_until_it_is_repor
 BOOST_AUTO_TEST_CASE(a_failing_launch_names_its_op) {
   const Fakes fakes;
   const DeviceBuffer a(fakes.device(), 4);
-  core::Stream stream(fakes.device());
+  engine::Stream stream(fakes.device());
   fakes.control()->fail_launch(0, 2);
   fill(fakes, stream, a, 1);
   fill(fakes, stream, a, 2);
@@ -245,8 +245,8 @@ BOOST_AUTO_TEST_CASE(a_failing_launch_names_its_op) {
 BOOST_AUTO_TEST_CASE(a_dead_device_fails_every_call_others_go_on_and_it_may_come_back) {
   const Fakes fakes(R"({"shuffle": 3})", 2);  // nothing runs before it is waited for
   const DeviceBuffer a(fakes.device(0), 4), b(fakes.device(1), 4), c(fakes.device(1), 4);
-  core::Stream dying(fakes.device(0)), living(fakes.device(1)), waiting(fakes.device(1));
-  const core::Event lost(fakes.device(0));
+  engine::Stream dying(fakes.device(0)), living(fakes.device(1)), waiting(fakes.device(1));
+  const engine::Event lost(fakes.device(0));
   fill(fakes, dying, a, 5);
   dying.synchronize();
   fill(fakes, dying, a, 1);

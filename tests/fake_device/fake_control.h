@@ -86,7 +86,7 @@ typedef struct heddle_fake_control {
                                                     even enqueued; 0: none */
   uint64_t (*faults)(uint32_t device);           /* that have struck since reset() */
 
-  uint64_t (*replays)(uint32_t device); /* of recordings; their launches count as launches */
+  uint64_t (*replays)(uint32_t device); /* of captured graphs; their launches count as launches */
 
   uint64_t (*pinned_allocations)(uint32_t device); /* that succeeded */
 

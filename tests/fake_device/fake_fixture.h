@@ -25,14 +25,14 @@ inline constexpr const char* kFakePlugin = HEDDLE_FAKE_DEVICE_DIR "/fake.so";
 // The plugin and its control table; holds the plugin loaded.
 class FakeControl {
  public:
-  FakeControl() : plugin_(core::load_plugin(kFakePlugin)) { control().reset(); }
+  FakeControl() : plugin_(engine::load_plugin(kFakePlugin)) { control().reset(); }
   const heddle_fake_control& control() const {
     return *static_cast<const heddle_fake_control*>(plugin_->provide(HEDDLE_FAKE_CONTROL).at(0));
   }
   const heddle_fake_control* operator->() const { return &control(); }
 
  private:
-  std::shared_ptr<const core::Plugin> plugin_;
+  std::shared_ptr<const engine::Plugin> plugin_;
 };
 
 // Options of an engine with fake devices; `options` as in configuration.h. They compute with the
@@ -51,31 +51,31 @@ inline EngineOptions fake_engine_options(std::vector<std::string> devices,
 class Fakes {
  public:
   explicit Fakes(const std::string& options = "{}", std::uint32_t count = 1)
-      : plugins_(core::load_plugins({HEDDLE_PLUGINS_DIR "/cpu.so", kFakePlugin})) {
-    core::DeviceSelection selection;
+      : plugins_(engine::load_plugins({HEDDLE_PLUGINS_DIR "/cpu.so", kFakePlugin})) {
+    engine::DeviceSelection selection;
     for (std::uint32_t i = 0; i < count; ++i)
       selection.names.push_back("fake:" + std::to_string(i));
     selection.options["fake"] = options;
     selection.compute["fake"] = "f32";
     selection.reference_kernels = true;
-    devices_ = core::open_devices(plugins_, selection);
+    devices_ = engine::open_devices(plugins_, selection);
   }
 
   const FakeControl& control() const { return control_; }
-  core::DeviceState& state(std::size_t i = 0) const { return *devices_.at(i).state; }
-  const core::Device& device(std::size_t i = 0) const { return state(i).device(); }
-  const core::LoadedPlugins& plugins() const { return plugins_; }
+  engine::DeviceState& state(std::size_t i = 0) const { return *devices_.at(i).state; }
+  const engine::Device& device(std::size_t i = 0) const { return state(i).device(); }
+  const engine::LoadedPlugins& plugins() const { return plugins_; }
 
  private:
-  core::LoadedPlugins plugins_;
+  engine::LoadedPlugins plugins_;
   FakeControl control_;
-  std::vector<core::RunDevice> devices_;
+  std::vector<engine::RunDevice> devices_;
 };
 
 // Memory of a device, outside of any pool.
 class DeviceBuffer {
  public:
-  DeviceBuffer(const core::Device& device, std::size_t floats)
+  DeviceBuffer(const engine::Device& device, std::size_t floats)
       : device_(device),
         floats_(floats),
         data_(static_cast<std::byte*>(device.allocate(floats * sizeof(float)))) {}
@@ -83,40 +83,40 @@ class DeviceBuffer {
   DeviceBuffer(const DeviceBuffer&) = delete;
   std::byte* data() const { return data_; }
   std::size_t bytes() const { return floats_ * sizeof(float); }
-  const core::Device& device() const { return device_; }
+  const engine::Device& device() const { return device_; }
   heddle_view view() const {
     const std::int64_t shape[] = {std::int64_t(floats_)};
-    return {core::make_info(HEDDLE_F32, shape), data_};
+    return {engine::make_info(HEDDLE_F32, shape), data_};
   }
 
   // What is in it, by a stream of its own, when `after` is done.
   std::vector<float> read() const {
     std::vector<float> result(floats_);
-    core::Stream stream(device_);
+    engine::Stream stream(device_);
     device_.copy(stream, nullptr, result.data(), &device_, data_, bytes());
     stream.synchronize();
     return result;
   }
 
  private:
-  const core::Device& device_;
+  const engine::Device& device_;
   std::size_t floats_;
   std::byte* data_;
 };
 
 // Enqueues buffer = value.
-inline void fill(const Fakes& fakes, core::Stream& stream, const DeviceBuffer& buffer,
+inline void fill(const Fakes& fakes, engine::Stream& stream, const DeviceBuffer& buffer,
                  double value) {
   const heddle_view view = buffer.view();
   const heddle_view* out[] = {&view};
   const heddle_fill_attrs attrs{value};
   const heddle_op_call call{sizeof call, HEDDLE_OP_FILL, 0, 1, nullptr, out, &attrs, sizeof attrs};
   const heddle_kernel& kernel = fakes.plugins().kernels->choose(buffer.device(), call);
-  core::throw_status(kernel.launch(buffer.device().raw(), stream.raw(), &call, nullptr), "fill");
+  engine::throw_status(kernel.launch(buffer.device().raw(), stream.raw(), &call, nullptr), "fill");
 }
 
 // Enqueues to = from, between any two fakes.
-inline void copy(core::Stream& stream, const DeviceBuffer& to, const DeviceBuffer& from) {
+inline void copy(engine::Stream& stream, const DeviceBuffer& to, const DeviceBuffer& from) {
   stream.device().copy(stream, &to.device(), to.data(), &from.device(), from.data(), to.bytes());
 }
 

@@ -231,60 +231,60 @@ heddle_status* link(heddle_device* device, heddle_device* peer, heddle_link* out
 
 // ---- weights ----
 
-heddle_status* weight_form(heddle_device* device, std::int32_t use, const heddle_tensor_info* info,
-                           heddle_weight_form* out) {
+heddle_status* weight_layout(heddle_device* device, std::int32_t use, const heddle_tensor_info* info,
+                           heddle_weight_layout* out) {
   const Device& self = as_device(device);
   return guard(self, [&] {
-    self.cpu().check(self.cpu().desc().weight_form(self.cpu().raw(), use, info, out));
+    self.cpu().check(self.cpu().desc().weight_layout(self.cpu().raw(), use, info, out));
   });
 }
 
 heddle_status* make_weight(heddle_device* device, heddle_stream* stream, std::int32_t use,
-                           const heddle_weight_form* form, std::uint32_t part_count,
+                           const heddle_weight_layout* layout, std::uint32_t part_count,
                            const heddle_view* const* parts, void* dst) {
   Device& self = as_device(device);
   return guard(self,
-               [&] { self.make_weight(as_stream(stream), use, *form, part_count, parts, dst); });
+               [&] { self.make_weight(as_stream(stream), use, *layout, part_count, parts, dst); });
 }
 
-// ---- recordings ----
+// ---- captured graphs ----
 
-Recording& as_recording(heddle_recording* recording) {
-  return *reinterpret_cast<Recording*>(recording);
+CapturedGraph& as_captured_graph(heddle_captured_graph* captured_graph) {
+  return *reinterpret_cast<CapturedGraph*>(captured_graph);
 }
 
-heddle_status* record_begin(heddle_stream* stream) {
+heddle_status* capture_begin(heddle_stream* stream) {
   Stream& self = as_stream(stream);
   return guard(self.device(), [&] {
     self.device().require_alive();
-    self.begin_recording();
+    self.begin_capture();
   });
 }
 
-heddle_status* record_end(heddle_stream* stream, heddle_recording** out) {
+heddle_status* capture_end(heddle_stream* stream, heddle_captured_graph** out) {
   Stream& self = as_stream(stream);
   return guard(self.device(), [&] {
-    *out = reinterpret_cast<heddle_recording*>(self.take_recording().release());
+    *out = reinterpret_cast<heddle_captured_graph*>(self.take_captured_graph().release());
   });
 }
 
-heddle_status* replay(heddle_stream* stream, heddle_recording* recording) {
+heddle_status* replay(heddle_stream* stream, heddle_captured_graph* captured_graph) {
   Stream& self = as_stream(stream);
   return guard(self.device(), [&] {
     ++index_state(self.device().index()).replays;
-    as_recording(recording).replay(self);
+    as_captured_graph(captured_graph).replay(self);
   });
 }
 
-void recording_free(heddle_recording* recording) {
-  if (recording != nullptr) delete &as_recording(recording);
+void captured_graph_free(heddle_captured_graph* captured_graph) {
+  if (captured_graph != nullptr) delete &as_captured_graph(captured_graph);
 }
 
 // ---- tables ----
 
 constexpr heddle_device_pinned kPinned = {.alloc = alloc_pinned, .free = free_pinned};
 constexpr heddle_device_capture kCapture = {
-    .begin = record_begin, .end = record_end, .replay = replay, .free = recording_free};
+    .begin = capture_begin, .end = capture_end, .replay = replay, .free = captured_graph_free};
 constexpr heddle_device_links kLinks = {.link = link};
 constexpr heddle_device_timing kTiming = {.elapsed = elapsed};
 constexpr heddle_device_cancel kCancel = {.set = set_cancel};
@@ -319,7 +319,7 @@ constexpr heddle_device_desc kDesc = {
     .done = done,
     .can_copy = can_copy,
     .copy = copy,
-    .weight_form = weight_form,
+    .weight_layout = weight_layout,
     .make_weight = make_weight,
     .extension = extension,
 };

@@ -60,7 +60,7 @@ void EventState::report(const FailureRef& failure) {
 // ---- the stream ----
 
 Stream::Stream(Device& device, std::uint32_t ordinal)
-    : device_(device), lane_{.device = device.index(), .ordinal = ordinal} {
+    : device_(device), track_{.device = device.index(), .ordinal = ordinal} {
   if (device_.shuffles()) Shuffler::instance().add(*this);
 }
 
@@ -83,7 +83,7 @@ void Stream::enqueue(std::string what, Work work) {
 
 void Stream::record(const EventRef& event) {
   Clock& clock = device_.clock();
-  const std::uint64_t number = event->expect(failure_, clock.work(lane_, 0));
+  const std::uint64_t number = event->expect(failure_, clock.work(track_, 0));
   push({.is_order = true, .what = "record", .order = [this, event, number](bool is_stale) {
           if (is_stale) return event->reach(number, device_.death());
           FailureRef failure;
@@ -98,7 +98,7 @@ void Stream::record(const EventRef& event) {
 void Stream::wait_for(const EventRef& event) {
   const EventState::Record point = event->last();
   if (point.number == 0) return;  // never recorded: nothing to wait for
-  device_.clock().work(lane_, 0, point.time);
+  device_.clock().work(track_, 0, point.time);
   push({.is_order = true,
         .what = "wait_on_stream",
         .order =
@@ -110,7 +110,7 @@ void Stream::wait_for(const EventRef& event) {
 }
 
 void Stream::push(Item item) {
-  if (recording_ != nullptr)
+  if (captured_graph_ != nullptr)
     device::fail(HEDDLE_UNSUPPORTED, item.what, " cannot be recorded: only kernels can");
   {
     const std::lock_guard lock(failure_->mutex);

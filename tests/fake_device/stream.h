@@ -22,7 +22,7 @@
 
 #include "clock.h"
 #include "heddle/device.hpp"
-#include "recording.h"
+#include "captured_graph.h"
 
 namespace heddle::fake {
 
@@ -86,13 +86,13 @@ class Stream {
   // What is enqueued from now on is wanted only until this comes.
   void set_cancel(device::Cancel cancel) { cancel_ = std::move(cancel); }
 
-  // From here to take_recording(), launches are kept and all else is refused.
-  void begin_recording() { recording_ = std::make_unique<Recording>(device_); }
-  std::unique_ptr<Recording> take_recording() { return std::move(recording_); }
-  Recording* recording() const { return recording_.get(); }  // nullptr: it does not record
+  // From here to take_captured_graph(), launches are kept and all else is refused.
+  void begin_capture() { captured_graph_ = std::make_unique<CapturedGraph>(device_); }
+  std::unique_ptr<CapturedGraph> take_captured_graph() { return std::move(captured_graph_); }
+  CapturedGraph* captured_graph() const { return captured_graph_.get(); }  // nullptr: it does not record
 
   Device& device() const { return device_; }
-  Clock::Lane& lane() { return lane_; }
+  Clock::Track& track() { return track_; }
 
   // For the shuffler, one thread at a time: whether the first piece of work may run, and running
   // it.
@@ -121,9 +121,9 @@ class Stream {
   const std::shared_ptr<StreamFailure> failure_ = std::make_shared<StreamFailure>();
   const FailureRef no_memory_ = std::make_shared<const Failure>(
       Failure{HEDDLE_OUT_OF_MEMORY, "a fake device: host memory is exhausted"});
-  Clock::Lane lane_;
+  Clock::Track track_;
   device::Cancel cancel_;  // who enqueues
-  std::unique_ptr<Recording> recording_;
+  std::unique_ptr<CapturedGraph> captured_graph_;
   std::unique_ptr<CpuStream> cpu_;  // made by the first work that runs
 
   std::mutex mutex_;

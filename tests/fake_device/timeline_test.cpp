@@ -47,11 +47,11 @@ struct Fixture {
 
   // "fake:0 compute: block layer.0 0.5-1.5, 96 bytes", for all spans of these kinds; whatever is by
   // the host's clock is left out.
-  std::vector<std::string> spans(const core::Json& trace,
+  std::vector<std::string> spans(const engine::Json& trace,
                                  const std::vector<std::string>& kinds) const {
     std::map<std::pair<std::int64_t, std::int64_t>, std::string> rows;
     std::vector<std::string> found;
-    for (const core::Json& event : trace.at("traceEvents").as_array()) {
+    for (const engine::Json& event : trace.at("traceEvents").as_array()) {
       const std::pair row(event.at("pid").as_int64(), event.at("tid").as_int64());
       if (event.at("ph").as_string() == "M") {
         const bool is_process = event.at("name").as_string() == "process_name";
@@ -63,16 +63,16 @@ struct Fixture {
       if (std::ranges::find(kinds, kind) == kinds.end() || rows.at(row).ends_with(" host"))
         continue;
       const double begin = event.at("ts").as_double(), duration = event.at("dur").as_double();
-      const core::Json* args = event.find("args");
-      found.push_back(core::cat(
+      const engine::Json* args = event.find("args");
+      found.push_back(engine::cat(
           rows.at(row), ": ", event.at("name").as_string(), " ", begin / 1e6, "-",
           (begin + duration) / 1e6,
-          args == nullptr ? "" : core::cat(", ", args->at("bytes").as_int64(), " bytes")));
+          args == nullptr ? "" : engine::cat(", ", args->at("bytes").as_int64(), " bytes")));
     }
     return found;
   }
-  core::Json read(const std::filesystem::path& path) const {
-    return core::parse_json(test::read_text(path), "trace");
+  engine::Json read(const std::filesystem::path& path) const {
+    return engine::parse_json(test::read_text(path), "trace");
   }
 };
 
@@ -84,7 +84,7 @@ BOOST_FIXTURE_TEST_SUITE(timeline, Fixture)
 
 BOOST_AUTO_TEST_CASE(blocks_transfers_and_weights_are_at_their_exact_simulated_times) {
   engine.start(flow(), {.trace = folder / "t.json"}).wait();
-  const core::Json trace = read(folder / "t.json");
+  const engine::Json trace = read(folder / "t.json");
   BOOST_TEST(
       spans(trace, {"page-in"}) == (Lines{"fake:0 compute: layer.0.weight 0.375-0.5, 256 bytes",
                                           "fake:0 compute: layer.1.weight 0.5-0.625, 256 bytes",
@@ -114,7 +114,7 @@ BOOST_AUTO_TEST_CASE(blocks_transfers_and_weights_are_at_their_exact_simulated_t
 BOOST_AUTO_TEST_CASE(a_second_run_counts_from_its_own_start_and_finds_its_weights_there) {
   engine.start(flow()).wait();
   engine.start(flow(R"(, "nothing": 2)"), {.trace = folder / "t.json"}).wait();
-  const core::Json trace = read(folder / "t.json");
+  const engine::Json trace = read(folder / "t.json");
   BOOST_TEST(spans(trace, {"page-in"}).empty());
   const Lines blocks = spans(trace, {"block"});
   BOOST_TEST_REQUIRE(blocks.size() == 9u);
@@ -159,13 +159,13 @@ BOOST_AUTO_TEST_CASE(figures_are_those_of_the_devices) {
     "bandwidth": 5e11, "launch_seconds": 2e-6,
     "links": {"host": {"bandwidth": 8e9, "latency": 1e-5}, "peer": {"bandwidth": 3e10, "latency": 4e-6},
               "pageable": {"bandwidth": 2e9, "latency": 3e-5}}})"));
-  const core::Costs costs = core::read_costs(engine.tune(), "costs");
+  const engine::Costs costs = engine::read_costs(engine.tune(), "costs");
   const auto near = boost::test_tools::tolerance(1e-3);
   BOOST_TEST(costs.devices.at("one").flops_per_second == 2e12, near);
   BOOST_TEST(costs.devices.at("other").flops_per_second == 1e12, near);
   BOOST_TEST(costs.devices.at("one").attention_flops_per_second == 2e12, near);
   BOOST_TEST(costs.devices.at("other").attention_flops_per_second == 0);  // it has no room
-  BOOST_TEST(costs.devices.at("other").narrow_flops_per_second == 0);     // it has no such products
+  BOOST_TEST(costs.devices.at("other").fp8_flops_per_second == 0);     // it has no such products
   BOOST_TEST(costs.devices.at("one").half_time_flops_per_second == 0);      // nor gains by rest
   BOOST_TEST(costs.devices.at("one").bytes_per_second == 5e11, near);
   BOOST_TEST(costs.devices.at("one").launch_seconds == 2e-6, near);

@@ -10,7 +10,7 @@
 #include "engine/base/error.h"
 #include "engine/files/gguf.h"
 
-using namespace heddle::core;
+using namespace heddle::engine;
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include "engine/base/error.h"
 #include "engine/base/json.h"
 
-using namespace heddle::core;
+using namespace heddle::engine;
 
 namespace {
 

@@ -17,9 +17,9 @@ namespace {
 
 using namespace heddle;
 
-const core::Catalog& catalog() {
-  static const core::Catalog made = [] {
-    core::Catalog catalog = test::test_catalog();
+const engine::Catalog& catalog() {
+  static const engine::Catalog made = [] {
+    engine::Catalog catalog = test::test_catalog();
     test::list_sample_files(catalog);
     return catalog;
   }();
@@ -30,23 +30,23 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-void check(const core::Workflow& workflow) {
-  const core::Bound bound = core::bind(workflow, catalog());
-  const std::string text = core::graph_text(bound.graph);
+void check(const engine::Workflow& workflow) {
+  const engine::Bound bound = engine::bind(workflow, catalog());
+  const std::string text = engine::graph_text(bound.graph);
   bool usable = true;
-  for (const core::Problem& problem : bound.problems)
-    usable = usable && problem.severity != core::Problem::Severity::error;
+  for (const engine::Problem& problem : bound.problems)
+    usable = usable && problem.severity != engine::Problem::Severity::error;
   if (usable) require(bound.graph.order.size() == bound.graph.nodes.size());
-  const std::string written = core::write_workflow(workflow);
-  const core::Workflow again = core::parse_workflow(written, "written");
-  require(core::write_workflow(again) == written);
-  const core::Bound bound_again = core::bind(again, catalog());
-  require(core::graph_text(bound_again.graph) == text);
+  const std::string written = engine::write_workflow(workflow);
+  const engine::Workflow again = engine::parse_workflow(written, "written");
+  require(engine::write_workflow(again) == written);
+  const engine::Bound bound_again = engine::bind(again, catalog());
+  require(engine::graph_text(bound_again.graph) == text);
   require(bound_again.problems.size() == bound.problems.size());
-  for (const core::WorkflowNode& node : workflow.nodes) {
+  for (const engine::WorkflowNode& node : workflow.nodes) {
     try {
-      require(core::find_node(workflow, node.id) < workflow.nodes.size());
-    } catch (const core::Error&) {
+      require(engine::find_node(workflow, node.id) < workflow.nodes.size());
+    } catch (const engine::Error&) {
       require(node.id.empty());
     }
   }
@@ -55,10 +55,10 @@ void check(const core::Workflow& workflow) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  core::Workflow workflow;
+  engine::Workflow workflow;
   try {
-    workflow = core::parse_workflow({reinterpret_cast<const char*>(data), size}, "fuzz");
-  } catch (const core::Error&) {
+    workflow = engine::parse_workflow({reinterpret_cast<const char*>(data), size}, "fuzz");
+  } catch (const engine::Error&) {
     return 0;
   }
   check(workflow);  // nothing may be thrown from here on

@@ -15,11 +15,11 @@
 #include "tests/support/temporary_folder.h"
 
 using namespace heddle;
-using core::SessionAction;
-using core::SessionPlan;
-using core::SessionStorage;
-using core::ParallelMode;
-using ActionKind = core::SessionAction::Kind;
+using engine::SessionAction;
+using engine::SessionPlan;
+using engine::SessionStorage;
+using engine::ParallelMode;
+using ActionKind = engine::SessionAction::Kind;
 
 BOOST_AUTO_TEST_SUITE(paged_sessions)
 
@@ -30,26 +30,26 @@ std::string first_of(const std::vector<std::string>& faults) {
 }
 
 SessionPlan plan_of(const test::SessionQuestion& question) {
-  return core::plan_session(question.graph, question.spec, test::any_kernel);
+  return engine::plan_session(question.graph, question.spec, test::any_kernel);
 }
 
 void set_budgets(test::SessionQuestion& question,
                  const std::function<std::uint64_t(std::uint32_t)>& of) {
-  for (std::uint32_t p = 0; p < question.spec.places.size(); ++p)
-    question.spec.places[p].budget = of(p);
+  for (std::uint32_t p = 0; p < question.spec.device_slots.size(); ++p)
+    question.spec.device_slots[p].budget = of(p);
 }
 
-// What each place holds when everything stays, and the least with which it runs.
+// What each device slot holds when everything stays, and the least with which it runs.
 struct Bounds {
   std::vector<std::uint64_t> all, least;
 };
 Bounds bounds_of(test::SessionQuestion question) {
-  set_budgets(question, [](std::uint32_t) { return core::kNoLimit - 1; });
+  set_budgets(question, [](std::uint32_t) { return engine::kNoLimit - 1; });
   const SessionPlan plan = plan_of(question);
   Bounds bounds;
-  for (std::uint32_t p = 0; p < question.spec.places.size(); ++p) {
+  for (std::uint32_t p = 0; p < question.spec.device_slots.size(); ++p) {
     bounds.all.push_back(plan.need_bytes(p));
-    bounds.least.push_back(plan.least_bytes(p));
+    bounds.least.push_back(plan.min_bytes(p));
   }
   return bounds;
 }
@@ -57,37 +57,37 @@ Bounds bounds_of(test::SessionQuestion question) {
 // Twelve products on one device, weights in every phase.
 test::SessionQuestion chain(std::uint32_t sets) {
   test::SessionQuestion q;
-  q.graph.inputs = {{"x", HEDDLE_INPUT_STEP | HEDDLE_INPUT_BATCH},
-                    {"c", HEDDLE_INPUT_CONSTANT},
-                    {"t", HEDDLE_INPUT_SCHEDULED}};
-  const auto add = [&](const std::string& type, std::vector<core::Source> reads) {
-    core::Node node;
+  q.graph.inputs = {{"x", HEDDLE_INPUT_PER_STEP | HEDDLE_INPUT_BATCH},
+                    {"c", HEDDLE_INPUT_LOOP_INVARIANT},
+                    {"t", HEDDLE_INPUT_PRECOMPUTED}};
+  const auto add = [&](const std::string& type, std::vector<engine::Source> reads) {
+    engine::Node node;
     node.type = test::session_block(type);
-    node.id = core::cat(type, ".", q.graph.nodes.size());
+    node.id = engine::cat(type, ".", q.graph.nodes.size());
     node.inputs.resize(2);
     std::ranges::copy(reads, node.inputs.begin());
     if (type == "matrix") node.weights = {{{"up", 0, -1}}, {{"down", 0, -1}}};
-    q.graph.order.push_back(core::NodeIndex(q.graph.nodes.size()));
+    q.graph.order.push_back(engine::NodeIndex(q.graph.nodes.size()));
     q.graph.nodes.push_back(std::move(node));
-    return core::Source{core::NodeIndex(q.graph.nodes.size() - 1), 0};
+    return engine::Source{engine::NodeIndex(q.graph.nodes.size() - 1), 0};
   };
-  const core::Source c = add("matrix", {{core::kGraphInputs, 1}});
-  const core::Source t = add("matrix", {add("matrix", {{core::kGraphInputs, 2}})});
-  core::Source x = add("mix", {{core::kGraphInputs, 0}, c});
+  const engine::Source c = add("matrix", {{engine::kGraphInputs, 1}});
+  const engine::Source t = add("matrix", {add("matrix", {{engine::kGraphInputs, 2}})});
+  engine::Source x = add("mix", {{engine::kGraphInputs, 0}, c});
   x = add("mix", {x, t});
   for (int i = 0; i < 12; ++i) x = add("matrix", {x});
   q.graph.outputs = {{"y", x}};
   const auto info = [](std::int64_t items, std::int64_t tokens) {
-    return core::make_info(HEDDLE_F32, std::vector{items, tokens, std::int64_t(256)});
+    return engine::make_info(HEDDLE_F32, std::vector{items, tokens, std::int64_t(256)});
   };
   for (std::uint32_t set = 0; set < sets; ++set)
     q.spec.sets.push_back({{{"c", info(1, 1)}}, {{"x", info(2, 4)}}});
   q.spec.schedule = {{"t", info(3, 1)}};
   q.spec.step_count = 3;
-  q.spec.places = {{"fake:0", HEDDLE_F32, 1}};
+  q.spec.device_slots = {{"fake:0", HEDDLE_F32, 1}};
   q.spec.placement = {ParallelMode::none, {0}, {}, {}, {}};
-  q.spec.weight = [](std::uint32_t, core::NodeIndex, std::uint32_t slot, std::uint32_t) {
-    return std::optional(core::make_info(HEDDLE_F32, slot == 0
+  q.spec.weight = [](std::uint32_t, engine::NodeIndex, std::uint32_t slot, std::uint32_t) {
+    return std::optional(engine::make_info(HEDDLE_F32, slot == 0
                                                          ? std::vector<std::int64_t>{512, 256}
                                                          : std::vector<std::int64_t>{256, 512}));
   };
@@ -118,8 +118,8 @@ BOOST_AUTO_TEST_CASE(plans_of_random_calls_keep_their_budgets_and_compute_the_sa
     for (const ParallelMode mode :
          {ParallelMode::none, ParallelMode::layers, ParallelMode::cfg, ParallelMode::data, ParallelMode::sequence, ParallelMode::tensor}) {
       test::SessionQuestion question = test::random_session(random, mode);
-      const core::SessionFindings resident =
-          core::check_session(question.graph, question.spec, plan_of(question));
+      const engine::SessionFindings resident =
+          engine::check_session(question.graph, question.spec, plan_of(question));
       const Bounds bounds = bounds_of(question);
       for (const int part : {0, 1, 2, 3}) {
         set_budgets(question, [&](std::uint32_t p) {
@@ -127,23 +127,23 @@ BOOST_AUTO_TEST_CASE(plans_of_random_calls_keep_their_budgets_and_compute_the_sa
         });
         BOOST_TEST_INFO(question.describe() << ", part " << part);
         const SessionPlan plan = plan_of(question);
-        const auto found = core::check_session(question.graph, question.spec, plan);
+        const auto found = engine::check_session(question.graph, question.spec, plan);
         BOOST_TEST_REQUIRE(found.faults.empty(), first_of(found.faults));
         BOOST_TEST_REQUIRE((found.outputs == resident.outputs));
         if (part == 3) BOOST_TEST(plan.pages.empty());
         pages += plan.pages.size();
       }
-      for (std::uint32_t p = 0; p < question.spec.places.size(); ++p) {
+      for (std::uint32_t p = 0; p < question.spec.device_slots.size(); ++p) {
         set_budgets(question, [&](std::uint32_t other) {
           return bounds.least[other] - (other == p && bounds.least[p] > 0 ? 1 : 0);
         });
         if (bounds.least[p] == 0) continue;
-        BOOST_CHECK_EXCEPTION(plan_of(question), core::Error, [&](const core::Error& error) {
+        BOOST_CHECK_EXCEPTION(plan_of(question), engine::Error, [&](const engine::Error& error) {
           ++refused;
-          const std::string least = core::cat("(", bounds.least[p], " bytes)");
-          return error.code() == core::Code::out_of_memory &&
+          const std::string least = engine::cat("(", bounds.least[p], " bytes)");
+          return error.code() == engine::Code::out_of_memory &&
                  error.full().find(least) != std::string::npos &&
-                 error.full().find(question.spec.places[p].name) != std::string::npos;
+                 error.full().find(question.spec.device_slots[p].name) != std::string::npos;
         });
       }
     }
@@ -151,12 +151,12 @@ BOOST_AUTO_TEST_CASE(plans_of_random_calls_keep_their_budgets_and_compute_the_sa
   BOOST_TEST(refused > 1'000u);
 }
 
-// The lanes run block by block, so one copy serves all of them.
+// The branches run block by block, so one copy serves all of them.
 BOOST_AUTO_TEST_CASE(a_streamed_weight_is_copied_once_a_step_for_all_sets) {
   const test::SessionQuestion one = chain(1), two = chain(2);
   for (const auto* question : {&one, &two}) {
     const SessionPlan plan = plan_of(*question);
-    const auto faults = core::check_session(question->graph, question->spec, plan).faults;
+    const auto faults = engine::check_session(question->graph, question->spec, plan).faults;
     BOOST_TEST(faults.empty(), first_of(faults));
     std::uint64_t bytes = 0;
     for (const SessionAction& action : plan.phases[2])
@@ -213,9 +213,9 @@ BOOST_AUTO_TEST_CASE(plans_with_pages_broken_on_purpose_are_rejected) {
        [&](SessionPlan& p) {
          for (std::size_t i = 0; i < p.pages.size(); ++i) page_of(p, i).offset = 0;
        }},
-      {"the ring is too small", [](SessionPlan& p) { p.arenas[0].ring_bytes /= 2; }},
+      {"the ring is too small", [](SessionPlan& p) { p.arenas[0].staging_ring_bytes /= 2; }},
       {"the ring is too large for the budget",
-       [](SessionPlan& p) { p.arenas[0].ring_bytes += 64 << 20; }},
+       [](SessionPlan& p) { p.arenas[0].staging_ring_bytes += 64 << 20; }},
       {"a page carries less than its weight", [](SessionPlan& p) { p.pages.front().bytes -= 1; }},
       {"a page is another weight", [](SessionPlan& p) { p.pages[0].weight = p.pages[1].weight; }},
       {"the bytes of a step are told wrongly",
@@ -226,14 +226,14 @@ BOOST_AUTO_TEST_CASE(plans_with_pages_broken_on_purpose_are_rejected) {
   for (const auto& [how, break_it] : broken) {
     SessionPlan plan = right;
     break_it(plan);
-    BOOST_TEST(!core::check_session(question.graph, question.spec, plan).faults.empty(), how);
+    BOOST_TEST(!engine::check_session(question.graph, question.spec, plan).faults.empty(), how);
   }
 }
 
 // A load knows blocks, a session knows ops and where everything lies.
 BOOST_AUTO_TEST_CASE(what_placement_expects_of_streaming_is_what_a_session_does) {
-  const core::LoadedPlugins plugins =
-      core::load_plugins({std::filesystem::path(HEDDLE_PLUGINS_DIR) / "denoisers.so"});
+  const engine::LoadedPlugins plugins =
+      engine::load_plugins({std::filesystem::path(HEDDLE_PLUGINS_DIR) / "denoisers.so"});
   // From memory that may be pinned, at four times the rate of other memory, or not.
   const char* const costs = R"({"links": {"host -> Card": {"bytes_per_second": 2e10},
       "pinned host -> Card": {"bytes_per_second": 8e10}}})";
@@ -243,36 +243,36 @@ BOOST_AUTO_TEST_CASE(what_placement_expects_of_streaming_is_what_a_session_does)
     for (const int memory : {4, 6, 8}) cases.emplace_back("0", mode, memory);
   for (const auto& [pinned, mode, memory] : cases)
     BOOST_TEST_CONTEXT(mode << " in " << memory << " GiB, pinned " << pinned) {
-      const std::uint64_t most_pinned = core::parse_bytes(pinned).value();
+      const std::uint64_t most_pinned = engine::parse_bytes(pinned).value();
       const std::string device =
-          core::cat(R"(", "memory": ")", memory, R"(GiB", "flops": 4e14, "bandwidth": 2e12})");
-      const std::string text = core::cat(
+          engine::cat(R"(", "memory": ")", memory, R"(GiB", "flops": 4e14, "bandwidth": 2e12})");
+      const std::string text = engine::cat(
           R"({"pinned": ")", pinned, R"(", "costs": )", costs, R"(, "devices": [{"name": "gpu:0)",
           device, R"(, {"name": "gpu:1)", device,
           R"(], "models": {"flux": {"kind": "flux", "hints": {"device": "gpu:0,gpu:1", )",
           R"("parallel": ")", mode, R"("}}}, "nodes": [{"id": "sampler", "outputs": ["1MiB"],)",
           R"( "device": "gpu:0", "calls": [{"model": "flux", "steps": 20, "sets": 2}]}]})");
       const test::TemporaryFolder folder;
-      const test::PlanCase question(core::parse_json(text, "question"), *plugins.catalog,
+      const test::PlanCase question(engine::parse_json(text, "question"), *plugins.catalog,
                                     folder.path());
-      const core::Plan plan = question.plan();
-      const core::PlacedCall& call = plan.places[0].calls.at(0);
+      const engine::Plan plan = question.plan();
+      const engine::PlacedCall& call = plan.assignments[0].calls.at(0);
       BOOST_TEST_REQUIRE(call.streamed);
-      const core::Prices prices(question.topology(), core::read_costs(costs, "costs"));
-      const core::CallSpec& spec = question.inferred().nodes[0].calls[0];
-      const auto load = std::make_shared<const core::CallLoad>(
-          core::call_load(*call.of, spec, question.topology().devices[0].compute));
-      const core::CallEstimate expected = core::estimate_streamed(
-          {*call.of->graph, {load, load}, plan.places[0].device, prices}, call.placement);
-      core::SessionSpec asked =
-          core::session_spec(core::session_setup(spec, call.placement, plan.places[0].device, prices));
+      const engine::Prices prices(question.topology(), engine::read_costs(costs, "costs"));
+      const engine::CallSpec& spec = question.inferred().nodes[0].calls[0];
+      const auto load = std::make_shared<const engine::CallLoad>(
+          engine::call_load(*call.of, spec, question.topology().devices[0].compute));
+      const engine::CallEstimate expected = engine::estimate_streamed(
+          {*call.of->graph, {load, load}, plan.assignments[0].device, prices}, call.placement);
+      engine::SessionSpec asked =
+          engine::session_spec(engine::session_setup(spec, call.placement, plan.assignments[0].device, prices));
       asked.donors.clear();  // nobody counts on them beforehand
-      const SessionPlan session = core::plan_session(
+      const SessionPlan session = engine::plan_session(
           *call.of->graph, asked,
-          [](std::uint32_t, const heddle_op_call&) { return core::ChosenKernel(); });
-      const auto faults = core::check_session(*call.of->graph, asked, session).faults;
+          [](std::uint32_t, const heddle_op_call&) { return engine::ChosenKernel(); });
+      const auto faults = engine::check_session(*call.of->graph, asked, session).faults;
       BOOST_TEST(faults.empty(), first_of(faults));
-      std::uint64_t bytes = 0, told = 0, pinned_bytes = 0;
+      std::uint64_t bytes = 0, reported = 0, pinned_bytes = 0;
       double seconds = 0;
       for (std::uint32_t p = 0; p < session.needs.size(); ++p) {
         bytes += session.needs[p].step_page_bytes;
@@ -284,11 +284,11 @@ BOOST_AUTO_TEST_CASE(what_placement_expects_of_streaming_is_what_a_session_does)
             mode == std::string("cfg") ? std::max(pinned_bytes, here) : pinned_bytes + here;
       }
       std::uint64_t unpinned = 0;
-      for (const core::CallStream& stream : call.report.streams) {
-        told += stream.step_bytes;
+      for (const engine::CallStream& stream : call.report.streams) {
+        reported += stream.step_bytes;
         unpinned += stream.unpinned_bytes;
       }
-      BOOST_TEST(told == bytes);
+      BOOST_TEST(reported == bytes);
       BOOST_TEST(pinned_bytes <= most_pinned);
       constexpr std::uint64_t kLargest = 135 << 20;
       if (unpinned > 0) BOOST_TEST(pinned_bytes + kLargest >= most_pinned);

@@ -10,9 +10,9 @@
 #include "tests/support/temporary_folder.h"
 
 using namespace heddle;
-using core::cat;
-using core::Plan;
-using core::Step;
+using engine::cat;
+using engine::Plan;
+using engine::Step;
 
 BOOST_AUTO_TEST_SUITE(plan_check)
 
@@ -20,9 +20,9 @@ namespace {
 
 std::vector<std::string> faults_of(const test::PlanCase& question, const Plan& plan) {
   std::vector<std::string> faults =
-      core::plan_faults(question.graph(), plan, question.inferred(), question.topology());
+      engine::plan_faults(question.graph(), plan, question.inferred(), question.topology());
   if (faults.empty())
-    faults = core::memory_faults(question.graph(), plan, question.inferred(), question.topology());
+    faults = engine::memory_faults(question.graph(), plan, question.inferred(), question.topology());
   return faults;
 }
 std::string first_of(const std::vector<std::string>& faults) {
@@ -66,8 +66,8 @@ std::string random_question(std::mt19937& random) {
   return text + "]}";
 }
 
-test::PlanCase question_of(const std::string& text, const core::Catalog& catalog) {
-  return test::PlanCase(core::parse_json(text, "question"), catalog, {});
+test::PlanCase question_of(const std::string& text, const engine::Catalog& catalog) {
+  return test::PlanCase(engine::parse_json(text, "question"), catalog, {});
 }
 
 // A picture's way: made on the host, worked on by two devices, joined, saved.
@@ -88,7 +88,7 @@ std::size_t find(const Plan& plan, Step::Kind kind, std::size_t number = 0) {
     if (plan.steps[i].kind == kind && number-- == 0) return i;
   throw std::out_of_range("the plan has no such step");
 }
-std::size_t run_of(const Plan& plan, core::NodeIndex n) {
+std::size_t run_of(const Plan& plan, engine::NodeIndex n) {
   for (std::size_t i = 0; i < plan.steps.size(); ++i)
     if (plan.steps[i].kind == Step::Kind::run && plan.steps[i].node == n) return i;
   throw std::out_of_range("the node does not run");
@@ -118,7 +118,7 @@ const std::vector<Broken> kBroken{
     {"a run waits for no step", [](Plan& p) { p.steps[run_of(p, 2)].after.push_back(999); }},
     {"a run is elsewhere",
      [](Plan& p) { p.steps[run_of(p, 1)].from = p.steps[run_of(p, 1)].to = 1; }},
-    {"a node is placed elsewhere", [](Plan& p) { p.places[1].device = 1; }},
+    {"a node is placed elsewhere", [](Plan& p) { p.assignments[1].device = 1; }},
     {"a run is missing", [](Plan& p) { blank(p, run_of(p, 2)); }},
     {"a run comes twice", [](Plan& p) { p.steps.push_back(p.steps[run_of(p, 5)]); }},
     {"a transfer is missing", [](Plan& p) { blank(p, find(p, kTransfer)); }},
@@ -142,15 +142,15 @@ const std::vector<Broken> kBroken{
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(every_golden_plan_keeps_the_rules) {
-  const core::LoadedPlugins plugins =
-      core::load_plugins({std::filesystem::path(HEDDLE_PLUGINS_DIR) / "denoisers.so",
+  const engine::LoadedPlugins plugins =
+      engine::load_plugins({std::filesystem::path(HEDDLE_PLUGINS_DIR) / "denoisers.so",
                           std::filesystem::path(HEDDLE_PLUGINS_DIR) / "encoders.so"});
   std::size_t plans = 0;
   for (const std::filesystem::path& path : test::files_in("golden/plans", ".json"))
     BOOST_TEST_CONTEXT(path.stem().string()) {
       const test::TemporaryFolder folder;
       const test::PlanCase question(
-          core::parse_json(test::read_text(path), path.filename().string()), *plugins.catalog,
+          engine::parse_json(test::read_text(path), path.filename().string()), *plugins.catalog,
           folder.path());
       if (question.text().starts_with("error: ")) continue;
       ++plans;
@@ -161,7 +161,7 @@ BOOST_AUTO_TEST_CASE(every_golden_plan_keeps_the_rules) {
 }
 
 BOOST_AUTO_TEST_CASE(ten_thousand_random_plans_keep_the_rules) {
-  const core::Catalog catalog;
+  const engine::Catalog catalog;
   std::mt19937 random(20);
   std::size_t transfers = 0;
   for (int i = 0; i < 10'000; ++i) {
@@ -176,7 +176,7 @@ BOOST_AUTO_TEST_CASE(ten_thousand_random_plans_keep_the_rules) {
 }
 
 BOOST_AUTO_TEST_CASE(plans_broken_on_purpose_are_rejected) {
-  const core::Catalog catalog;
+  const engine::Catalog catalog;
   const test::PlanCase question = question_of(kDiamond, catalog);
   const Plan right = question.plan();
   BOOST_TEST_REQUIRE(faults_of(question, right).empty(), first_of(faults_of(question, right)));
@@ -189,28 +189,28 @@ BOOST_AUTO_TEST_CASE(plans_broken_on_purpose_are_rejected) {
 }
 
 BOOST_AUTO_TEST_CASE(the_verifier_throws_what_is_wrong) {
-  const core::Catalog catalog;
+  const engine::Catalog catalog;
   const test::PlanCase question = question_of(kDiamond, catalog);
   Plan plan = question.plan();
   const auto verify = [&] {
-    core::verify_plan(question.graph(), plan, question.inferred(), question.topology());
+    engine::verify_plan(question.graph(), plan, question.inferred(), question.topology());
   };
   verify();
   const std::size_t join = run_of(plan, 3);
   plan.steps[join].after.clear();
-  BOOST_CHECK_EXCEPTION(verify(), core::Error, [&](const core::Error& error) {
-    return error.code() == core::Code::internal &&
+  BOOST_CHECK_EXCEPTION(verify(), engine::Error, [&](const engine::Error& error) {
+    return error.code() == engine::Code::internal &&
            error.full().find(cat("step ", join, " does not wait for")) != std::string::npos;
   });
 }
 
 BOOST_AUTO_TEST_CASE(a_device_without_room_is_told) {
-  const core::Catalog catalog;
+  const engine::Catalog catalog;
   const test::PlanCase question = question_of(kDiamond, catalog);
-  core::Topology narrow = question.topology();
+  engine::Topology narrow = question.topology();
   narrow.devices[0].memory_free = narrow.devices[0].memory_total = 1 << 30;
   const auto faults =
-      core::memory_faults(question.graph(), question.plan(), question.inferred(), narrow);
+      engine::memory_faults(question.graph(), question.plan(), question.inferred(), narrow);
   BOOST_TEST_REQUIRE(!faults.empty());
   BOOST_TEST(faults.front().find("has room for 1073741824") != std::string::npos, faults.front());
 }

@@ -16,18 +16,18 @@ namespace heddle::test {
 
 namespace {
 
-using core::Source;
-using core::Tensor;
+using engine::Source;
+using engine::Tensor;
 
 constexpr std::int64_t kWidth = 256, kHeads = 4, kInner = 512;
 
 heddle_tensor* tensor_of(const heddle_value* v) {
-  return v == nullptr ? nullptr : core::get_tensor(*v).get();
+  return v == nullptr ? nullptr : engine::get_tensor(*v).get();
 }
 
 heddle_tensor_info dense(heddle_tensor_info info) {
   std::fill(std::begin(info.stride), std::end(info.stride), 0);
-  return core::checked_info(info, "tensor");
+  return engine::checked_info(info, "tensor");
 }
 
 // One recording of a block.
@@ -35,21 +35,21 @@ struct Body {
   heddle_ctx& ctx;
   heddle_tensor* in(std::uint32_t i) const { return tensor_of(ctx.input(i)); }
   Tensor make(std::vector<std::int64_t> shape) const {
-    return ctx.make(core::make_info(in(0)->info.dtype, shape));
+    return ctx.make(engine::make_info(in(0)->info.dtype, shape));
   }
   void op(const char* name, std::vector<heddle_tensor*> from, heddle_tensor* to) const {
-    ctx.op(core::op_id(name), from, std::span(&to, 1), {});
+    ctx.op(engine::op_id(name), from, std::span(&to, 1), {});
   }
   template <class Attrs>
   void op(const char* name, std::vector<heddle_tensor*> from, heddle_tensor* to,
           const Attrs& attrs) const {
-    ctx.op(core::op_id(name), from, std::span(&to, 1), std::as_bytes(std::span(&attrs, 1)));
+    ctx.op(engine::op_id(name), from, std::span(&to, 1), std::as_bytes(std::span(&attrs, 1)));
   }
   void give(std::uint32_t output, const Tensor& t) const {
-    ctx.set_output(output, core::make_value(t));
+    ctx.set_output(output, engine::make_value(t));
   }
   void give_input(std::uint32_t output) const {
-    give(output, core::make_tensor(in(0)->info, in(0)->storage, in(0)->offset_bytes));
+    give(output, engine::make_tensor(in(0)->info, in(0)->storage, in(0)->offset_bytes));
   }
   std::int64_t size(std::uint32_t axis) const { return in(0)->info.shape[axis]; }
 };
@@ -58,7 +58,7 @@ struct Body {
 Tensor part(heddle_tensor* whole, std::uint32_t axis, std::int64_t begin, std::int64_t count) {
   heddle_tensor_info info = whole->info;
   info.shape[axis] = count;
-  return core::make_tensor(info, whole->storage,
+  return engine::make_tensor(info, whole->storage,
                            whole->offset_bytes + std::uint64_t(begin * info.stride[axis]) * 4);
 }
 
@@ -105,49 +105,49 @@ void ones(const Body& body) {
   body.give(0, out);
 }
 
-// Its own tokens beside those of all members.
+// Its own tokens beside those of all ranks.
 void attend(const Body& body) {
   if (body.ctx.group().count == 1) return mix(body);
-  const heddle_share share = body.ctx.share(0);
-  const Tensor all = body.make({body.size(0), share.total, kWidth});
-  body.op(HEDDLE_OP_ALL_GATHER, {body.in(0)}, all.get(), heddle_all_gather_attrs{share.begin, 1});
-  body.give(0, sum(body, part(all.get(), 1, share.begin, body.size(1)).get(), body.in(1)));
+  const heddle_shard shard = body.ctx.shard(0);
+  const Tensor all = body.make({body.size(0), shard.total, kWidth});
+  body.op(HEDDLE_OP_ALL_GATHER, {body.in(0)}, all.get(), heddle_all_gather_attrs{shard.begin, 1});
+  body.give(0, sum(body, part(all.get(), 1, shard.begin, body.size(1)).get(), body.in(1)));
 }
 
-// Tokens with all heads become all tokens with some heads, and back. With `keeps`, the member's own
+// Tokens with all heads become all tokens with some heads, and back. With `keeps`, the rank's own
 // tokens are put back by itself.
 template <bool keeps>
 void turn(const Body& body) {
   const heddle_group group = body.ctx.group();
   if (group.count == 1) return mix(body);
-  const heddle_share share = body.ctx.share(0);
+  const heddle_shard shard = body.ctx.shard(0);
   const std::int64_t batch = body.size(0), tokens = body.size(1), each = kWidth / kHeads;
   const auto begin = std::int64_t(group.rank) * kHeads / group.count;
   const auto end = std::int64_t(group.rank + 1) * kHeads / group.count;
-  const Tensor heads = core::make_tensor(
-      core::make_info(body.in(0)->info.dtype, std::vector{batch, tokens, kHeads, each}),
+  const Tensor heads = engine::make_tensor(
+      engine::make_info(body.in(0)->info.dtype, std::vector{batch, tokens, kHeads, each}),
       body.in(0)->storage, body.in(0)->offset_bytes);
-  const bool is_dense = core::is_contiguous(body.in(0)->info);
+  const bool is_dense = engine::is_contiguous(body.in(0)->info);
   Tensor from = heads;
   if (!is_dense) {  // a share of what is whole elsewhere has gaps between the items
     const Tensor own = sum(body, body.in(0), nullptr);
-    from = core::make_tensor(heads->info, own->storage, own->offset_bytes);
+    from = engine::make_tensor(heads->info, own->storage, own->offset_bytes);
   }
-  const Tensor turned = body.make({batch, share.total, end - begin, each});
+  const Tensor turned = body.make({batch, shard.total, end - begin, each});
   body.op(HEDDLE_OP_ALL_TO_ALL, {from.get()}, turned.get(),
-          heddle_all_to_all_attrs{begin, end, share.begin, 2, 1});
+          heddle_all_to_all_attrs{begin, end, shard.begin, 2, 1});
   const Tensor back = body.make({batch, tokens, kHeads, each});
   body.op(HEDDLE_OP_ALL_TO_ALL, {turned.get()}, back.get(),
-          heddle_all_to_all_attrs{share.begin, share.end, begin, 1, 2, keeps});
+          heddle_all_to_all_attrs{shard.begin, shard.end, begin, 1, 2, keeps});
   if (keeps)
-    body.op(HEDDLE_OP_COPY, {part(turned.get(), 1, share.begin, tokens).get()},
+    body.op(HEDDLE_OP_COPY, {part(turned.get(), 1, shard.begin, tokens).get()},
             part(back.get(), 2, begin, end - begin).get());
-  const Tensor rows = core::make_tensor(
-      core::make_info(back->info.dtype, std::vector{batch, tokens, kWidth}), back->storage, 0);
+  const Tensor rows = engine::make_tensor(
+      engine::make_info(back->info.dtype, std::vector{batch, tokens, kWidth}), back->storage, 0);
   body.give(0, sum(body, rows.get(), body.in(1)));
 }
 
-// Two products; where the matrices are divided, each member has a part of the sum.
+// Two products; where the matrices are divided, each rank has a part of the sum.
 void matrix(const Body& body) {
   heddle_tensor *const up = body.ctx.weight(0), *const down = body.ctx.weight(1);
   const Tensor inner = body.make({body.size(0), body.size(1), up->info.shape[0]});
@@ -163,7 +163,7 @@ void matrix(const Body& body) {
 
 template <void (*body)(const Body&)>
 heddle_status* execute(void*, heddle_ctx* ctx) {
-  return core::to_status([&] { body({*ctx}); });
+  return engine::to_status([&] { body({*ctx}); });
 }
 
 constexpr std::uint32_t kOptional = HEDDLE_PORT_OPTIONAL, kTokens = HEDDLE_PORT_SEQUENCE;
@@ -205,7 +205,7 @@ heddle_node_desc desc_of(const char* type, heddle_status* (*run)(void*, heddle_c
 
 }  // namespace
 
-core::NodeTypeRef session_block(const std::string& name) {
+engine::NodeTypeRef session_block(const std::string& name) {
   static const heddle_node_desc descs[] = {
       desc_of("mix", execute<mix>, kPlain),
       desc_of("swap", execute<swap>, kPlain),
@@ -218,14 +218,14 @@ core::NodeTypeRef session_block(const std::string& name) {
       desc_of("matrix", execute<matrix>, kPlain, 1, 2),
   };
   for (const heddle_node_desc& desc : descs)
-    if (name == desc.type) return std::make_shared<core::NodeType>(&desc, "test", nullptr);
+    if (name == desc.type) return std::make_shared<engine::NodeType>(&desc, "test", nullptr);
   throw std::out_of_range(name);
 }
 
-core::ChosenKernel any_kernel(std::uint32_t place, const heddle_op_call& call) {
+engine::ChosenKernel any_kernel(std::uint32_t device_slot, const heddle_op_call& call) {
   static const heddle_kernel kernel{
       sizeof(heddle_kernel), "any", "test", "any", nullptr, nullptr, nullptr};
-  const bool wants = place % 2 == 0 && call.in_count == 2;
+  const bool wants = device_slot % 2 == 0 && call.in_count == 2;
   return {&kernel, wants ? std::uint64_t(call.in[0]->info.shape[1]) * 1000 : 0};
 }
 
@@ -234,41 +234,41 @@ namespace {
 // Draws one question.
 class Maker {
  public:
-  Maker(std::mt19937& random, core::ParallelMode mode) : random_(random), mode_(mode) {}
+  Maker(std::mt19937& random, engine::ParallelMode mode) : random_(random), mode_(mode) {}
 
   SessionQuestion run() {
-    core::Graph& graph = made_.graph;
-    const std::int64_t items = mode_ == core::ParallelMode::data ? 2 + below(4) : 1 + below(2);
-    const std::int64_t tokens = mode_ == core::ParallelMode::sequence ? 3 + below(7) : 1 + below(4);
+    engine::Graph& graph = made_.graph;
+    const std::int64_t items = mode_ == engine::ParallelMode::data ? 2 + below(4) : 1 + below(2);
+    const std::int64_t tokens = mode_ == engine::ParallelMode::sequence ? 3 + below(7) : 1 + below(4);
     const std::int64_t constants = below(2) == 0 ? 1 : items;
     const bool is_batch = constants > 1 || below(2) == 0;
     graph.inputs = {
-        {"x", HEDDLE_INPUT_STEP | HEDDLE_INPUT_BATCH},
-        {"c", HEDDLE_INPUT_CONSTANT | (is_batch ? std::uint32_t(HEDDLE_INPUT_BATCH) : 0u)},
-        {"t", HEDDLE_INPUT_SCHEDULED}};
+        {"x", HEDDLE_INPUT_PER_STEP | HEDDLE_INPUT_BATCH},
+        {"c", HEDDLE_INPUT_LOOP_INVARIANT | (is_batch ? std::uint32_t(HEDDLE_INPUT_BATCH) : 0u)},
+        {"t", HEDDLE_INPUT_PRECOMPUTED}};
     made_.spec.step_count = 1 + below(4);
-    const std::uint32_t sets = mode_ == core::ParallelMode::cfg ? 2 + below(2) : 1 + below(2);
+    const std::uint32_t sets = mode_ == engine::ParallelMode::cfg ? 2 + below(2) : 1 + below(2);
     for (std::uint32_t s = 0; s < sets; ++s)
       made_.spec.sets.push_back({{{"c", info(constants, 1)}}, {{"x", info(items, tokens)}}});
     made_.spec.schedule = {{"t", info(made_.spec.step_count, 1)}};
     // By how often it runs; what runs once for all steps has no items, so it reads no constants
     // that have some.
-    constants_ = {{core::kGraphInputs, 1}};
-    scheduled_ = {{core::kGraphInputs, 2}};
-    steps_ = {{core::kGraphInputs, 0}};
+    constants_ = {{engine::kGraphInputs, 1}};
+    precomputed_ = {{engine::kGraphInputs, 2}};
+    steps_ = {{engine::kGraphInputs, 0}};
     constants_have_items_ = constants > 1;
     for (std::uint32_t n = 0, count = 1 + below(12); n < count; ++n) add_block();
     const std::uint32_t outputs = 1 + below(2);
     for (std::uint32_t o = 0; o < outputs; ++o)
       graph.outputs.push_back(
           {o == 0 ? "y" : "z", o == 0 ? steps_.back() : steps_[below(steps_.size())]});
-    place();
-    made_.spec.weight = [shares = made_.spec.placement.shares](std::uint32_t, core::NodeIndex,
+    device_slot();
+    made_.spec.weight = [fractions = made_.spec.placement.fractions](std::uint32_t, engine::NodeIndex,
                                                                std::uint32_t slot,
-                                                               std::uint32_t member) {
-      return std::optional(weight_info(slot, member == core::kWholeWeight
+                                                               std::uint32_t rank) {
+      return std::optional(weight_info(slot, rank == engine::kWholeWeight
                                                  ? kInner
-                                                 : core::divide(kInner / 64, shares)[member] * 64));
+                                                 : engine::shard_sizes(kInner / 64, fractions)[rank] * 64));
     };
     return std::move(made_);
   }
@@ -276,10 +276,10 @@ class Maker {
  private:
   std::uint32_t below(std::size_t n) { return std::uint32_t(random_() % n); }
   static heddle_tensor_info info(std::int64_t items, std::int64_t tokens) {
-    return core::make_info(HEDDLE_F32, std::vector{items, tokens, kWidth});
+    return engine::make_info(HEDDLE_F32, std::vector{items, tokens, kWidth});
   }
   static heddle_tensor_info weight_info(std::uint32_t slot, std::int64_t inner) {
-    return core::make_info(HEDDLE_F32,
+    return engine::make_info(HEDDLE_F32,
                            slot == 0 ? std::vector{inner, kWidth} : std::vector{kWidth, inner});
   }
   const Source& any(const std::vector<Source>& of) {
@@ -292,8 +292,8 @@ class Maker {
                                          "matrix", "matrix", "turn the others"};
     const std::uint32_t kind = below(10);  // of what it reads
     const std::string name = kNames[below(std::size(kNames))];
-    std::vector<Source>* made = kind == 0 ? &constants_ : kind < 3 ? &scheduled_ : &steps_;
-    core::Node node;
+    std::vector<Source>* made = kind == 0 ? &constants_ : kind < 3 ? &precomputed_ : &steps_;
+    engine::Node node;
     node.inputs.resize(2);
     if (name == "ones") {
       made = &constants_;
@@ -304,81 +304,81 @@ class Maker {
       const bool two = name != "swap" && name != "pair" && name != "matrix" && below(3) > 0;
       const std::uint32_t other = below(4);
       if (two && made == &steps_)
-        node.inputs[1] = any(other == 0 ? constants_ : other == 1 ? scheduled_ : steps_);
-      else if (two && made == &scheduled_)
-        node.inputs[1] = other == 0 && !constants_have_items_ ? any(constants_) : any(scheduled_);
+        node.inputs[1] = any(other == 0 ? constants_ : other == 1 ? precomputed_ : steps_);
+      else if (two && made == &precomputed_)
+        node.inputs[1] = other == 0 && !constants_have_items_ ? any(constants_) : any(precomputed_);
       else if (two)
         node.inputs[1] = any(constants_);
     }
     node.type = session_block(name);
-    node.id = core::cat(name, ".", made_.graph.nodes.size());
+    node.id = engine::cat(name, ".", made_.graph.nodes.size());
     if (name == "matrix") {
       node.weights = {{{"up", 0, -1}}, {{"down", 0, -1}}};
       if (below(4) > 0) node.shards = {{0, {{kInner, 64}}}, {1, {{kInner, 64}}}};
     }
-    const auto n = core::NodeIndex(made_.graph.nodes.size());
+    const auto n = engine::NodeIndex(made_.graph.nodes.size());
     for (std::uint32_t o = 0; o < node.type->output_count(); ++o) made->push_back({n, o});
     made_.graph.nodes.push_back(std::move(node));
     made_.graph.order.push_back(n);
   }
 
-  void place() {
-    core::CallPlacement& placement = made_.spec.placement;
-    const std::uint32_t count = mode_ == core::ParallelMode::none ? 1 : 1 + below(4);
+  void device_slot() {
+    engine::CallPlacement& placement = made_.spec.placement;
+    const std::uint32_t count = mode_ == engine::ParallelMode::none ? 1 : 1 + below(4);
     placement.parallel = mode_;
     for (std::uint32_t d = 0; d < count; ++d) placement.devices.push_back(d);
-    if (mode_ == core::ParallelMode::layers) {
+    if (mode_ == engine::ParallelMode::layers) {
       const bool ranges = below(2) == 0;  // else back and forth
       for (std::size_t n = 0; n < made_.graph.nodes.size(); ++n)
         placement.of_block.push_back(ranges ? std::uint32_t(n * count / made_.graph.nodes.size())
                                             : below(count));
     }
-    for (std::size_t s = 0; mode_ == core::ParallelMode::cfg && s < made_.spec.sets.size(); ++s)
+    for (std::size_t s = 0; mode_ == engine::ParallelMode::cfg && s < made_.spec.sets.size(); ++s)
       placement.of_set.push_back(below(count));
-    const bool by_shares = mode_ == core::ParallelMode::data || mode_ == core::ParallelMode::sequence ||
-                           mode_ == core::ParallelMode::tensor;
+    const bool by_fractions = mode_ == engine::ParallelMode::data || mode_ == engine::ParallelMode::sequence ||
+                           mode_ == engine::ParallelMode::tensor;
     double all = 0;
-    for (std::uint32_t d = 0; by_shares && d < count; ++d)
-      all += placement.shares.emplace_back(1.0 + below(3));
-    for (double& share : placement.shares) share /= all;
-    const std::uint32_t places = count + (below(3) == 0 ? 1 : 0);
+    for (std::uint32_t d = 0; by_fractions && d < count; ++d)
+      all += placement.fractions.emplace_back(1.0 + below(3));
+    for (double& fraction : placement.fractions) fraction /= all;
+    const std::uint32_t device_slots = count + (below(3) == 0 ? 1 : 0);
     const bool shared = below(3) == 0;
-    made_.spec.places.clear();
-    for (std::uint32_t p = 0; p < places; ++p)
-      made_.spec.places.push_back(
-          {core::cat("fake:", p), HEDDLE_F32, shared && below(2) == 0 ? 0 : p + 1});
-    made_.spec.home = places > count ? count : below(count);
+    made_.spec.device_slots.clear();
+    for (std::uint32_t p = 0; p < device_slots; ++p)
+      made_.spec.device_slots.push_back(
+          {engine::cat("fake:", p), HEDDLE_F32, shared && below(2) == 0 ? 0 : p + 1});
+    made_.spec.home = device_slots > count ? count : below(count);
     if (below(2) == 0)
-      core::tell_peers(made_.spec, count, [](std::uint32_t, std::uint32_t) { return true; });
+      engine::mark_peers(made_.spec, count, [](std::uint32_t, std::uint32_t) { return true; });
   }
 
   std::mt19937& random_;
-  const core::ParallelMode mode_;
+  const engine::ParallelMode mode_;
   SessionQuestion made_;
-  std::vector<Source> constants_, scheduled_, steps_;
+  std::vector<Source> constants_, precomputed_, steps_;
   bool constants_have_items_ = false;
 };
 
 }  // namespace
 
-SessionQuestion random_session(std::mt19937& random, core::ParallelMode mode) {
+SessionQuestion random_session(std::mt19937& random, engine::ParallelMode mode) {
   return Maker(random, mode).run();
 }
 
 std::string SessionQuestion::describe() const {
-  std::string text = core::cat(core::parallel_name(spec.placement.parallel), ", home ", spec.home, ", ",
+  std::string text = engine::cat(engine::parallel_name(spec.placement.parallel), ", home ", spec.home, ", ",
                                spec.sets.size(), " sets, x ",
-                               core::describe(spec.sets.front().steps.at("x")), ", places");
-  for (const auto& place : spec.places)
-    text += core::cat(" ", place.memory, place.peers != 0 ? "p" : "");
+                               engine::describe(spec.sets.front().steps.at("x")), ", places");
+  for (const auto& device_slot : spec.device_slots)
+    text += engine::cat(" ", device_slot.memory, device_slot.peers != 0 ? "p" : "");
   text += "\n";
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-    text += core::cat("  ", n, " ", graph.nodes[n].id);
-    for (const core::Binding& binding : graph.nodes[n].inputs)
+    text += engine::cat("  ", n, " ", graph.nodes[n].id);
+    for (const engine::Binding& binding : graph.nodes[n].inputs)
       if (const auto* link = std::get_if<Source>(&binding))
-        text += link->node == core::kGraphInputs ? core::cat(" ", graph.inputs[link->port].name)
-                                                 : core::cat(" ", link->node, ".", link->port);
-    if (!spec.placement.of_block.empty()) text += core::cat(" on ", spec.placement.of_block[n]);
+        text += link->node == engine::kGraphInputs ? engine::cat(" ", graph.inputs[link->port].name)
+                                                 : engine::cat(" ", link->node, ".", link->port);
+    if (!spec.placement.of_block.empty()) text += engine::cat(" on ", spec.placement.of_block[n]);
     text += "\n";
   }
   return text;

@@ -10,20 +10,20 @@
 namespace heddle::test {
 
 struct SessionQuestion {
-  core::Graph graph;
-  core::SessionSpec spec;
+  engine::Graph graph;
+  engine::SessionSpec spec;
   std::string describe() const;
 };
 
 // Every block reads tensors (batch, tokens, 256) and makes some: by sums, products with matrices,
 // views with gaps, in place, by handing on what it reads, by collectives where it is divided.
-SessionQuestion random_session(std::mt19937& random, core::ParallelMode mode);
+SessionQuestion random_session(std::mt19937& random, engine::ParallelMode mode);
 
 // Kernels that compute nothing; some want a workspace.
-core::ChosenKernel any_kernel(std::uint32_t place, const heddle_op_call& call);
+engine::ChosenKernel any_kernel(std::uint32_t device_slot, const heddle_op_call& call);
 
 // Blocks by name, for graphs made by hand: "mix", "swap", "in place", "pair", "ones", "attend",
 // "turn", "turn the others", "matrix".
-core::NodeTypeRef session_block(const std::string& name);
+engine::NodeTypeRef session_block(const std::string& name);
 
 }  // namespace heddle::test

@@ -10,11 +10,11 @@
 #include "tests/plan_check/random_sessions.h"
 
 using namespace heddle;
-using core::SessionPlan;
-using core::SessionStorage;
-using core::Source;
-using core::ParallelMode;
-using ActionKind = core::SessionAction::Kind;
+using engine::SessionPlan;
+using engine::SessionStorage;
+using engine::Source;
+using engine::ParallelMode;
+using ActionKind = engine::SessionAction::Kind;
 
 BOOST_AUTO_TEST_SUITE(session_check)
 
@@ -25,24 +25,24 @@ std::string first_of(const std::vector<std::string>& faults) {
 }
 
 SessionPlan plan_of(const test::SessionQuestion& question) {
-  return core::plan_session(question.graph, question.spec, test::any_kernel);
+  return engine::plan_session(question.graph, question.spec, test::any_kernel);
 }
 
 // The same call on one device.
-core::SessionSpec undivided(core::SessionSpec spec) {
+engine::SessionSpec undivided(engine::SessionSpec spec) {
   spec.placement = {ParallelMode::none, {0}, {}, {}, {}};
-  spec.places = {{"fake:0", HEDDLE_F32, 0}};
+  spec.device_slots = {{"fake:0", HEDDLE_F32, 0}};
   spec.home = 0;
   return spec;
 }
 
-void add(core::Graph& graph, const char* type, const std::vector<Source>& reads) {
-  core::Node node;
+void add(engine::Graph& graph, const char* type, const std::vector<Source>& reads) {
+  engine::Node node;
   node.type = test::session_block(type);
   node.id = type;
   node.inputs.resize(2);
   std::ranges::copy(reads, node.inputs.begin());
-  graph.order.push_back(core::NodeIndex(graph.nodes.size()));
+  graph.order.push_back(engine::NodeIndex(graph.nodes.size()));
   graph.nodes.push_back(std::move(node));
 }
 
@@ -50,10 +50,10 @@ void add(core::Graph& graph, const char* type, const std::vector<Source>& reads)
 // later blocks, for later phases and for the next step.
 test::SessionQuestion back_and_forth() {
   test::SessionQuestion q;
-  const Source x{core::kGraphInputs, 0}, c{core::kGraphInputs, 1}, t{core::kGraphInputs, 2};
-  q.graph.inputs = {{"x", HEDDLE_INPUT_STEP | HEDDLE_INPUT_BATCH},
-                    {"c", HEDDLE_INPUT_CONSTANT},
-                    {"t", HEDDLE_INPUT_SCHEDULED}};
+  const Source x{engine::kGraphInputs, 0}, c{engine::kGraphInputs, 1}, t{engine::kGraphInputs, 2};
+  q.graph.inputs = {{"x", HEDDLE_INPUT_PER_STEP | HEDDLE_INPUT_BATCH},
+                    {"c", HEDDLE_INPUT_LOOP_INVARIANT},
+                    {"t", HEDDLE_INPUT_PRECOMPUTED}};
   add(q.graph, "mix", {t, c});
   add(q.graph, "mix", {x, {0, 0}});
   add(q.graph, "swap", {{1, 0}});
@@ -63,13 +63,13 @@ test::SessionQuestion back_and_forth() {
   add(q.graph, "mix", {{5, 0}, {1, 0}});
   q.graph.outputs = {{"y", {6, 0}}};
   const auto info = [](std::int64_t items, std::int64_t tokens) {
-    return core::make_info(HEDDLE_F32, std::vector{items, tokens, std::int64_t(256)});
+    return engine::make_info(HEDDLE_F32, std::vector{items, tokens, std::int64_t(256)});
   };
   for (int set = 0; set < 2; ++set)
     q.spec.sets.push_back({{{"c", info(1, 1)}}, {{"x", info(2, 4)}}});
   q.spec.schedule = {{"t", info(3, 1)}};
   q.spec.step_count = 3;
-  q.spec.places = {{"fake:0", HEDDLE_F32, 1}, {"fake:1", HEDDLE_F32, 2}};
+  q.spec.device_slots = {{"fake:0", HEDDLE_F32, 1}, {"fake:1", HEDDLE_F32, 2}};
   q.spec.placement = {ParallelMode::layers, {0, 1}, {0, 0, 1, 1, 1, 0, 0}, {}, {}};
   return q;
 }
@@ -79,12 +79,12 @@ test::SessionQuestion tokens_of_three() {
   test::SessionQuestion q = back_and_forth();
   q.graph.nodes.clear();
   q.graph.order.clear();
-  add(q.graph, "attend", {{core::kGraphInputs, 0}});
+  add(q.graph, "attend", {{engine::kGraphInputs, 0}});
   add(q.graph, "turn", {{0, 0}});
   add(q.graph, "turn the others", {{1, 0}});
   add(q.graph, "in place", {{2, 0}, {0, 0}});
   q.graph.outputs = {{"y", {3, 0}}};
-  q.spec.places.push_back({"fake:2", HEDDLE_F32, 3});
+  q.spec.device_slots.push_back({"fake:2", HEDDLE_F32, 3});
   q.spec.placement = {ParallelMode::sequence, {0, 1, 2}, {}, {}, {0.5, 0.25, 0.25}};
   return q;
 }
@@ -97,7 +97,7 @@ std::size_t find(const SessionPlan& plan, int phase, ActionKind kind, std::size_
 }
 void move(SessionPlan& plan, int phase, std::size_t from, std::size_t to) {
   auto& actions = plan.phases[std::size_t(phase)];
-  const core::SessionAction action = actions[from];
+  const engine::SessionAction action = actions[from];
   actions.erase(actions.begin() + std::ptrdiff_t(from));
   actions.insert(actions.begin() + std::ptrdiff_t(to), action);
 }
@@ -109,19 +109,19 @@ std::size_t last(const SessionPlan& plan) { return plan.phases[2].size() - 1; }
 
 // A storage of a kind that the first op of a step or a later one writes.
 std::int32_t written(const SessionPlan& plan, SessionStorage::Kind kind, std::size_t number = 0) {
-  for (const core::SessionAction& action : plan.phases[2]) {
+  for (const engine::SessionAction& action : plan.phases[2]) {
     if (action.kind != ActionKind::launch) continue;
     const std::int32_t s = plan.ops[action.index].op.out.front().storage;
     if (plan.storages[std::size_t(s)].kind == kind && number-- == 0) return s;
   }
   throw std::out_of_range("no op writes there");
 }
-core::PlannedOp& first_op(SessionPlan& plan) {
+engine::PlannedOp& first_op(SessionPlan& plan) {
   return plan.ops[plan.phases[2][find(plan, 2, ActionKind::launch)].index];
 }
 // The first transfer of a step that copies something.
-core::PlannedTransfer& first_copy(SessionPlan& plan) {
-  for (const core::SessionAction& action : plan.phases[2])
+engine::PlannedTransfer& first_copy(SessionPlan& plan) {
+  for (const engine::SessionAction& action : plan.phases[2])
     if (action.kind == ActionKind::transfer && plan.transfers[action.index].bytes > 0)
       return plan.transfers[action.index];
   throw std::out_of_range("nothing is copied");
@@ -154,7 +154,7 @@ const std::vector<Broken> kBroken{
      [](SessionPlan& p) { p.phases[2].push_back(p.phases[2][find(p, 2, kTransfer)]); }},
     {"a value is sent to the same place twice",
      [](SessionPlan& p) {
-       core::PlannedTransfer again = first_copy(p);
+       engine::PlannedTransfer again = first_copy(p);
        p.storages.push_back(p.storages[std::size_t(again.dest.storage)]);
        again.dest.storage = std::int32_t(p.storages.size() - 1);
        auto& arena = p.arenas[again.to].persistent_bytes;
@@ -173,7 +173,7 @@ const std::vector<Broken> kBroken{
     {"a transfer repeats in every step what was made before",
      [](SessionPlan& p) {
        for (const int phase : {0, 1})
-         for (const core::SessionAction& action : p.phases[std::size_t(phase)])
+         for (const engine::SessionAction& action : p.phases[std::size_t(phase)])
            if (action.kind == kTransfer || action.kind == kAwait)
              p.phases[2].insert(p.phases[2].begin(), action);
        p.transfers[p.phases[2].front().index].value = {0, 0};
@@ -183,20 +183,20 @@ const std::vector<Broken> kBroken{
      [](SessionPlan& p) { move(p, 2, find(p, 2, kLaunch, 3), find(p, 2, kLaunch)); }},
     {"an op comes twice",
      [](SessionPlan& p) { p.phases[2].push_back(p.phases[2][find(p, 2, kLaunch)]); }},
-    {"an op is elsewhere", [](SessionPlan& p) { first_op(p).place ^= 1; }},
+    {"an op is elsewhere", [](SessionPlan& p) { first_op(p).device_slot ^= 1; }},
     {"an op reads where nothing is",
      [](SessionPlan& p) { first_op(p).op.in.front().storage = 9999; }},
     {"an op reads what another one has made",
      [](SessionPlan& p) { first_op(p).op.in.front() = p.ops.back().op.out.front(); }},
     {"an op reaches out of its storage",
      [](SessionPlan& p) { first_op(p).op.out.front().offset_bytes += 4096; }},
-    {"a block runs elsewhere", [](SessionPlan& p) { p.blocks.back().place ^= 1; }},
+    {"a block runs elsewhere", [](SessionPlan& p) { p.blocks.back().device_slot ^= 1; }},
     {"a block never runs", [](SessionPlan& p) { p.blocks.back().node = 0; }},
     {"two storages lie in one place",
      [](SessionPlan& p) {
        const auto a = std::size_t(written(p, kPersistent));
        for (std::size_t s = 0; s < p.storages.size(); ++s)
-         if (s != a && p.storages[s].place == p.storages[a].place &&
+         if (s != a && p.storages[s].device_slot == p.storages[a].device_slot &&
              p.storages[s].kind == kPersistent) {
            p.storages[s].offset = p.storages[a].offset;
            return;
@@ -218,7 +218,7 @@ const std::vector<Broken> kBroken{
        for (auto& arena : p.arenas) arena.persistent_bytes /= 2;
      }},
     {"a storage is elsewhere",
-     [](SessionPlan& p) { p.storages[std::size_t(written(p, kPersistent))].place ^= 1; }},
+     [](SessionPlan& p) { p.storages[std::size_t(written(p, kPersistent))].device_slot ^= 1; }},
     {"an output is missing", [](SessionPlan& p) { p.outputs.pop_back(); }},
     {"an output is another value",
      [](SessionPlan& p) { p.outputs.front().value.storage = written(p, kScratch); }},
@@ -227,7 +227,7 @@ const std::vector<Broken> kBroken{
 void check_that_it_is_rejected(const test::SessionQuestion& question, const Broken& broken) {
   SessionPlan plan = plan_of(question);
   broken.break_it(plan);
-  BOOST_TEST(!core::check_session(question.graph, question.spec, plan).faults.empty(), broken.how);
+  BOOST_TEST(!engine::check_session(question.graph, question.spec, plan).faults.empty(), broken.how);
 }
 
 }  // namespace
@@ -241,57 +241,57 @@ BOOST_AUTO_TEST_CASE(plans_of_random_calls_keep_the_rules_however_they_are_divid
       const test::SessionQuestion question = test::random_session(random, mode);
       BOOST_TEST_INFO(question.describe());
       const SessionPlan plan = plan_of(question);
-      const core::SessionFindings found = core::check_session(question.graph, question.spec, plan);
+      const engine::SessionFindings found = engine::check_session(question.graph, question.spec, plan);
       BOOST_TEST_REQUIRE(found.faults.empty(), first_of(found.faults));
       transfers += plan.transfers.size();
-      divided += plan.blocks.size() > plan.lanes.size() * question.graph.nodes.size() ? 1 : 0;
+      divided += plan.blocks.size() > plan.branches.size() * question.graph.nodes.size() ? 1 : 0;
       if (mode != ParallelMode::layers && mode != ParallelMode::cfg) continue;
       // What is computed is what one device computes.
-      const core::SessionSpec alone = undivided(question.spec);
-      const SessionPlan one = core::plan_session(question.graph, alone, test::any_kernel);
+      const engine::SessionSpec alone = undivided(question.spec);
+      const SessionPlan one = engine::plan_session(question.graph, alone, test::any_kernel);
       BOOST_TEST_REQUIRE(
-          (found.outputs == core::check_session(question.graph, alone, one).outputs));
+          (found.outputs == engine::check_session(question.graph, alone, one).outputs));
     }
   BOOST_TEST(transfers > 10'000u);
   BOOST_TEST(divided > 200u);
 }
 
-// The actions of a place between the start of a transfer and the wait for it.
+// The actions of a device slot between the start of a transfer and the wait for it.
 std::size_t launches_meanwhile(const SessionPlan& plan, std::uint32_t transfer) {
   const auto& actions = plan.phases[2];
   const auto at = [&](ActionKind kind) {
-    return std::ranges::find_if(actions, [&](const core::SessionAction& a) {
+    return std::ranges::find_if(actions, [&](const engine::SessionAction& a) {
       return a.kind == kind && a.index == transfer;
     });
   };
   return std::size_t(std::count_if(at(ActionKind::transfer), at(ActionKind::await),
-                                   [&](const core::SessionAction& a) {
+                                   [&](const engine::SessionAction& a) {
                                      return a.kind == ActionKind::launch &&
-                                            plan.ops[a.index].place == plan.transfers[transfer].to;
+                                            plan.ops[a.index].device_slot == plan.transfers[transfer].to;
                                    }));
 }
 
-BOOST_AUTO_TEST_CASE(what_a_member_keeps_of_a_result_is_made_while_the_rest_is_on_its_way) {
+BOOST_AUTO_TEST_CASE(what_a_rank_keeps_of_a_result_is_made_while_the_rest_is_on_its_way) {
   test::SessionQuestion question = tokens_of_three();
-  for (core::SessionSpec::Place& place : question.spec.places) place.peers = 1;
+  for (engine::SessionSpec::DeviceSlot& device_slot : question.spec.device_slots) device_slot.peers = 1;
   const SessionPlan plan = plan_of(question);
-  const core::SessionFindings found = core::check_session(question.graph, question.spec, plan);
+  const engine::SessionFindings found = engine::check_session(question.graph, question.spec, plan);
   BOOST_TEST(found.faults.empty(), first_of(found.faults));
   std::size_t back = 0;
-  for (const core::PlannedCollective& collective : plan.collectives) {
+  for (const engine::PlannedCollective& collective : plan.collectives) {
     if (question.graph.nodes[collective.node].id != "turn the others") continue;
     if (++back % 2 != 0) continue;  // to the heads
     // Its own tokens, and nothing that the engine would have copied besides.
     for (const std::uint32_t transfer : collective.transfers)
       BOOST_TEST(launches_meanwhile(plan, transfer) == 1u);
   }
-  BOOST_TEST(back == 2 * plan.lanes.size());
+  BOOST_TEST(back == 2 * plan.branches.size());
 }
 
 BOOST_AUTO_TEST_CASE(plans_broken_on_purpose_are_rejected) {
   for (const test::SessionQuestion& question : {back_and_forth(), tokens_of_three()}) {
     const auto faults =
-        core::check_session(question.graph, question.spec, plan_of(question)).faults;
+        engine::check_session(question.graph, question.spec, plan_of(question)).faults;
     BOOST_TEST_REQUIRE(faults.empty(), first_of(faults));
   }
   for (const Broken& broken : kBroken) check_that_it_is_rejected(back_and_forth(), broken);
@@ -300,11 +300,11 @@ BOOST_AUTO_TEST_CASE(plans_broken_on_purpose_are_rejected) {
 BOOST_AUTO_TEST_CASE(the_verifier_throws_what_is_wrong) {
   const test::SessionQuestion question = back_and_forth();
   SessionPlan plan = plan_of(question);
-  core::verify_session(question.graph, question.spec, plan);
+  engine::verify_session(question.graph, question.spec, plan);
   drop(plan, 2, find(plan, 2, kAwait));
-  BOOST_CHECK_EXCEPTION(core::verify_session(question.graph, question.spec, plan), core::Error,
-                        [](const core::Error& error) {
-                          return error.code() == core::Code::internal &&
+  BOOST_CHECK_EXCEPTION(engine::verify_session(question.graph, question.spec, plan), engine::Error,
+                        [](const engine::Error& error) {
+                          return error.code() == engine::Code::internal &&
                                  error.full().find("the wait for transfer ") != std::string::npos;
                         });
 }
@@ -316,8 +316,8 @@ BOOST_AUTO_TEST_CASE(a_group_that_misses_any_action_is_rejected) {
     check_that_it_is_rejected(question,
                               {"an action is missing", [i](SessionPlan& p) { drop(p, 2, i); }});
   SessionPlan alone = right;
-  std::erase_if(alone.blocks, [](const SessionPlan::Block& b) { return b.place == 2; });
-  BOOST_TEST(!core::check_session(question.graph, question.spec, alone).faults.empty());
+  std::erase_if(alone.blocks, [](const SessionPlan::Block& b) { return b.device_slot == 2; });
+  BOOST_TEST(!engine::check_session(question.graph, question.spec, alone).faults.empty());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -206,8 +206,8 @@ struct Layers {
   static constexpr heddle::Family family{"test.layers", "test", 1, "Linear layers."};
   static int match(const heddle::Checkpoint& file, const heddle::Value&) { return file.has("layers.0.weight") ? 10 : 0; }
   static void build(const heddle::Checkpoint& file, const heddle::Value&, heddle::Blocks& graph) {
-    heddle::Source hidden = graph.input("x", HEDDLE_INPUT_STEP | HEDDLE_INPUT_BATCH);
-    const heddle::Source bias = graph.input("bias", HEDDLE_INPUT_CONSTANT), t = graph.input("t", HEDDLE_INPUT_SCHEDULED);
+    heddle::Source hidden = graph.input("x", HEDDLE_INPUT_PER_STEP | HEDDLE_INPUT_BATCH);
+    const heddle::Source bias = graph.input("bias", HEDDLE_INPUT_LOOP_INVARIANT), t = graph.input("t", HEDDLE_INPUT_PRECOMPUTED);
     const heddle::Source shift = graph.add<Shift>("shift").link(Shift::bias, bias).link(Shift::t, t)[Shift::out];
     for (int i = 0; i < file.count("layers.", ".weight"); ++i)
       hidden = graph.add<Layer>("layer." + std::to_string(i))
@@ -229,7 +229,7 @@ struct Slips {
   };
   static int match(const heddle::Checkpoint& file, const heddle::Value&) { return file.name(0).starts_with("slip.") ? 10 : 0; }
   static void build(const heddle::Checkpoint& file, const heddle::Value&, heddle::Blocks& graph) {
-    const heddle::Source x = graph.input("x", HEDDLE_INPUT_STEP);
+    const heddle::Source x = graph.input("x", HEDDLE_INPUT_PER_STEP);
     if (file.has("slip.type")) graph.add<Lyer>("layer");
     heddle::Block layer = graph.add<Layer>("layer");
     if (file.has("slip.input")) layer.link(shfit, x);
@@ -296,7 +296,7 @@ struct ReadLate {
 
 // Two texts as numbers, on the device; worth keeping.
 struct Spell {
-  static constexpr heddle::Info info{"test.spell", 1, "Spell", "test", "", HEDDLE_NODE_KEEP};
+  static constexpr heddle::Info info{"test.spell", 1, "Spell", "test", "", HEDDLE_NODE_CACHE_ON_DISK};
   static constexpr Input<std::string> text{"text", {.text = ""}};
   static constexpr Input<std::string> more{"more", {.text = ""}};
   static constexpr Output<heddle::Value> out{"out"};

@@ -141,8 +141,8 @@ static void give_and_take(heddle_engine* engine, heddle_workflow* flow, struct c
   heddle_start_options start = {.size = sizeof start,
                                 .observer = observe,
                                 .observer_user = counts,
-                                .keep = keep,
-                                .keep_count = 2,
+                                .fetch = keep,
+                                .fetch_count = 2,
                                 .inputs = inputs,
                                 .input_count = 2};
   done(heddle_engine_start(engine, flow, &start, &run, &error), &error);
@@ -244,8 +244,8 @@ static void pause_a_run(heddle_engine* engine) {
   heddle_start_options start = {.size = sizeof start,
                                 .observer = observe,
                                 .observer_user = &counts,
-                                .keep = keep,
-                                .keep_count = 1};
+                                .fetch = keep,
+                                .fetch_count = 1};
   done(heddle_engine_start(engine, first, &start, &run, &error), &error);
   while (!gate.reached) sched_yield();
   heddle_run_pause(run);

@@ -9,6 +9,6 @@ int main() {
 
   heddle::Run run = engine.start(flow, {.observer = [](const heddle::Event& e) {
     if (e.kind == heddle::Event::Kind::node_progress) std::cerr << e.node << ' ' << int(e.fraction * 100) << "%\r";
-  }, .keep = {"decode.IMAGE"}});
+  }, .fetch = {"decode.IMAGE"}});
   run.wait().image("decode.IMAGE").save_ppm("lighthouse.ppm");
 }

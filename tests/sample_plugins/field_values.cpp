@@ -2,8 +2,8 @@
 // and a noise schedule that a plugin of somebody else adds.
 #include <cmath>
 
-#include <heddle/field/noise_schedules.h>
-#include <heddle/field/samplers.h>
+#include <heddle/diffusion/noise_schedules.h>
+#include <heddle/diffusion/samplers.h>
 #include <heddle/node.hpp>
 
 #include "tests/support/tensor_file.h"

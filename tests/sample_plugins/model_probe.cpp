@@ -39,9 +39,9 @@ Value call(Context& ctx, const Value& model, const std::string& tensors, const s
     const auto& entry = golden.at(prefix + name);
     const Tensor tensor =
         ctx.upload(entry.shape, entry.dtype == "I32" ? HEDDLE_I32 : HEDDLE_F32, entry.bytes.data());
-    const bool scheduled = (flags & HEDDLE_INPUT_RATE_MASK) == HEDDLE_INPUT_SCHEDULED;
+    const bool scheduled = (flags & HEDDLE_INPUT_PHASE_MASK) == HEDDLE_INPUT_PRECOMPUTED;
     if (scheduled) count = tensor.size(0);
-    const bool constant = (flags & HEDDLE_INPUT_RATE_MASK) == HEDDLE_INPUT_CONSTANT;
+    const bool constant = (flags & HEDDLE_INPUT_PHASE_MASK) == HEDDLE_INPUT_LOOP_INVARIANT;
     (scheduled  ? schedule
      : constant ? constants
                 : steps)

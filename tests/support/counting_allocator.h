@@ -12,10 +12,10 @@ namespace heddle::test {
 
 class CountingAllocator {
  public:
-  CountingAllocator() : number_(core::use_host_allocator({allocate, release, this})) {}
+  CountingAllocator() : number_(engine::use_host_allocator({allocate, release, this})) {}
   CountingAllocator(const CountingAllocator&) = delete;
   // REQUIRES: everything was given back.
-  ~CountingAllocator() { core::forget_host_allocator(number_); }
+  ~CountingAllocator() { engine::forget_host_allocator(number_); }
 
   void fail(std::uint64_t nth) { left_ = nth; }  // the nth from now; 0: none
   bool is_armed() const { return left_ > 0; }

@@ -96,7 +96,7 @@ inline std::vector<FileTensor> clip_header(int layers = 12, std::int64_t width =
 }
 
 inline heddle_tensor_info info_of(heddle_dtype dtype, std::vector<std::int64_t> shape) {
-  return core::make_info(dtype, shape);
+  return engine::make_info(dtype, shape);
 }
 
 struct CallSize {
@@ -104,8 +104,8 @@ struct CallSize {
   std::uint32_t steps = 20, sets = 1;
 };
 
-inline core::CallSpec flux_call(core::Value model, const CallSize& size) {
-  core::CallSpec call;
+inline engine::CallSpec flux_call(engine::Value model, const CallSize& size) {
+  engine::CallSpec call;
   call.model = std::move(model);
   call.step_count = size.steps;
   call.schedule = {{"timestep", info_of(HEDDLE_F32, {size.steps})}};
@@ -118,8 +118,8 @@ inline core::CallSpec flux_call(core::Value model, const CallSize& size) {
   return call;
 }
 
-inline core::CallSpec text_call(core::Value model, const CallSize& size, bool with_end) {
-  core::CallSpec call;
+inline engine::CallSpec text_call(engine::Value model, const CallSize& size, bool with_end) {
+  engine::CallSpec call;
   call.model = std::move(model);
   call.sets.push_back({{{"ids", info_of(HEDDLE_I32, {size.batch, size.tokens})}}, {}});
   if (with_end) call.sets.front().constants["eos"] = info_of(HEDDLE_I32, {size.batch});

@@ -18,12 +18,12 @@ namespace heddle::test {
 // What a session may use of the devices of its placement, and who watches it.
 struct SessionLimits {
   std::vector<std::uint64_t> budgets;  // by place; those that are missing have none
-  core::DeviceRates rates = {};
-  core::Timeline* timeline = nullptr;
+  engine::DeviceRates rates = {};
+  engine::Timeline* timeline = nullptr;
   std::int64_t items = 1;  // of the batch
   int donor = -1;          // a device that may lend the first place so many bytes
-  std::uint64_t donor_room = 0;
-  std::shared_ptr<core::Ledger> host = nullptr;  // of host memory
+  std::uint64_t donor_available = 0;
+  std::shared_ptr<engine::Ledger> host = nullptr;  // of host memory
   std::uint64_t pinned_bytes = 0;                // of what is streamed
 };
 
@@ -73,61 +73,61 @@ struct LayersModel {
          {"keep", R"({"class_type": "test.keep", "inputs": {"value": ["loop", 0]}})"}});
   }
 
-  core::DeviceState& state(std::uint32_t device) {
+  engine::DeviceState& state(std::uint32_t device) {
     return *runs.environment().devices[device].state;
   }
-  core::Value model() {
-    return runs.environment().build_model("test", core::open_checkpoint(path), nullptr, {});
+  engine::Value model() {
+    return runs.environment().build_model("test", engine::open_checkpoint(path), nullptr, {});
   }
 
   // A session of `sets` sets at home on device 0, all of whose inputs lie there.
   struct Opened {
-    std::unique_ptr<core::Session> session;
-    std::vector<core::Value> x;  // of the next step
+    std::unique_ptr<engine::Session> session;
+    std::vector<engine::Value> x;  // of the next step
     void step(std::uint32_t index) {
       std::vector<const heddle_value*> in;
-      for (const core::Value& value : x) in.push_back(value.get());
-      const std::vector<core::Value> out = session->step(index, in);
+      for (const engine::Value& value : x) in.push_back(value.get());
+      const std::vector<engine::Value> out = session->step(index, in);
       for (std::size_t s = 0; s < x.size(); ++s)
-        x[s] = core::make_record({{"x", *std::get<core::Record>(out[s]->content).find("y")}});
+        x[s] = engine::make_record({{"x", *std::get<engine::Record>(out[s]->content).find("y")}});
     }
   };
   Opened open(
       std::uint32_t steps, std::uint32_t sets,
-      std::function<core::CallPlacement(const core::Model&)> divide,
+      std::function<engine::CallPlacement(const engine::Model&)> parallelize,
       std::function<bool()> cancelled = [] { return false; }, SessionLimits limits = {}) {
     Opened opened;
-    core::SessionRequest request{model(), {}, {}, steps};
+    engine::SessionRequest request{model(), {}, {}, steps};
     std::vector<float> t(steps);
     for (std::uint32_t i = 0; i < steps; ++i) t[i] = 1.0f + float(i);
-    request.schedule = core::make_record({{"t", tensor({steps, 1, 1}, t)}});
+    request.schedule = engine::make_record({{"t", tensor({steps, 1, 1}, t)}});
     for (std::uint32_t s = 0; s < sets; ++s) {
       request.constants.push_back(
-          core::make_record({{"bias", tensor({1, 1, 1}, {0.5f * float(s + 1)})}}));
-      opened.x.push_back(core::make_record(
+          engine::make_record({{"bias", tensor({1, 1, 1}, {0.5f * float(s + 1)})}}));
+      opened.x.push_back(engine::make_record(
           {{"x", tensor({limits.items, 1, width},
                         std::vector<float>(std::size_t(limits.items * width), float(s)))}}));
     }
-    core::Timeline* const timeline = limits.timeline;
-    const auto place = [this, divide = std::move(divide), limits = std::move(limits)](
-                           const core::Model& of, const core::CallSpec&) {
-      core::SessionPlaces places{{}, 0, divide(of)};
-      for (const std::uint32_t d : places.placement.devices) {
-        core::RunDevice& device = runs.environment().devices[d];
-        const std::size_t p = places.places.size();
-        places.places.push_back({device.state.get(), device.weights.get(),
-                                 p < limits.budgets.size() ? limits.budgets[p] : core::kNoLimit,
+    engine::Timeline* const timeline = limits.timeline;
+    const auto choose_devices = [this, parallelize = std::move(parallelize), limits = std::move(limits)](
+                           const engine::Model& of, const engine::CallSpec&) {
+      engine::SessionDeviceSlots chosen{{}, 0, parallelize(of)};
+      for (const std::uint32_t d : chosen.placement.devices) {
+        engine::RunDevice& device = runs.environment().devices[d];
+        const std::size_t p = chosen.device_slots.size();
+        chosen.device_slots.push_back({device.state.get(), device.weights.get(),
+                                 p < limits.budgets.size() ? limits.budgets[p] : engine::kNoLimit,
                                  limits.rates});
       }
-      places.host_memory = limits.host;
-      places.pinned_bytes = limits.pinned_bytes;
+      chosen.host_memory = limits.host;
+      chosen.pinned_bytes = limits.pinned_bytes;
       if (limits.donor >= 0)
-        places.donors.push_back({{"donor", limits.donor_room, {{1e12, 0}}},
+        chosen.donors.push_back({{"donor", limits.donor_available, {{1e12, 0}}},
                                  runs.environment().devices[std::size_t(limits.donor)].weights.get()});
-      return places;
+      return chosen;
     };
     opened.session =
-        std::make_unique<core::Session>(place, std::move(request), std::move(cancelled), timeline);
+        std::make_unique<engine::Session>(choose_devices, std::move(request), std::move(cancelled), timeline);
     return opened;
   }
 
@@ -135,11 +135,11 @@ struct LayersModel {
   std::vector<std::uint64_t> used() {
     runs.environment().cache.clear();
     std::vector<std::uint64_t> bytes;
-    for (const core::RunDevice& device : runs.environment().devices) {
+    for (const engine::RunDevice& device : runs.environment().devices) {
       device.state->settle();
       device.weights->drop_unused();
     }
-    for (const core::RunDevice& device : runs.environment().devices) {
+    for (const engine::RunDevice& device : runs.environment().devices) {
       device.state->settle();
       bytes.push_back(device.state->memory_use().used - device.weights->bytes());
     }
@@ -147,9 +147,9 @@ struct LayersModel {
   }
 
  private:
-  core::Value tensor(std::vector<std::int64_t> shape, const std::vector<float>& values) {
-    const core::Tensor made = state(0).upload(core::make_info(HEDDLE_F32, shape), values.data());
-    return core::make_value(state(0).bring(made));
+  engine::Value tensor(std::vector<std::int64_t> shape, const std::vector<float>& values) {
+    const engine::Tensor made = state(0).upload(engine::make_info(HEDDLE_F32, shape), values.data());
+    return engine::make_value(state(0).bring(made));
   }
 };
 

@@ -4,7 +4,7 @@
 //   pinned    bytes of streamed weights that host memory may pin for those that are not the host's
 //   links     {"gpu:0 -> gpu:1": {kind, bytes_per_second, latency_seconds}}, one direction unless
 //   "both" is true costs     a costs file models    {name: {kind: flux|t5|clip|chain|u, ...sizes,
-//   narrow, hints}} nodes     [{id, reads: ["a.0", "pass:a.0", "host:a.0"], outputs: ["16MiB", "unknown",
+//   scaled_fp8, hints}} nodes     [{id, reads: ["a.0", "pass:a.0", "host:a.0"], outputs: ["16MiB", "unknown",
 //   "INT"], flops, bytes, scratch, host,
 //              device, prefer, split, calls: [{model, steps, sets, batch, width, height, tokens}]}]
 #pragma once
@@ -29,38 +29,38 @@ namespace heddle::test {
 class PlanCase {
  public:
   // `execute`: what its nodes do, where they are run.
-  PlanCase(const core::Json& json, const core::Catalog& catalog, std::filesystem::path folder,
+  PlanCase(const engine::Json& json, const engine::Catalog& catalog, std::filesystem::path folder,
            decltype(heddle_node_desc::execute) execute = &execute_nothing)
       : catalog_(catalog), folder_(std::move(folder)), execute_(execute) {
     read_devices(json);
-    if (const core::Json* costs = json.find("costs"))
-      costs_ = core::read_costs(core::write_json(*costs), "costs");
-    if (const core::Json* models = json.find("models"))
-      for (const core::Json::Member& m : models->members()) read_model(m.key, m.value);
-    for (const core::Json& node : json.find("nodes")->as_array()) read_node(node);
+    if (const engine::Json* costs = json.find("costs"))
+      costs_ = engine::read_costs(engine::write_json(*costs), "costs");
+    if (const engine::Json* models = json.find("models"))
+      for (const engine::Json::Member& m : models->members()) read_model(m.key, m.value);
+    for (const engine::Json& node : json.find("nodes")->as_array()) read_node(node);
   }
 
-  core::Plan plan() const {
-    core::Plan plan = core::make_plan(
-        graph_, core::place({graph_, inferred_, topology_, costs_, {}}), inferred_);
-    core::add_steps(graph_, inferred_, topology_, plan);
-    core::tell_calls(inferred_, core::Prices(topology_, costs_), plan);
+  engine::Plan plan() const {
+    engine::Plan plan = engine::make_plan(
+        graph_, engine::place({graph_, inferred_, topology_, costs_, {}}), inferred_);
+    engine::add_steps(graph_, inferred_, topology_, plan);
+    engine::annotate_calls(inferred_, engine::Prices(topology_, costs_), plan);
     return plan;
   }
   // What the plan says, or what it is refused with.
   std::string text() const {
     try {
-      return core::plan_text(graph_, plan(), topology_);
-    } catch (const core::Error& error) {
-      return core::cat("error: ", error.full(), "\n");
+      return engine::plan_text(graph_, plan(), topology_);
+    } catch (const engine::Error& error) {
+      return engine::cat("error: ", error.full(), "\n");
     }
   }
-  const core::Graph& graph() const { return graph_; }
-  const core::Topology& topology() const { return topology_; }
-  const core::Inferred& inferred() const { return inferred_; }
+  const engine::Graph& graph() const { return graph_; }
+  const engine::Topology& topology() const { return topology_; }
+  const engine::Inferred& inferred() const { return inferred_; }
 
  private:
-  using Json = core::Json;
+  using Json = engine::Json;
 
   static std::string text_of(const Json& json, std::string_view key, std::string standard = "") {
     const Json* found = json.find(key);
@@ -72,14 +72,14 @@ class PlanCase {
   }
   static std::uint64_t bytes_of(const Json& json, std::string_view key) {
     const std::string text = text_of(json, key);
-    return text.empty() ? 0 : core::parse_bytes(text).value();
+    return text.empty() ? 0 : engine::parse_bytes(text).value();
   }
   static bool flag_of(const Json& json, std::string_view key) {
     const Json* found = json.find(key);
     return found != nullptr && found->as_bool();
   }
-  static core::Hints hints_of(const Json& json) {
-    core::Hints hints{text_of(json, "device"), text_of(json, "prefer"), text_of(json, "parallel"), {}};
+  static engine::Hints hints_of(const Json& json) {
+    engine::Hints hints{text_of(json, "device"), text_of(json, "prefer"), text_of(json, "parallel"), {}};
     if (const Json* blocks = json.find("blocks"))
       for (const Json& b : blocks->as_array())
         hints.blocks.push_back({text_of(b, "match"), text_of(b, "device")});
@@ -107,18 +107,18 @@ class PlanCase {
     for (std::size_t from = 0; from <= n; ++from)
       for (std::size_t to = 0; to <= n; ++to)
         topology_.links.push_back(
-            {from == to || (visible(from) && visible(to)) ? core::LinkFacts::Kind::same
-             : visible(from) || visible(to)               ? core::LinkFacts::Kind::direct
-                                                          : core::LinkFacts::Kind::through_host,
+            {from == to || (visible(from) && visible(to)) ? engine::LinkFacts::Kind::same
+             : visible(from) || visible(to)               ? engine::LinkFacts::Kind::direct
+                                                          : engine::LinkFacts::Kind::through_host,
              0, 0});
     const Json* links = json.find("links");
     if (links == nullptr) return;
     for (const Json::Member& m : links->members()) {
       const std::size_t arrow = m.key.find(" -> ");
       const std::size_t from = side(m.key.substr(0, arrow)), to = side(m.key.substr(arrow + 4));
-      const core::LinkFacts link{
-          text_of(m.value, "kind") == "direct" ? core::LinkFacts::Kind::direct
-                                               : core::LinkFacts::Kind::through_host,
+      const engine::LinkFacts link{
+          text_of(m.value, "kind") == "direct" ? engine::LinkFacts::Kind::direct
+                                               : engine::LinkFacts::Kind::through_host,
           number_of(m.value, "bytes_per_second"), number_of(m.value, "latency_seconds")};
       topology_.links[from * (n + 1) + to] = link;
       if (flag_of(m.value, "both")) topology_.links[to * (n + 1) + from] = link;
@@ -131,8 +131,8 @@ class PlanCase {
     const auto size = [&](const char* key, double standard) {
       return std::int64_t(number_of(json, key, standard));
     };
-    core::Hints hints =
-        json.find("hints") == nullptr ? core::Hints() : hints_of(*json.find("hints"));
+    engine::Hints hints =
+        json.find("hints") == nullptr ? engine::Hints() : hints_of(*json.find("hints"));
     kinds_[name] = kind;
     widths_[name] = size("width", 1024);
     if (kind == "chain")
@@ -146,13 +146,13 @@ class PlanCase {
     write_header_only(file, is_flux        ? flux_header(size("doubles", 19), size("singles", 38))
                             : kind == "t5" ? t5_header()
                                            : clip_header());
-    const core::Checkpoint checkpoint = core::open_checkpoint(file);
-    models_[name] = core::build_model(catalog_, is_flux ? "diffusion_model" : "text_encoder",
-                                      flag_of(json, "narrow") ? checkpoint.narrow() : checkpoint,
+    const engine::Checkpoint checkpoint = engine::open_checkpoint(file);
+    models_[name] = engine::build_model(catalog_, is_flux ? "diffusion_model" : "text_encoder",
+                                      flag_of(json, "scaled_fp8") ? checkpoint.scale_to_fp8() : checkpoint,
                                       nullptr, hints);
   }
 
-  core::CallSpec call_of(const Json& json) const {
+  engine::CallSpec call_of(const Json& json) const {
     const std::string model = text_of(json, "model");
     const auto size = [&](const char* key, double standard) {
       return std::int64_t(number_of(json, key, standard));
@@ -175,7 +175,7 @@ class PlanCase {
     const std::uint32_t flags = flag_of(json, "host") ? std::uint32_t(HEDDLE_NODE_HOST) : 0u;
     auto type = std::make_shared<TestNode>(keep(text_of(json, "type", "test.work")), flags);
     type->desc.execute = execute_;
-    core::Node node{text_of(json, "id"), text_of(json, "title"), nullptr, {}, {}, {}, {},
+    engine::Node node{text_of(json, "id"), text_of(json, "title"), nullptr, {}, {}, {}, {},
                     hints_of(json)};
     if (const Json* reads = json.find("reads"))
       for (const Json& read : reads->as_array()) {
@@ -184,23 +184,23 @@ class PlanCase {
         const std::string how = colon == std::string::npos ? "" : text.substr(0, colon);
         if (colon != std::string::npos) text = text.substr(colon + 1);
         const std::size_t dot = text.rfind('.');
-        type->in(keep(core::cat("in", node.inputs.size())), "TENSOR",
+        type->in(keep(engine::cat("in", node.inputs.size())), "TENSOR",
                  how == "pass"   ? HEDDLE_PORT_PASS
                  : how == "host" ? HEDDLE_PORT_HOST
                                  : 0);
-        node.inputs.emplace_back(core::Source{index_.at(text.substr(0, dot)),
+        node.inputs.emplace_back(engine::Source{index_.at(text.substr(0, dot)),
                                               std::uint32_t(std::stoul(text.substr(dot + 1)))});
       }
-    core::NodeSpec spec;
+    engine::NodeSpec spec;
     if (const Json* outputs = json.find("outputs"))
       for (const Json& output : outputs->as_array()) {
         const std::string text = output.as_string();
-        const auto bytes = core::parse_bytes(text);
+        const auto bytes = engine::parse_bytes(text);
         const bool is_model = text.starts_with("model:");
         type->out(bytes || text == "unknown" ? "TENSOR"
                   : is_model                 ? "MODEL"
                                              : keep(text),
-                  keep(core::cat("out", spec.outputs.size())));
+                  keep(engine::cat("out", spec.outputs.size())));
         spec.outputs.emplace_back();
         if (bytes) spec.outputs.back().tensors[""] = info_of(HEDDLE_U8, {std::int64_t(*bytes)});
         if (is_model) spec.outputs.back().value = models_.at(text.substr(6));
@@ -211,24 +211,24 @@ class PlanCase {
     if (const Json* calls = json.find("calls"))
       for (const Json& call : calls->as_array()) spec.calls.push_back(call_of(call));
     node.type = type_of(std::move(type));
-    index_[node.id] = core::NodeIndex(graph_.nodes.size());
-    graph_.order.push_back(core::NodeIndex(graph_.nodes.size()));
+    index_[node.id] = engine::NodeIndex(graph_.nodes.size());
+    graph_.order.push_back(engine::NodeIndex(graph_.nodes.size()));
     graph_.nodes.push_back(std::move(node));
     inferred_.nodes.push_back(std::move(spec));
   }
 
-  const core::Catalog& catalog_;
+  const engine::Catalog& catalog_;
   const std::filesystem::path folder_;
   decltype(heddle_node_desc::execute) const execute_;
-  core::Topology topology_;
-  core::Costs costs_;
-  std::map<std::string, core::Value> models_;
+  engine::Topology topology_;
+  engine::Costs costs_;
+  std::map<std::string, engine::Value> models_;
   std::map<std::string, std::string> kinds_;
   std::map<std::string, std::int64_t> widths_;
   std::deque<std::string> strings_;
-  std::map<std::string, core::NodeIndex> index_;
-  core::Graph graph_;
-  core::Inferred inferred_;
+  std::map<std::string, engine::NodeIndex> index_;
+  engine::Graph graph_;
+  engine::Inferred inferred_;
 };
 
 }  // namespace heddle::test

@@ -10,16 +10,16 @@
 namespace heddle::test {
 
 // Devices with a direct link between any two.
-inline core::Topology equal_devices(std::size_t count, double bytes_per_second,
+inline engine::Topology equal_devices(std::size_t count, double bytes_per_second,
                                     double latency_seconds) {
-  core::Topology topology;
+  engine::Topology topology;
   for (std::size_t d = 0; d < count; ++d)
     topology.devices.push_back(
         {"gpu:" + std::to_string(d), "gpu", "Card", false, HEDDLE_F32, 0, 0, 0, 1e12, 1e11});
   for (std::size_t from = 0; from <= count; ++from)
     for (std::size_t to = 0; to <= count; ++to)
       topology.links.push_back(
-          {from == to ? core::LinkFacts::Kind::same : core::LinkFacts::Kind::direct,
+          {from == to ? engine::LinkFacts::Kind::same : engine::LinkFacts::Kind::direct,
            bytes_per_second, latency_seconds});
   return topology;
 }
@@ -29,7 +29,7 @@ inline double draw(std::mt19937& random, double low, double high) {
   return low + (high - low) * double(random()) / double(std::mt19937::max());
 }
 
-inline core::Prices random_prices(std::mt19937& random, std::size_t devices) {
+inline engine::Prices random_prices(std::mt19937& random, std::size_t devices) {
   // One after the other: compilers differ in which argument of a call they evaluate first.
   const double latency_seconds = draw(random, 0.001, 0.1);
   const double bytes_per_second = draw(random, 1e8, 1e10);
@@ -38,11 +38,11 @@ inline core::Prices random_prices(std::mt19937& random, std::size_t devices) {
 
 // Each task reads up to three of the ones before it; its time differs from device to device by up
 // to a factor of two.
-inline core::TaskGraph random_tasks(std::mt19937& random, std::size_t count,
+inline engine::TaskGraph random_tasks(std::mt19937& random, std::size_t count,
                                     std::uint32_t devices) {
-  core::TaskGraph graph;
+  engine::TaskGraph graph;
   for (std::uint32_t t = 0; t < count; ++t) {
-    core::Task task;
+    engine::Task task;
     const double seconds = draw(random, 0.1, 2);
     for (std::uint32_t d = 0; d < devices; ++d)
       task.options.push_back({d, {d}, seconds * draw(random, 0.7, 1.4), {}});

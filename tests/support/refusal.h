@@ -9,13 +9,13 @@
 
 namespace heddle::test {
 
-inline core::Error refusal_of(const std::function<void()>& action) {
+inline engine::Error refusal_of(const std::function<void()>& action) {
   try {
     action();
-  } catch (const core::Error& error) {
+  } catch (const engine::Error& error) {
     return error;
   }
-  return core::Error(core::Code{}, "nothing was thrown");
+  return engine::Error(engine::Code{}, "nothing was thrown");
 }
 
 }  // namespace heddle::test

@@ -23,42 +23,42 @@ namespace heddle::test {
 namespace shape_models {
 
 inline heddle_tensor* tensor_of(const heddle_value* v) {
-  return v == nullptr ? nullptr : core::get_tensor(*v).get();
+  return v == nullptr ? nullptr : engine::get_tensor(*v).get();
 }
 
 // out (B, tokens * up / down, N) = linear of x's first tokens / down rows, `up` times, added to
 // skip if there is one.
 inline heddle_status* layer(void*, heddle_ctx* ctx) {
-  return core::to_status([&] {
+  return engine::to_status([&] {
     heddle_tensor *const x = tensor_of(ctx->input(0)), *const skip = tensor_of(ctx->input(1));
     heddle_tensor* const weight = ctx->weight(0);
-    const std::int64_t down = core::get_int(*ctx->input(2)), up = core::get_int(*ctx->input(3));
+    const std::int64_t down = engine::get_int(*ctx->input(2)), up = engine::get_int(*ctx->input(3));
     heddle_tensor_info part = x->info;
     part.shape[1] /= down;
-    const core::Tensor from = core::make_tensor(part, x->storage, x->offset_bytes);
+    const engine::Tensor from = engine::make_tensor(part, x->storage, x->offset_bytes);
     const std::int64_t shape[] = {part.shape[0], part.shape[1] * up, weight->info.shape[0]};
-    const core::Tensor out = ctx->make(core::make_info(ctx->compute(), shape));
+    const engine::Tensor out = ctx->make(engine::make_info(ctx->compute(), shape));
     const heddle_activation_attrs attrs{};
     for (std::int64_t i = 0; i < up; ++i) {
       heddle_tensor_info rows = out->info;
       rows.shape[1] = part.shape[1];
       const std::uint64_t item = ctx->compute() == HEDDLE_F32 ? 4 : 2;
-      const core::Tensor piece =
-          core::make_tensor(rows, out->storage, std::uint64_t(i * part.shape[1] * shape[2]) * item);
+      const engine::Tensor piece =
+          engine::make_tensor(rows, out->storage, std::uint64_t(i * part.shape[1] * shape[2]) * item);
       heddle_tensor* const in[] = {from.get(), weight};
       heddle_tensor* const to[] = {piece.get()};
-      ctx->op(core::op_id(HEDDLE_OP_LINEAR), in, to, std::as_bytes(std::span(&attrs, 1)));
+      ctx->op(engine::op_id(HEDDLE_OP_LINEAR), in, to, std::as_bytes(std::span(&attrs, 1)));
     }
     if (skip != nullptr) {
       heddle_tensor* const in[] = {out.get(), skip};
       heddle_tensor* const to[] = {out.get()};
-      ctx->op(core::op_id(HEDDLE_OP_ADD), in, to, {});
+      ctx->op(engine::op_id(HEDDLE_OP_ADD), in, to, {});
     }
-    ctx->set_output(0, core::make_value(out));
+    ctx->set_output(0, engine::make_value(out));
   });
 }
 
-inline core::NodeTypeRef layer_type() {
+inline engine::NodeTypeRef layer_type() {
   static const heddle_port x{sizeof(heddle_port), 0, "x", "TENSOR", "", nullptr},
       skip{sizeof(heddle_port), HEDDLE_PORT_OPTIONAL, "skip", "TENSOR", "", nullptr},
       down{sizeof(heddle_port), 0, "down", "INT", "", nullptr},
@@ -82,7 +82,7 @@ inline core::NodeTypeRef layer_type() {
                                      .outputs = outputs,
                                      .weights = weights,
                                      .execute = &layer};
-  static const core::NodeTypeRef type = std::make_shared<core::NodeType>(&desc, "test", nullptr);
+  static const engine::NodeTypeRef type = std::make_shared<engine::NodeType>(&desc, "test", nullptr);
   return type;
 }
 
@@ -91,58 +91,58 @@ inline core::NodeTypeRef layer_type() {
 // Writes the checkpoint beside building the graph.
 class ShapeModel {
  public:
-  core::Source input{core::kGraphInputs, 0};
+  engine::Source input{engine::kGraphInputs, 0};
 
-  core::Source add(const std::string& path, core::Source x, std::int64_t columns, std::int64_t rows,
-                   std::int64_t down = 1, std::int64_t up = 1, const core::Source* skip = nullptr) {
+  engine::Source add(const std::string& path, engine::Source x, std::int64_t columns, std::int64_t rows,
+                   std::int64_t down = 1, std::int64_t up = 1, const engine::Source* skip = nullptr) {
     header_.add(path, {rows, columns});
-    core::Node node{path,
+    engine::Node node{path,
                     "",
                     shape_models::layer_type(),
-                    {x, std::monostate(), core::make_value(down), core::make_value(up)},
+                    {x, std::monostate(), engine::make_value(down), engine::make_value(up)},
                     {},
                     {{{path, 0, -1}}},
                     {}};
     if (skip != nullptr) node.inputs[1] = *skip;
     graph_.nodes.push_back(std::move(node));
-    graph_.order.push_back(core::NodeIndex(graph_.nodes.size() - 1));
+    graph_.order.push_back(engine::NodeIndex(graph_.nodes.size() - 1));
     return {graph_.order.back(), 0};
   }
 
-  core::Value finish(const std::filesystem::path& file, const std::string& family, core::Source out,
-                     core::Hints hints) {
-    graph_.inputs = {{"x", HEDDLE_INPUT_STEP | HEDDLE_INPUT_BATCH}};
+  engine::Value finish(const std::filesystem::path& file, const std::string& family, engine::Source out,
+                     engine::Hints hints) {
+    graph_.inputs = {{"x", HEDDLE_INPUT_PER_STEP | HEDDLE_INPUT_BATCH}};
     graph_.outputs = {{"out", out}};
     write_header_only(file, header_.tensors);
-    auto model = std::make_shared<core::Model>();
+    auto model = std::make_shared<engine::Model>();
     model->family = family;
-    model->graph = std::make_shared<const core::Graph>(std::move(graph_));
-    model->checkpoint = std::make_shared<const core::Checkpoint>(core::open_checkpoint(file));
+    model->graph = std::make_shared<const engine::Graph>(std::move(graph_));
+    model->checkpoint = std::make_shared<const engine::Checkpoint>(engine::open_checkpoint(file));
     model->hints = std::move(hints);
-    return core::make_value(std::shared_ptr<const core::Model>(std::move(model)));
+    return engine::make_value(std::shared_ptr<const engine::Model>(std::move(model)));
   }
 
  private:
   Header header_{"F16"};
-  core::Graph graph_;
+  engine::Graph graph_;
 };
 
 // layer.0 to layer.N-1, each `width` squared.
-inline core::Value chain_model(const std::filesystem::path& file, int layers, std::int64_t width,
-                               core::Hints hints) {
+inline engine::Value chain_model(const std::filesystem::path& file, int layers, std::int64_t width,
+                               engine::Hints hints) {
   ShapeModel model;
-  core::Source x = model.input;
+  engine::Source x = model.input;
   for (int i = 0; i < layers; ++i) x = model.add("layer." + std::to_string(i), x, width, width);
   return model.finish(file, "chain", x, std::move(hints));
 }
 
 // Levels down and up again, `blocks` at each; every level has a quarter of the tokens and twice the
 // width. up.L reads what down.L made.
-inline core::Value u_model(const std::filesystem::path& file, int levels, int blocks,
-                           std::int64_t width, core::Hints hints) {
+inline engine::Value u_model(const std::filesystem::path& file, int levels, int blocks,
+                           std::int64_t width, engine::Hints hints) {
   ShapeModel model;
-  core::Source x = model.input;
-  std::vector<core::Source> skips;
+  engine::Source x = model.input;
+  std::vector<engine::Source> skips;
   std::int64_t channels = width;
   for (int level = 0; level < levels; ++level) {
     for (int b = 0; b < blocks; ++b)
@@ -164,8 +164,8 @@ inline core::Value u_model(const std::filesystem::path& file, int levels, int bl
   return model.finish(file, "u", x, std::move(hints));
 }
 
-inline core::CallSpec shape_call(core::Value model, const CallSize& size, std::int64_t width) {
-  core::CallSpec call;
+inline engine::CallSpec shape_call(engine::Value model, const CallSize& size, std::int64_t width) {
+  engine::CallSpec call;
   call.model = std::move(model);
   call.step_count = size.steps;
   for (std::uint32_t set = 0; set < size.sets; ++set)

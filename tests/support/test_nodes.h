@@ -115,10 +115,10 @@ class TestNode {
   std::vector<const heddle_port*> inputs_, outputs_;
 };
 
-inline core::NodeTypeRef type_of(std::shared_ptr<TestNode> node,
+inline engine::NodeTypeRef type_of(std::shared_ptr<TestNode> node,
                                  const std::string& plugin = "heddle.test") {
   const heddle_node_desc* desc = &node->desc;
-  return std::make_shared<core::NodeType>(desc, plugin, std::move(node));
+  return std::make_shared<engine::NodeType>(desc, plugin, std::move(node));
 }
 
 inline constexpr const char* kSamplers[] = {"euler", "heun", "dpmpp_2m", nullptr};
@@ -131,7 +131,7 @@ inline constexpr const char* kClipDevices[] = {"default", "cpu", nullptr};
 // when the next one begins, or by the destructor.
 class CatalogBuilder {
  public:
-  explicit CatalogBuilder(core::Catalog& catalog) : catalog_(catalog) {}
+  explicit CatalogBuilder(engine::Catalog& catalog) : catalog_(catalog) {}
   ~CatalogBuilder() { finish(); }
   TestNode& add(const char* type, std::uint32_t flags = 0) {
     finish();
@@ -141,10 +141,10 @@ class CatalogBuilder {
 
  private:
   void finish() {
-    if (node_ != nullptr) catalog_.add(type_of(std::move(node_)), core::Catalog::Duplicate::refuse);
+    if (node_ != nullptr) catalog_.add(type_of(std::move(node_)), engine::Catalog::Duplicate::refuse);
     node_ = nullptr;
   }
-  core::Catalog& catalog_;
+  engine::Catalog& catalog_;
   std::shared_ptr<TestNode> node_;
 };
 
@@ -268,8 +268,8 @@ inline void add_test_types(CatalogBuilder& b) {
 }
 
 // A catalog of its own at every call, for tests that change it.
-inline core::Catalog test_catalog() {
-  core::Catalog catalog;
+inline engine::Catalog test_catalog() {
+  engine::Catalog catalog;
   {
     CatalogBuilder b(catalog);
     add_loaders(b);
@@ -292,7 +292,7 @@ inline std::vector<std::string> sample_files(std::string_view folder) {
   return {};
 }
 
-inline void list_sample_files(core::Catalog& catalog) {
+inline void list_sample_files(engine::Catalog& catalog) {
   catalog.set_file_lister(
       [](std::string_view folder, std::int32_t) { return sample_files(folder); },
       [](std::string_view folder) {

@@ -30,7 +30,7 @@ struct BenchReport {
   double median_seconds = 0;          // of them
   double planned_seconds = 0;         // of a step; 0: nothing was known
   double step_flops = 0;              // of all branches
-  double product_rate = 0;            // FLOP/s of a large matrix product on those devices together; 0: unknown
+  double matmul_rate = 0;            // FLOP/s of a large matrix product on those devices together; 0: unknown
   double first_seconds = 0;           // of the measured node in the first run, which loads the weights; without its steps
   double planned_load_seconds = 0;
   double draw_seconds = 0, plan_seconds = 0;  // of making the weights, of planning once
@@ -43,7 +43,7 @@ struct BenchReport {
 // The models that there are to measure, and what they are.
 std::vector<std::pair<std::string, std::string>> bench_models(const EngineOptions& options);
 // Draws the weights, runs a workflow that calls the model, as any workflow is run, and again until a few steps are measured. `options`: as
-// for the engine that would run it. `tell` is told what goes on. Throws EngineError.
+// for the engine that would run it. `progress` is told what goes on. Throws EngineError.
 BenchReport measure_model(const EngineOptions& options, const BenchOptions& bench, const std::function<void(const std::string&)>& tell = {});
 
 }  // namespace heddle

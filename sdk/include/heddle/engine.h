@@ -133,8 +133,8 @@ typedef struct heddle_start_options {
    * not wait for its own. */
   void (*observer)(void* observer_user, const heddle_run_event*);
   void* observer_user;
-  const char* const* keep; /* NODE.OUTPUT: values wanted in the results */
-  size_t keep_count;
+  const char* const* fetch; /* NODE.OUTPUT: values wanted in the results */
+  size_t fetch_count;
   const heddle_run_input* const* inputs; /* pointers, so that the struct may grow */
   size_t input_count;
   /* heddle_run_id() of a run whose files are written before this one's; HEDDLE_NO_RUN: of none */
@@ -170,7 +170,7 @@ HEDDLE_EXPORT int32_t heddle_engine_start(heddle_engine*, const heddle_workflow*
                                           char** error);
 
 /* Lets go of what nobody uses now. device: a name or a kind, NULL: all. model: as the devices tell it,
- * or its first word; NULL: everything, kept values and free memory of pools, too. `bytes` that went back, may be NULL. */
+ * or its first word; NULL: everything, cached values and free memory of pools, too. `bytes` that went back, may be NULL. */
 HEDDLE_EXPORT int32_t heddle_engine_unload(heddle_engine*, const char* device, const char* model,
                                            uint64_t* bytes, char** error);
 
@@ -203,7 +203,7 @@ HEDDLE_EXPORT const char* heddle_results_file(const heddle_results*, size_t inde
 /* What nodes show, as JSON in the shape of "outputs" in ComfyUI's history: node id -> {"images": [...],
  * "text": [...]}. Nodes that did not run because nothing had changed are among them. */
 HEDDLE_EXPORT int32_t heddle_results_ui(const heddle_results*, char** out, char** error);
-/* Of values named in `keep`. field: of a record, or NULL. */
+/* Of values named in `fetch`. field: of a record, or NULL. */
 HEDDLE_EXPORT int32_t heddle_results_text(const heddle_results*, const char* output, char** out,
                                           char** error);
 HEDDLE_EXPORT int32_t heddle_results_shape(const heddle_results*, const char* output,

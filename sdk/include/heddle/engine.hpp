@@ -77,10 +77,10 @@ struct EngineOptions {
   bool reference_kernels = false;                   // the plain loops alone: slow, for comparisons
   std::filesystem::path costs;                      // a file of measured costs to place by; empty: figures of the devices, or guesses
   std::uint64_t cache_bytes = 0;                    // of outputs kept between runs; 0: a quarter of the memory
-  // Results that are worth it (HEDDLE_NODE_KEEP) are kept here for later processes, which then need not make them again, nor open
+  // Results that are worth it (HEDDLE_NODE_CACHE_ON_DISK) are kept here for later processes, which then need not make them again, nor open
   // what they are made of; the folder is made when there is one. Empty: none are. Beyond the limit those used longest ago go.
-  std::filesystem::path keep_dir;
-  std::uint64_t keep_bytes = std::uint64_t{1} << 30;
+  std::filesystem::path cache_dir;
+  std::uint64_t cache_dir_bytes = std::uint64_t{1} << 30;
   std::map<std::string, std::string> device_options;  // device kind -> JSON object: options of its plugin's own
   // The next two are of the whole process: the newest engine that gives one has it, and when that engine goes, the default
   // (stderr, the C library) is back. What an allocator gave goes back to it however late, so it outlives every value.
@@ -102,8 +102,8 @@ struct EngineOptions {
 };
 
 // What of a memory is held for something.
-struct HeldMemory {
-  std::string kind;          // "weights", "ring", "activations", "values", "staging"
+struct MemoryUsage {
+  std::string kind;          // "weights", "staging ring", "activations", "values", "staging"
   std::string owner;         // of weights: the model; else mostly empty
   std::uint64_t bytes = 0;
   std::uint64_t pinned = 0;  // of them: in use now. The rest could be let go
@@ -115,9 +115,9 @@ struct MemoryReport {
   std::uint64_t headroom = 0;  // that stay free for other programs
   std::uint64_t taken = 0;     // by this engine
   std::uint64_t reserved = 0;  // claimed by work that is about to begin
-  std::uint64_t room = 0;      // that could be taken without letting go of anything
+  std::uint64_t available = 0;      // that could be taken without letting go of anything
   std::uint64_t peak = 0;      // the most that was taken at a time
-  std::vector<HeldMemory> held;  // most bytes first; what is taken and not held lies free in pools
+  std::vector<MemoryUsage> held;  // most bytes first; what is taken and not held lies free in pools
   // Of host memory: bytes of weights that were read from their files so far, for the first time and
   // again, because they had been let go.
   std::uint64_t read_first = 0, read_again = 0;
@@ -225,7 +225,7 @@ class Results {
   // What nodes show, as JSON in the shape of "outputs" in ComfyUI's history: {"9": {"images": [{"filename": ...}]}, "12": {"text": [...]}},
   // by node id. Nodes that did not run because nothing had changed are among them.
   std::string ui() const;
-  // Values asked for by EngineRun::keep: NODE.OUTPUT.
+  // Values asked for by StartOptions::fetch: NODE.OUTPUT.
   Image image(std::string_view output, std::size_t index = 0) const;
   std::string text(std::string_view output) const;
   std::vector<float> floats(std::string_view output, std::string_view field = "") const;  // of a tensor, or of a record's field
@@ -266,7 +266,7 @@ using Inputs = std::map<std::string, InputValue>;  // by NODE.INPUT
 
 struct StartOptions {
   Observer observer;
-  std::vector<std::string> keep;  // NODE.OUTPUT: values wanted in the results
+  std::vector<std::string> fetch;  // NODE.OUTPUT: values wanted in the results
   // For this run alone. start() takes every tensor, also when it throws: the deleters are called when the run, and what it made
   // of them, is done with them.
   Inputs inputs;
@@ -312,20 +312,20 @@ class Engine {
   std::string plan(const Workflow&, Inputs = {}) const;  // as text, without running it; throws what check() finds
   std::string plan_json(const Workflow&, Inputs = {}) const;
   // The least budget of each device with which the workflow could run, by node and why; as text, or as JSON.
-  std::string plan_least(const Workflow&, bool as_json = false) const;
+  std::string plan_min_memory(const Workflow&, bool as_json = false) const;
   std::vector<PlannedCall> planned_calls(const Workflow&, Inputs = {}) const;  // what plan() tells of calls of models
   std::string plan_dot(const Workflow&, Inputs = {}) const;  // as a drawing, in the language of Graphviz
   Run start(const Workflow&, StartOptions = {});
 
   // Measures the devices and the links between them; gives the text of a costs file (EngineOptions::costs), which keeps what the
   // engine's own says of other devices. Seconds for each device. Throws while a run is under way; no run starts meanwhile.
-  std::string tune(const std::function<void(const std::string&)>& tell = {});
+  std::string tune(const std::function<void(const std::string&)>& progress = {});
 
   std::vector<DeviceInfo> devices() const;
   MemoryReport host_memory() const;  // CPU devices have parts of it
 
-  // Lets go of what nobody uses now, and gives it back to the device. device: a name or a kind; "": all. model: as HeldMemory::owner,
-  // or its first word; "": everything, kept values and free memory of pools, too. Gives the bytes that went back. Throws for names that are none.
+  // Lets go of what nobody uses now, and gives it back to the device. device: a name or a kind; "": all. model: as MemoryUsage::owner,
+  // or its first word; "": everything, cached values and free memory of pools, too. Gives the bytes that went back. Throws for names that are none.
   std::uint64_t unload(std::string_view device = {}, std::string_view model = {});
   // Unloads what has been idle for EngineOptions::idle_seconds. A thread of the engine's own calls it now and then, unless
   // EngineOptions::clock is given: then its time passes when this is called.

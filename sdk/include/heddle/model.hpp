@@ -51,9 +51,9 @@ class Checkpoint {
     return Checkpoint(out);
   }
   // The same in f8_e4m3, multiplied in 8 bits by devices that can.
-  Checkpoint narrow() const {
+  Checkpoint scale_to_fp8() const {
     heddle_checkpoint* out = nullptr;
-    check(table().narrow(raw_, &out));
+    check(table().scale_to_fp8(raw_, &out));
     return Checkpoint(out);
   }
   std::uint32_t size() const { return table().count(raw_); }
@@ -131,7 +131,7 @@ class Block {
   template <class T, class U> Block& set(const Input<T>& input, U&& literal);
   Block& weight(const Weight& slot, const std::vector<Part>& parts);
   Block& weight(const Weight& slot, const std::string& tensor) { return weight(slot, std::vector<Part>{{tensor}}); }
-  // Devices may divide a filled slot along an axis, in whole units of each stretch (length, unit).
+  // Devices may divide a filled slot along an axis, in whole units of each segment (length, unit).
   Block& shard(const Weight& slot, int axis, const std::vector<std::pair<std::int64_t, std::int64_t>>& segments);
   template <class T> Source operator[](const Output<T>& output) const { return {id_, output.port.name}; }
 

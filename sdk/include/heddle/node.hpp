@@ -198,16 +198,16 @@ class Context {
   }
   heddle_ctx* raw() const { return raw_; }
 
-  // Blocks: the group of devices that this recording is a member of, and its share of an input's tokens.
+  // Blocks: the group of devices that this trace is a rank of, and its shard of an input's tokens.
   heddle_group group() const {
     heddle_group group{sizeof(heddle_group), HEDDLE_GROUP_NONE, 0, 1};
     service<heddle_block_service>().group(raw_, &group);
     return group;
   }
-  template <class T> heddle_share share(const Input<T>& input) const {
-    heddle_share share{sizeof(heddle_share), 0, 0, 0};
-    check(service<heddle_block_service>().share(raw_, index(input), &share));
-    return share;
+  template <class T> heddle_shard shard(const Input<T>& input) const {
+    heddle_shard shard{sizeof(heddle_shard), 0, 0, 0};
+    check(service<heddle_block_service>().shard(raw_, index(input), &shard));
+    return shard;
   }
 
  private:

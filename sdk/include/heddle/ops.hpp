@@ -187,7 +187,7 @@ inline Tensor attention(Context& ctx, const Tensor& q, const Tensor& k, const Te
 }
 
 // bias and residual may be empty.
-// The rows of all members along an axis, `total` of them; this member's begin at `begin`. Alone: x itself.
+// The rows of all ranks along an axis, `total` of them; this rank's begin at `begin`. Alone: x itself.
 inline Tensor all_gather(Context& ctx, const Tensor& x, std::uint32_t axis, std::int64_t begin, std::int64_t total) {
   if (ctx.group().count == 1) return x;
   HEDDLE_OP_HANDLE(HEDDLE_OP_ALL_GATHER);
@@ -198,15 +198,15 @@ inline Tensor all_gather(Context& ctx, const Tensor& x, std::uint32_t axis, std:
   return out;
 }
 
-// Gives every member its part of x along one axis, and joins what all give to this one along another. What follows
-// and does not read the result is computed meanwhile. With `keeps_own` the block writes the member's own part of out itself.
+// Gives every rank its part of x along one axis, and joins what all give to this one along another. What follows
+// and does not read the result is computed meanwhile. With `keeps_own` the block writes the rank's own part of out itself.
 // REQUIRES: the block writes to x no more, and has not touched out before, but for such a part.
 inline void all_to_all_into(Context& ctx, const Tensor& x, const heddle_all_to_all_attrs& attrs, const Tensor& out) {
   HEDDLE_OP_HANDLE(HEDDLE_OP_ALL_TO_ALL);
   ctx.op(op, {x.raw()}, {out.raw()}, attrs);
 }
 
-// The sum of x over the members. Alone: x itself.
+// The sum of x over the ranks. Alone: x itself.
 inline Tensor all_reduce(Context& ctx, const Tensor& x) {
   if (ctx.group().count == 1) return x;
   HEDDLE_OP_HANDLE(HEDDLE_OP_ALL_REDUCE);

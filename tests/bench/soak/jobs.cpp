@@ -8,13 +8,13 @@
 #include "engine/device/device.h"
 #include "engine/plugin/host.h"
 #include "engine/plugin/loader.h"
-#include "heddle/field/bench_shapes.h"
+#include "heddle/diffusion/bench_shapes.h"
 
 namespace heddle::soak {
 
 namespace {
 
-using core::cat;
+using engine::cat;
 
 // What lies about in pools is not in what is told as the least, which is that of a fresh device.
 constexpr double kLyingAbout = 16 << 20;  // bytes
@@ -50,7 +50,7 @@ struct Shape {
 void take_tensor(void* to, const heddle_bench_tensor* t) noexcept {
   static_cast<Shape*>(to)->tensors.push_back({t->file,
                                               t->name,
-                                              core::DType(t->dtype),
+                                              engine::DType(t->dtype),
                                               {t->shape, t->shape + t->rank},
                                               t->mean,
                                               t->deviation});
@@ -68,42 +68,42 @@ void take_workflow(void* to, const heddle_bench_workflow* w) noexcept {
 }
 
 Shape shape_of(const std::string& name, const heddle_bench_request& request) {
-  for (const core::Provided& provided : core::provided_by_all(HEDDLE_BENCH_SHAPES)) {
+  for (const engine::Provided& provided : engine::provided_by_all(HEDDLE_BENCH_SHAPES)) {
     const auto& desc = *static_cast<const heddle_bench_shape_desc*>(provided.desc);
     if (name != desc.name) continue;
     Shape shape;
     const heddle_bench_sink sink{sizeof sink, &shape, &take_tensor, &take_workflow};
-    core::throw_status(desc.make(core::plugin_host(), &desc, &request, &sink), name);
+    engine::throw_status(desc.make(engine::plugin_host(), &desc, &request, &sink), name);
     return shape;
   }
-  throw core::Error(core::Code::not_found,
-                    cat("there is no model ", core::quote(name), "; `heddle bench` lists them"));
+  throw engine::Error(engine::Code::not_found,
+                    cat("there is no model ", engine::quote(name), "; `heddle bench` lists them"));
 }
 
 // The same with another number for NODE.INPUT.
 std::string with_number(const std::string& text, const std::string& input, unsigned number) {
   const std::size_t dot = input.find('.');
-  const core::Json flow = core::parse_json(text, "a shape's workflow");
-  core::Json changed = core::Json::object();
-  for (const core::Json::Member& node : flow.members()) {
-    core::Json one = node.value;
+  const engine::Json flow = engine::parse_json(text, "a shape's workflow");
+  engine::Json changed = engine::Json::object();
+  for (const engine::Json::Member& node : flow.members()) {
+    engine::Json one = node.value;
     if (node.key == input.substr(0, dot)) {
-      core::Json inputs = *node.value.find("inputs");
+      engine::Json inputs = *node.value.find("inputs");
       inputs.set(input.substr(dot + 1), std::int64_t(number));
       one.set("inputs", std::move(inputs));
     }
     changed.set(node.key, std::move(one));
   }
-  return core::write_json(changed);
+  return engine::write_json(changed);
 }
 
 // As the planner would split the job's node just now, and where it would run whole.
 Job as_planned(Job job, const std::string& plan_text) {
-  const core::Json plan = core::parse_json(plan_text, "a plan");
-  for (const core::Json& step : plan.find("steps")->as_array()) {
-    const core::Json* const calls = step.find("calls");
+  const engine::Json plan = engine::parse_json(plan_text, "a plan");
+  for (const engine::Json& step : plan.find("steps")->as_array()) {
+    const engine::Json* const calls = step.find("calls");
     if (calls == nullptr || step.find("node")->as_string() != job.node) continue;
-    for (const core::Json& call : calls->as_array()) job.parallel = call.find("parallel")->as_string();
+    for (const engine::Json& call : calls->as_array()) job.parallel = call.find("parallel")->as_string();
     if (job.parallel == "none") job.device = step.find("device")->as_string();
   }
   return job;
@@ -169,19 +169,19 @@ Workflow workflow_of(const Job& wanted, const Engine& engine) {
   // The same for all: with less of one device than of another, layers would be cut elsewhere.
   double least = 0;
   std::vector<std::string> devices;
-  const core::Json needs = core::parse_json(engine.plan_least(flow, true), "the least budgets");
-  for (const core::Json& need : needs.as_array()) {
+  const engine::Json needs = engine::parse_json(engine.plan_min_memory(flow, true), "the least budgets");
+  for (const engine::Json& need : needs.as_array()) {
     const std::string name = need.find("device")->as_string();
     if (name == "host") continue;
     devices.push_back(name);
-    least = std::max(least, need.find("least_bytes")->as_double());
+    least = std::max(least, need.find("min_bytes")->as_double());
   }
   const std::string budget = cat(std::uint64_t(job.budget * least + kLyingAbout) >> 10, "KiB");
-  core::Json budgets = core::Json::object();
+  engine::Json budgets = engine::Json::object();
   for (const std::string& device : devices)
-    budgets.set(device, std::move(core::Json::object().set("budget", budget)));
+    budgets.set(device, std::move(engine::Json::object().set("budget", budget)));
   return placed(
-      cat(R"({"prompt": )", job.text, R"(, "devices": )", core::write_json(budgets), "}"));
+      cat(R"({"prompt": )", job.text, R"(, "devices": )", engine::write_json(budgets), "}"));
 }
 
 Job Jobs::next() {

@@ -29,18 +29,18 @@ volatile sig_atomic_t is_to_end = 0;
 std::chrono::milliseconds pause_of(std::mt19937_64& random) { return kPause * (1 + random() % 6); }
 
 const heddle_fake_control* fake_control() {
-  for (const core::Provided& provided : core::provided_by_all(HEDDLE_FAKE_CONTROL))
+  for (const engine::Provided& provided : engine::provided_by_all(HEDDLE_FAKE_CONTROL))
     return static_cast<const heddle_fake_control*>(provided.desc);
   return nullptr;
 }
 
 // As much as is wanted, or as there is, in halves of halves.
-void* take(const core::Device& device, std::uint64_t& bytes) {
+void* take(const engine::Device& device, std::uint64_t& bytes) {
   for (; bytes >= kLeast; bytes /= 2) {
     try {
       return device.allocate(bytes);
-    } catch (const core::Error& error) {
-      if (error.code() != core::Code::out_of_memory) throw;
+    } catch (const engine::Error& error) {
+      if (error.code() != engine::Code::out_of_memory) throw;
     }
   }
   return nullptr;
@@ -69,7 +69,7 @@ Neighbour::Neighbour(const NeighbourOptions& options) {
     });
   if (devices.empty()) return;
   const std::string bytes = std::to_string(options.bytes), seed = std::to_string(options.seed),
-                    all = core::join(devices, ",");
+                    all = engine::join(devices, ",");
   std::vector<std::string> words{"soak",      "--neighbour", "--take", bytes,
                                  "--devices", all,           "--seed", seed};
   for (const std::filesystem::path& plugin : options.plugins)
@@ -79,7 +79,7 @@ Neighbour::Neighbour(const NeighbourOptions& options) {
   arguments.push_back(nullptr);
   const int fault =
       ::posix_spawn(&process_, "/proc/self/exe", nullptr, nullptr, arguments.data(), environ);
-  if (fault != 0) throw core::system_error("a second process", fault);
+  if (fault != 0) throw engine::system_error("a second process", fault);
 }
 
 std::string Neighbour::end() {
@@ -93,23 +93,23 @@ std::string Neighbour::end() {
   ::waitpid(process_, &status, 0);
   process_ = -1;
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return "";
-  return core::cat("the second process ended with status ", status);
+  return engine::cat("the second process ended with status ", status);
 }
 
 int be_neighbour(const NeighbourOptions& options) {
   struct sigaction action {};
   action.sa_handler = [](int) { is_to_end = 1; };
   ::sigaction(SIGTERM, &action, nullptr);
-  const core::LoadedPlugins plugins = core::load_plugins(options.plugins);
-  const std::vector<core::RunDevice> devices =
-      core::open_devices(plugins, {.names = options.devices});
+  const engine::LoadedPlugins plugins = engine::load_plugins(options.plugins);
+  const std::vector<engine::RunDevice> devices =
+      engine::open_devices(plugins, {.names = options.devices});
   std::mt19937_64 random(options.seed);
   std::uint64_t most = 0, turns = 0;
   const pid_t parent = ::getppid();
   while (is_to_end == 0 && ::getppid() == parent) {
-    std::vector<std::pair<const core::Device*, void*>> taken;
-    for (const core::RunDevice& each : devices) {
-      const core::Device& device = each.state->device();
+    std::vector<std::pair<const engine::Device*, void*>> taken;
+    for (const engine::RunDevice& each : devices) {
+      const engine::Device& device = each.state->device();
       std::uint64_t bytes = random() % 4 == 0 ? options.bytes : random() % options.bytes;
       void* const memory = take(device, bytes);
       if (memory == nullptr) continue;
@@ -124,7 +124,7 @@ int be_neighbour(const NeighbourOptions& options) {
     if (is_to_end == 0) std::this_thread::sleep_for(pause_of(random) / 2);
   }
   std::printf("the second process took memory %llu times, at most %s of a device\n",
-              static_cast<unsigned long long>(turns), core::format_bytes(most).c_str());
+              static_cast<unsigned long long>(turns), engine::format_bytes(most).c_str());
   return 0;
 }
 

@@ -39,7 +39,7 @@ namespace heddle::soak {
 
 namespace {
 
-using core::cat;
+using engine::cat;
 using Clock = std::chrono::steady_clock;
 
 // A run that takes longer hangs.
@@ -70,7 +70,7 @@ class Tally {
     const std::string found =
         result == nullptr
             ? ""
-            : core::hex(core::Hasher().add(std::as_bytes(std::span(*result))).finish());
+            : engine::hex(engine::Hasher().add(std::as_bytes(std::span(*result))).finish());
     const std::lock_guard lock(mutex_);
     Kind& kind = kinds_[job.kind];
     ++kind.runs;
@@ -125,7 +125,7 @@ void run(Engine& engine, const Job& job, Tally& tally) {
   const auto begin = Clock::now();
   try {
     Run run = engine.start(workflow_of(job, engine),
-                           {.keep = {job.output}, .among_many = job.among_many});
+                           {.fetch = {job.output}, .among_many = job.among_many});
     if (job.cancel_after >= 0 &&
         !run.wait_for(std::chrono::milliseconds(std::int64_t(1000 * job.cancel_after))))
       run.cancel();
@@ -150,7 +150,7 @@ std::map<std::string, std::uint64_t> free_bytes(Engine& engine, Tally& tally) {
   std::map<std::string, std::uint64_t> bytes;
   for (const DeviceInfo& device : engine.devices()) {
     if (device.memory_ours > 0)
-      tally.wrong(cat(device.id, ": ", core::format_bytes(device.memory_ours),
+      tally.wrong(cat(device.id, ": ", engine::format_bytes(device.memory_ours),
                       " are held for nothing: ",
                       device.memory.held.empty() ? "pools" : device.memory.held.front().kind));
     // Host memory is everybody's: there only what is ours counts.
@@ -160,9 +160,9 @@ std::map<std::string, std::uint64_t> free_bytes(Engine& engine, Tally& tally) {
 }
 
 const heddle_fake_control& fakes() {
-  for (const core::Provided& provided : core::provided_by_all(HEDDLE_FAKE_CONTROL))
+  for (const engine::Provided& provided : engine::provided_by_all(HEDDLE_FAKE_CONTROL))
     return *static_cast<const heddle_fake_control*>(provided.desc);
-  throw core::Error(core::Code::not_found, "--fault is for fake devices, and there are none");
+  throw engine::Error(engine::Code::not_found, "--fault is for fake devices, and there are none");
 }
 
 void add_fault(const std::string& fault, Tally& tally, const Job& job) {
@@ -174,7 +174,7 @@ void add_fault(const std::string& fault, Tally& tally, const Job& job) {
     const std::vector<float> other{1};
     tally.add(job, 0, &other);
   } else if (!fault.empty()) {
-    throw core::Error(core::Code::invalid_argument, cat("there is no --fault ", fault));
+    throw engine::Error(engine::Code::invalid_argument, cat("there is no --fault ", fault));
   }
 }
 
@@ -206,7 +206,7 @@ int soak(const Options& options) {
   for (const Job& job : jobs.first()) run(engine, job, tally);
   const auto before = free_bytes(engine, tally);
   std::printf("%zu works known, %u at once on %s\n", jobs.first().size(), at_once,
-              core::join(job_options.devices, ", ").c_str());
+              engine::join(job_options.devices, ", ").c_str());
   std::fflush(stdout);
 
   std::vector<std::filesystem::path> plugins;
@@ -245,8 +245,8 @@ int soak(const Options& options) {
   const auto after = free_bytes(engine, tally);
   for (const auto& [device, bytes] : before) {
     const std::uint64_t now = after.at(device);
-    std::printf("%s: %s free before, %s after\n", device.c_str(), core::format_bytes(bytes).c_str(),
-                core::format_bytes(now).c_str());
+    std::printf("%s: %s free before, %s after\n", device.c_str(), engine::format_bytes(bytes).c_str(),
+                engine::format_bytes(now).c_str());
     if (now + kKept < bytes) tally.wrong(cat(device, ": memory has not come back"));
   }
   tally.print(seconds);
@@ -286,7 +286,7 @@ Options options_of(int argc, char** argv) {
     else if (name == "--at-once")
       options.at_once = unsigned(std::stoul(value));
     else if (name == "--take")
-      options.take = core::parse_bytes(value).value();
+      options.take = engine::parse_bytes(value).value();
     else if (name == "--seed")
       options.seed = std::stoull(value);
     else if (name == "--fault")
@@ -294,7 +294,7 @@ Options options_of(int argc, char** argv) {
     else if (name == "--options" && sign != std::string::npos)
       options.device_options[value.substr(0, sign)] = value.substr(sign + 1);
     else
-      throw core::Error(core::Code::invalid_argument, cat("what is ", name, " ", value, "?"));
+      throw engine::Error(engine::Code::invalid_argument, cat("what is ", name, " ", value, "?"));
   }
   return options;
 }

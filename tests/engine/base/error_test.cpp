@@ -8,7 +8,7 @@
 #include <boost/test/unit_test.hpp>
 #include <cerrno>
 
-using namespace heddle::core;
+using namespace heddle::engine;
 
 BOOST_AUTO_TEST_SUITE(error_test)
 
@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_CASE(a_refused_thread_says_which_limits_to_look_at) {
 
 BOOST_AUTO_TEST_CASE(what_is_run_in_a_frame_is_told_with_it) {
   const auto fail = []() -> int { throw Error(Code::io, "gone"); };
-  const auto told = [&](std::string_view frame) -> std::string {
+  const auto reported = [&](std::string_view frame) -> std::string {
     try {
       framed(frame, fail);
     } catch (const Error& error) {
@@ -98,9 +98,9 @@ BOOST_AUTO_TEST_CASE(what_is_run_in_a_frame_is_told_with_it) {
     }
     return "";
   };
-  BOOST_TEST(told(option_frame("budgets", "gpu")) == "option budgets[gpu]: gone");
-  BOOST_TEST(told(option_frame("costs")) == "option costs: gone");
-  BOOST_TEST(told("") == "gone");
+  BOOST_TEST(reported(option_frame("budgets", "gpu")) == "option budgets[gpu]: gone");
+  BOOST_TEST(reported(option_frame("costs")) == "option costs: gone");
+  BOOST_TEST(reported("") == "gone");
   BOOST_TEST(framed("x", [] { return 5; }) == 5);
 }
 

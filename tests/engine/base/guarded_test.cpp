@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-using namespace heddle::core;
+using namespace heddle::engine;
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <unordered_set>
 #include <vector>
 
-using namespace heddle::core;
+using namespace heddle::engine;
 
 namespace {
 

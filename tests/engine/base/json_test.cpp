@@ -14,7 +14,7 @@
 #include "tests/support/golden_files.h"
 #include "tests/support/refusal.h"
 
-using namespace heddle::core;
+using namespace heddle::engine;
 using heddle::test::refusal_of;
 
 namespace {

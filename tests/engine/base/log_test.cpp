@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-using namespace heddle::core;
+using namespace heddle::engine;
 
 namespace {
 

@@ -17,7 +17,7 @@
 
 namespace {
 
-using namespace heddle::core;
+using namespace heddle::engine;
 using heddle::test::refusal_of;
 using heddle::test::TemporaryFolder;
 namespace fs = std::filesystem;

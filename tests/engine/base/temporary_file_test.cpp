@@ -7,8 +7,8 @@
 #include "tests/support/temporary_folder.h"
 
 namespace fs = std::filesystem;
-using heddle::core::TemporaryFile;
-using heddle::core::unlink_temporary_files;
+using heddle::engine::TemporaryFile;
+using heddle::engine::unlink_temporary_files;
 
 BOOST_AUTO_TEST_SUITE(temporary_file)
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-using namespace heddle::core;
+using namespace heddle::engine;
 
 namespace {
 

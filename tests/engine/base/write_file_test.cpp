@@ -24,7 +24,7 @@ BOOST_AUTO_TEST_SUITE(write_file_test)
 
 namespace {
 
-using namespace heddle::core;
+using namespace heddle::engine;
 using heddle::test::refusal_of;
 using heddle::test::TemporaryFolder;
 namespace fs = std::filesystem;

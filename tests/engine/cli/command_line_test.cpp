@@ -55,7 +55,7 @@ BOOST_AUTO_TEST_CASE(values_are_taken_as_they_are) {
 }
 
 BOOST_AUTO_TEST_CASE(each_command_is_known) {
-  BOOST_TEST((parse({"plan", "f", "--svg", "p.svg", "--least"}).command == Command::plan));
+  BOOST_TEST((parse({"plan", "f", "--svg", "p.svg", "--min-memory"}).command == Command::plan));
   BOOST_TEST((parse({"nodes"}).command == Command::nodes));
   BOOST_TEST(parse({"nodes", "KSampler", "--json"}).operand == "KSampler");
   BOOST_TEST((parse({"devices", "--json"}).command == Command::devices));
@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(wrong_usage_says_what_is_wrong_and_what_was_meant) {
   BOOST_TEST(has(refusal({"rnu", "f"}), "there is no command 'rnu'. Did you mean 'run'?"));
   BOOST_TEST(has(refusal({"run", "f", "--sett", "a.b=1"}),
                  "there is no option '--sett'. Did you mean '--set'?"));
-  BOOST_TEST(has(refusal({"run", "f", "--least"}), "--least"));
+  BOOST_TEST(has(refusal({"run", "f", "--min-memory"}), "--min-memory"));
   BOOST_TEST(has(refusal({"run"}), "FILE"));
   BOOST_TEST(has(refusal({"run", "f", "--set"}), "--set"));
   BOOST_TEST(has(refusal({"run", "f", "g"}), "nothing takes the argument 'g'."));

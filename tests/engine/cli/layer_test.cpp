@@ -31,8 +31,8 @@ Layer configuration(std::string_view text) {
 }
 
 std::string refusal(std::string_view text) {
-  const core::Error error = test::refusal_of([&] { configuration(text); });
-  BOOST_TEST((error.code() == core::Code::invalid_argument));
+  const engine::Error error = test::refusal_of([&] { configuration(text); });
+  BOOST_TEST((error.code() == engine::Code::invalid_argument));
   return error.what();
 }
 

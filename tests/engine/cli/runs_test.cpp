@@ -38,7 +38,7 @@ class Listener final : public Reporter {
     if (!opened) ++left_alone;
   }
   void run_done(const RunHeading& heading, const Results& results, double) override {
-    told.push_back(heading.number);
+    reported.push_back(heading.number);
     for (const std::string& file : results.files()) files.push_back(file);
   }
   void run_stopped(std::size_t run) override { stopped.push_back(run); }
@@ -46,7 +46,7 @@ class Listener final : public Reporter {
 
   std::map<std::size_t, std::string> devices;  // by run: where its gate was
   std::set<std::size_t> waited;
-  std::vector<std::size_t> told, stopped;
+  std::vector<std::size_t> reported, stopped;
   std::vector<std::string> files, messages;
   int left_alone = 0;
 
@@ -114,7 +114,7 @@ BOOST_AUTO_TEST_CASE(eight_runs_use_four_devices_evenly_and_write_what_one_devic
   for (const auto& [run, device] : four.devices) ++runs_on[device];
   BOOST_TEST(runs_on.size() == 4u);
   for (const auto& [device, count] : runs_on) BOOST_TEST(count == 2, device);
-  BOOST_TEST((four.told == std::vector<std::size_t>{1, 2, 3, 4, 5, 6, 7, 8}));
+  BOOST_TEST((four.reported == std::vector<std::size_t>{1, 2, 3, 4, 5, 6, 7, 8}));
   std::set<std::string> different;
   for (int file = 1; file <= 8; ++file) {
     BOOST_TEST(content(1, file).size() == 24 * sizeof(float));
@@ -135,7 +135,7 @@ BOOST_AUTO_TEST_CASE(a_run_that_fails_is_told_in_its_place_and_the_others_go_on)
   Listener listener("test.loop", 1);
   const Request some = request(flow(), "x.count=[24,23,24]", 2);  // the layers take 24
   BOOST_TEST(run_all(some, output, listener) == kExitFailed);
-  BOOST_TEST((listener.told == std::vector<std::size_t>{1, 3}));
+  BOOST_TEST((listener.reported == std::vector<std::size_t>{1, 3}));
   BOOST_TEST((listener.stopped == std::vector<std::size_t>{2}));
   BOOST_TEST_REQUIRE(listener.messages.size() == 1u);
   BOOST_TEST(listener.messages[0].starts_with("run 2 of 3: x.count=23: node 'loop'"),

@@ -18,8 +18,8 @@ Layer given(std::initializer_list<std::pair<std::string_view, std::string>> opti
 }
 
 std::string refusal(std::string_view option, const std::string& value) {
-  const core::Error error = test::refusal_of([&] { read_settings(given({{option, value}})); });
-  BOOST_TEST((error.code() == core::Code::invalid_argument));
+  const engine::Error error = test::refusal_of([&] { read_settings(given({{option, value}})); });
+  BOOST_TEST((error.code() == engine::Code::invalid_argument));
   return error.what();
 }
 
@@ -160,7 +160,7 @@ BOOST_AUTO_TEST_CASE(a_cache_is_a_folder_or_none_and_has_a_limit) {
   BOOST_TEST(*read_settings(given({{"cache", "c"}})).cache == "c");
   BOOST_TEST(read_settings(given({{"cache", ""}})).cache->empty());
   BOOST_TEST(read_settings(given({{"cache", "none"}})).cache->empty());
-  BOOST_TEST(read_settings(given({{"cache-limit", "2MiB"}})).engine.keep_bytes == 2u << 20);
+  BOOST_TEST(read_settings(given({{"cache-limit", "2MiB"}})).engine.cache_dir_bytes == 2u << 20);
   BOOST_TEST(read_settings(given({})).engine.prompt_limit == 64u << 10);
   BOOST_TEST(read_settings(given({{"prompt-limit", "2MiB"}})).engine.prompt_limit == 2u << 20);
   BOOST_TEST(refusal("prompt-limit", "long").find("expected a size such as 1GiB, got 'long'") !=

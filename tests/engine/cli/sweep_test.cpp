@@ -12,8 +12,8 @@ namespace {
 using Values = std::vector<std::string>;
 
 std::string refusal(std::string_view value, InputKind kind) {
-  const core::Error error = test::refusal_of([&] { values_of(value, kind); });
-  BOOST_TEST((error.code() == core::Code::invalid_argument));
+  const engine::Error error = test::refusal_of([&] { values_of(value, kind); });
+  BOOST_TEST((error.code() == engine::Code::invalid_argument));
   return error.what();
 }
 
@@ -96,8 +96,8 @@ BOOST_AUTO_TEST_CASE(the_declared_type_decides_what_is_a_number) {
 BOOST_AUTO_TEST_CASE(too_many_combinations_are_refused) {
   Sweep sweep;
   sweep.add(Values(1000, "x"));
-  const core::Error error = test::refusal_of([&] { sweep.add(Values(101, "y")); });
-  BOOST_TEST((error.code() == core::Code::invalid_argument));
+  const engine::Error error = test::refusal_of([&] { sweep.add(Values(101, "y")); });
+  BOOST_TEST((error.code() == engine::Code::invalid_argument));
   BOOST_TEST(sweep.runs() == 1000u);
   sweep.add(Values(100, "y"));
   BOOST_TEST(sweep.runs() == kMostRuns);

@@ -9,7 +9,7 @@
 #include "engine/base/error.h"
 #include "engine/device/kernel_table.h"
 
-namespace core = heddle::core;
+namespace engine = heddle::engine;
 
 namespace {
 
@@ -36,9 +36,9 @@ heddle_device_desc complete_desc() {
   desc.can_copy = [](heddle_device*, heddle_device*) { return 0; };
   desc.copy = [](heddle_stream*, heddle_device*, void*, heddle_device*, const void*,
                  std::size_t) -> heddle_status* { return nullptr; };
-  desc.weight_form = [](heddle_device*, heddle_use, const heddle_tensor_info*,
-                        heddle_weight_form*) -> heddle_status* { return nullptr; };
-  desc.make_weight = [](heddle_device*, heddle_stream*, heddle_use, const heddle_weight_form*,
+  desc.weight_layout = [](heddle_device*, heddle_use, const heddle_tensor_info*,
+                        heddle_weight_layout*) -> heddle_status* { return nullptr; };
+  desc.make_weight = [](heddle_device*, heddle_stream*, heddle_use, const heddle_weight_layout*,
                         std::uint32_t, const heddle_view* const*,
                         void*) -> heddle_status* { return nullptr; };
   return desc;
@@ -46,9 +46,9 @@ heddle_device_desc complete_desc() {
 
 std::string refusal_of(const heddle_device_desc& desc) {
   try {
-    core::check_device_desc(desc, "org.example.test");
-  } catch (const core::Error& error) {
-    BOOST_TEST((error.code() == core::Code::invalid_argument));
+    engine::check_device_desc(desc, "org.example.test");
+  } catch (const engine::Error& error) {
+    BOOST_TEST((error.code() == engine::Code::invalid_argument));
     return error.what();
   }
   return "";
@@ -70,7 +70,7 @@ BOOST_AUTO_TEST_SUITE(device_desc)
 
 BOOST_AUTO_TEST_CASE(a_desc_with_all_that_is_required_is_taken) {
   BOOST_TEST(refusal_of(complete_desc()) == "");
-  const core::DeviceExtensions none = core::extensions_of(complete_desc());
+  const engine::DeviceExtensions none = engine::extensions_of(complete_desc());
   BOOST_TEST((none.pinned == nullptr && none.native == nullptr && none.capture == nullptr &&
               none.links == nullptr && none.timing == nullptr && none.cancel == nullptr));
 }
@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(every_required_function_that_is_missing_is_named) {
   WITHOUT(open) WITHOUT(close) WITHOUT(info) WITHOUT(alloc) WITHOUT(free) WITHOUT(stream_make)
       WITHOUT(stream_free) WITHOUT(event_make) WITHOUT(event_free) WITHOUT(record)
           WITHOUT(wait_on_stream) WITHOUT(wait) WITHOUT(done) WITHOUT(can_copy) WITHOUT(copy)
-              WITHOUT(weight_form) WITHOUT(make_weight)
+              WITHOUT(weight_layout) WITHOUT(make_weight)
 #undef WITHOUT
       // Nothing between the name and the first optional member was left out above.
       BOOST_TEST(offsetof(heddle_device_desc, kernels) ==
@@ -136,14 +136,14 @@ BOOST_AUTO_TEST_CASE(an_extension_of_another_revision_is_not_taken) {
   heddle_device_desc desc = complete_desc();
   desc.extension = give_extension;
   given_extensions = {{"heddle.device.pinned/1", &desc}};
-  BOOST_TEST((core::extensions_of(desc).pinned == nullptr));
+  BOOST_TEST((engine::extensions_of(desc).pinned == nullptr));
 }
 
 BOOST_AUTO_TEST_CASE(members_that_were_added_later_read_as_zero) {
   heddle_device_desc desc = complete_desc();
   desc.extension = give_extension;
   desc.size = offsetof(heddle_device_desc, extension);
-  const heddle_device_desc whole = core::whole_desc(desc);
+  const heddle_device_desc whole = engine::whole_desc(desc);
   BOOST_TEST((whole.make_weight == desc.make_weight));
   BOOST_TEST((whole.extension == nullptr));
 }
@@ -151,8 +151,8 @@ BOOST_AUTO_TEST_CASE(members_that_were_added_later_read_as_zero) {
 BOOST_AUTO_TEST_CASE(a_kernel_that_lacks_something_is_refused_with_what_it_is) {
   const auto refusal = [](const heddle_kernel* kernel) -> std::string {
     try {
-      core::KernelTable::check(kernel, "org.example.test");
-    } catch (const core::Error& error) {
+      engine::KernelTable::check(kernel, "org.example.test");
+    } catch (const engine::Error& error) {
       return error.what();
     }
     return "";

@@ -3,10 +3,10 @@
 #include <boost/test/unit_test.hpp>
 #include <limits>
 
-using heddle::core::DeviceHealth;
-using heddle::core::HealthPolicy;
-using heddle::core::reason_to_leave_out;
-using State = heddle::core::DeviceHealth::State;
+using heddle::engine::DeviceHealth;
+using heddle::engine::HealthPolicy;
+using heddle::engine::reason_to_leave_out;
+using State = heddle::engine::DeviceHealth::State;
 
 namespace {
 

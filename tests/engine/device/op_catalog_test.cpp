@@ -8,7 +8,7 @@
 #include "engine/tensor/shape.h"
 #include "heddle/abi/ops.h"
 
-using namespace heddle::core;
+using namespace heddle::engine;
 
 namespace {
 

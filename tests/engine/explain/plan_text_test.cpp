@@ -3,7 +3,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-using namespace heddle::core;
+using namespace heddle::engine;
 
 BOOST_AUTO_TEST_SUITE(plan_figures)
 

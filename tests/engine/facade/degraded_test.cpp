@@ -65,12 +65,12 @@ struct DegradedDevicesFixture {
   Outcome run(Engine& engine, const std::string& json) const {
     Outcome outcome;
     try {
-      const auto tell = [&](const Event& e) {
+      const auto notify = [&](const Event& e) {
         if (e.kind == Event::Kind::node_started && e.device.starts_with("fake"))
           outcome.devices.emplace(e.device);
       };
       outcome.values =
-          engine.start(engine.parse(json), {tell, {"keep.out"}}).wait().floats("keep.out");
+          engine.start(engine.parse(json), {notify, {"keep.out"}}).wait().floats("keep.out");
     } catch (const EngineError& error) {
       outcome.error = error.what();
     }

@@ -200,11 +200,11 @@ BOOST_AUTO_TEST_CASE(a_tensor_begins_at_its_byte_offset_and_may_say_its_strides)
 BOOST_AUTO_TEST_CASE(every_event_says_its_run) {
   std::set<std::uint64_t> ids;
   for (int i = 0; i < 3; ++i) {
-    std::set<std::uint64_t> told;
+    std::set<std::uint64_t> reported;
     Run run =
-        start(sum, {{"add.a", std::int64_t(100 + i)}}, [&](const Event& e) { told.insert(e.run); });
+        start(sum, {{"add.a", std::int64_t(100 + i)}}, [&](const Event& e) { reported.insert(e.run); });
     run.wait();
-    BOOST_TEST((told == std::set<std::uint64_t>{run.id()}));
+    BOOST_TEST((reported == std::set<std::uint64_t>{run.id()}));
     ids.insert(run.id());
   }
   BOOST_TEST(ids.size() == 3u);
@@ -326,7 +326,7 @@ BOOST_AUTO_TEST_CASE(an_observer_gets_previews_only_when_it_asks_for_them) {
                                                                std::to_string(p.step) + ": " +
                                                                std::string(p.pixels, p.pixels + 6));
                                               },
-                                          .keep = {"keep.out"},
+                                          .fetch = {"keep.out"},
                                           .previews = wanted});
     // How often the node found that somebody looks.
     BOOST_TEST(run.wait().text("keep.out") == (wanted ? "3" : "0"));

@@ -107,11 +107,11 @@ BOOST_AUTO_TEST_CASE(the_newest_log_gets_the_messages_until_its_engine_goes) {
   EngineOptions options = test::engine_options();
   options.log = sink_into(first);
   Engine engine(options);
-  core::log(core::Level::warning, "one");
+  engine::log(engine::Level::warning, "one");
   {
     options.log = sink_into(second);
     Engine newer(options);
-    core::log(core::Level::error, "two");
+    engine::log(engine::Level::error, "two");
   }
   BOOST_TEST((first == std::vector<std::string>{"2 one"}));
   BOOST_TEST((second == std::vector<std::string>{"3 two"}));
@@ -121,7 +121,7 @@ BOOST_AUTO_TEST_CASE(a_log_that_throws_harms_nobody) {
   EngineOptions options = test::engine_options();
   options.log = [](int, std::string_view) { throw 5; };
   const Engine engine(options);
-  BOOST_CHECK_NO_THROW(core::log(core::Level::warning, "nobody wants it"));
+  BOOST_CHECK_NO_THROW(engine::log(engine::Level::warning, "nobody wants it"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -47,7 +47,7 @@ struct MemoryFixture {
   // this model.
   std::vector<float> run(Engine& engine, const test::LayersFile& model) {
     Run run = engine.start(engine.parse(flow(model)),
-                           {.keep = {"keep.out"}, .inputs = {{"x.start", start += 1}}});
+                           {.fetch = {"keep.out"}, .inputs = {{"x.start", start += 1}}});
     std::vector<float> values = run.wait().floats("keep.out");
     BOOST_TEST(model.gives(values, start), model.name << " gave what is not its result");
     return values;
@@ -57,7 +57,7 @@ struct MemoryFixture {
     std::vector<Run> runs;
     for (const test::LayersFile* model : models)
       runs.push_back(engine.start(engine.parse(flow(*model)),
-                                  {.keep = {"keep.out"}, .inputs = {{"x.start", start += 1}}}));
+                                  {.fetch = {"keep.out"}, .inputs = {{"x.start", start += 1}}}));
     for (std::size_t i = 0; i < runs.size(); ++i)
       BOOST_TEST(models[i]->gives(runs[i].wait().floats("keep.out"), first + double(i)),
                  models[i]->name << " gave what is not its result");
@@ -66,7 +66,7 @@ struct MemoryFixture {
   static std::uint64_t held(const Engine& engine, const std::string& file) {
     std::uint64_t bytes = 0;
     const std::vector<DeviceInfo> devices = engine.devices();
-    for (const HeldMemory& part : devices.at(0).memory.held)
+    for (const MemoryUsage& part : devices.at(0).memory.held)
       if (part.kind == "weights" && part.owner.ends_with(file + ".safetensors"))
         bytes += part.bytes;
     return bytes;
@@ -224,7 +224,7 @@ BOOST_AUTO_TEST_CASE(kept_values_go_to_host_memory_when_their_device_is_short) {
       {{"x", R"({"class_type": "test.ramp", "inputs": {"count": 20000, "start": 3}})"},
        {"keep", R"({"class_type": "test.keep", "inputs": {"value": ["x", 0]}})"}});
   const auto values = [&] {
-    return engine.start(engine.parse(big), {.keep = {"keep.out"}}).wait().floats("keep.out");
+    return engine.start(engine.parse(big), {.fetch = {"keep.out"}}).wait().floats("keep.out");
   };
   const std::vector<float> good = values();
   const std::uint64_t host = engine.host_memory().taken;
@@ -234,7 +234,7 @@ BOOST_AUTO_TEST_CASE(kept_values_go_to_host_memory_when_their_device_is_short) {
   Run again = engine.start(
       engine.parse(big),
       {.observer = [&](const Event& e) { computed += e.kind == Event::Kind::node_started; },
-       .keep = {"keep.out"}});
+       .fetch = {"keep.out"}});
   BOOST_TEST((again.wait().floats("keep.out") == good));
   BOOST_TEST(computed == 0);
   BOOST_TEST(control->peak_bytes(0) <= 130u << 10);

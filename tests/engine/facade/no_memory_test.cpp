@@ -42,7 +42,7 @@ BOOST_AUTO_TEST_CASE(whatever_allocation_of_a_runs_threads_fails_it_ends_and_the
   Engine engine(options);
   const Workflow workflow = engine.parse(text);
   const auto run = [&] {
-    return engine.start(workflow, {.keep = {"keep.out"}}).wait().floats("keep.out");
+    return engine.start(workflow, {.fetch = {"keep.out"}}).wait().floats("keep.out");
   };
   const std::vector<float> right = run();
   int failed = 0;

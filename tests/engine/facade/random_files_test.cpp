@@ -9,7 +9,7 @@
 #include "tests/support/refusal.h"
 
 using namespace heddle;
-using core::DType;
+using engine::DType;
 
 namespace {
 
@@ -18,7 +18,7 @@ const std::vector<RandomTensor> kTensors{
     {"a/one.safetensors", "scale", DType::f32, {4096}, 1, 0.5},
     {"two.safetensors", "wide", DType::f32, {100, 777}, 0, 0.25}};
 
-std::vector<float> numbers(const core::TensorView& tensor) {
+std::vector<float> numbers(const engine::TensorView& tensor) {
   std::vector<float> values;
   const std::size_t size = tensor.dtype == DType::f32 ? 4 : 2;
   for (std::size_t i = 0; i < tensor.data.size(); i += size) {
@@ -53,7 +53,7 @@ BOOST_AUTO_TEST_SUITE(random_files)
 BOOST_AUTO_TEST_CASE(tensors_have_their_shapes_types_and_spread) {
   const RandomFiles files(kTensors);
   BOOST_TEST(files.bytes() == 2u * 777'000 + 4u * 4096 + 4u * 77'700);
-  const core::Checkpoint one = core::open_checkpoint(files.folder() / "a/one.safetensors");
+  const engine::Checkpoint one = engine::open_checkpoint(files.folder() / "a/one.safetensors");
   BOOST_TEST(one.tensors().size() == 2u);
   BOOST_TEST((one.at("wide").shape == std::vector<std::int64_t>{1000, 777}));
   BOOST_TEST((one.at("wide").dtype == DType::bf16));
@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(tensors_have_their_shapes_types_and_spread) {
 
 BOOST_AUTO_TEST_CASE(rows_differ_and_so_do_tensors) {
   const RandomFiles files(kTensors);
-  const core::Checkpoint one = core::open_checkpoint(files.folder() / "a/one.safetensors");
+  const engine::Checkpoint one = engine::open_checkpoint(files.folder() / "a/one.safetensors");
   const auto data = one.at("wide").data;
   for (std::size_t row = 1; row < 1000; ++row)
     BOOST_TEST_REQUIRE(!same_bytes(data.subspan(0, 2 * 777), data.subspan(row * 2 * 777, 2 * 777)));
@@ -79,8 +79,8 @@ BOOST_AUTO_TEST_CASE(the_same_tensors_are_the_same_bytes) {
   const RandomFiles first(kTensors), second(kTensors);
   BOOST_TEST(first.folder() != second.folder());
   for (const char* file : {"a/one.safetensors", "two.safetensors"}) {
-    const core::Checkpoint a = core::open_checkpoint(first.folder() / file),
-                           b = core::open_checkpoint(second.folder() / file);
+    const engine::Checkpoint a = engine::open_checkpoint(first.folder() / file),
+                           b = engine::open_checkpoint(second.folder() / file);
     for (std::size_t t = 0; t < a.tensors().size(); ++t)
       BOOST_TEST(same_bytes(a.tensors()[t].data, b.tensors()[t].data));
   }
@@ -100,19 +100,19 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_drawn_is_refused) {
   const auto refused = [](RandomTensor tensor) {
     try {
       const RandomFiles files({std::move(tensor)});
-    } catch (const core::Error& error) {
+    } catch (const engine::Error& error) {
       return error.code();
     }
-    return core::Code::internal;
+    return engine::Code::internal;
   };
-  BOOST_TEST((refused({"../x.safetensors", "w", DType::f32, {4}}) == core::Code::invalid_argument));
-  BOOST_TEST((refused({"/x.safetensors", "w", DType::f32, {4}}) == core::Code::invalid_argument));
-  BOOST_TEST((refused({"x.safetensors", "w", DType::i32, {4}}) == core::Code::invalid_argument));
-  BOOST_TEST((refused({"x.safetensors", "w", DType::f32, {4, 0}}) == core::Code::invalid_argument));
-  BOOST_CHECK_THROW(RandomFiles({kTensors[0], kTensors[0]}), core::Error);
+  BOOST_TEST((refused({"../x.safetensors", "w", DType::f32, {4}}) == engine::Code::invalid_argument));
+  BOOST_TEST((refused({"/x.safetensors", "w", DType::f32, {4}}) == engine::Code::invalid_argument));
+  BOOST_TEST((refused({"x.safetensors", "w", DType::i32, {4}}) == engine::Code::invalid_argument));
+  BOOST_TEST((refused({"x.safetensors", "w", DType::f32, {4, 0}}) == engine::Code::invalid_argument));
+  BOOST_CHECK_THROW(RandomFiles({kTensors[0], kTensors[0]}), engine::Error);
   // More than any machine has.
   BOOST_TEST((refused({"x.safetensors", "w", DType::f32, {std::int64_t{1} << 55}}) ==
-              core::Code::out_of_memory));
+              engine::Code::out_of_memory));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(four_devices_that_compute_with_a_model_at_once_share_one_ma
                                        loaded.arrive();
                                        most = std::max(most.load(), mappings(model));
                                      },
-                                 .keep = {"keep.out"}}));
+                                 .fetch = {"keep.out"}}));
   std::vector<std::vector<float>> results;
   for (Run& run : runs) results.push_back(run.wait().floats("keep.out"));
   BOOST_TEST(!loaded.is_missed());

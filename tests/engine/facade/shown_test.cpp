@@ -6,8 +6,8 @@
 #include "tests/support/temporary_folder.h"
 
 using namespace heddle;
-using core::Json;
-using core::parse_json;
+using engine::Json;
+using engine::parse_json;
 
 namespace {
 

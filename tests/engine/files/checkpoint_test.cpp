@@ -11,7 +11,7 @@
 #include "tests/support/safetensors_writer.h"
 #include "tests/support/temporary_folder.h"
 
-using namespace heddle::core;
+using namespace heddle::engine;
 using namespace heddle::test;
 
 namespace {
@@ -230,14 +230,14 @@ BOOST_AUTO_TEST_CASE(a_cast_is_another_checkpoint_and_what_is_in_blocks_cannot_b
   BOOST_TEST((cast.identity() != plain.strip_prefix("p.").cast(DType::f8_e5m2).identity()));
   BOOST_TEST(
       std::string(refusal_of([&] { plain.cast(DType::f16); }).what()).ends_with("not to f16"));
-  const Checkpoint narrow = plain.narrow().strip_prefix("p.");
-  BOOST_TEST((narrow.at("weight").cast == DType::f8_e4m3));
-  BOOST_TEST(narrow.at("weight").is_narrow);
-  BOOST_TEST(!narrow.at("ids").is_narrow);
-  BOOST_TEST(!cast.at("weight").is_narrow);
-  BOOST_TEST((narrow.identity() != cast.identity()));
-  BOOST_TEST((narrow.cast(DType::f8_e4m3).identity() == cast.identity()));
-  BOOST_TEST(!narrow.cast(DType::f8_e4m3).at("weight").is_narrow);
+  const Checkpoint scaled = plain.scale_to_fp8().strip_prefix("p.");
+  BOOST_TEST((scaled.at("weight").cast == DType::f8_e4m3));
+  BOOST_TEST(scaled.at("weight").is_scaled_fp8);
+  BOOST_TEST(!scaled.at("ids").is_scaled_fp8);
+  BOOST_TEST(!cast.at("weight").is_scaled_fp8);
+  BOOST_TEST((scaled.identity() != cast.identity()));
+  BOOST_TEST((scaled.cast(DType::f8_e4m3).identity() == cast.identity()));
+  BOOST_TEST(!scaled.cast(DType::f8_e4m3).at("weight").is_scaled_fp8);
   const auto blocks = folder.write(
       "m.gguf", gguf_bytes({.tensors = {{"w", kGgmlQ8_0, {32}, std::string(34, 'x')}}}));
   const std::string refused =

@@ -9,7 +9,7 @@
 #include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"
 
-using namespace heddle::core;
+using namespace heddle::engine;
 using heddle::test::refusal_of;
 using heddle::test::TemporaryFolder;
 namespace fs = std::filesystem;

@@ -13,7 +13,7 @@
 #include "tests/support/safetensors_writer.h"
 #include "tests/support/temporary_folder.h"
 
-using namespace heddle::core;
+using namespace heddle::engine;
 using namespace heddle::test;
 
 BOOST_AUTO_TEST_SUITE(safetensors_test)

@@ -8,7 +8,7 @@
 #include "engine/tensor/shape.h"
 #include "tests/support/refusal.h"
 
-using namespace heddle::core;
+using namespace heddle::engine;
 using heddle::test::refusal_of;
 
 BOOST_AUTO_TEST_SUITE(value_file_test)

@@ -16,9 +16,9 @@
 #include "tests/support/temporary_folder.h"
 
 using namespace heddle;
-using core::WeightPatch;
-using core::WeightPatches;
-using core::WeightSource;
+using engine::WeightPatch;
+using engine::WeightPatches;
+using engine::WeightSource;
 using Patches = std::shared_ptr<const WeightPatches>;
 
 namespace {
@@ -41,23 +41,23 @@ test::FileTensor tensor(const std::string& name, std::vector<std::int64_t> shape
 }
 
 // All of a weight as numbers, whatever parts it is in.
-std::vector<float> values_of(const core::HostWeight& weight) {
+std::vector<float> values_of(const engine::HostWeight& weight) {
   std::vector<float> all;
   for (const heddle_view& part : weight.parts) {
     BOOST_TEST_REQUIRE(part.info.dtype == HEDDLE_F32);
     const auto* values = static_cast<const float*>(part.data);
-    all.insert(all.end(), values, values + core::element_count(part.info));
+    all.insert(all.end(), values, values + engine::element_count(part.info));
   }
   return all;
 }
 
 struct WeightPatchesFixture {
   test::TemporaryFolder folder;
-  core::Checkpoint model = core::open_checkpoint(
+  engine::Checkpoint model = engine::open_checkpoint(
       folder.write("model.safetensors",
                    test::safetensors_bytes({tensor("a", {96, 80}, 1), tensor("b", {96, 80}, 2),
                                             tensor("c", {32, 6, 3, 3}, 3)})));
-  core::Checkpoint lora = core::open_checkpoint(folder.write(
+  engine::Checkpoint lora = engine::open_checkpoint(folder.write(
       "lora.safetensors",
       test::safetensors_bytes({tensor("up", {96, 7}, 4), tensor("down", {7, 80}, 5),
                                tensor("third", {32, 7}, 6), tensor("whole", {96, 80}, 7),
@@ -69,11 +69,11 @@ struct WeightPatchesFixture {
   }
   Patches patched(double scale) const { return patched({{"up", "down", scale, {{"a"}}}}); }
   WeightSource source(const std::string& name, Patches patches = {}) const {
-    const core::TensorView& t = model.at(name);
+    const engine::TensorView& t = model.at(name);
     return {
         .parts = {{&t, 0, t.shape[0]}}, .use = HEDDLE_USE_LINEAR, .patches = std::move(patches)};
   }
-  static std::vector<float> floats(const core::TensorView& t) {
+  static std::vector<float> floats(const engine::TensorView& t) {
     std::vector<float> values(t.data.size() / sizeof(float));
     std::memcpy(values.data(), t.data.data(), t.data.size());
     return values;
@@ -104,7 +104,7 @@ constexpr double kRounding = 2e-7;  // a few roundings of f32
 BOOST_FIXTURE_TEST_SUITE(weight_patches, WeightPatchesFixture)
 
 BOOST_AUTO_TEST_CASE(products_are_added_to_every_element) {
-  const core::HostWeight host = host_weight(source("a", patched(0.75)));
+  const engine::HostWeight host = host_weight(source("a", patched(0.75)));
   BOOST_TEST(test::relative_error(values_of(host), wanted("a", "up", "down", 0.75, 0, 0, 96)) <
              kRounding);
   BOOST_TEST(host.made_bytes == 96u * 80u * sizeof(float));
@@ -116,8 +116,8 @@ BOOST_AUTO_TEST_CASE(a_file_of_patches_that_is_cut_short_is_an_error_that_names_
   const WeightSource patched_whole = source("a", patched({{"whole", "", 1.0, {{"a"}}}}));
   const std::filesystem::path path = lora.path();
   std::filesystem::resize_file(path, 4096);
-  const core::Error error = test::refusal_of([&] { host_weight(patched_whole); });
-  BOOST_TEST((error.code() == core::Code::io));
+  const engine::Error error = test::refusal_of([&] { host_weight(patched_whole); });
+  BOOST_TEST((error.code() == engine::Code::io));
   BOOST_TEST(
       std::string(error.what()).find(path.string() + ": the bytes 4096 to") != std::string::npos,
       error.what());
@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE(a_file_of_patches_that_is_cut_short_is_an_error_that_names_
 
 BOOST_AUTO_TEST_CASE(merged_weights_equal_pytorch_in_every_type) {
   const auto path = test::tests_folder() / "plugins/goldens/loras/expected.safetensors";
-  const core::Checkpoint goldens = core::open_checkpoint(path);
+  const engine::Checkpoint goldens = engine::open_checkpoint(path);
   const test::TensorFile expected(path);
   // One file for each factor, as two LoRAs have them.
   const auto half = [&](const std::string& name, std::size_t which) {
@@ -134,19 +134,19 @@ BOOST_AUTO_TEST_CASE(merged_weights_equal_pytorch_in_every_type) {
     return test::FileTensor{
         name, "F32", {entry.shape[1], entry.shape[2]}, entry.bytes.substr(which * size, size)};
   };
-  std::vector<core::Checkpoint> loras;
+  std::vector<engine::Checkpoint> loras;
   for (const std::size_t which : {0u, 1u})
-    loras.push_back(core::open_checkpoint(
+    loras.push_back(engine::open_checkpoint(
         folder.write(std::to_string(which) + ".safetensors",
                      test::safetensors_bytes({half("down", which), half("up", which)}))));
   for (const std::string type : {"f32", "bf16", "f16"}) {
-    const core::TensorView& weight = goldens.at("merge." + type);
+    const engine::TensorView& weight = goldens.at("merge." + type);
     Patches patches;
     for (const std::size_t which : {0u, 1u})
       patches = WeightPatches::extend(
           patches.get(), goldens, loras[which],
           std::vector<WeightPatch>{{"up", "down", which == 0 ? 0.8 : -1.25, {{weight.name}}}});
-    const core::HostWeight host = core::host_weight(
+    const engine::HostWeight host = engine::host_weight(
         {.parts = {{&weight, 0, weight.shape[0]}}, .use = HEDDLE_USE_LINEAR, .patches = patches});
     const double error = test::relative_error(values_of(host), expected.floats("merged." + type));
     BOOST_TEST(error < kRounding, type << ": relative error " << error);
@@ -155,7 +155,7 @@ BOOST_AUTO_TEST_CASE(merged_weights_equal_pytorch_in_every_type) {
 
 BOOST_AUTO_TEST_CASE(only_the_rows_that_a_patch_names_are_changed) {
   // Rows 40 to 72 of "a" get the third; the rest lies in the file as it did.
-  const core::HostWeight host =
+  const engine::HostWeight host =
       host_weight(source("a", patched({{"third", "down", 2, {{"a", 40, 72}}}})));
   BOOST_TEST_REQUIRE(host.parts.size() == 3u);
   BOOST_TEST(test::relative_error(values_of(host), wanted("a", "third", "down", 2, 40, 0, 32)) <
@@ -208,7 +208,7 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_is_refused) {
   const auto refusal = [&](const WeightPatch& patch) {
     try {
       patched({patch});
-    } catch (const core::Error& error) {
+    } catch (const engine::Error& error) {
       return std::string(error.what());
     }
     return std::string();
@@ -230,12 +230,12 @@ namespace {
 
 struct StoreFixture : WeightPatchesFixture {
   test::Fakes fakes{"{}", 1};
-  core::WeightStore store{fakes.state(), 1 << 20};
+  engine::WeightStore store{fakes.state(), 1 << 20};
 
   // How many weights a load of this model makes.
   std::uint64_t made_by(const Patches& patches) {
     const std::uint64_t before = fakes.control()->weights(0);
-    std::vector<std::shared_ptr<const core::DeviceWeight>> weights;
+    std::vector<std::shared_ptr<const engine::DeviceWeight>> weights;
     for (const char* name : {"a", "b"})
       weights.push_back(store.get(source(name, patches), model.identity()));
     store.finish(weights);
@@ -266,8 +266,8 @@ BOOST_AUTO_TEST_CASE(a_change_of_strength_makes_only_what_it_touches) {
 }
 
 BOOST_AUTO_TEST_CASE(a_patched_weight_has_the_form_of_the_plain_one) {
-  const heddle_weight_form plain = store.form(source("a")),
-                           changed = store.form(source("a", patched(1)));
+  const heddle_weight_layout plain = store.layout(source("a")),
+                           changed = store.layout(source("a", patched(1)));
   BOOST_TEST(plain.bytes == changed.bytes);
   BOOST_TEST(plain.info.dtype == changed.info.dtype);
   BOOST_TEST(plain.info.layout == changed.info.layout);
@@ -277,10 +277,10 @@ BOOST_AUTO_TEST_CASE(the_device_gets_the_merged_numbers) {
   const auto weight = store.get(source("a", patched(0.75)), model.identity());
   store.finish(std::vector{weight});
   std::vector<float> values(96 * 80);
-  BOOST_TEST_REQUIRE(weight->form.bytes == values.size() * sizeof(float));
-  core::Stream stream(fakes.device());
+  BOOST_TEST_REQUIRE(weight->layout.bytes == values.size() * sizeof(float));
+  engine::Stream stream(fakes.device());
   fakes.device().copy(stream, nullptr, values.data(), &fakes.device(), weight->memory->data(),
-                      weight->form.bytes);
+                      weight->layout.bytes);
   stream.synchronize();
   BOOST_TEST(test::relative_error(values, wanted("a", "up", "down", 0.75, 0, 0, 96)) < kRounding);
 }

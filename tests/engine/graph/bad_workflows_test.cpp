@@ -8,7 +8,7 @@
 #include "tests/support/golden_files.h"
 #include "tests/support/test_nodes.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 namespace {
 
 Catalog catalog_with_files() {
@@ -28,7 +28,7 @@ Catalog catalog_with_files() {
 std::string said_about(const std::string& text, const std::string& name, const Catalog& catalog) {
   std::string said;
   try {
-    for (const Problem& problem : core::bind(parse_workflow(text, name), catalog).problems) {
+    for (const Problem& problem : engine::bind(parse_workflow(text, name), catalog).problems) {
       said += problem.severity == Problem::Severity::error ? "error: " : "warning: ";
       said += problem.message + "\n";
     }
@@ -55,4 +55,4 @@ BOOST_AUTO_TEST_CASE(every_bad_workflow_gets_the_messages_beside_it) {
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -8,11 +8,11 @@
 #include "tests/support/golden_files.h"
 #include "tests/support/test_nodes.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 namespace {
 
 Bound bind_text(std::string_view text, const std::vector<std::string>& targets = {}) {
-  return core::bind(parse_workflow(text, "scene.json"), test::test_catalog(), targets);
+  return engine::bind(parse_workflow(text, "scene.json"), test::test_catalog(), targets);
 }
 
 std::string messages(const Bound& bound) {
@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(given_values_are_held_to_what_the_port_declares) {
   const auto said = [](const char* input, const Value& value) {
     GivenValues given;
     given[{"v", input}] = value;
-    return messages(core::bind(
+    return messages(engine::bind(
         parse_workflow(
             R"({"v": {"class_type": "test.values"}, "s": {"class_type": "test.show", "inputs": {"any": ["v", 0]}}})",
             "w.json"),
@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(a_picture_may_name_the_folder_it_is_loaded_from) {
       },
       [](std::string_view folder) { return std::vector<std::string>{cat("in/", folder)}; });
   const auto said = [&](std::string_view file) {
-    return messages(core::bind(
+    return messages(engine::bind(
         parse_workflow(
             cat(R"({"l": {"class_type": "LoadImage", "inputs": {"image": ")", file,
                 R"("}}, "s": {"class_type": "SaveImage", "inputs": {"images": ["l", 0]}}})"),
@@ -263,7 +263,7 @@ BOOST_AUTO_TEST_CASE(hints_and_titles_come_along) {
 BOOST_AUTO_TEST_CASE(inputs_set_on_the_command_line_are_blamed_without_a_place) {
   Workflow workflow = parse_workflow(kTwoSinks, "scene.json");
   set_input(workflow, 1, "images", "5", "IMAGE");
-  const std::string said = messages(core::bind(workflow, test::test_catalog()));
+  const std::string said = messages(engine::bind(workflow, test::test_catalog()));
   BOOST_TEST(
       said.starts_with("scene.json: node 's' (SaveImage), input 'images': expects a link to IMAGE, "
                        "got the integer 5."));
@@ -306,7 +306,7 @@ BOOST_AUTO_TEST_CASE(sample_workflows_bind_to_the_graphs_beside_them) {
   BOOST_TEST(paths.size() >= 4u);
   for (const std::filesystem::path& path : paths) {
     const Bound bound =
-        core::bind(parse_workflow(test::read_text(path), path.filename().string()), catalog);
+        engine::bind(parse_workflow(test::read_text(path), path.filename().string()), catalog);
     BOOST_TEST(messages(bound) == "");
     const std::string expected =
         test::read_text(std::filesystem::path(path).replace_extension(".graph"));
@@ -318,4 +318,4 @@ BOOST_AUTO_TEST_CASE(sample_workflows_bind_to_the_graphs_beside_them) {
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace
-}  // namespace heddle::core
+}  // namespace heddle::engine

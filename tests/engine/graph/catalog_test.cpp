@@ -6,7 +6,7 @@
 #include "tests/support/refusal.h"
 #include "tests/support/test_nodes.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 BOOST_AUTO_TEST_SUITE(catalog)
 
 namespace {
@@ -105,4 +105,4 @@ BOOST_AUTO_TEST_CASE(files_and_their_places_come_from_the_lister) {
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace
-}  // namespace heddle::core
+}  // namespace heddle::engine

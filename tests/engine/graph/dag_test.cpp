@@ -2,7 +2,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-namespace heddle::core {
+namespace heddle::engine {
 namespace {
 
 using Indices = std::vector<std::uint32_t>;
@@ -100,4 +100,4 @@ edge [fontname="sans-serif", fontsize=9];
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -4,7 +4,7 @@
 
 #include "tests/support/test_nodes.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 namespace {
 
 BOOST_AUTO_TEST_SUITE(graph_text_)
@@ -20,9 +20,9 @@ BOOST_AUTO_TEST_CASE(a_model_shows_its_inputs_weights_and_outputs) {
   const NodeTypeRef type = test::type_of(block);
 
   Graph graph;
-  graph.inputs = {{"hidden", HEDDLE_INPUT_STEP | HEDDLE_INPUT_BATCH},
-                  {"text", HEDDLE_INPUT_CONSTANT | HEDDLE_INPUT_OPTIONAL},
-                  {"time", HEDDLE_INPUT_SCHEDULED}};
+  graph.inputs = {{"hidden", HEDDLE_INPUT_PER_STEP | HEDDLE_INPUT_BATCH},
+                  {"text", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL},
+                  {"time", HEDDLE_INPUT_PRECOMPUTED}};
   graph.nodes.push_back({"double.0",
                          "",
                          type,
@@ -35,9 +35,9 @@ BOOST_AUTO_TEST_CASE(a_model_shows_its_inputs_weights_and_outputs) {
   graph.order = {0, 1};
   graph.outputs = {{"noise", {1, 0}}};
   BOOST_TEST(graph_text(graph) ==
-             "input hidden step batch\n"
-             "input text constant optional\n"
-             "input time scheduled\n"
+             "input hidden per step batch\n"
+             "input text loop-invariant optional\n"
+             "input time precomputed\n"
              "0 double.0 test.linear x=@hidden size=4 weight<-q.weight+k.weight[2:8]+v.weight[4:]\n"
              "1 double.1 test.linear x=double.0.out +more=@time\n"
              "output noise = double.1.out\n");
@@ -65,4 +65,4 @@ BOOST_AUTO_TEST_CASE(long_and_odd_literals_stay_on_one_line) {
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace
-}  // namespace heddle::core
+}  // namespace heddle::engine

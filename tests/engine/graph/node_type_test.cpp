@@ -6,7 +6,7 @@
 #include "tests/support/refusal.h"
 #include "tests/support/test_nodes.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 BOOST_AUTO_TEST_SUITE(node_type)
 
 namespace {
@@ -149,4 +149,4 @@ BOOST_AUTO_TEST_CASE(faulty_widgets_are_refused) {
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace
-}  // namespace heddle::core
+}  // namespace heddle::engine

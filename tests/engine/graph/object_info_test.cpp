@@ -6,7 +6,7 @@
 #include "tests/support/golden_files.h"
 #include "tests/support/test_nodes.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 namespace {
 
 using test::TestNode;
@@ -142,4 +142,4 @@ BOOST_AUTO_TEST_CASE(nodes_of_other_plugins_are_shown_as_custom_nodes) {
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace
-}  // namespace heddle::core
+}  // namespace heddle::engine

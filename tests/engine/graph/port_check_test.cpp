@@ -9,7 +9,7 @@
 #include "tests/support/refusal.h"
 #include "tests/support/test_nodes.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 BOOST_AUTO_TEST_SUITE(port_check)
 
 namespace {
@@ -176,4 +176,4 @@ BOOST_AUTO_TEST_CASE(check_throws_with_the_input_s_name) {
 }
 
 BOOST_AUTO_TEST_SUITE_END()
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-namespace heddle::core {
+namespace heddle::engine {
 namespace {
 
 std::string text_of(std::string_view json) { return python_text(parse_json(json, "test")); }
@@ -94,4 +94,4 @@ BOOST_AUTO_TEST_CASE(fractions_are_cut_off_toward_zero) {
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace
-}  // namespace heddle::core
+}  // namespace heddle::engine

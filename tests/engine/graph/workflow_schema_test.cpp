@@ -8,7 +8,7 @@
 #include "engine/graph/workflow_keys.h"
 #include "tests/support/golden_files.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 BOOST_AUTO_TEST_SUITE(workflow_schema)
 
 namespace {
@@ -83,4 +83,4 @@ BOOST_AUTO_TEST_CASE(the_schema_offers_the_splits_that_the_parser_takes) {
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace
-}  // namespace heddle::core
+}  // namespace heddle::engine

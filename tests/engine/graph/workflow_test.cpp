@@ -5,7 +5,7 @@
 #include "tests/support/golden_files.h"
 #include "tests/support/refusal.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 BOOST_AUTO_TEST_SUITE(workflow)
 
 namespace {
@@ -230,4 +230,4 @@ BOOST_AUTO_TEST_CASE(set_makes_links_lists_and_new_inputs) {
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -16,30 +16,30 @@ namespace heddle::test {
 
 // What an action that has to fail throws; code 0 when it does not.
 template <class Action>
-core::Error error_of(Action&& action) {
+engine::Error error_of(Action&& action) {
   try {
     action();
-  } catch (const core::Error& error) {
+  } catch (const engine::Error& error) {
     return error;
   }
-  return core::Error(core::Code{}, "nothing was thrown");
+  return engine::Error(engine::Code{}, "nothing was thrown");
 }
 
 struct HostFixture {
   static constexpr std::uint64_t kPart = 64 << 10;  // bytes of a tensor, whole pages
 
-  HostFixture() : plugins(core::load_plugins({HEDDLE_PLUGINS_DIR "/cpu.so", kFakePlugin})) {
-    core::DeviceSelection selection;
+  HostFixture() : plugins(engine::load_plugins({HEDDLE_PLUGINS_DIR "/cpu.so", kFakePlugin})) {
+    engine::DeviceSelection selection;
     selection.names = {"cpu:0", "fake:0", "fake:1"};
     selection.compute["fake"] = "f32";
     selection.reference_kernels = true;
-    devices = core::open_devices(plugins, selection);
+    devices = engine::open_devices(plugins, selection);
   }
 
-  const std::shared_ptr<const core::Device>& cpu() const {
+  const std::shared_ptr<const engine::Device>& cpu() const {
     return devices[0].state->share_device();
   }
-  const std::shared_ptr<const core::Device>& fake(std::size_t i = 0) const {
+  const std::shared_ptr<const engine::Device>& fake(std::size_t i = 0) const {
     return devices[1 + i].state->share_device();
   }
 
@@ -64,24 +64,24 @@ struct HostFixture {
     header.resize((header.size() + 8 + 4095) / 4096 * 4096 - 8 + behind, ' ');
     content = with_length(header, data);
     path = folder.write("weights.safetensors", content);
-    checkpoint.emplace(core::open_checkpoint(path));
+    checkpoint.emplace(engine::open_checkpoint(path));
   }
 
-  core::FilePart part(std::size_t i, std::int64_t begin = 0, std::int64_t end = 16) const {
-    return core::file_part(checkpoint->at(std::to_string(i)), begin, end);
+  engine::FilePart part(std::size_t i, std::int64_t begin = 0, std::int64_t end = 16) const {
+    return engine::file_part(checkpoint->at(std::to_string(i)), begin, end);
   }
-  std::vector<core::FilePart> all() const {
-    std::vector<core::FilePart> parts;
+  std::vector<engine::FilePart> all() const {
+    std::vector<engine::FilePart> parts;
     for (std::size_t i = 0; i < checkpoint->tensors().size(); ++i) parts.push_back(part(i));
     return parts;
   }
 
   // Host memory with a limit. Without readers everything happens in one order.
-  core::HostWeights& make(std::uint64_t limit, std::uint64_t pinned = 0, std::uint64_t staging = 0,
+  engine::HostWeights& make(std::uint64_t limit, std::uint64_t pinned = 0, std::uint64_t staging = 0,
                           unsigned readers = 0, unsigned copiers = 0,
                           unsigned staging_devices = 1) {
-    room = std::make_shared<core::HostRoom>(limit);
-    host.emplace(room, core::HostWeights::Options{.pinned_bytes = pinned,
+    room = std::make_shared<engine::HostBudget>(limit);
+    host.emplace(room, engine::HostWeights::Options{.pinned_bytes = pinned,
                                                   .staging_bytes = staging,
                                                   .staging_devices = staging_devices,
                                                   .readers = readers,
@@ -90,36 +90,36 @@ struct HostFixture {
     return *host;
   }
 
-  std::shared_ptr<core::HostLease> get(const core::FilePart& one,
-                                       const std::shared_ptr<const core::Device>& reader) {
+  std::shared_ptr<engine::HostLease> get(const engine::FilePart& one,
+                                       const std::shared_ptr<const engine::Device>& reader) {
     return host->get({&one, 1}, reader);
   }
-  bool is_right(const core::HostLease& lease, const core::FilePart& one, std::size_t at = 0) const {
+  bool is_right(const engine::HostLease& lease, const engine::FilePart& one, std::size_t at = 0) const {
     return std::memcmp(lease.data(at), content.data() + one.offset, one.bytes) == 0;
   }
   // Asks for it, looks at it and lets go of it.
-  bool use(std::size_t i, const std::shared_ptr<const core::Device>& reader) {
+  bool use(std::size_t i, const std::shared_ptr<const engine::Device>& reader) {
     return is_right(*get(part(i), reader), part(i));
   }
 
   // The names of what is read from the file, in that order, each once for all its pieces.
-  core::ReadWatch note_reads() {
-    return [this](const core::FileRead& read) {
+  engine::ReadWatch note_reads() {
+    return [this](const engine::FileRead& read) {
       const std::lock_guard lock(mutex);
       watched_bytes += read.bytes;
       if (reads.empty() || reads.back() != read.name) reads.push_back(read.name);
     };
   }
 
-  core::LoadedPlugins plugins;
+  engine::LoadedPlugins plugins;
   FakeControl control;
-  std::vector<core::RunDevice> devices;
+  std::vector<engine::RunDevice> devices;
   TemporaryFolder folder;
   std::string content;
   std::filesystem::path path;
-  std::optional<core::Checkpoint> checkpoint;
-  std::shared_ptr<core::HostRoom> room;
-  std::optional<core::HostWeights> host;
+  std::optional<engine::Checkpoint> checkpoint;
+  std::shared_ptr<engine::HostBudget> room;
+  std::optional<engine::HostWeights> host;
   std::mutex mutex;
   std::vector<std::string> reads;   // mutex
   std::uint64_t watched_bytes = 0;  // mutex

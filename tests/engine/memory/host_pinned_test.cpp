@@ -25,14 +25,14 @@ BOOST_AUTO_TEST_CASE(beyond_the_pinned_limit_bytes_pass_through_buffers) {
 BOOST_AUTO_TEST_CASE(a_buffer_is_used_again_when_the_copy_from_it_has_passed) {
   write(6);
   make(1 << 20, 2 * kPart, 2 * kPart);
-  core::Stream stream(*fake());
+  engine::Stream stream(*fake());
   const test::DeviceBuffer target(*fake(), kPart / 4);
-  std::vector<std::shared_ptr<core::HostLease>> leases;
+  std::vector<std::shared_ptr<engine::HostLease>> leases;
   for (std::size_t i = 0; i < 6; ++i) {
     leases.push_back(get(part(i), fake()));
     BOOST_TEST(is_right(*leases.back(), part(i)));
     fake()->copy(stream, fake().get(), target.data(), nullptr, leases.back()->data(0), kPart);
-    core::Event copied(*fake());
+    engine::Event copied(*fake());
     stream.record(copied);
     leases.back()->end_with(std::move(copied));
   }
@@ -70,11 +70,11 @@ BOOST_AUTO_TEST_CASE(where_no_memory_can_be_pinned_plain_memory_does) {
 
 BOOST_AUTO_TEST_CASE(who_waits_for_memory_that_cannot_be_pinned_gets_plain_memory) {
   write(4);
-  const std::vector<core::FilePart> parts = all();
+  const std::vector<engine::FilePart> parts = all();
   for (std::uint64_t round = 0; round < 200; ++round) {
     make(1 << 20, 4 * kPart, 0, 2);
     control->fail_pinned(0, round % 4 + 1);
-    core::Expectation expected = host->expect(parts, core::UseOrder::once, fake());
+    engine::Expectation expected = host->expect(parts, engine::UseOrder::once, fake());
     for (std::size_t i = 0; i < 4; ++i) BOOST_TEST(use(i, fake()));
     expected.end();
     host.reset();

@@ -31,17 +31,17 @@ struct Staging : test::HostFixture {
 
   // Asks for all of them as a store of weights does: each is copied from, and let go by an event.
   // The number of those that were wrong, here or on the device.
-  std::size_t load(std::size_t reader, const std::vector<core::FilePart>& parts) {
+  std::size_t load(std::size_t reader, const std::vector<engine::FilePart>& parts) {
     const auto& device = fake(reader);
-    core::Stream stream(*device);
-    std::vector<std::shared_ptr<core::HostLease>> leases;
+    engine::Stream stream(*device);
+    std::vector<std::shared_ptr<engine::HostLease>> leases;
     std::size_t wrong = 0;
-    for (const core::FilePart& one : parts) {
+    for (const engine::FilePart& one : parts) {
       leases.push_back(get(one, device));
       wrong += is_right(*leases.back(), one) ? 0 : 1;
       const test::DeviceBuffer target(*device, one.bytes / 4);
       device->copy(stream, device.get(), target.data(), nullptr, leases.back()->data(0), one.bytes);
-      core::Event copied(*device);
+      engine::Event copied(*device);
       stream.record(copied);
       leases.back()->end_with(std::move(copied));
       stream.synchronize();
@@ -59,9 +59,9 @@ BOOST_AUTO_TEST_CASE(a_few_buffers_do_for_weights_of_many_sizes) {
   write_sizes(sizes(), 300);
   for (const auto& [readers, copiers] : {std::pair{0u, 0u}, {0u, 4u}, {2u, 0u}, {2u, 4u}}) {
     const std::uint64_t before = control->pinned_allocations(0);
-    make(core::HostRoom::kUnlimited, kStaging, kStaging, readers, copiers);
+    make(engine::HostBudget::kUnlimited, kStaging, kStaging, readers, copiers);
     for (int round = 0; round < 3; ++round) {
-      const core::Expectation once = host->expect(all(), core::UseOrder::once, fake());
+      const engine::Expectation once = host->expect(all(), engine::UseOrder::once, fake());
       BOOST_TEST(load(0, all()) == 0u);
     }
     // Four of 94 units are what the bytes allow, and of small ones there are eight at most.
@@ -79,13 +79,13 @@ BOOST_AUTO_TEST_CASE(two_devices_that_load_the_same_read_it_once) {
   std::uint64_t alone = 0;
   for (const bool is_together : {false, true}) {
     const std::uint64_t before = control->pinned_allocations(0) + control->pinned_allocations(1);
-    make(core::HostRoom::kUnlimited, 2 * kStaging, 2 * kStaging, 2, 4, 2);
+    make(engine::HostBudget::kUnlimited, 2 * kStaging, 2 * kStaging, 2, 4, 2);
     for (int round = 0; round < 2; ++round) {
-      std::vector<core::Expectation> once;
+      std::vector<engine::Expectation> once;
       for (const std::size_t d : {0, 1})
-        once.push_back(host->expect(all(), core::UseOrder::once, fake(d)));
+        once.push_back(host->expect(all(), engine::UseOrder::once, fake(d)));
       if (is_together) {  // one thread, as a session has, brings each of them to both
-        for (const core::FilePart& one : all())
+        for (const engine::FilePart& one : all())
           for (const std::size_t d : {0, 1}) BOOST_TEST(load(d, {one}) == 0u);
       } else {
         auto other = std::async(std::launch::async, [&] { return load(1, all()); });
@@ -107,8 +107,8 @@ BOOST_AUTO_TEST_CASE(two_devices_that_load_the_same_read_it_once) {
 
 BOOST_AUTO_TEST_CASE(what_has_passed_to_a_device_is_there_for_those_that_read_the_mapping) {
   write_sizes(sizes(), 40);
-  make(core::HostRoom::kUnlimited, kStaging, kStaging, 2, 2);
-  const core::Expectation once = host->expect(all(), core::UseOrder::once, fake());
+  make(engine::HostBudget::kUnlimited, kStaging, kStaging, 2, 2);
+  const engine::Expectation once = host->expect(all(), engine::UseOrder::once, fake());
   BOOST_TEST(load(0, all()) == 0u);
   for (std::size_t i = 0; i < kCount; ++i) {
     const auto lease = get(part(i), cpu());
@@ -121,20 +121,20 @@ BOOST_AUTO_TEST_CASE(what_has_passed_to_a_device_is_there_for_those_that_read_th
 BOOST_AUTO_TEST_CASE(what_was_not_read_completely_is_told_to_each_who_asks) {
   write_sizes(sizes());
   for (const unsigned threads : {0u, 2u}) {
-    make(core::HostRoom::kUnlimited, 2 * kStaging, 2 * kStaging, threads, 2 * threads, 2);
+    make(engine::HostBudget::kUnlimited, 2 * kStaging, 2 * kStaging, threads, 2 * threads, 2);
     const std::uintmax_t whole = std::filesystem::file_size(path);
     std::filesystem::resize_file(path, part(20).offset + part(20).bytes / 2);
-    std::vector<core::Expectation> once;
+    std::vector<engine::Expectation> once;
     for (const std::size_t d : {0, 1})
-      once.push_back(host->expect(all(), core::UseOrder::once, fake(d)));
+      once.push_back(host->expect(all(), engine::UseOrder::once, fake(d)));
     for (std::size_t i = 0; i < kCount; ++i)
       for (const std::size_t d : {0, 1, 0}) {
         if (i < 20) {
           BOOST_TEST(use(i, fake(d)));
           continue;
         }
-        const core::Error error = test::error_of([&] { get(part(i), fake(d)); });
-        BOOST_TEST((error.code() == core::Code::io), error.what());
+        const engine::Error error = test::error_of([&] { get(part(i), fake(d)); });
+        BOOST_TEST((error.code() == engine::Code::io), error.what());
         BOOST_TEST(std::string(error.what()).find(path.string()) == 0u, error.what());
       }
     once.clear();
@@ -148,14 +148,14 @@ BOOST_AUTO_TEST_CASE(what_was_not_read_completely_is_told_to_each_who_asks) {
 
 BOOST_AUTO_TEST_CASE(buffers_that_nobody_comes_for_are_given_back) {
   write_sizes(sizes());
-  make(core::HostRoom::kUnlimited, kStaging, kStaging, 2, 2);
+  make(engine::HostBudget::kUnlimited, kStaging, kStaging, 2, 2);
   for (std::size_t round = 0; round < 60; ++round) {
-    core::Expectation once = host->expect(all(), core::UseOrder::once, fake(), note_reads());
+    engine::Expectation once = host->expect(all(), engine::UseOrder::once, fake(), note_reads());
     const std::size_t i = round % kCount;  // leaves out those before
     if (round % 3 != 0) BOOST_TEST(use(i, fake()));
     if (round % 3 == 1) BOOST_TEST(load(1, {part((i + 5) % kCount)}) == 0u);
     once.end();
-    if (round % 4 == 0) host->let_go(core::HostRoom::kUnlimited);
+    if (round % 4 == 0) host->evict(engine::HostBudget::kUnlimited);
     if (round % 4 == 0) BOOST_TEST(room->held() == 0u);
     if (round % 4 == 0) BOOST_TEST(control->pinned_bytes(0) + control->pinned_bytes(1) == 0u);
   }
@@ -164,9 +164,9 @@ BOOST_AUTO_TEST_CASE(buffers_that_nobody_comes_for_are_given_back) {
 BOOST_AUTO_TEST_CASE(memory_that_cannot_be_pinned_is_done_without) {
   write_sizes(sizes());
   for (std::uint64_t nth = 1; nth <= 6; ++nth) {
-    make(core::HostRoom::kUnlimited, kStaging, kStaging, 2, 2);
+    make(engine::HostBudget::kUnlimited, kStaging, kStaging, 2, 2);
     control->fail_pinned(0, nth);
-    const core::Expectation once = host->expect(all(), core::UseOrder::once, fake());
+    const engine::Expectation once = host->expect(all(), engine::UseOrder::once, fake());
     BOOST_TEST(load(0, all()) == 0u);
     BOOST_TEST(host->report().read_first == bytes());
     BOOST_TEST(host->report().read_again == 0u);
@@ -180,11 +180,11 @@ BOOST_AUTO_TEST_CASE(loading_threads_with_buffers_of_two_devices_keep_to_the_lim
     make(limit, kStaging, kStaging, 2, 3, 2);
     const auto work = [&](unsigned seed) {
       std::mt19937 random(seed);
-      std::vector<core::FilePart> order;
+      std::vector<engine::FilePart> order;
       for (int i = 0; i < 25; ++i)
         order.push_back(part(random() % kCount, random() % 8, 8 + random() % 9));
-      const core::Expectation once =
-          host->expect(order, random() % 4 == 0 ? core::UseOrder::cyclic : core::UseOrder::once,
+      const engine::Expectation once =
+          host->expect(order, random() % 4 == 0 ? engine::UseOrder::cyclic : engine::UseOrder::once,
                        fake(seed % 2));
       return load(seed % 2, order);
     };
@@ -203,15 +203,15 @@ BOOST_AUTO_TEST_CASE(what_comes_next_is_read_ahead_behind_smaller_weights) {
   std::vector<std::uint64_t> sizes(8, 60 * kUnit);
   sizes.insert(sizes.end(), 3, 100 * kUnit);
   write_sizes(sizes, 300);
-  make(core::HostRoom::kUnlimited, kStaging, kStaging, 2, 4);
-  const std::vector<core::FilePart> parts = all();
-  const std::vector<core::FilePart> small(parts.begin(), parts.begin() + 8),
+  make(engine::HostBudget::kUnlimited, kStaging, kStaging, 2, 4);
+  const std::vector<engine::FilePart> parts = all();
+  const std::vector<engine::FilePart> small(parts.begin(), parts.begin() + 8),
       large(parts.begin() + 8, parts.end());
   {
-    const core::Expectation once = host->expect(small, core::UseOrder::once, fake());
+    const engine::Expectation once = host->expect(small, engine::UseOrder::once, fake());
     BOOST_TEST(load(0, small) == 0u);
   }
-  const core::Expectation once = host->expect(large, core::UseOrder::once, fake());
+  const engine::Expectation once = host->expect(large, engine::UseOrder::once, fake());
   const std::uint64_t all_bytes = 8 * 60 * kUnit + 3 * 100 * kUnit;
   for (int i = 0; i < 2000 && host->report().read_first < all_bytes; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));

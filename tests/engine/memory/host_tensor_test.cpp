@@ -8,7 +8,7 @@
 
 #include "tests/support/refusal.h"
 
-using namespace heddle::core;
+using namespace heddle::engine;
 
 namespace {
 
@@ -26,7 +26,7 @@ std::shared_ptr<Ledger> host(std::uint64_t budget) {
 std::uint64_t values_in(const Ledger& ledger) {
   std::uint64_t bytes = 0;
   for (const LedgerReport::Line& line : ledger.report().held)
-    if (line.kind == Held::values) bytes += line.bytes;
+    if (line.kind == MemoryKind::values) bytes += line.bytes;
   return bytes;
 }
 
@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(is_refused_with_the_ledger_and_lets_others_go_before) {
   const Tensor next = make_host_tensor(bytes_info(600), ledger);
   BOOST_TEST(!kept);
   BOOST_TEST(ledger->report().taken == 600u);
-  ledger->forget_shed(&kept);
+  ledger->remove_evict_callback(&kept);
 }
 
 BOOST_AUTO_TEST_CASE(takes_of_a_claim_first) {
@@ -81,7 +81,7 @@ BOOST_AUTO_TEST_CASE(takes_of_a_claim_first) {
   const Tensor tensor = make_host_tensor(bytes_info(1000), ledger, &claim);
   BOOST_TEST(claim.left() == 24u);
   claim.release();
-  BOOST_TEST(ledger->room() == 24u);
+  BOOST_TEST(ledger->available() == 24u);
 }
 
 BOOST_AUTO_TEST_CASE(of_small_size_asks_the_driver_nothing) {

@@ -11,21 +11,21 @@ BOOST_FIXTURE_TEST_SUITE(host_threads, test::HostFixture)
 
 BOOST_AUTO_TEST_CASE(four_loading_threads_never_exceed_the_limit) {
   write(24, 500);
-  const std::uint64_t limit = 5 * (kPart + core::page_bytes());
+  const std::uint64_t limit = 5 * (kPart + engine::page_bytes());
   make(limit, 3 * kPart, kPart, 2);
   const auto load = [&](unsigned seed) {
     std::mt19937 random(seed);
     const auto& reader = seed % 2 == 0 ? cpu() : fake(seed / 2);
-    core::Stream stream(*reader);
-    std::vector<core::FilePart> order;
+    engine::Stream stream(*reader);
+    std::vector<engine::FilePart> order;
     for (int i = 0; i < 40; ++i)
       order.push_back(part(random() % 24, random() % 8, 8 + random() % 9));
-    const core::Expectation expectation = host->expect(order, core::UseOrder::once, reader);
+    const engine::Expectation expectation = host->expect(order, engine::UseOrder::once, reader);
     std::size_t wrong = 0;
-    for (const core::FilePart& one : order) {
+    for (const engine::FilePart& one : order) {
       const auto lease = get(one, reader);
       wrong += is_right(*lease, one) ? 0 : 1;
-      core::Event passed(*reader);
+      engine::Event passed(*reader);
       stream.record(passed);
       if (random() % 2 == 0) lease->end_with(std::move(passed));
     }
@@ -47,7 +47,7 @@ BOOST_AUTO_TEST_CASE(two_that_want_all_there_is_take_turns) {
   write(4);
   make(2 * kPart, 2 * kPart);
   const auto load = [&](std::size_t first) {
-    const std::vector<core::FilePart> two{part(first), part(first + 1)};
+    const std::vector<engine::FilePart> two{part(first), part(first + 1)};
     std::size_t wrong = 0;
     for (int i = 0; i < 50; ++i) {
       const auto lease = host->get(two, fake(first / 2));
@@ -91,9 +91,9 @@ BOOST_AUTO_TEST_CASE(those_who_hold_and_want_more_than_there_is_are_told_and_do_
   };
   auto second =
       std::async(std::launch::async, load, 1, 3, std::ref(second_holds), std::ref(first_holds));
-  const core::Code one = load(0, 2, first_holds, second_holds), two = second.get();
+  const engine::Code one = load(0, 2, first_holds, second_holds), two = second.get();
   // The one who is told gives its own back, and the other one may have that.
-  BOOST_TEST(int(one == core::Code::out_of_memory) + int(two == core::Code::out_of_memory) >= 1);
+  BOOST_TEST(int(one == engine::Code::out_of_memory) + int(two == engine::Code::out_of_memory) >= 1);
 }
 
 BOOST_AUTO_TEST_CASE(what_is_expected_is_read_before_anybody_asks) {
@@ -101,8 +101,8 @@ BOOST_AUTO_TEST_CASE(what_is_expected_is_read_before_anybody_asks) {
   make(8 * kPart, 8 * kPart, 0, 2);
   std::promise<void> all_read;
   std::uint64_t bytes = 0;
-  const core::Expectation once =
-      host->expect(all(), core::UseOrder::once, fake(), [&](const core::FileRead& read) {
+  const engine::Expectation once =
+      host->expect(all(), engine::UseOrder::once, fake(), [&](const engine::FileRead& read) {
         const std::lock_guard lock(mutex);
         bytes += read.bytes;
         if (bytes == 6 * kPart) all_read.set_value();
@@ -117,10 +117,10 @@ BOOST_AUTO_TEST_CASE(
     reading_ahead_lets_go_of_what_is_wanted_later_and_never_of_what_is_wanted_sooner) {
   write(16);
   make(12 * kPart, 12 * kPart, 0, 2);
-  const core::Expectation cycle = host->expect(all(), core::UseOrder::cyclic, fake());
+  const engine::Expectation cycle = host->expect(all(), engine::UseOrder::cyclic, fake());
   for (int round = 0; round < 10; ++round)
     for (std::size_t i = 0; i < 16; ++i) BOOST_TEST(use(i, fake()));
-  const core::HostReport report = host->report();
+  const engine::HostReport report = host->report();
   BOOST_TEST(report.peak <= 12 * kPart);
   BOOST_TEST(report.read_first == 16 * kPart);
   // Two of the twelve are for what comes next: ten of sixteen are found in each round. Were that
@@ -132,9 +132,9 @@ BOOST_AUTO_TEST_CASE(a_file_that_cannot_be_read_ahead_is_an_error_for_who_asks_o
   write(4);
   make(8 * kPart, 8 * kPart, 0, 2);
   std::filesystem::resize_file(path, std::filesystem::file_size(path) - kPart);
-  core::Expectation once = host->expect(all(), core::UseOrder::once, fake());
+  engine::Expectation once = host->expect(all(), engine::UseOrder::once, fake());
   for (std::size_t i = 0; i < 3; ++i) BOOST_TEST(use(i, fake()));
-  BOOST_TEST((test::error_of([&] { get(part(3), fake()); }).code() == core::Code::io));
+  BOOST_TEST((test::error_of([&] { get(part(3), fake()); }).code() == engine::Code::io));
   once.end();
   BOOST_TEST(host->report().read_first >= 3 * kPart);
   host.reset();
@@ -144,10 +144,10 @@ BOOST_AUTO_TEST_CASE(a_file_that_cannot_be_read_ahead_is_an_error_for_who_asks_o
 BOOST_AUTO_TEST_CASE(what_was_let_go_for_others_is_left_to_them_until_somebody_asks) {
   write(6);
   make(4 * kPart, 4 * kPart, 0, 2);
-  const core::Expectation cycle = host->expect(all(), core::UseOrder::cyclic, fake());
+  const engine::Expectation cycle = host->expect(all(), engine::UseOrder::cyclic, fake());
   for (int round = 0; round < 20; ++round) {
     BOOST_TEST(use(std::size_t(round) % 6, fake()));
-    host->let_go(3 * kPart);
+    host->evict(3 * kPart);
     BOOST_TEST(room->reserve(3 * kPart).has_value());  // before anything is read ahead into it
   }
 }
@@ -156,8 +156,8 @@ BOOST_AUTO_TEST_CASE(expectations_may_end_while_their_parts_are_read) {
   write(12);
   make(6 * kPart, 3 * kPart, kPart, 2);
   for (int round = 0; round < 50; ++round) {
-    core::Expectation once =
-        host->expect(all(), core::UseOrder::once, round % 2 == 0 ? fake() : cpu(), note_reads());
+    engine::Expectation once =
+        host->expect(all(), engine::UseOrder::once, round % 2 == 0 ? fake() : cpu(), note_reads());
     BOOST_TEST(use(std::size_t(round) % 12, fake(1)));
   }
   BOOST_TEST(host->report().peak <= 6 * kPart);

@@ -7,7 +7,7 @@
 
 #include "tests/support/refusal.h"
 
-using namespace heddle::core;
+using namespace heddle::engine;
 
 namespace {
 
@@ -47,38 +47,38 @@ BOOST_AUTO_TEST_SUITE(ledger)
 BOOST_AUTO_TEST_CASE(a_budget_holds_to_the_byte) {
   Driver driver(10 * kMiB);
   BOOST_TEST(driver.take(10 * kMiB - 1));
-  BOOST_TEST(driver.ledger.room() == 1u);
+  BOOST_TEST(driver.ledger.available() == 1u);
   BOOST_TEST(!driver.take(2));
   BOOST_TEST(driver.take(1));
   BOOST_TEST(!driver.take(1));
   driver.give_back(5 * kMiB);
-  BOOST_TEST(driver.ledger.room() == 5 * kMiB);
+  BOOST_TEST(driver.ledger.available() == 5 * kMiB);
 }
 
 BOOST_AUTO_TEST_CASE(headroom_is_left_of_what_the_driver_has_free) {
   Driver driver(Ledger::kNoLimit, 10 * kMiB);
-  BOOST_TEST(driver.ledger.room() == 90 * kMiB);
+  BOOST_TEST(driver.ledger.available() == 90 * kMiB);
   BOOST_TEST(!driver.take(90 * kMiB + 1));
   BOOST_TEST(driver.take(90 * kMiB));
-  BOOST_TEST(driver.ledger.room() == 0u);
+  BOOST_TEST(driver.ledger.available() == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(the_driver_is_asked_every_two_seconds_and_what_comes_free_is_used) {
   Driver driver;
   driver.others = 70 * kMiB;
-  BOOST_TEST(driver.ledger.room() == 30 * kMiB);
+  BOOST_TEST(driver.ledger.available() == 30 * kMiB);
   driver.others = 0;
   driver.seconds = 1.9;
-  BOOST_TEST(driver.ledger.room() == 30 * kMiB);
+  BOOST_TEST(driver.ledger.available() == 30 * kMiB);
   BOOST_TEST(driver.ledger.polls() == 1u);
   driver.seconds = 2;
-  BOOST_TEST(driver.ledger.room() == 100 * kMiB);
+  BOOST_TEST(driver.ledger.available() == 100 * kMiB);
   BOOST_TEST(driver.ledger.polls() == 2u);
 }
 
 BOOST_AUTO_TEST_CASE(between_two_questions_what_we_take_counts) {
   Driver driver;
-  driver.ledger.room();
+  driver.ledger.available();
   BOOST_TEST(driver.take(60 * kMiB));
   BOOST_TEST(!driver.take(41 * kMiB));
   driver.give_back(30 * kMiB);
@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(between_two_questions_what_we_take_counts) {
 BOOST_AUTO_TEST_CASE(the_driver_is_asked_before_memory_is_said_to_be_out) {
   Driver driver;
   driver.others = 90 * kMiB;
-  driver.ledger.room();
+  driver.ledger.available();
   driver.others = 20 * kMiB;  // gone since: nobody has asked yet
   const TakenBytes taken = driver.ledger.take(50 * kMiB, "a test");
   driver.ours = 50 * kMiB;
@@ -104,16 +104,16 @@ BOOST_AUTO_TEST_CASE(the_driver_is_asked_before_memory_is_said_to_be_out) {
 BOOST_AUTO_TEST_CASE(what_is_reserved_nobody_else_gets) {
   Driver driver(10 * kMiB);
   Reservation claim = driver.ledger.reserve(6 * kMiB, "a session");
-  BOOST_TEST(driver.ledger.room() == 4 * kMiB);
+  BOOST_TEST(driver.ledger.available() == 4 * kMiB);
   BOOST_TEST(!driver.take(5 * kMiB));
   auto first = driver.ledger.try_take(5 * kMiB, &claim);
   BOOST_TEST(first.has_value());
   BOOST_TEST(claim.left() == 1 * kMiB);
-  BOOST_TEST(driver.ledger.room() == 4 * kMiB);
+  BOOST_TEST(driver.ledger.available() == 4 * kMiB);
   auto second = driver.ledger.try_take(3 * kMiB, &claim);
   BOOST_TEST(second.has_value());  // the last of the claim, and 2 MiB more
   BOOST_TEST(claim.left() == 0u);
-  BOOST_TEST(driver.ledger.room() == 2 * kMiB);
+  BOOST_TEST(driver.ledger.available() == 2 * kMiB);
   first.reset();
   second.reset();
   {
@@ -121,9 +121,9 @@ BOOST_AUTO_TEST_CASE(what_is_reserved_nobody_else_gets) {
     BOOST_TEST(!driver.ledger.try_reserve(1).has_value());
     claim = std::move(other);
   }
-  BOOST_TEST(driver.ledger.room() == 0u);
+  BOOST_TEST(driver.ledger.available() == 0u);
   claim.release();
-  BOOST_TEST(driver.ledger.room() == 10 * kMiB);
+  BOOST_TEST(driver.ledger.available() == 10 * kMiB);
 }
 
 BOOST_AUTO_TEST_CASE(those_who_can_let_go_are_asked_in_turn_and_only_as_long_as_bytes_are_missing) {
@@ -138,11 +138,11 @@ BOOST_AUTO_TEST_CASE(those_who_can_let_go_are_asked_in_turn_and_only_as_long_as_
   };
   driver.ledger.on_shortage(EvictionOrder::file_bytes, &asked, gives("second", 8 * kMiB));
   driver.ledger.on_shortage(EvictionOrder::merged_weights, &driver, gives("first", 2 * kMiB));
-  driver.ledger.on_shortage(EvictionOrder::kept_values, &driver, gives("third", 8 * kMiB));
+  driver.ledger.on_shortage(EvictionOrder::cached_values, &driver, gives("third", 8 * kMiB));
   const TakenBytes three = driver.ledger.take(3 * kMiB, "a test");
   BOOST_TEST(asked == (std::vector<std::string>{"first 3", "second 1"}),
              boost::test_tools::per_element());
-  driver.ledger.forget_shed(&asked);
+  driver.ledger.remove_evict_callback(&asked);
   asked.clear();
   const TakenBytes four = driver.ledger.take(4 * kMiB, "a test");
   BOOST_TEST(asked == (std::vector<std::string>{"first 4", "third 2"}),
@@ -154,8 +154,8 @@ BOOST_AUTO_TEST_CASE(children_take_of_their_parent_too) {
   Ledger one("cpu:0", {8 * kMiB}, {}, host), two("cpu:1", {8 * kMiB}, {}, host);
   std::optional<TakenBytes> seven = one.try_take(7 * kMiB);
   BOOST_TEST_REQUIRE(seven.has_value());
-  BOOST_TEST(host->room() == 3 * kMiB);
-  BOOST_TEST(two.room() == 3 * kMiB);
+  BOOST_TEST(host->available() == 3 * kMiB);
+  BOOST_TEST(two.available() == 3 * kMiB);
   BOOST_TEST(!two.try_take(4 * kMiB).has_value());
   BOOST_TEST(two.report().taken == 0u);  // what the parent refused is not counted below
   {
@@ -189,10 +189,10 @@ BOOST_AUTO_TEST_CASE(an_error_says_who_holds_what) {
   driver.others = 30 * kMiB;
   BOOST_TEST(driver.take(60 * kMiB));
   Ledger& ledger = driver.ledger;
-  const Holder flux{Held::weights, ledger.owner("flux")};
+  const MemoryTag flux{MemoryKind::weights, ledger.owner("flux")};
   TaggedBytes weights(ledger, flux, 40 * kMiB);
   ledger.pin(flux, 10 * kMiB);
-  const TaggedBytes activations(ledger, {Held::activations, 0}, 12 * kMiB);
+  const TaggedBytes activations(ledger, {MemoryKind::activations, 0}, 12 * kMiB);
   const Error error =
       heddle::test::refusal_of([&] { (void)ledger.take(20 * kMiB, "the weight 'single.17'"); });
   BOOST_TEST(text_of(error) ==
@@ -212,8 +212,8 @@ BOOST_AUTO_TEST_CASE(taken_bytes_go_back_by_themselves_and_leave_the_book) {
   Ledger ledger("cpu:0", {10 * kMiB}, {}, host);
   {
     TakenBytes one = ledger.take(3 * kMiB, "a test"), two = ledger.take(4 * kMiB, "a test");
-    one.tag({Held::values, 0});
-    two.tag({Held::values, 0});
+    one.tag({MemoryKind::values, 0});
+    two.tag({MemoryKind::values, 0});
     one.add(std::move(two));
     BOOST_TEST(one.bytes() == 7 * kMiB);
     BOOST_TEST(two.bytes() == 0u);
@@ -264,8 +264,8 @@ BOOST_AUTO_TEST_CASE(four_threads_never_exceed_the_budget) {
   for (std::thread& thread : threads) thread.join();
   BOOST_TEST(most <= kBudget);
   BOOST_TEST(most > 0u);
-  BOOST_TEST(ledger.room() == kBudget);
-  BOOST_TEST(host->room() == kBudget);
+  BOOST_TEST(ledger.available() == kBudget);
+  BOOST_TEST(host->available() == kBudget);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

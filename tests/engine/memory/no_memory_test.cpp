@@ -14,14 +14,14 @@ namespace {
 constexpr std::size_t kParts = 6;
 
 // All parts twice, in their order. False: somebody was told that memory is out.
-bool read_all(test::HostFixture& on, const std::shared_ptr<const core::Device>& reader) {
+bool read_all(test::HostFixture& on, const std::shared_ptr<const engine::Device>& reader) {
   bool is_whole = true;
-  const core::Expectation expected = on.host->expect(on.all(), core::UseOrder::cyclic, reader);
+  const engine::Expectation expected = on.host->expect(on.all(), engine::UseOrder::cyclic, reader);
   for (std::size_t i = 0; i < 2 * kParts; ++i) {
     try {
       BOOST_TEST(on.use(i % kParts, reader));
-    } catch (const core::Error& error) {
-      BOOST_TEST((error.code() == core::Code::out_of_memory), error.what());
+    } catch (const engine::Error& error) {
+      BOOST_TEST((error.code() == engine::Code::out_of_memory), error.what());
       is_whole = false;
     }
   }

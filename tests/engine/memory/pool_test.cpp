@@ -18,8 +18,8 @@ constexpr std::uint64_t kKiB = 1024;
 // A fake device of a megabyte, and a ledger of so much of it.
 struct PoolFixture {
   test::Fakes fakes{R"({"memory": 1048576})"};
-  core::Ledger ledger{"fake:0", {512 * kKiB}, [this] { return fakes.device().info().memory_free; }};
-  core::Pool pool{fakes.device(), ledger};
+  engine::Ledger ledger{"fake:0", {512 * kKiB}, [this] { return fakes.device().info().memory_free; }};
+  engine::Pool pool{fakes.device(), ledger};
   const test::FakeControl& control() const { return fakes.control(); }
 };
 
@@ -60,20 +60,20 @@ BOOST_AUTO_TEST_CASE(what_was_freed_is_handed_out_again_without_asking_the_devic
 BOOST_AUTO_TEST_CASE(who_has_claimed_room_gets_it_to_the_byte) {
   pool.free(pool.allocate(100 * kKiB));
   BOOST_TEST(pool.has_free_chunks());
-  ledger.on_shortage(core::EvictionOrder::free_chunks, this, [&](std::uint64_t) { pool.trim(); });
-  core::Reservation claim = ledger.reserve(512 * kKiB, "a test");
+  ledger.on_shortage(engine::EvictionOrder::free_chunks, this, [&](std::uint64_t) { pool.trim(); });
+  engine::Reservation claim = ledger.reserve(512 * kKiB, "a test");
   BOOST_TEST(!pool.has_free_chunks());  // it had to go
   std::vector<std::byte*> pieces;
   for (const std::uint64_t bytes : {300 * kKiB, kKiB, 100 * kKiB, 3 * kKiB, 108 * kKiB})
     pieces.push_back(pool.allocate(bytes, {.from = &claim}));
   BOOST_TEST(claim.left() == 0u);
   BOOST_TEST(control()->peak_bytes(0) == 512 * kKiB);
-  BOOST_TEST((test::refusal_of([&] { pool.allocate(1); }).code() == core::Code::out_of_memory));
+  BOOST_TEST((test::refusal_of([&] { pool.allocate(1); }).code() == engine::Code::out_of_memory));
   for (std::byte* piece : pieces) pool.free(piece);
 }
 
 BOOST_AUTO_TEST_CASE(free_chunks_go_back_before_memory_is_out) {
-  ledger.on_shortage(core::EvictionOrder::free_chunks, this, [&](std::uint64_t) { pool.trim(); });
+  ledger.on_shortage(engine::EvictionOrder::free_chunks, this, [&](std::uint64_t) { pool.trim(); });
   pool.free(pool.allocate(300 * kKiB));
   std::byte* const piece = pool.allocate(400 * kKiB);
   BOOST_TEST(control()->used_bytes(0) == 400 * kKiB);
@@ -83,15 +83,15 @@ BOOST_AUTO_TEST_CASE(free_chunks_go_back_before_memory_is_out) {
 
 BOOST_AUTO_TEST_CASE(
     memory_that_others_take_between_two_questions_is_found_out_when_it_is_refused) {
-  BOOST_TEST(ledger.room() == 512 * kKiB);
+  BOOST_TEST(ledger.available() == 512 * kKiB);
   control()->set_foreign_bytes(0, 900 * kKiB);
-  const core::Error error =
+  const engine::Error error =
       test::refusal_of([&] { pool.allocate(200 * kKiB, {.what = "a test"}); });
-  BOOST_TEST((error.code() == core::Code::out_of_memory));
+  BOOST_TEST((error.code() == engine::Code::out_of_memory));
   BOOST_TEST(std::string(error.what()).find("124.0 KiB free by the driver") != std::string::npos,
              error.what());
   BOOST_TEST(ledger.report().taken == 0u);
-  BOOST_TEST(ledger.room() == 124 * kKiB);
+  BOOST_TEST(ledger.available() == 124 * kKiB);
   control()->set_foreign_bytes(0, 0);
   std::byte* const piece = pool.allocate(200 * kKiB);  // asked again before it is out
   pool.free(piece);
@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(an_allocation_that_fails_once_is_tried_again) {
 }
 
 BOOST_AUTO_TEST_CASE(four_threads_stay_within_the_budget) {
-  ledger.on_shortage(core::EvictionOrder::free_chunks, this, [&](std::uint64_t) { pool.trim(); });
+  ledger.on_shortage(engine::EvictionOrder::free_chunks, this, [&](std::uint64_t) { pool.trim(); });
   std::vector<std::thread> threads;
   for (unsigned t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
@@ -119,8 +119,8 @@ BOOST_AUTO_TEST_CASE(four_threads_stay_within_the_budget) {
       for (int i = 0; i < 500; ++i) {
         try {
           mine.push_back(pool.allocate(1 + random() % (100 * kKiB)));
-        } catch (const core::Error& error) {
-          if (error.code() != core::Code::out_of_memory) throw;
+        } catch (const engine::Error& error) {
+          if (error.code() != engine::Code::out_of_memory) throw;
         }
         if (mine.size() > 3 || (!mine.empty() && random() % 2 == 0)) {
           pool.free(mine.back());

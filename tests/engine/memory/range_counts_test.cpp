@@ -3,7 +3,7 @@
 #include <boost/test/unit_test.hpp>
 #include <random>
 
-using heddle::core::RangeCounts;
+using heddle::engine::RangeCounts;
 using Ranges = std::vector<RangeCounts::Range>;
 
 BOOST_AUTO_TEST_SUITE(range_counts)
@@ -30,7 +30,7 @@ BOOST_AUTO_TEST_CASE(random_ranges_are_counted_as_one_by_one) {
   RangeCounts counts;
   std::vector<int> plain(64, 0);
   Ranges added;
-  const auto check = [&](const Ranges& told, const RangeCounts::Range& range, int count) {
+  const auto check = [&](const Ranges& reported, const RangeCounts::Range& range, int count) {
     Ranges expected;
     for (std::uint64_t at = range.begin; at < range.end; ++at) {
       if (plain[at] != count) continue;
@@ -39,7 +39,7 @@ BOOST_AUTO_TEST_CASE(random_ranges_are_counted_as_one_by_one) {
       else
         expected.push_back({at, at + 1});
     }
-    BOOST_TEST((told == expected));
+    BOOST_TEST((reported == expected));
   };
   for (int step = 0; step < 2000; ++step) {
     if (added.empty() || random() % 2 == 0) {
@@ -48,16 +48,16 @@ BOOST_AUTO_TEST_CASE(random_ranges_are_counted_as_one_by_one) {
       std::uint64_t missing = 0;
       for (std::uint64_t at = begin; at < end; ++at) missing += plain[at] == 0;
       BOOST_TEST(counts.missing(begin, end) == missing);
-      const Ranges told = counts.add(begin, end);
+      const Ranges reported = counts.add(begin, end);
       for (std::uint64_t at = begin; at < end; ++at) ++plain[at];
-      check(told, added.back(), 1);
+      check(reported, added.back(), 1);
     } else {
       std::swap(added[random() % added.size()], added.back());
       const RangeCounts::Range range = added.back();
       added.pop_back();
-      const Ranges told = counts.remove(range.begin, range.end);
+      const Ranges reported = counts.remove(range.begin, range.end);
       for (std::uint64_t at = range.begin; at < range.end; ++at) --plain[at];
-      check(told, range, 0);
+      check(reported, range, 0);
     }
   }
   for (const RangeCounts::Range& range : added) counts.remove(range.begin, range.end);

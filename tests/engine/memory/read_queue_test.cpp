@@ -9,7 +9,7 @@ BOOST_AUTO_TEST_SUITE(read_queue)
 
 namespace {
 
-using namespace heddle::core;
+using namespace heddle::engine;
 
 struct Queued {
   const std::uint64_t page = page_bytes();

@@ -7,10 +7,10 @@ namespace {
 using namespace heddle;
 
 struct StagingFixture : test::HostFixture {
-  core::HostMonitor monitor;
-  core::HostRoom host_room{100 << 10};
-  core::StagingPool pool{monitor, host_room, {96 << 10, 64 << 10, 2}};
-  core::HostMonitor::Lock lock{monitor.mutex};
+  engine::HostMonitor monitor;
+  engine::HostBudget host_room{100 << 10};
+  engine::StagingPool pool{monitor, host_room, {96 << 10, 64 << 10, 2}};
+  engine::HostMonitor::Lock lock{monitor.mutex};
   bool refused = false;
 };
 
@@ -21,13 +21,13 @@ BOOST_FIXTURE_TEST_SUITE(staging_pool, StagingFixture)
 BOOST_AUTO_TEST_CASE(a_buffer_that_is_out_of_use_is_used_again_where_it_is_large_enough) {
   pool.set_idle(lock, pool.make(lock, fake(), 32 << 10, refused));
   pool.set_idle(lock, pool.make(lock, fake(), 16 << 10, refused));
-  BOOST_TEST(pool.take_idle(*fake(1), 1, core::StagingPool::kAnySize) == nullptr);
-  BOOST_TEST(pool.take_idle(*fake(), 33 << 10, core::StagingPool::kAnySize) == nullptr);
+  BOOST_TEST(pool.take_idle(*fake(1), 1, engine::StagingPool::kAnySize) == nullptr);
+  BOOST_TEST(pool.take_idle(*fake(), 33 << 10, engine::StagingPool::kAnySize) == nullptr);
   BOOST_TEST(pool.take_idle(*fake(), 1, 15 << 10) == nullptr);
-  auto small = pool.take_idle(*fake(), 1, core::StagingPool::kAnySize);
+  auto small = pool.take_idle(*fake(), 1, engine::StagingPool::kAnySize);
   BOOST_TEST_REQUIRE(small != nullptr);
   BOOST_TEST(small->bytes() == 16u << 10);  // the smallest that does
-  BOOST_TEST(pool.supply(*fake(), 1, core::StagingPool::kAnySize).count == 2u);
+  BOOST_TEST(pool.supply(*fake(), 1, engine::StagingPool::kAnySize).count == 2u);
   pool.free(lock, std::move(small));
 }
 
@@ -41,7 +41,7 @@ BOOST_AUTO_TEST_CASE(what_is_pinned_stays_within_both_limits_and_is_given_back) 
   BOOST_TEST(!pool.fits(5 << 10));
   BOOST_TEST(pool.can_pin_copy(12 << 10));  // buffers have a part of their own
   BOOST_TEST(pool.pinned() == 80u << 10);
-  BOOST_TEST(host_room.held() == 80u << 10);
+  BOOST_TEST(host_budget.held() == 80u << 10);
   BOOST_TEST(pool.make(lock, fake(), 30 << 10, refused) == nullptr);  // the host has no room
   BOOST_TEST(!refused);
   BOOST_TEST(pool.free_one(lock));
@@ -49,7 +49,7 @@ BOOST_AUTO_TEST_CASE(what_is_pinned_stays_within_both_limits_and_is_given_back) 
   pool.forget_copy(*copy);
   copy.reset();
   BOOST_TEST(pool.pinned() == 0u);
-  BOOST_TEST(host_room.held() == 0u);
+  BOOST_TEST(host_budget.held() == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(memory_that_the_device_refuses_is_not_counted) {
@@ -57,8 +57,8 @@ BOOST_AUTO_TEST_CASE(memory_that_the_device_refuses_is_not_counted) {
   BOOST_TEST(pool.make(lock, fake(), 32 << 10, refused) == nullptr);
   BOOST_TEST(refused);
   BOOST_TEST(pool.pinned() == 0u);
-  BOOST_TEST(host_room.held() == 0u);
-  BOOST_TEST(pool.supply(*fake(), 1, core::StagingPool::kAnySize).bytes == 0u);
+  BOOST_TEST(host_budget.held() == 0u);
+  BOOST_TEST(pool.supply(*fake(), 1, engine::StagingPool::kAnySize).bytes == 0u);
   BOOST_TEST(lock.owns_lock());
 }
 

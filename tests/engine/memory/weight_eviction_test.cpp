@@ -10,7 +10,7 @@
 #include "tests/support/temporary_folder.h"
 
 using namespace heddle;
-using Pinned = std::shared_ptr<const core::DeviceWeight>;
+using Pinned = std::shared_ptr<const engine::DeviceWeight>;
 
 namespace {
 
@@ -21,38 +21,38 @@ constexpr std::uint64_t kSmallBytes = 64 * sizeof(float);
 // Models of `large` matrices, of which each has a small vector behind it.
 struct Model {
   Model(const std::filesystem::path& path, std::uint64_t id)
-      : checkpoint(core::open_checkpoint(path)), identity(core::Hasher().add(id).finish()) {}
-  core::WeightSource source(const std::string& name) const {
-    const core::TensorView& tensor = checkpoint.at(name);
+      : checkpoint(engine::open_checkpoint(path)), identity(engine::Hasher().add(id).finish()) {}
+  engine::WeightSource source(const std::string& name) const {
+    const engine::TensorView& tensor = checkpoint.at(name);
     return {.parts = {{&tensor, 0, tensor.shape[0]}}, .use = HEDDLE_USE_VECTOR};
   }
-  core::Checkpoint checkpoint;
-  core::Hash128 identity;
+  engine::Checkpoint checkpoint;
+  engine::Hash128 identity;
 };
 
 struct WeightEvictionFixture {
   test::Fakes fakes;
   test::TemporaryFolder folder;
-  core::WeightStore store{fakes.state()};
+  engine::WeightStore store{fakes.state()};
 
   Model model(std::uint64_t id, int large) {
     std::vector<test::FileTensor> tensors;
     for (int i = 0; i < large; ++i) {
       const std::vector<float> matrix(kLarge * kLarge, float(i)), vector(64, float(i));
       tensors.push_back(
-          {core::cat("m", i), "F32", {kLarge, kLarge}, test::bytes_of_floats(matrix)});
-      tensors.push_back({core::cat("v", i), "F32", {64}, test::bytes_of_floats(vector)});
+          {engine::cat("m", i), "F32", {kLarge, kLarge}, test::bytes_of_floats(matrix)});
+      tensors.push_back({engine::cat("v", i), "F32", {64}, test::bytes_of_floats(vector)});
     }
-    return Model(folder.write(core::cat(id, ".safetensors"), test::safetensors_bytes(tensors)), id);
+    return Model(folder.write(engine::cat(id, ".safetensors"), test::safetensors_bytes(tensors)), id);
   }
   // Loads all of it and lets go.
   void use(const Model& model, int large, const std::string& name) {
     std::vector<Pinned> held;
     for (int i = 0; i < large; ++i)
       for (const char* kind : {"m", "v"}) {
-        const core::WeightUser user{model.identity, name, std::uint32_t(2 * i + (*kind == 'v'))};
+        const engine::WeightUser user{model.identity, name, std::uint32_t(2 * i + (*kind == 'v'))};
         held.push_back(
-            store.get(model.source(core::cat(kind, i)), model.checkpoint.identity(), {}, user));
+            store.get(model.source(engine::cat(kind, i)), model.checkpoint.identity(), {}, user));
       }
     store.finish(held);
   }
@@ -62,10 +62,10 @@ struct WeightEvictionFixture {
     for (int i = 0; i < large; ++i)
       for (const char* kind : {"m", "v"}) {
         const std::uint64_t made = fakes.control()->weights(0);
-        const core::WeightUser user{model.identity, name, std::uint32_t(2 * i + (*kind == 'v'))};
+        const engine::WeightUser user{model.identity, name, std::uint32_t(2 * i + (*kind == 'v'))};
         const Pinned weight =
-            store.get(model.source(core::cat(kind, i)), model.checkpoint.identity(), {}, user);
-        if (fakes.control()->weights(0) != made) names.push_back(core::cat(name, ".", kind, i));
+            store.get(model.source(engine::cat(kind, i)), model.checkpoint.identity(), {}, user);
+        if (fakes.control()->weights(0) != made) names.push_back(engine::cat(name, ".", kind, i));
       }
     store.finish();
     return names;
@@ -101,7 +101,7 @@ BOOST_AUTO_TEST_CASE(without_a_next_use_the_model_used_longest_ago_goes_first) {
 BOOST_AUTO_TEST_CASE(
     the_model_whose_next_use_is_farthest_goes_before_nearer_ones_and_after_those_without) {
   const Model near = model(1, 2), far = model(2, 2), never = model(3, 2);
-  const core::NextUses next{{near.identity, 1}, {far.identity, 7}};
+  const engine::NextUses next{{near.identity, 1}, {far.identity, 7}};
   use(near, 2, "near");
   use(far, 2, "far");
   use(never, 2, "never");
@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(
   BOOST_TEST(missing(never, 2, "never") == (Names{"never.m0", "never.m1"}),
              boost::test_tools::per_element());
   // Nothing that is used again goes when only the others are asked for.
-  BOOST_TEST(store.evict(~std::uint64_t{0}, next, core::WeightStore::Reach::without_use) ==
+  BOOST_TEST(store.evict(~std::uint64_t{0}, next, engine::WeightStore::Reach::without_use) ==
              2 * (kLargeBytes + kSmallBytes));
   BOOST_TEST(missing(near, 2, "near").empty());
   BOOST_TEST(missing(far, 2, "far").empty());
@@ -140,8 +140,8 @@ BOOST_AUTO_TEST_CASE(what_is_pinned_stays_and_pins_are_counted) {
   second->pin();
   second->unpin();
   BOOST_TEST(second->is_pinned());
-  const core::DeviceWeight loose;
-  BOOST_TEST((test::refusal_of([&] { loose.unpin(); }).code() == core::Code::internal));
+  const engine::DeviceWeight loose;
+  BOOST_TEST((test::refusal_of([&] { loose.unpin(); }).code() == engine::Code::internal));
   second.reset();
   BOOST_TEST(store.evict(~std::uint64_t{0}) == kLargeBytes);
   BOOST_TEST(store.bytes() == 0u);
@@ -151,7 +151,7 @@ BOOST_AUTO_TEST_CASE(models_are_unloaded_by_name_and_told_with_their_bytes) {
   const Model one = model(1, 2), two = model(2, 1);
   use(one, 2, "one");
   use(two, 1, "two");
-  const std::vector<core::ModelWeights> models = store.models();
+  const std::vector<engine::ModelWeights> models = store.models();
   BOOST_TEST_REQUIRE(models.size() == 2u);
   BOOST_TEST(models[0].name == "one");
   BOOST_TEST(models[0].bytes == 2 * (kLargeBytes + kSmallBytes));

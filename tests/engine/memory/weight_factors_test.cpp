@@ -12,7 +12,7 @@
 #include "tests/support/safetensors_writer.h"
 #include "tests/support/temporary_folder.h"
 
-using namespace heddle::core;
+using namespace heddle::engine;
 using namespace heddle::test;
 
 namespace {

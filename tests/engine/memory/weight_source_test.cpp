@@ -11,7 +11,7 @@
 #include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"
 
-using namespace heddle::core;
+using namespace heddle::engine;
 using namespace heddle::test;
 
 namespace {
@@ -86,15 +86,15 @@ BOOST_AUTO_TEST_CASE(parts_of_several_types_are_joined_as_f32_when_one_is_in_blo
   BOOST_TEST(joined.info().dtype == HEDDLE_F16);
 }
 
-BOOST_AUTO_TEST_CASE(devices_are_told_of_the_matrices_of_a_narrowed_checkpoint) {
-  const Checkpoint narrow =
+BOOST_AUTO_TEST_CASE(devices_are_told_of_the_matrices_of_a_scaled_fp8_checkpoint) {
+  const Checkpoint scaled =
       open_checkpoint(folder.write("half.gguf", gguf_bytes({.tensors = {{"half", kGgmlF16, {64, 2},
                                                                          counted(256)}}})))
-          .narrow();
-  WeightSource matrix{.parts = {{&narrow.at("half"), 0, 2}}, .use = HEDDLE_USE_LINEAR};
-  BOOST_TEST(matrix.device_use() == HEDDLE_USE_LINEAR_NARROW);
+          .scale_to_fp8();
+  WeightSource matrix{.parts = {{&scaled.at("half"), 0, 2}}, .use = HEDDLE_USE_LINEAR};
+  BOOST_TEST(matrix.device_use() == HEDDLE_USE_LINEAR_FP8);
   BOOST_TEST(matrix.info().dtype == HEDDLE_F8_E4M3);
-  BOOST_TEST(host_weight(matrix).use == HEDDLE_USE_LINEAR_NARROW);
+  BOOST_TEST(host_weight(matrix).use == HEDDLE_USE_LINEAR_FP8);
   BOOST_TEST(host_weight(matrix).parts.at(0).info.dtype == HEDDLE_F16);
   WeightSource vector = matrix;
   vector.use = HEDDLE_USE_VECTOR;

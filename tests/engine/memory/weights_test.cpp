@@ -17,12 +17,12 @@ namespace {
 // A file of one matrix, and what fills a slot with it.
 struct File {
   explicit File(const std::filesystem::path& path)
-      : checkpoint(core::open_checkpoint(path)), tensor(checkpoint.tensors()[0]) {}
-  core::WeightSource source() const {
+      : checkpoint(engine::open_checkpoint(path)), tensor(checkpoint.tensors()[0]) {}
+  engine::WeightSource source() const {
     return {.parts = {{&tensor, 0, tensor.shape[0]}}, .use = HEDDLE_USE_LINEAR};
   }
-  core::Checkpoint checkpoint;
-  const core::TensorView& tensor;
+  engine::Checkpoint checkpoint;
+  const engine::TensorView& tensor;
 };
 
 struct WeightsFixture {
@@ -44,12 +44,12 @@ constexpr std::uint64_t kRoom = 1 << 20;
 BOOST_FIXTURE_TEST_SUITE(weights, WeightsFixture)
 
 BOOST_AUTO_TEST_CASE(one_device_loads_a_model_while_another_is_in_the_middle_of_it) {
-  core::WeightStore first(fakes.state(0), kRoom), second(fakes.state(1), kRoom);
+  engine::WeightStore first(fakes.state(0), kRoom), second(fakes.state(1), kRoom);
   const File one = file("one.safetensors"), two = file("two.safetensors");
   std::promise<void> is_loading, may_go_on;
   std::future<void> begun = is_loading.get_future();
   // The first stands still while it makes a weight: with whatever locks that takes.
-  const core::WorkWatch hold = [&](core::DeviceState&, core::StreamRow, core::Event, core::Event,
+  const engine::WorkWatch hold = [&](engine::DeviceState&, engine::StreamRow, engine::Event, engine::Event,
                                    std::uint64_t) {
     is_loading.set_value();
     may_go_on.get_future().wait();
@@ -72,9 +72,9 @@ BOOST_AUTO_TEST_CASE(one_device_loads_a_model_while_another_is_in_the_middle_of_
 
 namespace {
 
-bool says_gone(const core::Error& error, const std::filesystem::path& file) {
+bool says_gone(const engine::Error& error, const std::filesystem::path& file) {
   const std::string text = error.what();
-  return error.code() == core::Code::io &&
+  return error.code() == engine::Code::io &&
          text.find(file.string() + ": the bytes ") != std::string::npos &&
          text.find("are gone: the file has") != std::string::npos;
 }
@@ -83,7 +83,7 @@ bool says_gone(const core::Error& error, const std::filesystem::path& file) {
 
 // The device's own thread reads the pages, and nobody has looked at the file before.
 BOOST_AUTO_TEST_CASE(a_file_that_is_cut_short_while_a_device_reads_it_is_an_error_that_names_it) {
-  core::WeightStore store(fakes.state(0), kRoom);
+  engine::WeightStore store(fakes.state(0), kRoom);
   const std::vector<float> numbers(4096, 1);
   const auto write = [&](const std::string& name) {
     return folder.write(name, test::safetensors_bytes(
@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(a_file_that_is_cut_short_while_a_device_reads_it_is_an_erro
     const File cut(path);
     std::filesystem::resize_file(path, 4096);
     const auto weight = store.get(cut.source(), cut.checkpoint.identity());
-    const core::Error error = test::refusal_of([&] { store.finish({&weight, 1}); });
+    const engine::Error error = test::refusal_of([&] { store.finish({&weight, 1}); });
     BOOST_TEST(says_gone(error, path), error.what());
     BOOST_TEST(!store.has(cut.source(), cut.checkpoint.identity()));
     BOOST_TEST(store.bytes() == 0u);
@@ -111,10 +111,10 @@ BOOST_AUTO_TEST_CASE(columns_and_gguf_of_a_file_that_is_cut_short_are_errors_too
       "columns.safetensors",
       test::safetensors_bytes({{"weight", "F32", {64, 64}, test::bytes_of_floats(numbers)}}));
   const File file(path);
-  core::WeightSource columns = file.source();
+  engine::WeightSource columns = file.source();
   columns.columns = {{0, 32}};
   std::filesystem::resize_file(path, 4096);
-  const core::Error error = test::refusal_of([&] { core::host_weight(columns); });
+  const engine::Error error = test::refusal_of([&] { engine::host_weight(columns); });
   BOOST_TEST(says_gone(error, path), error.what());
   const std::filesystem::path other = folder.write(
       "columns.gguf",
@@ -124,7 +124,7 @@ BOOST_AUTO_TEST_CASE(columns_and_gguf_of_a_file_that_is_cut_short_are_errors_too
   columns = second.source();
   columns.columns = {{0, 32}};
   std::filesystem::resize_file(other, 100);
-  const core::Error again = test::refusal_of([&] { core::host_weight(columns); });
+  const engine::Error again = test::refusal_of([&] { engine::host_weight(columns); });
   BOOST_TEST(says_gone(again, other), again.what());
 }
 

@@ -8,7 +8,7 @@
 #include "tests/support/refusal.h"
 
 using namespace heddle;
-using namespace heddle::core;
+using namespace heddle::engine;
 namespace tt = boost::test_tools;
 
 BOOST_AUTO_TEST_SUITE(costs)
@@ -54,8 +54,8 @@ BOOST_AUTO_TEST_CASE(faults_are_refused_with_their_place) {
 }
 
 BOOST_AUTO_TEST_CASE(measured_figures_come_before_told_ones_and_these_before_guesses) {
-  const Prices told(cards(), {});
-  BOOST_TEST(told.rates(1).computing_seconds({OpKind::other, 1e14, 0}) == 1);
+  const Prices reported(cards(), {});
+  BOOST_TEST(reported.rates(1).computing_seconds({OpKind::other, 1e14, 0}) == 1);
   Costs costs;
   costs.devices["Card"] = {5e13, 0, 1};
   const Prices measured(cards(), costs);
@@ -63,8 +63,8 @@ BOOST_AUTO_TEST_CASE(measured_figures_come_before_told_ones_and_these_before_gue
   BOOST_TEST(measured.rates(2).computing_seconds({OpKind::other, 0, 0}) +
                  3 * measured.rates(2).launch_seconds ==
              3);
-  BOOST_TEST(told.rates(0).computing_seconds({OpKind::other, 1e12, 0}) >
-             told.rates(1).computing_seconds(
+  BOOST_TEST(reported.rates(0).computing_seconds({OpKind::other, 1e12, 0}) >
+             reported.rates(1).computing_seconds(
                  {OpKind::other, 1e12, 0}));  // a processor is guessed to be slower than a card
 }
 
@@ -88,21 +88,21 @@ BOOST_AUTO_TEST_CASE(an_op_goes_at_the_rate_of_its_kind) {
   };
   const auto near = tt::tolerance(1e-9);
   const DeviceCosts measured{1e12, 1e9, 0.25, 5e11, 4e12};
-  BOOST_TEST(seconds(measured, OpKind::product) == 1.25, near);
+  BOOST_TEST(seconds(measured, OpKind::gemm) == 1.25, near);
   BOOST_TEST(seconds(measured, OpKind::attention) == 2.25, near);
-  BOOST_TEST(seconds(measured, OpKind::narrow) == 0.75, near);  // its bytes take longer
+  BOOST_TEST(seconds(measured, OpKind::fp8_gemm) == 0.75, near);  // its bytes take longer
   const DeviceCosts unknown{1e12, 1e9, 0.25};
   BOOST_TEST(seconds(unknown, OpKind::attention) == 0.25 + 1 / 0.75, near);
-  BOOST_TEST(seconds(unknown, OpKind::narrow) == 1.25, near);
+  BOOST_TEST(seconds(unknown, OpKind::fp8_gemm) == 1.25, near);
   const DeviceCosts rested{1e12, 1e9, 0.25, 5e11, 4e12, 1.6e12};  // power limits it
-  BOOST_TEST(seconds(rested, OpKind::product) == 1.25, near);
-  BOOST_TEST(seconds(rested, OpKind::product, 0.5) == 0.25 + 1 / 1.6, near);
-  BOOST_TEST(seconds(rested, OpKind::product, 0.1) == 0.25 + 1 / 1.6, near);
-  BOOST_TEST(seconds(rested, OpKind::product, 0.75) == 0.25 + 1 / 1.3, near);
+  BOOST_TEST(seconds(rested, OpKind::gemm) == 1.25, near);
+  BOOST_TEST(seconds(rested, OpKind::gemm, 0.5) == 0.25 + 1 / 1.6, near);
+  BOOST_TEST(seconds(rested, OpKind::gemm, 0.1) == 0.25 + 1 / 1.6, near);
+  BOOST_TEST(seconds(rested, OpKind::gemm, 0.75) == 0.25 + 1 / 1.3, near);
   BOOST_TEST(seconds(rested, OpKind::attention, 0.5) == 0.25 + 2 / 1.6, near);
-  BOOST_TEST(seconds(rested, OpKind::narrow, 0.5) == 0.75, near);  // bytes come no faster
+  BOOST_TEST(seconds(rested, OpKind::fp8_gemm, 0.5) == 0.75, near);  // bytes come no faster
   const DeviceCosts alone{0, 1e9, 0.25, 0, 0, 1.6e14};  // of a rate that is told, not measured
-  BOOST_TEST(seconds(alone, OpKind::product, 0.5) == seconds(alone, OpKind::product), near);
+  BOOST_TEST(seconds(alone, OpKind::gemm, 0.5) == seconds(alone, OpKind::gemm), near);
 }
 
 BOOST_AUTO_TEST_CASE(without_a_direct_way_a_copy_takes_the_slower_half_and_both_latencies) {
@@ -120,16 +120,16 @@ BOOST_AUTO_TEST_CASE(what_is_streamed_goes_by_pinned_memory_as_far_as_anybody_kn
   Topology topology = cards();
   topology.links.assign(16, {LinkFacts::Kind::through_host, 0, 0});
   topology.devices[1].pins = true;
-  LinkFacts& told = topology.links[3 * 4 + 1];
+  LinkFacts& reported = topology.links[3 * 4 + 1];
   const auto rates = [&](const Costs& costs) { return Prices(topology, costs).rates(1); };
   Costs costs;
   costs.links[{"host", "Card"}] = {4e9, 1e-3};  // of a file from before anybody measured both
   BOOST_TEST(rates(costs).from_pinned.bytes_per_second == 4e9);
-  told = {LinkFacts::Kind::direct, 2e10, 1e-6};
+  reported = {LinkFacts::Kind::direct, 2e10, 1e-6};
   BOOST_TEST(rates(costs).from_host.bytes_per_second == 4e9);
   BOOST_TEST(rates(costs).from_pinned.bytes_per_second == 2e10);
   BOOST_TEST(rates(costs).from_pinned.latency_seconds == 1e-3);
-  told.bytes_per_second = 1e9;  // less than was measured the slower way
+  reported.bytes_per_second = 1e9;  // less than was measured the slower way
   BOOST_TEST(rates(costs).from_pinned.bytes_per_second == 4e9);
   costs.links[{kPinnedHost, "Card"}] = {5e10, 2e-6};
   const Costs again = read_costs(write_costs(costs), "c.json");

@@ -18,13 +18,13 @@ constexpr const char* kMachine = R"({
   "links": {"cuda:0 -> cuda:1": {"kind": "direct", "both": true}},
   "costs": {
     "devices": {"NVIDIA H200": {"flops_per_second": 6.72e14, "attention_flops_per_second": 6.04e14,
-                                "narrow_flops_per_second": 1.148e15,
+                                "fp8_flops_per_second": 1.148e15,
                                 "half_time_flops_per_second": 7.45e14, "bytes_per_second": 3.61e12,
                                 "launch_seconds": 1.17e-5}},
     "links": {"NVIDIA H200 -> NVIDIA H200": {"bytes_per_second": 3.99e11, "latency_seconds": 1.59e-5},
               "host -> NVIDIA H200": {"bytes_per_second": 8.66e9, "latency_seconds": 1e-5},
               "pinned host -> NVIDIA H200": {"bytes_per_second": 5.55e10, "latency_seconds": 1e-5}}},
-  "models": {"flux": {"kind": "flux", "narrow": %s, "hints": {"parallel": "%s"}}},
+  "models": {"flux": {"kind": "flux", "scaled_fp8": %s, "hints": {"parallel": "%s"}}},
   "nodes": [{"id": "sampler", "outputs": ["512KiB"],
              "calls": [{"model": "flux", "steps": %d, "sets": %d}]}]
 })";
@@ -34,7 +34,7 @@ struct Measured {
   int devices, sets;
   const char *budget, *mode;
   double milliseconds;  // of a step
-  bool narrow = false;
+  bool scaled = false;
   int steps = 6;
 };
 constexpr Measured kMeasured[] = {
@@ -52,21 +52,21 @@ constexpr Measured kMeasured[] = {
     {"some streamed", 1, 1, "12GiB", "none", 126.0},
 };
 
-core::PlacedCall placed(const Measured& m, const core::Catalog& catalog) {
+engine::PlacedCall placed(const Measured& m, const engine::Catalog& catalog) {
   std::string devices;
   for (int d = 0; d < m.devices; ++d)
-    devices += core::cat(d == 0 ? "" : ",", R"({"name": "cuda:)", d,
+    devices += engine::cat(d == 0 ? "" : ",", R"({"name": "cuda:)", d,
                          R"(", "model": "NVIDIA H200", "memory": "139GiB")",
-                         *m.budget == 0 ? "" : core::cat(R"(, "budget": ")", m.budget, "\""), "}");
+                         *m.budget == 0 ? "" : engine::cat(R"(, "budget": ")", m.budget, "\""), "}");
   std::string text(4096, ' ');
   text.resize(std::size_t(std::snprintf(text.data(), text.size(), kMachine, devices.c_str(),
-                                        m.narrow ? "true" : "false", m.mode, m.steps, m.sets)));
+                                        m.scaled ? "true" : "false", m.mode, m.steps, m.sets)));
   const test::TemporaryFolder folder;
-  const test::PlanCase question(core::parse_json(text, "H200"), catalog, folder.path());
-  return question.plan().places.front().calls.front();
+  const test::PlanCase question(engine::parse_json(text, "H200"), catalog, folder.path());
+  return question.plan().assignments.front().calls.front();
 }
 
-double planned(const Measured& m, const core::Catalog& catalog) {
+double planned(const Measured& m, const engine::Catalog& catalog) {
   return placed(m, catalog).step_seconds;
 }
 
@@ -75,8 +75,8 @@ double planned(const Measured& m, const core::Catalog& catalog) {
 BOOST_AUTO_TEST_SUITE(estimates_of_a_published_model)
 
 BOOST_AUTO_TEST_CASE(are_near_what_was_measured) {
-  const core::LoadedPlugins plugins =
-      core::load_plugins({std::filesystem::path(HEDDLE_PLUGINS_DIR) / "denoisers.so"});
+  const engine::LoadedPlugins plugins =
+      engine::load_plugins({std::filesystem::path(HEDDLE_PLUGINS_DIR) / "denoisers.so"});
   for (const Measured& m : kMeasured) BOOST_TEST_CONTEXT(m.what) {
       const double seconds = planned(m, *plugins.catalog);
       BOOST_TEST_MESSAGE(m.what << ": " << seconds * 1e3 << " ms, measured " << m.milliseconds);
@@ -88,12 +88,12 @@ BOOST_AUTO_TEST_CASE(are_near_what_was_measured) {
 // Two cards that take turns at FLUX's layers are faster than one, as they rest in between. What that
 // gains in few steps is too little beside loading. Measured: 28 steps of 114.4 ms against 123.0 on one.
 BOOST_AUTO_TEST_CASE(of_the_ways_that_keep_the_form_the_fastest_is_chosen) {
-  const core::LoadedPlugins plugins =
-      core::load_plugins({std::filesystem::path(HEDDLE_PLUGINS_DIR) / "denoisers.so"});
+  const engine::LoadedPlugins plugins =
+      engine::load_plugins({std::filesystem::path(HEDDLE_PLUGINS_DIR) / "denoisers.so"});
   const auto chosen = [&](int devices, int sets, int steps) {
-    const core::PlacedCall call =
+    const engine::PlacedCall call =
         placed({"", devices, sets, "", "", 0, false, steps}, *plugins.catalog);
-    const auto way = std::ranges::find_if(call.report.alternatives, &core::Alternative::chosen);
+    const auto way = std::ranges::find_if(call.report.alternatives, &engine::Alternative::chosen);
     return way == call.report.alternatives.end() ? std::string("none is") : way->name;
   };
   BOOST_TEST(chosen(2, 1, 28) == "layers over cuda:0, cuda:1");
@@ -103,8 +103,8 @@ BOOST_AUTO_TEST_CASE(of_the_ways_that_keep_the_form_the_fastest_is_chosen) {
 }
 
 BOOST_AUTO_TEST_CASE(what_an_idle_device_lends_passes_beside_computing) {
-  const core::LoadedPlugins plugins =
-      core::load_plugins({std::filesystem::path(HEDDLE_PLUGINS_DIR) / "denoisers.so"});
+  const engine::LoadedPlugins plugins =
+      engine::load_plugins({std::filesystem::path(HEDDLE_PLUGINS_DIR) / "denoisers.so"});
   const auto seconds = [&](int devices, const char* budget) {
     return planned({"", devices, 1, budget, "none", 0}, *plugins.catalog);
   };

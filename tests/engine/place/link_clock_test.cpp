@@ -5,7 +5,7 @@
 
 #include "tests/support/random_tasks.h"
 
-using namespace heddle::core;
+using namespace heddle::engine;
 
 BOOST_AUTO_TEST_SUITE(link_clock)
 

@@ -6,7 +6,7 @@
 
 #include "tests/support/random_tasks.h"
 
-using namespace heddle::core;
+using namespace heddle::engine;
 using namespace heddle::test;
 
 namespace {

@@ -18,7 +18,7 @@
 #include "tests/support/test_nodes.h"
 
 using namespace heddle;
-using namespace heddle::core;
+using namespace heddle::engine;
 
 namespace {
 
@@ -111,11 +111,11 @@ BOOST_AUTO_TEST_CASE(values_are_moved_once_read_where_they_are_and_released_last
               BOOST_TEST(ran.contains(link->node));
               if (i == 2) continue;  // looks at the record only
               const std::uint32_t wanted = i == 1 ? kHostSide : step.to;
-              const Assignment& maker = plan.places[link->node];
+              const Assignment& maker = plan.assignments[link->node];
               const std::uint32_t home = maker.on_host ? kHostSide : maker.device;
               const bool near =
                   q.topology.link(home, wanted).kind == LinkFacts::Kind::same ||
-                  core::bytes_of(q.inferred.nodes[link->node].outputs[link->port], "TENSOR") == 0;
+                  engine::bytes_of(q.inferred.nodes[link->node].outputs[link->port], "TENSOR") == 0;
               BOOST_TEST((near || there.contains({link->node, link->port, wanted})));
               BOOST_TEST(!gone.contains({link->node, link->port, near ? home : wanted}));
             }
@@ -169,7 +169,7 @@ BOOST_AUTO_TEST_CASE(computing_nodes_stay_on_devices_of_one_model) {
   q.topology.devices[2].model = "Other card";
   q.topology.devices[3].compute = HEDDLE_BF16;
   std::set<std::pair<std::string, heddle_dtype>> used;
-  for (const Assignment& a : plan_of(q).places)
+  for (const Assignment& a : plan_of(q).assignments)
     if (!a.on_host)
       used.insert({q.topology.devices[a.device].model, q.topology.devices[a.device].compute});
   BOOST_TEST(used.size() == 1u);
@@ -189,19 +189,19 @@ BOOST_AUTO_TEST_CASE(runs_side_by_side_spread_over_the_devices) {
       test::shape_call(model, {.tokens = 4096, .steps = 20, .sets = 2}, 2048));
   q.topology = test::equal_devices(3, 1e11, 1e-6);
 
-  Crowd crowd;
+  DeviceLoad device_load;
   const auto placed = [&] {
-    return place({q.graph, q.inferred, q.topology, Costs(), {}, {}, crowd});
+    return place({q.graph, q.inferred, q.topology, Costs(), {}, {}, device_load});
   };
-  BOOST_TEST(placed().places[0].devices.size() == 2u);  // alone, its two sets have a device each
-  crowd.among_many = true;
-  crowd.busy_seconds.assign(3, 0);
+  BOOST_TEST(placed().assignments[0].devices.size() == 2u);  // alone, its two sets have a device each
+  device_load.among_many = true;
+  device_load.busy_seconds.assign(3, 0);
   std::vector<int> runs(3, 0);
   for (int run = 0; run < 6; ++run) {
     const Placement placement = placed();
-    BOOST_TEST_REQUIRE(placement.places[0].devices.size() == 1u);
-    ++runs[placement.places[0].device];
-    for (std::size_t d = 0; d < 3; ++d) crowd.busy_seconds[d] += placement.device_seconds[d];
+    BOOST_TEST_REQUIRE(placement.assignments[0].devices.size() == 1u);
+    ++runs[placement.assignments[0].device];
+    for (std::size_t d = 0; d < 3; ++d) device_load.busy_seconds[d] += placement.device_seconds[d];
   }
   BOOST_TEST(runs == std::vector<int>(3, 2), boost::test_tools::per_element());
 }

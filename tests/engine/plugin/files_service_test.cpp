@@ -12,7 +12,7 @@ BOOST_AUTO_TEST_SUITE(files_service_test)
 
 namespace {
 
-using namespace heddle::core;
+using namespace heddle::engine;
 using heddle::test::refusal_of;
 using heddle::test::TemporaryFolder;
 namespace fs = std::filesystem;

@@ -14,8 +14,8 @@
 #include "tests/support/temporary_folder.h"
 
 namespace fs = std::filesystem;
-using heddle::core::load_plugins;
-using heddle::core::LoadedPlugins;
+using heddle::engine::load_plugins;
+using heddle::engine::LoadedPlugins;
 
 namespace {
 
@@ -76,7 +76,7 @@ BOOST_AUTO_TEST_CASE(a_plugin_does_without_an_optional_service) {
 }
 
 BOOST_AUTO_TEST_CASE(every_service_of_the_abi_is_found_by_its_name_and_nothing_else_is) {
-  const heddle_host& host = *heddle::core::plugin_host();
+  const heddle_host& host = *heddle::engine::plugin_host();
   std::set<const void*> tables;
   for (const char* name :
        {HEDDLE_SERVICE_VALUE, HEDDLE_SERVICE_TENSOR, HEDDLE_SERVICE_JSON, HEDDLE_SERVICE_IO, HEDDLE_SERVICE_CALL, HEDDLE_SERVICE_REPORT,

@@ -6,20 +6,20 @@
 #include "tests/support/refusal.h"
 #include "tests/support/test_nodes.h"
 
-using heddle::core::get_int;
-using heddle::core::get_str;
-using heddle::core::make_record;
-using heddle::core::make_value;
-using heddle::core::part_of;
-using heddle::core::Value;
-using heddle::core::ValueSpec;
+using heddle::engine::get_int;
+using heddle::engine::get_str;
+using heddle::engine::make_record;
+using heddle::engine::make_value;
+using heddle::engine::part_of;
+using heddle::engine::Value;
+using heddle::engine::ValueSpec;
 
 namespace {
 
 Value entry(std::int64_t number) { return make_record({{"number", make_value(number)}}); }
 
 Value nested() {
-  return make_record({{"name", make_value("a")}, {"list", make_value(heddle::core::List{{entry(1), entry(2)}})}});
+  return make_record({{"name", make_value("a")}, {"list", make_value(heddle::engine::List{{entry(1), entry(2)}})}});
 }
 
 }  // namespace
@@ -51,11 +51,11 @@ BOOST_AUTO_TEST_CASE(a_part_is_found_in_a_known_part_of_a_value) {
 
 namespace {
 
-using heddle::core::Graph;
+using heddle::engine::Graph;
 
 Value whole(std::int64_t number) { return make_value(number); }
 
-using heddle::core::infer;
+using heddle::engine::infer;
 
 // "from", whose value is known, and "to", which takes it and tells it on as known.
 Graph pair_of(const heddle_widget& widget, const char* type, std::uint32_t flags) {
@@ -64,7 +64,7 @@ Graph pair_of(const heddle_widget& widget, const char* type, std::uint32_t flags
   auto to = std::make_shared<heddle::test::TestNode>("test.to");
   to->in("in", type, widget, flags).out("*", "out");
   to->desc.infer = [](const heddle_host*, heddle_infer* question) -> heddle_status* {
-    const heddle_infer_service& service = *heddle::core::infer_service();
+    const heddle_infer_service& service = *heddle::engine::infer_service();
     const heddle_value* value = service.value(question, 0);
     return value == nullptr ? nullptr : service.known(question, 0, "", value);
   };
@@ -74,14 +74,14 @@ Graph pair_of(const heddle_widget& widget, const char* type, std::uint32_t flags
   graph.nodes[0].type = heddle::test::type_of(std::move(from));
   graph.nodes[1].id = "to";
   graph.nodes[1].type = heddle::test::type_of(std::move(to));
-  graph.nodes[1].inputs.emplace_back(heddle::core::Source{0, 0});
+  graph.nodes[1].inputs.emplace_back(heddle::engine::Source{0, 0});
   graph.order = {0, 1};
   return graph;
 }
 
 // What "to" was told before the run.
-Value seen(const Graph& graph, const Value& value, const heddle::core::Catalog* catalog = nullptr) {
-  return part_of(infer(graph, heddle::core::plugin_host(), {{{0, 0}, value}}, catalog).nodes[1].outputs[0], "");
+Value seen(const Graph& graph, const Value& value, const heddle::engine::Catalog* catalog = nullptr) {
+  return part_of(infer(graph, heddle::engine::plugin_host(), {{{0, 0}, value}}, catalog).nodes[1].outputs[0], "");
 }
 
 const heddle_widget kSteps = heddle::test::int_widget(20, 1, 10000);
@@ -92,16 +92,16 @@ BOOST_AUTO_TEST_CASE(a_known_value_out_of_range_is_refused_before_the_run) {
   const Graph graph = pair_of(kSteps, "INT", 0);
   BOOST_TEST(get_int(*seen(graph, whole(10000))) == 10000);
   const auto error = heddle::test::refusal_of([&] { seen(graph, whole(10001)); });
-  BOOST_TEST((error.code() == heddle::core::Code::invalid_argument));
+  BOOST_TEST((error.code() == heddle::engine::Code::invalid_argument));
   BOOST_TEST(error.full() == "node 'to' (test.to): input 'in': 10001 is above the greatest value "
                              "10000. Give a number from 1 to 10000.");
 }
 
 BOOST_AUTO_TEST_CASE(a_known_name_that_is_no_choice_is_refused_before_the_run) {
   const Graph graph = pair_of(heddle::test::source_widget(HEDDLE_WIDGET_CHOICE, "test.none/0"), "STRING", 0);
-  const heddle::core::Catalog catalog;
+  const heddle::engine::Catalog catalog;
   BOOST_TEST(get_str(*seen(graph, make_value("x"))) == "x");  // nobody knows the choices
-  BOOST_CHECK_THROW(seen(graph, make_value("x"), &catalog), heddle::core::RefusedValue);
+  BOOST_CHECK_THROW(seen(graph, make_value("x"), &catalog), heddle::engine::RefusedValue);
 }
 
 BOOST_AUTO_TEST_CASE(a_lazy_value_out_of_range_counts_as_unknown) {

@@ -3,9 +3,9 @@
 #include <boost/test/unit_test.hpp>
 #include <random>
 
-using heddle::core::lay_out;
-using heddle::core::Layout;
-using heddle::core::Lifetime;
+using heddle::engine::lay_out;
+using heddle::engine::Layout;
+using heddle::engine::Lifetime;
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include "tests/support/temporary_folder.h"
 
 using namespace heddle;
-using namespace heddle::core;
+using namespace heddle::engine;
 
 namespace {
 
@@ -36,8 +36,8 @@ struct DividedCall {
     SessionSetup setup{call, {ParallelMode::tensor, {0, 1}, {}, {}, {0.25, 0.75}}};
     setup.devices = {{"gpu:0", HEDDLE_BF16, false, kNoLimit, {}},
                      {"gpu:1", HEDDLE_BF16, false, kNoLimit, {}}};
-    setup.form = [](std::uint32_t, const WeightSource& source) {
-      return plain_form(source, HEDDLE_BF16);
+    setup.layout = [](std::uint32_t, const WeightSource& source) {
+      return plain_layout(source, HEDDLE_BF16);
     };
     return setup;
   }
@@ -76,21 +76,21 @@ BOOST_AUTO_TEST_CASE(devices_are_peers_when_every_two_of_a_group_are) {
   const DividedCall divided(0);
   SessionSetup setup = divided.setup();
   setup.are_peers = [](std::uint32_t a, std::uint32_t b) { return a < b; };
-  BOOST_TEST(session_spec(setup).places[0].peers == 0u);
+  BOOST_TEST(session_spec(setup).device_slots[0].peers == 0u);
   setup.are_peers = [](std::uint32_t, std::uint32_t) { return true; };
-  BOOST_TEST(session_spec(setup).places[0].peers == 1u);
+  BOOST_TEST(session_spec(setup).device_slots[0].peers == 1u);
   setup.placement.parallel = ParallelMode::data;  // they have nothing to exchange
-  BOOST_TEST(session_spec(setup).places[0].peers == 0u);
+  BOOST_TEST(session_spec(setup).device_slots[0].peers == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(devices_that_work_in_host_memory_share_it) {
   const DividedCall divided(0);
   SessionSetup setup = divided.setup();
   const SessionSpec apart = session_spec(setup);
-  BOOST_TEST(apart.places[0].memory != apart.places[1].memory);
+  BOOST_TEST(apart.device_slots[0].memory != apart.device_slots[1].memory);
   for (SessionDevice& device : setup.devices) device.host_visible = true;
   const SessionSpec shared = session_spec(setup);
-  BOOST_TEST(shared.places[0].memory == shared.places[1].memory);
+  BOOST_TEST(shared.device_slots[0].memory == shared.device_slots[1].memory);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

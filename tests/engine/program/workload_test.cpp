@@ -12,7 +12,7 @@
 #include "tests/support/temporary_folder.h"
 
 using namespace heddle;
-using namespace heddle::core;
+using namespace heddle::engine;
 
 namespace {
 
@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(a_matrix_with_a_short_side_or_without_leave_stays_whole) {
   const CallLoad divided = load_of(divisible(wide, kWidth), wide, kWidth);
   BOOST_TEST(divided.whole_weights == 0u);
   BOOST_TEST(divided.whole.empty());
-  BOOST_TEST(divided.member_bytes(ParallelMode::tensor, 0.25, true) == divided.weight_bytes / 4);
+  BOOST_TEST(divided.rank_bytes(ParallelMode::tensor, 0.25, true) == divided.weight_bytes / 4);
   const CallLoad short_sides = load_of(divisible(narrow, 255), narrow, 255);
   const CallLoad without_leave = load_of(model(wide), wide, kWidth);
   for (const CallLoad& load : {short_sides, without_leave}) {
@@ -101,8 +101,8 @@ BOOST_AUTO_TEST_CASE(a_matrix_with_a_short_side_or_without_leave_stays_whole) {
     BOOST_TEST(load.whole == std::vector<std::string>{"weight (2)"},
                boost::test_tools::per_element());
     // Nothing is divided, so the first device has all of it.
-    BOOST_TEST(load.member_bytes(ParallelMode::tensor, 0.5, true) == load.weight_bytes);
-    BOOST_TEST(load.member_bytes(ParallelMode::tensor, 0.5, false) == 0u);
+    BOOST_TEST(load.rank_bytes(ParallelMode::tensor, 0.5, true) == load.weight_bytes);
+    BOOST_TEST(load.rank_bytes(ParallelMode::tensor, 0.5, false) == 0u);
   }
 }
 
@@ -216,7 +216,7 @@ BOOST_AUTO_TEST_CASE(elsewhere_than_home_costs_the_way_there_and_back_in_every_s
 BOOST_AUTO_TEST_CASE(layers_cost_what_crosses_and_need_a_part_of_the_weights_each) {
   const CallPlacement layers{ParallelMode::layers, {0, 1}, {0, 0, 1, 1}, {}, {}};
   const CallEstimate one = of(alone()), two = of(layers);
-  BOOST_TEST(two.crossing_bytes ==
+  BOOST_TEST(two.transfer_bytes ==
              2 * 2 * loads[0]->work(1, 0).output_bytes[0]);  // both sets, there and home
   BOOST_TEST(two.seconds > 0.5 * one.seconds);
   BOOST_TEST(two.needs.size() == 2u);

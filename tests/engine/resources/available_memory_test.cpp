@@ -19,16 +19,16 @@ struct RoomFixture {
   test::FakeControl control;
   LayersModel layers{{"fake:0"}, R"({"memory": 327680})", kNarrow};
 
-  static core::CallPlacement alone(const core::Model&) {
-    return {core::ParallelMode::none, {0}, {}, {}, {}};
+  static engine::CallPlacement alone(const engine::Model&) {
+    return {engine::ParallelMode::none, {0}, {}, {}, {}};
   }
   LayersModel::Opened open() {
     return layers.open(kStepCount, 1, alone, [] { return false; }, {{kMemory}, {}, nullptr, 1});
   }
   std::vector<std::byte> bytes_of(const LayersModel::Opened& opened) {
-    const core::Tensor& x =
-        core::get_tensor(**std::get<core::Record>(opened.x[0]->content).find("x"));
-    std::vector<std::byte> bytes(core::dense_bytes(x->info));
+    const engine::Tensor& x =
+        engine::get_tensor(**std::get<engine::Record>(opened.x[0]->content).find("x"));
+    std::vector<std::byte> bytes(engine::dense_bytes(x->info));
     layers.state(0).read(x, bytes.data(), bytes.size());
     return bytes;
   }
@@ -38,12 +38,12 @@ struct RoomFixture {
     return bytes_of(opened);
   }();
   // All memory that is left there, in pieces.
-  std::vector<std::shared_ptr<core::DeviceMemory>> take_all(std::uint64_t piece = 64) {
-    std::vector<std::shared_ptr<core::DeviceMemory>> taken;
+  std::vector<std::shared_ptr<engine::DeviceMemory>> take_all(std::uint64_t piece = 64) {
+    std::vector<std::shared_ptr<engine::DeviceMemory>> taken;
     try {
       for (;;) taken.push_back(layers.state(0).allocate(piece));
-    } catch (const core::Error& error) {
-      BOOST_TEST((error.code() == core::Code::out_of_memory));
+    } catch (const engine::Error& error) {
+      BOOST_TEST((error.code() == engine::Code::out_of_memory));
     }
     return taken;
   }
@@ -74,8 +74,8 @@ BOOST_AUTO_TEST_CASE(
   std::string reason;
   try {
     none.step(0);
-  } catch (const core::Error& error) {
-    BOOST_TEST((error.code() == core::Code::out_of_memory));
+  } catch (const engine::Error& error) {
+    BOOST_TEST((error.code() == engine::Code::out_of_memory));
     reason = error.full();
   }
   BOOST_TEST(reason.find("out of memory on fake:0") != std::string::npos, reason);

@@ -6,7 +6,7 @@
 #include "tests/support/layers_model.h"
 
 using namespace heddle;
-using core::Ledger;
+using engine::Ledger;
 using test::LayersModel;
 
 namespace {
@@ -21,44 +21,44 @@ struct Patched {
   // Every weight is changed by a matrix of rank 2.
   Patched() {
     const std::vector<float> up(kWide * 2, 0.02f), down(kWide * 2, -0.01f);
-    const core::Checkpoint file = core::open_checkpoint(layers.folder.write(
+    const engine::Checkpoint file = engine::open_checkpoint(layers.folder.write(
         "patches.safetensors",
         test::safetensors_bytes({{"up", "F32", {kWide, 2}, test::bytes_of_floats(up)},
                                  {"down", "F32", {2, kWide}, test::bytes_of_floats(down)}})));
     auto& build = layers.runs.environment().build_model;
-    build = [old = build, file](std::string_view role, const core::Checkpoint& of,
-                                const heddle_value* config, const core::Hints& hints) {
-      auto changed = std::make_shared<core::Model>(*core::get_model(*old(role, of, config, hints)));
-      std::vector<core::WeightPatch> patches;
+    build = [old = build, file](std::string_view role, const engine::Checkpoint& of,
+                                const heddle_value* config, const engine::Hints& hints) {
+      auto changed = std::make_shared<engine::Model>(*engine::get_model(*old(role, of, config, hints)));
+      std::vector<engine::WeightPatch> patches;
       for (int l = 0; l < kDeep; ++l)
-        patches.push_back({"up", "down", 0.5, {{core::cat("layers.", l, ".weight")}}});
-      changed->patches = core::WeightPatches::extend(nullptr, *changed->checkpoint, file, patches);
-      return core::make_value(std::shared_ptr<const core::Model>(std::move(changed)));
+        patches.push_back({"up", "down", 0.5, {{engine::cat("layers.", l, ".weight")}}});
+      changed->patches = engine::WeightPatches::extend(nullptr, *changed->checkpoint, file, patches);
+      return engine::make_value(std::shared_ptr<const engine::Model>(std::move(changed)));
     };
   }
 
   LayersModel::Opened open(std::shared_ptr<Ledger> host, std::uint64_t budget) {
     return layers.open(
         kSteps, 1,
-        [](const core::Model&) {
-          return core::CallPlacement{core::ParallelMode::none, {0}, {}, {}, {}};
+        [](const engine::Model&) {
+          return engine::CallPlacement{engine::ParallelMode::none, {0}, {}, {}, {}};
         },
         [] { return false; }, {.budgets = {budget}, .host = std::move(host)});
   }
   std::vector<float> result(const LayersModel::Opened& opened) {
-    const core::Tensor& x =
-        core::get_tensor(**std::get<core::Record>(opened.x[0]->content).find("x"));
-    std::vector<float> values(core::dense_bytes(x->info) / sizeof(float));
+    const engine::Tensor& x =
+        engine::get_tensor(**std::get<engine::Record>(opened.x[0]->content).find("x"));
+    std::vector<float> values(engine::dense_bytes(x->info) / sizeof(float));
     layers.state(0).read(x, values.data(), values.size() * sizeof(float));
     return values;
   }
   std::uint64_t least() {
-    auto opened = open(nullptr, core::kNoLimit - 1);
+    auto opened = open(nullptr, engine::kNoLimit - 1);
     opened.step(0);
-    return opened.session->plan()->least_bytes(0);
+    return opened.session->plan()->min_bytes(0);
   }
   std::vector<float> resident() {
-    auto opened = open(nullptr, core::kNoLimit);
+    auto opened = open(nullptr, engine::kNoLimit);
     for (std::uint32_t i = 0; i < kSteps; ++i) opened.step(i);
     return result(opened);
   }
@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(who_is_short_of_host_memory_gets_theirs) {
   opened.step(1);
   BOOST_TEST(opened.session->merged_pages() == std::uint64_t(kDeep));
   layers.state(0).settle();  // no copy reads any of them
-  core::TakenBytes taken = host->take(3 * kWeight, "somebody else");
+  engine::TakenBytes taken = host->take(3 * kWeight, "somebody else");
   BOOST_TEST(host->report().taken == kDeep * kWeight);
   opened.step(2);
   BOOST_TEST(opened.session->merged_pages() == std::uint64_t(kDeep) + 3);

@@ -5,7 +5,7 @@
 
 #include "engine/tensor/shape.h"
 
-using namespace heddle::core;
+using namespace heddle::engine;
 
 BOOST_AUTO_TEST_SUITE(output_cache)
 

@@ -8,9 +8,9 @@
 #include "tests/support/stride.h"
 
 using namespace heddle;
-using core::CallPlacement;
-using core::Model;
-using core::ParallelMode;
+using engine::CallPlacement;
+using engine::Model;
+using engine::ParallelMode;
 
 BOOST_AUTO_TEST_SUITE(cancel)
 
@@ -23,7 +23,7 @@ struct Asked {
   int limit = 1 << 20;  // from the question of this number on the answer is yes
 };
 
-using Divide = std::function<CallPlacement(const Model&)>;
+using Parallelize = std::function<CallPlacement(const Model&)>;
 
 CallPlacement back_and_forth(const Model& model) {
   CallPlacement placement{ParallelMode::layers, {0, 1, 2}, {}, {}, {}};
@@ -34,18 +34,18 @@ CallPlacement two_sets(const Model&) { return {ParallelMode::cfg, {1, 2}, {}, {0
 CallPlacement batch(const Model&) { return {ParallelMode::data, {1, 0, 2}, {}, {}, {2, 1, 1}}; }
 
 // The bytes of the sets' x after all steps; nothing of a session that was cancelled.
-std::vector<std::byte> step_through(test::LayersModel& layers, const Divide& divide, Asked& asked) {
-  auto opened = layers.open(kSteps, 2, divide, [&asked] { return ++asked.count >= asked.limit; });
+std::vector<std::byte> step_through(test::LayersModel& layers, const Parallelize& parallelize, Asked& asked) {
+  auto opened = layers.open(kSteps, 2, parallelize, [&asked] { return ++asked.count >= asked.limit; });
   try {
     for (std::uint32_t i = 0; i < kSteps; ++i) opened.step(i);
-  } catch (const core::Error& error) {
-    BOOST_TEST((error.code() == core::Code::cancelled), error.full());
+  } catch (const engine::Error& error) {
+    BOOST_TEST((error.code() == engine::Code::cancelled), error.full());
     return {};
   }
   std::vector<std::byte> bytes;
-  for (const core::Value& set : opened.x) {
-    const core::Tensor& x = core::get_tensor(**std::get<core::Record>(set->content).find("x"));
-    std::vector<std::byte> of_set(core::dense_bytes(x->info));
+  for (const engine::Value& set : opened.x) {
+    const engine::Tensor& x = engine::get_tensor(**std::get<engine::Record>(set->content).find("x"));
+    std::vector<std::byte> of_set(engine::dense_bytes(x->info));
     layers.state(0).read(x, of_set.data(), of_set.size());
     bytes.insert(bytes.end(), of_set.begin(), of_set.end());
   }
@@ -58,24 +58,24 @@ std::vector<std::byte> step_through(test::LayersModel& layers, const Divide& div
 // has waited for runs while the next one is at work.
 BOOST_AUTO_TEST_CASE(sessions_cancelled_anywhere_leave_the_next_one_its_bytes) {
   const test::FakeControl control;
-  for (const Divide& divide : {Divide(back_and_forth), Divide(two_sets), Divide(batch)})
+  for (const Parallelize& parallelize : {Parallelize(back_and_forth), Parallelize(two_sets), Parallelize(batch)})
     for (int seed = 0; seed < 8; ++seed) {
       const char* peer = seed % 2 == 0 ? "false" : "true";
       test::LayersModel layers({"fake:0", "fake:1", "fake:2"},
-                               core::cat(R"({"shuffle": )", seed, R"(, "peer": )", peer, "}"));
+                               engine::cat(R"({"shuffle": )", seed, R"(, "peer": )", peer, "}"));
       Asked all;
-      const std::vector<std::byte> good = step_through(layers, divide, all);
+      const std::vector<std::byte> good = step_through(layers, parallelize, all);
       BOOST_TEST_REQUIRE(!good.empty());
       BOOST_TEST_REQUIRE(all.count > int(kSteps) * test::LayersModel::kLayers);
       const auto before = layers.used();
       for (int nth = test::first_of_stride(seed); nth <= all.count; nth += test::kStride) {
         BOOST_TEST_INFO("seed " << seed << ", cancelled at question " << nth);
         Asked until{0, nth};
-        BOOST_TEST(step_through(layers, divide, until).empty());
+        BOOST_TEST(step_through(layers, parallelize, until).empty());
         // The device of the caller may let go of what it keeps before the others have begun.
         for (std::uint32_t d = 0; d < 3; ++d) layers.state(d).settle();
         Asked none;
-        if (nth % 8 == 0) BOOST_TEST((step_through(layers, divide, none) == good));
+        if (nth % 8 == 0) BOOST_TEST((step_through(layers, parallelize, none) == good));
       }
       BOOST_TEST(layers.used() == before, boost::test_tools::per_element());
       for (std::uint32_t d = 0; d < 3; ++d) BOOST_TEST(control->freed_in_use(d) == 0u);

@@ -4,7 +4,7 @@
 
 #include "engine/plugin/loader.h"
 
-namespace heddle::core {
+namespace heddle::engine {
 namespace {
 
 using Lines = std::vector<std::string>;
@@ -20,11 +20,11 @@ struct ComparisonFixture {
     graph.nodes.resize(1);
     graph.nodes[0].id = "loop";
     graph.nodes[0].type = plugins.catalog->find("test.loop");
-    plan.places.resize(1);
+    plan.assignments.resize(1);
     PlacedCall call;
     call.seconds = 2;
     call.load_seconds = 1;
-    plan.places[0].calls = {call};
+    plan.assignments[0].calls = {call};
     plan.seconds = 3;
     measured.devices["a"] = {1, 1, 1};
   }
@@ -53,15 +53,15 @@ BOOST_AUTO_TEST_CASE(what_differs_by_more_has_a_line_each) {
 
 BOOST_AUTO_TEST_CASE(short_stages_and_cached_ones_are_passed_over) {
   BOOST_TEST(compare(0, 0.01, true).empty());
-  plan.places[0].calls[0].seconds = 0.01;
-  plan.places[0].calls[0].load_seconds = 0;
+  plan.assignments[0].calls[0].seconds = 0.01;
+  plan.assignments[0].calls[0].load_seconds = 0;
   plan.seconds = 0;
   BOOST_TEST(compare(0.09, 9).empty());
   BOOST_TEST(compare(0.11, 9).size() == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(an_estimate_that_is_not_known_is_compared_with_nothing) {
-  plan.places[0].calls.push_back({});
+  plan.assignments[0].calls.push_back({});
   BOOST_TEST(compare(9, 3).empty());
 }
 
@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(a_faster_way_without_room_is_told) {
   way.name = "sets over gpu:0, gpu:1";
   way.seconds = 1;
   way.fits = false;
-  plan.places[0].calls[0].report.alternatives = {way};
+  plan.assignments[0].calls[0].report.alternatives = {way};
   BOOST_TEST(compare(2, 3) == (Lines{"advice: loop test.loop would take about 1.00 s instead of "
                                      "2.00 s sets over gpu:0, gpu:1 if that had the memory"}),
              boost::test_tools::per_element());
@@ -87,4 +87,4 @@ BOOST_AUTO_TEST_CASE(a_faster_way_without_room_is_told) {
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace
-}  // namespace heddle::core
+}  // namespace heddle::engine

@@ -24,7 +24,7 @@ constexpr Names kNewest{sizeof(Names), "newest"};
 class Door : public TwoDevices {
  public:
   // Runs a node "from" that gives the value, and "to" that takes it.
-  std::string refusal(const char* type, const heddle_widget& widget, const core::Value& value,
+  std::string refusal(const char* type, const heddle_widget& widget, const engine::Value& value,
                       std::uint32_t flags = 0, std::uint32_t from_flags = HEDDLE_NODE_IMPURE) {
     Flow flow;
     const auto from = flow.add(
@@ -38,37 +38,37 @@ class Door : public TwoDevices {
 
  private:
   static void add_taker(Flow& flow, const char* type, const heddle_widget& widget,
-                        std::uint32_t flags, core::NodeIndex from) {
+                        std::uint32_t flags, engine::NodeIndex from) {
     auto node = std::make_shared<TestNode>("test.taker", kSink);
     node->in("in", type, widget, flags).out("*", "out");
     node->desc.execute = [](void*, heddle_ctx* ctx) {
-      return core::to_status([&] {
+      return engine::to_status([&] {
         ++executed;
         give_number(*ctx, 1);
       });
     };
     if ((flags & HEDDLE_PORT_LAZY) != 0)
       node->desc.need = [](void*, heddle_ctx* ctx) {
-        return core::to_status([&] {
+        return engine::to_status([&] {
           ++asked;
           ctx->want("in");
         });
       };
-    core::Node made;
+    engine::Node made;
     made.id = "to";
     made.type = type_of(std::move(node));
-    made.inputs.emplace_back(core::Source{from, 0});
-    const auto n = static_cast<core::NodeIndex>(flow.graph.nodes.size());
+    made.inputs.emplace_back(engine::Source{from, 0});
+    const auto n = static_cast<engine::NodeIndex>(flow.graph.nodes.size());
     flow.graph.nodes.push_back(std::move(made));
     flow.graph.order.push_back(n);
     flow.graph.sinks.push_back(n);
-    flow.plan.places.push_back({0, {0}, true, "by the test", {}});
+    flow.plan.assignments.push_back({0, {0}, true, "by the test", {}});
   }
 };
 
 const heddle_widget kSteps = int_widget(20, 1, 10000);
 
-core::Value number(std::int64_t value) { return core::make_value(value); }
+engine::Value number(std::int64_t value) { return engine::make_value(value); }
 
 }  // namespace
 
@@ -88,7 +88,7 @@ BOOST_FIXTURE_TEST_CASE(a_linked_number_out_of_range_does_not_reach_the_node, Do
 
 BOOST_FIXTURE_TEST_CASE(a_linked_number_is_finite_unless_the_port_says_otherwise, Door) {
   const heddle_widget cfg = float_widget(8, 0, 100);
-  const core::Value nan = core::make_value(std::nan(""));
+  const engine::Value nan = engine::make_value(std::nan(""));
   BOOST_TEST(refusal("FLOAT", cfg, nan) ==
              "node 'to' (test.taker): input 'in': nan is not a finite number. Give a number from 0 "
              "to 100.");
@@ -98,12 +98,12 @@ BOOST_FIXTURE_TEST_CASE(a_linked_number_is_finite_unless_the_port_says_otherwise
 }
 
 BOOST_FIXTURE_TEST_CASE(a_linked_name_is_one_of_the_choices_that_plugins_bring, Door) {
-  core::Catalog catalog = *environment.catalog;
-  catalog.add("test.names/0", core::Extension{&kNewest, "test", nullptr});
-  environment.catalog = std::make_shared<core::Catalog>(std::move(catalog));
+  engine::Catalog catalog = *environment.catalog;
+  catalog.add("test.names/0", engine::Extension{&kNewest, "test", nullptr});
+  environment.catalog = std::make_shared<engine::Catalog>(std::move(catalog));
   const heddle_widget names = source_widget(HEDDLE_WIDGET_CHOICE, "test.names/0");
-  BOOST_TEST(refusal("STRING", names, core::make_value("newest")) == "");
-  BOOST_TEST(refusal("STRING", names, core::make_value("oldest")) ==
+  BOOST_TEST(refusal("STRING", names, engine::make_value("newest")) == "");
+  BOOST_TEST(refusal("STRING", names, engine::make_value("oldest")) ==
              "node 'to' (test.taker): input 'in': 'oldest' is not one of the choices. Choices: "
              "'newest'.");
   BOOST_TEST(executed == 0);
@@ -119,7 +119,7 @@ BOOST_FIXTURE_TEST_CASE(a_lazy_value_is_looked_at_when_it_arrives, Door) {
 }
 
 BOOST_FIXTURE_TEST_CASE(a_value_from_the_cache_is_looked_at_too, Door) {
-  const core::Value far = number(-32);
+  const engine::Value far = number(-32);
   for (int i = 0; i < 2; ++i) {
     BOOST_TEST(refusal("INT", kSteps, far, 0, 0) != "", "run " << i);
     BOOST_TEST(executed == 0);
@@ -127,7 +127,7 @@ BOOST_FIXTURE_TEST_CASE(a_value_from_the_cache_is_looked_at_too, Door) {
   // The first run has put it there.
   Flow flow;
   const auto from = flow.add("from", Place::host, {}, [](heddle_ctx&) {}, 0);
-  BOOST_TEST(core::get_int(*run(flow, {{from, 0}}).kept.at({from, 0})) == -32);
+  BOOST_TEST(engine::get_int(*run(flow, {{from, 0}}).fetched.at({from, 0})) == -32);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -10,16 +10,16 @@
 #include "tests/fake_device/fake_fixture.h"
 #include "tests/support/counting_allocator.h"
 #include "tests/support/layers_model.h"
-#include "tests/support/memory_held.h"
+#include "tests/support/memory_use.h"
 #include "tests/support/stride.h"
 
 using namespace heddle;
-using core::CallPlacement;
-using core::CallSpec;
-using core::Code;
-using core::Model;
-using core::Node;
-using core::ParallelMode;
+using engine::CallPlacement;
+using engine::CallSpec;
+using engine::Code;
+using engine::Model;
+using engine::Node;
+using engine::ParallelMode;
 
 BOOST_AUTO_TEST_SUITE(every_fault)
 
@@ -41,7 +41,7 @@ CallPlacement halves(const Model& model) {
 CallPlacement two_sets(const Model&) { return {ParallelMode::cfg, {0, 1}, {}, {0, 1}, {}}; }
 
 struct Mode {
-  CallPlacement (*divide)(const Model&);
+  CallPlacement (*parallelize)(const Model&);
   std::uint32_t devices;
   double part;          // of what a run takes that finds room for everything; 0: the least
   std::string options;  // of the fakes, besides their memory
@@ -64,7 +64,7 @@ class Runs {
   explicit Runs(const Mode& mode)
       : mode_(mode),
         layers_({"fake:0", "fake:1"},
-                core::cat(R"({"memory": )", kMemory, mode.options.empty() ? "" : ", ", mode.options,
+                engine::cat(R"({"memory": )", kMemory, mode.options.empty() ? "" : ", ", mode.options,
                           "}"),
                 kWide, kDeep),
         flow_(layers_.flow(kSteps, kSets)) {
@@ -84,7 +84,7 @@ class Runs {
           held();  // nothing is there already
           control_->reset();
           fault.set(device, nth);
-          const bool is_good = run_or_fail(fault, core::cat("fake:", device));
+          const bool is_good = run_or_fail(fault, engine::cat("fake:", device));
           const bool has_struck = control_->faults(device) > 0;
           forget_faults();
           if (!has_struck) {
@@ -126,45 +126,45 @@ class Runs {
   std::vector<std::byte> run() {
     return layers_.runs.run(
         flow_, "loop", [this](const Node&, std::uint32_t, const Model& model, const CallSpec&) {
-          return mode_.divide(model);
+          return mode_.parallelize(model);
         });
   }
   std::uint64_t first() { return std::uint64_t(test::first_of_stride(sweeps_++)); }
-  test::MemoryHeld held() {
+  test::MemoryInUse held() {
     layers_.used();
-    return test::memory_held(layers_.runs.environment(), host_.live_bytes());
+    return test::memory_in_use(layers_.runs.environment(), host_.live_bytes());
   }
 
   // Every weight is changed by a matrix of rank 2.
   void patch() {
     std::vector<test::FileTensor> tensors;
-    std::vector<core::WeightPatch> patches;
+    std::vector<engine::WeightPatch> patches;
     const std::vector<float> up(kWide * 2, 0.02f), down(kWide * 2, -0.01f);
     tensors.push_back({"up", "F32", {kWide, 2}, test::bytes_of_floats(up)});
     tensors.push_back({"down", "F32", {2, kWide}, test::bytes_of_floats(down)});
     for (int l = 0; l < kDeep; ++l)
-      patches.push_back({"up", "down", 0.5, {{core::cat("layers.", l, ".weight")}}});
-    const core::Checkpoint file = core::open_checkpoint(
+      patches.push_back({"up", "down", 0.5, {{engine::cat("layers.", l, ".weight")}}});
+    const engine::Checkpoint file = engine::open_checkpoint(
         layers_.folder.write("patches.safetensors", test::safetensors_bytes(tensors)));
     const std::vector<std::byte> plain = run();
     auto& build = layers_.runs.environment().build_model;
-    build = [old = build, file, patches](std::string_view role, const core::Checkpoint& of,
-                                         const heddle_value* config, const core::Hints& hints) {
-      auto changed = std::make_shared<Model>(*core::get_model(*old(role, of, config, hints)));
-      changed->patches = core::WeightPatches::extend(nullptr, *changed->checkpoint, file, patches);
+    build = [old = build, file, patches](std::string_view role, const engine::Checkpoint& of,
+                                         const heddle_value* config, const engine::Hints& hints) {
+      auto changed = std::make_shared<Model>(*engine::get_model(*old(role, of, config, hints)));
+      changed->patches = engine::WeightPatches::extend(nullptr, *changed->checkpoint, file, patches);
       changed->identity =
-          core::Hasher().add(changed->identity).add(changed->patches->identity()).finish();
-      return core::make_value(std::shared_ptr<const Model>(std::move(changed)));
+          engine::Hasher().add(changed->identity).add(changed->patches->identity()).finish();
+      return engine::make_value(std::shared_ptr<const Model>(std::move(changed)));
     };
     BOOST_TEST_REQUIRE((run() != plain));
   }
 
   bool fits(std::uint32_t device, std::uint64_t bytes) {
     held();
-    const core::Ledger::Cap cap(layers_.state(device).ledger(), bytes);
+    const engine::Ledger::Cap cap(layers_.state(device).ledger(), bytes);
     try {
       return run() == good_;
-    } catch (const core::Error& error) {
+    } catch (const engine::Error& error) {
       BOOST_TEST((error.code() == Code::out_of_memory), error.full());
       return false;
     }
@@ -203,7 +203,7 @@ class Runs {
       const std::vector<std::byte> bytes = run();
       BOOST_TEST((bytes == good_), "other bytes");
       return true;
-    } catch (const core::Error& error) {
+    } catch (const engine::Error& error) {
       const std::string text = error.full();
       BOOST_TEST(!fault.survived, text);
       BOOST_TEST((error.code() == fault.code), text);
@@ -223,7 +223,7 @@ class Runs {
     control_->reset();
   }
   void check_next_run() {
-    test::MemoryHeld left = held();
+    test::MemoryInUse left = held();
     // What failed work may still read stays until work on that device was waited for with success.
     left.host_bytes = before_.host_bytes;
     BOOST_TEST(left == before_);
@@ -248,9 +248,9 @@ class Runs {
   test::CountingAllocator host_;
   test::LayersModel layers_;
   const std::string flow_;
-  std::vector<core::Ledger::Cap> caps_;
+  std::vector<engine::Ledger::Cap> caps_;
   std::vector<std::byte> good_;
-  test::MemoryHeld before_;
+  test::MemoryInUse before_;
 };
 
 // All kinds of faults in a mode.

@@ -7,9 +7,9 @@
 #include "tests/support/layers_model.h"
 
 using namespace heddle;
-using core::CallSpec;
-using core::Model;
-using core::Node;
+using engine::CallSpec;
+using engine::Model;
+using engine::Node;
 
 namespace {
 
@@ -29,7 +29,7 @@ struct Faults {
   std::string failure() {
     try {
       return run() == good ? "" : "other bytes";
-    } catch (const core::Error& error) {
+    } catch (const engine::Error& error) {
       return error.full();
     }
   }
@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(a_launch_that_fails_anywhere_in_a_run) {
       BOOST_TEST_INFO("launch " << nth << " of " << launches);
       control->reset();
       control->fail_launch(device, nth);
-      check_after(failure(), core::cat("fake:", device),
+      check_after(failure(), engine::cat("fake:", device),
                   "this launch fails because a test asked for it");
     }
   }
@@ -75,7 +75,7 @@ BOOST_AUTO_TEST_CASE(a_launch_that_fails_anywhere_in_a_run) {
 
 BOOST_AUTO_TEST_CASE(a_device_that_dies_before_a_run_or_while_its_model_is_opened) {
   for (std::uint32_t device : {0u, 1u}) {
-    const std::string name = core::cat("fake:", device);
+    const std::string name = engine::cat("fake:", device);
     control->kill(device);
     check_after(failure(), name, "the device has died");
     std::string reason;
@@ -85,7 +85,7 @@ BOOST_AUTO_TEST_CASE(a_device_that_dies_before_a_run_or_while_its_model_is_opene
                         control->kill(device);
                         return test::layers(model, {0, 1}, {1, 1});
                       });
-    } catch (const core::Error& error) {
+    } catch (const engine::Error& error) {
       reason = error.full();
     }
     BOOST_TEST(reason.find("node 'loop'") != std::string::npos, reason);
@@ -101,7 +101,7 @@ BOOST_AUTO_TEST_CASE(memory_that_others_have_taken_and_given_back) {
     const std::string reason = failure();
     control->set_foreign_bytes(device, 0);
     BOOST_TEST(reason.find("node '") != std::string::npos, reason);
-    check_after(reason, core::cat("fake:", device), "out of memory");
+    check_after(reason, engine::cat("fake:", device), "out of memory");
   }
 }
 

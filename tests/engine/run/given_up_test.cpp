@@ -10,8 +10,8 @@
 #include "tests/support/stride.h"
 
 using namespace heddle;
-using core::RunControl;
-using core::RunWork;
+using engine::RunControl;
+using engine::RunWork;
 
 BOOST_AUTO_TEST_SUITE(given_up)
 
@@ -42,8 +42,8 @@ struct Late {
   std::vector<std::byte> start(const std::string& flow, const std::string& id, RunControl& run) {
     try {
       return layers.runs.start(flow, id, run);
-    } catch (const core::Error& error) {
-      BOOST_TEST((error.code() == core::Code::cancelled), error.full());
+    } catch (const engine::Error& error) {
+      BOOST_TEST((error.code() == engine::Code::cancelled), error.full());
       return {};
     }
   }
@@ -89,9 +89,9 @@ BOOST_FIXTURE_TEST_CASE(a_call_that_is_cancelled_at_any_launch_stops_behind_it, 
 BOOST_FIXTURE_TEST_CASE(what_another_run_has_taken_from_the_cache_is_made, Late) {
   const std::string both = flow(1);
   const std::vector<std::byte> first = start(both, "first"), second = start(both, "second");
-  struct Taking final : core::Observer {
+  struct Taking final : engine::Observer {
     std::function<void()> taken;
-    void node_cached(const core::Node& node) override {
+    void node_cached(const engine::Node& node) override {
       if (node.id == "first") taken();
     }
   };
@@ -99,9 +99,9 @@ BOOST_FIXTURE_TEST_CASE(what_another_run_has_taken_from_the_cache_is_made, Late)
     forget();
     RunControl maker;
     std::vector<std::byte> got;
-    int told = 0, found = 0;
+    int reported = 0, found = 0;
     layers.runs.on_progress = [&] {
-      if (++told != 2) return;  // of the second loop
+      if (++reported != 2) return;  // of the second loop
       if (!takes_before) maker.cancel();
       RunControl taker;
       Taking observer;
@@ -121,10 +121,10 @@ BOOST_FIXTURE_TEST_CASE(what_another_run_has_taken_from_the_cache_is_made, Late)
 
 BOOST_AUTO_TEST_CASE(work_that_somebody_holds_is_not_given_up_and_what_comes_later_is) {
   RunWork work;
-  core::CancelFlagRef early, late;
+  engine::CancelFlagRef early, late;
   BOOST_TEST(work.mark() == 0u);
   work.renew(early, 1);
-  const core::CancelFlagRef same = early;
+  const engine::CancelFlagRef same = early;
   work.renew(early, 1);
   BOOST_TEST((early == same));  // nobody holds it: one flag for all launches of a node
   const std::uint64_t mark = work.mark();
@@ -137,14 +137,14 @@ BOOST_AUTO_TEST_CASE(work_that_somebody_holds_is_not_given_up_and_what_comes_lat
   BOOST_TEST(early->is_set());
   BOOST_TEST(late->is_set());
   BOOST_TEST(!work.hold(mark));
-  core::CancelFlagRef after;
+  engine::CancelFlagRef after;
   work.renew(after, 3);
   BOOST_TEST(after->is_set());
 }
 
 BOOST_AUTO_TEST_CASE(a_run_that_is_over_has_nothing_to_give_up) {
   RunWork work;
-  core::CancelFlagRef flag;
+  engine::CancelFlagRef flag;
   work.renew(flag, 1);
   const std::uint64_t mark = work.mark();
   BOOST_TEST(work.finish());
@@ -155,13 +155,13 @@ BOOST_AUTO_TEST_CASE(a_run_that_is_over_has_nothing_to_give_up) {
 
 BOOST_AUTO_TEST_CASE(a_run_is_not_over_when_something_of_it_was_left_out) {
   RunWork work;
-  core::CancelFlagRef kept, lost;
+  engine::CancelFlagRef kept, lost;
   work.renew(kept, 4);
   work.renew(lost, 5);
   work.give_up();
   device::Cancel(lost.get()).pass_over();
   BOOST_TEST(!work.finish());
-  BOOST_TEST(work.lost() == std::vector<core::NodeIndex>{5}, boost::test_tools::per_element());
+  BOOST_TEST(work.lost() == std::vector<engine::NodeIndex>{5}, boost::test_tools::per_element());
   work.forget();
   BOOST_TEST(work.hold(1));  // that one is there
 }

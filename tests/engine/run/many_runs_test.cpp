@@ -17,17 +17,17 @@ void give_counted(heddle_ctx& ctx, std::int64_t number) {
   ++objects_alive;
   const auto drop = [](void*) { --objects_alive; };
   heddle_tensor_info info{sizeof(heddle_tensor_info), HEDDLE_F32, 1, 0, {256}};
-  std::vector<std::pair<std::string, core::Value>> fields;
-  fields.emplace_back("number", core::make_value(number));
+  std::vector<std::pair<std::string, engine::Value>> fields;
+  fields.emplace_back("number", engine::make_value(number));
   fields.emplace_back("object",
-                      core::make_value(std::shared_ptr<const core::Object>(
-                          std::make_shared<core::Object>("test/0", nullptr, nullptr, drop))));
-  fields.emplace_back("tensor", core::make_value(ctx.make(info)));
-  ctx.set_output(0, core::make_record(std::move(fields)));
+                      engine::make_value(std::shared_ptr<const engine::Object>(
+                          std::make_shared<engine::Object>("test/0", nullptr, nullptr, drop))));
+  fields.emplace_back("tensor", engine::make_value(ctx.make(info)));
+  ctx.set_output(0, engine::make_record(std::move(fields)));
 }
 
 std::int64_t counted_number(const heddle_value& value) {
-  return core::get_int(**std::get<core::Record>(value.content).find("number"));
+  return engine::get_int(**std::get<engine::Record>(value.content).find("number"));
 }
 
 }  // namespace
@@ -35,11 +35,11 @@ std::int64_t counted_number(const heddle_value& value) {
 BOOST_FIXTURE_TEST_SUITE(many_runs, TwoDevices)
 
 BOOST_AUTO_TEST_CASE(sixteen_threads_start_two_hundred_runs_and_cancel_some_of_them) {
-  // Four branches over three lanes, joined at the end; some nodes are cached, some deferred.
+  // Four branches over three queues, joined at the end; some nodes are cached, some deferred.
   Flow flow;
   std::vector<TestInput> ends;
   for (int branch = 0; branch < 4; ++branch) {
-    core::NodeIndex last = core::kGraphInputs;
+    engine::NodeIndex last = engine::kGraphInputs;
     for (int i = 0; i < 6; ++i) {
       const Place place = std::array{Place::first, Place::second, Place::host}[(branch + i) % 3];
       const Action add = [i](heddle_ctx& ctx) {
@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(sixteen_threads_start_two_hundred_runs_and_cancel_some_of_t
       starters.emplace_back([&, t] {
         std::mt19937 random(t);
         while (next++ < 200) {
-          core::RunControl control;
+          engine::RunControl control;
           std::jthread canceller;
           if (random() % 3 == 0)
             canceller = std::jthread([&control, spins = random() % 2000] {
@@ -86,13 +86,13 @@ BOOST_AUTO_TEST_CASE(sixteen_threads_start_two_hundred_runs_and_cancel_some_of_t
               control.cancel();
             });
           try {
-            const core::RunResult result =
-                core::execute(flow.request({{sum, 0}}), environment, quiet, control);
+            const engine::RunResult result =
+                engine::execute(flow.request({{sum, 0}}), environment, quiet, control);
             ++finished;
-            if (counted_number(*result.kept.at({sum, 0})) != 24) ++wrong;
-          } catch (const core::Error& error) {
+            if (counted_number(*result.fetched.at({sum, 0})) != 24) ++wrong;
+          } catch (const engine::Error& error) {
             ++cancelled;
-            if (error.code() != core::Code::cancelled) ++wrong;
+            if (error.code() != engine::Code::cancelled) ++wrong;
           }
         }
       });

@@ -12,10 +12,10 @@ namespace {
 // A chain over two devices, whose first node ends when it is told to.
 struct PausedChain : TwoDevices {
   Meeting first_runs, first_may_end;
-  core::RunControl control;
+  engine::RunControl control;
   std::atomic<int> begun{0};  // behind the first
   Flow chain;
-  core::NodeIndex last;
+  engine::NodeIndex last;
 
   PausedChain() {
     last = chain.add("0", Place::first, {}, [this](heddle_ctx& ctx) {
@@ -37,7 +37,7 @@ struct PausedChain : TwoDevices {
     control.pause();
     first_may_end.arrive();
     Flow other;
-    core::NodeIndex end = 0;
+    engine::NodeIndex end = 0;
     for (int i = 0; i < 500; ++i) {
       const auto add = [i](heddle_ctx& ctx) {
         give_number(ctx, i == 0 ? 0 : number_of(ctx, 0) + 1);
@@ -47,7 +47,7 @@ struct PausedChain : TwoDevices {
       end = other.add("other " + std::to_string(i), i % 2 == 0 ? Place::first : Place::second,
                       inputs, add);
     }
-    BOOST_TEST(core::get_int(*run(other, {{end, 0}}).kept.at({end, 0})) == 499);
+    BOOST_TEST(engine::get_int(*run(other, {{end, 0}}).fetched.at({end, 0})) == 499);
   }
 };
 
@@ -60,9 +60,9 @@ BOOST_FIXTURE_TEST_SUITE(paused_runs, PausedChain)
 BOOST_AUTO_TEST_CASE(a_paused_run_begins_nothing_until_it_is_resumed) {
   std::int64_t result = 0;
   std::jthread runner([&] {
-    const core::RunResult r =
-        core::execute(chain.request({{last, 0}}), environment, quiet, control);
-    result = core::get_int(*r.kept.at({last, 0}));
+    const engine::RunResult r =
+        engine::execute(chain.request({{last, 0}}), environment, quiet, control);
+    result = engine::get_int(*r.fetched.at({last, 0}));
   });
   pause_behind_the_first_node();
   BOOST_TEST(begun == 0);
@@ -76,7 +76,7 @@ BOOST_AUTO_TEST_CASE(cancelling_ends_a_pause) {
   std::string failure;
   std::jthread runner([&] {
     failure = failure_of([&] {
-      core::execute(chain.request({{last, 0}}), environment, quiet, control);
+      engine::execute(chain.request({{last, 0}}), environment, quiet, control);
     });
   });
   pause_behind_the_first_node();

@@ -6,12 +6,12 @@
 
 using namespace heddle;
 using namespace heddle::test;
-using core::Schedule;
+using engine::Schedule;
 
 namespace {
 
 constexpr auto kNone = Schedule::kNone;
-bool nothing_known(core::NodeIndex) { return false; }
+bool nothing_known(engine::NodeIndex) { return false; }
 
 // Nodes without inputs, on the places given.
 Flow sinks(const std::vector<Place>& places) {
@@ -25,10 +25,10 @@ Flow sinks(const std::vector<Place>& places) {
 
 BOOST_AUTO_TEST_SUITE(schedule)
 
-BOOST_AUTO_TEST_CASE(free_lanes_are_taken_by_rank) {
+BOOST_AUTO_TEST_CASE(free_queues_are_taken_by_rank) {
   const Flow flow = sinks({Place::first, Place::first, Place::second, Place::host});
   Schedule schedule(flow.graph, flow.plan, 2);
-  for (const core::NodeIndex n : {3u, 2u, 1u, 0u}) schedule.activate(n, nothing_known);
+  for (const engine::NodeIndex n : {3u, 2u, 1u, 0u}) schedule.activate(n, nothing_known);
   BOOST_TEST(schedule.take() == 0u);
   BOOST_TEST(schedule.take() == 2u);
   BOOST_TEST(schedule.take() == 3u);
@@ -39,12 +39,12 @@ BOOST_AUTO_TEST_CASE(free_lanes_are_taken_by_rank) {
   BOOST_TEST(schedule.is_idle());
 }
 
-BOOST_AUTO_TEST_CASE(a_node_on_two_lanes_waits_for_both_and_is_not_overtaken) {
+BOOST_AUTO_TEST_CASE(a_node_on_two_queues_waits_for_both_and_is_not_overtaken) {
   const Flow flow = sinks({Place::first, Place::first, Place::second, Place::first});
   Schedule schedule(flow.graph, flow.plan, 2);
   const std::uint32_t both[] = {0, 1};
   schedule.take_together(1, both);
-  for (core::NodeIndex n = 0; n < 4; ++n) schedule.activate(n, nothing_known);
+  for (engine::NodeIndex n = 0; n < 4; ++n) schedule.activate(n, nothing_known);
   BOOST_TEST(schedule.take() == 0u);
   BOOST_TEST(schedule.take() == kNone);  // 2 is behind 1, which waits for the first device
   schedule.leave(0);
@@ -64,11 +64,11 @@ BOOST_AUTO_TEST_CASE(outputs_are_unread_after_the_last_reader) {
   schedule.hold({c, 0});
   schedule.activate(b, nothing_known);
   schedule.activate(c, nothing_known);
-  std::vector<core::NodeIndex> unread;
-  for (const core::NodeIndex expected : {a, b, c}) {
-    const core::NodeIndex n = schedule.take();
+  std::vector<engine::NodeIndex> unread;
+  for (const engine::NodeIndex expected : {a, b, c}) {
+    const engine::NodeIndex n = schedule.take();
     BOOST_TEST(n == expected);
-    schedule.finish(n, [&](const core::Source& source) { unread.push_back(source.node); });
+    schedule.finish(n, [&](const engine::Source& source) { unread.push_back(source.node); });
     schedule.leave(n);
     if (n == a) BOOST_TEST(unread.empty());
     if (n == b) BOOST_TEST(unread == std::vector{b}, boost::test_tools::per_element());
@@ -81,22 +81,22 @@ BOOST_AUTO_TEST_CASE(nothing_is_computed_for_what_is_known) {
   const auto a = flow.add("a", Place::first, {}, nullptr);
   const auto b = flow.add("b", Place::first, {{{a, 0}}}, nullptr);
   const auto c = flow.add("c", Place::first, {{{a, 0}}, {{b, 0}}}, nullptr, HEDDLE_NODE_SINK);
-  for (const core::NodeIndex known : {a, b, c}) {
+  for (const engine::NodeIndex known : {a, b, c}) {
     Schedule schedule(flow.graph, flow.plan, 2);
     int asked = 0;
-    schedule.activate(c, [&](core::NodeIndex n) {
+    schedule.activate(c, [&](engine::NodeIndex n) {
       ++asked;
       return n == known;
     });
-    std::vector<core::NodeIndex> taken;
-    for (core::NodeIndex n = schedule.take(); n != kNone; n = schedule.take()) {
+    std::vector<engine::NodeIndex> taken;
+    for (engine::NodeIndex n = schedule.take(); n != kNone; n = schedule.take()) {
       taken.push_back(n);
-      schedule.finish(n, [](const core::Source&) {});
+      schedule.finish(n, [](const engine::Source&) {});
       schedule.leave(n);
     }
     const auto expected = known == a   ? std::vector{b, c}
                           : known == b ? std::vector{a, c}
-                                       : std::vector<core::NodeIndex>{};
+                                       : std::vector<engine::NodeIndex>{};
     BOOST_TEST(taken == expected, boost::test_tools::per_element());
     BOOST_TEST(asked == (known == c ? 1 : 3));
   }

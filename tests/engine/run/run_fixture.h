@@ -48,7 +48,7 @@ class Meeting {
  private:
   void wait(std::unique_lock<std::mutex>& lock, int count) {
     if (!changed_.wait_for(lock, std::chrono::seconds(60), [&] { return arrived_ >= count; }))
-      throw core::Error(core::Code::internal, "nobody else came: the nodes ran one after another");
+      throw engine::Error(engine::Code::internal, "nobody else came: the nodes ran one after another");
   }
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -59,7 +59,7 @@ using Action = std::function<void(heddle_ctx&)>;
 enum class Place { first, second, host };
 
 struct TestInput {
-  core::Source from;
+  engine::Source from;
   std::uint32_t flags = 0;  // of the port
 };
 
@@ -67,7 +67,7 @@ struct TestInput {
 class Flow {
  public:
   // `need`: which lazy inputs it wants.
-  core::NodeIndex add(const std::string& id, Place place, const std::vector<TestInput>& inputs,
+  engine::NodeIndex add(const std::string& id, Place place, const std::vector<TestInput>& inputs,
                       Action action, std::uint32_t flags = HEDDLE_NODE_IMPURE,
                       Action need = nullptr) {
     static const char* const names[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
@@ -77,27 +77,27 @@ class Flow {
     node->desc.execute = [](void*, heddle_ctx* ctx) { return call(ctx, &Behaviour::action); };
     if (need != nullptr)
       node->desc.need = [](void*, heddle_ctx* ctx) { return call(ctx, &Behaviour::need); };
-    core::Node made;
+    engine::Node made;
     auto behaviour = std::make_unique<Behaviour>(Behaviour{std::move(action), std::move(need)});
     made.id = id;
     made.type = type_of(std::move(node));
     for (const TestInput& input : inputs) made.inputs.emplace_back(input.from);
-    const auto n = static_cast<core::NodeIndex>(graph.nodes.size());
+    const auto n = static_cast<engine::NodeIndex>(graph.nodes.size());
     node_of_id()[id] = behaviour.get();
     behaviours_.push_back(std::move(behaviour));
     graph.nodes.push_back(std::move(made));
     graph.order.push_back(n);
     if ((flags & HEDDLE_NODE_SINK) != 0) graph.sinks.push_back(n);
     const std::uint32_t device = place == Place::second ? 1 : 0;
-    plan.places.push_back({device, {device}, place == Place::host, "by the test", {}});
+    plan.assignments.push_back({device, {device}, place == Place::host, "by the test", {}});
     return n;
   }
-  core::RunRequest request(std::vector<core::Source> keep = {}) const {
-    return {&graph, &plan, "", "", std::move(keep)};
+  engine::RunRequest request(std::vector<engine::Source> fetch = {}) const {
+    return {&graph, &plan, "", "", std::move(fetch)};
   }
 
-  core::Graph graph;
-  core::Plan plan;
+  engine::Graph graph;
+  engine::Plan plan;
 
  private:
   struct Behaviour {
@@ -109,46 +109,46 @@ class Flow {
     return behaviours;
   }
   static heddle_status* call(heddle_ctx* ctx, Action Behaviour::*what) {
-    return core::to_status([&] { (node_of_id().at(ctx->node())->*what)(*ctx); });
+    return engine::to_status([&] { (node_of_id().at(ctx->node())->*what)(*ctx); });
   }
   std::vector<std::unique_ptr<Behaviour>> behaviours_;
 };
 
 // Two devices and the plain loops of the cpu plugin.
 struct TwoDevices {
-  core::LoadedPlugins plugins = core::load_plugins({HEDDLE_PLUGINS_DIR "/cpu.so"});
-  core::Environment environment{std::uint64_t{64} << 20};
-  core::Observer quiet;
+  engine::LoadedPlugins plugins = engine::load_plugins({HEDDLE_PLUGINS_DIR "/cpu.so"});
+  engine::Environment environment{std::uint64_t{64} << 20};
+  engine::Observer quiet;
 
   TwoDevices() {
-    environment.host = core::plugin_host();
+    environment.host = engine::plugin_host();
     environment.catalog = plugins.catalog;
-    environment.devices = core::open_devices(
+    environment.devices = engine::open_devices(
         plugins, {.names = {"cpu:0", "cpu:1"}, .threads = 1, .reference_kernels = true});
-    environment.topology = core::topology_of(environment.devices);
-    core::make_room_from(environment);
+    environment.topology = engine::topology_of(environment.devices);
+    engine::install_eviction(environment);
   }
-  core::RunResult run(const Flow& flow, std::vector<core::Source> keep = {}) {
-    core::RunControl control;
-    return core::execute(flow.request(std::move(keep)), environment, quiet, control);
+  engine::RunResult run(const Flow& flow, std::vector<engine::Source> fetch = {}) {
+    engine::RunControl control;
+    return engine::execute(flow.request(std::move(fetch)), environment, quiet, control);
   }
   std::uint64_t bytes_used() {
     std::uint64_t bytes = 0;
     // All of them first: what one device reads, it keeps of another's memory.
-    for (const core::RunDevice& device : environment.devices) device.state->synchronize();
-    for (const core::RunDevice& device : environment.devices)
+    for (const engine::RunDevice& device : environment.devices) device.state->synchronize();
+    for (const engine::RunDevice& device : environment.devices)
       bytes += device.state->pool().use().used;
     return bytes;
   }
 };
 
 inline void give_number(heddle_ctx& ctx, std::int64_t number) {
-  ctx.set_output(0, core::make_value(number));
+  ctx.set_output(0, engine::make_value(number));
 }
 inline std::int64_t number_of(heddle_ctx& ctx, std::uint32_t input) {
   const heddle_value* value = ctx.input(input);
-  if (value == nullptr) throw core::Error(core::Code::invalid_argument, "the input is absent");
-  return core::get_int(*value);
+  if (value == nullptr) throw engine::Error(engine::Code::invalid_argument, "the input is absent");
+  return engine::get_int(*value);
 }
 
 // What the run throws, with its trail; "" when it throws nothing.
@@ -156,7 +156,7 @@ template <class F>
 std::string failure_of(F&& run) {
   try {
     run();
-  } catch (const core::Error& error) {
+  } catch (const engine::Error& error) {
     return error.full();
   }
   return "";

@@ -34,16 +34,16 @@ struct HiddenDevices : TwoDevices {
     environment.devices.clear();
     for (std::uint32_t i = 0; i < 2; ++i) {
       heddle_device* raw = nullptr;
-      const core::Value options =
-          core::make_record({{"threads", core::make_value(std::int64_t{1})}});
-      core::throw_status(desc.open(core::plugin_host(), i, options.get(), &raw), "open");
-      auto device = std::make_shared<const core::Device>("hidden:" + std::to_string(i), desc, raw,
+      const engine::Value options =
+          engine::make_record({{"threads", engine::make_value(std::int64_t{1})}});
+      engine::throw_status(desc.open(engine::plugin_host(), i, options.get(), &raw), "open");
+      auto device = std::make_shared<const engine::Device>("hidden:" + std::to_string(i), desc, raw,
                                                          plugins.devices.front().plugin);
-      core::RunDevice& opened = environment.devices.emplace_back();
-      opened.state = std::make_unique<core::DeviceState>(device, plugins.kernels);
-      opened.weights = std::make_unique<core::WeightStore>(*opened.state, 1 << 20);
+      engine::RunDevice& opened = environment.devices.emplace_back();
+      opened.state = std::make_unique<engine::DeviceState>(device, plugins.kernels);
+      opened.weights = std::make_unique<engine::WeightStore>(*opened.state, 1 << 20);
     }
-    environment.topology = core::topology_of(environment.devices);
+    environment.topology = engine::topology_of(environment.devices);
     copies = 0;
   }
 };
@@ -51,12 +51,12 @@ struct HiddenDevices : TwoDevices {
 void give_tensor(heddle_ctx& ctx) {
   const std::vector<float> values{1, 2, 3, 4};
   const heddle_tensor_info info{sizeof(heddle_tensor_info), HEDDLE_F32, 1, 0, {4}};
-  ctx.set_output(0, core::make_value(ctx.upload(info, values.data())));
+  ctx.set_output(0, engine::make_value(ctx.upload(info, values.data())));
 }
 
 float last_element(heddle_ctx& ctx, std::uint32_t input) {
   float values[4];
-  ctx.read(core::get_tensor(*ctx.input(input)).get(), values, sizeof values);
+  ctx.read(engine::get_tensor(*ctx.input(input)).get(), values, sizeof values);
   return values[3];
 }
 
@@ -74,8 +74,8 @@ BOOST_AUTO_TEST_CASE(a_tensor_is_brought_once_for_all_readers_of_a_device) {
           std::to_string(i), Place::second, {{{source, 0}}},
           [&](heddle_ctx& ctx) {
             seen.push_back(ctx.input(0));
-            if (std::string_view(core::get_tensor(*ctx.input(0))->storage->place()) != "hidden:1")
-              throw core::Error(core::Code::internal, "it lies elsewhere");
+            if (std::string_view(engine::get_tensor(*ctx.input(0))->storage->place()) != "hidden:1")
+              throw engine::Error(engine::Code::internal, "it lies elsewhere");
             give_number(ctx, 0);
           },
           HEDDLE_NODE_SINK | HEDDLE_NODE_IMPURE);
@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_CASE(a_tensor_is_brought_once_for_all_readers_of_a_device) {
   BOOST_TEST(copies_for(5) == for_one);
 }
 
-BOOST_AUTO_TEST_CASE(host_readers_of_two_lanes_share_one_copy_in_host_memory) {
+BOOST_AUTO_TEST_CASE(host_readers_of_two_queues_share_one_copy_in_host_memory) {
   Flow flow;
   const auto source = flow.add("source", Place::first, {}, give_tensor);
   std::mutex mutex;
@@ -99,9 +99,9 @@ BOOST_AUTO_TEST_CASE(host_readers_of_two_lanes_share_one_copy_in_host_memory) {
     flow.add(
         std::to_string(int(place)), place, {{{source, 0}, HEDDLE_PORT_HOST}},
         [&](heddle_ctx& ctx) {
-          const core::Tensor& tensor = core::get_tensor(*ctx.input(0));
+          const engine::Tensor& tensor = engine::get_tensor(*ctx.input(0));
           if (std::string_view(tensor->storage->place()) != "host" || last_element(ctx, 0) != 4.0f)
-            throw core::Error(core::Code::internal, "it is not the host's");
+            throw engine::Error(engine::Code::internal, "it is not the host's");
           const std::lock_guard lock(mutex);
           seen.push_back(ctx.input(0));
           give_number(ctx, 0);

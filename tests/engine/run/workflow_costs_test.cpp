@@ -21,35 +21,35 @@ constexpr const char* kSeconds = R"({"op_seconds": {"fill": 1, "add": 1, "*": 8}
 
 heddle_tensor_info floats(std::int64_t count) {
   const std::int64_t shape[] = {count};
-  return core::make_info(HEDDLE_F32, shape);
+  return engine::make_info(HEDDLE_F32, shape);
 }
 
 // So many ops, one after another; the last one's output is the node's.
 Action computes(int ops, std::int64_t count = 25) {
   return [=](heddle_ctx& ctx) {
-    const core::Tensor tensor = ctx.make(floats(count));
+    const engine::Tensor tensor = ctx.make(floats(count));
     const heddle_fill_attrs attrs{2};
     heddle_tensor* const out[] = {tensor.get()};
     for (int i = 0; i < ops; ++i)
-      ctx.op(core::op_id(HEDDLE_OP_FILL), {}, out, std::as_bytes(std::span(&attrs, 1)));
-    ctx.set_output(0, core::make_value(tensor));
+      ctx.op(engine::op_id(HEDDLE_OP_FILL), {}, out, std::as_bytes(std::span(&attrs, 1)));
+    ctx.set_output(0, engine::make_value(tensor));
   };
 }
 
 void adds(heddle_ctx& ctx) {
-  const core::Tensor sum = ctx.make(floats(25));
-  heddle_tensor* const in[] = {core::get_tensor(*ctx.input(0)).get(),
-                               core::get_tensor(*ctx.input(1)).get()};
+  const engine::Tensor sum = ctx.make(floats(25));
+  heddle_tensor* const in[] = {engine::get_tensor(*ctx.input(0)).get(),
+                               engine::get_tensor(*ctx.input(1)).get()};
   heddle_tensor* const out[] = {sum.get()};
-  ctx.op(core::op_id(HEDDLE_OP_ADD), in, out, {});
-  ctx.set_output(0, core::make_value(sum));
+  ctx.op(engine::op_id(HEDDLE_OP_ADD), in, out, {});
+  ctx.set_output(0, engine::make_value(sum));
 }
 
 void reads(heddle_ctx& ctx) {
-  const core::Tensor& tensor = core::get_tensor(*ctx.input(0));
-  std::vector<std::byte> bytes(core::dense_bytes(tensor->info));
+  const engine::Tensor& tensor = engine::get_tensor(*ctx.input(0));
+  std::vector<std::byte> bytes(engine::dense_bytes(tensor->info));
   if (std::string_view(tensor->storage->place()) != "host")
-    throw core::Error(core::Code::internal, "it is not the host's");
+    throw engine::Error(engine::Code::internal, "it is not the host's");
   std::memcpy(bytes.data(), tensor->data(), bytes.size());
   give_number(ctx, 0);
 }
@@ -58,30 +58,30 @@ struct TwoFakes : TwoDevices {
   FakeControl control;
 
   explicit TwoFakes(const std::string& options = kSeconds) {
-    plugins = core::load_plugins({HEDDLE_PLUGINS_DIR "/cpu.so", kFakePlugin});
+    plugins = engine::load_plugins({HEDDLE_PLUGINS_DIR "/cpu.so", kFakePlugin});
     const std::vector<std::string> names{"fake:0", "fake:1"};
-    environment.devices = core::open_devices(plugins, {.names = names,
+    environment.devices = engine::open_devices(plugins, {.names = names,
                                                        .compute = {{"fake", "f32"}},
                                                        .reference_kernels = true,
                                                        .options = {{"fake", options}}});
-    environment.topology = core::topology_of(environment.devices);
+    environment.topology = engine::topology_of(environment.devices);
     control->reset();
   }
 
   // Runs the flow by a plan; `counts`: floats of each node's output.
-  core::RunResult run_planned(Flow& flow, const std::vector<std::int64_t>& counts) {
-    core::Inferred inferred;
+  engine::RunResult run_planned(Flow& flow, const std::vector<std::int64_t>& counts) {
+    engine::Inferred inferred;
     for (const std::int64_t count : counts) {
-      core::ValueSpec& value = inferred.nodes.emplace_back().outputs.emplace_back();
+      engine::ValueSpec& value = inferred.nodes.emplace_back().outputs.emplace_back();
       if (count > 0)
         value.tensors.emplace("", floats(count));
       else
-        value.value = core::make_value(std::int64_t{1});
+        value.value = engine::make_value(std::int64_t{1});
     }
-    core::Placement placement;
-    placement.places = flow.plan.places;
-    flow.plan = core::make_plan(flow.graph, std::move(placement), inferred);
-    core::add_steps(flow.graph, inferred, environment.topology, flow.plan);
+    engine::Placement placement;
+    placement.assignments = flow.plan.assignments;
+    flow.plan = engine::make_plan(flow.graph, std::move(placement), inferred);
+    engine::add_steps(flow.graph, inferred, environment.topology, flow.plan);
     return run(flow);
   }
 };
@@ -124,7 +124,7 @@ BOOST_AUTO_TEST_CASE(a_transfer_hides_behind_what_both_devices_compute) {
 
 BOOST_AUTO_TEST_CASE(the_bytes_that_cross_are_those_of_the_plan) {
   for (const char* peer : {"true", "false"}) {
-    TwoFakes fakes(core::cat(R"({"peer": )", peer, "}"));
+    TwoFakes fakes(engine::cat(R"({"peer": )", peer, "}"));
     Flow flow;
     const auto a = flow.add("a", Place::first, {}, computes(1, 100));
     const auto b = flow.add("b", Place::second, {{{a, 0}}}, computes(1, 1000));
@@ -132,12 +132,12 @@ BOOST_AUTO_TEST_CASE(the_bytes_that_cross_are_those_of_the_plan) {
     const auto d = flow.add("d", Place::first, {{{c, 0}}, {{b, 0}}}, computes(1, 3));
     flow.add("host", Place::host, {{{b, 0}}}, reads, kSink);
     flow.add("again", Place::second, {{{b, 0}, HEDDLE_PORT_HOST}, {{d, 0}}}, reads, kSink);
-    const core::RunResult result = fakes.run_planned(flow, {100, 1000, 10, 3, 0, 0});
+    const engine::RunResult result = fakes.run_planned(flow, {100, 1000, 10, 3, 0, 0});
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> foretold;
     std::uint64_t all = 0;
-    for (const core::Step& step : flow.plan.steps) {
-      if (step.kind != core::Step::Kind::transfer) continue;
-      const bool direct = std::string_view(peer) == "true" || step.to == core::kHostSide;
+    for (const engine::Step& step : flow.plan.steps) {
+      if (step.kind != engine::Step::Kind::transfer) continue;
+      const bool direct = std::string_view(peer) == "true" || step.to == engine::kHostSide;
       if (!direct) foretold[{step.from, HEDDLE_FAKE_HOST}] += step.bytes;
       foretold[{direct ? step.from : HEDDLE_FAKE_HOST, step.to}] += step.bytes;
       all += step.bytes;

@@ -14,9 +14,9 @@ constexpr int kWide = 96, kDeep = 24;  // weights of 36 KiB
 constexpr std::uint64_t kAll = std::uint64_t{kDeep} * kWide * kWide * 4;
 constexpr std::uint32_t kSteps = 3;
 
-core::CallPlacement alone(const core::Model&) { return {core::ParallelMode::none, {0}, {}, {}, {}}; }
-core::CallPlacement two_sets(const core::Model&) {
-  return {core::ParallelMode::cfg, {0, 1}, {}, {0, 1}, {}};
+engine::CallPlacement alone(const engine::Model&) { return {engine::ParallelMode::none, {0}, {}, {}, {}}; }
+engine::CallPlacement two_sets(const engine::Model&) {
+  return {engine::ParallelMode::cfg, {0, 1}, {}, {0, 1}, {}};
 }
 const auto kNever = [] { return false; };
 
@@ -27,15 +27,15 @@ struct Reading : test::LayersOnHost {
             devices, kWide, kDeep, limit,
             {.pinned_bytes = pinned, .staging_bytes = pinned / 4, .piece_bytes = 16 << 10}) {}
 
-  std::vector<std::byte> run(const std::function<core::CallPlacement(const core::Model&)>& divide,
+  std::vector<std::byte> run(const std::function<engine::CallPlacement(const engine::Model&)>& parallelize,
                              std::vector<std::uint64_t> budgets = {},
-                             core::Timeline* timeline = nullptr) {
-    auto opened = layers.open(kSteps, 2, divide, kNever, {std::move(budgets), {}, timeline, 1});
+                             engine::Timeline* timeline = nullptr) {
+    auto opened = layers.open(kSteps, 2, parallelize, kNever, {std::move(budgets), {}, timeline, 1});
     for (std::uint32_t i = 0; i < kSteps; ++i) opened.step(i);
     std::vector<std::byte> bytes;
-    for (const core::Value& set : opened.x) {
-      const core::Tensor& x = core::get_tensor(**std::get<core::Record>(set->content).find("x"));
-      std::vector<std::byte> of_set(core::dense_bytes(x->info));
+    for (const engine::Value& set : opened.x) {
+      const engine::Tensor& x = engine::get_tensor(**std::get<engine::Record>(set->content).find("x"));
+      std::vector<std::byte> of_set(engine::dense_bytes(x->info));
       layers.state(0).read(x, of_set.data(), of_set.size());
       bytes.insert(bytes.end(), of_set.begin(), of_set.end());
     }
@@ -73,19 +73,19 @@ BOOST_AUTO_TEST_CASE(beyond_the_limit_only_what_was_let_go_is_read_again) {
     const std::uint64_t limit = kAll / 3;
     Reading reading({device}, limit, device[0] == 'f' ? limit / 2 : 0);
     BOOST_TEST((reading.run(alone, {kAll / 2}) == good));
-    const core::HostReport report = reading.host.report();
+    const engine::HostReport report = reading.host.report();
     BOOST_TEST(report.peak <= limit);
-    BOOST_TEST(report.read_again <= report.let_go);
+    BOOST_TEST(report.read_again <= report.evicted);
     BOOST_TEST(report.read_first == kAll);
   }
 }
 
 BOOST_AUTO_TEST_CASE(a_timeline_has_a_row_of_what_was_read) {
   Reading reading({"fake:0"}, 4 * kAll, 2 * kAll);
-  core::Timeline timeline(reading.layers.runs.environment().devices);
+  engine::Timeline timeline(reading.layers.runs.environment().devices);
   reading.run(alone, {}, &timeline);
   std::uint64_t read = 0;
-  for (const core::TimelineSpan& span : timeline.finish()) {
+  for (const engine::TimelineSpan& span : timeline.finish()) {
     if (span.kind != "read") continue;
     BOOST_TEST(span.process == "host");
     BOOST_TEST(span.thread.starts_with("disk"));

@@ -6,10 +6,10 @@
 #include "tests/support/layers_on_host.h"
 
 using namespace heddle;
-using core::CallPlacement;
-using core::Model;
-using core::SessionPlan;
-using core::ParallelMode;
+using engine::CallPlacement;
+using engine::Model;
+using engine::SessionPlan;
+using engine::ParallelMode;
 
 BOOST_AUTO_TEST_SUITE(pinned_pages)
 
@@ -32,13 +32,13 @@ struct Streamed {
 };
 
 // With room for the activations and `part` of the weights on each device.
-Streamed stream(const std::function<CallPlacement(const Model&)>& divide, std::uint32_t devices,
+Streamed stream(const std::function<CallPlacement(const Model&)>& parallelize, std::uint32_t devices,
                 double part, std::uint64_t pinned, std::uint32_t steps = kSteps) {
   const test::FakeControl control;
   // What is beyond the limit is copied as it lies, with no pinned buffer between.
   test::LayersOnHost on(
-      {"fake:0", "fake:1"}, kWide, kDeep, core::HostRoom::kUnlimited, {.pinned_bytes = pinned},
-      core::cat(R"({"flops": )", kFlops, R"(, "bandwidth": 1e15, "launch_seconds": 1e-9,)",
+      {"fake:0", "fake:1"}, kWide, kDeep, engine::HostBudget::kUnlimited, {.pinned_bytes = pinned},
+      engine::cat(R"({"flops": )", kFlops, R"(, "bandwidth": 1e15, "launch_seconds": 1e-9,)",
                 R"( "links": {"host": {"bandwidth": )", kPinned,
                 R"(, "latency": 1e-9}, "pageable": {"bandwidth": )", kPageable,
                 R"(, "latency": 1e-9}}})"));
@@ -48,10 +48,10 @@ Streamed stream(const std::function<CallPlacement(const Model&)>& divide, std::u
   limits.rates.from_host = {kPageable, 1e-9};
   limits.rates.from_pinned = {kPinned, 1e-9};
   limits.pinned_bytes = on.host.most_pinned();
-  limits.budgets.assign(devices, core::kNoLimit - 1);
+  limits.budgets.assign(devices, engine::kNoLimit - 1);
   std::uint64_t others = 0;
   {
-    auto opened = on.layers.open(steps, devices, divide, never, limits);
+    auto opened = on.layers.open(steps, devices, parallelize, never, limits);
     opened.step(0);
     others = opened.session->plan()->need_bytes(0) - kDeep * kWeight;
   }
@@ -59,9 +59,9 @@ Streamed stream(const std::function<CallPlacement(const Model&)>& divide, std::u
     on.layers.state(d).settle();
     on.layers.runs.environment().devices[d].weights->drop_all();
   }
-  on.host.let_go(core::HostRoom::kUnlimited);
+  on.host.evict(engine::HostBudget::kUnlimited);
   limits.budgets.assign(devices, others + std::uint64_t(double(kDeep * kWeight) * part));
-  auto opened = on.layers.open(steps, devices, divide, never, limits);
+  auto opened = on.layers.open(steps, devices, parallelize, never, limits);
   std::vector<double> ends;
   for (std::uint32_t i = 0; i < steps; ++i) {
     opened.step(i);

@@ -6,9 +6,9 @@
 #include "tests/support/layers_model.h"
 
 using namespace heddle;
-using core::CallPlacement;
-using core::Model;
-using core::ParallelMode;
+using engine::CallPlacement;
+using engine::Model;
+using engine::ParallelMode;
 
 BOOST_AUTO_TEST_SUITE(session_costs)
 
@@ -21,7 +21,7 @@ using Bytes = std::map<std::pair<std::uint32_t, std::uint32_t>,
 struct Division {
   const char* name;
   std::uint32_t sets;
-  std::function<CallPlacement(const Model&)> divide;
+  std::function<CallPlacement(const Model&)> parallelize;
 };
 
 std::vector<Division> divisions() {
@@ -49,7 +49,7 @@ std::vector<Division> divisions() {
 }
 
 // What crosses by the plan, in `steps` steps, between places that are these devices.
-Bytes foretold(const core::SessionPlan& plan, const std::vector<std::uint32_t>& devices,
+Bytes foretold(const engine::SessionPlan& plan, const std::vector<std::uint32_t>& devices,
                std::uint64_t steps, bool peer) {
   Bytes bytes;
   const auto add = [&](std::uint32_t from, std::uint32_t to, std::uint64_t all) {
@@ -61,16 +61,16 @@ Bytes foretold(const core::SessionPlan& plan, const std::vector<std::uint32_t>& 
     }
   };
   for (std::size_t phase = 0; phase < 3; ++phase)
-    for (const core::SessionAction& action : plan.phases[phase]) {
-      if (action.kind != core::SessionAction::Kind::transfer) continue;
-      const core::PlannedTransfer& t = plan.transfers[action.index];
+    for (const engine::SessionAction& action : plan.phases[phase]) {
+      if (action.kind != engine::SessionAction::Kind::transfer) continue;
+      const engine::PlannedTransfer& t = plan.transfers[action.index];
       add(t.from, t.to, t.bytes * (phase == 2 ? steps : 1));
     }
   // What is given before anything runs goes from home, which is the first place, to its readers.
-  for (const core::SessionStorage& s : plan.storages)
-    if (s.place != 0 && (s.kind == core::SessionStorage::Kind::constant ||
-                         s.kind == core::SessionStorage::Kind::schedule))
-      add(0, s.place, s.bytes);
+  for (const engine::SessionStorage& s : plan.storages)
+    if (s.device_slot != 0 && (s.kind == engine::SessionStorage::Kind::loop_invariant ||
+                         s.kind == engine::SessionStorage::Kind::precomputed))
+      add(0, s.device_slot, s.bytes);
   return bytes;
 }
 
@@ -87,7 +87,7 @@ Bytes counted(const test::FakeControl& control) {
 std::string text(const Bytes& bytes) {
   std::string out;
   for (const auto& [ends, count] : bytes)
-    out += core::cat(ends.first, ">", ends.second, ": ", count, "; ");
+    out += engine::cat(ends.first, ">", ends.second, ": ", count, "; ");
   return out;
 }
 
@@ -99,13 +99,13 @@ BOOST_AUTO_TEST_CASE(the_bytes_that_cross_are_those_of_the_plan) {
     for (const Division& division : divisions()) {
       test::LayersModel layers(kFakes, peer ? "{}" : R"({"peer": false})");
       auto keeps_weights =
-          layers.open(1, division.sets, division.divide);  // weights are in the store from here on
+          layers.open(1, division.sets, division.parallelize);  // weights are in the store from here on
       keeps_weights.step(0);
-      auto opened = layers.open(kSteps, division.sets, division.divide);
+      auto opened = layers.open(kSteps, division.sets, division.parallelize);
       const test::FakeControl control;  // counts from here
       for (std::uint32_t i = 0; i < kSteps; ++i) opened.step(i);
       for (std::uint32_t d = 0; d < 4; ++d) layers.state(d).synchronize();
-      const auto devices = division.divide(*core::get_model(*layers.model())).devices;
+      const auto devices = division.parallelize(*engine::get_model(*layers.model())).devices;
       const Bytes expected = foretold(*opened.session->plan(), devices, kSteps, peer),
                   found = counted(control);
       BOOST_TEST(!expected.empty());
@@ -125,8 +125,8 @@ constexpr const char* kSeconds = R"({"op_seconds": {"linear": 1, "*": 0},
 
 // What a step takes when the one before it is over.
 double step_seconds(test::LayersModel& layers, const test::FakeControl& control, std::uint32_t sets,
-                    const std::function<CallPlacement(const Model&)>& divide) {
-  auto opened = layers.open(3, sets, divide);
+                    const std::function<CallPlacement(const Model&)>& parallelize) {
+  auto opened = layers.open(3, sets, parallelize);
   const auto now = [&] {
     for (std::uint32_t d = 0; d < 4; ++d) layers.state(d).synchronize();
     double latest = 0;
@@ -166,7 +166,7 @@ BOOST_AUTO_TEST_CASE(a_crossing_hides_behind_the_layers_of_the_other_set) {
   // fourth layer hides the way of set 0, and the way of set 1 is hidden behind set 0's fifth layer.
   const double divided = step_seconds(layers, control, 2, [](const Model& model) {
     CallPlacement placement{ParallelMode::layers, {0, 1}, {}, {}, {}};
-    for (const core::Node& node : model.graph->nodes)
+    for (const engine::Node& node : model.graph->nodes)
       placement.of_block.push_back(node.id > "layer.3" && node.id.starts_with("layer.") ? 1 : 0);
     return placement;
   });

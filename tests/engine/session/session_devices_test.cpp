@@ -8,11 +8,11 @@
 #include "tests/support/stride.h"
 
 using namespace heddle;
-using core::CallPlacement;
-using core::CallSpec;
-using core::Model;
-using core::Node;
-using core::ParallelMode;
+using engine::CallPlacement;
+using engine::CallSpec;
+using engine::Model;
+using engine::Node;
+using engine::ParallelMode;
 
 namespace {
 
@@ -32,15 +32,15 @@ BOOST_AUTO_TEST_CASE(layers_on_two_three_and_four_devices_give_the_same_bytes) {
     BOOST_TEST_REQUIRE(alone.size() == sizeof(float) * kWidth * kItems);
     const std::vector<std::vector<double>> divisions{{1, 1},    {1, 3},       {1, 1, 1},
                                                      {2, 1, 3}, {1, 1, 1, 1}, {1, 3, 1, 2}};
-    for (const auto& shares : divisions) {
+    for (const auto& fractions : divisions) {
       std::vector<std::uint32_t> devices;
-      for (std::uint32_t d = 0; d < shares.size(); ++d) devices.push_back(d);
+      for (std::uint32_t d = 0; d < fractions.size(); ++d) devices.push_back(d);
       const auto split =
           runs.run(flow(5, sets), "loop",
                    [&](const Node&, std::uint32_t, const Model& model, const CallSpec&) {
-                     return test::layers(model, devices, shares);
+                     return test::layers(model, devices, fractions);
                    });
-      BOOST_TEST((split == alone), sets << " sets over " << shares.size() << " devices");
+      BOOST_TEST((split == alone), sets << " sets over " << fractions.size() << " devices");
     }
   }
 }
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(memory_of_every_device_returns_to_its_start) {
   const auto used = [&] {
     std::vector<std::uint64_t> bytes;
     runs.environment().cache.clear();
-    for (const core::RunDevice& device : runs.environment().devices) {
+    for (const engine::RunDevice& device : runs.environment().devices) {
       device.weights->drop_unused();
       device.state->synchronize();
       bytes.push_back(device.state->memory_use().used);
@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(devices_that_run_in_any_order_their_events_allow_give_the_s
   const auto in_sets = [](const Node&, std::uint32_t, const Model&, const CallSpec&) {
     return CallPlacement{ParallelMode::cfg, {1, 2}, {}, {0, 1}, {}};
   };
-  const std::vector<core::CallPlacer> placers{in_layers, back_and_forth, in_sets};
+  const std::vector<engine::CallPlacer> placers{in_layers, back_and_forth, in_sets};
   const std::vector<std::vector<std::string>> machines{{"fake:0", "fake:1", "fake:2", "fake:3"},
                                                        {"cpu:0", "fake:0", "cpu:1", "fake:1"},
                                                        {"fake:0", "cpu:0", "fake:1", "cpu:1"}};
@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(devices_that_run_in_any_order_their_events_allow_give_the_s
   for (const auto& machine : machines)
     for (const char* peer : {"true", "false"})
       for (int seed = test::first_of_stride(time++) - 1; seed < 8; seed += test::kStride) {
-        LayersModel other(machine, core::cat(R"({"peer": )", peer, R"(, "shuffle": )", seed, "}"));
+        LayersModel other(machine, engine::cat(R"({"peer": )", peer, R"(, "shuffle": )", seed, "}"));
         for (std::size_t p = 0; p < placers.size(); ++p)
           BOOST_TEST((other.runs.run(other.flow(4, 2), "loop", placers[p]) == alone),
                      machine[0] << ", peer " << peer << ", seed " << seed << ", placement " << p);
@@ -132,14 +132,14 @@ BOOST_AUTO_TEST_CASE(devices_that_run_in_any_order_their_events_allow_give_the_s
 
 BOOST_AUTO_TEST_CASE(a_pause_does_not_hold_inside_of_a_step) {
   // It is asked for while the first step is being prepared, before any of its blocks.
-  struct Listener final : core::Observer {
+  struct Listener final : engine::Observer {
     void node_progress(const Node&, double fraction, std::string_view) override {
       if (fraction < 0.6) first_step.set_value();
     }
     std::promise<void> first_step;
   } listener;
   std::future<void> first_step = listener.first_step.get_future();
-  core::RunControl control;
+  engine::RunControl control;
   runs.environment().place_call = [&](const Node&, std::uint32_t, const Model&, const CallSpec&) {
     control.pause();
     return CallPlacement{ParallelMode::none, {0}, {}, {}, {}};

@@ -9,10 +9,10 @@
 #include "tests/support/stride.h"
 
 using namespace heddle;
-using core::CallPlacement;
-using core::Model;
-using core::SessionPlan;
-using core::ParallelMode;
+using engine::CallPlacement;
+using engine::Model;
+using engine::SessionPlan;
+using engine::ParallelMode;
 using test::LayersModel;
 
 BOOST_AUTO_TEST_SUITE(streamed_session)
@@ -24,14 +24,14 @@ constexpr std::uint64_t kWeight = std::uint64_t{kWide} * kWide * 4;
 constexpr std::uint32_t kSteps = 4;
 constexpr std::int64_t kItems = 2;
 
-test::SessionLimits limits(std::vector<std::uint64_t> budgets, core::DeviceRates rates = {},
-                           core::Timeline* timeline = nullptr) {
+test::SessionLimits limits(std::vector<std::uint64_t> budgets, engine::DeviceRates rates = {},
+                           engine::Timeline* timeline = nullptr) {
   return {std::move(budgets), rates, timeline, kItems};
 }
 
 struct Way {
   const char* name;
-  std::function<CallPlacement(const Model&)> divide;
+  std::function<CallPlacement(const Model&)> parallelize;
   std::uint32_t devices;
 };
 
@@ -50,9 +50,9 @@ const Way kWays[] = {
 
 std::vector<std::byte> bytes_of(LayersModel& layers, const LayersModel::Opened& opened) {
   std::vector<std::byte> bytes;
-  for (const core::Value& set : opened.x) {
-    const core::Tensor& x = core::get_tensor(**std::get<core::Record>(set->content).find("x"));
-    std::vector<std::byte> of_set(core::dense_bytes(x->info));
+  for (const engine::Value& set : opened.x) {
+    const engine::Tensor& x = engine::get_tensor(**std::get<engine::Record>(set->content).find("x"));
+    std::vector<std::byte> of_set(engine::dense_bytes(x->info));
     layers.state(0).read(x, of_set.data(), of_set.size());
     bytes.insert(bytes.end(), of_set.begin(), of_set.end());
   }
@@ -64,8 +64,8 @@ const auto kNever = [] { return false; };
 // What a session did, on fresh devices.
 struct Done {
   std::vector<std::byte> bytes;
-  std::vector<SessionPlan::Needs> needs;        // by place
-  std::vector<std::uint64_t> all, least;        // by place: bytes
+  std::vector<SessionPlan::Needs> needs;        // by device slot
+  std::vector<std::uint64_t> all, least;        // by device slot: bytes
   std::vector<std::uint64_t> copied, made;      // by device: bytes from the host, weights
   std::vector<std::uint64_t> pages, residents;  // by device
   std::vector<std::uint64_t> peak;              // by device: bytes more than before it
@@ -75,7 +75,7 @@ Done step_through(const Way& way, std::vector<std::uint64_t> budgets,
                   const std::string& options = "{}") {
   const test::FakeControl control;
   LayersModel layers({"fake:0", "fake:1"}, options, kWide, kDeep);
-  auto opened = layers.open(kSteps, 2, way.divide, kNever, limits(std::move(budgets)));
+  auto opened = layers.open(kSteps, 2, way.parallelize, kNever, limits(std::move(budgets)));
   std::vector<std::uint64_t> before;
   for (std::uint32_t d = 0; d < way.devices; ++d) {
     layers.state(d).settle();
@@ -89,14 +89,14 @@ Done step_through(const Way& way, std::vector<std::uint64_t> budgets,
   done.needs = plan.needs;
   for (std::uint32_t d = 0; d < way.devices; ++d) {
     done.all.push_back(plan.need_bytes(d));
-    done.least.push_back(plan.least_bytes(d));
+    done.least.push_back(plan.min_bytes(d));
     done.copied.push_back(control->bytes_copied(HEDDLE_FAKE_HOST, d));
     done.made.push_back(control->weights(d));
     done.peak.push_back(layers.state(d).memory_use().peak - before[d]);
     std::uint64_t residents = 0, pages = 0;
-    for (const core::SessionStorage& s : plan.storages) {
-      residents += s.place == d && s.kind == core::SessionStorage::Kind::weight ? 1 : 0;
-      pages += s.place == d && s.kind == core::SessionStorage::Kind::page ? 1 : 0;
+    for (const engine::SessionStorage& s : plan.storages) {
+      residents += s.device_slot == d && s.kind == engine::SessionStorage::Kind::weight ? 1 : 0;
+      pages += s.device_slot == d && s.kind == engine::SessionStorage::Kind::page ? 1 : 0;
     }
     done.residents.push_back(residents);
     done.pages.push_back(pages);
@@ -109,7 +109,7 @@ Done step_through(const Way& way, std::vector<std::uint64_t> budgets,
 BOOST_AUTO_TEST_CASE(a_budget_changes_no_byte_and_copies_are_as_planned) {
   const std::vector<std::byte> good = step_through(kWays[0], {}).bytes;
   for (const Way& way : kWays) {
-    const Done whole = step_through(way, {core::kNoLimit - 1, core::kNoLimit - 1});
+    const Done whole = step_through(way, {engine::kNoLimit - 1, engine::kNoLimit - 1});
     for (const double part : {1.0, 0.6, 0.3, 0.0}) BOOST_TEST_CONTEXT(way.name << ", " << part) {
         std::vector<std::uint64_t> budgets;
         for (std::uint32_t d = 0; d < way.devices; ++d)
@@ -131,18 +131,18 @@ BOOST_AUTO_TEST_CASE(a_budget_changes_no_byte_and_copies_are_as_planned) {
 
 BOOST_AUTO_TEST_CASE(one_byte_under_the_least_is_refused_with_the_least) {
   for (const Way& way : kWays) {
-    const Done whole = step_through(way, {core::kNoLimit - 1, core::kNoLimit - 1});
+    const Done whole = step_through(way, {engine::kNoLimit - 1, engine::kNoLimit - 1});
     for (std::uint32_t d = 0; d < way.devices; ++d) {
       std::vector<std::uint64_t> budgets = whole.least;
       --budgets[d];
-      BOOST_CHECK_EXCEPTION(step_through(way, budgets), core::Error, [&](const core::Error& error) {
+      BOOST_CHECK_EXCEPTION(step_through(way, budgets), engine::Error, [&](const engine::Error& error) {
         const std::string text = error.full();
         BOOST_TEST_INFO(text);
         for (const std::string& part :
-             {core::cat("fake:", d), core::cat("(", budgets[d], " bytes)"),
-              core::cat("(", whole.least[d], " bytes)"), std::string("layer.")})
+             {engine::cat("fake:", d), engine::cat("(", budgets[d], " bytes)"),
+              engine::cat("(", whole.least[d], " bytes)"), std::string("layer.")})
           BOOST_TEST(text.find(part) != std::string::npos, part);
-        return error.code() == core::Code::out_of_memory;
+        return error.code() == engine::Code::out_of_memory;
       });
     }
   }
@@ -155,7 +155,7 @@ BOOST_AUTO_TEST_CASE(steps_may_come_again_and_in_any_order) {
     for (const std::uint32_t index : {0u, 2u, 2u, 1u, 0u, 1u, 2u}) opened.step(index);
     return bytes_of(layers, opened);
   };
-  const Done whole = step_through(kWays[0], {core::kNoLimit - 1});
+  const Done whole = step_through(kWays[0], {engine::kNoLimit - 1});
   BOOST_TEST((run({whole.least[0]}) == run({})));
   BOOST_TEST((run({(whole.least[0] + whole.all[0]) / 2}) == run({})));
 }
@@ -164,20 +164,20 @@ BOOST_AUTO_TEST_CASE(steps_may_come_again_and_in_any_order) {
 BOOST_AUTO_TEST_CASE(sessions_cancelled_while_they_stream_leave_the_next_one_its_bytes) {
   const test::FakeControl control;
   for (const Way& way : kWays) {
-    const Done whole = step_through(way, {core::kNoLimit - 1, core::kNoLimit - 1});
+    const Done whole = step_through(way, {engine::kNoLimit - 1, engine::kNoLimit - 1});
     std::vector<std::uint64_t> budgets;
     for (std::uint32_t d = 0; d < way.devices; ++d) budgets.push_back(whole.least[d] + 2 * kWeight);
     for (int seed = 0; seed < 3; ++seed) {
-      LayersModel layers({"fake:0", "fake:1"}, core::cat(R"({"shuffle": )", seed, "}"), kWide, 9);
+      LayersModel layers({"fake:0", "fake:1"}, engine::cat(R"({"shuffle": )", seed, "}"), kWide, 9);
       int asked = 0, limit = 1 << 20;
       const auto run = [&] {
         asked = 0;
         auto opened = layers.open(
-            2, 2, way.divide, [&] { return ++asked >= limit; }, limits(budgets));
+            2, 2, way.parallelize, [&] { return ++asked >= limit; }, limits(budgets));
         try {
           for (std::uint32_t i = 0; i < 2; ++i) opened.step(i);
-        } catch (const core::Error& error) {
-          BOOST_TEST((error.code() == core::Code::cancelled), error.full());
+        } catch (const engine::Error& error) {
+          BOOST_TEST((error.code() == engine::Code::cancelled), error.full());
           return std::vector<std::byte>();
         }
         for (std::uint32_t d = 0; d < way.devices; ++d)
@@ -210,13 +210,13 @@ BOOST_AUTO_TEST_CASE(copies_hide_behind_computing_on_the_simulated_clock) {
         const double bandwidth = double(kWeight) / (ratios[r] * 1e-3);
         const test::FakeControl control;
         LayersModel layers({"fake:0"},
-                           core::cat(R"({"flops": )", kFlops, R"(, "bandwidth": 1e15,)",
+                           engine::cat(R"({"flops": )", kFlops, R"(, "bandwidth": 1e15,)",
                                      R"( "launch_seconds": 1e-9, "links": {"host": {"bandwidth": )",
                                      bandwidth, R"(, "latency": 1e-9}}})"),
                            kWide, kDeep);
-        core::DeviceRates rates{kFlops, 1e15, 1e-9};
+        engine::DeviceRates rates{kFlops, 1e15, 1e-9};
         rates.from_host = {bandwidth, 1e-9};
-        const Done whole = step_through(kWays[0], {core::kNoLimit - 1});
+        const Done whole = step_through(kWays[0], {engine::kNoLimit - 1});
         const std::uint64_t others = whole.all[0] - kDeep * kWeight;
         const std::uint64_t budget = others + std::uint64_t(double(kDeep * kWeight) * part);
         constexpr std::uint32_t kMany = 12;
@@ -239,12 +239,12 @@ BOOST_AUTO_TEST_CASE(copies_hide_behind_computing_on_the_simulated_clock) {
 // A device that takes no part keeps what passes, as far as half of its room goes.
 BOOST_AUTO_TEST_CASE(weights_come_from_an_idle_device_before_host_memory) {
   const test::FakeControl control;
-  const Done whole = step_through(kWays[0], {core::kNoLimit - 1});
+  const Done whole = step_through(kWays[0], {engine::kNoLimit - 1});
   for (const std::uint64_t lent : {0u, 6u, 100u}) BOOST_TEST_CONTEXT("room for " << lent) {
       LayersModel layers({"fake:0", "fake:1"}, "{}", kWide, kDeep);
       test::SessionLimits small = limits({whole.least[0]});
       small.donor = 1;
-      small.donor_room = lent * kWeight;
+      small.donor_available = lent * kWeight;
       auto opened = layers.open(kSteps, 2, alone, kNever, small);
       control->reset();
       for (std::uint32_t i = 0; i < kSteps; ++i) opened.step(i);
@@ -260,11 +260,11 @@ BOOST_AUTO_TEST_CASE(weights_come_from_an_idle_device_before_host_memory) {
 
 BOOST_AUTO_TEST_CASE(a_lender_that_has_no_room_after_all_is_done_without) {
   const test::FakeControl control;
-  const Done whole = step_through(kWays[0], {core::kNoLimit - 1});
+  const Done whole = step_through(kWays[0], {engine::kNoLimit - 1});
   LayersModel layers({"fake:0", "fake:1"}, "{}", kWide, kDeep);
   test::SessionLimits small = limits({whole.least[0]});
   small.donor = 1;
-  small.donor_room = kDeep * kWeight;
+  small.donor_available = kDeep * kWeight;
   auto opened = layers.open(kSteps, 2, alone, kNever, small);
   control->reset();
   control->set_foreign_bytes(1, std::uint64_t{16} << 30);
@@ -274,16 +274,16 @@ BOOST_AUTO_TEST_CASE(a_lender_that_has_no_room_after_all_is_done_without) {
 }
 
 BOOST_AUTO_TEST_CASE(page_ins_are_seen_on_the_stream_of_copies) {
-  const Done whole = step_through(kWays[0], {core::kNoLimit - 1});
+  const Done whole = step_through(kWays[0], {engine::kNoLimit - 1});
   LayersModel layers({"fake:0"}, "{}", kWide, kDeep);
-  core::Timeline timeline(layers.runs.environment().devices);
+  engine::Timeline timeline(layers.runs.environment().devices);
   std::size_t pages = 0, planned = 0;
   {
     auto opened = layers.open(kSteps, 1, alone, kNever, limits({whole.least[0]}, {}, &timeline));
     for (std::uint32_t i = 0; i < kSteps; ++i) opened.step(i);
     planned = opened.session->plan()->pages.size();
   }
-  for (const core::TimelineSpan& span : timeline.finish()) {
+  for (const engine::TimelineSpan& span : timeline.finish()) {
     if (span.kind != "page-in") continue;
     BOOST_TEST(span.thread == "copy in");
     BOOST_TEST(span.bytes == kWeight);

@@ -6,7 +6,7 @@
 
 #include "tests/support/refusal.h"
 
-using namespace heddle::core;
+using namespace heddle::engine;
 
 BOOST_AUTO_TEST_SUITE(dtype_test)
 

@@ -7,7 +7,7 @@
 
 #include "engine/base/error.h"
 
-using namespace heddle::core;
+using namespace heddle::engine;
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include "engine/tensor/tensor.h"
 #include "tests/support/refusal.h"
 
-using namespace heddle::core;
+using namespace heddle::engine;
 using heddle::test::refusal_of;
 
 BOOST_AUTO_TEST_SUITE(shape)

@@ -5,7 +5,7 @@
 #include "engine/base/error.h"
 #include "engine/tensor/tensor.h"
 
-using namespace heddle::core;
+using namespace heddle::engine;
 
 BOOST_AUTO_TEST_SUITE(value)
 

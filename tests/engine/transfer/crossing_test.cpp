@@ -1,5 +1,5 @@
 // Bytes from device to device, by each way there is.
-#include "engine/transfer/crossing.h"
+#include "engine/transfer/copy_task.h"
 
 #include <boost/test/unit_test.hpp>
 
@@ -10,22 +10,22 @@ using namespace heddle;
 namespace {
 
 // As far as the copies that were enqueued tell, for `bytes` that cross twice.
-void check_way(const std::string& options, core::Route route, std::uint64_t direct,
+void check_way(const std::string& options, engine::Route route, std::uint64_t direct,
                std::uint64_t by_host) {
   const test::Fakes fakes(options, 2);
   const test::DeviceBuffer source(fakes.device(0), 96), target(fakes.device(1), 96);
-  BOOST_TEST((core::find_route(&fakes.device(0), &fakes.device(1)) == route));
-  core::Crossing crossing(fakes.state(0), &fakes.state(1), source.data(), target.data(),
+  BOOST_TEST((engine::find_route(&fakes.device(0), &fakes.device(1)) == route));
+  engine::CopyTask copy_task(fakes.state(0), &fakes.state(1), source.data(), target.data(),
                           source.bytes());
   for (const double value : {3.0, 5.0}) {
     fakes.state(0).with_stream(
-        [&](core::Stream& stream) { test::fill(fakes, stream, source, value); });
-    crossing.start();
-    BOOST_TEST(crossing.is_under_way());
-    crossing.await();
-    BOOST_TEST(!crossing.is_under_way());
+        [&](engine::Stream& stream) { test::fill(fakes, stream, source, value); });
+    copy_task.start();
+    BOOST_TEST(copy_task.is_under_way());
+    copy_task.await();
+    BOOST_TEST(!copy_task.is_under_way());
     fakes.state(1).synchronize();
-    BOOST_TEST(crossing.arrived());
+    BOOST_TEST(copy_task.arrived());
     BOOST_TEST(target.read() == std::vector<float>(96, float(value)),
                boost::test_tools::per_element());
   }
@@ -39,28 +39,28 @@ void check_way(const std::string& options, core::Route route, std::uint64_t dire
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(crossing)
+BOOST_AUTO_TEST_SUITE(copy_task)
 
 BOOST_AUTO_TEST_CASE(devices_that_reach_each_other_copy_once) {
-  check_way("{}", core::Route::direct, 1, 0);
+  check_way("{}", engine::Route::direct, 1, 0);
 }
 
 BOOST_AUTO_TEST_CASE(others_copy_by_way_of_the_host) {
-  check_way(R"({"peer_copies": false})", core::Route::staged, 0, 1);
+  check_way(R"({"peer_copies": false})", engine::Route::staged, 0, 1);
 }
 
 BOOST_AUTO_TEST_CASE(the_host_is_an_end_like_a_device) {
   const test::Fakes fakes;
-  BOOST_TEST((core::find_route(nullptr, nullptr) == core::Route::same));
-  BOOST_TEST((core::find_route(nullptr, &fakes.device()) == core::Route::from_host));
-  BOOST_TEST((core::find_route(&fakes.device(), nullptr) == core::Route::to_host));
+  BOOST_TEST((engine::find_route(nullptr, nullptr) == engine::Route::same));
+  BOOST_TEST((engine::find_route(nullptr, &fakes.device()) == engine::Route::from_host));
+  BOOST_TEST((engine::find_route(&fakes.device(), nullptr) == engine::Route::to_host));
   const test::DeviceBuffer source(fakes.device(), 96);
   std::vector<float> target(96);
-  fakes.state().with_stream([&](core::Stream& stream) { test::fill(fakes, stream, source, 7); });
-  core::Crossing crossing(fakes.state(), nullptr, source.data(),
+  fakes.state().with_stream([&](engine::Stream& stream) { test::fill(fakes, stream, source, 7); });
+  engine::CopyTask copy_task(fakes.state(), nullptr, source.data(),
                           reinterpret_cast<std::byte*>(target.data()), source.bytes());
-  crossing.start();
-  crossing.await();  // of the host: waits
+  copy_task.start();
+  copy_task.await();  // of the host: waits
   BOOST_TEST(target == std::vector<float>(96, 7.0f), boost::test_tools::per_element());
 }
 

@@ -31,7 +31,7 @@ BOOST_AUTO_TEST_CASE(a_loop_stops_behind_the_tiles_that_have_begun) {
   for (const unsigned threads : {1u, 3u}) {
     Pool pool(threads);
     Stream stream(pool, "cpu:0");
-    const core::CancelFlagRef flag = core::CancelFlag::make();
+    const engine::CancelFlagRef flag = engine::CancelFlag::make();
     constexpr std::int64_t kTiles = 100'000;
     std::atomic<std::int64_t> begun{0}, begun_after{0};
     std::atomic<bool> came_back{false}, ran_behind{false}, ran_later{false};
@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(a_loop_stops_behind_the_tiles_that_have_begun) {
 BOOST_AUTO_TEST_CASE(a_tile_that_takes_long_can_ask) {
   Pool pool(2);
   Stream stream(pool, "cpu:0");
-  const core::CancelFlagRef flag = core::CancelFlag::make();
+  const engine::CancelFlagRef flag = engine::CancelFlag::make();
   std::atomic<int> rows{0};
   stream.set_cancel(device::Cancel(flag.get()));
   stream.enqueue({"rows", nullptr}, Work([&](Stream& self) {
@@ -81,7 +81,7 @@ BOOST_AUTO_TEST_CASE(a_tile_that_takes_long_can_ask) {
 BOOST_AUTO_TEST_CASE(work_that_was_done_before_is_not_counted_as_left_out) {
   Pool pool(1);
   Stream stream(pool, "cpu:0");
-  const core::CancelFlagRef flag = core::CancelFlag::make();
+  const engine::CancelFlagRef flag = engine::CancelFlag::make();
   bool ran = false;
   stream.set_cancel(device::Cancel(flag.get()));
   stream.enqueue({"work", nullptr}, Work([&](Stream&) { ran = true; }));

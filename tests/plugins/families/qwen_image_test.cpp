@@ -97,10 +97,10 @@ BOOST_AUTO_TEST_CASE(a_single_file_behind_a_prefix_gives_the_bytes_of_the_folder
 }
 
 BOOST_AUTO_TEST_CASE(settings_say_what_readers_of_the_model_need) {
-  const heddle::core::Json settings = heddle::core::parse_json(
+  const heddle::engine::Json settings = heddle::engine::parse_json(
       call(qwen_folder() / "transformer", config(), "wide.").text("model.settings"), "settings");
   const auto written = [&](const char* key) {
-    return heddle::core::write_json(*settings.find(key));
+    return heddle::engine::write_json(*settings.find(key));
   };
   BOOST_TEST(written("family") == "\"qwen-image\"");
   BOOST_TEST(written("latent_channels") == "4");

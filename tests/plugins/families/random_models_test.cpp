@@ -23,11 +23,11 @@ std::filesystem::path folder() { return tests_folder() / "plugins/goldens/random
 struct RandomModelsFixture {
   ModelProbe probe;
   TensorFile expected{folder() / "expected.safetensors"};
-  heddle::core::Json configs =
-      heddle::core::parse_json(read_text(folder() / "configs.json"), "configs.json");
+  heddle::engine::Json configs =
+      heddle::engine::parse_json(read_text(folder() / "configs.json"), "configs.json");
 
   std::string config(const char* name) const {
-    return heddle::core::write_json(*configs.find(name));
+    return heddle::engine::write_json(*configs.find(name));
   }
 
   heddle::Results call(const char* file, const char* role, const std::string& config,
@@ -109,14 +109,14 @@ BOOST_AUTO_TEST_CASE(autoencoder_decodes_and_encodes_under_both_names) {
 
 BOOST_AUTO_TEST_CASE(settings_say_what_readers_of_the_model_need) {
   const auto settings = [&](const heddle::Results& results) {
-    return heddle::core::parse_json(results.text("model.settings"), "settings");
+    return heddle::engine::parse_json(results.text("model.settings"), "settings");
   };
   const auto flux = settings(call("flux_original.safetensors", "diffusion_model", "", "flux."));
-  BOOST_TEST(heddle::core::write_json(*flux.find("guidance_embedded")) == "true");
-  BOOST_TEST(heddle::core::write_json(*flux.find("latent_channels")) == "4");
+  BOOST_TEST(heddle::engine::write_json(*flux.find("guidance_embedded")) == "true");
+  BOOST_TEST(heddle::engine::write_json(*flux.find("latent_channels")) == "4");
   const auto vae = settings(call("vae_original.safetensors", "vae.decoder", config("vae"), "vae."));
-  BOOST_TEST(heddle::core::write_json(*vae.find("scaling_factor")) == "0.5");
-  BOOST_TEST(heddle::core::write_json(*vae.find("downscale")) == "2");
+  BOOST_TEST(heddle::engine::write_json(*vae.find("scaling_factor")) == "0.5");
+  BOOST_TEST(heddle::engine::write_json(*vae.find("downscale")) == "2");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -122,8 +122,8 @@ BOOST_AUTO_TEST_CASE(every_block_and_the_velocity_equal_diffusers) {
 }
 
 BOOST_AUTO_TEST_CASE(decoded_pictures_equal_diffusers) {
-  const heddle::core::Json config =
-      heddle::core::parse_json(read_text(model() / "vae/config.json"), "config.json");
+  const heddle::engine::Json config =
+      heddle::engine::parse_json(read_text(model() / "vae/config.json"), "config.json");
   const double scale = config.find("scaling_factor")->as_double(),
                shift = config.find("shift_factor")->as_double();
   for (const int prompt : {0, 9}) {

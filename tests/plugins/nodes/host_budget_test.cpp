@@ -10,7 +10,7 @@
 #include "tests/support/engine_fixture.h"
 
 using namespace heddle::test;
-using heddle::core::cat;
+using heddle::engine::cat;
 
 namespace {
 
@@ -26,7 +26,7 @@ heddle::EngineOptions options(std::uint64_t host_budget) {
 
 std::uint64_t values_in(const heddle::MemoryReport& report) {
   std::uint64_t bytes = 0;
-  for (const heddle::HeldMemory& held : report.held)
+  for (const heddle::MemoryUsage& held : report.held)
     if (held.kind == "values") bytes += held.bytes;
   return bytes;
 }
@@ -82,14 +82,14 @@ struct Case {
               std::string("--host-budget"), std::string("a smaller size")})
           BOOST_TEST(text.find(part) != std::string::npos, text << ": no " << part);
       BOOST_TEST(started == 0);
-      BOOST_TEST(engine.plan_least(workflow).find("big: ") != std::string::npos);
+      BOOST_TEST(engine.plan_min_memory(workflow).find("big: ") != std::string::npos);
     }
     const std::uint64_t budget = bytes + kSource;
     heddle::Engine engine(options(budget));
     {
       std::vector<std::string> keep;
       for (const std::string& output : outputs) keep.push_back(cat("big.", output));
-      const heddle::Results results = engine.start(engine.parse(flow()), {.keep = keep}).wait();
+      const heddle::Results results = engine.start(engine.parse(flow()), {.fetch = keep}).wait();
       BOOST_TEST(values_in(engine.host_memory()) >= made);  // they are still ours
     }
     const heddle::MemoryReport report = engine.host_memory();

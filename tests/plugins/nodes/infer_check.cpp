@@ -14,11 +14,11 @@
 namespace heddle::test {
 namespace {
 
-using core::CallSpec;
-using core::cat;
+using engine::CallSpec;
+using engine::cat;
 
 std::string text_of(const heddle_tensor_info& info) {
-  std::string text = cat(core::dtype_name(core::DType(info.dtype)), "(");
+  std::string text = cat(engine::dtype_name(engine::DType(info.dtype)), "(");
   for (std::uint32_t i = 0; i < info.rank; ++i) text += cat(i == 0 ? "" : ", ", info.shape[i]);
   return text + ")";
 }
@@ -32,7 +32,7 @@ std::string text_of(const Infos& infos) {
 }
 
 std::string text_of(const CallSpec& call) {
-  const auto& model = core::get_model(*call.model);
+  const auto& model = engine::get_model(*call.model);
   std::string text = cat(model->family, " at ", reinterpret_cast<std::uintptr_t>(model.get()), ", ",
                          call.step_count, " steps, schedule ", text_of(call.schedule));
   for (const CallSpec::Set& set : call.sets)
@@ -44,23 +44,23 @@ void collect(const heddle_value& value, const std::string& path, CallSpec::Infos
   const auto below = [&](const std::string& name) {
     return path.empty() ? name : path + "." + name;
   };
-  if (const auto* tensor = std::get_if<core::Tensor>(&value.content)) {
+  if (const auto* tensor = std::get_if<engine::Tensor>(&value.content)) {
     tensors.emplace(path, (*tensor)->info);
-  } else if (const auto* list = std::get_if<core::List>(&value.content)) {
+  } else if (const auto* list = std::get_if<engine::List>(&value.content)) {
     for (std::size_t i = 0; i < list->items.size(); ++i)
       collect(*list->items[i], below(std::to_string(i)), tensors);
-  } else if (const auto* record = std::get_if<core::Record>(&value.content)) {
+  } else if (const auto* record = std::get_if<engine::Record>(&value.content)) {
     for (const auto& [name, inner] : record->fields) collect(*inner, below(name), tensors);
   }
 }
 
 // Nodes that planning runs: those flagged, when all that they read comes from such nodes.
-std::vector<bool> described(const core::Graph& graph) {
+std::vector<bool> described(const engine::Graph& graph) {
   std::vector<bool> known(graph.nodes.size(), false);
-  for (const core::NodeIndex n : graph.order) {
+  for (const engine::NodeIndex n : graph.order) {
     bool all = graph.nodes[n].type->has(HEDDLE_NODE_DESCRIBES);
-    core::for_each_binding(graph.nodes[n], [&](const core::Binding& binding) {
-      const auto* link = std::get_if<core::Source>(&binding);
+    engine::for_each_binding(graph.nodes[n], [&](const engine::Binding& binding) {
+      const auto* link = std::get_if<engine::Source>(&binding);
       all = all && (link == nullptr || known[link->node]);
     });
     known[n] = all;
@@ -71,8 +71,8 @@ std::vector<bool> described(const core::Graph& graph) {
 // One after the other: devices may open sessions of several nodes at once.
 class Recorder {
  public:
-  explicit Recorder(core::Environment& environment) : environment_(environment) {
-    environment.on_open = [this](const core::Node& node, const CallSpec& call) {
+  explicit Recorder(engine::Environment& environment) : environment_(environment) {
+    environment.on_open = [this](const engine::Node& node, const CallSpec& call) {
       const std::lock_guard lock(mutex_);
       calls_[node.id].push_back(text_of(call));
     };
@@ -84,7 +84,7 @@ class Recorder {
   }
 
  private:
-  core::Environment& environment_;
+  engine::Environment& environment_;
   std::mutex mutex_;
   std::map<std::string, std::vector<std::string>> calls_;  // guarded by mutex_
 };
@@ -92,41 +92,41 @@ class Recorder {
 }  // namespace
 
 Checked infer_and_run(Engine::Data& engine, const std::string& workflow) {
-  const Workflow::Data flow{core::parse_workflow(workflow, "workflow.json"),
+  const Workflow::Data flow{engine::parse_workflow(workflow, "workflow.json"),
                             engine.plugins.catalog};
   const Ready ready = engine.prepare(flow, {Describe::strictly});
-  const core::Graph& graph = ready.graph;
-  core::RunRequest request;
+  const engine::Graph& graph = ready.graph;
+  engine::RunRequest request;
   request.graph = &graph;
   request.plan = &ready.plan;
-  for (const core::NodeIndex n : graph.order)
+  for (const engine::NodeIndex n : graph.order)
     for (std::uint32_t o = 0; o < graph.nodes[n].type->output_count(); ++o)
-      request.keep.push_back({n, o});
+      request.fetch.push_back({n, o});
 
   Checked checked;
   Recorder recorder(*engine.environment);
-  core::Observer quiet;
-  core::RunControl control;
-  const core::RunResult run = core::execute(request, *engine.environment, quiet, control);
+  engine::Observer quiet;
+  engine::RunControl control;
+  const engine::RunResult run = engine::execute(request, *engine.environment, quiet, control);
   checked.made.calls = recorder.calls();
 
   const std::vector<bool> known = described(graph);
-  core::Facts facts;
-  for (const auto& [source, value] : run.kept)
+  engine::Facts facts;
+  for (const auto& [source, value] : run.fetched)
     if (known[source.node]) facts.emplace(source, value);
-  const core::Inferred inferred = core::infer(graph, engine.environment->host, facts);
-  for (const core::NodeIndex n : graph.order) {
-    const core::Node& node = graph.nodes[n];
-    const core::NodeSpec& spec = inferred.nodes[n];
-    for (const CallSpec& call : spec.calls) checked.told.calls[node.id].push_back(text_of(call));
+  const engine::Inferred inferred = engine::infer(graph, engine.environment->host, facts);
+  for (const engine::NodeIndex n : graph.order) {
+    const engine::Node& node = graph.nodes[n];
+    const engine::NodeSpec& spec = inferred.nodes[n];
+    for (const CallSpec& call : spec.calls) checked.inferred.calls[node.id].push_back(text_of(call));
     if (known[n] || node.type->name().starts_with("test.") ||
         node.type->name().starts_with("demo."))
       continue;
     for (std::uint32_t o = 0; o < spec.outputs.size(); ++o) {
       const std::string name = cat(node.id, ".", node.type->output(o).name);
-      checked.told.outputs[name] = text_of(spec.outputs[o].tensors);
+      checked.inferred.outputs[name] = text_of(spec.outputs[o].tensors);
       CallSpec::Infos tensors;
-      collect(*run.kept.at({n, o}), "", tensors);
+      collect(*run.fetched.at({n, o}), "", tensors);
       checked.made.outputs[name] = text_of(tensors);
     }
   }
@@ -137,17 +137,17 @@ void check_inference(Engine::Data& engine, const std::string& workflow) {
   const Checked checked = infer_and_run(engine, workflow);
   BOOST_TEST(!checked.made.outputs.empty());
   for (const auto& [node, calls] : checked.made.calls) {
-    const auto told = checked.told.calls.find(node);
-    BOOST_REQUIRE_MESSAGE(told != checked.told.calls.end(),
+    const auto inferred = checked.inferred.calls.find(node);
+    BOOST_REQUIRE_MESSAGE(inferred != checked.inferred.calls.end(),
                           node << " called a model and had not told so: " << calls.front());
-    BOOST_TEST(told->second == calls, boost::test_tools::per_element());
+    BOOST_TEST(inferred->second == calls, boost::test_tools::per_element());
   }
-  for (const auto& [node, calls] : checked.told.calls)
+  for (const auto& [node, calls] : checked.inferred.calls)
     BOOST_TEST(checked.made.calls.contains(node),
                node << " told of a call and made none: " << calls.front());
   for (const auto& [output, tensors] : checked.made.outputs)
-    BOOST_TEST(checked.told.outputs.at(output) == tensors,
-               output << ": told " << checked.told.outputs.at(output) << ", made " << tensors);
+    BOOST_TEST(checked.inferred.outputs.at(output) == tensors,
+               output << ": told " << checked.inferred.outputs.at(output) << ", made " << tensors);
 }
 
 }  // namespace heddle::test

@@ -19,7 +19,7 @@ struct Inferences {
 };
 
 struct Checked {
-  Inferences told, made;
+  Inferences inferred, made;
 };
 
 // Both sides of a run in an engine that has not run it before (a cached node opens nothing).

@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(samplers_that_ask_twice_a_step_are_told_with_their_evaluati
   // In one run: what a node of an earlier one made would come from the cache.
   std::string all;
   for (const char* sampler : {"heun", "heunpp2", "dpm_2", "uni_pc", "dpmpp_2m_sde"})
-    all += heddle::core::cat("\"", sampler, "\": ", ksampler(sampler, "2.0"), ", \"look ", sampler,
+    all += heddle::engine::cat("\"", sampler, "\": ", ksampler(sampler, "2.0"), ", \"look ", sampler,
                              R"(": {"class_type": "test.look", "inputs": {"value": [")", sampler,
                              R"(", 0]}}, )");
   check(all + R"("out": )" + ksampler("dpm_2_ancestral", "2.0"));
@@ -155,11 +155,11 @@ BOOST_AUTO_TEST_CASE(a_text_made_in_the_run_leaves_calls_untold_and_the_latent_t
         "sampler_name": "euler", "scheduler": "simple", "positive": ["said", 0], "negative": ["not", 0],
         "latent_image": ["empty", 0], "denoise": 1.0}})"));
   for (const char* node : {"said", "out"}) {
-    BOOST_TEST(!checked.told.calls.contains(node));
+    BOOST_TEST(!checked.inferred.calls.contains(node));
     BOOST_TEST(checked.made.calls.contains(node));
   }
-  BOOST_TEST(checked.told.outputs.at("said.CONDITIONING") == "{}");
-  BOOST_TEST(checked.told.outputs.at("out.LATENT") == checked.made.outputs.at("out.LATENT"));
+  BOOST_TEST(checked.inferred.outputs.at("said.CONDITIONING") == "{}");
+  BOOST_TEST(checked.inferred.outputs.at("out.LATENT") == checked.made.outputs.at("out.LATENT"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -20,7 +20,7 @@
 namespace heddle::test {
 namespace {
 
-using core::cat;
+using engine::cat;
 
 // Above these a run is long or large because that is what was asked for: then it is only planned,
 // or cancelled when it has begun.
@@ -103,7 +103,7 @@ class Watchdog {
 // How a plan or a run ended.
 struct Ending {
   bool in_run = false;
-  std::optional<core::Code> code;  // none: it went well
+  std::optional<engine::Code> code;  // none: it went well
   std::string text;
 };
 
@@ -121,10 +121,10 @@ struct SweepFixture {
     return options;
   }
 
-  std::vector<core::NodeTypeRef> shipped() const {
-    std::vector<core::NodeTypeRef> types;
+  std::vector<engine::NodeTypeRef> shipped() const {
+    std::vector<engine::NodeTypeRef> types;
     for (const std::string_view name : engine.plugins.catalog->type_names()) {
-      core::NodeTypeRef type = engine.plugins.catalog->find(name);
+      engine::NodeTypeRef type = engine.plugins.catalog->find(name);
       const bool is_of_tests = name.starts_with("test.") || name.starts_with("demo.");
       if (!is_of_tests && !type->has(HEDDLE_NODE_BLOCK)) types.push_back(std::move(type));
     }
@@ -132,14 +132,14 @@ struct SweepFixture {
   }
 
   // What the input is given where it is not the swept one; nothing: its default.
-  std::optional<std::string> small_value(const core::NodeType& type, const heddle_port& port) {
+  std::optional<std::string> small_value(const engine::NodeType& type, const heddle_port& port) {
     if ((port.flags & HEDDLE_PORT_HIDDEN) != 0) return std::nullopt;
     if (port.widget != nullptr) {
       if (auto literal = small_literal(port.name)) return literal;
       const std::int32_t kind = port.widget->kind;
       if (kind != HEDDLE_WIDGET_FILE && kind != HEDDLE_WIDGET_FOLDER) return std::nullopt;
       const std::vector<std::string> files = engine.plugins.catalog->choices(*port.widget);
-      if (!files.empty()) return core::write_json(core::Json(files.front()));
+      if (!files.empty()) return engine::write_json(engine::Json(files.front()));
     }
     for (const Provider& provider : kProviders)
       if (port.type == std::string(provider.type)) return provider.link;
@@ -152,7 +152,7 @@ struct SweepFixture {
   }
 
   // The node as "out", with the value linked to one of its inputs from a node of this class.
-  std::string workflow(const core::NodeType& type, std::string_view swept,
+  std::string workflow(const engine::NodeType& type, std::string_view swept,
                        const std::string& source, const std::string& value) {
     std::string inputs;
     const auto add = [&](std::string_view name, const std::string& what) {
@@ -185,45 +185,45 @@ struct SweepFixture {
         ending(false, [&] { ready = prepared(text, Describe::for_a_run); });
     if (before.code) return before;
     return ending(true, [&] {
-      core::RunRequest request;
+      engine::RunRequest request;
       request.graph = &ready->graph;
       request.plan = &ready->plan;
-      core::RunControl control;
+      engine::RunControl control;
       Stopper stopper(control, stops);
-      core::execute(request, *engine.environment, stopper, control);
+      engine::execute(request, *engine.environment, stopper, control);
     });
   }
 
   // Whether it is quick and small enough to be run, and short enough to be run to its end.
   static bool is_small(const Ready& ready) {
     double bytes = 0;
-    for (const core::NodeSpec& node : ready.inferred.nodes)
-      for (const core::ValueSpec& output : node.outputs)
-        for (const auto& [path, info] : output.tensors) bytes += double(core::dense_bytes(info));
+    for (const engine::NodeSpec& node : ready.inferred.nodes)
+      for (const engine::ValueSpec& output : node.outputs)
+        for (const auto& [path, info] : output.tensors) bytes += double(engine::dense_bytes(info));
     return bytes <= kMostBytesToRun;
   }
   static bool is_short(const Ready& ready) {
-    for (const core::NodeSpec& node : ready.inferred.nodes)
-      for (const core::CallSpec& call : node.calls)
+    for (const engine::NodeSpec& node : ready.inferred.nodes)
+      for (const engine::CallSpec& call : node.calls)
         if (call.step_count > kMostStepsToRun) return false;
     return true;
   }
 
  private:
-  class Stopper final : public core::Observer {
+  class Stopper final : public engine::Observer {
    public:
-    Stopper(core::RunControl& control, bool stops) : control_(control), stops_(stops) {}
-    void node_progress(const core::Node& node, double, std::string_view) override {
+    Stopper(engine::RunControl& control, bool stops) : control_(control), stops_(stops) {}
+    void node_progress(const engine::Node& node, double, std::string_view) override {
       if (stops_ && node.id == "out") control_.cancel();
     }
 
    private:
-    core::RunControl& control_;
+    engine::RunControl& control_;
     const bool stops_;
   };
 
   Ready prepared(const std::string& text, Describe how) {
-    const Workflow::Data flow{core::parse_workflow(text, "sweep.json"), engine.plugins.catalog};
+    const Workflow::Data flow{engine::parse_workflow(text, "sweep.json"), engine.plugins.catalog};
     return engine.prepare(flow, {how});
   }
   template <class F>
@@ -231,26 +231,26 @@ struct SweepFixture {
     try {
       work();
       return {in_run, std::nullopt, ""};
-    } catch (const core::Error& error) {
+    } catch (const engine::Error& error) {
       return {in_run, error.code(), error.full()};
     } catch (const std::bad_alloc&) {
-      return {in_run, core::Code::out_of_memory, "host memory is exhausted"};
+      return {in_run, engine::Code::out_of_memory, "host memory is exhausted"};
     }
   }
 };
 
 void check_refused(const Ending& ending, const heddle_port& port, const std::string& what) {
-  const std::string named = cat("input ", core::quote(port.name), ": ");
-  BOOST_TEST((ending.code == core::Code::invalid_argument), what << ": " << ending.text);
+  const std::string named = cat("input ", engine::quote(port.name), ": ");
+  BOOST_TEST((ending.code == engine::Code::invalid_argument), what << ": " << ending.text);
   BOOST_TEST(ending.text.find(named) != std::string::npos, what << ": " << ending.text);
   BOOST_TEST(ending.text.find("node 'out'") != std::string::npos, what << ": " << ending.text);
 }
 void check_typed(const Ending& ending, const std::string& what) {
-  BOOST_TEST((ending.code != core::Code::internal), what << ": " << ending.text);
+  BOOST_TEST((ending.code != engine::Code::internal), what << ": " << ending.text);
 }
 
 // One value, once known before the run and once not.
-void check_value(SweepFixture& sweep, const core::NodeType& type, const heddle_port& port,
+void check_value(SweepFixture& sweep, const engine::NodeType& type, const heddle_port& port,
                  const SweepValue& value) {
   const std::string what = cat(type.name(), ".", port.name, " = ", value.text);
   sweep.watchdog.begin(what);
@@ -283,7 +283,7 @@ BOOST_FIXTURE_TEST_SUITE(link_sweep, SweepFixture)
 
 BOOST_AUTO_TEST_CASE(every_number_of_every_node_is_checked_whoever_made_it) {
   int inputs = 0, turn = 0;
-  for (const core::NodeTypeRef& type : shipped()) {
+  for (const engine::NodeTypeRef& type : shipped()) {
     std::vector<const heddle_port*> numbers;
     for (std::uint32_t i = 0; i < type->input_count(); ++i)
       if (is_int_port(type->input(i)) || is_float_port(type->input(i)))
@@ -304,7 +304,7 @@ BOOST_AUTO_TEST_CASE(every_number_of_every_node_is_checked_whoever_made_it) {
 
 BOOST_AUTO_TEST_CASE(every_choice_of_every_node_is_checked_whoever_made_it) {
   int inputs = 0;
-  for (const core::NodeTypeRef& type : shipped())
+  for (const engine::NodeTypeRef& type : shipped())
     for (std::uint32_t i = 0; i < type->input_count(); ++i) {
       const heddle_port& port = type->input(i);
       if (!is_choice_port(port)) continue;

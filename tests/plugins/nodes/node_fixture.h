@@ -49,8 +49,8 @@ struct NodeFixture {
     const fs::path pipeline = "models/diffusers/random";
     for (const char* name : {"model_index.json", "scheduler", "tokenizer", "tokenizer_2"})
       link(here() / "pipeline" / name, pipeline / name);
-    const heddle::core::Json configs =
-        heddle::core::parse_json(read_text(random() / "configs.json"), "configs.json");
+    const heddle::engine::Json configs =
+        heddle::engine::parse_json(read_text(random() / "configs.json"), "configs.json");
     const std::pair<const char*, const char*> parts[] = {{"transformer", "flux"},
                                                          {"text_encoder", "clip"},
                                                          {"text_encoder_2", "t5"},
@@ -60,7 +60,7 @@ struct NodeFixture {
                                (std::string(name) == "flux" ? "_diffusers" : "") +
                                (std::string(name) == "vae" ? "_diffusers" : "");
       link(random() / (file + ".safetensors"), pipeline / part / "model.safetensors");
-      folder.write(pipeline / part / "config.json", heddle::core::write_json(*configs.find(name)));
+      folder.write(pipeline / part / "config.json", heddle::engine::write_json(*configs.find(name)));
     }
     EngineOptions options = engine_options();
     options.compute = {{"cpu", "f32"}};
@@ -146,12 +146,12 @@ struct NodeFixture {
     std::string inputs = R"("model": ["model", 0], "seed": 7, "steps": 4, "cfg": 3.0,
         "sampler_name": "euler", "scheduler": "simple", "positive": ["one", 0], "negative": ["two", 0],
         "latent_image": ["empty", 0], "denoise": 1.0)";
-    const heddle::core::Json whole = heddle::core::parse_json("{" + inputs + "}", "inputs");
-    const heddle::core::Json changed = heddle::core::parse_json("{" + changes + "}", "changes");
-    heddle::core::Json merged = heddle::core::Json::object();
+    const heddle::engine::Json whole = heddle::engine::parse_json("{" + inputs + "}", "inputs");
+    const heddle::engine::Json changed = heddle::engine::parse_json("{" + changes + "}", "changes");
+    heddle::engine::Json merged = heddle::engine::Json::object();
     for (const auto& member : whole.members()) merged.set(member.key, member.value);
     for (const auto& member : changed.members()) merged.set(member.key, member.value);
-    return R"({"class_type": "KSampler", "inputs": )" + heddle::core::write_json(merged) + "}";
+    return R"({"class_type": "KSampler", "inputs": )" + heddle::engine::write_json(merged) + "}";
   }
 
   Results run(const std::string& nodes, std::vector<std::string> keep) {

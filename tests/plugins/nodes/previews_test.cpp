@@ -6,7 +6,7 @@
 #include "tests/plugins/nodes/node_fixture.h"
 
 using heddle::Event;
-using heddle::core::Json;
+using heddle::engine::Json;
 
 namespace {
 
@@ -20,17 +20,17 @@ struct Seen {
 struct PreviewsFixture : heddle::test::NodeFixture {
   // The pipeline's autoencoder with these factors, as JSON; none when empty.
   void set_factors(const std::string& factors) {
-    const Json configs = heddle::core::parse_json(
+    const Json configs = heddle::engine::parse_json(
         heddle::test::read_text(random() / "configs.json"), "configs.json");
     Json config = *configs.find("vae");
     if (!factors.empty())
-      config.set("preview_factors", heddle::core::parse_json(factors, "factors"));
-    folder.write("models/diffusers/random/vae/config.json", heddle::core::write_json(config));
+      config.set("preview_factors", heddle::engine::parse_json(factors, "factors"));
+    folder.write("models/diffusers/random/vae/config.json", heddle::engine::write_json(config));
   }
 
   // The latent at the end; `seen` gets every preview.
   std::vector<float> draw(std::vector<Seen>& seen) {
-    const heddle::Workflow flow = engine.parse(heddle::core::cat(
+    const heddle::Workflow flow = engine.parse(heddle::engine::cat(
         R"({"loader": {"class_type": "DiffusersLoader", "inputs": {"model_path": "random"}},
             "text": {"class_type": "CLIPTextEncode", "inputs": {"text": "a house", "clip": ["loader", 1]}},
             "empty": {"class_type": "EmptyLatentImage", "inputs": {"width": )",
@@ -40,7 +40,7 @@ struct PreviewsFixture : heddle::test::NodeFixture {
         kSteps, R"(, "latent_image": ["empty", 0], "denoise": 1.0}},
             "end": {"class_type": "test.keep", "inputs": {"value": ["drawn", 0]}}})"));
     heddle::StartOptions options;
-    options.keep = {"drawn.LATENT"};
+    options.fetch = {"drawn.LATENT"};
     options.previews = true;
     options.observer = [&](const Event& e) {
       if (e.kind != Event::Kind::preview) return;

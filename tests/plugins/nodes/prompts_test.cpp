@@ -76,10 +76,10 @@ struct PromptFixture {
                                         const heddle::EngineOptions& options) {
     Engine::Data engine(options);
     const heddle::test::Checked checked = heddle::test::infer_and_run(engine, flow(quoted(prompt)));
-    BOOST_TEST(checked.told.calls.at(node) == checked.made.calls.at(node),
+    BOOST_TEST(checked.inferred.calls.at(node) == checked.made.calls.at(node),
                boost::test_tools::per_element());
     for (const auto& [output, tensors] : checked.made.outputs)
-      BOOST_TEST(checked.told.outputs.at(output) == tensors, output);
+      BOOST_TEST(checked.inferred.outputs.at(output) == tensors, output);
     return checked.made.calls.at(node);
   }
 };

@@ -168,8 +168,8 @@ BOOST_AUTO_TEST_CASE(ports_are_comfyuis) {
       {"LatentUpscale", {"samples", "upscale_method", "width", "height", "crop"}},
       {"LatentUpscaleBy", {"samples", "upscale_method", "scale_by"}}};
   for (const auto& [type, inputs] : nodes) {
-    const heddle::core::Json info =
-        heddle::core::parse_json(engine.object_info(type), type).at(type);
+    const heddle::engine::Json info =
+        heddle::engine::parse_json(engine.object_info(type), type).at(type);
     std::vector<std::string> names;
     for (const auto& name : info.at("input_order").at("required").as_array())
       names.push_back(name.as_string());

@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(a_preview_of_the_last_step_looks_like_the_picture) {
   heddle::Engine whole(options());
   std::vector<std::uint8_t> shown;
   heddle::StartOptions start;
-  start.keep = {"decode.IMAGE"};
+  start.fetch = {"decode.IMAGE"};
   start.previews = true;
   start.observer = [&](const heddle::Event& e) {
     if (e.kind != heddle::Event::Kind::preview) return;

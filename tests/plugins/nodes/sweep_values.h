@@ -49,8 +49,8 @@ inline SweepValue whole_value(const heddle_port& port, Wide number) {
   const bool fits = static_cast<long double>(number) >= ends.least &&
                     static_cast<long double>(number) <= ends.most;
   const bool is_big = number > std::numeric_limits<std::int64_t>::max();
-  return {is_big ? core::cat("u:", static_cast<std::uint64_t>(number))
-                 : core::cat("i:", static_cast<std::int64_t>(number)),
+  return {is_big ? engine::cat("u:", static_cast<std::uint64_t>(number))
+                 : engine::cat("i:", static_cast<std::int64_t>(number)),
           fits};
 }
 inline SweepValue real_value(const heddle_port& port, double number) {
@@ -58,7 +58,7 @@ inline SweepValue real_value(const heddle_port& port, double number) {
   const bool fits = is_float_port(port) && std::isfinite(number) && number >= ends.least &&
                     number <= ends.most;
   const bool may_be_odd = (port.flags & HEDDLE_PORT_NONFINITE) != 0 && !std::isfinite(number);
-  return {core::cat("f:", number), fits || (is_float_port(port) && may_be_odd)};
+  return {engine::cat("f:", number), fits || (is_float_port(port) && may_be_odd)};
 }
 
 }  // namespace sweep_detail

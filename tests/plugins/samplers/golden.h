@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace heddle::field::testing {
+namespace heddle::samplers::testing {
 
 inline rapidjson::Document load(const std::string& name) {
   std::ifstream file(std::string(HEDDLE_TESTS_DIR) + "/plugins/samplers/" + name);
@@ -40,4 +40,4 @@ std::vector<Number> numbers(const rapidjson::Value& array) {
   return values;
 }
 
-}  // namespace heddle::field::testing
+}  // namespace heddle::samplers::testing

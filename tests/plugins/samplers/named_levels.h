@@ -6,7 +6,7 @@
 
 #include "plugins/samplers/noise_levels.h"
 
-namespace heddle::field::testing {
+namespace heddle::samplers::testing {
 
 inline const std::map<std::string, NoiseLevels>& named_levels() {
   static const std::map<std::string, NoiseLevels> levels = {
@@ -26,4 +26,4 @@ inline const std::map<std::string, NoiseLevels>& named_levels() {
   return levels;
 }
 
-}  // namespace heddle::field::testing
+}  // namespace heddle::samplers::testing

@@ -12,11 +12,11 @@
 
 namespace {
 
-using heddle::field::NoiseLevels;
-using heddle::field::testing::crc_of;
-using heddle::field::testing::load;
-using heddle::field::testing::named_levels;
-using heddle::field::testing::numbers;
+using heddle::samplers::NoiseLevels;
+using heddle::samplers::testing::crc_of;
+using heddle::samplers::testing::load;
+using heddle::samplers::testing::named_levels;
+using heddle::samplers::testing::numbers;
 
 // One unit in the last place is 1.2e-7; exp multiplies that of its argument (up to 9) on top.
 constexpr double kFunctions = 1.5e-6;
@@ -96,8 +96,8 @@ BOOST_AUTO_TEST_CASE(timesteps_of_discrete_levels_are_clamped_to_the_table) {
 }
 
 BOOST_AUTO_TEST_CASE(shift_grows_along_a_line_with_the_size_of_the_picture) {
-  using heddle::field::flux_mu;
-  using heddle::field::ltxv_mu;
+  using heddle::samplers::flux_mu;
+  using heddle::samplers::ltxv_mu;
   check_near(flux_mu(256, 256), 0.5, 1e-12);
   check_near(flux_mu(1024, 1024), 1.15, 1e-12);
   check_near(flux_mu(1024, 512), 0.5 + 0.65 * (2048 - 256) / 3840, 1e-12);

@@ -8,7 +8,7 @@
 
 namespace {
 
-using namespace heddle::field;
+using namespace heddle::samplers;
 
 constexpr double kPicture = 0.7;
 constexpr double kNoise = -1.3;

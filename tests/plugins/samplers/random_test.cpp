@@ -11,12 +11,12 @@
 
 namespace {
 
-using heddle::field::Arithmetic;
-using heddle::field::Generator;
-using heddle::field::initial_noise;
-using heddle::field::NormalPath;
-using heddle::field::testing::crc_of;
-using heddle::field::testing::load;
+using heddle::samplers::Arithmetic;
+using heddle::samplers::Generator;
+using heddle::samplers::initial_noise;
+using heddle::samplers::NormalPath;
+using heddle::samplers::testing::crc_of;
+using heddle::samplers::testing::load;
 
 std::vector<float> draw(Generator generator, std::size_t count) {
   std::vector<float> values(count);
@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(automatic_path_equals_every_vector_of_the_avx2_build) {
 }
 
 BOOST_AUTO_TEST_CASE(avx2_path_equals_every_vector_or_is_refused_where_it_cannot_run) {
-  if (heddle::field::has_avx2_normals()) {
+  if (heddle::samplers::has_avx2_normals()) {
     check_vectors("avx2", Arithmetic::kContracted, NormalPath::kAvx2, 66);
   } else {
     BOOST_CHECK_THROW(Generator(0, Arithmetic::kContracted, NormalPath::kAvx2),

@@ -13,7 +13,7 @@
 
 namespace {
 
-using namespace heddle::field;
+using namespace heddle::samplers;
 using testing::load;
 using testing::numbers;
 

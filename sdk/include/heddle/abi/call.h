@@ -84,28 +84,28 @@ typedef struct heddle_ops_service {
 
 /* ---- blocks ---- */
 
-/* A block that is placed on several devices is recorded once for each: every recording is one member of the
- * group and sees its share. SEQUENCE: inputs flagged so hold the member's tokens, outputs flagged so have to.
- * ROWS: slots that the model's build() allowed to be divided hold the member's part. Members issue the same collective
+/* A block that is placed on several devices is traced once for each: every trace is one rank of the
+ * group and sees its shard. SEQUENCE: inputs flagged so hold the rank's tokens, outputs flagged so have to.
+ * ROWS: slots that the model's build() allowed to be divided hold the rank's part. Ranks issue the same collective
  * ops in the same order; on one device they are not issued. */
 typedef struct heddle_group {
   uint32_t size;
   int32_t kind;         /* HEDDLE_GROUP_...    */
-  uint32_t rank, count; /* this member, from 0, of all */
+  uint32_t rank, count; /* this rank, from 0, of all */
 } heddle_group;
 enum { HEDDLE_GROUP_NONE = 0, HEDDLE_GROUP_SEQUENCE = 1, HEDDLE_GROUP_ROWS = 2 };
 /* Which of all tokens an input holds: [begin, end) of total. */
-typedef struct heddle_share {
+typedef struct heddle_shard {
   uint32_t size;
   int64_t begin, end, total;
-} heddle_share;
+} heddle_shard;
 
 /* What blocks alone have. */
 #define HEDDLE_SERVICE_BLOCK "heddle.block/0"
 typedef struct heddle_block_service {
   heddle_tensor* (*weight)(heddle_ctx*, heddle_slot_index);                        /* [call] borrowed; NULL if not given */
   void (*group)(heddle_ctx*, heddle_group* out);                                   /* [call] none outside of blocks      */
-  heddle_status* (*share)(heddle_ctx*, heddle_port_index input, heddle_share* out); /* [call] all of them when alone     */
+  heddle_status* (*shard)(heddle_ctx*, heddle_port_index input, heddle_shard* out); /* [call] all of them when alone     */
 } heddle_block_service;
 
 /* ---- models ---- */

@@ -18,7 +18,7 @@ extern "C" {
 typedef struct heddle_device heddle_device;
 typedef struct heddle_stream heddle_stream;
 typedef struct heddle_event heddle_event;
-typedef struct heddle_recording heddle_recording;
+typedef struct heddle_captured_graph heddle_captured_graph;
 
 typedef struct heddle_device_info {
   uint32_t size;
@@ -92,11 +92,11 @@ typedef struct heddle_cancel {
 } heddle_cancel;
 
 /* How a weight stands on a device. info.layout != 0 when packed. */
-typedef struct heddle_weight_form {
+typedef struct heddle_weight_layout {
   uint32_t size;
   heddle_tensor_info info;
   uint64_t bytes;
-} heddle_weight_form;
+} heddle_weight_layout;
 
 /* Which device of its kind, from 0. */
 typedef uint32_t heddle_device_index;
@@ -130,11 +130,11 @@ typedef struct heddle_device_desc {
   int32_t (*can_copy)(heddle_device*, heddle_device* peer);
   heddle_status* (*copy)(heddle_stream*, heddle_device* to, void* dst, heddle_device* from, const void* src, size_t bytes);
 
-  /* Weights. weight_form says what make_weight will write for a slot whose logical shape and file type is info; the
+  /* Weights. weight_layout says what make_weight will write for a slot whose logical shape and file type is info; the
    * answer depends on its arguments only. make_weight casts, joins and packs the parts (row-major, in host memory,
    * rows along axis 0; each of a type of its own, with a scale of its own) into dst. [any] / [call] */
-  heddle_status* (*weight_form)(heddle_device*, heddle_use, const heddle_tensor_info* info, heddle_weight_form* out);
-  heddle_status* (*make_weight)(heddle_device*, heddle_stream*, heddle_use, const heddle_weight_form*, uint32_t part_count,
+  heddle_status* (*weight_layout)(heddle_device*, heddle_use, const heddle_tensor_info* info, heddle_weight_layout* out);
+  heddle_status* (*make_weight)(heddle_device*, heddle_stream*, heddle_use, const heddle_weight_layout*, uint32_t part_count,
                                 const heddle_view* const* parts, void* dst);
 
   /* All above is required: an engine refuses a kind that lacks one of them, and names it. From here on members are optional:
@@ -169,9 +169,9 @@ typedef struct heddle_device_native {
 #define HEDDLE_DEVICE_CAPTURE "heddle.device.capture/0"
 typedef struct heddle_device_capture {
   heddle_status* (*begin)(heddle_stream*);
-  heddle_status* (*end)(heddle_stream*, heddle_recording** out); /* always called after begin; yours */
-  heddle_status* (*replay)(heddle_stream*, heddle_recording*);
-  void (*free)(heddle_recording*); /* after the replays are done */
+  heddle_status* (*end)(heddle_stream*, heddle_captured_graph** out); /* always called after begin; yours */
+  heddle_status* (*replay)(heddle_stream*, heddle_captured_graph*);
+  void (*free)(heddle_captured_graph*); /* after the replays are done */
 } heddle_device_capture;
 
 /* The ways to other devices of the kind, and to host memory (peer NULL). Without it they follow from can_copy and host_visible,

@@ -39,9 +39,9 @@ typedef struct heddle_checkpoint_service {
   /* The same tensors, whose matrices (HEDDLE_USE_LINEAR) devices keep as an f8 type, each number rounded once. Fails when
    * tensors are in blocks already. Yours. [any] */
   heddle_status* (*cast)(const heddle_checkpoint*, heddle_dtype f8, heddle_checkpoint** out);
-  /* As cast() to f8_e4m3, and devices that can multiply such numbers may do so (HEDDLE_USE_LINEAR_NARROW): faster, and rounded
+  /* As cast() to f8_e4m3, and devices that can multiply such numbers may do so (HEDDLE_USE_LINEAR_FP8): faster, and rounded
    * more. Yours. [any] */
-  heddle_status* (*narrow)(const heddle_checkpoint*, heddle_checkpoint** out);
+  heddle_status* (*scale_to_fp8)(const heddle_checkpoint*, heddle_checkpoint** out);
 } heddle_checkpoint_service;
 
 /* Rows [begin, end) of a checkpoint tensor along axis 0; end HEDDLE_ALL_ROWS: up to the last. A slot filled from several
@@ -53,8 +53,8 @@ typedef struct heddle_part {
 } heddle_part;
 #define HEDDLE_ALL_ROWS ((int64_t)-1)
 
-/* A stretch of a weight along the axis by which devices may divide it: whole units are given out. A fused QKV matrix has three
- * stretches, each divided for itself, and a unit is one head. */
+/* A segment of a weight along the axis by which devices may divide it: whole units are given out. A fused QKV matrix has three
+ * segments, each divided for itself, and a unit is one head. */
 typedef struct heddle_segment {
   uint32_t size;
   int64_t length, unit;
@@ -75,10 +75,10 @@ typedef struct heddle_graph_service {
   heddle_status* (*shard)(heddle_graph*, heddle_node_id, const char* slot, int32_t axis, uint32_t count, const heddle_segment* const* segments);
 } heddle_graph_service;
 enum {
-  HEDDLE_INPUT_STEP = 0,          /* changes at every step                                            */
-  HEDDLE_INPUT_CONSTANT = 1,      /* the same at every step: what reads only constants runs once      */
-  HEDDLE_INPUT_SCHEDULED = 2,     /* (steps, ...): what reads only these and constants runs for all steps at once */
-  HEDDLE_INPUT_RATE_MASK = 3,
+  HEDDLE_INPUT_PER_STEP = 0,          /* changes at every step                                            */
+  HEDDLE_INPUT_LOOP_INVARIANT = 1,      /* the same at every step: what reads only constants runs once      */
+  HEDDLE_INPUT_PRECOMPUTED = 2,     /* (steps, ...): what reads only these and constants runs for all steps at once */
+  HEDDLE_INPUT_PHASE_MASK = 3,
   HEDDLE_INPUT_OPTIONAL = 1u << 2,
   HEDDLE_INPUT_BATCH = 1u << 3    /* axis 0 is a batch: items are independent                          */
 };

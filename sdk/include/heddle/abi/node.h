@@ -1,11 +1,11 @@
 /* heddle/abi/node.h - declare a node. What it may do when it runs: call.h and files.h; before it runs: infer.h.
  *
  * There are two kinds of call. A workflow node's execute() runs with real tensors: ops are enqueued at
- * once. A block (a node of a model's graph) is recorded: its execute() is called with tensors that have a
+ * once. A block (a node of a model's graph) is traced: its execute() is called with tensors that have a
  * shape but no data, the ops it issues become the model's program, and the engine lays out memory, moves
  * weights and replays that program, step after step, without calling the block again. So a block is a
  * pure function of shapes and literals, has no instance (create is NULL), and needs no separate cost
- * function: shapes, FLOPs, bytes and scratch are read off the recording. */
+ * function: shapes, FLOPs, bytes and scratch are read off the trace. */
 #ifndef HEDDLE_ABI_NODE_H
 #define HEDDLE_ABI_NODE_H
 
@@ -69,7 +69,7 @@ enum {
                                      "EXTRA_PNGINFO" (JSON text), "UNIQUE_ID" (the node's id)           */
   HEDDLE_PORT_PROMPT = 1u << 8,   /* a text that a model reads: one beyond the engine's limit is refused  */
   HEDDLE_PORT_SEQUENCE = 1u << 7, /* blocks: rows along the last axis but one are tokens, which a group of
-                                     devices may divide among its members; see heddle_group              */
+                                     devices may divide among its ranks; see heddle_group              */
   HEDDLE_PORT_NONFINITE = 1u << 9, /* a FLOAT that may be NaN or infinite, even where it has a range    */
   HEDDLE_PORT_LIST = 1u << 6      /* reserved: an output that is a list, spread over the readers; an input
                                      that wants the whole list. Not carried out yet: refused at load   */
@@ -117,7 +117,7 @@ enum {
   HEDDLE_NODE_ANY_INPUT = 1u << 5, /* inputs beyond the declared ones are handed over (extra_*)         */
   HEDDLE_NODE_DEPRECATED = 1u << 6,
   HEDDLE_NODE_EXPERIMENTAL = 1u << 7,
-  HEDDLE_NODE_KEEP = 1u << 8       /* its outputs take long to make, are small, and are asked for again:
+  HEDDLE_NODE_CACHE_ON_DISK = 1u << 8       /* its outputs take long to make, are small, and are asked for again:
                                       they may be kept on disk for later processes. What its nodes
                                       and those above them read of files is told by identify()        */
 };

@@ -33,22 +33,22 @@ enum {
  * are truncated toward zero and saturate. */
 #define HEDDLE_OP_COPY "copy/1"
 
-/* Collectives: recorded by the members of a group (see heddle_group), never given to a kernel: the engine makes them of copies
- * and add/1. Every member ends up with the same out.
- * all_gather/1: in, the member's rows along an axis -> out, the rows of all; the member's begin at `begin`.
- * all_reduce/1: in -> out, same shape: the sum over the members, added up by rank.
- * all_to_all/1: every member gives to each its part [part_begin, part_end) along one axis, and puts what it gets together along the
+/* Collectives: traced by the ranks of a group (see heddle_group), never given to a kernel: the engine makes them of copies
+ * and add/1. Every rank ends up with the same out.
+ * all_gather/1: in, the rank's rows along an axis -> out, the rows of all; the rank's begin at `begin`.
+ * all_reduce/1: in -> out, same shape: the sum over the ranks, added up by rank.
+ * all_to_all/1: every rank gives to each its part [part_begin, part_end) along one axis, and puts what it gets together along the
  * other: its own rows begin there at `begin`. Tokens with all heads become all tokens with some heads, and back.
- * Of all three: members read in when they like and put the results into out when they come, so a block writes to in no more, and
- * has not touched out before. With keeps_own the member's own part is left out of it: what in holds there is not read, and the block
- * itself writes it into out, before or meanwhile. What is recorded next and reads or writes nothing else of out runs beside the exchange. */
+ * Of all three: ranks read in when they like and put the results into out when they come, so a block writes to in no more, and
+ * has not touched out before. With keeps_own the rank's own part is left out of it: what in holds there is not read, and the block
+ * itself writes it into out, before or meanwhile. What is traced next and reads or writes nothing else of out runs beside the exchange. */
 #define HEDDLE_OP_ALL_GATHER "all_gather/1"
 typedef struct heddle_all_gather_attrs { int64_t begin; int32_t axis; } heddle_all_gather_attrs;
 #define HEDDLE_OP_ALL_REDUCE "all_reduce/1"
 #define HEDDLE_OP_ALL_TO_ALL "all_to_all/1"
 typedef struct heddle_all_to_all_attrs {
-  int64_t part_begin, part_end; /* along part_axis of the others' inputs: what this member gets */
-  int64_t begin;                /* along join_axis of all outputs: where this member's rows go  */
+  int64_t part_begin, part_end; /* along part_axis of the others' inputs: what this rank gets */
+  int64_t begin;                /* along join_axis of all outputs: where this rank's rows go  */
   int32_t part_axis, join_axis;
   int32_t keeps_own, reserved;
 } heddle_all_to_all_attrs;
@@ -133,10 +133,10 @@ typedef struct heddle_relative_bucket_attrs { int32_t buckets, max_distance, bid
 #define HEDDLE_OP_ATTENTION "attention/1"
 typedef struct heddle_attention_attrs { double scale; int32_t causal, reserved; } heddle_attention_attrs;
 
-/* linear/1: x (..., K), weight (N, K) (USE_LINEAR form), [bias (N)], [residual (..., N)] -> out (..., N) = f(x weight^T + bias) + residual. */
+/* linear/1: x (..., K), weight (N, K) (USE_LINEAR layout), [bias (N)], [residual (..., N)] -> out (..., N) = f(x weight^T + bias) + residual. */
 #define HEDDLE_OP_LINEAR "linear/1" /* attrs: heddle_activation_attrs */
 
-/* conv2d/1: x (N, H, W, C), weight (O, C, R, S) (USE_CONV2D form), [bias (O)], [residual (N, H', W', O)] -> out (N, H', W', O)
+/* conv2d/1: x (N, H, W, C), weight (O, C, R, S) (USE_CONV2D layout), [bias (O)], [residual (N, H', W', O)] -> out (N, H', W', O)
  *   = conv(x) + bias + residual; H' = (H + top + bottom - R) / stride_h + 1. Cross-correlation, zero padding, one group. */
 #define HEDDLE_OP_CONV2D "conv2d/1"
 typedef struct heddle_conv2d_attrs {

@@ -87,10 +87,10 @@ enum {
   HEDDLE_USE_LINEAR = 1, /* the matrix of "linear/1", (out, in)                                          */
   HEDDLE_USE_CONV2D = 2, /* the filter of "conv2d/1", (out, in, height, width)                           */
   HEDDLE_USE_TABLE = 3,  /* the table of "embedding/1", (rows, width)                                    */
-  /* Never of a slot; devices are told so of a USE_LINEAR slot whose checkpoint is narrowed (heddle/abi/model.h): rows may
+  /* Never of a slot; devices are told so of a USE_LINEAR slot whose checkpoint is scaled to fp8 (heddle/abi/model.h): rows may
    * be given a scale each, and both operands of the product rounded to f8_e4m3. A device without such products takes it
    * for a USE_LINEAR matrix of f8_e4m3.                                                                 */
-  HEDDLE_USE_LINEAR_NARROW = 4
+  HEDDLE_USE_LINEAR_FP8 = 4
 };
 
 #define HEDDLE_SERVICE_VALUE "heddle.value/0"
@@ -134,7 +134,7 @@ typedef struct heddle_tensor_service {
 
   const heddle_tensor_info* (*info)(const heddle_tensor*); /* [any] lives as long as the tensor, strides filled in */
   void* (*data)(heddle_tensor*); /* [any] device address; host-readable for host tensors. NULL inside a block:
-                                  * blocks are recorded, they describe work and never touch elements       */
+                                  * blocks are traced, they describe work and never touch elements       */
   const char* (*device)(const heddle_tensor*); /* [any] "cpu:0"; "host" for host memory */
 
   /* New tensor on the device of the call, ordered on its stream; contents undefined. [call] */

@@ -1,0 +1,81 @@
+#include "engine/session/session_graphs.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "engine/base/error.h"
+#include "engine/base/log.h"
+#include "engine/base/text.h"
+
+namespace heddle::engine {
+
+namespace {
+
+using Kind = SessionAction::Kind;
+
+// The device slot whose segment an action ends, if there is one.
+std::optional<std::uint32_t> ends_on(const SessionPlan& plan, const SessionAction& action,
+                                     SessionGraphs::Grain grain) {
+  switch (action.kind) {
+    case Kind::launch:
+      return {};
+    case Kind::block:
+      if (grain == SessionGraphs::Grain::step) return {};
+      return plan.blocks[action.index].device_slot;
+    case Kind::transfer:
+      return plan.transfers[action.index].from;
+    case Kind::await:
+      return plan.transfers[action.index].to;
+    case Kind::page_in:
+    case Kind::await_page:
+      return plan.pages[action.index].device_slot;
+  }
+  return {};
+}
+
+// Launches by segment, as actions of the step.
+std::vector<std::vector<std::uint32_t>> find_segments(const SessionPlan& plan, std::size_t device_slots,
+                                                       SessionGraphs::Grain grain) {
+  const std::vector<SessionAction>& actions = plan.phases[int(Phase::per_step)];
+  std::vector<std::vector<std::uint32_t>> found, open(device_slots);
+  const auto end = [&](std::uint32_t device_slot) {
+    if (!open[device_slot].empty()) found.push_back(open[device_slot]);
+    open[device_slot].clear();
+  };
+  for (std::uint32_t i = 0; i < actions.size(); ++i) {
+    if (actions[i].kind == Kind::launch) open[plan.ops[actions[i].index].device_slot].push_back(i);
+    if (const auto device_slot = ends_on(plan, actions[i], grain)) end(*device_slot);
+  }
+  for (std::uint32_t device_slot = 0; device_slot < device_slots; ++device_slot) end(device_slot);
+  return found;
+}
+
+}  // namespace
+
+SessionGraphs::SessionGraphs(const SessionPlan& plan, std::span<const Device* const> device_slots,
+                                     Grain grain, const Launch& launch) {
+  const std::vector<SessionAction>& actions = plan.phases[int(Phase::per_step)];
+  held_.resize(actions.size(), false);
+  // Streams of its own: nobody has to wait while launches are recorded.
+  std::vector<std::unique_ptr<Stream>> streams(device_slots.size());
+  for (const std::vector<std::uint32_t>& launches : find_segments(plan, device_slots.size(), grain)) {
+    const std::uint32_t device_slot = plan.ops[actions[launches.front()].index].device_slot;
+    const Device& device = *device_slots[device_slot];
+    if (!device.can_capture()) continue;
+    std::unique_ptr<Stream>& stream = streams[device_slot];
+    try {
+      if (stream == nullptr) stream = std::make_unique<Stream>(device);
+      auto captured_graph = stream->capture([&] {
+        for (const std::uint32_t i : launches) launch(actions[i].index, *stream);
+      });
+      segments_.emplace(launches.front(), Segment{device_slot, std::move(captured_graph)});
+      for (const std::uint32_t i : launches) held_[i] = true;
+    } catch (const Error& error) {
+      if (error.code() != Code::unsupported && error.code() != Code::out_of_memory) throw;
+      log(Level::debug, cat("launches are not recorded: ", error.full()));
+    }
+  }
+}
+
+}  // namespace heddle::engine
