@@ -30,8 +30,7 @@ struct Fault {
 
 void on_warning(png_structp, png_const_charp) {}
 
-// ---- reading
-// ---------------------------------------------------------------------------------------
+// ---- reading ----
 
 struct Source {
   const std::uint8_t* next;
@@ -223,8 +222,7 @@ class PngReader {
   png_infop info_ = nullptr, end_ = nullptr;
 };
 
-// ---- writing
-// ---------------------------------------------------------------------------------------
+// ---- writing ----
 
 struct Sink {
   Bytes bytes;

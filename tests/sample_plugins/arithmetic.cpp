@@ -178,7 +178,7 @@ struct Loop {
   }
 };
 
-// ---- a model of blocks: y = (x W^T + bias + t), layer after layer ----------------------------------------
+// ---- a model of blocks: y = (x W^T + bias + t), layer after layer  ----
 
 struct Layer {
   static constexpr heddle::Info info{"test.layer", 1, "Layer", "test", "", HEDDLE_NODE_BLOCK};

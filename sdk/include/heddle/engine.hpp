@@ -34,7 +34,8 @@ class EngineError : public std::runtime_error {
  public:
   EngineError(int code, std::vector<std::string> trail, const std::string& what) : std::runtime_error(what), code_(code), trail_(std::move(trail)) {}
   int code() const { return code_; }
-  const std::vector<std::string>& trail() const { return trail_; }  // outermost first: "node '6' (KSampler)", "step 7", "double.2 on cpu:0"
+  // Outermost first: "node '6' (KSampler)", "step 7", "double.2 on cpu:0".
+  const std::vector<std::string>& trail() const { return trail_; }
 
  private:
   int code_;
@@ -118,8 +119,7 @@ struct MemoryReport {
   std::uint64_t available = 0;      // that could be taken without letting go of anything
   std::uint64_t peak = 0;      // the most that was taken at a time
   std::vector<MemoryUsage> held;  // most bytes first; what is taken and not held lies free in pools
-  // Of host memory: bytes of weights that were read from their files so far, for the first time and
-  // again, because they had been let go.
+  // Of host memory: bytes of weights read from their files, for the first time, and again.
   std::uint64_t read_first = 0, read_again = 0;
 };
 

@@ -212,7 +212,7 @@ struct Provide<T> {
   static constexpr const void* desc = &ModelGlue<T>::desc;
 };
 
-// ---- models inside nodes -----------------------------------------------------------------------------
+// ---- models inside nodes  ----
 
 inline Value build_model(Context& ctx, const char* role, const Checkpoint& file, const Value& config) {
   heddle_value* out = nullptr;

@@ -192,7 +192,7 @@ inline bool create_file(const std::string& path, std::string_view content) {
   return created != 0;
 }
 
-// ---- how a C++ type crosses the border -------------------------------------------------------------
+// ---- how a C++ type crosses the border  ----
 
 template <class T> struct Wire;  // specialise to give a record type its C++ face: type, widget, read, write
 
