@@ -5,8 +5,9 @@
 #if defined(__GLIBC__) && !defined(HEDDLE_ADDRESS_SANITIZER) && !defined(HEDDLE_THREAD_SANITIZER)
 // Before the constructors of libraries, some of which take their time. Sanitizers want to be made
 // first.
-[[gnu::used, gnu::section(".preinit_array")]] static void (*const first_of_all)() =
-    [] { heddle::cli::handle_signals(); };
+[[gnu::used, gnu::section(".preinit_array")]] static void (*const first_of_all)() = [] {
+  heddle::cli::handle_signals();
+};
 #endif
 
 int main(int argc, char** argv) {

@@ -19,9 +19,11 @@ fs::path library_folder() {
     Dl_info ignored{};
     link_map* map = nullptr;
     const auto* here = reinterpret_cast<const void*>(&library_folder);
-    const bool found = ::dladdr1(here, &ignored, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) != 0;
+    const bool found =
+        ::dladdr1(here, &ignored, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) != 0;
     // The dynamic loader has no name for the program itself.
-    if (!found || map == nullptr || map->l_name == nullptr || *map->l_name == '\0') return program_folder();
+    if (!found || map == nullptr || map->l_name == nullptr || *map->l_name == '\0')
+      return program_folder();
     std::error_code error;
     const fs::path library = fs::canonical(map->l_name, error);
     return error ? program_folder() : library.parent_path();

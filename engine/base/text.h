@@ -71,8 +71,8 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text);
 std::optional<double> parse_percent(std::string_view text);
 
 // `text` as it may be shown to people: what would move a cursor, begin a line or turn the direction
-// of text is written out ("\\n", "\\x1b", "\\u202e"), and invalid UTF-8 is replaced. So a title or the
-// name of a file can neither command a terminal nor look like a line of ours.
+// of text is written out ("\\n", "\\x1b", "\\u202e"), and invalid UTF-8 is replaced. So a title or
+// the name of a file can neither command a terminal nor look like a line of ours.
 std::string printable(std::string_view text);
 // The same for what may have several lines: line ends stay.
 std::string printable_lines(std::string_view text);

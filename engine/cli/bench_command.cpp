@@ -24,7 +24,7 @@ constexpr double kCloseInF32 = 1e-4, kCloseIn16Bits = 5e-2, kCloseIn8Bits = 2e-1
 
 [[noreturn]] void refuse(const std::string& option, const std::string& text, const char* wanted) {
   throw engine::Error(engine::Code::invalid_argument,
-                    cat("--", option, ": ", engine::quote(text), " is not ", wanted, "."));
+                      cat("--", option, ": ", engine::quote(text), " is not ", wanted, "."));
 }
 
 unsigned number_of(const std::string& option, std::string_view text, const std::string& whole,
@@ -70,10 +70,12 @@ double rate(const BenchReport& r) {
 }
 
 std::string title(const BenchReport& r) {
-  return cat(r.model, ", ", r.width, "x", r.height, ", ", r.steps,
-             r.steps == 1 ? " step of " : " steps of ", r.branches, r.branches == 1 ? " branch" : " branches",
-             ", on ", engine::join(r.devices, ", "), " in ", r.compute,
-             r.parallel == "none" || r.parallel.empty() ? "" : cat(", in parallel by ", r.parallel));
+  return cat(
+      r.model, ", ", r.width, "x", r.height, ", ", r.steps,
+      r.steps == 1 ? " step of " : " steps of ", r.branches,
+      r.branches == 1 ? " branch" : " branches", ", on ", engine::join(r.devices, ", "), " in ",
+      r.compute,
+      r.parallel == "none" || r.parallel.empty() ? "" : cat(", in parallel by ", r.parallel));
 }
 
 std::string text_of(const BenchReport& r) {
@@ -85,9 +87,9 @@ std::string text_of(const BenchReport& r) {
                               fixed(100 * r.planned_seconds / r.median_seconds, 0), " % of it)")});
   table.row({"  rate", cat(fixed(rate(r) / 1e12, 3), " TFLOP/s",
                            r.matmul_rate > 0 ? cat(", ", fixed(100 * rate(r) / r.matmul_rate, 0),
-                                                    " % of large matrix products (",
-                                                    fixed(r.matmul_rate / 1e12, 3), ")")
-                                              : "")});
+                                                   " % of large matrix products (",
+                                                   fixed(r.matmul_rate / 1e12, 3), ")")
+                                             : "")});
   table.row({"  weights", cat(engine::format_bytes(r.weight_bytes), ", drawn in ",
                               format_seconds(r.draw_seconds))});
   table.row({"  moved", cat(engine::format_bytes(r.moved_bytes), " in a step")});
@@ -173,8 +175,9 @@ int measure(const Request& request, const BenchOptions& bench, Output& output) {
   if (request.bench.check) return check_model(request, bench, progress, output);
   const BenchReport report = measure_model(request.settings.engine, bench, progress);
   if (report.step_seconds.empty())
-    throw engine::Error(engine::Code::internal, cat("the timeline of ", bench.model,
-                                                " shows no steps: its devices measure no time"));
+    throw engine::Error(
+        engine::Code::internal,
+        cat("the timeline of ", bench.model, " shows no steps: its devices measure no time"));
   output.write(request.settings.json ? cat(engine::write_json(json_of(report)), "\n")
                                      : text_of(report));
   return kExitDone;

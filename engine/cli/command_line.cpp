@@ -53,8 +53,7 @@ void add_option(CLI::App& app, const OptionSpec& spec, Layer& layer) {
     return;
   }
   const bool is_single = spec.kind == OptionKind::number || spec.kind == OptionKind::word ||
-                         spec.kind == OptionKind::size ||
-                         spec.kind == OptionKind::path;
+                         spec.kind == OptionKind::size || spec.kind == OptionKind::path;
   const auto take = [&layer, &spec](const CLI::results_t& values) {
     for (const std::string& value : values)
       layer.add(spec, {value, Origin::command_line, cat("--", spec.name)});
@@ -140,7 +139,8 @@ class Parser {
     app.add_option("--branches", bench.branches, "branches of a step; 2: with guidance")
         ->type_name("N");
     app.add_option("--parallel", bench.parallel,
-                   "run the model on several devices in parallel: layers, cfg, data, sequence, tensor, none")
+                   "run the model on several devices in parallel: layers, cfg, data, sequence, "
+                   "tensor, none")
         ->type_name("MODE");
     app.add_option("--weight-dtype", bench.weight_dtype,
                    "as what the weights are loaded: fp8_e4m3fn, fp8_e4m3fn_fast, ...")

@@ -20,7 +20,8 @@ struct BenchArguments {
 
 struct CommandLine {
   Command command = Command::run;
-  std::string operand;  // the workflow's file, a class, or a model's shape; empty when there is none
+  std::string
+      operand;  // the workflow's file, a class, or a model's shape; empty when there is none
   BenchArguments bench;
   Layer options;
 };

@@ -1,6 +1,6 @@
 // What each command does, once its options are read. All of them print their answer to `output` and
-// return the exit code of the program; they throw engine::Error and EngineError for what program.cpp
-// turns into a message and a code.
+// return the exit code of the program; they throw engine::Error and EngineError for what
+// program.cpp turns into a message and a code.
 #pragma once
 
 #include <filesystem>

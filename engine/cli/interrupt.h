@@ -5,8 +5,8 @@
 // ends the program at once.
 //
 // The handler counts, sets a timer and writes a byte to a pipe; a thread reads it and cancels the
-// runs, because cancelling takes locks. The timer needs no thread, and so works whatever all of them
-// are waiting for.
+// runs, because cancelling takes locks. The timer needs no thread, and so works whatever all of
+// them are waiting for.
 #pragma once
 
 #include <chrono>
@@ -38,8 +38,8 @@ class Interrupt {
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
 
-  // From now on a signal cancels all runs that are watched, and those that are watched later as soon
-  // as they are.
+  // From now on a signal cancels all runs that are watched, and those that are watched later as
+  // soon as they are.
   void before_runs();
   void watch(Run run);
   void forget(std::uint64_t run);  // Run::id()

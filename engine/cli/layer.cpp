@@ -107,7 +107,8 @@ std::vector<std::string> separate(std::string_view text, char separator) {
 void read_variable(const OptionSpec& option, const std::string& text, Layer& layer) {
   const std::string where = environment_name(option);
   if (is_repeated(option.kind) && (text[0] == '[' || text[0] == '{'))
-    return JsonValue(option, Origin::environment, where, layer).read(engine::parse_json(text, where));
+    return JsonValue(option, Origin::environment, where, layer)
+        .read(engine::parse_json(text, where));
   std::vector<std::string> parts{text};
   if (option.kind == OptionKind::paths) parts = separate(text, ':');
   if (option.kind == OptionKind::words || option.kind == OptionKind::pairs)

@@ -100,9 +100,10 @@ void add_held(Table& table, const std::string& id, const MemoryReport& memory) {
              engine::format_bytes(memory.headroom), engine::format_bytes(memory.taken),
              engine::format_bytes(memory.available), ""});
   for (const MemoryUsage& part : memory.held)
-    table.row({"", "", "", engine::format_bytes(part.bytes), "",
-               cat(part.kind, part.owner.empty() ? "" : " of ", part.owner,
-                   part.pinned == 0 ? "" : cat(", ", engine::format_bytes(part.pinned), " in use"))});
+    table.row(
+        {"", "", "", engine::format_bytes(part.bytes), "",
+         cat(part.kind, part.owner.empty() ? "" : " of ", part.owner,
+             part.pinned == 0 ? "" : cat(", ", engine::format_bytes(part.pinned), " in use"))});
 }
 
 Json device_json(const DeviceInfo& device) {

@@ -27,8 +27,8 @@ int plan_workflow(const Request& request, Output& output) {
     if (!request.settings.svg.empty())
       draw(engine.plan_dot(flow), numbered(request.settings.svg, run + 1, variants.count()));
     if (request.settings.min_memory) {
-      output.write(
-          cat(engine.plan_min_memory(flow, request.settings.json), request.settings.json ? "\n" : ""));
+      output.write(cat(engine.plan_min_memory(flow, request.settings.json),
+                       request.settings.json ? "\n" : ""));
       continue;
     }
     if (request.settings.json) {

@@ -119,7 +119,7 @@ int run_command(const CommandLine& line, Output& output) {
   const std::filesystem::path workflow = takes_workflow ? line.operand : std::string();
   if (takes_workflow && std::filesystem::is_directory(workflow, ignored))
     throw engine::Error(Code::invalid_argument,
-                      cat(workflow.string(), ": is a folder: name a workflow in it."));
+                        cat(workflow.string(), ": is a folder: name a workflow in it."));
   if (line.command == Command::nodes) request.class_type = line.operand;
   if (line.command == Command::bench) request.model = line.operand;
   request.bench = line.bench;

@@ -80,7 +80,8 @@ class Quiet final : public Reporter {
  public:
   void run_begins(const RunHeading&) override {}
   void event(std::size_t, const Event& event) override {
-    if (event.kind == Event::Kind::warning) message(cat("warning: ", engine::printable(event.text)));
+    if (event.kind == Event::Kind::warning)
+      message(cat("warning: ", engine::printable(event.text)));
   }
   void run_done(const RunHeading&, const Results&, double) override {}
   void message(std::string_view text) override { to_stderr(cat("heddle: ", text)); }
@@ -96,8 +97,10 @@ std::string shown_texts(const Results& results) {
     const engine::Json* texts = node.value.find("text");
     if (texts == nullptr) continue;
     for (const engine::Json& text : texts->as_array())
-      shown += cat(engine::printable(cat(node.key, " ", class_of[node.key])), ": ",
-                   engine::printable_lines(text.is_string() ? text.as_string() : engine::write_json(text)), "\n");
+      shown += cat(
+          engine::printable(cat(node.key, " ", class_of[node.key])), ": ",
+          engine::printable_lines(text.is_string() ? text.as_string() : engine::write_json(text)),
+          "\n");
   }
   return shown;
 }

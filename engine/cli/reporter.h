@@ -39,8 +39,8 @@ std::string node_label(const Event& event);
 // "run 2 of 8: Noise.seed=3"; empty when there is one run only.
 std::string heading_text(const RunHeading& heading);
 
-// The files written, the texts shown, the seconds of every stage and what to remark, as a run ends by saying; under
-// its heading when there are several.
+// The files written, the texts shown, the seconds of every stage and what to remark, as a run ends
+// by saying; under its heading when there are several.
 std::string summary(const RunHeading& heading, const Results& results, double seconds);
 
 std::unique_ptr<Reporter> make_bars(Output& output, int terminal_columns);

@@ -36,9 +36,7 @@ class Runs {
       : settings_(request.settings),
         output_(output),
         reporter_(reporter),
-        interrupt_([&reporter] {
-          reporter.message("stopping; once more quits at once");
-        }),
+        interrupt_([&reporter] { reporter.message("stopping; once more quits at once"); }),
         engine_(settings_.engine),
         variants_(engine_, engine_.adopt(request.flow), settings_,
                   [&](const std::string& text) { reporter_.message(cat("warning: ", text)); }) {}
@@ -150,9 +148,9 @@ class Runs {
       over[run].code = kExitFailed;
       waiters_.emplace(
           run, engine::start_thread("the thread that waits for a run",
-                                  [this, run, began, started, over = std::move(over)]() mutable {
-                                    wait(run, began, started, std::move(over));
-                                  }));
+                                    [this, run, began, started, over = std::move(over)]() mutable {
+                                      wait(run, began, started, std::move(over));
+                                    }));
     } catch (const EngineError& error) {
       if (variants_.count() == 1) throw;
       Outcome outcome;

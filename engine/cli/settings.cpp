@@ -265,7 +265,8 @@ Settings read_settings(const Layer& layer) {
   for (const Given& given : layer.of("output")) settings.engine.output_dir = read_path(given);
   for (const Given& given : layer.of("cache"))
     settings.cache = is_no_folder(given.text) ? std::filesystem::path() : read_path(given);
-  for (const Given& given : layer.of("cache-limit")) settings.engine.cache_dir_bytes = read_size(given);
+  for (const Given& given : layer.of("cache-limit"))
+    settings.engine.cache_dir_bytes = read_size(given);
   for (const Given& given : layer.of("prompt-limit"))
     settings.engine.prompt_limit = read_size(given);
   settings.json = read_flag(layer, "json");

@@ -23,11 +23,12 @@ struct Pair {
 };
 
 struct Settings {
-  std::vector<Pair> sets, places, parallel;  // to apply in this order: of equal keys, the last one counts
+  std::vector<Pair> sets, places,
+      parallel;  // to apply in this order: of equal keys, the last one counts
   EngineOptions engine;
-  std::filesystem::path trace, svg;  // files to write; empty: none
+  std::filesystem::path trace, svg;            // files to write; empty: none
   std::optional<std::filesystem::path> cache;  // of --cache; empty path: nowhere
-  std::filesystem::path costs_file;  // of --costs; the engine reads it where it is there
+  std::filesystem::path costs_file;            // of --costs; the engine reads it where it is there
   std::set<std::string>
       configured_budgets;  // of engine.budgets: those that a configuration file gave
   // Where the options of `engine` were given, by engine::option_frame().
@@ -45,11 +46,11 @@ Settings read_settings(const Layer& layer);
 EngineError with_place(const EngineError& error, const Settings& settings);
 
 // Lets budgets that the workflow gives its devices count instead of those of configuration files.
-void prefer_workflow_budgets(Settings& settings,
-                             const std::map<std::string, std::uint64_t>& given);
+void prefer_workflow_budgets(Settings& settings, const std::map<std::string, std::uint64_t>& given);
 
 // "t.json" for a single run, else "t.3.json": a file of its own for every run, numbers from 1. What
 // is no file (/dev/stdout) takes them all.
-std::filesystem::path numbered(const std::filesystem::path& file, std::size_t run, std::size_t count);
+std::filesystem::path numbered(const std::filesystem::path& file, std::size_t run,
+                               std::size_t count);
 
 }  // namespace heddle::cli

@@ -39,11 +39,11 @@ int with_enough_stack(const std::function<int()>& program) {
         &call);
   ::pthread_attr_destroy(&attributes);
   if (failure != 0)
-    throw engine::Error(engine::Code::out_of_memory,
-                      engine::cat("the stack of ", engine::format_bytes(limit.rlim_cur),
-                                " is too small, and the system gives no thread with one of ",
-                                engine::format_bytes(kEnough),
-                                ". Raise the limit, as with `ulimit -s 8192`."));
+    throw engine::Error(
+        engine::Code::out_of_memory,
+        engine::cat("the stack of ", engine::format_bytes(limit.rlim_cur),
+                    " is too small, and the system gives no thread with one of ",
+                    engine::format_bytes(kEnough), ". Raise the limit, as with `ulimit -s 8192`."));
   ::pthread_join(thread, nullptr);
   return call.code;
 }

@@ -22,8 +22,9 @@ InputKind kind_of_type(std::string_view declared);
 inline constexpr std::size_t kMostRuns = 100'000;
 
 // The values that `value` stands for, each as JSON: {"1", "2", "3"} for "1..3" (steps of 1, both
-// ends included) or "[1,2,3]"; {value} when it is neither. Throws engine::Error(invalid_argument) for
-// a range that is empty, too long, or not of whole numbers on an integer, and for an empty list.
+// ends included) or "[1,2,3]"; {value} when it is neither. Throws engine::Error(invalid_argument)
+// for a range that is empty, too long, or not of whole numbers on an integer, and for an empty
+// list.
 std::vector<std::string> values_of(std::string_view value, InputKind kind);
 
 class Sweep {

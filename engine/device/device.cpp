@@ -10,13 +10,14 @@ namespace heddle::engine {
 
 namespace {
 
-// What a plugin says begins with its device's name where it may be told beside another device's. Where ours says it already, once
-// is enough.
+// What a plugin says begins with its device's name where it may be told beside another device's.
+// Where ours says it already, once is enough.
 Error located(const Error& error, std::string_view where) {
   if (where.empty()) return error;
   std::string_view what = error.what();
   const std::string_view name = what.substr(0, what.find(": "));
-  const bool is_said = where == name || where.starts_with(cat(name, ": ")) || where.ends_with(cat(" ", name));
+  const bool is_said =
+      where == name || where.starts_with(cat(name, ": ")) || where.ends_with(cat(" ", name));
   if (is_said && name.size() < what.size()) what.remove_prefix(name.size() + 2);
   return Error(error.code(), cat(where, ": ", what));
 }
@@ -27,7 +28,9 @@ void throw_status(heddle_status* status, const std::string& where) {
   if (status != nullptr) throw located(take_status(status), where);
 }
 
-Event::Event(const Device& device) : device_(&device) { device.check(device.desc().event_make(device.raw(), &raw_), device.name()); }
+Event::Event(const Device& device) : device_(&device) {
+  device.check(device.desc().event_make(device.raw(), &raw_), device.name());
+}
 Event::~Event() {
   if (raw_ != nullptr) device_->desc().event_free(raw_);
 }
@@ -36,17 +39,22 @@ bool Event::done() const { return device_->desc().done(raw_) != 0; }
 
 CapturedGraph::~CapturedGraph() { device_.extensions().capture->free(raw_); }
 
-Stream::Stream(const Device& device) : device_(device), cancel_(device.extensions().cancel), idle_(device) {
+Stream::Stream(const Device& device)
+    : device_(device), cancel_(device.extensions().cancel), idle_(device) {
   device.check(device.desc().stream_make(device.raw(), &raw_), device.name());
 }
 Stream::~Stream() { device_.desc().stream_free(raw_); }
-void Stream::record(const Event& event) { device_.check(device_.desc().record(raw_, event.raw()), device_.name()); }
+void Stream::record(const Event& event) {
+  device_.check(device_.desc().record(raw_, event.raw()), device_.name());
+}
 void Stream::wait_for(const Event& event) {
   // An event is a thing of its plugin: another plugin's stream cannot look into it.
   if (event.device().kind() != device_.kind()) return event.wait();
   device_.check(device_.desc().wait_on_stream(raw_, event.raw()), device_.name());
 }
-void Stream::begin_capture() { device_.check(device_.extensions().capture->begin(raw_), device_.name()); }
+void Stream::begin_capture() {
+  device_.check(device_.extensions().capture->begin(raw_), device_.name());
+}
 std::unique_ptr<CapturedGraph> Stream::end_capture() {
   heddle_captured_graph* made = nullptr;
   device_.check(device_.extensions().capture->end(raw_, &made), device_.name());
@@ -54,10 +62,13 @@ std::unique_ptr<CapturedGraph> Stream::end_capture() {
 }
 void Stream::drop_capture() noexcept {
   heddle_captured_graph* made = nullptr;
-  if (heddle_status* status = device_.extensions().capture->end(raw_, &made); status != nullptr) take_status(status);
+  if (heddle_status* status = device_.extensions().capture->end(raw_, &made); status != nullptr)
+    take_status(status);
   if (made != nullptr) device_.extensions().capture->free(made);
 }
-void Stream::replay(const CapturedGraph& captured_graph) { device_.check(device_.extensions().capture->replay(raw_, captured_graph.raw()), device_.name()); }
+void Stream::replay(const CapturedGraph& captured_graph) {
+  device_.check(device_.extensions().capture->replay(raw_, captured_graph.raw()), device_.name());
+}
 void Stream::synchronize() {
   record(idle_);
   idle_.wait();
@@ -67,8 +78,14 @@ void* Stream::native() const {
   return native == nullptr ? nullptr : native->stream(raw_);
 }
 
-Device::Device(std::string name, const heddle_device_desc& desc, heddle_device* raw, std::shared_ptr<const void> owner)
-    : name_(std::move(name)), kind_(desc.kind), desc_(whole_desc(desc)), extensions_(extensions_of(desc_)), raw_(raw), owner_(std::move(owner)) {
+Device::Device(std::string name, const heddle_device_desc& desc, heddle_device* raw,
+               std::shared_ptr<const void> owner)
+    : name_(std::move(name)),
+      kind_(desc.kind),
+      desc_(whole_desc(desc)),
+      extensions_(extensions_of(desc_)),
+      raw_(raw),
+      owner_(std::move(owner)) {
   info_ = info();
   info_.name[sizeof info_.name - 1] = 0;
   model_ = info_.name;
@@ -78,7 +95,9 @@ Device::~Device() { desc_.close(raw_); }
 
 namespace {
 
-bool is_fault_of_the_device(const Error& error) { return error.code() == Code::io || error.code() == Code::internal; }
+bool is_fault_of_the_device(const Error& error) {
+  return error.code() == Code::io || error.code() == Code::internal;
+}
 
 }  // namespace
 
@@ -104,7 +123,9 @@ void Device::check_wait(heddle_status* status, const std::string& where) const {
   throw located(error, where);
 }
 
-std::optional<Error> Device::take_fault() const { return std::exchange(faults_.lock()->first, std::nullopt); }
+std::optional<Error> Device::take_fault() const {
+  return std::exchange(faults_.lock()->first, std::nullopt);
+}
 std::string Device::last_failure() const { return faults_.lock()->last_of_waits; }
 
 heddle_device_info Device::info() const {
@@ -124,32 +145,40 @@ void Device::free(void* memory) const { desc_.free(raw_, memory); }
 
 void* Device::allocate_pinned(std::size_t bytes) const {
   void* memory = nullptr;
-  check(extensions_.pinned->alloc(raw_, bytes, &memory), cat(name_, ": ", format_bytes(bytes), " of pinned host memory"));
+  check(extensions_.pinned->alloc(raw_, bytes, &memory),
+        cat(name_, ": ", format_bytes(bytes), " of pinned host memory"));
   return memory;
 }
 
 void Device::free_pinned(void* memory) const { extensions_.pinned->free(raw_, memory); }
 
-void Device::copy(Stream& stream, const Device* to, void* dst, const Device* from, const void* src, std::size_t bytes) const {
+void Device::copy(Stream& stream, const Device* to, void* dst, const Device* from, const void* src,
+                  std::size_t bytes) const {
   if (bytes == 0) return;
-  check(desc_.copy(stream.raw(), to == nullptr ? nullptr : to->raw(), dst, from == nullptr ? nullptr : from->raw(), src, bytes), name_);
+  check(desc_.copy(stream.raw(), to == nullptr ? nullptr : to->raw(), dst,
+                   from == nullptr ? nullptr : from->raw(), src, bytes),
+        name_);
 }
 
 heddle_link Device::link(const Device* peer) const {
   heddle_link link{};
   link.size = sizeof link;
-  // Plugins do not know each other's devices; but where one of the two is host memory, the other one knows the way.
+  // Plugins do not know each other's devices; but where one of the two is host memory, the other
+  // one knows the way.
   if (peer != nullptr && peer->kind_ != kind_) {
     if (peer->host_visible()) return this->link(nullptr);
     return host_visible() ? peer->link(nullptr) : link;
   }
   if (extensions_.links != nullptr) {
-    throw_status(extensions_.links->link(raw_, peer == nullptr ? nullptr : peer->raw_, &link), name_);
+    throw_status(extensions_.links->link(raw_, peer == nullptr ? nullptr : peer->raw_, &link),
+                 name_);
     return link;
   }
   const bool one_space = host_visible() && (peer == nullptr || peer->host_visible());
   const bool direct = desc_.can_copy(raw_, peer == nullptr ? nullptr : peer->raw_) != 0;
-  link.kind = peer == this || one_space ? HEDDLE_LINK_SAME : direct ? HEDDLE_LINK_DIRECT : HEDDLE_LINK_NONE;
+  link.kind = peer == this || one_space ? HEDDLE_LINK_SAME
+              : direct                  ? HEDDLE_LINK_DIRECT
+                                        : HEDDLE_LINK_NONE;
   return link;
 }
 
@@ -160,11 +189,13 @@ heddle_weight_layout Device::weight_layout(std::int32_t use, const heddle_tensor
   return layout;
 }
 
-void Device::make_weight(Stream& stream, std::int32_t use, const heddle_weight_layout& layout, const std::vector<heddle_view>& parts,
-                         void* dst) const {
+void Device::make_weight(Stream& stream, std::int32_t use, const heddle_weight_layout& layout,
+                         const std::vector<heddle_view>& parts, void* dst) const {
   std::vector<const heddle_view*> pointers;
   for (const heddle_view& part : parts) pointers.push_back(&part);
-  check(desc_.make_weight(raw_, stream.raw(), use, &layout, std::uint32_t(pointers.size()), pointers.data(), dst), name_);
+  check(desc_.make_weight(raw_, stream.raw(), use, &layout, std::uint32_t(pointers.size()),
+                          pointers.data(), dst),
+        name_);
 }
 
 }  // namespace heddle::engine

@@ -1,6 +1,6 @@
-// A device, opened: our side of heddle_device_desc. Turns statuses into Errors and gives streams, events and memory
-// owners. Knows no policy: pools and budgets live above. Thread-safe as far as the ABI promises; a Stream belongs
-// to one thread at a time.
+// A device, opened: our side of heddle_device_desc. Turns statuses into Errors and gives streams,
+// events and memory owners. Knows no policy: pools and budgets live above. Thread-safe as far as
+// the ABI promises; a Stream belongs to one thread at a time.
 #pragma once
 
 #include <atomic>
@@ -20,8 +20,8 @@
 
 namespace heddle::engine {
 
-// Throws the Error a status describes and frees it; nothing for NULL. `where` is put in front of the message; a name of a device
-// that both say is said once.
+// Throws the Error a status describes and frees it; nothing for NULL. `where` is put in front of
+// the message; a name of a device that both say is said once.
 void throw_status(heddle_status* status, const std::string& where);
 
 class Device;
@@ -29,7 +29,8 @@ class Device;
 class Event {
  public:
   explicit Event(const Device& device);
-  Event(Event&& other) noexcept : device_(other.device_), raw_(std::exchange(other.raw_, nullptr)) {}
+  Event(Event&& other) noexcept
+      : device_(other.device_), raw_(std::exchange(other.raw_, nullptr)) {}
   Event& operator=(Event&&) = delete;
   ~Event();
   void wait() const;  // blocks; throws the first failure of the stream so far
@@ -42,7 +43,8 @@ class Event {
   heddle_event* raw_ = nullptr;
 };
 
-// Launches that a device keeps, to run them again with one call. Freed when the last replay is done: see that it is.
+// Launches that a device keeps, to run them again with one call. Freed when the last replay is
+// done: see that it is.
 class CapturedGraph {
  public:
   CapturedGraph(const Device& device, heddle_captured_graph* raw) : device_(device), raw_(raw) {}
@@ -63,8 +65,8 @@ class Stream {
   void record(const Event& event);
   // On the device where the event is of the same kind of device; else the host waits for it.
   void wait_for(const Event& event);
-  // Keeps what launch() launches on this stream instead of running it. REQUIRES: device().can_capture(). Throws what launch()
-  // throws, and unsupported for what cannot be kept.
+  // Keeps what launch() launches on this stream instead of running it. REQUIRES:
+  // device().can_capture(). Throws what launch() throws, and unsupported for what cannot be kept.
   template <class F>
   std::unique_ptr<CapturedGraph> capture(F&& launch) {
     begin_capture();
@@ -77,12 +79,12 @@ class Stream {
     return end_capture();
   }
   void replay(const CapturedGraph& captured_graph);
-  // What is enqueued from now on is wanted only as long as the flag is not set; nullptr: in any case. Devices that know nothing of
-  // this do all of it.
+  // What is enqueued from now on is wanted only as long as the flag is not set; nullptr: in any
+  // case. Devices that know nothing of this do all of it.
   void set_cancel(CancelFlag* flag) {
     if (cancel_ != nullptr) cancel_->set(raw_, flag);
   }
-  void synchronize();                 // blocks until the work enqueued so far is done; throws what failed
+  void synchronize();  // blocks until the work enqueued so far is done; throws what failed
   heddle_stream* raw() const { return raw_; }
   void* native() const;
   const Device& device() const { return device_; }
@@ -117,7 +119,8 @@ class CancelScope {
 class Device {
  public:
   // Takes an opened device. `owner` keeps the plugin's library loaded.
-  Device(std::string name, const heddle_device_desc& desc, heddle_device* raw, std::shared_ptr<const void> owner);
+  Device(std::string name, const heddle_device_desc& desc, heddle_device* raw,
+         std::shared_ptr<const void> owner);
   Device(const Device&) = delete;
   ~Device();
 
@@ -125,40 +128,46 @@ class Device {
   const std::string& kind() const { return kind_; }  // "cpu"
   const std::string& model() const { return model_; }
   const heddle_device_info& opening_info() const { return info_; }  // as it was when opened
-  heddle_device_info info() const;                                  // asked now: free memory changes
+  heddle_device_info info() const;  // asked now: free memory changes
   heddle_dtype compute() const { return info_.compute; }
   bool host_visible() const { return info_.host_visible != 0; }
 
   void* allocate(std::size_t bytes) const;  // throws out_of_memory
   void free(void* memory) const;
 
-  // Host memory that copies to this device and back go fastest from. A device that has none is served from plain memory as well.
+  // Host memory that copies to this device and back go fastest from. A device that has none is
+  // served from plain memory as well.
   bool has_pinned() const { return extensions_.pinned != nullptr; }
   void* allocate_pinned(std::size_t bytes) const;  // REQUIRES: has_pinned(); throws out_of_memory
   void free_pinned(void* memory) const;
 
   // Enqueues; nullptr for a side means host memory.
-  void copy(Stream& stream, const Device* to, void* dst, const Device* from, const void* src, std::size_t bytes) const;
+  void copy(Stream& stream, const Device* to, void* dst, const Device* from, const void* src,
+            std::size_t bytes) const;
 
-  // The way to a peer, or to host memory (nullptr). What a plugin does not tell follows from can_copy and host_visible, its speed
-  // unknown; devices of two plugins reach each other through the host, unless one of them is host memory itself.
+  // The way to a peer, or to host memory (nullptr). What a plugin does not tell follows from
+  // can_copy and host_visible, its speed unknown; devices of two plugins reach each other through
+  // the host, unless one of them is host memory itself.
   heddle_link link(const Device* peer) const;
 
   bool can_capture() const { return extensions_.capture != nullptr; }
 
   const heddle_kernel* const* kernels() const { return desc_.kernels; }
   heddle_weight_layout weight_layout(std::int32_t use, const heddle_tensor_info& info) const;
-  void make_weight(Stream& stream, std::int32_t use, const heddle_weight_layout& layout, const std::vector<heddle_view>& parts, void* dst) const;
+  void make_weight(Stream& stream, std::int32_t use, const heddle_weight_layout& layout,
+                   const std::vector<heddle_view>& parts, void* dst) const;
 
-  // throw_status() for what this device gave when it was asked to work: its own faults are remembered.
+  // throw_status() for what this device gave when it was asked to work: its own faults are
+  // remembered.
   void check(heddle_status* status, const std::string& where) const;
   // The same for a wait. The streams of a device are shared by all runs, but tell a failure once.
   void check_wait(heddle_status* status, const std::string& where) const;
-  // What failed first since the last question and is the device's fault: input/output and internal errors. A lack of memory, and
-  // what the caller asked wrongly, are not. In the plugin's words, which may be those of another device that it waited for.
+  // What failed first since the last question and is the device's fault: input/output and internal
+  // errors. A lack of memory, and what the caller asked wrongly, are not. In the plugin's words,
+  // which may be those of another device that it waited for.
   std::optional<Error> take_fault() const;
-  // How many waits have failed. When it grows, work that somebody enqueued here has been lost, and perhaps nobody else will hear
-  // of it.
+  // How many waits have failed. When it grows, work that somebody enqueued here has been lost, and
+  // perhaps nobody else will hear of it.
   std::uint64_t failed_waits() const { return failed_waits_.load(std::memory_order_acquire); }
   std::string last_failure() const;  // of a wait
 

@@ -1,5 +1,6 @@
-// Which kernel runs an op on a device: all kernels known for the device's kind, the highest answer of fits() wins,
-// the one registered first among equals. Filled while plugins load; then immutable, any thread.
+// Which kernel runs an op on a device: all kernels known for the device's kind, the highest answer
+// of fits() wins, the one registered first among equals. Filled while plugins load; then immutable,
+// any thread.
 #pragma once
 
 #include <memory>

@@ -29,17 +29,22 @@ class Examined {
   // in: how many operands at least and at most; those from `least` on may be absent.
   void operands(std::uint32_t least, std::uint32_t most, std::uint32_t out) const {
     if (call_.in_count < least || call_.in_count > most || call_.out_count != out)
-      fail(cat("takes ", least, least == most ? "" : cat(" to ", most), " inputs and ", out, " outputs"));
+      fail(cat("takes ", least, least == most ? "" : cat(" to ", most), " inputs and ", out,
+               " outputs"));
     for (std::uint32_t i = 0; i < least; ++i)
       if (call_.in[i] == nullptr) fail(cat("input ", i, " is absent"));
     for (std::uint32_t i = 0; i < out; ++i)
       if (call_.out[i] == nullptr) fail(cat("output ", i, " is absent"));
   }
-  template <class Attrs> const Attrs& attrs() const {
-    if (call_.attrs == nullptr || call_.attrs_size != sizeof(Attrs)) fail(cat("wants ", sizeof(Attrs), " bytes of attributes, got ", call_.attrs_size));
+  template <class Attrs>
+  const Attrs& attrs() const {
+    if (call_.attrs == nullptr || call_.attrs_size != sizeof(Attrs))
+      fail(cat("wants ", sizeof(Attrs), " bytes of attributes, got ", call_.attrs_size));
     return *static_cast<const Attrs*>(call_.attrs);
   }
-  const heddle_tensor_info* in(std::uint32_t i) const { return i < call_.in_count && call_.in[i] != nullptr ? &call_.in[i]->info : nullptr; }
+  const heddle_tensor_info* in(std::uint32_t i) const {
+    return i < call_.in_count && call_.in[i] != nullptr ? &call_.in[i]->info : nullptr;
+  }
   const heddle_tensor_info& out(std::uint32_t i = 0) const { return call_.out[i]->info; }
   void rank(const heddle_tensor_info& t, std::uint32_t rank, std::string_view name) const {
     if (t.rank != rank) fail(cat("the ", name, " has ", t.rank, " axes, not ", rank));
@@ -72,7 +77,8 @@ void check_broadcast(const Examined& e) {
   const auto &a = *e.in(0), &b = *e.in(1), &o = e.out();
   e.require(a.rank == b.rank && a.rank == o.rank, "the operands' numbers of axes differ");
   for (std::uint32_t i = 0; i < o.rank; ++i)
-    e.require((a.shape[i] == o.shape[i] || a.shape[i] == 1) && (b.shape[i] == o.shape[i] || b.shape[i] == 1) &&
+    e.require((a.shape[i] == o.shape[i] || a.shape[i] == 1) &&
+                  (b.shape[i] == o.shape[i] || b.shape[i] == 1) &&
                   (a.shape[i] == o.shape[i] || b.shape[i] == o.shape[i]),
               cat("axis ", i, " does not broadcast"));
 }
@@ -86,10 +92,12 @@ void check_norm(const Examined& e, bool with_bias) {
 }
 
 // (B|1, 1, D) against (B, S, D).
-void check_row(const Examined& e, std::uint32_t i, const heddle_tensor_info& x, std::string_view name) {
+void check_row(const Examined& e, std::uint32_t i, const heddle_tensor_info& x,
+               std::string_view name) {
   const auto& row = *e.in(i);
   e.rank(row, 3, name);
-  e.require((row.shape[0] == x.shape[0] || row.shape[0] == 1) && row.shape[1] == 1 && row.shape[2] == x.shape[2],
+  e.require((row.shape[0] == x.shape[0] || row.shape[0] == 1) && row.shape[1] == 1 &&
+                row.shape[2] == x.shape[2],
             cat("the ", name, " is not (", x.shape[0], "|1, 1, ", x.shape[2], ")"));
 }
 
@@ -113,8 +121,10 @@ void check_attention(const Examined& e) {
   e.rank(k, 4, "key");
   e.rank(v, 4, "value");
   e.rank(o, 4, "output");
-  e.require(q.shape[0] == k.shape[0] && q.shape[0] == v.shape[0] && q.shape[0] == o.shape[0], "the batch sizes differ");
-  e.require(q.shape[2] == k.shape[2] && q.shape[2] == v.shape[2] && q.shape[2] == o.shape[2], "the numbers of heads differ");
+  e.require(q.shape[0] == k.shape[0] && q.shape[0] == v.shape[0] && q.shape[0] == o.shape[0],
+            "the batch sizes differ");
+  e.require(q.shape[2] == k.shape[2] && q.shape[2] == v.shape[2] && q.shape[2] == o.shape[2],
+            "the numbers of heads differ");
   e.equal(q.shape[3], k.shape[3], "the head sizes of query and key");
   e.equal(v.shape[3], o.shape[3], "the head sizes of value and output");
   e.equal(k.shape[1], v.shape[1], "the lengths of key and value");
@@ -122,8 +132,9 @@ void check_attention(const Examined& e) {
   e.require(k.shape[1] > 0, "there are no keys");
   if (const auto* b = e.in(3)) {
     e.rank(*b, 4, "bias");
-    e.require((b->shape[0] == 1 || b->shape[0] == q.shape[0]) && (b->shape[1] == 1 || b->shape[1] == q.shape[2]) &&
-                  b->shape[2] == q.shape[1] && b->shape[3] == k.shape[1],
+    e.require((b->shape[0] == 1 || b->shape[0] == q.shape[0]) &&
+                  (b->shape[1] == 1 || b->shape[1] == q.shape[2]) && b->shape[2] == q.shape[1] &&
+                  b->shape[3] == k.shape[1],
               "the bias does not broadcast to (batch, heads, queries, keys)");
   }
   e.attrs<heddle_attention_attrs>();
@@ -144,7 +155,8 @@ void check_conv2d(const Examined& e) {
   for (int d = 0; d < 2; ++d) {
     const std::int64_t padded = x.shape[1 + d] + a.padding[d] + a.padding[2 + d] - w.shape[2 + d];
     e.require(padded >= 0, "the filter is larger than the padded input");
-    e.equal(o.shape[1 + d], padded / a.stride[d] + 1, d == 0 ? "the output's height" : "the output's width");
+    e.equal(o.shape[1 + d], padded / a.stride[d] + 1,
+            d == 0 ? "the output's height" : "the output's width");
   }
   e.vector(2, w.shape[0], "bias");
   if (const auto* r = e.in(3)) e.same(*r, o, "the residual's and the output's shape");
@@ -160,8 +172,9 @@ void check_norm_rope(const Examined& e) {
   for (std::uint32_t i = 2; i < 4; ++i)
     if (const auto* t = e.in(i)) {
       e.rank(*t, 2, "table");
-      e.require(t->shape[0] == x.shape[1] && t->shape[1] * 2 == x.shape[3] && t->dtype == HEDDLE_F32,
-                cat("a table is not f32 (", x.shape[1], ", ", x.shape[3] / 2, ")"));
+      e.require(
+          t->shape[0] == x.shape[1] && t->shape[1] * 2 == x.shape[3] && t->dtype == HEDDLE_F32,
+          cat("a table is not f32 (", x.shape[1], ", ", x.shape[3] / 2, ")"));
     }
   e.attrs<heddle_norm_attrs>();
 }
@@ -171,7 +184,8 @@ void check_rope_table(const Examined& e) {
   const auto& ids = *e.in(0);
   const auto& a = e.attrs<heddle_rope_table_attrs>();
   e.rank(ids, 2, "ids");
-  e.require(a.axes >= 1 && a.axes <= 4 && ids.shape[1] == a.axes, "the number of axes is not that of the ids");
+  e.require(a.axes >= 1 && a.axes <= 4 && ids.shape[1] == a.axes,
+            "the number of axes is not that of the ids");
   std::int64_t pairs = 0;
   for (int i = 0; i < a.axes; ++i) {
     e.require(a.dim[i] >= 0 && a.dim[i] % 2 == 0, "an axis' size is odd");
@@ -179,7 +193,8 @@ void check_rope_table(const Examined& e) {
   }
   for (std::uint32_t i = 0; i < 2; ++i) {
     e.rank(e.out(i), 2, "table");
-    e.require(e.out(i).shape[0] == ids.shape[0] && e.out(i).shape[1] == pairs && e.out(i).dtype == HEDDLE_F32,
+    e.require(e.out(i).shape[0] == ids.shape[0] && e.out(i).shape[1] == pairs &&
+                  e.out(i).dtype == HEDDLE_F32,
               cat("a table is not f32 (", ids.shape[0], ", ", pairs, ")"));
   }
 }
@@ -192,7 +207,8 @@ void check_group_norm(const Examined& e) {
   e.vector(1, x.shape[3], "weight");
   e.vector(2, x.shape[3], "bias");
   const auto& a = e.attrs<heddle_group_norm_attrs>();
-  e.require(a.groups > 0 && x.shape[3] % a.groups == 0, cat(x.shape[3], " channels do not divide into ", a.groups, " groups"));
+  e.require(a.groups > 0 && x.shape[3] % a.groups == 0,
+            cat(x.shape[3], " channels do not divide into ", a.groups, " groups"));
 }
 
 void check_combine(const Examined& e) {
@@ -230,7 +246,8 @@ void check_grid_ids(const Examined& e) {
   e.operands(0, 0, 1);
   const auto& a = e.attrs<heddle_grid_ids_attrs>();
   e.rank(e.out(), 2, "output");
-  e.require(a.size[0] >= 0 && a.size[1] >= 0 && a.size[2] >= 0 && e.out().shape[0] == a.size[0] * a.size[1] * a.size[2] && e.out().shape[1] == 3,
+  e.require(a.size[0] >= 0 && a.size[1] >= 0 && a.size[2] >= 0 &&
+                e.out().shape[0] == a.size[0] * a.size[1] * a.size[2] && e.out().shape[1] == 3,
             "the output is not (T*H*W, 3)");
 }
 
@@ -248,7 +265,8 @@ void check_embedding(const Examined& e) {
   const auto& ids = *e.in(1);
   e.rank(*e.in(0), 2, "table");
   e.rank(e.out(), ids.rank + 1, "output");
-  for (std::uint32_t i = 0; i < ids.rank; ++i) e.equal(ids.shape[i], e.out().shape[i], cat("axis ", i));
+  for (std::uint32_t i = 0; i < ids.rank; ++i)
+    e.equal(ids.shape[i], e.out().shape[i], cat("axis ", i));
   e.equal(e.in(0)->shape[1], e.size(e.out(), -1), "the table's and the output's width");
   e.require(ids.dtype == HEDDLE_I32 || ids.dtype == HEDDLE_I64, "the ids are neither i32 nor i64");
 }
@@ -258,7 +276,8 @@ void check_relative_bucket(const Examined& e) {
   e.rank(e.out(), 2, "output");
   e.require(e.out().dtype == HEDDLE_I32, "the output is not i32");
   const auto& a = e.attrs<heddle_relative_bucket_attrs>();
-  e.require(a.buckets >= 4 && a.max_distance > a.buckets / 2, "too few buckets, or a distance too small");
+  e.require(a.buckets >= 4 && a.max_distance > a.buckets / 2,
+            "too few buckets, or a distance too small");
 }
 
 void check_upsample_nearest(const Examined& e) {
@@ -267,22 +286,39 @@ void check_upsample_nearest(const Examined& e) {
   e.rank(e.out(), 4, "output");
   const auto &x = *e.in(0), &o = e.out();
   e.require(x.shape[0] == o.shape[0] && x.shape[3] == o.shape[3], "batch or channels differ");
-  for (int i = 1; i < 3; ++i) e.require(x.shape[i] > 0 && o.shape[i] % x.shape[i] == 0, "a factor is not whole");
+  for (int i = 1; i < 3; ++i)
+    e.require(x.shape[i] > 0 && o.shape[i] % x.shape[i] == 0, "a factor is not whole");
 }
 
 using Check = void (*)(const Examined&);
 
 const std::map<std::string_view, Check>& checks() {
   static const std::map<std::string_view, Check> table{
-      {HEDDLE_OP_COPY, [](const Examined& e) { e.operands(1, 1, 1); e.same(*e.in(0), e.out(), "the shapes"); }},
-      {HEDDLE_OP_FILL, [](const Examined& e) { e.operands(0, 0, 1); e.attrs<heddle_fill_attrs>(); }},
+      {HEDDLE_OP_COPY,
+       [](const Examined& e) {
+         e.operands(1, 1, 1);
+         e.same(*e.in(0), e.out(), "the shapes");
+       }},
+      {HEDDLE_OP_FILL,
+       [](const Examined& e) {
+         e.operands(0, 0, 1);
+         e.attrs<heddle_fill_attrs>();
+       }},
       {HEDDLE_OP_ADD, check_broadcast},
       {HEDDLE_OP_MUL, check_broadcast},
       {HEDDLE_OP_COMBINE, check_combine},
       {HEDDLE_OP_SCALE_CLAMP,
-       [](const Examined& e) { e.operands(1, 1, 1); e.same(*e.in(0), e.out(), "the shapes"); e.attrs<heddle_scale_clamp_attrs>(); }},
+       [](const Examined& e) {
+         e.operands(1, 1, 1);
+         e.same(*e.in(0), e.out(), "the shapes");
+         e.attrs<heddle_scale_clamp_attrs>();
+       }},
       {HEDDLE_OP_ACTIVATION,
-       [](const Examined& e) { e.operands(1, 1, 1); e.same(*e.in(0), e.out(), "the shapes"); e.attrs<heddle_activation_attrs>(); }},
+       [](const Examined& e) {
+         e.operands(1, 1, 1);
+         e.same(*e.in(0), e.out(), "the shapes");
+         e.attrs<heddle_activation_attrs>();
+       }},
       {HEDDLE_OP_GATED_ACTIVATION, check_gated_activation},
       {HEDDLE_OP_LAYER_NORM, [](const Examined& e) { check_norm(e, true); }},
       {HEDDLE_OP_RMS_NORM, [](const Examined& e) { check_norm(e, false); }},
@@ -303,7 +339,9 @@ const std::map<std::string_view, Check>& checks() {
   return table;
 }
 
-double elements(const heddle_view* view) { return view == nullptr ? 0 : double(element_count(view->info)); }
+double elements(const heddle_view* view) {
+  return view == nullptr ? 0 : double(element_count(view->info));
+}
 
 }  // namespace
 
@@ -316,7 +354,8 @@ OpCost op_cost(const heddle_op_call& call) {
   OpCost cost;
   for (std::uint32_t i = 0; i < call.in_count; ++i)
     if (call.in[i] != nullptr) cost.bytes += double(dense_bytes(call.in[i]->info));
-  for (std::uint32_t i = 0; i < call.out_count; ++i) cost.bytes += double(dense_bytes(call.out[i]->info));
+  for (std::uint32_t i = 0; i < call.out_count; ++i)
+    cost.bytes += double(dense_bytes(call.out[i]->info));
   const std::string_view op = call.op;
   const double out = call.out_count > 0 ? elements(call.out[0]) : 0;
   if (op == HEDDLE_OP_LINEAR) {
@@ -327,8 +366,10 @@ OpCost op_cost(const heddle_op_call& call) {
   } else if (op == HEDDLE_OP_ATTENTION) {
     // Two products: (Q x D) (D x K) and (Q x K) (K x E), for each head.
     const auto &q = call.in[0]->info, &k = call.in[1]->info, &v = call.in[2]->info;
-    cost.flops = 2.0 * double(q.shape[0]) * double(q.shape[2]) * double(q.shape[1]) * double(k.shape[1]) * double(q.shape[3] + v.shape[3]);
-  } else if (op != HEDDLE_OP_COPY && op != HEDDLE_OP_FILL && op != HEDDLE_OP_EMBEDDING && op != HEDDLE_OP_UPSAMPLE_NEAREST) {
+    cost.flops = 2.0 * double(q.shape[0]) * double(q.shape[2]) * double(q.shape[1]) *
+                 double(k.shape[1]) * double(q.shape[3] + v.shape[3]);
+  } else if (op != HEDDLE_OP_COPY && op != HEDDLE_OP_FILL && op != HEDDLE_OP_EMBEDDING &&
+             op != HEDDLE_OP_UPSAMPLE_NEAREST) {
     cost.flops = 4 * out;  // a few operations an element; never what a plan hangs on
   }
   return cost;

@@ -27,7 +27,8 @@ heddle_status* make_status(const Error& error) noexcept {
 heddle_status* make_status(heddle_code code, const char* message) noexcept {
   try {
     const bool known = code >= HEDDLE_INVALID_ARGUMENT && code <= HEDDLE_INTERNAL;
-    return new heddle_status{Error(known ? Code(code) : Code::internal, message == nullptr ? "no reason was given" : message)};
+    return new heddle_status{Error(known ? Code(code) : Code::internal,
+                                   message == nullptr ? "no reason was given" : message)};
   } catch (...) {
     return out_of_memory();
   }

@@ -1,5 +1,5 @@
-// heddle_status: the engine's Error on its way through the C ABI. NULL is success. Made and taken apart only here, so
-// that every status has one allocator. Any thread.
+// heddle_status: the engine's Error on its way through the C ABI. NULL is success. Made and taken
+// apart only here, so that every status has one allocator. Any thread.
 #pragma once
 
 #include "engine/base/error.h"

@@ -29,8 +29,8 @@ std::string label_of(const Node& node, const Assignment& at, const Topology& top
   if (!node.title.empty()) label += cat("\n", printable(node.title));
   for (const PlacedCall& call : at.calls)
     if (call.placement.devices.size() > 1)
-      label += cat("\n", printable(call.report.model), ": ", parallel_name(call.placement.parallel), " over ",
-                   device_names(call.placement.devices, topology));
+      label += cat("\n", printable(call.report.model), ": ", parallel_name(call.placement.parallel),
+                   " over ", device_names(call.placement.devices, topology));
   return label;
 }
 
@@ -72,7 +72,8 @@ std::string plan_dot(const Graph& graph, const Plan& plan, const Topology& topol
     const Node& node = graph.nodes[reader];
     std::map<std::pair<Source, std::uint32_t>, bool>
         drawn;  // one edge, however often it is read there
-    const auto draw = [&, reader = reader, index = index](const Binding& binding, std::uint32_t flags) {
+    const auto draw = [&, reader = reader, index = index](const Binding& binding,
+                                                          std::uint32_t flags) {
       const auto* link = std::get_if<Source>(&binding);
       if (link == nullptr || !number.contains(link->node)) return;
       const std::uint32_t to =

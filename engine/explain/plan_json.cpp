@@ -88,7 +88,9 @@ Json call_json(const PlacedCall& call, const Topology& topology) {
       .set("step_seconds", call.step_seconds)
       .set("load_seconds", call.load_seconds);
   if (report.step_count > 0)
-    json.set("steps", report.step_count).set("branches", report.set_count).set("step_flops", report.step_flops);
+    json.set("steps", report.step_count)
+        .set("branches", report.set_count)
+        .set("step_flops", report.step_flops);
   for (const double fraction : call.placement.fractions) fractions.push(fraction);
   for (const Alternative& way : report.alternatives) ways.push(alternative_json(way, topology));
   if (fractions.size() > 0) json.set("fractions", std::move(fractions));

@@ -156,7 +156,8 @@ std::string plan_text(const Graph& graph, const Plan& plan, const Topology& topo
     if (!step.after.empty()) line += cat(" after ", join(step.after, ","));
     text += line_of(line);
     if (step.kind == Step::Kind::run)
-      for (const PlacedCall& call : plan.assignments[step.node].calls) text += call_text(call, topology);
+      for (const PlacedCall& call : plan.assignments[step.node].calls)
+        text += call_text(call, topology);
   }
   for (const std::string& pending : plan.pending) text += line_of("pending: ", pending);
   for (const std::string& warning : plan.warnings) text += line_of("warning: ", warning);

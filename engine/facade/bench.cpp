@@ -98,22 +98,22 @@ Case make_case(const BenchOptions& options) {
     names.push_back(desc.name);
     if (options.model != desc.name) continue;
     Case made;
-    const heddle_bench_request request{sizeof request, options.width, options.height,
-                                       options.steps,  options.branches,  options.is_small ? 1 : 0};
+    const heddle_bench_request request{sizeof request, options.width,    options.height,
+                                       options.steps,  options.branches, options.is_small ? 1 : 0};
     const heddle_bench_sink sink{sizeof sink, &made, &take_tensor, &take_workflow};
     engine::throw_status(desc.make(engine::plugin_host(), &desc, &request, &sink),
-                       cat("the shape ", engine::quote(options.model)));
+                         cat("the shape ", engine::quote(options.model)));
     if (!made.fault.empty() || made.json.empty() || made.tensors.empty())
       throw engine::Error(engine::Code::internal,
-                        cat("the shape ", engine::quote(options.model),
-                            " tells no workflow and no tensors. ", made.fault));
+                          cat("the shape ", engine::quote(options.model),
+                              " tells no workflow and no tensors. ", made.fault));
     return made;
   }
   throw engine::Error(engine::Code::not_found,
-                    cat("there is no model ", engine::quote(options.model), " to measure.",
-                        engine::did_you_mean(options.model, names),
-                        names.empty() ? " No plugin brings one."
-                                      : cat(" There are: ", engine::join(names, ", "), ".")));
+                      cat("there is no model ", engine::quote(options.model), " to measure.",
+                          engine::did_you_mean(options.model, names),
+                          names.empty() ? " No plugin brings one."
+                                        : cat(" There are: ", engine::join(names, ", "), ".")));
 }
 
 // Times in a trace are microseconds.
@@ -127,7 +127,8 @@ struct Trace {
 };
 
 Trace read_trace(const std::filesystem::path& file) {
-  const Json json = engine::parse_json(engine::read_file(file, engine::kTimelineFile), file.string());
+  const Json json =
+      engine::parse_json(engine::read_file(file, engine::kTimelineFile), file.string());
   Trace trace;
   std::map<double, std::string> devices;
   for (const Json& event : json.find("traceEvents")->as_array()) {
@@ -179,7 +180,8 @@ double stage_seconds(const Results& results, const std::string& node) {
 }
 
 // The calls of the measured node as the plan has them.
-void read_plan(const std::vector<PlannedCall>& calls, const std::string& node, BenchReport& report) {
+void read_plan(const std::vector<PlannedCall>& calls, const std::string& node,
+               BenchReport& report) {
   for (const PlannedCall& call : calls) {
     if (call.node != node) continue;
     report.planned_seconds += call.step_seconds;
@@ -190,8 +192,9 @@ void read_plan(const std::vector<PlannedCall>& calls, const std::string& node, B
 }
 
 double matmul_rate(const EngineOptions& options, const std::vector<DeviceInfo>& devices,
-                    const std::vector<std::string>& used) {
-  const engine::Costs costs = engine::read_costs(engine::read_file(options.costs, engine::kCostsFile), options.costs.string());
+                   const std::vector<std::string>& used) {
+  const engine::Costs costs = engine::read_costs(
+      engine::read_file(options.costs, engine::kCostsFile), options.costs.string());
   double rate = 0;
   for (const DeviceInfo& device : devices) {
     const auto found = costs.devices.find(device.name);
@@ -226,8 +229,8 @@ BenchReport measure_model(const EngineOptions& given, const BenchOptions& bench,
     const Case what = make_case(bench);
     if (!bench.weight_dtype.empty() && what.weight_dtype.empty())
       throw engine::Error(engine::Code::invalid_argument,
-                        cat("the weights of ", engine::quote(bench.model),
-                            " are loaded as they are drawn, not as ", bench.weight_dtype));
+                          cat("the weights of ", engine::quote(bench.model),
+                              " are loaded as they are drawn, not as ", bench.weight_dtype));
     BenchReport report;
     report.model = bench.model;
     report.width = what.width, report.height = what.height, report.steps = what.steps,

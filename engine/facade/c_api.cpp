@@ -81,8 +81,9 @@ class TakenInputs {
     using Fields = std::map<std::string, DLManagedTensor*>;
     heddle::Inputs values;
     const auto twice = [](const char* name) {
-      return heddle::engine::Error(heddle::engine::Code::invalid_argument,
-                                 cat("the input ", heddle::engine::quote(name), " is given twice"));
+      return heddle::engine::Error(
+          heddle::engine::Code::invalid_argument,
+          cat("the input ", heddle::engine::quote(name), " is given twice"));
     };
     for (const heddle_run_input& input : all_) {
       const std::string name(view_of(input.name, "heddle_run_input.name"));
@@ -162,8 +163,9 @@ void heddle_text_free(char* text) { std::free(text); }
 
 int32_t heddle_engine_make(const heddle_engine_options* options, heddle_engine** out,
                            char** error) {
-  return to_code(
-      error, [&] { given(out, "out") = new heddle_engine{heddle::Engine(heddle::options_of(options))}; });
+  return to_code(error, [&] {
+    given(out, "out") = new heddle_engine{heddle::Engine(heddle::options_of(options))};
+  });
 }
 void heddle_engine_free(heddle_engine* engine) { delete engine; }
 
@@ -249,7 +251,7 @@ int32_t heddle_workflow_place(heddle_workflow* flow, const char* node, const cha
   });
 }
 int32_t heddle_workflow_parallel(heddle_workflow* flow, const char* node, const char* mode,
-                              char** error) {
+                                 char** error) {
   return to_code(error, [&] {
     given(flow, "workflow").flow.parallel(view_of(node, "node"), view_of(mode, "mode"));
   });
@@ -259,7 +261,9 @@ int32_t heddle_workflow_text(const heddle_workflow* flow, char** out, char** err
 }
 void heddle_workflow_free(heddle_workflow* flow) { delete flow; }
 
-heddle_run_number heddle_run_id(const heddle_run* run) { return run == nullptr ? HEDDLE_NO_RUN : run->run.id(); }
+heddle_run_number heddle_run_id(const heddle_run* run) {
+  return run == nullptr ? HEDDLE_NO_RUN : run->run.id();
+}
 void heddle_run_cancel(heddle_run* run) {
   if (run != nullptr) run->run.cancel();
 }

@@ -24,9 +24,9 @@ std::map<std::string, std::string> map_of(const heddle_option* items, std::size_
 MemorySize size_of(std::string_view text, std::string_view what) {
   if (const auto share = engine::parse_percent(text)) return MemorySize::of_all(*share);
   if (const auto bytes = engine::parse_bytes(text)) return *bytes;
-  throw engine::Error(
-      engine::Code::invalid_argument,
-      engine::cat(what, " is ", engine::quote(text), R"(: give a number of bytes, "14GiB" or "60%")"));
+  throw engine::Error(engine::Code::invalid_argument,
+                      engine::cat(what, " is ", engine::quote(text),
+                                  R"(: give a number of bytes, "14GiB" or "60%")"));
 }
 
 }  // namespace

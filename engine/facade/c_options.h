@@ -35,7 +35,7 @@ T known_part(const T* options, const char* what) {
   if (options == nullptr) return known;
   if (options->size < sizeof(std::uint32_t) || options->size > 4096)
     throw engine::Error(engine::Code::invalid_argument,
-                      engine::cat(what, ".size is ", options->size, ": set it to sizeof ", what));
+                        engine::cat(what, ".size is ", options->size, ": set it to sizeof ", what));
   std::memcpy(&known, options, std::min<std::size_t>(options->size, sizeof known));
   return known;
 }

@@ -37,7 +37,8 @@ engine::MemoryPolicy memory_policy_of(const EngineOptions& options);
 
 struct Workflow::Data {
   engine::Workflow workflow;
-  std::shared_ptr<const engine::Catalog> catalog;  // set() asks it for declared types; nullptr: read without an engine
+  std::shared_ptr<const engine::Catalog>
+      catalog;  // set() asks it for declared types; nullptr: read without an engine
 };
 
 struct Results::Data {
@@ -58,30 +59,36 @@ struct Engine::Data {
   std::unique_ptr<engine::Environment> environment;
   std::mutex mutex;
   std::vector<std::weak_ptr<Run::Data>> runs;  // guarded by mutex
-  std::map<std::uint64_t, std::weak_ptr<engine::OutputSequencer>> sequencers;  // by run; guarded by mutex
-  bool is_tuning = false;                      // guarded by mutex
+  std::map<std::uint64_t, std::weak_ptr<engine::OutputSequencer>>
+      sequencers;          // by run; guarded by mutex
+  bool is_tuning = false;  // guarded by mutex
   std::jthread housekeeping;
   void start_housekeeping();
   void unload_idle();
 
   engine::Bound bind(const Workflow::Data& flow, const engine::GivenValues& given = {}) const;
-  engine::DeviceLoad device_load();  // what the runs under way keep busy, but for those that wait to write
+  engine::DeviceLoad
+  device_load();  // what the runs under way keep busy, but for those that wait to write
   // Where `next` stands in the row of `run`, which may be long over. With the mutex held.
   void write_after(std::uint64_t run, const std::shared_ptr<engine::OutputSequencer>& next);
   std::vector<double> busy_seconds(const engine::Plan& plan) const;
-  Ready prepare(const Workflow::Data& flow, Asked asked) const;  // throws every problem, a line each
+  Ready prepare(const Workflow::Data& flow,
+                Asked asked) const;  // throws every problem, a line each
   // For people, who want to see what lacks where. Takes the tensors.
-  Ready prepare_to_show(const std::shared_ptr<const Workflow::Data>& flow, Inputs inputs, bool must_fit = true) const;
+  Ready prepare_to_show(const std::shared_ptr<const Workflow::Data>& flow, Inputs inputs,
+                        bool must_fit = true) const;
 };
 
 struct Run::Data {
   std::uint64_t id = 0;
   engine::RunControl control;
-  std::shared_ptr<engine::OutputSequencer> sequencer = std::make_shared<engine::OutputSequencer>(control);
-  std::vector<double> busy_seconds;    // by device; for whoever starts another run, so not to be changed any more
-  std::vector<std::string> devices;    // that have at least half of what the busiest has
+  std::shared_ptr<engine::OutputSequencer> sequencer =
+      std::make_shared<engine::OutputSequencer>(control);
+  std::vector<double>
+      busy_seconds;  // by device; for whoever starts another run, so not to be changed any more
+  std::vector<std::string> devices;  // that have at least half of what the busiest has
   std::shared_ptr<const Workflow::Data> flow;
-  Ready ready;           // the run's own thread empties it before the outcome is there
+  Ready ready;  // the run's own thread empties it before the outcome is there
   StartOptions options;
   std::shared_future<Results> outcome;
   std::jthread thread;

@@ -18,44 +18,57 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Plugins stand beside the library, as in a build folder; beside its lib/, as in a bundle; or beside the program. The first of these
-// that is there; all of them where none is, so that whoever misses a plugin learns where it was looked for.
+// Plugins stand beside the library, as in a build folder; beside its lib/, as in a bundle; or
+// beside the program. The first of these that is there; all of them where none is, so that whoever
+// misses a plugin learns where it was looked for.
 std::vector<fs::path> shipped_plugins() {
   const fs::path library = engine::library_folder(), program = engine::program_folder();
   std::vector<fs::path> places{library / "plugins"};
   if (library.filename() == "lib") places.push_back(library.parent_path() / "plugins");
   if (program != library) places.push_back(program / "plugins");
   std::error_code error;
-  const auto found = std::ranges::find_if(places, [&](const fs::path& place) { return fs::is_directory(place, error); });
+  const auto found = std::ranges::find_if(
+      places, [&](const fs::path& place) { return fs::is_directory(place, error); });
   if (found != places.end()) return {*found};
   return places;
 }
 
-// graphs/models stands in the source tree above the build folder, or in the folder that an installed library or program is in.
+// graphs/models stands in the source tree above the build folder, or in the folder that an
+// installed library or program is in.
 std::vector<fs::path> shipped_models() {
   std::vector<fs::path> found;
   std::error_code error;
   for (const fs::path& folder : {engine::library_folder(), engine::program_folder()})
-    for (const fs::path& base : {folder, folder.parent_path(), folder.parent_path().parent_path()}) {
+    for (const fs::path& base :
+         {folder, folder.parent_path(), folder.parent_path().parent_path()}) {
       const fs::path models = base / "graphs/models";
-      if (fs::is_directory(models, error) && std::ranges::find(found, models) == found.end()) found.push_back(models);
+      if (fs::is_directory(models, error) && std::ranges::find(found, models) == found.end())
+        found.push_back(models);
     }
   return found;
 }
 
-// Any plugin may have a part in a result, so all of them count, by their very files: one that is built again is another.
-std::unique_ptr<engine::PersistentCache> persistent_cache(const EngineOptions& options, const engine::LoadedPlugins& plugins) {
+// Any plugin may have a part in a result, so all of them count, by their very files: one that is
+// built again is another.
+std::unique_ptr<engine::PersistentCache> persistent_cache(const EngineOptions& options,
+                                                          const engine::LoadedPlugins& plugins) {
   std::error_code failure;
   fs::create_directories(options.cache_dir, failure);
   if (failure) {
-    engine::log(engine::Level::warning, engine::cat("nothing is kept for later runs: ", engine::system_error(options.cache_dir.string(), failure.value()).full()));
+    engine::log(
+        engine::Level::warning,
+        engine::cat("nothing is kept for later runs: ",
+                    engine::system_error(options.cache_dir.string(), failure.value()).full()));
     return nullptr;
   }
-  auto persistent_cache = std::make_unique<engine::PersistentCache>(options.cache_dir, options.cache_dir_bytes);
+  auto persistent_cache =
+      std::make_unique<engine::PersistentCache>(options.cache_dir, options.cache_dir_bytes);
   engine::Hasher build;
   build.add(engine::kEngineVersion).add(options.reference_kernels);
   std::map<std::string, engine::Hash128> files;
-  for (const auto& plugin : plugins.plugins) files.emplace(engine::cat(plugin->id(), " ", plugin->version()), persistent_cache->hashes.of(plugin->path()));
+  for (const auto& plugin : plugins.plugins)
+    files.emplace(engine::cat(plugin->id(), " ", plugin->version()),
+                  persistent_cache->hashes.of(plugin->path()));
   for (const auto& [name, hash] : files) build.add(name).add(hash);
   persistent_cache->build = build.finish();
   return persistent_cache;
@@ -64,40 +77,58 @@ std::unique_ptr<engine::PersistentCache> persistent_cache(const EngineOptions& o
 }  // namespace
 
 Engine::Data::Data(EngineOptions given) : options(std::move(given)), hooks(options) {
-  std::vector<fs::path> plugin_dirs = options.default_plugin_dir.empty() ? shipped_plugins() : std::vector{options.default_plugin_dir};
+  std::vector<fs::path> plugin_dirs = options.default_plugin_dir.empty()
+                                          ? shipped_plugins()
+                                          : std::vector{options.default_plugin_dir};
   plugin_dirs.insert(plugin_dirs.end(), options.plugin_dirs.begin(), options.plugin_dirs.end());
   plugins = engine::load_plugins(plugin_dirs);
-  for (const engine::RefusedPlugin& refused : plugins.refused) engine::log(engine::Level::warning, engine::cat("plugin refused: ", refused.reason));
+  for (const engine::RefusedPlugin& refused : plugins.refused)
+    engine::log(engine::Level::warning, engine::cat("plugin refused: ", refused.reason));
 
   std::vector<fs::path> models = options.model_dirs;
   for (const fs::path& shipped : shipped_models())
     if (std::ranges::find(models, shipped) == models.end()) models.push_back(shipped);
-  folders = std::make_unique<engine::Folders>(std::move(models), options.input_dir, options.output_dir);
-  plugins.catalog->set_file_lister([this](std::string_view folder, std::int32_t kind) { return folders->list(folder, kind); },
-                                   [this](std::string_view folder) { return folders->places(folder); });
+  folders =
+      std::make_unique<engine::Folders>(std::move(models), options.input_dir, options.output_dir);
+  plugins.catalog->set_file_lister(
+      [this](std::string_view folder, std::int32_t kind) { return folders->list(folder, kind); },
+      [this](std::string_view folder) { return folders->places(folder); });
 
-  environment = std::make_unique<engine::Environment>(options.cache_bytes != 0 ? options.cache_bytes : engine::machine_memory().total / 4);
+  environment = std::make_unique<engine::Environment>(
+      options.cache_bytes != 0 ? options.cache_bytes : engine::machine_memory().total / 4);
   environment->host = engine::plugin_host();
   environment->catalog = plugins.catalog;
-  environment->folders.find = [this](std::string_view folder, std::string_view name) { return folders->find(folder, name); };
+  environment->folders.find = [this](std::string_view folder, std::string_view name) {
+    return folders->find(folder, name);
+  };
   environment->folders.output = [this](std::string_view kind) { return folders->output(kind); };
-  environment->build_model = [this](std::string_view role, const engine::Checkpoint& checkpoint, const heddle_value* config, const engine::Hints& hints) {
+  environment->build_model = [this](std::string_view role, const engine::Checkpoint& checkpoint,
+                                    const heddle_value* config, const engine::Hints& hints) {
     return engine::build_model(*plugins.catalog, role, checkpoint, config, hints);
   };
   const engine::MemoryPolicy memory = memory_policy_of(options);
-  environment->devices = engine::open_devices(plugins, {options.devices, options.compute, options.threads, options.reference_kernels,
-                                                       options.device_options, {options.degrade_after, options.degraded_seconds, options.clock}, memory});
+  environment->devices = engine::open_devices(
+      plugins, {options.devices,
+                options.compute,
+                options.threads,
+                options.reference_kernels,
+                options.device_options,
+                {options.degrade_after, options.degraded_seconds, options.clock},
+                memory});
   environment->host_ledger = engine::host_ledger_of(environment->devices, memory);
-  environment->pinned_bytes = memory.pinned ? memory.pinned->of(environment->host_ledger->budget()) : environment->host_ledger->budget() / 2;
+  environment->pinned_bytes = memory.pinned ? memory.pinned->of(environment->host_ledger->budget())
+                                            : environment->host_ledger->budget() / 2;
   environment->hold_weights(std::make_shared<engine::HostBudget>(environment->host_ledger));
   engine::install_eviction(*environment);
   environment->topology = engine::topology_of(environment->devices);
   environment->topology.pinned_bytes = environment->host_weights->most_pinned();
   environment->prompt_limit = options.prompt_limit;
-  if (!options.cache_dir.empty()) environment->persistent_cache = persistent_cache(options, plugins);
+  if (!options.cache_dir.empty())
+    environment->persistent_cache = persistent_cache(options, plugins);
   if (!options.costs.empty())
     environment->costs = engine::framed(engine::option_frame("costs"), [&] {
-      return engine::read_costs(engine::read_file(options.costs, engine::kCostsFile), options.costs.string());
+      return engine::read_costs(engine::read_file(options.costs, engine::kCostsFile),
+                                options.costs.string());
     });
   start_housekeeping();
 }
@@ -114,14 +145,16 @@ Engine::Data::~Data() {
   for (const auto& run : alive) run->outcome.wait();
 }
 
-engine::Bound Engine::Data::bind(const Workflow::Data& flow, const engine::GivenValues& given) const {
+engine::Bound Engine::Data::bind(const Workflow::Data& flow,
+                                 const engine::GivenValues& given) const {
   return engine::bind(flow.workflow, *plugins.catalog, {}, given, options.prompt_limit);
 }
 
 engine::DeviceLoad Engine::Data::device_load() {
   engine::DeviceLoad device_load;
   device_load.busy_seconds.assign(environment->devices.size(), 0);
-  std::vector<std::shared_ptr<Run::Data>> alive;  // the last holder joins a thread: not under the lock
+  std::vector<std::shared_ptr<Run::Data>>
+      alive;  // the last holder joins a thread: not under the lock
   {
     const std::lock_guard lock(mutex);
     for (const auto& weak : runs) alive.push_back(weak.lock());
@@ -129,18 +162,21 @@ engine::DeviceLoad Engine::Data::device_load() {
   for (const auto& run : alive) {
     if (run == nullptr || run->control.has_computed()) continue;
     if (run->outcome.wait_for(std::chrono::seconds(0)) == std::future_status::ready) continue;
-    for (std::size_t d = 0; d < run->busy_seconds.size(); ++d) device_load.busy_seconds[d] += run->busy_seconds[d];
+    for (std::size_t d = 0; d < run->busy_seconds.size(); ++d)
+      device_load.busy_seconds[d] += run->busy_seconds[d];
   }
   return device_load;
 }
 
-void Engine::Data::write_after(std::uint64_t run, const std::shared_ptr<engine::OutputSequencer>& next) {
+void Engine::Data::write_after(std::uint64_t run,
+                               const std::shared_ptr<engine::OutputSequencer>& next) {
   std::erase_if(sequencers, [](const auto& entry) { return entry.second.expired(); });
   if (const auto found = sequencers.find(run); found != sequencers.end())
     if (const auto before = found->second.lock()) engine::OutputSequencer::follow(*before, next);
 }
 
-// What keeps whom busy, as planned. Where no time is known, each device with a node counts the same.
+// What keeps whom busy, as planned. Where no time is known, each device with a node counts the
+// same.
 std::vector<double> Engine::Data::busy_seconds(const engine::Plan& plan) const {
   std::vector<double> busy = plan.device_seconds;
   busy.resize(environment->devices.size());
@@ -151,26 +187,34 @@ std::vector<double> Engine::Data::busy_seconds(const engine::Plan& plan) const {
   return busy;
 }
 
-Ready Engine::Data::prepare(const Workflow::Data& flow, Asked asked) const { return heddle::prepare(flow.workflow, std::move(asked), options, *environment); }
+Ready Engine::Data::prepare(const Workflow::Data& flow, Asked asked) const {
+  return heddle::prepare(flow.workflow, std::move(asked), options, *environment);
+}
 
-Engine::Engine(EngineOptions options) : data_(translate_errors([&] { return std::make_unique<Data>(std::move(options)); })) {}
+Engine::Engine(EngineOptions options)
+    : data_(translate_errors([&] { return std::make_unique<Data>(std::move(options)); })) {}
 Engine::~Engine() = default;
 
 Workflow Engine::load(const fs::path& path) const {
-  return translate_errors([&] { return parse(engine::read_file(path, engine::kWorkflowFile), path.filename().string()); });
+  return translate_errors([&] {
+    return parse(engine::read_file(path, engine::kWorkflowFile), path.filename().string());
+  });
 }
 
 Workflow Engine::parse(std::string_view json, std::string_view name) const {
   return translate_errors([&] {
     Workflow flow;
-    flow.data_ = std::make_shared<const Workflow::Data>(Workflow::Data{engine::parse_workflow(json, name), data_->plugins.catalog});
+    flow.data_ = std::make_shared<const Workflow::Data>(
+        Workflow::Data{engine::parse_workflow(json, name), data_->plugins.catalog});
     return flow;
   });
 }
 
 Workflow Engine::adopt(Workflow flow) const {
   return translate_errors([&] {
-    if (flow.data_ == nullptr) throw engine::Error(engine::Code::invalid_argument, "this workflow is empty: make it with Workflow::load or Workflow::parse");
+    if (flow.data_ == nullptr)
+      throw engine::Error(engine::Code::invalid_argument,
+                          "this workflow is empty: make it with Workflow::load or Workflow::parse");
     auto adopted = std::make_shared<Workflow::Data>(*flow.data_);
     adopted->catalog = data_->plugins.catalog;
     flow.data_ = std::move(adopted);
@@ -184,7 +228,8 @@ Engine::Problems Engine::check(const Workflow& flow, Inputs inputs) const {
     const std::shared_ptr<const Workflow::Data> given = with_inputs(flow.data_, taken);
     Problems problems;
     for (engine::Problem& p : data_->bind(*given, values_of(*given, taken)).problems)
-      (p.severity == engine::Problem::Severity::error ? problems.errors : problems.warnings).push_back(std::move(p.message));
+      (p.severity == engine::Problem::Severity::error ? problems.errors : problems.warnings)
+          .push_back(std::move(p.message));
     return problems;
   });
 }
@@ -194,12 +239,18 @@ std::vector<PluginInfo> Engine::plugins() const {
     std::vector<PluginInfo> all;
     for (const auto& plugin : data_->plugins.plugins) {
       PluginInfo info{plugin->id(), plugin->version(), plugin->path().string(), "", {}};
-      for (const void* desc : plugin->provide(HEDDLE_NODES)) info.brings.push_back(static_cast<const heddle_node_desc*>(desc)->type);
-      for (const void* desc : plugin->provide(HEDDLE_MODELS)) info.brings.push_back(engine::cat("model ", static_cast<const heddle_model_desc*>(desc)->family));
-      for (const void* desc : plugin->provide(HEDDLE_DEVICES)) info.brings.push_back(engine::cat("device ", static_cast<const heddle_device_desc*>(desc)->kind));
+      for (const void* desc : plugin->provide(HEDDLE_NODES))
+        info.brings.push_back(static_cast<const heddle_node_desc*>(desc)->type);
+      for (const void* desc : plugin->provide(HEDDLE_MODELS))
+        info.brings.push_back(
+            engine::cat("model ", static_cast<const heddle_model_desc*>(desc)->family));
+      for (const void* desc : plugin->provide(HEDDLE_DEVICES))
+        info.brings.push_back(
+            engine::cat("device ", static_cast<const heddle_device_desc*>(desc)->kind));
       all.push_back(std::move(info));
     }
-    for (const engine::RefusedPlugin& refused : data_->plugins.refused) all.push_back({"", "", refused.path.string(), refused.reason, {}});
+    for (const engine::RefusedPlugin& refused : data_->plugins.refused)
+      all.push_back({"", "", refused.path.string(), refused.reason, {}});
     return all;
   });
 }
@@ -225,7 +276,9 @@ std::string Engine::object_info(std::string_view class_type) const {
     if (!class_type.empty()) {
       const engine::NodeTypeRef type = catalog.find(class_type);
       if (type == nullptr)
-        throw engine::Error(engine::Code::not_found, engine::cat("there is no class ", engine::quote(class_type), ".", engine::did_you_mean(class_type, node_types())));
+        throw engine::Error(engine::Code::not_found,
+                            engine::cat("there is no class ", engine::quote(class_type), ".",
+                                        engine::did_you_mean(class_type, node_types())));
       return engine::write_json(engine::object_info(*type, catalog), 2);
     }
     engine::Json all = engine::Json::object();

@@ -31,11 +31,12 @@ Target find_target(const Workflow::Data& flow, const std::string& name) {
   const std::size_t dot = name.rfind('.');
   if (dot == std::string::npos)
     throw engine::Error(engine::Code::invalid_argument,
-                      cat(quote(name), " does not name an input: say NODE.INPUT"));
+                        cat(quote(name), " does not name an input: say NODE.INPUT"));
   Target target{engine::find_node(flow.workflow, std::string_view(name).substr(0, dot)),
                 name.substr(dot + 1), nullptr};
   const engine::WorkflowNode& node = flow.workflow.nodes[target.node];
-  const engine::NodeTypeRef type = flow.catalog == nullptr ? nullptr : flow.catalog->find(node.class_type);
+  const engine::NodeTypeRef type =
+      flow.catalog == nullptr ? nullptr : flow.catalog->find(node.class_type);
   if (type == nullptr) return target;  // bind() says more about it
   if (const auto port = type->find_input(target.input);
       port && (type->input(*port).flags & HEDDLE_PORT_HIDDEN) == 0) {
@@ -46,10 +47,10 @@ Target find_target(const Workflow::Data& flow, const std::string& name) {
   std::vector<std::string_view> names;
   for (std::uint32_t i = 0; i < type->input_count(); ++i)
     if ((type->input(i).flags & HEDDLE_PORT_HIDDEN) == 0) names.push_back(type->input(i).name);
-  throw engine::Error(
-      engine::Code::invalid_argument,
-      cat("node ", quote(node.id), " (", node.class_type, ") has no input ", quote(target.input),
-          ".", engine::did_you_mean(target.input, names), " It has ", engine::join(names, ", "), "."));
+  throw engine::Error(engine::Code::invalid_argument,
+                      cat("node ", quote(node.id), " (", node.class_type, ") has no input ",
+                          quote(target.input), ".", engine::did_you_mean(target.input, names),
+                          " It has ", engine::join(names, ", "), "."));
 }
 
 bool takes_nonfinite(const Target& target) {
@@ -116,7 +117,7 @@ std::shared_ptr<const Workflow::Data> with_inputs(const std::shared_ptr<const Wo
                                                   const TakenInputs& inputs) {
   if (flow == nullptr)
     throw engine::Error(engine::Code::invalid_argument,
-                      "this workflow is empty: make it with Engine::load or Engine::parse");
+                        "this workflow is empty: make it with Engine::load or Engine::parse");
   if (inputs.empty()) return flow;
   auto changed = std::make_shared<Workflow::Data>(*flow);
   for (const auto& [name, input] : inputs) {
@@ -125,7 +126,7 @@ std::shared_ptr<const Workflow::Data> with_inputs(const std::shared_ptr<const Wo
     if (literal != nullptr && literal->kind() == engine::Json::Kind::real &&
         !std::isfinite(literal->as_double()) && !takes_nonfinite(target))
       throw engine::Error(engine::Code::invalid_argument,
-                        cat("the value given to ", quote(name), " is not a finite number"));
+                          cat("the value given to ", quote(name), " is not a finite number"));
     engine::WorkflowNode& node = changed->workflow.nodes[target.node];
     if (literal == nullptr) {
       mark_given(node, target.input);
@@ -153,7 +154,7 @@ engine::GivenValues values_of(const Workflow::Data& flow, const TakenInputs& inp
       if (target.port != nullptr && engine::takes_literals(*target.port) &&
           !engine::types_match("TENSOR", target.port->type))
         throw engine::Error(engine::Code::invalid_argument,
-                          cat("expects ", target.port->type, ", got ", engine::describe(*value)));
+                            cat("expects ", target.port->type, ", got ", engine::describe(*value)));
       values[{node.id, target.input}] = std::move(value);
     } catch (engine::Error& error) {
       throw error.at(cat("input ", quote(target.input)))
@@ -163,16 +164,28 @@ engine::GivenValues values_of(const Workflow::Data& flow, const TakenInputs& inp
   return values;
 }
 
-std::vector<engine::Source> find_outputs(const engine::Graph& graph, const engine::Workflow& workflow, const std::vector<std::string>& names) {
+std::vector<engine::Source> find_outputs(const engine::Graph& graph,
+                                         const engine::Workflow& workflow,
+                                         const std::vector<std::string>& names) {
   std::vector<engine::Source> sources;
   for (const std::string& name : names) {
     const std::size_t dot = name.rfind('.');
-    if (dot == std::string::npos) throw engine::Error(engine::Code::invalid_argument, engine::cat(engine::quote(name), " does not name an output: say NODE.OUTPUT"));
-    const std::string id = workflow.nodes[engine::find_node(workflow, std::string_view(name).substr(0, dot))].id;
-    const auto node = std::ranges::find_if(graph.nodes, [&](const engine::Node& n) { return n.id == id; });
-    if (node == graph.nodes.end()) throw engine::Error(engine::Code::not_found, engine::cat("no sink needs the node of ", engine::quote(name)));
+    if (dot == std::string::npos)
+      throw engine::Error(
+          engine::Code::invalid_argument,
+          engine::cat(engine::quote(name), " does not name an output: say NODE.OUTPUT"));
+    const std::string id =
+        workflow.nodes[engine::find_node(workflow, std::string_view(name).substr(0, dot))].id;
+    const auto node =
+        std::ranges::find_if(graph.nodes, [&](const engine::Node& n) { return n.id == id; });
+    if (node == graph.nodes.end())
+      throw engine::Error(engine::Code::not_found,
+                          engine::cat("no sink needs the node of ", engine::quote(name)));
     const auto port = node->type->find_output(name.substr(dot + 1));
-    if (!port) throw engine::Error(engine::Code::not_found, engine::cat("node ", engine::quote(id), " has no output ", engine::quote(name.substr(dot + 1))));
+    if (!port)
+      throw engine::Error(engine::Code::not_found,
+                          engine::cat("node ", engine::quote(id), " has no output ",
+                                      engine::quote(name.substr(dot + 1))));
     sources.push_back({engine::NodeIndex(node - graph.nodes.begin()), *port});
   }
   return sources;

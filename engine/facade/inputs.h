@@ -33,6 +33,8 @@ std::shared_ptr<const Workflow::Data> with_inputs(const std::shared_ptr<const Wo
 engine::GivenValues values_of(const Workflow::Data& flow, const TakenInputs& inputs);
 
 // The outputs that NODE.OUTPUT name. Throws invalid_argument or not_found.
-std::vector<engine::Source> find_outputs(const engine::Graph& graph, const engine::Workflow& workflow, const std::vector<std::string>& names);
+std::vector<engine::Source> find_outputs(const engine::Graph& graph,
+                                         const engine::Workflow& workflow,
+                                         const std::vector<std::string>& names);
 
 }  // namespace heddle

@@ -154,15 +154,15 @@ std::uint64_t Engine::unload(std::string_view device, std::string_view model) {
     }
     if (!is_known)
       throw engine::Error(engine::Code::not_found,
-                        engine::cat("there is no device ", engine::quote(device),
-                                  "; there are: ", engine::all_device_names(environment.topology)));
+                          engine::cat("there is no device ", engine::quote(device), "; there are: ",
+                                      engine::all_device_names(environment.topology)));
     if (!has_model)
       throw engine::Error(
           engine::Code::not_found,
           engine::cat("no model ", engine::quote(model), " is loaded",
-                    device.empty() ? "" : engine::cat(" on ", device),
-                    models.empty() ? ", nor any other"
-                                   : engine::cat("; there are: ", engine::join(models, ", "))));
+                      device.empty() ? "" : engine::cat(" on ", device),
+                      models.empty() ? ", nor any other"
+                                     : engine::cat("; there are: ", engine::join(models, ", "))));
     return bytes;
   });
 }

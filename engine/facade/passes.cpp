@@ -20,20 +20,28 @@ engine::Topology Budgets::of(const engine::Environment& environment) const {
   engine::Topology topology = engine::topology_now(environment);
   for (const engine::DeviceHint& hint : hints_) {
     if (!hint.budget_bytes) continue;
-    const auto device = std::ranges::find(topology.devices, hint.device, &engine::DeviceFacts::name);
+    const auto device =
+        std::ranges::find(topology.devices, hint.device, &engine::DeviceFacts::name);
     if (device == topology.devices.end())
-      throw engine::Error(engine::Code::not_found, engine::cat("the workflow gives a budget to ", engine::quote(hint.device), ", which is not among the devices used: ",
-                                                         engine::all_device_names(topology)));
+      throw engine::Error(engine::Code::not_found,
+                          engine::cat("the workflow gives a budget to ", engine::quote(hint.device),
+                                      ", which is not among the devices used: ",
+                                      engine::all_device_names(topology)));
     if (is_limited_by_caller(device->name, device->kind)) continue;
-    device->budget = device->budget == 0 ? *hint.budget_bytes : std::min(device->budget, *hint.budget_bytes);
+    device->budget =
+        device->budget == 0 ? *hint.budget_bytes : std::min(device->budget, *hint.budget_bytes);
   }
   return topology;
 }
 
 engine::Topology Budgets::given_only(engine::Topology topology) const {
   for (engine::DeviceFacts& device : topology.devices) {
-    const bool by_workflow = std::ranges::any_of(hints_, [&](const engine::DeviceHint& hint) { return hint.budget_bytes && hint.device == device.name; });
-    if (!by_workflow && !is_limited_by_caller(device.name, device.kind) && !(device.host_visible && options_.host_budget)) device.budget = 0;
+    const bool by_workflow = std::ranges::any_of(hints_, [&](const engine::DeviceHint& hint) {
+      return hint.budget_bytes && hint.device == device.name;
+    });
+    if (!by_workflow && !is_limited_by_caller(device.name, device.kind) &&
+        !(device.host_visible && options_.host_budget))
+      device.budget = 0;
   }
   return topology;
 }
@@ -43,7 +51,8 @@ std::vector<engine::Ledger::Cap> Budgets::caps(const engine::Environment& enviro
   for (const engine::DeviceHint& hint : hints_)
     for (const engine::RunDevice& device : environment.devices) {
       const engine::Device& of = device.state->device();
-      if (hint.budget_bytes && of.name() == hint.device && !is_limited_by_caller(of.name(), of.kind()))
+      if (hint.budget_bytes && of.name() == hint.device &&
+          !is_limited_by_caller(of.name(), of.kind()))
         caps.emplace_back(device.state->ledger(), *hint.budget_bytes);
     }
   return caps;
@@ -51,12 +60,15 @@ std::vector<engine::Ledger::Cap> Budgets::caps(const engine::Environment& enviro
 
 namespace {
 
-engine::Graph bind_nodes(const engine::Workflow& workflow, const engine::Catalog& catalog, const engine::GivenValues& given, std::uint64_t prompt_limit) {
+engine::Graph bind_nodes(const engine::Workflow& workflow, const engine::Catalog& catalog,
+                         const engine::GivenValues& given, std::uint64_t prompt_limit) {
   engine::Bound bound = engine::bind(workflow, catalog, {}, given, prompt_limit);
   std::vector<std::string> errors;
   for (const engine::Problem& p : bound.problems)
     if (p.severity == engine::Problem::Severity::error) errors.push_back(p.message);
-  if (!errors.empty()) throw engine::Error(engine::Code::invalid_argument, engine::join(engine::clip_lines(std::move(errors)), "\n"));
+  if (!errors.empty())
+    throw engine::Error(engine::Code::invalid_argument,
+                        engine::join(engine::clip_lines(std::move(errors)), "\n"));
   engine::take_device_inputs(bound.graph);
   return std::move(bound.graph);
 }
@@ -67,7 +79,8 @@ engine::Topology find_devices(engine::Environment& environment, const Budgets& b
   return budgets.of(environment);
 }
 
-engine::Described describe_nodes(const engine::Graph& graph, Describe how, engine::Environment& environment) {
+engine::Described describe_nodes(const engine::Graph& graph, Describe how,
+                                 engine::Environment& environment) {
   try {
     return engine::describe_models(graph, environment);
   } catch (const engine::RefusedValue&) {
@@ -81,13 +94,15 @@ engine::Described describe_nodes(const engine::Graph& graph, Describe how, engin
   }
 }
 
-engine::Facts join_facts(const engine::Described& described, const engine::DiskCachedNodes& disk_cached) {
+engine::Facts join_facts(const engine::Described& described,
+                         const engine::DiskCachedNodes& disk_cached) {
   engine::Facts facts = described.facts;
   engine::add_facts(disk_cached, facts);
   return facts;
 }
 
-void check_prompts(const engine::Graph& graph, const engine::Facts& facts, std::uint64_t prompt_limit) {
+void check_prompts(const engine::Graph& graph, const engine::Facts& facts,
+                   std::uint64_t prompt_limit) {
   const auto known = [&](const engine::Source& source) {
     const auto fact = facts.find(source);
     return fact == facts.end() ? nullptr : fact->second.get();
@@ -101,19 +116,25 @@ engine::Plan place_nodes(engine::PlaceRequest request, engine::PlaceRequest::Mis
 }
 
 // A plan shows what lacks where.
-engine::Plan place_to_show(const engine::PlaceRequest& request) { return place_nodes(request, engine::PlaceRequest::Misfits::warned); }
+engine::Plan place_to_show(const engine::PlaceRequest& request) {
+  return place_nodes(request, engine::PlaceRequest::Misfits::warned);
+}
 
-// Only what somebody gave is held against the least that a node needs. Placement goes by estimates; whether a budget is enough is
-// counted, where that can be done.
-engine::Plan place_to_run(const engine::PlaceRequest& request, const Budgets& budgets, const engine::Environment& environment) {
+// Only what somebody gave is held against the least that a node needs. Placement goes by estimates;
+// whether a budget is enough is counted, where that can be done.
+engine::Plan place_to_run(const engine::PlaceRequest& request, const Budgets& budgets,
+                          const engine::Environment& environment) {
   const engine::Topology given = budgets.given_only(request.topology);
-  const auto meets_budgets = [&](const engine::Plan& plan) { return engine::meets_budgets(request.graph, plan, request.inferred, given, environment); };
+  const auto meets_budgets = [&](const engine::Plan& plan) {
+    return engine::meets_budgets(request.graph, plan, request.inferred, given, environment);
+  };
   try {
     engine::Plan plan = place_nodes(request, engine::PlaceRequest::Misfits::refused);
     meets_budgets(plan);
     return plan;
   } catch (const engine::Error& error) {
-    const bool has_budgets = std::ranges::any_of(given.devices, [](const engine::DeviceFacts& device) { return device.budget != 0; });
+    const bool has_budgets = std::ranges::any_of(
+        given.devices, [](const engine::DeviceFacts& device) { return device.budget != 0; });
     if (error.code() != engine::Code::out_of_memory || !has_budgets) throw;
     engine::Plan plan = place_nodes(request, engine::PlaceRequest::Misfits::warned);
     if (!meets_budgets(plan)) throw;
@@ -122,35 +143,47 @@ engine::Plan place_to_run(const engine::PlaceRequest& request, const Budgets& bu
 }
 
 // "NODE.OUTPUT" of which nothing is known before the run.
-std::vector<std::string> find_pending(const engine::Graph& graph, const engine::Inferred& inferred, const engine::Described& described) {
+std::vector<std::string> find_pending(const engine::Graph& graph, const engine::Inferred& inferred,
+                                      const engine::Described& described) {
   std::vector<std::string> names;
   for (const engine::PendingOutput& pending : inferred.pending)
-    if (!described.known[pending.node]) names.push_back(engine::cat(graph.nodes[pending.node].id, ".", pending.output));
+    if (!described.known[pending.node])
+      names.push_back(engine::cat(graph.nodes[pending.node].id, ".", pending.output));
   return names;
 }
 
 }  // namespace
 
-Ready prepare(const engine::Workflow& workflow, Asked asked, const EngineOptions& options, engine::Environment& environment) {
+Ready prepare(const engine::Workflow& workflow, Asked asked, const EngineOptions& options,
+              engine::Environment& environment) {
   const bool to_show = asked.how == Describe::strictly;
   const Budgets budgets(options, workflow.devices);
 
-  engine::Graph graph = bind_nodes(workflow, *environment.catalog, asked.given, options.prompt_limit);
+  engine::Graph graph =
+      bind_nodes(workflow, *environment.catalog, asked.given, options.prompt_limit);
   const std::vector<engine::Source> wanted = find_outputs(graph, workflow, asked.fetch);
   const engine::Topology topology = find_devices(environment, budgets);
-  engine::DiskCachedNodes disk_cached = engine::take_disk_cached(graph, wanted, topology, environment);
+  engine::DiskCachedNodes disk_cached =
+      engine::take_disk_cached(graph, wanted, topology, environment);
   engine::Described described = describe_nodes(graph, asked.how, environment);
   const engine::Facts facts = join_facts(described, disk_cached);
   check_prompts(graph, facts, options.prompt_limit);
-  engine::Inferred inferred = engine::infer(graph, environment.host, facts, environment.catalog.get());
-  const engine::PlaceRequest request{.graph = graph, .inferred = inferred, .topology = topology, .costs = environment.costs, .device_load = std::move(asked.device_load)};
-  engine::Plan plan = to_show ? place_to_show(request) : place_to_run(request, budgets, environment);
+  engine::Inferred inferred =
+      engine::infer(graph, environment.host, facts, environment.catalog.get());
+  const engine::PlaceRequest request{.graph = graph,
+                                     .inferred = inferred,
+                                     .topology = topology,
+                                     .costs = environment.costs,
+                                     .device_load = std::move(asked.device_load)};
+  engine::Plan plan =
+      to_show ? place_to_show(request) : place_to_run(request, budgets, environment);
   if (asked.must_fit) engine::check_host_nodes(graph, plan, inferred, wanted, environment);
   plan.pending = find_pending(graph, inferred, described);
   if (to_show) engine::annotate_calls(inferred, engine::Prices(topology, environment.costs), plan);
   if (to_show || engine::kVerify) engine::add_steps(graph, inferred, topology, plan);
 
-  return {std::move(graph), std::move(plan), std::move(described), std::move(disk_cached), to_show ? std::move(inferred) : engine::Inferred{}};
+  return {std::move(graph), std::move(plan), std::move(described), std::move(disk_cached),
+          to_show ? std::move(inferred) : engine::Inferred{}};
 }
 
 }  // namespace heddle

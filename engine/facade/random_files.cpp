@@ -94,7 +94,8 @@ void write_piece(int file, const Place& place, std::size_t begin, const std::vec
   const RandomTensor& tensor = *place.tensor;
   const std::size_t count = std::min(kPiece, std::size_t(count_of(tensor)) - begin);
   const float mean = float(tensor.mean), deviation = float(tensor.deviation);
-  std::size_t at = std::size_t((engine::Hasher().add(tensor.name).finish().lo + begin) % pool.size());
+  std::size_t at =
+      std::size_t((engine::Hasher().add(tensor.name).finish().lo + begin) % pool.size());
   const auto fill = [&](auto* to, auto convert) {
     for (std::size_t done = 0; done < count;) {
       const std::size_t run = std::min(count - done, pool.size() - at);
@@ -201,7 +202,8 @@ fs::path make_folder(std::uint64_t bytes) {
     if (!folder.empty()) remove_orphans(folder);
   const std::uint64_t wanted = bytes + kSpare;
   // The model needs its place in memory, too.
-  const bool has_memory = free_bytes(memory) >= wanted && engine::machine_memory().free / 2 >= wanted;
+  const bool has_memory =
+      free_bytes(memory) >= wanted && engine::machine_memory().free / 2 >= wanted;
   const fs::path& base = has_memory ? memory : disk;
   if (!has_memory && (disk.empty() || free_bytes(disk) < wanted))
     throw engine::Error(
@@ -226,14 +228,15 @@ void check(const std::vector<RandomTensor>& tensors) {
     const bool is_known = tensor.dtype == engine::DType::bf16 || tensor.dtype == engine::DType::f32;
     if (leaves || path.empty() || !is_known ||
         std::ranges::any_of(tensor.shape, [](std::int64_t size) { return size <= 0; }))
-      throw engine::Error(engine::Code::invalid_argument,
-                        cat("tensor ", engine::quote(tensor.name), " of ", engine::quote(tensor.file),
-                            " cannot be drawn: its file has to be a relative name, its type f32 or "
-                            "bf16, its sizes above 0"));
+      throw engine::Error(
+          engine::Code::invalid_argument,
+          cat("tensor ", engine::quote(tensor.name), " of ", engine::quote(tensor.file),
+              " cannot be drawn: its file has to be a relative name, its type f32 or "
+              "bf16, its sizes above 0"));
     if (!seen.emplace(tensor.file, tensor.name).second)
       throw engine::Error(engine::Code::invalid_argument,
-                        cat("tensor ", engine::quote(tensor.name), " of ", engine::quote(tensor.file),
-                            " is there twice"));
+                          cat("tensor ", engine::quote(tensor.name), " of ",
+                              engine::quote(tensor.file), " is there twice"));
   }
 }
 

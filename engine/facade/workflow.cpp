@@ -9,12 +9,15 @@ namespace heddle {
 namespace {
 
 std::shared_ptr<Workflow::Data> copy_of(const std::shared_ptr<const Workflow::Data>& data) {
-  if (data == nullptr) throw engine::Error(engine::Code::invalid_argument, "this workflow is empty: make it with Engine::load or Engine::parse");
+  if (data == nullptr)
+    throw engine::Error(engine::Code::invalid_argument,
+                        "this workflow is empty: make it with Engine::load or Engine::parse");
   return std::make_shared<Workflow::Data>(*data);
 }
 
 template <class F>
-std::shared_ptr<Workflow::Data> with_hints(const std::shared_ptr<const Workflow::Data>& data, std::string_view node, F&& change) {
+std::shared_ptr<Workflow::Data> with_hints(const std::shared_ptr<const Workflow::Data>& data,
+                                           std::string_view node, F&& change) {
   auto changed = copy_of(data);
   change(changed->workflow.nodes[engine::find_node(changed->workflow, node)].hints);
   return changed;
@@ -37,14 +40,18 @@ Workflow Workflow::parse(std::string_view json, std::string_view name) {
 }
 
 Workflow Workflow::load(const std::filesystem::path& path) {
-  return translate_errors([&] { return parse(engine::read_file(path, engine::kWorkflowFile), path.filename().string()); });
+  return translate_errors([&] {
+    return parse(engine::read_file(path, engine::kWorkflowFile), path.filename().string());
+  });
 }
 
 std::optional<Workflow::Node> Workflow::find(std::string_view name) const {
   if (data_ == nullptr) return std::nullopt;
   try {
-    const engine::WorkflowNode& node = data_->workflow.nodes[engine::find_node(data_->workflow, name)];
-    Node described{node.id, node.title, node.class_type, {}, node.hints.device, node.hints.parallel};
+    const engine::WorkflowNode& node =
+        data_->workflow.nodes[engine::find_node(data_->workflow, name)];
+    Node described{node.id, node.title,        node.class_type,
+                   {},      node.hints.device, node.hints.parallel};
     for (const engine::WorkflowInput& input : node.inputs) described.inputs.push_back(input.name);
     return described;
   } catch (const engine::Error&) {
@@ -64,23 +71,33 @@ void Workflow::set(std::string_view input, std::string_view value, std::string_v
   said_by(from, [&] {
     // The last dot divides: ids and titles may hold dots, names of inputs may not.
     const std::size_t dot = input.rfind('.');
-    if (dot == std::string_view::npos) throw engine::Error(engine::Code::invalid_argument, engine::cat(engine::quote(input), " does not name an input: say NODE.INPUT"));
+    if (dot == std::string_view::npos)
+      throw engine::Error(
+          engine::Code::invalid_argument,
+          engine::cat(engine::quote(input), " does not name an input: say NODE.INPUT"));
     auto changed = copy_of(data_);
     const std::size_t node = engine::find_node(changed->workflow, input.substr(0, dot));
     const std::string_view name = input.substr(dot + 1);
     const engine::WorkflowNode& target = changed->workflow.nodes[node];
     std::string type;
-    if (const engine::NodeTypeRef known = changed->catalog == nullptr ? nullptr : changed->catalog->find(target.class_type)) {
-      if (const auto port = known->find_input(name)) type = known->input(*port).type;
+    if (const engine::NodeTypeRef known =
+            changed->catalog == nullptr ? nullptr : changed->catalog->find(target.class_type)) {
+      if (const auto port = known->find_input(name))
+        type = known->input(*port).type;
       else if (!known->has(HEDDLE_NODE_ANY_INPUT)) {
         std::vector<std::string_view> names;
-        for (std::uint32_t i = 0; i < known->input_count(); ++i) names.push_back(known->input(i).name);
-        throw engine::Error(engine::Code::invalid_argument, engine::cat("node ", engine::quote(target.id), " (", target.class_type, ") has no input ", engine::quote(name), ".",
-                                                                  engine::did_you_mean(name, names), " It has ", engine::join(names, ", "), "."));
+        for (std::uint32_t i = 0; i < known->input_count(); ++i)
+          names.push_back(known->input(i).name);
+        throw engine::Error(engine::Code::invalid_argument,
+                            engine::cat("node ", engine::quote(target.id), " (", target.class_type,
+                                        ") has no input ", engine::quote(name), ".",
+                                        engine::did_you_mean(name, names), " It has ",
+                                        engine::join(names, ", "), "."));
       }
     }
     engine::set_input(changed->workflow, node, name, value, type);
-    std::ranges::find(changed->workflow.nodes[node].inputs, name, &engine::WorkflowInput::name)->from = from;
+    std::ranges::find(changed->workflow.nodes[node].inputs, name, &engine::WorkflowInput::name)
+        ->from = from;
     data_ = std::move(changed);
   });
 }

@@ -29,7 +29,7 @@ struct TensorView {
   std::shared_ptr<const TensorFile> file;
   std::span<const std::byte> scale_data = {};  // the f32 that scale() reads; empty: there is none
   std::optional<DType> cast = {};              // Checkpoint::cast()
-  bool is_scaled_fp8 = false;                      // Checkpoint::scale_to_fp8()
+  bool is_scaled_fp8 = false;                  // Checkpoint::scale_to_fp8()
 
   // What the elements of an f8 tensor are multiplied by: the number beside it in the file, named
   // "X.scale_weight" or "X.weight_scale" for "X.weight"; else 1.

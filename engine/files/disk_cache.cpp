@@ -53,7 +53,7 @@ DiskCache::DiskCache(fs::path folder, std::uint64_t limit_bytes)
 fs::path DiskCache::path_of(const Hash128& key) const { return folder_ / cat(hex(key), kSuffix); }
 
 std::optional<std::vector<Value>> DiskCache::find(const Hash128& key,
-                                                   const MakeTensor& make) const {
+                                                  const MakeTensor& make) const {
   const fs::path path = path_of(key);
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return std::nullopt;

@@ -26,8 +26,8 @@ struct Bound {
 // Only inputs without a widget, and FILE and FOLDER ones without a default name, can be missing. A
 // literal null for an optional input without a widget is as good as absent. HIDDEN inputs stay
 // absent: the run fills them. An undeclared input is kept in Node::extra, links included. Linear in
-// the workflow's size; the stack does not grow with its depth. Call it qualified, engine::bind(...):
-// an unqualified call with a std argument finds std::bind.
+// the workflow's size; the stack does not grow with its depth. Call it qualified,
+// engine::bind(...): an unqualified call with a std argument finds std::bind.
 Bound bind(const Workflow& workflow, const Catalog& catalog,
            const std::vector<std::string>& targets = {}, const GivenValues& given = {},
            std::uint64_t prompt_limit = kNoPromptLimit);

@@ -36,7 +36,8 @@ struct WeightPart {
   std::int64_t end = -1;  // -1: all rows
 };
 
-// How devices may divide a weight: along an axis, in whole units of each segment. axis < 0: not at all.
+// How devices may divide a weight: along an axis, in whole units of each segment. axis < 0: not at
+// all.
 struct WeightShard {
   std::int32_t axis = -1;
   struct Segment {
@@ -55,7 +56,8 @@ struct Hints {
   std::string prefer;
   std::string parallel;  // "layers", "cfg", "data", "sequence", "tensor", "none"
   std::vector<BlockHint> blocks;
-  std::string device_from = {}, parallel_from = {};  // who gave them beside the workflow, for messages
+  std::string device_from = {},
+              parallel_from = {};  // who gave them beside the workflow, for messages
 };
 
 struct Node {
@@ -65,7 +67,7 @@ struct Node {
   std::vector<Binding> inputs;                         // one for each declared port
   std::vector<std::pair<std::string, Binding>> extra;  // undeclared inputs, in the workflow's order
   std::vector<std::vector<WeightPart>> weights;        // one for each slot; empty: not given
-  std::vector<WeightShard> shards;                     // one for each slot, or empty: none may be divided
+  std::vector<WeightShard> shards;  // one for each slot, or empty: none may be divided
   Hints hints;
 };
 

@@ -98,7 +98,7 @@ Literal LiteralReader::read(const heddle_port& port, const PortCheck& check, con
 }
 
 const std::optional<Literal>& LiteralReader::default_of(const heddle_port& port,
-                                                         const PortCheck& check) {
+                                                        const PortCheck& check) {
   const auto [at, is_new] = defaults_.try_emplace(&port);
   if (is_new) at->second = make_default(port, check);
   return at->second;
@@ -113,7 +113,8 @@ std::optional<Literal> LiteralReader::make_default(const heddle_port& port,
     case HEDDLE_WIDGET_SEED:
     case HEDDLE_WIDGET_FLOAT: {
       const std::optional<WholeNumber> whole = truncated(widget.number);
-      if (widget.kind == HEDDLE_WIDGET_FLOAT || !whole) return read(port, check, Json(widget.number));
+      if (widget.kind == HEDDLE_WIDGET_FLOAT || !whole)
+        return read(port, check, Json(widget.number));
       return read(port, check, std::visit([](auto number) { return Json(number); }, *whole));
     }
     case HEDDLE_WIDGET_TOGGLE:

@@ -122,13 +122,14 @@ std::optional<std::string> PortCheck::find_fault(const heddle_value& value,
 }
 
 std::string PortCheck::kind_fault(const heddle_value& value) const {
-  const std::string_view type = takes_a_name(port_->widget) ? "a name" : std::string_view(port_->type);
+  const std::string_view type =
+      takes_a_name(port_->widget) ? "a name" : std::string_view(port_->type);
   return cat("expects ", type, ", got ", clip(describe(value), 200), ". ", advice_on(type));
 }
 
 std::string PortCheck::number_fault(const heddle_value& value, bool below) const {
   const auto* number = std::get_if<double>(&value.content);
-  const std::string got = number != nullptr                      ? number_text(*number)
+  const std::string got = number != nullptr                    ? number_text(*number)
                           : kind_of(value) == HEDDLE_KIND_UINT ? cat(get_uint(value))
                                                                : cat(get_int(value));
   std::string fault = got + " is ";
@@ -159,8 +160,9 @@ void PortCheck::refuse(const std::string& fault) const {
 }
 
 std::string not_a_choice(std::string_view name, const std::vector<std::string>& choices) {
-  return cat(quote(name), " is not one of the choices.", did_you_mean(name, choices), " Choices: ",
-             choices.empty() ? "none, no loaded plugin brings any" : listed(choices), ".");
+  return cat(quote(name), " is not one of the choices.", did_you_mean(name, choices),
+             " Choices: ", choices.empty() ? "none, no loaded plugin brings any" : listed(choices),
+             ".");
 }
 
 std::string listed(const std::vector<std::string>& names) {

@@ -31,8 +31,9 @@ class PortCheck {
   bool is_needed() const { return kinds_ != kAllKinds || is_finite_ || has_range_; }
 
   // What is wrong with a value, and what to do: a sentence or two that follow "input 'x': ". The
-  // catalog knows the choices that plugins bring; nullptr: only the port's own ones are known, and a
-  // port that has others takes any name. Names of files and folders are left to whoever opens them.
+  // catalog knows the choices that plugins bring; nullptr: only the port's own ones are known, and
+  // a port that has others takes any name. Names of files and folders are left to whoever opens
+  // them.
   std::optional<std::string> fault_of(const heddle_value& value, const Catalog* catalog) const {
     if (const auto* number = std::get_if<std::int64_t>(&value.content);
         number != nullptr && *number >= least_ && *number <= most_)

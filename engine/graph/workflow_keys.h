@@ -11,8 +11,8 @@ namespace heddle::engine {
 inline constexpr std::array<std::string_view, 2> kWorkflowKeys = {"prompt", "devices"};
 
 // Of a node. Others are kept.
-inline constexpr std::array<std::string_view, 6> kNodeKeys = {"class_type", "inputs", "device",
-                                                              "prefer",     "parallel",  "blocks"};
+inline constexpr std::array<std::string_view, 6> kNodeKeys = {"class_type", "inputs",   "device",
+                                                              "prefer",     "parallel", "blocks"};
 
 // What ComfyUI writes into a node or beside the nodes: it must not look like misspelt keys of ours.
 inline constexpr std::array<std::string_view, 13> kForeignKeys = {"_meta",

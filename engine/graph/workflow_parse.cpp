@@ -277,12 +277,14 @@ class Parser {
 
   void parse_split(const Json::Member& key, const Where& where, Hints& hints) {
     const std::string mode = text_of(key, where);
-    if (mode.empty() || std::find(kParallelModes.begin(), kParallelModes.end(), mode) != kParallelModes.end()) {
+    if (mode.empty() ||
+        std::find(kParallelModes.begin(), kParallelModes.end(), mode) != kParallelModes.end()) {
       hints.parallel = mode;
       return;
     }
     report(key.value, cat(where(), "there is no parallel mode ", quote(mode), ".",
-                          guess(mode, keys_of(kParallelModes)), " Choices: ", join(kParallelModes, ", "), "."));
+                          guess(mode, keys_of(kParallelModes)),
+                          " Choices: ", join(kParallelModes, ", "), "."));
   }
 
   void parse_blocks(const Json& json, const Where& where, Hints& hints) {

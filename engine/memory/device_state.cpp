@@ -23,19 +23,24 @@ constexpr std::size_t kMaxOperands = 16;
 
 }  // namespace
 
-DeviceMemory::DeviceMemory(DeviceState& state, std::uint64_t bytes, MemoryUse use, const PieceUse& piece)
+DeviceMemory::DeviceMemory(DeviceState& state, std::uint64_t bytes, MemoryUse use,
+                           const PieceUse& piece)
     : state_(state),
       use_(use),
-      data_(use == MemoryUse::local ? state.pool().allocate(bytes, piece) : state.allocate_inbound(bytes, piece)),
+      data_(use == MemoryUse::local ? state.pool().allocate(bytes, piece)
+                                    : state.allocate_inbound(bytes, piece)),
       bytes_(bytes) {}
 DeviceMemory::~DeviceMemory() {
-  if (use_ == MemoryUse::local) state_.pool().free(data_);
-  else state_.retire_inbound(data_);
+  if (use_ == MemoryUse::local)
+    state_.pool().free(data_);
+  else
+    state_.retire_inbound(data_);
 }
 const char* DeviceMemory::place() const { return state_.device().name().c_str(); }
 void DeviceMemory::wait() const { state_.synchronize(); }
 
-DeviceState::DeviceState(std::shared_ptr<const Device> device, std::shared_ptr<const KernelTable> kernels, std::shared_ptr<Ledger> ledger)
+DeviceState::DeviceState(std::shared_ptr<const Device> device,
+                         std::shared_ptr<const KernelTable> kernels, std::shared_ptr<Ledger> ledger)
     : device_(std::move(device)),
       kernels_(std::move(kernels)),
       ledger_(ledger != nullptr ? std::move(ledger) : std::make_shared<Ledger>(device_->name())),
@@ -44,11 +49,13 @@ DeviceState::DeviceState(std::shared_ptr<const Device> device, std::shared_ptr<c
       stream_(*device_),
       inbound_(*device_, *ledger_) {
   // A parent is short of memory for another device: then this one's free chunks help, too.
-  for (Ledger* each = ledger_.get(); each != nullptr; each = each->parent()) each->on_shortage(EvictionOrder::free_chunks, this, [this](std::uint64_t) { trim_quietly(); });
+  for (Ledger* each = ledger_.get(); each != nullptr; each = each->parent())
+    each->on_shortage(EvictionOrder::free_chunks, this, [this](std::uint64_t) { trim_quietly(); });
 }
 
 DeviceState::~DeviceState() {
-  for (Ledger* each = ledger_.get(); each != nullptr; each = each->parent()) each->remove_evict_callback(this);
+  for (Ledger* each = ledger_.get(); each != nullptr; each = each->parent())
+    each->remove_evict_callback(this);
   release_all();
   for (Copies& copies : copies_) copies.stream.reset();
   for (const Retired& retired : retired_) inbound_.free(retired.piece);
@@ -132,10 +139,12 @@ Tensor DeviceState::make(const heddle_tensor_info& info) {
   return make_tensor(checked, allocate(bytes));
 }
 
-void DeviceState::op(std::uint32_t op, std::span<heddle_tensor* const> in, std::span<heddle_tensor* const> out,
-                     std::span<const std::byte> attrs, CancelFlag* cancel) {
+void DeviceState::op(std::uint32_t op, std::span<heddle_tensor* const> in,
+                     std::span<heddle_tensor* const> out, std::span<const std::byte> attrs,
+                     CancelFlag* cancel) {
   if (in.size() + out.size() > kMaxOperands)
-    throw Error(Code::invalid_argument, cat(op_name(op), ": an op has at most ", kMaxOperands, " operands"));
+    throw Error(Code::invalid_argument,
+                cat(op_name(op), ": an op has at most ", kMaxOperands, " operands"));
   std::array<heddle_view, kMaxOperands> views;
   std::array<const heddle_view*, kMaxOperands> pointers{};
   std::array<Tensor, kMaxOperands> brought;
@@ -143,7 +152,9 @@ void DeviceState::op(std::uint32_t op, std::span<heddle_tensor* const> in, std::
     if (tensor == nullptr) return;
     if (!is_here(*tensor)) {
       if (is_output && !device_->host_visible())
-        throw Error(Code::invalid_argument, cat(op_name(op), ": the output lies in ", tensor->storage->place(), ", not on ", device_->name()));
+        throw Error(Code::invalid_argument,
+                    cat(op_name(op), ": the output lies in ", tensor->storage->place(), ", not on ",
+                        device_->name()));
       brought[slot] = is_output ? Tensor::share(tensor) : bring(Tensor::share(tensor));
       tensor = brought[slot].get();
     }
@@ -153,19 +164,28 @@ void DeviceState::op(std::uint32_t op, std::span<heddle_tensor* const> in, std::
   for (std::size_t i = 0; i < in.size(); ++i) view_of(in[i], i, false);
   for (std::size_t i = 0; i < out.size(); ++i) view_of(out[i], in.size() + i, true);
 
-  const heddle_op_call call{sizeof(heddle_op_call), op_name(op), std::uint32_t(in.size()), std::uint32_t(out.size()), pointers.data(),
-                            pointers.data() + in.size(), attrs.data(), std::uint32_t(attrs.size())};
+  const heddle_op_call call{sizeof(heddle_op_call),
+                            op_name(op),
+                            std::uint32_t(in.size()),
+                            std::uint32_t(out.size()),
+                            pointers.data(),
+                            pointers.data() + in.size(),
+                            attrs.data(),
+                            std::uint32_t(attrs.size())};
   check_op(call);
   const heddle_kernel& kernel = kernels_->choose(*device_, call);
-  const std::size_t scratch = kernel.workspace == nullptr ? 0 : kernel.workspace(device_->raw(), &call);
+  const std::size_t scratch =
+      kernel.workspace == nullptr ? 0 : kernel.workspace(device_->raw(), &call);
   const std::shared_ptr<DeviceMemory> workspace = scratch == 0 ? nullptr : allocate(scratch);
   std::vector<Retained> passed;
   const std::lock_guard lock(stream_mutex_);
   const CancelScope scope(stream_, cancel);
-  device_->check(kernel.launch(device_->raw(), stream_.raw(), &call, workspace == nullptr ? nullptr : workspace->data()),
-               cat(op_name(op), " on ", device_->name()));
+  device_->check(kernel.launch(device_->raw(), stream_.raw(), &call,
+                               workspace == nullptr ? nullptr : workspace->data()),
+                 cat(op_name(op), " on ", device_->name()));
   for (const Tensor& tensor : brought)
-    if (tensor && !is_here(*tensor)) std::ranges::move(retain_locked(tensor->storage), std::back_inserter(passed));
+    if (tensor && !is_here(*tensor))
+      std::ranges::move(retain_locked(tensor->storage), std::back_inserter(passed));
 }
 
 bool DeviceState::is_here(const heddle_tensor& tensor) const {
@@ -178,8 +198,10 @@ Tensor DeviceState::bring(const Tensor& tensor) {
   const auto* elsewhere = dynamic_cast<const DeviceMemory*>(tensor->storage.get());
   const bool readable = elsewhere == nullptr || elsewhere->state().device().host_visible();
   if (readable && device_->host_visible()) {  // one address space: an alias, no bytes
-    if (elsewhere == nullptr) tensor->storage->wait();
-    else follow(elsewhere->state());
+    if (elsewhere == nullptr)
+      tensor->storage->wait();
+    else
+      follow(elsewhere->state());
     return tensor;
   }
   tensor->storage->wait();
@@ -190,8 +212,10 @@ Tensor DeviceState::bring(const Tensor& tensor) {
   Tensor host = tensor;
   if (!readable || !is_contiguous(tensor->info)) {
     host = make_host_tensor(dense, host_ledger_);
-    if (readable) gather(tensor->info, tensor->data(), host->data());
-    else elsewhere->state().read(tensor, host->data(), bytes);
+    if (readable)
+      gather(tensor->info, tensor->data(), host->data());
+    else
+      elsewhere->state().read(tensor, host->data(), bytes);
   }
   Tensor here = make(dense);
   std::vector<Retained> passed;
@@ -213,10 +237,14 @@ Tensor DeviceState::upload(const heddle_tensor_info& info, const void* src) {
 void DeviceState::read(const Tensor& tensor, void* dst, std::size_t bytes) {
   if (bytes != dense_bytes(tensor->info))
     throw Error(Code::invalid_argument,
-                cat("reading ", describe(tensor->info), ": it has ", dense_bytes(tensor->info), " bytes, ", bytes, " were asked for"));
-  if (tensor->info.layout != 0) throw Error(Code::unsupported, cat("reading ", describe(tensor->info), ": it is packed for a device"));
+                cat("reading ", describe(tensor->info), ": it has ", dense_bytes(tensor->info),
+                    " bytes, ", bytes, " were asked for"));
+  if (tensor->info.layout != 0)
+    throw Error(Code::unsupported,
+                cat("reading ", describe(tensor->info), ": it is packed for a device"));
   const auto* memory = dynamic_cast<const DeviceMemory*>(tensor->storage.get());
-  if (memory != nullptr && &memory->state() != this) return memory->state().read(tensor, dst, bytes);
+  if (memory != nullptr && &memory->state() != this)
+    return memory->state().read(tensor, dst, bytes);
   if (memory == nullptr || device_->host_visible()) {
     tensor->storage->wait();
     gather(tensor->info, tensor->data(), static_cast<std::byte*>(dst));
@@ -231,7 +259,9 @@ void DeviceState::read(const Tensor& tensor, void* dst, std::size_t bytes) {
     heddle_tensor* const to[] = {dense.get()};
     op(op_id(HEDDLE_OP_COPY), from, to, {});
   }
-  with_stream([&](Stream& stream) { device_->copy(stream, nullptr, dst, device_.get(), dense->data(), bytes); });
+  with_stream([&](Stream& stream) {
+    device_->copy(stream, nullptr, dst, device_.get(), dense->data(), bytes);
+  });
   synchronize();
 }
 
@@ -267,8 +297,8 @@ std::vector<DeviceState::Retained> DeviceState::take_passed() {
 }
 
 void DeviceState::settle() noexcept {
-  // Whoever waited for that work has been told; here it only matters that nothing runs any more, and that no stream still has a
-  // failure to report: it would be taken for one of the next run.
+  // Whoever waited for that work has been told; here it only matters that nothing runs any more,
+  // and that no stream still has a failure to report: it would be taken for one of the next run.
   const auto quietly = [](auto&& wait) {
     try {
       wait();
@@ -306,7 +336,8 @@ void DeviceState::record(const Event& event) {
 }
 
 void DeviceState::retain(const Tensor& tensor) {
-  if (!is_here(*tensor)) retain(std::shared_ptr<const void>(tensor->storage));  // pool memory is freed in stream order
+  if (!is_here(*tensor))
+    retain(std::shared_ptr<const void>(tensor->storage));  // pool memory is freed in stream order
 }
 
 void DeviceState::retain(std::shared_ptr<const void> thing) {

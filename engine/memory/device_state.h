@@ -1,5 +1,6 @@
-// A device at work: its main stream, its pool, and what must stay alive until the stream is past it. One for each device
-// and engine, shared by all runs. Thread-safe: enqueueing takes the stream's lock for one call.
+// A device at work: its main stream, its pool, and what must stay alive until the stream is past
+// it. One for each device and engine, shared by all runs. Thread-safe: enqueueing takes the
+// stream's lock for one call.
 #pragma once
 
 #include <array>
@@ -21,14 +22,16 @@ namespace heddle::engine {
 class DeviceState;
 class HostWeights;
 
-// Which pool memory is of. local: written and freed in the main stream's order. inbound: written by copy streams while the
-// main stream goes on, so that a freed piece waits until the main stream is past its last reader.
+// Which pool memory is of. local: written and freed in the main stream's order. inbound: written by
+// copy streams while the main stream goes on, so that a freed piece waits until the main stream is
+// past its last reader.
 enum class MemoryUse { local, inbound };
 
 // Pool memory with an owner.
 class DeviceMemory final : public Storage {
  public:
-  DeviceMemory(DeviceState& state, std::uint64_t bytes, MemoryUse use = MemoryUse::local, const PieceUse& piece = {});
+  DeviceMemory(DeviceState& state, std::uint64_t bytes, MemoryUse use = MemoryUse::local,
+               const PieceUse& piece = {});
   ~DeviceMemory() override;
   DeviceMemory(const DeviceMemory&) = delete;
   std::byte* data() const override { return data_; }
@@ -44,20 +47,24 @@ class DeviceMemory final : public Storage {
   std::uint64_t bytes_;
 };
 
-// Copies from other devices and to them have streams of their own, so that they overlap with computing and with each other.
+// Copies from other devices and to them have streams of their own, so that they overlap with
+// computing and with each other.
 enum class CopyStream { in = 0, out = 1 };
 
 class DeviceState {
  public:
   // `ledger`: of this device; outlives it. nullptr: one without a budget.
-  DeviceState(std::shared_ptr<const Device> device, std::shared_ptr<const KernelTable> kernels, std::shared_ptr<Ledger> ledger = nullptr);
+  DeviceState(std::shared_ptr<const Device> device, std::shared_ptr<const KernelTable> kernels,
+              std::shared_ptr<Ledger> ledger = nullptr);
   ~DeviceState();
 
   const Device& device() const { return *device_; }
-  const std::shared_ptr<const Device>& share_device() const { return device_; }  // for what outlives this
+  const std::shared_ptr<const Device>& share_device() const {
+    return device_;
+  }  // for what outlives this
   const KernelTable& kernels() const { return *kernels_; }
-  // Where the bytes of weights for this device are taken from; nullptr: from the files' mappings. Set before work begins; outlives
-  // all work here.
+  // Where the bytes of weights for this device are taken from; nullptr: from the files' mappings.
+  // Set before work begins; outlives all work here.
   HostWeights* host_weights() const { return host_weights_; }
   void use_host_weights(HostWeights* weights) { host_weights_ = weights; }
   // Where tensors in host memory count that are made for this device: that of the host where it is
@@ -68,11 +75,13 @@ class DeviceState {
   PoolUse memory_use() const;  // of all pools together
   Ledger& ledger() const { return *ledger_; }
 
-  // Lets others go of memory where the budget or the device has too little. Throws out_of_memory with the ledger.
+  // Lets others go of memory where the budget or the device has too little. Throws out_of_memory
+  // with the ledger.
   std::shared_ptr<DeviceMemory> allocate(std::uint64_t bytes, const PieceUse& use = {}) {
     return std::make_shared<DeviceMemory>(*this, bytes, MemoryUse::local, use);
   }
-  // Chunks of the pools that nothing lies in go back to the device. Waits until the main stream is past what lay there.
+  // Chunks of the pools that nothing lies in go back to the device. Waits until the main stream is
+  // past what lay there.
   void trim();
   // The same without waiting: what the stream is past already. To be called now and then.
   void trim_passed();
@@ -82,12 +91,13 @@ class DeviceState {
   // As make(), for a copy stream to write.
   Tensor make_inbound(const heddle_tensor_info& info);
 
-  // Checks the call, takes the best kernel, enqueues. Operands may be host tensors: they are brought here first. `cancel` may be
-  // nullptr: the work is wanted in any case.
-  void op(std::uint32_t op, std::span<heddle_tensor* const> in, std::span<heddle_tensor* const> out, std::span<const std::byte> attrs,
-          CancelFlag* cancel = nullptr);
+  // Checks the call, takes the best kernel, enqueues. Operands may be host tensors: they are
+  // brought here first. `cancel` may be nullptr: the work is wanted in any case.
+  void op(std::uint32_t op, std::span<heddle_tensor* const> in, std::span<heddle_tensor* const> out,
+          std::span<const std::byte> attrs, CancelFlag* cancel = nullptr);
 
-  // The same elements where this device's kernels can read them: the tensor itself, or a copy (row-major).
+  // The same elements where this device's kernels can read them: the tensor itself, or a copy
+  // (row-major).
   Tensor bring(const Tensor& tensor);
   Tensor upload(const heddle_tensor_info& info, const void* src);
   // Row-major elements of a tensor that is anywhere; waits. REQUIRES: bytes == dense_bytes(info).
@@ -105,7 +115,8 @@ class DeviceState {
   void record(const Event& event);
   // The same where nobody is left to be told of a failure.
   void settle() noexcept;
-  // Settles, and lets go of everything that is kept for work under way. Before any of several devices is destroyed.
+  // Settles, and lets go of everything that is kept for work under way. Before any of several
+  // devices is destroyed.
   void release_all() noexcept;
 
   // Runs enqueue(stream) with the stream's lock held.
@@ -135,7 +146,8 @@ class DeviceState {
     Event passed;
     std::shared_ptr<const void> thing;
   };
-  // Until the stream is past this point. Gives back what it is past already, to be let go without the lock.
+  // Until the stream is past this point. Gives back what it is past already, to be let go without
+  // the lock.
   [[nodiscard]] std::vector<Retained> retain_locked(std::shared_ptr<const void> thing);
   [[nodiscard]] std::vector<Retained> take_passed();
   void drop_passed();

@@ -55,7 +55,7 @@ struct ExpectedParts {
   std::size_t position = 0;  // of the one that is wanted next
   // Bytes of the largest that a buffer to pass through is made for, and of the largest small one.
   std::uint64_t largest = 0, largest_small = 0;
-  unsigned watching = 0;     // reads under way that will tell `watch`
+  unsigned watching = 0;  // reads under way that will tell `watch`
 };
 
 inline constexpr std::uint64_t kUnexpected = std::numeric_limits<std::uint64_t>::max();
@@ -99,7 +99,7 @@ struct HostCopy {
 
 struct HostFile {
   RangeCounts held_pages;
-  HostBytes budget;  // of these pages
+  HostBytes budget;        // of these pages
   RangeCounts read_bytes;  // ever
 };
 

@@ -271,7 +271,7 @@ std::uint64_t HostWeights::evict(std::uint64_t bytes) {
 HostReport HostWeights::report() const {
   const Lock lock(monitor_.mutex);
   const PageCache::Counts& counts = cache_.counts();
-  return {budget_->limit(),    budget_->held(),     budget_->peak(), pool_.pinned(),
+  return {budget_->limit(),  budget_->held(),   budget_->peak(), pool_.pinned(),
           counts.read_first, counts.read_again, counts.evicted};
 }
 

@@ -7,8 +7,8 @@
 // what is let go soon is read past the kernel's copies, which takes less time and pushes out
 // nothing.
 //
-// Everything held is within a hard limit (host_budget.h): pages of mappings from the moment they are
-// read until they are given back, pinned copies, and the buffers. What is evicted when room is
+// Everything held is within a hard limit (host_budget.h): pages of mappings from the moment they
+// are read until they are given back, pinned copies, and the buffers. What is evicted when room is
 // short, and in which order, eviction_order.h says. What is expected next is read ahead by threads
 // of its own.
 //
@@ -28,9 +28,9 @@
 #include <vector>
 
 #include "engine/files/checkpoint.h"
+#include "engine/memory/host_budget.h"
 #include "engine/memory/host_item.h"
 #include "engine/memory/host_monitor.h"
-#include "engine/memory/host_budget.h"
 #include "engine/memory/lease_book.h"
 #include "engine/memory/page_cache.h"
 #include "engine/memory/piece_reader.h"

@@ -258,7 +258,8 @@ void Ledger::on_shortage(EvictionOrder priority, const void* who, EvictCallback 
 }
 
 void Ledger::remove_evict_callback(const void* who) {
-  std::erase_if(state_.lock()->evictors, [&](const Evictor& evictor) { return evictor.who == who; });
+  std::erase_if(state_.lock()->evictors,
+                [&](const Evictor& evictor) { return evictor.who == who; });
 }
 
 Ledger::Cap::Cap(Ledger& ledger, std::uint64_t bytes) : ledger_(&ledger), bytes_(bytes) {
@@ -332,7 +333,8 @@ LedgerReport Ledger::report() const {
   for (std::size_t owner = 0; owner < state->held.size(); ++owner)
     for (std::size_t kind = 0; kind < kMemoryKinds; ++kind)
       if (const Amount& amount = state->held[owner][kind]; amount.bytes > 0)
-        report.held.push_back({MemoryKind(kind), state->owners[owner], amount.bytes, amount.pinned});
+        report.held.push_back(
+            {MemoryKind(kind), state->owners[owner], amount.bytes, amount.pinned});
   std::ranges::stable_sort(report.held, std::greater<>(), &LedgerReport::Line::bytes);
   return report;
 }
@@ -343,8 +345,8 @@ std::string Ledger::figures() const {
   std::uint64_t held = 0;
   for (const LedgerReport::Line& line : now.held) {
     held += line.bytes;
-    parts.push_back(cat(memory_kind_name(line.kind), line.owner.empty() ? "" : " of ", line.owner, " ",
-                        format_bytes(line.bytes),
+    parts.push_back(cat(memory_kind_name(line.kind), line.owner.empty() ? "" : " of ", line.owner,
+                        " ", format_bytes(line.bytes),
                         line.pinned > 0 ? cat(" (pinned ", format_bytes(line.pinned), ")") : ""));
   }
   if (now.taken > held) parts.push_back(cat("free in pools ", format_bytes(now.taken - held)));

@@ -3,8 +3,8 @@
 // and others find the headroom that was promised to them. The host's ledger is the parent of those
 // of devices that compute in host memory: what they take counts there, too.
 //
-// available = min(budget - ours, what the driver says is free - headroom), less what is reserved. The
-// driver is asked every few seconds, before memory is said to be out, and when it has refused:
+// available = min(budget - ours, what the driver says is free - headroom), less what is reserved.
+// The driver is asked every few seconds, before memory is said to be out, and when it has refused:
 // other processes take and free memory as they like, and what they free is used from the next
 // question on.
 //
@@ -38,10 +38,10 @@ struct LedgerReport {
   std::string name;          // "cuda:0", "host"
   std::uint64_t budget = 0;  // bytes; Ledger::kNoLimit: none
   std::uint64_t headroom = 0;
-  std::uint64_t taken = 0;     // from the driver, by us
-  std::uint64_t peak = 0;      // the most that was taken at a time
-  std::uint64_t reserved = 0;  // claimed, and not taken yet
-  std::uint64_t available = 0;      // that is left
+  std::uint64_t taken = 0;      // from the driver, by us
+  std::uint64_t peak = 0;       // the most that was taken at a time
+  std::uint64_t reserved = 0;   // claimed, and not taken yet
+  std::uint64_t available = 0;  // that is left
   std::optional<std::uint64_t>
       driver_free;         // when it was asked last, less what we have taken since
   std::vector<Line> held;  // most bytes first
@@ -80,7 +80,8 @@ class Ledger {
   void poll_all_when_due();
 
   // Takes bytes, of a reservation first. Nothing: they are not there; nothing is let go for them.
-  [[nodiscard]] std::optional<TakenBytes> try_take(std::uint64_t bytes, Reservation* from = nullptr);
+  [[nodiscard]] std::optional<TakenBytes> try_take(std::uint64_t bytes,
+                                                   Reservation* from = nullptr);
   // The same by what is known already, for those who hold a lock: they call poll_all_when_due()
   // before. And what it would find.
   [[nodiscard]] std::optional<TakenBytes> try_take_unasked(std::uint64_t bytes,
@@ -101,8 +102,8 @@ class Ledger {
                       std::string_view cause = {}) const;
 
   // Who can let go of memory: told how many bytes are missing, gives back what it can, when it is
-  // its turn. Called on the thread that needs room. `who` names it for remove_evict_callback(), after which
-  // it is not called any more; REQUIRES: by then nobody takes.
+  // its turn. Called on the thread that needs room. `who` names it for remove_evict_callback(),
+  // after which it is not called any more; REQUIRES: by then nobody takes.
   using EvictCallback = std::function<void(std::uint64_t missing)>;
   void on_shortage(EvictionOrder priority, const void* who, EvictCallback evict);
   void remove_evict_callback(const void* who);

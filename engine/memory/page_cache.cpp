@@ -281,11 +281,11 @@ Error PageCache::out_of_memory(const std::string& name, std::uint64_t bytes) con
   for (const auto& [key, item] : items_)
     for (const HostCopy* copy : {&item->pages, &item->buffer})
       if (copy->leases > 0 && copy->state != CopyState::absent) in_use += item->bytes;
-  return Error(
-      Code::out_of_memory,
-      cat("out of host memory: wanted ", format_bytes(bytes), " for the weights ", quote(name),
-          "; the limit is ", format_bytes(budget_.limit()), ", held are ", format_bytes(budget_.held()),
-          ", of which ", format_bytes(in_use), " are in use. Raise the host budget."));
+  return Error(Code::out_of_memory,
+               cat("out of host memory: wanted ", format_bytes(bytes), " for the weights ",
+                   quote(name), "; the limit is ", format_bytes(budget_.limit()), ", held are ",
+                   format_bytes(budget_.held()), ", of which ", format_bytes(in_use),
+                   " are in use. Raise the host budget."));
 }
 
 }  // namespace heddle::engine

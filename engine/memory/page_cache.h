@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "engine/base/error.h"
+#include "engine/memory/host_budget.h"
 #include "engine/memory/host_item.h"
 #include "engine/memory/host_monitor.h"
-#include "engine/memory/host_budget.h"
 #include "engine/memory/read_queue.h"
 #include "engine/memory/staging_pool.h"
 

@@ -1,5 +1,5 @@
-// A weight with its patches added, as f32: a device rounds it to its own layout once, as it does with
-// f32 files.
+// A weight with its patches added, as f32: a device rounds it to its own layout once, as it does
+// with f32 files.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,8 @@ constexpr std::uint64_t kReuseWaste = 8;
 
 std::uint64_t shared_chunk(const Device& device, const Ledger& ledger, std::uint64_t alignment) {
   std::uint64_t most = ledger.budget();
-  if (const std::uint64_t total = device.opening_info().memory_total; total != 0) most = std::min(most, total);
+  if (const std::uint64_t total = device.opening_info().memory_total; total != 0)
+    most = std::min(most, total);
   return std::min(most / Pool::kChunksInBudget, Pool::kMostShared) / alignment * alignment;
 }
 
@@ -29,7 +30,9 @@ Pool::Pool(const Device& device, Ledger& ledger)
 
 Pool::~Pool() = default;
 
-std::uint64_t Pool::rounded(std::uint64_t bytes) const { return (std::max<std::uint64_t>(bytes, 1) + alignment_ - 1) / alignment_ * alignment_; }
+std::uint64_t Pool::rounded(std::uint64_t bytes) const {
+  return (std::max<std::uint64_t>(bytes, 1) + alignment_ - 1) / alignment_ * alignment_;
+}
 
 std::byte* Pool::allocate(std::uint64_t asked, const PieceUse& use) {
   const std::uint64_t bytes = rounded(asked);
@@ -81,7 +84,8 @@ Pool::Chunk Pool::fill_chunk(TakenBytes taken, bool is_shared, const PieceUse& u
 
 std::byte* Pool::take_free(State& state, std::uint64_t bytes, const PieceUse& use) {
   if (is_small(bytes))
-    if (const auto part = state.free_parts.lower_bound({bytes, nullptr}); part != state.free_parts.end())
+    if (const auto part = state.free_parts.lower_bound({bytes, nullptr});
+        part != state.free_parts.end())
       return hand_out(state, part, state.free_parts, bytes, use);
   // Who has claimed room has counted to the byte, so nothing may be wasted of it.
   const std::uint64_t waste = use.from != nullptr ? 0 : bytes / kReuseWaste;
@@ -90,7 +94,8 @@ std::byte* Pool::take_free(State& state, std::uint64_t bytes, const PieceUse& us
   return hand_out(state, chunk, state.free_chunks, bytes, use);
 }
 
-std::byte* Pool::hand_out(State& state, BySize::iterator from, BySize& of, std::uint64_t bytes, const PieceUse& use) {
+std::byte* Pool::hand_out(State& state, BySize::iterator from, BySize& of, std::uint64_t bytes,
+                          const PieceUse& use) {
   std::byte* const address = from->second;
   Piece& piece = state.pieces[address];
   const bool is_parted = state.chunks[piece.chunk].is_shared && piece.bytes > bytes;
@@ -116,14 +121,15 @@ std::byte* Pool::hand_out(State& state, BySize::iterator from, BySize& of, std::
   return address;
 }
 
-// The driver may refuse what the ledger has given: others take memory between two polls. Tried again at least once, and as
-// long as something is let go for it.
+// The driver may refuse what the ledger has given: others take memory between two polls. Tried
+// again at least once, and as long as something is let go for it.
 std::byte* Pool::allocate_chunk(std::uint64_t bytes, const PieceUse& use) {
   for (bool is_last = false;;) {
     try {
       return static_cast<std::byte*>(device_.allocate(bytes));
     } catch (const Error& error) {
-      if (error.code() != Code::out_of_memory) throw;  // a device that is dead has no lack of memory
+      if (error.code() != Code::out_of_memory)
+        throw;  // a device that is dead has no lack of memory
       if (is_last) throw ledger_.out_of_memory(bytes, use.what, error.what());
       is_last = !ledger_.after_refusal(bytes);
     }
@@ -132,8 +138,8 @@ std::byte* Pool::allocate_chunk(std::uint64_t bytes, const PieceUse& use) {
 
 namespace {
 
-// Memory goes back in destructors, which cannot fail: what there is no place to note is free all the
-// same, and found by trim() or by its neighbours.
+// Memory goes back in destructors, which cannot fail: what there is no place to note is free all
+// the same, and found by trim() or by its neighbours.
 template <class BySize>
 void list_free(BySize& free, std::uint64_t bytes, std::byte* address) {
   try {
@@ -161,7 +167,8 @@ void Pool::free(std::byte* address) {
     left->second.bytes += right->second.bytes;
     state->pieces.erase(right);
   };
-  if (const auto next = std::next(at); next != state->pieces.end() && next->second.is_free && next->second.chunk == at->second.chunk) {
+  if (const auto next = std::next(at); next != state->pieces.end() && next->second.is_free &&
+                                       next->second.chunk == at->second.chunk) {
     state->free_parts.erase({next->second.bytes, next->first});
     absorb(at, next);
   }
@@ -198,7 +205,8 @@ void Pool::trim(std::uint64_t until) {
   for (auto chunk = state->chunks.begin(); chunk != state->chunks.end();) {
     const Piece& piece = state->pieces.at(chunk->second.memory.get());
     const auto next = std::next(chunk);
-    if (piece.is_free && piece.bytes == chunk->second.bytes() && chunk->second.free_since <= until) release(*state, chunk);
+    if (piece.is_free && piece.bytes == chunk->second.bytes() && chunk->second.free_since <= until)
+      release(*state, chunk);
     chunk = next;
   }
 }

@@ -1,9 +1,10 @@
-// Memory of one device, cut up and reused without asking the driver. Freed pieces are handed out again at once: that
-// is right because everything that uses pool memory is enqueued on the device's one main stream, so whoever gets the
-// piece next also runs next. What it takes from the device it takes under the device's ledger. Thread-safe.
+// Memory of one device, cut up and reused without asking the driver. Freed pieces are handed out
+// again at once: that is right because everything that uses pool memory is enqueued on the device's
+// one main stream, so whoever gets the piece next also runs next. What it takes from the device it
+// takes under the device's ledger. Thread-safe.
 //
-// A large piece has a chunk of exactly its size, so that large pieces never break each other's room up: there is room for
-// one whenever the ledger has it. Small pieces share chunks.
+// A large piece has a chunk of exactly its size, so that large pieces never break each other's room
+// up: there is room for one whenever the ledger has it. Small pieces share chunks.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +24,16 @@ struct PoolUse {
   std::uint64_t used = 0;      // bytes handed out now
   std::uint64_t peak = 0;      // highest `used` so far
   std::uint64_t reserved = 0;  // bytes taken from the device
-  // Of these, free beside small pieces in use: only small pieces can have them, and they cannot go back.
+  // Of these, free beside small pieces in use: only small pieces can have them, and they cannot go
+  // back.
   std::uint64_t beside_small = 0;
 };
 
 // What a piece is for, and on whose claim.
 struct PieceUse {
   MemoryTag tag{};
-  std::string_view what = {};    // for the error: "weights of single.17"
-  Reservation* from = nullptr;   // of this device's ledger; nullptr: none
+  std::string_view what = {};   // for the error: "weights of single.17"
+  Reservation* from = nullptr;  // of this device's ledger; nullptr: none
 };
 
 class Pool {
@@ -52,10 +54,12 @@ class Pool {
   std::uint64_t rounded(std::uint64_t bytes) const;
 
   PoolUse use() const;
-  // Gives chunks without a piece in use back to the device. REQUIRES: the main stream is past what used them: idle, or past the
-  // moment at which now() gave `until`.
+  // Gives chunks without a piece in use back to the device. REQUIRES: the main stream is past what
+  // used them: idle, or past the moment at which now() gave `until`.
   void trim(std::uint64_t until = ~std::uint64_t{0});
-  std::uint64_t now() const { return state_.lock()->frees; }  // counts the chunks that have become free
+  std::uint64_t now() const {
+    return state_.lock()->frees;
+  }  // counts the chunks that have become free
   bool has_free_chunks() const;
 
  private:
@@ -87,7 +91,8 @@ class Pool {
     PoolUse use;
   };
   std::byte* take_free(State& state, std::uint64_t bytes, const PieceUse& use);
-  std::byte* hand_out(State& state, BySize::iterator from, BySize& of, std::uint64_t bytes, const PieceUse& use);
+  std::byte* hand_out(State& state, BySize::iterator from, BySize& of, std::uint64_t bytes,
+                      const PieceUse& use);
   bool is_small(std::uint64_t bytes) const { return bytes <= shared_bytes_ / 4; }
   Chunk make_chunk(std::uint64_t bytes, const PieceUse& use);
   Chunk fill_chunk(TakenBytes taken, bool is_shared, const PieceUse& use);

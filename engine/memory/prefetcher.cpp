@@ -133,8 +133,9 @@ Prefetcher::Ahead Prefetcher::read_ahead(Lock& lock) {
   // What is expected again goes only for what is wanted very soon. Otherwise everything would be
   // let go as soon as it was used, to make room for what comes next, and nothing of a cycle that is
   // larger than the room would ever be found here: with the least recently used it is the same.
-  const bool is_soon = next.wanted_in < 2 ||
-                       next.bytes_before <= std::min(options_.ahead_bytes, host_.budget.limit() / 8);
+  const bool is_soon =
+      next.wanted_in < 2 ||
+      next.bytes_before <= std::min(options_.ahead_bytes, host_.budget.limit() / 8);
   const std::uint64_t wanted_in = is_soon ? next.wanted_in : kUnexpected - 1;
   if (host_.staged.is_staged_ahead(item, *next.by))
     return stage_ahead(lock, item, reader, wanted_in);

@@ -1,5 +1,5 @@
-// Bytes of a ledger that end by themselves: claimed, taken, or listed in its report. Each belongs to
-// one thread at a time; the ledger outlives it.
+// Bytes of a ledger that end by themselves: claimed, taken, or listed in its report. Each belongs
+// to one thread at a time; the ledger outlives it.
 #pragma once
 
 #include <cstddef>
@@ -38,8 +38,8 @@ class Reservation {
   std::uint64_t left_ = 0;
 };
 
-// Bytes that a ledger's report lists with what they are for, and whose they are. No limit depends on
-// it.
+// Bytes that a ledger's report lists with what they are for, and whose they are. No limit depends
+// on it.
 class TaggedBytes {
  public:
   TaggedBytes() = default;

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "engine/device/device.h"
+#include "engine/memory/host_budget.h"
 #include "engine/memory/host_buffer.h"
 #include "engine/memory/host_monitor.h"
-#include "engine/memory/host_budget.h"
 
 namespace heddle::engine {
 

@@ -1,6 +1,6 @@
-// How large the pinned buffers are that bytes pass through, and how many of them there are: few, and
-// of two sizes, so that each does for whatever comes next and none is made while others wait. And
-// how long one that has been copied from stays full.
+// How large the pinned buffers are that bytes pass through, and how many of them there are: few,
+// and of two sizes, so that each does for whatever comes next and none is made while others wait.
+// And how long one that has been copied from stays full.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,8 @@ inline bool is_wanted_soon(const HostItem& item) {
   constexpr std::uint64_t kSoon = 4;  // before others of what it expects
   return std::ranges::any_of(item.uses, [&](const ItemUse& use) {
     const Device& reader = *use.forecast->reader;
-    return use.forecast->order == UseOrder::once && !reader.host_visible() &&
-           reader.has_pinned() && use.distance() < kSoon;
+    return use.forecast->order == UseOrder::once && !reader.host_visible() && reader.has_pinned() &&
+           use.distance() < kSoon;
   });
 }
 

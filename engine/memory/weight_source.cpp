@@ -89,7 +89,7 @@ heddle_tensor_info WeightSource::info() const {
 
 std::int32_t WeightSource::device_use() const {
   const bool is_scaled_fp8 = use == HEDDLE_USE_LINEAR && places.empty() && !parts.empty() &&
-                         parts.front().tensor->is_scaled_fp8;
+                             parts.front().tensor->is_scaled_fp8;
   return is_scaled_fp8 ? HEDDLE_USE_LINEAR_FP8 : use;
 }
 

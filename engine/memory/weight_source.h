@@ -1,5 +1,5 @@
-// Where a weight's bytes come from, and the one way to its layout on a device: the same bytes whether
-// a weight stays there, passes through or is made again.
+// Where a weight's bytes come from, and the one way to its layout on a device: the same bytes
+// whether a weight stays there, passes through or is made again.
 #pragma once
 
 #include <cstdint>
@@ -84,10 +84,10 @@ std::vector<FilePart> file_parts(const WeightSource& source);
 // What the device makes of it. Throws what the device throws, with the tensors and their files.
 heddle_weight_layout device_layout(const Device& device, const WeightSource& source);
 
-// Enqueues the making of `layout`, which is device_layout() of the stream's device, at `dst` on that
-// device (layout.bytes). On any stream of the device, with its lock held. Throws what the device
-// throws, as device_layout() does, or what is wrong with a file that it cannot read: it may have taken
-// the work all the same, so `host.keep` stays.
+// Enqueues the making of `layout`, which is device_layout() of the stream's device, at `dst` on
+// that device (layout.bytes). On any stream of the device, with its lock held. Throws what the
+// device throws, as device_layout() does, or what is wrong with a file that it cannot read: it may
+// have taken the work all the same, so `host.keep` stays.
 void make_device_weight(Stream& stream, const WeightSource& source, const HostWeight& host,
                         const heddle_weight_layout& layout, void* dst);
 

@@ -15,7 +15,8 @@ constexpr std::uint64_t kMostMadeBytes = 256 << 20;
 }  // namespace
 
 void DeviceWeight::pin() const {
-  if (pins_.fetch_add(1, std::memory_order_acq_rel) == 0 && memory != nullptr) memory->state().ledger().pin(tag, memory->bytes());
+  if (pins_.fetch_add(1, std::memory_order_acq_rel) == 0 && memory != nullptr)
+    memory->state().ledger().pin(tag, memory->bytes());
 }
 
 void DeviceWeight::unpin() const {
@@ -42,7 +43,8 @@ std::shared_ptr<const DeviceWeight> pinned(std::shared_ptr<const DeviceWeight> w
 
 }  // namespace
 
-// One thread makes a weight; whoever else wants it waits, instead of taking memory for it a second time.
+// One thread makes a weight; whoever else wants it waits, instead of taking memory for it a second
+// time.
 class WeightStore::BeingMade {
  public:
   BeingMade(WeightStore& store, const Hash128& key) : store_(store), key_(key) {}
@@ -57,7 +59,9 @@ class WeightStore::BeingMade {
   const Hash128 key_;
 };
 
-std::shared_ptr<const DeviceWeight> WeightStore::touch(State& state, Entry& entry, const Hash128& model, const WeightUser& user) {
+std::shared_ptr<const DeviceWeight> WeightStore::touch(State& state, Entry& entry,
+                                                       const Hash128& model,
+                                                       const WeightUser& user) {
   entry.last_use = ++state.clock;
   entry.model = model;  // of equal weights of two models, whoever used it last
   entry.order = user.order;
@@ -71,14 +75,16 @@ bool WeightStore::has(const WeightSource& source, Hash128 checkpoint) const {
   return entries_.lock()->entries.contains(source.key(checkpoint));
 }
 
-std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source, Hash128 checkpoint, const WorkWatch& watch,
-                                                     const WeightUser& user, Reservation* from) {
+std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source, Hash128 checkpoint,
+                                                     const WorkWatch& watch, const WeightUser& user,
+                                                     Reservation* from) {
   const Hash128 key = source.key(checkpoint);
   const Hash128 model = user.model == Hash128() ? checkpoint : user.model;
   {
     auto state = entries_.lock();
     state.wait(made_, [&](const State& s) { return !s.being_made.contains(key); });
-    if (const auto found = state->entries.find(key); found != state->entries.end()) return touch(*state, found->second, model, user);
+    if (const auto found = state->entries.find(key); found != state->entries.end())
+      return touch(*state, found->second, model, user);
     state->being_made.insert(key);
   }
   const BeingMade being_made(*this, key);
@@ -87,10 +93,14 @@ std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source,
   weight->tag.owner = state_.ledger().owner(user.name);
   keep_to_limit(weight->layout.bytes);
   // Without the lock: to make room for it, others of this store may have to go.
-  weight->memory = state_.allocate(weight->layout.bytes, {weight->tag, cat("the weight ", quote(source.parts[0].tensor->name)), from});
-  const HostWeight host = host_weight(source, state_);  // waits for its bytes, merges patches: that takes a while
+  weight->memory =
+      state_.allocate(weight->layout.bytes,
+                      {weight->tag, cat("the weight ", quote(source.parts[0].tensor->name)), from});
+  const HostWeight host =
+      host_weight(source, state_);  // waits for its bytes, merges patches: that takes a while
   const auto state = entries_.lock();
-  // Not more than a little of what is made for this alone: the weights of a big model are made one after another.
+  // Not more than a little of what is made for this alone: the weights of a big model are made one
+  // after another.
   if (state->made_bytes > kMostMadeBytes) prove(*state);
   if (state->unproven.empty()) state->failures_before = state_.device().failed_waits();
   state->keep.insert(state->keep.end(), host.keep.begin(), host.keep.end());
@@ -99,11 +109,14 @@ std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source,
   state->made_bytes += host.made_bytes;
   try {
     watched(watch, state_, weight->layout.bytes, [&] {
-      state_.with_stream([&](Stream& stream) { make_device_weight(stream, source, host, weight->layout, weight->memory->data()); });
+      state_.with_stream([&](Stream& stream) {
+        make_device_weight(stream, source, host, weight->layout, weight->memory->data());
+      });
     });
   } catch (const std::exception&) {
     if (host.lease != nullptr) host.lease->leave();  // it stays in `keep`
-    lose_unproven(*state);  // a device that takes no more work has perhaps dropped what it had taken
+    lose_unproven(
+        *state);  // a device that takes no more work has perhaps dropped what it had taken
     throw;
   }
   state->bytes += weight->layout.bytes;
@@ -115,10 +128,12 @@ std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source,
 void WeightStore::finish(std::span<const std::shared_ptr<const DeviceWeight>> wanted) {
   const auto state = entries_.lock();
   if (!state->keep.empty()) prove(*state);
-  if (std::ranges::any_of(wanted, [](const auto& weight) { return weight != nullptr && weight->is_lost; })) {
+  if (std::ranges::any_of(
+          wanted, [](const auto& weight) { return weight != nullptr && weight->is_lost; })) {
     const std::string failure = state_.device().last_failure();
     throw Error(Code::io, cat(state_.device().name(), ": weights could not be made, ",
-                              failure.empty() ? "as another run has been told" : cat("because the device failed: ", failure)));
+                              failure.empty() ? "as another run has been told"
+                                              : cat("because the device failed: ", failure)));
   }
 }
 
@@ -126,7 +141,9 @@ void WeightStore::prove(State& state) const {
   try {
     state_.synchronize();
     if (!state.unproven.empty() && state_.device().failed_waits() != state.failures_before)
-      throw Error(Code::io, cat(state_.device().name(), ": the device failed while weights were copied there: ", state_.device().last_failure()));
+      throw Error(Code::io, cat(state_.device().name(),
+                                ": the device failed while weights were copied there: ",
+                                state_.device().last_failure()));
   } catch (const Error&) {
     lose_unproven(state);
     for (const auto& file : state.files) file->mapping->check_size();  // then that is why
@@ -144,7 +161,8 @@ void WeightStore::prove(State& state) const {
   }
   state.made_bytes = 0;
   state.unproven.clear();
-  if (state_.host_weights() != nullptr) state_.host_weights()->reclaim();  // what only the loading needed
+  if (state_.host_weights() != nullptr)
+    state_.host_weights()->reclaim();  // what only the loading needed
 }
 
 void WeightStore::lose_unproven(State& state) {
@@ -169,7 +187,8 @@ void WeightStore::drop_all() {
 
 std::uint64_t WeightStore::bytes() const { return entries_.lock()->bytes; }
 
-WeightStore::Gone WeightStore::drop_if(State& state, const std::function<bool(const Entry&)>& goes) {
+WeightStore::Gone WeightStore::drop_if(State& state,
+                                       const std::function<bool(const Entry&)>& goes) {
   Gone gone;
   for (auto e = state.entries.begin(); e != state.entries.end();) {
     if (e->second.weight->is_pinned() || !goes(e->second)) {

@@ -1,6 +1,6 @@
-// The weights of models in the layout that a device computes with. Made from the file's bytes, always by the same function
-// of the device; shared by all sessions that use the same weight. What nobody uses stays until the room is wanted.
-// Thread-safe.
+// The weights of models in the layout that a device computes with. Made from the file's bytes,
+// always by the same function of the device; shared by all sessions that use the same weight. What
+// nobody uses stays until the room is wanted. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,8 @@ struct DeviceWeight {
   bool is_lost = false;  // the store's: it could not be made, whoever holds it
   MemoryTag tag{MemoryKind::weights, 0};
 
-  // Counted: as long as there is one, the weight stays where it is. To unpin what nobody has pinned is an internal error.
+  // Counted: as long as there is one, the weight stays where it is. To unpin what nobody has pinned
+  // is an internal error.
   void pin() const;
   void unpin() const;
   bool is_pinned() const { return pins_.load(std::memory_order_acquire) > 0; }
@@ -43,7 +44,8 @@ struct WeightUser {
   std::uint32_t order = 0;  // of the weight among the model's, as its blocks come
 };
 
-// How far the next use of a model is, by identity: what runs under way have still to do. A model that is not there has none.
+// How far the next use of a model is, by identity: what runs under way have still to do. A model
+// that is not there has none.
 using NextUses = std::map<Hash128, std::uint64_t>;
 
 // What of a model a device has.
@@ -58,38 +60,49 @@ class WeightStore {
   // Weights of so few bytes go last: that they lack costs more than they take.
   static constexpr std::uint64_t kSmallBytes = 16 << 10;
 
-  // `limit_bytes`: weights that no session uses are dropped when all together exceed it. The device's ledger limits them anyway.
-  explicit WeightStore(DeviceState& state, std::uint64_t limit_bytes = ~std::uint64_t{0}) : state_(state), limit_bytes_(limit_bytes) {}
+  // `limit_bytes`: weights that no session uses are dropped when all together exceed it. The
+  // device's ledger limits them anyway.
+  explicit WeightStore(DeviceState& state, std::uint64_t limit_bytes = ~std::uint64_t{0})
+      : state_(state), limit_bytes_(limit_bytes) {}
 
-  heddle_weight_layout layout(const WeightSource& source) const { return device_layout(state_.device(), source); }
+  heddle_weight_layout layout(const WeightSource& source) const {
+    return device_layout(state_.device(), source);
+  }
 
   bool has(const WeightSource& source, Hash128 checkpoint) const;
-  // The weight, made now if it is not here. The work is enqueued, by this caller or by another one just now: nothing computes with
-  // it before finish() has been told of it. `checkpoint` is the identity of the checkpoint that the parts belong to, and stays
-  // open as long as the caller holds it. The watch is told when it is made. What is given is pinned as long as any copy of it lives.
+  // The weight, made now if it is not here. The work is enqueued, by this caller or by another one
+  // just now: nothing computes with it before finish() has been told of it. `checkpoint` is the
+  // identity of the checkpoint that the parts belong to, and stays open as long as the caller holds
+  // it. The watch is told when it is made. What is given is pinned as long as any copy of it lives.
   // `from`: a claim on the device's ledger, or nullptr.
-  std::shared_ptr<const DeviceWeight> get(const WeightSource& source, Hash128 checkpoint, const WorkWatch& watch = {},
-                                          const WeightUser& user = {}, Reservation* from = nullptr);
-  // Waits for everything enqueued so far. Throws what failed, and when one of `wanted`, which get() gave, could not be made: also
-  // when somebody else was told the reason, because a device's streams are shared and tell a failure once; and io when a file
-  // has lost pages that they were made of. What could not be made is no longer here.
+  std::shared_ptr<const DeviceWeight> get(const WeightSource& source, Hash128 checkpoint,
+                                          const WorkWatch& watch = {}, const WeightUser& user = {},
+                                          Reservation* from = nullptr);
+  // Waits for everything enqueued so far. Throws what failed, and when one of `wanted`, which get()
+  // gave, could not be made: also when somebody else was told the reason, because a device's
+  // streams are shared and tell a failure once; and io when a file has lost pages that they were
+  // made of. What could not be made is no longer here.
   void finish(std::span<const std::shared_ptr<const DeviceWeight>> wanted = {});
 
   std::uint64_t bytes() const;
 
-  // Lets go of weights that nobody has pinned, no more than it takes to come by `bytes`: first of models without a next use, those
-  // first that were used longest ago; then, with Reach::all, of those whose next use is farthest. Of a model from the end of its blocks. Small weights
-  // go last. Gives the bytes that went.
+  // Lets go of weights that nobody has pinned, no more than it takes to come by `bytes`: first of
+  // models without a next use, those first that were used longest ago; then, with Reach::all, of
+  // those whose next use is farthest. Of a model from the end of its blocks. Small weights go last.
+  // Gives the bytes that went.
   enum class Reach { without_use, all };
   std::uint64_t evict(std::uint64_t bytes, const NextUses& next = {}, Reach reach = Reach::all);
-  // Lets go of all of a model, by the name that users gave, that nobody has pinned; "": of every one.
+  // Lets go of all of a model, by the name that users gave, that nobody has pinned; "": of every
+  // one.
   std::uint64_t unload(std::string_view name = {});
-  // Lets go of models that have not been used for `seconds`. `now` never goes back from one call to the next; use is seen when it is called.
+  // Lets go of models that have not been used for `seconds`. `now` never goes back from one call to
+  // the next; use is seen when it is called.
   std::uint64_t expire(double now, double seconds);
   std::vector<ModelWeights> models() const;
 
   void drop_unused() { unload(); }
-  // Forgets all weights: the device has failed, and may hold something else by now. Sessions keep what they have.
+  // Forgets all weights: the device has failed, and may hold something else by now. Sessions keep
+  // what they have.
   void drop_all();
 
  private:
@@ -111,16 +124,18 @@ class WeightStore {
     std::map<Hash128, Model> models;  // that have an entry, or had one
     std::set<Hash128> being_made;     // by a thread that is on its way to the memory for it
     std::uint64_t bytes = 0, clock = 0;
-    std::vector<std::shared_ptr<const void>> keep;           // what else it reads, until then
-    std::vector<std::shared_ptr<const TensorFile>> files;    // of that: to be asked for lost pages
-    std::uint64_t made_bytes = 0;                            // of it, made for one weight alone
-    // Enqueued, and not waited for with success yet; and how many waits had failed on the device when the first of them was.
+    std::vector<std::shared_ptr<const void>> keep;         // what else it reads, until then
+    std::vector<std::shared_ptr<const TensorFile>> files;  // of that: to be asked for lost pages
+    std::uint64_t made_bytes = 0;                          // of it, made for one weight alone
+    // Enqueued, and not waited for with success yet; and how many waits had failed on the device
+    // when the first of them was.
     std::vector<std::pair<Hash128, std::weak_ptr<DeviceWeight>>> unproven;
     std::uint64_t failures_before = 0;
   };
   using Gone = std::vector<std::shared_ptr<DeviceWeight>>;  // let go after the lock
   class BeingMade;
-  std::shared_ptr<const DeviceWeight> touch(State& state, Entry& entry, const Hash128& model, const WeightUser& user);
+  std::shared_ptr<const DeviceWeight> touch(State& state, Entry& entry, const Hash128& model,
+                                            const WeightUser& user);
   void keep_to_limit(std::uint64_t wanted);
   Gone drop_if(State& state, const std::function<bool(const Entry&)>& goes);
   void prove(State& state) const;

@@ -12,8 +12,9 @@ namespace heddle::engine {
 
 namespace {
 
-constexpr std::array kParallelModes = {ParallelMode::layers,   ParallelMode::cfg, ParallelMode::data,
-                                ParallelMode::sequence, ParallelMode::tensor, ParallelMode::none};
+constexpr std::array kParallelModes = {ParallelMode::layers, ParallelMode::cfg,
+                                       ParallelMode::data,   ParallelMode::sequence,
+                                       ParallelMode::tensor, ParallelMode::none};
 
 // "embed, double.0 to double.18, single.0 to single.37, final": names with a number are ranges.
 std::string names_of_groups(const Graph& graph) {

@@ -48,7 +48,8 @@ CallPart part_of(const Graph& graph, const CallPlacement& placement, const CallL
       break;
     case ParallelMode::data:
       if (known)
-        part.what = cat(shard_sizes(load.batch, placement.fractions)[i], " of ", load.batch, " items");
+        part.what =
+            cat(shard_sizes(load.batch, placement.fractions)[i], " of ", load.batch, " items");
       break;
     case ParallelMode::sequence:
     case ParallelMode::tensor:

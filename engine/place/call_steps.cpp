@@ -22,8 +22,8 @@ std::string value_name(const Graph& graph, const Source& source) {
                                         : cat(node.id, ".", node.type->output(source.port).name);
 }
 
-void annotate(const Graph& graph, const SessionPlan& session, const std::vector<std::uint32_t>& devices,
-          CallReport& report) {
+void annotate(const Graph& graph, const SessionPlan& session,
+              const std::vector<std::uint32_t>& devices, CallReport& report) {
   std::set<std::uint32_t> exchanged;
   std::map<std::string, CallExchange> exchanges;
   std::map<std::string, std::set<NodeIndex>> blocks;
@@ -61,9 +61,9 @@ void annotate(const Graph& graph, const SessionPlan& session, const std::vector<
     const SessionPlan::Needs& needs = session.needs[p];
     const std::uint64_t staging_ring = session.arenas[p].staging_ring_bytes;
     if (staging_ring > 0)
-      report.streams.push_back({devices[p], needs.resident_weights, staging_ring, needs.step_page_bytes,
-                                needs.donor_page_bytes, needs.unpinned_page_bytes,
-                                needs.once_page_bytes});
+      report.streams.push_back({devices[p], needs.resident_weights, staging_ring,
+                                needs.step_page_bytes, needs.donor_page_bytes,
+                                needs.unpinned_page_bytes, needs.once_page_bytes});
   }
 }
 

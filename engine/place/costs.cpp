@@ -12,8 +12,8 @@ namespace {
 // Guesses, of the right order of magnitude: a processor of eight cores, a graphics card.
 constexpr DeviceCosts kHostGuess{2e11, 2e10, 2e-6};
 constexpr DeviceCosts kCardGuess{5e13, 8e11, 5e-6};
-// What attention reaches of the rate of products where nobody has measured it: 550 of 738 TFLOP/s on
-// an H200, at 4608 tokens and 24 heads of 128.
+// What attention reaches of the rate of products where nobody has measured it: 550 of 738 TFLOP/s
+// on an H200, at 4608 tokens and 24 heads of 128.
 constexpr double kAttentionShare = 0.75;
 constexpr LinkCosts kDirectGuess{2e10, 1e-5};  // PCI Express 4.0, 16 lanes
 
@@ -60,8 +60,7 @@ DeviceRates rates_of(const DeviceCosts& measured, const DeviceFacts& facts) {
   rates.launch_seconds = known(measured.launch_seconds, 0, guess.launch_seconds);
   rates.attention_flops_per_second =
       known(measured.attention_flops_per_second, 0, kAttentionShare * rates.flops_per_second);
-  rates.fp8_flops_per_second =
-      known(measured.fp8_flops_per_second, 0, rates.flops_per_second);
+  rates.fp8_flops_per_second = known(measured.fp8_flops_per_second, 0, rates.flops_per_second);
   // Beside a rate that nobody measured it says nothing.
   if (measured.flops_per_second > 0)
     rates.rest_gain =
@@ -141,8 +140,7 @@ Prices::Prices(const Topology& topology, const Costs& costs) : topology_(topolog
   host_ = rates_of({}, host);
   for (const DeviceFacts& d : topology.devices) {
     const auto found = costs.devices.find(d.model);
-    rates_.push_back(
-        rates_of(found == costs.devices.end() ? DeviceCosts() : found->second, d));
+    rates_.push_back(rates_of(found == costs.devices.end() ? DeviceCosts() : found->second, d));
     if (d.host_visible) host_ = rates_.back();
   }
   host_.rest_gain = 0;

@@ -35,7 +35,7 @@ namespace heddle::engine {
 
 struct DeviceCosts {
   double flops_per_second = 0, bytes_per_second = 0, launch_seconds = 0;  // 0: unknown
-  double attention_flops_per_second = 0, fp8_flops_per_second = 0;     // 0: unknown
+  double attention_flops_per_second = 0, fp8_flops_per_second = 0;        // 0: unknown
   double half_time_flops_per_second = 0;                                  // 0: as always
 };
 struct LinkCosts {

@@ -108,8 +108,8 @@ class Simulation {
           if (const auto* link = std::get_if<Source>(&node.inputs[i]);
               link != nullptr && (node.type->input(i).flags & HEDDLE_PORT_SHAPE) == 0)
             begin = std::max(begin, arrival(*link, set, here, phase));
-        const double seconds =
-            work_seconds(call_, here, call_.load(here).work(n, set), ParallelMode::none, 1, busy(here));
+        const double seconds = work_seconds(call_, here, call_.load(here).work(n, set),
+                                            ParallelMode::none, 1, busy(here));
         computing_[here] += seconds;
         free = begin + seconds;
         finished_[set][n] = free;
@@ -204,8 +204,8 @@ class Simulation {
         }
         peak = std::max(peak, live + std::int64_t(inside));
       }
-      needs.push_back(
-          {d, weight_bytes(d) + std::uint64_t(peak), usable_bytes(call_.prices.topology().devices[d])});
+      needs.push_back({d, weight_bytes(d) + std::uint64_t(peak),
+                       usable_bytes(call_.prices.topology().devices[d])});
     }
     return needs;
   }

@@ -28,7 +28,8 @@ class SharedWork {
   CallEstimate run() {
     CallEstimate result;
     for (const Phase phase : {Phase::loop_invariant, Phase::precomputed, Phase::per_step}) {
-      const double seconds = placement_.parallel == ParallelMode::data ? side_by_side(phase) : in_step(phase);
+      const double seconds =
+          placement_.parallel == ParallelMode::data ? side_by_side(phase) : in_step(phase);
       result.seconds += seconds * (phase == load_.main ? load_.repeats() : 1);
       if (phase == load_.main) result.step_seconds = seconds;
     }
@@ -55,13 +56,13 @@ class SharedWork {
       for (std::uint32_t set = 0; set < load_.set_count; ++set) {
         for (const NodeIndex n : call_.graph.order)
           if (load_.blocks[n].phase == phase)
-            seconds +=
-                work_seconds(call_, d, call_.load(d).work(n, set), ParallelMode::data, fractions_[i]);
+            seconds += work_seconds(call_, d, call_.load(d).work(n, set), ParallelMode::data,
+                                    fractions_[i]);
         moved += outside_bytes(phase, set);
       }
       if (d != call_.home && fractions_[i] > 0)
-        seconds +=
-            call_.prices.transfer_seconds(call_.home, d, std::uint64_t(double(moved) * fractions_[i]));
+        seconds += call_.prices.transfer_seconds(call_.home, d,
+                                                 std::uint64_t(double(moved) * fractions_[i]));
       slowest = std::max(slowest, seconds);
     }
     return slowest;
@@ -87,7 +88,8 @@ class SharedWork {
         }
         seconds += slowest;
         for (const BlockOp& op : load_.work(n, set).ops)
-          seconds += placement_.parallel == ParallelMode::tensor ? sum_seconds(op) : attention_seconds(op);
+          seconds +=
+              placement_.parallel == ParallelMode::tensor ? sum_seconds(op) : attention_seconds(op);
       }
       if (first != call_.home)
         seconds += call_.prices.transfer_seconds(call_.home, first, outside_bytes(phase, set));
@@ -96,7 +98,8 @@ class SharedWork {
   }
 
   bool is_sharded(NodeIndex n) const {
-    return placement_.parallel == ParallelMode::tensor ? load_.blocks[n].by_rows : load_.blocks[n].by_tokens;
+    return placement_.parallel == ParallelMode::tensor ? load_.blocks[n].by_rows
+                                                       : load_.blocks[n].by_tokens;
   }
 
   // The ranks' parts of sums: each receives those of all others, one after another, and adds them
@@ -113,8 +116,8 @@ class SharedWork {
   }
 
   // Around an attention tokens and heads change places, and back: q, k and v of a rank's tokens go
-  // to those that have the heads, and the result returns. What stays is copied, too. Priced one after
-  // another, though blocks send some of it while they compute.
+  // to those that have the heads, and the result returns. What stays is copied, too. Priced one
+  // after another, though blocks send some of it while they compute.
   double attention_seconds(const BlockOp& op) {
     if (op.work.kind != OpKind::attention) return 0;
     const double heads = 1 / double(fractions_.size());
@@ -182,9 +185,10 @@ class SharedWork {
     const CallCase here{call_.graph, call_.loads, d, call_.prices};
     DeviceNeed need = estimate(here, alone).needs.front();
     const std::uint64_t activations = need.wanted_bytes - call_.load(d).weight_bytes;
-    need.wanted_bytes = weight_bytes(i) + (placement_.parallel == ParallelMode::tensor
-                                               ? activations
-                                               : std::uint64_t(double(activations) * fractions_[i]));
+    need.wanted_bytes =
+        weight_bytes(i) + (placement_.parallel == ParallelMode::tensor
+                               ? activations
+                               : std::uint64_t(double(activations) * fractions_[i]));
     return need;
   }
 
@@ -210,8 +214,8 @@ double op_seconds(const CallCase& call, std::uint32_t device, const BlockOp& op,
   return call.prices.rates(device).seconds(work, busy);
 }
 
-double work_seconds(const CallCase& call, std::uint32_t device, const BlockWork& work, ParallelMode mode,
-                    double fraction, double busy) {
+double work_seconds(const CallCase& call, std::uint32_t device, const BlockWork& work,
+                    ParallelMode mode, double fraction, double busy) {
   double seconds = 0;
   for (const BlockOp& op : work.ops) seconds += op_seconds(call, device, op, mode, fraction, busy);
   return seconds;

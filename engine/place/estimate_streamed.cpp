@@ -46,7 +46,8 @@ class DeviceCase {
     }
     if (branches.empty()) return;
     const std::vector<BlockLoad::SlotBytes>& slots = load_.blocks[n].slot_bytes;
-    const bool in_loop = phase == Phase::per_step, is_batch = placement_.parallel == ParallelMode::data;
+    const bool in_loop = phase == Phase::per_step,
+               is_batch = placement_.parallel == ParallelMode::data;
     auto& weights = in_loop ? paging_.loop : paging_.once;
     std::vector<PagedWeight> read(slots.size());
     std::vector<bool> is_read(slots.size(), false);
@@ -119,8 +120,7 @@ CallEstimate estimate_streamed(const CallCase& call, const CallPlacement& placem
   result.load_seconds = 0;
   double longer = 0, slowest = 0, once = 0;  // seconds more than without copies
   std::uint64_t pinned_available = call.prices.topology().pinned_bytes;
-  std::vector<Donor> donors =
-      session_donors(call.prices, session_devices(placement, call.home));
+  std::vector<Donor> donors = session_donors(call.prices, session_devices(placement, call.home));
   for (std::uint32_t i = 0; i < placement.devices.size(); ++i) {
     DeviceNeed& need = result.needs[i];
     DeviceCase device(call, placement, i, pinned_available);
@@ -153,8 +153,8 @@ CallEstimate estimate_streamed(const CallCase& call, const CallPlacement& placem
     if (once_bytes > 0) once = std::max(once, coming - device.once_seconds());
     // What passes is brought once, too: to where it lies, pinned or lent.
     const std::uint64_t brought = paged.resident_bytes + lent_bytes + pinned_bytes(paging, paged);
-    result.load_seconds = std::max(
-        result.load_seconds, call.prices.transfer_seconds(kHostSide, need.device, brought));
+    result.load_seconds = std::max(result.load_seconds,
+                                   call.prices.transfer_seconds(kHostSide, need.device, brought));
     result.page_bytes += paged.step_bytes - lent_bytes;
     // Devices with sets or items of their own stream the same weights, of one pinned copy.
     if (placement.parallel == ParallelMode::layers) pinned_available -= pinned_bytes(paging, paged);

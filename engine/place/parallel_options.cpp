@@ -143,8 +143,8 @@ std::vector<std::shared_ptr<const CallLoad>> Options::loads_of(NodeIndex n, std:
 }
 
 std::uint32_t Options::load_number(const Model& model, const CallPlacement& placement) {
-  std::string key =
-      cat(hex(model.identity), parallel_name(placement.parallel), ":", join(placement.devices, ","));
+  std::string key = cat(hex(model.identity), parallel_name(placement.parallel), ":",
+                        join(placement.devices, ","));
   if (placement.parallel == ParallelMode::layers) key += cat(":", join(placement.of_block, ","));
   return loads_seen_.try_emplace(std::move(key), std::uint32_t(loads_seen_.size())).first->second;
 }
@@ -187,7 +187,8 @@ std::vector<NodeOption> Options::of(NodeIndex n, const std::vector<std::uint32_t
       NodeOption host{{homes.devices.front(), {homes.devices.front()}, true, "host-only", {}},
                       {kHostSide, {}, 0, {}},
                       true};
-      host.task.seconds = prices_.rates(kHostSide).computing_seconds({OpKind::other, spec.flops, spec.bytes});
+      host.task.seconds =
+          prices_.rates(kHostSide).computing_seconds({OpKind::other, spec.flops, spec.bytes});
       return {host};
     }
     std::vector<NodeOption> options;

@@ -235,7 +235,8 @@ Placement place_on_first(const Graph& graph) {
   Placement placement;
   placement.assignments.resize(graph.nodes.size());
   for (const NodeIndex n : graph.order)
-    placement.assignments[n] = {0, {0}, graph.nodes[n].type->has(HEDDLE_NODE_HOST), "first device", {}};
+    placement.assignments[n] = {
+        0, {0}, graph.nodes[n].type->has(HEDDLE_NODE_HOST), "first device", {}};
   return placement;
 }
 

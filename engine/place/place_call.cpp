@@ -110,7 +110,8 @@ class Chooser {
     std::vector<double> fractions;
     for (const std::uint32_t d : devices) {
       double available = double(usable_bytes(topology_.devices[d]));
-      if (known_) available -= double(alone(d).needs.front().wanted_bytes - case_.load(d).weight_bytes);
+      if (known_)
+        available -= double(alone(d).needs.front().wanted_bytes - case_.load(d).weight_bytes);
       fractions.push_back(std::max(available, 1.0));
     }
     return fractions;
@@ -141,7 +142,8 @@ class Chooser {
         same_type ? "" : "the devices compute in different types, so only by a hint");
     stream_last();
     if (devices.size() != 2 || !known_) return;
-    if (auto folded = partition_folded(case_.graph, load(), fractions[0] / (fractions[0] + fractions[1]))) {
+    if (auto folded =
+            partition_folded(case_.graph, load(), fractions[0] / (fractions[0] + fractions[1]))) {
       placement.of_block = std::move(*folded);
       add(std::move(placement), cat("layers over ", names(devices), ", folded"), same_type);
     }
@@ -255,7 +257,8 @@ class Chooser {
     std::vector<std::size_t> order(allowed_.size() - 1);
     std::iota(order.begin(), order.end(), std::size_t(1));
     std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
-      return usable_bytes(topology_.devices[allowed_[a]]) > usable_bytes(topology_.devices[allowed_[b]]);
+      return usable_bytes(topology_.devices[allowed_[a]]) >
+             usable_bytes(topology_.devices[allowed_[b]]);
     });
     order.resize(count - 1);
     std::ranges::sort(order);
@@ -293,8 +296,10 @@ class Chooser {
     if (load().set_count > 1) add_sets(first_devices(2));
     if (load().batch > 1)
       for (const std::size_t count : counts(ParallelMode::data))
-        if (std::int64_t(count) <= load().batch) add_sharded(ParallelMode::data, first_devices(count));
-    for (const ParallelMode mode : {ParallelMode::sequence, ParallelMode::tensor}) add_sharded(mode, allowed_);
+        if (std::int64_t(count) <= load().batch)
+          add_sharded(ParallelMode::data, first_devices(count));
+    for (const ParallelMode mode : {ParallelMode::sequence, ParallelMode::tensor})
+      add_sharded(mode, allowed_);
   }
 
   PlacedCall choose() {
@@ -306,9 +311,10 @@ class Chooser {
       if (way.placement.devices.size() == 1 && way.alternative.automatic)
         alone = std::max(alone, way.alternative.load_seconds);
     const auto total = [&](std::size_t w) {
-      return ways_[w].alternative.seconds + (ways_[w].placement.parallel == ParallelMode::layers
-                                          ? std::max(alone, ways_[w].alternative.load_seconds)
-                                          : ways_[w].alternative.load_seconds);
+      return ways_[w].alternative.seconds +
+             (ways_[w].placement.parallel == ParallelMode::layers
+                  ? std::max(alone, ways_[w].alternative.load_seconds)
+                  : ways_[w].alternative.load_seconds);
     };
     const auto may = [&](std::size_t w) {
       return ways_[w].alternative.fits && (forced_ || ways_[w].alternative.automatic);

@@ -103,7 +103,8 @@ class Planner {
     reads_.clear();
     for_each_link(node, [&](const Source& source, std::uint32_t flags) {
       const std::uint32_t v = value_of(source), home = values_[v].home;
-      const std::uint32_t at = read_at(plan_.assignments[n], flags, home, values_[v].bytes, topology_);
+      const std::uint32_t at =
+          read_at(plan_.assignments[n], flags, home, values_[v].bytes, topology_);
       after.push_back(at == home ? made_[source.node] : transfer(v, at));
       reads_.emplace_back(v, at);
     });

@@ -8,9 +8,9 @@
 
 #include "engine/graph/graph.h"
 #include "engine/place/alternatives.h"
+#include "engine/place/step.h"
 #include "engine/place/topology.h"
 #include "engine/program/infer.h"
-#include "engine/place/step.h"
 
 namespace heddle::engine {
 
@@ -24,12 +24,12 @@ struct Assignment {
 
 struct Plan {
   std::vector<Assignment> assignments;  // by node
-  std::vector<NodeIndex> order;    // in which nodes start when several are ready; topological
-  std::vector<Step> steps;         // from add_steps(); a run needs none
-  std::vector<std::uint32_t> homes;  // by output, as find_homes() of value_flow.h tells
+  std::vector<NodeIndex> order;         // in which nodes start when several are ready; topological
+  std::vector<Step> steps;              // from add_steps(); a run needs none
+  std::vector<std::uint32_t> homes;     // by output, as find_homes() of value_flow.h tells
   std::vector<std::uint64_t> host_bytes;  // by node: what its call takes of host memory, as far
                                           // as it tells; empty: nothing is known
-  std::vector<std::string> pending;  // "NODE.OUTPUT": shapes known at run time only
+  std::vector<std::string> pending;       // "NODE.OUTPUT": shapes known at run time only
   std::vector<std::string> warnings;
   double seconds = 0;                  // estimated; 0: nothing is known
   std::vector<double> device_seconds;  // how long each device is busy of these
@@ -38,7 +38,7 @@ struct Plan {
 // What placement decided.
 struct Placement {
   std::vector<Assignment> assignments;  // by node
-  std::vector<NodeIndex> order;    // empty: the graph's
+  std::vector<NodeIndex> order;         // empty: the graph's
   std::vector<std::string> warnings;
   double seconds = 0;
   std::vector<double> device_seconds;

@@ -45,8 +45,8 @@ NamedDevices find_devices(std::string_view text, const Topology& topology) {
     for (const std::uint32_t d : left_out)
       texts.push_back(
           cat(topology.devices[d].name, " is left out: ", topology.devices[d].left_out));
-    throw Error(Code::io, cat("of ", quote(text), " no device can be used now: ",
-                              join(texts, "; "), ". Name others, or none."));
+    throw Error(Code::io, cat("of ", quote(text), " no device can be used now: ", join(texts, "; "),
+                              ". Name others, or none."));
   }
   found.is_list = named > 1 && found.devices.size() > 1;
   return found;

@@ -21,10 +21,11 @@ struct DeviceFacts {
   bool host_visible = false;
   heddle_dtype compute = HEDDLE_F32;
   std::uint64_t memory_total = 0;  // bytes
-  std::uint64_t memory_free = 0;   // bytes that are not used by others; of host memory, this device's share
-  std::uint64_t budget = 0;        // bytes that may be used here, if they are there; 0: all that is
-  double flops_per_second = 0;     // of a large product; 0: unknown
-  double bytes_per_second = 0;     // of its own memory; 0: unknown
+  std::uint64_t memory_free =
+      0;  // bytes that are not used by others; of host memory, this device's share
+  std::uint64_t budget = 0;     // bytes that may be used here, if they are there; 0: all that is
+  double flops_per_second = 0;  // of a large product; 0: unknown
+  double bytes_per_second = 0;  // of its own memory; 0: unknown
   std::string left_out;  // why nothing new is placed here: it has failed; empty: it may be used
   bool pins = false;     // host memory can be pinned for copies to it
 };
@@ -79,7 +80,8 @@ std::vector<std::string> left_out_texts(const Topology& topology);
 // Bytes that may be used on a device; a device that says nothing of its memory has enough.
 inline std::uint64_t usable_bytes(const DeviceFacts& device) {
   const std::uint64_t endless = ~std::uint64_t(0) >> 1;
-  return std::min(device.budget == 0 ? endless : device.budget, device.memory_total == 0 ? endless : device.memory_free);
+  return std::min(device.budget == 0 ? endless : device.budget,
+                  device.memory_total == 0 ? endless : device.memory_free);
 }
 
 // Whether weights that find no room on a device are worth streaming: not where they would only go

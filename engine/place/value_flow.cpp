@@ -19,7 +19,8 @@ std::vector<std::uint32_t> first_outputs(const Graph& graph, std::uint32_t& coun
 }  // namespace
 
 std::vector<std::uint32_t> find_homes(const Graph& graph, const std::vector<Assignment>& places,
-                                      const std::vector<NodeIndex>& order, const Inferred* inferred) {
+                                      const std::vector<NodeIndex>& order,
+                                      const Inferred* inferred) {
   std::uint32_t count = 0;
   const std::vector<std::uint32_t> first = first_outputs(graph, count);
   std::vector<std::uint32_t> homes(count);

@@ -18,13 +18,16 @@ namespace heddle::engine {
 template <class Visit>
 void for_each_link(const Node& node, Visit&& visit) {
   for (std::uint32_t i = 0; i < node.inputs.size(); ++i)
-    if (const auto* link = std::get_if<Source>(&node.inputs[i])) visit(*link, node.type->input(i).flags);
+    if (const auto* link = std::get_if<Source>(&node.inputs[i]))
+      visit(*link, node.type->input(i).flags);
   for (const auto& [name, binding] : node.extra)
     if (const auto* link = std::get_if<Source>(&binding)) visit(*link, std::uint32_t(0));
 }
 
 // Where a node makes its own tensors: a device, or kHostSide.
-inline std::uint32_t side_of(const Assignment& place) { return place.on_host ? kHostSide : place.device; }
+inline std::uint32_t side_of(const Assignment& place) {
+  return place.on_host ? kHostSide : place.device;
+}
 
 // Where a node at `reader` reads a value of these bytes (kUnknownBytes: tensors of unknown size)
 // whose tensors are at `home`, through a port with these flags. A value is copied to there where
@@ -38,8 +41,8 @@ inline std::uint32_t read_at(const Assignment& reader, std::uint32_t flags, std:
 }
 
 // visit(source) for every link whose tensors are inside of an output: the node looked at the value
-// without its tensors, and the output is of the same type, or `is_shared`, as inference tells. None:
-// the node makes them.
+// without its tensors, and the output is of the same type, or `is_shared`, as inference tells.
+// None: the node makes them.
 template <class Visit>
 void for_each_passed_on(const Node& node, std::uint32_t output, bool is_shared, Visit&& visit) {
   const std::string_view type = node.type->output(output).type;
@@ -54,7 +57,8 @@ void for_each_passed_on(const Node& node, std::uint32_t output, bool is_shared, 
 // that are passed on the first that has any decides. `inferred` nullptr: nothing is known. `order`:
 // topological; nodes that are not in it have no values. Linear in nodes and links.
 std::vector<std::uint32_t> find_homes(const Graph& graph, const std::vector<Assignment>& places,
-                                      const std::vector<NodeIndex>& order, const Inferred* inferred);
+                                      const std::vector<NodeIndex>& order,
+                                      const Inferred* inferred);
 
 // Those of a plan, by value.
 class ValueHomes {

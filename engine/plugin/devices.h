@@ -12,20 +12,22 @@
 namespace heddle::engine {
 
 struct DeviceSelection {
-  std::vector<std::string> names;              // "cpu", "cpu:1"; empty: all devices of the best kind
+  std::vector<std::string> names;  // "cpu", "cpu:1"; empty: all devices of the best kind
   std::map<std::string, std::string> compute;  // device or kind -> "f32", "bf16", "fp16"
   unsigned threads = 0;                        // of each CPU device; 0: its share of the cores
   bool reference_kernels = false;
-  std::map<std::string, std::string> options;  // device kind -> JSON object: what its plugin is opened with, besides the above
+  std::map<std::string, std::string>
+      options;  // device kind -> JSON object: what its plugin is opened with, besides the above
   HealthPolicy health;  // of every device
   MemoryPolicy memory;
 };
 
-// Throws not_found naming the devices there are, invalid_argument for an unknown compute type, an empty list, or options that are
-// no JSON object.
+// Throws not_found naming the devices there are, invalid_argument for an unknown compute type, an
+// empty list, or options that are no JSON object.
 std::vector<RunDevice> open_devices(const LoadedPlugins& plugins, const DeviceSelection& selection);
 
-// What the opened devices say of themselves, of what may be used of them, and of the ways between them.
+// What the opened devices say of themselves, of what may be used of them, and of the ways between
+// them.
 Topology topology_of(const std::vector<RunDevice>& devices);
 
 }  // namespace heddle::engine

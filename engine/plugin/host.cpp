@@ -45,19 +45,22 @@ const void* service(const heddle_host*, const char* name) {
 }  // namespace
 
 const heddle_host* plugin_host() {
-  static const heddle_host host{sizeof(heddle_host),
-                                HEDDLE_ABI_MAJOR,
-                                HEDDLE_ABI_MINOR,
-                                "heddle",
-                                kEngineVersion,
-                                &service,
-                                [](const heddle_host*, heddle_code code, const char* message) { return make_status(code, message); },
-                                [](const heddle_status* status) { return heddle_code(status->error.code()); },
-                                [](const heddle_status* status) { return status->error.what(); },
-                                &free_status,
-                                [](const heddle_host*, heddle_level level, const char* message) {
-                                  log(Level(level), message == nullptr ? "" : message);
-                                }};
+  static const heddle_host host{
+      sizeof(heddle_host),
+      HEDDLE_ABI_MAJOR,
+      HEDDLE_ABI_MINOR,
+      "heddle",
+      kEngineVersion,
+      &service,
+      [](const heddle_host*, heddle_code code, const char* message) {
+        return make_status(code, message);
+      },
+      [](const heddle_status* status) { return heddle_code(status->error.code()); },
+      [](const heddle_status* status) { return status->error.what(); },
+      &free_status,
+      [](const heddle_host*, heddle_level level, const char* message) {
+        log(Level(level), message == nullptr ? "" : message);
+      }};
   return &host;
 }
 

@@ -1,5 +1,5 @@
-// What plugins see of the engine: one heddle_host for the process, with its services. Process-wide because a plugin is
-// loaded once into a process, however many engines there are. Thread-safe.
+// What plugins see of the engine: one heddle_host for the process, with its services. Process-wide
+// because a plugin is loaded once into a process, however many engines there are. Thread-safe.
 #pragma once
 
 #include <atomic>

@@ -32,14 +32,24 @@ static_assert(sizeof(heddle_plugin) == kFirstEntry && sizeof(heddle_model_desc) 
 void check_entry(const heddle_plugin& entry, const std::filesystem::path& path) {
   // Size first: nothing behind it may be read from a smaller record.
   constexpr std::size_t kVersions = offsetof(heddle_plugin, id);
-  if (entry.size < kVersions) throw Error(Code::invalid_argument, cat(path.string(), ": its heddle_entry has the impossible size ", entry.size));
-  if (entry.abi_major != HEDDLE_ABI_MAJOR || (HEDDLE_ABI_MAJOR == 0 ? entry.abi_minor != HEDDLE_ABI_MINOR : entry.abi_minor > HEDDLE_ABI_MINOR))
-    throw Error(Code::unsupported, cat(path.string(), " was built for version ", entry.abi_major, ".", entry.abi_minor, " of the plugin ABI; this engine (heddle ",
-                                       kEngineVersion, ") wants version ", HEDDLE_ABI_MAJOR, ".", HEDDLE_ABI_MINOR, ". Build the plugin again with this engine's SDK"));
+  if (entry.size < kVersions)
+    throw Error(Code::invalid_argument,
+                cat(path.string(), ": its heddle_entry has the impossible size ", entry.size));
+  if (entry.abi_major != HEDDLE_ABI_MAJOR ||
+      (HEDDLE_ABI_MAJOR == 0 ? entry.abi_minor != HEDDLE_ABI_MINOR
+                             : entry.abi_minor > HEDDLE_ABI_MINOR))
+    throw Error(Code::unsupported,
+                cat(path.string(), " was built for version ", entry.abi_major, ".", entry.abi_minor,
+                    " of the plugin ABI; this engine (heddle ", kEngineVersion, ") wants version ",
+                    HEDDLE_ABI_MAJOR, ".", HEDDLE_ABI_MINOR,
+                    ". Build the plugin again with this engine's SDK"));
   if (entry.size < kFirstEntry)
-    throw Error(Code::invalid_argument, cat(path.string(), ": its heddle_entry has ", entry.size, " bytes, the first revision has ", kFirstEntry));
+    throw Error(Code::invalid_argument, cat(path.string(), ": its heddle_entry has ", entry.size,
+                                            " bytes, the first revision has ", kFirstEntry));
   const auto need = [&](std::string_view member, bool is_there) {
-    if (!is_there) throw Error(Code::invalid_argument, cat(path.string(), ": its heddle_entry lacks ", quote(member), ", which every plugin needs"));
+    if (!is_there)
+      throw Error(Code::invalid_argument, cat(path.string(), ": its heddle_entry lacks ",
+                                              quote(member), ", which every plugin needs"));
   };
   need("id", entry.id != nullptr);
   need("version", entry.version != nullptr);
@@ -51,9 +61,12 @@ std::uint32_t desc_size(const void* desc) { return *static_cast<const std::uint3
 
 void check_model(const heddle_model_desc& model, std::string_view plugin) {
   const auto fail = [&](const std::string& fault) {
-    throw Error(Code::invalid_argument, cat("plugin ", quote(plugin), ": ", fault, ". Build the plugin again with this engine's SDK"));
+    throw Error(Code::invalid_argument, cat("plugin ", quote(plugin), ": ", fault,
+                                            ". Build the plugin again with this engine's SDK"));
   };
-  if (model.size < kFirstModel) fail(cat("the desc of a model family has ", model.size, " bytes, the first revision has ", kFirstModel));
+  if (model.size < kFirstModel)
+    fail(cat("the desc of a model family has ", model.size, " bytes, the first revision has ",
+             kFirstModel));
   if (model.family == nullptr || *model.family == '\0') fail("a model family has no name");
   const std::string which = cat("the model family ", quote(model.family), " lacks ");
   if (model.role == nullptr) fail(which + "its role");
@@ -65,7 +78,8 @@ void check_model(const heddle_model_desc& model, std::string_view plugin) {
 struct Brought {
   explicit Brought(const std::shared_ptr<const Plugin>& plugin) {
     for (const void* desc : plugin->provide(HEDDLE_NODES))
-      nodes.push_back(std::make_shared<NodeType>(static_cast<const heddle_node_desc*>(desc), plugin->id(), plugin));
+      nodes.push_back(std::make_shared<NodeType>(static_cast<const heddle_node_desc*>(desc),
+                                                 plugin->id(), plugin));
     for (const void* desc : plugin->provide(HEDDLE_MODELS)) {
       models.push_back(static_cast<const heddle_model_desc*>(desc));
       check_model(*models.back(), plugin->id());
@@ -73,9 +87,12 @@ struct Brought {
     for (const void* desc : plugin->provide(HEDDLE_DEVICES)) {
       devices.push_back(static_cast<const heddle_device_desc*>(desc));
       check_device_desc(*devices.back(), plugin->id());
-      for (const heddle_kernel* const* k = devices.back()->kernels; k != nullptr && *k != nullptr; ++k) kernels.push_back(*k);
+      for (const heddle_kernel* const* k = devices.back()->kernels; k != nullptr && *k != nullptr;
+           ++k)
+        kernels.push_back(*k);
     }
-    for (const void* desc : plugin->provide(HEDDLE_KERNELS)) kernels.push_back(static_cast<const heddle_kernel*>(desc));
+    for (const void* desc : plugin->provide(HEDDLE_KERNELS))
+      kernels.push_back(static_cast<const heddle_kernel*>(desc));
     for (const heddle_kernel* kernel : kernels) KernelTable::check(kernel, plugin->id());
   }
   std::vector<std::shared_ptr<NodeType>> nodes;
@@ -88,9 +105,11 @@ struct Brought {
 void add_to(LoadedPlugins& all, const std::shared_ptr<const Plugin>& plugin) {
   const Brought brought(plugin);
   for (const auto& node : brought.nodes) all.catalog->add(node, Catalog::Duplicate::replace);
-  for (const heddle_model_desc* model : brought.models) all.catalog->add(ModelFamily{model, plugin->id(), plugin});
+  for (const heddle_model_desc* model : brought.models)
+    all.catalog->add(ModelFamily{model, plugin->id(), plugin});
   for (const heddle_device_desc* device : brought.devices) all.devices.push_back({device, plugin});
-  for (const heddle_kernel* kernel : brought.kernels) all.kernels->add(kernel, plugin->id(), plugin);
+  for (const heddle_kernel* kernel : brought.kernels)
+    all.kernels->add(kernel, plugin->id(), plugin);
 }
 
 std::vector<std::filesystem::path> shared_objects(const std::filesystem::path& folder) {
@@ -111,9 +130,12 @@ Plugin::Plugin(const heddle_plugin* entry, std::filesystem::path path)
   try {
     status = entry_->init(plugin_host());
   } catch (const std::exception& error) {
-    throw Error(Code::internal, cat(path_.string(), ": init threw ", quote(error.what()), ". A plugin must return a status instead"));
+    throw Error(Code::internal, cat(path_.string(), ": init threw ", quote(error.what()),
+                                    ". A plugin must return a status instead"));
   } catch (...) {
-    throw Error(Code::internal, cat(path_.string(), ": init threw an exception. A plugin must return a status instead"));
+    throw Error(
+        Code::internal,
+        cat(path_.string(), ": init threw an exception. A plugin must return a status instead"));
   }
   if (status != nullptr) {
     const Error error = take_status(status);
@@ -129,7 +151,8 @@ std::vector<const void*> Plugin::provide(const char* kind) const {
   std::vector<const void*> items;
   const heddle_list* list = entry_->provide(kind);
   for (std::uint32_t i = 0; list != nullptr && i < list->count; ++i)
-    if (list->items[i] != nullptr && desc_size(list->items[i]) >= sizeof(std::uint32_t)) items.push_back(list->items[i]);
+    if (list->items[i] != nullptr && desc_size(list->items[i]) >= sizeof(std::uint32_t))
+      items.push_back(list->items[i]);
   return items;
 }
 
@@ -165,11 +188,14 @@ void add_choices(LoadedPlugins& all) {
   for (const std::string_view name : all.catalog->type_names()) {
     const NodeTypeRef type = all.catalog->find(name);
     for (std::uint32_t i = 0; i < type->input_count(); ++i)
-      if (const heddle_widget* w = type->input(i).widget; w != nullptr && w->kind == HEDDLE_WIDGET_CHOICE && w->source != nullptr) kinds.insert(w->source);
+      if (const heddle_widget* w = type->input(i).widget;
+          w != nullptr && w->kind == HEDDLE_WIDGET_CHOICE && w->source != nullptr)
+        kinds.insert(w->source);
   }
   for (const std::string_view kind : kinds)
     for (const auto& plugin : all.plugins)
-      for (const void* desc : plugin->provide(std::string(kind).c_str())) all.catalog->add(kind, Extension{desc, plugin->id(), plugin});
+      for (const void* desc : plugin->provide(std::string(kind).c_str()))
+        all.catalog->add(kind, Extension{desc, plugin->id(), plugin});
 }
 
 LoadedPlugins load_plugins(const std::vector<std::filesystem::path>& folders) {
@@ -179,7 +205,8 @@ LoadedPlugins load_plugins(const std::vector<std::filesystem::path>& folders) {
     try {
       files = shared_objects(folder);
     } catch (const std::filesystem::filesystem_error& error) {
-      all.refused.push_back({folder, cat("the plugin folder cannot be read: ", error.code().message())});
+      all.refused.push_back(
+          {folder, cat("the plugin folder cannot be read: ", error.code().message())});
       continue;
     }
     for (const std::filesystem::path& file : files) {

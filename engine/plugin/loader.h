@@ -1,5 +1,6 @@
-// Finds plugins, checks that they were built for this engine, initialises them, and puts what they bring into a
-// catalogue. A plugin that cannot be used is refused with a reason; the others go on. Loading is for one thread at a time.
+// Finds plugins, checks that they were built for this engine, initialises them, and puts what they
+// bring into a catalogue. A plugin that cannot be used is refused with a reason; the others go on.
+// Loading is for one thread at a time.
 #pragma once
 
 #include <filesystem>
@@ -13,7 +14,8 @@
 
 namespace heddle::engine {
 
-// An initialised plugin. deinit() runs when the last holder is gone: node types, devices and kernels hold it.
+// An initialised plugin. deinit() runs when the last holder is gone: node types, devices and
+// kernels hold it.
 class Plugin {
  public:
   Plugin(const heddle_plugin* entry, std::filesystem::path path);
@@ -31,8 +33,8 @@ class Plugin {
   std::filesystem::path path_;
 };
 
-// Loads one file, or shares it when the process has it already. Throws invalid_argument or unsupported: not a plugin, another
-// ABI (both versions are named), init failed or threw.
+// Loads one file, or shares it when the process has it already. Throws invalid_argument or
+// unsupported: not a plugin, another ABI (both versions are named), init failed or threw.
 std::shared_ptr<const Plugin> load_plugin(const std::filesystem::path& path);
 
 struct Provided {
@@ -60,8 +62,9 @@ struct LoadedPlugins {
   std::vector<DeviceKind> devices;
 };
 
-// Loads every *.so of the folders, in the order of the folders and of the names in them; a path may also be one file. Node types
-// of a later folder replace those of an earlier one. A folder that does not exist is refused like a plugin.
+// Loads every *.so of the folders, in the order of the folders and of the names in them; a path may
+// also be one file. Node types of a later folder replace those of an earlier one. A folder that
+// does not exist is refused like a plugin.
 LoadedPlugins load_plugins(const std::vector<std::filesystem::path>& folders);
 
 }  // namespace heddle::engine

@@ -10,8 +10,10 @@
 #include "engine/tensor/numbers.h"
 #include "engine/tensor/shape.h"
 
-heddle_checkpoint::heddle_checkpoint(heddle::engine::Checkpoint c) : checkpoint(std::move(c)), path(checkpoint.path().string()) {
-  for (const heddle::engine::TensorView& t : checkpoint.tensors()) infos.push_back(heddle::engine::make_info(heddle_dtype(t.dtype), t.shape));
+heddle_checkpoint::heddle_checkpoint(heddle::engine::Checkpoint c)
+    : checkpoint(std::move(c)), path(checkpoint.path().string()) {
+  for (const heddle::engine::TensorView& t : checkpoint.tensors())
+    infos.push_back(heddle::engine::make_info(heddle_dtype(t.dtype), t.shape));
 }
 
 namespace heddle::engine {
@@ -30,32 +32,43 @@ std::filesystem::path model_file(const std::filesystem::path& path) {
   std::vector<std::filesystem::path> indices, files;
   for (const auto& entry : std::filesystem::directory_iterator(path)) {
     const std::string name = entry.path().filename().string();
-    if (name.ends_with(".safetensors.index.json")) indices.push_back(entry.path());
-    else if (name.ends_with(".safetensors") || name.ends_with(".gguf")) files.push_back(entry.path());
+    if (name.ends_with(".safetensors.index.json"))
+      indices.push_back(entry.path());
+    else if (name.ends_with(".safetensors") || name.ends_with(".gguf"))
+      files.push_back(entry.path());
   }
   std::ranges::sort(indices);
   std::ranges::sort(files);
   if (indices.size() == 1) return indices[0];
   if (indices.empty() && files.size() == 1) return files[0];
   if (indices.empty() && files.empty())
-    throw Error(Code::not_found, cat(path.string(), " holds no .safetensors and no .gguf file: the download is probably incomplete"));
+    throw Error(
+        Code::not_found,
+        cat(path.string(),
+            " holds no .safetensors and no .gguf file: the download is probably incomplete"));
   std::vector<std::string> names;
   for (const auto& list : {indices, files})
     for (const auto& p : list) names.push_back(p.filename().string());
-  throw Error(Code::invalid_argument, cat(path.string(), " holds more than one model: ", join(names, ", "), ". Name one of them"));
+  throw Error(
+      Code::invalid_argument,
+      cat(path.string(), " holds more than one model: ", join(names, ", "), ". Name one of them"));
 }
 
 const heddle_tensor_info* find(const heddle_checkpoint* c, const char* name) {
   const TensorView* tensor = c->checkpoint.find(name);
-  return tensor == nullptr ? nullptr : &c->infos[std::size_t(tensor - c->checkpoint.tensors().data())];
+  return tensor == nullptr ? nullptr
+                           : &c->infos[std::size_t(tensor - c->checkpoint.tensors().data())];
 }
 
-heddle_status* numbers(const heddle_checkpoint* c, const char* name, std::uint32_t count, double* out) {
+heddle_status* numbers(const heddle_checkpoint* c, const char* name, std::uint32_t count,
+                       double* out) {
   return to_status([&] {
     const TensorView& tensor = c->checkpoint.at(name);
     const std::size_t elements = tensor.data.size() / dtype_size(tensor.dtype);
     if (elements != count)
-      throw Error(Code::invalid_argument, cat(c->path, ": ", quote(name), " (", join(tensor.shape, ", "), ") has ", elements, " elements, not ", count));
+      throw Error(Code::invalid_argument,
+                  cat(c->path, ": ", quote(name), " (", join(tensor.shape, ", "), ") has ",
+                      elements, " elements, not ", count));
     std::ranges::copy(to_doubles(tensor.dtype, tensor.data), out);
     tensor.file->mapping->check();
   });
@@ -84,13 +97,15 @@ const heddle_checkpoint_service* checkpoint_service() {
       &find,
       [](const heddle_checkpoint* c, const char* key) -> const char* {
         const auto text = c->checkpoint.metadata(key);
-        return text ? text->data() : nullptr;  // a view of a std::string of the file's metadata: NUL-terminated
+        return text ? text->data()
+                    : nullptr;  // a view of a std::string of the file's metadata: NUL-terminated
       },
       [](const heddle_checkpoint* c) { return c->path.c_str(); },
       &numbers,
       [](const heddle_checkpoint* c, heddle_dtype dtype, heddle_checkpoint** out) {
         return to_status([&] {
-          if (!is_dtype(dtype)) throw Error(Code::invalid_argument, cat(c->path, ": there is no element type ", dtype));
+          if (!is_dtype(dtype))
+            throw Error(Code::invalid_argument, cat(c->path, ": there is no element type ", dtype));
           *out = new heddle_checkpoint(c->checkpoint.cast(DType(dtype)));
         });
       },

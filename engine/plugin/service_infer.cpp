@@ -10,7 +10,9 @@ namespace heddle::engine {
 
 namespace {
 
-const ValueSpec* spec_of(const heddle_infer* q, std::uint32_t input) { return linked_spec(q->node, input, q->known); }
+const ValueSpec* spec_of(const heddle_infer* q, std::uint32_t input) {
+  return linked_spec(q->node, input, q->known);
+}
 
 // infer() has refused the others already.
 bool is_refused_if_wanted(const heddle_infer& q, std::uint32_t input, const ValueSpec& spec) {
@@ -22,7 +24,8 @@ bool is_refused_if_wanted(const heddle_infer& q, std::uint32_t input, const Valu
 const heddle_value* part(heddle_infer* q, std::uint32_t input, const char* path) {
   if (input >= q->node.inputs.size()) return nullptr;
   // The literal or the spec keeps the part alive.
-  if (const auto* literal = std::get_if<Value>(&q->node.inputs[input])) return part_of(*literal, path).get();
+  if (const auto* literal = std::get_if<Value>(&q->node.inputs[input]))
+    return part_of(*literal, path).get();
   const ValueSpec* spec = spec_of(q, input);
   if (spec == nullptr || is_refused_if_wanted(*q, input, *spec)) return nullptr;
   return part_of(*spec, path).get();
@@ -47,7 +50,8 @@ std::int32_t in(heddle_infer* q, std::uint32_t input, const char* path, heddle_t
 
 CallSpec::Infos infos_of(std::uint32_t count, const heddle_named_info* const* list) {
   CallSpec::Infos infos;
-  for (std::uint32_t i = 0; i < count; ++i) infos[list[i]->name] = checked_info(list[i]->info, list[i]->name);
+  for (std::uint32_t i = 0; i < count; ++i)
+    infos[list[i]->name] = checked_info(list[i]->info, list[i]->name);
   return infos;
 }
 
@@ -59,7 +63,8 @@ CallSpec call_of(const heddle_infer_call& asked) {
   call.step_count = asked.step_count;
   call.schedule = infos_of(asked.schedule_count, asked.schedule);
   for (std::uint32_t s = 0; s < asked.set_count; ++s)
-    call.sets.push_back({infos_of(asked.sets[s]->constant_count, asked.sets[s]->constants), infos_of(asked.sets[s]->step_count, asked.sets[s]->steps)});
+    call.sets.push_back({infos_of(asked.sets[s]->constant_count, asked.sets[s]->constants),
+                         infos_of(asked.sets[s]->step_count, asked.sets[s]->steps)});
   return call;
 }
 
@@ -67,23 +72,30 @@ CallSpec call_of(const heddle_infer_call& asked) {
 
 const heddle_infer_service* infer_service() {
   static const heddle_infer_service table{
-      &value, &part, &in,
+      &value,
+      &part,
+      &in,
       [](heddle_infer* q, std::uint32_t output, const char* path, const heddle_tensor_info* info) {
         return to_status([&] {
-          if (output >= q->answer.outputs.size()) throw Error(Code::invalid_argument, cat("there is no output ", output));
+          if (output >= q->answer.outputs.size())
+            throw Error(Code::invalid_argument, cat("there is no output ", output));
           q->answer.outputs[output].tensors[path] = checked_info(*info, "inferred tensor");
         });
       },
       [](heddle_infer* q, std::uint32_t output, const char* path, const heddle_value* value) {
         return to_status([&] {
-          if (output >= q->answer.outputs.size()) throw Error(Code::invalid_argument, cat("there is no output ", output));
-          if (value == nullptr) throw Error(Code::invalid_argument, cat("a part ", quote(path), " of output ", output, " is told without a value"));
+          if (output >= q->answer.outputs.size())
+            throw Error(Code::invalid_argument, cat("there is no output ", output));
+          if (value == nullptr)
+            throw Error(Code::invalid_argument, cat("a part ", quote(path), " of output ", output,
+                                                    " is told without a value"));
           q->answer.outputs[output].parts[path] = Value::share(value);
         });
       },
       [](heddle_infer* q, std::uint32_t output) {
         return to_status([&] {
-          if (output >= q->answer.outputs.size()) throw Error(Code::invalid_argument, cat("there is no output ", output));
+          if (output >= q->answer.outputs.size())
+            throw Error(Code::invalid_argument, cat("there is no output ", output));
           q->answer.outputs[output].is_shared = true;
         });
       }};
@@ -98,7 +110,9 @@ const heddle_cost_service* cost_service() {
         q->answer.scratch_bytes = scratch;
       },
       [](heddle_infer* q, std::uint64_t bytes) { q->answer.host_scratch_bytes = bytes; },
-      [](heddle_infer* q, const heddle_infer_call* asked) { return to_status([&] { q->answer.calls.push_back(call_of(*asked)); }); }};
+      [](heddle_infer* q, const heddle_infer_call* asked) {
+        return to_status([&] { q->answer.calls.push_back(call_of(*asked)); });
+      }};
   return &table;
 }
 

@@ -8,12 +8,18 @@ namespace heddle::engine {
 
 std::string_view parallel_name(ParallelMode mode) {
   switch (mode) {
-    case ParallelMode::layers: return "layers";
-    case ParallelMode::cfg: return "cfg";
-    case ParallelMode::data: return "data";
-    case ParallelMode::sequence: return "sequence";
-    case ParallelMode::tensor: return "tensor";
-    case ParallelMode::none: break;
+    case ParallelMode::layers:
+      return "layers";
+    case ParallelMode::cfg:
+      return "cfg";
+    case ParallelMode::data:
+      return "data";
+    case ParallelMode::sequence:
+      return "sequence";
+    case ParallelMode::tensor:
+      return "tensor";
+    case ParallelMode::none:
+      break;
   }
   return "none";
 }
@@ -29,7 +35,8 @@ std::vector<std::int64_t> shard_sizes(std::int64_t total, const std::vector<doub
   }
   std::vector<std::size_t> order(fractions.size());
   std::iota(order.begin(), order.end(), std::size_t(0));
-  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return remainders[a] > remainders[b]; });
+  std::ranges::stable_sort(
+      order, [&](std::size_t a, std::size_t b) { return remainders[a] > remainders[b]; });
   std::int64_t left = total - std::accumulate(parts.begin(), parts.end(), std::int64_t(0));
   for (std::size_t i = 0; left > 0; i = (i + 1) % order.size(), --left) ++parts[order[i]];
   return parts;

@@ -40,7 +40,8 @@ Value part_of(const ValueSpec& spec, std::string_view path) {
   if (spec.value) return part_of(spec.value, path);
   for (const auto& [known, value] : spec.parts) {
     if (path == known) return value;
-    if (path.size() > known.size() && path.starts_with(known) && path[known.size()] == '.') return part_of(value, path.substr(known.size() + 1));
+    if (path.size() > known.size() && path.starts_with(known) && path[known.size()] == '.')
+      return part_of(value, path.substr(known.size() + 1));
   }
   return {};
 }
@@ -48,7 +49,9 @@ Value part_of(const ValueSpec& spec, std::string_view path) {
 namespace {
 
 void add_tensors(const heddle_value& value, const std::string& path, ValueSpec& spec) {
-  const auto below = [&](const std::string& name) { return path.empty() ? name : path + '.' + name; };
+  const auto below = [&](const std::string& name) {
+    return path.empty() ? name : path + '.' + name;
+  };
   if (const auto* tensor = std::get_if<Tensor>(&value.content)) {
     spec.tensors.emplace(path, (*tensor)->info);
   } else if (const auto* list = std::get_if<List>(&value.content)) {
@@ -96,8 +99,8 @@ const ValueSpec* linked_spec(const Node& node, std::uint32_t input,
                              const std::vector<NodeSpec>& known) {
   if (input >= node.inputs.size()) return nullptr;
   const auto* link = std::get_if<Source>(&node.inputs[input]);
-  const bool is_there = link != nullptr && link->node < known.size() &&
-                        link->port < known[link->node].outputs.size();
+  const bool is_there =
+      link != nullptr && link->node < known.size() && link->port < known[link->node].outputs.size();
   return is_there ? &known[link->node].outputs[link->port] : nullptr;
 }
 
@@ -110,7 +113,8 @@ Inferred infer(const Graph& graph, const heddle_host* host, const Facts& facts,
     heddle_infer question{graph, node, result.nodes, {}, catalog};
     question.answer.outputs.resize(node.type->output_count());
     for (std::uint32_t o = 0; o < node.type->output_count(); ++o)
-      if (const auto fact = facts.find({n, o}); fact != facts.end()) question.answer.outputs[o].value = fact->second;
+      if (const auto fact = facts.find({n, o}); fact != facts.end())
+        question.answer.outputs[o].value = fact->second;
     if (!are_cached_on_disk(node, question.answer.outputs)) {
       try {
         check_known(question);
@@ -124,7 +128,8 @@ Inferred infer(const Graph& graph, const heddle_host* host, const Facts& facts,
     for (ValueSpec& spec : question.answer.outputs)
       if (spec.value && spec.tensors.empty()) add_tensors(*spec.value, "", spec);
     for (std::uint32_t o = 0; o < node.type->output_count(); ++o)
-      if (const ValueSpec& spec = question.answer.outputs[o]; spec.tensors.empty() && spec.parts.empty() && !spec.value)
+      if (const ValueSpec& spec = question.answer.outputs[o];
+          spec.tensors.empty() && spec.parts.empty() && !spec.value)
         result.pending.push_back({n, node.type->output(o).name});
     result.nodes[n] = std::move(question.answer);
   }

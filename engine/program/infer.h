@@ -1,5 +1,5 @@
-// What is known of a workflow's values before it runs: shapes of tensors, literals passed on. Asks the nodes' own infer();
-// what they cannot say is "pending". Pure as far as nodes are.
+// What is known of a workflow's values before it runs: shapes of tensors, literals passed on. Asks
+// the nodes' own infer(); what they cannot say is "pending". Pure as far as nodes are.
 #pragma once
 
 #include <map>
@@ -24,10 +24,12 @@ struct CallSpec {
 };
 
 struct ValueSpec {
-  Value value;                                                     // known before running, or empty
-  std::map<std::string, heddle_tensor_info, std::less<>> tensors;  // by path: keys and indices, "0.text"; "" is the value itself
+  Value value;  // known before running, or empty
+  std::map<std::string, heddle_tensor_info, std::less<>>
+      tensors;             // by path: keys and indices, "0.text"; "" is the value itself
   bool is_shared = false;  // its tensors are those of inputs, or parts of them
-  std::map<std::string, Value, std::less<>> parts;                 // known parts of a value that is not known, by path
+  std::map<std::string, Value, std::less<>>
+      parts;  // known parts of a value that is not known, by path
 };
 
 // A part of a value by its path; empty when it is not there.
@@ -37,10 +39,10 @@ Value part_of(const ValueSpec& spec, std::string_view path);
 
 struct NodeSpec {
   std::vector<ValueSpec> outputs;
-  double flops = 0, bytes = 0;  // besides the calls
+  double flops = 0, bytes = 0;           // besides the calls
   std::uint64_t scratch_bytes = 0;       // where the node is placed
   std::uint64_t host_scratch_bytes = 0;  // in host memory, wherever it is placed
-  std::vector<CallSpec> calls;  // in the order execute() makes them
+  std::vector<CallSpec> calls;           // in the order execute() makes them
 };
 
 // What execute() takes at most, as far as it tells, without the models that it calls: the tensors

@@ -10,7 +10,8 @@ Layout lay_out(const std::vector<Lifetime>& pieces, std::uint64_t alignment) {
   layout.offsets.resize(pieces.size());
   std::vector<std::uint32_t> by_size(pieces.size());
   std::iota(by_size.begin(), by_size.end(), 0u);
-  std::ranges::stable_sort(by_size, [&](std::uint32_t a, std::uint32_t b) { return pieces[a].bytes > pieces[b].bytes; });
+  std::ranges::stable_sort(
+      by_size, [&](std::uint32_t a, std::uint32_t b) { return pieces[a].bytes > pieces[b].bytes; });
 
   std::vector<std::uint32_t> placed;  // by offset
   for (const std::uint32_t piece : by_size) {
@@ -25,7 +26,8 @@ Layout lay_out(const std::vector<Lifetime>& pieces, std::uint64_t alignment) {
     }
     layout.offsets[piece] = at;
     layout.bytes = std::max(layout.bytes, at + bytes);
-    const auto place = std::ranges::upper_bound(placed, at, {}, [&](std::uint32_t p) { return layout.offsets[p]; });
+    const auto place = std::ranges::upper_bound(placed, at, {},
+                                                [&](std::uint32_t p) { return layout.offsets[p]; });
     placed.insert(place, piece);
   }
   return layout;

@@ -16,8 +16,9 @@ struct Layout {
   std::uint64_t bytes = 0;             // of the arena
 };
 
-// Greedy by size: the largest pieces first, each at the lowest offset that is free during its whole life. Close to the
-// lower bound (the largest sum alive at one step) for the graphs of models. Deterministic.
+// Greedy by size: the largest pieces first, each at the lowest offset that is free during its whole
+// life. Close to the lower bound (the largest sum alive at one step) for the graphs of models.
+// Deterministic.
 Layout lay_out(const std::vector<Lifetime>& pieces, std::uint64_t alignment);
 
 }  // namespace heddle::engine

@@ -1,4 +1,5 @@
-// What a device has to do in one op, and in those of a block, as far as its time depends on it. Values; pure.
+// What a device has to do in one op, and in those of a block, as far as its time depends on it.
+// Values; pure.
 #pragma once
 
 #include <cstdint>

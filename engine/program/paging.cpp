@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kEqualTime = 1.001;  // step times closer than this are the same
 constexpr std::size_t kMostLeastTries =
-    256;                                 // sizes of the smallest staging ring that are tried one by one
+    256;  // sizes of the smallest staging ring that are tried one by one
 constexpr std::size_t kLongestRun = 32;  // weights in a row whose sum may be such a size
 
 using Weights = std::vector<PagedWeight>;
@@ -52,8 +52,8 @@ class Blockers {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> open_;
 };
 
-// Streamed weights in a staging ring of this size; nothing where a weight would have to come in before there
-// is room for it. `ops`: of a step, or 0 where there is no step before.
+// Streamed weights in a staging ring of this size; nothing where a weight would have to come in
+// before there is room for it. `ops`: of a step, or 0 where there is no step before.
 std::optional<std::vector<StreamedWeight>> pass(const Weights& weights,
                                                 const std::vector<std::uint32_t>& streamed,
                                                 std::uint64_t staging_ring, std::int64_t ops) {
@@ -75,7 +75,8 @@ std::optional<std::vector<StreamedWeight>> pass(const Weights& weights,
     for (std::int64_t back = 1; back <= (ops == 0 ? i : count) && !blockers.is_done(); ++back) {
       const bool earlier_step = back > i;
       const StreamedWeight& other = pages[std::size_t(earlier_step ? i - back + count : i - back)];
-      if (!blockers.take(other.offset, other.offset + padded_page_bytes(weights[other.weight].bytes)))
+      if (!blockers.take(other.offset,
+                         other.offset + padded_page_bytes(weights[other.weight].bytes)))
         continue;
       behind =
           std::max(behind, std::int64_t(weights[other.weight].last) - (earlier_step ? ops : 0));
@@ -101,7 +102,8 @@ std::uint64_t staging_ring_of(const Weights& weights, const std::vector<Streamed
   return end;
 }
 
-// Splits weights into small ones and others, and knows the smallest staging ring for all the others.
+// Splits weights into small ones and others, and knows the smallest staging ring for all the
+// others.
 class Pager {
  public:
   explicit Pager(const PagingCase& paging)
@@ -127,11 +129,13 @@ class Pager {
     for (const std::uint32_t w : once_)
       staging_rings = {std::max(*staging_rings.begin(), padded_page_bytes(paging_.once[w].bytes))};
     for (const double times : {1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0, 12.0})
-      staging_rings.insert(padded_page_bytes(std::uint64_t(double(least().staging_ring_bytes) * times)));
+      staging_rings.insert(
+          padded_page_bytes(std::uint64_t(double(least().staging_ring_bytes) * times)));
     for (const std::uint64_t staging_ring : staging_rings)
       for (const Spread spread : {Spread::bytes, Spread::seconds})
         if (staging_ring + small_bytes_ <= paging_.available)
-          if (auto plan = with(staging_ring, choose(paging_.available - staging_ring - small_bytes_, spread)))
+          if (auto plan = with(staging_ring,
+                               choose(paging_.available - staging_ring - small_bytes_, spread)))
             plans.push_back(std::move(*plan));
     // That is what the smallest staging ring was made for.
     if (plans.empty()) plans.push_back(*with(least().staging_ring_bytes, loop_));
@@ -165,7 +169,8 @@ class Pager {
   }
 
   bool passes(std::uint64_t staging_ring) const {
-    return pass(paging_.once, once_, staging_ring, 0) && pass(paging_.loop, loop_, staging_ring, ops_);
+    return pass(paging_.once, once_, staging_ring, 0) &&
+           pass(paging_.loop, loop_, staging_ring, ops_);
   }
 
   // What is read at one time lies side by side, so sums of neighbours are the sizes to try. A
@@ -203,7 +208,8 @@ class Pager {
     PagingPlan plan;
     plan.once = std::move(*once);
     plan.loop = std::move(*loop);
-    plan.staging_ring_bytes = std::max(staging_ring_of(paging_.once, plan.once), staging_ring_of(paging_.loop, plan.loop));
+    plan.staging_ring_bytes = std::max(staging_ring_of(paging_.once, plan.once),
+                                       staging_ring_of(paging_.loop, plan.loop));
     plan.resident_bytes = small_bytes_ + sum(paging_.loop, loop_) - sum(paging_.loop, streamed);
     for (const std::uint32_t w : streamed) plan.step_bytes += paging_.loop[w].bytes;
     plan.step_seconds = simulate_paging(paging_, plan);
@@ -222,7 +228,8 @@ class Pager {
     double owed = 0;
     for (std::size_t i = 0; i < loop_.size(); ++i) {
       const std::uint64_t bytes = padded_bytes_of(i);
-      owed += double(all - capacity) * (whole > 0 ? fractions[i] / whole : 1.0 / double(loop_.size()));
+      owed +=
+          double(all - capacity) * (whole > 0 ? fractions[i] / whole : 1.0 / double(loop_.size()));
       if (owed < double(bytes) / 2) continue;
       owed -= double(bytes);
       passes[i] = true;
@@ -271,7 +278,7 @@ class Pager {
       const std::size_t next =
           i + 1 < loop_.size() ? paging_.loop[loop_[i + 1]].first : paging_.op_seconds.size();
       fractions.push_back(spread == Spread::bytes ? double(padded_bytes_of(i))
-                                               : at[next] - at[paging_.loop[loop_[i]].first]);
+                                                  : at[next] - at[paging_.loop[loop_[i]].first]);
     }
     return fractions;
   }

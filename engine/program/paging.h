@@ -1,8 +1,8 @@
-// Which weights of a loop stay on a device and which pass through a staging ring of its memory, when there
-// is no room for all of them. Weights are read in a circle, so the choice is made once, for all
-// steps: the staging ring is filled in the order of reading, at offsets that are the same in every step,
-// and what stays is spread evenly between what passes, so that every copy has computing to hide
-// behind. The next step's first weights come in while this step ends. Pure.
+// Which weights of a loop stay on a device and which pass through a staging ring of its memory,
+// when there is no room for all of them. Weights are read in a circle, so the choice is made once,
+// for all steps: the staging ring is filled in the order of reading, at offsets that are the same
+// in every step, and what stays is spread evenly between what passes, so that every copy has
+// computing to hide behind. The next step's first weights come in while this step ends. Pure.
 //
 //   ops       0 1 2 3 4 5 6 7 8 9 | 0 1 2 ...        copies run in order, on a stream of their own
 //   reads     A   B   S   C   D   | A                S stays; A, B, C, D pass
@@ -67,29 +67,30 @@ struct PagingPlan {
   bool streams() const { return !once.empty() || !loop.empty(); }
 };
 
-// The fewest bytes with which it runs at all: small weights, and the smallest staging ring that all others
-// can pass through.
+// The fewest bytes with which it runs at all: small weights, and the smallest staging ring that all
+// others can pass through.
 struct MinWeightMemory {
   std::uint64_t small_bytes = 0, staging_ring_bytes = 0;
   std::uint64_t bytes() const { return small_bytes + staging_ring_bytes; }
 };
 MinWeightMemory min_weight_memory(const PagingCase& paging);
 
-// Everything stays where there is room. Else, of several sizes of the staging ring with an even spread of
-// what stays, the least step time, then the fewest bytes copied, then the fewest held. REQUIRES:
-// room for min_weight_memory().
+// Everything stays where there is room. Else, of several sizes of the staging ring with an even
+// spread of what stays, the least step time, then the fewest bytes copied, then the fewest held.
+// REQUIRES: room for min_weight_memory().
 PagingPlan plan_paging(const PagingCase& paging);
 
 // A device that takes no part and has room: what a place streams in every step may lie there
 // instead of in host memory.
 struct Donor {
   std::string name;
-  std::uint64_t available = 0;        // bytes, for all device slots together
+  std::uint64_t available = 0;   // bytes, for all device slots together
   std::vector<CopyRate> copies;  // from there, by device slot
 };
-// By streamed weight of the plan's loop, the donor that it comes from, or -1: where donors are faster than
-// host memory, and when they have not room for all, from both in turn. `place`: whose case it is.
-// Takes the room from the donors, and writes into the case how long its weights then take.
+// By streamed weight of the plan's loop, the donor that it comes from, or -1: where donors are
+// faster than host memory, and when they have not room for all, from both in turn. `place`: whose
+// case it is. Takes the room from the donors, and writes into the case how long its weights then
+// take.
 std::vector<std::int32_t> borrow(PagingCase& paging, const PagingPlan& plan,
                                  std::vector<Donor>& donors, std::uint32_t device_slot);
 

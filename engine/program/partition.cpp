@@ -98,10 +98,11 @@ std::vector<std::uint32_t> partition(const Graph& graph, const CallLoad& load,
                                      d);  // devices that want a group each, if there are so many
     const std::uint32_t most = groups > later ? std::max(begin, groups - later) : groups,
                         least = std::min(begin + 1, most);
-    const std::uint32_t end =
-        d + 1 == fractions.size() ? groups
-                               : best_cut(chain, least, most, target,
-                                          [&](std::uint32_t cut) { return chain.crossing[cut]; });
+    const std::uint32_t end = d + 1 == fractions.size()
+                                  ? groups
+                                  : best_cut(chain, least, most, target, [&](std::uint32_t cut) {
+                                      return chain.crossing[cut];
+                                    });
     for (std::uint32_t g = begin; g < end; ++g) of_group[g] = d;
     begin = end;
   }

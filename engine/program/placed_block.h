@@ -1,5 +1,5 @@
-// A block as it is traced on one device slot: alone there, or for one of a group that divides it. For
-// plan_session() alone.
+// A block as it is traced on one device slot: alone there, or for one of a group that divides it.
+// For plan_session() alone.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// A traced block: which ops it issues, on which pieces of memory. Independent of any device's addresses. A value.
+// A traced block: which ops it issues, on which pieces of memory. Independent of any device's
+// addresses. A value.
 #pragma once
 
 #include <cstdint>

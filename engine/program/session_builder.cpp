@@ -41,11 +41,11 @@ void SessionBuilder::begin_block(SessionPlan::Block block) {
   plan_.blocks.push_back(block);
 }
 
-void SessionBuilder::launch(NodeIndex n, std::uint32_t branch, std::uint32_t device_slot, std::uint32_t op,
-                            std::vector<Operand> in, std::vector<Operand> out,
+void SessionBuilder::launch(NodeIndex n, std::uint32_t branch, std::uint32_t device_slot,
+                            std::uint32_t op, std::vector<Operand> in, std::vector<Operand> out,
                             std::vector<std::byte> attrs) {
-  PlannedOp planned{n,       branch, device_slot, {op, std::move(attrs), std::move(in), std::move(out)},
-                    nullptr, -1};
+  PlannedOp planned{
+      n, branch, device_slot, {op, std::move(attrs), std::move(in), std::move(out)}, nullptr, -1};
   for (const auto* list : {&planned.op.in, &planned.op.out})
     for (const Operand& o : *list)
       if (o.storage >= 0) use(o.storage, phase_, now());
@@ -81,7 +81,8 @@ void SessionBuilder::choose_kernel(PlannedOp& planned, std::uint32_t at) {
   use(planned.workspace, phase_, at);
 }
 
-Operand SessionBuilder::add_slice(const Operand& value, std::uint32_t branch, std::uint32_t device_slot) {
+Operand SessionBuilder::add_slice(const Operand& value, std::uint32_t branch,
+                                  std::uint32_t device_slot) {
   const heddle_tensor_info row = one_row(value.info);
   const Operand to{add_scratch(device_slot, dense_bytes(row)), 0, row};
   Operand from = value;
@@ -98,10 +99,12 @@ Operand SessionBuilder::add_slice(const Operand& value, std::uint32_t branch, st
   return to;
 }
 
-PlannedTransfer SessionBuilder::transfer_to(Source source, std::uint32_t branch, const Operand& value,
-                                            std::uint32_t device_slot, Phase phase, std::uint32_t from_op) {
+PlannedTransfer SessionBuilder::transfer_to(Source source, std::uint32_t branch,
+                                            const Operand& value, std::uint32_t device_slot,
+                                            Phase phase, std::uint32_t from_op) {
   PlannedTransfer transfer{source, branch, device_slot_of(value), device_slot, value, value, 0};
-  if (spec_.device_slots[transfer.from].memory == spec_.device_slots[device_slot].memory) return transfer;
+  if (spec_.device_slots[transfer.from].memory == spec_.device_slots[device_slot].memory)
+    return transfer;
   const Extent span = extent(value.info);
   transfer.bytes = std::uint64_t(dtype_bytes(DType(value.info.dtype), span.end - span.begin));
   const auto before = std::uint64_t(dtype_bytes(DType(value.info.dtype), -span.begin));
@@ -127,7 +130,8 @@ std::uint32_t SessionBuilder::send(Source source, std::uint32_t branch, const Op
 
 // What an earlier phase sent is there: it has been awaited at the end of that phase.
 void SessionBuilder::await(std::uint32_t transfer, Phase phase) {
-  if (phase == phase_ && awaited_.insert(transfer).second) act(SessionAction::Kind::await, transfer);
+  if (phase == phase_ && awaited_.insert(transfer).second)
+    act(SessionAction::Kind::await, transfer);
 }
 
 SessionPlan SessionBuilder::finish() {

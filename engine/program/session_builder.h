@@ -29,11 +29,14 @@ class SessionBuilder {
   std::uint32_t now() const { return std::uint32_t(plan_.ops.size() + 1); }
   std::size_t position() const { return plan_.phases[int(phase_)].size(); }
 
-  std::uint32_t device_slot_of(const Operand& value) const { return plan_.storages[value.storage].device_slot; }
+  std::uint32_t device_slot_of(const Operand& value) const {
+    return plan_.storages[value.storage].device_slot;
+  }
   std::int32_t add_storage(SessionStorage storage);
   std::int32_t add_scratch(std::uint32_t device_slot, std::uint64_t bytes);
   // The same storage for the same weight.
-  std::int32_t weight(NodeIndex n, std::uint32_t slot, std::uint32_t device_slot, std::uint32_t rank);
+  std::int32_t weight(NodeIndex n, std::uint32_t slot, std::uint32_t device_slot,
+                      std::uint32_t rank);
   void use(std::int32_t storage, Phase phase, std::uint32_t at) { uses_[storage].add(phase, at); }
 
   void begin_block(SessionPlan::Block block);
@@ -50,8 +53,8 @@ class SessionBuilder {
                               std::uint32_t device_slot, Phase phase, std::uint32_t from_op);
   // `position`: how many actions of its phase stand before the transfer. Gives its number.
   std::uint32_t add_transfer(PlannedTransfer transfer, Phase phase, std::size_t position);
-  std::uint32_t send(Source source, std::uint32_t branch, const Operand& value, std::uint32_t device_slot,
-                     Phase phase, std::size_t position);
+  std::uint32_t send(Source source, std::uint32_t branch, const Operand& value,
+                     std::uint32_t device_slot, Phase phase, std::size_t position);
   void await(std::uint32_t transfer, Phase phase);
 
   // Puts the transfers where they start, lays out the memory and keeps the budgets. Once, at last.

@@ -107,9 +107,10 @@ bool SessionCollectives::holds_back(const PlacedBlock& rank_block, const Program
   if (!under_way_) return false;
   const UnderWay::Out& out = under_way_->out[rank_block.block.group.rank];
   const auto waits = [&](const Operand& local) {
-    if (local.storage < 0 || rank_block.base[local.storage].storage != out.whole.storage) return false;
-    return !out.kept || !lies_in(rank_block.in_plan(local), out.whole, out.kept->axis, out.kept->begin,
-                                 out.kept->count);
+    if (local.storage < 0 || rank_block.base[local.storage].storage != out.whole.storage)
+      return false;
+    return !out.kept || !lies_in(rank_block.in_plan(local), out.whole, out.kept->axis,
+                                 out.kept->begin, out.kept->count);
   };
   return std::ranges::any_of(op.in, waits) || std::ranges::any_of(op.out, waits);
 }
@@ -135,7 +136,8 @@ void SessionCollectives::finish() {
 
 void SessionCollectives::close() {
   for (const auto* given : {&given_before_, &given_})
-    for (const std::int32_t storage : *given) builder_.use(storage, Phase::per_step, builder_.now());
+    for (const std::int32_t storage : *given)
+      builder_.use(storage, Phase::per_step, builder_.now());
 }
 
 void SessionCollectives::begin(const std::vector<PlacedBlock>& rank_blocks, NodeIndex n,
@@ -217,7 +219,8 @@ void SessionCollectives::add_up(const Issued& issued, std::uint32_t to,
     const bool is_last = from + 1 == issued.count();
     const Operand next =
         is_last ? issued.out[to] : Operand{builder_.add_scratch(to, dense_bytes(info)), 0, info};
-    builder_.launch(issued.node, issued.branch, to, op_id(HEDDLE_OP_ADD), {sum, parts[from]}, {next});
+    builder_.launch(issued.node, issued.branch, to, op_id(HEDDLE_OP_ADD), {sum, parts[from]},
+                    {next});
     sum = next;
   }
 }
@@ -280,8 +283,9 @@ void SessionCollectives::receive(const IssuedRef& issued, std::uint32_t to,
     if (from == to) continue;
     const Operand part = given[from], dest = dest_of(from);
     const bool is_there = is_read(*issued, from, to);
-    const std::uint32_t transfer = is_there ? give_into(source, issued->branch, part, dest, position)
-                                            : give(source, issued->branch, part, to, position);
+    const std::uint32_t transfer = is_there
+                                       ? give_into(source, issued->branch, part, dest, position)
+                                       : give(source, issued->branch, part, to, position);
     rest.push_back([this, put, dest, is_there, transfer] {
       builder_.await(transfer, builder_.phase());
       if (!is_there) put(builder_.plan().transfers[transfer].dest, dest);

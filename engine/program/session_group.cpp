@@ -77,7 +77,8 @@ void SessionPlanner::plan_group(NodeIndex n, std::uint32_t branch) {
   const auto count = std::uint32_t(spec_.placement.devices.size());
   const bool by_tokens = spec_.placement.parallel == ParallelMode::sequence;
   std::vector<PlacedBlock> rank_blocks;
-  for (std::uint32_t rank = 0; rank < count; ++rank) rank_blocks.push_back(rank_block(n, branch, rank));
+  for (std::uint32_t rank = 0; rank < count; ++rank)
+    rank_blocks.push_back(rank_block(n, branch, rank));
   for (std::uint32_t rank = 0; rank < count; ++rank)
     begin(rank_blocks[rank], n, branch, by_tokens ? kWholeWeight : rank);
   emit_in_step(rank_blocks, n, branch);
@@ -126,9 +127,8 @@ void SessionPlanner::emit_in_step(const std::vector<PlacedBlock>& rank_blocks, N
     if (waiting.empty()) return;
     if (waiting.size() != rank_blocks.size() ||
         std::ranges::any_of(waiting, [&](const ProgramOp* op) { return op->op != waiting[0]->op; }))
-      throw Error(Code::internal,
-                  cat("block ", graph_.nodes[n].id,
-                      ": the ranks of a group do not issue the same collectives"));
+      throw Error(Code::internal, cat("block ", graph_.nodes[n].id,
+                                      ": the ranks of a group do not issue the same collectives"));
     collectives_.begin(rank_blocks, n, branch, waiting);
   }
 }

@@ -9,36 +9,46 @@
 
 namespace heddle::engine {
 
-std::vector<SessionBranch> session_branches(const CallPlacement& placement, std::uint32_t sets, std::int64_t items) {
+std::vector<SessionBranch> session_branches(const CallPlacement& placement, std::uint32_t sets,
+                                            std::int64_t items) {
   std::vector<SessionBranch> branches;
   const bool cut = placement.parallel == ParallelMode::data;
-  const std::vector<std::int64_t> parts = cut ? shard_sizes(items, placement.fractions) : std::vector<std::int64_t>{0};
+  const std::vector<std::int64_t> parts =
+      cut ? shard_sizes(items, placement.fractions) : std::vector<std::int64_t>{0};
   for (std::uint32_t set = 0; set < sets; ++set) {
     std::int64_t begin = 0;
     for (std::uint32_t part = 0; part < parts.size(); ++part) {
       if (cut && parts[part] == 0) continue;
-      branches.push_back({set, begin, parts[part], cut ? part : placement.parallel == ParallelMode::cfg ? placement.of_set[set] : 0});
+      branches.push_back({set, begin, parts[part],
+                          cut                                       ? part
+                          : placement.parallel == ParallelMode::cfg ? placement.of_set[set]
+                                                                    : 0});
       begin += parts[part];
     }
   }
   return branches;
 }
 
-SessionInputs::SessionInputs(const Graph& graph, const SessionSpec& spec) : graph_(graph), spec_(spec) {
+SessionInputs::SessionInputs(const Graph& graph, const SessionSpec& spec)
+    : graph_(graph), spec_(spec) {
   check();
   for (const GraphInput& input : graph.inputs) {
-    if ((input.flags & HEDDLE_INPUT_BATCH) == 0 || input_phase(input) == Phase::precomputed) continue;
+    if ((input.flags & HEDDLE_INPUT_BATCH) == 0 || input_phase(input) == Phase::precomputed)
+      continue;
     const auto& given = infos(input_phase(input), 0);
     if (const auto found = given.find(input.name); found != given.end() && found->second.rank > 0)
       items_ = std::max(items_, found->second.shape[0]);
   }
   if (spec.placement.parallel == ParallelMode::data && items_ == 0)
-    throw Error(Code::invalid_argument, "the batch cannot be split: no input of this model has one");
+    throw Error(Code::invalid_argument,
+                "the batch cannot be split: no input of this model has one");
   branches_ = session_branches(spec.placement, std::uint32_t(spec.sets.size()), items_);
 }
 
 const SessionSpec::Infos& SessionInputs::infos(Phase phase, std::uint32_t set) const {
-  return phase == Phase::loop_invariant ? spec_.sets[set].constants : phase == Phase::precomputed ? spec_.schedule : spec_.sets[set].steps;
+  return phase == Phase::loop_invariant ? spec_.sets[set].constants
+         : phase == Phase::precomputed  ? spec_.schedule
+                                        : spec_.sets[set].steps;
 }
 
 bool SessionInputs::is_cut(const GraphInput& input, std::uint32_t branch) const {
@@ -48,7 +58,8 @@ bool SessionInputs::is_cut(const GraphInput& input, std::uint32_t branch) const 
   return found != given.end() && found->second.rank > 0 && found->second.shape[0] == items_;
 }
 
-std::optional<heddle_tensor_info> SessionInputs::info(const GraphInput& input, std::uint32_t branch) const {
+std::optional<heddle_tensor_info> SessionInputs::info(const GraphInput& input,
+                                                      std::uint32_t branch) const {
   const auto& given = infos(input_phase(input), branches_[branch].set);
   const auto found = given.find(input.name);
   if (found == given.end()) return {};
@@ -71,20 +82,30 @@ void SessionInputs::check() const {
       const auto& given = infos(input_phase(input), set);
       const auto found = given.find(input.name);
       if (found == given.end() && (input.flags & HEDDLE_INPUT_OPTIONAL) == 0)
-        throw Error(Code::invalid_argument, cat("the model's input ", quote(input.name), " is missing"));
+        throw Error(Code::invalid_argument,
+                    cat("the model's input ", quote(input.name), " is missing"));
       if (found != given.end() && input_phase(input) == Phase::precomputed &&
           (found->second.rank == 0 || found->second.shape[0] != std::int64_t(spec_.step_count)))
-        throw Error(Code::invalid_argument, cat("the model's precomputed input ", quote(input.name), " is ", describe(found->second),
-                                                ": its first axis has to be the ", spec_.step_count, " steps"));
+        throw Error(Code::invalid_argument,
+                    cat("the model's precomputed input ", quote(input.name), " is ",
+                        describe(found->second), ": its first axis has to be the ",
+                        spec_.step_count, " steps"));
     }
     for (const Phase phase : {Phase::loop_invariant, Phase::precomputed, Phase::per_step})
       for (const auto& [name, info] : infos(phase, set)) {
-        const auto known = std::ranges::find_if(graph_.inputs, [&, &name = name](const GraphInput& i) { return i.name == name && input_phase(i) == phase; });
+        const auto known =
+            std::ranges::find_if(graph_.inputs, [&, &name = name](const GraphInput& i) {
+              return i.name == name && input_phase(i) == phase;
+            });
         if (known != graph_.inputs.end()) continue;
         std::vector<std::string_view> names;
         for (const GraphInput& i : graph_.inputs) names.push_back(i.name);
-        throw Error(Code::invalid_argument, cat("the model has no ", phase == Phase::loop_invariant ? "loop-invariant" : phase == Phase::precomputed ? "precomputed" : "per-step",
-                                                " input ", quote(name), "; it has ", join(names, ", "), ".", did_you_mean(name, names)));
+        throw Error(Code::invalid_argument, cat("the model has no ",
+                                                phase == Phase::loop_invariant ? "loop-invariant"
+                                                : phase == Phase::precomputed  ? "precomputed"
+                                                                               : "per-step",
+                                                " input ", quote(name), "; it has ",
+                                                join(names, ", "), ".", did_you_mean(name, names)));
       }
   }
 }

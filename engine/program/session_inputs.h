@@ -10,13 +10,14 @@ namespace heddle::engine {
 
 class SessionInputs {
  public:
-  // Throws invalid_argument for inputs that are missing or unknown, a schedule of another length than the loop, a batch split without a
-  // batch. Both arguments are borrowed.
+  // Throws invalid_argument for inputs that are missing or unknown, a schedule of another length
+  // than the loop, a batch split without a batch. Both arguments are borrowed.
   SessionInputs(const Graph& graph, const SessionSpec& spec);
 
   const std::vector<SessionBranch>& branches() const { return branches_; }
 
-  // Shape of an input in a branch: the branch's items, where the batch is split. Nothing: not given.
+  // Shape of an input in a branch: the branch's items, where the batch is split. Nothing: not
+  // given.
   std::optional<heddle_tensor_info> info(const GraphInput& input, std::uint32_t branch) const;
 
   // The first branch that sees the very same tensor in this input.

@@ -1,5 +1,5 @@
-// Where the pieces of memory of a session lie: what outlives a phase, or leaves its device, has a place of its own; the rest
-// shares one arena per device, laid out by lifetime. Pure.
+// Where the pieces of memory of a session lie: what outlives a phase, or leaves its device, has a
+// place of its own; the rest shares one arena per device, laid out by lifetime. Pure.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ struct StorageUse {
   void add(Phase phase, std::uint32_t at);
 };
 
-// Sets kind and offset of the storages, and the sizes of the arenas. REQUIRES: one use for each storage.
+// Sets kind and offset of the storages, and the sizes of the arenas. REQUIRES: one use for each
+// storage.
 void lay_out_session(SessionPlan& plan, std::vector<StorageUse> uses, std::size_t device_slots);
 
 }  // namespace heddle::engine

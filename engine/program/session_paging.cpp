@@ -26,15 +26,15 @@ double seconds_of(const PlannedOp& op, const SessionSpec& spec) {
 // What the places of a session share, as far as it is left.
 struct Shared {
   std::vector<Donor> donors;
-  std::uint64_t pinned_available = 0;  // of host memory
+  std::uint64_t pinned_available = 0;                                    // of host memory
   std::set<std::tuple<NodeIndex, std::uint32_t, std::uint32_t>> pinned;  // node, slot, rank
 };
 
 // One place of a session.
 class DeviceSlotPager {
  public:
-  DeviceSlotPager(const Graph& graph, const SessionSpec& spec, SessionPlan& plan, std::uint32_t device_slot,
-             Shared& shared)
+  DeviceSlotPager(const Graph& graph, const SessionSpec& spec, SessionPlan& plan,
+                  std::uint32_t device_slot, Shared& shared)
       : graph_(graph),
         spec_(spec),
         plan_(plan),
@@ -61,11 +61,13 @@ class DeviceSlotPager {
     borrow_from_donors(paged);
     pin(paged);
     for (const StreamedWeight& streamed : paged.once) {
-      add_page(once_[streamed.weight], streamed, paging_.once[streamed.weight].first, once_launches_);
+      add_page(once_[streamed.weight], streamed, paging_.once[streamed.weight].first,
+               once_launches_);
       needs_.once_page_bytes += paging_.once[streamed.weight].bytes;
     }
     for (const StreamedWeight& streamed : paged.loop)
-      add_page(loop_[streamed.weight], streamed, paging_.loop[streamed.weight].first, loop_launches_);
+      add_page(loop_[streamed.weight], streamed, paging_.loop[streamed.weight].first,
+               loop_launches_);
     insert();
   }
 
@@ -78,8 +80,8 @@ class DeviceSlotPager {
 
   void count_others() {
     for (const SessionStorage& s : plan_.storages)
-      if (s.device_slot == device_slot_ &&
-          (s.kind == SessionStorage::Kind::loop_invariant || s.kind == SessionStorage::Kind::precomputed))
+      if (s.device_slot == device_slot_ && (s.kind == SessionStorage::Kind::loop_invariant ||
+                                            s.kind == SessionStorage::Kind::precomputed))
         needs_.inputs += padded_page_bytes(s.bytes);
     if (device_slot_ != spec_.home) return;
     for (const SessionPlan::Output& output : plan_.outputs)
@@ -154,7 +156,8 @@ class DeviceSlotPager {
 
   std::uint64_t bytes_of(const SessionStorage& s, const heddle_tensor_info& read) const {
     if (spec_.weight_bytes) return spec_.weight_bytes(s.device_slot, s.node, s.slot, s.rank);
-    const auto info = spec_.weight ? spec_.weight(s.device_slot, s.node, s.slot, s.rank) : std::nullopt;
+    const auto info =
+        spec_.weight ? spec_.weight(s.device_slot, s.node, s.slot, s.rank) : std::nullopt;
     return dense_bytes(info ? *info : read);
   }
 
@@ -177,7 +180,8 @@ class DeviceSlotPager {
     s.offset = streamed.offset;
     const auto index = std::uint32_t(plan_.pages.size());
     const auto donor = donors_.find(storage);
-    plan_.pages.push_back({storage, device_slot_, s.bytes, donor == donors_.end() ? -1 : donor->second});
+    plan_.pages.push_back(
+        {storage, device_slot_, s.bytes, donor == donors_.end() ? -1 : donor->second});
     const Launch& reader = launches[first];
     awaits_[reader.phase][reader.at].push_back({Kind::await_page, index});
     const bool in_loop = &launches == &loop_launches_;
@@ -262,7 +266,8 @@ void page_session(const Graph& graph, const SessionSpec& spec, SessionPlan& plan
   plan.needs.assign(spec.device_slots.size(), {});
   Shared shared{spec.donors, spec.pinned_bytes, {}};
   for (std::uint32_t device_slot = 0; device_slot < spec.device_slots.size(); ++device_slot)
-    if (spec.device_slots[device_slot].budget != kNoLimit) DeviceSlotPager(graph, spec, plan, device_slot, shared).run();
+    if (spec.device_slots[device_slot].budget != kNoLimit)
+      DeviceSlotPager(graph, spec, plan, device_slot, shared).run();
 }
 
 }  // namespace heddle::engine

@@ -1,5 +1,5 @@
-// Keeps a planned session inside the budgets of its device slots: where the weights find no room beside
-// everything else, some of them become pages that are streamed through a staging ring. Pure.
+// Keeps a planned session inside the budgets of its device slots: where the weights find no room
+// beside everything else, some of them become pages that are streamed through a staging ring. Pure.
 #pragma once
 
 #include "engine/program/session_plan.h"

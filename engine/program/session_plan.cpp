@@ -45,7 +45,8 @@ void SessionPlanner::plan_outputs() {
       if (!value)
         throw Error(Code::invalid_argument, cat("model output ", quote(output.name),
                                                 ": the optional input it shows was not given"));
-      builder_.plan().outputs.push_back({branch, output.name, *value, values_.phase_of(output.from)});
+      builder_.plan().outputs.push_back(
+          {branch, output.name, *value, values_.phase_of(output.from)});
     }
 }
 
@@ -120,7 +121,8 @@ void SessionPlanner::begin(PlacedBlock& placed, NodeIndex n, std::uint32_t branc
 }
 
 // What patches add beside the node's weights.
-SlotFactors SessionPlanner::factors(NodeIndex n, std::uint32_t device_slot, std::uint32_t rank) const {
+SlotFactors SessionPlanner::factors(NodeIndex n, std::uint32_t device_slot,
+                                    std::uint32_t rank) const {
   const Node& node = graph_.nodes[n];
   SlotFactors all;
   for (std::uint32_t slot = 0; slot < node.weights.size(); ++slot) {
@@ -163,7 +165,7 @@ std::vector<Phase> node_phases(const Graph& graph) {
       if (link == nullptr || (node.type->input(i).flags & HEDDLE_PORT_SHAPE) != 0) continue;
       phases[n] =
           std::max(phases[n], link->node == kGraphInputs ? input_phase(graph.inputs[link->port])
-                                                        : phases[link->node]);
+                                                         : phases[link->node]);
     }
   }
   return phases;

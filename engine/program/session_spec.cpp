@@ -43,8 +43,8 @@ SessionSpec session_spec(SessionSetup setup) {
   SessionSpec spec{call.sets, call.schedule, call.step_count, {}, setup.home, setup.placement, {}};
   for (std::uint32_t d = 0; d < setup.devices.size(); ++d) {
     SessionDevice& device = setup.devices[d];
-    spec.device_slots.push_back({std::move(device.name), device.compute, device.host_visible ? 0 : d + 1,
-                           device.budget, device.rates});
+    spec.device_slots.push_back({std::move(device.name), device.compute,
+                                 device.host_visible ? 0 : d + 1, device.budget, device.rates});
   }
   if (setup.are_peers) mark_peers(spec, spec.placement.devices.size(), setup.are_peers);
   spec.donors = std::move(setup.donors);
@@ -54,18 +54,18 @@ SessionSpec session_spec(SessionSetup setup) {
   spec.is_scaled_fp8 = is_scaled_fp8(*model);
   const auto sources = std::make_shared<ModelSources>(model, setup.placement.fractions);
   const auto layout = [sources, layout = std::move(setup.layout)](
-                        std::uint32_t device_slot, NodeIndex n, std::uint32_t number,
-                        std::uint32_t rank) -> std::optional<heddle_weight_layout> {
+                          std::uint32_t device_slot, NodeIndex n, std::uint32_t number,
+                          std::uint32_t rank) -> std::optional<heddle_weight_layout> {
     const auto source = sources->of(n, number, rank);
     return source ? std::optional(layout(device_slot, *source)) : std::nullopt;
   };
   spec.weight = [layout](std::uint32_t device_slot, NodeIndex n, std::uint32_t number,
-                       std::uint32_t rank) {
+                         std::uint32_t rank) {
     const auto made = layout(device_slot, n, number, rank);
     return made ? std::optional(made->info) : std::nullopt;
   };
   spec.weight_bytes = [layout](std::uint32_t device_slot, NodeIndex n, std::uint32_t number,
-                             std::uint32_t rank) {
+                               std::uint32_t rank) {
     const auto made = layout(device_slot, n, number, rank);
     return made ? made->bytes : 0;
   };

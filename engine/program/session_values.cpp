@@ -36,7 +36,8 @@ const SessionValues::Known* SessionValues::find(const Source& source, std::uint3
 }
 
 Phase SessionValues::phase_of(const Source& source) const {
-  return source.node == kGraphInputs ? input_phase(graph_.inputs[source.port]) : phases_[source.node];
+  return source.node == kGraphInputs ? input_phase(graph_.inputs[source.port])
+                                     : phases_[source.node];
 }
 
 bool SessionValues::is_external(const Source& source) const {
@@ -53,10 +54,11 @@ std::optional<Operand> SessionValues::external_at(const Source& source, std::uin
   if (found != externals_.end()) return found->second;
   const auto info = inputs_.info(input, branch);
   if (!info) return {};
-  const auto kind =
-      phase == Phase::loop_invariant ? SessionStorage::Kind::loop_invariant : SessionStorage::Kind::precomputed;
+  const auto kind = phase == Phase::loop_invariant ? SessionStorage::Kind::loop_invariant
+                                                   : SessionStorage::Kind::precomputed;
   const Operand value{
-      builder_.add_storage({kind, device_slot, dense_bytes(*info), 0, branch, 0, 0, input.name}), 0, *info};
+      builder_.add_storage({kind, device_slot, dense_bytes(*info), 0, branch, 0, 0, input.name}), 0,
+      *info};
   externals_[{source.port, branch, device_slot}] = value;
   return value;
 }
@@ -93,7 +95,8 @@ std::optional<Operand> SessionValues::value_at(Source source, std::uint32_t bran
     return replica->second;
   const auto [at, is_new] = of.arrivals.try_emplace(device_slot, 0);
   if (is_new)
-    at->second = builder_.send(source, branch, *value, device_slot, phase_of(source), made_by(source, branch));
+    at->second = builder_.send(source, branch, *value, device_slot, phase_of(source),
+                               made_by(source, branch));
   builder_.await(at->second, phase_of(source));
   return builder_.plan().transfers[at->second].dest;
 }
@@ -113,7 +116,8 @@ std::optional<Operand> SessionValues::read_at(Source source, std::uint32_t branc
     return value_at(source, branch, device_slot);
   if (is_external(source)) branch = inputs_.first_equal(graph_.inputs[source.port], branch);
   Known& of = known(source, branch);
-  if (const auto found = of.slices.find(device_slot); found != of.slices.end()) return found->second;
+  if (const auto found = of.slices.find(device_slot); found != of.slices.end())
+    return found->second;
   const auto value = value_at(source, branch, device_slot);
   if (!value) return {};
   return of.slices[device_slot] = builder_.add_slice(*value, branch, device_slot);
@@ -180,13 +184,13 @@ bool SessionValues::is_share(const Source& source, std::uint32_t branch, std::ui
   return of != nullptr && (of->sharded || of->shards.contains(rank));
 }
 
-std::uint32_t SessionValues::send_part(const Source& source, std::uint32_t branch, std::uint32_t rank,
-                                       const Operand& part, std::uint32_t device_slot,
-                                       std::size_t position) {
+std::uint32_t SessionValues::send_part(const Source& source, std::uint32_t branch,
+                                       std::uint32_t rank, const Operand& part,
+                                       std::uint32_t device_slot, std::size_t position) {
   const auto [at, is_new] = known(source, branch).parts.try_emplace({rank, device_slot}, 0);
   if (is_new)
-    at->second =
-        builder_.send(maker_of(source, branch), branch, part, device_slot, builder_.phase(), position);
+    at->second = builder_.send(maker_of(source, branch), branch, part, device_slot,
+                               builder_.phase(), position);
   return at->second;
 }
 

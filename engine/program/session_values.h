@@ -1,6 +1,6 @@
 // Where every value of a session is while it is planned: where it was made, whole or in parts, and
-// where it has been brought. Whoever asks for a value at a device slot gets it there, with the transfer
-// it takes. For plan_session() alone.
+// where it has been brought. Whoever asks for a value at a device slot gets it there, with the
+// transfer it takes. For plan_session() alone.
 #pragma once
 
 #include <cstdint>
@@ -79,7 +79,8 @@ class SessionValues {
   Known& known(const Source& source, std::uint32_t branch);
   const Known* find(const Source& source, std::uint32_t branch) const;
   bool is_external(const Source& source) const;
-  std::optional<Operand> external_at(const Source& source, std::uint32_t branch, std::uint32_t device_slot);
+  std::optional<Operand> external_at(const Source& source, std::uint32_t branch,
+                                     std::uint32_t device_slot);
   std::optional<Operand> origin(const Source& source, std::uint32_t branch);
   void gather(const Source& source, std::uint32_t branch);
   std::size_t made_by(const Source& source, std::uint32_t branch);

@@ -112,7 +112,8 @@ class SessionSimulation {
     return spec_.device_slots[a].memory == spec_.device_slots[b].memory;
   }
   bool are_peers(std::uint32_t a, std::uint32_t b) const {
-    return spec_.device_slots[a].peers != 0 && spec_.device_slots[a].peers == spec_.device_slots[b].peers;
+    return spec_.device_slots[a].peers != 0 &&
+           spec_.device_slots[a].peers == spec_.device_slots[b].peers;
   }
   static bool is_given(StorageKind kind) {
     return kind == StorageKind::weight || kind == StorageKind::loop_invariant ||
@@ -133,7 +134,9 @@ class SessionSimulation {
     }
   }
 
-  Moment next_moment(std::uint32_t device_slot) { return {device_slot, ++clocks_[device_slot][device_slot]}; }
+  Moment next_moment(std::uint32_t device_slot) {
+    return {device_slot, ++clocks_[device_slot][device_slot]};
+  }
   void learn(VectorClock& clock, const VectorClock& other) {
     for (std::size_t i = 0; i < clock.size(); ++i) clock[i] = std::max(clock[i], other[i]);
   }
@@ -144,8 +147,8 @@ class SessionSimulation {
 
   ShadowMemory& memory_of(const SessionStorage& storage) {
     return memory_[3 * storage.device_slot + (storage.kind == StorageKind::scratch ? 1
-                                        : storage.kind == StorageKind::page  ? 2
-                                                                             : 0)];
+                                              : storage.kind == StorageKind::page  ? 2
+                                                                                   : 0)];
   }
 
   // What an input or a weight holds.
@@ -170,8 +173,8 @@ class SessionSimulation {
     const Extent span = extent(o.info);
     const auto item = std::int64_t(item_bytes(o.info));
     if (!shares_memory(device_slot, s.device_slot) && !are_peers(device_slot, s.device_slot))
-      fault(who, " is on ", spec_.device_slots[device_slot].name, ", its storage ", o.storage, " on ",
-            spec_.device_slots[s.device_slot].name);
+      fault(who, " is on ", spec_.device_slots[device_slot].name, ", its storage ", o.storage,
+            " on ", spec_.device_slots[s.device_slot].name);
     else if (s.kind != StorageKind::weight &&
              (std::int64_t(o.offset_bytes) + span.begin * item < 0 ||
               o.offset_bytes + std::uint64_t(span.end * item) > s.bytes))
@@ -222,7 +225,8 @@ class SessionSimulation {
              std::uint64_t content) {
     if (!is_sound(o, device_slot, who)) return;
     if (is_given(storage(o).kind)) return fault(who, " writes to what it is given");
-    if (!shares_memory(device_slot, storage(o).device_slot)) return fault(who, " writes to a peer's memory");
+    if (!shares_memory(device_slot, storage(o).device_slot))
+      return fault(who, " writes to a peer's memory");
     std::uint64_t from = 0;
     for_each_run(o.info, item_bytes(o.info), [&](std::int64_t at, std::uint64_t bytes) {
       const auto begin = std::uint64_t(std::int64_t(o.offset_bytes) + at);
@@ -339,7 +343,8 @@ class SessionSimulation {
     });
   }
 
-  // Copies of one device slot run in order, each when all that its device slot was given before is done.
+  // Copies of one device slot run in order, each when all that its device slot was given before is
+  // done.
   void page_in(std::uint32_t index) {
     const PlannedPage& page = plan_.pages[index];
     const Moment moment{std::uint32_t(device_slots() + plan_.transfers.size() + index),
@@ -357,16 +362,18 @@ class SessionSimulation {
   }
 
   void await(std::uint32_t index) {
-    if (!transfers_to_[index].empty()) learn(clocks_[plan_.transfers[index].to], transfers_to_[index]);
+    if (!transfers_to_[index].empty())
+      learn(clocks_[plan_.transfers[index].to], transfers_to_[index]);
   }
 
   const Graph& graph_;
   const SessionSpec& spec_;
   const SessionPlan& plan_;
   SessionFindings found_;
-  std::vector<ShadowMemory> memory_;        // by device slot: what persists, then scratch, then the staging ring
+  std::vector<ShadowMemory>
+      memory_;  // by device slot: what persists, then scratch, then the staging ring
   std::vector<VectorClock> clocks_;         // by device slot
-  std::vector<VectorClock> transfers_to_;       // by transfer: what is known where it arrives
+  std::vector<VectorClock> transfers_to_;   // by transfer: what is known where it arrives
   std::vector<std::uint32_t> copies_;       // by transfer: how often it was started
   std::vector<VectorClock> page_clocks_;    // by device slot: what is known where pages come in
   std::vector<VectorClock> page_arrivals_;  // by page

@@ -19,7 +19,8 @@ namespace {
 // A description of memory: its number in the program.
 class TracedStorage final : public Storage {
  public:
-  TracedStorage(const void* traced, std::int32_t index, std::uint64_t bytes) : traced(traced), index(index), bytes_(bytes) {}
+  TracedStorage(const void* traced, std::int32_t index, std::uint64_t bytes)
+      : traced(traced), index(index), bytes_(bytes) {}
   std::byte* data() const override { return nullptr; }
   std::uint64_t bytes() const override { return bytes_; }
   const char* place() const override { return "block"; }
@@ -32,15 +33,20 @@ class TracedStorage final : public Storage {
 
 class TracedBlock final : public heddle_ctx {
  public:
-  explicit TracedBlock(const BlockSpec& spec) : spec_(spec), outputs_(spec.node->type->output_count()) {
+  explicit TracedBlock(const BlockSpec& spec)
+      : spec_(spec), outputs_(spec.node->type->output_count()) {
     const Node& node = *spec.node;
     for (std::uint32_t i = 0; i < spec.inputs.size(); ++i) {
-      if (spec.inputs[i]) inputs_.push_back(make_value(tensor(*spec.inputs[i], ProgramStorage::Kind::input, i)));
-      else if (const auto* literal = std::get_if<Value>(&node.inputs[i])) inputs_.push_back(*literal);
-      else inputs_.push_back({});
+      if (spec.inputs[i])
+        inputs_.push_back(make_value(tensor(*spec.inputs[i], ProgramStorage::Kind::input, i)));
+      else if (const auto* literal = std::get_if<Value>(&node.inputs[i]))
+        inputs_.push_back(*literal);
+      else
+        inputs_.push_back({});
     }
     for (std::uint32_t i = 0; i < spec.weights.size(); ++i)
-      weights_.push_back(spec.weights[i] ? tensor(*spec.weights[i], ProgramStorage::Kind::weight, i) : Tensor());
+      weights_.push_back(spec.weights[i] ? tensor(*spec.weights[i], ProgramStorage::Kind::weight, i)
+                                         : Tensor());
     factors_.resize(spec.factors.size());
     for (std::uint32_t i = 0; i < spec.factors.size(); ++i) {
       if (!spec.factors[i]) continue;
@@ -54,18 +60,25 @@ class TracedBlock final : public heddle_ctx {
 
   BlockProgram finish() {
     for (std::uint32_t i = 0; i < outputs_.size(); ++i) {
-      if (!outputs_[i]) throw Error(Code::internal, cat("the block did not set its output ", quote(spec_.node->type->output(i).name)));
+      if (!outputs_[i])
+        throw Error(Code::internal, cat("the block did not set its output ",
+                                        quote(spec_.node->type->output(i).name)));
       program_.outputs.push_back(operand(outputs_[i].get()));
     }
     return std::move(program_);
   }
 
-  const heddle_value* input(std::uint32_t index) override { return index < inputs_.size() ? inputs_[index].get() : nullptr; }
+  const heddle_value* input(std::uint32_t index) override {
+    return index < inputs_.size() ? inputs_[index].get() : nullptr;
+  }
   void set_output(std::uint32_t index, Value value) override {
-    if (index >= outputs_.size()) throw Error(Code::invalid_argument, cat("there is no output ", index));
+    if (index >= outputs_.size())
+      throw Error(Code::invalid_argument, cat("there is no output ", index));
     outputs_[index] = get_tensor(*value);
   }
-  heddle_tensor* weight(std::uint32_t slot) override { return slot < weights_.size() ? weights_[slot].get() : nullptr; }
+  heddle_tensor* weight(std::uint32_t slot) override {
+    return slot < weights_.size() ? weights_[slot].get() : nullptr;
+  }
   void want(std::string_view) override { refuse("want() a lazy input"); }
   std::span<const std::pair<std::string, Value>> extras() override { return {}; }
   bool cancelled() const override { return false; }
@@ -77,11 +90,16 @@ class TracedBlock final : public heddle_ctx {
   heddle_dtype compute() const override { return spec_.compute; }
   void* stream() override { return nullptr; }
 
-  Tensor make(const heddle_tensor_info& info) override { return tensor(checked_info(info, "tensor"), ProgramStorage::Kind::local, 0); }
+  Tensor make(const heddle_tensor_info& info) override {
+    return tensor(checked_info(info, "tensor"), ProgramStorage::Kind::local, 0);
+  }
   Tensor make_host(const heddle_tensor_info&) override { refuse("use host memory"); }
-  Tensor upload(const heddle_tensor_info&, const void*) override { refuse("upload data: numbers that vary come as inputs"); }
+  Tensor upload(const heddle_tensor_info&, const void*) override {
+    refuse("upload data: numbers that vary come as inputs");
+  }
   void read(heddle_tensor*, void*, std::size_t) override { refuse("read a tensor's elements"); }
-  void op(std::uint32_t op, std::span<heddle_tensor* const> in, std::span<heddle_tensor* const> out, std::span<const std::byte> attrs) override {
+  void op(std::uint32_t op, std::span<heddle_tensor* const> in, std::span<heddle_tensor* const> out,
+          std::span<const std::byte> attrs) override {
     for (std::size_t i = 0; i < in.size() && !factors_.empty(); ++i)
       if (const std::optional<std::uint32_t> slot = patched_slot(in[i]))
         return add_beside(*slot, op, in, out, attrs);
@@ -102,16 +120,21 @@ class TracedBlock final : public heddle_ctx {
     for (std::size_t i = 0; i < out.size(); ++i) add(out[i], in.size() + i, op_traced.out);
     for (const Operand& o : op_traced.out)
       if (o.storage >= 0 && program_.storages[o.storage].kind != ProgramStorage::Kind::local)
-        throw Error(Code::invalid_argument, cat(op_name(op), ": a block must not write to its inputs or weights"));
-    const heddle_op_call call{sizeof(heddle_op_call), op_name(op), std::uint32_t(in.size()), std::uint32_t(out.size()), pointers.data(),
-                              pointers.data() + in.size(), op_traced.attrs.data(), std::uint32_t(attrs.size())};
+        throw Error(Code::invalid_argument,
+                    cat(op_name(op), ": a block must not write to its inputs or weights"));
+    const heddle_op_call call{sizeof(heddle_op_call),   op_name(op),
+                              std::uint32_t(in.size()), std::uint32_t(out.size()),
+                              pointers.data(),          pointers.data() + in.size(),
+                              op_traced.attrs.data(),   std::uint32_t(attrs.size())};
     check_op(call);
     const OpCost cost = op_cost(call);
     program_.cost.flops += cost.flops;
     program_.cost.bytes += cost.bytes;
     program_.ops.push_back(std::move(op_traced));
   }
-  Value build_model(std::string_view, const Checkpoint&, const heddle_value*) override { refuse("build a model"); }
+  Value build_model(std::string_view, const Checkpoint&, const heddle_value*) override {
+    refuse("build a model");
+  }
   std::unique_ptr<SessionHandle> open(const SessionRequest&) override { refuse("open a model"); }
   std::string find_file(std::string_view, std::string_view) override { refuse("look for files"); }
   std::string output_folder(std::string_view) override { refuse("write files"); }
@@ -128,13 +151,15 @@ class TracedBlock final : public heddle_ctx {
 
  private:
   [[noreturn]] static void refuse(std::string_view what) {
-    throw Error(Code::unsupported, cat("a block cannot ", what, ": it is recorded once and replayed"));
+    throw Error(Code::unsupported,
+                cat("a block cannot ", what, ": it is recorded once and replayed"));
   }
   Tensor tensor(const heddle_tensor_info& info, ProgramStorage::Kind kind, std::uint32_t index) {
     // A packed weight's strides say nothing; its bytes are known to the planner alone.
     const std::uint64_t bytes = info.layout != 0 ? 0 : span_bytes(info);
     program_.storages.push_back({kind, index, bytes});
-    return make_tensor(info, std::make_shared<TracedStorage>(this, std::int32_t(program_.storages.size() - 1), bytes));
+    return make_tensor(info, std::make_shared<TracedStorage>(
+                                 this, std::int32_t(program_.storages.size() - 1), bytes));
   }
   // Of a weight that a patch is added beside.
   std::optional<std::uint32_t> patched_slot(heddle_tensor* t) const {
@@ -153,9 +178,9 @@ class TracedBlock final : public heddle_ctx {
     heddle_tensor *const x = given_at(0), *const weight = given_at(1),
                          *const residual = given_at(3);
     const bool is_gemm = op == linear && x != nullptr && x->info.rank > 0 && out.size() == 1 &&
-                            out[0] != nullptr && patched_slot(weight) == slot &&
-                            weight->offset_bytes == 0 &&
-                            same_shape(weight->info, *spec_.weights[slot]);
+                         out[0] != nullptr && patched_slot(weight) == slot &&
+                         weight->offset_bytes == 0 &&
+                         same_shape(weight->info, *spec_.weights[slot]);
     if (!is_gemm)
       throw Error(Code::unsupported, cat("the weight ", quote(spec_.node->type->slot(slot).name),
                                          " is quantised and read by ", op_name(op),
@@ -197,7 +222,8 @@ class TracedBlock final : public heddle_ctx {
   Operand operand(heddle_tensor* t) const {
     const auto* storage = dynamic_cast<const TracedStorage*>(t->storage.get());
     if (storage == nullptr || storage->traced != this)
-      throw Error(Code::invalid_argument, "a block used a tensor that is neither its own, an input nor a weight");
+      throw Error(Code::invalid_argument,
+                  "a block used a tensor that is neither its own, an input nor a weight");
     return {storage->index, t->offset_bytes, t->info};
   }
 
@@ -217,7 +243,9 @@ class TracedBlock final : public heddle_ctx {
 BlockProgram trace_block(const BlockSpec& spec) {
   try {
     TracedBlock traced(spec);
-    if (heddle_status* status = spec.node->type->desc().execute(nullptr, &traced); status != nullptr) throw take_status(status);
+    if (heddle_status* status = spec.node->type->desc().execute(nullptr, &traced);
+        status != nullptr)
+      throw take_status(status);
     return traced.finish();
   } catch (Error& error) {
     error.at(cat("block ", spec.node->id));

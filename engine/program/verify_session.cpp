@@ -59,8 +59,8 @@ class SessionChecker {
         const bool page = storage.kind == StorageKind::page;
         const SessionPlan::Arenas& arenas = plan_.arenas[storage.device_slot];
         const std::uint64_t available = scratch ? arenas.scratch_bytes
-                                   : page  ? arenas.staging_ring_bytes
-                                           : arenas.persistent_bytes;
+                                        : page  ? arenas.staging_ring_bytes
+                                                : arenas.persistent_bytes;
         if (storage.offset + storage.bytes > available)
           fault("storage ", s, " ends behind its arena of ", available, " bytes");
         if (!scratch && !page && storage.bytes > 0 &&
@@ -94,7 +94,8 @@ class SessionChecker {
     for (std::size_t s = 0; s < pages.size(); ++s)
       if (pages[s] != (plan_.storages[s].kind == StorageKind::page ? 1u : 0u))
         fault("storage ", s, " is on ", pages[s], " pages");
-    for (std::uint32_t device_slot = 0; device_slot < device_slots() && device_slot < plan_.arenas.size(); ++device_slot)
+    for (std::uint32_t device_slot = 0;
+         device_slot < device_slots() && device_slot < plan_.arenas.size(); ++device_slot)
       check_budget(device_slot);
     std::vector<std::uint64_t> lent(spec_.donors.size(), 0);
     for (const PlannedPage& page : plan_.pages)
@@ -105,7 +106,8 @@ class SessionChecker {
 
   void check_budget(std::uint32_t device_slot) {
     if (spec_.device_slots[device_slot].budget == kNoLimit) {
-      if (plan_.arenas[device_slot].staging_ring_bytes != 0) fault("place ", device_slot, " streams without need");
+      if (plan_.arenas[device_slot].staging_ring_bytes != 0)
+        fault("place ", device_slot, " streams without need");
       return;
     }
     const SessionPlan::Arenas& arenas = plan_.arenas[device_slot];
@@ -113,14 +115,16 @@ class SessionChecker {
     for (const SessionStorage& s : plan_.storages)
       if (s.device_slot == device_slot && is_given(s.kind)) held += s.bytes;
     if (held > spec_.device_slots[device_slot].budget)
-      fault("place ", device_slot, " holds ", held, " bytes of ", spec_.device_slots[device_slot].budget);
+      fault("place ", device_slot, " holds ", held, " bytes of ",
+            spec_.device_slots[device_slot].budget);
     std::uint64_t copied = 0, once = 0;
     for (int phase = 0; phase < 3; ++phase)
       for (const SessionAction& action : plan_.phases[phase])
         if (action.kind == ActionKind::page_in && action.index < plan_.pages.size() &&
             plan_.pages[action.index].device_slot == device_slot)
           (phase == 2 ? copied : once) += plan_.pages[action.index].bytes;
-    if (copied != plan_.needs[device_slot].step_page_bytes || once != plan_.needs[device_slot].once_page_bytes)
+    if (copied != plan_.needs[device_slot].step_page_bytes ||
+        once != plan_.needs[device_slot].once_page_bytes)
       fault("place ", device_slot, " copies other bytes than it tells");
   }
 
@@ -218,7 +222,8 @@ class SessionChecker {
         }
       }
     }
-    std::ranges::stable_sort(ahead, {}, [&](std::uint32_t p) { return plan_.pages[p].device_slot; });
+    std::ranges::stable_sort(ahead, {},
+                             [&](std::uint32_t p) { return plan_.pages[p].device_slot; });
     if (ahead != plan_.first_pages) fault("the first pages are not those that steps bring ahead");
     for (std::size_t kind = 0; kind < phase_of.size(); ++kind)
       for (std::size_t i = 0; i < phase_of[kind].size(); ++i)

@@ -30,7 +30,9 @@ std::vector<std::optional<WeightSource>> weight_sources(const Model& model, cons
 
 namespace {
 
-std::vector<WeightSource::Range> rank_ranges(const WeightShard& shard, const std::vector<double>& shares, std::uint32_t rank) {
+std::vector<WeightSource::Range> rank_ranges(const WeightShard& shard,
+                                             const std::vector<double>& shares,
+                                             std::uint32_t rank) {
   std::vector<WeightSource::Range> ranges;
   std::int64_t begin = 0;
   for (const WeightShard::Segment& segment : shard.segments) {
@@ -44,14 +46,16 @@ std::vector<WeightSource::Range> rank_ranges(const WeightShard& shard, const std
 }
 
 // Rows of the joined parts, as rows of the parts.
-std::vector<WeightSource::Part> rows_of(const std::vector<WeightSource::Part>& parts, const std::vector<WeightSource::Range>& ranges) {
+std::vector<WeightSource::Part> rows_of(const std::vector<WeightSource::Part>& parts,
+                                        const std::vector<WeightSource::Range>& ranges) {
   std::vector<WeightSource::Part> rows;
   for (const WeightSource::Range& range : ranges) {
     std::int64_t at = 0;  // the part's first row among all
     for (const WeightSource::Part& part : parts) {
       const std::int64_t size = part.end - part.begin;
       const std::int64_t begin = std::max(range.begin, at), end = std::min(range.end, at + size);
-      if (begin < end) rows.push_back({part.tensor, part.begin + begin - at, part.begin + end - at});
+      if (begin < end)
+        rows.push_back({part.tensor, part.begin + begin - at, part.begin + end - at});
       at += size;
     }
   }
@@ -61,29 +65,33 @@ std::vector<WeightSource::Part> rows_of(const std::vector<WeightSource::Part>& p
 }  // namespace
 
 std::string weights_name(const Model& model) {
-  const std::filesystem::path path = model.checkpoint == nullptr ? std::filesystem::path() : model.checkpoint->path();
+  const std::filesystem::path path =
+      model.checkpoint == nullptr ? std::filesystem::path() : model.checkpoint->path();
   return cat(model.family, " ", (path.parent_path().filename() / path.filename()).string());
 }
 
-WeightSource rank_source(const WeightSource& whole, const WeightShard& shard, const std::vector<double>& shares, std::uint32_t rank) {
+WeightSource rank_source(const WeightSource& whole, const WeightShard& shard,
+                         const std::vector<double>& shares, std::uint32_t rank) {
   if (shard.axis < 0) return whole;
   const heddle_tensor_info info = whole.info();
   std::int64_t length = 0;
   for (const WeightShard::Segment& segment : shard.segments) length += segment.length;
   if (std::uint32_t(shard.axis) >= info.rank || info.shape[shard.axis] != length)
-    throw Error(Code::invalid_argument, cat(quote(whole.parts[0].tensor->name), " has ", info.shape[shard.axis], " entries along axis ", shard.axis,
-                                            ", its stretches add up to ", length));
+    throw Error(Code::invalid_argument,
+                cat(quote(whole.parts[0].tensor->name), " has ", info.shape[shard.axis],
+                    " entries along axis ", shard.axis, ", its stretches add up to ", length));
   const std::vector<WeightSource::Range> ranges = rank_ranges(shard, shares, rank);
   WeightSource part = whole;
-  if (shard.axis == 0) part.parts = rows_of(whole.parts, ranges);
-  else part.columns = ranges;
+  if (shard.axis == 0)
+    part.parts = rows_of(whole.parts, ranges);
+  else
+    part.columns = ranges;
   return part;
 }
 
 std::optional<WeightSource> numbered_source(const std::vector<std::optional<WeightSource>>& sources,
                                             const Node& node, std::uint32_t number,
-                                            const std::vector<double>& shares,
-                                            std::uint32_t rank) {
+                                            const std::vector<double>& shares, std::uint32_t rank) {
   const WeightSlot slot = weight_slot(node, number);
   if (!sources[slot.slot]) return {};
   const bool is_whole = rank == kWholeWeight || slot.slot >= node.shards.size();

@@ -102,9 +102,9 @@ class Counter {
   Info input_info(std::uint32_t input, std::uint32_t set) const {
     const GraphInput& i = graph_.inputs[input];
     const Phase phase = input_phase(i);
-    const auto& given = phase == Phase::loop_invariant    ? spec_.sets[set].constants
-                        : phase == Phase::precomputed ? spec_.schedule
-                                                  : spec_.sets[set].steps;
+    const auto& given = phase == Phase::loop_invariant ? spec_.sets[set].constants
+                        : phase == Phase::precomputed  ? spec_.schedule
+                                                       : spec_.sets[set].steps;
     const auto found = given.find(i.name);
     if (found == given.end()) return {};
     return phase == Phase::per_step ? row_major(found->second) : found->second;
@@ -342,8 +342,8 @@ std::uint64_t CallLoad::rank_bytes(ParallelMode mode, double fraction, bool is_f
     else if (mode == ParallelMode::sequence)
       bytes += block.weight_bytes;
     else
-      bytes +=
-          block.whole_bytes + std::uint64_t(double(block.weight_bytes - block.whole_bytes) * fraction);
+      bytes += block.whole_bytes +
+               std::uint64_t(double(block.weight_bytes - block.whole_bytes) * fraction);
   }
   return bytes;
 }

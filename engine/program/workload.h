@@ -41,7 +41,7 @@ struct BlockLoad {
   };
   std::vector<SlotBytes> slot_bytes;  // of the weights that are given, in the order of slots, and
                                       // of what is added beside them
-  std::vector<std::uint32_t> work;        // by set: an index into CallLoad::works
+  std::vector<std::uint32_t> work;    // by set: an index into CallLoad::works
 };
 
 struct CallLoad {
@@ -52,7 +52,7 @@ struct CallLoad {
       input_bytes;  // by set and input of the graph; a precomputed input: one step's
   std::uint32_t set_count = 1, step_count = 1;
   Phase main = Phase::per_step;  // of most blocks: constant for a model that is called once
-  std::int64_t batch = 1;  // items along the batch axis; 1 when no input has one
+  std::int64_t batch = 1;        // items along the batch axis; 1 when no input has one
   std::uint64_t weight_bytes = 0;
   std::uint32_t weights = 0, whole_weights = 0;
   std::uint64_t whole_bytes = 0;
@@ -64,7 +64,7 @@ struct CallLoad {
 
   double repeats() const {
     return main == Phase::per_step ? step_count : 1;
-  }  // of the blocks of the main rate
+  }                           // of the blocks of the main rate
   double step_flops() const;  // of all sets, in blocks of the main rate
   const BlockWork& work(std::uint32_t block, std::uint32_t set) const {
     return works[blocks[block].work[set]];

@@ -77,7 +77,7 @@ Value in_host_memory(DeviceState& device, const std::shared_ptr<Ledger>& host, c
 }
 
 void evict_weights(Environment& environment, std::size_t d, std::uint64_t missing,
-                       WeightStore::Reach reach) {
+                   WeightStore::Reach reach) {
   const RunDevice& device = environment.devices[d];
   if (device.weights->evict(missing, environment.forecast.next_uses(), reach) > 0)
     device.state->trim_quietly();
@@ -117,10 +117,10 @@ void install_eviction(Environment& environment) {
     const DeviceState* const who = environment.devices[d].state.get();
     // A parent is short of memory for another device: what this one holds of it helps, too.
     for (Ledger* ledger = &who->ledger(); ledger != nullptr; ledger = ledger->parent()) {
-      ledger->on_shortage(
-          EvictionOrder::weights_without_use, who, [&environment, d](std::uint64_t missing) {
-            evict_weights(environment, d, missing, WeightStore::Reach::without_use);
-          });
+      ledger->on_shortage(EvictionOrder::weights_without_use, who,
+                          [&environment, d](std::uint64_t missing) {
+                            evict_weights(environment, d, missing, WeightStore::Reach::without_use);
+                          });
       ledger->on_shortage(
           EvictionOrder::cached_values, who,
           [&environment, d](std::uint64_t missing) { evict_values(environment, d, missing); });

@@ -11,8 +11,8 @@ namespace heddle::engine {
 
 // A run has failed on these devices (index -> cause): one failure for each. Where there are
 // several, most often one of them has taken the others along: those that pass a probe are let off,
-// if any does not pass it. Weights and cached values of the blamed devices are let go, because nobody
-// knows what their memory holds now.
+// if any does not pass it. Weights and cached values of the blamed devices are let go, because
+// nobody knows what their memory holds now.
 void report_failures(Environment& environment, std::map<std::size_t, std::string> causes);
 
 // Probes every degraded device whose time has come. One that passes is used again, with nothing of

@@ -1,5 +1,5 @@
-// What a run works with: devices, weights, caches, files. Owned by the engine, shared by all runs; its parts are
-// thread-safe.
+// What a run works with: devices, weights, caches, files. Owned by the engine, shared by all runs;
+// its parts are thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 
 #include "engine/device/health.h"
 #include "engine/files/checkpoint_cache.h"
-#include "engine/files/file_hashes.h"
 #include "engine/files/disk_cache.h"
+#include "engine/files/file_hashes.h"
 #include "engine/graph/catalog.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/prompt_limit.h"
@@ -38,18 +38,23 @@ struct RunDevice {
 
 // Finds the files that nodes name, and says where new ones go.
 struct FolderService {
-  std::function<std::string(std::string_view folder, std::string_view name)> find;  // throws not_found with the places searched
-  std::function<std::string(std::string_view kind)> output;                          // "output", "temp"; made when missing
+  std::function<std::string(std::string_view folder, std::string_view name)>
+      find;  // throws not_found with the places searched
+  std::function<std::string(std::string_view kind)> output;  // "output", "temp"; made when missing
 };
 
 // Makes a MODEL value; the hints are those of the node that asks.
-using ModelBuilder = std::function<Value(std::string_view role, const Checkpoint& checkpoint, const heddle_value* config, const Hints& hints)>;
+using ModelBuilder = std::function<Value(std::string_view role, const Checkpoint& checkpoint,
+                                         const heddle_value* config, const Hints& hints)>;
 
-// A model opened by a node, seen at its first step. For tests, which hold infer() and execute() together. Called on the node's thread.
+// A model opened by a node, seen at its first step. For tests, which hold infer() and execute()
+// together. Called on the node's thread.
 using OpenObserver = std::function<void(const Node& node, const CallSpec& call)>;
 
-// Where a call of a model runs; `home` is the device of the node that calls, an index into the devices.
-using CallPlacer = std::function<CallPlacement(const Node& caller, std::uint32_t home, const Model& model, const CallSpec& call)>;
+// Where a call of a model runs; `home` is the device of the node that calls, an index into the
+// devices.
+using CallPlacer = std::function<CallPlacement(const Node& caller, std::uint32_t home,
+                                               const Model& model, const CallSpec& call)>;
 
 // Results that outlive the process.
 struct PersistentCache {
@@ -82,7 +87,8 @@ struct RunHooks {
   OpenObserver on_open;
 };
 
-// Its parts are base classes so that they go after the devices, whose work holds leases of host memory.
+// Its parts are base classes so that they go after the devices, whose work holds leases of host
+// memory.
 struct Environment : NodeServices, SharedHostMemory, RunHooks {
   explicit Environment(std::uint64_t cache_bytes) : cache(cache_bytes) {}
   ~Environment() {
@@ -92,28 +98,38 @@ struct Environment : NodeServices, SharedHostMemory, RunHooks {
     if (host_ledger != nullptr) host_ledger->remove_evict_callback(&cache);
   }
 
-  // From here on the devices take weights from host memory with this room. REQUIRES: host_ledger is there.
+  // From here on the devices take weights from host memory with this room. REQUIRES: host_ledger is
+  // there.
   void hold_weights(std::shared_ptr<HostBudget> budget) {
-    const auto pins = [](const RunDevice& device) { return device.state->device().has_pinned() && !device.state->device().host_visible(); };
+    const auto pins = [](const RunDevice& device) {
+      return device.state->device().has_pinned() && !device.state->device().host_visible();
+    };
     HostWeights::Options options{.pinned_bytes = pinned_bytes};
-    options.staging_devices = unsigned(std::max<std::ptrdiff_t>(1, std::ranges::count_if(devices, pins)));
-    // A quarter of what is pinned is for weights that pass through, and of that what the largest ones take three times, for each device; more would
-    // only keep copies out.
-    options.staging_bytes = std::min(pinned_bytes / 4, options.staging_devices * (std::uint64_t{384} << 20));
-    // Eight threads fill a link to two thirds, sixteen to four fifths; with half of the processors nobody else is kept from working.
-    const unsigned threads = std::min(16 * options.staging_devices, std::thread::hardware_concurrency() / 2);
+    options.staging_devices =
+        unsigned(std::max<std::ptrdiff_t>(1, std::ranges::count_if(devices, pins)));
+    // A quarter of what is pinned is for weights that pass through, and of that what the largest
+    // ones take three times, for each device; more would only keep copies out.
+    options.staging_bytes =
+        std::min(pinned_bytes / 4, options.staging_devices * (std::uint64_t{384} << 20));
+    // Eight threads fill a link to two thirds, sixteen to four fifths; with half of the processors
+    // nobody else is kept from working.
+    const unsigned threads =
+        std::min(16 * options.staging_devices, std::thread::hardware_concurrency() / 2);
     options.copiers = threads - std::min(threads, options.readers);
     host_weights = std::make_unique<HostWeights>(std::move(budget), options);
     for (const RunDevice& device : devices) {
       device.state->use_host_weights(host_weights.get());
       device.state->use_host_ledger(host_ledger);
     }
-    host_ledger->on_shortage(EvictionOrder::file_bytes, host_weights.get(), [this](std::uint64_t missing) { host_weights->evict(missing); });
+    host_ledger->on_shortage(EvictionOrder::file_bytes, host_weights.get(),
+                             [this](std::uint64_t missing) { host_weights->evict(missing); });
   }
 
   Forecast forecast;
-  std::vector<RunDevice> devices;  // install_eviction() of available_memory.h tells their ledgers what may go
-  Topology topology;  // of these devices, in their order, all of them well: topology_now() of health.h asks them
+  std::vector<RunDevice>
+      devices;        // install_eviction() of available_memory.h tells their ledgers what may go
+  Topology topology;  // of these devices, in their order, all of them well: topology_now() of
+                      // health.h asks them
   Costs costs;        // measured, or empty
   OutputCache cache;  // goes before the devices that its values lie on
   CheckpointCache checkpoints;

@@ -41,9 +41,11 @@ std::vector<fs::path> Folders::roots(std::string_view folder) const {
 }
 
 std::string Folders::find(std::string_view folder, std::string_view name) const {
-  if (name.empty()) throw Error(Code::invalid_argument, cat("no name was given for a file of ", quote(folder)));
+  if (name.empty())
+    throw Error(Code::invalid_argument, cat("no name was given for a file of ", quote(folder)));
   if (leaves_its_folder(fs::path(name)))
-    throw Error(Code::invalid_argument, cat("the name ", quote(name), " leaves its folder ", quote(folder), ". Name a file below it"));
+    throw Error(Code::invalid_argument, cat("the name ", quote(name), " leaves its folder ",
+                                            quote(folder), ". Name a file below it"));
   std::vector<std::string> searched;
   for (const fs::path& root : roots(folder)) {
     const fs::path candidate = root / fs::path(name);
@@ -52,9 +54,11 @@ std::string Folders::find(std::string_view folder, std::string_view name) const 
     searched.push_back(candidate.string());
   }
   const bool is_input = folder == "input";
-  throw Error(Code::not_found, cat("there is no file ", quote(name), "; looked for: ", join(searched, ", "),
-                                   is_input ? ". Put it there, or name another folder with --input." : ". Put it there, or name its folder with --models.",
-                                   did_you_mean(name, list(folder, HEDDLE_WIDGET_FILE))));
+  throw Error(Code::not_found,
+              cat("there is no file ", quote(name), "; looked for: ", join(searched, ", "),
+                  is_input ? ". Put it there, or name another folder with --input."
+                           : ". Put it there, or name its folder with --models.",
+                  did_you_mean(name, list(folder, HEDDLE_WIDGET_FILE))));
 }
 
 std::vector<std::string> Folders::list(std::string_view folder, std::int32_t widget_kind) const {
@@ -66,9 +70,14 @@ std::vector<std::string> Folders::list(std::string_view folder, std::int32_t wid
         if (it->is_directory(error)) names.insert(it->path().filename().string());
       continue;
     }
-    for (fs::recursive_directory_iterator it(root, fs::directory_options::follow_directory_symlink, error), end; !error && it != end; it.increment(error)) {
-      if (it.depth() > 8) it.disable_recursion_pending();  // a link that points upwards must not keep us here
-      if (it->is_regular_file(error)) names.insert(it->path().lexically_relative(root).generic_string());
+    for (fs::recursive_directory_iterator
+             it(root, fs::directory_options::follow_directory_symlink, error),
+         end;
+         !error && it != end; it.increment(error)) {
+      if (it.depth() > 8)
+        it.disable_recursion_pending();  // a link that points upwards must not keep us here
+      if (it->is_regular_file(error))
+        names.insert(it->path().lexically_relative(root).generic_string());
     }
   }
   return {names.begin(), names.end()};
@@ -81,11 +90,14 @@ std::vector<std::string> Folders::places(std::string_view folder) const {
 }
 
 std::string Folders::output(std::string_view kind) const {
-  if (kind != "output" && kind != "temp") throw Error(Code::invalid_argument, cat("there is no output folder of the kind ", quote(kind)));
+  if (kind != "output" && kind != "temp")
+    throw Error(Code::invalid_argument, cat("there is no output folder of the kind ", quote(kind)));
   const fs::path folder = kind == "temp" ? output_ / "temp" : output_;
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) throw Error(Code::io, cat("the output folder ", folder.string(), " cannot be made: ", error.message(), ". Name another one with --output"));
+  if (error)
+    throw Error(Code::io, cat("the output folder ", folder.string(), " cannot be made: ",
+                              error.message(), ". Name another one with --output"));
   return folder.string();
 }
 

@@ -138,10 +138,9 @@ Tensor random_input(DeviceState& state, std::span<const std::int64_t> shape) {
   return x;
 }
 
-// The matrix of a product in the layout that the device's kernels read. `use`: HEDDLE_USE_LINEAR, or
-// the fp8 one.
-Tensor gemm_weight(DeviceState& state, std::int32_t use, std::int64_t rows,
-                      std::int64_t columns) {
+// The matrix of a product in the layout that the device's kernels read. `use`: HEDDLE_USE_LINEAR,
+// or the fp8 one.
+Tensor gemm_weight(DeviceState& state, std::int32_t use, std::int64_t rows, std::int64_t columns) {
   const std::int64_t shape[] = {rows, columns};
   const heddle_tensor_info info = make_info(HEDDLE_F32, shape);
   std::vector<float> values = random_values(rows * columns, columns);
@@ -209,14 +208,17 @@ GemmRates gemm_rates(DeviceState& state, std::int32_t use, double launch) {
         std::uint64_t(17 * inner * width) * sizeof(float) <= 2 * most_bytes(state);  // of the next
     if (is_long_enough(took) || !has_room || width * 2 > kMostWidth) {
       const auto rate = [&](double seconds) {
-        return 4.0 * double(tokens) * double(width) * double(inner) / std::max(seconds - 2 * launch, 1e-9);
+        return 4.0 * double(tokens) * double(width) * double(inner) /
+               std::max(seconds - 2 * launch, 1e-9);
       };
       GemmRates rates{rate(sustained(state, took, both))};
       // What works in host memory shares its power with the host, which does not rest.
       // Where products are as short as launches, two rates say little of each other.
-      if (is_long_enough(took) || took.device < 20 * launch || state.device().host_visible() || use != HEDDLE_USE_LINEAR)
+      if (is_long_enough(took) || took.device < 20 * launch || state.device().host_visible() ||
+          use != HEDDLE_USE_LINEAR)
         return rates;
-      if (const double rested = rate(at_half_time(state, took, both)); rested > kStandsOut * rates.sustained)
+      if (const double rested = rate(at_half_time(state, took, both));
+          rested > kStandsOut * rates.sustained)
         rates.half_time = rested;
       return rates;
     }
@@ -349,8 +351,8 @@ Costs measure(const std::vector<RunDevice>& devices, Costs known, std::uint64_t 
       End source{from}, target{to};
       if (from == to || !is_measured(source.device(), target.device())) continue;
       if (!pairs.emplace(source.model(), target.model()).second) continue;
-      progress(cat("measuring the link from ", from == nullptr ? "host" : from->device().name(), " to ",
-               to == nullptr ? "host" : to->device().name()));
+      progress(cat("measuring the link from ", from == nullptr ? "host" : from->device().name(),
+                   " to ", to == nullptr ? "host" : to->device().name()));
       known.links[{source.model(), target.model()}] =
           link_costs(std::move(source), std::move(target), kMostBytes);
     }

@@ -40,8 +40,8 @@ Value share_unseen(const Value& value) {
 
 }  // namespace
 
-std::optional<std::span<const Value>> OutputCache::Reading::find(
-    const Hash128& key, const RunWork* own) const {
+std::optional<std::span<const Value>> OutputCache::Reading::find(const Hash128& key,
+                                                                 const RunWork* own) const {
   const auto found = state_->places.find(key);
   if (found == state_->places.end()) return std::nullopt;
   Entry& entry = state_->entries[found->second];

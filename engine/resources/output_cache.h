@@ -32,11 +32,11 @@ class OutputCache {
   void add(const Hash128& key, std::span<const Value> outputs, double seconds, WorkMark by = {});
   bool contains(const Hash128& key) const;
 
-  // Lets go of `bytes` that cached values hold in one place, of what is cheapest to make again for its
-  // bytes first. there(value, shares): bytes that come free in that place when so many shares of it
-  // go, which are all that the cache has; 0 when nothing does. Asked with the cache's lock held.
-  // instead(value): the same contents elsewhere, to be kept in its place; nothing: what has it goes.
-  // Gives the bytes that came free.
+  // Lets go of `bytes` that cached values hold in one place, of what is cheapest to make again for
+  // its bytes first. there(value, shares): bytes that come free in that place when so many shares
+  // of it go, which are all that the cache has; 0 when nothing does. Asked with the cache's lock
+  // held. instead(value): the same contents elsewhere, to be kept in its place; nothing: what has
+  // it goes. Gives the bytes that came free.
   std::uint64_t make_room(
       std::uint64_t bytes,
       const std::function<std::uint64_t(const Value& value, std::uint32_t shares)>& there,
@@ -93,8 +93,9 @@ class OutputCache {
 
 class OutputCache::Reading {
  public:
-  // The outputs, as long as this object lives; nothing when the key is not known, or when what makes
-  // them has been given up. From now on it is not, unless it is `own`, which the caller may give up.
+  // The outputs, as long as this object lives; nothing when the key is not known, or when what
+  // makes them has been given up. From now on it is not, unless it is `own`, which the caller may
+  // give up.
   std::optional<std::span<const Value>> find(const Hash128& key,
                                              const RunWork* own = nullptr) const;
 

@@ -32,8 +32,8 @@ class RunWork {
 
   // The run has waited for its devices, and is over. False: something of it is missing.
   bool finish();
-  // The same after a failure: the nodes that have left something out. What others have made since is
-  // known to be there, once forget() has been called.
+  // The same after a failure: the nodes that have left something out. What others have made since
+  // is known to be there, once forget() has been called.
   std::vector<NodeIndex> lost() const;
   void forget();
 
@@ -44,9 +44,9 @@ class RunWork {
     CancelFlagRef flag;
   };
   mutable std::mutex mutex_;
-  State state_ = State::open;     // mutex_
-  std::vector<Part> parts_;       // mutex_; in the order in which they began
-  std::uint64_t held_until_ = 0;  // mutex_; of these parts
+  State state_ = State::open;           // mutex_
+  std::vector<Part> parts_;             // mutex_; in the order in which they began
+  std::uint64_t held_until_ = 0;        // mutex_; of these parts
   std::atomic<std::uint64_t> mark_{0};  // how many parts there are
 };
 

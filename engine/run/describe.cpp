@@ -20,12 +20,17 @@ std::uint64_t weight_bytes(const Model& model) {
   return bytes;
 }
 
-void collect(const heddle_value& value, const Source& source, const std::string& field, std::vector<ModelSummary>& models) {
-  const auto below = [&](const std::string& name) { return field.empty() ? name : cat(field, ".", name); };
+void collect(const heddle_value& value, const Source& source, const std::string& field,
+             std::vector<ModelSummary>& models) {
+  const auto below = [&](const std::string& name) {
+    return field.empty() ? name : cat(field, ".", name);
+  };
   if (const auto* model = std::get_if<std::shared_ptr<const Model>>(&value.content)) {
-    models.push_back({source, field, (*model)->family, (*model)->graph->nodes.size(), weight_bytes(**model)});
+    models.push_back(
+        {source, field, (*model)->family, (*model)->graph->nodes.size(), weight_bytes(**model)});
   } else if (const auto* list = std::get_if<List>(&value.content)) {
-    for (std::size_t i = 0; i < list->items.size(); ++i) collect(*list->items[i], source, below(std::to_string(i)), models);
+    for (std::size_t i = 0; i < list->items.size(); ++i)
+      collect(*list->items[i], source, below(std::to_string(i)), models);
   } else if (const auto* record = std::get_if<Record>(&value.content)) {
     for (const auto& [name, inner] : record->fields) collect(*inner, source, below(name), models);
   }
@@ -46,7 +51,8 @@ Described describe_models(const Graph& graph, Environment& environment) {
     });
     described.known[n] = known;
     if (known) order.push_back(n);
-    for (std::uint32_t o = 0; known && o < node.type->output_count(); ++o) request.fetch.push_back({n, o});
+    for (std::uint32_t o = 0; known && o < node.type->output_count(); ++o)
+      request.fetch.push_back({n, o});
   }
   if (request.fetch.empty()) return described;
   // Only these: a graph without sinks runs what is kept.
@@ -54,7 +60,8 @@ Described describe_models(const Graph& graph, Environment& environment) {
   headers.sinks.clear();
   headers.order = std::move(order);
   Inferred nothing;
-  for (const Node& node : headers.nodes) nothing.nodes.emplace_back().outputs.resize(node.type->output_count());
+  for (const Node& node : headers.nodes)
+    nothing.nodes.emplace_back().outputs.resize(node.type->output_count());
   const Plan plan = make_plan(headers, place_on_first(headers), nothing);
   request.graph = &headers;
   request.plan = &plan;

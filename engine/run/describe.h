@@ -1,5 +1,5 @@
-// What can be known of a workflow's models before anything runs: nodes that only read headers are executed while planning, and
-// the models in what they give are summed up. No weight is read.
+// What can be known of a workflow's models before anything runs: nodes that only read headers are
+// executed while planning, and the models in what they give are summed up. No weight is read.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 namespace heddle::engine {
 
 struct ModelSummary {
-  Source source;       // the output that holds it
-  std::string field;   // where in a record: "decoder", "encoders.0.model"; empty: the value itself
+  Source source;      // the output that holds it
+  std::string field;  // where in a record: "decoder", "encoders.0.model"; empty: the value itself
   std::string family;
   std::size_t blocks = 0;
   std::uint64_t weight_bytes = 0;  // in the files
@@ -24,7 +24,8 @@ struct Described {
   std::vector<ModelSummary> models;
 };
 
-// Runs the needed nodes flagged HEDDLE_NODE_DESCRIBES whose inputs are literals or outputs of such nodes. Throws what they throw.
+// Runs the needed nodes flagged HEDDLE_NODE_DESCRIBES whose inputs are literals or outputs of such
+// nodes. Throws what they throw.
 Described describe_models(const Graph& graph, Environment& environment);
 
 }  // namespace heddle::engine

@@ -70,7 +70,8 @@ class Finder {
     const Node& node = graph_.nodes[n];
     const auto add = [&](const DeviceFacts& device) {
       if (device.left_out.empty())
-        device_classes_[n].insert(Hasher().add(device.kind).add(device.model).add(device.compute).finish());
+        device_classes_[n].insert(
+            Hasher().add(device.kind).add(device.model).add(device.compute).finish());
     };
     const auto add_named = [&](const std::string& name) {
       for (const std::uint32_t d : find_devices(name, topology).devices) add(topology.devices[d]);
@@ -82,12 +83,14 @@ class Finder {
     for (const BlockHint& block : node.hints.blocks) add_named(block.device);
     for_each_binding(node, [&](const Binding& binding) {
       if (const auto* link = std::get_if<Source>(&binding))
-        device_classes_[n].insert(device_classes_[link->node].begin(), device_classes_[link->node].end());
+        device_classes_[n].insert(device_classes_[link->node].begin(),
+                                  device_classes_[link->node].end());
     });
   }
 
   void find_key(NodeIndex n) {
-    const Hash128 device_class = device_classes_[n].empty() ? Hash128() : *device_classes_[n].begin();
+    const Hash128 device_class =
+        device_classes_[n].empty() ? Hash128() : *device_classes_[n].begin();
     const auto [keys, is_new] = keys_.try_emplace(device_class);
     if (is_new)
       keys->second = output_keys(graph_, assignments_, std::span(&device_class, 1),
@@ -104,9 +107,15 @@ class Finder {
   std::uint64_t fingerprint_of(NodeIndex n) {
     const auto [at, is_new] = fingerprints_.try_emplace(n, 0);
     if (is_new)
-      at->second = fingerprint(
-          {environment_, quiet_, control_, {}, nullptr, nullptr, &environment_.persistent_cache->hashes},
-          graph_.nodes[n], environment_.devices.front(), assignments_[n], files_[n]);
+      at->second =
+          fingerprint({environment_,
+                       quiet_,
+                       control_,
+                       {},
+                       nullptr,
+                       nullptr,
+                       &environment_.persistent_cache->hashes},
+                      graph_.nodes[n], environment_.devices.front(), assignments_[n], files_[n]);
     return at->second;
   }
 
@@ -127,9 +136,10 @@ class Finder {
 
   Graph& graph_;
   Environment& environment_;
-  std::vector<bool> above_;               // by node: those worth keeping, and what they need
+  std::vector<bool> above_;  // by node: those worth keeping, and what they need
   std::vector<std::set<Hash128>> device_classes_;  // by node
-  std::vector<Assignment> assignments_;  // by node; all on one device: the class stands for any of them
+  std::vector<Assignment>
+      assignments_;  // by node; all on one device: the class stands for any of them
   std::map<Hash128, std::vector<Hash128>> keys_;  // by class, then by node
   std::map<NodeIndex, std::uint64_t> fingerprints_;
   std::map<NodeIndex, UsedFiles> files_;  // of the fingerprints
@@ -155,10 +165,13 @@ Tensor in_host(const Tensor& tensor, const std::shared_ptr<Ledger>& ledger) {
 
 }  // namespace
 
-DiskCachedNodes take_disk_cached(Graph& graph, std::span<const Source> wanted, const Topology& topology,
-               Environment& environment) {
-  const auto may_be_cached = [&](NodeIndex n) { return graph.nodes[n].type->has(HEDDLE_NODE_CACHE_ON_DISK); };
-  if (environment.persistent_cache == nullptr || std::ranges::none_of(graph.order, may_be_cached)) return {};
+DiskCachedNodes take_disk_cached(Graph& graph, std::span<const Source> wanted,
+                                 const Topology& topology, Environment& environment) {
+  const auto may_be_cached = [&](NodeIndex n) {
+    return graph.nodes[n].type->has(HEDDLE_NODE_CACHE_ON_DISK);
+  };
+  if (environment.persistent_cache == nullptr || std::ranges::none_of(graph.order, may_be_cached))
+    return {};
   try {
     return Finder(graph, topology, environment).run(wanted);
   } catch (const Error& error) {
@@ -173,13 +186,15 @@ void add_facts(const DiskCachedNodes& cached, Facts& facts) {
       facts.insert_or_assign({node, o}, outputs.values[o]);
 }
 
-void write_disk_cached(const DiskCachedOutputs& cached, std::span<const Value> outputs, const Environment& environment) {
+void write_disk_cached(const DiskCachedOutputs& cached, std::span<const Value> outputs,
+                       const Environment& environment) {
   try {
     std::vector<Value> copies;
     for (const Value& output : outputs)
       copies.push_back(map_tensors(
           output, [&](const Tensor& t) { return in_host(t, environment.host_ledger); }));
-    if (find_changed(cached.files) == nullptr) environment.persistent_cache->values.add(cached.key, copies);
+    if (find_changed(cached.files) == nullptr)
+      environment.persistent_cache->values.add(cached.key, copies);
   } catch (const std::exception& error) {
     log(Level::warning, cat("a result cannot be kept for later runs: ", error.what()));
   }

@@ -1,6 +1,7 @@
-// Results of earlier processes: the outputs of nodes whose type is flagged HEDDLE_NODE_CACHE_ON_DISK, found
-// on disk under a key of all that they are made of. Such a node is cut from what it reads, so that
-// nothing above it is described, planned or run for it, and no file opened.
+// Results of earlier processes: the outputs of nodes whose type is flagged
+// HEDDLE_NODE_CACHE_ON_DISK, found on disk under a key of all that they are made of. Such a node is
+// cut from what it reads, so that nothing above it is described, planned or run for it, and no file
+// opened.
 //
 // The key is the output cache's (keys.h), but for what must not be in it where it outlives the
 // process: files count by their content, devices by kind, model and compute type. Besides it holds
@@ -32,14 +33,15 @@ using DiskCachedNodes = std::map<NodeIndex, DiskCachedOutputs>;
 // neither a sink nor `wanted` needs any more leave its order. Nothing is kept of a node that may
 // run on devices of several classes, as its key would have to tell before which it will be, nor of
 // one whose files cannot be read: the run says that better. Any thread.
-DiskCachedNodes take_disk_cached(Graph& graph, std::span<const Source> wanted, const Topology& topology,
-               Environment& environment);
+DiskCachedNodes take_disk_cached(Graph& graph, std::span<const Source> wanted,
+                                 const Topology& topology, Environment& environment);
 
 // What is known of the nodes that were found.
 void add_facts(const DiskCachedNodes& cached, Facts& facts);
 
 // Outputs that a run has made, and that are finished, go to disk, unless a file of their key has
 // changed since: nobody knows which content they are made of. Waits for copies from devices.
-void write_disk_cached(const DiskCachedOutputs& cached, std::span<const Value> outputs, const Environment& environment);
+void write_disk_cached(const DiskCachedOutputs& cached, std::span<const Value> outputs,
+                       const Environment& environment);
 
 }  // namespace heddle::engine

@@ -17,14 +17,10 @@ Execution::Execution(const RunRequest& request, Environment& environment, Observ
       environment_(environment),
       observer_(observer),
       control_(control),
-      call_shared_{environment,
-                   observer_,
-                   control,
-                   [this](std::list<Completion>& one) { on_complete(one); },
-                   request.timeline,
-                   &use_,
-                   nullptr,
-                   &models_},
+      call_shared_{environment,      observer_,
+                   control,          [this](std::list<Completion>& one) { on_complete(one); },
+                   request.timeline, &use_,
+                   nullptr,          &models_},
       transfers_(graph_, plan_, schedule_, environment, request.timeline, request.steps),
       use_(graph_, environment),
       forecast_(environment.forecast, graph_, plan_.order.empty() ? graph_.order : plan_.order),
@@ -132,11 +128,12 @@ void Execution::forget_changed() {
   });
   std::erase_if(result_.to_cache_on_disk, [&](const auto& made) { return is_changed[made.first]; });
   if (first != nullptr && failure_ == nullptr)
-    observer_.warning(&graph_.nodes[reader],
-                      cat(first->path.native(),
-                          " was changed while the run used it, so nothing that came of it is kept, "
-                          "and it may be wrong. Run it again, and replace files by renaming, not by "
-                          "writing over them."));
+    observer_.warning(
+        &graph_.nodes[reader],
+        cat(first->path.native(),
+            " was changed while the run used it, so nothing that came of it is kept, "
+            "and it may be wrong. Run it again, and replace files by renaming, not by "
+            "writing over them."));
 }
 
 // Those whose work was given up, and all that was made of it.
@@ -182,18 +179,19 @@ void Execution::find_keys() {
   for (std::uint32_t d = 0; d < environment_.devices.size(); ++d) {
     const Device& device = environment_.devices[d].state->device();
     device_classes.push_back(Hasher()
-                        .add(device.kind())
-                        .add(device.model())
-                        .add(device.compute())
-                        .add(use_.failed_before(d))
-                        .finish());
+                                 .add(device.kind())
+                                 .add(device.model())
+                                 .add(device.compute())
+                                 .add(use_.failed_before(d))
+                                 .finish());
   }
   const auto known = [&](NodeIndex n) {
     const auto cached = request_.disk_cached.find(n);
     return cached == request_.disk_cached.end() ? Hash128() : cached->second.key;
   };
-  keys_ = output_keys(graph_, plan_.assignments, device_classes, [&](NodeIndex n) { return fingerprint(n); },
-                      request_.disk_cached.empty() ? KnownKeys() : known);
+  keys_ = output_keys(
+      graph_, plan_.assignments, device_classes, [&](NodeIndex n) { return fingerprint(n); },
+      request_.disk_cached.empty() ? KnownKeys() : known);
 }
 
 // What was found on disk goes where the nodes would have made it.
@@ -202,7 +200,8 @@ void Execution::bring_disk_cached() {
   for (const auto& [n, cached] : request_.disk_cached) {
     if (cached.values.empty()) continue;
     // Held from here on: its inputs are cut off, so it cannot be made again.
-    if (const auto reading = environment_.cache.read(); const auto outputs = reading.find(keys_[n], control_.work().get())) {
+    if (const auto reading = environment_.cache.read();
+        const auto outputs = reading.find(keys_[n], control_.work().get())) {
       brought_[n].assign(outputs->begin(), outputs->end());
       continue;
     }
@@ -225,7 +224,7 @@ void Execution::bring_disk_cached() {
 std::uint64_t Execution::fingerprint(NodeIndex n) {
   try {
     return engine::fingerprint(call_shared_, graph_.nodes[n], device_of(n), plan_.assignments[n],
-                             key_files_[n]);
+                               key_files_[n]);
   } catch (Error& error) {
     error.at(graph_.name_of(n));
     throw;

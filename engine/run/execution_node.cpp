@@ -197,7 +197,8 @@ void Execution::finish(Running& running, Worker& worker, Lock& lock) {
   for (const auto& [port, links] : worker.sent) schedule_.give_copies({n, port}, links);
   const auto reads_copy = [&](const Source& source, std::uint32_t flags) {
     return !worker.copies.empty() && (flags & HEDDLE_PORT_PASS) == 0 &&
-           std::ranges::find(worker.copies, transfers_.reading(source, n, flags)) != worker.copies.end();
+           std::ranges::find(worker.copies, transfers_.reading(source, n, flags)) !=
+               worker.copies.end();
   };
   schedule_.finish(n, reads_copy, [&](const Source& source) {
     if (request_.steps != nullptr) request_.steps->evict(source, output(source));

@@ -1,8 +1,8 @@
 // Runs a plan: computes what sinks (and lazy inputs, when a node asks for them) need, takes from
 // the cache what was made before, lets values go after their last reader. Nodes on different
-// devices run at the same time: each device has a queue, and so has the host; inside of a queue nodes
-// run one after another, in the graph's order. One executor call is one run; many may run at once
-// over one Environment.
+// devices run at the same time: each device has a queue, and so has the host; inside of a queue
+// nodes run one after another, in the graph's order. One executor call is one run; many may run at
+// once over one Environment.
 #pragma once
 
 #include <map>
@@ -24,8 +24,8 @@ struct RunRequest {
   const Plan* plan = nullptr;
   std::string prompt_json;         // for HIDDEN inputs of type PROMPT
   std::string extra_pnginfo_json;  // EXTRA_PNGINFO
-  std::vector<Source> fetch;        // values wanted after the run, besides what sinks do
-  DiskCachedNodes disk_cached;                       // as take_disk_cached() has found it in the graph
+  std::vector<Source> fetch;       // values wanted after the run, besides what sinks do
+  DiskCachedNodes disk_cached;     // as take_disk_cached() has found it in the graph
   Timeline* timeline = nullptr;    // when given, told of everything; has to outlive the run
   StepObserver* steps = nullptr;   // the same, to hold the run against its plan
 };
@@ -38,10 +38,11 @@ struct NodeTiming {
 
 struct RunResult {
   std::map<Source, Value> fetched;
-  std::vector<NodeTiming> timings;  // in the order of completion
-  std::vector<std::string> files;   // written by this run, in the order of the graph
+  std::vector<NodeTiming> timings;      // in the order of completion
+  std::vector<std::string> files;       // written by this run, in the order of the graph
   std::map<NodeIndex, std::string> ui;  // what nodes show, as JSON; also of those that were cached
-  // Outputs of nodes of RunRequest::disk_cached that were made: to be kept, now that they are finished.
+  // Outputs of nodes of RunRequest::disk_cached that were made: to be kept, now that they are
+  // finished.
   std::vector<std::pair<NodeIndex, std::vector<Value>>> to_cache_on_disk;
   std::uint64_t transferred_bytes = 0;  // between nodes, as the plan's transfers count them
 };

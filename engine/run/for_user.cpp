@@ -11,8 +11,7 @@ Json parse_ui(std::string_view text) {
   Json ui = parse_json(text, "ui");
   const auto is_list = [](const Json::Member& member) { return member.value.is_array(); };
   if (!ui.is_object() || !std::ranges::all_of(ui.members(), is_list))
-    throw Error(Code::invalid_argument,
-                cat("expected an object of lists, got ", clip(text, 200)));
+    throw Error(Code::invalid_argument, cat("expected an object of lists, got ", clip(text, 200)));
   return ui;
 }
 

@@ -69,7 +69,8 @@ bool add_literal(const heddle_value& value, KeyText& text) {
 
 // A MODEL holds the hints of its loader.
 void add_hints(const Hints& hints, KeyText& text) {
-  for (const std::string* hint : {&hints.device, &hints.prefer, &hints.parallel}) text.add(hash_text(*hint));
+  for (const std::string* hint : {&hints.device, &hints.prefer, &hints.parallel})
+    text.add(hash_text(*hint));
   for (const BlockHint& block : hints.blocks) {
     text.add(hash_text(block.match));
     text.add(hash_text(block.device));
@@ -97,8 +98,10 @@ std::vector<Hash128> output_keys(const Graph& graph, std::span<const Assignment>
       continue;
     }
     const Hints& hints = node.hints;
-    if (type.has(HEDDLE_NODE_DESCRIBES)) add_hints(hints, text);
-    else if (hints.parallel == "sequence" || hints.parallel == "tensor") text.add(hash_text(hints.parallel));  // these change the rounding
+    if (type.has(HEDDLE_NODE_DESCRIBES))
+      add_hints(hints, text);
+    else if (hints.parallel == "sequence" || hints.parallel == "tensor")
+      text.add(hash_text(hints.parallel));  // these change the rounding
     const auto add = [&](const Binding& binding) {
       if (const auto* link = std::get_if<Source>(&binding)) {
         text.add(kLink | std::uint64_t{link->port} << 32);

@@ -1,6 +1,6 @@
 // Cache keys: for each node a hash of how its outputs come about (class, version, literals, keys of
-// what it reads, outside state, the class of device it computes on). Linear in the graph, independent of node
-// names.
+// what it reads, outside state, the class of device it computes on). Linear in the graph,
+// independent of node names.
 #pragma once
 
 #include <functional>
@@ -16,9 +16,9 @@ namespace heddle::engine {
 // The key of a node's outputs where another than of its own inputs is known; Hash128(): none is.
 using KnownKeys = std::function<Hash128(NodeIndex)>;
 
-// By node; Hash128() for one that is never cached (impure, or below an impure one). `device_classes`: by
-// device, what it is to a result: kind, model and compute type. `fingerprint(node)`: its outside
-// state, asked for nodes that have any.
+// By node; Hash128() for one that is never cached (impure, or below an impure one).
+// `device_classes`: by device, what it is to a result: kind, model and compute type.
+// `fingerprint(node)`: its outside state, asked for nodes that have any.
 std::vector<Hash128> output_keys(const Graph& graph, std::span<const Assignment> assignments,
                                  std::span<const Hash128> device_classes,
                                  const std::function<std::uint64_t(NodeIndex)>& fingerprint,

@@ -38,7 +38,8 @@ class PausableSession final : public SessionHandle {
 
 NodeCall::~NodeCall() = default;
 
-void NodeCall::begin(const Node& node, RunDevice& device, const Assignment& assignment, NodeIndex index) {
+void NodeCall::begin(const Node& node, RunDevice& device, const Assignment& assignment,
+                     NodeIndex index) {
   node_ = &node;
   index_ = index;
   cancel_flag_.reset();
@@ -187,7 +188,8 @@ std::unique_ptr<SessionHandle> NodeCall::open(const SessionRequest& request) {
     SessionDeviceSlots chosen =
         session_device_slots(shared_.environment, {*node_, *assignment_, number}, model, call);
     if (shared_.use != nullptr)
-      for (const SessionDeviceSlot& each : chosen.device_slots) shared_.use->mark(*each.state, *node_);
+      for (const SessionDeviceSlot& each : chosen.device_slots)
+        shared_.use->mark(*each.state, *node_);
     return chosen;
   };
   const auto cancelled = [control = &shared_.control] { return control->cancelled(); };

@@ -16,8 +16,8 @@
 #include "engine/resources/environment.h"
 #include "engine/resources/timeline.h"
 #include "engine/run/control.h"
-#include "engine/run/observer.h"
 #include "engine/run/for_user.h"
+#include "engine/run/observer.h"
 #include "engine/run/run_files.h"
 #include "engine/tensor/call.h"
 
@@ -34,7 +34,8 @@ struct Completion {
 };
 
 // What one node sees of its run, while it is called. A worker has one, for one node after another.
-// Over 15 members: each is the answer to something that a node may ask, and they are reused from node to node, without an allocation.
+// Over 15 members: each is the answer to something that a node may ask, and they are reused from
+// node to node, without an allocation.
 class NodeCall final : public heddle_ctx {
  public:
   struct Shared {  // the same for all calls of a run
@@ -44,7 +45,7 @@ class NodeCall final : public heddle_ctx {
     // Called once when a deferred call completes, on any thread.
     std::function<void(std::list<Completion>&)> complete;  // one, made when it was deferred
     Timeline* timeline = nullptr;
-    DeviceUse* use = nullptr;  // told of every device that is given work
+    DeviceUse* use = nullptr;      // told of every device that is given work
     FileHashes* hashes = nullptr;  // files count by their content; nullptr: by place, size and date
     MappedModels* models = nullptr;  // told of every model that is opened
   };
@@ -54,7 +55,8 @@ class NodeCall final : public heddle_ctx {
   ~NodeCall() override;
 
   // From now on it is the call of this node, which has no inputs yet and has set no outputs.
-  void begin(const Node& node, RunDevice& device, const Assignment& assignment, NodeIndex index = 0);
+  void begin(const Node& node, RunDevice& device, const Assignment& assignment,
+             NodeIndex index = 0);
   void end();  // lets go of inputs and outputs
   // Claims host memory, of which make_host() takes first. Throws out_of_memory with the ledger.
   void reserve_host(std::uint64_t bytes);

@@ -4,7 +4,8 @@
 
 namespace heddle::engine {
 
-void OutputSequencer::follow(OutputSequencer& before, const std::shared_ptr<OutputSequencer>& next) {
+void OutputSequencer::follow(OutputSequencer& before,
+                             const std::shared_ptr<OutputSequencer>& next) {
   const std::lock_guard lock(before.mutex_);
   if (before.has_come_ && before.is_over_) return;
   next->has_come_ = false;

@@ -2,9 +2,9 @@
 // who will still read what. Bookkeeping alone: nothing is executed here. One thread at a time.
 //
 // A queue runs one node at a time: there is one for each device and one for the host. Inside of a
-// queue nodes start by rank, their position in the order of the plan, or else of the graph. A node that takes several queues
-// waits at the head of each until all are free; meanwhile nothing overtakes it there, so it is
-// never starved, and the node of the lowest rank can always start.
+// queue nodes start by rank, their position in the order of the plan, or else of the graph. A node
+// that takes several queues waits at the head of each until all are free; meanwhile nothing
+// overtakes it there, so it is never starved, and the node of the lowest rank can always start.
 #pragma once
 
 #include <algorithm>
@@ -63,7 +63,8 @@ class Schedule {
   void finish(NodeIndex node, ReadsCopy&& reads_copy, Unread&& unread);
   template <class Unread>
   void finish(NodeIndex node, Unread&& unread) {
-    finish(node, [](const Source&, std::uint32_t) { return false; }, unread);
+    finish(
+        node, [](const Source&, std::uint32_t) { return false; }, unread);
   }
 
   // All of the node's producers are done, so that it is ready (again).
@@ -75,11 +76,11 @@ class Schedule {
   static constexpr std::uint32_t kEnd = UINT32_MAX;
   struct State {
     std::uint32_t rank = 0;
-    std::uint32_t waiting = 0;        // producers that are not done
-    std::uint32_t first_output = 0;   // in readers_
+    std::uint32_t waiting = 0;       // producers that are not done
+    std::uint32_t first_output = 0;  // in readers_
     // In waits_: the readers to be told when it is done, in the order in which they came to wait.
     std::uint32_t first_wait = kEnd, last_wait = kEnd;
-    std::uint32_t queue_begin = 0;     // in queue_ids_
+    std::uint32_t queue_begin = 0;  // in queue_ids_
     std::uint16_t queue_count = 1;
     bool active = false, done = false;
     bool counted = false;  // its links are among the readers of what it reads

@@ -90,12 +90,15 @@ void Transfers::start(Entry& entry, const Value& value, const Reading& reading) 
   WorkWatch watch;
   if (timeline_ != nullptr) {
     const Node& producer = graph_.nodes[source.node];
-    watch = timeline_->watch("transfer", cat(producer.id, ".", producer.type->output(source.port).name, " to ", host ? "host" : to->device().name()));
+    watch =
+        timeline_->watch("transfer", cat(producer.id, ".", producer.type->output(source.port).name,
+                                         " to ", host ? "host" : to->device().name()));
   }
   std::uint64_t bytes = 0;
   std::uint32_t from = destination;
   entry.value = map_tensors(value, [&](const Tensor& tensor) {
-    const Transfer& transfer = *entry.transfers.emplace_back(std::make_shared<Transfer>(tensor, to, watch));
+    const Transfer& transfer =
+        *entry.transfers.emplace_back(std::make_shared<Transfer>(tensor, to, watch));
     bytes += transfer.bytes();
     if (steps_ != nullptr && transfer.bytes() > 0) from = side_of_memory(tensor);
     return transfer.here();
@@ -116,10 +119,13 @@ void Transfers::send(NodeIndex producer, std::span<const Value> outputs, std::ve
     {
       const std::lock_guard lock(mutex_);
       count_readers();
-      for (auto r = readers_.lower_bound({source, 0}); r != readers_.end() && r->first.source == source; ++r) {
+      for (auto r = readers_.lower_bound({source, 0});
+           r != readers_.end() && r->first.source == source; ++r) {
         const std::uint32_t to = r->first.to, home = homes_->of(source);
         if (is_at(value, to)) continue;
-        const auto reads = [this](const Link& l) { return !l.lazy && expected_[l.reader].load(std::memory_order_relaxed); };
+        const auto reads = [this](const Link& l) {
+          return !l.lazy && expected_[l.reader].load(std::memory_order_relaxed);
+        };
         if (std::ranges::none_of(r->second, reads)) continue;
         const bool is_copied = topology_.link(home, to).kind != LinkFacts::Kind::same;
         wanted.push_back({to, is_copied ? static_cast<std::uint32_t>(r->second.size()) : 0});

@@ -37,8 +37,8 @@ class Transfers {
 
   // All of them have to outlive this object; the schedule has been told of all that it activates
   // before anything is sent. `timeline`, `steps` nullptr: nobody watches.
-  Transfers(const Graph& graph, const Plan& plan, const Schedule& schedule, Environment& environment,
-            Timeline* timeline, StepObserver* steps)
+  Transfers(const Graph& graph, const Plan& plan, const Schedule& schedule,
+            Environment& environment, Timeline* timeline, StepObserver* steps)
       : graph_(graph),
         plan_(plan),
         schedule_(schedule),
@@ -68,7 +68,8 @@ class Transfers {
   void finished(NodeIndex reader, std::vector<Reading>& copies);
   // What a link into `reader` reads, if it is not the value itself.
   Reading reading(const Source& source, NodeIndex reader, std::uint32_t flags) const {
-    return {source, (flags & HEDDLE_PORT_HOST) != 0 ? kHostSide : side_of(plan_.assignments[reader])};
+    return {source,
+            (flags & HEDDLE_PORT_HOST) != 0 ? kHostSide : side_of(plan_.assignments[reader])};
   }
 
   // Whether something was enqueued on a device.
@@ -101,7 +102,7 @@ class Transfers {
   Timeline* const timeline_;
   StepObserver* const steps_;
   std::vector<std::atomic<bool>> used_;
-  std::vector<std::atomic<bool>> expected_;  // by node
+  std::vector<std::atomic<bool>> expected_;         // by node
   std::atomic<bool> any_{false}, any_sent_{false};  // there have been entries; and sent ones
   std::atomic<std::uint64_t> bytes_{0};
   std::mutex mutex_;  // of the two maps; taken before an entry's

@@ -53,15 +53,18 @@ SessionPlan plan_call(const CallSpec& call, const PlacedCall& placed,
     return environment.devices[devices[device_slot]].weights->layout(source);
   };
   const SessionSpec spec = session_spec(std::move(setup));
-  return plan_session(*get_model(*call.model)->graph, spec, [&](std::uint32_t device_slot, const heddle_op_call& op) {
-    const DeviceState& state = *environment.devices[devices[device_slot]].state;
-    const heddle_kernel& kernel = state.kernels().choose(state.device(), op);
-    return ChosenKernel{
-        &kernel, kernel.workspace == nullptr ? 0 : kernel.workspace(state.device().raw(), &op)};
-  });
+  return plan_session(
+      *get_model(*call.model)->graph, spec,
+      [&](std::uint32_t device_slot, const heddle_op_call& op) {
+        const DeviceState& state = *environment.devices[devices[device_slot]].state;
+        const heddle_kernel& kernel = state.kernels().choose(state.device(), op);
+        return ChosenKernel{
+            &kernel, kernel.workspace == nullptr ? 0 : kernel.workspace(state.device().raw(), &op)};
+      });
 }
 
-std::string reason_of(const SessionPlan& plan, std::uint32_t device_slot, const std::string& model) {
+std::string reason_of(const SessionPlan& plan, std::uint32_t device_slot,
+                      const std::string& model) {
   const SessionPlan::Needs& n = plan.needs[device_slot];
   const SessionPlan::Arenas& a = plan.arenas[device_slot];
   std::vector<std::string> parts;
@@ -85,8 +88,9 @@ std::uint64_t with_shared_chunks(std::uint64_t bytes) {
 
 }  // namespace
 
-MemoryRequirements memory_requirements(const Graph& graph, const Plan& plan, const Inferred& inferred,
-                       const Topology& topology, const Environment& environment) {
+MemoryRequirements memory_requirements(const Graph& graph, const Plan& plan,
+                                       const Inferred& inferred, const Topology& topology,
+                                       const Environment& environment) {
   MemoryRequirements all;
   for (const NodeIndex n : graph.order) {
     const Assignment& assignment = plan.assignments[n];
@@ -102,8 +106,8 @@ MemoryRequirements memory_requirements(const Graph& graph, const Plan& plan, con
         const std::vector<std::uint32_t> devices =
             session_devices(assignment.calls[c].placement, assignment.device);
         const std::uint64_t reading = largest_read(*get_model(*spec.calls[c].model));
-        const SessionPlan session =
-            plan_call(spec.calls[c], assignment.calls[c], devices, assignment.device, topology, environment);
+        const SessionPlan session = plan_call(spec.calls[c], assignment.calls[c], devices,
+                                              assignment.device, topology, environment);
         for (std::uint32_t p = 0; p < devices.size(); ++p) {
           MemoryRequirement& need = by_device[devices[p]];
           // What the node has of its own stays while it calls; of several calls the largest counts.
@@ -152,9 +156,10 @@ std::uint64_t read_within(const MemoryRequirement& need, const Topology& topolog
 
 }  // namespace
 
-std::vector<HostRequirement> host_requirements(const Graph& graph, const Plan& plan, const Inferred& inferred,
-                                 const std::vector<MemoryRequirement>& needs,
-                                 const Environment& environment) {
+std::vector<HostRequirement> host_requirements(const Graph& graph, const Plan& plan,
+                                               const Inferred& inferred,
+                                               const std::vector<MemoryRequirement>& needs,
+                                               const Environment& environment) {
   const auto in_host = std::ranges::count_if(environment.devices, [](const RunDevice& device) {
     return device.state->ledger().parent() != nullptr;
   });
@@ -233,11 +238,12 @@ bool meets_budgets(const Graph& graph, const Plan& plan, const Inferred& inferre
                    const Topology& topology, const Environment& environment) {
   const auto has_budget = [&](std::uint32_t d) { return topology.devices[d].budget != 0; };
   if (std::ranges::none_of(plan.assignments, [&](const Assignment& assignment) {
-        return !assignment.on_host &&
-               (has_budget(assignment.device) || std::ranges::any_of(assignment.devices, has_budget));
+        return !assignment.on_host && (has_budget(assignment.device) ||
+                                       std::ranges::any_of(assignment.devices, has_budget));
       }))
     return true;
-  const MemoryRequirements least = memory_requirements(graph, plan, inferred, topology, environment);
+  const MemoryRequirements least =
+      memory_requirements(graph, plan, inferred, topology, environment);
   for (const MemoryRequirement& need : least.needs) {
     const DeviceFacts& device = topology.devices[need.device];
     if (device.budget == 0) continue;

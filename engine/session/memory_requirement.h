@@ -15,7 +15,7 @@ namespace heddle::engine {
 struct MemoryRequirement {
   NodeIndex node = 0;
   std::uint32_t device = 0;
-  std::uint64_t min_bytes = 0;    // a budget of so many bytes will do
+  std::uint64_t min_bytes = 0;      // a budget of so many bytes will do
   std::uint64_t all_bytes = 0;      // with so many nothing is streamed
   std::uint64_t reading_bytes = 0;  // of host memory beside that: its weights pass through it
   std::string reason;               // "4.5 KiB for activations, ..."
@@ -27,8 +27,9 @@ struct MemoryRequirements {
   std::vector<MemoryRequirement> needs;
   std::vector<std::string> left_out;
 };
-MemoryRequirements memory_requirements(const Graph& graph, const Plan& plan, const Inferred& inferred,
-                       const Topology& topology, const Environment& environment);
+MemoryRequirements memory_requirements(const Graph& graph, const Plan& plan,
+                                       const Inferred& inferred, const Topology& topology,
+                                       const Environment& environment);
 
 // The least budget of host memory, for each node: what a node on the host reads, makes and works
 // on; else that of the one device that computes there, and what reading takes beside it. Of several
@@ -38,9 +39,10 @@ struct HostRequirement {
   // The first includes the others. values: of a node on the host.
   std::uint64_t min_bytes = 0, reading_bytes = 0, values_bytes = 0;
 };
-std::vector<HostRequirement> host_requirements(const Graph& graph, const Plan& plan, const Inferred& inferred,
-                                 const std::vector<MemoryRequirement>& needs,
-                                 const Environment& environment);
+std::vector<HostRequirement> host_requirements(const Graph& graph, const Plan& plan,
+                                               const Inferred& inferred,
+                                               const std::vector<MemoryRequirement>& needs,
+                                               const Environment& environment);
 
 // Throws out_of_memory, with the node, the budget of host memory and what the node takes there,
 // where that is more than the host may ever give it. Of nodes on the host that surely run: those

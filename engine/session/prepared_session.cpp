@@ -39,14 +39,15 @@ PreparedSession::~PreparedSession() {
     for (const auto& copy_task : copy_tasks_)
       if (copy_task->is_under_way()) copy_task->await();
     if (pages_ != nullptr) pages_->leave();
-    if (reached_.size() == view_.device_slot_count() && view_.device_slot_count() > 1) join_devices();
+    if (reached_.size() == view_.device_slot_count() && view_.device_slot_count() > 1)
+      join_devices();
     buffers_.leave();
     for (auto& copy_task : copy_tasks_)
       view_.home().retain(std::shared_ptr<const void>(std::move(copy_task)));
-    if (graphs_ != nullptr)
-      view_.home().retain(std::shared_ptr<const void>(std::move(graphs_)));
+    if (graphs_ != nullptr) view_.home().retain(std::shared_ptr<const void>(std::move(graphs_)));
   } catch (const std::exception&) {
-    for (const SessionDeviceSlot& device_slot : view_.device_slots.device_slots) device_slot.state->settle();
+    for (const SessionDeviceSlot& device_slot : view_.device_slots.device_slots)
+      device_slot.state->settle();
   }
 }
 
@@ -111,7 +112,8 @@ void PreparedSession::prepare_pages() {
   const std::vector<std::shared_ptr<const DeviceWeight>> lent = lent_weights();
   for (std::size_t p = 0; p < view_.plan.pages.size(); ++p) {
     const PlannedPage& page = view_.plan.pages[p];
-    pages_->add(view_.state(page.device_slot), view_.weight_source(view_.plan.storages[page.weight]),
+    pages_->add(view_.state(page.device_slot),
+                view_.weight_source(view_.plan.storages[page.weight]),
                 buffers_.address({page.weight, 0, {}}), lent[p]);
   }
 }
@@ -127,8 +129,8 @@ std::vector<std::shared_ptr<const DeviceWeight>> PreparedSession::lent_weights()
         if (here[p] != nullptr) lent[p] = here[p];
     } catch (const Error& error) {
       if (error.code() == Code::cancelled) throw;
-      log(Level::info,
-          cat(view_.device_slots.donors[d].offer.name, " lends no room for weights: ", error.full()));
+      log(Level::info, cat(view_.device_slots.donors[d].offer.name,
+                           " lends no room for weights: ", error.full()));
     }
   }
   return lent;

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "engine/session/session_buffers.h"
-#include "engine/session/session_pages.h"
 #include "engine/session/session_graphs.h"
+#include "engine/session/session_pages.h"
 #include "engine/session/session_view.h"
 #include "engine/tensor/call.h"
 #include "engine/transfer/copy_task.h"
@@ -79,7 +79,7 @@ class PreparedSession {
 
   const SessionView view_;
   SessionBuffers buffers_;
-  std::vector<Launch> launches_;                      // by op of the plan
+  std::vector<Launch> launches_;                       // by op of the plan
   std::vector<std::unique_ptr<CopyTask>> copy_tasks_;  // by transfer of the plan
   std::vector<Slice> slices_;
   std::unique_ptr<SessionGraphs> graphs_;  // of the step; nullptr: not yet, or not worth it

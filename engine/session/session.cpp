@@ -30,8 +30,8 @@ SessionSpec::Infos infos_of(const heddle_value* record, std::string_view what) {
 
 }  // namespace
 
-Session::Session(ChooseDevices choose_devices, SessionRequest request, std::function<bool()> cancelled,
-                 Timeline* timeline, Cancel cancel)
+Session::Session(ChooseDevices choose_devices, SessionRequest request,
+                 std::function<bool()> cancelled, Timeline* timeline, Cancel cancel)
     : context_{request, get_model(*request.model), std::move(cancelled), timeline,
                std::move(cancel)},
       choose_devices_(std::move(choose_devices)) {
@@ -70,7 +70,8 @@ void Session::prepare(std::span<const heddle_value* const> sets) {
 
 void Session::tear_down() {
   prepared_.reset();
-  for (const SessionDeviceSlot& device_slot : devices_.device_slots) device_slot.state->synchronize();
+  for (const SessionDeviceSlot& device_slot : devices_.device_slots)
+    device_slot.state->synchronize();
   for (const SessionDeviceSlot& device_slot : devices_.device_slots) device_slot.state->trim();
 }
 

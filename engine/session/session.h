@@ -38,7 +38,9 @@ class Session final : public SessionHandle {
   }
   const SessionPlan* plan() const { return plan_ ? &*plan_ : nullptr; }
   // Segments of launches that its devices keep and replay.
-  std::size_t captured_graphs() const { return prepared_ == nullptr ? 0 : prepared_->captured_graphs(); }
+  std::size_t captured_graphs() const {
+    return prepared_ == nullptr ? 0 : prepared_->captured_graphs();
+  }
 
  private:
   CallSpec call_spec(std::span<const heddle_value* const> sets) const;
@@ -53,7 +55,7 @@ class Session final : public SessionHandle {
   SessionDeviceSlots devices_;
   std::vector<std::uint64_t> limits_;  // bytes, by device slot, beside the budgets; empty: none
   std::optional<SessionPlan> plan_;
-  bool may_capture_ = true;                     // until memory has run out with captured graphs
+  bool may_capture_ = true;                    // until memory has run out with captured graphs
   std::unique_ptr<PreparedSession> prepared_;  // nullptr: not yet, or torn down
 };
 

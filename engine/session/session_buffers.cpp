@@ -38,10 +38,10 @@ void SessionBuffers::bring_externals() {
     const SessionStorage& storage = view_.plan.storages[s];
     const bool is_schedule = storage.kind == SessionStorage::Kind::precomputed;
     if (!is_schedule && storage.kind != SessionStorage::Kind::loop_invariant) continue;
-    const Tensor given =
-        branch_input(is_schedule ? *context.request.schedule
-                               : *context.request.constants[view_.plan.branches[storage.branch].set],
-                   storage);
+    const Tensor given = branch_input(
+        is_schedule ? *context.request.schedule
+                    : *context.request.constants[view_.plan.branches[storage.branch].set],
+        storage);
     auto& [held, here] = brought[{given.get(), storage.device_slot}];
     if (!held) {
       DeviceState& state = view_.state(storage.device_slot);
@@ -72,9 +72,9 @@ std::vector<Reservation> SessionBuffers::reserve() const {
     for (const ModelWeights& each : view_.device_slots.device_slots[p].weights->models())
       if (each.model == model.identity) there += each.bytes;
     const std::uint64_t more = weights - std::min(weights, there);
-    const std::uint64_t rooms = pool.rounded(arenas.persistent_bytes) +
-                                pool.rounded(arenas.scratch_bytes) +
-                                (arenas.staging_ring_bytes == 0 ? 0 : pool.rounded(arenas.staging_ring_bytes));
+    const std::uint64_t rooms =
+        pool.rounded(arenas.persistent_bytes) + pool.rounded(arenas.scratch_bytes) +
+        (arenas.staging_ring_bytes == 0 ? 0 : pool.rounded(arenas.staging_ring_bytes));
     claims.push_back(view_.state(p).ledger().reserve(
         more + rooms, cat("a session of ", name, " (", format_bytes(more), " of weights)")));
   }
@@ -88,7 +88,8 @@ void SessionBuffers::load_weights(std::vector<Reservation>& claims) {
   for (const SessionStorage& storage : storages) {
     if (storage.kind != SessionStorage::Kind::weight) continue;
     const WeightSource source = view_.weight_source(storage);
-    if (!view_.device_slots.device_slots[storage.device_slot].weights->has(source, model.checkpoint->identity()))
+    if (!view_.device_slots.device_slots[storage.device_slot].weights->has(
+            source, model.checkpoint->identity()))
       std::ranges::move(file_parts(source), std::back_inserter(wanted[storage.device_slot]));
   }
   std::vector<Expectation> expected;
@@ -117,7 +118,8 @@ void SessionBuffers::load_weights(std::vector<Reservation>& claims) {
 
 void SessionBuffers::allocate_arenas(std::vector<Reservation>& claims) {
   const std::string name = weights_name(*view_.context.model);
-  const std::string staging_ring = cat("the staging ring of ", name), arena = cat("the activations of ", name);
+  const std::string staging_ring = cat("the staging ring of ", name),
+                    arena = cat("the activations of ", name);
   for (std::uint32_t p = 0; p < view_.device_slot_count(); ++p) {
     DeviceState& state = view_.state(p);
     const SessionPlan::Arenas& bytes = view_.plan.arenas[p];
@@ -128,7 +130,8 @@ void SessionBuffers::allocate_arenas(std::vector<Reservation>& claims) {
          state.allocate(bytes.scratch_bytes, activations),
          bytes.staging_ring_bytes == 0
              ? nullptr
-             : state.allocate(bytes.staging_ring_bytes, {{MemoryKind::staging_ring, owner}, staging_ring, &claims[p]})});
+             : state.allocate(bytes.staging_ring_bytes,
+                              {{MemoryKind::staging_ring, owner}, staging_ring, &claims[p]})});
   }
 }
 
@@ -173,7 +176,8 @@ Tensor SessionBuffers::step_input(const SessionStorage& storage,
                      storage.offset);
 }
 
-Tensor SessionBuffers::branch_input(const heddle_value& record, const SessionStorage& storage) const {
+Tensor SessionBuffers::branch_input(const heddle_value& record,
+                                    const SessionStorage& storage) const {
   const auto* fields = std::get_if<Record>(&record.content);
   const Value* given = fields == nullptr ? nullptr : fields->find(storage.input);
   if (given == nullptr)
@@ -187,8 +191,9 @@ Tensor SessionBuffers::branch_input(const heddle_value& record, const SessionSto
   return view(tensor, items, branch.begin * items.stride[0]);
 }
 
-void add_expectation(const SessionView& view, std::vector<Expectation>& to, std::uint32_t device_slot,
-                     const std::vector<FilePart>& parts, UseOrder order) {
+void add_expectation(const SessionView& view, std::vector<Expectation>& to,
+                     std::uint32_t device_slot, const std::vector<FilePart>& parts,
+                     UseOrder order) {
   DeviceState& state = view.state(device_slot);
   HostWeights* const host = state.host_weights();
   if (host == nullptr || parts.empty()) return;

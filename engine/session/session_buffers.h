@@ -46,7 +46,7 @@ class SessionBuffers {
 
 // Tells the host memory of a place of weights that are going to be read, so that they are read from
 // disk while others work. `to` gets what holds them there.
-void add_expectation(const SessionView& view, std::vector<Expectation>& to, std::uint32_t device_slot,
-                     const std::vector<FilePart>& parts, UseOrder order);
+void add_expectation(const SessionView& view, std::vector<Expectation>& to,
+                     std::uint32_t device_slot, const std::vector<FilePart>& parts, UseOrder order);
 
 }  // namespace heddle::engine

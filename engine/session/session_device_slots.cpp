@@ -15,22 +15,31 @@ namespace {
 // A plan made without the shapes may have guessed another number of sets.
 bool suits(const CallPlacement& placement, const Model& model, const CallSpec& call) {
   switch (placement.parallel) {
-    case ParallelMode::layers: return placement.of_block.size() == model.graph->nodes.size();
-    case ParallelMode::cfg: return placement.of_set.size() == call.sets.size();
-    default: return !placement.devices.empty();
+    case ParallelMode::layers:
+      return placement.of_block.size() == model.graph->nodes.size();
+    case ParallelMode::cfg:
+      return placement.of_set.size() == call.sets.size();
+    default:
+      return !placement.devices.empty();
   }
 }
 
-// What a session may use of a device: what is left when all has gone that nobody uses, and what of its model others use already.
-// `planned`: what the workflow allows itself there; 0: all that there is.
+// What a session may use of a device: what is left when all has gone that nobody uses, and what of
+// its model others use already. `planned`: what the workflow allows itself there; 0: all that there
+// is.
 struct Allowed {
   std::uint64_t budget = kNoLimit, spare = 0;  // as in SessionDeviceSlot
 };
-Allowed allowed_on(Environment& environment, std::uint32_t d, const Model& model, std::uint64_t planned) {
+Allowed allowed_on(Environment& environment, std::uint32_t d, const Model& model,
+                   std::uint64_t planned) {
   const RunDevice& device = environment.devices[d];
   Ledger& ledger = device.state->ledger();
-  if (planned == 0 && ledger.budget() == Ledger::kNoLimit && (device.state->device().host_visible() || device.state->device().opening_info().memory_total == 0)) return {};
-  // Others take and free memory as they like: here it counts what is there now, not two seconds ago.
+  if (planned == 0 && ledger.budget() == Ledger::kNoLimit &&
+      (device.state->device().host_visible() ||
+       device.state->device().opening_info().memory_total == 0))
+    return {};
+  // Others take and free memory as they like: here it counts what is there now, not two seconds
+  // ago.
   for (Ledger* each = &ledger; each != nullptr; each = each->parent()) each->poll_now();
   std::uint64_t all = ledger.most();
   // Values in host memory that somebody uses stay beside what devices take of it.
@@ -44,7 +53,8 @@ Allowed allowed_on(Environment& environment, std::uint32_t d, const Model& model
   }
   const LedgerReport now = ledger.report();
   std::uint64_t stays = now.reserved;
-  for (const LedgerReport::Line& line : now.held) stays += line.kind == MemoryKind::weights ? line.pinned : line.bytes;
+  for (const LedgerReport::Line& line : now.held)
+    stays += line.kind == MemoryKind::weights ? line.pinned : line.bytes;
   stays -= std::min(stays, cached_bytes(environment, d));
   for (const ModelWeights& each : device.weights->models())
     if (each.model == model.identity) stays -= std::min(stays, each.pinned);
@@ -58,27 +68,32 @@ Allowed allowed_on(Environment& environment, std::uint32_t d, const Model& model
     return planned == 0 ? there : std::min(there, planned - std::min(planned, stays));
   };
   if (ledger.parent() == nullptr) return {budget(0), 0};
-  const StagingReserve reading = staging_reserve(largest_read(model), d, environment.topology, environment);
+  const StagingReserve reading =
+      staging_reserve(largest_read(model), d, environment.topology, environment);
   const std::uint64_t usual = budget(reading.wanted), most = budget(reading.min);
   return {usual, most - std::min(most, usual)};
 }
 
-CallPlacement decide(const Environment& environment, const Caller& caller, const Model& model, const CallSpec& call) {
+CallPlacement decide(const Environment& environment, const Caller& caller, const Model& model,
+                     const CallSpec& call) {
   const Topology topology = topology_now(environment);
   const Prices prices(topology, environment.costs);
-  CallRequest request{model, caller.node.hints, caller.assignment.device, caller.assignment.devices, prices, {}};
+  CallRequest request{
+      model, caller.node.hints, caller.assignment.device, caller.assignment.devices, prices, {}};
   if (topology.devices.size() > 1) {
     std::map<heddle_dtype, std::shared_ptr<const CallLoad>> loads;
     for (const DeviceFacts& device : topology.devices) {
       auto& load = loads[device.compute];
-      if (load == nullptr) load = std::make_shared<const CallLoad>(call_load(model, call, device.compute));
+      if (load == nullptr)
+        load = std::make_shared<const CallLoad>(call_load(model, call, device.compute));
       request.loads.push_back(load);
     }
   }
   return place_call(request).placement;
 }
 
-CallPlacement placement_of(Environment& environment, const Caller& caller, const Model& model, const CallSpec& call) {
+CallPlacement placement_of(Environment& environment, const Caller& caller, const Model& model,
+                           const CallSpec& call) {
   const std::uint32_t home = caller.assignment.device;
   if (environment.place_call) return environment.place_call(caller.node, home, model, call);
   if (environment.devices.size() == 1) return {ParallelMode::none, {home}, {}, {}, {}};
@@ -92,7 +107,8 @@ CallPlacement placement_of(Environment& environment, const Caller& caller, const
 
 }  // namespace
 
-SessionDeviceSlots session_device_slots(Environment& environment, const Caller& caller, const Model& model, const CallSpec& call) {
+SessionDeviceSlots session_device_slots(Environment& environment, const Caller& caller,
+                                        const Model& model, const CallSpec& call) {
   const std::uint32_t home = caller.assignment.device;
   SessionDeviceSlots chosen;
   chosen.host_memory = environment.host_ledger;
@@ -102,22 +118,31 @@ SessionDeviceSlots session_device_slots(Environment& environment, const Caller& 
   const std::vector<std::uint32_t> devices = session_devices(chosen.placement, home);
   chosen.home = std::uint32_t(std::ranges::find(devices, home) - devices.begin());
   const Prices prices(environment.topology, environment.costs);
-  const PlacedCall* const planned = caller.number < caller.assignment.calls.size() ? &caller.assignment.calls[caller.number] : nullptr;
+  const PlacedCall* const planned = caller.number < caller.assignment.calls.size()
+                                        ? &caller.assignment.calls[caller.number]
+                                        : nullptr;
   for (const std::uint32_t d : devices) {
     const RunDevice& device = environment.devices[d];
-    const std::uint64_t of_workflow = planned == nullptr || d >= planned->budgets.size() ? 0 : planned->budgets[d];
-    const std::uint64_t planned_bytes = of_workflow != 0 ? of_workflow : environment.topology.devices[d].budget;
+    const std::uint64_t of_workflow =
+        planned == nullptr || d >= planned->budgets.size() ? 0 : planned->budgets[d];
+    const std::uint64_t planned_bytes =
+        of_workflow != 0 ? of_workflow : environment.topology.devices[d].budget;
     const Allowed here = allowed_on(environment, d, model, planned_bytes);
-    chosen.device_slots.push_back({device.state.get(), device.weights.get(), here.budget, prices.rates(d), here.spare});
+    chosen.device_slots.push_back(
+        {device.state.get(), device.weights.get(), here.budget, prices.rates(d), here.spare});
   }
-  const bool streams = std::ranges::any_of(chosen.device_slots, [](const SessionDeviceSlot& p) { return p.budget != kNoLimit; });
+  const bool streams = std::ranges::any_of(
+      chosen.device_slots, [](const SessionDeviceSlot& p) { return p.budget != kNoLimit; });
   if (!streams || devices.size() == environment.devices.size()) return chosen;
   const Prices now(topology_now(environment), environment.costs);
   for (std::uint32_t d = 0; d < environment.devices.size(); ++d) {
     const RunDevice& device = environment.devices[d];
-    const std::uint64_t used = device.state->memory_use().used, room = usable_bytes(now.topology().devices[d]);
-    const std::uint64_t left = std::min(room - std::min(room, used), device.state->ledger().available());
-    if (auto offer = session_donor(now, d, devices, left)) chosen.donors.push_back({std::move(*offer), device.weights.get()});
+    const std::uint64_t used = device.state->memory_use().used,
+                        room = usable_bytes(now.topology().devices[d]);
+    const std::uint64_t left =
+        std::min(room - std::min(room, used), device.state->ledger().available());
+    if (auto offer = session_donor(now, d, devices, left))
+      chosen.donors.push_back({std::move(*offer), device.weights.get()});
   }
   return chosen;
 }

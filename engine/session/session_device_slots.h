@@ -9,12 +9,13 @@ namespace heddle::engine {
 
 struct Caller {
   const Node& node;
-  const Assignment& assignment;   // of the node, in the plan
-  std::uint32_t number = 0;  // of the call among those that the node makes
+  const Assignment& assignment;  // of the node, in the plan
+  std::uint32_t number = 0;      // of the call among those that the node makes
 };
 
-// What the plan says of this call, when its shapes were known then; otherwise decided now, by the same rules. Throws what
-// place_call() refuses.
-SessionDeviceSlots session_device_slots(Environment& environment, const Caller& caller, const Model& model, const CallSpec& call);
+// What the plan says of this call, when its shapes were known then; otherwise decided now, by the
+// same rules. Throws what place_call() refuses.
+SessionDeviceSlots session_device_slots(Environment& environment, const Caller& caller,
+                                        const Model& model, const CallSpec& call);
 
 }  // namespace heddle::engine

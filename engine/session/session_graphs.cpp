@@ -35,8 +35,9 @@ std::optional<std::uint32_t> ends_on(const SessionPlan& plan, const SessionActio
 }
 
 // Launches by segment, as actions of the step.
-std::vector<std::vector<std::uint32_t>> find_segments(const SessionPlan& plan, std::size_t device_slots,
-                                                       SessionGraphs::Grain grain) {
+std::vector<std::vector<std::uint32_t>> find_segments(const SessionPlan& plan,
+                                                      std::size_t device_slots,
+                                                      SessionGraphs::Grain grain) {
   const std::vector<SessionAction>& actions = plan.phases[int(Phase::per_step)];
   std::vector<std::vector<std::uint32_t>> found, open(device_slots);
   const auto end = [&](std::uint32_t device_slot) {
@@ -54,12 +55,13 @@ std::vector<std::vector<std::uint32_t>> find_segments(const SessionPlan& plan, s
 }  // namespace
 
 SessionGraphs::SessionGraphs(const SessionPlan& plan, std::span<const Device* const> device_slots,
-                                     Grain grain, const Launch& launch) {
+                             Grain grain, const Launch& launch) {
   const std::vector<SessionAction>& actions = plan.phases[int(Phase::per_step)];
   held_.resize(actions.size(), false);
   // Streams of its own: nobody has to wait while launches are recorded.
   std::vector<std::unique_ptr<Stream>> streams(device_slots.size());
-  for (const std::vector<std::uint32_t>& launches : find_segments(plan, device_slots.size(), grain)) {
+  for (const std::vector<std::uint32_t>& launches :
+       find_segments(plan, device_slots.size(), grain)) {
     const std::uint32_t device_slot = plan.ops[actions[launches.front()].index].device_slot;
     const Device& device = *device_slots[device_slot];
     if (!device.can_capture()) continue;

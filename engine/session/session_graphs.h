@@ -1,8 +1,8 @@
-// The captured graphs of a session's step: segments of launches on one device slot between which that device slot
-// neither sends nor waits for anything, kept by their device and enqueued with one call each, at
-// the first launch. What a segment does is what its launches do, in their order and on their
-// addresses; one that its device cannot keep stays launches. For one thread at a time; replays have
-// to be done before it goes.
+// The captured graphs of a session's step: segments of launches on one device slot between which
+// that device slot neither sends nor waits for anything, kept by their device and enqueued with one
+// call each, at the first launch. What a segment does is what its launches do, in their order and
+// on their addresses; one that its device cannot keep stays launches. For one thread at a time;
+// replays have to be done before it goes.
 #pragma once
 
 #include <cstdint>
@@ -29,11 +29,11 @@ class SessionGraphs {
   };
 
   // Captures what `plan` has of such segments. launch(op, stream) enqueues an op of the plan on a
-  // stream of its device slot; what it throws comes out, but for what says that it cannot be kept or
-  // that memory is short. Nothing of it runs.
+  // stream of its device slot; what it throws comes out, but for what says that it cannot be kept
+  // or that memory is short. Nothing of it runs.
   using Launch = std::function<void(std::uint32_t op, Stream& stream)>;
   SessionGraphs(const SessionPlan& plan, std::span<const Device* const> device_slots, Grain grain,
-                    const Launch& launch);
+                const Launch& launch);
 
   // The segment whose first launch is this action of the step; nullptr: none begins there.
   const Segment* at(std::uint32_t action) const {
@@ -46,7 +46,7 @@ class SessionGraphs {
 
  private:
   std::map<std::uint32_t, Segment> segments_;  // by first launch
-  std::vector<bool> held_;                      // by action
+  std::vector<bool> held_;                     // by action
 };
 
 }  // namespace heddle::engine

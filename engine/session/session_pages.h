@@ -1,5 +1,5 @@
-// The streamed weights of a session: copied into the staging rings of its device slots by their copy streams, as
-// the plan says, while computing goes on. Enqueues only. For one thread at a time.
+// The streamed weights of a session: copied into the staging rings of its device slots by their
+// copy streams, as the plan says, while computing goes on. Enqueues only. For one thread at a time.
 #pragma once
 
 #include <array>
@@ -22,8 +22,8 @@ class SessionPages {
   // nullptr: without a limit.
   explicit SessionPages(std::shared_ptr<Ledger> host = nullptr) : merged_(std::move(host)) {}
 
-  // `to`: the page's room in the staging ring, which belongs to the caller and stays as long as this.
-  // `lent`: the weight on another device with a direct way; nullptr: it is made of the file's
+  // `to`: the page's room in the staging ring, which belongs to the caller and stays as long as
+  // this. `lent`: the weight on another device with a direct way; nullptr: it is made of the file's
   // bytes.
   void add(DeviceState& state, WeightSource source, std::byte* to,
            std::shared_ptr<const DeviceWeight> lent = nullptr);

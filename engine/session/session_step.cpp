@@ -33,9 +33,10 @@ class BlockTrace {
     Event end(state().device());
     state().record(end);
     const std::string& id = view_.graph().nodes[block.node].id;
-    view_.context.timeline->add(state(), StreamRow::compute, "block",
-                                view_.plan.branches.size() == 1 ? id : cat(id, " branch ", block.branch),
-                                std::move(*begin_), std::move(end), 0);
+    view_.context.timeline->add(
+        state(), StreamRow::compute, "block",
+        view_.plan.branches.size() == 1 ? id : cat(id, " branch ", block.branch),
+        std::move(*begin_), std::move(end), 0);
     begin_.reset();
   }
 
@@ -74,7 +75,8 @@ std::vector<Value> PreparedSession::step(std::uint32_t index,
 void PreparedSession::write_step_inputs(std::span<const heddle_value* const> sets) {
   for (const SessionStorage& storage : view_.plan.storages) {
     if (storage.kind != SessionStorage::Kind::step_input) continue;
-    const Tensor tensor = buffers_.branch_input(*sets[view_.plan.branches[storage.branch].set], storage);
+    const Tensor tensor =
+        buffers_.branch_input(*sets[view_.plan.branches[storage.branch].set], storage);
     heddle_tensor_info dense = tensor->info;
     std::fill(std::begin(dense.stride), std::end(dense.stride), 0);
     if (dense_bytes(dense) != storage.bytes)
@@ -108,9 +110,10 @@ void PreparedSession::capture_step() {
   constexpr std::uint32_t kStepsWorthCapturing = 4;
   if (steps_enqueued_ != 1 || view_.context.request.step_count < kStepsWorthCapturing) return;
   std::vector<const Device*> devices;
-  for (const SessionDeviceSlot& device_slot : view_.device_slots.device_slots) devices.push_back(&device_slot.state->device());
-  const auto grain = view_.context.timeline == nullptr ? SessionGraphs::Grain::step
-                                                       : SessionGraphs::Grain::block;
+  for (const SessionDeviceSlot& device_slot : view_.device_slots.device_slots)
+    devices.push_back(&device_slot.state->device());
+  const auto grain =
+      view_.context.timeline == nullptr ? SessionGraphs::Grain::step : SessionGraphs::Grain::block;
   graphs_ = std::make_unique<SessionGraphs>(
       view_.plan, devices, grain, [&](std::uint32_t op, Stream& stream) {
         enqueue(launches_[op], view_.plan.ops[op].node, stream);
@@ -159,7 +162,9 @@ void PreparedSession::run(Phase phase, bool is_last) {
 }
 
 void PreparedSession::launch(const Launch& launch, NodeIndex node) {
-  view_.state(launch.device_slot).with_stream([&](Stream& stream) { enqueue(launch, node, stream); });
+  view_.state(launch.device_slot).with_stream([&](Stream& stream) {
+    enqueue(launch, node, stream);
+  });
 }
 
 void PreparedSession::enqueue(const Launch& launch, NodeIndex node, Stream& stream) {
@@ -216,9 +221,9 @@ std::vector<Value> PreparedSession::collect_outputs() {
     heddle_tensor_info info = output.value.info;
     std::fill(std::begin(info.stride), std::end(info.stride), 0);
     const Tensor inside = buffers_.output(output);
-    const Tensor items =
-        branch.count == 0 ? out
-                        : view(out, checked_info(info, "output"), branch.begin * out->info.stride[0]);
+    const Tensor items = branch.count == 0 ? out
+                                           : view(out, checked_info(info, "output"),
+                                                  branch.begin * out->info.stride[0]);
     heddle_tensor* const from[] = {inside.get()};
     heddle_tensor* const to[] = {items.get()};
     home.op(op_id(HEDDLE_OP_COPY), from, to, {}, view_.context.cancel_flag());

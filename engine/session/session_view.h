@@ -33,10 +33,10 @@ struct SessionDonor {
 };
 
 struct SessionDeviceSlots {
-  std::vector<SessionDeviceSlot> device_slots;  // the placement's devices in its order, then home when it is
-                                     // none of them
-  std::uint32_t home = 0;            // of the caller
-  CallPlacement placement;           // its devices are the first device slots
+  std::vector<SessionDeviceSlot> device_slots;  // the placement's devices in its order, then home
+                                                // when it is none of them
+  std::uint32_t home = 0;                       // of the caller
+  CallPlacement placement;                      // its devices are the first device slots
   std::vector<SessionDonor> donors = {};
   std::shared_ptr<Ledger> host_memory = nullptr;  // nullptr: it has no budget
   std::uint64_t pinned_bytes = 0;                 // as in SessionSpec
@@ -60,8 +60,12 @@ struct SessionView {
   const SessionPlan& plan;
 
   const Graph& graph() const { return *context.model->graph; }
-  std::uint32_t device_slot_count() const { return std::uint32_t(device_slots.device_slots.size()); }
-  DeviceState& state(std::uint32_t device_slot) const { return *device_slots.device_slots[device_slot].state; }
+  std::uint32_t device_slot_count() const {
+    return std::uint32_t(device_slots.device_slots.size());
+  }
+  DeviceState& state(std::uint32_t device_slot) const {
+    return *device_slots.device_slots[device_slot].state;
+  }
   DeviceState& home() const { return state(device_slots.home); }
   // What fills a storage that is a weight or a page.
   WeightSource weight_source(const SessionStorage& storage) const;

@@ -19,8 +19,8 @@ std::uint64_t largest_read(const Model& model) {
   return largest;
 }
 
-StagingReserve staging_reserve(std::uint64_t largest, std::uint32_t device, const Topology& topology,
-                         const Environment& environment) {
+StagingReserve staging_reserve(std::uint64_t largest, std::uint32_t device,
+                               const Topology& topology, const Environment& environment) {
   if (environment.host_weights == nullptr) return {};
   const std::uint64_t budget = environment.host_ledger->budget();
   if (budget == Ledger::kNoLimit) return {};

@@ -15,14 +15,14 @@ namespace heddle::engine {
 std::uint64_t largest_read(const Model& model);
 
 // What a device that computes in host memory leaves free of its budget, when weights of so many
-// bytes are read: nothing where the host's budget is larger than those of such devices by that much,
-// and nothing of a small budget beside larger ones, which then leave it.
+// bytes are read: nothing where the host's budget is larger than those of such devices by that
+// much, and nothing of a small budget beside larger ones, which then leave it.
 struct StagingReserve {
-  std::uint64_t min = 0;   // one weight at a time
+  std::uint64_t min = 0;     // one weight at a time
   std::uint64_t wanted = 0;  // one that is made into its layout, two read ahead, one that goes
 };
 // `topology`: of these devices, with what a workflow allows them; `device`: an index into it.
-StagingReserve staging_reserve(std::uint64_t largest, std::uint32_t device, const Topology& topology,
-                         const Environment& environment);
+StagingReserve staging_reserve(std::uint64_t largest, std::uint32_t device,
+                               const Topology& topology, const Environment& environment);
 
 }  // namespace heddle::engine

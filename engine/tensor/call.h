@@ -1,6 +1,7 @@
-// One call of one node, as the services of the C ABI see it: heddle_ctx. Two things implement it: the executor's call
-// of a workflow node, which runs (run/node_call), and the trace of a block (program/tracer). What a call
-// cannot do throws unsupported. Functions marked any-thread are; all others belong to the thread of the call.
+// One call of one node, as the services of the C ABI see it: heddle_ctx. Two things implement it:
+// the executor's call of a workflow node, which runs (run/node_call), and the trace of a block
+// (program/tracer). What a call cannot do throws unsupported. Functions marked any-thread are; all
+// others belong to the thread of the call.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,8 @@ class Checkpoint;  // floor 2
 class SessionHandle {
  public:
   virtual ~SessionHandle() = default;
-  virtual std::vector<Value> step(std::uint32_t index, std::span<const heddle_value* const> sets) = 0;
+  virtual std::vector<Value> step(std::uint32_t index,
+                                  std::span<const heddle_value* const> sets) = 0;
 };
 
 struct SessionRequest {
@@ -44,12 +46,13 @@ struct heddle_ctx {
   virtual void want(std::string_view input) = 0;
   virtual std::span<const std::pair<std::string, heddle::engine::Value>> extras() = 0;
 
-  virtual bool cancelled() const = 0;                                       // any thread
-  virtual void progress(double fraction, std::string_view note) = 0;       // any thread
-  virtual void wrote(std::string_view path, std::string_view ui_json) = 0;  // any thread; either may be empty
-  virtual void warn(std::string_view message) = 0;                         // any thread
-  virtual bool wants_preview() const { return false; }                     // any thread
-  virtual void preview(const heddle_preview&) {}                           // any thread
+  virtual bool cancelled() const = 0;                                 // any thread
+  virtual void progress(double fraction, std::string_view note) = 0;  // any thread
+  virtual void wrote(std::string_view path,
+                     std::string_view ui_json) = 0;     // any thread; either may be empty
+  virtual void warn(std::string_view message) = 0;      // any thread
+  virtual bool wants_preview() const { return false; }  // any thread
+  virtual void preview(const heddle_preview&) {}        // any thread
   virtual const char* node() const = 0;
   virtual const char* device() const = 0;
   virtual heddle_dtype compute() const = 0;
@@ -59,12 +62,16 @@ struct heddle_ctx {
   virtual heddle::engine::Tensor make_host(const heddle_tensor_info& info) = 0;
   virtual heddle::engine::Tensor upload(const heddle_tensor_info& info, const void* src) = 0;
   virtual void read(heddle_tensor* tensor, void* dst, std::size_t bytes) = 0;
-  virtual void op(std::uint32_t op, std::span<heddle_tensor* const> in, std::span<heddle_tensor* const> out,
-                  std::span<const std::byte> attrs) = 0;
+  virtual void op(std::uint32_t op, std::span<heddle_tensor* const> in,
+                  std::span<heddle_tensor* const> out, std::span<const std::byte> attrs) = 0;
 
-  // A MODEL of the best family for that role. `checkpoint` is a Checkpoint of floor 2, `config` a record or nullptr.
-  virtual heddle::engine::Value build_model(std::string_view role, const heddle::engine::Checkpoint& checkpoint, const heddle_value* config) = 0;
-  virtual std::unique_ptr<heddle::engine::SessionHandle> open(const heddle::engine::SessionRequest& request) = 0;
+  // A MODEL of the best family for that role. `checkpoint` is a Checkpoint of floor 2, `config` a
+  // record or nullptr.
+  virtual heddle::engine::Value build_model(std::string_view role,
+                                            const heddle::engine::Checkpoint& checkpoint,
+                                            const heddle_value* config) = 0;
+  virtual std::unique_ptr<heddle::engine::SessionHandle> open(
+      const heddle::engine::SessionRequest& request) = 0;
   virtual std::string find_file(std::string_view folder, std::string_view name) = 0;
   virtual std::string output_folder(std::string_view kind) = 0;
   virtual std::uint64_t identify_file(std::string_view path) = 0;

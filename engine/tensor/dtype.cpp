@@ -91,8 +91,9 @@ std::int64_t dtype_bytes(DType dtype, std::int64_t elements) {
   const Row& row = row_of(dtype);
   if (row.elements == 1) return elements * row.bytes;
   if (elements % row.elements != 0)
-    throw Error(Code::invalid_argument, cat(elements, " elements of ", row.name,
-                                            " are no whole number of its blocks of ", row.elements));
+    throw Error(Code::invalid_argument,
+                cat(elements, " elements of ", row.name, " are no whole number of its blocks of ",
+                    row.elements));
   return elements / row.elements * row.bytes;
 }
 

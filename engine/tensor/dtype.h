@@ -9,8 +9,8 @@
 
 namespace heddle::engine {
 
-// From q8_0 on elements have no size of their own: they stand in blocks of some neighbours along the
-// innermost axis, which share their scales (the formats of gguf files, byte for byte).
+// From q8_0 on elements have no size of their own: they stand in blocks of some neighbours along
+// the innermost axis, which share their scales (the formats of gguf files, byte for byte).
 enum class DType : std::int32_t {
   f32 = 1,
   f16 = 2,
@@ -61,7 +61,8 @@ std::int64_t dtype_bytes(DType dtype, std::int64_t elements);
 // "f32", "bf16", "f8_e4m3", ...: for people and for options.
 std::string_view dtype_name(DType dtype);
 
-// "F32", "BF16", "F8_E4M3", "BOOL", ...: as safetensors headers say it; "" for what they do not know.
+// "F32", "BF16", "F8_E4M3", "BOOL", ...: as safetensors headers say it; "" for what they do not
+// know.
 std::string_view safetensors_name(DType dtype);
 
 bool is_floating(DType dtype);

@@ -25,7 +25,8 @@ class HostStorage final : public Storage {
 
 }  // namespace
 
-Tensor make_tensor(const heddle_tensor_info& info, std::shared_ptr<Storage> storage, std::uint64_t offset_bytes) {
+Tensor make_tensor(const heddle_tensor_info& info, std::shared_ptr<Storage> storage,
+                   std::uint64_t offset_bytes) {
   return Tensor::adopt(new heddle_tensor(info, std::move(storage), offset_bytes));
 }
 
@@ -35,18 +36,24 @@ Tensor make_host_tensor(const heddle_tensor_info& info) {
 
 Tensor view(const Tensor& tensor, const heddle_tensor_info& info, std::int64_t offset) {
   if (tensor->info.layout != 0)
-    throw Error(Code::unsupported, cat("a view of ", describe(tensor->info), " is not possible: it is packed for ", tensor->storage->place()));
+    throw Error(Code::unsupported,
+                cat("a view of ", describe(tensor->info), " is not possible: it is packed for ",
+                    tensor->storage->place()));
   const heddle_tensor_info to = checked_info(info, "view");
   const std::int64_t element = dtype_size(DType(to.dtype));
   if (element != std::int64_t(dtype_size(DType(tensor->info.dtype))))
-    throw Error(Code::invalid_argument, cat("a view of ", describe(tensor->info), " as ", describe(to), " changes the size of an element"));
+    throw Error(Code::invalid_argument, cat("a view of ", describe(tensor->info), " as ",
+                                            describe(to), " changes the size of an element"));
   const Extent touched = extent(to);
-  const std::int64_t begin = std::int64_t(tensor->offset_bytes) + (offset + touched.begin) * element;
+  const std::int64_t begin =
+      std::int64_t(tensor->offset_bytes) + (offset + touched.begin) * element;
   const std::int64_t end = std::int64_t(tensor->offset_bytes) + (offset + touched.end) * element;
   if (touched.begin != touched.end && (begin < 0 || std::uint64_t(end) > tensor->storage->bytes()))
-    throw Error(Code::invalid_argument, cat("a view of ", describe(tensor->info), " as ", describe(to), " at element ", offset,
-                                            " leaves the tensor's memory of ", tensor->storage->bytes(), " bytes"));
-  return make_tensor(to, tensor->storage, std::uint64_t(std::int64_t(tensor->offset_bytes) + offset * element));
+    throw Error(Code::invalid_argument,
+                cat("a view of ", describe(tensor->info), " as ", describe(to), " at element ",
+                    offset, " leaves the tensor's memory of ", tensor->storage->bytes(), " bytes"));
+  return make_tensor(to, tensor->storage,
+                     std::uint64_t(std::int64_t(tensor->offset_bytes) + offset * element));
 }
 
 }  // namespace heddle::engine

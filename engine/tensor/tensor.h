@@ -1,7 +1,8 @@
-// A tensor: a shape and a share of a piece of memory. The memory may belong to a device, to the host, to a mapped
-// file, or exist only as a description (a block being recorded): Storage says which. The C ABI's heddle_tensor
-// is this very object, so that crossing the border costs nothing. Counted, immutable once it has left the node
-// that made it; handles may be copied and dropped on any thread.
+// A tensor: a shape and a share of a piece of memory. The memory may belong to a device, to the
+// host, to a mapped file, or exist only as a description (a block being recorded): Storage says
+// which. The C ABI's heddle_tensor is this very object, so that crossing the border costs nothing.
+// Counted, immutable once it has left the node that made it; handles may be copied and dropped on
+// any thread.
 #pragma once
 
 #include <atomic>
@@ -18,7 +19,8 @@ namespace heddle::engine {
 class Storage {
  public:
   virtual ~Storage() = default;
-  // Address of the first byte: a device address, or one the host can read. nullptr for a description.
+  // Address of the first byte: a device address, or one the host can read. nullptr for a
+  // description.
   virtual std::byte* data() const = 0;
   virtual std::uint64_t bytes() const = 0;
   // "cpu:0", "host", "file", "block". Lives as long as the storage.
@@ -30,7 +32,8 @@ class Storage {
 }  // namespace heddle::engine
 
 struct heddle_tensor {
-  heddle_tensor(const heddle_tensor_info& info, std::shared_ptr<heddle::engine::Storage> storage, std::uint64_t offset_bytes)
+  heddle_tensor(const heddle_tensor_info& info, std::shared_ptr<heddle::engine::Storage> storage,
+                std::uint64_t offset_bytes)
       : info(info), storage(std::move(storage)), offset_bytes(offset_bytes) {}
   std::byte* data() const {
     std::byte* base = storage->data();
@@ -81,13 +84,14 @@ class Ref {
 
 using Tensor = Ref<heddle_tensor>;
 
-Tensor make_tensor(const heddle_tensor_info& info, std::shared_ptr<Storage> storage, std::uint64_t offset_bytes = 0);
+Tensor make_tensor(const heddle_tensor_info& info, std::shared_ptr<Storage> storage,
+                   std::uint64_t offset_bytes = 0);
 
 // In host memory, row-major, contents undefined. Throws out_of_memory.
 Tensor make_host_tensor(const heddle_tensor_info& info);
 
-// Another look at the same memory; `offset` in elements from the old element (0, ...). Throws when an element
-// would lie outside of the storage, or when the tensor is in a device's private layout.
+// Another look at the same memory; `offset` in elements from the old element (0, ...). Throws when
+// an element would lie outside of the storage, or when the tensor is in a device's private layout.
 Tensor view(const Tensor& tensor, const heddle_tensor_info& info, std::int64_t offset);
 
 }  // namespace heddle::engine

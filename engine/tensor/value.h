@@ -1,5 +1,6 @@
-// What travels along an edge: an immutable, counted value. The C ABI's heddle_value is this very object. Records
-// keep their order; a key occurs once. Handles may be copied and dropped on any thread.
+// What travels along an edge: an immutable, counted value. The C ABI's heddle_value is this very
+// object. Records keep their order; a key occurs once. Handles may be copied and dropped on any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,8 @@ struct Record {
   std::vector<std::pair<std::string, Value>> fields;
   const Value* find(std::string_view key) const;
 };
-// Something only those who know the interface can use; drop(self) runs when the last holder is gone.
+// Something only those who know the interface can use; drop(self) runs when the last holder is
+// gone.
 struct Object {
   Object(std::string interface_id, const void* table, void* self, void (*drop)(void*))
       : interface_id(std::move(interface_id)), table(table), self(self), drop(drop) {}
@@ -43,8 +45,9 @@ struct Object {
 }  // namespace heddle::engine
 
 struct heddle_value {
-  using Content = std::variant<heddle::engine::None, bool, std::int64_t, std::uint64_t, double, std::string, heddle::engine::Tensor,
-                               heddle::engine::List, heddle::engine::Record, std::shared_ptr<const heddle::engine::Model>,
+  using Content = std::variant<heddle::engine::None, bool, std::int64_t, std::uint64_t, double,
+                               std::string, heddle::engine::Tensor, heddle::engine::List,
+                               heddle::engine::Record, std::shared_ptr<const heddle::engine::Model>,
                                std::shared_ptr<const heddle::engine::Object>>;
   explicit heddle_value(Content content) : content(std::move(content)) {}
   explicit heddle_value(std::int64_t number) : content(number) {}
@@ -60,7 +63,8 @@ Value make_record(std::vector<std::pair<std::string, Value>> fields);
 
 inline heddle_kind kind_of(const heddle_value& v) { return heddle_kind(v.content.index()); }
 std::string_view kind_name(heddle_kind kind);
-std::string describe(const heddle_value& value);  // "the integer 5", "a record of samples, noise_mask"
+std::string describe(
+    const heddle_value& value);  // "the integer 5", "a record of samples, noise_mask"
 
 // The content, or an Error(invalid_argument) "expected a string, got the integer 5".
 bool get_bool(const heddle_value&);
@@ -71,16 +75,19 @@ const std::string& get_str(const heddle_value&);
 const Tensor& get_tensor(const heddle_value&);
 const std::shared_ptr<const Model>& get_model(const heddle_value&);
 
-// JSON to values and back. null, booleans, numbers, strings, lists, records; to_json throws for anything else.
+// JSON to values and back. null, booleans, numbers, strings, lists, records; to_json throws for
+// anything else.
 Value from_json(const Json& json);
 Json to_json(const heddle_value& value);
 
-// Visits every tensor in lists and records; map_tensors rebuilds only what changes, and shares the rest.
+// Visits every tensor in lists and records; map_tensors rebuilds only what changes, and shares the
+// rest.
 void for_each_tensor(const heddle_value& value, const std::function<void(const Tensor&)>& visit);
 Value map_tensors(const Value& value, const std::function<Tensor(const Tensor&)>& change);
 
-// Adds kind and content of numbers, strings, lists and records to a hash. Returns false, and adds nothing of use, when there is
-// a tensor, model or object inside: those are identified by how they were made.
+// Adds kind and content of numbers, strings, lists and records to a hash. Returns false, and adds
+// nothing of use, when there is a tensor, model or object inside: those are identified by how they
+// were made.
 bool hash_value(const heddle_value& value, Hasher& hasher);
 
 }  // namespace heddle::engine

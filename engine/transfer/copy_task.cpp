@@ -6,10 +6,12 @@
 
 namespace heddle::engine {
 
-CopyTask::CopyTask(DeviceState& from, DeviceState* to, const std::byte* src, std::byte* dst, std::uint64_t bytes)
+CopyTask::CopyTask(DeviceState& from, DeviceState* to, const std::byte* src, std::byte* dst,
+                   std::uint64_t bytes)
     : from_(from),
       to_(to),
-      route_(bytes == 0 ? Route::same : find_route(&from.device(), to == nullptr ? nullptr : &to->device())),
+      route_(bytes == 0 ? Route::same
+                        : find_route(&from.device(), to == nullptr ? nullptr : &to->device())),
       src_(src),
       dst_(dst),
       bytes_(bytes),
@@ -18,8 +20,10 @@ CopyTask::CopyTask(DeviceState& from, DeviceState* to, const std::byte* src, std
     staging_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
     staged_.emplace(from.device());
   }
-  if (route_ == Route::to_host) done_.emplace(from.device());
-  else if (route_ != Route::same) done_.emplace(to->device());
+  if (route_ == Route::to_host)
+    done_.emplace(from.device());
+  else if (route_ != Route::same)
+    done_.emplace(to->device());
 }
 
 CopyTask::CopyTask(DeviceState& from, DeviceState& to, std::uint64_t bytes, Copy copy)
@@ -35,7 +39,8 @@ CopyTask::CopyTask(DeviceState& from, DeviceState& to, std::uint64_t bytes, Copy
 
 void CopyTask::start(const WorkWatch& watch) {
   from_.record(ready_);
-  const auto copy = [&](DeviceState& device, CopyStream which, const Event& after, Event& reached, auto&& enqueue) {
+  const auto copy = [&](DeviceState& device, CopyStream which, const Event& after, Event& reached,
+                        auto&& enqueue) {
     std::optional<Event> begin, end;
     if (watch) begin.emplace(device.device()), end.emplace(device.device());
     device.with_copy_stream(which, [&](Stream& stream) {
@@ -45,22 +50,35 @@ void CopyTask::start(const WorkWatch& watch) {
       if (end) stream.record(*end);
       stream.record(reached);
     });
-    if (watch) watch(device, which == CopyStream::in ? StreamRow::copy_in : StreamRow::copy_out, std::move(*begin), std::move(*end), bytes_);
+    if (watch)
+      watch(device, which == CopyStream::in ? StreamRow::copy_in : StreamRow::copy_out,
+            std::move(*begin), std::move(*end), bytes_);
   };
   const auto leave = [&](std::byte* to, Event& reached) {
-    copy(from_, CopyStream::out, ready_, reached, [&](Stream& stream) { from_.device().copy(stream, nullptr, to, &from_.device(), src_, bytes_); });
+    copy(from_, CopyStream::out, ready_, reached, [&](Stream& stream) {
+      from_.device().copy(stream, nullptr, to, &from_.device(), src_, bytes_);
+    });
   };
   const auto enter = [&](const Device* source, const std::byte* src, const Event& after) {
-    copy(*to_, CopyStream::in, after, *done_, [&](Stream& stream) { to_->device().copy(stream, &to_->device(), dst_, source, src, bytes_); });
+    copy(*to_, CopyStream::in, after, *done_, [&](Stream& stream) {
+      to_->device().copy(stream, &to_->device(), dst_, source, src, bytes_);
+    });
   };
   switch (route_) {
-    case Route::same: break;
-    case Route::direct:
-      if (copy_) copy(*to_, CopyStream::in, ready_, *done_, copy_);
-      else enter(&from_.device(), src_, ready_);
+    case Route::same:
       break;
-    case Route::from_host: enter(nullptr, src_, ready_); break;
-    case Route::to_host: leave(dst_, *done_); break;
+    case Route::direct:
+      if (copy_)
+        copy(*to_, CopyStream::in, ready_, *done_, copy_);
+      else
+        enter(&from_.device(), src_, ready_);
+      break;
+    case Route::from_host:
+      enter(nullptr, src_, ready_);
+      break;
+    case Route::to_host:
+      leave(dst_, *done_);
+      break;
     case Route::staged:
       leave(staging_.get(), *staged_);
       try {

@@ -1,6 +1,7 @@
-// A copy from a fixed place on one device to a fixed place on another, which may be enqueued again and again; or, where both
-// share memory or there are no bytes, only the order between them. Enqueueing does not block where both devices are of one kind; between
-// kinds the host waits, because only it knows the events of both. For one thread at a time.
+// A copy from a fixed place on one device to a fixed place on another, which may be enqueued again
+// and again; or, where both share memory or there are no bytes, only the order between them.
+// Enqueueing does not block where both devices are of one kind; between kinds the host waits,
+// because only it knows the events of both. For one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +17,20 @@ namespace heddle::engine {
 
 class CopyTask {
  public:
-  // `to` nullptr: host memory. Both places belong to the caller and stay until the arrival. REQUIRES: dst == src where the route is same.
-  CopyTask(DeviceState& from, DeviceState* to, const std::byte* src, std::byte* dst, std::uint64_t bytes);
-  // By what copy(stream) enqueues on a stream of `to`, which reads memory of `from`. `bytes`: that cross, for the watch.
+  // `to` nullptr: host memory. Both places belong to the caller and stay until the arrival.
+  // REQUIRES: dst == src where the route is same.
+  CopyTask(DeviceState& from, DeviceState* to, const std::byte* src, std::byte* dst,
+           std::uint64_t bytes);
+  // By what copy(stream) enqueues on a stream of `to`, which reads memory of `from`. `bytes`: that
+  // cross, for the watch.
   using Copy = std::function<void(Stream& stream)>;
   CopyTask(DeviceState& from, DeviceState& to, std::uint64_t bytes, Copy copy);
 
   // The copy may begin when what is enqueued so far on `from` is done.
   // The watch is told of every copy on its stream; where memory is shared there is none.
   void start(const WorkWatch& watch = {});
-  // What is enqueued on `to` from now on waits for the arrival of the last start; for host memory the caller waits, and gets what failed.
+  // What is enqueued on `to` from now on waits for the arrival of the last start; for host memory
+  // the caller waits, and gets what failed.
   void await();
   bool arrived() const;
   // Started and not awaited: nothing that is enqueued on `to` is behind the copy.
@@ -42,7 +47,7 @@ class CopyTask {
   const std::uint64_t bytes_;
   const Copy copy_;  // empty: of src_ to dst_
   std::unique_ptr<std::byte[]> staging_;
-  Event ready_;                 // of `from`: the source is written
+  Event ready_;                  // of `from`: the source is written
   std::optional<Event> staged_;  // of `from`: the buffer is written
   std::optional<Event> done_;    // of the device that makes the last copy
   bool is_under_way_ = false;

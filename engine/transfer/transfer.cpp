@@ -15,12 +15,14 @@ struct Span {
 };
 Span span_of(const heddle_tensor_info& info) {
   const Extent e = extent(info);
-  return {dtype_bytes(DType(info.dtype), e.begin), std::uint64_t(dtype_bytes(DType(info.dtype), e.end - e.begin))};
+  return {dtype_bytes(DType(info.dtype), e.begin),
+          std::uint64_t(dtype_bytes(DType(info.dtype), e.end - e.begin))};
 }
 
 }  // namespace
 
-Transfer::Transfer(Tensor tensor, DeviceState* to, const WorkWatch& watch) : source_(std::move(tensor)), to_(to) {
+Transfer::Transfer(Tensor tensor, DeviceState* to, const WorkWatch& watch)
+    : source_(std::move(tensor)), to_(to) {
   const auto* memory = dynamic_cast<const DeviceMemory*>(source_->storage.get());
   DeviceState* const from = memory == nullptr ? nullptr : &memory->state();
   if (from == to) {
@@ -29,8 +31,10 @@ Transfer::Transfer(Tensor tensor, DeviceState* to, const WorkWatch& watch) : sou
   }
   if (from == nullptr) {  // host memory, which needs no event
     source_->storage->wait();
-    if (to->device().host_visible()) here_ = to->bring(source_);
-    else watched(watch, *to, dense_bytes(source_->info), [&] { here_ = to->bring(source_); });
+    if (to->device().host_visible())
+      here_ = to->bring(source_);
+    else
+      watched(watch, *to, dense_bytes(source_->info), [&] { here_ = to->bring(source_); });
     bytes_ = here_ == source_ ? 0 : dense_bytes(source_->info);
     return;
   }
@@ -45,9 +49,12 @@ Transfer::Transfer(Tensor tensor, DeviceState* to, const WorkWatch& watch) : sou
     raw.dtype = HEDDLE_U8;
     raw.rank = 1;
     raw.shape[0] = std::int64_t(span.bytes);
-    const Tensor place = to == nullptr ? make_host_tensor(checked_info(raw, "transfer"), from->host_ledger()) : to->make_inbound(raw);
+    const Tensor place = to == nullptr
+                             ? make_host_tensor(checked_info(raw, "transfer"), from->host_ledger())
+                             : to->make_inbound(raw);
     here_ = make_tensor(source_->info, place->storage, std::uint64_t(-span.begin));
-    copy_task_ = std::make_shared<CopyTask>(*from, to, source_->data() + span.begin, place->data(), span.bytes);
+    copy_task_ = std::make_shared<CopyTask>(*from, to, source_->data() + span.begin, place->data(),
+                                            span.bytes);
   }
   copy_task_->start(watch);
 }
@@ -57,7 +64,8 @@ Transfer::~Transfer() {
   try {
     if (to_ == nullptr || !awaited_) copy_task_->await();
     if (to_ == nullptr) return;
-    // Whatever reads it is enqueued by now: once the main stream is past this point, the copy is done and so are its readers.
+    // Whatever reads it is enqueued by now: once the main stream is past this point, the copy is
+    // done and so are its readers.
     if (source_) to_->retain(source_->storage);
     to_->retain(std::shared_ptr<const void>(std::move(copy_task_)));
   } catch (...) {

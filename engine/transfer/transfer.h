@@ -1,5 +1,5 @@
-// A tensor on its way to another device or to host memory: one for each tensor and destination, shared by all readers there.
-// Thread-safe.
+// A tensor on its way to another device or to host memory: one for each tensor and destination,
+// shared by all readers there. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -11,14 +11,15 @@ namespace heddle::engine {
 
 class Transfer {
  public:
-  // Starts. The tensor has been enqueued by its maker; its memory is kept until the copy is done, and not longer once
-  // somebody has awaited it. `to` nullptr: host memory.
-  // The watch is told of the copy.
+  // Starts. The tensor has been enqueued by its maker; its memory is kept until the copy is done,
+  // and not longer once somebody has awaited it. `to` nullptr: host memory. The watch is told of
+  // the copy.
   Transfer(Tensor tensor, DeviceState* to, const WorkWatch& watch = {});
   ~Transfer();
   Transfer(const Transfer&) = delete;
 
-  // The tensor at its destination, for readers that are enqueued there from now on; for host memory the caller waits.
+  // The tensor at its destination, for readers that are enqueued there from now on; for host memory
+  // the caller waits.
   const Tensor& await();
   // Where it is going to be: not to be read before await().
   const Tensor& here() const { return here_; }

@@ -11,8 +11,8 @@ namespace heddle::loaders {
 
 class LoraTargets {
  public:
-  // Names of the model's family where a plugin tells them (heddle/diffusion/module_names.h), else those
-  // of its tensors.
+  // Names of the model's family where a plugin tells them (heddle/diffusion/module_names.h), else
+  // those of its tensors.
   explicit LoraTargets(const Value& model);
 
   // The rows of the model's checkpoint that are a module's "weight" or "bias"; nullptr where it has

@@ -1,4 +1,5 @@
-// plugins/core/plugin.cpp - the plugin of the loaders of model files, of literals and of what shows a value.
+// plugins/core/plugin.cpp - the plugin of the loaders of model files, of literals and of what shows
+// a value.
 #include "literal_nodes.h"
 #include "loader_nodes.h"
 #include "lora_nodes.h"
@@ -7,8 +8,9 @@
 namespace heddle::loaders {
 
 HEDDLE_PLUGIN("org.heddle.core", "0.1.0", DiffusersLoader, CheckpointLoaderSimple, UNETLoader,
-              VAELoader, CLIPLoader, DualCLIPLoader, UnetLoaderGGUF, CLIPLoaderGGUF, DualCLIPLoaderGGUF, PrimitiveInt,
-              PrimitiveFloat, PrimitiveString, PrimitiveStringMultiline, PrimitiveBoolean, LoraLoader, LoraLoaderModelOnly,
+              VAELoader, CLIPLoader, DualCLIPLoader, UnetLoaderGGUF, CLIPLoaderGGUF,
+              DualCLIPLoaderGGUF, PrimitiveInt, PrimitiveFloat, PrimitiveString,
+              PrimitiveStringMultiline, PrimitiveBoolean, LoraLoader, LoraLoaderModelOnly,
               PreviewAny)
 
 }  // namespace heddle::loaders

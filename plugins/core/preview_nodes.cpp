@@ -16,8 +16,9 @@ std::string text_of(double number) {
   const double size = std::fabs(number);
   const bool is_fixed = size == 0 || (size >= 1e-4 && size < 1e16);
   char digits[64];
-  const auto end = std::to_chars(digits, digits + sizeof digits, number,
-                                 is_fixed ? std::chars_format::fixed : std::chars_format::scientific);
+  const auto end =
+      std::to_chars(digits, digits + sizeof digits, number,
+                    is_fixed ? std::chars_format::fixed : std::chars_format::scientific);
   std::string text(digits, end.ptr);
   if (is_fixed && text.find('.') == std::string::npos) text += ".0";
   return text;
@@ -87,7 +88,8 @@ std::string text_of(const Value& value) {
 
 void PreviewAny::execute(Context& ctx) {
   const std::string shown = json_of(text_value(text_of(ctx[source])));
-  service<heddle_report_service>().wrote(ctx.raw(), nullptr, ("{\"text\": [" + shown + "]}").c_str());
+  service<heddle_report_service>().wrote(ctx.raw(), nullptr,
+                                         ("{\"text\": [" + shown + "]}").c_str());
 }
 
 }  // namespace heddle::loaders

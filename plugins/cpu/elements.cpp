@@ -9,7 +9,8 @@ namespace heddle::cpu {
 
 namespace {
 
-// Through memcpy, because tensors of a mapped file need not be aligned; compilers make plain loads of it.
+// Through memcpy, because tensors of a mapped file need not be aligned; compilers make plain loads
+// of it.
 template <class Stored, class Decode>
 void load(const void* from, std::int64_t count, std::int64_t stride, float* to, Decode decode) {
   const auto* source = static_cast<const std::byte*>(from);

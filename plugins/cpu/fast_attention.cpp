@@ -8,9 +8,9 @@
 #include <limits>
 
 #include "fast.h"
+#include "gemm.h"
 #include "kernels.h"
 #include "op_check.h"
-#include "gemm.h"
 
 namespace heddle::cpu {
 

@@ -2,9 +2,9 @@
 #include <cstring>
 
 #include "fast.h"
+#include "gemm.h"
 #include "kernels.h"
 #include "op_check.h"
-#include "gemm.h"
 
 namespace heddle::cpu {
 

@@ -1,8 +1,8 @@
 // linear/1 on panels of the weight; a plain weight is turned tile by tile.
 #include "fast.h"
+#include "gemm.h"
 #include "kernels.h"
 #include "op_check.h"
-#include "gemm.h"
 
 namespace heddle::cpu {
 

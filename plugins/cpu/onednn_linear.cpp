@@ -3,10 +3,10 @@
 #include <cstring>
 
 #include "device.h"
+#include "gemm.h"
 #include "kernels.h"
 #include "onednn_primitives.h"
 #include "op_check.h"
-#include "gemm.h"
 
 namespace heddle::cpu {
 

@@ -221,7 +221,7 @@ heddle_status* copy(heddle_stream* stream, heddle_device*, void* dst, heddle_dev
 // ---- weights ----
 
 heddle_status* weight_layout_of(heddle_device* device, std::int32_t use,
-                              const heddle_tensor_info* info, heddle_weight_layout* out) {
+                                const heddle_tensor_info* info, heddle_weight_layout* out) {
   const Device& self = as_device(device);
   return device::guard(self.host(), self.name(), [&] { *out = weight_layout(self, use, *info); });
 }

@@ -43,8 +43,8 @@ struct VectorKernels {
   void (*pack_few)(const float* const* a, std::int64_t k, float* packed);
   void (*pack_panel)(const float* const* a, std::int64_t k, float* packed);
 
-  // ---- types: f32, f16, bf16 to f32 and back, rounded to nearest even; and to f32 the f8 types and
-  // block formats, these from the beginning of a block
+  // ---- types: f32, f16, bf16 to f32 and back, rounded to nearest even; and to f32 the f8 types
+  // and block formats, these from the beginning of a block
   void (*widen)(heddle_dtype dtype, const void* from, std::int64_t count, float* to);
   // Part of a panel of bf16 in pairs to k x 32; k is even.
   void (*widen_pairs)(const void* from, std::int64_t k, float* to);

@@ -40,7 +40,7 @@ heddle_weight_layout panel_layout(heddle_dtype dtype, const heddle_tensor_info& 
   layout.info = device::row_major(dtype, info.shape, info.rank);
   const bool pairs = dtype == HEDDLE_BF16 && info.shape[1] % 2 == 0;
   layout.info.layout = info.rank == 2 ? (pairs ? kMatrixPairs : kMatrixPanels)
-                                    : (pairs ? kFilterPairs : kFilterPanels);
+                                      : (pairs ? kFilterPairs : kFilterPanels);
   if (device::is_f8(dtype)) layout.info.layout = kMatrixScaled;
   layout.bytes = panel_bytes(layout.info);
   return layout;
@@ -139,7 +139,7 @@ void make_blocks(Stream& stream, const WeightParts& parts, const heddle_tensor_i
 }  // namespace
 
 heddle_weight_layout weight_layout(const Device& device, std::int32_t use,
-                               const heddle_tensor_info& info) {
+                                   const heddle_tensor_info& info) {
   // No processor multiplies numbers of 8 bits: they are stored so, as they are for cast matrices.
   if (use == HEDDLE_USE_LINEAR_FP8) use = HEDDLE_USE_LINEAR;
   const bool matrix = use == HEDDLE_USE_LINEAR, filter = use == HEDDLE_USE_CONV2D;

@@ -16,8 +16,9 @@ class WeightParts {
               const heddle_view* const* parts);
 
   // Elements [begin, begin + count) of row `row`, the row being everything after axis 0 in
-  // row-major order, times the part's scale, written as `dtype`, rounded once. As an f8 type: without
-  // the scale, which is kept apart. REQUIRES: both lie inside; whole blocks where `dtype` has them.
+  // row-major order, times the part's scale, written as `dtype`, rounded once. As an f8 type:
+  // without the scale, which is kept apart. REQUIRES: both lie inside; whole blocks where `dtype`
+  // has them.
   void read(std::int64_t row, std::int64_t begin, std::int64_t count, heddle_dtype dtype,
             void* to) const;
   float scale(std::int64_t row) const;

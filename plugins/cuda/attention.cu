@@ -23,15 +23,18 @@ struct Attention {
   float scale;
 };
 
-// Of item and head: rows from `begin` on, of which there are `here`, into `rows` of them, `step` apart; zeros behind the last.
-__device__ __forceinline__ void load_rows(const View& from, std::int64_t item, std::int64_t head, std::int64_t begin, std::int64_t here,
-                          int rows, int width, int step, float* to) {
+// Of item and head: rows from `begin` on, of which there are `here`, into `rows` of them, `step`
+// apart; zeros behind the last.
+__device__ __forceinline__ void load_rows(const View& from, std::int64_t item, std::int64_t head,
+                                          std::int64_t begin, std::int64_t here, int rows,
+                                          int width, int step, float* to) {
   for (int i = threadIdx.x; i < rows * width; i += kThreads) {
     const int j = i / width, c = i % width;
     to[j * step + c] =
-        j < here ? load(from.data, from.dtype,
-                        item * from.stride[0] + (begin + j) * from.stride[1] + head * from.stride[2] + c)
-                 : 0;
+        j < here
+            ? load(from.data, from.dtype,
+                   item * from.stride[0] + (begin + j) * from.stride[1] + head * from.stride[2] + c)
+            : 0;
   }
 }
 
@@ -40,16 +43,18 @@ __device__ __forceinline__ std::int64_t keys_before(const Attention& a, std::int
   return a.causal != 0 ? max(std::int64_t{0}, min(query + a.keys - a.queries + 1, a.keys)) : a.keys;
 }
 
-// What a query weighs its lane's key with, before the softmax. In shared memory: the query, and the keys of the tile.
-__device__ __forceinline__ float score_of(const Attention& a, const float* query, const float* key, std::int64_t item, std::int64_t head,
-                          std::int64_t query_index, std::int64_t key_index) {
+// What a query weighs its lane's key with, before the softmax. In shared memory: the query, and the
+// keys of the tile.
+__device__ __forceinline__ float score_of(const Attention& a, const float* query, const float* key,
+                                          std::int64_t item, std::int64_t head,
+                                          std::int64_t query_index, std::int64_t key_index) {
   float score = 0;
   for (int c = 0; c < a.d; ++c) score = fmaf(query[c], key[c], score);
   score *= a.scale;
   if (a.bias.data != nullptr)
     score += load(a.bias.data, a.bias.dtype,
-                  item * a.bias.stride[0] + head * a.bias.stride[1] + query_index * a.bias.stride[2] +
-                      key_index * a.bias.stride[3]);
+                  item * a.bias.stride[0] + head * a.bias.stride[1] +
+                      query_index * a.bias.stride[2] + key_index * a.bias.stride[3]);
   return score;
 }
 

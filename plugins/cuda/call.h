@@ -51,9 +51,10 @@ constexpr heddle_kernel kernel_table() {
           .fits = [](heddle_device* device,
                      const heddle_op_call* call) { return Kernel::fits(as_device(device), *call); },
           .launch = launch_kernel<Kernel>,
-          .workspace = [](heddle_device* device, const heddle_op_call* call) {
-            return Kernel::workspace(as_device(device), *call);
-          }};
+          .workspace =
+              [](heddle_device* device, const heddle_op_call* call) {
+                return Kernel::workspace(as_device(device), *call);
+              }};
 }
 
 inline const heddle_view& in(const heddle_op_call& call, std::uint32_t index) {

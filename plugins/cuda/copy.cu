@@ -70,7 +70,7 @@ int to_units(View& in, View& out, Space& space, int bytes) {
 
 // Less is sooner there by a kernel; shorter rows are more than the copy engine takes at full speed.
 constexpr std::int64_t kLeastFromPeer = 64 << 10, kLeastRow = 512;  // bytes
-constexpr int kMostCopies = 8;  // for one call
+constexpr int kMostCopies = 8;                                      // for one call
 
 bool is_elsewhere(const void* memory, const Stream& stream) {
   cudaPointerAttributes found{};

@@ -17,7 +17,8 @@ heddle_code code_of(cudaError_t error) {
       return HEDDLE_UNSUPPORTED;
     default:
       // What a captured graph cannot hold.
-      return error >= cudaErrorStreamCaptureUnsupported && error <= cudaErrorStreamCaptureWrongThread
+      return error >= cudaErrorStreamCaptureUnsupported &&
+                     error <= cudaErrorStreamCaptureWrongThread
                  ? HEDDLE_UNSUPPORTED
                  : HEDDLE_INTERNAL;
   }

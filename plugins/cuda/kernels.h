@@ -12,10 +12,10 @@ extern const heddle_kernel kLayerNorm, kRmsNorm, kModulatedNorm, kNormRope, kGro
 extern const heddle_kernel kRopeTable, kGridIds, kTimestepEmbedding, kEmbedding,
     kRelativeBucket;                                            // table.cu
 extern const heddle_kernel kAttention;                          // attention.cu
-extern const heddle_kernel kGemmAttention;                  // attention_gemm.cu: cuBLASLt
+extern const heddle_kernel kGemmAttention;                      // attention_gemm.cu: cuBLASLt
 extern const heddle_kernel kLinear, kConv2d, kUpsampleNearest;  // gemm.cu
 extern const heddle_kernel kMatmulLinear;                       // linear.cu: cuBLASLt
-extern const heddle_kernel kFp8Linear;                       // linear_fp8.cu: the same in 8 bits
+extern const heddle_kernel kFp8Linear;                          // linear_fp8.cu: the same in 8 bits
 extern const heddle_kernel kVectorLayerNorm, kVectorRmsNorm, kVectorModulatedNorm,
     kVectorNormRope;                          // norm_vector.cu
 extern const heddle_kernel kVectorGroupNorm;  // group_norm_vector.cu

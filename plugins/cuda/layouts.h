@@ -19,9 +19,7 @@ constexpr std::uint32_t kScaledRows = 2;
 // number of each row the largest one of the type.
 constexpr std::uint32_t kFp8Rows = 3;
 
-inline bool has_scales(std::uint32_t layout) {
-  return layout == kScaledRows || layout == kFp8Rows;
-}
+inline bool has_scales(std::uint32_t layout) { return layout == kScaledRows || layout == kFp8Rows; }
 
 // Where those of such a matrix begin, in bytes.
 constexpr std::int64_t scales_offset(std::int64_t rows, std::int64_t columns) {

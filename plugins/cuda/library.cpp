@@ -36,8 +36,8 @@ std::vector<fs::path> folders_in(const fs::path& parent) {
   return found;
 }
 
-// PREFIX/lib/python3.X/site-packages/nvidia/NAME/lib, for every prefix where a Python may stand, and
-// what conda itself installs.
+// PREFIX/lib/python3.X/site-packages/nvidia/NAME/lib, for every prefix where a Python may stand,
+// and what conda itself installs.
 std::vector<fs::path> python_folders() {
   std::vector<fs::path> prefixes, found;
   for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"})

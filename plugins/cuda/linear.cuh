@@ -101,8 +101,7 @@ inline void cast(Stream& stream, const heddle_view& from, const heddle_view& to)
 }
 
 // The bias as the product takes it: where it lies, or cast to `at`.
-inline const void* bias_of(Stream& stream, const heddle_view& bias, const Gemm& gemm,
-                           char* at) {
+inline const void* bias_of(Stream& stream, const heddle_view& bias, const Gemm& gemm, char* at) {
   const heddle_dtype dtype = Matmul::bias_dtype(gemm);
   if (bias.info.dtype == dtype && lies_at_16(bias.data)) return bias.data;
   cast(stream, bias, scratch(dtype, bias.info, at));

@@ -175,8 +175,7 @@ const Matmul::Chosen& Matmul::choose(const Gemm& p) {
         library_.layout_set(to, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &jump, sizeof jump),
         "cublasLtMatrixLayoutSetAttribute");
   };
-  const auto [rows, columns] =
-      p.is_weight_flipped ? std::pair(p.n, p.k) : std::pair(p.k, p.n);
+  const auto [rows, columns] = p.is_weight_flipped ? std::pair(p.n, p.k) : std::pair(p.k, p.n);
   layout(made->weight, p.operands, rows, columns, p.weight_step, 0);
   layout(made->x, p.operands, p.k, p.m, p.x_step, p.x_jump);
   layout(made->out, p.result, p.n, p.m, p.out_step, p.out_jump);
@@ -227,11 +226,10 @@ bool Matmul::multiply(cudaStream_t stream, const Gemm& gemm, const Matrices& m) 
     point(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, m.x_scales);
   }
   const float alpha = 1, beta = gemm.residual ? 1.0f : 0.0f;
-  check_blas(
-      library_.matmul(handle_, &own, &alpha, m.weight, chosen.weight, m.x, chosen.x, &beta,
-                      gemm.residual ? m.residual : m.out, chosen.residual, m.out, chosen.out,
-                      &chosen.algorithm, m.workspace, workspace_bytes(gemm), stream),
-      "cublasLtMatmul");
+  check_blas(library_.matmul(handle_, &own, &alpha, m.weight, chosen.weight, m.x, chosen.x, &beta,
+                             gemm.residual ? m.residual : m.out, chosen.residual, m.out, chosen.out,
+                             &chosen.algorithm, m.workspace, workspace_bytes(gemm), stream),
+             "cublasLtMatmul");
   return true;
 }
 

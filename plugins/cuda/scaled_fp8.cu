@@ -34,7 +34,7 @@ struct Stored {
 template <class Source>
 __global__ void __launch_bounds__(kThreads)
     fp8_rows(Source source, std::int64_t step, std::int64_t columns, unsigned char* out,
-                float* scales) {
+             float* scales) {
   const std::int64_t row = blockIdx.x, begin = row * step;
   float most = 0;
   for (std::int64_t c = threadIdx.x * kLanes; c < columns; c += kThreads * kLanes) {

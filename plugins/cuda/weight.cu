@@ -167,14 +167,14 @@ void make_fp8(Stream& stream, const heddle_view& part, void* to, float* scales) 
     const std::int64_t here = std::min(most, rows - begin);
     upload(stream, part, begin * columns, here * columns, chunk.memory());
     store_as_fp8(stream,
-                  {.from = chunk.memory(),
-                   .dtype = part.info.dtype,
-                   .rows = here,
-                   .columns = columns,
-                   .step = columns,
-                   .to = static_cast<char*>(to) + begin * columns,
-                   .scales = scales + begin},
-                  scale_of(part));
+                 {.from = chunk.memory(),
+                  .dtype = part.info.dtype,
+                  .rows = here,
+                  .columns = columns,
+                  .step = columns,
+                  .to = static_cast<char*>(to) + begin * columns,
+                  .scales = scales + begin},
+                 scale_of(part));
     stream.device().check(cudaGetLastError(), "make_weight");
   }
 }
@@ -182,7 +182,7 @@ void make_fp8(Stream& stream, const heddle_view& part, void* to, float* scales) 
 }  // namespace
 
 heddle_weight_layout weight_layout(const Device& device, std::int32_t use,
-                               const heddle_tensor_info& info) {
+                                   const heddle_tensor_info& info) {
   const bool matrix = is_matrix(use), filter = use == HEDDLE_USE_CONV2D;
   if (use != HEDDLE_USE_VECTOR && use != HEDDLE_USE_TABLE && !matrix && !filter)
     device::fail(HEDDLE_UNSUPPORTED, "a weight's use is ", use,
@@ -206,7 +206,7 @@ heddle_weight_layout weight_layout(const Device& device, std::int32_t use,
   if (matrix && device::is_f8(layout.info.dtype)) {
     layout.info.layout = use == HEDDLE_USE_LINEAR_FP8 ? kFp8Rows : kScaledRows;
     layout.bytes = static_cast<std::uint64_t>(scales_offset(info.shape[0], info.shape[1])) +
-                 static_cast<std::uint64_t>(info.shape[0]) * sizeof(float);
+                   static_cast<std::uint64_t>(info.shape[0]) * sizeof(float);
   }
   return layout;
 }

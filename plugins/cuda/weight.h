@@ -10,7 +10,7 @@ namespace heddle::cuda {
 
 // The answer depends on the arguments and the device's settings only. Throws device::Error.
 heddle_weight_layout weight_layout(const Device& device, std::int32_t use,
-                               const heddle_tensor_info& info);
+                                   const heddle_tensor_info& info);
 
 // Enqueues upload, casting and joining of the parts (host memory, rows along axis 0) into dst,
 // which has layout.bytes. The parts' memory has to stay until the stream is past it. Throws

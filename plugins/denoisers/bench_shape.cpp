@@ -52,9 +52,9 @@ void BenchTensors::add(const std::string& name, const Shape& shape, double mean,
   sink_.tensor(sink_.to, &tensor);
 }
 
-void describe_bench(const char* name, const BenchDrawing& usual, const heddle_bench_request& request,
-                const heddle_bench_sink& sink,
-                const std::function<void(BenchTensors&)>& add_tensors) {
+void describe_bench(const char* name, const BenchDrawing& usual,
+                    const heddle_bench_request& request, const heddle_bench_sink& sink,
+                    const std::function<void(BenchTensors&)>& add_tensors) {
   const auto given = [](std::uint32_t value, std::uint32_t otherwise) {
     return value != 0 ? value : otherwise;
   };

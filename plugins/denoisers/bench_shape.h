@@ -40,9 +40,9 @@ struct BenchDrawing {
 // Tells the sink the tensors of the file "diffusion_models/NAME.safetensors" and a workflow that
 // draws a picture with it: of random texts, one for each set. Throws at a request that the model
 // does not take.
-void describe_bench(const char* name, const BenchDrawing& usual, const heddle_bench_request& request,
-                const heddle_bench_sink& sink,
-                const std::function<void(BenchTensors&)>& add_tensors);
+void describe_bench(const char* name, const BenchDrawing& usual,
+                    const heddle_bench_request& request, const heddle_bench_sink& sink,
+                    const std::function<void(BenchTensors&)>& add_tensors);
 
 // The shapes of this plugin, as heddle.field.bench_shapes/0: what to draw at random to measure
 // models without their files.

@@ -33,10 +33,10 @@ Dimensions read_dimensions(const Checkpoint& file, const Value& config, const Fl
                                 names.double_prefix());
   d.pooled_width = file.size(names.one(names.top("vector_in.in_layer", "weight")), 1);
   d.guided = file.has(names.one(names.top("guidance_in.in_layer", "weight")));
-  d.singles = checked_cast<int>(
-      config.get<std::int64_t>("num_single_layers",
-                               blocks::layer_count(file, names.single_prefix())),
-      "num_single_layers");
+  d.singles =
+      checked_cast<int>(config.get<std::int64_t>("num_single_layers",
+                                                 blocks::layer_count(file, names.single_prefix())),
+                        "num_single_layers");
   return d;
 }
 
@@ -55,8 +55,10 @@ class Builder {
   void run() {
     const Source x = graph_.input("x", HEDDLE_INPUT_PER_STEP | HEDDLE_INPUT_BATCH);
     const Source timestep = graph_.input("timestep", HEDDLE_INPUT_PRECOMPUTED);
-    const Source context = graph_.input("context", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH);
-    const Source vector = embed_vector(timestep, graph_.input("y", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH));
+    const Source context =
+        graph_.input("context", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH);
+    const Source vector =
+        embed_vector(timestep, graph_.input("y", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH));
     rope_ = add_rope(x, context);
     Source txt = streams_.embed_text(context, x), img = streams_.embed_image(x);
     for (int i = 0; i < d_.streams.doubles; ++i)
@@ -89,7 +91,8 @@ class Builder {
     layer(B::text_out, B::text_out_bias, "vector_in.out_layer", hidden_);
     if (d_.guided) {
       block.link(B::guidance,
-                 graph_.input("guidance", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL | HEDDLE_INPUT_BATCH));
+                 graph_.input("guidance", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL |
+                                              HEDDLE_INPUT_BATCH));
       layer(B::guidance_in, B::guidance_in_bias, "guidance_in.in_layer", waves);
       layer(B::guidance_out, B::guidance_out_bias, "guidance_in.out_layer", hidden_);
     }
@@ -127,8 +130,11 @@ class Builder {
     DualStreams::linear(slots, B::qkv, B::qkv_bias, find("linear1.qkv"), 3 * d, d);
     DualStreams::linear(slots, B::up, B::up_bias, find("linear1.mlp"), mlp, d);
     DualStreams::linear(slots, B::down, B::down_bias, find("linear2"), d, d + mlp);
-    block.shard(B::qkv, 0, {{d, head}, {d, head}, {d, head}}).shard(B::qkv_bias, 0, {{d, head}, {d, head}, {d, head}});
-    block.shard(B::up, 0, {{mlp, mlp_unit(mlp)}}).shard(B::up_bias, 0, {{mlp, mlp_unit(mlp)}}).shard(B::down, 1, {{d, head}, {mlp, mlp_unit(mlp)}});
+    block.shard(B::qkv, 0, {{d, head}, {d, head}, {d, head}})
+        .shard(B::qkv_bias, 0, {{d, head}, {d, head}, {d, head}});
+    block.shard(B::up, 0, {{mlp, mlp_unit(mlp)}})
+        .shard(B::up_bias, 0, {{mlp, mlp_unit(mlp)}})
+        .shard(B::down, 1, {{d, head}, {mlp, mlp_unit(mlp)}});
     slots.fill(B::q_norm, names_.in_single(index, "norm.query_norm", "weight"), {head});
     slots.fill(B::k_norm, names_.in_single(index, "norm.key_norm", "weight"), {head});
     return block[B::out];

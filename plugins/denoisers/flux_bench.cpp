@@ -66,7 +66,7 @@ heddle_status* make_shape(const heddle_host*, const heddle_bench_shape_desc* sel
   return guard([&] {
     const FluxShape shape = request->is_small != 0 ? small_of(usual) : usual;
     describe_bench(self->name, shape.drawing, *request, *sink,
-               [&](BenchTensors& tensors) { add_tensors(shape, tensors); });
+                   [&](BenchTensors& tensors) { add_tensors(shape, tensors); });
   });
 }
 

@@ -125,8 +125,8 @@ void project_stream(Context& ctx, const Stream& w, const Tensor& x, const std::v
              ctx[FluxDouble::sin].slice(0, rows.begin, rows.end), eps);
 }
 
-// A linear layer whose inputs a group of devices may hold in parts: each multiplies its own, and the
-// bias is added to the sum, in f32 until then.
+// A linear layer whose inputs a group of devices may hold in parts: each multiplies its own, and
+// the bias is added to the sum, in f32 until then.
 Tensor joining_linear(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (ctx.group().kind != HEDDLE_GROUP_ROWS) return ops::linear(ctx, x, weight, bias);
   const Tensor sum = ops::all_reduce(ctx, blocks::wide_linear(ctx, x, weight, {}));
@@ -144,13 +144,14 @@ JointShard joint_shard(Context& ctx, std::int64_t before, std::int64_t total, st
   const std::int64_t first = heads * group.rank / group.count,
                      last = heads * (group.rank + 1) / group.count;
   if (first == last)
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                std::to_string(heads) + " heads cannot be divided among " +
-                    std::to_string(group.count) + " devices. Use fewer devices.");
+    throw Error(HEDDLE_INVALID_ARGUMENT, std::to_string(heads) + " heads cannot be divided among " +
+                                             std::to_string(group.count) +
+                                             " devices. Use fewer devices.");
   return {before, total, first, last - first};
 }
 
-// Room for qkv of all tokens with some of the heads, (B, T, 3 H' d). Alone: `own`, which is the same.
+// Room for qkv of all tokens with some of the heads, (B, T, 3 H' d). Alone: `own`, which is the
+// same.
 Tensor make_gathered(Context& ctx, const Tensor& own, const JointShard& shard, std::int64_t heads) {
   if (ctx.group().kind != HEDDLE_GROUP_SEQUENCE) return own;
   return ctx.make({own.size(0), shard.total, own.size(2) / heads * shard.heads}, own.dtype());
@@ -164,13 +165,12 @@ void gather_tokens(Context& ctx, const Tensor& qkv, std::int64_t begin, const Jo
   const std::int64_t head = qkv.size(2) / (3 * heads);
   const heddle_all_to_all_attrs to_heads{shard.first_head, shard.first_head + shard.heads,
                                          shard.before + begin, 3, 1};
-  ops::all_to_all_into(
-      ctx, qkv.reshape({qkv.size(0), qkv.size(1), 3, heads, head}), to_heads,
-      gathered.reshape({gathered.size(0), shard.total, 3, shard.heads, head}));
+  ops::all_to_all_into(ctx, qkv.reshape({qkv.size(0), qkv.size(1), 3, heads, head}), to_heads,
+                       gathered.reshape({gathered.size(0), shard.total, 3, shard.heads, head}));
 }
 
-// Rows of queries, of all heads together, that a large GPU's multiprocessors take in one round: 132 of
-// them, 128 rows each. An attention over fewer takes no less time.
+// Rows of queries, of all heads together, that a large GPU's multiprocessors take in one round: 132
+// of them, 128 rows each. An attention over fewer takes no less time.
 constexpr std::int64_t kRowsOfARound = 132 * 128;
 
 // Attention over all tokens, of what was gathered; back to this device's tokens with all heads:
@@ -206,7 +206,8 @@ Tensor finish_stream(Context& ctx, const Stream& w, const Tensor& x, const std::
   const Tensor middle = ops::gated_add(ctx, x, mod[2], projected);
   const Tensor normed = ops::modulated_norm(ctx, middle, mod[3], mod[4], ctx[FluxDouble::eps]);
   const Tensor up = ops::linear(ctx, normed, ctx[w.up], ctx[w.up_bias], HEDDLE_ACT_GELU_TANH);
-  return ops::gated_add(ctx, middle, mod[5], joining_linear(ctx, up, ctx[w.down], ctx[w.down_bias]));
+  return ops::gated_add(ctx, middle, mod[5],
+                        joining_linear(ctx, up, ctx[w.down], ctx[w.down_bias]));
 }
 
 }  // namespace
@@ -219,10 +220,9 @@ void FluxVector::execute(Context& ctx) {
   Tensor text = blocks::wide_linear(ctx, pooled, ctx[text_out], ctx[text_out_bias]);
   if (ctx[guidance_in]) {
     const Tensor numbers = guidance_numbers(ctx);
-    text = ops::add(
-        ctx, text,
-        embed_number(ctx, numbers, waves(ctx),
-                     {guidance_in, guidance_in_bias, guidance_out, guidance_out_bias}));
+    text = ops::add(ctx, text,
+                    embed_number(ctx, numbers, waves(ctx),
+                                 {guidance_in, guidance_in_bias, guidance_out, guidance_out_bias}));
   }
   const std::int64_t width = time.size(1);
   const Tensor sum =
@@ -238,13 +238,12 @@ void FluxRope::execute(Context& ctx) {
   if (text > 0) ops::fill(ctx, ids.slice(0, 0, text), 0);
   ops::grid_ids_into(ctx, heddle_grid_ids_attrs{{1, rows, columns}, {0, 0, 0}},
                      ids.slice(0, text, text + rows * columns));
-  const heddle_rope_table_attrs attrs{
-      3,
-      0,
-      {checked_cast<std::int32_t>(ctx[axis_0], "axis_0"),
-       checked_cast<std::int32_t>(ctx[axis_1], "axis_1"),
-       checked_cast<std::int32_t>(ctx[axis_2], "axis_2"), 0},
-      ctx[theta]};
+  const heddle_rope_table_attrs attrs{3,
+                                      0,
+                                      {checked_cast<std::int32_t>(ctx[axis_0], "axis_0"),
+                                       checked_cast<std::int32_t>(ctx[axis_1], "axis_1"),
+                                       checked_cast<std::int32_t>(ctx[axis_2], "axis_2"), 0},
+                                      ctx[theta]};
   const auto [c, s] = ops::rope_table(ctx, ids, attrs);
   ctx[cos] = c;
   ctx[sin] = s;
@@ -305,9 +304,8 @@ void FluxDouble::execute(Context& ctx) {
   const std::vector<Tensor> image_mod = modulation(ctx[img_mod], 6),
                             text_mod = modulation(ctx[txt_mod], 6);
 
-  const JointShard shard =
-      joint_shard(ctx, text_shard.begin + image_shard.begin, text_shard.total + image_shard.total,
-                  head_count);
+  const JointShard shard = joint_shard(ctx, text_shard.begin + image_shard.begin,
+                                       text_shard.total + image_shard.total, head_count);
   const Tensor qkv = ctx.make({batch, length, 3 * own_width});
   const Tensor gathered = make_gathered(ctx, qkv, shard, head_count);
   // The picture's tokens are many: they are on their way while the text's are computed.
@@ -339,7 +337,8 @@ void FluxJoin::execute(Context& ctx) {
 void FluxSingle::execute(Context& ctx) {
   const Tensor x = ctx[hidden];
   const std::int64_t batch = x.size(0), length = x.size(1), head = x.size(2) / ctx[heads];
-  const std::int64_t width = ctx[qkv].size(0) / 3, head_count = width / head;  // of this device's heads
+  const std::int64_t width = ctx[qkv].size(0) / 3,
+                     head_count = width / head;  // of this device's heads
   const std::int64_t mlp = ctx[up].size(0);
   const heddle_shard shard = ctx.shard(hidden);
   const Tensor own_cos = ctx[cos].slice(0, shard.begin, shard.end),

@@ -178,7 +178,8 @@ struct FluxJoin {
   static void execute(Context& ctx);
 };
 
-// One stream, attention and MLP side by side: hidden (B, L, D) -> the same. Divided as FluxDouble is.
+// One stream, attention and MLP side by side: hidden (B, L, D) -> the same. Divided as FluxDouble
+// is.
 struct FluxSingle {
   static constexpr Info info{"flux.single", 2,  "FLUX single-stream block",
                              "blocks/flux", "", HEDDLE_NODE_BLOCK};

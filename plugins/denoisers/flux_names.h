@@ -31,9 +31,9 @@ class FluxNames {
   // The name of the one tensor that top(), in_double() or in_single() give.
   std::string one(const std::vector<Part>& parts) const { return parts.front().tensor; }
 
-  // Every module by each of its names, whichever layout the file has: "double_blocks.0.img_attn.qkv"
-  // and "transformer_blocks.0.attn.to_q" (a third of it), with the rows that it has by that name.
-  // `kind` is "weight" or "bias".
+  // Every module by each of its names, whichever layout the file has:
+  // "double_blocks.0.img_attn.qkv" and "transformer_blocks.0.attn.to_q" (a third of it), with the
+  // rows that it has by that name. `kind` is "weight" or "bias".
   using Visit = std::function<void(const std::string& module, const char* kind,
                                    const std::vector<Part>& parts)>;
   void each_module(const Visit& visit) const;

@@ -8,7 +8,7 @@
 namespace heddle::denoisers {
 
 HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxTextIn, FluxImageIn,
-              FluxDoubleModulation, FluxModulation, FluxDouble, FluxJoin, FluxSingle, FluxFinal, Qwen,
-              QwenVector, QwenRope, QwenTextNorm, Modules, BenchShapes)
+              FluxDoubleModulation, FluxModulation, FluxDouble, FluxJoin, FluxSingle, FluxFinal,
+              Qwen, QwenVector, QwenRope, QwenTextNorm, Modules, BenchShapes)
 
 }  // namespace heddle::denoisers

@@ -41,7 +41,8 @@ class QwenBuilder {
   void run(const QwenNames& names) {
     const Source x = graph_.input("x", HEDDLE_INPUT_PER_STEP | HEDDLE_INPUT_BATCH);
     const Source timestep = graph_.input("timestep", HEDDLE_INPUT_PRECOMPUTED);
-    const Source context = graph_.input("context", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH);
+    const Source context =
+        graph_.input("context", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH);
     const Source vector = embed_vector(timestep);
     const Rope rope = add_rope(x, context);
     Source txt = streams_.embed_text(norm_text(context), x), img = streams_.embed_image(x);

@@ -48,7 +48,7 @@ heddle_status* make_qwen(const heddle_host*, const heddle_bench_shape_desc* self
   return guard([&] {
     const QwenShape& shape = request->is_small != 0 ? kSmallQwen : kQwenImage;
     describe_bench(self->name, shape.drawing, *request, *sink,
-               [&](BenchTensors& tensors) { add_qwen_tensors(shape, tensors); });
+                   [&](BenchTensors& tensors) { add_qwen_tensors(shape, tensors); });
   });
 }
 

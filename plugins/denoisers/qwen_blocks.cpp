@@ -33,13 +33,12 @@ void QwenRope::execute(Context& ctx) {
       heddle_grid_ids_attrs{{1, rows, columns},
                             {0, -double(rows - rows / 2), -double(columns - columns / 2)}},
       ids.slice(0, text, text + rows * columns));
-  const heddle_rope_table_attrs attrs{
-      3,
-      0,
-      {checked_cast<std::int32_t>(ctx[axis_0], "axis_0"),
-       checked_cast<std::int32_t>(ctx[axis_1], "axis_1"),
-       checked_cast<std::int32_t>(ctx[axis_2], "axis_2"), 0},
-      ctx[theta]};
+  const heddle_rope_table_attrs attrs{3,
+                                      0,
+                                      {checked_cast<std::int32_t>(ctx[axis_0], "axis_0"),
+                                       checked_cast<std::int32_t>(ctx[axis_1], "axis_1"),
+                                       checked_cast<std::int32_t>(ctx[axis_2], "axis_2"), 0},
+                                      ctx[theta]};
   const auto [c, s] = ops::rope_table(ctx, ids, attrs);
   ctx[cos] = c;
   ctx[sin] = s;

@@ -149,7 +149,8 @@ void Clip::build(const Checkpoint& file, const Value& config, Blocks& graph) {
 
   Block finish = graph.add<ClipFinish>("finish");
   finish.link(ClipFinish::hidden, hidden).set(ClipFinish::eps, eps);
-  finish.link(ClipFinish::eos, graph.input("eos", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH));
+  finish.link(ClipFinish::eos,
+              graph.input("eos", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH));
   blocks::Slots finish_slots(file, finish, "finish");
   pair(finish_slots, ClipFinish::norm, ClipFinish::norm_bias, prefix + "final_layer_norm", {width});
   graph.output("last_hidden", finish[ClipFinish::last]);

@@ -34,14 +34,15 @@ std::pair<const heddle_tokenizer*, void*> TextEncoder::tokenizer() const {
 }
 
 heddle_token_windows TextEncoder::rules(std::int64_t least_length) const {
-  return {.size = sizeof(heddle_token_windows),
-          .style = std::uint32_t(is_clip_ ? HEDDLE_WINDOWS_CLIP : HEDDLE_WINDOWS_OPEN),
-          .length = checked_cast<std::uint32_t>(record_.get<std::int64_t>("length", 0), "length"),
-          .least_length = checked_cast<std::uint32_t>(least_length, "least_length"),
-          .padding = checked_cast<std::int32_t>(record_.get<std::int64_t>("padding", -1), "padding"),
-          .weights = 1,
-          .cancelled = nullptr,
-          .cancelled_of = nullptr};
+  return {
+      .size = sizeof(heddle_token_windows),
+      .style = std::uint32_t(is_clip_ ? HEDDLE_WINDOWS_CLIP : HEDDLE_WINDOWS_OPEN),
+      .length = checked_cast<std::uint32_t>(record_.get<std::int64_t>("length", 0), "length"),
+      .least_length = checked_cast<std::uint32_t>(least_length, "least_length"),
+      .padding = checked_cast<std::int32_t>(record_.get<std::int64_t>("padding", -1), "padding"),
+      .weights = 1,
+      .cancelled = nullptr,
+      .cancelled_of = nullptr};
 }
 
 std::vector<Window> TextEncoder::pack(const std::string& prompt,

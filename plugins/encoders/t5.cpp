@@ -98,8 +98,8 @@ void T5::build(const Checkpoint& file, const Value& config, Blocks& graph) {
   const std::int64_t vocabulary = file.size(tokens, 0), width = file.size(tokens, 1),
                      inner = file.size(names->in_layer(0, "q"), 0);
   const std::int64_t buckets = file.size(first_bias, 0), heads = file.size(first_bias, 1);
-  const int depth = checked_cast<int>(config.get<std::int64_t>("num_layers", names->layers()),
-                                      "num_layers");
+  const int depth =
+      checked_cast<int>(config.get<std::int64_t>("num_layers", names->layers()), "num_layers");
   const double eps = config.get<double>("layer_norm_epsilon", 1e-6);
   const std::int64_t max_distance =
       config.get<std::int64_t>("relative_attention_max_distance", 128);

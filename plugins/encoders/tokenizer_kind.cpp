@@ -77,8 +77,8 @@ text::Tokenizer read_tokenizer(const fs::path& folder, Source source,
   }
   const fs::path vocabulary = folder / "vocab.json", merges = folder / "merges.txt";
   const Value json = parse_json(read_file(vocabulary).text(), vocabulary.string());
-  return text::read_clip_files(view_json(json), vocabulary.string(),
-                               read_file(merges).text(), merges.string(), config.clip_tokens());
+  return text::read_clip_files(view_json(json), vocabulary.string(), read_file(merges).text(),
+                               merges.string(), config.clip_tokens());
 }
 
 // A folder's tokenizer, read once, when somebody asks.

@@ -34,7 +34,8 @@ void refuse_unsupported(const Value& entry) {
 Tensor fit_batch(Context& ctx, const Tensor& tensor, std::int64_t items) {
   const std::int64_t rows = tensor.size(0);
   if (rows < 1)
-    throw Error(HEDDLE_INVALID_ARGUMENT, "the conditioning is empty. Link the CONDITIONING of a text encoder.");
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "the conditioning is empty. Link the CONDITIONING of a text encoder.");
   if (rows == fitted_rows(rows, items)) return tensor;
   if (rows > items) return tensor.slice(0, 0, items);
   Shape shape = tensor.shape();

@@ -72,7 +72,8 @@ std::vector<std::int64_t> continued(const std::vector<std::int64_t>& indices, st
   std::vector<std::int64_t> all;
   for (std::int64_t i = 0; i < amount; ++i)
     for (const std::int64_t index : indices)
-      all.push_back(checked_sum({index, checked_product({i, distance}, "batch_index")}, "batch_index"));
+      all.push_back(
+          checked_sum({index, checked_product({i, distance}, "batch_index")}, "batch_index"));
   return all;
 }
 

@@ -26,9 +26,9 @@ Value shifted(const Value& model, double shift) {
 
 void ModelSamplingFlux::execute(Context& ctx) {
   const Value from = ctx[model];
-  const double mu = flux_mu(checked_cast<int>(ctx[width], "width"),
-                            checked_cast<int>(ctx[height], "height"), ctx[base_shift],
-                            ctx[max_shift]);
+  const double mu =
+      flux_mu(checked_cast<int>(ctx[width], "width"), checked_cast<int>(ctx[height], "height"),
+              ctx[base_shift], ctx[max_shift]);
   ctx[out] = respaced(from, Record(model_settings(from))
                                 .set("sampling", value_of("flow"))
                                 .set("noise_table", value_of("flux"))

@@ -65,7 +65,8 @@ class Denoiser {
     const Tensor schedule = ctx_.make_host({std::int64_t(timesteps.size())}, HEDDLE_F32);
     std::copy(timesteps.begin(), timesteps.end(), schedule.data<float>());
     const Value record = Record().set("timestep", value_of(schedule)).value();
-    session_.emplace(ctx_, model, constants_, record, checked_cast<std::uint32_t>(timesteps.size(), "steps"));
+    session_.emplace(ctx_, model, constants_, record,
+                     checked_cast<std::uint32_t>(timesteps.size(), "steps"));
   }
 
   void use_mask(const std::optional<NoiseMask>& mask) { mask_ = mask; }

@@ -38,7 +38,7 @@ double count_of(const Shape& shape) {
 // Sums over the latent: for each evaluation the input, the clean picture of all sets and the next
 // point, besides the noise at the beginning and the scaling at the end. Each term is read once.
 void infer_cost(Infer& question, const JobShapes& job, const RunPlan& run, std::size_t sets,
-               const heddle_sampler_desc& sampler) {
+                const heddle_sampler_desc& sampler) {
   constexpr double kTermsOfAPoint = 3, kOnce = 6, kBytes = 4;
   const double terms = double(run.evaluations()) * (double(sets) + 1 + kTermsOfAPoint) + kOnce;
   const double count = count_of(job.latent);

@@ -41,8 +41,8 @@ std::vector<EntryShapes> entry_shapes(const Infer& question, const Input<T>& inp
   }
 }
 template <class T>
-void infer_entries(Infer& question, const Output<T>& output, const std::vector<EntryShapes>& entries,
-                  const std::string& path = "") {
+void infer_entries(Infer& question, const Output<T>& output,
+                   const std::vector<EntryShapes>& entries, const std::string& path = "") {
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const std::string at = path_join(path, std::to_string(i));
     const auto& [text, pooled] = entries[i];
@@ -64,7 +64,8 @@ std::optional<Shape> sampled_shape(const Infer& question, const Input<T>& latent
 
 // What a sampler hands on: the samples, and the mask that came in.
 template <class T, class U>
-void infer_latent(Infer& question, const Input<T>& from, const Output<U>& to, const Shape& samples) {
+void infer_latent(Infer& question, const Input<T>& from, const Output<U>& to,
+                  const Shape& samples) {
   question.out(to, "samples", HEDDLE_F32, samples);
   if (const auto mask = question.tensor(from, "noise_mask"))
     question.out(to, "noise_mask", mask->dtype, shape_of(*mask));

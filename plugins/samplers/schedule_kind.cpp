@@ -30,8 +30,9 @@ heddle_status* make(const heddle_host*, const heddle_noise_schedule_desc* self,
                     void (*push)(void*, float), void* to) {
   return guard([&] {
     const NoiseLevels own = make_levels({levels->table, levels->shift, levels->multiplier});
-    const Sigmas sigmas = with_user_errors(
-        [&] { return make_sigmas(*find_noise_schedule(self->name), own, checked_cast<int>(steps, "steps")); });
+    const Sigmas sigmas = with_user_errors([&] {
+      return make_sigmas(*find_noise_schedule(self->name), own, checked_cast<int>(steps, "steps"));
+    });
     for (const float sigma : sigmas) push(to, sigma);
   });
 }
@@ -72,7 +73,8 @@ WholeSchedule schedule_named(const std::string& name, const ModelSampling& sampl
     const heddle_noise_levels levels = view_of(sampling);
     Sigmas sigmas;
     const auto push = [](void* to, float sigma) { static_cast<Sigmas*>(to)->push_back(sigma); };
-    check(desc.make(services.host, &desc, &levels, checked_cast<std::uint32_t>(steps, "steps"), push, &sigmas));
+    check(desc.make(services.host, &desc, &levels, checked_cast<std::uint32_t>(steps, "steps"),
+                    push, &sigmas));
     return sigmas;
   };
 }

@@ -32,7 +32,8 @@ int steps_of(Context& ctx) {
 Tensor tabled(Context& ctx, const std::string& model_type, std::int64_t steps, double denoise) {
   const std::optional<StepTable> table = find_step_table(model_type);
   if (!table) throw Error(HEDDLE_NOT_FOUND, "there is no table of levels for '" + model_type + "'");
-  return made(ctx, [&] { return tabled_sigmas(*table, checked_cast<int>(steps, "steps"), denoise); });
+  return made(ctx,
+              [&] { return tabled_sigmas(*table, checked_cast<int>(steps, "steps"), denoise); });
 }
 
 }  // namespace
@@ -40,13 +41,16 @@ Tensor tabled(Context& ctx, const std::string& model_type, std::int64_t steps, d
 void BasicScheduler::execute(Context& ctx) {
   const ModelSampling sampling = model_sampling(ctx[model]);
   const WholeSchedule whole = schedule_named(ctx[scheduler], sampling);
-  ctx[sigmas] = made(ctx, [&] { return basic_sigmas(whole, steps_of<BasicScheduler>(ctx), ctx[denoise]); });
+  ctx[sigmas] =
+      made(ctx, [&] { return basic_sigmas(whole, steps_of<BasicScheduler>(ctx), ctx[denoise]); });
 }
 
 void BetaSamplingScheduler::execute(Context& ctx) {
   const ModelSampling sampling = model_sampling(ctx[model]);
-  ctx[sigmas] = made(
-      ctx, [&] { return beta_sigmas(sampling.levels, steps_of<BetaSamplingScheduler>(ctx), ctx[alpha], ctx[beta]); });
+  ctx[sigmas] = made(ctx, [&] {
+    return beta_sigmas(sampling.levels, steps_of<BetaSamplingScheduler>(ctx), ctx[alpha],
+                       ctx[beta]);
+  });
 }
 
 void KarrasScheduler::execute(Context& ctx) {
@@ -56,31 +60,36 @@ void KarrasScheduler::execute(Context& ctx) {
 }
 
 void ExponentialScheduler::execute(Context& ctx) {
-  ctx[sigmas] = made(
-      ctx, [&] { return exponential_sigmas(steps_of<ExponentialScheduler>(ctx), ctx[sigma_min], ctx[sigma_max]); });
+  ctx[sigmas] = made(ctx, [&] {
+    return exponential_sigmas(steps_of<ExponentialScheduler>(ctx), ctx[sigma_min], ctx[sigma_max]);
+  });
 }
 
 void PolyexponentialScheduler::execute(Context& ctx) {
   ctx[sigmas] = made(ctx, [&] {
-    return polyexponential_sigmas(steps_of<PolyexponentialScheduler>(ctx), ctx[sigma_min], ctx[sigma_max], ctx[rho]);
+    return polyexponential_sigmas(steps_of<PolyexponentialScheduler>(ctx), ctx[sigma_min],
+                                  ctx[sigma_max], ctx[rho]);
   });
 }
 
 void LaplaceScheduler::execute(Context& ctx) {
   ctx[sigmas] = made(ctx, [&] {
-    return laplace_sigmas(steps_of<LaplaceScheduler>(ctx), ctx[sigma_min], ctx[sigma_max], ctx[mu], ctx[beta]);
+    return laplace_sigmas(steps_of<LaplaceScheduler>(ctx), ctx[sigma_min], ctx[sigma_max], ctx[mu],
+                          ctx[beta]);
   });
 }
 
 void VPScheduler::execute(Context& ctx) {
-  ctx[sigmas] =
-      made(ctx, [&] { return vp_sigmas(steps_of<VPScheduler>(ctx), ctx[beta_d], ctx[beta_min], ctx[eps_s]); });
+  ctx[sigmas] = made(ctx, [&] {
+    return vp_sigmas(steps_of<VPScheduler>(ctx), ctx[beta_d], ctx[beta_min], ctx[eps_s]);
+  });
 }
 
 void SDTurboScheduler::execute(Context& ctx) {
   const ModelSampling sampling = model_sampling(ctx[model]);
-  ctx[sigmas] =
-      made(ctx, [&] { return turbo_sigmas(sampling.levels, steps_of<SDTurboScheduler>(ctx), ctx[denoise]); });
+  ctx[sigmas] = made(ctx, [&] {
+    return turbo_sigmas(sampling.levels, steps_of<SDTurboScheduler>(ctx), ctx[denoise]);
+  });
 }
 
 void AlignYourStepsScheduler::execute(Context& ctx) {

@@ -83,10 +83,11 @@ std::int64_t count_of(const Shape& shape) {
 // One call of a side of the autoencoder, with one pass over what goes in and one over what comes
 // out; both are held while the model runs.
 void infer_call(Infer& question, const Value& model, const Infer::Named& input,
-               const Shape& result) {
+                const Shape& result) {
   if (!model.is(HEDDLE_KIND_MODEL)) return;
   question.call(model, {{.constants = {input}, .steps = {}}});
-  const std::int64_t elements = checked_sum({count_of(input.shape), count_of(result)}, "the pictures");
+  const std::int64_t elements =
+      checked_sum({count_of(input.shape), count_of(result)}, "the pictures");
   const double bytes = double(sizeof(float)) * double(elements);
   question.cost(2 * double(elements), 2 * bytes, checked_cast<std::uint64_t>(bytes, "bytes"));
 }

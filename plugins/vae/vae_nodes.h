@@ -1,5 +1,5 @@
-// VAEDecode and VAEEncode: between LATENT and IMAGE (heddle/diffusion/values.h) by an autoencoder's two
-// models. Samples that are marked `scaled` are in the denoiser's units, (raw - shift) * scale;
+// VAEDecode and VAEEncode: between LATENT and IMAGE (heddle/diffusion/values.h) by an autoencoder's
+// two models. Samples that are marked `scaled` are in the denoiser's units, (raw - shift) * scale;
 // decoding takes either, encoding gives scaled ones. Pictures stay on the device that made them.
 #pragma once
 

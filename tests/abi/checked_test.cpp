@@ -16,7 +16,8 @@ constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
 
 // The message of the refusal; "" where nothing is refused.
-template <class F> std::string refusal_of_sizes(F&& compute) {
+template <class F>
+std::string refusal_of_sizes(F&& compute) {
   try {
     compute();
   } catch (const heddle::Error& error) {
@@ -25,7 +26,8 @@ template <class F> std::string refusal_of_sizes(F&& compute) {
   }
   return "";
 }
-template <class To, class From> bool fits(From value) {
+template <class To, class From>
+bool fits(From value) {
   return refusal_of_sizes([&] { checked_cast<To>(value, "it"); }).empty();
 }
 
@@ -35,7 +37,8 @@ BOOST_AUTO_TEST_SUITE(checked)
 
 BOOST_AUTO_TEST_CASE(integers_are_narrowed_when_they_fit) {
   BOOST_TEST(checked_cast<std::int32_t>(std::int64_t{2147483647}, "it") == 2147483647);
-  BOOST_TEST(checked_cast<std::int32_t>(std::int64_t{-2147483647} - 1, "it") == std::numeric_limits<std::int32_t>::min());
+  BOOST_TEST(checked_cast<std::int32_t>(std::int64_t{-2147483647} - 1, "it") ==
+             std::numeric_limits<std::int32_t>::min());
   BOOST_TEST(!fits<std::int32_t>(std::int64_t{2147483648}));
   BOOST_TEST(!fits<std::int32_t>(kLeast));
   BOOST_TEST(!fits<std::uint32_t>(std::int64_t{-1}));
@@ -66,23 +69,28 @@ BOOST_AUTO_TEST_CASE(halves_are_rounded_to_the_even_number) {
   BOOST_TEST(checked_round(0.5, "it") == 0);
   BOOST_TEST(checked_round(1.5, "it") == 2);
   BOOST_TEST(checked_round(-2.4, "it") == -2);
-  BOOST_TEST(refusal_of_sizes([] { checked_round(1e300, "height"); }).starts_with("height: 1.0000000000000001e+300 does not fit"));
+  BOOST_TEST(refusal_of_sizes([] {
+               checked_round(1e300, "height");
+             }).starts_with("height: 1.0000000000000001e+300 does not fit"));
 }
 
 BOOST_AUTO_TEST_CASE(sums_and_products_are_right_or_refused) {
   BOOST_TEST(checked_sum({}, "it") == 0);
   BOOST_TEST(checked_sum({kMost, -1, 1}, "it") == kMost);
   BOOST_TEST(checked_sum({kLeast, kMost}, "it") == -1);
-  BOOST_TEST(refusal_of_sizes([] { checked_sum({kMost, 1}, "width"); }) ==
-             "width: 9223372036854775807 + 1 exceeds 64 bits. Give smaller numbers");
+  BOOST_TEST(refusal_of_sizes([] {
+               checked_sum({kMost, 1}, "width");
+             }) == "width: 9223372036854775807 + 1 exceeds 64 bits. Give smaller numbers");
   BOOST_TEST(checked_product({}, "it") == 1);
   BOOST_TEST(checked_product({kMost, 1}, "it") == kMost);
   BOOST_TEST(checked_product({kLeast, 1}, "it") == kLeast);
-  BOOST_TEST(checked_product({std::int64_t{1} << 31, std::int64_t{1} << 31}, "it") == std::int64_t{1} << 62);
+  BOOST_TEST(checked_product({std::int64_t{1} << 31, std::int64_t{1} << 31}, "it") ==
+             std::int64_t{1} << 62);
   BOOST_TEST(checked_product({kMost, 0}, "it") == 0);
   BOOST_TEST(refusal_of_sizes([] { checked_product({kLeast, -1}, "it"); }) != "");
-  BOOST_TEST(refusal_of_sizes([] { checked_product({std::int64_t{1} << 32, 3, std::int64_t{1} << 31}, "pixels"); }) ==
-             "pixels: 4294967296 x 3 x 2147483648 exceeds 64 bits. Give smaller numbers");
+  BOOST_TEST(refusal_of_sizes([] {
+               checked_product({std::int64_t{1} << 32, 3, std::int64_t{1} << 31}, "pixels");
+             }) == "pixels: 4294967296 x 3 x 2147483648 exceeds 64 bits. Give smaller numbers");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

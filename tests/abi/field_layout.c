@@ -1,13 +1,15 @@
-/* The tables of the field are C11, in any order, and their offsets are what plugins were built with. */
+/* The tables of the field are C11, in any order, and their offsets are what plugins were built
+ * with. */
 #include <heddle/diffusion/module_names.h>
-#include <heddle/diffusion/tokenizer.h>
-#include <heddle/diffusion/samplers.h>
 #include <heddle/diffusion/noise_schedules.h>
 #include <heddle/diffusion/samplers.h>
+#include <heddle/diffusion/tokenizer.h>
 #include <heddle/diffusion/values.h>
 #include <stddef.h>
 
-#define PINNED(type, last, at) _Static_assert(offsetof(type, last) == (at), #type " has changed: a new revision, or a field at its end")
+#define PINNED(type, last, at)                 \
+  _Static_assert(offsetof(type, last) == (at), \
+                 #type " has changed: a new revision, or a field at its end")
 
 PINNED(heddle_sampler_sum, noise, 64);
 PINNED(heddle_sampler_evaluation, start, 88);

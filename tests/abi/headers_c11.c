@@ -1,15 +1,14 @@
 /* The ABI headers are C11, in any order, and can be included twice. */
-#include <heddle/abi/device.h>
-#include <heddle/abi/model.h>
-#include <heddle/abi/ops.h>
+#include <heddle/abi/base.h>
 #include <heddle/abi/call.h>
+#include <heddle/abi/device.h>
 #include <heddle/abi/files.h>
 #include <heddle/abi/infer.h>
-#include <heddle/abi/base.h>
-#include <heddle/abi/device.h>
+#include <heddle/abi/model.h>
 #include <heddle/abi/node.h>
+#include <heddle/abi/ops.h>
 #include <heddle/abi/value.h>
-#include <heddle/engine.h>
 #include <heddle/dlpack.h>
+#include <heddle/engine.h>
 
 int heddle_abi_as_c(void) { return (int)sizeof(heddle_node_desc); }

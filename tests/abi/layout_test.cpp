@@ -1,11 +1,12 @@
-// The layout of ABI 0.2, pinned: a change of any number here is a change of the ABI, and has to be meant (64-bit targets).
+// The layout of ABI 0.2, pinned: a change of any number here is a change of the ABI, and has to be
+// meant (64-bit targets).
 #include <cstddef>
 
-#include <boost/test/unit_test.hpp>
 #include <heddle/abi/device.h>
 #include <heddle/abi/model.h>
 #include <heddle/abi/ops.h>
 #include <heddle/engine.h>
+#include <boost/test/unit_test.hpp>
 
 static_assert(HEDDLE_ABI_MAJOR == 0 && HEDDLE_ABI_MINOR == 2);
 
@@ -251,12 +252,17 @@ AT(heddle_engine_options, idle_seconds, 224);
 AT(heddle_engine_options, prompt_limit, 232);
 
 // Numbers that travel.
-static_assert(HEDDLE_F32 == 1 && HEDDLE_F16 == 2 && HEDDLE_BF16 == 3 && HEDDLE_I32 == 4 && HEDDLE_F8_E5M2 == 9 && HEDDLE_U64 == 15);
-static_assert(HEDDLE_Q8_0 == 16 && HEDDLE_Q4_0 == 17 && HEDDLE_Q4_1 == 18 && HEDDLE_Q5_0 == 19 && HEDDLE_Q5_1 == 20 && HEDDLE_Q4_K == 21 && HEDDLE_Q6_K == 23);
+static_assert(HEDDLE_F32 == 1 && HEDDLE_F16 == 2 && HEDDLE_BF16 == 3 && HEDDLE_I32 == 4 &&
+              HEDDLE_F8_E5M2 == 9 && HEDDLE_U64 == 15);
+static_assert(HEDDLE_Q8_0 == 16 && HEDDLE_Q4_0 == 17 && HEDDLE_Q4_1 == 18 && HEDDLE_Q5_0 == 19 &&
+              HEDDLE_Q5_1 == 20 && HEDDLE_Q4_K == 21 && HEDDLE_Q6_K == 23);
 static_assert(HEDDLE_KIND_NONE == 0 && HEDDLE_KIND_OBJECT == 10);
 static_assert(HEDDLE_INVALID_ARGUMENT == 1 && HEDDLE_INTERNAL == 7);
-static_assert(HEDDLE_USE_TABLE == 3 && HEDDLE_WIDGET_FOLDER == 8 && HEDDLE_PORT_LIST == 64 && HEDDLE_NODE_EXPERIMENTAL == 128 && HEDDLE_NODE_CACHE_ON_DISK == 256);
+static_assert(HEDDLE_USE_TABLE == 3 && HEDDLE_WIDGET_FOLDER == 8 && HEDDLE_PORT_LIST == 64 &&
+              HEDDLE_NODE_EXPERIMENTAL == 128 && HEDDLE_NODE_CACHE_ON_DISK == 256);
 
 extern "C" int heddle_abi_as_c(void);
 
-BOOST_AUTO_TEST_CASE(c_and_cpp_agree_on_the_size_of_a_node_desc) { BOOST_TEST(heddle_abi_as_c() == int(sizeof(heddle_node_desc))); }
+BOOST_AUTO_TEST_CASE(c_and_cpp_agree_on_the_size_of_a_node_desc) {
+  BOOST_TEST(heddle_abi_as_c() == int(sizeof(heddle_node_desc)));
+}

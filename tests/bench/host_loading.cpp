@@ -53,7 +53,8 @@ void read_from_disk(const engine::Checkpoint& checkpoint, std::uint64_t limit) {
     const engine::Expectation once = host.expect(parts, engine::UseOrder::once, reader);
     for (const engine::FilePart& part : parts) host.get({&part, 1}, reader);
   }
-  std::printf("%.0f MiB/s, at most %.1f MiB held\n", double(bytes) / seconds_since(begin) / (1 << 20),
+  std::printf("%.0f MiB/s, at most %.1f MiB held\n",
+              double(bytes) / seconds_since(begin) / (1 << 20),
               double(host.report().peak) / (1 << 20));
 }
 
@@ -101,9 +102,10 @@ void load_devices(const engine::Checkpoint& checkpoint, std::uint64_t limit,
     for (auto& one : loading) one.get();
     const double seconds = seconds_since(begin);
     const engine::HostReport report = environment.host_weights->report();
-    std::printf("%s: %.3f s, %.0f MB/s for each of %zu devices; %.0f MiB pinned, %.0f MB read again\n",
-                turn, seconds, double(bytes) / seconds / 1e6, environment.devices.size(),
-                double(report.pinned) / (1 << 20), double(report.read_again) / 1e6);
+    std::printf(
+        "%s: %.3f s, %.0f MB/s for each of %zu devices; %.0f MiB pinned, %.0f MB read again\n",
+        turn, seconds, double(bytes) / seconds / 1e6, environment.devices.size(),
+        double(report.pinned) / (1 << 20), double(report.read_again) / 1e6);
     for (const engine::RunDevice& device : environment.devices) device.weights->drop_unused();
   }
 }
@@ -127,8 +129,8 @@ int main(int count, char** arguments) {
                  "usage: host_loading_bench FILE [LIMIT_MIB [--plugins DIR --device NAME...]]\n");
     return 2;
   }
-  const std::uint64_t limit =
-      std::uint64_t(plain.size() > 1 ? std::atoll(plain[1].c_str()) : 1024) << 20;
+  const std::uint64_t limit = std::uint64_t(plain.size() > 1 ? std::atoll(plain[1].c_str()) : 1024)
+                              << 20;
   const engine::Checkpoint checkpoint = engine::open_checkpoint(plain[0]);
   if (devices.empty())
     read_from_disk(checkpoint, limit);

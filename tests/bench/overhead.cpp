@@ -20,7 +20,8 @@
 //
 // A tree of 10,000 nodes does not fit where one of 100 does, so times differ by what memory costs.
 // Whether the work itself is linear is told by its instructions (--nodes: of one size only):
-//   valgrind --tool=callgrind --collect-atstart=no --toggle-collect='heddle::engine::parse_workflow*'
+//   valgrind --tool=callgrind --collect-atstart=no
+//   --toggle-collect='heddle::engine::parse_workflow*'
 //       overhead_bench --nodes 10000 1
 #include <malloc.h>
 
@@ -200,7 +201,8 @@ class Bench {
     };
     const std::vector<std::string> all = texts(1);
     watch.time("parse", [&] {
-      for (std::size_t g = 0; g < count; ++g) workflows[g] = engine::parse_workflow(all[g], "bench");
+      for (std::size_t g = 0; g < count; ++g)
+        workflows[g] = engine::parse_workflow(all[g], "bench");
     });
     watch.time("bind", [&] {
       for (std::size_t g = 0; g < count; ++g)
@@ -224,7 +226,8 @@ class Bench {
     Ready ready{std::move(bound.graph), {}};
     const engine::Inferred inferred = engine::infer(ready.graph, environment_.host);
     ready.plan = engine::make_plan(
-        ready.graph, engine::place({ready.graph, inferred, environment_.topology, engine::Costs(), {}}),
+        ready.graph,
+        engine::place({ready.graph, inferred, environment_.topology, engine::Costs(), {}}),
         inferred);
     return ready;
   }
@@ -232,7 +235,7 @@ class Bench {
   void run(const Ready& ready, int nodes, int expected) {
     if (std::ssize(ready.graph.nodes) != nodes)
       throw engine::Error(engine::Code::internal,
-                        cat(nodes, " nodes wanted, ", ready.graph.nodes.size(), " bound"));
+                          cat(nodes, " nodes wanted, ", ready.graph.nodes.size(), " bound"));
     engine::RunRequest request{.graph = &ready.graph, .plan = &ready.plan};
     const engine::RunResult result = engine::execute(request, environment_, observer_, control_);
     const auto computed = std::ranges::count(result.timings, false, &engine::NodeTiming::cached);

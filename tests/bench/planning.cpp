@@ -112,7 +112,7 @@ void rate_schedules(std::uint32_t devices) {
     const double found = engine::schedule(graph, prices).seconds;
     seconds += now() - begin;
     const double alone = engine::simulate(graph, engine::rank_order(graph, prices),
-                                        std::vector<std::uint32_t>(60, 0), prices);
+                                          std::vector<std::uint32_t>(60, 0), prices);
     sum += found / bound;
     worst = std::max(worst, found / bound);
     one += alone / found;

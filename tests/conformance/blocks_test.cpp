@@ -135,7 +135,8 @@ BOOST_AUTO_TEST_CASE(a_matrix_in_blocks_takes_the_bytes_that_it_has_in_the_file)
       BOOST_TEST(layout.bytes == static_cast<std::uint64_t>(device::bytes_of(type, 64 * 512)));
     }
     const heddle_tensor_info cut = device::row_major(type, {64, 500});
-    heddle_status* status = device.desc().weight_layout(device.raw(), HEDDLE_USE_LINEAR, &cut, &layout);
+    heddle_status* status =
+        device.desc().weight_layout(device.raw(), HEDDLE_USE_LINEAR, &cut, &layout);
     BOOST_REQUIRE(status != nullptr);
     BOOST_TEST((take(status).message.find("(64, 500)") != std::string::npos));
   }

@@ -110,13 +110,14 @@ bool contains(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(work_that_is_not_wanted_any_more_is_left_out_and_is_no_failure, *needs_cancel()) {
+BOOST_AUTO_TEST_CASE(work_that_is_not_wanted_any_more_is_left_out_and_is_no_failure,
+                     *needs_cancel()) {
   const Plugin plugin(settings().plugin);
   const Bench bench(plugin);
   const auto* cancel = bench.extension<heddle_device_cancel>(HEDDLE_DEVICE_CANCEL);
   static std::atomic<int> owners;
   owners = 0;
-  heddle_cancel flag{sizeof(heddle_cancel), 0, 0, 0, [](heddle_cancel*) { ++owners; },
+  heddle_cancel flag{sizeof(heddle_cancel),           0, 0, 0, [](heddle_cancel*) { ++owners; },
                      [](heddle_cancel*) { --owners; }};
   const TestDevice::Buffer memory(bench, 4);
   const heddle_view x = view_of(memory, device::row_major(HEDDLE_F32, {1}));

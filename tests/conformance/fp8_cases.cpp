@@ -61,8 +61,8 @@ void add_fp8_cases(Random& random, std::vector<OpCase>& cases) {
                 .out = {HostTensor::slice(one.out, out_shape, 8)},
                 .attrs = bytes_of(heddle_activation_attrs{one.kind}),
                 .weight = OpCase::Weight{1, HEDDLE_USE_LINEAR_FP8}};
-    made.name = device::cat(HEDDLE_OP_LINEAR, " fp8 ", device::describe(made.in[0]->info()),
-                            " by ", device::describe(made.in[1]->info()), " to ",
+    made.name = device::cat(HEDDLE_OP_LINEAR, " fp8 ", device::describe(made.in[0]->info()), " by ",
+                            device::describe(made.in[1]->info()), " to ",
                             device::dtype_name(one.out), ", activation ", one.kind,
                             one.bias ? ", bias" : "", one.residual ? ", residual" : "");
     if (one.bias) made.in[2] = filled(random, HostTensor(HEDDLE_F32, {one.n}));

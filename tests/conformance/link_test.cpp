@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "op_cases.h"
 #include "needs.h"
+#include "op_cases.h"
 #include "settings.h"
 
 namespace heddle::conformance {
@@ -25,8 +25,8 @@ struct Event {
 heddle_link link_of(const TestDevice& device, heddle_device* peer) {
   heddle_link link{};
   link.size = sizeof link;
-  check(device.extension<heddle_device_links>(HEDDLE_DEVICE_LINKS)
-            ->link(device.raw(), peer, &link));
+  check(
+      device.extension<heddle_device_links>(HEDDLE_DEVICE_LINKS)->link(device.raw(), peer, &link));
   BOOST_TEST(link.size == sizeof link);
   BOOST_TEST(std::isfinite(link.bytes_per_second));
   BOOST_TEST(link.latency_seconds >= 0);
@@ -45,7 +45,8 @@ BOOST_AUTO_TEST_CASE(a_link_says_what_copies_can_do, *needs_link()) {
   const std::int32_t direct = visible ? HEDDLE_LINK_SAME : HEDDLE_LINK_DIRECT;
   const std::int32_t between = link_of(first, second.raw()).kind;
   // Kernels that read the other's memory are one thing more than copies.
-  BOOST_TEST((between == (copies ? direct : HEDDLE_LINK_NONE) || (copies && !visible && between == HEDDLE_LINK_PEER)));
+  BOOST_TEST((between == (copies ? direct : HEDDLE_LINK_NONE) ||
+              (copies && !visible && between == HEDDLE_LINK_PEER)));
   int foreign = 0;
   BOOST_TEST(link_of(first, reinterpret_cast<heddle_device*>(&foreign)).kind == HEDDLE_LINK_NONE);
 }

@@ -35,8 +35,8 @@ struct Measured {
     return options;
   }
   EngineOptions fakes(std::vector<std::string> devices) const {
-    EngineOptions options =
-        with_costs(test::fake_engine_options(std::move(devices), R"({"flops": 1e9, "bandwidth": 1e15, "launch_seconds": 1e-12})"));
+    EngineOptions options = with_costs(test::fake_engine_options(
+        std::move(devices), R"({"flops": 1e9, "bandwidth": 1e15, "launch_seconds": 1e-12})"));
     options.compute = {{"fake", "f32"}};
     return options;
   }

@@ -228,7 +228,8 @@ struct Matrix {
   // By device, of the sampler.
   std::map<std::string, Needs> needs_of(const Case& c) const {
     Engine engine(options(c, {}));
-    const Json reported = engine::parse_json(engine.plan_min_memory(engine.parse(flow(c)), true), "min-memory");
+    const Json reported =
+        engine::parse_json(engine.plan_min_memory(engine.parse(flow(c)), true), "min-memory");
     std::map<std::string, Needs> needs;
     for (const Json& device : reported.as_array()) {
       if (device.at("device").as_string() == "host") continue;  // a budget of its own

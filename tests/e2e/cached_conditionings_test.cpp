@@ -61,7 +61,7 @@ struct Fixture {
   };
   // `meanwhile`: called when that node is about to run.
   Observed run(const std::string& prompt, const std::string& node = "",
-           const std::function<void()>& meanwhile = {}) const {
+               const std::function<void()>& meanwhile = {}) const {
     heddle::EngineOptions options = engine_options();
     options.model_dirs = {folder.path()};
     options.cache_dir = folder / "kept";
@@ -73,8 +73,8 @@ struct Fixture {
       if (event.kind == heddle::Event::Kind::node_started && event.node == node) meanwhile();
     };
     observed.latents = engine.start(engine.parse(flow(prompt)), {observer, {"draw.LATENT"}})
-                       .wait()
-                       .floats("draw.LATENT", "samples");
+                           .wait()
+                           .floats("draw.LATENT", "samples");
     return observed;
   }
 };

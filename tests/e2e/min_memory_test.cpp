@@ -1,5 +1,6 @@
-// The least budget that `heddle plan --min-memory` tells draws the picture of scene.json, byte for byte;
-// with a byte less it is refused before anything runs, and the refusal says what the least is.
+// The least budget that `heddle plan --min-memory` tells draws the picture of scene.json, byte for
+// byte; with a byte less it is refused before anything runs, and the refusal says what the least
+// is.
 #include <boost/test/unit_test.hpp>
 #include <fstream>
 #include <regex>

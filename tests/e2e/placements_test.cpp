@@ -76,10 +76,11 @@ std::string device_of(const std::string& type, const std::string& device) {
 }
 
 // Divides the calls of one caller; the others stay at home.
-engine::CallPlacer for_caller(const std::string& type,
-                            std::function<CallPlacement(const Model&, const CallSpec&)> parallelize) {
+engine::CallPlacer for_caller(
+    const std::string& type,
+    std::function<CallPlacement(const Model&, const CallSpec&)> parallelize) {
   return [type, parallelize = std::move(parallelize)](const Node& caller, std::uint32_t home,
-                                            const Model& model, const CallSpec& call) {
+                                                      const Model& model, const CallSpec& call) {
     return caller.type->name() == type ? parallelize(model, call)
                                        : CallPlacement{ParallelMode::none, {home}, {}, {}, {}};
   };
@@ -143,13 +144,15 @@ BOOST_DATA_TEST_CASE(the_items_of_a_batch, kMachines, machine) {
   for (const std::vector<double>& fractions : {std::vector<double>{1, 1}, {3, 1}, {1, 1, 1, 1}}) {
     std::vector<std::uint32_t> devices;
     for (std::uint32_t d = 0; d < fractions.size(); ++d) devices.push_back(d);
-    const auto parallelize = [&](const Node& caller, std::uint32_t home, const Model&, const CallSpec&) {
+    const auto parallelize = [&](const Node& caller, std::uint32_t home, const Model&,
+                                 const CallSpec&) {
       const std::string_view type = caller.type->name();
       if (type == "KSampler" || type == "VAEDecode")
         return CallPlacement{ParallelMode::data, devices, {}, {}, fractions};
       return CallPlacement{ParallelMode::none, {home}, {}, {}, {}};
     };
-    BOOST_TEST((scene.picture(four, parallelize) == Scene::alone(four)), "over " << fractions.size());
+    BOOST_TEST((scene.picture(four, parallelize) == Scene::alone(four)),
+               "over " << fractions.size());
   }
 }
 
@@ -187,8 +190,8 @@ BOOST_AUTO_TEST_CASE(budgets_that_are_too_small_for_the_weights_change_no_byte) 
        {"\"width\": 256, \"height\": 256, \"batch_size\": 1",
         "\"width\": 128, \"height\": 128, \"batch_size\": 2"}});
   const std::vector<double> fractions{1, 1};
-  for (const ParallelMode mode :
-       {ParallelMode::none, ParallelMode::layers, ParallelMode::cfg, ParallelMode::data, ParallelMode::sequence, ParallelMode::tensor})
+  for (const ParallelMode mode : {ParallelMode::none, ParallelMode::layers, ParallelMode::cfg,
+                                  ParallelMode::data, ParallelMode::sequence, ParallelMode::tensor})
     BOOST_TEST_CONTEXT(engine::parallel_name(mode)) {
       const auto parallelize = for_caller("KSampler", [&](const Model& model, const CallSpec&) {
         if (mode == ParallelMode::none) return CallPlacement{mode, {0}, {}, {}, {}};

@@ -64,8 +64,8 @@ void StepTrace::began(NodeIndex node, std::string_view device) {
     held_.at(read).used_by.insert(run);
     taken.after.insert(read.at == kWhereMade ? runs_.at(read.source.node)
                                              : cat("transfer ", name(read.source), " ",
-                                                   held_.at({read.source, kWhereMade}).where, " -> ",
-                                                   device_name(read.at)));
+                                                   held_.at({read.source, kWhereMade}).where,
+                                                   " -> ", device_name(read.at)));
   }
 }
 
@@ -115,9 +115,8 @@ void StepTrace::sent(const Source& source, std::uint32_t from, std::uint32_t to,
   Held& there = held_[{source, to}];
   there.where = device_name(to);
   there.bytes = bytes;
-  engine::for_each_tensor(*copy, [&](const engine::Tensor& tensor) {
-    there.storages.insert(tensor->storage.get());
-  });
+  engine::for_each_tensor(
+      *copy, [&](const engine::Tensor& tensor) { there.storages.insert(tensor->storage.get()); });
 }
 
 void StepTrace::evict(const Source& source, const Value&) {
@@ -171,8 +170,8 @@ std::vector<std::string> trace_faults(const std::vector<Json>& printed, const Ta
     if (step.ended == 0) faults.push_back(cat(names[i], " was not done"));
     const Json* const bytes = printed[i].find("bytes");
     if (bytes != nullptr && step.bytes && bytes->as_uint64() != *step.bytes)
-      faults.push_back(cat(names[i], " was of ", *step.bytes, " bytes, not of ",
-                           bytes->as_uint64(), " as printed"));
+      faults.push_back(cat(names[i], " was of ", *step.bytes, " bytes, not of ", bytes->as_uint64(),
+                           " as printed"));
     std::set<std::string> after;
     for (const Json& a : printed[i].at("after").as_array())
       after.insert(names.at(std::size_t(a.as_uint64())));

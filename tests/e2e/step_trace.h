@@ -62,10 +62,10 @@ class StepTrace final : public engine::StepObserver {
     std::string where;
     std::uint64_t bytes = 0;
     Storages storages;
-    std::set<std::uint32_t> aliases;   // where it is held besides, in the same memory
+    std::set<std::uint32_t> aliases;  // where it is held besides, in the same memory
     bool evicted = false, released = false;
-    std::set<std::string> used_by;     // steps that make it or read it here
-    std::vector<Key> holders, holds;   // outputs that share memory with it; the other way around
+    std::set<std::string> used_by;    // steps that make it or read it here
+    std::vector<Key> holders, holds;  // outputs that share memory with it; the other way around
   };
   std::string device_name(std::uint32_t device) const;
   std::string name(const engine::Source& source) const;

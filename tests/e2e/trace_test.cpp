@@ -1,10 +1,11 @@
-// A plan is what a run does: every golden plan and every golden workflow is run on fake devices, and
-// the steps that were taken are held against those that `heddle plan` prints for it, one by one.
+// A plan is what a run does: every golden plan and every golden workflow is run on fake devices,
+// and the steps that were taken are held against those that `heddle plan` prints for it, one by
+// one.
 #include <boost/test/unit_test.hpp>
 #include <regex>
 
-#include "engine/facade/data.h"
 #include "engine/explain/plan_text.h"
+#include "engine/facade/data.h"
 #include "engine/plugin/host.h"
 #include "engine/resources/available_memory.h"
 #include "tests/e2e/flux_folder.h"
@@ -44,7 +45,8 @@ heddle_status* make_outputs(void*, heddle_ctx* ctx) {
     const auto& outputs = asked->inferred().nodes[std::size_t(node - graph.nodes.begin())].outputs;
     for (std::uint32_t o = 0; o < outputs.size(); ++o) {
       const std::string_view type = node->type->output(o).type;
-      const bool is_scalar = type == "INT" || type == "FLOAT" || type == "STRING" || type == "BOOLEAN";
+      const bool is_scalar =
+          type == "INT" || type == "FLOAT" || type == "STRING" || type == "BOOLEAN";
       engine::Value made = outputs[o].value;
       for (std::uint32_t i = 0; i < node->inputs.size() && !made; ++i)
         if ((node->type->input(i).flags & HEDDLE_PORT_PASS) != 0 && !is_scalar)
@@ -52,8 +54,8 @@ heddle_status* make_outputs(void*, heddle_ctx* ctx) {
       if (!made && !is_scalar) {
         const auto known = outputs[o].tensors.find("");
         made = engine::make_value(ctx->make(known != outputs[o].tensors.end()
-                                              ? known->second
-                                              : test::info_of(HEDDLE_U8, {1 << 20})));
+                                                ? known->second
+                                                : test::info_of(HEDDLE_U8, {1 << 20})));
       }
       ctx->set_output(o, made ? made : engine::make_value(std::int64_t{1}));
     }
@@ -73,7 +75,8 @@ class Machine {
       for (std::uint32_t e = 0; e < d; ++e)
         peers = peers && topology.link(e, d).kind != engine::LinkFacts::Kind::through_host;
     }
-    selection.options["fake"] = cat(R"({"memory": "64GiB", "peer": )", peers ? "true" : "false", "}");
+    selection.options["fake"] =
+        cat(R"({"memory": "64GiB", "peer": )", peers ? "true" : "false", "}");
     environment_.host = engine::plugin_host();
     environment_.catalog = plugins_.catalog;
     environment_.devices = engine::open_devices(plugins_, selection);
@@ -106,7 +109,8 @@ class Machine {
 
  private:
   const test::PlanCase& question_;
-  engine::LoadedPlugins plugins_ = engine::load_plugins({HEDDLE_PLUGINS_DIR "/cpu.so", test::kFakePlugin});
+  engine::LoadedPlugins plugins_ =
+      engine::load_plugins({HEDDLE_PLUGINS_DIR "/cpu.so", test::kFakePlugin});
   engine::Environment environment_{0};
   std::map<std::string, std::string> names_;  // by device
 };
@@ -114,12 +118,13 @@ class Machine {
 struct Questions {
   const engine::LoadedPlugins plugins =
       engine::load_plugins({std::filesystem::path(HEDDLE_PLUGINS_DIR) / "denoisers.so",
-                          std::filesystem::path(HEDDLE_PLUGINS_DIR) / "encoders.so"});
+                            std::filesystem::path(HEDDLE_PLUGINS_DIR) / "encoders.so"});
   const test::TemporaryFolder folder;
   // nullopt: the plan is refused.
   std::optional<Ran> run(const std::filesystem::path& path) const {
-    const test::PlanCase question(engine::parse_json(test::read_text(path), path.filename().string()),
-                                  *plugins.catalog, folder.path(), &make_outputs);
+    const test::PlanCase question(
+        engine::parse_json(test::read_text(path), path.filename().string()), *plugins.catalog,
+        folder.path(), &make_outputs);
     if (question.text().starts_with("error: ")) return {};
     return Machine(question).run();
   }
@@ -179,9 +184,8 @@ void check_workflow(EngineOptions options, const std::string& text) {
       Engine::Data engine(options);
       const Ran ran = run_workflow(engine, spread(text, devices.names[1]));
       check(ran.faults());
-      BOOST_TEST(std::ranges::any_of(ran.taken, [](const auto& step) {
-        return step.first.starts_with("transfer");
-      }));
+      BOOST_TEST(std::ranges::any_of(
+          ran.taken, [](const auto& step) { return step.first.starts_with("transfer"); }));
     }
 }
 
@@ -221,12 +225,14 @@ BOOST_AUTO_TEST_CASE(every_golden_workflow_runs_as_its_plan_says) {
   const test::FluxFolder folder(test::FluxFolder::Content::random);
   for (const std::filesystem::path& path : test::files_in("golden/workflows", ".json"))
     BOOST_TEST_CONTEXT(path.stem().string())
-      check_workflow(folder.options(), changed(test::read_text(path), {{R"("width": \d+)", "\"width\": 64"},
-                                                                       {R"("height": \d+)", "\"height\": 48"},
-                                                                       {R"("steps": \d+)", "\"steps\": 2"}}));
+  check_workflow(folder.options(),
+                 changed(test::read_text(path), {{R"("width": \d+)", "\"width\": 64"},
+                                                 {R"("height": \d+)", "\"height\": 48"},
+                                                 {R"("steps": \d+)", "\"steps\": 2"}}));
 }
 
-// Of those that ship, low_memory.json is not among them: its model is larger than a repository holds.
+// Of those that ship, low_memory.json is not among them: its model is larger than a repository
+// holds.
 BOOST_AUTO_TEST_CASE(shipped_workflows_run_as_their_plans_say) {
   const std::filesystem::path graphs = std::filesystem::path(HEDDLE_SOURCE_DIR) / "graphs";
   const test::TemporaryFolder folder;
@@ -234,14 +240,15 @@ BOOST_AUTO_TEST_CASE(shipped_workflows_run_as_their_plans_say) {
   options.model_dirs = {graphs / "models"};
   options.input_dir = graphs;
   options.output_dir = folder / "out";
-  for (const char* name : {"scene.json", "image_to_image.json"})
-    BOOST_TEST_CONTEXT(name)
-      check_workflow(options, changed(test::read_text(graphs / name), {{R"("steps": \d+)", "\"steps\": 2"}}));
+  for (const char* name : {"scene.json", "image_to_image.json"}) BOOST_TEST_CONTEXT(name)
+  check_workflow(options,
+                 changed(test::read_text(graphs / name), {{R"("steps": \d+)", "\"steps\": 2"}}));
 }
 
 // Whatever is changed in what is printed, or in what was done, is found.
 BOOST_FIXTURE_TEST_CASE(a_plan_or_a_run_changed_by_hand_is_found, Questions) {
-  for (const char* name : {"one_transfer_for_all_readers", "passed_on_values_keep_their_place", "branches_side_by_side"})
+  for (const char* name : {"one_transfer_for_all_readers", "passed_on_values_keep_their_place",
+                           "branches_side_by_side"})
     BOOST_TEST_CONTEXT(name) {
       const Ran right = run(test::tests_folder() / "golden/plans" / cat(name, ".json")).value();
       check(right.faults());
@@ -261,12 +268,15 @@ BOOST_FIXTURE_TEST_CASE(a_plan_or_a_run_changed_by_hand_is_found, Questions) {
         for (const char* key : {"node", "output", "device", "from", "to"})
           if (step.find(key) != nullptr) with(key, "another");
         if (!is_run) with("bytes", step.at("bytes").as_uint64() + 1);
-        for (std::size_t a = 0; a < i; ++a) {  // an edge that was there goes, one that was not comes
+        for (std::size_t a = 0; a < i;
+             ++a) {  // an edge that was there goes, one that was not comes
           Json after = Json::array();
           bool was_there = false;
           for (const Json& there : step.at("after").as_array()) {
-            if (there.as_uint64() == a) was_there = true;
-            else after.push(there);
+            if (there.as_uint64() == a)
+              was_there = true;
+            else
+              after.push(there);
           }
           if (!was_there) after.push(a);
           with("after", std::move(after));

@@ -39,7 +39,7 @@ class Clock {
   void thread_waited(const Point& point);
 
   double seconds(const Point& point);  // of a moment
-  double seconds(const Track& track);    // of the last work
+  double seconds(const Track& track);  // of the last work
   double thread_seconds();             // of the calling thread
   double link_busy(LinkKey link);
   std::uint64_t link_bytes(LinkKey link);
@@ -52,10 +52,10 @@ class Clock {
     std::uint64_t bytes = 0;
   };
   Point add(Track& track, double seconds, const Point& after, Link* link);  // REQUIRES: mutex_
-  const Point& thread_point();                                            // REQUIRES: mutex_
-  bool is_current(const Point& point) const;                              // REQUIRES: mutex_
-  void resolve();                                                         // REQUIRES: mutex_
-  double finish(const Point& point);                                      // REQUIRES: mutex_
+  const Point& thread_point();                                              // REQUIRES: mutex_
+  bool is_current(const Point& point) const;                                // REQUIRES: mutex_
+  void resolve();                                                           // REQUIRES: mutex_
+  double finish(const Point& point);                                        // REQUIRES: mutex_
 
   std::mutex mutex_;
   std::uint64_t epoch_ = 1;        // mutex_; nodes of an earlier one are at zero

@@ -19,7 +19,8 @@ constexpr const char* kOptions = R"({"op_seconds": {"fill": 1, "*": 8},
 
 double elapsed(const engine::Event& begin, const engine::Event& end, const engine::Device& device) {
   double seconds = -1;
-  engine::throw_status(device.extensions().timing->elapsed(begin.raw(), end.raw(), &seconds), "elapsed");
+  engine::throw_status(device.extensions().timing->elapsed(begin.raw(), end.raw(), &seconds),
+                       "elapsed");
   return seconds;
 }
 
@@ -85,7 +86,8 @@ BOOST_AUTO_TEST_CASE(a_link_serves_who_is_ready_first_and_not_who_was_enqueued_f
   const DeviceBuffer a(fakes.device(0), 25), b(fakes.device(1), 25), c(fakes.device(0), 25),
       d(fakes.device(1), 25);
   engine::Stream late(fakes.device(0)), early(fakes.device(0));
-  const engine::Event begin(fakes.device(0)), late_done(fakes.device(0)), early_done(fakes.device(0));
+  const engine::Event begin(fakes.device(0)), late_done(fakes.device(0)),
+      early_done(fakes.device(0));
   late.record(begin);
   fill(fakes, late, a, 1);
   fill(fakes, late, a, 2);
@@ -160,8 +162,8 @@ BOOST_AUTO_TEST_CASE(an_op_takes_what_its_flops_or_bytes_say) {
   engine::DeviceState& state = fakes.state();
   const std::int64_t x_shape[] = {8, 16}, w_shape[] = {4, 16}, out_shape[] = {8, 4};
   const engine::Tensor x = state.make(engine::make_info(HEDDLE_F32, x_shape)),
-                     w = state.make(engine::make_info(HEDDLE_F32, w_shape)),
-                     out = state.make(engine::make_info(HEDDLE_F32, out_shape));
+                       w = state.make(engine::make_info(HEDDLE_F32, w_shape)),
+                       out = state.make(engine::make_info(HEDDLE_F32, out_shape));
   fakes.control()->reset();
   heddle_tensor* const in[] = {x.get(), w.get()};
   heddle_tensor* const to[] = {out.get()};

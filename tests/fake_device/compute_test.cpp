@@ -211,7 +211,8 @@ BOOST_AUTO_TEST_CASE(sixty_four_devices_work) {
   const Fakes fakes(R"({"memory": "1MiB", "count": 64})", 64);
   std::vector<float> values{1, 2, 3, 4};
   const std::int64_t shape[] = {4};
-  engine::Tensor tensor = fakes.state(0).upload(engine::make_info(HEDDLE_F32, shape), values.data());
+  engine::Tensor tensor =
+      fakes.state(0).upload(engine::make_info(HEDDLE_F32, shape), values.data());
   for (std::size_t i = 0; i < 64; ++i) {  // from device to device, one added on each
     engine::DeviceState& state = fakes.state(i);
     tensor = state.bring(tensor);
@@ -252,8 +253,8 @@ BOOST_AUTO_TEST_CASE(a_workflow_over_sixty_four_devices_gives_the_bytes_of_one) 
       flow.set(source, std::move(node));
     }
     flow.set("keep", engine::parse_json(R"({"class_type": "test.keep", "inputs": {"value": [")" +
-                                          source + R"(", 0]}})",
-                                      "keep"));
+                                            source + R"(", 0]}})",
+                                        "keep"));
     return engine::write_json(flow);
   };
   const auto run = [](EngineOptions options, const std::string& flow) {

@@ -18,10 +18,10 @@
 //                      directions, ">" one; "pageable": {...} instead of what is said of a link
 //                      when it is from host memory that no fake has pinned
 //   "peer"            false: no copies between fakes but through the host    (true)
-//   "peer_reads"      true: kernels read the memory of other fakes, over the link between them (false)
-//   "kernels", "compute", "threads"  as of the cpu device that computes     ("all", its choice, 1)
-//   "shuffle"         a seed: work runs as late and in as random an order as its streams and events
-//   allow, by the threads
+//   "peer_reads"      true: kernels read the memory of other fakes, over the link between them
+//   (false) "kernels", "compute", "threads"  as of the cpu device that computes     ("all", its
+//   choice, 1) "shuffle"         a seed: work runs as late and in as random an order as its streams
+//   and events allow, by the threads
 //                     that wait for it. The order depends on the seed and on what was enqueued
 //
 // memory, flops, bandwidth, launch_seconds and name may be lists, an element for each device; the

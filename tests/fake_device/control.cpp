@@ -104,10 +104,8 @@ constexpr heddle_fake_control kControl = {
     .pinned_allocations =
         [](std::uint32_t index) { return index_state(index).pinned_allocations.load(); },
     .launches_run = [](std::uint32_t index) { return index_state(index).launches_run.load(); },
-    .call_at_launch =
-        [](std::uint32_t index, std::uint64_t nth, void (*call)(void*), void* user) {
-          index_state(index).set_launch_call(nth, call, user);
-        },
+    .call_at_launch = [](std::uint32_t index, std::uint64_t nth, void (*call)(void*),
+                         void* user) { index_state(index).set_launch_call(nth, call, user); },
 };
 
 }  // namespace heddle::fake

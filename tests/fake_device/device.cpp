@@ -214,7 +214,8 @@ const Device& Device::owner_of(const void* address) const {
 }
 
 void Device::launch(Stream& stream, const heddle_op_call& call, void* workspace) {
-  if (CapturedGraph* captured_graph = stream.captured_graph()) return captured_graph->add(call, workspace);
+  if (CapturedGraph* captured_graph = stream.captured_graph())
+    return captured_graph->add(call, workspace);
   accept();
   auto enqueued = std::make_shared<EnqueuedCall>();
   enqueued->kernel = cpu_.choose(call).kernel;
@@ -282,10 +283,12 @@ void Device::make_weight(Stream& stream, std::int32_t use, const heddle_weight_l
                layout.bytes);
   ++counters_.weights;
   const bool fails = counters_.weight_fault.strikes();
-  stream.enqueue("make_weight", [to, use, layout, fails, copies = std::move(copies)](CpuStream& cpu) {
-    if (fails) device::fail(HEDDLE_IO, "this weight fails because a test asked for it");
-    cpu.make_weight(use, layout, copies, to.data);
-  });
+  stream.enqueue("make_weight",
+                 [to, use, layout, fails, copies = std::move(copies)](CpuStream& cpu) {
+                   if (fails)
+                     device::fail(HEDDLE_IO, "this weight fails because a test asked for it");
+                   cpu.make_weight(use, layout, copies, to.data);
+                 });
 }
 
 // ---- copies ----
@@ -316,9 +319,9 @@ void Device::copy(Stream& stream, Device* to, void* dst, Device* from, const voi
   const LinkKey link{from == nullptr ? kHost : from->index_, to == nullptr ? kHost : to->index_};
   if (link.first == link.second) {
     const Configuration speeds = configuration();
-    clock().work(stream.track(), link.first == kHost
-                                    ? 0
-                                    : speeds.launch_seconds + 2 * double(bytes) / speeds.bandwidth);
+    clock().work(
+        stream.track(),
+        link.first == kHost ? 0 : speeds.launch_seconds + 2 * double(bytes) / speeds.bandwidth);
   } else {
     clock().copy(stream.track(), copy_seconds(link, src, bytes), link, bytes);
   }

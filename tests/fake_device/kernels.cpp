@@ -21,9 +21,8 @@ std::size_t kernel_workspace(heddle_device* device, const heddle_op_call* call) 
 heddle_status* kernel_launch(heddle_device* device, heddle_stream* stream,
                              const heddle_op_call* call, void* workspace) {
   Device& self = device_of(device);
-  return device::guard(self.host(), self.name(), [&] {
-    self.launch(*reinterpret_cast<Stream*>(stream), *call, workspace);
-  });
+  return device::guard(self.host(), self.name(),
+                       [&] { self.launch(*reinterpret_cast<Stream*>(stream), *call, workspace); });
 }
 
 }  // namespace

@@ -231,8 +231,8 @@ heddle_status* link(heddle_device* device, heddle_device* peer, heddle_link* out
 
 // ---- weights ----
 
-heddle_status* weight_layout(heddle_device* device, std::int32_t use, const heddle_tensor_info* info,
-                           heddle_weight_layout* out) {
+heddle_status* weight_layout(heddle_device* device, std::int32_t use,
+                             const heddle_tensor_info* info, heddle_weight_layout* out) {
   const Device& self = as_device(device);
   return guard(self, [&] {
     self.cpu().check(self.cpu().desc().weight_layout(self.cpu().raw(), use, info, out));

@@ -20,9 +20,9 @@
 #include <string>
 #include <thread>
 
+#include "captured_graph.h"
 #include "clock.h"
 #include "heddle/device.hpp"
-#include "captured_graph.h"
 
 namespace heddle::fake {
 
@@ -89,7 +89,9 @@ class Stream {
   // From here to take_captured_graph(), launches are kept and all else is refused.
   void begin_capture() { captured_graph_ = std::make_unique<CapturedGraph>(device_); }
   std::unique_ptr<CapturedGraph> take_captured_graph() { return std::move(captured_graph_); }
-  CapturedGraph* captured_graph() const { return captured_graph_.get(); }  // nullptr: it does not record
+  CapturedGraph* captured_graph() const {
+    return captured_graph_.get();
+  }  // nullptr: it does not record
 
   Device& device() const { return device_; }
   Clock::Track& track() { return track_; }

@@ -165,8 +165,8 @@ BOOST_AUTO_TEST_CASE(figures_are_those_of_the_devices) {
   BOOST_TEST(costs.devices.at("other").flops_per_second == 1e12, near);
   BOOST_TEST(costs.devices.at("one").attention_flops_per_second == 2e12, near);
   BOOST_TEST(costs.devices.at("other").attention_flops_per_second == 0);  // it has no room
-  BOOST_TEST(costs.devices.at("other").fp8_flops_per_second == 0);     // it has no such products
-  BOOST_TEST(costs.devices.at("one").half_time_flops_per_second == 0);      // nor gains by rest
+  BOOST_TEST(costs.devices.at("other").fp8_flops_per_second == 0);        // it has no such products
+  BOOST_TEST(costs.devices.at("one").half_time_flops_per_second == 0);    // nor gains by rest
   BOOST_TEST(costs.devices.at("one").bytes_per_second == 5e11, near);
   BOOST_TEST(costs.devices.at("one").launch_seconds == 2e-6, near);
   BOOST_TEST_REQUIRE(costs.links.size() == 8u);

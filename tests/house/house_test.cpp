@@ -1,5 +1,5 @@
-// The rules of the house, checked on the tree itself: who includes whom, one door for each dependency, no file too long,
-// no word of the field in the engine, no path of a machine.
+// The rules of the house, checked on the tree itself: who includes whom, one door for each
+// dependency, no file too long, no word of the field in the engine, no path of a machine.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
@@ -32,11 +32,18 @@ const std::map<std::string, std::set<std::string>> kFloors{
     {"place", {"base", "tensor", "device", "files", "graph", "program"}},
     {"explain", {"base", "tensor", "graph", "program", "place"}},
     {"resources", {"base", "tensor", "device", "files", "memory", "graph", "program", "place"}},
-    {"session", {"base", "tensor", "device", "files", "memory", "transfer", "graph", "program", "place", "resources"}},
-    {"run", {"base", "tensor", "device", "files", "memory", "transfer", "graph", "program", "place", "explain", "resources", "session"}},
-    {"plugin", {"base", "tensor", "device", "files", "memory", "transfer", "graph", "program", "resources", "session", "run"}},
+    {"session",
+     {"base", "tensor", "device", "files", "memory", "transfer", "graph", "program", "place",
+      "resources"}},
+    {"run",
+     {"base", "tensor", "device", "files", "memory", "transfer", "graph", "program", "place",
+      "explain", "resources", "session"}},
+    {"plugin",
+     {"base", "tensor", "device", "files", "memory", "transfer", "graph", "program", "resources",
+      "session", "run"}},
     {"facade",
-     {"base", "tensor", "device", "files", "memory", "transfer", "graph", "program", "place", "explain", "resources", "session", "run", "plugin"}},
+     {"base", "tensor", "device", "files", "memory", "transfer", "graph", "program", "place",
+      "explain", "resources", "session", "run", "plugin"}},
     {"cli", {"base"}},
 };
 
@@ -79,14 +86,19 @@ BOOST_AUTO_TEST_CASE(the_tree_is_where_the_test_looks) {
 BOOST_AUTO_TEST_CASE(the_rules_are_about_what_there_is) {
   std::set<std::string> floors, named;
   for (const SourceFile& file : sources("engine"))
-    if (const fs::path folder = fs::path(file.path).parent_path(); folder != "engine") floors.insert(folder.filename());
+    if (const fs::path folder = fs::path(file.path).parent_path(); folder != "engine")
+      floors.insert(folder.filename());
   for (const auto& [floor, others] : kFloors) {
     named.insert(floor);
-    for (const std::string& other : others) BOOST_TEST(kFloors.contains(other), floor << " may include '" << other << "', which is no floor");
+    for (const std::string& other : others)
+      BOOST_TEST(kFloors.contains(other),
+                 floor << " may include '" << other << "', which is no floor");
   }
   BOOST_TEST(floors == named, boost::test_tools::per_element());
   for (const Door& door : kDoors)
-    for (const std::string& p : door.places) BOOST_TEST(fs::exists(kRoot / p), "the door of " << door.include << ", " << p << ", is not there");
+    for (const std::string& p : door.places)
+      BOOST_TEST(fs::exists(kRoot / p),
+                 "the door of " << door.include << ", " << p << ", is not there");
 }
 
 // A test that begins with a header of the engine is of that header.
@@ -96,59 +108,77 @@ BOOST_AUTO_TEST_CASE(tests_mirror_the_engine) {
     if (!file.path.ends_with("_test.cpp")) continue;
     const std::string path = file.path.substr(std::string("tests/").size());
     tested.insert(fs::path(path).parent_path().filename());
-    const auto first = std::ranges::find_if(file.lines, [](const std::string& line) { return line.starts_with("#include"); });
+    const auto first = std::ranges::find_if(
+        file.lines, [](const std::string& line) { return line.starts_with("#include"); });
     if (first == file.lines.end() || !first->starts_with("#include \"engine/")) continue;
-    const std::string header = first->substr(first->find('"') + 1, first->rfind('"') - first->find('"') - 1);
-    BOOST_TEST(path == fs::path(header).replace_extension().string() + "_test.cpp", file.path << " is of " << header);
+    const std::string header =
+        first->substr(first->find('"') + 1, first->rfind('"') - first->find('"') - 1);
+    BOOST_TEST(path == fs::path(header).replace_extension().string() + "_test.cpp",
+               file.path << " is of " << header);
   }
-  for (const auto& [floor, others] : kFloors) BOOST_TEST(tested.contains(floor), "nothing tests engine/" << floor);
+  for (const auto& [floor, others] : kFloors)
+    BOOST_TEST(tested.contains(floor), "nothing tests engine/" << floor);
 }
 
 BOOST_AUTO_TEST_CASE(floors_include_downwards_only) {
-  for_each_include("engine", [](const SourceFile& file, std::size_t line, const std::string& included) {
+  for_each_include("engine", [](const SourceFile& file, std::size_t line,
+                                const std::string& included) {
     if (!included.starts_with("engine/")) return;
-    const auto floor_of = [](const std::string& path) { return path.substr(7, path.find('/', 7) == std::string::npos ? 0 : path.find('/', 7) - 7); };
+    const auto floor_of = [](const std::string& path) {
+      return path.substr(7, path.find('/', 7) == std::string::npos ? 0 : path.find('/', 7) - 7);
+    };
     const std::string from = floor_of(file.path), to = floor_of(included);
     if (from.empty()) {  // main.cpp
-      BOOST_TEST((to == "cli" || to == "base"), place(file, line) << "the program may include engine/cli and engine/base only");
+      BOOST_TEST((to == "cli" || to == "base"),
+                 place(file, line) << "the program may include engine/cli and engine/base only");
       return;
     }
-    BOOST_TEST_REQUIRE(kFloors.contains(from), place(file, line) << "unknown floor '" << from << "': add it to the table");
-    BOOST_TEST((to == from || kFloors.at(from).contains(to)), place(file, line) << "floor '" << from << "' may not include '" << to << "'");
+    BOOST_TEST_REQUIRE(kFloors.contains(from),
+                       place(file, line) << "unknown floor '" << from << "': add it to the table");
+    BOOST_TEST((to == from || kFloors.at(from).contains(to)),
+               place(file, line) << "floor '" << from << "' may not include '" << to << "'");
   });
 }
 
 BOOST_AUTO_TEST_CASE(the_bedrock_includes_c_headers_only) {
-  for_each_include("sdk/include/heddle/abi", [](const SourceFile& file, std::size_t line, const std::string& included) {
-    const bool allowed = included == "stddef.h" || included == "stdint.h" || fs::exists(kRoot / "sdk/include/heddle/abi" / included);
+  for_each_include("sdk/include/heddle/abi", [](const SourceFile& file, std::size_t line,
+                                                const std::string& included) {
+    const bool allowed = included == "stddef.h" || included == "stdint.h" ||
+                         fs::exists(kRoot / "sdk/include/heddle/abi" / included);
     BOOST_TEST(allowed, place(file, line) << included << " does not belong into the C ABI");
   });
 }
 
 BOOST_AUTO_TEST_CASE(the_sdk_and_plugins_know_nothing_of_the_engine) {
   for (const char* folder : {"sdk", "plugins"})
-    for_each_include(folder, [](const SourceFile& file, std::size_t line, const std::string& included) {
+    for_each_include(folder, [](const SourceFile& file, std::size_t line,
+                                const std::string& included) {
       BOOST_TEST(!included.starts_with("engine/"), place(file, line) << "includes " << included);
     });
 }
 
 BOOST_AUTO_TEST_CASE(plugins_do_not_include_each_other) {
-  for_each_include("plugins", [](const SourceFile& file, std::size_t line, const std::string& included) {
+  for_each_include("plugins", [](const SourceFile& file, std::size_t line,
+                                 const std::string& included) {
     if (!included.starts_with("plugins/")) return;
     const std::string own = file.path.substr(0, file.path.find('/', 8) + 1);
     // What an op's operands have to be is written once, for all devices.
-    const bool shared = included.starts_with("plugins/blocks/") || included == "plugins/cpu/op_check.h";
+    const bool shared =
+        included.starts_with("plugins/blocks/") || included == "plugins/cpu/op_check.h";
     BOOST_TEST((included.starts_with(own) || shared), place(file, line) << "includes " << included);
   });
 }
 
 BOOST_AUTO_TEST_CASE(every_dependency_has_one_door) {
   for (const char* folder : {"engine", "plugins", "sdk"})
-    for_each_include(folder, [](const SourceFile& file, std::size_t line, const std::string& included) {
+    for_each_include(folder, [](const SourceFile& file, std::size_t line,
+                                const std::string& included) {
       for (const Door& door : kDoors) {
         if (!included.starts_with(door.include)) continue;
-        const bool allowed = std::ranges::any_of(door.places, [&](const std::string& p) { return file.path.starts_with(p); });
-        BOOST_TEST(allowed, place(file, line) << included << " has its door elsewhere: " << door.places.front());
+        const bool allowed = std::ranges::any_of(
+            door.places, [&](const std::string& p) { return file.path.starts_with(p); });
+        BOOST_TEST(allowed, place(file, line)
+                                << included << " has its door elsewhere: " << door.places.front());
       }
     });
 }
@@ -157,8 +187,10 @@ BOOST_AUTO_TEST_CASE(no_file_is_too_long) {
   for (const char* folder : {"engine", "plugins", "sdk", "tests"})
     for (const SourceFile& file : sources(folder)) {
       const std::string name = fs::path(file.path).filename().string();
-      const bool is_kernel = file.path.starts_with("plugins/cpu/") || file.path.starts_with("plugins/cuda/");
-      BOOST_TEST(file.lines.size() <= (is_kernel ? 600u : 400u), file.path << " has " << file.lines.size() << " lines: split it by idea");
+      const bool is_kernel =
+          file.path.starts_with("plugins/cpu/") || file.path.starts_with("plugins/cuda/");
+      BOOST_TEST(file.lines.size() <= (is_kernel ? 600u : 400u),
+                 file.path << " has " << file.lines.size() << " lines: split it by idea");
     }
 }
 
@@ -178,18 +210,22 @@ BOOST_AUTO_TEST_CASE(no_path_of_a_machine_stands_in_the_sources) {
         BOOST_TEST(!std::regex_search(file.lines[i], paths), place(file, i + 1) << file.lines[i]);
 }
 
-// They are built from these files, so they compile; hello.cpp has a comment line on top that the README leaves out.
+// They are built from these files, so they compile; hello.cpp has a comment line on top that the
+// README leaves out.
 BOOST_AUTO_TEST_CASE(the_samples_in_the_readme_are_the_ones_that_are_built) {
   std::string readme;
   std::ifstream in(kRoot / "README.md");
   for (std::string line; std::getline(in, line);) readme += line + "\n";
-  for (const auto& [name, language] : {std::pair("hello.cpp", "cpp"), {"hello.json", "json"}, {"embed.cpp", "cpp"}}) {
+  for (const auto& [name, language] :
+       {std::pair("hello.cpp", "cpp"), {"hello.json", "json"}, {"embed.cpp", "cpp"}}) {
     std::string sample;
     std::ifstream file(kRoot / "tests/sample_plugins" / name);
     for (std::string line; std::getline(file, line);)
       if (!line.starts_with("// hello.cpp")) sample += line + "\n";
     BOOST_TEST(sample.size() > 100u);
-    BOOST_TEST((readme.find(std::string("```") + language + "\n" + sample + "```") != std::string::npos), name << " and the README differ");
+    BOOST_TEST(
+        (readme.find(std::string("```") + language + "\n" + sample + "```") != std::string::npos),
+        name << " and the README differ");
   }
 }
 

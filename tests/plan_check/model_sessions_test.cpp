@@ -3,17 +3,17 @@
 #include <boost/test/unit_test.hpp>
 
 #include "engine/place/call_steps.h"
+#include "engine/program/verify_session.h"
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"
 #include "tests/plan_check/random_sessions.h"
-#include "engine/program/verify_session.h"
 #include "tests/support/plan_case.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace heddle;
+using engine::ParallelMode;
 using engine::SessionPlan;
 using engine::SessionStorage;
-using engine::ParallelMode;
 
 BOOST_AUTO_TEST_SUITE(model_sessions)
 
@@ -42,10 +42,10 @@ std::string flux_question(std::string_view mode, int side) {
   for (int d = 0; d < 3; ++d)
     text += engine::cat(d == 0 ? "" : ", ", R"({"name": "gpu:)", d, R"(", "memory": "64GiB"})");
   return text + engine::cat(R"(], "models": {"flux": {"kind": "flux", "doubles": 2, "singles": 2,)",
-                          R"( "hints": {"device": "gpu:0,gpu:1,gpu:2", "parallel": ")", mode,
-                          R"("}}}, "nodes": [{"id": "sampler", "outputs": ["1MiB"], "calls": [)",
-                          R"({"model": "flux", "steps": 3, "sets": 2, "batch": 3, "width": )", side,
-                          R"(, "height": )", side, R"(, "tokens": 32}]}]})");
+                            R"( "hints": {"device": "gpu:0,gpu:1,gpu:2", "parallel": ")", mode,
+                            R"("}}}, "nodes": [{"id": "sampler", "outputs": ["1MiB"], "calls": [)",
+                            R"({"model": "flux", "steps": 3, "sets": 2, "batch": 3, "width": )",
+                            side, R"(, "height": )", side, R"(, "tokens": 32}]}]})");
 }
 
 }  // namespace
@@ -63,9 +63,9 @@ BOOST_AUTO_TEST_CASE(calls_of_a_true_model_keep_the_rules_and_have_the_weights_t
       const engine::PlacedCall& call = plan.assignments[0].calls[0];
       BOOST_TEST(engine::parallel_name(call.placement.parallel) == mode);
       const engine::Prices prices(question.topology(), {});
-      const engine::SessionSpec spec =
-          engine::session_spec(engine::session_setup(question.inferred().nodes[0].calls[0],
-                                                 call.placement, plan.assignments[0].device, prices));
+      const engine::SessionSpec spec = engine::session_spec(
+          engine::session_setup(question.inferred().nodes[0].calls[0], call.placement,
+                                plan.assignments[0].device, prices));
       const engine::Graph& graph = *call.of->graph;
       const SessionPlan session = engine::plan_session(graph, spec, test::any_kernel);
       const auto faults = engine::check_session(graph, spec, session).faults;
@@ -86,14 +86,16 @@ BOOST_AUTO_TEST_CASE(calls_of_a_true_model_keep_the_rules_and_have_the_weights_t
       BOOST_TEST(reported_once == once);
       BOOST_TEST(reported_each_step == each_step);
       BOOST_TEST(call.report.exchanges.empty() ==
-                 (call.placement.parallel != ParallelMode::sequence && call.placement.parallel != ParallelMode::tensor));
+                 (call.placement.parallel != ParallelMode::sequence &&
+                  call.placement.parallel != ParallelMode::tensor));
       BOOST_TEST(call.report.whole.empty() == (call.placement.parallel != ParallelMode::tensor));
       const engine::Json json = engine::plan_json(question.graph(), plan, question.topology());
       const engine::Json& reported = json.find("steps")->as_array()[0].find("calls")->as_array()[0];
       std::uint64_t in_json = 0;
       for (const char* list : {"transfers", "collectives"})
         if (const engine::Json* found = reported.find(list))
-          for (const engine::Json& one : found->as_array()) in_json += one.find("bytes")->as_uint64();
+          for (const engine::Json& one : found->as_array())
+            in_json += one.find("bytes")->as_uint64();
       BOOST_TEST(in_json == once + each_step);
     }
 }

@@ -7,18 +7,18 @@
 #include "engine/base/text.h"
 #include "engine/place/call_steps.h"
 #include "engine/place/estimate.h"
+#include "engine/program/verify_session.h"
 #include "engine/tensor/shape.h"
 #include "heddle/abi/model.h"
 #include "tests/plan_check/random_sessions.h"
-#include "engine/program/verify_session.h"
 #include "tests/support/plan_case.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace heddle;
+using engine::ParallelMode;
 using engine::SessionAction;
 using engine::SessionPlan;
 using engine::SessionStorage;
-using engine::ParallelMode;
 using ActionKind = engine::SessionAction::Kind;
 
 BOOST_AUTO_TEST_SUITE(paged_sessions)
@@ -88,8 +88,8 @@ test::SessionQuestion chain(std::uint32_t sets) {
   q.spec.placement = {ParallelMode::none, {0}, {}, {}, {}};
   q.spec.weight = [](std::uint32_t, engine::NodeIndex, std::uint32_t slot, std::uint32_t) {
     return std::optional(engine::make_info(HEDDLE_F32, slot == 0
-                                                         ? std::vector<std::int64_t>{512, 256}
-                                                         : std::vector<std::int64_t>{256, 512}));
+                                                           ? std::vector<std::int64_t>{512, 256}
+                                                           : std::vector<std::int64_t>{256, 512}));
   };
   const Bounds bounds = bounds_of(q);
   set_budgets(q, [&](std::uint32_t p) { return (bounds.all[p] + bounds.least[p]) / 2; });
@@ -116,7 +116,8 @@ BOOST_AUTO_TEST_CASE(plans_of_random_calls_keep_their_budgets_and_compute_the_sa
   std::size_t pages = 0, refused = 0;
   for (int i = 0; i < 200; ++i)
     for (const ParallelMode mode :
-         {ParallelMode::none, ParallelMode::layers, ParallelMode::cfg, ParallelMode::data, ParallelMode::sequence, ParallelMode::tensor}) {
+         {ParallelMode::none, ParallelMode::layers, ParallelMode::cfg, ParallelMode::data,
+          ParallelMode::sequence, ParallelMode::tensor}) {
       test::SessionQuestion question = test::random_session(random, mode);
       const engine::SessionFindings resident =
           engine::check_session(question.graph, question.spec, plan_of(question));
@@ -264,8 +265,8 @@ BOOST_AUTO_TEST_CASE(what_placement_expects_of_streaming_is_what_a_session_does)
           engine::call_load(*call.of, spec, question.topology().devices[0].compute));
       const engine::CallEstimate expected = engine::estimate_streamed(
           {*call.of->graph, {load, load}, plan.assignments[0].device, prices}, call.placement);
-      engine::SessionSpec asked =
-          engine::session_spec(engine::session_setup(spec, call.placement, plan.assignments[0].device, prices));
+      engine::SessionSpec asked = engine::session_spec(
+          engine::session_setup(spec, call.placement, plan.assignments[0].device, prices));
       asked.donors.clear();  // nobody counts on them beforehand
       const SessionPlan session = engine::plan_session(
           *call.of->graph, asked,

@@ -22,7 +22,8 @@ std::vector<std::string> faults_of(const test::PlanCase& question, const Plan& p
   std::vector<std::string> faults =
       engine::plan_faults(question.graph(), plan, question.inferred(), question.topology());
   if (faults.empty())
-    faults = engine::memory_faults(question.graph(), plan, question.inferred(), question.topology());
+    faults =
+        engine::memory_faults(question.graph(), plan, question.inferred(), question.topology());
   return faults;
 }
 std::string first_of(const std::vector<std::string>& faults) {
@@ -144,7 +145,7 @@ const std::vector<Broken> kBroken{
 BOOST_AUTO_TEST_CASE(every_golden_plan_keeps_the_rules) {
   const engine::LoadedPlugins plugins =
       engine::load_plugins({std::filesystem::path(HEDDLE_PLUGINS_DIR) / "denoisers.so",
-                          std::filesystem::path(HEDDLE_PLUGINS_DIR) / "encoders.so"});
+                            std::filesystem::path(HEDDLE_PLUGINS_DIR) / "encoders.so"});
   std::size_t plans = 0;
   for (const std::filesystem::path& path : test::files_in("golden/plans", ".json"))
     BOOST_TEST_CONTEXT(path.stem().string()) {

@@ -59,7 +59,7 @@ Tensor part(heddle_tensor* whole, std::uint32_t axis, std::int64_t begin, std::i
   heddle_tensor_info info = whole->info;
   info.shape[axis] = count;
   return engine::make_tensor(info, whole->storage,
-                           whole->offset_bytes + std::uint64_t(begin * info.stride[axis]) * 4);
+                             whole->offset_bytes + std::uint64_t(begin * info.stride[axis]) * 4);
 }
 
 // a + b, as wide as both; or a copy of a.
@@ -239,7 +239,8 @@ class Maker {
   SessionQuestion run() {
     engine::Graph& graph = made_.graph;
     const std::int64_t items = mode_ == engine::ParallelMode::data ? 2 + below(4) : 1 + below(2);
-    const std::int64_t tokens = mode_ == engine::ParallelMode::sequence ? 3 + below(7) : 1 + below(4);
+    const std::int64_t tokens =
+        mode_ == engine::ParallelMode::sequence ? 3 + below(7) : 1 + below(4);
     const std::int64_t constants = below(2) == 0 ? 1 : items;
     const bool is_batch = constants > 1 || below(2) == 0;
     graph.inputs = {
@@ -263,12 +264,13 @@ class Maker {
       graph.outputs.push_back(
           {o == 0 ? "y" : "z", o == 0 ? steps_.back() : steps_[below(steps_.size())]});
     device_slot();
-    made_.spec.weight = [fractions = made_.spec.placement.fractions](std::uint32_t, engine::NodeIndex,
-                                                               std::uint32_t slot,
-                                                               std::uint32_t rank) {
-      return std::optional(weight_info(slot, rank == engine::kWholeWeight
-                                                 ? kInner
-                                                 : engine::shard_sizes(kInner / 64, fractions)[rank] * 64));
+    made_.spec.weight = [fractions = made_.spec.placement.fractions](
+                            std::uint32_t, engine::NodeIndex, std::uint32_t slot,
+                            std::uint32_t rank) {
+      return std::optional(
+          weight_info(slot, rank == engine::kWholeWeight
+                                ? kInner
+                                : engine::shard_sizes(kInner / 64, fractions)[rank] * 64));
     };
     return std::move(made_);
   }
@@ -280,7 +282,7 @@ class Maker {
   }
   static heddle_tensor_info weight_info(std::uint32_t slot, std::int64_t inner) {
     return engine::make_info(HEDDLE_F32,
-                           slot == 0 ? std::vector{inner, kWidth} : std::vector{kWidth, inner});
+                             slot == 0 ? std::vector{inner, kWidth} : std::vector{kWidth, inner});
   }
   const Source& any(const std::vector<Source>& of) {
     return of[below(2) == 0 ? of.size() - 1 : below(of.size())];
@@ -335,8 +337,9 @@ class Maker {
     }
     for (std::size_t s = 0; mode_ == engine::ParallelMode::cfg && s < made_.spec.sets.size(); ++s)
       placement.of_set.push_back(below(count));
-    const bool by_fractions = mode_ == engine::ParallelMode::data || mode_ == engine::ParallelMode::sequence ||
-                           mode_ == engine::ParallelMode::tensor;
+    const bool by_fractions = mode_ == engine::ParallelMode::data ||
+                              mode_ == engine::ParallelMode::sequence ||
+                              mode_ == engine::ParallelMode::tensor;
     double all = 0;
     for (std::uint32_t d = 0; by_fractions && d < count; ++d)
       all += placement.fractions.emplace_back(1.0 + below(3));
@@ -366,9 +369,9 @@ SessionQuestion random_session(std::mt19937& random, engine::ParallelMode mode) 
 }
 
 std::string SessionQuestion::describe() const {
-  std::string text = engine::cat(engine::parallel_name(spec.placement.parallel), ", home ", spec.home, ", ",
-                               spec.sets.size(), " sets, x ",
-                               engine::describe(spec.sets.front().steps.at("x")), ", places");
+  std::string text = engine::cat(engine::parallel_name(spec.placement.parallel), ", home ",
+                                 spec.home, ", ", spec.sets.size(), " sets, x ",
+                                 engine::describe(spec.sets.front().steps.at("x")), ", places");
   for (const auto& device_slot : spec.device_slots)
     text += engine::cat(" ", device_slot.memory, device_slot.peers != 0 ? "p" : "");
   text += "\n";
@@ -377,7 +380,7 @@ std::string SessionQuestion::describe() const {
     for (const engine::Binding& binding : graph.nodes[n].inputs)
       if (const auto* link = std::get_if<Source>(&binding))
         text += link->node == engine::kGraphInputs ? engine::cat(" ", graph.inputs[link->port].name)
-                                                 : engine::cat(" ", link->node, ".", link->port);
+                                                   : engine::cat(" ", link->node, ".", link->port);
     if (!spec.placement.of_block.empty()) text += engine::cat(" on ", spec.placement.of_block[n]);
     text += "\n";
   }

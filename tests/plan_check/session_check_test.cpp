@@ -10,10 +10,10 @@
 #include "tests/plan_check/random_sessions.h"
 
 using namespace heddle;
+using engine::ParallelMode;
 using engine::SessionPlan;
 using engine::SessionStorage;
 using engine::Source;
-using engine::ParallelMode;
 using ActionKind = engine::SessionAction::Kind;
 
 BOOST_AUTO_TEST_SUITE(session_check)
@@ -227,7 +227,8 @@ const std::vector<Broken> kBroken{
 void check_that_it_is_rejected(const test::SessionQuestion& question, const Broken& broken) {
   SessionPlan plan = plan_of(question);
   broken.break_it(plan);
-  BOOST_TEST(!engine::check_session(question.graph, question.spec, plan).faults.empty(), broken.how);
+  BOOST_TEST(!engine::check_session(question.graph, question.spec, plan).faults.empty(),
+             broken.how);
 }
 
 }  // namespace
@@ -237,11 +238,13 @@ BOOST_AUTO_TEST_CASE(plans_of_random_calls_keep_the_rules_however_they_are_divid
   std::size_t transfers = 0, divided = 0;
   for (int i = 0; i < 500; ++i)
     for (const ParallelMode mode :
-         {ParallelMode::none, ParallelMode::layers, ParallelMode::cfg, ParallelMode::data, ParallelMode::sequence, ParallelMode::tensor}) {
+         {ParallelMode::none, ParallelMode::layers, ParallelMode::cfg, ParallelMode::data,
+          ParallelMode::sequence, ParallelMode::tensor}) {
       const test::SessionQuestion question = test::random_session(random, mode);
       BOOST_TEST_INFO(question.describe());
       const SessionPlan plan = plan_of(question);
-      const engine::SessionFindings found = engine::check_session(question.graph, question.spec, plan);
+      const engine::SessionFindings found =
+          engine::check_session(question.graph, question.spec, plan);
       BOOST_TEST_REQUIRE(found.faults.empty(), first_of(found.faults));
       transfers += plan.transfers.size();
       divided += plan.blocks.size() > plan.branches.size() * question.graph.nodes.size() ? 1 : 0;
@@ -264,16 +267,17 @@ std::size_t launches_meanwhile(const SessionPlan& plan, std::uint32_t transfer) 
       return a.kind == kind && a.index == transfer;
     });
   };
-  return std::size_t(std::count_if(at(ActionKind::transfer), at(ActionKind::await),
-                                   [&](const engine::SessionAction& a) {
-                                     return a.kind == ActionKind::launch &&
-                                            plan.ops[a.index].device_slot == plan.transfers[transfer].to;
-                                   }));
+  return std::size_t(std::count_if(
+      at(ActionKind::transfer), at(ActionKind::await), [&](const engine::SessionAction& a) {
+        return a.kind == ActionKind::launch &&
+               plan.ops[a.index].device_slot == plan.transfers[transfer].to;
+      }));
 }
 
 BOOST_AUTO_TEST_CASE(what_a_rank_keeps_of_a_result_is_made_while_the_rest_is_on_its_way) {
   test::SessionQuestion question = tokens_of_three();
-  for (engine::SessionSpec::DeviceSlot& device_slot : question.spec.device_slots) device_slot.peers = 1;
+  for (engine::SessionSpec::DeviceSlot& device_slot : question.spec.device_slots)
+    device_slot.peers = 1;
   const SessionPlan plan = plan_of(question);
   const engine::SessionFindings found = engine::check_session(question.graph, question.spec, plan);
   BOOST_TEST(found.faults.empty(), first_of(found.faults));

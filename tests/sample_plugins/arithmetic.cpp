@@ -1,4 +1,5 @@
-// Small nodes for tests of the executor: numbers, tensors, lazy inputs, sinks, failures, deferred completion.
+// Small nodes for tests of the executor: numbers, tensors, lazy inputs, sinks, failures, deferred
+// completion.
 #include <atomic>
 #include <filesystem>
 #include <fstream>
@@ -25,16 +26,19 @@ struct Add {
 
 // Ends a branch; writes nothing.
 struct Keep {
-  static constexpr heddle::Info info{"test.keep", 1, "Keep", "test", "", HEDDLE_NODE_SINK | HEDDLE_NODE_HOST};
+  static constexpr heddle::Info info{"test.keep", 1,  "Keep",
+                                     "test",      "", HEDDLE_NODE_SINK | HEDDLE_NODE_HOST};
   static constexpr Input<heddle::Value> value{"value", HEDDLE_PORT_PASS};
   static constexpr Output<heddle::Value> out{"out"};
   static constexpr auto ports = heddle::ports(value, out);
   void execute(Context& ctx) { ctx[out] = ctx[value]; }
 };
 
-// Saves a tensor's bytes, or a number as text, in the output folder: "1", "2" and so on, the first name that is free.
+// Saves a tensor's bytes, or a number as text, in the output folder: "1", "2" and so on, the first
+// name that is free.
 struct Save {
-  static constexpr heddle::Info info{"test.save", 1, "Save", "test", "", HEDDLE_NODE_SINK | HEDDLE_NODE_HOST | HEDDLE_NODE_IMPURE};
+  static constexpr heddle::Info info{
+      "test.save", 1, "Save", "test", "", HEDDLE_NODE_SINK | HEDDLE_NODE_HOST | HEDDLE_NODE_IMPURE};
   static constexpr Input<heddle::Value> value{"value", HEDDLE_PORT_HOST};
   static constexpr auto ports = heddle::ports(value);
   void execute(Context& ctx) {
@@ -47,7 +51,8 @@ struct Save {
     std::ofstream file(path, std::ios::binary);
     if (const heddle::Value v = ctx[value]; v.is(HEDDLE_KIND_TENSOR)) {
       const std::vector<float> all = ctx.read<float>(v.as<Tensor>());
-      file.write(reinterpret_cast<const char*>(all.data()), std::streamsize(all.size() * sizeof(float)));
+      file.write(reinterpret_cast<const char*>(all.data()),
+                 std::streamsize(all.size() * sizeof(float)));
     } else {
       file << v.as<std::int64_t>();
     }
@@ -64,8 +69,10 @@ struct Choose {
   static constexpr Output<std::int64_t> out{"out"};
   static constexpr auto ports = heddle::ports(first, a, b, out);
   void need(Context& ctx) {
-    if (ctx[first]) ctx.want(a);
-    else ctx.want(b);
+    if (ctx[first])
+      ctx.want(a);
+    else
+      ctx.want(b);
   }
   void execute(Context& ctx) { ctx[out] = ctx[first] ? ctx[a] : ctx[b]; }
 };
@@ -162,14 +169,21 @@ struct Loop {
     std::vector<heddle::Value> constants;
     for (std::int64_t s = 0; s < ctx[sets]; ++s) {
       const float bias = 0.5f * float(s + 1);
-      constants.push_back(heddle::Record().set("bias", heddle::value_of(ctx.upload({1, 1, 1}, HEDDLE_F32, &bias))).value());
+      constants.push_back(
+          heddle::Record()
+              .set("bias", heddle::value_of(ctx.upload({1, 1, 1}, HEDDLE_F32, &bias)))
+              .value());
     }
-    const heddle::Value scheduled = heddle::Record().set("t", heddle::value_of(ctx.upload({n, 1, 1}, HEDDLE_F32, schedule.data()))).value();
+    const heddle::Value scheduled =
+        heddle::Record()
+            .set("t", heddle::value_of(ctx.upload({n, 1, 1}, HEDDLE_F32, schedule.data())))
+            .value();
     heddle::Session session(ctx, ctx[model], constants, scheduled, n);
     std::vector<Tensor> now(constants.size(), ctx[x]);
     for (std::uint32_t i = 0; i < n; ++i) {
       std::vector<heddle::Value> in;
-      for (const Tensor& t : now) in.push_back(heddle::Record().set("x", heddle::value_of(Tensor(t))).value());
+      for (const Tensor& t : now)
+        in.push_back(heddle::Record().set("x", heddle::value_of(Tensor(t))).value());
       const std::vector<heddle::Value> results = session.step(i, in);
       for (std::size_t s = 0; s < now.size(); ++s) now[s] = results[s].field("y").as<Tensor>();
       ctx.progress(double(i + 1) / n, "step");
@@ -204,11 +218,15 @@ struct Shift {
 
 struct Layers {
   static constexpr heddle::Family family{"test.layers", "test", 1, "Linear layers."};
-  static int match(const heddle::Checkpoint& file, const heddle::Value&) { return file.has("layers.0.weight") ? 10 : 0; }
+  static int match(const heddle::Checkpoint& file, const heddle::Value&) {
+    return file.has("layers.0.weight") ? 10 : 0;
+  }
   static void build(const heddle::Checkpoint& file, const heddle::Value&, heddle::Blocks& graph) {
     heddle::Source hidden = graph.input("x", HEDDLE_INPUT_PER_STEP | HEDDLE_INPUT_BATCH);
-    const heddle::Source bias = graph.input("bias", HEDDLE_INPUT_LOOP_INVARIANT), t = graph.input("t", HEDDLE_INPUT_PRECOMPUTED);
-    const heddle::Source shift = graph.add<Shift>("shift").link(Shift::bias, bias).link(Shift::t, t)[Shift::out];
+    const heddle::Source bias = graph.input("bias", HEDDLE_INPUT_LOOP_INVARIANT),
+                         t = graph.input("t", HEDDLE_INPUT_PRECOMPUTED);
+    const heddle::Source shift =
+        graph.add<Shift>("shift").link(Shift::bias, bias).link(Shift::t, t)[Shift::out];
     for (int i = 0; i < file.count("layers.", ".weight"); ++i)
       hidden = graph.add<Layer>("layer." + std::to_string(i))
                    .link(Layer::x, hidden)
@@ -227,7 +245,9 @@ struct Slips {
   struct Lyer : Layer {
     static constexpr heddle::Info info{"test.lyer", 1, "Lyer", "test", "", HEDDLE_NODE_BLOCK};
   };
-  static int match(const heddle::Checkpoint& file, const heddle::Value&) { return file.name(0).starts_with("slip.") ? 10 : 0; }
+  static int match(const heddle::Checkpoint& file, const heddle::Value&) {
+    return file.name(0).starts_with("slip.") ? 10 : 0;
+  }
   static void build(const heddle::Checkpoint& file, const heddle::Value&, heddle::Blocks& graph) {
     const heddle::Source x = graph.input("x", HEDDLE_INPUT_PER_STEP);
     if (file.has("slip.type")) graph.add<Lyer>("layer");
@@ -239,11 +259,14 @@ struct Slips {
 };
 
 struct LoadLayers {
-  static constexpr heddle::Info info{"test.load", 1, "Load", "test", "", HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
+  static constexpr heddle::Info info{"test.load", 1,  "Load",
+                                     "test",      "", HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<std::string> path{"path", {.text = ""}};
   static constexpr Output<heddle::Value> model{"MODEL", 0, "", "MODEL"};
   static constexpr auto ports = heddle::ports(path, model);
-  void execute(Context& ctx) { ctx[model] = heddle::build_model(ctx, "test", heddle::Checkpoint::open(ctx[path]), {}); }
+  void execute(Context& ctx) {
+    ctx[model] = heddle::build_model(ctx, "test", heddle::Checkpoint::open(ctx[path]), {});
+  }
 };
 
 // A value that no memory has room for.
@@ -255,14 +278,17 @@ struct Vast {
   void execute(Context& ctx) {
     const std::string_view vast("", std::size_t{1} << 62);
     if (ctx[how] == 0) ctx[text] = vast;  // NULL to the engine
-    if (ctx[how] == 1) (void)heddle::made_value(heddle::Wire<std::string>::write(vast));  // std::bad_alloc
-    if (ctx[how] == 2) heddle::check(heddle::service<heddle_io_service>().set_output(ctx.raw(), 0, nullptr));
+    if (ctx[how] == 1)
+      (void)heddle::made_value(heddle::Wire<std::string>::write(vast));  // std::bad_alloc
+    if (ctx[how] == 2)
+      heddle::check(heddle::service<heddle_io_service>().set_output(ctx.raw(), 0, nullptr));
   }
 };
 
 // The text of a file, known before a run.
 struct ReadText {
-  static constexpr heddle::Info info{"test.read", 1, "Read", "test", "", HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
+  static constexpr heddle::Info info{"test.read", 1,  "Read",
+                                     "test",      "", HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<std::string> path{"path", {.text = ""}};
   static constexpr Output<std::string> text{"text"};
   static constexpr auto ports = heddle::ports(path, text);
@@ -272,14 +298,16 @@ struct ReadText {
   }
   std::uint64_t fingerprint(Context& ctx) {
     std::uint64_t hash = 0;
-    heddle::check(heddle::service<heddle_folders_service>().identify(ctx.raw(), ctx[path].c_str(), &hash));
+    heddle::check(
+        heddle::service<heddle_folders_service>().identify(ctx.raw(), ctx[path].c_str(), &hash));
     return hash;
   }
 };
 
 // The same, read when the run comes to it.
 struct ReadLate {
-  static constexpr heddle::Info info{"test.read_late", 1, "Read late", "test", "", HEDDLE_NODE_HOST};
+  static constexpr heddle::Info info{"test.read_late", 1,  "Read late",
+                                     "test",           "", HEDDLE_NODE_HOST};
   static constexpr Input<std::string> path{"path", {.text = ""}};
   static constexpr Output<std::string> text{"text"};
   static constexpr auto ports = heddle::ports(path, text);
@@ -289,14 +317,16 @@ struct ReadLate {
   }
   std::uint64_t fingerprint(Context& ctx) {
     std::uint64_t hash = 0;
-    heddle::check(heddle::service<heddle_folders_service>().identify(ctx.raw(), ctx[path].c_str(), &hash));
+    heddle::check(
+        heddle::service<heddle_folders_service>().identify(ctx.raw(), ctx[path].c_str(), &hash));
     return hash;
   }
 };
 
 // Two texts as numbers, on the device; worth keeping.
 struct Spell {
-  static constexpr heddle::Info info{"test.spell", 1, "Spell", "test", "", HEDDLE_NODE_CACHE_ON_DISK};
+  static constexpr heddle::Info info{"test.spell", 1,  "Spell",
+                                     "test",       "", HEDDLE_NODE_CACHE_ON_DISK};
   static constexpr Input<std::string> text{"text", {.text = ""}};
   static constexpr Input<std::string> more{"more", {.text = ""}};
   static constexpr Output<heddle::Value> out{"out"};
@@ -305,9 +335,13 @@ struct Spell {
     const std::string both = ctx[text] + ctx[more];
     const std::vector<float> letters(both.begin(), both.end());
     const Tensor tensor = ctx.upload({std::int64_t(letters.size())}, HEDDLE_F32, letters.data());
-    ctx[out] = heddle::Record().set("letters", heddle::value_of(tensor)).set("text", heddle::value_of(both)).value();
+    ctx[out] = heddle::Record()
+                   .set("letters", heddle::value_of(tensor))
+                   .set("text", heddle::value_of(both))
+                   .value();
   }
 };
 
-HEDDLE_PLUGIN("org.heddle.tests.arithmetic", "1.0.0", Add, Keep, Save, Choose, Fail, Later, Wait, Draw, Ramp, Loop, Layer, Shift, Layers, Slips, LoadLayers,
-              Vast, ReadText, ReadLate, Spell)
+HEDDLE_PLUGIN("org.heddle.tests.arithmetic", "1.0.0", Add, Keep, Save, Choose, Fail, Later, Wait,
+              Draw, Ramp, Loop, Layer, Shift, Layers, Slips, LoadLayers, Vast, ReadText, ReadLate,
+              Spell)

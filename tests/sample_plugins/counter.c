@@ -14,14 +14,24 @@ static heddle_status* execute(void* self, heddle_ctx* ctx) {
   return io->set_output(ctx, 0, values->make_int((int64_t)text.size));
 }
 
-static const heddle_widget text_widget = {.size = sizeof text_widget, .kind = HEDDLE_WIDGET_TEXT, .text = ""};
-static const heddle_port text_port = {.size = sizeof text_port, .name = "text", .type = "STRING", .widget = &text_widget};
+static const heddle_widget text_widget = {
+    .size = sizeof text_widget, .kind = HEDDLE_WIDGET_TEXT, .text = ""};
+static const heddle_port text_port = {
+    .size = sizeof text_port, .name = "text", .type = "STRING", .widget = &text_widget};
 static const heddle_port count_port = {.size = sizeof count_port, .name = "count", .type = "INT"};
 static const heddle_port* const inputs[] = {&text_port};
 static const heddle_port* const outputs[] = {&count_port};
-static const heddle_node_desc count_bytes = {
-    .size = sizeof count_bytes, .version = 1, .type = "demo.count_bytes", .title = "Count bytes", .category = "demo/text",
-    .doc = "Counts the bytes of a text.", .input_count = 1, .output_count = 1, .inputs = inputs, .outputs = outputs, .execute = execute};
+static const heddle_node_desc count_bytes = {.size = sizeof count_bytes,
+                                             .version = 1,
+                                             .type = "demo.count_bytes",
+                                             .title = "Count bytes",
+                                             .category = "demo/text",
+                                             .doc = "Counts the bytes of a text.",
+                                             .input_count = 1,
+                                             .output_count = 1,
+                                             .inputs = inputs,
+                                             .outputs = outputs,
+                                             .execute = execute};
 static const void* const nodes[] = {&count_bytes};
 static const heddle_list node_list = {1, nodes};
 
@@ -29,8 +39,10 @@ static heddle_status* init(const heddle_host* given) {
   host = given;
   values = host->service(host, HEDDLE_SERVICE_VALUE);
   io = host->service(host, HEDDLE_SERVICE_IO);
-  if (values == NULL) return host->fail(host, HEDDLE_UNSUPPORTED, "this engine has no service " HEDDLE_SERVICE_VALUE);
-  if (io == NULL) return host->fail(host, HEDDLE_UNSUPPORTED, "this engine has no service " HEDDLE_SERVICE_IO);
+  if (values == NULL)
+    return host->fail(host, HEDDLE_UNSUPPORTED, "this engine has no service " HEDDLE_SERVICE_VALUE);
+  if (io == NULL)
+    return host->fail(host, HEDDLE_UNSUPPORTED, "this engine has no service " HEDDLE_SERVICE_IO);
   return NULL;
 }
 
@@ -41,4 +53,11 @@ static const heddle_list* provide(const char* kind) {
   return *a == *b ? &node_list : NULL;
 }
 
-HEDDLE_EXPORT const heddle_plugin heddle_entry = {sizeof(heddle_plugin), HEDDLE_ABI_MAJOR, HEDDLE_ABI_MINOR, "org.example.counter", "1.0.0", provide, init, NULL};
+HEDDLE_EXPORT const heddle_plugin heddle_entry = {sizeof(heddle_plugin),
+                                                  HEDDLE_ABI_MAJOR,
+                                                  HEDDLE_ABI_MINOR,
+                                                  "org.example.counter",
+                                                  "1.0.0",
+                                                  provide,
+                                                  init,
+                                                  NULL};

@@ -1,5 +1,6 @@
-// Any value out of a text, for tests of what reaches a node through a link: "i:-5", "u:18446744073709551615", "f:nan",
-// "s:text". Of the type "*", so that it may be linked to every input.
+// Any value out of a text, for tests of what reaches a node through a link: "i:-5",
+// "u:18446744073709551615", "f:nan", "s:text". Of the type "*", so that it may be linked to every
+// input.
 #include <cstdlib>
 
 #include <heddle/node.hpp>
@@ -39,7 +40,8 @@ struct Raw {
 
 // The same, known when plans are made.
 struct Known : Raw {
-  static constexpr heddle::Info info{"test.known", 1, "Known", "test", "", HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
+  static constexpr heddle::Info info{"test.known", 1,  "Known",
+                                     "test",       "", HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// An engine with the sample plugins and the cpu device, for tests that run workflows. The plain loops are used when
-// `reference` is asked for, and in sanitizer builds there is nothing else.
+// An engine with the sample plugins and the cpu device, for tests that run workflows. The plain
+// loops are used when `reference` is asked for, and in sanitizer builds there is nothing else.
 #pragma once
 
 #include <filesystem>
@@ -21,7 +21,8 @@ inline EngineOptions engine_options() {
 // {"1": {"class_type": "...", "inputs": {...}}, ...}: nodes given as JSON texts.
 inline std::string workflow(std::initializer_list<std::pair<const char*, const char*>> nodes) {
   std::string text = "{";
-  for (const auto& [id, node] : nodes) text += (text.size() > 1 ? ", " : "") + ("\"" + std::string(id) + "\": ") + node;
+  for (const auto& [id, node] : nodes)
+    text += (text.size() > 1 ? ", " : "") + ("\"" + std::string(id) + "\": ") + node;
   return text + "}";
 }
 

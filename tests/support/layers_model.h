@@ -24,7 +24,7 @@ struct SessionLimits {
   int donor = -1;          // a device that may lend the first place so many bytes
   std::uint64_t donor_available = 0;
   std::shared_ptr<engine::Ledger> host = nullptr;  // of host memory
-  std::uint64_t pinned_bytes = 0;                // of what is streamed
+  std::uint64_t pinned_bytes = 0;                  // of what is streamed
 };
 
 struct LayersModel {
@@ -109,25 +109,27 @@ struct LayersModel {
                         std::vector<float>(std::size_t(limits.items * width), float(s)))}}));
     }
     engine::Timeline* const timeline = limits.timeline;
-    const auto choose_devices = [this, parallelize = std::move(parallelize), limits = std::move(limits)](
-                           const engine::Model& of, const engine::CallSpec&) {
+    const auto choose_devices = [this, parallelize = std::move(parallelize),
+                                 limits = std::move(limits)](const engine::Model& of,
+                                                             const engine::CallSpec&) {
       engine::SessionDeviceSlots chosen{{}, 0, parallelize(of)};
       for (const std::uint32_t d : chosen.placement.devices) {
         engine::RunDevice& device = runs.environment().devices[d];
         const std::size_t p = chosen.device_slots.size();
-        chosen.device_slots.push_back({device.state.get(), device.weights.get(),
-                                 p < limits.budgets.size() ? limits.budgets[p] : engine::kNoLimit,
-                                 limits.rates});
+        chosen.device_slots.push_back(
+            {device.state.get(), device.weights.get(),
+             p < limits.budgets.size() ? limits.budgets[p] : engine::kNoLimit, limits.rates});
       }
       chosen.host_memory = limits.host;
       chosen.pinned_bytes = limits.pinned_bytes;
       if (limits.donor >= 0)
-        chosen.donors.push_back({{"donor", limits.donor_available, {{1e12, 0}}},
-                                 runs.environment().devices[std::size_t(limits.donor)].weights.get()});
+        chosen.donors.push_back(
+            {{"donor", limits.donor_available, {{1e12, 0}}},
+             runs.environment().devices[std::size_t(limits.donor)].weights.get()});
       return chosen;
     };
-    opened.session =
-        std::make_unique<engine::Session>(choose_devices, std::move(request), std::move(cancelled), timeline);
+    opened.session = std::make_unique<engine::Session>(choose_devices, std::move(request),
+                                                       std::move(cancelled), timeline);
     return opened;
   }
 
@@ -148,7 +150,8 @@ struct LayersModel {
 
  private:
   engine::Value tensor(std::vector<std::int64_t> shape, const std::vector<float>& values) {
-    const engine::Tensor made = state(0).upload(engine::make_info(HEDDLE_F32, shape), values.data());
+    const engine::Tensor made =
+        state(0).upload(engine::make_info(HEDDLE_F32, shape), values.data());
     return engine::make_value(state(0).bring(made));
   }
 };

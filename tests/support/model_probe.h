@@ -1,6 +1,6 @@
 // Runs one model of a family through the engine in a test: the plugin `model_probe` gives it
-// tensors from a golden file and hands its outputs back. The cpu device in f32 unless told otherwise,
-// so that results compare with PyTorch's f32.
+// tensors from a golden file and hands its outputs back. The cpu device in f32 unless told
+// otherwise, so that results compare with PyTorch's f32.
 #pragma once
 
 #include <cmath>

@@ -84,9 +84,8 @@ class PlacedRuns {
     engine::Inferred nothing;
     for (const engine::Node& node : graph.nodes)
       nothing.nodes.emplace_back().outputs.resize(node.type->output_count());
-    const engine::Plan plan =
-        engine::make_plan(graph, engine::place({graph, nothing, environment_.topology, engine::Costs{}}),
-                        nothing);
+    const engine::Plan plan = engine::make_plan(
+        graph, engine::place({graph, nothing, environment_.topology, engine::Costs{}}), nothing);
     engine::Source wanted;
     for (engine::NodeIndex n = 0; n < graph.nodes.size(); ++n)
       if (graph.nodes[n].id == id) wanted = {n, 0};
@@ -112,7 +111,7 @@ class PlacedRuns {
 // The nodes of a model in contiguous ranges, one for each device, as the groups of their paths
 // allow: `cuts` are shares.
 inline engine::CallPlacement layers(const engine::Model& model, std::vector<std::uint32_t> devices,
-                                  const std::vector<double>& fractions) {
+                                    const std::vector<double>& fractions) {
   engine::CallPlacement placement{engine::ParallelMode::layers, std::move(devices), {}, {}, {}};
   std::vector<std::string> groups;  // in the order of the graph
   const auto group_of = [](const std::string& path) { return path.substr(0, path.rfind('.')); };
@@ -120,7 +119,8 @@ inline engine::CallPlacement layers(const engine::Model& model, std::vector<std:
     const std::string group = group_of(model.graph->nodes[n].id);
     if (std::ranges::find(groups, group) == groups.end()) groups.push_back(group);
   }
-  const std::vector<std::int64_t> counts = engine::shard_sizes(std::int64_t(groups.size()), fractions);
+  const std::vector<std::int64_t> counts =
+      engine::shard_sizes(std::int64_t(groups.size()), fractions);
   for (const engine::Node& node : model.graph->nodes) {
     auto at = std::ranges::find(groups, group_of(node.id)) - groups.begin();
     std::uint32_t device = 0;

@@ -4,8 +4,8 @@
 //   pinned    bytes of streamed weights that host memory may pin for those that are not the host's
 //   links     {"gpu:0 -> gpu:1": {kind, bytes_per_second, latency_seconds}}, one direction unless
 //   "both" is true costs     a costs file models    {name: {kind: flux|t5|clip|chain|u, ...sizes,
-//   scaled_fp8, hints}} nodes     [{id, reads: ["a.0", "pass:a.0", "host:a.0"], outputs: ["16MiB", "unknown",
-//   "INT"], flops, bytes, scratch, host,
+//   scaled_fp8, hints}} nodes     [{id, reads: ["a.0", "pass:a.0", "host:a.0"], outputs: ["16MiB",
+//   "unknown", "INT"], flops, bytes, scratch, host,
 //              device, prefer, split, calls: [{model, steps, sets, batch, width, height, tokens}]}]
 #pragma once
 
@@ -79,7 +79,8 @@ class PlanCase {
     return found != nullptr && found->as_bool();
   }
   static engine::Hints hints_of(const Json& json) {
-    engine::Hints hints{text_of(json, "device"), text_of(json, "prefer"), text_of(json, "parallel"), {}};
+    engine::Hints hints{
+        text_of(json, "device"), text_of(json, "prefer"), text_of(json, "parallel"), {}};
     if (const Json* blocks = json.find("blocks"))
       for (const Json& b : blocks->as_array())
         hints.blocks.push_back({text_of(b, "match"), text_of(b, "device")});
@@ -147,9 +148,9 @@ class PlanCase {
                             : kind == "t5" ? t5_header()
                                            : clip_header());
     const engine::Checkpoint checkpoint = engine::open_checkpoint(file);
-    models_[name] = engine::build_model(catalog_, is_flux ? "diffusion_model" : "text_encoder",
-                                      flag_of(json, "scaled_fp8") ? checkpoint.scale_to_fp8() : checkpoint,
-                                      nullptr, hints);
+    models_[name] = engine::build_model(
+        catalog_, is_flux ? "diffusion_model" : "text_encoder",
+        flag_of(json, "scaled_fp8") ? checkpoint.scale_to_fp8() : checkpoint, nullptr, hints);
   }
 
   engine::CallSpec call_of(const Json& json) const {
@@ -176,7 +177,7 @@ class PlanCase {
     auto type = std::make_shared<TestNode>(keep(text_of(json, "type", "test.work")), flags);
     type->desc.execute = execute_;
     engine::Node node{text_of(json, "id"), text_of(json, "title"), nullptr, {}, {}, {}, {},
-                    hints_of(json)};
+                      hints_of(json)};
     if (const Json* reads = json.find("reads"))
       for (const Json& read : reads->as_array()) {
         std::string text = read.as_string();
@@ -189,7 +190,7 @@ class PlanCase {
                  : how == "host" ? HEDDLE_PORT_HOST
                                  : 0);
         node.inputs.emplace_back(engine::Source{index_.at(text.substr(0, dot)),
-                                              std::uint32_t(std::stoul(text.substr(dot + 1)))});
+                                                std::uint32_t(std::stoul(text.substr(dot + 1)))});
       }
     engine::NodeSpec spec;
     if (const Json* outputs = json.find("outputs"))

@@ -11,7 +11,7 @@ namespace heddle::test {
 
 // Devices with a direct link between any two.
 inline engine::Topology equal_devices(std::size_t count, double bytes_per_second,
-                                    double latency_seconds) {
+                                      double latency_seconds) {
   engine::Topology topology;
   for (std::size_t d = 0; d < count; ++d)
     topology.devices.push_back(
@@ -39,7 +39,7 @@ inline engine::Prices random_prices(std::mt19937& random, std::size_t devices) {
 // Each task reads up to three of the ones before it; its time differs from device to device by up
 // to a factor of two.
 inline engine::TaskGraph random_tasks(std::mt19937& random, std::size_t count,
-                                    std::uint32_t devices) {
+                                      std::uint32_t devices) {
   engine::TaskGraph graph;
   for (std::uint32_t t = 0; t < count; ++t) {
     engine::Task task;

@@ -43,8 +43,8 @@ inline heddle_status* layer(void*, heddle_ctx* ctx) {
       heddle_tensor_info rows = out->info;
       rows.shape[1] = part.shape[1];
       const std::uint64_t item = ctx->compute() == HEDDLE_F32 ? 4 : 2;
-      const engine::Tensor piece =
-          engine::make_tensor(rows, out->storage, std::uint64_t(i * part.shape[1] * shape[2]) * item);
+      const engine::Tensor piece = engine::make_tensor(
+          rows, out->storage, std::uint64_t(i * part.shape[1] * shape[2]) * item);
       heddle_tensor* const in[] = {from.get(), weight};
       heddle_tensor* const to[] = {piece.get()};
       ctx->op(engine::op_id(HEDDLE_OP_LINEAR), in, to, std::as_bytes(std::span(&attrs, 1)));
@@ -82,7 +82,8 @@ inline engine::NodeTypeRef layer_type() {
                                      .outputs = outputs,
                                      .weights = weights,
                                      .execute = &layer};
-  static const engine::NodeTypeRef type = std::make_shared<engine::NodeType>(&desc, "test", nullptr);
+  static const engine::NodeTypeRef type =
+      std::make_shared<engine::NodeType>(&desc, "test", nullptr);
   return type;
 }
 
@@ -93,24 +94,25 @@ class ShapeModel {
  public:
   engine::Source input{engine::kGraphInputs, 0};
 
-  engine::Source add(const std::string& path, engine::Source x, std::int64_t columns, std::int64_t rows,
-                   std::int64_t down = 1, std::int64_t up = 1, const engine::Source* skip = nullptr) {
+  engine::Source add(const std::string& path, engine::Source x, std::int64_t columns,
+                     std::int64_t rows, std::int64_t down = 1, std::int64_t up = 1,
+                     const engine::Source* skip = nullptr) {
     header_.add(path, {rows, columns});
     engine::Node node{path,
-                    "",
-                    shape_models::layer_type(),
-                    {x, std::monostate(), engine::make_value(down), engine::make_value(up)},
-                    {},
-                    {{{path, 0, -1}}},
-                    {}};
+                      "",
+                      shape_models::layer_type(),
+                      {x, std::monostate(), engine::make_value(down), engine::make_value(up)},
+                      {},
+                      {{{path, 0, -1}}},
+                      {}};
     if (skip != nullptr) node.inputs[1] = *skip;
     graph_.nodes.push_back(std::move(node));
     graph_.order.push_back(engine::NodeIndex(graph_.nodes.size() - 1));
     return {graph_.order.back(), 0};
   }
 
-  engine::Value finish(const std::filesystem::path& file, const std::string& family, engine::Source out,
-                     engine::Hints hints) {
+  engine::Value finish(const std::filesystem::path& file, const std::string& family,
+                       engine::Source out, engine::Hints hints) {
     graph_.inputs = {{"x", HEDDLE_INPUT_PER_STEP | HEDDLE_INPUT_BATCH}};
     graph_.outputs = {{"out", out}};
     write_header_only(file, header_.tensors);
@@ -129,7 +131,7 @@ class ShapeModel {
 
 // layer.0 to layer.N-1, each `width` squared.
 inline engine::Value chain_model(const std::filesystem::path& file, int layers, std::int64_t width,
-                               engine::Hints hints) {
+                                 engine::Hints hints) {
   ShapeModel model;
   engine::Source x = model.input;
   for (int i = 0; i < layers; ++i) x = model.add("layer." + std::to_string(i), x, width, width);
@@ -139,7 +141,7 @@ inline engine::Value chain_model(const std::filesystem::path& file, int layers, 
 // Levels down and up again, `blocks` at each; every level has a quarter of the tokens and twice the
 // width. up.L reads what down.L made.
 inline engine::Value u_model(const std::filesystem::path& file, int levels, int blocks,
-                           std::int64_t width, engine::Hints hints) {
+                             std::int64_t width, engine::Hints hints) {
   ShapeModel model;
   engine::Source x = model.input;
   std::vector<engine::Source> skips;

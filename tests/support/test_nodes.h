@@ -116,7 +116,7 @@ class TestNode {
 };
 
 inline engine::NodeTypeRef type_of(std::shared_ptr<TestNode> node,
-                                 const std::string& plugin = "heddle.test") {
+                                   const std::string& plugin = "heddle.test") {
   const heddle_node_desc* desc = &node->desc;
   return std::make_shared<engine::NodeType>(desc, plugin, std::move(node));
 }
@@ -141,7 +141,8 @@ class CatalogBuilder {
 
  private:
   void finish() {
-    if (node_ != nullptr) catalog_.add(type_of(std::move(node_)), engine::Catalog::Duplicate::refuse);
+    if (node_ != nullptr)
+      catalog_.add(type_of(std::move(node_)), engine::Catalog::Duplicate::refuse);
     node_ = nullptr;
   }
   engine::Catalog& catalog_;

@@ -206,4 +206,4 @@ inline double paid_processors(const std::filesystem::path& root = "/") {
 }
 
 }  // namespace machine
-}  // namespace gnu::visibility("hidden")]]heddle
+}  // namespace heddle

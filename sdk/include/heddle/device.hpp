@@ -281,4 +281,4 @@ class Options {
 };
 
 }  // namespace device
-}  // namespace gnu::visibility("hidden")]]heddle
+}  // namespace heddle

@@ -98,15 +98,15 @@ typedef struct heddle_run_event {
   uint32_t size;
   heddle_run_event_kind kind;
   heddle_run_number run; /* heddle_run_id() */
-  heddle_str node; /* id; empty for a warning about the run */
+  heddle_str node;       /* id; empty for a warning about the run */
   heddle_str class_type;
   heddle_str title;
   heddle_str device;
   double fraction; /* progress: 0 to 1 */
   double seconds;  /* done */
   heddle_str text; /* note, path of the file, message */
-  /* preview: height x width x 3 bytes, red, green, blue, row-major, of step `preview_step` (from 1);
-   * they live until the observer returns */
+  /* preview: height x width x 3 bytes, red, green, blue, row-major, of step `preview_step` (from
+   * 1); they live until the observer returns */
   const uint8_t* preview_pixels;
   uint32_t preview_width, preview_height;
   uint32_t preview_step, preview_step_count;
@@ -139,9 +139,9 @@ typedef struct heddle_start_options {
   size_t input_count;
   /* heddle_run_id() of a run whose files are written before this one's; HEDDLE_NO_RUN: of none */
   heddle_run_number writes_after;
-  int32_t among_many;    /* 1: one of many runs, which spread over the devices */
-  int32_t previews;      /* 1: the observer gets pictures of work under way */
-  const char* trace;     /* write a timeline of the run here; NULL: none */
+  int32_t among_many; /* 1: one of many runs, which spread over the devices */
+  int32_t previews;   /* 1: the observer gets pictures of work under way */
+  const char* trace;  /* write a timeline of the run here; NULL: none */
 } heddle_start_options;
 
 HEDDLE_EXPORT void heddle_text_free(char*);
@@ -169,8 +169,9 @@ HEDDLE_EXPORT int32_t heddle_engine_start(heddle_engine*, const heddle_workflow*
                                           const heddle_start_options*, heddle_run** out,
                                           char** error);
 
-/* Lets go of what nobody uses now. device: a name or a kind, NULL: all. model: as the devices tell it,
- * or its first word; NULL: everything, cached values and free memory of pools, too. `bytes` that went back, may be NULL. */
+/* Lets go of what nobody uses now. device: a name or a kind, NULL: all. model: as the devices tell
+ * it, or its first word; NULL: everything, cached values and free memory of pools, too. `bytes`
+ * that went back, may be NULL. */
 HEDDLE_EXPORT int32_t heddle_engine_unload(heddle_engine*, const char* device, const char* model,
                                            uint64_t* bytes, char** error);
 
@@ -180,7 +181,7 @@ HEDDLE_EXPORT int32_t heddle_workflow_set(heddle_workflow*, const char* input, c
 HEDDLE_EXPORT int32_t heddle_workflow_place(heddle_workflow*, const char* node, const char* device,
                                             char** error);
 HEDDLE_EXPORT int32_t heddle_workflow_parallel(heddle_workflow*, const char* node, const char* mode,
-                                            char** error);
+                                               char** error);
 HEDDLE_EXPORT int32_t heddle_workflow_text(const heddle_workflow*, char** out, char** error);
 HEDDLE_EXPORT void heddle_workflow_free(heddle_workflow*);
 
@@ -200,8 +201,8 @@ HEDDLE_EXPORT void heddle_run_free(heddle_run*);
 HEDDLE_EXPORT size_t heddle_results_file_count(const heddle_results*);
 /* Lives as long as the results; NULL: there is none. */
 HEDDLE_EXPORT const char* heddle_results_file(const heddle_results*, size_t index);
-/* What nodes show, as JSON in the shape of "outputs" in ComfyUI's history: node id -> {"images": [...],
- * "text": [...]}. Nodes that did not run because nothing had changed are among them. */
+/* What nodes show, as JSON in the shape of "outputs" in ComfyUI's history: node id -> {"images":
+ * [...], "text": [...]}. Nodes that did not run because nothing had changed are among them. */
 HEDDLE_EXPORT int32_t heddle_results_ui(const heddle_results*, char** out, char** error);
 /* Of values named in `fetch`. field: of a record, or NULL. */
 HEDDLE_EXPORT int32_t heddle_results_text(const heddle_results*, const char* output, char** out,

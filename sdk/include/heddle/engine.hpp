@@ -2,13 +2,13 @@
 //
 //   heddle::Engine engine({.model_dirs = {"models"}});
 //   heddle::Workflow flow = engine.load("graphs/scene.json");
-//   flow.set("prompt.text", "a lighthouse at sea");   // a node by its title, id, or a class used once
-//   std::cout << engine.plan(flow);                   // what would run where, without running it
-//   heddle::Results results = engine.start(flow).wait();
+//   flow.set("prompt.text", "a lighthouse at sea");   // a node by its title, id, or a class used
+//   once std::cout << engine.plan(flow);                   // what would run where, without running
+//   it heddle::Results results = engine.start(flow).wait();
 //   results.image("decode.IMAGE").save_ppm("lighthouse.ppm");
 //
-// Everything here may be used from any thread. All failures are thrown as EngineError. Only std types cross; data stand behind
-// one pointer each.
+// Everything here may be used from any thread. All failures are thrown as EngineError. Only std
+// types cross; data stand behind one pointer each.
 #pragma once
 
 #include <chrono>
@@ -32,7 +32,8 @@ namespace heddle {
 // What failed, where, and what to do about it. code: a heddle_code of abi/base.h.
 class EngineError : public std::runtime_error {
  public:
-  EngineError(int code, std::vector<std::string> trail, const std::string& what) : std::runtime_error(what), code_(code), trail_(std::move(trail)) {}
+  EngineError(int code, std::vector<std::string> trail, const std::string& what)
+      : std::runtime_error(what), code_(code), trail_(std::move(trail)) {}
   int code() const { return code_; }
   // Outermost first: "node '6' (KSampler)", "step 7", "double.2 on cpu:0".
   const std::vector<std::string>& trail() const { return trail_; }
@@ -42,10 +43,12 @@ class EngineError : public std::runtime_error {
   std::vector<std::string> trail_;
 };
 
-// Memory of the program's own for tensors on the host. Both functions are called by any thread, several at once, and must not
-// throw. allocate gives a null pointer when it has nothing left: that run fails with HEDDLE_OUT_OF_MEMORY.
+// Memory of the program's own for tensors on the host. Both functions are called by any thread,
+// several at once, and must not throw. allocate gives a null pointer when it has nothing left: that
+// run fails with HEDDLE_OUT_OF_MEMORY.
 struct HostAllocator {
-  void* (*allocate)(void* user, std::size_t bytes, std::size_t alignment) = nullptr;  // alignment: a power of two
+  void* (*allocate)(void* user, std::size_t bytes,
+                    std::size_t alignment) = nullptr;  // alignment: a power of two
   void (*free)(void* user, void* data, std::size_t bytes) = nullptr;
   void* user = nullptr;
 };
@@ -55,7 +58,8 @@ struct MemorySize {
   std::uint64_t bytes = 0;
   double share = 0;  // 0 to 1; where it is not 0 it counts
   constexpr MemorySize() = default;
-  constexpr MemorySize(std::uint64_t bytes) : bytes(bytes) {}  // NOLINT: a number of bytes is meant as one
+  constexpr MemorySize(std::uint64_t bytes)
+      : bytes(bytes) {}  // NOLINT: a number of bytes is meant as one
   static constexpr MemorySize of_all(double share) {
     MemorySize size;
     size.share = share;
@@ -65,111 +69,136 @@ struct MemorySize {
 
 // Over 15 members: what an embedder may choose, each by itself and with a default.
 struct EngineOptions {
-  std::vector<std::filesystem::path> plugin_dirs;   // searched after the program's own; a node type of a later one replaces
-  std::filesystem::path default_plugin_dir;         // empty: "plugins" beside libheddle (or its lib/), else beside the program
-  std::vector<std::filesystem::path> model_dirs;    // each holds checkpoints/, diffusers/, ...; searched in this order, then graphs/models
+  std::vector<std::filesystem::path>
+      plugin_dirs;  // searched after the program's own; a node type of a later one replaces
+  std::filesystem::path default_plugin_dir;  // empty: "plugins" beside libheddle (or its lib/),
+                                             // else beside the program
+  std::vector<std::filesystem::path> model_dirs;  // each holds checkpoints/, diffusers/, ...;
+                                                  // searched in this order, then graphs/models
   std::filesystem::path input_dir = "input";
   std::filesystem::path output_dir = "output";
-  std::vector<std::string> devices;                 // "cpu", "cpu:0"; empty: the best kind there is
-  unsigned threads = 0;                             // of a CPU device; 0: all cores
-  std::map<std::string, std::string> compute;       // device or kind -> "f32", "bf16", "fp16"
-  // By device or kind of device: to be used at most, to be left free for other programs ("host": of host memory).
+  std::vector<std::string> devices;            // "cpu", "cpu:0"; empty: the best kind there is
+  unsigned threads = 0;                        // of a CPU device; 0: all cores
+  std::map<std::string, std::string> compute;  // device or kind -> "f32", "bf16", "fp16"
+  // By device or kind of device: to be used at most, to be left free for other programs ("host": of
+  // host memory).
   std::map<std::string, MemorySize> budgets, reserves;
-  bool reference_kernels = false;                   // the plain loops alone: slow, for comparisons
-  std::filesystem::path costs;                      // a file of measured costs to place by; empty: figures of the devices, or guesses
-  std::uint64_t cache_bytes = 0;                    // of outputs kept between runs; 0: a quarter of the memory
-  // Results that are worth it (HEDDLE_NODE_CACHE_ON_DISK) are kept here for later processes, which then need not make them again, nor open
-  // what they are made of; the folder is made when there is one. Empty: none are. Beyond the limit those used longest ago go.
+  bool reference_kernels = false;  // the plain loops alone: slow, for comparisons
+  std::filesystem::path
+      costs;  // a file of measured costs to place by; empty: figures of the devices, or guesses
+  std::uint64_t cache_bytes = 0;  // of outputs kept between runs; 0: a quarter of the memory
+  // Results that are worth it (HEDDLE_NODE_CACHE_ON_DISK) are kept here for later processes, which
+  // then need not make them again, nor open what they are made of; the folder is made when there is
+  // one. Empty: none are. Beyond the limit those used longest ago go.
   std::filesystem::path cache_dir;
   std::uint64_t cache_dir_bytes = std::uint64_t{1} << 30;
-  std::map<std::string, std::string> device_options;  // device kind -> JSON object: options of its plugin's own
-  // The next two are of the whole process: the newest engine that gives one has it, and when that engine goes, the default
-  // (stderr, the C library) is back. What an allocator gave goes back to it however late, so it outlives every value.
-  std::function<void(int level, std::string_view message)> log;  // a heddle_level of abi/base.h; called by any thread, several at once
-  HostAllocator allocator;                          // of tensors in host memory; the memory of devices is their plugins' affair
-  // A device that fails in so many runs one after another is degraded: nothing new is placed on it for so long, then the next run
-  // probes it, and uses it again when that goes well. 0 runs: never.
+  std::map<std::string, std::string>
+      device_options;  // device kind -> JSON object: options of its plugin's own
+  // The next two are of the whole process: the newest engine that gives one has it, and when that
+  // engine goes, the default (stderr, the C library) is back. What an allocator gave goes back to
+  // it however late, so it outlives every value.
+  std::function<void(int level, std::string_view message)>
+      log;  // a heddle_level of abi/base.h; called by any thread, several at once
+  HostAllocator
+      allocator;  // of tensors in host memory; the memory of devices is their plugins' affair
+  // A device that fails in so many runs one after another is degraded: nothing new is placed on it
+  // for so long, then the next run probes it, and uses it again when that goes well. 0 runs: never.
   unsigned degrade_after = 3;
   double degraded_seconds = 60;
-  std::function<double()> clock;                    // monotonic seconds, for this; any thread; empty: the system's
-  std::optional<MemorySize> host_budget;            // of host memory, CPU devices included; else half of it less 2 GB, at least 4 GB
-  std::optional<MemorySize> pinned;                 // of host memory, pinned for devices at most; else half of the host budget
-  double memory_poll_seconds = 2;                   // between two questions to a driver how much is free, by `clock`
+  std::function<double()> clock;  // monotonic seconds, for this; any thread; empty: the system's
+  std::optional<MemorySize> host_budget;  // of host memory, CPU devices included; else half of it
+                                          // less 2 GB, at least 4 GB
+  std::optional<MemorySize>
+      pinned;  // of host memory, pinned for devices at most; else half of the host budget
+  double memory_poll_seconds = 2;  // between two questions to a driver how much is free, by `clock`
   // A model that nothing has used for so long is unloaded from every device. 0: never.
   double idle_seconds = 0;
-  // Bytes of a text that a model reads (HEDDLE_PORT_PROMPT); a longer one is refused. Tokens, windows and the conditioning grow with
-  // it: of CLIP-L at worst 3 KB a byte. The default is twenty times what anybody writes by hand.
+  // Bytes of a text that a model reads (HEDDLE_PORT_PROMPT); a longer one is refused. Tokens,
+  // windows and the conditioning grow with it: of CLIP-L at worst 3 KB a byte. The default is
+  // twenty times what anybody writes by hand.
   std::uint64_t prompt_limit = std::uint64_t{64} << 10;
 };
 
 // What of a memory is held for something.
 struct MemoryUsage {
-  std::string kind;          // "weights", "staging ring", "activations", "values", "staging"
-  std::string owner;         // of weights: the model; else mostly empty
+  std::string kind;   // "weights", "staging ring", "activations", "values", "staging"
+  std::string owner;  // of weights: the model; else mostly empty
   std::uint64_t bytes = 0;
   std::uint64_t pinned = 0;  // of them: in use now. The rest could be let go
 };
 
 // A budget and who uses it.
 struct MemoryReport {
-  std::uint64_t budget = 0;    // bytes; 0: there is none
-  std::uint64_t headroom = 0;  // that stay free for other programs
-  std::uint64_t taken = 0;     // by this engine
-  std::uint64_t reserved = 0;  // claimed by work that is about to begin
-  std::uint64_t available = 0;      // that could be taken without letting go of anything
-  std::uint64_t peak = 0;      // the most that was taken at a time
+  std::uint64_t budget = 0;       // bytes; 0: there is none
+  std::uint64_t headroom = 0;     // that stay free for other programs
+  std::uint64_t taken = 0;        // by this engine
+  std::uint64_t reserved = 0;     // claimed by work that is about to begin
+  std::uint64_t available = 0;    // that could be taken without letting go of anything
+  std::uint64_t peak = 0;         // the most that was taken at a time
   std::vector<MemoryUsage> held;  // most bytes first; what is taken and not held lies free in pools
   // Of host memory: bytes of weights read from their files, for the first time, and again.
   std::uint64_t read_first = 0, read_again = 0;
 };
 
 struct DeviceLink {
-  std::string to;              // a device's id, or "host" for host memory
-  std::string kind;            // "same": nothing is copied, "direct", "through host"
-  double bytes_per_second = 0; // one direction, there; 0: unknown
+  std::string to;               // a device's id, or "host" for host memory
+  std::string kind;             // "same": nothing is copied, "direct", "through host"
+  double bytes_per_second = 0;  // one direction, there; 0: unknown
   double latency_seconds = 0;
 };
 
 // Over 15 members: a report, in which nothing depends on anything else.
 struct DeviceInfo {
   std::string id, name, kind, location, compute;
-  std::uint64_t memory_total = 0, memory_free = 0, memory_ours = 0, memory_others = 0;  // bytes; others: of other programs
+  std::uint64_t memory_total = 0, memory_free = 0, memory_ours = 0,
+                memory_others = 0;  // bytes; others: of other programs
   unsigned threads = 0;
   std::vector<DeviceLink> links;  // to every other device that is open, then to the host
-  std::string trouble;            // what it says when it cannot be asked; then there are no links, and no memory is free
-  std::string state;              // "healthy", "degraded": nothing new is placed here, "probing"
-  unsigned failures = 0;          // runs in a row that it failed
-  std::string last_failure;       // empty: none since it was well
-  double probe_seconds = 0;       // degraded: until the next run probes it
+  std::string trouble;    // what it says when it cannot be asked; then there are no links, and no
+                          // memory is free
+  std::string state;      // "healthy", "degraded": nothing new is placed here, "probing"
+  unsigned failures = 0;  // runs in a row that it failed
+  std::string last_failure;  // empty: none since it was well
+  double probe_seconds = 0;  // degraded: until the next run probes it
   MemoryReport memory;
 };
 
 struct PluginInfo {
   std::string id, version, path;
-  std::string refused;  // the reason, when it was not loaded
+  std::string refused;              // the reason, when it was not loaded
   std::vector<std::string> brings;  // node types, model families, device kinds
 };
 
 // A picture of a node's work under way. Belongs to its event.
 struct Preview {
   unsigned width = 0, height = 0;
-  unsigned step = 0, step_count = 0;       // the step that it shows, from 1, of so many
-  const std::uint8_t* pixels = nullptr;    // height x width x 3: red, green, blue; row-major
+  unsigned step = 0, step_count = 0;     // the step that it shows, from 1, of so many
+  const std::uint8_t* pixels = nullptr;  // height x width x 3: red, green, blue; row-major
 };
 
 // What a run tells. Called on one of the run's threads, one call at a time; keep it short.
 struct Event {
-  // node_waiting: for its turn to write (StartOptions::writes_after). preview: only with StartOptions::previews. node_shows: all that
-  // the node shows, before it is done or cached.
-  enum class Kind { node_started, node_progress, node_done, node_cached, file_written, warning, node_waiting, preview, node_shows } kind;
-  std::string_view node;        // id; empty for a warning about the run
+  // node_waiting: for its turn to write (StartOptions::writes_after). preview: only with
+  // StartOptions::previews. node_shows: all that the node shows, before it is done or cached.
+  enum class Kind {
+    node_started,
+    node_progress,
+    node_done,
+    node_cached,
+    file_written,
+    warning,
+    node_waiting,
+    preview,
+    node_shows
+  } kind;
+  std::string_view node;  // id; empty for a warning about the run
   std::string_view class_type;
   std::string_view title;
-  std::string_view device;      // node_started, preview
-  double fraction = 0;          // node_progress: 0 to 1
-  double seconds = 0;           // node_done
-  std::string_view text;        // note, path of the file, message; node_shows: JSON, as in Results::ui()
-  std::uint64_t run = 0;        // Run::id()
+  std::string_view device;  // node_started, preview
+  double fraction = 0;      // node_progress: 0 to 1
+  double seconds = 0;       // node_done
+  std::string_view text;  // note, path of the file, message; node_shows: JSON, as in Results::ui()
+  std::uint64_t run = 0;  // Run::id()
   const Preview* preview = nullptr;  // preview; until the observer returns
 };
 using Observer = std::function<void(const Event&)>;
@@ -177,14 +206,15 @@ using Observer = std::function<void(const Event&)>;
 // A parsed workflow. A value: copy it, change it, keep it.
 class Workflow {
  public:
-  // NODE.INPUT; value: JSON of the input's type, else text. `from` is who says so, as messages about it shall name it: "--set",
-  // "settings.ini:3"; nobody where it is empty.
+  // NODE.INPUT; value: JSON of the input's type, else text. `from` is who says so, as messages
+  // about it shall name it: "--set", "settings.ini:3"; nobody where it is empty.
   void set(std::string_view input, std::string_view value, std::string_view from = {});
   void place(std::string_view node, std::string_view device, std::string_view from = {});
   void parallel(std::string_view node, std::string_view mode, std::string_view from = {});
   std::string text() const;  // canonical JSON
 
-  // Read without an engine, to see what it asks for before one is made; Engine::adopt() gives it to one.
+  // Read without an engine, to see what it asks for before one is made; Engine::adopt() gives it to
+  // one.
   static Workflow load(const std::filesystem::path&);
   static Workflow parse(std::string_view json, std::string_view name = "workflow");
   struct Node {
@@ -212,7 +242,7 @@ struct Stage {
   std::string node, class_type;
   double seconds = 0;
   bool cached = false;
-  double planned_seconds = 0;       // as the plan estimated its calls of models; 0: nothing was known
+  double planned_seconds = 0;  // as the plan estimated its calls of models; 0: nothing was known
   double planned_load_seconds = 0;  // of loading weights besides, when they are not there yet
 };
 
@@ -220,17 +250,21 @@ class Results {
  public:
   std::vector<std::string> files() const;  // written by this run
   std::vector<Stage> stages() const;       // in the order they finished
-  // Lines for people: where the plan's estimate and the run differ by more than a fifth, and one line of advice. Often empty.
+  // Lines for people: where the plan's estimate and the run differ by more than a fifth, and one
+  // line of advice. Often empty.
   std::vector<std::string> remarks() const;
-  // What nodes show, as JSON in the shape of "outputs" in ComfyUI's history: {"9": {"images": [{"filename": ...}]}, "12": {"text": [...]}},
-  // by node id. Nodes that did not run because nothing had changed are among them.
+  // What nodes show, as JSON in the shape of "outputs" in ComfyUI's history: {"9": {"images":
+  // [{"filename": ...}]}, "12": {"text": [...]}}, by node id. Nodes that did not run because
+  // nothing had changed are among them.
   std::string ui() const;
   // Values asked for by StartOptions::fetch: NODE.OUTPUT.
   Image image(std::string_view output, std::size_t index = 0) const;
   std::string text(std::string_view output) const;
-  std::vector<float> floats(std::string_view output, std::string_view field = "") const;  // of a tensor, or of a record's field
+  std::vector<float> floats(std::string_view output, std::string_view field = "")
+      const;  // of a tensor, or of a record's field
   std::vector<std::int64_t> shape(std::string_view output, std::string_view field = "") const;
-  // A row-major copy in host memory. Yours, to change and to keep longer than anything here: call its deleter in the end.
+  // A row-major copy in host memory. Yours, to change and to keep longer than anything here: call
+  // its deleter in the end.
   DLManagedTensor* tensor(std::string_view output, std::string_view field = "") const;
   struct Data;
 
@@ -243,12 +277,14 @@ class Results {
 class Run {
  public:
   std::uint64_t id() const;  // of no other run in this process; never 0
-  Results wait();  // throws what the run threw
+  Results wait();            // throws what the run threw
   bool wait_for(std::chrono::milliseconds);
-  void cancel();   // at once, at a row or tile of what runs, where the device knows that; ends a pause
-  void pause();    // no node and no step of a model begins any more; those that have begun end
+  void
+  cancel();  // at once, at a row or tile of what runs, where the device knows that; ends a pause
+  void pause();  // no node and no step of a model begins any more; those that have begun end
   void resume();
-  // Ids of the devices that its plan keeps busy: each with at least half of the work that the busiest has.
+  // Ids of the devices that its plan keeps busy: each with at least half of the work that the
+  // busiest has.
   std::vector<std::string> devices() const;
   struct Data;
 
@@ -257,41 +293,48 @@ class Run {
   std::shared_ptr<Data> data_;
 };
 
-// A value for an input. A tensor stands where the workflow has a link, or for an input that has none: bare, or as a record of
-// named tensors, as an input of the type LATENT wants it ({"samples", tensor}). Tensors are host memory, row-major; they are not
-// copied, so nobody changes them until the deleter is called. What depends on one is computed anew in every run. In the workflow
-// that saved files carry, the node's _meta names such inputs as "given".
-using InputValue = std::variant<bool, std::int64_t, double, std::string, DLManagedTensor*, std::map<std::string, DLManagedTensor*>>;
+// A value for an input. A tensor stands where the workflow has a link, or for an input that has
+// none: bare, or as a record of named tensors, as an input of the type LATENT wants it ({"samples",
+// tensor}). Tensors are host memory, row-major; they are not copied, so nobody changes them until
+// the deleter is called. What depends on one is computed anew in every run. In the workflow that
+// saved files carry, the node's _meta names such inputs as "given".
+using InputValue = std::variant<bool, std::int64_t, double, std::string, DLManagedTensor*,
+                                std::map<std::string, DLManagedTensor*>>;
 using Inputs = std::map<std::string, InputValue>;  // by NODE.INPUT
 
 struct StartOptions {
   Observer observer;
   std::vector<std::string> fetch;  // NODE.OUTPUT: values wanted in the results
-  // For this run alone. start() takes every tensor, also when it throws: the deleters are called when the run, and what it made
-  // of them, is done with them.
+  // For this run alone. start() takes every tensor, also when it throws: the deleters are called
+  // when the run, and what it made of them, is done with them.
   Inputs inputs;
-  bool among_many = false;        // one of many runs started together: each keeps to few devices, and all of them spread
-  // Run::id() of an earlier run of this engine, or 0. What asks for the output folder waits until that run, and the one before
-  // it, is over: the files of a row of runs are named as if the runs had come one after another. A run that waits so keeps
-  // what it has made; one that is paused keeps all behind it waiting.
+  bool among_many = false;  // one of many runs started together: each keeps to few devices, and all
+                            // of them spread
+  // Run::id() of an earlier run of this engine, or 0. What asks for the output folder waits until
+  // that run, and the one before it, is over: the files of a row of runs are named as if the runs
+  // had come one after another. A run that waits so keeps what it has made; one that is paused
+  // keeps all behind it waiting.
   std::uint64_t writes_after = 0;
-  bool previews = false;          // the observer gets pictures of work under way, from nodes that can make them; they take time
-  std::filesystem::path trace;    // write a timeline of the run here, in Chrome's trace format; empty: none
+  bool previews = false;  // the observer gets pictures of work under way, from nodes that can make
+                          // them; they take time
+  std::filesystem::path
+      trace;  // write a timeline of the run here, in Chrome's trace format; empty: none
 };
 
 // A call of a model, as it is placed. 0: not known.
 struct PlannedCall {
-  std::string node, model;   // node id; the model's family
-  std::string parallel;      // "none", "layers", ...
-  double seconds = 0;        // all steps, when the weights are there
-  double step_seconds = 0;   // of these, each step
-  double load_seconds = 0;   // of bringing the weights, once
-  double step_flops = 0;     // of all branches
+  std::string node, model;  // node id; the model's family
+  std::string parallel;     // "none", "layers", ...
+  double seconds = 0;       // all steps, when the weights are there
+  double step_seconds = 0;  // of these, each step
+  double load_seconds = 0;  // of bringing the weights, once
+  double step_flops = 0;    // of all branches
 };
 
-// Model files are mapped. So that one which another program cuts short fails the run that reads it, and not the process, the first of
-// them installs a handler for SIGBUS, for the whole process; faults elsewhere it hands to the handler that was there before. A program
-// that installs one of its own later has to call the one that sigaction() gave it back for what is not its own.
+// Model files are mapped. So that one which another program cuts short fails the run that reads it,
+// and not the process, the first of them installs a handler for SIGBUS, for the whole process;
+// faults elsewhere it hands to the handler that was there before. A program that installs one of
+// its own later has to call the one that sigaction() gave it back for what is not its own.
 class Engine {
  public:
   explicit Engine(EngineOptions options = {});  // loads plugins, opens devices
@@ -300,42 +343,53 @@ class Engine {
 
   Workflow load(const std::filesystem::path&) const;
   Workflow parse(std::string_view json, std::string_view name = "workflow") const;
-  // A workflow that was read without an engine: from now on set() knows the types that this one's classes declare.
+  // A workflow that was read without an engine: from now on set() knows the types that this one's
+  // classes declare.
   Workflow adopt(Workflow) const;
 
   // All problems of a workflow, a line each; empty: it can run. Errors come first.
   struct Problems {
     std::vector<std::string> errors, warnings;
   };
-  // Inputs as start() would be given them; their tensors are taken in the same way, and given back before the call returns.
+  // Inputs as start() would be given them; their tensors are taken in the same way, and given back
+  // before the call returns.
   Problems check(const Workflow&, Inputs = {}) const;
-  std::string plan(const Workflow&, Inputs = {}) const;  // as text, without running it; throws what check() finds
+  std::string plan(const Workflow&,
+                   Inputs = {}) const;  // as text, without running it; throws what check() finds
   std::string plan_json(const Workflow&, Inputs = {}) const;
-  // The least budget of each device with which the workflow could run, by node and why; as text, or as JSON.
+  // The least budget of each device with which the workflow could run, by node and why; as text, or
+  // as JSON.
   std::string plan_min_memory(const Workflow&, bool as_json = false) const;
-  std::vector<PlannedCall> planned_calls(const Workflow&, Inputs = {}) const;  // what plan() tells of calls of models
-  std::string plan_dot(const Workflow&, Inputs = {}) const;  // as a drawing, in the language of Graphviz
+  std::vector<PlannedCall> planned_calls(
+      const Workflow&, Inputs = {}) const;  // what plan() tells of calls of models
+  std::string plan_dot(const Workflow&,
+                       Inputs = {}) const;  // as a drawing, in the language of Graphviz
   Run start(const Workflow&, StartOptions = {});
 
-  // Measures the devices and the links between them; gives the text of a costs file (EngineOptions::costs), which keeps what the
-  // engine's own says of other devices. Seconds for each device. Throws while a run is under way; no run starts meanwhile.
+  // Measures the devices and the links between them; gives the text of a costs file
+  // (EngineOptions::costs), which keeps what the engine's own says of other devices. Seconds for
+  // each device. Throws while a run is under way; no run starts meanwhile.
   std::string tune(const std::function<void(const std::string&)>& progress = {});
 
   std::vector<DeviceInfo> devices() const;
   MemoryReport host_memory() const;  // CPU devices have parts of it
 
-  // Lets go of what nobody uses now, and gives it back to the device. device: a name or a kind; "": all. model: as MemoryUsage::owner,
-  // or its first word; "": everything, cached values and free memory of pools, too. Gives the bytes that went back. Throws for names that are none.
+  // Lets go of what nobody uses now, and gives it back to the device. device: a name or a kind; "":
+  // all. model: as MemoryUsage::owner, or its first word; "": everything, cached values and free
+  // memory of pools, too. Gives the bytes that went back. Throws for names that are none.
   std::uint64_t unload(std::string_view device = {}, std::string_view model = {});
-  // Unloads what has been idle for EngineOptions::idle_seconds. A thread of the engine's own calls it now and then, unless
-  // EngineOptions::clock is given: then its time passes when this is called.
+  // Unloads what has been idle for EngineOptions::idle_seconds. A thread of the engine's own calls
+  // it now and then, unless EngineOptions::clock is given: then its time passes when this is
+  // called.
   void unload_idle();
 
   std::vector<PluginInfo> plugins() const;
   std::vector<std::string> node_types() const;
-  // The type that a class declares for an input: "INT", "INT,FLOAT"; empty when there is no such class or input.
+  // The type that a class declares for an input: "INT", "INT,FLOAT"; empty when there is no such
+  // class or input.
   std::string input_type(std::string_view class_type, std::string_view input) const;
-  std::string object_info(std::string_view class_type) const;  // JSON in the shape of ComfyUI's /object_info; "" : all classes
+  std::string object_info(std::string_view class_type)
+      const;  // JSON in the shape of ComfyUI's /object_info; "" : all classes
   std::string version() const;
   struct Data;
 

@@ -86,4 +86,4 @@ class HostFloats {
   std::span<const float> elements_;
 };
 
-}  // namespace gnu::visibility("hidden")]]heddle
+}  // namespace heddle

@@ -1,9 +1,11 @@
-// heddle/model.hpp - declare a model family: which checkpoints are mine, and what graph of blocks they make.
+// heddle/model.hpp - declare a model family: which checkpoints are mine, and what graph of blocks
+// they make.
 //
 //   struct Tiny {
-//     static constexpr heddle::Family family{"tiny", "diffusion_model", 1, "Multiplies, again and again."};
-//     static int match(const heddle::Checkpoint& file, const heddle::Value& config);
-//     static void build(const heddle::Checkpoint& file, const heddle::Value& config, heddle::Blocks& graph);
+//     static constexpr heddle::Family family{"tiny", "diffusion_model", 1, "Multiplies, again and
+//     again."}; static int match(const heddle::Checkpoint& file, const heddle::Value& config);
+//     static void build(const heddle::Checkpoint& file, const heddle::Value& config,
+//     heddle::Blocks& graph);
 //   };
 #pragma once
 
@@ -62,12 +64,15 @@ class Checkpoint {
   bool has(const std::string& name) const { return table().find(raw_, name.c_str()) != nullptr; }
   const heddle_tensor_info& info(const std::string& name) const {
     const heddle_tensor_info* info = table().find(raw_, name.c_str());
-    if (info == nullptr) throw Error(HEDDLE_NOT_FOUND, path() + ": there is no tensor '" + name + "'");
+    if (info == nullptr)
+      throw Error(HEDDLE_NOT_FOUND, path() + ": there is no tensor '" + name + "'");
     return *info;
   }
   std::int64_t size(const std::string& name, std::uint32_t axis) const {
     const heddle_tensor_info& i = info(name);
-    if (axis >= i.rank) throw Error(HEDDLE_INVALID_ARGUMENT, path() + ": tensor '" + name + "' has no axis " + std::to_string(axis));
+    if (axis >= i.rank)
+      throw Error(HEDDLE_INVALID_ARGUMENT,
+                  path() + ": tensor '" + name + "' has no axis " + std::to_string(axis));
     return i.shape[axis];
   }
   std::optional<std::string> meta(const char* key) const {
@@ -110,7 +115,8 @@ struct Part {
 class RawParts {
  public:
   explicit RawParts(const std::vector<Part>& parts) {
-    for (const Part& part : parts) raw_.push_back({sizeof(heddle_part), part.tensor.c_str(), part.begin, part.end});
+    for (const Part& part : parts)
+      raw_.push_back({sizeof(heddle_part), part.tensor.c_str(), part.begin, part.end});
     for (const heddle_part& part : raw_) pointers_.push_back(&part);
   }
   RawParts(const RawParts&) = delete;
@@ -127,13 +133,21 @@ class Blocks;
 class Block {
  public:
   Block(Blocks& graph, heddle_node_id id) : graph_(graph), id_(id) {}
-  template <class T> Block& link(const Input<T>& input, const Source& from);
-  template <class T, class U> Block& set(const Input<T>& input, U&& literal);
+  template <class T>
+  Block& link(const Input<T>& input, const Source& from);
+  template <class T, class U>
+  Block& set(const Input<T>& input, U&& literal);
   Block& weight(const Weight& slot, const std::vector<Part>& parts);
-  Block& weight(const Weight& slot, const std::string& tensor) { return weight(slot, std::vector<Part>{{tensor}}); }
+  Block& weight(const Weight& slot, const std::string& tensor) {
+    return weight(slot, std::vector<Part>{{tensor}});
+  }
   // Devices may divide a filled slot along an axis, in whole units of each segment (length, unit).
-  Block& shard(const Weight& slot, int axis, const std::vector<std::pair<std::int64_t, std::int64_t>>& segments);
-  template <class T> Source operator[](const Output<T>& output) const { return {id_, output.port.name}; }
+  Block& shard(const Weight& slot, int axis,
+               const std::vector<std::pair<std::int64_t, std::int64_t>>& segments);
+  template <class T>
+  Source operator[](const Output<T>& output) const {
+    return {id_, output.port.name};
+  }
 
  private:
   Blocks& graph_;
@@ -148,62 +162,86 @@ class Blocks {
     check(service<heddle_graph_service>().input(raw_, name, flags));
     return {HEDDLE_GRAPH_ITSELF, name};
   }
-  void output(const char* name, const Source& from) { check(service<heddle_graph_service>().output(raw_, from.node, from.port, name)); }
-  template <class N> Block add(const std::string& path) {
+  void output(const char* name, const Source& from) {
+    check(service<heddle_graph_service>().output(raw_, from.node, from.port, name));
+  }
+  template <class N>
+  Block add(const std::string& path) {
     heddle_node_id id = 0;
     check(service<heddle_graph_service>().add(raw_, N::info.type, path.c_str(), &id));
     return Block(*this, id);
   }
   // What readers of the MODEL want to know: a record's field, such as the latent's channels.
-  template <class T> void setting(const char* key, T&& value) { check(service<heddle_graph_service>().setting(raw_, key, value_of(std::forward<T>(value)).release())); }
+  template <class T>
+  void setting(const char* key, T&& value) {
+    check(service<heddle_graph_service>().setting(raw_, key,
+                                                  value_of(std::forward<T>(value)).release()));
+  }
 
  private:
   friend class Block;
   heddle_graph* raw_;
 };
 
-template <class T> Block& Block::link(const Input<T>& input, const Source& from) {
-  check(service<heddle_graph_service>().link(graph_.raw_, from.node, from.port, id_, input.port.name));
+template <class T>
+Block& Block::link(const Input<T>& input, const Source& from) {
+  check(service<heddle_graph_service>().link(graph_.raw_, from.node, from.port, id_,
+                                             input.port.name));
   return *this;
 }
-template <class T, class U> Block& Block::set(const Input<T>& input, U&& literal) {
-  check(service<heddle_graph_service>().set(graph_.raw_, id_, input.port.name, Wire<T>::write(T(std::forward<U>(literal)))));
+template <class T, class U>
+Block& Block::set(const Input<T>& input, U&& literal) {
+  check(service<heddle_graph_service>().set(graph_.raw_, id_, input.port.name,
+                                            Wire<T>::write(T(std::forward<U>(literal)))));
   return *this;
 }
-inline Block& Block::shard(const Weight& slot, int axis, const std::vector<std::pair<std::int64_t, std::int64_t>>& segments) {
+inline Block& Block::shard(const Weight& slot, int axis,
+                           const std::vector<std::pair<std::int64_t, std::int64_t>>& segments) {
   std::vector<heddle_segment> raw;
   for (const auto& [length, unit] : segments) raw.push_back({sizeof(heddle_segment), length, unit});
   std::vector<const heddle_segment*> pointers;
   for (const heddle_segment& segment : raw) pointers.push_back(&segment);
-  check(service<heddle_graph_service>().shard(graph_.raw_, id_, slot.slot.name, axis, std::uint32_t(raw.size()), pointers.data()));
+  check(service<heddle_graph_service>().shard(graph_.raw_, id_, slot.slot.name, axis,
+                                              std::uint32_t(raw.size()), pointers.data()));
   return *this;
 }
 inline Block& Block::weight(const Weight& slot, const std::vector<Part>& parts) {
   const RawParts raw(parts);
-  check(service<heddle_graph_service>().weight(graph_.raw_, id_, slot.slot.name, raw.size(), raw.data()));
+  check(service<heddle_graph_service>().weight(graph_.raw_, id_, slot.slot.name, raw.size(),
+                                               raw.data()));
   return *this;
 }
 
 template <class M>
 struct ModelGlue {
-  static std::int32_t match(const heddle_host*, const heddle_checkpoint* raw, const heddle_value* config) {
+  static std::int32_t match(const heddle_host*, const heddle_checkpoint* raw,
+                            const heddle_value* config) {
     std::int32_t score = 0;
-    heddle_status* status = guard([&] { score = M::match(Checkpoint::share(raw), Value::share(config)); });
+    heddle_status* status =
+        guard([&] { score = M::match(Checkpoint::share(raw), Value::share(config)); });
     services.host->status_free(status);
     return status == nullptr ? score : 0;
   }
-  static heddle_status* build(const heddle_host*, const heddle_checkpoint* raw, const heddle_value* config, heddle_graph* graph) {
+  static heddle_status* build(const heddle_host*, const heddle_checkpoint* raw,
+                              const heddle_value* config, heddle_graph* graph) {
     return guard([&] {
       Blocks blocks(graph);
       M::build(Checkpoint::share(raw), Value::share(config), blocks);
     });
   }
-  static constexpr heddle_model_desc desc{sizeof(heddle_model_desc), M::family.version, M::family.name, M::family.role,
-                                          &match,                    &build,            M::family.doc};
+  static constexpr heddle_model_desc desc{sizeof(heddle_model_desc),
+                                          M::family.version,
+                                          M::family.name,
+                                          M::family.role,
+                                          &match,
+                                          &build,
+                                          M::family.doc};
 };
 
 template <class T>
-concept IsModel = requires { T::family; };
+concept IsModel = requires {
+  T::family;
+};
 
 template <IsModel T>
 struct Provide<T> {
@@ -214,7 +252,8 @@ struct Provide<T> {
 
 // ---- models inside nodes  ----
 
-inline Value build_model(Context& ctx, const char* role, const Checkpoint& file, const Value& config) {
+inline Value build_model(Context& ctx, const char* role, const Checkpoint& file,
+                         const Value& config) {
   heddle_value* out = nullptr;
   check(service<heddle_model_service>().build(ctx.raw(), role, file.raw(), config.raw(), &out));
   return Value::adopt(out);
@@ -247,23 +286,27 @@ inline Checkpoint model_checkpoint(const Value& model) {
   return Checkpoint::adopt(out);
 }
 
-// scale * up * down is added to rows of the model's tensors; see heddle_patch. `down` empty: up is the whole difference.
+// scale * up * down is added to rows of the model's tensors; see heddle_patch. `down` empty: up is
+// the whole difference.
 struct Patch {
   std::string up, down;
   double scale = 1;
   std::vector<Part> rows;
 };
-inline Value with_patches(const Value& model, const Checkpoint& file, const std::vector<Patch>& patches) {
+inline Value with_patches(const Value& model, const Checkpoint& file,
+                          const std::vector<Patch>& patches) {
   std::deque<RawParts> rows;  // they stay where they are
   std::vector<heddle_patch> raw;
   for (const Patch& patch : patches) {
     const RawParts& parts = rows.emplace_back(patch.rows);
-    raw.push_back({sizeof(heddle_patch), parts.size(), patch.up.c_str(), patch.down.empty() ? nullptr : patch.down.c_str(), patch.scale, parts.data()});
+    raw.push_back({sizeof(heddle_patch), parts.size(), patch.up.c_str(),
+                   patch.down.empty() ? nullptr : patch.down.c_str(), patch.scale, parts.data()});
   }
   std::vector<const heddle_patch*> pointers;
   for (const heddle_patch& patch : raw) pointers.push_back(&patch);
   heddle_value* out = nullptr;
-  check(service<heddle_model_service>().with_patches(model.raw(), file.raw(), std::uint32_t(raw.size()), pointers.data(), &out));
+  check(service<heddle_model_service>().with_patches(
+      model.raw(), file.raw(), std::uint32_t(raw.size()), pointers.data(), &out));
   return Value::adopt(out);
 }
 

@@ -9,8 +9,9 @@
 //   };
 //   HEDDLE_PLUGIN("org.example.hello", "1.0.0", Hello)
 //
-// A node without members needs no state: make execute static, or leave it; both work. A block (Info flag
-// HEDDLE_NODE_BLOCK) has a static execute, because nothing keeps an instance of it. Optional members:
+// A node without members needs no state: make execute static, or leave it; both work. A block (Info
+// flag HEDDLE_NODE_BLOCK) has a static execute, because nothing keeps an instance of it. Optional
+// members:
 //   void need(Context&)                      asks for lazy inputs with ctx.want(input)
 //   std::uint64_t fingerprint(Context&)      outside state that results depend on
 //   static void infer(Infer&)                shapes before running
@@ -25,7 +26,8 @@ namespace [[gnu::visibility("hidden")]] heddle {
 class Op {
  public:
   explicit Op(const char* name) : handle_(service<heddle_ops_service>().find(name)) {
-    if (handle_ == HEDDLE_NO_OP) throw Error(HEDDLE_UNSUPPORTED, std::string("no device offers the op '") + name + "'");
+    if (handle_ == HEDDLE_NO_OP)
+      throw Error(HEDDLE_UNSUPPORTED, std::string("no device offers the op '") + name + "'");
   }
   heddle_op_id handle() const { return handle_; }
 
@@ -38,42 +40,62 @@ class Context {
  public:
   Context(heddle_ctx* raw, const heddle_node_desc& desc) : raw_(raw), desc_(desc) {}
 
-  template <class T> T operator[](const Input<T>& input) const {
+  template <class T>
+  T operator[](const Input<T>& input) const {
     const heddle_value* v = service<heddle_io_service>().input(raw_, index(input));
-    if (v == nullptr) throw Error(HEDDLE_INVALID_ARGUMENT, std::string("input '") + input.port.name + "' is absent");
+    if (v == nullptr)
+      throw Error(HEDDLE_INVALID_ARGUMENT,
+                  std::string("input '") + input.port.name + "' is absent");
     return Wire<T>::read(v);
   }
-  template <class T> bool has(const Input<T>& input) const { return service<heddle_io_service>().input(raw_, index(input)) != nullptr; }
+  template <class T>
+  bool has(const Input<T>& input) const {
+    return service<heddle_io_service>().input(raw_, index(input)) != nullptr;
+  }
 
-  template <class T> struct Slot {
+  template <class T>
+  struct Slot {
     Context& ctx;
     std::uint32_t index;
-    template <class U> void operator=(U&& value) const {
-      check(service<heddle_io_service>().set_output(ctx.raw_, index, Wire<T>::write(std::forward<U>(value))));
+    template <class U>
+    void operator=(U&& value) const {
+      check(service<heddle_io_service>().set_output(ctx.raw_, index,
+                                                    Wire<T>::write(std::forward<U>(value))));
     }
   };
-  template <class T> Slot<T> operator[](const Output<T>& output) {
+  template <class T>
+  Slot<T> operator[](const Output<T>& output) {
     return {*this, position(&output.port, desc_.outputs, desc_.output_count)};
   }
   // Blocks only. Empty when an optional slot is not given.
   Tensor operator[](const Weight& weight) const {
-    return Tensor::share(service<heddle_block_service>().weight(raw_, position(&weight.slot, desc_.weights, desc_.weight_count)));
+    return Tensor::share(service<heddle_block_service>().weight(
+        raw_, position(&weight.slot, desc_.weights, desc_.weight_count)));
   }
-  template <class T> std::uint32_t index(const Input<T>& input) const {
+  template <class T>
+  std::uint32_t index(const Input<T>& input) const {
     return position(&input.port, desc_.inputs, desc_.input_count);
   }
 
-  template <class T> void want(const Input<T>& input) { check(service<heddle_io_service>().want(raw_, input.port.name)); }
+  template <class T>
+  void want(const Input<T>& input) {
+    check(service<heddle_io_service>().want(raw_, input.port.name));
+  }
   bool cancelled() const { return service<heddle_call_service>().cancelled(raw_) != 0; }
-  void progress(double fraction, const char* note = nullptr) { service<heddle_report_service>().progress(raw_, fraction, note); }
-  void warn(const std::string& message) { service<heddle_report_service>().warn(raw_, message.c_str()); }
+  void progress(double fraction, const char* note = nullptr) {
+    service<heddle_report_service>().progress(raw_, fraction, note);
+  }
+  void warn(const std::string& message) {
+    service<heddle_report_service>().warn(raw_, message.c_str());
+  }
   // Pictures of work under way: made only when somebody looks. pixels: height x width x 3.
   bool wants_preview() const {
     const auto* previews = optional_service<heddle_preview_service>();
     return previews != nullptr && previews->wanted(raw_) != 0;
   }
   void preview(const heddle_preview& picture) {
-    if (const auto* previews = optional_service<heddle_preview_service>()) previews->show(raw_, &picture);
+    if (const auto* previews = optional_service<heddle_preview_service>())
+      previews->show(raw_, &picture);
   }
   std::string node() const { return service<heddle_call_service>().node(raw_); }
   heddle_dtype compute() const { return service<heddle_call_service>().compute(raw_); }
@@ -100,19 +122,25 @@ class Context {
     return Tensor::adopt(t);
   }
   // Row-major elements in host memory. Waits.
-  template <class T> std::vector<T> read(const Tensor& t) {
+  template <class T>
+  std::vector<T> read(const Tensor& t) {
     std::vector<T> out(std::size_t(t.count()));
     check(services.tensor->read(raw_, t.raw(), out.data(), out.size() * sizeof(T)));
     return out;
   }
 
   template <class Attrs>
-  void op(const Op& op, std::initializer_list<heddle_tensor*> in, std::initializer_list<heddle_tensor*> out, const Attrs& attrs) {
-    check(service<heddle_ops_service>().enqueue(raw_, op.handle(), std::uint32_t(in.size()), in.begin(), std::uint32_t(out.size()), out.begin(), &attrs,
-                            sizeof attrs));
+  void op(const Op& op, std::initializer_list<heddle_tensor*> in,
+          std::initializer_list<heddle_tensor*> out, const Attrs& attrs) {
+    check(service<heddle_ops_service>().enqueue(raw_, op.handle(), std::uint32_t(in.size()),
+                                                in.begin(), std::uint32_t(out.size()), out.begin(),
+                                                &attrs, sizeof attrs));
   }
-  void op(const Op& op, std::initializer_list<heddle_tensor*> in, std::initializer_list<heddle_tensor*> out) {
-    check(service<heddle_ops_service>().enqueue(raw_, op.handle(), std::uint32_t(in.size()), in.begin(), std::uint32_t(out.size()), out.begin(), nullptr, 0));
+  void op(const Op& op, std::initializer_list<heddle_tensor*> in,
+          std::initializer_list<heddle_tensor*> out) {
+    check(service<heddle_ops_service>().enqueue(raw_, op.handle(), std::uint32_t(in.size()),
+                                                in.begin(), std::uint32_t(out.size()), out.begin(),
+                                                nullptr, 0));
   }
   heddle_ctx* raw() const { return raw_; }
 
@@ -122,7 +150,8 @@ class Context {
     service<heddle_block_service>().group(raw_, &group);
     return group;
   }
-  template <class T> heddle_shard shard(const Input<T>& input) const {
+  template <class T>
+  heddle_shard shard(const Input<T>& input) const {
     heddle_shard shard{sizeof(heddle_shard), 0, 0, 0};
     check(service<heddle_block_service>().shard(raw_, index(input), &shard));
     return shard;
@@ -144,41 +173,63 @@ class Infer {
  public:
   Infer(heddle_infer* raw, const heddle_node_desc& desc) : raw_(raw), desc_(desc) {}
   // The value of an input where it is known before running.
-  template <class T> std::optional<T> operator[](const Input<T>& input) const {
-    const heddle_value* v = service<heddle_infer_service>().value(raw_, position(&input.port, desc_.inputs, desc_.input_count));
+  template <class T>
+  std::optional<T> operator[](const Input<T>& input) const {
+    const heddle_value* v = service<heddle_infer_service>().value(
+        raw_, position(&input.port, desc_.inputs, desc_.input_count));
     return v == nullptr ? std::optional<T>() : std::optional<T>(Wire<T>::read(v));
   }
   // Paths as in heddle_infer_service.
-  template <class T> std::optional<heddle_tensor_info> tensor(const Input<T>& input, const std::string& path = "") const {
+  template <class T>
+  std::optional<heddle_tensor_info> tensor(const Input<T>& input,
+                                           const std::string& path = "") const {
     heddle_tensor_info info{};
     info.size = sizeof info;
-    if (service<heddle_infer_service>().in(raw_, position(&input.port, desc_.inputs, desc_.input_count), path.c_str(), &info) == 0) return {};
+    if (service<heddle_infer_service>().in(
+            raw_, position(&input.port, desc_.inputs, desc_.input_count), path.c_str(), &info) == 0)
+      return {};
     return info;
   }
-  template <class T> std::optional<Shape> shape(const Input<T>& input, const std::string& path = "") const {
+  template <class T>
+  std::optional<Shape> shape(const Input<T>& input, const std::string& path = "") const {
     const std::optional<heddle_tensor_info> info = tensor(input, path);
     return info ? std::optional(Shape(info->shape, info->shape + info->rank)) : std::nullopt;
   }
   // A part of a value that is known before running; empty when it is not.
-  template <class T> Value part(const Input<T>& input, const std::string& path) const {
-    return Value::share(service<heddle_infer_service>().part(raw_, position(&input.port, desc_.inputs, desc_.input_count), path.c_str()));
+  template <class T>
+  Value part(const Input<T>& input, const std::string& path) const {
+    return Value::share(service<heddle_infer_service>().part(
+        raw_, position(&input.port, desc_.inputs, desc_.input_count), path.c_str()));
   }
-  template <class T> void out(const Output<T>& output, const std::string& path, heddle_dtype dtype, const Shape& shape) {
+  template <class T>
+  void out(const Output<T>& output, const std::string& path, heddle_dtype dtype,
+           const Shape& shape) {
     const heddle_tensor_info info = tensor_info(dtype, shape);
-    check(service<heddle_infer_service>().out(raw_, position(&output.port, desc_.outputs, desc_.output_count), path.c_str(), &info));
+    check(service<heddle_infer_service>().out(
+        raw_, position(&output.port, desc_.outputs, desc_.output_count), path.c_str(), &info));
   }
-  template <class T> void known(const Output<T>& output, const std::string& path, const Value& value) {
-    check(service<heddle_infer_service>().known(raw_, position(&output.port, desc_.outputs, desc_.output_count), path.c_str(), value.raw()));
+  template <class T>
+  void known(const Output<T>& output, const std::string& path, const Value& value) {
+    check(service<heddle_infer_service>().known(
+        raw_, position(&output.port, desc_.outputs, desc_.output_count), path.c_str(),
+        value.raw()));
   }
   // Its tensors are inputs', or parts of them, and take no memory of their own.
-  template <class T> void shares(const Output<T>& output) {
-    check(service<heddle_infer_service>().shares(raw_, position(&output.port, desc_.outputs, desc_.output_count)));
+  template <class T>
+  void shares(const Output<T>& output) {
+    check(service<heddle_infer_service>().shares(
+        raw_, position(&output.port, desc_.outputs, desc_.output_count)));
   }
-  void cost(double flops, double bytes, std::uint64_t scratch = 0) { service<heddle_cost_service>().add(raw_, flops, bytes, scratch); }
+  void cost(double flops, double bytes, std::uint64_t scratch = 0) {
+    service<heddle_cost_service>().add(raw_, flops, bytes, scratch);
+  }
   // Bytes in host memory, wherever the node is placed.
-  void host_scratch(std::uint64_t bytes) { service<heddle_cost_service>().host_scratch(raw_, bytes); }
+  void host_scratch(std::uint64_t bytes) {
+    service<heddle_cost_service>().host_scratch(raw_, bytes);
+  }
 
-  // A call of a model that execute() is going to make: shapes by input name, as they will be given to open() and step().
+  // A call of a model that execute() is going to make: shapes by input name, as they will be given
+  // to open() and step().
   struct Named {
     std::string name;
     heddle_dtype dtype;
@@ -187,16 +238,24 @@ class Infer {
   struct Set {
     std::vector<Named> constants, steps;
   };
-  void call(const Value& model, const std::vector<Set>& sets, const std::vector<Named>& schedule = {}, std::uint32_t steps = 1) {
+  void call(const Value& model, const std::vector<Set>& sets,
+            const std::vector<Named>& schedule = {}, std::uint32_t steps = 1) {
     const NamedList scheduled(schedule);
     std::vector<std::pair<NamedList, NamedList>> lists;
     for (const Set& set : sets) lists.emplace_back(NamedList(set.constants), NamedList(set.steps));
     std::vector<heddle_infer_set> raw_sets;
     for (const auto& [constants, changing] : lists)
-      raw_sets.push_back({sizeof(heddle_infer_set), constants.count(), changing.count(), constants.data(), changing.data()});
+      raw_sets.push_back({sizeof(heddle_infer_set), constants.count(), changing.count(),
+                          constants.data(), changing.data()});
     std::vector<const heddle_infer_set*> pointers;
     for (const heddle_infer_set& set : raw_sets) pointers.push_back(&set);
-    const heddle_infer_call asked{sizeof(heddle_infer_call), std::uint32_t(sets.size()), steps, scheduled.count(), model.raw(), pointers.data(), scheduled.data()};
+    const heddle_infer_call asked{sizeof(heddle_infer_call),
+                                  std::uint32_t(sets.size()),
+                                  steps,
+                                  scheduled.count(),
+                                  model.raw(),
+                                  pointers.data(),
+                                  scheduled.data()};
     check(service<heddle_cost_service>().call(raw_, &asked));
   }
 
@@ -205,7 +264,9 @@ class Infer {
   class NamedList {
    public:
     explicit NamedList(const std::vector<Named>& list) {
-      for (const Named& n : list) infos_.push_back({sizeof(heddle_named_info), n.name.c_str(), tensor_info(n.dtype, n.shape)});
+      for (const Named& n : list)
+        infos_.push_back(
+            {sizeof(heddle_named_info), n.name.c_str(), tensor_info(n.dtype, n.shape)});
       for (const heddle_named_info& info : infos_) pointers_.push_back(&info);
     }
     std::uint32_t count() const { return std::uint32_t(infos_.size()); }
@@ -233,8 +294,11 @@ struct Glue {
   static const heddle_node_desc desc;
   static constexpr bool is_block = (N::info.flags & HEDDLE_NODE_BLOCK) != 0;
   // Nothing to keep: each call has an N of its own on the stack, and none is made on the heap.
-  static constexpr bool is_stateless = std::is_empty_v<N> && std::is_trivially_default_constructible_v<N> && std::is_trivially_destructible_v<N>;
-  template <class Call> static void with_node(void* self, Call&& call) {
+  static constexpr bool is_stateless = std::is_empty_v<N> &&
+                                       std::is_trivially_default_constructible_v<N> &&
+                                       std::is_trivially_destructible_v<N>;
+  template <class Call>
+  static void with_node(void* self, Call&& call) {
     if constexpr (is_stateless) {
       N node;
       call(node);
@@ -242,13 +306,17 @@ struct Glue {
       call(*static_cast<N*>(self));
     }
   }
-  static heddle_status* create(const heddle_host*, void** self) { return guard([&] { *self = new N(); }); }
+  static heddle_status* create(const heddle_host*, void** self) {
+    return guard([&] { *self = new N(); });
+  }
   static void destroy(void* self) { delete static_cast<N*>(self); }
   static heddle_status* execute(void* self, heddle_ctx* raw) {
     return guard([&] {
       Context ctx(raw, desc);
-      if constexpr (is_block) N::execute(ctx);
-      else with_node(self, [&](N& node) { node.execute(ctx); });
+      if constexpr (is_block)
+        N::execute(ctx);
+      else
+        with_node(self, [&](N& node) { node.execute(ctx); });
     });
   }
   static heddle_status* need(void* self, heddle_ctx* raw) {
@@ -270,16 +338,22 @@ struct Glue {
     });
   }
   static constexpr auto need_or_null() {
-    if constexpr (requires(N n, Context& c) { n.need(c); }) return &need;
-    else return decltype(&need){nullptr};
+    if constexpr (requires(N n, Context & c) { n.need(c); })
+      return &need;
+    else
+      return decltype(&need){nullptr};
   }
   static constexpr auto fingerprint_or_null() {
-    if constexpr (requires(N n, Context& c) { n.fingerprint(c); }) return &fingerprint;
-    else return decltype(&fingerprint){nullptr};
+    if constexpr (requires(N n, Context & c) { n.fingerprint(c); })
+      return &fingerprint;
+    else
+      return decltype(&fingerprint){nullptr};
   }
   static constexpr auto infer_or_null() {
-    if constexpr (requires(Infer& q) { N::infer(q); }) return &infer;
-    else return decltype(&infer){nullptr};
+    if constexpr (requires(Infer & q) { N::infer(q); })
+      return &infer;
+    else
+      return decltype(&infer){nullptr};
   }
 };
 
@@ -306,7 +380,9 @@ constexpr heddle_node_desc Glue<N>::desc{
     infer_or_null()};
 
 template <class T>
-concept IsNode = requires { T::ports; };
+concept IsNode = requires {
+  T::ports;
+};
 
 template <IsNode T>
 struct Provide<T> {

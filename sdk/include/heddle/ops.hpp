@@ -1,6 +1,7 @@
-// heddle/ops.hpp - one function per op of abi/ops.h. Each enqueues on the call's device (or records, inside a
-// block) and returns at once. Where a function makes its output, the output has the activations' element type;
-// the ..._into forms write into a tensor or a slice of one. Shapes and meaning: abi/ops.h.
+// heddle/ops.hpp - one function per op of abi/ops.h. Each enqueues on the call's device (or
+// records, inside a block) and returns at once. Where a function makes its output, the output has
+// the activations' element type; the ..._into forms write into a tensor or a slice of one. Shapes
+// and meaning: abi/ops.h.
 #pragma once
 
 #include "abi/ops.h"
@@ -10,7 +11,7 @@ namespace [[gnu::visibility("hidden")]] heddle {
 namespace ops {
 
 // Looks an op up once per plugin and place of use.
-#define HEDDLE_OP_HANDLE(name)             \
+#define HEDDLE_OP_HANDLE(name)     \
   static const Op op_handle(name); \
   const Op& op = op_handle
 
@@ -32,7 +33,8 @@ inline void fill(Context& ctx, const Tensor& out, double value) {
 
 inline Shape broadcast(const Tensor& a, const Tensor& b) {
   Shape shape = a.shape();
-  for (std::size_t i = 0; i < shape.size() && i < b.rank(); ++i) shape[i] = shape[i] == 1 ? b.size(int(i)) : shape[i];
+  for (std::size_t i = 0; i < shape.size() && i < b.rank(); ++i)
+    shape[i] = shape[i] == 1 ? b.size(int(i)) : shape[i];
   return shape;
 }
 inline Tensor add(Context& ctx, const Tensor& a, const Tensor& b) {
@@ -55,7 +57,8 @@ struct Term {
 // Sum of up to four scaled tensors of one shape.
 inline Tensor combine(Context& ctx, const std::vector<Term>& terms) {
   HEDDLE_OP_HANDLE(HEDDLE_OP_COMBINE);
-  if (terms.empty() || terms.size() > 4) throw Error(HEDDLE_INVALID_ARGUMENT, "combine/1 takes 1 to 4 terms");
+  if (terms.empty() || terms.size() > 4)
+    throw Error(HEDDLE_INVALID_ARGUMENT, "combine/1 takes 1 to 4 terms");
   const Tensor out = ctx.make_like(terms[0].x);
   heddle_combine_attrs attrs{};
   heddle_tensor* in[4] = {};
@@ -64,7 +67,8 @@ inline Tensor combine(Context& ctx, const std::vector<Term>& terms) {
     in[i] = terms[i].x.raw();
   }
   heddle_tensor* result = out.raw();
-  check(service<heddle_ops_service>().enqueue(ctx.raw(), op.handle(), std::uint32_t(terms.size()), in, 1, &result, &attrs, sizeof attrs));
+  check(service<heddle_ops_service>().enqueue(ctx.raw(), op.handle(), std::uint32_t(terms.size()),
+                                              in, 1, &result, &attrs, sizeof attrs));
   return out;
 }
 
@@ -74,7 +78,8 @@ inline Tensor scale_clamp(Context& ctx, const Tensor& x, const heddle_scale_clam
   ctx.op(op, {x.raw()}, {out.raw()}, attrs);
   return out;
 }
-inline void activate_into(Context& ctx, const Tensor& x, heddle_activation kind, const Tensor& out) {
+inline void activate_into(Context& ctx, const Tensor& x, heddle_activation kind,
+                          const Tensor& out) {
   HEDDLE_OP_HANDLE(HEDDLE_OP_ACTIVATION);
   ctx.op(op, {x.raw()}, {out.raw()}, heddle_activation_attrs{kind});
 }
@@ -83,26 +88,31 @@ inline Tensor activate(Context& ctx, const Tensor& x, heddle_activation kind) {
   activate_into(ctx, x, kind, out);
   return out;
 }
-inline void gated_activation_into(Context& ctx, const Tensor& a, const Tensor& b, heddle_activation kind, const Tensor& out) {
+inline void gated_activation_into(Context& ctx, const Tensor& a, const Tensor& b,
+                                  heddle_activation kind, const Tensor& out) {
   HEDDLE_OP_HANDLE(HEDDLE_OP_GATED_ACTIVATION);
   ctx.op(op, {a.raw(), b.raw()}, {out.raw()}, heddle_activation_attrs{kind});
 }
-inline Tensor gated_activation(Context& ctx, const Tensor& a, const Tensor& b, heddle_activation kind) {
+inline Tensor gated_activation(Context& ctx, const Tensor& a, const Tensor& b,
+                               heddle_activation kind) {
   const Tensor out = ctx.make_like(a);
   gated_activation_into(ctx, a, b, kind, out);
   return out;
 }
 
-inline void layer_norm_into(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias, double eps, const Tensor& out) {
+inline void layer_norm_into(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                            double eps, const Tensor& out) {
   HEDDLE_OP_HANDLE(HEDDLE_OP_LAYER_NORM);
   ctx.op(op, {x.raw(), weight.raw(), bias.raw()}, {out.raw()}, heddle_norm_attrs{eps});
 }
-inline Tensor layer_norm(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
+inline Tensor layer_norm(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                         double eps) {
   const Tensor out = ctx.make(x.shape());
   layer_norm_into(ctx, x, weight, bias, eps, out);
   return out;
 }
-inline void rms_norm_into(Context& ctx, const Tensor& x, const Tensor& weight, double eps, const Tensor& out) {
+inline void rms_norm_into(Context& ctx, const Tensor& x, const Tensor& weight, double eps,
+                          const Tensor& out) {
   HEDDLE_OP_HANDLE(HEDDLE_OP_RMS_NORM);
   ctx.op(op, {x.raw(), weight.raw()}, {out.raw()}, heddle_norm_attrs{eps});
 }
@@ -111,11 +121,13 @@ inline Tensor rms_norm(Context& ctx, const Tensor& x, const Tensor& weight, doub
   rms_norm_into(ctx, x, weight, eps, out);
   return out;
 }
-inline void modulated_norm_into(Context& ctx, const Tensor& x, const Tensor& shift, const Tensor& scale, double eps, const Tensor& out) {
+inline void modulated_norm_into(Context& ctx, const Tensor& x, const Tensor& shift,
+                                const Tensor& scale, double eps, const Tensor& out) {
   HEDDLE_OP_HANDLE(HEDDLE_OP_MODULATED_NORM);
   ctx.op(op, {x.raw(), shift.raw(), scale.raw()}, {out.raw()}, heddle_norm_attrs{eps});
 }
-inline Tensor modulated_norm(Context& ctx, const Tensor& x, const Tensor& shift, const Tensor& scale, double eps) {
+inline Tensor modulated_norm(Context& ctx, const Tensor& x, const Tensor& shift,
+                             const Tensor& scale, double eps) {
   const Tensor out = ctx.make(x.shape());
   modulated_norm_into(ctx, x, shift, scale, eps, out);
   return out;
@@ -127,17 +139,19 @@ inline Tensor gated_add(Context& ctx, const Tensor& x, const Tensor& gate, const
   return out;
 }
 // weight, cos, sin may be empty.
-inline void norm_rope_into(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& cos, const Tensor& sin, double eps,
-                           const Tensor& out) {
+inline void norm_rope_into(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& cos,
+                           const Tensor& sin, double eps, const Tensor& out) {
   HEDDLE_OP_HANDLE(HEDDLE_OP_NORM_ROPE);
   ctx.op(op, {x.raw(), weight.raw(), cos.raw(), sin.raw()}, {out.raw()}, heddle_norm_attrs{eps});
 }
 
-inline std::pair<Tensor, Tensor> rope_table(Context& ctx, const Tensor& ids, const heddle_rope_table_attrs& attrs) {
+inline std::pair<Tensor, Tensor> rope_table(Context& ctx, const Tensor& ids,
+                                            const heddle_rope_table_attrs& attrs) {
   HEDDLE_OP_HANDLE(HEDDLE_OP_ROPE_TABLE);
   std::int64_t pairs = 0;
   for (int a = 0; a < attrs.axes; ++a) pairs += attrs.dim[a] / 2;
-  const Tensor cos = ctx.make({ids.size(0), pairs}, HEDDLE_F32), sin = ctx.make({ids.size(0), pairs}, HEDDLE_F32);
+  const Tensor cos = ctx.make({ids.size(0), pairs}, HEDDLE_F32),
+               sin = ctx.make({ids.size(0), pairs}, HEDDLE_F32);
   ctx.op(op, {ids.raw()}, {cos.raw(), sin.raw()}, attrs);
   return {cos, sin};
 }
@@ -145,16 +159,20 @@ inline void grid_ids_into(Context& ctx, const heddle_grid_ids_attrs& attrs, cons
   HEDDLE_OP_HANDLE(HEDDLE_OP_GRID_IDS);
   ctx.op(op, {}, {out.raw()}, attrs);
 }
-inline void timestep_embedding_into(Context& ctx, const Tensor& t, const heddle_timestep_embedding_attrs& attrs, const Tensor& out) {
+inline void timestep_embedding_into(Context& ctx, const Tensor& t,
+                                    const heddle_timestep_embedding_attrs& attrs,
+                                    const Tensor& out) {
   HEDDLE_OP_HANDLE(HEDDLE_OP_TIMESTEP_EMBEDDING);
   ctx.op(op, {t.raw()}, {out.raw()}, attrs);
 }
-inline Tensor timestep_embedding(Context& ctx, const Tensor& t, std::int64_t width, const heddle_timestep_embedding_attrs& attrs) {
+inline Tensor timestep_embedding(Context& ctx, const Tensor& t, std::int64_t width,
+                                 const heddle_timestep_embedding_attrs& attrs) {
   const Tensor out = ctx.make({t.size(0), width});
   timestep_embedding_into(ctx, t, attrs, out);
   return out;
 }
-inline void embedding_into(Context& ctx, const Tensor& table, const Tensor& ids, const Tensor& out) {
+inline void embedding_into(Context& ctx, const Tensor& table, const Tensor& ids,
+                           const Tensor& out) {
   HEDDLE_OP_HANDLE(HEDDLE_OP_EMBEDDING);
   ctx.op(op, {table.raw(), ids.raw()}, {out.raw()});
 }
@@ -165,7 +183,8 @@ inline Tensor embedding(Context& ctx, const Tensor& table, const Tensor& ids) {
   embedding_into(ctx, table, ids, out);
   return out;
 }
-inline Tensor relative_bucket(Context& ctx, std::int64_t queries, std::int64_t keys, const heddle_relative_bucket_attrs& attrs) {
+inline Tensor relative_bucket(Context& ctx, std::int64_t queries, std::int64_t keys,
+                              const heddle_relative_bucket_attrs& attrs) {
   HEDDLE_OP_HANDLE(HEDDLE_OP_RELATIVE_BUCKET);
   const Tensor out = ctx.make({queries, keys}, HEDDLE_I32);
   ctx.op(op, {}, {out.raw()}, attrs);
@@ -174,21 +193,24 @@ inline Tensor relative_bucket(Context& ctx, std::int64_t queries, std::int64_t k
 
 enum class Mask { none, causal };
 // bias may be empty.
-inline void attention_into(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias, double scale, Mask mask,
-                           const Tensor& out) {
+inline void attention_into(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v,
+                           const Tensor& bias, double scale, Mask mask, const Tensor& out) {
   HEDDLE_OP_HANDLE(HEDDLE_OP_ATTENTION);
-  ctx.op(op, {q.raw(), k.raw(), v.raw(), bias.raw()}, {out.raw()}, heddle_attention_attrs{scale, mask == Mask::causal, 0});
+  ctx.op(op, {q.raw(), k.raw(), v.raw(), bias.raw()}, {out.raw()},
+         heddle_attention_attrs{scale, mask == Mask::causal, 0});
 }
-inline Tensor attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias, double scale,
-                        Mask mask = Mask::none) {
+inline Tensor attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v,
+                        const Tensor& bias, double scale, Mask mask = Mask::none) {
   const Tensor out = ctx.make({q.size(0), q.size(1), q.size(2), v.size(3)});
   attention_into(ctx, q, k, v, bias, scale, mask, out);
   return out;
 }
 
 // bias and residual may be empty.
-// The rows of all ranks along an axis, `total` of them; this rank's begin at `begin`. Alone: x itself.
-inline Tensor all_gather(Context& ctx, const Tensor& x, std::uint32_t axis, std::int64_t begin, std::int64_t total) {
+// The rows of all ranks along an axis, `total` of them; this rank's begin at `begin`. Alone: x
+// itself.
+inline Tensor all_gather(Context& ctx, const Tensor& x, std::uint32_t axis, std::int64_t begin,
+                         std::int64_t total) {
   if (ctx.group().count == 1) return x;
   HEDDLE_OP_HANDLE(HEDDLE_OP_ALL_GATHER);
   Shape shape = x.shape();
@@ -198,10 +220,12 @@ inline Tensor all_gather(Context& ctx, const Tensor& x, std::uint32_t axis, std:
   return out;
 }
 
-// Gives every rank its part of x along one axis, and joins what all give to this one along another. What follows
-// and does not read the result is computed meanwhile. With `keeps_own` the block writes the rank's own part of out itself.
-// REQUIRES: the block writes to x no more, and has not touched out before, but for such a part.
-inline void all_to_all_into(Context& ctx, const Tensor& x, const heddle_all_to_all_attrs& attrs, const Tensor& out) {
+// Gives every rank its part of x along one axis, and joins what all give to this one along another.
+// What follows and does not read the result is computed meanwhile. With `keeps_own` the block
+// writes the rank's own part of out itself. REQUIRES: the block writes to x no more, and has not
+// touched out before, but for such a part.
+inline void all_to_all_into(Context& ctx, const Tensor& x, const heddle_all_to_all_attrs& attrs,
+                            const Tensor& out) {
   HEDDLE_OP_HANDLE(HEDDLE_OP_ALL_TO_ALL);
   ctx.op(op, {x.raw()}, {out.raw()}, attrs);
 }
@@ -215,13 +239,14 @@ inline Tensor all_reduce(Context& ctx, const Tensor& x) {
   return out;
 }
 
-inline void linear_into(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias, heddle_activation f, const Tensor& residual,
-                        const Tensor& out) {
+inline void linear_into(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        heddle_activation f, const Tensor& residual, const Tensor& out) {
   HEDDLE_OP_HANDLE(HEDDLE_OP_LINEAR);
-  ctx.op(op, {x.raw(), weight.raw(), bias.raw(), residual.raw()}, {out.raw()}, heddle_activation_attrs{f});
+  ctx.op(op, {x.raw(), weight.raw(), bias.raw(), residual.raw()}, {out.raw()},
+         heddle_activation_attrs{f});
 }
-inline Tensor linear(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias, heddle_activation f = HEDDLE_ACT_NONE,
-                     const Tensor& residual = {}) {
+inline Tensor linear(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                     heddle_activation f = HEDDLE_ACT_NONE, const Tensor& residual = {}) {
   Shape shape = x.shape();
   shape.back() = weight.size(0);
   const Tensor out = ctx.make(shape);
@@ -230,22 +255,26 @@ inline Tensor linear(Context& ctx, const Tensor& x, const Tensor& weight, const 
 }
 
 inline Shape conv2d_shape(const Tensor& x, const Tensor& weight, const heddle_conv2d_attrs& attrs) {
-  const std::int64_t height = (x.size(1) + attrs.padding[0] + attrs.padding[2] - weight.size(2)) / attrs.stride[0] + 1;
-  const std::int64_t width = (x.size(2) + attrs.padding[1] + attrs.padding[3] - weight.size(3)) / attrs.stride[1] + 1;
+  const std::int64_t height =
+      (x.size(1) + attrs.padding[0] + attrs.padding[2] - weight.size(2)) / attrs.stride[0] + 1;
+  const std::int64_t width =
+      (x.size(2) + attrs.padding[1] + attrs.padding[3] - weight.size(3)) / attrs.stride[1] + 1;
   return {x.size(0), height, width, weight.size(0)};
 }
-inline void conv2d_into(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias, const heddle_conv2d_attrs& attrs,
-                        const Tensor& residual, const Tensor& out) {
+inline void conv2d_into(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const heddle_conv2d_attrs& attrs, const Tensor& residual,
+                        const Tensor& out) {
   HEDDLE_OP_HANDLE(HEDDLE_OP_CONV2D);
   ctx.op(op, {x.raw(), weight.raw(), bias.raw(), residual.raw()}, {out.raw()}, attrs);
 }
-inline Tensor conv2d(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias, const heddle_conv2d_attrs& attrs,
-                     const Tensor& residual = {}) {
+inline Tensor conv2d(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                     const heddle_conv2d_attrs& attrs, const Tensor& residual = {}) {
   const Tensor out = ctx.make(conv2d_shape(x, weight, attrs));
   conv2d_into(ctx, x, weight, bias, attrs, residual, out);
   return out;
 }
-inline Tensor group_norm(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias, const heddle_group_norm_attrs& attrs) {
+inline Tensor group_norm(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                         const heddle_group_norm_attrs& attrs) {
   HEDDLE_OP_HANDLE(HEDDLE_OP_GROUP_NORM);
   const Tensor out = ctx.make(x.shape());
   ctx.op(op, {x.raw(), weight.raw(), bias.raw()}, {out.raw()}, attrs);

@@ -1,10 +1,11 @@
-// heddle/plugin.hpp - the border between a C++ plugin and the engine: errors, services, the entry symbol.
-// Header-only; included by the other headers of the SDK. A plugin throws; guard() makes a status of it.
+// heddle/plugin.hpp - the border between a C++ plugin and the engine: errors, services, the entry
+// symbol. Header-only; included by the other headers of the SDK. A plugin throws; guard() makes a
+// status of it.
 #pragma once
 
 #include <array>
-#include <cstdint>
 #include <concepts>
+#include <cstdint>
 #include <exception>
 #include <new>
 #include <stdexcept>
@@ -41,73 +42,109 @@ struct Services {
 inline Services services;
 
 // What a table is called, by its type.
-template <class Service> inline constexpr const char* service_name = nullptr;
-template <> inline constexpr const char* service_name<heddle_registry_service> = HEDDLE_SERVICE_REGISTRY;
-template <> inline constexpr const char* service_name<heddle_value_service> = HEDDLE_SERVICE_VALUE;
-template <> inline constexpr const char* service_name<heddle_tensor_service> = HEDDLE_SERVICE_TENSOR;
-template <> inline constexpr const char* service_name<heddle_json_service> = HEDDLE_SERVICE_JSON;
-template <> inline constexpr const char* service_name<heddle_io_service> = HEDDLE_SERVICE_IO;
-template <> inline constexpr const char* service_name<heddle_call_service> = HEDDLE_SERVICE_CALL;
-template <> inline constexpr const char* service_name<heddle_report_service> = HEDDLE_SERVICE_REPORT;
-template <> inline constexpr const char* service_name<heddle_preview_service> = HEDDLE_SERVICE_PREVIEW;
-template <> inline constexpr const char* service_name<heddle_ops_service> = HEDDLE_SERVICE_OPS;
-template <> inline constexpr const char* service_name<heddle_block_service> = HEDDLE_SERVICE_BLOCK;
-template <> inline constexpr const char* service_name<heddle_session_service> = HEDDLE_SERVICE_SESSION;
-template <> inline constexpr const char* service_name<heddle_completion_service> = HEDDLE_SERVICE_COMPLETION;
-template <> inline constexpr const char* service_name<heddle_folders_service> = HEDDLE_SERVICE_FOLDERS;
-template <> inline constexpr const char* service_name<heddle_files_service> = HEDDLE_SERVICE_FILES;
-template <> inline constexpr const char* service_name<heddle_infer_service> = HEDDLE_SERVICE_INFER;
-template <> inline constexpr const char* service_name<heddle_cost_service> = HEDDLE_SERVICE_COST;
-template <> inline constexpr const char* service_name<heddle_checkpoint_service> = HEDDLE_SERVICE_CHECKPOINT;
-template <> inline constexpr const char* service_name<heddle_graph_service> = HEDDLE_SERVICE_GRAPH;
-template <> inline constexpr const char* service_name<heddle_model_service> = HEDDLE_SERVICE_MODEL;
+template <class Service>
+inline constexpr const char* service_name = nullptr;
+template <>
+inline constexpr const char* service_name<heddle_registry_service> = HEDDLE_SERVICE_REGISTRY;
+template <>
+inline constexpr const char* service_name<heddle_value_service> = HEDDLE_SERVICE_VALUE;
+template <>
+inline constexpr const char* service_name<heddle_tensor_service> = HEDDLE_SERVICE_TENSOR;
+template <>
+inline constexpr const char* service_name<heddle_json_service> = HEDDLE_SERVICE_JSON;
+template <>
+inline constexpr const char* service_name<heddle_io_service> = HEDDLE_SERVICE_IO;
+template <>
+inline constexpr const char* service_name<heddle_call_service> = HEDDLE_SERVICE_CALL;
+template <>
+inline constexpr const char* service_name<heddle_report_service> = HEDDLE_SERVICE_REPORT;
+template <>
+inline constexpr const char* service_name<heddle_preview_service> = HEDDLE_SERVICE_PREVIEW;
+template <>
+inline constexpr const char* service_name<heddle_ops_service> = HEDDLE_SERVICE_OPS;
+template <>
+inline constexpr const char* service_name<heddle_block_service> = HEDDLE_SERVICE_BLOCK;
+template <>
+inline constexpr const char* service_name<heddle_session_service> = HEDDLE_SERVICE_SESSION;
+template <>
+inline constexpr const char* service_name<heddle_completion_service> = HEDDLE_SERVICE_COMPLETION;
+template <>
+inline constexpr const char* service_name<heddle_folders_service> = HEDDLE_SERVICE_FOLDERS;
+template <>
+inline constexpr const char* service_name<heddle_files_service> = HEDDLE_SERVICE_FILES;
+template <>
+inline constexpr const char* service_name<heddle_infer_service> = HEDDLE_SERVICE_INFER;
+template <>
+inline constexpr const char* service_name<heddle_cost_service> = HEDDLE_SERVICE_COST;
+template <>
+inline constexpr const char* service_name<heddle_checkpoint_service> = HEDDLE_SERVICE_CHECKPOINT;
+template <>
+inline constexpr const char* service_name<heddle_graph_service> = HEDDLE_SERVICE_GRAPH;
+template <>
+inline constexpr const char* service_name<heddle_model_service> = HEDDLE_SERVICE_MODEL;
 
 // A table by its name; throws when this engine does not have it.
 inline const void* find_service(const char* name) {
   const heddle_host& host = *services.host;
   const void* table = host.service(&host, name);
   if (table == nullptr)
-    throw Error(HEDDLE_UNSUPPORTED, std::string("this engine (") + host.name + " " + host.version + ", ABI " + std::to_string(host.abi_major) + "." +
-                                        std::to_string(host.abi_minor) + ") has no service '" + name +
-                                        "', which the plugin needs. Build the plugin again with this engine's SDK");
+    throw Error(HEDDLE_UNSUPPORTED,
+                std::string("this engine (") + host.name + " " + host.version + ", ABI " +
+                    std::to_string(host.abi_major) + "." + std::to_string(host.abi_minor) +
+                    ") has no service '" + name +
+                    "', which the plugin needs. Build the plugin again with this engine's SDK");
   return table;
 }
 
 namespace detail {
 
-// One table that this plugin uses. They are listed while the library is loaded, and all of them are looked up by init().
+// One table that this plugin uses. They are listed while the library is loaded, and all of them are
+// looked up by init().
 struct UsedService {
-  UsedService(const char* name, bool is_required) : name(name), is_required(is_required), next(first) { first = this; }
+  UsedService(const char* name, bool is_required)
+      : name(name), is_required(is_required), next(first) {
+    first = this;
+  }
   const char* const name;
   const bool is_required;
   const void* table = nullptr;
   UsedService* const next;
   static inline UsedService* first = nullptr;
 };
-template <class Service, bool is_required> struct Used {
+template <class Service, bool is_required>
+struct Used {
   static_assert(service_name<Service> != nullptr, "no service of the ABI has this type");
   static inline UsedService entry{service_name<Service>, is_required};
 };
 
 inline void look_up_services() {
   for (UsedService* used = UsedService::first; used != nullptr; used = used->next)
-    used->table = used->is_required ? find_service(used->name) : services.host->service(services.host, used->name);
+    used->table = used->is_required ? find_service(used->name)
+                                    : services.host->service(services.host, used->name);
   services.value = static_cast<const heddle_value_service*>(find_service(HEDDLE_SERVICE_VALUE));
   services.tensor = static_cast<const heddle_tensor_service*>(find_service(HEDDLE_SERVICE_TENSOR));
 }
 inline void forget_services() {
-  for (UsedService* used = UsedService::first; used != nullptr; used = used->next) used->table = nullptr;
+  for (UsedService* used = UsedService::first; used != nullptr; used = used->next)
+    used->table = nullptr;
   services = {};
 }
 
 }  // namespace detail
 
-// A table that this plugin cannot do without: where this call stands in a source or in a header that it includes, an engine without
-// the service refuses the plugin when it is loaded. Costs no look-up. Not before init().
-template <class Service> const Service& service() { return *static_cast<const Service*>(detail::Used<Service, true>::entry.table); }
+// A table that this plugin cannot do without: where this call stands in a source or in a header
+// that it includes, an engine without the service refuses the plugin when it is loaded. Costs no
+// look-up. Not before init().
+template <class Service>
+const Service& service() {
+  return *static_cast<const Service*>(detail::Used<Service, true>::entry.table);
+}
 
 // The same for what is nice to have: nullptr where this engine does not have it.
-template <class Service> const Service* optional_service() { return static_cast<const Service*>(detail::Used<Service, false>::entry.table); }
+template <class Service>
+const Service* optional_service() {
+  return static_cast<const Service*>(detail::Used<Service, false>::entry.table);
+}
 
 inline void log(heddle_level level, const std::string& message) {
   services.host->log(services.host, level, message.c_str());
@@ -133,9 +170,10 @@ heddle_status* guard(F&& body) noexcept {
   }
 }
 
-// A plugin is a list of types. Each kind of thing a type can be (node, model family, ...) specialises Provide
-// with a `kind` string and a `desc` pointer; each goes to the list of its kind.
-template <class T> struct Provide;
+// A plugin is a list of types. Each kind of thing a type can be (node, model family, ...)
+// specialises Provide with a `kind` string and a `desc` pointer; each goes to the list of its kind.
+template <class T>
+struct Provide;
 
 template <class... T>
 struct Plugin {
@@ -155,8 +193,10 @@ struct Plugin {
  private:
   template <class Q>
   static const heddle_list* list_for() {
-    if constexpr (requires { Provide<Q>::list(); }) return Provide<Q>::list();
-    else return list_of<Provide<Q>::tag>();
+    if constexpr (requires { Provide<Q>::list(); })
+      return Provide<Q>::list();
+    else
+      return list_of<Provide<Q>::tag>();
   }
   template <int Tag>
   static const heddle_list* list_of() {
@@ -175,8 +215,8 @@ struct Plugin {
   }
 };
 
-// Any other kind of thing, such as those of field/*.h: a type that names the kind and lists its descs. One type
-// per kind and plugin.
+// Any other kind of thing, such as those of field/*.h: a type that names the kind and lists its
+// descs. One type per kind and plugin.
 //   struct Samplers {
 //     static constexpr std::string_view kind = HEDDLE_SAMPLERS;
 //     static const heddle_list* list() { return heddle::descs<kEuler, kHeun>(); }
@@ -216,8 +256,13 @@ const Desc* find_provided(const char* kind, F&& matches) {
 
 }  // namespace heddle
 
-#define HEDDLE_PLUGIN(id, version, ...)                                                      \
-  extern "C" HEDDLE_EXPORT const heddle_plugin heddle_entry = {                              \
-      sizeof(heddle_plugin),                HEDDLE_ABI_MAJOR, HEDDLE_ABI_MINOR, id, version, \
-      &heddle::Plugin<__VA_ARGS__>::provide, &heddle::Plugin<__VA_ARGS__>::init,             \
+#define HEDDLE_PLUGIN(id, version, ...)                         \
+  extern "C" HEDDLE_EXPORT const heddle_plugin heddle_entry = { \
+      sizeof(heddle_plugin),                                    \
+      HEDDLE_ABI_MAJOR,                                         \
+      HEDDLE_ABI_MINOR,                                         \
+      id,                                                       \
+      version,                                                  \
+      &heddle::Plugin<__VA_ARGS__>::provide,                    \
+      &heddle::Plugin<__VA_ARGS__>::init,                       \
       &heddle::Plugin<__VA_ARGS__>::deinit};

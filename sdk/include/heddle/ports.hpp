@@ -1,5 +1,5 @@
-// heddle/ports.hpp - what a node declares: its name, its inputs and outputs, and the weights of a block. Part of
-// heddle/node.hpp.
+// heddle/ports.hpp - what a node declares: its name, its inputs and outputs, and the weights of a
+// block. Part of heddle/node.hpp.
 #pragma once
 
 #include "value.hpp"
@@ -15,9 +15,10 @@ struct Info {
   std::uint32_t flags = 0;
 };
 
-// The literal an input takes when nothing is linked to it, and the values that the engine lets through to the node
-// (heddle/abi/node.h says what a node may rely on). `source` names a model folder (FILE), a registry kind
-// (CHOICE); `extra` is JSON for front ends, such as {"multiline": true}.
+// The literal an input takes when nothing is linked to it, and the values that the engine lets
+// through to the node (heddle/abi/node.h says what a node may rely on). `source` names a model
+// folder (FILE), a registry kind (CHOICE); `extra` is JSON for front ends, such as {"multiline":
+// true}.
 struct Widget {
   double number = 0;
   const char* text = "";
@@ -32,15 +33,24 @@ struct Widget {
 // A port is found by its address: no index to keep in step, no string to compare.
 template <class T>
 struct Input {
-  constexpr explicit Input(const char* name, std::uint32_t flags = 0, const char* doc = "", const char* type = Wire<T>::type)
+  constexpr explicit Input(const char* name, std::uint32_t flags = 0, const char* doc = "",
+                           const char* type = Wire<T>::type)
       : widget{}, port{sizeof(heddle_port), flags, name, type, doc, nullptr} {}
   constexpr Input(const char* name, Widget w, const char* doc = "")
       : widget{sizeof(heddle_widget),
-               w.kind != 0                                       ? w.kind
-               : w.choices != nullptr                            ? std::int32_t(HEDDLE_WIDGET_CHOICE)
-               : w.source != nullptr                             ? std::int32_t(HEDDLE_WIDGET_FILE)
-                                                                 : Wire<T>::widget,
-               w.number, w.text, w.min, w.max, w.step, w.round, w.choices, w.source, w.extra},
+               w.kind != 0            ? w.kind
+               : w.choices != nullptr ? std::int32_t(HEDDLE_WIDGET_CHOICE)
+               : w.source != nullptr  ? std::int32_t(HEDDLE_WIDGET_FILE)
+                                      : Wire<T>::widget,
+               w.number,
+               w.text,
+               w.min,
+               w.max,
+               w.step,
+               w.round,
+               w.choices,
+               w.source,
+               w.extra},
         port{sizeof(heddle_port), w.flags, name, Wire<T>::type, doc, &widget} {}
   Input(const Input&) = delete;
   heddle_widget widget;
@@ -49,7 +59,8 @@ struct Input {
 
 template <class T>
 struct Output {
-  constexpr explicit Output(const char* name, std::uint32_t flags = 0, const char* doc = "", const char* type = Wire<T>::type)
+  constexpr explicit Output(const char* name, std::uint32_t flags = 0, const char* doc = "",
+                            const char* type = Wire<T>::type)
       : port{sizeof(heddle_port), flags, name, type, doc, nullptr} {}
   Output(const Output&) = delete;
   heddle_port port;
@@ -57,7 +68,8 @@ struct Output {
 
 // Blocks only: a tensor of the checkpoint, resident on the block's device while it runs.
 struct Weight {
-  constexpr explicit Weight(const char* name, std::int32_t use = HEDDLE_USE_VECTOR, std::uint32_t flags = 0)
+  constexpr explicit Weight(const char* name, std::int32_t use = HEDDLE_USE_VECTOR,
+                            std::uint32_t flags = 0)
       : slot{sizeof(heddle_slot), flags, name, use} {}
   Weight(const Weight&) = delete;
   heddle_slot slot;
@@ -70,8 +82,10 @@ struct Ports {
   std::array<const heddle_slot*, Weights> weights{};
 };
 
-template <class P> inline constexpr bool is_input = false;
-template <class T> inline constexpr bool is_input<Input<T>> = true;
+template <class P>
+inline constexpr bool is_input = false;
+template <class T>
+inline constexpr bool is_input<Input<T>> = true;
 
 template <class... P>
 constexpr auto ports(const P&... p) {
@@ -80,9 +94,12 @@ constexpr auto ports(const P&... p) {
   Ports<in_count, sizeof...(P) - in_count - weight_count, weight_count> list;
   std::size_t i = 0, o = 0, w = 0;
   auto place = [&]<class Q>(const Q& q) {
-    if constexpr (is_input<Q>) list.in[i++] = &q.port;
-    else if constexpr (std::same_as<Q, Weight>) list.weights[w++] = &q.slot;
-    else list.out[o++] = &q.port;
+    if constexpr (is_input<Q>)
+      list.in[i++] = &q.port;
+    else if constexpr (std::same_as<Q, Weight>)
+      list.weights[w++] = &q.slot;
+    else
+      list.out[o++] = &q.port;
   };
   (place(p), ...);
   return list;

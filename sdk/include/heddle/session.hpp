@@ -8,10 +8,16 @@ namespace [[gnu::visibility("hidden")]] heddle {
 // A model opened for a loop; closed when it goes.
 class Session {
  public:
-  Session(Context& ctx, const Value& model, const std::vector<Value>& constants, const Value& schedule, std::uint32_t steps) {
+  Session(Context& ctx, const Value& model, const std::vector<Value>& constants,
+          const Value& schedule, std::uint32_t steps) {
     std::vector<const heddle_value*> sets;
     for (const Value& set : constants) sets.push_back(set.raw());
-    const heddle_session_open open{sizeof(heddle_session_open), std::uint32_t(sets.size()), steps, model.raw(), sets.data(), schedule.raw()};
+    const heddle_session_open open{sizeof(heddle_session_open),
+                                   std::uint32_t(sets.size()),
+                                   steps,
+                                   model.raw(),
+                                   sets.data(),
+                                   schedule.raw()};
     sets_ = sets.size();
     check(service<heddle_session_service>().open(ctx.raw(), &open, &raw_));
   }
@@ -21,7 +27,8 @@ class Session {
   std::vector<Value> step(std::uint32_t index, const std::vector<Value>& inputs) {
     std::vector<const heddle_value*> in;
     for (const Value& set : inputs) in.push_back(set.raw());
-    if (in.size() != sets_) throw Error(HEDDLE_INTERNAL, "step() takes a record for every set of the session");
+    if (in.size() != sets_)
+      throw Error(HEDDLE_INTERNAL, "step() takes a record for every set of the session");
     std::vector<heddle_value*> out(sets_, nullptr);
     check(service<heddle_session_service>().step(raw_, index, in.data(), out.data()));
     std::vector<Value> result;

@@ -76,8 +76,8 @@ Shape shape_of(const std::string& name, const heddle_bench_request& request) {
     engine::throw_status(desc.make(engine::plugin_host(), &desc, &request, &sink), name);
     return shape;
   }
-  throw engine::Error(engine::Code::not_found,
-                    cat("there is no model ", engine::quote(name), "; `heddle bench` lists them"));
+  throw engine::Error(engine::Code::not_found, cat("there is no model ", engine::quote(name),
+                                                   "; `heddle bench` lists them"));
 }
 
 // The same with another number for NODE.INPUT.
@@ -103,7 +103,8 @@ Job as_planned(Job job, const std::string& plan_text) {
   for (const engine::Json& step : plan.find("steps")->as_array()) {
     const engine::Json* const calls = step.find("calls");
     if (calls == nullptr || step.find("node")->as_string() != job.node) continue;
-    for (const engine::Json& call : calls->as_array()) job.parallel = call.find("parallel")->as_string();
+    for (const engine::Json& call : calls->as_array())
+      job.parallel = call.find("parallel")->as_string();
     if (job.parallel == "none") job.device = step.find("device")->as_string();
   }
   return job;
@@ -169,7 +170,8 @@ Workflow workflow_of(const Job& wanted, const Engine& engine) {
   // The same for all: with less of one device than of another, layers would be cut elsewhere.
   double least = 0;
   std::vector<std::string> devices;
-  const engine::Json needs = engine::parse_json(engine.plan_min_memory(flow, true), "the least budgets");
+  const engine::Json needs =
+      engine::parse_json(engine.plan_min_memory(flow, true), "the least budgets");
   for (const engine::Json& need : needs.as_array()) {
     const std::string name = need.find("device")->as_string();
     if (name == "host") continue;
@@ -203,7 +205,7 @@ Job Jobs::next() {
   }
   job.kind += job.parallel.empty()     ? ", as planned"
               : job.parallel == "none" ? ", on one"
-                                    : cat(", in ", job.parallel);
+                                       : cat(", in ", job.parallel);
   if (below(4) == 0) {
     // Where a split is asked for, placement refuses by a rougher estimate of what is needed.
     job.budget = (job.parallel.empty() ? 1.5 : 3) + below(200) / 100.0;

@@ -19,7 +19,7 @@ struct Job {
   std::string text;  // the workflow
   std::string output, field;
   std::string node, parallel, device;  // empty: the planner's choice
-  unsigned sets = 2;                // of inputs in a step
+  unsigned sets = 2;                   // of inputs in a step
   bool among_many = false;
   double budget = 0;  // times the least with which it can run; 0: it has none. No other may run
                       // beside it then: a budget is the device's, and counts what others hold

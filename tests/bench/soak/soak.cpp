@@ -245,8 +245,8 @@ int soak(const Options& options) {
   const auto after = free_bytes(engine, tally);
   for (const auto& [device, bytes] : before) {
     const std::uint64_t now = after.at(device);
-    std::printf("%s: %s free before, %s after\n", device.c_str(), engine::format_bytes(bytes).c_str(),
-                engine::format_bytes(now).c_str());
+    std::printf("%s: %s free before, %s after\n", device.c_str(),
+                engine::format_bytes(bytes).c_str(), engine::format_bytes(now).c_str());
     if (now + kKept < bytes) tally.wrong(cat(device, ": memory has not come back"));
   }
   tally.print(seconds);

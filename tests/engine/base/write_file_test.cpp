@@ -122,7 +122,8 @@ BOOST_AUTO_TEST_CASE(what_may_not_be_written_stays) {
   const TemporaryFolder folder;
   ::chmod(folder.write("f", "old").c_str(), 0400);
   const heddle::test::FilePermissions hold_for_root_too;
-  BOOST_TEST(why_not(folder / "f").find("Permission denied. Check the permissions") != std::string::npos);
+  BOOST_TEST(why_not(folder / "f").find("Permission denied. Check the permissions") !=
+             std::string::npos);
   BOOST_TEST(content(folder / "f") == "old");
 }
 
@@ -165,7 +166,8 @@ boost::test_tools::assertion_result has_full_device(boost::unit_test::test_unit_
   return result;
 }
 
-BOOST_AUTO_TEST_CASE(a_device_that_is_full_is_told, *boost::unit_test::precondition(has_full_device)) {
+BOOST_AUTO_TEST_CASE(a_device_that_is_full_is_told,
+                     *boost::unit_test::precondition(has_full_device)) {
   BOOST_TEST(why_not("/dev/full") ==
              "cannot write /dev/full: No space left on device. Free some space there, or name a "
              "place that has more.");

@@ -80,13 +80,16 @@ BOOST_AUTO_TEST_CASE(wrong_values_are_refused_with_the_option) {
 
 BOOST_AUTO_TEST_CASE(files_to_write_need_a_folder_that_is_there) {
   const test::TemporaryFolder folder;
-  const Settings settings = read_settings(given({{"trace", (folder / "t.json").string()}, {"svg", "p.svg"}}));
+  const Settings settings =
+      read_settings(given({{"trace", (folder / "t.json").string()}, {"svg", "p.svg"}}));
   BOOST_TEST(settings.trace == folder / "t.json");
   BOOST_TEST(settings.svg == "p.svg");
   for (const char* option : {"trace", "svg"}) {
     BOOST_TEST(refusal(option, "/no/such/folder/t.json") ==
-               std::string("--") + option + ": there is no folder '/no/such/folder' to write the file into.");
-    BOOST_TEST(refusal(option, folder.path().string()).find("is a folder; name a file in it") != std::string::npos);
+               std::string("--") + option +
+                   ": there is no folder '/no/such/folder' to write the file into.");
+    BOOST_TEST(refusal(option, folder.path().string()).find("is a folder; name a file in it") !=
+               std::string::npos);
   }
 }
 
@@ -112,7 +115,8 @@ BOOST_AUTO_TEST_CASE(sizes_of_memory_are_bytes_with_a_unit_or_a_share) {
     BOOST_TEST(refusal("budget", size).find("--budget: expected a size such as 14GiB") == 0u);
   BOOST_TEST(refusal("budget", "14GiB") == "--budget: expected DEVICE=SIZE, got '14GiB'.");
   BOOST_TEST(refusal("budget", "cuda=0").find("nothing can run in no memory") != std::string::npos);
-  BOOST_TEST(refusal("host-budget", "0GiB").find("nothing can run in no memory") != std::string::npos);
+  BOOST_TEST(refusal("host-budget", "0GiB").find("nothing can run in no memory") !=
+             std::string::npos);
   BOOST_TEST(environment_name(*find_option("host-budget")) == "HEDDLE_HOST_BUDGET");
 }
 

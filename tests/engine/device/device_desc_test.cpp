@@ -37,7 +37,7 @@ heddle_device_desc complete_desc() {
   desc.copy = [](heddle_stream*, heddle_device*, void*, heddle_device*, const void*,
                  std::size_t) -> heddle_status* { return nullptr; };
   desc.weight_layout = [](heddle_device*, heddle_use, const heddle_tensor_info*,
-                        heddle_weight_layout*) -> heddle_status* { return nullptr; };
+                          heddle_weight_layout*) -> heddle_status* { return nullptr; };
   desc.make_weight = [](heddle_device*, heddle_stream*, heddle_use, const heddle_weight_layout*,
                         std::uint32_t, const heddle_view* const*,
                         void*) -> heddle_status* { return nullptr; };
@@ -86,10 +86,11 @@ BOOST_AUTO_TEST_CASE(every_required_function_that_is_missing_is_named) {
                    kRebuild);                                                                     \
   }
   WITHOUT(count)
-  WITHOUT(open) WITHOUT(close) WITHOUT(info) WITHOUT(alloc) WITHOUT(free) WITHOUT(stream_make)
-      WITHOUT(stream_free) WITHOUT(event_make) WITHOUT(event_free) WITHOUT(record)
-          WITHOUT(wait_on_stream) WITHOUT(wait) WITHOUT(done) WITHOUT(can_copy) WITHOUT(copy)
-              WITHOUT(weight_layout) WITHOUT(make_weight)
+  WITHOUT(open)
+  WITHOUT(close)
+  WITHOUT(info) WITHOUT(alloc) WITHOUT(free) WITHOUT(stream_make) WITHOUT(stream_free)
+      WITHOUT(event_make) WITHOUT(event_free) WITHOUT(record) WITHOUT(wait_on_stream) WITHOUT(wait)
+          WITHOUT(done) WITHOUT(can_copy) WITHOUT(copy) WITHOUT(weight_layout) WITHOUT(make_weight)
 #undef WITHOUT
       // Nothing between the name and the first optional member was left out above.
       BOOST_TEST(offsetof(heddle_device_desc, kernels) ==

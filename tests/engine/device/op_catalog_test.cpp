@@ -21,7 +21,8 @@ struct Call {
   heddle_op_call raw{};
 
   template <class Attrs>
-  Call(const char* op, std::vector<std::optional<Shape>> inputs, std::vector<Shape> outputs, const Attrs& attrs, heddle_dtype out_type = HEDDLE_F32) {
+  Call(const char* op, std::vector<std::optional<Shape>> inputs, std::vector<Shape> outputs,
+       const Attrs& attrs, heddle_dtype out_type = HEDDLE_F32) {
     for (const auto& shape : inputs) {
       if (shape) views.push_back({make_info(HEDDLE_F32, *shape), nullptr});
       in.push_back(shape ? &views.back() : nullptr);
@@ -30,7 +31,14 @@ struct Call {
       views.push_back({make_info(out_type, shape), nullptr});
       out.push_back(&views.back());
     }
-    raw = {sizeof raw, op, std::uint32_t(in.size()), std::uint32_t(out.size()), in.data(), out.data(), &attrs, sizeof attrs};
+    raw = {sizeof raw,
+           op,
+           std::uint32_t(in.size()),
+           std::uint32_t(out.size()),
+           in.data(),
+           out.data(),
+           &attrs,
+           sizeof attrs};
   }
 };
 
@@ -54,34 +62,61 @@ using Shapes = std::vector<Shape>;
 BOOST_AUTO_TEST_SUITE(op_catalog)
 
 BOOST_AUTO_TEST_CASE(a_linear_layer_is_checked_and_counted) {
-  BOOST_TEST(refusal(HEDDLE_OP_LINEAR, Optional{Shape{2, 5, 8}, Shape{3, 8}, Shape{3}}, Shapes{{2, 5, 3}}, kNone) == "");
-  BOOST_TEST(refusal(HEDDLE_OP_LINEAR, Optional{Shape{2, 5, 8}, Shape{3, 7}}, Shapes{{2, 5, 3}}, kNone).find("inner size: 8 and 7 differ") != std::string::npos);
-  BOOST_TEST(refusal(HEDDLE_OP_LINEAR, Optional{Shape{2, 5, 8}, std::nullopt}, Shapes{{2, 5, 3}}, kNone).find("input 1 is absent") != std::string::npos);
-  BOOST_TEST(refusal(HEDDLE_OP_LINEAR, Optional{Shape{2, 5, 8}, Shape{3, 8}, Shape{4}}, Shapes{{2, 5, 3}}, kNone).find("bias's length") != std::string::npos);
-  BOOST_TEST(refusal(HEDDLE_OP_LINEAR, Optional{Shape{5, 8}, Shape{3, 8}}, Shapes{{5, 3}}, char('x')).find("bytes of attributes") != std::string::npos);
-  const Call call(HEDDLE_OP_LINEAR, Optional{Shape{2, 5, 8}, Shape{3, 8}}, Shapes{{2, 5, 3}}, kNone);
+  BOOST_TEST(refusal(HEDDLE_OP_LINEAR, Optional{Shape{2, 5, 8}, Shape{3, 8}, Shape{3}},
+                     Shapes{{2, 5, 3}}, kNone) == "");
+  BOOST_TEST(
+      refusal(HEDDLE_OP_LINEAR, Optional{Shape{2, 5, 8}, Shape{3, 7}}, Shapes{{2, 5, 3}}, kNone)
+          .find("inner size: 8 and 7 differ") != std::string::npos);
+  BOOST_TEST(
+      refusal(HEDDLE_OP_LINEAR, Optional{Shape{2, 5, 8}, std::nullopt}, Shapes{{2, 5, 3}}, kNone)
+          .find("input 1 is absent") != std::string::npos);
+  BOOST_TEST(refusal(HEDDLE_OP_LINEAR, Optional{Shape{2, 5, 8}, Shape{3, 8}, Shape{4}},
+                     Shapes{{2, 5, 3}}, kNone)
+                 .find("bias's length") != std::string::npos);
+  BOOST_TEST(
+      refusal(HEDDLE_OP_LINEAR, Optional{Shape{5, 8}, Shape{3, 8}}, Shapes{{5, 3}}, char('x'))
+          .find("bytes of attributes") != std::string::npos);
+  const Call call(HEDDLE_OP_LINEAR, Optional{Shape{2, 5, 8}, Shape{3, 8}}, Shapes{{2, 5, 3}},
+                  kNone);
   BOOST_TEST(op_cost(call.raw).flops == 2.0 * 10 * 3 * 8);
 }
 
 BOOST_AUTO_TEST_CASE(attention_is_checked_and_counted) {
   const heddle_attention_attrs attrs{1.0, 0, 0};
-  const Call call(HEDDLE_OP_ATTENTION, Optional{Shape{1, 7, 2, 4}, Shape{1, 9, 2, 4}, Shape{1, 9, 2, 6}, Shape{1, 1, 7, 9}}, Shapes{{1, 7, 2, 6}}, attrs);
+  const Call call(
+      HEDDLE_OP_ATTENTION,
+      Optional{Shape{1, 7, 2, 4}, Shape{1, 9, 2, 4}, Shape{1, 9, 2, 6}, Shape{1, 1, 7, 9}},
+      Shapes{{1, 7, 2, 6}}, attrs);
   check_op(call.raw);
   BOOST_TEST(op_cost(call.raw).flops == 2.0 * 2 * 7 * 9 * 10);
-  BOOST_TEST(refusal(HEDDLE_OP_ATTENTION, Optional{Shape{1, 7, 2, 4}, Shape{1, 9, 3, 4}, Shape{1, 9, 2, 4}}, Shapes{{1, 7, 2, 4}}, attrs).find("numbers of heads differ") != std::string::npos);
-  BOOST_TEST(refusal(HEDDLE_OP_ATTENTION, Optional{Shape{1, 7, 2, 4}, Shape{1, 0, 2, 4}, Shape{1, 0, 2, 4}}, Shapes{{1, 7, 2, 4}}, attrs).find("no keys") != std::string::npos);
+  BOOST_TEST(refusal(HEDDLE_OP_ATTENTION,
+                     Optional{Shape{1, 7, 2, 4}, Shape{1, 9, 3, 4}, Shape{1, 9, 2, 4}},
+                     Shapes{{1, 7, 2, 4}}, attrs)
+                 .find("numbers of heads differ") != std::string::npos);
+  BOOST_TEST(refusal(HEDDLE_OP_ATTENTION,
+                     Optional{Shape{1, 7, 2, 4}, Shape{1, 0, 2, 4}, Shape{1, 0, 2, 4}},
+                     Shapes{{1, 7, 2, 4}}, attrs)
+                 .find("no keys") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(a_convolution_knows_its_output_size) {
   const heddle_conv2d_attrs attrs{{2, 2}, {0, 0, 1, 1}};
-  BOOST_TEST(refusal(HEDDLE_OP_CONV2D, Optional{Shape{1, 8, 8, 3}, Shape{16, 3, 3, 3}, Shape{16}}, Shapes{{1, 4, 4, 16}}, attrs) == "");
-  BOOST_TEST(refusal(HEDDLE_OP_CONV2D, Optional{Shape{1, 8, 8, 3}, Shape{16, 3, 3, 3}}, Shapes{{1, 5, 4, 16}}, attrs).find("height: 5 and 4 differ") != std::string::npos);
+  BOOST_TEST(refusal(HEDDLE_OP_CONV2D, Optional{Shape{1, 8, 8, 3}, Shape{16, 3, 3, 3}, Shape{16}},
+                     Shapes{{1, 4, 4, 16}}, attrs) == "");
+  BOOST_TEST(refusal(HEDDLE_OP_CONV2D, Optional{Shape{1, 8, 8, 3}, Shape{16, 3, 3, 3}},
+                     Shapes{{1, 5, 4, 16}}, attrs)
+                 .find("height: 5 and 4 differ") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(rows_of_a_modulation_broadcast_over_the_batch) {
   const heddle_norm_attrs attrs{1e-6};
-  BOOST_TEST(refusal(HEDDLE_OP_MODULATED_NORM, Optional{Shape{4, 7, 8}, Shape{1, 1, 8}, Shape{4, 1, 8}}, Shapes{{4, 7, 8}}, attrs) == "");
-  BOOST_TEST(refusal(HEDDLE_OP_MODULATED_NORM, Optional{Shape{4, 7, 8}, Shape{2, 1, 8}, Shape{1, 1, 8}}, Shapes{{4, 7, 8}}, attrs).find("shift is not") != std::string::npos);
+  BOOST_TEST(refusal(HEDDLE_OP_MODULATED_NORM,
+                     Optional{Shape{4, 7, 8}, Shape{1, 1, 8}, Shape{4, 1, 8}}, Shapes{{4, 7, 8}},
+                     attrs) == "");
+  BOOST_TEST(refusal(HEDDLE_OP_MODULATED_NORM,
+                     Optional{Shape{4, 7, 8}, Shape{2, 1, 8}, Shape{1, 1, 8}}, Shapes{{4, 7, 8}},
+                     attrs)
+                 .find("shift is not") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(an_op_that_a_plugin_brings_is_let_through) {

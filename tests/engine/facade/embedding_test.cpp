@@ -201,8 +201,8 @@ BOOST_AUTO_TEST_CASE(every_event_says_its_run) {
   std::set<std::uint64_t> ids;
   for (int i = 0; i < 3; ++i) {
     std::set<std::uint64_t> reported;
-    Run run =
-        start(sum, {{"add.a", std::int64_t(100 + i)}}, [&](const Event& e) { reported.insert(e.run); });
+    Run run = start(sum, {{"add.a", std::int64_t(100 + i)}},
+                    [&](const Event& e) { reported.insert(e.run); });
     run.wait();
     BOOST_TEST((reported == std::set<std::uint64_t>{run.id()}));
     ids.insert(run.id());

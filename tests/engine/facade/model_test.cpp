@@ -1,4 +1,5 @@
-// Models as block graphs, run by a node that steps them: a random model of three blocks, against plain arithmetic.
+// Models as block graphs, run by a node that steps them: a random model of three blocks, against
+// plain arithmetic.
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <random>
@@ -27,7 +28,10 @@ struct ModelFixture {
     for (int l = 0; l < kDeep; ++l) {
       auto& w = weights.emplace_back(kWide * kWide);
       for (float& x : w) x = normal(random);
-      tensors.push_back({"layers." + std::to_string(l) + ".weight", "F32", {kWide, kWide}, test::bytes_of_floats(w)});
+      tensors.push_back({"layers." + std::to_string(l) + ".weight",
+                         "F32",
+                         {kWide, kWide},
+                         test::bytes_of_floats(w)});
     }
     path = folder.write("layers.safetensors", test::safetensors_bytes(tensors)).string();
   }
@@ -40,21 +44,29 @@ struct ModelFixture {
       for (const auto& w : weights) {
         std::vector<double> y(kWide, bias + 1.0 + s);
         for (int o = 0; o < kWide; ++o)
-          for (int i = 0; i < kWide; ++i) y[std::size_t(o)] += double(w[std::size_t(o * kWide + i)]) * x[std::size_t(i)];
+          for (int i = 0; i < kWide; ++i)
+            y[std::size_t(o)] += double(w[std::size_t(o * kWide + i)]) * x[std::size_t(i)];
         x = y;
       }
     return x;
   }
 
   std::string flow(int steps, int sets) const {
-    return workflow({{"load", (R"({"class_type": "test.load", "inputs": {"path": ")" + path + R"("}})").c_str()},
-                     {"x", R"({"class_type": "test.ramp", "inputs": {"count": 24}})"},
-                     {"loop", (R"({"class_type": "test.loop", "inputs": {"model": ["load", 0], "x": ["x", 0], "steps": )" + std::to_string(steps) + R"(, "sets": )" + std::to_string(sets) + "}}").c_str()},
-                     {"keep", R"({"class_type": "test.keep", "inputs": {"value": ["loop", 0]}})"}});
+    return workflow(
+        {{"load",
+          (R"({"class_type": "test.load", "inputs": {"path": ")" + path + R"("}})").c_str()},
+         {"x", R"({"class_type": "test.ramp", "inputs": {"count": 24}})"},
+         {"loop",
+          (R"({"class_type": "test.loop", "inputs": {"model": ["load", 0], "x": ["x", 0], "steps": )" +
+           std::to_string(steps) + R"(, "sets": )" + std::to_string(sets) + "}}")
+              .c_str()},
+         {"keep", R"({"class_type": "test.keep", "inputs": {"value": ["loop", 0]}})"}});
   }
 };
 
-std::vector<float> result(Engine& engine, const std::string& flow) { return engine.start(engine.parse(flow), {{}, {"keep.out"}}).wait().floats("keep.out"); }
+std::vector<float> result(Engine& engine, const std::string& flow) {
+  return engine.start(engine.parse(flow), {{}, {"keep.out"}}).wait().floats("keep.out");
+}
 
 void check_close(const std::vector<float>& got, const std::vector<double>& want) {
   BOOST_TEST_REQUIRE(got.size() == want.size());
@@ -72,7 +84,8 @@ BOOST_FIXTURE_TEST_SUITE(model, ModelFixture)
 
 BOOST_AUTO_TEST_CASE(a_model_of_three_blocks_steps_as_arithmetic_says) {
   Engine engine(test::engine_options());
-  for (const int steps : {1, 2, 5}) BOOST_TEST_CONTEXT("steps " << steps) check_close(result(engine, flow(steps, 1)), expected(steps, 0.5));
+  for (const int steps : {1, 2, 5}) BOOST_TEST_CONTEXT("steps " << steps)
+  check_close(result(engine, flow(steps, 1)), expected(steps, 0.5));
 }
 
 BOOST_AUTO_TEST_CASE(two_sets_have_constants_of_their_own) {
@@ -104,7 +117,12 @@ BOOST_AUTO_TEST_CASE(a_missing_model_file_says_where_it_was_looked_for) {
 }
 
 BOOST_AUTO_TEST_CASE(a_checkpoint_no_family_knows_is_refused_naming_those_asked) {
-  path = folder.write("other.safetensors", test::safetensors_bytes({{"unknown.weight", "F32", {1}, test::bytes_of_floats({1})}})).string();
+  path =
+      folder
+          .write(
+              "other.safetensors",
+              test::safetensors_bytes({{"unknown.weight", "F32", {1}, test::bytes_of_floats({1})}}))
+          .string();
   Engine engine(test::engine_options());
   const std::string reason = engine_refusal([&] { result(engine, flow(1, 1)); });
   BOOST_TEST(reason.find("test.layers") != std::string::npos, reason);
@@ -112,10 +130,14 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_no_family_knows_is_refused_naming_those_asked)
 
 BOOST_AUTO_TEST_CASE(a_family_that_names_what_is_not_there_is_told_what_is) {
   Engine engine(test::engine_options());
-  for (const auto& [slip, said] : {std::pair("slip.type", "there is no block type 'test.lyer'. Did you mean 'test.layer'?"),
-                                   std::pair("slip.input", "has no input 'shfit'. Did you mean 'shift'?"),
-                                   std::pair("slip.output", "has no output 'yy'. Did you mean 'y'?")}) {
-    path = folder.write(std::string(slip) + ".safetensors", test::safetensors_bytes({{slip, "F32", {1}, test::bytes_of_floats({1})}})).string();
+  for (const auto& [slip, said] :
+       {std::pair("slip.type", "there is no block type 'test.lyer'. Did you mean 'test.layer'?"),
+        std::pair("slip.input", "has no input 'shfit'. Did you mean 'shift'?"),
+        std::pair("slip.output", "has no output 'yy'. Did you mean 'y'?")}) {
+    path = folder
+               .write(std::string(slip) + ".safetensors",
+                      test::safetensors_bytes({{slip, "F32", {1}, test::bytes_of_floats({1})}}))
+               .string();
     const std::string reason = engine_refusal([&] { result(engine, flow(1, 1)); });
     BOOST_TEST(reason.find(said) != std::string::npos, reason);
   }

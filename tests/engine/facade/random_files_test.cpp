@@ -80,7 +80,7 @@ BOOST_AUTO_TEST_CASE(the_same_tensors_are_the_same_bytes) {
   BOOST_TEST(first.folder() != second.folder());
   for (const char* file : {"a/one.safetensors", "two.safetensors"}) {
     const engine::Checkpoint a = engine::open_checkpoint(first.folder() / file),
-                           b = engine::open_checkpoint(second.folder() / file);
+                             b = engine::open_checkpoint(second.folder() / file);
     for (std::size_t t = 0; t < a.tensors().size(); ++t)
       BOOST_TEST(same_bytes(a.tensors()[t].data, b.tensors()[t].data));
   }
@@ -105,10 +105,12 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_drawn_is_refused) {
     }
     return engine::Code::internal;
   };
-  BOOST_TEST((refused({"../x.safetensors", "w", DType::f32, {4}}) == engine::Code::invalid_argument));
+  BOOST_TEST(
+      (refused({"../x.safetensors", "w", DType::f32, {4}}) == engine::Code::invalid_argument));
   BOOST_TEST((refused({"/x.safetensors", "w", DType::f32, {4}}) == engine::Code::invalid_argument));
   BOOST_TEST((refused({"x.safetensors", "w", DType::i32, {4}}) == engine::Code::invalid_argument));
-  BOOST_TEST((refused({"x.safetensors", "w", DType::f32, {4, 0}}) == engine::Code::invalid_argument));
+  BOOST_TEST(
+      (refused({"x.safetensors", "w", DType::f32, {4, 0}}) == engine::Code::invalid_argument));
   BOOST_CHECK_THROW(RandomFiles({kTensors[0], kTensors[0]}), engine::Error);
   // More than any machine has.
   BOOST_TEST((refused({"x.safetensors", "w", DType::f32, {std::int64_t{1} << 55}}) ==

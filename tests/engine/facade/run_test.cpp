@@ -15,40 +15,53 @@ namespace {
 struct RunFixture {
   Engine engine{test::engine_options()};
 
-  std::int64_t number(const std::string& flow, const std::string& output) { return std::stoll(engine.start(engine.parse(flow), {{}, {output}}).wait().text(output)); }
+  std::int64_t number(const std::string& flow, const std::string& output) {
+    return std::stoll(engine.start(engine.parse(flow), {{}, {output}}).wait().text(output));
+  }
 };
 
-bool mentions(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool mentions(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 }  // namespace
 
 BOOST_FIXTURE_TEST_SUITE(run, RunFixture)
 
 BOOST_AUTO_TEST_CASE(two_small_nodes_of_two_plugins_run) {
-  const std::string flow = workflow({{"1", R"({"class_type": "demo.hello", "inputs": {"name": "heddle", "times": 2}})"},
-                                     {"2", R"({"class_type": "demo.count_bytes", "inputs": {"text": ["1", 0]}})"},
-                                     {"3", R"({"class_type": "test.keep", "inputs": {"value": ["2", 0]}})"}});
+  const std::string flow =
+      workflow({{"1", R"({"class_type": "demo.hello", "inputs": {"name": "heddle", "times": 2}})"},
+                {"2", R"({"class_type": "demo.count_bytes", "inputs": {"text": ["1", 0]}})"},
+                {"3", R"({"class_type": "test.keep", "inputs": {"value": ["2", 0]}})"}});
   BOOST_TEST(number(flow, "3.out") == 30);
 }
 
 BOOST_AUTO_TEST_CASE(a_lazy_input_that_is_not_wanted_is_never_computed) {
-  const std::string flow = workflow({{"bad", R"({"class_type": "test.fail", "inputs": {}})"},
-                                     {"good", R"({"class_type": "test.add", "inputs": {"a": 20, "b": 3}})"},
-                                     {"pick", R"({"class_type": "test.choose", "inputs": {"first": false, "a": ["bad", 0], "b": ["good", 0]}})"},
-                                     {"keep", R"({"class_type": "test.keep", "inputs": {"value": ["pick", 0]}})"}});
+  const std::string flow = workflow(
+      {{"bad", R"({"class_type": "test.fail", "inputs": {}})"},
+       {"good", R"({"class_type": "test.add", "inputs": {"a": 20, "b": 3}})"},
+       {"pick",
+        R"({"class_type": "test.choose", "inputs": {"first": false, "a": ["bad", 0], "b": ["good", 0]}})"},
+       {"keep", R"({"class_type": "test.keep", "inputs": {"value": ["pick", 0]}})"}});
   BOOST_TEST(number(flow, "keep.out") == 23);
 }
 
 BOOST_AUTO_TEST_CASE(a_deferred_node_finishes_from_another_thread) {
-  const std::string flow = workflow({{"1", R"({"class_type": "test.later", "inputs": {"value": 21}})"},
-                                     {"2", R"({"class_type": "test.keep", "inputs": {"value": ["1", 0]}})"}});
+  const std::string flow =
+      workflow({{"1", R"({"class_type": "test.later", "inputs": {"value": 21}})"},
+                {"2", R"({"class_type": "test.keep", "inputs": {"value": ["1", 0]}})"}});
   BOOST_TEST(number(flow, "2.out") == 42);
 }
 
 BOOST_AUTO_TEST_CASE(a_failing_node_ends_the_run_and_is_named) {
-  for (const auto& [how, text] : {std::pair("error", "it was asked to fail"), {"exception", "a foreign exception"}, {"number", "unknown exception"}, {"nothing", "did not set its output"}}) {
-    const std::string flow = workflow({{"7", (R"({"class_type": "test.fail", "inputs": {"how": ")" + std::string(how) + R"("}})").c_str()},
-                                       {"8", R"({"class_type": "test.keep", "inputs": {"value": ["7", 0]}})"}});
+  for (const auto& [how, text] : {std::pair("error", "it was asked to fail"),
+                                  {"exception", "a foreign exception"},
+                                  {"number", "unknown exception"},
+                                  {"nothing", "did not set its output"}}) {
+    const std::string flow = workflow(
+        {{"7", (R"({"class_type": "test.fail", "inputs": {"how": ")" + std::string(how) + R"("}})")
+                   .c_str()},
+         {"8", R"({"class_type": "test.keep", "inputs": {"value": ["7", 0]}})"}});
     const std::string reason = engine_refusal([&] { engine.start(engine.parse(flow)).wait(); });
     BOOST_TEST(mentions(reason, text), reason);
     BOOST_TEST(mentions(reason, "'7' (test.fail)"), reason);
@@ -56,32 +69,49 @@ BOOST_AUTO_TEST_CASE(a_failing_node_ends_the_run_and_is_named) {
 }
 
 BOOST_AUTO_TEST_CASE(a_cancelled_run_stops_and_the_next_one_works) {
-  const std::string flow = workflow({{"1", R"({"class_type": "test.wait", "inputs": {}})"}, {"2", R"({"class_type": "test.keep", "inputs": {"value": ["1", 0]}})"}});
+  const std::string flow =
+      workflow({{"1", R"({"class_type": "test.wait", "inputs": {}})"},
+                {"2", R"({"class_type": "test.keep", "inputs": {"value": ["1", 0]}})"}});
   std::atomic<bool> waiting{false};
-  Run run = engine.start(engine.parse(flow), {[&](const Event& e) { waiting = waiting || e.kind == Event::Kind::node_progress; }, {}});
+  Run run = engine.start(
+      engine.parse(flow),
+      {[&](const Event& e) { waiting = waiting || e.kind == Event::Kind::node_progress; }, {}});
   while (!waiting) std::this_thread::yield();
   run.cancel();
-  BOOST_CHECK_EXCEPTION(run.wait(), EngineError, [](const EngineError& e) { return e.code() == 5; });
-  BOOST_TEST(number(workflow({{"1", R"({"class_type": "test.add", "inputs": {"a": 1}})"}, {"2", R"({"class_type": "test.keep", "inputs": {"value": ["1", 0]}})"}}), "2.out") == 2);
+  BOOST_CHECK_EXCEPTION(run.wait(), EngineError,
+                        [](const EngineError& e) { return e.code() == 5; });
+  BOOST_TEST(
+      number(workflow({{"1", R"({"class_type": "test.add", "inputs": {"a": 1}})"},
+                       {"2", R"({"class_type": "test.keep", "inputs": {"value": ["1", 0]}})"}}),
+             "2.out") == 2);
 }
 
 BOOST_AUTO_TEST_CASE(a_paused_run_ends_when_it_is_cancelled) {
-  const std::string flow = workflow({{"1", R"({"class_type": "test.wait", "inputs": {}})"}, {"2", R"({"class_type": "test.keep", "inputs": {"value": ["1", 0]}})"}});
+  const std::string flow =
+      workflow({{"1", R"({"class_type": "test.wait", "inputs": {}})"},
+                {"2", R"({"class_type": "test.keep", "inputs": {"value": ["1", 0]}})"}});
   std::atomic<bool> waiting{false};
-  Run stopped = engine.start(engine.parse(flow), {[&](const Event& e) { waiting = waiting || e.kind == Event::Kind::node_progress; }, {}});
+  Run stopped = engine.start(
+      engine.parse(flow),
+      {[&](const Event& e) { waiting = waiting || e.kind == Event::Kind::node_progress; }, {}});
   while (!waiting) std::this_thread::yield();
   stopped.pause();
   stopped.cancel();
-  BOOST_CHECK_EXCEPTION(stopped.wait(), EngineError, [](const EngineError& e) { return e.code() == 5; });
+  BOOST_CHECK_EXCEPTION(stopped.wait(), EngineError,
+                        [](const EngineError& e) { return e.code() == 5; });
 }
 
-// Its first node is held until the run is paused. Then another run of as many nodes comes and goes: whoever does not wait is through by then.
+// Its first node is held until the run is paused. Then another run of as many nodes comes and goes:
+// whoever does not wait is through by then.
 BOOST_AUTO_TEST_CASE(a_paused_run_begins_no_node_and_goes_on_when_it_is_resumed) {
   const auto chain = [&](int first) {
-    std::string flow = R"({"0": {"class_type": "test.add", "inputs": {"a": )" + std::to_string(first) + "}}";
+    std::string flow =
+        R"({"0": {"class_type": "test.add", "inputs": {"a": )" + std::to_string(first) + "}}";
     for (int i = 1; i < 2000; ++i)
-      flow += ", \"" + std::to_string(i) + R"(": {"class_type": "test.add", "inputs": {"a": [")" + std::to_string(i - 1) + R"(", 0]}})";
-    return engine.parse(flow + R"(, "end": {"class_type": "test.keep", "inputs": {"value": ["1999", 0]}}})");
+      flow += ", \"" + std::to_string(i) + R"(": {"class_type": "test.add", "inputs": {"a": [")" +
+              std::to_string(i - 1) + R"(", 0]}})";
+    return engine.parse(
+        flow + R"(, "end": {"class_type": "test.keep", "inputs": {"value": ["1999", 0]}}})");
   };
   std::atomic<bool> begun{false}, paused{false};
   std::atomic<int> nodes{0};
@@ -104,11 +134,14 @@ BOOST_AUTO_TEST_CASE(a_paused_run_begins_no_node_and_goes_on_when_it_is_resumed)
 
 BOOST_AUTO_TEST_CASE(what_did_not_change_is_taken_from_the_cache) {
   const auto stages = [&](const std::string& b) {
-    const std::string flow = workflow({{"1", R"({"class_type": "test.add", "inputs": {"a": 1, "b": 1}})"},
-                                       {"2", (R"({"class_type": "test.add", "inputs": {"a": ["1", 0], "b": )" + b + "}}").c_str()},
-                                       {"3", R"({"class_type": "test.keep", "inputs": {"value": ["2", 0]}})"}});
+    const std::string flow = workflow(
+        {{"1", R"({"class_type": "test.add", "inputs": {"a": 1, "b": 1}})"},
+         {"2",
+          (R"({"class_type": "test.add", "inputs": {"a": ["1", 0], "b": )" + b + "}}").c_str()},
+         {"3", R"({"class_type": "test.keep", "inputs": {"value": ["2", 0]}})"}});
     std::multiset<std::string> done;
-    for (const Stage& s : engine.start(engine.parse(flow)).wait().stages()) done.insert(s.node + (s.cached ? " cached" : " run"));
+    for (const Stage& s : engine.start(engine.parse(flow)).wait().stages())
+      done.insert(s.node + (s.cached ? " cached" : " run"));
     return done;
   };
   BOOST_TEST((stages("5") == std::multiset<std::string>{"1 run", "2 run", "3 run"}));
@@ -119,7 +152,8 @@ BOOST_AUTO_TEST_CASE(what_did_not_change_is_taken_from_the_cache) {
 BOOST_AUTO_TEST_CASE(a_chain_of_fifty_thousand_nodes_runs_without_recursion) {
   std::string flow = "{";
   for (int i = 0; i < 50000; ++i)
-    flow += "\"" + std::to_string(i) + R"(": {"class_type": "test.add", "inputs": {"a": )" + (i == 0 ? std::string("0") : "[\"" + std::to_string(i - 1) + "\", 0]") + "}},";
+    flow += "\"" + std::to_string(i) + R"(": {"class_type": "test.add", "inputs": {"a": )" +
+            (i == 0 ? std::string("0") : "[\"" + std::to_string(i - 1) + "\", 0]") + "}},";
   flow += R"("end": {"class_type": "test.keep", "inputs": {"value": ["49999", 0]}}})";
   BOOST_TEST(number(flow, "end.out") == 50000);
 }
@@ -128,10 +162,15 @@ BOOST_AUTO_TEST_CASE(many_runs_at_once_do_not_disturb_each_other) {
   std::vector<Run> runs;
   std::vector<std::string> flows;
   for (int i = 0; i < 24; ++i)
-    flows.push_back(workflow({{"1", (R"({"class_type": "test.ramp", "inputs": {"start": )" + std::to_string(i) + R"(, "count": 64}})").c_str()},
-                              {"2", R"({"class_type": "test.keep", "inputs": {"value": ["1", 0]}})"}}));
-  for (const std::string& flow : flows) runs.push_back(engine.start(engine.parse(flow), {{}, {"2.out"}}));
-  for (int i = 0; i < 24; ++i) BOOST_TEST(runs[std::size_t(i)].wait().floats("2.out").back() == float(i + 63));
+    flows.push_back(
+        workflow({{"1", (R"({"class_type": "test.ramp", "inputs": {"start": )" + std::to_string(i) +
+                         R"(, "count": 64}})")
+                            .c_str()},
+                  {"2", R"({"class_type": "test.keep", "inputs": {"value": ["1", 0]}})"}}));
+  for (const std::string& flow : flows)
+    runs.push_back(engine.start(engine.parse(flow), {{}, {"2.out"}}));
+  for (int i = 0; i < 24; ++i)
+    BOOST_TEST(runs[std::size_t(i)].wait().floats("2.out").back() == float(i + 63));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -20,7 +20,8 @@ struct ShownFixture {
   }()};
   // What PreviewAny shows of the first output of a node.
   std::string shown(const char* node) {
-    const std::string flow = test::workflow({{"a", node}, {"show", R"({"class_type": "PreviewAny", "inputs": {"source": ["a", 0]}})"}});
+    const std::string flow = test::workflow(
+        {{"a", node}, {"show", R"({"class_type": "PreviewAny", "inputs": {"source": ["a", 0]}})"}});
     const Json ui = parse_json(engine.start(engine.parse(flow)).wait().ui(), "ui");
     BOOST_TEST(ui.size() == 1u);
     return ui.at("show").at("text").at(0).as_string();
@@ -32,22 +33,38 @@ struct ShownFixture {
 BOOST_FIXTURE_TEST_SUITE(shown, ShownFixture)
 
 BOOST_AUTO_TEST_CASE(any_value_is_shown_as_text) {
-  BOOST_TEST(shown(R"({"class_type": "PrimitiveString", "inputs": {"value": "a \"b\"\n\u00e9"}})") == "a \"b\"\n\xc3\xa9");
+  BOOST_TEST(
+      shown(R"({"class_type": "PrimitiveString", "inputs": {"value": "a \"b\"\n\u00e9"}})") ==
+      "a \"b\"\n\xc3\xa9");
   BOOST_TEST(shown(R"({"class_type": "PrimitiveInt", "inputs": {"value": -7}})") == "-7");
   BOOST_TEST(shown(R"({"class_type": "PrimitiveBoolean", "inputs": {"value": true}})") == "True");
   BOOST_TEST(shown(R"({"class_type": "PrimitiveBoolean", "inputs": {"value": false}})") == "False");
-  for (const auto& [number, text] : {std::pair("0.1", "0.1"), {"5", "5.0"}, {"100000", "100000.0"}, {"1e16", "1e+16"}, {"-0.00001", "-1e-05"}, {"0.0001", "0.0001"}, {"0", "0.0"}})
-    BOOST_TEST(shown((R"({"class_type": "PrimitiveFloat", "inputs": {"value": )" + std::string(number) + "}}").c_str()) == text);
-  BOOST_TEST(shown(R"({"class_type": "test.ramp", "inputs": {"count": 3}})") == "tensor f32 (1, 1, 3)");
-  BOOST_TEST(shown(R"({"class_type": "EmptyLatentImage", "inputs": {"width": 64, "height": 32, "batch_size": 2}})") ==
-             R"-({"samples":"tensor f32 (2, 4, 4, 8)"})-");
+  for (const auto& [number, text] : {std::pair("0.1", "0.1"),
+                                     {"5", "5.0"},
+                                     {"100000", "100000.0"},
+                                     {"1e16", "1e+16"},
+                                     {"-0.00001", "-1e-05"},
+                                     {"0.0001", "0.0001"},
+                                     {"0", "0.0"}})
+    BOOST_TEST(shown((R"({"class_type": "PrimitiveFloat", "inputs": {"value": )" +
+                      std::string(number) + "}}")
+                         .c_str()) == text);
+  BOOST_TEST(shown(R"({"class_type": "test.ramp", "inputs": {"count": 3}})") ==
+             "tensor f32 (1, 1, 3)");
+  BOOST_TEST(
+      shown(
+          R"({"class_type": "EmptyLatentImage", "inputs": {"width": 64, "height": 32, "batch_size": 2}})") ==
+      R"-({"samples":"tensor f32 (2, 4, 4, 8)"})-");
 }
 
 BOOST_AUTO_TEST_CASE(nodes_are_told_apart_and_shown_again_when_nothing_changed) {
-  const std::string flow = test::workflow({{"9", R"({"class_type": "PreviewAny", "inputs": {"source": ["1", 0]}})"},
-                                           {"1", R"({"class_type": "PrimitiveInt", "inputs": {"value": 1}})"},
-                                           {"image", R"({"class_type": "EmptyImage", "inputs": {"width": 8, "height": 8, "batch_size": 2, "color": 0}})"},
-                                           {"save", R"({"class_type": "SaveImage", "inputs": {"images": ["image", 0], "filename_prefix": "sub/picture"}})"}});
+  const std::string flow = test::workflow(
+      {{"9", R"({"class_type": "PreviewAny", "inputs": {"source": ["1", 0]}})"},
+       {"1", R"({"class_type": "PrimitiveInt", "inputs": {"value": 1}})"},
+       {"image",
+        R"({"class_type": "EmptyImage", "inputs": {"width": 8, "height": 8, "batch_size": 2, "color": 0}})"},
+       {"save",
+        R"({"class_type": "SaveImage", "inputs": {"images": ["image", 0], "filename_prefix": "sub/picture"}})"}});
   const std::string ui =
       R"({"9":{"text":["1"]},"save":{"images":[{"filename":"picture_00001_.png","subfolder":"sub","type":"output"},)"
       R"({"filename":"picture_00002_.png","subfolder":"sub","type":"output"}]}})";
@@ -64,7 +81,9 @@ BOOST_AUTO_TEST_CASE(nodes_are_told_apart_and_shown_again_when_nothing_changed) 
 }
 
 BOOST_AUTO_TEST_CASE(a_run_that_shows_nothing_has_an_empty_object) {
-  const std::string flow = test::workflow({{"a", R"({"class_type": "test.add", "inputs": {}})"}, {"keep", R"({"class_type": "test.keep", "inputs": {"value": ["a", 0]}})"}});
+  const std::string flow =
+      test::workflow({{"a", R"({"class_type": "test.add", "inputs": {}})"},
+                      {"keep", R"({"class_type": "test.keep", "inputs": {"value": ["a", 0]}})"}});
   BOOST_TEST(engine.start(engine.parse(flow)).wait().ui() == "{}");
 }
 

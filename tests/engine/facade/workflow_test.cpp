@@ -28,12 +28,16 @@ BOOST_AUTO_TEST_CASE(a_node_is_found_by_id_title_or_a_class_used_once) {
 }
 
 BOOST_AUTO_TEST_CASE(it_says_what_the_workflow_gives_itself) {
-  const Workflow flow = Workflow::parse("{\"devices\": {\"cpu:0\": {\"budget\": \"1MiB\"}, \"cpu:2\": {\"budget\": 5}, \"gpu:1\": {}}, \"prompt\": " + std::string(kNodes) + "}");
+  const Workflow flow = Workflow::parse(
+      "{\"devices\": {\"cpu:0\": {\"budget\": \"1MiB\"}, \"cpu:2\": {\"budget\": 5}, \"gpu:1\": "
+      "{}}, \"prompt\": " +
+      std::string(kNodes) + "}");
   BOOST_TEST(flow.find("1")->device == "cpu");
   BOOST_TEST(flow.find("2")->device == "");
   BOOST_TEST(flow.find("3")->parallel == "layers");
   BOOST_TEST((flow.find("4")->inputs == std::vector<std::string>{"from"}));
-  BOOST_TEST((flow.budgets() == std::map<std::string, std::uint64_t>{{"cpu:0", 1 << 20}, {"cpu:2", 5}}));
+  BOOST_TEST(
+      (flow.budgets() == std::map<std::string, std::uint64_t>{{"cpu:0", 1 << 20}, {"cpu:2", 5}}));
   BOOST_TEST(Workflow::parse(kNodes).budgets().empty());
 }
 
@@ -45,8 +49,10 @@ BOOST_AUTO_TEST_CASE(an_engine_adds_the_types_of_its_classes) {
   Workflow flow = Workflow::parse(kNodes);
   flow.set("2.c", "1");  // nobody knows yet that there is none
   Workflow adopted = engine.adopt(flow);
-  BOOST_TEST(engine_refusal([&] { adopted.set("2.c", "1"); }).find("has no input 'c'") != std::string::npos);
-  BOOST_TEST(engine_refusal([&] { engine.adopt({}); }).find("this workflow is empty") != std::string::npos);
+  BOOST_TEST(engine_refusal([&] { adopted.set("2.c", "1"); }).find("has no input 'c'") !=
+             std::string::npos);
+  BOOST_TEST(engine_refusal([&] { engine.adopt({}); }).find("this workflow is empty") !=
+             std::string::npos);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -267,7 +267,7 @@ BOOST_AUTO_TEST_CASE(a_change_of_strength_makes_only_what_it_touches) {
 
 BOOST_AUTO_TEST_CASE(a_patched_weight_has_the_form_of_the_plain_one) {
   const heddle_weight_layout plain = store.layout(source("a")),
-                           changed = store.layout(source("a", patched(1)));
+                             changed = store.layout(source("a", patched(1)));
   BOOST_TEST(plain.bytes == changed.bytes);
   BOOST_TEST(plain.info.dtype == changed.info.dtype);
   BOOST_TEST(plain.info.layout == changed.info.layout);

@@ -100,9 +100,10 @@ BOOST_AUTO_TEST_CASE(given_values_are_held_to_what_the_port_declares) {
   };
   BOOST_TEST(said("int", make_value(std::int64_t{100})) == "");
   BOOST_TEST(said("any", make_value(std::int64_t{101})) == "");
-  BOOST_TEST(said("int", make_value(std::int64_t{101})).find(
-                 "node 'v' (test.values), input 'int': 101 is above the greatest value 100. Give a "
-                 "number from -100 to 100.") != std::string::npos);
+  BOOST_TEST(
+      said("int", make_value(std::int64_t{101}))
+          .find("node 'v' (test.values), input 'int': 101 is above the greatest value 100. Give a "
+                "number from -100 to 100.") != std::string::npos);
   BOOST_TEST(said("float", make_value(std::nan(""))).find("not a finite number") !=
              std::string::npos);
 }

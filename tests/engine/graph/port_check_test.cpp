@@ -82,8 +82,7 @@ BOOST_AUTO_TEST_CASE(a_number_is_finite_and_within_both_ends) {
   for (const double fine : {0.0, 1e-300, 0.5, 1.0}) BOOST_TEST(said_of_float(0, 1, fine) == "");
   BOOST_TEST(said_of_float(0, 1, -1e-300) != "");
   BOOST_TEST(said_of_float(0, 1, std::nextafter(1.0, 2.0)) != "");
-  BOOST_TEST(said_of_float(0, 1, kNaN) ==
-             "nan is not a finite number. Give a number from 0 to 1.");
+  BOOST_TEST(said_of_float(0, 1, kNaN) == "nan is not a finite number. Give a number from 0 to 1.");
   BOOST_TEST(said_of_float(0, 1, -kInf) ==
              "-inf is not a finite number. Give a number from 0 to 1.");
   // Without a range, too, and without a widget.
@@ -154,7 +153,8 @@ BOOST_AUTO_TEST_CASE(names_of_files_are_left_to_whoever_opens_them) {
 }
 
 BOOST_AUTO_TEST_CASE(only_ports_that_refuse_something_need_a_look) {
-  const auto is_needed = [](const char* type, const heddle_widget* widget, std::uint32_t flags = 0) {
+  const auto is_needed = [](const char* type, const heddle_widget* widget,
+                            std::uint32_t flags = 0) {
     const heddle_port port{sizeof(heddle_port), flags, "in", type, "", widget};
     return PortCheck(port).is_needed();
   };
@@ -168,8 +168,7 @@ BOOST_AUTO_TEST_CASE(only_ports_that_refuse_something_need_a_look) {
 BOOST_AUTO_TEST_CASE(check_throws_with_the_input_s_name) {
   const heddle_widget widget = test::int_widget(0, 1, 2);
   const heddle_port port{sizeof(heddle_port), 0, "steps", "INT", "", &widget};
-  const Error error = test::refusal_of(
-      [&] { PortCheck(port).check(*whole(3), nullptr); });
+  const Error error = test::refusal_of([&] { PortCheck(port).check(*whole(3), nullptr); });
   BOOST_TEST((error.code() == Code::invalid_argument));
   BOOST_TEST(error.what() == std::string("input 'steps': 3 is above the greatest value 2. Give a "
                                          "number from 1 to 2."));

@@ -77,24 +77,25 @@ struct HostFixture {
   }
 
   // Host memory with a limit. Without readers everything happens in one order.
-  engine::HostWeights& make(std::uint64_t limit, std::uint64_t pinned = 0, std::uint64_t staging = 0,
-                          unsigned readers = 0, unsigned copiers = 0,
-                          unsigned staging_devices = 1) {
+  engine::HostWeights& make(std::uint64_t limit, std::uint64_t pinned = 0,
+                            std::uint64_t staging = 0, unsigned readers = 0, unsigned copiers = 0,
+                            unsigned staging_devices = 1) {
     room = std::make_shared<engine::HostBudget>(limit);
     host.emplace(room, engine::HostWeights::Options{.pinned_bytes = pinned,
-                                                  .staging_bytes = staging,
-                                                  .staging_devices = staging_devices,
-                                                  .readers = readers,
-                                                  .copiers = copiers,
-                                                  .piece_bytes = 16 << 10});
+                                                    .staging_bytes = staging,
+                                                    .staging_devices = staging_devices,
+                                                    .readers = readers,
+                                                    .copiers = copiers,
+                                                    .piece_bytes = 16 << 10});
     return *host;
   }
 
   std::shared_ptr<engine::HostLease> get(const engine::FilePart& one,
-                                       const std::shared_ptr<const engine::Device>& reader) {
+                                         const std::shared_ptr<const engine::Device>& reader) {
     return host->get({&one, 1}, reader);
   }
-  bool is_right(const engine::HostLease& lease, const engine::FilePart& one, std::size_t at = 0) const {
+  bool is_right(const engine::HostLease& lease, const engine::FilePart& one,
+                std::size_t at = 0) const {
     return std::memcmp(lease.data(at), content.data() + one.offset, one.bytes) == 0;
   }
   // Asks for it, looks at it and lets go of it.

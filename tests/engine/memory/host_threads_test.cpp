@@ -93,7 +93,8 @@ BOOST_AUTO_TEST_CASE(those_who_hold_and_want_more_than_there_is_are_told_and_do_
       std::async(std::launch::async, load, 1, 3, std::ref(second_holds), std::ref(first_holds));
   const engine::Code one = load(0, 2, first_holds, second_holds), two = second.get();
   // The one who is told gives its own back, and the other one may have that.
-  BOOST_TEST(int(one == engine::Code::out_of_memory) + int(two == engine::Code::out_of_memory) >= 1);
+  BOOST_TEST(int(one == engine::Code::out_of_memory) + int(two == engine::Code::out_of_memory) >=
+             1);
 }
 
 BOOST_AUTO_TEST_CASE(what_is_expected_is_read_before_anybody_asks) {

@@ -18,7 +18,8 @@ constexpr std::uint64_t kKiB = 1024;
 // A fake device of a megabyte, and a ledger of so much of it.
 struct PoolFixture {
   test::Fakes fakes{R"({"memory": 1048576})"};
-  engine::Ledger ledger{"fake:0", {512 * kKiB}, [this] { return fakes.device().info().memory_free; }};
+  engine::Ledger ledger{
+      "fake:0", {512 * kKiB}, [this] { return fakes.device().info().memory_free; }};
   engine::Pool pool{fakes.device(), ledger};
   const test::FakeControl& control() const { return fakes.control(); }
 };

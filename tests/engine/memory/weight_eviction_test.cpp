@@ -43,7 +43,8 @@ struct WeightEvictionFixture {
           {engine::cat("m", i), "F32", {kLarge, kLarge}, test::bytes_of_floats(matrix)});
       tensors.push_back({engine::cat("v", i), "F32", {64}, test::bytes_of_floats(vector)});
     }
-    return Model(folder.write(engine::cat(id, ".safetensors"), test::safetensors_bytes(tensors)), id);
+    return Model(folder.write(engine::cat(id, ".safetensors"), test::safetensors_bytes(tensors)),
+                 id);
   }
   // Loads all of it and lets go.
   void use(const Model& model, int large, const std::string& name) {

@@ -88,8 +88,9 @@ BOOST_AUTO_TEST_CASE(parts_of_several_types_are_joined_as_f32_when_one_is_in_blo
 
 BOOST_AUTO_TEST_CASE(devices_are_told_of_the_matrices_of_a_scaled_fp8_checkpoint) {
   const Checkpoint scaled =
-      open_checkpoint(folder.write("half.gguf", gguf_bytes({.tensors = {{"half", kGgmlF16, {64, 2},
-                                                                         counted(256)}}})))
+      open_checkpoint(
+          folder.write("half.gguf",
+                       gguf_bytes({.tensors = {{"half", kGgmlF16, {64, 2}, counted(256)}}})))
           .scale_to_fp8();
   WeightSource matrix{.parts = {{&scaled.at("half"), 0, 2}}, .use = HEDDLE_USE_LINEAR};
   BOOST_TEST(matrix.device_use() == HEDDLE_USE_LINEAR_FP8);

@@ -49,8 +49,8 @@ BOOST_AUTO_TEST_CASE(one_device_loads_a_model_while_another_is_in_the_middle_of_
   std::promise<void> is_loading, may_go_on;
   std::future<void> begun = is_loading.get_future();
   // The first stands still while it makes a weight: with whatever locks that takes.
-  const engine::WorkWatch hold = [&](engine::DeviceState&, engine::StreamRow, engine::Event, engine::Event,
-                                   std::uint64_t) {
+  const engine::WorkWatch hold = [&](engine::DeviceState&, engine::StreamRow, engine::Event,
+                                     engine::Event, std::uint64_t) {
     is_loading.set_value();
     may_go_on.get_future().wait();
   };

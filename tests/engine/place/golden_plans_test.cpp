@@ -17,7 +17,7 @@ BOOST_AUTO_TEST_SUITE(golden_plans)
 BOOST_AUTO_TEST_CASE(every_case_is_planned_as_it_is_written_down) {
   const engine::LoadedPlugins plugins =
       engine::load_plugins({std::filesystem::path(HEDDLE_PLUGINS_DIR) / "denoisers.so",
-                          std::filesystem::path(HEDDLE_PLUGINS_DIR) / "encoders.so"});
+                            std::filesystem::path(HEDDLE_PLUGINS_DIR) / "encoders.so"});
   const std::vector<std::filesystem::path> paths = test::files_in("golden/plans", ".json");
   BOOST_TEST(paths.size() >= 40u);
   for (std::filesystem::path path : paths) BOOST_TEST_CONTEXT(path.stem().string()) {
@@ -36,17 +36,22 @@ BOOST_AUTO_TEST_CASE(every_case_is_planned_as_it_is_written_down) {
 
 // NAME.dot beside a question is its plan as a drawing.
 BOOST_AUTO_TEST_CASE(drawings_are_as_they_are_written_down) {
-  const engine::LoadedPlugins plugins = engine::load_plugins({std::filesystem::path(HEDDLE_PLUGINS_DIR) / "denoisers.so", std::filesystem::path(HEDDLE_PLUGINS_DIR) / "encoders.so"});
+  const engine::LoadedPlugins plugins =
+      engine::load_plugins({std::filesystem::path(HEDDLE_PLUGINS_DIR) / "denoisers.so",
+                            std::filesystem::path(HEDDLE_PLUGINS_DIR) / "encoders.so"});
   const std::vector<std::filesystem::path> paths = test::files_in("golden/plans", ".dot");
   BOOST_TEST(paths.size() >= 2u);
-  for (std::filesystem::path path : paths)
-    BOOST_TEST_CONTEXT(path.stem().string()) {
+  for (std::filesystem::path path : paths) BOOST_TEST_CONTEXT(path.stem().string()) {
       const std::filesystem::path drawn = path;
       path.replace_extension(".json");
       const test::TemporaryFolder folder;
-      const test::PlanCase question(engine::parse_json(test::read_text(path), path.filename().string()), *plugins.catalog, folder.path());
-      const std::string answer = engine::plan_dot(question.graph(), question.plan(), question.topology());
-      if (std::getenv("HEDDLE_UPDATE_GOLDEN") != nullptr) std::ofstream(drawn, std::ios::binary) << answer;
+      const test::PlanCase question(
+          engine::parse_json(test::read_text(path), path.filename().string()), *plugins.catalog,
+          folder.path());
+      const std::string answer =
+          engine::plan_dot(question.graph(), question.plan(), question.topology());
+      if (std::getenv("HEDDLE_UPDATE_GOLDEN") != nullptr)
+        std::ofstream(drawn, std::ios::binary) << answer;
       BOOST_TEST(answer == test::read_text(drawn));
     }
 }

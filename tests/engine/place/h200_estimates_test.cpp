@@ -10,8 +10,8 @@ using namespace heddle;
 
 namespace {
 
-// As `heddle tune` found them, in the call in which most of what follows was measured; how much more
-// is multiplied at half the time (1.108 times as much), in a later one.
+// As `heddle tune` found them, in the call in which most of what follows was measured; how much
+// more is multiplied at half the time (1.108 times as much), in a later one.
 constexpr const char* kMachine = R"({
   "pinned": "64GiB",
   "devices": [%s],
@@ -55,9 +55,10 @@ constexpr Measured kMeasured[] = {
 engine::PlacedCall placed(const Measured& m, const engine::Catalog& catalog) {
   std::string devices;
   for (int d = 0; d < m.devices; ++d)
-    devices += engine::cat(d == 0 ? "" : ",", R"({"name": "cuda:)", d,
-                         R"(", "model": "NVIDIA H200", "memory": "139GiB")",
-                         *m.budget == 0 ? "" : engine::cat(R"(, "budget": ")", m.budget, "\""), "}");
+    devices +=
+        engine::cat(d == 0 ? "" : ",", R"({"name": "cuda:)", d,
+                    R"(", "model": "NVIDIA H200", "memory": "139GiB")",
+                    *m.budget == 0 ? "" : engine::cat(R"(, "budget": ")", m.budget, "\""), "}");
   std::string text(4096, ' ');
   text.resize(std::size_t(std::snprintf(text.data(), text.size(), kMachine, devices.c_str(),
                                         m.scaled ? "true" : "false", m.mode, m.steps, m.sets)));
@@ -85,8 +86,9 @@ BOOST_AUTO_TEST_CASE(are_near_what_was_measured) {
     }
 }
 
-// Two cards that take turns at FLUX's layers are faster than one, as they rest in between. What that
-// gains in few steps is too little beside loading. Measured: 28 steps of 114.4 ms against 123.0 on one.
+// Two cards that take turns at FLUX's layers are faster than one, as they rest in between. What
+// that gains in few steps is too little beside loading. Measured: 28 steps of 114.4 ms against
+// 123.0 on one.
 BOOST_AUTO_TEST_CASE(of_the_ways_that_keep_the_form_the_fastest_is_chosen) {
   const engine::LoadedPlugins plugins =
       engine::load_plugins({std::filesystem::path(HEDDLE_PLUGINS_DIR) / "denoisers.so"});

@@ -193,7 +193,8 @@ BOOST_AUTO_TEST_CASE(runs_side_by_side_spread_over_the_devices) {
   const auto placed = [&] {
     return place({q.graph, q.inferred, q.topology, Costs(), {}, {}, device_load});
   };
-  BOOST_TEST(placed().assignments[0].devices.size() == 2u);  // alone, its two sets have a device each
+  BOOST_TEST(placed().assignments[0].devices.size() ==
+             2u);  // alone, its two sets have a device each
   device_load.among_many = true;
   device_load.busy_seconds.assign(3, 0);
   std::vector<int> runs(3, 0);

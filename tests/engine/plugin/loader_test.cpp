@@ -28,7 +28,9 @@ std::string reason_for(const fs::path& file) {
   return loaded.refused[0].reason;
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 }  // namespace
 
@@ -41,7 +43,9 @@ BOOST_AUTO_TEST_CASE(a_folder_of_plugins_fills_the_catalog) {
   BOOST_TEST((loaded.catalog->find("demo.hello") != nullptr));
   BOOST_TEST((loaded.catalog->find("demo.count_bytes") != nullptr));
   BOOST_TEST(loaded.catalog->find("demo.hello")->plugin() == "org.example.hello");
-  BOOST_TEST(std::ranges::any_of(loaded.catalog->families(), [](const auto& f) { return std::string_view(f.desc->family) == "test.layers"; }));
+  BOOST_TEST(std::ranges::any_of(loaded.catalog->families(), [](const auto& f) {
+    return std::string_view(f.desc->family) == "test.layers";
+  }));
 }
 
 BOOST_AUTO_TEST_CASE(loading_twice_shares_the_plugin) {
@@ -58,14 +62,16 @@ BOOST_AUTO_TEST_CASE(a_plugin_for_another_abi_is_refused_with_both_versions) {
 BOOST_AUTO_TEST_CASE(a_plugin_of_an_earlier_sdk_is_refused_before_any_of_its_code_runs) {
   const fs::path file = kSamples / "bad/bad_old_abi.so";
   BOOST_TEST(reason_for(file) == fs::canonical(file).string() +
-                                     " was built for version 0.1 of the plugin ABI; this engine (heddle 0.1.0) wants version 0.2. "
+                                     " was built for version 0.1 of the plugin ABI; this engine "
+                                     "(heddle 0.1.0) wants version 0.2. "
                                      "Build the plugin again with this engine's SDK");
 }
 
 BOOST_AUTO_TEST_CASE(a_plugin_that_needs_a_service_which_is_not_there_is_refused_with_its_name) {
   const fs::path file = kSamples / "bad/bad_no_service.so";
   BOOST_TEST(reason_for(file) == fs::canonical(file).string() +
-                                     ": init failed: this engine (heddle 0.1.0, ABI 0.2) has no service 'heddle.telepathy/3', which the "
+                                     ": init failed: this engine (heddle 0.1.0, ABI 0.2) has no "
+                                     "service 'heddle.telepathy/3', which the "
                                      "plugin needs. Build the plugin again with this engine's SDK");
 }
 
@@ -79,32 +85,38 @@ BOOST_AUTO_TEST_CASE(every_service_of_the_abi_is_found_by_its_name_and_nothing_e
   const heddle_host& host = *heddle::engine::plugin_host();
   std::set<const void*> tables;
   for (const char* name :
-       {HEDDLE_SERVICE_VALUE, HEDDLE_SERVICE_TENSOR, HEDDLE_SERVICE_JSON, HEDDLE_SERVICE_IO, HEDDLE_SERVICE_CALL, HEDDLE_SERVICE_REPORT,
-        HEDDLE_SERVICE_PREVIEW, HEDDLE_SERVICE_OPS, HEDDLE_SERVICE_BLOCK, HEDDLE_SERVICE_SESSION, HEDDLE_SERVICE_COMPLETION,
-        HEDDLE_SERVICE_FOLDERS, HEDDLE_SERVICE_FILES, HEDDLE_SERVICE_INFER, HEDDLE_SERVICE_COST, HEDDLE_SERVICE_CHECKPOINT,
-        HEDDLE_SERVICE_GRAPH, HEDDLE_SERVICE_MODEL, HEDDLE_SERVICE_REGISTRY}) {
+       {HEDDLE_SERVICE_VALUE, HEDDLE_SERVICE_TENSOR, HEDDLE_SERVICE_JSON, HEDDLE_SERVICE_IO,
+        HEDDLE_SERVICE_CALL, HEDDLE_SERVICE_REPORT, HEDDLE_SERVICE_PREVIEW, HEDDLE_SERVICE_OPS,
+        HEDDLE_SERVICE_BLOCK, HEDDLE_SERVICE_SESSION, HEDDLE_SERVICE_COMPLETION,
+        HEDDLE_SERVICE_FOLDERS, HEDDLE_SERVICE_FILES, HEDDLE_SERVICE_INFER, HEDDLE_SERVICE_COST,
+        HEDDLE_SERVICE_CHECKPOINT, HEDDLE_SERVICE_GRAPH, HEDDLE_SERVICE_MODEL,
+        HEDDLE_SERVICE_REGISTRY}) {
     const void* table = host.service(&host, name);
     BOOST_TEST((table != nullptr), name);
     BOOST_TEST(tables.insert(table).second, name);
   }
-  for (const char* name : {"heddle.exec/0", "heddle.io/1", "heddle.io", ""}) BOOST_TEST((host.service(&host, name) == nullptr), name);
+  for (const char* name : {"heddle.exec/0", "heddle.io/1", "heddle.io", ""})
+    BOOST_TEST((host.service(&host, name) == nullptr), name);
 }
 
 BOOST_AUTO_TEST_CASE(an_entry_without_provide_is_refused_with_that_name) {
   const std::string reason = reason_for(kSamples / "bad/bad_no_provide.so");
-  BOOST_TEST(contains(reason, "its heddle_entry lacks 'provide', which every plugin needs"), reason);
+  BOOST_TEST(contains(reason, "its heddle_entry lacks 'provide', which every plugin needs"),
+             reason);
 }
 
 BOOST_AUTO_TEST_CASE(a_model_family_that_lacks_a_required_function_is_refused_with_its_name) {
   BOOST_TEST(reason_for(kSamples / "bad/bad_bad_model.so") ==
-             "plugin 'bad.model': the model family 'odd' lacks the function 'match'. Build the plugin again with this engine's SDK");
+             "plugin 'bad.model': the model family 'odd' lacks the function 'match'. Build the "
+             "plugin again with this engine's SDK");
 }
 
 BOOST_AUTO_TEST_CASE(of_a_plugin_whose_device_is_refused_nothing_is_used) {
   const LoadedPlugins loaded = load_plugins({kSamples / "bad/bad_bad_device.so"});
   BOOST_TEST_REQUIRE(loaded.refused.size() == 1u);
   BOOST_TEST(loaded.refused[0].reason ==
-             "plugin 'bad.device': the device kind 'bad' lacks the function 'count', which every device needs. "
+             "plugin 'bad.device': the device kind 'bad' lacks the function 'count', which every "
+             "device needs. "
              "Build the plugin again with this engine's SDK");
   BOOST_TEST(loaded.devices.empty());
   BOOST_TEST((loaded.catalog->find("bad.beside") == nullptr));
@@ -158,7 +170,8 @@ std::size_t end_of_segments(const std::string& object) {
   for (std::size_t i = 0; i < header.e_phnum; ++i) {
     ElfW(Phdr) segment;
     std::memcpy(&segment, object.data() + header.e_phoff + i * sizeof segment, sizeof segment);
-    if (segment.p_type == PT_LOAD) end = std::max(end, std::size_t(segment.p_offset + segment.p_filesz));
+    if (segment.p_type == PT_LOAD)
+      end = std::max(end, std::size_t(segment.p_offset + segment.p_filesz));
   }
   return end;
 }
@@ -169,10 +182,13 @@ BOOST_AUTO_TEST_CASE(a_plugin_that_is_cut_off_is_refused_before_anything_is_mapp
   const heddle::test::TemporaryFolder folder;
   const std::string whole = content_of(kSamples / "sample_hello.so");
   const std::size_t end = end_of_segments(whole);
-  for (const std::size_t size : {std::size_t{0}, std::size_t{3}, std::size_t{40}, std::size_t{64}, std::size_t{200}, end / 4, end / 2, end - 1}) {
+  for (const std::size_t size : {std::size_t{0}, std::size_t{3}, std::size_t{40}, std::size_t{64},
+                                 std::size_t{200}, end / 4, end / 2, end - 1}) {
     const std::string reason = reason_for(folder.write("cut.so", whole.substr(0, size)));
     BOOST_TEST(contains(reason, "cannot be loaded as a plugin"), reason);
-    if (size >= 4) BOOST_TEST(contains(reason, "the file is cut off: it has " + std::to_string(size) + " bytes"), reason);
+    if (size >= 4)
+      BOOST_TEST(contains(reason, "the file is cut off: it has " + std::to_string(size) + " bytes"),
+                 reason);
   }
 }
 

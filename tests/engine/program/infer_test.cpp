@@ -19,7 +19,8 @@ namespace {
 Value entry(std::int64_t number) { return make_record({{"number", make_value(number)}}); }
 
 Value nested() {
-  return make_record({{"name", make_value("a")}, {"list", make_value(heddle::engine::List{{entry(1), entry(2)}})}});
+  return make_record({{"name", make_value("a")},
+                      {"list", make_value(heddle::engine::List{{entry(1), entry(2)}})}});
 }
 
 }  // namespace
@@ -34,7 +35,8 @@ BOOST_AUTO_TEST_CASE(a_part_of_a_value_is_found_by_keys_and_indices) {
 }
 
 BOOST_AUTO_TEST_CASE(a_part_that_is_not_there_is_empty) {
-  for (const char* path : {"nobody", "name.0", "list.2", "list.-1", "list.1x", "list..number", "list.0.number.0"})
+  for (const char* path :
+       {"nobody", "name.0", "list.2", "list.-1", "list.1x", "list..number", "list.0.number.0"})
     BOOST_TEST(!part_of(nested(), path), path);
   BOOST_TEST(!part_of(Value(), "name"));
 }
@@ -80,8 +82,11 @@ Graph pair_of(const heddle_widget& widget, const char* type, std::uint32_t flags
 }
 
 // What "to" was told before the run.
-Value seen(const Graph& graph, const Value& value, const heddle::engine::Catalog* catalog = nullptr) {
-  return part_of(infer(graph, heddle::engine::plugin_host(), {{{0, 0}, value}}, catalog).nodes[1].outputs[0], "");
+Value seen(const Graph& graph, const Value& value,
+           const heddle::engine::Catalog* catalog = nullptr) {
+  return part_of(
+      infer(graph, heddle::engine::plugin_host(), {{{0, 0}, value}}, catalog).nodes[1].outputs[0],
+      "");
 }
 
 const heddle_widget kSteps = heddle::test::int_widget(20, 1, 10000);
@@ -93,12 +98,14 @@ BOOST_AUTO_TEST_CASE(a_known_value_out_of_range_is_refused_before_the_run) {
   BOOST_TEST(get_int(*seen(graph, whole(10000))) == 10000);
   const auto error = heddle::test::refusal_of([&] { seen(graph, whole(10001)); });
   BOOST_TEST((error.code() == heddle::engine::Code::invalid_argument));
-  BOOST_TEST(error.full() == "node 'to' (test.to): input 'in': 10001 is above the greatest value "
-                             "10000. Give a number from 1 to 10000.");
+  BOOST_TEST(error.full() ==
+             "node 'to' (test.to): input 'in': 10001 is above the greatest value "
+             "10000. Give a number from 1 to 10000.");
 }
 
 BOOST_AUTO_TEST_CASE(a_known_name_that_is_no_choice_is_refused_before_the_run) {
-  const Graph graph = pair_of(heddle::test::source_widget(HEDDLE_WIDGET_CHOICE, "test.none/0"), "STRING", 0);
+  const Graph graph =
+      pair_of(heddle::test::source_widget(HEDDLE_WIDGET_CHOICE, "test.none/0"), "STRING", 0);
   const heddle::engine::Catalog catalog;
   BOOST_TEST(get_str(*seen(graph, make_value("x"))) == "x");  // nobody knows the choices
   BOOST_CHECK_THROW(seen(graph, make_value("x"), &catalog), heddle::engine::RefusedValue);

@@ -9,7 +9,9 @@ using heddle::engine::Lifetime;
 
 namespace {
 
-bool overlap(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
+bool overlap(const Lifetime& a, const Lifetime& b) {
+  return a.first <= b.last && b.first <= a.last;
+}
 
 // No two pieces that live at the same time share a byte, and every piece lies inside the arena.
 void check(const std::vector<Lifetime>& pieces, const Layout& layout) {
@@ -17,7 +19,8 @@ void check(const std::vector<Lifetime>& pieces, const Layout& layout) {
     BOOST_TEST_REQUIRE(layout.offsets[i] + pieces[i].bytes <= layout.bytes);
     for (std::size_t j = 0; j < i; ++j)
       if (overlap(pieces[i], pieces[j]) && pieces[i].bytes > 0 && pieces[j].bytes > 0)
-        BOOST_TEST_REQUIRE((layout.offsets[i] + pieces[i].bytes <= layout.offsets[j] || layout.offsets[j] + pieces[j].bytes <= layout.offsets[i]));
+        BOOST_TEST_REQUIRE((layout.offsets[i] + pieces[i].bytes <= layout.offsets[j] ||
+                            layout.offsets[j] + pieces[j].bytes <= layout.offsets[i]));
   }
 }
 

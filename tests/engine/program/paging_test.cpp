@@ -53,7 +53,8 @@ std::vector<std::string> faults_of(const std::vector<PagedWeight>& weights,
     for (std::size_t p = 0; p < pages.size(); ++p)
       copies.push_back({std::max<std::int64_t>(0, step * ops + pages[p].behind + 1), p, step});
   for (std::size_t i = 1; i < copies.size(); ++i)
-    if (copies[i].at < copies[i - 1].at) faults.push_back(engine::cat("copy ", i, " is out of turn"));
+    if (copies[i].at < copies[i - 1].at)
+      faults.push_back(engine::cat("copy ", i, " is out of turn"));
   for (std::size_t i = 0; i < copies.size(); ++i) {
     const StreamedWeight& page = pages[copies[i].page];
     const PagedWeight& weight = weights[page.weight];
@@ -92,7 +93,8 @@ std::vector<std::string> faults_of(const PagingCase& paging, const PagingPlan& p
   if (staying != plan.resident_bytes) faults.push_back("what stays is counted wrongly");
   if (step_bytes != plan.step_bytes) faults.push_back("what passes is counted wrongly");
   if (staging_ring > plan.staging_ring_bytes) faults.push_back("a page reaches out of the ring");
-  if (plan.staging_ring_bytes + plan.resident_bytes > paging.available) faults.push_back("there is no room");
+  if (plan.staging_ring_bytes + plan.resident_bytes > paging.available)
+    faults.push_back("there is no room");
   return faults;
 }
 
@@ -189,7 +191,8 @@ BOOST_AUTO_TEST_CASE(random_cases_never_overwrite_what_is_read_and_keep_their_ro
     const auto add = [&](std::vector<PagedWeight>& weights) {
       std::uint32_t ops = 0;
       for (std::uint64_t block = 0, count = below(12); block < count; ++block) {
-        const std::uint32_t branches = 1 + std::uint32_t(below(3)), in_block = std::uint32_t(below(6));
+        const std::uint32_t branches = 1 + std::uint32_t(below(3)),
+                            in_block = std::uint32_t(below(6));
         const std::uint32_t each = in_block + std::uint32_t(below(3)) + 1;
         for (std::uint32_t w = 0; w < in_block; ++w) {  // every branch reads it, one after another
           const std::uint64_t bytes = below(4) == 0 ? 1 + below(20'000) : 1 + below(3 * kBlock);

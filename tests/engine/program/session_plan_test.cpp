@@ -1,4 +1,5 @@
-// Phases, slices and memory of a planned session, on blocks made of plain C++ functions: no device, no plugin.
+// Phases, slices and memory of a planned session, on blocks made of plain C++ functions: no device,
+// no plugin.
 #include "engine/program/session_plan.h"
 
 #include <boost/test/unit_test.hpp>
@@ -21,14 +22,17 @@ namespace {
 const heddle_port kA{sizeof(heddle_port), 0, "a", "TENSOR", "", nullptr};
 const heddle_port kB{sizeof(heddle_port), HEDDLE_PORT_OPTIONAL, "b", "TENSOR", "", nullptr};
 const heddle_port kShape{sizeof(heddle_port), HEDDLE_PORT_SHAPE, "shape", "TENSOR", "", nullptr};
-const heddle_port kTokens{sizeof(heddle_port), HEDDLE_PORT_SEQUENCE, "tokens", "TENSOR", "", nullptr};
+const heddle_port kTokens{
+    sizeof(heddle_port), HEDDLE_PORT_SEQUENCE, "tokens", "TENSOR", "", nullptr};
 const heddle_port kOut{sizeof(heddle_port), 0, "out", "TENSOR", "", nullptr};
 const heddle_port* const kAddInputs[] = {&kA, &kB};
 const heddle_port* const kShapeInputs[] = {&kShape};
 const heddle_port* const kTokenInputs[] = {&kTokens, &kB};
 const heddle_port* const kOutputs[] = {&kOut};
 
-heddle_tensor* tensor_of(const heddle_value* v) { return v == nullptr ? nullptr : get_tensor(*v).get(); }
+heddle_tensor* tensor_of(const heddle_value* v) {
+  return v == nullptr ? nullptr : get_tensor(*v).get();
+}
 
 // out = a + b, or a copy of a.
 heddle_status* add(void*, heddle_ctx* ctx) {
@@ -36,12 +40,14 @@ heddle_status* add(void*, heddle_ctx* ctx) {
     heddle_tensor* const a = tensor_of(ctx->input(0));
     heddle_tensor* const b = tensor_of(ctx->input(1));
     heddle_tensor_info info = a->info;
-    for (std::uint32_t i = 0; b != nullptr && i < info.rank; ++i) info.shape[i] = std::max(info.shape[i], b->info.shape[i]);
+    for (std::uint32_t i = 0; b != nullptr && i < info.rank; ++i)
+      info.shape[i] = std::max(info.shape[i], b->info.shape[i]);
     std::fill(std::begin(info.stride), std::end(info.stride), 0);
     const Tensor out = ctx->make(info);
     heddle_tensor* const in[] = {a, b};
     heddle_tensor* const to[] = {out.get()};
-    ctx->op(op_id(b == nullptr ? HEDDLE_OP_COPY : HEDDLE_OP_ADD), {in, std::size_t(b == nullptr ? 1 : 2)}, to, {});
+    ctx->op(op_id(b == nullptr ? HEDDLE_OP_COPY : HEDDLE_OP_ADD),
+            {in, std::size_t(b == nullptr ? 1 : 2)}, to, {});
     ctx->set_output(0, make_value(out));
   });
 }
@@ -68,8 +74,10 @@ heddle_status* gather_rows(void*, heddle_ctx* ctx) {
     heddle_tensor* const in[] = {a};
     heddle_tensor* const to[] = {out.get()};
     const heddle_all_gather_attrs attrs{shard.begin, 0};
-    if (ctx->group().count == 1) ctx->op(op_id(HEDDLE_OP_COPY), in, to, {});
-    else ctx->op(op_id(HEDDLE_OP_ALL_GATHER), in, to, std::as_bytes(std::span(&attrs, 1)));
+    if (ctx->group().count == 1)
+      ctx->op(op_id(HEDDLE_OP_COPY), in, to, {});
+    else
+      ctx->op(op_id(HEDDLE_OP_ALL_GATHER), in, to, std::as_bytes(std::span(&attrs, 1)));
     ctx->set_output(0, make_value(out));
   });
 }
@@ -86,11 +94,22 @@ heddle_status* misbehave(void*, heddle_ctx* ctx) {
   });
 }
 
-NodeTypeRef type(const char* name, heddle_status* (*execute)(void*, heddle_ctx*), std::uint32_t inputs = 2) {
+NodeTypeRef type(const char* name, heddle_status* (*execute)(void*, heddle_ctx*),
+                 std::uint32_t inputs = 2) {
   static std::vector<std::unique_ptr<heddle_node_desc>> descs;
-  descs.push_back(std::make_unique<heddle_node_desc>(heddle_node_desc{.size = sizeof(heddle_node_desc), .version = 1, .type = name, .title = name, .category = "test",
-                                                                      .doc = "", .flags = HEDDLE_NODE_BLOCK, .input_count = inputs, .output_count = 1,
-                                                                      .inputs = inputs == 1 ? kShapeInputs : kAddInputs, .outputs = kOutputs, .execute = execute}));
+  descs.push_back(std::make_unique<heddle_node_desc>(
+      heddle_node_desc{.size = sizeof(heddle_node_desc),
+                       .version = 1,
+                       .type = name,
+                       .title = name,
+                       .category = "test",
+                       .doc = "",
+                       .flags = HEDDLE_NODE_BLOCK,
+                       .input_count = inputs,
+                       .output_count = 1,
+                       .inputs = inputs == 1 ? kShapeInputs : kAddInputs,
+                       .outputs = kOutputs,
+                       .execute = execute}));
   return std::make_shared<NodeType>(descs.back().get(), "test", nullptr);
 }
 
@@ -104,7 +123,9 @@ struct Builder {
   }
 };
 
-heddle_tensor_info f32(std::initializer_list<std::int64_t> shape) { return make_info(HEDDLE_F32, {shape.begin(), shape.size()}); }
+heddle_tensor_info f32(std::initializer_list<std::int64_t> shape) {
+  return make_info(HEDDLE_F32, {shape.begin(), shape.size()});
+}
 
 const heddle_kernel kKernel{sizeof(heddle_kernel), "any", "test", "any", nullptr, nullptr, nullptr};
 ChosenKernel choose(std::uint32_t, const heddle_op_call&) { return {&kKernel, 0}; }
@@ -120,7 +141,9 @@ std::vector<PlannedOp> ops(const SessionPlan& plan, std::size_t phase) {
 // x: step, c: constant, t: precomputed. y = (x + row(t + c)) + ones_like(x).
 Builder example() {
   Builder b;
-  b.graph.inputs = {{"x", HEDDLE_INPUT_PER_STEP}, {"c", HEDDLE_INPUT_LOOP_INVARIANT}, {"t", HEDDLE_INPUT_PRECOMPUTED}};
+  b.graph.inputs = {{"x", HEDDLE_INPUT_PER_STEP},
+                    {"c", HEDDLE_INPUT_LOOP_INVARIANT},
+                    {"t", HEDDLE_INPUT_PRECOMPUTED}};
   const Source x{kGraphInputs, 0}, c{kGraphInputs, 1}, t{kGraphInputs, 2};
   const NodeIndex tc = b.node("tc", type("add", add), {t, c});
   const NodeIndex ones = b.node("ones", type("fill", fill_like, 1), {x});
@@ -133,7 +156,8 @@ Builder example() {
 SessionSpec spec(std::uint32_t steps, std::size_t sets) {
   SessionSpec s;
   s.step_count = steps;
-  for (std::size_t i = 0; i < sets; ++i) s.sets.push_back({{{"c", f32({1, 8})}}, {{"x", f32({2, 8})}}});
+  for (std::size_t i = 0; i < sets; ++i)
+    s.sets.push_back({{{"c", f32({1, 8})}}, {{"x", f32({2, 8})}}});
   s.schedule = {{"t", f32({steps, 8})}};
   return s;
 }
@@ -152,7 +176,8 @@ std::string refusal(const std::function<void()>& call) {
 BOOST_AUTO_TEST_CASE(blocks_run_as_often_as_what_they_read_changes) {
   const Builder b = example();
   const std::vector<Phase> phases = node_phases(b.graph);
-  BOOST_TEST((phases == std::vector<Phase>{Phase::precomputed, Phase::loop_invariant, Phase::per_step, Phase::per_step}));
+  BOOST_TEST((phases == std::vector<Phase>{Phase::precomputed, Phase::loop_invariant,
+                                           Phase::per_step, Phase::per_step}));
 }
 
 BOOST_AUTO_TEST_CASE(the_precomputed_phase_sees_all_steps_and_a_step_sees_one_row) {
@@ -173,7 +198,8 @@ BOOST_AUTO_TEST_CASE(the_sets_of_a_step_run_block_by_block) {
   const SessionPlan plan = plan_session(b.graph, spec(3, 2), choose);
   std::vector<std::pair<NodeIndex, std::uint32_t>> order;
   for (const PlannedOp& op : ops(plan, 2)) order.emplace_back(op.node, op.branch);
-  BOOST_TEST((order == std::vector<std::pair<NodeIndex, std::uint32_t>>{{2, 0}, {2, 1}, {3, 0}, {3, 1}}));
+  BOOST_TEST(
+      (order == std::vector<std::pair<NodeIndex, std::uint32_t>>{{2, 0}, {2, 1}, {3, 0}, {3, 1}}));
   BOOST_TEST(plan.outputs.size() == 2u);
 }
 
@@ -211,7 +237,9 @@ BOOST_AUTO_TEST_CASE(an_edge_between_places_becomes_one_transfer) {
   // tc crosses once for all steps, ones as it was made: neither waits for the loop.
   BOOST_TEST(plan.transfers[0].bytes + plan.transfers[1].bytes == 96u + 64u);
   const auto transfers_in = [&](std::size_t phase) {
-    return std::ranges::count_if(plan.phases[phase], [](const SessionAction& a) { return a.kind == SessionAction::Kind::transfer; });
+    return std::ranges::count_if(plan.phases[phase], [](const SessionAction& a) {
+      return a.kind == SessionAction::Kind::transfer;
+    });
   };
   BOOST_TEST(transfers_in(0) == 1);
   BOOST_TEST(transfers_in(1) == 1);
@@ -237,8 +265,10 @@ BOOST_AUTO_TEST_CASE(a_transfer_starts_behind_its_block_and_is_awaited_before_it
   std::string order;
   for (const SessionAction& a : plan.phases[2]) {
     if (a.kind == SessionAction::Kind::block) order += b.graph.nodes[plan.blocks[a.index].node].id;
-    if (a.kind == SessionAction::Kind::transfer) order += plan.transfers[a.index].value.node == kGraphInputs ? ">x" : ">xt";
-    if (a.kind == SessionAction::Kind::await) order += plan.transfers[a.index].value.node == kGraphInputs ? "?x" : "?xt";
+    if (a.kind == SessionAction::Kind::transfer)
+      order += plan.transfers[a.index].value.node == kGraphInputs ? ">x" : ">xt";
+    if (a.kind == SessionAction::Kind::await)
+      order += plan.transfers[a.index].value.node == kGraphInputs ? "?x" : "?xt";
     order += " ";
   }
   std::erase(order, ' ');
@@ -258,8 +288,10 @@ BOOST_AUTO_TEST_CASE(items_of_a_batch_are_branches_of_their_own) {
   BOOST_TEST(plan.branches[1].count == 2);
   BOOST_TEST(plan.branches[1].begin == 3);
   BOOST_TEST(plan.branches[1].device_slot == 1u);
-  for (const PlannedOp& op : ops(plan, 2)) BOOST_TEST(op.op.out[0].info.shape[0] == plan.branches[op.branch].count);
-  for (const PlannedOp& op : plan.ops) BOOST_TEST(op.device_slot == plan.branches[op.branch].device_slot);
+  for (const PlannedOp& op : ops(plan, 2))
+    BOOST_TEST(op.op.out[0].info.shape[0] == plan.branches[op.branch].count);
+  for (const PlannedOp& op : plan.ops)
+    BOOST_TEST(op.device_slot == plan.branches[op.branch].device_slot);
 }
 
 // One block whose tokens two places divide: 2 rows and 1.
@@ -272,7 +304,9 @@ struct Sharded {
     descs.push_back(std::make_unique<heddle_node_desc>(type("divided", execute)->desc()));
     descs.back()->inputs = inputs;
     b.graph.inputs = {{"x", HEDDLE_INPUT_PER_STEP}};
-    const NodeIndex n = b.node("tokens", std::make_shared<NodeType>(descs.back().get(), "test", nullptr), {Source{kGraphInputs, 0}});
+    const NodeIndex n =
+        b.node("tokens", std::make_shared<NodeType>(descs.back().get(), "test", nullptr),
+               {Source{kGraphInputs, 0}});
     b.graph.outputs = {{"y", {n, 0}}};
     s.sets.push_back({{}, {{"x", f32({3, 8})}}});
     s.device_slots = {{"a", HEDDLE_F32, 0}, {"b", HEDDLE_F32, 1}};
@@ -291,7 +325,8 @@ BOOST_AUTO_TEST_CASE(a_gather_becomes_copies_between_the_ranks) {
   BOOST_TEST_REQUIRE(plan.ops.size() == 4u);
   for (const PlannedOp& op : plan.ops) BOOST_TEST(std::string(op_name(op.op.op)) == HEDDLE_OP_COPY);
   // The second place's rows stand behind the first one's.
-  for (const PlannedOp& op : plan.ops) BOOST_TEST(op.op.out[0].offset_bytes == (op.op.in[0].info.shape[0] == 1 ? 64u : 0u));
+  for (const PlannedOp& op : plan.ops)
+    BOOST_TEST(op.op.out[0].offset_bytes == (op.op.in[0].info.shape[0] == 1 ? 64u : 0u));
   BOOST_TEST(plan.outputs[0].value.info.shape[0] == 3);
 }
 
@@ -305,24 +340,31 @@ BOOST_AUTO_TEST_CASE(tokens_that_not_every_rank_would_get_are_not_divided) {
 
 BOOST_AUTO_TEST_CASE(ranks_that_issue_other_collectives_are_refused) {
   const Sharded d(gather_alone);
-  BOOST_TEST(refusal([&] { plan_session(d.b.graph, d.s, choose); }).find("do not issue the same collectives") != std::string::npos);
+  BOOST_TEST(refusal([&] {
+               plan_session(d.b.graph, d.s, choose);
+             }).find("do not issue the same collectives") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(a_missing_input_and_an_unknown_one_are_named) {
   const Builder b = example();
   SessionSpec missing = spec(3, 1);
   missing.sets[0].constants.clear();
-  BOOST_TEST(refusal([&] { plan_session(b.graph, missing, choose); }).find("'c' is missing") != std::string::npos);
+  BOOST_TEST(refusal([&] { plan_session(b.graph, missing, choose); }).find("'c' is missing") !=
+             std::string::npos);
   SessionSpec unknown = spec(3, 1);
   unknown.sets[0].constants.emplace("cc", f32({1}));
-  BOOST_TEST(refusal([&] { plan_session(b.graph, unknown, choose); }).find("no loop-invariant input 'cc'") != std::string::npos);
+  BOOST_TEST(refusal([&] {
+               plan_session(b.graph, unknown, choose);
+             }).find("no loop-invariant input 'cc'") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(a_schedule_of_the_wrong_length_is_refused) {
   const Builder b = example();
   SessionSpec wrong = spec(3, 1);
   wrong.schedule = {{"t", f32({4, 8})}};
-  BOOST_TEST(refusal([&] { plan_session(b.graph, wrong, choose); }).find("first axis has to be the 3 steps") != std::string::npos);
+  BOOST_TEST(refusal([&] {
+               plan_session(b.graph, wrong, choose);
+             }).find("first axis has to be the 3 steps") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(a_block_that_reads_elements_is_refused_by_name) {
@@ -340,12 +382,14 @@ BOOST_AUTO_TEST_CASE(a_block_that_reads_elements_is_refused_by_name) {
 BOOST_AUTO_TEST_CASE(an_op_with_wrong_shapes_is_refused_while_it_is_recorded) {
   Builder b;
   b.graph.inputs = {{"x", HEDDLE_INPUT_PER_STEP}, {"c", HEDDLE_INPUT_LOOP_INVARIANT}};
-  const NodeIndex n = b.node("sum", type("add", add), {Source{kGraphInputs, 0}, Source{kGraphInputs, 1}});
+  const NodeIndex n =
+      b.node("sum", type("add", add), {Source{kGraphInputs, 0}, Source{kGraphInputs, 1}});
   b.graph.outputs = {{"y", {n, 0}}};
   SessionSpec s;
   s.sets.push_back({{{"c", f32({3, 8})}}, {{"x", f32({2, 8})}}});
   const std::string reason = refusal([&] { plan_session(b.graph, s, choose); });
-  BOOST_TEST(reason.find("block sum: add/1: axis 0 does not broadcast") != std::string::npos, reason);
+  BOOST_TEST(reason.find("block sum: add/1: axis 0 does not broadcast") != std::string::npos,
+             reason);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

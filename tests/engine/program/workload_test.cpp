@@ -250,7 +250,8 @@ BOOST_AUTO_TEST_CASE(devices_that_take_turns_are_faster_where_power_limits_them)
   BOOST_TEST(share(layers, 0) == 1.0, copies);
   BOOST_TEST(share(layers, 0.9e9) == 1.0, copies);  // measured in error: nothing is slower rested
   BOOST_TEST(share(layers, 1.25e9) == 0.8, copies);
-  // One works three quarters of the time, half as rested as one that works half of it; the other a quarter.
+  // One works three quarters of the time, half as rested as one that works half of it; the other a
+  // quarter.
   BOOST_TEST(share(uneven, 1.25e9) == 0.75 / 1.125 + 0.25 / 1.25, copies);
   // What copies are held against does not rest.
   const std::uint64_t half = loads[0]->weight_bytes / 2;
@@ -276,7 +277,8 @@ BOOST_AUTO_TEST_CASE(batch_items_are_whole) {
   // Three shares of four items: 2, 1 and 1, so the time is that of two items and not of four
   // thirds.
   const CallEstimate one = of(alone()),
-                     three = of({ParallelMode::data, {0, 1, 2}, {}, {}, {1.0 / 3, 1.0 / 3, 1.0 / 3}});
+                     three =
+                         of({ParallelMode::data, {0, 1, 2}, {}, {}, {1.0 / 3, 1.0 / 3, 1.0 / 3}});
   BOOST_TEST(three.seconds > 0.45 * one.seconds);
 }
 

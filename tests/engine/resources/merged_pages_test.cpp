@@ -28,11 +28,13 @@ struct Patched {
     auto& build = layers.runs.environment().build_model;
     build = [old = build, file](std::string_view role, const engine::Checkpoint& of,
                                 const heddle_value* config, const engine::Hints& hints) {
-      auto changed = std::make_shared<engine::Model>(*engine::get_model(*old(role, of, config, hints)));
+      auto changed =
+          std::make_shared<engine::Model>(*engine::get_model(*old(role, of, config, hints)));
       std::vector<engine::WeightPatch> patches;
       for (int l = 0; l < kDeep; ++l)
         patches.push_back({"up", "down", 0.5, {{engine::cat("layers.", l, ".weight")}}});
-      changed->patches = engine::WeightPatches::extend(nullptr, *changed->checkpoint, file, patches);
+      changed->patches =
+          engine::WeightPatches::extend(nullptr, *changed->checkpoint, file, patches);
       return engine::make_value(std::shared_ptr<const engine::Model>(std::move(changed)));
     };
   }

@@ -34,8 +34,10 @@ CallPlacement two_sets(const Model&) { return {ParallelMode::cfg, {1, 2}, {}, {0
 CallPlacement batch(const Model&) { return {ParallelMode::data, {1, 0, 2}, {}, {}, {2, 1, 1}}; }
 
 // The bytes of the sets' x after all steps; nothing of a session that was cancelled.
-std::vector<std::byte> step_through(test::LayersModel& layers, const Parallelize& parallelize, Asked& asked) {
-  auto opened = layers.open(kSteps, 2, parallelize, [&asked] { return ++asked.count >= asked.limit; });
+std::vector<std::byte> step_through(test::LayersModel& layers, const Parallelize& parallelize,
+                                    Asked& asked) {
+  auto opened =
+      layers.open(kSteps, 2, parallelize, [&asked] { return ++asked.count >= asked.limit; });
   try {
     for (std::uint32_t i = 0; i < kSteps; ++i) opened.step(i);
   } catch (const engine::Error& error) {
@@ -44,7 +46,8 @@ std::vector<std::byte> step_through(test::LayersModel& layers, const Parallelize
   }
   std::vector<std::byte> bytes;
   for (const engine::Value& set : opened.x) {
-    const engine::Tensor& x = engine::get_tensor(**std::get<engine::Record>(set->content).find("x"));
+    const engine::Tensor& x =
+        engine::get_tensor(**std::get<engine::Record>(set->content).find("x"));
     std::vector<std::byte> of_set(engine::dense_bytes(x->info));
     layers.state(0).read(x, of_set.data(), of_set.size());
     bytes.insert(bytes.end(), of_set.begin(), of_set.end());
@@ -58,7 +61,8 @@ std::vector<std::byte> step_through(test::LayersModel& layers, const Parallelize
 // has waited for runs while the next one is at work.
 BOOST_AUTO_TEST_CASE(sessions_cancelled_anywhere_leave_the_next_one_its_bytes) {
   const test::FakeControl control;
-  for (const Parallelize& parallelize : {Parallelize(back_and_forth), Parallelize(two_sets), Parallelize(batch)})
+  for (const Parallelize& parallelize :
+       {Parallelize(back_and_forth), Parallelize(two_sets), Parallelize(batch)})
     for (int seed = 0; seed < 8; ++seed) {
       const char* peer = seed % 2 == 0 ? "false" : "true";
       test::LayersModel layers({"fake:0", "fake:1", "fake:2"},

@@ -293,8 +293,7 @@ BOOST_AUTO_TEST_CASE(what_a_node_shows_is_joined_and_given_again_when_it_is_cach
         give_number(ctx, 3);
       },
       HEDDLE_NODE_SINK);
-  const std::string ui =
-      R"({"images":[{"filename":"a.png"},{"filename":"b.png"}],"text":["1"]})";
+  const std::string ui = R"({"images":[{"filename":"a.png"},{"filename":"b.png"}],"text":["1"]})";
   for (const bool is_cached : {false, true}) {
     Listener listener;
     engine::RunControl control;

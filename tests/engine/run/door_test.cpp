@@ -126,7 +126,8 @@ BOOST_FIXTURE_TEST_CASE(a_value_from_the_cache_is_looked_at_too, Door) {
   }
   // The first run has put it there.
   Flow flow;
-  const auto from = flow.add("from", Place::host, {}, [](heddle_ctx&) {}, 0);
+  const auto from = flow.add(
+      "from", Place::host, {}, [](heddle_ctx&) {}, 0);
   BOOST_TEST(engine::get_int(*run(flow, {{from, 0}}).fetched.at({from, 0})) == -32);
 }
 

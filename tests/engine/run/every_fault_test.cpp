@@ -64,8 +64,8 @@ class Runs {
   explicit Runs(const Mode& mode)
       : mode_(mode),
         layers_({"fake:0", "fake:1"},
-                engine::cat(R"({"memory": )", kMemory, mode.options.empty() ? "" : ", ", mode.options,
-                          "}"),
+                engine::cat(R"({"memory": )", kMemory, mode.options.empty() ? "" : ", ",
+                            mode.options, "}"),
                 kWide, kDeep),
         flow_(layers_.flow(kSteps, kSets)) {
     if (mode.is_patched) patch();
@@ -151,7 +151,8 @@ class Runs {
     build = [old = build, file, patches](std::string_view role, const engine::Checkpoint& of,
                                          const heddle_value* config, const engine::Hints& hints) {
       auto changed = std::make_shared<Model>(*engine::get_model(*old(role, of, config, hints)));
-      changed->patches = engine::WeightPatches::extend(nullptr, *changed->checkpoint, file, patches);
+      changed->patches =
+          engine::WeightPatches::extend(nullptr, *changed->checkpoint, file, patches);
       changed->identity =
           engine::Hasher().add(changed->identity).add(changed->patches->identity()).finish();
       return engine::make_value(std::shared_ptr<const Model>(std::move(changed)));

@@ -1,11 +1,11 @@
-// Work that a cancelled run has enqueued: what has not begun is left out, nobody else's is, and what
-// was to be made of it is found by nobody.
+// Work that a cancelled run has enqueued: what has not begun is left out, nobody else's is, and
+// what was to be made of it is found by nobody.
 #include <boost/test/unit_test.hpp>
 
 #include "engine/base/error.h"
 #include "engine/resources/run_work.h"
-#include "tests/fake_device/fake_fixture.h"
 #include "heddle/device.hpp"
+#include "tests/fake_device/fake_fixture.h"
 #include "tests/support/layers_model.h"
 #include "tests/support/stride.h"
 
@@ -32,11 +32,12 @@ struct Late {
         R"({"class_type": "test.load", "inputs": {"path": ")" + layers.path + R"("}})";
     const std::string ramp = R"({"class_type": "test.ramp", "inputs": {"count": )" +
                              std::to_string(layers.width) + R"(, "items": 4}})";
-    return test::workflow({{"load", load.c_str()},
-                           {"x", ramp.c_str()},
-                           {"first", loop("x").c_str()},
-                           {"second", loop("first").c_str()},
-                           {"keep", R"({"class_type": "test.keep", "inputs": {"value": ["second", 0]}})"}});
+    return test::workflow(
+        {{"load", load.c_str()},
+         {"x", ramp.c_str()},
+         {"first", loop("x").c_str()},
+         {"second", loop("first").c_str()},
+         {"keep", R"({"class_type": "test.keep", "inputs": {"value": ["second", 0]}})"}});
   }
   // Nothing: it was cancelled.
   std::vector<std::byte> start(const std::string& flow, const std::string& id, RunControl& run) {

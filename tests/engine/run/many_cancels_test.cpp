@@ -41,7 +41,8 @@ struct Sessions {
   // `asked` is called with every question whether the session is cancelled. Empty: it was.
   std::vector<std::byte> step_through(Parallelize parallelize, std::uint64_t budget,
                                       const std::function<bool()>& asked) {
-    auto opened = layers.open(kSteps, kSets, parallelize, asked, {{budget, budget}, {}, nullptr, 1});
+    auto opened =
+        layers.open(kSteps, kSets, parallelize, asked, {{budget, budget}, {}, nullptr, 1});
     try {
       for (std::uint32_t i = 0; i < kSteps; ++i) opened.step(i);
     } catch (const engine::Error& error) {
@@ -52,7 +53,8 @@ struct Sessions {
     is_streamed = !opened.session->plan()->pages.empty();
     std::vector<std::byte> bytes;
     for (const engine::Value& set : opened.x) {
-      const engine::Tensor& x = engine::get_tensor(**std::get<engine::Record>(set->content).find("x"));
+      const engine::Tensor& x =
+          engine::get_tensor(**std::get<engine::Record>(set->content).find("x"));
       std::vector<std::byte> of_set(engine::dense_bytes(x->info));
       layers.state(0).read(x, of_set.data(), of_set.size());
       bytes.insert(bytes.end(), of_set.begin(), of_set.end());
@@ -90,7 +92,8 @@ void cancel_a_hundred_sessions(const std::string& options) {
     if (run % 10 == 0) BOOST_TEST((sessions.step_through(kWays[way], budget, kNever) == good));
   }
   BOOST_TEST(sessions.held() == before);
-  for (const Parallelize way : kWays) BOOST_TEST((sessions.step_through(way, budget, kNever) == good));
+  for (const Parallelize way : kWays)
+    BOOST_TEST((sessions.step_through(way, budget, kNever) == good));
   BOOST_TEST(sessions.held() == before);
   for (std::uint32_t d = 0; d < kDevices; ++d) BOOST_TEST(sessions.control->freed_in_use(d) == 0u);
 }

@@ -34,7 +34,7 @@ BOOST_AUTO_TEST_CASE(a_file_that_was_changed_or_has_gone_is_found) {
   const test::TemporaryFolder folder;
   const fs::path one = folder.write("one", "111"), two = folder.write("two", "222");
   const engine::UsedFiles files{{one, engine::identify_file_for_key(one)},
-                              {two, engine::identify_file_for_key(two)}};
+                                {two, engine::identify_file_for_key(two)}};
   BOOST_TEST(engine::find_changed(files) == nullptr);
   std::ofstream(two, std::ios::binary | std::ios::in) << "333";
   BOOST_TEST_REQUIRE(engine::find_changed(files) != nullptr);

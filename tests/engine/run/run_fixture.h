@@ -48,7 +48,8 @@ class Meeting {
  private:
   void wait(std::unique_lock<std::mutex>& lock, int count) {
     if (!changed_.wait_for(lock, std::chrono::seconds(60), [&] { return arrived_ >= count; }))
-      throw engine::Error(engine::Code::internal, "nobody else came: the nodes ran one after another");
+      throw engine::Error(engine::Code::internal,
+                          "nobody else came: the nodes ran one after another");
   }
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -68,8 +69,8 @@ class Flow {
  public:
   // `need`: which lazy inputs it wants.
   engine::NodeIndex add(const std::string& id, Place place, const std::vector<TestInput>& inputs,
-                      Action action, std::uint32_t flags = HEDDLE_NODE_IMPURE,
-                      Action need = nullptr) {
+                        Action action, std::uint32_t flags = HEDDLE_NODE_IMPURE,
+                        Action need = nullptr) {
     static const char* const names[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
     auto node = std::make_shared<TestNode>("test.action", flags);
     for (std::size_t i = 0; i < inputs.size(); ++i) node->in(names[i], "*", inputs[i].flags);

@@ -61,9 +61,9 @@ struct TwoFakes : TwoDevices {
     plugins = engine::load_plugins({HEDDLE_PLUGINS_DIR "/cpu.so", kFakePlugin});
     const std::vector<std::string> names{"fake:0", "fake:1"};
     environment.devices = engine::open_devices(plugins, {.names = names,
-                                                       .compute = {{"fake", "f32"}},
-                                                       .reference_kernels = true,
-                                                       .options = {{"fake", options}}});
+                                                         .compute = {{"fake", "f32"}},
+                                                         .reference_kernels = true,
+                                                         .options = {{"fake", options}}});
     environment.topology = engine::topology_of(environment.devices);
     control->reset();
   }

@@ -40,7 +40,8 @@ const Way kWays[] = {{"alone", alone}, {"layers", halves}, {"sets", two_sets}, {
 std::vector<std::byte> bytes_of(LayersModel& layers, const LayersModel::Opened& opened) {
   std::vector<std::byte> bytes;
   for (const engine::Value& set : opened.x) {
-    const engine::Tensor& x = engine::get_tensor(**std::get<engine::Record>(set->content).find("x"));
+    const engine::Tensor& x =
+        engine::get_tensor(**std::get<engine::Record>(set->content).find("x"));
     std::vector<std::byte> of_set(engine::dense_bytes(x->info));
     layers.state(0).read(x, of_set.data(), of_set.size());
     bytes.insert(bytes.end(), of_set.begin(), of_set.end());

@@ -14,7 +14,9 @@ constexpr int kWide = 96, kDeep = 24;  // weights of 36 KiB
 constexpr std::uint64_t kAll = std::uint64_t{kDeep} * kWide * kWide * 4;
 constexpr std::uint32_t kSteps = 3;
 
-engine::CallPlacement alone(const engine::Model&) { return {engine::ParallelMode::none, {0}, {}, {}, {}}; }
+engine::CallPlacement alone(const engine::Model&) {
+  return {engine::ParallelMode::none, {0}, {}, {}, {}};
+}
 engine::CallPlacement two_sets(const engine::Model&) {
   return {engine::ParallelMode::cfg, {0, 1}, {}, {0, 1}, {}};
 }
@@ -27,14 +29,16 @@ struct Reading : test::LayersOnHost {
             devices, kWide, kDeep, limit,
             {.pinned_bytes = pinned, .staging_bytes = pinned / 4, .piece_bytes = 16 << 10}) {}
 
-  std::vector<std::byte> run(const std::function<engine::CallPlacement(const engine::Model&)>& parallelize,
-                             std::vector<std::uint64_t> budgets = {},
-                             engine::Timeline* timeline = nullptr) {
-    auto opened = layers.open(kSteps, 2, parallelize, kNever, {std::move(budgets), {}, timeline, 1});
+  std::vector<std::byte> run(
+      const std::function<engine::CallPlacement(const engine::Model&)>& parallelize,
+      std::vector<std::uint64_t> budgets = {}, engine::Timeline* timeline = nullptr) {
+    auto opened =
+        layers.open(kSteps, 2, parallelize, kNever, {std::move(budgets), {}, timeline, 1});
     for (std::uint32_t i = 0; i < kSteps; ++i) opened.step(i);
     std::vector<std::byte> bytes;
     for (const engine::Value& set : opened.x) {
-      const engine::Tensor& x = engine::get_tensor(**std::get<engine::Record>(set->content).find("x"));
+      const engine::Tensor& x =
+          engine::get_tensor(**std::get<engine::Record>(set->content).find("x"));
       std::vector<std::byte> of_set(engine::dense_bytes(x->info));
       layers.state(0).read(x, of_set.data(), of_set.size());
       bytes.insert(bytes.end(), of_set.begin(), of_set.end());

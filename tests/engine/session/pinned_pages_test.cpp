@@ -8,8 +8,8 @@
 using namespace heddle;
 using engine::CallPlacement;
 using engine::Model;
-using engine::SessionPlan;
 using engine::ParallelMode;
+using engine::SessionPlan;
 
 BOOST_AUTO_TEST_SUITE(pinned_pages)
 
@@ -32,16 +32,17 @@ struct Streamed {
 };
 
 // With room for the activations and `part` of the weights on each device.
-Streamed stream(const std::function<CallPlacement(const Model&)>& parallelize, std::uint32_t devices,
-                double part, std::uint64_t pinned, std::uint32_t steps = kSteps) {
+Streamed stream(const std::function<CallPlacement(const Model&)>& parallelize,
+                std::uint32_t devices, double part, std::uint64_t pinned,
+                std::uint32_t steps = kSteps) {
   const test::FakeControl control;
   // What is beyond the limit is copied as it lies, with no pinned buffer between.
   test::LayersOnHost on(
       {"fake:0", "fake:1"}, kWide, kDeep, engine::HostBudget::kUnlimited, {.pinned_bytes = pinned},
       engine::cat(R"({"flops": )", kFlops, R"(, "bandwidth": 1e15, "launch_seconds": 1e-9,)",
-                R"( "links": {"host": {"bandwidth": )", kPinned,
-                R"(, "latency": 1e-9}, "pageable": {"bandwidth": )", kPageable,
-                R"(, "latency": 1e-9}}})"));
+                  R"( "links": {"host": {"bandwidth": )", kPinned,
+                  R"(, "latency": 1e-9}, "pageable": {"bandwidth": )", kPageable,
+                  R"(, "latency": 1e-9}}})"));
   const auto never = [] { return false; };
   test::SessionLimits limits;
   limits.rates = {kFlops, 1e15, 1e-9};

@@ -69,7 +69,7 @@ Bytes foretold(const engine::SessionPlan& plan, const std::vector<std::uint32_t>
   // What is given before anything runs goes from home, which is the first place, to its readers.
   for (const engine::SessionStorage& s : plan.storages)
     if (s.device_slot != 0 && (s.kind == engine::SessionStorage::Kind::loop_invariant ||
-                         s.kind == engine::SessionStorage::Kind::precomputed))
+                               s.kind == engine::SessionStorage::Kind::precomputed))
       add(0, s.device_slot, s.bytes);
   return bytes;
 }
@@ -98,8 +98,8 @@ BOOST_AUTO_TEST_CASE(the_bytes_that_cross_are_those_of_the_plan) {
   for (const bool peer : {true, false})
     for (const Division& division : divisions()) {
       test::LayersModel layers(kFakes, peer ? "{}" : R"({"peer": false})");
-      auto keeps_weights =
-          layers.open(1, division.sets, division.parallelize);  // weights are in the store from here on
+      auto keeps_weights = layers.open(
+          1, division.sets, division.parallelize);  // weights are in the store from here on
       keeps_weights.step(0);
       auto opened = layers.open(kSteps, division.sets, division.parallelize);
       const test::FakeControl control;  // counts from here

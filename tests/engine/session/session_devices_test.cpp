@@ -47,13 +47,13 @@ BOOST_AUTO_TEST_CASE(layers_on_two_three_and_four_devices_give_the_same_bytes) {
 
 BOOST_AUTO_TEST_CASE(layers_that_go_back_and_forth_give_the_same_bytes) {
   const auto alone = runs.run(flow(4, 2), "loop");
-  const auto split = runs.run(flow(4, 2), "loop",
-                              [](const Node&, std::uint32_t, const Model& model, const CallSpec&) {
-                                CallPlacement placement{ParallelMode::layers, {2, 0, 3}, {}, {}, {}};
-                                for (std::uint32_t n = 0; n < model.graph->nodes.size(); ++n)
-                                  placement.of_block.push_back(n % 3);
-                                return placement;
-                              });
+  const auto split = runs.run(
+      flow(4, 2), "loop", [](const Node&, std::uint32_t, const Model& model, const CallSpec&) {
+        CallPlacement placement{ParallelMode::layers, {2, 0, 3}, {}, {}, {}};
+        for (std::uint32_t n = 0; n < model.graph->nodes.size(); ++n)
+          placement.of_block.push_back(n % 3);
+        return placement;
+      });
   BOOST_TEST((split == alone));
 }
 
@@ -122,7 +122,8 @@ BOOST_AUTO_TEST_CASE(devices_that_run_in_any_order_their_events_allow_give_the_s
   for (const auto& machine : machines)
     for (const char* peer : {"true", "false"})
       for (int seed = test::first_of_stride(time++) - 1; seed < 8; seed += test::kStride) {
-        LayersModel other(machine, engine::cat(R"({"peer": )", peer, R"(, "shuffle": )", seed, "}"));
+        LayersModel other(machine,
+                          engine::cat(R"({"peer": )", peer, R"(, "shuffle": )", seed, "}"));
         for (std::size_t p = 0; p < placers.size(); ++p)
           BOOST_TEST((other.runs.run(other.flow(4, 2), "loop", placers[p]) == alone),
                      machine[0] << ", peer " << peer << ", seed " << seed << ", placement " << p);

@@ -11,8 +11,8 @@
 using namespace heddle;
 using engine::CallPlacement;
 using engine::Model;
-using engine::SessionPlan;
 using engine::ParallelMode;
+using engine::SessionPlan;
 using test::LayersModel;
 
 BOOST_AUTO_TEST_SUITE(streamed_session)
@@ -51,7 +51,8 @@ const Way kWays[] = {
 std::vector<std::byte> bytes_of(LayersModel& layers, const LayersModel::Opened& opened) {
   std::vector<std::byte> bytes;
   for (const engine::Value& set : opened.x) {
-    const engine::Tensor& x = engine::get_tensor(**std::get<engine::Record>(set->content).find("x"));
+    const engine::Tensor& x =
+        engine::get_tensor(**std::get<engine::Record>(set->content).find("x"));
     std::vector<std::byte> of_set(engine::dense_bytes(x->info));
     layers.state(0).read(x, of_set.data(), of_set.size());
     bytes.insert(bytes.end(), of_set.begin(), of_set.end());
@@ -135,15 +136,16 @@ BOOST_AUTO_TEST_CASE(one_byte_under_the_least_is_refused_with_the_least) {
     for (std::uint32_t d = 0; d < way.devices; ++d) {
       std::vector<std::uint64_t> budgets = whole.least;
       --budgets[d];
-      BOOST_CHECK_EXCEPTION(step_through(way, budgets), engine::Error, [&](const engine::Error& error) {
-        const std::string text = error.full();
-        BOOST_TEST_INFO(text);
-        for (const std::string& part :
-             {engine::cat("fake:", d), engine::cat("(", budgets[d], " bytes)"),
-              engine::cat("(", whole.least[d], " bytes)"), std::string("layer.")})
-          BOOST_TEST(text.find(part) != std::string::npos, part);
-        return error.code() == engine::Code::out_of_memory;
-      });
+      BOOST_CHECK_EXCEPTION(
+          step_through(way, budgets), engine::Error, [&](const engine::Error& error) {
+            const std::string text = error.full();
+            BOOST_TEST_INFO(text);
+            for (const std::string& part :
+                 {engine::cat("fake:", d), engine::cat("(", budgets[d], " bytes)"),
+                  engine::cat("(", whole.least[d], " bytes)"), std::string("layer.")})
+              BOOST_TEST(text.find(part) != std::string::npos, part);
+            return error.code() == engine::Code::out_of_memory;
+          });
     }
   }
 }
@@ -209,11 +211,12 @@ BOOST_AUTO_TEST_CASE(copies_hide_behind_computing_on_the_simulated_clock) {
     for (const double part : {0.2, 0.6}) BOOST_TEST_CONTEXT("ratio " << ratios[r] << ", " << part) {
         const double bandwidth = double(kWeight) / (ratios[r] * 1e-3);
         const test::FakeControl control;
-        LayersModel layers({"fake:0"},
-                           engine::cat(R"({"flops": )", kFlops, R"(, "bandwidth": 1e15,)",
-                                     R"( "launch_seconds": 1e-9, "links": {"host": {"bandwidth": )",
-                                     bandwidth, R"(, "latency": 1e-9}}})"),
-                           kWide, kDeep);
+        LayersModel layers(
+            {"fake:0"},
+            engine::cat(R"({"flops": )", kFlops, R"(, "bandwidth": 1e15,)",
+                        R"( "launch_seconds": 1e-9, "links": {"host": {"bandwidth": )", bandwidth,
+                        R"(, "latency": 1e-9}}})"),
+            kWide, kDeep);
         engine::DeviceRates rates{kFlops, 1e15, 1e-9};
         rates.from_host = {bandwidth, 1e-9};
         const Done whole = step_through(kWays[0], {engine::kNoLimit - 1});

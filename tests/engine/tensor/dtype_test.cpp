@@ -39,8 +39,14 @@ BOOST_AUTO_TEST_CASE(block_formats_have_names_for_people_and_sizes_of_blocks_onl
     const char* name;
     std::int64_t elements, bytes;
   };
-  for (const Case& one : {Case{16, "q8_0", 32, 34}, {17, "q4_0", 32, 18}, {18, "q4_1", 32, 20}, {19, "q5_0", 32, 22},
-                          {20, "q5_1", 32, 24}, {21, "q4_k", 256, 144}, {22, "q5_k", 256, 176}, {23, "q6_k", 256, 210}}) {
+  for (const Case& one : {Case{16, "q8_0", 32, 34},
+                          {17, "q4_0", 32, 18},
+                          {18, "q4_1", 32, 20},
+                          {19, "q5_0", 32, 22},
+                          {20, "q5_1", 32, 24},
+                          {21, "q4_k", 256, 144},
+                          {22, "q5_k", 256, 176},
+                          {23, "q6_k", 256, 210}}) {
     BOOST_REQUIRE(is_dtype(one.number));
     const auto dtype = static_cast<DType>(one.number);
     BOOST_TEST(dtype_name(dtype) == one.name);
@@ -52,8 +58,10 @@ BOOST_AUTO_TEST_CASE(block_formats_have_names_for_people_and_sizes_of_blocks_onl
     BOOST_TEST(dtype_bytes(dtype, 3 * one.elements) == 3 * one.bytes);
     const std::string sizeless = heddle::test::refusal_of([&] { dtype_size(dtype); }).what();
     BOOST_TEST(sizeless.starts_with("an element of " + std::string(one.name) + " has no size"));
-    const std::string cut = heddle::test::refusal_of([&] { dtype_bytes(dtype, one.elements + 1); }).what();
-    BOOST_TEST(cut.find("no whole number of its blocks of " + std::to_string(one.elements)) != cut.npos);
+    const std::string cut =
+        heddle::test::refusal_of([&] { dtype_bytes(dtype, one.elements + 1); }).what();
+    BOOST_TEST(cut.find("no whole number of its blocks of " + std::to_string(one.elements)) !=
+               cut.npos);
   }
   BOOST_TEST(!parse_safetensors_dtype("").has_value());
   BOOST_TEST(!is_block_format(DType::f8_e4m3));

@@ -44,7 +44,8 @@ BOOST_AUTO_TEST_CASE(sizes_and_strides_are_held_to_what_sums_of_them_can_hold) {
   BOOST_TEST(refusal(info) ==
              "weight: a tensor (65536, 2, 1073741824) takes more than 256.0 TiB. Ask for less.");
   info = make_info(HEDDLE_F32, std::vector<std::int64_t>{4, 6});
-  for (const std::int64_t stride : {std::int64_t{1} << 62, std::int64_t{-1} << 62, std::int64_t{1} << 45}) {
+  for (const std::int64_t stride :
+       {std::int64_t{1} << 62, std::int64_t{-1} << 62, std::int64_t{1} << 45}) {
     info.stride[0] = stride;
     BOOST_TEST(refusal(info).find("takes more than 256.0 TiB") != std::string::npos, stride);
   }

@@ -16,7 +16,7 @@ void check_way(const std::string& options, engine::Route route, std::uint64_t di
   const test::DeviceBuffer source(fakes.device(0), 96), target(fakes.device(1), 96);
   BOOST_TEST((engine::find_route(&fakes.device(0), &fakes.device(1)) == route));
   engine::CopyTask copy_task(fakes.state(0), &fakes.state(1), source.data(), target.data(),
-                          source.bytes());
+                             source.bytes());
   for (const double value : {3.0, 5.0}) {
     fakes.state(0).with_stream(
         [&](engine::Stream& stream) { test::fill(fakes, stream, source, value); });
@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(the_host_is_an_end_like_a_device) {
   std::vector<float> target(96);
   fakes.state().with_stream([&](engine::Stream& stream) { test::fill(fakes, stream, source, 7); });
   engine::CopyTask copy_task(fakes.state(), nullptr, source.data(),
-                          reinterpret_cast<std::byte*>(target.data()), source.bytes());
+                             reinterpret_cast<std::byte*>(target.data()), source.bytes());
   copy_task.start();
   copy_task.await();  // of the host: waits
   BOOST_TEST(target == std::vector<float>(96, 7.0f), boost::test_tools::per_element());

@@ -16,9 +16,9 @@ BOOST_AUTO_TEST_SUITE(image_png)
 
 namespace {
 
+using heddle::image::Bytes;
 using testing::refused;
 using testing::says;
-using heddle::image::Bytes;
 
 const std::string kData = std::string(HEDDLE_TESTS_DIR) + "/plugins/image/data/";
 

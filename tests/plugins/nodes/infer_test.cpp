@@ -65,9 +65,9 @@ BOOST_AUTO_TEST_CASE(samplers_that_ask_twice_a_step_are_told_with_their_evaluati
   // In one run: what a node of an earlier one made would come from the cache.
   std::string all;
   for (const char* sampler : {"heun", "heunpp2", "dpm_2", "uni_pc", "dpmpp_2m_sde"})
-    all += heddle::engine::cat("\"", sampler, "\": ", ksampler(sampler, "2.0"), ", \"look ", sampler,
-                             R"(": {"class_type": "test.look", "inputs": {"value": [")", sampler,
-                             R"(", 0]}}, )");
+    all += heddle::engine::cat("\"", sampler, "\": ", ksampler(sampler, "2.0"), ", \"look ",
+                               sampler, R"(": {"class_type": "test.look", "inputs": {"value": [")",
+                               sampler, R"(", 0]}}, )");
   check(all + R"("out": )" + ksampler("dpm_2_ancestral", "2.0"));
 }
 

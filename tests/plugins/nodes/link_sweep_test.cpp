@@ -33,12 +33,12 @@ struct Provider {
   const char* link;
 };
 constexpr Provider kProviders[] = {
-    {"MODEL", R"(["unet", 0])"},      {"CLIP", R"(["pipe", 1])"},
-    {"VAE", R"(["pipe", 2])"},        {"CONDITIONING", R"(["one", 0])"},
-    {"LATENT", R"(["latents", 0])"},  {"IMAGE", R"(["pictures", 0])"},
-    {"MASK", R"(["drawn", 0])"},      {"SIGMAS", R"(["levels", 0])"},
-    {"SAMPLER", R"(["euler", 0])"},   {"GUIDER", R"(["guide", 0])"},
-    {"NOISE", R"(["random", 0])"},    {"*", R"(["number", 0])"},
+    {"MODEL", R"(["unet", 0])"},     {"CLIP", R"(["pipe", 1])"},
+    {"VAE", R"(["pipe", 2])"},       {"CONDITIONING", R"(["one", 0])"},
+    {"LATENT", R"(["latents", 0])"}, {"IMAGE", R"(["pictures", 0])"},
+    {"MASK", R"(["drawn", 0])"},     {"SIGMAS", R"(["levels", 0])"},
+    {"SAMPLER", R"(["euler", 0])"},  {"GUIDER", R"(["guide", 0])"},
+    {"NOISE", R"(["random", 0])"},   {"*", R"(["number", 0])"},
 };
 
 std::string provider_nodes() {
@@ -60,9 +60,14 @@ std::string provider_nodes() {
 // models here: by class and input, or by input alone.
 std::optional<std::string> small_literal(const std::string& name) {
   static const std::map<std::string, std::string> known = {
-      {"steps", "3"},   {"width", "64"},     {"height", "48"},
-      {"tokens", "4"},  {"channels", "16"},  {"pooled_width", "8"},
-      {"megapixels", "0.01"},                {"clip_name", R"("clip_l.safetensors")"},
+      {"steps", "3"},
+      {"width", "64"},
+      {"height", "48"},
+      {"tokens", "4"},
+      {"channels", "16"},
+      {"pooled_width", "8"},
+      {"megapixels", "0.01"},
+      {"clip_name", R"("clip_l.safetensors")"},
       {"clip_name1", R"("clip_l.safetensors")"},
       {"clip_name2", R"("t5.safetensors")"},
   };
@@ -181,8 +186,7 @@ struct SweepFixture {
   // Runs; with `stops` until the node tells of progress.
   Ending run(const std::string& text, bool stops) {
     std::optional<Ready> ready;
-    const Ending before =
-        ending(false, [&] { ready = prepared(text, Describe::for_a_run); });
+    const Ending before = ending(false, [&] { ready = prepared(text, Describe::for_a_run); });
     if (before.code) return before;
     return ending(true, [&] {
       engine::RunRequest request;

@@ -258,7 +258,9 @@ BOOST_AUTO_TEST_CASE(text_encoders_are_patched_by_the_other_strength) {
 // Apart from descriptions and from the files that are there.
 BOOST_AUTO_TEST_CASE(the_loaders_are_described_as_comfyui_does) {
   using heddle::engine::Json;
-  const auto parse = [](const std::string& text) { return heddle::engine::parse_json(text, "info"); };
+  const auto parse = [](const std::string& text) {
+    return heddle::engine::parse_json(text, "info");
+  };
   for (const std::string type : {"LoraLoader", "LoraLoaderModelOnly"}) {
     const Json wanted =
         parse(read_text(tests_folder() / "golden/object_info" / (type + ".json"))).at(type);

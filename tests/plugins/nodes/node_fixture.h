@@ -60,7 +60,8 @@ struct NodeFixture {
                                (std::string(name) == "flux" ? "_diffusers" : "") +
                                (std::string(name) == "vae" ? "_diffusers" : "");
       link(random() / (file + ".safetensors"), pipeline / part / "model.safetensors");
-      folder.write(pipeline / part / "config.json", heddle::engine::write_json(*configs.find(name)));
+      folder.write(pipeline / part / "config.json",
+                   heddle::engine::write_json(*configs.find(name)));
     }
     EngineOptions options = engine_options();
     options.compute = {{"cpu", "f32"}};

@@ -23,15 +23,17 @@ struct Quantised : NodeFixture {
 
   // What two steps make of the guided model of the random ones, or of one of its copies.
   std::vector<float> drawn(const std::string& file, const std::string& weight_dtype) {
-    const std::string loader = R"("dev": {"class_type": "UNETLoader", "inputs": {"unet_name": ")" + file +
-                               R"(", "weight_dtype": ")" + weight_dtype + R"("}}, "out": )";
-    return run(loader + ksampler(R"("model": ["dev", 0], "cfg": 1, "steps": 2)") + ", " + kLook, {"out.LATENT"})
+    const std::string loader = R"("dev": {"class_type": "UNETLoader", "inputs": {"unet_name": ")" +
+                               file + R"(", "weight_dtype": ")" + weight_dtype + R"("}}, "out": )";
+    return run(loader + ksampler(R"("model": ["dev", 0], "cfg": 1, "steps": 2)") + ", " + kLook,
+               {"out.LATENT"})
         .floats("out.LATENT", "samples");
   }
 };
 
 bool identical(const std::vector<float>& a, const std::vector<float>& b) {
-  return !a.empty() && a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+  return !a.empty() && a.size() == b.size() &&
+         std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 }  // namespace
@@ -40,14 +42,18 @@ BOOST_FIXTURE_TEST_SUITE(quantised, Quantised)
 
 BOOST_AUTO_TEST_CASE(a_gguf_file_is_sampled_as_pytorch_does_with_its_weights) {
   const std::string conditioning = R"({"class_type": "test.conditioning", "inputs": {"path": ")" +
-                                   (files / "expected.safetensors").string() + R"(", "prefix": "flux", "option": ""}})";
+                                   (files / "expected.safetensors").string() +
+                                   R"(", "prefix": "flux", "option": ""}})";
   const TensorFile expected(files / "expected.safetensors");
-  for (const std::string loader :
-       {R"({"class_type": "UnetLoaderGGUF", "inputs": {"unet_name": "flux-tiny.gguf"}})",
-        R"({"class_type": "UNETLoader", "inputs": {"unet_name": "flux-tiny.gguf", "weight_dtype": "default"}})"}) {
+  for (
+      const std::string loader :
+      {R"({"class_type": "UnetLoaderGGUF", "inputs": {"unet_name": "flux-tiny.gguf"}})",
+       R"({"class_type": "UNETLoader", "inputs": {"unet_name": "flux-tiny.gguf", "weight_dtype": "default"}})"}) {
     const auto values =
         run(R"("quantised": )" + loader + R"(, "told": )" + conditioning + R"(, "out": )" +
-                ksampler(R"("model": ["quantised", 0], "cfg": 1, "steps": 3, "positive": ["told", 0], "negative": ["told", 0])") + ", " + kLook,
+                ksampler(
+                    R"("model": ["quantised", 0], "cfg": 1, "steps": 3, "positive": ["told", 0], "negative": ["told", 0])") +
+                ", " + kLook,
             {"out.LATENT"})
             .floats("out.LATENT", "samples");
     const double error = relative_error(values, expected.floats("flux.sampled"));
@@ -58,20 +64,25 @@ BOOST_AUTO_TEST_CASE(a_gguf_file_is_sampled_as_pytorch_does_with_its_weights) {
 BOOST_AUTO_TEST_CASE(a_cast_to_8_bits_gives_the_bytes_of_a_file_of_8_bits) {
   const std::vector<float> plain = drawn("guided.safetensors", "default");
   for (const std::string type : {"e4m3", "e5m2"}) {
-    const std::vector<float> cast = drawn("guided.safetensors", type == "e4m3" ? "fp8_e4m3fn" : "fp8_e5m2");
+    const std::vector<float> cast =
+        drawn("guided.safetensors", type == "e4m3" ? "fp8_e4m3fn" : "fp8_e5m2");
     BOOST_TEST(identical(cast, drawn("f8_" + type + ".safetensors", "default")), type);
     BOOST_TEST(!identical(cast, plain), type);
     BOOST_TEST(relative_error(cast, plain) < 0.5, type);
   }
-  BOOST_TEST(identical(drawn("guided.safetensors", "fp8_e4m3fn_fast"), drawn("guided.safetensors", "fp8_e4m3fn")));
+  BOOST_TEST(identical(drawn("guided.safetensors", "fp8_e4m3fn_fast"),
+                       drawn("guided.safetensors", "fp8_e4m3fn")));
   BOOST_TEST(identical(drawn("guided.safetensors", "default"), plain));
 }
 
 BOOST_AUTO_TEST_CASE(text_encoders_load_from_gguf_files_and_weights_in_blocks_are_not_cast) {
   const auto clip = [&](const std::string& type, const std::string& inputs) {
-    return run("\"out\": {\"class_type\": \"" + type + "\", \"inputs\": {" + inputs + "}}, " + kLook, {"out.CLIP"});
+    return run(
+        "\"out\": {\"class_type\": \"" + type + "\", \"inputs\": {" + inputs + "}}, " + kLook,
+        {"out.CLIP"});
   };
-  clip("DualCLIPLoaderGGUF", R"("clip_name1": "clip_l.safetensors", "clip_name2": "t5-tiny.gguf", "type": "flux")");
+  clip("DualCLIPLoaderGGUF",
+       R"("clip_name1": "clip_l.safetensors", "clip_name2": "t5-tiny.gguf", "type": "flux")");
   clip("CLIPLoaderGGUF", R"("clip_name": "clip_l.safetensors", "type": "stable_diffusion")");
   BOOST_TEST(engine_refusal([&] {
                clip("CLIPLoaderGGUF", R"("clip_name": "t5-tiny.gguf", "type": "flux")");

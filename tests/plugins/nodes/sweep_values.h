@@ -55,8 +55,8 @@ inline SweepValue whole_value(const heddle_port& port, Wide number) {
 }
 inline SweepValue real_value(const heddle_port& port, double number) {
   const Ends ends = ends_of(port);
-  const bool fits = is_float_port(port) && std::isfinite(number) && number >= ends.least &&
-                    number <= ends.most;
+  const bool fits =
+      is_float_port(port) && std::isfinite(number) && number >= ends.least && number <= ends.most;
   const bool may_be_odd = (port.flags & HEDDLE_PORT_NONFINITE) != 0 && !std::isfinite(number);
   return {engine::cat("f:", number), fits || (is_float_port(port) && may_be_odd)};
 }

@@ -1,8 +1,9 @@
 /* heddle/abi/call.h - what a node may do while it runs: small services, one subject each.
  *
- * A plugin looks up the ones that it uses, once, in init(), and says there which one it misses. A service has no optional function:
- * what an engine may lack is a service of its own, marked "optional" here. All take the heddle_ctx that execute(), need() or fingerprint() was given. It is valid until that
- * function returns, or until complete() where the call was deferred. */
+ * A plugin looks up the ones that it uses, once, in init(), and says there which one it misses. A
+ * service has no optional function: what an engine may lack is a service of its own, marked
+ * "optional" here. All take the heddle_ctx that execute(), need() or fingerprint() was given. It is
+ * valid until that function returns, or until complete() where the call was deferred. */
 #ifndef HEDDLE_ABI_CALL_H
 #define HEDDLE_ABI_CALL_H
 
@@ -20,52 +21,61 @@ typedef uint32_t heddle_slot_index; /* in weights               */
 
 #define HEDDLE_SERVICE_IO "heddle.io/0"
 typedef struct heddle_io_service {
-  const heddle_value* (*input)(heddle_ctx*, heddle_port_index);                /* [call] borrowed; NULL if absent   */
-  heddle_status* (*set_output)(heddle_ctx*, heddle_port_index, heddle_value*); /* [call] takes the reference; what a
-                                                                                * maker of values gave, NULL too    */
-  heddle_status* (*want)(heddle_ctx*, const char* input);                      /* [call] in need(): a lazy input    */
+  const heddle_value* (*input)(heddle_ctx*,
+                               heddle_port_index); /* [call] borrowed; NULL if absent   */
+  heddle_status* (*set_output)(heddle_ctx*, heddle_port_index,
+                               heddle_value*);            /* [call] takes the reference; what a
+                                                           * maker of values gave, NULL too    */
+  heddle_status* (*want)(heddle_ctx*, const char* input); /* [call] in need(): a lazy input    */
 
-  uint32_t (*extra_count)(heddle_ctx*);                      /* [call] undeclared inputs (HEDDLE_NODE_ANY_INPUT)   */
-  const char* (*extra_name)(heddle_ctx*, uint32_t index);    /* [call] borrowed; NULL: out of range                */
-  const heddle_value* (*extra)(heddle_ctx*, uint32_t index); /* [call] borrowed; NULL: out of range                */
+  uint32_t (*extra_count)(heddle_ctx*); /* [call] undeclared inputs (HEDDLE_NODE_ANY_INPUT)   */
+  const char* (*extra_name)(heddle_ctx*, uint32_t index); /* [call] borrowed; NULL: out of range */
+  const heddle_value* (*extra)(heddle_ctx*,
+                               uint32_t index); /* [call] borrowed; NULL: out of range */
 } heddle_io_service;
 
 /* ---- the call itself ---- */
 
 #define HEDDLE_SERVICE_CALL "heddle.call/0"
 typedef struct heddle_call_service {
-  int32_t (*cancelled)(heddle_ctx*);    /* [any]                                                                   */
-  const char* (*node)(heddle_ctx*);     /* [any] "3" or "double.7"                                                 */
-  const char* (*device)(heddle_ctx*);   /* [any] "cuda:0"                                                          */
-  heddle_dtype (*compute)(heddle_ctx*); /* [any] element type that activations have on this device                 */
-  void* (*stream)(heddle_ctx*);         /* [call] native: cudaStream_t; NULL on the CPU and in blocks               */
+  int32_t (*cancelled)(heddle_ctx*);  /* [any]  */
+  const char* (*node)(heddle_ctx*);   /* [any] "3" or "double.7"   */
+  const char* (*device)(heddle_ctx*); /* [any] "cuda:0" */
+  heddle_dtype (*compute)(
+      heddle_ctx*); /* [any] element type that activations have on this device                 */
+  void* (*stream)(heddle_ctx*); /* [call] native: cudaStream_t; NULL on the CPU and in blocks */
 } heddle_call_service;
 
 /* ---- what people are told ---- */
 
 #define HEDDLE_SERVICE_REPORT "heddle.report/0"
 typedef struct heddle_report_service {
-  void (*progress)(heddle_ctx*, double fraction, const char* note);  /* [any] note may be NULL                     */
-  void (*warn)(heddle_ctx*, const char* message);                    /* [any] shown with the node's name           */
-  /* What the node made for the user. path: a file that it wrote, or NULL. ui_json: a part of what ComfyUI calls the node's
-   * "ui", an object of lists ({"text": ["hello"]}), or NULL; lists of one name are joined. The run's results have both. [any] */
+  void (*progress)(heddle_ctx*, double fraction, const char* note); /* [any] note may be NULL */
+  void (*warn)(heddle_ctx*, const char* message); /* [any] shown with the node's name           */
+  /* What the node made for the user. path: a file that it wrote, or NULL. ui_json: a part of what
+   * ComfyUI calls the node's "ui", an object of lists ({"text": ["hello"]}), or NULL; lists of one
+   * name are joined. The run's results have both. [any] */
   void (*wrote)(heddle_ctx*, const char* path, const char* ui_json);
 } heddle_report_service;
 
-/* A picture of work under way, for people: 8-bit RGB, row-major, pixels[3 * (y * width + x)] is red. */
+/* A picture of work under way, for people: 8-bit RGB, row-major, pixels[3 * (y * width + x)] is
+ * red. */
 typedef struct heddle_preview {
   uint32_t size;
-  uint32_t width, height;    /* at least 1                                                             */
-  uint32_t step, step_count; /* the step that it shows, from 1, of so many                             */
-  const uint8_t* pixels;     /* borrowed until the call returns                                        */
+  uint32_t width, height;    /* at least 1    */
+  uint32_t step, step_count; /* the step that it shows, from 1, of so many */
+  const uint8_t* pixels;     /* borrowed until the call returns     */
 } heddle_preview;
 
 /* Optional: an engine that shows no pictures lacks it. */
 #define HEDDLE_SERVICE_PREVIEW "heddle.preview/0"
 typedef struct heddle_preview_service {
-  /* Whether anybody looks: 0 unless the run was asked for previews, and then nothing should be made. [any] */
+  /* Whether anybody looks: 0 unless the run was asked for previews, and then nothing should be
+   * made. [any] */
   int32_t (*wanted)(heddle_ctx*);
-  void (*show)(heddle_ctx*, const heddle_preview*); /* [any] dropped when nobody looks, or when it is no picture */
+  void (*show)(
+      heddle_ctx*,
+      const heddle_preview*); /* [any] dropped when nobody looks, or when it is no picture */
 } heddle_preview_service;
 
 /* ---- device operations ---- */
@@ -75,19 +85,22 @@ typedef uint32_t heddle_op_id; /* stands for an op's name, in this process only 
 
 #define HEDDLE_SERVICE_OPS "heddle.ops/0"
 typedef struct heddle_ops_service {
-  /* The id of a name such as "linear/1"; to be asked for once. HEDDLE_NO_OP: there is no name. [any] */
+  /* The id of a name such as "linear/1"; to be asked for once. HEDDLE_NO_OP: there is no name.
+   * [any] */
   heddle_op_id (*find)(const char* name);
-  /* Enqueues. Operands that are optional may be NULL. The device's best kernel is found once per signature. [call] */
-  heddle_status* (*enqueue)(heddle_ctx*, heddle_op_id, uint32_t in_count, heddle_tensor* const* in, uint32_t out_count,
-                            heddle_tensor* const* out, const void* attrs, uint32_t attrs_size);
+  /* Enqueues. Operands that are optional may be NULL. The device's best kernel is found once per
+   * signature. [call] */
+  heddle_status* (*enqueue)(heddle_ctx*, heddle_op_id, uint32_t in_count, heddle_tensor* const* in,
+                            uint32_t out_count, heddle_tensor* const* out, const void* attrs,
+                            uint32_t attrs_size);
 } heddle_ops_service;
 
 /* ---- blocks ---- */
 
 /* A block that is placed on several devices is traced once for each: every trace is one rank of the
- * group and sees its shard. SEQUENCE: inputs flagged so hold the rank's tokens, outputs flagged so have to.
- * ROWS: slots that the model's build() allowed to be divided hold the rank's part. Ranks issue the same collective
- * ops in the same order; on one device they are not issued. */
+ * group and sees its shard. SEQUENCE: inputs flagged so hold the rank's tokens, outputs flagged so
+ * have to. ROWS: slots that the model's build() allowed to be divided hold the rank's part. Ranks
+ * issue the same collective ops in the same order; on one device they are not issued. */
 typedef struct heddle_group {
   uint32_t size;
   int32_t kind;         /* HEDDLE_GROUP_...    */
@@ -103,9 +116,10 @@ typedef struct heddle_shard {
 /* What blocks alone have. */
 #define HEDDLE_SERVICE_BLOCK "heddle.block/0"
 typedef struct heddle_block_service {
-  heddle_tensor* (*weight)(heddle_ctx*, heddle_slot_index);                        /* [call] borrowed; NULL if not given */
-  void (*group)(heddle_ctx*, heddle_group* out);                                   /* [call] none outside of blocks      */
-  heddle_status* (*shard)(heddle_ctx*, heddle_port_index input, heddle_shard* out); /* [call] all of them when alone     */
+  heddle_tensor* (*weight)(heddle_ctx*, heddle_slot_index); /* [call] borrowed; NULL if not given */
+  void (*group)(heddle_ctx*, heddle_group* out);            /* [call] none outside of blocks      */
+  heddle_status* (*shard)(heddle_ctx*, heddle_port_index input,
+                          heddle_shard* out); /* [call] all of them when alone     */
 } heddle_block_service;
 
 /* ---- models ---- */
@@ -115,20 +129,25 @@ typedef struct heddle_session heddle_session;
 /* Opens a model for a known loop. Records are by the model's input names. */
 typedef struct heddle_session_open {
   uint32_t size;
-  uint32_t set_count;  /* sets of one step: 1, or 2 for guidance with two conditionings                  */
-  uint32_t step_count; /* 1 for a model that is called once                                              */
+  uint32_t set_count;  /* sets of one step: 1, or 2 for guidance with two conditionings  */
+  uint32_t step_count; /* 1 for a model that is called once */
   const heddle_value* model;
-  const heddle_value* const* constants; /* a record per set: the same at every step                       */
-  const heddle_value* schedule; /* record of tensors (step_count, ...): known before the loop; NULL: none */
+  const heddle_value* const* constants; /* a record per set: the same at every step */
+  const heddle_value*
+      schedule; /* record of tensors (step_count, ...): known before the loop; NULL: none */
 } heddle_session_open;
 
-/* A model's block graph as a child run: same planner, same transfers, same memory, same cancellation. */
+/* A model's block graph as a child run: same planner, same transfers, same memory, same
+ * cancellation. */
 #define HEDDLE_SERVICE_SESSION "heddle.session/0"
 typedef struct heddle_session_service {
-  heddle_status* (*open)(heddle_ctx*, const heddle_session_open*, heddle_session** out); /* [call] */
-  /* Only enqueues, at most one step beyond the running one. step counts from 0. sets: a record per set with the inputs that
-   * change at every step; out: a record per set, yours. Shapes are those of the first step. [call] */
-  heddle_status* (*step)(heddle_session*, uint32_t step, const heddle_value* const* sets, heddle_value** out);
+  heddle_status* (*open)(heddle_ctx*, const heddle_session_open*,
+                         heddle_session** out); /* [call] */
+  /* Only enqueues, at most one step beyond the running one. step counts from 0. sets: a record per
+   * set with the inputs that change at every step; out: a record per set, yours. Shapes are those
+   * of the first step. [call] */
+  heddle_status* (*step)(heddle_session*, uint32_t step, const heddle_value* const* sets,
+                         heddle_value** out);
   void (*close)(heddle_session*); /* [call] NULL is fine */
 } heddle_session_service;
 
@@ -136,8 +155,8 @@ typedef struct heddle_session_service {
 
 typedef struct heddle_completion heddle_completion;
 
-/* For work that is neither on this thread nor on the stream: execute() returns at once, the node is done when complete() is
- * called. The heddle_ctx stays valid until then. */
+/* For work that is neither on this thread nor on the stream: execute() returns at once, the node is
+ * done when complete() is called. The heddle_ctx stays valid until then. */
 #define HEDDLE_SERVICE_COMPLETION "heddle.completion/0"
 typedef struct heddle_completion_service {
   /* NULL: there is no memory, or the call is a block's; return an error then. [call] */

@@ -1,7 +1,9 @@
-/* heddle/diffusion/tokenizer.h - tokenizers: an object that turns texts into ids, and the registry kind that makes it from files.
+/* heddle/diffusion/tokenizer.h - tokenizers: an object that turns texts into ids, and the registry
+ * kind that makes it from files.
  *
- * A CLIP value carries, for every encoder, an object of interface HEDDLE_TOKENIZER. Loaders make it through a desc of kind
- * HEDDLE_TOKENIZERS, so that they need not know who reads which file. All functions may be called on any thread. */
+ * A CLIP value carries, for every encoder, an object of interface HEDDLE_TOKENIZER. Loaders make it
+ * through a desc of kind HEDDLE_TOKENIZERS, so that they need not know who reads which file. All
+ * functions may be called on any thread. */
 #ifndef HEDDLE_DIFFUSION_TOKENIZER_H
 #define HEDDLE_DIFFUSION_TOKENIZER_H
 
@@ -11,33 +13,36 @@
 extern "C" {
 #endif
 
-#define HEDDLE_TOKENIZER "heddle.tokenizer/0"         /* interface id of the object */
-#define HEDDLE_TOKENIZERS "heddle.field.tokenizers/0" /* provide -> heddle_list of heddle_tokenizers_desc */
+#define HEDDLE_TOKENIZER "heddle.tokenizer/0" /* interface id of the object */
+#define HEDDLE_TOKENIZERS \
+  "heddle.field.tokenizers/0" /* provide -> heddle_list of heddle_tokenizers_desc */
 
 /* How a prompt is packed into windows. */
 typedef struct heddle_token_windows {
   uint32_t size;
   uint32_t style;
-  uint32_t length;       /* most ids of a window, with start and end; 0: no limit                               */
-  uint32_t least_length; /* the last window is filled up to this with padding                                   */
-  int32_t padding;       /* id; negative: the tokenizer's own                                                   */
-  int32_t weights;       /* 1: "(a:1.2)" weighs, as ComfyUI reads it; 0: every weight is 1                      */
-  /* Asked now and then: not 0 ends the call with HEDDLE_CANCELLED. NULL: nobody cancels.                       */
+  uint32_t length;       /* most ids of a window, with start and end; 0: no limit       */
+  uint32_t least_length; /* the last window is filled up to this with padding */
+  int32_t padding;       /* id; negative: the tokenizer's own       */
+  int32_t weights;       /* 1: "(a:1.2)" weighs, as ComfyUI reads it; 0: every weight is 1       */
+  /* Asked now and then: not 0 ends the call with HEDDLE_CANCELLED. NULL: nobody cancels. */
   int32_t (*cancelled)(void* cancelled_of);
   void* cancelled_of;
 } heddle_token_windows;
 enum {
-  HEDDLE_WINDOWS_CLIP = 0, /* start, ids, end, padding up to length; short segments are not cut                 */
-  HEDDLE_WINDOWS_OPEN = 1  /* ids, end, padding up to least_length; cut exactly at length                       */
+  HEDDLE_WINDOWS_CLIP = 0, /* start, ids, end, padding up to length; short segments are not cut */
+  HEDDLE_WINDOWS_OPEN = 1  /* ids, end, padding up to least_length; cut exactly at length  */
 };
 
 typedef struct heddle_tokenizer {
   uint32_t size;
   /* The ids of a text, one by one; no start, end or padding. */
-  heddle_status* (*encode)(void* self, heddle_str text, void (*push)(void* to, int32_t id), void* to);
+  heddle_status* (*encode)(void* self, heddle_str text, void (*push)(void* to, int32_t id),
+                           void* to);
   /* The windows of a prompt, at least one, id by id; `window` counts from 0. */
   heddle_status* (*windows)(void* self, heddle_str prompt, const heddle_token_windows*,
-                            void (*push)(void* to, uint32_t window, int32_t id, double weight), void* to);
+                            void (*push)(void* to, uint32_t window, int32_t id, double weight),
+                            void* to);
   /* The id after the text of a window; negative: there is none. */
   heddle_status* (*end_id)(void* self, int32_t* id);
   /* What the tokenizer's files give as the longest text in ids; 0: they do not say. */
@@ -48,8 +53,8 @@ typedef struct heddle_tokenizers_desc {
   uint32_t size;
   const char* name; /* "files" */
   const char* doc;
-  /* The tokenizer whose files lie in a folder; *out stays NULL when none of them is there. Big files may be read at the
-   * first use. The object is yours. */
+  /* The tokenizer whose files lie in a folder; *out stays NULL when none of them is there. Big
+   * files may be read at the first use. The object is yours. */
   heddle_status* (*open)(const heddle_host*, const char* folder, heddle_value** out);
 } heddle_tokenizers_desc;
 
