@@ -118,6 +118,40 @@ engine::RunResult execute_traced(engine::RunRequest& request, engine::Environmen
   }
 }
 
+// `fetch`: the sources of options.fetch.
+std::shared_ptr<Results::Data> carry_out(Run::Data& run, const std::vector<engine::Source>& fetch,
+                                         Engine::Data& engine) {
+  engine::RunRequest request{
+      &run.ready.graph,     &run.ready.plan, "", extra_pnginfo(run.flow->workflow), fetch,
+      run.ready.disk_cached};
+  if (asks_for(run.ready.graph, "PROMPT"))
+    request.prompt_json = engine::write_json(engine::nodes_to_json(run.flow->workflow));
+  Teller teller(run.options, run.id);
+  const std::vector<engine::Ledger::Cap> caps =
+      Budgets(engine.options, run.flow->workflow.devices).caps(*engine.environment);
+  auto results = std::make_shared<Results::Data>();
+  const auto began = std::chrono::steady_clock::now();
+  results->result = execute_traced(request, *engine.environment, teller, run);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began;
+  for (const auto& [node, outputs] : results->result.to_cache_on_disk)
+    engine::write_disk_cached(run.ready.disk_cached.at(node), outputs, *engine.environment);
+  results->result.to_cache_on_disk.clear();
+  results->remarks =
+      engine::prediction_against_fact(run.ready.graph, run.ready.plan, results->result.timings,
+                                      seconds.count(), engine.environment->costs);
+  for (const engine::NodeTiming& t : results->result.timings) {
+    const engine::Node& node = run.ready.graph.nodes[t.node];
+    const engine::PlannedTime planned = engine::planned_time(run.ready.plan, t.node);
+    results->stages.push_back({node.id, std::string(node.type->name()), t.seconds, t.cached,
+                               planned.seconds, planned.load_seconds});
+  }
+  for (const auto& [n, ui] : results->result.ui)
+    results->ui.set(run.ready.graph.nodes[n].id, engine::parse_json(ui, "ui"));
+  for (std::size_t i = 0; i < fetch.size(); ++i)
+    results->fetched[run.options.fetch[i]] = results->result.fetched.at(fetch[i]);
+  return results;
+}
+
 }  // namespace
 
 Run Engine::start(const Workflow& flow, StartOptions options) {
@@ -138,7 +172,6 @@ Run Engine::start(const Workflow& flow, StartOptions options) {
         find_outputs(data->ready.graph, data->flow->workflow, data->options.fetch);
     auto promise = std::make_shared<std::promise<Results>>();
     data->outcome = promise->get_future().share();
-    engine::Environment& environment = *data_->environment;
     {
       const std::lock_guard lock(data_->mutex);
       if (data_->is_tuning)
@@ -152,51 +185,22 @@ Run Engine::start(const Workflow& flow, StartOptions options) {
     }
     // The thread must not own the run's data, or the last copy of a Run could be dropped by its own
     // thread.
-    data->thread = engine::start_thread("the thread of a run", [raw = data.get(), promise, fetch,
-                                                                &environment,
-                                                                engine = data_.get()] {
-      Results outcome;
-      std::exception_ptr failure;
-      try {
-        engine::RunRequest request{
-            &raw->ready.graph,     &raw->ready.plan, "", extra_pnginfo(raw->flow->workflow), fetch,
-            raw->ready.disk_cached};
-        if (asks_for(raw->ready.graph, "PROMPT"))
-          request.prompt_json = engine::write_json(engine::nodes_to_json(raw->flow->workflow));
-        Teller teller(raw->options, raw->id);
-        const std::vector<engine::Ledger::Cap> caps =
-            Budgets(engine->options, raw->flow->workflow.devices).caps(environment);
-        auto results = std::make_shared<Results::Data>();
-        const auto began = std::chrono::steady_clock::now();
-        results->result = execute_traced(request, environment, teller, *raw);
-        const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began;
-        for (const auto& [node, outputs] : results->result.to_cache_on_disk)
-          engine::write_disk_cached(raw->ready.disk_cached.at(node), outputs, environment);
-        results->result.to_cache_on_disk.clear();
-        results->remarks = engine::prediction_against_fact(raw->ready.graph, raw->ready.plan,
-                                                           results->result.timings, seconds.count(),
-                                                           environment.costs);
-        for (const engine::NodeTiming& t : results->result.timings) {
-          const engine::Node& node = raw->ready.graph.nodes[t.node];
-          const engine::PlannedTime planned = engine::planned_time(raw->ready.plan, t.node);
-          results->stages.push_back({node.id, std::string(node.type->name()), t.seconds, t.cached,
-                                     planned.seconds, planned.load_seconds});
-        }
-        for (const auto& [n, ui] : results->result.ui)
-          results->ui.set(raw->ready.graph.nodes[n].id, engine::parse_json(ui, "ui"));
-        for (std::size_t i = 0; i < fetch.size(); ++i)
-          results->fetched[raw->options.fetch[i]] = results->result.fetched.at(fetch[i]);
-        outcome.data_ = std::move(results);
-      } catch (...) {
-        failure = std::current_exception();
-      }
-      raw->sequencer->end();
-      raw->ready = {};  // what the run was given goes back before anybody hears that it is over
-      if (failure == nullptr)
-        promise->set_value(std::move(outcome));
-      else
-        promise->set_exception(failure);
-    });
+    data->thread = engine::start_thread(
+        "the thread of a run", [raw = data.get(), promise, fetch, engine = data_.get()] {
+          Results outcome;
+          std::exception_ptr failure;
+          try {
+            outcome.data_ = carry_out(*raw, fetch, *engine);
+          } catch (...) {
+            failure = std::current_exception();
+          }
+          raw->sequencer->end();
+          raw->ready = {};  // what the run was given goes back before anybody hears that it is over
+          if (failure == nullptr)
+            promise->set_value(std::move(outcome));
+          else
+            promise->set_exception(failure);
+        });
     Run run;
     run.data_ = std::move(data);
     return run;

@@ -87,6 +87,19 @@ void ClipProject::execute(Context& ctx) {
   ctx[out] = blocks::wide_linear(ctx, ctx[pooled], ctx[weight], {});
 }
 
+namespace {
+
+void add_projection(const Checkpoint& file, const std::string& name, std::int64_t width,
+                    const Source& pooled, Blocks& graph) {
+  Block project = graph.add<ClipProject>("project");
+  project.link(ClipProject::pooled, pooled);
+  blocks::Slots(file, project, "project")
+      .fill(ClipProject::weight, name, {file.size(name, 0), width});
+  graph.output("projected", project[ClipProject::out]);
+}
+
+}  // namespace
+
 int Clip::match(const Checkpoint& file, const Value&) { return find_prefix(file) ? 100 : 0; }
 
 void Clip::build(const Checkpoint& file, const Value& config, Blocks& graph) {
@@ -163,12 +176,8 @@ void Clip::build(const Checkpoint& file, const Value& config, Blocks& graph) {
 
   const std::string projection = projection_name(prefix);
   graph.setting("projected", file.has(projection));
-  if (!file.has(projection)) return;
-  Block project = graph.add<ClipProject>("project");
-  project.link(ClipProject::pooled, finish[ClipFinish::pooled]);
-  blocks::Slots(file, project, "project")
-      .fill(ClipProject::weight, projection, {file.size(projection, 0), width});
-  graph.output("projected", project[ClipProject::out]);
+  if (file.has(projection))
+    add_projection(file, projection, width, finish[ClipFinish::pooled], graph);
 }
 
 }  // namespace heddle::encoders
