@@ -28,7 +28,7 @@ class StepObserver {
                     const Value& copy) = 0;
   // The run lets go of a value where it was made, and of a copy of it.
   virtual void evict(const Source& source, const Value& value) = 0;
-  virtual void let_go_of_copy(const Source& source, std::uint32_t at, const Value& copy) = 0;
+  virtual void release_copy(const Source& source, std::uint32_t at, const Value& copy) = 0;
 };
 
 }  // namespace heddle::engine

@@ -173,7 +173,7 @@ void Transfers::finished(NodeIndex reader, std::vector<Reading>& copies) {
     if (at == entries_.end()) return;
     if (at->second->sent) copies.push_back(reading);
     if (--at->second->readers > 0) return;
-    if (steps_ != nullptr) steps_->let_go_of_copy(reading.source, reading.to, at->second->value);
+    if (steps_ != nullptr) steps_->release_copy(reading.source, reading.to, at->second->value);
     dropped.push_back(std::move(at->second));
     entries_.erase(at);
   });

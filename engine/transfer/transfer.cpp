@@ -78,13 +78,13 @@ const Tensor& Transfer::await() {
     const std::lock_guard lock(mutex_);
     if (!awaited_ || to_ == nullptr) copy_task_->await();
     awaited_ = true;
-    let_go_of_source();
+    release_source();
   }
   return here_;
 }
 
 // Its readers need the source only where they read its very memory.
-void Transfer::let_go_of_source() {
+void Transfer::release_source() {
   if (bytes_ == 0 || !source_) return;
   if (to_ != nullptr) to_->retain(source_->storage);
   source_ = {};

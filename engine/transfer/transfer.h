@@ -26,7 +26,7 @@ class Transfer {
   std::uint64_t bytes() const { return bytes_; }  // copied
 
  private:
-  void let_go_of_source();  // REQUIRES: the copy is awaited
+  void release_source();  // REQUIRES: the copy is awaited
 
   Tensor source_;  // until what was enqueued for it is sure to be done
   Tensor here_;

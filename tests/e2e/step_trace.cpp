@@ -126,7 +126,7 @@ void StepTrace::evict(const Source& source, const Value&) {
   release(key);
 }
 
-void StepTrace::let_go_of_copy(const Source& source, std::uint32_t at, const Value&) {
+void StepTrace::release_copy(const Source& source, std::uint32_t at, const Value&) {
   const std::lock_guard lock(mutex_);
   const Key key = memory_of(source, at);
   if (key.at == kWhereMade)

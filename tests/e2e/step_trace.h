@@ -47,8 +47,8 @@ class StepTrace final : public engine::StepObserver {
   void sent(const engine::Source& source, std::uint32_t from, std::uint32_t to, std::uint64_t bytes,
             const engine::Value& copy) override;
   void evict(const engine::Source& source, const engine::Value& value) override;
-  void let_go_of_copy(const engine::Source& source, std::uint32_t at,
-                      const engine::Value& copy) override;
+  void release_copy(const engine::Source& source, std::uint32_t at,
+                    const engine::Value& copy) override;
 
  private:
   using Storages = std::set<const void*>;

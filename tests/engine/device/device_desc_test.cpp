@@ -88,9 +88,12 @@ BOOST_AUTO_TEST_CASE(every_required_function_that_is_missing_is_named) {
   WITHOUT(count)
   WITHOUT(open)
   WITHOUT(close)
-  WITHOUT(info) WITHOUT(alloc) WITHOUT(free) WITHOUT(stream_make) WITHOUT(stream_free)
-      WITHOUT(event_make) WITHOUT(event_free) WITHOUT(record) WITHOUT(wait_on_stream) WITHOUT(wait)
-          WITHOUT(done) WITHOUT(can_copy) WITHOUT(copy) WITHOUT(weight_layout) WITHOUT(make_weight)
+  WITHOUT(info)
+  WITHOUT(alloc)
+  WITHOUT(free)
+  WITHOUT(stream_make) WITHOUT(stream_free) WITHOUT(event_make) WITHOUT(event_free) WITHOUT(record)
+      WITHOUT(wait_on_stream) WITHOUT(wait) WITHOUT(done) WITHOUT(can_copy) WITHOUT(copy)
+          WITHOUT(weight_layout) WITHOUT(make_weight)
 #undef WITHOUT
       // Nothing between the name and the first optional member was left out above.
       BOOST_TEST(offsetof(heddle_device_desc, kernels) ==
