@@ -4,12 +4,12 @@
 class Counter {
  public:
   int with_the_lock() {
-    const heddle::core::MutexLock lock(mutex_);
+    const heddle::engine::MutexLock lock(mutex_);
     return count_;
   }
   int without() { return count_; }
 
  private:
-  heddle::core::Mutex mutex_;
+  heddle::engine::Mutex mutex_;
   int count_ HEDDLE_GUARDED_BY(mutex_) = 0;
 };

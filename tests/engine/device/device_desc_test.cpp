@@ -85,19 +85,28 @@ BOOST_AUTO_TEST_CASE(every_required_function_that_is_missing_is_named) {
                "', which every device needs" +                                                    \
                    kRebuild);                                                                     \
   }
-  WITHOUT(count)
-  WITHOUT(open)
-  WITHOUT(close)
-  WITHOUT(info)
-  WITHOUT(alloc)
-  WITHOUT(free)
-  WITHOUT(stream_make) WITHOUT(stream_free) WITHOUT(event_make) WITHOUT(event_free) WITHOUT(record)
-      WITHOUT(wait_on_stream) WITHOUT(wait) WITHOUT(done) WITHOUT(can_copy) WITHOUT(copy)
-          WITHOUT(weight_layout) WITHOUT(make_weight)
+  WITHOUT(count);
+  WITHOUT(open);
+  WITHOUT(close);
+  WITHOUT(info);
+  WITHOUT(alloc);
+  WITHOUT(free);
+  WITHOUT(stream_make);
+  WITHOUT(stream_free);
+  WITHOUT(event_make);
+  WITHOUT(event_free);
+  WITHOUT(record);
+  WITHOUT(wait_on_stream);
+  WITHOUT(wait);
+  WITHOUT(done);
+  WITHOUT(can_copy);
+  WITHOUT(copy);
+  WITHOUT(weight_layout);
+  WITHOUT(make_weight);
 #undef WITHOUT
-      // Nothing between the name and the first optional member was left out above.
-      BOOST_TEST(offsetof(heddle_device_desc, kernels) ==
-                 offsetof(heddle_device_desc, count) + 18 * sizeof(void*));
+  // Nothing between the name and the first optional member was left out above.
+  BOOST_TEST(offsetof(heddle_device_desc, kernels) ==
+             offsetof(heddle_device_desc, count) + 18 * sizeof(void*));
 }
 
 BOOST_AUTO_TEST_CASE(a_desc_that_is_too_small_or_has_no_name_is_refused) {

@@ -46,7 +46,7 @@ BOOST_AUTO_TEST_CASE(devices_that_reach_each_other_copy_once) {
 }
 
 BOOST_AUTO_TEST_CASE(others_copy_by_way_of_the_host) {
-  check_way(R"({"peer_copies": false})", engine::Route::staged, 0, 1);
+  check_way(R"({"peer": false})", engine::Route::staged, 0, 1);
 }
 
 BOOST_AUTO_TEST_CASE(the_host_is_an_end_like_a_device) {
