@@ -103,6 +103,7 @@ std::string Engine::plan_min_memory(const Workflow& flow, bool as_json) const {
                                  .set("node", ready.graph.nodes[need.node].id)
                                  .set("min_bytes", need.min_bytes)
                                  .set("all_bytes", need.all_bytes)
+                                 .set("values_bytes", need.values_bytes)
                                  .set("reason", need.reason)));
       }
       devices.push(std::move(Json::object()

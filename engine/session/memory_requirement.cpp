@@ -100,7 +100,8 @@ MemoryRequirements memory_requirements(const Graph& graph, const Plan& plan,
         values_of(graph.nodes[n], spec, inferred) +
         (is_in_host(assignment.device, environment) ? spec.host_scratch_bytes : 0);
     std::map<std::uint32_t, MemoryRequirement> by_device;
-    if (values > 0) by_device[assignment.device] = {n, assignment.device, values, values, 0, ""};
+    if (values > 0)
+      by_device[assignment.device] = {n, assignment.device, values, values, 0, values, ""};
     for (std::size_t c = 0; c < std::min(spec.calls.size(), assignment.calls.size()); ++c) {
       try {
         const std::vector<std::uint32_t> devices =
@@ -120,6 +121,7 @@ MemoryRequirements memory_requirements(const Graph& graph, const Plan& plan,
                     std::max(least, need.min_bytes),
                     need.all_bytes,
                     need.reading_bytes,
+                    own,
                     reason_of(session, p, assignment.calls[c].report.model)};
           need.all_bytes = std::max(need.all_bytes, whole);
           need.reading_bytes = std::max(need.reading_bytes, reading);

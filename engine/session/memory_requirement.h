@@ -18,6 +18,7 @@ struct MemoryRequirement {
   std::uint64_t min_bytes = 0;      // a budget of so many bytes will do
   std::uint64_t all_bytes = 0;      // with so many nothing is streamed
   std::uint64_t reading_bytes = 0;  // of host memory beside that: its weights pass through it
+  std::uint64_t values_bytes = 0;   // of both: what the node reads and makes, beside its calls
   std::string reason;               // "4.5 KiB for activations, ..."
 };
 

@@ -204,10 +204,14 @@ struct Matrix {
     }
     return drawn;
   }
-  // Page-ins of a step, by device, as planned for what of the budgets is not kept for the two
-  // chunks of a 64th that small pieces share.
-  std::map<std::string, std::uint64_t> planned(const Case& c, Budgets budgets) const {
-    for (auto& [device, bytes] : budgets) bytes -= 2 * (bytes / 64);
+  struct Needs {
+    std::uint64_t all = 0, least = 0, values = 0;
+  };
+  // Page-ins of a step, by device, as planned for what of the budgets is kept neither for the two
+  // chunks of a 64th that small pieces share nor for the values of the sampler itself.
+  std::map<std::string, std::uint64_t> planned(const Case& c, Budgets budgets,
+                                               const std::map<std::string, Needs>& needs) const {
+    for (auto& [device, bytes] : budgets) bytes -= 2 * (bytes / 64) + needs.at(device).values;
     const Engine engine(options(c, budgets));
     std::map<std::string, std::uint64_t> steps;
     find_streams(engine::parse_json(engine.plan_json(engine.parse(flow(c))), "plan"), steps);
@@ -222,9 +226,6 @@ struct Matrix {
     for (const Json::Member& member : json.members()) find_streams(member.value, steps);
   }
 
-  struct Needs {
-    std::uint64_t all = 0, least = 0;
-  };
   // By device, of the sampler.
   std::map<std::string, Needs> needs_of(const Case& c) const {
     Engine engine(options(c, {}));
@@ -236,7 +237,8 @@ struct Matrix {
       for (const Json& node : device.at("nodes").as_array())
         if (node.at("node").as_string() == "sampler")
           needs[device.at("device").as_string()] = {node.at("all_bytes").as_uint64(),
-                                                    device.at("min_bytes").as_uint64()};
+                                                    device.at("min_bytes").as_uint64(),
+                                                    node.at("values_bytes").as_uint64()};
     }
     return needs;
   }
@@ -249,7 +251,7 @@ struct Matrix {
                                     << need.all << " bytes");
     const Drawn resident = draw(c, {});
     BOOST_TEST_REQUIRE(resident.pixels.size() == 32u * 32 * 3);
-    BOOST_TEST(planned(c, {}).empty());
+    BOOST_TEST(planned(c, {}, needs).empty());
     Budgets least;
     for (const auto& [device, need] : needs) least[device] = need.least;
     for (const double share : kShares) BOOST_TEST_CONTEXT(name_of(c) << ", " << share) {
@@ -262,7 +264,7 @@ struct Matrix {
         }
         const Drawn drawn = draw(c, budgets);
         BOOST_TEST((drawn.pixels == resident.pixels));
-        const std::map<std::string, std::uint64_t> pages = planned(c, budgets);
+        const std::map<std::string, std::uint64_t> pages = planned(c, budgets, needs);
         BOOST_TEST((pages.size() == needs.size()) == (share != 1.0));
         // What passes comes in every step instead of once. Weights of so many sizes as a model in
         // blocks has are chosen otherwise when the sampler's own values are there as well.
