@@ -2,24 +2,34 @@
 // of them, in order; each is a function whose parameters are all that it reads and whose result is
 // all that it makes.
 //
-//   pass              reads                                   makes throws bind_nodes Workflow,
-//   Catalog, GivenValues          Graph                             every problem, a line each
-//   find_outputs      Graph, Workflow, names                  Sources                           for
-//   a name that is none find_devices      Environment, Budgets                    Topology for a
-//   budget of a device not used take_disk_cached         Graph, Sources, Topology, disk
-//   DiskCachedNodes, and a Graph without these describe_nodes    Graph, headers of model files
-//   Described                         what those nodes throw join_facts        Described,
-//   DiskCachedNodes                         Facts check_prompts     Graph, Facts for a prompt that
-//   is too long infer             Graph, Facts                            Inferred for a value that
-//   no input takes place_to_...      Graph, Inferred, Topology, Costs        Plan for hints,
-//   budgets not to be met check_host_nodes  Graph, Plan, Inferred, Sources for a node that the host
-//   cannot hold find_pending      Graph, Inferred, Described              Plan::pending
-//   annotate_calls        Inferred, Prices                        transfers in
-//   Plan::places[].calls; only for people add_steps         Graph, Inferred, Topology, Plan
-//   Plan::steps; only for people and where plans are verified
+//   pass              reads                                   makes
+//   bind_nodes        Workflow, Catalog, GivenValues          Graph
+//   find_outputs      Graph, Workflow, names                  Sources
+//   find_devices      Environment, Budgets                    Topology
+//   take_disk_cached  Graph, Sources, Topology, disk          DiskCachedNodes; cuts the Graph
+//   describe_nodes    Graph, headers of model files           Described
+//   join_facts        Described, DiskCachedNodes              Facts
+//   check_prompts     Graph, Facts                            nothing
+//   infer             Graph, Facts                            Inferred
+//   place_to_show     Graph, Inferred, Topology, Costs        Plan, with warnings; or else
+//   place_to_run      the same, and Budgets                   Plan
+//   check_host_nodes  Graph, Plan, Inferred, Sources          nothing; only with Asked::must_fit
+//   find_pending      Graph, Inferred, Described              Plan::pending
+//   annotate_calls    Inferred, Prices                        PlacedCall::transfers; only to show
+//   add_steps         Graph, Inferred, Topology, Plan         Plan::steps; only to show or verify
 //
-// A pass that only people need comes last and runs only for them. Of several problems the earliest
-// pass tells its own.
+// What they throw:
+//   bind_nodes        every problem of the workflow, one per line
+//   find_outputs      a name that is no output
+//   find_devices      a budget of a device that is not used
+//   describe_nodes    what these nodes throw; for a run only what the workflow is to blame for
+//   check_prompts     a prompt that is too long
+//   infer             a value that no input takes
+//   place_to_show     hints that cannot be met
+//   place_to_run      hints and budgets that cannot be met
+//   check_host_nodes  a node that host memory cannot hold
+//
+// Of several problems the earliest pass reports its own.
 #pragma once
 
 #include <string>

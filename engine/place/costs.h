@@ -3,23 +3,24 @@
 // a device *model*, so equal devices share them. Values; pure.
 //
 // The file is JSON; all members are optional, unknown ones of the top level are kept:
-//   { "devices": { "NVIDIA H200": { "flops_per_second": 6.0e14,    of matrix products in the
-//   compute
-//                                                                  type, as large as a model's
+//   { "devices": { "NVIDIA H200": { "flops_per_second": 6.0e14,
 //                                   "attention_flops_per_second": 5.0e14,
-//                                   "fp8_flops_per_second": 1.0e15,   of products of 8 bits,
-//                                                                  where the device has such
-//                                   "half_time_flops_per_second": 6.5e14,   of products where the
-//                                                                  device rests as long as it
-//                                                                  works: more if power is what
-//                                                                  limits it
-//                                   "bytes_per_second": 4.0e12,    of its own memory, read and
-//                                                                  written together
-//                                   "launch_seconds": 4.0e-6 } },  of one op, however small
-//     "links":   { "NVIDIA H200 -> host": { "bytes_per_second": 5.0e10, "latency_seconds": 1.0e-5
-//     },
-//                  "NVIDIA H200 -> NVIDIA H200": { ... } } }         one direction; "host" is host
-//                  memory as it comes, "pinned host" such that is pinned for the device
+//                                   "fp8_flops_per_second": 1.0e15,
+//                                   "half_time_flops_per_second": 6.5e14,
+//                                   "bytes_per_second": 4.0e12,
+//                                   "launch_seconds": 4.0e-6 } },
+//     "links": { "NVIDIA H200 -> host": { "bytes_per_second": 5.0e10, "latency_seconds": 1.0e-5 },
+//                "NVIDIA H200 -> NVIDIA H200": { ... } } }
+//
+//   flops_per_second            of GEMMs in the compute type, as large as a model's
+//   fp8_flops_per_second        of fp8 GEMMs, where the device has such
+//   half_time_flops_per_second  of GEMMs where the device rests as long as it works: more if power
+//                               is what limits it
+//   bytes_per_second            of the device's own memory, read and written together
+//   launch_seconds              of one op, however small
+//
+// A link is one direction. "host" is host memory as it comes, "pinned host" is host memory that is
+// pinned for the device.
 #pragma once
 
 #include <map>

@@ -4,9 +4,9 @@
 //   op     launch + max(FLOPs / rate of its kind, bytes / rate of the device's memory)
 //   copy   latency + bytes / rate of the link
 //
-// The rates are those of device slot/costs.h. What a whole call takes is simulated from these: a
-// node on its devices (device slot/list_schedule.h), a placed call (device slot/estimate.h),
-// weights that are streamed (paging.h). Values; pure.
+// The rates come from place/costs.h. What a whole call takes is simulated from them: a node on its
+// devices (place/list_schedule.h), a placed call (place/estimate.h), streamed weights (paging.h).
+// Values; pure.
 #pragma once
 
 #include <cstdint>

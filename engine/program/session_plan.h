@@ -1,11 +1,12 @@
 // A model's block graph, planned for a loop: every op of every block for every branch, on the
 // device where placement wants it, with kernels chosen, transfers put in and memory laid out, so
 // that a step is nothing but enqueueing. Three phases:
-//   loop_invariant what reads only constants runs once;
-//   precomputed  what reads only constants and precomputed inputs runs once, for all steps at the
-//   same time; per_step     the rest; the branches of a step run block by block, and each step's
-//   rows of the precomputed values are copied
-//              to a fixed place first, so that the same captured graph serves every step.
+//   loop_invariant  what reads only constants runs once;
+//   precomputed     what reads only constants and precomputed inputs runs once, for all steps at
+//                   the same time;
+//   per_step        the rest; the branches of a step run block by block, and each step's rows of
+//                   the precomputed values are copied to a fixed place first, so that the same
+//                   captured graph serves every step.
 // A branch is what is computed by itself: one set of inputs (guidance has two), or some items of
 // its batch. A value; making it asks devices nothing but what their answers depend on alone (kernel
 // choice, weight layouts).

@@ -2,9 +2,8 @@
 // can wait in a stream. kernel_table<K>() makes the C record of a kernel from a struct K with
 //   static constexpr const char *op, *name;
 //   static std::int32_t fits(const Device&, const heddle_op_call&);  // as in abi/device.h
-//   static void check(const heddle_op_call&);                        // throws; on the calling
-//   thread static void run(const Call&);                                    // on the stream's
-//   thread
+//   static void check(const heddle_op_call&);  // throws; on the calling thread
+//   static void run(const Call&);              // on the stream's thread
 // A Call belongs to the work that holds it. One thread at a time.
 #pragma once
 

@@ -1,9 +1,9 @@
 // kernel_table<K>() makes the C record of a kernel from a struct K with
 //   static constexpr const char *op, *name;
-//   static void check(const heddle_op_call&);                                  // throws
-//   static std::int32_t fits(Device&, const heddle_op_call&);                  // 0: cannot; the
-//   highest answer wins static std::size_t workspace(Device&, const heddle_op_call&); // bytes
-//   static void run(Stream&, const heddle_op_call&, void* workspace);          // enqueues; throws
+//   static void check(const heddle_op_call&);                  // throws
+//   static std::int32_t fits(Device&, const heddle_op_call&);  // 0: cannot; the highest wins
+//   static std::size_t workspace(Device&, const heddle_op_call&);  // bytes
+//   static void run(Stream&, const heddle_op_call&, void* workspace);  // enqueues; throws
 // Plain gives fits = 1 and no workspace: the kernel that takes everything.
 #pragma once
 

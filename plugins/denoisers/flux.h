@@ -1,17 +1,18 @@
 // plugins/denoisers/flux.h - the FLUX.1 family: which checkpoints are FLUX, and the graph of blocks
 // they make.
 //
-// Inputs   x         (B, C, H, W)   every step   the latent, scaled; any float type
-//          timestep  (N)            scheduled    noise level in [0, 1], f32
-//          context   (1|B, T, Dt)   constant     T5's last hidden state
-//          y         (1|B, P)       constant     CLIP's pooled state
-//          guidance  (1|B)          constant     f32, optional, 3.5 when absent; only in models
-//          distilled with guidance concat    (1|B, C', H, W) constant    only in models with more
-//          input than output channels (fill, canny, depth)
-// Output   out       (B, C, H, W)   velocity (noise - picture), in the latent's element type
+// Inputs   x         (B, C, H, W)      per step        the latent, scaled; any float type
+//          timestep  (N)               precomputed     noise level in [0, 1], f32
+//          context   (1|B, T, Dt)      loop-invariant  T5's last hidden state
+//          y         (1|B, P)          loop-invariant  CLIP's pooled state
+//          guidance  (1|B)             loop-invariant  f32, optional, 3.5 when absent; only in
+//                                                      models distilled with guidance
+//          concat    (1|B, C', H, W)   loop-invariant  only in models with more input than output
+//                                                      channels (fill, canny, depth)
+// Output   out       (B, C, H, W)      velocity (noise - image), in the latent's element type
 //
-// Blocks   embed.vector, embed.rope, embed.text, embed.image, double.<i>.modulation,
-// double.<i>.block, join,
+// Blocks   embed.vector, embed.rope, embed.text, embed.image,
+//          double.<i>.modulation, double.<i>.block, join,
 //          single.<i>.modulation, single.<i>.block, final.modulation, final.block
 //
 // With "expose_blocks": true in the config, each block's result is an output too ("double.<i>.img",

@@ -1,11 +1,11 @@
 // plugins/denoisers/qwen.h - the Qwen-Image family: which checkpoints are Qwen-Image, and the graph
 // of blocks they make.
 //
-// Inputs   x         (B, C, H, W)   every step   the latent, scaled; any float type; one frame
-//          timestep  (N)            scheduled    noise level in [0, 1], f32
-//          context   (1|B, T, Dt)   constant     the encoder's last hidden state, unpadded
-//          concat    (1|B, C', H, W) constant    only where more channels go in than come out
-// Output   out       (B, C, H, W)   velocity (noise - picture), in the latent's element type
+// Inputs   x         (B, C, H, W)      per step        the latent, scaled; any float; one frame
+//          timestep  (N)               precomputed     noise level in [0, 1], f32
+//          context   (1|B, T, Dt)      loop-invariant  the encoder's last hidden state, unpadded
+//          concat    (1|B, C', H, W)   loop-invariant  only where more channels go in than come out
+// Output   out       (B, C, H, W)      velocity (noise - image), in the latent's element type
 //
 // Blocks   embed.vector, embed.rope, embed.text_norm, embed.text, embed.image,
 //          double.<i>.modulation, double.<i>.block, final.modulation, final.block

@@ -2,13 +2,14 @@
 // whatever prefix a file puts before them ("text_model.",
 // "text_encoders.clip_l.transformer.text_model.", none).
 //
-// Inputs   ids   (B, S) i32   constant   token ids, S at most the number of positions (77)
-//          eos   (B) i32      constant   where each row's end token is: the state there is the
-//          pooled one
+// Inputs   ids          (B, S) i32  loop-invariant  token ids, S at most as many as positions (77)
+//          eos          (B) i32     loop-invariant  where each row's end token is: the state there
+//                                                   is the pooled one
 // Outputs  last_hidden  (B, S, D)   last layer, after the final norm
 //          penultimate  (B, S, D)   the layer before it, without the final norm
 //          layer.<i>    (B, S, D)   after i layers, 1 <= i <= depth, without the final norm (for
-//          clip skip) pooled       (B, D)      last_hidden at eos, not projected (what FLUX reads)
+//                                   CLIP skip)
+//          pooled       (B, D)      last_hidden at eos, not projected (what FLUX reads)
 //          projected    (B, P)      pooled through text_projection, when the file has it
 //
 // Source of the architecture: Radford et al. 2021 and transformers' CLIPTextModel: pre-norm layers,

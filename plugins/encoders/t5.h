@@ -2,7 +2,7 @@
 // transformers' names (T5EncoderModel), with whatever prefix a file puts before them, or from those
 // of llama.cpp's gguf files.
 //
-// Input    ids          (B, S) i32   constant   padded token ids; no mask, as in FLUX
+// Input    ids          (B, S) i32   loop-invariant   padded token ids; no mask, as in FLUX
 // Output   last_hidden  (B, S, D)    after the final norm
 //
 // Source of the architecture: Raffel et al. 2020 and transformers' T5EncoderModel: RMS norms, no

@@ -1,10 +1,10 @@
 // plugins/vae/autoencoder_kl.h - the KL autoencoder of Stable Diffusion, SDXL, SD3 and FLUX: two
 // families, one for each side, because a workflow that draws needs no encoder.
 //
-// "vae.decoder"  input z (B, C, h, w) constant, the unscaled latent -> image (B, 8 h, 8 w, 3) f32,
-// about [-1, 1],
-//                not clamped
-// "vae.encoder"  input image (B, H, W, 3) constant, in [-1, 1] -> mean, logvar (B, C, H/8, W/8) f32
+// "vae.decoder"  input z (B, C, h, w) loop-invariant, the unscaled latent
+//                -> image (B, 8 h, 8 w, 3) f32, about [-1, 1], not clamped
+// "vae.encoder"  input image (B, H, W, 3) loop-invariant, in [-1, 1]
+//                -> mean, logvar (B, C, H/8, W/8) f32
 //
 // Settings: family, scaling_factor and shift_factor (latent of the diffusion model = (z - shift) *
 // scaling), from the config, else from the file's metadata, else FLUX's for 16 channels and Stable

@@ -21,8 +21,7 @@
 // A tree of 10,000 nodes does not fit where one of 100 does, so times differ by what memory costs.
 // Whether the work itself is linear is told by its instructions (--nodes: of one size only):
 //   valgrind --tool=callgrind --collect-atstart=no
-//   --toggle-collect='heddle::engine::parse_workflow*'
-//       overhead_bench --nodes 10000 1
+//       --toggle-collect='heddle::engine::parse_workflow*' overhead_bench --nodes 10000 1
 #include <malloc.h>
 
 #include <algorithm>

@@ -3,26 +3,30 @@
 //
 //   HEDDLE_FAKE_COUNT=4           how many there are, else "count" of HEDDLE_FAKE, else 64
 //   HEDDLE_FAKE='{"count": 4}'    the same options as those of open(); those of open() count where
-//   both say something
+//                                 both say something
 //
 //   "count"           indices from here on are refused
-//   "memory"          bytes, or "16GiB"                                     (16GiB)
-//   "flops"           a second                                              (1e12)
-//   "bandwidth"       bytes a second of its own memory                      (1e12)
-//   "launch_seconds"  before an op begins                                   (1e-6)
+//   "memory"          bytes, or "16GiB" (16GiB)
+//   "flops"           a second (1e12)
+//   "bandwidth"       bytes a second of its own memory (1e12)
+//   "launch_seconds"  before an op begins (1e-6)
 //   "name"            the model; by it measured costs are kept ("fake", with its speed where a list
-//   says that speeds differ) "op_seconds"      {"linear": 0.5, "*": 0.1}: what an op takes
-//   altogether; else launch_seconds + max(flops, bytes) "links"           {"host": {"bandwidth":
-//   16e9, "latency": 1e-5}, "peer": {"bandwidth": 64e9, "latency": 5e-6},
-//                      "pairs": {"0-1": {...}, "0>2": {...}, "host-3": {...}}}: "-" both
-//                      directions, ">" one; "pageable": {...} instead of what is said of a link
-//                      when it is from host memory that no fake has pinned
-//   "peer"            false: no copies between fakes but through the host    (true)
+//                     says that speeds differ)
+//   "op_seconds"      {"linear": 0.5, "*": 0.1}: what an op takes altogether; else launch_seconds +
+//                     max(flops, bytes)
+//   "links"           {"host": {"bandwidth": 16e9, "latency": 1e-5},
+//                      "peer": {"bandwidth": 64e9, "latency": 5e-6},
+//                      "pairs": {"0-1": {...}, "0>2": {...}, "host-3": {...}},
+//                      "pageable": {...}}
+//                     "-": both directions, ">": one; "pageable": instead of what is said of a link
+//                     when it is from host memory that no fake has pinned
+//   "peer"            false: no copies between fakes but through the host (true)
 //   "peer_reads"      true: kernels read the memory of other fakes, over the link between them
-//   (false) "kernels", "compute", "threads"  as of the cpu device that computes     ("all", its
-//   choice, 1) "shuffle"         a seed: work runs as late and in as random an order as its streams
-//   and events allow, by the threads
-//                     that wait for it. The order depends on the seed and on what was enqueued
+//                     (false)
+//   "kernels", "compute", "threads"  as of the cpu device that computes ("all", its choice, 1)
+//   "shuffle"         a seed: work runs as late and in as random an order as its streams and events
+//                     allow, by the threads that wait for it. The order depends on the seed and on
+//                     what was enqueued
 //
 // memory, flops, bandwidth, launch_seconds and name may be lists, an element for each device; the
 // last one counts for the rest.

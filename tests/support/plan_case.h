@@ -3,10 +3,12 @@
 //   devices   [{name, kind, model, memory, budget, compute, host, flops, bandwidth, left_out}]
 //   pinned    bytes of streamed weights that host memory may pin for those that are not the host's
 //   links     {"gpu:0 -> gpu:1": {kind, bytes_per_second, latency_seconds}}, one direction unless
-//   "both" is true costs     a costs file models    {name: {kind: flux|t5|clip|chain|u, ...sizes,
-//   scaled_fp8, hints}} nodes     [{id, reads: ["a.0", "pass:a.0", "host:a.0"], outputs: ["16MiB",
-//   "unknown", "INT"], flops, bytes, scratch, host,
-//              device, prefer, split, calls: [{model, steps, sets, batch, width, height, tokens}]}]
+//             "both" is true
+//   costs     a costs file
+//   models    {name: {kind: flux|t5|clip|chain|u, ...sizes, scaled_fp8, hints}}
+//   nodes     [{id, reads: ["a.0", "pass:a.0", "host:a.0"], outputs: ["16MiB", "unknown", "INT"],
+//               flops, bytes, scratch, host, device, prefer, parallel,
+//               calls: [{model, steps, sets, batch, width, height, tokens}]}]
 #pragma once
 
 #include <deque>

@@ -2,9 +2,9 @@
 //
 //   heddle::Engine engine({.model_dirs = {"models"}});
 //   heddle::Workflow flow = engine.load("graphs/scene.json");
-//   flow.set("prompt.text", "a lighthouse at sea");   // a node by its title, id, or a class used
-//   once std::cout << engine.plan(flow);                   // what would run where, without running
-//   it heddle::Results results = engine.start(flow).wait();
+//   flow.set("prompt.text", "a lighthouse at sea");  // NODE.INPUT: title, id, or a class used once
+//   std::cout << engine.plan(flow);                  // what would run where, without running it
+//   heddle::Results results = engine.start(flow).wait();
 //   results.image("decode.IMAGE").save_ppm("lighthouse.ppm");
 //
 // Everything here may be used from any thread. All failures are thrown as EngineError. Only std

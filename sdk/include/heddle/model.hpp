@@ -2,10 +2,10 @@
 // they make.
 //
 //   struct Tiny {
-//     static constexpr heddle::Family family{"tiny", "diffusion_model", 1, "Multiplies, again and
-//     again."}; static int match(const heddle::Checkpoint& file, const heddle::Value& config);
+//     static constexpr heddle::Family family{"tiny", "diffusion_model", 1, "Multiplies."};
+//     static int match(const heddle::Checkpoint& file, const heddle::Value& config);
 //     static void build(const heddle::Checkpoint& file, const heddle::Value& config,
-//     heddle::Blocks& graph);
+//                       heddle::Blocks& graph);
 //   };
 #pragma once
 

@@ -2,23 +2,24 @@
  *
  * Rules of the ABI (sdk/README.md explains them):
  *   1. A table of functions is an extension: it has one subject, and is found by a name with a
- * revision. The engine's are "services" (heddle_host.service), a device's are in device.h. Every
- * function of a table is required. A released table never changes: a change is a new name,
- * "heddle.io/1" -> "heddle.io/2". Revision 0 is the draft: it may change while the major version is
- * 0, together with HEDDLE_ABI_MINOR.
+ *      revision. The engine's are "services" (heddle_host.service), a device's are in device.h.
+ *      Every function of a table is required. A released table never changes: a change is a new
+ *      name, "heddle.io/1" -> "heddle.io/2". Revision 0 is the draft: it may change while the major
+ *      version is 0, together with HEDDLE_ABI_MINOR.
  *   2. A record that the plugin fills (a "desc") starts with its own size. Its required members
- * come first, its optional ones last. It grows only at the end, by optional members: what was added
- * after the plugin was built reads as zero. Records are passed in arrays of POINTERS, so that
- * growth never changes a stride.
+ *      come first, its optional ones last. It grows only at the end, by optional members: what was
+ *      added after the plugin was built reads as zero. Records are passed in arrays of POINTERS, so
+ *      that growth never changes a stride.
  *   3. No C++ object, exception, or malloc'ed block crosses the border. Handles do.
  *   4. Strings are UTF-8 and NUL-terminated unless they come as heddle_str.
  *   5. Every function names the thread it may be called on: [load] [call] [any].
  *        [load]  one thread, while plugins are loaded or unloaded
- *        [call]  never two threads at once for one call of a node, or for one stream; the OS thread
- * may change [any]   any thread, concurrently
+ *        [call]  never two threads at once for one call of a node, or for one stream; the OS
+ *                thread may change
+ *        [any]   any thread, concurrently
  *   6. get/find/input return borrowed handles, valid until the call that gave them returns or as
- * long as what holds them; make/open return handles that are yours; set_... takes your reference.
- */
+ *      long as what holds them; make/open return handles that are yours; set_... takes your
+ *      reference. */
 #ifndef HEDDLE_ABI_BASE_H
 #define HEDDLE_ABI_BASE_H
 

@@ -2,16 +2,17 @@
  *
  * An op is a name with a revision, operands and an attribute struct. Rules for all of them:
  *   - Operands are strided views; shapes below are logical. Unless an op says "contiguous", any
- * strides go, but the last axis of floating-point inputs and outputs has stride 1 (copy/1 is the
- * exception).
+ *     strides go, but the last axis of floating-point inputs and outputs has stride 1 (copy/1 is
+ *     the exception).
  *   - Floating-point operands are f32, f16 or bf16 and may differ from each other; kernels
- * accumulate in f32 or better and round once, on writing.
+ *     accumulate in f32 or better and round once, on writing.
  *   - An output may be a slice of a larger tensor. Outputs never overlap inputs, except that
- * elementwise ops (marked "in place") may write exactly onto an input of the same type and strides.
+ *     elementwise ops (marked "in place") may write exactly onto an input of the same type and
+ *     strides.
  *   - "B|1" is a size that is B or 1 and broadcasts. [x] marks an optional operand (NULL when
- * absent).
+ *     absent).
  *   - The engine's catalogue (engine/device/op_catalog) checks ranks and sizes against this text
- * and counts FLOPs and bytes; the plain loops in plugins/cpu/reference are the meaning. */
+ *     and counts FLOPs and bytes; the plain loops in plugins/cpu/reference are the meaning. */
 #ifndef HEDDLE_ABI_OPS_H
 #define HEDDLE_ABI_OPS_H
 
@@ -36,16 +37,18 @@ enum {
 #define HEDDLE_OP_COPY "copy/1"
 
 /* Collectives: traced by the ranks of a group (see heddle_group), never given to a kernel: the
- * engine makes them of copies and add/1. Every rank ends up with the same out. all_gather/1: in,
- * the rank's rows along an axis -> out, the rows of all; the rank's begin at `begin`. all_reduce/1:
- * in -> out, same shape: the sum over the ranks, added up by rank. all_to_all/1: every rank gives
- * to each its part [part_begin, part_end) along one axis, and puts what it gets together along the
- * other: its own rows begin there at `begin`. Tokens with all heads become all tokens with some
- * heads, and back. Of all three: ranks read in when they like and put the results into out when
- * they come, so a block writes to in no more, and has not touched out before. With keeps_own the
- * rank's own part is left out of it: what in holds there is not read, and the block itself writes
- * it into out, before or meanwhile. What is traced next and reads or writes nothing else of out
- * runs beside the exchange. */
+ * engine makes them of copies and add/1. Every rank ends up with the same out.
+ *   - all_gather/1: in, the rank's rows along an axis -> out, the rows of all; the rank's begin at
+ *     `begin`.
+ *   - all_reduce/1: in -> out, same shape: the sum over the ranks, added up by rank.
+ *   - all_to_all/1: every rank gives to each its part [part_begin, part_end) along one axis, and
+ *     puts what it gets together along the other: its own rows begin there at `begin`. Tokens with
+ *     all heads become all tokens with some heads, and back.
+ * Of all three: ranks read in when they like and put the results into out when they come, so a
+ * block writes to in no more, and has not touched out before. With keeps_own the rank's own part is
+ * left out of it: what in holds there is not read, and the block itself writes it into out, before
+ * or meanwhile. What is traced next and reads or writes nothing else of out runs beside the
+ * exchange. */
 #define HEDDLE_OP_ALL_GATHER "all_gather/1"
 typedef struct heddle_all_gather_attrs {
   int64_t begin;
@@ -124,17 +127,18 @@ typedef struct heddle_rope_table_attrs {
   double theta;
 } heddle_rope_table_attrs;
 
-/* grid_ids/1: -> out (T*H*W, 3) f32: row (t*H + h)*W + w is (t + offset[0], h + offset[1], w +
- * offset[2]). */
+/* grid_ids/1: -> out (T*H*W, 3) f32:
+ *   row (t*H + h)*W + w is (t + offset[0], h + offset[1], w + offset[2]). */
 #define HEDDLE_OP_GRID_IDS "grid_ids/1"
 typedef struct heddle_grid_ids_attrs {
   int64_t size[3]; /* T, H, W */
   double offset[3];
 } heddle_grid_ids_attrs;
 
-/* timestep_embedding/1: t (N) f32 -> out (N, D), D even: with h = D/2, angle_i = t * scale *
- * exp(-ln(max_period) * i / (h - shift)), out = [cos | sin] when cos_first, else [sin | cos]. The
- * frequencies are computed in f32, as PyTorch does. */
+/* timestep_embedding/1: t (N) f32 -> out (N, D), D even: with h = D/2,
+ *   angle_i = t * scale * exp(-ln(max_period) * i / (h - shift)),
+ *   out = [cos | sin] when cos_first, else [sin | cos].
+ * The frequencies are computed in f32, as PyTorch does. */
 #define HEDDLE_OP_TIMESTEP_EMBEDDING "timestep_embedding/1"
 typedef struct heddle_timestep_embedding_attrs {
   double scale, max_period, shift;
@@ -153,22 +157,23 @@ typedef struct heddle_relative_bucket_attrs {
   int32_t buckets, max_distance, bidirectional, reserved;
 } heddle_relative_bucket_attrs;
 
-/* attention/1: q (B, Q, H, D), k (B, K, H, D), v (B, K, H, E), [bias (B|1, H|1, Q, K)] -> out (B,
- * Q, H, E) = softmax(q k^T * scale + bias) v for each head; causal: key j is seen by query i when j
- * <= i + K - Q. */
+/* attention/1: q (B, Q, H, D), k (B, K, H, D), v (B, K, H, E), [bias (B|1, H|1, Q, K)]
+ *   -> out (B, Q, H, E) = softmax(q k^T * scale + bias) v for each head
+ * causal: key j is seen by query i when j <= i + K - Q. */
 #define HEDDLE_OP_ATTENTION "attention/1"
 typedef struct heddle_attention_attrs {
   double scale;
   int32_t causal, reserved;
 } heddle_attention_attrs;
 
-/* linear/1: x (..., K), weight (N, K) (USE_LINEAR layout), [bias (N)], [residual (..., N)] -> out
- * (..., N) = f(x weight^T + bias) + residual. */
+/* linear/1: x (..., K), weight (N, K) (USE_LINEAR layout), [bias (N)], [residual (..., N)]
+ *   -> out (..., N) = f(x weight^T + bias) + residual. */
 #define HEDDLE_OP_LINEAR "linear/1" /* attrs: heddle_activation_attrs */
 
-/* conv2d/1: x (N, H, W, C), weight (O, C, R, S) (USE_CONV2D layout), [bias (O)], [residual (N, H',
- * W', O)] -> out (N, H', W', O) = conv(x) + bias + residual; H' = (H + top + bottom - R) / stride_h
- * + 1. Cross-correlation, zero padding, one group. */
+/* conv2d/1: x (N, H, W, C), weight (O, C, R, S) (USE_CONV2D layout), [bias (O)],
+ *   [residual (N, H', W', O)]
+ *   -> out (N, H', W', O) = conv(x) + bias + residual; H' = (H + top + bottom - R) / stride_h + 1
+ * Cross-correlation, zero padding, one group. */
 #define HEDDLE_OP_CONV2D "conv2d/1"
 typedef struct heddle_conv2d_attrs {
   int32_t stride[2];  /* height, width            */

@@ -5,8 +5,9 @@
  * nodes call the model and add, on whatever device. With x0 the point at the beginning of a step:
  *
  *   for each evaluation e of a step, in order:
- *     D = the clean picture the model sees in the present point at level e.sigma; D goes to the
- * front of the history next = e.next of the step's start, the history, earlier slopes, fresh noise
+ *     D = the clean image the model sees in the present point at level e.sigma; D goes to the
+ *         front of the history
+ *     next = e.next of the step's start, the history, earlier slopes, fresh noise
  *     start = next, when e.after moves it; or e.start, when it corrects it
  *     point = next
  *   after a step: the slope (x0 - its first D) / sigma goes to the front of the slopes

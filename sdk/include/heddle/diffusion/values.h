@@ -4,20 +4,25 @@
  * Every value is a record or a list of the kinds of abi/value.h; unknown fields are kept when a
  * node passes a record on.
  *
- * IMAGE         tensor (B, H, W, C) f32, 0 to 1.                MASK  tensor (B, H, W) f32, 1 =
- * selected. LATENT        record samples       tensor (B, C, h, w) f32 scaled        bool, absent
- * means false. True: `samples` are in the units that the denoiser reads, (raw - shift) * scale of
- * the autoencoder. False: in the autoencoder's own ("raw") units. noise_mask    tensor (B, H, W) or
- * (B, 1, H, W) f32, optional: 1 is drawn anew, 0 is kept batch_index   list of ints, optional:
- * which item of a batch each item was, for its noise
+ * IMAGE         tensor (B, H, W, C) f32, 0 to 1
+ * MASK          tensor (B, H, W) f32, 1 = selected
+ * LATENT        record
+ *   samples       tensor (B, C, h, w) f32
+ *   scaled        bool, absent means false. True: `samples` are in the units that the denoiser
+ *                 reads, (raw - shift) * scale of the autoencoder. False: in the autoencoder's own
+ *                 ("raw") units.
+ *   noise_mask    tensor (B, H, W) or (B, 1, H, W) f32, optional: 1 is drawn anew, 0 is kept
+ *   batch_index   list of ints, optional: which item of a batch each item was, for its noise
  *
  *   ComfyUI keeps LATENT raw and normalises inside the sampler. Here samplers hand on what they end
- * with, scaled, and the VAE nodes scale and shift, because with separate files only the
- * autoencoder's own file knows the two numbers; a diffusers folder and the same model in single
- * files then give the same bytes. Users see no difference: a sampler takes raw latents too, with
- * the constants of its model's settings (latent_scale, latent_shift; FLUX's when absent), and
- * leaves a latent of zeros as it is, whatever its units. A node that computes with latents of both
- * kinds converts first. CONDITIONING  list of records cross_attn    tensor (B, tokens, width)
+ *   with, scaled, and the VAE nodes scale and shift, because with separate files only the
+ *   autoencoder's own file knows the two numbers; a diffusers folder and the same model in single
+ *   files then give the same bytes. Users see no difference: a sampler takes raw latents too, with
+ *   the constants of its model's settings (latent_scale, latent_shift; FLUX's when absent), and
+ *   leaves a latent of zeros as it is, whatever its units. A node that computes with latents of
+ *   both kinds converts first.
+ * CONDITIONING  list of records
+ *   cross_attn    tensor (B, tokens, width)
  *   pooled_output tensor (B, width), optional
  *   guidance      float, optional
  *   strength      float, optional: weight in the mean of several entries
@@ -25,31 +30,38 @@
  *   latent_channels, latent_downscale    ints
  *   latent_scale, latent_shift           floats: scaled = (raw - shift) * scale
  *   latent_means, latent_deviations      lists of latent_channels floats, optional, instead of
- * these two: scaled = (raw - mean) / deviation of each channel preview_factors  list of
- * latent_channels + 1 lists of three floats, optional: what each channel of the scaled latents adds
- * to red, green and blue (0 to 1), and what is added to all. Without it a run shows no previews
- *   sampling      "flow": the output is noise - picture
+ *                 these two: scaled = (raw - mean) / deviation of each channel
+ *   preview_factors  list of latent_channels + 1 lists of three floats, optional: what each channel
+ *                 of the scaled latents adds to red, green and blue (0 to 1), and what is added to
+ *                 all. Without it a run shows no previews
+ *   sampling      "flow": the output is noise - image
  *   noise_table   "discrete_flow" or "flux": how noise levels are spaced; noise_shift, noise_mu
- * their parameters noise_multiplier  the timestep of noise level 1; absent means 1 CLIP record type
- * "flux", "stable_diffusion": what the encoders' outputs are for encoders      list of records:
- * name ("clip_l", "t5xxl"), family ("clip", "t5"), model (MODEL), tokenizer (object
- *                 HEDDLE_TOKENIZER) or tokenizer_missing (the error text, shown when a text is
- * encoded), length (ids of a window, 0 without a limit), least_length (ids), padding (id, optional)
+ *                 their parameters
+ *   noise_multiplier  the timestep of noise level 1; absent means 1
+ * CLIP          record
+ *   type          "flux", "stable_diffusion": what the encoders' outputs are for
+ *   encoders      list of records: name ("clip_l", "t5xxl"), family ("clip", "t5"), model (MODEL),
+ *                 tokenizer (object HEDDLE_TOKENIZER) or tokenizer_missing (the error text, shown
+ *                 when a text is encoded), length (ids of a window, 0 without a limit),
+ *                 least_length (ids), padding (id, optional)
  *   stop_at_layer int, optional: -1 the last layer
  *   missing       text, optional: why there are no encoders; what a node says that would encode
  * VAE           record: decoder (MODEL), encoder (MODEL), each absent when the file has none;
- * scale, shift (floats), channels, downscale (ints), preview_factors as in MODEL, optional SIGMAS
- * tensor (n) f32 in host memory, falling. NOISE         record: seed (int), add (bool) SAMPLER
- * record: name, eta, noise_factor GUIDER        record: model, positive, cfg; negative, absent when
- * cfg is 1
+ *               scale, shift (floats), channels, downscale (ints), preview_factors as
+ *               in MODEL, optional
+ * SIGMAS        tensor (n) f32 in host memory, falling
+ * NOISE         record: seed (int), add (bool)
+ * SAMPLER       record: name, eta, noise_factor
+ * GUIDER        record: model, positive, cfg; negative, absent when cfg is 1
  *
- * Before a run, infer() tells parts of these values by paths of keys and indices (abi/node.h):
+ * Before a run, infer() names parts of these values by paths of keys and indices (abi/node.h):
  *
  * LATENT        "samples"; "noise_mask" where there is one
  * CONDITIONING  "0.cross_attn", "0.pooled_output", "1.cross_attn" ...: all entries of the list or
- * none, so that a reader can count them; an entry without a pooled_output there has none GUIDER
- * "model" and "cfg" as known parts; "positive.0.cross_attn", "negative.0.pooled_output" ... as
- * CONDITIONING IMAGE, MASK   "" */
+ *               none, so that a reader can count them; an entry without a pooled_output has none
+ * GUIDER        "model" and "cfg" as known parts; "positive.0.cross_attn",
+ *               "negative.0.pooled_output" ... as CONDITIONING
+ * IMAGE, MASK   "" */
 #ifndef HEDDLE_DIFFUSION_VALUES_H
 #define HEDDLE_DIFFUSION_VALUES_H
 

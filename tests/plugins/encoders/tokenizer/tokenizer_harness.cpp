@@ -1,8 +1,9 @@
 // Prints the token ids of strings, for comparing with other programs: one line of ids for every
 // string.
 //
-//   tokenizer_harness FOLDER json|spiece|vocab STRINGS.json     STRINGS.json is a JSON array of
-//   strings
+//   tokenizer_harness FOLDER json|spiece|vocab STRINGS.json
+//
+// STRINGS.json is a JSON array of strings.
 #include <cstdio>
 #include <exception>
 #include <iostream>
