@@ -70,7 +70,7 @@ class Lines final : public Reporter {
 
   struct State {
     bool has_several = false;
-    std::map<std::pair<std::size_t, std::string>, int> tenths;  // told last, by run and node
+    std::map<std::pair<std::size_t, std::string>, int> tenths;  // reported last, by run and node
   };
   Output& output_;
   engine::Guarded<State> state_;

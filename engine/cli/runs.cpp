@@ -60,7 +60,7 @@ class Runs {
       if (code == kExitDone) code = ended.value_or(kExitDone);
     }
     if (is_interrupted) code = interrupted();
-    // What is left is to let go of memory, which takes its time.
+    // What is left is to free memory, which takes its time.
     if (output_.failure() == 0) set_exit_code(code);
     return code;
   }
@@ -74,11 +74,12 @@ class Runs {
   };
   struct State {
     SideBySide beside{{}};
-    std::map<std::size_t, Outcome> over;  // by run, until it is told
+    std::map<std::size_t, Outcome> over;  // by run, until it is reported
   };
 
   // Every variant is checked before the first starts: nobody wants to learn after an hour that the
-  // last one cannot run. A problem that all of them have is told once. Returns whether all can run.
+  // last one cannot run. A problem that all of them have is reported once. Returns whether all can
+  // run.
   bool check_all() {
     std::vector<std::string> errors, warnings;
     const auto add = [](std::vector<std::string>& all, const std::vector<std::string>& found) {
@@ -162,7 +163,8 @@ class Runs {
 
   using Outcomes = std::map<std::size_t, Outcome>;  // by run
 
-  // On a thread of its own. `over`: the run's alone, made before, so that it is told in any case.
+  // On a thread of its own. `over`: the run's alone, made before, so that it is reported in any
+  // case.
   void wait(std::size_t run, Clock::time_point began, Run started, Outcomes over) noexcept {
     Outcome& outcome = over.at(run);
     try {

@@ -1,6 +1,6 @@
 // All runs of one call: checked before the first starts, started side by side as far as that keeps
-// devices busy (side_by_side.h), told in their order. Files get the names that they would have if
-// the runs came one after another. A run that fails does not keep the others from running.
+// devices busy (side_by_side.h), reported in their order. Files get the names that they would have
+// if the runs came one after another. A run that fails does not keep the others from running.
 #pragma once
 
 #include "engine/cli/commands.h"

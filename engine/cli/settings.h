@@ -41,8 +41,8 @@ struct Settings {
 // Throws engine::Error(invalid_argument) that names the option and where it was given.
 Settings read_settings(const Layer& layer);
 
-// What an engine refused of its options, told with the place where that was given instead of the
-// option's name in EngineOptions. Other errors are given back as they are.
+// What an engine refused of its options, reported with the place where that was given instead of
+// the option's name in EngineOptions. Other errors are given back as they are.
 EngineError with_place(const EngineError& error, const Settings& settings);
 
 // Lets budgets that the workflow gives its devices count instead of those of configuration files.

@@ -10,8 +10,8 @@ namespace heddle::engine {
 
 namespace {
 
-// What a plugin says begins with its device's name where it may be told beside another device's.
-// Where ours says it already, once is enough.
+// What a plugin says begins with its device's name where it may be reported beside another
+// device's. Where ours says it already, once is enough.
 Error located(const Error& error, std::string_view where) {
   if (where.empty()) return error;
   std::string_view what = error.what();

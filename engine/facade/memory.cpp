@@ -1,5 +1,4 @@
-// Devices and their memory, as people ask for them: what there is, who holds what, and letting go
-// of it.
+// Devices and their memory, as people ask for them: what there is, who holds what, and eviction.
 #include <algorithm>
 
 #include "engine/base/text.h"

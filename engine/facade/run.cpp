@@ -112,7 +112,7 @@ engine::RunResult execute_traced(engine::RunRequest& request, engine::Environmen
     try {
       engine::write_timeline(timeline.finish(), path);
     } catch (const engine::Error&) {
-      // The run's own failure is what has to be told.
+      // The run's own failure is what has to be reported.
     }
     throw;
   }

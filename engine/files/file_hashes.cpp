@@ -84,7 +84,7 @@ FileHashes::FileHashes(fs::path memory, Clock clock)
     : memory_(std::move(memory)), clock_(clock ? std::move(clock) : now_ns), known_(load()) {}
 
 FileHashes::Found FileHashes::find(const fs::path& path) {
-  std::error_code unreadable;  // then it cannot be read either, which is told below
+  std::error_code unreadable;  // then it cannot be read either, which is reported below
   const std::string name = fs::canonical(path, unreadable).string();
   const FileIdentity before = identify_file_for_key(path);
   {

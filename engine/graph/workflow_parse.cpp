@@ -45,7 +45,7 @@ struct Where {
 constexpr std::size_t kMostGuesses =
     32;  // guesses at misspelt names cost time; a broken text may hold very many
 
-// Nodes are read while the text is: each as soon as it is complete, and its JSON is let go at once.
+// Nodes are read while the text is: each as soon as it is complete, and its JSON is freed at once.
 // That works for workflows in which nothing is wrong and nothing doubtful; others are read once
 // more, as a whole, so that what is said of them does not depend on the order of the text.
 class Parser {

@@ -84,7 +84,7 @@ void DeviceState::trim_quietly() noexcept {
   try {
     trim();
   } catch (const std::exception&) {
-    // Whoever waits for that work is told there: Device::failed_waits() has grown.
+    // Whoever waits for that work is told so there: Device::failed_waits() has grown.
   }
 }
 

@@ -115,7 +115,7 @@ class DeviceState {
   void record(const Event& event);
   // The same where nobody is left to be told of a failure.
   void settle() noexcept;
-  // Settles, and lets go of everything that is kept for work under way. Before any of several
+  // Settles, and frees everything that is kept for work under way. Before any of several
   // devices is destroyed.
   void release_all() noexcept;
 
@@ -146,7 +146,7 @@ class DeviceState {
     Event passed;
     std::shared_ptr<const void> thing;
   };
-  // Until the stream is past this point. Gives back what it is past already, to be let go without
+  // Until the stream is past this point. Gives back what it is past already, to be freed without
   // the lock.
   [[nodiscard]] std::vector<Retained> retain_locked(std::shared_ptr<const void> thing);
   [[nodiscard]] std::vector<Retained> take_passed();

@@ -1,7 +1,7 @@
-// What goes when memory is short, and what before what: the one place that says so. Whoever can let
-// go of memory registers with the ledger of that memory (Ledger::on_shortage) under one of these;
+// What goes when memory is short, and what before what: the one place that says so. Whoever can
+// free memory registers with the ledger of that memory (Ledger::on_shortage) under one of these;
 // the ledger asks in their order, on the thread that needs room, and only as long as bytes are
-// missing. Within one step those who registered first are asked first.
+// missing.
 //
 // The rule: what costs least to have back goes first, and what a run under way still has to use
 // goes last. Nothing that work in flight reads goes at all.
@@ -25,8 +25,7 @@ enum class EvictionOrder : std::uint8_t {
   merged_weights,
 
   // Host memory only: bytes of files, which can be read again. HostWeights::evict(), in this
-  // order,
-  // and for loads that lack room themselves the first three (HostWeights::evict_one()):
+  // order. Loads that lack room themselves do the first three only (HostWeights::evict_one()):
   //   1. pages and copies that nobody reads: those whose next use is farthest, as far as anybody
   //      said what comes, and of what nobody expects the least recently used;
   //   2. pinned buffers that are out of use;

@@ -59,7 +59,7 @@ class HostBudget {
   // Asks the driver what is free where it is time to. For those who call reserve() and has(),
   // before they take a lock: neither of the two asks anybody.
   void refresh() { ledger_->poll_all_when_due(); }
-  // Nothing, where that would be more than the limit. Nobody else lets go for it.
+  // Nothing, where that would be more than the limit. Nothing is evicted for it.
   [[nodiscard]] std::optional<HostBytes> reserve(std::uint64_t bytes) {
     auto taken = ledger_->try_take_unasked(bytes);
     if (!taken) return std::nullopt;

@@ -1,6 +1,6 @@
 // The one lock of what keeps bytes of files in host memory, and what its threads wait for. Its
 // parts (StagingPool, LeaseBook, ReadQueue, PageCache, StagedCopies, PieceReader, Prefetcher) share
-// it: to make room for one of them another one lets go, and who waits is woken by any. Their
+// it: to make room for one of them another one evicts, and who waits is woken by any. Their
 // functions are called under it unless they say otherwise; those that take the Lock may give it up
 // meanwhile.
 //

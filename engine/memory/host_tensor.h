@@ -32,7 +32,7 @@ class HostTensorMemory final : public Storage {
 // with the ledger.
 Tensor make_host_tensor(const heddle_tensor_info& info, const std::shared_ptr<Ledger>& ledger,
                         Reservation* from = nullptr);
-// The same where there is room; nothing is let go for it. Empty: there is none.
+// The same where there is room; nothing is evicted for it. Empty: there is none.
 Tensor try_make_host_tensor(const heddle_tensor_info& info, const std::shared_ptr<Ledger>& ledger);
 
 }  // namespace heddle::engine

@@ -145,7 +145,7 @@ HostHold HostWeights::take_copy(Lock& lock, const FilePart& part,
     };
     if (copy.state == CopyState::failed && std::ranges::any_of(taken, is_same))
       throw Error(*copy.failure);           // this thread is one of those who hold it
-    if (copy.state == CopyState::failed) {  // those who were told let go of it in a moment
+    if (copy.state == CopyState::failed) {  // those who were told drop it in a moment
       monitor_.changed.wait(lock);
       continue;
     }

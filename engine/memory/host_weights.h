@@ -4,7 +4,7 @@
 // beyond it the mapping again, from where bytes pass through a few pinned buffers on their way:
 // read into them from the file by several threads, which leaves the mapping's tables as they are.
 // Of a file that is larger than all that may be held, it is plain memory instead of the mapping:
-// what is let go soon is read past the kernel's copies, which takes less time and pushes out
+// what is evicted soon is read past the kernel's copies, which takes less time and pushes out
 // nothing.
 //
 // Everything held is within a hard limit (host_budget.h): pages of mappings from the moment they
@@ -102,7 +102,7 @@ class HostWeights {
   HostWeights(const HostWeights&) = delete;
 
   // All of the parts, together, for work on `reader`; waits until they are there, and where room is
-  // short until others have let go of theirs. Throws out_of_memory, with the figures, when there
+  // short until others have released theirs. Throws out_of_memory, with the figures, when there
   // cannot be room; io with file and offset.
   std::shared_ptr<HostLease> get(std::span<const FilePart> parts,
                                  const std::shared_ptr<const Device>& reader);
@@ -112,9 +112,9 @@ class HostWeights {
     return prefetcher_.expect(parts, order, std::move(reader), std::move(watch));
   }
 
-  // Lets go of at least so many bytes where it can: what is wanted last first. Waits for streams
+  // Evicts at least so many bytes where it can: what is wanted last first. Waits for streams
   // that still copy from it, not for leases that have no event. Nothing is read ahead into what
-  // went before the next get(). The bytes let go.
+  // went before the next get(). The bytes that were evicted.
   std::uint64_t evict(std::uint64_t bytes);
   // Gives back what leases hold whose event has passed. Done by get(), too.
   void reclaim();

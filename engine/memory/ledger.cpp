@@ -10,7 +10,7 @@ namespace heddle::engine {
 namespace {
 
 constexpr std::int64_t kEndless = std::int64_t{1} << 62;
-constexpr int kTries = 4;  // what is let go for one thread, another one may take
+constexpr int kTries = 4;  // what is evicted for one thread, another one may take
 
 std::int64_t clamped(std::uint64_t bytes) {
   return std::int64_t(std::min(bytes, std::uint64_t(kEndless)));
@@ -201,7 +201,7 @@ std::uint64_t Ledger::missing(std::uint64_t bytes) const {
   return std::uint64_t(std::max<std::int64_t>(0, clamped(bytes) - available(*state_.lock())));
 }
 
-// Others may take what was let go before this thread does, so it goes round again as long as
+// Others may take what was evicted before this thread does, so it goes round again as long as
 // anything goes.
 void Ledger::make_room(std::uint64_t bytes) {
   for (Ledger* each = this; each != nullptr; each = each->parent()) {

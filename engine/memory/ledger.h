@@ -33,7 +33,7 @@ struct LedgerReport {
     MemoryKind kind = MemoryKind::values;
     std::string owner;  // "" : nobody by name
     std::uint64_t bytes = 0;
-    std::uint64_t pinned = 0;  // of them, in use now: they cannot be let go
+    std::uint64_t pinned = 0;  // of them, in use now: they cannot be evicted
   };
   std::string name;          // "cuda:0", "host"
   std::uint64_t budget = 0;  // bytes; Ledger::kNoLimit: none
@@ -70,16 +70,16 @@ class Ledger {
   const std::shared_ptr<Ledger>& shared_parent() const { return parent_; }
   std::uint64_t headroom() const { return limits_.headroom; }
   std::uint64_t budget() const;  // with the caps in force
-  // Bytes that could be had, parents included: without letting go of anything that is held.
+  // Bytes that could be had, parents included: without evicting anything.
   std::uint64_t available();
-  // The same if everything of ours were let go: what one who comes alone may use.
+  // The same if everything of ours were evicted: what one who comes alone may use.
   std::uint64_t most();
   // The driver is asked now, by this thread.
   void poll_now();
   // The same where it is time to, of parents, too.
   void poll_all_when_due();
 
-  // Takes bytes, of a reservation first. Nothing: they are not there; nothing is let go for them.
+  // Takes bytes, of a reservation first. Nothing: they are not there; nothing is evicted for them.
   [[nodiscard]] std::optional<TakenBytes> try_take(std::uint64_t bytes,
                                                    Reservation* from = nullptr);
   // The same by what is known already, for those who hold a lock: they call poll_all_when_due()
@@ -95,14 +95,14 @@ class Ledger {
   Reservation reserve(std::uint64_t bytes, std::string_view what);
   std::optional<Reservation> try_reserve(std::uint64_t bytes);
 
-  // The driver has refused so many bytes that there should have been: asks it, and lets others go.
+  // The driver has refused so many bytes that there should have been: asks it, and evicts.
   // False: nothing could go.
   bool after_refusal(std::uint64_t bytes);
   Error out_of_memory(std::uint64_t bytes, std::string_view what,
                       std::string_view cause = {}) const;
 
-  // Who can let go of memory: told how many bytes are missing, gives back what it can, when it is
-  // its turn. Called on the thread that needs room. `who` names it for remove_evict_callback(),
+  // Whoever can free memory: called with the bytes that are missing, on the thread that needs them,
+  // in the order of `priority`; frees what it can. `who` names it for remove_evict_callback(),
   // after which it is not called any more; REQUIRES: by then nobody takes.
   using EvictCallback = std::function<void(std::uint64_t missing)>;
   void on_shortage(EvictionOrder priority, const void* who, EvictCallback evict);

@@ -87,7 +87,7 @@ bool PageCache::is_to_be_pinned(const HostItem& item, const Device& reader) cons
 PageCache::Copy PageCache::choose_copy(const HostItem& item, const Device& reader) const {
   if (item.buffer.is_held() || is_to_be_pinned(item, reader)) return &HostItem::buffer;
   if (item.pages.is_held() || item.is_unbuffered || item.bytes == 0) return &HostItem::pages;
-  // What is certain to be let go again need not pass through the kernel's copies.
+  // What is certain to be evicted again need not pass through the kernel's copies.
   return is_tight(*item.file) ? &HostItem::buffer : &HostItem::pages;
 }
 

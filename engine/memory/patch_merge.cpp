@@ -141,7 +141,7 @@ class Merge {
     return ranks * double(rows_.end - rows_.begin) * double(width_);
   }
 
-  // What a thread needs besides, made where a lack of memory can be told.
+  // What a thread needs besides, made where a lack of memory can be reported.
   struct Scratch {
     std::vector<std::vector<float>> ups;  // of each term: a chunk of rows, scaled
     float delta[kRowTile * kColumnBlock];

@@ -1,7 +1,7 @@
 // Reads pieces of the queue into host memory: from the file past the kernel's copies or through
 // them, into pages of its mapping, or from one copy into another. Whoever has a lease and waits for
-// it reads, too. A failure is the copy's, and is told to those who ask for it. Under the lock of
-// host_monitor.h, which is given up while bytes are read.
+// it reads, too. A failure is the copy's, and is reported to those who ask for it. Under the lock
+// of host_monitor.h, which is given up while bytes are read.
 #pragma once
 
 #include <optional>

@@ -122,7 +122,7 @@ std::byte* Pool::hand_out(State& state, BySize::iterator from, BySize& of, std::
 }
 
 // The driver may refuse what the ledger has given: others take memory between two polls. Tried
-// again at least once, and as long as something is let go for it.
+// again at least once, and as long as something is evicted for it.
 std::byte* Pool::allocate_chunk(std::uint64_t bytes, const PieceUse& use) {
   for (bool is_last = false;;) {
     try {

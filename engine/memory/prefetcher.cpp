@@ -131,8 +131,8 @@ Prefetcher::Ahead Prefetcher::read_ahead(Lock& lock) {
   HostItem& item = *next.item;
   const std::shared_ptr<const Device> reader = next.by->reader;  // they may end meanwhile
   // What is expected again goes only for what is wanted very soon. Otherwise everything would be
-  // let go as soon as it was used, to make room for what comes next, and nothing of a cycle that is
-  // larger than the room would ever be found here: with the least recently used it is the same.
+  // evicted as soon as it was used, to make room for what comes next, and nothing of a cycle that
+  // is larger than the room would ever be found here: with the least recently used it is the same.
   const bool is_soon =
       next.wanted_in < 2 ||
       next.bytes_before <= std::min(options_.ahead_bytes, host_.budget.limit() / 8);
@@ -226,7 +226,7 @@ bool Prefetcher::read_or_read_ahead(Lock& lock) {
   return false;
 }
 
-// What fails here is tried once more by whoever asks for it, and told there.
+// What fails here is tried once more by whoever asks for it, and reported there.
 void Prefetcher::run_reader() {
   Lock lock(host_.monitor.mutex);
   while (!stopping_) {

@@ -24,7 +24,7 @@ RangeCounts::Counts::iterator RangeCounts::split(std::uint64_t at) {
   return counts_.emplace(at, count).first;
 }
 
-// change(count) -> the new count and whether the span is to be told.
+// change(count) -> the new count and whether the span is to be reported.
 template <class Change>
 std::vector<RangeCounts::Range> RangeCounts::change(std::uint64_t begin, std::uint64_t end,
                                                     Change&& change) {

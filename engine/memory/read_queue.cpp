@@ -68,7 +68,7 @@ unsigned ReadQueue::begin_reading() {
   while (tracks_.contains(track)) ++track;
   try {
     tracks_.insert(track);
-  } catch (const std::bad_alloc&) {  // two in one track are only told less well
+  } catch (const std::bad_alloc&) {  // two in one track are only shown less well
   }
   ++reading_;
   return track;

@@ -38,7 +38,7 @@ void StagedCopies::take(Lock& lock, HostHold& hold, const Reader& reader) {
         at = item.staged.find(reader.get());
       }
     }
-    // One that has failed is of no use, and is told to those who have waited for it.
+    // One that has failed is of no use, and is reported to those who have waited for it.
     if (at != item.staged.end() && at->second.state != CopyState::failed) {
       hold.staged = &at->second;
       ++hold.staged->leases;
@@ -68,7 +68,7 @@ void StagedCopies::assign(HostItem& item, HostHold& hold) {
       fill(item, *hold.staged, ReadPriority::now);
   } else if (source.is_unassigned && hold.staged != nullptr &&
              hold.staged->state == CopyState::ready) {
-    // It was let go of after the buffer had been filled: nobody has to read it again.
+    // It was released after the buffer had been filled: nobody has to read it again.
     source.is_unassigned = false;
     source.state = CopyState::ready;
     source.next = item.bytes;

@@ -73,8 +73,8 @@ class WeightStore {
   // The weight, made now if it is not here. The work is enqueued, by this caller or by another one
   // just now: nothing computes with it before finish() has been told of it. `checkpoint` is the
   // identity of the checkpoint that the parts belong to, and stays open as long as the caller holds
-  // it. The watch is told when it is made. What is given is pinned as long as any copy of it lives.
-  // `from`: a claim on the device's ledger, or nullptr.
+  // it. The watch is notified when it is made. What is given is pinned as long as any copy of it
+  // lives. `from`: a claim on the device's ledger, or nullptr.
   std::shared_ptr<const DeviceWeight> get(const WeightSource& source, Hash128 checkpoint,
                                           const WorkWatch& watch = {}, const WeightUser& user = {},
                                           Reservation* from = nullptr);
@@ -86,16 +86,16 @@ class WeightStore {
 
   std::uint64_t bytes() const;
 
-  // Lets go of weights that nobody has pinned, no more than it takes to come by `bytes`: first of
+  // Evicts weights that nobody has pinned, no more than it takes to come by `bytes`: first of
   // models without a next use, those first that were used longest ago; then, with Reach::all, of
   // those whose next use is farthest. Of a model from the end of its blocks. Small weights go last.
   // Gives the bytes that went.
   enum class Reach { without_use, all };
   std::uint64_t evict(std::uint64_t bytes, const NextUses& next = {}, Reach reach = Reach::all);
-  // Lets go of all of a model, by the name that users gave, that nobody has pinned; "": of every
+  // Evicts all of a model, by the name that users gave, that nobody has pinned; "": of every
   // one.
   std::uint64_t unload(std::string_view name = {});
-  // Lets go of models that have not been used for `seconds`. `now` never goes back from one call to
+  // Evicts models that have not been used for `seconds`. `now` never goes back from one call to
   // the next; use is seen when it is called.
   std::uint64_t expire(double now, double seconds);
   std::vector<ModelWeights> models() const;
@@ -132,7 +132,7 @@ class WeightStore {
     std::vector<std::pair<Hash128, std::weak_ptr<DeviceWeight>>> unproven;
     std::uint64_t failures_before = 0;
   };
-  using Gone = std::vector<std::shared_ptr<DeviceWeight>>;  // let go after the lock
+  using Gone = std::vector<std::shared_ptr<DeviceWeight>>;  // freed after the lock
   class BeingMade;
   std::shared_ptr<const DeviceWeight> touch(State& state, Entry& entry, const Hash128& model,
                                             const WeightUser& user);

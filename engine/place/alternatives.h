@@ -42,7 +42,7 @@ struct CallPart {
   std::uint64_t weight_bytes = 0;  // in the type it computes in
 };
 
-// What a call sends from one device to another, all sets together.
+// What a call sends from one device to another, all branches together.
 struct CallTransfer {
   bool once = false;               // before the first step; else in every step
   std::uint32_t from = 0, to = 0;  // of the topology
@@ -72,7 +72,7 @@ struct CallStream {
 struct CallReport {
   std::string model;                            // its family
   std::uint32_t step_count = 0, set_count = 0;  // 0: not known
-  double step_flops = 0;                        // of all sets, in one step; 0: not known
+  double step_flops = 0;                        // of all branches, in one step; 0: not known
   std::string reason;                           // "device of the loader", "the fastest that fits"
   std::vector<CallPart> parts;                  // by device; empty: one device has all
   std::vector<std::string> whole;  // of a division by rows: weights that no device has a part of,

@@ -12,7 +12,7 @@ namespace {
 // Guesses, of the right order of magnitude: a processor of eight cores, a graphics card.
 constexpr DeviceCosts kHostGuess{2e11, 2e10, 2e-6};
 constexpr DeviceCosts kCardGuess{5e13, 8e11, 5e-6};
-// What attention reaches of the rate of products where nobody has measured it: 550 of 738 TFLOP/s
+// What attention reaches of the rate of GEMMs where nobody has measured it: 550 of 738 TFLOP/s
 // on an H200, at 4608 tokens and 24 heads of 128.
 constexpr double kAttentionShare = 0.75;
 constexpr LinkCosts kDirectGuess{2e10, 1e-5};  // PCI Express 4.0, 16 lanes

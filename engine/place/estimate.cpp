@@ -16,7 +16,7 @@ namespace {
 // the steps, and is little, is priced by it too.
 using BusyShares = std::map<std::uint32_t, double>;
 
-// Blocks whole: on one device, in layers, or set by set.
+// Blocks whole: on one device, in `layers`, or in `cfg`.
 class Simulation {
  public:
   // Where no share is given, devices compute all the time.

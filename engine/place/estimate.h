@@ -3,7 +3,7 @@
 // computing, and a step begins when the one before has come home. Pure.
 //
 // A block takes what its ops take one after another. Of divisions, tokens and heads change places
-// around each attention, and the ranks' sums are put together behind each product that has parts
+// around each attention, and the ranks' sums are put together behind each GEMM that has parts
 // of them; nobody computes meanwhile.
 //
 // A device that rests while others compute is faster afterwards, where its prices say so; of ways
@@ -11,8 +11,8 @@
 //
 // Left out: workspaces of kernels, which only a device knows; that memory which another device
 // reads or writes stays occupied for a whole step; and, of divisions by tokens and rows, what
-// exchanges have to hide behind, that sets overlap, and the ways of parts from and to blocks that
-// are not divided. `heddle plan` tells the true bytes of the way that is taken.
+// exchanges have to hide behind, that branches overlap, and the ways of parts from and to blocks
+// that are not divided. `heddle plan` tells the true bytes of the way that is taken.
 #pragma once
 
 #include <memory>

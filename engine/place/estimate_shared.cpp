@@ -103,7 +103,7 @@ class SharedWork {
   }
 
   // The ranks' parts of sums: each receives those of all others, one after another, and adds them
-  // up; what the product would have done with the sum is an op of its own.
+  // up; what the GEMM would have done with the sum is an op of its own.
   double sum_seconds(const BlockOp& op) {
     if (op.sum_elements == 0) return 0;
     const double bytes = kSumBytes * op.sum_elements, others = double(fractions_.size() - 1);

@@ -156,10 +156,10 @@ CallEstimate estimate_streamed(const CallCase& call, const CallPlacement& placem
     result.load_seconds = std::max(result.load_seconds,
                                    call.prices.transfer_seconds(kHostSide, need.device, brought));
     result.page_bytes += paged.step_bytes - lent_bytes;
-    // Devices with sets or items of their own stream the same weights, of one pinned copy.
+    // Devices with branches or items of their own stream the same weights, of one pinned copy.
     if (placement.parallel == ParallelMode::layers) pinned_available -= pinned_bytes(paging, paged);
   }
-  // Layers wait for each other, sets and items run side by side.
+  // Layers wait for each other, branches and items run side by side.
   const CallLoad& load = call.load(placement.devices.front());
   const double more = placement.parallel == ParallelMode::layers ? longer : slowest;
   result.step_seconds += more;

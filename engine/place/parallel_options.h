@@ -37,8 +37,8 @@ class Options {
     std::string reason;  // empty: nobody asked
     std::string regret;  // of a preference that cannot be met
   };
-  // The calls that infer() told; of a node that could not tell, the models it may call whose hints,
-  // or its own, say something: without shapes.
+  // The calls that infer() reported; of a node that could not say, the models it may call whose
+  // hints, or its own, say something: without shapes.
   const std::vector<CallSpec>& calls_of(NodeIndex node);
   const std::vector<CallSpec>* find_unknown(NodeIndex node);
   Homes homes_of(NodeIndex node, const std::vector<std::uint32_t>& candidates);

@@ -1,6 +1,6 @@
-// Chooses how one call of a model runs: on one device, in layers over several, set by set, batch
-// items side by side. What hints ask for is done or refused; otherwise the fastest way that fits
-// and that does not change how results are rounded. Pure.
+// Chooses how one call of a model runs: on one device, in layers over several, branch by branch,
+// batch items side by side. What hints ask for is done or refused; otherwise the fastest way that
+// fits and that does not change how results are rounded. Pure.
 #pragma once
 
 #include <memory>

@@ -19,7 +19,7 @@ struct Assignment {
   std::vector<std::uint32_t> devices;  // all that the node and its calls use, home first
   bool on_host = false;  // a host-only node: runs on the host, and its tensors are made there
   std::string reason;    // "hint of the node", "host-only", "first device"
-  std::vector<PlacedCall> calls;  // as in NodeSpec::calls; of a node that tells none, by model
+  std::vector<PlacedCall> calls;  // as in NodeSpec::calls; of a node that reports none, by model
 };
 
 struct Plan {

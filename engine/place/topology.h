@@ -24,7 +24,7 @@ struct DeviceFacts {
   std::uint64_t memory_free =
       0;  // bytes that are not used by others; of host memory, this device's share
   std::uint64_t budget = 0;     // bytes that may be used here, if they are there; 0: all that is
-  double flops_per_second = 0;  // of a large product; 0: unknown
+  double flops_per_second = 0;  // of a large GEMM; 0: unknown
   double bytes_per_second = 0;  // of its own memory; 0: unknown
   std::string left_out;  // why nothing new is placed here: it has failed; empty: it may be used
   bool pins = false;     // host memory can be pinned for copies to it

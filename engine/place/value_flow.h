@@ -31,8 +31,8 @@ inline std::uint32_t side_of(const Assignment& place) {
 
 // Where a node at `reader` reads a value of these bytes (kUnknownBytes: tensors of unknown size)
 // whose tensors are at `home`, through a port with these flags. A value is copied to there where
-// that is not its home, once for all that read it there, and the copy is let go after the last of
-// them. The value itself is let go after all that read it at its home and after the last copy.
+// that is not its home, once for all that read it there, and the copy is released after the last of
+// them. The value itself is released after all that read it at its home and after the last copy.
 inline std::uint32_t read_at(const Assignment& reader, std::uint32_t flags, std::uint32_t home,
                              std::uint64_t bytes, const Topology& topology) {
   if ((flags & HEDDLE_PORT_PASS) != 0 || bytes == 0) return home;  // nobody looks at tensors

@@ -9,10 +9,13 @@
 
 namespace heddle::engine {
 
-// none: everything on one device. layers: contiguous ranges of blocks. sets: the sets of a step
-// (guidance has two) side by side. batch: items of the batch side by side. These give the same
-// bytes as none. sequence: the tokens of a block are divided, rows: its matrices; both change the
-// order of sums, so they are never chosen automatically.
+// none: everything on one device. These give the same bytes as none:
+//   layers    contiguous ranges of blocks on each device
+//   cfg       the sets of a step (guidance has two) side by side
+//   data      items of the batch side by side
+// These change the order of sums, so they are never chosen automatically:
+//   sequence  the tokens of each block are divided
+//   tensor    the matrices of each block are divided
 enum class ParallelMode { none, layers, cfg, data, sequence, tensor };
 
 std::string_view parallel_name(ParallelMode mode);
@@ -22,8 +25,8 @@ struct CallPlacement {
   std::vector<std::uint32_t> devices;  // of the topology, without repetition
   std::vector<std::uint32_t>
       of_block;                       // layers: by node of the model's graph, an index into devices
-  std::vector<std::uint32_t> of_set;  // sets: by set, an index into devices
-  std::vector<double> fractions;  // batch, sequence, rows: by device, more than 0, adding up to 1
+  std::vector<std::uint32_t> of_set;  // cfg: by set, an index into devices
+  std::vector<double> fractions;  // data, sequence, tensor: by device, more than 0, adding up to 1
 
   // The device (an index into devices) of a block for a set.
   std::uint32_t device_of(std::uint32_t block, std::uint32_t set) const {

@@ -13,8 +13,8 @@ namespace heddle::engine {
 
 class Model;
 
-// Ops that reach rates of their own. fp8_gemm: products of matrices of 8 bits
-// (HEDDLE_USE_LINEAR_FP8), wherever a device multiplies such numbers.
+// Ops that reach rates of their own. fp8_gemm: GEMMs of fp8 matrices
+// (HEDDLE_USE_LINEAR_FP8), where the device multiplies fp8.
 enum class OpKind : std::uint8_t { other, gemm, fp8_gemm, attention };
 
 struct OpWork {
@@ -22,7 +22,7 @@ struct OpWork {
   double flops = 0, bytes = 0;  // as op_cost() counts them
 };
 
-// `scaled_fp8`: products of an f8_e4m3 matrix count as fp8_gemm. REQUIRES: check_op() passed.
+// `scaled_fp8`: GEMMs with an f8_e4m3 matrix count as fp8_gemm. REQUIRES: check_op() passed.
 OpWork op_work(const ProgramOp& op, bool scaled_fp8);
 
 // An op of a block, and what of it a device has that divides the block with others.
@@ -32,9 +32,10 @@ struct BlockOp {
   // Where matrices are divided by rows: the bytes of operands that a rank has a part of, and the
   // numbers of an output that the ranks' sums add up to. All of its flops are divided, or none.
   double row_bytes = 0, sum_elements = 0;
-  std::vector<std::uint32_t> weights;  // read: device slots in BlockLoad::slot_bytes
+  std::vector<std::uint32_t> weights;  // read: indices into BlockLoad::slot_bytes
 };
-// `weight_places`: of the weights that are given, number (weight_slot.h) to device slot.
+// `weight_places`: of the weights that are given, number (weight_slot.h) to the index in
+// slot_bytes.
 std::vector<BlockOp> block_ops(const BlockProgram& program, const Node& node, bool scaled_fp8,
                                const std::map<std::uint32_t, std::uint32_t>& weight_places);
 

@@ -1,11 +1,12 @@
-// Which weights of a loop stay on a device and which pass through a staging ring of its memory,
-// when there is no room for all of them. Weights are read in a circle, so the choice is made once,
-// for all steps: the staging ring is filled in the order of reading, at offsets that are the same
-// in every step, and what stays is spread evenly between what passes, so that every copy has
-// computing to hide behind. The next step's first weights come in while this step ends. Pure.
+// Which weights of a loop stay on a device and which are streamed through a staging ring in its
+// memory, when there is no room for all of them. Weights are read in a circle, so the choice is
+// made once, for all steps: the staging ring is filled in the order of reading, at offsets that are
+// the same in every step, and what stays is spread evenly between what is streamed, so that every
+// copy has computing to hide behind. The next step's first weights come in while this step ends.
+// Pure.
 //
 //   ops       0 1 2 3 4 5 6 7 8 9 | 0 1 2 ...        copies run in order, on a stream of their own
-//   reads     A   B   S   C   D   | A                S stays; A, B, C, D pass
+//   reads     A   B   S   C   D   | A                S stays; A, B, C, D are streamed
 //   ring      [A....|B......]                        C comes in behind the last op that reads A or
 //             [C......|D....]                        B where it lies, D behind the rest of them
 #pragma once
@@ -19,7 +20,7 @@
 namespace heddle::engine {
 
 inline constexpr std::uint64_t kSmallWeight = 16 << 10;  // bytes; such weights always stay
-inline constexpr std::uint64_t kPageAlignment = 256;     // of what stays and of what passes
+inline constexpr std::uint64_t kPageAlignment = 256;     // of what stays and of what is streamed
 
 inline std::uint64_t padded_page_bytes(std::uint64_t bytes) {
   return (bytes + kPageAlignment - 1) / kPageAlignment * kPageAlignment;
@@ -41,14 +42,14 @@ struct PagingCase {
   std::vector<double> op_seconds;  // of the loop's ops. REQUIRES: more than all `last` of the loop
   double idle_seconds = 0;         // that pass between two steps without an op here
   CopyRate from_host = kNothingToCopy;  // from host memory as it comes
-  // From pinned host memory: what passes in every step, in the order of passing, as far as so many
+  // From pinned host memory: what is streamed in every step, in that order, as far as so many
   // bytes of it may be pinned. What does not fit into what is left of them is skipped.
   CopyRate from_pinned{};
   std::uint64_t pinned_available = 0;
   std::uint64_t available = ~std::uint64_t(0);  // bytes for all of it
 };
 
-// A weight that passes, in the order of copying.
+// A streamed weight, in the order of copying.
 struct StreamedWeight {
   std::uint32_t weight = 0;  // of PagingCase::once or loop
   std::uint64_t offset = 0;  // in the staging ring
@@ -80,7 +81,7 @@ MinWeightMemory min_weight_memory(const PagingCase& paging);
 // REQUIRES: room for min_weight_memory().
 PagingPlan plan_paging(const PagingCase& paging);
 
-// A device that takes no part and has room: what a place streams in every step may lie there
+// A device that takes no part and has room: what a device slot streams in every step may lie there
 // instead of in host memory.
 struct Donor {
   std::string name;
@@ -88,9 +89,9 @@ struct Donor {
   std::vector<CopyRate> copies;  // from there, by device slot
 };
 // By streamed weight of the plan's loop, the donor that it comes from, or -1: where donors are
-// faster than host memory, and when they have not room for all, from both in turn. `place`: whose
-// case it is. Takes the room from the donors, and writes into the case how long its weights then
-// take.
+// faster than host memory, and when they have not room for all, from both in turn. `device_slot`:
+// whose case it is. Takes the room from the donors, and writes into the case how long its weights
+// then take.
 std::vector<std::int32_t> borrow(PagingCase& paging, const PagingPlan& plan,
                                  std::vector<Donor>& donors, std::uint32_t device_slot);
 

@@ -11,7 +11,7 @@
 
 namespace heddle::engine {
 
-// A device slot in one of a program's storages. storage < 0: an absent operand.
+// A place in one of a program's storages. storage < 0: an absent operand.
 struct Operand {
   std::int32_t storage = -1;
   std::uint64_t offset_bytes = 0;

@@ -88,7 +88,7 @@ std::uint32_t SessionCollectives::give(const Source& source, std::uint32_t branc
       position);
 }
 
-// The same for a device slot on the receiver, by a kernel of the receiver.
+// The same into a place on the receiver, by a kernel of the receiver.
 std::uint32_t SessionCollectives::give_into(const Source& source, std::uint32_t branch,
                                             const Operand& part, const Operand& dest,
                                             std::size_t position) {
@@ -184,7 +184,7 @@ std::vector<Operand> SessionCollectives::collect(const Issued& issued,
   for (std::uint32_t from = 0; from < issued.count(); ++from) {
     const Operand& part = issued.in[from];
     parts.push_back(part);
-    // Its own, or a share of what is whole here, read in shared memory.
+    // Its own, or a part of what is whole here, read in shared memory.
     if (builder_.device_slot_of(part) == to) {
       under_way_->all_hear_of_all = under_way_->all_hear_of_all && from == to;
       continue;
@@ -234,7 +234,7 @@ void SessionCollectives::exchange(const IssuedRef& issued) {
   for (std::uint32_t to = 0; to < issued->count(); ++to) receive(issued, to, given[to], position);
 }
 
-// A share of what is whole on another place of the same memory lies there.
+// A part of what is whole on another device slot of the same memory lies there.
 bool SessionCollectives::is_read(const Issued& issued, std::uint32_t from, std::uint32_t to) const {
   return are_peers(builder_.device_slot_of(issued.in[from]), to);
 }

@@ -23,14 +23,14 @@ double seconds_of(const PlannedOp& op, const SessionSpec& spec) {
   return spec.device_slots[op.device_slot].rates.seconds(op_work(op.op, spec.is_scaled_fp8));
 }
 
-// What the places of a session share, as far as it is left.
+// What the device slots of a session share, as far as it is left.
 struct Shared {
   std::vector<Donor> donors;
   std::uint64_t pinned_available = 0;                                    // of host memory
   std::set<std::tuple<NodeIndex, std::uint32_t, std::uint32_t>> pinned;  // node, slot, rank
 };
 
-// One place of a session.
+// One device slot of a session.
 class DeviceSlotPager {
  public:
   DeviceSlotPager(const Graph& graph, const SessionSpec& spec, SessionPlan& plan,

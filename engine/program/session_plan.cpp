@@ -72,7 +72,7 @@ void SessionPlanner::plan_block(NodeIndex n, std::uint32_t branch) {
   values_.end_block(n, branch);
 }
 
-// Brings what is not there yet: a group has set its shares before.
+// Brings what is not there yet: a group has set its shards before.
 void SessionPlanner::read_inputs(PlacedBlock& placed, NodeIndex n, std::uint32_t branch) {
   const Node& node = graph_.nodes[n];
   placed.inputs.resize(node.inputs.size());

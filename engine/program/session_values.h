@@ -21,7 +21,7 @@ std::uint32_t token_axis(const heddle_tensor_info& info);
 
 class SessionValues {
  public:
-  // A value whose tokens are divided: a part on each place of the group.
+  // A value whose tokens are divided: a part on each device slot of the group.
   struct Sharded {
     std::vector<Operand> parts;
     std::vector<std::int64_t> counts;

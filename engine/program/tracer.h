@@ -21,7 +21,7 @@ struct BlockSpec {
   std::vector<std::optional<heddle_tensor_info>>
       weights;  // one for each slot, in the device's layout; nothing: not given
   SlotFactors factors =
-      {};  // by slot, in the device's layout; empty: no patch is added beside a product
+      {};  // by slot, in the device's layout; empty: no patch is added beside a GEMM
   heddle_group group{sizeof(heddle_group), HEDDLE_GROUP_NONE, 0, 1};
   std::vector<std::optional<heddle_shard>>
       shards;  // of inputs that hold a part of the tokens; may be shorter than inputs

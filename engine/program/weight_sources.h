@@ -13,12 +13,12 @@ namespace heddle::engine {
 // The weights of a node's slots; empty where a slot is not given.
 std::vector<std::optional<WeightSource>> weight_sources(const Model& model, const Node& node);
 
-// The rank's part: of each stretch its whole units, by fractions. A weight that may not be divided
+// The rank's part: of each segment whole units, by fractions. A weight that may not be divided
 // stays whole.
 WeightSource rank_source(const WeightSource& whole, const WeightShard& shard,
                          const std::vector<double>& shares, std::uint32_t rank);
 
-// The weight of a number (plan/weight_slot.h) for a rank of a group, or whole (kWholeWeight), of
+// The weight of a number (weight_slot.h) for a rank of a group, or whole (kWholeWeight), of
 // the `sources` of the node's slots; nothing: not given, or no patch is added beside it.
 std::optional<WeightSource> numbered_source(const std::vector<std::optional<WeightSource>>& sources,
                                             const Node& node, std::uint32_t number,

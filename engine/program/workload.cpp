@@ -283,7 +283,7 @@ class Counter {
       values_;  // by set and node: its outputs
   std::unordered_map<NodeIndex, std::vector<Info>> weights_;
   std::unordered_map<NodeIndex, SlotFactors> factors_;
-  // By node, of the weights that are given: number, device slot in slot_bytes.
+  // By node, of the weights that are given: number, index in slot_bytes.
   std::unordered_map<NodeIndex, std::map<std::uint32_t, std::uint32_t>> weight_places_;
   std::unordered_map<Hash128, Traced> traced_;
   std::map<std::string, std::uint32_t> whole_;  // slots, and in how many blocks

@@ -51,7 +51,7 @@ struct CallLoad {
   std::vector<std::vector<std::uint64_t>>
       input_bytes;  // by set and input of the graph; a precomputed input: one step's
   std::uint32_t set_count = 1, step_count = 1;
-  Phase main = Phase::per_step;  // of most blocks: constant for a model that is called once
+  Phase main = Phase::per_step;  // of most blocks: loop_invariant for a model that is called once
   std::int64_t batch = 1;        // items along the batch axis; 1 when no input has one
   std::uint64_t weight_bytes = 0;
   std::uint32_t weights = 0, whole_weights = 0;
@@ -65,7 +65,7 @@ struct CallLoad {
   double repeats() const {
     return main == Phase::per_step ? step_count : 1;
   }                           // of the blocks of the main rate
-  double step_flops() const;  // of all sets, in blocks of the main rate
+  double step_flops() const;  // of all branches, in blocks of the main rate
   const BlockWork& work(std::uint32_t block, std::uint32_t set) const {
     return works[blocks[block].work[set]];
   }

@@ -95,7 +95,7 @@ void evict_values(Environment& environment, std::size_t d, std::uint64_t missing
   if (environment.cache.make_room(missing, there, instead) > 0) device.trim_quietly();
 }
 
-// What records share comes free with the last of them, so it goes on as long as any is let go.
+// What records share comes free with the last of them, so it goes on as long as any is evicted.
 void evict_host_values(Environment& environment, std::uint64_t missing) {
   const auto taken = [&] { return environment.host_ledger->report().taken; };
   const auto nothing = [](const Value&) { return Value(); };

@@ -15,11 +15,11 @@ std::uint64_t cached_bytes(Environment& environment, std::size_t device);
 // The same of host memory that is no device's.
 std::uint64_t cached_host_bytes(Environment& environment);
 
-// Lets go of everything on a device that nobody uses now: weights, cached values, chunks of its
+// Evicts everything on a device that nobody uses now: weights, cached values, chunks of its
 // pools. Gives the bytes that went back to the device.
 std::uint64_t unload(Environment& environment, std::size_t device);
 
-// Lets go of models that have not been used for `seconds`, on every device.
+// Evicts models that have not been used for `seconds`, on every device.
 void expire(Environment& environment, double now, double seconds);
 
 // Puts into the topology what of each device may be used now: if everything of ours went, as

@@ -11,7 +11,7 @@ namespace heddle::engine {
 
 // A run has failed on these devices (index -> cause): one failure for each. Where there are
 // several, most often one of them has taken the others along: those that pass a probe are let off,
-// if any does not pass it. Weights and cached values of the blamed devices are let go, because
+// if any does not pass it. Weights and cached values of the blamed devices are dropped, because
 // nobody knows what their memory holds now.
 void report_failures(Environment& environment, std::map<std::size_t, std::string> causes);
 

@@ -56,7 +56,7 @@ class DeviceUse {
   void succeeded() const;
 
   // The run has failed, and nothing of it is running any more. Counts it against the devices that
-  // are to blame, if any, and lets go of what they hold: a device may have lost it. True: work of
+  // are to blame, if any, and drops what they hold: a device may have lost it. True: work of
   // this run may have been lost, so that what it made is not to be trusted.
   bool failed() const;
 

@@ -23,7 +23,7 @@ namespace {
 constexpr double kLongEnough =
     0.1;                     // seconds: then what it costs to start is no part of the figure
 constexpr int kRepeats = 3;  // the best one counts: others may have been disturbed
-// Of products, for so many seconds before their rate is taken: a card that its power limits is
+// Of GEMMs, for so many seconds before their rate is taken: a card that its power limits is
 // faster at first than in a run's steps.
 constexpr double kSustained = 0.4;
 // Rounds of so many seconds, each with as long a rest after it, as of a model in layers; the later
@@ -33,7 +33,7 @@ constexpr int kRounds = 12;
 constexpr double kStandsOut = 1.02;  // measured again, rates differ by less
 constexpr int kLaunches = 200;
 constexpr std::uint64_t kLeastBytes = std::uint64_t{1} << 20, kMostBytes = std::uint64_t{1} << 28;
-// Two products, to 4 times the width and back, of 3/2 as many rows as they are wide, and attention
+// Two GEMMs, to 4 times the width and back, of 3/2 as many rows as they are wide, and attention
 // over so many tokens in 24 heads of 128: at most as in a model of 12 billion parameters. Large
 // squares reach a rate that no model's layers do.
 constexpr std::int64_t kLeastWidth = 96, kMostWidth = 3072;
@@ -114,7 +114,7 @@ double memory_bytes_per_second(DeviceState& state, double launch) {
   }
 }
 
-// As models' numbers are, of variance 1 over `width`: how much power a product takes, and so how
+// As models' numbers are, of variance 1 over `width`: how much power a GEMM takes, and so how
 // fast it is, depends on their bits. The same every time (Numerical Recipes' generator of 32 bits).
 std::vector<float> random_values(std::int64_t count, std::int64_t width) {
   std::vector<float> values(static_cast<std::size_t>(count));
@@ -138,7 +138,7 @@ Tensor random_input(DeviceState& state, std::span<const std::int64_t> shape) {
   return x;
 }
 
-// The matrix of a product in the layout that the device's kernels read. `use`: HEDDLE_USE_LINEAR,
+// The matrix of a GEMM in the layout that the device's kernels read. `use`: HEDDLE_USE_LINEAR,
 // or the fp8 one.
 Tensor gemm_weight(DeviceState& state, std::int32_t use, std::int64_t rows, std::int64_t columns) {
   const std::int64_t shape[] = {rows, columns};
@@ -213,7 +213,7 @@ GemmRates gemm_rates(DeviceState& state, std::int32_t use, double launch) {
       };
       GemmRates rates{rate(sustained(state, took, both))};
       // What works in host memory shares its power with the host, which does not rest.
-      // Where products are as short as launches, two rates say little of each other.
+      // Where GEMMs are as short as launches, two rates say little of each other.
       if (is_long_enough(took) || took.device < 20 * launch || state.device().host_visible() ||
           use != HEDDLE_USE_LINEAR)
         return rates;

@@ -1,6 +1,6 @@
 // What streamed weights are made of, kept in host memory: a patched weight is merged for the first
-// step and read by the following ones. Counted in the host's ledger, within its room only, and let
-// go when somebody else is short; what finds no room is merged in every step. Thread-safe.
+// step and read by the following ones. Counted in the host's ledger, within its room only, and
+// evicted when somebody else is short; what finds no room is merged in every step. Thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -205,7 +205,7 @@ std::uint64_t OutputCache::make_room(
   for (const Found& one : found) {
     if (went >= bytes) break;
     const Value other = instead(one.value);
-    std::vector<Entry> gone;  // let go after the lock
+    std::vector<Entry> gone;  // freed after the lock
     const auto state = state_.lock();
     for (const Hash128& key : one.keys) gone.push_back(replace(*state, key, one.value, other));
     went += one.bytes;
@@ -233,7 +233,7 @@ OutputCache::Entry OutputCache::replace(State& state, const Hash128& key, const 
 
 void OutputCache::drop_if(
     const std::function<bool(const Hash128& key, std::span<const Value> outputs)>& goes) {
-  std::vector<Entry> dropped;  // let go after the lock
+  std::vector<Entry> dropped;  // freed after the lock
   const auto state = state_.lock();
   for (auto at = state->places.begin(); at != state->places.end();) {
     Entry& entry = state->entries[at->second];

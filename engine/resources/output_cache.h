@@ -32,7 +32,7 @@ class OutputCache {
   void add(const Hash128& key, std::span<const Value> outputs, double seconds, WorkMark by = {});
   bool contains(const Hash128& key) const;
 
-  // Lets go of `bytes` that cached values hold in one place, of what is cheapest to make again for
+  // Evicts `bytes` that cached values hold in one place, of what is cheapest to make again for
   // its bytes first. there(value, shares): bytes that come free in that place when so many shares
   // of it go, which are all that the cache has; 0 when nothing does. Asked with the cache's lock
   // held. instead(value): the same contents elsewhere, to be kept in its place; nothing: what has
@@ -76,7 +76,7 @@ class OutputCache {
     bool is_ranked = false;
     std::uint64_t bytes = 0, clock = 0;
   };
-  // Takes the outputs. What has to go for them comes into `dropped`, to be let go after the lock:
+  // Takes the outputs. What has to go for them comes into `dropped`, to be freed after the lock:
   // tensors may take time to go. REQUIRES: the bytes are within the limit.
   void add(State& state, const Hash128& key, std::span<Value> outputs, std::uint64_t bytes,
            double seconds, WorkMark by, std::vector<Entry>& dropped);

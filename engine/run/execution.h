@@ -52,7 +52,7 @@ class Execution {
   struct Worker {
     explicit Worker(OutputCache& cache) : adding(cache) {}
     std::unique_ptr<NodeCall> call;  // used again for the next node, unless one was deferred
-    std::vector<Value> dropped;      // let go without the lock: memory may take time to go
+    std::vector<Value> dropped;      // freed without the lock: memory may take time to go
     // Of the node that is finishing: what of its outputs was sent, and which copies it has read.
     std::vector<Transfers::Sent> sent;
     std::vector<Transfers::Reading> copies;
@@ -145,7 +145,7 @@ class Execution {
   std::vector<std::thread> helpers_;
   std::list<Running> deferred_;
   std::unordered_map<NodeIndex, std::vector<std::uint32_t>> wanted_;  // lazy inputs asked for
-  std::vector<NodeIndex> cached_;  // taken from the cache, and not told yet
+  std::vector<NodeIndex> cached_;  // taken from the cache, and not reported yet
   std::exception_ptr failure_;     // the first
   std::vector<Written> files_;
   RunResult result_;

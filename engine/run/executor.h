@@ -26,7 +26,7 @@ struct RunRequest {
   std::string extra_pnginfo_json;  // EXTRA_PNGINFO
   std::vector<Source> fetch;       // values wanted after the run, besides what sinks do
   DiskCachedNodes disk_cached;     // as take_disk_cached() has found it in the graph
-  Timeline* timeline = nullptr;    // when given, told of everything; has to outlive the run
+  Timeline* timeline = nullptr;    // when given, notified of everything; has to outlive the run
   StepObserver* steps = nullptr;   // the same, to hold the run against its plan
 };
 

@@ -45,9 +45,9 @@ class NodeCall final : public heddle_ctx {
     // Called once when a deferred call completes, on any thread.
     std::function<void(std::list<Completion>&)> complete;  // one, made when it was deferred
     Timeline* timeline = nullptr;
-    DeviceUse* use = nullptr;      // told of every device that is given work
+    DeviceUse* use = nullptr;      // notified of every device that is given work
     FileHashes* hashes = nullptr;  // files count by their content; nullptr: by place, size and date
-    MappedModels* models = nullptr;  // told of every model that is opened
+    MappedModels* models = nullptr;  // notified of every model that is opened
   };
 
   // `shared` has to outlive it.
@@ -57,7 +57,7 @@ class NodeCall final : public heddle_ctx {
   // From now on it is the call of this node, which has no inputs yet and has set no outputs.
   void begin(const Node& node, RunDevice& device, const Assignment& assignment,
              NodeIndex index = 0);
-  void end();  // lets go of inputs and outputs
+  void end();  // releases inputs and outputs
   // Claims host memory, of which make_host() takes first. Throws out_of_memory with the ledger.
   void reserve_host(std::uint64_t bytes);
   void release_claim() { claim_.release(); }  // what is left of it

@@ -12,7 +12,7 @@ namespace heddle::engine {
 class Observer {
  public:
   virtual ~Observer() = default;
-  // False: nobody would hear it, so nothing is told. The same answer during a whole run.
+  // False: nobody would hear it, so nothing is reported. The same answer during a whole run.
   virtual bool listens() const { return true; }
   // Whether preview() is of use, too. The same answer during a whole run.
   virtual bool wants_previews() const { return false; }
@@ -23,7 +23,7 @@ class Observer {
   virtual void node_done(const Node&, double seconds) { (void)seconds; }
   virtual void node_cached(const Node&) {}
   virtual void file_written(const Node&, std::string_view path) { (void)path; }
-  // All that a node shows, as JSON; before it is done, or told to be cached.
+  // All that a node shows, as JSON; before it is done, or reported as cached.
   virtual void node_shows(const Node&, std::string_view ui) { (void)ui; }
   virtual void warning(const Node*, std::string_view message) { (void)message; }
   virtual void node_waiting(const Node&) {}  // for its turn to write

@@ -26,7 +26,7 @@ class StepObserver {
   // or kHostSide. 0 bytes: nothing is copied, its tensors are there or share memory with there.
   virtual void sent(const Source& source, std::uint32_t from, std::uint32_t to, std::uint64_t bytes,
                     const Value& copy) = 0;
-  // The run lets go of a value where it was made, and of a copy of it.
+  // The run releases a value where it was made, or a copy of it.
   virtual void evict(const Source& source, const Value& value) = 0;
   virtual void release_copy(const Source& source, std::uint32_t at, const Value& copy) = 0;
 };

@@ -1,5 +1,5 @@
 // Values on their way to readers on other devices, or on the host: brought once for each value and
-// destination of a run, shared by all readers there, and let go after the last of them, as
+// destination of a run, shared by all readers there, and released after the last of them, as
 // value_flow.h says. Any thread.
 #pragma once
 
@@ -35,7 +35,7 @@ class Transfers {
     std::uint32_t port, links;
   };
 
-  // All of them have to outlive this object; the schedule has been told of all that it activates
+  // All of them have to outlive this object; the schedule knows all that it activates
   // before anything is sent. `timeline`, `steps` nullptr: nobody watches.
   Transfers(const Graph& graph, const Plan& plan, const Schedule& schedule,
             Environment& environment, Timeline* timeline, StepObserver* steps)

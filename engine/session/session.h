@@ -25,8 +25,8 @@ class Session final : public SessionHandle {
   using Cancel = std::function<CancelFlag*()>;
 
   // `cancelled` is asked between blocks; the session then throws cancelled. `timeline` may be
-  // nullptr; otherwise it has to outlive the session, and is told of blocks, transfers and weights.
-  // `cancel` is asked for every launch, and may be empty.
+  // nullptr; otherwise it has to outlive the session, and is notified of blocks, transfers and
+  // weights. `cancel` is asked for every launch, and may be empty.
   Session(ChooseDevices choose_devices, SessionRequest request, std::function<bool()> cancelled,
           Timeline* timeline = nullptr, Cancel cancel = {});
 

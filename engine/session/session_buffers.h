@@ -14,11 +14,11 @@ class SessionBuffers {
  public:
   explicit SessionBuffers(const SessionView& view) : view_(view) {}
 
-  // Brings the constants and schedules to their places, loads the weights and takes the arenas.
-  // Throws cancelled, what loading throws, and out_of_memory; what it has taken by then goes with
-  // this object.
+  // Brings the loop-invariant and precomputed inputs to their places, loads the weights and takes
+  // the arenas. Throws cancelled, what loading throws, and out_of_memory; what it has taken by then
+  // goes with this object.
   void set_up();
-  // What devices may still read of the constants and schedules is kept until they are done.
+  // What devices may still read of these inputs is kept until they are done.
   void leave();
 
   std::byte* address(const Operand& operand) const;
@@ -41,11 +41,11 @@ class SessionBuffers {
   const SessionView& view_;
   std::vector<Arenas> arenas_;                                // by device slot
   std::vector<std::shared_ptr<const DeviceWeight>> weights_;  // by storage
-  std::vector<Tensor> externals_;  // by storage: constants and schedules, brought to their place
+  std::vector<Tensor> externals_;  // by storage: such inputs, brought to their place
 };
 
-// Tells the host memory of a place of weights that are going to be read, so that they are read from
-// disk while others work. `to` gets what holds them there.
+// Tells the host memory of a device slot of the weights that are going to be read, so that they are
+// read from disk while others work. `to` gets what holds them there.
 void add_expectation(const SessionView& view, std::vector<Expectation>& to,
                      std::uint32_t device_slot, const std::vector<FilePart>& parts, UseOrder order);
 

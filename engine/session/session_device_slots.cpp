@@ -99,7 +99,8 @@ CallPlacement placement_of(Environment& environment, const Caller& caller, const
   if (environment.devices.size() == 1) return {ParallelMode::none, {home}, {}, {}, {}};
   if (caller.number < caller.assignment.calls.size()) {
     const PlacedCall& planned = caller.assignment.calls[caller.number];
-    // Those of a node that told none stand by model, and were made without shapes: decided anew.
+    // Those of a node that reported none stand by model, and were made without shapes: decided
+    // anew.
     if (planned.known && suits(planned.placement, model, call)) return planned.placement;
   }
   return decide(environment, caller, model, call);

@@ -34,7 +34,7 @@ class SessionPages {
   }
 
   // The copy may begin when what is enqueued so far on the page's device is done, and the page-ins
-  // before it there are. The watch is told of it.
+  // before it there are. The watch is notified.
   void page_in(std::uint32_t page, const WorkWatch& watch);
   // What is enqueued on the page's device from now on waits for the last page-in.
   void await(std::uint32_t page);

@@ -47,7 +47,7 @@ struct SessionContext {
   SessionRequest request;
   std::shared_ptr<const Model> model;
   std::function<bool()> cancelled;  // asked between blocks
-  Timeline* timeline = nullptr;     // told of blocks, transfers and weights; nullptr: nobody is
+  Timeline* timeline = nullptr;     // notified of blocks, transfers and weights; nullptr: nobody is
   std::function<CancelFlag*()> cancel = {};  // for every launch; may be empty, and give nullptr
 
   CancelFlag* cancel_flag() const { return cancel ? cancel() : nullptr; }

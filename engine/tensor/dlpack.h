@@ -9,7 +9,7 @@
 
 namespace heddle::engine {
 
-// A tensor that somebody else made; its deleter is called when the last holder lets go.
+// A tensor that somebody else made; its deleter is called when the last reference goes.
 using ManagedTensor = std::shared_ptr<DLManagedTensor>;
 ManagedTensor take_managed(DLManagedTensor* tensor);
 

@@ -27,7 +27,7 @@ class CopyTask {
   CopyTask(DeviceState& from, DeviceState& to, std::uint64_t bytes, Copy copy);
 
   // The copy may begin when what is enqueued so far on `from` is done.
-  // The watch is told of every copy on its stream; where memory is shared there is none.
+  // The watch is notified of every copy on its stream; where memory is shared there is none.
   void start(const WorkWatch& watch = {});
   // What is enqueued on `to` from now on waits for the arrival of the last start; for host memory
   // the caller waits, and gets what failed.

@@ -1,5 +1,5 @@
-// Makes CLIP values (field/values.h): which encoder a file holds, where its tokenizer is, and how
-// long its texts are. One call's thread.
+// Makes CLIP values (heddle/diffusion/values.h): which encoder a file holds, where its tokenizer
+// is, and how long its texts are. One call's thread.
 #pragma once
 
 #include <filesystem>

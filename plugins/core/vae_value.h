@@ -1,4 +1,5 @@
-// Makes VAE values (field/values.h) and tells a denoiser what its latents are. One call's thread.
+// Makes VAE values (heddle/diffusion/values.h) and tells a denoiser what its latents are. One
+// call's thread.
 #pragma once
 
 #include <heddle/model.hpp>

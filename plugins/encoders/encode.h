@@ -1,5 +1,5 @@
-// Texts through the encoders of a CLIP value (field/values.h): tokens, windows, prompt weights, and
-// the conditioning that the value's type makes of the outputs. One call's thread.
+// Texts through the encoders of a CLIP value (heddle/diffusion/values.h): tokens, windows, prompt
+// weights, and the conditioning that the value's type makes of the outputs. One call's thread.
 #pragma once
 
 #include "prompt_tokens.h"

@@ -1,5 +1,6 @@
-// What is known of a prompt before any model runs: which encoders of a CLIP value (field/values.h)
-// read it, and the windows of tokens that each of them is given. No tensors; any thread.
+// What is known of a prompt before any model runs: which encoders of a CLIP value
+// (heddle/diffusion/values.h) read it, and the windows of tokens that each of them is given. No
+// tensors; any thread.
 #pragma once
 
 #include <map>

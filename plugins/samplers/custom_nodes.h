@@ -1,5 +1,5 @@
 // The parts of a sampler as nodes of their own: noise, guider, sampler, and the two that put them
-// together. What the small ones make are records (field/values.h). Stateless.
+// together. What the small ones make are records (heddle/diffusion/values.h). Stateless.
 #pragma once
 
 #include "ksampler_nodes.h"

@@ -1,5 +1,5 @@
-// LATENT values as samplers read and write them (field/values.h): brought into the units and the
-// channel count of the model, and the noise that belongs to them. One call's thread.
+// LATENT values as samplers read and write them (heddle/diffusion/values.h): brought into the units
+// and the channel count of the model, and the noise that belongs to them. One call's thread.
 #pragma once
 
 #include <cstdint>

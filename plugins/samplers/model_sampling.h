@@ -1,5 +1,6 @@
-// What a MODEL's settings say about noise (field/values.h): how its levels are spaced, what number
-// it is told for a level, and what its output means. Pure functions of the settings; any thread.
+// What a MODEL's settings say about noise (heddle/diffusion/values.h): how its levels are spaced,
+// what number it is told for a level, and what its output means. Pure functions of the settings;
+// any thread.
 #pragma once
 
 #include <string>

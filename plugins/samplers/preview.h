@@ -1,5 +1,6 @@
 // Pictures of a run under way: what the model sees at a step, made visible by the linear map from
-// latent channels to colours that a MODEL's settings give ("preview_factors", field/values.h).
+// latent channels to colours that a MODEL's settings give ("preview_factors",
+// heddle/diffusion/values.h).
 #pragma once
 
 #include <cstdint>

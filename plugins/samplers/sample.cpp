@@ -132,7 +132,7 @@ class History {
   std::vector<Tensor> kept_;
 };
 
-// The loop of field/samplers.h.
+// The loop of heddle/diffusion/samplers.h.
 class Loop {
  public:
   Loop(Context& ctx, Denoiser& denoiser, const heddle_sampler_desc& sampler, Generator generator,

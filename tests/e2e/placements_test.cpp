@@ -180,7 +180,7 @@ BOOST_DATA_TEST_CASE(tokens_and_matrices_over_two_and_four_devices, kMachines, m
     }
 }
 
-// However a call is divided: weights that find no room on its devices pass through them.
+// However a call is divided: weights that find no room on its devices are streamed.
 BOOST_AUTO_TEST_CASE(budgets_that_are_too_small_for_the_weights_change_no_byte) {
   const test::FakeControl control;
   const Machine& machine = kMachines[2];

@@ -89,7 +89,7 @@ class StepTrace final : public engine::StepObserver {
 // What is wrong between a plan as it is printed, the elements of its JSON's "steps", and the run: a
 // line each. Every step that is printed was taken and the other way around, with the same devices
 // and bytes; each waited for exactly those that are printed behind it, which were done before it
-// began; and values were let go at once with the last of those.
+// began; and values were released at once with the last of those.
 std::vector<std::string> trace_faults(const std::vector<engine::Json>& printed,
                                       const TakenSteps& taken);
 

@@ -34,7 +34,7 @@ struct BenchReport {
   double median_seconds = 0;   // of them
   double planned_seconds = 0;  // of a step; 0: nothing was known
   double step_flops = 0;       // of all branches
-  double matmul_rate = 0;  // FLOP/s of a large matrix product on those devices together; 0: unknown
+  double matmul_rate = 0;      // FLOP/s of a large GEMM on those devices together; 0: unknown
   double first_seconds =
       0;  // of the measured node in the first run, which loads the weights; without its steps
   double planned_load_seconds = 0;
@@ -48,7 +48,7 @@ struct BenchReport {
 // The models that there are to measure, and what they are.
 std::vector<std::pair<std::string, std::string>> bench_models(const EngineOptions& options);
 // Draws the weights, runs a workflow that calls the model, as any workflow is run, and again until
-// a few steps are measured. `options`: as for the engine that would run it. `progress` is told what
+// a few steps are measured. `options`: as for the engine that would run it. `progress` gets what
 // goes on. Throws EngineError.
 BenchReport measure_model(const EngineOptions& options, const BenchOptions& bench,
                           const std::function<void(const std::string&)>& tell = {});

@@ -169,7 +169,7 @@ HEDDLE_EXPORT int32_t heddle_engine_start(heddle_engine*, const heddle_workflow*
                                           const heddle_start_options*, heddle_run** out,
                                           char** error);
 
-/* Lets go of what nobody uses now. device: a name or a kind, NULL: all. model: as the devices tell
+/* Evicts what nobody uses now. device: a name or a kind, NULL: all. model: as the devices tell
  * it, or its first word; NULL: everything, cached values and free memory of pools, too. `bytes`
  * that went back, may be NULL. */
 HEDDLE_EXPORT int32_t heddle_engine_unload(heddle_engine*, const char* device, const char* model,

@@ -124,7 +124,7 @@ struct MemoryUsage {
   std::string kind;   // "weights", "staging ring", "activations", "values", "staging"
   std::string owner;  // of weights: the model; else mostly empty
   std::uint64_t bytes = 0;
-  std::uint64_t pinned = 0;  // of them: in use now. The rest could be let go
+  std::uint64_t pinned = 0;  // of them: in use now. The rest could be evicted
 };
 
 // A budget and who uses it.
@@ -133,7 +133,7 @@ struct MemoryReport {
   std::uint64_t headroom = 0;     // that stay free for other programs
   std::uint64_t taken = 0;        // by this engine
   std::uint64_t reserved = 0;     // claimed by work that is about to begin
-  std::uint64_t available = 0;    // that could be taken without letting go of anything
+  std::uint64_t available = 0;    // that could be taken without evicting anything
   std::uint64_t peak = 0;         // the most that was taken at a time
   std::vector<MemoryUsage> held;  // most bytes first; what is taken and not held lies free in pools
   // Of host memory: bytes of weights read from their files, for the first time, and again.
@@ -374,7 +374,7 @@ class Engine {
   std::vector<DeviceInfo> devices() const;
   MemoryReport host_memory() const;  // CPU devices have parts of it
 
-  // Lets go of what nobody uses now, and gives it back to the device. device: a name or a kind; "":
+  // Evicts what nobody uses now, and gives it back to the device. device: a name or a kind; "":
   // all. model: as MemoryUsage::owner, or its first word; "": everything, cached values and free
   // memory of pools, too. Gives the bytes that went back. Throws for names that are none.
   std::uint64_t unload(std::string_view device = {}, std::string_view model = {});

@@ -1,5 +1,5 @@
 // heddle/host_memory.hpp - host memory that a node needs for a while. It counts within the host's
-// budget (--host-budget), like host tensors: others let go of what they keep for it, and where that
+// budget (--host-budget), like host tensors: others evict what they keep for it, and where that
 // is not enough the call fails with HEDDLE_OUT_OF_MEMORY, which says who holds what. All of it
 // belongs to one call, and to that call's thread.
 #pragma once

@@ -215,8 +215,8 @@ struct Plugin {
   }
 };
 
-// Any other kind of thing, such as those of field/*.h: a type that names the kind and lists its
-// descs. One type per kind and plugin.
+// Any other kind of thing, such as those of heddle/diffusion/*.h: a type that names the kind and
+// lists its descs. One type per kind and plugin.
 //   struct Samplers {
 //     static constexpr std::string_view kind = HEDDLE_SAMPLERS;
 //     static const heddle_list* list() { return heddle::descs<kEuler, kHeun>(); }

@@ -144,7 +144,7 @@ void run(Engine& engine, const Job& job, Tally& tally) {
   }
 }
 
-// Bytes that are free on each device when the engine has let go of everything.
+// Bytes that are free on each device when the engine has evicted everything.
 std::map<std::string, std::uint64_t> free_bytes(Engine& engine, Tally& tally) {
   engine.unload();
   std::map<std::string, std::uint64_t> bytes;

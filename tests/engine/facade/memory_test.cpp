@@ -1,4 +1,4 @@
-// Budgets of an engine: what goes when another model comes, who holds what, and letting go of it.
+// Budgets of an engine: what goes when another model comes, who holds what, and eviction.
 #include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <map>

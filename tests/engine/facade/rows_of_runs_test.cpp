@@ -41,7 +41,7 @@ struct RowsOfRunsFixture {
   }
 };
 
-// The run stands still at its first node until it is let go.
+// The run stands still at its first node until it is released.
 struct Gate {
   std::promise<void> open;
   std::shared_future<void> opened = open.get_future().share();

@@ -98,7 +98,7 @@ struct HostFixture {
                 std::size_t at = 0) const {
     return std::memcmp(lease.data(at), content.data() + one.offset, one.bytes) == 0;
   }
-  // Asks for it, looks at it and lets go of it.
+  // Asks for it, looks at it and releases it.
   bool use(std::size_t i, const std::shared_ptr<const engine::Device>& reader) {
     return is_right(*get(part(i), reader), part(i));
   }

@@ -29,7 +29,7 @@ struct Staging : test::HostFixture {
     return std::accumulate(all.begin(), all.end(), std::uint64_t{0});
   }
 
-  // Asks for all of them as a store of weights does: each is copied from, and let go by an event.
+  // Asks for all of them as a store of weights does: each is copied from, and released by an event.
   // The number of those that were wrong, here or on the device.
   std::size_t load(std::size_t reader, const std::vector<engine::FilePart>& parts) {
     const auto& device = fake(reader);

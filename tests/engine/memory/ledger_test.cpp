@@ -162,7 +162,7 @@ BOOST_AUTO_TEST_CASE(children_take_of_their_parent_too) {
     const Reservation claim = two.reserve(3 * kMiB, "a test");
     BOOST_TEST(!one.try_take(1).has_value());
   }
-  // What the other one can let go of helps.
+  // What the other one can evict helps.
   host->on_shortage(EvictionOrder::free_chunks, &one,
                     [&](std::uint64_t missing) { seven->give_back(missing); });
   const TakenBytes four = two.take(4 * kMiB, "a test");

@@ -46,7 +46,7 @@ struct WeightEvictionFixture {
     return Model(folder.write(engine::cat(id, ".safetensors"), test::safetensors_bytes(tensors)),
                  id);
   }
-  // Loads all of it and lets go.
+  // Loads all of it and releases it.
   void use(const Model& model, int large, const std::string& name) {
     std::vector<Pinned> held;
     for (int i = 0; i < large; ++i)

@@ -37,8 +37,8 @@ std::uint64_t bytes_of(const std::vector<PagedWeight>& weights) {
   return bytes;
 }
 
-// Carries passages out, op after op: what is copied over something that is still to be read, read
-// before it came, or copied out of turn. `steps` 1: before the loop.
+// Carries a paging plan out, op after op: what is copied over something that is still to be read,
+// read before it came, or copied out of turn. `steps` 1: before the loop.
 std::vector<std::string> faults_of(const std::vector<PagedWeight>& weights,
                                    const std::vector<StreamedWeight>& pages, std::int64_t ops,
                                    int steps) {

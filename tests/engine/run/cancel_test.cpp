@@ -76,7 +76,7 @@ BOOST_AUTO_TEST_CASE(sessions_cancelled_anywhere_leave_the_next_one_its_bytes) {
         BOOST_TEST_INFO("seed " << seed << ", cancelled at question " << nth);
         Asked until{0, nth};
         BOOST_TEST(step_through(layers, parallelize, until).empty());
-        // The device of the caller may let go of what it keeps before the others have begun.
+        // The device of the caller may free what it keeps before the others have begun.
         for (std::uint32_t d = 0; d < 3; ++d) layers.state(d).settle();
         Asked none;
         if (nth % 8 == 0) BOOST_TEST((step_through(layers, parallelize, none) == good));

@@ -46,7 +46,7 @@ typedef struct heddle_call_service {
   void* (*stream)(heddle_ctx*); /* [call] native: cudaStream_t; NULL on the CPU and in blocks */
 } heddle_call_service;
 
-/* ---- what people are told ---- */
+/* ---- reports to people ---- */
 
 #define HEDDLE_SERVICE_REPORT "heddle.report/0"
 typedef struct heddle_report_service {

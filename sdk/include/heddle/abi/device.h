@@ -33,7 +33,7 @@ typedef struct heddle_device_info {
   heddle_dtype compute;  /* the element type chosen for activations                    */
   uint32_t threads;      /* for information; 0 where it has no meaning                 */
   /* For estimates, until measured costs are there; 0: unknown. */
-  double flops_per_second; /* of a large matrix product in the compute type            */
+  double flops_per_second; /* of a large GEMM in the compute type                      */
   double bytes_per_second; /* of the device's own memory, read and written together    */
 } heddle_device_info;
 

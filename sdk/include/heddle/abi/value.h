@@ -83,7 +83,7 @@ typedef struct heddle_tensor_info {
                                     * the last, which is 1, are whole blocks */
 } heddle_tensor_info;
 
-/* How kernels read a weight: decides its form on a device. */
+/* How kernels read a weight: decides its layout on a device. */
 typedef int32_t heddle_use;
 enum {
   HEDDLE_USE_VECTOR = 0, /* biases, norm weights, small tables: plain row-major */
@@ -91,8 +91,8 @@ enum {
   HEDDLE_USE_CONV2D = 2, /* the filter of "conv2d/1", (out, in, height, width) */
   HEDDLE_USE_TABLE = 3,  /* the table of "embedding/1", (rows, width)  */
   /* Never of a slot; devices are told so of a USE_LINEAR slot whose checkpoint is scaled to fp8
-   * (heddle/abi/model.h): rows may be given a scale each, and both operands of the product rounded
-   * to f8_e4m3. A device without such products takes it for a USE_LINEAR matrix of f8_e4m3. */
+   * (heddle/abi/model.h): rows may be given a scale each, and both operands of the GEMM rounded
+   * to f8_e4m3. A device without such GEMMs takes it for a USE_LINEAR matrix of f8_e4m3. */
   HEDDLE_USE_LINEAR_FP8 = 4
 };
 

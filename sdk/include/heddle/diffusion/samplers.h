@@ -1,6 +1,6 @@
 /* heddle/diffusion/samplers.h - samplers as an extension point of the samplers plugin.
  *
- * A sampler is told the noise levels of a run and answers, step by step, with the model evaluations
+ * A sampler gets the noise levels of a run and answers, step by step, with the model evaluations
  * it wants and the linear combinations that lead to the next point. It never sees a tensor: the
  * nodes call the model and add, on whatever device. With x0 the point at the beginning of a step:
  *
