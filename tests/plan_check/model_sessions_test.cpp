@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(calls_of_a_true_model_keep_the_rules_and_have_the_weights_t
       BOOST_TEST(call.report.parts.empty() == (call.placement.devices.size() == 1));
       for (std::size_t p = 0; p < call.report.parts.size(); ++p)
         BOOST_TEST(weights[p] == call.report.parts[p].weight_bytes);
-      // What is told to cross is what the session's transfers carry, each in one device slot.
+      // What is reported to cross is what the session's transfers carry, each in one place.
       std::uint64_t once = 0, each_step = 0, reported_once = 0, reported_each_step = 0;
       for (std::size_t phase = 0; phase < 3; ++phase)
         for (const engine::SessionAction& action : session.phases[phase])
