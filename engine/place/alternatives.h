@@ -75,8 +75,8 @@ struct CallReport {
   double step_flops = 0;                        // of all branches, in one step; 0: not known
   std::string reason;                           // "device of the loader", "the fastest that fits"
   std::vector<CallPart> parts;                  // by device; empty: one device has all
-  std::vector<std::string> whole;  // of a division by rows: weights that no device has a part of,
-                                   // by block and slot
+  std::vector<std::string> whole;         // of `tensor`: weights that no device has a part of,
+                                          // by block and slot
   std::vector<Alternative> alternatives;  // what was compared; empty where nothing was
   // As annotate_calls() has found them.
   std::vector<CallTransfer> transfers;

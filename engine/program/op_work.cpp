@@ -49,7 +49,7 @@ OpWork op_work(const ProgramOp& op, bool scaled_fp8) {
   return {kind_of(op, scaled_fp8), cost.flops, cost.bytes};
 }
 
-// Divided by rows is what is read from or computed of divided matrices, up to the GEMM that has
+// Divided in `tensor` is what is read from or computed of divided matrices, up to the GEMM that has
 // a part of each sum.
 std::vector<BlockOp> block_ops(const BlockProgram& program, const Node& node, bool scaled_fp8,
                                const std::map<std::uint32_t, std::uint32_t>& weight_places) {

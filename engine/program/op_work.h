@@ -29,7 +29,7 @@ OpWork op_work(const ProgramOp& op, bool scaled_fp8);
 struct BlockOp {
   OpWork work;
   double weight_bytes = 0;  // of its bytes
-  // Where matrices are divided by rows: the bytes of operands that a rank has a part of, and the
+  // Where matrices are divided (`tensor`): the bytes of operands that a rank has a part of, and the
   // numbers of an output that the ranks' sums add up to. All of its flops are divided, or none.
   double row_bytes = 0, sum_elements = 0;
   std::vector<std::uint32_t> weights;  // read: indices into BlockLoad::slot_bytes

@@ -44,7 +44,7 @@ class SessionBuilder {
               std::vector<Operand> in, std::vector<Operand> out, std::vector<std::byte> attrs = {});
   // Of an op whose workspace is in use from `at` on.
   void choose_kernel(PlannedOp& planned, std::uint32_t at);
-  // At the beginning of each step: one row of `value` is copied to the operand that it gives.
+  // At the beginning of each step: one row of `value` is copied to the operand that this returns.
   Operand add_slice(const Operand& value, std::uint32_t branch, std::uint32_t device_slot);
 
   // A copy, or the order alone where memory is shared. `from_op`: since when what arrives has its

@@ -98,9 +98,12 @@ typedef struct heddle_ops_service {
 /* ---- blocks ---- */
 
 /* A block that is placed on several devices is traced once for each: every trace is one rank of the
- * group and sees its shard. SEQUENCE: inputs flagged so hold the rank's tokens, outputs flagged so
- * have to. ROWS: slots that the model's build() allowed to be divided hold the rank's part. Ranks
- * issue the same collective ops in the same order; on one device they are not issued. */
+ * group and sees its shard. Ranks issue the same collective ops in the same order; on one device
+ * they are not issued.
+ *   SEQUENCE  (parallel mode sequence) inputs flagged so hold the rank's tokens, outputs flagged so
+ *             have to
+ *   ROWS      (parallel mode tensor) slots that the model's build() allowed to be divided hold the
+ *             rank's part */
 typedef struct heddle_group {
   uint32_t size;
   int32_t kind;         /* HEDDLE_GROUP_...    */
