@@ -184,8 +184,8 @@ stream() { # NAME GRAPH WEIGHTS OPTION...
   part "draw_resident_$name" bash -c 'draw "$@"' draw "resident_$name" "$graph" "${on[@]}"
   part "draw_streamed_$name" bash -c 'draw "$@"' draw "streamed_$name" "$graph" "${on[@]}" --budget "cuda:0=$budget"
   same "resident_$name" "streamed_$name"
-  part "plan_streamed_$name" bash -c 'plan "$@" | tee /dev/stderr | grep -q "through a ring"' plan "$graph" "${on[@]}" --budget "cuda:0=$budget"
-  grep -h -E 'through a ring' "$results/plan_streamed_$name.log" | sort -u
+  part "plan_streamed_$name" bash -c 'plan "$@" | tee /dev/stderr | grep -q "through a staging ring"' plan "$graph" "${on[@]}" --budget "cuda:0=$budget"
+  grep -h -E 'through a staging ring' "$results/plan_streamed_$name.log" | sort -u
 }
 if wanted streaming; then
   stream scene scene $(($(stat -c %s graphs/models/diffusers/tiny-scenes/transformer/*.safetensors | paste -sd+)))
