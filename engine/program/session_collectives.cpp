@@ -148,7 +148,7 @@ void SessionCollectives::begin(const std::vector<PlacedBlock>& rank_blocks, Node
     issued->out.push_back(rank_blocks[rank].in_plan(ops[rank]->out.at(0)));
   }
   builder_.plan().collectives.push_back({n, branch, ops[0]->op, {}});
-  under_way_.emplace();
+  under_way_ = UnderWay{0, true, {}, {}};
   under_way_->rest.resize(issued->count());
   for (const Operand& whole : issued->out) under_way_->out.push_back({whole, {}});
   if (ops[0]->op == op_id(HEDDLE_OP_ALL_TO_ALL)) return exchange(issued);

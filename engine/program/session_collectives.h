@@ -44,8 +44,8 @@ class SessionCollectives {
       Operand whole;
       std::optional<Rows> kept;  // that the block writes itself
     };
-    std::uint32_t begun = 0;  // as in SessionBuilder::now()
-    bool all_hear_of_all = true;
+    std::uint32_t begun;  // as in SessionBuilder::now()
+    bool all_hear_of_all;
     std::vector<Out> out;
     std::vector<std::vector<std::function<void()>>> rest;
   };

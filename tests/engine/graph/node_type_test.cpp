@@ -123,8 +123,8 @@ BOOST_AUTO_TEST_CASE(lists_are_refused_until_they_are_carried_out) {
   in.in("a", "INT", HEDDLE_PORT_LIST);
   out.out("IMAGE", "pictures", HEDDLE_PORT_LIST);
   for (const auto& [node, port] : {std::pair(&in, "input 'a'"), {&out, "output 'pictures'"}}) {
-    const Error error =
-        test::refusal_of([&] { NodeType(&node->desc, "org.example.odd", nullptr); });
+    const heddle_node_desc* const desc = &node->desc;
+    const Error error = test::refusal_of([&] { NodeType(desc, "org.example.odd", nullptr); });
     BOOST_TEST((error.code() == Code::unsupported));
     BOOST_TEST(error.what() ==
                cat("plugin 'org.example.odd', node type 'test.x': ", port,
