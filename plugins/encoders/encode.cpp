@@ -1,9 +1,12 @@
 #include "encode.h"
 
 #include <algorithm>
+#include <set>
 
 #include <heddle/ops.hpp>
 #include <heddle/session.hpp>
+
+#include "tokenizer/prompt_weights.h"
 
 namespace heddle::encoders {
 namespace {
@@ -108,11 +111,35 @@ Encoded encode(Context& ctx, const EncoderUse& use, const std::string& prompt) {
   return result;
 }
 
+// No file of an embedding is read, so each is one that is not there.
+void warn_of_embeddings(Context& ctx, const std::vector<EncoderUse>& uses, const Prompt& prompt) {
+  constexpr std::size_t kMostShown = 8;
+  std::set<std::string> names;
+  for (const EncoderUse& use : uses) {
+    text::Work work;
+    text::named_embeddings(prompt.of(use.encoder.name()), text::WeightSyntax::kParsed, work,
+                           [&](std::string_view name) { names.emplace(name.substr(0, 100)); });
+  }
+  if (names.empty()) return;
+  std::string listed;
+  std::size_t shown = 0;
+  for (const std::string& name : names) {
+    if (++shown > kMostShown) break;
+    listed += (shown > 1 ? ", '" : "'") + name + "'";
+  }
+  if (names.size() > kMostShown)
+    listed += " and " + std::to_string(names.size() - kMostShown) + " more";
+  ctx.warn("the prompt names embeddings that cannot be read: " + listed +
+           ". These words are left out; the rest is drawn.");
+}
+
 }  // namespace
 
 Value encode_prompt(Context& ctx, const Value& clip, const Prompt& prompt) {
   Record entry;
-  for (const EncoderUse& use : encoders_of(clip)) {
+  const std::vector<EncoderUse> uses = encoders_of(clip);
+  warn_of_embeddings(ctx, uses, prompt);
+  for (const EncoderUse& use : uses) {
     const Encoded encoded = encode(ctx, use, prompt.of(use.encoder.name()));
     if (use.cross_attn) entry.set("cross_attn", value_of(encoded.hidden));
     if (use.pooled_output) entry.set("pooled_output", value_of(encoded.pooled));

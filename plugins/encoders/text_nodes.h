@@ -10,7 +10,7 @@ inline constexpr Widget kPromptText{.extra = R"({"multiline": true, "dynamicProm
 
 struct CLIPTextEncode {
   static constexpr Info info{"CLIPTextEncode",
-                             1,
+                             2,
                              "CLIP Text Encode (Prompt)",
                              "conditioning",
                              "What a picture shall show, for the diffusion model: a prompt, with "
@@ -28,7 +28,7 @@ struct CLIPTextEncodeFlux {
   static constexpr Widget kGuidance{.number = 3.5, .max = 100, .step = 0.1};
 
   static constexpr Info info{"CLIPTextEncodeFlux",
-                             1,
+                             2,
                              "",
                              "advanced/conditioning/flux",
                              "A prompt for each of FLUX's two encoders, and its guidance.",

@@ -11,6 +11,7 @@ namespace {
 constexpr double kParenthesisWeight = 1.1;
 constexpr int kDeepest = 256;
 constexpr std::string_view kEmbedding = "embedding:";
+constexpr std::string_view kSpaces = " \t\n\v\f\r";
 
 // Escaped parentheses while the prompt is parsed: bytes that UTF-8 does not have, so no text holds
 // them.
@@ -75,7 +76,6 @@ class OuterPieces {
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpaces = " \t\n\v\f\r";
   const std::size_t first = text.find_first_not_of(kSpaces);
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(kSpaces) - first + 1);
@@ -163,10 +163,36 @@ void cut_at_embeddings(const WeightedText& run, Sink<const WeightedText&> out) {
   }
 }
 
-}  // namespace
+// A segment of "embedding:name, rest" in its parts.
+struct NamedEmbedding {
+  std::string_view name;  // without the commas behind it
+  std::string rest;       // to be drawn: those commas and the words behind, blanks between them
+};
 
-void weighted_segments(std::string_view prompt, WeightSyntax syntax, Work& work,
-                       Sink<const WeightedText&> out) {
+NamedEmbedding read_embedding(std::string_view segment) {
+  NamedEmbedding found;
+  std::string_view text = segment.substr(kEmbedding.size());
+  bool is_first = true;
+  for (text = trimmed(text); !text.empty(); text = trimmed(text)) {
+    const std::string_view word = text.substr(0, text.find_first_of(kSpaces));
+    text.remove_prefix(word.size());
+    if (is_first) {
+      const std::size_t last = word.find_last_not_of(',');
+      found.name = word.substr(0, last == std::string_view::npos ? 0 : last + 1);
+      found.rest = word.substr(found.name.size());
+      if (!found.rest.empty()) found.rest += ' ';
+    } else {
+      if (!found.rest.empty() && found.rest.back() != ' ') found.rest += ' ';
+      found.rest += word;
+    }
+    is_first = false;
+  }
+  return found;
+}
+
+// All segments, those of embeddings as they are written.
+void written_segments(std::string_view prompt, WeightSyntax syntax, Work& work,
+                      Sink<const WeightedText&> out) {
   const std::string hidden = escapes_hidden(prompt);
   const auto cut = [&](const WeightedText& run) { cut_at_embeddings(run, out); };
   if (syntax == WeightSyntax::kParsed) {
@@ -174,6 +200,24 @@ void weighted_segments(std::string_view prompt, WeightSyntax syntax, Work& work,
   } else {
     cut({hidden, 1.0});
   }
+}
+
+}  // namespace
+
+void weighted_segments(std::string_view prompt, WeightSyntax syntax, Work& work,
+                       Sink<const WeightedText&> out) {
+  written_segments(prompt, syntax, work, [&](const WeightedText& segment) {
+    if (!segment.text.starts_with(kEmbedding)) return out(segment);
+    const NamedEmbedding embedding = read_embedding(segment.text);
+    if (!embedding.rest.empty()) out({embedding.rest, segment.weight});
+  });
+}
+
+void named_embeddings(std::string_view prompt, WeightSyntax syntax, Work& work,
+                      Sink<std::string_view> out) {
+  written_segments(prompt, syntax, work, [&](const WeightedText& segment) {
+    if (segment.text.starts_with(kEmbedding)) out(read_embedding(segment.text).name);
+  });
 }
 
 }  // namespace heddle::text

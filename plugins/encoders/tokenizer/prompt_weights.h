@@ -23,9 +23,15 @@ struct WeightedText {
 
 // The segments of a prompt, in order, none empty: one for every run between parentheses, cut again
 // before every "embedding:" that follows a space or a line feed (which is dropped). Tokenisers see
-// one segment at a time. Time: length times the depth of nesting; text nested deeper than 256
-// parentheses keeps them as text. Throws Cancelled.
+// one segment at a time. A segment that begins with "embedding:" loses its first word, with commas
+// behind it kept: as ComfyUI does with an embedding that is not there, and no file of one is read.
+// Time: length times the depth of nesting; text nested deeper than 256 parentheses keeps them as
+// text. Throws Cancelled.
 void weighted_segments(std::string_view prompt, WeightSyntax syntax, Work& work,
                        Sink<const WeightedText&> out);
+
+// The names behind "embedding:" that weighted_segments() leaves out, in order.
+void named_embeddings(std::string_view prompt, WeightSyntax syntax, Work& work,
+                      Sink<std::string_view> out);
 
 }  // namespace heddle::text

@@ -140,6 +140,24 @@ BOOST_AUTO_TEST_CASE(batches_of_weighted_windows_do_not_change_bytes) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(embeddings_are_left_out_with_one_warning) {
+  std::vector<std::string> warnings;
+  const auto observe = [&](const heddle::Event& event) {
+    if (event.kind == heddle::Event::Kind::warning) warnings.emplace_back(event.text);
+  };
+  const auto text = [&](const std::string& prompt) {
+    return engine->start(engine->parse(flow(quoted(prompt))), {observe, {"entry.value"}})
+        .wait()
+        .floats("entry.value", "cross_attn");
+  };
+  const std::vector<float> without = text("a b");
+  BOOST_TEST(warnings.empty());
+  BOOST_TEST(text("embedding:nowhere a b") == without, boost::test_tools::per_element());
+  BOOST_REQUIRE(warnings.size() == 2u);  // of the two nodes that encode it
+  for (const std::string& warning : warnings)
+    BOOST_TEST(has_part(warning, "'nowhere'. These words are left out"), warning);
+}
+
 BOOST_AUTO_TEST_CASE(a_prompt_beyond_the_limit_is_refused_before_the_run) {
   heddle::EngineOptions limited = options();
   limited.prompt_limit = 100;

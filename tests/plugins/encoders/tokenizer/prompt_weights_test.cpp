@@ -84,11 +84,25 @@ BOOST_AUTO_TEST_CASE(parentheses_without_a_partner_are_text) {
 
 BOOST_AUTO_TEST_CASE(square_brackets_have_no_meaning) { check("[a] {b}", {{"[a] {b}", 1.0}}); }
 
-BOOST_AUTO_TEST_CASE(embeddings_start_a_segment_of_their_own) {
-  check("a embedding:x b\nembedding:y", {{"a", 1.0}, {"embedding:x b", 1.0}, {"embedding:y", 1.0}});
-  check("embedding:x", {{"embedding:x", 1.0}});
-  check("(a embedding:x:1.2)", {{"a", 1.2}, {"embedding:x", 1.2}});
+BOOST_AUTO_TEST_CASE(embeddings_are_left_out_and_cut_segments) {
+  check("a embedding:x b\nembedding:y", {{"a", 1.0}, {"b", 1.0}});
+  check("embedding:x", {});
+  check("embedding:", {});
+  check("embedding: x  b\tc ", {{"b c", 1.0}});
+  check("a embedding:x, b", {{"a", 1.0}, {", b", 1.0}});
+  check("embedding:x,", {{", ", 1.0}});
+  check("(a embedding:x:1.2)", {{"a", 1.2}});
   check("notembedding:x", {{"notembedding:x", 1.0}});
+}
+
+BOOST_AUTO_TEST_CASE(embeddings_left_out_are_named) {
+  std::vector<std::string> names;
+  Work work;
+  named_embeddings("embedding:x, a (embedding:y z:1.2) embedding:x notembedding:w",
+                   WeightSyntax::kParsed, work,
+                   [&](std::string_view name) { names.emplace_back(name); });
+  const std::vector<std::string> expected{"x", "y", "x"};
+  BOOST_TEST(names == expected, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(ignored_syntax_keeps_the_text_and_reads_escapes) {
