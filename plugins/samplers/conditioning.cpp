@@ -132,10 +132,7 @@ std::vector<ConditioningSet> conditioning_sets(Context& ctx, const Value& list, 
     sets.push_back({constants_of(ctx, entry, model, items), weight});
     total += weight;
   }
-  if (!(total > 0))
-    throw Error(HEDDLE_INVALID_ARGUMENT, "the strengths of the conditioning add up to " +
-                                             std::to_string(total) +
-                                             ". Give at least one of them a strength above 0.");
+  if (total == 0) return sets;
   for (ConditioningSet& set : sets) set.weight /= total;
   return sets;
 }

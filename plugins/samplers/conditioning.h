@@ -11,7 +11,7 @@ namespace heddle::samplers {
 
 struct ConditioningSet {
   Value constants;      // record by the model's input names
-  double weight = 1.0;  // of its prediction; the weights of a list add up to 1
+  double weight = 1.0;  // of its prediction; the weights of a list add up to 1, or are all 0
 };
 
 // What a model reads besides x and timestep, and where in a conditioning it stands.
@@ -28,7 +28,8 @@ constexpr std::int64_t fitted_rows(std::int64_t rows, std::int64_t items) {
   return rows == 1 ? 1 : items;
 }
 
-// The entries of a list, for a batch of `items`. Throws when an entry asks for something that this
+// The entries of a list, for a batch of `items`. Where all have a strength of 0 the list predicts a
+// clean picture of zeros, as in ComfyUI. Throws when an entry asks for something that this
 // sampler does not do, or lacks something that the model reads.
 std::vector<ConditioningSet> conditioning_sets(Context& ctx, const Value& list, const Value& model,
                                                std::int64_t items);

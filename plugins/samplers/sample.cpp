@@ -45,14 +45,20 @@ class Denoiser {
   Denoiser(Context& ctx, const Guide& guide, const ModelSampling& sampling, std::int64_t items)
       : ctx_(ctx), sampling_(sampling) {
     const Guidance mix = guidance(guide.cfg);
-    add_sets(guide.positive, guide.model, items, mix.conditioned);
+    const bool positive_draws = add_sets(guide.positive, guide.model, items, mix.conditioned);
+    bool negative_draws = true;
     if (mix.needs_unconditioned()) {
       if (!guide.negative)
         throw Error(HEDDLE_INVALID_ARGUMENT, "cfg is " + std::to_string(guide.cfg) +
                                                  " and there is no negative "
                                                  "conditioning. Link one, or set cfg to 1.");
-      add_sets(guide.negative, guide.model, items, mix.unconditioned);
+      negative_draws = add_sets(guide.negative, guide.model, items, mix.unconditioned);
     }
+    // A list that draws nothing counts as a picture of zeros.
+    if (!positive_draws)
+      drawn_ = negative_draws ? mix.unconditioned : 0.0;
+    else if (!negative_draws)
+      drawn_ = mix.conditioned;
   }
 
   // The levels of all evaluations of the run, in order.
@@ -83,7 +89,7 @@ class Denoiser {
     const Value input = Record().set("x", value_of(sum(ctx_, {{terms.input, x}}))).value();
     const std::vector<Value> outputs =
         session_->step(evaluation_++, std::vector<Value>(constants_.size(), input));
-    std::vector<ops::Term> parts{{terms.x, x}};
+    std::vector<ops::Term> parts{{terms.x * drawn_, x}};
     for (std::size_t i = 0; i < outputs.size(); ++i)
       parts.push_back({terms.output * weights_[i], outputs[i].field("out").as<Tensor>()});
     const Tensor denoised = or_zeros(ctx_, sum(ctx_, std::move(parts)), x.shape());
@@ -91,17 +97,22 @@ class Denoiser {
   }
 
  private:
-  void add_sets(const Value& conditioning, const Value& model, std::int64_t items, double factor) {
+  // False: none of them has any strength.
+  bool add_sets(const Value& conditioning, const Value& model, std::int64_t items, double factor) {
+    bool draws = false;
     for (ConditioningSet& set : conditioning_sets(ctx_, conditioning, model, items)) {
       constants_.push_back(std::move(set.constants));
       weights_.push_back(factor * set.weight);
+      draws = draws || set.weight != 0;
     }
+    return draws;
   }
 
   Context& ctx_;
   const ModelSampling& sampling_;
   std::vector<Value> constants_;
-  std::vector<double> weights_;  // of the sets' outputs; they add up to 1
+  std::vector<double> weights_;  // of the sets' outputs; they add up to `drawn_`
+  double drawn_ = 1.0;           // less where all strengths of a conditioning are 0
   std::optional<NoiseMask> mask_;
   std::optional<Session> session_;
   std::uint32_t evaluation_ = 0;

@@ -57,6 +57,27 @@ BOOST_AUTO_TEST_CASE(combined_conditionings_are_averaged_by_their_strength) {
       "combine");
 }
 
+// In one step from noise to level 0 the result is the prediction itself.
+BOOST_AUTO_TEST_CASE(a_conditioning_without_strength_predicts_zeros) {
+  const auto drawn = [&](const std::string& changes) {
+    return run(
+               R"("none": {"class_type": "ConditioningSetAreaStrength", "inputs": {"conditioning": ["one", 0], "strength": 0}},
+                  "nothing": {"class_type": "ConditioningSetAreaStrength", "inputs": {"conditioning": ["two", 0], "strength": 0}}, )" +
+                   out(ksampler(R"("steps": 1, )" + changes)) + ", " + kLook,
+               {"out.LATENT"})
+        .floats("out.LATENT", "samples");
+  };
+  std::vector<float> alone = drawn(R"("cfg": 1, "positive": ["two", 0])");
+  BOOST_TEST(drawn(R"("cfg": 1, "positive": ["none", 0])") ==
+             std::vector<float>(alone.size(), 0.0f));
+  for (float& value : alone) value *= -2;  // 3 * 0 + (1 - 3) * D
+  BOOST_TEST(relative_error(drawn(R"("cfg": 3, "positive": ["none", 0])"), alone) < kTolerance);
+  std::vector<float> positive = drawn(R"("cfg": 1)");
+  for (float& value : positive) value *= 3;
+  BOOST_TEST(relative_error(drawn(R"("cfg": 3, "negative": ["nothing", 0])"), positive) <
+             kTolerance);
+}
+
 BOOST_AUTO_TEST_CASE(ksampler_advanced_draws_a_part_of_the_schedule_without_noise) {
   compare_latent(
       out(R"({"class_type": "KSamplerAdvanced", "inputs": {"model": ["model", 0], "add_noise": "disable",
