@@ -27,14 +27,15 @@ struct ModelSamplingFlux {
   static void execute(Context& ctx);
 };
 
-// The timestep of level 1 stays what the model was trained with. (ComfyUI's ModelSamplingSD3 says
-// 1000 and its ModelSamplingAuraFlow 1, each right for its own models only.)
+// ComfyUI's ModelSamplingSD3 sets the timestep of level 1 to 1000 and its ModelSamplingAuraFlow to
+// 1, each right for its own models only.
 struct ModelSamplingSD3 {
   static constexpr Info info{"ModelSamplingSD3",
                              1,
                              "ModelSamplingSD3",
                              "advanced/model",
-                             "Flow levels with a shift: more steps at high noise.",
+                             "Flow levels with a shift: more steps at high noise. The timestep of "
+                             "level 1 stays what the model was trained with.",
                              HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
   static constexpr Input<double> shift{"shift", Widget{.number = 3, .max = 100, .step = 0.01}};
@@ -48,7 +49,8 @@ struct ModelSamplingAuraFlow {
                              1,
                              "ModelSamplingAuraFlow",
                              "advanced/model",
-                             "Flow levels with a shift: more steps at high noise.",
+                             "Flow levels with a shift: more steps at high noise. The timestep of "
+                             "level 1 stays what the model was trained with.",
                              HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
   static constexpr Input<double> shift{"shift", Widget{.number = 1.73, .max = 100, .step = 0.01}};
