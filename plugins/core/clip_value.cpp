@@ -1,6 +1,7 @@
 #include "clip_value.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include <heddle/diffusion/tokenizer.h>
 
@@ -31,14 +32,45 @@ Kind kind_of(const Value& model, const std::string& where) {
                                       "', which the loaders do not know. Known: clip, t5.");
 }
 
-// The object of the first plugin that reads what lies in the folder; empty when nobody does.
-Value open_tokenizer(const fs::path& folder) {
+// What the first plugin makes that can: `open` takes a heddle_tokenizers_desc and gives a status.
+// Empty when nobody can.
+template <class Open>
+Value first_tokenizer(Open&& open) {
   heddle_value* found = nullptr;
   find_provided<heddle_tokenizers_desc>(HEDDLE_TOKENIZERS, [&](const heddle_tokenizers_desc& desc) {
-    check(desc.open(services.host, folder.c_str(), &found));
+    heddle_tokenizers_desc known{};  // what the plugin does not know of it is zero
+    std::memcpy(&known, &desc, std::min<std::size_t>(desc.size, sizeof known));
+    check(open(known, &found));
     return found != nullptr;
   });
   return Value::adopt(found);
+}
+
+Value open_tokenizer(const fs::path& folder) {
+  return first_tokenizer([&](const heddle_tokenizers_desc& desc, heddle_value** found) {
+    return desc.open(services.host, folder.c_str(), found);
+  });
+}
+
+Value tokenizer_inside(const Checkpoint& file) {
+  return first_tokenizer(
+      [&](const heddle_tokenizers_desc& desc, heddle_value** found) -> heddle_status* {
+        if (desc.open_inside == nullptr) return nullptr;
+        return desc.open_inside(services.host, file.raw(), found);
+      });
+}
+
+std::int64_t rows_of(const Value& model) {
+  return model_settings(model).get<std::int64_t>("vocabulary", 0);
+}
+
+Value published_tokenizer(const Kind& kind, const Value& model) {
+  const std::int64_t rows = rows_of(model);
+  return first_tokenizer(
+      [&](const heddle_tokenizers_desc& desc, heddle_value** found) -> heddle_status* {
+        if (desc.open_published == nullptr) return nullptr;
+        return desc.open_published(services.host, kind.name.c_str(), rows, found);
+      });
 }
 
 std::int64_t max_length_of(const Value& tokenizer) {
@@ -58,9 +90,13 @@ std::string advice(const std::string& name) {
   return "Put " + files + " into the folder tokenizers/" + name + " of a models folder.";
 }
 
-std::string missing_text(const Kind& kind, const fs::path& file, const fs::path& beside) {
-  return file.string() + ": the text encoder " + kind.name +
-         " needs its tokenizer. Looked for: " + beside.string() + " and tokenizers/" + kind.name +
+std::string missing_text(const Kind& kind, const fs::path& file, const Value& model) {
+  const std::int64_t rows = rows_of(model);
+  return file.string() + ": the text encoder " + kind.name + " needs its tokenizer. Its table of " +
+         std::to_string(rows) +
+         " tokens has not the size of the one that ships with heddle, and no tokenizer is in the "
+         "file. Looked for: " +
+         (file.parent_path() / kind.name).string() + " and tokenizers/" + kind.name +
          " in the models folders. " + advice(kind.name);
 }
 
@@ -80,16 +116,17 @@ Value single_file_encoder(Context& ctx, const Checkpoint& file) {
   const Value model = build_model(ctx, "text_encoder", file, Value());
   const Kind kind = kind_of(model, file.path());
   const fs::path path = file.path();
-  const fs::path beside = path.parent_path() / kind.name;
-  Value tokenizer = open_tokenizer(beside);
+  Value tokenizer = open_tokenizer(path.parent_path() / kind.name);
   if (!tokenizer)
     if (const auto folder = try_find(ctx, "tokenizers", kind.name))
       tokenizer = open_tokenizer(*folder);
+  if (!tokenizer) tokenizer = tokenizer_inside(file);
+  if (!tokenizer) tokenizer = published_tokenizer(kind, model);
   Record record = encoder_record(kind, model);
   if (tokenizer)
     record.set("tokenizer", tokenizer);
   else
-    record.set("tokenizer_missing", value_of(missing_text(kind, path, beside)));
+    record.set("tokenizer_missing", value_of(missing_text(kind, path, model)));
   return kind.family == "clip" ? with_lengths(std::move(record), kClipLength, 0)
                                : with_lengths(std::move(record), 0, kT5LeastLength);
 }

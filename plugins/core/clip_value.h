@@ -10,9 +10,9 @@
 
 namespace heddle::loaders {
 
-// An encoder out of a single file. Its tokenizer is looked for in <folder of the file>/<name>/ and
-// in <models>/tokenizers/<name>/, <name> being "clip_l" or "t5xxl"; that there is none is said when
-// a text is encoded.
+// An encoder out of a single file. Its tokenizer is looked for in <folder of the file>/<name>/, in
+// <models>/tokenizers/<name>/, <name> being "clip_l" or "t5xxl", in the file itself, and among
+// those that ship with heddle; that there is none is said when a text is encoded.
 Value single_file_encoder(Context& ctx, const Checkpoint& file);
 
 // An encoder of a diffusers folder: `part` is "text_encoder" or "text_encoder_2", its tokenizer

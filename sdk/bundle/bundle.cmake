@@ -23,6 +23,9 @@ install(RUNTIME_DEPENDENCY_SET bundle PRE_EXCLUDE_REGEXES "^(ld-linux.*|lib(c|m|
 install(DIRECTORY graphs DESTINATION . PATTERN diffusion_models EXCLUDE) # what tests draw there
 install(DIRECTORY sdk DESTINATION . PATTERN heddleConfig.cmake EXCLUDE PATTERN bundle EXCLUDE)
 install(FILES README.md DESTINATION .)
+# Of what is compiled into the encoders plugin.
+install(FILES plugins/encoders/vocabularies/README.md plugins/encoders/vocabularies/LICENCE-MIT plugins/encoders/vocabularies/LICENCE-Apache-2.0
+        DESTINATION licences/vocabularies)
 include(CMakePackageConfigHelpers)
 write_basic_package_version_file(heddleConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES sdk/heddleConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/heddleConfigVersion.cmake DESTINATION lib/cmake/heddle)

@@ -32,6 +32,9 @@ root=${made[0]##*/}
 root=$folder/${root%.tar.gz}
 rm -rf "$folder/made"
 [ -x "$root/heddle" ] || { wrong "there is no program"; exit 1; }
+for file in README.md LICENCE-MIT LICENCE-Apache-2.0; do
+  [ -s "$root/licences/vocabularies/$file" ] || wrong "the vocabularies have no $file in the bundle"
+done
 
 for file in "$root/heddle" "$root"/lib/libheddle.so "$root"/plugins/*.so; do
   path=$(readelf -d "$file" | grep -E 'R(UN)?PATH')

@@ -39,17 +39,24 @@ ByteLevelBpe::ByteLevelBpe(BpeOptions options, const std::string& where)
                     "one tokenizer.");
   };
   if (options_.unknown) unknown_ = options_.vocabulary.find(*options_.unknown);
-  merges_.reserve(options_.merges.size());
-  merged_ids_.reserve(options_.merges.size());
+  const std::size_t count = options_.merges.size() + options_.merged_ids.size();
+  merges_.reserve(count);
+  merged_ids_.reserve(count);
+  const auto add = [&](std::int32_t left, std::int32_t right, std::int32_t merged) {
+    const auto rank = static_cast<std::uint32_t>(merged_ids_.size());
+    merges_.insert_or_assign(pair_key(left, right), Merge{rank, merged});
+    merged_ids_.push_back(merged);
+  };
   for (std::size_t rank = 0; rank < options_.merges.size(); ++rank) {
     const auto& [left, right] = options_.merges[rank];
     std::string_view tail = right;
     tail.remove_prefix(std::min(tail.size(), options_.continuing_prefix.size()));
-    const Merge merge{static_cast<std::uint32_t>(rank), id_of(left + std::string(tail), rank)};
-    merges_.insert_or_assign(pair_key(id_of(left, rank), id_of(right, rank)), merge);
-    merged_ids_.push_back(merge.id);
+    const std::int32_t merged = id_of(left + std::string(tail), rank);
+    add(id_of(left, rank), id_of(right, rank), merged);
   }
+  for (const BpeOptions::Ids& ids : options_.merged_ids) add(ids.left, ids.right, ids.merged);
   options_.merges = {};
+  options_.merged_ids = {};
 }
 
 const ByteLevelBpe::Merge* ByteLevelBpe::find_merge(std::int32_t left, std::int32_t right) const {

@@ -23,6 +23,10 @@ enum class UnknownRuns { kEach, kFused };  // one unknown token a character, or 
 struct BpeOptions {
   Vocabulary vocabulary;
   std::vector<std::pair<std::string, std::string>> merges;  // by rank
+  struct Ids {
+    std::int32_t left, right, merged;
+  };
+  std::vector<Ids> merged_ids;     // the same of those that were not given as texts, behind them
   std::string continuing_prefix;   // in front of every character but a word's first
   std::string end_of_word_suffix;  // after a word's last character
   std::optional<std::string>

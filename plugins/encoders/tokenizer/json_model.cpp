@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "json_parts.h"
+#include "packed_model.h"
 
 namespace heddle::text {
 namespace {
@@ -31,14 +32,15 @@ std::pair<std::string, std::string> read_merge(const JsonAt& json) {
   return {std::string(json.item(0).string()), std::string(json.item(1).string())};
 }
 
-ByteLevelBpe read_bpe(const JsonAt& json, const std::string& name) {
+ByteLevelBpe read_bpe(const JsonAt& json, const std::string& name, std::string_view packed) {
   if (const auto dropout = json.find("dropout"); dropout && dropout->number() != 0) {
     dropout->fail("is " + std::to_string(dropout->number()) +
                   ", which makes the ids random. Set it to null.");
   }
   BpeOptions options{
-      .vocabulary = read_vocabulary(json.get("vocab")),
+      .vocabulary = {},
       .merges = {},
+      .merged_ids = {},
       .continuing_prefix = json.string_or("continuing_subword_prefix", ""),
       .end_of_word_suffix = json.string_or("end_of_word_suffix", ""),
       .unknown = std::nullopt,
@@ -46,6 +48,11 @@ ByteLevelBpe read_bpe(const JsonAt& json, const std::string& name) {
       .byte_fallback = json.boolean_or("byte_fallback", false),
       .ignore_merges = json.boolean_or("ignore_merges", false)};
   if (const auto unknown = json.find("unk_token")) options.unknown = unknown->string();
+  if (!packed.empty()) {
+    read_packed_merges(packed, name, options);
+    return ByteLevelBpe(std::move(options), name);
+  }
+  options.vocabulary = read_vocabulary(json.get("vocab"));
   const JsonAt merges = json.get("merges");
   options.merges.reserve(merges.array().size());
   for (std::size_t i = 0; i < merges.size(); ++i)
@@ -53,20 +60,25 @@ ByteLevelBpe read_bpe(const JsonAt& json, const std::string& name) {
   return ByteLevelBpe(std::move(options), name);
 }
 
-Unigram read_unigram(const JsonAt& json, const std::string& name) {
-  UnigramOptions options{.pieces = {},
-                         .unknown = std::nullopt,
-                         .byte_fallback = json.boolean_or("byte_fallback", false),
-                         .rules = UnigramRules::kTokenizers};
-  const JsonAt pieces = json.get("vocab");
-  options.pieces.reserve(pieces.array().size());
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    const JsonAt piece = pieces.item(i);
+std::vector<UnigramPiece> read_pieces(const JsonAt& json) {
+  std::vector<UnigramPiece> pieces;
+  pieces.reserve(json.array().size());
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const JsonAt piece = json.item(i);
     if (piece.array().size() != 2) {
       piece.fail("expects a piece and its score. Download the file again.");
     }
-    options.pieces.push_back({std::string(piece.item(0).string()), piece.item(1).number()});
+    pieces.push_back({std::string(piece.item(0).string()), piece.item(1).number()});
   }
+  return pieces;
+}
+
+Unigram read_unigram(const JsonAt& json, const std::string& name, std::string_view packed) {
+  UnigramOptions options{
+      .pieces = packed.empty() ? read_pieces(json.get("vocab")) : read_packed_pieces(packed, name),
+      .unknown = std::nullopt,
+      .byte_fallback = json.boolean_or("byte_fallback", false),
+      .rules = UnigramRules::kTokenizers};
   if (const auto unknown = json.find("unk_id")) {
     options.unknown = unknown->id();
     if (static_cast<std::size_t>(*options.unknown) >= options.pieces.size()) {
@@ -87,10 +99,10 @@ std::string model_type(const JsonAt& json) {
 
 }  // namespace
 
-Tokenizer::Model read_model(const JsonAt& json, const std::string& name) {
+Tokenizer::Model read_model(const JsonAt& json, const std::string& name, std::string_view packed) {
   const std::string type = model_type(json);
-  if (type == "BPE") return read_bpe(json, name);
-  if (type == "Unigram") return read_unigram(json, name);
+  if (type == "BPE") return read_bpe(json, name, packed);
+  if (type == "Unigram") return read_unigram(json, name, packed);
   fail_unsupported(json, type, "BPE and Unigram");
 }
 

@@ -28,8 +28,9 @@ struct Affixes {
 // nothing), Sequence.
 Affixes read_post_processor(const JsonAt& json);
 
-// BPE, Unigram. `name` is the file's.
-Tokenizer::Model read_model(const JsonAt& json, const std::string& name);
+// BPE, Unigram. `name` is the file's; `packed` is the vocabulary of a model that has none in the
+// file, as read_tokenizer_json() takes it.
+Tokenizer::Model read_model(const JsonAt& json, const std::string& name, std::string_view packed);
 
 // {"String": ..} or {"Regex": ..}.
 Regex read_pattern(const JsonAt& json);

@@ -61,14 +61,6 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-struct RegionFree {
-  void operator()(OnigRegion* region) const { onig_region_free(region, 1); }
-};
-
-struct ParamFree {
-  void operator()(OnigMatchParam* param) const { onig_free_match_param(param); }
-};
-
 }  // namespace
 
 struct Regex::Compiled {
@@ -111,6 +103,13 @@ Regex Regex::literal(std::string_view text, const std::string& where) {
 
 // A search that goes on where the last match was.
 struct Regex::Search {
+  struct RegionFree {
+    void operator()(OnigRegion* freed) const { onig_region_free(freed, 1); }
+  };
+  struct ParamFree {
+    void operator()(OnigMatchParam* freed) const { onig_free_match_param(freed); }
+  };
+
   Search(const Regex& regex, std::string_view in)
       : pattern(regex),
         text(in),

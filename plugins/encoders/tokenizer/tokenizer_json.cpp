@@ -29,10 +29,10 @@ const Vocabulary& vocabulary_of(const Tokenizer::Model& model) {
 
 }  // namespace
 
-Tokenizer read_tokenizer_json(JsonView root, const std::string& name) {
+Tokenizer read_tokenizer_json(JsonView root, const std::string& name, std::string_view packed) {
   const JsonAt json(root, name);
   json.object();
-  Tokenizer::Model model = read_model(json.get("model"), name);
+  Tokenizer::Model model = read_model(json.get("model"), name, packed);
   Normalizer normalizer;
   if (const auto part = json.find("normalizer"))
     normalizer = Normalizer(read_normalizer(*part), name);

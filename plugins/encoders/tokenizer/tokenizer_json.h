@@ -5,13 +5,15 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "json_view.h"
 #include "tokenizer.h"
 
 namespace heddle::text {
 
-// `name` is how the user knows the file. Throws TextError.
-Tokenizer read_tokenizer_json(JsonView root, const std::string& name);
+// `name` is how the user knows the file. Throws TextError. `packed`: the vocabulary in the form of
+// packed_model.h, of a file that names the type of its model only.
+Tokenizer read_tokenizer_json(JsonView root, const std::string& name, std::string_view packed = {});
 
 }  // namespace heddle::text

@@ -57,6 +57,7 @@ Tokenizer read_clip_files(JsonView vocabulary, const std::string& vocabulary_nam
                           const ClipTokens& tokens) {
   ByteLevelBpe model({.vocabulary = read_vocabulary(JsonAt(vocabulary, vocabulary_name)),
                       .merges = read_merges(merges, merges_name),
+                      .merged_ids = {},
                       .continuing_prefix = {},
                       .end_of_word_suffix = "</w>",
                       .unknown = tokens.unknown},

@@ -7,7 +7,7 @@
 #ifndef HEDDLE_DIFFUSION_TOKENIZER_H
 #define HEDDLE_DIFFUSION_TOKENIZER_H
 
-#include "../abi/value.h"
+#include "../abi/model.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -56,6 +56,15 @@ typedef struct heddle_tokenizers_desc {
   /* The tokenizer whose files lie in a folder; *out stays NULL when none of them is there. Big
    * files may be read at the first use. The object is yours. */
   heddle_status* (*open)(const heddle_host*, const char* folder, heddle_value** out);
+
+  /* Optional. The tokenizer that a model's file carries beside its weights; *out stays NULL when
+   * there is none. The object is yours. */
+  heddle_status* (*open_inside)(const heddle_host*, const heddle_checkpoint*, heddle_value** out);
+  /* Optional. The tokenizer that encoders of this name ("clip_l", "clip_h", "clip_g", "t5xxl",
+   * "qwen2.5") were published with, where the model's table of tokens has so many rows; *out stays
+   * NULL when none is known. The object is yours. */
+  heddle_status* (*open_published)(const heddle_host*, const char* encoder, int64_t rows,
+                                   heddle_value** out);
 } heddle_tokenizers_desc;
 
 #ifdef __cplusplus

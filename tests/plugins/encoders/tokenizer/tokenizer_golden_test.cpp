@@ -2,6 +2,7 @@
 // hashes of every 100 strings and the ids of some. After the model of graphs/models was trained
 // again, its goldens are written anew by
 //   make_goldens.py write clip=graphs/models/diffusers/tiny-scenes/tokenizer t5=.../tokenizer_2
+// Those of the vocabularies that ship come from vocabulary_goldens.py.
 #include <boost/test/unit_test.hpp>
 #include <cstdint>
 #include <filesystem>
@@ -9,6 +10,8 @@
 #include <sstream>
 #include <string>
 
+#include "plugins/encoders/shipped_vocabularies.h"
+#include "plugins/encoders/tokenizer/tokenizer_json.h"
 #include "test_strings.h"
 #include "tokenizer_folder.h"
 
@@ -39,6 +42,12 @@ void check_hash(const Tokenizer& tokenizer, const TestStrings& strings, std::ist
   BOOST_TEST(hash == expected, "strings " << first << " to " << first + kBatch - 1 << " differ");
 }
 
+Tokenizer load_shipped(const encoders::ShippedVocabulary& vocabulary) {
+  return with_json(vocabulary.rules, [&](JsonView root) {
+    return read_tokenizer_json(root, std::string(vocabulary.name), vocabulary.packed);
+  });
+}
+
 void check_ids(const Tokenizer& tokenizer, const TestStrings& strings, std::istream& line) {
   std::uint64_t index = 0;
   line >> index;
@@ -50,8 +59,7 @@ void check_ids(const Tokenizer& tokenizer, const TestStrings& strings, std::istr
   }
 }
 
-void check_goldens(const std::string& name, const std::string& folder, const std::string& route) {
-  const Tokenizer tokenizer = load_folder(folder, route_of(route));
+void check_goldens(const std::string& name, const Tokenizer& tokenizer, const std::string& route) {
   const TestStrings strings(kData + "/string_source.json", kSeed);
   std::ifstream goldens(kData + "/goldens/" + name + "." + route + ".txt");
   std::size_t hashes = 0, lists = 0;
@@ -69,6 +77,10 @@ void check_goldens(const std::string& name, const std::string& folder, const std
   }
   BOOST_TEST(hashes == 100U);
   BOOST_TEST(lists > 50U);
+}
+
+void check_goldens(const std::string& name, const std::string& folder, const std::string& route) {
+  check_goldens(name, load_folder(folder, route_of(route)), route);
 }
 
 boost::test_tools::assertion_result has_model(boost::unit_test::test_unit_id) {
@@ -111,6 +123,44 @@ BOOST_AUTO_TEST_CASE(t5_tokenizer_json_of_the_model_gives_the_ids_of_tokenizers,
 BOOST_AUTO_TEST_CASE(t5_spiece_model_of_the_model_gives_the_ids_of_sentencepiece,
                      *boost::unit_test::precondition(has_model)) {
   check_goldens("t5", kModel + "/tokenizer_2", "spiece");
+}
+
+BOOST_AUTO_TEST_CASE(shipped_vocabularies_give_the_ids_of_tokenizers) {
+  for (const encoders::ShippedVocabulary& one : encoders::shipped_vocabularies())
+    check_goldens("shipped_" + std::string(one.name), load_shipped(one), "json");
+}
+
+BOOST_AUTO_TEST_CASE(shipped_vocabularies_have_the_published_sizes_and_special_tokens) {
+  const auto tokenizer = [](std::string_view encoder, std::int64_t rows) {
+    return load_shipped(*encoders::find_shipped(encoder, rows));
+  };
+  using Ids = std::vector<std::int32_t>;
+  const Tokenizer clip = tokenizer("clip_l", 49408), t5 = tokenizer("t5xxl", 32128),
+                  qwen = tokenizer("qwen2.5", 152064);
+  BOOST_TEST(clip.id_count() == 49408u);
+  BOOST_TEST((clip.prefix() == Ids{49406} && clip.suffix() == Ids{49407}));
+  BOOST_TEST(clip.find("<|endoftext|>").value() == 49407);
+  BOOST_TEST(t5.id_count() == 32100u);
+  BOOST_TEST((t5.prefix().empty() && t5.suffix() == Ids{1}));
+  BOOST_TEST(t5.find("<extra_id_0>").value() == 32099);
+  BOOST_TEST(qwen.id_count() == 151669u);
+  BOOST_TEST((qwen.prefix().empty() && qwen.suffix().empty()));
+  BOOST_TEST(qwen.find("<|endoftext|>").value() == 151643);
+  BOOST_TEST(qwen.find("<|im_start|>").value() == 151644);
+  for (const encoders::ShippedVocabulary& one : encoders::shipped_vocabularies())
+    BOOST_TEST(load_shipped(one).find(one.config().padding.value()).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(shipped_vocabularies_are_for_tables_of_their_size) {
+  const auto found = [](std::string_view encoder, std::int64_t rows) {
+    return encoders::find_shipped(encoder, rows) != nullptr;
+  };
+  for (const char* encoder : {"clip_l", "clip_h", "clip_g"}) BOOST_TEST(found(encoder, 49408));
+  BOOST_TEST((!found("clip_l", 49407) && !found("clip_l", 32128)));
+  BOOST_TEST((found("t5xxl", 32100) && found("t5xxl", 32128)));
+  BOOST_TEST((!found("t5xxl", 32099) && !found("t5xxl", 256384)));  // umT5's
+  BOOST_TEST((found("qwen2.5", 151936) && found("qwen2.5", 152064) && !found("qwen2.5", 151668)));
+  BOOST_TEST(!found("gemma", 49408));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

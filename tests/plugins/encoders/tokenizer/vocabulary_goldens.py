@@ -1,0 +1,64 @@
+"""Writes what the `tokenizers` package makes of 10,000 strings with the published vocabularies.
+
+  vocabulary_goldens.py FOLDER    writes data/goldens/shipped_NAME.json.txt for clip, t5xxl and qwen2.5
+
+FOLDER holds the publishers' files, as plugins/encoders/vocabularies/make_vocabularies.py takes them. Where there is no
+tokenizer.json, the parts are chosen as the converters of the `transformers` package choose them; this shares no code
+with that script."""
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+
+from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
+
+import make_goldens
+
+
+def bpe(folder, **options):
+    return Tokenizer(models.BPE.from_file(os.path.join(folder, "vocab.json"), os.path.join(folder, "merges.txt"), **options))
+
+
+def clip(folder):
+    tokenizer = bpe(folder, end_of_word_suffix="</w>", unk_token="<|endoftext|>")
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Replace(Regex(r"\s+"), " "), normalizers.Lowercase()])
+    words = r"""'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"""
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(words), behavior="removed", invert=True),
+                                                       pre_tokenizers.ByteLevel(add_prefix_space=False)])
+    tokenizer.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in ("<|startoftext|>", "<|endoftext|>")])
+    return tokenizer
+
+
+def qwen(folder):
+    tokenizer = bpe(folder, unk_token=None, fuse_unk=False, byte_fallback=False)
+    tokenizer.normalizer = normalizers.NFC()
+    words = (r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|"""
+             r"""\s*[\r\n]+|\s+(?!\S)|\s+""")
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(words), behavior="isolated", invert=False),
+                                                       pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    with open(os.path.join(folder, "tokenizer_config.json"), encoding="utf-8") as file:
+        added = json.load(file)["added_tokens_decoder"]
+    for number in sorted(added, key=int):
+        token = dict(added[number])
+        tokenizer.add_tokens([AddedToken(token.pop("content"), **token)])
+        assert tokenizer.get_vocab_size() == int(number) + 1
+    return tokenizer
+
+
+def main(folder):
+    with tempfile.TemporaryDirectory() as work:
+        for name in ("clip", "t5xxl", "qwen2.5"):
+            os.mkdir(os.path.join(work, name))
+        clip(os.path.join(folder, "clip")).save(os.path.join(work, "clip", "tokenizer.json"))
+        qwen(os.path.join(folder, "qwen2.5")).save(os.path.join(work, "qwen2.5", "tokenizer.json"))
+        shutil.copy(os.path.join(folder, "t5xxl", "tokenizer.json"), os.path.join(work, "t5xxl"))
+        for name in ("clip", "t5xxl", "qwen2.5"):
+            make_goldens.write("shipped_" + name, os.path.join(work, name))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    main(sys.argv[1])
