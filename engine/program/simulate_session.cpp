@@ -56,7 +56,19 @@ class Contents {
   std::uint64_t content_ = 0, end_ = 0;
 };
 
-std::uint64_t item_bytes(const heddle_tensor_info& info) { return dtype_size(DType(info.dtype)); }
+// A tensor counted in what has a size of its own: elements, or the blocks that neighbours of a row
+// share.
+struct Items {
+  explicit Items(const heddle_tensor_info& tensor) : info(tensor) {
+    const DTypeBlock block = dtype_block(DType(tensor.dtype));
+    bytes = std::uint64_t(block.bytes);
+    if (block.elements == 1 || info.rank == 0) return;
+    info.shape[info.rank - 1] /= block.elements;
+    for (std::uint32_t i = 0; i + 1 < info.rank; ++i) info.stride[i] /= block.elements;
+  }
+  heddle_tensor_info info;
+  std::uint64_t bytes = 0;
+};
 
 class SessionSimulation {
  public:
@@ -86,7 +98,7 @@ class SessionSimulation {
         PlannedOp copy = slice.copy;
         if (copy.op.in.at(0).storage != slice.from.storage) fault("a slice is of another value");
         copy.op.in[0].offset_bytes +=
-            step_ * std::uint64_t(slice.from.info.stride[0]) * item_bytes(slice.from.info);
+            step_ * std::uint64_t(slice.from.info.stride[0]) * Items(slice.from.info).bytes;
         launch(copy);
       }
       sent_.clear();
@@ -170,8 +182,9 @@ class SessionSimulation {
       return false;
     }
     const SessionStorage& s = storage(o);
-    const Extent span = extent(o.info);
-    const auto item = std::int64_t(item_bytes(o.info));
+    const Items items(o.info);
+    const Extent span = extent(items.info);
+    const auto item = std::int64_t(items.bytes);
     if (!shares_memory(device_slot, s.device_slot) && !are_peers(device_slot, s.device_slot))
       fault(who, " is on ", spec_.device_slots[device_slot].name, ", its storage ", o.storage,
             " on ", spec_.device_slots[s.device_slot].name);
@@ -198,7 +211,8 @@ class SessionSimulation {
       contents.add(given(s), o.offset_bytes, 1);
       return contents.get(o.info);
     }
-    for_each_run(o.info, item_bytes(o.info), [&](std::int64_t at, std::uint64_t bytes) {
+    const Items items(o.info);
+    for_each_run(items.info, items.bytes, [&](std::int64_t at, std::uint64_t bytes) {
       std::vector<Piece> pieces;
       const auto inside = std::uint64_t(std::int64_t(o.offset_bytes) + at);
       if (is_given(s.kind)) {
@@ -228,7 +242,8 @@ class SessionSimulation {
     if (!shares_memory(device_slot, storage(o).device_slot))
       return fault(who, " writes to a peer's memory");
     std::uint64_t from = 0;
-    for_each_run(o.info, item_bytes(o.info), [&](std::int64_t at, std::uint64_t bytes) {
+    const Items items(o.info);
+    for_each_run(items.info, items.bytes, [&](std::int64_t at, std::uint64_t bytes) {
       const auto begin = std::uint64_t(std::int64_t(o.offset_bytes) + at);
       put(o.storage, {begin, begin + bytes, content, from}, by, who);
       from += bytes;
@@ -240,7 +255,8 @@ class SessionSimulation {
         cat("step ", step_, ", ", op_name(op.op.op), " of ", block_name(op.node, op.branch));
     if (std::string_view(op_name(op.op.op)).starts_with("all_"))
       return fault(who, " is a collective, which no device launches");
-    if (op.device_slot >= device_slots()) return fault(who, " is on a place that there is not");
+    if (op.device_slot >= device_slots())
+      return fault(who, " is on a device slot that there is not");
     Access by{next_moment(op.device_slot), clocks_[op.device_slot], -1};
     Number number;
     number.add(op_name(op.op.op));
@@ -290,7 +306,7 @@ class SessionSimulation {
     const PlannedTransfer& t = plan_.transfers[index];
     const std::string who = cat("step ", step_, ", transfer ", index);
     if (t.from >= device_slots() || t.to >= device_slots() || t.from == t.to)
-      return fault(who, " goes from place ", t.from, " to place ", t.to);
+      return fault(who, " goes from device slot ", t.from, " to device slot ", t.to);
     const Moment moment{std::uint32_t(device_slots() + index), ++copies_[index]};
     VectorClock& clock = transfers_to_[index] = clocks_[t.from];
     clock[moment.actor] = moment.time;
@@ -319,8 +335,9 @@ class SessionSimulation {
   // As it is carried out: all bytes from the first element to the last, gaps and all.
   void copy(const PlannedTransfer& t, Access by, const std::string& who,
             const std::vector<std::vector<Piece>>& found) {
-    const Extent span = extent(t.source.info);
-    const std::uint64_t item = item_bytes(t.source.info);
+    const Items items(t.source.info);
+    const Extent span = extent(items.info);
+    const std::uint64_t item = items.bytes;
     if (t.bytes != std::uint64_t(span.end - span.begin) * item)
       fault(who, " carries ", t.bytes, " bytes");
     const auto begin = [&](std::int64_t at) {
@@ -331,7 +348,7 @@ class SessionSimulation {
         {begin(span.begin * std::int64_t(item)), begin(span.end * std::int64_t(item)), 0, 0}, gaps,
         who);
     std::size_t run = 0;
-    for_each_run(t.dest.info, item, [&](std::int64_t at, std::uint64_t bytes) {
+    for_each_run(Items(t.dest.info).info, item, [&](std::int64_t at, std::uint64_t bytes) {
       std::uint64_t to = begin(at), end = begin(at) + bytes;
       if (run < found.size())
         for (const Piece& p : found[run]) {

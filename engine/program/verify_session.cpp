@@ -53,7 +53,7 @@ class SessionChecker {
     for (std::size_t s = 0; s < plan_.storages.size() && found_.faults.empty(); ++s) {
       const SessionStorage& storage = plan_.storages[s];
       if (storage.device_slot >= device_slots()) {
-        fault("storage ", s, " is on a place that there is not");
+        fault("storage ", s, " is on a device slot that there is not");
       } else if (!is_given(storage.kind)) {
         const bool scratch = storage.kind == StorageKind::scratch;
         const bool page = storage.kind == StorageKind::page;
@@ -107,7 +107,7 @@ class SessionChecker {
   void check_budget(std::uint32_t device_slot) {
     if (spec_.device_slots[device_slot].budget == kNoLimit) {
       if (plan_.arenas[device_slot].staging_ring_bytes != 0)
-        fault("place ", device_slot, " streams without need");
+        fault("device slot ", device_slot, " streams without need");
       return;
     }
     const SessionPlan::Arenas& arenas = plan_.arenas[device_slot];
@@ -115,7 +115,7 @@ class SessionChecker {
     for (const SessionStorage& s : plan_.storages)
       if (s.device_slot == device_slot && is_given(s.kind)) held += s.bytes;
     if (held > spec_.device_slots[device_slot].budget)
-      fault("place ", device_slot, " holds ", held, " bytes of ",
+      fault("device slot ", device_slot, " holds ", held, " bytes of ",
             spec_.device_slots[device_slot].budget);
     std::uint64_t copied = 0, once = 0;
     for (int phase = 0; phase < 3; ++phase)
@@ -125,7 +125,7 @@ class SessionChecker {
           (phase == 2 ? copied : once) += plan_.pages[action.index].bytes;
     if (copied != plan_.needs[device_slot].step_page_bytes ||
         once != plan_.needs[device_slot].once_page_bytes)
-      fault("place ", device_slot, " copies other bytes than it tells");
+      fault("device slot ", device_slot, " copies other bytes than it tells");
   }
 
   // How often a node runs: as the fastest of what it reads changes.
