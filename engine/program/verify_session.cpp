@@ -6,6 +6,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/tensor/shape.h"
 #include "heddle/abi/model.h"
 
 namespace heddle::engine {
@@ -248,8 +249,35 @@ SessionFindings check_session(const Graph& graph, const SessionSpec& spec,
   return found;
 }
 
+namespace {
+
+// How many runs of bytes the ops of a step touch: what carrying them out takes, each a search in
+// the memory's map. Counted as far as the limit.
+bool has_more_runs(const SessionPlan& plan, std::uint64_t limit) {
+  std::uint64_t runs = 0;
+  const auto count = [&](const std::vector<Operand>& operands) {
+    for (const Operand& operand : operands) {
+      std::uint64_t rows = 1;
+      for (std::uint32_t i = 0; i + 1 < operand.info.rank; ++i)
+        rows *= std::uint64_t(std::max<std::int64_t>(operand.info.shape[i], 1));
+      runs += is_contiguous(operand.info) ? 1 : rows;
+    }
+  };
+  for (const PlannedOp& op : plan.ops) {
+    count(op.op.in);
+    count(op.op.out);
+    if (runs > limit) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 void verify_session(const Graph& graph, const SessionSpec& spec, const SessionPlan& plan) {
-  const SessionFindings found = check_session(graph, spec, plan);
+  constexpr std::uint64_t kMostRuns = 20'000;
+  const SessionFindings found = has_more_runs(plan, kMostRuns)
+                                    ? SessionChecker(graph, spec, plan).run()
+                                    : check_session(graph, spec, plan);
   if (!found.faults.empty())
     throw Error(Code::internal, cat("the plan of a model's call is wrong: ", found.faults.front(),
                                     ". This is an error in heddle: please report it"));
