@@ -1,6 +1,8 @@
-// LoadImage and LoadImageMask: PNG files as IMAGE (1, H, W, 3) and MASK (1, H, W) f32 in host
-// memory. The file is found below the input folder, or below the one that the name ends in:
-// "cat.png [output]", "cat.png [temp]". Both are cached by what the file holds.
+// LoadImage and LoadImageMask: picture files as IMAGE (B, H, W, 3) and MASK (B, H, W) f32 in host
+// memory; B is 1, or the number of pictures of an animation. A picture of more than 178,956,970
+// pixels is refused; HEDDLE_MOST_PIXELS in the environment sets another limit. The file is found
+// below the input folder, or below the one that the name ends in: "cat.png [output]", "cat.png
+// [temp]". Both are cached by what the file holds.
 #pragma once
 
 #include <heddle/node.hpp>

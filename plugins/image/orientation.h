@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "plugins/image/png.h"
+#include "plugins/image/picture.h"
 
 namespace heddle::image {
 

@@ -6,7 +6,7 @@
 namespace heddle::image {
 namespace {
 
-constexpr std::uint64_t kMostBytes = 2ull << 30;  // above any PNG of the pictures that are read
+constexpr std::uint64_t kMostBytes = 2ull << 30;  // above any file of the pictures that are read
 
 }  // namespace
 

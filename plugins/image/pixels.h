@@ -7,7 +7,7 @@
 #include <memory_resource>
 #include <span>
 
-#include "plugins/image/png.h"
+#include "plugins/image/picture.h"
 
 namespace heddle::image {
 

@@ -108,8 +108,8 @@ bool find_exif(png_structp png, png_infop info, png_bytep* bytes, png_uint_32* s
 
 class PngReader {
  public:
-  PngReader(std::span<const std::uint8_t> file, const std::string& name)
-      : name_(name), size_(file.size()), source_{file.data(), file.size()} {
+  explicit PngReader(const EncodedPicture& file)
+      : file_(file), size_(file.bytes.size()), source_{file.bytes.data(), file.bytes.size()} {
     png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, &fault_, &on_error, &on_warning);
     if (png_ != nullptr) info_ = png_create_info_struct(png_);
     if (png_ != nullptr) end_ = png_create_info_struct(png_);
@@ -123,7 +123,7 @@ class PngReader {
   PngReader(const PngReader&) = delete;
   PngReader& operator=(const PngReader&) = delete;
 
-  PngContent read(std::pmr::memory_resource& memory) {
+  PngContent read() {
     check_chunks();
     Header header{};
     require(read_header(png_, info_, &header));
@@ -132,7 +132,7 @@ class PngReader {
     int channels = 0;
     require(set_transforms(png_, info_, &header, &row_bytes, &channels));
 
-    Bytes pixels(row_bytes * header.height, &memory);
+    Bytes pixels(row_bytes * header.height, file_.memory);
     std::vector<png_bytep> rows(header.height);
     for (std::size_t y = 0; y < rows.size(); ++y) rows[y] = pixels.data() + y * row_bytes;
     require(read_rows(png_, end_, rows.data()));
@@ -146,10 +146,7 @@ class PngReader {
   void require(bool fine) const {
     if (!fine) refuse(fault_.message);
   }
-  [[noreturn]] void refuse(const std::string& why) const {
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                name_ + ": this PNG cannot be read: " + why + ". Save the picture anew.");
-  }
+  [[noreturn]] void refuse(const std::string& why) const { refuse_picture(file_, "PNG", why); }
 
   // Every chunk up to the last one lies in the file. libpng gives a chunk its memory before it
   // reads it, so a length that lies must not get there.
@@ -167,20 +164,16 @@ class PngReader {
   }
 
   void check_size(const Header& header) const {
-    const std::string size =
-        std::to_string(header.width) + " x " + std::to_string(header.height) + " pixels";
+    check_pixels(file_, header.width, header.height);
     const std::uint64_t pixels = std::uint64_t{header.width} * header.height;
-    if (pixels > kMostPixels)
-      throw Error(HEDDLE_INVALID_ARGUMENT, name_ + ": " + size + " are more than the " +
-                                               std::to_string(kMostPixels) +
-                                               " that are read. Give a smaller picture.");
     const unsigned samples = header.colour == PNG_COLOR_TYPE_PALETTE
                                  ? 1u
                                  : 1u + ((header.colour & PNG_COLOR_MASK_COLOR) != 0 ? 2u : 0u) +
                                        ((header.colour & PNG_COLOR_MASK_ALPHA) != 0 ? 1u : 0u);
     const std::uint64_t needed = pixels * samples * static_cast<unsigned>(header.depth) / 8;
     if (needed > size_ * kDeflateRatio)
-      refuse("it says " + size + ", but " + std::to_string(size_) + " bytes cannot hold them");
+      refuse("it says " + std::to_string(header.width) + " x " + std::to_string(header.height) +
+             " pixels, but " + std::to_string(size_) + " bytes cannot hold them");
   }
 
   static Alpha alpha_of(const Header& header) {
@@ -214,7 +207,7 @@ class PngReader {
     return {};
   }
 
-  const std::string& name_;
+  const EncodedPicture& file_;
   std::size_t size_;
   Source source_;
   Fault fault_;
@@ -326,15 +319,13 @@ class PngWriter {
 
 }  // namespace
 
-PngContent read_png(std::span<const std::uint8_t> file, const std::string& name,
-                    std::pmr::memory_resource& memory) {
+PngContent read_png(const EncodedPicture& file) {
   constexpr std::size_t kSignature = 8;
-  if (file.empty()) throw Error(HEDDLE_INVALID_ARGUMENT, name + ": the file is empty.");
-  if (png_sig_cmp(file.data(), 0, std::min(file.size(), kSignature)) != 0 ||
-      file.size() < kSignature)
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                name + ": this is no PNG file. Pictures are read as PNG; convert it to that.");
-  return PngReader(file, name).read(memory);
+  if (file.bytes.empty()) throw Error(HEDDLE_INVALID_ARGUMENT, file.name + ": the file is empty.");
+  if (png_sig_cmp(file.bytes.data(), 0, std::min(file.bytes.size(), kSignature)) != 0 ||
+      file.bytes.size() < kSignature)
+    throw Error(HEDDLE_INVALID_ARGUMENT, file.name + ": this is no PNG file.");
+  return PngReader(file).read();
 }
 
 bool is_png_key(const std::string& key) {

@@ -50,7 +50,7 @@ void mend_checksums(std::vector<std::uint8_t>& file) {
 void try_file(const std::vector<std::uint8_t>& file) {
   PngContent content;
   try {
-    content = read_png(file, "fuzz");
+    content = read_png({file, "fuzz"});
   } catch (const heddle::Error& error) {
     require(std::string_view(error.what()).starts_with("fuzz: "),
             "an error starts with the file's name");
@@ -62,7 +62,7 @@ void try_file(const std::vector<std::uint8_t>& file) {
   const Picture picture = upright(content.picture, exif_orientation(content.exif));
   require(is_whole(picture), "turning keeps every pixel");
   if (std::size_t{picture.width} * picture.height > kMostPixelsWritten) return;
-  const PngContent again = read_png(write_png(picture, {}, 1, [] { return false; }), "again");
+  const PngContent again = read_png({write_png(picture, {}, 1, [] { return false; }), "again"});
   require(again.picture.pixels == picture.pixels, "what is written is read back");
 }
 

@@ -27,7 +27,8 @@ struct Widget {
   const char* source = nullptr;
   std::int32_t kind = 0;  // 0: what the type suggests
   const char* extra = nullptr;
-  std::uint32_t flags = 0;  // of the port: HEDDLE_PORT_OPTIONAL, HEDDLE_PORT_NONFINITE ...
+  std::uint32_t flags = 0;     // of the port: HEDDLE_PORT_OPTIONAL, HEDDLE_PORT_NONFINITE ...
+  const char* type = nullptr;  // of the port, where it is another than T says: "COMBO"
 };
 
 // A port is found by its address: no index to keep in step, no string to compare.
@@ -51,7 +52,12 @@ struct Input {
                w.choices,
                w.source,
                w.extra},
-        port{sizeof(heddle_port), w.flags, name, Wire<T>::type, doc, &widget} {}
+        port{sizeof(heddle_port),
+             w.flags,
+             name,
+             w.type != nullptr ? w.type : Wire<T>::type,
+             doc,
+             &widget} {}
   Input(const Input&) = delete;
   heddle_widget widget;
   heddle_port port;

@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(a_batch_is_saved_under_rising_numbers_with_its_workflow) {
       boost::test_tools::per_element());
   BOOST_REQUIRE(results.files().size() == 2u);
   const auto file = testing::file_bytes(results.files()[0]);
-  const PngContent content = read_png(file, "saved");
+  const PngContent content = read_png({file, "saved"});
   BOOST_TEST(content.picture.width == 5u);
   BOOST_TEST(content.picture.height == 4u);
   BOOST_TEST((content.picture.pixels[0] == 255 && content.picture.pixels[1] == 0 &&
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(a_picture_that_is_loaded_and_saved_stays_the_same) {
                 {"2", R"({"class_type": "SaveImage", "inputs": {"images": ["1", 0]}})"}}));
   BOOST_REQUIRE(results.files().size() == 1u);
   const auto pixels = [](const fs::path& path) {
-    return read_png(testing::file_bytes(path), "x").picture.pixels;
+    return read_png({testing::file_bytes(path), "x"}).picture.pixels;
   };
   BOOST_TEST(pixels(results.files()[0]) == pixels(kData / "colour2_depth8.png"));
 }

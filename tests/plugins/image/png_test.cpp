@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(every_kind_of_file_is_read_as_pillow_reads_it) {
   int count = 0;
   while (goldens >> name >> width >> height >> kind >> rgb >> alpha) {
     BOOST_TEST_CONTEXT(name) {
-      PngContent content = read_png(fixture(name), name);
+      PngContent content = read_png({fixture(name), name});
       BOOST_TEST((content.alpha == kinds.at(kind)));
       const Picture picture = upright(std::move(content.picture), exif_orientation(content.exif));
       BOOST_TEST(picture.width == width);
@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(what_is_written_is_read_back) {
   for (const std::uint32_t channels : {1u, 2u, 3u, 4u}) {
     for (const int level : {0, 1, 4, 9}) {
       const Picture picture = gradient(67, 129, channels);
-      const PngContent content = read_png(write_png(picture, {}, level, kNever), "x");
+      const PngContent content = read_png({write_png(picture, {}, level, kNever), "x"});
       const std::uint32_t colours = channels < 3 ? 1 : 3;
       BOOST_TEST(samples(content.picture, 0, colours) == samples(picture, 0, colours));
       BOOST_TEST((content.alpha == Alpha::channel) == (channels % 2 == 0));
@@ -154,7 +154,7 @@ BOOST_AUTO_TEST_CASE(a_file_cut_anywhere_is_refused) {
   for (const char* name : {"colour3_depth4_alpha.png", "colour6_depth16_adam7.png"}) {
     const Bytes file = fixture(name);
     for (std::size_t size = 0; size < file.size(); ++size) {
-      const Error error = refused([&] { read_png(std::span(file).first(size), "cut.png"); });
+      const Error error = refused([&] { read_png({std::span(file).first(size), "cut.png"}); });
       BOOST_TEST(error.code == HEDDLE_INVALID_ARGUMENT);
       BOOST_TEST(says(error, "cut.png: "));
     }
@@ -165,10 +165,10 @@ BOOST_AUTO_TEST_CASE(a_wrong_checksum_is_refused) {
   Bytes file = fixture("colour2_depth8.png");
   const std::size_t end_of_pixels = file.size() - 12 - 5;  // IEND, and the checksum before it
   file[end_of_pixels] ^= 1;
-  BOOST_TEST(refused([&] { read_png(file, "x"); }).code == HEDDLE_INVALID_ARGUMENT);
+  BOOST_TEST(refused([&] { read_png({file, "x"}); }).code == HEDDLE_INVALID_ARGUMENT);
   file[end_of_pixels] ^= 1;
   file[kWidth + 3] ^= 1;
-  BOOST_TEST(says(refused([&] { read_png(file, "x"); }), "CRC"));
+  BOOST_TEST(says(refused([&] { read_png({file, "x"}); }), "CRC"));
 }
 
 BOOST_AUTO_TEST_CASE(a_picture_larger_than_pillow_allows_is_refused_by_its_numbers) {
@@ -176,7 +176,7 @@ BOOST_AUTO_TEST_CASE(a_picture_larger_than_pillow_allows_is_refused_by_its_numbe
   put_number(file, kWidth, 20000);
   put_number(file, kHeight, 20000);
   mend(file, kHeaderChunk);
-  const Error error = refused([&] { read_png(file, "huge.png"); });
+  const Error error = refused([&] { read_png({file, "huge.png"}); });
   BOOST_TEST(says(error, "huge.png: 20000 x 20000 pixels"));
   BOOST_TEST(says(error, std::to_string(kMostPixels)));
 }
@@ -186,13 +186,13 @@ BOOST_AUTO_TEST_CASE(a_small_file_that_says_it_is_large_takes_no_memory) {
   put_number(file, kWidth, 10000);
   put_number(file, kHeight, 10000);
   mend(file, kHeaderChunk);
-  BOOST_TEST(says(refused([&] { read_png(file, "x"); }), "cannot hold them"));
+  BOOST_TEST(says(refused([&] { read_png({file, "x"}); }), "cannot hold them"));
 }
 
 BOOST_AUTO_TEST_CASE(a_chunk_longer_than_its_file_takes_no_memory) {
   Bytes file = fixture("orientation6.png");
   put_number(file, kHeaderChunk + 25, 0x7a000000);  // the length of eXIf, behind the header
-  BOOST_TEST(says(refused([&] { read_png(file, "x"); }), "the file ends early"));
+  BOOST_TEST(says(refused([&] { read_png({file, "x"}); }), "the file ends early"));
 }
 
 BOOST_AUTO_TEST_CASE(a_header_without_sense_is_refused) {
@@ -200,7 +200,7 @@ BOOST_AUTO_TEST_CASE(a_header_without_sense_is_refused) {
     Bytes file = fixture("one_pixel.png");
     file[at] = value;
     mend(file, kHeaderChunk);
-    return refused([&] { read_png(file, "x"); });
+    return refused([&] { read_png({file, "x"}); });
   };
   BOOST_TEST(with(kWidth + 3, 0).code == HEDDLE_INVALID_ARGUMENT);  // no pixels
   BOOST_TEST(with(kWidth, 0xff).code == HEDDLE_INVALID_ARGUMENT);   // a negative width
@@ -211,9 +211,9 @@ BOOST_AUTO_TEST_CASE(a_header_without_sense_is_refused) {
 }
 
 BOOST_AUTO_TEST_CASE(other_files_are_told_apart) {
-  BOOST_TEST(says(refused([] { read_png({}, "x"); }), "x: the file is empty"));
+  BOOST_TEST(says(refused([] { read_png({{}, "x"}); }), "x: the file is empty"));
   const Bytes jpeg{0xff, 0xd8, 0xff, 0xe0, 0, 16, 'J', 'F', 'I', 'F'};
-  BOOST_TEST(says(refused([&] { read_png(jpeg, "x.jpg"); }), "x.jpg: this is no PNG file"));
+  BOOST_TEST(says(refused([&] { read_png({jpeg, "x.jpg"}); }), "x.jpg: this is no PNG file"));
 }
 
 BOOST_AUTO_TEST_CASE(exif_blocks_without_sense_mean_upright) {

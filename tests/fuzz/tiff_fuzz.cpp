@@ -1,0 +1,8 @@
+// libFuzzer target: TIFF files (tests/fuzz/pictures.h says what holds).
+// Build: clang++ -fsanitize=fuzzer,address,undefined.
+#include "plugins/image/tiff.h"
+#include "tests/fuzz/pictures.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  return heddle::fuzz::try_picture(&heddle::image::read_tiff, data, size);
+}
