@@ -8,6 +8,7 @@
 #include "engine/base/text.h"
 #include "engine/graph/bind_advice.h"
 #include "engine/graph/dag.h"
+#include "engine/graph/lists.h"
 #include "engine/graph/literal.h"
 #include "engine/graph/type_match.h"
 
@@ -327,6 +328,7 @@ class Binder {
   Graph whole(const std::vector<NodeIndex>& sinks, std::vector<NodeIndex> order) {
     graph_.order = std::move(order);
     graph_.sinks = sinks;
+    mark_mapped(graph_);
     return std::move(graph_);
   }
 
@@ -352,6 +354,7 @@ class Binder {
     graph.nodes = std::move(nodes);
     graph.order = topological_order(dag);
     for (const NodeIndex sink : sinks) graph.sinks.push_back(position[sink]);
+    mark_mapped(graph);
     return graph;
   }
 

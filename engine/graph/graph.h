@@ -69,6 +69,8 @@ struct Node {
   std::vector<std::vector<WeightPart>> weights;        // one for each slot; empty: not given
   std::vector<WeightShard> shards;  // one for each slot, or empty: none may be divided
   Hints hints;
+  // Called once for each element of the lists that it reads, so that all its outputs are lists.
+  bool is_mapped = false;
 };
 
 struct GraphInput {

@@ -71,12 +71,9 @@ class Checker {
     check_size(what, port.size, kFirstPort);
     if (port.type == nullptr || *port.type == '\0')
       fail(cat(what, " ", quote(port.name == nullptr ? "?" : port.name), " has no type"));
-    // Refused rather than read as something else: a list would reach its readers as one value.
-    if ((port.flags & HEDDLE_PORT_LIST) != 0)
-      throw Error(Code::unsupported,
-                  cat(where_, ": ", what, " ", quote(port.name == nullptr ? "?" : port.name),
-                      " is a list (HEDDLE_PORT_LIST), which this version of heddle does not carry "
-                      "out. Declare it without, as one value that holds a list."));
+    if ((port.flags & HEDDLE_PORT_LIST) != 0 && (desc_.flags & HEDDLE_NODE_BLOCK) != 0)
+      fail(cat(what, " ", quote(port.name == nullptr ? "?" : port.name),
+               " is a list (HEDDLE_PORT_LIST), which blocks of a model cannot have"));
   }
   void check_widget(const heddle_port& port, const heddle_widget& widget) const {
     const std::string name = quote(port.name == nullptr ? "?" : port.name);
@@ -122,7 +119,10 @@ NodeType::NodeType(const heddle_node_desc* desc, std::string plugin,
   for (std::uint32_t i = 0; i < input_count(); ++i) {
     hasher.add(input(i).name);
     checks_.emplace_back(input(i));
+    takes_lists_ = takes_lists_ || (input(i).flags & HEDDLE_PORT_LIST) != 0;
   }
+  for (std::uint32_t o = 0; o < output_count(); ++o)
+    makes_lists_ = makes_lists_ || (output(o).flags & HEDDLE_PORT_LIST) != 0;
   identity_ = hasher.finish();
 }
 

@@ -36,6 +36,9 @@ class NodeType {
   // What the values of an input are held to.
   const PortCheck& check(std::uint32_t i) const { return checks_[i]; }
   std::uint32_t output_count() const { return desc_.output_count; }
+  // Whether one of its inputs is a list (HEDDLE_PORT_LIST): then a call gets lists whole.
+  bool takes_lists() const { return takes_lists_; }
+  bool makes_lists() const { return makes_lists_; }
   const heddle_port& output(std::uint32_t i) const { return *desc_.outputs[i]; }
   std::uint32_t slot_count() const { return desc_.weight_count; }
   const heddle_slot& slot(std::uint32_t i) const { return *desc_.weights[i]; }
@@ -61,6 +64,7 @@ class NodeType {
   std::string plugin_;
   Hash128 identity_;
   std::vector<PortCheck> checks_;  // by input
+  bool takes_lists_ = false, makes_lists_ = false;
   static constexpr double kBriefSeconds = 20e-6;
   mutable std::atomic<double> lately_{std::numeric_limits<double>::infinity()};
   std::shared_ptr<const void> owner_;

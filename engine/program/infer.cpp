@@ -6,6 +6,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/device/device.h"
+#include "engine/graph/lists.h"
 #include "engine/tensor/shape.h"
 
 namespace heddle::engine {
@@ -115,7 +116,7 @@ Inferred infer(const Graph& graph, const heddle_host* host, const Facts& facts,
     for (std::uint32_t o = 0; o < node.type->output_count(); ++o)
       if (const auto fact = facts.find({n, o}); fact != facts.end())
         question.answer.outputs[o].value = fact->second;
-    if (!are_cached_on_disk(node, question.answer.outputs)) {
+    if (!has_lists(node) && !are_cached_on_disk(node, question.answer.outputs)) {
       try {
         check_known(question);
         if (node.type->desc().infer != nullptr)

@@ -43,6 +43,23 @@ class Execution {
     // With a timeline: when it began, by the host's clock and on its device.
     double traced_at = 0;
     std::unique_ptr<Event> reached{};
+    // Of a node that is called for each element of a list: the calls, how many of them were
+    // deferred and are not complete, and why one has failed.
+    std::vector<std::unique_ptr<NodeCall>> elements{};
+    std::size_t open = 0;
+    std::exception_ptr failure{};
+
+    bool is_deferred() const { return open > 0 || call->deferred(); }
+    bool has(const NodeCall* one) const;
+    // Takes what a deferred call says in the end. True: none of the node's calls is left.
+    bool complete(heddle_status* status);
+  };
+  // What an input of a node gets, where lists come in.
+  struct Given {
+    std::uint32_t input = 0;
+    const std::string* extra = nullptr;  // the name of an undeclared one
+    Value value;
+    bool is_link = false, is_list = false;
   };
   struct Written {
     std::uint32_t rank;
@@ -100,6 +117,10 @@ class Execution {
   void trace_begin(Running& running);
   void trace_end(Running& running);
   void give_inputs(NodeIndex n, NodeCall& call);
+  std::vector<Given> given_inputs(NodeIndex n, const std::vector<std::uint32_t>& lazy);
+  void give_lists(Running& running, const std::vector<std::uint32_t>& lazy);
+  void execute_elements(Running& running);
+  void collect_elements(Running& running);
   Value hidden(const Node& node, std::string_view type) const;
   bool has_lazy_inputs(Running& running, Lock& lock);
   bool want(NodeIndex n, const std::vector<std::uint32_t>& inputs);

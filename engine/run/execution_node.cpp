@@ -8,6 +8,21 @@
 
 namespace heddle::engine {
 
+namespace {
+
+void check_outputs(const Node& node, std::span<const Value> outputs) {
+  for (std::uint32_t i = 0; i < outputs.size(); ++i) {
+    const heddle_port& port = node.type->output(i);
+    if (!outputs[i])
+      throw Error(Code::internal, cat("the node did not set its output ", quote(port.name)));
+    if ((port.flags & HEDDLE_PORT_LIST) != 0 && kind_of(*outputs[i]) != HEDDLE_KIND_LIST)
+      throw Error(Code::internal, cat("the output ", quote(port.name),
+                                      " is a list, the node set it to ", describe(*outputs[i])));
+  }
+}
+
+}  // namespace
+
 // Called without the lock, returns with it.
 void Execution::run_node(NodeIndex n, Worker& worker, Lock& lock) {
   if (worker.call == nullptr) worker.call = std::make_unique<NodeCall>(call_shared_);
@@ -38,7 +53,10 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
   if (running.begin == Clock::time_point()) running.begin = Clock::now();
   running.instance = Instance(*node.type, environment_.host);
   running.call->begin(node, device, plan_.assignments[n], n);
-  give_inputs(n, *running.call);
+  if (node.is_mapped || node.type->takes_lists())
+    give_lists(running, {});
+  else
+    give_inputs(n, *running.call);
   if (desc.need != nullptr && !has_lazy_inputs(running, lock)) return;  // it comes again with them
   // What was brought to the host may be of work that has been given up meanwhile.
   if (control_.cancelled()) throw Error(Code::cancelled, "cancelled");
@@ -49,8 +67,12 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
   observer_.node_started(node, on_host ? "host" : device.state->device().name());
   if (request_.steps != nullptr) request_.steps->began(n, running.call->device());
   if (worker.place.empty()) worker.place.emplace_back();
-  heddle_status* const status = desc.execute(running.instance.self(), running.call.get());
-  if (status == nullptr && running.call->deferred()) {
+  heddle_status* status = nullptr;
+  if (node.is_mapped)
+    execute_elements(running);
+  else
+    status = desc.execute(running.instance.self(), running.call.get());
+  if (status == nullptr && running.is_deferred()) {
     enter(lock);
     worker.place.front() = std::move(running);
     deferred_.splice(deferred_.end(), worker.place);
@@ -120,31 +142,39 @@ Value Execution::hidden(const Node& node, std::string_view type) const {
 bool Execution::has_lazy_inputs(Running& running, Lock& lock) {
   const NodeIndex n = running.node;
   const Node& node = graph_.nodes[n];
-  NodeCall& call = *running.call;
+  const bool has_lists = node.is_mapped || node.type->takes_lists();
   std::vector<std::uint32_t> given;
   enter(lock);
   if (const auto found = wanted_.find(n); found != wanted_.end()) given = found->second;
   leave(lock);
-  const auto give = [&](std::uint32_t i) {
-    if (const auto* link = std::get_if<Source>(&node.inputs[i]))
-      call.take_input(i, transfers_.to_reader(output(*link), *link, n, node.type->input(i).flags));
+  const auto give = [&](const std::vector<std::uint32_t>& inputs) {
+    if (has_lists) return give_lists(running, given);
+    for (const std::uint32_t i : inputs)
+      if (const auto* link = std::get_if<Source>(&node.inputs[i]))
+        running.call->take_input(
+            i, transfers_.to_reader(output(*link), *link, n, node.type->input(i).flags));
   };
-  for (const std::uint32_t i : given) give(i);
+  if (!given.empty()) give(given);
   for (;;) {
-    call.clear_wanted();
-    throw_status(node.type->desc().need(running.instance.self(), &call), "");
     std::vector<std::uint32_t> more;
-    for (const std::string& name : call.wanted()) {
-      const std::uint32_t i = *node.type->find_input(name);
-      if (std::ranges::find(given, i) == given.end()) more.push_back(i);
-    }
+    const auto ask = [&](NodeCall& call) {
+      call.clear_wanted();
+      throw_status(node.type->desc().need(running.instance.self(), &call), "");
+      for (const std::string& name : call.wanted()) {
+        const std::uint32_t i = *node.type->find_input(name);
+        if (std::ranges::find(given, i) == given.end() && std::ranges::find(more, i) == more.end())
+          more.push_back(i);
+      }
+    };
+    if (!node.is_mapped) ask(*running.call);
+    for (const auto& element : running.elements) ask(*element);
     if (more.empty()) return true;
     given.insert(given.end(), more.begin(), more.end());
     enter(lock);
     wanted_[n] = given;
     if (want(n, more)) return false;
     leave(lock);
-    for (const std::uint32_t i : more) give(i);  // all of them were there already: ask once more
+    give(more);  // all of them were there already: ask once more
   }
 }
 
@@ -163,12 +193,10 @@ bool Execution::want(NodeIndex n, const std::vector<std::uint32_t>& inputs) {
 void Execution::finish(Running& running, Worker& worker, Lock& lock) {
   const NodeIndex n = running.node;
   const Node& node = graph_.nodes[n];
+  if (node.is_mapped) collect_elements(running);
   NodeCall& call = *running.call;
   call.release_claim();
-  for (std::uint32_t i = 0; i < call.outputs().size(); ++i)
-    if (!call.outputs()[i])
-      throw Error(Code::internal,
-                  cat("the node did not set its output ", quote(node.type->output(i).name)));
+  check_outputs(node, call.outputs());
   models_.check();
   if (request_.timeline != nullptr) trace_end(running);
   worker.now = Clock::now();
@@ -228,17 +256,19 @@ bool Execution::finish_deferred(Worker& worker, Lock& lock) {
   const bool had_lock = lock.owns_lock();
   if (!had_lock) lock.lock();
   Running running;
-  heddle_status* status = nullptr;
-  for (auto c = completions_.begin(); c != completions_.end() && running.call == nullptr; ++c) {
+  for (auto c = completions_.begin(); c != completions_.end() && running.call == nullptr;) {
     // A node may complete before the thread that executed it has put it among the deferred ones.
     const auto at =
-        std::ranges::find_if(deferred_, [&](const Running& r) { return r.call.get() == c->call; });
-    if (at == deferred_.end()) continue;
-    running = std::move(*at);
-    status = c->status;
-    deferred_.erase(at);
-    completions_.erase(c);
-    break;
+        std::ranges::find_if(deferred_, [&](const Running& r) { return r.has(c->call); });
+    if (at == deferred_.end()) {
+      ++c;
+      continue;
+    }
+    if (at->complete(c->status)) {
+      running = std::move(*at);
+      deferred_.erase(at);
+    }
+    c = completions_.erase(c);
   }
   any_completions_ = !completions_.empty();
   if (running.call == nullptr) {
@@ -248,7 +278,7 @@ bool Execution::finish_deferred(Worker& worker, Lock& lock) {
   ++running_;
   lock.unlock();
   try {
-    throw_status(status, "");
+    if (running.failure != nullptr) std::rethrow_exception(running.failure);
     finish(running, worker, lock);
   } catch (Error& error) {
     error.at(graph_.name_of(running.node));
@@ -269,8 +299,12 @@ void Execution::abandon_deferred() {
   while (!deferred_.empty()) {
     changed_.wait(lock, [this] { return !completions_.empty(); });
     for (const Completion& completion : completions_) {
-      free_status(completion.status);
-      std::erase_if(deferred_, [&](const Running& r) { return r.call.get() == completion.call; });
+      const auto of_this = [&](const Running& r) { return r.has(completion.call); };
+      const auto at = std::ranges::find_if(deferred_, of_this);
+      if (at == deferred_.end())
+        free_status(completion.status);
+      else if (at->complete(completion.status))
+        deferred_.erase(at);
     }
     completions_.clear();
   }

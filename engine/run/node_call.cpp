@@ -55,6 +55,12 @@ void NodeCall::begin(const Node& node, RunDevice& device, const Assignment& assi
   input_count_ = inputs;
   output_count_ = outputs;
   std::fill_n(inputs_.begin(), input_count_, nullptr);
+  set_element(0, 1);
+}
+
+void NodeCall::set_element(std::size_t index, std::size_t count) {
+  element_ = index;
+  element_count_ = count;
 }
 
 void NodeCall::end() {
@@ -80,6 +86,26 @@ ForUser NodeCall::take_for_user() {
   if (!made_for_user_) return {};
   made_for_user_ = false;
   return std::exchange(*for_user_.lock(), {});
+}
+
+void NodeCall::absorb(NodeCall& element) {
+  used_device_ = used_device_ || element.used_device_;
+  ForUser made = element.take_for_user();
+  if (made.files.empty() && !made.ui.is_object()) return;
+  made_for_user_ = true;
+  const auto all = for_user_.lock();
+  std::ranges::move(made.files, std::back_inserter(all->files));
+  if (made.ui.is_object()) join_ui(all->ui, made.ui);
+}
+
+void NodeCall::take_list(std::uint32_t index, Value list) {
+  const heddle_port& port = node_->type->input(index);
+  const PortCheck& check = node_->type->check(index);
+  for (const Value& item : std::get<List>(list->content).items) {
+    if (check.is_needed()) check.check(*item, shared_.environment.catalog.get());
+    if ((port.flags & HEDDLE_PORT_PROMPT) != 0) check_prompt(port, *item);
+  }
+  set_own_input(index, std::move(list));
 }
 
 const heddle_value* NodeCall::input(std::uint32_t index) {
@@ -111,7 +137,8 @@ void NodeCall::want(std::string_view input) {
 }
 
 void NodeCall::progress(double fraction, std::string_view note) {
-  shared_.observer.node_progress(*node_, fraction, note);
+  shared_.observer.node_progress(*node_, (double(element_) + fraction) / double(element_count_),
+                                 note);
 }
 
 void NodeCall::wrote(std::string_view path, std::string_view ui_json) {

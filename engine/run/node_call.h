@@ -75,6 +75,8 @@ class NodeCall final : public heddle_ctx {
       check_prompt(node_->type->input(index), *value);
     inputs_[index] = value;
   }
+  // A whole list, whose elements are held to what the port takes.
+  void take_list(std::uint32_t index, Value list);
   void set_own_input(std::uint32_t index, Value value) {
     inputs_[index] = value.get();
     owned_.push_back(std::move(value));
@@ -87,6 +89,10 @@ class NodeCall final : public heddle_ctx {
   void clear_wanted() { wanted_.clear(); }
   // What the node has made for the user so far.
   ForUser take_for_user();
+  // Of a node that is called for each element of a list: this call is number `index` of `count`.
+  void set_element(std::size_t index, std::size_t count);
+  // Takes over what the call of an element has made for the user, and what it has used.
+  void absorb(NodeCall& element);
   bool deferred() const { return completion_ != nullptr; }
   bool used_device() const { return used_device_; }  // it may have enqueued something there
 
@@ -149,6 +155,7 @@ class NodeCall final : public heddle_ctx {
   std::vector<std::pair<std::string, Value>> extras_;
   std::vector<std::string> wanted_;
   Reservation claim_;  // of host memory
+  std::size_t element_ = 0, element_count_ = 1;
   std::atomic<bool> made_for_user_{false};
   Guarded<ForUser> for_user_;
   std::unique_ptr<heddle_completion> completion_;

@@ -118,19 +118,26 @@ BOOST_AUTO_TEST_CASE(faulty_ports_are_refused_with_the_plugin_and_the_type) {
   BOOST_TEST(refusal(outputs) == where + "the name 'IMAGE' stands for more than one output" + end);
 }
 
-BOOST_AUTO_TEST_CASE(lists_are_refused_until_they_are_carried_out) {
-  TestNode in("test.x"), out("test.x");
-  in.in("a", "INT", HEDDLE_PORT_LIST);
-  out.out("IMAGE", "pictures", HEDDLE_PORT_LIST);
-  for (const auto& [node, port] : {std::pair(&in, "input 'a'"), {&out, "output 'pictures'"}}) {
+BOOST_AUTO_TEST_CASE(blocks_of_a_model_have_no_lists) {
+  TestNode in("test.x", HEDDLE_NODE_BLOCK), out("test.x", HEDDLE_NODE_BLOCK);
+  in.in("a", "TENSOR", HEDDLE_PORT_LIST);
+  out.out("TENSOR", "made", HEDDLE_PORT_LIST);
+  for (const auto& [node, port] : {std::pair(&in, "input 'a'"), {&out, "output 'made'"}}) {
     const heddle_node_desc* const desc = &node->desc;
     const Error error = test::refusal_of([&] { NodeType(desc, "org.example.odd", nullptr); });
-    BOOST_TEST((error.code() == Code::unsupported));
-    BOOST_TEST(error.what() ==
-               cat("plugin 'org.example.odd', node type 'test.x': ", port,
-                   " is a list (HEDDLE_PORT_LIST), which this version of heddle does not carry "
-                   "out. Declare it without, as one value that holds a list."));
+    BOOST_TEST(error.what() == cat("plugin 'org.example.odd', node type 'test.x': ", port,
+                                   " is a list (HEDDLE_PORT_LIST), which blocks of a model cannot "
+                                   "have. Build the plugin again with this version's SDK."));
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_type_knows_whether_lists_go_in_or_out) {
+  TestNode in("test.x"), out("test.x");
+  in.in("a", "INT", HEDDLE_PORT_LIST);
+  out.in("a", "INT").out("IMAGE", "pictures", HEDDLE_PORT_LIST);
+  const NodeType takes(&in.desc, "org.example", nullptr), makes(&out.desc, "org.example", nullptr);
+  BOOST_TEST((takes.takes_lists() && !takes.makes_lists()));
+  BOOST_TEST((!makes.takes_lists() && makes.makes_lists()));
 }
 
 BOOST_AUTO_TEST_CASE(faulty_widgets_are_refused) {

@@ -15,6 +15,7 @@
 #include "engine/base/error.h"
 #include "engine/device/status.h"
 #include "engine/graph/dag.h"
+#include "engine/graph/lists.h"
 #include "engine/plugin/devices.h"
 #include "engine/plugin/host.h"
 #include "engine/resources/available_memory.h"
@@ -64,17 +65,18 @@ struct TestInput {
   std::uint32_t flags = 0;  // of the port
 };
 
-// A graph with its plan. Nodes are given in a topological order; each has one output, of any type.
+// A graph with its plan. Nodes are given in a topological order; each has one output, of any type,
+// whose port has the flags `out_flags`.
 class Flow {
  public:
   // `need`: which lazy inputs it wants.
   engine::NodeIndex add(const std::string& id, Place place, const std::vector<TestInput>& inputs,
                         Action action, std::uint32_t flags = HEDDLE_NODE_IMPURE,
-                        Action need = nullptr) {
+                        Action need = nullptr, std::uint32_t out_flags = 0) {
     static const char* const names[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
     auto node = std::make_shared<TestNode>("test.action", flags);
     for (std::size_t i = 0; i < inputs.size(); ++i) node->in(names[i], "*", inputs[i].flags);
-    node->out("*", "out");
+    node->out("*", "out", out_flags);
     node->desc.execute = [](void*, heddle_ctx* ctx) { return call(ctx, &Behaviour::action); };
     if (need != nullptr)
       node->desc.need = [](void*, heddle_ctx* ctx) { return call(ctx, &Behaviour::need); };
@@ -91,6 +93,7 @@ class Flow {
     if ((flags & HEDDLE_NODE_SINK) != 0) graph.sinks.push_back(n);
     const std::uint32_t device = place == Place::second ? 1 : 0;
     plan.assignments.push_back({device, {device}, place == Place::host, "by the test", {}});
+    engine::mark_mapped(graph);
     return n;
   }
   engine::RunRequest request(std::vector<engine::Source> fetch = {}) const {

@@ -82,8 +82,10 @@ enum {
   HEDDLE_PORT_NONFINITE =
       1u << 9, /* a FLOAT that may be NaN or infinite, even where it has a range    */
   HEDDLE_PORT_LIST =
-      1u << 6 /* reserved: an output that is a list, spread over the readers; an input
-                 that wants the whole list. Not carried out yet: refused at load   */
+      1u << 6 /* workflow nodes: an output that is a list, a value of HEDDLE_KIND_LIST, whose
+                 readers are called once for each element; or an input that wants the whole list.
+                 A node with such an input is called once: its other inputs get the first element
+                 of a list, and what is no list comes as a list of one where one is wanted */
 };
 
 /* A named place for a weight. Only blocks have slots: a model's build() fills them from the
