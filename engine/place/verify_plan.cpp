@@ -251,6 +251,8 @@ std::vector<std::string> memory_faults(const Graph& graph, const Plan& plan,
 
 void verify_plan(const Graph& graph, const Plan& plan, const Inferred& inferred,
                  const Topology& topology) {
+  constexpr std::size_t kMostSteps = 1'000;
+  if (plan.steps.size() > kMostSteps) return;
   const std::vector<std::string> faults = plan_faults(graph, plan, inferred, topology);
   if (!faults.empty())
     throw Error(Code::internal, cat("the plan of the workflow is wrong: ", faults.front(),
