@@ -48,6 +48,18 @@ void require_unpatched(const std::vector<WeightSource::Part>& parts, const Weigh
                       ", to which nothing can be added. Use a file with 16 or 32 bits."));
 }
 
+// Whether patches are merged into any of its rows.
+bool has_merged(const WeightSource& source) {
+  const auto is_patched = [&](const WeightSource::Part& part) {
+    return !is_patched_beside(*part.tensor, source.use) &&
+           std::ranges::any_of(source.patches->of(part.tensor->name),
+                               [&](const WeightPatches::Term& term) {
+                                 return term.begin < part.end && part.begin < term.end;
+                               });
+  };
+  return source.patches != nullptr && std::ranges::any_of(source.parts, is_patched);
+}
+
 }  // namespace
 
 heddle_tensor_info WeightSource::info() const {
@@ -85,6 +97,14 @@ heddle_tensor_info WeightSource::info() const {
     shape[1] = wide;
   }
   return make_info(heddle_dtype(dtype), shape);
+}
+
+heddle_tensor_info WeightSource::device_info() const {
+  heddle_tensor_info told = info();
+  const bool is_half = told.dtype == HEDDLE_BF16 || told.dtype == HEDDLE_F16;
+  if (is_half && has_merged(*this))
+    told = make_info(HEDDLE_F32, std::vector(told.shape, told.shape + told.rank));
+  return told;
 }
 
 std::int32_t WeightSource::device_use() const {
@@ -271,15 +291,7 @@ HostWeight host_weight(const WeightSource& source) {
 }
 
 bool is_made(const WeightSource& source) {
-  const auto is_patched = [&](const WeightSource::Part& part) {
-    return !is_patched_beside(*part.tensor, source.use) &&
-           std::ranges::any_of(source.patches->of(part.tensor->name),
-                               [&](const WeightPatches::Term& term) {
-                                 return term.begin < part.end && part.begin < term.end;
-                               });
-  };
-  return !source.places.empty() || !source.columns.empty() ||
-         (source.patches != nullptr && std::ranges::any_of(source.parts, is_patched));
+  return !source.places.empty() || !source.columns.empty() || has_merged(source);
 }
 
 void detach(HostWeight& host) {
@@ -372,7 +384,7 @@ void end_lease(Stream& stream, const HostWeight& host) noexcept {
 
 heddle_weight_layout device_layout(const Device& device, const WeightSource& source) {
   try {
-    return device.weight_layout(source.device_use(), source.info());
+    return device.weight_layout(source.device_use(), source.device_info());
   } catch (Error& error) {
     add_tensors(error, source);
     throw;

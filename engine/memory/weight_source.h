@@ -43,6 +43,9 @@ struct WeightSource {
   // Joined shape, joined_dtype() (files/joined_dtype.h): patches change neither. Throws when the
   // parts do not fit together, rows lie outside, or a block of a block format would be cut.
   heddle_tensor_info info() const;
+  // The same as a device is told of it: f32 where patches are merged into 16 bits, so that the sum
+  // is rounded to what the device computes in and not to what the file is written in.
+  heddle_tensor_info device_info() const;
   // What a device is told: HEDDLE_USE_LINEAR_FP8 of the matrices of a scaled fp8 checkpoint, else
   // `use`. What is added beside such a matrix is not fp8.
   std::int32_t device_use() const;

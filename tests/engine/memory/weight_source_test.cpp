@@ -9,6 +9,7 @@
 #include "heddle/abi/node.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/refusal.h"
+#include "tests/support/safetensors_writer.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace heddle::engine;
@@ -84,6 +85,26 @@ BOOST_AUTO_TEST_CASE(parts_of_several_types_are_joined_as_f32_when_one_is_in_blo
   BOOST_TEST(host_weight(joined).parts.at(1).info.dtype == HEDDLE_Q8_0);
   joined.parts = {{&file.at("half"), 0, 1}, {&file.at("half"), 1, 2}};
   BOOST_TEST(joined.info().dtype == HEDDLE_F16);
+}
+
+BOOST_AUTO_TEST_CASE(sums_of_halves_and_patches_are_told_as_f32) {
+  write_safetensors(folder / "patch.safetensors",
+                    {{"up", "F32", {1, 1}, bytes_of_floats({1})},
+                     {"down", "F32", {1, 64}, bytes_of_floats(std::vector<float>(64, 1))}});
+  const Checkpoint patch = open_checkpoint(folder / "patch.safetensors");
+  const auto patches =
+      WeightPatches::extend(nullptr, file, patch,
+                            std::vector<WeightPatch>{{"up", "down", 1, {{"half", 1, 2}}},
+                                                     {"up", "down", 1, {{"q8", 1, 2}}}});
+  const auto told = [&](const char* name, std::int64_t begin, std::int64_t end) {
+    WeightSource rows = source(name, begin, end);
+    rows.patches = patches;
+    BOOST_TEST(rows.info().dtype == source(name, begin, end).info().dtype);
+    return rows.device_info().dtype;
+  };
+  BOOST_TEST(told("half", 0, 2) == HEDDLE_F32);
+  BOOST_TEST(told("half", 0, 1) == HEDDLE_F16);  // no patch touches these rows
+  BOOST_TEST(told("q8", 0, 6) == HEDDLE_Q8_0);   // patched beside
 }
 
 BOOST_AUTO_TEST_CASE(devices_are_told_of_the_matrices_of_a_scaled_fp8_checkpoint) {
