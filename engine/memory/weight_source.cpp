@@ -15,7 +15,6 @@
 #include "heddle/abi/node.h"
 
 namespace heddle::engine {
-
 namespace {
 
 // Elements of a row that neighbour each other: everything below the first `axes` axes.
@@ -50,14 +49,12 @@ void require_unpatched(const std::vector<WeightSource::Part>& parts, const Weigh
 
 // Whether patches are merged into any of its rows.
 bool has_merged(const WeightSource& source) {
-  const auto is_patched = [&](const WeightSource::Part& part) {
-    return !is_patched_beside(*part.tensor, source.use) &&
-           std::ranges::any_of(source.patches->of(part.tensor->name),
-                               [&](const WeightPatches::Term& term) {
-                                 return term.begin < part.end && part.begin < term.end;
-                               });
-  };
-  return source.patches != nullptr && std::ranges::any_of(source.parts, is_patched);
+  if (source.patches == nullptr) return false;
+  for (const WeightSource::Part& part : source.parts)
+    if (!is_patched_beside(*part.tensor, source.use))
+      for (const WeightPatches::Term& term : source.patches->of(part.tensor->name))
+        if (term.begin < part.end && part.begin < term.end) return true;
+  return false;
 }
 
 }  // namespace
@@ -244,10 +241,6 @@ std::vector<std::int64_t> cuts(const WeightSource::Part& part,
   rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
   return rows;
 }
-
-}  // namespace
-
-namespace {
 
 // Of the tensors that the making reads, and of what is added to them.
 void check_files(const WeightSource& source) {
