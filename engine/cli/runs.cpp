@@ -59,6 +59,7 @@ class Runs {
       is_interrupted = is_interrupted || !ended;
       if (code == kExitDone) code = ended.value_or(kExitDone);
     }
+    if (is_partial_ && code == kExitDone) code = kExitUsage;
     if (is_interrupted) code = interrupted();
     // What is left is to free memory, which takes its time.
     if (output_.failure() == 0) set_exit_code(code);
@@ -79,9 +80,10 @@ class Runs {
 
   // Every variant is checked before the first starts: nobody wants to learn after an hour that the
   // last one cannot run. A problem that all of them have is reported once. Returns whether all can
-  // run.
+  // run, if only for some of their outputs.
   bool check_all() {
-    std::vector<std::string> errors, warnings;
+    std::vector<std::string> errors, warnings, answers;
+    bool all_can_run = true;
     const auto add = [](std::vector<std::string>& all, const std::vector<std::string>& found) {
       for (const std::string& problem : found)
         if (std::ranges::find(all, problem) == all.end()) all.push_back(problem);
@@ -90,17 +92,24 @@ class Runs {
       const Engine::Problems problems = engine_.check(variants_.workflow(run));
       add(errors, problems.errors);
       add(warnings, problems.warnings);
+      if (problems.errors.empty()) continue;
+      all_can_run = all_can_run && !problems.outputs.empty();
+      add(answers, {problems.answer});
     }
+    is_partial_ = !errors.empty() && all_can_run;
     // Programs are told all of them.
-    const bool is_fine = errors.empty();
     for (const std::string& error : errors)
       print_json_error(static_cast<int>(engine::Code::invalid_argument), {}, error, std::nullopt);
     const auto shown = [&](std::vector<std::string>& all) {
       return settings_.json ? std::move(all) : engine::clip_lines(std::move(all));
     };
+    if (settings_.json)
+      for (const std::string& answer : answers)
+        output_.write(cat("{\"event\":\"refused\",\"answer\":", answer, "}\n"));
     for (const std::string& error : shown(errors)) reporter_.message(error);
+    if (is_partial_) reporter_.message("warning: only the outputs that need none of this are made");
     for (const std::string& warning : shown(warnings)) reporter_.message(cat("warning: ", warning));
-    return is_fine;
+    return all_can_run;
   }
 
   RunHeading heading_of(std::size_t run) const {
@@ -134,6 +143,7 @@ class Runs {
         variants_.count() - run + state_.lock()->beside.computing() >= device_count_ &&
         variants_.count() > 1;
     options.writes_after = last_started_;
+    options.partly = true;
     options.observer = [this, run](const Event& event) {
       reporter_.event(run + 1, event);
       if (event.kind == Event::Kind::node_waiting)
@@ -236,6 +246,7 @@ class Runs {
   const Variants variants_;
   std::size_t device_count_ = 0;
   std::size_t begun_ = 0;
+  bool is_partial_ = false;  // some outputs cannot run, and are left out
   std::uint64_t last_started_ = 0;
   engine::Guarded<State> state_;
   std::condition_variable changed_;

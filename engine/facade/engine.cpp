@@ -227,9 +227,14 @@ Engine::Problems Engine::check(const Workflow& flow, Inputs inputs) const {
     const TakenInputs taken = take_inputs(std::move(inputs));
     const std::shared_ptr<const Workflow::Data> given = with_inputs(flow.data_, taken);
     Problems problems;
-    for (engine::Problem& p : data_->bind(*given, values_of(*given, taken)).problems)
+    engine::Bound bound = data_->bind(*given, values_of(*given, taken));
+    for (engine::Problem& p : bound.problems)
       (p.severity == engine::Problem::Severity::error ? problems.errors : problems.warnings)
           .push_back(std::move(p.message));
+    if (bound.can_run)
+      for (const engine::NodeIndex sink : bound.graph.sinks)
+        problems.outputs.push_back(bound.graph.nodes[sink].id);
+    problems.answer = engine::write_json(bound.answer);
     return problems;
   });
 }

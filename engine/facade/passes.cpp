@@ -61,12 +61,13 @@ std::vector<engine::Ledger::Cap> Budgets::caps(const engine::Environment& enviro
 namespace {
 
 engine::Graph bind_nodes(const engine::Workflow& workflow, const engine::Catalog& catalog,
-                         const engine::GivenValues& given, std::uint64_t prompt_limit) {
+                         const engine::GivenValues& given, std::uint64_t prompt_limit,
+                         bool partly) {
   engine::Bound bound = engine::bind(workflow, catalog, {}, given, prompt_limit);
   std::vector<std::string> errors;
   for (const engine::Problem& p : bound.problems)
     if (p.severity == engine::Problem::Severity::error) errors.push_back(p.message);
-  if (!errors.empty())
+  if (!errors.empty() && !(partly && bound.can_run))
     throw engine::Error(engine::Code::invalid_argument,
                         engine::join(engine::clip_lines(std::move(errors)), "\n"));
   engine::take_device_inputs(bound.graph);
@@ -160,7 +161,7 @@ Ready prepare(const engine::Workflow& workflow, Asked asked, const EngineOptions
   const Budgets budgets(options, workflow.devices);
 
   engine::Graph graph =
-      bind_nodes(workflow, *environment.catalog, asked.given, options.prompt_limit);
+      bind_nodes(workflow, *environment.catalog, asked.given, options.prompt_limit, asked.partly);
   const std::vector<engine::Source> wanted = find_outputs(graph, workflow, asked.fetch);
   const engine::Topology topology = find_devices(environment, budgets);
   engine::DiskCachedNodes disk_cached =

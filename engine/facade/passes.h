@@ -82,6 +82,7 @@ struct Asked {
   engine::GivenValues given = {};
   std::vector<std::string> fetch = {};  // NODE.OUTPUT, as in StartOptions
   bool must_fit = true;                 // refuse what host memory can never hold
+  bool partly = false;                  // run the outputs that can run, as in StartOptions
 };
 
 // All passes. Any thread.

@@ -163,8 +163,9 @@ Run Engine::start(const Workflow& flow, StartOptions options) {
     data->flow = with_inputs(flow.data_, taken);
     engine::DeviceLoad device_load = data_->device_load();
     device_load.among_many = options.among_many;
-    data->ready = data_->prepare(*data->flow, {Describe::for_a_run, std::move(device_load),
-                                               values_of(*data->flow, taken), options.fetch});
+    data->ready = data_->prepare(
+        *data->flow, {Describe::for_a_run, std::move(device_load), values_of(*data->flow, taken),
+                      options.fetch, true, options.partly});
     data->options = std::move(options);
     data->busy_seconds = data_->busy_seconds(data->ready.plan);
     data->devices = names_of_busy(data_->environment->devices, data->busy_seconds);

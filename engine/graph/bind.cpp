@@ -10,15 +10,16 @@
 #include "engine/graph/dag.h"
 #include "engine/graph/lists.h"
 #include "engine/graph/literal.h"
+#include "engine/graph/prompt_errors.h"
+#include "engine/graph/prompt_verdict.h"
 #include "engine/graph/type_match.h"
 
 namespace heddle::engine {
 namespace {
 
 using Severity = Problem::Severity;
-constexpr NodeIndex kNowhere =
-    kGraphInputs;                       // the node of a fault that belongs to the whole workflow
-constexpr std::size_t kMostShown = 16;  // nodes of a cycle, ids in a list
+constexpr NodeIndex kNowhere = kGraphInputs;  // the node of a fault that belongs to none
+constexpr std::size_t kMostShown = 16;        // nodes of a cycle, ids in a list
 
 // Nodes are numbered as in the workflow until assemble() leaves out those that no sink needs.
 class Binder {
@@ -48,21 +49,19 @@ class Binder {
     }
     graph_.nodes.reserve(count);
     for (NodeIndex i = 0; i < count; ++i) bind_node(i, graph_.nodes.emplace_back());
-    const std::vector<NodeIndex> sinks = find_sinks(targets);
-    const std::vector<bool> needed = ancestors(dag_, sinks);
+    const std::vector<NodeIndex> wanted = find_sinks(targets);
     std::vector<NodeIndex> order = topological_order(dag_);
     if (order.size() < count) report_cycles();
+    Verdict verdict = judge(std::move(faults_), workflow_, dag_, wanted);
+    const bool can_run = !verdict.sinks.empty();
+    const std::vector<NodeIndex>& sinks = can_run ? verdict.sinks : wanted;
+    const std::vector<bool> needed = ancestors(dag_, sinks);
     const bool all_needed = std::find(needed.begin(), needed.end(), false) == needed.end();
     Graph graph = all_needed ? whole(sinks, std::move(order)) : assemble(sinks, needed);
-    return {std::move(graph), rank(sinks, needed)};
+    return {std::move(graph), std::move(verdict.problems), can_run, std::move(verdict.answer)};
   }
 
  private:
-  struct Fault {
-    NodeIndex node;
-    Severity severity;
-    std::string message;
-  };
   // One input of one node, for messages.
   struct Place {
     NodeIndex node;
@@ -78,18 +77,25 @@ class Binder {
     return cat(quote(workflow_.nodes[i].id), " (", workflow_.nodes[i].class_type, ")");
   }
 
-  void report(NodeIndex i, std::string_view what) {
+  void report(NodeIndex i, std::string_view what, Json error,
+              Fault::Reach reach = Fault::Reach::node) {
     const WorkflowNode& node = workflow_.nodes[i];
-    faults_.push_back({i, Severity::error, cat(at(node.line, node.column), "node ", what)});
+    faults_.push_back({i, Severity::error, reach, cat(at(node.line, node.column), "node ", what),
+                       std::move(error)});
   }
-  void report(const Place& place, std::string_view what, Severity severity = Severity::error) {
+  void report(const Place& place, std::string_view what, Json error,
+              Severity severity = Severity::error) {
     const WorkflowNode& node = workflow_.nodes[place.node];
     const bool given = place.input != nullptr;
-    faults_.push_back({place.node, severity,
+    faults_.push_back({place.node, severity, Fault::Reach::node,
                        cat(!given                      ? at(node.line, node.column)
                            : place.input->from.empty() ? at(place.input->line, place.input->column)
                                                        : cat(place.input->from, ": "),
-                           "node ", shown(place.node), ", input ", quote(place.name), ": ", what)});
+                           "node ", shown(place.node), ", input ", quote(place.name), ": ", what),
+                       std::move(error)});
+  }
+  void report_other(const Place& place, std::string_view what) {
+    report(place, what, other_error(place.name, cat(place.name, " - ", what)));
   }
 
   std::vector<std::string_view> ids() const {
@@ -113,8 +119,9 @@ class Binder {
       return;
     }
     if (node.type->has(HEDDLE_NODE_BLOCK))
-      report(i, cat(shown(i),
-                    " is a block: it belongs into a model, not into a workflow. Remove it."));
+      report(i,
+             cat(shown(i), " is a block: it belongs into a model, not into a workflow. Remove it."),
+             unknown_class_error(workflow_.nodes[i]), Fault::Reach::workflow);
     node.inputs.resize(node.type->input_count());
     boost::container::small_vector<bool, 16> given(node.type->input_count(), false);
     take_values(i, node, given);
@@ -141,7 +148,7 @@ class Binder {
         given[*port] = true;
         node.inputs[*port] = at->second;
         if (const auto fault = node.type->check(*port).fault_of(*at->second, &catalog_))
-          report({i, nullptr, at->first.second}, *fault);
+          report_other({i, nullptr, at->first.second}, *fault);
         else
           check_prompt({i, nullptr, at->first.second}, node.type->input(*port), *at->second);
       } else {
@@ -156,16 +163,10 @@ class Binder {
   }
 
   void report_unknown_class(NodeIndex i) {
-    const std::string& name = workflow_.nodes[i].class_type;
-    const std::string guess = advice_.guess(name, [&] { return catalog_.type_names(); });
-    std::vector<std::string> folders;
-    for (const std::string& folder : catalog_.plugin_folders()) folders.push_back(quote(folder));
     report(i,
-           cat(quote(workflow_.nodes[i].id), ": no loaded plugin brings the class ", quote(name),
-               ".", guess, guess.empty() ? " Put" : " If not, put", " the plugin that has it into ",
-               folders.empty() ? "a plugin folder"
-                               : cat("a plugin folder (", join(folders, ", "), ")"),
-               "."));
+           cat(quote(workflow_.nodes[i].id), ": ",
+               advice_.for_unknown_class(workflow_.nodes[i].class_type)),
+           unknown_class_error(workflow_.nodes[i]), Fault::Reach::workflow);
   }
 
   Binding bind_input(const Place& place, std::uint32_t p, const WorkflowInput& input) {
@@ -176,47 +177,53 @@ class Binder {
       const NodeType& type = *types_[source->node];
       const heddle_port& output = type.output(source->port);
       if (accepts(port, output.type)) return *source;
-      report(place, cat("expects ", port.type, ", got ", output.type, " from ", quote(link->node),
-                        " output ", source->port, " (", output.name, "). ",
-                        advice_.for_mismatch(place.node, *source, port)));
+      report(place,
+             cat("expects ", chooses(port) ? "a choice (COMBO)" : port.type, ", got ", output.type,
+                 " from ", quote(link->node), " output ", source->port, " (", output.name, "). ",
+                 advice_.for_mismatch(place.node, *source, port)),
+             type_error(port, output.type, *link, catalog_));
       return {};
     }
     const Json& literal = std::get<Json>(input.value);
     if (!takes_literals(port)) {
       if (literal.is_null() && is_optional(port)) return {};
-      report(place, cat("expects a link to ", port.type, ", got ", shown_literal(literal), ". ",
-                        advice_.for_missing(place.node, port.type)));
+      report(place,
+             cat("expects a link to ", port.type, ", got ", shown_literal(literal), ". ",
+                 advice_.for_missing(place.node, port.type)),
+             literal_error(port, literal, catalog_));
       return {};
     }
     if (literal.is_null() && is_optional(port) && port.widget == nullptr) return {};
-    Binding value = taken(place, literals_.read(port, types_[place.node]->check(p), literal));
+    const Literal read = literals_.read(port, types_[place.node]->check(p), literal);
+    if (const LiteralFault* fault = std::get_if<LiteralFault>(&read)) {
+      report(place, fault->text, literal_error(port, literal, catalog_));
+      return {};
+    }
+    Binding value = std::get<Value>(read);
     if (const Value* text = std::get_if<Value>(&value)) check_prompt(place, port, **text);
     return value;
   }
 
   void check_prompt(const Place& place, const heddle_port& port, const heddle_value& value) {
-    if (const auto fault = prompt_fault(port, value, prompt_limit_)) report(place, *fault);
-  }
-
-  Binding taken(const Place& place, const Literal& literal) {
-    if (const Value* value = std::get_if<Value>(&literal)) return *value;
-    report(place, std::get<LiteralFault>(literal).text);
-    return {};
+    if (const auto fault = prompt_fault(port, value, prompt_limit_)) report_other(place, *fault);
   }
 
   Binding bind_absent(const Place& place, std::uint32_t p) {
     const NodeType& type = *types_[place.node];
     const heddle_port& port = type.input(p);
     if (is_hidden(port)) return {};
-    if (const std::optional<Literal>& literal = literals_.default_of(port, type.check(p)))
-      return taken(place, *literal);
-    if (is_optional(port)) return {};
-    if (port.widget != nullptr) {
-      report(place, cat("it is required and has no default. ", advice_for_choosing(*port.widget)));
-    } else {
-      report(place, cat("it is required: nothing is linked to it. ",
-                        advice_.for_missing(place.node, port.type)));
+    if (const std::optional<Literal>& literal = literals_.default_of(port, type.check(p))) {
+      if (const Value* value = std::get_if<Value>(&*literal)) return *value;
+      report_other(place, std::get<LiteralFault>(*literal).text);
+      return {};
     }
+    if (is_optional(port)) return {};
+    report(place,
+           port.widget != nullptr
+               ? cat("it is required and has no default. ", advice_for_choosing(*port.widget))
+               : cat("it is required: nothing is linked to it. ",
+                     advice_.for_missing(place.node, port.type)),
+           missing_error(port.name));
     return {};
   }
 
@@ -225,7 +232,7 @@ class Binder {
     const bool wanted = type.has(HEDDLE_NODE_ANY_INPUT);
     if (!wanted) {
       const std::string guess = advice_.guess(place.name, [&] { return input_names(type); });
-      report(place, cat("the class has no such input.", guess, " It is ignored."),
+      report(place, cat("the class has no such input.", guess, " It is ignored."), {},
              Severity::warning);
     }
     const Link* link = std::get_if<Link>(&place.input->value);
@@ -244,7 +251,7 @@ class Binder {
       report(place,
              cat("is linked to ", quote(link.node), ", but there is no such node.", guess,
                  " Link it to a node of this workflow."),
-             severity);
+             dangling(place, link, false), severity);
       return std::nullopt;
     }
     const NodeIndex from = found->second;
@@ -256,7 +263,7 @@ class Binder {
       report(place,
              cat("is linked to output ", *slot, " of ", shown(from),
                  ", which has no such output. Outputs: ", outputs_of(type), "."),
-             severity);
+             dangling(place, link, true), severity);
       return std::nullopt;
     }
     const std::string& name = std::get<std::string>(link.output);
@@ -266,8 +273,15 @@ class Binder {
     report(place,
            cat("is linked to output ", quote(name), " of ", shown(from),
                ", which has none of that name.", guess, " Outputs: ", outputs_of(type), "."),
-           severity);
+           dangling(place, link, true), severity);
     return std::nullopt;
+  }
+
+  Json dangling(const Place& place, const Link& link, bool has_node) const {
+    const NodeTypeRef& type = types_[place.node];
+    const auto port = type == nullptr ? std::nullopt : type->find_input(place.name);
+    return dangling_error(port ? &type->input(*port) : nullptr, place.name, link, has_node,
+                          is_sink(place.node), catalog_);
   }
 
   bool is_sink(NodeIndex i) const {
@@ -275,7 +289,7 @@ class Binder {
   }
 
   void report_whole(std::string_view what) {
-    faults_.push_back({kNowhere, Severity::error, cat(at(0, 0), what)});
+    faults_.push_back({kNowhere, Severity::error, Fault::Reach::workflow, cat(at(0, 0), what), {}});
   }
 
   std::vector<NodeIndex> find_sinks(const std::vector<std::string>& targets) {
@@ -319,8 +333,12 @@ class Binder {
         ids.push_back(quote(workflow_.nodes[cycle[i]].id));
       if (cycle.size() > kMostShown) ids.push_back(cat("(", cycle.size() - kMostShown, " more)"));
       ids.push_back(quote(workflow_.nodes[cycle.front()].id));
-      report(cycle.front(), cat(shown(cycle.front()), " waits for itself: ", join(ids, " -> "),
-                                ". Remove one of these links."));
+      std::vector<const WorkflowNode*> nodes;
+      for (const NodeIndex i : cycle) nodes.push_back(&workflow_.nodes[i]);
+      report(cycle.front(),
+             cat(shown(cycle.front()), " waits for itself: ", join(ids, " -> "),
+                 ". Remove one of these links."),
+             cycle_error(nodes));
     }
   }
 
@@ -356,20 +374,6 @@ class Binder {
     for (const NodeIndex sink : sinks) graph.sinks.push_back(position[sink]);
     mark_mapped(graph);
     return graph;
-  }
-
-  // A fault in a node that nobody needs does not stop the run. Without any sink nobody can say what
-  // is needed.
-  std::vector<Problem> rank(const std::vector<NodeIndex>& sinks, const std::vector<bool>& needed) {
-    std::vector<Problem> problems;
-    problems.reserve(faults_.size());
-    for (Fault& fault : faults_) {
-      const bool whole = fault.node == kNowhere;
-      if (!whole && !sinks.empty() && !needed[fault.node]) fault.severity = Severity::warning;
-      problems.push_back(
-          {fault.severity, std::move(fault.message), whole ? "" : workflow_.nodes[fault.node].id});
-    }
-    return problems;
   }
 
   const Workflow& workflow_;

@@ -63,6 +63,17 @@ std::string BindAdvice::for_missing(NodeIndex reader, std::string_view wanted) {
   return shown.empty() ? from.classes : cat("Link it to ", join(shown, " or "), ".");
 }
 
+std::string BindAdvice::for_unknown_class(std::string_view name) {
+  const std::string guess = this->guess(name, [&] { return catalog_.type_names(); });
+  std::vector<std::string> folders;
+  for (const std::string& folder : catalog_.plugin_folders()) folders.push_back(quote(folder));
+  return cat(
+      "no loaded plugin brings the class ", quote(name), ".", guess,
+      guess.empty() ? " Put" : " If not, put", " the plugin that has it into ",
+      folders.empty() ? "a plugin folder" : cat("a plugin folder (", join(folders, ", "), ")"),
+      ".");
+}
+
 const std::string& BindAdvice::converters(std::string_view received, std::string_view wanted) {
   const auto [entry, is_new] =
       converters_.try_emplace({std::string(received), std::string(wanted)});
@@ -87,6 +98,7 @@ std::string BindAdvice::for_mismatch(NodeIndex reader, const Source& source,
     if (o != source.port && accepts(input, type.output(o).type))
       return cat("Output ", o, " (", type.output(o).name, ") of ",
                  quote(workflow_.nodes[source.node].id), " is ", type.output(o).type, ".");
+  if (chooses(input)) return "Give the name itself, or link it to an output of type COMBO.";
   const std::string& between = converters(type.output(source.port).type, input.type);
   return between.empty() ? for_missing(reader, input.type) : between;
 }

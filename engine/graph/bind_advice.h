@@ -30,6 +30,9 @@ class BindAdvice {
   // of the same node, a class that stands between the two types, or what for_missing() says.
   std::string for_mismatch(NodeIndex reader, const Source& source, const heddle_port& input);
 
+  // What is said of a class that is not there.
+  std::string for_unknown_class(std::string_view name);
+
   // " Did you mean 'x'?" or nothing. candidates(): the names that there are; asked only when a
   // guess is made.
   template <class Candidates>

@@ -74,5 +74,7 @@ class Catalog {
 // One node in the shape of ComfyUI's /object_info/{class}: {class: {input: {required, optional,
 // hidden}, input_order, output, ...}}.
 Json object_info(const NodeType& type, const Catalog& catalog);
+// What stands there for an input: [type or choices, options].
+Json input_config(const heddle_port& input, const Catalog& catalog);
 
 }  // namespace heddle::engine

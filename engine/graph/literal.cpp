@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "engine/base/text.h"
-#include "engine/graph/python_text.h"
 #include "engine/graph/type_match.h"
 
 namespace heddle::engine {
@@ -18,43 +17,15 @@ LiteralFault cannot_be(std::string_view type, const Json& literal, std::string_v
 }
 
 Literal to_int(const Json& literal) {
-  constexpr std::string_view kAdvice = "Give a whole number of at most 64 bits.";
-  std::optional<WholeNumber> number;
-  switch (literal.kind()) {
-    case Json::Kind::boolean:
-      number = std::int64_t{literal.as_bool()};
-      break;
-    case Json::Kind::integer:
-      number = literal.as_int64();
-      break;
-    case Json::Kind::unsigned_integer:
-      number = literal.as_uint64();
-      break;
-    case Json::Kind::real:
-      if (literal.wide_digits() == nullptr) number = truncated(literal.as_double());
-      break;
-    case Json::Kind::string:
-      number = python_integer(literal.as_string());
-      break;
-    default:
-      break;
-  }
-  if (!number) return cannot_be("INT", literal, kAdvice);
+  const std::optional<WholeNumber> number = literal_int(literal);
+  if (!number) return cannot_be("INT", literal, "Give a whole number of at most 64 bits.");
   return std::visit([](auto whole) { return make_value(whole); }, *number);
 }
 
 Literal to_float(const Json& literal) {
-  std::optional<double> number;
-  if (literal.is_bool()) number = literal.as_bool() ? 1.0 : 0.0;
-  if (literal.is_number()) number = literal.as_double();
-  if (literal.is_string()) number = python_float(literal.as_string());
+  const std::optional<double> number = literal_float(literal);
   if (!number) return cannot_be("FLOAT", literal, "Give a number.");
   return make_value(*number);
-}
-
-bool is_choice(const heddle_widget& widget) {
-  return widget.kind == HEDDLE_WIDGET_CHOICE || widget.kind == HEDDLE_WIDGET_FILE ||
-         widget.kind == HEDDLE_WIDGET_FOLDER;
 }
 
 bool has_text(const heddle_widget& widget) {
@@ -84,7 +55,7 @@ bool takes_literals(const heddle_port& port) {
 }
 
 Literal LiteralReader::read(const heddle_port& port, const PortCheck& check, const Json& literal) {
-  if (port.widget != nullptr && is_choice(*port.widget)) return choose(*port.widget, literal);
+  if (chooses(port)) return choose(*port.widget, literal);
   const std::string_view type = port.type;
   Literal result = type == "INT"       ? to_int(literal)
                    : type == "FLOAT"   ? to_float(literal)
@@ -169,6 +140,31 @@ Literal LiteralReader::choose_file(const heddle_widget& widget, const std::strin
            : guess.empty() ? cat(" There: ", listed(names), ".")
                            : "";
   return LiteralFault{std::move(fault)};
+}
+
+std::optional<WholeNumber> literal_int(const Json& literal) {
+  switch (literal.kind()) {
+    case Json::Kind::boolean:
+      return std::int64_t{literal.as_bool()};
+    case Json::Kind::integer:
+      return literal.as_int64();
+    case Json::Kind::unsigned_integer:
+      return literal.as_uint64();
+    case Json::Kind::real:
+      if (literal.wide_digits() == nullptr) return truncated(literal.as_double());
+      return std::nullopt;
+    case Json::Kind::string:
+      return python_integer(literal.as_string());
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<double> literal_float(const Json& literal) {
+  if (literal.is_bool()) return literal.as_bool() ? 1.0 : 0.0;
+  if (literal.is_number()) return literal.as_double();
+  if (literal.is_string()) return python_float(literal.as_string());
+  return std::nullopt;
 }
 
 std::string shown_literal(const Json& literal) {

@@ -13,6 +13,7 @@
 #include "engine/base/json.h"
 #include "engine/graph/catalog.h"
 #include "engine/graph/port_check.h"
+#include "engine/graph/python_text.h"
 #include "engine/tensor/value.h"
 
 namespace heddle::engine {
@@ -52,6 +53,10 @@ class LiteralReader {
   std::map<const heddle_widget*, std::vector<std::string>> choices_;
   boost::unordered_flat_map<const heddle_port*, std::optional<Literal>> defaults_;
 };
+
+// int(literal) and float(literal) of Python, within 64 bits; nothing where these throw.
+std::optional<WholeNumber> literal_int(const Json& literal);
+std::optional<double> literal_float(const Json& literal);
 
 // A literal for messages: short, as JSON.
 std::string shown_literal(const Json& literal);

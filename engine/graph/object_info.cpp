@@ -5,6 +5,7 @@
 #include "engine/base/text.h"
 #include "engine/graph/catalog.h"
 #include "engine/graph/python_text.h"
+#include "engine/graph/type_match.h"
 
 namespace heddle::engine {
 namespace {
@@ -47,11 +48,6 @@ void add_widget(const heddle_widget& widget, Json& options) {
   }
 }
 
-bool chooses(const heddle_widget& widget) {
-  return widget.kind == HEDDLE_WIDGET_CHOICE || widget.kind == HEDDLE_WIDGET_FILE ||
-         widget.kind == HEDDLE_WIDGET_FOLDER;
-}
-
 // Front ends give these a widget of their own accord; without one of ours they have to be linked.
 bool has_own_widget(std::string_view type) {
   return type == "INT" || type == "FLOAT" || type == "STRING" || type == "BOOLEAN";
@@ -70,7 +66,7 @@ Json input_info(const heddle_port& port, const Catalog& catalog) {
     for (const Json::Member& member : extra.members()) options.set(member.key, member.value);
   }
   Json info = Json::array();
-  if (port.widget != nullptr && chooses(*port.widget)) {
+  if (chooses(port)) {
     Json names = Json::array();
     for (std::string& name : catalog.choices(*port.widget)) names.push(std::move(name));
     if (std::string_view(port.type) == "COMBO") {
@@ -138,6 +134,10 @@ std::string module_of(std::string_view plugin) {
 }
 
 }  // namespace
+
+Json input_config(const heddle_port& input, const Catalog& catalog) {
+  return input_info(input, catalog);
+}
 
 Json object_info(const NodeType& type, const Catalog& catalog) {
   const heddle_node_desc& desc = type.desc();

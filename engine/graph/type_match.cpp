@@ -37,13 +37,15 @@ bool types_match(std::string_view received, std::string_view wanted) {
   return false;
 }
 
-bool accepts(const heddle_port& input, std::string_view received) {
-  if (types_match(received, input.type)) return true;
+bool chooses(const heddle_port& input) {
   const heddle_widget* widget = input.widget;
-  const bool chooses = widget != nullptr &&
-                       (widget->kind == HEDDLE_WIDGET_CHOICE ||
-                        widget->kind == HEDDLE_WIDGET_FILE || widget->kind == HEDDLE_WIDGET_FOLDER);
-  return chooses && types_match(received, "COMBO");
+  return widget != nullptr &&
+         (widget->kind == HEDDLE_WIDGET_CHOICE || widget->kind == HEDDLE_WIDGET_FILE ||
+          widget->kind == HEDDLE_WIDGET_FOLDER);
+}
+
+bool accepts(const heddle_port& input, std::string_view received) {
+  return types_match(received, chooses(input) ? "COMBO" : input.type);
 }
 
 }  // namespace heddle::engine

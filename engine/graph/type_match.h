@@ -11,7 +11,10 @@ namespace heddle::engine {
 // around names do not count.
 bool types_match(std::string_view received, std::string_view wanted);
 
-// The same for an input: one that chooses from a list also takes a COMBO.
+// Whether it chooses from a list of names, of files or of folders.
+bool chooses(const heddle_port& input);
+
+// The same for an input: one that chooses from a list takes a COMBO, and no STRING.
 bool accepts(const heddle_port& input, std::string_view received);
 
 }  // namespace heddle::engine

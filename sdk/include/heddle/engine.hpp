@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "heddle/dlpack.h"
+#include "heddle/planned_call.hpp"
 
 namespace heddle {
 
@@ -315,20 +316,12 @@ struct StartOptions {
   // had come one after another. A run that waits so keeps what it has made; one that is paused
   // keeps all behind it waiting.
   std::uint64_t writes_after = 0;
+  bool partly = false;  // of a workflow with errors, run the outputs that can run, as ComfyUI does;
+                        // check() tells the others. Throws where none can
   bool previews = false;  // the observer gets pictures of work under way, from nodes that can make
                           // them; they take time
   std::filesystem::path
       trace;  // write a timeline of the run here, in Chrome's trace format; empty: none
-};
-
-// A call of a model, as it is placed. 0: not known.
-struct PlannedCall {
-  std::string node, model;  // node id; the model's family
-  std::string parallel;     // "none", "layers", ...
-  double seconds = 0;       // all steps, when the weights are there
-  double step_seconds = 0;  // of these, each step
-  double load_seconds = 0;  // of bringing the weights, once
-  double step_flops = 0;    // of all branches
 };
 
 // Model files are mapped. So that one which another program cuts short fails the run that reads it,
@@ -350,6 +343,9 @@ class Engine {
   // All problems of a workflow, a line each; empty: it can run. Errors come first.
   struct Problems {
     std::vector<std::string> errors, warnings;
+    std::vector<std::string> outputs;  // ids of the nodes that StartOptions::partly would run for
+    std::string answer;                // of ComfyUI's server, JSON: "node_errors"; "error" where no
+                                       // output can run
   };
   // Inputs as start() would be given them; their tensors are taken in the same way, and given back
   // before the call returns.

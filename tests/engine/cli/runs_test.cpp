@@ -143,6 +143,26 @@ BOOST_AUTO_TEST_CASE(a_run_that_fails_is_told_in_its_place_and_the_others_go_on)
   BOOST_TEST(listener.files.size() == 2u);
 }
 
+BOOST_AUTO_TEST_CASE(outputs_that_can_run_are_made_and_the_code_tells_of_the_others) {
+  std::string text = flow();
+  text.insert(text.rfind('}'), R"(, "bad": {"class_type": "test.save", "inputs": {}})");
+  Listener listener("test.loop", 1);
+  BOOST_TEST(run_all(request(text, "x.start=1", 1), output, listener) == kExitUsage);
+  BOOST_TEST(listener.files.size() == 1u);
+  BOOST_TEST_REQUIRE(listener.messages.size() == 2u);
+  BOOST_TEST(
+      listener.messages[0].find("node 'bad' (test.save), input 'value'") != std::string::npos,
+      listener.messages[0]);
+  BOOST_TEST(listener.messages[1] == "warning: only the outputs that need none of this are made");
+  // Nothing is made where no output is right.
+  const std::string link = R"("value": ["loop", 0])";
+  text.replace(text.find(link), link.size(), "");
+  Listener none("test.loop", 1);
+  BOOST_TEST(run_all(request(text, "x.start=1", 1), output, none) == kExitUsage);
+  BOOST_TEST(none.files.empty());
+  BOOST_TEST(none.reported.empty());
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace heddle::cli

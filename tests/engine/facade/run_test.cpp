@@ -46,6 +46,21 @@ BOOST_AUTO_TEST_CASE(a_lazy_input_that_is_not_wanted_is_never_computed) {
   BOOST_TEST(number(flow, "keep.out") == 23);
 }
 
+BOOST_AUTO_TEST_CASE(outputs_that_can_run_do_so_where_that_is_asked_for) {
+  const Workflow flow = engine.parse(
+      workflow({{"1", R"({"class_type": "test.add", "inputs": {"a": 20, "b": 3}})"},
+                {"good", R"({"class_type": "test.keep", "inputs": {"value": ["1", 0]}})"},
+                {"bad", R"({"class_type": "test.keep", "inputs": {"value": ["1", 7]}})"}}));
+  BOOST_TEST(mentions(engine_refusal([&] { engine.start(flow); }), "node 'bad'"));
+  StartOptions partly{{}, {"good.out"}};
+  partly.partly = true;
+  BOOST_TEST(engine.start(flow, std::move(partly)).wait().text("good.out") == "23");
+  const Engine::Problems problems = engine.check(flow);
+  BOOST_TEST(problems.errors.size() == 1u);
+  BOOST_TEST(problems.outputs == std::vector<std::string>{"good"});
+  BOOST_TEST(mentions(problems.answer, R"({"node_errors":{"bad":{"errors":[{"type":)"));
+}
+
 BOOST_AUTO_TEST_CASE(a_deferred_node_finishes_from_another_thread) {
   const std::string flow =
       workflow({{"1", R"({"class_type": "test.later", "inputs": {"value": 21}})"},
