@@ -78,7 +78,9 @@ class Checker {
   void check_widget(const heddle_port& port, const heddle_widget& widget) const {
     const std::string name = quote(port.name == nullptr ? "?" : port.name);
     check_size(cat("widget of input ", name), widget.size, kFirstWidget);
-    if (widget.kind < HEDDLE_WIDGET_INT || widget.kind > HEDDLE_WIDGET_FOLDER)
+    const bool has_options_alone = widget.kind == 0 && widget.extra != nullptr;
+    if (!has_options_alone &&
+        (widget.kind < HEDDLE_WIDGET_INT || widget.kind > HEDDLE_WIDGET_FOLDER))
       fail(cat("the widget of input ", name, " has the unknown kind ", widget.kind));
     if (widget.extra == nullptr) return;
     try {

@@ -53,6 +53,14 @@ bool has_own_widget(std::string_view type) {
   return type == "INT" || type == "FLOAT" || type == "STRING" || type == "BOOLEAN";
 }
 
+// A null in a widget's extra takes an option out.
+Json without_nulls(const Json& options) {
+  Json kept = Json::object();
+  for (const Json::Member& member : options.members())
+    if (!member.value.is_null()) kept.set(member.key, member.value);
+  return kept;
+}
+
 // A choice is a list in the type's place; where the declared type is COMBO it is the later form,
 // with the list among the options.
 Json input_info(const heddle_port& port, const Catalog& catalog) {
@@ -64,6 +72,7 @@ Json input_info(const heddle_port& port, const Catalog& catalog) {
   if (port.widget != nullptr && port.widget->extra != nullptr) {
     const Json extra = parse_json(port.widget->extra, port.name);
     for (const Json::Member& member : extra.members()) options.set(member.key, member.value);
+    options = without_nulls(options);
   }
   Json info = Json::array();
   if (chooses(port)) {
@@ -96,7 +105,9 @@ void add_inputs(const NodeType& type, const Catalog& catalog, Json& info) {
     const heddle_port& port = type.input(i);
     const bool is_hidden = (port.flags & HEDDLE_PORT_HIDDEN) != 0;
     const bool is_optional = (port.flags & HEDDLE_PORT_OPTIONAL) != 0;
-    Section& section = is_hidden ? hidden : is_optional ? optional : required;
+    // Its inputs may all be missing; the port itself never is.
+    const bool grows = std::string_view(port.type) == "COMFY_AUTOGROW_V3";
+    Section& section = is_hidden ? hidden : is_optional && !grows ? optional : required;
     section.inputs.set(port.name, is_hidden ? Json(port.type) : input_info(port, catalog));
     section.order.push(port.name);
   }

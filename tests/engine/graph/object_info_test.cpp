@@ -127,6 +127,27 @@ BOOST_AUTO_TEST_CASE(the_extra_of_a_widget_is_merged_over_the_options) {
              R"({"default":2,"min":0,"max":8,"display":"slider"})");
 }
 
+BOOST_AUTO_TEST_CASE(a_null_of_the_extra_takes_an_option_out) {
+  TestNode node("test.x");
+  heddle_widget widget = test::int_widget(1, 0, 8);
+  widget.extra = R"({"default": null, "step": 2})";
+  node.in("a", "INT", widget);
+  BOOST_TEST(write_json(options_of(info_of(node), "required", "a")) ==
+             R"({"min":0,"max":8,"step":2})");
+}
+
+BOOST_AUTO_TEST_CASE(inputs_that_grow_are_required_and_may_have_options_without_a_widget) {
+  TestNode node("test.x");
+  heddle_widget widget{};
+  widget.size = sizeof widget;
+  widget.extra = R"({"template": {"min": 1}})";
+  node.in("values", "COMFY_AUTOGROW_V3", widget, HEDDLE_PORT_OPTIONAL)
+      .in("any", "COMFY_MATCHTYPE_V3", widget, HEDDLE_PORT_OPTIONAL);
+  BOOST_TEST(
+      write_json(info_of(node).at("input")) ==
+      R"({"required":{"values":["COMFY_AUTOGROW_V3",{"template":{"min":1}}]},"optional":{"any":["COMFY_MATCHTYPE_V3",{"template":{"min":1}}]}})");
+}
+
 BOOST_AUTO_TEST_CASE(nodes_of_other_plugins_are_shown_as_custom_nodes) {
   TestNode node("test.x");
   node.desc.title = nullptr;
