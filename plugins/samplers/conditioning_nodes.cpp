@@ -49,6 +49,38 @@ Tensor joined(Context& ctx, const Tensor& a, const Tensor& b) {
   return whole;
 }
 
+// The first entry of what is linked to `input`.
+Value first_of(Context& ctx, const Value& list, const char* input) {
+  if (list.count() == 0)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                std::string(input) + " is an empty list. Link a text encoder's output.");
+  if (list.count() > 1)
+    ctx.warn(std::string(input) + " has " + std::to_string(list.count()) +
+             " entries; only the first is used.");
+  return list.item(0);
+}
+
+// As many tokens as `like` has: the rest is cut off, or zeros come behind.
+Tensor with_tokens_of(Context& ctx, const Tensor& text, const Tensor& like) {
+  if (text.rank() != 3 || like.rank() != 3 || text.size(2) != like.size(2) ||
+      (text.size(0) != like.size(0) && text.size(0) != 1))
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "the two conditionings have " + std::to_string(like.size(0)) + " and " +
+                    std::to_string(text.size(0)) + " rows of width " +
+                    std::to_string(like.size(-1)) + " and " + std::to_string(text.size(-1)) +
+                    "; they have to agree. Encode both with the same CLIP.");
+  if (text.shape() == like.shape()) return text;
+  const Tensor whole = ctx.make(like.shape(), text.dtype());
+  const std::int64_t tokens = std::min(text.size(1), like.size(1));
+  if (tokens < like.size(1)) ops::fill(ctx, whole, 0.0);
+  for (std::int64_t row = 0; row < like.size(0); ++row) {
+    const std::int64_t source = text.size(0) == 1 ? 0 : row;
+    ops::copy_into(ctx, text.slice(0, source, source + 1).slice(1, 0, tokens),
+                   whole.slice(0, row, row + 1).slice(1, 0, tokens));
+  }
+  return whole;
+}
+
 }  // namespace
 
 void FluxGuidance::execute(Context& ctx) {
@@ -96,14 +128,7 @@ void ConditioningCombine::infer(Infer& question) {
 }
 
 void ConditioningConcat::execute(Context& ctx) {
-  const Value more = ctx[from];
-  if (more.count() == 0)
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                "conditioning_from is an empty list. Link a text encoder's output.");
-  if (more.count() > 1)
-    ctx.warn("conditioning_from has " + std::to_string(more.count()) +
-             " entries; only the first is used.");
-  const Tensor tail = text_of(more.item(0));
+  const Tensor tail = text_of(first_of(ctx, ctx[from], "conditioning_from"));
   ctx[out] = each(ctx[to], [&](const Value& entry) {
     return Record(entry).set("cross_attn", value_of(joined(ctx, text_of(entry), tail))).value();
   });
@@ -116,6 +141,36 @@ void ConditioningConcat::infer(Infer& question) {
   for (EntryShapes& entry : entries) {
     if (entry.text.rank != 3) return;
     entry.text.shape[1] += more.front().text.shape[1];
+  }
+  infer_entries(question, out, entries);
+}
+
+void ConditioningAverage::execute(Context& ctx) {
+  const Value other = first_of(ctx, ctx[from], "conditioning_from");
+  const double share = ctx[strength];
+  const auto mixed = [&](const Tensor& a, const Tensor& b) {
+    return value_of(ops::combine(ctx, {{share, a}, {1.0 - share, b}}));
+  };
+  ctx[out] = each(ctx[to], [&](const Value& entry) {
+    const Tensor text = text_of(entry);
+    Record changed(entry);
+    changed.set("cross_attn", mixed(text, with_tokens_of(ctx, text_of(other), text)));
+    if (other.has("pooled_output")) {
+      const Value pooled = other.field("pooled_output");
+      const Value own = entry.has("pooled_output") ? entry.field("pooled_output") : pooled;
+      changed.set("pooled_output", mixed(own.as<Tensor>(), pooled.as<Tensor>()));
+    }
+    return changed.value();
+  });
+}
+
+void ConditioningAverage::infer(Infer& question) {
+  std::vector<EntryShapes> entries = entry_shapes(question, to);
+  const std::vector<EntryShapes> other = entry_shapes(question, from);
+  if (other.empty()) return;
+  for (EntryShapes& entry : entries) {
+    if (entry.text.rank != 3) return;
+    if (!entry.pooled) entry.pooled = other.front().pooled;
   }
   infer_entries(question, out, entries);
 }

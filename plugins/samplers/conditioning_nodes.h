@@ -63,6 +63,20 @@ struct ConditioningConcat {
   static void infer(Infer& question);
 };
 
+struct ConditioningAverage {
+  static constexpr Widget kStrength{.number = 1, .max = 1, .step = 0.01};
+
+  static constexpr Info info{"ConditioningAverage", 1, "ConditioningAverage", "conditioning",
+                             "Between two texts: their numbers are mixed."};
+  static constexpr Input<Value> to{"conditioning_to", 0, "", "CONDITIONING"};
+  static constexpr Input<Value> from{"conditioning_from", 0, "", "CONDITIONING"};
+  static constexpr Input<double> strength{"conditioning_to_strength", kStrength};
+  static constexpr Output<Value> out{"CONDITIONING", 0, "", "CONDITIONING"};
+  static constexpr auto ports = heddle::ports(to, from, strength, out);
+  static void execute(Context& ctx);
+  static void infer(Infer& question);
+};
+
 struct ConditioningSetAreaStrength {
   static constexpr Widget kStrength{.number = 1, .max = 10, .step = 0.01};
 

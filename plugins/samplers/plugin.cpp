@@ -23,7 +23,7 @@ HEDDLE_PLUGIN("org.heddle.samplers", "0.1.0", KSampler, KSamplerAdvanced, Sample
               ModelSamplingSD3, ModelSamplingAuraFlow, EmptyLatentImage, EmptySD3LatentImage,
               RepeatLatentBatch, LatentFromBatch, SetLatentNoiseMask, LatentUpscale,
               LatentUpscaleBy, FluxGuidance, ConditioningZeroOut, ConditioningCombine,
-              ConditioningConcat, ConditioningSetAreaStrength, RandomConditioning, RandomLatent,
-              Discard, Samplers, NoiseSchedules)
+              ConditioningConcat, ConditioningAverage, ConditioningSetAreaStrength,
+              RandomConditioning, RandomLatent, Discard, Samplers, NoiseSchedules)
 
 }  // namespace heddle::samplers

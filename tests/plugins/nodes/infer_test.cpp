@@ -114,7 +114,9 @@ BOOST_AUTO_TEST_CASE(a_guided_flux_model_in_parts_is_told_as_it_is_run) {
 BOOST_AUTO_TEST_CASE(changed_conditionings_and_cut_levels_are_told_as_they_are_run) {
   check(R"("zero": {"class_type": "ConditioningZeroOut", "inputs": {"conditioning": ["not", 0]}},
       "long": {"class_type": "ConditioningConcat", "inputs": {"conditioning_to": ["text", 0], "conditioning_from": ["not", 0]}},
-      "strong": {"class_type": "ConditioningSetAreaStrength", "inputs": {"conditioning": ["text", 0], "strength": 2.0}},
+      "mixed": {"class_type": "ConditioningAverage", "inputs": {"conditioning_to": ["text", 0], "conditioning_from": ["not", 0],
+        "conditioning_to_strength": 0.5}},
+      "strong": {"class_type": "ConditioningSetAreaStrength", "inputs": {"conditioning": ["mixed", 0], "strength": 2.0}},
       "both": {"class_type": "ConditioningCombine", "inputs": {"conditioning_1": ["long", 0], "conditioning_2": ["strong", 0]}},
       "guider": {"class_type": "CFGGuider", "inputs": {"model": ["loader", 0], "positive": ["both", 0], "negative": ["zero", 0],
         "cfg": 2.5}},

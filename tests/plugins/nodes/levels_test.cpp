@@ -125,4 +125,33 @@ BOOST_AUTO_TEST_CASE(zeroed_and_joined_conditionings_keep_their_shape) {
   BOOST_TEST(results.floats("b.value", "pooled_output") == std::vector<float>(32, 0.0f));
 }
 
+// Of the second text as many tokens count as the first has; what it lacks are zeros.
+BOOST_AUTO_TEST_CASE(averaged_conditionings_mix_tokens_and_pooled_numbers) {
+  const auto average = [](const std::string& to, const std::string& from) {
+    return R"({"class_type": "ConditioningAverage", "inputs": {"conditioning_to": [")" + to +
+           R"(", 0], "conditioning_from": [")" + from +
+           R"(", 0], "conditioning_to_strength": 0.25}})";
+  };
+  const heddle::Results results =
+      run("\"cut\": " + average("one", "three") + ", \"filled\": " + average("three", "one") +
+              R"(, "a": {"class_type": "test.first", "inputs": {"list": ["cut", 0]}},
+             "b": {"class_type": "test.first", "inputs": {"list": ["filled", 0]}},
+             "look1": {"class_type": "test.look", "inputs": {"value": ["a", 0]}},
+             "look2": {"class_type": "test.look", "inputs": {"value": ["b", 0]}})",
+          {"a.value", "b.value"});
+  const auto mixed = [&](const std::string& to, const std::string& from, const std::string& what) {
+    std::vector<float> first = goldens.floats("in." + to + "." + what),
+                       second = goldens.floats("in." + from + "." + what);
+    second.resize(first.size(), 0.0f);
+    for (std::size_t i = 0; i < first.size(); ++i) first[i] = 0.25f * first[i] + 0.75f * second[i];
+    return first;
+  };
+  for (const std::string what : {"cross_attn", "pooled_output"}) {
+    BOOST_TEST(heddle::test::relative_error(results.floats("a.value", what),
+                                            mixed("one", "three", what)) < 1e-6);
+    BOOST_TEST(heddle::test::relative_error(results.floats("b.value", what),
+                                            mixed("three", "one", what)) < 1e-6);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
