@@ -14,11 +14,11 @@ struct DiffusersLoader {
   static constexpr Info info{
       "DiffusersLoader",
       1,
-      "DiffusersLoader",
-      "advanced/loaders/deprecated",
+      "Load Diffusers Model (DEPRECATED)",
+      "model/loaders",
       "A model in a diffusers pipeline folder: model_index.json and a folder "
       "for each part.",
-      kLoader};
+      kLoader | HEDDLE_NODE_DEPRECATED};
   static constexpr Input<std::string> model_path{"model_path", kFolder};
   static constexpr Output<Value> model{"MODEL", 0, "", "MODEL"};
   static constexpr Output<Value> clip{"CLIP", 0, "", "CLIP"};
@@ -49,10 +49,11 @@ struct UNETLoader {
                                            nullptr};
 
   static constexpr Info info{
-      "UNETLoader", 1, "Load Diffusion Model", "advanced/loaders", "A diffusion model alone.",
+      "UNETLoader", 1, "Load Diffusion Model", "model/loaders", "A diffusion model alone.",
       kLoader};
   static constexpr Input<std::string> unet_name{"unet_name", Widget{.source = "diffusion_models"}};
-  static constexpr Input<std::string> weight_dtype{"weight_dtype", Widget{.choices = kTypes}};
+  static constexpr Input<std::string> weight_dtype{
+      "weight_dtype", Widget{.choices = kTypes, .extra = R"({"advanced": true})"}};
   static constexpr Output<Value> model{"MODEL", 0, "", "MODEL"};
   static constexpr auto ports = heddle::ports(unet_name, weight_dtype, model);
   static void execute(Context& ctx);
@@ -83,7 +84,7 @@ struct CLIPLoader {
   static constexpr Info info{"CLIPLoader",
                              1,
                              "Load CLIP",
-                             "advanced/loaders",
+                             "model/loaders",
                              "One text encoder. Type stable_diffusion: CLIP-L.",
                              kLoader};
   static constexpr Input<std::string> clip_name{"clip_name", Widget{.source = "text_encoders"}};
@@ -101,8 +102,8 @@ struct DualCLIPLoader {
 
   static constexpr Info info{"DualCLIPLoader",
                              1,
-                             "DualCLIPLoader",
-                             "advanced/loaders",
+                             "Load CLIP (Dual)",
+                             "model/loaders",
                              "Two text encoders, in any order. Type flux: CLIP-L and T5-XXL.",
                              kLoader};
   static constexpr Input<std::string> clip_name1{"clip_name1", Widget{.source = "text_encoders"}};

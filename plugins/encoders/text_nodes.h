@@ -44,12 +44,13 @@ struct CLIPTextEncodeFlux {
 };
 
 struct CLIPSetLastLayer {
-  static constexpr Widget kLayer{.number = -1, .min = -24, .max = -1, .step = 1};
+  static constexpr Widget kLayer{
+      .number = -1, .min = -24, .max = -1, .step = 1, .extra = R"({"advanced": true})"};
 
   static constexpr Info info{"CLIPSetLastLayer",
                              1,
                              "CLIP Set Last Layer",
-                             "conditioning",
+                             "model/conditioning",
                              "Which layer of the encoders is read: -1 is the last.",
                              HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<Value> clip{"clip", HEDDLE_PORT_PASS, "", "CLIP"};

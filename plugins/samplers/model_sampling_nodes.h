@@ -7,14 +7,16 @@
 namespace heddle::samplers {
 
 struct ModelSamplingFlux {
-  static constexpr Widget kShift{.number = 1.15, .max = 100, .step = 0.01};
-  static constexpr Widget kBase{.number = 0.5, .max = 100, .step = 0.01};
+  static constexpr Widget kShift{
+      .number = 1.15, .max = 100, .step = 0.01, .extra = R"({"advanced": true})"};
+  static constexpr Widget kBase{
+      .number = 0.5, .max = 100, .step = 0.01, .extra = R"({"advanced": true})"};
   static constexpr Widget kPixels{.number = 1024, .min = 16, .max = 16384, .step = 8};
 
   static constexpr Info info{"ModelSamplingFlux",
                              1,
                              "ModelSamplingFlux",
-                             "advanced/model",
+                             "model/patch/flux",
                              "FLUX's levels, shifted for a picture of this size.",
                              HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
