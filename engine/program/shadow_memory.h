@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/tensor/dtype.h"
 #include "heddle/abi/value.h"
 
 namespace heddle::engine {
@@ -58,6 +59,20 @@ class ShadowMemory {
   Map::iterator cut(std::uint64_t at);
 
   Map pieces_;  // by begin; no two overlap
+};
+
+// A tensor counted in what has a size of its own: elements, or the blocks that neighbours of a row
+// share.
+struct Items {
+  explicit Items(const heddle_tensor_info& tensor) : info(tensor) {
+    const DTypeBlock block = dtype_block(DType(tensor.dtype));
+    bytes = std::uint64_t(block.bytes);
+    if (block.elements == 1 || info.rank == 0) return;
+    info.shape[info.rank - 1] /= block.elements;
+    for (std::uint32_t i = 0; i + 1 < info.rank; ++i) info.stride[i] /= block.elements;
+  }
+  heddle_tensor_info info;
+  std::uint64_t bytes = 0;
 };
 
 // The bytes of a tensor's elements as they lie in memory, in runs that are as long as can be:

@@ -56,20 +56,6 @@ class Contents {
   std::uint64_t content_ = 0, end_ = 0;
 };
 
-// A tensor counted in what has a size of its own: elements, or the blocks that neighbours of a row
-// share.
-struct Items {
-  explicit Items(const heddle_tensor_info& tensor) : info(tensor) {
-    const DTypeBlock block = dtype_block(DType(tensor.dtype));
-    bytes = std::uint64_t(block.bytes);
-    if (block.elements == 1 || info.rank == 0) return;
-    info.shape[info.rank - 1] /= block.elements;
-    for (std::uint32_t i = 0; i + 1 < info.rank; ++i) info.stride[i] /= block.elements;
-  }
-  heddle_tensor_info info;
-  std::uint64_t bytes = 0;
-};
-
 class SessionSimulation {
  public:
   SessionSimulation(const Graph& graph, const SessionSpec& spec, const SessionPlan& plan)
