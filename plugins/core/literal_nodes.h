@@ -9,10 +9,10 @@ struct PrimitiveInt {
   // The greatest 64-bit numbers are no doubles, so the range is given to front ends as text.
   static constexpr Widget kValue{.extra =
                                      R"({"min": -9223372036854775807, "max": 9223372036854775807,
-                   "control_after_generate": true})"};
+                   "control_after_generate": "fixed", "default": null})"};
 
-  static constexpr Info info{"PrimitiveInt",    1,  "Int",
-                             "utils/primitive", "", HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
+  static constexpr Info info{"PrimitiveInt",        1,  "Int",
+                             "utilities/primitive", "", HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<std::int64_t> value{"value", kValue};
   static constexpr Output<std::int64_t> out{"INT"};
   static constexpr auto ports = heddle::ports(value, out);
@@ -21,10 +21,11 @@ struct PrimitiveInt {
 
 struct PrimitiveFloat {
   static constexpr Widget kValue{
-      .extra = R"({"min": -9223372036854775807, "max": 9223372036854775807})"};
+      .extra = R"({"min": -9223372036854775807, "max": 9223372036854775807, "step": 0.1,
+                   "default": null})"};
 
-  static constexpr Info info{"PrimitiveFloat",  1,  "Float",
-                             "utils/primitive", "", HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
+  static constexpr Info info{"PrimitiveFloat",      1,  "Float",
+                             "utilities/primitive", "", HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<double> value{"value", kValue};
   static constexpr Output<double> out{"FLOAT"};
   static constexpr auto ports = heddle::ports(value, out);
@@ -57,7 +58,7 @@ struct PrimitiveStringMultiline {
 struct PrimitiveBoolean {
   static constexpr Info info{"PrimitiveBoolean", 1,  "Boolean",
                              "utils/primitive",  "", HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
-  static constexpr Input<bool> value{"value", Widget{}};
+  static constexpr Input<bool> value{"value", Widget{.extra = R"({"default": null})"}};
   static constexpr Output<bool> out{"BOOLEAN"};
   static constexpr auto ports = heddle::ports(value, out);
   static void execute(Context& ctx) { ctx[out] = ctx[value]; }

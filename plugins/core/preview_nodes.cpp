@@ -1,28 +1,13 @@
 #include "preview_nodes.h"
 
-#include <charconv>
-#include <cmath>
 #include <heddle/device.hpp>
 #include <string>
 #include <vector>
 
+#include "python_text.h"
+
 namespace heddle::loaders {
 namespace {
-
-// As Python's str(): the fewest digits that read back as the same number.
-std::string text_of(double number) {
-  if (std::isnan(number)) return "nan";
-  if (std::isinf(number)) return number < 0 ? "-inf" : "inf";
-  const double size = std::fabs(number);
-  const bool is_fixed = size == 0 || (size >= 1e-4 && size < 1e16);
-  char digits[64];
-  const auto end =
-      std::to_chars(digits, digits + sizeof digits, number,
-                    is_fixed ? std::chars_format::fixed : std::chars_format::scientific);
-  std::string text(digits, end.ptr);
-  if (is_fixed && text.find('.') == std::string::npos) text += ".0";
-  return text;
-}
 
 Value text_value(const std::string& text) {
   return Value::adopt(services.value->make_str({text.data(), text.size()}));
@@ -72,7 +57,7 @@ std::string text_of(const Value& value) {
     case HEDDLE_KIND_BOOL:
       return value.as<bool>() ? "True" : "False";
     case HEDDLE_KIND_FLOAT:
-      return text_of(value.as<double>());
+      return python_float(value.as<double>());
     case HEDDLE_KIND_LIST:
     case HEDDLE_KIND_RECORD:
       return json_of(for_json(value));
