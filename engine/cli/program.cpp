@@ -59,6 +59,14 @@ Layer only_of(const Layer& layer, std::uint32_t commands) {
   return kept;
 }
 
+// A name that leads nowhere from here may be that of a workflow which ComfyUI's user has saved.
+std::filesystem::path find_workflow(const std::filesystem::path& file, const Settings& settings) {
+  std::error_code ignored;
+  if (settings.engine.comfyui_dir.empty() || std::filesystem::exists(file, ignored)) return file;
+  std::filesystem::path saved = settings.engine.comfyui_dir / "user/default/workflows" / file;
+  return std::filesystem::is_regular_file(saved, ignored) ? saved : file;
+}
+
 // Of run and plan the workflow comes, too: it is read once, as it may come through a pipe.
 void read_settings_of(const CommandLine& line, const std::filesystem::path& workflow,
                       Request& request) {
@@ -68,7 +76,7 @@ void read_settings_of(const CommandLine& line, const std::filesystem::path& work
   Settings& settings = request.settings;
   settings = read_settings(only_of(lay_over(layers), options_of(line.command)));
   if (!workflow.empty()) {
-    request.flow = Workflow::load(workflow);
+    request.flow = Workflow::load(find_workflow(workflow, settings));
     prefer_workflow_budgets(settings, request.flow.budgets());
   }
   std::error_code ignored;

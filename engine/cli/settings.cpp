@@ -156,6 +156,8 @@ std::map<std::string, std::string> places_of(const Layer& layer) {
   for (const Given& given : layer.of("threads"))
     places[engine::option_frame("threads")] = given.where;
   for (const Given& given : layer.of("costs")) places[engine::option_frame("costs")] = given.where;
+  for (const Given& given : layer.of("comfyui"))
+    places[engine::option_frame("comfyui_dir")] = given.where;
   for (const Given& given : layer.of("devices"))
     for (const std::string& name : separate(given))
       places[engine::option_frame("devices", name)] = given.where;
@@ -258,6 +260,7 @@ Settings read_settings(const Layer& layer) {
     settings.engine.device_options[pair.key] = std::move(pair.value);
   settings.engine.model_dirs = read_folders(layer, "models");
   settings.engine.plugin_dirs = read_folders(layer, "plugins");
+  for (const Given& given : layer.of("comfyui")) settings.engine.comfyui_dir = read_path(given);
   for (const Given& given : layer.of("input")) settings.engine.input_dir = read_path(given);
   for (const Given& given : layer.of("costs")) settings.costs_file = read_path(given);
   for (const Given& given : layer.of("trace")) settings.trace = read_new_file(given);

@@ -39,8 +39,9 @@ EngineOptions options_of(const heddle_engine_options* from) {
   for (std::string& dir : list_of(o.model_dirs, o.model_dir_count, "model_dirs"))
     options.model_dirs.emplace_back(std::move(dir));
   options.default_plugin_dir = text_or(o.default_plugin_dir, "");
-  options.input_dir = text_or(o.input_dir, "input");
-  options.output_dir = text_or(o.output_dir, "output");
+  options.input_dir = text_or(o.input_dir, "");
+  options.output_dir = text_or(o.output_dir, "");
+  options.comfyui_dir = text_or(o.comfyui_dir, "");
   options.costs = text_or(o.costs, "");
   options.devices = list_of(o.devices, o.device_count, "devices");
   options.compute = map_of(o.compute, o.compute_count, "compute");

@@ -6,6 +6,7 @@
 #include "engine/base/text.h"
 #include "engine/facade/data.h"
 #include "engine/facade/inputs.h"
+#include "engine/facade/layout.h"
 #include "engine/memory/machine_memory.h"
 #include "engine/plugin/host.h"
 #include "engine/plugin/ledgers.h"
@@ -31,21 +32,6 @@ std::vector<fs::path> shipped_plugins() {
       places, [&](const fs::path& place) { return fs::is_directory(place, error); });
   if (found != places.end()) return {*found};
   return places;
-}
-
-// graphs/models stands in the source tree above the build folder, or in the folder that an
-// installed library or program is in.
-std::vector<fs::path> shipped_models() {
-  std::vector<fs::path> found;
-  std::error_code error;
-  for (const fs::path& folder : {engine::library_folder(), engine::program_folder()})
-    for (const fs::path& base :
-         {folder, folder.parent_path(), folder.parent_path().parent_path()}) {
-      const fs::path models = base / "graphs/models";
-      if (fs::is_directory(models, error) && std::ranges::find(found, models) == found.end())
-        found.push_back(models);
-    }
-  return found;
 }
 
 // Any plugin may have a part in a result, so all of them count, by their very files: one that is
@@ -85,11 +71,7 @@ Engine::Data::Data(EngineOptions given) : options(std::move(given)), hooks(optio
   for (const engine::RefusedPlugin& refused : plugins.refused)
     engine::log(engine::Level::warning, engine::cat("plugin refused: ", refused.reason));
 
-  std::vector<fs::path> models = options.model_dirs;
-  for (const fs::path& shipped : shipped_models())
-    if (std::ranges::find(models, shipped) == models.end()) models.push_back(shipped);
-  folders =
-      std::make_unique<engine::Folders>(std::move(models), options.input_dir, options.output_dir);
+  folders = std::make_unique<engine::Folders>(layout_of(options));
   plugins.catalog->set_file_lister(
       [this](std::string_view folder, std::int32_t kind) { return folders->list(folder, kind); },
       [this](std::string_view folder) { return folders->places(folder); });

@@ -13,11 +13,31 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// ComfyUI's older names of two folders; both are searched.
-std::vector<std::string> spellings(std::string_view folder) {
-  if (folder == "diffusion_models") return {"diffusion_models", "unet"};
-  if (folder == "text_encoders") return {"text_encoders", "clip"};
-  return {std::string(folder)};
+// The folders of ComfyUI's models that go by two names; both are searched, the first one first.
+struct TwoNames {
+  std::string_view name, first, second;
+};
+constexpr TwoNames kTwoNames[] = {{"diffusion_models", "unet", "diffusion_models"},
+                                  {"text_encoders", "text_encoders", "clip"},
+                                  {"controlnet", "controlnet", "t2i_adapter"}};
+
+// "diffusion_models" of "unet".
+std::string_view todays_name(std::string_view folder) {
+  for (const TwoNames& names : kTwoNames)
+    if (folder == names.first || folder == names.second) return names.name;
+  return folder;
+}
+
+// Folders that hold no files of models.
+constexpr std::string_view kOthers[] = {"input", "output", "temp", "configs"};
+// ComfyUI's, gguf, and indices of shards. What else lies there says "put_loras_here" or explains.
+constexpr std::string_view kEndings[] = {".ckpt",        ".pt",  ".pt2", ".bin",  ".pth",
+                                         ".safetensors", ".pkl", ".sft", ".gguf", ".json"};
+
+bool is_model_file(const fs::path& path) {
+  std::string ending = path.extension().string();
+  for (char& c : ending) c = c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c;
+  return std::ranges::find(kEndings, ending) != std::end(kEndings);
 }
 
 bool leaves_its_folder(const fs::path& name) {
@@ -27,16 +47,30 @@ bool leaves_its_folder(const fs::path& name) {
 
 }  // namespace
 
-Folders::Folders(std::vector<fs::path> models, fs::path input, fs::path output)
-    : models_(std::move(models)), input_(std::move(input)), output_(std::move(output)) {}
+fs::path Folders::temp() const {
+  return layout_.temp.empty() ? layout_.output / "temp" : layout_.temp;
+}
 
 std::vector<fs::path> Folders::roots(std::string_view folder) const {
-  if (folder == "input") return {input_};
-  if (folder == "output") return {output_};
-  if (folder == "temp") return {output_ / "temp"};
+  if (folder == "input") return {layout_.input};
+  if (folder == "output") return {layout_.output};
+  if (folder == "temp") return {temp()};
+  const std::string_view wanted = todays_name(folder);
+  const auto* names = std::ranges::find(kTwoNames, wanted, &TwoNames::name);
   std::vector<fs::path> roots;
-  for (const fs::path& models : models_)
-    for (const std::string& name : spellings(folder)) roots.push_back(models / name);
+  const auto add = [&](fs::path root) {
+    if (std::ranges::find(roots, root) == roots.end()) roots.push_back(std::move(root));
+  };
+  for (const ModelPlace& place : layout_.models) {
+    if (!place.folder.empty()) {
+      if (todays_name(place.folder) == wanted) add(place.path);
+    } else if (names == std::end(kTwoNames)) {
+      add(place.path / wanted);
+    } else {
+      add(place.path / names->first);
+      add(place.path / names->second);
+    }
+  }
   return roots;
 }
 
@@ -62,6 +96,7 @@ std::string Folders::find(std::string_view folder, std::string_view name) const 
 }
 
 std::vector<std::string> Folders::list(std::string_view folder, std::int32_t widget_kind) const {
+  const bool all_files = std::ranges::find(kOthers, folder) != std::end(kOthers);
   std::set<std::string> names;
   for (const fs::path& root : roots(folder)) {
     std::error_code error;
@@ -76,7 +111,7 @@ std::vector<std::string> Folders::list(std::string_view folder, std::int32_t wid
          !error && it != end; it.increment(error)) {
       if (it.depth() > 8)
         it.disable_recursion_pending();  // a link that points upwards must not keep us here
-      if (it->is_regular_file(error))
+      if (it->is_regular_file(error) && (all_files || is_model_file(it->path())))
         names.insert(it->path().lexically_relative(root).generic_string());
     }
   }
@@ -89,10 +124,18 @@ std::vector<std::string> Folders::places(std::string_view folder) const {
   return texts;
 }
 
+fs::path Folders::place_for_new(std::string_view folder) const {
+  const std::vector<fs::path> all = roots(folder);
+  std::error_code ignored;
+  const auto there = std::ranges::find_if(
+      all, [&](const fs::path& root) { return fs::is_directory(root, ignored); });
+  return there != all.end() ? *there : all.empty() ? fs::path() : all.front();
+}
+
 std::string Folders::output(std::string_view kind) const {
   if (kind != "output" && kind != "temp")
     throw Error(Code::invalid_argument, cat("there is no output folder of the kind ", quote(kind)));
-  const fs::path folder = kind == "temp" ? output_ / "temp" : output_;
+  const fs::path folder = kind == "temp" ? temp() : layout_.output;
   std::error_code error;
   fs::create_directories(folder, error);
   if (error)

@@ -48,6 +48,24 @@ count() {
 }
 is_empty() { [ ! -s "$1" ] || { wrong "$what: its $1 is not empty:"; cat "$1"; }; }
 
+# A ComfyUI folder: from the command line, the environment and the configuration; its user's workflows.
+mkdir -p ui/models/loras ui/user/default/workflows ui/elsewhere config/heddle
+touch ui/models/loras/put_loras_here ui/models/loras/ink.safetensors ui/elsewhere/chalk.safetensors
+printf 'a:\n  loras: elsewhere\n  custom_nodes: nodes\n' >ui/extra_model_paths.yaml
+sed 's/"b": 10/"b": 20/' sum.json >ui/user/default/workflows/saved.json
+run 0 nodes LoraLoader --comfyui ui --json; has out chalk.safetensors; has out ink.safetensors; has_not out put_loras_here
+has err "extra_model_paths.yaml:3: custom_nodes are left out"
+HEDDLE_COMFYUI=ui run 0 nodes LoraLoader --json; has out ink.safetensors
+printf '{"comfyui": "../../ui"}' >config/heddle/config.json
+run 0 nodes LoraLoader --json; has out ink.safetensors
+run 0 run saved.json --json; has out '"event":"run_done"'
+rm config/heddle/config.json
+run 0 nodes LoraLoader --json; has_not out ink.safetensors
+run 2 run saved.json; has err "saved.json"
+run 2 nodes --comfyui config; has err "--comfyui: 'config' is no ComfyUI folder"
+printf 'a:\n  loras: [x\n' >ui/extra_model_paths.yaml
+run 2 nodes --comfyui ui; has err "--comfyui: ui/extra_model_paths.yaml:"
+
 # What there is.
 run 0 version; has out "heddle "
 run 0 --help; has out "--version"

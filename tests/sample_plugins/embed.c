@@ -296,6 +296,12 @@ static void be_refused(heddle_engine* engine, heddle_engine_options options) {
   expect(heddle_engine_start(engine, NULL, NULL, &run, &error) == HEDDLE_INVALID_ARGUMENT,
          "no workflow, no run");
   heddle_text_free(error);
+  options.comfyui_dir = "no/such/folder";
+  expect(heddle_engine_make(&options, &none, &error) == HEDDLE_INVALID_ARGUMENT && none == NULL &&
+             error != NULL && strstr(error, "comfyui_dir") != NULL &&
+             strstr(error, "no/such/folder") != NULL,
+         "a ComfyUI folder that is not there is refused");
+  heddle_text_free(error);
   options.size = 0;
   expect(heddle_engine_make(&options, &none, NULL) == HEDDLE_INVALID_ARGUMENT && none == NULL,
          "options without a size are refused");

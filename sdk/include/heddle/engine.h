@@ -47,8 +47,8 @@ typedef struct heddle_engine_options {
   uint32_t size;
   uint32_t threads;               /* of a CPU device; 0: all cores                         */
   const char* default_plugin_dir; /* NULL: "plugins" beside libheddle, else the program    */
-  const char* input_dir;          /* NULL: "input"                                         */
-  const char* output_dir;         /* NULL: "output"                                        */
+  const char* input_dir;          /* NULL: that of comfyui_dir, else "input"               */
+  const char* output_dir;         /* NULL: that of comfyui_dir, else "output"              */
   const char* costs;              /* a file of measured costs to place by                  */
   const char* const* plugin_dirs; /* searched after the default one                        */
   size_t plugin_dir_count;
@@ -79,6 +79,7 @@ typedef struct heddle_engine_options {
   const char* pinned;      /* of host memory, pinned at most; NULL: half of the host budget */
   double idle_seconds;     /* a model not used for so long is unloaded; 0: never           */
   uint64_t prompt_limit;   /* bytes of a text that a model reads; 0: 64 KiB                */
+  const char* comfyui_dir; /* a ComfyUI folder: its models, input, output and extra paths  */
 } heddle_engine_options;
 
 /* What a run tells. */

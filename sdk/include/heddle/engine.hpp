@@ -76,10 +76,10 @@ struct EngineOptions {
                                              // else beside the program
   std::vector<std::filesystem::path> model_dirs;  // each holds checkpoints/, diffusers/, ...;
                                                   // searched in this order, then graphs/models
-  std::filesystem::path input_dir = "input";
-  std::filesystem::path output_dir = "output";
-  std::vector<std::string> devices;            // "cpu", "cpu:0"; empty: the best kind there is
-  unsigned threads = 0;                        // of a CPU device; 0: all cores
+  std::filesystem::path input_dir, output_dir;    // empty: comfyui_dir's, else "input" and "output"
+  std::filesystem::path comfyui_dir;  // a ComfyUI folder; what is named by itself comes before it
+  std::vector<std::string> devices;   // "cpu", "cpu:0"; empty: the best kind there is
+  unsigned threads = 0;               // of a CPU device; 0: all cores
   std::map<std::string, std::string> compute;  // device or kind -> "f32", "bf16", "fp16"
   // By device or kind of device: to be used at most, to be left free for other programs ("host": of
   // host memory).

@@ -26,8 +26,9 @@ std::string refusal(std::string_view option, const std::string& value) {
 BOOST_AUTO_TEST_CASE(nothing_given_leaves_the_defaults_of_the_engine) {
   const Settings settings = read_settings({});
   BOOST_TEST(settings.engine.threads == 0u);
-  BOOST_TEST(settings.engine.input_dir == "input");
-  BOOST_TEST(settings.engine.output_dir == "output");
+  BOOST_TEST(settings.engine.input_dir.empty());
+  BOOST_TEST(settings.engine.output_dir.empty());
+  BOOST_TEST(settings.engine.comfyui_dir.empty());
   BOOST_TEST(!settings.json);
   BOOST_TEST(settings.sets.empty());
 }
