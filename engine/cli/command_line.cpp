@@ -24,6 +24,8 @@ constexpr CommandSpec kCommands[] = {
     {Command::run, "run", "run a workflow", kRun, "FILE", "the workflow, as JSON"},
     {Command::plan, "plan", "print what would run where, without running it", kPlan, "FILE",
      "the workflow, as JSON"},
+    {Command::fetch, "fetch", "download the model files that a workflow names and that are missing",
+     kFetch, "FILE", "the workflow, as JSON"},
     {Command::nodes, "nodes", "list the node types, or describe one", kNodes, "CLASS",
      "the node type to describe"},
     {Command::devices, "devices", "list the devices", kDevices, nullptr, nullptr},

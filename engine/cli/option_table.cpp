@@ -29,9 +29,11 @@ constexpr OptionSpec kOptions[] = {
     {"pinned", OptionKind::size, "SIZE",
      "host memory to pin for devices at most, of the host budget (default: half of it)", kUsers},
     {"models", OptionKind::paths, "DIR",
-     "a folder that holds checkpoints/, diffusers/, ...; searched before the program's own", kAll},
+     "a folder that holds checkpoints/, diffusers/, ...; searched before the program's own",
+     kAll | kFetch},
     {"comfyui", OptionKind::path, "DIR",
-     "a ComfyUI folder: its models, input, output, user and extra_model_paths.yaml are used", kAll},
+     "a ComfyUI folder: its models, input, output, user and extra_model_paths.yaml are used",
+     kAll | kFetch},
     {"plugins", OptionKind::paths, "DIR",
      "a folder of plugins; its node types replace those of the same name", kAll},
     {"input", OptionKind::path, "DIR",
@@ -58,9 +60,10 @@ constexpr OptionSpec kOptions[] = {
     {"svg", OptionKind::path, "FILE", "draw the plan with Graphviz; NAME.dot: only write its input",
      kPlan},
     {"min-memory", OptionKind::flag, "", "print the minimum memory that the workflow needs", kPlan},
-    {"json", OptionKind::flag, "", "JSON on stdout: one object a line, for programs", kAll},
+    {"json", OptionKind::flag, "", "JSON on stdout: one object a line, for programs",
+     kAll | kFetch},
     {"quiet", OptionKind::flag, "", "no progress and no summary (plan: no warnings)",
-     kFlows | kTune | kBench},
+     kFlows | kTune | kBench | kFetch},
 };
 
 }  // namespace

@@ -18,6 +18,7 @@ enum Commands : std::uint32_t {
   kPlugins = 16,
   kTune = 32,
   kBench = 64,
+  kFetch = 128,
 };
 
 enum class OptionKind {

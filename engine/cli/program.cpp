@@ -34,6 +34,8 @@ std::uint32_t options_of(Command command) {
       return kRun;
     case Command::plan:
       return kPlan;
+    case Command::fetch:
+      return kFetch;
     case Command::nodes:
       return kNodes;
     case Command::devices:
@@ -75,7 +77,8 @@ void read_settings_of(const CommandLine& line, const std::filesystem::path& work
     layers.push_back(read_configuration(engine::read_file(file, engine::kConfigurationFile), file));
   Settings& settings = request.settings;
   settings = read_settings(only_of(lay_over(layers), options_of(line.command)));
-  if (!workflow.empty()) {
+  if (line.command == Command::fetch) request.file = find_workflow(workflow, settings);
+  if (line.command != Command::fetch && !workflow.empty()) {
     request.flow = Workflow::load(find_workflow(workflow, settings));
     prefer_workflow_budgets(settings, request.flow.budgets());
   }
@@ -103,6 +106,8 @@ int carry_out(Command command, const Request& request, Output& output) {
       return run_workflow(request, output);
     case Command::plan:
       return plan_workflow(request, output);
+    case Command::fetch:
+      return fetch_models(request, output);
     case Command::nodes:
       return list_nodes(request, output);
     case Command::devices:
@@ -122,7 +127,8 @@ int carry_out(Command command, const Request& request, Output& output) {
 
 int run_command(const CommandLine& line, Output& output) {
   std::error_code ignored;
-  const bool takes_workflow = line.command == Command::run || line.command == Command::plan;
+  const bool takes_workflow = line.command == Command::run || line.command == Command::plan ||
+                              line.command == Command::fetch;
   Request request;
   const std::filesystem::path workflow = takes_workflow ? line.operand : std::string();
   if (takes_workflow && std::filesystem::is_directory(workflow, ignored))

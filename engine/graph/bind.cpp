@@ -10,6 +10,7 @@
 #include "engine/graph/dag.h"
 #include "engine/graph/lists.h"
 #include "engine/graph/literal.h"
+#include "engine/graph/missing_models.h"
 #include "engine/graph/prompt_errors.h"
 #include "engine/graph/prompt_verdict.h"
 #include "engine/graph/type_match.h"
@@ -394,7 +395,9 @@ class Binder {
 Bound bind(const Workflow& workflow, const Catalog& catalog,
            const std::vector<std::string>& targets, const GivenValues& given,
            std::uint64_t prompt_limit) {
-  return Binder(workflow, catalog, given, prompt_limit).bind(targets);
+  Bound bound = Binder(workflow, catalog, given, prompt_limit).bind(targets);
+  add_missing_models(workflow, catalog, bound.problems);
+  return bound;
 }
 
 }  // namespace heddle::engine

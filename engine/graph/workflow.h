@@ -12,6 +12,7 @@
 
 #include "engine/base/json.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/model_addresses.h"
 
 namespace heddle::engine {
 
@@ -48,7 +49,8 @@ struct Workflow {
   std::string name;                 // for messages: the file's name
   std::vector<WorkflowNode> nodes;  // in the order of the text
   std::vector<DeviceHint> devices;
-  Json rest;  // top-level keys we do not know (extra_data, ...), kept
+  Json rest;                         // top-level keys we do not know (extra_data, ...), kept
+  std::vector<ModelAddress> models;  // where its files can be had
 
   const WorkflowNode* find(std::string_view id) const;
 };

@@ -389,9 +389,11 @@ class Parser {
 }  // namespace
 
 Workflow parse_workflow(std::string_view text, std::string_view name) {
-  if (std::optional<Workflow> workflow = Parser(name).parse_by_nodes(text))
-    return *std::move(workflow);
-  return Parser(name).parse(parse_json(text, name));
+  Json root;
+  std::optional<Workflow> workflow = Parser(name).parse_by_nodes(text);
+  if (!workflow) workflow = Parser(name).parse(root = parse_json(text, name));
+  workflow->models = model_addresses(root.is_object() ? root : workflow->rest);
+  return *std::move(workflow);
 }
 
 }  // namespace heddle::engine

@@ -66,6 +66,12 @@ run 2 nodes --comfyui config; has err "--comfyui: 'config' is no ComfyUI folder"
 printf 'a:\n  loras: [x\n' >ui/extra_model_paths.yaml
 run 2 nodes --comfyui ui; has err "--comfyui: ui/extra_model_paths.yaml:"
 
+# Files that a workflow says where to get are listed, in the same report as all else, and fetched when that is asked for.
+printf '{"prompt": {"1": {"class_type": "no.such", "inputs": {}}}, "models": [{"name": "x.safetensors", "directory": "loras", "url": "https://127.0.0.1:1/x", "hash": "12", "hash_type": "SHA256"}]}' >lacks.json
+run 2 run lacks.json; has err "no.such"; has err "loras/x.safetensors: https://127.0.0.1:1/x (SHA256 12)"
+run 2 fetch lacks.json; has err "--comfyui"
+run 0 fetch sum.json; has err "gives no addresses"
+
 # What there is.
 run 0 version; has out "heddle "
 run 0 --help; has out "--version"
