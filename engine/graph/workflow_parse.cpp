@@ -5,7 +5,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
-#include "engine/graph/workflow.h"
+#include "engine/graph/workflow_json.h"
 #include "engine/graph/workflow_keys.h"
 
 namespace heddle::engine {
@@ -389,11 +389,16 @@ class Parser {
 }  // namespace
 
 Workflow parse_workflow(std::string_view text, std::string_view name) {
-  Json root;
   std::optional<Workflow> workflow = Parser(name).parse_by_nodes(text);
-  if (!workflow) workflow = Parser(name).parse(root = parse_json(text, name));
-  workflow->models = model_addresses(root.is_object() ? root : workflow->rest);
+  if (!workflow) return workflow_of(parse_json(text, name), name);
+  workflow->models = model_addresses(workflow->rest);
   return *std::move(workflow);
+}
+
+Workflow workflow_of(const Json& json, std::string_view name) {
+  Workflow workflow = Parser(name).parse(json);
+  workflow.models = model_addresses(json);
+  return workflow;
 }
 
 }  // namespace heddle::engine
