@@ -16,7 +16,7 @@ namespace heddle::cli {
 inline constexpr int kExitDone = 0, kExitFailed = 1, kExitUsage = 2;
 
 struct Request {
-  Workflow flow;               // of run and plan; no engine has adopted it
+  Workflow flow;               // of run, plan and convert; no engine has adopted it
   std::filesystem::path file;  // of fetch: the workflow, which need not be one that can run
   std::string class_type;      // of nodes; empty: all
   std::string model;           // of bench; empty: list them
@@ -28,6 +28,7 @@ int run_workflow(const Request& request, Output& output);
 int plan_workflow(const Request& request, Output& output);
 int fetch_models(const Request& request, Output& output);
 int tune_devices(const Request& request, Output& output);
+int convert_workflow(const Request& request, Output& output);
 int bench_model(const Request& request, Output& output);
 int list_nodes(const Request& request, Output& output);
 int list_devices(const Request& request, Output& output);

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint32_t kFlows = kRun | kPlan;
 constexpr std::uint32_t kUsers = kFlows | kDevices | kBench;
-constexpr std::uint32_t kAll = kFlows | kNodes | kDevices | kPlugins | kTune | kBench;
+constexpr std::uint32_t kAll = kFlows | kNodes | kDevices | kPlugins | kTune | kBench | kConvert;
 
 constexpr OptionSpec kOptions[] = {
     {"set", OptionKind::assignments, "NODE.INPUT=VALUE",
@@ -36,6 +36,9 @@ constexpr OptionSpec kOptions[] = {
      kAll | kFetch},
     {"plugins", OptionKind::paths, "DIR",
      "a folder of plugins; its node types replace those of the same name", kAll},
+    {"object-info", OptionKind::paths, "FILE",
+     "definitions of node types that no plugin brings, as ComfyUI's /object_info gives them",
+     kConvert},
     {"input", OptionKind::path, "DIR",
      "where pictures to load are (default: input, or that of --comfyui)", kAll},
     {"output", OptionKind::path, "DIR",

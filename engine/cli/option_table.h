@@ -19,6 +19,7 @@ enum Commands : std::uint32_t {
   kTune = 32,
   kBench = 64,
   kFetch = 128,
+  kConvert = 256,
 };
 
 enum class OptionKind {

@@ -46,6 +46,8 @@ std::uint32_t options_of(Command command) {
       return kTune;
     case Command::bench:
       return kBench;
+    case Command::convert:
+      return kConvert;
     default:
       return 0;
   }
@@ -69,7 +71,7 @@ std::filesystem::path find_workflow(const std::filesystem::path& file, const Set
   return std::filesystem::is_regular_file(saved, ignored) ? saved : file;
 }
 
-// Of run and plan the workflow comes, too: it is read once, as it may come through a pipe.
+// Of run, plan and convert the workflow comes, too: it is read once, as it may come through a pipe.
 void read_settings_of(const CommandLine& line, const std::filesystem::path& workflow,
                       Request& request) {
   std::vector<Layer> layers{line.options, read_environment(&environment)};
@@ -118,6 +120,8 @@ int carry_out(Command command, const Request& request, Output& output) {
       return tune_devices(request, output);
     case Command::bench:
       return bench_model(request, output);
+    case Command::convert:
+      return convert_workflow(request, output);
     case Command::version:
       output.write(cat("heddle ", Engine().version(), "\n"));
       return kExitDone;
@@ -128,7 +132,7 @@ int carry_out(Command command, const Request& request, Output& output) {
 int run_command(const CommandLine& line, Output& output) {
   std::error_code ignored;
   const bool takes_workflow = line.command == Command::run || line.command == Command::plan ||
-                              line.command == Command::fetch;
+                              line.command == Command::fetch || line.command == Command::convert;
   Request request;
   const std::filesystem::path workflow = takes_workflow ? line.operand : std::string();
   if (takes_workflow && std::filesystem::is_directory(workflow, ignored))

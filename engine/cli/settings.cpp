@@ -262,6 +262,8 @@ Settings read_settings(const Layer& layer) {
   settings.engine.plugin_dirs = read_folders(layer, "plugins");
   for (const Given& given : layer.of("comfyui")) settings.engine.comfyui_dir = read_path(given);
   for (const Given& given : layer.of("input")) settings.engine.input_dir = read_path(given);
+  for (const Given& given : layer.of("object-info"))
+    settings.object_info.push_back(read_path(given));
   for (const Given& given : layer.of("costs")) settings.costs_file = read_path(given);
   for (const Given& given : layer.of("trace")) settings.trace = read_new_file(given);
   for (const Given& given : layer.of("svg")) settings.svg = read_new_file(given);

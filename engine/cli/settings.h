@@ -26,9 +26,10 @@ struct Settings {
   std::vector<Pair> sets, places,
       parallel;  // to apply in this order: of equal keys, the last one counts
   EngineOptions engine;
-  std::filesystem::path trace, svg;            // files to write; empty: none
-  std::optional<std::filesystem::path> cache;  // of --cache; empty path: nowhere
-  std::filesystem::path costs_file;            // of --costs; the engine reads it where it is there
+  std::vector<std::filesystem::path> object_info;  // of convert
+  std::filesystem::path trace, svg;                // files to write; empty: none
+  std::optional<std::filesystem::path> cache;      // of --cache; empty path: nowhere
+  std::filesystem::path costs_file;  // of --costs; the engine reads it where it is there
   std::set<std::string>
       configured_budgets;  // of engine.budgets: those that a configuration file gave
   // Where the options of `engine` were given, by engine::option_frame().

@@ -186,6 +186,21 @@ int32_t heddle_engine_parse(heddle_engine* engine, const char* json, const char*
   });
 }
 
+int32_t heddle_engine_convert(heddle_engine* engine, const char* json, size_t json_size,
+                              const char* name, const char* const* object_info,
+                              size_t object_info_count, char** out, char** error) {
+  return to_code(error, [&] {
+    const heddle::Engine& e = given(engine, "engine").engine;
+    const std::string_view text(&given(json, "json"), json_size);
+    std::vector<std::string> definitions;
+    for (size_t i = 0; i < object_info_count; ++i)
+      definitions.emplace_back(view_of((&given(object_info, "object_info"))[i], "object_info"));
+    given(out, "out");
+    hand_text(out,
+              e.convert(heddle::Workflow::parse(text, text_or(name, "workflow")), definitions));
+  });
+}
+
 int32_t heddle_engine_plan(heddle_engine* engine, const heddle_workflow* flow,
                            const heddle_start_options* options, int32_t as_json, char** out,
                            char** error) {

@@ -39,6 +39,8 @@ struct Workflow::Data {
   engine::Workflow workflow;
   std::shared_ptr<const engine::Catalog>
       catalog;  // set() asks it for declared types; nullptr: read without an engine
+  // As ComfyUI's interface saves it, until an engine adopts it; nullptr: `workflow` has the nodes.
+  std::shared_ptr<const engine::Json> saved;
 };
 
 struct Results::Data {

@@ -7,6 +7,7 @@
 #include "engine/facade/data.h"
 #include "engine/facade/inputs.h"
 #include "engine/facade/layout.h"
+#include "engine/facade/saved_workflow.h"
 #include "engine/memory/machine_memory.h"
 #include "engine/plugin/host.h"
 #include "engine/plugin/ledgers.h"
@@ -129,6 +130,7 @@ Engine::Data::~Data() {
 
 engine::Bound Engine::Data::bind(const Workflow::Data& flow,
                                  const engine::GivenValues& given) const {
+  require_converted(flow);
   return engine::bind(flow.workflow, *plugins.catalog, {}, given, options.prompt_limit);
 }
 
@@ -170,6 +172,7 @@ std::vector<double> Engine::Data::busy_seconds(const engine::Plan& plan) const {
 }
 
 Ready Engine::Data::prepare(const Workflow::Data& flow, Asked asked) const {
+  require_converted(flow);
   return heddle::prepare(flow.workflow, std::move(asked), options, *environment);
 }
 
@@ -186,8 +189,7 @@ Workflow Engine::load(const fs::path& path) const {
 Workflow Engine::parse(std::string_view json, std::string_view name) const {
   return translate_errors([&] {
     Workflow flow;
-    flow.data_ = std::make_shared<const Workflow::Data>(
-        Workflow::Data{engine::parse_workflow(json, name), data_->plugins.catalog});
+    flow.data_ = read_workflow(json, name, data_->plugins.catalog);
     return flow;
   });
 }
@@ -197,10 +199,18 @@ Workflow Engine::adopt(Workflow flow) const {
     if (flow.data_ == nullptr)
       throw engine::Error(engine::Code::invalid_argument,
                           "this workflow is empty: make it with Workflow::load or Workflow::parse");
-    auto adopted = std::make_shared<Workflow::Data>(*flow.data_);
-    adopted->catalog = data_->plugins.catalog;
-    flow.data_ = std::move(adopted);
+    flow.data_ = adopt_workflow(*flow.data_, data_->plugins.catalog);
     return std::move(flow);
+  });
+}
+
+std::string Engine::convert(const Workflow& flow,
+                            const std::vector<std::string>& object_info) const {
+  return translate_errors([&] {
+    if (flow.data_ == nullptr)
+      throw engine::Error(engine::Code::invalid_argument,
+                          "this workflow is empty: make it with Workflow::load or Workflow::parse");
+    return api_form(*flow.data_, *data_->plugins.catalog, object_info);
   });
 }
 

@@ -3,6 +3,7 @@
 #include "engine/base/read_file.h"
 #include "engine/base/text.h"
 #include "engine/facade/data.h"
+#include "engine/facade/saved_workflow.h"
 
 namespace heddle {
 
@@ -12,6 +13,7 @@ std::shared_ptr<Workflow::Data> copy_of(const std::shared_ptr<const Workflow::Da
   if (data == nullptr)
     throw engine::Error(engine::Code::invalid_argument,
                         "this workflow is empty: make it with Engine::load or Engine::parse");
+  require_converted(*data);
   return std::make_shared<Workflow::Data>(*data);
 }
 
@@ -34,7 +36,7 @@ void said_by(std::string_view from, F&& change) {
 Workflow Workflow::parse(std::string_view json, std::string_view name) {
   return translate_errors([&] {
     Workflow flow;
-    flow.data_ = std::make_shared<const Data>(Data{engine::parse_workflow(json, name), nullptr});
+    flow.data_ = read_workflow(json, name, nullptr);
     return flow;
   });
 }
@@ -121,7 +123,10 @@ void Workflow::parallel(std::string_view node, std::string_view mode, std::strin
 }
 
 std::string Workflow::text() const {
-  return translate_errors([&] { return engine::write_workflow(copy_of(data_)->workflow); });
+  return translate_errors([&] {
+    if (data_ != nullptr && data_->saved != nullptr) return engine::write_json(*data_->saved);
+    return engine::write_workflow(copy_of(data_)->workflow);
+  });
 }
 
 }  // namespace heddle

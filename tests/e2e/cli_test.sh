@@ -87,6 +87,31 @@ run 0 plugins; has out "test.add"
 run 0 plan sum.json; has out "test.keep"
 run 0 plan sum.json --json; has out '"steps"'
 
+# The same workflow as ComfyUI's interface saves it.
+cat >saved.json <<'END'
+{"nodes": [{"id": 1, "type": "test.add", "widgets_values": [2, 3]},
+           {"id": 2, "type": "test.add", "title": "the sum", "widgets_values": [0, 10],
+            "inputs": [{"name": "a", "type": "INT", "widget": {"name": "a"}, "link": 4}]},
+           {"id": 3, "type": "test.keep", "inputs": [{"name": "value", "type": "INT", "link": 5}]},
+           {"id": 6, "type": "Note", "widgets_values": ["nothing"]}],
+ "links": [[4, 1, 0, 2, 0, "INT"], [5, 2, 0, 3, 0, "INT"]], "version": 0.4}
+END
+sed 's/"test.keep"/"test.lost"/' saved.json >lost.json
+cat >info.json <<'END'
+{"test.lost": {"input": {"required": {"value": ["INT", {"forceInput": true}]}}, "output": []}}
+END
+run 0 convert saved.json; cp out converted.json; has out '"a": 2'; has out '"title": "the sum"'; has_not out nothing
+run 0 plan saved.json; has out "test.keep"
+run 0 run --json saved.json --set 'the sum.b=20'; count 3 out '"event":"node_done"'
+run 0 run --json converted.json; count 3 out '"event":"node_done"'
+run 0 convert converted.json; has out '"a": 2'
+run 2 convert lost.json; has err "lost.json:4:"; has err "node '3' (test.lost): nobody knows this class"
+run 0 convert lost.json --object-info info.json; has out '"class_type": "test.lost"'
+run 2 convert lost.json --object-info saved.json; has err "node definitions are an object"
+run 2 run lost.json; has err "test.lost"
+printf '\x89PNG\r\n\x1a\n\0\0' >cut.png
+run 2 run cut.png; has err "cut.png: a chunk needs 4 bytes, and the file has 2 more"
+
 # Runs.
 run 0 run sum.json; has out "in all"; has err "1 test.add: done in"
 run 0 run --quiet sum.json; is_empty out; is_empty err

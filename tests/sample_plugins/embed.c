@@ -119,6 +119,25 @@ static heddle_workflow* chain_of(heddle_engine* engine, int nodes, int first) {
   return parsed;
 }
 
+/* A workflow as ComfyUI's interface saves it, with a class that only the definitions know. */
+static void convert_saved(heddle_engine* engine) {
+  const char* saved =
+      "{\"nodes\": [{\"id\": 1, \"type\": \"test.add\", \"widgets_values\": [2, 3]},"
+      "{\"id\": 2, \"type\": \"other\", \"widgets_values\": [5]}], \"links\": []}";
+  const char* definitions[] = {
+      "{\"other\": {\"input\": {\"required\": {\"n\": [\"INT\", {}]}}, \"output\": []}}"};
+  char *text = NULL, *error = NULL;
+  done(heddle_engine_convert(engine, saved, strlen(saved), "saved", definitions, 1, &text, &error),
+       &error);
+  expect(strstr(text, "\"n\": 5") != NULL && strstr(text, "\"b\": 3") != NULL,
+         "widget values get their names");
+  heddle_text_free(text);
+  expect(heddle_engine_convert(engine, saved, strlen(saved), NULL, NULL, 0, &text, &error) != 0 &&
+             strstr(error, "node '2' (other)") != NULL,
+         "a node of an unknown class is named");
+  heddle_text_free(error);
+}
+
 /* Values in by name, values out by name. */
 static void give_and_take(heddle_engine* engine, heddle_workflow* flow, struct counts* counts) {
   const char* keep[] = {"number.out", "tensor.out"};
@@ -339,6 +358,7 @@ int main(int argc, char** argv) {
   done(heddle_engine_plan(engine, flow, NULL, 0, &text, &error), &error);
   expect(strstr(text, "ramp") != NULL, "the plan names its nodes");
   heddle_text_free(text);
+  convert_saved(engine);
   give_and_take(engine, flow, &counts);
   lend_a_tensor(engine, flow);
   look_on(engine, &drawing);

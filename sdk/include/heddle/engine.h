@@ -156,6 +156,12 @@ HEDDLE_EXPORT int32_t heddle_engine_load(heddle_engine*, const char* path, heddl
                                          char** error);
 HEDDLE_EXPORT int32_t heddle_engine_parse(heddle_engine*, const char* json, const char* name,
                                           heddle_workflow** out, char** error);
+/* The API format of a workflow in either form, or in a picture, as JSON. object_info: definitions
+ * as ComfyUI's /object_info serves them, as texts, for classes that no plugin brings; NULL: none.
+ * Fails with everything that cannot be converted, a line each. */
+HEDDLE_EXPORT int32_t heddle_engine_convert(heddle_engine*, const char* json, size_t json_size,
+                                            const char* name, const char* const* object_info,
+                                            size_t object_info_count, char** out, char** error);
 /* What start would do with these options (NULL: none), without running it; only their inputs
  * count. */
 HEDDLE_EXPORT int32_t heddle_engine_plan(heddle_engine*, const heddle_workflow*,

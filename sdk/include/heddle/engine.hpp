@@ -215,7 +215,7 @@ class Workflow {
   std::string text() const;  // canonical JSON
 
   // Read without an engine, to see what it asks for before one is made; Engine::adopt() gives it to
-  // one.
+  // one. What ComfyUI's interface saved has neither nodes nor inputs before that.
   static Workflow load(const std::filesystem::path&);
   static Workflow parse(std::string_view json, std::string_view name = "workflow");
   struct Node {
@@ -334,11 +334,13 @@ class Engine {
   ~Engine();                                    // cancels and joins every run
   Engine(const Engine&) = delete;
 
+  // ComfyUI's API format, the form that its interface saves, or a PNG or WebP picture with either.
   Workflow load(const std::filesystem::path&) const;
   Workflow parse(std::string_view json, std::string_view name = "workflow") const;
-  // A workflow that was read without an engine: from now on set() knows the types that this one's
-  // classes declare.
+  // One that was read without an engine: now set() knows the types that its classes declare.
   Workflow adopt(Workflow) const;
+  // In the API format. `object_info`: texts of /object_info that count before plugins, last first.
+  std::string convert(const Workflow&, const std::vector<std::string>& object_info = {}) const;
 
   // All problems of a workflow, a line each; empty: it can run. Errors come first.
   struct Problems {
@@ -350,16 +352,14 @@ class Engine {
   // Inputs as start() would be given them; their tensors are taken in the same way, and given back
   // before the call returns.
   Problems check(const Workflow&, Inputs = {}) const;
-  std::string plan(const Workflow&,
-                   Inputs = {}) const;  // as text, without running it; throws what check() finds
+  std::string plan(const Workflow&, Inputs = {}) const;  // as text; throws what check() finds
   std::string plan_json(const Workflow&, Inputs = {}) const;
   // The least budget of each device with which the workflow could run, by node and why; as text, or
   // as JSON.
   std::string plan_min_memory(const Workflow&, bool as_json = false) const;
   std::vector<PlannedCall> planned_calls(
-      const Workflow&, Inputs = {}) const;  // what plan() tells of calls of models
-  std::string plan_dot(const Workflow&,
-                       Inputs = {}) const;  // as a drawing, in the language of Graphviz
+      const Workflow&, Inputs = {}) const;                   // what plan() tells of calls of models
+  std::string plan_dot(const Workflow&, Inputs = {}) const;  // as a drawing, for Graphviz
   Run start(const Workflow&, StartOptions = {});
 
   // Measures the devices and the links between them; gives the text of a costs file

@@ -55,4 +55,29 @@ BOOST_AUTO_TEST_CASE(an_engine_adds_the_types_of_its_classes) {
              std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(what_the_interface_saved_is_converted_by_an_engine) {
+  const std::string_view saved = R"({"nodes": [
+    {"id": 1, "type": "test.add", "title": "sum", "widgets_values": [2, 3]},
+    {"id": 2, "type": "nobody", "title": "lost", "widgets_values": [5]}], "links": []})";
+  Workflow flow = Workflow::parse(saved, "w.json");
+  BOOST_TEST(!flow.find("sum"));
+  BOOST_TEST(engine_refusal([&] { flow.set("1.a", "4"); }).find("Give it to Engine::adopt first") !=
+             std::string::npos);
+  const Engine engine(test::engine_options());
+  BOOST_TEST(engine_refusal([&] { engine.check(flow); }).find("Engine::adopt") !=
+             std::string::npos);
+  Workflow adopted = engine.adopt(flow);
+  adopted.set("sum.a", "4");
+  BOOST_TEST(adopted.text().find(R"("inputs":{"a":4,"b":3})") != std::string::npos);
+  BOOST_TEST(engine.parse(saved).find("sum")->class_type == "test.add");
+  // The saved form goes into pictures, as from ComfyUI.
+  BOOST_TEST(adopted.text().find(R"("extra_pnginfo":{"workflow":{"nodes":[)") != std::string::npos);
+  BOOST_TEST(engine_refusal([&] { engine.convert(flow); }).find("node '2' 'lost' (nobody)") !=
+             std::string::npos);
+  const std::string converted = engine.convert(
+      flow, {R"({"nobody": {"input": {"required": {"n": ["INT", {}]}}, "output": []}})"});
+  BOOST_TEST(converted.find("\"n\": 5") != std::string::npos);
+  BOOST_TEST(Workflow::parse(converted).find("lost")->id == "2");
+}
+
 BOOST_AUTO_TEST_SUITE_END()
