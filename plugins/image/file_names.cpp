@@ -207,10 +207,11 @@ std::uint64_t next_counter(const Place& place) {
   return greatest + 1;
 }
 
-std::string file_name(const std::string& stem, std::size_t batch_number, std::uint64_t counter) {
+std::string file_name(const std::string& stem, std::size_t batch_number, std::uint64_t counter,
+                      const char* ending) {
   std::string name = stem;
   replace_all(name, "%batch_num%", std::to_string(batch_number));
-  return name + "_" + padded(static_cast<std::int64_t>(counter), 5) + "_.png";
+  return name + "_" + padded(static_cast<std::int64_t>(counter), 5) + "_" + ending;
 }
 
 }  // namespace heddle::image

@@ -45,6 +45,7 @@ Place find_place(const std::filesystem::path& root, const std::string& prefix);
 std::uint64_t next_counter(const Place& place);
 
 // "<stem>_00001_.png", %batch_num% in the stem replaced.
-std::string file_name(const std::string& stem, std::size_t batch_number, std::uint64_t counter);
+std::string file_name(const std::string& stem, std::size_t batch_number, std::uint64_t counter,
+                      const char* ending = ".png");
 
 }  // namespace heddle::image

@@ -28,11 +28,13 @@ void check_rank(const Tensor& image, const char* name) {
                                              std::to_string(image.rank()));
 }
 
-// The part of a batch that [index, index + length) means, cut to what is there.
+// The part of a batch that [index, index + length) means, cut to what is there; a negative index
+// counts from the end.
 struct Range {
   std::int64_t begin, end;
 };
 Range range_in(std::int64_t count, std::int64_t index, std::int64_t length) {
+  if (index < 0) index += count;
   const std::int64_t begin = std::max<std::int64_t>(std::min(count - 1, index), 0);
   return {begin, begin + std::min(count - begin, length)};
 }

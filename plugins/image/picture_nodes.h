@@ -27,9 +27,13 @@ struct InvertMask {
 };
 
 struct ImageBatch {
-  static constexpr Info info{"ImageBatch", 2, "Batch Images", "image",
+  static constexpr Info info{"ImageBatch",
+                             2,
+                             "Batch Images (DEPRECATED)",
+                             "image/batch",
                              "The pictures of two batches, one after another, in the size of the "
-                             "first; what does not fit its aspect is cut off."};
+                             "first; what does not fit its aspect is cut off.",
+                             HEDDLE_NODE_DEPRECATED};
   static constexpr Input<Tensor> image1{"image1", 0, "", "IMAGE"};
   static constexpr Input<Tensor> image2{"image2", 0, "", "IMAGE"};
   static constexpr Output<Tensor> out{"IMAGE", 0, "", "IMAGE"};
@@ -39,10 +43,10 @@ struct ImageBatch {
 };
 
 struct ImageFromBatch {
-  static constexpr Info info{"ImageFromBatch", 1, "ImageFromBatch", "image/batch",
-                             "Some pictures of a batch."};
+  static constexpr Info info{"ImageFromBatch", 1, "Get Image from Batch", "image/batch",
+                             "Some pictures of a batch; a negative index counts from its end."};
   static constexpr Input<Tensor> image{"image", 0, "", "IMAGE"};
-  static constexpr Input<std::int64_t> batch_index{"batch_index", {.min = 0, .max = 4095}};
+  static constexpr Input<std::int64_t> batch_index{"batch_index", {.min = -16384, .max = 16384}};
   static constexpr Input<std::int64_t> length{"length", {.number = 1, .min = 1, .max = 4096}};
   static constexpr Output<Tensor> out{"IMAGE", 0, "", "IMAGE"};
   static constexpr auto ports = heddle::ports(image, batch_index, length, out);

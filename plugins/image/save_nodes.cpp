@@ -1,99 +1,22 @@
 #include "plugins/image/save_nodes.h"
 
-#include <charconv>
-#include <heddle/checked.hpp>
+#include <cmath>
 #include <heddle/host_memory.hpp>
 #include <random>
 
-#include "plugins/image/file_names.h"
+#include "plugins/image/apng.h"
 #include "plugins/image/json_text.h"
-#include "plugins/image/pixels.h"
 #include "plugins/image/png.h"
+#include "plugins/image/saved_files.h"
+#ifdef HEDDLE_WITH_WEBP
+#include "plugins/image/exif_text.h"
+#include "plugins/image/webp.h"
+#endif
 
 namespace heddle::image {
 namespace {
 
 constexpr int kSavedLevel = 4, kPreviewLevel = 1;  // of compression, as ComfyUI's
-
-std::string output_folder(Context& ctx, const char* kind) {
-  heddle_value* folder = nullptr;
-  check(service<heddle_folders_service>().output(ctx.raw(), kind, &folder));
-  return Value::adopt(folder).as<std::string>();
-}
-
-Value parse_json(const std::string& text, const char* name) {
-  const auto& json = service<heddle_json_service>();
-  heddle_value* value = nullptr;
-  check(json.parse(services.host, {text.data(), text.size()}, name, &value));
-  return Value::adopt(value);
-}
-
-std::string write_json(const Value& value) {
-  const auto& json = service<heddle_json_service>();
-  heddle_value* text = nullptr;
-  check(json.write(services.host, value.raw(), &text));
-  return Value::adopt(text).as<std::string>();
-}
-
-std::string number_text(double number) {
-  char text[32];
-  const auto [end, error] = std::to_chars(text, text + sizeof text, number);
-  return error == std::errc() ? std::string(text, end) : "";
-}
-
-std::optional<std::string> widget_text(const Value& value) {
-  switch (value.kind()) {
-    case HEDDLE_KIND_BOOL:
-      return value.as<bool>() ? "true" : "false";
-    case HEDDLE_KIND_INT:
-      return std::to_string(value.as<std::int64_t>());
-    case HEDDLE_KIND_UINT:
-      return std::to_string(value.as<std::uint64_t>());
-    case HEDDLE_KIND_FLOAT:
-      return number_text(value.as<double>());
-    case HEDDLE_KIND_STR:
-      return value.as<std::string>();
-    default:
-      return std::nullopt;  // a link
-  }
-}
-
-// The first node of that class, else the first of that title, and its input.
-std::optional<std::string> find_widget(const Value& nodes, std::string_view node,
-                                       std::string_view widget) {
-  const auto search = [&](auto name_of) -> std::optional<std::string> {
-    for (std::uint32_t i = 0; i < nodes.count(); ++i) {
-      const Value candidate = nodes.item(i);
-      const Value name = name_of(candidate);
-      if (!name.is(HEDDLE_KIND_STR) || name.as<std::string>() != node) continue;
-      return widget_text(candidate.field("inputs").field(std::string(widget).c_str()));
-    }
-    return std::nullopt;
-  };
-  if (auto found = search([](const Value& v) { return v.field("class_type"); })) return found;
-  return search([](const Value& v) { return v.field("_meta").field("title"); });
-}
-
-std::string hidden_text(Context& ctx, const Input<std::string>& input) {
-  return ctx.has(input) ? ctx[input] : std::string();
-}
-
-// "prompt", then one chunk for each key of the extra information.
-std::vector<TextChunk> text_chunks(Context& ctx, const std::string& prompt,
-                                   const std::string& extra) {
-  std::vector<TextChunk> chunks;
-  if (!prompt.empty()) chunks.push_back({"prompt", python_json(prompt)});
-  if (extra.empty()) return chunks;
-  const Value record = parse_json(extra, "extra_pnginfo");
-  for (std::uint32_t i = 0; record.is(HEDDLE_KIND_RECORD) && i < record.count(); ++i) {
-    const std::string key = record.key(i);
-    if (is_png_key(key))
-      chunks.push_back({key, python_json(write_json(record.item(i)))});
-    else
-      ctx.warn("extra_pnginfo: PNG has no place for the key " + json_string(key) + "; left out");
-  }
-  return chunks;
-}
 
 struct SavePlan {
   const char* kind;  // "output", "temp"
@@ -101,70 +24,61 @@ struct SavePlan {
   int level;
 };
 
-void check_images(const Tensor& images) {
-  const Shape shape = images.shape();
-  const bool fits =
-      shape.size() == 4 && shape[1] > 0 && shape[2] > 0 && shape[3] >= 1 && shape[3] <= 4;
-  if (fits && images.dtype() == HEDDLE_F32) return;
-  std::string text;
-  for (const std::int64_t size : shape) text += (text.empty() ? "" : ", ") + std::to_string(size);
-  throw Error(HEDDLE_INVALID_ARGUMENT,
-              "images: a picture is (batch, height, width, 1 to 4 channels) of f32, this is (" +
-                  text + ") of type " + std::to_string(images.dtype()) +
-                  ". Decode it first (VAEDecode).");
+// One chunk of text for each part of the workflow that PNG has a place for.
+std::vector<TextChunk> text_chunks(Context& ctx, const WorkflowText& workflow) {
+  std::vector<TextChunk> chunks;
+  for (WorkflowPart& part : workflow_parts(workflow)) {
+    if (is_png_key(part.key))
+      chunks.push_back({part.key, std::move(part.json)});
+    else
+      ctx.warn("extra_pnginfo: PNG has no place for the key " + json_string(part.key) +
+               "; left out");
+  }
+  return chunks;
 }
 
-Picture picture_of(Context& ctx, const Tensor& images, std::int64_t index,
-                   std::pmr::memory_resource& memory) {
-  const HostFloats values(ctx, images.slice(0, index, index + 1));
-  Quantised quantised = quantise(values.elements(), memory);
-  if (quantised.nan_count > 0)
-    ctx.warn(
-        "picture " + std::to_string(index) + ": " + std::to_string(quantised.nan_count) +
-        " values are not numbers and become black. The model made them; try --compute with f32.");
-  return {checked_cast<std::uint32_t>(images.size(2), "width"),
-          checked_cast<std::uint32_t>(images.size(1), "height"),
-          checked_cast<std::uint32_t>(images.size(3), "channels"), std::move(quantised.samples)};
-}
-
-void save(Context& ctx, const Tensor& images, const SavePlan& plan, const std::string& prompt,
-          const std::string& extra) {
+void save(Context& ctx, const Tensor& images, const SavePlan& plan, const WorkflowText& workflow) {
   check_images(images);
-  PrefixFacts facts;
-  facts.width = images.size(2);
-  facts.height = images.size(1);
-  const std::time_t now = std::time(nullptr);
-  ::localtime_r(&now, &facts.now);
-  Value nodes;
-  facts.widget = [&](std::string_view node, std::string_view widget) -> std::optional<std::string> {
-    if (!nodes && !prompt.empty()) nodes = parse_json(prompt, "prompt");
-    return nodes ? find_widget(nodes, node, widget) : std::nullopt;
-  };
-  const Place place = find_place(output_folder(ctx, plan.kind), expand_prefix(plan.prefix, facts));
-  std::uint64_t counter = next_counter(place);
-  const std::vector<TextChunk> chunks = text_chunks(ctx, prompt, extra);
+  SavedFiles files(ctx, plan.kind, plan.prefix, images, workflow.prompt);
+  const std::vector<TextChunk> chunks = text_chunks(ctx, workflow);
   const auto cancelled = [&] { return ctx.cancelled(); };
   const std::int64_t count = images.size(0);
   HostMemory memory(ctx);
   for (std::int64_t i = 0; i < count; ++i) {
     const Bytes file = write_png(picture_of(ctx, images, i, memory), chunks, plan.level, cancelled);
-    const std::string_view content(reinterpret_cast<const char*>(file.data()), file.size());
-    std::string name;
-    do {  // until there is a name that no other program has taken
-      name = file_name(place.stem, static_cast<std::size_t>(i), counter++);
-    } while (!create_file((place.folder / name).string(), content));
-    const std::string ui = "{\"images\": [{\"filename\": " + json_string(name) +
-                           ", \"subfolder\": " + json_string(place.subfolder) +
-                           ", \"type\": " + json_string(plan.kind) + "}]}";
-    service<heddle_report_service>().wrote(ctx.raw(), (place.folder / name).c_str(), ui.c_str());
+    files.write({reinterpret_cast<const char*>(file.data()), file.size()}, ".png",
+                static_cast<std::size_t>(i));
     ctx.progress(static_cast<double>(i + 1) / static_cast<double>(count));
   }
 }
+
+// Picture i of a batch, told as progress, for writers of animations.
+std::function<Picture(std::size_t)> pictures_of(Context& ctx, const Tensor& images,
+                                                std::pmr::memory_resource& memory) {
+  return [&ctx, &images, &memory](std::size_t i) {
+    ctx.progress(static_cast<double>(i) / static_cast<double>(images.size(0)));
+    return picture_of(ctx, images, static_cast<std::int64_t>(i), memory);
+  };
+}
+
+int duration_of(double fps) { return static_cast<int>(1000.0 / fps); }
+
+const char* is_moving(const Tensor& images) { return images.size(0) == 1 ? "false" : "true"; }
 
 // The samples of one picture; how large its file will be nobody knows.
 void infer_samples(Infer& question, const std::optional<Shape>& images) {
   if (!images || images->size() != 4) return;
   question.cost(0, 0, std::uint64_t((*images)[1] * (*images)[2] * (*images)[3]));
+}
+
+// The pictures are handed on as they came.
+template <class Node>
+void infer_saved(Infer& question) {
+  const auto shape = question.shape(Node::images);
+  infer_samples(question, shape);
+  if (!shape) return;
+  question.out(Node::out, "", HEDDLE_F32, *shape);
+  question.shares(Node::out);
 }
 
 // Five letters, so that previews of different runs do not mix.
@@ -179,15 +93,84 @@ std::string random_letters() {
 }  // namespace
 
 void SaveImage::execute(Context& ctx) {
-  save(ctx, ctx[images], {"output", ctx[filename_prefix], kSavedLevel}, hidden_text(ctx, prompt),
-       hidden_text(ctx, extra_pnginfo));
+  const Tensor all = ctx[images];
+  save(ctx, all, {"output", ctx[filename_prefix], kSavedLevel}, workflow_text<SaveImage>(ctx));
+  ctx[out] = all;
 }
-void SaveImage::infer(Infer& question) { infer_samples(question, question.shape(images)); }
+void SaveImage::infer(Infer& question) { infer_saved<SaveImage>(question); }
 
 void PreviewImage::execute(Context& ctx) {
-  save(ctx, ctx[images], {"temp", "ComfyUI_temp_" + random_letters(), kPreviewLevel},
-       hidden_text(ctx, prompt), hidden_text(ctx, extra_pnginfo));
+  const Tensor all = ctx[images];
+  save(ctx, all, {"temp", "ComfyUI_temp_" + random_letters(), kPreviewLevel},
+       workflow_text<PreviewImage>(ctx));
+  ctx[out] = all;
 }
-void PreviewImage::infer(Infer& question) { infer_samples(question, question.shape(images)); }
+void PreviewImage::infer(Infer& question) { infer_saved<PreviewImage>(question); }
+
+void MaskPreview::execute(Context& ctx) {
+  const Tensor masks = ctx[mask];
+  const Shape shape = masks.shape();
+  if (shape.size() != 2 && shape.size() != 3)
+    throw Error(HEDDLE_INVALID_ARGUMENT, "mask: a MASK is (batch, height, width), this has " +
+                                             std::to_string(shape.size()) + " axes. Link a MASK.");
+  const Tensor grey =
+      masks.reshape({shape.size() == 3 ? shape[0] : 1, shape[shape.size() - 2], shape.back(), 1});
+  save(ctx, grey, {"temp", "ComfyUI_temp_" + random_letters(), kSavedLevel},
+       workflow_text<MaskPreview>(ctx));
+  ctx[out] = masks;
+}
+void MaskPreview::infer(Infer& question) {
+  if (const auto shape = question.shape(mask)) {
+    question.out(out, "", HEDDLE_F32, *shape);
+    question.shares(out);
+  }
+}
+
+void SaveAnimatedPNG::execute(Context& ctx) {
+  const Tensor all = ctx[images];
+  check_images(all);
+  const WorkflowText workflow = workflow_text<SaveAnimatedPNG>(ctx);
+  SavedFiles files(ctx, "output", ctx[filename_prefix], all, workflow.prompt);
+  ApngSettings settings{static_cast<int>(ctx[compress_level]), duration_of(ctx[fps]), {}};
+  for (const WorkflowPart& part : workflow_parts(workflow))
+    settings.notes.push_back(part.key + std::string(1, '\0') + part.json);
+  HostMemory memory(ctx);
+  files.write(write_apng(static_cast<std::size_t>(all.size(0)), pictures_of(ctx, all, memory),
+                         settings, [&] { return ctx.cancelled(); }),
+              ".png", 0, is_moving(all));
+  ctx[out] = all;
+}
+void SaveAnimatedPNG::infer(Infer& question) { infer_saved<SaveAnimatedPNG>(question); }
+
+#ifdef HEDDLE_WITH_WEBP
+void SaveAnimatedWEBP::execute(Context& ctx) {
+  const Tensor all = ctx[images];
+  check_images(all);
+  if (all.size(3) < 3)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "images: WebP has pictures of 3 or 4 channels, these have " +
+                    std::to_string(all.size(3)) + ". Save them as PNG.");
+  const WorkflowText workflow = workflow_text<SaveAnimatedWEBP>(ctx);
+  SavedFiles files(ctx, "output", ctx[filename_prefix], all, workflow.prompt);
+  const std::string speed = ctx[method];
+  const WebpSettings settings{ctx[lossless], static_cast<int>(ctx[quality]),
+                              speed == "fastest"   ? 0
+                              : speed == "slowest" ? 6
+                                                   : 4,
+                              duration_of(ctx[fps]), exif_of(workflow_parts(workflow))};
+  HostMemory memory(ctx);
+  files.write(write_webp(static_cast<std::size_t>(all.size(0)), pictures_of(ctx, all, memory),
+                         settings, [&] { return ctx.cancelled(); }),
+              ".webp", 0, is_moving(all));
+  ctx[out] = all;
+}
+void SaveAnimatedWEBP::infer(Infer& question) { infer_saved<SaveAnimatedWEBP>(question); }
+#else
+void SaveAnimatedWEBP::execute(Context&) {
+  throw Error(HEDDLE_UNSUPPORTED,
+              "this build of heddle writes no WebP. Install libwebp-dev and build it again.");
+}
+void SaveAnimatedWEBP::infer(Infer& question) { infer_saved<SaveAnimatedWEBP>(question); }
+#endif
 
 }  // namespace heddle::image

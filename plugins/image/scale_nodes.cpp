@@ -40,9 +40,13 @@ GridSize size_of(const GridSize& from, std::int64_t width, std::int64_t height) 
 GridSize size_by(const GridSize& from, double factor) {
   return {rounded(double(from.height) * factor), rounded(double(from.width) * factor)};
 }
-GridSize size_of_pixels(const GridSize& from, double megapixels) {
-  const double wanted = std::trunc(megapixels * 1024 * 1024);
-  return size_by(from, std::sqrt(wanted / (double(from.width) * double(from.height))));
+GridSize size_of_pixels(const GridSize& from, double megapixels, std::int64_t steps) {
+  const double factor =
+      std::sqrt(megapixels * 1024 * 1024 / (double(from.width) * double(from.height)));
+  const auto side = [&](std::int64_t length) {
+    return rounded(double(length) * factor / double(steps)) * steps;
+  };
+  return {side(from.height), side(from.width)};
 }
 
 GridSize padded_size(const GridSize& from, std::int64_t left, std::int64_t top, std::int64_t right,
@@ -137,15 +141,17 @@ void ImageScaleBy::infer(Infer& question) {
 
 void ImageScaleToTotalPixels::execute(Context& ctx) {
   const Tensor from = ctx[image];
-  const GridSize to = size_of_pixels(grids_of(from.shape(), "image").size, ctx[megapixels]);
+  const GridSize to =
+      size_of_pixels(grids_of(from.shape(), "image").size, ctx[megapixels], ctx[resolution_steps]);
   ctx[out] = scaled(ctx, from, ctx[upscale_method], to);
 }
 void ImageScaleToTotalPixels::infer(Infer& question) {
   const auto from = picture_shape(question.shape(image));
   const auto pixels = question[megapixels];
-  if (from && pixels)
-    infer_scaled<ImageScaleToTotalPixels>(question, from,
-                                          size_of_pixels({(*from)[1], (*from)[2]}, *pixels));
+  const auto steps = question[resolution_steps];
+  if (from && pixels && steps)
+    infer_scaled<ImageScaleToTotalPixels>(
+        question, from, size_of_pixels({(*from)[1], (*from)[2]}, *pixels, *steps));
 }
 
 void ImagePadForOutpaint::execute(Context& ctx) {

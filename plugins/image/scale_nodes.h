@@ -47,17 +47,22 @@ struct ImageScaleBy {
 
 struct ImageScaleToTotalPixels {
   static constexpr Info info{"ImageScaleToTotalPixels",
-                             1,
-                             "",
+                             2,
+                             "Scale Image to Total Pixels",
                              "image/upscaling",
-                             "In the same aspect, with about so many times 1024 x 1024 pixels.",
+                             "In the same aspect, with about so many times 1024 x 1024 pixels; "
+                             "both sides multiples of the steps.",
                              HEDDLE_NODE_HOST};
   static constexpr Input<Tensor> image{"image", 0, "", "IMAGE"};
-  static constexpr Input<std::string> upscale_method{"upscale_method", {.choices = kScaleMethods}};
+  static constexpr Input<std::string> upscale_method{"upscale_method",
+                                                     {.choices = kScaleMethods, .type = "COMBO"}};
   static constexpr Input<double> megapixels{"megapixels",
                                             {.number = 1, .min = 0.01, .max = 16, .step = 0.01}};
+  static constexpr Input<std::int64_t> resolution_steps{
+      "resolution_steps", {.number = 1, .min = 1, .max = 256, .extra = "{\"advanced\": true}"}};
   static constexpr Output<Tensor> out{"IMAGE", 0, "", "IMAGE"};
-  static constexpr auto ports = heddle::ports(image, upscale_method, megapixels, out);
+  static constexpr auto ports =
+      heddle::ports(image, upscale_method, megapixels, resolution_steps, out);
   static void execute(Context& ctx);
   static void infer(Infer& question);
 };
@@ -69,7 +74,7 @@ struct ImagePadForOutpaint {
       "ImagePadForOutpaint",
       1,
       "Pad Image for Outpainting",
-      "image",
+      "image/transform",
       "Grey around the picture, and a mask of it that fades into the picture "
       "over `feathering` pixels.",
       HEDDLE_NODE_HOST};
@@ -79,7 +84,8 @@ struct ImagePadForOutpaint {
   static constexpr Input<std::int64_t> right{"right", kPadding};
   static constexpr Input<std::int64_t> bottom{"bottom", kPadding};
   static constexpr Input<std::int64_t> feathering{
-      "feathering", {.number = 40, .min = 0, .max = 16384, .step = 1}};
+      "feathering",
+      {.number = 40, .min = 0, .max = 16384, .step = 1, .extra = "{\"advanced\": true}"}};
   static constexpr Output<Tensor> out{"IMAGE", 0, "", "IMAGE"};
   static constexpr Output<Tensor> mask{"MASK", 0, "", "MASK"};
   static constexpr auto ports =

@@ -53,12 +53,14 @@ Value list_of_indices(const std::vector<std::int64_t>& indices) {
   return list_of(items);
 }
 
-// The part of a batch that [index, index + length) means, cut to what is there.
+// The part of a batch that [index, index + length) means, cut to what is there; a negative index
+// counts from the end.
 struct Range {
   std::int64_t begin, end;
 };
 Range range_in(std::int64_t items, std::int64_t index, std::int64_t length) {
-  const std::int64_t begin = std::min(items - 1, index);
+  if (index < 0) index += items;
+  const std::int64_t begin = std::max<std::int64_t>(std::min(items - 1, index), 0);
   return {begin, begin + std::min(items - begin, length)};
 }
 

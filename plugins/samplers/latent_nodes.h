@@ -55,12 +55,14 @@ struct RepeatLatentBatch {
 struct LatentFromBatch {
   static constexpr Info info{"LatentFromBatch",
                              1,
-                             "Latent From Batch",
-                             "latent/batch",
-                             "Some items of a batch; they keep the noise they had in it.",
+                             "Get Latent From Batch",
+                             "model/latent/batch",
+                             "Some items of a batch, which keep the noise they had in it; a "
+                             "negative index counts from its end.",
                              HEDDLE_NODE_HOST};
   static constexpr Input<Value> samples{"samples", HEDDLE_PORT_PASS, "", "LATENT"};
-  static constexpr Input<std::int64_t> batch_index{"batch_index", Widget{.max = 63}};
+  static constexpr Input<std::int64_t> batch_index{"batch_index",
+                                                   Widget{.min = -16384, .max = 16384}};
   static constexpr Input<std::int64_t> length{"length", Widget{.number = 1, .min = 1, .max = 64}};
   static constexpr Output<Value> latent{"LATENT", 0, "", "LATENT"};
   static constexpr auto ports = heddle::ports(samples, batch_index, length, latent);

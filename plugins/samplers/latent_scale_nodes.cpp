@@ -1,9 +1,11 @@
 #include "latent_scale_nodes.h"
 
 #include <algorithm>
+#include <functional>
 
 #include <heddle/host_memory.hpp>
 
+#include "bislerp.h"
 #include "latent.h"
 #include "plugins/blocks/resample.h"
 
@@ -48,13 +50,23 @@ GridSize size_by(const GridSize& from, double factor) {
   return {rounded(double(from.height) * factor), rounded(double(from.width) * factor)};
 }
 
+// REQUIRES: the axes are (B, C, ..., H, W). What a crop leaves lies with gaps: it is copied first.
+void bislerp_whole(const blocks::Source& cells, const Shape& shape, const GridSize& to, float* out,
+                   const std::function<void()>& before_row) {
+  const auto& [outer, size, inner] = cells.grids;
+  std::vector<float> dense;
+  dense.reserve(std::size_t(outer * size.height * size.width));
+  for (std::int64_t plane = 0; plane < outer; ++plane)
+    for (std::int64_t y = 0; y < size.height; ++y)
+      dense.insert(dense.end(), cells.row(plane, y), cells.row(plane, y) + size.width);
+  const std::int64_t channels = shape.size() > 3 ? shape[1] : shape[0];
+  const std::int64_t items = shape.size() > 3 ? shape[0] : 1;
+  bislerp(dense.data(), {items, channels, outer / (items * channels), size.height, size.width},
+          to.height, to.width, out, before_row);
+}
+
 Value scaled(Context& ctx, const Value& latent, const std::string& name, const GridSize& to,
              bool crop = false) {
-  const std::optional<blocks::Resampling> method = blocks::resampling_named(name);
-  if (!method)
-    throw Error(HEDDLE_UNSUPPORTED, "upscale_method: '" + name +
-                                        "' is not known yet. Known: nearest-exact, bilinear, area, "
-                                        "bicubic.");
   const Tensor samples = samples_of(latent);
   const Grids grids = grids_of(samples.shape());
   if (to.height < 1 || to.width < 1)
@@ -68,9 +80,13 @@ Value scaled(Context& ctx, const Value& latent, const std::string& name, const G
   blocks::Source cells = blocks::Source::of(values.data(), grids);
   if (crop) cells = blocks::centre_cropped(cells, to);
   const Tensor result = ctx.make_host(resized(samples.shape(), to), HEDDLE_F32);
-  blocks::resample(cells, to, *method, result.data<float>(), memory, [&] {
+  const auto before_row = [&] {
     if (ctx.cancelled()) throw Error(HEDDLE_CANCELLED, "cancelled");
-  });
+  };
+  if (const auto method = blocks::resampling_named(name))
+    blocks::resample(cells, to, *method, result.data<float>(), memory, before_row);
+  else
+    bislerp_whole(cells, samples.shape(), to, result.data<float>(), before_row);
   return Record(latent).set("samples", value_of(result)).value();
 }
 

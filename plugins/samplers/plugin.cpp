@@ -2,9 +2,12 @@
 // two kinds that other plugins can add to.
 #include "conditioning_nodes.h"
 #include "custom_nodes.h"
+#include "empty_latent_nodes.h"
 #include "ksampler_nodes.h"
+#include "latent_math_nodes.h"
 #include "latent_nodes.h"
 #include "latent_scale_nodes.h"
+#include "latent_transform_nodes.h"
 #include "model_sampling_nodes.h"
 #include "random_nodes.h"
 #include "sampler_kind.h"
@@ -22,8 +25,15 @@ HEDDLE_PLUGIN("org.heddle.samplers", "0.1.0", KSampler, KSamplerAdvanced, Sample
               SplitSigmas, SplitSigmasDenoise, FlipSigmas, SetFirstSigma, ModelSamplingFlux,
               ModelSamplingSD3, ModelSamplingAuraFlow, EmptyLatentImage, EmptySD3LatentImage,
               RepeatLatentBatch, LatentFromBatch, SetLatentNoiseMask, LatentUpscale,
-              LatentUpscaleBy, FluxGuidance, ConditioningZeroOut, ConditioningCombine,
-              ConditioningConcat, ConditioningAverage, ConditioningSetAreaStrength,
-              RandomConditioning, RandomLatent, Discard, Samplers, NoiseSchedules)
+              LatentUpscaleBy, LatentAdd, LatentSubtract, LatentMultiply, LatentInterpolate,
+              LatentBlend, LatentComposite, LatentCompositeMasked, LatentBatch, LatentConcat,
+              LatentRotate, LatentFlip, LatentCrop, LatentCut, LatentCutToBatch, TrimVideoLatent,
+              LatentBatchSeedBehavior, EmptyFlux2LatentImage, EmptyHunyuanLatentVideo,
+              EmptyHunyuanVideo15Latent, EmptyHunyuanImageLatent, EmptyLTXVLatentVideo,
+              EmptyMochiLatentVideo, EmptyCosmosLatentVideo, EmptyChromaRadianceLatentImage,
+              EmptyQwenImageLayeredLatentImage, FluxGuidance, ConditioningZeroOut,
+              ConditioningCombine, ConditioningConcat, ConditioningAverage,
+              ConditioningSetAreaStrength, RandomConditioning, RandomLatent, Discard, Samplers,
+              NoiseSchedules)
 
 }  // namespace heddle::samplers

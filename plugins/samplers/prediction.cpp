@@ -9,8 +9,8 @@
 namespace heddle::samplers {
 namespace {
 
-constexpr std::array<std::string_view, 7> kNames = {"eps",        "v_prediction", "edm",  "x0",
-                                                    "img_to_img", "lcm",          "const"};
+constexpr std::array<std::string_view, 7> kPredictionNames = {
+    "eps", "v_prediction", "edm", "x0", "img_to_img", "lcm", "const"};
 constexpr double kEdmSigmaData = 0.5;
 constexpr double kLcmSigmaData = 0.5;
 constexpr double kLcmTimestepScale = 10.0;
@@ -23,9 +23,9 @@ bool is_close(double a, double b, double relative) {
 }  // namespace
 
 std::optional<Prediction> find_prediction(std::string_view name) {
-  const auto found = std::find(kNames.begin(), kNames.end(), name);
-  if (found == kNames.end()) return std::nullopt;
-  return static_cast<Prediction>(found - kNames.begin());
+  const auto found = std::find(kPredictionNames.begin(), kPredictionNames.end(), name);
+  if (found == kPredictionNames.end()) return std::nullopt;
+  return static_cast<Prediction>(found - kPredictionNames.begin());
 }
 
 ModelTerms model_terms(Prediction prediction, double sigma, double timestep) {

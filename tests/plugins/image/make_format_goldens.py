@@ -239,6 +239,15 @@ def apngs():
     save("turned6.png", rgb((9, 5)), save_all=True, append_images=[rgb((9, 5), 1.0)], exif=exif(6))
 
 
+def workflow_exif():
+    """The EXIF block of a WebP file with a workflow, as ComfyUI makes it."""
+    block = Image.Exif()
+    block[0x0110] = 'prompt:{"1": {}}'
+    block[0x010F] = 'workflow:{"nodes": []}'
+    block[0x010E] = "x:1"
+    (HERE / "workflow.exif").write_bytes(block.tobytes()[6:])
+
+
 def read(path):
     """What LoadImage makes of a file before it divides by 255."""
     opened = Image.open(path)
@@ -266,9 +275,10 @@ def main():
     HERE.mkdir(exist_ok=True)
     for make in (jpegs, webps, gifs, bmps, tiffs, avifs, apngs):
         make()
+    workflow_exif()
     lines = []
     for path in sorted(HERE.iterdir()):
-        if path.suffix == ".txt":
+        if path.suffix in (".txt", ".exif"):
             continue
         colours, kind, alpha = read(path)
         allowed = 2 if path.suffix == ".avif" else 1 if path.name == "jpeg.tif" else 0

@@ -2,7 +2,9 @@
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
 
+#include "plugins/image/exif_text.h"
 #include "plugins/image/png.h"
+#include "plugins/image/read_picture.h"
 #include "tests/plugins/image/file_bytes.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/lent_tensor.h"
@@ -234,6 +236,112 @@ BOOST_AUTO_TEST_CASE(a_changed_file_is_read_again) {
   fs::copy_file(kData / "orientation1.png", folder / "in/x.png",
                 fs::copy_options::overwrite_existing);
   BOOST_TEST(first() == 0xf0 / 255.0f);
+}
+
+// Two red pictures, then two of the opposite colour, saved as one animation by the node `type`.
+std::string animation(const std::string& type, const std::string& settings) {
+  return workflow(
+      {{"1", kRed},
+       {"2", R"({"class_type": "ImageInvert", "inputs": {"image": ["1", 0]}})"},
+       {"3", R"({"class_type": "ImageBatch", "inputs": {"image1": ["1", 0], "image2": ["2", 0]}})"},
+       {"4", (R"({"class_type": ")" + type +
+              R"(", "inputs": {"images": ["3", 0], "filename_prefix": "m", "fps": 8, )" + settings +
+              "}}")
+                 .c_str()}});
+}
+
+BOOST_AUTO_TEST_CASE(a_batch_is_saved_as_an_animated_png_with_its_workflow) {
+  const Results results = run(animation("SaveAnimatedPNG", R"("compress_level": 4)"));
+  BOOST_TEST(saved() == std::vector<std::string>{"m_00001_.png"}, boost::test_tools::per_element());
+  const auto file = testing::file_bytes(results.files().at(0));
+  const std::vector<Frame> frames = read_pictures({file, "x"});
+  BOOST_REQUIRE(frames.size() == 4u);
+  for (std::size_t i = 0; i < 4; ++i) {
+    const Bytes& pixels = frames[i].picture.pixels;
+    BOOST_TEST(pixels.size() == 60u);
+    BOOST_TEST(int(pixels[0]) == (i < 2 ? 255 : 0));
+    BOOST_TEST(int(pixels[2]) == (i < 2 ? 128 : 126));
+  }
+  const std::string bytes(file.begin(), file.end());
+  BOOST_TEST(contains(bytes, std::string("comfprompt\0{\"1\": {", 18)));
+  // A frame of 125 / 1000 seconds, put in the place of what was there.
+  BOOST_TEST(contains(bytes, std::string("\0\x7d\x03\xe8\0\0", 6)));
+  BOOST_TEST(bytes.find("acTL") < bytes.find("IDAT"));
+  BOOST_TEST(bytes.find("comf") > bytes.rfind("fdAT"));
+}
+
+#ifdef HEDDLE_WITH_WEBP
+BOOST_AUTO_TEST_CASE(a_batch_is_saved_as_an_animated_webp_with_its_workflow) {
+  const Results results =
+      run(animation("SaveAnimatedWEBP", R"("lossless": true, "quality": 80, "method": "default")"));
+  BOOST_TEST(saved() == std::vector<std::string>{"m_00001_.webp"},
+             boost::test_tools::per_element());
+  const auto file = testing::file_bytes(results.files().at(0));
+  const std::vector<Frame> frames = read_pictures({file, "x"});
+  BOOST_REQUIRE(frames.size() == 2u);  // equal pictures are shown for longer
+  BOOST_TEST(int(frames[0].picture.pixels[0]) == 255);
+  BOOST_TEST(int(frames[1].picture.pixels[0]) == 0);
+  BOOST_TEST(int(frames[1].picture.pixels[2]) == 126);
+  const std::string bytes(file.begin(), file.end());
+  BOOST_TEST(contains(bytes, "EXIF"));
+  BOOST_TEST(contains(bytes, "prompt:{\"1\": {\"class_type\": \"EmptyImage\""));
+}
+#endif
+
+BOOST_AUTO_TEST_CASE(the_workflow_in_exif_is_pillows_very_bytes) {
+  const auto expected =
+      testing::file_bytes(fs::path(HEDDLE_TESTS_DIR) / "plugins/image/formats/workflow.exif");
+  BOOST_TEST(exif_of({{"prompt", "{\"1\": {}}"}, {"workflow", "{\"nodes\": []}"}, {"x", "1"}}) ==
+             std::string(expected.begin(), expected.end()));
+  BOOST_TEST(exif_of({}).empty());
+}
+
+BOOST_AUTO_TEST_CASE(an_animation_is_loaded_as_a_batch) {
+  EngineOptions with_input = options();
+  with_input.input_dir = fs::path(HEDDLE_TESTS_DIR) / "plugins/image/formats";
+  Engine other(with_input);
+  const auto load = [&](const std::string& file) {
+    const std::string flow = workflow(
+        {{"1", (R"({"class_type": "LoadImage", "inputs": {"image": ")" + file + R"("}})").c_str()},
+         {"k", R"({"class_type": "test.keep", "inputs": {"value": ["1", 0]}})"}});
+    return other.start(other.parse(flow), {{}, {"1.IMAGE", "1.MASK"}}).wait();
+  };
+  const Results moving = load("moving.png");
+  BOOST_TEST((moving.shape("1.IMAGE") == std::vector<std::int64_t>{3, 9, 12, 3}));
+  BOOST_TEST((moving.shape("1.MASK") == std::vector<std::int64_t>{3, 64, 64}));
+  const Results clear = load("over0.png");
+  BOOST_TEST((clear.shape("1.MASK") == std::vector<std::int64_t>{4, 9, 12}));
+}
+
+BOOST_AUTO_TEST_CASE(pictures_that_are_saved_or_shown_are_handed_on) {
+  const Results results = run(
+      workflow(
+          {{"1", kRed},
+           {"2",
+            R"({"class_type": "SaveImage", "inputs": {"images": ["1", 0], "filename_prefix": "a"}})"},
+           {"3", R"({"class_type": "PreviewImage", "inputs": {"images": ["2", 0]}})"},
+           {"4",
+            R"({"class_type": "ImageToMask", "inputs": {"image": ["3", 0], "channel": "red"}})"},
+           {"5", R"({"class_type": "MaskPreview", "inputs": {"mask": ["4", 0]}})"},
+           {"k", R"({"class_type": "test.keep", "inputs": {"value": ["5", 0]}})"}}),
+      {"5.mask"});
+  BOOST_TEST((results.floats("5.mask") == std::vector<float>(40, 1.0f)));
+  BOOST_TEST(saved().size() == 6u);
+}
+
+BOOST_AUTO_TEST_CASE(the_environment_sets_how_many_pixels_are_read) {
+  const auto refusal = [&](const char* limit) {
+    ::setenv("HEDDLE_MOST_PIXELS", limit, 1);
+    const std::string reason = engine_refusal([&] {
+      run(workflow(
+          {{"1", R"({"class_type": "LoadImage", "inputs": {"image": "colour2_depth8.png"}})"},
+           {"k", R"({"class_type": "test.keep", "inputs": {"value": ["1", 0]}})"}}));
+    });
+    ::unsetenv("HEDDLE_MOST_PIXELS");
+    return reason;
+  };
+  BOOST_TEST(contains(refusal("90"), "13 x 7 pixels are more than the 90 that are read"));
+  BOOST_TEST(contains(refusal("many"), "HEDDLE_MOST_PIXELS is 'many'. Give a whole number"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
