@@ -58,8 +58,11 @@ class Binder {
     const std::vector<NodeIndex>& sinks = can_run ? verdict.sinks : wanted;
     const std::vector<bool> needed = ancestors(dag_, sinks);
     const bool all_needed = std::find(needed.begin(), needed.end(), false) == needed.end();
-    Graph graph = all_needed ? whole(sinks, std::move(order)) : assemble(sinks, needed);
-    return {std::move(graph), std::move(verdict.problems), can_run, std::move(verdict.answer)};
+    if (!all_needed) graph_ = assemble(sinks, needed);
+    if (all_needed) graph_.order = std::move(order);
+    if (all_needed) graph_.sinks = sinks;
+    mark_mapped(graph_);
+    return {std::move(graph_), std::move(verdict.problems), can_run, std::move(verdict.answer)};
   }
 
  private:
@@ -343,14 +346,6 @@ class Binder {
     }
   }
 
-  // Of a workflow in which every node is needed.
-  Graph whole(const std::vector<NodeIndex>& sinks, std::vector<NodeIndex> order) {
-    graph_.order = std::move(order);
-    graph_.sinks = sinks;
-    mark_mapped(graph_);
-    return std::move(graph_);
-  }
-
   Graph assemble(const std::vector<NodeIndex>& sinks, const std::vector<bool>& needed) {
     std::vector<NodeIndex> position(dag_.node_count, kNowhere);
     std::vector<Node> nodes;
@@ -373,7 +368,6 @@ class Binder {
     graph.nodes = std::move(nodes);
     graph.order = topological_order(dag);
     for (const NodeIndex sink : sinks) graph.sinks.push_back(position[sink]);
-    mark_mapped(graph);
     return graph;
   }
 

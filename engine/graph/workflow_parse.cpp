@@ -18,15 +18,7 @@ Keys keys_of(const std::array<std::string_view, kCount>& keys) {
   return Keys(keys.begin(), keys.end());
 }
 
-const Keys& top_keys() {
-  static const Keys keys = keys_of(kWorkflowKeys);
-  return keys;
-}
-
-const Keys& node_keys() {
-  static const Keys keys = keys_of(kNodeKeys);
-  return keys;
-}
+const Keys kTopKeys = keys_of(kWorkflowKeys), kKeysOfNodes = keys_of(kNodeKeys);
 
 bool is_foreign(std::string_view key) {
   return std::ranges::find(kForeignKeys, key) != kForeignKeys.end();
@@ -147,7 +139,7 @@ class Parser {
 
   // A bare map of nodes may have nodes with the ids "prompt" and "devices".
   static bool is_wrapped(const Json& json) {
-    for (const std::string_view key : top_keys())
+    for (const std::string_view key : kTopKeys)
       if (const Json* member = json.find(key))
         return !is_node(member) || member->find("class_type")->is_object();
     return false;
@@ -169,7 +161,7 @@ class Parser {
                  cat("\"prompt\" needs an object of nodes, got ", member.value.describe(), "."));
         }
       } else {
-        keep_or_report(member, top_keys(), {}, workflow_.rest);
+        keep_or_report(member, kTopKeys, {}, workflow_.rest);
       }
     }
     if (json.find("prompt") == nullptr)
@@ -228,7 +220,7 @@ class Parser {
     const Where where{"node ", member.key};
     const Json& json = member.value;
     if (!json.is_object()) {
-      const std::string meant = guess(member.key, top_keys());
+      const std::string meant = guess(member.key, kTopKeys);
       return report(json,
                     cat(where(), "expected an object with \"class_type\" and \"inputs\", got ",
                         json.describe(), ".", meant));
@@ -242,7 +234,7 @@ class Parser {
       parse_node_key(key, where, node);
     }
     if (json.find("class_type") == nullptr) {
-      const std::string meant = guess(member.key, top_keys());
+      const std::string meant = guess(member.key, kTopKeys);
       report(member,
              cat(where(), "it has no \"class_type\".", meant, " Give the name of a node class."));
     }
@@ -262,7 +254,7 @@ class Parser {
     } else if (key.key == "blocks") {
       parse_blocks(key.value, where, node.hints);
     } else {
-      keep_or_report(key, node_keys(), where, node.rest);
+      keep_or_report(key, kKeysOfNodes, where, node.rest);
       const Json* title = key.key == "_meta" ? key.value.find("title") : nullptr;
       if (title != nullptr && title->is_string()) node.title = title->as_string();
     }
