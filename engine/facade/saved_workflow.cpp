@@ -43,6 +43,7 @@ std::shared_ptr<const Workflow::Data> adopt_workflow(
   const std::string& name = flow.workflow.name;
   adopted->workflow = engine::workflow_of(
       engine::convert_saved_form(*flow.saved, classes, name, engine::UnknownClasses::keep), name);
+  adopted->workflow.models = engine::model_addresses(*flow.saved);
   keep_for_pictures(*flow.saved, adopted->workflow);
   adopted->saved = nullptr;
   return adopted;
