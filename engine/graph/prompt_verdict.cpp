@@ -13,6 +13,17 @@ constexpr std::size_t kMostSearched = 256;  // failing outputs whose nodes are l
 
 bool is_error(const Fault& fault) { return fault.severity == Severity::error; }
 
+// What is wrong with a node that no sink needs is only worth a warning. Without any sink nobody can
+// say what is needed.
+void excuse_unneeded(std::vector<Fault>& faults, const Dag& dag,
+                     const std::vector<NodeIndex>& sinks) {
+  if (sinks.empty()) return;
+  const std::vector<bool> needed = ancestors(dag, sinks);
+  for (Fault& fault : faults)
+    if (fault.node != kGraphInputs && fault.reach == Fault::Reach::node && !needed[fault.node])
+      fault.severity = Severity::warning;
+}
+
 std::vector<NodeIndex> faulty_nodes(const std::vector<Fault>& faults) {
   std::vector<NodeIndex> nodes;
   for (const Fault& fault : faults)
@@ -79,12 +90,7 @@ std::string own_details(const std::vector<Fault>& faults, const std::vector<Node
 Verdict judge(std::vector<Fault> faults, const Workflow& workflow, const Dag& dag,
               const std::vector<NodeIndex>& sinks) {
   Verdict verdict;
-  // Without any sink nobody can say what is needed.
-  const std::vector<bool> needed = ancestors(dag, sinks);
-  for (Fault& fault : faults)
-    if (fault.node != kGraphInputs && fault.reach == Fault::Reach::node && !sinks.empty() &&
-        !needed[fault.node])
-      fault.severity = Severity::warning;
+  if (!faults.empty()) excuse_unneeded(faults, dag, sinks);
   const auto of_all = std::ranges::find_if(
       faults, [](const Fault& f) { return is_error(f) && f.reach == Fault::Reach::workflow; });
   const std::vector<NodeIndex> faulty = faulty_nodes(faults);
