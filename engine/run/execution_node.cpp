@@ -229,7 +229,7 @@ void Execution::finish(Running& running, Worker& worker, Lock& lock) {
                worker.copies.end();
   };
   schedule_.finish(n, reads_copy, [&](const Source& source) {
-    if (request_.steps != nullptr) request_.steps->evict(source, output(source));
+    if (request_.steps != nullptr) request_.steps->release(source, output(source));
     worker.dropped.push_back(std::move(output(source)));
   });
 }

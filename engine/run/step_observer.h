@@ -27,7 +27,7 @@ class StepObserver {
   virtual void sent(const Source& source, std::uint32_t from, std::uint32_t to, std::uint64_t bytes,
                     const Value& copy) = 0;
   // The run releases a value where it was made, or a copy of it.
-  virtual void evict(const Source& source, const Value& value) = 0;
+  virtual void release(const Source& source, const Value& value) = 0;
   virtual void release_copy(const Source& source, std::uint32_t at, const Value& copy) = 0;
 };
 

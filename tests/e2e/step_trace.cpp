@@ -119,11 +119,11 @@ void StepTrace::sent(const Source& source, std::uint32_t from, std::uint32_t to,
       *copy, [&](const engine::Tensor& tensor) { there.storages.insert(tensor->storage.get()); });
 }
 
-void StepTrace::evict(const Source& source, const Value&) {
+void StepTrace::release(const Source& source, const Value&) {
   const std::lock_guard lock(mutex_);
   const Key key{source, kWhereMade};
-  held_.at(key).evicted = true;
-  release(key);
+  held_.at(key).dropped = true;
+  release_unheld(key);
 }
 
 void StepTrace::release_copy(const Source& source, std::uint32_t at, const Value&) {
@@ -132,13 +132,13 @@ void StepTrace::release_copy(const Source& source, std::uint32_t at, const Value
   if (key.at == kWhereMade)
     held_.at(key).aliases.erase(at);
   else
-    held_.at(key).evicted = true;
-  release(key);
+    held_.at(key).dropped = true;
+  release_unheld(key);
 }
 
-void StepTrace::release(const Key& key) {
+void StepTrace::release_unheld(const Key& key) {
   Held& held = held_.at(key);
-  if (!held.evicted || held.released || !held.aliases.empty() || held.storages.empty()) return;
+  if (!held.dropped || held.released || !held.aliases.empty() || held.storages.empty()) return;
   std::set<std::string> after = held.used_by;
   for (const Key& holder : held.holders) {
     if (!held_.at(holder).released) return;
@@ -149,7 +149,7 @@ void StepTrace::release(const Key& key) {
   end(step);
   steps_[step].bytes = held.bytes;
   steps_[step].after = std::move(after);
-  for (const Key& under : held.holds) release(under);
+  for (const Key& under : held.holds) release_unheld(under);
 }
 
 std::vector<std::string> trace_faults(const std::vector<Json>& printed, const TakenSteps& taken) {

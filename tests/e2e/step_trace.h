@@ -46,7 +46,7 @@ class StepTrace final : public engine::StepObserver {
   void done(engine::NodeIndex node, std::span<const engine::Value> outputs) override;
   void sent(const engine::Source& source, std::uint32_t from, std::uint32_t to, std::uint64_t bytes,
             const engine::Value& copy) override;
-  void evict(const engine::Source& source, const engine::Value& value) override;
+  void release(const engine::Source& source, const engine::Value& value) override;
   void release_copy(const engine::Source& source, std::uint32_t at,
                     const engine::Value& copy) override;
 
@@ -62,9 +62,9 @@ class StepTrace final : public engine::StepObserver {
     std::string where;
     std::uint64_t bytes = 0;
     Storages storages;
-    std::set<std::uint32_t> aliases;  // where it is held besides, in the same memory
-    bool evicted = false, released = false;
-    std::set<std::string> used_by;    // steps that make it or read it here
+    std::set<std::uint32_t> aliases;         // where it is held besides, in the same memory
+    bool dropped = false, released = false;  // dropped: by the run; outputs may hold it still
+    std::set<std::string> used_by;           // steps that make it or read it here
     std::vector<Key> holders, holds;  // outputs that share memory with it; the other way around
   };
   std::string device_name(std::uint32_t device) const;
@@ -72,7 +72,7 @@ class StepTrace final : public engine::StepObserver {
   std::string release_name(const Key& key) const;
   Key memory_of(const engine::Source& source, std::uint32_t at) const;
   void end(const std::string& step);
-  void release(const Key& key);
+  void release_unheld(const Key& key);
 
   const engine::Graph& graph_;
   const engine::Topology& topology_;
