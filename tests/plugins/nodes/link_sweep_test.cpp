@@ -140,8 +140,12 @@ struct SweepFixture {
   std::optional<std::string> small_value(const engine::NodeType& type, const heddle_port& port) {
     if ((port.flags & HEDDLE_PORT_HIDDEN) != 0) return std::nullopt;
     if (port.widget != nullptr) {
-      const bool is_below = port.name == std::string("megapixels") && port.widget->min > 0.01;
-      if (auto literal = small_literal(port.name); literal && !is_below) return literal;
+      if (auto literal = small_literal(port.name)) {
+        // Not below what it allows.
+        const bool is_limited = port.widget->min < port.widget->max && literal->front() != '"';
+        return is_limited && std::stod(*literal) < port.widget->min ? cat(port.widget->min)
+                                                                    : literal;
+      }
       const std::int32_t kind = port.widget->kind;
       if (kind != HEDDLE_WIDGET_FILE && kind != HEDDLE_WIDGET_FOLDER) return std::nullopt;
       const std::vector<std::string> files = engine.plugins.catalog->choices(*port.widget);
