@@ -113,7 +113,8 @@ void check_prompts(const engine::Graph& graph, const engine::Facts& facts,
 
 engine::Plan place_nodes(engine::PlaceRequest request, engine::PlaceRequest::Misfits misfits) {
   request.misfits = misfits;
-  return engine::make_plan(request.graph, engine::place(request), request.inferred);
+  return engine::make_plan(request.graph, engine::place(request), request.inferred,
+                           request.topology);
 }
 
 // A plan shows what lacks where.

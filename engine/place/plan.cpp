@@ -134,10 +134,13 @@ class Planner {
             release.at = std::max(release.at, releases_[holder].at);
             release.level = std::max(release.level, releases_[holder].level + 1);
           }
-          const auto hold = [&](const Source& source) {
+          const auto hold = [&](const Source& source, std::uint32_t flags) {
             const std::uint32_t held = value_of(source);
-            if (values_[held].bytes != 0)
-              stay_of(held, values_[held].home).holders.push_back(std::uint32_t(releases_.size()));
+            const PlannedValue& value = values_[held];
+            if (value.bytes == 0) return;
+            const std::uint32_t at =
+                read_at(plan_.assignments[*n], flags, value.home, value.bytes, topology_);
+            stay_of(held, at).holders.push_back(std::uint32_t(releases_.size()));
           };
           if (stays_[s].place == values_[v].home)
             for_each_passed_on(graph_.nodes[*n], o, inferred_.nodes[*n].outputs[o].is_shared, hold);
@@ -209,11 +212,12 @@ std::uint64_t bytes_of(const ValueSpec& value, std::string_view port_type) {
   return kUnknownBytes;
 }
 
-Plan make_plan(const Graph& graph, Placement placement, const Inferred& inferred) {
+Plan make_plan(const Graph& graph, Placement placement, const Inferred& inferred,
+               const Topology& topology) {
   Plan plan;
   plan.order = placement.order.empty() ? graph.order : std::move(placement.order);
   plan.assignments = std::move(placement.assignments);
-  plan.homes = find_homes(graph, plan.assignments, plan.order, &inferred);
+  plan.homes = find_homes(graph, plan.assignments, plan.order, &inferred, &topology);
   plan.host_bytes.resize(graph.nodes.size());
   for (const NodeIndex n : plan.order)
     plan.host_bytes[n] = host_bytes_of(inferred.nodes[n], plan.assignments[n].on_host).all();

@@ -45,7 +45,8 @@ struct Placement {
 };
 
 // Without steps.
-Plan make_plan(const Graph& graph, Placement placement, const Inferred& inferred);
+Plan make_plan(const Graph& graph, Placement placement, const Inferred& inferred,
+               const Topology& topology);
 
 // The steps that a run of the plan takes, from the rules of value_flow.h, by which it takes them:
 // one transfer for each (value, place), shared by all its readers; none where memory is shared, and

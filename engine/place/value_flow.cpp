@@ -19,8 +19,8 @@ std::vector<std::uint32_t> first_outputs(const Graph& graph, std::uint32_t& coun
 }  // namespace
 
 std::vector<std::uint32_t> find_homes(const Graph& graph, const std::vector<Assignment>& places,
-                                      const std::vector<NodeIndex>& order,
-                                      const Inferred* inferred) {
+                                      const std::vector<NodeIndex>& order, const Inferred* inferred,
+                                      const Topology* topology) {
   std::uint32_t count = 0;
   const std::vector<std::uint32_t> first = first_outputs(graph, count);
   std::vector<std::uint32_t> homes(count);
@@ -29,16 +29,21 @@ std::vector<std::uint32_t> find_homes(const Graph& graph, const std::vector<Assi
       std::uint32_t& home = homes[first[n] + o] = side_of(places[n]);
       const bool is_shared = inferred != nullptr && inferred->nodes[n].outputs[o].is_shared;
       bool is_found = false;
-      for_each_passed_on(graph.nodes[n], o, is_shared, [&](const Source& source) {
-        const auto has_none = [&] {
+      const auto visit = [&](const Source& source, std::uint32_t flags) {
+        if (is_found) return;
+        const std::uint32_t from = homes[first[source.node] + source.port];
+        if (inferred == nullptr) {
+          home = from;
+        } else {
           const NodeType& type = *graph.nodes[source.node].type;
-          return inferred != nullptr && bytes_of(inferred->nodes[source.node].outputs[source.port],
-                                                 type.output(source.port).type) == 0;
-        };
-        if (is_found || has_none()) return;
-        home = homes[first[source.node] + source.port];
+          const std::uint64_t bytes = bytes_of(inferred->nodes[source.node].outputs[source.port],
+                                               type.output(source.port).type);
+          if (bytes == 0) return;
+          home = read_at(places[n], flags, from, bytes, *topology);
+        }
         is_found = true;
-      });
+      };
+      for_each_passed_on(graph.nodes[n], o, is_shared, visit);
     }
   return homes;
 }
@@ -46,9 +51,10 @@ std::vector<std::uint32_t> find_homes(const Graph& graph, const std::vector<Assi
 ValueHomes::ValueHomes(const Graph& graph, const Plan& plan) {
   std::uint32_t count = 0;
   first_ = first_outputs(graph, count);
-  homes_ = !plan.homes.empty() ? plan.homes
-                               : find_homes(graph, plan.assignments,
-                                            plan.order.empty() ? graph.order : plan.order, nullptr);
+  homes_ = !plan.homes.empty()
+               ? plan.homes
+               : find_homes(graph, plan.assignments, plan.order.empty() ? graph.order : plan.order,
+                            nullptr, nullptr);
 }
 
 }  // namespace heddle::engine

@@ -40,25 +40,28 @@ inline std::uint32_t read_at(const Assignment& reader, std::uint32_t flags, std:
   return topology.link(home, wanted).kind == LinkFacts::Kind::same ? home : wanted;
 }
 
-// visit(source) for every link whose tensors are inside of an output: the node looked at the value
-// without its tensors, and the output is of the same type, or `is_shared`, as inference tells.
-// None: the node makes them.
+// visit(source, flags of the port) for every link whose tensors are inside of an output. None: the
+// node makes them. A port that is looked at without tensors passes them on in outputs of its type,
+// or that are `is_shared`, as inference tells; one that is read does so in shared outputs of its
+// type, and what is passed on is then the copy that was read: read_at() tells where it is.
 template <class Visit>
 void for_each_passed_on(const Node& node, std::uint32_t output, bool is_shared, Visit&& visit) {
   const std::string_view type = node.type->output(output).type;
   for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
     const heddle_port& port = node.type->input(i);
-    if ((port.flags & HEDDLE_PORT_PASS) == 0 || (!is_shared && port.type != type)) continue;
-    if (const auto* link = std::get_if<Source>(&node.inputs[i])) visit(*link);
+    const bool is_same = port.type == type, is_read = (port.flags & HEDDLE_PORT_PASS) == 0;
+    if (is_read ? !(is_shared && is_same) : !(is_shared || is_same)) continue;
+    if (const auto* link = std::get_if<Source>(&node.inputs[i])) visit(*link, port.flags);
   }
 }
 
 // By output, one node after another, where its tensors are made: a device, or kHostSide. Of several
-// that are passed on the first that has any decides. `inferred` nullptr: nothing is known. `order`:
-// topological; nodes that are not in it have no values. Linear in nodes and links.
+// that are passed on the first that has any decides. `inferred` nullptr: nothing is known, and the
+// topology is not asked for either. `order`: topological; nodes that are not in it have no values.
+// Linear in nodes and links.
 std::vector<std::uint32_t> find_homes(const Graph& graph, const std::vector<Assignment>& places,
-                                      const std::vector<NodeIndex>& order,
-                                      const Inferred* inferred);
+                                      const std::vector<NodeIndex>& order, const Inferred* inferred,
+                                      const Topology* topology);
 
 // Those of a plan, by value.
 class ValueHomes {

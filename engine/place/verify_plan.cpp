@@ -59,26 +59,36 @@ class PlanVerifier {
   }
 
   // A node that looks at a record without its tensors hands them on in an output of the same type,
-  // and in one that shares its inputs' tensors.
-  std::vector<Source> handed_on(NodeIndex n, std::uint32_t output) const {
+  // and in one that shares its inputs' tensors; of what it reads, in one that shares and is of the
+  // same type, from where it reads it.
+  std::vector<PlacedValue> handed_on(NodeIndex n, std::uint32_t output) const {
     const Node& node = graph_.nodes[n];
-    std::vector<Source> held;
+    std::vector<PlacedValue> held;
     for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
       const auto* link = std::get_if<Source>(&node.inputs[i]);
-      const bool passes = (node.type->input(i).flags & HEDDLE_PORT_PASS) != 0;
-      if (link != nullptr && passes && bytes(*link) != 0 &&
-          (inferred_.nodes[n].outputs[output].is_shared ||
-           std::string_view(node.type->input(i).type) == node.type->output(output).type))
-        held.push_back(*link);
+      if (link == nullptr || bytes(*link) == 0) continue;
+      const bool is_shared = inferred_.nodes[n].outputs[output].is_shared;
+      const bool is_same =
+          std::string_view(node.type->input(i).type) == node.type->output(output).type;
+      const std::uint32_t home = homes_.at(*link), flags = node.type->input(i).flags;
+      if ((flags & HEDDLE_PORT_PASS) != 0) {
+        if (is_shared || is_same) held.emplace_back(*link, home);
+      } else if (is_shared && is_same) {
+        held.emplace_back(*link, read_place(n, flags, home));
+      }
     }
     return held;
+  }
+  std::uint32_t read_place(NodeIndex n, std::uint32_t flags, std::uint32_t home) const {
+    const std::uint32_t wanted = (flags & HEDDLE_PORT_HOST) != 0 ? kHostSide : place_of(n);
+    return shares_memory(home, wanted) ? home : wanted;
   }
 
   void find_homes() {
     for (const NodeIndex n : graph_.order)
       for (std::uint32_t o = 0; o < graph_.nodes[n].type->output_count(); ++o) {
         const auto from = handed_on(n, o);
-        homes_[{n, o}] = from.empty() ? place_of(n) : homes_.at(from.front());
+        homes_[{n, o}] = from.empty() ? place_of(n) : from.front().second;
       }
   }
 
@@ -137,11 +147,11 @@ class PlanVerifier {
     const auto* link = std::get_if<Source>(&binding);
     if (link == nullptr || !runs_.contains(link->node)) return;
     const std::uint32_t home = homes_.at(*link);
-    const std::uint32_t to = (flags & HEDDLE_PORT_HOST) != 0 ? kHostSide : place_of(n);
+    const std::uint32_t at = read_place(n, flags, home);
     need(run, runs_.at(link->node), cat("the run of ", graph_.nodes[link->node].id));
     PlacedValue read{*link, home};
-    if ((flags & HEDDLE_PORT_PASS) == 0 && bytes(*link) != 0 && !shares_memory(home, to)) {
-      read.second = to;
+    if ((flags & HEDDLE_PORT_PASS) == 0 && bytes(*link) != 0 && at != home) {
+      read.second = at;
       const auto sent = sent_.find(read);
       if (sent == sent_.end())
         fault(graph_.nodes[n].id, " reads ", name(read), ", where it never is");
@@ -180,8 +190,8 @@ class PlanVerifier {
       for (const std::uint32_t reader : readers_[value])
         need(at->second, reader, cat("step ", reader, ", which reads ", name(value)));
       if (value.second != homes_.at(value.first)) continue;
-      for (const Source& held : handed_on(value.first.node, value.first.port))
-        if (const auto later = released_.find({held, homes_.at(held)}); later != released_.end())
+      for (const PlacedValue& held : handed_on(value.first.node, value.first.port))
+        if (const auto later = released_.find(held); later != released_.end())
           need(later->second, at->second, cat("the release of ", name(value)));
     }
     for (const auto& [value, step] : released_)

@@ -62,7 +62,7 @@ Described describe_models(const Graph& graph, Environment& environment) {
   Inferred nothing;
   for (const Node& node : headers.nodes)
     nothing.nodes.emplace_back().outputs.resize(node.type->output_count());
-  const Plan plan = make_plan(headers, place_on_first(headers), nothing);
+  const Plan plan = make_plan(headers, place_on_first(headers), nothing, environment.topology);
   request.graph = &headers;
   request.plan = &plan;
   NullObserver quiet;

@@ -227,7 +227,7 @@ class Bench {
     ready.plan = engine::make_plan(
         ready.graph,
         engine::place({ready.graph, inferred, environment_.topology, engine::Costs(), {}}),
-        inferred);
+        inferred, environment_.topology);
     return ready;
   }
   // Throws when another number of nodes was computed than this case is about.

@@ -51,7 +51,7 @@ void time_workflow(std::size_t devices) {
   const double begin = now();
   engine::Placement placement = engine::place({graph, inferred, topology, engine::Costs(), {}});
   const double placed = now();
-  engine::Plan plan = engine::make_plan(graph, std::move(placement), inferred);
+  engine::Plan plan = engine::make_plan(graph, std::move(placement), inferred, topology);
   engine::add_steps(graph, inferred, topology, plan);
   const double planned = now();
   const std::size_t bytes = engine::plan_text(graph, plan, topology).size();
@@ -79,7 +79,7 @@ void time_model(std::size_t devices) {
     d.memory_total = d.memory_free = (std::uint64_t(24) << 30) / devices;
   const double begin = now();
   engine::Placement placement = engine::place({graph, inferred, topology, engine::Costs(), {}});
-  const engine::Plan plan = engine::make_plan(graph, std::move(placement), inferred);
+  const engine::Plan plan = engine::make_plan(graph, std::move(placement), inferred, topology);
   std::printf("1,000 blocks, 2 sets, batch 2, on %zu devices: %.3f s, %zu alternatives\n", devices,
               now() - begin, plan.assignments[0].calls[0].report.alternatives.size());
 }

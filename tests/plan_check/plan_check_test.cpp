@@ -31,7 +31,8 @@ std::string first_of(const std::vector<std::string>& faults) {
 }
 
 // Two to ten nodes on one to four devices, some of which see host memory; values of known size,
-// unknown size and none; ports that pass on, ports that want host memory, nodes on the host.
+// unknown size and none; ports that pass on, ports that want host memory, nodes on the host, nodes
+// that pass on what they read.
 std::string random_question(std::mt19937& random) {
   const auto below = [&](std::uint32_t n) { return std::uint32_t(random() % n); };
   std::string text = R"({"devices": [)";
@@ -49,6 +50,7 @@ std::string random_question(std::mt19937& random) {
       text += R"(, "host": true)";
     else if (below(4) == 0)
       text += cat(R"(, "device": "gpu:)", below(devices), "\"");
+    if (below(5) == 0) text += R"(, "shares": true)";
     text += R"(, "reads": [)";
     for (std::uint32_t i = 0, count = n == 0 ? 0 : below(4); i < count; ++i) {
       const std::uint32_t from = below(n);
@@ -80,7 +82,7 @@ const char* const kDiamond = R"({
     {"id": "right", "reads": ["size.0"], "outputs": ["1GiB"], "device": "gpu:1"},
     {"id": "join", "reads": ["left.0", "right.0"], "outputs": ["1GiB"], "device": "gpu:0"},
     {"id": "label", "reads": ["pass:join.0"], "outputs": ["1GiB"], "device": "gpu:1"},
-    {"id": "save", "reads": ["label.0"], "host": true}
+    {"id": "save", "reads": ["label.0"], "outputs": ["1GiB"], "shares": true, "host": true}
   ]
 })";
 
@@ -134,6 +136,12 @@ const std::vector<Broken> kBroken{
     {"a release comes twice", [](Plan& p) { p.steps.push_back(p.steps[find(p, kRelease)]); }},
     {"a release waits for nothing", [](Plan& p) { p.steps[find(p, kRelease)].after.clear(); }},
     {"a release forgets a reader", [](Plan& p) { p.steps[find(p, kRelease, 1)].after.resize(1); }},
+    {"a release forgets the output that passes it on",
+     [](Plan& p) {
+       for (Step& step : p.steps)
+         if (step.kind == kRelease && step.node == 4 && step.to == engine::kHostSide)
+           std::erase_if(step.after, [&](std::uint32_t a) { return p.steps[a].kind == kRelease; });
+     }},
     {"a release is elsewhere",
      [](Plan& p) { p.steps[find(p, kRelease)].to = 1 - p.steps[find(p, kRelease)].to % 2; }},
     {"two readers change places",

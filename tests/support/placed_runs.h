@@ -85,7 +85,8 @@ class PlacedRuns {
     for (const engine::Node& node : graph.nodes)
       nothing.nodes.emplace_back().outputs.resize(node.type->output_count());
     const engine::Plan plan = engine::make_plan(
-        graph, engine::place({graph, nothing, environment_.topology, engine::Costs{}}), nothing);
+        graph, engine::place({graph, nothing, environment_.topology, engine::Costs{}}), nothing,
+        environment_.topology);
     engine::Source wanted;
     for (engine::NodeIndex n = 0; n < graph.nodes.size(); ++n)
       if (graph.nodes[n].id == id) wanted = {n, 0};

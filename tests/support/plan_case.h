@@ -7,6 +7,7 @@
 //   costs     a costs file
 //   models    {name: {kind: flux|t5|clip|chain|u, ...sizes, scaled_fp8, hints}}
 //   nodes     [{id, reads: ["a.0", "pass:a.0", "host:a.0"], outputs: ["16MiB", "unknown", "INT"],
+//               shares: true if they are what it reads,
 //               flops, bytes, scratch, host, device, prefer, parallel,
 //               calls: [{model, steps, sets, batch, width, height, tokens}]}]
 #pragma once
@@ -44,7 +45,7 @@ class PlanCase {
 
   engine::Plan plan() const {
     engine::Plan plan = engine::make_plan(
-        graph_, engine::place({graph_, inferred_, topology_, costs_, {}}), inferred_);
+        graph_, engine::place({graph_, inferred_, topology_, costs_, {}}), inferred_, topology_);
     engine::add_steps(graph_, inferred_, topology_, plan);
     engine::annotate_calls(inferred_, engine::Prices(topology_, costs_), plan);
     return plan;
@@ -207,6 +208,7 @@ class PlanCase {
         spec.outputs.emplace_back();
         if (bytes) spec.outputs.back().tensors[""] = info_of(HEDDLE_U8, {std::int64_t(*bytes)});
         if (is_model) spec.outputs.back().value = models_.at(text.substr(6));
+        spec.outputs.back().is_shared = json.find("shares") != nullptr;
       }
     spec.flops = number_of(json, "flops");
     spec.bytes = number_of(json, "bytes");

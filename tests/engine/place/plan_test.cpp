@@ -72,7 +72,8 @@ Question draw(std::uint32_t seed) {
 }
 
 Plan plan_of(const Question& q) {
-  Plan plan = make_plan(q.graph, place({q.graph, q.inferred, q.topology, Costs(), {}}), q.inferred);
+  Plan plan = make_plan(q.graph, place({q.graph, q.inferred, q.topology, Costs(), {}}), q.inferred,
+                        q.topology);
   add_steps(q.graph, q.inferred, q.topology, plan);
   return plan;
 }

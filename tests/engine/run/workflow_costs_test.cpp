@@ -80,7 +80,7 @@ struct TwoFakes : TwoDevices {
     }
     engine::Placement placement;
     placement.assignments = flow.plan.assignments;
-    flow.plan = engine::make_plan(flow.graph, std::move(placement), inferred);
+    flow.plan = engine::make_plan(flow.graph, std::move(placement), inferred, environment.topology);
     engine::add_steps(flow.graph, inferred, environment.topology, flow.plan);
     return run(flow);
   }
