@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <system_error>
 #include <tuple>
@@ -197,8 +198,18 @@ std::string clip(std::string_view text, std::size_t limit) {
 }
 
 std::optional<std::size_t> find_invalid_utf8(std::string_view text) {
+  constexpr std::uint64_t kHighBits = 0x8080'8080'8080'8080;
   std::size_t at = 0;
   while (at < text.size()) {
+    // Most text is ASCII: eight characters at once.
+    std::uint64_t eight;
+    if (text.size() - at >= sizeof eight) {
+      std::memcpy(&eight, text.data() + at, sizeof eight);
+      if ((eight & kHighBits) == 0) {
+        at += sizeof eight;
+        continue;
+      }
+    }
     const std::size_t length = utf8_length(text.substr(at));
     if (length == 0) return at;
     at += length;

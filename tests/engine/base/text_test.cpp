@@ -152,6 +152,14 @@ BOOST_AUTO_TEST_CASE(utf8_check_knows_the_borders_of_the_encoding) {
         "a\xF4\x90\x80\x80", "a\xF5\x80\x80\x80", "a\xC3", "a\xE2\x82", "a\xC3(", "a\xFF"}) {
     BOOST_TEST(find_invalid_utf8(invalid).value() == 1u);
   }
+  // At every distance from the beginning and the end, past runs of ASCII.
+  for (std::size_t before = 0; before < 20; ++before)
+    for (std::size_t behind = 0; behind < 20; ++behind) {
+      const std::string left(before, 'a'), right(behind, 'z');
+      BOOST_TEST(find_invalid_utf8(left + "\xFF" + right).value() == before);
+      BOOST_TEST(!find_invalid_utf8(left + "\xC3\xA4" + right).has_value());
+      BOOST_TEST(find_invalid_utf8(left + "\xC3").value() == before);
+    }
   BOOST_TEST(!find_invalid_utf8(std::string_view("a\0b", 3)).has_value());
 }
 
