@@ -11,7 +11,7 @@ const SavedSlot* find_slot(const std::vector<SavedSlot>& slots, std::string_view
   return found == slots.end() ? nullptr : &*found;
 }
 
-bool is_any(std::string_view type) { return type.empty() || type == "*"; }
+bool is_open_type(std::string_view type) { return type.empty() || type == "*"; }
 
 bool same_without_case(std::string_view a, std::string_view b) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
@@ -74,12 +74,12 @@ std::vector<SavedSlot> sockets_of(const SavedNode& node, const SavedGraph& defin
 }
 
 bool sockets_fit(std::string_view from, std::string_view to) {
-  if (is_any(from) || is_any(to)) return true;
+  if (is_open_type(from) || is_open_type(to)) return true;
   for (std::string_view froms = from; !froms.empty();) {
     const std::string_view type = next_type(froms);
     for (std::string_view tos = to; !tos.empty();) {
       const std::string_view other = next_type(tos);
-      if (is_any(type) || is_any(other) || same_without_case(type, other)) return true;
+      if (is_open_type(type) || is_open_type(other) || same_without_case(type, other)) return true;
     }
   }
   return false;
@@ -89,7 +89,7 @@ std::optional<std::size_t> bypass_input(const SavedNode& node, std::string_view 
                                         std::size_t output, std::string_view wanted) {
   const std::vector<SavedSlot>& inputs = node.inputs;
   if (inputs.empty()) return std::nullopt;
-  if (is_any(wanted)) return output < inputs.size() ? output : 0;
+  if (is_open_type(wanted)) return output < inputs.size() ? output : 0;
   const auto fits = [&](const SavedSlot& input) {
     return sockets_fit(input.type, output_type) && sockets_fit(input.type, wanted);
   };

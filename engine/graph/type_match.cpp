@@ -27,12 +27,14 @@ bool contains(std::string_view list, std::string_view wanted) {
 }
 
 // ComfyUI's name for a type that several ports of a node share stands for any.
-bool is_any(std::string_view list) { return contains(list, "*") || list == "COMFY_MATCHTYPE_V3"; }
+bool is_wildcard(std::string_view list) {
+  return contains(list, "*") || list == "COMFY_MATCHTYPE_V3";
+}
 
 }  // namespace
 
 bool types_match(std::string_view received, std::string_view wanted) {
-  if (received == wanted || is_any(received) || is_any(wanted)) return true;
+  if (received == wanted || is_wildcard(received) || is_wildcard(wanted)) return true;
   while (!received.empty()) {
     const std::string_view name = next_name(received);
     if (!name.empty() && contains(wanted, name)) return true;
