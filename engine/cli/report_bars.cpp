@@ -65,6 +65,8 @@ class Bars final : public Reporter {
         return above(cat(prefix, node_label(event), ": unchanged since an earlier run"));
       case Event::Kind::file_written:
         return;  // the summary names them all
+      case Event::Kind::node_blocked:
+        return above(cat(prefix, node_label(event), ": blocked: ", engine::printable(event.text)));
       case Event::Kind::warning:
         return above(cat("heddle: warning: ", prefix, engine::printable(event.text)));
       case Event::Kind::node_waiting:

@@ -30,6 +30,8 @@ std::string_view name_of(Event::Kind kind) {
       return "preview";
     case Event::Kind::node_shows:
       return "node_shows";
+    case Event::Kind::node_blocked:
+      return "node_blocked";
   }
   return "unknown";
 }
@@ -55,6 +57,8 @@ class JsonLines final : public Reporter {
     set_text(json, "class", event.class_type);
     set_text(json, "title", event.title);
     set_text(json, "device", event.device);
+    const bool is_message =
+        event.kind == Event::Kind::warning || event.kind == Event::Kind::node_blocked;
     if (event.kind == Event::Kind::node_progress) json.set("fraction", event.fraction);
     if (event.kind == Event::Kind::node_done) json.set("seconds", event.seconds);
     if (event.kind == Event::Kind::file_written) {
@@ -62,7 +66,7 @@ class JsonLines final : public Reporter {
     } else if (event.kind == Event::Kind::node_shows) {
       json.set("ui", engine::parse_json(event.text, "ui"));
     } else {
-      set_text(json, event.kind == Event::Kind::warning ? "message" : "note", event.text);
+      set_text(json, is_message ? "message" : "note", event.text);
     }
     write(json);
   }

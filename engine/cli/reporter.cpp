@@ -38,6 +38,8 @@ class Lines final : public Reporter {
         return to_stderr(cat(label, ": unchanged since an earlier run"));
       case Event::Kind::file_written:
         return to_stderr(cat(label, ": wrote ", engine::printable(event.text)));
+      case Event::Kind::node_blocked:
+        return to_stderr(cat(label, ": blocked: ", engine::printable(event.text)));
       case Event::Kind::warning:
         return message(cat("warning: ", event.node.empty() ? prefix : cat(label, ": "),
                            engine::printable(event.text)));

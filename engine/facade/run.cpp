@@ -41,6 +41,9 @@ class Teller final : public engine::Observer {
   void node_shows(const engine::Node& n, std::string_view ui) override {
     notify(Event::Kind::node_shows, &n, {.text = ui});
   }
+  void node_blocked(const engine::Node& n, std::string_view message) override {
+    notify(Event::Kind::node_blocked, &n, {.text = message});
+  }
   void warning(const engine::Node* n, std::string_view message) override {
     notify(Event::Kind::warning, n, {.text = message});
   }

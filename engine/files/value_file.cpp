@@ -29,6 +29,7 @@ std::optional<Json> to_structure(const heddle_value& value, std::vector<Tensor>&
   switch (kind_of(value)) {
     case HEDDLE_KIND_MODEL:
     case HEDDLE_KIND_OBJECT:
+    case HEDDLE_KIND_BLOCKER:
       return std::nullopt;
     case HEDDLE_KIND_TENSOR:
       tensors.push_back(get_tensor(value));

@@ -121,6 +121,8 @@ NodeType::NodeType(const heddle_node_desc* desc, std::string plugin,
   for (std::uint32_t i = 0; i < input_count(); ++i) {
     hasher.add(input(i).name);
     checks_.emplace_back(input(i));
+    knows_id_ = knows_id_ || ((input(i).flags & HEDDLE_PORT_HIDDEN) != 0 &&
+                              std::string_view(input(i).type) == "UNIQUE_ID");
     takes_lists_ = takes_lists_ || (input(i).flags & HEDDLE_PORT_LIST) != 0;
   }
   for (std::uint32_t o = 0; o < output_count(); ++o)

@@ -39,6 +39,8 @@ class NodeType {
   // Whether one of its inputs is a list (HEDDLE_PORT_LIST): then a call gets lists whole.
   bool takes_lists() const { return takes_lists_; }
   bool makes_lists() const { return makes_lists_; }
+  // Whether it is told the id of its node (UNIQUE_ID), so that another id is another result.
+  bool knows_id() const { return knows_id_; }
   const heddle_port& output(std::uint32_t i) const { return *desc_.outputs[i]; }
   std::uint32_t slot_count() const { return desc_.weight_count; }
   const heddle_slot& slot(std::uint32_t i) const { return *desc_.weights[i]; }
@@ -64,7 +66,7 @@ class NodeType {
   std::string plugin_;
   Hash128 identity_;
   std::vector<PortCheck> checks_;  // by input
-  bool takes_lists_ = false, makes_lists_ = false;
+  bool takes_lists_ = false, makes_lists_ = false, knows_id_ = false;
   static constexpr double kBriefSeconds = 20e-6;
   mutable std::atomic<double> lately_{std::numeric_limits<double>::infinity()};
   std::shared_ptr<const void> owner_;

@@ -121,6 +121,9 @@ const heddle_value_service* value_service() {
           return make_value(std::shared_ptr<const Object>(
               std::make_shared<Object>(interface_id, object_table, self, drop)));
         });
+      },
+      [](heddle_str message) {
+        return made([&] { return make_value(Blocker{std::string(view_of(message))}); });
       }};
   return &table;
 }

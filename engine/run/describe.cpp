@@ -68,6 +68,8 @@ Described describe_models(const Graph& graph, Environment& environment) {
   NullObserver quiet;
   RunControl control;
   RunResult result = execute(request, environment, quiet, control);
+  // Of what is blocked nothing is known that a node could be asked about.
+  std::erase_if(result.fetched, [](const auto& made) { return find_blocker(*made.second); });
   for (const auto& [source, value] : result.fetched) collect(*value, source, "", described.models);
   described.facts = std::move(result.fetched);
   return described;

@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "engine/base/error.h"
+#include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/run/keys.h"
 
@@ -225,9 +226,12 @@ std::uint64_t Execution::fingerprint(NodeIndex n) {
   try {
     return engine::fingerprint(call_shared_, graph_.nodes[n], device_of(n), plan_.assignments[n],
                                key_files_[n]);
-  } catch (Error& error) {
-    error.at(graph_.name_of(n));
-    throw;
+  } catch (const Error& error) {
+    if (error.code() == Code::cancelled || error.code() == Code::out_of_memory) throw;
+    // What lacks, the node itself tells when it runs.
+    log(Level::warning, cat(graph_.name_of(n), ": nobody can say whether it has changed, so it ",
+                            "runs again: ", error.full()));
+    return HEDDLE_FINGERPRINT_NEVER;
   }
 }
 
@@ -242,8 +246,9 @@ bool Execution::take_from_cache(NodeIndex n, const OutputCache::Reading& cache) 
     return false;
   }
   const std::uint32_t count = graph_.nodes[n].type->output_count();
-  if (outputs->size() > count)
-    result_.ui.emplace(n, std::get<std::string>((*outputs)[count]->content));
+  const auto text_at = [&](std::size_t i) { return get_str(*(*outputs)[i]); };
+  if (outputs->size() > count && !text_at(count).empty()) result_.ui.emplace(n, text_at(count));
+  for (std::size_t i = count + 1; i < outputs->size(); ++i) blocked_[n].push_back(text_at(i));
   outputs = outputs->first(count);
   for (const Value& value : *outputs) use_.touch_holders(value);
   forecast_.made(n, *outputs);
@@ -351,9 +356,12 @@ bool Execution::report_cached(Lock& lock) {
     const auto ui = result_.ui.find(n);
     shown.push_back(ui == result_.ui.end() ? nullptr : &ui->second);
   }
+  const auto blocked = std::exchange(blocked_, {});
   leave(lock);
   for (std::size_t i = 0; i < cached.size(); ++i) {
     const Node& node = graph_.nodes[cached[i]];
+    if (const auto messages = blocked.find(cached[i]); messages != blocked.end())
+      for (const std::string& message : messages->second) observer_.node_blocked(node, message);
     if (shown[i] != nullptr) observer_.node_shows(node, *shown[i]);
     observer_.node_cached(node);
   }

@@ -48,6 +48,7 @@ class Execution {
     std::vector<std::unique_ptr<NodeCall>> elements{};
     std::size_t open = 0;
     std::exception_ptr failure{};
+    std::vector<std::string> blocked{};  // messages of the blockers that its calls have met
 
     bool is_deferred() const { return open > 0 || call->deferred(); }
     bool has(const NodeCall* one) const;
@@ -126,7 +127,7 @@ class Execution {
   bool want(NodeIndex n, const std::vector<std::uint32_t>& inputs);
   void finish(Running& running, Worker& worker, Lock& lock);
   void add_to_cache(NodeIndex n, std::span<const Value> outputs, const std::string& ui,
-                    double seconds, Worker& worker);
+                    const std::vector<std::string>& blocked, double seconds, Worker& worker);
   void on_complete(std::list<Completion>& one);
   bool finish_deferred(Worker& worker, Lock& lock);
   void abandon_deferred();
@@ -167,7 +168,8 @@ class Execution {
   std::list<Running> deferred_;
   std::unordered_map<NodeIndex, std::vector<std::uint32_t>> wanted_;  // lazy inputs asked for
   std::vector<NodeIndex> cached_;  // taken from the cache, and not reported yet
-  std::exception_ptr failure_;     // the first
+  std::map<NodeIndex, std::vector<std::string>> blocked_;  // of these: messages of blockers
+  std::exception_ptr failure_;                             // the first
   std::vector<Written> files_;
   RunResult result_;
   // Always guarded by mutex_: nodes complete on threads of their own.

@@ -98,6 +98,7 @@ std::size_t count_calls(const Node& node, const std::vector<Given>& inputs) {
 // `item`: the element of a list, where the call gets one.
 template <class Given>
 void give(NodeCall& call, const Given& one, Value item) {
+  if (one.is_link && is_blocker(*item)) return call.block(*item);
   if (one.extra != nullptr) return call.add_extra(*one.extra, std::move(item));
   if (one.is_link) call.take_input(one.input, item.get());
   call.set_own_input(one.input, std::move(item));
@@ -106,6 +107,10 @@ void give(NodeCall& call, const Given& one, Value item) {
 template <class Given>
 void give_whole(NodeCall& call, const Node& node, const std::vector<Given>& inputs) {
   for (const Given& one : inputs) {
+    const heddle_value* const blocker = one.is_list ? find_blocker(*one.value)
+                                        : one.is_link && is_blocker(*one.value) ? one.value.get()
+                                                                                : nullptr;
+    if (blocker != nullptr) return call.block(*blocker);
     const bool wants_list =
         one.extra != nullptr || (node.type->input(one.input).flags & HEDDLE_PORT_LIST) != 0;
     Value value = one.value;
@@ -159,6 +164,7 @@ void Execution::execute_elements(Running& running) {
   const std::size_t count = running.elements.size();
   for (std::size_t e = 0; e < count && running.failure == nullptr; ++e) {
     NodeCall& call = *running.elements[e];
+    if (call.is_blocked()) continue;
     try {
       if (control_.cancelled()) throw Error(Code::cancelled, "cancelled");
       throw_status(desc.execute(running.instance.self(), &call), "");
@@ -196,7 +202,10 @@ void Execution::collect_elements(Running& running) {
     }
     running.call->set_output(o, make_value(std::move(list)));
   }
-  for (const auto& element : running.elements) running.call->absorb(*element);
+  for (const auto& element : running.elements) {
+    running.call->absorb(*element);
+    if (!element->blocked_message().empty()) running.blocked.push_back(element->blocked_message());
+  }
   running.elements.clear();
 }
 

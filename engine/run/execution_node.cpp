@@ -21,6 +21,8 @@ void check_outputs(const Node& node, std::span<const Value> outputs) {
   }
 }
 
+bool holds_blocker(const Value& output) { return find_blocker(*output) != nullptr; }
+
 }  // namespace
 
 // Called without the lock, returns with it.
@@ -57,7 +59,8 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
     give_lists(running, {});
   else
     give_inputs(n, *running.call);
-  if (desc.need != nullptr && !has_lazy_inputs(running, lock)) return;  // it comes again with them
+  if (desc.need != nullptr && !running.call->is_blocked() && !has_lazy_inputs(running, lock))
+    return;  // it comes again with them
   // What was brought to the host may be of work that has been given up meanwhile.
   if (control_.cancelled()) throw Error(Code::cancelled, "cancelled");
   if (n < plan_.host_bytes.size()) running.call->reserve_host(plan_.host_bytes[n]);
@@ -70,7 +73,7 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
   heddle_status* status = nullptr;
   if (node.is_mapped)
     execute_elements(running);
-  else
+  else if (!running.call->is_blocked())
     status = desc.execute(running.instance.self(), running.call.get());
   if (status == nullptr && running.is_deferred()) {
     enter(lock);
@@ -124,8 +127,13 @@ void Execution::give_inputs(NodeIndex n, NodeCall& call) {
   }
   for (const auto& [name, binding] : node.extra) {
     if (const auto* literal = std::get_if<Value>(&binding)) call.add_extra(name, *literal);
-    if (const auto* link = std::get_if<Source>(&binding))
-      call.add_extra(name, Value::share(linked(*link, 0)));
+    if (const auto* link = std::get_if<Source>(&binding)) {
+      const heddle_value* const value = linked(*link, 0);
+      if (value != nullptr && is_blocker(*value))
+        call.block(*value);
+      else
+        call.add_extra(name, Value::share(value));
+    }
   }
 }
 
@@ -159,6 +167,7 @@ bool Execution::has_lazy_inputs(Running& running, Lock& lock) {
     std::vector<std::uint32_t> more;
     const auto ask = [&](NodeCall& call) {
       call.clear_wanted();
+      if (call.is_blocked()) return;
       throw_status(node.type->desc().need(running.instance.self(), &call), "");
       for (const std::string& name : call.wanted()) {
         const std::uint32_t i = *node.type->find_input(name);
@@ -195,20 +204,23 @@ void Execution::finish(Running& running, Worker& worker, Lock& lock) {
   const Node& node = graph_.nodes[n];
   if (node.is_mapped) collect_elements(running);
   NodeCall& call = *running.call;
+  if (!call.blocked_message().empty()) running.blocked.push_back(call.blocked_message());
   call.release_claim();
   check_outputs(node, call.outputs());
   models_.check();
   if (request_.timeline != nullptr) trace_end(running);
   worker.now = Clock::now();
   const double seconds = std::chrono::duration<double>(worker.now - running.begin).count();
-  node.type->took(seconds);
+  if (!call.is_blocked()) node.type->took(seconds);
   ForUser for_user = call.take_for_user();
   const std::string ui = for_user.ui.is_object() ? write_json(for_user.ui) : std::string();
   std::vector<Value> cached;
-  if (request_.disk_cached.contains(n)) cached.assign(call.outputs().begin(), call.outputs().end());
+  if (request_.disk_cached.contains(n) && std::ranges::none_of(call.outputs(), holds_blocker))
+    cached.assign(call.outputs().begin(), call.outputs().end());
   forecast_.made(n, call.outputs());
   forecast_.done(n);
-  if (keys_[n] != Hash128()) add_to_cache(n, call.outputs(), ui, seconds, worker);
+  if (keys_[n] != Hash128()) add_to_cache(n, call.outputs(), ui, running.blocked, seconds, worker);
+  for (const std::string& message : running.blocked) observer_.node_blocked(node, message);
   if (!ui.empty()) observer_.node_shows(node, ui);
   observer_.node_done(node, seconds);
   if (request_.steps != nullptr) request_.steps->done(n, call.outputs());
@@ -234,12 +246,16 @@ void Execution::finish(Running& running, Worker& worker, Lock& lock) {
   });
 }
 
-// What a node shows stands in the cache behind its outputs.
+// What a node shows stands in the cache behind its outputs, and behind that the messages of the
+// blockers that it has met: they are reported again.
 void Execution::add_to_cache(NodeIndex n, std::span<const Value> outputs, const std::string& ui,
-                             double seconds, Worker& worker) {
-  if (ui.empty()) return worker.adding.add(keys_[n], outputs, seconds, work_so_far());
+                             const std::vector<std::string>& blocked, double seconds,
+                             Worker& worker) {
+  if (ui.empty() && blocked.empty())
+    return worker.adding.add(keys_[n], outputs, seconds, work_so_far());
   std::vector<Value> with_ui(outputs.begin(), outputs.end());
   with_ui.push_back(make_value(ui));
+  for (const std::string& message : blocked) with_ui.push_back(make_value(message));
   worker.adding.add(keys_[n], with_ui, seconds, work_so_far());
 }
 

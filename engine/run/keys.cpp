@@ -118,7 +118,12 @@ std::vector<Hash128> output_keys(const Graph& graph, std::span<const Assignment>
       text.add(hash_text(node.extra[i].first));
       known = add(node.extra[i].second);
     }
-    if (known && type.desc().fingerprint != nullptr) text.add(fingerprint(n));
+    if (type.knows_id()) text.add(hash_text(node.id));
+    if (known && type.desc().fingerprint != nullptr) {
+      const std::uint64_t state = fingerprint(n);
+      known = state != HEDDLE_FINGERPRINT_NEVER;
+      text.add(state);
+    }
     if (known) keys[n] = text.finish();
   }
   return keys;

@@ -55,6 +55,8 @@ void NodeCall::begin(const Node& node, RunDevice& device, const Assignment& assi
   input_count_ = inputs;
   output_count_ = outputs;
   std::fill_n(inputs_.begin(), input_count_, nullptr);
+  if (is_blocked_) blocked_message_.clear();
+  is_blocked_ = false;
   set_element(0, 1);
 }
 
@@ -98,7 +100,16 @@ void NodeCall::absorb(NodeCall& element) {
   if (made.ui.is_object()) join_ui(all->ui, made.ui);
 }
 
+void NodeCall::block(const heddle_value& blocker) {
+  if (is_blocked_) return;
+  is_blocked_ = true;
+  blocked_message_ = std::get<Blocker>(blocker.content).message;
+  const Value silent = make_value(Blocker{});
+  for (std::uint32_t o = 0; o < output_count_; ++o) set_output(o, silent);
+}
+
 void NodeCall::take_list(std::uint32_t index, Value list) {
+  if (const heddle_value* blocker = find_blocker(*list)) return block(*blocker);
   const heddle_port& port = node_->type->input(index);
   const PortCheck& check = node_->type->check(index);
   for (const Value& item : std::get<List>(list->content).items) {
@@ -116,7 +127,9 @@ void NodeCall::set_output(std::uint32_t index, Value value) {
   if (index >= output_count_)
     throw Error(Code::invalid_argument, cat(node_->type->name(), " has ", output_count_,
                                             " outputs, it set number ", index));
-  outputs_[index] = std::move(value);
+  const bool is_list = (node_->type->output(index).flags & HEDDLE_PORT_LIST) != 0;
+  outputs_[index] = is_list && value && is_blocker(*value) ? make_value(List{{std::move(value)}})
+                                                           : std::move(value);
 }
 
 heddle_tensor* NodeCall::weight(std::uint32_t) {
@@ -288,6 +301,8 @@ std::uint64_t fingerprint(const NodeCall::Shared& shared, const Node& node, RunD
   for (std::uint32_t i = 0; i < node.inputs.size(); ++i)
     if (const auto* literal = std::get_if<Value>(&node.inputs[i]))
       call.set_input(i, literal->get());
+  for (const auto& [name, binding] : node.extra)
+    if (const auto* literal = std::get_if<Value>(&binding)) call.add_extra(name, *literal);
   std::uint64_t hash = 0;
   throw_status(node.type->desc().fingerprint(instance.self(), &call, &hash), "");
   return hash;

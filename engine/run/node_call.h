@@ -68,6 +68,7 @@ class NodeCall final : public heddle_ctx {
   void set_input(std::uint32_t index, const heddle_value* value) { inputs_[index] = value; }
   // What came through a link, whoever made it. Throws RefusedValue for what the port does not take.
   void take_input(std::uint32_t index, const heddle_value* value) {
+    if (value != nullptr && is_blocker(*value)) return block(*value);
     const PortCheck& check = node_->type->check(index);
     if (value != nullptr && check.is_needed())
       check.check(*value, shared_.environment.catalog.get());
@@ -75,6 +76,11 @@ class NodeCall final : public heddle_ctx {
       check_prompt(node_->type->input(index), *value);
     inputs_[index] = value;
   }
+  // It reads a blocker: the call is not made, and its outputs are blocked. The first one counts.
+  void block(const heddle_value& blocker);
+  bool is_blocked() const { return is_blocked_; }
+  // What is to be reported of that; empty: nothing.
+  const std::string& blocked_message() const { return blocked_message_; }
   // A whole list, whose elements are held to what the port takes.
   void take_list(std::uint32_t index, Value list);
   void set_own_input(std::uint32_t index, Value value) {
@@ -148,6 +154,8 @@ class NodeCall final : public heddle_ctx {
   std::uint32_t calls_ = 0;  // of models, so far
   bool on_host_ = false;
   bool used_device_ = false;
+  bool is_blocked_ = false;
+  std::string blocked_message_;
   // As many as the node with most of them has had; they are not made anew for each.
   std::uint32_t input_count_ = 0, output_count_ = 0;
   std::vector<const heddle_value*> inputs_;

@@ -25,6 +25,8 @@ class Observer {
   virtual void file_written(const Node&, std::string_view path) { (void)path; }
   // All that a node shows, as JSON; before it is done, or reported as cached.
   virtual void node_shows(const Node&, std::string_view ui) { (void)ui; }
+  // A call of the node has met a blocker with this message, and was not made.
+  virtual void node_blocked(const Node&, std::string_view message) { (void)message; }
   virtual void warning(const Node*, std::string_view message) { (void)message; }
   virtual void node_waiting(const Node&) {}  // for its turn to write
   virtual void preview(const Node&, std::string_view device, const heddle_preview&) {
@@ -75,6 +77,11 @@ class SerialObserver final : public Observer {
     if (!listens_) return;
     const std::lock_guard lock(mutex_);
     observer_.node_shows(node, ui);
+  }
+  void node_blocked(const Node& node, std::string_view message) override {
+    if (!listens_) return;
+    const std::lock_guard lock(mutex_);
+    observer_.node_blocked(node, message);
   }
   void warning(const Node* node, std::string_view message) override {
     if (!listens_) return;

@@ -33,11 +33,20 @@ Value make_record(std::vector<std::pair<std::string, Value>> fields) {
   return make_value(Record{std::move(fields)});
 }
 
+const heddle_value* find_blocker(const heddle_value& v) {
+  if (is_blocker(v)) return &v;
+  const auto* list = std::get_if<List>(&v.content);
+  if (list == nullptr) return nullptr;
+  for (const Value& item : list->items)
+    if (is_blocker(*item)) return item.get();
+  return nullptr;
+}
+
 std::string_view kind_name(heddle_kind kind) {
   static constexpr std::string_view names[] = {
       "nothing",  "a boolean", "an integer", "an unsigned integer",
       "a number", "a string",  "a tensor",   "a list",
-      "a record", "a model",   "an object"};
+      "a record", "a model",   "an object",  "an execution blocker"};
   return kind >= 0 && std::size_t(kind) < std::size(names) ? names[kind]
                                                            : "an unknown kind of value";
 }

@@ -42,13 +42,19 @@ struct Object {
   void (*const drop)(void*);
 };
 
+// In the place of a value: whoever would read it is not called. Empty message: nobody is told.
+struct Blocker {
+  std::string message;
+};
+
 }  // namespace heddle::engine
 
 struct heddle_value {
-  using Content = std::variant<heddle::engine::None, bool, std::int64_t, std::uint64_t, double,
-                               std::string, heddle::engine::Tensor, heddle::engine::List,
-                               heddle::engine::Record, std::shared_ptr<const heddle::engine::Model>,
-                               std::shared_ptr<const heddle::engine::Object>>;
+  using Content =
+      std::variant<heddle::engine::None, bool, std::int64_t, std::uint64_t, double, std::string,
+                   heddle::engine::Tensor, heddle::engine::List, heddle::engine::Record,
+                   std::shared_ptr<const heddle::engine::Model>,
+                   std::shared_ptr<const heddle::engine::Object>, heddle::engine::Blocker>;
   explicit heddle_value(Content content) : content(std::move(content)) {}
   explicit heddle_value(std::int64_t number) : content(number) {}
   mutable std::atomic<std::uint32_t> refs{1};
@@ -62,6 +68,9 @@ inline Value make_value(const char* text) { return make_value(std::string(text))
 Value make_record(std::vector<std::pair<std::string, Value>> fields);
 
 inline heddle_kind kind_of(const heddle_value& v) { return heddle_kind(v.content.index()); }
+inline bool is_blocker(const heddle_value& v) { return kind_of(v) == HEDDLE_KIND_BLOCKER; }
+// The value itself where it is a blocker, or the first that is an item of the list that it is.
+const heddle_value* find_blocker(const heddle_value& v);
 std::string_view kind_name(heddle_kind kind);
 std::string describe(
     const heddle_value& value);  // "the integer 5", "a record of samples, noise_mask"

@@ -34,11 +34,12 @@ AT(heddle_tensor_info, rank, 8);
 AT(heddle_tensor_info, layout, 12);
 AT(heddle_tensor_info, shape, 16);
 AT(heddle_tensor_info, stride, 80);
-SIZE(heddle_value_service, 192);
+SIZE(heddle_value_service, 200);
 AT(heddle_value_service, kind, 16);
 AT(heddle_value_service, get_object, 72);
 AT(heddle_value_service, field, 104);
 AT(heddle_value_service, make_object, 184);
+AT(heddle_value_service, make_blocker, 192);
 SIZE(heddle_tensor_service, 80);
 AT(heddle_tensor_service, info, 16);
 AT(heddle_tensor_service, make, 40);
@@ -257,7 +258,7 @@ static_assert(HEDDLE_F32 == 1 && HEDDLE_F16 == 2 && HEDDLE_BF16 == 3 && HEDDLE_I
               HEDDLE_F8_E5M2 == 9 && HEDDLE_U64 == 15);
 static_assert(HEDDLE_Q8_0 == 16 && HEDDLE_Q4_0 == 17 && HEDDLE_Q4_1 == 18 && HEDDLE_Q5_0 == 19 &&
               HEDDLE_Q5_1 == 20 && HEDDLE_Q4_K == 21 && HEDDLE_Q6_K == 23);
-static_assert(HEDDLE_KIND_NONE == 0 && HEDDLE_KIND_OBJECT == 10);
+static_assert(HEDDLE_KIND_NONE == 0 && HEDDLE_KIND_OBJECT == 10 && HEDDLE_KIND_BLOCKER == 11);
 static_assert(HEDDLE_INVALID_ARGUMENT == 1 && HEDDLE_INTERNAL == 7);
 static_assert(HEDDLE_USE_TABLE == 3 && HEDDLE_WIDGET_FOLDER == 8 && HEDDLE_PORT_LIST == 64 &&
               HEDDLE_NODE_EXPERIMENTAL == 128 && HEDDLE_NODE_CACHE_ON_DISK == 256);

@@ -93,7 +93,8 @@ enum {
   HEDDLE_WARNING = 5,
   HEDDLE_NODE_WAITING = 6, /* for its turn to write: heddle_start_options.writes_after */
   HEDDLE_PREVIEW = 7,      /* only with heddle_start_options.previews */
-  HEDDLE_NODE_SHOWS = 8    /* text: JSON of all that the node shows, before it is done or cached */
+  HEDDLE_NODE_SHOWS = 8,   /* text: JSON of all that the node shows, before it is done or cached */
+  HEDDLE_NODE_BLOCKED = 9  /* text: the message of an execution blocker that a call has met */
 };
 typedef struct heddle_run_event {
   uint32_t size;

@@ -181,6 +181,8 @@ struct Preview {
 struct Event {
   // node_waiting: for its turn to write (StartOptions::writes_after). preview: only with
   // StartOptions::previews. node_shows: all that the node shows, before it is done or cached.
+  // node_blocked: a call of the node has met an execution blocker with a message, and was not made;
+  // ComfyUI says "Execution Blocked: " and the message. The run goes on.
   enum class Kind {
     node_started,
     node_progress,
@@ -190,7 +192,8 @@ struct Event {
     warning,
     node_waiting,
     preview,
-    node_shows
+    node_shows,
+    node_blocked
   } kind;
   std::string_view node;  // id; empty for a warning about the run
   std::string_view class_type;

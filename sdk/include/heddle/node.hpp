@@ -59,8 +59,11 @@ class Context {
     std::uint32_t index;
     template <class U>
     void operator=(U&& value) const {
-      check(service<heddle_io_service>().set_output(ctx.raw_, index,
-                                                    Wire<T>::write(std::forward<U>(value))));
+      set(Wire<T>::write(std::forward<U>(value)));
+    }
+    void block(std::string_view message = {}) const { set(blocker(message).release()); }
+    void set(heddle_value* value) const {
+      check(service<heddle_io_service>().set_output(ctx.raw_, index, value));
     }
   };
   template <class T>
@@ -76,7 +79,10 @@ class Context {
   std::uint32_t index(const Input<T>& input) const {
     return position(&input.port, desc_.inputs, desc_.input_count);
   }
-
+  // All outputs are blocked: whoever would read one is not called.
+  void block(std::string_view message = {}) {
+    for (std::uint32_t o = 0; o < desc_.output_count; ++o) Slot<Value>{*this, o}.block(message);
+  }
   template <class T>
   void want(const Input<T>& input) {
     check(service<heddle_io_service>().want(raw_, input.port.name));

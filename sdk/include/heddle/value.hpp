@@ -328,6 +328,12 @@ inline Value list_of(const std::vector<Value>& items) {
   return made_value(services.value->make_list(std::uint32_t(raw.size()), raw.data()));
 }
 
+// In the place of an output, or of an element of one that is a list: whoever would read it is not
+// called (heddle_value_service.make_blocker). With a message the first one is reported.
+inline Value blocker(std::string_view message = {}) {
+  return made_value(services.value->make_blocker({message.data(), message.size()}));
+}
+
 // Named values under construction; a copy of an existing record can be changed.
 class Record {
  public:

@@ -121,10 +121,13 @@ typedef struct heddle_node_desc {
   heddle_status* (*create)(const heddle_host*, void** self);
   void (*destroy)(void* self);
   heddle_status* (*need)(void* self, heddle_ctx*); /* [call] calls want() for lazy inputs   */
-  heddle_status* (*fingerprint)(void* self, heddle_ctx*,
-                                uint64_t* hash); /* [call] outside state: files, time     */
+  /* Outside state: files, time. Once in a run, with the literals alone: links are absent. [call] */
+  heddle_status* (*fingerprint)(void* self, heddle_ctx*, uint64_t* hash);
   heddle_status* (*infer)(const heddle_host*, heddle_infer*); /* [any]  shapes before running */
 } heddle_node_desc;
+/* A fingerprint that equals none, itself neither: the node, and what reads it, runs every time. So
+ * it does when fingerprint() fails. */
+#define HEDDLE_FINGERPRINT_NEVER UINT64_MAX
 enum {
   HEDDLE_NODE_SINK = 1u << 0,      /* runs though nobody reads it: saves, shows, sends      */
   HEDDLE_NODE_IMPURE = 1u << 1,    /* never cached    */

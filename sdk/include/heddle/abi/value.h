@@ -1,10 +1,10 @@
 /* heddle/abi/value.h - what travels along an edge.
  *
  * A value is an immutable, reference-counted handle: none, bool, int, uint, float, str, tensor,
- * list, record, model, object. A record is named values. Anything that holds a tensor must be a
- * record or a list, never an object: the transfer engine looks inside records and lists, and cannot
- * look inside objects. An object is {interface id, table, self}: whoever knows the interface may
- * call the table. */
+ * list, record, model, object, blocker. A record is named values. Anything that holds a tensor must
+ * be a record or a list, never an object: the transfer engine looks inside records and lists, and
+ * cannot look inside objects. An object is {interface id, table, self}: whoever knows the interface
+ * may call the table. */
 #ifndef HEDDLE_ABI_VALUE_H
 #define HEDDLE_ABI_VALUE_H
 
@@ -30,7 +30,8 @@ enum {
   HEDDLE_KIND_LIST = 7,
   HEDDLE_KIND_RECORD = 8,
   HEDDLE_KIND_MODEL = 9,
-  HEDDLE_KIND_OBJECT = 10
+  HEDDLE_KIND_OBJECT = 10,
+  HEDDLE_KIND_BLOCKER = 11 /* in the place of a value: see make_blocker()     */
 };
 
 typedef int32_t heddle_dtype;
@@ -133,6 +134,11 @@ typedef struct heddle_value_service {
                                const heddle_value* const* values);
   heddle_value* (*make_object)(const char* interface_id, const void* table, void* self,
                                void (*drop)(void* self));
+  /* ComfyUI's ExecutionBlocker: a node gives it instead of an output, or as an element of one that
+   * is a list. A call that would read one is not made, and all that it would have given is blocked,
+   * too; so no node ever sees one. With a message (not empty) the first node that would have read
+   * it is reported; the run goes on either way, and succeeds. */
+  heddle_value* (*make_blocker)(heddle_str message);
 } heddle_value_service;
 
 #define HEDDLE_SERVICE_TENSOR "heddle.tensor/0"

@@ -1,0 +1,157 @@
+// The execution suite: each rule of how graphs run has a graph here, with what has to run, be
+// cached, be blocked or fail. The tables are JSON, a file for each subject:
+//
+//   {"rule": ..., "graph": {the workflow}, "runs": [expected, ...]}
+//
+// Every graph runs as often as "runs" has entries, one after another in one engine. Of a run:
+//   "set"      {"NODE.INPUT": value}: changed before this run, and from then on
+//   "ran"      the calls of nodes, by id, in order; "3*4" is four calls of 3
+//   "asked"    ids of nodes whose change detectors were asked, in order
+//   "cached"   ids of nodes whose outputs were there already, sorted
+//   "blocked"  {id: messages of blockers that it has met}
+//   "shows"    {id: what it shows as text}
+//   "fails"    the run's error, whole; else it succeeds
+//   "display"  {id: the id that stands for it}, of nodes that came while the run was under way
+// Each graph runs on one device, and on several, where calls may come in another order.
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+#include <fstream>
+#include <mutex>
+#include <sstream>
+
+#include "engine/base/json.h"
+#include "engine/base/text.h"
+#include "tests/fake_device/fake_fixture.h"
+
+using namespace heddle;
+using engine::cat;
+using engine::Json;
+
+namespace {
+
+struct Trace {
+  std::vector<std::string> ran, asked, cached;
+  std::map<std::string, std::vector<std::string>> blocked;
+  std::map<std::string, std::string> display;
+  std::string error;
+  Json shown = Json::object();
+};
+
+std::vector<std::string> words(std::string_view text) {
+  std::istringstream in{std::string(text)};
+  std::vector<std::string> found;
+  for (std::string word; in >> word;) {
+    const std::size_t star = word.find('*');
+    const int count = star == std::string::npos ? 1 : std::stoi(word.substr(star + 1));
+    for (int i = 0; i < count; ++i) found.push_back(word.substr(0, star));
+  }
+  return found;
+}
+
+std::string sorted(std::vector<std::string> list) {
+  std::ranges::sort(list);
+  return engine::join(list, " ");
+}
+
+std::string text_of(const Json* json) { return json == nullptr ? "" : json->as_string(); }
+
+Json table(const std::string& name) {
+  const std::string path = cat(HEDDLE_TESTS_DIR "/execution/", name, ".json");
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return engine::parse_json(text.str(), path);
+}
+
+EngineOptions options_for(const std::string& devices) {
+  EngineOptions options = test::fake_engine_options({"fake:0", "fake:1", "fake:2"});
+  if (devices == "one") options.devices = {"cpu:0"};
+  options.plugin_dirs.push_back(HEDDLE_SAMPLE_PLUGINS_DIR "/execution");
+  options.cache_bytes = 64 << 20;
+  return options;
+}
+
+Trace trace_of(Engine& engine, const Workflow& flow) {
+  Trace trace;
+  std::mutex mutex;
+  const auto observer = [&](const Event& event) {
+    const std::lock_guard lock(mutex);
+    const std::string id(event.node);
+    if (event.kind == Event::Kind::node_progress && event.text == "call") trace.ran.push_back(id);
+    if (event.kind == Event::Kind::node_progress && event.text == "fingerprint")
+      trace.asked.push_back(id);
+    if (event.kind == Event::Kind::node_cached) trace.cached.push_back(id);
+    if (event.kind == Event::Kind::node_blocked) trace.blocked[id].emplace_back(event.text);
+  };
+  try {
+    StartOptions start;
+    start.observer = observer;
+    const Results results = engine.start(flow, std::move(start)).wait();
+    trace.shown = engine::parse_json(results.ui(), "ui");
+  } catch (const EngineError& error) {
+    trace.error = error.what();
+  }
+  return trace;
+}
+
+void compare(const Json& expected, const Trace& trace, bool in_order, const std::string& what) {
+  const auto equal = [&](const char* of, const std::string& got, const std::string& wanted) {
+    BOOST_TEST((got == wanted), what << ", " << of << ": " << got << ", expected " << wanted);
+  };
+  const auto wanted = words(text_of(expected.find("ran")));
+  if (in_order)
+    equal("ran", engine::join(trace.ran, " "), engine::join(wanted, " "));
+  else
+    equal("ran", sorted(trace.ran), sorted(wanted));
+  equal("asked", engine::join(trace.asked, " "), text_of(expected.find("asked")));
+  equal("cached", sorted(trace.cached), sorted(words(text_of(expected.find("cached")))));
+  std::map<std::string, std::vector<std::string>> blocked;
+  if (const Json* all = expected.find("blocked"))
+    for (const Json::Member& member : all->members())
+      for (const Json& message : member.value.as_array())
+        blocked[member.key].push_back(message.as_string());
+  BOOST_TEST((trace.blocked == blocked), what << ": blocked");
+  equal("fails", trace.error, text_of(expected.find("fails")));
+  Json shown = Json::object();
+  if (const Json* all = expected.find("shows"))
+    for (const Json::Member& member : all->members())
+      shown.set(member.key, std::move(Json::object().set("text", member.value)));
+  if (trace.error.empty())
+    equal("shows", engine::write_json(trace.shown), engine::write_json(shown));
+}
+
+void run_case(const Json& one, const std::string& devices) {
+  Engine engine(options_for(devices));
+  Workflow flow = engine.parse(engine::write_json(one.at("graph")), "case");
+  std::size_t number = 0;
+  for (const Json& expected : one.at("runs").as_array()) {
+    const std::string what =
+        cat(one.at("rule").as_string(), " [", devices, " device, run ", ++number, "]");
+    if (const Json* changes = expected.find("set"))
+      for (const Json::Member& change : changes->members())
+        flow.set(change.key, engine::write_json(change.value));
+    compare(expected, trace_of(engine, flow), devices == "one", what);
+  }
+}
+
+const char* const kTables[] = {"blockers", "lists", "lazy", "caching", "inputs"};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(execution_suite)
+
+BOOST_DATA_TEST_CASE(each_rule_has_a_graph,
+                     boost::unit_test::data::make(kTables) *
+                         boost::unit_test::data::make({"one", "several"}),
+                     name, devices) {
+  const Json cases = table(name);
+  for (const Json& one : cases.as_array()) run_case(one, devices);
+}
+
+BOOST_AUTO_TEST_CASE(there_are_enough_of_them) {
+  std::size_t count = 0;
+  for (const char* name : kTables) count += table(name).size();
+  BOOST_TEST(count >= 30u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
