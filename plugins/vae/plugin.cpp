@@ -1,5 +1,7 @@
 // plugins/vae/plugin.cpp - the plugin of the autoencoders: a list of families and their blocks.
 #include "autoencoder_kl.h"
+#include "plugins/vae/inpaint_node.h"
+#include "plugins/vae/tiled_nodes.h"
 #include "plugins/vae/vae_bench.h"
 #include "plugins/vae/vae_nodes.h"
 
@@ -7,6 +9,7 @@ namespace heddle::vae {
 
 HEDDLE_PLUGIN("org.heddle.vae", "0.1.0", AutoencoderKlDecoder, AutoencoderKlEncoder, VaeLatentIn,
               VaeImageIn, VaeResnet, VaeAttention, VaeUpsample, VaeDownsample, VaeImageOut,
-              VaeLatentOut, VaeDecode, VaeEncode, VaeBench)
+              VaeLatentOut, VaeDecode, VaeEncode, VaeDecodeTiled, VaeEncodeTiled,
+              VaeEncodeForInpaint, VaeBench)
 
 }  // namespace heddle::vae

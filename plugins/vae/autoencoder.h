@@ -1,0 +1,60 @@
+// What the VAE nodes have in common: what they read of a VAE value (heddle/diffusion/values.h), and
+// which part of a picture or a latent its models take. One call's thread.
+#pragma once
+
+#include <heddle/node.hpp>
+
+#include <optional>
+#include <string>
+
+namespace heddle::vae {
+
+inline constexpr std::int64_t kColours = 3;
+
+// Throws HEDDLE_INVALID_ARGUMENT for a scale of 0, or a downscale below 1.
+struct Autoencoder {
+  explicit Autoencoder(const Value& vae);
+  double scale, shift;
+  std::int64_t channels, downscale;  // channels: 0, not known
+
+  // Whole latent cells of a side of `pixels`.
+  std::int64_t cells(std::int64_t pixels) const { return pixels / downscale; }
+};
+
+// None where reading the value throws: the run says it, with the node's name.
+std::optional<Autoencoder> usable(const Value& vae);
+
+// Its "decoder" or "encoder"; throws where its file has none.
+Value model_of(const Value& vae, const char* side);
+
+// The samples of a latent: (B, C, h, w), with the autoencoder's channels.
+Tensor samples_of(const Value& latent, const Autoencoder& autoencoder);
+
+// What the decoder takes of samples, or of a part of them: without gaps, in its own units.
+Tensor raw_of(Context& ctx, const Tensor& samples, const Value& latent,
+              const Autoencoder& autoencoder);
+
+// A part of a side, [begin, end).
+struct Span {
+  std::int64_t begin = 0, end = 0;
+  std::int64_t size() const { return end - begin; }
+};
+// The part of a picture that whole latent cells cover, in the middle. Throws where that is none, or
+// the shape is no picture's.
+struct CoveredPart {
+  Span rows, columns;
+};
+CoveredPart covered_part(const Shape& picture, const Autoencoder& autoencoder);
+// Its red, green and blue.
+Tensor covered_by_cells(const Tensor& picture, const Autoencoder& autoencoder);
+
+// The encoder's mean for pictures (B, H, W, 3) from 0 to 1, in its own units.
+Tensor mean_of(Context& ctx, const Value& encoder, const Tensor& picture);
+
+// A LATENT of such means.
+Record latent_of(Context& ctx, const Tensor& mean, const Autoencoder& autoencoder);
+
+// Numbers of a shape; throws where they exceed 64 bits.
+std::int64_t count_of(const Shape& shape);
+
+}  // namespace heddle::vae

@@ -1,0 +1,169 @@
+#include "plugins/vae/inpaint_node.h"
+
+#include <algorithm>
+#include <cmath>
+#include <heddle/checked.hpp>
+#include <heddle/host_memory.hpp>
+#include <heddle/ops.hpp>
+#include <memory>
+
+#include "plugins/blocks/resample.h"
+#include "plugins/vae/autoencoder.h"
+
+namespace heddle::vae {
+namespace {
+
+// The mask of the part of a picture that is encoded: `items` planes of whole numbers, 0 or 1 for
+// what a MASK should hold.
+struct RoundedMask {
+  std::int64_t items = 0;
+  blocks::GridSize size;
+  std::pmr::vector<float> numbers;
+
+  std::int64_t plane() const { return size.height * size.width; }
+};
+
+// The size of a MASK, of which the batch may be missing.
+struct MaskShape {
+  std::int64_t items = 0;
+  blocks::GridSize size;
+};
+std::optional<MaskShape> mask_shape(const Shape& shape) {
+  if (shape.size() < 2) return {};
+  const blocks::GridSize size{shape[shape.size() - 2], shape.back()};
+  if (size.height < 1 || size.width < 1) return {};
+  const std::int64_t items = count_of(shape) / (size.height * size.width);
+  return items < 1 ? std::nullopt : std::optional(MaskShape{items, size});
+}
+
+RoundedMask rounded_mask(Context& ctx, const Tensor& mask, const blocks::GridSize& picture,
+                         const CoveredPart& part, std::pmr::memory_resource& memory) {
+  const std::optional<MaskShape> given = mask_shape(mask.shape());
+  if (!given)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "mask: a MASK is (batch, height, width) with at least one pixel, this has " +
+                    std::to_string(mask.rank()) + " axes and " + std::to_string(mask.count()) +
+                    " numbers. Link a MASK.");
+  const HostFloats floats(ctx, mask);
+  std::pmr::vector<float> resized(&memory);
+  const float* planes = floats.data();
+  if (given->size != picture) {
+    resized.resize(
+        std::size_t(checked_product({given->items, picture.height, picture.width}, "the mask")));
+    blocks::resample(blocks::Source::of(planes, {given->items, given->size, 1}), picture,
+                     blocks::Resampling::bilinear, resized.data(), memory);
+    planes = resized.data();
+  }
+  RoundedMask result{
+      given->items, {part.rows.size(), part.columns.size()}, std::pmr::vector<float>(&memory)};
+  result.numbers.reserve(std::size_t(result.items * result.plane()));
+  for (std::int64_t i = 0; i < result.items; ++i)
+    for (std::int64_t y = part.rows.begin; y < part.rows.end; ++y) {
+      const float* row = planes + (i * picture.height + y) * picture.width;
+      for (std::int64_t x = part.columns.begin; x < part.columns.end; ++x)
+        result.numbers.push_back(std::nearbyint(row[x]));  // half to even, as torch.round
+    }
+  return result;
+}
+
+// The sum of `count` numbers from i - before on, at every place i of a line: what lies outside is
+// 0.
+void window_sums(const float* from, float* to, std::int64_t length, std::int64_t step,
+                 std::int64_t before, std::int64_t count) {
+  double sum = 0;  // of whole numbers: exact
+  for (std::int64_t i = 0; i < std::min(count - before - 1, length); ++i) sum += from[i * step];
+  for (std::int64_t i = 0; i < length; ++i) {
+    const std::int64_t last = i - before + count - 1, gone = i - before - 1;
+    if (last >= 0 && last < length) sum += from[last * step];
+    if (gone >= 0) sum -= from[gone * step];
+    to[i * step] = float(sum);
+  }
+}
+
+// 1 where a square of by x by around it holds a 1; for even sides it reaches one further up and
+// left.
+void grow(RoundedMask& mask, std::int64_t by, std::pmr::memory_resource& memory) {
+  if (by == 0) return;
+  const std::int64_t before = by / 2;  // (by - 1) / 2, rounded up
+  std::pmr::vector<float> rows(std::size_t(mask.plane()), &memory);
+  for (std::int64_t i = 0; i < mask.items; ++i) {
+    float* const plane = mask.numbers.data() + i * mask.plane();
+    const std::int64_t width = mask.size.width;
+    for (std::int64_t y = 0; y < mask.size.height; ++y)
+      window_sums(plane + y * width, rows.data() + y * width, width, 1, before, by);
+    for (std::int64_t x = 0; x < width; ++x)
+      window_sums(rows.data() + x, plane + x, mask.size.height, width, before, by);
+    for (std::int64_t j = 0; j < mask.plane(); ++j) plane[j] = std::clamp(plane[j], 0.0f, 1.0f);
+  }
+}
+
+// The pictures, grey where the mask is 1, on the device of the call.
+Tensor blanked(Context& ctx, const Tensor& pictures, const CoveredPart& part,
+               const RoundedMask& mask) {
+  const Shape whole = pictures.shape();
+  if (mask.items != 1 && mask.items != whole[0])
+    throw Error(HEDDLE_INVALID_ARGUMENT, "mask: there are " + std::to_string(mask.items) +
+                                             " masks for " + std::to_string(whole[0]) +
+                                             " pictures. Give one mask, or one for each.");
+  const HostFloats floats(ctx, pictures);
+  const Tensor result =
+      ctx.make_host({whole[0], part.rows.size(), part.columns.size(), kColours}, HEDDLE_F32);
+  float* to = result.data<float>();
+  for (std::int64_t i = 0; i < whole[0]; ++i) {
+    const float* selected = mask.numbers.data() + (mask.items == 1 ? 0 : i) * mask.plane();
+    for (std::int64_t y = part.rows.begin; y < part.rows.end; ++y)
+      for (std::int64_t x = part.columns.begin; x < part.columns.end; ++x, ++selected) {
+        const float* from = floats.data() + ((i * whole[1] + y) * whole[2] + x) * whole[3];
+        for (std::int64_t c = 0; c < kColours; ++c)
+          *to++ = (from[c] - 0.5f) * (1.0f - *selected) + 0.5f;
+      }
+  }
+  return ctx.upload(result.shape(), HEDDLE_F32, result.data<float>());
+}
+
+}  // namespace
+
+void VaeEncodeForInpaint::execute(Context& ctx) {
+  const Value value = ctx[vae];
+  const Autoencoder autoencoder(value);
+  const Tensor pictures = ctx[pixels];
+  const CoveredPart part = covered_part(pictures.shape(), autoencoder);
+  HostMemory memory(ctx);
+  RoundedMask selected =
+      rounded_mask(ctx, ctx[mask], {pictures.size(1), pictures.size(2)}, part, memory);
+  const Tensor rest = blanked(ctx, pictures, part, selected);
+  const Tensor mean = mean_of(ctx, model_of(value, "encoder"), rest);
+  grow(selected, ctx[grow_mask_by], memory);
+  const Tensor noise_mask =
+      ctx.make_host({selected.items, 1, selected.size.height, selected.size.width}, HEDDLE_F32);
+  std::copy(selected.numbers.begin(), selected.numbers.end(), noise_mask.data<float>());
+  ctx[latent] = latent_of(ctx, mean, autoencoder).set("noise_mask", value_of(noise_mask)).value();
+}
+
+void VaeEncodeForInpaint::infer(Infer& question) {
+  const auto shape = question.shape(pixels), drawn = question.shape(mask);
+  const std::optional<Value> value = question[vae];
+  if (!shape || shape->size() != 4 || !drawn || !value) return;
+  const std::optional<Autoencoder> autoencoder = usable(*value);
+  const std::optional<MaskShape> given = mask_shape(*drawn);
+  if (!autoencoder || autoencoder->channels == 0 || !given) return;
+  const std::int64_t rows = autoencoder->cells((*shape)[1]);
+  const std::int64_t columns = autoencoder->cells((*shape)[2]);
+  if (rows == 0 || columns == 0) return;
+  const std::int64_t factor = autoencoder->downscale;
+  const Shape picture{(*shape)[0], rows * factor, columns * factor, kColours};
+  const Shape samples{(*shape)[0], autoencoder->channels, rows, columns};
+  question.out(latent, "samples", HEDDLE_F32, samples);
+  question.out(latent, "noise_mask", HEDDLE_F32, {given->items, 1, picture[1], picture[2]});
+  const Value encoder = value->field("encoder");
+  if (encoder.is(HEDDLE_KIND_MODEL))
+    question.call(encoder, {{.constants = {{"image", HEDDLE_F32, picture}}, .steps = {}}});
+  const std::int64_t numbers = checked_sum({count_of(picture), count_of(samples)}, "the pictures");
+  const auto bytes = checked_cast<std::uint64_t>(double(sizeof(float)) * double(numbers), "bytes");
+  const std::int64_t masks = checked_product({given->items, (*shape)[1], (*shape)[2]}, "the mask");
+  question.cost(8 * double(numbers), 4 * double(bytes), bytes);
+  question.host_scratch(checked_cast<std::uint64_t>(
+      double(sizeof(float)) * (double(count_of(picture)) + 3 * double(masks)), "bytes"));
+}
+
+}  // namespace heddle::vae

@@ -1,0 +1,184 @@
+#include "plugins/vae/tiled_nodes.h"
+
+#include <algorithm>
+#include <heddle/checked.hpp>
+#include <heddle/host_memory.hpp>
+#include <heddle/ops.hpp>
+#include <heddle/session.hpp>
+
+#include "plugins/vae/autoencoder.h"
+#include "plugins/vae/tiles.h"
+
+namespace heddle::vae {
+namespace {
+
+constexpr std::int64_t kLeastTilePerOverlap = 4;
+
+// Tall, wide and square tiles, added in this order.
+TiledWork decoding(const Shape& samples, const Autoencoder& vae, std::int64_t tile_size,
+                   std::int64_t overlap) {
+  const std::int64_t factor = vae.downscale;
+  const std::int64_t kept = std::min(overlap, tile_size / kLeastTilePerOverlap) / factor;
+  // Half a tile has a cell at least, whatever the autoencoder's cells.
+  const std::int64_t tile = std::max<std::int64_t>(tile_size / factor, 2);
+  const blocks::GridSize size{checked_product({samples[2], factor}, "the height"),
+                              checked_product({samples[3], factor}, "the width")};
+  return {{samples[2], samples[3]},
+          {1, size, kColours},
+          {1, factor},
+          {{{2 * tile, tile / 2, kept}, {tile / 2, 2 * tile, kept}, {tile, tile, kept}}}};
+}
+
+// Square, wide and tall tiles of the part that whole cells cover.
+TiledWork encoding(const blocks::GridSize& picture, const Autoencoder& vae, std::int64_t tile_size,
+                   std::int64_t overlap) {
+  return {picture,
+          {vae.channels, {vae.cells(picture.height), vae.cells(picture.width)}, 1},
+          {vae.downscale, 1},
+          {{{tile_size, tile_size, overlap},
+            {tile_size / 2, tile_size * 2, overlap},
+            {tile_size * 2, tile_size / 2, overlap}}}};
+}
+
+Tensor part_of(const Tensor& whole, std::int64_t item, const Tile& tile, std::uint32_t row_axis) {
+  return whole.slice(0, item, item + 1)
+      .slice(int(row_axis), tile.top, tile.top + tile.height)
+      .slice(int(row_axis) + 1, tile.left, tile.left + tile.width);
+}
+
+std::int64_t numbers_of(const TiledWork& work) {
+  return checked_product(
+      {work.out.outer, work.out.size.height, work.out.size.width, work.out.inner}, "the picture");
+}
+
+// Puts the items of a batch together. `call` gives what the model makes of a tile of an item, a
+// tensor whose rows are its axis `row_axis`.
+template <class Call>
+void put_together(Context& ctx, const TiledWork& work, std::int64_t items, int row_axis,
+                  Call&& call, float* out) {
+  HostMemory memory(ctx);
+  std::pmr::vector<float> made(&memory);
+  const double all = double(items) * double(tile_count(work));
+  double done = 0;
+  for (std::int64_t item = 0; item < items; ++item) {
+    const MakeTile make = [&](const Tile& tile) -> MadeTile {
+      if (ctx.cancelled()) throw Error(HEDDLE_CANCELLED, "cancelled");
+      const Tensor result = call(item, tile);
+      made.resize(std::size_t(result.count()));
+      read_to<float>(ctx, result, made);
+      ctx.progress(++done / all, "tiles");
+      return {made.data(), {result.size(row_axis), result.size(row_axis + 1)}};
+    };
+    mean_of_tiles(work, make, out + item * numbers_of(work), memory);
+  }
+}
+
+// The calls of a run: `shape` gives the input of a tile.
+template <class ShapeOf>
+void infer_calls(Infer& question, const Value& model, const char* input, const TiledWork& work,
+                 std::int64_t items, ShapeOf&& shape) {
+  if (!model.is(HEDDLE_KIND_MODEL)) return;
+  std::int64_t most = 0;  // numbers of a tile, in and out
+  for (std::int64_t item = 0; item < items; ++item)
+    for (const Tiling& tiling : work.tilings)
+      for (const Tile& tile : tiles_of(work.in, tiling)) {
+        question.call(model, {{.constants = {{input, HEDDLE_F32, shape(tile)}}, .steps = {}}});
+        const std::int64_t out = checked_product(
+            {work.ratio.of(tile.height), work.ratio.of(tile.width), work.out.outer, work.out.inner},
+            "a tile");
+        most = std::max(most, checked_sum({count_of(shape(tile)), out}, "a tile"));
+      }
+  const double numbers = double(work.tilings.size()) * double(items) * double(numbers_of(work));
+  const auto bytes = checked_cast<std::uint64_t>(double(sizeof(float)) * double(most), "bytes");
+  question.cost(4 * numbers, 4 * double(sizeof(float)) * numbers, bytes);
+  question.host_scratch(tile_sum_bytes(work) + 2 * bytes);
+}
+
+bool has_steps(const TiledWork& work) {
+  try {
+    tile_count(work);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+void VaeDecodeTiled::execute(Context& ctx) {
+  const Value value = ctx[vae], given = ctx[samples];
+  const Autoencoder autoencoder(value);
+  const Tensor latents = samples_of(given, autoencoder);
+  const TiledWork work = decoding(latents.shape(), autoencoder, ctx[tile_size], ctx[overlap]);
+  const Value decoder = model_of(value, "decoder");
+  const std::int64_t items = latents.size(0);
+  const Tensor pictures =
+      ctx.make_host({items, work.out.size.height, work.out.size.width, kColours}, HEDDLE_F32);
+  const auto decode = [&](std::int64_t item, const Tile& tile) {
+    const Tensor z = raw_of(ctx, part_of(latents, item, tile, 2), given, autoencoder);
+    return call_model(ctx, decoder, Record().set("z", value_of(z)).value())
+        .get<Tensor>("image", {});
+  };
+  float* const numbers = pictures.data<float>();
+  put_together(ctx, work, items, 1, decode, numbers);
+  for (std::int64_t i = 0; i < pictures.count(); ++i)
+    numbers[i] = std::clamp(numbers[i] * 0.5f + 0.5f, 0.0f, 1.0f);
+  ctx[image] = pictures;
+}
+
+void VaeDecodeTiled::infer(Infer& question) {
+  const auto shape = question.shape(samples, "samples");
+  const std::optional<Value> value = question[vae];
+  const std::optional<std::int64_t> size = question[tile_size], shared = question[overlap];
+  if (!shape || shape->size() != 4 || !value || !size || !shared) return;
+  const std::optional<Autoencoder> autoencoder = usable(*value);
+  if (!autoencoder) return;
+  const TiledWork work = decoding(*shape, *autoencoder, *size, *shared);
+  question.out(image, "", HEDDLE_F32,
+               {(*shape)[0], work.out.size.height, work.out.size.width, kColours});
+  infer_calls(question, value->field("decoder"), "z", work, (*shape)[0], [&](const Tile& tile) {
+    return Shape{1, (*shape)[1], tile.height, tile.width};
+  });
+}
+
+void VaeEncodeTiled::execute(Context& ctx) {
+  const Value value = ctx[vae];
+  const Autoencoder autoencoder(value);
+  if (autoencoder.channels < 1)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "vae: it does not say how many channels its latents have. Load another one.");
+  const Tensor picture = covered_by_cells(ctx[pixels], autoencoder);
+  const TiledWork work =
+      encoding({picture.size(1), picture.size(2)}, autoencoder, ctx[tile_size], ctx[overlap]);
+  const Value encoder = model_of(value, "encoder");
+  const std::int64_t items = picture.size(0);
+  const Shape shape{items, autoencoder.channels, work.out.size.height, work.out.size.width};
+  const Tensor means = ctx.make_host(shape, HEDDLE_F32);
+  const auto encode = [&](std::int64_t item, const Tile& tile) {
+    return mean_of(ctx, encoder, part_of(picture, item, tile, 1));
+  };
+  put_together(ctx, work, items, 2, encode, means.data<float>());
+  const Tensor there = ctx.upload(shape, HEDDLE_F32, means.data<float>());
+  ctx[latent] = latent_of(ctx, there, autoencoder).value();
+}
+
+void VaeEncodeTiled::infer(Infer& question) {
+  const auto shape = question.shape(pixels);
+  const std::optional<Value> value = question[vae];
+  const std::optional<std::int64_t> size = question[tile_size], shared = question[overlap];
+  if (!shape || shape->size() != 4 || !value || !size || !shared) return;
+  const std::optional<Autoencoder> autoencoder = usable(*value);
+  if (!autoencoder || autoencoder->channels < 1) return;
+  const std::int64_t factor = autoencoder->downscale;
+  const std::int64_t rows = autoencoder->cells((*shape)[1]);
+  const std::int64_t columns = autoencoder->cells((*shape)[2]);
+  if (rows == 0 || columns == 0) return;
+  question.out(latent, "samples", HEDDLE_F32, {(*shape)[0], autoencoder->channels, rows, columns});
+  const TiledWork work = encoding({rows * factor, columns * factor}, *autoencoder, *size, *shared);
+  if (!has_steps(work)) return;  // the run says why
+  infer_calls(question, value->field("encoder"), "image", work, (*shape)[0], [](const Tile& tile) {
+    return Shape{1, tile.height, tile.width, kColours};
+  });
+}
+
+}  // namespace heddle::vae
