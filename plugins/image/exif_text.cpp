@@ -14,10 +14,10 @@ void put_exif_number(std::string& to, std::uint32_t value, std::size_t width) {
 
 }  // namespace
 
-std::string exif_of(const std::vector<WorkflowPart>& parts) {
+std::string exif_of(const std::vector<blocks::WorkflowPart>& parts) {
   std::map<std::uint16_t, std::string> texts;  // a directory's tags rise
   std::uint16_t next = kMake;
-  for (const WorkflowPart& part : parts) {
+  for (const blocks::WorkflowPart& part : parts) {
     const bool is_prompt = part.key == "prompt" && !texts.contains(kModel);
     texts[is_prompt ? kModel : next--] = part.key + ":" + part.json + std::string(1, '\0');
   }

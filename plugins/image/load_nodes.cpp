@@ -1,50 +1,29 @@
 #include "plugins/image/load_nodes.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cstdlib>
 #include <heddle/checked.hpp>
 #include <heddle/host_memory.hpp>
 
-#include "plugins/image/picture_file.h"
+#include "plugins/blocks/input_file.h"
+#include "plugins/blocks/pixel_limit.h"
 #include "plugins/image/pixels.h"
 #include "plugins/image/read_picture.h"
 
 namespace heddle::image {
 namespace {
 
-constexpr std::int64_t kEmptyMaskSide = 64;  // of a picture without alpha, as in ComfyUI
-
-std::string find_picture(Context& ctx, const std::string& name) {
-  const FileName file = annotated(name);
-  heddle_value* path = nullptr;
-  check(service<heddle_folders_service>().find(ctx.raw(), file.folder.c_str(), file.name.c_str(),
-                                               &path));
-  return Value::adopt(path).as<std::string>();
-}
-
-// The limit of HEDDLE_MOST_PIXELS, where it is a whole number above 0.
-std::uint64_t most_pixels() {
-  const char* text = std::getenv("HEDDLE_MOST_PIXELS");
-  if (text == nullptr || *text == '\0') return kMostPixels;
-  const std::string_view digits(text);
-  constexpr std::uint64_t kMost = 1ull << 40;
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (error != std::errc() || end != digits.data() + digits.size() || number == 0 || number > kMost)
-    throw Error(HEDDLE_INVALID_ARGUMENT, "HEDDLE_MOST_PIXELS is '" + std::string(digits) +
-                                             "'. Give a whole number from 1 to 2^40.");
-  return number;
-}
+constexpr std::uint64_t kMostBytes = 2ull << 30;  // above any file of the pictures that are read
+constexpr std::int64_t kEmptyMaskSide = 64;       // of a picture without alpha, as in ComfyUI
 
 std::vector<Frame> load(Context& ctx, const std::string& name, std::pmr::memory_resource& memory) {
-  const std::string path = find_picture(ctx, name);
-  const Value file = read_file(path);
-  return read_pictures({bytes_of(file), path, most_pixels(), &memory});
+  const std::string path = blocks::find_input(ctx, name);
+  const Value file = read_file(path, kMostBytes, "a picture");
+  return read_pictures({blocks::bytes_of(file), path, blocks::most_pixels(), &memory});
 }
 
 std::uint64_t file_hash(Context& ctx, const std::string& name) {
-  return content_hash(bytes_of(read_file(find_picture(ctx, name))));
+  const Value file = read_file(blocks::find_input(ctx, name), kMostBytes, "a picture");
+  return blocks::content_hash(blocks::bytes_of(file));
 }
 
 std::span<float> elements(const Tensor& tensor) {

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "plugins/blocks/pixel_limit.h"
+
 namespace heddle::image {
 
 using Bytes = std::pmr::vector<std::uint8_t>;
@@ -29,10 +31,8 @@ struct Frame {
   Alpha alpha = Alpha::none;
 };
 
-// A larger picture is refused, as Pillow refuses it: 2 * 2^30 / 4 / 3 pixels.
-inline constexpr std::uint64_t kMostPixels = 178956970;
-// All pictures of a file together have at most so many times the pixels that one may have.
-inline constexpr std::uint64_t kMostWhole = 16;
+using blocks::kMostPixels;
+using blocks::kMostWhole;
 
 // A file, as it lies in memory, and how to read it.
 struct EncodedPicture {

@@ -4,10 +4,11 @@
 #include <heddle/host_memory.hpp>
 #include <random>
 
+#include "plugins/blocks/json_text.h"
+#include "plugins/blocks/saved_files.h"
 #include "plugins/image/apng.h"
-#include "plugins/image/json_text.h"
+#include "plugins/image/picture_batch.h"
 #include "plugins/image/png.h"
-#include "plugins/image/saved_files.h"
 #ifdef HEDDLE_WITH_WEBP
 #include "plugins/image/exif_text.h"
 #include "plugins/image/webp.h"
@@ -15,6 +16,13 @@
 
 namespace heddle::image {
 namespace {
+
+using blocks::json_string;
+using blocks::SavedFiles;
+using blocks::workflow_parts;
+using blocks::workflow_text;
+using blocks::WorkflowPart;
+using blocks::WorkflowText;
 
 constexpr int kSavedLevel = 4, kPreviewLevel = 1;  // of compression, as ComfyUI's
 
@@ -39,7 +47,7 @@ std::vector<TextChunk> text_chunks(Context& ctx, const WorkflowText& workflow) {
 
 void save(Context& ctx, const Tensor& images, const SavePlan& plan, const WorkflowText& workflow) {
   check_images(images);
-  SavedFiles files(ctx, plan.kind, plan.prefix, images, workflow.prompt);
+  SavedFiles files(ctx, plan.kind, plan.prefix, size_of(images), workflow.prompt);
   const std::vector<TextChunk> chunks = text_chunks(ctx, workflow);
   const auto cancelled = [&] { return ctx.cancelled(); };
   const std::int64_t count = images.size(0);
@@ -130,14 +138,14 @@ void SaveAnimatedPNG::execute(Context& ctx) {
   const Tensor all = ctx[images];
   check_images(all);
   const WorkflowText workflow = workflow_text<SaveAnimatedPNG>(ctx);
-  SavedFiles files(ctx, "output", ctx[filename_prefix], all, workflow.prompt);
+  SavedFiles files(ctx, "output", ctx[filename_prefix], size_of(all), workflow.prompt);
   ApngSettings settings{static_cast<int>(ctx[compress_level]), duration_of(ctx[fps]), {}};
   for (const WorkflowPart& part : workflow_parts(workflow))
     settings.notes.push_back(part.key + std::string(1, '\0') + part.json);
   HostMemory memory(ctx);
   files.write(write_apng(static_cast<std::size_t>(all.size(0)), pictures_of(ctx, all, memory),
                          settings, [&] { return ctx.cancelled(); }),
-              ".png", 0, is_moving(all));
+              ".png", 0, {.animated = is_moving(all)});
   ctx[out] = all;
 }
 void SaveAnimatedPNG::infer(Infer& question) { infer_saved<SaveAnimatedPNG>(question); }
@@ -151,7 +159,7 @@ void SaveAnimatedWEBP::execute(Context& ctx) {
                 "images: WebP has pictures of 3 or 4 channels, these have " +
                     std::to_string(all.size(3)) + ". Save them as PNG.");
   const WorkflowText workflow = workflow_text<SaveAnimatedWEBP>(ctx);
-  SavedFiles files(ctx, "output", ctx[filename_prefix], all, workflow.prompt);
+  SavedFiles files(ctx, "output", ctx[filename_prefix], size_of(all), workflow.prompt);
   const std::string speed = ctx[method];
   const WebpSettings settings{ctx[lossless], static_cast<int>(ctx[quality]),
                               speed == "fastest"   ? 0
@@ -161,7 +169,7 @@ void SaveAnimatedWEBP::execute(Context& ctx) {
   HostMemory memory(ctx);
   files.write(write_webp(static_cast<std::size_t>(all.size(0)), pictures_of(ctx, all, memory),
                          settings, [&] { return ctx.cancelled(); }),
-              ".webp", 0, is_moving(all));
+              ".webp", 0, {.animated = is_moving(all)});
   ctx[out] = all;
 }
 void SaveAnimatedWEBP::infer(Infer& question) { infer_saved<SaveAnimatedWEBP>(question); }

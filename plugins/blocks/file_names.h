@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace heddle::image {
+namespace heddle::blocks {
 
 // The value of a node's widget as text, by the node's class or title; nothing when there is none.
 using WidgetText =
@@ -48,4 +48,4 @@ std::uint64_t next_counter(const Place& place);
 std::string file_name(const std::string& stem, std::size_t batch_number, std::uint64_t counter,
                       const char* ending = ".png");
 
-}  // namespace heddle::image
+}  // namespace heddle::blocks

@@ -1,10 +1,10 @@
-#include "plugins/image/file_names.h"
+#include "plugins/blocks/file_names.h"
 
 #include <algorithm>
 #include <charconv>
 #include <heddle/plugin.hpp>
 
-namespace heddle::image {
+namespace heddle::blocks {
 namespace {
 
 namespace fs = std::filesystem;
@@ -214,4 +214,4 @@ std::string file_name(const std::string& stem, std::size_t batch_number, std::ui
   return name + "_" + padded(static_cast<std::int64_t>(counter), 5) + "_" + ending;
 }
 
-}  // namespace heddle::image
+}  // namespace heddle::blocks

@@ -1,13 +1,11 @@
-#include "plugins/image/saved_files.h"
+#include "plugins/blocks/saved_files.h"
 
 #include <charconv>
-#include <heddle/checked.hpp>
-#include <heddle/host_memory.hpp>
+#include <ctime>
 
-#include "plugins/image/json_text.h"
-#include "plugins/image/pixels.h"
+#include "plugins/blocks/json_text.h"
 
-namespace heddle::image {
+namespace heddle::blocks {
 namespace {
 
 std::string output_folder(Context& ctx, const char* kind) {
@@ -69,11 +67,11 @@ std::optional<std::string> find_widget(const Value& nodes, std::string_view node
   return search([](const Value& v) { return v.field("_meta").field("title"); });
 }
 
-Place place_of(Context& ctx, const char* kind, const std::string& prefix, const Tensor& images,
+Place place_of(Context& ctx, const char* kind, const std::string& prefix, const PixelSize& size,
                const std::string& prompt) {
   PrefixFacts facts;
-  facts.width = images.size(2);
-  facts.height = images.size(1);
+  facts.width = size.width;
+  facts.height = size.height;
   const std::time_t now = std::time(nullptr);
   ::localtime_r(&now, &facts.now);
   Value nodes;
@@ -96,51 +94,25 @@ std::vector<WorkflowPart> workflow_parts(const WorkflowText& workflow) {
   return parts;
 }
 
-void check_images(const Tensor& images) {
-  const Shape shape = images.shape();
-  const bool fits =
-      shape.size() == 4 && shape[1] > 0 && shape[2] > 0 && shape[3] >= 1 && shape[3] <= 4;
-  if (fits && images.dtype() == HEDDLE_F32) return;
-  std::string text;
-  for (const std::int64_t size : shape) text += (text.empty() ? "" : ", ") + std::to_string(size);
-  throw Error(HEDDLE_INVALID_ARGUMENT,
-              "images: a picture is (batch, height, width, 1 to 4 channels) of f32, this is (" +
-                  text + ") of type " + std::to_string(images.dtype()) +
-                  ". Decode it first (VAEDecode).");
-}
-
-Picture picture_of(Context& ctx, const Tensor& images, std::int64_t index,
-                   std::pmr::memory_resource& memory) {
-  const HostFloats values(ctx, images.slice(0, index, index + 1));
-  Quantised quantised = quantise(values.elements(), memory);
-  if (quantised.nan_count > 0)
-    ctx.warn(
-        "picture " + std::to_string(index) + ": " + std::to_string(quantised.nan_count) +
-        " values are not numbers and become black. The model made them; try --compute with f32.");
-  return {checked_cast<std::uint32_t>(images.size(2), "width"),
-          checked_cast<std::uint32_t>(images.size(1), "height"),
-          checked_cast<std::uint32_t>(images.size(3), "channels"), std::move(quantised.samples)};
-}
-
 SavedFiles::SavedFiles(Context& ctx, const char* kind, const std::string& prefix,
-                       const Tensor& images, const std::string& prompt)
+                       const PixelSize& size, const std::string& prompt)
     : ctx_(ctx),
       kind_(kind),
-      place_(place_of(ctx, kind, prefix, images, prompt)),
+      place_(place_of(ctx, kind, prefix, size, prompt)),
       counter_(next_counter(place_)) {}
 
 void SavedFiles::write(std::string_view content, const char* ending, std::size_t batch_number,
-                       const char* animated) {
+                       const ShownAs& shown) {
   std::string name;
   do {  // until there is a name that no other program has taken
     name = file_name(place_.stem, batch_number, counter_++, ending);
   } while (!create_file((place_.folder / name).string(), content));
-  std::string ui = "{\"images\": [{\"filename\": " + json_string(name) +
+  std::string ui = "{" + json_string(shown.list) + ": [{\"filename\": " + json_string(name) +
                    ", \"subfolder\": " + json_string(place_.subfolder) +
                    ", \"type\": " + json_string(kind_) + "}]";
-  if (animated != nullptr) ui += std::string(", \"animated\": [") + animated + "]";
+  if (shown.animated != nullptr) ui += std::string(", \"animated\": [") + shown.animated + "]";
   service<heddle_report_service>().wrote(ctx_.raw(), (place_.folder / name).c_str(),
                                          (ui + "}").c_str());
 }
 
-}  // namespace heddle::image
+}  // namespace heddle::blocks

@@ -1,9 +1,9 @@
-#include "plugins/image/json_text.h"
+#include "plugins/blocks/json_text.h"
 
 #include <cstdint>
 #include <cstdio>
 
-namespace heddle::image {
+namespace heddle::blocks {
 namespace {
 
 constexpr std::uint32_t kReplacement = 0xfffd;
@@ -38,7 +38,7 @@ std::uint32_t take_code_point(std::string_view& text) {
 }
 
 void append_unit(std::string& out, std::uint32_t unit) {
-  char text[8];
+  char text[16];
   std::snprintf(text, sizeof text, "\\u%04x", static_cast<unsigned>(unit));
   out += text;
 }
@@ -114,4 +114,4 @@ std::string json_string(std::string_view text) {
   return out + "\"";
 }
 
-}  // namespace heddle::image
+}  // namespace heddle::blocks

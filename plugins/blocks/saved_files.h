@@ -1,16 +1,14 @@
-// What the nodes that save pictures share: where files go and under which names, what is told of
-// the workflow in them, and pictures of 8 bits. One call's thread.
+// What the nodes that save files share: where they go and under which names, what is told of them,
+// and what is told of the workflow in them. One call's thread.
 #pragma once
 
 #include <heddle/node.hpp>
-#include <memory_resource>
 #include <string>
 #include <vector>
 
-#include "plugins/image/file_names.h"
-#include "plugins/image/picture.h"
+#include "plugins/blocks/file_names.h"
 
-namespace heddle::image {
+namespace heddle::blocks {
 
 // The workflow as nodes get it: JSON text, empty where there is none.
 struct WorkflowText {
@@ -30,23 +28,26 @@ struct WorkflowPart {
 };
 std::vector<WorkflowPart> workflow_parts(const WorkflowText& workflow);
 
-// Refuses what is no IMAGE (batch, height, width, 1 to 4 channels) of f32.
-void check_images(const Tensor& images);
+// What front ends are told of a file: the list it stands in ("images", "audio"), and "true" or
+// "false" for one that may move, else NULL.
+struct ShownAs {
+  const char* list = "images";
+  const char* animated = nullptr;
+};
 
-// Picture `index` in 8 bits; warns of numbers that are none. Taken from `memory`.
-Picture picture_of(Context& ctx, const Tensor& images, std::int64_t index,
-                   std::pmr::memory_resource& memory);
+struct PixelSize {
+  std::int64_t width = 0, height = 0;
+};
 
 // Files under rising numbers, in the folder of a kind ("output", "temp").
 class SavedFiles {
  public:
-  // The prefix is expanded by the pictures and the workflow.
-  SavedFiles(Context& ctx, const char* kind, const std::string& prefix, const Tensor& images,
+  // The prefix is expanded by the size of the first picture (0 of what is none) and the workflow.
+  SavedFiles(Context& ctx, const char* kind, const std::string& prefix, const PixelSize& size,
              const std::string& prompt);
-  // Writes a file under the next number that is free, and tells of it. ending: ".png". animated:
-  // "true" or "false" where front ends are told, else NULL.
+  // Writes a file under the next number that is free, and tells of it. ending: ".png".
   void write(std::string_view content, const char* ending, std::size_t batch_number = 0,
-             const char* animated = nullptr);
+             const ShownAs& shown = {});
 
  private:
   Context& ctx_;
@@ -55,4 +56,4 @@ class SavedFiles {
   std::uint64_t counter_;
 };
 
-}  // namespace heddle::image
+}  // namespace heddle::blocks

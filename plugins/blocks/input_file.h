@@ -1,12 +1,12 @@
-// Picture files on the disk: the folder a name means, the bytes, a hash of them.
+// Files that a workflow names for reading: the folder a name means, their bytes, a hash of them.
 #pragma once
 
 #include <cstdint>
-#include <heddle/value.hpp>
+#include <heddle/node.hpp>
 #include <span>
 #include <string>
 
-namespace heddle::image {
+namespace heddle::blocks {
 
 struct FileName {
   std::string folder;  // "input", "output", "temp"
@@ -16,12 +16,13 @@ struct FileName {
 // Takes "name.png [output]" apart as ComfyUI does: the tag and one character before it are cut off.
 FileName annotated(std::string name);
 
-// The whole file as a str; fails for what is no plain file or is larger than any picture that is
-// read. Its bytes, as long as somebody shares it.
-Value read_file(const std::string& path);
+// The path of the file that a name with or without a tag means. Throws with the places searched.
+std::string find_input(Context& ctx, const std::string& name);
+
+// The bytes of a str, as long as somebody shares it.
 std::span<const std::uint8_t> bytes_of(const Value& file);
 
 // FNV-1a, 64 bits.
 std::uint64_t content_hash(std::span<const std::uint8_t> content);
 
-}  // namespace heddle::image
+}  // namespace heddle::blocks

@@ -1,14 +1,9 @@
-#include "plugins/image/picture_file.h"
+#include "plugins/blocks/input_file.h"
 
 #include <string_view>
 #include <utility>
 
-namespace heddle::image {
-namespace {
-
-constexpr std::uint64_t kMostBytes = 2ull << 30;  // above any file of the pictures that are read
-
-}  // namespace
+namespace heddle::blocks {
 
 FileName annotated(std::string name) {
   for (const std::string_view folder : {"output", "input", "temp"}) {
@@ -20,8 +15,12 @@ FileName annotated(std::string name) {
   return {"input", std::move(name)};
 }
 
-Value read_file(const std::string& path) {
-  return heddle::read_file(path, kMostBytes, "a picture");
+std::string find_input(Context& ctx, const std::string& name) {
+  const FileName file = annotated(name);
+  heddle_value* path = nullptr;
+  check(service<heddle_folders_service>().find(ctx.raw(), file.folder.c_str(), file.name.c_str(),
+                                               &path));
+  return Value::adopt(path).as<std::string>();
 }
 
 std::span<const std::uint8_t> bytes_of(const Value& file) {
@@ -35,4 +34,4 @@ std::uint64_t content_hash(std::span<const std::uint8_t> content) {
   return hash;
 }
 
-}  // namespace heddle::image
+}  // namespace heddle::blocks

@@ -1,18 +1,18 @@
 // Names of saved files: placeholders, folders, counters, and prefixes that try to get out.
-#include "plugins/image/file_names.h"
+#include "plugins/blocks/file_names.h"
 
 #include <boost/test/unit_test.hpp>
 
 #include "tests/plugins/image/refused.h"
 #include "tests/support/temporary_folder.h"
 
-namespace heddle::image {
+namespace heddle::blocks {
 namespace {
 
 namespace fs = std::filesystem;
 using heddle::test::TemporaryFolder;
-using testing::refused;
-using testing::says;
+using image::testing::refused;
+using image::testing::says;
 
 PrefixFacts facts() {
   PrefixFacts facts;
@@ -152,4 +152,4 @@ BOOST_AUTO_TEST_CASE(names_have_five_digits_and_an_underscore) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}  // namespace heddle::image
+}  // namespace heddle::blocks

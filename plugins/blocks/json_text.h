@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace heddle::image {
+namespace heddle::blocks {
 
 // Of valid JSON in UTF-8; a byte that is no UTF-8 becomes U+FFFD.
 std::string python_json(std::string_view json);
@@ -14,4 +14,4 @@ std::string python_json(std::string_view json);
 // The text as a JSON string, with quotes, in ASCII.
 std::string json_string(std::string_view text);
 
-}  // namespace heddle::image
+}  // namespace heddle::blocks
