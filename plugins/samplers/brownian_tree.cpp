@@ -154,6 +154,13 @@ class Increments {
 
 }  // namespace
 
+std::size_t BrownianTree::scratch_bytes(std::size_t count) {
+  // Both ends of a question lie at most so deep: 20000 / 1e-6 parts. On the way to an end each
+  // depth has one halving and its two halves.
+  constexpr std::size_t kDepth = 35, kWays = 2, kOfADepth = 3;
+  return std::min(count, kPiece + kGroup) * sizeof(float) * (1 + kWays * kDepth * kOfADepth);
+}
+
 BrownianTree::BrownianTree(std::uint64_t seed, float level_a, float level_b)
     : seed_(seed),
       start_(round6(std::min(level_a, level_b))),

@@ -27,6 +27,9 @@ class BrownianTree {
   void noise(float from, float to, std::span<float> out,
              std::pmr::memory_resource& memory = *std::pmr::get_default_resource()) const;
 
+  // The most that noise() takes for a tensor of `count` values.
+  static std::size_t scratch_bytes(std::size_t count);
+
  private:
   std::uint64_t seed_;
   double start_, end_;  // rounded

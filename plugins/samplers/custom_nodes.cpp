@@ -2,6 +2,7 @@
 
 #include "sample.h"
 #include "sample_shapes.h"
+#include "sampler_value.h"
 #include "sigmas_value.h"
 
 namespace heddle::samplers {
@@ -9,19 +10,6 @@ namespace {
 
 Value noise_record(std::uint64_t seed, bool add) {
   return Record().set("seed", value_of(seed)).set("add", value_of(add)).value();
-}
-
-Value sampler_record(const SamplerChoice& choice) {
-  return Record()
-      .set("name", value_of(choice.name))
-      .set("eta", value_of(choice.eta))
-      .set("noise_factor", value_of(choice.noise_factor))
-      .value();
-}
-
-SamplerChoice choice_of(const Value& sampler) {
-  return {sampler.get<std::string>("name", ""), sampler.get<double>("eta", 1.0),
-          sampler.get<double>("noise_factor", 1.0)};
 }
 
 std::optional<Sigmas> known_sigmas(const std::optional<Tensor>& tensor) {
@@ -39,7 +27,8 @@ void infer_custom(Infer& question, JobShapes job) {
   infer_latent(question, Node::latent_image, Node::output, *shape);
   infer_latent(question, Node::latent_image, Node::denoised, *shape);
   job.latent = *shape;
-  if (const std::optional<Value> choice = question[Node::sampler]) job.sampler = choice_of(*choice);
+  if (const std::optional<Value> choice = question[Node::sampler])
+    job.sampler = sampler_choice(*choice);
   job.sigmas = known_sigmas(question[Node::sigmas]);
   infer_run(question, job);
 }
@@ -66,7 +55,8 @@ void KSamplerSelect::execute(Context& ctx) {
 }
 
 void SamplerEulerAncestral::execute(Context& ctx) {
-  ctx[sampler] = sampler_record({"euler_ancestral", ctx[eta], ctx[s_noise]});
+  ctx[sampler] =
+      sampler_record({.name = "euler_ancestral", .eta = ctx[eta], .noise_factor = ctx[s_noise]});
 }
 
 void BasicGuider::execute(Context& ctx) {
@@ -101,7 +91,7 @@ void CFGGuider::infer(Infer& question) {
 void SamplerCustom::execute(Context& ctx) {
   SampleJob job;
   job.guide = {ctx[model], ctx[positive], ctx[negative], ctx[cfg]};
-  job.sampler = choice_of(ctx[sampler]);
+  job.sampler = sampler_choice(ctx[sampler]);
   job.sigmas = sigmas_of(ctx, ctx[sigmas]);
   job.noise = {ctx[noise_seed], ctx[add_noise]};
   job.latent = ctx[latent_image];
@@ -129,7 +119,7 @@ void SamplerCustomAdvanced::execute(Context& ctx) {
   if (!job.guide.model || !job.guide.positive)
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 "the GUIDER has no model or no conditioning. Link a BasicGuider or a CFGGuider.");
-  job.sampler = choice_of(ctx[sampler]);
+  job.sampler = sampler_choice(ctx[sampler]);
   job.sigmas = sigmas_of(ctx, ctx[sigmas]);
   job.noise = {from.get<std::uint64_t>("seed", 0), from.get<bool>("add", true)};
   job.latent = ctx[latent_image];

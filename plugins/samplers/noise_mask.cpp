@@ -53,11 +53,15 @@ std::pmr::vector<float> resize_planes(std::span<const float> planes, PlaneSize f
   return out;
 }
 
+bool has_noise_mask(const Latent& latent) {
+  const Value field = latent.record.field("noise_mask");
+  return field && !field.is(HEDDLE_KIND_NONE);
+}
+
 std::optional<NoiseMask> NoiseMask::of(Context& ctx, const Latent& latent, const Tensor& samples,
                                        const Tensor& noise) {
-  const Value field = latent.record.field("noise_mask");
-  if (!field || field.is(HEDDLE_KIND_NONE)) return std::nullopt;
-  const Tensor given = field.as<Tensor>();
+  if (!has_noise_mask(latent)) return std::nullopt;
+  const Tensor given = latent.record.field("noise_mask").as<Tensor>();
   if (latent.shape.size() != 4)
     throw Error(HEDDLE_UNSUPPORTED,
                 "the latent has a noise mask and " + std::to_string(latent.shape.size()) +

@@ -23,6 +23,8 @@ struct PlaneSize {
 std::pmr::vector<float> resize_planes(std::span<const float> planes, PlaneSize from, PlaneSize to,
                                       std::pmr::memory_resource& memory);
 
+bool has_noise_mask(const Latent& latent);
+
 class NoiseMask {
  public:
   // None when the latent has no mask. `noise` may be an empty tensor: no noise is mixed in.

@@ -15,16 +15,38 @@ Sigmas without_repeats(Sigmas sigmas) {
 
 }  // namespace
 
+std::size_t RunPlan::evaluations() const {
+  // An adaptive run of order 3 from noise to image at ComfyUI's tolerances.
+  constexpr std::size_t kAdaptive = 60;
+  if (steps.empty() && levels.size() > 1) return kAdaptive;
+  std::size_t count = 0;
+  for (const auto& step : steps) count += step.size();
+  return count;
+}
+
+std::size_t kept_of(const SamplerPlan& steps, std::int32_t of) {
+  std::size_t kept = 0;
+  for (const auto& step : steps) {
+    for (const Evaluation& evaluation : step) {
+      for (const Combination* sum : {&evaluation.next, &evaluation.start}) {
+        for (const heddle_sampler_term& term : *sum)
+          if (term.of == of) kept = std::max(kept, std::size_t{term.age} + 1);
+      }
+    }
+  }
+  return kept;
+}
+
 RunPlan plan_levels(const heddle_sampler_desc& sampler, const SamplerChoice& choice,
                     const Sigmas& sigmas, const ModelSampling& sampling) {
   RunPlan plan;
   plan.levels = without_repeats(sigmas);
   const bool finite_first = (sampler.flags & HEDDLE_SAMPLER_FINITE_FIRST_LEVEL) != 0;
-  const Sigmas visited =
-      finite_first ? with_finite_first_level(plan.levels, sampling.levels) : plan.levels;
-  const heddle_sampler_run run =
-      sampler_run(choice, visited, sampling.prediction == Prediction::kFlow);
-  plan.steps = plan_run(sampler, run);
+  plan.told = std::make_unique<ToldRun>(
+      choice, finite_first ? with_finite_first_level(plan.levels, sampling.levels) : plan.levels,
+      sampling.levels, sampling.prediction == Prediction::kFlow);
+  const heddle_sampler_run& run = plan.told->get();
+  if (sampler.attempt == nullptr) plan.steps = plan_run(sampler, run);
   plan.end_scale = with_user_errors(
       [&] { return inverse_noise_scaling(sampling.prediction, final_sigma(sampler, run)); });
   return plan;

@@ -2,6 +2,8 @@
 // step. What execute() follows and infer() counts. Pure; any thread.
 #pragma once
 
+#include <memory>
+
 #include "model_sampling.h"
 #include "noise_schedule.h"
 #include "sampler_kind.h"
@@ -10,15 +12,17 @@ namespace heddle::samplers {
 
 struct RunPlan {
   Sigmas levels;  // as they were asked for, without repetitions
-  SamplerPlan steps;
+  // What the sampler was told, for its attempts. Borrows the model's levels.
+  std::unique_ptr<ToldRun> told;
+  SamplerPlan steps;       // none when the sampler makes attempts
   double end_scale = 1.0;  // of the last point
 
-  std::size_t evaluations() const {
-    std::size_t count = 0;
-    for (const auto& step : steps) count += step.size();
-    return count;
-  }
+  // Of the model. A guess when the sampler makes attempts.
+  std::size_t evaluations() const;
 };
+
+// How many of a kind of term have to be kept for a run.
+std::size_t kept_of(const SamplerPlan& steps, std::int32_t of);
 
 // REQUIRES: sigmas is not empty. Throws where the sampler cannot do these levels.
 RunPlan plan_levels(const heddle_sampler_desc& sampler, const SamplerChoice& choice,

@@ -1,6 +1,7 @@
 #include "sample.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include <heddle/checked.hpp>
@@ -14,40 +15,23 @@
 #include "preview.h"
 #include "random.h"
 #include "run_plan.h"
+#include "sampler_loop.h"
 
 namespace heddle::samplers {
 namespace {
 
-// A sum of any number of scaled tensors; terms with a coefficient of 0 are left out. Empty when
-// nothing is left.
-Tensor sum(Context& ctx, std::vector<ops::Term> terms) {
-  std::erase_if(terms, [](const ops::Term& term) { return term.coefficient == 0.0; });
-  if (terms.empty()) return {};
-  while (terms.size() > 4) {
-    const std::vector<ops::Term> first(terms.begin(), terms.begin() + 4);
-    terms.erase(terms.begin(), terms.begin() + 3);
-    terms.front() = {1.0, ops::combine(ctx, first)};
-  }
-  if (terms.size() == 1 && terms[0].coefficient == 1.0) return terms[0].x;
-  return ops::combine(ctx, terms);
-}
-
-Tensor or_zeros(Context& ctx, const Tensor& tensor, const Shape& shape) {
-  if (tensor) return tensor;
-  const Tensor zeros = ctx.make(shape, HEDDLE_F32);
-  ops::fill(ctx, zeros, 0.0);
-  return zeros;
-}
-
 // D, what the model sees in a point: its sets, guidance and the mask.
 class Denoiser {
  public:
-  Denoiser(Context& ctx, const Guide& guide, const ModelSampling& sampling, std::int64_t items)
-      : ctx_(ctx), sampling_(sampling) {
+  // `looks_twice`: what the model sees without the positive conditioning is asked for, too.
+  Denoiser(Context& ctx, const Guide& guide, const ModelSampling& sampling, std::int64_t items,
+           bool looks_twice)
+      : ctx_(ctx), sampling_(sampling), looks_twice_(looks_twice) {
     const Guidance mix = guidance(guide.cfg);
     const bool positive_draws = add_sets(guide.positive, guide.model, items, mix.conditioned);
     bool negative_draws = true;
-    if (mix.needs_unconditioned()) {
+    negative_from_ = constants_.size();
+    if (mix.needs_unconditioned() || (looks_twice && guide.negative)) {
       if (!guide.negative)
         throw Error(HEDDLE_INVALID_ARGUMENT, "cfg is " + std::to_string(guide.cfg) +
                                                  " and there is no negative "
@@ -65,8 +49,9 @@ class Denoiser {
   void open(const Value& model, const SamplerPlan& plan) {
     std::vector<float> timesteps;
     for (const auto& step : plan)
-      for (const heddle_sampler_evaluation& evaluation : step)
+      for (const Evaluation& evaluation : step)
         timesteps.push_back(sampling_.levels.timestep(float(evaluation.sigma)));
+    evaluation_ = 0;
     if (timesteps.empty()) return;
     const Tensor schedule = ctx_.make_host({std::int64_t(timesteps.size())}, HEDDLE_F32);
     std::copy(timesteps.begin(), timesteps.end(), schedule.data<float>());
@@ -78,7 +63,7 @@ class Denoiser {
   void use_mask(const std::optional<NoiseMask>& mask) { mask_ = mask; }
 
   // The next evaluation.
-  Tensor operator()(const Tensor& point, double sigma) {
+  Seen operator()(const Tensor& point, double sigma) {
     Tensor x = point;
     if (mask_) {
       constexpr double kNoHighest = std::numeric_limits<double>::max();
@@ -86,23 +71,41 @@ class Denoiser {
     }
     const double timestep = sampling_.levels.timestep(float(sigma));
     const ModelTerms terms = model_terms(sampling_.prediction, sigma, timestep);
-    const Value input = Record().set("x", value_of(sum(ctx_, {{terms.input, x}}))).value();
+    const Value input = Record().set("x", value_of(sum_of(ctx_, {{terms.input, x}}))).value();
     const std::vector<Value> outputs =
         session_->step(evaluation_++, std::vector<Value>(constants_.size(), input));
     std::vector<ops::Term> parts{{terms.x * drawn_, x}};
     for (std::size_t i = 0; i < outputs.size(); ++i)
       parts.push_back({terms.output * weights_[i], outputs[i].field("out").as<Tensor>()});
-    const Tensor denoised = or_zeros(ctx_, sum(ctx_, std::move(parts)), x.shape());
-    return mask_ ? mask_->after(ctx_, denoised) : denoised;
+    const Tensor denoised = or_zeros(ctx_, sum_of(ctx_, std::move(parts)), x.shape());
+    Seen seen{mask_ ? mask_->after(ctx_, denoised) : denoised, {}};
+    if (looks_twice_) seen.unconditioned = unconditioned(terms, x, outputs);
+    return seen;
   }
 
  private:
+  // As ComfyUI, zeros without a negative conditioning, and not masked.
+  Tensor unconditioned(const ModelTerms& terms, const Tensor& x,
+                       const std::vector<Value>& outputs) const {
+    if (negative_from_ == outputs.size()) return or_zeros(ctx_, {}, x.shape());
+    double shares = 0.0;
+    std::vector<ops::Term> parts{{0.0, x}};
+    for (std::size_t i = negative_from_; i < outputs.size(); ++i) {
+      parts.push_back({terms.output * shares_[i], outputs[i].field("out").as<Tensor>()});
+      shares += shares_[i];
+    }
+    // Without any strength a list counts as a picture of zeros.
+    parts.front().coefficient = shares == 0.0 ? 0.0 : terms.x;
+    return or_zeros(ctx_, sum_of(ctx_, std::move(parts)), x.shape());
+  }
+
   // False: none of them has any strength.
   bool add_sets(const Value& conditioning, const Value& model, std::int64_t items, double factor) {
     bool draws = false;
     for (ConditioningSet& set : conditioning_sets(ctx_, conditioning, model, items)) {
       constants_.push_back(std::move(set.constants));
       weights_.push_back(factor * set.weight);
+      shares_.push_back(set.weight);
       draws = draws || set.weight != 0;
     }
     return draws;
@@ -110,98 +113,101 @@ class Denoiser {
 
   Context& ctx_;
   const ModelSampling& sampling_;
+  bool looks_twice_;
   std::vector<Value> constants_;
-  std::vector<double> weights_;  // of the sets' outputs; they add up to `drawn_`
-  double drawn_ = 1.0;           // less where all strengths of a conditioning are 0
+  std::size_t negative_from_ = 0;  // the sets from here on are of the negative conditioning
+  std::vector<double> shares_;     // of the sets in their conditioning
+  std::vector<double> weights_;    // of the sets' outputs; they add up to `drawn_`
+  double drawn_ = 1.0;             // less where all strengths of a conditioning are 0
   std::optional<NoiseMask> mask_;
   std::optional<Session> session_;
   std::uint32_t evaluation_ = 0;
 };
 
-// The newest first, at most `most` of them.
-class History {
+// How far two results of an attempt lie apart (heddle/diffusion/samplers.h).
+class ErrorMeter {
  public:
-  explicit History(std::size_t most) : most_(most) {}
-  void push(const Tensor& tensor) {
-    kept_.insert(kept_.begin(), tensor);
-    if (kept_.size() > most_) kept_.pop_back();
-  }
-  void add_terms(const double* coefficients, std::size_t count, const char* what,
-                 std::vector<ops::Term>& terms) const {
-    for (std::size_t k = 0; k < count; ++k) {
-      if (coefficients[k] == 0.0) continue;
-      if (k >= kept_.size())
-        throw Error(HEDDLE_INTERNAL, std::string("the sampler wants ") + what + " number " +
-                                         std::to_string(k) + " of " + std::to_string(kept_.size()) +
-                                         " that are kept. Raise the history in its desc.");
-      terms.push_back({coefficients[k], kept_[k]});
+  ErrorMeter(Context& ctx, const Tensor& x) : ctx_(ctx), memory_(ctx), accepted_(read(x)) {}
+
+  double error(const SamplerLoop::Results& results, const heddle_sampler_attempt& attempt) {
+    const std::pmr::vector<float> next = read(results.next);
+    lower_ = read(results.lower);
+    double squares = 0.0;
+    for (std::size_t k = 0; k < next.size(); ++k) {
+      const double size = std::max(std::abs(lower_[k]), std::abs(accepted_[k]));
+      const double allowed = std::max(attempt.absolute, attempt.relative * size);
+      const double part = (double(lower_[k]) - next[k]) / allowed;
+      squares += part * part;
     }
+    return std::sqrt(squares / double(next.size()));
   }
+  void accept() { accepted_ = lower_; }
 
  private:
-  std::size_t most_;
-  std::vector<Tensor> kept_;
-};
-
-// The loop of heddle/diffusion/samplers.h.
-class Loop {
- public:
-  Loop(Context& ctx, Denoiser& denoiser, const heddle_sampler_desc& sampler, Generator generator,
-       Tensor x)
-      : ctx_(ctx),
-        denoiser_(denoiser),
-        denoised_(sampler.denoised_history),
-        slopes_(sampler.slope_history),
-        keeps_slopes_(sampler.slope_history > 0),
-        generator_(std::move(generator)),
-        start_(x),
-        point_(std::move(x)) {}
-
-  void step(const std::vector<heddle_sampler_evaluation>& evaluations) {
-    const Tensor x = start_;
-    Tensor first;
-    for (const heddle_sampler_evaluation& evaluation : evaluations) {
-      const Tensor seen = denoiser_(point_, evaluation.sigma);
-      denoised_.push(seen);
-      if (!first) first = seen;
-      const Tensor next = combine(evaluation.next);
-      if (evaluation.after == HEDDLE_SAMPLER_CORRECT_START) start_ = combine(evaluation.start);
-      if (evaluation.after == HEDDLE_SAMPLER_MOVE_START) start_ = next;
-      point_ = next;
-    }
-    if (!first) return;
-    if (keeps_slopes_) {
-      const double inverse = 1.0 / evaluations.front().sigma;
-      slopes_.push(ops::combine(ctx_, {{inverse, x}, {-inverse, first}}));
-    }
-    last_denoised_ = first;
-  }
-
-  const Tensor& result() const { return point_; }
-  const Tensor& last_denoised() const { return last_denoised_; }
-
- private:
-  Tensor combine(const heddle_sampler_sum& wanted) {
-    std::vector<ops::Term> terms{{wanted.x, start_}};
-    denoised_.add_terms(wanted.denoised, HEDDLE_SAMPLER_DENOISED, "evaluation", terms);
-    slopes_.add_terms(wanted.slopes, HEDDLE_SAMPLER_SLOPES, "slope", terms);
-    if (wanted.noise != 0.0) terms.push_back({wanted.noise, fresh_noise()});
-    return or_zeros(ctx_, sum(ctx_, std::move(terms)), start_.shape());
-  }
-
-  Tensor fresh_noise() {
-    HostMemory memory(ctx_);
-    std::pmr::vector<float> values(std::size_t(start_.count()), &memory);
-    generator_.normal(values);
-    return ctx_.upload(start_.shape(), HEDDLE_F32, values.data());
+  std::pmr::vector<float> read(const Tensor& tensor) {
+    std::pmr::vector<float> values(std::size_t(tensor.count()), &memory_);
+    read_to<float>(ctx_, tensor, values);
+    return values;
   }
 
   Context& ctx_;
-  Denoiser& denoiser_;
-  History denoised_, slopes_;
-  bool keeps_slopes_;
-  Generator generator_;
-  Tensor start_, point_, last_denoised_;
+  HostMemory memory_;
+  std::pmr::vector<float> accepted_, lower_{&memory_};
+};
+
+// Follows a sampler from step to step, or from attempt to attempt.
+class Run {
+ public:
+  Run(Context& ctx, const Value& settings, SamplerLoop& loop) : ctx_(ctx), loop_(loop) {
+    if (ctx.wants_preview()) preview_ = PreviewMap::of(settings);
+  }
+
+  void follow(const SamplerPlan& plan) {
+    for (std::size_t i = 0; i < plan.size(); ++i) {
+      if (ctx_.cancelled()) throw Error(HEDDLE_CANCELLED, "cancelled");
+      loop_.step(plan[i]);
+      show(double(i + 1) / double(plan.size()), i + 1, plan.size());
+    }
+  }
+
+  // `open` opens the model for the evaluations of one attempt.
+  template <class F>
+  void follow_attempts(const heddle_sampler_desc& sampler, const RunPlan& run, F&& open) {
+    constexpr std::size_t kMost = 10000;  // a step that shrinks and shrinks ends nowhere
+    ErrorMeter meter(ctx_, loop_.result());
+    heddle_sampler_attempt state{.size = sizeof state, .error = -1.0};
+    SamplerLoop::Results results;
+    for (std::size_t count = 1; count <= kMost; ++count) {
+      if (ctx_.cancelled()) throw Error(HEDDLE_CANCELLED, "cancelled");
+      const SamplerPlan plan = {next_attempt(sampler, run.told->get(), state)};
+      if (results.next && state.accepted != 0) {
+        loop_.accept(results.next, state.noise);
+        meter.accept();
+        show(state.progress, count, run.evaluations());
+      }
+      if (plan.front().empty()) return;
+      open(plan);
+      results = loop_.attempt(plan.front());
+      state.error = meter.error(results, state);
+      state.accepted = 0;
+    }
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                std::string("the sampler ") + sampler.name + " made " + std::to_string(kMost) +
+                    " attempts and did not arrive. Give greater tolerances.");
+  }
+
+ private:
+  void show(double part, std::size_t step, std::size_t count) {
+    ctx_.progress(part);
+    if (preview_ && loop_.last_denoised())
+      show_preview(ctx_, *preview_, loop_.last_denoised(),
+                   checked_cast<std::uint32_t>(step, "steps"),
+                   checked_cast<std::uint32_t>(std::max(step, count), "steps"));
+  }
+
+  Context& ctx_;
+  SamplerLoop& loop_;
+  std::optional<PreviewMap> preview_;
 };
 
 }  // namespace
@@ -222,7 +228,6 @@ Sampled sample(Context& ctx, const SampleJob& job) {
 
   const heddle_sampler_desc& sampler = sampler_named(job.sampler.name);
   const RunPlan run = plan_levels(sampler, job.sampler, job.sigmas, sampling);
-  const SamplerPlan& plan = run.steps;
 
   Tensor noise;
   if (job.noise.add) noise = upload(noise_of(latent, job.noise.seed, memory));
@@ -231,24 +236,27 @@ Sampled sample(Context& ctx, const SampleJob& job) {
   std::vector<ops::Term> beginning;
   if (noise) beginning.push_back({mix.noise, noise});
   if (!latent.empty) beginning.push_back({mix.latent, samples});
-  const Tensor x = or_zeros(ctx, sum(ctx, std::move(beginning)), latent.shape);
+  const Tensor x = or_zeros(ctx, sum_of(ctx, std::move(beginning)), latent.shape);
 
-  Denoiser denoiser(ctx, job.guide, sampling, latent.items());
-  denoiser.use_mask(NoiseMask::of(ctx, latent, samples, noise));
-  denoiser.open(job.guide.model, plan);
-  // ComfyUI draws the sampler's own noise with the next seed, so as not to repeat the initial one.
-  Loop loop(ctx, denoiser, sampler, Generator(job.noise.seed + 1), x);
-  const std::optional<PreviewMap> preview =
-      ctx.wants_preview() ? PreviewMap::of(settings) : std::nullopt;
-  for (std::size_t i = 0; i < plan.size(); ++i) {
-    if (ctx.cancelled()) throw Error(HEDDLE_CANCELLED, "cancelled");
-    loop.step(plan[i]);
-    ctx.progress(double(i + 1) / double(plan.size()));
-    if (preview && loop.last_denoised())
-      show_preview(ctx, *preview, loop.last_denoised(), std::uint32_t(i + 1),
-                   checked_cast<std::uint32_t>(plan.size(), "steps"));
-  }
-  const Tensor result = or_zeros(ctx, sum(ctx, {{run.end_scale, loop.result()}}), latent.shape);
+  const auto asks = [&sampler](std::uint32_t flag) { return (sampler.flags & flag) != 0; };
+  Denoiser denoiser(ctx, job.guide, sampling, latent.items(), asks(HEDDLE_SAMPLER_LOOKS_TWICE));
+  Tensor mask_noise = noise;
+  if (asks(HEDDLE_SAMPLER_NEW_MASK_NOISE) && has_noise_mask(latent))
+    mask_noise = upload(initial_noise(job.noise.seed + 1, latent.values.size(), memory));
+  denoiser.use_mask(NoiseMask::of(ctx, latent, samples, mask_noise));
+  denoiser.open(job.guide.model, run.steps);
+  SamplerLoop loop(
+      ctx, [&](const Tensor& point, double sigma) { return denoiser(point, sigma); },
+      asks(HEDDLE_SAMPLER_BROWNIAN) ? NoiseSource(ctx, latent.shape, job.noise.seed, run.levels)
+                                    : NoiseSource(ctx, latent.shape, job.noise.seed),
+      run.steps, x);
+  Run steps(ctx, settings, loop);
+  if (sampler.attempt != nullptr)
+    steps.follow_attempts(sampler, run,
+                          [&](const SamplerPlan& plan) { denoiser.open(job.guide.model, plan); });
+  else
+    steps.follow(run.steps);
+  const Tensor result = or_zeros(ctx, sum_of(ctx, {{run.end_scale, loop.result()}}), latent.shape);
   const Value end = with_samples(latent, result);
   return {end, loop.last_denoised() ? with_samples(latent, loop.last_denoised()) : end};
 }

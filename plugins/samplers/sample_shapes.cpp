@@ -2,6 +2,7 @@
 
 #include <heddle/checked.hpp>
 
+#include "brownian_tree.h"
 #include "conditioning.h"
 #include "model_sampling.h"
 #include "prediction.h"
@@ -42,13 +43,19 @@ void infer_cost(Infer& question, const JobShapes& job, const RunPlan& run, std::
   constexpr double kTermsOfAPoint = 3, kOnce = 6, kBytes = 4;
   const double terms = double(run.evaluations()) * (double(sets) + 1 + kTermsOfAPoint) + kOnce;
   const double count = count_of(job.latent);
-  const double kept = 4.0 + sampler.denoised_history + sampler.slope_history + double(sets);
+  double kept = 4.0 + double(sets);
+  for (const std::int32_t of :
+       {HEDDLE_SAMPLER_DENOISED, HEDDLE_SAMPLER_UNCONDITIONED, HEDDLE_SAMPLER_SLOPE,
+        HEDDLE_SAMPLER_UNCONDITIONED_SLOPE, HEDDLE_SAMPLER_NOISE})
+    kept += double(kept_of(run.steps, of));
   question.cost(2 * terms * count, kBytes * terms * count,
                 checked_cast<std::uint64_t>(kBytes * kept * count, "bytes"));
   // The numbers of the latent and of the noise, and those of the levels, stay in host memory.
   constexpr double kInHost = 2, kBytesOfALevel = 16, kLittle = 1024;
-  const double in_host =
-      kBytes * kInHost * count + kBytesOfALevel * double(run.evaluations()) + kLittle;
+  double in_host = kBytes * kInHost * count + kBytesOfALevel * double(run.evaluations()) + kLittle;
+  if ((sampler.flags & HEDDLE_SAMPLER_BROWNIAN) != 0)
+    in_host += double(BrownianTree::scratch_bytes(std::size_t(count)));
+  if (sampler.attempt != nullptr) in_host += 3 * kBytes * count;
   question.host_scratch(checked_cast<std::uint64_t>(in_host, "bytes"));
 }
 
@@ -61,9 +68,11 @@ void infer_run(Infer& question, const JobShapes& job) {
   if (job.sigmas->empty()) return;  // the latent is handed on
   try {
     const heddle_sampler_desc& sampler = sampler_named(job.sampler->name);
-    const RunPlan run = plan_levels(sampler, *job.sampler, *job.sigmas, model_sampling(job.model));
+    const ModelSampling sampling = model_sampling(job.model);
+    const RunPlan run = plan_levels(sampler, *job.sampler, *job.sigmas, sampling);
     std::vector<EntryShapes> entries = job.positive;
-    if (guidance(*job.cfg).needs_unconditioned()) {
+    const bool looks_twice = (sampler.flags & HEDDLE_SAMPLER_LOOKS_TWICE) != 0;
+    if (guidance(*job.cfg).needs_unconditioned() || (looks_twice && !job.negative.empty())) {
       if (job.negative.empty()) return;
       entries.insert(entries.end(), job.negative.begin(), job.negative.end());
     }

@@ -1,75 +1,62 @@
 #include "sampler_kind.h"
 
 #include <algorithm>
-#include <cmath>
 
-#include "samplers.h"
 #include "user_error.h"
 
 namespace heddle::samplers {
 namespace {
 
-heddle_sampler_sum sum_of(const Combination& from) {
-  heddle_sampler_sum to{};
-  to.x = from.x;
-  std::copy(from.denoised.begin(), from.denoised.end(), to.denoised);
-  std::copy(from.slopes.begin(), from.slopes.end(), to.slopes);
-  to.noise = from.noise;
-  return to;
+using Emit = void (*)(void*, const heddle_sampler_evaluation*);
+
+heddle_sampler_sum view_of(const Combination& from) {
+  return {from.data(), std::uint32_t(from.size())};
 }
 
-std::int32_t after_of(Evaluation::After after) {
-  switch (after) {
-    case Evaluation::After::kKeepStart:
-      return HEDDLE_SAMPLER_KEEP_START;
-    case Evaluation::After::kCorrectStart:
-      return HEDDLE_SAMPLER_CORRECT_START;
-    case Evaluation::After::kMoveStart:
-      break;
+void hand_out(const std::vector<Evaluation>& evaluations, Emit emit, void* to) {
+  for (const Evaluation& from : evaluations) {
+    const heddle_sampler_evaluation out{sizeof(heddle_sampler_evaluation),
+                                        from.after,
+                                        from.sigma,
+                                        view_of(from.next),
+                                        view_of(from.start),
+                                        from.noise_from,
+                                        from.noise_to,
+                                        from.noise_clip};
+    emit(to, &out);
   }
-  return HEDDLE_SAMPLER_MOVE_START;
-}
-
-std::span<const float> levels_of(const heddle_sampler_run& run) {
-  return {run.sigmas, run.sigma_count};
 }
 
 heddle_status* step(const heddle_host*, const heddle_sampler_desc* self,
-                    const heddle_sampler_run* run, std::uint32_t index,
-                    void (*emit)(void*, const heddle_sampler_evaluation*), void* to) {
+                    const heddle_sampler_run* run, std::uint32_t index, Emit emit, void* to) {
   return guard([&] {
-    const Sampler sampler{find_sampler(self->name)->method,
-                          run->flow != 0 ? Process::kFlow : Process::kDiffusion, run->eta,
-                          run->noise_factor};
-    const std::vector<Evaluation> evaluations =
-        with_user_errors([&] { return sampler_step(sampler, levels_of(*run), index); });
-    for (const Evaluation& evaluation : evaluations) {
-      const heddle_sampler_evaluation out{sizeof(heddle_sampler_evaluation),
-                                          after_of(evaluation.after), evaluation.sigma,
-                                          sum_of(evaluation.next), sum_of(evaluation.start)};
-      emit(to, &out);
-    }
+    hand_out(with_user_errors([&] { return sampler_step(*find_sampler(self->name), *run, index); }),
+             emit, to);
+  });
+}
+
+heddle_status* attempt(const heddle_host*, const heddle_sampler_desc* self,
+                       const heddle_sampler_run* run, heddle_sampler_attempt* state, Emit emit,
+                       void* to) {
+  return guard([&] {
+    hand_out(
+        with_user_errors([&] { return sampler_attempt(*find_sampler(self->name), *run, *state); }),
+        emit, to);
   });
 }
 
 double last_level(const heddle_sampler_desc* self, const heddle_sampler_run* run) {
-  return final_sigma(find_sampler(self->name)->method, levels_of(*run));
+  return final_sigma(*find_sampler(self->name), *run);
 }
 
-heddle_sampler_desc desc_of(const SamplerTraits& traits) {
-  std::uint32_t flags = 0;
-  if (traits.draws_noise) flags |= HEDDLE_SAMPLER_DRAWS_NOISE;
-  if (traits.discards_penultimate_sigma) flags |= HEDDLE_SAMPLER_DISCARDS_PENULTIMATE;
-  if (traits.needs_finite_first_level) flags |= HEDDLE_SAMPLER_FINITE_FIRST_LEVEL;
-  // The names are literals, so they end in NUL.
+heddle_sampler_desc desc_of(const SamplerMethod& method) {
   return {sizeof(heddle_sampler_desc),
-          traits.name.data(),
+          method.name,
           "",
-          flags,
-          std::uint32_t(traits.denoised_history),
-          std::uint32_t(traits.slope_history),
-          &step,
-          &last_level};
+          method.flags,
+          method.step == nullptr ? nullptr : &step,
+          &last_level,
+          method.attempt == nullptr ? nullptr : &attempt};
 }
 
 std::vector<std::string> all_names() {
@@ -81,12 +68,28 @@ std::vector<std::string> all_names() {
   return names;
 }
 
+Combination copy_of(const heddle_sampler_sum& sum) { return {sum.terms, sum.terms + sum.count}; }
+
+// Takes a std::vector<Evaluation>.
+void take(void* to, const heddle_sampler_evaluation* given) {
+  heddle_sampler_evaluation copy{};
+  const std::size_t bytes = std::min<std::size_t>(given->size, sizeof copy);
+  std::copy_n(reinterpret_cast<const char*>(given), bytes, reinterpret_cast<char*>(&copy));
+  static_cast<std::vector<Evaluation>*>(to)->push_back({.sigma = copy.sigma,
+                                                        .next = copy_of(copy.next),
+                                                        .after = copy.after,
+                                                        .start = copy_of(copy.start),
+                                                        .noise_from = copy.noise_from,
+                                                        .noise_to = copy.noise_to,
+                                                        .noise_clip = copy.noise_clip});
+}
+
 }  // namespace
 
 const heddle_list* Samplers::list() {
   static const std::vector<heddle_sampler_desc> descs = [] {
     std::vector<heddle_sampler_desc> all;
-    for (const SamplerTraits& traits : sampler_traits()) all.push_back(desc_of(traits));
+    for (const SamplerMethod& method : sampler_methods()) all.push_back(desc_of(method));
     return all;
   }();
   static const std::vector<const void*> items = [] {
@@ -107,24 +110,43 @@ const heddle_sampler_desc& sampler_named(const std::string& name) {
   throw Error(HEDDLE_NOT_FOUND, "there is no sampler '" + name + "'. Choose one of: " + there);
 }
 
-heddle_sampler_run sampler_run(const SamplerChoice& choice, const Sigmas& sigmas, bool flow) {
-  return {sizeof(heddle_sampler_run),   flow ? 1 : 0, choice.eta, choice.noise_factor,
-          std::uint32_t(sigmas.size()), sigmas.data()};
+ToldRun::ToldRun(const SamplerChoice& choice, Sigmas sigmas, const NoiseLevels& levels, bool flow)
+    : options_(choice.options), sigmas_(std::move(sigmas)) {
+  for (const auto& [name, value] : options_) listed_.push_back({name.c_str(), value});
+  const auto percent_to_sigma = [](const void* of, double percent) {
+    return static_cast<const NoiseLevels*>(of)->percent_to_sigma(percent);
+  };
+  run_ = {sizeof(heddle_sampler_run),
+          flow ? 1 : 0,
+          choice.eta,
+          choice.noise_factor,
+          std::uint32_t(sigmas_.size()),
+          std::uint32_t(listed_.size()),
+          sigmas_.data(),
+          listed_.data(),
+          &levels,
+          percent_to_sigma};
 }
 
 SamplerPlan plan_run(const heddle_sampler_desc& sampler, const heddle_sampler_run& run) {
   SamplerPlan plan;
   for (std::uint32_t i = 0; i + 1 < run.sigma_count; ++i) {
-    auto& evaluations = plan.emplace_back();
-    const auto emit = [](void* to, const heddle_sampler_evaluation* evaluation) {
-      heddle_sampler_evaluation copy{};
-      const std::size_t bytes = std::min<std::size_t>(evaluation->size, sizeof copy);
-      std::copy_n(reinterpret_cast<const char*>(evaluation), bytes, reinterpret_cast<char*>(&copy));
-      static_cast<SamplerPlan::value_type*>(to)->push_back(copy);
-    };
-    check(sampler.step(services.host, &sampler, &run, i, emit, &evaluations));
+    std::vector<Evaluation>& evaluations = plan.emplace_back();
+    check(sampler.step(services.host, &sampler, &run, i, &take, &evaluations));
+    for (Evaluation& evaluation : evaluations) {
+      if (evaluation.noise_from != 0.0f || evaluation.noise_to != 0.0f) continue;
+      evaluation.noise_from = run.sigmas[i];
+      evaluation.noise_to = run.sigmas[i + 1];
+    }
   }
   return plan;
+}
+
+std::vector<Evaluation> next_attempt(const heddle_sampler_desc& sampler,
+                                     const heddle_sampler_run& run, heddle_sampler_attempt& state) {
+  std::vector<Evaluation> evaluations;
+  check(sampler.attempt(services.host, &sampler, &run, &state, &take, &evaluations));
+  return evaluations;
 }
 
 double final_sigma(const heddle_sampler_desc& sampler, const heddle_sampler_run& run) {

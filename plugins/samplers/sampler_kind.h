@@ -3,14 +3,18 @@
 // desc. Descs are static data of the plugins; any thread.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <heddle/diffusion/samplers.h>
 #include <heddle/plugin.hpp>
 
+#include "noise_levels.h"
 #include "noise_schedule.h"
+#include "samplers.h"
 
 namespace heddle::samplers {
 
@@ -22,19 +26,36 @@ struct Samplers {
 // Throws not_found, naming what is there.
 const heddle_sampler_desc& sampler_named(const std::string& name);
 
-// What a workflow chooses: a sampler and its two numbers.
+// What a workflow chooses: a sampler and its numbers.
 struct SamplerChoice {
   std::string name = "euler";
   double eta = 1.0;
   double noise_factor = 1.0;
+  std::vector<std::pair<std::string, double>> options = {};
+};
+
+// A run as a sampler is told about it: what heddle_sampler_run points to.
+class ToldRun {
+ public:
+  // Borrows the levels.
+  ToldRun(const SamplerChoice& choice, Sigmas sigmas, const NoiseLevels& levels, bool flow);
+  ToldRun(const ToldRun&) = delete;
+  const heddle_sampler_run& get() const { return run_; }
+
+ private:
+  std::vector<std::pair<std::string, double>> options_;
+  std::vector<heddle_sampler_option> listed_;
+  Sigmas sigmas_;
+  heddle_sampler_run run_;
 };
 
 // All evaluations of a run, by step.
-using SamplerPlan = std::vector<std::vector<heddle_sampler_evaluation>>;
+using SamplerPlan = std::vector<std::vector<Evaluation>>;
 
-// The run that a sampler is told about. `sigmas` is borrowed.
-heddle_sampler_run sampler_run(const SamplerChoice& choice, const Sigmas& sigmas, bool flow);
 SamplerPlan plan_run(const heddle_sampler_desc& sampler, const heddle_sampler_run& run);
+// The next attempt of a sampler that makes such; `state` is zeros and an error of -1 at first.
+std::vector<Evaluation> next_attempt(const heddle_sampler_desc& sampler,
+                                     const heddle_sampler_run& run, heddle_sampler_attempt& state);
 double final_sigma(const heddle_sampler_desc& sampler, const heddle_sampler_run& run);
 
 }  // namespace heddle::samplers

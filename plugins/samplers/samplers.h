@@ -1,116 +1,93 @@
 // Samplers as data: for every step of a schedule, the coefficients of the linear combinations that
-// lead to the next one. The caller owns the tensors, calls the model and adds; nothing here sees a
-// tensor. So one loop on any device runs every sampler:
+// lead to the next one (heddle/diffusion/samplers.h has the loop that follows them). The caller
+// owns the tensors, calls the model and adds; nothing here sees a tensor. So one loop on any device
+// runs every sampler.
 //
-//   start = point = initial x
-//   for each step i: for each Evaluation e of sampler_step(sampler, sigmas, i):
-//     D = denoised at (point, e.sigma);  push D to the front of the history of evaluations
-//     next = combine(e.next)          // of start, the evaluations, earlier slopes, fresh noise
-//     start = e.after == kMoveStart ? next : e.after == kCorrectStart ? combine(e.start) : start
-//     point = next                    // both combinations read the old start
-//   after step i of a sampler with slopes: push (x_i - D_i) / sigma_i, x_i the start at the
-//     beginning of step i, D_i its evaluation, to the front of the slopes.
-//
-// Formulas: k-diffusion and the papers named at each, as ComfyUI runs them. All in double: the
-// coefficients are good to 1e-12 where the reference's are single precision. Pure; any thread.
+// A sampler is a file of plugins/samplers/methods that registers what is below. Formulas:
+// k-diffusion and the papers named at each, as ComfyUI runs them. All in double: the coefficients
+// are good to 1e-12 where the reference's are single precision. Pure; any thread.
 #pragma once
 
-#include <array>
+#include <cmath>
 #include <cstddef>
-#include <optional>
+#include <cstdint>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include <heddle/diffusion/samplers.h>
+
 namespace heddle::samplers {
 
-// How noise enters x, for the samplers that care.
-enum class Process {
-  kDiffusion,  // x = picture + sigma noise: every Prediction but kFlow
-  kFlow,       // x = (1 - sigma) picture + sigma noise
-};
-
-enum class Method {
-  kEuler,
-  kEulerAncestral,
-  kHeun,
-  kHeunPp2,
-  kDpm2,
-  kDpm2Ancestral,
-  kLms,
-  kDpmPp2sAncestral,
-  kDpmPp2m,
-  kDpmPp2mSde,
-  kDpmPp2mSdeHeun,
-  kDpmPp3mSde,
-  kDdpm,
-  kLcm,
-  kIpndm,
-  kIpndmV,
-  kDeis,
-  kResMultistep,
-  kResMultistepAncestral,
-  kGradientEstimation,
-  kErSde,
-  kUniPc,
-  kUniPcBh2,
-};
-
-// What a caller has to provide for a sampler.
-struct SamplerTraits {
-  std::string_view name;  // as workflows write it; two names may share a method
-  Method method;
-  int most_evaluations;             // model calls of one step, at most
-  int denoised_history;             // evaluations to keep, the present one included
-  int slope_history;                // slopes of earlier steps to keep
-  bool draws_noise;                 // some Combination::noise is not 0
-  bool discards_penultimate_sigma;  // in KSampler nodes: SamplerSchedule::Penultimate::kDiscard
-  bool needs_finite_first_level;    // give it with_finite_first_level(sigmas)
-};
-
-// All supported names, in the order of the list that people choose from.
-std::span<const SamplerTraits> sampler_traits();
-// Null if `name` is not supported. Points into static data.
-const SamplerTraits* find_sampler(std::string_view name);
-
-struct Sampler {
-  Method method = Method::kEuler;
-  Process process = Process::kDiffusion;
-  double eta = 1.0;           // fresh noise of ancestral and DPM++ SDE methods; 0 is none
-  double noise_factor = 1.0;  // of the fresh noise ("s_noise")
-};
-
-// x * start + sum denoised[k] * D_k + sum slopes[k] * d_k + noise * (a fresh standard normal draw).
-struct Combination {
-  double x = 0.0;
-  std::array<double, 4> denoised{};  // [0] the evaluation just made, [1] the one before ...
-  std::array<double, 3> slopes{};    // [0] of the step before this one ...
-  double noise = 0.0;                // 0: nothing is drawn
-};
+using Combination = std::vector<heddle_sampler_term>;  // by kind, then by age
 
 struct Evaluation {
-  enum class After {
-    kKeepStart,  // a further evaluation of this step follows; its combinations use the same start
-    kMoveStart,  // the step is done: start = next
-    kCorrectStart,  // the step is done: start = the combination `start`
-  };
-
   double sigma = 0.0;  // level at which the model sees the present point
   Combination next;
-  After after = After::kMoveStart;
-  Combination start;  // for kCorrectStart
+  std::int32_t after = HEDDLE_SAMPLER_MOVE_START;
+  Combination start;
+  float noise_from = 0.0f, noise_to = 0.0f;
+  double noise_clip = 0.0;
 };
 
-// Step `i` of `sigmas` (levels from noisy to clean, `i` + 1 < sigmas.size()). Empty if the sampler
-// does nothing in this step: uni_pc with a schedule of one step.
-// Throws std::invalid_argument if `i` is no step or the two levels are not
+// The factor of a term, 0 if it is not there.
+double factor_of(const Combination& combination, std::int32_t of, std::uint32_t age = 0);
+
+// Step `i` of a run: what every formula takes.
+struct Step {
+  const heddle_sampler_run& run;
+  std::size_t i;
+
+  std::span<const float> sigmas() const { return {run.sigmas, run.sigma_count}; }
+  double sigma() const { return run.sigmas[i]; }
+  double next() const { return run.sigmas[i + 1]; }
+  double before(std::size_t steps) const { return run.sigmas[i - steps]; }
+  std::size_t count() const { return run.sigma_count - 1; }
+  bool flow() const { return run.flow != 0; }
+  // Logarithm of the ratio of signal to noise, and the part of the signal, at a level.
+  double lambda(double level) const {
+    return flow() ? std::log((1.0 - level) / level) : -std::log(level);
+  }
+  double alpha(double level) const { return flow() ? 1.0 - level : 1.0; }
+  double level_at(double lambda) const {
+    return flow() ? 1.0 / (std::exp(lambda) + 1.0) : std::exp(-lambda);
+  }
+  double option(std::string_view name, double otherwise) const;
+};
+
+struct SamplerMethod {
+  const char* name;  // as workflows write it
+  int place;         // in the list that people choose from: in rising order
+  std::vector<Evaluation> (*step)(const Step& step);
+  std::uint32_t flags = 0;  // HEDDLE_SAMPLER_DRAWS_NOISE ...
+  // Optional: the level at which a run to `last` really ends.
+  double (*end)(double last) = nullptr;
+  // Optional, in the place of step; `first` is step 0.
+  std::vector<Evaluation> (*attempt)(const Step& first, heddle_sampler_attempt& state) = nullptr;
+};
+
+// At namespace scope, of static storage: puts a sampler into the list.
+struct Registered {
+  explicit Registered(const SamplerMethod& method);
+};
+
+// All, in the order of the list that people choose from.
+std::span<const SamplerMethod> sampler_methods();
+// Null if there is no such name. Points into static data.
+const SamplerMethod* find_sampler(std::string_view name);
+
+// Step `i` of the run. Empty if the sampler does nothing in this step: uni_pc with a schedule of
+// one step. Throws std::invalid_argument if `i` is no step or the two levels are not
 // 0 <= sigmas[i + 1] < sigmas[i] < infinity (equal levels, too, make steps of no length: drop
-// them).
-std::vector<Evaluation> sampler_step(const Sampler& sampler, std::span<const float> sigmas,
+// them), or a coefficient is not finite.
+std::vector<Evaluation> sampler_step(const SamplerMethod& method, const heddle_sampler_run& run,
                                      std::size_t i);
+// The next attempt of a sampler that makes such. Throws as sampler_step().
+std::vector<Evaluation> sampler_attempt(const SamplerMethod& method, const heddle_sampler_run& run,
+                                        heddle_sampler_attempt& state);
 
 // The level at which a run really ends: uni_pc stops at 0.001 in the place of 0, and
-// inverse_noise_scaling is to be given this one. REQUIRES: sigmas is not empty.
-double final_sigma(Method method, std::span<const float> sigmas);
+// inverse_noise_scaling is to be given this one. REQUIRES: the run has levels.
+double final_sigma(const SamplerMethod& method, const heddle_sampler_run& run);
 
 }  // namespace heddle::samplers

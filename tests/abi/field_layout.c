@@ -11,11 +11,15 @@
   _Static_assert(offsetof(type, last) == (at), \
                  #type " has changed: a new revision, or a field at its end")
 
-PINNED(heddle_sampler_sum, noise, 64);
-PINNED(heddle_sampler_evaluation, start, 88);
-PINNED(heddle_sampler_run, sigmas, 32);
+PINNED(heddle_sampler_term, factor, 8);
+PINNED(heddle_sampler_sum, count, 8);
+PINNED(heddle_sampler_evaluation, start, 32);
+PINNED(heddle_sampler_evaluation, noise_clip, 56);
+PINNED(heddle_sampler_option, value, 8);
+PINNED(heddle_sampler_run, percent_to_sigma, 56);
+PINNED(heddle_sampler_attempt, state, 48);
 PINNED(heddle_sampler_desc, name, 8);
-PINNED(heddle_sampler_desc, final_sigma, 48);
+PINNED(heddle_sampler_desc, attempt, 48);
 PINNED(heddle_noise_levels, percent_to_sigma, 64);
 PINNED(heddle_noise_schedule_desc, name, 8);
 PINNED(heddle_noise_schedule_desc, make, 24);

@@ -99,8 +99,10 @@ heddle_status* euler_step(const heddle_host*, const heddle_sampler_desc*,
   e.size = sizeof e;
   e.after = HEDDLE_SAMPLER_MOVE_START;
   e.sigma = run->sigmas[i];
-  e.next.x = double(run->sigmas[i + 1]) / run->sigmas[i];
-  e.next.denoised[0] = 1 - e.next.x;
+  const double kept = double(run->sigmas[i + 1]) / run->sigmas[i];
+  const heddle_sampler_term terms[] = {{HEDDLE_SAMPLER_START, 0, kept},
+                                       {HEDDLE_SAMPLER_DENOISED, 0, 1 - kept}};
+  e.next = {terms, 2};
   emit(to, &e);
   return nullptr;
 }
@@ -115,7 +117,7 @@ heddle_status* halves(const heddle_host*, const heddle_noise_schedule_desc*,
 }
 
 constexpr heddle_sampler_desc kEuler{
-    sizeof(heddle_sampler_desc), "test_euler", "", 0, 1, 0, &euler_step, nullptr};
+    sizeof(heddle_sampler_desc), "test_euler", "", 0, &euler_step, nullptr, nullptr};
 constexpr heddle_noise_schedule_desc kHalves{sizeof(heddle_noise_schedule_desc), "test_halves", "",
                                              &halves};
 

@@ -1,19 +1,21 @@
 """Writes goldens.safetensors and pipeline/ beside this file: what workflows over tiny random models give.
 
-    make_goldens.py        (needs torch, diffusers, transformers, tokenizers, scipy; x86-64 with AVX2)
+    make_goldens.py        (needs torch, torchsde, diffusers, transformers, tokenizers, scipy; x86-64 with AVX2)
 
 The models are those of ../goldens/make_random_models.py; the samplers are written out in
-../samplers/sampler_reference.py. The rest, ComfyUI's way from a seed to a latent, is written here in PyTorch: noise,
+../samplers/sampler_reference.py and method_reference.py. The rest, ComfyUI's way from a seed to a latent, is written here in PyTorch: noise,
 levels, latent units, masks, guidance. pipeline/ holds the tokenizers and the small JSON files of a diffusers folder whose
 weights are those of ../goldens/random. Goldens are named after the test that reads them; "in.*" are inputs.
 """
 import json
 import os
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+import torchsde
 from diffusers import AutoencoderKL, FluxPipeline, FluxTransformer2DModel
 from safetensors.torch import save_file
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
@@ -22,6 +24,7 @@ from transformers import CLIPTextConfig, CLIPTextModelWithProjection, T5Config, 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "../goldens"), os.path.join(HERE, "../samplers")]
 from make_random_models import randn, shake  # noqa: E402
+from method_reference import METHODS  # noqa: E402
 from sampler_reference import SAMPLERS  # noqa: E402
 
 torch.set_grad_enabled(False)
@@ -83,25 +86,46 @@ def simple(levels, steps):
 # --- one run
 
 
-def run(sampler, sigmas, shape, seed, denoised, latent=None, add_noise=True, mask=None, finite_first=False):
-    """denoised(x, sigma): the model with its guidance. latent: in the model's units."""
-    noise = torch.randn(shape, generator=torch.Generator().manual_seed(seed)) if add_noise else torch.zeros(shape)
+class Brownian:
+    """Draws as k-diffusion's BrownianTreeNoiseSampler makes them."""
+
+    def __init__(self, shape, seed, sigmas):
+        levels = torch.tensor(sigmas)
+        self.tree = torchsde.BrownianTree(levels[levels > 0].min(), torch.zeros(shape), levels.max(), entropy=seed)
+
+    def __call__(self, a, b):
+        a, b = torch.tensor(a, dtype=torch.float32), torch.tensor(b, dtype=torch.float32)
+        return (-self.tree(b, a) / (a - b).sqrt()).double().numpy()
+
+
+def run(sampler, sigmas, shape, seed, denoised, latent=None, add_noise=True, mask=None, finite_first=False, negative=None):
+    """denoised(x, sigma): the model with its guidance; negative: without the positive conditioning. latent: in the model's units."""
+    draw = lambda seed: torch.randn(shape, generator=torch.Generator().manual_seed(seed % 2**64))
+    noise = draw(seed) if add_noise else torch.zeros(shape)
+    kept_noise = draw(seed + 1) if sampler == "ddim" else noise
     clean = torch.zeros(shape) if latent is None else latent
     fresh = torch.Generator().manual_seed((seed + 1) % 2**64)
+    brownian = Brownian(shape, seed, sigmas) if sampler.startswith("dpmpp") and "_sde" in sampler else None
 
-    def seen(x, sigma):
+    def seen(x, sigma, model=denoised):
         x = torch.from_numpy(np.asarray(x)).float()
         if mask is not None:
-            x = x * mask + (sigma * noise + (1 - sigma) * clean) * (1 - mask)
-        d = denoised(x, sigma)
+            x = x * mask + (sigma * kept_noise + (1 - sigma) * clean) * (1 - mask)
+        d = model(x, sigma)
         return (d if mask is None else d * mask + clean * (1 - mask)).double().numpy()
 
     x = sigmas[0] * noise + (1 - sigmas[0]) * clean
     levels = [0.9999] + sigmas[1:] if finite_first and sigmas[0] >= 1 else list(sigmas)
     if sampler.startswith("uni_pc") and levels[-1] == 0:
         levels[-1] = 0.001
-    draw = lambda: torch.randn(shape, generator=fresh).double().numpy()
-    end = SAMPLERS[sampler](seen, x.double().numpy(), np.array(levels, dtype=np.float64), draw, True, 1.0)
+    steps = list(zip(levels[:-1], levels[1:]))
+    draw_next = lambda: torch.randn(shape, generator=fresh).double().numpy()
+    if sampler in METHODS:
+        toy = SimpleNamespace(guided=seen, plain=lambda x, s: seen(x, s, negative), noise=brownian or (lambda a, b: draw_next()))
+        end = METHODS[sampler](toy, x.double().numpy(), np.array(levels, dtype=np.float64), True, 1.0)
+    else:
+        noises = (lambda: brownian(*steps.pop(0))) if brownian else draw_next
+        end = SAMPLERS[sampler](seen, x.double().numpy(), np.array(levels, dtype=np.float64), noises, True, 1.0)
     return torch.from_numpy(end).float() / (1 - levels[-1])
 
 
@@ -136,7 +160,10 @@ def sampler_cases():
     golden("guidance", "euler", simple(levels, 4), both)
     for sampler in ("heun", "dpmpp_2m", "euler_ancestral", "lms", "dpmpp_2s_ancestral", "ipndm"):
         golden(sampler, sampler, simple(levels, 5), both)
-    golden("dpmpp_2m_sde", "dpmpp_2m_sde", simple(levels, 5), both, finite_first=True)
+    for sampler in ("dpmpp_2m_sde", "dpmpp_3m_sde", "dpmpp_sde", "seeds_2", "seeds_3", "sa_solver", "exp_heun_2_x0_sde"):
+        golden(sampler, sampler, simple(levels, 5), both, finite_first=True)
+    for sampler in ("euler_ancestral_cfg_pp", "gradient_estimation_cfg_pp", "dpm_fast", "dpm_adaptive"):
+        golden(sampler, sampler, simple(levels, 5), both, negative=guided(model, two, two, 1))
     sigmas = simple(levels, 6)
     golden("uni_pc", "uni_pc", sigmas[:-2] + sigmas[-1:], both)
     golden("large_seed", "euler", simple(levels, 2), plain, seed=2**64 - 1)
@@ -145,6 +172,7 @@ def sampler_cases():
     golden("denoise", "euler", simple(levels, int(4 / 0.6))[-5:], both, (2, 4, 6, 8), latent=scaled)
     small = F.interpolate(mask[:, None], size=(6, 8), mode="bilinear", align_corners=False)
     golden("mask", "euler", simple(levels, 4), plain, (2, 4, 6, 8), latent=scaled, mask=small)
+    golden("mask_ddim", "ddim", simple(levels, 4), plain, (2, 4, 6, 8), latent=scaled, mask=small)
     golden("combine", "euler", simple(levels, 3), guided(model, [(conds["one"], 1.0), (conds["three"], 0.5)], two, 2.0))
 
     whole = simple(levels, 6)

@@ -26,9 +26,13 @@ BOOST_AUTO_TEST_CASE(guidance_mixes_both_conditionings) {
 }
 
 BOOST_AUTO_TEST_CASE(every_kind_of_sampler_runs_in_the_one_loop) {
-  // Two evaluations, histories, slopes, fresh noise, a corrected start, a finite first level.
-  for (const char* name : {"heun", "dpmpp_2m", "euler_ancestral", "lms", "dpmpp_2s_ancestral",
-                           "ipndm", "dpmpp_2m_sde", "uni_pc"})
+  // Two evaluations, histories, slopes, fresh noise, a corrected start, a finite first level, a
+  // Brownian path, draws used twice, a look without the positive conditioning, attempts.
+  for (const char* name :
+       {"heun", "dpmpp_2m", "euler_ancestral", "lms", "dpmpp_2s_ancestral", "ipndm", "dpmpp_2m_sde",
+        "uni_pc", "dpmpp_3m_sde", "dpmpp_sde", "seeds_2", "seeds_3", "sa_solver",
+        "exp_heun_2_x0_sde", "euler_ancestral_cfg_pp", "gradient_estimation_cfg_pp", "dpm_fast",
+        "dpm_adaptive"})
     compare_latent(out(ksampler("\"steps\": 5, \"sampler_name\": \"" + std::string(name) + "\"")),
                    name);
 }
@@ -47,6 +51,13 @@ BOOST_AUTO_TEST_CASE(a_noise_mask_keeps_the_rest_of_the_picture) {
       R"("masked": {"class_type": "SetLatentNoiseMask", "inputs": {"samples": ["latent", 0], "mask": ["mask", 0]}}, )" +
           out(ksampler(R"("cfg": 1, "latent_image": ["masked", 0])")),
       "mask");
+}
+
+BOOST_AUTO_TEST_CASE(ddim_noises_what_a_mask_keeps_anew) {
+  compare_latent(
+      R"("masked": {"class_type": "SetLatentNoiseMask", "inputs": {"samples": ["latent", 0], "mask": ["mask", 0]}}, )" +
+          out(ksampler(R"("cfg": 1, "sampler_name": "ddim", "latent_image": ["masked", 0])")),
+      "mask_ddim");
 }
 
 BOOST_AUTO_TEST_CASE(combined_conditionings_are_averaged_by_their_strength) {

@@ -7,10 +7,12 @@
  *   for each evaluation e of a step, in order:
  *     D = the clean image the model sees in the present point at level e.sigma; D goes to the
  *         front of the history
- *     next = e.next of the step's start, the history, earlier slopes, fresh noise
+ *     next = e.next of the step's start, the history, earlier slopes, noise
  *     start = next, when e.after moves it; or e.start, when it corrects it
  *     point = next
  *   after a step: the slope (x0 - its first D) / sigma goes to the front of the slopes
+ *
+ * A sampler that chooses its steps as it goes answers with attempts instead, see below.
  *
  * The choice widgets of KSampler, KSamplerAdvanced and KSamplerSelect list every desc of this kind,
  * in load order. */
@@ -26,15 +28,29 @@ extern "C" {
 #define HEDDLE_SAMPLERS \
   "heddle.field.samplers/0" /* heddle_plugin.provide -> heddle_list of heddle_sampler_desc */
 
-enum { HEDDLE_SAMPLER_DENOISED = 4, HEDDLE_SAMPLER_SLOPES = 3 };
+typedef struct heddle_sampler_term {
+  int32_t of;   /* HEDDLE_SAMPLER_START ... */
+  uint32_t age; /* 0 is the newest of its kind */
+  double factor;
+} heddle_sampler_term;
+enum {
+  HEDDLE_SAMPLER_START = 0,    /* the step's start */
+  HEDDLE_SAMPLER_DENOISED = 1, /* D; age 0: of this evaluation */
+  /* What the model sees without the positive conditioning, D of a cfg of 0; zeros when there is no
+   * negative conditioning. Needs HEDDLE_SAMPLER_LOOKS_TWICE. */
+  HEDDLE_SAMPLER_UNCONDITIONED = 2,
+  HEDDLE_SAMPLER_SLOPE = 3, /* age 0: of the step before this one */
+  HEDDLE_SAMPLER_UNCONDITIONED_SLOPE =
+      4, /* the same with what is UNCONDITIONED in the place of D */
+  /* A standard normal draw. Age 0: drawn for this evaluation, when it has such a term, be its
+   * factor 0; 1: the last one drawn before. */
+  HEDDLE_SAMPLER_NOISE = 5
+};
 
-/* x * start + sum denoised[k] * D_k + sum slopes[k] * d_k + noise * (a fresh standard normal draw).
- * [0] is the newest. */
+/* The sum of `count` terms, added in this order. Borrowed until emit() returns. */
 typedef struct heddle_sampler_sum {
-  double x;
-  double denoised[HEDDLE_SAMPLER_DENOISED];
-  double slopes[HEDDLE_SAMPLER_SLOPES];
-  double noise; /* 0: nothing is drawn */
+  const heddle_sampler_term* terms;
+  uint32_t count;
 } heddle_sampler_sum;
 
 typedef struct heddle_sampler_evaluation {
@@ -43,6 +59,11 @@ typedef struct heddle_sampler_evaluation {
   double sigma; /* level at which the model sees the present point */
   heddle_sampler_sum next;
   heddle_sampler_sum start; /* read when after corrects the start */
+  /* Optional. Of the draw of this evaluation: the levels it leads between, with
+   * HEDDLE_SAMPLER_BROWNIAN (both 0: those of the step), and the greatest size of a value, in
+   * standard deviations of the draw (0: any). */
+  float noise_from, noise_to;
+  double noise_clip;
 } heddle_sampler_evaluation;
 enum {
   HEDDLE_SAMPLER_KEEP_START = 0, /* another evaluation of this step follows, from the same start */
@@ -50,39 +71,71 @@ enum {
   HEDDLE_SAMPLER_CORRECT_START = 2
 };
 
+typedef struct heddle_sampler_option {
+  const char* name;
+  double value;
+} heddle_sampler_option;
+
 /* A run, as a sampler sees it. */
 typedef struct heddle_sampler_run {
   uint32_t size;
-  int32_t flow;        /* 1: x = (1 - sigma) picture + sigma noise; 0: x = picture + sigma noise */
+  int32_t flow;        /* 1: x = (1 - sigma) image + sigma noise; 0: x = image + sigma noise */
   double eta;          /* fresh noise of samplers that draw some; 1 unless a node says otherwise */
   double noise_factor; /* of the fresh noise ("s_noise") */
   uint32_t sigma_count;
-  const float* sigmas; /* falling levels, at least two */
+  uint32_t option_count;
+  const float* sigmas;                  /* falling levels, at least two */
+  const heddle_sampler_option* options; /* what the sampler's own node was given, by name */
+  /* The noise level after a part of the way from noise to image: 0 is the noisiest. */
+  const void* levels;
+  double (*percent_to_sigma)(const void* levels, double percent); /* [any] */
 } heddle_sampler_run;
+
+/* A sampler that chooses its steps as it goes makes attempts. Each is one list of evaluations; the
+ * last gives two results, e.next (the one to go on from) and e.start (one of lower order, to
+ * compare with). The nodes measure
+ *   error = |next - start| / max(absolute, relative * max(|start|, |start of the last accepted|))
+ * as the root of the mean of squares over all values, and ask for the next attempt. */
+typedef struct heddle_sampler_attempt {
+  uint32_t size;
+  int32_t accepted; /* out: go on from the results of the attempt before; 0: from where it began */
+  double error;     /* in: of the attempt before; negative before the first */
+  double noise;     /* out: when accepted, factor of a fresh draw that is added */
+  double progress;  /* out: 0 to 1 */
+  double absolute, relative; /* out: for the error of this attempt */
+  double state[8];           /* the sampler's own, zeros at first */
+} heddle_sampler_attempt;
 
 typedef struct heddle_sampler_desc {
   uint32_t size;
   const char* name; /* as workflows write it: "euler" */
   const char* doc;
   uint32_t flags;
-  uint32_t
-      denoised_history; /* evaluations to keep, the newest included: 1 to HEDDLE_SAMPLER_DENOISED */
-  uint32_t slope_history; /* slopes of earlier steps to keep: 0 to HEDDLE_SAMPLER_SLOPES */
 
   /* The evaluations of step `index` (from sigmas[index] to sigmas[index + 1]), each handed to
    * emit(to, ...), which copies it. None: the sampler does nothing in this step. [any] */
   heddle_status* (*step)(const heddle_host*, const struct heddle_sampler_desc* self,
                          const heddle_sampler_run*, uint32_t index,
                          void (*emit)(void* to, const heddle_sampler_evaluation*), void* to);
-  /* The level at which a run really ends. NULL: the last of the sigmas. [any] */
+  /* Optional. The level at which a run really ends. NULL: the last of the sigmas. [any] */
   double (*final_sigma)(const struct heddle_sampler_desc* self, const heddle_sampler_run*);
+  /* Optional; in the place of step. The evaluations of the next attempt, none at the end. [any] */
+  heddle_status* (*attempt)(const heddle_host*, const struct heddle_sampler_desc* self,
+                            const heddle_sampler_run*, heddle_sampler_attempt*,
+                            void (*emit)(void* to, const heddle_sampler_evaluation*), void* to);
 } heddle_sampler_desc;
 enum {
   HEDDLE_SAMPLER_DRAWS_NOISE = 1u << 0,
   HEDDLE_SAMPLER_DISCARDS_PENULTIMATE =
       1u << 1, /* KSampler asks for one level more and drops the last but one  */
   HEDDLE_SAMPLER_FINITE_FIRST_LEVEL =
-      1u << 2 /* in flows, a first level of 1 is replaced by one just below it */
+      1u << 2, /* in flows, a first level of 1 is replaced by one just below it */
+  HEDDLE_SAMPLER_BROWNIAN =
+      1u << 3, /* draws are increments of one Brownian path, that of the seed over all levels */
+  HEDDLE_SAMPLER_LOOKS_TWICE =
+      1u << 4, /* the model sees each point without the positive conditioning, too, at any cfg */
+  HEDDLE_SAMPLER_NEW_MASK_NOISE =
+      1u << 5 /* what a noise mask keeps is noised with a draw of seed + 1, not the initial one */
 };
 
 #ifdef __cplusplus

@@ -51,7 +51,8 @@
  *               in MODEL, optional
  * SIGMAS        tensor (n) f32 in host memory, falling
  * NOISE         record: seed (int), add (bool)
- * SAMPLER       record: name, eta, noise_factor
+ * SAMPLER       record: name, eta, noise_factor; options, optional: a record of floats, by the
+ *               names that the sampler asks for
  * GUIDER        record: model, positive, cfg; negative, absent when cfg is 1
  *
  * Before a run, infer() names parts of these values by paths of keys and indices (abi/node.h):

@@ -1,0 +1,26 @@
+#include "sampler_value.h"
+
+namespace heddle::samplers {
+
+Value sampler_record(const SamplerChoice& choice) {
+  Record record;
+  record.set("name", value_of(choice.name))
+      .set("eta", value_of(choice.eta))
+      .set("noise_factor", value_of(choice.noise_factor));
+  if (choice.options.empty()) return record.value();
+  Record options;
+  for (const auto& [name, value] : choice.options) options.set(name, value_of(value));
+  return record.set("options", options.value()).value();
+}
+
+SamplerChoice sampler_choice(const Value& sampler) {
+  SamplerChoice choice{.name = sampler.get<std::string>("name", ""),
+                       .eta = sampler.get<double>("eta", 1.0),
+                       .noise_factor = sampler.get<double>("noise_factor", 1.0)};
+  const Value options = sampler.field("options");
+  for (std::uint32_t i = 0; i < options.count(); ++i)
+    choice.options.emplace_back(options.key(i), options.item(i).as<double>());
+  return choice;
+}
+
+}  // namespace heddle::samplers
