@@ -11,6 +11,7 @@
 #include "model_sampling_nodes.h"
 #include "random_nodes.h"
 #include "sampler_kind.h"
+#include "sampler_nodes.h"
 #include "schedule_kind.h"
 #include "schedule_nodes.h"
 #include "sigma_nodes.h"
@@ -19,7 +20,10 @@ namespace heddle::samplers {
 
 HEDDLE_PLUGIN("org.heddle.samplers", "0.1.0", KSampler, KSamplerAdvanced, SamplerCustom,
               SamplerCustomAdvanced, RandomNoise, DisableNoise, KSamplerSelect,
-              SamplerEulerAncestral, BasicGuider, CFGGuider, BasicScheduler, BetaSamplingScheduler,
+              SamplerEulerAncestral, SamplerEulerAncestralCFGPP, SamplerDPMPP_2S_Ancestral,
+              SamplerLMS, SamplerDPMPP_3M_SDE, SamplerDPMPP_2M_SDE, SamplerDPMPP_SDE,
+              SamplerDPMAdaptative, SamplerER_SDE, SamplerSASolver, SamplerSEEDS2, SamplerLCM,
+              SamplerEulerCFGpp, BasicGuider, CFGGuider, BasicScheduler, BetaSamplingScheduler,
               KarrasScheduler, ExponentialScheduler, PolyexponentialScheduler, LaplaceScheduler,
               VPScheduler, SDTurboScheduler, AlignYourStepsScheduler, OptimalStepsScheduler,
               SplitSigmas, SplitSigmasDenoise, FlipSigmas, SetFirstSigma, ModelSamplingFlux,
