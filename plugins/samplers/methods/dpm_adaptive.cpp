@@ -1,6 +1,7 @@
 // DPM-Solver-12 and -23 (Lu et al. 2022), with the step size by a PID controller (Soederlind 2003)
 // as k-diffusion has it.
 #include <algorithm>
+#include <stdexcept>
 
 #include "plugins/samplers/dpm_solver.h"
 
@@ -62,6 +63,10 @@ std::vector<Evaluation> dpm_adaptive(const Step& first, heddle_sampler_attempt& 
   attempt.relative = first.option("rtol", 0.05);
   if (!(state.time < end - kNear)) return {};
 
+  if (!(state.time + state.h > state.time)) {
+    throw std::invalid_argument(
+        "sampler dpm_adaptive: its step became 0. Give a greater h_init or greater tolerances.");
+  }
   state.to = std::min(end, state.time + state.h);
   double land_at = state.to;
   if (eta > 0.0) {

@@ -25,7 +25,8 @@ std::vector<Evaluation> lms(const Step& step) {
   constexpr int kParts = 200;  // good to 1e-8 beyond cubics
   const double to = step.next();
   if (to == 0.0) return to_denoised(step);
-  const auto most = static_cast<std::size_t>(std::max(1.0, step.option("order", 4.0)));
+  const auto most =
+      static_cast<std::size_t>(std::min(100.0, std::max(1.0, step.option("order", 4.0))));
   std::vector<double> nodes;
   for (std::size_t j = 0; j < std::min(step.i + 1, most); ++j) nodes.push_back(step.before(j));
   std::vector<double> weights;

@@ -81,7 +81,8 @@ class SaSolver {
   }
 
   std::size_t order(const char* name, double usual, std::size_t i, std::size_t to_end) const {
-    const auto wanted = static_cast<std::size_t>(std::max(0.0, step_.option(name, usual)));
+    const auto wanted =
+        static_cast<std::size_t>(std::min(6.0, std::max(0.0, step_.option(name, usual))));
     const std::size_t there = std::min(wanted, i + 1);
     return to_zero() ? std::min(there, to_end) : there;
   }

@@ -47,7 +47,6 @@ struct ToyRun {
   explicit ToyRun(std::span<const float> sigmas, bool flow = false, double eta = 1.0,
                   double noise_factor = 1.0, std::vector<heddle_sampler_option> given = {})
       : options(std::move(given)) {
-    run.size = sizeof run;
     run.flow = flow ? 1 : 0;
     run.eta = eta;
     run.noise_factor = noise_factor;
@@ -116,7 +115,6 @@ struct Loop {
     return result;
   }
 
-  // Whether it drew.
   bool look(const Evaluation& evaluation) {
     calls.push_back(evaluation.sigma);
     evaluations.push_front(toy_denoised(point, evaluation.sigma));
@@ -335,7 +333,6 @@ BOOST_AUTO_TEST_CASE(noise_factor_scales_the_noise_and_nothing_else) {
   }
 }
 
-// Not a limit that the reference takes (it moves the first level), but the same one.
 BOOST_AUTO_TEST_CASE(sde_steps_from_pure_noise_take_the_limit_of_their_formulas) {
   const std::vector<float> sigmas = {1.0f, 0.75f, 0.5f, 0.25f, 0.0f};
   const std::vector<float> nearly = {1.0f - 0x1p-24f, 0.75f, 0.5f, 0.25f, 0.0f};
@@ -395,5 +392,9 @@ BOOST_AUTO_TEST_CASE(steps_without_a_finite_formula_are_refused_with_name_step_a
   BOOST_CHECK_THROW(step_of("euler_ancestral", rising, 0, true), std::invalid_argument);
   BOOST_CHECK_THROW(step_of("euler", zero, 0), std::invalid_argument);
   BOOST_CHECK_THROW(step_of("euler", flow, 2), std::invalid_argument);
+  heddle_sampler_attempt still{.error = -1.0};
+  const ToyRun stands(flow, false, 1.0, 1.0, {{"h_init", 0.0}, {"order", 2.0}});
+  BOOST_CHECK_THROW(sampler_attempt(*find_sampler("dpm_adaptive"), stands.run, still),
+                    std::invalid_argument);
   BOOST_CHECK_THROW(step_of("euler", std::span<const float>(), 0), std::invalid_argument);
 }
