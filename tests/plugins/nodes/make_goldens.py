@@ -98,8 +98,10 @@ class Brownian:
         return (-self.tree(b, a) / (a - b).sqrt()).double().numpy()
 
 
-def run(sampler, sigmas, shape, seed, denoised, latent=None, add_noise=True, mask=None, finite_first=False, negative=None):
-    """denoised(x, sigma): the model with its guidance; negative: without the positive conditioning. latent: in the model's units."""
+def run(sampler, sigmas, shape, seed, denoised, latent=None, add_noise=True, mask=None, finite_first=False, negative=None,
+        options=None):
+    """denoised(x, sigma): the model with its guidance; negative: without the positive conditioning. latent: in the model's units;
+    options: the sampler's own."""
     draw = lambda seed: torch.randn(shape, generator=torch.Generator().manual_seed(seed % 2**64))
     noise = draw(seed) if add_noise else torch.zeros(shape)
     kept_noise = draw(seed + 1) if sampler == "ddim" else noise
@@ -115,14 +117,15 @@ def run(sampler, sigmas, shape, seed, denoised, latent=None, add_noise=True, mas
         return (d if mask is None else d * mask + clean * (1 - mask)).double().numpy()
 
     x = sigmas[0] * noise + (1 - sigmas[0]) * clean
-    levels = [0.9999] + sigmas[1:] if finite_first and sigmas[0] >= 1 else list(sigmas)
+    # In single precision, as all levels are: ln((1 - sigma) / sigma) would see the difference.
+    levels = [float(np.float32(0.9999))] + sigmas[1:] if finite_first and sigmas[0] >= 1 else list(sigmas)
     if sampler.startswith("uni_pc") and levels[-1] == 0:
         levels[-1] = 0.001
     steps = list(zip(levels[:-1], levels[1:]))
     draw_next = lambda: torch.randn(shape, generator=fresh).double().numpy()
     if sampler in METHODS:
         toy = SimpleNamespace(guided=seen, plain=lambda x, s: seen(x, s, negative), noise=brownian or (lambda a, b: draw_next()))
-        end = METHODS[sampler](toy, x.double().numpy(), np.array(levels, dtype=np.float64), True, 1.0)
+        end = METHODS[sampler](toy, x.double().numpy(), np.array(levels, dtype=np.float64), True, 1.0, **(options or {}))
     else:
         noises = (lambda: brownian(*steps.pop(0))) if brownian else draw_next
         end = SAMPLERS[sampler](seen, x.double().numpy(), np.array(levels, dtype=np.float64), noises, True, 1.0)
@@ -162,7 +165,7 @@ def sampler_cases():
         golden(sampler, sampler, simple(levels, 5), both)
     for sampler in ("dpmpp_2m_sde", "dpmpp_3m_sde", "dpmpp_sde", "seeds_2", "seeds_3", "sa_solver", "exp_heun_2_x0_sde"):
         golden(sampler, sampler, simple(levels, 5), both, finite_first=True)
-    for sampler in ("euler_ancestral_cfg_pp", "gradient_estimation_cfg_pp", "dpm_fast", "dpm_adaptive"):
+    for sampler in ("euler_ancestral_cfg_pp", "gradient_estimation_cfg_pp", "dpm_fast"):
         golden(sampler, sampler, simple(levels, 5), both, negative=guided(model, two, two, 1))
     sigmas = simple(levels, 6)
     golden("uni_pc", "uni_pc", sigmas[:-2] + sigmas[-1:], both)
@@ -171,6 +174,11 @@ def sampler_cases():
     scaled = (raw - FLUX_SHIFT) * FLUX_SCALE
     golden("denoise", "euler", simple(levels, int(4 / 0.6))[-5:], both, (2, 4, 6, 8), latent=scaled)
     small = F.interpolate(mask[:, None], size=(6, 8), mode="bilinear", align_corners=False)
+    # At low levels, where these models are smooth: elsewhere the step that the last attempt's rounding
+    # suggests leads to another picture. Some attempts are refused.
+    low = torch.linspace(np.log(0.02), np.log(0.001), 3).exp().tolist() + [0.0]
+    golden("dpm_adaptive", "dpm_adaptive", low, both, (2, 4, 6, 8), latent=scaled,
+           options={"rtol": 0.002, "atol": 0.002, "h_init": 1.5})
     golden("mask", "euler", simple(levels, 4), plain, (2, 4, 6, 8), latent=scaled, mask=small)
     golden("mask_ddim", "ddim", simple(levels, 4), plain, (2, 4, 6, 8), latent=scaled, mask=small)
     golden("combine", "euler", simple(levels, 3), guided(model, [(conds["one"], 1.0), (conds["three"], 0.5)], two, 2.0))
