@@ -10,16 +10,7 @@ namespace {
 
 // What ComfyUI's conditionings may carry and this sampler does not do yet: drawing without it would
 // give another picture than asked for.
-constexpr std::array kUnsupported = {"area",
-                                     "mask",
-                                     "start_percent",
-                                     "end_percent",
-                                     "control",
-                                     "gligen",
-                                     "hooks",
-                                     "concat_mask",
-                                     "concat_latent_image",
-                                     "reference_latents",
+constexpr std::array kUnsupported = {"control", "gligen", "hooks", "reference_latents",
                                      "unclip_conditioning"};
 
 void refuse_unsupported(const Value& entry) {
@@ -73,27 +64,6 @@ void check_width(const Tensor& tensor, const Value& settings, const char* settin
                                            ". Encode the text with the CLIP of this model.");
 }
 
-Value constants_of(Context& ctx, const Value& entry, const Value& model, std::int64_t items) {
-  using Kind = ConditioningInput::Kind;
-  const Value settings = model_settings(model);
-  Record constants;
-  for (const auto& [kind, name] : conditioning_inputs(model)) {
-    if (kind == Kind::kText) {
-      const Tensor text = tensor_field(entry, "cross_attn", name.c_str());
-      check_width(text, settings, "context_width", "cross_attn");
-      constants.set(name, value_of(fit_batch(ctx, text, items)));
-    } else if (kind == Kind::kPooled) {
-      const Tensor pooled = tensor_field(entry, "pooled_output", name.c_str());
-      check_width(pooled, settings, "pooled_width", "pooled_output");
-      constants.set(name, value_of(fit_batch(ctx, pooled, items)));
-    } else {
-      // 3.5 is what ComfyUI gives FLUX when no node says otherwise.
-      constants.set(name, value_of(host_number(ctx, entry.get<double>("guidance", 3.5))));
-    }
-  }
-  return constants.value();
-}
-
 }  // namespace
 
 std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
@@ -118,23 +88,35 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
   return inputs;
 }
 
-std::vector<ConditioningSet> conditioning_sets(Context& ctx, const Value& list, const Value& model,
-                                               std::int64_t items) {
+Value constants_of(Context& ctx, const Value& entry, const Value& model, std::int64_t items) {
+  using Kind = ConditioningInput::Kind;
+  refuse_unsupported(entry);
+  const Value settings = model_settings(model);
+  Record constants;
+  for (const auto& [kind, name] : conditioning_inputs(model)) {
+    if (kind == Kind::kText) {
+      const Tensor text = tensor_field(entry, "cross_attn", name.c_str());
+      check_width(text, settings, "context_width", "cross_attn");
+      constants.set(name, value_of(fit_batch(ctx, text, items)));
+    } else if (kind == Kind::kPooled) {
+      const Tensor pooled = tensor_field(entry, "pooled_output", name.c_str());
+      check_width(pooled, settings, "pooled_width", "pooled_output");
+      constants.set(name, value_of(fit_batch(ctx, pooled, items)));
+    } else {
+      // 3.5 is what ComfyUI gives FLUX when no node says otherwise.
+      constants.set(name, value_of(host_number(ctx, entry.get<double>("guidance", 3.5))));
+    }
+  }
+  return constants.value();
+}
+
+std::vector<Value> entries_of(const Value& list) {
   if (list.count() == 0)
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 "the conditioning is an empty list. Link a text encoder's output.");
-  std::vector<ConditioningSet> sets;
-  double total = 0;
-  for (std::uint32_t i = 0; i < list.count(); ++i) {
-    const Value entry = list.item(i);
-    refuse_unsupported(entry);
-    const double weight = entry.get<double>("strength", 1.0);
-    sets.push_back({constants_of(ctx, entry, model, items), weight});
-    total += weight;
-  }
-  if (total == 0) return sets;
-  for (ConditioningSet& set : sets) set.weight /= total;
-  return sets;
+  std::vector<Value> entries;
+  for (std::uint32_t i = 0; i < list.count(); ++i) entries.push_back(list.item(i));
+  return entries;
 }
 
 }  // namespace heddle::samplers

@@ -1,5 +1,4 @@
-// CONDITIONING values as a model's constant inputs: one set for each entry of the list, weighted.
-// One call's thread.
+// Entries of a CONDITIONING as a model's constant inputs. One call's thread.
 #pragma once
 
 #include <string>
@@ -8,11 +7,6 @@
 #include <heddle/model.hpp>
 
 namespace heddle::samplers {
-
-struct ConditioningSet {
-  Value constants;      // record by the model's input names
-  double weight = 1.0;  // of its prediction; the weights of a list add up to 1, or are all 0
-};
 
 // What a model reads besides x and timestep, and where in a conditioning it stands.
 struct ConditioningInput {
@@ -28,10 +22,11 @@ constexpr std::int64_t fitted_rows(std::int64_t rows, std::int64_t items) {
   return rows == 1 ? 1 : items;
 }
 
-// The entries of a list, for a batch of `items`. Where all have a strength of 0 the list predicts a
-// clean picture of zeros, as in ComfyUI. Throws when an entry asks for something that this
-// sampler does not do, or lacks something that the model reads.
-std::vector<ConditioningSet> conditioning_sets(Context& ctx, const Value& list, const Value& model,
-                                               std::int64_t items);
+// What the model reads of an entry, for a batch of `items`: a record by the model's input names.
+// Throws when the entry asks for something that the samplers do not do, or lacks something that the
+// model reads.
+Value constants_of(Context& ctx, const Value& entry, const Value& model, std::int64_t items);
+// The entries of a list, at least one.
+std::vector<Value> entries_of(const Value& list);
 
 }  // namespace heddle::samplers

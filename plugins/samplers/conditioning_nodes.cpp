@@ -180,8 +180,27 @@ void ConditioningSetAreaStrength::execute(Context& ctx) {
 }
 
 void ConditioningSetAreaStrength::infer(Infer& question) {
-  infer_entries(question, out, entry_shapes(question, conditioning));
+  std::vector<EntryShapes> entries = entry_shapes(question, conditioning);
+  const std::optional<double> by = question[strength];
+  for (EntryShapes& entry : entries)
+    if (by) entry.scope = Record(entry.scope).set("strength", value_of(*by)).value();
+  infer_entries(question, out, entries);
   question.shares(out);
+}
+
+void ConditioningMultiply::execute(Context& ctx) {
+  const double factor = ctx[multiplier];
+  ctx[out] = each(ctx[conditioning], [&](const Value& entry) {
+    Record changed(entry);
+    for (const char* key : {"cross_attn", "pooled_output"})
+      if (entry.has(key))
+        changed.set(key, value_of(ops::combine(ctx, {{factor, entry.field(key).as<Tensor>()}})));
+    return changed.value();
+  });
+}
+
+void ConditioningMultiply::infer(Infer& question) {
+  infer_entries(question, out, entry_shapes(question, conditioning));
 }
 
 }  // namespace heddle::samplers

@@ -94,4 +94,17 @@ struct ConditioningSetAreaStrength {
   static void infer(Infer& question);
 };
 
+// Of what ConditioningZeroOut sets to 0: the text's numbers and the pooled ones.
+struct ConditioningMultiply {
+  static constexpr Info info{"ConditioningMultiply", 1, "Conditioning (Multiply)",
+                             "model/conditioning/transform", "All numbers times one."};
+  static constexpr Input<Value> conditioning{"conditioning", 0, "", "CONDITIONING"};
+  static constexpr Input<double> multiplier{
+      "multiplier", Widget{.number = 1, .min = -100, .max = 100, .step = 0.01}};
+  static constexpr Output<Value> out{"CONDITIONING", 0, "", "CONDITIONING"};
+  static constexpr auto ports = heddle::ports(conditioning, multiplier, out);
+  static void execute(Context& ctx);
+  static void infer(Infer& question);
+};
+
 }  // namespace heddle::samplers

@@ -60,11 +60,7 @@ void SamplerEulerAncestral::execute(Context& ctx) {
 }
 
 void BasicGuider::execute(Context& ctx) {
-  ctx[guider] = Record()
-                    .set("model", ctx[model])
-                    .set("positive", ctx[conditioning])
-                    .set("cfg", value_of(1.0))
-                    .value();
+  ctx[guider] = guider_record({.model = ctx[model], .positive = ctx[conditioning], .negative = {}});
 }
 
 void BasicGuider::infer(Infer& question) {
@@ -73,12 +69,8 @@ void BasicGuider::infer(Infer& question) {
 }
 
 void CFGGuider::execute(Context& ctx) {
-  ctx[guider] = Record()
-                    .set("model", ctx[model])
-                    .set("positive", ctx[positive])
-                    .set("negative", ctx[negative])
-                    .set("cfg", value_of(ctx[cfg]))
-                    .value();
+  ctx[guider] = guider_record(
+      {.model = ctx[model], .positive = ctx[positive], .negative = ctx[negative], .cfg = ctx[cfg]});
 }
 
 void CFGGuider::infer(Infer& question) {
@@ -112,13 +104,9 @@ void SamplerCustom::infer(Infer& question) {
 }
 
 void SamplerCustomAdvanced::execute(Context& ctx) {
-  const Value from = ctx[noise], guide = ctx[guider];
+  const Value from = ctx[noise];
   SampleJob job;
-  job.guide = {guide.field("model"), guide.field("positive"), guide.field("negative"),
-               guide.get<double>("cfg", 1.0)};
-  if (!job.guide.model || !job.guide.positive)
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                "the GUIDER has no model or no conditioning. Link a BasicGuider or a CFGGuider.");
+  job.guide = guide_of(ctx[guider]);
   job.sampler = sampler_choice(ctx[sampler]);
   job.sigmas = sigmas_of(ctx, ctx[sigmas]);
   job.noise = {from.get<std::uint64_t>("seed", 0), from.get<bool>("add", true)};
@@ -133,10 +121,19 @@ void SamplerCustomAdvanced::infer(Infer& question) {
   JobShapes job{.model = question.part(guider, "model"),
                 .positive = entry_shapes(question, guider, "positive"),
                 .negative = entry_shapes(question, guider, "negative"),
+                .third = entry_shapes(question, guider, "third"),
                 .cfg = scale ? std::optional(scale.as<double>()) : std::nullopt,
                 .sampler = {},
                 .sigmas = {},
                 .latent = {}};
+  if (const Value mix = question.part(guider, "mix")) {
+    job.mix = find_mix(mix.as<std::string>()).value_or(Mix::kCfg);
+    const Value number = question.part(guider, "number");
+    if (number)
+      job.number = number.as<double>();
+    else
+      job.cfg.reset();
+  }
   infer_custom<SamplerCustomAdvanced>(question, std::move(job));
 }
 

@@ -1,6 +1,7 @@
 #include "noise_mask.h"
 
 #include <algorithm>
+#include <limits>
 
 #include <heddle/host_memory.hpp>
 #include <heddle/ops.hpp>
@@ -59,7 +60,8 @@ bool has_noise_mask(const Latent& latent) {
 }
 
 std::optional<NoiseMask> NoiseMask::of(Context& ctx, const Latent& latent, const Tensor& samples,
-                                       const Tensor& noise) {
+                                       const Tensor& noise, const ModelSampling& sampling,
+                                       const std::optional<MaskSteps>& steps) {
   if (!has_noise_mask(latent)) return std::nullopt;
   const Tensor given = latent.record.field("noise_mask").as<Tensor>();
   if (latent.shape.size() != 4)
@@ -76,17 +78,42 @@ std::optional<NoiseMask> NoiseMask::of(Context& ctx, const Latent& latent, const
   std::pmr::vector<float> planes = resize_planes(drawn, from, to, memory);
   repeat_for_items(planes, std::size_t(to.height * to.width), latent.items());
 
-  const Shape shape{latent.items(), 1, to.height, to.width};
   NoiseMask mask;
-  mask.mask_ = ctx.upload(shape, HEDDLE_F32, planes.data());
-  for (float& m : planes) m = 1 - m;
-  const Tensor kept = ctx.upload(shape, HEDDLE_F32, planes.data());
-  mask.kept_samples_ = ops::mul(ctx, samples, kept);
-  if (noise) mask.kept_noise_ = ops::mul(ctx, noise, kept);
+  mask.sampling_ = &sampling;
+  mask.samples_ = samples;
+  mask.noise_ = noise;
+  mask.steps_ = steps;
+  mask.planes_ = ctx.make_host({latent.items(), 1, to.height, to.width}, HEDDLE_F32);
+  std::copy(planes.begin(), planes.end(), mask.planes_.data<float>());
+  mask.set(ctx, planes, memory);
   return mask;
 }
 
-Tensor NoiseMask::before(Context& ctx, const Tensor& x, const NoiseScaling& scaling) const {
+void NoiseMask::set(Context& ctx, std::span<const float> planes,
+                    std::pmr::memory_resource& memory) {
+  const Shape shape = planes_.shape();
+  mask_ = ctx.upload(shape, HEDDLE_F32, planes.data());
+  std::pmr::vector<float> rest(planes.begin(), planes.end(), &memory);
+  for (float& m : rest) m = 1 - m;
+  const Tensor kept = ctx.upload(shape, HEDDLE_F32, rest.data());
+  kept_samples_ = ops::mul(ctx, samples_, kept);
+  if (noise_) kept_noise_ = ops::mul(ctx, noise_, kept);
+}
+
+Tensor NoiseMask::before(Context& ctx, const Tensor& x, double sigma) {
+  if (steps_) {
+    const float time = sampling_->levels.timestep(float(sigma));
+    const float left = (time - steps_->last_time) / (steps_->first_time - steps_->last_time);
+    HostMemory memory(ctx);
+    std::pmr::vector<float> now(planes_.data<float>(), planes_.data<float>() + planes_.count(),
+                                &memory);
+    const bool mixes = steps_->strength > 0.0 && steps_->strength < 1.0;
+    const auto strength = float(mixes ? steps_->strength : 1.0);
+    for (float& m : now) m = strength * (m >= left ? 1.0f : 0.0f) + (1.0f - strength) * m;
+    set(ctx, now, memory);
+  }
+  constexpr double kNoHighest = std::numeric_limits<double>::max();
+  const NoiseScaling scaling = noise_scaling(sampling_->prediction, sigma, kNoHighest);
   std::vector<ops::Term> terms{{1.0, ops::mul(ctx, x, mask_)}, {scaling.latent, kept_samples_}};
   if (kept_noise_) terms.push_back({scaling.noise, kept_noise_});
   return ops::combine(ctx, terms);

@@ -11,7 +11,7 @@
 #include <heddle/node.hpp>
 
 #include "latent.h"
-#include "prediction.h"
+#include "model_sampling.h"
 
 namespace heddle::samplers {
 
@@ -25,16 +25,32 @@ std::pmr::vector<float> resize_planes(std::span<const float> planes, PlaneSize f
 
 bool has_noise_mask(const Latent& latent);
 
+// Differential diffusion (Levin and Fried 2023): at each level the mask is 1 where it is at least
+// the part of the way that is left, in timesteps, and 0 elsewhere.
+struct MaskSteps {
+  double strength = 1.0;                // below 1: mixed with the mask itself
+  float first_time = 0, last_time = 0;  // timesteps of the run
+};
+
 class NoiseMask {
  public:
   // None when the latent has no mask. `noise` may be an empty tensor: no noise is mixed in.
+  // `sampling` is borrowed.
   static std::optional<NoiseMask> of(Context& ctx, const Latent& latent, const Tensor& samples,
-                                     const Tensor& noise);
+                                     const Tensor& noise, const ModelSampling& sampling,
+                                     const std::optional<MaskSteps>& steps = {});
 
-  Tensor before(Context& ctx, const Tensor& x, const NoiseScaling& scaling) const;
+  Tensor before(Context& ctx, const Tensor& x, double sigma);
+  // For the level of the last before().
   Tensor after(Context& ctx, const Tensor& denoised) const;
 
  private:
+  void set(Context& ctx, std::span<const float> planes, std::pmr::memory_resource& memory);
+
+  const ModelSampling* sampling_ = nullptr;
+  Tensor samples_, noise_;  // as they came
+  std::optional<MaskSteps> steps_;
+  Tensor planes_;                            // m in host memory
   Tensor mask_, kept_samples_, kept_noise_;  // m, latent (1 - m), noise (1 - m)
 };
 

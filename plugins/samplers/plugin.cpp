@@ -1,5 +1,6 @@
 // plugins/samplers/plugin.cpp - the plugin of the samplers: nodes that draw, their parts, and the
 // two kinds that other plugins can add to.
+#include "area_nodes.h"
 #include "conditioning_nodes.h"
 #include "custom_nodes.h"
 #include "empty_latent_nodes.h"
@@ -9,6 +10,7 @@
 #include "latent_scale_nodes.h"
 #include "latent_transform_nodes.h"
 #include "model_sampling_nodes.h"
+#include "property_nodes.h"
 #include "random_nodes.h"
 #include "sampler_kind.h"
 #include "sampler_nodes.h"
@@ -18,26 +20,29 @@
 
 namespace heddle::samplers {
 
-HEDDLE_PLUGIN("org.heddle.samplers", "0.1.0", KSampler, KSamplerAdvanced, SamplerCustom,
-              SamplerCustomAdvanced, RandomNoise, DisableNoise, KSamplerSelect,
-              SamplerEulerAncestral, SamplerEulerAncestralCFGPP, SamplerDPMPP_2S_Ancestral,
-              SamplerLMS, SamplerDPMPP_3M_SDE, SamplerDPMPP_2M_SDE, SamplerDPMPP_SDE,
-              SamplerDPMAdaptative, SamplerER_SDE, SamplerSASolver, SamplerSEEDS2, SamplerLCM,
-              SamplerEulerCFGpp, BasicGuider, CFGGuider, BasicScheduler, BetaSamplingScheduler,
-              KarrasScheduler, ExponentialScheduler, PolyexponentialScheduler, LaplaceScheduler,
-              VPScheduler, SDTurboScheduler, AlignYourStepsScheduler, OptimalStepsScheduler,
-              SplitSigmas, SplitSigmasDenoise, FlipSigmas, SetFirstSigma, ModelSamplingFlux,
-              ModelSamplingSD3, ModelSamplingAuraFlow, EmptyLatentImage, EmptySD3LatentImage,
-              RepeatLatentBatch, LatentFromBatch, SetLatentNoiseMask, LatentUpscale,
-              LatentUpscaleBy, LatentAdd, LatentSubtract, LatentMultiply, LatentInterpolate,
-              LatentBlend, LatentComposite, LatentCompositeMasked, LatentBatch, LatentConcat,
-              LatentRotate, LatentFlip, LatentCrop, LatentCut, LatentCutToBatch, TrimVideoLatent,
-              LatentBatchSeedBehavior, EmptyFlux2LatentImage, EmptyHunyuanLatentVideo,
-              EmptyHunyuanVideo15Latent, EmptyHunyuanImageLatent, EmptyLTXVLatentVideo,
-              EmptyMochiLatentVideo, EmptyCosmosLatentVideo, EmptyChromaRadianceLatentImage,
-              EmptyQwenImageLayeredLatentImage, FluxGuidance, ConditioningZeroOut,
-              ConditioningCombine, ConditioningConcat, ConditioningAverage,
-              ConditioningSetAreaStrength, RandomConditioning, RandomLatent, Discard, Samplers,
-              NoiseSchedules)
+HEDDLE_PLUGIN(
+    "org.heddle.samplers", "0.1.0", KSampler, KSamplerAdvanced, SamplerCustom,
+    SamplerCustomAdvanced, RandomNoise, DisableNoise, KSamplerSelect, SamplerEulerAncestral,
+    SamplerEulerAncestralCFGPP, SamplerDPMPP_2S_Ancestral, SamplerLMS, SamplerDPMPP_3M_SDE,
+    SamplerDPMPP_2M_SDE, SamplerDPMPP_SDE, SamplerDPMAdaptative, SamplerER_SDE, SamplerSASolver,
+    SamplerSEEDS2, SamplerLCM, SamplerEulerCFGpp, BasicGuider, CFGGuider, BasicScheduler,
+    BetaSamplingScheduler, KarrasScheduler, ExponentialScheduler, PolyexponentialScheduler,
+    LaplaceScheduler, VPScheduler, SDTurboScheduler, AlignYourStepsScheduler, OptimalStepsScheduler,
+    SplitSigmas, SplitSigmasDenoise, FlipSigmas, SetFirstSigma, ModelSamplingFlux, ModelSamplingSD3,
+    ModelSamplingAuraFlow, EmptyLatentImage, EmptySD3LatentImage, RepeatLatentBatch,
+    LatentFromBatch, SetLatentNoiseMask, LatentUpscale, LatentUpscaleBy, LatentAdd, LatentSubtract,
+    LatentMultiply, LatentInterpolate, LatentBlend, LatentComposite, LatentCompositeMasked,
+    LatentBatch, LatentConcat, LatentRotate, LatentFlip, LatentCrop, LatentCut, LatentCutToBatch,
+    TrimVideoLatent, LatentBatchSeedBehavior, EmptyFlux2LatentImage, EmptyHunyuanLatentVideo,
+    EmptyHunyuanVideo15Latent, EmptyHunyuanImageLatent, EmptyLTXVLatentVideo, EmptyMochiLatentVideo,
+    EmptyCosmosLatentVideo, EmptyChromaRadianceLatentImage, EmptyQwenImageLayeredLatentImage,
+    FluxGuidance, ConditioningZeroOut, ConditioningCombine, ConditioningConcat, ConditioningAverage,
+    ConditioningSetAreaStrength, ConditioningMultiply, ConditioningSetArea,
+    ConditioningSetAreaPercentage, ConditioningSetAreaPercentageVideo, ConditioningSetMask,
+    ConditioningSetTimestepRange, ConditioningTimestepsRange, ConditioningSetProperties,
+    ConditioningSetPropertiesAndCombine, ConditioningSetDefaultCombine,
+    PairConditioningSetProperties, PairConditioningSetPropertiesAndCombine,
+    PairConditioningSetDefaultCombine, PairConditioningCombine, RandomConditioning, RandomLatent,
+    Discard, Samplers, NoiseSchedules)
 
 }  // namespace heddle::samplers

@@ -2,16 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include <heddle/checked.hpp>
 #include <heddle/host_memory.hpp>
 #include <heddle/ops.hpp>
 
-#include "conditioning.h"
+#include "denoiser.h"
 #include "latent.h"
 #include "model_sampling.h"
-#include "noise_mask.h"
 #include "preview.h"
 #include "random.h"
 #include "run_plan.h"
@@ -19,110 +17,6 @@
 
 namespace heddle::samplers {
 namespace {
-
-// D, what the model sees in a point: its sets, guidance and the mask.
-class Denoiser {
- public:
-  // `looks_twice`: what the model sees without the positive conditioning is asked for, too.
-  Denoiser(Context& ctx, const Guide& guide, const ModelSampling& sampling, std::int64_t items,
-           bool looks_twice)
-      : ctx_(ctx), sampling_(sampling), looks_twice_(looks_twice) {
-    const Guidance mix = guidance(guide.cfg);
-    const bool positive_draws = add_sets(guide.positive, guide.model, items, mix.conditioned);
-    bool negative_draws = true;
-    negative_from_ = constants_.size();
-    if (mix.needs_unconditioned() || (looks_twice && guide.negative)) {
-      if (!guide.negative)
-        throw Error(HEDDLE_INVALID_ARGUMENT, "cfg is " + std::to_string(guide.cfg) +
-                                                 " and there is no negative "
-                                                 "conditioning. Link one, or set cfg to 1.");
-      negative_draws = add_sets(guide.negative, guide.model, items, mix.unconditioned);
-    }
-    // A list that draws nothing counts as a picture of zeros.
-    if (!positive_draws)
-      drawn_ = negative_draws ? mix.unconditioned : 0.0;
-    else if (!negative_draws)
-      drawn_ = mix.conditioned;
-  }
-
-  // The levels of all evaluations of the run, in order.
-  void open(const Value& model, const SamplerPlan& plan) {
-    std::vector<float> timesteps;
-    for (const auto& step : plan)
-      for (const Evaluation& evaluation : step)
-        timesteps.push_back(sampling_.levels.timestep(float(evaluation.sigma)));
-    evaluation_ = 0;
-    if (timesteps.empty()) return;
-    const Tensor schedule = ctx_.make_host({std::int64_t(timesteps.size())}, HEDDLE_F32);
-    std::copy(timesteps.begin(), timesteps.end(), schedule.data<float>());
-    const Value record = Record().set("timestep", value_of(schedule)).value();
-    session_.emplace(ctx_, model, constants_, record,
-                     checked_cast<std::uint32_t>(timesteps.size(), "steps"));
-  }
-
-  void use_mask(const std::optional<NoiseMask>& mask) { mask_ = mask; }
-
-  // The next evaluation.
-  Seen operator()(const Tensor& point, double sigma) {
-    Tensor x = point;
-    if (mask_) {
-      constexpr double kNoHighest = std::numeric_limits<double>::max();
-      x = mask_->before(ctx_, x, noise_scaling(sampling_.prediction, sigma, kNoHighest));
-    }
-    const double timestep = sampling_.levels.timestep(float(sigma));
-    const ModelTerms terms = model_terms(sampling_.prediction, sigma, timestep);
-    const Value input = Record().set("x", value_of(sum_of(ctx_, {{terms.input, x}}))).value();
-    const std::vector<Value> outputs =
-        session_->step(evaluation_++, std::vector<Value>(constants_.size(), input));
-    std::vector<ops::Term> parts{{terms.x * drawn_, x}};
-    for (std::size_t i = 0; i < outputs.size(); ++i)
-      parts.push_back({terms.output * weights_[i], outputs[i].field("out").as<Tensor>()});
-    const Tensor denoised = or_zeros(ctx_, sum_of(ctx_, std::move(parts)), x.shape());
-    Seen seen{mask_ ? mask_->after(ctx_, denoised) : denoised, {}};
-    if (looks_twice_) seen.unconditioned = unconditioned(terms, x, outputs);
-    return seen;
-  }
-
- private:
-  // As ComfyUI, zeros without a negative conditioning, and not masked.
-  Tensor unconditioned(const ModelTerms& terms, const Tensor& x,
-                       const std::vector<Value>& outputs) const {
-    if (negative_from_ == outputs.size()) return or_zeros(ctx_, {}, x.shape());
-    double shares = 0.0;
-    std::vector<ops::Term> parts{{0.0, x}};
-    for (std::size_t i = negative_from_; i < outputs.size(); ++i) {
-      parts.push_back({terms.output * shares_[i], outputs[i].field("out").as<Tensor>()});
-      shares += shares_[i];
-    }
-    // Without any strength a list counts as a picture of zeros.
-    parts.front().coefficient = shares == 0.0 ? 0.0 : terms.x;
-    return or_zeros(ctx_, sum_of(ctx_, std::move(parts)), x.shape());
-  }
-
-  // False: none of them has any strength.
-  bool add_sets(const Value& conditioning, const Value& model, std::int64_t items, double factor) {
-    bool draws = false;
-    for (ConditioningSet& set : conditioning_sets(ctx_, conditioning, model, items)) {
-      constants_.push_back(std::move(set.constants));
-      weights_.push_back(factor * set.weight);
-      shares_.push_back(set.weight);
-      draws = draws || set.weight != 0;
-    }
-    return draws;
-  }
-
-  Context& ctx_;
-  const ModelSampling& sampling_;
-  bool looks_twice_;
-  std::vector<Value> constants_;
-  std::size_t negative_from_ = 0;  // the sets from here on are of the negative conditioning
-  std::vector<double> shares_;     // of the sets in their conditioning
-  std::vector<double> weights_;    // of the sets' outputs; they add up to `drawn_`
-  double drawn_ = 1.0;             // less where all strengths of a conditioning are 0
-  std::optional<NoiseMask> mask_;
-  std::optional<Session> session_;
-  std::uint32_t evaluation_ = 0;
-};
 
 // How far two results of an attempt lie apart (heddle/diffusion/samplers.h).
 class ErrorMeter {
@@ -210,6 +104,17 @@ class Run {
   std::optional<PreviewMap> preview_;
 };
 
+// Of the model's settings, for these levels.
+std::optional<MaskSteps> mask_steps_of(const Value& settings, const Sigmas& levels,
+                                       const ModelSampling& sampling) {
+  const Value record = settings.field("mask_steps");
+  if (!record) return std::nullopt;
+  const float last = std::max(levels.back(), sampling.levels.sigma_min());
+  return MaskSteps{.strength = record.get<double>("strength", 1.0),
+                   .first_time = sampling.levels.timestep(levels.front()),
+                   .last_time = sampling.levels.timestep(last)};
+}
+
 }  // namespace
 
 Sampled sample(Context& ctx, const SampleJob& job) {
@@ -239,12 +144,15 @@ Sampled sample(Context& ctx, const SampleJob& job) {
   const Tensor x = or_zeros(ctx, sum_of(ctx, std::move(beginning)), latent.shape);
 
   const auto asks = [&sampler](std::uint32_t flag) { return (sampler.flags & flag) != 0; };
-  Denoiser denoiser(ctx, job.guide, sampling, latent.items(), asks(HEDDLE_SAMPLER_LOOKS_TWICE));
+  const bool looks_twice = asks(HEDDLE_SAMPLER_LOOKS_TWICE);
+  const GuidePlan guide(job.guide, sampling, looks_twice);
+  Denoiser denoiser(ctx, guide, sampling, latent.shape, looks_twice);
   Tensor mask_noise = noise;
   if (asks(HEDDLE_SAMPLER_NEW_MASK_NOISE) && has_noise_mask(latent))
     mask_noise = upload(initial_noise(job.noise.seed + 1, latent.values.size(), memory));
-  denoiser.use_mask(NoiseMask::of(ctx, latent, samples, mask_noise));
-  denoiser.open(job.guide.model, run.steps);
+  denoiser.use_mask(NoiseMask::of(ctx, latent, samples, mask_noise, sampling,
+                                  mask_steps_of(settings, run.levels, sampling)));
+  denoiser.open(run.steps);
   SamplerLoop loop(
       ctx, [&](const Tensor& point, double sigma) { return denoiser(point, sigma); },
       asks(HEDDLE_SAMPLER_BROWNIAN) ? NoiseSource(ctx, latent.shape, job.noise.seed, run.levels)
@@ -252,8 +160,7 @@ Sampled sample(Context& ctx, const SampleJob& job) {
       run.steps, x);
   Run steps(ctx, settings, loop);
   if (sampler.attempt != nullptr)
-    steps.follow_attempts(sampler, run,
-                          [&](const SamplerPlan& plan) { denoiser.open(job.guide.model, plan); });
+    steps.follow_attempts(sampler, run, [&](const SamplerPlan& plan) { denoiser.open(plan); });
   else
     steps.follow(run.steps);
   const Tensor result = or_zeros(ctx, sum_of(ctx, {{run.end_scale, loop.result()}}), latent.shape);

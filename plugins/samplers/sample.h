@@ -8,18 +8,11 @@
 #include <heddle/model.hpp>
 #include <heddle/session.hpp>
 
+#include "guide.h"
 #include "noise_schedule.h"
 #include "sampler_kind.h"
 
 namespace heddle::samplers {
-
-// Who says what the picture shall be.
-struct Guide {
-  Value model;
-  Value positive;
-  Value negative;  // may be empty when cfg is 1
-  double cfg = 1.0;
-};
 
 struct Noise {
   std::uint64_t seed = 0;

@@ -3,17 +3,20 @@
 #include <heddle/checked.hpp>
 
 #include "brownian_tree.h"
+#include "cond_weights.h"
 #include "conditioning.h"
 #include "model_sampling.h"
 #include "prediction.h"
 #include "run_plan.h"
+#include "stretches.h"
 
 namespace heddle::samplers {
 namespace {
 
 // The constants of one set; none when an entry lacks what the model reads.
-std::optional<Infer::Set> set_of(const EntryShapes& entry,
-                                 const std::vector<ConditioningInput>& inputs, std::int64_t items) {
+std::optional<Infer::Set> constants_of(const EntryShapes& entry,
+                                       const std::vector<ConditioningInput>& inputs,
+                                       std::int64_t items) {
   using Kind = ConditioningInput::Kind;
   Infer::Set set;
   for (const auto& [kind, name] : inputs) {
@@ -39,7 +42,7 @@ double count_of(const Shape& shape) {
 // Sums over the latent: for each evaluation the input, the clean picture of all sets and the next
 // point, besides the noise at the beginning and the scaling at the end. Each term is read once.
 void infer_cost(Infer& question, const JobShapes& job, const RunPlan& run, std::size_t sets,
-                const heddle_sampler_desc& sampler) {
+                const heddle_sampler_desc& sampler, const GuidePlan& plan) {
   constexpr double kTermsOfAPoint = 3, kOnce = 6, kBytes = 4;
   const double terms = double(run.evaluations()) * (double(sets) + 1 + kTermsOfAPoint) + kOnce;
   const double count = count_of(job.latent);
@@ -56,7 +59,92 @@ void infer_cost(Infer& question, const JobShapes& job, const RunPlan& run, std::
   if ((sampler.flags & HEDDLE_SAMPLER_BROWNIAN) != 0)
     in_host += double(BrownianTree::scratch_bytes(std::size_t(count)));
   if (sampler.attempt != nullptr) in_host += 3 * kBytes * count;
+  // Patches get the point and every prediction there, and work in double precision.
+  if (plan.is_patched()) in_host += kBytes * count * double(plan.list_count() + 6);
   question.host_scratch(checked_cast<std::uint64_t>(in_host, "bytes"));
+}
+
+// The entries as a run has them; none where that depends on what a mask looks like.
+std::optional<ScopedLists> scoped_lists(const JobShapes& job, const NoiseLevels& levels) {
+  const Shape grid(job.latent.begin() + 2, job.latent.end());
+  ScopedLists lists;
+  for (const auto* entries : {&job.positive, &job.negative, &job.third}) {
+    std::vector<ScopedEntry>& list = lists.emplace_back();
+    for (std::size_t item = 0; item < entries->size(); ++item) {
+      const EntryShapes& entry = (*entries)[item];
+      ScopedEntry made{.scope = scope_of(entry.scope, entry.mask.has_value(), grid, levels),
+                       .list = lists.size() - 1,
+                       .item = item};
+      if (made.scope.bounded_by_mask) return {};
+      list.push_back(std::move(made));
+    }
+  }
+  add_opposites(lists);
+  return lists;
+}
+
+// Default entries count where others leave something. Where those have masks nobody knows, and all
+// are taken.
+std::vector<bool> counting(const std::vector<ScopedEntry>& list,
+                           const std::vector<std::size_t>& entries, const Shape& grid) {
+  std::vector<Weighed> weighed;
+  bool has_mask = false, has_default = false;
+  for (const std::size_t i : entries) {
+    weighed.push_back({&list[i].scope, nullptr});
+    has_mask = has_mask || list[i].scope.has_mask;
+    has_default = has_default || list[i].scope.is_default;
+  }
+  std::vector<bool> counts(entries.size(), true);
+  if (has_mask || !has_default) return counts;
+  const std::vector<CellWeights> weights = cell_weights(weighed, grid, 1);
+  for (std::size_t k = 0; k < weights.size(); ++k) counts[k] = weights[k].counts;
+  return counts;
+}
+
+// The sets of the model's inputs in a stretch; none where an entry lacks something.
+std::optional<std::vector<Infer::Set>> sets_of(const JobShapes& job, const ScopedLists& lists,
+                                               const Stretch& stretch) {
+  const Shape grid(job.latent.begin() + 2, job.latent.end());
+  std::vector<ModelSet> wanted;
+  for (std::size_t list = 0; list < lists.size(); ++list) {
+    const std::vector<bool> counts = counting(lists[list], stretch.entries[list], grid);
+    for (std::size_t k = 0; k < counts.size(); ++k)
+      if (counts[k]) index_of(wanted, set_of(lists[list][stretch.entries[list][k]], grid));
+  }
+  const std::vector<ConditioningInput> inputs = conditioning_inputs(job.model);
+  const std::vector<EntryShapes>* const entries[] = {&job.positive, &job.negative, &job.third};
+  std::vector<Infer::Set> sets;
+  for (const ModelSet& set : wanted) {
+    std::optional<Infer::Set> made =
+        constants_of((*entries[set.list])[set.item], inputs, job.latent.front());
+    if (!made) return {};
+    Shape x = job.latent;
+    if (set.box) std::copy(set.box->size.begin(), set.box->size.end(), x.begin() + 2);
+    made->steps.push_back({"x", HEDDLE_F32, x});
+    sets.push_back(*std::move(made));
+  }
+  return sets;
+}
+
+// A guide whose conditionings only say that they are there.
+Guide guide_of(const JobShapes& job) {
+  const Value there = value_of(true);
+  return {.model = job.model,
+          .positive = there,
+          .negative = job.negative.empty() ? Value() : there,
+          .cfg = *job.cfg,
+          .mix = job.mix,
+          .third = job.third.empty() ? Value() : there,
+          .number = job.number};
+}
+
+std::vector<double> sigmas_of(const RunPlan& run) {
+  std::vector<double> sigmas;
+  for (const auto& step : run.steps)
+    for (const Evaluation& evaluation : step) sigmas.push_back(evaluation.sigma);
+  // Attempts are not known before.
+  sigmas.resize(run.evaluations(), run.levels.front());
+  return sigmas;
 }
 
 }  // namespace
@@ -70,25 +158,22 @@ void infer_run(Infer& question, const JobShapes& job) {
     const heddle_sampler_desc& sampler = sampler_named(job.sampler->name);
     const ModelSampling sampling = model_sampling(job.model);
     const RunPlan run = plan_levels(sampler, *job.sampler, *job.sigmas, sampling);
-    std::vector<EntryShapes> entries = job.positive;
     const bool looks_twice = (sampler.flags & HEDDLE_SAMPLER_LOOKS_TWICE) != 0;
-    if (guidance(*job.cfg).needs_unconditioned() || (looks_twice && !job.negative.empty())) {
-      if (job.negative.empty()) return;
-      entries.insert(entries.end(), job.negative.begin(), job.negative.end());
+    const GuidePlan plan(guide_of(job), sampling, looks_twice);
+    const std::optional<ScopedLists> lists = scoped_lists(job, sampling.levels);
+    if (!lists || plan.list_count() != lists->size()) return;
+    std::vector<std::pair<std::size_t, std::vector<Infer::Set>>> calls;
+    std::size_t most_sets = 0;
+    for (const Stretch& stretch : stretches_of(*lists, plan, sigmas_of(run))) {
+      std::optional<std::vector<Infer::Set>> sets = sets_of(job, *lists, stretch);
+      if (!sets) return;
+      most_sets = std::max(most_sets, sets->size());
+      if (!sets->empty()) calls.emplace_back(stretch.count, *std::move(sets));
     }
-    const std::vector<ConditioningInput> inputs = conditioning_inputs(job.model);
-    std::vector<Infer::Set> sets;
-    for (const EntryShapes& entry : entries) {
-      std::optional<Infer::Set> set = set_of(entry, inputs, job.latent.front());
-      if (!set) return;
-      set->steps.push_back({"x", HEDDLE_F32, job.latent});
-      sets.push_back(*std::move(set));
-    }
-    infer_cost(question, job, run, sets.size(), sampler);
-    const std::size_t evaluations = run.evaluations();
-    if (evaluations == 0) return;
-    question.call(job.model, sets, {{"timestep", HEDDLE_F32, {std::int64_t(evaluations)}}},
-                  checked_cast<std::uint32_t>(evaluations, "steps"));
+    infer_cost(question, job, run, most_sets, sampler, plan);
+    for (const auto& [count, sets] : calls)
+      question.call(job.model, sets, {{"timestep", HEDDLE_F32, {std::int64_t(count)}}},
+                    checked_cast<std::uint32_t>(count, "steps"));
   } catch (const Error&) {
     // The run says it, with the node's name.
   }

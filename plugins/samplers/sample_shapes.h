@@ -8,6 +8,8 @@
 
 #include <heddle/model.hpp>
 
+#include "cond_scope.h"
+#include "guide.h"
 #include "noise_schedule.h"
 #include "sampler_kind.h"
 
@@ -17,6 +19,8 @@ namespace heddle::samplers {
 struct EntryShapes {
   heddle_tensor_info text{};                 // of cross_attn
   std::optional<heddle_tensor_info> pooled;  // of pooled_output
+  std::optional<heddle_tensor_info> mask;
+  Value scope;  // a record of those of kScopeFields that are known; or empty
 };
 
 inline Shape shape_of(const heddle_tensor_info& info) {
@@ -37,7 +41,11 @@ std::vector<EntryShapes> entry_shapes(const Infer& question, const Input<T>& inp
     const std::string at = path_join(path, std::to_string(entries.size()));
     const auto text = question.tensor(input, at + ".cross_attn");
     if (!text) return entries;
-    entries.push_back({*text, question.tensor(input, at + ".pooled_output")});
+    Record scope;
+    for (const char* field : kScopeFields)
+      if (const Value known = question.part(input, path_join(at, field))) scope.set(field, known);
+    entries.push_back({*text, question.tensor(input, at + ".pooled_output"),
+                       question.tensor(input, at + ".mask"), scope.value()});
   }
 }
 template <class T>
@@ -45,9 +53,12 @@ void infer_entries(Infer& question, const Output<T>& output,
                    const std::vector<EntryShapes>& entries, const std::string& path = "") {
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const std::string at = path_join(path, std::to_string(i));
-    const auto& [text, pooled] = entries[i];
+    const auto& [text, pooled, mask, scope] = entries[i];
     question.out(output, at + ".cross_attn", text.dtype, shape_of(text));
     if (pooled) question.out(output, at + ".pooled_output", pooled->dtype, shape_of(*pooled));
+    if (mask) question.out(output, at + ".mask", mask->dtype, shape_of(*mask));
+    for (std::uint32_t k = 0; k < scope.count(); ++k)
+      question.known(output, path_join(at, scope.key(k)), scope.item(k));
   }
 }
 
@@ -74,7 +85,9 @@ void infer_latent(Infer& question, const Input<T>& from, const Output<U>& to,
 // A SampleJob by shapes.
 struct JobShapes {
   Value model;
-  std::vector<EntryShapes> positive, negative;
+  std::vector<EntryShapes> positive, negative, third = {};
+  Mix mix = Mix::kCfg;
+  double number = 1.0;  // of the mix
   std::optional<double> cfg;
   std::optional<SamplerChoice> sampler;
   std::optional<Sigmas> sigmas;

@@ -26,6 +26,14 @@
  *   pooled_output tensor (B, width), optional
  *   guidance      float, optional
  *   strength      float, optional: weight in the mean of several entries
+ *   area          list of numbers, optional: it counts in a part of the latent only. Sizes, then
+ *                 positions, of its axes behind batch and channels, in cells (h, w, y, x)
+ *   area_fractions  the same in parts of the latent's axes, in the place of area
+ *   mask          tensor (B, H, W) f32, optional: how much it counts where; mask_strength, its
+ *                 factor (float); set_area_to_bounds (bool): its area is the box around the mask
+ *   start_percent, end_percent  floats, optional: the part of the way from noise to picture in
+ *                 which it counts
+ *   default       bool, optional: it counts where the other entries leave something of 1
  * MODEL         heddle's model kind. Settings of a denoiser (abi/model.h):
  *   latent_channels, latent_downscale    ints
  *   latent_scale, latent_shift           floats: scaled = (raw - shift) * scale
@@ -38,29 +46,34 @@
  *   noise_table   "discrete_flow" or "flux": how noise levels are spaced; noise_shift, noise_mu
  *                 their parameters
  *   noise_multiplier  the timestep of noise level 1; absent means 1
- * CLIP          record
- *   type          "flux", "stable_diffusion": what the encoders' outputs are for
- *   encoders      list of records: name ("clip_l", "t5xxl"), family ("clip", "t5"), model (MODEL),
- *                 tokenizer (object HEDDLE_TOKENIZER) or tokenizer_missing (the error text, shown
- *                 when a text is encoded), length (ids of a window, 0 without a limit),
- *                 least_length (ids), padding (id, optional)
- *   stop_at_layer int, optional: -1 the last layer
- *   missing       text, optional: why there are no encoders; what a node says that would encode
- * VAE           record: decoder (MODEL), encoder (MODEL), each absent when the file has none;
- *               scale, shift (floats), channels, downscale (ints), preview_factors as
- *               in MODEL, optional
+ *   prediction_patches  list of records, optional: what changes the model's predictions behind the
+ *                 guidance, in this order. name; numbers, a record of floats; operation, a text,
+ * and conditioning, a CONDITIONING, where the patch takes such cfg_overrides  list of records,
+ * optional: cfg, start_percent, end_percent mask_steps    record, optional: strength. A noise mask
+ * is 0 or 1 at each level easy_cache, lazy_cache  records, optional: threshold, start_percent,
+ * end_percent. Evaluations are left out where little changes CLIP          record type "flux",
+ * "stable_diffusion": what the encoders' outputs are for encoders      list of records: name
+ * ("clip_l", "t5xxl"), family ("clip", "t5"), model (MODEL), tokenizer (object HEDDLE_TOKENIZER) or
+ * tokenizer_missing (the error text, shown when a text is encoded), length (ids of a window, 0
+ * without a limit), least_length (ids), padding (id, optional) stop_at_layer int, optional: -1 the
+ * last layer missing       text, optional: why there are no encoders; what a node says that would
+ * encode VAE           record: decoder (MODEL), encoder (MODEL), each absent when the file has
+ * none; scale, shift (floats), channels, downscale (ints), preview_factors as in MODEL, optional
  * SIGMAS        tensor (n) f32 in host memory, falling
  * NOISE         record: seed (int), add (bool)
  * SAMPLER       record: name, eta, noise_factor; options, optional: a record of floats, by the
  *               names that the sampler asks for
- * GUIDER        record: model, positive, cfg; negative, absent when cfg is 1
+ * GUIDER        record: model, positive, cfg; negative, absent when cfg is 1; mix, optional: how a
+ *               third conditioning is mixed in ("perp_neg", "dual_cfg", "dual_cfg_nested"), with
+ *               third (CONDITIONING) and number (float)
  *
  * Before a run, infer() names parts of these values by paths of keys and indices (abi/node.h):
  *
  * LATENT        "samples"; "noise_mask" where there is one
  * CONDITIONING  "0.cross_attn", "0.pooled_output", "1.cross_attn" ...: all entries of the list or
- *               none, so that a reader can count them; an entry without a pooled_output has none
- * GUIDER        "model" and "cfg" as known parts; "positive.0.cross_attn",
+ *               none, so that a reader can count them; an entry without a pooled_output has none.
+ *               "0.mask", and "0.area", "0.strength" ... as known parts
+ * GUIDER        "model", "cfg", "mix" and "number" as known parts; "positive.0.cross_attn",
  *               "negative.0.pooled_output" ... as CONDITIONING
  * IMAGE, MASK   "" */
 #ifndef HEDDLE_DIFFUSION_VALUES_H

@@ -1,0 +1,244 @@
+#include "denoiser.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <heddle/checked.hpp>
+
+namespace heddle::samplers {
+namespace {
+
+constexpr std::size_t kNegativeOfLists = 1;
+
+bool is_scalar(const auto& uses) {
+  return std::ranges::all_of(uses, [](const auto& use) { return !use.map; });
+}
+
+// False: none of them has any strength, and the list predicts a picture of zeros, as in ComfyUI.
+bool draws(const auto& uses) {
+  return std::ranges::any_of(uses, [](const auto& use) { return use.weight != 0.0; });
+}
+
+}  // namespace
+
+Denoiser::Denoiser(Context& ctx, const GuidePlan& plan, const ModelSampling& sampling,
+                   const Shape& shape, bool looks_twice)
+    : ctx_(ctx),
+      plan_(plan),
+      sampling_(sampling),
+      shape_(shape),
+      looks_twice_(looks_twice),
+      memory_(ctx),
+      conditionings_(ctx, plan, sampling.levels, shape),
+      patches_(plan, sampling, memory_) {
+  const Value settings = model_settings(plan.guide().model);
+  if (const auto easy = step_cache_of(settings, "easy_cache", sampling.levels))
+    output_cache_.emplace(*easy);
+  if (const auto lazy = step_cache_of(settings, "lazy_cache", sampling.levels))
+    lazy_cache_.emplace(*lazy, true);
+}
+
+void Denoiser::open(const SamplerPlan& plan) {
+  run_.emplace();
+  for (const auto& step : plan)
+    for (const Evaluation& evaluation : step) run_->sigmas.push_back(evaluation.sigma);
+  run_->stretches = stretches_of(conditionings_.lists(), plan_, run_->sigmas);
+}
+
+void Denoiser::enter(const Stretch& stretch) {
+  run_->entered = true;
+  run_->session.reset();
+  run_->sets.clear();
+  run_->lists.clear();
+  for (std::size_t list = 0; list < stretch.entries.size(); ++list)
+    run_->lists.push_back(uses_of(list, stretch.entries[list]));
+  if (run_->sets.empty()) return;
+  std::vector<Value> constants;
+  for (const ModelSet& set : run_->sets)
+    constants.push_back(conditionings_.constants(ctx_, plan_.guide().model, set));
+  const Tensor schedule = ctx_.make_host({std::int64_t(stretch.count)}, HEDDLE_F32);
+  for (std::size_t k = 0; k < stretch.count; ++k)
+    schedule.data<float>()[k] = sampling_.levels.timestep(float(run_->sigmas[stretch.begin + k]));
+  const Value record = Record().set("timestep", value_of(schedule)).value();
+  run_->session.emplace(ctx_, plan_.guide().model, constants, record,
+                        checked_cast<std::uint32_t>(stretch.count, "steps"));
+}
+
+std::vector<Denoiser::Use> Denoiser::uses_of(std::size_t list,
+                                             const std::vector<std::size_t>& entries) {
+  const std::vector<ScopedEntry>& scoped = conditionings_.lists()[list];
+  const Shape& grid = conditionings_.grid();
+  std::vector<Use> uses;
+  const bool everywhere = std::ranges::all_of(
+      entries, [&](std::size_t i) { return scoped[i].scope.counts_everywhere(); });
+  if (everywhere) {
+    double total = 0.0;
+    for (const std::size_t i : entries) total += scoped[i].scope.strength;
+    for (const std::size_t i : entries) {
+      const double weight = scoped[i].scope.strength;
+      uses.push_back({.set = index_of(run_->sets, set_of(scoped[i], grid)),
+                      .weight = total == 0.0 ? weight : weight / total,
+                      .map = {}});
+    }
+    return uses;
+  }
+  const std::vector<CellWeights> weights = conditionings_.weights(list, entries);
+  for (std::size_t k = 0; k < entries.size(); ++k) {
+    if (!weights[k].counts) continue;
+    Shape shape{weights[k].rows, 1};
+    shape.insert(shape.end(), weights[k].box.size.begin(), weights[k].box.size.end());
+    uses.push_back({.set = index_of(run_->sets, set_of(scoped[entries[k]], grid)),
+                    .weight = 1.0,
+                    .map = ctx_.upload(shape, HEDDLE_F32, weights[k].values.data())});
+  }
+  return uses;
+}
+
+Seen Denoiser::operator()(const Tensor& point, double sigma) {
+  const Tensor x = mask_ ? mask_->before(ctx_, point, sigma) : point;
+  Seen seen = see(x, sigma);
+  if (mask_) seen.denoised = mask_->after(ctx_, seen.denoised);
+  return seen;
+}
+
+Seen Denoiser::see(const Tensor& x, double sigma) {
+  const std::size_t evaluation = run_->next++;
+  const bool follows = lazy_cache_ && lazy_cache_->follows(sigma);
+  std::pmr::vector<float> in(&memory_);
+  if (follows) {
+    in = numbers(x);
+    if (lazy_cache_->is_little(sigma, in, shape_, bool(lazily_added_)))
+      return {ops::combine(ctx_, {{1.0, x}, {1.0, lazily_added_}}), last_seen_.unconditioned};
+  }
+  for (const auto& all = run_->stretches;
+       run_->now + 1 < all.size() && all[run_->now + 1].begin <= evaluation; ++run_->now)
+    run_->entered = false;
+  if (!run_->entered) enter(run_->stretches[run_->now]);
+
+  const double timestep = sampling_.levels.timestep(float(sigma));
+  Look look{x, sigma, model_terms(sampling_.prediction, sigma, timestep), {}, {}};
+  run_model(look);
+  Seen seen{plan_.is_patched() ? patched(look) : mixed(look), {}};
+  if (looks_twice_)
+    seen.unconditioned = or_zeros(ctx_, prediction(look, kNegativeOfLists), x.shape());
+  if (follows) {
+    const std::pmr::vector<float> out = numbers(seen.denoised);
+    lazy_cache_->made(sigma, in, out, shape_, mean_size(out));
+    lazily_added_ = ops::combine(ctx_, {{1.0, seen.denoised}, {-1.0, x}});
+  }
+  last_seen_ = seen;
+  return seen;
+}
+
+std::pmr::vector<float> Denoiser::numbers(const Tensor& tensor) {
+  std::pmr::vector<float> values(std::size_t(tensor.count()), &memory_);
+  read_to<float>(ctx_, tensor, values);
+  return values;
+}
+
+Tensor Denoiser::part_of(const Tensor& x, const std::optional<Box>& box) {
+  if (!box) return x;
+  Tensor part = x;
+  for (std::size_t axis = 0; axis < box->size.size(); ++axis)
+    part = part.slice(int(axis + 2), box->begin[axis], box->begin[axis] + box->size[axis]);
+  return ops::contiguous(ctx_, part);
+}
+
+void Denoiser::run_model(Look& look) {
+  const Value whole =
+      Record().set("x", value_of(sum_of(ctx_, {{look.terms.input, look.x}}))).value();
+  std::vector<Value> inputs;
+  std::vector<SetInput> measured;
+  for (const ModelSet& set : run_->sets) {
+    look.parts.push_back(part_of(look.x, set.box));
+    inputs.push_back(
+        set.box ? Record()
+                      .set("x", value_of(sum_of(ctx_, {{look.terms.input, look.parts.back()}})))
+                      .value()
+                : whole);
+    if (output_cache_)
+      measured.push_back({set, inputs.back().field("x").as<Tensor>(),
+                          conditionings_.constants(ctx_, plan_.guide().model, set)});
+  }
+  if (run_->sets.empty()) return;
+  if (output_cache_) look.outputs = output_cache_->guess(ctx_, look.sigma, measured);
+  if (!look.outputs.empty()) return;
+  const Stretch& stretch = run_->stretches[run_->now];
+  const std::size_t step = run_->next - 1 - stretch.begin;
+  for (const Value& output : run_->session->step(std::uint32_t(step), inputs))
+    look.outputs.push_back(output.field("out").as<Tensor>());
+  if (output_cache_) output_cache_->made(ctx_, look.sigma, measured, look.outputs);
+}
+
+// Each prediction times its map, in its box.
+Tensor Denoiser::mapped(const Look& look, std::size_t list) {
+  std::vector<ops::Term> terms;
+  for (const Use& use : run_->lists[list]) {
+    const Tensor seen = sum_of(
+        ctx_, {{look.terms.x, look.parts[use.set]}, {look.terms.output, look.outputs[use.set]}});
+    const Tensor weighed = ops::mul(ctx_, seen, use.map);
+    const std::optional<Box>& box = run_->sets[use.set].box;
+    if (!box) {
+      terms.push_back({1.0, weighed});
+      continue;
+    }
+    const Tensor whole = or_zeros(ctx_, {}, look.x.shape());
+    Tensor there = whole;
+    for (std::size_t axis = 0; axis < box->size.size(); ++axis)
+      there = there.slice(int(axis + 2), box->begin[axis], box->begin[axis] + box->size[axis]);
+    ops::copy_into(ctx_, weighed, there);
+    terms.push_back({1.0, whole});
+  }
+  return sum_of(ctx_, std::move(terms));
+}
+
+// Empty: a picture of zeros.
+Tensor Denoiser::prediction(const Look& look, std::size_t list) {
+  const std::vector<Use>& uses = run_->lists[list];
+  if (!is_scalar(uses)) return mapped(look, list);
+  if (!draws(uses)) return {};
+  std::vector<ops::Term> parts{{look.terms.x, look.x}};
+  for (const Use& use : uses)
+    parts.push_back({look.terms.output * use.weight, look.outputs[use.set]});
+  return sum_of(ctx_, std::move(parts));
+}
+
+Tensor Denoiser::mixed(const Look& look) {
+  const std::vector<double> factors = plan_.factors_at(look.sigma);
+  std::vector<ops::Term> parts{{0.0, look.x}};
+  double drawn = 0.0;
+  bool all_draw = true;
+  for (std::size_t list = 0; list < factors.size(); ++list) {
+    if (factors[list] == 0.0) continue;
+    const std::vector<Use>& uses = run_->lists[list];
+    const bool scalar = is_scalar(uses);
+    if (scalar && draws(uses))
+      drawn += factors[list];
+    else
+      all_draw = false;
+    if (scalar)
+      for (const Use& use : uses)
+        parts.push_back({look.terms.output * (factors[list] * use.weight), look.outputs[use.set]});
+    else if (const Tensor seen = mapped(look, list))
+      parts.push_back({factors[list], seen});
+  }
+  // The factors of all lists add up to 1.
+  parts.front().coefficient = look.terms.x * (all_draw ? 1.0 : drawn);
+  return or_zeros(ctx_, sum_of(ctx_, std::move(parts)), look.x.shape());
+}
+
+Tensor Denoiser::patched(const Look& look) {
+  const std::pmr::vector<float> x = numbers(look.x);
+  GuidedPoint point{.shape = shape_, .sigma = look.sigma, .x = x, .predictions = {}};
+  const Stretch& stretch = run_->stretches[run_->now];
+  for (std::size_t list = 0; list < run_->lists.size(); ++list) {
+    const bool needed = stretch.needed[list];
+    point.predictions.push_back(
+        needed ? numbers(or_zeros(ctx_, prediction(look, list), look.x.shape()))
+               : std::pmr::vector<float>(&memory_));
+  }
+  const std::pmr::vector<float> result = patches_(point, memory_);
+  return ctx_.upload(shape_, HEDDLE_F32, result.data());
+}
+
+}  // namespace heddle::samplers

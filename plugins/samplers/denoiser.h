@@ -1,0 +1,89 @@
+// D, what a model sees in a point: the predictions of its conditionings, each in its area, mixed by
+// the guidance, changed by patches, and held to the noise mask. On the device of the call, but for
+// patches, which get the numbers in host memory. One call's thread.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include <heddle/host_memory.hpp>
+#include <heddle/ops.hpp>
+#include <heddle/session.hpp>
+
+#include "noise_mask.h"
+#include "output_cache.h"
+#include "patched_guidance.h"
+#include "sampler_loop.h"
+#include "scoped_conditionings.h"
+
+namespace heddle::samplers {
+
+class Denoiser {
+ public:
+  // Borrows the plan and the sampling. `looks_twice`: what the model sees without the positive
+  // conditioning is asked for, too.
+  Denoiser(Context& ctx, const GuidePlan& plan, const ModelSampling& sampling, const Shape& shape,
+           bool looks_twice);
+
+  // The levels of all evaluations of the run, in order.
+  void open(const SamplerPlan& plan);
+  void use_mask(std::optional<NoiseMask> mask) { mask_ = std::move(mask); }
+
+  // The next evaluation.
+  Seen operator()(const Tensor& point, double sigma);
+
+ private:
+  // How a set counts in a list.
+  struct Use {
+    std::size_t set = 0;  // of the stretch
+    double weight = 0.0;  // everywhere, where there is no map
+    Tensor map;           // (B, 1, box)
+  };
+  // An evaluation: the point, its level, and for each set the part of the point and what the model
+  // made of it.
+  struct Look {
+    const Tensor& x;
+    double sigma;
+    ModelTerms terms;
+    std::vector<Tensor> parts, outputs;
+  };
+  // The evaluations that were opened, and the stretch of them that is under way.
+  struct Run {
+    std::vector<double> sigmas;
+    std::vector<Stretch> stretches;
+    std::size_t next = 0;  // evaluation
+    std::size_t now = 0;   // stretch
+    bool entered = false;  // it
+    std::optional<Session> session;
+    std::vector<ModelSet> sets;
+    std::vector<std::vector<Use>> lists;
+  };
+
+  void enter(const Stretch& stretch);
+  std::vector<Use> uses_of(std::size_t list, const std::vector<std::size_t>& entries);
+  Seen see(const Tensor& x, double sigma);
+  void run_model(Look& look);
+  std::pmr::vector<float> numbers(const Tensor& tensor);
+  Tensor part_of(const Tensor& x, const std::optional<Box>& box);
+  Tensor mapped(const Look& look, std::size_t list);
+  Tensor prediction(const Look& look, std::size_t list);
+  Tensor mixed(const Look& look);
+  Tensor patched(const Look& look);
+
+  Context& ctx_;
+  const GuidePlan& plan_;
+  const ModelSampling& sampling_;
+  const Shape shape_;
+  const bool looks_twice_;
+  HostMemory memory_;
+  ScopedConditionings conditionings_;
+  PatchedGuidance patches_;
+  std::optional<NoiseMask> mask_;
+  std::optional<OutputCache> output_cache_;  // EasyCache
+  std::optional<ChangeMeter> lazy_cache_;
+  Tensor lazily_added_;  // D - x of the last evaluation that was made
+  Seen last_seen_;
+  std::optional<Run> run_;
+};
+
+}  // namespace heddle::samplers

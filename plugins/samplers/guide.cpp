@@ -1,0 +1,178 @@
+#include "guide.h"
+
+#include <array>
+
+namespace heddle::samplers {
+namespace {
+
+constexpr std::array<const char*, 4> kMixNames = {"cfg", "perp_neg", "dual_cfg", "dual_cfg_nested"};
+constexpr std::size_t kPositive = 0, kNegative = 1, kThird = 2, kFirstOwn = 3;
+
+// The model with one more record in a list of its settings.
+Value appended(const Value& model, const char* key, const Value& record) {
+  const Value settings = model_settings(model);
+  std::vector<Value> items;
+  const Value list = settings.field(key);
+  for (std::uint32_t i = 0; i < list.count(); ++i) items.push_back(list.item(i));
+  items.push_back(record);
+  return with_settings(model, Record(settings).set(key, list_of(items)).value());
+}
+
+}  // namespace
+
+std::optional<Mix> find_mix(const std::string& name) {
+  for (std::size_t i = 0; i < kMixNames.size(); ++i)
+    if (name == kMixNames[i]) return Mix(i);
+  return std::nullopt;
+}
+
+Value guider_record(const Guide& guide) {
+  Record record;
+  record.set("model", guide.model).set("positive", guide.positive).set("cfg", value_of(guide.cfg));
+  if (guide.negative) record.set("negative", guide.negative);
+  if (guide.mix == Mix::kCfg) return record.value();
+  return record.set("mix", value_of(kMixNames[std::size_t(guide.mix)]))
+      .set("third", guide.third)
+      .set("number", value_of(guide.number))
+      .value();
+}
+
+Guide guide_of(const Value& guider) {
+  Guide guide{.model = guider.field("model"),
+              .positive = guider.field("positive"),
+              .negative = guider.field("negative"),
+              .cfg = guider.get<double>("cfg", 1.0),
+              .third = guider.field("third"),
+              .number = guider.get<double>("number", 1.0)};
+  const std::string name = guider.get<std::string>("mix", "cfg");
+  const std::optional<Mix> mix = find_mix(name);
+  if (!guide.model || !guide.positive || !mix || (*mix != Mix::kCfg && !guide.third))
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "the GUIDER has no model, or no conditioning, or mixes by '" + name +
+                    "'. Link a BasicGuider or a CFGGuider.");
+  guide.mix = *mix;
+  return guide;
+}
+
+Value with_patch(const Value& model, const std::string& name, const PatchNumbers& numbers,
+                 const Value& conditioning) {
+  Record given;
+  for (const auto& [key, value] : numbers.numbers) given.set(key, value_of(value));
+  Record record;
+  record.set("name", value_of(name)).set("numbers", given.value());
+  if (!numbers.operation.empty()) record.set("operation", value_of(numbers.operation));
+  if (conditioning) record.set("conditioning", conditioning);
+  return appended(model, "prediction_patches", record.value());
+}
+
+std::vector<PatchChoice> patches_of(const Value& settings) {
+  std::vector<PatchChoice> patches;
+  const Value list = settings.field("prediction_patches");
+  for (std::uint32_t i = 0; i < list.count(); ++i) {
+    const Value record = list.item(i), given = record.field("numbers");
+    const std::string name = record.get<std::string>("name", "");
+    PatchChoice choice{
+        .patch = find_patch(name), .numbers = {}, .conditioning = record.field("conditioning")};
+    if (choice.patch == nullptr)
+      throw Error(HEDDLE_NOT_FOUND, "the model's predictions are to be patched by '" + name +
+                                        "', and there is no such patch.");
+    for (std::uint32_t k = 0; k < given.count(); ++k)
+      choice.numbers.numbers.emplace_back(given.key(k), given.item(k).as<double>());
+    choice.numbers.operation = record.get<std::string>("operation", "");
+    patches.push_back(std::move(choice));
+  }
+  return patches;
+}
+
+Value with_cfg_override(const Value& model, double cfg, double start_percent, double end_percent) {
+  return appended(model, "cfg_overrides",
+                  Record()
+                      .set("cfg", value_of(cfg))
+                      .set("start_percent", value_of(start_percent))
+                      .set("end_percent", value_of(end_percent))
+                      .value());
+}
+
+std::vector<CfgOverride> cfg_overrides_of(const Value& settings, const NoiseLevels& levels) {
+  std::vector<CfgOverride> overrides;
+  const Value list = settings.field("cfg_overrides");
+  for (std::uint32_t i = 0; i < list.count(); ++i) {
+    const Value record = list.item(i);
+    overrides.push_back({record.get<double>("cfg", 1.0),
+                         levels.percent_to_sigma(record.get<double>("start_percent", 0.0)),
+                         levels.percent_to_sigma(record.get<double>("end_percent", 1.0))});
+  }
+  return overrides;
+}
+
+GuidePlan::GuidePlan(const Guide& guide, const ModelSampling& sampling, bool looks_twice)
+    : guide_(guide), looks_twice_(looks_twice) {
+  const Value settings = model_settings(guide.model);
+  patches_ = patches_of(settings);
+  overrides_ = cfg_overrides_of(settings, sampling.levels);
+  for (std::size_t i = 0; i < patches_.size(); ++i)
+    if (patches_[i].conditioning) own_.push_back(i);
+}
+
+Value GuidePlan::list(std::size_t index) const {
+  switch (index) {
+    case kPositive:
+      return guide_.positive;
+    case kNegative:
+      return guide_.negative;
+    case kThird:
+      return guide_.third;
+    default:
+      return patches_[own_[index - kFirstOwn]].conditioning;
+  }
+}
+
+double GuidePlan::cfg_at(double sigma) const {
+  double cfg = guide_.cfg;
+  if (guide_.mix == Mix::kDual || guide_.mix == Mix::kDualNested) return cfg;
+  for (const CfgOverride& override : overrides_)
+    if (float(sigma) <= float(override.start_sigma) && float(sigma) >= float(override.end_sigma))
+      cfg = override.cfg;
+  return cfg;
+}
+
+std::vector<double> GuidePlan::factors_at(double sigma) const {
+  std::vector<double> factors(list_count(), 0.0);
+  const Guidance mix = guidance(cfg_at(sigma));
+  const Guidance second = guidance(guide_.number);
+  switch (guide_.mix) {
+    case Mix::kCfg:
+      factors[kPositive] = mix.conditioned;
+      factors[kNegative] = mix.unconditioned;
+      break;
+    case Mix::kPerpNeg:
+      factors[kPositive] = factors[kNegative] = factors[kThird] = 1.0;
+      break;
+    case Mix::kDual:
+      factors[kPositive] = mix.conditioned;
+      factors[kNegative] = second.unconditioned;
+      factors[kThird] = second.conditioned - mix.conditioned;
+      break;
+    case Mix::kDualNested:
+      factors[kPositive] = mix.conditioned * second.conditioned;
+      factors[kNegative] = second.unconditioned;
+      factors[kThird] = mix.unconditioned * second.conditioned;
+      break;
+  }
+  return factors;
+}
+
+std::vector<bool> GuidePlan::needed_at(double sigma) const {
+  std::vector<bool> needed;
+  for (const double factor : factors_at(sigma)) needed.push_back(factor != 0.0);
+  if (is_patched()) needed[kPositive] = true;
+  if (looks_twice_ && guide_.negative) needed[kNegative] = true;
+  for (std::size_t own = kFirstOwn; own < list_count(); ++own) needed[own] = true;
+  if (needed[kNegative] && !guide_.negative)
+    throw Error(HEDDLE_INVALID_ARGUMENT, "cfg is " + std::to_string(cfg_at(sigma)) +
+                                             " and there is no negative "
+                                             "conditioning. Link one, or set cfg to 1.");
+  return needed;
+}
+
+}  // namespace heddle::samplers

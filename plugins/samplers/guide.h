@@ -1,0 +1,84 @@
+// Who says what the picture shall be: a model, its conditionings, and how what it sees by each of
+// them is mixed. Any thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <heddle/model.hpp>
+
+#include "prediction_patch.h"
+
+namespace heddle::samplers {
+
+// P, N and T are the predictions by positive, negative and third conditioning.
+enum class Mix {
+  kCfg,        // N + cfg (P - N)
+  kPerpNeg,    // mix_perpendicular(), T by the empty text, `number` is neg_scale
+  kDual,       // N + number (T - N) + cfg (P - T)
+  kDualNested  // N + number (T + cfg (P - T) - N)
+};
+
+struct Guide {
+  Value model;
+  Value positive;
+  Value negative;  // may be empty where it is not needed
+  double cfg = 1.0;
+  Mix mix = Mix::kCfg;
+  Value third = {};
+  double number = 1.0;
+};
+// To and from a GUIDER (heddle/diffusion/values.h). Throws where one without a model or a
+// conditioning comes in.
+Value guider_record(const Guide& guide);
+Guide guide_of(const Value& guider);
+std::optional<Mix> find_mix(const std::string& name);
+
+// What a MODEL's settings say about predictions ("prediction_patches"): one of them as its node
+// wrote it.
+struct PatchChoice {
+  const PredictionPatch* patch = nullptr;
+  PatchNumbers numbers;
+  Value conditioning;  // of its own, or empty
+};
+Value with_patch(const Value& model, const std::string& name, const PatchNumbers& numbers,
+                 const Value& conditioning = {});
+// Throws not_found at a name that no patch has.
+std::vector<PatchChoice> patches_of(const Value& settings);
+
+// A cfg that holds between two levels ("cfg_overrides" of the settings).
+struct CfgOverride {
+  double cfg = 1.0, start_sigma = 0.0, end_sigma = 0.0;
+};
+Value with_cfg_override(const Value& model, double cfg, double start_percent, double end_percent);
+std::vector<CfgOverride> cfg_overrides_of(const Value& settings, const NoiseLevels& levels);
+
+// Which predictions an evaluation takes, and their factors.
+class GuidePlan {
+ public:
+  // third: there is such a list. own_lists: of patches with a conditioning of their own.
+  GuidePlan(const Guide& guide, const ModelSampling& sampling, bool looks_twice);
+
+  // Lists: positive, negative, third, then those of patches.
+  std::size_t list_count() const { return 3 + own_.size(); }
+  Value list(std::size_t index) const;
+  // The factors of the lists in a result that is linear in them; those of 0 are not needed.
+  std::vector<double> factors_at(double sigma) const;
+  // Throws where a list is needed that is not there.
+  std::vector<bool> needed_at(double sigma) const;
+  // True: the result is no linear mix, its numbers are changed in host memory.
+  bool is_patched() const { return !patches_.empty() || guide_.mix == Mix::kPerpNeg; }
+  double cfg_at(double sigma) const;
+  const Guide& guide() const { return guide_; }
+  const std::vector<PatchChoice>& patches() const { return patches_; }
+
+ private:
+  Guide guide_;
+  bool looks_twice_;
+  std::vector<PatchChoice> patches_;
+  std::vector<CfgOverride> overrides_;
+  std::vector<std::size_t> own_;  // patches with a conditioning of their own
+};
+
+}  // namespace heddle::samplers

@@ -1,0 +1,33 @@
+// The guidance of a run whose predictions are patched, on numbers in host memory. One run's thread.
+#pragma once
+
+#include <memory_resource>
+#include <vector>
+
+#include "guide.h"
+
+namespace heddle::samplers {
+
+// One evaluation. Predictions by list of the plan; empty where a list was not needed.
+struct GuidedPoint {
+  Shape shape;
+  double sigma = 0.0;
+  std::span<const float> x;
+  std::vector<std::pmr::vector<float>> predictions;  // changed
+};
+
+class PatchedGuidance {
+ public:
+  // Borrows all; `memory` holds what patches keep.
+  PatchedGuidance(const GuidePlan& plan, const ModelSampling& sampling,
+                  std::pmr::memory_resource& memory);
+
+  std::pmr::vector<float> operator()(GuidedPoint& point, std::pmr::memory_resource& memory);
+
+ private:
+  const GuidePlan& plan_;
+  const ModelSampling& sampling_;
+  std::vector<ActivePatch> patches_;
+};
+
+}  // namespace heddle::samplers

@@ -1,0 +1,41 @@
+// The conditionings of a run with where, when and how much each entry counts: their masks at the
+// size of the latent, and what the model reads of them. One call's thread.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "cond_weights.h"
+#include "guide.h"
+#include "stretches.h"
+
+namespace heddle::samplers {
+
+class ScopedConditionings {
+ public:
+  // `shape` of the latent, (B, C, ...). Throws where an entry is none, or has an area outside.
+  ScopedConditionings(Context& ctx, const GuidePlan& plan, const NoiseLevels& levels, Shape shape);
+
+  const ScopedLists& lists() const { return lists_; }
+  const Shape& grid() const { return grid_; }
+  // What the model reads; made once.
+  const Value& constants(Context& ctx, const Value& model, const ModelSet& set);
+  // Of entries of one list.
+  std::vector<CellWeights> weights(std::size_t list, const std::vector<std::size_t>& entries) const;
+
+ private:
+  void read_list(Context& ctx, const Value& conditioning, const NoiseLevels& levels);
+  const GridMask& mask_of(const ScopedEntry& entry) const {
+    return masks_.at({entry.mask_list, entry.mask_item});
+  }
+
+  using Place = std::pair<std::size_t, std::size_t>;
+  std::int64_t items_;
+  Shape grid_;
+  ScopedLists lists_;
+  std::vector<std::vector<Value>> entries_;  // as they came, by list
+  std::map<Place, GridMask> masks_;
+  std::map<Place, Value> constants_;
+};
+
+}  // namespace heddle::samplers

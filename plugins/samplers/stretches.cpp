@@ -1,0 +1,43 @@
+#include "stretches.h"
+
+#include <algorithm>
+
+namespace heddle::samplers {
+
+std::vector<Stretch> stretches_of(const ScopedLists& lists, const GuidePlan& plan,
+                                  std::span<const double> sigmas) {
+  std::vector<Stretch> stretches;
+  for (std::size_t k = 0; k < sigmas.size(); ++k) {
+    Stretch now{.begin = k, .count = 1, .needed = plan.needed_at(sigmas[k]), .entries = {}};
+    now.entries.resize(lists.size());
+    for (std::size_t list = 0; list < lists.size(); ++list) {
+      if (!now.needed[list]) continue;
+      for (std::size_t i = 0; i < lists[list].size(); ++i)
+        if (lists[list][i].scope.counts_at(sigmas[k])) now.entries[list].push_back(i);
+    }
+    const bool goes_on = !stretches.empty() && stretches.back().needed == now.needed &&
+                         stretches.back().entries == now.entries;
+    if (goes_on)
+      ++stretches.back().count;
+    else
+      stretches.push_back(std::move(now));
+  }
+  return stretches;
+}
+
+ModelSet set_of(const ScopedEntry& entry, const Shape& grid) {
+  ModelSet set{.list = entry.list, .item = entry.item, .box = {}};
+  if (entry.scope.area) set.box = clamped(*entry.scope.area, grid);
+  // The whole grid is everywhere.
+  if (set.box && set.box->size == grid) set.box.reset();
+  return set;
+}
+
+std::size_t index_of(std::vector<ModelSet>& sets, const ModelSet& set) {
+  const auto found = std::ranges::find(sets, set);
+  if (found != sets.end()) return std::size_t(found - sets.begin());
+  sets.push_back(set);
+  return sets.size() - 1;
+}
+
+}  // namespace heddle::samplers

@@ -1,0 +1,34 @@
+// The evaluations of a run in stretches of one and the same entries: each stretch is a session of
+// the model. Pure; any thread.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "cond_scope.h"
+#include "guide.h"
+
+namespace heddle::samplers {
+
+struct Stretch {
+  std::size_t begin = 0, count = 0;  // evaluations
+  std::vector<bool> needed;          // by list
+  // By list: the entries that count. None in a list that is needed: it predicts zeros.
+  std::vector<std::vector<std::size_t>> entries;
+};
+// `sigmas`: of all evaluations. Throws where a list is needed that is not there.
+std::vector<Stretch> stretches_of(const ScopedLists& lists, const GuidePlan& plan,
+                                  std::span<const double> sigmas);
+
+// What the model is asked for once, however many lists want it: an entry's texts, in a box or
+// everywhere.
+struct ModelSet {
+  std::size_t list = 0, item = 0;
+  std::optional<Box> box;  // in the grid
+  bool operator==(const ModelSet&) const = default;
+};
+ModelSet set_of(const ScopedEntry& entry, const Shape& grid);
+// Its place in the list, where it is put if it was not there.
+std::size_t index_of(std::vector<ModelSet>& sets, const ModelSet& set);
+
+}  // namespace heddle::samplers
