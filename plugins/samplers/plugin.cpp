@@ -42,7 +42,8 @@ HEDDLE_PLUGIN(
     ConditioningSetTimestepRange, ConditioningTimestepsRange, ConditioningSetProperties,
     ConditioningSetPropertiesAndCombine, ConditioningSetDefaultCombine,
     PairConditioningSetProperties, PairConditioningSetPropertiesAndCombine,
-    PairConditioningSetDefaultCombine, PairConditioningCombine, RandomConditioning, RandomLatent,
-    Discard, Samplers, NoiseSchedules)
+    PairConditioningSetDefaultCombine, PairConditioningCombine, ExtendIntermediateSigmas,
+    ManualSigmas, SamplingPercentToSigma, RandomConditioning, RandomLatent, Discard, Samplers,
+    NoiseSchedules)
 
 }  // namespace heddle::samplers
