@@ -4,12 +4,15 @@
 #include "conditioning_nodes.h"
 #include "custom_nodes.h"
 #include "empty_latent_nodes.h"
+#include "guider_nodes.h"
 #include "ksampler_nodes.h"
 #include "latent_math_nodes.h"
 #include "latent_nodes.h"
+#include "latent_operation_nodes.h"
 #include "latent_scale_nodes.h"
 #include "latent_transform_nodes.h"
 #include "model_sampling_nodes.h"
+#include "patch_nodes.h"
 #include "property_nodes.h"
 #include "random_nodes.h"
 #include "sampler_kind.h"
@@ -42,8 +45,12 @@ HEDDLE_PLUGIN(
     ConditioningSetTimestepRange, ConditioningTimestepsRange, ConditioningSetProperties,
     ConditioningSetPropertiesAndCombine, ConditioningSetDefaultCombine,
     PairConditioningSetProperties, PairConditioningSetPropertiesAndCombine,
-    PairConditioningSetDefaultCombine, PairConditioningCombine, ExtendIntermediateSigmas,
-    ManualSigmas, SamplingPercentToSigma, RandomConditioning, RandomLatent, Discard, Samplers,
-    NoiseSchedules)
+    PairConditioningSetDefaultCombine, PairConditioningCombine, DualCFGGuider, PerpNegGuider,
+    RescaleCFG, RenormCFG, PerpNeg, APG, CFGNorm, CFGZeroStar, TCFG, Mahiro, EpsilonScaling,
+    TemporalScoreRescaling, VideoLinearCFGGuidance, VideoTriangleCFGGuidance, CFGOverride,
+    DifferentialDiffusion, EasyCache, LazyCache, ExtendIntermediateSigmas, ManualSigmas,
+    SamplingPercentToSigma, LatentApplyOperation, LatentApplyOperationCFG,
+    LatentOperationTonemapReinhard, LatentOperationSharpen, RandomConditioning, RandomLatent,
+    Discard, Samplers, NoiseSchedules)
 
 }  // namespace heddle::samplers

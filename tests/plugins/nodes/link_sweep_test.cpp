@@ -33,12 +33,20 @@ struct Provider {
   const char* link;
 };
 constexpr Provider kProviders[] = {
-    {"MODEL", R"(["unet", 0])"},     {"CLIP", R"(["pipe", 1])"},
-    {"VAE", R"(["pipe", 2])"},       {"CONDITIONING", R"(["one", 0])"},
-    {"LATENT", R"(["latents", 0])"}, {"IMAGE", R"(["pictures", 0])"},
-    {"MASK", R"(["drawn", 0])"},     {"SIGMAS", R"(["levels", 0])"},
-    {"SAMPLER", R"(["euler", 0])"},  {"GUIDER", R"(["guide", 0])"},
-    {"NOISE", R"(["random", 0])"},   {"*", R"(["number", 0])"},
+    {"MODEL", R"(["unet", 0])"},
+    {"CLIP", R"(["pipe", 1])"},
+    {"VAE", R"(["pipe", 2])"},
+    {"CONDITIONING", R"(["one", 0])"},
+    {"LATENT", R"(["latents", 0])"},
+    {"IMAGE", R"(["pictures", 0])"},
+    {"MASK", R"(["drawn", 0])"},
+    {"SIGMAS", R"(["levels", 0])"},
+    {"SAMPLER", R"(["euler", 0])"},
+    {"GUIDER", R"(["guide", 0])"},
+    {"NOISE", R"(["random", 0])"},
+    {"*", R"(["number", 0])"},
+    {"TIMESTEPS_RANGE", R"(["when", 0])"},
+    {"LATENT_OPERATION", R"(["tone", 0])"},
 };
 
 std::string provider_nodes() {
@@ -51,6 +59,8 @@ std::string provider_nodes() {
     "euler": {"class_type": "KSamplerSelect", "inputs": {"sampler_name": "euler"}},
     "guide": {"class_type": "BasicGuider", "inputs": {"model": ["unet", 0], "conditioning": ["one", 0]}},
     "random": {"class_type": "RandomNoise", "inputs": {"noise_seed": 1}},
+    "tone": {"class_type": "LatentOperationTonemapReinhard", "inputs": {"multiplier": 1}},
+    "when": {"class_type": "ConditioningTimestepsRange", "inputs": {"start_percent": 0, "end_percent": 1}},
     "number": {"class_type": "PrimitiveInt", "inputs": {"value": 1}},
     "one": )" +
          NodeFixture::conditioning("one");

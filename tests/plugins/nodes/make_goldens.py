@@ -111,10 +111,11 @@ def run(sampler, sigmas, shape, seed, denoised, latent=None, add_noise=True, mas
 
     def seen(x, sigma, model=denoised):
         x = torch.from_numpy(np.asarray(x)).float()
-        if mask is not None:
-            x = x * mask + (sigma * kept_noise + (1 - sigma) * clean) * (1 - mask)
+        m = mask(sigma) if callable(mask) else mask
+        if m is not None:
+            x = x * m + (sigma * kept_noise + (1 - sigma) * clean) * (1 - m)
         d = model(x, sigma)
-        return (d if mask is None else d * mask + clean * (1 - mask)).double().numpy()
+        return (d if m is None else d * m + clean * (1 - m)).double().numpy()
 
     x = sigmas[0] * noise + (1 - sigmas[0]) * clean
     # In single precision, as all levels are: ln((1 - sigma) / sigma) would see the difference.
@@ -194,6 +195,113 @@ def sampler_cases():
     step = lambda x, sigma: x - sigma * velocity(model, x, sigma, conds["one"])
     shifted = simple(table(3.0), 4)
     golden("shift", "euler", shifted, step)
+    conditioning_cases(model, conds, raw, mask)
+
+
+# --- areas, masks, times, and guidance of other kinds
+
+
+def scoped_mean(model, entries, shape):
+    """entries: (cond, weights (h, w), area (h, w, y, x) or None, (highest, lowest) sigma). Each is predicted on its own part."""
+    def mean(x, sigma):
+        total, weights = torch.zeros(shape), torch.full(shape[2:], 1e-37)
+        for cond, weight, area, (start, end) in entries:
+            if not end <= np.float32(sigma) <= start:
+                continue
+            h, w, top, left = area or (*shape[2:], 0, 0)
+            there = (..., slice(top, top + h), slice(left, left + w))
+            part = x[there]
+            total[there] += (part - sigma * velocity(model, part, sigma, cond)) * weight[there[1:]]
+            weights[there[1:]] += weight[there[1:]]
+        return total / weights
+    return mean
+
+
+def caching(evaluate, threshold, start, end, every_one):
+    """evaluate(x, sigma) left out where the sum of estimated changes stays below the threshold: EasyCache and LazyCache."""
+    state = {"in": None, "out": None, "norm": None, "rate": None, "sum": 0.0, "added": None, "skipped": 0}
+    some = lambda t: t[:1, ..., ::8, ::8].clone()
+
+    def evaluated(x, sigma):
+        if not np.float32(sigma) > np.float32(end):
+            return evaluate(x, sigma)
+        change, begun = None, np.float32(sigma) <= np.float32(start)
+        if begun and state["in"] is not None:
+            change = float((some(x) - state["in"]).abs().mean())
+            if state["norm"] is not None and state["rate"] is not None:
+                state["sum"] += state["rate"] * change / state["norm"]
+                if state["sum"] < threshold and state["added"] is not None:
+                    state["skipped"] += 1
+                    return x + state["added"]
+                state["sum"] = 0.0
+        out = evaluate(x, sigma)
+        state["added"] = out - x
+        if begun or every_one:
+            if state["norm"] is not None and change is not None:
+                state["rate"] = float((some(out) - state["out"]).abs().mean()) / change
+            state["in"], state["out"], state["norm"] = some(x), some(out), float(out.abs().mean())
+        return out
+    return evaluated, state
+
+
+def conditioning_cases(model, conds, raw, mask):
+    shape, levels = (1, 4, 6, 8), table(1.0)
+    one, two, three = (conds[name] for name in ("one", "two", "three"))
+    always, whole = (2.0, -1.0), torch.ones(6, 8)
+    cfg = lambda positive, negative, scale: lambda x, s: negative(x, s) + scale * (positive(x, s) - negative(x, s))
+    mean = lambda entries: scoped_mean(model, entries, shape)
+    alone = {name: mean([(cond, whole, None, always)]) for name, cond in (("one", one), ("two", two), ("three", three))}
+
+    def golden(name, denoised, steps=4, shape=shape, **more):
+        goldens[name] = run("euler", simple(levels, steps), shape, 7, denoised, **more)
+
+    area = (4, 4, 2, 4)
+    inside = [(one, 0.7 * whole, area, always), (three, 0.5 * whole, None, always)]
+    opposite = [(two, whole, None, always), (two, 0.7 * whole, area, always)]
+    golden("areas", cfg(mean(inside), mean(opposite), 3.0))
+    small = F.interpolate(mask[:, None], size=(6, 8), mode="bilinear", align_corners=False)[0, 0]
+    golden("masked_text", cfg(mean([(one, 0.8 * small, None, always), (three, whole, None, always)]), alone["two"], 3.0))
+    golden("ranges", cfg(mean([(one, whole, None, (1.0, 0.5)), (three, whole, None, (0.5, 0.0))]), alone["two"], 3.0))
+    left = whole.clone()
+    left[2:6, 4:8] = 0.3
+    golden("default", cfg(mean([(one, 0.7 * whole, area, always), (three, left, None, always)]), mean(opposite), 3.0))
+
+    p, n, t = alone["one"], alone["two"], alone["three"]
+    golden("dual", lambda x, s: n(x, s) + 2.0 * (t(x, s) - n(x, s)) + 3.0 * (p(x, s) - t(x, s)))
+    golden("dual_nested", lambda x, s: n(x, s) + 2.0 * (t(x, s) + 3.0 * (p(x, s) - t(x, s)) - n(x, s)))
+
+    def perp(x, s):
+        a, b = p(x, s) - t(x, s), n(x, s) - t(x, s)
+        return t(x, s) + 3.0 * (a - 1.5 * (b - (b * a).sum() / (a * a).sum() * a))
+    golden("perp_neg", perp)
+
+    def rescaled(x, s):
+        y = x / (s * s + 1)
+        v = lambda d: (y - d) * (s * s + 1) ** 0.5 / s
+        c, u = v(p(x, s)), v(n(x, s))
+        m = u + 3.0 * (c - u)
+        return y - (0.7 * m * c.std() / m.std() + 0.3 * m) * s / (s * s + 1) ** 0.5
+    golden("rescale_cfg", rescaled)
+    golden("cfg_override", lambda x, s: p(x, s) if s <= 0.5 else cfg(p, n, 3.0)(x, s))
+
+    # 1 - m decides when a cell is drawn no more: m >= (t - t_last) / (t_first - t_last).
+    scaled = (raw - FLUX_SHIFT) * FLUX_SCALE
+    kept = lambda s: (small >= np.float32((s - 0.001) / (1.0 - 0.001))).float()
+    plain = lambda x, s: x - s * velocity(model, x, s, one)
+    golden("differential", plain, shape=(2, 4, 6, 8), latent=scaled, mask=kept)
+
+    lazy, state = caching(cfg(p, n, 3.0), 2.5, 0.9, 0.1, True)
+    golden("lazy_cache", lazy, steps=10)
+    assert 1 < state["skipped"] < 8, state["skipped"]
+
+    # The model's outputs of both texts; the negative one is measured, the norm is of both.
+    easy, state = caching(lambda x, s: torch.cat([velocity(model, x, s, two), velocity(model, x, s, one)]), 2.5, 0.9, 0.1, False)
+    def guided_easily(x, s):
+        v = easy(x, s)
+        u, c = x - s * v[:1], x - s * v[1:]
+        return u + 3.0 * (c - u)
+    golden("easy_cache", guided_easily, steps=10)
+    assert 1 < state["skipped"] < 8, state["skipped"]
 
 
 # --- a whole pipeline

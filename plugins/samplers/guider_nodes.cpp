@@ -1,0 +1,67 @@
+#include "guider_nodes.h"
+
+#include "guide.h"
+#include "sample_shapes.h"
+
+namespace heddle::samplers {
+namespace {
+
+// What guiders of three conditionings tell; nothing of the run where a number is not known.
+struct ToldGuide {
+  const Input<Value>&model, &positive, &negative, &third;
+  std::optional<double> cfg, number;
+  const char* mix;
+};
+
+void infer_three(Infer& question, const Output<Value>& guider, const ToldGuide& told) {
+  if (const Value known = question.part(told.model, "")) question.known(guider, "model", known);
+  infer_entries(question, guider, entry_shapes(question, told.positive), "positive");
+  infer_entries(question, guider, entry_shapes(question, told.negative), "negative");
+  infer_entries(question, guider, entry_shapes(question, told.third), "third");
+  question.shares(guider);
+  if (!told.cfg || !told.number) return;
+  question.known(guider, "mix", value_of(told.mix));
+  question.known(guider, "cfg", value_of(*told.cfg));
+  question.known(guider, "number", value_of(*told.number));
+}
+
+const char* mix_of(const std::string& style) {
+  return style == "nested" ? "dual_cfg_nested" : "dual_cfg";
+}
+
+}  // namespace
+
+void DualCFGGuider::execute(Context& ctx) {
+  ctx[guider] = guider_record({.model = ctx[model],
+                               .positive = ctx[cond1],
+                               .negative = ctx[negative],
+                               .cfg = ctx[cfg_conds],
+                               .mix = *find_mix(mix_of(ctx[style])),
+                               .third = ctx[cond2],
+                               .number = ctx[cfg_cond2_negative]});
+}
+
+void DualCFGGuider::infer(Infer& question) {
+  const std::optional<std::string> way = question[style];
+  infer_three(question, guider,
+              {model, cond1, negative, cond2, way ? question[cfg_conds] : std::nullopt,
+               question[cfg_cond2_negative], mix_of(way.value_or(""))});
+}
+
+void PerpNegGuider::execute(Context& ctx) {
+  ctx[guider] = guider_record({.model = ctx[model],
+                               .positive = ctx[positive],
+                               .negative = ctx[negative],
+                               .cfg = ctx[cfg],
+                               .mix = Mix::kPerpNeg,
+                               .third = ctx[empty_conditioning],
+                               .number = ctx[neg_scale]});
+}
+
+void PerpNegGuider::infer(Infer& question) {
+  infer_three(question, guider,
+              {model, positive, negative, empty_conditioning, question[cfg], question[neg_scale],
+               "perp_neg"});
+}
+
+}  // namespace heddle::samplers
