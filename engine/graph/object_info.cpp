@@ -1,11 +1,14 @@
+#include <algorithm>
 #include <cmath>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "engine/base/text.h"
 #include "engine/graph/catalog.h"
 #include "engine/graph/python_text.h"
 #include "engine/graph/type_match.h"
+#include "heddle/abi/front_end.h"
 
 namespace heddle::engine {
 namespace {
@@ -53,7 +56,7 @@ bool has_own_widget(std::string_view type) {
   return type == "INT" || type == "FLOAT" || type == "STRING" || type == "BOOLEAN";
 }
 
-// A null in a widget's extra takes an option out.
+// A null in a widget's extra takes an option out, the list of names as well.
 Json without_nulls(const Json& options) {
   Json kept = Json::object();
   for (const Json::Member& member : options.members())
@@ -69,26 +72,55 @@ Json input_info(const heddle_port& port, const Catalog& catalog) {
   if (port.widget == nullptr && has_own_widget(port.type)) options.set("forceInput", true);
   if ((port.flags & HEDDLE_PORT_LAZY) != 0) options.set("lazy", true);
   if (has_text(port.doc)) options.set("tooltip", to_valid_utf8(port.doc));
+  const bool is_combo = std::string_view(port.type) == "COMBO";
+  Json names = Json::array();
+  if (chooses(port))
+    for (std::string& name : catalog.choices(*port.widget)) names.push(std::move(name));
+  if (chooses(port) && is_combo) options.set("multiselect", false).set("options", names);
   if (port.widget != nullptr && port.widget->extra != nullptr) {
     const Json extra = parse_json(port.widget->extra, port.name);
     for (const Json::Member& member : extra.members()) options.set(member.key, member.value);
     options = without_nulls(options);
   }
   Json info = Json::array();
-  if (chooses(port)) {
-    Json names = Json::array();
-    for (std::string& name : catalog.choices(*port.widget)) names.push(std::move(name));
-    if (std::string_view(port.type) == "COMBO") {
-      options.set("multiselect", false).set("options", std::move(names));
-      info.push(port.type);
-    } else {
-      info.push(std::move(names));
-    }
-  } else {
+  if (chooses(port) && !is_combo)
+    info.push(std::move(names));
+  else
     info.push(port.type);
-  }
   info.push(std::move(options));
   return info;
+}
+
+// The names of the templates that the inputs of any type belong to, each once, in their order.
+// Those of one template have the same type.
+void add_templates(const Json& json, std::vector<std::string>& names) {
+  if (json.is_array())
+    for (const Json& item : json.as_array()) add_templates(item, names);
+  if (!json.is_object()) return;
+  for (const Json::Member& member : json.members()) {
+    const bool is_name = member.key == "template_id" && member.value.is_string();
+    if (is_name && std::ranges::find(names, member.value.as_string()) == names.end())
+      names.push_back(member.value.as_string());
+    add_templates(member.value, names);
+  }
+}
+
+bool matches_inputs(const heddle_port& output) {
+  return std::string_view(output.type) == "COMFY_MATCHTYPE_V3";
+}
+
+// Which template each output follows: the first of them the first, and so on; what is left, the
+// last.
+Json match_types(const NodeType& type, const Json& inputs) {
+  std::vector<std::string> names;
+  add_templates(inputs, names);
+  Json matches = Json::array();
+  std::size_t next = 0;
+  for (std::uint32_t o = 0; o < type.output_count(); ++o) {
+    const bool follows = matches_inputs(type.output(o)) && !names.empty();
+    matches.push(follows ? Json(names[std::min(next++, names.size() - 1)]) : Json());
+  }
+  return matches;
 }
 
 // required, optional, hidden: members of "input" and lists of names in "input_order". Only
@@ -123,11 +155,12 @@ void add_inputs(const NodeType& type, const Catalog& catalog, Json& info) {
 
 void add_outputs(const NodeType& type, Json& info) {
   Json types = Json::array(), lists = Json::array(), names = Json::array(), docs = Json::array();
-  bool any_doc = false;
+  bool any_doc = false, any_match = false;
   for (std::uint32_t o = 0; o < type.output_count(); ++o) {
     const heddle_port& port = type.output(o);
     types.push(port.type);
-    lists.push(false);
+    lists.push((port.flags & HEDDLE_PORT_LIST) != 0);
+    any_match = any_match || matches_inputs(port);
     names.push(port.name);
     docs.push(has_text(port.doc) ? to_valid_utf8(port.doc) : std::string());
     any_doc = any_doc || has_text(port.doc);
@@ -135,6 +168,7 @@ void add_outputs(const NodeType& type, Json& info) {
   info.set("output", std::move(types))
       .set("output_is_list", std::move(lists))
       .set("output_name", std::move(names));
+  if (any_match) info.set("output_matchtypes", match_types(type, info.at("input")));
   if (any_doc) info.set("output_tooltips", std::move(docs));
 }
 
@@ -161,6 +195,8 @@ Json object_info(const NodeType& type, const Catalog& catalog) {
   info.set("python_module", module_of(type.plugin()));
   info.set("category", has_text(desc.category) ? desc.category : "");
   info.set("output_node", type.has(HEDDLE_NODE_SINK));
+  if (type.takes_lists()) info.set("is_input_list", true);
+  if (type.has(HEDDLE_NODE_INTERMEDIATE_OUTPUT)) info.set("has_intermediate_output", true);
   if (type.has(HEDDLE_NODE_DEPRECATED)) info.set("deprecated", true);
   if (type.has(HEDDLE_NODE_EXPERIMENTAL)) info.set("experimental", true);
   return std::move(Json::object().set(std::string(type.name()), std::move(info)));

@@ -76,10 +76,39 @@ inline constexpr Widget kEncoderDevice{
     .choices = kEncoderDevices, .extra = R"({"advanced": true})", .flags = HEDDLE_PORT_OPTIONAL};
 
 struct CLIPLoader {
-  static constexpr const char* kTypes[] = {
-      "stable_diffusion", "stable_cascade", "sd3",  "stable_audio", "mochi",  "ltxv", "pixart",
-      "cosmos",           "lumina2",        "wan",  "hidream",      "chroma", "ace",  "omnigen2",
-      "qwen_image",       "hunyuan_image",  nullptr};
+  static constexpr const char* kTypes[] = {"stable_diffusion",
+                                           "stable_cascade",
+                                           "sd3",
+                                           "stable_audio",
+                                           "mochi",
+                                           "ltxv",
+                                           "pixart",
+                                           "cosmos",
+                                           "lumina2",
+                                           "wan",
+                                           "hidream",
+                                           "chroma",
+                                           "ace",
+                                           "omnigen2",
+                                           "qwen_image",
+                                           "hunyuan_image",
+                                           "flux2",
+                                           "ovis",
+                                           "longcat_image",
+                                           "cogvideox",
+                                           "lens",
+                                           "pixeldit",
+                                           "ideogram4",
+                                           "boogu",
+                                           "krea2",
+                                           "joyimage",
+                                           "mage",
+                                           "minimax",
+                                           "yue2",
+                                           "flux3",
+                                           "moss_image",
+                                           "fibo2",
+                                           nullptr};
 
   static constexpr Info info{"CLIPLoader",
                              1,
@@ -97,8 +126,19 @@ struct CLIPLoader {
 };
 
 struct DualCLIPLoader {
-  static constexpr const char* kTypes[] = {"sdxl",    "sd3",           "flux", "hunyuan_video",
-                                           "hidream", "hunyuan_image", nullptr};
+  static constexpr const char* kTypes[] = {"sdxl",
+                                           "sd3",
+                                           "flux",
+                                           "hunyuan_video",
+                                           "hidream",
+                                           "hunyuan_image",
+                                           "hunyuan_video_15",
+                                           "kandinsky5",
+                                           "kandinsky5_image",
+                                           "ltxv",
+                                           "newbie",
+                                           "ace",
+                                           nullptr};
 
   static constexpr Info info{"DualCLIPLoader",
                              1,

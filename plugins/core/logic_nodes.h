@@ -101,7 +101,8 @@ struct ComfyMathExpression {
 struct ComfyNumberConvert {
   static constexpr Info info{"ComfyNumberConvert", 1,  "Convert Number",
                              "utilities",          "", kOfLiterals};
-  static constexpr Input<Value> value{"value", 0, "", "INT,FLOAT,STRING,BOOLEAN"};
+  static constexpr Input<Value> value{
+      "value", Widget{.extra = R"({"display_name": "value"})", .type = "INT,FLOAT,STRING,BOOLEAN"}};
   static constexpr Output<double> real{"FLOAT"};
   static constexpr Output<Value> whole{"INT", 0, "", "INT"};
   static constexpr auto ports = heddle::ports(value, real, whole);

@@ -72,9 +72,11 @@ std::string text_of(const Value& value) {
 }  // namespace
 
 void PreviewAny::execute(Context& ctx) {
-  const std::string shown = json_of(text_value(text_of(ctx[source])));
+  const std::string read = text_of(ctx[source]);
+  const std::string shown = json_of(text_value(read));
   service<heddle_report_service>().wrote(ctx.raw(), nullptr,
                                          ("{\"text\": [" + shown + "]}").c_str());
+  ctx[text] = read;
 }
 
 }  // namespace heddle::loaders

@@ -10,8 +10,8 @@ namespace area_widgets {
 inline constexpr Widget kStrength{.number = 1, .max = 10, .step = 0.01};
 inline constexpr Widget kSide{.number = 64, .min = 64, .max = 16384, .step = 8};
 inline constexpr Widget kPlace{.max = 16384, .step = 8};
-inline constexpr Widget kWhole{.number = 1, .max = 1, .step = 0.01};
-inline constexpr Widget kPart{.max = 1, .step = 0.01};
+inline constexpr Widget kWhole{.number = 1, .max = 1, .step = 0.01, .extra = R"({"min": 0})"};
+inline constexpr Widget kPart{.max = 1, .step = 0.01, .extra = R"({"default": 0, "min": 0})"};
 inline constexpr const char* kMaskAreas[] = {"default", "mask bounds", nullptr};
 constexpr Widget percent(double number) { return {.number = number, .max = 1, .step = 0.001}; }
 }  // namespace area_widgets

@@ -30,9 +30,11 @@ struct DisableNoise {
 
 struct KSamplerSelect {
   static constexpr Info info{"KSamplerSelect",         1,
-                             "KSamplerSelect",         "sampling/custom_sampling/samplers",
+                             "KSamplerSelect",         "model/sampling/samplers",
                              "A sampler by its name.", HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
-  static constexpr Input<std::string> sampler_name{"sampler_name", kSamplerNames};
+  static constexpr Input<std::string> sampler_name{
+      "sampler_name",
+      Widget{.source = HEDDLE_SAMPLERS, .kind = HEDDLE_WIDGET_CHOICE, .type = "COMBO"}};
   static constexpr Output<Value> sampler{"SAMPLER", 0, "", "SAMPLER"};
   static constexpr auto ports = heddle::ports(sampler_name, sampler);
   static void execute(Context& ctx);
@@ -40,12 +42,12 @@ struct KSamplerSelect {
 
 struct SamplerEulerAncestral {
   static constexpr Widget kAmount{
-      .number = 1, .max = 100, .step = 0.01, .extra = R"({"round": false})"};
+      .number = 1, .max = 100, .step = 0.01, .extra = R"({"round": false, "advanced": true})"};
 
   static constexpr Info info{"SamplerEulerAncestral",
                              1,
                              "SamplerEulerAncestral",
-                             "sampling/custom_sampling/samplers",
+                             "model/sampling/samplers",
                              "euler_ancestral with its two numbers.",
                              HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<double> eta{"eta", kAmount, "How much of the noise is fresh."};
@@ -88,10 +90,11 @@ struct CFGGuider {
 };
 
 struct SamplerCustom {
-  static constexpr Info info{"SamplerCustom", 1, "SamplerCustom", "sampling/custom_sampling",
+  static constexpr Info info{"SamplerCustom", 1, "SamplerCustom", "model/sampling/custom",
                              "Draws over given noise levels with a given sampler."};
   static constexpr Input<Value> model{"model", 0, "", "MODEL"};
-  static constexpr Input<bool> add_noise{"add_noise", Widget{.number = 1}};
+  static constexpr Input<bool> add_noise{"add_noise",
+                                         Widget{.number = 1, .extra = R"({"advanced": true})"}};
   static constexpr Input<std::uint64_t> noise_seed{"noise_seed", Widget{}};
   static constexpr Input<double> cfg{"cfg", kCfg};
   static constexpr Input<Value> positive{"positive", 0, "", "CONDITIONING"};

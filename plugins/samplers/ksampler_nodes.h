@@ -15,7 +15,7 @@ inline constexpr Widget kScheduleNames{.source = HEDDLE_NOISE_SCHEDULES,
 inline constexpr Widget kDenoise{.number = 1, .min = 0, .max = 1, .step = 0.01};
 
 struct KSampler {
-  static constexpr Info info{"KSampler", 1, "KSampler", "sampling",
+  static constexpr Info info{"KSampler", 1, "KSampler", "model/sampling",
                              "Draws: takes the noise out of the latent, step by step, guided by "
                              "the two conditionings."};
   static constexpr Input<Value> model{"model", 0, "The diffusion model.", "MODEL"};
@@ -40,11 +40,13 @@ struct KSampler {
 struct KSamplerAdvanced {
   static constexpr const char* kSwitch[] = {"enable", "disable", nullptr};
   static constexpr const char* kLeftover[] = {"disable", "enable", nullptr};
+  static constexpr const char* kAdvanced = R"({"advanced": true})";
 
-  static constexpr Info info{"KSamplerAdvanced", 1, "KSampler (Advanced)", "sampling",
+  static constexpr Info info{"KSamplerAdvanced", 1, "KSampler (Advanced)", "model/sampling",
                              "Draws a part of a schedule, with or without adding noise first."};
   static constexpr Input<Value> model{"model", 0, "", "MODEL"};
-  static constexpr Input<std::string> add_noise{"add_noise", Widget{.choices = kSwitch}};
+  static constexpr Input<std::string> add_noise{"add_noise",
+                                                Widget{.choices = kSwitch, .extra = kAdvanced}};
   static constexpr Input<std::uint64_t> noise_seed{"noise_seed", Widget{}};
   static constexpr Input<std::int64_t> steps{"steps", kSteps};
   static constexpr Input<double> cfg{"cfg", kCfg};
@@ -53,11 +55,12 @@ struct KSamplerAdvanced {
   static constexpr Input<Value> positive{"positive", 0, "", "CONDITIONING"};
   static constexpr Input<Value> negative{"negative", 0, "", "CONDITIONING"};
   static constexpr Input<Value> latent_image{"latent_image", 0, "", "LATENT"};
-  static constexpr Input<std::int64_t> start_at_step{"start_at_step", Widget{.max = 10000}};
-  static constexpr Input<std::int64_t> end_at_step{"end_at_step",
-                                                   Widget{.number = 10000, .max = 10000}};
+  static constexpr Input<std::int64_t> start_at_step{"start_at_step",
+                                                     Widget{.max = 10000, .extra = kAdvanced}};
+  static constexpr Input<std::int64_t> end_at_step{
+      "end_at_step", Widget{.number = 10000, .max = 10000, .extra = kAdvanced}};
   static constexpr Input<std::string> leftover{"return_with_leftover_noise",
-                                               Widget{.choices = kLeftover}};
+                                               Widget{.choices = kLeftover, .extra = kAdvanced}};
   static constexpr Output<Value> latent{"LATENT", 0, "", "LATENT"};
   static constexpr auto ports =
       heddle::ports(model, add_noise, noise_seed, steps, cfg, sampler_name, scheduler, positive,

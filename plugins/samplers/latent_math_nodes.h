@@ -68,7 +68,8 @@ struct LatentBlend {
   static constexpr Input<Value> samples1{"samples1", 0, "", "LATENT"};
   static constexpr Input<Value> samples2{"samples2", 0, "", "LATENT"};
   static constexpr Input<double> blend_factor{
-      "blend_factor", Widget{.number = 0.5, .min = 0, .max = 1, .step = 0.01}};
+      "blend_factor",
+      Widget{.number = 0.5, .min = 0, .max = 1, .step = 0.01, .extra = R"({"min": 0, "max": 1})"}};
   static constexpr Output<Value> out{"LATENT", 0, "", "LATENT"};
   static constexpr auto ports = heddle::ports(samples1, samples2, blend_factor, out);
   static void execute(Context& ctx);

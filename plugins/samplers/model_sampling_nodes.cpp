@@ -37,6 +37,13 @@ void ModelSamplingFlux::execute(Context& ctx) {
 
 void ModelSamplingSD3::execute(Context& ctx) { ctx[out] = shifted(ctx[model], ctx[shift]); }
 
-void ModelSamplingAuraFlow::execute(Context& ctx) { ctx[out] = shifted(ctx[model], ctx[shift]); }
+void ModelSamplingAuraFlow::execute(Context& ctx) {
+  if (ctx[sampling] != "flow")
+    throw Error(HEDDLE_UNSUPPORTED,
+                "sampling: " + ctx[sampling] +
+                    " is for models that turn pictures into pictures, and no model that heddle "
+                    "knows does. Take flow.");
+  ctx[out] = shifted(ctx[model], ctx[shift]);
+}
 
 }  // namespace heddle::samplers

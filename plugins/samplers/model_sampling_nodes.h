@@ -47,17 +47,25 @@ struct ModelSamplingSD3 {
 };
 
 struct ModelSamplingAuraFlow {
+  static constexpr const char* kKinds[] = {"flow", "img_to_img_velocity", nullptr};
+  static constexpr Widget kKind{.text = "flow",
+                                .choices = kKinds,
+                                .extra = R"({"advanced": true})",
+                                .flags = HEDDLE_PORT_OPTIONAL,
+                                .type = "COMBO"};
+
   static constexpr Info info{"ModelSamplingAuraFlow",
-                             1,
+                             2,
                              "ModelSamplingAuraFlow",
-                             "advanced/model",
+                             "model/patch",
                              "Flow levels with a shift: more steps at high noise. The timestep of "
                              "level 1 stays what the model was trained with.",
                              HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
   static constexpr Input<double> shift{"shift", Widget{.number = 1.73, .max = 100, .step = 0.01}};
+  static constexpr Input<std::string> sampling{"sampling", kKind};
   static constexpr Output<Value> out{"MODEL", 0, "", "MODEL"};
-  static constexpr auto ports = heddle::ports(model, shift, out);
+  static constexpr auto ports = heddle::ports(model, shift, sampling, out);
   static void execute(Context& ctx);
 };
 

@@ -48,7 +48,11 @@ struct RenormCFG {
                              "Guidance below a level, no longer than the positive prediction.",
                              patch_ports::kFlags};
   static constexpr Input<Value> model = patch_ports::model();
-  static constexpr Input<double> cfg_trunc{"cfg_trunc", patch_ports::advanced(100, 0, 100, 0.01)};
+  static constexpr Input<double> cfg_trunc{
+      "cfg_trunc", Widget{.number = 100,
+                          .max = 100,
+                          .step = 0.01,
+                          .extra = R"({"advanced": true, "default": 100})"}};
   static constexpr Input<double> renorm_cfg{"renorm_cfg", patch_ports::advanced(1, 0, 100, 0.01)};
   static constexpr Output<Value> out = patch_ports::model_out();
   static constexpr auto ports = heddle::ports(model, cfg_trunc, renorm_cfg, out);

@@ -8,8 +8,7 @@ namespace heddle::samplers {
 namespace sampler_widgets {
 inline constexpr const char* kAdvanced = R"({"advanced": true, "round": false})";
 inline constexpr const char* kAdvancedOnly = R"({"advanced": true})";
-inline constexpr const char* kOneOf = R"({"multiselect": false})";
-inline constexpr const char* kChoice = R"({"advanced": true, "multiselect": false})";
+inline constexpr const char* kAdvancedUnset = R"({"advanced": true, "default": null})";
 
 constexpr Widget plain(double number, double max) {
   return {.number = number, .max = max, .step = 0.01, .extra = R"({"round": false})"};
@@ -23,7 +22,7 @@ constexpr Widget percent(double number) {
 // Where noise is drawn in ComfyUI. Here it is the host, whatever is chosen: a device changes no
 // picture.
 inline constexpr const char* kDevices[] = {"gpu", "cpu", nullptr};
-inline constexpr Widget kNoiseDevice{.choices = kDevices, .extra = kChoice};
+inline constexpr Widget kNoiseDevice{.choices = kDevices, .extra = kAdvancedOnly, .type = "COMBO"};
 }  // namespace sampler_widgets
 
 struct SamplerEulerAncestralCFGPP {
@@ -88,8 +87,8 @@ struct SamplerDPMPP_2M_SDE {
                              "model/sampling/samplers",
                              "dpmpp_2m_sde or dpmpp_2m_sde_heun with its numbers.",
                              HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
-  static constexpr Input<std::string> solver_type{
-      "solver_type", Widget{.choices = kTypes, .extra = sampler_widgets::kOneOf}};
+  static constexpr Input<std::string> solver_type{"solver_type",
+                                                  Widget{.choices = kTypes, .type = "COMBO"}};
   static constexpr Input<double> eta{"eta", sampler_widgets::advanced(1)};
   static constexpr Input<double> s_noise{"s_noise", sampler_widgets::advanced(1)};
   static constexpr Input<std::string> noise_device{"noise_device", sampler_widgets::kNoiseDevice};
@@ -146,8 +145,8 @@ struct SamplerER_SDE {
                              "model/sampling/samplers",
                              "er_sde, a plain reverse-time SDE or the ODE, with their numbers.",
                              HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
-  static constexpr Input<std::string> solver_type{
-      "solver_type", Widget{.choices = kTypes, .extra = sampler_widgets::kOneOf}};
+  static constexpr Input<std::string> solver_type{"solver_type",
+                                                  Widget{.choices = kTypes, .type = "COMBO"}};
   static constexpr Input<std::int64_t> max_stage{
       "max_stage",
       Widget{.number = 3, .min = 1, .max = 3, .extra = sampler_widgets::kAdvancedOnly}};
@@ -178,9 +177,9 @@ struct SamplerSASolver {
       "corrector_order",
       Widget{.number = 4, .min = 0, .max = 6, .extra = sampler_widgets::kAdvancedOnly}};
   static constexpr Input<bool> use_pece{"use_pece",
-                                        Widget{.extra = sampler_widgets::kAdvancedOnly}};
+                                        Widget{.extra = sampler_widgets::kAdvancedUnset}};
   static constexpr Input<bool> simple_order_2{"simple_order_2",
-                                              Widget{.extra = sampler_widgets::kAdvancedOnly}};
+                                              Widget{.extra = sampler_widgets::kAdvancedUnset}};
   static constexpr Output<Value> sampler{"SAMPLER", 0, "", "SAMPLER"};
   static constexpr auto ports =
       heddle::ports(model, eta, sde_start_percent, sde_end_percent, s_noise, predictor_order,
@@ -196,8 +195,8 @@ struct SamplerSEEDS2 {
                              "model/sampling/samplers",
                              "seeds_2 with its numbers.",
                              HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
-  static constexpr Input<std::string> solver_type{
-      "solver_type", Widget{.choices = kTypes, .extra = sampler_widgets::kOneOf}};
+  static constexpr Input<std::string> solver_type{"solver_type",
+                                                  Widget{.choices = kTypes, .type = "COMBO"}};
   static constexpr Input<double> eta{"eta", sampler_widgets::advanced(1)};
   static constexpr Input<double> s_noise{"s_noise", sampler_widgets::advanced(1)};
   static constexpr Input<double> r{
@@ -234,9 +233,10 @@ struct SamplerEulerCFGpp {
                              "SamplerEulerCFG++",
                              "experimental",
                              "euler_cfg_pp, or its other form.",
-                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES | HEDDLE_NODE_EXPERIMENTAL};
   static constexpr Input<std::string> version{
-      "version", Widget{.choices = kVersions, .extra = sampler_widgets::kChoice}};
+      "version",
+      Widget{.choices = kVersions, .extra = sampler_widgets::kAdvancedOnly, .type = "COMBO"}};
   static constexpr Output<Value> sampler{"SAMPLER", 0, "", "SAMPLER"};
   static constexpr auto ports = heddle::ports(version, sampler);
   static void execute(Context& ctx);

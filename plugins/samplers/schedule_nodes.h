@@ -6,8 +6,9 @@
 namespace heddle::samplers {
 
 namespace schedule_widgets {
+inline constexpr const char* kExact = R"({"round": false, "advanced": true})";
 constexpr Widget level(double number, double max = 5000) {
-  return {.number = number, .max = max, .step = 0.01, .extra = R"({"round": false})"};
+  return {.number = number, .max = max, .step = 0.01, .extra = kExact};
 }
 inline constexpr Widget kSigmaMax = level(14.614642);
 inline constexpr Widget kSigmaMin = level(0.0291675);
@@ -35,7 +36,7 @@ struct BetaSamplingScheduler {
   static constexpr Info info{"BetaSamplingScheduler",
                              1,
                              "BetaSamplingScheduler",
-                             "sampling/custom_sampling/schedulers",
+                             "model/sampling/schedulers",
                              "Levels at the quantiles of a beta distribution.",
                              HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
@@ -51,7 +52,7 @@ struct KarrasScheduler {
   static constexpr Info info{"KarrasScheduler",
                              1,
                              "KarrasScheduler",
-                             "sampling/custom_sampling/schedulers",
+                             "model/sampling/schedulers",
                              "Karras et al.'s levels between two of them.",
                              HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<std::int64_t> steps{"steps", kSteps};
@@ -67,7 +68,7 @@ struct ExponentialScheduler {
   static constexpr Info info{"ExponentialScheduler",
                              1,
                              "ExponentialScheduler",
-                             "sampling/custom_sampling/schedulers",
+                             "model/sampling/schedulers",
                              "Levels with equal ratios between two of them.",
                              HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<std::int64_t> steps{"steps", kSteps};
@@ -82,7 +83,7 @@ struct PolyexponentialScheduler {
   static constexpr Info info{"PolyexponentialScheduler",
                              1,
                              "PolyexponentialScheduler",
-                             "sampling/custom_sampling/schedulers",
+                             "model/sampling/schedulers",
                              "Levels whose logarithms follow a power.",
                              HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<std::int64_t> steps{"steps", kSteps};
@@ -95,14 +96,15 @@ struct PolyexponentialScheduler {
 };
 
 struct LaplaceScheduler {
-  static constexpr Widget kMu{.min = -10, .max = 10, .step = 0.1, .extra = R"({"round": false})"};
+  static constexpr Widget kMu{
+      .min = -10, .max = 10, .step = 0.1, .extra = schedule_widgets::kExact};
   static constexpr Widget kBeta{
-      .number = 0.5, .max = 10, .step = 0.1, .extra = R"({"round": false})"};
+      .number = 0.5, .max = 10, .step = 0.1, .extra = schedule_widgets::kExact};
 
   static constexpr Info info{"LaplaceScheduler",
                              1,
                              "LaplaceScheduler",
-                             "sampling/custom_sampling/schedulers",
+                             "model/sampling/schedulers",
                              "Quantiles of a Laplace distribution of the levels' logarithms.",
                              HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<std::int64_t> steps{"steps", kSteps};
@@ -117,12 +119,12 @@ struct LaplaceScheduler {
 
 struct VPScheduler {
   static constexpr Widget kEpsilon{
-      .number = 0.001, .max = 1, .step = 0.0001, .extra = R"({"round": false})"};
+      .number = 0.001, .max = 1, .step = 0.0001, .extra = schedule_widgets::kExact};
 
   static constexpr Info info{"VPScheduler",
                              1,
                              "VPScheduler",
-                             "sampling/custom_sampling/schedulers",
+                             "model/sampling/schedulers",
                              "Levels of the variance-preserving process.",
                              HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<std::int64_t> steps{"steps", kSteps};
@@ -135,6 +137,9 @@ struct VPScheduler {
 };
 
 struct SDTurboScheduler {
+  static constexpr Widget kPart{
+      .number = 1, .min = 0, .max = 1, .step = 0.01, .extra = R"({"min": 0})"};
+
   static constexpr Info info{"SDTurboScheduler",
                              1,
                              "SDTurboScheduler",
@@ -143,7 +148,7 @@ struct SDTurboScheduler {
                              HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
   static constexpr Input<std::int64_t> steps{"steps", Widget{.number = 1, .min = 1, .max = 10}};
-  static constexpr Input<double> denoise{"denoise", kDenoise};
+  static constexpr Input<double> denoise{"denoise", kPart};
   static constexpr Output<Tensor> sigmas{"SIGMAS", 0, "", "SIGMAS"};
   static constexpr auto ports = heddle::ports(model, steps, denoise, sigmas);
   static void execute(Context& ctx);
@@ -158,7 +163,8 @@ struct AlignYourStepsScheduler {
                              "sampling/custom_sampling/schedulers",
                              "The published tables of Align Your Steps.",
                              HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
-  static constexpr Input<std::string> model_type{"model_type", Widget{.choices = kModels}};
+  static constexpr Input<std::string> model_type{"model_type",
+                                                 Widget{.choices = kModels, .type = "COMBO"}};
   static constexpr Input<std::int64_t> steps{"steps", Widget{.number = 10, .min = 1, .max = 10000}};
   static constexpr Input<double> denoise{"denoise", kDenoise};
   static constexpr Output<Tensor> sigmas{"SIGMAS", 0, "", "SIGMAS"};
@@ -175,7 +181,8 @@ struct OptimalStepsScheduler {
                              "sampling/custom_sampling/schedulers",
                              "The published tables of OptimalSteps.",
                              HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
-  static constexpr Input<std::string> model_type{"model_type", Widget{.choices = kModels}};
+  static constexpr Input<std::string> model_type{"model_type",
+                                                 Widget{.choices = kModels, .type = "COMBO"}};
   static constexpr Input<std::int64_t> steps{"steps", Widget{.number = 20, .min = 3, .max = 1000}};
   static constexpr Input<double> denoise{"denoise", kDenoise};
   static constexpr Output<Tensor> sigmas{"SIGMAS", 0, "", "SIGMAS"};

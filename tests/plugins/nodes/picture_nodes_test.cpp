@@ -59,33 +59,6 @@ struct Pictures {
   }
 };
 
-// The inputs as they are declared, without what is told to people.
-Json without_tooltips(const Json& inputs) {
-  Json plain = Json::object();
-  for (const auto& part : inputs.members()) {
-    const auto& section = part.key;
-    const Json& ports = part.value;
-    Json named = Json::object();
-    for (const auto& port : ports.members()) {
-      const auto& name = port.key;
-      const Json& spec = port.value;
-      if (section == "hidden") {
-        named.set(name, spec);
-        continue;
-      }
-      Json options = Json::object();
-      for (const auto& option : spec.at(std::size_t{1}).members())
-        if (option.key != "tooltip") options.set(option.key, option.value);
-      Json pair = Json::array();
-      pair.push(spec.at(std::size_t{0}));
-      pair.push(std::move(options));
-      named.set(name, std::move(pair));
-    }
-    plain.set(section, std::move(named));
-  }
-  return plain;
-}
-
 double greatest_difference(const std::vector<float>& a, const std::vector<float>& b) {
   if (a.size() != b.size()) return INFINITY;
   double most = 0;
@@ -119,32 +92,6 @@ BOOST_AUTO_TEST_CASE(nodes_make_what_pytorch_kornia_and_pillow_make) {
     }
   }
   BOOST_TEST(cases.as_array().size() == 138u);
-}
-
-// Names, order, types, defaults, limits, choices, outputs, category and flags; what else the engine
-// tells (descriptions) is its own.
-BOOST_AUTO_TEST_CASE(definitions_are_comfyuis) {
-  const Json expected = heddle::engine::parse_json(
-      read_text(tests_folder() / "golden/object_info/pictures.json"), "pictures.json");
-  for (const auto& node : expected.members()) {
-    const std::string type = node.key;
-    const Json& golden = node.value;
-    const Json info = heddle::engine::parse_json(engine.object_info(type.c_str()), type).at(type);
-    for (const auto& member : golden.members()) {
-      const std::string key = member.key;
-      const Json& value = member.value;
-      const Json* found = info.find(key);
-      BOOST_REQUIRE_MESSAGE(found != nullptr, type << " has no " << key);
-      Json plain = *found;
-      if (key == "input") plain = without_tooltips(plain);
-      BOOST_TEST((plain == value), type << "." << key << " is " << heddle::engine::write_json(plain)
-                                        << "\nnot " << heddle::engine::write_json(value));
-    }
-    for (const char* flag : {"deprecated", "experimental"})
-      BOOST_TEST((info.find(flag) != nullptr) == (golden.find(flag) != nullptr),
-                 type << "." << flag);
-  }
-  BOOST_TEST(expected.members().size() == 77u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

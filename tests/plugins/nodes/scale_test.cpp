@@ -1,5 +1,5 @@
 // Pictures and latents in other sizes, against PyTorch's interpolate() and Pillow's Lanczos
-// (make_scale_goldens.py); and the ports, against ComfyUI's.
+// (make_scale_goldens.py).
 #include <boost/test/unit_test.hpp>
 #include <sstream>
 
@@ -158,24 +158,6 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_done_is_refused_with_what_can) {
   const std::string choice = refusal(
       node("ImageScaleBy", R"("image": ["image", 0], "upscale_method": "bicubi", "scale_by": 2)"));
   BOOST_TEST(choice.find("Did you mean 'bicubic'?") != std::string::npos, choice);
-}
-
-BOOST_AUTO_TEST_CASE(ports_are_comfyuis) {
-  const std::pair<const char*, std::vector<std::string>> nodes[] = {
-      {"ImageScale", {"image", "upscale_method", "width", "height", "crop"}},
-      {"ImageScaleBy", {"image", "upscale_method", "scale_by"}},
-      {"ImageScaleToTotalPixels", {"image", "upscale_method", "megapixels", "resolution_steps"}},
-      {"ImagePadForOutpaint", {"image", "left", "top", "right", "bottom", "feathering"}},
-      {"LatentUpscale", {"samples", "upscale_method", "width", "height", "crop"}},
-      {"LatentUpscaleBy", {"samples", "upscale_method", "scale_by"}}};
-  for (const auto& [type, inputs] : nodes) {
-    const heddle::engine::Json info =
-        heddle::engine::parse_json(engine.object_info(type), type).at(type);
-    std::vector<std::string> names;
-    for (const auto& name : info.at("input_order").at("required").as_array())
-      names.push_back(name.as_string());
-    BOOST_TEST((names == inputs), type << " has other inputs");
-  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
