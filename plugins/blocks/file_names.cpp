@@ -140,11 +140,11 @@ bool is_below(const fs::path& path, const fs::path& root) {
   return at_root == root.end() || (at_root->empty() && std::next(at_root) == root.end());
 }
 
-// The digits between the stem's underscore and the next one, or 0.
+// The digits between the stem's underscore and the next one or a dot, or 0.
 std::uint64_t number_in(std::string_view name, std::string_view stem) {
   if (name.size() <= stem.size() || !name.starts_with(stem) || name[stem.size()] != '_') return 0;
   name.remove_prefix(stem.size() + 1);
-  name = name.substr(0, name.find('_'));
+  name = name.substr(0, name.find_first_of("_."));
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
   const bool is_number = error == std::errc() && end == name.data() + name.size();
@@ -208,10 +208,10 @@ std::uint64_t next_counter(const Place& place) {
 }
 
 std::string file_name(const std::string& stem, std::size_t batch_number, std::uint64_t counter,
-                      const char* ending) {
+                      const std::string& ending) {
   std::string name = stem;
   replace_all(name, "%batch_num%", std::to_string(batch_number));
-  return name + "_" + padded(static_cast<std::int64_t>(counter), 5) + "_" + ending;
+  return name + "_" + padded(static_cast<std::int64_t>(counter), 5) + ending;
 }
 
 }  // namespace heddle::blocks

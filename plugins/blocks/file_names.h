@@ -41,11 +41,12 @@ struct Place {
 // made.
 Place find_place(const std::filesystem::path& root, const std::string& prefix);
 
-// 1 + the greatest number among the folder's files "<stem>_<digits>_..."; 1 without any.
+// 1 + the greatest number among the folder's files "<stem>_<digits>_..." and "<stem>_<digits>.";
+// 1 without any.
 std::uint64_t next_counter(const Place& place);
 
-// "<stem>_00001_.png", %batch_num% in the stem replaced.
+// "<stem>_00001_.png", %batch_num% in the stem replaced. ending: what follows the number.
 std::string file_name(const std::string& stem, std::size_t batch_number, std::uint64_t counter,
-                      const char* ending = ".png");
+                      const std::string& ending = "_.png");
 
 }  // namespace heddle::blocks

@@ -105,7 +105,7 @@ void SavedFiles::write(std::string_view content, const char* ending, std::size_t
                        const ShownAs& shown) {
   std::string name;
   do {  // until there is a name that no other program has taken
-    name = file_name(place_.stem, batch_number, counter_++, ending);
+    name = file_name(place_.stem, batch_number, counter_++, behind_number_ + std::string(ending));
   } while (!create_file((place_.folder / name).string(), content));
   std::string ui = "{" + json_string(shown.list) + ": [{\"filename\": " + json_string(name) +
                    ", \"subfolder\": " + json_string(place_.subfolder) +

@@ -48,10 +48,12 @@ class SavedFiles {
   // Writes a file under the next number that is free, and tells of it. ending: ".png".
   void write(std::string_view content, const char* ending, std::size_t batch_number = 0,
              const ShownAs& shown = {});
+  // From now on without the '_' that ComfyUI's older nodes put behind the number.
+  void end_with_number() { behind_number_ = ""; }
 
  private:
   Context& ctx_;
-  const char* kind_;
+  const char *kind_, *behind_number_ = "_";
   Place place_;
   std::uint64_t counter_;
 };

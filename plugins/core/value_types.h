@@ -3,20 +3,14 @@
 
 #include <heddle/node.hpp>
 
+#include "plugins/blocks/port_types.h"
+
 namespace heddle::loaders {
 
-// A value of any type; ports of one class that say so have the same.
-struct Matching : Value {
-  Matching(Value value) : Value(std::move(value)) {}  // NOLINT: meant to convert
-};
-// Inputs that a workflow names as it needs them ("values.a"): they are handed over as extra ones.
-struct Growing : Value {
-  Growing(Value value) : Value(std::move(value)) {}  // NOLINT: meant to convert
-};
-// One of several names, in the later of ComfyUI's two forms.
-struct Choice : std::string {
-  Choice(std::string name) : std::string(std::move(name)) {}  // NOLINT: meant to convert
-};
+using blocks::Choice;
+using blocks::Growing;
+using blocks::Matching;
+
 // A name that a front end lets people choose, from a list that it alone has.
 struct FreeChoice : Value {
   FreeChoice(Value value) : Value(std::move(value)) {}  // NOLINT: meant to convert
@@ -41,18 +35,6 @@ inline constexpr std::uint32_t kOfLiterals = HEDDLE_NODE_HOST | HEDDLE_NODE_DESC
 
 namespace heddle {
 
-template <>
-struct Wire<loaders::Matching> : Wire<Value> {
-  static constexpr const char* type = "COMFY_MATCHTYPE_V3";
-};
-template <>
-struct Wire<loaders::Growing> : Wire<Value> {
-  static constexpr const char* type = "COMFY_AUTOGROW_V3";
-};
-template <>
-struct Wire<loaders::Choice> : Wire<std::string> {
-  static constexpr const char* type = "COMBO";
-};
 template <>
 struct Wire<loaders::Drawn> : Wire<Value> {
   static constexpr const char* type = "RESOLUTION_PREVIEW";

@@ -68,7 +68,7 @@ const std::vector<Door> kDoors{
     {"nccl", {"plugins/cuda/"}},
     {"png.h", {"plugins/image/"}},
     {"heddle/bench.hpp", {"engine/facade/bench.cpp", "engine/cli/bench_command.cpp"}},
-    {"oniguruma.h", {"plugins/encoders/tokenizer/regex.cpp"}},
+    {"oniguruma.h", {"plugins/encoders/tokenizer/regex.cpp", "plugins/core/regex.cpp"}},
     {"utf8proc.h", {"plugins/encoders/tokenizer/unicode.cpp"}},
 };
 

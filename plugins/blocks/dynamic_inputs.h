@@ -1,0 +1,53 @@
+// plugins/blocks/dynamic_inputs.h - the inputs that ComfyUI calls dynamic. A workflow gives them
+// under dotted names ("images.image0", "resize_type.width"), and a node with HEDDLE_NODE_ANY_INPUT
+// gets them beside its declared ones. What is said of them stands in the options of the declared
+// port (Widget::extra, as in /object_info): sockets and their order, names, ranges and defaults are
+// read from there. One call's thread.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "plugins/blocks/port_types.h"
+
+namespace heddle::blocks {
+
+// The inputs of a call beyond the declared ones, by name; null ones are left out.
+std::map<std::string, Value> extra_inputs(Context& ctx);
+
+struct GrownInput {
+  std::string name;  // "image0"
+  Value value;
+};
+// Those of a COMFY_AUTOGROW_V3 port that the workflow gave, in the order of its sockets. Throws
+// HEDDLE_INVALID_ARGUMENT where one that has to be there is missing.
+std::vector<GrownInput> grown_inputs(Context& ctx, const heddle_port& port);
+
+// The variant that a COMFY_DYNAMICCOMBO_V3 port was given, and the inputs that belong to it. An
+// input that was not given has its default. All throw HEDDLE_INVALID_ARGUMENT, with the input's
+// name, for one that is missing, of another kind or out of its range.
+class ChosenVariant {
+ public:
+  ChosenVariant(Context& ctx, const Input<Variant>& input);
+
+  const std::string& key() const { return key_; }
+  std::int64_t whole(const char* child) const;
+  double real(const char* child) const;
+  std::string text(const char* child) const;
+  bool truth(const char* child) const;
+  Value value(const char* child) const;
+  ChosenVariant nested(const char* child) const;
+
+ private:
+  ChosenVariant(std::string name, const Value& options, Value chosen,
+                std::map<std::string, Value> extra);
+  Value spec(const char* child) const;  // its options in /object_info
+  double number(const char* child) const;
+
+  std::string name_, key_;
+  Value inputs_;  // of the variant: "required", "optional"
+  std::map<std::string, Value> extra_;
+};
+
+}  // namespace heddle::blocks
