@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <span>
 #include <utility>
 
@@ -225,6 +226,26 @@ std::vector<std::string> Run::devices() const { return data_->devices; }
 
 namespace {
 
+// A field of a record, an element of a list ("0"), or either of such a part ("0.samples").
+const heddle_value* part_of(const heddle_value* value, std::string_view path) {
+  if (path.empty() || value == nullptr) return value;
+  const auto inside = [&](std::string_view name) -> const heddle_value* {
+    if (const auto* record = std::get_if<engine::Record>(&value->content)) {
+      const engine::Value* field = record->find(name);
+      return field == nullptr ? nullptr : field->get();
+    }
+    const auto* list = std::get_if<engine::List>(&value->content);
+    std::size_t index = 0;
+    const char* end = name.data() + name.size();
+    const bool is_index = std::from_chars(name.data(), end, index).ptr == end;
+    return list != nullptr && is_index && index < list->items.size() ? list->items[index].get()
+                                                                     : nullptr;
+  };
+  if (const heddle_value* whole = inside(path)) return whole;
+  const std::size_t dot = path.find('.');
+  return dot == path.npos ? nullptr : part_of(inside(path.substr(0, dot)), path.substr(dot + 1));
+}
+
 const engine::Tensor& tensor_in(const Results::Data& data, std::string_view output,
                                 std::string_view field) {
   const auto found = data.fetched.find(std::string(output));
@@ -232,16 +253,11 @@ const engine::Tensor& tensor_in(const Results::Data& data, std::string_view outp
     throw engine::Error(engine::Code::not_found,
                         engine::cat("the value ", engine::quote(output),
                                     " was not asked for with StartOptions::fetch"));
-  const heddle_value* value = found->second.get();
-  if (!field.empty()) {
-    const auto* record = std::get_if<engine::Record>(&value->content);
-    const engine::Value* inside = record == nullptr ? nullptr : record->find(field);
-    if (inside == nullptr)
-      throw engine::Error(engine::Code::not_found,
-                          engine::cat(output, " is ", engine::describe(*value),
-                                      ": it has no field ", engine::quote(field)));
-    value = inside->get();
-  }
+  const heddle_value* value = part_of(found->second.get(), field);
+  if (value == nullptr)
+    throw engine::Error(engine::Code::not_found,
+                        engine::cat(output, " is ", engine::describe(*found->second),
+                                    ": it has no field ", engine::quote(field)));
   return engine::get_tensor(*value);
 }
 

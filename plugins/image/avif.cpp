@@ -14,7 +14,16 @@ namespace {
 
 struct AvifDestroy {
   void operator()(avifDecoder* decoder) const { avifDecoderDestroy(decoder); }
+  void operator()(avifEncoder* encoder) const { avifEncoderDestroy(encoder); }
+  void operator()(avifImage* image) const { avifImageDestroy(image); }
 };
+
+void require_written(avifResult result) {
+  if (result == AVIF_RESULT_OUT_OF_MEMORY) throw std::bad_alloc();
+  if (result != AVIF_RESULT_OK)
+    throw Error(HEDDLE_INVALID_ARGUMENT, std::string("the picture cannot be written as AVIF: ") +
+                                             avifResultToString(result));
+}
 
 void require_avif(const EncodedPicture& file, avifResult result) {
   if (result == AVIF_RESULT_TRUNCATED_DATA) refuse_picture(file, "AVIF", "the file ends early");
@@ -51,7 +60,58 @@ Frame frame_of(const EncodedPicture& file, const avifDecoder& decoder) {
           has_alpha ? Alpha::channel : Alpha::none};
 }
 
+std::unique_ptr<avifImage, AvifDestroy> encoded(const WidePicture& picture,
+                                                const AvifSettings& settings) {
+  std::unique_ptr<avifImage, AvifDestroy> image(avifImageCreate(
+      picture.width, picture.height, std::uint32_t(settings.depth), AVIF_PIXEL_FORMAT_YUV420));
+  if (image == nullptr) throw std::bad_alloc();
+  const bool is_wide = settings.light != AvifLight::srgb;
+  image->yuvRange = AVIF_RANGE_LIMITED;
+  image->colorPrimaries = is_wide ? AVIF_COLOR_PRIMARIES_BT2020 : AVIF_COLOR_PRIMARIES_BT709;
+  image->matrixCoefficients =
+      is_wide ? AVIF_MATRIX_COEFFICIENTS_BT2020_NCL : AVIF_MATRIX_COEFFICIENTS_BT709;
+  image->transferCharacteristics =
+      settings.light == AvifLight::srgb  ? AVIF_TRANSFER_CHARACTERISTICS_SRGB
+      : settings.light == AvifLight::hlg ? AVIF_TRANSFER_CHARACTERISTICS_HLG
+                                         : AVIF_TRANSFER_CHARACTERISTICS_SMPTE2084;
+  avifRGBImage rgb{};
+  avifRGBImageSetDefaults(&rgb, image.get());
+  rgb.depth = 16;
+  rgb.format = AVIF_RGB_FORMAT_RGB;
+  rgb.pixels = reinterpret_cast<std::uint8_t*>(const_cast<std::uint16_t*>(picture.rgb.data()));
+  rgb.rowBytes = picture.width * 3 * 2;
+  require_written(avifImageRGBToYUV(image.get(), &rgb));
+  if (!settings.exif.empty())
+    avifImageSetMetadataExif(image.get(),
+                             reinterpret_cast<const std::uint8_t*>(settings.exif.data()),
+                             settings.exif.size());
+  return image;
+}
+
 }  // namespace
+
+std::string write_avif(std::size_t count, const std::function<WidePicture(std::size_t)>& frame,
+                       const AvifSettings& settings, const std::function<bool()>& cancelled) {
+  constexpr int kSpeed = 8, kMilliseconds = 1000;
+  const std::unique_ptr<avifEncoder, AvifDestroy> encoder(avifEncoderCreate());
+  if (encoder == nullptr) throw std::bad_alloc();
+  encoder->speed = kSpeed;
+  encoder->minQuantizer = encoder->maxQuantizer = settings.quality;
+  encoder->timescale = settings.rate;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (cancelled()) throw Error(HEDDLE_CANCELLED, "cancelled while a picture was being written");
+    const auto image = encoded(frame(i), settings);
+    require_written(
+        avifEncoderAddImage(encoder.get(), image.get(), count > 1 ? kMilliseconds : 1,
+                            count > 1 ? AVIF_ADD_IMAGE_FLAG_NONE : AVIF_ADD_IMAGE_FLAG_SINGLE));
+  }
+  avifRWData data = AVIF_DATA_EMPTY;
+  const avifResult finished = avifEncoderFinish(encoder.get(), &data);
+  std::string file(reinterpret_cast<const char*>(data.data), data.size);
+  avifRWDataFree(&data);
+  require_written(finished);
+  return file;
+}
 
 std::vector<Frame> read_avif(const EncodedPicture& file) {
   const std::unique_ptr<avifDecoder, AvifDestroy> decoder(avifDecoderCreate());

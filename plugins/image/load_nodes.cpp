@@ -1,30 +1,15 @@
 #include "plugins/image/load_nodes.h"
 
 #include <algorithm>
-#include <heddle/checked.hpp>
 #include <heddle/host_memory.hpp>
 
-#include "plugins/blocks/input_file.h"
-#include "plugins/blocks/pixel_limit.h"
+#include "plugins/image/loaded_picture.h"
 #include "plugins/image/pixels.h"
-#include "plugins/image/read_picture.h"
 
 namespace heddle::image {
 namespace {
 
-constexpr std::uint64_t kMostBytes = 2ull << 30;  // above any file of the pictures that are read
-constexpr std::int64_t kEmptyMaskSide = 64;       // of a picture without alpha, as in ComfyUI
-
-std::vector<Frame> load(Context& ctx, const std::string& name, std::pmr::memory_resource& memory) {
-  const std::string path = blocks::find_input(ctx, name);
-  const Value file = read_file(path, kMostBytes, "a picture");
-  return read_pictures({blocks::bytes_of(file), path, blocks::most_pixels(), &memory});
-}
-
-std::uint64_t file_hash(Context& ctx, const std::string& name) {
-  const Value file = read_file(blocks::find_input(ctx, name), kMostBytes, "a picture");
-  return blocks::content_hash(blocks::bytes_of(file));
-}
+constexpr std::int64_t kEmptyMaskSide = 64;  // of a picture without alpha, as in ComfyUI
 
 std::span<float> elements(const Tensor& tensor) {
   return {tensor.data<float>(), static_cast<std::size_t>(tensor.count())};
@@ -36,11 +21,14 @@ Tensor empty_mask(Context& ctx, std::int64_t count) {
   return mask;
 }
 
-}  // namespace
+struct Loaded {
+  Tensor rgb, mask;
+};
 
-void LoadImage::execute(Context& ctx) {
+// All pictures of a file that have the size of the first.
+Loaded load_batch(Context& ctx, const std::string& name) {
   HostMemory memory(ctx);
-  std::vector<Frame> frames = load(ctx, ctx[image], memory);
+  std::vector<Frame> frames = load_frames(ctx, name, memory);
   // Only pictures of the size of the first make a batch.
   const std::uint32_t width = frames[0].picture.width, height = frames[0].picture.height;
   std::erase_if(frames, [&](const Frame& frame) {
@@ -62,15 +50,22 @@ void LoadImage::execute(Context& ctx) {
     spread(frame.picture, elements(rgb.slice(0, i, i + 1)),
            has_mask(frame) ? elements(to) : std::span<float>());
   }
-  ctx[picture] = rgb;
-  ctx[mask] = selected;
+  return {rgb, selected};
 }
 
-std::uint64_t LoadImage::fingerprint(Context& ctx) { return file_hash(ctx, ctx[image]); }
+}  // namespace
+
+void LoadImage::execute(Context& ctx) {
+  const Loaded loaded = load_batch(ctx, ctx[image]);
+  ctx[picture] = loaded.rgb;
+  ctx[mask] = loaded.mask;
+}
+
+std::uint64_t LoadImage::fingerprint(Context& ctx) { return picture_hash(ctx, ctx[image]); }
 
 void LoadImageMask::execute(Context& ctx) {
   HostMemory memory(ctx);
-  const std::vector<Frame> frames = load(ctx, ctx[image], memory);
+  const std::vector<Frame> frames = load_frames(ctx, ctx[image], memory);
   const Picture& loaded = frames[0].picture;
   const std::string wanted = ctx[channel];
   const std::int64_t height = loaded.height, width = loaded.width;
@@ -87,6 +82,20 @@ void LoadImageMask::execute(Context& ctx) {
   ctx[mask] = selected;
 }
 
-std::uint64_t LoadImageMask::fingerprint(Context& ctx) { return file_hash(ctx, ctx[image]); }
+std::uint64_t LoadImageMask::fingerprint(Context& ctx) { return picture_hash(ctx, ctx[image]); }
+
+void LoadImageOutput::execute(Context& ctx) {
+  const Loaded loaded = load_batch(ctx, ctx[image]);
+  ctx[picture] = loaded.rgb;
+  ctx[mask] = loaded.mask;
+}
+std::uint64_t LoadImageOutput::fingerprint(Context& ctx) { return picture_hash(ctx, ctx[image]); }
+
+void WebcamCapture::execute(Context& ctx) {
+  ctx[picture] = load_batch(ctx, ctx[image].as<std::string>()).rgb;
+}
+std::uint64_t WebcamCapture::fingerprint(Context& ctx) {
+  return picture_hash(ctx, ctx[image].as<std::string>());
+}
 
 }  // namespace heddle::image

@@ -240,13 +240,18 @@ int colour_type(std::uint32_t channels) {
   return kTypes[channels - 1];
 }
 
+struct PngLook {
+  int level, depth;
+};
+
 bool write_header(png_structp png, png_infop info, const Picture* picture, png_textp texts,
-                  int count, int level) noexcept {
+                  int count, PngLook look) noexcept {
   if (setjmp(png_jmpbuf(png)) != 0) return false;
   png_set_user_limits(png, 0x7fffffff, 0x7fffffff);
-  png_set_compression_level(png, level);
-  png_set_IHDR(png, info, picture->width, picture->height, 8, colour_type(picture->channels),
-               PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+  png_set_compression_level(png, look.level);
+  png_set_IHDR(png, info, picture->width, picture->height, look.depth,
+               colour_type(picture->channels), PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
+               PNG_FILTER_TYPE_DEFAULT);
   if (count > 0) png_set_text(png, info, texts, count);
   png_write_info(png, info);
   return true;
@@ -280,7 +285,7 @@ class PngWriter {
   PngWriter(const PngWriter&) = delete;
   PngWriter& operator=(const PngWriter&) = delete;
 
-  Bytes write(const Picture& picture, std::span<const TextChunk> texts, int level,
+  Bytes write(const Picture& picture, std::span<const TextChunk> texts, PngLook look,
               const std::function<bool()>& cancelled) {
     std::vector<png_text> chunks;
     for (const TextChunk& text : texts) {
@@ -292,8 +297,9 @@ class PngWriter {
       chunks.push_back(chunk);
     }
     require(
-        write_header(png_, info_, &picture, chunks.data(), static_cast<int>(chunks.size()), level));
-    const std::size_t row_bytes = std::size_t{picture.width} * picture.channels;
+        write_header(png_, info_, &picture, chunks.data(), static_cast<int>(chunks.size()), look));
+    const std::size_t row_bytes =
+        std::size_t{picture.width} * picture.channels * std::size_t(look.depth / 8);
     for (std::uint32_t y = 0; y < picture.height; y += kRowsBetweenQuestions) {
       if (cancelled()) throw Error(HEDDLE_CANCELLED, "cancelled while a picture was being written");
       require(write_rows(png_, picture.pixels.data() + y * row_bytes, row_bytes,
@@ -335,8 +341,8 @@ bool is_png_key(const std::string& key) {
 }
 
 Bytes write_png(const Picture& picture, std::span<const TextChunk> texts, int level,
-                const std::function<bool()>& cancelled) {
-  return PngWriter(picture.pixels.get_allocator()).write(picture, texts, level, cancelled);
+                const std::function<bool()>& cancelled, int depth) {
+  return PngWriter(picture.pixels.get_allocator()).write(picture, texts, {level, depth}, cancelled);
 }
 
 }  // namespace heddle::image

@@ -26,10 +26,10 @@ struct TextChunk {
 };
 bool is_png_key(const std::string& key);
 
-// The file's bytes. REQUIRES: channels is 1 to 4 and pixels fits; level is zlib's, 0 to 9. Asks
-// `cancelled` now and then and throws HEDDLE_CANCELLED when it says so. Taken from the memory that
-// the picture is in.
+// The file's bytes. depth: bits of a sample, 8, or 16 with the high byte first. REQUIRES: channels
+// is 1 to 4 and pixels fits; level is zlib's, 0 to 9. Asks `cancelled` now and then and throws
+// HEDDLE_CANCELLED when it says so. Taken from the memory that the picture is in.
 Bytes write_png(const Picture& picture, std::span<const TextChunk> texts, int level,
-                const std::function<bool()>& cancelled);
+                const std::function<bool()>& cancelled, int depth = 8);
 
 }  // namespace heddle::image

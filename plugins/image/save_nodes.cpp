@@ -2,13 +2,11 @@
 
 #include <cmath>
 #include <heddle/host_memory.hpp>
-#include <random>
 
-#include "plugins/blocks/json_text.h"
 #include "plugins/blocks/saved_files.h"
 #include "plugins/image/apng.h"
 #include "plugins/image/picture_batch.h"
-#include "plugins/image/png.h"
+#include "plugins/image/png_files.h"
 #ifdef HEDDLE_WITH_WEBP
 #include "plugins/image/exif_text.h"
 #include "plugins/image/webp.h"
@@ -17,48 +15,11 @@
 namespace heddle::image {
 namespace {
 
-using blocks::json_string;
 using blocks::SavedFiles;
 using blocks::workflow_parts;
 using blocks::workflow_text;
 using blocks::WorkflowPart;
 using blocks::WorkflowText;
-
-constexpr int kSavedLevel = 4, kPreviewLevel = 1;  // of compression, as ComfyUI's
-
-struct SavePlan {
-  const char* kind;  // "output", "temp"
-  std::string prefix;
-  int level;
-};
-
-// One chunk of text for each part of the workflow that PNG has a place for.
-std::vector<TextChunk> text_chunks(Context& ctx, const WorkflowText& workflow) {
-  std::vector<TextChunk> chunks;
-  for (WorkflowPart& part : workflow_parts(workflow)) {
-    if (is_png_key(part.key))
-      chunks.push_back({part.key, std::move(part.json)});
-    else
-      ctx.warn("extra_pnginfo: PNG has no place for the key " + json_string(part.key) +
-               "; left out");
-  }
-  return chunks;
-}
-
-void save(Context& ctx, const Tensor& images, const SavePlan& plan, const WorkflowText& workflow) {
-  check_images(images);
-  SavedFiles files(ctx, plan.kind, plan.prefix, size_of(images), workflow.prompt);
-  const std::vector<TextChunk> chunks = text_chunks(ctx, workflow);
-  const auto cancelled = [&] { return ctx.cancelled(); };
-  const std::int64_t count = images.size(0);
-  HostMemory memory(ctx);
-  for (std::int64_t i = 0; i < count; ++i) {
-    const Bytes file = write_png(picture_of(ctx, images, i, memory), chunks, plan.level, cancelled);
-    files.write({reinterpret_cast<const char*>(file.data()), file.size()}, ".png",
-                static_cast<std::size_t>(i));
-    ctx.progress(static_cast<double>(i + 1) / static_cast<double>(count));
-  }
-}
 
 // Picture i of a batch, told as progress, for writers of animations.
 std::function<Picture(std::size_t)> pictures_of(Context& ctx, const Tensor& images,
@@ -89,28 +50,18 @@ void infer_saved(Infer& question) {
   question.shares(Node::out);
 }
 
-// Five letters, so that previews of different runs do not mix.
-std::string random_letters() {
-  std::random_device random;
-  std::uniform_int_distribution<int> letter('a', 'z');
-  std::string text(5, ' ');
-  for (char& c : text) c = static_cast<char>(letter(random));
-  return text;
-}
-
 }  // namespace
 
 void SaveImage::execute(Context& ctx) {
   const Tensor all = ctx[images];
-  save(ctx, all, {"output", ctx[filename_prefix], kSavedLevel}, workflow_text<SaveImage>(ctx));
+  save_pngs(ctx, all, {"output", ctx[filename_prefix]}, workflow_text<SaveImage>(ctx));
   ctx[out] = all;
 }
 void SaveImage::infer(Infer& question) { infer_saved<SaveImage>(question); }
 
 void PreviewImage::execute(Context& ctx) {
   const Tensor all = ctx[images];
-  save(ctx, all, {"temp", "ComfyUI_temp_" + random_letters(), kPreviewLevel},
-       workflow_text<PreviewImage>(ctx));
+  save_pngs(ctx, all, {"temp", preview_prefix(), kPreviewLevel}, workflow_text<PreviewImage>(ctx));
   ctx[out] = all;
 }
 void PreviewImage::infer(Infer& question) { infer_saved<PreviewImage>(question); }
@@ -123,8 +74,7 @@ void MaskPreview::execute(Context& ctx) {
                                              std::to_string(shape.size()) + " axes. Link a MASK.");
   const Tensor grey =
       masks.reshape({shape.size() == 3 ? shape[0] : 1, shape[shape.size() - 2], shape.back(), 1});
-  save(ctx, grey, {"temp", "ComfyUI_temp_" + random_letters(), kSavedLevel},
-       workflow_text<MaskPreview>(ctx));
+  save_pngs(ctx, grey, {"temp", preview_prefix()}, workflow_text<MaskPreview>(ctx));
   ctx[out] = masks;
 }
 void MaskPreview::infer(Infer& question) {

@@ -6,6 +6,7 @@
 #include "empty_latent_nodes.h"
 #include "guider_nodes.h"
 #include "ksampler_nodes.h"
+#include "latent_batch_nodes.h"
 #include "latent_math_nodes.h"
 #include "latent_nodes.h"
 #include "latent_operation_nodes.h"
@@ -50,7 +51,7 @@ HEDDLE_PLUGIN(
     TemporalScoreRescaling, VideoLinearCFGGuidance, VideoTriangleCFGGuidance, CFGOverride,
     DifferentialDiffusion, EasyCache, LazyCache, ExtendIntermediateSigmas, ManualSigmas,
     SamplingPercentToSigma, LatentApplyOperation, LatentApplyOperationCFG,
-    LatentOperationTonemapReinhard, LatentOperationSharpen, RandomConditioning, RandomLatent,
-    Discard, Samplers, NoiseSchedules)
+    LatentOperationTonemapReinhard, LatentOperationSharpen, BatchLatentsNode, RebatchLatents,
+    ImageAddNoise, RandomConditioning, RandomLatent, Discard, Samplers, NoiseSchedules)
 
 }  // namespace heddle::samplers

@@ -1,7 +1,8 @@
-// Nodes of pictures, masks and latents against PyTorch, kornia and Pillow
-// (make_picture_goldens.py).
+// Nodes of pictures, masks, latents and lists against PyTorch, kornia, Pillow and NumPy
+// (make_picture_goldens.py, make_list_goldens.py).
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
+#include <set>
 
 #include "engine/base/json.h"
 #include "tests/support/engine_fixture.h"
@@ -14,9 +15,19 @@ using heddle::engine::Json;
 
 namespace {
 
+// "IMAGE" or "IMAGE.1", an element of a list: the output, and the field of it.
+std::pair<std::string, std::string> output_named(const std::string& name) {
+  const std::size_t dot = name.find('.');
+  if (name == "LATENT") return {name, "samples"};
+  return {name.substr(0, dot), dot == name.npos ? "" : name.substr(dot + 1)};
+}
+
 struct Pictures {
-  std::filesystem::path path = tests_folder() / "plugins/nodes/picture_goldens.safetensors";
-  TensorFile goldens{path};
+  explicit Pictures(const std::string& name)
+      : path(tests_folder() / ("plugins/nodes/" + name + "_goldens.safetensors")), goldens(path) {}
+
+  std::filesystem::path path;
+  TensorFile goldens;
   TemporaryFolder folder;
   heddle::Engine engine{options()};
 
@@ -46,7 +57,10 @@ struct Pictures {
       if (used.find("[\"" + id + "\",0]") != std::string::npos)
         nodes += ", \"" + id + "\": " + given(id);
     }
-    const std::size_t outputs = record.at("outputs").as_array().size();
+    std::set<std::string> names;
+    for (const Json& output : record.at("outputs").as_array())
+      names.insert(output_named(output.at(std::size_t{0}).as_string()).first);
+    const std::size_t outputs = names.size();
     for (std::size_t i = 0; i < outputs; ++i)
       nodes += ", \"look" + std::to_string(i) +
                R"(": {"class_type": "test.look", "inputs": {"value": ["out", )" +
@@ -67,31 +81,40 @@ double greatest_difference(const std::vector<float>& a, const std::vector<float>
   return most;
 }
 
-}  // namespace
-
-BOOST_FIXTURE_TEST_SUITE(picture_nodes, Pictures)
-
-BOOST_AUTO_TEST_CASE(nodes_make_what_pytorch_kornia_and_pillow_make) {
+void check_cases(const std::string& set, std::size_t count) {
+  Pictures pictures(set);
   const Json cases = heddle::engine::parse_json(
-      read_text(tests_folder() / "plugins/nodes/picture_cases.json"), "picture_cases.json");
+      read_text(tests_folder() / ("plugins/nodes/" + set + "_cases.json")), set);
   for (const Json& record : cases.as_array()) {
-    std::vector<std::string> keep;
+    std::set<std::string> wanted;
     for (const Json& output : record.at("outputs").as_array())
-      keep.push_back("out." + output.at(std::size_t{0}).as_string());
+      wanted.insert("out." + output_named(output.at(std::size_t{0}).as_string()).first);
+    const std::vector<std::string> keep(wanted.begin(), wanted.end());
     BOOST_TEST_CONTEXT(heddle::engine::write_json(record)) {
-      const heddle::Results results = run(flow(record), keep);
+      const heddle::Results results = pictures.run(pictures.flow(record), keep);
       for (const Json& output : record.at("outputs").as_array()) {
-        const std::string name = output.at(std::size_t{0}).as_string();
-        const std::string field = name == "LATENT" ? "samples" : "";
+        const auto [name, field] = output_named(output.at(std::size_t{0}).as_string());
         const std::string golden = output.at(std::size_t{1}).as_string();
-        BOOST_TEST((results.shape("out." + name, field) == goldens.at(golden).shape));
-        const double difference =
-            greatest_difference(results.floats("out." + name, field), goldens.floats(golden));
+        BOOST_TEST((results.shape("out." + name, field) == pictures.goldens.at(golden).shape));
+        const double difference = greatest_difference(results.floats("out." + name, field),
+                                                      pictures.goldens.floats(golden));
         BOOST_TEST(difference <= output.at(std::size_t{2}).as_double());
       }
     }
   }
-  BOOST_TEST(cases.as_array().size() == 138u);
+  BOOST_TEST(cases.as_array().size() == count);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(picture_nodes)
+
+BOOST_AUTO_TEST_CASE(nodes_make_what_pytorch_kornia_and_pillow_make) {
+  check_cases("picture", 138);
+}
+
+BOOST_AUTO_TEST_CASE(nodes_of_lists_make_what_pytorch_pillow_and_numpy_make) {
+  check_cases("list", 56);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
