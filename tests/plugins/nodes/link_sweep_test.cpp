@@ -1,6 +1,7 @@
 // Whatever comes through a link, to any number and any choice of any node that ships: out of range
 // it is refused with the input's name, before the run where it is known before; in range the node
 // does its work or says why not. Nodes are those of the catalogue, so new ones are held to it, too.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -172,10 +173,12 @@ struct SweepFixture {
     if ((port.flags & HEDDLE_PORT_HIDDEN) != 0) return std::nullopt;
     if (port.widget != nullptr) {
       if (auto literal = small_literal(port.name)) {
-        // Not below what it allows.
-        const bool is_limited = port.widget->min < port.widget->max && literal->front() != '"';
-        return is_limited && std::stod(*literal) < port.widget->min ? cat(port.widget->min)
-                                                                    : literal;
+        const heddle_widget& widget = *port.widget;
+        if (literal->front() == '"' || !(widget.min < widget.max)) return literal;
+        const double small = std::stod(*literal);
+        return widget.min <= small && small <= widget.max
+                   ? literal
+                   : cat(std::clamp(small, widget.min, widget.max));
       }
       const std::int32_t kind = port.widget->kind;
       const bool is_optional = (port.flags & HEDDLE_PORT_OPTIONAL) != 0;
