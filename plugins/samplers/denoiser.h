@@ -49,6 +49,7 @@ class Denoiser {
   };
   // The evaluations that were opened, and the stretch of them that is under way.
   struct Run {
+    Run() {}  // written out: clang 14 does not find the implicit one from within the class
     std::vector<double> sigmas;
     std::vector<Stretch> stretches;
     std::size_t next = 0;  // evaluation
