@@ -87,7 +87,7 @@ engine::CallPlacer for_caller(
 }
 
 // |a - b| / |b|, of f32 elements.
-double relative_error(const std::vector<std::byte>& a, const std::vector<std::byte>& b) {
+double byte_picture_error(const std::vector<std::byte>& a, const std::vector<std::byte>& b) {
   BOOST_TEST_REQUIRE(a.size() == b.size());
   double difference = 0, whole = 0;
   for (std::size_t i = 0; i < a.size(); i += sizeof(float)) {
@@ -172,7 +172,7 @@ BOOST_DATA_TEST_CASE(tokens_and_matrices_over_two_and_four_devices, kMachines, m
                         }));
       const std::string name =
           std::string(engine::parallel_name(mode)) + " over " + std::to_string(fractions.size());
-      const double error = relative_error(divided, alone);
+      const double error = byte_picture_error(divided, alone);
       BOOST_TEST(error < 1e-5, name << ": " << error);
       BOOST_TEST(error > 0, name << " was not divided at all");
       const auto [first, is_new] = pictures.try_emplace(name, divided);
