@@ -133,7 +133,7 @@ BOOST_AUTO_TEST_CASE(the_counter_follows_the_greatest_number) {
   const TemporaryFolder root;
   const Place place = find_place(root.path(), "a");
   BOOST_TEST(next_counter(place) == 1u);
-  for (const char* name : {"b_00050_.png", "a_x_.png", "aa_00060_.png", "a_.png", "A_00070_.png", ,
+  for (const char* name : {"b_00050_.png", "a_x_.png", "aa_00060_.png", "a_.png", "A_00070_.png",
                            "a_99999999999999999999_.png"})
     root.write(name, "");
   BOOST_TEST(next_counter(place) == 1u);
