@@ -92,11 +92,12 @@ BOOST_AUTO_TEST_CASE(a_conditioning_without_strength_predicts_zeros) {
   BOOST_TEST(drawn(R"("cfg": 1, "positive": ["none", 0])") ==
              std::vector<float>(alone.size(), 0.0f));
   for (float& value : alone) value *= -2;  // 3 * 0 + (1 - 3) * D
-  BOOST_TEST(relative_error(drawn(R"("cfg": 3, "positive": ["none", 0])"), alone) < kTolerance);
+  BOOST_TEST(heddle::test::relative_error(drawn(R"("cfg": 3, "positive": ["none", 0])"), alone) <
+             kTolerance);
   std::vector<float> positive = drawn(R"("cfg": 1)");
   for (float& value : positive) value *= 3;
-  BOOST_TEST(relative_error(drawn(R"("cfg": 3, "negative": ["nothing", 0])"), positive) <
-             kTolerance);
+  BOOST_TEST(heddle::test::relative_error(drawn(R"("cfg": 3, "negative": ["nothing", 0])"),
+                                          positive) < kTolerance);
 }
 
 BOOST_AUTO_TEST_CASE(ksampler_advanced_draws_a_part_of_the_schedule_without_noise) {
