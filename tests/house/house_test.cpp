@@ -67,6 +67,8 @@ const std::vector<Door> kDoors{
     {"cublas", {"plugins/cuda/"}},
     {"nccl", {"plugins/cuda/"}},
     {"png.h", {"plugins/image/"}},
+    {"libav", {"plugins/video/ffmpeg.h"}},
+    {"libsw", {"plugins/video/ffmpeg.h"}},
     {"heddle/bench.hpp", {"engine/facade/bench.cpp", "engine/cli/bench_command.cpp"}},
     {"oniguruma.h", {"plugins/encoders/tokenizer/regex.cpp", "plugins/core/regex.cpp"}},
     {"utf8proc.h", {"plugins/encoders/tokenizer/unicode.cpp"}},

@@ -45,6 +45,7 @@ constexpr Provider kProviders[] = {
     {"SAMPLER", R"(["euler", 0])"},
     {"GUIDER", R"(["guide", 0])"},
     {"NOISE", R"(["random", 0])"},
+    {"VIDEO", R"(["film", 0])"},
     {"*", R"(["number", 0])"},
     {"TIMESTEPS_RANGE", R"(["when", 0])"},
     {"LATENT_OPERATION", R"(["tone", 0])"},
@@ -73,6 +74,10 @@ std::string provider_nodes() {
     "one": )" +
          NodeFixture::conditioning("one");
 }
+
+// Of a plugin that may be left out.
+constexpr const char* kVideoNodes =
+    R"(, "film": {"class_type": "CreateVideo", "inputs": {"images": ["pictures", 0], "fps": 8}})";
 
 // Values beside the one that is swept, where a default would take long or does not go with the
 // models here: by class and input, or by input alone.
@@ -232,8 +237,10 @@ struct SweepFixture {
         add(port.name, *given);
       for (const auto& [name, link] : grown(port)) add(name, link);
     }
-    std::string text = cat("{", provider_nodes(), R"(, "out": {"class_type": ")", type.name(),
-                           R"(", "inputs": {)", inputs, "}}");
+    const bool has_video = engine.plugins.catalog->find("CreateVideo") != nullptr;
+    std::string text =
+        cat("{", provider_nodes(), has_video ? kVideoNodes : "", R"(, "out": {"class_type": ")",
+            type.name(), R"(", "inputs": {)", inputs, "}}");
     if (!swept.empty())
       text += cat(R"(, "value": {"class_type": ")", source, R"(", "inputs": {"text": ")", value,
                   "\"}}");
