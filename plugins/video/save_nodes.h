@@ -70,7 +70,8 @@ struct SaveWEBM {
       "filename_prefix", Widget{.text = "ComfyUI", .extra = R"({"multiline": false})"}};
   static constexpr Input<Choice> codec{"codec", {.choices = kCodecs}};
   static constexpr Input<double> fps{"fps", {.number = 24, .min = 0.01, .max = 1000, .step = 0.01}};
-  static constexpr Input<double> crf{"crf", {.number = 32, .min = 0, .max = 63, .step = 1}};
+  static constexpr Input<double> crf{
+      "crf", {.number = 32, .min = 0, .max = 63, .step = 1, .extra = R"({"min": 0, "step": 1})"}};
   static constexpr Input<std::string> prompt{"prompt", HEDDLE_PORT_HIDDEN | HEDDLE_PORT_OPTIONAL,
                                              "", "PROMPT"};
   static constexpr Input<std::string> extra_pnginfo{

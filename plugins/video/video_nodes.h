@@ -2,6 +2,7 @@
 // what is in it. Files are decoded by the node that needs their pictures.
 #pragma once
 
+#include <heddle/abi/front_end.h>
 #include <heddle/node.hpp>
 
 namespace heddle::video {
@@ -58,7 +59,7 @@ struct LoadVideo {
                              "Load Video",
                              "video",
                              "A file of video; its pictures are decoded where they are needed.",
-                             HEDDLE_NODE_HOST};
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_INTERMEDIATE_OUTPUT};
   static constexpr Input<Choice> file{
       "file",
       {.source = "input", .kind = HEDDLE_WIDGET_FILE, .extra = R"({"video_upload": true})"}};
@@ -126,7 +127,8 @@ struct VideoSlice {
                                             {.min = -100000, .max = 100000, .step = 0.001}};
   static constexpr Input<double> duration{"duration",
                                           {.max = kMostSeconds, .step = 0.001, .extra = kNoMost}};
-  static constexpr Input<bool> strict_duration{"strict_duration", Widget{}};
+  static constexpr Input<bool> strict_duration{"strict_duration",
+                                               Widget{.extra = R"({"default": false})"}};
   static constexpr Output<Value> out{"VIDEO", 0, "", "VIDEO"};
   static constexpr auto ports = heddle::ports(video, start_time, duration, strict_duration, out);
   static void execute(Context& ctx);
