@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <ctime>
+#include <random>
 
 #include "plugins/blocks/json_text.h"
 
@@ -92,6 +93,14 @@ std::vector<WorkflowPart> workflow_parts(const WorkflowText& workflow) {
   for (std::uint32_t i = 0; record.is(HEDDLE_KIND_RECORD) && i < record.count(); ++i)
     parts.push_back({record.key(i), python_json(write_json(record.item(i)))});
   return parts;
+}
+
+std::string preview_prefix() {
+  std::random_device random;
+  std::uniform_int_distribution<int> letter('a', 'z');
+  std::string text = "ComfyUI_temp_";
+  for (int i = 0; i < 5; ++i) text += static_cast<char>(letter(random));
+  return text;
 }
 
 SavedFiles::SavedFiles(Context& ctx, const char* kind, const std::string& prefix,

@@ -35,6 +35,9 @@ struct ShownAs {
   const char* animated = nullptr;
 };
 
+// "ComfyUI_temp_" and five letters, so that previews of different runs do not mix.
+std::string preview_prefix();
+
 struct PixelSize {
   std::int64_t width = 0, height = 0;
 };

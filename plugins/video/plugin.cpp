@@ -1,7 +1,10 @@
 // The plugin of moving pictures and sound, by FFmpeg's libraries.
 #include <cstdlib>
 
+#include "plugins/video/edit_nodes.h"
 #include "plugins/video/save_nodes.h"
+#include "plugins/video/save_sound_nodes.h"
+#include "plugins/video/sound_nodes.h"
 #include "plugins/video/video_nodes.h"
 
 namespace heddle::video {
@@ -11,6 +14,10 @@ namespace heddle::video {
 const int svt_is_quiet = ::setenv("SVT_LOG", "1", 0);
 
 HEDDLE_PLUGIN("org.heddle.video", "0.1.0", LoadVideo, CreateVideo, GetVideoComponents, VideoSlice,
-              SaveVideo, SaveWEBM)
+              SaveVideo, SaveWEBM, VideoTrim, VideoCrop, VideoTemporalCrop, VideoRandomTemporalCrop,
+              VideoFrameSample, LoadAudio, RecordAudio, EmptyAudio, TrimAudioDuration,
+              SplitAudioChannels, JoinAudioChannels, AudioConcat, AudioMerge, AudioAdjustVolume,
+              AudioEqualizer3Band, EmptyLatentAudio, SaveAudio, SaveAudioMP3, SaveAudioOpus,
+              SaveAudioAdvanced, PreviewAudio)
 
 }  // namespace heddle::video

@@ -5,6 +5,7 @@
 #include "plugins/blocks/input_file.h"
 #include "plugins/blocks/json_text.h"
 #include "plugins/blocks/saved_files.h"
+#include "plugins/video/components.h"
 #include "plugins/video/write_video.h"
 
 namespace heddle::video {
@@ -20,9 +21,14 @@ void show_input(Context& ctx, const std::string& name) {
 }
 
 void show_preview(Context& ctx, const Value& video) {
+  // H.264 has even sizes: the preview may lack the last row or column.
+  const auto [width, height] = dimensions(video);
+  if (width < 2 || height < 2) return;
+  const Value shown = cropped(ctx, video, {0, 0, width - width % 2, height - height % 2});
   blocks::SavedFiles files(ctx, "temp", "ComfyUI_temp_video", {}, "");
-  files.write(write_video(ctx, video, {.preset = "ultrafast"}, {}), ".mp4", 0,
-              {.animated = "true"});
+  files.write(
+      write_video(ctx, width % 2 + height % 2 > 0 ? shown : video, {.preset = "ultrafast"}, {}),
+      ".mp4", 0, {.animated = "true"});
 }
 
 }  // namespace heddle::video

@@ -163,6 +163,18 @@ std::size_t decode_video(MediaFile& file, const Window& window, const VideoSink&
   return picture_decoder.damaged() + (sound_decoder ? sound_decoder->damaged() : 0);
 }
 
+void require_readable(const MediaFile& file, PixelReader& pixels, const AVFrame& frame) {
+  const auto format = static_cast<AVPixelFormat>(frame.format);
+  if (sws_isSupportedInput(format) == 0) {
+    const char* const known = av_get_pix_fmt_name(format);
+    refuse_media(file.name(), std::string("its pictures have the format ") +
+                                  (known == nullptr ? "?" : known) +
+                                  ", which is not read. Convert the file.");
+  }
+  if (!pixels.accepts(frame))
+    refuse_media(file.name(), "its pictures change their size midway. Convert the file.");
+}
+
 std::int64_t count_pictures(MediaFile& file, const Window& window) {
   const AVStream& pictures = file.require_pictures();
   keep_only(file, &pictures, nullptr);
@@ -195,8 +207,7 @@ Pictures read_pictures(Context& ctx, const FileVideo& video) {
   VideoSink sink;
   sink.picture = [&](AVFrame& frame) {
     check_picture_size(*file, frame.width, frame.height, std::max(expected, stack.count() + 1));
-    if (!pixels.accepts(frame))
-      refuse_media(name, "its pictures change their size midway. Convert the file.");
+    require_readable(*file, pixels, frame);
     pixels.read(frame, stack.add(pixels.width(), pixels.height()));
     ctx.progress(std::min(1.0, static_cast<double>(stack.count()) /
                                    static_cast<double>(std::max<std::int64_t>(1, expected))));

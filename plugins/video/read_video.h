@@ -41,6 +41,9 @@ std::size_t decode_video(MediaFile& file, const Window& window, const VideoSink&
 // Pictures whose time is in the window, counted by packets; some formats have more pictures.
 std::int64_t count_pictures(MediaFile& file, const Window& window);
 
+// Throws for a picture that cannot be read, or that is not as large as the ones before.
+void require_readable(const MediaFile& file, PixelReader& pixels, const AVFrame& frame);
+
 // Everything of a video in host memory. Warns of what is damaged.
 Pictures read_pictures(Context& ctx, const FileVideo& video);
 

@@ -214,8 +214,7 @@ std::string transcode(Context& ctx, const FileVideo& video, const VideoFormat& f
   };
   VideoSink sink;
   sink.picture = [&](AVFrame& frame) {
-    if (!reader.accepts(frame))
-      refuse_media(file->name(), "its pictures change their size midway. Convert the file.");
+    require_readable(*file, reader, frame);
     if (!timed) begin();
     timed->write(frame);
     if (feeder) feeder->write_until(timed->end());

@@ -10,7 +10,13 @@ from pathlib import Path
 
 from make_pictures import definition
 
-NODES = ["CreateVideo", "GetVideoComponents", "LoadVideo", "SaveVideo", "SaveWEBM", "Video Slice"]
+NODES = [
+    *"AudioAdjustVolume AudioConcat AudioEqualizer3Band AudioMerge CreateVideo EmptyAudio EmptyLatentAudio".split(),
+    *"GetVideoComponents JoinAudioChannels LoadAudio LoadVideo PreviewAudio RecordAudio SaveAudio".split(),
+    *"SaveAudioAdvanced SaveAudioMP3 SaveAudioOpus SaveVideo SaveWEBM SplitAudioChannels TrimAudioDuration".split(),
+    *"VideoCrop VideoFrameSample VideoRandomTemporalCrop VideoTemporalCrop VideoTrim".split(),
+    "Video Slice",
+]
 
 
 if __name__ == "__main__":

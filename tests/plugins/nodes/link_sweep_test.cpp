@@ -54,6 +54,7 @@ constexpr Provider kProviders[] = {
     {"ARRAY", R"(["any", 0])"},
     {"DICT", R"(["any", 0])"},
     {"WEBCAM", R"("scene.png")"},
+    {"AUDIO", R"(["sound", 0])"},
 };
 
 std::string provider_nodes() {
@@ -77,7 +78,8 @@ std::string provider_nodes() {
 
 // Of a plugin that may be left out.
 constexpr const char* kVideoNodes =
-    R"(, "film": {"class_type": "CreateVideo", "inputs": {"images": ["pictures", 0], "fps": 8}})";
+    R"(, "film": {"class_type": "CreateVideo", "inputs": {"images": ["pictures", 0], "fps": 8}},
+    "sound": {"class_type": "EmptyAudio", "inputs": {"duration": 0.1, "sample_rate": 8000, "channels": 2}})";
 
 // Values beside the one that is swept, where a default would take long or does not go with the
 // models here: by class and input, or by input alone.

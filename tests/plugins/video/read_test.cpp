@@ -146,6 +146,26 @@ BOOST_AUTO_TEST_CASE(pictures_beyond_the_limit_are_refused_before_they_are_made)
   BOOST_TEST((lie == "" || contains(lie, "65535 x 65535 pixels")), lie);
 }
 
+// A few bytes of each file are others; what comes of it is the same each time.
+BOOST_AUTO_TEST_CASE(damaged_bytes_give_pictures_or_an_error_with_the_name) {
+  ::setenv("HEDDLE_MOST_PIXELS", "4096", 1);
+  std::size_t turns = 0;
+  for (const char* name : {"many.mp4", "vp9_alpha.webm", "uneven_times.mkv", "turned.mov"}) {
+    const std::string whole = bytes_of_file(kTests / "data" / name);
+    for (std::size_t turn = 0; turn < 20; ++turn, ++turns) {
+      std::string bytes = whole;
+      for (std::size_t i = 0; i < 3; ++i)
+        bytes[(turn * 7919 + i * 40503 + turn * turn * 31) % bytes.size()] =
+            static_cast<char>(turn * 37 + i * 91);
+      put("broken.bin", bytes);
+      const std::string said = refusal(components("broken.bin"));
+      BOOST_TEST((said.empty() || contains(said, "broken.bin: ")), name << ": " << said);
+    }
+  }
+  ::unsetenv("HEDDLE_MOST_PIXELS");
+  BOOST_TEST(turns == 80u);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace heddle::video
