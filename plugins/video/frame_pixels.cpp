@@ -9,8 +9,10 @@
 namespace heddle::video {
 namespace {
 
-// Chroma is interpolated as PyAV does it, which ComfyUI reads and writes video with.
-constexpr int kFlags = SWS_BILINEAR | SWS_FULL_CHR_H_INT | SWS_ACCURATE_RND | SWS_BITEXACT;
+// Chroma is interpolated as PyAV does it, which ComfyUI reads and writes video with. It is made of
+// every pixel: FFmpeg would take two at a time else, and of an odd width one that is not there.
+constexpr int kFlags =
+    SWS_BILINEAR | SWS_FULL_CHR_H_INT | SWS_FULL_CHR_H_INP | SWS_ACCURATE_RND | SWS_BITEXACT;
 
 bool is_full_range(const AVFrame& frame) {
   const AVPixFmtDescriptor* const format =

@@ -50,6 +50,10 @@ bool SoundReader::take(AVFrame& frame) {
   const bool has_time = frame.pts != AV_NOPTS_VALUE;
   const double time = has_time ? static_cast<double>(frame.pts) * av_q2d(time_base_) : 0;
   if (duration_ > 0 && has_time && time > start_ + duration_) return false;
+  // Files of few channels may not say what they are for; the resampler takes them for the usual
+  // ones.
+  if (frame.ch_layout.order == AV_CHANNEL_ORDER_UNSPEC)
+    av_channel_layout_default(&frame.ch_layout, frame.ch_layout.nb_channels);
   if (!resampler_) set_up(frame);
   const auto count = static_cast<int>(channels_.size());
   if (frame.sample_rate != rate_ || frame.ch_layout.nb_channels != count)
