@@ -22,9 +22,9 @@ struct CommandSpec {
 
 constexpr CommandSpec kCommands[] = {
     {Command::run, "run", "run a workflow", kRun, "FILE",
-     "the workflow, as JSON in either form, or a picture with one inside"},
+     "the workflow, as JSON in either form, or a picture or video with one inside"},
     {Command::plan, "plan", "print what would run where, without running it", kPlan, "FILE",
-     "the workflow, as JSON in either form, or a picture with one inside"},
+     "the workflow, as JSON in either form, or a picture or video with one inside"},
     {Command::fetch, "fetch", "download the model files that a workflow names and that are missing",
      kFetch, "FILE", "the workflow, as JSON"},
     {Command::nodes, "nodes", "list the node types, or describe one", kNodes, "CLASS",
@@ -36,7 +36,7 @@ constexpr CommandSpec kCommands[] = {
     {Command::bench, "bench", "measure a model of random weights", kBench, "MODEL",
      "the model's shape; without one, what there is"},
     {Command::convert, "convert", "print a workflow in ComfyUI's API format", kConvert, "FILE",
-     "a workflow as ComfyUI's interface saves it, or a picture with one inside"},
+     "a workflow as ComfyUI's interface saves it, or a picture or video with one inside"},
     {Command::version, "version", "print the version", 0, nullptr, nullptr},
 };
 

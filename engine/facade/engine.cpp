@@ -182,7 +182,9 @@ Engine::~Engine() = default;
 
 Workflow Engine::load(const fs::path& path) const {
   return translate_errors([&] {
-    return parse(engine::read_file(path, engine::kWorkflowFile), path.filename().string());
+    Workflow flow;
+    flow.data_ = load_workflow(path, data_->plugins.catalog);
+    return flow;
   });
 }
 

@@ -1,7 +1,13 @@
 #include "engine/facade/saved_workflow.h"
 
+#include <fstream>
+#include <utility>
+
+#include "engine/base/mapped_file.h"
+#include "engine/base/read_file.h"
 #include "engine/base/text.h"
 #include "engine/files/picture_text.h"
+#include "engine/files/video_text.h"
 #include "engine/graph/saved_form.h"
 #include "engine/graph/workflow_json.h"
 
@@ -17,12 +23,34 @@ void keep_for_pictures(const Json& saved, engine::Workflow& workflow) {
   workflow.rest.set("extra_data", std::move(Json::object().set("extra_pnginfo", std::move(info))));
 }
 
+// Pipes are left alone: what is read of one is gone.
+bool begins_as_video(const std::filesystem::path& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return false;
+  char begin[12] = "";
+  std::ifstream(path, std::ios::binary).read(begin, sizeof begin);
+  return engine::is_video({begin, sizeof begin});
+}
+
 }  // namespace
+
+std::shared_ptr<const Workflow::Data> load_workflow(
+    const std::filesystem::path& path, std::shared_ptr<const engine::Catalog> catalog) {
+  const std::string name = path.filename().string();
+  if (!begins_as_video(path))
+    return read_workflow(engine::read_file(path, engine::kWorkflowFile), name, std::move(catalog));
+  const engine::MappedFile file(path);
+  const std::string_view content(reinterpret_cast<const char*>(file.bytes().data()), file.size());
+  auto flow = read_workflow(content, name, std::move(catalog));
+  file.check();
+  return flow;
+}
 
 std::shared_ptr<const Workflow::Data> read_workflow(
     std::string_view content, std::string_view name,
     std::shared_ptr<const engine::Catalog> catalog) {
-  const std::optional<std::string> inside = engine::workflow_in_picture(content, name);
+  std::optional<std::string> inside = engine::workflow_in_picture(content, name);
+  if (!inside) inside = engine::workflow_in_video(content, name);
   const std::string_view text = inside ? std::string_view(*inside) : content;
   std::optional<Json> saved = engine::read_saved_form(text, name);
   if (!saved)

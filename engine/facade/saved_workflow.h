@@ -2,6 +2,7 @@
 // an engine are known. Any thread.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -11,9 +12,13 @@
 
 namespace heddle {
 
-// What a file or a text holds: JSON in either form, or a picture with a workflow inside. `catalog`
-// converts; without one, what the interface saved stays as it is. Throws engine::Error.
+// What a file or a text holds: JSON in either form, or a picture or a video with a workflow inside.
+// `catalog` converts; without one, what the interface saved stays as it is. Throws engine::Error.
 std::shared_ptr<const Workflow::Data> read_workflow(std::string_view content, std::string_view name,
+                                                    std::shared_ptr<const engine::Catalog> catalog);
+
+// Of a file; of a video, which may be larger than a workflow is let be, only the tags are read.
+std::shared_ptr<const Workflow::Data> load_workflow(const std::filesystem::path& path,
                                                     std::shared_ptr<const engine::Catalog> catalog);
 
 // The same workflow for an engine with these classes. Nodes of classes that it lacks are kept:

@@ -43,7 +43,9 @@ Workflow Workflow::parse(std::string_view json, std::string_view name) {
 
 Workflow Workflow::load(const std::filesystem::path& path) {
   return translate_errors([&] {
-    return parse(engine::read_file(path, engine::kWorkflowFile), path.filename().string());
+    Workflow flow;
+    flow.data_ = load_workflow(path, nullptr);
+    return flow;
   });
 }
 

@@ -337,7 +337,8 @@ class Engine {
   ~Engine();                                    // cancels and joins every run
   Engine(const Engine&) = delete;
 
-  // ComfyUI's API format, the form that its interface saves, or a PNG or WebP picture with either.
+  // ComfyUI's API format, the form that its interface saves, or a PNG or WebP picture or an
+  // MP4, Matroska or WebM video with either.
   Workflow load(const std::filesystem::path&) const;
   Workflow parse(std::string_view json, std::string_view name = "workflow") const;
   // One that was read without an engine: now set() knows the types that its classes declare.

@@ -80,4 +80,12 @@ BOOST_AUTO_TEST_CASE(what_the_interface_saved_is_converted_by_an_engine) {
   BOOST_TEST(Workflow::parse(converted).find("lost")->id == "2");
 }
 
+BOOST_AUTO_TEST_CASE(a_video_gives_the_workflow_in_its_tags) {
+  for (const char* name : {"tagged.mp4", "tagged.webm"}) {
+    const Workflow flow =
+        Workflow::load(std::filesystem::path(HEDDLE_TESTS_DIR) / "engine/files/videos" / name);
+    BOOST_TEST(flow.text().find(R"("class_type":"A")") != std::string::npos, flow.text());
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
