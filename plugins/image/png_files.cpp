@@ -1,7 +1,6 @@
 #include "plugins/image/png_files.h"
 
 #include <heddle/host_memory.hpp>
-#include <random>
 
 #include "plugins/blocks/json_text.h"
 #include "plugins/image/picture_batch.h"
@@ -33,14 +32,6 @@ void save_pngs(Context& ctx, const Tensor& images, const PngFiles& plan,
                 static_cast<std::size_t>(i), {.list = plan.told_as});
     ctx.progress(static_cast<double>(i + 1) / static_cast<double>(count));
   }
-}
-
-std::string preview_prefix() {
-  std::random_device random;
-  std::uniform_int_distribution<int> letter('a', 'z');
-  std::string text = "ComfyUI_temp_";
-  for (int i = 0; i < 5; ++i) text += static_cast<char>(letter(random));
-  return text;
 }
 
 }  // namespace heddle::image

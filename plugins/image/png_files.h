@@ -22,7 +22,4 @@ std::vector<TextChunk> text_chunks(Context& ctx, const blocks::WorkflowText& wor
 void save_pngs(Context& ctx, const Tensor& images, const PngFiles& files,
                const blocks::WorkflowText& workflow);
 
-// Of previews: with five letters at random, so that those of different runs do not mix.
-std::string preview_prefix();
-
 }  // namespace heddle::image

@@ -61,7 +61,8 @@ void SaveImage::infer(Infer& question) { infer_saved<SaveImage>(question); }
 
 void PreviewImage::execute(Context& ctx) {
   const Tensor all = ctx[images];
-  save_pngs(ctx, all, {"temp", preview_prefix(), kPreviewLevel}, workflow_text<PreviewImage>(ctx));
+  save_pngs(ctx, all, {"temp", blocks::preview_prefix(), kPreviewLevel},
+            workflow_text<PreviewImage>(ctx));
   ctx[out] = all;
 }
 void PreviewImage::infer(Infer& question) { infer_saved<PreviewImage>(question); }
@@ -74,7 +75,7 @@ void MaskPreview::execute(Context& ctx) {
                                              std::to_string(shape.size()) + " axes. Link a MASK.");
   const Tensor grey =
       masks.reshape({shape.size() == 3 ? shape[0] : 1, shape[shape.size() - 2], shape.back(), 1});
-  save_pngs(ctx, grey, {"temp", preview_prefix()}, workflow_text<MaskPreview>(ctx));
+  save_pngs(ctx, grey, {"temp", blocks::preview_prefix()}, workflow_text<MaskPreview>(ctx));
   ctx[out] = masks;
 }
 void MaskPreview::infer(Infer& question) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "plugins/blocks/saved_files.h"
 #include "plugins/image/host_pixels.h"
 #include "plugins/image/png_files.h"
 
@@ -64,7 +65,7 @@ void ImageCropV2::execute(Context& ctx) {
   const Tensor whole = ctx[image];
   const Region part = region_in(image_extent(whole.shape(), "image"), ctx[crop_region]);
   const Tensor cut = whole.slice(1, part.top, part.bottom).slice(2, part.left, part.right);
-  save_pngs(ctx, cut, {"temp", preview_prefix(), kPreviewLevel}, {});
+  save_pngs(ctx, cut, {"temp", blocks::preview_prefix(), kPreviewLevel}, {});
   ctx[out] = cut;
 }
 void ImageCropV2::infer(Infer& question) {

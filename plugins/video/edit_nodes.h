@@ -14,11 +14,12 @@ struct VideoTrim {
                              "Trim Video (Advanced)",
                              "video",
                              "A part of a video in time, with a preview.",
-                             HEDDLE_NODE_SINK | HEDDLE_NODE_HOST | HEDDLE_NODE_EXPERIMENTAL};
+                             HEDDLE_NODE_SINK | HEDDLE_NODE_HOST | HEDDLE_NODE_EXPERIMENTAL |
+                                 HEDDLE_NODE_INTERMEDIATE_OUTPUT};
   static constexpr Input<Value> video{"video", HEDDLE_PORT_HOST, "", "VIDEO"};
   static constexpr Input<VideoEdit> trim{"trim", Widget{.extra = R"({"features": ["trim"]})"}};
-  static constexpr Input<bool> strict_duration{"strict_duration",
-                                               Widget{.extra = R"({"advanced": true})"}};
+  static constexpr Input<bool> strict_duration{
+      "strict_duration", Widget{.extra = R"({"default": false, "advanced": true})"}};
   static constexpr Output<Value> out{"VIDEO", 0, "", "VIDEO"};
   static constexpr auto ports = heddle::ports(video, trim, strict_duration, out);
   static void execute(Context& ctx);
@@ -30,7 +31,8 @@ struct VideoCrop {
                              "Crop Video",
                              "video",
                              "A part of a video's pictures, with a preview.",
-                             HEDDLE_NODE_SINK | HEDDLE_NODE_HOST | HEDDLE_NODE_EXPERIMENTAL};
+                             HEDDLE_NODE_SINK | HEDDLE_NODE_HOST | HEDDLE_NODE_EXPERIMENTAL |
+                                 HEDDLE_NODE_INTERMEDIATE_OUTPUT};
   static constexpr Input<Value> video{"video", HEDDLE_PORT_HOST, "", "VIDEO"};
   static constexpr Input<VideoEdit> crop{"crop", Widget{.extra = R"({"features": ["crop"]})"}};
   static constexpr Output<Value> out{"VIDEO", 0, "", "VIDEO"};

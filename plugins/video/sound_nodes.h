@@ -35,7 +35,9 @@ struct RecordAudio {
 
 struct EmptyAudio {
   static constexpr Info info{"EmptyAudio", 1, "Empty Audio", "audio", "Silence.", HEDDLE_NODE_HOST};
-  static constexpr Input<double> duration{"duration", {.number = 60, .max = kTwo64, .step = 0.01}};
+  static constexpr Input<double> duration{
+      "duration",
+      {.number = 60, .max = kTwo64, .step = 0.01, .extra = R"({"max": 18446744073709551615})"}};
   static constexpr Input<std::int64_t> sample_rate{
       "sample_rate", {.number = 44100, .min = 1, .max = 192000, .extra = R"({"advanced": true})"}};
   static constexpr Input<std::int64_t> channels{

@@ -25,7 +25,9 @@ using engine::Json;
 struct Exception {
   const char *node, *part, *reason;
 };
-const std::vector<Exception> kExceptions = {};
+const std::vector<Exception> kExceptions = {
+    {"TrimAudioDuration", "r:start_index", "its least whole number has more than 64 bits"},
+};
 
 // Classes that ComfyUI itself has not.
 const std::set<std::string_view> kOwn = {

@@ -1,6 +1,5 @@
 // Files that the nodes write: what they hold is what they were given, they carry the workflow, and
 // the same run writes the same bytes.
-#include "engine/base/json.h"
 #include "tests/plugins/video/video_fixture.h"
 
 namespace heddle::video {
@@ -45,29 +44,6 @@ double psnr(const std::vector<float>& a, const std::vector<float>& b) {
   double sum = 0;
   for (std::size_t i = 0; i < a.size(); ++i) sum += (double(a[i]) - b[i]) * (double(a[i]) - b[i]);
   return 10 * std::log10(double(a.size()) / sum);
-}
-
-// The inputs as they are declared, without what is told to people.
-engine::Json plain_inputs(const engine::Json& inputs) {
-  engine::Json plain = engine::Json::object();
-  for (const auto& part : inputs.members()) {
-    engine::Json named = engine::Json::object();
-    for (const auto& port : part.value.members()) {
-      if (part.key == "hidden") {
-        named.set(port.key, port.value);
-        continue;
-      }
-      engine::Json options = engine::Json::object();
-      for (const auto& option : port.value.at(std::size_t{1}).members())
-        if (option.key != "tooltip") options.set(option.key, option.value);
-      engine::Json pair = engine::Json::array();
-      pair.push(port.value.at(std::size_t{0}));
-      pair.push(std::move(options));
-      named.set(port.key, std::move(pair));
-    }
-    plain.set(part.key, std::move(named));
-  }
-  return plain;
 }
 
 }  // namespace
@@ -203,29 +179,6 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_saved_is_refused_with_its_reason) {
       "format.codec.encoding": "re-encode", "format.codec.encoding.crf": 52)"));
   BOOST_TEST(contains(crf, "crf: 52"), crf);
   BOOST_TEST(saved().empty());
-}
-
-// Names, order, types, defaults, limits, choices, outputs, category and flags.
-BOOST_AUTO_TEST_CASE(definitions_are_comfyuis) {
-  const engine::Json expected = engine::parse_json(
-      bytes_of_file(fs::path(HEDDLE_TESTS_DIR) / "golden/object_info/videos.json"), "videos.json");
-  Engine bare(heddle::test::engine_options());
-  for (const auto& node : expected.members()) {
-    const engine::Json info =
-        engine::parse_json(bare.object_info(node.key.c_str()), node.key).at(node.key);
-    for (const auto& member : node.value.members()) {
-      const engine::Json* found = info.find(member.key);
-      BOOST_REQUIRE_MESSAGE(found != nullptr, node.key << " has no " << member.key);
-      const engine::Json plain = member.key == "input" ? plain_inputs(*found) : *found;
-      BOOST_TEST((plain == member.value), node.key << "." << member.key << " is "
-                                                   << engine::write_json(plain) << "\nnot "
-                                                   << engine::write_json(member.value));
-    }
-    for (const char* flag : {"deprecated", "experimental"})
-      BOOST_TEST((info.find(flag) != nullptr) == (node.value.find(flag) != nullptr),
-                 node.key << "." << flag);
-  }
-  BOOST_TEST(expected.members().size() == 27u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
