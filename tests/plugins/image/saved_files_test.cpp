@@ -177,6 +177,7 @@ BOOST_AUTO_TEST_CASE(all_pictures_of_a_folder_are_read) {
   const auto write = [&](const char* name, std::uint32_t width, std::uint8_t grey) {
     Picture picture{width, 2, 1, Bytes(std::size_t{width} * 2, grey)};
     const Bytes file = write_png(picture, {}, 1, [] { return false; });
+    fs::create_directories((folder / "in/set" / name).parent_path());
     folder.write(fs::path("in/set") / name,
                  {reinterpret_cast<const char*>(file.data()), file.size()});
   };
