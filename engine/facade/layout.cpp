@@ -28,7 +28,7 @@ std::vector<fs::path> shipped_models() {
 
 }  // namespace
 
-engine::FolderLayout layout_of(const EngineOptions& options) {
+engine::FolderLayout own_layout_of(const EngineOptions& options) {
   engine::FolderLayout layout{.models = {}, .input = "input", .output = "output"};
   if (!options.comfyui_dir.empty())
     layout = engine::framed(engine::option_frame("comfyui_dir"), [&] {
@@ -37,13 +37,18 @@ engine::FolderLayout layout_of(const EngineOptions& options) {
   std::vector<engine::ModelPlace> models;
   for (const fs::path& named : options.model_dirs) models.push_back({named});
   models.insert(models.end(), layout.models.begin(), layout.models.end());
-  for (const fs::path& shipped : shipped_models()) models.push_back({shipped});
   layout.models = std::move(models);
   if (!options.input_dir.empty()) layout.input = options.input_dir;
   if (!options.output_dir.empty()) {
     layout.output = options.output_dir;
     layout.temp.clear();
   }
+  return layout;
+}
+
+engine::FolderLayout layout_of(const EngineOptions& options) {
+  engine::FolderLayout layout = own_layout_of(options);
+  for (const fs::path& shipped : shipped_models()) layout.models.push_back({shipped});
   return layout;
 }
 
