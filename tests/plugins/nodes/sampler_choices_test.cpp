@@ -74,11 +74,20 @@ std::string drawn_by(const std::string& name, const std::string& type, const std
 
 BOOST_FIXTURE_TEST_SUITE(sampler_choices, NodeFixture)
 
+// Under a sanitizer, which takes many times as long, each with one of the schedules.
 BOOST_AUTO_TEST_CASE(every_sampler_with_every_schedule_gives_a_finite_picture) {
+#if defined(HEDDLE_ADDRESS_SANITIZER) || defined(HEDDLE_THREAD_SANITIZER)
+  constexpr std::size_t kEvery = std::size(kAllSchedules);
+#else
+  constexpr std::size_t kEvery = 1;
+#endif
+  std::size_t number = 0;
   for (const char* sampler : kAllSamplers) {
     std::string nodes;
     std::vector<std::string> wanted;
+    std::size_t place = number++;
     for (const char* schedule : kAllSchedules) {
+      if (place++ % kEvery != 0) continue;
       const std::string name = schedule;
       nodes += (nodes.empty() ? "" : ", ") + ("\"" + name + "\": ") +
                ksampler("\"steps\": 3, \"cfg\": 2, \"sampler_name\": \"" + std::string(sampler) +
