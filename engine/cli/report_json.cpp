@@ -54,6 +54,10 @@ class JsonLines final : public Reporter {
   void event(std::size_t run, const Event& event) override {
     Json json = begin(name_of(event.kind), run);
     set_text(json, "node", event.node);
+    if (!event.parent_node.empty()) {
+      set_text(json, "display", event.display_node);
+      set_text(json, "parent", event.parent_node);
+    }
     set_text(json, "class", event.class_type);
     set_text(json, "title", event.title);
     set_text(json, "device", event.device);

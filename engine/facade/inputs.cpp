@@ -178,7 +178,8 @@ std::vector<engine::Source> find_outputs(const engine::Graph& graph,
         workflow.nodes[engine::find_node(workflow, std::string_view(name).substr(0, dot))].id;
     const auto node =
         std::ranges::find_if(graph.nodes, [&](const engine::Node& n) { return n.id == id; });
-    if (node == graph.nodes.end())
+    const auto index = engine::NodeIndex(node - graph.nodes.begin());
+    if (node == graph.nodes.end() || std::ranges::find(graph.order, index) == graph.order.end())
       throw engine::Error(engine::Code::not_found,
                           engine::cat("no sink needs the node of ", engine::quote(name)));
     const auto port = node->type->find_output(name.substr(dot + 1));
@@ -186,7 +187,7 @@ std::vector<engine::Source> find_outputs(const engine::Graph& graph,
       throw engine::Error(engine::Code::not_found,
                           engine::cat("node ", engine::quote(id), " has no output ",
                                       engine::quote(name.substr(dot + 1))));
-    sources.push_back({engine::NodeIndex(node - graph.nodes.begin()), *port});
+    sources.push_back({index, *port});
   }
   return sources;
 }

@@ -154,6 +154,16 @@ std::vector<std::string> find_pending(const engine::Graph& graph, const engine::
   return names;
 }
 
+// What a plan cannot know: it is planned when it is.
+void warn_of_growth(const engine::Graph& graph, engine::Plan& plan) {
+  for (const engine::NodeIndex n : graph.order)
+    if (graph.nodes[n].type->has(HEDDLE_NODE_EXPANDS))
+      plan.warnings.push_back(
+          engine::cat(graph.name_of(n),
+                      " asks for more nodes when it runs. They are placed then, and nothing of "
+                      "what they take is in this plan."));
+}
+
 }  // namespace
 
 Ready prepare(const engine::Workflow& workflow, Asked asked, const EngineOptions& options,
@@ -181,6 +191,7 @@ Ready prepare(const engine::Workflow& workflow, Asked asked, const EngineOptions
       to_show ? place_to_show(request) : place_to_run(request, budgets, environment);
   if (asked.must_fit) engine::check_host_nodes(graph, plan, inferred, wanted, environment);
   plan.pending = find_pending(graph, inferred, described);
+  if (to_show) warn_of_growth(graph, plan);
   if (to_show) engine::annotate_calls(inferred, engine::Prices(topology, environment.costs), plan);
   if (to_show || engine::kVerify) engine::add_steps(graph, inferred, topology, plan);
 

@@ -62,9 +62,18 @@ class Teller final : public engine::Observer {
     const Preview* preview = nullptr;
   };
   void notify(Event::Kind kind, const engine::Node* n, const Details& d) {
-    observer_({kind, n == nullptr ? "" : std::string_view(n->id),
-               n == nullptr ? "" : n->type->name(), n == nullptr ? "" : std::string_view(n->title),
-               d.device, d.fraction, d.seconds, d.text, run_, d.preview});
+    Event event{kind, {}, {}, {}, d.device, d.fraction, d.seconds, d.text, run_, d.preview};
+    if (n != nullptr) {
+      event.node = event.display_node = event.real_node = n->id;
+      event.class_type = n->type->name();
+      event.title = n->title;
+      if (n->origin != nullptr) {
+        event.display_node = n->origin->display;
+        event.parent_node = n->origin->parent;
+        event.real_node = n->origin->real;
+      }
+    }
+    observer_(event);
   }
   const heddle::Observer& observer_;
   const bool previews_;
@@ -143,14 +152,20 @@ std::shared_ptr<Results::Data> carry_out(Run::Data& run, const std::vector<engin
   results->remarks =
       engine::prediction_against_fact(run.ready.graph, run.ready.plan, results->result.timings,
                                       seconds.count(), engine.environment->costs);
+  const std::vector<engine::Node>& nodes = run.ready.graph.nodes;
+  const auto added = [&](engine::NodeIndex n) -> const engine::AddedInfo& {
+    return results->result.added[n - nodes.size()];
+  };
   for (const engine::NodeTiming& t : results->result.timings) {
-    const engine::Node& node = run.ready.graph.nodes[t.node];
+    const bool is_added = t.node >= nodes.size();
     const engine::PlannedTime planned = engine::planned_time(run.ready.plan, t.node);
-    results->stages.push_back({node.id, std::string(node.type->name()), t.seconds, t.cached,
-                               planned.seconds, planned.load_seconds});
+    results->stages.push_back(
+        {is_added ? added(t.node).id : nodes[t.node].id,
+         is_added ? added(t.node).class_type : std::string(nodes[t.node].type->name()), t.seconds,
+         t.cached, planned.seconds, planned.load_seconds});
   }
   for (const auto& [n, ui] : results->result.ui)
-    results->ui.set(run.ready.graph.nodes[n].id, engine::parse_json(ui, "ui"));
+    results->ui.set(n < nodes.size() ? nodes[n].id : added(n).id, engine::parse_json(ui, "ui"));
   for (std::size_t i = 0; i < fetch.size(); ++i)
     results->fetched[run.options.fetch[i]] = results->result.fetched.at(fetch[i]);
   return results;

@@ -58,9 +58,12 @@ class Binder {
     const std::vector<NodeIndex>& sinks = can_run ? verdict.sinks : wanted;
     const std::vector<bool> needed = ancestors(dag_, sinks);
     const bool all_needed = std::find(needed.begin(), needed.end(), false) == needed.end();
-    if (!all_needed) graph_ = assemble(sinks, needed);
-    if (all_needed) graph_.order = std::move(order);
-    if (all_needed) graph_.sinks = sinks;
+    // What a run may ask for while it is under way stays.
+    const auto grows = [&](auto i) { return needed[i] && types_[i]->has(HEDDLE_NODE_EXPANDS); };
+    const bool all_stay = all_needed || (can_run && std::ranges::any_of(order, grows));
+    if (!all_stay) graph_ = assemble(sinks, needed);
+    if (!all_needed && all_stay) std::erase_if(order, [&](NodeIndex i) { return !needed[i]; });
+    if (all_stay) graph_.order = std::move(order), graph_.sinks = sinks;
     mark_mapped(graph_);
     return {std::move(graph_), std::move(verdict.problems), can_run, std::move(verdict.answer)};
   }

@@ -15,7 +15,9 @@ namespace heddle::engine {
 using GivenValues = std::map<std::pair<std::string, std::string>, Value, std::less<>>;
 
 struct Bound {
-  Graph graph;  // of the nodes that those sinks need that can run
+  // Of the nodes that those sinks need that can run; of all nodes, where one of these may ask for
+  // others while it runs: then the others are not in the graph's order.
+  Graph graph;
   std::vector<Problem> problems;
   bool can_run = false;  // false: no sink can, and the graph is of no use
   Json answer;           // what ComfyUI's server would answer (prompt_verdict.h)

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
@@ -60,6 +61,14 @@ struct Hints {
               parallel_from = {};  // who gave them beside the workflow, for messages
 };
 
+// Where a node comes from that came while a run was under way.
+struct NodeOrigin {
+  std::string parent;       // id of the node that asked for it
+  std::string display;      // id that people see
+  std::string real;         // id of the workflow's node from which all of it comes
+  std::uint32_t level = 1;  // of expansions within each other
+};
+
 struct Node {
   std::string id;     // "3"; in a model's graph the path "double.7"
   std::string title;  // _meta.title, or empty
@@ -71,7 +80,11 @@ struct Node {
   Hints hints;
   // Called once for each element of the lists that it reads, so that all its outputs are lists.
   bool is_mapped = false;
+  std::shared_ptr<const NodeOrigin> origin;  // nullptr: it stands in the workflow
 };
+
+// "node 'decode' (ImageScale)", for messages.
+std::string name_of(const Node& node);
 
 struct GraphInput {
   std::string name;

@@ -140,6 +140,8 @@ class TracedBlock final : public heddle_ctx {
   std::string output_folder(std::string_view) override { refuse("write files"); }
   std::uint64_t identify_file(std::string_view) override { refuse("look for files"); }
   heddle_completion* defer() override { refuse("defer"); }
+  NewNodes& new_nodes() override { refuse("ask for new nodes"); }
+  Value look_up(std::string_view) override { refuse("look up nodes"); }
   heddle_group group() const override { return spec_.group; }
   heddle_shard shard(std::uint32_t input) override {
     if (input < spec_.shards.size() && spec_.shards[input]) return *spec_.shards[input];

@@ -20,8 +20,8 @@ std::size_t origin(const Error& fault, std::size_t reported_by, const Environmen
 
 }  // namespace
 
-DeviceUse::DeviceUse(const Graph& graph, Environment& environment)
-    : graph_(graph), environment_(environment), uses_(environment.devices.size()) {
+DeviceUse::DeviceUse(Environment& environment)
+    : environment_(environment), uses_(environment.devices.size()) {
   for (std::size_t d = 0; d < uses_.size(); ++d) failed_before_.push_back(device(d).failed_waits());
 }
 
@@ -56,9 +56,9 @@ std::string DeviceUse::where(std::size_t d) const {
   const Use& use = uses_[d];
   if (use.last.load(std::memory_order_relaxed) == nullptr)
     return cat("what the run reads or copies on ", device(d).name());
-  const auto node = NodeIndex(use.last.load(std::memory_order_relaxed) - graph_.nodes.data());
-  if (!use.several.load(std::memory_order_relaxed)) return graph_.name_of(node);
-  return cat("work on ", device(d).name(), ", the last of which is of ", graph_.name_of(node));
+  const std::string node = name_of(*use.last.load(std::memory_order_relaxed));
+  if (!use.several.load(std::memory_order_relaxed)) return node;
+  return cat("work on ", device(d).name(), ", the last of which is of ", node);
 }
 
 void DeviceUse::wait() const {

@@ -20,10 +20,10 @@ namespace heddle::engine {
 
 class DeviceUse {
  public:
-  // Both have to outlive it. To be made before the run looks into the cache.
-  DeviceUse(const Graph& graph, Environment& environment);
+  // It has to outlive this object. To be made before the run looks into the cache.
+  explicit DeviceUse(Environment& environment);
 
-  // This node is about to enqueue something there.
+  // This node is about to enqueue something there; it stays where it is as long as this object.
   void mark(std::uint32_t device, const Node& node) {
     Use& use = uses_[device];
     const Node* const last = use.last.load(std::memory_order_relaxed);
@@ -72,7 +72,6 @@ class DeviceUse {
   bool has_lost_work(std::size_t device) const;
   std::string where(std::size_t device) const;
 
-  const Graph& graph_;
   Environment& environment_;
   std::vector<Use> uses_;                     // by device
   std::vector<std::uint64_t> failed_before_;  // by device

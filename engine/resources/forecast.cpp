@@ -60,6 +60,7 @@ void RunForecast::find_readers(State& state) const {
 }
 
 void RunForecast::made(NodeIndex node, std::span<const Value> outputs) {
+  if (node >= graph_.nodes.size()) return;
   std::vector<Hash128> models;
   for (const Value& output : outputs)
     if (output && kind_of(*output) >= HEDDLE_KIND_LIST) find_models(*output, models);
@@ -74,7 +75,7 @@ void RunForecast::made(NodeIndex node, std::span<const Value> outputs) {
 }
 
 void RunForecast::began(NodeIndex node) {
-  if (!any_.load(std::memory_order_relaxed)) return;
+  if (!any_.load(std::memory_order_relaxed) || node >= graph_.nodes.size()) return;
   const auto state = state_.lock();
   state->at = std::max(state->at, state->rank[node]);
 }

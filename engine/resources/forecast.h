@@ -35,6 +35,9 @@ class RunForecast {
   ~RunForecast();
   RunForecast(const RunForecast&) = delete;
 
+  // Nodes that came while the run was under way are passed over: what they read was read by the
+  // node that asked for them, or stands in the graph itself.
+  //
   // The node's outputs are there. Costs a look at each of them, unless there are models inside.
   void made(NodeIndex node, std::span<const Value> outputs);
   void began(NodeIndex node);

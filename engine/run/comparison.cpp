@@ -39,6 +39,7 @@ std::string better_way(const Graph& graph, const Plan& plan) {
 
 PlannedTime planned_time(const Plan& plan, NodeIndex node) {
   PlannedTime time;
+  if (node >= plan.assignments.size()) return time;  // it came while the run was under way
   for (const PlacedCall& call : plan.assignments[node].calls) {
     if (call.seconds <= 0) return {};  // one that is not known makes the sum unknown
     time.seconds += call.seconds;

@@ -4,9 +4,7 @@
 #include <system_error>
 
 #include "engine/base/error.h"
-#include "engine/base/log.h"
 #include "engine/base/text.h"
-#include "engine/run/keys.h"
 
 namespace heddle::engine {
 
@@ -15,24 +13,23 @@ Execution::Execution(const RunRequest& request, Environment& environment, Observ
     : request_(request),
       graph_(*request.graph),
       plan_(*request.plan),
+      run_(graph_, plan_),
       environment_(environment),
       observer_(observer),
       control_(control),
-      call_shared_{environment,      observer_,
-                   control,          [this](std::list<Completion>& one) { on_complete(one); },
-                   request.timeline, &use_,
-                   nullptr,          &models_},
-      transfers_(graph_, plan_, schedule_, environment, request.timeline, request.steps),
-      use_(graph_, environment),
+      call_shared_{environment,
+                   observer_,
+                   control,
+                   [this](std::list<Completion>& one) { on_complete(one); },
+                   request.timeline,
+                   &use_,
+                   nullptr,
+                   &models_,
+                   [this](std::string_view id) { return look_up(id); }},
+      transfers_(run_, plan_, schedule_, environment, request.timeline, request.steps),
+      use_(environment),
       forecast_(environment.forecast, graph_, plan_.order.empty() ? graph_.order : plan_.order),
-      schedule_(graph_, plan_, static_cast<std::uint32_t>(environment.devices.size())) {
-  first_output_.reserve(graph_.nodes.size());
-  std::size_t outputs = 0;
-  for (const Node& node : graph_.nodes) {
-    first_output_.push_back(outputs);
-    outputs += node.type->output_count();
-  }
-  outputs_.resize(outputs);
+      schedule_(run_, static_cast<std::uint32_t>(environment.devices.size())) {
   result_.timings.reserve(graph_.nodes.size());
 }
 
@@ -43,11 +40,13 @@ RunResult Execution::run() {
   {
     const OutputCache::Reading cache = environment_.cache.read();
     const auto is_cached = [&](NodeIndex n) { return take_from_cache(n, cache); };
+    hold_uncacheable();
     for (const NodeIndex sink : graph_.sinks) schedule_.activate(sink, is_cached);
     for (const Source& source : request_.fetch) schedule_.activate(source.node, is_cached);
   }
   work();
   join_helpers();
+  check_cycles();
   for (std::uint32_t d = 0; d < environment_.devices.size(); ++d)
     if (transfers_.used(d) && !use_.has(d)) use_.touch(d);
   if (failure_ == nullptr) wait_for_devices();
@@ -57,7 +56,7 @@ RunResult Execution::run() {
   if (failure_ != nullptr) {
     abandon_deferred();
     for (const RunDevice& device : environment_.devices) device.state->settle();
-    forget_outputs(use_.failed() ? graph_.order : lost_nodes());
+    forget_outputs(use_.failed() ? all_nodes() : lost_nodes());
     control_.work()->forget();
     check_files();
     std::rethrow_exception(failure_);
@@ -68,6 +67,10 @@ RunResult Execution::run() {
   std::ranges::stable_sort(files_, {}, &Written::rank);
   for (Written& file : files_) result_.files.push_back(std::move(file.path));
   result_.transferred_bytes = transfers_.bytes();
+  for (NodeIndex n = run_.planned_count(); n < run_.size(); ++n) {
+    const Node& node = run_.node(n);
+    result_.added.push_back({node.id, std::string(node.type->name()), node.origin});
+  }
   return std::move(result_);
 }
 
@@ -93,172 +96,6 @@ void Execution::check_models() {
   }
 }
 
-// What came of a file that was changed meanwhile, or of which pages were lost, is not what its key
-// says. Other runs that had begun before may have taken it from the cache; they find out, too.
-void Execution::check_files() {
-  try {
-    forget_changed();
-  } catch (const std::bad_alloc&) {
-    environment_.cache.clear();  // better nothing than what is wrong
-  }
-}
-
-void Execution::forget_changed() {
-  const bool is_damaged = models_.is_damaged();
-  std::vector<bool> is_changed(graph_.nodes.size(), is_damaged);
-  const UsedFile* first = nullptr;
-  NodeIndex reader = 0;
-  for (const auto& [n, files] : key_files_) {
-    const UsedFile* const changed = find_changed(files);
-    if (changed == nullptr) continue;
-    is_changed[n] = true;
-    if (first == nullptr) first = changed, reader = n;
-  }
-  if (first == nullptr && !is_damaged) return;
-  std::vector<Hash128> keys;
-  for (const NodeIndex n : graph_.order) {
-    for_each_binding(graph_.nodes[n], [&](const Binding& binding) {
-      if (const auto* link = std::get_if<Source>(&binding))
-        is_changed[n] = is_changed[n] || is_changed[link->node];
-    });
-    if (is_changed[n]) keys.push_back(keys_[n]);
-  }
-  std::ranges::sort(keys);
-  environment_.cache.drop_if([&](const Hash128& key, std::span<const Value>) {
-    return std::ranges::binary_search(keys, key);
-  });
-  std::erase_if(result_.to_cache_on_disk, [&](const auto& made) { return is_changed[made.first]; });
-  if (first != nullptr && failure_ == nullptr)
-    observer_.warning(
-        &graph_.nodes[reader],
-        cat(first->path.native(),
-            " was changed while the run used it, so nothing that came of it is kept, "
-            "and it may be wrong. Run it again, and replace files by renaming, not by "
-            "writing over them."));
-}
-
-// Those whose work was given up, and all that was made of it.
-std::vector<NodeIndex> Execution::lost_nodes() const {
-  std::vector<NodeIndex> lost = control_.work()->lost();
-  if (lost.empty()) return lost;
-  std::vector<bool> is_lost(graph_.nodes.size());
-  for (const NodeIndex n : lost) is_lost[n] = true;
-  const auto is_of_lost = [&](const Binding& binding) {
-    const auto* link = std::get_if<Source>(&binding);
-    return link != nullptr && is_lost[link->node];
-  };
-  for (const NodeIndex n : graph_.order) {
-    const Node& node = graph_.nodes[n];
-    if (is_lost[n] ||
-        (std::ranges::none_of(node.inputs, is_of_lost) &&
-         std::ranges::none_of(node.extra, is_of_lost, [](const auto& e) { return e.second; })))
-      continue;
-    is_lost[n] = true;
-    lost.push_back(n);
-  }
-  return lost;
-}
-
-// They went into the cache when they had been enqueued; whether they were ever made, nobody knows.
-void Execution::forget_outputs(const std::vector<NodeIndex>& of) {
-  if (of.empty()) return;
-  // A node that failed when it had been added has no timing, so it is by those that were found.
-  std::vector<bool> was_found(graph_.nodes.size());
-  for (const NodeTiming& timing : result_.timings)
-    if (timing.cached) was_found[timing.node] = true;
-  std::vector<Hash128> made;
-  for (const NodeIndex n : of)
-    if (!was_found[n]) made.push_back(keys_[n]);
-  std::ranges::sort(made);
-  environment_.cache.drop_if([&](const Hash128& key, std::span<const Value>) {
-    return std::ranges::binary_search(made, key);
-  });
-}
-
-void Execution::find_keys() {
-  std::vector<Hash128> device_classes;
-  for (std::uint32_t d = 0; d < environment_.devices.size(); ++d) {
-    const Device& device = environment_.devices[d].state->device();
-    device_classes.push_back(Hasher()
-                                 .add(device.kind())
-                                 .add(device.model())
-                                 .add(device.compute())
-                                 .add(use_.failed_before(d))
-                                 .finish());
-  }
-  const auto known = [&](NodeIndex n) {
-    const auto cached = request_.disk_cached.find(n);
-    return cached == request_.disk_cached.end() ? Hash128() : cached->second.key;
-  };
-  keys_ = output_keys(
-      graph_, plan_.assignments, device_classes, [&](NodeIndex n) { return fingerprint(n); },
-      request_.disk_cached.empty() ? KnownKeys() : known);
-}
-
-// What was found on disk goes where the nodes would have made it.
-void Execution::bring_disk_cached() {
-  constexpr double kSeconds = 1e-3;  // about what it takes to read it once more
-  for (const auto& [n, cached] : request_.disk_cached) {
-    if (cached.values.empty()) continue;
-    // Held from here on: its inputs are cut off, so it cannot be made again.
-    if (const auto reading = environment_.cache.read();
-        const auto outputs = reading.find(keys_[n], control_.work().get())) {
-      brought_[n].assign(outputs->begin(), outputs->end());
-      continue;
-    }
-    const auto bring = [&, n = n](const Tensor& tensor) {
-      if (plan_.assignments[n].on_host) return tensor;
-      use_.mark(plan_.assignments[n].device, graph_.nodes[n]);
-      try {
-        return device_of(n).state->upload(tensor->info, tensor->data());
-      } catch (const Error& error) {
-        if (error.code() != Code::out_of_memory) throw;
-        return tensor;  // its readers bring what they read
-      }
-    };
-    std::vector<Value>& values = brought_[n];
-    for (const Value& value : cached.values) values.push_back(map_tensors(value, bring));
-    environment_.cache.add(keys_[n], values, kSeconds);
-  }
-}
-
-std::uint64_t Execution::fingerprint(NodeIndex n) {
-  try {
-    return engine::fingerprint(call_shared_, graph_.nodes[n], device_of(n), plan_.assignments[n],
-                               key_files_[n]);
-  } catch (const Error& error) {
-    if (error.code() == Code::cancelled || error.code() == Code::out_of_memory) throw;
-    // What lacks, the node itself tells when it runs.
-    log(Level::warning, cat(graph_.name_of(n), ": nobody can say whether it has changed, so it ",
-                            "runs again: ", error.full()));
-    return HEDDLE_FINGERPRINT_NEVER;
-  }
-}
-
-bool Execution::take_from_cache(NodeIndex n, const OutputCache::Reading& cache) {
-  std::optional<std::span<const Value>> outputs;
-  if (const auto brought = brought_.find(n); brought != brought_.end())
-    outputs = brought->second;
-  else if (keys_[n] != Hash128())
-    outputs = cache.find(keys_[n], control_.work().get());
-  if (!outputs) {
-    transfers_.expect(n);
-    return false;
-  }
-  const std::uint32_t count = graph_.nodes[n].type->output_count();
-  const auto text_at = [&](std::size_t i) { return get_str(*(*outputs)[i]); };
-  if (outputs->size() > count && !text_at(count).empty()) result_.ui.emplace(n, text_at(count));
-  for (std::size_t i = count + 1; i < outputs->size(); ++i) blocked_[n].push_back(text_at(i));
-  outputs = outputs->first(count);
-  for (const Value& value : *outputs) use_.touch_holders(value);
-  forecast_.made(n, *outputs);
-  forecast_.done(n);
-  std::ranges::copy(*outputs, outputs_.begin() + std::ptrdiff_t(first_output_[n]));
-  result_.timings.push_back({n, 0, true});
-  cached_.push_back(n);
-  return true;
-}
-
 // A thread's share of the run; it comes back when the run is over or has to stop.
 void Execution::work() noexcept {
   Lock lock(mutex_, std::defer_lock);
@@ -275,11 +112,20 @@ void Execution::work() noexcept {
         worker.now = {};
       } else if (const NodeIndex n = schedule_.take(); n != Schedule::kNone) {
         ++running_;
-        const bool is_brief = graph_.nodes[n].type->is_brief();
+        const bool is_brief = run_.node(n).type->is_brief();
         if (!is_brief && schedule_.can_take()) call_for_help(lock);
+        const auto waited = expanding_.empty() ? expanding_.end() : expanding_.find(n);
+        std::optional<Expanding> expanded;
+        if (waited != expanding_.end()) {
+          expanded = std::move(waited->second);
+          expanding_.erase(waited);
+        }
         leave(lock);
         if (!is_brief) worker.adding.flush();  // other runs may want it meanwhile
-        run_node(n, worker, lock);             // enters again
+        if (!expanded)
+          run_node(n, worker, lock);  // enters again
+        else
+          guard_node(n, lock, [&] { collect_expanded(n, *std::move(expanded), worker, lock); });
         --running_;
         schedule_.leave(n);
         drop(worker, lock);
@@ -359,7 +205,7 @@ bool Execution::report_cached(Lock& lock) {
   const auto blocked = std::exchange(blocked_, {});
   leave(lock);
   for (std::size_t i = 0; i < cached.size(); ++i) {
-    const Node& node = graph_.nodes[cached[i]];
+    const Node& node = run_.node(cached[i]);
     if (const auto messages = blocked.find(cached[i]); messages != blocked.end())
       for (const std::string& message : messages->second) observer_.node_blocked(node, message);
     if (shown[i] != nullptr) observer_.node_shows(node, *shown[i]);

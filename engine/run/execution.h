@@ -1,6 +1,6 @@
 // One run at work: its threads take nodes from the schedule and execute them. Behind execute() of
-// executor.h; the parts stand in execution.cpp (threads) and execution_node.cpp (what one node
-// takes).
+// executor.h; the parts stand in execution.cpp (threads), execution_node.cpp (what one node takes),
+// execution_lists.cpp, execution_expand.cpp (nodes that ask for others) and execution_cache.cpp.
 #pragma once
 
 #include <atomic>
@@ -12,8 +12,11 @@
 #include <mutex>
 #include <thread>
 #include <unordered_map>
+#include <variant>
 
+#include "engine/base/error.h"
 #include "engine/run/executor.h"
+#include "engine/run/expander.h"
 #include "engine/run/instance.h"
 #include "engine/run/node_call.h"
 #include "engine/run/ready_nodes.h"
@@ -49,11 +52,30 @@ class Execution {
     std::size_t open = 0;
     std::exception_ptr failure{};
     std::vector<std::string> blocked{};  // messages of the blockers that its calls have met
+    bool is_mapped = false;              // called for each element, as Node or a value says
 
     bool is_deferred() const { return open > 0 || call->deferred(); }
     bool has(const NodeCall* one) const;
     // Takes what a deferred call says in the end. True: none of the node's calls is left.
     bool complete(heddle_status* status);
+  };
+  // A node that has asked for others and waits for what they make: for each of its calls the
+  // outputs, as values or as links to where they come from.
+  struct Expanding {
+    using Output = std::variant<Value, Source>;
+    std::vector<std::vector<Output>> calls;
+    ForUser for_user;
+    std::vector<std::string> blocked;
+    double seconds = 0;  // of the calls
+  };
+  // What a node has made in the end.
+  struct Made {
+    NodeIndex node;
+    std::span<Value> outputs;
+    ForUser for_user;
+    std::vector<std::string> blocked;
+    double seconds;
+    bool has_inputs;  // that it needs no more
   };
   // What an input of a node gets, where lists come in.
   struct Given {
@@ -100,7 +122,10 @@ class Execution {
   void forget_changed();
   std::vector<NodeIndex> lost_nodes() const;
   void forget_outputs(const std::vector<NodeIndex>& of);
-  std::uint64_t fingerprint(NodeIndex n);
+  std::uint64_t fingerprint(const Node& node, const Assignment& place, UsedFiles& files);
+  void hold_uncacheable();
+  void mark_made_of(std::vector<bool>& is_marked) const;
+  std::vector<NodeIndex> all_nodes() const;
   bool take_from_cache(NodeIndex n, const OutputCache::Reading& cache);
 
   void work() noexcept;
@@ -114,20 +139,39 @@ class Execution {
   void join_helpers();
 
   void run_node(NodeIndex n, Worker& worker, Lock& lock);
+  template <class Work>
+  void guard_node(NodeIndex n, Lock& lock, Work&& work);
   void execute_node(Running& running, Worker& worker, Lock& lock);
   void trace_begin(Running& running);
   void trace_end(Running& running);
-  void give_inputs(NodeIndex n, NodeCall& call);
+  bool give_inputs(NodeIndex n, NodeCall& call);
   std::vector<Given> given_inputs(NodeIndex n, const std::vector<std::uint32_t>& lazy);
   void give_lists(Running& running, const std::vector<std::uint32_t>& lazy);
   void execute_elements(Running& running);
   void collect_elements(Running& running);
   Value hidden(const Node& node, std::string_view type) const;
+  Value link_value(const Source& source) const;
   bool has_lazy_inputs(Running& running, Lock& lock);
   bool want(NodeIndex n, const std::vector<std::uint32_t>& inputs);
   void finish(Running& running, Worker& worker, Lock& lock);
-  void add_to_cache(NodeIndex n, std::span<const Value> outputs, const std::string& ui,
-                    const std::vector<std::string>& blocked, double seconds, Worker& worker);
+  void complete(Made made, Worker& worker, Lock& lock);
+  void finish_inputs(NodeIndex n, Worker& worker);
+
+  // execution_expand.cpp
+  static bool asks_for_nodes(const Running& running);
+  void expand(Running& running, double seconds, Worker& worker, Lock& lock);
+  using Asked = std::vector<std::unique_ptr<NewNodes>>;  // by call
+  Expanding take_outputs(Running& running, Asked& asked);
+  Expander::Batch plan_nodes(NodeIndex n, std::span<const NewNodes* const> calls,
+                             std::vector<Source>& held, Lock& lock);
+  void add_nodes(NodeIndex n, Expander::Batch& batch, std::span<const NewNodes* const> calls,
+                 Expanding expanding);
+  void collect_expanded(NodeIndex n, Expanding expanding, Worker& worker, Lock& lock);
+  Value collect_output(NodeIndex n, std::uint32_t o, const Expanding& expanding);
+  Expander& expander_here();
+  Value look_up(std::string_view id);
+  void check_cycles();
+  void add_to_cache(const Made& made, const std::string& ui, Worker& worker);
   void on_complete(std::list<Completion>& one);
   bool finish_deferred(Worker& worker, Lock& lock);
   void abandon_deferred();
@@ -136,27 +180,32 @@ class Execution {
     const std::uint64_t mark = control_.work()->mark();
     return mark == 0 ? WorkMark() : WorkMark{control_.work(), mark};
   }
-  RunDevice& device_of(NodeIndex n) { return environment_.devices[plan_.assignments[n].device]; }
-  Value& output(const Source& source) { return outputs_[first_output_[source.node] + source.port]; }
+  RunDevice& device_of(NodeIndex n) { return environment_.devices[run_.place(n).device]; }
+  Value& output(const Source& source) { return run_.output(source); }
+  const Hash128& key_of(NodeIndex n) const {
+    return n < keys_.size() ? keys_[n] : run_.added(n).key;
+  }
+  void drop_output(const Source& source, Worker& worker) {
+    if (request_.steps != nullptr) request_.steps->release(source, output(source));
+    worker.dropped.push_back(std::move(output(source)));
+  }
 
   const RunRequest& request_;
-  const Graph& graph_;
+  const Graph& graph_;  // as it was planned
   const Plan& plan_;
+  RunGraph run_;
   Environment& environment_;
   SerialObserver observer_;
   RunControl& control_;
   MappedModels models_;
   const NodeCall::Shared call_shared_;
-  std::vector<Hash128> keys_;
+  std::vector<Hash128> device_classes_;              // by device: a part of keys
+  std::vector<Hash128> keys_;                        // of the nodes that were planned
   std::map<NodeIndex, UsedFiles> key_files_;         // as they were when the keys were made
   std::map<NodeIndex, std::vector<Value>> brought_;  // outputs of earlier processes
   Transfers transfers_;
   DeviceUse use_;
   RunForecast forecast_;
-  // Outputs of all nodes. Written by whoever finishes a node, before its readers become ready.
-  std::vector<std::size_t> first_output_;  // by node
-  std::vector<Value> outputs_;
-
   std::mutex mutex_;
   std::condition_variable changed_;
   bool is_shared_ = false;  // set before the second thread starts, never unset
@@ -172,9 +221,28 @@ class Execution {
   std::exception_ptr failure_;                             // the first
   std::vector<Written> files_;
   RunResult result_;
+  std::unordered_map<NodeIndex, Expanding> expanding_;
+  // One expansion at a time; locked before mutex_.
+  std::mutex growing_;
+  std::unique_ptr<Expander> expander_;  // growing_; made when it is first needed
   // Always guarded by mutex_: nodes complete on threads of their own.
   std::list<Completion> completions_;
   std::atomic<bool> any_completions_{false};
 };
+
+// What the work throws is the node's failure; after that the lock is held.
+template <class Work>
+void Execution::guard_node(NodeIndex n, Lock& lock, Work&& work) {
+  try {
+    work();
+  } catch (Error& error) {
+    error.at(name_of(run_.node(n)));
+    if (!lock.owns_lock()) enter(lock);
+    fail(std::current_exception());
+  } catch (...) {
+    if (!lock.owns_lock()) enter(lock);
+    fail(std::current_exception());
+  }
+}
 
 }  // namespace heddle::engine

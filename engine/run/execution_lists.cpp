@@ -44,16 +44,18 @@ bool Execution::Running::complete(heddle_status* status) {
 // Lazy inputs but for those of `lazy` are not there yet, and so not given.
 std::vector<Execution::Given> Execution::given_inputs(NodeIndex n,
                                                       const std::vector<std::uint32_t>& lazy) {
-  const Node& node = graph_.nodes[n];
+  const Node& node = run_.node(n);
   std::vector<Given> inputs;
   const auto add = [&](std::uint32_t i, const std::string* extra, const Binding& binding,
                        std::uint32_t flags) {
     if (const auto* literal = std::get_if<Value>(&binding)) {
       inputs.push_back({i, extra, *literal});
     } else if (const auto* link = std::get_if<Source>(&binding)) {
+      if ((flags & HEDDLE_PORT_LINK) != 0) return inputs.push_back({i, extra, link_value(*link)});
       const heddle_value* value = transfers_.to_reader(output(*link), *link, n, flags);
       if (value != nullptr)
-        inputs.push_back({i, extra, Value::share(value), true, is_list(graph_, *link)});
+        inputs.push_back(
+            {i, extra, Value::share(value), true, run_.is_list(*link) || is_spread(*value)});
     }
   };
   for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
@@ -132,16 +134,17 @@ void give_whole(NodeCall& call, const Node& node, const std::vector<Given>& inpu
 
 void Execution::give_lists(Running& running, const std::vector<std::uint32_t>& lazy) {
   const NodeIndex n = running.node;
-  const Node& node = graph_.nodes[n];
+  const Node& node = run_.node(n);
   const std::vector<Given> inputs = given_inputs(n, lazy);
   running.call->end();
-  running.call->begin(node, device_of(n), plan_.assignments[n], n);
-  if (!node.is_mapped) return give_whole(*running.call, node, inputs);
+  running.call->begin(node, device_of(n), run_.place(n), n);
+  running.is_mapped = !node.type->takes_lists();
+  if (!running.is_mapped) return give_whole(*running.call, node, inputs);
   const std::size_t count = count_calls(node, inputs);
   running.elements.clear();
   for (std::size_t e = 0; e < count; ++e) {
     NodeCall& call = *running.elements.emplace_back(std::make_unique<NodeCall>(call_shared_));
-    call.begin(node, device_of(n), plan_.assignments[n], n);
+    call.begin(node, device_of(n), run_.place(n), n);
     call.set_element(e, count);
     try {
       for (const Given& one : inputs) {
@@ -160,7 +163,7 @@ void Execution::give_lists(Running& running, const std::vector<std::uint32_t>& l
 
 // Deferred calls go on beside each other; the node is done when all of them are.
 void Execution::execute_elements(Running& running) {
-  const heddle_node_desc& desc = graph_.nodes[running.node].type->desc();
+  const heddle_node_desc& desc = run_.node(running.node).type->desc();
   const std::size_t count = running.elements.size();
   for (std::size_t e = 0; e < count && running.failure == nullptr; ++e) {
     NodeCall& call = *running.elements[e];
@@ -181,7 +184,7 @@ void Execution::execute_elements(Running& running) {
 
 // Each output becomes the list of what the calls have made, lists being joined.
 void Execution::collect_elements(Running& running) {
-  const Node& node = graph_.nodes[running.node];
+  const Node& node = run_.node(running.node);
   for (std::uint32_t o = 0; o < node.type->output_count(); ++o) {
     const heddle_port& port = node.type->output(o);
     List list;
@@ -200,6 +203,7 @@ void Execution::collect_elements(Running& running) {
                         describe(*made), " in ", place_of(e, running.elements.size())));
       }
     }
+    list.is_spread = !run_.is_list({running.node, o});
     running.call->set_output(o, make_value(std::move(list)));
   }
   for (const auto& element : running.elements) {

@@ -29,16 +29,7 @@ bool holds_blocker(const Value& output) { return find_blocker(*output) != nullpt
 void Execution::run_node(NodeIndex n, Worker& worker, Lock& lock) {
   if (worker.call == nullptr) worker.call = std::make_unique<NodeCall>(call_shared_);
   Running running{n, {}, std::move(worker.call), {}, 0, {}};
-  try {
-    execute_node(running, worker, lock);
-  } catch (Error& error) {
-    error.at(graph_.name_of(n));
-    if (!lock.owns_lock()) enter(lock);
-    fail(std::current_exception());
-  } catch (...) {
-    if (!lock.owns_lock()) enter(lock);
-    fail(std::current_exception());
-  }
+  guard_node(n, lock, [&] { execute_node(running, worker, lock); });
   if (running.call != nullptr && !running.call->deferred()) {
     running.call->end();
     worker.call = std::move(running.call);
@@ -47,23 +38,22 @@ void Execution::run_node(NodeIndex n, Worker& worker, Lock& lock) {
 
 void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
   const NodeIndex n = running.node;
-  const Node& node = graph_.nodes[n];
+  const Node& node = run_.node(n);
   const heddle_node_desc& desc = node.type->desc();
   RunDevice& device = device_of(n);
-  const bool on_host = plan_.assignments[n].on_host;
+  const bool on_host = run_.place(n).on_host;
   running.begin = worker.now;
   if (running.begin == Clock::time_point()) running.begin = Clock::now();
   running.instance = Instance(*node.type, environment_.host);
-  running.call->begin(node, device, plan_.assignments[n], n);
-  if (node.is_mapped || node.type->takes_lists())
+  running.call->begin(node, device, run_.place(n), n);
+  running.is_mapped = node.is_mapped;
+  if (node.is_mapped || node.type->takes_lists() || !give_inputs(n, *running.call))
     give_lists(running, {});
-  else
-    give_inputs(n, *running.call);
   if (desc.need != nullptr && !running.call->is_blocked() && !has_lazy_inputs(running, lock))
     return;  // it comes again with them
   // What was brought to the host may be of work that has been given up meanwhile.
   if (control_.cancelled()) throw Error(Code::cancelled, "cancelled");
-  if (n < plan_.host_bytes.size()) running.call->reserve_host(plan_.host_bytes[n]);
+  running.call->reserve_host(run_.host_bytes(n));
   models_.check();  // what was made of lost pages goes no further
   if (request_.timeline != nullptr) trace_begin(running);
   forecast_.began(n);
@@ -71,7 +61,7 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
   if (request_.steps != nullptr) request_.steps->began(n, running.call->device());
   if (worker.place.empty()) worker.place.emplace_back();
   heddle_status* status = nullptr;
-  if (node.is_mapped)
+  if (running.is_mapped)
     execute_elements(running);
   else if (!running.call->is_blocked())
     status = desc.execute(running.instance.self(), running.call.get());
@@ -87,18 +77,18 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
 
 void Execution::trace_begin(Running& running) {
   running.traced_at = request_.timeline->now();
-  if (plan_.assignments[running.node].on_host) return;
-  use_.mark(plan_.assignments[running.node].device, graph_.nodes[running.node]);
+  if (run_.place(running.node).on_host) return;
+  use_.mark(run_.place(running.node).device, run_.node(running.node));
   DeviceState& state = *device_of(running.node).state;
   running.reached = std::make_unique<Event>(state.device());
   state.record(*running.reached);
 }
 
 void Execution::trace_end(Running& running) {
-  const Node& node = graph_.nodes[running.node];
+  const Node& node = run_.node(running.node);
   const std::string name = cat(node.id, " ", node.type->name());
   DeviceState& state = *device_of(running.node).state;
-  const bool on_host = plan_.assignments[running.node].on_host;
+  const bool on_host = run_.place(running.node).on_host;
   request_.timeline->add_host(on_host ? "host" : state.device().name(), "node", name,
                               running.traced_at);
   if (on_host || !running.call->used_device()) return;
@@ -108,8 +98,9 @@ void Execution::trace_end(Running& running) {
                          std::move(end), 0);
 }
 
-void Execution::give_inputs(NodeIndex n, NodeCall& call) {
-  const Node& node = graph_.nodes[n];
+// False: one of them is a list that no port declares, so that there is a call for each element.
+bool Execution::give_inputs(NodeIndex n, NodeCall& call) {
+  const Node& node = run_.node(n);
   // Outputs, and what is made of them for this reader, live until it has finished.
   const auto linked = [&](const Source& link, std::uint32_t flags) {
     return transfers_.to_reader(output(link), link, n, flags);
@@ -121,20 +112,34 @@ void Execution::give_inputs(NodeIndex n, NodeCall& call) {
     } else if (const auto* literal = std::get_if<Value>(&node.inputs[i])) {
       call.set_input(i, literal->get());
     } else if (const auto* link = std::get_if<Source>(&node.inputs[i])) {
-      if ((port.flags & HEDDLE_PORT_LAZY) == 0)  // has_lazy_inputs() gives the others
-        call.take_input(i, linked(*link, port.flags));
+      if ((port.flags & HEDDLE_PORT_LAZY) != 0) continue;  // has_lazy_inputs() gives them
+      if ((port.flags & HEDDLE_PORT_LINK) != 0) {
+        call.set_own_input(i, link_value(*link));
+        continue;
+      }
+      const heddle_value* const value = linked(*link, port.flags);
+      if (value != nullptr && is_spread(*value)) return false;
+      call.take_input(i, value);
     }
   }
   for (const auto& [name, binding] : node.extra) {
     if (const auto* literal = std::get_if<Value>(&binding)) call.add_extra(name, *literal);
     if (const auto* link = std::get_if<Source>(&binding)) {
       const heddle_value* const value = linked(*link, 0);
+      if (value != nullptr && is_spread(*value)) return false;
       if (value != nullptr && is_blocker(*value))
         call.block(*value);
       else
         call.add_extra(name, Value::share(value));
     }
   }
+  return true;
+}
+
+// What stands in a workflow: [id, number of the output].
+Value Execution::link_value(const Source& source) const {
+  return make_value(
+      List{{make_value(run_.node(source.node).id), make_value(std::int64_t{source.port})}});
 }
 
 Value Execution::hidden(const Node& node, std::string_view type) const {
@@ -149,18 +154,20 @@ Value Execution::hidden(const Node& node, std::string_view type) const {
 // False: it waits for some; then the lock is held.
 bool Execution::has_lazy_inputs(Running& running, Lock& lock) {
   const NodeIndex n = running.node;
-  const Node& node = graph_.nodes[n];
-  const bool has_lists = node.is_mapped || node.type->takes_lists();
+  const Node& node = run_.node(n);
   std::vector<std::uint32_t> given;
   enter(lock);
   if (const auto found = wanted_.find(n); found != wanted_.end()) given = found->second;
   leave(lock);
   const auto give = [&](const std::vector<std::uint32_t>& inputs) {
-    if (has_lists) return give_lists(running, given);
+    if (running.is_mapped || node.type->takes_lists()) return give_lists(running, given);
     for (const std::uint32_t i : inputs)
-      if (const auto* link = std::get_if<Source>(&node.inputs[i]))
-        running.call->take_input(
-            i, transfers_.to_reader(output(*link), *link, n, node.type->input(i).flags));
+      if (const auto* link = std::get_if<Source>(&node.inputs[i])) {
+        const heddle_value* const value =
+            transfers_.to_reader(output(*link), *link, n, node.type->input(i).flags);
+        if (value != nullptr && is_spread(*value)) return give_lists(running, given);
+        running.call->take_input(i, value);
+      }
   };
   if (!given.empty()) give(given);
   for (;;) {
@@ -175,7 +182,7 @@ bool Execution::has_lazy_inputs(Running& running, Lock& lock) {
           more.push_back(i);
       }
     };
-    if (!node.is_mapped) ask(*running.call);
+    if (!running.is_mapped) ask(*running.call);
     for (const auto& element : running.elements) ask(*element);
     if (more.empty()) return true;
     given.insert(given.end(), more.begin(), more.end());
@@ -193,7 +200,7 @@ bool Execution::want(NodeIndex n, const std::vector<std::uint32_t>& inputs) {
   const auto is_cached = [&](NodeIndex m) { return take_from_cache(m, cache); };
   bool waits = false;
   for (const std::uint32_t i : inputs)
-    if (const auto* link = std::get_if<Source>(&graph_.nodes[n].inputs[i]))
+    if (const auto* link = std::get_if<Source>(&run_.node(n).inputs[i]))
       waits |= schedule_.want(n, *link, is_cached);
   return waits;
 }
@@ -201,62 +208,77 @@ bool Execution::want(NodeIndex n, const std::vector<std::uint32_t>& inputs) {
 // Called without the lock, returns with it.
 void Execution::finish(Running& running, Worker& worker, Lock& lock) {
   const NodeIndex n = running.node;
-  const Node& node = graph_.nodes[n];
-  if (node.is_mapped) collect_elements(running);
+  const Node& node = run_.node(n);
   NodeCall& call = *running.call;
+  worker.now = Clock::now();
+  const double seconds = std::chrono::duration<double>(worker.now - running.begin).count();
+  if (node.type->has(HEDDLE_NODE_EXPANDS) && asks_for_nodes(running))
+    return expand(running, seconds, worker, lock);
+  if (running.is_mapped) collect_elements(running);
   if (!call.blocked_message().empty()) running.blocked.push_back(call.blocked_message());
   call.release_claim();
   check_outputs(node, call.outputs());
   models_.check();
   if (request_.timeline != nullptr) trace_end(running);
-  worker.now = Clock::now();
-  const double seconds = std::chrono::duration<double>(worker.now - running.begin).count();
   if (!call.is_blocked()) node.type->took(seconds);
-  ForUser for_user = call.take_for_user();
-  const std::string ui = for_user.ui.is_object() ? write_json(for_user.ui) : std::string();
+  complete({n, call.outputs(), call.take_for_user(), std::move(running.blocked), seconds, true},
+           worker, lock);
+}
+
+// Called without the lock, returns with it.
+void Execution::complete(Made made, Worker& worker, Lock& lock) {
+  const NodeIndex n = made.node;
+  const Node& node = run_.node(n);
+  const std::string ui =
+      made.for_user.ui.is_object() ? write_json(made.for_user.ui) : std::string();
   std::vector<Value> cached;
-  if (request_.disk_cached.contains(n) && std::ranges::none_of(call.outputs(), holds_blocker))
-    cached.assign(call.outputs().begin(), call.outputs().end());
-  forecast_.made(n, call.outputs());
+  if (request_.disk_cached.contains(n) && std::ranges::none_of(made.outputs, holds_blocker))
+    cached.assign(made.outputs.begin(), made.outputs.end());
+  forecast_.made(n, made.outputs);
   forecast_.done(n);
-  if (keys_[n] != Hash128()) add_to_cache(n, call.outputs(), ui, running.blocked, seconds, worker);
-  for (const std::string& message : running.blocked) observer_.node_blocked(node, message);
+  if (key_of(n) != Hash128()) add_to_cache(made, ui, worker);
+  for (const std::string& message : made.blocked) observer_.node_blocked(node, message);
   if (!ui.empty()) observer_.node_shows(node, ui);
-  observer_.node_done(node, seconds);
-  if (request_.steps != nullptr) request_.steps->done(n, call.outputs());
+  observer_.node_done(node, made.seconds);
+  if (request_.steps != nullptr) request_.steps->done(n, made.outputs);
   worker.copies.clear();
   worker.sent.clear();
-  transfers_.finished(n, worker.copies);
-  transfers_.send(n, call.outputs(), worker.sent);
-  std::ranges::move(call.outputs(), outputs_.begin() + std::ptrdiff_t(first_output_[n]));
+  if (made.has_inputs) transfers_.finished(n, worker.copies);
+  transfers_.send(n, made.outputs, worker.sent);
+  for (std::uint32_t o = 0; o < made.outputs.size(); ++o)
+    output({n, o}) = std::move(made.outputs[o]);
   enter(lock);
-  for (std::string& file : for_user.files) files_.push_back({schedule_.rank(n), std::move(file)});
+  for (std::string& file : made.for_user.files)
+    files_.push_back({schedule_.rank(n), std::move(file)});
   if (!ui.empty()) result_.ui.emplace(n, ui);
-  result_.timings.push_back({n, seconds, false});
+  result_.timings.push_back({n, made.seconds, false});
   if (!cached.empty()) result_.to_cache_on_disk.emplace_back(n, std::move(cached));
   for (const auto& [port, links] : worker.sent) schedule_.give_copies({n, port}, links);
+  schedule_.finish_outputs(n, [&](const Source& source) { drop_output(source, worker); });
+  if (made.has_inputs) finish_inputs(n, worker);
+}
+
+// What a node has read, it needs no more. Of copies worker.copies tells. With the lock.
+void Execution::finish_inputs(NodeIndex n, Worker& worker) {
   const auto reads_copy = [&](const Source& source, std::uint32_t flags) {
     return !worker.copies.empty() && (flags & HEDDLE_PORT_PASS) == 0 &&
            std::ranges::find(worker.copies, transfers_.reading(source, n, flags)) !=
                worker.copies.end();
   };
-  schedule_.finish(n, reads_copy, [&](const Source& source) {
-    if (request_.steps != nullptr) request_.steps->release(source, output(source));
-    worker.dropped.push_back(std::move(output(source)));
-  });
+  schedule_.finish_inputs(n, reads_copy,
+                          [&](const Source& source) { drop_output(source, worker); });
 }
 
 // What a node shows stands in the cache behind its outputs, and behind that the messages of the
 // blockers that it has met: they are reported again.
-void Execution::add_to_cache(NodeIndex n, std::span<const Value> outputs, const std::string& ui,
-                             const std::vector<std::string>& blocked, double seconds,
-                             Worker& worker) {
-  if (ui.empty() && blocked.empty())
-    return worker.adding.add(keys_[n], outputs, seconds, work_so_far());
-  std::vector<Value> with_ui(outputs.begin(), outputs.end());
+void Execution::add_to_cache(const Made& made, const std::string& ui, Worker& worker) {
+  const Hash128& key = key_of(made.node);
+  if (ui.empty() && made.blocked.empty())
+    return worker.adding.add(key, made.outputs, made.seconds, work_so_far());
+  std::vector<Value> with_ui(made.outputs.begin(), made.outputs.end());
   with_ui.push_back(make_value(ui));
-  for (const std::string& message : blocked) with_ui.push_back(make_value(message));
-  worker.adding.add(keys_[n], with_ui, seconds, work_so_far());
+  for (const std::string& message : made.blocked) with_ui.push_back(make_value(message));
+  worker.adding.add(key, with_ui, made.seconds, work_so_far());
 }
 
 void Execution::on_complete(std::list<Completion>& one) {
@@ -293,17 +315,10 @@ bool Execution::finish_deferred(Worker& worker, Lock& lock) {
   }
   ++running_;
   lock.unlock();
-  try {
+  guard_node(running.node, lock, [&] {
     if (running.failure != nullptr) std::rethrow_exception(running.failure);
     finish(running, worker, lock);
-  } catch (Error& error) {
-    error.at(graph_.name_of(running.node));
-    if (!lock.owns_lock()) enter(lock);
-    fail(std::current_exception());
-  } catch (...) {
-    if (!lock.owns_lock()) enter(lock);
-    fail(std::current_exception());
-  }
+  });
   --running_;
   drop(worker, lock);
   return true;

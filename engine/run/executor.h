@@ -36,8 +36,17 @@ struct NodeTiming {
   bool cached = false;
 };
 
+// A node that came while the run was under way.
+struct AddedInfo {
+  std::string id, class_type;
+  std::shared_ptr<const NodeOrigin> origin;  // nullptr: it stands in the workflow, where no output
+                                             // needed it
+};
+
 struct RunResult {
   std::map<Source, Value> fetched;
+  // Numbered from the end of the graph's nodes on: where something tells of a node by its index.
+  std::vector<AddedInfo> added;
   std::vector<NodeTiming> timings;      // in the order of completion
   std::vector<std::string> files;       // written by this run, in the order of the graph
   std::map<NodeIndex, std::string> ui;  // what nodes show, as JSON; also of those that were cached

@@ -77,6 +77,54 @@ void add_hints(const Hints& hints, KeyText& text) {
   }
 }
 
+// `key_of(node)`: of what it reads. `known_key`: instead of that of its inputs, unless Hash128().
+template <class KeyOf, class Fingerprint>
+Hash128 make_key(const Node& node, const Hash128& device_class, const Hash128& known_key,
+                 KeyOf&& key_of, Fingerprint&& fingerprint, KeyText& text) {
+  const NodeType& type = *node.type;
+  if (type.has(HEDDLE_NODE_IMPURE)) return {};
+  text.clear();
+  text.add(type.identity());
+  text.add(device_class);
+  if (known_key != Hash128()) {
+    text.add(known_key);
+    return text.finish();
+  }
+  const Hints& hints = node.hints;
+  if (type.has(HEDDLE_NODE_DESCRIBES))
+    add_hints(hints, text);
+  else if (hints.parallel == "sequence" || hints.parallel == "tensor")
+    text.add(hash_text(hints.parallel));  // these change the rounding
+  const auto add = [&](const Binding& binding) {
+    if (const auto* link = std::get_if<Source>(&binding)) {
+      const Hash128 key = key_of(link->node);
+      text.add(kLink | std::uint64_t{link->port} << 32);
+      text.add(key);
+      return key != Hash128();
+    }
+    if (const auto* literal = std::get_if<Value>(&binding)) return add_literal(**literal, text);
+    text.add(kAbsent);
+    return true;
+  };
+  bool known = true;
+  for (std::size_t i = 0; known && i < node.inputs.size(); ++i) known = add(node.inputs[i]);
+  for (std::size_t i = 0; known && i < node.extra.size(); ++i) {
+    text.add(hash_text(node.extra[i].first));
+    known = add(node.extra[i].second);
+  }
+  if (type.knows_id()) text.add(hash_text(node.id));
+  if (known && type.desc().fingerprint != nullptr) {
+    const std::uint64_t state = fingerprint();
+    known = state != HEDDLE_FINGERPRINT_NEVER;
+    text.add(state);
+  }
+  return known ? text.finish() : Hash128();
+}
+
+Hash128 class_of(const Assignment& place, std::span<const Hash128> device_classes) {
+  return place.on_host ? Hash128() : device_classes[place.device];
+}
+
 }  // namespace
 
 std::vector<Hash128> output_keys(const Graph& graph, std::span<const Assignment> assignments,
@@ -85,48 +133,20 @@ std::vector<Hash128> output_keys(const Graph& graph, std::span<const Assignment>
                                  const KnownKeys& known_keys) {
   std::vector<Hash128> keys(graph.nodes.size());
   KeyText text;
-  for (const NodeIndex n : graph.order) {
-    const Node& node = graph.nodes[n];
-    const NodeType& type = *node.type;
-    if (type.has(HEDDLE_NODE_IMPURE)) continue;
-    text.clear();
-    text.add(type.identity());
-    text.add(assignments[n].on_host ? Hash128() : device_classes[assignments[n].device]);
-    if (const Hash128 key = known_keys ? known_keys(n) : Hash128(); key != Hash128()) {
-      text.add(key);
-      keys[n] = text.finish();
-      continue;
-    }
-    const Hints& hints = node.hints;
-    if (type.has(HEDDLE_NODE_DESCRIBES))
-      add_hints(hints, text);
-    else if (hints.parallel == "sequence" || hints.parallel == "tensor")
-      text.add(hash_text(hints.parallel));  // these change the rounding
-    const auto add = [&](const Binding& binding) {
-      if (const auto* link = std::get_if<Source>(&binding)) {
-        text.add(kLink | std::uint64_t{link->port} << 32);
-        text.add(keys[link->node]);
-        return keys[link->node] != Hash128();
-      }
-      if (const auto* literal = std::get_if<Value>(&binding)) return add_literal(**literal, text);
-      text.add(kAbsent);
-      return true;
-    };
-    bool known = true;
-    for (std::size_t i = 0; known && i < node.inputs.size(); ++i) known = add(node.inputs[i]);
-    for (std::size_t i = 0; known && i < node.extra.size(); ++i) {
-      text.add(hash_text(node.extra[i].first));
-      known = add(node.extra[i].second);
-    }
-    if (type.knows_id()) text.add(hash_text(node.id));
-    if (known && type.desc().fingerprint != nullptr) {
-      const std::uint64_t state = fingerprint(n);
-      known = state != HEDDLE_FINGERPRINT_NEVER;
-      text.add(state);
-    }
-    if (known) keys[n] = text.finish();
-  }
+  for (const NodeIndex n : graph.order)
+    keys[n] = make_key(
+        graph.nodes[n], class_of(assignments[n], device_classes),
+        known_keys ? known_keys(n) : Hash128(),
+        [&](NodeIndex m) -> const Hash128& { return keys[m]; }, [&] { return fingerprint(n); },
+        text);
   return keys;
+}
+
+Hash128 node_key(const Node& node, const Assignment& place, std::span<const Hash128> device_classes,
+                 const std::function<Hash128(NodeIndex)>& key_of,
+                 const std::function<std::uint64_t()>& fingerprint) {
+  KeyText text;
+  return make_key(node, class_of(place, device_classes), Hash128(), key_of, fingerprint, text);
 }
 
 }  // namespace heddle::engine

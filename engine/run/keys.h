@@ -24,4 +24,9 @@ std::vector<Hash128> output_keys(const Graph& graph, std::span<const Assignment>
                                  const std::function<std::uint64_t(NodeIndex)>& fingerprint,
                                  const KnownKeys& known_keys = {});
 
+// The same of one node, from the keys of those that it reads.
+Hash128 node_key(const Node& node, const Assignment& place, std::span<const Hash128> device_classes,
+                 const std::function<Hash128(NodeIndex)>& key_of,
+                 const std::function<std::uint64_t()>& fingerprint);
+
 }  // namespace heddle::engine

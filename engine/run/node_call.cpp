@@ -71,6 +71,7 @@ void NodeCall::end() {
   extras_.clear();
   wanted_.clear();
   claim_.release();
+  new_nodes_.reset();
 }
 
 void NodeCall::reserve_host(std::uint64_t bytes) {
@@ -290,6 +291,21 @@ heddle_completion* NodeCall::defer() {
     completion_->complete = shared_.complete;
   }
   return completion_.get();
+}
+
+NewNodes& NodeCall::new_nodes() {
+  if (!node_->type->has(HEDDLE_NODE_EXPANDS))
+    throw Error(Code::unsupported, cat(node_->type->name(),
+                                       " asks for new nodes, which its description does not say "
+                                       "(HEDDLE_NODE_EXPANDS)"));
+  if (new_nodes_ == nullptr) new_nodes_ = std::make_unique<NewNodes>();
+  return *new_nodes_;
+}
+
+Value NodeCall::look_up(std::string_view id) {
+  if (!shared_.look_up || noted_files_ != nullptr)
+    throw Error(Code::unsupported, "nodes can be looked up while they run, and not before");
+  return shared_.look_up(id);
 }
 
 std::uint64_t fingerprint(const NodeCall::Shared& shared, const Node& node, RunDevice& device,

@@ -48,6 +48,8 @@ class NodeCall final : public heddle_ctx {
     DeviceUse* use = nullptr;      // notified of every device that is given work
     FileHashes* hashes = nullptr;  // files count by their content; nullptr: by place, size and date
     MappedModels* models = nullptr;  // notified of every model that is opened
+    // The nodes of the run by their ids; empty: nobody can say.
+    std::function<Value(std::string_view)> look_up = {};
   };
 
   // `shared` has to outlive it.
@@ -79,6 +81,9 @@ class NodeCall final : public heddle_ctx {
   // It reads a blocker: the call is not made, and its outputs are blocked. The first one counts.
   void block(const heddle_value& blocker);
   bool is_blocked() const { return is_blocked_; }
+  // What it has asked for instead of giving it; nullptr: nothing.
+  const NewNodes* asked() const { return new_nodes_.get(); }
+  std::unique_ptr<NewNodes> take_asked() { return std::move(new_nodes_); }
   // What is to be reported of that; empty: nothing.
   const std::string& blocked_message() const { return blocked_message_; }
   // A whole list, whose elements are held to what the port takes.
@@ -131,6 +136,9 @@ class NodeCall final : public heddle_ctx {
   std::string output_folder(std::string_view kind) override;
   std::uint64_t identify_file(std::string_view path) override;
   heddle_completion* defer() override;
+  NewNodes& new_nodes() override;
+  Value look_up(std::string_view id) override;
+  std::size_t element() const override { return element_; }
   heddle_shard shard(std::uint32_t input) override;
 
  private:
@@ -167,6 +175,7 @@ class NodeCall final : public heddle_ctx {
   std::atomic<bool> made_for_user_{false};
   Guarded<ForUser> for_user_;
   std::unique_ptr<heddle_completion> completion_;
+  std::unique_ptr<NewNodes> new_nodes_;
 };
 
 // What a node says of its outside state, by a call of its own, and the files that it has looked at

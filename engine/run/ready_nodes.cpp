@@ -6,23 +6,30 @@
 
 namespace heddle::engine {
 
-Schedule::Schedule(const Graph& graph, const Plan& plan, std::uint32_t device_count)
-    : graph_(graph),
-      order_(plan.order.empty() ? graph.order : plan.order),
-      nodes_(graph.nodes.size()),
+Schedule::Schedule(const RunGraph& run, std::uint32_t device_count)
+    : run_(run),
+      order_(run.order()),
+      device_count_(device_count),
+      nodes_(run.size()),
       queues_(device_count + 1),
       queue_ids_(device_count + 1) {
   std::iota(queue_ids_.begin(), queue_ids_.end(), 0u);
   for (std::uint32_t rank = 0; rank < order_.size(); ++rank) nodes_[order_[rank]].rank = rank;
-  std::uint32_t outputs = 0;
-  for (NodeIndex n = 0; n < nodes_.size(); ++n) {
-    const Assignment& at = plan.assignments[n];
-    nodes_[n].first_output = outputs;
-    outputs += graph.nodes[n].type->output_count();
-    nodes_[n].queue_begin = at.on_host ? device_count : at.device;
-    if (!at.on_host && at.devices.size() > 1) take_together(n, at.devices);
-  }
-  readers_.resize(outputs);
+  for (NodeIndex n = 0; n < run.size(); ++n) set_place(n);
+}
+
+void Schedule::add(NodeIndex node) {
+  nodes_.add_empty().rank = static_cast<std::uint32_t>(order_.size() + added_.size());
+  added_.push_back(node);
+  set_place(node);
+}
+
+void Schedule::set_place(NodeIndex n) {
+  const Assignment& at = run_.place(n);
+  nodes_[n].first_output = static_cast<std::uint32_t>(readers_.size());
+  readers_.resize(readers_.size() + run_.node(n).type->output_count());
+  nodes_[n].queue_begin = at.on_host ? device_count_ : at.device;
+  if (!at.on_host && at.devices.size() > 1) take_together(n, at.devices);
 }
 
 void Schedule::take_together(NodeIndex node, std::span<const std::uint32_t> queues) {
@@ -40,7 +47,7 @@ void Schedule::reserve(NodeIndex root) {
     stack.pop_back();
     if (nodes_[n].counted || nodes_[n].active) continue;
     nodes_[n].counted = true;
-    for_each_link(graph_.nodes[n], [&](const Source& source, std::uint32_t) {
+    for_each_link(run_.node(n), [&](const Source& source, std::uint32_t) {
       ++readers_of(source);
       stack.push_back(source.node);
     });

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/place/value_flow.h"
+#include "engine/run/run_graph.h"
 
 namespace heddle::engine {
 
@@ -22,8 +23,11 @@ class Schedule {
  public:
   static constexpr NodeIndex kNone = kGraphInputs;
 
-  // Both have to outlive this object.
-  Schedule(const Graph& graph, const Plan& plan, std::uint32_t device_count);
+  // It has to outlive this object.
+  Schedule(const RunGraph& run, std::uint32_t device_count);
+
+  // A node more, which has been added to the run. It starts after those that were there before.
+  void add(NodeIndex node);
 
   // The node takes these queues together, instead of the one of its place. Before it is activated.
   void take_together(NodeIndex node, std::span<const std::uint32_t> queues);
@@ -38,8 +42,18 @@ class Schedule {
   template <class Known>
   bool want(NodeIndex reader, const Source& source, Known&& known);
 
-  // One reader more, which never ends: the value is kept.
+  // One reader more, which is no link: the value is kept, for good or until release().
   void hold(const Source& source) { ++readers_of(source); }
+  template <class Unread>
+  void release(const Source& source, Unread&& unread) {
+    if (--readers_of(source) == 0 && nodes_[source.node].done) unread(source);
+  }
+
+  bool is_done(NodeIndex node) const { return nodes_[node].done; }
+  // Nodes that are to be computed and are not done. When nothing is ready and nothing runs, these
+  // wait for one another.
+  std::size_t unfinished() const { return unfinished_; }
+  bool is_unfinished(NodeIndex node) const { return nodes_[node].active && !nodes_[node].done; }
 
   // Whether the node is computed, or may be when another asks for it: its links count as readers.
   // The same from the first finish() on.
@@ -60,11 +74,27 @@ class Schedule {
   // unread(source) is called for values (of this node, or that it read) which nobody will read any
   // more.
   template <class ReadsCopy, class Unread>
-  void finish(NodeIndex node, ReadsCopy&& reads_copy, Unread&& unread);
+  void finish(NodeIndex node, ReadsCopy&& reads_copy, Unread&& unread) {
+    finish_outputs(node, unread);
+    finish_inputs(node, reads_copy, unread);
+  }
   template <class Unread>
   void finish(NodeIndex node, Unread&& unread) {
     finish(
         node, [](const Source&, std::uint32_t) { return false; }, unread);
+  }
+  // The two halves of it, for a node whose inputs are read long before its outputs are there.
+  template <class Unread>
+  void finish_outputs(NodeIndex node, Unread&& unread);
+  template <class ReadsCopy, class Unread>
+  void finish_inputs(NodeIndex node, ReadsCopy&& reads_copy, Unread&& unread);
+  // The node, which is running, waits for another; false: that is done.
+  template <class Known>
+  bool wait_until(NodeIndex node, NodeIndex producer, Known&& known) {
+    activate(producer, known);
+    if (nodes_[producer].done) return false;
+    wait_for(node, producer);
+    return true;
   }
 
   // All of the node's producers are done, so that it is ready (again).
@@ -116,20 +146,26 @@ class Schedule {
   std::uint32_t& readers_of(const Source& source) {
     return readers_[nodes_[source.node].first_output + source.port];
   }
+  NodeIndex node_at(std::uint32_t rank) const {
+    return rank < order_.size() ? order_[rank] : added_[rank - order_.size()];
+  }
+  void set_place(NodeIndex node);
   void set_done(State& state);
   void reserve(NodeIndex root);
   NodeIndex head() const;
   void wait_for(NodeIndex reader, NodeIndex producer);
 
-  const Graph& graph_;
+  const RunGraph& run_;
   const std::vector<NodeIndex>& order_;  // the plan's, or the graph's
-  std::vector<State> nodes_;
+  std::vector<NodeIndex> added_;         // behind them
+  const std::uint32_t device_count_;
+  GrowingVector<State> nodes_;
   std::vector<std::uint32_t> readers_;  // by output: links that may still read it
   std::vector<Queue> queues_;
   std::vector<std::uint32_t> queue_ids_;  // every queue by itself, then the sets that nodes take
   std::vector<Wait> waits_;
   std::vector<NodeIndex> stack_;  // of activate(), which may not recurse: chains are long
-  std::size_t ready_ = 0;
+  std::size_t ready_ = 0, unfinished_ = 0;
 };
 
 // Here, because each runs for every node, and a call costs as much as most of them do.
@@ -161,14 +197,14 @@ inline NodeIndex Schedule::head() const {
     if (queue.busy || queue.ready.empty()) continue;
     const std::uint32_t rank = queue.ready.front();
     if (rank >= best) continue;
-    const State& state = nodes_[order_[rank]];
+    const State& state = nodes_[node_at(rank)];
     const bool can_start =
         state.queue_count == 1 || std::ranges::all_of(queues_of(state), [&](std::uint32_t id) {
           return !queues_[id].busy && queues_[id].ready.front() == rank;
         });
     if (can_start) best = rank;
   }
-  return best == kEnd ? kNone : order_[best];
+  return best == kEnd ? kNone : node_at(best);
 }
 
 inline NodeIndex Schedule::take() {
@@ -194,6 +230,7 @@ inline void Schedule::make_ready(NodeIndex n) {
 
 inline void Schedule::set_done(State& state) {
   state.done = true;
+  --unfinished_;
   for (std::uint32_t at = state.first_wait; at != kEnd; at = waits_[at].next)
     if (--nodes_[waits_[at].reader].waiting == 0) make_ready(waits_[at].reader);
   state.first_wait = kEnd;
@@ -217,11 +254,12 @@ void Schedule::activate(NodeIndex root, Known&& known) {
     State& state = nodes_[n];
     if (state.active) continue;
     state.active = true;
+    ++unfinished_;
     if (known(n)) {
       set_done(state);
       continue;
     }
-    for_each_link(graph_.nodes[n], [&](const Source& source, std::uint32_t flags) {
+    for_each_link(run_.node(n), [&](const Source& source, std::uint32_t flags) {
       State& producer = nodes_[source.node];
       if (!state.counted) ++readers_of(source);
       if ((flags & HEDDLE_PORT_LAZY) != 0) return reserve(source.node);
@@ -236,20 +274,20 @@ void Schedule::activate(NodeIndex root, Known&& known) {
 
 template <class Known>
 bool Schedule::want(NodeIndex reader, const Source& source, Known&& known) {
-  activate(source.node, known);
-  if (nodes_[source.node].done) return false;
-  wait_for(reader, source.node);
-  return true;
+  return wait_until(reader, source.node, known);
+}
+
+template <class Unread>
+void Schedule::finish_outputs(NodeIndex n, Unread&& unread) {
+  State& state = nodes_[n];
+  set_done(state);
+  for (std::uint32_t o = 0; o < run_.node(n).type->output_count(); ++o)
+    if (readers_[state.first_output + o] == 0) unread(Source{n, o});
 }
 
 template <class ReadsCopy, class Unread>
-void Schedule::finish(NodeIndex n, ReadsCopy&& reads_copy, Unread&& unread) {
-  State& state = nodes_[n];
-  const Node& node = graph_.nodes[n];
-  set_done(state);
-  for (std::uint32_t o = 0; o < node.type->output_count(); ++o)
-    if (readers_[state.first_output + o] == 0) unread(Source{n, o});
-  for_each_link(node, [&](const Source& source, std::uint32_t flags) {
+void Schedule::finish_inputs(NodeIndex n, ReadsCopy&& reads_copy, Unread&& unread) {
+  for_each_link(run_.node(n), [&](const Source& source, std::uint32_t flags) {
     if (!reads_copy(source, flags) && --readers_of(source) == 0 && nodes_[source.node].done)
       unread(source);
   });

@@ -44,21 +44,23 @@ bool Transfers::is_at(const Value& value, std::uint32_t to) const {
   return here;
 }
 
-// visit(reading, whether it is read only when the node asks for it)
-template <class Visit>
-void Transfers::for_each_reading(NodeIndex reader, Visit&& visit) const {
-  for_each_link(graph_.nodes[reader], [&](const Source& source, std::uint32_t flags) {
-    if ((flags & HEDDLE_PORT_PASS) == 0)
-      visit(reading(source, reader, flags), (flags & HEDDLE_PORT_LAZY) != 0);
+void Transfers::count_readers() {
+  if (homes_) return;
+  homes_.emplace(run_.planned(), plan_);
+  for (NodeIndex n = 0; n < run_.planned_count(); ++n)
+    if (schedule_.reads(n)) count_links(n);
+  for (const NodeIndex n : added_) count_links(n);
+}
+
+void Transfers::count_links(NodeIndex reader) {
+  for_each_reading(reader, [&](const Reading& reading, bool lazy) {
+    readers_[reading].push_back({reader, lazy});
   });
 }
 
-void Transfers::count_readers() {
-  if (homes_) return;
-  homes_.emplace(graph_, plan_);
-  for (NodeIndex n = 0; n < graph_.nodes.size(); ++n)
-    if (schedule_.reads(n))
-      for_each_reading(n, [&](const Reading& r, bool lazy) { readers_[r].push_back({n, lazy}); });
+std::uint32_t Transfers::home_of(const Source& source) const {
+  return source.node < run_.planned_count() ? homes_->of(source)
+                                            : run_.added(source.node).homes[source.port];
 }
 
 std::shared_ptr<Transfers::Entry> Transfers::entry(const Reading& reading) {
@@ -89,7 +91,7 @@ void Transfers::start(Entry& entry, const Value& value, const Reading& reading) 
   if (!host) used_[destination].store(true, std::memory_order_relaxed);
   WorkWatch watch;
   if (timeline_ != nullptr) {
-    const Node& producer = graph_.nodes[source.node];
+    const Node& producer = run_.node(source.node);
     watch =
         timeline_->watch("transfer", cat(producer.id, ".", producer.type->output(source.port).name,
                                          " to ", host ? "host" : to->device().name()));
@@ -121,7 +123,7 @@ void Transfers::send(NodeIndex producer, std::span<const Value> outputs, std::ve
       count_readers();
       for (auto r = readers_.lower_bound({source, 0});
            r != readers_.end() && r->first.source == source; ++r) {
-        const std::uint32_t to = r->first.to, home = homes_->of(source);
+        const std::uint32_t to = r->first.to, home = home_of(source);
         if (is_at(value, to)) continue;
         const auto reads = [this](const Link& l) {
           return !l.lazy && expected_[l.reader].load(std::memory_order_relaxed);

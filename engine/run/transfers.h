@@ -37,9 +37,9 @@ class Transfers {
 
   // All of them have to outlive this object; the schedule knows all that it activates
   // before anything is sent. `timeline`, `steps` nullptr: nobody watches.
-  Transfers(const Graph& graph, const Plan& plan, const Schedule& schedule,
+  Transfers(const RunGraph& run, const Plan& plan, const Schedule& schedule,
             Environment& environment, Timeline* timeline, StepObserver* steps)
-      : graph_(graph),
+      : run_(run),
         plan_(plan),
         schedule_(schedule),
         topology_(environment.topology),
@@ -47,10 +47,17 @@ class Transfers {
         timeline_(timeline),
         steps_(steps),
         used_(devices_.size()),
-        expected_(graph.nodes.size()) {}
+        expected_(run.size()) {}
 
   // The node is going to be computed, so that what it reads may be sent as soon as it is made.
   void expect(NodeIndex reader) { expected_[reader].store(true, std::memory_order_relaxed); }
+
+  // A node was added to the run. With the run's lock, as the next.
+  void add(NodeIndex) { expected_.add_empty(); }
+  // The same of a node that was added: whatever it reads may have been sent already. visit(source)
+  // for each of its links that reads what was sent, and never the value itself.
+  template <class Visit>
+  void expect_added(NodeIndex reader, Visit&& visit);
 
   // The outputs of a node that has just been executed start on their way to all expected readers.
   // Between devices of different kinds the host waits for what it copies. Adds to `sent` what reads
@@ -68,8 +75,7 @@ class Transfers {
   void finished(NodeIndex reader, std::vector<Reading>& copies);
   // What a link into `reader` reads, if it is not the value itself.
   Reading reading(const Source& source, NodeIndex reader, std::uint32_t flags) const {
-    return {source,
-            (flags & HEDDLE_PORT_HOST) != 0 ? kHostSide : side_of(plan_.assignments[reader])};
+    return {source, (flags & HEDDLE_PORT_HOST) != 0 ? kHostSide : side_of(run_.place(reader))};
   }
 
   // Whether something was enqueued on a device.
@@ -87,14 +93,16 @@ class Transfers {
   };
   template <class Visit>
   void for_each_reading(NodeIndex reader, Visit&& visit) const;
-  void count_readers();  // REQUIRES: mutex_ held
+  void count_readers();                // REQUIRES: mutex_ held
+  void count_links(NodeIndex reader);  // REQUIRES: mutex_ held
+  std::uint32_t home_of(const Source& source) const;
   std::shared_ptr<Entry> entry(const Reading& reading);
   std::shared_ptr<Entry> find_sent(const Reading& reading);
   void start(Entry& entry, const Value& value, const Reading& reading);
   std::uint32_t side_of_memory(const Tensor& tensor) const;
   bool is_at(const Value& value, std::uint32_t to) const;
 
-  const Graph& graph_;
+  const RunGraph& run_;
   const Plan& plan_;
   const Schedule& schedule_;
   const Topology& topology_;
@@ -102,7 +110,7 @@ class Transfers {
   Timeline* const timeline_;
   StepObserver* const steps_;
   std::vector<std::atomic<bool>> used_;
-  std::vector<std::atomic<bool>> expected_;         // by node
+  GrowingVector<std::atomic<bool>> expected_;       // by node
   std::atomic<bool> any_{false}, any_sent_{false};  // there have been entries; and sent ones
   std::atomic<std::uint64_t> bytes_{0};
   std::mutex mutex_;  // of the two maps; taken before an entry's
@@ -113,6 +121,35 @@ class Transfers {
   };
   std::map<Reading, std::vector<Link>> readers_;  // that may read; made when first asked
   std::optional<ValueHomes> homes_;               // made with readers_
+  std::vector<NodeIndex> added_;                  // expected, and not among readers_ yet
 };
+
+template <class Visit>
+void Transfers::expect_added(NodeIndex reader, Visit&& visit) {
+  const std::lock_guard lock(mutex_);
+  expect(reader);
+  if (!homes_) return added_.push_back(reader);
+  for_each_reading(reader, [&](const Reading& reading, bool) {
+    const auto at = entries_.find(reading);
+    if (at != entries_.end()) {
+      ++at->second->readers;
+      if (at->second->sent) visit(reading.source);
+    } else {
+      // Those that have read it need it no more, and do not count when it is sent once more.
+      const auto found = readers_.find(reading);
+      if (found != readers_.end())
+        std::erase_if(found->second, [this](const Link& l) { return schedule_.is_done(l.reader); });
+    }
+  });
+  count_links(reader);
+}
+// visit(reading, whether it is read only when the node asks for it)
+template <class Visit>
+void Transfers::for_each_reading(NodeIndex reader, Visit&& visit) const {
+  for_each_link(run_.node(reader), [&](const Source& source, std::uint32_t flags) {
+    if ((flags & HEDDLE_PORT_PASS) == 0)
+      visit(reading(source, reader, flags), (flags & HEDDLE_PORT_LAZY) != 0);
+  });
+}
 
 }  // namespace heddle::engine

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "engine/tensor/new_nodes.h"
 #include "engine/tensor/value.h"
 #include "heddle/abi/node.h"
 
@@ -76,6 +77,11 @@ struct heddle_ctx {
   virtual std::string output_folder(std::string_view kind) = 0;
   virtual std::uint64_t identify_file(std::string_view path) = 0;
   virtual heddle_completion* defer() = 0;
+  // What the call asks for; of workflow nodes flagged HEDDLE_NODE_EXPANDS.
+  virtual heddle::engine::NewNodes& new_nodes() = 0;
+  // A node of the run, as heddle_workflow_service tells it; empty: there is none.
+  virtual heddle::engine::Value look_up(std::string_view id) = 0;
+  virtual std::size_t element() const { return 0; }  // of a list, which the call is for
   virtual heddle_group group() const { return {sizeof(heddle_group), HEDDLE_GROUP_NONE, 0, 1}; }
   virtual heddle_shard shard(std::uint32_t input) = 0;  // blocks only
 };

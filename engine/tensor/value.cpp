@@ -196,7 +196,7 @@ Value map_tensors(const Value& value, const std::function<Tensor(const Tensor&)>
     return mapped == *tensor ? value : make_value(std::move(mapped));
   }
   if (const auto* list = std::get_if<List>(&value->content)) {
-    List mapped;
+    List mapped{{}, list->is_spread};
     bool same = true;
     for (const Value& item : list->items) {
       mapped.items.push_back(map_tensors(item, change));

@@ -22,6 +22,9 @@ using Value = Ref<const heddle_value>;
 struct None {};
 struct List {
   std::vector<Value> items;
+  // Of an output that no port declares as a list, and that is one in this run: its readers are
+  // called once for each item, as those of lists are.
+  bool is_spread = false;
 };
 struct Record {
   std::vector<std::pair<std::string, Value>> fields;
@@ -68,6 +71,10 @@ inline Value make_value(const char* text) { return make_value(std::string(text))
 Value make_record(std::vector<std::pair<std::string, Value>> fields);
 
 inline heddle_kind kind_of(const heddle_value& v) { return heddle_kind(v.content.index()); }
+inline bool is_spread(const heddle_value& v) {
+  const auto* list = std::get_if<List>(&v.content);
+  return list != nullptr && list->is_spread;
+}
 inline bool is_blocker(const heddle_value& v) { return kind_of(v) == HEDDLE_KIND_BLOCKER; }
 // The value itself where it is a blocker, or the first that is an item of the list that it is.
 const heddle_value* find_blocker(const heddle_value& v);

@@ -113,6 +113,12 @@ SIZE(heddle_session_service, 24);
 AT(heddle_session_service, open, 0);
 AT(heddle_session_service, step, 8);
 AT(heddle_session_service, close, 16);
+SIZE(heddle_expansion_service, 40);
+AT(heddle_expansion_service, add_node, 8);
+AT(heddle_expansion_service, set_input, 16);
+AT(heddle_expansion_service, link_input, 24);
+AT(heddle_expansion_service, link_output, 32);
+SIZE(heddle_workflow_service, 8);
 SIZE(heddle_completion_service, 16);
 AT(heddle_completion_service, defer, 0);
 AT(heddle_completion_service, complete, 8);
@@ -261,7 +267,8 @@ static_assert(HEDDLE_Q8_0 == 16 && HEDDLE_Q4_0 == 17 && HEDDLE_Q4_1 == 18 && HED
 static_assert(HEDDLE_KIND_NONE == 0 && HEDDLE_KIND_OBJECT == 10 && HEDDLE_KIND_BLOCKER == 11);
 static_assert(HEDDLE_INVALID_ARGUMENT == 1 && HEDDLE_INTERNAL == 7);
 static_assert(HEDDLE_USE_TABLE == 3 && HEDDLE_WIDGET_FOLDER == 8 && HEDDLE_PORT_LIST == 64 &&
-              HEDDLE_NODE_EXPERIMENTAL == 128 && HEDDLE_NODE_CACHE_ON_DISK == 256);
+              HEDDLE_PORT_LINK == 1024 && HEDDLE_NODE_EXPERIMENTAL == 128 &&
+              HEDDLE_NODE_CACHE_ON_DISK == 256 && HEDDLE_NODE_EXPANDS == 512);
 
 extern "C" int heddle_abi_as_c(void);
 

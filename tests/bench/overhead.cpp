@@ -13,6 +13,9 @@
 //   nothing changed       the same workflow once more: everything is in the cache
 //   last leaf changed     one literal that one node and its sink depend on
 //   first leaf changed    the literal that everything depends on
+//   written out, expanding
+//                         parse to run, of a chain in which each tenth node asks for two others
+//                         when it runs, and of the same with those two in its place; and the ratio
 //   facade                Engine::start(...).wait(), nothing changed: bind, plan, a thread, the run
 // Figures are medians, of the processor's time (--clock: of the clock), after a warm-up. The engine
 // runs such nodes on one thread, so oneTBB is given one, too. What is freed stays with the process:
@@ -44,6 +47,7 @@
 #include "engine/plugin/host.h"
 #include "engine/run/executor.h"
 #include "heddle/engine.hpp"
+#include "tests/bench/overhead_texts.h"
 
 #if defined(HEDDLE_WITH_TBB)
 #include <oneapi/tbb/flow_graph.h>
@@ -99,39 +103,6 @@ class Stopwatch {
   std::vector<Part> parts_;
 };
 
-// ---- workflows ----
-
-enum class Form { chain, fan };
-const char* name_of(Form form) { return form == Form::chain ? "chain" : "fan"; }
-
-void add_node(std::string& text, int id, const char* type, const std::string& inputs) {
-  text += cat(id == 1 ? "{" : ",\n", "\"", id, "\": {\"class_type\": \"", type, "\", \"inputs\": {",
-              inputs, "}}");
-}
-
-// `first` and `last` are literals: every output depends on the one, a single sink on the other. Two
-// workflows of other firsts have no node in common.
-std::string workflow_text(Form form, int nodes, std::int64_t first, std::int64_t last) {
-  std::string text;
-  const auto link = [](int id) { return cat("[\"", id, "\", 0]"); };
-  add_node(text, 1, "test.add", cat("\"a\": ", first));
-  if (form == Form::chain) {
-    for (int id = 2; id < nodes; ++id)
-      add_node(text, id, "test.add",
-               cat("\"a\": ", link(id - 1), id == nodes - 1 ? cat(", \"b\": ", last) : ""));
-    add_node(text, nodes, "test.keep", cat("\"value\": ", link(nodes - 1)));
-  } else {
-    for (int id = 2; id + 1 < nodes; id += 2) {
-      // Each adds another number, or the cache would see one node many times.
-      const std::int64_t number = id + 3 < nodes ? id : last;
-      add_node(text, id, "test.add", cat("\"a\": ", link(1), ", \"b\": ", number));
-      add_node(text, id + 1, "test.keep", cat("\"value\": ", link(id)));
-    }
-    if (nodes % 2 == 0) add_node(text, nodes, "test.keep", cat("\"value\": ", link(1)));
-  }
-  return text + "}";
-}
-
 // ---- the engine ----
 
 struct Ready {
@@ -171,6 +142,27 @@ class Bench {
       });
     }
     return watch.parts();
+  }
+
+  // The same work once with all nodes in the workflow, once with some that come while it runs.
+  void print_growth() {
+    Stopwatch watch(options_.clock), warm_up(options_.clock);
+    const int expanding = kNodesAtOnce / 10 - 1;
+    for (int i = 0; i < options_.repeats + 2; ++i)
+      for (const bool expands : {false, true}) {
+        environment_.cache.clear();
+        const std::string text = growing_text(kNodesAtOnce, expands, unused());
+        (i < 2 ? warm_up : watch).time(expands ? "expanding" : "written out", [&] {
+          const Ready ready =
+              plan(engine::bind(engine::parse_workflow(text, "bench"), *plugins_.catalog));
+          run(ready, kNodesAtOnce + (expands ? 0 : expanding),
+              kNodesAtOnce + (expands ? 2 : 1) * expanding);
+        });
+      }
+    const double flat = watch.parts()[0].median(), grown = watch.parts()[1].median();
+    std::printf(
+        "\n%d nodes, of which %d expand: %.2f ms written out, %.2f ms expanding, ratio %.2f\n",
+        kNodesAtOnce, expanding, flat / 1e6, grown / 1e6, grown / flat);
   }
 
  private:
@@ -340,6 +332,7 @@ int run(const Options& options) {
     print(theirs);
 #endif
   }
+  bench.print_growth();
 #if !defined(HEDDLE_WITH_TBB)
   std::printf("\noneTBB was not found when this was configured (libtbb-dev): no figures beside\n");
 #endif

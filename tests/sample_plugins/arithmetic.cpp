@@ -3,6 +3,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <heddle/expansion.hpp>
 #include <heddle/model.hpp>
 #include <heddle/ops.hpp>
 #include <heddle/session.hpp>
@@ -22,6 +23,19 @@ struct Add {
   static constexpr Output<std::int64_t> sum{"sum"};
   static constexpr auto ports = heddle::ports(a, b, sum);
   void execute(Context& ctx) { ctx[sum] = ctx[a] + ctx[b]; }
+};
+
+// Adds two, by asking for two nodes that add one each.
+struct AddTwo {
+  static constexpr heddle::Info info{"test.add_two", 1, "Add two", "test", "", HEDDLE_NODE_EXPANDS};
+  static constexpr Input<std::int64_t> a{"a", {.number = 0}};
+  static constexpr Output<std::int64_t> sum{"sum"};
+  static constexpr auto ports = heddle::ports(a, sum);
+  static void execute(Context& ctx) {
+    heddle::Expansion graph(ctx);
+    const auto one = graph.node("test.add").set("a", ctx[a]);
+    graph.give(sum, graph.node("test.add").link("a", one.out()).out());
+  }
 };
 
 // Ends a branch; writes nothing.
@@ -342,6 +356,6 @@ struct Spell {
   }
 };
 
-HEDDLE_PLUGIN("org.heddle.tests.arithmetic", "1.0.0", Add, Keep, Save, Choose, Fail, Later, Wait,
-              Draw, Ramp, Loop, Layer, Shift, Layers, Slips, LoadLayers, Vast, ReadText, ReadLate,
-              Spell)
+HEDDLE_PLUGIN("org.heddle.tests.arithmetic", "1.0.0", Add, AddTwo, Keep, Save, Choose, Fail, Later,
+              Wait, Draw, Ramp, Loop, Layer, Shift, Layers, Slips, LoadLayers, Vast, ReadText,
+              ReadLate, Spell)

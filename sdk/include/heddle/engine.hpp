@@ -181,8 +181,7 @@ struct Preview {
 struct Event {
   // node_waiting: for its turn to write (StartOptions::writes_after). preview: only with
   // StartOptions::previews. node_shows: all that the node shows, before it is done or cached.
-  // node_blocked: a call of the node has met an execution blocker with a message, and was not made;
-  // ComfyUI says "Execution Blocked: " and the message. The run goes on.
+  // node_blocked: a call has met an execution blocker with a message, and was not made.
   enum class Kind {
     node_started,
     node_progress,
@@ -204,6 +203,8 @@ struct Event {
   std::string_view text;  // note, path of the file, message; node_shows: JSON, as in Results::ui()
   std::uint64_t run = 0;  // Run::id()
   const Preview* preview = nullptr;  // preview; until the observer returns
+  // Of a node that another asked for: the id that people see, who asked, whence it comes.
+  std::string_view display_node, parent_node, real_node;
 };
 using Observer = std::function<void(const Event&)>;
 

@@ -9,9 +9,8 @@
 //   };
 //   HEDDLE_PLUGIN("org.example.hello", "1.0.0", Hello)
 //
-// A node without members needs no state: make execute static, or leave it; both work. A block (Info
-// flag HEDDLE_NODE_BLOCK) has a static execute, because nothing keeps an instance of it. Optional
-// members:
+// A node without members needs no state: execute may be static. A block (Info flag
+// HEDDLE_NODE_BLOCK) has a static execute, because nothing keeps an instance. Optional members:
 //   void need(Context&)                      asks for lazy inputs with ctx.want(input)
 //   std::uint64_t fingerprint(Context&)      outside state that results depend on
 //   static void infer(Infer&)                shapes before running

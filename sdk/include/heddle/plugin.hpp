@@ -69,6 +69,10 @@ inline constexpr const char* service_name<heddle_session_service> = HEDDLE_SERVI
 template <>
 inline constexpr const char* service_name<heddle_completion_service> = HEDDLE_SERVICE_COMPLETION;
 template <>
+inline constexpr const char* service_name<heddle_expansion_service> = HEDDLE_SERVICE_EXPANSION;
+template <>
+inline constexpr const char* service_name<heddle_workflow_service> = HEDDLE_SERVICE_WORKFLOW;
+template <>
 inline constexpr const char* service_name<heddle_folders_service> = HEDDLE_SERVICE_FOLDERS;
 template <>
 inline constexpr const char* service_name<heddle_files_service> = HEDDLE_SERVICE_FILES;

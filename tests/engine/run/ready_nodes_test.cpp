@@ -27,7 +27,8 @@ BOOST_AUTO_TEST_SUITE(schedule)
 
 BOOST_AUTO_TEST_CASE(free_queues_are_taken_by_rank) {
   const Flow flow = sinks({Place::first, Place::first, Place::second, Place::host});
-  Schedule schedule(flow.graph, flow.plan, 2);
+  const engine::RunGraph run(flow.graph, flow.plan);
+  Schedule schedule(run, 2);
   for (const engine::NodeIndex n : {3u, 2u, 1u, 0u}) schedule.activate(n, nothing_known);
   BOOST_TEST(schedule.take() == 0u);
   BOOST_TEST(schedule.take() == 2u);
@@ -41,7 +42,8 @@ BOOST_AUTO_TEST_CASE(free_queues_are_taken_by_rank) {
 
 BOOST_AUTO_TEST_CASE(a_node_on_two_queues_waits_for_both_and_is_not_overtaken) {
   const Flow flow = sinks({Place::first, Place::first, Place::second, Place::first});
-  Schedule schedule(flow.graph, flow.plan, 2);
+  const engine::RunGraph run(flow.graph, flow.plan);
+  Schedule schedule(run, 2);
   const std::uint32_t both[] = {0, 1};
   schedule.take_together(1, both);
   for (engine::NodeIndex n = 0; n < 4; ++n) schedule.activate(n, nothing_known);
@@ -60,7 +62,8 @@ BOOST_AUTO_TEST_CASE(outputs_are_unread_after_the_last_reader) {
   const auto a = flow.add("a", Place::first, {}, nullptr);
   const auto b = flow.add("b", Place::first, {{{a, 0}}}, nullptr, HEDDLE_NODE_SINK);
   const auto c = flow.add("c", Place::first, {{{a, 0}}, {{a, 0}}}, nullptr, HEDDLE_NODE_SINK);
-  Schedule schedule(flow.graph, flow.plan, 2);
+  const engine::RunGraph run(flow.graph, flow.plan);
+  Schedule schedule(run, 2);
   schedule.hold({c, 0});
   schedule.activate(b, nothing_known);
   schedule.activate(c, nothing_known);
@@ -82,7 +85,8 @@ BOOST_AUTO_TEST_CASE(nothing_is_computed_for_what_is_known) {
   const auto b = flow.add("b", Place::first, {{{a, 0}}}, nullptr);
   const auto c = flow.add("c", Place::first, {{{a, 0}}, {{b, 0}}}, nullptr, HEDDLE_NODE_SINK);
   for (const engine::NodeIndex known : {a, b, c}) {
-    Schedule schedule(flow.graph, flow.plan, 2);
+    const engine::RunGraph run(flow.graph, flow.plan);
+    Schedule schedule(run, 2);
     int asked = 0;
     schedule.activate(c, [&](engine::NodeIndex n) {
       ++asked;

@@ -154,6 +154,40 @@ typedef struct heddle_session_service {
   void (*close)(heddle_session*); /* [call] NULL is fine */
 } heddle_session_service;
 
+/* ---- new nodes ---- */
+
+/* A call of a node flagged HEDDLE_NODE_EXPANDS may ask for new nodes, and give links into them (or
+ * to other nodes of the workflow) instead of values. Its outputs are there when those are; sinks
+ * among the new nodes run as well. An output that is linked to a list becomes that list. Literals
+ * are held to what ports take, and defaults stand where nothing is given; nothing else is checked
+ * before the nodes run. Ids are of no other node of the run, and should be the same in every run:
+ * they begin with a prefix. */
+#define HEDDLE_SERVICE_EXPANSION "heddle.expansion/0"
+typedef struct heddle_expansion_service {
+  /* "<node>.<call>.<graph>.", for one more graph of this call; borrowed until the next. [call] */
+  heddle_status* (*prefix)(heddle_ctx*, const char** out);
+  /* `display`: the id that people see instead of the new one; NULL: that of this node. `out`: the
+   * node's number in this call. [call] */
+  heddle_status* (*add_node)(heddle_ctx*, const char* id, const char* class_type,
+                             const char* display, uint32_t* out);
+  heddle_status* (*set_input)(heddle_ctx*, uint32_t node, const char* input,
+                              const heddle_value*); /* [call] a literal; shared */
+  heddle_status* (*link_input)(heddle_ctx*, uint32_t node, const char* input, const char* from,
+                               heddle_port_index from_output); /* [call] from: an id */
+  heddle_status* (*link_output)(heddle_ctx*, heddle_port_index output, const char* from,
+                                heddle_port_index from_output); /* [call] instead of set_output() */
+} heddle_expansion_service;
+
+/* The nodes of the run, those that came while it was under way as well: what ComfyUI's DYNPROMPT
+ * tells. */
+#define HEDDLE_SERVICE_WORKFLOW "heddle.workflow/0"
+typedef struct heddle_workflow_service {
+  /* A record, yours: class_type; values: a record of literals by input; links: a record of lists
+   * [id, output]; display, parent, real: ids (parent is empty for a node of the workflow). NULL: no
+   * node has this id. [call] */
+  heddle_status* (*node)(heddle_ctx*, const char* id, heddle_value** out);
+} heddle_workflow_service;
+
 /* ---- calls that go on after execute() ---- */
 
 typedef struct heddle_completion heddle_completion;

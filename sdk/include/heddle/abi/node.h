@@ -73,7 +73,8 @@ enum {
       1u << 4, /* blocks: only shape and type are read, so nothing waits for elements */
   HEDDLE_PORT_HIDDEN =
       1u << 5, /* filled by the engine by type: "PROMPT" (the workflow as JSON text),
-                  "EXTRA_PNGINFO" (JSON text), "UNIQUE_ID" (the node's id)           */
+                  "EXTRA_PNGINFO" (JSON text), "UNIQUE_ID" (the node's id); of other types, as
+                  "DYNPROMPT" (see heddle.workflow/0), it is absent          */
   HEDDLE_PORT_PROMPT =
       1u << 8, /* a text that a model reads: one beyond the engine's limit is refused  */
   HEDDLE_PORT_SEQUENCE =
@@ -81,6 +82,9 @@ enum {
                   devices may divide among its ranks; see heddle_group              */
   HEDDLE_PORT_NONFINITE =
       1u << 9, /* a FLOAT that may be NaN or infinite, even where it has a range    */
+  HEDDLE_PORT_LINK =
+      1u << 10, /* gets no value but the link itself, a list of the id and the number of the output
+                   (ComfyUI's rawLink); the node that it comes from runs first all the same       */
   HEDDLE_PORT_LIST =
       1u << 6 /* workflow nodes: an output that is a list, a value of HEDDLE_KIND_LIST, whose
                  readers are called once for each element; or an input that wants the whole list.
@@ -137,6 +141,7 @@ enum {
   HEDDLE_NODE_ANY_INPUT = 1u << 5, /* inputs beyond the declared ones are handed over (extra_*) */
   HEDDLE_NODE_DEPRECATED = 1u << 6,
   HEDDLE_NODE_EXPERIMENTAL = 1u << 7,
+  HEDDLE_NODE_EXPANDS = 1u << 9,      /* may ask for new nodes (heddle.expansion/0)   */
   HEDDLE_NODE_CACHE_ON_DISK = 1u << 8 /* its outputs take long to make, are small, and are asked for
                                 again: they may be kept on disk for later processes. What its nodes
                                 and those above them read of files is told by identify()        */

@@ -1,11 +1,15 @@
-// Nodes for the execution suite. Each tells of every call of execute(), so that the suite sees what
-// ran; what they compute is small numbers and lists of them.
+// Nodes for the execution suite. Each tells of every call of execute(), so that
+// the suite sees what ran; what they compute is small numbers and lists of
+// them.
+#pragma once
+
+#include <algorithm>
 #include <heddle/node.hpp>
 #include <mutex>
 #include <string>
 #include <thread>
 
-namespace {
+namespace suite {
 
 using heddle::Context;
 using heddle::Info;
@@ -15,9 +19,9 @@ using heddle::Value;
 
 constexpr std::uint32_t kLazy = HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_LAZY;
 
-void tell_call(Context& ctx) { ctx.progress(1, "call"); }
+inline void tell_call(Context& ctx) { ctx.progress(1, "call"); }
 
-std::string json_of(const Value& value) {
+inline std::string json_of(const Value& value) {
   heddle_value* text = nullptr;
   heddle::check(
       heddle::service<heddle_json_service>().write(heddle::services.host, value.raw(), &text));
@@ -25,7 +29,7 @@ std::string json_of(const Value& value) {
 }
 
 // "1,2,3"; "x" is a silent blocker, "!why" one with a message.
-std::vector<Value> parse_items(const std::string& text) {
+inline std::vector<Value> parse_items(const std::string& text) {
   std::vector<Value> items;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find(',', at), text.size());
@@ -120,7 +124,7 @@ struct Join {
 };
 
 struct Show {
-  static constexpr Info info{"t.Show", 1, "", "t", "", HEDDLE_NODE_SINK | HEDDLE_NODE_HOST};
+  static constexpr Info info{"t.Show", 1, "", "t", "", HEDDLE_NODE_SINK};
   static constexpr Input<Value> value{"value", HEDDLE_PORT_PASS};
   static constexpr Output<Value> out{"out"};
   static constexpr auto ports = heddle::ports(value, out);
@@ -181,8 +185,8 @@ struct Misled {
   static void execute(Context&) {}
 };
 
-// Its fingerprint is `state`: 0 is like nothing, not even itself; -1 fails. A link counts as
-// absent.
+// Its fingerprint is `state`: 0 is like nothing, not even itself; -1 fails. A
+// link counts as absent.
 struct Watch {
   static constexpr Info info{"t.Watch", 1, "", "t"};
   static constexpr Input<std::int64_t> state{"state", {.number = 1}}, value{"value", {.number = 0}};
@@ -263,7 +267,7 @@ class Threads {
   std::mutex mutex_;
   std::vector<std::thread> threads_;
 };
-Threads threads;
+inline Threads threads;
 
 // Goes on after execute().
 struct Later {
@@ -280,7 +284,4 @@ struct Later {
   }
 };
 
-}  // namespace
-
-HEDDLE_PLUGIN("heddle.test.execution", "1.0.0", Number, Add, Pair, Gate, List, Join, Show, Switch,
-              FirstOf, Misled, Watch, WhoAmI, Hidden, Truth, Fail, Later)
+}  // namespace suite
