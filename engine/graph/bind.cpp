@@ -10,7 +10,9 @@
 #include "engine/graph/dag.h"
 #include "engine/graph/lists.h"
 #include "engine/graph/literal.h"
+#include "engine/graph/loops.h"
 #include "engine/graph/missing_models.h"
+#include "engine/graph/needed_nodes.h"
 #include "engine/graph/prompt_errors.h"
 #include "engine/graph/prompt_verdict.h"
 #include "engine/graph/type_match.h"
@@ -22,7 +24,7 @@ using Severity = Problem::Severity;
 constexpr NodeIndex kNowhere = kGraphInputs;  // the node of a fault that belongs to none
 constexpr std::size_t kMostShown = 16;        // nodes of a cycle, ids in a list
 
-// Nodes are numbered as in the workflow until assemble() leaves out those that no sink needs.
+// Nodes are numbered as in the workflow until those are left out that no sink needs.
 class Binder {
  public:
   Binder(const Workflow& workflow, const Catalog& catalog, const GivenValues& values,
@@ -50,6 +52,7 @@ class Binder {
     }
     graph_.nodes.reserve(count);
     for (NodeIndex i = 0; i < count; ++i) bind_node(i, graph_.nodes.emplace_back());
+    bind_loops();
     const std::vector<NodeIndex> wanted = find_sinks(targets);
     std::vector<NodeIndex> order = topological_order(dag_);
     if (order.size() < count) report_cycles();
@@ -61,7 +64,7 @@ class Binder {
     // What a run may ask for while it is under way stays.
     const auto grows = [&](auto i) { return needed[i] && types_[i]->has(HEDDLE_NODE_EXPANDS); };
     const bool all_stay = all_needed || (can_run && std::ranges::any_of(order, grows));
-    if (!all_stay) graph_ = assemble(sinks, needed);
+    if (!all_stay) graph_ = keep_needed(std::move(graph_.nodes), dag_, sinks, needed);
     if (!all_needed && all_stay) std::erase_if(order, [&](NodeIndex i) { return !needed[i]; });
     if (all_stay) graph_.order = std::move(order), graph_.sinks = sinks;
     mark_mapped(graph_);
@@ -292,7 +295,8 @@ class Binder {
   }
 
   bool is_sink(NodeIndex i) const {
-    return types_[i] != nullptr && types_[i]->has(HEDDLE_NODE_SINK);
+    return types_[i] != nullptr && types_[i]->has(HEDDLE_NODE_SINK) &&
+           !(i < in_body_.size() && in_body_[i]);
   }
 
   void report_whole(std::string_view what) {
@@ -349,29 +353,24 @@ class Binder {
     }
   }
 
-  Graph assemble(const std::vector<NodeIndex>& sinks, const std::vector<bool>& needed) {
-    std::vector<NodeIndex> position(dag_.node_count, kNowhere);
-    std::vector<Node> nodes;
-    for (NodeIndex i = 0; i < dag_.node_count; ++i) {
-      if (!needed[i]) continue;
-      position[i] = static_cast<NodeIndex>(nodes.size());
-      nodes.push_back(std::move(graph_.nodes[i]));
-    }
-    const auto move_source = [&](Binding& binding) {
-      if (Source* source = std::get_if<Source>(&binding)) source->node = position[source->node];
+  // What stands in loops no longer runs by itself.
+  void bind_loops() {
+    constexpr std::uint32_t kBoundary = HEDDLE_NODE_LOOP_START | HEDDLE_NODE_LOOP_END;
+    const auto is_boundary = [](const NodeTypeRef& type) { return type->has(kBoundary); };
+    if (std::ranges::find(types_, nullptr) != types_.end()) return;
+    if (std::ranges::none_of(types_, is_boundary)) return;
+    const auto ids = [&](const std::vector<NodeIndex>& of) {
+      std::vector<std::string> names;
+      for (const NodeIndex i : of) names.push_back(workflow_.nodes[i].id);
+      return names;
     };
-    for (Node& node : nodes) {
-      for (Binding& binding : node.inputs) move_source(binding);
-      for (auto& [name, binding] : node.extra) move_source(binding);
+    for (const LoopFault& f : engine::bind_loops(graph_, in_body_)) {
+      const WorkflowNode& node = workflow_.nodes[f.nodes.front()];
+      faults_.push_back({f.nodes.front(), Severity::error, Fault::Reach::node,
+                         cat(at(node.line, node.column), f.text),
+                         loop_error(f.type, f.text, ids(f.nodes), ids(f.ends))});
     }
-    Dag dag{static_cast<std::uint32_t>(nodes.size()), {}};
-    for (const auto& [from, to] : dag_.edges)
-      if (needed[to]) dag.edges.emplace_back(position[from], position[to]);
-    Graph graph;
-    graph.nodes = std::move(nodes);
-    graph.order = topological_order(dag);
-    for (const NodeIndex sink : sinks) graph.sinks.push_back(position[sink]);
-    return graph;
+    dag_.edges = links_of(graph_);
   }
 
   const Workflow& workflow_;
@@ -385,6 +384,7 @@ class Binder {
   Dag dag_;
   Graph graph_;
   std::vector<Fault> faults_;
+  std::vector<bool> in_body_;  // of a loop; empty: there are none
 };
 
 }  // namespace

@@ -197,6 +197,8 @@ Json object_info(const NodeType& type, const Catalog& catalog) {
   info.set("output_node", type.has(HEDDLE_NODE_SINK));
   if (type.takes_lists()) info.set("is_input_list", true);
   if (type.has(HEDDLE_NODE_INTERMEDIATE_OUTPUT)) info.set("has_intermediate_output", true);
+  if (type.has(HEDDLE_NODE_LOOP_START)) info.set("loop_boundary", "start");
+  if (type.has(HEDDLE_NODE_LOOP_END)) info.set("loop_boundary", "end");
   if (type.has(HEDDLE_NODE_DEPRECATED)) info.set("deprecated", true);
   if (type.has(HEDDLE_NODE_EXPERIMENTAL)) info.set("experimental", true);
   return std::move(Json::object().set(std::string(type.name()), std::move(info)));

@@ -181,6 +181,20 @@ Json cycle_error(const std::vector<const WorkflowNode*>& nodes) {
                     std::move(extra));
 }
 
+Json loop_error(std::string_view type, std::string_view text, const std::vector<std::string>& nodes,
+                const std::vector<std::string>& ends) {
+  const auto list = [](const std::vector<std::string>& ids) {
+    Json array = Json::array();
+    for (const std::string& id : ids) array.push(id);
+    return array;
+  };
+  Json extra = Json::object();
+  extra.set("input_name", "loop boundary").set("loop_error_type", type);
+  extra.set("node_ids", list(nodes)).set("output_ids", list(ends));
+  return make_error("custom_validation_failed", "Custom validation failed for node",
+                    cat("loop boundary - ", text), std::move(extra));
+}
+
 Json other_error(std::string_view input, std::string_view text) {
   Json extra = Json::object();
   extra.set("input_name", input);

@@ -34,6 +34,10 @@ Json literal_error(const heddle_port& input, const Json& literal, const Catalog&
 // Nodes that wait for one another, each with its class, in the order of their links.
 Json cycle_error(const std::vector<const WorkflowNode*>& nodes);
 
+// A loop that is not one: `type` says how; ids of the nodes that make it so, and of the ends.
+Json loop_error(std::string_view type, std::string_view text, const std::vector<std::string>& nodes,
+                const std::vector<std::string>& ends);
+
 // Anything else that is wrong with a node or an input; `text` says it.
 Json other_error(std::string_view input, std::string_view text);
 

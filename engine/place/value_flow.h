@@ -14,14 +14,19 @@
 
 namespace heddle::engine {
 
-// visit(source, flags of the port) for every link into a node; undeclared inputs have no flags.
+// Those of the port that an undeclared input would have.
+inline std::uint32_t extra_flags(const Node& node) {
+  return node.type->has(HEDDLE_NODE_PASS_EXTRA) ? std::uint32_t{HEDDLE_PORT_PASS} : 0;
+}
+
+// visit(source, flags of the port) for every link into a node.
 template <class Visit>
 void for_each_link(const Node& node, Visit&& visit) {
   for (std::uint32_t i = 0; i < node.inputs.size(); ++i)
     if (const auto* link = std::get_if<Source>(&node.inputs[i]))
       visit(*link, node.type->input(i).flags);
   for (const auto& [name, binding] : node.extra)
-    if (const auto* link = std::get_if<Source>(&binding)) visit(*link, std::uint32_t(0));
+    if (const auto* link = std::get_if<Source>(&binding)) visit(*link, extra_flags(node));
 }
 
 // Where a node makes its own tensors: a device, or kHostSide.

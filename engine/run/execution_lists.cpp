@@ -67,7 +67,7 @@ std::vector<Execution::Given> Execution::given_inputs(NodeIndex n,
              std::ranges::find(lazy, i) != lazy.end())
       add(i, nullptr, node.inputs[i], port.flags);
   }
-  for (const auto& [name, binding] : node.extra) add(0, &name, binding, 0);
+  for (const auto& [name, binding] : node.extra) add(0, &name, binding, extra_flags(node));
   return inputs;
 }
 

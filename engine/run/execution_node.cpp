@@ -125,7 +125,7 @@ bool Execution::give_inputs(NodeIndex n, NodeCall& call) {
   for (const auto& [name, binding] : node.extra) {
     if (const auto* literal = std::get_if<Value>(&binding)) call.add_extra(name, *literal);
     if (const auto* link = std::get_if<Source>(&binding)) {
-      const heddle_value* const value = linked(*link, 0);
+      const heddle_value* const value = linked(*link, extra_flags(node));
       if (value != nullptr && is_spread(*value)) return false;
       if (value != nullptr && is_blocker(*value))
         call.block(*value);

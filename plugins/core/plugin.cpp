@@ -4,6 +4,7 @@
 #include "literal_nodes.h"
 #include "loader_nodes.h"
 #include "logic_nodes.h"
+#include "loop_nodes.h"
 #include "lora_nodes.h"
 #include "preview_nodes.h"
 #include "regex_nodes.h"
@@ -23,6 +24,7 @@ HEDDLE_PLUGIN("org.heddle.core", "0.1.0", DiffusersLoader, CheckpointLoaderSimpl
               CreateList, GetItemFromList, ColorToRGBInt, PrimitiveBoundingBox, CurveEditor,
               ConvertArrayToString, ConvertDictionaryToString, AddTextPrefix, AddTextSuffix,
               ReplaceText, StripWhitespace, TextToLowercase, TextToUppercase, TruncateText,
-              RegexMatch, RegexExtract, RegexReplace)
+              RegexMatch, RegexExtract, RegexReplace, StartLoop, EndLoop, LoopIteration,
+              LoopProgress, LoopOutputs)
 
 }  // namespace heddle::loaders

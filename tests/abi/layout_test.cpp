@@ -268,7 +268,8 @@ static_assert(HEDDLE_KIND_NONE == 0 && HEDDLE_KIND_OBJECT == 10 && HEDDLE_KIND_B
 static_assert(HEDDLE_INVALID_ARGUMENT == 1 && HEDDLE_INTERNAL == 7);
 static_assert(HEDDLE_USE_TABLE == 3 && HEDDLE_WIDGET_FOLDER == 8 && HEDDLE_PORT_LIST == 64 &&
               HEDDLE_PORT_LINK == 1024 && HEDDLE_NODE_EXPERIMENTAL == 128 &&
-              HEDDLE_NODE_CACHE_ON_DISK == 256 && HEDDLE_NODE_EXPANDS == 512);
+              HEDDLE_NODE_CACHE_ON_DISK == 256 && HEDDLE_NODE_EXPANDS == 512 &&
+              HEDDLE_NODE_PASS_EXTRA == 4096);
 
 extern "C" int heddle_abi_as_c(void);
 

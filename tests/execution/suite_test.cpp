@@ -146,7 +146,8 @@ void run_case(const Json& one, const std::string& devices) {
   }
 }
 
-const char* const kTables[] = {"blockers", "lists", "lazy", "caching", "inputs", "expansion"};
+const char* const kTables[] = {"blockers", "lists",     "lazy", "caching",
+                               "inputs",   "expansion", "loops"};
 
 }  // namespace
 

@@ -142,6 +142,9 @@ enum {
   HEDDLE_NODE_DEPRECATED = 1u << 6,
   HEDDLE_NODE_EXPERIMENTAL = 1u << 7,
   HEDDLE_NODE_EXPANDS = 1u << 9,      /* may ask for new nodes (heddle.expansion/0)   */
+  HEDDLE_NODE_LOOP_START = 1u << 10,  /* what stands between a start and its end runs only as */
+  HEDDLE_NODE_LOOP_END = 1u << 11,    /* the start asks for it: engine/graph/loops.h    */
+  HEDDLE_NODE_PASS_EXTRA = 1u << 12,  /* undeclared inputs are as with HEDDLE_PORT_PASS */
   HEDDLE_NODE_CACHE_ON_DISK = 1u << 8 /* its outputs take long to make, are small, and are asked for
                                 again: they may be kept on disk for later processes. What its nodes
                                 and those above them read of files is told by identify()        */
