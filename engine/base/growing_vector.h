@@ -14,18 +14,21 @@ template <class T>
 class GrowingVector {
  public:
   // What is there from the start costs nothing more than in any vector.
-  explicit GrowingVector(std::size_t count = 0) : first_(count), size_(count) {}
+  explicit GrowingVector(std::size_t count = 0)
+      : first_(count), begin_(first_.data()), first_count_(count), size_(count) {}
+  GrowingVector(const GrowingVector&) = delete;
+  GrowingVector& operator=(const GrowingVector&) = delete;
 
-  T& operator[](std::size_t i) { return i < first_.size() ? first_[i] : added(i - first_.size()); }
+  T& operator[](std::size_t i) { return i < first_count_ ? begin_[i] : added(i - first_count_); }
   const T& operator[](std::size_t i) const {
-    return i < first_.size() ? first_[i] : added(i - first_.size());
+    return i < first_count_ ? begin_[i] : added(i - first_count_);
   }
 
   // For the one thread that adds.
   std::size_t size() const { return size_; }
   T& add(T value = T()) {
     reserve_one();
-    T& made = added(size_ - first_.size());
+    T& made = added(size_ - first_count_);
     made = std::move(value);
     ++size_;
     return made;
@@ -33,7 +36,7 @@ class GrowingVector {
   // One more, as it is made by default: for what cannot be moved.
   T& add_empty() {
     reserve_one();
-    return added(size_++ - first_.size());
+    return added(size_++ - first_count_);
   }
 
  private:
@@ -52,12 +55,14 @@ class GrowingVector {
     return chunks_[place.chunk][place.at];
   }
   void reserve_one() {
-    const Place place = place_of(size_ - first_.size());
+    const Place place = place_of(size_ - first_count_);
     if (chunks_[place.chunk] == nullptr)
       chunks_[place.chunk] = std::make_unique<T[]>(kLeast << place.chunk);
   }
 
   std::vector<T> first_;
+  T* const begin_;                 // of first_, and how many they are: a vector would divide by the
+  const std::size_t first_count_;  // size of T to tell
   std::size_t size_;
   std::array<std::unique_ptr<T[]>, kChunks> chunks_;
 };

@@ -63,10 +63,12 @@ class Binder {
     const bool all_needed = std::find(needed.begin(), needed.end(), false) == needed.end();
     // What a run may ask for while it is under way stays.
     const auto grows = [&](auto i) { return needed[i] && types_[i]->has(HEDDLE_NODE_EXPANDS); };
-    const bool all_stay = all_needed || (can_run && std::ranges::any_of(order, grows));
+    const bool may_grow = can_run && std::ranges::any_of(order, grows);
+    const bool all_stay = all_needed || may_grow;
     if (!all_stay) graph_ = keep_needed(std::move(graph_.nodes), dag_, sinks, needed);
     if (!all_needed && all_stay) std::erase_if(order, [&](NodeIndex i) { return !needed[i]; });
     if (all_stay) graph_.order = std::move(order), graph_.sinks = sinks;
+    graph_.may_grow = may_grow;
     mark_mapped(graph_);
     return {std::move(graph_), std::move(verdict.problems), can_run, std::move(verdict.answer)};
   }

@@ -73,13 +73,13 @@ struct Node {
   std::string id;     // "3"; in a model's graph the path "double.7"
   std::string title;  // _meta.title, or empty
   NodeTypeRef type;
-  std::vector<Binding> inputs;                         // one for each declared port
+  // Called once for each element of the lists that it reads, so that all its outputs are lists.
+  bool is_mapped = false;       // here, because it is read whenever the inputs are
+  std::vector<Binding> inputs;  // one for each declared port
   std::vector<std::pair<std::string, Binding>> extra;  // undeclared inputs, in the workflow's order
   std::vector<std::vector<WeightPart>> weights;        // one for each slot; empty: not given
   std::vector<WeightShard> shards;  // one for each slot, or empty: none may be divided
   Hints hints;
-  // Called once for each element of the lists that it reads, so that all its outputs are lists.
-  bool is_mapped = false;
   std::shared_ptr<const NodeOrigin> origin;  // nullptr: it stands in the workflow
 };
 
@@ -102,6 +102,7 @@ struct Graph {
   std::vector<NodeIndex>
       order;  // a topological order: smallest index first among the ready; of needed nodes only
   std::vector<NodeIndex> sinks;  // of a workflow: nodes that run though nobody reads them
+  bool may_grow = false;         // a node of its order may ask for new ones while it runs
 
   // "node 'decode' (ImageScale)", for messages.
   std::string name_of(NodeIndex node) const;

@@ -103,8 +103,9 @@ void Execution::work() noexcept {
     Worker worker(environment_.cache);
     enter(lock);
     while (!is_over() && !has_to_stop()) {
-      if (report_cached(lock) || finish_deferred(worker, lock)) continue;
-      if (control_.paused()) {
+      if (!cached_.empty() || any_completions_) [[unlikely]]
+        if (report_cached(lock) || finish_deferred(worker, lock)) continue;
+      if (control_.paused()) [[unlikely]] {
         leave(lock);
         worker.adding.flush();
         control_.wait_while_paused();
@@ -114,18 +115,13 @@ void Execution::work() noexcept {
         ++running_;
         const bool is_brief = run_.node(n).type->is_brief();
         if (!is_brief && schedule_.can_take()) call_for_help(lock);
-        const auto waited = expanding_.empty() ? expanding_.end() : expanding_.find(n);
-        std::optional<Expanding> expanded;
-        if (waited != expanding_.end()) {
-          expanded = std::move(waited->second);
-          expanding_.erase(waited);
-        }
+        const bool has_expanded = !expanding_.empty() && expanding_.contains(n);
         leave(lock);
         if (!is_brief) worker.adding.flush();  // other runs may want it meanwhile
-        if (!expanded)
-          run_node(n, worker, lock);  // enters again
+        if (has_expanded) [[unlikely]]
+          finish_expanded(n, worker, lock);  // enters again
         else
-          guard_node(n, lock, [&] { collect_expanded(n, *std::move(expanded), worker, lock); });
+          run_node(n, worker, lock);  // enters again
         --running_;
         schedule_.leave(n);
         drop(worker, lock);

@@ -138,19 +138,20 @@ class Execution {
   bool report_cached(Lock& lock);
   void join_helpers();
 
+  // Cold is what most nodes do not need: so what they need fits the instruction cache.
   void run_node(NodeIndex n, Worker& worker, Lock& lock);
   template <class Work>
   void guard_node(NodeIndex n, Lock& lock, Work&& work);
   void execute_node(Running& running, Worker& worker, Lock& lock);
-  void trace_begin(Running& running);
-  void trace_end(Running& running);
+  [[gnu::cold]] void trace_begin(Running& running);
+  [[gnu::cold]] void trace_end(Running& running);
   bool give_inputs(NodeIndex n, NodeCall& call);
   std::vector<Given> given_inputs(NodeIndex n, const std::vector<std::uint32_t>& lazy);
-  void give_lists(Running& running, const std::vector<std::uint32_t>& lazy);
-  void execute_elements(Running& running);
-  void collect_elements(Running& running);
-  Value hidden(const Node& node, std::string_view type) const;
-  Value link_value(const Source& source) const;
+  [[gnu::cold]] void give_lists(Running& running, const std::vector<std::uint32_t>& lazy);
+  [[gnu::cold]] void execute_elements(Running& running);
+  [[gnu::cold]] void collect_elements(Running& running);
+  [[gnu::cold]] Value hidden(const Node& node, std::string_view type) const;
+  [[gnu::cold]] Value link_value(const Source& source) const;
   bool has_lazy_inputs(Running& running, Lock& lock);
   bool want(NodeIndex n, const std::vector<std::uint32_t>& inputs);
   void finish(Running& running, Worker& worker, Lock& lock);
@@ -159,19 +160,21 @@ class Execution {
 
   // execution_expand.cpp
   static bool asks_for_nodes(const Running& running);
-  void expand(Running& running, double seconds, Worker& worker, Lock& lock);
+  [[gnu::cold]] void expand(Running& running, double seconds, Worker& worker, Lock& lock);
   using Asked = std::vector<std::unique_ptr<NewNodes>>;  // by call
   Expanding take_outputs(Running& running, Asked& asked);
   Expander::Batch plan_nodes(NodeIndex n, std::span<const NewNodes* const> calls,
                              std::vector<Source>& held, Lock& lock);
   void add_nodes(NodeIndex n, Expander::Batch& batch, std::span<const NewNodes* const> calls,
                  Expanding expanding);
+  [[gnu::cold]] void finish_expanded(NodeIndex n, Worker& worker, Lock& lock);
   void collect_expanded(NodeIndex n, Expanding expanding, Worker& worker, Lock& lock);
   Value collect_output(NodeIndex n, std::uint32_t o, const Expanding& expanding);
   Expander& expander_here();
   Value look_up(std::string_view id);
   void check_cycles();
-  void add_to_cache(const Made& made, const std::string& ui, Worker& worker);
+  [[gnu::cold]] void show(const Made& made, Worker& worker, Lock& lock);
+  [[gnu::cold]] void keep_for_disk(const Made& made, Lock& lock);
   void on_complete(std::list<Completion>& one);
   bool finish_deferred(Worker& worker, Lock& lock);
   void abandon_deferred();

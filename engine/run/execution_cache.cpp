@@ -110,10 +110,7 @@ void Execution::forget_outputs(const std::vector<NodeIndex>& of) {
 // New nodes may read any node of the workflow, also one that all others have done with: then it is
 // found in the cache, or made once more. What can be neither stays.
 void Execution::hold_uncacheable() {
-  const auto may_expand = [&](NodeIndex n) {
-    return graph_.nodes[n].type->has(HEDDLE_NODE_EXPANDS);
-  };
-  if (std::ranges::none_of(graph_.order, may_expand)) return;
+  if (!graph_.may_grow) return;
   for (const NodeIndex n : graph_.order)
     for (std::uint32_t o = 0; o < graph_.nodes[n].type->output_count(); ++o)
       if (keys_[n] == Hash128()) schedule_.hold({n, o});
@@ -184,8 +181,8 @@ std::uint64_t Execution::fingerprint(const Node& node, const Assignment& place, 
 
 bool Execution::take_from_cache(NodeIndex n, const OutputCache::Reading& cache) {
   std::optional<std::span<const Value>> outputs;
-  if (const auto brought = brought_.find(n); brought != brought_.end())
-    outputs = brought->second;
+  if (!brought_.empty() && brought_.contains(n)) [[unlikely]]
+    outputs = brought_.at(n);
   else if (key_of(n) != Hash128())
     outputs = cache.find(key_of(n), control_.work().get());
   if (!outputs) {

@@ -127,6 +127,14 @@ void Execution::add_nodes(NodeIndex n, Expander::Batch& batch,
 
 // All that the node waited for is there. Called without the lock, returns with
 // it.
+// Called without the lock, returns with it.
+void Execution::finish_expanded(NodeIndex n, Worker& worker, Lock& lock) {
+  enter(lock);
+  Expanding expanding = std::move(expanding_.extract(n).mapped());
+  leave(lock);
+  guard_node(n, lock, [&] { collect_expanded(n, std::move(expanding), worker, lock); });
+}
+
 void Execution::collect_expanded(NodeIndex n, Expanding expanding, Worker& worker, Lock& lock) {
   std::vector<Value> outputs;
   for (std::uint32_t o = 0; o < run_.node(n).type->output_count(); ++o)

@@ -47,7 +47,7 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
   running.instance = Instance(*node.type, environment_.host);
   running.call->begin(node, device, run_.place(n), n);
   running.is_mapped = node.is_mapped;
-  if (node.is_mapped || node.type->takes_lists() || !give_inputs(n, *running.call))
+  if (node.is_mapped || node.type->takes_lists() || !give_inputs(n, *running.call)) [[unlikely]]
     give_lists(running, {});
   if (desc.need != nullptr && !running.call->is_blocked() && !has_lazy_inputs(running, lock))
     return;  // it comes again with them
@@ -55,17 +55,18 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
   if (control_.cancelled()) throw Error(Code::cancelled, "cancelled");
   running.call->reserve_host(run_.host_bytes(n));
   models_.check();  // what was made of lost pages goes no further
-  if (request_.timeline != nullptr) trace_begin(running);
+  if (request_.timeline != nullptr) [[unlikely]]
+    trace_begin(running);
   forecast_.began(n);
   observer_.node_started(node, on_host ? "host" : device.state->device().name());
   if (request_.steps != nullptr) request_.steps->began(n, running.call->device());
   if (worker.place.empty()) worker.place.emplace_back();
   heddle_status* status = nullptr;
-  if (running.is_mapped)
+  if (running.is_mapped) [[unlikely]]
     execute_elements(running);
   else if (!running.call->is_blocked())
     status = desc.execute(running.instance.self(), running.call.get());
-  if (status == nullptr && running.is_deferred()) {
+  if (status == nullptr && running.is_deferred()) [[unlikely]] {
     enter(lock);
     worker.place.front() = std::move(running);
     deferred_.splice(deferred_.end(), worker.place);
@@ -107,13 +108,13 @@ bool Execution::give_inputs(NodeIndex n, NodeCall& call) {
   };
   for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
     const heddle_port& port = node.type->input(i);
-    if ((port.flags & HEDDLE_PORT_HIDDEN) != 0) {
+    if ((port.flags & HEDDLE_PORT_HIDDEN) != 0) [[unlikely]] {
       call.set_own_input(i, hidden(node, port.type));
     } else if (const auto* literal = std::get_if<Value>(&node.inputs[i])) {
       call.set_input(i, literal->get());
     } else if (const auto* link = std::get_if<Source>(&node.inputs[i])) {
       if ((port.flags & HEDDLE_PORT_LAZY) != 0) continue;  // has_lazy_inputs() gives them
-      if ((port.flags & HEDDLE_PORT_LINK) != 0) {
+      if ((port.flags & HEDDLE_PORT_LINK) != 0) [[unlikely]] {
         call.set_own_input(i, link_value(*link));
         continue;
       }
@@ -212,14 +213,17 @@ void Execution::finish(Running& running, Worker& worker, Lock& lock) {
   NodeCall& call = *running.call;
   worker.now = Clock::now();
   const double seconds = std::chrono::duration<double>(worker.now - running.begin).count();
-  if (node.type->has(HEDDLE_NODE_EXPANDS) && asks_for_nodes(running))
+  if (node.type->has(HEDDLE_NODE_EXPANDS) && asks_for_nodes(running)) [[unlikely]]
     return expand(running, seconds, worker, lock);
-  if (running.is_mapped) collect_elements(running);
-  if (!call.blocked_message().empty()) running.blocked.push_back(call.blocked_message());
+  if (running.is_mapped) [[unlikely]]
+    collect_elements(running);
+  if (!call.blocked_message().empty()) [[unlikely]]
+    running.blocked.push_back(call.blocked_message());
   call.release_claim();
   check_outputs(node, call.outputs());
   models_.check();
-  if (request_.timeline != nullptr) trace_end(running);
+  if (request_.timeline != nullptr) [[unlikely]]
+    trace_end(running);
   if (!call.is_blocked()) node.type->took(seconds);
   complete({n, call.outputs(), call.take_for_user(), std::move(running.blocked), seconds, true},
            worker, lock);
@@ -229,16 +233,14 @@ void Execution::finish(Running& running, Worker& worker, Lock& lock) {
 void Execution::complete(Made made, Worker& worker, Lock& lock) {
   const NodeIndex n = made.node;
   const Node& node = run_.node(n);
-  const std::string ui =
-      made.for_user.ui.is_object() ? write_json(made.for_user.ui) : std::string();
-  std::vector<Value> cached;
-  if (request_.disk_cached.contains(n) && std::ranges::none_of(made.outputs, holds_blocker))
-    cached.assign(made.outputs.begin(), made.outputs.end());
+  if (!request_.disk_cached.empty()) [[unlikely]]
+    keep_for_disk(made, lock);
   forecast_.made(n, made.outputs);
   forecast_.done(n);
-  if (key_of(n) != Hash128()) add_to_cache(made, ui, worker);
-  for (const std::string& message : made.blocked) observer_.node_blocked(node, message);
-  if (!ui.empty()) observer_.node_shows(node, ui);
+  if (!made.blocked.empty() || made.for_user.ui.is_object()) [[unlikely]]
+    show(made, worker, lock);
+  else if (key_of(n) != Hash128())
+    worker.adding.add(key_of(n), made.outputs, made.seconds, work_so_far());
   observer_.node_done(node, made.seconds);
   if (request_.steps != nullptr) request_.steps->done(n, made.outputs);
   worker.copies.clear();
@@ -250,9 +252,7 @@ void Execution::complete(Made made, Worker& worker, Lock& lock) {
   enter(lock);
   for (std::string& file : made.for_user.files)
     files_.push_back({schedule_.rank(n), std::move(file)});
-  if (!ui.empty()) result_.ui.emplace(n, ui);
   result_.timings.push_back({n, made.seconds, false});
-  if (!cached.empty()) result_.to_cache_on_disk.emplace_back(n, std::move(cached));
   for (const auto& [port, links] : worker.sent) schedule_.give_copies({n, port}, links);
   schedule_.finish_outputs(n, [&](const Source& source) { drop_output(source, worker); });
   if (made.has_inputs) finish_inputs(n, worker);
@@ -269,16 +269,34 @@ void Execution::finish_inputs(NodeIndex n, Worker& worker) {
                           [&](const Source& source) { drop_output(source, worker); });
 }
 
-// What a node shows stands in the cache behind its outputs, and behind that the messages of the
-// blockers that it has met: they are reported again.
-void Execution::add_to_cache(const Made& made, const std::string& ui, Worker& worker) {
-  const Hash128& key = key_of(made.node);
-  if (ui.empty() && made.blocked.empty())
-    return worker.adding.add(key, made.outputs, made.seconds, work_so_far());
-  std::vector<Value> with_ui(made.outputs.begin(), made.outputs.end());
-  with_ui.push_back(make_value(ui));
-  for (const std::string& message : made.blocked) with_ui.push_back(make_value(message));
-  worker.adding.add(key, with_ui, made.seconds, work_so_far());
+// With what the node shows and the messages of the blockers that it has met: they stand in the
+// cache behind its outputs, and are reported again. Called without the lock, as the next.
+void Execution::show(const Made& made, Worker& worker, Lock& lock) {
+  const Node& node = run_.node(made.node);
+  const std::string ui =
+      made.for_user.ui.is_object() ? write_json(made.for_user.ui) : std::string();
+  if (key_of(made.node) != Hash128()) {
+    std::vector<Value> with_ui(made.outputs.begin(), made.outputs.end());
+    with_ui.push_back(make_value(ui));
+    for (const std::string& message : made.blocked) with_ui.push_back(make_value(message));
+    worker.adding.add(key_of(made.node), with_ui, made.seconds, work_so_far());
+  }
+  for (const std::string& message : made.blocked) observer_.node_blocked(node, message);
+  if (ui.empty()) return;
+  observer_.node_shows(node, ui);
+  enter(lock);
+  result_.ui.emplace(made.node, ui);
+  leave(lock);
+}
+
+void Execution::keep_for_disk(const Made& made, Lock& lock) {
+  if (!request_.disk_cached.contains(made.node) ||
+      std::ranges::any_of(made.outputs, holds_blocker) || made.outputs.empty())
+    return;
+  std::vector<Value> values(made.outputs.begin(), made.outputs.end());
+  enter(lock);
+  result_.to_cache_on_disk.emplace_back(made.node, std::move(values));
+  leave(lock);
 }
 
 void Execution::on_complete(std::list<Completion>& one) {

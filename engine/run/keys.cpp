@@ -93,7 +93,7 @@ Hash128 make_key(const Node& node, const Hash128& device_class, const Hash128& k
   const Hints& hints = node.hints;
   if (type.has(HEDDLE_NODE_DESCRIBES))
     add_hints(hints, text);
-  else if (hints.parallel == "sequence" || hints.parallel == "tensor")
+  else if (!hints.parallel.empty() && (hints.parallel == "sequence" || hints.parallel == "tensor"))
     text.add(hash_text(hints.parallel));  // these change the rounding
   const auto add = [&](const Binding& binding) {
     if (const auto* link = std::get_if<Source>(&binding)) {

@@ -85,8 +85,7 @@ void NodeCall::check_prompt(const heddle_port& port, const heddle_value& value) 
     throw RefusedValue(cat("input ", quote(port.name), ": ", *fault));
 }
 
-ForUser NodeCall::take_for_user() {
-  if (!made_for_user_) return {};
+ForUser NodeCall::take_made() {
   made_for_user_ = false;
   return std::exchange(*for_user_.lock(), {});
 }

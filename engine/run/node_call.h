@@ -99,7 +99,7 @@ class NodeCall final : public heddle_ctx {
   const std::vector<std::string>& wanted() const { return wanted_; }
   void clear_wanted() { wanted_.clear(); }
   // What the node has made for the user so far.
-  ForUser take_for_user();
+  ForUser take_for_user() { return made_for_user_ ? take_made() : ForUser(); }
   // Of a node that is called for each element of a list: this call is number `index` of `count`.
   void set_element(std::size_t index, std::size_t count);
   // Takes over what the call of an element has made for the user, and what it has used.
@@ -142,6 +142,7 @@ class NodeCall final : public heddle_ctx {
   heddle_shard shard(std::uint32_t input) override;
 
  private:
+  ForUser take_made();
   void check_prompt(const heddle_port& port, const heddle_value& value) const;
   DeviceState& work_device() {
     used_device_ = true;

@@ -332,7 +332,7 @@ int run(const Options& options) {
     print(theirs);
 #endif
   }
-  bench.print_growth();
+  if (options.sizes.size() > 1) bench.print_growth();
 #if !defined(HEDDLE_WITH_TBB)
   std::printf("\noneTBB was not found when this was configured (libtbb-dev): no figures beside\n");
 #endif

@@ -67,7 +67,7 @@ void time_model(std::size_t devices) {
   engine::Graph graph;
   auto node = std::make_shared<test::TestNode>("bench.call");
   node->out("TENSOR");
-  graph.nodes.push_back({"call", "", test::type_of(node), {}, {}, {}, {}});
+  graph.nodes.push_back({"call", "", test::type_of(node), false, {}, {}, {}, {}});
   graph.order = {0};
   engine::Inferred inferred;
   inferred.nodes.emplace_back();

@@ -179,7 +179,7 @@ class PlanCase {
     const std::uint32_t flags = flag_of(json, "host") ? std::uint32_t(HEDDLE_NODE_HOST) : 0u;
     auto type = std::make_shared<TestNode>(keep(text_of(json, "type", "test.work")), flags);
     type->desc.execute = execute_;
-    engine::Node node{text_of(json, "id"), text_of(json, "title"), nullptr, {}, {}, {}, {},
+    engine::Node node{text_of(json, "id"), text_of(json, "title"), nullptr, false, {}, {}, {}, {},
                       hints_of(json)};
     if (const Json* reads = json.find("reads"))
       for (const Json& read : reads->as_array()) {

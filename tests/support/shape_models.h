@@ -101,6 +101,7 @@ class ShapeModel {
     engine::Node node{path,
                       "",
                       shape_models::layer_type(),
+                      false,
                       {x, std::monostate(), engine::make_value(down), engine::make_value(up)},
                       {},
                       {{{path, 0, -1}}},

@@ -26,12 +26,19 @@ BOOST_AUTO_TEST_CASE(a_model_shows_its_inputs_weights_and_outputs) {
   graph.nodes.push_back({"double.0",
                          "",
                          type,
+                         false,
                          {Source{kGraphInputs, 0}, make_value(std::int64_t{4})},
                          {},
                          {{{"q.weight", 0, -1}, {"k.weight", 2, 8}, {"v.weight", 4, -1}}, {}},
                          {}});
-  graph.nodes.push_back(
-      {"double.1", "", type, {Source{0, 0}, {}}, {{"more", Source{kGraphInputs, 2}}}, {}, {}});
+  graph.nodes.push_back({"double.1",
+                         "",
+                         type,
+                         false,
+                         {Source{0, 0}, {}},
+                         {{"more", Source{kGraphInputs, 2}}},
+                         {},
+                         {}});
   graph.order = {0, 1};
   graph.outputs = {{"noise", {1, 0}}};
   BOOST_TEST(graph_text(graph) ==
@@ -51,6 +58,7 @@ BOOST_AUTO_TEST_CASE(long_and_odd_literals_stay_on_one_line) {
       {"1",
        "",
        test::type_of(node),
+       false,
        {make_value("first line\nsecond line, which is much too long to be shown"),
         make_value(None{}), make_value(5.0), make_record({{"k", make_value(true)}})},
        {},

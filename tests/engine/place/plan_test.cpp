@@ -51,6 +51,7 @@ Question draw(std::uint32_t seed) {
     Node node{std::to_string(n),
               "",
               n % 5 == 4 ? host_work : device_work,
+              false,
               {std::monostate(), std::monostate(), std::monostate()},
               {},
               {},
@@ -182,7 +183,7 @@ BOOST_AUTO_TEST_CASE(runs_side_by_side_spread_over_the_devices) {
   Question q;
   auto node = std::make_shared<test::TestNode>("call");
   node->out("TENSOR");
-  q.graph.nodes.push_back({"call", "", test::type_of(node), {}, {}, {}, {}});
+  q.graph.nodes.push_back({"call", "", test::type_of(node), false, {}, {}, {}, {}});
   q.graph.order = {0};
   q.inferred.nodes.emplace_back();
   q.inferred.nodes[0].outputs.resize(1);
@@ -213,7 +214,8 @@ BOOST_AUTO_TEST_CASE(a_loaders_own_device_input_is_a_hint) {
   type->in("device", "STRING").out("MODEL");
   Graph graph;
   for (const char* device : {"default", "cpu", ""})
-    graph.nodes.push_back({device, "", test::type_of(type), {make_value(device)}, {}, {}, {}});
+    graph.nodes.push_back(
+        {device, "", test::type_of(type), false, {make_value(device)}, {}, {}, {}});
   graph.nodes.push_back(graph.nodes[1]);
   graph.nodes[3].hints.device = "gpu";
   take_device_inputs(graph);

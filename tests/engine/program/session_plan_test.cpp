@@ -117,7 +117,7 @@ struct Builder {
   Graph graph;
   NodeIndex node(const char* id, NodeTypeRef t, std::vector<Binding> inputs) {
     inputs.resize(t->input_count());
-    graph.nodes.push_back({id, "", std::move(t), std::move(inputs), {}, {}, {}});
+    graph.nodes.push_back({id, "", std::move(t), false, std::move(inputs), {}, {}, {}});
     graph.order.push_back(NodeIndex(graph.nodes.size() - 1));
     return graph.order.back();
   }
