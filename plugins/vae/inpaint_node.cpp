@@ -13,9 +13,8 @@
 namespace heddle::vae {
 namespace {
 
-// The mask of the part of a picture that is encoded: `items` planes of whole numbers, 0 or 1 for
-// what a MASK should hold.
-struct RoundedMask {
+// The mask of the part of a picture that is encoded: `items` planes.
+struct CutMask {
   std::int64_t items = 0;
   blocks::GridSize size;
   std::pmr::vector<float> numbers;
@@ -36,8 +35,8 @@ std::optional<MaskShape> mask_shape(const Shape& shape) {
   return items < 1 ? std::nullopt : std::optional(MaskShape{items, size});
 }
 
-RoundedMask rounded_mask(Context& ctx, const Tensor& mask, const blocks::GridSize& picture,
-                         const CoveredPart& part, std::pmr::memory_resource& memory) {
+CutMask cut_mask(Context& ctx, const Tensor& mask, const blocks::GridSize& picture,
+                 const CoveredPart& part, std::pmr::memory_resource& memory) {
   const std::optional<MaskShape> given = mask_shape(mask.shape());
   if (!given)
     throw Error(HEDDLE_INVALID_ARGUMENT,
@@ -54,16 +53,29 @@ RoundedMask rounded_mask(Context& ctx, const Tensor& mask, const blocks::GridSiz
                      blocks::Resampling::bilinear, resized.data(), memory);
     planes = resized.data();
   }
-  RoundedMask result{
+  CutMask result{
       given->items, {part.rows.size(), part.columns.size()}, std::pmr::vector<float>(&memory)};
   result.numbers.reserve(std::size_t(result.items * result.plane()));
   for (std::int64_t i = 0; i < result.items; ++i)
     for (std::int64_t y = part.rows.begin; y < part.rows.end; ++y) {
       const float* row = planes + (i * picture.height + y) * picture.width;
       for (std::int64_t x = part.columns.begin; x < part.columns.end; ++x)
-        result.numbers.push_back(std::nearbyint(row[x]));  // half to even, as torch.round
+        result.numbers.push_back(row[x]);
     }
   return result;
+}
+
+// To whole numbers, 0 or 1 for what a MASK should hold; half to even, as torch.round.
+void round_to_whole(CutMask& mask) {
+  for (float& number : mask.numbers) number = std::nearbyint(number);
+}
+
+// (items, 1, height, width), in host memory.
+Tensor tensor_of(Context& ctx, const CutMask& mask) {
+  const Tensor tensor =
+      ctx.make_host({mask.items, 1, mask.size.height, mask.size.width}, HEDDLE_F32);
+  std::copy(mask.numbers.begin(), mask.numbers.end(), tensor.data<float>());
+  return tensor;
 }
 
 // The sum of `count` numbers from i - before on, at every place i of a line: what lies outside is
@@ -82,7 +94,7 @@ void window_sums(const float* from, float* to, std::int64_t length, std::int64_t
 
 // 1 where a square of by x by around it holds a 1; for even sides it reaches one further up and
 // left.
-void grow(RoundedMask& mask, std::int64_t by, std::pmr::memory_resource& memory) {
+void grow(CutMask& mask, std::int64_t by, std::pmr::memory_resource& memory) {
   if (by == 0) return;
   const std::int64_t before = by / 2;  // (by - 1) / 2, rounded up
   std::pmr::vector<float> rows(std::size_t(mask.plane()), &memory);
@@ -97,9 +109,23 @@ void grow(RoundedMask& mask, std::int64_t by, std::pmr::memory_resource& memory)
   }
 }
 
+// The pictures as they are, on the device of the call.
+Tensor uploaded(Context& ctx, const Tensor& pictures, const CoveredPart& part) {
+  const Shape whole = pictures.shape();
+  const HostFloats floats(ctx, pictures);
+  const Tensor result =
+      ctx.make_host({whole[0], part.rows.size(), part.columns.size(), kColours}, HEDDLE_F32);
+  float* to = result.data<float>();
+  for (std::int64_t i = 0; i < whole[0]; ++i)
+    for (std::int64_t y = part.rows.begin; y < part.rows.end; ++y)
+      for (std::int64_t x = part.columns.begin; x < part.columns.end; ++x)
+        to = std::copy_n(floats.data() + ((i * whole[1] + y) * whole[2] + x) * whole[3], kColours,
+                         to);
+  return ctx.upload(result.shape(), HEDDLE_F32, result.data<float>());
+}
+
 // The pictures, grey where the mask is 1, on the device of the call.
-Tensor blanked(Context& ctx, const Tensor& pictures, const CoveredPart& part,
-               const RoundedMask& mask) {
+Tensor blanked(Context& ctx, const Tensor& pictures, const CoveredPart& part, const CutMask& mask) {
   const Shape whole = pictures.shape();
   if (mask.items != 1 && mask.items != whole[0])
     throw Error(HEDDLE_INVALID_ARGUMENT, "mask: there are " + std::to_string(mask.items) +
@@ -129,15 +155,14 @@ void VaeEncodeForInpaint::execute(Context& ctx) {
   const Tensor pictures = ctx[pixels];
   const CoveredPart part = covered_part(pictures.shape(), autoencoder);
   HostMemory memory(ctx);
-  RoundedMask selected =
-      rounded_mask(ctx, ctx[mask], {pictures.size(1), pictures.size(2)}, part, memory);
+  CutMask selected = cut_mask(ctx, ctx[mask], {pictures.size(1), pictures.size(2)}, part, memory);
+  round_to_whole(selected);
   const Tensor rest = blanked(ctx, pictures, part, selected);
   const Tensor mean = mean_of(ctx, model_of(value, "encoder"), rest);
   grow(selected, ctx[grow_mask_by], memory);
-  const Tensor noise_mask =
-      ctx.make_host({selected.items, 1, selected.size.height, selected.size.width}, HEDDLE_F32);
-  std::copy(selected.numbers.begin(), selected.numbers.end(), noise_mask.data<float>());
-  ctx[latent] = latent_of(ctx, mean, autoencoder).set("noise_mask", value_of(noise_mask)).value();
+  ctx[latent] = latent_of(ctx, mean, autoencoder)
+                    .set("noise_mask", value_of(tensor_of(ctx, selected)))
+                    .value();
 }
 
 void VaeEncodeForInpaint::infer(Infer& question) {
@@ -164,6 +189,32 @@ void VaeEncodeForInpaint::infer(Infer& question) {
   question.cost(8 * double(numbers), 4 * double(bytes), bytes);
   question.host_scratch(checked_cast<std::uint64_t>(
       double(sizeof(float)) * (double(count_of(picture)) + 3 * double(masks)), "bytes"));
+}
+
+void InpaintModelConditioning::execute(Context& ctx) {
+  const Value value = ctx[vae];
+  const Autoencoder autoencoder(value);
+  const Tensor pictures = ctx[pixels];
+  const CoveredPart part = covered_part(pictures.shape(), autoencoder);
+  HostMemory memory(ctx);
+  CutMask selected = cut_mask(ctx, ctx[mask], {pictures.size(1), pictures.size(2)}, part, memory);
+  const Value drawn = value_of(tensor_of(ctx, selected));
+  round_to_whole(selected);
+  const Value encoder = model_of(value, "encoder");
+  const Tensor rest = mean_of(ctx, encoder, blanked(ctx, pictures, part, selected));
+  const Value kept = latent_of(ctx, rest, autoencoder).value().field("samples");
+  const auto with_picture = [&](const Value& list) {
+    std::vector<Value> entries;
+    for (std::uint32_t i = 0; i < list.count(); ++i)
+      entries.push_back(
+          Record(list.item(i)).set("concat_latent_image", kept).set("concat_mask", drawn).value());
+    return list_of(entries);
+  };
+  ctx[positive_out] = with_picture(ctx[positive]);
+  ctx[negative_out] = with_picture(ctx[negative]);
+  Record whole = latent_of(ctx, mean_of(ctx, encoder, uploaded(ctx, pictures, part)), autoencoder);
+  if (ctx[noise_mask]) whole.set("noise_mask", drawn);
+  ctx[latent] = whole.value();
 }
 
 }  // namespace heddle::vae

@@ -10,6 +10,6 @@ namespace heddle::vae {
 HEDDLE_PLUGIN("org.heddle.vae", "0.1.0", AutoencoderKlDecoder, AutoencoderKlEncoder, VaeLatentIn,
               VaeImageIn, VaeResnet, VaeAttention, VaeUpsample, VaeDownsample, VaeImageOut,
               VaeLatentOut, VaeDecode, VaeEncode, VaeDecodeTiled, VaeEncodeTiled,
-              VaeEncodeForInpaint, VaeBench)
+              VaeEncodeForInpaint, InpaintModelConditioning, VaeBench)
 
 }  // namespace heddle::vae
