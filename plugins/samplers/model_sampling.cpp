@@ -22,9 +22,19 @@ NoiseLevels make_levels(const LevelRecipe& recipe) {
     if (recipe.table == "discrete_flow")
       return NoiseLevels::discrete_flow(recipe.shift, recipe.multiplier);
     if (recipe.table == "flux") return NoiseLevels::flux(recipe.shift);
+    const Betas zero_snr{.terminal = Betas::Terminal::kZeroSnr};
     if (recipe.table == "discrete") return NoiseLevels::discrete();
-    throw Error(HEDDLE_UNSUPPORTED, "the model's noise table is '" + recipe.table +
-                                        "'. Known: discrete_flow, flux, discrete.");
+    if (recipe.table == "discrete_zero_snr") return NoiseLevels::discrete(zero_snr);
+    if (recipe.table == "distilled") return NoiseLevels::distilled();
+    if (recipe.table == "distilled_zero_snr") return NoiseLevels::distilled(zero_snr);
+    if (recipe.table == "continuous_edm")
+      return NoiseLevels::continuous_edm(recipe.shift, recipe.multiplier);
+    if (recipe.table == "continuous_v")
+      return NoiseLevels::continuous_v(recipe.shift, recipe.multiplier);
+    throw Error(HEDDLE_UNSUPPORTED,
+                "the model's noise table is '" + recipe.table +
+                    "'. Known: discrete_flow, flux, discrete, distilled, continuous_edm, "
+                    "continuous_v.");
   });
 }
 
@@ -39,6 +49,10 @@ ModelSampling model_sampling(const Value& model) {
   recipe.shift = recipe.table == "flux" ? settings.get<double>("noise_mu", 1.15)
                                         : settings.get<double>("noise_shift", 1.0);
   recipe.multiplier = settings.get<double>("noise_multiplier", 1.0);
+  if (recipe.table.starts_with("continuous")) {
+    recipe.shift = settings.get<double>("noise_lowest", 0.002);
+    recipe.multiplier = settings.get<double>("noise_highest", 120.0);
+  }
   const Prediction prediction = prediction_named(settings.get<std::string>("sampling", "flow"));
   NoiseLevels levels = make_levels(recipe);
   return {std::move(recipe), std::move(levels), prediction};

@@ -16,9 +16,11 @@ namespace heddle::samplers {
 
 // Noise levels by name and numbers: what settings and heddle_noise_levels carry.
 struct LevelRecipe {
-  std::string table = "discrete_flow";  // "discrete_flow", "flux", "discrete"
-  double shift = 1.0;                   // of discrete_flow; mu of flux
-  double multiplier = 1.0;              // of discrete_flow
+  // "discrete_flow", "flux"; "discrete" and "distilled", both with "_zero_snr" behind it, too;
+  // "continuous_edm", "continuous_v"
+  std::string table = "discrete_flow";
+  double shift = 1.0;       // of discrete_flow; mu of flux; the lowest level of the continuous ones
+  double multiplier = 1.0;  // of discrete_flow; the highest level of the continuous ones
 };
 
 // Throws unsupported at a table nobody knows.

@@ -22,7 +22,34 @@ Value shifted(const Value& model, double shift) {
                              .set("noise_shift", value_of(shift)));
 }
 
+Value with_kind(const Value& model, const std::string& kind, const std::string& table,
+                double lowest = 0.0, double highest = 0.0) {
+  if (kind == "img_to_img_flow" || kind == "cosmos_rflow" || kind == "edm_playground_v2.5")
+    throw Error(HEDDLE_UNSUPPORTED,
+                "sampling is '" + kind + "', which samplers do not know. Choose another one.");
+  Record settings(model_settings(model));
+  settings.set("sampling", value_of(kind)).set("noise_table", value_of(table));
+  if (table.starts_with("continuous"))
+    settings.set("noise_lowest", value_of(lowest)).set("noise_highest", value_of(highest));
+  return respaced(model, std::move(settings));
+}
+
 }  // namespace
+
+void ModelSamplingDiscrete::execute(Context& ctx) {
+  const std::string kind = ctx[sampling];
+  std::string table = kind == "lcm" ? "distilled" : "discrete";
+  if (ctx[zsnr]) table += "_zero_snr";
+  ctx[out] = with_kind(ctx[model], kind, table);
+}
+
+void ModelSamplingContinuousEDM::execute(Context& ctx) {
+  ctx[out] = with_kind(ctx[model], ctx[sampling], "continuous_edm", ctx[sigma_min], ctx[sigma_max]);
+}
+
+void ModelSamplingContinuousV::execute(Context& ctx) {
+  ctx[out] = with_kind(ctx[model], ctx[sampling], "continuous_v", ctx[sigma_min], ctx[sigma_max]);
+}
 
 void ModelSamplingFlux::execute(Context& ctx) {
   const Value from = ctx[model];

@@ -69,4 +69,67 @@ struct ModelSamplingAuraFlow {
   static void execute(Context& ctx);
 };
 
+// In steps of a diffusion that was trained in 1000 of them, as SD 1 and SDXL.
+struct ModelSamplingDiscrete {
+  static constexpr const char* kKinds[] = {"eps",        "v_prediction",    "lcm",  "x0",
+                                           "img_to_img", "img_to_img_flow", nullptr};
+
+  static constexpr Info info{"ModelSamplingDiscrete",
+                             1,
+                             "ModelSamplingDiscrete",
+                             "model/patch",
+                             "What the model's output means, over the levels of SD 1 and SDXL.",
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
+  static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
+  static constexpr Input<std::string> sampling{"sampling", {.choices = kKinds}};
+  static constexpr Input<bool> zsnr{"zsnr", Widget{.extra = R"({"advanced": true})"}};
+  static constexpr Output<Value> out{"MODEL", 0, "", "MODEL"};
+  static constexpr auto ports = heddle::ports(model, sampling, zsnr, out);
+  static void execute(Context& ctx);
+};
+
+struct ModelSamplingContinuousEDM {
+  static constexpr const char* kExtra = R"({"advanced": true, "round": false})";
+  static constexpr const char* kKinds[] = {"v_prediction", "edm",          "edm_playground_v2.5",
+                                           "eps",          "cosmos_rflow", nullptr};
+
+  static constexpr Info info{
+      "ModelSamplingContinuousEDM",
+      1,
+      "ModelSamplingContinuousEDM",
+      "model/patch",
+      "What the model's output means, over levels evenly in their logarithm.",
+      HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
+  static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
+  static constexpr Input<std::string> sampling{"sampling", {.choices = kKinds}};
+  static constexpr Input<double> sigma_max{
+      "sigma_max", Widget{.number = 120, .max = 1000, .step = 0.001, .extra = kExtra}};
+  static constexpr Input<double> sigma_min{
+      "sigma_min", Widget{.number = 0.002, .max = 1000, .step = 0.001, .extra = kExtra}};
+  static constexpr Output<Value> out{"MODEL", 0, "", "MODEL"};
+  static constexpr auto ports = heddle::ports(model, sampling, sigma_max, sigma_min, out);
+  static void execute(Context& ctx);
+};
+
+struct ModelSamplingContinuousV {
+  static constexpr const char* kExtra = R"({"advanced": true, "round": false})";
+  static constexpr const char* kKinds[] = {"v_prediction", nullptr};
+
+  static constexpr Info info{"ModelSamplingContinuousV",
+                             1,
+                             "ModelSamplingContinuousV",
+                             "model/patch",
+                             "A velocity, over levels that the model is told as angles.",
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
+  static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
+  static constexpr Input<std::string> sampling{"sampling", {.choices = kKinds}};
+  static constexpr Input<double> sigma_max{
+      "sigma_max", Widget{.number = 500, .max = 1000, .step = 0.001, .extra = kExtra}};
+  static constexpr Input<double> sigma_min{
+      "sigma_min", Widget{.number = 0.03, .max = 1000, .step = 0.001, .extra = kExtra}};
+  static constexpr Output<Value> out{"MODEL", 0, "", "MODEL"};
+  static constexpr auto ports = heddle::ports(model, sampling, sigma_max, sigma_min, out);
+  static void execute(Context& ctx);
+};
+
 }  // namespace heddle::samplers

@@ -185,4 +185,63 @@ BOOST_AUTO_TEST_CASE(levels_are_written_extended_and_asked_for) {
   BOOST_TEST(extended("sine")[2] == 8 - 4 * 0.29289322f, boost::test_tools::tolerance(1e-6f));
 }
 
+BOOST_AUTO_TEST_CASE(a_picture_with_a_masked_part_is_conditioning_and_latent) {
+  const auto inpainted = [](const std::string& name, const std::string& mask) {
+    return set_node(name, "InpaintModelConditioning",
+                    cat(R"("positive": ["one", 0], "negative": ["two", 0], "vae": ["pipe", 2],
+                        "pixels": ["picture", 0], "mask": [")",
+                        mask, R"(", 0], "noise_mask": true)")) +
+           set_node("first_" + name, "test.first", cat(R"("list": [")", name, R"(", 0])")) +
+           set_node("look_" + name, "test.look", cat(R"("value": ["first_)", name, R"(", 0])")) +
+           set_node("latent_" + name, "test.look", cat(R"("value": [")", name, R"(", 2])"));
+  };
+  const auto results =
+      run(set_node("pipe", "DiffusersLoader", R"("model_path": "random")") +
+              set_node("picture", "EmptyImage",
+                       R"("width": 19, "height": 17, "batch_size": 1, "color": 16744448)") +
+              set_node("nothing", "SolidMask", R"("value": 0.0, "width": 9, "height": 5)") +
+              set_node("all", "SolidMask", R"("value": 1.0, "width": 9, "height": 5)") +
+              set_node("plain", "VAEEncode", R"("pixels": ["picture", 0], "vae": ["pipe", 2])") +
+              inpainted("kept", "nothing") + inpainted("drawn", "all") +
+              R"("look_plain": {"class_type": "test.look", "inputs": {"value": ["plain", 0]}})",
+          {"plain.LATENT", "first_kept.value", "first_drawn.value", "kept.latent", "drawn.latent"});
+  const std::vector<float> plain = results.floats("plain.LATENT", "samples");
+  BOOST_TEST(results.floats("kept.latent", "samples") == plain);
+  BOOST_TEST(results.floats("drawn.latent", "samples") == plain);
+  // Where nothing is masked the conditioning has the picture itself; where all is, a grey one.
+  BOOST_TEST(results.floats("first_kept.value", "concat_latent_image") == plain);
+  BOOST_TEST(results.floats("first_drawn.value", "concat_latent_image") != plain);
+  const std::vector<float> mask = results.floats("drawn.latent", "noise_mask");
+  BOOST_TEST(mask == std::vector<float>(mask.size(), 1.0f));
+  BOOST_TEST(mask.size() == 16u * 18u);
+}
+
+BOOST_AUTO_TEST_CASE(a_model_is_told_what_its_output_means) {
+  compare_latent(set_node("patched", "ModelSamplingContinuousEDM",
+                          R"("model": ["model", 0], "sampling": "v_prediction", "sigma_max": 10.0,
+                             "sigma_min": 0.1)") +
+                     "\"out\": " + ksampler(R"("cfg": 1, "model": ["patched", 0])"),
+                 "continuous_v_prediction");
+  // The highest levels of ComfyUI's tables.
+  const auto highest = [&](const std::string& type, const std::string& inputs) {
+    return run(set_node("patched", type, R"("model": ["model", 0], )" + inputs) +
+                   set_node(
+                       "out", "BasicScheduler",
+                       R"("model": ["patched", 0], "scheduler": "simple", "steps": 1, "denoise": 1.0)") +
+                   kLook,
+               {"out.SIGMAS"})
+        .floats("out.SIGMAS")
+        .front();
+  };
+  const auto near = boost::test_tools::tolerance(1e-6f);
+  BOOST_TEST(highest("ModelSamplingDiscrete", R"("sampling": "eps", "zsnr": false)") == 14.614641f,
+             near);
+  BOOST_TEST(highest("ModelSamplingDiscrete", R"("sampling": "lcm", "zsnr": true)") == 4518.7637f,
+             near);
+  BOOST_TEST(
+      highest("ModelSamplingContinuousV",
+              R"("sampling": "v_prediction", "sigma_max": 500.0, "sigma_min": 0.03)") == 500.0f,
+      near);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -303,6 +303,16 @@ def conditioning_cases(model, conds, raw, mask):
     golden("easy_cache", guided_easily, steps=10)
     assert 1 < state["skipped"] < 8, state["skipped"]
 
+    # Velocities over continuous levels, by Euler's steps on x = picture + sigma noise.
+    levels = torch.linspace(float(np.log(np.float32(0.1))), float(np.log(np.float32(10.0))), 1000).exp()
+    sigmas = simple(levels, 4)
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(7)).double() * (1 + sigmas[0] ** 2) ** 0.5
+    for s, to in zip(sigmas[:-1], sigmas[1:]):
+        f = velocity(model, (x / (s * s + 1) ** 0.5).float(), 0.25 * float(np.log(np.float32(s))), one).double()
+        d = x / (s * s + 1) - s * f / (s * s + 1) ** 0.5
+        x = x + (x - d) / s * (to - s)
+    goldens["continuous_v_prediction"] = x
+
 
 # --- a whole pipeline
 

@@ -33,18 +33,21 @@
  *                 factor (float); set_area_to_bounds (bool): its area is the box around the mask
  *   start_percent, end_percent  floats, optional: the part of the way from noise to picture in
  *                 which it counts
- *   default       bool, optional: it counts where the other entries leave something of 1
- * MODEL         heddle's model kind. Settings of a denoiser (abi/model.h):
- *   latent_channels, latent_downscale    ints
+ *   concat_latent_image, concat_mask  tensors (B, C, h, w) and (B, 1, H, W) f32, optional: a
+ * picture with a part masked out, scaled, for models that read it; others leave it default bool,
+ * optional: it counts where the other entries leave something of 1 MODEL         heddle's model
+ * kind. Settings of a denoiser (abi/model.h): latent_channels, latent_downscale    ints
  *   latent_scale, latent_shift           floats: scaled = (raw - shift) * scale
  *   latent_means, latent_deviations      lists of latent_channels floats, optional, instead of
  *                 these two: scaled = (raw - mean) / deviation of each channel
  *   preview_factors  list of latent_channels + 1 lists of three floats, optional: what each channel
  *                 of the scaled latents adds to red, green and blue (0 to 1), and what is added to
  *                 all. Without it a run shows no previews
- *   sampling      "flow": the output is noise - image
+ *   sampling      what the output is. "flow": noise - image; "eps", "v_prediction", "edm", "x0",
+ *                 "img_to_img", "lcm" as ComfyUI's
  *   noise_table   "discrete_flow" or "flux": how noise levels are spaced; noise_shift, noise_mu
- *                 their parameters
+ *                 their parameters. "discrete" or "distilled", also with "_zero_snr" behind it;
+ *                 "continuous_edm" or "continuous_v" from noise_lowest to noise_highest
  *   noise_multiplier  the timestep of noise level 1; absent means 1
  *   prediction_patches  list of records, optional: what changes the model's predictions behind the
  *                 guidance, in this order. name; numbers, a record of floats; operation, a text,
