@@ -33,10 +33,11 @@
  *                 factor (float); set_area_to_bounds (bool): its area is the box around the mask
  *   start_percent, end_percent  floats, optional: the part of the way from noise to picture in
  *                 which it counts
+ *   default       bool, optional: it counts where the other entries leave something of 1
  *   concat_latent_image, concat_mask  tensors (B, C, h, w) and (B, 1, H, W) f32, optional: a
- * picture with a part masked out, scaled, for models that read it; others leave it default bool,
- * optional: it counts where the other entries leave something of 1 MODEL         heddle's model
- * kind. Settings of a denoiser (abi/model.h): latent_channels, latent_downscale    ints
+ *                 picture with a part masked out, scaled, for models that read it. Others leave it
+ * MODEL         heddle's model kind. Settings of a denoiser (abi/model.h):
+ *   latent_channels, latent_downscale    ints
  *   latent_scale, latent_shift           floats: scaled = (raw - shift) * scale
  *   latent_means, latent_deviations      lists of latent_channels floats, optional, instead of
  *                 these two: scaled = (raw - mean) / deviation of each channel
@@ -51,17 +52,22 @@
  *   noise_multiplier  the timestep of noise level 1; absent means 1
  *   prediction_patches  list of records, optional: what changes the model's predictions behind the
  *                 guidance, in this order. name; numbers, a record of floats; operation, a text,
- * and conditioning, a CONDITIONING, where the patch takes such cfg_overrides  list of records,
- * optional: cfg, start_percent, end_percent mask_steps    record, optional: strength. A noise mask
- * is 0 or 1 at each level easy_cache, lazy_cache  records, optional: threshold, start_percent,
- * end_percent. Evaluations are left out where little changes CLIP          record type "flux",
- * "stable_diffusion": what the encoders' outputs are for encoders      list of records: name
- * ("clip_l", "t5xxl"), family ("clip", "t5"), model (MODEL), tokenizer (object HEDDLE_TOKENIZER) or
- * tokenizer_missing (the error text, shown when a text is encoded), length (ids of a window, 0
- * without a limit), least_length (ids), padding (id, optional) stop_at_layer int, optional: -1 the
- * last layer missing       text, optional: why there are no encoders; what a node says that would
- * encode VAE           record: decoder (MODEL), encoder (MODEL), each absent when the file has
- * none; scale, shift (floats), channels, downscale (ints), preview_factors as in MODEL, optional
+ *                 and conditioning, a CONDITIONING, where the patch takes such
+ *   cfg_overrides  list of records, optional: cfg, start_percent, end_percent
+ *   mask_steps    record, optional: strength. A noise mask is 0 or 1 at each level
+ *   easy_cache, lazy_cache  records, optional: threshold, start_percent, end_percent. Evaluations
+ *                 are left out where little changes
+ * CLIP          record
+ *   type          "flux", "stable_diffusion": what the encoders' outputs are for
+ *   encoders      list of records: name ("clip_l", "t5xxl"), family ("clip", "t5"), model (MODEL),
+ *                 tokenizer (object HEDDLE_TOKENIZER) or tokenizer_missing (the error text, shown
+ *                 when a text is encoded), length (ids of a window, 0 without a limit),
+ *                 least_length (ids), padding (id, optional)
+ *   stop_at_layer  int, optional: -1 the last layer
+ *   missing       text, optional: why there are no encoders; what a node says that would encode
+ * VAE           record: decoder (MODEL), encoder (MODEL), each absent when the file has none;
+ *               scale, shift (floats), channels, downscale (ints), preview_factors as in MODEL,
+ *               optional
  * SIGMAS        tensor (n) f32 in host memory, falling
  * NOISE         record: seed (int), add (bool)
  * SAMPLER       record: name, eta, noise_factor; options, optional: a record of floats, by the
