@@ -59,16 +59,8 @@ class Binder {
     Verdict verdict = judge(std::move(faults_), workflow_, dag_, wanted);
     const bool can_run = !verdict.sinks.empty();
     const std::vector<NodeIndex>& sinks = can_run ? verdict.sinks : wanted;
-    const std::vector<bool> needed = ancestors(dag_, sinks);
-    const bool all_needed = std::find(needed.begin(), needed.end(), false) == needed.end();
-    // What a run may ask for while it is under way stays.
-    const auto grows = [&](auto i) { return needed[i] && types_[i]->has(HEDDLE_NODE_EXPANDS); };
-    const bool may_grow = can_run && std::ranges::any_of(order, grows);
-    const bool all_stay = all_needed || may_grow;
-    if (!all_stay) graph_ = keep_needed(std::move(graph_.nodes), dag_, sinks, needed);
-    if (!all_needed && all_stay) std::erase_if(order, [&](NodeIndex i) { return !needed[i]; });
-    if (all_stay) graph_.order = std::move(order), graph_.sinks = sinks;
-    graph_.may_grow = may_grow;
+    const auto grows = [&](NodeIndex i) { return can_run && types_[i]->has(HEDDLE_NODE_EXPANDS); };
+    graph_ = keep_needed(std::move(graph_.nodes), dag_, sinks, std::move(order), grows);
     mark_mapped(graph_);
     return {std::move(graph_), std::move(verdict.problems), can_run, std::move(verdict.answer)};
   }
@@ -170,8 +162,10 @@ class Binder {
   }
 
   static bool is_hidden(const heddle_port& port) { return (port.flags & HEDDLE_PORT_HIDDEN) != 0; }
+  // What grows is never missing itself, its inputs may be.
   static bool is_optional(const heddle_port& port) {
-    return (port.flags & HEDDLE_PORT_OPTIONAL) != 0;
+    return (port.flags & HEDDLE_PORT_OPTIONAL) != 0 ||
+           std::string_view(port.type) == "COMFY_AUTOGROW_V3";
   }
 
   void report_unknown_class(NodeIndex i) {

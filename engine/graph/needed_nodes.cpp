@@ -1,9 +1,13 @@
 #include "engine/graph/needed_nodes.h"
 
+#include <algorithm>
+
 namespace heddle::engine {
 
-Graph keep_needed(std::vector<Node> nodes, const Dag& dag, const std::vector<NodeIndex>& sinks,
-                  const std::vector<bool>& needed) {
+namespace {
+
+Graph renumber(std::vector<Node> nodes, const Dag& dag, const std::vector<NodeIndex>& sinks,
+               const std::vector<bool>& needed) {
   std::vector<NodeIndex> position(nodes.size(), kGraphInputs);
   Graph graph;
   for (NodeIndex i = 0; i < nodes.size(); ++i) {
@@ -23,6 +27,25 @@ Graph keep_needed(std::vector<Node> nodes, const Dag& dag, const std::vector<Nod
     if (needed[to]) kept.edges.emplace_back(position[from], position[to]);
   graph.order = topological_order(kept);
   for (const NodeIndex sink : sinks) graph.sinks.push_back(position[sink]);
+  return graph;
+}
+
+}  // namespace
+
+Graph keep_needed(std::vector<Node> nodes, const Dag& dag, const std::vector<NodeIndex>& sinks,
+                  std::vector<NodeIndex> order, const std::function<bool(NodeIndex)>& grows) {
+  const std::vector<bool> needed = ancestors(dag, sinks);
+  const auto is_needed = [&](NodeIndex i) { return needed[i]; };
+  const bool may_grow =
+      std::ranges::any_of(order, [&](NodeIndex i) { return needed[i] && grows(i); });
+  const bool all_needed = std::ranges::find(needed, false) == needed.end();
+  if (!all_needed && !may_grow) return renumber(std::move(nodes), dag, sinks, needed);
+  if (!all_needed) std::erase_if(order, std::not_fn(is_needed));
+  Graph graph;
+  graph.nodes = std::move(nodes);
+  graph.order = std::move(order);
+  graph.sinks = sinks;
+  graph.may_grow = may_grow;
   return graph;
 }
 

@@ -1,6 +1,7 @@
 // The part of a graph that some of its nodes need. Pure; any thread; linear, but for sorting.
 #pragma once
 
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -9,9 +10,11 @@
 
 namespace heddle::engine {
 
-// A graph of the needed nodes alone, numbered anew, with its order and sinks. `dag`: of all nodes.
+// The graph of what these sinks need, numbered anew. `dag`, `order`: of all nodes, the order
+// topological. Where a needed node grows (asks for others while it runs), all nodes stay, as it may
+// ask for any; then those that nobody needs are not in the graph's order.
 Graph keep_needed(std::vector<Node> nodes, const Dag& dag, const std::vector<NodeIndex>& sinks,
-                  const std::vector<bool>& needed);
+                  std::vector<NodeIndex> order, const std::function<bool(NodeIndex)>& grows);
 
 // From where each link comes, to who reads it.
 std::vector<std::pair<std::uint32_t, std::uint32_t>> links_of(const Graph& graph);

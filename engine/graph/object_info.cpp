@@ -137,9 +137,7 @@ void add_inputs(const NodeType& type, const Catalog& catalog, Json& info) {
     const heddle_port& port = type.input(i);
     const bool is_hidden = (port.flags & HEDDLE_PORT_HIDDEN) != 0;
     const bool is_optional = (port.flags & HEDDLE_PORT_OPTIONAL) != 0;
-    // Its inputs may all be missing; the port itself never is.
-    const bool grows = std::string_view(port.type) == "COMFY_AUTOGROW_V3";
-    Section& section = is_hidden ? hidden : is_optional && !grows ? optional : required;
+    Section& section = is_hidden ? hidden : is_optional ? optional : required;
     section.inputs.set(port.name, is_hidden ? Json(port.type) : input_info(port, catalog));
     section.order.push(port.name);
   }

@@ -1,5 +1,5 @@
-// Nodes that ask for new ones while they run: the new nodes are planned and
-// added to the run, and whoever asked gives what they have made.
+// Nodes that ask for new ones while they run: the new nodes are planned and added to the run, and
+// whoever asked gives what they have made.
 #include <algorithm>
 
 #include "engine/base/error.h"
@@ -14,8 +14,7 @@ bool Execution::asks_for_nodes(const Running& running) {
                              [](const auto& call) { return call->asked() != nullptr; });
 }
 
-// The calls are over: what they have given, with an empty value where a link is
-// to stand.
+// The calls are over: what they have given, with an empty value where a link is to stand.
 Execution::Expanding Execution::take_outputs(Running& running, Asked& asked) {
   const Node& node = run_.node(running.node);
   Expanding expanding;
@@ -74,8 +73,8 @@ void Execution::expand(Running& running, double seconds, Worker& worker, Lock& l
   finish_inputs(n, worker);
 }
 
-// Of the run's outputs that the new nodes read, those that are there stay until
-// they are added: `held`. Without the lock.
+// Of the run's outputs that the new nodes read, those that are there stay until they are added:
+// `held`. Without the lock.
 Expander::Batch Execution::plan_nodes(NodeIndex n, std::span<const NewNodes* const> calls,
                                       std::vector<Source>& held, Lock& lock) {
   Expander& expander = expander_here();
@@ -97,8 +96,8 @@ Expander::Batch Execution::plan_nodes(NodeIndex n, std::span<const NewNodes* con
   return batch;
 }
 
-// With the lock. From here on the node waits for what it gives, and the sinks
-// among the new nodes run.
+// With the lock. From here on the node waits for what it gives, and the sinks among the new nodes
+// run.
 void Execution::add_nodes(NodeIndex n, Expander::Batch& batch,
                           std::span<const NewNodes* const> calls, Expanding expanding) {
   expander_->add(batch);
@@ -125,9 +124,7 @@ void Execution::add_nodes(NodeIndex n, Expander::Batch& batch,
   if (!schedule_.is_waiting(n)) schedule_.make_ready(n);
 }
 
-// All that the node waited for is there. Called without the lock, returns with
-// it.
-// Called without the lock, returns with it.
+// All that the node waited for is there. Called without the lock, returns with it.
 void Execution::finish_expanded(NodeIndex n, Worker& worker, Lock& lock) {
   enter(lock);
   Expanding expanding = std::move(expanding_.extract(n).mapped());
@@ -148,8 +145,7 @@ void Execution::collect_expanded(NodeIndex n, Expanding expanding, Worker& worke
         schedule_.release(*source, [&](const Source& unread) { drop_output(unread, worker); });
 }
 
-// A link to a list gives all of it; of several calls all are joined, in their
-// order.
+// A link to a list gives all of it; of several calls all are joined, in their order.
 Value Execution::collect_output(NodeIndex n, std::uint32_t o, const Expanding& expanding) {
   const heddle_port& port = run_.node(n).type->output(o);
   List all;

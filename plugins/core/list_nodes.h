@@ -13,7 +13,7 @@ struct CreateList {
       .extra = R"({"template": {"input": {"required": {"input": ["COMFY_MATCHTYPE_V3",
                    {"template": {"template_id": "type", "allowed_types": "*"}}]}},
                    "prefix": "input", "min": 1, "max": 10}})",
-      .flags = HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_LIST | HEDDLE_PORT_PASS};
+      .flags = HEDDLE_PORT_LIST | HEDDLE_PORT_PASS};
 
   static constexpr Info info{"CreateList",
                              1,

@@ -54,8 +54,7 @@ struct ComfyNotNode {
 
 inline constexpr Widget kTruths{
     .extra = R"({"template": {"input": {"required": {"value": ["*", {}]}}, "prefix": "value",
-                 "min": 1, "max": 10}})",
-    .flags = HEDDLE_PORT_OPTIONAL};
+                 "min": 1, "max": 10}})"};
 
 struct ComfyAndNode {
   static constexpr Info info{"ComfyAndNode",    1,  "And",
@@ -80,8 +79,7 @@ struct ComfyMathExpression {
   static constexpr Widget kValues{
       .extra = R"({"template": {"input": {"optional": {"value": ["FLOAT,INT,BOOLEAN", {}]}},
                    "names": ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n",
-                   "o", "p", "q", "r", "s", "t", "u", "v", "w", "x", "y", "z"], "min": 1}})",
-      .flags = HEDDLE_PORT_OPTIONAL};
+                   "o", "p", "q", "r", "s", "t", "u", "v", "w", "x", "y", "z"], "min": 1}})"};
 
   static constexpr Info info{"ComfyMathExpression",
                              1,

@@ -9,8 +9,7 @@ namespace heddle::image {
 struct BatchImagesNode {
   static constexpr Widget kImages{
       .extra = R"({"template": {"input": {"required": {"image": ["IMAGE", {}]}},
-                   "prefix": "image", "min": 1, "max": 50}})",
-      .flags = HEDDLE_PORT_OPTIONAL};
+                   "prefix": "image", "min": 1, "max": 50}})"};
 
   static constexpr Info info{"BatchImagesNode",
                              1,
@@ -26,10 +25,9 @@ struct BatchImagesNode {
 };
 
 struct BatchMasksNode {
-  static constexpr Widget kMasks{
-      .extra = R"({"template": {"input": {"required": {"mask": ["MASK", {}]}},
-                   "prefix": "mask", "min": 1, "max": 50}})",
-      .flags = HEDDLE_PORT_OPTIONAL};
+  static constexpr Widget kMasks{.extra =
+                                     R"({"template": {"input": {"required": {"mask": ["MASK", {}]}},
+                   "prefix": "mask", "min": 1, "max": 50}})"};
 
   static constexpr Info info{"BatchMasksNode",
                              1,

@@ -9,8 +9,7 @@ namespace heddle::samplers {
 struct BatchLatentsNode {
   static constexpr Widget kLatents{
       .extra = R"({"template": {"input": {"required": {"latent": ["LATENT", {}]}},
-                   "prefix": "latent", "min": 1, "max": 50}})",
-      .flags = HEDDLE_PORT_OPTIONAL};
+                   "prefix": "latent", "min": 1, "max": 50}})"};
 
   static constexpr Info info{"BatchLatentsNode",
                              1,

@@ -7,8 +7,7 @@
 //   heddle::Results results = engine.start(flow).wait();
 //   results.image("decode.IMAGE").save_ppm("lighthouse.ppm");
 //
-// Everything here may be used from any thread. All failures are thrown as EngineError. Only std
-// types cross; data stand behind one pointer each.
+// Any thread. Failures are thrown as EngineError; only std types cross, data behind one pointer.
 #pragma once
 
 #include <chrono>

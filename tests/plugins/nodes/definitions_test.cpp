@@ -30,10 +30,15 @@ const std::vector<Exception> kExceptions = {
 };
 
 // Classes that ComfyUI itself has not.
-const std::set<std::string_view> kOwn = {
-    "Discard",           "RandomConditioning", "RandomLatent",  // of heddle
-    "UnetLoaderGGUF",    "CLIPLoaderGGUF",                      // of the extension ComfyUI-GGUF
-    "DualCLIPLoaderGGUF"};
+const std::set<std::string_view> kOwn = {"Discard",
+                                         "RandomConditioning",
+                                         "RandomLatent",  // of heddle
+                                         "heddle.LoopIteration",
+                                         "heddle.LoopProgress",
+                                         "heddle.LoopOutputs",
+                                         "UnetLoaderGGUF",
+                                         "CLIPLoaderGGUF",  // of the extension ComfyUI-GGUF
+                                         "DualCLIPLoaderGGUF"};
 
 // Of the classes that the core of ComfyUI had when the older of the two lists was made.
 constexpr int kLeastOfCore = 145;

@@ -170,7 +170,10 @@ struct SweepFixture {
     for (const std::string_view name : engine.plugins.catalog->type_names()) {
       engine::NodeTypeRef type = engine.plugins.catalog->find(name);
       const bool is_of_tests = name.starts_with("test.") || name.starts_with("demo.");
-      if (!is_of_tests && !type->has(HEDDLE_NODE_BLOCK)) types.push_back(std::move(type));
+      // Loops begin and end in pairs: tests/execution has them.
+      const bool is_boundary = type->has(HEDDLE_NODE_LOOP_START | HEDDLE_NODE_LOOP_END);
+      if (!is_of_tests && !is_boundary && !type->has(HEDDLE_NODE_BLOCK))
+        types.push_back(std::move(type));
     }
     return types;
   }
