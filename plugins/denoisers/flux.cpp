@@ -93,6 +93,8 @@ class Builder {
       block.link(B::guidance,
                  graph_.input("guidance", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL |
                                               HEDDLE_INPUT_BATCH));
+      block.link(B::unguided,
+                 graph_.input("unguided", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL));
       layer(B::guidance_in, B::guidance_in_bias, "guidance_in.in_layer", waves);
       layer(B::guidance_out, B::guidance_out_bias, "guidance_in.out_layer", hidden_);
     }

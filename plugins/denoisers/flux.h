@@ -7,6 +7,7 @@
 //          y         (1|B, P)          loop-invariant  CLIP's pooled state
 //          guidance  (1|B)             loop-invariant  f32, optional, 3.5 when absent; only in
 //                                                      models distilled with guidance
+//          unguided  (1)               loop-invariant  optional, in these: without any guidance
 //          concat    (1|B, C', H, W)   loop-invariant  only in models with more input than output
 //                                                      channels (fill, canny, depth)
 // Output   out       (B, C, H, W)      velocity (noise - image), in the latent's element type

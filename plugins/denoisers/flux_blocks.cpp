@@ -218,7 +218,7 @@ void FluxVector::execute(Context& ctx) {
   const Tensor pooled =
       blocks::wide_linear(ctx, ctx[y], ctx[text_in], ctx[text_in_bias], HEDDLE_ACT_SILU);
   Tensor text = blocks::wide_linear(ctx, pooled, ctx[text_out], ctx[text_out_bias]);
-  if (ctx[guidance_in]) {
+  if (ctx[guidance_in] && !ctx.has(unguided)) {
     const Tensor numbers = guidance_numbers(ctx);
     text = ops::add(ctx, text,
                     embed_number(ctx, numbers, waves(ctx),

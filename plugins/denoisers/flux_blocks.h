@@ -23,6 +23,8 @@ struct FluxVector {
   static constexpr Input<Tensor> timestep{"timestep"};
   static constexpr Input<Tensor> y{"y"};
   static constexpr Input<Tensor> guidance{"guidance", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<Tensor> unguided{"unguided", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_SHAPE,
+                                          "given: no guidance is told, not even the default"};
   static constexpr Input<double> default_guidance{"default_guidance", Widget{.number = 3.5}};
   static constexpr Input<double> time_scale{"time_scale", Widget{.number = 1000}};
   static constexpr Input<double> max_period{"max_period", Widget{.number = 10000}};
@@ -44,9 +46,9 @@ struct FluxVector {
                                             HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> out{"vector"};
   static constexpr auto ports = heddle::ports(
-      timestep, y, guidance, default_guidance, time_scale, max_period, time_in, time_in_bias,
-      time_out, time_out_bias, text_in, text_in_bias, text_out, text_out_bias, guidance_in,
-      guidance_in_bias, guidance_out, guidance_out_bias, out);
+      timestep, y, guidance, unguided, default_guidance, time_scale, max_period, time_in,
+      time_in_bias, time_out, time_out_bias, text_in, text_in_bias, text_out, text_out_bias,
+      guidance_in, guidance_in_bias, guidance_out, guidance_out_bias, out);
   static void execute(Context& ctx);
 };
 

@@ -36,10 +36,11 @@ struct CondScope {
   bool counts_at(double sigma) const;
 };
 
-// Fields of an entry that scopes are read from, besides its mask.
+// Fields of an entry that are told before a run, besides its tensors: those that scopes are read
+// from, and what decides what the model reads.
 inline constexpr const char* kScopeFields[] = {
-    "area",        "area_fractions", "strength",           "start_percent",
-    "end_percent", "mask_strength",  "set_area_to_bounds", "default"};
+    "area",          "area_fractions",     "strength", "start_percent", "end_percent",
+    "mask_strength", "set_area_to_bounds", "default",  "unguided"};
 // `entry`: a record with these fields, and a mask if it has one.
 CondScope scope_of(const Value& entry, bool has_mask, const Shape& grid, const NoiseLevels& levels);
 

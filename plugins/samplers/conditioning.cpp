@@ -80,6 +80,8 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
       inputs.push_back({Kind::kPooled, name});
     else if (name == "guidance")
       inputs.push_back({Kind::kGuidance, name});
+    else if (name == "unguided")
+      inputs.push_back({Kind::kUnguided, name});
     else if ((flags & HEDDLE_INPUT_OPTIONAL) == 0)
       throw Error(HEDDLE_UNSUPPORTED, "the model reads '" + name +
                                           "', which the samplers cannot give it yet. Use a model "
@@ -88,12 +90,19 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
   return inputs;
 }
 
+bool is_given(ConditioningInput::Kind kind, const Value& entry) {
+  using Kind = ConditioningInput::Kind;
+  const bool unguided = entry.get<bool>("unguided", false);
+  return kind == Kind::kGuidance ? !unguided : kind != Kind::kUnguided || unguided;
+}
+
 Value constants_of(Context& ctx, const Value& entry, const Value& model, std::int64_t items) {
   using Kind = ConditioningInput::Kind;
   refuse_unsupported(entry);
   const Value settings = model_settings(model);
   Record constants;
   for (const auto& [kind, name] : conditioning_inputs(model)) {
+    if (!is_given(kind, entry)) continue;
     if (kind == Kind::kText) {
       const Tensor text = tensor_field(entry, "cross_attn", name.c_str());
       check_width(text, settings, "context_width", "cross_attn");
@@ -102,6 +111,8 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, std::in
       const Tensor pooled = tensor_field(entry, "pooled_output", name.c_str());
       check_width(pooled, settings, "pooled_width", "pooled_output");
       constants.set(name, value_of(fit_batch(ctx, pooled, items)));
+    } else if (kind == Kind::kUnguided) {
+      constants.set(name, value_of(host_number(ctx, 1.0)));
     } else {
       // 3.5 is what ComfyUI gives FLUX when no node says otherwise.
       constants.set(name, value_of(host_number(ctx, entry.get<double>("guidance", 3.5))));

@@ -10,11 +10,14 @@ namespace heddle::samplers {
 
 // What a model reads besides x and timestep, and where in a conditioning it stands.
 struct ConditioningInput {
-  enum class Kind { kText, kPooled, kGuidance } kind;
+  enum class Kind { kText, kPooled, kGuidance, kUnguided } kind;
   std::string name;  // the model's
 };
 // Throws when the model reads something that the samplers cannot give it.
 std::vector<ConditioningInput> conditioning_inputs(const Value& model);
+
+// Whether the model is given this input for an entry: a record with "unguided", or empty.
+bool is_given(ConditioningInput::Kind kind, const Value& entry);
 
 // Rows that a tensor of `rows` rows has when it is given to a model with a batch of `items`, as in
 // ComfyUI: repeated or cut to the batch. A single row serves the whole batch as it is.

@@ -84,11 +84,21 @@ Tensor with_tokens_of(Context& ctx, const Tensor& text, const Tensor& like) {
 }  // namespace
 
 void FluxGuidance::execute(Context& ctx) {
-  ctx[out] = with_number(ctx[conditioning], "guidance", ctx[guidance]);
+  const Value number = value_of(ctx[guidance]);
+  ctx[out] = each(ctx[conditioning], [&](const Value& entry) {
+    Record told(entry);
+    told.set("guidance", number);
+    if (entry.has("unguided")) told.set("unguided", value_of(false));
+    return told.value();
+  });
 }
 
 void FluxGuidance::infer(Infer& question) {
-  infer_entries(question, out, entry_shapes(question, conditioning));
+  std::vector<EntryShapes> entries = entry_shapes(question, conditioning);
+  for (EntryShapes& entry : entries)
+    if (entry.scope.has("unguided"))
+      entry.scope = Record(entry.scope).set("unguided", value_of(false)).value();
+  infer_entries(question, out, entries);
   question.shares(out);
 }
 

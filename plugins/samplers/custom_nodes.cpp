@@ -1,5 +1,12 @@
 #include "custom_nodes.h"
 
+#include <cmath>
+#include <limits>
+
+#include <heddle/host_memory.hpp>
+
+#include "latent.h"
+#include "random.h"
 #include "sample.h"
 #include "sample_shapes.h"
 #include "sampler_value.h"
@@ -10,6 +17,10 @@ namespace {
 
 Value noise_record(std::uint64_t seed, bool add) {
   return Record().set("seed", value_of(seed)).set("add", value_of(add)).value();
+}
+
+Noise noise_in(const Value& record) {
+  return {record.get<std::uint64_t>("seed", 0), record.get<bool>("add", true)};
 }
 
 std::optional<Sigmas> known_sigmas(const std::optional<Tensor>& tensor) {
@@ -104,12 +115,11 @@ void SamplerCustom::infer(Infer& question) {
 }
 
 void SamplerCustomAdvanced::execute(Context& ctx) {
-  const Value from = ctx[noise];
   SampleJob job;
   job.guide = guide_of(ctx[guider]);
   job.sampler = sampler_choice(ctx[sampler]);
   job.sigmas = sigmas_of(ctx, ctx[sigmas]);
-  job.noise = {from.get<std::uint64_t>("seed", 0), from.get<bool>("add", true)};
+  job.noise = noise_in(ctx[noise]);
   job.latent = ctx[latent_image];
   const Sampled result = sample(ctx, job);
   ctx[output] = result.latent;
@@ -135,6 +145,39 @@ void SamplerCustomAdvanced::infer(Infer& question) {
       job.cfg.reset();
   }
   infer_custom<SamplerCustomAdvanced>(question, std::move(job));
+}
+
+void AddNoise::execute(Context& ctx) {
+  const Value from = ctx[latent_image], of = ctx[model];
+  const Sigmas levels = sigmas_of(ctx, ctx[sigmas]);
+  if (levels.empty()) {
+    ctx[out] = from;
+    return;
+  }
+  const ModelSampling sampling = model_sampling(of);
+  HostMemory memory(ctx);
+  const Latent latent = read_latent(ctx, from, latent_format(model_settings(of)), memory);
+  const Noise draws = noise_in(ctx[noise]);
+  std::pmr::vector<float> fresh(latent.values.size(), &memory);
+  if (draws.add) fresh = noise_of(latent, draws.seed, memory);
+  scale_noise(fresh, float(sampling.noise_scale));
+  const double level =
+      levels.size() == 1 ? levels.front() : std::abs(double(levels.front()) - levels.back());
+  // Below every level of the model: it is no run that starts at the top.
+  const NoiseScaling mix =
+      noise_scaling(sampling.prediction, level, std::numeric_limits<double>::max());
+  const Tensor samples = ctx.make_host(latent.shape, HEDDLE_F32);
+  for (std::size_t i = 0; i < fresh.size(); ++i) {
+    const auto value = float(mix.noise * fresh[i] + mix.latent * latent.values[i]);
+    samples.data<float>()[i] = std::isfinite(value) ? value : 0.0f;
+  }
+  ctx[out] = with_samples(latent, samples);
+}
+
+void AddNoise::infer(Infer& question) {
+  const Value known = question.part(model, "");
+  if (const auto shape = sampled_shape(question, latent_image, known))
+    infer_latent(question, latent_image, out, *shape);
 }
 
 }  // namespace heddle::samplers

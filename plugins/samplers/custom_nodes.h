@@ -127,4 +127,22 @@ struct SamplerCustomAdvanced {
   static void infer(Infer& question);
 };
 
+struct AddNoise {
+  static constexpr Info info{"AddNoise",
+                             1,
+                             "AddNoise",
+                             "_for_testing/custom_sampling/noise",
+                             "Noise on a latent, as much as lies between the first of the levels "
+                             "and the last, or as a single level says.",
+                             HEDDLE_NODE_HOST};
+  static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
+  static constexpr Input<Value> noise{"noise", 0, "", "NOISE"};
+  static constexpr Input<Tensor> sigmas{"sigmas", 0, "", "SIGMAS"};
+  static constexpr Input<Value> latent_image{"latent_image", 0, "", "LATENT"};
+  static constexpr Output<Value> out{"LATENT", 0, "", "LATENT"};
+  static constexpr auto ports = heddle::ports(model, noise, sigmas, latent_image, out);
+  static void execute(Context& ctx);
+  static void infer(Infer& question);
+};
+
 }  // namespace heddle::samplers

@@ -62,6 +62,13 @@ Tensor samples_of(const Value& latent) {
               "a LATENT without 'samples' came in. Link the LATENT output of a latent node.");
 }
 
+double tokens_of(const Shape& shape) {
+  if (shape.size() < 3) return 0;
+  double tokens = 1;
+  for (std::size_t axis = 2; axis < shape.size(); ++axis) tokens *= double(shape[axis]);
+  return tokens;
+}
+
 Latent read_latent(Context& ctx, const Value& record, const LatentFormat& format,
                    std::pmr::memory_resource& memory) {
   if (!record.has("samples"))

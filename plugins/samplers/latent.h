@@ -28,6 +28,9 @@ struct Latent {
 // The samples of a LATENT as they are; an error without any.
 Tensor samples_of(const Value& latent);
 
+// The positions of a latent (B, C, ...), all axes but the first two; 0 where there are none.
+double tokens_of(const Shape& shape);
+
 // Waits for the samples. An empty latent takes the model's channel count, as in ComfyUI; another
 // one of a wrong count is an error. The values, and the noise, are taken from `memory`.
 Latent read_latent(Context& ctx, const Value& record, const LatentFormat& format,

@@ -31,10 +31,11 @@ NoiseLevels make_levels(const LevelRecipe& recipe) {
       return NoiseLevels::continuous_edm(recipe.shift, recipe.multiplier);
     if (recipe.table == "continuous_v")
       return NoiseLevels::continuous_v(recipe.shift, recipe.multiplier);
+    if (recipe.table == "cascade") return NoiseLevels::cascade(recipe.shift);
     throw Error(HEDDLE_UNSUPPORTED,
                 "the model's noise table is '" + recipe.table +
                     "'. Known: discrete_flow, flux, discrete, distilled, continuous_edm, "
-                    "continuous_v.");
+                    "continuous_v, cascade.");
   });
 }
 
@@ -55,7 +56,8 @@ ModelSampling model_sampling(const Value& model) {
   }
   const Prediction prediction = prediction_named(settings.get<std::string>("sampling", "flow"));
   NoiseLevels levels = make_levels(recipe);
-  return {std::move(recipe), std::move(levels), prediction};
+  return {std::move(recipe), std::move(levels), prediction,
+          settings.get<double>("noise_scale", 1.0)};
 }
 
 LatentFormat latent_format(const Value& settings) {

@@ -17,9 +17,10 @@ namespace heddle::samplers {
 // Noise levels by name and numbers: what settings and heddle_noise_levels carry.
 struct LevelRecipe {
   // "discrete_flow", "flux"; "discrete" and "distilled", both with "_zero_snr" behind it, too;
-  // "continuous_edm", "continuous_v"
+  // "continuous_edm", "continuous_v"; "cascade"
   std::string table = "discrete_flow";
-  double shift = 1.0;       // of discrete_flow; mu of flux; the lowest level of the continuous ones
+  double shift =
+      1.0;  // of discrete_flow and cascade; mu of flux; the lowest level of the continuous ones
   double multiplier = 1.0;  // of discrete_flow; the highest level of the continuous ones
 };
 
@@ -30,6 +31,7 @@ struct ModelSampling {
   LevelRecipe recipe;
   NoiseLevels levels;
   Prediction prediction = Prediction::kFlow;
+  double noise_scale = 1.0;  // of all noise that a run draws
 };
 
 // Throws when the model's settings name no noise table.

@@ -3,6 +3,7 @@
 #include <heddle/checked.hpp>
 #include <heddle/model.hpp>
 
+#include "latent.h"
 #include "model_sampling.h"
 
 namespace heddle::samplers {
@@ -20,6 +21,13 @@ Value shifted(const Value& model, double shift) {
                              .set("sampling", value_of("flow"))
                              .set("noise_table", value_of("discrete_flow"))
                              .set("noise_shift", value_of(shift)));
+}
+
+Value over_flux_levels(const Value& model, double mu) {
+  return respaced(model, Record(model_settings(model))
+                             .set("sampling", value_of("flow"))
+                             .set("noise_table", value_of("flux"))
+                             .set("noise_mu", value_of(mu)));
 }
 
 Value with_kind(const Value& model, const std::string& kind, const std::string& table,
@@ -56,10 +64,35 @@ void ModelSamplingFlux::execute(Context& ctx) {
   const double mu =
       flux_mu(checked_cast<int>(ctx[width], "width"), checked_cast<int>(ctx[height], "height"),
               ctx[base_shift], ctx[max_shift]);
+  ctx[out] = over_flux_levels(from, mu);
+}
+
+void ModelSamplingLTXV::execute(Context& ctx) {
+  const double tokens = ctx.has(latent) ? tokens_of(samples_of(ctx[latent]).shape()) : kLtxvTokens;
+  ctx[out] = over_flux_levels(ctx[model], ltxv_mu(tokens, ctx[base_shift], ctx[max_shift]));
+}
+
+// With a latent, whose size is told before the run; without one the node runs before.
+void ModelSamplingLTXV::infer(Infer& question) {
+  const Value from = question.part(model, "");
+  const auto shape = question.shape(latent, "samples");
+  const auto base = question[base_shift], most = question[max_shift];
+  if (from && shape && base && most)
+    question.known(out, "", over_flux_levels(from, ltxv_mu(tokens_of(*shape), *base, *most)));
+}
+
+void ModelSamplingStableCascade::execute(Context& ctx) {
+  const Value from = ctx[model];
   ctx[out] = respaced(from, Record(model_settings(from))
-                                .set("sampling", value_of("flow"))
-                                .set("noise_table", value_of("flux"))
-                                .set("noise_mu", value_of(mu)));
+                                .set("sampling", value_of("eps"))
+                                .set("noise_table", value_of("cascade"))
+                                .set("noise_shift", value_of(ctx[shift])));
+}
+
+void ModelNoiseScale::execute(Context& ctx) {
+  const Value from = ctx[model];
+  ctx[out] = with_settings(
+      from, Record(model_settings(from)).set("noise_scale", value_of(ctx[noise_scale])).value());
 }
 
 void ModelSamplingSD3::execute(Context& ctx) { ctx[out] = shifted(ctx[model], ctx[shift]); }

@@ -132,4 +132,52 @@ struct ModelSamplingContinuousV {
   static void execute(Context& ctx);
 };
 
+struct ModelSamplingLTXV {
+  static constexpr Info info{"ModelSamplingLTXV",
+                             1,
+                             "",
+                             "advanced/model",
+                             "LTX-Video's levels, shifted by the size of the latent.",
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
+  static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
+  static constexpr Input<double> max_shift{"max_shift",
+                                           Widget{.number = 2.05, .max = 100, .step = 0.01}};
+  static constexpr Input<double> base_shift{"base_shift",
+                                            Widget{.number = 0.95, .max = 100, .step = 0.01}};
+  static constexpr Input<Value> latent{"latent", HEDDLE_PORT_OPTIONAL, "", "LATENT"};
+  static constexpr Output<Value> out{"MODEL", 0, "", "MODEL"};
+  static constexpr auto ports = heddle::ports(model, max_shift, base_shift, latent, out);
+  static void execute(Context& ctx);
+  static void infer(Infer& question);
+};
+
+struct ModelSamplingStableCascade {
+  static constexpr Info info{"ModelSamplingStableCascade",
+                             1,
+                             "ModelSamplingStableCascade",
+                             "advanced/model",
+                             "The noise as output, over Stable Cascade's levels with a shift.",
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
+  static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
+  static constexpr Input<double> shift{"shift", Widget{.number = 2, .max = 100, .step = 0.01}};
+  static constexpr Output<Value> out{"MODEL", 0, "", "MODEL"};
+  static constexpr auto ports = heddle::ports(model, shift, out);
+  static void execute(Context& ctx);
+};
+
+struct ModelNoiseScale {
+  static constexpr Info info{"ModelNoiseScale",
+                             1,
+                             "ModelNoiseScale",
+                             "model/patch",
+                             "How strong the noise is that a run draws for this model.",
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
+  static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
+  static constexpr Input<double> noise_scale{"noise_scale",
+                                             Widget{.number = 1, .max = 64, .step = 0.01}};
+  static constexpr Output<Value> out{"MODEL", 0, "", "MODEL"};
+  static constexpr auto ports = heddle::ports(model, noise_scale, out);
+  static void execute(Context& ctx);
+};
+
 }  // namespace heddle::samplers

@@ -21,6 +21,7 @@ namespace {
 constexpr int kFlowLevels = 1000;
 constexpr int kFluxLevels = 10000;
 constexpr int kContinuousLevels = 1000;
+constexpr int kCascadeLevels = 10000;
 constexpr int kDistilledStride = 20;
 // What percent_to_sigma answers before the start, where a level above every table is meant.
 constexpr double kAboveAll = 999999999.9;
@@ -70,6 +71,33 @@ float flux_sigma(double mu, float t) {
 float flow_sigma(double shift, float t) {
   if (shift == 1.0) return t;
   return static_cast<float>(shift) * t / (1.0f + static_cast<float>(shift - 1.0) * t);
+}
+
+// The level at a time of Stable Cascade's cosine, and the time of a level, in single precision as
+// the reference has them.
+constexpr float kCosineOffset = 8e-3f;
+float cascade_angle(float time) {
+  return (time + kCosineOffset) / (1.0f + kCosineOffset) * std::numbers::pi_v<float> * 0.5f;
+}
+float cascade_first() {
+  const float root = std::cos(cascade_angle(0.0f));
+  return root * root;
+}
+float cascade_sigma(double shift, float time) {
+  const float root = std::cos(cascade_angle(time));
+  float alpha = root * root / cascade_first();
+  if (shift != 1.0) {
+    const float ratio =
+        std::log(alpha / (1.0f - alpha)) + 2.0f * std::log(1.0f / static_cast<float>(shift));
+    alpha = 1.0f / (1.0f + std::exp(-ratio));
+  }
+  alpha = std::clamp(alpha, 0.0001f, 0.9999f);
+  return std::sqrt((1.0f - alpha) / alpha);
+}
+float cascade_time(float sigma) {
+  const float alpha = std::clamp(1.0f / (sigma * sigma + 1.0f), 0.0f, 1.0f);
+  const float angle = std::acos(std::sqrt(alpha * cascade_first()));
+  return angle / (std::numbers::pi_v<float> * 0.5f) * (1.0f + kCosineOffset) - kCosineOffset;
 }
 
 }  // namespace
@@ -133,6 +161,14 @@ NoiseLevels NoiseLevels::continuous_v(double sigma_min, double sigma_max) {
   return {Kind::kContinuousV, sigma_min, sigma_max, kContinuousLevels};
 }
 
+NoiseLevels NoiseLevels::cascade(double shift) {
+  NoiseLevels levels(Kind::kCascade, shift, 1.0);
+  for (int k = 1; k <= kCascadeLevels; ++k)
+    levels.sigmas_.push_back(levels.sigma(static_cast<float>(double(k) / kCascadeLevels)));
+  levels.check_table();
+  return levels;
+}
+
 void NoiseLevels::check_table() const {
   const auto falls = [](float a, float b) { return !(a <= b); };
   const bool rises = std::adjacent_find(sigmas_.begin(), sigmas_.end(), falls) == sigmas_.end();
@@ -178,6 +214,8 @@ float NoiseLevels::timestep(float sigma) const {
       return 0.25f * std::log(sigma);
     case Kind::kContinuousV:
       return std::atan(sigma) / std::numbers::pi_v<float> * 2.0f;
+    case Kind::kCascade:
+      return cascade_time(sigma);
   }
   return sigma;
 }
@@ -196,6 +234,8 @@ float NoiseLevels::sigma(float timestep) const {
       return std::exp(timestep / 0.25f);
     case Kind::kContinuousV:
       return std::tan(timestep * std::numbers::pi_v<float> / 2.0f);
+    case Kind::kCascade:
+      return cascade_sigma(shift_, timestep);
   }
   return timestep;
 }
@@ -209,6 +249,8 @@ double NoiseLevels::percent_to_sigma(double percent) const {
     case Kind::kDiscrete:
     case Kind::kDistilled:
       return sigma(static_cast<float>(left * 999.0));
+    case Kind::kCascade:
+      return sigma(static_cast<float>(left));
     case Kind::kDiscreteFlow:
       return shift_ == 1.0 ? left : shift_ * left / (1.0 + (shift_ - 1.0) * left);
     case Kind::kFlux:

@@ -40,6 +40,10 @@ class NoiseLevels {
   // The same levels; timestep = 2 atan(sigma) / pi.
   static NoiseLevels continuous_v(double sigma_min, double sigma_max);
 
+  // Stable Cascade's 10000 levels of a squared cosine, whose ratios of signal to noise are divided
+  // by shift^2; timestep = the time of that cosine, 0 to 1.
+  static NoiseLevels cascade(double shift);
+
   // Never falling, never empty. (Strong shifts make neighbours equal in single precision.)
   std::span<const float> sigmas() const { return sigmas_; }
   float sigma_min() const { return sigmas_.front(); }
@@ -54,7 +58,15 @@ class NoiseLevels {
   double percent_to_sigma(double percent) const;
 
  private:
-  enum class Kind { kDiscrete, kDistilled, kDiscreteFlow, kFlux, kContinuousEdm, kContinuousV };
+  enum class Kind {
+    kDiscrete,
+    kDistilled,
+    kDiscreteFlow,
+    kFlux,
+    kContinuousEdm,
+    kContinuousV,
+    kCascade
+  };
 
   NoiseLevels(Kind kind, double shift, double multiplier)
       : kind_(kind), shift_(shift), multiplier_(multiplier) {}
@@ -64,7 +76,7 @@ class NoiseLevels {
   float interpolate(float position) const;
 
   Kind kind_;
-  double shift_ = 1.0;  // s of discrete_flow, mu of flux
+  double shift_ = 1.0;  // s of discrete_flow, mu of flux; of cascade
   double multiplier_ = 1.0;
   std::vector<float> sigmas_;
   std::vector<float> log_sigmas_;  // of the discrete kinds
@@ -83,6 +95,8 @@ double shift_at(const ShiftLine& line, double tokens);
 // mu of ModelSamplingFlux for a picture of `width` x `height` pixels: one token is 16 x 16 pixels.
 double flux_mu(int width, int height, double base_shift = 0.5, double max_shift = 1.15);
 
+// What the LTXV nodes take a latent to have where none is linked.
+inline constexpr double kLtxvTokens = 4096;
 // mu of the LTXV nodes for a latent of `tokens` = frames * height * width positions.
 double ltxv_mu(double tokens, double base_shift = 0.95, double max_shift = 2.05);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <boost/math/distributions/beta.hpp>
+#include <boost/math/distributions/normal.hpp>
 #include <cmath>
 #include <stdexcept>
 #include <string>
@@ -347,22 +348,26 @@ Sigmas turbo_sigmas(const NoiseLevels& levels, int steps, double denoise) {
   return sigmas;
 }
 
-Sigmas ltxv_sigmas(int steps, double mu, double terminal) {
+Sigmas ltxv_sigmas(int steps, double mu, std::optional<double> terminal) {
   require_steps("LTXVScheduler", steps);
   const auto e = static_cast<float>(std::exp(mu));
   Sigmas sigmas = linspace(1.0f, 0.0f, steps + 1);
   for (float& t : sigmas) {
     if (t != 0.0f) t = 1.0f / (e + (1.0f / t - 1.0f)) * e;
   }
-  if (terminal <= 0.0) return sigmas;
+  if (!terminal) return sigmas;
   const float last = sigmas[sigmas.size() - 2];
-  const float scale = (1.0f - last) / static_cast<float>(1.0 - terminal);
+  const float scale = (1.0f - last) / static_cast<float>(1.0 - *terminal);
   // One step has nothing to stretch: its only level is 1.
   if (scale == 0.0f) return sigmas;
   for (std::size_t k = 0; k + 1 < sigmas.size(); ++k) {
     sigmas[k] = 1.0f - (1.0f - sigmas[k]) / scale;
   }
   return sigmas;
+}
+
+double normal_quantile(double part) {
+  return boost::math::quantile(boost::math::normal_distribution<double>(), part);
 }
 
 }  // namespace heddle::samplers

@@ -93,7 +93,10 @@ Sigmas laplace_sigmas(int steps, double sigma_min, double sigma_max, double mu =
 Sigmas turbo_sigmas(const NoiseLevels& levels, int steps, double denoise = 1.0);
 
 // LTXV: evenly spaced times, shifted by ltxv_mu, then stretched so that the last before 0 is
-// `terminal` (0: not stretched).
-Sigmas ltxv_sigmas(int steps, double mu, double terminal = 0.1);
+// `terminal` (none: not stretched).
+Sigmas ltxv_sigmas(int steps, double mu, std::optional<double> terminal = 0.1);
+
+// The number that this `part` of a standard normal distribution lies below. REQUIRES: 0 < part < 1.
+double normal_quantile(double part);
 
 }  // namespace heddle::samplers

@@ -47,6 +47,7 @@ Tensor NoiseSource::draw(const Evaluation& evaluation) {
   else
     generator_.normal(values);
   if (evaluation.noise_clip > 0.0) clip(values, evaluation.noise_clip);
+  scale_noise(values, scale_);
   return ctx_.upload(shape_, HEDDLE_F32, values.data());
 }
 

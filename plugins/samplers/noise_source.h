@@ -21,6 +21,8 @@ class NoiseSource {
   // Increments of one Brownian path, that of `seed` over the levels of the run.
   NoiseSource(Context& ctx, Shape shape, std::uint64_t seed, std::span<const float> levels);
 
+  // All draws from now on are multiplied by this.
+  void scale_by(double factor) { scale_ = float(factor); }
   // The draw that `evaluation` wants.
   Tensor draw(const Evaluation& evaluation);
 
@@ -29,6 +31,7 @@ class NoiseSource {
   Shape shape_;
   Generator generator_;
   std::optional<BrownianTree> path_;
+  float scale_ = 1.0f;
 };
 
 }  // namespace heddle::samplers

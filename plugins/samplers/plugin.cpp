@@ -3,6 +3,7 @@
 #include "area_nodes.h"
 #include "conditioning_nodes.h"
 #include "custom_nodes.h"
+#include "edit_nodes.h"
 #include "empty_latent_nodes.h"
 #include "guider_nodes.h"
 #include "ksampler_nodes.h"
@@ -34,14 +35,17 @@ HEDDLE_PLUGIN(
     LaplaceScheduler, VPScheduler, SDTurboScheduler, AlignYourStepsScheduler, OptimalStepsScheduler,
     SplitSigmas, SplitSigmasDenoise, FlipSigmas, SetFirstSigma, ModelSamplingFlux, ModelSamplingSD3,
     ModelSamplingAuraFlow, ModelSamplingDiscrete, ModelSamplingContinuousEDM,
-    ModelSamplingContinuousV, EmptyLatentImage, EmptySD3LatentImage, RepeatLatentBatch,
-    LatentFromBatch, SetLatentNoiseMask, LatentUpscale, LatentUpscaleBy, LatentAdd, LatentSubtract,
-    LatentMultiply, LatentInterpolate, LatentBlend, LatentComposite, LatentCompositeMasked,
-    LatentBatch, LatentConcat, LatentRotate, LatentFlip, LatentCrop, LatentCut, LatentCutToBatch,
-    TrimVideoLatent, LatentBatchSeedBehavior, EmptyFlux2LatentImage, EmptyHunyuanLatentVideo,
-    EmptyHunyuanVideo15Latent, EmptyHunyuanImageLatent, EmptyLTXVLatentVideo, EmptyMochiLatentVideo,
-    EmptyCosmosLatentVideo, EmptyChromaRadianceLatentImage, EmptyQwenImageLayeredLatentImage,
-    FluxGuidance, ConditioningZeroOut, ConditioningCombine, ConditioningConcat, ConditioningAverage,
+    ModelSamplingContinuousV, ModelSamplingLTXV, ModelSamplingStableCascade, ModelNoiseScale,
+    LTXVScheduler, Flux2Scheduler, Ideogram4Scheduler, AddNoise, FluxDisableGuidance,
+    ReferenceLatent, FluxKontextMultiReferenceLatentMethod, LTXVConditioning, EmptyLatentImage,
+    EmptySD3LatentImage, RepeatLatentBatch, LatentFromBatch, SetLatentNoiseMask, LatentUpscale,
+    LatentUpscaleBy, LatentAdd, LatentSubtract, LatentMultiply, LatentInterpolate, LatentBlend,
+    LatentComposite, LatentCompositeMasked, LatentBatch, LatentConcat, LatentRotate, LatentFlip,
+    LatentCrop, LatentCut, LatentCutToBatch, TrimVideoLatent, LatentBatchSeedBehavior,
+    EmptyFlux2LatentImage, EmptyHunyuanLatentVideo, EmptyHunyuanVideo15Latent,
+    EmptyHunyuanImageLatent, EmptyLTXVLatentVideo, EmptyMochiLatentVideo, EmptyCosmosLatentVideo,
+    EmptyChromaRadianceLatentImage, EmptyQwenImageLayeredLatentImage, FluxGuidance,
+    ConditioningZeroOut, ConditioningCombine, ConditioningConcat, ConditioningAverage,
     ConditioningSetAreaStrength, ConditioningMultiply, ConditioningSetArea,
     ConditioningSetAreaPercentage, ConditioningSetAreaPercentageVideo, ConditioningSetMask,
     ConditioningSetTimestepRange, ConditioningTimestepsRange, ConditioningSetProperties,

@@ -108,4 +108,9 @@ std::pmr::vector<float> initial_noise(std::uint64_t seed, std::size_t item_count
   return noise;
 }
 
+void scale_noise(std::span<float> noise, float factor) {
+  if (factor == 1.0f) return;
+  for (float& value : noise) value *= factor;
+}
+
 }  // namespace heddle::samplers

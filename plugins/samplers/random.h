@@ -71,4 +71,7 @@ std::pmr::vector<float> initial_noise(
     std::uint64_t seed, std::size_t item_count, std::span<const std::int64_t> batch_index,
     std::pmr::memory_resource& memory = *std::pmr::get_default_resource());
 
+// Every value times `factor`; nothing where that is 1.
+void scale_noise(std::span<float> noise, float factor);
+
 }  // namespace heddle::samplers

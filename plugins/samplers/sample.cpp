@@ -134,8 +134,12 @@ Sampled sample(Context& ctx, const SampleJob& job) {
   const heddle_sampler_desc& sampler = sampler_named(job.sampler.name);
   const RunPlan run = plan_levels(sampler, job.sampler, job.sigmas, sampling);
 
+  const auto upload_noise = [&](std::pmr::vector<float> values) {
+    scale_noise(values, float(sampling.noise_scale));
+    return upload(values);
+  };
   Tensor noise;
-  if (job.noise.add) noise = upload(noise_of(latent, job.noise.seed, memory));
+  if (job.noise.add) noise = upload_noise(noise_of(latent, job.noise.seed, memory));
   const NoiseScaling mix =
       noise_scaling(sampling.prediction, run.levels.front(), sampling.levels.sigma_max());
   std::vector<ops::Term> beginning;
@@ -149,15 +153,17 @@ Sampled sample(Context& ctx, const SampleJob& job) {
   Denoiser denoiser(ctx, guide, sampling, latent.shape, looks_twice);
   Tensor mask_noise = noise;
   if (asks(HEDDLE_SAMPLER_NEW_MASK_NOISE) && has_noise_mask(latent))
-    mask_noise = upload(initial_noise(job.noise.seed + 1, latent.values.size(), memory));
+    mask_noise = upload_noise(initial_noise(job.noise.seed + 1, latent.values.size(), memory));
   denoiser.use_mask(NoiseMask::of(ctx, latent, samples, mask_noise, sampling,
                                   mask_steps_of(settings, run.levels, sampling)));
   denoiser.open(run.steps);
+  NoiseSource draws = asks(HEDDLE_SAMPLER_BROWNIAN)
+                          ? NoiseSource(ctx, latent.shape, job.noise.seed, run.levels)
+                          : NoiseSource(ctx, latent.shape, job.noise.seed);
+  draws.scale_by(sampling.noise_scale);
   SamplerLoop loop(
       ctx, [&](const Tensor& point, double sigma) { return denoiser(point, sigma); },
-      asks(HEDDLE_SAMPLER_BROWNIAN) ? NoiseSource(ctx, latent.shape, job.noise.seed, run.levels)
-                                    : NoiseSource(ctx, latent.shape, job.noise.seed),
-      run.steps, x);
+      std::move(draws), run.steps, x);
   Run steps(ctx, settings, loop);
   if (sampler.attempt != nullptr)
     steps.follow_attempts(sampler, run, [&](const SamplerPlan& plan) { denoiser.open(plan); });

@@ -20,7 +20,8 @@ std::optional<Infer::Set> constants_of(const EntryShapes& entry,
   using Kind = ConditioningInput::Kind;
   Infer::Set set;
   for (const auto& [kind, name] : inputs) {
-    if (kind == Kind::kGuidance) {
+    if (!is_given(kind, entry.scope)) continue;
+    if (kind == Kind::kGuidance || kind == Kind::kUnguided) {
       set.constants.push_back({name, HEDDLE_F32, {1}});
       continue;
     }

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <heddle/checked.hpp>
 
+#include "family_schedules.h"
+#include "latent.h"
 #include "schedule_kind.h"
 #include "sigmas_value.h"
 #include "tabled_schedule.h"
@@ -98,6 +100,27 @@ void AlignYourStepsScheduler::execute(Context& ctx) {
 
 void OptimalStepsScheduler::execute(Context& ctx) {
   ctx[sigmas] = tabled(ctx, ctx[model_type], ctx[steps], ctx[denoise]);
+}
+
+void LTXVScheduler::execute(Context& ctx) {
+  const double tokens = ctx.has(latent) ? tokens_of(samples_of(ctx[latent]).shape()) : kLtxvTokens;
+  const double mu = ltxv_mu(tokens, ctx[base_shift], ctx[max_shift]);
+  std::optional<double> end;
+  if (ctx[stretch]) end = ctx[terminal];
+  ctx[sigmas] = made(ctx, [&] { return ltxv_sigmas(steps_of<LTXVScheduler>(ctx), mu, end); });
+}
+
+void Flux2Scheduler::execute(Context& ctx) {
+  ctx[sigmas] = made(ctx, [&] {
+    return flux2_sigmas(steps_of<Flux2Scheduler>(ctx), double(ctx[width]) * double(ctx[height]));
+  });
+}
+
+void Ideogram4Scheduler::execute(Context& ctx) {
+  ctx[sigmas] = made(ctx, [&] {
+    return ideogram4_sigmas(steps_of<Ideogram4Scheduler>(ctx),
+                            double(ctx[width]) * double(ctx[height]), ctx[mu], ctx[std]);
+  });
 }
 
 }  // namespace heddle::samplers

@@ -190,4 +190,66 @@ struct OptimalStepsScheduler {
   static void execute(Context& ctx);
 };
 
+struct LTXVScheduler {
+  static constexpr Info info{"LTXVScheduler",
+                             1,
+                             "",
+                             "model/sampling/schedulers",
+                             "The levels of LTX-Video: shifted by the size of the latent, then "
+                             "stretched.",
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
+  static constexpr Input<std::int64_t> steps{"steps", kSteps};
+  static constexpr Input<double> max_shift{"max_shift",
+                                           Widget{.number = 2.05, .max = 100, .step = 0.01}};
+  static constexpr Input<double> base_shift{"base_shift",
+                                            Widget{.number = 0.95, .max = 100, .step = 0.01}};
+  static constexpr Input<bool> stretch{"stretch",
+                                       Widget{.number = 1, .extra = R"({"advanced": true})"}};
+  static constexpr Input<double> terminal{
+      "terminal",
+      Widget{.number = 0.1, .max = 0.99, .step = 0.01, .extra = R"({"advanced": true})"}};
+  static constexpr Input<Value> latent{"latent", HEDDLE_PORT_OPTIONAL, "", "LATENT"};
+  static constexpr Output<Tensor> sigmas{"SIGMAS", 0, "", "SIGMAS"};
+  static constexpr auto ports =
+      heddle::ports(steps, max_shift, base_shift, stretch, terminal, latent, sigmas);
+  static void execute(Context& ctx);
+};
+
+struct Flux2Scheduler {
+  static constexpr Widget kSide{.number = 1024, .min = 16, .max = 16384, .step = 1};
+
+  static constexpr Info info{"Flux2Scheduler",
+                             1,
+                             "",
+                             "model/sampling/schedulers",
+                             "The levels of FLUX.2 for a picture's size and a number of steps.",
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
+  static constexpr Input<std::int64_t> steps{"steps", Widget{.number = 20, .min = 1, .max = 4096}};
+  static constexpr Input<std::int64_t> width{"width", kSide};
+  static constexpr Input<std::int64_t> height{"height", kSide};
+  static constexpr Output<Tensor> sigmas{"SIGMAS", 0, "", "SIGMAS"};
+  static constexpr auto ports = heddle::ports(steps, width, height, sigmas);
+  static void execute(Context& ctx);
+};
+
+struct Ideogram4Scheduler {
+  static constexpr Widget kSide{.number = 1024, .min = 256, .max = 8192, .step = 16};
+
+  static constexpr Info info{"Ideogram4Scheduler",
+                             1,
+                             "Ideogram 4 Scheduler",
+                             "model/sampling/schedulers",
+                             "Levels at the quantiles of a normal distribution of the logit.",
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
+  static constexpr Input<std::int64_t> steps{"steps", Widget{.number = 20, .min = 1, .max = 200}};
+  static constexpr Input<std::int64_t> width{"width", kSide};
+  static constexpr Input<std::int64_t> height{"height", kSide};
+  static constexpr Input<double> mu{"mu", Widget{.number = 0, .min = -10, .max = 10, .step = 0.05}};
+  static constexpr Input<double> std{"std",
+                                     Widget{.number = 1.75, .min = 0.1, .max = 5, .step = 0.05}};
+  static constexpr Output<Tensor> sigmas{"SIGMAS", 0, "", "SIGMAS"};
+  static constexpr auto ports = heddle::ports(steps, width, height, mu, std, sigmas);
+  static void execute(Context& ctx);
+};
+
 }  // namespace heddle::samplers

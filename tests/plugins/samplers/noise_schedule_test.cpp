@@ -263,7 +263,8 @@ BOOST_AUTO_TEST_CASE(schedules_of_their_own_nodes_follow_their_formulas) {
   BOOST_TEST(turbo_sigmas(sd, 1) == (Sigmas{sd.sigma(999.0f), 0.0f}));
   BOOST_TEST(turbo_sigmas(sd, 2, 0.5) == (Sigmas{sd.sigma(499.0f), sd.sigma(399.0f), 0.0f}));
   BOOST_TEST(turbo_sigmas(sd, 5, 0.2) == (Sigmas{sd.sigma(199.0f), sd.sigma(99.0f), 0.0f}));
-  BOOST_TEST(ltxv_sigmas(4, 0.0, 0.0) == (Sigmas{1.0f, 0.75f, 0.5f, 0.25f, 0.0f}));
+  BOOST_TEST(ltxv_sigmas(4, 0.0, std::nullopt) == (Sigmas{1.0f, 0.75f, 0.5f, 0.25f, 0.0f}));
+  BOOST_TEST(ltxv_sigmas(2, 0.0, 0.0) == (Sigmas{1.0f, 0.0f, 0.0f}));
   BOOST_TEST(ltxv_sigmas(1, 2.0) == (Sigmas{1.0f, 0.0f}));
 }
 

@@ -24,7 +24,7 @@
  * CONDITIONING  list of records
  *   cross_attn    tensor (B, tokens, width)
  *   pooled_output tensor (B, width), optional
- *   guidance      float, optional
+ *   guidance      float, optional; unguided, bool: true means none at all, not even the default
  *   strength      float, optional: weight in the mean of several entries
  *   area          list of numbers, optional: it counts in a part of the latent only. Sizes, then
  *                 positions, of its axes behind batch and channels, in cells (h, w, y, x)
@@ -36,6 +36,9 @@
  *   default       bool, optional: it counts where the other entries leave something of 1
  *   concat_latent_image, concat_mask  tensors (B, C, h, w) and (B, 1, H, W) f32, optional: a
  *                 picture with a part masked out, scaled, for models that read it. Others leave it
+ *   reference_latents  list of records with samples and scaled as of a LATENT, optional: pictures
+ *                 that the model is shown. reference_latents_method, a text: where they lie
+ *   frame_rate    float, optional: pictures a second, for models of video. Others leave it
  * MODEL         heddle's model kind. Settings of a denoiser (abi/model.h):
  *   latent_channels, latent_downscale    ints
  *   latent_scale, latent_shift           floats: scaled = (raw - shift) * scale
@@ -48,8 +51,9 @@
  *                 "img_to_img", "lcm" as ComfyUI's
  *   noise_table   "discrete_flow" or "flux": how noise levels are spaced; noise_shift, noise_mu
  *                 their parameters. "discrete" or "distilled", also with "_zero_snr" behind it;
- *                 "continuous_edm" or "continuous_v" from noise_lowest to noise_highest
+ *                 "continuous_edm" or "continuous_v" from noise_lowest to noise_highest; "cascade"
  *   noise_multiplier  the timestep of noise level 1; absent means 1
+ *   noise_scale   float, optional: a factor of all noise that a run draws
  *   prediction_patches  list of records, optional: what changes the model's predictions behind the
  *                 guidance, in this order. name; numbers, a record of floats; operation, a text,
  *                 and conditioning, a CONDITIONING, where the patch takes such
