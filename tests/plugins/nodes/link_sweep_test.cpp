@@ -169,11 +169,9 @@ struct SweepFixture {
     std::vector<engine::NodeTypeRef> types;
     for (const std::string_view name : engine.plugins.catalog->type_names()) {
       engine::NodeTypeRef type = engine.plugins.catalog->find(name);
-      const bool is_of_tests = name.starts_with("test.") || name.starts_with("demo.");
       // Loops begin and end in pairs: tests/execution has them.
-      const bool is_boundary = type->has(HEDDLE_NODE_LOOP_START | HEDDLE_NODE_LOOP_END);
-      if (!is_of_tests && !is_boundary && !type->has(HEDDLE_NODE_BLOCK))
-        types.push_back(std::move(type));
+      constexpr auto kNot = HEDDLE_NODE_BLOCK | HEDDLE_NODE_LOOP_START | HEDDLE_NODE_LOOP_END;
+      if (!is_of_tests && !type->has(kNot)) types.push_back(std::move(type));
     }
     return types;
   }
