@@ -18,31 +18,34 @@
 
 namespace heddle::engine {
 
-// One change: scale * up * down is added to rows of the model's tensors, one after another as
-// `rows` names them.
+// One change of rows of the model's tensors, one after another as `rows` names them: keep * (what
+// stands there) + scale * up * down.
 struct WeightPatch {
   struct Rows {
     std::string tensor;  // of the model
     std::int64_t begin = 0;
     std::int64_t end = -1;  // -1: all of them
   };
-  std::string up;  // a tensor of the patches' file: (rows, rank); (rows, ...) where `down` is empty
+  std::string up;    // a tensor of the patches' file: (rows, rank); (rows, ...) where `down` is
+                     // empty; empty: nothing is added
   std::string down;  // (rank, ...): as many elements to a row as the model's tensor has; empty:
                      // `up` is the whole difference
   double scale = 1;
   std::vector<Rows> rows;
+  double keep = 1;  // what stands there counts so much, with what earlier changes made of it
 };
 
 class WeightPatches {
  public:
-  // What is added to rows [begin, end) of a tensor: to row `begin` belongs row `first` of `up`. The
+  // What becomes of rows [begin, end) of a tensor: to row `begin` belongs row `first` of `up`. The
   // views live as long as the patches.
   struct Term {
     std::int64_t begin = 0, end = 0, first = 0;
-    const TensorView* up = nullptr;
+    const TensorView* up = nullptr;    // nullptr: nothing is added
     const TensorView* down = nullptr;  // nullptr: `up` is the whole difference
     double scale = 1;
     Hash128 file;  // the identity of the checkpoint of `up` and `down`
+    double keep = 1;
   };
 
   // Those of `before` (nullptr: none), then these: the sum is taken in this order. Throws
@@ -52,6 +55,15 @@ class WeightPatches {
                                                      const Checkpoint& model,
                                                      const Checkpoint& file,
                                                      std::span<const WeightPatch> patches);
+  // The same for patches whose `up` are tensors of another model, whole: as its own patches make
+  // them.
+  struct Other {
+    const Checkpoint& checkpoint;
+    const WeightPatches* patches;  // nullptr: none
+  };
+  static std::shared_ptr<const WeightPatches> merge(const WeightPatches* before,
+                                                    const Checkpoint& model, const Other& other,
+                                                    std::span<const WeightPatch> patches);
 
   // In the order in which they are added; empty for most tensors.
   std::span<const Term> of(std::string_view tensor) const;
@@ -64,6 +76,10 @@ class WeightPatches {
   std::span<const Checkpoint> files() const { return files_; }
 
  private:
+  void add(const Checkpoint& model, const Checkpoint& file, const WeightPatch& patch,
+           const WeightPatches* of_file);
+  void add_patched(const Term& whole, const std::string& tensor, std::span<const Term> changes);
+
   std::map<std::string, std::vector<Term>, std::less<>> terms_;
   std::vector<Checkpoint> files_;
   Hash128 identity_;

@@ -116,6 +116,7 @@ struct Prepared {
   std::int64_t rank = 0;
   std::vector<float> down = {};  // rank rows of the padded width
   bool is_whole() const { return term->down == nullptr; }
+  bool adds() const { return term->up != nullptr; }
 };
 
 class Merge {
@@ -148,7 +149,8 @@ class Merge {
   };
   Scratch scratch() const {
     Scratch s;
-    for (const Prepared& p : prepared_) s.ups.emplace_back(std::size_t(kChunkRows * up_width(p)));
+    for (const Prepared& p : prepared_)
+      s.ups.emplace_back(std::size_t(p.adds() ? kChunkRows * up_width(p) : 0));
     return s;
   }
 
@@ -171,6 +173,7 @@ class Merge {
 
   void read_up(const Prepared& p, std::int64_t begin, std::int64_t end,
                std::vector<float>& up) const {
+    if (!p.adds()) return;
     const std::vector<PatchedRows::Span> ranks{{0, p.rank}};
     const RowReader reader(*p.term->up, p.is_whole() ? rows_.spans : ranks);
     const std::int64_t width = up_width(p);
@@ -178,7 +181,11 @@ class Merge {
     for (std::int64_t row = begin; row < end; ++row) {
       float* const to = up.data() + (row - begin) * width;
       reader.read(p.term->first + row - p.term->begin, to);
-      for (std::int64_t i = 0; i < width; ++i) to[i] = float(p.term->scale * double(to[i]));
+      // A share of a model is taken in f32, as PyTorch takes it.
+      if (p.term->keep != 1)
+        for (std::int64_t i = 0; i < width; ++i) to[i] *= float(p.term->scale);
+      else
+        for (std::int64_t i = 0; i < width; ++i) to[i] = float(p.term->scale * double(to[i]));
     }
   }
 
@@ -186,8 +193,19 @@ class Merge {
             Scratch& scratch) const {
     const std::int64_t columns = std::min(kColumnBlock, width_ - column);
     std::ranges::fill(scratch.delta, 0.0f);
+    const auto add_sum = [&] {
+      for (std::int64_t r = row; r < end; ++r)
+        add(scratch.delta + (r - row) * kColumnBlock, columns, row_of(r) + column);
+    };
     for (std::size_t t = 0; t < prepared_.size(); ++t) {
       const Prepared& p = prepared_[t];
+      if (p.term->keep != 1) {
+        if (t > 0) add_sum();
+        std::ranges::fill(scratch.delta, 0.0f);
+        for (std::int64_t r = row; r < end; ++r)
+          for (std::int64_t i = 0; i < columns; ++i) row_of(r)[column + i] *= float(p.term->keep);
+      }
+      if (!p.adds()) continue;
       const float* const up = scratch.ups[t].data() + (row - chunk_begin) * up_width(p);
       if (p.is_whole())
         for (std::int64_t r = 0; r < end - row; ++r)
@@ -196,8 +214,7 @@ class Merge {
         multiply_({up, p.down.data() + column, p.rank, padded_, rounded_up(columns, kColumnTile),
                    scratch.delta});
     }
-    for (std::int64_t r = row; r < end; ++r)
-      add(scratch.delta + (r - row) * kColumnBlock, columns, row_of(r) + column);
+    add_sum();
   }
 
   static void add(const float* what, std::int64_t count, float* to) {

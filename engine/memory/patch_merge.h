@@ -21,10 +21,11 @@ struct PatchedRows {
   std::vector<const WeightPatches::Term*> terms;
 };
 
-// out: (end - begin) rows of all spans, row-major. Each element is W + (d1 + d2 + ...), each d
-// the f32 sum of up * down over the rank in its order: the bytes depend neither on which rows and
-// columns are asked for together, nor on the number of threads or the instructions of the
-// processor. Big ones are computed by several threads, which end before this returns.
+// out: (end - begin) rows of all spans, row-major. Each element is W + (d1 + d2 + ...), each d the
+// f32 sum of up * down over the rank in its order; a term that keeps less or more than all of what
+// stands there multiplies it first, in f32: the bytes depend neither on which rows and columns are
+// asked for together, nor on the number of threads or the instructions of the processor. Big ones
+// are computed by several threads, which end before this returns.
 void merge_patches(const PatchedRows& rows, float* out);
 
 }  // namespace heddle::engine

@@ -248,7 +248,7 @@ void check_files(const WeightSource& source) {
     part.tensor->file->mapping->check();
     if (source.patches == nullptr) continue;
     for (const WeightPatches::Term& term : source.patches->of(part.tensor->name))
-      term.up->file->mapping->check();  // `down` is of the same file
+      if (term.up != nullptr) term.up->file->mapping->check();  // `down` is of the same file
   }
 }
 

@@ -1,5 +1,8 @@
 // heddle.model/0: what nodes ask of MODEL values, and how they make changed ones.
+#include <cstddef>
+
 #include "engine/base/error.h"
+#include "engine/base/json.h"
 #include "engine/device/status.h"
 #include "engine/files/weight_patches.h"
 #include "engine/graph/model.h"
@@ -12,23 +15,57 @@ namespace {
 
 std::string text(const char* name) { return name == nullptr ? std::string() : std::string(name); }
 
-WeightPatch weight_patch(const heddle_patch& patch) {
-  WeightPatch result{text(patch.up), text(patch.down), patch.scale, {}};
-  for (std::uint32_t i = 0; i < patch.row_count; ++i)
-    result.rows.push_back({patch.rows[i]->tensor, patch.rows[i]->begin, patch.rows[i]->end});
-  return result;
+std::vector<WeightPatch> weight_patches(std::uint32_t count, const heddle_patch* const* patches) {
+  std::vector<WeightPatch> list;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const heddle_patch& patch = *patches[i];
+    WeightPatch& result =
+        list.emplace_back(WeightPatch{text(patch.up), text(patch.down), patch.scale, {}});
+    for (std::uint32_t r = 0; r < patch.row_count; ++r)
+      result.rows.push_back({patch.rows[r]->tensor, patch.rows[r]->begin, patch.rows[r]->end});
+    if (patch.size >= offsetof(heddle_patch, keep) + sizeof patch.keep) result.keep = patch.keep;
+  }
+  return list;
+}
+
+heddle_value* patched(const Model& plain, std::shared_ptr<const WeightPatches> patches) {
+  auto changed = std::make_shared<Model>(plain);
+  changed->patches = std::move(patches);
+  changed->identity = Hasher().add(plain.identity).add(changed->patches->identity()).finish();
+  return const_cast<heddle_value*>(
+      make_value(std::shared_ptr<const Model>(std::move(changed))).release());
 }
 
 heddle_status* with_patches(const heddle_value* model, heddle_checkpoint* file, std::uint32_t count,
                             const heddle_patch* const* patches, heddle_value** out) {
   return to_status([&] {
     const Model& plain = *get_model(*model);
-    std::vector<WeightPatch> list;
-    for (std::uint32_t i = 0; i < count; ++i) list.push_back(weight_patch(*patches[i]));
-    auto changed = std::make_shared<Model>(plain);
-    changed->patches =
-        WeightPatches::extend(plain.patches.get(), *plain.checkpoint, file->checkpoint, list);
-    changed->identity = Hasher().add(plain.identity).add(changed->patches->identity()).finish();
+    *out = patched(plain, WeightPatches::extend(plain.patches.get(), *plain.checkpoint,
+                                                file->checkpoint, weight_patches(count, patches)));
+  });
+}
+
+heddle_status* merge(const heddle_value* model, const heddle_value* other, std::uint32_t count,
+                     const heddle_patch* const* patches, heddle_value** out) {
+  return to_status([&] {
+    const Model& plain = *get_model(*model);
+    const Model& added = *get_model(*other);
+    *out = patched(plain, WeightPatches::merge(plain.patches.get(), *plain.checkpoint,
+                                               {*added.checkpoint, added.patches.get()},
+                                               weight_patches(count, patches)));
+  });
+}
+
+heddle_status* rebuild(heddle_ctx* ctx, const heddle_value* model, const heddle_value* config,
+                       heddle_value** out) {
+  return to_status([&] {
+    const Model& old = *get_model(*model);
+    const Value built = ctx->build_model(old.role, *old.checkpoint, config);
+    auto changed = std::make_shared<Model>(*get_model(*built));
+    changed->patches = old.patches;
+    changed->hints = old.hints;
+    changed->identity =
+        Hasher().add(old.identity).add("configuration").add(write_json(to_json(*config))).finish();
     *out = const_cast<heddle_value*>(
         make_value(std::shared_ptr<const Model>(std::move(changed))).release());
   });
@@ -72,7 +109,9 @@ const heddle_model_service* model_service() {
       [](const heddle_value* model, heddle_checkpoint** out) {
         return to_status([&] { *out = new heddle_checkpoint(*get_model(*model)->checkpoint); });
       },
-      &with_patches};
+      &with_patches,
+      &merge,
+      &rebuild};
   return &table;
 }
 

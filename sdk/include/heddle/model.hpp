@@ -286,27 +286,59 @@ inline Checkpoint model_checkpoint(const Value& model) {
   return Checkpoint::adopt(out);
 }
 
-// scale * up * down is added to rows of the model's tensors; see heddle_patch. `down` empty: up is
-// the whole difference.
+// Rows of the model's tensors become keep * rows + scale * up * down; see heddle_patch. `down`
+// empty: up is the whole difference; `up` empty, too: nothing is added.
 struct Patch {
   std::string up, down;
   double scale = 1;
   std::vector<Part> rows;
+  double keep = 1;
 };
+
+// Patches as the ABI takes them. Borrows their names.
+class RawPatches {
+ public:
+  explicit RawPatches(const std::vector<Patch>& patches) {
+    const auto name = [](const std::string& text) { return text.empty() ? nullptr : text.c_str(); };
+    for (const Patch& patch : patches) {
+      const RawParts& parts = rows_.emplace_back(patch.rows);
+      raw_.push_back({sizeof(heddle_patch), parts.size(), name(patch.up), name(patch.down),
+                      patch.scale, parts.data(), patch.keep});
+    }
+    for (const heddle_patch& patch : raw_) pointers_.push_back(&patch);
+  }
+  RawPatches(const RawPatches&) = delete;
+  std::uint32_t size() const { return std::uint32_t(pointers_.size()); }
+  const heddle_patch* const* data() const { return pointers_.data(); }
+
+ private:
+  std::deque<RawParts> rows_;  // they stay where they are
+  std::vector<heddle_patch> raw_;
+  std::vector<const heddle_patch*> pointers_;
+};
+
 inline Value with_patches(const Value& model, const Checkpoint& file,
                           const std::vector<Patch>& patches) {
-  std::deque<RawParts> rows;  // they stay where they are
-  std::vector<heddle_patch> raw;
-  for (const Patch& patch : patches) {
-    const RawParts& parts = rows.emplace_back(patch.rows);
-    raw.push_back({sizeof(heddle_patch), parts.size(), patch.up.c_str(),
-                   patch.down.empty() ? nullptr : patch.down.c_str(), patch.scale, parts.data()});
-  }
-  std::vector<const heddle_patch*> pointers;
-  for (const heddle_patch& patch : raw) pointers.push_back(&patch);
+  const RawPatches raw(patches);
   heddle_value* out = nullptr;
-  check(service<heddle_model_service>().with_patches(
-      model.raw(), file.raw(), std::uint32_t(raw.size()), pointers.data(), &out));
+  check(service<heddle_model_service>().with_patches(model.raw(), file.raw(), raw.size(),
+                                                     raw.data(), &out));
+  return Value::adopt(out);
+}
+// The same with tensors of another model as `up`, as its own patches make them.
+inline Value merged_with(const Value& model, const Value& other,
+                         const std::vector<Patch>& patches) {
+  const RawPatches raw(patches);
+  heddle_value* out = nullptr;
+  check(service<heddle_model_service>().merge(model.raw(), other.raw(), raw.size(), raw.data(),
+                                              &out));
+  return Value::adopt(out);
+}
+
+// The model of another configuration over the same weights, with their patches.
+inline Value rebuilt_model(Context& ctx, const Value& model, const Value& config) {
+  heddle_value* out = nullptr;
+  check(service<heddle_model_service>().rebuild(ctx.raw(), model.raw(), config.raw(), &out));
   return Value::adopt(out);
 }
 

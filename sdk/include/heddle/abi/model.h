@@ -112,10 +112,10 @@ typedef struct heddle_model_desc {
   const char* doc;                        /* optional: NULL or a sentence for people */
 } heddle_model_desc;
 
-/* A change of weights: scale * up * down is added to rows of a model's tensors. `up` (rows, rank)
- * and `down` (rank, ...) are tensors of the patches' own checkpoint; where down is NULL, `up` is
- * the whole difference (rows, ...). `rows` are parts of the model's checkpoint, one after another
- * as many as `up` has. */
+/* A change of weights: rows of a model's tensors become keep * rows + scale * up * down. `up`
+ * (rows, rank) and `down` (rank, ...) are tensors of the patches' own checkpoint; where down is
+ * NULL, `up` is the whole difference (rows, ...), and where up is NULL, nothing is added. `rows`
+ * are parts of the model's checkpoint, one after another as many as `up` has. */
 typedef struct heddle_patch {
   uint32_t size;
   uint32_t row_count;
@@ -123,6 +123,7 @@ typedef struct heddle_patch {
   const char* down;
   double scale;
   const heddle_part* const* rows;
+  double keep; /* 1 where `size` ends before it */
 } heddle_patch;
 
 /* MODEL values: {graph, weights, patches, settings, hints}, immutable; with_... shares everything
@@ -146,6 +147,14 @@ typedef struct heddle_model_service {
    * are. Fails when a patch does not fit. */
   heddle_status* (*with_patches)(const heddle_value* model, heddle_checkpoint* file, uint32_t count,
                                  const heddle_patch* const* patches, heddle_value** out);
+  /* The same with tensors of another model in the place of `up`, as that model's own patches make
+   * them. */
+  heddle_status* (*merge)(const heddle_value* model, const heddle_value* other, uint32_t count,
+                          const heddle_patch* const* patches, heddle_value** out);
+  /* Its family's graph for another configuration over the same weights, with the same patches and
+   * hints. [call] */
+  heddle_status* (*rebuild)(heddle_ctx*, const heddle_value* model, const heddle_value* config,
+                            heddle_value** out);
 } heddle_model_service;
 
 #ifdef __cplusplus
