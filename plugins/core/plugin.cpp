@@ -1,17 +1,22 @@
 // plugins/core/plugin.cpp - the plugin of the loaders of model files, of literals, of what computes
 // with them and of what shows a value.
+#include "attention_nodes.h"
+#include "block_merge_nodes.h"
 #include "list_nodes.h"
 #include "literal_nodes.h"
 #include "loader_nodes.h"
 #include "logic_nodes.h"
 #include "loop_nodes.h"
 #include "lora_nodes.h"
+#include "merge_nodes.h"
 #include "preview_nodes.h"
 #include "regex_nodes.h"
 #include "string_nodes.h"
 #include "text_list_nodes.h"
 
 namespace heddle::loaders {
+
+static_assert(std::size(kBlockMerges) == 16, "each row is a node of the list below");
 
 HEDDLE_PLUGIN("org.heddle.core", "0.1.0", DiffusersLoader, CheckpointLoaderSimple, UNETLoader,
               VAELoader, CLIPLoader, DualCLIPLoader, UnetLoaderGGUF, CLIPLoaderGGUF,
@@ -25,6 +30,12 @@ HEDDLE_PLUGIN("org.heddle.core", "0.1.0", DiffusersLoader, CheckpointLoaderSimpl
               ConvertArrayToString, ConvertDictionaryToString, AddTextPrefix, AddTextSuffix,
               ReplaceText, StripWhitespace, TextToLowercase, TextToUppercase, TruncateText,
               RegexMatch, RegexExtract, RegexReplace, StartLoop, EndLoop, LoopIteration,
-              LoopProgress, LoopOutputs)
+              LoopProgress, LoopOutputs, ModelMergeSimple, ModelMergeAdd, ModelMergeSubtract,
+              ModelMergeBlocks, MergeByBlocks<0>, MergeByBlocks<1>, MergeByBlocks<2>,
+              MergeByBlocks<3>, MergeByBlocks<4>, MergeByBlocks<5>, MergeByBlocks<6>,
+              MergeByBlocks<7>, MergeByBlocks<8>, MergeByBlocks<9>, MergeByBlocks<10>,
+              MergeByBlocks<11>, MergeByBlocks<12>, MergeByBlocks<13>, MergeByBlocks<14>,
+              MergeByBlocks<15>, CLIPMergeSimple, CLIPMergeAdd, CLIPMergeSubtract,
+              CLIPAttentionMultiply, UNetSelfAttentionMultiply, UNetCrossAttentionMultiply)
 
 }  // namespace heddle::loaders
