@@ -145,7 +145,7 @@ Value folder_encoder(Context& ctx, const FolderPart& where) {
                     "with merges.txt. The download is probably incomplete.");
   const std::int64_t length = max_length_of(tokenizer);
   Record record = encoder_record(kind, model);
-  record.set("tokenizer", tokenizer);
+  record.set("tokenizer", tokenizer).set("config", config);
   // The folder's texts are cut and padded to one length, as the model was trained.
   if (kind.family == "clip")
     return with_lengths(std::move(record), length > 0 ? length : kClipLength, 0);

@@ -10,6 +10,6 @@ namespace heddle::encoders {
 
 HEDDLE_PLUGIN("org.heddle.encoders", "0.1.0", Clip, ClipEmbed, ClipLayer, ClipFinish, ClipProject,
               T5, T5Embed, T5Bias, T5Layer, T5Finish, CLIPTextEncode, CLIPTextEncodeFlux,
-              CLIPSetLastLayer, T5Modules, Tokenizers)
+              CLIPSetLastLayer, T5TokenizerOptions, T5Modules, Tokenizers)
 
 }  // namespace heddle::encoders

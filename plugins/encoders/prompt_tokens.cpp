@@ -72,6 +72,12 @@ Windows TextEncoder::windows(const std::string& prompt, const Context* ctx) cons
     wanted.cancelled_of = const_cast<Context*>(ctx);
   }
   Windows all{.rows = pack(prompt, wanted), .empty = {}, .cut_at = 0};
+  if (const auto padding = record_.get<std::int64_t>("least_padding", 0); padding > 0) {
+    wanted.least_length = 0;
+    const auto ids = std::int64_t(all.rows.empty() ? 0 : pack(prompt, wanted).front().ids.size());
+    wanted.least_length = std::max(record_.get<std::int64_t>("least_length", 0), ids + padding);
+    all.rows = pack(prompt, wanted);
+  }
   if (all.rows.empty() || all.rows.front().ids.empty())
     throw Error(HEDDLE_INTERNAL, "the tokenizer of " + name_ + " gave no tokens");
   if (!is_clip_ && all.rows.size() > 1) {
@@ -103,8 +109,9 @@ std::vector<EncoderUse> encoders_of(const Value& clip) {
   if (type == "flux") {
     EncoderUse t5 = use_of(clip, "t5", "T5"), l = use_of(clip, "clip", "CLIP");
     t5.cross_attn = l.pooled_output = true;
-    // FLUX reads CLIP's pooled vector alone, which a layer to stop at does not change.
-    l.stop_at_layer = -1;
+    // T5 ends at the asked for layer already. FLUX reads CLIP's pooled vector alone, which a layer
+    // to stop at does not change.
+    t5.stop_at_layer = l.stop_at_layer = -1;
     return {t5, l};
   }
   if (type == "stable_diffusion") {

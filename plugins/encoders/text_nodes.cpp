@@ -1,5 +1,7 @@
 #include "text_nodes.h"
 
+#include <heddle/model.hpp>
+
 #include "encode.h"
 
 namespace heddle::encoders {
@@ -7,6 +9,25 @@ namespace {
 
 Prompt flux_prompt(const std::string& clip_l, const std::string& t5xxl) {
   return {.text = "", .by_encoder = {{"clip_l", clip_l}, {"t5xxl", t5xxl}}};
+}
+
+// A T5 whose last layer is the asked for one, under the norm behind it: what follows is left out.
+// Other encoders say themselves which of their outputs is meant.
+Value stopped_at(Context& ctx, const Value& encoder, std::int64_t stop) {
+  if (encoder.get<std::string>("family", "") != "t5") return encoder;
+  const Value model = encoder.field("model");
+  const std::int64_t layers =
+      encoder.get<std::int64_t>("layers", model_settings(model).get<std::int64_t>("layers", 0));
+  // As ComfyUI: a number beyond the encoder's layers means the last.
+  const std::int64_t wanted = -stop > layers ? layers : layers + 1 + stop;
+  if (wanted == model_settings(model).get<std::int64_t>("layers", 0)) return encoder;
+  const Value config = encoder.field("config");
+  Record changed = config.is(HEDDLE_KIND_RECORD) ? Record(config) : Record();
+  changed.set("num_layers", value_of(wanted));
+  return Record(encoder)
+      .set("model", rebuilt_model(ctx, model, changed.value()))
+      .set("layers", value_of(layers))
+      .value();
 }
 
 }  // namespace
@@ -35,7 +56,30 @@ void CLIPTextEncodeFlux::infer(Infer& question) {
 }
 
 void CLIPSetLastLayer::execute(Context& ctx) {
-  ctx[out] = Record(ctx[clip]).set("stop_at_layer", value_of(ctx[layer])).value();
+  const std::int64_t stop = ctx[layer];
+  const Value value = ctx[clip], list = value.field("encoders");
+  std::vector<Value> encoders;
+  for (std::uint32_t i = 0; i < list.count(); ++i)
+    encoders.push_back(stopped_at(ctx, list.item(i), stop));
+  ctx[out] =
+      Record(value).set("encoders", list_of(encoders)).set("stop_at_layer", value_of(stop)).value();
+}
+
+void T5TokenizerOptions::execute(Context& ctx) {
+  const Value value = ctx[clip], list = value.field("encoders");
+  std::vector<Value> encoders;
+  for (std::uint32_t i = 0; i < list.count(); ++i) {
+    const Value encoder = list.item(i);
+    if (encoder.get<std::string>("family", "") != "t5") {
+      encoders.push_back(encoder);
+      continue;
+    }
+    encoders.push_back(Record(encoder)
+                           .set("least_length", value_of(ctx[min_length]))
+                           .set("least_padding", value_of(ctx[min_padding]))
+                           .value());
+  }
+  ctx[out] = Record(value).set("encoders", list_of(encoders)).value();
 }
 
 }  // namespace heddle::encoders

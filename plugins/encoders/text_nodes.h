@@ -43,6 +43,24 @@ struct CLIPTextEncodeFlux {
   static void infer(Infer& question);
 };
 
+struct T5TokenizerOptions {
+  static constexpr Widget kIds{.number = 0, .min = 0, .max = 10000, .step = 1};
+
+  static constexpr Info info{"T5TokenizerOptions",
+                             1,
+                             "",
+                             "_for_testing/conditioning",
+                             "How many padding tokens follow a text at least, and how many tokens "
+                             "there are at least, of T5.",
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES | HEDDLE_NODE_EXPERIMENTAL};
+  static constexpr Input<Value> clip{"clip", HEDDLE_PORT_PASS, "", "CLIP"};
+  static constexpr Input<std::int64_t> min_padding{"min_padding", kIds};
+  static constexpr Input<std::int64_t> min_length{"min_length", kIds};
+  static constexpr Output<Value> out{"CLIP", 0, "", "CLIP"};
+  static constexpr auto ports = heddle::ports(clip, min_padding, min_length, out);
+  static void execute(Context& ctx);
+};
+
 struct CLIPSetLastLayer {
   static constexpr Widget kLayer{
       .number = -1, .min = -24, .max = -1, .step = 1, .extra = R"({"advanced": true})"};

@@ -66,7 +66,9 @@
  *   encoders      list of records: name ("clip_l", "t5xxl"), family ("clip", "t5"), model (MODEL),
  *                 tokenizer (object HEDDLE_TOKENIZER) or tokenizer_missing (the error text, shown
  *                 when a text is encoded), length (ids of a window, 0 without a limit),
- *                 least_length (ids), padding (id, optional)
+ *                 least_length (ids), least_padding (ids behind those of the text, optional),
+ *                 padding (id, optional), config (record, optional: what its model was built
+ *                 from), layers (int, optional: how many it has, where the model has fewer)
  *   stop_at_layer  int, optional: -1 the last layer
  *   missing       text, optional: why there are no encoders; what a node says that would encode
  * VAE           record: decoder (MODEL), encoder (MODEL), each absent when the file has none;
