@@ -2,6 +2,7 @@
 // they tell before a run, what they refuse, and that memory goes by the tile. Their pictures are
 // compared in tests/e2e/pipelines_test.cpp.
 #include "engine/base/text.h"
+#include "tests/fake_device/fake_fixture.h"
 #include "tests/plugins/nodes/infer_check.h"
 #include "tests/plugins/nodes/node_fixture.h"
 
@@ -101,6 +102,34 @@ BOOST_AUTO_TEST_CASE(masks_for_inpainting_grow_by_a_square_and_go_with_their_pic
       BOOST_TEST_REQUIRE((grown[std::size_t(y * width + x)] == (is_near ? 1.0f : 0.0f)),
                          x << ", " << y);
     }
+}
+
+// Of pictures four times as large a tile takes as much; what grows is the picture itself.
+BOOST_AUTO_TEST_CASE(memory_goes_by_the_tile_and_not_by_the_picture) {
+  EngineOptions on_fake = fake_engine_options({"fake:0"});
+  on_fake.compute = {{"fake", "f32"}};
+  on_fake.model_dirs = {nodes.folder / "models"};
+  on_fake.output_dir = nodes.folder / "told";
+  Engine fake(on_fake);
+  const auto least = [&](int side, const std::string& type, const std::string& rest) {
+    const std::string text =
+        flow(cat(R"("latent": {"class_type": "EmptyLatentImage", "inputs": {"width": )", side,
+                 R"(, "height": )", side, R"(, "batch_size": 1}}, "out": {"class_type": ")", type,
+                 R"(", "inputs": {"samples": ["latent", 0], "vae": ["loader", 2])", rest, "}}"));
+    const engine::Json told =
+        engine::parse_json(fake.plan_min_memory(fake.parse(text), true), "min-memory");
+    for (std::size_t i = 0; i < told.size(); ++i)
+      if (told.at(i).at("device").as_string() == "fake:0")
+        return std::int64_t(told.at(i).at("min_bytes").as_uint64());
+    throw std::logic_error("no least is told of fake:0");
+  };
+  const std::string tiles =
+      R"(, "tile_size": 64, "overlap": 16, "temporal_size": 64, "temporal_overlap": 8)";
+  const auto growth = [&](const std::string& type, const std::string& rest) {
+    return least(1024, type, rest) - least(512, type, rest);
+  };
+  const std::int64_t by_tiles = growth("VAEDecodeTiled", tiles), whole = growth("VAEDecode", "");
+  BOOST_TEST(by_tiles < whole / 2, by_tiles << " of " << whole);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
