@@ -154,6 +154,43 @@ void RebatchLatents::execute(Context& ctx) {
   ctx[out] = list_of(batches);
 }
 
+void ResolutionBucket::execute(Context& ctx) {
+  const Value list = ctx[latents], texts = ctx[conditioning];
+  if (list.count() != texts.count())
+    throw Error(HEDDLE_INVALID_ARGUMENT, "latents: there are " + std::to_string(list.count()) +
+                                             ", and " + std::to_string(texts.count()) +
+                                             " conditionings. Give one for each.");
+  struct Bucket {
+    std::vector<Tensor> samples;
+    std::vector<Value> entries;
+  };
+  std::vector<Bucket> buckets;
+  for (std::uint32_t n = 0; n < list.count(); ++n) {
+    const Tensor samples = samples_of(list.item(n));
+    if (samples.size(0) > std::int64_t(texts.item(n).count()))
+      throw Error(HEDDLE_INVALID_ARGUMENT,
+                  "conditioning: for a latent of " + std::to_string(samples.size(0)) +
+                      " items there are " + std::to_string(texts.item(n).count()) +
+                      " entries. Give one for each.");
+    for (std::int64_t i = 0; i < samples.size(0); ++i) {
+      auto bucket = std::ranges::find_if(buckets, [&](const Bucket& one) {
+        return same_grid(one.samples.front().shape(), samples.shape());
+      });
+      if (bucket == buckets.end()) bucket = buckets.emplace(buckets.end());
+      bucket->samples.push_back(samples.slice(0, i, i + 1));
+      bucket->entries.push_back(texts.item(n).item(std::uint32_t(i)));
+    }
+  }
+  std::vector<Value> batches, entries;
+  for (const Bucket& bucket : buckets) {
+    const Tensor samples = joined_tensors(ctx, bucket.samples, "samples");
+    batches.push_back(Record().set("samples", value_of(samples)).value());
+    entries.push_back(list_of(bucket.entries));
+  }
+  ctx[out] = list_of(batches);
+  ctx[conditioning_out] = list_of(entries);
+}
+
 void ImageAddNoise::execute(Context& ctx) {
   const HostFloats from(ctx, ctx[image]);
   const auto by = float(ctx[strength]);

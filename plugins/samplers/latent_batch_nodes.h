@@ -39,6 +39,23 @@ struct RebatchLatents {
   static void execute(Context& ctx);
 };
 
+struct ResolutionBucket {
+  static constexpr Info info{"ResolutionBucket",
+                             1,
+                             "Resolution Bucket",
+                             "model/training",
+                             "Latents of one size in one batch each, with their conditionings.",
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_EXPERIMENTAL};
+  static constexpr Input<Value> latents{"latents", HEDDLE_PORT_LIST, "", "LATENT"};
+  static constexpr Input<Value> conditioning{"conditioning", HEDDLE_PORT_LIST | HEDDLE_PORT_PASS,
+                                             "", "CONDITIONING"};
+  static constexpr Output<Value> out{"latents", HEDDLE_PORT_LIST, "", "LATENT"};
+  static constexpr Output<Value> conditioning_out{"conditioning", HEDDLE_PORT_LIST, "",
+                                                  "CONDITIONING"};
+  static constexpr auto ports = heddle::ports(latents, conditioning, out, conditioning_out);
+  static void execute(Context& ctx);
+};
+
 struct ImageAddNoise {
   static constexpr Info info{
       "ImageAddNoise", 1, "ImageAddNoise", "image", "Normal noise of a seed on top of a picture.",
