@@ -12,6 +12,7 @@
 #include "plugins/image/painter_nodes.h"
 #include "plugins/image/picture_nodes.h"
 #include "plugins/image/resize_nodes.h"
+#include "plugins/image/save_dataset_nodes.h"
 #include "plugins/image/save_nodes.h"
 #include "plugins/image/scale_nodes.h"
 #include "plugins/image/svg_nodes.h"
@@ -36,6 +37,7 @@ HEDDLE_PLUGIN("org.heddle.image", "0.1.0", SaveImage, PreviewImage, MaskPreview,
               ImageDeduplication, ImageGrid, ImageCompare, ImageCropV2, ImageHistogram,
               SaveImageAdvanced, LoadImageDataSetFromFolder, LoadImageTextDataSetFromFolder,
               LoadImageSetFromFolderNode, SaveSVGNode, ColorTransfer, Painter, ImageCropToMask,
-              SaveLatent, LoadLatent, LoadImageOutput, WebcamCapture)
+              SaveLatent, LoadLatent, LoadImageOutput, WebcamCapture, SaveImageDataSetToFolder,
+              SaveImageTextDataSetToFolder)
 
 }  // namespace heddle::image

@@ -215,6 +215,54 @@ BOOST_AUTO_TEST_CASE(all_pictures_of_a_folder_are_read) {
   BOOST_TEST(cut.floats("1.IMAGE").back() == 0.4f);
 }
 
+BOOST_AUTO_TEST_CASE(data_sets_are_saved_in_folders_of_their_own) {
+  const auto save = [&](const std::string& more, const char* colour, const std::string& type) {
+    return engine
+        .start(engine.parse(
+            R"({"a": {"class_type": "EmptyImage", "inputs": {"width": 3, "height": 2, "batch_size": 2,
+                       "color": )" +
+            std::string(colour) + R"(}},
+                "b": {"class_type": "EmptyImage", "inputs": {"width": 4, "height": 2}},
+                "list": {"class_type": "CreateList", "inputs": {"inputs.input0": ["a", 0],
+                         "inputs.input1": ["b", 0]}},
+                "texts": {"class_type": "CreateList", "inputs": {"inputs.input0": "one",
+                          "inputs.input1": "two"}},
+                "save": {"class_type": ")" +
+            type + R"(", "inputs": {"images": ["list", 0],
+                         "folder_name": "d/set")" +
+            more + "}}}"))
+        .wait();
+  };
+  const auto picture_in = [&](const char* name) {
+    return read_png({testing::file_bytes((folder / "out/d/set" / name).string()), name}).picture;
+  };
+  const auto text_in = [&](const char* name) {
+    const std::vector<std::uint8_t> file =
+        testing::file_bytes((folder / "out/d/set" / name).string());
+    return std::string(file.begin(), file.end());
+  };
+  const Results plain = save("", "16711680", "SaveImageDataSetToFolder");
+  BOOST_TEST(plain.files().size() == 3u);
+  BOOST_TEST(picture_in("image_00000.png").pixels[0] == 255);
+  BOOST_TEST(picture_in("image_00002.png").width == 4u);
+  BOOST_TEST(!fs::exists(folder / "out/d/set/image_00000.txt"));
+  save(R"(, "texts": ["texts", 0])", "0", "SaveImageTextDataSetToFolder");
+  BOOST_TEST(picture_in("image_00000.png").pixels[0] == 0);
+  BOOST_TEST(text_in("image_00001.txt") == "two");
+  BOOST_TEST(!fs::exists(folder / "out/d/set/image_00002.txt"));
+  const std::string counted = R"(, "texts": ["texts", 0], "mode": "increment",
+                                 "filename_prefix": "p%width%")";
+  save(counted, "0", "SaveImageTextDataSetToFolder");
+  save(counted, "255", "SaveImageTextDataSetToFolder");
+  BOOST_TEST(text_in("p3_00002_00001.txt") == "two");
+  BOOST_TEST(picture_in("p3_00003_00002.png").width == 4u);
+  BOOST_TEST(picture_in("p3_00004_00000.png").pixels[2] == 255);
+  BOOST_TEST(text_in("p3_00004_00000.txt") == "one");
+  BOOST_TEST(heddle::test::engine_refusal([&] {
+               save(R"(, "filename_prefix": "../../../x")", "0", "SaveImageDataSetToFolder");
+             }).find("leaves the output folder") != std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(what_was_painted_covers_a_picture) {
   const std::string flow =
       R"({"out": {"class_type": "Painter", "inputs": {"mask": "colour6_depth8.png", "width": 64,
