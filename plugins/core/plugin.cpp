@@ -10,8 +10,10 @@
 #include "lora_nodes.h"
 #include "merge_nodes.h"
 #include "preview_nodes.h"
+#include "prompt_nodes.h"
 #include "regex_nodes.h"
 #include "string_nodes.h"
+#include "text_file_nodes.h"
 #include "text_list_nodes.h"
 
 namespace heddle::loaders {
@@ -30,7 +32,8 @@ HEDDLE_PLUGIN("org.heddle.core", "0.1.0", DiffusersLoader, CheckpointLoaderSimpl
               ConvertArrayToString, ConvertDictionaryToString, AddTextPrefix, AddTextSuffix,
               ReplaceText, StripWhitespace, TextToLowercase, TextToUppercase, TruncateText,
               RegexMatch, RegexExtract, RegexReplace, StartLoop, EndLoop, LoopIteration,
-              LoopProgress, LoopOutputs, ModelMergeSimple, ModelMergeAdd, ModelMergeSubtract,
+              LoopProgress, LoopOutputs, StringFormat, MergeTextLists, SaveText, CameraAngle,
+              BuildJsonPromptIdeogram, ModelMergeSimple, ModelMergeAdd, ModelMergeSubtract,
               ModelMergeBlocks, MergeByBlocks<0>, MergeByBlocks<1>, MergeByBlocks<2>,
               MergeByBlocks<3>, MergeByBlocks<4>, MergeByBlocks<5>, MergeByBlocks<6>,
               MergeByBlocks<7>, MergeByBlocks<8>, MergeByBlocks<9>, MergeByBlocks<10>,

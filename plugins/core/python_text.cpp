@@ -2,7 +2,10 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <heddle/device.hpp>
+
+#include "characters.h"
 
 namespace heddle::loaders {
 namespace {
@@ -31,11 +34,29 @@ std::string python_quoted(std::string_view text) {
   return quoted + quote;
 }
 
-std::string python_repr(const Value& value) {
-  return value.is(HEDDLE_KIND_STR) ? python_quoted(value.text()) : python_str(value);
+// With \x, \u and \U in the place of characters beyond ASCII.
+std::string in_ascii(const std::string& text) {
+  std::string ascii;
+  for (const Character c : characters_of(text)) {
+    char escape[12];
+    std::snprintf(escape, sizeof escape,
+                  c < 0x80      ? "%c"
+                  : c < 0x100   ? "\\x%02x"
+                  : c < 0x10000 ? "\\u%04x"
+                                : "\\U%08x",
+                  unsigned(c));
+    ascii += escape;
+  }
+  return ascii;
 }
 
 }  // namespace
+
+std::string python_repr(const Value& value, bool ascii) {
+  const std::string text =
+      value.is(HEDDLE_KIND_STR) ? python_quoted(value.text()) : python_str(value);
+  return ascii ? in_ascii(text) : text;
+}
 
 std::string python_float(double number) {
   if (std::isnan(number)) return "nan";

@@ -12,6 +12,9 @@ std::string python_float(double number);
 // str(value). What Python has no counterpart for is named by its type.
 std::string python_str(const Value& value);
 
+// repr(value): texts in quotes. ascii: ascii(value), with escapes for all but ASCII.
+std::string python_repr(const Value& value, bool ascii = false);
+
 // bool(value): false for none, false, 0, "" and empty lists and records.
 bool python_bool(const Value& value);
 

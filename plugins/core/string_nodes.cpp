@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "characters.h"
+#include "python_format.h"
 #include "python_text.h"
 
 namespace heddle::loaders {
@@ -68,6 +69,17 @@ void JsonExtractString::execute(Context& ctx) {
   const Value json = json_value(ctx[json_string]);
   const Value found = json.is(HEDDLE_KIND_RECORD) ? json.field(ctx[key].c_str()) : Value();
   ctx[out] = found.is(HEDDLE_KIND_NONE) ? std::string() : python_str(found);
+}
+
+void StringFormat::execute(Context& ctx) {
+  const auto& io = service<heddle_io_service>();
+  ctx[out] = python_format_text(ctx[f_string], [&](const std::string& name) {
+    for (std::uint32_t i = 0; i < io.extra_count(ctx.raw()); ++i)
+      if (io.extra_name(ctx.raw(), i) == "values." + name)
+        return Value::share(io.extra(ctx.raw(), i));
+    throw Error(HEDDLE_INVALID_ARGUMENT, "f_string: nothing is linked to '" + name +
+                                             "'. Link a value there, or write '{{' for a brace.");
+  });
 }
 
 }  // namespace heddle::loaders

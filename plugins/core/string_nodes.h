@@ -106,4 +106,27 @@ struct JsonExtractString {
   static void execute(Context& ctx);
 };
 
+struct StringFormat {
+  static constexpr Widget kValues{
+      .extra = R"({"template": {"input": {"required": {"value": ["*", {}]}},
+                   "names": ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n",
+                             "o", "p", "q", "r", "s", "t", "u", "v", "w", "x", "y", "z"],
+                   "min": 0}})",
+      .flags = HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_PASS};
+  static constexpr Widget kFormat{.text = "{a}", .extra = kManyLines};
+
+  static constexpr Info info{
+      "StringFormat",
+      1,
+      "Format Text",
+      "text",
+      "Python's str.format(): \"{a}\" stands for the value a, \"{b:>8.2f}\" for b in a format.",
+      kOfLiterals | HEDDLE_NODE_ANY_INPUT};
+  static constexpr Input<Growing> values{"values", kValues};
+  static constexpr Input<std::string> f_string{"f_string", kFormat};
+  static constexpr Output<std::string> out{"STRING"};
+  static constexpr auto ports = heddle::ports(values, f_string, out);
+  static void execute(Context& ctx);
+};
+
 }  // namespace heddle::loaders

@@ -77,4 +77,16 @@ struct TruncateText {
   static void execute(Context& ctx);
 };
 
+// The list is one value, not one that its readers are called for item by item.
+struct MergeTextLists {
+  static constexpr Widget kTexts{.extra = kOneLine, .flags = HEDDLE_PORT_LIST, .type = "STRING"};
+
+  static constexpr Info info{"MergeTextLists", 1,  "Merge Text Lists (DEPRECATED)",
+                             "text",           "", kReplaced};
+  static constexpr Input<Value> texts{"texts", kTexts};
+  static constexpr Output<Value> out{"texts", 0, "", "STRING"};
+  static constexpr auto ports = heddle::ports(texts, out);
+  static void execute(Context& ctx) { ctx[out] = ctx[texts]; }
+};
+
 }  // namespace heddle::loaders
