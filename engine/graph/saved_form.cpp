@@ -111,7 +111,7 @@ class Converter {
     for (const SavedWidget& widget : values.widgets.all)
       if (widget.value)
         inputs.set(widget.name, sent(processed(widget, *widget.value), widget.type));
-    if (values.definition == nullptr) add_named(node, inputs);
+    if (values.definition == nullptr) add_unknown(node, inputs);
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const std::string& name = node.inputs[i].name;
       if (name.empty() || node.inputs[i].link.empty()) continue;
@@ -145,12 +145,18 @@ class Converter {
     }
   }
 
-  // Of an unknown class: what says its name itself.
-  static void add_named(const SavedNode& node, Json& inputs) {
-    for (const char* key : {"widgets_values_named", "widgets_values"})
-      if (const Json* named = node.json->find(key); named != nullptr && named->is_object())
-        for (const Json::Member& value : named->members())
+  // Of an unknown class: what says its name itself, and texts by their place, since they may name
+  // files.
+  static void add_unknown(const SavedNode& node, Json& inputs) {
+    for (const char* key : {"widgets_values_named", "widgets_values"}) {
+      const Json* values = node.json->find(key);
+      if (values == nullptr) continue;
+      if (values->is_object())
+        for (const Json::Member& value : values->members())
           inputs.set(value.key, sent(value.value, ""));
+      for (std::size_t i = 0; values->is_array() && i < values->size(); ++i)
+        if (values->at(i).is_string()) inputs.set(cat("widgets_values[", i, "]"), values->at(i));
+    }
   }
 
   static Json meta_of(const SavedNode& node, const NodeValues& values) {

@@ -42,6 +42,7 @@ std::vector<SavedSlot> slots_of(const Json& json, std::string_view key) {
     slot.name = text_member(entry, "name");
     slot.type = type_of(entry);
     slot.link = saved_id(entry.find("link"));
+    slot.has_widget = entry.find("widget") != nullptr;
     for (const Json& link : list_of(entry, "linkIds")) slot.links.push_back(saved_id(&link));
   }
   return slots;

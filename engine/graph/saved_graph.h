@@ -29,6 +29,7 @@ struct SavedSlot {
   std::string type;                // "", "*": any
   std::string link;                // id; of a node's input; empty: none
   std::vector<std::string> links;  // of an end of a subgraph
+  bool has_widget = false;         // of a node's input, as the file says
 };
 
 enum class SavedMode { always, muted, bypassed };

@@ -34,7 +34,7 @@ std::vector<SavedSlot> sockets_of(const SavedNode& node, const Json& definition,
   const auto add = [&](const std::string& name, const std::string& type, const SavedSlot* saved) {
     if (!taken.insert(name).second) return;
     SavedSlot& socket =
-        sockets.emplace_back(saved != nullptr ? *saved : SavedSlot{name, "", "", {}});
+        sockets.emplace_back(saved != nullptr ? *saved : SavedSlot{name, "", "", {}, false});
     if (!type.empty()) socket.type = type;
   };
   for (const Json::Member* input : inputs_of(definition)) {
@@ -58,7 +58,7 @@ std::vector<SavedSlot> sockets_of(const SavedNode& node, const SavedGraph& defin
   std::vector<SavedSlot> sockets;
   std::vector<bool> taken(node.inputs.size());
   for (const SavedSlot& input : definition.inputs) {
-    SavedSlot& socket = sockets.emplace_back(SavedSlot{input.name, input.type, "", {}});
+    SavedSlot& socket = sockets.emplace_back(SavedSlot{input.name, input.type, "", {}, false});
     std::optional<std::size_t> match;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       if (taken[i] || node.inputs[i].name != input.name) continue;

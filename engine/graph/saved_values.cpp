@@ -91,6 +91,10 @@ PromotedInput SavedValues::promoted_by(const SavedGraph& definition, std::size_t
     const auto index = static_cast<std::size_t>(socket - target->inputs.begin());
     if (const SavedWidget* widget = values->second.widgets.find(socket->name))
       return {target->id, widget->name, widget->type, widget->value};
+    // Of an unknown class only the file knows which inputs are widgets.
+    const bool is_unknown = values->second.definition == nullptr && !is_virtual(*target);
+    if (is_unknown && values->second.promoted.empty() && socket->has_widget)
+      return {target->id, socket->name, socket->type, std::nullopt};
     if (index >= values->second.promoted.size()) continue;
     const PromotedInput& nested = values->second.promoted[index];
     if (!nested.widget.empty()) return {target->id, socket->name, nested.type, nested.value};

@@ -7,6 +7,7 @@ namespace heddle::engine {
 namespace {
 
 using test::convert_nodes;
+using test::convert_saved;
 using test::inputs_of;
 using test::refusal_of_nodes;
 
@@ -53,6 +54,21 @@ std::string sample_with(const std::string& steps, const std::string& image = "")
 }
 
 BOOST_AUTO_TEST_SUITE(saved_subgraphs)
+
+// Which inputs of an unknown class are widgets is read from the file: values of others keep their
+// places.
+BOOST_AUTO_TEST_CASE(values_promoted_of_an_unknown_class_stand_among_the_others) {
+  std::string draw = kDraw;
+  draw.replace(draw.find("\"type\": \"Sample\""), 16, "\"type\": \"Strange\"");
+  const Json nodes = convert_saved(
+      R"({"nodes": [{"id": 7, "type": "draw", "inputs": [], "widgets_values": [33, "outer"]}],
+          "links": [])" +
+          definitions(draw) + "}",
+      UnknownClasses::keep);
+  BOOST_TEST(nodes.at("7:3").at("inputs").at("steps").as_int64() == 33);
+  BOOST_TEST(nodes.at("7:3").at("inputs").find("widgets_values[4]")->as_string() == "heun");
+  BOOST_TEST(inputs_of(nodes, "7:4") == R"({"text":"outer"})");
+}
 
 BOOST_AUTO_TEST_CASE(nodes_inside_have_joined_ids_and_outputs_are_theirs) {
   const Json nodes = drawn(R"("inputs": [])");
