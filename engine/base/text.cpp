@@ -123,11 +123,11 @@ std::optional<std::uint64_t> unit_of(std::string_view suffix) {
 
 }  // namespace
 
-std::vector<std::string> clip_lines(std::vector<std::string> lines) {
-  constexpr std::size_t kMost = 20;
-  if (lines.size() <= kMost + 1) return lines;
-  const std::size_t others = lines.size() - kMost;
-  lines.resize(kMost);
+std::vector<std::string> clip_lines(std::vector<std::string> lines, std::size_t whole) {
+  const std::size_t most = 20 + whole;
+  if (lines.size() <= most + 1) return lines;
+  const std::size_t others = lines.size() - most;
+  lines.resize(most);
   lines.push_back(cat("... and ", others, " more"));
   return lines;
 }

@@ -56,8 +56,8 @@ std::string join(const Range& range, std::string_view separator) {
 }
 
 // The first lines, and one that counts the others ("... and 980 more"): a fault that is everywhere
-// does not have to be read a thousand times.
-std::vector<std::string> clip_lines(std::vector<std::string> lines);
+// does not have to be read a thousand times. `whole`: so many at the front are not counted.
+std::vector<std::string> clip_lines(std::vector<std::string> lines, std::size_t whole = 0);
 
 // "512 B", "1.5 KiB", "14.0 GiB": binary units, one decimal.
 std::string format_bytes(std::uint64_t bytes);

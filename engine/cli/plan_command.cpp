@@ -17,12 +17,13 @@ int plan_workflow(const Request& request, Output& output) {
   for (std::size_t run = 0; run < variants.count(); ++run) {
     const Workflow flow = variants.workflow(run);
     const Engine::Problems problems = engine.check(flow);
-    const auto shown = [&](const std::vector<std::string>& all) {
-      return request.settings.json ? all : engine::clip_lines(all);
+    const auto shown = [&](const std::vector<std::string>& all, std::size_t whole = 0) {
+      return request.settings.json ? all : engine::clip_lines(all, whole);
     };
     if (variants.count() == 1 || !problems.errors.empty())
       for (const std::string& warning : shown(problems.warnings)) warn(warning);
-    for (const std::string& error : shown(problems.errors)) to_stderr(cat("heddle: ", error));
+    for (const std::string& error : shown(problems.errors, problems.lacking))
+      to_stderr(cat("heddle: ", error));
     if (!problems.errors.empty()) return kExitUsage;
     if (!request.settings.svg.empty())
       draw(engine.plan_dot(flow), numbered(request.settings.svg, run + 1, variants.count()));

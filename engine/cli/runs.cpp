@@ -82,7 +82,7 @@ class Runs {
   // last one cannot run. A problem that all of them have is reported once. Returns whether all can
   // run, if only for some of their outputs.
   bool check_all() {
-    std::vector<std::string> errors, warnings, answers;
+    std::vector<std::string> lacking, errors, warnings, answers;
     bool all_can_run = true;
     const auto add = [](std::vector<std::string>& all, const std::vector<std::string>& found) {
       for (const std::string& problem : found)
@@ -90,23 +90,26 @@ class Runs {
     };
     for (std::size_t run = 0; run < variants_.count(); ++run) {
       const Engine::Problems problems = engine_.check(variants_.workflow(run));
-      add(errors, problems.errors);
+      const auto others = problems.errors.begin() + static_cast<std::ptrdiff_t>(problems.lacking);
+      add(lacking, {problems.errors.begin(), others});
+      add(errors, {others, problems.errors.end()});
       add(warnings, problems.warnings);
       if (problems.errors.empty()) continue;
       all_can_run = all_can_run && !problems.outputs.empty();
       add(answers, {problems.answer});
     }
+    errors.insert(errors.begin(), lacking.begin(), lacking.end());
     is_partial_ = !errors.empty() && all_can_run;
     // Programs are told all of them.
     for (const std::string& error : errors)
       print_json_error(static_cast<int>(engine::Code::invalid_argument), {}, error, std::nullopt);
-    const auto shown = [&](std::vector<std::string>& all) {
-      return settings_.json ? std::move(all) : engine::clip_lines(std::move(all));
+    const auto shown = [&](std::vector<std::string>& all, std::size_t whole = 0) {
+      return settings_.json ? std::move(all) : engine::clip_lines(std::move(all), whole);
     };
     if (settings_.json)
       for (const std::string& answer : answers)
         output_.write(cat("{\"event\":\"refused\",\"answer\":", answer, "}\n"));
-    for (const std::string& error : shown(errors)) reporter_.message(error);
+    for (const std::string& error : shown(errors, lacking.size())) reporter_.message(error);
     if (is_partial_) reporter_.message("warning: only the outputs that need none of this are made");
     for (const std::string& warning : shown(warnings)) reporter_.message(cat("warning: ", warning));
     return all_can_run;

@@ -222,9 +222,11 @@ Engine::Problems Engine::check(const Workflow& flow, Inputs inputs) const {
     const std::shared_ptr<const Workflow::Data> given = with_inputs(flow.data_, taken);
     Problems problems;
     engine::Bound bound = data_->bind(*given, values_of(*given, taken));
-    for (engine::Problem& p : bound.problems)
-      (p.severity == engine::Problem::Severity::error ? problems.errors : problems.warnings)
-          .push_back(std::move(p.message));
+    for (engine::Problem& p : bound.problems) {
+      const bool is_error = p.severity == engine::Problem::Severity::error;
+      if (is_error && !p.lacks.empty()) ++problems.lacking;
+      (is_error ? problems.errors : problems.warnings).push_back(std::move(p.message));
+    }
     if (bound.can_run)
       for (const engine::NodeIndex sink : bound.graph.sinks)
         problems.outputs.push_back(bound.graph.nodes[sink].id);

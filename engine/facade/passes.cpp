@@ -65,11 +65,15 @@ engine::Graph bind_nodes(const engine::Workflow& workflow, const engine::Catalog
                          bool partly) {
   engine::Bound bound = engine::bind(workflow, catalog, {}, given, prompt_limit);
   std::vector<std::string> errors;
-  for (const engine::Problem& p : bound.problems)
-    if (p.severity == engine::Problem::Severity::error) errors.push_back(p.message);
+  std::size_t lacking = 0;
+  for (const engine::Problem& p : bound.problems) {
+    if (p.severity != engine::Problem::Severity::error) continue;
+    errors.push_back(p.message);
+    if (!p.lacks.empty()) ++lacking;
+  }
   if (!errors.empty() && !(partly && bound.can_run))
     throw engine::Error(engine::Code::invalid_argument,
-                        engine::join(engine::clip_lines(std::move(errors)), "\n"));
+                        engine::join(engine::clip_lines(std::move(errors), lacking), "\n"));
   engine::take_device_inputs(bound.graph);
   return std::move(bound.graph);
 }

@@ -8,6 +8,7 @@
 #include "engine/base/text.h"
 #include "engine/graph/bind_advice.h"
 #include "engine/graph/dag.h"
+#include "engine/graph/lacking.h"
 #include "engine/graph/lists.h"
 #include "engine/graph/literal.h"
 #include "engine/graph/loops.h"
@@ -22,7 +23,7 @@ namespace {
 
 using Severity = Problem::Severity;
 constexpr NodeIndex kNowhere = kGraphInputs;  // the node of a fault that belongs to none
-constexpr std::size_t kMostShown = 16;        // nodes of a cycle, ids in a list
+constexpr std::size_t kMostShown = 16;        // ids in a list
 
 // Nodes are numbered as in the workflow until those are left out that no sink needs.
 class Binder {
@@ -173,6 +174,17 @@ class Binder {
            cat(quote(workflow_.nodes[i].id), ": ",
                advice_.for_unknown_class(workflow_.nodes[i].class_type)),
            unknown_class_error(workflow_.nodes[i]), Fault::Reach::workflow);
+    faults_.back().lacks = lacking_class(workflow_.nodes[i].class_type);
+    for (const WorkflowInput& input : workflow_.nodes[i].inputs) {
+      if (!names_missing_model(input, workflow_, catalog_)) continue;
+      const std::string& file = std::get<Json>(input.value).as_string();
+      report({i, &input, input.name},
+             cat("there is no file ", quote(file),
+                 " in any model folder. Put it into the one that this class reads."),
+             {});
+      faults_.back().lacks = lacking_file("*", file);
+      faults_.back().reach = Fault::Reach::workflow;
+    }
   }
 
   Binding bind_input(const Place& place, std::uint32_t p, const WorkflowInput& input) {
@@ -203,6 +215,7 @@ class Binder {
     const Literal read = literals_.read(port, types_[place.node]->check(p), literal);
     if (const LiteralFault* fault = std::get_if<LiteralFault>(&read)) {
       report(place, fault->text, literal_error(port, literal, catalog_));
+      faults_.back().lacks = fault->lacks;
       return {};
     }
     Binding value = std::get<Value>(read);
@@ -303,14 +316,7 @@ class Binder {
     std::vector<NodeIndex> sinks;
     for (NodeIndex i = 0; i < dag_.node_count; ++i)
       if (is_sink(i)) sinks.push_back(i);
-    if (sinks.empty()) {
-      std::vector<std::string> classes;
-      for (const std::string_view name : catalog_.type_names())
-        if (catalog_.find(name)->has(HEDDLE_NODE_SINK) && classes.size() < 3)
-          classes.push_back(quote(name));
-      report_whole(cat("there is nothing to do: no node saves or shows anything. Add one that does",
-                       classes.empty() ? "." : cat(": ", join(classes, " or "), ".")));
-    }
+    if (sinks.empty()) report_whole(advice_.for_no_sink());
     if (targets.empty()) return sinks;
     std::vector<NodeIndex> wanted;
     for (const std::string& target : targets) {
@@ -335,16 +341,9 @@ class Binder {
 
   void report_cycles() {
     for (const std::vector<NodeIndex>& cycle : cycles(dag_)) {
-      std::vector<std::string> ids;
-      for (std::size_t i = 0; i < std::min(cycle.size(), kMostShown); ++i)
-        ids.push_back(quote(workflow_.nodes[cycle[i]].id));
-      if (cycle.size() > kMostShown) ids.push_back(cat("(", cycle.size() - kMostShown, " more)"));
-      ids.push_back(quote(workflow_.nodes[cycle.front()].id));
       std::vector<const WorkflowNode*> nodes;
       for (const NodeIndex i : cycle) nodes.push_back(&workflow_.nodes[i]);
-      report(cycle.front(),
-             cat(shown(cycle.front()), " waits for itself: ", join(ids, " -> "),
-                 ". Remove one of these links."),
+      report(cycle.front(), cat(shown(cycle.front()), " ", advice_.for_cycle(cycle)),
              cycle_error(nodes));
     }
   }
@@ -390,6 +389,7 @@ Bound bind(const Workflow& workflow, const Catalog& catalog,
            std::uint64_t prompt_limit) {
   Bound bound = Binder(workflow, catalog, given, prompt_limit).bind(targets);
   add_missing_models(workflow, catalog, bound.problems);
+  put_lacking_first(bound.problems);
   return bound;
 }
 

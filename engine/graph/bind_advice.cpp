@@ -1,11 +1,14 @@
 #include "engine/graph/bind_advice.h"
 
+#include <algorithm>
+
 #include "engine/graph/type_match.h"
 
 namespace heddle::engine {
 namespace {
 
 constexpr std::size_t kMostNames = 3;
+constexpr std::size_t kMostOfCycle = 16;  // nodes
 
 bool is_any(std::string_view type) { return type == "*"; }
 
@@ -61,6 +64,24 @@ std::string BindAdvice::for_missing(NodeIndex reader, std::string_view wanted) {
   for (const auto& [node, text] : from.nodes)
     if (node != reader && shown.size() < kMostNames) shown.push_back(text);
   return shown.empty() ? from.classes : cat("Link it to ", join(shown, " or "), ".");
+}
+
+std::string BindAdvice::for_no_sink() const {
+  std::vector<std::string> classes;
+  for (const std::string_view name : catalog_.type_names())
+    if (catalog_.find(name)->has(HEDDLE_NODE_SINK) && classes.size() < kMostNames)
+      classes.push_back(quote(name));
+  return cat("there is nothing to do: no node saves or shows anything. Add one that does",
+             classes.empty() ? "." : cat(": ", join(classes, " or "), "."));
+}
+
+std::string BindAdvice::for_cycle(const std::vector<NodeIndex>& cycle) const {
+  std::vector<std::string> ids;
+  for (std::size_t i = 0; i < std::min(cycle.size(), kMostOfCycle); ++i)
+    ids.push_back(quote(workflow_.nodes[cycle[i]].id));
+  if (cycle.size() > kMostOfCycle) ids.push_back(cat("(", cycle.size() - kMostOfCycle, " more)"));
+  ids.push_back(quote(workflow_.nodes[cycle.front()].id));
+  return cat("waits for itself: ", join(ids, " -> "), ". Remove one of these links.");
 }
 
 std::string BindAdvice::for_unknown_class(std::string_view name) {

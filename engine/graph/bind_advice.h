@@ -30,6 +30,12 @@ class BindAdvice {
   // of the same node, a class that stands between the two types, or what for_missing() says.
   std::string for_mismatch(NodeIndex reader, const Source& source, const heddle_port& input);
 
+  // What is said of a workflow that has no sink.
+  std::string for_no_sink() const;
+
+  // What is said of nodes that wait for one another, after the name of the first.
+  std::string for_cycle(const std::vector<NodeIndex>& cycle) const;
+
   // What is said of a class that is not there.
   std::string for_unknown_class(std::string_view name);
 

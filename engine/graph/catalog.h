@@ -42,8 +42,8 @@ class Catalog {
   const std::vector<Extension>& extensions(
       std::string_view kind) const;  // empty when there are none
 
-  // Lists what a FILE or FOLDER widget offers: (folder, widget kind) -> names. Set by whoever knows
-  // the model folders; none: nothing.
+  // Lists what a FILE or FOLDER widget offers: (folder, widget kind) -> names; of "": all model
+  // folders. Set by whoever knows the model folders; none: nothing.
   using FileLister =
       std::function<std::vector<std::string>(std::string_view folder, std::int32_t widget_kind)>;
   // The places that were searched for a folder's files, for messages.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/base/text.h"
+#include "engine/graph/lacking.h"
 #include "engine/graph/type_match.h"
 
 namespace heddle::engine {
@@ -139,7 +140,7 @@ Literal LiteralReader::choose_file(const heddle_widget& widget, const std::strin
   fault += names.empty()   ? cat(" There is nothing in ", source, ": put the ", kind, " there.")
            : guess.empty() ? cat(" There: ", listed(names), ".")
                            : "";
-  return LiteralFault{std::move(fault)};
+  return LiteralFault{std::move(fault), lacking_file(folder, name)};
 }
 
 std::optional<WholeNumber> literal_int(const Json& literal) {

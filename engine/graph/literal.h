@@ -22,6 +22,7 @@ namespace heddle::engine {
 // ".
 struct LiteralFault {
   std::string text;
+  std::string lacks = {};  // the file that is not there (lacking.h), or empty
 };
 using Literal = std::variant<Value, LiteralFault>;
 

@@ -9,7 +9,8 @@
 namespace heddle::engine {
 
 // Adds a problem for each of them where there is an error already: also for those of nodes whose
-// class is unknown here. A workflow that can run does without.
+// class is unknown here. A workflow that can run does without. What only a node that is not there
+// any more tells of, or one that loads another file by now, is left out.
 void add_missing_models(const Workflow& workflow, const Catalog& catalog,
                         std::vector<Problem>& problems);
 

@@ -23,7 +23,7 @@ bool stays_in_its_folder(const std::string& name) {
 class Collector {
  public:
   void of_workflow(const Json& workflow) {
-    of_list(workflow.find("models"));
+    of_list(workflow.find("models"), false);
     of_nodes(workflow.find("nodes"));
     const Json* definitions = workflow.find("definitions");
     const Json* subgraphs = definitions != nullptr && definitions->is_object()
@@ -41,17 +41,18 @@ class Collector {
     if (nodes == nullptr || !nodes->is_array()) return;
     for (const Json& node : nodes->as_array()) {
       const Json* properties = node.is_object() ? node.find("properties") : nullptr;
-      if (properties != nullptr && properties->is_object()) of_list(properties->find("models"));
+      if (properties != nullptr && properties->is_object())
+        of_list(properties->find("models"), true);
     }
   }
 
-  void of_list(const Json* models) {
+  void of_list(const Json* models, bool is_of_node) {
     if (models == nullptr || !models->is_array()) return;
     for (const Json& model : models->as_array()) {
       if (!model.is_object()) continue;
-      ModelAddress address{text_at(model, "name"), text_at(model, "directory"),
-                           text_at(model, "url"), text_at(model, "hash"),
-                           text_at(model, "hash_type")};
+      ModelAddress address{text_at(model, "name"),      text_at(model, "directory"),
+                           text_at(model, "url"),       text_at(model, "hash"),
+                           text_at(model, "hash_type"), is_of_node};
       std::ranges::replace(address.name, '\\', '/');
       const bool is_known = std::ranges::any_of(found_, [&](const ModelAddress& other) {
         return other.name == address.name && other.directory == address.directory;

@@ -15,6 +15,7 @@ struct ModelAddress {
   std::string directory;  // the model folder: "loras"
   std::string url;
   std::string hash, hash_type;  // "c3355d...", "SHA256"; empty: not given
+  bool is_of_node = false;      // a node that may load another by now, or that is not run
 
   // "loras/x.safetensors: https://... (SHA256 c3355d...)"
   std::string text() const;

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "engine/base/text.h"
+#include "engine/graph/lacking.h"
 
 namespace heddle::engine {
 namespace {
@@ -115,10 +116,7 @@ Verdict judge(std::vector<Fault> faults, const Workflow& workflow, const Dag& da
   const bool is_refused_whole = of_all != faults.end() || sinks.empty();
   verdict.answer.set("node_errors", is_refused_whole ? Json::object()
                                                      : node_errors(faults, workflow, dag, failing));
-  verdict.problems.reserve(faults.size());
-  for (Fault& fault : faults)
-    verdict.problems.push_back({fault.severity, std::move(fault.message),
-                                fault.node == kGraphInputs ? "" : workflow.nodes[fault.node].id});
+  verdict.problems = tell_once(std::move(faults), workflow);
   return verdict;
 }
 

@@ -18,8 +18,9 @@ struct Fault {
   NodeIndex node = kGraphInputs;        // kGraphInputs: of no node
   Problem::Severity severity = Problem::Severity::error;
   Reach reach = Reach::node;
-  std::string message;  // for people
-  Json error = {};      // as ComfyUI's server says it (prompt_errors.h), or null
+  std::string message;     // for people
+  Json error = {};         // as ComfyUI's server says it (prompt_errors.h), or null
+  std::string lacks = {};  // the class or file that is not there (lacking.h), or empty
 };
 
 struct Verdict {

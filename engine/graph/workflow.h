@@ -60,6 +60,7 @@ struct Problem {
   enum class Severity { warning, error } severity = Severity::error;
   std::string message;  // complete, "scene.json:31:20: node 'save', input 'images': ..."
   std::string node;     // id, or empty
+  std::string lacks;    // the class or file that is not there (lacking.h), or empty
 };
 
 // Throws Error(invalid_argument) with every problem found, a line each; `name` begins each line.

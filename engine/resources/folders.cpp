@@ -62,7 +62,9 @@ std::vector<fs::path> Folders::roots(std::string_view folder) const {
     if (std::ranges::find(roots, root) == roots.end()) roots.push_back(std::move(root));
   };
   for (const ModelPlace& place : layout_.models) {
-    if (!place.folder.empty()) {
+    if (folder.empty()) {
+      add(place.path);
+    } else if (!place.folder.empty()) {
       if (todays_name(place.folder) == wanted) add(place.path);
     } else if (names == std::end(kTwoNames)) {
       add(place.path / wanted);

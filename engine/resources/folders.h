@@ -40,7 +40,8 @@ class Folders {
   std::string find(std::string_view folder, std::string_view name) const;
 
   // What a widget offers: files (relative paths, subfolders included; of models those that end as
-  // models do) or the folders right below; sorted, without repetition.
+  // models do) or the folders right below; sorted, without repetition. Of the folder "": all that
+  // lies in places of models, from there on.
   std::vector<std::string> list(std::string_view folder, std::int32_t widget_kind) const;
   std::vector<std::string> places(std::string_view folder) const;
 

@@ -2,15 +2,18 @@
 
     fixtures.py HEDDLE FOLDER [--object-info FILE ...] [HEDDLE'S OPTIONS ...]
 
-HEDDLE is the program. FOLDER holds workflows (*.json, of either form). One line each:
+HEDDLE is the program. FOLDER holds workflows (*.json, of either form). The files of object_info
+define the classes that no plugin has, and what their inputs choose from: a choice that is none of
+those is a file that is lacking. One line for each workflow:
 
     binds            `heddle plan` takes it
-    lacks            what the one report of `heddle plan` names: classes that no plugin has, files
+    lacks            what the one report of `heddle plan` names: exactly these classes and files
     report is short  a class or a file that it lacks is not named in that report
+    report is long   one is named that it does not lack
     other            anything else that it says
 
 then the counts, and the classes by how many workflows lack them. Exit code 1 where a report is
-short. Only the standard library is needed.
+short, long or of another kind. Only the standard library is needed.
 """
 
 import collections
@@ -21,6 +24,9 @@ import sys
 from pathlib import Path
 
 FILE = re.compile(r"there is no (?:file|folder) '([^']+)'")
+ADDRESS = re.compile(r"a model file is missing, which `heddle fetch` downloads: [^/\s]+/([^:\n]+)")
+CLASS = re.compile(r"no loaded plugin brings the class '([^']+)'")
+ENDING = re.compile(r"\.[A-Za-z]\w{1,10}$")
 
 
 def ask(heddle, *arguments):
@@ -38,22 +44,58 @@ def nodes_of(heddle, path, object_info):
     return flow.get("prompt", flow), ""
 
 
-def judge(heddle, path, known, object_info, options):
+def choices_of(definition, name):
+    """What an input chooses from, or None."""
+    for group in ("required", "optional"):
+        config = definition.get("input", {}).get(group, {}).get(name)
+        if config is None:
+            continue
+        if isinstance(config[0], list):
+            return config[0]
+        if config[0] == "COMBO":
+            return config[1].get("options", [])
+    return None
+
+
+def files_of(nodes, definitions):
+    """The files that nodes name, as their classes are defined."""
+    files = set()
+    for node in nodes.values():
+        definition = definitions.get(node["class_type"], {})
+        for name, value in node.get("inputs", {}).items():
+            choices = choices_of(definition, name)
+            is_name = isinstance(value, str) and ENDING.search(value)
+            if choices is not None and is_name and value not in choices:
+                files.add(value)
+    return files
+
+
+def judge(heddle, path, known, definitions, object_info, options):
     nodes, reason = nodes_of(heddle, path, object_info)
     if nodes is None:
         return "other", set(), set(), reason
-    used = {node["class_type"] for node in nodes.values() if isinstance(node, dict)}
-    lacking = used - known
+    lacking = {node["class_type"] for node in nodes.values()} - known
+    files = files_of(nodes, definitions)
     code, _, report = ask(heddle, "plan", str(path), *options)
-    named = {name for name in lacking if f"'{name}'" in report or name in report.split()}
-    files = set(FILE.findall(report))
     if code == 0:
         return "binds", set(), set(), ""
-    if lacking - named:
-        return "report is short", lacking, files, ", ".join(sorted(lacking - named))
-    if lacking or files:
-        return "lacks", lacking, files, ""
-    return "other", set(), set(), report.strip()
+    named = set(CLASS.findall(report))
+    named_files = set(FILE.findall(report)) | set(ADDRESS.findall(report))
+    if not named and not named_files:
+        return "other", set(), set(), report.strip()
+    there = {name for name in files - named_files if is_there(name, options)}
+    short = (lacking - named) | (files - named_files - there)
+    if short:
+        return "report is short", lacking, files, "not named: " + ", ".join(sorted(short))
+    long = (named - lacking) | (named_files - files)
+    if long:
+        return "report is long", lacking, files, "not lacking: " + ", ".join(sorted(long))
+    return "lacks", named, named_files, ""
+
+
+def is_there(name, options):
+    """Whether a folder among the options has the file."""
+    return any(next(Path(o).rglob(Path(name).name), None) for o in options if Path(o).is_dir())
 
 
 def main():
@@ -69,9 +111,12 @@ def main():
     if code != 0:
         sys.exit(error)
     known = set(json.loads(listed))
+    definitions = {}
+    for name in object_info:
+        definitions.update(json.loads(Path(name).read_text(encoding="utf-8")))
     counts, missing = collections.Counter(), collections.Counter()
     for path in sorted(Path(folder).glob("*.json")):
-        verdict, classes, files, note = judge(heddle, path, known, object_info, options)
+        verdict, classes, files, note = judge(heddle, path, known, definitions, object_info, options)
         counts[verdict] += 1
         if verdict == "lacks":
             counts["lacks only files"] += not classes
@@ -89,7 +134,7 @@ def main():
         print(f"{count:4} {verdict}")
     for name, count in missing.most_common():
         print(f"{count:4} {name}")
-    sys.exit(1 if counts["report is short"] else 0)
+    sys.exit(1 if counts["binds"] + counts["lacks"] < sum(counts.values()) - counts["lacks only files"] else 0)
 
 
 if __name__ == "__main__":

@@ -161,16 +161,25 @@ for how in 0 1 2; do
   esac
 done
 
-# A fault that is everywhere is told some times, and counted; programs are told all of it.
+# A class that is not there is told once, with nodes that need it; all that is lacking is told before anything else.
 {
   echo '{"0": {"class_type": "test.add", "inputs": {}}'
   for i in {1..1000}; do echo ", \"$i\": {\"class_type\": \"no.such\", \"inputs\": {}}"; done
   echo '}'
 } >thousand.json
 for command in plan run; do
-  run 2 $command thousand.json; count 20 err "no loaded plugin brings"; has err "and 981 more"
+  run 2 $command thousand.json; count 1 err "no loaded plugin brings"; has err "Other nodes that need it: '2', '3',"; has err "'17', (983 more)."
 done
-run 2 run thousand.json --json; count 1000 out "no loaded plugin brings"
+run 2 run thousand.json --json; count 1 out "no loaded plugin brings"
+{
+  echo '{"0": {"class_type": "test.keep", "inputs": {"value": ["1", 0]}}'
+  for i in {1..50}; do echo ", \"$i\": {\"class_type\": \"no.such$i\", \"inputs\": {\"name\": \"folder/$i.safetensors\"}}"; done
+  echo '}'
+} >fifty.json
+for command in plan run; do
+  run 2 $command fifty.json; count 50 err "no loaded plugin brings"; count 50 err "there is no file 'folder/"; has_not err "more"
+done
+# A fault that is everywhere is told some times, and counted; programs are told all of it.
 {
   echo '{"0": {"class_type": "test.add", "inputs": {}}'
   for i in {1..1000}; do echo ", \"$i\": {\"class_type\": \"test.add\", \"inputs\": 5}"; done

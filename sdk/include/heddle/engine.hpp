@@ -346,15 +346,14 @@ class Engine {
   // In the API format. `object_info`: texts of /object_info that count before plugins, last first.
   std::string convert(const Workflow&, const std::vector<std::string>& object_info = {}) const;
 
-  // All problems of a workflow, a line each; empty: it can run. Errors come first.
+  // All problems of a workflow, a line each; empty: it can run.
   struct Problems {
     std::vector<std::string> errors, warnings;
     std::vector<std::string> outputs;  // ids of the nodes that StartOptions::partly would run for
-    std::string answer;                // of ComfyUI's server, JSON: "node_errors"; "error" where no
-                                       // output can run
+    std::string answer;       // ComfyUI's, JSON: "node_errors"; "error" where no output can run
+    std::size_t lacking = 0;  // so many errors, the first, name what is not there, each once
   };
-  // Inputs as start() would be given them; their tensors are taken in the same way, and given back
-  // before the call returns.
+  // Takes the tensors of inputs as start() does, and gives them back before the call returns.
   Problems check(const Workflow&, Inputs = {}) const;
   std::string plan(const Workflow&, Inputs = {}) const;  // as text; throws what check() finds
   std::string plan_json(const Workflow&, Inputs = {}) const;

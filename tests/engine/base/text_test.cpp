@@ -196,6 +196,8 @@ BOOST_AUTO_TEST_CASE(many_lines_are_clipped_with_their_count) {
   const std::vector<std::string> clipped = clip_lines(std::vector<std::string>(1000, "x"));
   BOOST_TEST(clipped.size() == 21u);
   BOOST_TEST(clipped.back() == "... and 980 more");
+  BOOST_TEST(clip_lines(std::vector<std::string>(1000, "x"), 979).size() == 1000u);
+  BOOST_TEST(clip_lines(std::vector<std::string>(1000, "x"), 978).back() == "... and 2 more");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -55,7 +55,7 @@ BOOST_AUTO_TEST_CASE(a_workflow_that_cannot_run_says_what_is_missing) {
   flow.models = addresses(R"({"models": [{"name": "here", "directory": "vae", "url": "https://x/1"},
       {"name": "gone", "directory": "vae", "url": "https://x/2", "hash": "12", "hash_type": "SHA256"}]})");
   Catalog catalog;
-  std::vector<Problem> problems{{Problem::Severity::error, "an unknown class", ""}};
+  std::vector<Problem> problems{{Problem::Severity::error, "an unknown class", "", ""}};
   add_missing_models(flow, catalog, problems);
   BOOST_TEST(problems.size() == 1u);  // nobody knows what is there
   catalog.set_file_lister([](std::string_view folder, std::int32_t) {
@@ -67,9 +67,25 @@ BOOST_AUTO_TEST_CASE(a_workflow_that_cannot_run_says_what_is_missing) {
       problems[1].message ==
       "a.json: a model file is missing, which `heddle fetch` downloads: vae/gone: https://x/2 "
       "(SHA256 12)");
-  std::vector<Problem> none{{Problem::Severity::warning, "something", ""}};
+  std::vector<Problem> none{{Problem::Severity::warning, "something", "", ""}};
   add_missing_models(flow, catalog, none);
   BOOST_TEST(none.size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(what_no_node_loads_any_more_is_not_missing) {
+  Workflow flow =
+      parse_workflow(R"({"1": {"class_type": "Nobody", "inputs": {"file": "b"}}})", "a");
+  flow.models = addresses(R"({"models": [{"name": "a", "directory": "loras"}],
+      "nodes": [{"properties": {"models": [{"name": "b", "directory": "loras"},
+                                           {"name": "c", "directory": "loras"}]}}]})");
+  Catalog catalog;
+  catalog.set_file_lister(
+      [](std::string_view, std::int32_t) { return std::vector<std::string>(); });
+  std::vector<Problem> problems{{Problem::Severity::error, "an unknown class", "", ""}};
+  add_missing_models(flow, catalog, problems);
+  BOOST_REQUIRE(problems.size() == 3u);
+  BOOST_TEST(problems[1].lacks == "file loras/a");
+  BOOST_TEST(problems[2].lacks == "file loras/b");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

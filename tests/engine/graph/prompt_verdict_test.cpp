@@ -90,6 +90,50 @@ BOOST_AUTO_TEST_CASE(an_unknown_class_stops_everything_wherever_it_is) {
              R"({"node_id":"x","class_type":"Nobody","node_title":"mine"})");
 }
 
+BOOST_AUTO_TEST_CASE(what_is_lacking_is_told_once_and_first) {
+  Catalog catalog = test::test_catalog();
+  catalog.set_file_lister([](std::string_view folder, std::int32_t) {
+    return folder.empty() ? std::vector<std::string>{"some/here.safetensors"}
+                          : std::vector<std::string>();
+  });
+  const std::string load = R"({"class_type": "VAELoader", "inputs": {"vae_name": "gone.gguf"}})";
+  const Bound bound =
+      engine::bind(parse_workflow(
+                       R"({"s": {"class_type": "SaveImage", "inputs": {"images": ["d", 0]}},
+      "d": {"class_type": "VAEDecode", "inputs": {"samples": ["e", 0], "vae": ["v", 0]}},
+      "e": {"class_type": "EmptyLatentImage", "inputs": {"width": 1}},
+      "t": {"class_type": "SaveImage", "inputs": {"images": ["f", 0]}},
+      "f": {"class_type": "VAEDecode", "inputs": {"samples": ["e", 0], "vae": ["w", 0]}},
+      "v": )" + load + R"(, "w": )" +
+                           load + R"(, "u": )" + load + R"(,
+      "x": {"class_type": "Nobody", "inputs": {"a": "here.safetensors", "b": "lost.safetensors",
+                                               "c": "a text"}},
+      "y": {"class_type": "Nobody", "inputs": {"b": "lost.safetensors"}}})",
+                       "w.json"),
+                   catalog);
+  std::vector<std::string> lacks;
+  for (const Problem& problem : bound.problems) lacks.push_back(problem.lacks);
+  BOOST_TEST(lacks == (std::vector<std::string>{"file vae/gone.gguf", "class Nobody",
+                                                "file */lost.safetensors", ""}));
+  const auto told = [&](std::size_t i, std::string_view text) {
+    return bound.problems[i].message.find(text) != std::string::npos;
+  };
+  BOOST_TEST(bound.problems[0].node == "v");
+  BOOST_TEST(told(0, "Other nodes that need it: 'w', 'u'."));
+  BOOST_TEST(told(1, "node 'x': no loaded plugin brings the class 'Nobody'"));
+  BOOST_TEST(told(1, "Other nodes that need it: 'y'."));
+  BOOST_TEST(told(2, "node 'x' (Nobody), input 'b': there is no file 'lost.safetensors'"));
+  BOOST_TEST(told(3, "node 'e'"));
+  const Bound wide = [&] {
+    std::string nodes;
+    for (int i = 0; i < 40; ++i)
+      nodes += (i == 0 ? "{" : ", ") + std::string("\"") + std::to_string(i) +
+               R"(": {"class_type": "Nobody", "inputs": {}})";
+    return engine::bind(parse_workflow(nodes + "}", "w.json"), catalog);
+  }();
+  BOOST_TEST(wide.problems[0].message.find("'16', (23 more).") != std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(literals_are_refused_in_comfyui_s_words) {
   BOOST_TEST(said(bound_of(beside(R"("width": 1)")), "e") ==
              "value_smaller_than_min | Value 1 smaller than min of 16 | width");

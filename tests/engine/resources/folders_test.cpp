@@ -54,6 +54,13 @@ BOOST_FIXTURE_TEST_CASE(folders_of_two_names_are_one_under_both, Fixture) {
   BOOST_TEST(found.places("controlnet") == (Names{at("a/controlnet"), at("a/t2i_adapter")}));
 }
 
+BOOST_FIXTURE_TEST_CASE(all_model_folders_are_listed_together, Fixture) {
+  add("a/loras/deep/one.safetensors");
+  add("b/two.safetensors");
+  BOOST_TEST(folders({{"a"}, {"b", "vae"}}).list("", HEDDLE_WIDGET_FILE) ==
+             (Names{"loras/deep/one.safetensors", "two.safetensors"}));
+}
+
 BOOST_FIXTURE_TEST_CASE(a_place_that_is_named_twice_counts_once, Fixture) {
   BOOST_TEST(folders({{"a"}, {"a"}, {"a/vae", "vae"}}).places("vae") == Names{at("a/vae")});
 }
