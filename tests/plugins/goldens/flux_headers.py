@@ -3,7 +3,7 @@ files over sparse zeros, so that planning can be tested on a 24 GB model that ta
 
     flux_headers.py OUT [FILE ...]
 
-writes OUT/diffusion_models/{flux1-dev,flux1-schnell,flux1-dev-fp8}.safetensors,
+writes OUT/diffusion_models/{flux1-dev,flux1-schnell,flux1-dev-fp8,flux1-krea-dev_fp8_scaled}.safetensors,
 OUT/checkpoints/{flux1-dev-fp8,flux1-schnell-fp8}.safetensors,
 OUT/text_encoders/{clip_l,t5xxl_fp16}.safetensors and OUT/vae/ae.safetensors, or only the files
 named (such as vae/ae). Needs nothing but Python.
@@ -147,6 +147,17 @@ def typed(shapes, dtype, prefix=""):
     return {prefix + name: (dtype, shape) for name, shape in shapes.items()}
 
 
+def scaled(shapes):
+    """Matrices in fp8 with a scale each, everything else in bf16."""
+    out = {"scaled_fp8": ("F8_E4M3", (2,))}
+    for name, shape in shapes.items():
+        is_matrix = len(shape) == 2
+        out[name] = ("F8_E4M3" if is_matrix else "BF16", shape)
+        if is_matrix:
+            out[name.removesuffix("weight") + "scale_weight"] = ("F32", ())
+    return out
+
+
 def checkpoint(guidance):
     """All in one, as ComfyUI saves it: T5's token table once, CLIP's projection and logit scale."""
     clip = {**clip_l(), "text_projection.weight": (768, 768)}
@@ -164,6 +175,7 @@ FILES = {
     "diffusion_models/flux1-dev": lambda: typed(flux(True), "BF16"),
     "diffusion_models/flux1-schnell": lambda: typed(flux(False), "BF16"),
     "diffusion_models/flux1-dev-fp8": lambda: typed(flux(True), "F8_E4M3"),
+    "diffusion_models/flux1-krea-dev_fp8_scaled": lambda: scaled(flux(True)),
     "checkpoints/flux1-dev-fp8": lambda: checkpoint(True),
     "checkpoints/flux1-schnell-fp8": lambda: checkpoint(False),
     "text_encoders/clip_l": lambda: typed(clip_l(), "F16"),

@@ -1,0 +1,114 @@
+"""Plans workflows over model files of true size that hold nothing: names, shapes and types of the
+published FLUX.1 files before one hole, so that 24 GB take some kB of disk.
+
+    plan_headers.py HEDDLE FOLDER ... [-- HEDDLE'S OPTIONS ...]
+
+HEDDLE is the program. Each FOLDER holds workflows (*.json, of either form). Of a workflow that
+lacks files alone, those that ../plugins/goldens/flux_headers.py can make are made, pictures are
+drawn, both in a temporary folder, and it is planned: "plans" with its number of nodes, "does not
+plan" with what is said, or "no such model" with the files that nobody can make.
+Exit code 1 where one does not plan. Only the standard library is needed.
+"""
+
+import contextlib
+import io
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import zlib
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "plugins" / "goldens"))
+import flux_headers  # noqa: E402
+
+FILE = re.compile(r"there is no file '([^']+)' in '([^']+)'")
+CLASS = re.compile(r"no loaded plugin brings the class")
+PICTURES = (".png", ".jpg", ".jpeg", ".webp")
+SAME = {"unet": "diffusion_models", "clip": "text_encoders"}
+
+
+def png(width, height):
+    """Grey, as a PNG."""
+
+    def chunk(kind, data):
+        body = kind + data
+        return len(data).to_bytes(4, "big") + body + zlib.crc32(body).to_bytes(4, "big")
+
+    size = width.to_bytes(4, "big") + height.to_bytes(4, "big")
+    rows = (b"\0" + b"\x80" * (3 * width)) * height
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", size + b"\x08\x02\0\0\0")
+        + chunk(b"IDAT", zlib.compress(rows))
+        + chunk(b"IEND", b"")
+    )
+
+
+def make(folder, name, root):
+    """Whether the file could be made."""
+    if folder == "input":
+        if not name.lower().endswith(PICTURES):
+            return False
+        target = root / "input" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(png(256, 192))
+        return True
+    key = f"{SAME.get(folder, folder)}/{name.removesuffix('.safetensors')}"
+    tensors = flux_headers.FILES.get(key)
+    if tensors is None or not name.endswith(".safetensors"):
+        return False
+    with contextlib.redirect_stdout(io.StringIO()):
+        flux_headers.write(str(root / "models" / (key + ".safetensors")), tensors())
+    return True
+
+
+def plan(heddle, path, options):
+    done = subprocess.run([heddle, "plan", str(path), *options], capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+def judge(heddle, path, root, given):
+    options = ["--models", str(root / "models"), "--input", str(root / "input"), *given]
+    code, _, report = plan(heddle, path, options)
+    if code != 0:
+        if CLASS.search(report):
+            return "lacks classes", ""
+        wanted = set(FILE.findall(report))
+        unknown = sorted(name for name, folder in wanted if not make(folder, name, root))
+        if unknown:
+            return "no such model", ", ".join(unknown)
+    code, told, report = plan(heddle, path, [*options, "--json"])
+    if code != 0:
+        return "does not plan", report.strip().splitlines()[0]
+    nodes = {step["node"] for step in json.loads(told)["steps"] if step["kind"] == "run"}
+    return "plans", f"{len(nodes)} nodes"
+
+
+def main():
+    arguments = sys.argv[1:]
+    given = []
+    if "--" in arguments:
+        at = arguments.index("--")
+        arguments, given = arguments[:at], arguments[at + 1 :]
+    heddle, *folders = arguments
+    counts = {}
+    with tempfile.TemporaryDirectory() as temporary:
+        root = Path(temporary)
+        for name in ("models", "input"):
+            (root / name).mkdir()
+        for folder in folders:
+            for path in sorted(Path(folder).glob("*.json")):
+                verdict, note = judge(heddle, path, root, given)
+                counts[verdict] = counts.get(verdict, 0) + 1
+                if verdict != "lacks classes":
+                    print(f"{path.parent.name}/{path.stem}: {verdict}; {note}", flush=True)
+    print()
+    for verdict, count in sorted(counts.items()):
+        print(f"{count:4} {verdict}")
+    sys.exit(1 if counts.get("does not plan") else 0)
+
+
+if __name__ == "__main__":
+    main()
