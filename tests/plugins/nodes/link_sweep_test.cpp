@@ -81,29 +81,6 @@ constexpr const char* kVideoNodes =
     R"(, "film": {"class_type": "CreateVideo", "inputs": {"images": ["pictures", 0], "fps": 8}},
     "sound": {"class_type": "EmptyAudio", "inputs": {"duration": 0.1, "sample_rate": 8000, "channels": 2}})";
 
-// Values beside the one that is swept, where a default would take long or does not go with the
-// models here: by class and input, or by input alone.
-std::optional<std::string> small_literal(const std::string& name) {
-  static const std::map<std::string, std::string> known = {
-      {"steps", "3"},
-      {"width", "64"},
-      {"height", "48"},
-      {"tokens", "4"},
-      {"channels", "16"},
-      {"pooled_width", "8"},
-      {"megapixels", "0.01"},
-      {"final_width", "64"},
-      {"final_height", "64"},
-      {"cell_width", "32"},
-      {"cell_height", "32"},
-      {"clip_name", R"("clip_l.safetensors")"},
-      {"clip_name1", R"("clip_l.safetensors")"},
-      {"clip_name2", R"("t5.safetensors")"},
-  };
-  const auto found = known.find(name);
-  return found == known.end() ? std::nullopt : std::optional(found->second);
-}
-
 // What the options of a port without a widget of ours say that it may be given.
 std::optional<std::string> value_by_options(const heddle_port& port) {
   const engine::Json options = engine::parse_json(port.widget->extra, port.name);
@@ -169,6 +146,7 @@ struct SweepFixture {
     std::vector<engine::NodeTypeRef> types;
     for (const std::string_view name : engine.plugins.catalog->type_names()) {
       engine::NodeTypeRef type = engine.plugins.catalog->find(name);
+      const bool is_of_tests = name.starts_with("test.") || name.starts_with("demo.");
       // Loops begin and end in pairs: tests/execution has them.
       constexpr auto kNot = HEDDLE_NODE_BLOCK | HEDDLE_NODE_LOOP_START | HEDDLE_NODE_LOOP_END;
       if (!is_of_tests && !type->has(kNot)) types.push_back(std::move(type));

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -92,6 +94,29 @@ inline std::vector<SweepValue> numbers_for(const heddle_port& port) {
       values.push_back(real_value(port, number));
   }
   return values;
+}
+
+// Values beside the one that is swept, where a default would take long or does not go with the
+// models here: by class and input, or by input alone.
+inline std::optional<std::string> small_literal(const std::string& name) {
+  static const std::map<std::string, std::string> known = {
+      {"steps", "3"},
+      {"width", "64"},
+      {"height", "48"},
+      {"tokens", "4"},
+      {"channels", "16"},
+      {"pooled_width", "8"},
+      {"megapixels", "0.01"},
+      {"final_width", "64"},
+      {"final_height", "64"},
+      {"cell_width", "32"},
+      {"cell_height", "32"},
+      {"clip_name", R"("clip_l.safetensors")"},
+      {"clip_name1", R"("clip_l.safetensors")"},
+      {"clip_name2", R"("t5.safetensors")"},
+  };
+  const auto found = known.find(name);
+  return found == known.end() ? std::nullopt : std::optional(found->second);
 }
 
 }  // namespace heddle::test
