@@ -140,7 +140,7 @@ BOOST_AUTO_TEST_CASE(text_encoders_are_merged_each_with_its_like) {
         clip_lora("with", 1) + ", " + nodes + R"(, "out": )" + called("clip.") + R"(, "t5": )" +
         called("t5.") +
         R"(, "look2": {"class_type": "test.look", "inputs": {"value": ["t5", 0]}}, )" + kLook + "}";
-    const Results results =
+    const heddle::Results results =
         exact.start(exact.parse(text), {{}, {"out.outputs", "t5.outputs"}}).wait();
     std::vector<float> all = results.floats("out.outputs", "penultimate.0");
     for (const float number : results.floats("t5.outputs", "last_hidden.0")) all.push_back(number);
