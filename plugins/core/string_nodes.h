@@ -112,7 +112,7 @@ struct StringFormat {
                    "names": ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n",
                              "o", "p", "q", "r", "s", "t", "u", "v", "w", "x", "y", "z"],
                    "min": 0}})",
-      .flags = HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_PASS};
+      .flags = HEDDLE_PORT_PASS};
   static constexpr Widget kFormat{.text = "{a}", .extra = kManyLines};
 
   static constexpr Info info{

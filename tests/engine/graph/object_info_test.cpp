@@ -136,12 +136,12 @@ BOOST_AUTO_TEST_CASE(a_null_of_the_extra_takes_an_option_out) {
              R"({"min":0,"max":8,"step":2})");
 }
 
-BOOST_AUTO_TEST_CASE(inputs_that_grow_are_required_and_may_have_options_without_a_widget) {
+BOOST_AUTO_TEST_CASE(inputs_that_grow_may_have_options_without_a_widget) {
   TestNode node("test.x");
   heddle_widget widget{};
   widget.size = sizeof widget;
   widget.extra = R"({"template": {"min": 1}})";
-  node.in("values", "COMFY_AUTOGROW_V3", widget, HEDDLE_PORT_OPTIONAL)
+  node.in("values", "COMFY_AUTOGROW_V3", widget, 0)
       .in("any", "COMFY_MATCHTYPE_V3", widget, HEDDLE_PORT_OPTIONAL);
   BOOST_TEST(
       write_json(info_of(node).at("input")) ==
