@@ -140,7 +140,8 @@ class PlanVerifier {
     const Node& node = graph_.nodes[n];
     for (std::uint32_t i = 0; i < node.inputs.size(); ++i)
       check_read(n, at->second, node.inputs[i], node.type->input(i).flags);
-    for (const auto& [name, binding] : node.extra) check_read(n, at->second, binding, 0);
+    const std::uint32_t flags = extra_flags(node);
+    for (const auto& [name, binding] : node.extra) check_read(n, at->second, binding, flags);
   }
 
   void check_read(NodeIndex n, std::uint32_t run, const Binding& binding, std::uint32_t flags) {
