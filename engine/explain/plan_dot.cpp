@@ -7,6 +7,7 @@
 #include "engine/base/text.h"
 #include "engine/explain/plan_text.h"
 #include "engine/graph/dag.h"
+#include "engine/place/value_flow.h"
 
 namespace heddle::engine {
 
@@ -88,7 +89,7 @@ std::string plan_dot(const Graph& graph, const Plan& plan, const Topology& topol
     };
     for (std::uint32_t i = 0; i < node.inputs.size(); ++i)
       draw(node.inputs[i], node.type->input(i).flags);
-    for (const auto& [name, binding] : node.extra) draw(binding, 0);
+    for (const auto& [name, binding] : node.extra) draw(binding, extra_flags(node));
   }
   for (std::uint32_t d = 0; d < used.size(); ++d)
     if (used[d])

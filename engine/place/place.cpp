@@ -8,6 +8,7 @@
 #include "engine/base/text.h"
 #include "engine/place/parallel_options.h"
 #include "engine/place/place_call.h"
+#include "engine/place/value_flow.h"
 
 namespace heddle::engine {
 
@@ -117,7 +118,7 @@ class Placer {
     };
     for (std::uint32_t i = 0; i < node.inputs.size(); ++i)
       read(node.inputs[i], node.type->input(i).flags);
-    for (const auto& [name, binding] : node.extra) read(binding, 0);
+    for (const auto& [name, binding] : node.extra) read(binding, extra_flags(node));
   }
 
   // Of the node that is the last task.
