@@ -34,6 +34,8 @@ const std::vector<Exhibit> kExhibits{
     {"tiled_decode.json", "tiled_decode.png", kLeastOfBytes},
     {"compositing.json", "compositing.png", kLeastOfBytes},
     {"batch.json", "batch.png", kLeastOfBytes},
+    {"lists.json", "lists.png", kLeastOfBytes},
+    {"area_composition.json", "area_composition.png", kLeastOfBytes},
     {"animation.json", "animation.webp", kLeastOfLossyFrames},
     {"saved_form.json", "saved_form.png", kLeastOfBytes},
     {"gallery/two_stages.png", "two_stages.png", kLeastOfBytes},  // the workflow inside

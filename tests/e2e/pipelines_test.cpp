@@ -57,7 +57,7 @@ BOOST_FIXTURE_TEST_SUITE(pipelines, PipelineFixture)
 
 BOOST_DATA_TEST_CASE(pictures_equal_pytorch,
                      (std::vector<std::string>{"image_to_image", "inpainting", "outpainting",
-                                               "two_stages", "tiled_decode"}),
+                                               "area_composition", "two_stages", "tiled_decode"}),
                      name) {
   const heddle::Workflow flow = engine.load(graphs() / (name + ".json"));
   const std::string output = name == "image_to_image" ? "decode.IMAGE" : "picture.IMAGE";

@@ -5,7 +5,7 @@ heddle=$1
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 run() { "$heddle" run "$@" --input graphs --output "$out" --devices cpu:0 --compute cpu:0=f32 --cache none; }
-for name in inpainting outpainting two_stages lora custom_sampling tiled_decode compositing saved_form; do
+for name in inpainting outpainting two_stages lora custom_sampling tiled_decode compositing saved_form lists area_composition; do
   run "graphs/$name.json"
   cp "$out/${name}_00001_.png" "graphs/gallery/$name.png"
 done

@@ -1,5 +1,5 @@
 """Writes what PyTorch makes of the workflows of graphs/ that begin with a picture, have two stages
-or go through the autoencoder by tiles.
+or areas, or go through the autoencoder by tiles.
 
     make_pipeline_goldens.py [GRAPHS] [OUT]     (default: graphs/ of this repository, pipelines/
                                                  beside this file)
@@ -8,7 +8,8 @@ Needs torch, diffusers, transformers, safetensors and Pillow from PyPI; runs on 
 The rules (levels of a denoise below 1, noise masks, tiles and their weights) are ComfyUI's, written
 down here once more. OUT/pipelines.safetensors, with every 4th row and column of pictures in [0, 1]:
 
-    image_to_image, inpainting, outpainting, two_stages, tiled_decode    the pictures
+    image_to_image, inpainting, outpainting, area_composition, two_stages, tiled_decode
+                                     the pictures
     latents.tiled, latents.mask      graphs/scene.png through VAEEncodeTiled (tiles of 128, overlap
                                      32), in the denoiser's units; the noise mask of outpainting
 """
@@ -205,6 +206,66 @@ def outpainted(model, graph, scene):
     )
 
 
+def cells_of(node):
+    """Of ConditioningSetArea: rows and columns of the latent, its strength."""
+    top, left = node["y"] // 8, node["x"] // 8
+    rows = slice(top, top + node["height"] // 8)
+    return rows, slice(left, left + node["width"] // 8), node["strength"]
+
+
+def weight_of(area, shape):
+    """The strength, which falls at borders that are not the picture's, over 8 cells or a quarter."""
+    rows, columns, strength = area
+    weight = torch.full((rows.stop - rows.start, columns.stop - columns.start), float(strength))
+    for axis, (side, whole) in enumerate(zip((rows, columns), shape)):
+        length = side.stop - side.start
+        fade = min(8, length // 4)
+        for t in range(fade):
+            if side.start != 0:
+                weight.narrow(axis, t, 1).mul_((t + 1) / fade)
+            if side.stop != whole:
+                weight.narrow(axis, length - 1 - t, 1).mul_((t + 1) / fade)
+    return weight
+
+
+def area_composition(model, graph):
+    """A KSampler with Euler steps whose prompts have areas. The empty prompt, which has none, gets
+    them as well; where several meet, predictions are averaged by weight."""
+    node, size = graph["sampler"], graph["size"]
+    texts = [graph["left text"]["text"], graph["right text"]["text"]]
+    texts.append(graph["negative prompt"]["text"])
+    clip_ids, _ = tokens(FOLDER, "tokenizer", texts, 77)
+    t5_ids, _ = tokens(FOLDER, "tokenizer_2", texts, 64)
+    pooled, context, _ = model.encode(clip_ids, t5_ids)
+    rows, columns = size["height"] // 8, size["width"] // 8
+    areas = [cells_of(graph["left"]), cells_of(graph["right"])]
+    whole = (slice(0, rows), slice(0, columns), 1.0)
+    prompted = [(0, areas[0]), (1, areas[1])]
+    empty = [(2, whole), (2, areas[0]), (2, areas[1])]
+
+    def predict(x, level, conds):
+        total, weights = torch.zeros_like(x), torch.zeros(rows, columns)
+        for text, area in conds:
+            part = x[:, :, area[0], area[1]]
+            made = model.velocity(
+                part, torch.tensor(level), pooled[text : text + 1], context[text : text + 1]
+            )
+            weight = weight_of(area, (rows, columns))
+            total[:, :, area[0], area[1]] += made * weight
+            weights[area[0], area[1]] += weight
+        return total / weights
+
+    noise = torch.Generator("cpu").manual_seed(node["seed"])
+    x = torch.randn((1, 16, rows, columns), generator=noise)
+    levels = model.simple(node["steps"], node["denoise"])
+    x = levels[0] * x
+    for level, following in zip(levels, levels[1:]):
+        without = predict(x, level, empty)
+        velocity = without + node["cfg"] * (predict(x, level, prompted) - without)
+        x = x + velocity * (following - level)
+    return x
+
+
 def main():
     os.makedirs(OUT, exist_ok=True)
     model = Model()
@@ -226,6 +287,9 @@ def main():
     keep["latents.mask"] = wide[None, None]
     drawn = model.draw(graph, "sampler", blank, of_cells(wide, blank))
     keep["outpainting"] = model.picture(drawn)
+
+    graph = Graph("area_composition")
+    keep["area_composition"] = model.picture(area_composition(model, graph))
 
     graph = Graph("two_stages")
     size, larger = graph["size"], graph["larger"]
