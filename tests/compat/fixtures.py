@@ -134,7 +134,7 @@ def main():
         print(f"{count:4} {verdict}")
     for name, count in missing.most_common():
         print(f"{count:4} {name}")
-    sys.exit(1 if counts["binds"] + counts["lacks"] < sum(counts.values()) - counts["lacks only files"] else 0)
+    sys.exit(any(counts[bad] for bad in ("report is short", "report is long", "other")))
 
 
 if __name__ == "__main__":
