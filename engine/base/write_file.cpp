@@ -210,9 +210,16 @@ class Temporary {
     ignored = ::fchmod(file_->number(), from.st_mode & 0777);
   }
 
+  void append(std::string_view content) {
+    if (const int failure = write_all(file_->number(), content); failure != 0)
+      fail(target_, failure);
+  }
   void write(std::string_view content, Lasting lasting) {
-    int failure = write_all(file_->number(), content);
-    if (failure == 0 && lasting == Lasting::yes) failure = sync_to_disk(file_->number());
+    append(content);
+    finish(lasting);
+  }
+  void finish(Lasting lasting) {
+    int failure = lasting == Lasting::yes ? sync_to_disk(file_->number()) : 0;
     const int closed = file_->close();
     if (failure == 0) failure = closed;
     if (failure != 0) fail(target_, failure);
@@ -267,11 +274,16 @@ void write_file(const fs::path& path, std::string_view content, Lasting lasting)
 }
 
 bool create_file(const fs::path& path, std::string_view content) {
+  return create_file(path, [&](const Append& append) { append(content); });
+}
+
+bool create_file(const fs::path& path, const std::function<void(const Append&)>& content) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) == 0) return false;
   if (errno != ENOENT) fail(path, errno);
   Temporary file(path);
-  file.write(content, Lasting::yes);
+  content([&](std::string_view piece) { file.append(piece); });
+  file.finish(Lasting::yes);
   if (!file.place()) return false;
   if (const int failure = sync_folder(folder_of(path)); failure != 0) fail(path, failure);
   return true;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string_view>
 
 namespace heddle::engine {
@@ -22,6 +23,11 @@ void write_file(const std::filesystem::path& path, std::string_view content, Las
 
 // A new file, which lasts; false, and nothing done, where something has this name.
 bool create_file(const std::filesystem::path& path, std::string_view content);
+// The same piece by piece: `content` is called once, with what appends to the file. Where it
+// throws, there is no file.
+using Append = std::function<void(std::string_view)>;
+bool create_file(const std::filesystem::path& path,
+                 const std::function<void(const Append&)>& content);
 
 // Whether write_file() writes into what is there instead of making a file.
 bool is_written_through(const std::filesystem::path& path);

@@ -6,6 +6,7 @@
 #include "engine/device/status.h"
 #include "engine/files/weight_patches.h"
 #include "engine/graph/model.h"
+#include "engine/memory/model_file.h"
 #include "engine/plugin/host.h"
 #include "engine/tensor/call.h"
 
@@ -53,6 +54,28 @@ heddle_status* merge(const heddle_value* model, const heddle_value* other, std::
     *out = patched(plain, WeightPatches::merge(plain.patches.get(), *plain.checkpoint,
                                                {*added.checkpoint, added.patches.get()},
                                                weight_patches(count, patches)));
+  });
+}
+
+heddle_status* save(heddle_ctx*, const char* path, std::uint32_t count,
+                    const heddle_saved_tensor* const* tensors, std::uint32_t pair_count,
+                    const char* const* metadata, std::int32_t* created) {
+  return to_status([&] {
+    std::vector<SavedTensor> list;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const heddle_saved_tensor& tensor = *tensors[i];
+      const Model& model = *get_model(*tensor.model);
+      SavedTensor& saved = list.emplace_back(
+          SavedTensor{text(tensor.name), model.checkpoint.get(), model.patches.get(), {}, {}});
+      for (std::uint32_t p = 0; p < tensor.part_count; ++p)
+        saved.rows.push_back(
+            {tensor.parts[p]->tensor, tensor.parts[p]->begin, tensor.parts[p]->end});
+      if (tensor.shape != nullptr) saved.shape.assign(tensor.shape, tensor.shape + tensor.rank);
+    }
+    std::map<std::string, std::string> pairs;
+    for (std::uint32_t i = 0; i < pair_count; ++i)
+      pairs[text(metadata[2 * i])] = text(metadata[2 * i + 1]);
+    *created = create_model_file(text(path), list, pairs) ? 1 : 0;
   });
 }
 
@@ -111,7 +134,8 @@ const heddle_model_service* model_service() {
       },
       &with_patches,
       &merge,
-      &rebuild};
+      &rebuild,
+      &save};
   return &table;
 }
 

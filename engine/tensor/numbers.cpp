@@ -74,7 +74,39 @@ void convert_floats(DType dtype, std::span<const std::byte> src, To* dst) {
   }
 }
 
+std::uint16_t to_bf16(float number) {
+  const auto bits = std::bit_cast<std::uint32_t>(number);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return std::uint16_t((bits >> 16) | 0x40u);
+  return std::uint16_t((bits + 0x7fffu + ((bits >> 16) & 1)) >> 16);
+}
+
+std::uint16_t to_f16(float number) {
+  const auto bits = std::bit_cast<std::uint32_t>(number);
+  const auto sign = std::uint16_t(bits >> 16 & 0x8000u);
+  const std::uint32_t size = bits & 0x7fffffffu;
+  if (size > 0x7f800000u) return std::uint16_t(sign | 0x7e00u);
+  if (size >= 0x477ff000u) return std::uint16_t(sign | 0x7c00u);  // 65520 and more
+  if (size < 0x38800000u)  // below 2^-14: whole numbers of 2^-24
+    return std::uint16_t(sign |
+                         std::uint16_t(std::nearbyint(std::bit_cast<float>(size) * 0x1p24f)));
+  const std::uint32_t rounded = size + 0xfffu + ((size >> 13) & 1);
+  return std::uint16_t(sign | std::uint16_t((rounded - 0x38000000u) >> 13));
+}
+
 }  // namespace
+
+void from_floats(DType dtype, std::span<const float> src, std::byte* dst) {
+  if (dtype == DType::f32) {
+    std::memcpy(dst, src.data(), src.size_bytes());
+    return;
+  }
+  if (dtype != DType::bf16 && dtype != DType::f16)
+    throw Error(Code::unsupported, cat("numbers are not rounded to ", dtype_name(dtype)));
+  for (std::size_t i = 0; i < src.size(); ++i) {
+    const std::uint16_t bits = dtype == DType::bf16 ? to_bf16(src[i]) : to_f16(src[i]);
+    std::memcpy(dst + i * sizeof bits, &bits, sizeof bits);
+  }
+}
 
 void to_floats(DType dtype, std::span<const std::byte> src, float* dst) {
   if (dtype == DType::f32)

@@ -4,6 +4,7 @@
 
 Names: "a.<tensor>", "b.<tensor>"; "simple.<tensor>" is 0.3 a + 0.7 b, "subtract.<tensor>" is
 1.7 a - 1.7 b, "factor.<tensor>" is 0.37 a, all in f32: each product and sum as ComfyUI takes them.
+"saved.<tensor>" is "simple.<tensor>" in the type of a.
 Needs torch and safetensors from PyPI.
 """
 
@@ -40,6 +41,7 @@ def main():
         stored["a." + name], stored["b." + name] = a, b
         stored["simple." + name] = merged(a, b, 0.3, 1 - 0.3)
         stored["subtract." + name] = merged(a, b, 1.7, -1.7)
+        stored["saved." + name] = stored["simple." + name].to(of_a, copy=True)
         stored["factor." + name] = merged(a, None, 0.37, 0)
     save_file(stored, OUT)
 

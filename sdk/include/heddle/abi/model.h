@@ -126,6 +126,18 @@ typedef struct heddle_patch {
   double keep; /* 1 where `size` ends before it */
 } heddle_patch;
 
+/* A tensor of a saved file: rows of a model's checkpoint, one after another, as its patches make
+ * them. shape: NULL, or as many elements as the rows have. */
+typedef struct heddle_saved_tensor {
+  uint32_t size;
+  uint32_t part_count;
+  const char* name;
+  const heddle_value* model;
+  const heddle_part* const* parts;
+  const int64_t* shape;
+  uint32_t rank;
+} heddle_saved_tensor;
+
 /* MODEL values: {graph, weights, patches, settings, hints}, immutable; with_... shares everything
  * else. [any] */
 #define HEDDLE_SERVICE_MODEL "heddle.model/0"
@@ -155,6 +167,12 @@ typedef struct heddle_model_service {
    * hints. [call] */
   heddle_status* (*rebuild)(heddle_ctx*, const heddle_value* model, const heddle_value* config,
                             heddle_value** out);
+  /* A new safetensors file of these tensors, each in the type of its own file; sums are made in f32
+   * and rounded once. metadata: pair_count keys, each with its text behind it. created is 0, and
+   * nothing is written, where something has that path. [call] */
+  heddle_status* (*save)(heddle_ctx*, const char* path, uint32_t count,
+                         const heddle_saved_tensor* const* tensors, uint32_t pair_count,
+                         const char* const* metadata, int32_t* created);
 } heddle_model_service;
 
 #ifdef __cplusplus
