@@ -107,12 +107,13 @@ std::vector<Part> FluxNames::rows(const std::vector<Part>& parts, std::int64_t b
   return found;
 }
 
+bool FluxNames::is_there(const std::vector<Part>& parts) const {
+  return std::all_of(parts.begin(), parts.end(),
+                     [&](const Part& part) { return file_.has(part.tensor); });
+}
+
 void FluxNames::each_module(const Visit& visit) const {
   using Find = std::function<std::vector<Part>(std::string_view module, const char* kind)>;
-  const auto is_there = [&](const std::vector<Part>& parts) {
-    return std::all_of(parts.begin(), parts.end(),
-                       [&](const Part& part) { return file_.has(part.tensor); });
-  };
   const auto each_of = [&](std::span<const Module> table, const std::string& original,
                            const std::string& diffusers, const Find& find) {
     for (const Module& module : table)
@@ -147,6 +148,34 @@ void FluxNames::each_module(const Visit& visit) const {
       const std::vector<Part> fused =
           joined(in_single(i, "linear1.qkv", kind), in_single(i, "linear1.mlp", kind));
       if (is_there(fused)) visit(original + "linear1", kind, fused);
+    }
+  }
+}
+
+void FluxNames::each_original(const VisitTensor& visit) const {
+  const auto give = [&](const std::string& name, const std::vector<Part>& parts) {
+    if (is_there(parts)) visit(name, parts);
+  };
+  for (const char* kind : {"weight", "bias"}) {
+    for (const Module& module : kTop)
+      give(original_name("", module.original, kind), top(module.original, kind));
+    for (int i = 0; i < blocks::layer_count(file_, double_prefix()); ++i)
+      for (const Module& module : kDouble) {
+        if (module.original.ends_with("_norm") && kind == std::string_view("bias")) continue;
+        give(original_name("double_blocks." + std::to_string(i) + ".", module.original, kind),
+             in_double(i, module.original, kind));
+      }
+    for (int i = 0; i < blocks::layer_count(file_, single_prefix()); ++i) {
+      const std::string at = "single_blocks." + std::to_string(i) + ".";
+      give(at + "linear1." + kind,
+           joined(in_single(i, "linear1.qkv", kind), in_single(i, "linear1.mlp", kind)));
+      for (const Module& module : kSingle) {
+        const bool is_norm = module.original.ends_with("_norm");
+        if (module.original.starts_with("linear1.") ||
+            (is_norm && kind == std::string_view("bias")))
+          continue;
+        give(original_name(at, module.original, kind), in_single(i, module.original, kind));
+      }
     }
   }
 }

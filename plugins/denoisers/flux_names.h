@@ -37,6 +37,10 @@ class FluxNames {
   using Visit = std::function<void(const std::string& module, const char* kind,
                                    const std::vector<Part>& parts)>;
   void each_module(const Visit& visit) const;
+  // Every tensor that the original file would have, with its rows here.
+  using VisitTensor =
+      std::function<void(const std::string& tensor, const std::vector<Part>& parts)>;
+  void each_original(const VisitTensor& visit) const;
 
   // What is before the index of a block: "double_blocks.".
   std::string double_prefix() const;
@@ -47,6 +51,7 @@ class FluxNames {
   FluxNames(const Checkpoint& file, FluxLayout layout, std::string prefix)
       : file_(file), layout_(layout), prefix_(std::move(prefix)) {}
   std::int64_t hidden() const;
+  bool is_there(const std::vector<Part>& parts) const;
   std::int64_t row_count(const std::vector<Part>& parts) const;
   std::vector<Part> rows(const std::vector<Part>& parts, std::int64_t begin,
                          std::int64_t end) const;

@@ -22,11 +22,26 @@ heddle_status* list_modules(const heddle_host*, const heddle_checkpoint* raw,
   });
 }
 
+heddle_status* list_flux_originals(const heddle_host*, const heddle_checkpoint* raw,
+                                   heddle_original_found found, void* to) {
+  return guard([&] {
+    const Checkpoint file = Checkpoint::share(raw);
+    const std::optional<FluxNames> names = FluxNames::find(file);
+    if (!names)
+      throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no model of the family");
+    names->each_original([&](const std::string& tensor, const std::vector<Part>& parts) {
+      const RawParts raw_parts(parts);
+      found(to, tensor.c_str(), raw_parts.size(), raw_parts.data(), 0, nullptr);
+    });
+  });
+}
+
 constexpr heddle_module_names_desc kFlux{sizeof(heddle_module_names_desc), "flux",
                                          "by the original names and by those of diffusers",
-                                         &list_modules<FluxNames>};
+                                         &list_modules<FluxNames>, &list_flux_originals};
 constexpr heddle_module_names_desc kQwen{sizeof(heddle_module_names_desc), "qwen-image",
-                                         "by the names of diffusers", &list_modules<QwenNames>};
+                                         "by the names of diffusers", &list_modules<QwenNames>,
+                                         nullptr};
 
 }  // namespace
 

@@ -19,9 +19,25 @@ heddle_status* list_modules(const heddle_host*, const heddle_checkpoint* raw,
   });
 }
 
+// Its table of tokens once, as single files have it.
+heddle_status* list_originals(const heddle_host*, const heddle_checkpoint* raw,
+                              heddle_original_found found, void* to) {
+  return guard([&] {
+    const Checkpoint file = Checkpoint::share(raw);
+    const std::optional<T5Names> names = T5Names::find(file);
+    if (!names) throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no T5");
+    names->each_module([&](const std::string& module, const std::string& tensor) {
+      if (module == "encoder.embed_tokens") return;
+      const std::vector<Part> whole{{tensor}};
+      const RawParts parts(whole);
+      found(to, (module + ".weight").c_str(), parts.size(), parts.data(), 0, nullptr);
+    });
+  });
+}
+
 constexpr heddle_module_names_desc kT5{sizeof(heddle_module_names_desc), "t5",
                                        "by transformers' names, whatever the file's are",
-                                       &list_modules};
+                                       &list_modules, &list_originals};
 
 }  // namespace
 

@@ -26,6 +26,14 @@ std::optional<VaeNames> VaeNames::find(const Checkpoint& file, VaeSide side) {
   return std::nullopt;
 }
 
+VaeNames VaeNames::original() const {
+  VaeNames names = *this;
+  names.diffusers_ = false;
+  names.prefix_.clear();
+  names.side_ = decoder_ ? "decoder." : "encoder.";
+  return names;
+}
+
 std::string VaeNames::level(int index) const {
   if (diffusers_) return side_ + (decoder_ ? "up_blocks." : "down_blocks.") + std::to_string(index);
   return side_ +

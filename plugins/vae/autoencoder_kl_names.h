@@ -19,6 +19,9 @@ class VaeNames {
   // Layout and prefix of this file for one side; nothing when it does not hold that side.
   static std::optional<VaeNames> find(const Checkpoint& file, VaeSide side);
 
+  // The same weights as an original file without a prefix has them.
+  VaeNames original() const;
+
   int levels() const { return levels_; }
   // How many residual blocks a level has.
   int depth(const Checkpoint& file, int level) const;

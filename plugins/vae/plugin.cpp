@@ -3,6 +3,7 @@
 #include "plugins/vae/inpaint_node.h"
 #include "plugins/vae/tiled_nodes.h"
 #include "plugins/vae/vae_bench.h"
+#include "plugins/vae/vae_modules.h"
 #include "plugins/vae/vae_nodes.h"
 
 namespace heddle::vae {
@@ -10,6 +11,6 @@ namespace heddle::vae {
 HEDDLE_PLUGIN("org.heddle.vae", "0.1.0", AutoencoderKlDecoder, AutoencoderKlEncoder, VaeLatentIn,
               VaeImageIn, VaeResnet, VaeAttention, VaeUpsample, VaeDownsample, VaeImageOut,
               VaeLatentOut, VaeDecode, VaeEncode, VaeDecodeTiled, VaeEncodeTiled,
-              VaeEncodeForInpaint, InpaintModelConditioning, VaeBench)
+              VaeEncodeForInpaint, InpaintModelConditioning, VaeBench, VaeModules)
 
 }  // namespace heddle::vae

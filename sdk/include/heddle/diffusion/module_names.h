@@ -23,6 +23,12 @@ extern "C" {
 typedef void (*heddle_module_found)(void* to, const char* module, const char* kind,
                                     uint32_t part_count, const heddle_part* const* parts);
 
+/* A tensor as the files have it that the model was first published in: its whole name and its rows.
+ * shape: NULL, or as many elements as the rows have. Everything is borrowed for the call. */
+typedef void (*heddle_original_found)(void* to, const char* tensor, uint32_t part_count,
+                                      const heddle_part* const* parts, uint32_t rank,
+                                      const int64_t* shape);
+
 typedef struct heddle_module_names_desc {
   uint32_t size;
   const char* family; /* of the models, as their heddle_model_desc says: "flux" */
@@ -30,6 +36,10 @@ typedef struct heddle_module_names_desc {
   /* Hands every name of every module that the checkpoint has. [any] */
   heddle_status* (*list)(const heddle_host*, const heddle_checkpoint*, heddle_module_found found,
                          void* to);
+  /* optional: hands every tensor of the original file that this checkpoint has, whoever wrote it.
+   * What it does not hand has one name everywhere. [any] */
+  heddle_status* (*originals)(const heddle_host*, const heddle_checkpoint*,
+                              heddle_original_found found, void* to);
 } heddle_module_names_desc;
 
 #ifdef __cplusplus
