@@ -110,12 +110,26 @@ SavedFiles::SavedFiles(Context& ctx, const char* kind, const std::string& prefix
       place_(place_of(ctx, kind, prefix, size, prompt)),
       counter_(next_counter(place_)) {}
 
-void SavedFiles::write(std::string_view content, const char* ending, std::size_t batch_number,
-                       const ShownAs& shown) {
+// The name of the file that was made.
+std::string SavedFiles::make_next(const std::function<bool(const std::string& path)>& create,
+                                  const char* ending, std::size_t batch_number) {
   std::string name;
   do {  // until there is a name that no other program has taken
     name = file_name(place_.stem, batch_number, counter_++, behind_number_ + std::string(ending));
-  } while (!create_file((place_.folder / name).string(), content));
+  } while (!create((place_.folder / name).string()));
+  return name;
+}
+
+void SavedFiles::make(const std::function<bool(const std::string& path)>& create,
+                      const char* ending) {
+  const std::string name = make_next(create, ending, 0);
+  service<heddle_report_service>().wrote(ctx_.raw(), (place_.folder / name).c_str(), nullptr);
+}
+
+void SavedFiles::write(std::string_view content, const char* ending, std::size_t batch_number,
+                       const ShownAs& shown) {
+  const std::string name = make_next(
+      [&](const std::string& path) { return create_file(path, content); }, ending, batch_number);
   std::string ui = "{" + json_string(shown.list) + ": [{\"filename\": " + json_string(name) +
                    ", \"subfolder\": " + json_string(place_.subfolder) +
                    ", \"type\": " + json_string(kind_) + "}]";

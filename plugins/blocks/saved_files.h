@@ -2,6 +2,7 @@
 // and what is told of the workflow in them. One call's thread.
 #pragma once
 
+#include <functional>
 #include <heddle/node.hpp>
 #include <string>
 #include <vector>
@@ -51,10 +52,16 @@ class SavedFiles {
   // Writes a file under the next number that is free, and tells of it. ending: ".png".
   void write(std::string_view content, const char* ending, std::size_t batch_number = 0,
              const ShownAs& shown = {});
+  // The same for a file that `create` makes, and that no front end shows. It gives false, and makes
+  // nothing, where something has that path.
+  void make(const std::function<bool(const std::string& path)>& create, const char* ending);
   // From now on without the '_' that ComfyUI's older nodes put behind the number.
   void end_with_number() { behind_number_ = ""; }
 
  private:
+  std::string make_next(const std::function<bool(const std::string& path)>& create,
+                        const char* ending, std::size_t batch_number);
+
   Context& ctx_;
   const char *kind_, *behind_number_ = "_";
   Place place_;

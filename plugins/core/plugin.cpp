@@ -12,6 +12,7 @@
 #include "preview_nodes.h"
 #include "prompt_nodes.h"
 #include "regex_nodes.h"
+#include "save_nodes.h"
 #include "string_nodes.h"
 #include "text_file_nodes.h"
 #include "text_list_nodes.h"
@@ -39,6 +40,7 @@ HEDDLE_PLUGIN("org.heddle.core", "0.1.0", DiffusersLoader, CheckpointLoaderSimpl
               MergeByBlocks<7>, MergeByBlocks<8>, MergeByBlocks<9>, MergeByBlocks<10>,
               MergeByBlocks<11>, MergeByBlocks<12>, MergeByBlocks<13>, MergeByBlocks<14>,
               MergeByBlocks<15>, CLIPMergeSimple, CLIPMergeAdd, CLIPMergeSubtract,
-              CLIPAttentionMultiply, UNetSelfAttentionMultiply, UNetCrossAttentionMultiply)
+              CLIPAttentionMultiply, UNetSelfAttentionMultiply, UNetCrossAttentionMultiply,
+              ModelSave, CLIPSave, VAESave, CheckpointSave)
 
 }  // namespace heddle::loaders

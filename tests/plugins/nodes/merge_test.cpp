@@ -193,4 +193,27 @@ BOOST_AUTO_TEST_CASE(the_bytes_do_not_depend_on_where_a_merged_model_runs) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(devices_that_divide_matrices_merge_each_their_own_rows_and_columns) {
+  const std::string merged = merge("ModelMergeSimple", ", \"ratio\": 0.25");
+  Engine two(options_on({"cpu:0", "cpu:1"}));
+  check_same(evaluate_on(two, flow(merged, R"(, "parallel": "tensor", "device": "cpu:0,cpu:1")")),
+             evaluate(merged));
+}
+
+BOOST_AUTO_TEST_CASE(a_merged_model_is_streamed_as_any_other) {
+  const std::string text = flow(merge("ModelMergeSimple", ", \"ratio\": 0.25"));
+  const FakeControl control;
+  const auto copied_by = [&](Engine& engine) {
+    const std::uint64_t before = control->bytes_copied(HEDDLE_FAKE_HOST, 0);
+    BOOST_TEST((evaluate_on(engine, text) == evaluate_on(exact, text)));
+    return control->bytes_copied(HEDDLE_FAKE_HOST, 0) - before;
+  };
+  Engine roomy(options_on({"fake:0"}));
+  const std::uint64_t once = copied_by(roomy);
+  EngineOptions options = options_on({"fake:0"});
+  options.budgets["fake:0"] = roomy.devices().front().memory.peak * 2 / 3;
+  Engine streaming(options);
+  BOOST_TEST(copied_by(streaming) > once);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
