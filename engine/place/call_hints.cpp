@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <map>
 
 #include "engine/base/error.h"
@@ -79,10 +80,26 @@ std::vector<std::uint32_t> of_blocks(const Model& model, const std::vector<Block
   return of_block;
 }
 
+// "gpu:1" is the second device with a memory of its own, as ComfyUI counts them, where none is
+// called so.
+std::string own_name(const std::string& text, const Topology& topology) {
+  constexpr std::string_view kGpu = "gpu:";
+  const auto is_named = [&](const DeviceFacts& device) { return device.name == text; };
+  if (!text.starts_with(kGpu) || std::ranges::any_of(topology.devices, is_named)) return text;
+  std::size_t left = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data() + kGpu.size(), end, left);
+  if (error != std::errc() || at != end) return text;
+  for (const DeviceFacts& device : topology.devices)
+    if (!device.host_visible && left-- == 0) return device.name;
+  return text;
+}
+
 // What there is of the devices that are preferred; nobody is refused for a preference.
 std::vector<std::uint32_t> preferred(const std::string& text, const Topology& topology) {
   try {
-    return text.empty() ? std::vector<std::uint32_t>() : find_devices(text, topology).devices;
+    return text.empty() ? std::vector<std::uint32_t>()
+                        : find_devices(own_name(text, topology), topology).devices;
   } catch (const Error&) {
     return {};
   }

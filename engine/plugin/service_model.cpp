@@ -135,7 +135,15 @@ const heddle_model_service* model_service() {
       &with_patches,
       &merge,
       &rebuild,
-      &save};
+      &save,
+      [](const heddle_value* model, const char* devices, heddle_value** out) {
+        return to_status([&] {
+          auto changed = std::make_shared<Model>(*get_model(*model));
+          changed->hints.prefer = text(devices);
+          *out = const_cast<heddle_value*>(
+              make_value(std::shared_ptr<const Model>(std::move(changed))).release());
+        });
+      }};
   return &table;
 }
 

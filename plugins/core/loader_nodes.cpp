@@ -74,6 +74,18 @@ Value dual_clip(Context& ctx, const std::array<Checkpoint, 2>& files, const std:
                     files[0].path() + " and " + files[1].path());
 }
 
+// The type is what the encoders make up.
+Value several_clips(Context& ctx, std::initializer_list<const Input<std::string>*> inputs) {
+  std::vector<Value> encoders;
+  std::string where;
+  for (const Input<std::string>* input : inputs) {
+    const Checkpoint file = open(ctx, *input);
+    encoders.push_back(single_file_encoder(ctx, file));
+    where += (where.empty() ? "" : ", ") + file.path();
+  }
+  return clip_value(clip_type(encoders, where), encoders, where);
+}
+
 // A standalone file may carry the prefix of a whole checkpoint.
 Value lone_denoiser(Context& ctx, const Checkpoint& file) {
   const Checkpoint part = file.sub("model.diffusion_model.");
@@ -159,6 +171,20 @@ void DualCLIPLoader::execute(Context& ctx) {
 }
 std::uint64_t DualCLIPLoader::fingerprint(Context& ctx) {
   return fingerprint_of_inputs(ctx, {&clip_name1, &clip_name2});
+}
+
+void TripleCLIPLoader::execute(Context& ctx) {
+  ctx[clip] = several_clips(ctx, {&clip_name1, &clip_name2, &clip_name3});
+}
+std::uint64_t TripleCLIPLoader::fingerprint(Context& ctx) {
+  return fingerprint_of_inputs(ctx, {&clip_name1, &clip_name2, &clip_name3});
+}
+
+void QuadrupleCLIPLoader::execute(Context& ctx) {
+  ctx[clip] = several_clips(ctx, {&clip_name1, &clip_name2, &clip_name3, &clip_name4});
+}
+std::uint64_t QuadrupleCLIPLoader::fingerprint(Context& ctx) {
+  return fingerprint_of_inputs(ctx, {&clip_name1, &clip_name2, &clip_name3, &clip_name4});
 }
 
 void DualCLIPLoaderGGUF::execute(Context& ctx) {

@@ -156,6 +156,43 @@ struct DualCLIPLoader {
   std::uint64_t fingerprint(Context& ctx);
 };
 
+struct TripleCLIPLoader {
+  static constexpr Widget kFile{.source = "text_encoders", .type = "COMBO"};
+
+  static constexpr Info info{"TripleCLIPLoader",
+                             1,
+                             "",
+                             "advanced/loaders",
+                             "Three text encoders, in any order; refused where they are no set "
+                             "that is known.",
+                             kLoader};
+  static constexpr Input<std::string> clip_name1{"clip_name1", kFile};
+  static constexpr Input<std::string> clip_name2{"clip_name2", kFile};
+  static constexpr Input<std::string> clip_name3{"clip_name3", kFile};
+  static constexpr Output<Value> clip{"CLIP", 0, "", "CLIP"};
+  static constexpr auto ports = heddle::ports(clip_name1, clip_name2, clip_name3, clip);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
+struct QuadrupleCLIPLoader {
+  static constexpr Info info{"QuadrupleCLIPLoader",
+                             1,
+                             "",
+                             "advanced/loaders",
+                             "Four text encoders, in any order; refused where they are no set "
+                             "that is known.",
+                             kLoader};
+  static constexpr Input<std::string> clip_name1{"clip_name1", TripleCLIPLoader::kFile};
+  static constexpr Input<std::string> clip_name2{"clip_name2", TripleCLIPLoader::kFile};
+  static constexpr Input<std::string> clip_name3{"clip_name3", TripleCLIPLoader::kFile};
+  static constexpr Input<std::string> clip_name4{"clip_name4", TripleCLIPLoader::kFile};
+  static constexpr Output<Value> clip{"CLIP", 0, "", "CLIP"};
+  static constexpr auto ports = heddle::ports(clip_name1, clip_name2, clip_name3, clip_name4, clip);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
 // The nodes that people know from the extension ComfyUI-GGUF. The others open gguf files just as
 // well.
 struct UnetLoaderGGUF {

@@ -47,4 +47,24 @@ struct LoraLoaderModelOnly {
   std::uint64_t fingerprint(Context& ctx);
 };
 
+// ComfyUI's nodes that add a LoRA to what a module gives instead of to its weights: the same model,
+// rounded otherwise. Here there is one way to add it (WeightPatches).
+struct LoraLoaderBypass : LoraLoader {
+  static constexpr Info info{"LoraLoaderBypass",
+                             1,
+                             "Load LoRA (Bypass) (For debugging)",
+                             "model/loaders",
+                             "The same as LoraLoader.",
+                             kLoader | HEDDLE_NODE_EXPERIMENTAL};
+};
+
+struct LoraLoaderBypassModelOnly : LoraLoaderModelOnly {
+  static constexpr Info info{"LoraLoaderBypassModelOnly",
+                             1,
+                             "Load LoRA (Bypass, Model Only) (for debugging)",
+                             "model/loaders",
+                             "The same as LoraLoaderModelOnly.",
+                             kLoader | HEDDLE_NODE_EXPERIMENTAL};
+};
+
 }  // namespace heddle::loaders

@@ -375,4 +375,11 @@ inline bool save_tensors(Context& ctx, const std::string& path,
   return created != 0;
 }
 
+// The model, to run on these devices where such are there.
+inline Value preferring(const Value& model, const std::string& devices) {
+  heddle_value* out = nullptr;
+  check(service<heddle_model_service>().prefer(model.raw(), devices.c_str(), &out));
+  return Value::adopt(out);
+}
+
 }  // namespace heddle

@@ -173,6 +173,9 @@ typedef struct heddle_model_service {
   heddle_status* (*save)(heddle_ctx*, const char* path, uint32_t count,
                          const heddle_saved_tensor* const* tensors, uint32_t pair_count,
                          const char* const* metadata, int32_t* created);
+  /* The model, to run on these devices ("cuda:1", "cpu", or "gpu:1" as ComfyUI counts them) where
+   * such are there; a device that a workflow's keys name counts more. */
+  heddle_status* (*prefer)(const heddle_value* model, const char* devices, heddle_value** out);
 } heddle_model_service;
 
 #ifdef __cplusplus
