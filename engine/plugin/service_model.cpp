@@ -6,6 +6,7 @@
 #include "engine/device/status.h"
 #include "engine/files/weight_patches.h"
 #include "engine/graph/model.h"
+#include "engine/graph/without_blocks.h"
 #include "engine/memory/model_file.h"
 #include "engine/plugin/host.h"
 #include "engine/tensor/call.h"
@@ -94,6 +95,22 @@ heddle_status* rebuild(heddle_ctx* ctx, const heddle_value* model, const heddle_
   });
 }
 
+heddle_status* leave_blocks_out(const heddle_value* model, std::uint32_t count,
+                                const char* const* paths, heddle_value** out) {
+  return to_status([&] {
+    const Model& whole = *get_model(*model);
+    const std::vector<std::string> list(paths, paths + count);
+    auto rest = std::make_shared<Model>(whole);
+    rest->graph = std::make_shared<const Graph>(without_blocks(*whole.graph, list));
+    Hasher identity;
+    identity.add(whole.identity);
+    for (const std::string& path : list) identity.add(std::string_view(path));
+    rest->identity = identity.finish();
+    *out = const_cast<heddle_value*>(
+        make_value(std::shared_ptr<const Model>(std::move(rest))).release());
+  });
+}
+
 }  // namespace
 
 const heddle_model_service* model_service() {
@@ -143,7 +160,8 @@ const heddle_model_service* model_service() {
           *out = const_cast<heddle_value*>(
               make_value(std::shared_ptr<const Model>(std::move(changed))).release());
         });
-      }};
+      },
+      &leave_blocks_out};
   return &table;
 }
 

@@ -382,4 +382,14 @@ inline Value preferring(const Value& model, const std::string& devices) {
   return Value::adopt(out);
 }
 
+// The model without blocks and groups of blocks, by their paths; see heddle_model_service.
+inline Value without_blocks(const Value& model, const std::vector<std::string>& paths) {
+  std::vector<const char*> raw;
+  for (const std::string& path : paths) raw.push_back(path.c_str());
+  heddle_value* out = nullptr;
+  check(service<heddle_model_service>().without_blocks(model.raw(), std::uint32_t(raw.size()),
+                                                       raw.data(), &out));
+  return Value::adopt(out);
+}
+
 }  // namespace heddle

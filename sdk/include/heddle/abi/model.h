@@ -176,6 +176,12 @@ typedef struct heddle_model_service {
   /* The model, to run on these devices ("cuda:1", "cpu", or "gpu:1" as ComfyUI counts them) where
    * such are there; a device that a workflow's keys name counts more. */
   heddle_status* (*prefer)(const heddle_value* model, const char* devices, heddle_value** out);
+  /* The model without some of its blocks: what reads their outputs reads what their inputs of the
+   * same names get. A path is a block's, or a group's ("double.7"); one that the model has not
+   * leaves nothing out. Fails where a block makes something that nothing can take the place of.
+   * Weights are shared with the model. Yours. */
+  heddle_status* (*without_blocks)(const heddle_value* model, uint32_t count,
+                                   const char* const* paths, heddle_value** out);
 } heddle_model_service;
 
 #ifdef __cplusplus
