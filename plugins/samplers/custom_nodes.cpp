@@ -135,7 +135,8 @@ void SamplerCustomAdvanced::infer(Infer& question) {
                 .cfg = scale ? std::optional(scale.as<double>()) : std::nullopt,
                 .sampler = {},
                 .sigmas = {},
-                .latent = {}};
+                .latent = {},
+                .negative_model = question.part(guider, "negative_model")};
   if (const Value mix = question.part(guider, "mix")) {
     job.mix = find_mix(mix.as<std::string>()).value_or(Mix::kCfg);
     const Value number = question.part(guider, "number");

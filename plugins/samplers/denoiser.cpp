@@ -47,21 +47,27 @@ void Denoiser::open(const SamplerPlan& plan) {
 
 void Denoiser::enter(const Stretch& stretch) {
   run_->entered = true;
-  run_->session.reset();
+  run_->calls.clear();
   run_->sets.clear();
   run_->lists.clear();
   for (std::size_t list = 0; list < stretch.entries.size(); ++list)
     run_->lists.push_back(uses_of(list, stretch.entries[list]));
-  if (run_->sets.empty()) return;
-  std::vector<Value> constants;
-  for (const ModelSet& set : run_->sets)
-    constants.push_back(conditionings_.constants(ctx_, plan_.guide().model, set));
-  const Tensor schedule = ctx_.make_host({std::int64_t(stretch.count)}, HEDDLE_F32);
-  for (std::size_t k = 0; k < stretch.count; ++k)
-    schedule.data<float>()[k] = sampling_.levels.timestep(float(run_->sigmas[stretch.begin + k]));
-  const Value record = Record().set("timestep", value_of(schedule)).value();
-  run_->session.emplace(ctx_, plan_.guide().model, constants, record,
-                        checked_cast<std::uint32_t>(stretch.count, "steps"));
+  for (ModelCall& call : calls_of(stretch, run_->sets)) {
+    const AskedModel& asked = plan_.models()[call.model];
+    std::vector<Value> constants;
+    for (const std::size_t set : call.sets)
+      constants.push_back(conditionings_.constants(ctx_, asked.model, run_->sets[set]));
+    const Tensor schedule = ctx_.make_host({std::int64_t(stretch.count)}, HEDDLE_F32);
+    for (std::size_t k = 0; k < stretch.count; ++k)
+      schedule.data<float>()[k] = asked.levels.timestep(float(run_->sigmas[stretch.begin + k]));
+    const Value record = Record().set("timestep", value_of(schedule)).value();
+    run_->calls.emplace_back(ctx_, asked.model, constants, record,
+                             checked_cast<std::uint32_t>(stretch.count, "steps"), std::move(call));
+  }
+}
+
+const Value& Denoiser::model_of(const ModelSet& set) const {
+  return plan_.models()[run_->stretches[run_->now].models[set.list]].model;
 }
 
 std::vector<Denoiser::Use> Denoiser::uses_of(std::size_t list,
@@ -158,15 +164,21 @@ void Denoiser::run_model(Look& look) {
                 : whole);
     if (output_cache_)
       measured.push_back({set, inputs.back().field("x").as<Tensor>(),
-                          conditionings_.constants(ctx_, plan_.guide().model, set)});
+                          conditionings_.constants(ctx_, model_of(set), set)});
   }
   if (run_->sets.empty()) return;
   if (output_cache_) look.outputs = output_cache_->guess(ctx_, look.sigma, measured);
   if (!look.outputs.empty()) return;
   const Stretch& stretch = run_->stretches[run_->now];
   const std::size_t step = run_->next - 1 - stretch.begin;
-  for (const Value& output : run_->session->step(std::uint32_t(step), inputs))
-    look.outputs.push_back(output.field("out").as<Tensor>());
+  look.outputs.resize(inputs.size());
+  for (OpenCall& open : run_->calls) {
+    std::vector<Value> own;
+    for (const std::size_t set : open.call.sets) own.push_back(inputs[set]);
+    const std::vector<Value> outputs = open.session.step(std::uint32_t(step), own);
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      look.outputs[open.call.sets[i]] = outputs[i].field("out").as<Tensor>();
+  }
   if (output_cache_) output_cache_->made(ctx_, look.sigma, measured, look.outputs);
 }
 

@@ -3,6 +3,7 @@
 // patches, which get the numbers in host memory. One call's thread.
 #pragma once
 
+#include <list>
 #include <optional>
 #include <vector>
 
@@ -47,6 +48,14 @@ class Denoiser {
     ModelTerms terms;
     std::vector<Tensor> parts, outputs;
   };
+  // A model that is asked for some of the sets.
+  struct OpenCall {
+    OpenCall(Context& ctx, const Value& model, const std::vector<Value>& constants,
+             const Value& schedule, std::uint32_t steps, ModelCall what)
+        : call(std::move(what)), session(ctx, model, constants, schedule, steps) {}
+    ModelCall call;
+    Session session;
+  };
   // The evaluations that were opened, and the stretch of them that is under way.
   struct Run {
     Run() {}  // written out: clang 14 does not find the implicit one from within the class
@@ -55,12 +64,13 @@ class Denoiser {
     std::size_t next = 0;  // evaluation
     std::size_t now = 0;   // stretch
     bool entered = false;  // it
-    std::optional<Session> session;
+    std::list<OpenCall> calls;
     std::vector<ModelSet> sets;
     std::vector<std::vector<Use>> lists;
   };
 
   void enter(const Stretch& stretch);
+  const Value& model_of(const ModelSet& set) const;
   std::vector<Use> uses_of(std::size_t list, const std::vector<std::size_t>& entries);
   Seen see(const Tensor& x, double sigma);
   void run_model(Look& look);

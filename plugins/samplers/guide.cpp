@@ -18,6 +18,32 @@ Value appended(const Value& model, const char* key, const Value& record) {
   return with_settings(model, Record(settings).set(key, list_of(items)).value());
 }
 
+Record patch_record(const std::string& name, const PatchNumbers& numbers) {
+  Record given;
+  for (const auto& [key, value] : numbers.numbers) given.set(key, value_of(value));
+  Record record;
+  record.set("name", value_of(name)).set("numbers", given.value());
+  if (!numbers.operation.empty()) record.set("operation", value_of(numbers.operation));
+  if (numbers.reference) record.set("reference", value_of(numbers.reference));
+  return record;
+}
+
+Value list_of_texts(const std::vector<std::string>& texts) {
+  std::vector<Value> items;
+  for (const std::string& text : texts) items.push_back(value_of(text));
+  return list_of(items);
+}
+
+std::vector<std::string> texts_in(const Value& list) {
+  std::vector<std::string> texts;
+  for (std::uint32_t i = 0; i < list.count(); ++i) texts.push_back(list.item(i).as<std::string>());
+  return texts;
+}
+
+SigmaRange range_between(const NoiseLevels& levels, double start_percent, double end_percent) {
+  return {levels.percent_to_sigma(start_percent), levels.percent_to_sigma(end_percent)};
+}
+
 }  // namespace
 
 std::optional<Mix> find_mix(const std::string& name) {
@@ -30,6 +56,7 @@ Value guider_record(const Guide& guide) {
   Record record;
   record.set("model", guide.model).set("positive", guide.positive).set("cfg", value_of(guide.cfg));
   if (guide.negative) record.set("negative", guide.negative);
+  if (guide.negative_model) record.set("negative_model", guide.negative_model);
   if (guide.mix == Mix::kCfg) return record.value();
   return record.set("mix", value_of(kMixNames[std::size_t(guide.mix)]))
       .set("third", guide.third)
@@ -43,7 +70,8 @@ Guide guide_of(const Value& guider) {
               .negative = guider.field("negative"),
               .cfg = guider.get<double>("cfg", 1.0),
               .third = guider.field("third"),
-              .number = guider.get<double>("number", 1.0)};
+              .number = guider.get<double>("number", 1.0),
+              .negative_model = guider.field("negative_model")};
   const std::string name = guider.get<std::string>("mix", "cfg");
   const std::optional<Mix> mix = find_mix(name);
   if (!guide.model || !guide.positive || !mix || (*mix != Mix::kCfg && !guide.third))
@@ -56,13 +84,26 @@ Guide guide_of(const Value& guider) {
 
 Value with_patch(const Value& model, const std::string& name, const PatchNumbers& numbers,
                  const Value& conditioning) {
-  Record given;
-  for (const auto& [key, value] : numbers.numbers) given.set(key, value_of(value));
-  Record record;
-  record.set("name", value_of(name)).set("numbers", given.value());
-  if (!numbers.operation.empty()) record.set("operation", value_of(numbers.operation));
+  Record record = patch_record(name, numbers);
   if (conditioning) record.set("conditioning", conditioning);
   return appended(model, "prediction_patches", record.value());
+}
+
+Value with_skipping_patch(const Value& model, const std::string& name, const PatchNumbers& numbers,
+                          const std::vector<std::string>& blocks) {
+  return appended(model, "prediction_patches",
+                  patch_record(name, numbers).set("without", list_of_texts(blocks)).value());
+}
+
+Value with_less_for_negative(const Value& model, const std::vector<std::string>& blocks,
+                             double start_percent, double end_percent) {
+  const Value record = Record()
+                           .set("without", list_of_texts(blocks))
+                           .set("start_percent", value_of(start_percent))
+                           .set("end_percent", value_of(end_percent))
+                           .value();
+  return with_settings(model,
+                       Record(model_settings(model)).set("less_for_negative", record).value());
 }
 
 std::vector<PatchChoice> patches_of(const Value& settings) {
@@ -71,14 +112,18 @@ std::vector<PatchChoice> patches_of(const Value& settings) {
   for (std::uint32_t i = 0; i < list.count(); ++i) {
     const Value record = list.item(i), given = record.field("numbers");
     const std::string name = record.get<std::string>("name", "");
-    PatchChoice choice{
-        .patch = find_patch(name), .numbers = {}, .conditioning = record.field("conditioning")};
+    PatchChoice choice{.patch = find_patch(name),
+                       .numbers = {},
+                       .conditioning = record.field("conditioning"),
+                       .without = {}};
     if (choice.patch == nullptr)
       throw Error(HEDDLE_NOT_FOUND, "the model's predictions are to be patched by '" + name +
                                         "', and there is no such patch.");
     for (std::uint32_t k = 0; k < given.count(); ++k)
       choice.numbers.numbers.emplace_back(given.key(k), given.item(k).as<double>());
     choice.numbers.operation = record.get<std::string>("operation", "");
+    if (record.has("reference")) choice.numbers.reference = record.field("reference").as<Tensor>();
+    choice.without = texts_in(record.field("without"));
     patches.push_back(std::move(choice));
   }
   return patches;
@@ -110,8 +155,51 @@ GuidePlan::GuidePlan(const Guide& guide, const ModelSampling& sampling, bool loo
   const Value settings = model_settings(guide.model);
   patches_ = patches_of(settings);
   overrides_ = cfg_overrides_of(settings, sampling.levels);
-  for (std::size_t i = 0; i < patches_.size(); ++i)
-    if (patches_[i].conditioning) own_.push_back(i);
+  add_model(guide.model, sampling.levels);
+  if (guide.negative_model) {
+    const ModelSampling other = model_sampling(guide.negative_model);
+    if (other.prediction != sampling.prediction)
+      throw Error(HEDDLE_UNSUPPORTED,
+                  "the outputs of the guider's two models mean different things, so they cannot be "
+                  "mixed. Link two models of a kind, with the same ModelSampling nodes.");
+    negative_model_ = add_model(guide.negative_model, other.levels);
+  }
+  for (std::size_t i = 0; i < patches_.size(); ++i) {
+    const PatchChoice& patch = patches_[i];
+    if (!patch.has_own()) continue;
+    Own own{.patch = i, .model = 0, .range = {}};
+    if (!patch.without.empty()) {
+      own.model = add_model(without_blocks(guide.model, patch.without), sampling.levels);
+      own.range = range_between(sampling.levels, patch.numbers["start_percent"],
+                                patch.numbers["end_percent"]);
+    }
+    own_.push_back(own);
+  }
+  if (const Value less = settings.field("less_for_negative")) {
+    const AskedModel whole = models_[negative_model_];
+    less_for_negative_ =
+        Less{add_model(without_blocks(whole.model, texts_in(less.field("without"))), whole.levels),
+             range_between(sampling.levels, less.get<double>("start_percent", 0.0),
+                           less.get<double>("end_percent", 1.0))};
+  }
+}
+
+std::size_t GuidePlan::add_model(const Value& model, const NoiseLevels& levels) {
+  models_.push_back({model, levels});
+  return models_.size() - 1;
+}
+
+std::vector<std::size_t> GuidePlan::models_at(double sigma) const {
+  std::vector<std::size_t> models(list_count(), 0);
+  models[kNegative] = less_for_negative_ && less_for_negative_->range.holds(sigma)
+                          ? less_for_negative_->model
+                          : negative_model_;
+  for (std::size_t i = 0; i < own_.size(); ++i) models[kFirstOwn + i] = own_[i].model;
+  return models;
+}
+
+bool GuidePlan::repeats_positive(std::size_t index) const {
+  return index >= kFirstOwn && !patches_[own_[index - kFirstOwn].patch].without.empty();
 }
 
 Value GuidePlan::list(std::size_t index) const {
@@ -123,7 +211,8 @@ Value GuidePlan::list(std::size_t index) const {
     case kThird:
       return guide_.third;
     default:
-      return patches_[own_[index - kFirstOwn]].conditioning;
+      return repeats_positive(index) ? guide_.positive
+                                     : patches_[own_[index - kFirstOwn].patch].conditioning;
   }
 }
 
@@ -131,8 +220,7 @@ double GuidePlan::cfg_at(double sigma) const {
   double cfg = guide_.cfg;
   if (guide_.mix == Mix::kDual || guide_.mix == Mix::kDualNested) return cfg;
   for (const CfgOverride& override : overrides_)
-    if (float(sigma) <= float(override.start_sigma) && float(sigma) >= float(override.end_sigma))
-      cfg = override.cfg;
+    if (SigmaRange{override.start_sigma, override.end_sigma}.holds(sigma)) cfg = override.cfg;
   return cfg;
 }
 
@@ -167,7 +255,8 @@ std::vector<bool> GuidePlan::needed_at(double sigma) const {
   for (const double factor : factors_at(sigma)) needed.push_back(factor != 0.0);
   if (is_patched()) needed[kPositive] = true;
   if (looks_twice_ && guide_.negative) needed[kNegative] = true;
-  for (std::size_t own = kFirstOwn; own < list_count(); ++own) needed[own] = true;
+  for (std::size_t i = 0; i < own_.size(); ++i)
+    needed[kFirstOwn + i] = !own_[i].range || own_[i].range->holds(sigma);
   if (needed[kNegative] && !guide_.negative)
     throw Error(HEDDLE_INVALID_ARGUMENT, "cfg is " + std::to_string(cfg_at(sigma)) +
                                              " and there is no negative "

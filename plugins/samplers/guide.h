@@ -28,6 +28,7 @@ struct Guide {
   Mix mix = Mix::kCfg;
   Value third = {};
   double number = 1.0;
+  Value negative_model = {};  // that the negative conditioning is asked of; empty: the same
 };
 // To and from a GUIDER (heddle/diffusion/values.h). Throws where one without a model or a
 // conditioning comes in.
@@ -41,9 +42,20 @@ struct PatchChoice {
   const PredictionPatch* patch = nullptr;
   PatchNumbers numbers;
   Value conditioning;  // of its own, or empty
+  // Blocks by their paths: not empty: its own prediction is that by the positive conditioning, of
+  // the model without them, from level `start_percent` to `end_percent` of its numbers.
+  std::vector<std::string> without;
+
+  bool has_own() const { return conditioning || !without.empty(); }
 };
 Value with_patch(const Value& model, const std::string& name, const PatchNumbers& numbers,
                  const Value& conditioning = {});
+// One whose own prediction is that of the model without these blocks.
+Value with_skipping_patch(const Value& model, const std::string& name, const PatchNumbers& numbers,
+                          const std::vector<std::string>& blocks);
+// The model whose negative conditioning is, in a part of the way, asked of it without these blocks.
+Value with_less_for_negative(const Value& model, const std::vector<std::string>& blocks,
+                             double start_percent, double end_percent);
 // Throws not_found at a name that no patch has.
 std::vector<PatchChoice> patches_of(const Value& settings);
 
@@ -54,15 +66,34 @@ struct CfgOverride {
 Value with_cfg_override(const Value& model, double cfg, double start_percent, double end_percent);
 std::vector<CfgOverride> cfg_overrides_of(const Value& settings, const NoiseLevels& levels);
 
-// Which predictions an evaluation takes, and their factors.
+// A model that conditionings are asked of.
+struct AskedModel {
+  Value model;
+  NoiseLevels levels;  // that say which timestep it is told
+};
+// A part of the way, both ends included.
+struct SigmaRange {
+  double start = 0.0, end = 0.0;
+  bool holds(double sigma) const {
+    return float(sigma) <= float(start) && float(sigma) >= float(end);
+  }
+};
+
+// Which predictions an evaluation takes, of which models, and their factors.
 class GuidePlan {
  public:
-  // third: there is such a list. own_lists: of patches with a conditioning of their own.
+  // Throws where the guide has two models that predict differently.
   GuidePlan(const Guide& guide, const ModelSampling& sampling, bool looks_twice);
 
   // Lists: positive, negative, third, then those of patches.
   std::size_t list_count() const { return 3 + own_.size(); }
   Value list(std::size_t index) const;
+  // True: the list is the positive conditioning once more.
+  bool repeats_positive(std::size_t index) const;
+  // The first is the guide's.
+  const std::vector<AskedModel>& models() const { return models_; }
+  // Which of them each list is asked of.
+  std::vector<std::size_t> models_at(double sigma) const;
   // The factors of the lists in a result that is linear in them; those of 0 are not needed.
   std::vector<double> factors_at(double sigma) const;
   // Throws where a list is needed that is not there.
@@ -78,7 +109,21 @@ class GuidePlan {
   bool looks_twice_;
   std::vector<PatchChoice> patches_;
   std::vector<CfgOverride> overrides_;
-  std::vector<std::size_t> own_;  // patches with a conditioning of their own
+  // Own predictions of patches.
+  struct Own {
+    std::size_t patch = 0, model = 0;
+    std::optional<SigmaRange> range;  // none: all the way
+  };
+  struct Less {
+    std::size_t model = 0;
+    SigmaRange range;
+  };
+  std::size_t add_model(const Value& model, const NoiseLevels& levels);
+
+  std::vector<Own> own_;
+  std::vector<AskedModel> models_;
+  std::size_t negative_model_ = 0;
+  std::optional<Less> less_for_negative_;
 };
 
 }  // namespace heddle::samplers

@@ -64,4 +64,24 @@ void PerpNegGuider::infer(Infer& question) {
                "perp_neg"});
 }
 
+void DualModelGuider::execute(Context& ctx) {
+  ctx[guider] =
+      guider_record({.model = ctx[model],
+                     .positive = ctx[positive],
+                     .negative = ctx.has(negative) ? ctx[negative] : Value(),
+                     .cfg = ctx[cfg],
+                     .negative_model = ctx.has(model_negative) ? ctx[model_negative] : Value()});
+}
+
+void DualModelGuider::infer(Infer& question) {
+  const Value known = question.part(model, ""), other = question.part(model_negative, "");
+  if (known) question.known(guider, "model", known);
+  if (other) question.known(guider, "negative_model", other);
+  infer_entries(question, guider, entry_shapes(question, positive), "positive");
+  infer_entries(question, guider, entry_shapes(question, negative), "negative");
+  question.shares(guider);
+  if (const std::optional<double> scale = question[cfg])
+    question.known(guider, "cfg", value_of(*scale));
+}
+
 }  // namespace heddle::samplers

@@ -1,4 +1,4 @@
-// Guiders of three conditionings. On the host; stateless.
+// Guiders of three conditionings, and of two models. On the host; stateless.
 #pragma once
 
 #include "ksampler_nodes.h"
@@ -47,6 +47,28 @@ struct PerpNegGuider {
   static constexpr Output<Value> guider{"GUIDER", 0, "", "GUIDER"};
   static constexpr auto ports =
       heddle::ports(model, positive, negative, empty_conditioning, cfg, neg_scale, guider);
+  static void execute(Context& ctx);
+  static void infer(Infer& question);
+};
+
+struct DualModelGuider {
+  static constexpr Info info{"DualModelGuider",
+                             1,
+                             "Dual Model CFG Guider",
+                             "model/sampling/guiders",
+                             "Guidance whose negative side is another model.",
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_EXPERIMENTAL};
+  static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
+  static constexpr Input<Value> positive{"positive", HEDDLE_PORT_PASS, "", "CONDITIONING"};
+  static constexpr Input<double> cfg{"cfg",
+                                     Widget{.number = 4, .max = 100, .step = 0.1, .round = 0.01}};
+  static constexpr Input<Value> model_negative{
+      "model_negative", HEDDLE_PORT_PASS | HEDDLE_PORT_OPTIONAL, "", "MODEL"};
+  static constexpr Input<Value> negative{"negative", HEDDLE_PORT_PASS | HEDDLE_PORT_OPTIONAL, "",
+                                         "CONDITIONING"};
+  static constexpr Output<Value> guider{"GUIDER", 0, "", "GUIDER"};
+  static constexpr auto ports =
+      heddle::ports(model, positive, cfg, model_negative, negative, guider);
   static void execute(Context& ctx);
   static void infer(Infer& question);
 };

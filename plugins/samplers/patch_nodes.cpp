@@ -34,9 +34,13 @@ void PerpNeg::execute(Context& ctx) {
                         ctx[empty_conditioning]);
 }
 
-// Without the third prediction, which hangs on a conditioning that is not known yet.
+// With the shapes of the third conditioning in its place; not without them, for that would tell of
+// fewer predictions than there will be.
 void PerpNeg::infer(Infer& question) {
-  if (const Value known = question.part(model, "")) question.known(out, "", known);
+  const Value known = question.part(model, "");
+  const std::vector<EntryShapes> third = entry_shapes(question, empty_conditioning);
+  if (known && !third.empty())
+    question.known(out, "", with_patch(known, "perp_neg", {}, told_shapes(third)));
 }
 
 void APG::execute(Context& ctx) {

@@ -20,14 +20,14 @@ PatchedGuidance::PatchedGuidance(const GuidePlan& plan, const ModelSampling& sam
 std::pmr::vector<float> PatchedGuidance::operator()(GuidedPoint& at,
                                                     std::pmr::memory_resource& memory) {
   const bool has_negative = !at.predictions[kNegativeList].empty();
-  for (auto& prediction : at.predictions)
-    if (prediction.empty()) prediction.assign(at.x.size(), 0.0f);
+  for (std::size_t list = 0; list < kFirstOwnList; ++list)
+    if (at.predictions[list].empty()) at.predictions[list].assign(at.x.size(), 0.0f);
   std::pmr::vector<float> result(at.x.size(), &memory);
   std::pmr::vector<float>&positive = at.predictions[kPositiveList],
   &negative = at.predictions[kNegativeList], &third = at.predictions[kThirdList];
   std::size_t own = kFirstOwnList;
   for (std::size_t i = 0; i < patches_.size(); ++i)
-    if (plan_.patches()[i].conditioning) patches_[i].own = at.predictions[own++];
+    if (plan_.patches()[i].has_own()) patches_[i].own = at.predictions[own++];
   PatchPoint point{.shape = at.shape,
                    .sigma = at.sigma,
                    .cfg = exact(plan_.cfg_at(at.sigma)),

@@ -8,7 +8,8 @@
 
 namespace heddle::samplers {
 
-// One evaluation. Predictions by list of the plan; empty where a list was not needed.
+// One evaluation. Predictions by list of the plan; empty where a list was not needed, and so are
+// those that patches then get as their own.
 struct GuidedPoint {
   Shape shape;
   double sigma = 0.0;

@@ -26,7 +26,7 @@ struct PatchPoint {
   std::span<float> conditioned;    // by the positive conditioning
   std::span<float> unconditioned;  // by the negative one; zeros where it was not needed
   bool has_unconditioned = true;
-  std::span<const float> own;  // by the patch's own conditioning; empty without one
+  std::span<const float> own;  // the patch's own; empty without one, and outside of its part
   std::span<float> result;     // of the guidance
   std::pmr::memory_resource* memory = nullptr;
 
@@ -35,10 +35,12 @@ struct PatchPoint {
   std::size_t channels() const { return std::size_t(shape[1]); }
 };
 
-// What a workflow gave a patch: its numbers, and the name of a latent operation.
+// What a workflow gave a patch: its numbers, and the name of a latent operation and the latent that
+// it may have, f32 in host memory.
 struct PatchNumbers {
   std::vector<std::pair<std::string, double>> numbers;
   std::string operation;
+  Tensor reference = {};
   double operator[](std::string_view name) const;  // 0 where there is none
 };
 

@@ -65,14 +65,62 @@ void infer_cost(Infer& question, const JobShapes& job, const RunPlan& run, std::
   question.host_scratch(checked_cast<std::uint64_t>(in_host, "bytes"));
 }
 
+Value told_info(const heddle_tensor_info& info) {
+  std::vector<Value> shape;
+  for (const std::int64_t side : shape_of(info)) shape.push_back(value_of(side));
+  return Record()
+      .set("dtype", value_of(std::int64_t(info.dtype)))
+      .set("shape", list_of(shape))
+      .value();
+}
+
+// Of a tensor, or of what told_info() made.
+std::optional<heddle_tensor_info> info_of(const Value& told) {
+  if (told.is(HEDDLE_KIND_TENSOR)) {
+    const Tensor tensor = told.as<Tensor>();
+    return tensor_info(tensor.dtype(), tensor.shape());
+  }
+  if (!told.is(HEDDLE_KIND_RECORD)) return {};
+  Shape shape;
+  const Value sides = told.field("shape");
+  for (std::uint32_t i = 0; i < sides.count(); ++i)
+    shape.push_back(sides.item(i).as<std::int64_t>());
+  return tensor_info(heddle_dtype(told.get<std::int64_t>("dtype", HEDDLE_F32)), shape);
+}
+
+std::vector<EntryShapes> entries_told(const Value& list) {
+  std::vector<EntryShapes> entries;
+  for (std::uint32_t i = 0; i < list.count(); ++i) {
+    const Value entry = list.item(i);
+    const std::optional<heddle_tensor_info> text = info_of(entry.field("cross_attn"));
+    if (!text) return {};
+    entries.push_back(
+        {*text, info_of(entry.field("pooled_output")), info_of(entry.field("mask")), entry});
+  }
+  return entries;
+}
+
+using EntryLists = std::vector<std::vector<EntryShapes>>;
+
+// By list of the plan; none where a list of a patch is not known.
+std::optional<EntryLists> lists_of(const JobShapes& job, const GuidePlan& plan) {
+  EntryLists lists = {job.positive, job.negative, job.third};
+  for (std::size_t list = lists.size(); list < plan.list_count(); ++list) {
+    lists.push_back(plan.repeats_positive(list) ? job.positive : entries_told(plan.list(list)));
+    if (lists.back().empty()) return {};
+  }
+  return lists;
+}
+
 // The entries as a run has them; none where that depends on what a mask looks like.
-std::optional<ScopedLists> scoped_lists(const JobShapes& job, const NoiseLevels& levels) {
+std::optional<ScopedLists> scoped_lists(const JobShapes& job, const EntryLists& all,
+                                        const NoiseLevels& levels) {
   const Shape grid(job.latent.begin() + 2, job.latent.end());
   ScopedLists lists;
-  for (const auto* entries : {&job.positive, &job.negative, &job.third}) {
+  for (const std::vector<EntryShapes>& entries : all) {
     std::vector<ScopedEntry>& list = lists.emplace_back();
-    for (std::size_t item = 0; item < entries->size(); ++item) {
-      const EntryShapes& entry = (*entries)[item];
+    for (std::size_t item = 0; item < entries.size(); ++item) {
+      const EntryShapes& entry = entries[item];
       ScopedEntry made{.scope = scope_of(entry.scope, entry.mask.has_value(), grid, levels),
                        .list = lists.size() - 1,
                        .item = item};
@@ -102,9 +150,17 @@ std::vector<bool> counting(const std::vector<ScopedEntry>& list,
   return counts;
 }
 
-// The sets of the model's inputs in a stretch; none where an entry lacks something.
-std::optional<std::vector<Infer::Set>> sets_of(const JobShapes& job, const ScopedLists& lists,
-                                               const Stretch& stretch) {
+// A call of a model, as it will be made.
+struct ToldCall {
+  Value model;
+  std::size_t steps = 0;
+  std::vector<Infer::Set> sets;
+};
+
+// The calls of a stretch; none where an entry lacks something.
+std::optional<std::vector<ToldCall>> calls_in(const JobShapes& job, const EntryLists& entries,
+                                              const ScopedLists& lists, const GuidePlan& plan,
+                                              const Stretch& stretch) {
   const Shape grid(job.latent.begin() + 2, job.latent.end());
   std::vector<ModelSet> wanted;
   for (std::size_t list = 0; list < lists.size(); ++list) {
@@ -112,19 +168,24 @@ std::optional<std::vector<Infer::Set>> sets_of(const JobShapes& job, const Scope
     for (std::size_t k = 0; k < counts.size(); ++k)
       if (counts[k]) index_of(wanted, set_of(lists[list][stretch.entries[list][k]], grid));
   }
-  const std::vector<ConditioningInput> inputs = conditioning_inputs(job.model);
-  const std::vector<EntryShapes>* const entries[] = {&job.positive, &job.negative, &job.third};
-  std::vector<Infer::Set> sets;
-  for (const ModelSet& set : wanted) {
-    std::optional<Infer::Set> made =
-        constants_of((*entries[set.list])[set.item], inputs, job.latent.front());
-    if (!made) return {};
-    Shape x = job.latent;
-    if (set.box) std::copy(set.box->size.begin(), set.box->size.end(), x.begin() + 2);
-    made->steps.push_back({"x", HEDDLE_F32, x});
-    sets.push_back(*std::move(made));
+  std::vector<ToldCall> calls;
+  for (const ModelCall& call : calls_of(stretch, wanted)) {
+    ToldCall& told = calls.emplace_back();
+    told.model = plan.models()[call.model].model;
+    told.steps = stretch.count;
+    const std::vector<ConditioningInput> inputs = conditioning_inputs(told.model);
+    for (const std::size_t place : call.sets) {
+      const ModelSet& set = wanted[place];
+      std::optional<Infer::Set> made =
+          constants_of(entries[set.list][set.item], inputs, job.latent.front());
+      if (!made) return {};
+      Shape x = job.latent;
+      if (set.box) std::copy(set.box->size.begin(), set.box->size.end(), x.begin() + 2);
+      made->steps.push_back({"x", HEDDLE_F32, x});
+      told.sets.push_back(*std::move(made));
+    }
   }
-  return sets;
+  return calls;
 }
 
 // A guide whose conditionings only say that they are there.
@@ -136,7 +197,8 @@ Guide guide_of(const JobShapes& job) {
           .cfg = *job.cfg,
           .mix = job.mix,
           .third = job.third.empty() ? Value() : there,
-          .number = job.number};
+          .number = job.number,
+          .negative_model = job.negative_model};
 }
 
 std::vector<double> sigmas_of(const RunPlan& run) {
@@ -150,6 +212,18 @@ std::vector<double> sigmas_of(const RunPlan& run) {
 
 }  // namespace
 
+Value told_shapes(const std::vector<EntryShapes>& entries) {
+  std::vector<Value> told;
+  for (const EntryShapes& entry : entries) {
+    Record record(entry.scope);
+    record.set("cross_attn", told_info(entry.text));
+    if (entry.pooled) record.set("pooled_output", told_info(*entry.pooled));
+    if (entry.mask) record.set("mask", told_info(*entry.mask));
+    told.push_back(record.value());
+  }
+  return list_of(told);
+}
+
 void infer_run(Infer& question, const JobShapes& job) {
   if (!job.model.is(HEDDLE_KIND_MODEL) || job.positive.empty() || !job.cfg || !job.sampler ||
       !job.sigmas || job.latent.empty())
@@ -161,20 +235,25 @@ void infer_run(Infer& question, const JobShapes& job) {
     const RunPlan run = plan_levels(sampler, *job.sampler, *job.sigmas, sampling);
     const bool looks_twice = (sampler.flags & HEDDLE_SAMPLER_LOOKS_TWICE) != 0;
     const GuidePlan plan(guide_of(job), sampling, looks_twice);
-    const std::optional<ScopedLists> lists = scoped_lists(job, sampling.levels);
-    if (!lists || plan.list_count() != lists->size()) return;
-    std::vector<std::pair<std::size_t, std::vector<Infer::Set>>> calls;
+    const std::optional<EntryLists> entries = lists_of(job, plan);
+    if (!entries) return;
+    const std::optional<ScopedLists> lists = scoped_lists(job, *entries, sampling.levels);
+    if (!lists) return;
+    std::vector<ToldCall> calls;
     std::size_t most_sets = 0;
     for (const Stretch& stretch : stretches_of(*lists, plan, sigmas_of(run))) {
-      std::optional<std::vector<Infer::Set>> sets = sets_of(job, *lists, stretch);
-      if (!sets) return;
-      most_sets = std::max(most_sets, sets->size());
-      if (!sets->empty()) calls.emplace_back(stretch.count, *std::move(sets));
+      const std::optional<std::vector<ToldCall>> now =
+          calls_in(job, *entries, *lists, plan, stretch);
+      if (!now) return;
+      std::size_t sets = 0;
+      for (const ToldCall& call : *now) sets += call.sets.size();
+      most_sets = std::max(most_sets, sets);
+      calls.insert(calls.end(), now->begin(), now->end());
     }
     infer_cost(question, job, run, most_sets, sampler, plan);
-    for (const auto& [count, sets] : calls)
-      question.call(job.model, sets, {{"timestep", HEDDLE_F32, {std::int64_t(count)}}},
-                    checked_cast<std::uint32_t>(count, "steps"));
+    for (const ToldCall& call : calls)
+      question.call(call.model, call.sets, {{"timestep", HEDDLE_F32, {std::int64_t(call.steps)}}},
+                    checked_cast<std::uint32_t>(call.steps, "steps"));
   } catch (const Error&) {
     // The run says it, with the node's name.
   }

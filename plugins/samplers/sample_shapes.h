@@ -62,6 +62,9 @@ void infer_entries(Infer& question, const Output<T>& output,
   }
 }
 
+// The entries as a value that a node can tell of in the place of the CONDITIONING that it will be.
+Value told_shapes(const std::vector<EntryShapes>& entries);
+
 // The shape of the samples that a sampler ends with: the model's channels.
 template <class T>
 std::optional<Shape> sampled_shape(const Infer& question, const Input<T>& latent,
@@ -92,6 +95,7 @@ struct JobShapes {
   std::optional<SamplerChoice> sampler;
   std::optional<Sigmas> sigmas;
   Shape latent;  // in the model's channels
+  Value negative_model = {};
 };
 
 // Tells the call of the model and what the node's own sums cost; nothing when a part of the job is

@@ -1,6 +1,7 @@
 #include "stretches.h"
 
 #include <algorithm>
+#include <map>
 
 namespace heddle::samplers {
 
@@ -8,7 +9,13 @@ std::vector<Stretch> stretches_of(const ScopedLists& lists, const GuidePlan& pla
                                   std::span<const double> sigmas) {
   std::vector<Stretch> stretches;
   for (std::size_t k = 0; k < sigmas.size(); ++k) {
-    Stretch now{.begin = k, .count = 1, .needed = plan.needed_at(sigmas[k]), .entries = {}};
+    Stretch now{.begin = k,
+                .count = 1,
+                .needed = plan.needed_at(sigmas[k]),
+                .models = plan.models_at(sigmas[k]),
+                .entries = {}};
+    for (std::size_t list = 0; list < lists.size(); ++list)
+      if (!now.needed[list]) now.models[list] = 0;
     now.entries.resize(lists.size());
     for (std::size_t list = 0; list < lists.size(); ++list) {
       if (!now.needed[list]) continue;
@@ -16,6 +23,7 @@ std::vector<Stretch> stretches_of(const ScopedLists& lists, const GuidePlan& pla
         if (lists[list][i].scope.counts_at(sigmas[k])) now.entries[list].push_back(i);
     }
     const bool goes_on = !stretches.empty() && stretches.back().needed == now.needed &&
+                         stretches.back().models == now.models &&
                          stretches.back().entries == now.entries;
     if (goes_on)
       ++stretches.back().count;
@@ -31,6 +39,15 @@ ModelSet set_of(const ScopedEntry& entry, const Shape& grid) {
   // The whole grid is everywhere.
   if (set.box && set.box->size == grid) set.box.reset();
   return set;
+}
+
+std::vector<ModelCall> calls_of(const Stretch& stretch, const std::vector<ModelSet>& sets) {
+  std::map<std::size_t, std::vector<std::size_t>> by_model;
+  for (std::size_t set = 0; set < sets.size(); ++set)
+    by_model[stretch.models[sets[set].list]].push_back(set);
+  std::vector<ModelCall> calls;
+  for (auto& [model, places] : by_model) calls.push_back({model, std::move(places)});
+  return calls;
 }
 
 std::size_t index_of(std::vector<ModelSet>& sets, const ModelSet& set) {

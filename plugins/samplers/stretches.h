@@ -13,6 +13,7 @@ namespace heddle::samplers {
 struct Stretch {
   std::size_t begin = 0, count = 0;  // evaluations
   std::vector<bool> needed;          // by list
+  std::vector<std::size_t> models;   // by list: of the plan, that it is asked of; 0: not needed
   // By list: the entries that count. None in a list that is needed: it predicts zeros.
   std::vector<std::vector<std::size_t>> entries;
 };
@@ -28,6 +29,13 @@ struct ModelSet {
   bool operator==(const ModelSet&) const = default;
 };
 ModelSet set_of(const ScopedEntry& entry, const Shape& grid);
+// The sets that one model is asked for, as places in the list of all.
+struct ModelCall {
+  std::size_t model = 0;  // of the plan
+  std::vector<std::size_t> sets;
+};
+// In the order of the models.
+std::vector<ModelCall> calls_of(const Stretch& stretch, const std::vector<ModelSet>& sets);
 // Its place in the list, where it is put if it was not there.
 std::size_t index_of(std::vector<ModelSet>& sets, const ModelSet& set);
 

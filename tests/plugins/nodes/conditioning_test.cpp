@@ -105,7 +105,11 @@ BOOST_AUTO_TEST_CASE(what_areas_and_times_ask_of_the_model_is_told_before) {
   heddle::EngineOptions options = heddle::test::engine_options();
   options.compute = {{"cpu", "f32"}};
   options.model_dirs.push_back(models.folder / "models");
-  for (const std::string& nodes : {areas(), ranges(), defaults()}) {
+  // With a patch that has a text of its own, too.
+  const std::string third =
+      set_node("patched", "PerpNeg",
+               R"("model": ["model", 0], "empty_conditioning": ["three", 0], "neg_scale": 1.5)");
+  for (const std::string& nodes : {areas(), ranges(), defaults(), third}) {
     heddle::Engine::Data engine(options);
     check_inference(
         engine,
@@ -114,7 +118,9 @@ BOOST_AUTO_TEST_CASE(what_areas_and_times_ask_of_the_model_is_told_before) {
           "two": {"class_type": "CLIPTextEncode", "inputs": {"text": "by night", "clip": ["model", 1]}},
           "three": {"class_type": "CLIPTextEncode", "inputs": {"text": "by the sea", "clip": ["model", 1]}},
           "empty": {"class_type": "EmptyLatentImage", "inputs": {"width": 64, "height": 48, "batch_size": 1}}, )" +
-            nodes + "\"out\": " + ksampler(R"("positive": ["both", 0])") + ", " + kLook + "}");
+            nodes + "\"out\": " +
+            ksampler(nodes == third ? R"("model": ["patched", 0])" : R"("positive": ["both", 0])") +
+            ", " + kLook + "}");
   }
 }
 

@@ -33,8 +33,8 @@ std::string text_of(const Infos& infos) {
 
 std::string text_of(const CallSpec& call) {
   const auto& model = engine::get_model(*call.model);
-  std::string text = cat(model->family, " at ", reinterpret_cast<std::uintptr_t>(model.get()), ", ",
-                         call.step_count, " steps, schedule ", text_of(call.schedule));
+  std::string text = cat(model->family, " ", engine::hex(model->identity), ", ", call.step_count,
+                         " steps, schedule ", text_of(call.schedule));
   for (const CallSpec::Set& set : call.sets)
     text += cat("; set ", text_of(set.constants), " ", text_of(set.steps));
   return text;

@@ -56,7 +56,10 @@
  *   noise_scale   float, optional: a factor of all noise that a run draws
  *   prediction_patches  list of records, optional: what changes the model's predictions behind the
  *                 guidance, in this order. name; numbers, a record of floats; operation, a text,
- *                 and conditioning, a CONDITIONING, where the patch takes such
+ *                 and conditioning, a CONDITIONING, or without, a list of blocks to leave out,
+ *                 where the patch takes such
+ *   less_for_negative  record, optional: without, start_percent, end_percent. The negative
+ *                 conditioning is asked of the model without these blocks
  *   cfg_overrides  list of records, optional: cfg, start_percent, end_percent
  *   mask_steps    record, optional: strength. A noise mask is 0 or 1 at each level
  *   easy_cache, lazy_cache  records, optional: threshold, start_percent, end_percent. Evaluations
@@ -78,7 +81,8 @@
  * NOISE         record: seed (int), add (bool)
  * SAMPLER       record: name, eta, noise_factor; options, optional: a record of floats, by the
  *               names that the sampler asks for
- * GUIDER        record: model, positive, cfg; negative, absent when cfg is 1; mix, optional: how a
+ * GUIDER        record: model, positive, cfg; negative, absent when cfg is 1; negative_model
+ *               (MODEL), optional: that the negative is asked of; mix, optional: how a
  *               third conditioning is mixed in ("perp_neg", "dual_cfg", "dual_cfg_nested"), with
  *               third (CONDITIONING) and number (float)
  *
