@@ -57,6 +57,10 @@ void scale(Latent& latent, const LatentFormat& format) {
 }  // namespace
 
 Tensor samples_of(const Value& latent) {
+  if (latent.field("samples").is(HEDDLE_KIND_LIST))
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "a LATENT of pictures and sound together came in, and one of them is needed. Link "
+                "an output of LTXVSeparateAVLatent.");
   if (latent.has("samples")) return latent.field("samples").as<Tensor>();
   throw Error(HEDDLE_INVALID_ARGUMENT,
               "a LATENT without 'samples' came in. Link the LATENT output of a latent node.");
@@ -71,10 +75,7 @@ double tokens_of(const Shape& shape) {
 
 Latent read_latent(Context& ctx, const Value& record, const LatentFormat& format,
                    std::pmr::memory_resource& memory) {
-  if (!record.has("samples"))
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                "a LATENT without 'samples' came in. Link the LATENT output of a latent node.");
-  const Tensor samples = record.field("samples").as<Tensor>();
+  const Tensor samples = samples_of(record);
   Latent latent{record, samples.shape(), std::pmr::vector<float>(&memory), false, {}};
   if (latent.shape.size() < 3 || count_of(latent.shape) == 0)
     throw Error(HEDDLE_INVALID_ARGUMENT, "the latent is " + text_of(latent.shape) +

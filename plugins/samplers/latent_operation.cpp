@@ -1,8 +1,11 @@
 #include "latent_operation.h"
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 #include <string>
+
+#include "plugins/blocks/resample.h"
 
 namespace heddle::samplers {
 namespace {
@@ -117,6 +120,25 @@ void sharpen(std::span<float> latent, const Shape& shape, const PatchNumbers& nu
   }
 }
 
+void blend(std::span<float> latent, const Shape& shape, const PatchNumbers& numbers,
+           std::pmr::memory_resource& memory) {
+  const Shape from = numbers.reference.shape();
+  if (from.size() != shape.size() ||
+      !std::equal(from.begin() + 1, from.end() - 2, shape.begin() + 1, shape.end() - 2))
+    throw std::invalid_argument(
+        "the reference has other channels or frames than the latent. Give "
+        "latents of the same kind.");
+  const blocks::GridSize to{shape[shape.size() - 2], shape.back()};
+  const std::int64_t planes = numbers.reference.count() / (from[from.size() - 2] * from.back());
+  std::pmr::vector<float> fitted(std::size_t(planes * to.height * to.width), &memory);
+  blocks::resample(blocks::Source::of(numbers.reference.data<float>(),
+                                      {planes, {from[from.size() - 2], from.back()}, 1}),
+                   to, blocks::resampling_named("nearest-exact").value(), fitted.data(), memory);
+  const auto part = float(numbers["strength"]);
+  for (std::size_t i = 0; i < latent.size(); ++i)
+    latent[i] += (fitted[i % fitted.size()] - latent[i]) * part;
+}
+
 }  // namespace
 
 void apply_latent_operation(std::span<float> latent, const Shape& shape,
@@ -124,6 +146,7 @@ void apply_latent_operation(std::span<float> latent, const Shape& shape,
   if (operation.operation == "tonemap_reinhard")
     return tonemap_reinhard(latent, shape, operation["multiplier"], memory);
   if (operation.operation == "sharpen") return sharpen(latent, shape, operation, memory);
+  if (operation.operation == "blend") return blend(latent, shape, operation, memory);
   throw std::invalid_argument("there is no latent operation '" + operation.operation + "'");
 }
 

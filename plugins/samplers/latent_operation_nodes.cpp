@@ -13,7 +13,10 @@ namespace {
 Value operation_record(const std::string& name, const PatchNumbers& given) {
   Record numbers;
   for (const auto& [key, value] : given.numbers) numbers.set(key, value_of(value));
-  return Record().set("name", value_of(name)).set("numbers", numbers.value()).value();
+  Record record;
+  record.set("name", value_of(name)).set("numbers", numbers.value());
+  if (given.reference) record.set("reference", value_of(given.reference));
+  return record.value();
 }
 
 PatchNumbers operation_of(const Value& record) {
@@ -21,6 +24,7 @@ PatchNumbers operation_of(const Value& record) {
   const Value numbers = record.field("numbers");
   for (std::uint32_t i = 0; i < numbers.count(); ++i)
     operation.numbers.emplace_back(numbers.key(i), numbers.item(i).as<double>());
+  if (record.has("reference")) operation.reference = record.field("reference").as<Tensor>();
   return operation;
 }
 
@@ -35,6 +39,13 @@ void LatentOperationSharpen::execute(Context& ctx) {
                                                  {"sigma", ctx[sigma]},
                                                  {"alpha", ctx[alpha]}},
                                                 {}});
+}
+
+void LatentOperationBlend::execute(Context& ctx) {
+  const LatentCells cells = LatentCells::of(ctx, ctx[reference], "reference");
+  const Tensor kept = ctx.make_host(cells.shape(), HEDDLE_F32);
+  std::copy_n(cells.item(0), cells.count(), kept.data<float>());
+  ctx[operation] = operation_record("blend", {{{"strength", ctx[strength]}}, {}, kept});
 }
 
 void LatentApplyOperation::execute(Context& ctx) {

@@ -40,6 +40,18 @@ struct LatentOperationSharpen {
   static void execute(Context& ctx);
 };
 
+struct LatentOperationBlend {
+  static constexpr Info info{"LatentOperationBlend",      1,
+                             "Latent Operation Blend",    "model/latent",
+                             "A part of another latent.", HEDDLE_NODE_HOST};
+  static constexpr Input<Value> reference{"reference", 0, "", "LATENT"};
+  static constexpr Input<double> strength{"strength",
+                                          Widget{.number = 1, .max = 1, .step = 0.0001}};
+  static constexpr Output<Value> operation{"operation", 0, "", "LATENT_OPERATION"};
+  static constexpr auto ports = heddle::ports(reference, strength, operation);
+  static void execute(Context& ctx);
+};
+
 struct LatentApplyOperation {
   static constexpr Info info{"LatentApplyOperation",
                              1,

@@ -14,6 +14,7 @@
 #include "latent_scale_nodes.h"
 #include "latent_transform_nodes.h"
 #include "model_sampling_nodes.h"
+#include "pair_latent_nodes.h"
 #include "patch_nodes.h"
 #include "property_nodes.h"
 #include "random_nodes.h"
@@ -45,6 +46,7 @@ HEDDLE_PLUGIN(
     LatentCrop, LatentCut, LatentCutToBatch, TrimVideoLatent, LatentBatchSeedBehavior,
     EmptyFlux2LatentImage, EmptyHunyuanLatentVideo, EmptyHunyuanVideo15Latent,
     EmptyHunyuanImageLatent, EmptyLTXVLatentVideo, EmptyMochiLatentVideo, EmptyCosmosLatentVideo,
+    EmptyMiniMaxH3LatentAV, LTXVConcatAVLatent, LTXVSeparateAVLatent,
     EmptyChromaRadianceLatentImage, EmptyQwenImageLayeredLatentImage, FluxGuidance,
     ConditioningZeroOut, ConditioningCombine, ConditioningConcat, ConditioningAverage,
     ConditioningSetAreaStrength, ConditioningMultiply, ConditioningSetArea,
@@ -58,8 +60,8 @@ HEDDLE_PLUGIN(
     TemporalScoreRescaling, VideoLinearCFGGuidance, VideoTriangleCFGGuidance, CFGOverride,
     DifferentialDiffusion, EasyCache, LazyCache, ExtendIntermediateSigmas, ManualSigmas,
     SamplingPercentToSigma, LatentApplyOperation, LatentApplyOperationCFG,
-    LatentOperationTonemapReinhard, LatentOperationSharpen, BatchLatentsNode, RebatchLatents,
-    ResolutionBucket, ImageAddNoise, RandomConditioning, RandomLatent, Discard, Samplers,
-    NoiseSchedules)
+    LatentOperationTonemapReinhard, LatentOperationSharpen, LatentOperationBlend, BatchLatentsNode,
+    RebatchLatents, ResolutionBucket, ImageAddNoise, RandomConditioning, RandomLatent, Discard,
+    Samplers, NoiseSchedules)
 
 }  // namespace heddle::samplers

@@ -150,4 +150,19 @@ BOOST_AUTO_TEST_CASE(a_rate_of_pictures_is_told_to_both) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_latent_takes_a_part_of_another) {
+  const std::vector<float> blended =
+      run(node("item", "LatentFromBatch",
+               R"("samples": ["latent", 0], "batch_index": 1, "length": 1)") +
+              node("cut", "LatentCut",
+                   R"("samples": ["item", 0], "dim": "x", "index": 0, "amount": 5)") +
+              node("blend", "LatentOperationBlend", R"("reference": ["cut", 0], "strength": 0.3)") +
+              node("out", "LatentApplyOperation",
+                   R"("samples": ["latent", 0], "operation": ["blend", 0])") +
+              kLook,
+          {"out.LATENT"})
+          .floats("out.LATENT", "samples");
+  check(blended, "blended", 1e-6);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

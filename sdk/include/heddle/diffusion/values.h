@@ -7,7 +7,8 @@
  * IMAGE         tensor (B, H, W, C) f32, 0 to 1
  * MASK          tensor (B, H, W) f32, 1 = selected
  * LATENT        record
- *   samples       tensor (B, C, h, w) f32
+ *   samples       tensor (B, C, h, w) f32. Of pictures with their sound: a list of two tensors,
+ *                 and so is noise_mask; only nodes that take the two apart read it
  *   scaled        bool, absent means false. True: `samples` are in the units that the denoiser
  *                 reads, (raw - shift) * scale of the autoencoder. False: in the autoencoder's own
  *                 ("raw") units.
