@@ -69,6 +69,8 @@ const std::vector<Door> kDoors{
     {"png.h", {"plugins/image/"}},
     {"libav", {"plugins/video/ffmpeg.h"}},
     {"libsw", {"plugins/video/ffmpeg.h"}},
+    {"EGL/", {"plugins/shader/process/"}},
+    {"GLES3/", {"plugins/shader/process/"}},
     {"heddle/bench.hpp", {"engine/facade/bench.cpp", "engine/cli/bench_command.cpp"}},
     {"oniguruma.h", {"plugins/encoders/tokenizer/regex.cpp", "plugins/core/regex.cpp"}},
     {"utf8proc.h", {"plugins/encoders/tokenizer/unicode.cpp"}},
