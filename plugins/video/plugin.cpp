@@ -1,6 +1,8 @@
 // The plugin of moving pictures and sound, by FFmpeg's libraries.
 #include <cstdlib>
 
+#include "plugins/video/compression_nodes.h"
+#include "plugins/video/dataset_nodes.h"
 #include "plugins/video/edit_nodes.h"
 #include "plugins/video/save_nodes.h"
 #include "plugins/video/save_sound_nodes.h"
@@ -18,6 +20,7 @@ HEDDLE_PLUGIN("org.heddle.video", "0.1.0", LoadVideo, CreateVideo, GetVideoCompo
               VideoFrameSample, LoadAudio, RecordAudio, EmptyAudio, TrimAudioDuration,
               SplitAudioChannels, JoinAudioChannels, AudioConcat, AudioMerge, AudioAdjustVolume,
               AudioEqualizer3Band, EmptyLatentAudio, SaveAudio, SaveAudioMP3, SaveAudioOpus,
-              SaveAudioAdvanced, PreviewAudio)
+              SaveAudioAdvanced, PreviewAudio, LTXVPreprocess, LoadVideoDataSetFromFolder,
+              LoadVideoTextDataSetFromFolder, ShuffleVideoDataset, ShuffleVideoTextDataset)
 
 }  // namespace heddle::video
