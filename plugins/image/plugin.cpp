@@ -1,16 +1,19 @@
 // The plugin of pictures: files of them, and what is done to their pixels.
 #include "plugins/image/advanced_save_nodes.h"
 #include "plugins/image/batch_nodes.h"
+#include "plugins/image/box_nodes.h"
 #include "plugins/image/color_transfer_nodes.h"
 #include "plugins/image/composite_nodes.h"
 #include "plugins/image/dataset_nodes.h"
 #include "plugins/image/filter_nodes.h"
 #include "plugins/image/folder_nodes.h"
 #include "plugins/image/latent_file_nodes.h"
+#include "plugins/image/layer_nodes.h"
 #include "plugins/image/load_nodes.h"
 #include "plugins/image/mask_nodes.h"
 #include "plugins/image/painter_nodes.h"
 #include "plugins/image/picture_nodes.h"
+#include "plugins/image/quantize_nodes.h"
 #include "plugins/image/resize_nodes.h"
 #include "plugins/image/save_dataset_nodes.h"
 #include "plugins/image/save_nodes.h"
@@ -38,6 +41,7 @@ HEDDLE_PLUGIN("org.heddle.image", "0.1.0", SaveImage, PreviewImage, MaskPreview,
               SaveImageAdvanced, LoadImageDataSetFromFolder, LoadImageTextDataSetFromFolder,
               LoadImageSetFromFolderNode, SaveSVGNode, ColorTransfer, Painter, ImageCropToMask,
               SaveLatent, LoadLatent, LoadImageOutput, WebcamCapture, SaveImageDataSetToFolder,
-              SaveImageTextDataSetToFolder)
+              SaveImageTextDataSetToFolder, CropByBBoxes, AddLayer, LayersFromBoundingBoxes,
+              ImageCompositor, ImageQuantize)
 
 }  // namespace heddle::image

@@ -53,6 +53,8 @@ constexpr Provider kProviders[] = {
     {"COMFY_MATCHTYPE_V3", R"(["pictures", 0])"},
     {"ARRAY", R"(["any", 0])"},
     {"DICT", R"(["any", 0])"},
+    {"BOUNDING_BOX", R"(["box", 0])"},
+    {"BOUNDING_BOX,ARRAY,STRING", R"(["box", 0])"},
     {"WEBCAM", R"("scene.png")"},
     {"AUDIO", R"(["sound", 0])"},
 };
@@ -70,6 +72,7 @@ std::string provider_nodes() {
     "tone": {"class_type": "LatentOperationTonemapReinhard", "inputs": {"multiplier": 1}},
     "when": {"class_type": "ConditioningTimestepsRange", "inputs": {"start_percent": 0, "end_percent": 1}},
     "number": {"class_type": "PrimitiveInt", "inputs": {"value": 1}},
+    "box": {"class_type": "PrimitiveBoundingBox", "inputs": {"x": 1, "y": 2, "width": 8, "height": 6}},
     "words": {"class_type": "PrimitiveString", "inputs": {"value": "by night"}},
     "any": {"class_type": "GetItemFromList", "inputs": {"list": ["number", 0], "index": 0}},
     "one": )" +

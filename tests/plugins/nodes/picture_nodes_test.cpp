@@ -117,4 +117,8 @@ BOOST_AUTO_TEST_CASE(nodes_of_lists_make_what_pytorch_pillow_and_numpy_make) {
   check_cases("list", 56);
 }
 
+BOOST_AUTO_TEST_CASE(layers_and_boxes_make_what_pillow_numpy_and_pytorch_make) {
+  check_cases("composite", 64);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
