@@ -5,6 +5,7 @@
 
 #include "plugins/blocks/json_text.h"
 #include "plugins/image/boxes.h"
+#include "plugins/image/host_pixels.h"
 #include "plugins/image/layers.h"
 #include "plugins/image/png_files.h"
 
