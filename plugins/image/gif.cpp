@@ -24,7 +24,7 @@ int take_gif(GifFileType* gif, GifByteType* to, int size) {
   return int(count);
 }
 
-using Colour = std::array<std::uint8_t, 4>;
+using CanvasColour = std::array<std::uint8_t, 4>;
 struct Box {
   std::int64_t left, top, width, height;
 };
@@ -41,7 +41,7 @@ struct GifFrame {
     const GifColorType& c = colours->Colors[index];
     return {c.Red, c.Green, c.Blue};
   }
-  Colour clear(int index) const {
+  CanvasColour clear(int index) const {
     const auto c = colour(index);
     return {c[0], c[1], c[2], 0};
   }
@@ -59,7 +59,7 @@ bool are_greys(const ColorMapObject* colours) {
 // The picture that the frames are drawn on, RGBA.
 class GifCanvas {
  public:
-  GifCanvas(std::int64_t width, std::int64_t height, const Colour& colour)
+  GifCanvas(std::int64_t width, std::int64_t height, const CanvasColour& colour)
       : width_(width), height_(height), pixels_(std::size_t(width * height * 4)) {
     fill({0, 0, width, height}, colour);
   }
@@ -68,7 +68,7 @@ class GifCanvas {
     return box.left + box.width <= width_ && box.top + box.height <= height_;
   }
   std::uint8_t* at(std::int64_t x, std::int64_t y) { return pixels_.data() + (y * width_ + x) * 4; }
-  void fill(const Box& box, const Colour& colour) {
+  void fill(const Box& box, const CanvasColour& colour) {
     for (std::int64_t y = 0; y < box.height; ++y)
       for (std::int64_t x = 0; x < box.width; ++x)
         std::copy(colour.begin(), colour.end(), at(box.left + x, box.top + y));
@@ -186,7 +186,7 @@ class GifReader {
     const auto first = frame.colour(0);
     canvas_.emplace(width_, height_,
                     frame.transparent ? frame.clear(*frame.transparent)
-                                      : Colour{first[0], first[1], first[2], 255});
+                                      : CanvasColour{first[0], first[1], first[2], 255});
     if (frame.transparent) alpha_ = frame.colours == nullptr ? Alpha::colour_key : Alpha::palette;
   }
 
@@ -203,10 +203,11 @@ class GifReader {
   void remember(const GifFrame& frame, bool is_first) {
     if (disposal_ == DISPOSE_BACKGROUND) {
       const auto background = frame.colour(gif_->SBackGroundColor);
-      last_ = Left{frame.box,
-                   frame.transparent ? frame.clear(*frame.transparent)
-                                     : Colour{background[0], background[1], background[2], 255},
-                   {}};
+      last_ =
+          Left{frame.box,
+               frame.transparent ? frame.clear(*frame.transparent)
+                                 : CanvasColour{background[0], background[1], background[2], 255},
+               {}};
     } else if (disposal_ == DISPOSE_PREVIOUS && !is_first) {
       last_ = Left{frame.box, {}, canvas_->copy(frame.box)};
     } else if (disposal_ == DISPOSE_PREVIOUS && frame.transparent) {
@@ -227,7 +228,7 @@ class GifReader {
           const bool is_clear = frame.transparent == int(row[std::size_t(x)]);
           if (is_clear && !is_first) continue;
           const auto c = frame.colour(row[std::size_t(x)]);
-          const Colour colour{c[0], c[1], c[2], std::uint8_t(is_clear ? 0 : 255)};
+          const CanvasColour colour{c[0], c[1], c[2], std::uint8_t(is_clear ? 0 : 255)};
           std::copy(colour.begin(), colour.end(),
                     canvas_->at(frame.box.left + x, frame.box.top + y));
         }
@@ -238,7 +239,7 @@ class GifReader {
   // How a frame's place is left: filled with a colour, or with what was there.
   struct Left {
     Box box;
-    Colour colour;
+    CanvasColour colour;
     std::vector<std::uint8_t> kept;
   };
 
