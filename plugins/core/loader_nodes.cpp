@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "checkpoint_parts.h"
 #include "clip_value.h"
 #include "diffusers_folder.h"
 #include "model_files.h"
@@ -23,18 +24,6 @@ Checkpoint open(Context& ctx, const Input<std::string>& input) {
   return Checkpoint::open(find_file(ctx, input.widget.source, ctx[input]).string());
 }
 
-constexpr std::uint32_t kFewTensors = 5;  // a prefix with so few is an accident
-
-// The diffusion model's part of a checkpoint: ComfyUI's prefixes, in its order.
-Checkpoint denoiser_part(const Checkpoint& file) {
-  for (const char* prefix : {"model.diffusion_model.", "model.model.", "net.", "model."})
-    if (Checkpoint part = file.sub(prefix); part.size() > kFewTensors) return part;
-  throw Error(HEDDLE_UNSUPPORTED,
-              file.path() + ": none of its " + std::to_string(file.size()) +
-                  " tensors begins with 'model.diffusion_model.', so it holds no diffusion model "
-                  "beside others. If it is a diffusion model alone, load it with UNETLoader.");
-}
-
 // The autoencoder's part: whatever is under one of the prefixes of whole checkpoints; empty when
 // nothing is.
 std::optional<Checkpoint> autoencoder_part(const Checkpoint& file) {
@@ -46,7 +35,7 @@ std::optional<Checkpoint> autoencoder_part(const Checkpoint& file) {
 Value checkpoint_clip(Context& ctx, const Checkpoint& file) {
   std::vector<Value> encoders;
   for (const char* name : {"clip_l", "t5xxl"}) {
-    const Checkpoint part = file.sub(std::string("text_encoders.") + name + ".transformer.");
+    const Checkpoint part = encoder_part(file, name);
     if (part.size() > 0) encoders.push_back(single_file_encoder(ctx, part));
   }
   if (encoders.empty())

@@ -90,4 +90,9 @@ std::uint64_t fingerprint_of(Context& ctx, const std::vector<fs::path>& paths) {
   return fingerprint.value();
 }
 
+std::uint64_t fingerprint_of_file(Context& ctx, const Input<std::string>& name) {
+  if (!ctx.has(name)) return 0;
+  return fingerprint_of(ctx, {find_file(ctx, name.widget.source, ctx[name])});
+}
+
 }  // namespace heddle::loaders

@@ -26,5 +26,8 @@ Value read_json_if_there(const std::filesystem::path& path);
 // Changes when a file, or a file below a folder, is replaced. Of paths only what stands below what
 // was given counts, as the service tells files apart.
 std::uint64_t fingerprint_of(Context& ctx, const std::vector<std::filesystem::path>& paths);
+// Of the file that an input names, in the folder that its widget says; 0 of one that is linked,
+// which is known by what it comes from.
+std::uint64_t fingerprint_of_file(Context& ctx, const Input<std::string>& name);
 
 }  // namespace heddle::loaders

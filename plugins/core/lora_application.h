@@ -1,0 +1,41 @@
+// A LoRA on its way into the models of a pipeline. One call's thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lora_file.h"
+#include "lora_targets.h"
+
+namespace heddle::loaders {
+
+// The part of a pipeline that a text encoder of this family is.
+LoraPlace place_of_encoder(const std::string& family);
+
+class LoraApplication {
+ public:
+  explicit LoraApplication(LoraFile lora) : lora_(std::move(lora)), unmatched_(lora_.unknown) {}
+
+  // The model with what the file has for it. A strength of 0 changes nothing.
+  Value add_to(const Value& model, LoraPlace place, double strength);
+  // Keys of a part that the node has no model for.
+  void leave_out(LoraPlace place);
+
+  // Whether the file has modules of this part.
+  bool has(LoraPlace place) const;
+  // Throws where none of the keys has named a module of the models so far.
+  void require_match() const;
+  // The same, and warns of keys that match nothing.
+  void report() const;
+
+ private:
+  bool add_patches(const LoraModule& module, const LoraTargets& targets, const std::string& name,
+                   double strength, std::vector<Patch>& patches) const;
+  double alpha_over_rank(const LoraModule& module) const;
+
+  LoraFile lora_;
+  std::vector<std::string> unmatched_;
+  std::size_t matched_ = 0;
+};
+
+}  // namespace heddle::loaders
