@@ -4,12 +4,12 @@ namespace heddle::loaders {
 
 void ModelComputeDtype::execute(Context& ctx) {
   if (const std::string wanted = ctx[dtype]; wanted != "default")
-    ctx.warn("a model computes in the type of its device, not in " + wanted +
-             ". --compute DEVICE=" +
-             (wanted == "fp32"   ? "f32"
-              : wanted == "fp16" ? "f16"
-                                 : wanted) +
-             " sets it for a device.");
+    log(HEDDLE_WARN, ctx.node() + ": a model computes in the type of its device, not in " + wanted +
+                         ". --compute DEVICE=" +
+                         (wanted == "fp32"   ? "f32"
+                          : wanted == "fp16" ? "f16"
+                                             : wanted) +
+                         " sets it for a device.");
   ctx[out] = ctx[model];
 }
 

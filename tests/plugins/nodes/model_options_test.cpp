@@ -1,4 +1,6 @@
 // Nodes that ask for a device or for a way to run a model, and loaders of the same kind.
+#include <mutex>
+
 #include "tests/fake_device/fake_fixture.h"
 #include "tests/plugins/nodes/node_fixture.h"
 
@@ -7,9 +9,15 @@ namespace {
 
 struct ModelOptions : NodeFixture {
   const FakeControl control;
+  std::mutex guard;
+  std::vector<std::string> logged;
 
-  EngineOptions engine_of(std::vector<std::string> devices) const {
+  EngineOptions engine_of(std::vector<std::string> devices) {
     EngineOptions options = fake_engine_options(std::move(devices));
+    options.log = [this](int, std::string_view message) {
+      const std::lock_guard lock(guard);
+      logged.emplace_back(message);
+    };
     options.compute = {{"cpu", "f32"}, {"fake", "f32"}};
     options.model_dirs = {folder / "models"};
     options.output_dir = folder / "out";
@@ -25,15 +33,11 @@ struct ModelOptions : NodeFixture {
     const std::uint64_t first = control->weights(0), second = control->weights(1);
     const std::string text = workflow("\"changed\": " + changed + R"(, "out": )" +
                                       ksampler(R"("model": ["changed", 0])") + ", " + kLook);
-    warnings.clear();
-    const auto observe = [this](const Event& event) {
-      if (event.kind == Event::Kind::warning) warnings.emplace_back(event.text);
-    };
     Engine fresh(engine_of({"cpu:0", "fake:0", "fake:1"}));
+    logged.clear();
     Sampled done;
-    done.latent = fresh.start(fresh.parse(text), {observe, {"out.LATENT"}})
-                      .wait()
-                      .floats("out.LATENT", "samples");
+    done.latent =
+        fresh.start(fresh.parse(text), {{}, {"out.LATENT"}}).wait().floats("out.LATENT", "samples");
     done.on_first = control->weights(0) - first;
     done.on_second = control->weights(1) - second;
     return done;
@@ -104,12 +108,12 @@ BOOST_AUTO_TEST_CASE(how_a_model_runs_is_the_planners) {
         {"MultiGPU_WorkUnits", R"("max_gpus": 2)"},
         {"ModelComputeDtype", R"("dtype": "default")"}}) {
     BOOST_TEST((sample(changed_by(type, inputs)).latent == plain.latent), type);
-    BOOST_TEST(warnings.empty(), type);
+    BOOST_TEST(logged.empty(), type);
   }
   BOOST_TEST(
       (sample(changed_by("ModelComputeDtype", R"("dtype": "bf16")")).latent == plain.latent));
-  BOOST_TEST_REQUIRE(warnings.size() == 1u);
-  BOOST_TEST(warnings[0].find("--compute DEVICE=bf16") != std::string::npos, warnings[0]);
+  BOOST_TEST_REQUIRE(logged.size() == 1u);
+  BOOST_TEST(logged[0].find("--compute DEVICE=bf16") != std::string::npos, logged[0]);
 }
 
 BOOST_AUTO_TEST_CASE(a_lora_beside_the_weights_is_a_lora) {
