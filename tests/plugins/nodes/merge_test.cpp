@@ -210,10 +210,19 @@ BOOST_AUTO_TEST_CASE(a_merged_model_is_streamed_as_any_other) {
   };
   Engine roomy(options_on({"fake:0"}));
   const std::uint64_t once = copied_by(roomy);
-  EngineOptions options = options_on({"fake:0"});
-  options.budgets["fake:0"] = roomy.devices().front().memory.peak * 2 / 3;
-  Engine streaming(options);
-  BOOST_TEST(copied_by(streaming) > once);
+  const std::uint64_t peak = roomy.devices().front().memory.peak;
+  bool is_streamed = false;
+  for (std::uint64_t percent = 90; percent > 0 && !is_streamed; percent -= 10) {
+    EngineOptions options = options_on({"fake:0"});
+    options.budgets["fake:0"] = peak * percent / 100;
+    Engine little(options);
+    try {
+      is_streamed = copied_by(little) > once;
+    } catch (const heddle::EngineError&) {  // too little for any way to run it
+      break;
+    }
+  }
+  BOOST_TEST(is_streamed);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
