@@ -221,8 +221,16 @@ Placement place(const PlaceRequest& request) {
 }
 
 void take_device_inputs(Graph& graph) {
+  // One that hands on what others have loaded says itself what its device means.
+  const auto hands_on = [](const NodeType& type) {
+    bool passes = false;
+    for (std::uint32_t i = 0; i < type.input_count(); ++i)
+      passes = passes || (type.input(i).flags & HEDDLE_PORT_PASS) != 0;
+    return passes;
+  };
   for (Node& node : graph.nodes) {
     if (!node.type->has(HEDDLE_NODE_DESCRIBES) || !node.hints.device.empty()) continue;
+    if (hands_on(*node.type)) continue;
     const auto port = node.type->find_input("device");
     if (!port) continue;
     const auto* value = std::get_if<Value>(&node.inputs[*port]);

@@ -17,24 +17,19 @@ struct GLSLShader {
               "height": ["INT", {"default": 512, "min": 1, "max": 16384}]}}}]})"};
   static constexpr Widget kImages{
       .extra = R"({"template": {"input": {"required": {"image": ["IMAGE", {}]}},
-                   "prefix": "image", "min": 1, "max": 5}})",
-      .flags = HEDDLE_PORT_OPTIONAL};
+                   "prefix": "image", "min": 1, "max": 5}})"};
   static constexpr Widget kFloats{
       .extra = R"({"template": {"input": {"required": {"float": ["FLOAT", {"default": 0.0}]}},
-                   "prefix": "u_float", "min": 0, "max": 20}})",
-      .flags = HEDDLE_PORT_OPTIONAL};
+                   "prefix": "u_float", "min": 0, "max": 20}})"};
   static constexpr Widget kInts{
       .extra = R"({"template": {"input": {"required": {"int": ["INT", {"default": 0}]}},
-                   "prefix": "u_int", "min": 0, "max": 20}})",
-      .flags = HEDDLE_PORT_OPTIONAL};
+                   "prefix": "u_int", "min": 0, "max": 20}})"};
   static constexpr Widget kBools{
       .extra = R"({"template": {"input": {"required": {"bool": ["BOOLEAN", {"default": false}]}},
-                   "prefix": "u_bool", "min": 0, "max": 10}})",
-      .flags = HEDDLE_PORT_OPTIONAL};
+                   "prefix": "u_bool", "min": 0, "max": 10}})"};
   static constexpr Widget kCurves{
       .extra = R"({"template": {"input": {"required": {"curve": ["CURVE", {}]}},
-                   "prefix": "u_curve", "min": 0, "max": 4}})",
-      .flags = HEDDLE_PORT_OPTIONAL};
+                   "prefix": "u_curve", "min": 0, "max": 4}})"};
 
   static constexpr Info info{"GLSLShader",
                              1,
