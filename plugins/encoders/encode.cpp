@@ -6,6 +6,7 @@
 #include <heddle/ops.hpp>
 #include <heddle/session.hpp>
 
+#include "clip_hooks.h"
 #include "tokenizer/prompt_weights.h"
 
 namespace heddle::encoders {
@@ -133,18 +134,27 @@ void warn_of_embeddings(Context& ctx, const std::vector<EncoderUse>& uses, const
            ". These words are left out; the rest is drawn.");
 }
 
-}  // namespace
-
-Value encode_prompt(Context& ctx, const Value& clip, const Prompt& prompt) {
+Record encode_by(Context& ctx, const std::vector<EncoderUse>& uses, const Prompt& prompt) {
   Record entry;
-  const std::vector<EncoderUse> uses = encoders_of(clip);
-  warn_of_embeddings(ctx, uses, prompt);
   for (const EncoderUse& use : uses) {
     const Encoded encoded = encode(ctx, use, prompt.of(use.encoder.name()));
     if (use.cross_attn) entry.set("cross_attn", value_of(encoded.hidden));
     if (use.pooled_output) entry.set("pooled_output", value_of(encoded.pooled));
   }
-  return list_of({entry.value()});
+  return entry;
+}
+
+}  // namespace
+
+Value encode_prompt(Context& ctx, const Value& clip, const Prompt& prompt) {
+  warn_of_embeddings(ctx, encoders_of(clip), prompt);
+  std::vector<Value> entries;
+  for (const HookedClip& hooked : hooked_clips(clip)) {
+    Record entry = encode_by(ctx, encoders_of(hooked.clip), prompt);
+    for (const auto& [key, value] : fields_of(clip, hooked)) entry.set(key, value);
+    entries.push_back(entry.value());
+  }
+  return list_of(entries);
 }
 
 }  // namespace heddle::encoders

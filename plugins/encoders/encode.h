@@ -6,10 +6,11 @@
 
 namespace heddle::encoders {
 
-// A CONDITIONING of one entry. Throws when the CLIP value cannot encode, saying what is missing.
+// A CONDITIONING of one entry, or of one for each part of the way where the CLIP's hooks are
+// scheduled. Throws when the CLIP value cannot encode, saying what is missing.
 Value encode_prompt(Context& ctx, const Value& clip, const Prompt& prompt);
 
-// The same by shapes: the calls of the encoders and the tensors of the entry. Tells nothing where
+// The same by shapes: the calls of the encoders and the tensors of the entries. Tells nothing where
 // encode_prompt() would throw, which is then the run's to say.
 void infer_prompt(Infer& question, const Value& clip, const Prompt& prompt,
                   const Output<Value>& conditioning);

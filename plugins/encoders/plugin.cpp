@@ -1,6 +1,7 @@
 // plugins/encoders/plugin.cpp - the plugin of the text encoders: families and their blocks, the
 // tokenizers, and the nodes that encode texts.
 #include "clip.h"
+#include "clip_hooks.h"
 #include "t5.h"
 #include "t5_modules.h"
 #include "text_nodes.h"
@@ -10,6 +11,6 @@ namespace heddle::encoders {
 
 HEDDLE_PLUGIN("org.heddle.encoders", "0.1.0", Clip, ClipEmbed, ClipLayer, ClipFinish, ClipProject,
               T5, T5Embed, T5Bias, T5Layer, T5Finish, CLIPTextEncode, CLIPTextEncodeFlux,
-              CLIPSetLastLayer, T5TokenizerOptions, T5Modules, Tokenizers)
+              CLIPSetLastLayer, T5TokenizerOptions, SetClipHooks, T5Modules, Tokenizers)
 
 }  // namespace heddle::encoders

@@ -45,8 +45,10 @@ void CLIPTextEncode::infer(Infer& question) {
 
 void CLIPTextEncodeFlux::execute(Context& ctx) {
   const Value list = encode_prompt(ctx, ctx[clip], flux_prompt(ctx[clip_l], ctx[t5xxl]));
-  ctx[conditioning] =
-      list_of({Record(list.item(0)).set("guidance", value_of(ctx[guidance])).value()});
+  std::vector<Value> entries;
+  for (std::uint32_t i = 0; i < list.count(); ++i)
+    entries.push_back(Record(list.item(i)).set("guidance", value_of(ctx[guidance])).value());
+  ctx[conditioning] = list_of(entries);
 }
 
 void CLIPTextEncodeFlux::infer(Infer& question) {

@@ -113,10 +113,17 @@ CondScope scope_of(const Value& entry, bool has_mask, const Shape& grid,
     scope.area = box_of(resolved(numbers_of(entry.field("area_fractions")), grid), grid.size());
   else if (entry.has("area"))
     scope.area = box_of(numbers_of(entry.field("area")), grid.size());
-  if (entry.has("start_percent"))
-    scope.start_sigma = levels.percent_to_sigma(entry.get<double>("start_percent", 0.0));
-  if (entry.has("end_percent"))
-    scope.end_sigma = levels.percent_to_sigma(entry.get<double>("end_percent", 1.0));
+  const double start = entry.get<double>("start_percent", 0.0),
+               end = entry.get<double>("end_percent", 1.0);
+  // An embedding of a part of the way counts in the whole range that both allow.
+  const bool is_part = entry.has("clip_start_percent");
+  if (is_part || entry.has("start_percent"))
+    scope.start_sigma =
+        levels.percent_to_sigma(std::max(start, entry.get<double>("clip_start_percent", start)));
+  if (is_part || entry.has("end_percent"))
+    scope.end_sigma =
+        levels.percent_to_sigma(std::min(end, entry.get<double>("clip_end_percent", end)));
+  scope.hooks = blocks::read_hooks(entry.field("hooks"));
   return scope;
 }
 

@@ -9,6 +9,7 @@
 #include <heddle/node.hpp>
 
 #include "noise_levels.h"
+#include "plugins/blocks/weight_hooks.h"
 
 namespace heddle::samplers {
 
@@ -29,6 +30,7 @@ struct CondScope {
   bool has_mask = false;
   bool bounded_by_mask = false;  // its area is the box around the mask
   double mask_strength = 1.0;
+  std::vector<blocks::WeightHook> hooks;  // under which the model sees it
 
   // Entries that all count the same in every cell make a mean by strengths.
   bool counts_everywhere() const { return !area && !has_mask && !is_default; }
@@ -39,8 +41,9 @@ struct CondScope {
 // Fields of an entry that are told before a run, besides its tensors: those that scopes are read
 // from, and what decides what the model reads.
 inline constexpr const char* kScopeFields[] = {
-    "area",          "area_fractions",     "strength", "start_percent", "end_percent",
-    "mask_strength", "set_area_to_bounds", "default",  "unguided"};
+    "area",        "area_fractions", "strength",           "start_percent",
+    "end_percent", "mask_strength",  "set_area_to_bounds", "default",
+    "unguided",    "hooks",          "clip_start_percent", "clip_end_percent"};
 // `entry`: a record with these fields, and a mask if it has one.
 CondScope scope_of(const Value& entry, bool has_mask, const Shape& grid, const NoiseLevels& levels);
 

@@ -10,7 +10,7 @@ namespace {
 
 // What ComfyUI's conditionings may carry and this sampler does not do yet: drawing without it would
 // give another picture than asked for.
-constexpr std::array kUnsupported = {"control", "gligen", "hooks", "reference_latents",
+constexpr std::array kUnsupported = {"control", "gligen", "reference_latents",
                                      "unclip_conditioning"};
 
 void refuse_unsupported(const Value& entry) {

@@ -22,7 +22,7 @@ bool draws(const auto& uses) {
 }  // namespace
 
 Denoiser::Denoiser(Context& ctx, const GuidePlan& plan, const ModelSampling& sampling,
-                   const Shape& shape, bool looks_twice)
+                   const Shape& shape, double highest, bool looks_twice)
     : ctx_(ctx),
       plan_(plan),
       sampling_(sampling),
@@ -30,6 +30,7 @@ Denoiser::Denoiser(Context& ctx, const GuidePlan& plan, const ModelSampling& sam
       looks_twice_(looks_twice),
       memory_(ctx),
       conditionings_(ctx, plan, sampling.levels, shape),
+      calls_(ctx, HookStrengths(sampling.levels, highest)),
       patches_(plan, sampling, memory_) {
   const Value settings = model_settings(plan.guide().model);
   if (const auto easy = step_cache_of(settings, "easy_cache", sampling.levels))
@@ -42,16 +43,16 @@ void Denoiser::open(const SamplerPlan& plan) {
   run_.emplace();
   for (const auto& step : plan)
     for (const Evaluation& evaluation : step) run_->sigmas.push_back(evaluation.sigma);
-  run_->stretches = stretches_of(conditionings_.lists(), plan_, run_->sigmas);
+  run_->stretches = stretches_of(conditionings_.lists(), plan_, calls_.hooks(), run_->sigmas);
 }
 
 void Denoiser::enter(const Stretch& stretch) {
   run_->entered = true;
-  run_->calls.clear();
+  calls_.close();
   run_->sets.clear();
   run_->lists.clear();
   for (std::size_t list = 0; list < stretch.entries.size(); ++list)
-    run_->lists.push_back(uses_of(list, stretch.entries[list]));
+    run_->lists.push_back(uses_of(stretch, list));
   for (ModelCall& call : calls_of(stretch, run_->sets)) {
     const AskedModel& asked = plan_.models()[call.model];
     std::vector<Value> constants;
@@ -60,9 +61,11 @@ void Denoiser::enter(const Stretch& stretch) {
     const Tensor schedule = ctx_.make_host({std::int64_t(stretch.count)}, HEDDLE_F32);
     for (std::size_t k = 0; k < stretch.count; ++k)
       schedule.data<float>()[k] = asked.levels.timestep(float(run_->sigmas[stretch.begin + k]));
-    const Value record = Record().set("timestep", value_of(schedule)).value();
-    run_->calls.emplace_back(ctx_, asked.model, constants, record,
-                             checked_cast<std::uint32_t>(stretch.count, "steps"), std::move(call));
+    calls_.open({.call = std::move(call),
+                 .own = asked.model,
+                 .constants = std::move(constants),
+                 .schedule = Record().set("timestep", value_of(schedule)).value(),
+                 .steps = checked_cast<std::uint32_t>(stretch.count, "steps")});
   }
 }
 
@@ -70,8 +73,8 @@ const Value& Denoiser::model_of(const ModelSet& set) const {
   return plan_.models()[run_->stretches[run_->now].models[set.list]].model;
 }
 
-std::vector<Denoiser::Use> Denoiser::uses_of(std::size_t list,
-                                             const std::vector<std::size_t>& entries) {
+std::vector<Denoiser::Use> Denoiser::uses_of(const Stretch& stretch, std::size_t list) {
+  const std::vector<std::size_t>& entries = stretch.entries[list];
   const std::vector<ScopedEntry>& scoped = conditionings_.lists()[list];
   const Shape& grid = conditionings_.grid();
   std::vector<Use> uses;
@@ -80,9 +83,10 @@ std::vector<Denoiser::Use> Denoiser::uses_of(std::size_t list,
   if (everywhere) {
     double total = 0.0;
     for (const std::size_t i : entries) total += scoped[i].scope.strength;
-    for (const std::size_t i : entries) {
-      const double weight = scoped[i].scope.strength;
-      uses.push_back({.set = index_of(run_->sets, set_of(scoped[i], grid)),
+    for (std::size_t k = 0; k < entries.size(); ++k) {
+      const double weight = scoped[entries[k]].scope.strength;
+      const ModelSet set = set_of(scoped[entries[k]], stretch.weights[list][k], grid);
+      uses.push_back({.set = index_of(run_->sets, set),
                       .weight = total == 0.0 ? weight : weight / total,
                       .map = {}});
     }
@@ -93,7 +97,8 @@ std::vector<Denoiser::Use> Denoiser::uses_of(std::size_t list,
     if (!weights[k].counts) continue;
     Shape shape{weights[k].rows, 1};
     shape.insert(shape.end(), weights[k].box.size.begin(), weights[k].box.size.end());
-    uses.push_back({.set = index_of(run_->sets, set_of(scoped[entries[k]], grid)),
+    const ModelSet set = set_of(scoped[entries[k]], stretch.weights[list][k], grid);
+    uses.push_back({.set = index_of(run_->sets, set),
                     .weight = 1.0,
                     .map = ctx_.upload(shape, HEDDLE_F32, weights[k].values.data())});
   }
@@ -171,14 +176,7 @@ void Denoiser::run_model(Look& look) {
   if (!look.outputs.empty()) return;
   const Stretch& stretch = run_->stretches[run_->now];
   const std::size_t step = run_->next - 1 - stretch.begin;
-  look.outputs.resize(inputs.size());
-  for (OpenCall& open : run_->calls) {
-    std::vector<Value> own;
-    for (const std::size_t set : open.call.sets) own.push_back(inputs[set]);
-    const std::vector<Value> outputs = open.session.step(std::uint32_t(step), own);
-    for (std::size_t i = 0; i < outputs.size(); ++i)
-      look.outputs[open.call.sets[i]] = outputs[i].field("out").as<Tensor>();
-  }
+  look.outputs = calls_.step(std::uint32_t(step), inputs);
   if (output_cache_) output_cache_->made(ctx_, look.sigma, measured, look.outputs);
 }
 

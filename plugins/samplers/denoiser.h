@@ -3,14 +3,13 @@
 // patches, which get the numbers in host memory. One call's thread.
 #pragma once
 
-#include <list>
 #include <optional>
 #include <vector>
 
 #include <heddle/host_memory.hpp>
 #include <heddle/ops.hpp>
-#include <heddle/session.hpp>
 
+#include "model_calls.h"
 #include "noise_mask.h"
 #include "output_cache.h"
 #include "patched_guidance.h"
@@ -21,10 +20,10 @@ namespace heddle::samplers {
 
 class Denoiser {
  public:
-  // Borrows the plan and the sampling. `looks_twice`: what the model sees without the positive
-  // conditioning is asked for, too.
+  // A run from the level `highest` on. Borrows the plan and the sampling. `looks_twice`: what the
+  // model sees without the positive conditioning is asked for, too.
   Denoiser(Context& ctx, const GuidePlan& plan, const ModelSampling& sampling, const Shape& shape,
-           bool looks_twice);
+           double highest, bool looks_twice);
 
   // The levels of all evaluations of the run, in order.
   void open(const SamplerPlan& plan);
@@ -48,14 +47,6 @@ class Denoiser {
     ModelTerms terms;
     std::vector<Tensor> parts, outputs;
   };
-  // A model that is asked for some of the sets.
-  struct OpenCall {
-    OpenCall(Context& ctx, const Value& model, const std::vector<Value>& constants,
-             const Value& schedule, std::uint32_t steps, ModelCall what)
-        : call(std::move(what)), session(ctx, model, constants, schedule, steps) {}
-    ModelCall call;
-    Session session;
-  };
   // The evaluations that were opened, and the stretch of them that is under way.
   struct Run {
     Run() {}  // written out: clang 14 does not find the implicit one from within the class
@@ -64,14 +55,13 @@ class Denoiser {
     std::size_t next = 0;  // evaluation
     std::size_t now = 0;   // stretch
     bool entered = false;  // it
-    std::list<OpenCall> calls;
     std::vector<ModelSet> sets;
     std::vector<std::vector<Use>> lists;
   };
 
   void enter(const Stretch& stretch);
   const Value& model_of(const ModelSet& set) const;
-  std::vector<Use> uses_of(std::size_t list, const std::vector<std::size_t>& entries);
+  std::vector<Use> uses_of(const Stretch& stretch, std::size_t list);
   Seen see(const Tensor& x, double sigma);
   void run_model(Look& look);
   std::pmr::vector<float> numbers(const Tensor& tensor);
@@ -88,6 +78,7 @@ class Denoiser {
   const bool looks_twice_;
   HostMemory memory_;
   ScopedConditionings conditionings_;
+  ModelCalls calls_;
   PatchedGuidance patches_;
   std::optional<NoiseMask> mask_;
   std::optional<OutputCache> output_cache_;  // EasyCache

@@ -6,6 +6,7 @@
 #include "edit_nodes.h"
 #include "empty_latent_nodes.h"
 #include "guider_nodes.h"
+#include "hook_nodes.h"
 #include "ksampler_nodes.h"
 #include "latent_batch_nodes.h"
 #include "latent_math_nodes.h"
@@ -62,6 +63,7 @@ HEDDLE_PLUGIN(
     SamplingPercentToSigma, LatentApplyOperation, LatentApplyOperationCFG,
     LatentOperationTonemapReinhard, LatentOperationSharpen, LatentOperationBlend, BatchLatentsNode,
     RebatchLatents, ResolutionBucket, ImageAddNoise, RandomConditioning, RandomLatent, Discard,
-    Samplers, NoiseSchedules)
+    CombineHooks2, CombineHooks4, CombineHooks8, SetHookKeyframes, CreateHookKeyframe,
+    CreateHookKeyframesInterpolated, CreateHookKeyframesFromFloats, Samplers, NoiseSchedules)
 
 }  // namespace heddle::samplers

@@ -1,25 +1,31 @@
 #include "property_nodes.h"
 
+#include "plugins/blocks/weight_hooks.h"
 #include "sample_shapes.h"
 
 namespace heddle::samplers {
 namespace {
 
-void refuse_hooks(Context& ctx, const Input<Value>& hooks) {
-  if (!ctx.has(hooks) || ctx[hooks].is(HEDDLE_KIND_NONE)) return;
-  throw Error(HEDDLE_UNSUPPORTED,
-              "hooks: conditionings that change the model are not done yet. Leave the hooks out.");
+// Behind the hooks that an entry has; `hooks` may be none.
+void add_hooks(Record& entry, const Value& before, const Value& hooks) {
+  if (!hooks.is(HEDDLE_KIND_LIST)) return;
+  entry.set("hooks", blocks::joined_hooks({before.field("hooks"), hooks}));
+}
+
+Value hooks_given(Context& ctx, const Input<Value>& hooks) {
+  return ctx.has(hooks) ? ctx[hooks] : Value();
 }
 
 // The entries with a mask and a part of the way, where these are given. As in ComfyUI the strength
 // is the mask's.
 template <class Node>
 std::vector<Value> with_properties(Context& ctx, const Value& list) {
-  refuse_hooks(ctx, Node::hooks);
+  const Value hooks = hooks_given(ctx, Node::hooks);
   const bool has_mask = ctx.has(Node::mask), has_range = ctx.has(Node::timesteps);
   std::vector<Value> entries;
   for (std::uint32_t i = 0; i < list.count(); ++i) {
     Record entry(list.item(i));
+    add_hooks(entry, list.item(i), hooks);
     if (has_range) {
       const Value range = ctx[Node::timesteps];
       entry.set("start_percent", value_of(range.get<double>("start", 0.0)))
@@ -45,10 +51,13 @@ Value joined_lists(std::vector<Value> first, const std::vector<Value>& second) {
   return list_of(first);
 }
 
-std::vector<Value> defaults_of(const Value& list) {
+std::vector<Value> defaults_of(const Value& list, const Value& hooks) {
   std::vector<Value> entries;
-  for (std::uint32_t i = 0; i < list.count(); ++i)
-    entries.push_back(Record(list.item(i)).set("default", value_of(true)).value());
+  for (std::uint32_t i = 0; i < list.count(); ++i) {
+    Record entry(list.item(i));
+    add_hooks(entry, list.item(i), hooks);
+    entries.push_back(entry.set("default", value_of(true)).value());
+  }
   return entries;
 }
 
@@ -59,10 +68,12 @@ std::vector<EntryShapes> property_shapes(const Infer& question, const Input<Valu
   const auto area = question[Node::set_cond_area];
   const auto mask = question.tensor(Node::mask);
   const auto range = question[Node::timesteps];
+  const Value hooks = question[Node::hooks].value_or(Value());
   if (!by || !area) return {};
   std::vector<EntryShapes> entries = entry_shapes(question, list);
   for (EntryShapes& entry : entries) {
     Record scope(entry.scope);
+    add_hooks(scope, entry.scope, hooks);
     if (range)
       scope.set("start_percent", value_of(range->template get<double>("start", 0.0)))
           .set("end_percent", value_of(range->template get<double>("end", 1.0)));
@@ -75,10 +86,14 @@ std::vector<EntryShapes> property_shapes(const Infer& question, const Input<Valu
   return entries;
 }
 
-std::vector<EntryShapes> default_shapes(const Infer& question, const Input<Value>& list) {
+std::vector<EntryShapes> default_shapes(const Infer& question, const Input<Value>& list,
+                                        const Input<Value>& hooks) {
   std::vector<EntryShapes> entries = entry_shapes(question, list);
-  for (EntryShapes& entry : entries)
-    entry.scope = Record(entry.scope).set("default", value_of(true)).value();
+  for (EntryShapes& entry : entries) {
+    Record scope(entry.scope);
+    add_hooks(scope, entry.scope, question[hooks].value_or(Value()));
+    entry.scope = scope.set("default", value_of(true)).value();
+  }
   return entries;
 }
 
@@ -110,12 +125,13 @@ void ConditioningSetPropertiesAndCombine::infer(Infer& question) {
 }
 
 void ConditioningSetDefaultCombine::execute(Context& ctx) {
-  refuse_hooks(ctx, hooks);
-  ctx[out] = joined_lists(items_of(ctx[cond]), defaults_of(ctx[cond_default]));
+  ctx[out] =
+      joined_lists(items_of(ctx[cond]), defaults_of(ctx[cond_default], hooks_given(ctx, hooks)));
 }
 
 void ConditioningSetDefaultCombine::infer(Infer& question) {
-  infer_joined(question, out, entry_shapes(question, cond), default_shapes(question, cond_default));
+  infer_joined(question, out, entry_shapes(question, cond),
+               default_shapes(question, cond_default, hooks));
 }
 
 void PairConditioningSetProperties::execute(Context& ctx) {
@@ -147,16 +163,17 @@ void PairConditioningSetPropertiesAndCombine::infer(Infer& question) {
 }
 
 void PairConditioningSetDefaultCombine::execute(Context& ctx) {
-  refuse_hooks(ctx, hooks);
-  ctx[positive] = joined_lists(items_of(ctx[positive_in]), defaults_of(ctx[positive_default]));
-  ctx[negative] = joined_lists(items_of(ctx[negative_in]), defaults_of(ctx[negative_default]));
+  ctx[positive] = joined_lists(items_of(ctx[positive_in]),
+                               defaults_of(ctx[positive_default], hooks_given(ctx, hooks)));
+  ctx[negative] = joined_lists(items_of(ctx[negative_in]),
+                               defaults_of(ctx[negative_default], hooks_given(ctx, hooks)));
 }
 
 void PairConditioningSetDefaultCombine::infer(Infer& question) {
   infer_joined(question, positive, entry_shapes(question, positive_in),
-               default_shapes(question, positive_default));
+               default_shapes(question, positive_default, hooks));
   infer_joined(question, negative, entry_shapes(question, negative_in),
-               default_shapes(question, negative_default));
+               default_shapes(question, negative_default, hooks));
 }
 
 void PairConditioningCombine::execute(Context& ctx) {

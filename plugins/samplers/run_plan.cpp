@@ -24,6 +24,8 @@ std::size_t RunPlan::evaluations() const {
   return count;
 }
 
+double highest_of(const RunPlan& run) { return *std::ranges::max_element(run.levels); }
+
 std::size_t kept_of(const SamplerPlan& steps, std::int32_t of) {
   std::size_t kept = 0;
   for (const auto& step : steps) {

@@ -21,6 +21,9 @@ struct RunPlan {
   std::size_t evaluations() const;
 };
 
+// The highest of its levels.
+double highest_of(const RunPlan& run);
+
 // How many of a kind of term have to be kept for a run.
 std::size_t kept_of(const SamplerPlan& steps, std::int32_t of);
 

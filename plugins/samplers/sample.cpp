@@ -150,7 +150,7 @@ Sampled sample(Context& ctx, const SampleJob& job) {
   const auto asks = [&sampler](std::uint32_t flag) { return (sampler.flags & flag) != 0; };
   const bool looks_twice = asks(HEDDLE_SAMPLER_LOOKS_TWICE);
   const GuidePlan guide(job.guide, sampling, looks_twice);
-  Denoiser denoiser(ctx, guide, sampling, latent.shape, looks_twice);
+  Denoiser denoiser(ctx, guide, sampling, latent.shape, highest_of(run), looks_twice);
   Tensor mask_noise = noise;
   if (asks(HEDDLE_SAMPLER_NEW_MASK_NOISE) && has_noise_mask(latent))
     mask_noise = upload_noise(initial_noise(job.noise.seed + 1, latent.values.size(), memory));

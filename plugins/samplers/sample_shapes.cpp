@@ -160,18 +160,20 @@ struct ToldCall {
 // The calls of a stretch; none where an entry lacks something.
 std::optional<std::vector<ToldCall>> calls_in(const JobShapes& job, const EntryLists& entries,
                                               const ScopedLists& lists, const GuidePlan& plan,
-                                              const Stretch& stretch) {
+                                              HookStrengths& hooks, const Stretch& stretch) {
   const Shape grid(job.latent.begin() + 2, job.latent.end());
   std::vector<ModelSet> wanted;
   for (std::size_t list = 0; list < lists.size(); ++list) {
     const std::vector<bool> counts = counting(lists[list], stretch.entries[list], grid);
     for (std::size_t k = 0; k < counts.size(); ++k)
-      if (counts[k]) index_of(wanted, set_of(lists[list][stretch.entries[list][k]], grid));
+      if (counts[k])
+        index_of(wanted,
+                 set_of(lists[list][stretch.entries[list][k]], stretch.weights[list][k], grid));
   }
   std::vector<ToldCall> calls;
   for (const ModelCall& call : calls_of(stretch, wanted)) {
     ToldCall& told = calls.emplace_back();
-    told.model = plan.models()[call.model].model;
+    told.model = hooks.model(call.model, plan.models()[call.model].model, call.weights);
     told.steps = stretch.count;
     const std::vector<ConditioningInput> inputs = conditioning_inputs(told.model);
     for (const std::size_t place : call.sets) {
@@ -239,11 +241,12 @@ void infer_run(Infer& question, const JobShapes& job) {
     if (!entries) return;
     const std::optional<ScopedLists> lists = scoped_lists(job, *entries, sampling.levels);
     if (!lists) return;
+    HookStrengths hooks(sampling.levels, highest_of(run));
     std::vector<ToldCall> calls;
     std::size_t most_sets = 0;
-    for (const Stretch& stretch : stretches_of(*lists, plan, sigmas_of(run))) {
+    for (const Stretch& stretch : stretches_of(*lists, plan, hooks, sigmas_of(run))) {
       const std::optional<std::vector<ToldCall>> now =
-          calls_in(job, *entries, *lists, plan, stretch);
+          calls_in(job, *entries, *lists, plan, hooks, stretch);
       if (!now) return;
       std::size_t sets = 0;
       for (const ToldCall& call : *now) sets += call.sets.size();
@@ -254,6 +257,8 @@ void infer_run(Infer& question, const JobShapes& job) {
     for (const ToldCall& call : calls)
       question.call(call.model, call.sets, {{"timestep", HEDDLE_F32, {std::int64_t(call.steps)}}},
                     checked_cast<std::uint32_t>(call.steps, "steps"));
+  } catch (const Failed& failed) {
+    services.host->status_free(failed.status);  // as below
   } catch (const Error&) {
     // The run says it, with the node's name.
   }

@@ -6,25 +6,32 @@
 namespace heddle::samplers {
 
 std::vector<Stretch> stretches_of(const ScopedLists& lists, const GuidePlan& plan,
-                                  std::span<const double> sigmas) {
+                                  HookStrengths& hooks, std::span<const double> sigmas) {
   std::vector<Stretch> stretches;
   for (std::size_t k = 0; k < sigmas.size(); ++k) {
     Stretch now{.begin = k,
                 .count = 1,
                 .needed = plan.needed_at(sigmas[k]),
                 .models = plan.models_at(sigmas[k]),
-                .entries = {}};
+                .entries = {},
+                .weights = {}};
     for (std::size_t list = 0; list < lists.size(); ++list)
       if (!now.needed[list]) now.models[list] = 0;
     now.entries.resize(lists.size());
+    now.weights.resize(lists.size());
     for (std::size_t list = 0; list < lists.size(); ++list) {
       if (!now.needed[list]) continue;
-      for (std::size_t i = 0; i < lists[list].size(); ++i)
-        if (lists[list][i].scope.counts_at(sigmas[k])) now.entries[list].push_back(i);
+      for (std::size_t i = 0; i < lists[list].size(); ++i) {
+        const CondScope& scope = lists[list][i].scope;
+        if (!scope.counts_at(sigmas[k])) continue;
+        now.entries[list].push_back(i);
+        now.weights[list].push_back(hooks.weights_at(scope.hooks, sigmas[k]));
+      }
     }
     const bool goes_on = !stretches.empty() && stretches.back().needed == now.needed &&
                          stretches.back().models == now.models &&
-                         stretches.back().entries == now.entries;
+                         stretches.back().entries == now.entries &&
+                         stretches.back().weights == now.weights;
     if (goes_on)
       ++stretches.back().count;
     else
@@ -33,8 +40,8 @@ std::vector<Stretch> stretches_of(const ScopedLists& lists, const GuidePlan& pla
   return stretches;
 }
 
-ModelSet set_of(const ScopedEntry& entry, const Shape& grid) {
-  ModelSet set{.list = entry.list, .item = entry.item, .box = {}};
+ModelSet set_of(const ScopedEntry& entry, std::size_t weights, const Shape& grid) {
+  ModelSet set{.list = entry.list, .item = entry.item, .weights = weights, .box = {}};
   if (entry.scope.area) set.box = clamped(*entry.scope.area, grid);
   // The whole grid is everywhere.
   if (set.box && set.box->size == grid) set.box.reset();
@@ -42,11 +49,12 @@ ModelSet set_of(const ScopedEntry& entry, const Shape& grid) {
 }
 
 std::vector<ModelCall> calls_of(const Stretch& stretch, const std::vector<ModelSet>& sets) {
-  std::map<std::size_t, std::vector<std::size_t>> by_model;
+  std::map<std::pair<std::size_t, std::size_t>, std::vector<std::size_t>> by_weights;
   for (std::size_t set = 0; set < sets.size(); ++set)
-    by_model[stretch.models[sets[set].list]].push_back(set);
+    by_weights[{stretch.models[sets[set].list], sets[set].weights}].push_back(set);
   std::vector<ModelCall> calls;
-  for (auto& [model, places] : by_model) calls.push_back({model, std::move(places)});
+  for (auto& [which, places] : by_weights)
+    calls.push_back({which.first, which.second, std::move(places)});
   return calls;
 }
 

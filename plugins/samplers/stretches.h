@@ -7,6 +7,7 @@
 
 #include "cond_scope.h"
 #include "guide.h"
+#include "hook_strengths.h"
 
 namespace heddle::samplers {
 
@@ -16,25 +17,28 @@ struct Stretch {
   std::vector<std::size_t> models;   // by list: of the plan, that it is asked of; 0: not needed
   // By list: the entries that count. None in a list that is needed: it predicts zeros.
   std::vector<std::vector<std::size_t>> entries;
+  // Of each of them, as `hooks` numbers them.
+  std::vector<std::vector<std::size_t>> weights;
 };
-// `sigmas`: of all evaluations. Throws where a list is needed that is not there.
+// `sigmas`: of all evaluations that follow. Throws where a list is needed that is not there.
 std::vector<Stretch> stretches_of(const ScopedLists& lists, const GuidePlan& plan,
-                                  std::span<const double> sigmas);
+                                  HookStrengths& hooks, std::span<const double> sigmas);
 
 // What the model is asked for once, however many lists want it: an entry's texts, in a box or
-// everywhere.
+// everywhere, under these weights.
 struct ModelSet {
-  std::size_t list = 0, item = 0;
+  std::size_t list = 0, item = 0, weights = 0;
   std::optional<Box> box;  // in the grid
   bool operator==(const ModelSet&) const = default;
 };
-ModelSet set_of(const ScopedEntry& entry, const Shape& grid);
-// The sets that one model is asked for, as places in the list of all.
+ModelSet set_of(const ScopedEntry& entry, std::size_t weights, const Shape& grid);
+// The sets that one model is asked for under the same weights, as places in the list of all.
 struct ModelCall {
-  std::size_t model = 0;  // of the plan
+  std::size_t model = 0;    // of the plan
+  std::size_t weights = 0;  // of it
   std::vector<std::size_t> sets;
 };
-// In the order of the models.
+// In the order of the models, and of each in that of the weights.
 std::vector<ModelCall> calls_of(const Stretch& stretch, const std::vector<ModelSet>& sets);
 // Its place in the list, where it is put if it was not there.
 std::size_t index_of(std::vector<ModelSet>& sets, const ModelSet& set);

@@ -40,6 +40,9 @@
  *   reference_latents  list of records with samples and scaled as of a LATENT, optional: pictures
  *                 that the model is shown. reference_latents_method, a text: where they lie
  *   frame_rate    float, optional: pictures a second, for models of video. Others leave it
+ *   clip_start_percent, clip_end_percent  floats, optional: the part of the way for which it was
+ *                 encoded, besides start_percent and end_percent
+ *   hooks         HOOKS, optional: under which the model sees it
  * MODEL         heddle's model kind. Settings of a denoiser (abi/model.h):
  *   latent_channels, latent_downscale    ints
  *   latent_scale, latent_shift           floats: scaled = (raw - shift) * scale
@@ -74,10 +77,20 @@
  *                 padding (id, optional), config (record, optional: what its model was built
  *                 from), layers (int, optional: how many it has, where the model has fewer)
  *   stop_at_layer  int, optional: -1 the last layer
+ *   hooks         HOOKS, optional: those of what it encodes; clip_hooks, a record: hooks (HOOKS)
+ *                 under which it encodes, scheduled (bool): by their keyframes
  *   missing       text, optional: why there are no encoders; what a node says that would encode
  * VAE           record: decoder (MODEL), encoder (MODEL), each absent when the file has none;
  *               scale, shift (floats), channels, downscale (ints), preview_factors as in MODEL,
  *               optional
+ * HOOKS         list of records, each a change of weights (weight_hooks.h); none: no hooks
+ *   id            text: changes of one id are the same one
+ *   kind, file    texts: who reads it ("lora", "model_as_lora"), and its path
+ *   strength_model, strength_clip  floats: for a diffusion model and for text encoders
+ *   keyframes     HOOK_KEYFRAMES, optional: how strong when; clock, a text: hooks of one clock go
+ *                 through them together
+ * HOOK_KEYFRAMES  list of records, by start_percent: strength (float), start_percent (float),
+ *               guarantee_steps (int)
  * SIGMAS        tensor (n) f32 in host memory, falling
  * NOISE         record: seed (int), add (bool)
  * SAMPLER       record: name, eta, noise_factor; options, optional: a record of floats, by the
