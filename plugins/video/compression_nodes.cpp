@@ -25,16 +25,27 @@ VideoCoding one_picture(const Shape& shape, std::int64_t crf) {
   return coding;
 }
 
+// As PyAV converts pictures, but the same on every processor.
+Held<AVFrame> converted_frame(const AVFrame& from, AVPixelFormat format) {
+  Held<AVFrame> to = make_frame(from.width, from.height, format);
+  const Held<SwsContext> scaler = held(
+      sws_getContext(from.width, from.height, static_cast<AVPixelFormat>(from.format), from.width,
+                     from.height, format, SWS_BILINEAR | SWS_BITEXACT, nullptr, nullptr, nullptr));
+  if (!scaler || sws_scale(scaler.get(), from.data, from.linesize, 0, from.height, to->data,
+                           to->linesize) != from.height)
+    throw Error(HEDDLE_INTERNAL, "image: a picture could not be converted");
+  return to;
+}
+
 std::string coded(Context& ctx, const Tensor& images, std::int64_t i, const VideoCoding& coding) {
   MediaWriter writer("mp4", {});
   StreamWriter video(writer, coding);
   writer.begin();
   const Held<AVFrame> rgb = make_frame(coding.width, coding.height, AV_PIX_FMT_RGB24);
-  PixelWriter pixels(coding.width, coding.height, AV_PIX_FMT_RGB24, coding.format, coding.colours);
   to_frame(ctx, images, i, *rgb);
-  AVFrame& frame = pixels.write(*rgb);
-  frame.pts = 0;
-  video.write(&frame);
+  const Held<AVFrame> frame = converted_frame(*rgb, coding.format);
+  frame->pts = 0;
+  video.write(frame.get());
   video.write(nullptr);
   return writer.finish();
 }
@@ -42,15 +53,14 @@ std::string coded(Context& ctx, const Tensor& images, std::int64_t i, const Vide
 void decode_first(const std::string& bytes, float* to) {
   MediaFile file(memory_source({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}),
                  "the coded picture");
-  PixelReader pixels(0, std::nullopt, PixelReader::Depth::u8);
   VideoSink sink;
   sink.picture = [&](AVFrame& frame) {
-    require_readable(file, pixels, frame);
-    const AVFrame& rgb = pixels.read(frame);
-    for (std::int64_t y = 0; y < pixels.height(); ++y)
-      to = std::transform(rgb.data[0] + y * rgb.linesize[0],
-                          rgb.data[0] + y * rgb.linesize[0] + 3 * pixels.width(), to,
+    const Held<AVFrame> rgb = converted_frame(frame, AV_PIX_FMT_RGB24);
+    for (int y = 0; y < frame.height; ++y) {
+      const std::uint8_t* const row = rgb->data[0] + std::ptrdiff_t{y} * rgb->linesize[0];
+      to = std::transform(row, row + 3 * std::ptrdiff_t{frame.width}, to,
                           [](std::uint8_t byte) { return float(byte) / 255.0f; });
+    }
     return false;
   };
   decode_video(file, {}, sink);

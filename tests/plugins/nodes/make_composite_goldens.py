@@ -213,14 +213,14 @@ def compositors():
         size = max(13, math.ceil(max(c[0] for c in corners))), max(12, math.ceil(max(c[1] for c in corners)))
         composited(size, [layer, (base, None, 3, 4, 10, 8, 0.0, 1.0, "normal", False, False)], more)
     batch = rand("batch", 2, 5, 6, 3, seed=4)
-    boxes = [{"x": 1, "y": 2, "width": 8, "height": 3, "metadata": {"z_index": 9, "name": "one"}},
+    boxes = [{"x": 1, "y": 2, "width": 8, "height": 7, "metadata": {"z_index": 9, "name": "one"}},
              {"x": 0, "y": 0, "width": 4, "height": 4, "metadata": {"content_rect": [1, 1, 3, 9]}}]
     for given in (boxes, json.dumps(boxes), [boxes]):
         more = {"boxes": {"class_type": "ComfyPassOrNoneNode", "inputs": {"anything": {"__value__": given}}},
                 "l2": {"class_type": "LayersFromBoundingBoxes",
                        "inputs": {"image": ["batch", 0], "bboxes": ["boxes", 0], "canvas_width": 12, "canvas_height": 9}}}
         composited((12, 9), [(batch[1:, 1:5, 1:4], None, 1, 1, 3, 4, 0.0, 1.0, "normal", False, False),
-                             (batch[:1], None, 1, 2, 8, 3, 0.0, 1.0, "normal", False, False)], more)
+                             (batch[:1], None, 1, 2, 8, 7, 0.0, 1.0, "normal", False, False)], more)
     edited(base, top, mask)
 
 
@@ -246,8 +246,11 @@ def edited(base, top, mask):
               (base, None, 3.4, 2.6, 9.5, 7.2, 0.3, 0.5, "normal", False, False)]
     composited((14, 12), layers, more, state, ((0x33, 0x66, 0xCC), 0.5))
     stale = state | {"inputs": prints[:1] + ["0" * 16]}
-    composited((10, 8), [(base, None, 0, 0, 10, 8, 0.0, 1.0, "normal", False, False),
-                         (top, mask, 2, -1, 7, 6, math.radians(30), 0.5, "screen", True, False)], more, stale)
+    # As large as the turned layer needs.
+    turn = math.radians(30)
+    size = (math.ceil(5.5 + 3.5 * math.cos(turn) + 3 * math.sin(turn)), max(8, math.ceil(2 + 3.5 * math.sin(turn) + 3 * math.cos(turn))))
+    composited(size, [(base, None, 0, 0, 10, 8, 0.0, 1.0, "normal", False, False),
+                      (top, mask, 2, -1, 7, 6, math.radians(30), 0.5, "screen", True, False)], more, stale)
 
 
 def crops():

@@ -12,6 +12,8 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
+SCALING = 2 | 0x80000  # SWS_BILINEAR, PyAV's own choice, and SWS_BITEXACT: the same on every processor
+
 
 def compressed(picture, crf):
     rgb = (picture[: picture.shape[0] // 2 * 2, : picture.shape[1] // 2 * 2] * 255).astype(np.uint8)
@@ -19,12 +21,12 @@ def compressed(picture, crf):
     container = av.open(file, "w", format="mp4")
     stream = container.add_stream("libx264", rate=1, options={"crf": str(crf), "preset": "veryfast"})
     stream.height, stream.width = rgb.shape[:2]
-    frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(rgb), format="rgb24").reformat(format="yuv420p")
+    frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(rgb), format="rgb24").reformat(format="yuv420p", interpolation=SCALING)
     container.mux(stream.encode(frame))
     container.mux(stream.encode())
     container.close()
     file.seek(0)
-    decoded = next(av.open(file).decode(video=0)).to_ndarray(format="rgb24")
+    decoded = next(av.open(file).decode(video=0)).reformat(format="rgb24", interpolation=SCALING).to_ndarray()
     return decoded.astype(np.float32) / 255
 
 
