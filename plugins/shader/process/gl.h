@@ -10,19 +10,18 @@
 
 namespace heddle::shader {
 
-#define HEDDLE_GL_FUNCTIONS(X)                                                                     \
-  X(glActiveTexture)                                                                               \
-  X(glAttachShader)                                                                                \
-  X(glBindFramebuffer)                                                                             \
-  X(glBindTexture)                                                                                 \
-  X(glBindVertexArray) X(glCheckFramebufferStatus) X(glClear) X(glClearColor) X(glCompileShader)   \
-      X(glCreateProgram) X(glCreateShader) X(glDeleteTextures) X(glDisable) X(glDrawArrays)        \
-          X(glDrawBuffers) X(glFramebufferTexture2D) X(glGenFramebuffers) X(glGenTextures)         \
-              X(glGenVertexArrays) X(glGetError) X(glGetIntegerv) X(glGetProgramInfoLog)           \
-                  X(glGetProgramiv) X(glGetShaderInfoLog) X(glGetShaderiv) X(glGetUniformLocation) \
-                      X(glLinkProgram) X(glPixelStorei) X(glReadBuffer) X(glReadPixels)            \
-                          X(glShaderSource) X(glTexImage2D) X(glTexParameteri) X(glUniform1f)      \
-                              X(glUniform1i) X(glUniform2f) X(glUseProgram) X(glViewport)
+// clang-format off
+#define HEDDLE_GL_FUNCTIONS(X) \
+  X(glActiveTexture) X(glAttachShader) X(glBindFramebuffer) X(glBindTexture) \
+  X(glBindVertexArray) X(glCheckFramebufferStatus) X(glClear) X(glClearColor) \
+  X(glCompileShader) X(glCreateProgram) X(glCreateShader) X(glDeleteTextures) \
+  X(glDisable) X(glDrawArrays) X(glDrawBuffers) X(glFramebufferTexture2D) \
+  X(glGenFramebuffers) X(glGenTextures) X(glGenVertexArrays) X(glGetError) \
+  X(glGetIntegerv) X(glGetProgramInfoLog) X(glGetProgramiv) X(glGetShaderInfoLog) \
+  X(glGetShaderiv) X(glGetUniformLocation) X(glLinkProgram) X(glPixelStorei) \
+  X(glReadBuffer) X(glReadPixels) X(glShaderSource) X(glTexImage2D) X(glTexParameteri) \
+  X(glUniform1f) X(glUniform1i) X(glUniform2f) X(glUseProgram) X(glViewport)
+// clang-format on
 
 struct Gl {
 #define HEDDLE_GL_MEMBER(name) decltype(&::name) name = nullptr;
