@@ -152,7 +152,8 @@ struct SweepFixture {
       const bool is_of_tests = name.starts_with("test.") || name.starts_with("demo.");
       // Loops begin and end in pairs: tests/execution has them.
       constexpr auto kNot = HEDDLE_NODE_BLOCK | HEDDLE_NODE_LOOP_START | HEDDLE_NODE_LOOP_END;
-      if (!is_of_tests && !type->has(kNot)) types.push_back(std::move(type));
+      if (!is_of_tests && !type->has(kNot) && !reads_checkpoint(*type))
+        types.push_back(std::move(type));
     }
     return types;
   }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/base/text.h"
+#include "engine/graph/node_type.h"
 #include "heddle/abi/node.h"
 
 namespace heddle::test {
@@ -25,6 +26,17 @@ inline bool is_int_port(const heddle_port& port) { return port.type == std::stri
 inline bool is_float_port(const heddle_port& port) { return port.type == std::string("FLOAT"); }
 inline bool is_choice_port(const heddle_port& port) {
   return port.widget != nullptr && port.widget->kind == HEDDLE_WIDGET_CHOICE;
+}
+
+// There is no checkpoint among the models here, so nothing can be chosen.
+inline bool reads_checkpoint(const engine::NodeType& type) {
+  for (std::uint32_t i = 0; i < type.input_count(); ++i) {
+    const heddle_widget* const widget = type.input(i).widget;
+    if (widget != nullptr && widget->source != nullptr &&
+        widget->source == std::string("checkpoints"))
+      return true;
+  }
+  return false;
 }
 
 namespace sweep_detail {
