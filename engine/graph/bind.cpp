@@ -62,7 +62,8 @@ class Binder {
     const std::vector<NodeIndex>& sinks = can_run ? verdict.sinks : wanted;
     const auto grows = [&](NodeIndex i) { return can_run && types_[i]->has(HEDDLE_NODE_EXPANDS); };
     graph_ = keep_needed(std::move(graph_.nodes), dag_, sinks, std::move(order), grows);
-    mark_mapped(graph_);
+    const auto makes_lists = [](const NodeTypeRef& type) { return type && type->makes_lists(); };
+    if (std::ranges::any_of(types_, makes_lists)) mark_mapped(graph_);  // else nothing is mapped
     return {std::move(graph_), std::move(verdict.problems), can_run, std::move(verdict.answer)};
   }
 
