@@ -16,27 +16,27 @@ constexpr std::string_view kModelEndings[] = {".ckpt",        ".pt",  ".pt2", ".
                                               ".safetensors", ".pkl", ".sft", ".gguf"};
 
 // The fault that stands for all that lack the same: the first error, or else the first.
-struct Told {
+struct Reported {
   std::size_t at;
   std::vector<std::string_view> others;  // ids of nodes
   std::size_t more = 0;                  // of them, that are not shown
   NodeIndex last = kGraphInputs;
 };
 
-void add_other(Told& told, NodeIndex node, NodeIndex first, const Workflow& workflow) {
-  if (node == kGraphInputs || node == first || node == told.last) return;
-  told.last = node;
-  if (told.others.size() < kMostOthers)
-    told.others.push_back(workflow.nodes[node].id);
+void add_other(Reported& reported, NodeIndex node, NodeIndex first, const Workflow& workflow) {
+  if (node == kGraphInputs || node == first || node == reported.last) return;
+  reported.last = node;
+  if (reported.others.size() < kMostOthers)
+    reported.others.push_back(workflow.nodes[node].id);
   else
-    ++told.more;
+    ++reported.more;
 }
 
-std::string others_of(const Told& told) {
-  if (told.others.empty()) return "";
+std::string others_of(const Reported& reported) {
+  if (reported.others.empty()) return "";
   std::vector<std::string> names;
-  for (const std::string_view id : told.others) names.push_back(quote(id));
-  if (told.more > 0) names.push_back(cat("(", told.more, " more)"));
+  for (const std::string_view id : reported.others) names.push_back(quote(id));
+  if (reported.more > 0) names.push_back(cat("(", reported.more, " more)"));
   return cat(" Other nodes that need it: ", join(names, ", "), ".");
 }
 
@@ -66,18 +66,18 @@ bool names_missing_model(const WorkflowInput& input, const Workflow& workflow,
 }
 
 std::vector<Problem> tell_once(std::vector<Fault> faults, const Workflow& workflow) {
-  boost::unordered_flat_map<std::string_view, Told> by_lack;
+  boost::unordered_flat_map<std::string_view, Reported> by_lack;
   for (std::size_t i = 0; i < faults.size(); ++i) {
     if (faults[i].lacks.empty()) continue;
-    const auto [at, is_new] = by_lack.try_emplace(faults[i].lacks, Told{.at = i, .others = {}});
+    const auto [at, is_new] = by_lack.try_emplace(faults[i].lacks, Reported{.at = i, .others = {}});
     const Fault& before = faults[at->second.at];
     if (!is_new && before.severity == Severity::warning && faults[i].severity == Severity::error)
       at->second.at = i;
   }
   for (const Fault& fault : faults) {
     if (fault.lacks.empty()) continue;
-    Told& told = by_lack.at(fault.lacks);
-    add_other(told, fault.node, faults[told.at].node, workflow);
+    Reported& reported = by_lack.at(fault.lacks);
+    add_other(reported, fault.node, faults[reported.at].node, workflow);
   }
   std::vector<Problem> problems;
   problems.reserve(faults.size());
@@ -86,8 +86,8 @@ std::vector<Problem> tell_once(std::vector<Fault> faults, const Workflow& workfl
     const std::string id = fault.node == kGraphInputs ? "" : workflow.nodes[fault.node].id;
     if (fault.lacks.empty()) {
       problems.push_back({fault.severity, std::move(fault.message), id, ""});
-    } else if (const Told& told = by_lack.at(fault.lacks); told.at == i) {
-      problems.push_back({fault.severity, fault.message + others_of(told), id, fault.lacks});
+    } else if (const Reported& reported = by_lack.at(fault.lacks); reported.at == i) {
+      problems.push_back({fault.severity, fault.message + others_of(reported), id, fault.lacks});
     }
   }
   return problems;

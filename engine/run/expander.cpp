@@ -261,13 +261,13 @@ Graph Expander::graph_of(const Batch& batch) const {
   graph.nodes.reserve(batch.nodes.size() + batch.outer.size());
   for (const NodeIndex n : batch.outer) {
     const Node& of_run = run_.node(n);
-    Node& stub = graph.nodes.emplace_back();
-    stub.id = of_run.id;
-    stub.type = of_run.type;
-    stub.inputs.resize(of_run.inputs.size());
-    stub.is_mapped = true;  // so that nothing is asked of it
+    Node& outer_node = graph.nodes.emplace_back();
+    outer_node.id = of_run.id;
+    outer_node.type = of_run.type;
+    outer_node.inputs.resize(of_run.inputs.size());
+    outer_node.is_mapped = true;  // so that nothing is asked of it
     const Assignment& place = run_.place(n);
-    if (!place.on_host) stub.hints.device = environment_.topology.devices[place.device].name;
+    if (!place.on_host) outer_node.hints.device = environment_.topology.devices[place.device].name;
   }
   const auto first = static_cast<NodeIndex>(batch.outer.size());
   const auto moved = [&](Binding binding) {
