@@ -16,6 +16,7 @@
 
 #include "engine/base/guarded.h"
 #include "engine/memory/device_state.h"
+#include "engine/memory/load_turns.h"
 #include "engine/memory/watch.h"
 #include "engine/memory/weight_source.h"
 
@@ -69,6 +70,8 @@ class WeightStore {
     return device_layout(state_.device(), source);
   }
 
+  // For sessions that are about to load.
+  LoadTurns& load_turns() { return load_turns_; }
   bool has(const WeightSource& source, Hash128 checkpoint) const;
   // The weight, made now if it is not here. The work is enqueued, by this caller or by another one
   // just now: nothing computes with it before finish() has been told of it. `checkpoint` is the
@@ -141,6 +144,7 @@ class WeightStore {
   void prove(State& state) const;
   static void lose_unproven(State& state);
 
+  LoadTurns load_turns_;
   DeviceState& state_;
   const std::uint64_t limit_bytes_;
   Guarded<State> entries_;

@@ -1,6 +1,8 @@
 #include "engine/session/session.h"
 
 #include <algorithm>
+#include <functional>
+#include <set>
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
@@ -55,7 +57,11 @@ CallSpec Session::call_spec(std::span<const heddle_value* const> sets) const {
 
 void Session::prepare(std::span<const heddle_value* const> sets) {
   const CallSpec call = call_spec(sets);
+  const std::uint64_t ended = LoadTurns::ended();
   devices_ = choose_devices_(*context_.model, call);
+  const std::vector<LoadTurns::Turn> turns = take_load_turns();
+  // What others have loaded meanwhile is there to be shared, and what they claimed is not claimed.
+  if (LoadTurns::ended() != ended) devices_ = choose_devices_(*context_.model, call);
   for (std::size_t p = 0; p < std::min(limits_.size(), devices_.device_slots.size()); ++p) {
     SessionDeviceSlot& device_slot = devices_.device_slots[p];
     device_slot.budget = std::min(device_slot.budget, limits_[p]);
@@ -66,6 +72,15 @@ void Session::prepare(std::span<const heddle_value* const> sets) {
   auto prepared = std::make_unique<PreparedSession>(SessionView{context_, devices_, *plan_});
   prepared->set_up();
   prepared_ = std::move(prepared);
+}
+
+std::vector<LoadTurns::Turn> Session::take_load_turns() const {
+  std::set<WeightStore*, std::less<>> stores;  // by address: in the same order for all
+  for (const SessionDeviceSlot& slot : devices_.device_slots) stores.insert(slot.weights);
+  std::vector<LoadTurns::Turn> turns;
+  for (WeightStore* store : stores)
+    turns.push_back(store->load_turns().take(context_.model->identity, context_.cancelled));
+  return turns;
 }
 
 void Session::tear_down() {
