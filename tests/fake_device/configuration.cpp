@@ -169,6 +169,8 @@ void read_into(Configuration& result, std::int64_t& count, std::uint32_t index,
       speeds_differ = speeds_differ || value.kind() == HEDDLE_KIND_LIST;
     } else if (key == "launch_seconds") {
       result.launch_seconds = value.of_device(index).duration();
+    } else if (key == "pace") {
+      result.pace = value.duration();
     } else if (key == "name") {
       result.name = value.of_device(index).text();
       is_named = true;
@@ -196,7 +198,7 @@ void read_into(Configuration& result, std::int64_t& count, std::uint32_t index,
       device::fail(HEDDLE_INVALID_ARGUMENT, "unknown option '", key,
                    "'. Known options: bandwidth, compute, count, flops, kernels, launch_seconds, "
                    "links, memory, name, op_seconds, "
-                   "peer, peer_reads, shuffle, threads");
+                   "pace, peer, peer_reads, shuffle, threads");
     }
   });
   if (speeds_differ && !is_named)

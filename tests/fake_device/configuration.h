@@ -14,6 +14,8 @@
 //                     says that speeds differ)
 //   "op_seconds"      {"linear": 0.5, "*": 0.1}: what an op takes altogether; else launch_seconds +
 //                     max(flops, bytes)
+//   "pace"            seconds of the true clock that an op takes at least, for each simulated one,
+//                     where what ends first matters to the engine (0)
 //   "links"           {"host": {"bandwidth": 16e9, "latency": 1e-5},
 //                      "peer": {"bandwidth": 64e9, "latency": 5e-6},
 //                      "pairs": {"0-1": {...}, "0>2": {...}, "host-3": {...}},
@@ -53,7 +55,7 @@ struct LinkSpeed {
 struct Configuration {
   std::string name = "fake";
   std::uint64_t memory = std::uint64_t{16} << 30;
-  double flops = 1e12, bandwidth = 1e12, launch_seconds = 1e-6;
+  double flops = 1e12, bandwidth = 1e12, launch_seconds = 1e-6, pace = 0;
   std::map<std::string, double> op_seconds;
   LinkSpeed host{16e9, 1e-5}, peer{64e9, 5e-6};
   std::map<LinkKey, LinkSpeed> pairs;

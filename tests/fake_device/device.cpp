@@ -1,8 +1,10 @@
 #include "device.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <optional>
+#include <thread>
 
 #include "engine/device/op_catalog.h"
 #include "engine/tensor/shape.h"
@@ -253,11 +255,13 @@ void Device::launch(Stream& stream, const heddle_op_call& call, void* workspace)
     enqueued->workspace = span.data;
   }
 
-  clock().work(stream.track(), op_seconds(call));
+  const double seconds = op_seconds(call);
+  clock().work(stream.track(), seconds);
   counters_.count_launch(call.op);
   const bool fails = counters_.launch_fault.strikes();
   stream.enqueue(device::cat(call.op, " (", enqueued->kernel->name, ")"),
-                 [this, enqueued, fails](CpuStream& cpu) {
+                 [this, enqueued, fails, pause = seconds * configuration_.pace](CpuStream& cpu) {
+                   if (pause > 0) std::this_thread::sleep_for(std::chrono::duration<double>(pause));
                    if (fails)
                      device::fail(HEDDLE_IO, "this launch fails because a test asked for it");
                    counters_.launch_begins();
