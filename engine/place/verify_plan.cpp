@@ -6,6 +6,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/place/value_flow.h"
 
 namespace heddle::engine {
 
