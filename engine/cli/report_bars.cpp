@@ -72,6 +72,8 @@ class Bars final : public Reporter {
       case Event::Kind::node_waiting:
         for (Bar* bar : of(run, event.node)) bar->note = "waits for the runs before it";
         return redraw();
+      case Event::Kind::run_waiting:
+        return above(cat("heddle: ", prefix, "waits for ", engine::printable(event.text)));
       case Event::Kind::preview:
       case Event::Kind::node_shows:  // the summary has it
         return;

@@ -1,6 +1,6 @@
 // One JSON object a line on stdout, for programs. Every object has "event" and "run" (the number,
 // from 1); the rest is there where it means something: node, class, title, device, fraction,
-// seconds, files, ui (what the node shows; of run_done: of each node).
+// seconds, bytes, files, ui (what the node shows; of run_done: of each node).
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/cli/reporter.h"
@@ -32,6 +32,8 @@ std::string_view name_of(Event::Kind kind) {
       return "node_shows";
     case Event::Kind::node_blocked:
       return "node_blocked";
+    case Event::Kind::run_waiting:
+      return "run_waiting";
   }
   return "unknown";
 }
@@ -61,10 +63,12 @@ class JsonLines final : public Reporter {
     set_text(json, "class", event.class_type);
     set_text(json, "title", event.title);
     set_text(json, "device", event.device);
-    const bool is_message =
-        event.kind == Event::Kind::warning || event.kind == Event::Kind::node_blocked;
+    const bool is_message = event.kind == Event::Kind::warning ||
+                            event.kind == Event::Kind::node_blocked ||
+                            event.kind == Event::Kind::run_waiting;
     if (event.kind == Event::Kind::node_progress) json.set("fraction", event.fraction);
     if (event.kind == Event::Kind::node_done) json.set("seconds", event.seconds);
+    if (event.kind == Event::Kind::run_waiting) json.set("bytes", event.bytes);
     if (event.kind == Event::Kind::file_written) {
       json.set("files", std::move(Json::array().push(event.text)));
     } else if (event.kind == Event::Kind::node_shows) {

@@ -45,6 +45,8 @@ class Lines final : public Reporter {
                            engine::printable(event.text)));
       case Event::Kind::node_waiting:
         return to_stderr(cat(label, ": waits until the runs before it have written"));
+      case Event::Kind::run_waiting:
+        return to_stderr(cat(prefix, "waits for ", engine::printable(event.text)));
       case Event::Kind::preview:
       case Event::Kind::node_shows:  // the summary has it
         return;

@@ -147,6 +147,7 @@ class Runs {
         variants_.count() > 1;
     options.writes_after = last_started_;
     options.partly = true;
+    options.memory_wait_seconds = settings_.memory_wait;
     options.observer = [this, run](const Event& event) {
       reporter_.event(run + 1, event);
       if (event.kind == Event::Kind::node_waiting)

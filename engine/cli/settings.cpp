@@ -19,6 +19,7 @@ using engine::Code;
 using engine::Error;
 using engine::quote;
 
+constexpr unsigned kMostSeconds = 1'000'000'000;
 constexpr unsigned kMostThreads = 4096;
 
 [[noreturn]] void refuse(const Given& given, std::string_view what) {
@@ -36,15 +37,21 @@ bool read_flag(const Layer& layer, std::string_view option) {
   return false;
 }
 
+unsigned read_number(const Given& given, unsigned most, std::string_view what) {
+  unsigned number = 0;
+  const char* end = given.text.data() + given.text.size();
+  const auto read = std::from_chars(given.text.data(), end, number);
+  if (given.text.empty() || read.ec != std::errc() || read.ptr != end || number > most)
+    refuse(given, cat("expected ", what, ", got ", quote(given.text), "."));
+  return number;
+}
+
 unsigned read_threads(const Layer& layer) {
   unsigned threads = 0;
-  for (const Given& given : layer.of("threads")) {
-    const char* end = given.text.data() + given.text.size();
-    const auto read = std::from_chars(given.text.data(), end, threads);
-    if (given.text.empty() || read.ec != std::errc() || read.ptr != end || threads > kMostThreads)
-      refuse(given, cat("expected a number of threads from 1 to ", kMostThreads,
-                        ", or 0 for all cores, got ", quote(given.text), "."));
-  }
+  for (const Given& given : layer.of("threads"))
+    threads =
+        read_number(given, kMostThreads,
+                    cat("a number of threads from 1 to ", kMostThreads, ", or 0 for all cores"));
   return threads;
 }
 
@@ -274,6 +281,8 @@ Settings read_settings(const Layer& layer) {
     settings.engine.cache_dir_bytes = read_size(given);
   for (const Given& given : layer.of("prompt-limit"))
     settings.engine.prompt_limit = read_size(given);
+  for (const Given& given : layer.of("memory-wait"))
+    settings.memory_wait = read_number(given, kMostSeconds, cat("seconds up to ", kMostSeconds));
   settings.json = read_flag(layer, "json");
   settings.min_memory = read_flag(layer, "min-memory");
   settings.quiet = read_flag(layer, "quiet");

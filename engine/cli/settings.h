@@ -34,6 +34,7 @@ struct Settings {
       configured_budgets;  // of engine.budgets: those that a configuration file gave
   // Where the options of `engine` were given, by engine::option_frame().
   std::map<std::string, std::string> places_of_options;
+  unsigned memory_wait = 0;  // seconds
   bool json = false;
   bool min_memory = false;  // plan: the least memory instead
   bool quiet = false;

@@ -34,6 +34,7 @@ void DeviceHealth::run_succeeded() {
 
 bool DeviceHealth::run_failed(const std::string& cause) {
   const double now = policy_.now();
+  failed_runs_.fetch_add(1, std::memory_order_release);
   const auto standing = standing_.lock();
   ++standing->failures;
   standing->cause = cause;

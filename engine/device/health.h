@@ -9,6 +9,7 @@
 // Knows no device and asks none: who runs something tells it. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -46,6 +47,8 @@ class DeviceHealth {
   void end_probe(const std::string& failure);  // empty: it went well
 
   Report report() const;
+  // Since it was opened: never goes back.
+  std::uint64_t failed_runs() const { return failed_runs_.load(std::memory_order_acquire); }
 
  private:
   struct Standing {
@@ -57,6 +60,7 @@ class DeviceHealth {
 
   const HealthPolicy policy_;
   Guarded<Standing> standing_;
+  std::atomic<std::uint64_t> failed_runs_{0};
 };
 
 std::string_view state_name(DeviceHealth::State state);  // "healthy", "degraded", "probing"

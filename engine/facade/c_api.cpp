@@ -140,7 +140,8 @@ heddle::Observer observer_of(const heddle_start_options& o) {
                                  e.preview == nullptr ? 0 : e.preview->width,
                                  e.preview == nullptr ? 0 : e.preview->height,
                                  e.preview == nullptr ? 0 : e.preview->step,
-                                 e.preview == nullptr ? 0 : e.preview->step_count};
+                                 e.preview == nullptr ? 0 : e.preview->step_count,
+                                 e.bytes};
     notify(user, &event);
   };
 }
@@ -240,6 +241,8 @@ int32_t heddle_engine_start(heddle_engine* engine, const heddle_workflow* flow,
     start.writes_after = o.writes_after;
     start.previews = o.previews != 0;
     start.trace = text_or(o.trace, "");
+    start.priority = o.priority;
+    start.memory_wait_seconds = o.memory_wait_seconds;
     hand_out(out, e.start(f, std::move(start)));
   });
 }

@@ -1,14 +1,18 @@
 // What stands behind the pointers of heddle/engine.hpp, and how the engine's errors leave it.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <future>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <thread>
 
 #include "engine/base/error.h"
+#include "engine/base/guarded.h"
 #include "engine/base/json_value.h"
 #include "engine/facade/host_hooks.h"
 #include "engine/facade/passes.h"
@@ -51,6 +55,13 @@ struct Results::Data {
   std::map<std::string, engine::Value> fetched;
 };
 
+// What a run has to do where, as planned. It may be placed again before it begins.
+struct PlannedWork {
+  std::vector<double> busy_seconds;  // by device
+  double seconds = 0;                // of all nodes that something is known of
+  std::vector<std::string> devices;  // that have at least half of what the busiest has
+};
+
 struct Engine::Data {
   explicit Data(EngineOptions options);
   ~Data();
@@ -69,11 +80,13 @@ struct Engine::Data {
   void unload_idle();
 
   engine::Bound bind(const Workflow::Data& flow, const engine::GivenValues& given = {}) const;
-  engine::DeviceLoad
-  device_load();  // what the runs under way keep busy, but for those that wait to write
+  engine::DeviceLoad device_load(
+      const Run::Data* but = nullptr);  // what runs still have to do, but for those that
+                                        // wait to write
   // Where `next` stands in the row of `run`, which may be long over. With the mutex held.
   void write_after(std::uint64_t run, const std::shared_ptr<engine::OutputSequencer>& next);
-  std::vector<double> busy_seconds(const engine::Plan& plan) const;
+  PlannedWork planned_work(const engine::Plan& plan) const;
+  std::string memory_name(std::uint32_t memory) const;  // of Environment::admission
   Ready prepare(const Workflow::Data& flow,
                 Asked asked) const;  // throws every problem, a line each
   // For people, who want to see what lacks where. Takes the tensors.
@@ -86,11 +99,16 @@ struct Run::Data {
   engine::RunControl control;
   std::shared_ptr<engine::OutputSequencer> sequencer =
       std::make_shared<engine::OutputSequencer>(control);
-  std::vector<double>
-      busy_seconds;  // by device; for whoever starts another run, so not to be changed any more
-  std::vector<std::string> devices;  // that have at least half of what the busiest has
+  engine::Guarded<PlannedWork> work;
+  std::atomic<double> done_seconds = 0;  // of PlannedWork::seconds
   std::shared_ptr<const Workflow::Data> flow;
+  engine::GivenValues given;
+  // For the run's own thread: how often it has begun again, why, and which devices had failed it.
+  unsigned restarts = 0;
+  std::string why_again;
+  std::set<std::uint32_t> failed_devices;
   Ready ready;  // the run's own thread empties it before the outcome is there
+  std::optional<engine::Admission::Ticket> ticket;  // goes before what its needs are counted from
   StartOptions options;
   std::shared_future<Results> outcome;
   std::jthread thread;

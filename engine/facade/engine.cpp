@@ -13,6 +13,8 @@
 #include "engine/plugin/ledgers.h"
 #include "engine/plugin/model_builder.h"
 #include "engine/resources/available_memory.h"
+#include "engine/run/comparison.h"
+#include "engine/session/run_needs.h"
 
 namespace heddle {
 
@@ -106,6 +108,10 @@ Engine::Data::Data(EngineOptions given) : options(std::move(given)), hooks(optio
   environment->topology = engine::topology_of(environment->devices);
   environment->topology.pinned_bytes = environment->host_weights->most_pinned();
   environment->prompt_limit = options.prompt_limit;
+  const auto device_count = std::uint32_t(environment->devices.size());
+  environment->admission.set_memories(device_count, device_count + 1, [this](std::uint32_t memory) {
+    return engine::capacity_of(memory, *environment);
+  });
   if (!options.cache_dir.empty())
     environment->persistent_cache = persistent_cache(options, plugins);
   if (!options.costs.empty())
@@ -134,9 +140,14 @@ engine::Bound Engine::Data::bind(const Workflow::Data& flow,
   return engine::bind(flow.workflow, *plugins.catalog, {}, given, options.prompt_limit);
 }
 
-engine::DeviceLoad Engine::Data::device_load() {
+engine::DeviceLoad Engine::Data::device_load(const Run::Data* but) {
   engine::DeviceLoad device_load;
   device_load.busy_seconds.assign(environment->devices.size(), 0);
+  for (const engine::RunDevice& device : environment->devices) {
+    auto& resident = device_load.resident.emplace_back();
+    for (const engine::ModelWeights& each : device.weights->models())
+      resident[each.model] += each.bytes;
+  }
   std::vector<std::shared_ptr<Run::Data>>
       alive;  // the last holder joins a thread: not under the lock
   {
@@ -144,10 +155,12 @@ engine::DeviceLoad Engine::Data::device_load() {
     for (const auto& weak : runs) alive.push_back(weak.lock());
   }
   for (const auto& run : alive) {
-    if (run == nullptr || run->control.has_computed()) continue;
+    if (run == nullptr || run.get() == but || run->control.has_computed()) continue;
     if (run->outcome.wait_for(std::chrono::seconds(0)) == std::future_status::ready) continue;
-    for (std::size_t d = 0; d < run->busy_seconds.size(); ++d)
-      device_load.busy_seconds[d] += run->busy_seconds[d];
+    const auto work = run->work.lock();
+    const double done = work->seconds > 0 ? std::min(1.0, run->done_seconds / work->seconds) : 0;
+    for (std::size_t d = 0; d < work->busy_seconds.size(); ++d)
+      device_load.busy_seconds[d] += work->busy_seconds[d] * (1 - done);
   }
   return device_load;
 }
@@ -159,16 +172,27 @@ void Engine::Data::write_after(std::uint64_t run,
     if (const auto before = found->second.lock()) engine::OutputSequencer::follow(*before, next);
 }
 
-// What keeps whom busy, as planned. Where no time is known, each device with a node counts the
-// same.
-std::vector<double> Engine::Data::busy_seconds(const engine::Plan& plan) const {
-  std::vector<double> busy = plan.device_seconds;
+// Where no time is known, each device with a node counts the same.
+PlannedWork Engine::Data::planned_work(const engine::Plan& plan) const {
+  PlannedWork work;
+  std::vector<double>& busy = work.busy_seconds = plan.device_seconds;
   busy.resize(environment->devices.size());
-  if (std::ranges::any_of(busy, [](double seconds) { return seconds > 0; })) return busy;
-  for (const engine::Assignment& assignment : plan.assignments)
-    for (const std::uint32_t d : assignment.devices)
-      if (!assignment.on_host) busy[d] = 1;
-  return busy;
+  if (std::ranges::none_of(busy, [](double seconds) { return seconds > 0; }))
+    for (const engine::Assignment& assignment : plan.assignments)
+      for (const std::uint32_t d : assignment.devices)
+        if (!assignment.on_host) busy[d] = 1;
+  for (engine::NodeIndex n = 0; n < plan.assignments.size(); ++n)
+    work.seconds += engine::planned_time(plan, n).seconds;
+  const double most = *std::ranges::max_element(busy);
+  for (std::size_t d = 0; d < busy.size(); ++d)
+    if (busy[d] > 0 && busy[d] >= most / 2)
+      work.devices.push_back(environment->devices[d].state->device().name());
+  return work;
+}
+
+std::string Engine::Data::memory_name(std::uint32_t memory) const {
+  return memory < environment->devices.size() ? environment->devices[memory].state->device().name()
+                                              : environment->host_ledger->name();
 }
 
 Ready Engine::Data::prepare(const Workflow::Data& flow, Asked asked) const {

@@ -79,9 +79,19 @@ engine::Graph bind_nodes(const engine::Workflow& workflow, const engine::Catalog
 }
 
 // A plan says what a run would do, so both ask: a device that is well again is used again.
-engine::Topology find_devices(engine::Environment& environment, const Budgets& budgets) {
+engine::Topology find_devices(engine::Environment& environment, const Budgets& budgets,
+                              const Asked& asked) {
   engine::probe_degraded(environment);
-  return budgets.of(environment);
+  engine::Topology topology = budgets.of(environment);
+  for (const std::uint32_t d : asked.avoid)
+    if (std::string& reason = topology.devices[d].left_out; reason.empty())
+      reason = "it has failed this run";
+  for (std::size_t d = 0; asked.by_budget && d < topology.devices.size(); ++d) {
+    engine::DeviceFacts& device = topology.devices[d];
+    device.memory_free =
+        std::min(environment.devices[d].state->ledger().budget(), device.memory_total);
+  }
+  return topology;
 }
 
 engine::Described describe_nodes(const engine::Graph& graph, Describe how,
@@ -177,8 +187,8 @@ Ready prepare(const engine::Workflow& workflow, Asked asked, const EngineOptions
 
   engine::Graph graph =
       bind_nodes(workflow, *environment.catalog, asked.given, options.prompt_limit, asked.partly);
-  const std::vector<engine::Source> wanted = find_outputs(graph, workflow, asked.fetch);
-  const engine::Topology topology = find_devices(environment, budgets);
+  std::vector<engine::Source> wanted = find_outputs(graph, workflow, asked.fetch);
+  engine::Topology topology = find_devices(environment, budgets, asked);
   engine::DiskCachedNodes disk_cached =
       engine::take_disk_cached(graph, wanted, topology, environment);
   engine::Described described = describe_nodes(graph, asked.how, environment);
@@ -199,8 +209,8 @@ Ready prepare(const engine::Workflow& workflow, Asked asked, const EngineOptions
   if (to_show) engine::annotate_calls(inferred, engine::Prices(topology, environment.costs), plan);
   if (to_show || engine::kVerify) engine::add_steps(graph, inferred, topology, plan);
 
-  return {std::move(graph), std::move(plan), std::move(described), std::move(disk_cached),
-          to_show ? std::move(inferred) : engine::Inferred{}};
+  return {std::move(graph),    std::move(plan),     std::move(described), std::move(disk_cached),
+          std::move(inferred), std::move(topology), std::move(wanted)};
 }
 
 }  // namespace heddle

@@ -32,6 +32,7 @@
 // Of several problems the earliest pass reports its own.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -70,7 +71,9 @@ struct Ready {
   engine::Plan plan;
   engine::Described described;
   engine::DiskCachedNodes disk_cached;
-  engine::Inferred inferred;  // only of plans that somebody looks at
+  engine::Inferred inferred;
+  engine::Topology topology;           // that it was planned for
+  std::vector<engine::Source> wanted;  // of Asked::fetch
 };
 
 // What to do with a node that fails when it is asked what it can say before the run.
@@ -83,6 +86,8 @@ struct Asked {
   std::vector<std::string> fetch = {};  // NODE.OUTPUT, as in StartOptions
   bool must_fit = true;                 // refuse what host memory can never hold
   bool partly = false;                  // run the outputs that can run, as in StartOptions
+  std::set<std::uint32_t> avoid = {};   // devices that have failed this run
+  bool by_budget = false;  // plan as if other programs held nothing: they are waited for
 };
 
 // All passes. Any thread.

@@ -1,19 +1,18 @@
 #include <algorithm>
 #include <atomic>
-#include <charconv>
-#include <span>
+#include <functional>
 #include <utility>
 
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/base/thread.h"
-#include "engine/base/write_file.h"
 #include "engine/facade/data.h"
 #include "engine/facade/inputs.h"
+#include "engine/facade/run_admission.h"
+#include "engine/resources/available_memory.h"
 #include "engine/resources/timeline.h"
 #include "engine/run/comparison.h"
-#include "engine/tensor/dlpack.h"
-#include "engine/tensor/gather.h"
+#include "engine/run/wait_for_memory.h"
 
 namespace heddle {
 
@@ -22,9 +21,12 @@ namespace {
 // Passes what the executor tells on to the caller's function.
 class Teller final : public engine::Observer {
  public:
-  Teller(const StartOptions& options, std::uint64_t run)
-      : observer_(options.observer), previews_(options.previews), run_(run) {}
-  bool listens() const override { return observer_ != nullptr; }
+  explicit Teller(Run::Data& run)
+      : observer_(run.options.observer),
+        previews_(run.options.previews && observer_ != nullptr),
+        run_(run),
+        counts_seconds_(run.work.lock()->seconds > 0) {}
+  bool listens() const override { return observer_ != nullptr || counts_seconds_; }
   bool wants_previews() const override { return previews_; }
   void node_started(const engine::Node& n, std::string_view device) override {
     notify(Event::Kind::node_started, &n, {.device = device});
@@ -33,9 +35,13 @@ class Teller final : public engine::Observer {
     notify(Event::Kind::node_progress, &n, {.fraction = fraction, .text = note});
   }
   void node_done(const engine::Node& n, double seconds) override {
+    count_seconds(n);
     notify(Event::Kind::node_done, &n, {.seconds = seconds});
   }
-  void node_cached(const engine::Node& n) override { notify(Event::Kind::node_cached, &n, {}); }
+  void node_cached(const engine::Node& n) override {
+    count_seconds(n);
+    notify(Event::Kind::node_cached, &n, {});
+  }
   void file_written(const engine::Node& n, std::string_view path) override {
     notify(Event::Kind::file_written, &n, {.text = path});
   }
@@ -49,6 +55,9 @@ class Teller final : public engine::Observer {
     notify(Event::Kind::warning, n, {.text = message});
   }
   void node_waiting(const engine::Node& n) override { notify(Event::Kind::node_waiting, &n, {}); }
+  void run_waiting(std::string_view memory, std::uint64_t bytes, std::string_view text) override {
+    notify(Event::Kind::run_waiting, nullptr, {.device = memory, .text = text, .bytes = bytes});
+  }
   void preview(const engine::Node& n, std::string_view device, const heddle_preview& p) override {
     const Preview picture{p.width, p.height, p.step, p.step_count, p.pixels};
     notify(Event::Kind::preview, &n, {.device = device, .preview = &picture});
@@ -60,9 +69,20 @@ class Teller final : public engine::Observer {
     double fraction = 0, seconds = 0;
     std::string_view text = {};
     const Preview* preview = nullptr;
+    std::uint64_t bytes = 0;
   };
+  // What is left is what other runs are placed by.
+  void count_seconds(const engine::Node& n) {
+    if (!counts_seconds_) return;
+    const std::vector<engine::Node>& nodes = run_.ready.graph.nodes;
+    if (std::less<>()(&n, nodes.data()) || !std::less<>()(&n, nodes.data() + nodes.size())) return;
+    run_.done_seconds +=
+        engine::planned_time(run_.ready.plan, std::uint32_t(&n - nodes.data())).seconds;
+  }
   void notify(Event::Kind kind, const engine::Node* n, const Details& d) {
-    Event event{kind, {}, {}, {}, d.device, d.fraction, d.seconds, d.text, run_, d.preview};
+    if (observer_ == nullptr) return;
+    Event event{kind, {}, {}, {}, d.device, d.fraction, d.seconds, d.text, run_.id, d.preview};
+    event.bytes = d.bytes;
     if (n != nullptr) {
       event.node = event.display_node = event.real_node = n->id;
       event.class_type = n->type->name();
@@ -77,7 +97,8 @@ class Teller final : public engine::Observer {
   }
   const heddle::Observer& observer_;
   const bool previews_;
-  const std::uint64_t run_;
+  Run::Data& run_;
+  const bool counts_seconds_;
 };
 
 std::atomic<std::uint64_t> last_run{0};
@@ -97,16 +118,6 @@ bool asks_for(const engine::Graph& graph, std::string_view type) {
         return true;
     return false;
   });
-}
-
-std::vector<std::string> names_of_busy(const std::vector<engine::RunDevice>& devices,
-                                       const std::vector<double>& seconds) {
-  const double most = *std::ranges::max_element(seconds);
-  std::vector<std::string> names;
-  for (std::size_t d = 0; d < devices.size(); ++d)
-    if (seconds[d] > 0 && seconds[d] >= most / 2)
-      names.push_back(devices[d].state->device().name());
-  return names;
 }
 
 // With a timeline where one is wanted. A run that fails leaves one, too: that is when it is needed
@@ -131,15 +142,16 @@ engine::RunResult execute_traced(engine::RunRequest& request, engine::Environmen
   }
 }
 
-// `fetch`: the sources of options.fetch.
-std::shared_ptr<Results::Data> carry_out(Run::Data& run, const std::vector<engine::Source>& fetch,
-                                         Engine::Data& engine) {
+std::shared_ptr<Results::Data> carry_out(Run::Data& run, Engine::Data& engine) {
+  Teller teller(run);
+  if (!run.why_again.empty() && teller.listens()) teller.warning(nullptr, run.why_again);
+  engine::wait_for_memory(*run.ticket, run.control, teller, memory_wait_of(run, engine));
+  const std::vector<engine::Source>& fetch = run.ready.wanted;
   engine::RunRequest request{
       &run.ready.graph,     &run.ready.plan, "", extra_pnginfo(run.flow->workflow), fetch,
       run.ready.disk_cached};
   if (asks_for(run.ready.graph, "PROMPT"))
     request.prompt_json = engine::write_json(engine::nodes_to_json(run.flow->workflow));
-  Teller teller(run.options, run.id);
   const std::vector<engine::Ledger::Cap> caps =
       Budgets(engine.options, run.flow->workflow.devices).caps(*engine.environment);
   auto results = std::make_shared<Results::Data>();
@@ -167,7 +179,9 @@ std::shared_ptr<Results::Data> carry_out(Run::Data& run, const std::vector<engin
   for (const auto& [n, ui] : results->result.ui)
     results->ui.set(n < nodes.size() ? nodes[n].id : added(n).id, engine::parse_json(ui, "ui"));
   for (std::size_t i = 0; i < fetch.size(); ++i)
-    results->fetched[run.options.fetch[i]] = results->result.fetched.at(fetch[i]);
+    results->fetched[run.options.fetch[i]] =
+        engine::brought_to_host(*engine.environment, results->result.fetched.at(fetch[i]));
+  results->result.fetched.clear();
   return results;
 }
 
@@ -180,16 +194,10 @@ Run Engine::start(const Workflow& flow, StartOptions options) {
     auto data = std::make_shared<Run::Data>();
     data->id = ++last_run;
     data->flow = with_inputs(flow.data_, taken);
-    engine::DeviceLoad device_load = data_->device_load();
-    device_load.among_many = options.among_many;
-    data->ready = data_->prepare(
-        *data->flow, {Describe::for_a_run, std::move(device_load), values_of(*data->flow, taken),
-                      options.fetch, true, options.partly});
+    data->given = values_of(*data->flow, taken);
     data->options = std::move(options);
-    data->busy_seconds = data_->busy_seconds(data->ready.plan);
-    data->devices = names_of_busy(data_->environment->devices, data->busy_seconds);
-    const std::vector<engine::Source> fetch =
-        find_outputs(data->ready.graph, data->flow->workflow, data->options.fetch);
+    data->ready = plan_run(*data, *data_, data->options.memory_wait_seconds > 0);
+    *data->work.lock() = data_->planned_work(data->ready.plan);
     auto promise = std::make_shared<std::promise<Results>>();
     data->outcome = promise->get_future().share();
     {
@@ -203,18 +211,31 @@ Run Engine::start(const Workflow& flow, StartOptions options) {
       data_->write_after(data->options.writes_after, data->sequencer);
       data_->sequencers.emplace(data->id, data->sequencer);
     }
+    enter(*data, *data_, Turn::usual);
     // The thread must not own the run's data, or the last copy of a Run could be dropped by its own
     // thread.
     data->thread = engine::start_thread(
-        "the thread of a run", [raw = data.get(), promise, fetch, engine = data_.get()] {
+        "the thread of a run", [raw = data.get(), promise, engine = data_.get()] {
           Results outcome;
           std::exception_ptr failure;
-          try {
-            outcome.data_ = carry_out(*raw, fetch, *engine);
-          } catch (...) {
-            failure = std::current_exception();
+          for (bool goes_on = true; goes_on;) {
+            goes_on = false;
+            failure = nullptr;
+            try {
+              const std::vector<std::uint64_t> failures = device_failures(*engine);
+              try {
+                outcome.data_ = carry_out(*raw, *engine);
+              } catch (const engine::Error& error) {
+                failure = std::current_exception();
+                goes_on = begins_again(*raw, *engine, error, failures);
+              }
+            } catch (...) {
+              if (failure == nullptr) failure = std::current_exception();
+            }
           }
           raw->sequencer->end();
+          raw->ticket.reset();
+          raw->given = {};
           raw->ready = {};  // what the run was given goes back before anybody hears that it is over
           if (failure == nullptr)
             promise->set_value(std::move(outcome));
@@ -237,134 +258,6 @@ bool Run::wait_for(std::chrono::milliseconds time) {
 void Run::cancel() { data_->control.cancel(); }
 void Run::pause() { data_->control.pause(); }
 void Run::resume() { data_->control.resume(); }
-std::vector<std::string> Run::devices() const { return data_->devices; }
-
-namespace {
-
-// A field of a record, an element of a list ("0"), or either of such a part ("0.samples").
-const heddle_value* part_of(const heddle_value* value, std::string_view path) {
-  if (path.empty() || value == nullptr) return value;
-  const auto inside = [&](std::string_view name) -> const heddle_value* {
-    if (const auto* record = std::get_if<engine::Record>(&value->content)) {
-      const engine::Value* field = record->find(name);
-      return field == nullptr ? nullptr : field->get();
-    }
-    const auto* list = std::get_if<engine::List>(&value->content);
-    std::size_t index = 0;
-    const char* end = name.data() + name.size();
-    const bool is_index = std::from_chars(name.data(), end, index).ptr == end;
-    return list != nullptr && is_index && index < list->items.size() ? list->items[index].get()
-                                                                     : nullptr;
-  };
-  if (const heddle_value* whole = inside(path)) return whole;
-  const std::size_t dot = path.find('.');
-  return dot == path.npos ? nullptr : part_of(inside(path.substr(0, dot)), path.substr(dot + 1));
-}
-
-const engine::Tensor& tensor_in(const Results::Data& data, std::string_view output,
-                                std::string_view field) {
-  const auto found = data.fetched.find(std::string(output));
-  if (found == data.fetched.end())
-    throw engine::Error(engine::Code::not_found,
-                        engine::cat("the value ", engine::quote(output),
-                                    " was not asked for with StartOptions::fetch"));
-  const heddle_value* value = part_of(found->second.get(), field);
-  if (value == nullptr)
-    throw engine::Error(engine::Code::not_found,
-                        engine::cat(output, " is ", engine::describe(*found->second),
-                                    ": it has no field ", engine::quote(field)));
-  return engine::get_tensor(*value);
-}
-
-// A row-major copy of the elements, which are `bytes` in all.
-void read_bytes(const engine::Tensor& tensor, void* to, std::size_t bytes) {
-  if (auto* memory = dynamic_cast<engine::DeviceMemory*>(tensor->storage.get()))
-    memory->state().read(tensor, to, bytes);
-  else
-    engine::gather(tensor->info, tensor->data(), static_cast<std::byte*>(to));
-}
-
-std::vector<float> read_floats(const engine::Tensor& tensor) {
-  if (tensor->info.dtype != HEDDLE_F32)
-    throw engine::Error(engine::Code::unsupported,
-                        engine::cat(engine::describe(tensor->info), " is not f32"));
-  std::vector<float> values(std::size_t(engine::element_count(tensor->info)));
-  if (values.empty()) return values;
-  read_bytes(tensor, values.data(), values.size() * sizeof(float));
-  return values;
-}
-
-}  // namespace
-
-std::vector<std::string> Results::files() const { return data_->result.files; }
-std::vector<Stage> Results::stages() const { return data_->stages; }
-std::vector<std::string> Results::remarks() const { return data_->remarks; }
-std::string Results::ui() const {
-  return translate_errors([&] { return engine::write_json(data_->ui); });
-}
-
-std::vector<float> Results::floats(std::string_view output, std::string_view field) const {
-  return translate_errors([&] { return read_floats(tensor_in(*data_, output, field)); });
-}
-
-std::vector<std::int64_t> Results::shape(std::string_view output, std::string_view field) const {
-  return translate_errors([&] {
-    const heddle_tensor_info& info = tensor_in(*data_, output, field)->info;
-    return std::vector<std::int64_t>(info.shape, info.shape + info.rank);
-  });
-}
-
-DLManagedTensor* Results::tensor(std::string_view output, std::string_view field) const {
-  return translate_errors([&] {
-    const engine::Tensor& tensor = tensor_in(*data_, output, field);
-    const heddle_tensor_info& info = tensor->info;
-    const engine::Tensor copy =
-        engine::make_host_tensor(engine::make_info(info.dtype, std::span(info.shape, info.rank)));
-    if (const std::uint64_t bytes = engine::dense_bytes(info); bytes > 0)
-      read_bytes(tensor, copy->data(), bytes);
-    return engine::to_dlpack(copy);
-  });
-}
-
-std::string Results::text(std::string_view output) const {
-  return translate_errors([&] {
-    const auto found = data_->fetched.find(std::string(output));
-    if (found == data_->fetched.end())
-      throw engine::Error(engine::Code::not_found,
-                          engine::cat("the value ", engine::quote(output),
-                                      " was not asked for with StartOptions::fetch"));
-    if (const auto* text = std::get_if<std::string>(&found->second->content)) return *text;
-    return engine::write_json(engine::to_json(*found->second));
-  });
-}
-
-Image Results::image(std::string_view output, std::size_t index) const {
-  return translate_errors([&] {
-    const engine::Tensor& tensor = tensor_in(*data_, output, "");
-    if (tensor->info.rank != 4 || index >= std::size_t(tensor->info.shape[0]))
-      throw engine::Error(engine::Code::invalid_argument,
-                          engine::cat(output, " is ", engine::describe(tensor->info),
-                                      ": it has no picture ", index));
-    const std::vector<float> all = read_floats(tensor);
-    Image image{
-        int(tensor->info.shape[2]), int(tensor->info.shape[1]), int(tensor->info.shape[3]), {}};
-    const std::size_t size =
-        std::size_t(image.width) * std::size_t(image.height) * std::size_t(image.channels);
-    image.pixels.assign(all.begin() + std::ptrdiff_t(index * size),
-                        all.begin() + std::ptrdiff_t((index + 1) * size));
-    return image;
-  });
-}
-
-void Image::save_ppm(const std::filesystem::path& path) const {
-  translate_errors([&] {
-    std::string file = engine::cat("P6\n", width, " ", height, "\n255\n");
-    for (std::size_t i = 0; i < pixels.size(); i += std::size_t(channels))
-      for (int c = 0; c < 3; ++c)
-        file += char(std::clamp(pixels[i + std::size_t(std::min(c, channels - 1))] * 255.0f + 0.5f,
-                                0.0f, 255.0f));
-    engine::write_file(path, file, engine::Lasting::yes);
-  });
-}
+std::vector<std::string> Run::devices() const { return data_->work.lock()->devices; }
 
 }  // namespace heddle

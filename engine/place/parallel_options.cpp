@@ -149,6 +149,23 @@ std::uint32_t Options::load_number(const Model& model, const CallPlacement& plac
   return loads_seen_.try_emplace(std::move(key), std::uint32_t(loads_seen_.size())).first->second;
 }
 
+// Of the weights that the placement needs, all devices together.
+double Options::resident_share(const Model& model, const CallPlacement& placement,
+                               const std::vector<std::shared_ptr<const CallLoad>>& loads) const {
+  const auto& resident = request_.device_load.resident;
+  if (resident.empty() || loads.empty() || placement.devices.empty()) return 0;
+  const bool is_divided = placement.parallel == ParallelMode::layers ||
+                          placement.parallel == ParallelMode::sequence ||
+                          placement.parallel == ParallelMode::tensor;
+  double there = 0, wanted = 0;
+  for (const std::uint32_t d : placement.devices) {
+    const auto found = resident[d].find(model.identity);
+    if (found != resident[d].end()) there += double(found->second);
+    wanted += double(loads[d]->weight_bytes) / (is_divided ? double(placement.devices.size()) : 1);
+  }
+  return wanted > 0 ? std::min(1.0, there / wanted) : 0;
+}
+
 NodeOption Options::option(NodeIndex n, std::uint32_t home,
                            const std::vector<std::uint32_t>& candidates,
                            const std::string& reason) {
@@ -161,6 +178,7 @@ NodeOption Options::option(NodeIndex n, std::uint32_t home,
   for (std::size_t c = 0; c < calls.size(); ++c) {
     const Model& model = *get_model(*calls[c].model);
     PlacedCall placed = place_call({model, node.hints, home, candidates, prices_, loads_of(n, c)});
+    placed.load_seconds *= 1 - resident_share(model, placed.placement, loads_of(n, c));
     result.fits = result.fits && placed.fits;
     result.task.seconds += placed.seconds;
     if (placed.load_seconds > 0)

@@ -45,6 +45,8 @@ class Options {
   NodeOption option(NodeIndex node, std::uint32_t home,
                     const std::vector<std::uint32_t>& candidates, const std::string& reason);
   std::vector<std::shared_ptr<const CallLoad>> loads_of(NodeIndex node, std::size_t call);
+  double resident_share(const Model& model, const CallPlacement& placement,
+                        const std::vector<std::shared_ptr<const CallLoad>>& loads) const;
   std::uint32_t load_number(const Model& model, const CallPlacement& placement);
 
   const PlaceRequest& request_;

@@ -190,4 +190,13 @@ void update_available(Topology& topology, const std::vector<RunDevice>& devices)
   }
 }
 
+Value brought_to_host(Environment& environment, Value value) {
+  for (const RunDevice& device : environment.devices) {
+    if (device.state->device().host_visible() || !is_on(*device.state, value)) continue;
+    if (Value copied = in_host_memory(*device.state, environment.host_ledger, value))
+      value = std::move(copied);
+  }
+  return value;
+}
+
 }  // namespace heddle::engine

@@ -26,4 +26,9 @@ void expire(Environment& environment, double now, double seconds);
 // drivers said it last. REQUIRES: the topology's devices are these.
 void update_available(Topology& topology, const std::vector<RunDevice>& devices);
 
+// The value with what devices hold of it copied to host memory, so that it keeps no memory of
+// theirs; as it is where it lies in host memory anyway, or that has no room for it. Waits for the
+// devices.
+Value brought_to_host(Environment& environment, Value value);
+
 }  // namespace heddle::engine

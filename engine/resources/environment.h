@@ -24,7 +24,9 @@
 #include "engine/place/topology.h"
 #include "engine/program/call_placement.h"
 #include "engine/program/infer.h"
+#include "engine/resources/admission.h"
 #include "engine/resources/forecast.h"
+#include "engine/resources/kept_call_needs.h"
 #include "engine/resources/output_cache.h"
 #include "engine/tensor/call.h"
 
@@ -133,6 +135,8 @@ struct Environment : NodeServices, SharedHostMemory, RunHooks {
   Costs costs;        // measured, or empty
   OutputCache cache;  // goes before the devices that its values lie on
   CheckpointCache checkpoints;
+  KeptCallNeeds kept_call_needs;
+  Admission admission;
   std::unique_ptr<PersistentCache> persistent_cache;  // nullptr: nothing is kept
 };
 

@@ -2,16 +2,50 @@
 
 namespace heddle::engine {
 
-void RunControl::set(std::atomic<bool>& what, bool value) {
+void WakeUp::notify() {
   const std::lock_guard lock(mutex_);
-  what.store(value, std::memory_order_release);
+  ++count_;
   changed_.notify_all();
+}
+
+std::uint64_t WakeUp::count() const {
+  const std::lock_guard lock(mutex_);
+  return count_;
+}
+
+void WakeUp::wait_beyond(std::uint64_t seen, std::chrono::milliseconds time) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, time, [&] { return count_ > seen; });
+}
+
+void RunControl::set(std::atomic<bool>& what, bool value) {
+  {
+    const std::lock_guard lock(mutex_);
+    what.store(value, std::memory_order_release);
+    changed_.notify_all();
+  }
+  wake_up_->notify();
 }
 
 // In this order: whoever finds that work is missing finds that the run is cancelled.
 void RunControl::cancel() {
+  std::shared_ptr<RunWork> work;
+  {
+    const std::lock_guard lock(mutex_);
+    owner_cancelled_ = true;
+    work = work_;
+  }
   stop();
-  work_->give_up();
+  work->give_up();
+}
+
+bool RunControl::rearm() {
+  const std::lock_guard lock(mutex_);
+  if (owner_cancelled_) return false;
+  cancelled_.store(false, std::memory_order_release);
+  has_computed_.store(false, std::memory_order_release);
+  work_ = std::make_shared<RunWork>();
+  return true;
 }
 void RunControl::stop() { set(cancelled_, true); }
 void RunControl::pause() { set(paused_, true); }

@@ -3,13 +3,30 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 
 #include "engine/resources/run_work.h"
 
 namespace heddle::engine {
+
+// Wakes a thread that waits for one of several things, and looks for itself which it was. Any
+// thread.
+class WakeUp {
+ public:
+  void notify();
+  std::uint64_t count() const;  // of notifications so far
+  // Until there are more than `seen`, or the time is up.
+  void wait_beyond(std::uint64_t seen, std::chrono::milliseconds time);
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t count_ = 0;  // mutex_
+};
 
 class RunControl {
  public:
@@ -18,6 +35,9 @@ class RunControl {
   void cancel();
   // The same, but for what is enqueued: what the run has made may be of use to others.
   void stop();
+  // After a run that has failed: everything as before it began, so that it can be carried out once
+  // more. False: its owner has cancelled it. REQUIRES: nothing of it is executing.
+  bool rearm();
   bool cancelled() const { return cancelled_.load(std::memory_order_acquire); }
 
   // What the run has on devices, as far as nobody but the run wants it.
@@ -27,6 +47,9 @@ class RunControl {
   void pause();
   void resume();
   bool paused() const { return paused_.load(std::memory_order_acquire); }
+
+  // Notified of every cancel, pause and resume. Others may keep it for longer than the run lives.
+  const std::shared_ptr<WakeUp>& wake_up() const { return wake_up_; }
 
   // To be called between two steps of work, without locks: comes back at once when the run is not
   // paused, else when it is resumed or cancelled. Whoever calls it asks for cancelled() next.
@@ -52,7 +75,10 @@ class RunControl {
 
   // Changed with the mutex held, so that nobody who goes to sleep misses it; read without.
   std::atomic<bool> cancelled_{false}, paused_{false}, may_write_{true}, has_computed_{false};
-  const std::shared_ptr<RunWork> work_ = std::make_shared<RunWork>();
+  bool owner_cancelled_ = false;  // mutex_
+  // Changed by rearm() alone, with the mutex held; read by the run's own threads without.
+  std::shared_ptr<RunWork> work_ = std::make_shared<RunWork>();
+  const std::shared_ptr<WakeUp> wake_up_ = std::make_shared<WakeUp>();
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
 };

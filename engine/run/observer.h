@@ -2,6 +2,7 @@
 // without a lock of the executor; keep it short.
 #pragma once
 
+#include <cstdint>
 #include <mutex>
 #include <string_view>
 
@@ -29,6 +30,10 @@ class Observer {
   virtual void node_blocked(const Node&, std::string_view message) { (void)message; }
   virtual void warning(const Node*, std::string_view message) { (void)message; }
   virtual void node_waiting(const Node&) {}  // for its turn to write
+  // The run has not begun: it waits for so many bytes of a memory. `text` says who holds them.
+  virtual void run_waiting(std::string_view memory, std::uint64_t bytes, std::string_view text) {
+    (void)memory, (void)bytes, (void)text;
+  }
   virtual void preview(const Node&, std::string_view device, const heddle_preview&) {
     (void)device;
   }

@@ -6,19 +6,14 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/graph/model.h"
-#include "engine/memory/pool.h"
 #include "engine/place/call_steps.h"
-#include "engine/program/session_plan.h"
+#include "engine/session/call_needs.h"
 #include "engine/session/staging_reserve.h"
 #include "engine/tensor/shape.h"
 
 namespace heddle::engine {
 
 namespace {
-
-// So large that everything stays, and yet a budget: what is needed is only counted where there is
-// one.
-constexpr std::uint64_t kPlenty = std::uint64_t{1} << 60;
 
 std::uint64_t bytes_of(const ValueSpec& value) {
   std::uint64_t bytes = 0;
@@ -43,26 +38,6 @@ std::uint64_t values_of(const Node& node, const NodeSpec& spec, const Inferred& 
   return bytes;
 }
 
-SessionPlan plan_call(const CallSpec& call, const PlacedCall& placed,
-                      const std::vector<std::uint32_t>& devices, std::uint32_t home,
-                      const Topology& topology, const Environment& environment) {
-  const Prices prices(topology, environment.costs);
-  SessionSetup setup = session_setup(call, placed.placement, home, prices);
-  for (SessionDevice& device : setup.devices) device.budget = kPlenty;
-  setup.layout = [&](std::uint32_t device_slot, const WeightSource& source) {
-    return environment.devices[devices[device_slot]].weights->layout(source);
-  };
-  const SessionSpec spec = session_spec(std::move(setup));
-  return plan_session(
-      *get_model(*call.model)->graph, spec,
-      [&](std::uint32_t device_slot, const heddle_op_call& op) {
-        const DeviceState& state = *environment.devices[devices[device_slot]].state;
-        const heddle_kernel& kernel = state.kernels().choose(state.device(), op);
-        return ChosenKernel{
-            &kernel, kernel.workspace == nullptr ? 0 : kernel.workspace(state.device().raw(), &op)};
-      });
-}
-
 std::string reason_of(const SessionPlan& plan, std::uint32_t device_slot,
                       const std::string& model) {
   const SessionPlan::Needs& n = plan.needs[device_slot];
@@ -76,14 +51,6 @@ std::string reason_of(const SessionPlan& plan, std::uint32_t device_slot,
   add(n.small_weights, "small weights");
   add(n.min_staging_ring, "a staging ring that the other weights pass through");
   return cat(model, ": ", join(parts, ", "));
-}
-
-// With the chunks that small pieces share, one for those that are made there and one for those that
-// arrive: most of each may lie free, and their size is a part of the budget that is asked for here.
-std::uint64_t with_shared_chunks(std::uint64_t bytes) {
-  constexpr std::uint64_t kChunks = 2;
-  return bytes + std::min(kChunks * bytes / (Pool::kChunksInBudget - kChunks) + 1,
-                          kChunks * Pool::kMostShared);
 }
 
 }  // namespace
@@ -107,8 +74,8 @@ MemoryRequirements memory_requirements(const Graph& graph, const Plan& plan,
         const std::vector<std::uint32_t> devices =
             session_devices(assignment.calls[c].placement, assignment.device);
         const std::uint64_t reading = largest_read(*get_model(*spec.calls[c].model));
-        const SessionPlan session = plan_call(spec.calls[c], assignment.calls[c], devices,
-                                              assignment.device, topology, environment);
+        const SessionPlan session = plan_with_room(spec.calls[c], assignment.calls[c].placement,
+                                                   assignment.device, topology, environment);
         for (std::uint32_t p = 0; p < devices.size(); ++p) {
           MemoryRequirement& need = by_device[devices[p]];
           // What the node has of its own stays while it calls; of several calls the largest counts.

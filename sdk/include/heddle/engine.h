@@ -94,8 +94,10 @@ enum {
   HEDDLE_NODE_WAITING = 6, /* for its turn to write: heddle_start_options.writes_after */
   HEDDLE_PREVIEW = 7,      /* only with heddle_start_options.previews */
   HEDDLE_NODE_SHOWS = 8,   /* text: JSON of all that the node shows, before it is done or cached */
-  HEDDLE_NODE_BLOCKED = 9  /* text: the message of an execution blocker that a call has met */
+  HEDDLE_NODE_BLOCKED = 9, /* text: the message of an execution blocker that a call has met */
+  HEDDLE_RUN_WAITING = 10  /* not begun: for `bytes` of a device or "host"; text: who holds them */
 };
+/* Over 15 members: an event of any kind, which fills in its own. */
 typedef struct heddle_run_event {
   uint32_t size;
   heddle_run_event_kind kind;
@@ -112,6 +114,7 @@ typedef struct heddle_run_event {
   const uint8_t* preview_pixels;
   uint32_t preview_width, preview_height;
   uint32_t preview_step, preview_step_count;
+  uint64_t bytes; /* waiting */
 } heddle_run_event;
 
 /* A value for one input, by kind: HEDDLE_KIND_BOOL and _INT use integer, _FLOAT number, _STR text,
@@ -141,9 +144,11 @@ typedef struct heddle_start_options {
   size_t input_count;
   /* heddle_run_id() of a run whose files are written before this one's; HEDDLE_NO_RUN: of none */
   heddle_run_number writes_after;
-  int32_t among_many; /* 1: one of many runs, which spread over the devices */
-  int32_t previews;   /* 1: the observer gets pictures of work under way */
-  const char* trace;  /* write a timeline of the run here; NULL: none */
+  int32_t among_many;         /* 1: one of many runs, which spread over the devices */
+  int32_t previews;           /* 1: the observer gets pictures of work under way */
+  const char* trace;          /* write a timeline of the run here; NULL: none */
+  int32_t priority;           /* of runs that wait for memory the highest begins first */
+  double memory_wait_seconds; /* for memory that other programs hold; then weights are streamed */
 } heddle_start_options;
 
 HEDDLE_EXPORT void heddle_text_free(char*);

@@ -26,6 +26,7 @@
 
 #include "heddle/dlpack.h"
 #include "heddle/planned_call.hpp"
+#include "heddle/run_event.hpp"
 
 namespace heddle {
 
@@ -169,44 +170,6 @@ struct PluginInfo {
   std::vector<std::string> brings;  // node types, model families, device kinds
 };
 
-// A picture of a node's work under way. Belongs to its event.
-struct Preview {
-  unsigned width = 0, height = 0;
-  unsigned step = 0, step_count = 0;     // the step that it shows, from 1, of so many
-  const std::uint8_t* pixels = nullptr;  // height x width x 3: red, green, blue; row-major
-};
-
-// What a run tells. Called on one of the run's threads, one call at a time; keep it short.
-struct Event {
-  // node_waiting: for its turn to write (StartOptions::writes_after). preview: only with
-  // StartOptions::previews. node_shows: all that the node shows, before it is done or cached.
-  // node_blocked: a call has met an execution blocker with a message, and was not made.
-  enum class Kind {
-    node_started,
-    node_progress,
-    node_done,
-    node_cached,
-    file_written,
-    warning,
-    node_waiting,
-    preview,
-    node_shows,
-    node_blocked
-  } kind;
-  std::string_view node;  // id; empty for a warning about the run
-  std::string_view class_type;
-  std::string_view title;
-  std::string_view device;  // node_started, preview
-  double fraction = 0;      // node_progress: 0 to 1
-  double seconds = 0;       // node_done
-  std::string_view text;  // note, path of the file, message; node_shows: JSON, as in Results::ui()
-  std::uint64_t run = 0;  // Run::id()
-  const Preview* preview = nullptr;  // preview; until the observer returns
-  // Of a node that another asked for: the id that people see, who asked, whence it comes.
-  std::string_view display_node, parent_node, real_node;
-};
-using Observer = std::function<void(const Event&)>;
-
 // A parsed workflow. A value: copy it, change it, keep it.
 class Workflow {
  public:
@@ -324,7 +287,11 @@ struct StartOptions {
   bool previews = false;  // the observer gets pictures of work under way, from nodes that can make
                           // them; they take time
   std::filesystem::path
-      trace;  // write a timeline of the run here, in Chrome's trace format; empty: none
+      trace;         // write a timeline of the run here, in Chrome's trace format; empty: none
+  int priority = 0;  // of runs that wait for memory the one with the highest begins first
+  // Seconds to wait for memory that other programs hold. Then weights that have no room are
+  // streamed; where that will not do, the run fails with HEDDLE_OUT_OF_MEMORY.
+  double memory_wait_seconds = 0;
 };
 
 // Model files are mapped. So that one which another program cuts short fails the run that reads it,

@@ -76,11 +76,13 @@ struct DegradedDevicesFixture {
     }
     return outcome;
   }
+  // A run that may go nowhere else fails with its device.
+  static constexpr const char* kOnFirst = R"("device": "fake:0", )";
   // The next three runs find a device that fails once in each of them.
   void degrade_first(Engine& engine) const {
     for (int i = 0; i < 3; ++i) {
       control->fail_launch(0, 1);
-      const Outcome failed = run(engine, flow());
+      const Outcome failed = run(engine, flow(kOnFirst));
       BOOST_TEST(contains(failed.error, "fake:0"), failed.error);
       BOOST_TEST(contains(failed.error, "node 'loop'"), failed.error);
       BOOST_TEST(contains(failed.error, "a test asked for it"), failed.error);
@@ -95,6 +97,22 @@ const std::set<std::string> kFirst{"fake:0"}, kSecond{"fake:1"};
 }  // namespace
 
 BOOST_FIXTURE_TEST_SUITE(degraded_devices, DegradedDevicesFixture)
+
+BOOST_AUTO_TEST_CASE(a_run_whose_device_fails_begins_again_on_what_is_left) {
+  Engine engine(options());
+  const Outcome good = run(engine, flow());
+  control->fail_launch(0, 1);
+  const Outcome moved = run(engine, flow());
+  BOOST_TEST(moved.error == "");
+  BOOST_TEST(moved.values == good.values, boost::test_tools::per_element());
+  BOOST_TEST(moved.devices == (std::set<std::string>{"fake:0", "fake:1"}),
+             boost::test_tools::per_element());
+  // Where both fail it there is nothing left.
+  control->fail_launch(0, 1);
+  control->fail_launch(1, 1);
+  BOOST_TEST(contains(run(engine, flow()).error, "a test asked for it"));
+  BOOST_TEST(run(engine, flow()).values == good.values, boost::test_tools::per_element());
+}
 
 BOOST_AUTO_TEST_CASE(
     a_device_that_fails_three_times_is_left_out_for_a_minute_and_probed_before_it_is_used_again) {
@@ -146,7 +164,7 @@ BOOST_AUTO_TEST_CASE(a_device_that_is_still_dead_when_it_is_probed_is_left_out_f
   const Outcome good = run(engine, flow());
   control->kill(0);
   for (int i = 0; i < 3; ++i)
-    BOOST_TEST(contains(run(engine, flow()).error, "the device has died"));
+    BOOST_TEST(contains(run(engine, flow(kOnFirst)).error, "the device has died"));
   for (const double seconds : {1.0, 60.0, 119.0}) {
     now = seconds;
     const Outcome meanwhile = run(engine, flow());
@@ -167,7 +185,7 @@ BOOST_AUTO_TEST_CASE(failures_that_are_not_in_a_row_do_not_degrade) {
   Engine engine(options());
   for (int i = 0; i < 5; ++i) {
     control->fail_launch(0, 1);
-    BOOST_TEST(run(engine, flow()).error != "");
+    BOOST_TEST(run(engine, flow(kOnFirst)).error != "");
     BOOST_TEST(engine.devices()[0].failures == 1u);
     BOOST_TEST(run(engine, flow()).error == "");
     BOOST_TEST(engine.devices()[0].failures == 0u);
@@ -241,7 +259,7 @@ BOOST_AUTO_TEST_CASE(what_a_device_held_when_it_died_is_made_again) {
   const Outcome two = run(engine, flow());
   const Outcome three = run(reference, flow("", 3));
   control->kill(0);
-  BOOST_TEST(contains(run(engine, flow("", 3)).error, "died"));
+  BOOST_TEST(contains(run(engine, flow(kOnFirst, 3)).error, "died"));
   control->revive(0);
   const Outcome after = run(engine, flow("", 3));
   BOOST_TEST(after.error == "");
@@ -271,7 +289,7 @@ BOOST_AUTO_TEST_CASE(a_run_is_traced_beside_a_device_that_is_dead) {
   Engine engine(options());
   const Outcome good = run(engine, flow());
   control->kill(0);
-  for (int i = 0; i < 3; ++i) BOOST_TEST(contains(run(engine, flow()).error, "died"));
+  for (int i = 0; i < 3; ++i) BOOST_TEST(contains(run(engine, flow(kOnFirst)).error, "died"));
   StartOptions traced{{}, {"keep.out"}};
   traced.trace = folder.path() / "trace.json";
   BOOST_TEST(engine.start(engine.parse(flow()), traced).wait().floats("keep.out") == good.values,
@@ -301,7 +319,7 @@ BOOST_AUTO_TEST_CASE(a_failure_of_a_run_that_is_traced_is_counted_once) {
   StartOptions traced{{}, {"keep.out"}};
   traced.trace = folder.path() / "trace.json";
   control->fail_launch(0, 1);
-  BOOST_CHECK_THROW(engine.start(engine.parse(flow()), traced).wait(), EngineError);
+  BOOST_CHECK_THROW(engine.start(engine.parse(flow(kOnFirst)), traced).wait(), EngineError);
   BOOST_TEST(engine.devices()[0].failures == 1u);
   // A run that uses the device and fails for a reason of its own blames nobody.
   const std::string failing =

@@ -1,0 +1,114 @@
+#include "engine/facade/run_admission.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "engine/base/text.h"
+#include "engine/session/run_needs.h"
+
+namespace heddle {
+
+namespace {
+
+constexpr unsigned kMostRestarts = 2;
+constexpr std::uint64_t kEverything = std::uint64_t{1} << 60;
+
+double system_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+bool waits_for_others(const Run::Data& run) { return run.options.memory_wait_seconds > 0; }
+
+// Who waits for what other programs hold needs room for everything; else a run that is alone
+// streams what finds none.
+std::vector<engine::MemoryNeed> needs_of(const Ready& ready, bool needs_room, Turn turn,
+                                         engine::Environment& environment) {
+  std::vector<engine::MemoryNeed> needs = engine::run_needs(
+      ready.graph, ready.plan, ready.inferred, ready.wanted, ready.topology, environment);
+  for (engine::MemoryNeed& need : needs) {
+    const std::uint64_t all = std::min(need.all, need.limit);
+    if (needs_room && all <= engine::budget_of(need.memory, environment))
+      need.least = std::max(need.least, all);
+    if (turn == Turn::alone) need.all = need.own = need.limit = kEverything;
+  }
+  return needs;
+}
+
+}  // namespace
+
+Ready plan_run(const Run::Data& run, Engine::Data& engine, bool by_budget) {
+  engine::DeviceLoad load = engine.device_load(&run);
+  load.among_many = run.options.among_many;
+  return engine.prepare(*run.flow,
+                        {Describe::for_a_run, std::move(load), run.given, run.options.fetch, true,
+                         run.options.partly, run.failed_devices, by_budget});
+}
+
+void enter(Run::Data& run, Engine::Data& engine, Turn turn) {
+  run.ticket.emplace(engine.environment->admission.enter(
+      {.id = run.id,
+       .priority = run.options.priority,
+       .needs =
+           [&run, &engine, turn] {
+             return needs_of(run.ready, waits_for_others(run), turn, *engine.environment);
+           },
+       .wake = [wake_up = run.control.wake_up()] { wake_up->notify(); },
+       .counts_alone = waits_for_others(run),
+       .after = run.options.writes_after,
+       .at_front = turn == Turn::alone}));
+}
+
+engine::MemoryWait memory_wait_of(Run::Data& run, Engine::Data& engine) {
+  const std::function<double()>& clock = engine.options.clock;
+  return {run.options.memory_wait_seconds, clock ? clock : system_seconds,
+          [&](std::uint32_t memory) { return engine.memory_name(memory); },
+          [&](bool by_budget) {
+            Ready ready = plan_run(run, engine, by_budget);
+            PlannedWork work = engine.planned_work(ready.plan);
+            if (!run.ticket->replace_needs(
+                    [&] { return needs_of(ready, by_budget, Turn::usual, *engine.environment); }))
+              return false;
+            run.ready = std::move(ready);
+            *run.work.lock() = std::move(work);
+            return true;
+          }};
+}
+
+std::vector<std::uint64_t> device_failures(const Engine::Data& engine) {
+  std::vector<std::uint64_t> failures;
+  for (const engine::RunDevice& device : engine.environment->devices)
+    failures.push_back(device.health->failed_runs());
+  return failures;
+}
+
+bool begins_again(Run::Data& run, Engine::Data& engine, const engine::Error& failure,
+                  const std::vector<std::uint64_t>& before) {
+  if (run.restarts == kMostRestarts || run.control.has_computed()) return false;
+  const std::vector<std::uint64_t> now = device_failures(engine);
+  std::set<std::uint32_t> failed = run.failed_devices;
+  for (std::uint32_t d = 0; d < now.size(); ++d)
+    if (now[d] > before[d]) failed.insert(d);
+  const bool lacked_memory = failure.code() == engine::Code::out_of_memory &&
+                             (!run.ticket->is_alone() || waits_for_others(run));
+  const bool has_others = failed != run.failed_devices && failed.size() < now.size();
+  if (!lacked_memory && !has_others) return false;
+  run.ticket.reset();
+  if (!run.control.rearm()) return false;
+  try {
+    run.failed_devices = failed;
+    run.ready = {};
+    run.ready = plan_run(run, engine, waits_for_others(run));
+    *run.work.lock() = engine.planned_work(run.ready.plan);
+    run.done_seconds = 0;
+    ++run.restarts;
+    run.why_again =
+        engine::cat(failure.full(), lacked_memory ? ". The run begins again, alone on its devices"
+                                                  : ". The run begins again on other devices");
+    enter(run, engine, lacked_memory ? Turn::alone : Turn::usual);
+    return true;
+  } catch (const engine::Error&) {
+    return false;  // what failed first is what has to be reported
+  }
+}
+
+}  // namespace heddle

@@ -1,0 +1,33 @@
+// A run on its way to the devices: it is planned, enters, waits for its memory, and begins once
+// more where a device or another run's memory has failed it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/facade/data.h"
+#include "engine/run/wait_for_memory.h"
+
+namespace heddle {
+
+// Placed beside what other runs still have to do. `by_budget`: as if other programs held no memory.
+Ready plan_run(const Run::Data& run, Engine::Data& engine, bool by_budget);
+
+// alone: before those that have come later, and beside nobody on its devices.
+enum class Turn { usual, alone };
+// Makes the run's ticket, of its plan.
+void enter(Run::Data& run, Engine::Data& engine, Turn turn);
+
+engine::MemoryWait memory_wait_of(Run::Data& run, Engine::Data& engine);
+
+// How many runs each device has failed.
+std::vector<std::uint64_t> device_failures(const Engine::Data& engine);
+
+// Whether a run that has failed is worth another try, for which it is then ready: one that lacked
+// memory beside others, now alone; one that a device has failed since `before`, on what is left.
+// What it had finished is still in the output cache. Not where it may have written files. Never
+// throws what planning refuses.
+bool begins_again(Run::Data& run, Engine::Data& engine, const engine::Error& failure,
+                  const std::vector<std::uint64_t>& before);
+
+}  // namespace heddle

@@ -1,0 +1,192 @@
+#include "engine/resources/admission_queue.h"
+
+#include <algorithm>
+#include <map>
+
+namespace heddle::engine {
+
+namespace {
+
+const MemoryNeed* need_of(const std::vector<MemoryNeed>& needs, std::uint32_t memory) {
+  const auto found = std::ranges::find(needs, memory, &MemoryNeed::memory);
+  return found == needs.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+const AdmissionQueue::Entry* AdmissionQueue::find(Id id) const {
+  const auto found = std::ranges::find(entries_, id, &Entry::id);
+  return found == entries_.end() ? nullptr : &*found;
+}
+AdmissionQueue::Entry* AdmissionQueue::find(Id id) {
+  return const_cast<Entry*>(std::as_const(*this).find(id));
+}
+
+void AdmissionQueue::add(Id id, int priority, std::vector<MemoryNeed> needs, Id after) {
+  const auto behind =
+      std::ranges::find_if(entries_, [&](const Entry& each) { return each.priority < priority; });
+  entries_.insert(behind, Entry{id, priority, std::move(needs), after});
+}
+
+void AdmissionQueue::add_admitted(Id id, std::vector<MemoryNeed> needs) {
+  entries_.push_back({id, 0, std::move(needs), 0, true});
+}
+
+void AdmissionQueue::remove(Id id) {
+  std::erase_if(entries_, [&](const Entry& each) { return each.id == id; });
+}
+
+void AdmissionQueue::set_needs(Id id, std::vector<MemoryNeed> needs) {
+  if (Entry* const entry = find(id)) entry->needs = std::move(needs);
+}
+
+void AdmissionQueue::move_to_front(Id id) {
+  const auto found = std::ranges::find(entries_, id, &Entry::id);
+  const auto first = std::ranges::find_if(
+      entries_, [&](const Entry& each) { return each.priority <= found->priority; });
+  if (first != found) entries_.splice(first, entries_, found);
+}
+
+bool AdmissionQueue::has_others(Id id) const {
+  return std::ranges::any_of(entries_,
+                             [&](const Entry& each) { return each.is_admitted && each.id != id; });
+}
+
+void AdmissionQueue::admit_anyway(Id id) {
+  if (Entry* const entry = find(id)) entry->is_admitted = true;
+}
+
+void AdmissionQueue::set_paused(Id id, bool is_paused) {
+  if (Entry* const entry = find(id)) entry->is_paused = is_paused;
+}
+
+bool AdmissionQueue::is_admitted(Id id) const {
+  const Entry* const entry = find(id);
+  return entry != nullptr && entry->is_admitted;
+}
+
+bool AdmissionQueue::is_used(std::uint32_t memory) const {
+  return std::ranges::any_of(entries_, [&](const Entry& each) {
+    return each.is_admitted && need_of(each.needs, memory) != nullptr;
+  });
+}
+
+std::vector<AdmissionQueue::Id> AdmissionQueue::waiting() const {
+  std::vector<Id> ids;
+  for (const Entry& each : entries_)
+    if (!each.is_admitted) ids.push_back(each.id);
+  return ids;
+}
+
+std::vector<const AdmissionQueue::Entry*> AdmissionQueue::admitted() const {
+  std::vector<const Entry*> runs;
+  for (const Entry& each : entries_)
+    if (each.is_admitted) runs.push_back(&each);
+  return runs;
+}
+
+// Two bounds, and the lower one holds: each run as if by itself; and what each has of its own
+// beside the weights of all models, once each.
+std::uint64_t AdmissionQueue::together(std::span<const Entry* const> runs, std::uint32_t memory) {
+  std::uint64_t apart = 0, shared = 0;
+  std::map<Hash128, std::uint64_t> models;
+  for (const Entry* run : runs) {
+    const MemoryNeed* const need = need_of(run->needs, memory);
+    if (need == nullptr) continue;
+    apart += std::min(need->all, need->limit);
+    shared += need->own;
+    for (const auto& [model, bytes] : need->models) models[model] = std::max(models[model], bytes);
+  }
+  for (const auto& [model, bytes] : models) shared += bytes;
+  return std::min(apart, shared);
+}
+
+bool AdmissionQueue::fits(const MemoryNeed& need, const Entry& run,
+                          const std::vector<const Entry*>& beside, std::uint64_t capacity) {
+  std::vector<const Entry*> all;
+  for (const Entry* each : beside)
+    if (need_of(each->needs, need.memory) != nullptr) all.push_back(each);
+  // Alone it streams what has no room.
+  if (all.empty()) return need.least <= capacity;
+  all.push_back(&run);
+  return together(all, need.memory) <= capacity;
+}
+
+bool AdmissionQueue::fits(const Entry& run, const std::vector<const Entry*>& beside,
+                          const MemoryCapacity& capacity) {
+  return std::ranges::all_of(run.needs, [&](const MemoryNeed& need) {
+    return fits(need, run, beside, capacity(need.memory));
+  });
+}
+
+bool AdmissionQueue::delays(const Entry& next, const Entry& first,
+                            const std::vector<const Entry*>& admitted,
+                            const MemoryCapacity& capacity) {
+  std::vector<const Entry*> with_next = admitted;
+  with_next.push_back(&next);
+  return std::ranges::any_of(first.needs, [&](const MemoryNeed& need) {
+    return need_of(next.needs, need.memory) != nullptr &&
+           !fits(need, first, with_next, capacity(need.memory));
+  });
+}
+
+std::vector<AdmissionQueue::Id> AdmissionQueue::admit(const MemoryCapacity& capacity) {
+  std::vector<Id> begun;
+  std::vector<const Entry*> under_way = admitted();
+  std::vector<Entry*> ahead;  // that wait, and have come before
+  for (Entry& entry : entries_) {
+    if (entry.is_admitted || entry.is_paused) continue;
+    if (const Entry* const before = find(entry.after); before != nullptr && !before->is_admitted)
+      continue;
+    const auto passes = [&](const Entry* first) {
+      return delays(entry, *first, under_way, capacity);
+    };
+    const bool may_pass = std::ranges::all_of(
+        ahead, [&](const Entry* first) { return first->passed < kMostPassed || !passes(first); });
+    if (!may_pass || !fits(entry, under_way, capacity)) {
+      ahead.push_back(&entry);
+      continue;
+    }
+    for (Entry* first : ahead)
+      if (passes(first)) ++first->passed;
+    entry.is_admitted = true;
+    under_way.push_back(&entry);
+    begun.push_back(entry.id);
+  }
+  return begun;
+}
+
+std::optional<AdmissionQueue::Lack> AdmissionQueue::lack_of(Id id,
+                                                            const MemoryCapacity& capacity) const {
+  const Entry* const entry = find(id);
+  if (entry == nullptr || entry->is_admitted) return std::nullopt;
+  const std::vector<const Entry*> under_way = admitted();
+  const auto describe = [&](const MemoryNeed& need) {
+    Lack lack{need.memory,
+              std::min(need.all, need.limit),
+              capacity(need.memory),
+              together(under_way, need.memory),
+              {},
+              0};
+    for (const Entry* each : under_way)
+      if (const MemoryNeed* const held = need_of(each->needs, need.memory))
+        lack.holders.emplace_back(each->id, std::min(held->all, held->limit));
+    if (lack.holders.empty()) lack.wanted = need.least;
+    return lack;
+  };
+  for (const MemoryNeed& need : entry->needs)
+    if (!fits(need, *entry, under_way, capacity(need.memory))) return describe(need);
+  for (const Entry& first : entries_) {
+    if (first.id == id) break;
+    if (first.is_admitted || first.is_paused || first.passed < kMostPassed) continue;
+    for (const MemoryNeed& need : first.needs)
+      if (const MemoryNeed* const mine = need_of(entry->needs, need.memory)) {
+        Lack lack = describe(*mine);
+        lack.ahead = first.id;
+        return lack;
+      }
+  }
+  return std::nullopt;
+}
+
+}  // namespace heddle::engine

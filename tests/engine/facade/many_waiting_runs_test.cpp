@@ -1,0 +1,168 @@
+// Two hundred runs of mixed sizes at once, over four devices that hold two of them each.
+#include <atomic>
+#include <boost/test/unit_test.hpp>
+#include <future>
+#include <random>
+#include <thread>
+
+#include "heddle/abi/base.h"
+#include "tests/fake_device/fake_fixture.h"
+#include "tests/support/layers_file.h"
+#include "tests/support/stride.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace heddle;
+
+namespace {
+
+constexpr std::uint32_t kDevices = 4;
+constexpr int kRuns = 200;
+constexpr double kFlops =
+    1e6;  // a second, simulated: what is computed takes long, loading does not
+
+struct ManyRunsFixture {
+  test::FakeControl control;
+  test::TemporaryFolder folder;
+  const std::vector<test::LayersFile> models{
+      {"small", 32, 2}, {"wide", 64, 2}, {"deep", 64, 4}, {"large", 96, 3}};
+
+  ManyRunsFixture() {
+    for (const test::LayersFile& model : models)
+      folder.write(model.name + ".safetensors", model.bytes());
+  }
+  static std::uint64_t bytes(const test::LayersFile& model) {
+    return std::uint64_t(model.layers) * std::uint64_t(model.width) * std::uint64_t(model.width) *
+           sizeof(float);
+  }
+  // Two of the largest on each device, and little more.
+  EngineOptions options(double pace = 0) const {
+    EngineOptions o = test::fake_engine_options(
+        {"fake:0", "fake:1", "fake:2", "fake:3"},
+        R"({"memory": 1048576, "flops": )" + std::to_string(kFlops) +
+            R"(, "launch_seconds": 0, "pace": )" + std::to_string(pace) + "}");
+    o.budgets["fake"] = 2 * bytes(models.back()) + (40 << 10);
+    o.reserves["fake"] = std::uint64_t{0};
+    return o;
+  }
+  Run begin(Engine& engine, int i, int steps, StartOptions o = {}) {
+    const test::LayersFile& model = models[std::size_t(i) % models.size()];
+    const std::string path = (folder / (model.name + ".safetensors")).string();
+    const std::string text = test::workflow(
+        {{"load",
+          (R"({"class_type": "test.load", "inputs": {"path": ")" + path + R"("}})").c_str()},
+         {"loop", (R"({"class_type": "test.planned_loop", "inputs": {"model": ["load", 0], )"
+                   R"("width": )" +
+                   std::to_string(model.width) + R"(, "steps": )" + std::to_string(steps) +
+                   R"(, "start": )" + std::to_string(i) + "}}")
+                      .c_str()},
+         {"keep", R"({"class_type": "test.keep", "inputs": {"value": ["loop", 0]}})"}});
+    o.fetch = {"keep.out"};
+    o.among_many = true;
+    return engine.start(engine.parse(text), std::move(o));
+  }
+  bool gives(const Results& results, int i, int steps) const {
+    return models[std::size_t(i) % models.size()].gives(results.floats("keep.out"), i, steps);
+  }
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(many_waiting_runs, ManyRunsFixture)
+
+BOOST_AUTO_TEST_CASE(two_hundred_runs_end_right_and_keep_all_devices_busy) {
+  Engine engine(options(0.2));  // runs end in the order of simulated time
+  std::mt19937 random(7);
+  // One on each device holds the others until all have come, as if they had come in one moment.
+  std::promise<void> gate;
+  const auto opened = gate.get_future().share();
+  std::atomic<std::uint32_t> held = 0;
+  std::vector<Run> first;
+  for (std::uint32_t d = 0; d < kDevices; ++d)
+    first.push_back(begin(engine, 3, 1, {.observer = [&, opened](const Event& e) {
+                            if (e.kind != Event::Kind::node_started || e.node != "loop") return;
+                            ++held;
+                            opened.wait();
+                          }}));
+  while (held < kDevices) std::this_thread::yield();
+  std::vector<std::pair<Run, int>> runs;
+  double flops = 0;
+  for (int i = 0; i < kRuns; ++i) {
+    const int steps = 1 + int(random() % 10);
+    const test::LayersFile& model = models[std::size_t(i) % models.size()];
+    flops += 2.0 * steps * double(bytes(model)) / sizeof(float);
+    runs.emplace_back(begin(engine, i, steps), steps);
+  }
+  gate.set_value();
+  for (const auto& [run, steps] : runs) Run(run).wait();
+  double last = 0;
+  for (std::uint32_t d = 0; d < kDevices; ++d) {
+    last = std::max(last, control->now(d));
+    BOOST_TEST_MESSAGE("fake:" << d << " " << control->now(d));
+    BOOST_TEST(control->peak_bytes(d) <= options().budgets.at("fake").bytes);
+    BOOST_TEST(control->freed_in_use(d) == 0u);
+  }
+  const double bound = flops / kFlops / kDevices;
+  BOOST_TEST(last <= 1.15 * bound, "took " << last << " s, the bound is " << bound << " s");
+  for (int i = 0; i < kRuns; ++i)
+    BOOST_TEST(gives(runs[std::size_t(i)].first.wait(), i, runs[std::size_t(i)].second),
+               "run " << i << " gave what is not its result");
+}
+
+// Cancels, pauses, priorities, faults and another program, all in any order: each run gives its
+// result, or is cancelled because somebody did so, or fails because a device did.
+BOOST_AUTO_TEST_CASE(two_hundred_runs_that_are_disturbed_all_end_as_they_should) {
+  EngineOptions o = options();
+  o.degrade_after = 0;
+  Engine engine(o);
+  std::mt19937 random(11);
+  struct Begun {
+    Run run;
+    int steps;
+    bool is_cancelled;
+  };
+  std::vector<Begun> runs;
+  std::jthread other_program([&](std::stop_token stop) {
+    std::mt19937 any(3);
+    while (!stop.stop_requested()) {
+      for (std::uint32_t d = 0; d < kDevices; ++d)
+        control->set_foreign_bytes(d, any() % (900 << 10));
+      std::this_thread::yield();
+    }
+    for (std::uint32_t d = 0; d < kDevices; ++d) control->set_foreign_bytes(d, 0);
+  });
+  int faults = 0;
+  for (int i = 0; i < kRuns; ++i) {
+    const int steps = 1 + int(random() % 10);
+    Run run = begin(engine, i, steps, {.priority = int(random() % 3)});
+    const bool is_cancelled = random() % 5 == 0;
+    if (random() % 4 == 0) run.pause();
+    if (is_cancelled) run.cancel();
+    if (random() % 25 == 0) {
+      control->fail_launch(random() % kDevices, 1 + random() % 20);
+      ++faults;
+    }
+    runs.push_back({std::move(run), steps, is_cancelled});
+    if (random() % 3 == 0) runs[random() % runs.size()].run.resume();
+  }
+  for (Begun& begun : runs) begun.run.resume();
+  int failed = 0;
+  for (int i = 0; i < kRuns; ++i) {
+    Begun& begun = runs[std::size_t(i)];
+    try {
+      BOOST_TEST(gives(begun.run.wait(), i, begun.steps),
+                 "run " << i << " gave what is not its result");
+    } catch (const EngineError& error) {
+      if (error.code() == HEDDLE_CANCELLED) {
+        BOOST_TEST(begun.is_cancelled, "run " << i << " was cancelled by nobody");
+      } else {
+        ++failed;
+        BOOST_TEST(error.code() != HEDDLE_OUT_OF_MEMORY, error.what());
+        BOOST_TEST_MESSAGE(error.what());
+      }
+    }
+  }
+  BOOST_TEST((failed == 0 || faults > 0));
+  for (std::uint32_t d = 0; d < kDevices; ++d) BOOST_TEST(control->freed_in_use(d) == 0u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

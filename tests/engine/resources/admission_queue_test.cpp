@@ -1,0 +1,178 @@
+// Who may begin, and in which order: exact cases, and that nobody starves or waits for ever.
+#include <boost/test/unit_test.hpp>
+#include <map>
+#include <random>
+
+#include "engine/resources/admission_queue.h"
+
+using heddle::engine::AdmissionQueue;
+using heddle::engine::Hash128;
+using heddle::engine::MemoryNeed;
+
+namespace {
+
+using Ids = std::vector<AdmissionQueue::Id>;
+
+// In one memory, without weights.
+MemoryNeed need(std::uint32_t memory, std::uint64_t bytes) {
+  return {.memory = memory, .least = bytes, .all = bytes, .own = bytes};
+}
+MemoryNeed with_model(std::uint32_t memory, std::uint64_t own, Hash128 model,
+                      std::uint64_t weights) {
+  return {.memory = memory,
+          .least = own,
+          .all = own + weights,
+          .own = own,
+          .models = {{model, weights}}};
+}
+std::uint64_t hundred(std::uint32_t) { return 100; }
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(admission_queue)
+
+BOOST_AUTO_TEST_CASE(runs_begin_in_their_order_while_everything_fits_together) {
+  AdmissionQueue queue;
+  for (const AdmissionQueue::Id id : {1, 2, 3, 4}) queue.add(id, 0, {need(0, 40)});
+  BOOST_TEST((queue.admit(hundred) == Ids{1, 2}));
+  BOOST_TEST((queue.waiting() == Ids{3, 4}));
+  const auto lack = queue.lack_of(3, hundred);
+  BOOST_TEST(lack->wanted == 40u);
+  BOOST_TEST(lack->taken == 80u);
+  BOOST_TEST(lack->holders.size() == 2u);
+  queue.remove(1);
+  BOOST_TEST((queue.admit(hundred) == Ids{3}));
+  queue.remove(4);
+  queue.remove(2);
+  BOOST_TEST(queue.admit(hundred).empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_run_takes_all_its_memories_at_once_or_none) {
+  AdmissionQueue queue;
+  queue.add(1, 0, {need(0, 80)});
+  queue.add(2, 0, {need(0, 40), need(1, 40)});
+  queue.add(3, 0, {need(1, 80)});
+  BOOST_TEST((queue.admit(hundred) == Ids{1, 3}));  // 2 holds nothing of memory 1 while it waits
+  queue.remove(1);
+  BOOST_TEST(queue.admit(hundred).empty());
+  BOOST_TEST(queue.lack_of(2, hundred)->memory == 1u);
+  queue.remove(3);
+  BOOST_TEST((queue.admit(hundred) == Ids{2}));
+}
+
+BOOST_AUTO_TEST_CASE(smaller_ones_pass_three_times_and_then_wait_behind) {
+  AdmissionQueue queue;
+  queue.add(1, 0, {need(0, 60)});
+  BOOST_TEST((queue.admit(hundred) == Ids{1}));
+  queue.add(2, 0, {need(0, 80)});
+  for (const AdmissionQueue::Id id : {3, 4, 5, 6}) queue.add(id, 0, {need(0, 10)});
+  BOOST_TEST((queue.admit(hundred) == Ids{3, 4, 5}));
+  BOOST_TEST(queue.lack_of(6, hundred)->ahead == 2u);
+  for (const AdmissionQueue::Id id : {3, 4, 5}) queue.remove(id);
+  BOOST_TEST(queue.admit(hundred).empty());
+  queue.remove(1);
+  BOOST_TEST((queue.admit(hundred) == Ids{2, 6}));
+}
+
+BOOST_AUTO_TEST_CASE(who_takes_nothing_that_the_first_lacks_does_not_pass_it) {
+  AdmissionQueue queue;
+  queue.add(1, 0, {need(0, 60)});
+  queue.add(2, 0, {need(0, 80), need(1, 10)});
+  for (AdmissionQueue::Id id = 3; id < 10; ++id) queue.add(id, 0, {need(1, 10)});
+  BOOST_TEST((queue.admit(hundred) == Ids{1, 3, 4, 5, 6, 7, 8, 9}));
+  queue.remove(1);
+  BOOST_TEST((queue.admit(hundred) == Ids{2}));
+}
+
+BOOST_AUTO_TEST_CASE(a_higher_priority_comes_first_and_a_paused_run_is_passed_by) {
+  AdmissionQueue queue;
+  queue.add(1, 0, {need(0, 100)});
+  BOOST_TEST((queue.admit(hundred) == Ids{1}));
+  queue.add(2, 0, {need(0, 100)});
+  queue.add(3, 1, {need(0, 100)});
+  queue.add(4, 0, {need(0, 100)});
+  BOOST_TEST((queue.waiting() == Ids{3, 2, 4}));
+  queue.set_paused(3, true);
+  queue.remove(1);
+  BOOST_TEST((queue.admit(hundred) == Ids{2}));
+  queue.set_paused(3, false);
+  queue.remove(2);
+  BOOST_TEST((queue.admit(hundred) == Ids{3}));
+}
+
+BOOST_AUTO_TEST_CASE(weights_of_one_model_count_once) {
+  const Hash128 a{1, 1}, b{2, 2};
+  AdmissionQueue queue;
+  for (const AdmissionQueue::Id id : {1, 2, 3}) queue.add(id, 0, {with_model(0, 10, a, 60)});
+  queue.add(4, 0, {with_model(0, 10, b, 20)});
+  BOOST_TEST((queue.admit(hundred) == Ids{1, 2, 3}));  // 3 x 10 + 60, and 4 would need 30 more
+  queue.remove(1);
+  queue.remove(2);
+  BOOST_TEST((queue.admit(hundred) == Ids{4}));
+}
+
+BOOST_AUTO_TEST_CASE(alone_a_run_needs_only_the_least) {
+  AdmissionQueue queue;
+  queue.add(1, 0, {{.memory = 0, .least = 30, .all = 300, .own = 300}});
+  queue.add(2, 0, {need(0, 10)});
+  BOOST_TEST((queue.admit(hundred) == Ids{1}));
+  queue.remove(1);
+  queue.add(3, 0, {{.memory = 0, .least = 130, .all = 300, .own = 300}});
+  BOOST_TEST((queue.admit(hundred) == Ids{2}));
+  queue.remove(2);
+  BOOST_TEST(queue.admit(hundred).empty());
+  BOOST_TEST(queue.lack_of(3, hundred)->holders.empty());
+  BOOST_TEST(queue.lack_of(3, hundred)->wanted == 130u);
+}
+
+BOOST_AUTO_TEST_CASE(a_run_that_writes_after_another_begins_after_it) {
+  AdmissionQueue queue;
+  queue.add(1, 0, {need(0, 60)});
+  BOOST_TEST((queue.admit(hundred) == Ids{1}));
+  queue.add(2, 0, {need(0, 80)});
+  queue.add(3, 0, {need(0, 10)}, 2);  // it would wait for 2 with the memory that 2 waits for
+  queue.add(4, 0, {need(0, 10)});
+  BOOST_TEST((queue.admit(hundred) == Ids{4}));
+  queue.remove(1);
+  BOOST_TEST((queue.admit(hundred) == Ids{2, 3}));
+}
+
+// Whatever comes and goes in whatever order: never more than there is, nobody is passed more often
+// than he may be, and all end.
+BOOST_AUTO_TEST_CASE(nobody_starves_and_nobody_waits_for_ever) {
+  constexpr std::uint32_t kMemories = 4;
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    std::mt19937 random(seed);
+    const auto below = [&](unsigned n) { return random() % n; };
+    AdmissionQueue queue;
+    std::map<AdmissionQueue::Id, std::vector<MemoryNeed>> needs, under_way;
+    AdmissionQueue::Id next = 1;
+    std::size_t over = 0;
+    const std::size_t all = 100;
+    for (int round = 0; over < all; ++round) {
+      BOOST_REQUIRE_MESSAGE(round < 10000, "seed " << seed << ": nothing goes on");
+      if (next <= all && below(2) == 0) {
+        std::vector<MemoryNeed> wanted;
+        for (std::uint32_t m = 0; m < kMemories; ++m)
+          if (below(2) == 0) wanted.push_back(need(m, 1 + below(below(3) == 0 ? 100 : 30)));
+        needs[next] = wanted;
+        queue.add(next, int(below(2)), wanted, below(4) == 0 ? next - 1 : 0);
+        ++next;
+      }
+      for (const AdmissionQueue::Id id : queue.admit(hundred)) under_way[id] = needs.at(id);
+      std::vector<std::uint64_t> taken(kMemories);
+      for (const auto& [id, wanted] : under_way)
+        for (const MemoryNeed& each : wanted) taken[each.memory] += each.all;
+      for (const std::uint64_t bytes : taken) BOOST_REQUIRE(bytes <= 100u);
+      if (!under_way.empty() && below(3) == 0) {
+        const auto ends = std::next(under_way.begin(), below(unsigned(under_way.size())));
+        queue.remove(ends->first);
+        under_way.erase(ends);
+        ++over;
+      }
+    }
+    BOOST_TEST(queue.is_empty());
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
