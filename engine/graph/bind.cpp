@@ -17,13 +17,13 @@
 #include "engine/graph/prompt_errors.h"
 #include "engine/graph/prompt_verdict.h"
 #include "engine/graph/type_match.h"
+#include "engine/graph/validation.h"
 
 namespace heddle::engine {
 namespace {
 
 using Severity = Problem::Severity;
 constexpr NodeIndex kNowhere = kGraphInputs;  // the node of a fault that belongs to none
-constexpr std::size_t kMostShown = 16;        // ids in a list
 
 // Nodes are numbered as in the workflow until those are left out that no sink needs.
 class Binder {
@@ -53,6 +53,7 @@ class Binder {
     }
     graph_.nodes.reserve(count);
     for (NodeIndex i = 0; i < count; ++i) bind_node(i, graph_.nodes.emplace_back());
+    ask_validators();
     bind_loops();
     const std::vector<NodeIndex> wanted = find_sinks(targets);
     std::vector<NodeIndex> order = topological_order(dag_);
@@ -143,6 +144,18 @@ class Binder {
     }
     for (std::uint32_t p = 0; p < node.type->input_count(); ++p)
       if (!given[p]) node.inputs[p] = bind_absent({i, nullptr, node.type->input(p).name}, p);
+    if (node.type->validator() != nullptr) judged_.push_back(i);
+  }
+
+  // Validators are asked when all links are known.
+  void ask_validators() {
+    for (const NodeIndex i : judged_)
+      for (JudgedFault& f : faults_of_validator(graph_.nodes[i], types_, catalog_, literals_)) {
+        const std::vector<WorkflowInput>& given = workflow_.nodes[i].inputs;
+        const auto input = std::ranges::find(given, f.input, &WorkflowInput::name);
+        report({i, input == given.end() ? nullptr : &*input, f.input}, f.text, std::move(f.error));
+        faults_.back().lacks = std::move(f.lacks);
+      }
   }
 
   void take_values(NodeIndex i, Node& node, boost::container::small_vector<bool, 16>& given) {
@@ -195,7 +208,7 @@ class Binder {
       if (!source) return {};
       const NodeType& type = *types_[source->node];
       const heddle_port& output = type.output(source->port);
-      if (accepts(port, output.type)) return *source;
+      if (accepts(port, output.type) || types_[place.node]->judges_links()) return *source;
       report(place,
              cat("expects ", chooses(port) ? "a choice (COMBO)" : port.type, ", got ", output.type,
                  " from ", quote(link->node), " output ", source->port, " (", output.name, "). ",
@@ -318,25 +331,9 @@ class Binder {
     for (NodeIndex i = 0; i < dag_.node_count; ++i)
       if (is_sink(i)) sinks.push_back(i);
     if (sinks.empty()) report_whole(advice_.for_no_sink());
-    if (targets.empty()) return sinks;
-    std::vector<NodeIndex> wanted;
-    for (const std::string& target : targets) {
-      const auto found = by_id_.find(target);
-      if (found != by_id_.end() && is_sink(found->second)) {
-        wanted.push_back(found->second);
-        continue;
-      }
-      std::vector<std::string> ids;
-      for (std::size_t i = 0; i < std::min(sinks.size(), kMostShown); ++i)
-        ids.push_back(shown(sinks[i]));
-      const std::string there = ids.empty() ? "" : cat(" Nodes that do: ", join(ids, ", "), ".");
-      report_whole(found == by_id_.end()
-                       ? cat("there is no node ", quote(target), " to run for.", there)
-                       : cat("node ", shown(found->second),
-                             " saves or shows nothing, so nothing can be run for it.", there));
-    }
-    std::sort(wanted.begin(), wanted.end());
-    wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+    std::vector<std::string> problems;
+    std::vector<NodeIndex> wanted = wanted_sinks(workflow_, std::move(sinks), targets, problems);
+    for (const std::string& problem : problems) report_whole(problem);
     return wanted;
   }
 
@@ -380,7 +377,8 @@ class Binder {
   Dag dag_;
   Graph graph_;
   std::vector<Fault> faults_;
-  std::vector<bool> in_body_;  // of a loop; empty: there are none
+  std::vector<NodeIndex> judged_;  // nodes with validators
+  std::vector<bool> in_body_;      // of a loop; empty: there are none
 };
 
 }  // namespace

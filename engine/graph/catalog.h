@@ -56,6 +56,10 @@ class Catalog {
   // Where a FILE or FOLDER widget's names were looked for; empty when nobody knows.
   std::vector<std::string> places(const heddle_widget& widget) const;
 
+  // What validators of nodes are given; nullptr: they are not asked.
+  void set_host(const heddle_host* host) { host_ = host; }
+  const heddle_host* host() const { return host_; }
+
   // The folders that plugins were loaded from: messages about unknown classes name them.
   void set_plugin_folders(std::vector<std::string> folders) {
     plugin_folders_ = std::move(folders);
@@ -69,6 +73,7 @@ class Catalog {
   FileLister lister_;
   FilePlaces places_;
   std::vector<std::string> plugin_folders_;
+  const heddle_host* host_ = nullptr;
 };
 
 // One node in the shape of ComfyUI's /object_info/{class}: {class: {input: {required, optional,

@@ -56,7 +56,8 @@ bool takes_literals(const heddle_port& port) {
 }
 
 Literal LiteralReader::read(const heddle_port& port, const PortCheck& check, const Json& literal) {
-  if (chooses(port)) return choose(*port.widget, literal);
+  if (chooses(port) && !(check.is_judged() && literal.is_string()))
+    return choose(*port.widget, literal);
   const std::string_view type = port.type;
   Literal result = type == "INT"       ? to_int(literal)
                    : type == "FLOAT"   ? to_float(literal)
@@ -96,7 +97,7 @@ std::optional<Literal> LiteralReader::make_default(const heddle_port& port,
     default:
       break;
   }
-  if (has_text(widget)) return choose(widget, Json(widget.text));
+  if (has_text(widget)) return read(port, check, Json(widget.text));
   if (widget.kind == HEDDLE_WIDGET_CHOICE && !choices(widget).empty())
     return make_value(choices(widget).front());
   return std::nullopt;
@@ -141,6 +142,27 @@ Literal LiteralReader::choose_file(const heddle_widget& widget, const std::strin
            : guess.empty() ? cat(" There: ", listed(names), ".")
                            : "";
   return LiteralFault{std::move(fault), lacking_file(folder, name)};
+}
+
+std::optional<LiteralFault> LiteralReader::fault_of_file(const heddle_port& port,
+                                                         const heddle_value& value) {
+  const auto* name = std::get_if<std::string>(&value.content);
+  const std::int32_t kind = port.widget == nullptr ? 0 : port.widget->kind;
+  if (name == nullptr || (kind != HEDDLE_WIDGET_FILE && kind != HEDDLE_WIDGET_FOLDER)) return {};
+  const Literal found = choose_file(*port.widget, *name);
+  const auto* fault = std::get_if<LiteralFault>(&found);
+  return fault == nullptr ? std::nullopt : std::optional(*fault);
+}
+
+bool LiteralReader::has_file(const char* folder, const std::string& name) {
+  heddle_widget widget{};
+  widget.kind = HEDDLE_WIDGET_FILE;
+  widget.source = folder;
+  if (!catalog_.lists_files()) return true;
+  const auto [file, place] = named_file(widget, name);
+  widget.source = place.c_str();
+  const std::vector<std::string> there = catalog_.choices(widget);
+  return std::find(there.begin(), there.end(), file) != there.end();
 }
 
 std::optional<WholeNumber> literal_int(const Json& literal) {

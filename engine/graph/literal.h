@@ -39,6 +39,12 @@ class LiteralReader {
 
   Literal read(const heddle_port& port, const PortCheck& check, const Json& literal);
 
+  // Of a text for a FILE or FOLDER input: that no such file is there, with where it was looked for.
+  // Nothing: it is, nobody knows the folders, or the input names none.
+  std::optional<LiteralFault> fault_of_file(const heddle_port& port, const heddle_value& value);
+  // True also where nobody knows the folders.
+  bool has_file(const char* folder, const std::string& name);
+
   // What an input takes that is not given: the widget's default. Nothing without a widget, and for
   // a FILE or FOLDER without a default name; a CHOICE without one takes its first.
   // All inputs of a port share one value.

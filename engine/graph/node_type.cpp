@@ -17,8 +17,18 @@ constexpr std::uint32_t kFirstNode = 128;
 constexpr std::uint32_t kFirstPort = 40;
 constexpr std::uint32_t kFirstWidget = 80;
 constexpr std::uint32_t kFirstSlot = 24;
-static_assert(sizeof(heddle_node_desc) == kFirstNode && sizeof(heddle_port) == kFirstPort &&
+constexpr std::uint32_t kFirstValidator = 24;
+static_assert(sizeof(heddle_node_desc) == kFirstNode + sizeof(void*) &&
+              sizeof(heddle_validator) == kFirstValidator && sizeof(heddle_port) == kFirstPort &&
               sizeof(heddle_widget) == kFirstWidget && sizeof(heddle_slot) == kFirstSlot);
+
+template <class T>
+std::optional<std::uint32_t> position(const T* const* list, std::uint32_t count,
+                                      std::string_view name) {
+  for (std::uint32_t i = 0; i < count; ++i)
+    if (list[i]->name == name) return i;
+  return std::nullopt;
+}
 
 // Checks one desc; every fault names the plugin and the node type.
 class Checker {
@@ -40,6 +50,7 @@ class Checker {
     check_list("weight slot", desc_.weights, desc_.weight_count, [this](const heddle_slot& slot) {
       check_size("weight slot", slot.size, kFirstSlot);
     });
+    if (desc_.validator != nullptr) check_validator(*desc_.validator);
   }
 
   [[noreturn]] void fail(std::string_view fault) const {
@@ -91,17 +102,17 @@ class Checker {
     fail(cat("the widget of input ", name, " needs a JSON object as its extra"));
   }
 
+  void check_validator(const heddle_validator& validator) const {
+    check_size("validator", validator.size, kFirstValidator);
+    if (validator.validate == nullptr) fail("its validator has no function");
+    for (const char* const* name = validator.inputs; name != nullptr && *name != nullptr; ++name)
+      if (!position(desc_.inputs, desc_.input_count, *name))
+        fail(cat("its validator names the input ", quote(*name), ", which it does not have"));
+  }
+
   const heddle_node_desc& desc_;
   std::string where_;
 };
-
-template <class T>
-std::optional<std::uint32_t> position(const T* const* list, std::uint32_t count,
-                                      std::string_view name) {
-  for (std::uint32_t i = 0; i < count; ++i)
-    if (list[i]->name == name) return i;
-  return std::nullopt;
-}
 
 }  // namespace
 
@@ -120,7 +131,7 @@ NodeType::NodeType(const heddle_node_desc* desc, std::string plugin,
   checks_.reserve(input_count());
   for (std::uint32_t i = 0; i < input_count(); ++i) {
     hasher.add(input(i).name);
-    checks_.emplace_back(input(i));
+    checks_.emplace_back(input(i), judges(input(i).name));
     knows_id_ = knows_id_ || ((input(i).flags & HEDDLE_PORT_HIDDEN) != 0 &&
                               std::string_view(input(i).type) == "UNIQUE_ID");
     takes_lists_ = takes_lists_ || (input(i).flags & HEDDLE_PORT_LIST) != 0;
@@ -128,6 +139,14 @@ NodeType::NodeType(const heddle_node_desc* desc, std::string plugin,
   for (std::uint32_t o = 0; o < output_count(); ++o)
     makes_lists_ = makes_lists_ || (output(o).flags & HEDDLE_PORT_LIST) != 0;
   identity_ = hasher.finish();
+}
+
+bool NodeType::judges(std::string_view input) const {
+  if (desc_.validator == nullptr) return false;
+  const char* const* name = desc_.validator->inputs;
+  if (name == nullptr) return true;
+  while (*name != nullptr && *name != input) ++name;
+  return *name != nullptr;
 }
 
 std::optional<std::uint32_t> NodeType::find_input(std::string_view name) const {

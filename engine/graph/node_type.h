@@ -35,6 +35,12 @@ class NodeType {
   const heddle_port& input(std::uint32_t i) const { return *desc_.inputs[i]; }
   // What the values of an input are held to.
   const PortCheck& check(std::uint32_t i) const { return checks_[i]; }
+  // What judges literals before anything runs; nullptr: nothing does.
+  const heddle_validator* validator() const { return desc_.validator; }
+  // Whether that looks at the types of links, too, so that nobody else does.
+  bool judges_links() const {
+    return desc_.validator != nullptr && (desc_.validator->flags & HEDDLE_VALIDATOR_TYPES) != 0;
+  }
   std::uint32_t output_count() const { return desc_.output_count; }
   // Whether one of its inputs is a list (HEDDLE_PORT_LIST): then a call gets lists whole.
   bool takes_lists() const { return takes_lists_; }
@@ -61,6 +67,8 @@ class NodeType {
   std::optional<std::uint32_t> find_slot(std::string_view name) const;
 
  private:
+  bool judges(std::string_view input) const;
+
   heddle_node_desc
       desc_;  // a copy: complete whatever size the plugin's has; the arrays stay the plugin's
   std::string plugin_;

@@ -69,8 +69,12 @@ std::int64_t nearest_int(double whole) {
 
 }  // namespace
 
-PortCheck::PortCheck(const heddle_port& port)
-    : port_(&port), least_(Int::min()), most_(Int::max()), most_unsigned_(Unsigned::max()) {
+PortCheck::PortCheck(const heddle_port& port, bool is_judged)
+    : port_(&port),
+      is_judged_(is_judged),
+      least_(Int::min()),
+      most_(Int::max()),
+      most_unsigned_(Unsigned::max()) {
   const std::string_view type = port.type;
   const heddle_widget* widget = port.widget;
   if (takes_a_name(widget))
@@ -80,7 +84,7 @@ PortCheck::PortCheck(const heddle_port& port)
   const bool is_float =
       type == "FLOAT" || (widget != nullptr && widget->kind == HEDDLE_WIDGET_FLOAT);
   is_finite_ = is_float && (port.flags & HEDDLE_PORT_NONFINITE) == 0;
-  if (const std::optional<Range> range = range_of(widget)) {
+  if (const std::optional<Range> range = is_judged ? std::nullopt : range_of(widget)) {
     has_range_ = true;
     least_number_ = range->least;
     most_number_ = range->most;
@@ -147,7 +151,7 @@ std::string PortCheck::number_fault(const heddle_value& value, bool below) const
 std::optional<std::string> PortCheck::choice_fault(const std::string& name,
                                                    const Catalog* catalog) const {
   const heddle_widget* widget = port_->widget;
-  if (widget == nullptr || widget->kind != HEDDLE_WIDGET_CHOICE) return std::nullopt;
+  if (is_judged_ || widget == nullptr || widget->kind != HEDDLE_WIDGET_CHOICE) return std::nullopt;
   if (catalog == nullptr && widget->source != nullptr) return std::nullopt;
   const std::vector<std::string> choices =
       catalog == nullptr ? Catalog().choices(*widget) : catalog->choices(*widget);

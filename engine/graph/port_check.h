@@ -25,7 +25,10 @@ class RefusedValue final : public Error {
 
 class PortCheck {
  public:
-  explicit PortCheck(const heddle_port& port);
+  // `is_judged`: a validator of the node looks at ranges and choices (heddle/abi/validate.h).
+  explicit PortCheck(const heddle_port& port, bool is_judged = false);
+
+  bool is_judged() const { return is_judged_; }
 
   // Whether there is any value that it refuses.
   bool is_needed() const { return kinds_ != kAllKinds || is_finite_ || has_range_; }
@@ -56,6 +59,7 @@ class PortCheck {
 
   const heddle_port* port_;
   std::uint32_t kinds_ = kAllKinds;  // a bit for each heddle_kind
+  bool is_judged_ = false;
   bool is_finite_ = false;
   bool has_range_ = false;
   double least_number_ = 0, most_number_ = 0;

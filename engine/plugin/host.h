@@ -35,6 +35,7 @@ const heddle_folders_service* folders_service();
 const heddle_files_service* files_service();
 const heddle_infer_service* infer_service();
 const heddle_cost_service* cost_service();
+const heddle_validation_service* validation_service();
 const heddle_checkpoint_service* checkpoint_service();
 const heddle_graph_service* graph_service();
 const heddle_model_service* model_service();

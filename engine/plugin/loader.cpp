@@ -224,6 +224,7 @@ LoadedPlugins load_plugins(const std::vector<std::filesystem::path>& folders) {
   std::vector<std::string> names;
   for (const auto& folder : folders) names.push_back(folder.string());
   all.catalog->set_plugin_folders(std::move(names));
+  all.catalog->set_host(plugin_host());
   return all;
 }
 

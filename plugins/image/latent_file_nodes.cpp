@@ -35,6 +35,11 @@ void SaveLatent::execute(Context& ctx) {
   ctx[out] = latent;
 }
 
+Refusal LoadLatent::validate(Validation& question) {
+  if (!question[latent] || question.has_file(latent, "input")) return {};
+  return "Invalid latent file: " + *question[latent];
+}
+
 void LoadLatent::execute(Context& ctx) {
   const std::string name = ctx[latent];
   const Value file = latent_bytes(ctx, name);

@@ -35,6 +35,8 @@ struct LoadLatent {
                                              Widget{.source = "input", .kind = HEDDLE_WIDGET_FILE}};
   static constexpr Output<Value> out{"LATENT", 0, "", "LATENT"};
   static constexpr auto ports = heddle::ports(latent, out);
+  static constexpr auto judged = heddle::judged(latent);
+  static Refusal validate(Validation& question);
   static void execute(Context& ctx);
   std::uint64_t fingerprint(Context& ctx);
 };

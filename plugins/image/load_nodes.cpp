@@ -53,7 +53,25 @@ Loaded load_batch(Context& ctx, const std::string& name) {
   return {rgb, selected};
 }
 
+// In ComfyUI's words.
+Refusal unless_there(const Validation& question, const Input<std::string>& image) {
+  if (!question[image] || question.has_file(image, "input")) return {};
+  return "Invalid image file: " + *question[image];
+}
+
 }  // namespace
+
+Refusal LoadImage::validate(Validation& question) { return unless_there(question, image); }
+
+Refusal LoadImageMask::validate(Validation& question) { return unless_there(question, image); }
+
+Refusal LoadImageOutput::validate(Validation& question) { return unless_there(question, image); }
+
+Refusal WebcamCapture::validate(Validation& question) {
+  const std::optional<Value> name = question[image];
+  if (!name || name->kind() != HEDDLE_KIND_STR || question.has_file(image, "input")) return {};
+  return "Invalid image file: " + name->as<std::string>();
+}
 
 void LoadImage::execute(Context& ctx) {
   const Loaded loaded = load_batch(ctx, ctx[image]);

@@ -23,6 +23,8 @@ struct LoadImage {
   static constexpr Output<Tensor> picture{"IMAGE", 0, "", "IMAGE"};
   static constexpr Output<Tensor> mask{"MASK", 0, "", "MASK"};
   static constexpr auto ports = heddle::ports(image, picture, mask);
+  static constexpr auto judged = heddle::judged(image);
+  static Refusal validate(Validation& question);
   void execute(Context& ctx);
   std::uint64_t fingerprint(Context& ctx);
 };
@@ -39,6 +41,8 @@ struct LoadImageMask {
   static constexpr Input<std::string> channel{"channel", {.choices = kChannels}};
   static constexpr Output<Tensor> mask{"MASK", 0, "", "MASK"};
   static constexpr auto ports = heddle::ports(image, channel, mask);
+  static constexpr auto judged = heddle::judged(image);
+  static Refusal validate(Validation& question);
   void execute(Context& ctx);
   std::uint64_t fingerprint(Context& ctx);
 };
@@ -64,6 +68,8 @@ struct LoadImageOutput {
   static constexpr Output<Tensor> picture{"IMAGE", 0, "", "IMAGE"};
   static constexpr Output<Tensor> mask{"MASK", 0, "", "MASK"};
   static constexpr auto ports = heddle::ports(image, picture, mask);
+  static constexpr auto judged = heddle::judged(image);
+  static Refusal validate(Validation& question);
   void execute(Context& ctx);
   std::uint64_t fingerprint(Context& ctx);
 };
@@ -84,6 +90,8 @@ struct WebcamCapture {
   static constexpr Input<bool> capture_on_queue{"capture_on_queue", Widget{.number = 1}};
   static constexpr Output<Tensor> picture{"IMAGE", 0, "", "IMAGE"};
   static constexpr auto ports = heddle::ports(image, width, height, capture_on_queue, picture);
+  static constexpr auto judged = heddle::judged(image);
+  static Refusal validate(Validation& question);
   void execute(Context& ctx);
   std::uint64_t fingerprint(Context& ctx);
 };

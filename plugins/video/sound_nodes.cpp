@@ -53,6 +53,11 @@ void require_mono(const Sound& sound, const char* port) {
 
 }  // namespace
 
+Refusal LoadAudio::validate(Validation& question) {
+  if (!question[audio] || question.has_file(audio, "input")) return {};
+  return "Invalid audio file: " + *question[audio];
+}
+
 void LoadAudio::execute(Context& ctx) {
   ctx[out] = to_value(read_sound(ctx, blocks::find_input(ctx, ctx[audio])));
 }

@@ -17,6 +17,8 @@ struct LoadAudio {
       {.source = "input", .kind = HEDDLE_WIDGET_FILE, .extra = R"({"audio_upload": true})"}};
   static constexpr Output<Value> out{"AUDIO", 0, "", "AUDIO"};
   static constexpr auto ports = heddle::ports(audio, out);
+  static constexpr auto judged = heddle::judged(audio);
+  static Refusal validate(Validation& question);
   static void execute(Context& ctx);
   static std::uint64_t fingerprint(Context& ctx);
 };

@@ -33,6 +33,11 @@ void check_frames(const Tensor& images) {
 
 }  // namespace
 
+Refusal LoadVideo::validate(Validation& question) {
+  if (!question[file] || question.has_file(file, "input")) return {};
+  return "Invalid video file: " + *question[file];
+}
+
 void LoadVideo::execute(Context& ctx) {
   const std::string name = ctx[file];
   const Value whole = to_value(FileVideo{blocks::find_input(ctx, name), {}, 0, 0, {}});

@@ -67,6 +67,8 @@ struct LoadVideo {
       "edit", {.extra = "{}", .flags = HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_PASS}};
   static constexpr Output<Value> video{"VIDEO", 0, "", "VIDEO"};
   static constexpr auto ports = heddle::ports(file, edit, video);
+  static constexpr auto judged = heddle::judged(file);
+  static Refusal validate(Validation& question);
   static void execute(Context& ctx);
   static std::uint64_t fingerprint(Context& ctx);
 };

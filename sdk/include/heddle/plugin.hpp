@@ -79,6 +79,8 @@ inline constexpr const char* service_name<heddle_files_service> = HEDDLE_SERVICE
 template <>
 inline constexpr const char* service_name<heddle_infer_service> = HEDDLE_SERVICE_INFER;
 template <>
+inline constexpr const char* service_name<heddle_validation_service> = HEDDLE_SERVICE_VALIDATION;
+template <>
 inline constexpr const char* service_name<heddle_cost_service> = HEDDLE_SERVICE_COST;
 template <>
 inline constexpr const char* service_name<heddle_checkpoint_service> = HEDDLE_SERVICE_CHECKPOINT;

@@ -111,4 +111,12 @@ constexpr auto ports(const P&... p) {
   return list;
 }
 
+// Where a port stands in a desc's list.
+template <class P>
+std::uint32_t port_position(const P* port, const P* const* list, std::uint32_t count) {
+  for (std::uint32_t i = 0; i < count; ++i)
+    if (list[i] == port) return i;
+  throw Error(HEDDLE_INTERNAL, std::string("'") + port->name + "' is missing from ports(...)");
+}
+
 }  // namespace heddle

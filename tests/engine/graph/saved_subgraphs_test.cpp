@@ -70,6 +70,16 @@ BOOST_AUTO_TEST_CASE(values_promoted_of_an_unknown_class_stand_among_the_others)
   BOOST_TEST(inputs_of(nodes, "7:4") == R"({"text":"outer"})");
 }
 
+BOOST_AUTO_TEST_CASE(an_unknown_class_inside_is_told_with_the_way_to_it) {
+  std::string draw = kDraw;
+  draw.replace(draw.find("\"type\": \"Sample\""), 16, "\"type\": \"Strange\"");
+  const std::string said = refusal_of_nodes(
+      R"({"id": 7, "type": "draw"}, {"id": 8, "type": "draw"})", "", definitions(draw));
+  for (const char* node : {"node '7:3' (Strange): nobody knows this class",
+                           "node '8:3' (Strange): nobody knows this class"})
+    BOOST_TEST(said.find(node) != std::string::npos, said);
+}
+
 BOOST_AUTO_TEST_CASE(nodes_inside_have_joined_ids_and_outputs_are_theirs) {
   const Json nodes = drawn(R"("inputs": [])");
   BOOST_TEST(inputs_of(nodes, "7") == "gone");

@@ -13,6 +13,7 @@
 #include "call.h"
 #include "files.h"
 #include "infer.h"
+#include "validate.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -28,9 +29,10 @@ extern "C" {
  * (a literal, a link, a cache, a program that embeds the engine): a value of a port of the type
  * INT, FLOAT, STRING or BOOLEAN is of that kind (FLOAT takes integers, too); a number lies within
  * min and max; a FLOAT is finite (but see HEDDLE_PORT_NONFINITE); the text of a CHOICE is one of
- * its choices. The engine refuses anything else and names the node, the input and the value. It
- * says nothing of how two inputs go together, nor whether a product of them fits
- * (heddle/checked.hpp), nor whether the file of a FILE is there. */
+ * its choices; of the last two, what its validator judges is left to that (validate.h). The
+ * engine refuses anything else and names the node, the input and the value. It says nothing of how
+ * two inputs go together, nor whether a product of them fits (heddle/checked.hpp), nor whether the
+ * file of a FILE is there. */
 typedef struct heddle_widget {
   uint32_t size;
   int32_t kind;
@@ -128,6 +130,7 @@ typedef struct heddle_node_desc {
   /* Outside state: files, time. Once in a run, with the literals alone: links are absent. [call] */
   heddle_status* (*fingerprint)(void* self, heddle_ctx*, uint64_t* hash);
   heddle_status* (*infer)(const heddle_host*, heddle_infer*); /* [any]  shapes before running */
+  const heddle_validator* validator; /* judges literals before anything runs (validate.h)   */
 } heddle_node_desc;
 /* A fingerprint that equals none, itself neither: the node, and what reads it, runs every time. So
  * it does when fingerprint() fails. */
