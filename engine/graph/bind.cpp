@@ -343,6 +343,7 @@ class Binder {
       for (const NodeIndex i : cycle) nodes.push_back(&workflow_.nodes[i]);
       report(cycle.front(), cat(shown(cycle.front()), " ", advice_.for_cycle(cycle)),
              cycle_error(nodes));
+      faults_.back().also.assign(cycle.begin() + 1, cycle.end());
     }
   }
 

@@ -52,12 +52,16 @@ Json node_errors(const std::vector<Fault>& faults, const Workflow& workflow, con
                  const std::vector<NodeIndex>& failing) {
   std::map<NodeIndex, Json> errors, outputs;
   std::vector<NodeIndex> order;
+  const auto blame = [&](NodeIndex node, const Json& error) {
+    const auto [at, is_new] = errors.try_emplace(node, Json::array());
+    if (is_new) order.push_back(node);
+    at->second.push(error);
+    outputs.try_emplace(node, Json::array());
+  };
   for (const Fault& fault : faults) {
     if (!is_error(fault) || fault.node == kGraphInputs || fault.error.is_null()) continue;
-    const auto [at, is_new] = errors.try_emplace(fault.node, Json::array());
-    if (is_new) order.push_back(fault.node);
-    at->second.push(fault.error);
-    outputs.try_emplace(fault.node, Json::array());
+    blame(fault.node, fault.error);
+    for (const NodeIndex node : fault.also) blame(node, fault.error);
   }
   for (std::size_t i = 0; i < std::min(failing.size(), kMostSearched); ++i) {
     const std::vector<bool> needed = ancestors(dag, {failing[i]});

@@ -18,9 +18,10 @@ struct Fault {
   NodeIndex node = kGraphInputs;        // kGraphInputs: of no node
   Problem::Severity severity = Problem::Severity::error;
   Reach reach = Reach::node;
-  std::string message;     // for people
-  Json error = {};         // as ComfyUI's server says it (prompt_errors.h), or null
-  std::string lacks = {};  // the class or file that is not there (lacking.h), or empty
+  std::string message;               // for people
+  Json error = {};                   // as ComfyUI's server says it (prompt_errors.h), or null
+  std::string lacks = {};            // the class or file that is not there (lacking.h), or empty
+  std::vector<NodeIndex> also = {};  // nodes that ComfyUI's server blames for the same
 };
 
 struct Verdict {

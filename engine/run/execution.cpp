@@ -47,6 +47,7 @@ RunResult Execution::run() {
   work();
   join_helpers();
   check_cycles();
+  if (failure_ == nullptr) show_cached_on_the_way();
   for (std::uint32_t d = 0; d < environment_.devices.size(); ++d)
     if (transfers_.used(d) && !use_.has(d)) use_.touch(d);
   if (failure_ == nullptr) wait_for_devices();

@@ -127,6 +127,7 @@ class Execution {
   void mark_made_of(std::vector<bool>& is_marked) const;
   std::vector<NodeIndex> all_nodes() const;
   bool take_from_cache(NodeIndex n, const OutputCache::Reading& cache);
+  void show_cached_on_the_way();
 
   void work() noexcept;
   bool is_over() const;

@@ -7,6 +7,7 @@
 #include "engine/base/text.h"
 #include "engine/run/execution.h"
 #include "engine/run/keys.h"
+#include "heddle/abi/front_end.h"
 
 namespace heddle::engine {
 
@@ -204,6 +205,31 @@ bool Execution::take_from_cache(NodeIndex n, const OutputCache::Reading& cache) 
   result_.timings.push_back({n, 0, true});
   cached_.push_back(n);
   return true;
+}
+
+// A node that shows something on the way to the sinks does so again although nobody reads it in
+// this run, because what reads it is in the cache.
+void Execution::show_cached_on_the_way() {
+  const auto is_passed_over = [&](NodeIndex n) {
+    return run_.node(n).type->has(HEDDLE_NODE_INTERMEDIATE_OUTPUT) && !schedule_.is_done(n) &&
+           key_of(n) != Hash128();
+  };
+  if (std::ranges::none_of(graph_.order, is_passed_over)) return;
+  {
+    const OutputCache::Reading cache = environment_.cache.read();
+    for (const NodeIndex n : graph_.order) {
+      if (!is_passed_over(n)) continue;
+      const auto outputs = cache.find(key_of(n), control_.work().get());
+      const std::uint32_t count = run_.node(n).type->output_count();
+      if (!outputs || outputs->size() <= count || get_str(*(*outputs)[count]).empty()) continue;
+      result_.ui.emplace(n, get_str(*(*outputs)[count]));
+      result_.timings.push_back({n, 0, true});
+      cached_.push_back(n);
+    }
+  }
+  Lock lock(mutex_, std::defer_lock);
+  enter(lock);
+  report_cached(lock);
 }
 
 }  // namespace heddle::engine

@@ -3,8 +3,13 @@
 //
 //   {"rule": ..., "graph": {the workflow}, "runs": [expected, ...]}
 //
-// Every graph runs as often as "runs" has entries, one after another in one engine. Of a run:
+// Every graph runs as often as "runs" has entries, one after another in one engine. Of a case:
+//   "on"       "one": on one device alone, where the order matters
+//   "cache"    bytes of the output cache
+// Of a run:
+//   "graph"    another workflow from then on
 //   "set"      {"NODE.INPUT": value}: changed before this run, and from then on
+//   "cancel"   an id: the run is cancelled when this node is called
 //   "ran"      the calls of nodes, by id, in order; "3*4" is four calls of 3
 //   "counts"   how many calls, where "ran" would be too long
 //   "asked"    ids of nodes whose change detectors were asked, in order
@@ -20,6 +25,7 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <fstream>
+#include <future>
 #include <mutex>
 #include <sstream>
 
@@ -68,11 +74,12 @@ Json table(const std::string& name) {
   return engine::parse_json(text.str(), path);
 }
 
-EngineOptions options_for(const std::string& devices) {
+EngineOptions options_for(const Json& one, const std::string& devices) {
   EngineOptions options = test::fake_engine_options({"fake:0", "fake:1", "fake:2"});
   if (devices == "one") options.devices = {"cpu:0"};
   options.plugin_dirs.push_back(HEDDLE_SAMPLE_PLUGINS_DIR "/execution");
-  options.cache_bytes = 64 << 20;
+  const Json* cache = one.find("cache");
+  options.cache_bytes = cache == nullptr ? 64 << 20 : std::uint64_t(cache->as_int64());
   return options;
 }
 
@@ -94,14 +101,20 @@ std::map<std::string, std::vector<std::string>> refused_of(const Engine& engine,
   return refused;
 }
 
-Trace trace_of(Engine& engine, const Workflow& flow, bool partly) {
+Trace trace_of(Engine& engine, const Workflow& flow, const Json& asked) {
   Trace trace;
   trace.refused = refused_of(engine, flow);
   std::mutex mutex;
+  const std::string cancel = text_of(asked.find("cancel"));
+  std::promise<Run*> started;
+  std::shared_future<Run*> run_to_cancel = started.get_future().share();
   const auto observer = [&](const Event& event) {
     const std::lock_guard lock(mutex);
     const std::string id(event.node);
-    if (event.kind == Event::Kind::node_progress && event.text == "call") trace.ran.push_back(id);
+    if (event.kind == Event::Kind::node_progress && event.text == "call") {
+      trace.ran.push_back(id);
+      if (id == cancel) run_to_cancel.get()->cancel();
+    }
     if (event.kind == Event::Kind::node_progress && event.text == "fingerprint")
       trace.asked.push_back(id);
     if (event.display_node != event.node || !event.parent_node.empty())
@@ -112,8 +125,10 @@ Trace trace_of(Engine& engine, const Workflow& flow, bool partly) {
   try {
     StartOptions start;
     start.observer = observer;
-    start.partly = partly;
-    const Results results = engine.start(flow, std::move(start)).wait();
+    start.partly = asked.find("partly") != nullptr;
+    Run run = engine.start(flow, std::move(start));
+    started.set_value(&run);
+    const Results results = run.wait();
     trace.shown = engine::parse_json(results.ui(), "ui");
   } catch (const EngineError& error) {
     trace.error = error.what();
@@ -170,22 +185,24 @@ void compare(const Json& expected, const Trace& trace, bool in_order, const std:
 }
 
 void run_case(const Json& one, const std::string& devices) {
-  Engine engine(options_for(devices));
+  if (const Json* on = one.find("on"); on != nullptr && on->as_string() != devices) return;
+  Engine engine(options_for(one, devices));
   Workflow flow = engine.parse(engine::write_json(one.at("graph")), "case");
   std::size_t number = 0;
   for (const Json& expected : one.at("runs").as_array()) {
     const std::string what =
         cat(one.at("rule").as_string(), " [", devices, " device, run ", ++number, "]");
+    if (const Json* other = expected.find("graph"))
+      flow = engine.parse(engine::write_json(*other), "case");
     if (const Json* changes = expected.find("set"))
       for (const Json::Member& change : changes->members())
         flow.set(change.key, engine::write_json(change.value));
-    const bool partly = expected.find("partly") != nullptr;
-    compare(expected, trace_of(engine, flow, partly), devices == "one", what);
+    compare(expected, trace_of(engine, flow, expected), devices == "one", what);
   }
 }
 
-const char* const kTables[] = {"blockers", "lists",     "lazy",  "caching",
-                               "inputs",   "expansion", "loops", "validators"};
+const char* const kTables[] = {"blockers",  "lists", "lazy",       "caching", "inputs",
+                               "expansion", "loops", "validators", "types",   "running"};
 
 }  // namespace
 
@@ -202,7 +219,7 @@ BOOST_DATA_TEST_CASE(each_rule_has_a_graph,
 BOOST_AUTO_TEST_CASE(there_are_enough_of_them) {
   std::size_t count = 0;
   for (const char* name : kTables) count += table(name).size();
-  BOOST_TEST(count >= 75u);
+  BOOST_TEST(count >= 150u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,5 +1,4 @@
-/* heddle/abi/front_end.h - what a node type says to front ends alone: more flags of
- * heddle_node_desc. Neither binding nor running reads them. */
+/* heddle/abi/front_end.h - what a node type says to front ends: more flags of heddle_node_desc. */
 #ifndef HEDDLE_ABI_FRONT_END_H
 #define HEDDLE_ABI_FRONT_END_H
 
@@ -9,7 +8,8 @@
 extern "C" {
 #endif
 
-/* Shows something, though it is no sink: "has_intermediate_output" of /object_info. */
+/* Shows something, though it is no sink: "has_intermediate_output" of /object_info. It is shown
+ * again in runs in which only what reads the node is taken from the cache. */
 #define HEDDLE_NODE_INTERMEDIATE_OUTPUT (1u << 31)
 
 #ifdef __cplusplus

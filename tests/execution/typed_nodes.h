@@ -1,0 +1,102 @@
+// Nodes for the execution suite whose ports have types of many kinds.
+#pragma once
+
+#include <heddle/abi/front_end.h>
+
+#include "nodes.h"
+
+namespace suite {
+
+// An output of each kind of type.
+struct Typed {
+  static constexpr Info info{"t.Typed", 1, "", "t"};
+  static constexpr Output<std::string> text{"text"};
+  static constexpr Output<std::string> choice{"choice", 0, "", "COMBO"};
+  static constexpr Output<Value> either{"either", 0, "", "INT,STRING"};
+  static constexpr Output<Value> any{"any"};
+  static constexpr Output<std::int64_t> whole{"whole"};
+  static constexpr auto ports = heddle::ports(text, choice, either, any, whole);
+  static void execute(Context& ctx) {
+    tell_call(ctx);
+    ctx[text] = std::string("one");
+    ctx[choice] = std::string("two");
+    ctx[either] = heddle::value_of(std::string("three"));
+    ctx[any] = heddle::value_of(std::int64_t{4});
+    ctx[whole] = 5;
+  }
+};
+
+// Takes what is given or linked, and tells of it.
+struct Wants {
+  static constexpr const char* kChoices[] = {"one", "two", nullptr};
+  static constexpr Info info{"t.Wants", 1, "", "t"};
+  static constexpr Input<std::int64_t> whole{"whole", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<double> real{"real", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<std::string> text{"text", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<bool> flag{"flag", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<std::string> pick{"pick",
+                                           {.choices = kChoices, .flags = HEDDLE_PORT_OPTIONAL}};
+  static constexpr Input<Value> either{"either", HEDDLE_PORT_OPTIONAL, "", "FLOAT,STRING"};
+  static constexpr Input<Value> any{"any", HEDDLE_PORT_OPTIONAL};
+  static constexpr Output<std::string> out{"out"};
+  static constexpr auto ports = heddle::ports(whole, real, text, flag, pick, either, any, out);
+  static void execute(Context& ctx) {
+    tell_call(ctx);
+    heddle::Record given;
+    const auto add = [&]<class T>(const Input<T>& input) {
+      if (!ctx.has(input)) return;
+      if constexpr (std::same_as<T, Value>)
+        given.set(input.port.name, ctx[input]);
+      else
+        given.set(input.port.name, heddle::value_of(ctx[input]));
+    };
+    (add(whole), add(real), add(text), add(flag), add(pick), add(either), add(any));
+    ctx[out] = json_of(given.value());
+  }
+};
+
+// Of all that is linked to it, under whatever names.
+struct Sum {
+  static constexpr Info info{"t.Sum", 1, "", "t", "", HEDDLE_NODE_ANY_INPUT};
+  static constexpr Input<std::int64_t> input0{"input0", {.number = 0}};
+  static constexpr Output<std::int64_t> out{"out"};
+  static constexpr auto ports = heddle::ports(input0, out);
+  static void execute(Context& ctx) {
+    tell_call(ctx);
+    const auto& io = heddle::service<heddle_io_service>();
+    std::int64_t sum = ctx[input0];
+    for (std::uint32_t i = 0; i < io.extra_count(ctx.raw()); ++i)
+      sum += Value::share(io.extra(ctx.raw(), i)).as<std::int64_t>();
+    ctx[out] = sum;
+  }
+};
+
+// 0 to count - 1.
+struct Count {
+  static constexpr Info info{"t.Count", 1, "", "t"};
+  static constexpr Input<std::int64_t> count{"count", {.number = 0}};
+  static constexpr Output<Value> out{"out", HEDDLE_PORT_LIST};
+  static constexpr auto ports = heddle::ports(count, out);
+  static void execute(Context& ctx) {
+    tell_call(ctx);
+    std::vector<Value> items;
+    for (std::int64_t i = 0; i < ctx[count]; ++i) items.push_back(heddle::value_of(i));
+    ctx[out] = heddle::list_of(items);
+  }
+};
+
+// Shows what passes through it, and is no sink.
+struct Peek {
+  static constexpr Info info{"t.Peek", 1, "", "t", "", HEDDLE_NODE_INTERMEDIATE_OUTPUT};
+  static constexpr Input<Value> value{"value", HEDDLE_PORT_PASS};
+  static constexpr Output<Value> out{"out"};
+  static constexpr auto ports = heddle::ports(value, out);
+  static void execute(Context& ctx) {
+    tell_call(ctx);
+    const std::string ui = "{\"text\":[" + json_of(ctx[value]) + "]}";
+    heddle::service<heddle_report_service>().wrote(ctx.raw(), nullptr, ui.c_str());
+    ctx[out] = ctx[value];
+  }
+};
+
+}  // namespace suite
