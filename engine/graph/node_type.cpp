@@ -68,13 +68,15 @@ class Checker {
                   Check check_one) const {
     if (count > 0 && list == nullptr)
       fail(cat("it counts ", count, " of ", what, " but has no list"));
+    // Outputs of workflow nodes are linked by their numbers; a name means the first.
+    const bool may_repeat = what == "output" && (desc_.flags & HEDDLE_NODE_BLOCK) == 0;
     std::unordered_set<std::string_view> names;
     for (std::uint32_t i = 0; i < count; ++i) {
       if (list[i] == nullptr) fail(cat(what, " ", i, " is NULL"));
       check_one(*list[i]);
       if (list[i]->name == nullptr || *list[i]->name == '\0')
         fail(cat(what, " ", i, " has no name"));
-      if (!names.insert(list[i]->name).second)
+      if (!names.insert(list[i]->name).second && !may_repeat)
         fail(cat("the name ", quote(list[i]->name), " stands for more than one ", what));
     }
   }

@@ -199,6 +199,7 @@ Json object_info(const NodeType& type, const Catalog& catalog) {
   if (type.has(HEDDLE_NODE_LOOP_END)) info.set("loop_boundary", "end");
   if (type.has(HEDDLE_NODE_DEPRECATED)) info.set("deprecated", true);
   if (type.has(HEDDLE_NODE_EXPERIMENTAL)) info.set("experimental", true);
+  if (type.has(HEDDLE_NODE_DEV_ONLY)) info.set("dev_only", true);
   return std::move(Json::object().set(std::string(type.name()), std::move(info)));
 }
 

@@ -86,7 +86,7 @@ class Unrolled {
   }
 
   Link result(std::size_t count) {
-    auto outputs = graph_.node("heddle.LoopOutputs", "result");
+    auto outputs = graph_.node("heddle.LoopOutputs", "outputs");
     const Value accumulate = end_.field("values").field("accumulate");
     if (accumulate) outputs.set("accumulate", accumulate);
     each_link(end_, [&](const std::string& name, const Link& link) {
@@ -101,6 +101,8 @@ class Unrolled {
         outputs.set(name, literal);
     }
     if (count > 0) follow(outputs, count - 1);
+    const auto end = end_.field("id").as<std::string>();
+    graph_.node("LoopResult", "result", end).set("close_id", end).link("after", outputs.out());
     return outputs.out();
   }
 
@@ -140,7 +142,7 @@ class Unrolled {
   }
 
   void add_iteration(std::size_t i, const std::vector<Step>& steps, bool reuses_cache) {
-    auto node = graph_.node("heddle.LoopIteration", "iteration_" + std::to_string(i), start_);
+    auto node = graph_.node("LoopIteration", "iteration_" + std::to_string(i), start_);
     // What nobody reads is not said, so that a longer loop has the same iterations.
     node.set("iteration_index", steps[i].index);
     node.set("is_first", used_[1] && i == 0);
@@ -162,7 +164,7 @@ class Unrolled {
   }
 
   void add_progress(std::size_t i, std::size_t count) {
-    graph_.node("heddle.LoopProgress", "progress_" + std::to_string(i), start_)
+    graph_.node("LoopProgress", "progress_" + std::to_string(i), start_)
         .set("start_id", start_)
         .set("position", std::int64_t(i + 1))
         .set("total", std::int64_t(count))

@@ -3,6 +3,8 @@
 // other, and the end gives what they have made.
 #pragma once
 
+#include <heddle/abi/front_end.h>
+
 #include "value_types.h"
 
 namespace heddle::loaders {
@@ -27,6 +29,8 @@ namespace heddle::loaders {
 
 inline constexpr std::uint32_t kLoopNode =
     HEDDLE_NODE_HOST | HEDDLE_NODE_ANY_INPUT | HEDDLE_NODE_PASS_EXTRA;
+// Of those that no workflow names: loops ask for them.
+inline constexpr std::uint32_t kInExpansion = HEDDLE_NODE_DEV_ONLY;
 
 struct StartLoop {
   static constexpr Widget kMode{.extra = R"({"options": [
@@ -92,7 +96,7 @@ struct EndLoop {
 // What the start of a loop gives, in one iteration. Links beyond its inputs put it behind the
 // iteration before.
 struct LoopIteration {
-  static constexpr Info info{"heddle.LoopIteration", 1, "Loop Iteration", "", "", kLoopNode};
+  static constexpr Info info{"LoopIteration", 1, "LoopIteration", "", "", kLoopNode | kInExpansion};
   static constexpr Input<std::int64_t> iteration_index{"iteration_index",
                                                        Widget{.extra = kNoDefault}};
   static constexpr Input<bool> is_first{"is_first", Widget{.extra = kNoDefault}},
@@ -101,10 +105,9 @@ struct LoopIteration {
   static constexpr Input<Value> list_item{"list_item", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_PASS};
   static constexpr Input<Value> current{"current_iteration_value",
                                         HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_PASS | HEDDLE_PORT_LIST};
-  static constexpr Output<std::int64_t> index_out{"iteration_index"};
-  static constexpr Output<bool> first_out{"is_first"}, last_out{"is_last"};
-  static constexpr Output<Value> item_out{"list_item"},
-      current_out{"current_iteration_value", HEDDLE_PORT_LIST};
+  static constexpr Output<std::int64_t> index_out{"INT"};
+  static constexpr Output<bool> first_out{"BOOLEAN"}, last_out{"BOOLEAN"};
+  static constexpr Output<Value> item_out{"*"}, current_out{"*", HEDDLE_PORT_LIST};
   static constexpr auto ports =
       heddle::ports(iteration_index, is_first, is_last, reuse_cache, list_item, current, index_out,
                     first_out, last_out, item_out, current_out);
@@ -114,11 +117,15 @@ struct LoopIteration {
   static void execute(Context& ctx);
 };
 
+// The id of one of a loop's two ends. It comes as a list, as all that these nodes read.
+constexpr Widget kEndOfLoop{
+    .kind = HEDDLE_WIDGET_TEXT, .extra = kNoDefault, .flags = HEDDLE_PORT_LIST, .type = "STRING"};
+
 // Shows how far a loop is.
 struct LoopProgress {
-  static constexpr Info info{"heddle.LoopProgress",       1, "Loop Progress", "", "",
-                             kLoopNode | HEDDLE_NODE_SINK};
-  static constexpr Input<std::string> start_id{"start_id", Widget{.extra = kNoDefault}};
+  static constexpr Info info{
+      "LoopProgress", 1, "LoopProgress", "", "", kLoopNode | kInExpansion | HEDDLE_NODE_SINK};
+  static constexpr Input<Value> start_id{"start_id", kEndOfLoop};
   static constexpr Input<std::int64_t> position{"position", Widget{.extra = kNoDefault}},
       total{"total", Widget{.extra = kNoDefault}};
   static constexpr Output<std::int64_t> out{"INT"};
@@ -126,9 +133,19 @@ struct LoopProgress {
   static void execute(Context& ctx);
 };
 
+// Stands for the end of a loop, to those who look on: it runs behind all that the loop makes.
+struct LoopResult {
+  static constexpr Info info{"LoopResult", 1,  "LoopResult",
+                             "",           "", kLoopNode | kInExpansion | HEDDLE_NODE_SINK};
+  static constexpr Input<Value> close_id{"close_id", kEndOfLoop};
+  static constexpr auto ports = heddle::ports(close_id);
+  static void execute(Context&) {}
+};
+
 // What all iterations have made, or the last one: its undeclared inputs, "value.0" and so on.
 struct LoopOutputs {
-  static constexpr Info info{"heddle.LoopOutputs", 1, "Loop Outputs", "", "", kLoopNode};
+  static constexpr Info info{"heddle.LoopOutputs",    1, "Loop Outputs", "", "",
+                             kLoopNode | kInExpansion};
   static constexpr Input<bool> accumulate{"accumulate", Widget{}};
   static constexpr Input<Value> none{"none",
                                      HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_PASS | HEDDLE_PORT_LIST};

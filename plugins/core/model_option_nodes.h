@@ -41,6 +41,8 @@ struct ModelAttentionBackend {
   static constexpr Input<std::string> attention{"attention", Widget{.choices = kKernels}};
   static constexpr Output<Value> out{"MODEL", 0, "", "MODEL"};
   static constexpr auto ports = heddle::ports(model, attention, out);
+  static constexpr auto judged = heddle::judged(attention);
+  static Refusal validate(Validation&) { return {}; }  // any name will do
   static void execute(Context& ctx) { ctx[out] = ctx[model]; }
 };
 
@@ -60,6 +62,19 @@ struct ModelComputeDtype {
   static constexpr Output<Value> out{"MODEL", 0, "", "MODEL"};
   static constexpr auto ports = heddle::ports(model, dtype, out);
   static void execute(Context& ctx);
+};
+
+struct wanBlockSwap {
+  static constexpr Info info{"wanBlockSwap",
+                             1,
+                             "",
+                             "",
+                             "Changes nothing: weights that find no room are streamed anyway.",
+                             kLoader | HEDDLE_NODE_DEPRECATED};
+  static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
+  static constexpr Output<Value> out{"MODEL", 0, "", "MODEL"};
+  static constexpr auto ports = heddle::ports(model, out);
+  static void execute(Context& ctx) { ctx[out] = ctx[model]; }
 };
 
 struct MultiGPU_WorkUnits {

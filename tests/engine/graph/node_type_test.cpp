@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(faulty_ports_are_refused_with_the_plugin_and_the_type) {
   const std::string where = "plugin 'org.example.odd', node type 'test.x': ";
   const std::string end = ". Build the plugin again with this version's SDK.";
   TestNode repeated("test.x"), unnamed("test.x"), untyped("test.x"), small("test.x"),
-      null_port("test.x"), no_list("test.x"), outputs("test.x");
+      null_port("test.x"), no_list("test.x"), outputs("test.x", HEDDLE_NODE_BLOCK);
   repeated.in("a", "INT").in("a", "FLOAT");
   unnamed.in(nullptr, "INT");
   untyped.in("a", nullptr);
@@ -116,6 +116,12 @@ BOOST_AUTO_TEST_CASE(faulty_ports_are_refused_with_the_plugin_and_the_type) {
   BOOST_TEST(refusal(null_port) == where + "input 0 is NULL" + end);
   BOOST_TEST(refusal(no_list) == where + "it counts 2 of output but has no list" + end);
   BOOST_TEST(refusal(outputs) == where + "the name 'IMAGE' stands for more than one output" + end);
+}
+
+BOOST_AUTO_TEST_CASE(outputs_of_workflow_nodes_may_share_a_name_which_means_the_first) {
+  TestNode outputs("test.x");
+  outputs.out("INT").out("BOOLEAN").out("BOOLEAN");
+  BOOST_TEST(*engine::NodeType(&outputs.desc, "p", nullptr).find_output("BOOLEAN") == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(blocks_of_a_model_have_no_lists) {

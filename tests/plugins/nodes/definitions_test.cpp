@@ -33,8 +33,6 @@ const std::vector<Exception> kExceptions = {
 const std::set<std::string_view> kOwn = {"Discard",
                                          "RandomConditioning",
                                          "RandomLatent",  // of heddle
-                                         "heddle.LoopIteration",
-                                         "heddle.LoopProgress",
                                          "heddle.LoopOutputs",
                                          "UnetLoaderGGUF",
                                          "CLIPLoaderGGUF",  // of the extension ComfyUI-GGUF

@@ -11,6 +11,8 @@ extern "C" {
 /* Shows something, though it is no sink: "has_intermediate_output" of /object_info. It is shown
  * again in runs in which only what reads the node is taken from the cache. */
 #define HEDDLE_NODE_INTERMEDIATE_OUTPUT (1u << 31)
+/* For those who write nodes; front ends hide it: "dev_only". */
+#define HEDDLE_NODE_DEV_ONLY (1u << 30)
 
 #ifdef __cplusplus
 }
