@@ -1,6 +1,6 @@
 // What the engine itself costs a node, beside oneTBB's flow graph in the same process.
 //
-//   overhead_bench [--clock] [--nodes N] [REPEATS]
+//   overhead_bench [--clock] [--nodes N | --large] [REPEATS]
 //
 // The nodes take one INT and give one INT, and come from a plugin, through the C ABI. A chain is a
 // line of them; in a fan the first node is read by half of the others, and a sink reads each of
@@ -8,6 +8,7 @@
 // of the last to the first. Every measurement is of 10,000 nodes in all: 100 different graphs of
 // 100 nodes, one after another, or ten of 1,000, or one. So every size finds the processor's caches
 // equally cold; one small graph run again and again would lie in them, and seem cheaper than it is.
+// --large: graphs of 10,000 and 100,000 nodes, of 100,000 in all.
 //   parse, bind, plan     from the text of a workflow to its plan, by step
 //   first run             everything is computed
 //   nothing changed       the same workflow once more: everything is in the cache
@@ -60,12 +61,14 @@ namespace {
 
 using engine::cat;
 
-constexpr int kNodesAtOnce = 10'000;  // in the graphs of one measurement together
+constexpr int kMostNodes = 100'000;  // of a graph
 
 struct Options {
   clockid_t clock = CLOCK_PROCESS_CPUTIME_ID;
   int repeats = 15;
   std::vector<int> sizes = {100, 1'000, 10'000};  // nodes of a graph
+  // In the graphs of one measurement together.
+  int nodes_at_once() const { return std::max(10'000, sizes.back()); }
 };
 
 double seconds_now(clockid_t clock) {
@@ -132,7 +135,7 @@ class Bench {
   std::vector<Stopwatch::Part> measure(Form form, int nodes) {
     Stopwatch watch(options_.clock), warm_up(options_.clock);
     std::vector<Workflow> flows;
-    for (int g = 0; g < kNodesAtOnce / nodes; ++g)
+    for (int g = 0; g < options_.nodes_at_once() / nodes; ++g)
       flows.push_back(engine_->parse(workflow_text(form, nodes, unused(), 1)));
     for (int i = 0; i < options_.repeats + 2; ++i) {
       Stopwatch& used = i < 2 ? warm_up : watch;
@@ -147,22 +150,21 @@ class Bench {
   // The same work once with all nodes in the workflow, once with some that come while it runs.
   void print_growth() {
     Stopwatch watch(options_.clock), warm_up(options_.clock);
-    const int expanding = kNodesAtOnce / 10 - 1;
+    const int nodes = options_.nodes_at_once(), expanding = nodes / 10 - 1;
     for (int i = 0; i < options_.repeats + 2; ++i)
       for (const bool expands : {false, true}) {
         environment_.cache.clear();
-        const std::string text = growing_text(kNodesAtOnce, expands, unused());
+        const std::string text = growing_text(nodes, expands, unused());
         (i < 2 ? warm_up : watch).time(expands ? "expanding" : "written out", [&] {
           const Ready ready =
               plan(engine::bind(engine::parse_workflow(text, "bench"), *plugins_.catalog));
-          run(ready, kNodesAtOnce + (expands ? 0 : expanding),
-              kNodesAtOnce + (expands ? 2 : 1) * expanding);
+          run(ready, nodes + (expands ? 0 : expanding), nodes + (expands ? 2 : 1) * expanding);
         });
       }
     const double flat = watch.parts()[0].median(), grown = watch.parts()[1].median();
     std::printf(
         "\n%d nodes, of which %d expand: %.2f ms written out, %.2f ms expanding, ratio %.2f\n",
-        kNodesAtOnce, expanding, flat / 1e6, grown / 1e6, grown / flat);
+        nodes, expanding, flat / 1e6, grown / 1e6, grown / flat);
   }
 
  private:
@@ -171,7 +173,7 @@ class Bench {
 
   void repeat(Form form, int nodes, Stopwatch& watch) {
     environment_.cache.clear();
-    const auto count = std::size_t(kNodesAtOnce / nodes);
+    const auto count = std::size_t(options_.nodes_at_once() / nodes);
     std::vector<std::int64_t> firsts(count);
     std::ranges::generate(firsts, [this] { return unused(); });
     const auto texts = [&](std::int64_t last) {
@@ -256,11 +258,11 @@ struct TbbGraph {
 
 // `message` starts the first node; `add` is the work of each.
 template <class Node, class Message, class Add>
-void measure_tbb(const std::string& kind, Form form, int nodes, Stopwatch& watch, Add add,
-                 Message message) {
+void measure_tbb(const std::string& kind, Form form, int nodes, int graph_count, Stopwatch& watch,
+                 Add add, Message message) {
   std::deque<TbbGraph<Node>> graphs;
   watch.time("oneTBB, " + kind + ": build", [&] {
-    for (int g = 0; g < kNodesAtOnce / nodes; ++g) {
+    for (int g = 0; g < graph_count; ++g) {
       auto& [graph, all] = graphs.emplace_back();
       for (int i = 0; i < nodes; ++i) {
         if constexpr (std::is_same_v<Message, int>)
@@ -287,13 +289,14 @@ std::vector<Stopwatch::Part> measure_tbb(Form form, int nodes, const Options& op
                                                1);
   static volatile std::int64_t sink = 0;
   Stopwatch warm_up(options.clock), watch(options.clock);
+  const int graphs = options.nodes_at_once() / nodes;
   for (int i = 0; i < options.repeats + 2; ++i) {
     Stopwatch& used = i < 2 ? warm_up : watch;
     measure_tbb<flow::continue_node<flow::continue_msg>>(
-        "continue_node", form, nodes, used, [](flow::continue_msg) { sink = sink + 1; },
+        "continue_node", form, nodes, graphs, used, [](flow::continue_msg) { sink = sink + 1; },
         flow::continue_msg());
     measure_tbb<flow::function_node<int, int>>(
-        "function_node", form, nodes, used, [](int value) { return value + 1; }, 1);
+        "function_node", form, nodes, graphs, used, [](int value) { return value + 1; }, 1);
   }
   return watch.parts();
 }
@@ -303,11 +306,11 @@ std::vector<Stopwatch::Part> measure_tbb(Form form, int nodes, const Options& op
 
 using Columns = std::vector<std::vector<Stopwatch::Part>>;  // by size
 
-void print(const Columns& columns) {
+void print(const Columns& columns, int nodes_at_once) {
   for (std::size_t part = 0; part < columns.front().size(); ++part) {
     std::printf("%-36s", columns.front()[part].name.c_str());
     const auto ns = [&](const std::vector<Stopwatch::Part>& size) {
-      return size[part].median() / kNodesAtOnce;
+      return size[part].median() / nodes_at_once;
     };
     for (const auto& size : columns) std::printf("%10.1f", ns(size));
     std::printf("%12.2f\n", ns(columns.back()) / ns(columns.front()));
@@ -318,18 +321,19 @@ int run(const Options& options) {
   Bench bench(options);
   std::printf("ns a node, medians of %d, %s; each of %d nodes in graphs of the size\n",
               options.repeats,
-              options.clock == CLOCK_MONOTONIC ? "on the clock" : "of the processor", kNodesAtOnce);
+              options.clock == CLOCK_MONOTONIC ? "on the clock" : "of the processor",
+              options.nodes_at_once());
   for (const Form form : {Form::chain, Form::fan}) {
     std::printf("\n%-36s", name_of(form));
     for (const int size : options.sizes) std::printf("%10d", size);
     std::printf("%12s\n", "last : first");
     Columns ours;
     for (const int size : options.sizes) ours.push_back(bench.measure(form, size));
-    print(ours);
+    print(ours, options.nodes_at_once());
 #if defined(HEDDLE_WITH_TBB)
     Columns theirs;
     for (const int size : options.sizes) theirs.push_back(measure_tbb(form, size, options));
-    print(theirs);
+    print(theirs, options.nodes_at_once());
 #endif
   }
   if (options.sizes.size() > 1) bench.print_growth();
@@ -351,7 +355,9 @@ int main(int argc, char** argv) {
     if (std::strcmp(argv[i], "--clock") == 0)
       options.clock = CLOCK_MONOTONIC;
     else if (std::strcmp(argv[i], "--nodes") == 0 && i + 1 < argc)
-      options.sizes = {std::clamp(std::atoi(argv[++i]), 2, heddle::bench::kNodesAtOnce)};
+      options.sizes = {std::clamp(std::atoi(argv[++i]), 2, heddle::bench::kMostNodes)};
+    else if (std::strcmp(argv[i], "--large") == 0)
+      options.sizes = {10'000, heddle::bench::kMostNodes};
     else
       options.repeats = std::max(1, std::atoi(argv[i]));
   }
