@@ -175,9 +175,16 @@ NodeOption Options::option(NodeIndex n, std::uint32_t home,
   if (spec.flops > 0 || spec.bytes > 0)
     result.task.seconds = prices_.rates(home).seconds({OpKind::other, spec.flops, spec.bytes});
   const std::vector<CallSpec>& calls = calls_of(n);
+  std::vector<Hash128> models;  // those that differ: the same one stays where it is
+  for (const CallSpec& call : calls)
+    if (const Hash128 model = get_model(*call.model)->identity;
+        std::ranges::find(models, model) == models.end())
+      models.push_back(model);
   for (std::size_t c = 0; c < calls.size(); ++c) {
     const Model& model = *get_model(*calls[c].model);
-    PlacedCall placed = place_call({model, node.hints, home, candidates, prices_, loads_of(n, c)});
+    const auto turn = std::ranges::find(models, model.identity) - models.begin();
+    PlacedCall placed = place_call({model, node.hints, home, candidates, prices_, loads_of(n, c),
+                                    std::uint32_t(turn), models.size() > 1});
     placed.load_seconds *= 1 - resident_share(model, placed.placement, loads_of(n, c));
     result.fits = result.fits && placed.fits;
     result.task.seconds += placed.seconds;

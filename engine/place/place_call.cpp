@@ -69,8 +69,6 @@ class Chooser {
     return device_names(devices, topology_);
   }
 
-  // ---- ways ----
-
   void add_resident(std::uint32_t device) {
     CallPlacement placement;
     placement.devices = {device};
@@ -195,8 +193,6 @@ class Chooser {
     stream_last();
   }
 
-  // ---- which of them ----
-
   void add_blocks() {
     CallPlacement placement;
     placement.parallel = ParallelMode::layers;
@@ -222,8 +218,11 @@ class Chooser {
     if (mode == ParallelMode::none) return add_alone(allowed_);
     if (allowed_.size() < 2)
       refuse(mode, cat("it needs two devices or more, and there is ", names(allowed_)));
-    if (mode == ParallelMode::cfg && known_ && load().set_count < 2)
-      refuse(mode, "the call has one branch");
+    if (mode == ParallelMode::cfg && known_ && load().set_count < 2) {
+      if (!request_.has_others) refuse(mode, "the call has one branch");
+      const std::vector<std::uint32_t> devices = first_devices(counts(mode).front());
+      return add_alone({devices[request_.turn % devices.size()]});
+    }
     if (mode == ParallelMode::data && known_ && load().batch < 2)
       refuse(mode, "the batch has one item, or the model has no batch axis");
     for (const std::size_t count : counts(mode)) add_parallel(mode, first_devices(count));

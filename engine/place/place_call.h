@@ -19,13 +19,18 @@ struct CallRequest {
   const Prices& prices;
   std::vector<std::shared_ptr<const CallLoad>>
       loads;  // by device; empty: the call's shapes are not known
+  // A node may call several models, as where each branch has patches of its own: which of them
+  // this one is, and whether there are others.
+  std::uint32_t turn = 0;
+  bool has_others = false;
 };
 
 // blocks > device of the loader > device of the caller > what is fastest. `parallel` of the loader,
 // else of the caller, is forced. A list of devices on a loader means layers over all of them unless
-// `parallel` says another way; a list on a caller, or a kind, says which devices may be used.
-// Throws not_found and invalid_argument for devices, patterns and parallel modes that cannot be
-// (saying which there are), out_of_memory for a forced way that finds no room (bytes wanted and
+// `parallel` says another way; a list on a caller, or a kind, says which devices may be used. A
+// call of one branch that has others beside it goes, by `cfg`, as a whole to one of the devices, in
+// turn. Throws not_found and invalid_argument for devices, patterns and parallel modes that cannot
+// be (saying which there are), out_of_memory for a forced way that finds no room (bytes wanted and
 // there, by device). When nothing was forced and nothing fits, the answer says so.
 PlacedCall place_call(const CallRequest& request);
 

@@ -78,8 +78,15 @@ CallPlacement decide(const Environment& environment, const Caller& caller, const
                      const CallSpec& call) {
   const Topology topology = topology_now(environment);
   const Prices prices(topology, environment.costs);
-  CallRequest request{
-      model, caller.node.hints, caller.assignment.device, caller.assignment.devices, prices, {}};
+  // What comes beside it nobody knows yet.
+  CallRequest request{model,
+                      caller.node.hints,
+                      caller.assignment.device,
+                      caller.assignment.devices,
+                      prices,
+                      {},
+                      caller.number,
+                      true};
   if (topology.devices.size() > 1) {
     std::map<heddle_dtype, std::shared_ptr<const CallLoad>> loads;
     for (const DeviceFacts& device : topology.devices) {

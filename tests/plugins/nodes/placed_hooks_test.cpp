@@ -98,6 +98,28 @@ BOOST_AUTO_TEST_CASE(hooks_give_the_same_bytes_however_the_model_is_placed) {
       draw(options_for({"fake:0", "fake:1"}), {.hints = split("cfg"), .negative_clip = hooked})));
 }
 
+// Each text has weights of its own, so that each is a call of its own.
+BOOST_AUTO_TEST_CASE(branches_with_hooks_of_their_own_are_spread_over_devices) {
+  const Flow given{.hints = R"(, "parallel": "cfg", "device": "fake:0,fake:1")"};
+  Engine engine(options_for({"fake:0", "fake:1"}));
+  const std::string plan = engine.plan(engine.parse(flow(given)));
+  for (const char* way : {"resident on fake:0", "resident on fake:1"})
+    BOOST_TEST(plan.find(way) != std::string::npos, plan);
+  BOOST_TEST(
+      same_bytes(draw(options_for({"cpu:0"})), draw(options_for({"fake:0", "fake:1"}), given)));
+}
+
+BOOST_AUTO_TEST_CASE(one_branch_alone_is_not_spread) {
+  const Flow given{.hints = R"(, "parallel": "cfg", "device": "fake:0,fake:1")",
+                   .clip = R"(["loader", 1])"};
+  std::string text = flow(given);
+  text.replace(text.find(R"("cfg": 3.0)"), 10, R"("cfg": 1.0)");
+  Engine engine(options_for({"fake:0", "fake:1"}));
+  const std::string said =
+      heddle::test::engine_refusal([&] { engine.start(engine.parse(text)).wait(); });
+  BOOST_TEST(said.find("parallel mode 'cfg' is not possible") != std::string::npos, said);
+}
+
 // Less and less memory, down to what holds the sessions of one of the models only.
 BOOST_AUTO_TEST_CASE(hooks_give_the_same_bytes_in_little_memory) {
   const std::vector<float> alone = draw(options_for({"fake:0"}));
