@@ -349,7 +349,8 @@ BOOST_AUTO_TEST_CASE(every_number_of_every_node_is_checked_whoever_made_it) {
   for (const engine::NodeTypeRef& type : shipped()) {
     std::vector<const heddle_port*> numbers;
     for (std::uint32_t i = 0; i < type->input_count(); ++i)
-      if (is_int_port(type->input(i)) || is_float_port(type->input(i)))
+      if (!type->check(i).is_judged() &&
+          (is_int_port(type->input(i)) || is_float_port(type->input(i))))
         numbers.push_back(&type->input(i));
     if (numbers.empty()) continue;
     // Else nothing that follows would get as far as the node.
@@ -370,7 +371,7 @@ BOOST_AUTO_TEST_CASE(every_choice_of_every_node_is_checked_whoever_made_it) {
   for (const engine::NodeTypeRef& type : shipped())
     for (std::uint32_t i = 0; i < type->input_count(); ++i) {
       const heddle_port& port = type->input(i);
-      if (!is_choice_port(port)) continue;
+      if (!is_choice_port(port) || type->check(i).is_judged()) continue;
       ++inputs;
       for (const char* odd : {"s:no such choice", "s:", "i:0", "f:nan"})
         check_value(*this, *type, port, {odd, false});
