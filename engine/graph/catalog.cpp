@@ -19,6 +19,12 @@ bool is_file(const heddle_widget& widget) {
   return widget.kind == HEDDLE_WIDGET_FILE || widget.kind == HEDDLE_WIDGET_FOLDER;
 }
 
+void add_listed(const heddle_widget& widget, std::vector<std::string>& names) {
+  for (const char* const* choice = widget.choices; choice != nullptr && *choice != nullptr;
+       ++choice)
+    names.emplace_back(*choice);
+}
+
 std::string_view source_of(const heddle_widget& widget) {
   return widget.source == nullptr ? std::string_view() : std::string_view(widget.source);
 }
@@ -76,15 +82,14 @@ void Catalog::set_file_lister(FileLister lister, FilePlaces places) {
 }
 
 std::vector<std::string> Catalog::choices(const heddle_widget& widget) const {
-  if (is_file(widget)) {
-    return lister_ == nullptr ? std::vector<std::string>()
-                              : lister_(source_of(widget), widget.kind);
-  }
   std::vector<std::string> names;
+  if (is_file(widget)) {
+    if (lister_ != nullptr) names = lister_(source_of(widget), widget.kind);
+    add_listed(widget, names);
+    return names;
+  }
   if (widget.kind != HEDDLE_WIDGET_CHOICE) return names;
-  for (const char* const* choice = widget.choices; choice != nullptr && *choice != nullptr;
-       ++choice)
-    names.emplace_back(*choice);
+  add_listed(widget, names);
   for (const Extension& extension : extensions(source_of(widget))) {
     const auto* named = static_cast<const NamedDesc*>(extension.desc);
     if (named->size >= sizeof(NamedDesc) && named->name != nullptr) names.emplace_back(named->name);

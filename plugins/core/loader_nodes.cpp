@@ -134,10 +134,15 @@ std::uint64_t UnetLoaderGGUF::fingerprint(Context& ctx) {
 }
 
 void VAELoader::execute(Context& ctx) {
+  if (std::string(ctx[vae_name]) == kPixelSpace) {
+    ctx[vae] = pixel_space();
+    return;
+  }
   const Checkpoint file = open(ctx, vae_name);
   ctx[vae] = vae_value(ctx, autoencoder_part(file).value_or(file), Value());
 }
 std::uint64_t VAELoader::fingerprint(Context& ctx) {
+  if (ctx.has(vae_name) && std::string(ctx[vae_name]) == kPixelSpace) return 0;
   return fingerprint_of_inputs(ctx, {&vae_name});
 }
 

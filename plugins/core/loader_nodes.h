@@ -61,9 +61,14 @@ struct UNETLoader {
 };
 
 struct VAELoader {
+  // Latents that are pictures, of models that work on those.
+  static constexpr const char* kPixelSpace = "pixel_space";
+  static constexpr const char* kBuiltIn[] = {kPixelSpace, nullptr};
+
   static constexpr Info info{"VAELoader", 1, "Load VAE", "loaders", "An autoencoder alone.",
                              kLoader};
-  static constexpr Input<std::string> vae_name{"vae_name", Widget{.source = "vae"}};
+  static constexpr Input<std::string> vae_name{
+      "vae_name", Widget{.choices = kBuiltIn, .source = "vae", .kind = HEDDLE_WIDGET_FILE}};
   static constexpr Output<Value> vae{"VAE", 0, "", "VAE"};
   static constexpr auto ports = heddle::ports(vae_name, vae);
   static void execute(Context& ctx);

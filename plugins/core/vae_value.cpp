@@ -20,6 +20,17 @@ Value vae_value(Context& ctx, const Checkpoint& file, const Value& config) {
   return vae.value();
 }
 
+Value pixel_space() {
+  constexpr std::int64_t kColours = 3;
+  return Record()
+      .set("pixel_space", value_of(true))
+      .set("scale", value_of(1.0))
+      .set("shift", value_of(0.0))
+      .set("channels", value_of(kColours))
+      .set("downscale", value_of(std::int64_t{1}))
+      .value();
+}
+
 Value with_latents_of(const Value& model, const Value& vae) {
   Record settings(model_settings(model));
   settings.set("latent_scale", vae.field("scale")).set("latent_shift", vae.field("shift"));

@@ -10,6 +10,9 @@ namespace heddle::loaders {
 // an encoder gives a VAE that decodes.
 Value vae_value(Context& ctx, const Checkpoint& file, const Value& config);
 
+// Of "pixel_space": three channels, a cell for each pixel, from -1 to 1. It has no model.
+Value pixel_space();
+
 // The model with the latent constants of that VAE in its settings.
 Value with_latents_of(const Value& model, const Value& vae);
 

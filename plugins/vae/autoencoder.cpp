@@ -41,6 +41,7 @@ std::optional<Autoencoder> usable(const Value& vae) {
 }
 
 Value model_of(const Value& vae, const char* side) {
+  if (vae.get<bool>("pixel_space", false)) return {};
   const Value model = vae.field(side);
   if (model.is(HEDDLE_KIND_MODEL)) return model;
   throw Error(HEDDLE_INVALID_ARGUMENT, std::string("vae: this autoencoder's file has no ") + side +
@@ -92,8 +93,14 @@ Tensor covered_by_cells(const Tensor& picture, const Autoencoder& autoencoder) {
       .slice(3, 0, kColours);
 }
 
+Tensor decoded(Context& ctx, const Value& decoder, const Tensor& z) {
+  if (!decoder) return ops::cast(ctx, z.permute({0, 2, 3, 1}), HEDDLE_F32);
+  return call_model(ctx, decoder, Record().set("z", value_of(z)).value()).get<Tensor>("image", {});
+}
+
 Tensor mean_of(Context& ctx, const Value& encoder, const Tensor& picture) {
   const Tensor centred = ops::scale_clamp(ctx, picture, {2, -1, -kUnlimited, kUnlimited});
+  if (!encoder) return ops::cast(ctx, centred.permute({0, 3, 1, 2}), HEDDLE_F32);
   const Value encoded = call_model(ctx, encoder, Record().set("image", value_of(centred)).value());
   return encoded.get<Tensor>("mean", {});
 }

@@ -24,7 +24,7 @@ struct Autoencoder {
 // None where reading the value throws: the run says it, with the node's name.
 std::optional<Autoencoder> usable(const Value& vae);
 
-// Its "decoder" or "encoder"; throws where its file has none.
+// Its "decoder" or "encoder"; empty where latents are pictures. Throws where its file has none.
 Value model_of(const Value& vae, const char* side);
 
 // The samples of a latent: (B, C, h, w), with the autoencoder's channels.
@@ -47,6 +47,10 @@ struct CoveredPart {
 CoveredPart covered_part(const Shape& picture, const Autoencoder& autoencoder);
 // Its red, green and blue.
 Tensor covered_by_cells(const Tensor& picture, const Autoencoder& autoencoder);
+
+// What the decoder makes of latents in its own units: pictures (B, H, W, 3) from -1 to 1.
+// `decoder`: of model_of(), as below.
+Tensor decoded(Context& ctx, const Value& decoder, const Tensor& z);
 
 // The encoder's mean for pictures (B, H, W, 3) from 0 to 1, in its own units.
 Tensor mean_of(Context& ctx, const Value& encoder, const Tensor& picture);

@@ -116,8 +116,7 @@ void VaeDecodeTiled::execute(Context& ctx) {
       ctx.make_host({items, work.out.size.height, work.out.size.width, kColours}, HEDDLE_F32);
   const auto decode = [&](std::int64_t item, const Tile& tile) {
     const Tensor z = raw_of(ctx, part_of(latents, item, tile, 2), given, autoencoder);
-    return call_model(ctx, decoder, Record().set("z", value_of(z)).value())
-        .get<Tensor>("image", {});
+    return decoded(ctx, decoder, z);
   };
   float* const numbers = pictures.data<float>();
   put_together(ctx, work, items, 1, decode, numbers);

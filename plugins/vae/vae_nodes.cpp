@@ -28,9 +28,7 @@ void VaeDecode::execute(Context& ctx) {
   const Autoencoder autoencoder(value);
   Tensor z = samples_of(latent, autoencoder);
   if (latent.get<bool>("scaled", false)) z = raw_of(ctx, z, latent, autoencoder);
-  const Value decoded =
-      call_model(ctx, model_of(value, "decoder"), Record().set("z", value_of(z)).value());
-  ctx[image] = ops::scale_clamp(ctx, decoded.get<Tensor>("image", {}), {0.5, 0.5, 0, 1});
+  ctx[image] = ops::scale_clamp(ctx, decoded(ctx, model_of(value, "decoder"), z), {0.5, 0.5, 0, 1});
 }
 
 void VaeDecode::infer(Infer& question) {
