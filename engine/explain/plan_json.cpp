@@ -87,6 +87,7 @@ Json call_json(const PlacedCall& call, const Topology& topology) {
       .set("seconds", call.seconds)
       .set("step_seconds", call.step_seconds)
       .set("load_seconds", call.load_seconds);
+  if (!report.why.empty()) json.set("why", report.why);
   if (report.step_count > 0)
     json.set("steps", report.step_count)
         .set("branches", report.set_count)

@@ -91,7 +91,9 @@ std::string call_text(const PlacedCall& call, const Topology& topology) {
                   ? "on"
                   : cat(parallel_name(call.placement.parallel), " over"),
               " ", device_names(call.placement.devices, topology), " (", report.reason, ")");
-  text = printable(text) + "\n" + inside_text(report, topology);
+  text = printable(text) + "\n";
+  if (!report.why.empty()) text += line_of("        ", "why: ", report.why);
+  text += inside_text(report, topology);
   for (const Alternative& way : report.alternatives) text += alternative_text(way, topology);
   return text;
 }

@@ -5,6 +5,13 @@
 
 namespace heddle::engine {
 
+std::uint64_t lacking_bytes(const Alternative& alternative) {
+  std::uint64_t bytes = 0;
+  for (const DeviceNeed& need : alternative.needs)
+    bytes += need.wanted_bytes - std::min(need.wanted_bytes, need.there_bytes);
+  return bytes;
+}
+
 std::string shortage_text(const Alternative& alternative, const Topology& topology) {
   std::vector<std::string> parts;
   for (const DeviceNeed& need : alternative.needs)

@@ -27,10 +27,14 @@ struct Alternative {
   double step_seconds = 0;  // of these, each step
   std::vector<DeviceNeed> needs;
   bool fits = true;
+  bool streamed = false;  // weights pass in every step
   bool automatic = true;  // may be chosen when nobody asks for it
   bool chosen = false;
   std::string note;  // "changes the rounding, so only by \"parallel\""
 };
+
+// That its devices lack, all together.
+std::uint64_t lacking_bytes(const Alternative& alternative);
 
 // "gpu:0 wants 23.4 GiB of 16.0 GiB", for every device that is short.
 std::string shortage_text(const Alternative& alternative, const Topology& topology);
@@ -74,7 +78,8 @@ struct CallReport {
   std::uint32_t step_count = 0, set_count = 0;  // 0: not known
   double step_flops = 0;                        // of all branches, in one step; 0: not known
   std::string reason;                           // "device of the loader", "the fastest that fits"
-  std::vector<CallPart> parts;                  // by device; empty: one device has all
+  std::string why;  // a sentence, of choices among devices that differ; empty: nothing to explain
+  std::vector<CallPart> parts;            // by device; empty: one device has all
   std::vector<std::string> whole;         // of `tensor`: weights that no device has a part of,
                                           // by block and slot
   std::vector<Alternative> alternatives;  // what was compared; empty where nothing was
@@ -94,6 +99,8 @@ struct PlacedCall {
   std::vector<std::uint64_t>
       budgets;  // that it was placed with, by device of the topology; 0: none
   double load_seconds = 0, seconds = 0, step_seconds = 0;  // as estimated; 0 where nothing is known
+  // That it was compared with: as if one device loaded all of it.
+  double compared_load_seconds = 0;
   CallReport report;
 };
 

@@ -1,5 +1,6 @@
 #include "engine/place/call_parts.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "engine/base/text.h"
@@ -72,6 +73,77 @@ std::vector<CallPart> call_parts(const Graph& graph, const CallPlacement& placem
   for (std::uint32_t i = 0; i < placement.devices.size(); ++i)
     parts.push_back(part_of(graph, placement, load(placement.devices[i]), i));
   return parts;
+}
+
+namespace {
+
+// Of the alternatives that may be taken and for which this holds, the fastest once it is loaded.
+template <class Is>
+const Alternative* fastest_of(const std::vector<Alternative>& all, Is&& is) {
+  const Alternative* best = nullptr;
+  for (const Alternative& a : all)
+    if (a.fits && a.automatic && is(a) && (best == nullptr || a.seconds < best->seconds)) best = &a;
+  return best;
+}
+
+std::string percent(double part, double all) {
+  return cat(std::lround(100 * part / std::max(all, 1e-12)), "%");
+}
+
+// How many percent more than `taken` the other takes.
+std::string longer(const Alternative& taken, const Alternative& other) {
+  if (other.seconds < 1.005 * taken.seconds) return cat(other.name, " gains too little");
+  return cat(other.name, " takes ", percent(other.seconds - taken.seconds, taken.seconds),
+             " longer");
+}
+
+std::string shares_text(const CallReport& report, std::uint64_t weight_bytes,
+                        const Prices& prices) {
+  double room = 0, speed = 0;
+  const auto room_of = [&](const CallPart& part) {
+    return double(usable_bytes(prices.topology().devices[part.device]));
+  };
+  const auto speed_of = [&](const CallPart& part) {
+    return prices.rates(part.device).flops_per_second;
+  };
+  for (const CallPart& part : report.parts) room += room_of(part), speed += speed_of(part);
+  std::vector<std::string> shares;
+  for (const CallPart& part : report.parts)
+    shares.push_back(
+        cat(device_name(part.device, prices.topology()), " has ", percent(room_of(part), room),
+            " of their room and ", percent(speed_of(part), speed), " of their speed and takes ",
+            percent(double(part.weight_bytes), double(weight_bytes)), " of the weights"));
+  return join(shares, ", ");
+}
+
+}  // namespace
+
+std::string why_among_unequal(const CallReport& report, std::uint64_t weight_bytes,
+                              const Prices& prices) {
+  const auto taken = std::ranges::find_if(report.alternatives, &Alternative::chosen);
+  const auto is_alone = [](const Alternative& a) { return a.needs.size() == 1; };
+  if (taken == report.alternatives.end() || !taken->fits) return "";
+  if (is_alone(*taken) && !taken->streamed) return "";
+  const Alternative* const alone = fastest_of(
+      report.alternatives, [&](const Alternative& a) { return is_alone(a) && !a.streamed; });
+  const Alternative* const streamed =
+      fastest_of(report.alternatives, [](const Alternative& a) { return a.streamed; });
+  const Alternative* const together = fastest_of(
+      report.alternatives, [&](const Alternative& a) { return !is_alone(a) && !a.streamed; });
+  const std::string all_in_place =
+      alone != nullptr ? longer(*taken, *alone)
+                       : cat(format_bytes(weight_bytes), " of weights fit on no single device");
+  std::string others;
+  if (taken->streamed)
+    others = together == nullptr ? "nor on several together"
+                                 : cat(longer(*taken, *together), " with all of them in place");
+  else if (streamed == nullptr)
+    others = "they fit on these together";
+  else
+    others = cat("they fit on these together, and ", longer(*taken, *streamed));
+  if (alone != nullptr && !taken->streamed && streamed == nullptr) others.clear();
+  const std::string shares = shares_text(report, weight_bytes, prices);
+  return cat(all_in_place, others.empty() ? "" : "; ", others, shares.empty() ? "" : "; ", shares);
 }
 
 }  // namespace heddle::engine

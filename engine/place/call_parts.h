@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/place/alternatives.h"
+#include "engine/place/costs.h"
 #include "engine/program/workload.h"
 
 namespace heddle::engine {
@@ -13,5 +14,11 @@ namespace heddle::engine {
 // the topology; one without sets says what weights there are and no more.
 std::vector<CallPart> call_parts(const Graph& graph, const CallPlacement& placement,
                                  const std::function<const CallLoad&(std::uint32_t device)>& load);
+
+// Why a call among devices that differ is divided, or its weights pass, and what share each device
+// has: of a report with its alternatives and parts. Empty where it is whole on one device.
+// `weight_bytes`: of the model.
+std::string why_among_unequal(const CallReport& report, std::uint64_t weight_bytes,
+                              const Prices& prices);
 
 }  // namespace heddle::engine

@@ -241,6 +241,12 @@ CallEstimate estimate_without_rest(const CallCase& call, const CallPlacement& pl
   }
 }
 
+CallEstimate estimate_alone(const CallCase& call, std::uint32_t device) {
+  CallPlacement alone;
+  alone.devices = {device};
+  return estimate({call.graph, call.loads, device, call.prices}, alone);
+}
+
 CallEstimate estimate(const CallCase& call, const CallPlacement& placement) {
   // Devices that take turns rest in between.
   if (placement.parallel != ParallelMode::layers ||

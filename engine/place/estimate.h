@@ -46,6 +46,8 @@ struct CallEstimate {
 };
 
 CallEstimate estimate(const CallCase& call, const CallPlacement& placement);
+// All of it on one device, called from there.
+CallEstimate estimate_alone(const CallCase& call, std::uint32_t device);
 
 // Whether what follows can tell what streaming takes: of blocks that are whole.
 bool can_stream(const CallPlacement& placement);

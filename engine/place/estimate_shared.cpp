@@ -180,10 +180,7 @@ class SharedWork {
   // Activations as on one device; of tokens and items, the share of them.
   DeviceNeed need_of(std::size_t i) const {
     const std::uint32_t d = placement_.devices[i];
-    CallPlacement alone;
-    alone.devices = {d};
-    const CallCase here{call_.graph, call_.loads, d, call_.prices};
-    DeviceNeed need = estimate(here, alone).needs.front();
+    DeviceNeed need = estimate_alone(call_, d).needs.front();
     const std::uint64_t activations = need.wanted_bytes - call_.load(d).weight_bytes;
     need.wanted_bytes =
         weight_bytes(i) + (placement_.parallel == ParallelMode::tensor

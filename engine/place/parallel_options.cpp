@@ -6,16 +6,12 @@
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/place/call_hints.h"
+#include "engine/place/device_choice.h"
 #include "engine/place/place_call.h"
 
 namespace heddle::engine {
 
 namespace {
-
-bool alike(const DeviceFacts& a, const DeviceFacts& b) {
-  return a.kind == b.kind && a.model == b.model && a.compute == b.compute &&
-         usable_bytes(a) == usable_bytes(b);
-}
 
 // The devices of a call's placement decide its home when the node itself may be anywhere.
 std::optional<std::vector<std::uint32_t>> wished_homes(const std::vector<CallSpec>& calls,
@@ -53,6 +49,13 @@ std::vector<std::uint32_t> beside(std::uint32_t home,
 bool says_something(const Hints& hints) {
   return !hints.device.empty() || !hints.parallel.empty() || !hints.blocks.empty() ||
          !hints.prefer.empty();
+}
+
+// The same choice, with a word on those that other devices would have made possible.
+bool explains_more(const NodeOption& a, const NodeOption& b) {
+  return a.assignment.devices == b.assignment.devices &&
+         std::ranges::any_of(a.assignment.calls,
+                             [](const PlacedCall& call) { return !call.report.why.empty(); });
 }
 
 void add_models(const Value& value, bool all, std::vector<CallSpec>& calls) {
@@ -188,8 +191,11 @@ NodeOption Options::option(NodeIndex n, std::uint32_t home,
     placed.load_seconds *= 1 - resident_share(model, placed.placement, loads_of(n, c));
     result.fits = result.fits && placed.fits;
     result.task.seconds += placed.seconds;
-    if (placed.load_seconds > 0)
-      result.task.loads.emplace_back(load_number(model, placed.placement), placed.load_seconds);
+    if (placed.load_seconds > 0) {
+      result.task.loads.emplace_back(load_number(model, placed.placement),
+                                     placed.compared_load_seconds);
+      result.load_seconds.push_back(placed.load_seconds);
+    }
     for (const std::uint32_t d : placed.placement.devices)
       if (std::ranges::find(result.assignment.devices, d) == result.assignment.devices.end())
         result.assignment.devices.push_back(d);
@@ -231,7 +237,10 @@ std::vector<NodeOption> Options::of(NodeIndex n, const std::vector<std::uint32_t
       };
       if (*std::ranges::find_if(homes.devices, same) != home) continue;
       NodeOption sharded = option(n, home, homes.devices, reason);
-      if (sharded.assignment.devices.size() > 1) options.push_back(std::move(sharded));
+      if (sharded.assignment.devices.size() > 1)
+        options.push_back(std::move(sharded));
+      else if (explains_more(sharded, options.back()))
+        options.back() = std::move(sharded);
     }
     return options;
   } catch (Error& error) {

@@ -14,6 +14,8 @@ struct NodeOption {
   Assignment assignment;
   TaskOption task;
   bool fits = true;
+  // By load of the task: what it takes. The task has what it is compared with.
+  std::vector<double> load_seconds;
 };
 
 class Options {

@@ -14,6 +14,8 @@ namespace heddle::engine {
 
 namespace {
 
+constexpr double kStreamingGain = 0.98;  // of the time without it: what streaming has to gain
+
 // Devices that compute equal bytes at equal speed, in the order of the topology.
 std::vector<std::vector<std::uint32_t>> equal_devices(const Topology& topology) {
   std::vector<std::vector<std::uint32_t>> classes;
@@ -33,6 +35,27 @@ std::vector<std::vector<std::uint32_t>> equal_devices(const Topology& topology) 
   return classes;
 }
 
+// Classes whose devices differ in model only: they compute the same ops in the same types.
+std::vector<std::vector<std::uint32_t>> pools_of(
+    const Topology& topology, const std::vector<std::vector<std::uint32_t>>& classes) {
+  std::vector<std::vector<std::uint32_t>> pools;  // of classes
+  const auto first = [&](std::uint32_t c) -> const DeviceFacts& {
+    return topology.devices[classes[c].front()];
+  };
+  for (std::uint32_t c = 0; c < classes.size(); ++c) {
+    const auto same = std::ranges::find_if(pools, [&](const auto& pool) {
+      return first(pool.front()).kind == first(c).kind &&
+             first(pool.front()).compute == first(c).compute;
+    });
+    if (same != pools.end())
+      same->push_back(c);
+    else
+      pools.push_back({c});
+  }
+  std::erase_if(pools, [](const auto& pool) { return pool.size() < 2; });
+  return pools;
+}
+
 class Placer {
  public:
   Placer(const PlaceRequest& request, const Prices& prices)
@@ -44,22 +67,33 @@ class Placer {
       throw Error(Code::io, cat("no device is left to run on: ",
                                 join(left_out_texts(request_.topology), "; ")));
     std::optional<Try> best, crowded;
-    bool all_fit = true;
-    const auto consider = [&](const std::vector<std::uint32_t>& candidates) {
+    // Whether memory was enough for every weight to stay.
+    const auto consider = [&](const std::vector<std::uint32_t>& candidates,
+                              double gain = 1 - 1e-9) {
       Try attempt = with(candidates);
-      all_fit = all_fit && attempt.misfit == kGraphInputs;
       if (attempt.misfit != kGraphInputs) {
         if (!refused_) {
           refused_ = shortage(attempt);
           crowded = std::move(attempt);
         }
-        return;
+        return false;
       }
-      if (!best || attempt.schedule.seconds < best->schedule.seconds * (1 - 1e-9))
+      const bool is_roomy = !attempt.streams;
+      if (!best || attempt.compared_seconds < best->compared_seconds * gain)
         best = std::move(attempt);
+      return is_roomy;
     };
-    for (const auto& candidates : classes) consider(candidates);
-    if (!all_fit && classes.size() > 1) {
+    std::vector<bool> is_roomy;
+    for (const auto& candidates : classes) is_roomy.push_back(consider(candidates));
+    for (const std::vector<std::uint32_t>& pool : pools_of(request_.topology, classes)) {
+      if (std::ranges::all_of(pool, [&](std::uint32_t c) { return is_roomy[c]; })) continue;
+      std::vector<std::uint32_t> together;
+      for (const std::uint32_t c : pool)
+        together.insert(together.end(), classes[c].begin(), classes[c].end());
+      std::ranges::sort(together);
+      consider(together, 1 + 1e-9);  // where nothing gains, it tells what was compared
+    }
+    if (refused_ && classes.size() > 1) {
       std::vector<std::uint32_t> every;
       for (std::uint32_t d = 0; d < request_.topology.devices.size(); ++d)
         if (request_.topology.devices[d].left_out.empty()) every.push_back(d);
@@ -68,6 +102,7 @@ class Placer {
     if (best) return finish(std::move(*best));
     if (request_.misfits == PlaceRequest::Misfits::refused) throw *refused_;
     crowded->schedule = schedule(crowded->tasks, prices_);
+    settle(*crowded);
     Placement placement = finish(std::move(*crowded));
     placement.warnings.push_back(refused_->full());
     return placement;
@@ -80,6 +115,10 @@ class Placer {
     TaskGraph tasks;
     TaskSchedule schedule;
     NodeIndex misfit = kGraphInputs;  // a node that has no room anywhere
+    bool streams = false;             // weights of a call that was chosen
+    // What attempts are compared by. Loading counts as among the ways of each call, and weights
+    // that pass have to gain what they have to gain there.
+    double compared_seconds = 0;
   };
 
   Try with(const std::vector<std::uint32_t>& candidates) {
@@ -103,8 +142,30 @@ class Placer {
     }
     attempt.tasks.load_count = options_.load_count();
     attempt.tasks.busy_seconds = request_.device_load.busy_seconds;
-    if (attempt.misfit == kGraphInputs) attempt.schedule = schedule(attempt.tasks, prices_);
+    if (attempt.misfit != kGraphInputs) return attempt;
+    attempt.schedule = schedule(attempt.tasks, prices_);
+    settle(attempt);
     return attempt;
+  }
+
+  // From here on the tasks that were chosen say what loading takes.
+  void settle(Try& attempt) const {
+    bool is_other = false;
+    for (std::size_t t = 0; t < attempt.options.size(); ++t) {
+      const NodeOption& taken = attempt.options[t][attempt.schedule.options[t]];
+      TaskOption& task = attempt.tasks.tasks[t].options[attempt.schedule.options[t]];
+      for (std::size_t l = 0; l < task.loads.size(); ++l) {
+        is_other = is_other || task.loads[l].second != taken.load_seconds[l];
+        task.loads[l].second = taken.load_seconds[l];
+      }
+      attempt.streams =
+          attempt.streams || std::ranges::any_of(taken.assignment.calls, &PlacedCall::streamed);
+    }
+    attempt.compared_seconds =
+        attempt.streams ? attempt.schedule.seconds / kStreamingGain : attempt.schedule.seconds;
+    if (is_other)
+      attempt.schedule.seconds =
+          simulate(attempt.tasks, attempt.schedule.order, attempt.schedule.options, prices_);
   }
 
   static constexpr std::uint32_t kNoValue = 0xffffffff;

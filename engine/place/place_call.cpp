@@ -7,6 +7,9 @@
 #include "engine/base/text.h"
 #include "engine/place/call_hints.h"
 #include "engine/place/call_parts.h"
+#include "engine/place/device_choice.h"
+#include "engine/place/pipeline.h"
+#include "engine/place/unequal_layers.h"
 #include "engine/program/partition.h"
 
 namespace heddle::engine {
@@ -45,7 +48,6 @@ class Chooser {
   struct Way {
     CallPlacement placement;
     Alternative alternative;
-    bool streamed = false;
   };
 
   void add(CallPlacement placement, std::string name, bool automatic = true,
@@ -81,10 +83,16 @@ class Chooser {
     if (!known_ || resident.alternative.fits || !can_stream(resident.placement)) return;
     for (const std::uint32_t d : resident.placement.devices)
       if (!has_limit(topology_.devices[d])) return;
-    Way way{resident.placement, {}, true};
+    add_streamed(resident.placement, std::move(name), resident.alternative.automatic,
+                 resident.alternative.note);
+  }
+  void add_streamed(CallPlacement placement, std::string name, bool automatic = true,
+                    std::string note = "") {
+    Way way{std::move(placement), {}};
     way.alternative.name = std::move(name);
-    way.alternative.automatic = resident.alternative.automatic;
-    way.alternative.note = resident.alternative.note;
+    way.alternative.automatic = automatic;
+    way.alternative.streamed = true;
+    way.alternative.note = std::move(note);
     annotate(way.alternative, estimate_streamed(case_, way.placement));
     ways_.push_back(std::move(way));
   }
@@ -105,14 +113,11 @@ class Chooser {
 
   // Activations take their room first; weights are spread over what is left.
   std::vector<double> available(const std::vector<std::uint32_t>& devices) const {
-    std::vector<double> fractions;
-    for (const std::uint32_t d : devices) {
-      double available = double(usable_bytes(topology_.devices[d]));
-      if (known_)
-        available -= double(alone(d).needs.front().wanted_bytes - case_.load(d).weight_bytes);
-      fractions.push_back(std::max(available, 1.0));
-    }
-    return fractions;
+    if (known_) return bytes_for_weights(case_, devices);
+    std::vector<double> bytes;
+    for (const std::uint32_t d : devices)
+      bytes.push_back(std::max(double(usable_bytes(topology_.devices[d])), 1.0));
+    return bytes;
   }
 
   void add_layers(const std::vector<std::uint32_t>& devices) {
@@ -139,12 +144,19 @@ class Chooser {
     add(placement, cat("layers over ", names(devices)), same_type,
         same_type ? "" : "the devices compute in different types, so only by a hint");
     stream_last();
-    if (devices.size() != 2 || !known_) return;
-    if (auto folded =
-            partition_folded(case_.graph, load(), fractions[0] / (fractions[0] + fractions[1]))) {
-      placement.of_block = std::move(*folded);
-      add(std::move(placement), cat("layers over ", names(devices), ", folded"), same_type);
-    }
+    if (devices.size() == 2 && known_) add_folded(devices, fractions, same_type);
+  }
+
+  void add_folded(const std::vector<std::uint32_t>& devices, const std::vector<double>& fractions,
+                  bool automatic) {
+    auto folded =
+        partition_folded(case_.graph, load(), fractions[0] / (fractions[0] + fractions[1]));
+    if (!folded) return;
+    CallPlacement placement;
+    placement.parallel = ParallelMode::layers;
+    placement.devices = devices;
+    placement.of_block = std::move(*folded);
+    add(std::move(placement), cat("layers over ", names(devices), ", folded"), automatic);
   }
 
   void add_sets(const std::vector<std::uint32_t>& devices) {
@@ -164,15 +176,10 @@ class Chooser {
   std::vector<double> speeds(const std::vector<std::uint32_t>& devices) const {
     std::vector<double> fractions;
     for (const std::uint32_t d : devices)
-      fractions.push_back(known_ ? 1 / std::max(alone(d).seconds, 1e-12) : 1);
+      fractions.push_back(known_ ? 1 / std::max(estimate_alone(case_, d).seconds, 1e-12) : 1);
     const double all = std::accumulate(fractions.begin(), fractions.end(), 0.0);
     for (double& fraction : fractions) fraction /= all;
     return fractions;
-  }
-  CallEstimate alone(std::uint32_t device) const {
-    CallPlacement placement;
-    placement.devices = {device};
-    return estimate({case_.graph, case_.loads, device, case_.prices}, placement);
   }
 
   void add_sharded(ParallelMode mode, const std::vector<std::uint32_t>& devices) {
@@ -225,7 +232,7 @@ class Chooser {
     }
     if (mode == ParallelMode::data && known_ && load().batch < 2)
       refuse(mode, "the batch has one item, or the model has no batch axis");
-    for (const std::size_t count : counts(mode)) add_parallel(mode, first_devices(count));
+    for (const std::size_t count : counts(mode)) add_parallel(mode, first(count));
   }
 
   void add_parallel(ParallelMode mode, const std::vector<std::uint32_t>& devices) {
@@ -243,44 +250,36 @@ class Chooser {
   std::vector<std::size_t> counts(ParallelMode mode) const {
     if (wish_.all_devices) return {allowed_.size()};
     if (mode == ParallelMode::cfg) return {2};
-    std::vector<std::size_t> tried;
-    for (std::size_t n = 2; n <= allowed_.size();
-         n = n < 4 ? n + 1 : std::min(2 * n, std::max(allowed_.size(), n + 1)))
-      tried.push_back(n);
-    return tried;
+    return counts_of_devices(allowed_.size());
   }
 
-  // Home and those with most room, in the order in which they are allowed.
-  std::vector<std::uint32_t> first_devices(std::size_t count) const {
-    if (count >= allowed_.size()) return allowed_;
-    std::vector<std::size_t> order(allowed_.size() - 1);
-    std::iota(order.begin(), order.end(), std::size_t(1));
-    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
-      return usable_bytes(topology_.devices[allowed_[a]]) >
-             usable_bytes(topology_.devices[allowed_[b]]);
-    });
-    order.resize(count - 1);
-    std::ranges::sort(order);
-    std::vector<std::uint32_t> devices{allowed_.front()};
-    for (const std::size_t i : order) devices.push_back(allowed_[i]);
-    return devices;
+  std::vector<std::uint32_t> first(std::size_t count) const {
+    return first_devices(allowed_, count, topology_);
   }
 
-  // Of devices that are alike, home and one other stand for all.
-  std::vector<std::uint32_t> distinct() const {
-    std::vector<std::uint32_t> kept;
-    for (const std::uint32_t d : allowed_) {
-      const auto alike = [&](std::uint32_t k) {
-        const DeviceFacts &a = topology_.devices[k], &b = topology_.devices[d];
-        const LinkFacts la = topology_.link(request_.home, k),
-                        lb = topology_.link(request_.home, d);
-        return k != request_.home && a.model == b.model && a.kind == b.kind &&
-               a.compute == b.compute && usable_bytes(a) == usable_bytes(b) && la.kind == lb.kind &&
-               la.bytes_per_second == lb.bytes_per_second;
-      };
-      if (d == request_.home || std::ranges::none_of(kept, alike)) kept.push_back(d);
+  // Of devices that differ: which, in which order, and how much of the model each takes.
+  void add_unequal_layers(const std::vector<std::uint32_t>& devices) {
+    const std::size_t before = ways_.size();
+    for (LayersWay& way : unequal_layers(case_, devices)) {
+      const std::string name = cat("layers over ", names(way.placement.devices));
+      if (way.streamed)
+        add_streamed(std::move(way.placement), cat(name, ", streamed"));
+      else
+        add(std::move(way.placement), name);
     }
-    return kept;
+    if (ways_.size() == before) return add_layers(devices);  // says what is lacking
+    const std::vector<std::uint32_t> two = first_devices(devices, 2, topology_);
+    add_folded(two, available(two), true);
+  }
+
+  void add_automatic_layers() {
+    std::vector<std::uint32_t> devices = allowed_;
+    std::erase_if(devices, [&](std::uint32_t d) {
+      return topology_.devices[d].compute != topology_.devices[allowed_.front()].compute;
+    });
+    if (devices.size() > 1 && !all_alike(devices, request_.prices))
+      return add_unequal_layers(first_devices(devices, kMostStages, topology_));
+    for (const std::size_t count : counts(ParallelMode::layers)) add_layers(first(count));
   }
 
   void add_automatic() {
@@ -289,37 +288,39 @@ class Chooser {
                                                                                 : allowed_.front());
       return;
     }
-    add_alone(distinct());
+    add_alone(distinct_devices(allowed_, request_.home, topology_));
     if (allowed_.size() < 2) return;
-    for (const std::size_t count : counts(ParallelMode::layers)) add_layers(first_devices(count));
-    if (load().set_count > 1) add_sets(first_devices(2));
+    add_automatic_layers();
+    if (load().set_count > 1) add_sets(first(2));
     if (load().batch > 1)
       for (const std::size_t count : counts(ParallelMode::data))
-        if (std::int64_t(count) <= load().batch)
-          add_sharded(ParallelMode::data, first_devices(count));
+        if (std::int64_t(count) <= load().batch) add_sharded(ParallelMode::data, first(count));
     for (const ParallelMode mode : {ParallelMode::sequence, ParallelMode::tensor})
       add_sharded(mode, allowed_);
   }
 
   PlacedCall choose() {
     std::size_t best = ways_.size();
-    // That several devices load their layers sooner is no reason to occupy them all: loading counts
-    // as if one did it.
+    // That several devices load their layers sooner is no reason to occupy them all, and that what
+    // passes need not be loaded is none to bring it in every call: loading counts as if one device
+    // did all of it.
     double alone = 0;
     for (const Way& way : ways_)
       if (way.placement.devices.size() == 1 && way.alternative.automatic)
         alone = std::max(alone, way.alternative.load_seconds);
-    const auto total = [&](std::size_t w) {
-      return ways_[w].alternative.seconds +
-             (ways_[w].placement.parallel == ParallelMode::layers
-                  ? std::max(alone, ways_[w].alternative.load_seconds)
-                  : ways_[w].alternative.load_seconds);
+    const auto loading = [&](std::size_t w) {
+      return std::max(alone, ways_[w].alternative.load_seconds);
     };
+    const auto total = [&](std::size_t w) { return ways_[w].alternative.seconds + loading(w); };
     const auto may = [&](std::size_t w) {
       return ways_[w].alternative.fits && (forced_ || ways_[w].alternative.automatic);
     };
-    for (std::size_t w = 0; w < ways_.size(); ++w)
-      if (may(w) && (best == ways_.size() || total(w) < kWorthIt * total(best))) best = w;
+    // What passes in every step needs links that others use, too: it has to gain as much again.
+    for (const bool streamed : {false, true})
+      for (std::size_t w = 0; w < ways_.size(); ++w)
+        if (ways_[w].alternative.streamed == streamed && may(w) &&
+            (best == ways_.size() || total(w) < kWorthIt * total(best)))
+          best = w;
     PlacedCall placed;
     placed.fits = best < ways_.size();
     if (!placed.fits) {
@@ -332,9 +333,10 @@ class Chooser {
     Way& way = ways_[best];
     way.alternative.chosen = true;
     placed.placement = std::move(way.placement);
-    placed.streamed = way.streamed;
+    placed.streamed = way.alternative.streamed;
     for (const DeviceFacts& device : topology_.devices) placed.budgets.push_back(device.budget);
     placed.load_seconds = way.alternative.load_seconds;
+    placed.compared_load_seconds = loading(best);
     placed.seconds = way.alternative.seconds;
     placed.step_seconds = way.alternative.step_seconds;
     placed.report = report(placed);
@@ -359,23 +361,20 @@ class Chooser {
         case_.graph, placed.placement,
         [&](std::uint32_t d) -> const CallLoad& { return known_ ? case_.load(d) : load(); });
     if (placed.placement.parallel == ParallelMode::tensor) report.whole = load().whole;
-    if (known_)
-      for (Way& way : ways_) report.alternatives.push_back(std::move(way.alternative));
+    if (!known_) return report;
+    for (Way& way : ways_) report.alternatives.push_back(std::move(way.alternative));
+    if (!forced_ && !all_alike(allowed_, request_.prices))
+      report.why = why_among_unequal(report, load().weight_bytes, request_.prices);
     return report;
   }
 
   // Of what does not fit, the way that lacks the least.
   std::size_t least_short() const {
-    const auto lacking = [&](const Way& way) {
-      std::uint64_t bytes = 0;
-      for (const DeviceNeed& need : way.alternative.needs)
-        bytes += need.wanted_bytes - std::min(need.wanted_bytes, need.there_bytes);
-      return bytes;
-    };
     std::size_t best = ways_.size();
     for (std::size_t w = 0; w < ways_.size(); ++w)
       if ((forced_ || ways_[w].alternative.automatic) &&
-          (best == ways_.size() || lacking(ways_[w]) < lacking(ways_[best])))
+          (best == ways_.size() ||
+           lacking_bytes(ways_[w].alternative) < lacking_bytes(ways_[best].alternative)))
         best = w;
     return best;
   }

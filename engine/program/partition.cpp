@@ -7,22 +7,8 @@
 
 namespace heddle::engine {
 
-namespace {
-
-// The groups as a chain, in the order of the graph, with what each cut between them carries in a
-// step.
-struct Chain {
-  std::vector<double> before;  // weight bytes of the groups before each cut; the last: all
-  struct Value {
-    std::uint32_t first = 0, last = 0;  // the group that makes it, and the last that reads it
-    double bytes = 0;
-  };
-  std::vector<Value> values;
-  std::vector<double> crossing;  // by cut: bytes of all values that are made before and read behind
-};
-
-Chain chain_of(const Graph& graph, const CallLoad& load) {
-  Chain chain;
+GroupChain group_chain(const Graph& graph, const CallLoad& load) {
+  GroupChain chain;
   const std::size_t groups = load.groups.size();
   chain.before.assign(groups + 1, 0);
   for (const NodeIndex n : graph.order)
@@ -33,7 +19,7 @@ Chain chain_of(const Graph& graph, const CallLoad& load) {
       chain.before[load.blocks[n].group + 1] +=
           (load.set_count > 0 ? load.work(n, 0).flops : 0) + 1;
   std::partial_sum(chain.before.begin(), chain.before.end(), chain.before.begin());
-  std::map<Source, Chain::Value> values;
+  std::map<Source, GroupChain::Value> values;
   for (const NodeIndex n : graph.order) {
     if (load.blocks[n].phase != load.main) continue;
     const Node& node = graph.nodes[n];
@@ -45,7 +31,8 @@ Chain chain_of(const Graph& graph, const CallLoad& load) {
         continue;  // brought once, not in every step
       const std::uint32_t made = is_input ? 0 : load.blocks[link->node].group,
                           read = load.blocks[n].group;
-      Chain::Value& value = values.try_emplace(*link, Chain::Value{made, made, 0}).first->second;
+      GroupChain::Value& value =
+          values.try_emplace(*link, GroupChain::Value{made, made, 0}).first->second;
       value.first = std::min({value.first, made, read});
       value.last = std::max({value.last, made, read});
       if (value.bytes > 0) continue;
@@ -64,13 +51,22 @@ Chain chain_of(const Graph& graph, const CallLoad& load) {
   return chain;
 }
 
+std::vector<std::uint32_t> blocks_of_groups(const Graph& graph, const CallLoad& load,
+                                            const std::vector<std::uint32_t>& of_group) {
+  std::vector<std::uint32_t> of_block(graph.nodes.size(), 0);
+  for (const NodeIndex n : graph.order) of_block[n] = of_group[load.blocks[n].group];
+  return of_block;
+}
+
+namespace {
+
 constexpr double kNearlyEven = 0.05;
 
 // The cut from `begin` to `end` that lies near `target` bytes and costs least; the nearest one when
 // none is near.
 template <class Price>
-std::uint32_t best_cut(const Chain& chain, std::uint32_t begin, std::uint32_t end, double target,
-                       Price price) {
+std::uint32_t best_cut(const GroupChain& chain, std::uint32_t begin, std::uint32_t end,
+                       double target, Price price) {
   const double near = kNearlyEven * chain.before.back();
   std::uint32_t best = begin;
   const auto rank = [&](std::uint32_t cut) {
@@ -86,7 +82,7 @@ std::uint32_t best_cut(const Chain& chain, std::uint32_t begin, std::uint32_t en
 
 std::vector<std::uint32_t> partition(const Graph& graph, const CallLoad& load,
                                      const std::vector<double>& fractions) {
-  const Chain chain = chain_of(graph, load);
+  const GroupChain chain = group_chain(graph, load);
   const auto groups = std::uint32_t(load.groups.size());
   const double all = std::accumulate(fractions.begin(), fractions.end(), 0.0);
   std::vector<std::uint32_t> of_group(groups, 0);
@@ -106,14 +102,12 @@ std::vector<std::uint32_t> partition(const Graph& graph, const CallLoad& load,
     for (std::uint32_t g = begin; g < end; ++g) of_group[g] = d;
     begin = end;
   }
-  std::vector<std::uint32_t> of_block(graph.nodes.size(), 0);
-  for (const NodeIndex n : graph.order) of_block[n] = of_group[load.blocks[n].group];
-  return of_block;
+  return blocks_of_groups(graph, load, of_group);
 }
 
 std::optional<std::vector<std::uint32_t>> partition_folded(const Graph& graph, const CallLoad& load,
                                                            double first_fraction) {
-  const Chain chain = chain_of(graph, load);
+  const GroupChain chain = group_chain(graph, load);
   const auto groups = std::uint32_t(load.groups.size());
   if (groups < 3) return {};
   const double inner = chain.before.back() * (1 - first_fraction);
@@ -130,7 +124,7 @@ std::optional<std::vector<std::uint32_t>> partition_folded(const Graph& graph, c
         kNearlyEven * chain.before.back())
       continue;
     double bytes = 0;
-    for (const Chain::Value& v : chain.values) {
+    for (const GroupChain::Value& v : chain.values) {
       // Made outside and read inside, or the other way round; a value read on both sides is copied
       // once.
       const bool first_inside = v.first >= begin && v.first < end,
@@ -140,10 +134,9 @@ std::optional<std::vector<std::uint32_t>> partition_folded(const Graph& graph, c
     if (!best || bytes < best->bytes) best = Best{bytes, begin, end};
   }
   if (!best) return {};
-  std::vector<std::uint32_t> of_block(graph.nodes.size(), 0);
-  for (const NodeIndex n : graph.order)
-    of_block[n] = load.blocks[n].group >= best->begin && load.blocks[n].group < best->end ? 1 : 0;
-  return of_block;
+  std::vector<std::uint32_t> of_group(groups, 0);
+  std::fill(of_group.begin() + best->begin, of_group.begin() + best->end, 1u);
+  return blocks_of_groups(graph, load, of_group);
 }
 
 }  // namespace heddle::engine

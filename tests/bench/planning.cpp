@@ -31,7 +31,7 @@ engine::Graph workflow(std::size_t count, engine::Inferred& inferred) {
   node->in("a", "TENSOR").out("TENSOR");
   const engine::NodeTypeRef type = test::type_of(node);
   for (engine::NodeIndex n = 0; n < count; ++n) {
-    engine::Node made{std::to_string(n), "", type, {std::monostate()}, {}, {}, {}};
+    engine::Node made{std::to_string(n), "", type, false, {std::monostate()}, {}, {}, {}};
     if (n > 0) made.inputs[0] = engine::Source{n % 2 == 0 ? n - 1 : 0, 0};
     graph.nodes.push_back(std::move(made));
     graph.order.push_back(n);
