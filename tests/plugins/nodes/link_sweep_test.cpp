@@ -87,7 +87,10 @@ constexpr const char* kVideoNodes =
 // What the options of a port without a widget of ours say that it may be given.
 std::optional<std::string> value_by_options(const heddle_port& port) {
   const engine::Json options = engine::parse_json(port.widget->extra, port.name);
-  if (const engine::Json* standard = options.find("default")) return engine::write_json(*standard);
+  if (const engine::Json* standard = options.find("default")) {
+    const std::string text = engine::write_json(*standard);
+    return standard->is_array() ? cat(R"({"__value__": )", text, "}") : text;
+  }
   if (port.type == std::string_view("COMFY_DYNAMICCOMBO_V3"))
     return engine::write_json(options.at("options").at(std::size_t{0}).at("key"));
   if (port.type == std::string_view("IMAGECOMPARE")) return "{}";
@@ -184,7 +187,10 @@ struct SweepFixture {
     }
     for (const Provider& provider : kProviders)
       if (port.type == std::string(provider.type)) return provider.link;
-    if ((port.flags & HEDDLE_PORT_OPTIONAL) != 0) return std::nullopt;
+    // What has inputs of its own is given these.
+    const std::string_view type_name = port.type;
+    const bool has_own = type_name == "COMFY_AUTOGROW_V3" || type_name == "COMFY_DYNAMICGROUP_V3";
+    if (has_own || (port.flags & HEDDLE_PORT_OPTIONAL) != 0) return std::nullopt;
     BOOST_ERROR("the sweep does not know what to give to the input "
                 << port.name << " of " << type.name() << ", a " << port.type
                 << ". Add a node that makes a small one to provider_nodes() and kProviders, or a "

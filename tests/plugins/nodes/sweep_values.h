@@ -123,6 +123,7 @@ inline std::optional<std::string> small_literal(const std::string& name) {
       {"final_height", "64"},
       {"cell_width", "32"},
       {"cell_height", "32"},
+      {"resize_method", R"("Stretch")"},
       {"clip_name", R"("clip_l.safetensors")"},
       {"clip_name1", R"("clip_l.safetensors")"},
       {"clip_name2", R"("t5.safetensors")"},
