@@ -50,6 +50,14 @@ void APG::execute(Context& ctx) {
        {}});
 }
 
+void FreSca::execute(Context& ctx) {
+  ctx[out] = with_patch(ctx[model], "fresca",
+                        {{{"scale_low", ctx[scale_low]},
+                          {"scale_high", ctx[scale_high]},
+                          {"freq_cutoff", double(ctx[freq_cutoff])}},
+                         {}});
+}
+
 void CFGNorm::execute(Context& ctx) {
   const bool of_noise = ctx.has(pre_cfg) && ctx[pre_cfg];
   ctx[out] = with_patch(ctx[model], of_noise ? "cfg_norm_noise" : "cfg_norm",

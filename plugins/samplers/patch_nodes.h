@@ -94,6 +94,32 @@ struct APG {
   static void execute(Context& ctx);
 };
 
+struct FreSca {
+  static constexpr Widget kLow{
+      .number = 1, .max = 10, .step = 0.01, .extra = R"({"advanced": true, "min": 0, "max": 10})"};
+  static constexpr Widget kHigh{.number = 1.25,
+                                .max = 10,
+                                .step = 0.01,
+                                .extra = R"({"advanced": true, "min": 0, "max": 10})"};
+
+  static constexpr Info info{"FreSca",
+                             1,
+                             "FreSca",
+                             "experimental",
+                             "Coarse and fine parts of the guidance, each scaled by itself.",
+                             patch_ports::kExperimental};
+  static constexpr Input<Value> model = patch_ports::model();
+  static constexpr Input<double> scale_low{"scale_low", kLow, "Of coarse parts."};
+  static constexpr Input<double> scale_high{"scale_high", kHigh, "Of fine parts."};
+  static constexpr Input<std::int64_t> freq_cutoff{
+      "freq_cutoff",
+      Widget{.number = 20, .min = 1, .max = 10000, .step = 1, .extra = patch_ports::kAdvanced},
+      "How many frequencies around the middle count as coarse."};
+  static constexpr Output<Value> out = patch_ports::model_out();
+  static constexpr auto ports = heddle::ports(model, scale_low, scale_high, freq_cutoff, out);
+  static void execute(Context& ctx);
+};
+
 struct CFGNorm {
   static constexpr Info info{"CFGNorm",
                              1,

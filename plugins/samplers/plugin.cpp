@@ -13,6 +13,7 @@
 #include "latent_nodes.h"
 #include "latent_operation_nodes.h"
 #include "latent_scale_nodes.h"
+#include "latent_size_nodes.h"
 #include "latent_transform_nodes.h"
 #include "model_sampling_nodes.h"
 #include "pair_latent_nodes.h"
@@ -47,7 +48,7 @@ HEDDLE_PLUGIN(
     LatentCrop, LatentCut, LatentCutToBatch, TrimVideoLatent, LatentBatchSeedBehavior,
     EmptyFlux2LatentImage, EmptyHunyuanLatentVideo, EmptyHunyuanVideo15Latent,
     EmptyHunyuanImageLatent, EmptyLTXVLatentVideo, EmptyMochiLatentVideo, EmptyCosmosLatentVideo,
-    EmptyMiniMaxH3LatentAV, LTXVConcatAVLatent, LTXVSeparateAVLatent,
+    EmptyMiniMaxH3LatentAV, LTXVConcatAVLatent, LTXVSeparateAVLatent, GetLatentSize,
     EmptyChromaRadianceLatentImage, EmptyQwenImageLayeredLatentImage, FluxGuidance,
     ConditioningZeroOut, ConditioningCombine, ConditioningConcat, ConditioningAverage,
     ConditioningSetAreaStrength, ConditioningMultiply, ConditioningSetArea,
@@ -57,7 +58,7 @@ HEDDLE_PLUGIN(
     PairConditioningSetProperties, PairConditioningSetPropertiesAndCombine,
     PairConditioningSetDefaultCombine, PairConditioningCombine, DualCFGGuider, DualModelGuider,
     SkipLayerGuidanceDiT, SkipLayerGuidanceDiTSimple, SkipLayerGuidanceSD3, PerpNegGuider,
-    RescaleCFG, RenormCFG, PerpNeg, APG, CFGNorm, CFGZeroStar, TCFG, Mahiro, EpsilonScaling,
+    RescaleCFG, RenormCFG, PerpNeg, APG, FreSca, CFGNorm, CFGZeroStar, TCFG, Mahiro, EpsilonScaling,
     TemporalScoreRescaling, VideoLinearCFGGuidance, VideoTriangleCFGGuidance, CFGOverride,
     DifferentialDiffusion, EasyCache, LazyCache, ExtendIntermediateSigmas, ManualSigmas,
     SamplingPercentToSigma, LatentApplyOperation, LatentApplyOperationCFG,

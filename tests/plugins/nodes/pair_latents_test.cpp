@@ -78,6 +78,27 @@ BOOST_AUTO_TEST_CASE(other_sound_is_fitted_to_that_in_its_place) {
              text);
 }
 
+BOOST_AUTO_TEST_CASE(a_latent_is_as_large_as_its_pictures) {
+  // Width, height, frames and count, as PreviewAny shows them.
+  const auto size_of = [&](const std::string& type, const std::string& inputs) {
+    std::string nodes =
+        node("made", type, inputs) + node("size", "GetLatentSize", R"("latent": ["made", 0])");
+    for (int i = 0; i < 4; ++i)
+      nodes += cat(i > 0 ? ", " : "", "\"s", i,
+                   R"(": {"class_type": "PreviewAny", "inputs": {"source": ["size", )", i, "]}}");
+    const heddle::engine::Json shown = heddle::engine::parse_json(run(nodes, {}).ui(), "ui");
+    std::vector<std::string> sides;
+    for (int i = 0; i < 4; ++i)
+      sides.push_back(shown.at(cat("s", i)).at("text").at(std::size_t{0}).as_string());
+    return sides;
+  };
+  using Sides = std::vector<std::string>;
+  BOOST_TEST((size_of("EmptyLatentImage", R"("width": 64, "height": 48, "batch_size": 3)") ==
+              Sides{"8", "6", "1", "3"}));
+  BOOST_TEST((size_of("EmptyMiniMaxH3LatentAV", R"("width": 64, "height": 96, "length": 6)") ==
+              Sides{"4", "6", "7", "1"}));
+}
+
 BOOST_AUTO_TEST_CASE(a_clip_of_zeros_has_the_models_frames) {
   const auto sizes = [&](int length) {
     const heddle::Results results = apart(node(

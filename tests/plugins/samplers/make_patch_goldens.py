@@ -66,6 +66,15 @@ def apg(eta, threshold, momentum, cfg):
     return plain(changed, UNCOND, cfg)
 
 
+def fresca(low, high, cutoff, cfg):
+    at = torch.fft.fftshift(torch.fft.fftn(COND - UNCOND, dim=(-2, -1)), dim=(-2, -1))
+    row, column = SHAPE[-2] // 2, SHAPE[-1] // 2
+    scale = torch.full(SHAPE, high, dtype=torch.float64)
+    scale[..., row - cutoff:row + cutoff, column - cutoff:column + cutoff] = low
+    changed = torch.fft.ifftn(torch.fft.ifftshift(at * scale, dim=(-2, -1)), dim=(-2, -1)).real
+    return plain(UNCOND + changed, UNCOND, cfg)
+
+
 def cfg_norm(strength, cfg):
     mixed = plain(COND, UNCOND, cfg)
     return mixed * (norm(COND, 1) / (norm(mixed, 1) + 1e-8)).clamp(0, 1) * strength
@@ -140,6 +149,10 @@ PATCHES = [
     patch("perp_neg", 6.0, perp_neg(1.5, 6.0), neg_scale=1.5),
     patch("apg", 3.0, apg(0.5, 5.0, 0.0, 3.0), eta=0.5, norm_threshold=5.0, momentum=0.0),
     patch("apg", 3.0, apg(1.0, 0.0, -0.5, 3.0), eta=1.0, norm_threshold=0.0, momentum=-0.5),
+    patch("fresca", 4.0, fresca(0.7, 1.4, 1, 4.0), scale_low=0.7, scale_high=1.4, freq_cutoff=1),
+    patch("fresca", 4.0, fresca(0.7, 1.4, 2, 4.0), scale_low=0.7, scale_high=1.4, freq_cutoff=2),
+    patch("fresca", 4.0, fresca(0.7, 1.4, 3, 4.0), scale_low=0.7, scale_high=1.4, freq_cutoff=3),
+    patch("fresca", 4.0, fresca(0.7, 1.4, 20, 4.0), scale_low=0.7, scale_high=1.4, freq_cutoff=20),
     patch("cfg_norm", 4.0, cfg_norm(0.9, 4.0), strength=0.9),
     patch("cfg_norm_noise", 4.0, cfg_norm_noise(0.6, 4.0), strength=0.6),
     patch("cfg_zero_star", 4.0, zero_star(4.0)),

@@ -1,0 +1,42 @@
+#include "latent_size_nodes.h"
+
+namespace heddle::samplers {
+namespace {
+
+struct LatentSize {
+  std::int64_t width, height, frames, batch_size;
+};
+
+// (B, C, h, w), or (B, C, frames, h, w) of video.
+LatentSize size_of_latent(const Shape& shape) {
+  if (shape.size() != 4 && shape.size() != 5)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "latent: it has " + std::to_string(shape.size()) +
+                    " axes. Link one of pictures, which has 4, or of video, which has 5.");
+  return {shape.back(), shape[shape.size() - 2], shape.size() == 5 ? shape[2] : 1, shape[0]};
+}
+
+}  // namespace
+
+void GetLatentSize::execute(Context& ctx) {
+  const Value samples = Value(ctx[latent]).field("samples");
+  const bool is_pair = samples.is(HEDDLE_KIND_LIST) && samples.count() > 0;
+  const LatentSize size =
+      size_of_latent((is_pair ? samples.item(0) : samples).as<Tensor>().shape());
+  ctx[width] = size.width;
+  ctx[height] = size.height;
+  ctx[frames] = size.frames;
+  ctx[batch_size] = size.batch_size;
+}
+
+void GetLatentSize::infer(Infer& question) {
+  const auto shape = question.shape(latent, "samples");
+  if (!shape || (shape->size() != 4 && shape->size() != 5)) return;
+  const LatentSize size = size_of_latent(*shape);
+  question.known(width, "", value_of(size.width));
+  question.known(height, "", value_of(size.height));
+  question.known(frames, "", value_of(size.frames));
+  question.known(batch_size, "", value_of(size.batch_size));
+}
+
+}  // namespace heddle::samplers
