@@ -4,6 +4,7 @@
 #include "plugins/video/compression_nodes.h"
 #include "plugins/video/dataset_nodes.h"
 #include "plugins/video/edit_nodes.h"
+#include "plugins/video/join_nodes.h"
 #include "plugins/video/save_nodes.h"
 #include "plugins/video/save_sound_nodes.h"
 #include "plugins/video/sound_nodes.h"
@@ -17,10 +18,11 @@ const int svt_is_quiet = ::setenv("SVT_LOG", "1", 0);
 
 HEDDLE_PLUGIN("org.heddle.video", "0.1.0", LoadVideo, CreateVideo, GetVideoComponents, VideoSlice,
               SaveVideo, SaveWEBM, VideoTrim, VideoCrop, VideoTemporalCrop, VideoRandomTemporalCrop,
-              VideoFrameSample, LoadAudio, RecordAudio, EmptyAudio, TrimAudioDuration,
-              SplitAudioChannels, JoinAudioChannels, AudioConcat, AudioMerge, AudioAdjustVolume,
-              AudioEqualizer3Band, EmptyLatentAudio, SaveAudio, SaveAudioMP3, SaveAudioOpus,
-              SaveAudioAdvanced, PreviewAudio, LTXVPreprocess, LoadVideoDataSetFromFolder,
-              LoadVideoTextDataSetFromFolder, ShuffleVideoDataset, ShuffleVideoTextDataset)
+              VideoFrameSample, ConcatenateVideo, LoadAudio, RecordAudio, EmptyAudio,
+              TrimAudioDuration, SplitAudioChannels, JoinAudioChannels, AudioConcat, AudioMerge,
+              AudioAdjustVolume, AudioEqualizer3Band, EmptyLatentAudio, SaveAudio, SaveAudioMP3,
+              SaveAudioOpus, SaveAudioAdvanced, PreviewAudio, LTXVPreprocess,
+              LoadVideoDataSetFromFolder, LoadVideoTextDataSetFromFolder, ShuffleVideoDataset,
+              ShuffleVideoTextDataset)
 
 }  // namespace heddle::video

@@ -80,6 +80,44 @@ BOOST_AUTO_TEST_CASE(edits_of_the_interface_are_shown) {
                       "is below 0"));
 }
 
+BOOST_AUTO_TEST_CASE(videos_are_put_one_after_another) {
+  const auto joined = [](const std::string& more) {
+    return R"("w": {"class_type": "VideoTemporalCrop",
+                    "inputs": {"video": ["v", 0], "start_frame": 20, "length": 2}},
+              "both": {"class_type": "CreateList", "inputs": {"inputs.input0": ["w", 0], "inputs.input1": ["w", 0]}},
+              "j": {"class_type": "ConcatenateVideo",
+                    "inputs": {"videos.video0": ["both", 0], "videos.video1": ["v", 0])" +
+           more + "}}, ";
+  };
+  std::vector<float> expected;
+  for (int i = 0; i < 2; ++i)
+    expected.insert(expected.end(), all.begin() + 20 * kPicture, all.begin() + 22 * kPicture);
+  expected.insert(expected.end(), all.begin(), all.end());
+  BOOST_TEST(
+      (read("many.mp4", joined(R"(, "codec": "auto")"), "j").floats("c.images") == expected));
+  // Encoded by this node; lossy.
+  const std::vector<float> coded =
+      read("many.mp4", joined(R"(, "codec": "h264")"), "j").floats("c.images");
+  BOOST_REQUIRE(coded.size() == expected.size());
+  double sum = 0;
+  for (std::size_t i = 0; i < coded.size(); ++i) sum += std::fabs(coded[i] - expected[i]);
+  BOOST_TEST(sum / double(coded.size()) < 0.05);
+  BOOST_TEST(coded != expected);
+}
+
+BOOST_AUTO_TEST_CASE(other_sound_takes_the_place_of_that_of_all_videos) {
+  const std::string nodes =
+      R"("v": {"class_type": "LoadVideo", "inputs": {"file": "many.mp4"}},
+         "s": {"class_type": "EmptyAudio", "inputs": {"duration": 60, "sample_rate": 1000, "channels": 1}},
+         "j": {"class_type": "ConcatenateVideo", "inputs": {"videos.video0": ["v", 0],
+               "videos.video1": ["v", 0], "codec": "auto", "complete_audio": ["s", 0]}},
+         "c": {"class_type": "GetVideoComponents", "inputs": {"video": ["j", 0]}},
+         "look": {"class_type": "test.look", "inputs": {"value": ["c", 1]}})";
+  // As long as the pictures: 48 of 8 in a second.
+  BOOST_TEST((run(nodes, {"c.audio"}).shape("c.audio", "waveform") ==
+              std::vector<std::int64_t>{1, 1, 6000}));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace heddle::video
