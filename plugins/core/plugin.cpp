@@ -2,6 +2,7 @@
 // with them and of what shows a value.
 #include "attention_nodes.h"
 #include "block_merge_nodes.h"
+#include "conditioning_file_nodes.h"
 #include "hook_nodes.h"
 #include "list_nodes.h"
 #include "literal_nodes.h"
@@ -47,6 +48,6 @@ HEDDLE_PLUGIN(
     TripleCLIPLoader, QuadrupleCLIPLoader, TorchCompileModel, ModelAttentionBackend,
     ModelComputeDtype, wanBlockSwap, MultiGPU_WorkUnits, SelectModelDevice, SelectCLIPDevice,
     SelectVAEDevice, CreateHookLora, CreateHookLoraModelOnly, CreateHookModelAsLora,
-    CreateHookModelAsLoraModelOnly, WeightHookKinds)
+    CreateHookModelAsLoraModelOnly, SaveConditioning, ConditioningLoader, WeightHookKinds)
 
 }  // namespace heddle::loaders
