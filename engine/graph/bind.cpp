@@ -179,8 +179,9 @@ class Binder {
   static bool is_hidden(const heddle_port& port) { return (port.flags & HEDDLE_PORT_HIDDEN) != 0; }
   // What grows is never missing itself, its inputs may be.
   static bool is_optional(const heddle_port& port) {
-    return (port.flags & HEDDLE_PORT_OPTIONAL) != 0 ||
-           std::string_view(port.type) == "COMFY_AUTOGROW_V3";
+    const std::string_view type = port.type;
+    return (port.flags & HEDDLE_PORT_OPTIONAL) != 0 || type == "COMFY_AUTOGROW_V3" ||
+           type == "COMFY_DYNAMICGROUP_V3";
   }
 
   void report_unknown_class(NodeIndex i) {

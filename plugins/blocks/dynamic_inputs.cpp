@@ -1,6 +1,7 @@
 #include "plugins/blocks/dynamic_inputs.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 
@@ -95,6 +96,32 @@ std::vector<GrownInput> grown_inputs(Context& ctx, const heddle_port& port) {
       refuse(name, "it is required: nothing is linked to it");
   }
   return grown;
+}
+
+std::vector<Value> grouped_rows(Context& ctx, const heddle_port& port) {
+  const Value options = options_of(port);
+  const std::string prefix = std::string(port.name) + ".";
+  const auto most = options.get<std::int64_t>("max", 20);
+  std::vector<Record> rows(static_cast<std::size_t>(options.get<std::int64_t>("min", 0)));
+  for (const auto& [name, value] : extra_inputs(ctx)) {
+    if (!name.starts_with(prefix)) continue;
+    const std::string rest = name.substr(prefix.size());
+    const std::size_t dot = rest.find('.');
+    const std::string digits = rest.substr(0, dot),
+                      field = dot == rest.npos ? "" : rest.substr(dot + 1);
+    std::int64_t row = -1;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), row);
+    if (error != std::errc() || digits != std::to_string(row) || row < 0 || row >= most ||
+        field.empty())
+      refuse(name, "rows are called " + prefix + "0." + "name to " + prefix +
+                       std::to_string(most - 1) + ".name");
+    if (rows.size() <= static_cast<std::size_t>(row))
+      rows.resize(static_cast<std::size_t>(row) + 1);
+    rows[static_cast<std::size_t>(row)].set(field, value);
+  }
+  std::vector<Value> records;
+  for (const Record& row : rows) records.push_back(row.value());
+  return records;
 }
 
 ChosenVariant::ChosenVariant(Context& ctx, const Input<Variant>& input)

@@ -24,6 +24,11 @@ struct GrownInput {
 // HEDDLE_INVALID_ARGUMENT where one that has to be there is missing.
 std::vector<GrownInput> grown_inputs(Context& ctx, const heddle_port& port);
 
+// The rows of a COMFY_DYNAMICGROUP_V3 port, as many as the highest number says: records of what the
+// workflow gave, empty for a row that it leaves out. Throws HEDDLE_INVALID_ARGUMENT for a name that
+// is not "PORT.NUMBER.FIELD" with a number below the port's limit.
+std::vector<Value> grouped_rows(Context& ctx, const heddle_port& port);
+
 // The variant that a COMFY_DYNAMICCOMBO_V3 port was given, and the inputs that belong to it. An
 // input that was not given has its default. All throw HEDDLE_INVALID_ARGUMENT, with the input's
 // name, for one that is missing, of another kind or out of its range.

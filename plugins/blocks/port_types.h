@@ -14,6 +14,10 @@ struct Matching : Value {
 struct Growing : Value {
   Growing(Value value) : Value(std::move(value)) {}  // NOLINT: meant to convert
 };
+// Rows of inputs of the same names ("loras.0.strength"): extra ones, too.
+struct Grouped : Value {
+  Grouped(Value value) : Value(std::move(value)) {}  // NOLINT: meant to convert
+};
 // One of several names, each with inputs of its own ("mode.width"): extra ones, too.
 struct Variant : Value {
   Variant(Value value) : Value(std::move(value)) {}  // NOLINT: meant to convert
@@ -34,6 +38,10 @@ struct Wire<blocks::Matching> : Wire<Value> {
 template <>
 struct Wire<blocks::Growing> : Wire<Value> {
   static constexpr const char* type = "COMFY_AUTOGROW_V3";
+};
+template <>
+struct Wire<blocks::Grouped> : Wire<Value> {
+  static constexpr const char* type = "COMFY_DYNAMICGROUP_V3";
 };
 template <>
 struct Wire<blocks::Variant> : Wire<Value> {

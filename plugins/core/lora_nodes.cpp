@@ -2,6 +2,7 @@
 
 #include "lora_application.h"
 #include "model_files.h"
+#include "plugins/blocks/dynamic_inputs.h"
 
 namespace heddle::loaders {
 namespace {
@@ -24,6 +25,27 @@ Value patched_clip(LoraApplication& lora, const Value& clip, double strength) {
   if (!first) lora.leave_out(LoraPlace::first_encoder);
   if (!second) lora.leave_out(LoraPlace::second_encoder);
   return Record(clip).set("encoders", list_of(encoders)).value();
+}
+
+struct LoraRow {
+  std::filesystem::path file;
+  double strength;
+};
+// Those that count.
+std::vector<LoraRow> enabled_rows(Context& ctx, const Input<blocks::Grouped>& loras) {
+  std::vector<LoraRow> rows;
+  for (const Value& row : blocks::grouped_rows(ctx, loras.port)) {
+    const auto name = row.get<std::string>("lora_name", "");
+    const double strength = row.get<double>("strength", 1.0);
+    if (!name.empty() && strength != 0 && row.get<bool>("enabled", true))
+      rows.push_back({find_file(ctx, "loras", name), strength});
+  }
+  return rows;
+}
+std::uint64_t fingerprint_of_rows(Context& ctx, const Input<blocks::Grouped>& loras) {
+  std::vector<std::filesystem::path> files;
+  for (const LoraRow& row : enabled_rows(ctx, loras)) files.push_back(row.file);
+  return files.empty() ? 0 : fingerprint_of(ctx, files);
 }
 
 }  // namespace
@@ -54,6 +76,30 @@ void LoraLoaderModelOnly::execute(Context& ctx) {
 }
 std::uint64_t LoraLoaderModelOnly::fingerprint(Context& ctx) {
   return fingerprint_of_file(ctx, lora_name);
+}
+
+void LoadLoraModel::execute(Context& ctx) {
+  Value changed = ctx[model];
+  for (const LoraRow& row : enabled_rows(ctx, loras)) {
+    LoraApplication lora(read_lora(row.file.string()));
+    changed = lora.add_to(changed, LoraPlace::denoiser, row.strength);
+    lora.report();
+  }
+  ctx[out] = changed;
+}
+std::uint64_t LoadLoraModel::fingerprint(Context& ctx) { return fingerprint_of_rows(ctx, loras); }
+
+void LoadLoraTextEncoder::execute(Context& ctx) {
+  Value changed = ctx[clip];
+  for (const LoraRow& row : enabled_rows(ctx, loras)) {
+    LoraApplication lora(read_lora(row.file.string()));
+    changed = patched_clip(lora, changed, row.strength);
+    lora.report();
+  }
+  ctx[out] = changed;
+}
+std::uint64_t LoadLoraTextEncoder::fingerprint(Context& ctx) {
+  return fingerprint_of_rows(ctx, loras);
 }
 
 }  // namespace heddle::loaders

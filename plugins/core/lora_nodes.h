@@ -5,6 +5,7 @@
 #include <heddle/node.hpp>
 
 #include "loader_nodes.h"
+#include "value_types.h"
 
 namespace heddle::loaders {
 
@@ -65,6 +66,43 @@ struct LoraLoaderBypassModelOnly : LoraLoaderModelOnly {
                              "model/loaders",
                              "The same as LoraLoaderModelOnly.",
                              kLoader | HEDDLE_NODE_EXPERIMENTAL};
+};
+
+// Rows of LoRA files, each on top of those before it. A row without a name, of strength 0 or that
+// is not enabled is left out.
+inline constexpr Widget kLoraRows{.extra = R"({"template": {"required": {
+        "lora_name": ["COMBO", {"multiselect": false, "options": []}],
+        "strength": ["FLOAT", {"default": 1.0, "min": -100.0, "max": 100.0, "step": 0.01}],
+        "enabled": ["BOOLEAN", {"default": true}]}}, "min": 1, "max": 20, "group_name": "LoRA"})"};
+
+struct LoadLoraModel {
+  static constexpr Info info{"LoadLoraModel",
+                             1,
+                             "Load LoRA (Model)",
+                             "model/loaders",
+                             "Adds several LoRAs to a diffusion model.",
+                             kLoader | HEDDLE_NODE_ANY_INPUT};
+  static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
+  static constexpr Input<blocks::Grouped> loras{"loras", kLoraRows};
+  static constexpr Output<Value> out{"MODEL", 0, "", "MODEL"};
+  static constexpr auto ports = heddle::ports(model, loras, out);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
+struct LoadLoraTextEncoder {
+  static constexpr Info info{"LoadLoraTextEncoder",
+                             1,
+                             "Load LoRA (Text Encoder)",
+                             "model/loaders",
+                             "Adds several LoRAs to text encoders.",
+                             kLoader | HEDDLE_NODE_ANY_INPUT};
+  static constexpr Input<Value> clip{"clip", HEDDLE_PORT_PASS, "", "CLIP"};
+  static constexpr Input<blocks::Grouped> loras{"loras", kLoraRows};
+  static constexpr Output<Value> out{"CLIP", 0, "", "CLIP"};
+  static constexpr auto ports = heddle::ports(clip, loras, out);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
 };
 
 }  // namespace heddle::loaders

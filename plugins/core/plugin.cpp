@@ -48,6 +48,7 @@ HEDDLE_PLUGIN(
     TripleCLIPLoader, QuadrupleCLIPLoader, TorchCompileModel, ModelAttentionBackend,
     ModelComputeDtype, wanBlockSwap, MultiGPU_WorkUnits, SelectModelDevice, SelectCLIPDevice,
     SelectVAEDevice, CreateHookLora, CreateHookLoraModelOnly, CreateHookModelAsLora,
-    CreateHookModelAsLoraModelOnly, SaveConditioning, ConditioningLoader, WeightHookKinds)
+    CreateHookModelAsLoraModelOnly, LoadLoraModel, LoadLoraTextEncoder, SaveConditioning,
+    ConditioningLoader, WeightHookKinds)
 
 }  // namespace heddle::loaders

@@ -252,6 +252,41 @@ BOOST_AUTO_TEST_CASE(text_encoders_are_patched_by_the_other_strength) {
                             unpatched.floats("t5.last_hidden")) < kEncoderTolerance);
 }
 
+BOOST_AUTO_TEST_CASE(rows_of_files_are_added_one_after_another) {
+  const std::string rows =
+      R"("loras.0.lora_name": "diffusers.safetensors", "loras.0.strength": 0.75, "loras.0.enabled": true,
+         "loras.1.lora_name": "peft.safetensors", "loras.1.strength": 1.0, "loras.1.enabled": false,
+         "loras.2.lora_name": "peft.safetensors", "loras.2.strength": 0, "loras.2.enabled": true,
+         "loras.4.lora_name": "kohya.safetensors", "loras.4.strength": -0.5, "loras.4.enabled": true)";
+  const auto model = [&](const std::string& given) {
+    return run_on(
+               exact,
+               whole("\"m0\": " + unet("guided") +
+                     R"(, "m1": {"class_type": "LoadLoraModel", "inputs": {"model": ["m0", 0], )" +
+                     given + R"(}}, "out": )" + called(R"(["m1", 0])", "flux.")),
+               {"out.outputs"})
+        .floats("out.outputs", "out." + std::to_string(kStep));
+  };
+  BOOST_TEST(relative_error(model(rows), expected.floats("original.stacked.out")) < kExact);
+  const Results encoders = run_on(
+      exact,
+      whole(R"("loader": {"class_type": "DiffusersLoader", "inputs": {"model_path": "random"}},
+               "lora": {"class_type": "LoadLoraTextEncoder", "inputs": {"clip": ["loader", 1],
+                        "loras.0.lora_name": "kohya.safetensors", "loras.0.strength": 0.75}}, )"
+            "\"out\": " +
+            called(R"(["lora", 0])", "t5.")),
+      {"out.outputs"});
+  BOOST_TEST(relative_error(encoders.floats("out.outputs", "last_hidden.0"),
+                            expected.floats("t5.last_hidden")) < kEncoderTolerance);
+  for (const char* name :
+       {"loras.01.lora_name", "loras.20.lora_name", "loras.x.lora_name", "loras.0"}) {
+    const std::string text = heddle::test::engine_refusal(
+        [&] { model("\"" + std::string(name) + R"(": "peft.safetensors")"); });
+    BOOST_TEST(text.find("rows are called loras.0.name to loras.19.name") != std::string::npos,
+               text);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(the_loaders_list_the_files_of_the_folder) {
   for (const std::string type : {"LoraLoader", "LoraLoaderModelOnly"}) {
     const heddle::engine::Json info =
