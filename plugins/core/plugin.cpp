@@ -20,6 +20,7 @@
 #include "string_nodes.h"
 #include "text_file_nodes.h"
 #include "text_list_nodes.h"
+#include "training_nodes.h"
 #include "weight_hooks.h"
 
 namespace heddle::loaders {
@@ -49,6 +50,6 @@ HEDDLE_PLUGIN(
     ModelComputeDtype, wanBlockSwap, MultiGPU_WorkUnits, SelectModelDevice, SelectCLIPDevice,
     SelectVAEDevice, CreateHookLora, CreateHookLoraModelOnly, CreateHookModelAsLora,
     CreateHookModelAsLoraModelOnly, LoadLoraModel, LoadLoraTextEncoder, SaveConditioning,
-    ConditioningLoader, WeightHookKinds)
+    ConditioningLoader, MakeTrainingDataset, WeightHookKinds)
 
 }  // namespace heddle::loaders

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <heddle/expansion.hpp>
+#include <map>
 #include <optional>
 
 #include "plugins/blocks/data_folder.h"
@@ -54,6 +56,34 @@ Pixels corner_of(Context& ctx, const Pixels& from, const blocks::GridSize& size)
   return Pixels::image(ctx, to.tensor(), "images");
 }
 
+// All pictures in one size: the given one, and where a side is -1, that of the first.
+Tensor batch_of(Context& ctx, const std::vector<fs::path>& files, const std::string& how,
+                blocks::GridSize size) {
+  std::optional<Canvas> to;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    check_cancelled(ctx);
+    Pixels picture = Pixels::image(ctx, picture_at(ctx, files[i]), "images");
+    if (!to) {
+      if (size.height == -1) size.height = picture.extent().height;
+      if (size.width == -1) size.width = picture.extent().width;
+      to = Canvas::image(
+          ctx, {std::int64_t(files.size()), size.height, size.width, picture.extent().channels});
+    }
+    if (!(picture.extent().size() == size)) {
+      if (how == "None")
+        throw Error(HEDDLE_INVALID_ARGUMENT, files[i].string() + ": it has another size than " +
+                                                 (i == 0 ? "was asked for" : "the first picture") +
+                                                 ". Choose a resize_method.");
+      if (how == "Crop")
+        picture = corner_of(ctx, picture, size);
+      else
+        picture.resize(ctx, size, "lanczos");
+    }
+    std::copy_n(picture.row(0, 0), to->extent().picture(), to->row(std::int64_t(i), 0));
+  }
+  return to->tensor();
+}
+
 }  // namespace
 
 void LoadImageDataSetFromFolder::execute(Context& ctx) {
@@ -94,34 +124,47 @@ void LoadImageSetFromFolderNode::execute(Context& ctx) {
   const fs::path where = blocks::input_folder(ctx, ctx[folder]);
   const std::vector<fs::path> files = blocks::data_files(where, kPictureEndings);
   require_some(files, where);
-  const std::string how = ctx[resize_method];
-  std::optional<Canvas> to;
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    check_cancelled(ctx);
-    Pixels picture = Pixels::image(ctx, picture_at(ctx, files[i]), "images");
-    if (!to) {
-      Extent e = picture.extent();
-      e.count = std::int64_t(files.size());
-      to = Canvas::image(ctx, e);
-    }
-    const blocks::GridSize size = to->extent().size();
-    if (!(picture.extent().size() == size)) {
-      if (how == "None")
-        throw Error(HEDDLE_INVALID_ARGUMENT,
-                    files[i].string() +
-                        ": it has another size than the first picture. Choose a resize_method.");
-      if (how == "Crop")
-        picture = corner_of(ctx, picture, size);
-      else
-        picture.resize(ctx, size, "lanczos");
-    }
-    std::copy_n(picture.row(0, 0), to->extent().picture(), to->row(std::int64_t(i), 0));
-  }
-  ctx[images] = to->tensor();
+  ctx[images] = batch_of(ctx, files, ctx[resize_method], {-1, -1});
 }
 std::uint64_t LoadImageSetFromFolderNode::fingerprint(Context& ctx) {
   return hash_of_files(blocks::data_files(blocks::input_folder(ctx, ctx[folder]), kPictureEndings),
                        false);
+}
+
+void LoadImageTextSetFromFolderNode::execute(Context& ctx) {
+  const fs::path where = blocks::input_folder(ctx, ctx[folder]);
+  const std::vector<fs::path> files = blocks::repeated_data_files(where, kPictureEndings);
+  require_some(files, where);
+  const blocks::GridSize size{ctx.has(height) ? ctx[height] : -1, ctx.has(width) ? ctx[width] : -1};
+  if (size.height == 0 || size.width == 0)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "a side of 0 pixels leaves no picture. Give -1 for that of the first picture.");
+  ctx[images] = batch_of(ctx, files, ctx.has(resize_method) ? ctx[resize_method] : "None", size);
+  Expansion graph(ctx);
+  const Expansion::Link encoders = link_of(ctx[clip]);
+  std::map<std::string, Expansion::Link> encoded;
+  std::optional<Expansion::Link> all;
+  for (const fs::path& file : files) {
+    const std::string caption = blocks::caption_of(file);
+    auto found = encoded.find(caption);
+    if (found == encoded.end())
+      found =
+          encoded
+              .emplace(
+                  caption,
+                  graph.node("CLIPTextEncode").set("text", caption).link("clip", encoders).out())
+              .first;
+    all = all ? graph.node("ConditioningCombine")
+                    .link("conditioning_1", *all)
+                    .link("conditioning_2", found->second)
+                    .out()
+              : found->second;
+  }
+  graph.give(conditioning, *all);
+}
+std::uint64_t LoadImageTextSetFromFolderNode::fingerprint(Context& ctx) {
+  return hash_of_files(
+      blocks::repeated_data_files(blocks::input_folder(ctx, ctx[folder]), kPictureEndings), true);
 }
 
 }  // namespace heddle::image

@@ -41,22 +41,48 @@ struct LoadImageTextDataSetFromFolder {
   std::uint64_t fingerprint(Context& ctx);
 };
 
-struct LoadImageSetFromFolderNode {
-  static constexpr const char* kMethods[] = {"None", "Stretch", "Crop", "Pad", nullptr};
-  static constexpr Widget kFolder{.source = "input", .kind = HEDDLE_WIDGET_FOLDER};
-  static constexpr Widget kMethod{
-      .text = "None", .choices = kMethods, .flags = HEDDLE_PORT_OPTIONAL};
+inline constexpr const char* kFittingMethods[] = {"None", "Stretch", "Crop", "Pad", nullptr};
+inline constexpr Widget kAnyFolder{.source = "input", .kind = HEDDLE_WIDGET_FOLDER};
+inline constexpr Widget kFitting{
+    .text = "None", .choices = kFittingMethods, .flags = HEDDLE_PORT_OPTIONAL};
 
+struct LoadImageSetFromFolderNode {
   static constexpr Info info{"LoadImageSetFromFolderNode",
                              1,
                              "Load Image Dataset from Folder",
                              "loaders",
                              "All pictures of a folder in one batch, in the size of the first.",
                              kOfFolders};
-  static constexpr Input<std::string> folder{"folder", kFolder};
-  static constexpr Input<std::string> resize_method{"resize_method", kMethod};
+  static constexpr Input<std::string> folder{"folder", kAnyFolder};
+  static constexpr Input<std::string> resize_method{"resize_method", kFitting};
   static constexpr Output<Tensor> images{"IMAGE", 0, "", "IMAGE"};
   static constexpr auto ports = heddle::ports(folder, resize_method, images);
+  void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
+// The texts are encoded by nodes of their own, one for each.
+struct LoadImageTextSetFromFolderNode {
+  static constexpr Widget kSide{
+      .number = -1, .min = -1, .max = 10000, .step = 1, .flags = HEDDLE_PORT_OPTIONAL};
+
+  static constexpr Info info{
+      "LoadImageTextSetFromFolderNode",
+      1,
+      "Load Image and Text Dataset from Folder",
+      "loaders",
+      "All pictures of a folder in one batch, and the texts of the same names as a conditioning "
+      "with an entry for each picture. A folder in it that is called 3_name counts three times.",
+      kOfFolders | HEDDLE_NODE_EXPANDS};
+  static constexpr Input<std::string> folder{"folder", kAnyFolder};
+  static constexpr Input<Value> clip{"clip", HEDDLE_PORT_LINK, "", "CLIP"};
+  static constexpr Input<std::string> resize_method{"resize_method", kFitting};
+  static constexpr Input<std::int64_t> width{"width", kSide, "-1: that of the first picture."};
+  static constexpr Input<std::int64_t> height{"height", kSide, "-1: that of the first picture."};
+  static constexpr Output<Tensor> images{"IMAGE", 0, "", "IMAGE"};
+  static constexpr Output<Value> conditioning{"CONDITIONING", 0, "", "CONDITIONING"};
+  static constexpr auto ports =
+      heddle::ports(folder, clip, resize_method, width, height, images, conditioning);
   void execute(Context& ctx);
   std::uint64_t fingerprint(Context& ctx);
 };

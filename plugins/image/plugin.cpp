@@ -39,9 +39,9 @@ HEDDLE_PLUGIN("org.heddle.image", "0.1.0", SaveImage, PreviewImage, MaskPreview,
               AdjustBrightness, AdjustContrast, ShuffleDataset, ShuffleImageTextDataset,
               ImageDeduplication, ImageGrid, ImageCompare, ImageCropV2, ImageHistogram,
               SaveImageAdvanced, LoadImageDataSetFromFolder, LoadImageTextDataSetFromFolder,
-              LoadImageSetFromFolderNode, SaveSVGNode, ColorTransfer, Painter, ImageCropToMask,
-              SaveLatent, LoadLatent, LoadImageOutput, WebcamCapture, SaveImageDataSetToFolder,
-              SaveImageTextDataSetToFolder, CropByBBoxes, AddLayer, LayersFromBoundingBoxes,
-              ImageCompositor, ImageQuantize)
+              LoadImageSetFromFolderNode, LoadImageTextSetFromFolderNode, SaveSVGNode,
+              ColorTransfer, Painter, ImageCropToMask, SaveLatent, LoadLatent, LoadImageOutput,
+              WebcamCapture, SaveImageDataSetToFolder, SaveImageTextDataSetToFolder, CropByBBoxes,
+              AddLayer, LayersFromBoundingBoxes, ImageCompositor, ImageQuantize)
 
 }  // namespace heddle::image
