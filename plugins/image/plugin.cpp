@@ -5,6 +5,7 @@
 #include "plugins/image/color_transfer_nodes.h"
 #include "plugins/image/composite_nodes.h"
 #include "plugins/image/dataset_nodes.h"
+#include "plugins/image/draw_box_nodes.h"
 #include "plugins/image/filter_nodes.h"
 #include "plugins/image/folder_nodes.h"
 #include "plugins/image/latent_file_nodes.h"
@@ -19,6 +20,7 @@
 #include "plugins/image/save_nodes.h"
 #include "plugins/image/scale_nodes.h"
 #include "plugins/image/svg_nodes.h"
+#include "plugins/image/text_overlay.h"
 #include "plugins/image/transform_nodes.h"
 #include "plugins/image/view_nodes.h"
 
@@ -42,6 +44,7 @@ HEDDLE_PLUGIN("org.heddle.image", "0.1.0", SaveImage, PreviewImage, MaskPreview,
               LoadImageSetFromFolderNode, LoadImageTextSetFromFolderNode, SaveSVGNode,
               ColorTransfer, Painter, ImageCropToMask, SaveLatent, LoadLatent, LoadImageOutput,
               WebcamCapture, SaveImageDataSetToFolder, SaveImageTextDataSetToFolder, CropByBBoxes,
-              AddLayer, LayersFromBoundingBoxes, ImageCompositor, ImageQuantize)
+              AddLayer, LayersFromBoundingBoxes, ImageCompositor, ImageQuantize, TextOverlay,
+              DrawBBoxes, CreateBoundingBoxes)
 
 }  // namespace heddle::image

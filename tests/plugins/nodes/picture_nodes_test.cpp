@@ -1,5 +1,5 @@
 // Nodes of pictures, masks, latents and lists against PyTorch, kornia, Pillow and NumPy
-// (make_picture_goldens.py, make_list_goldens.py).
+// (make_picture_goldens.py, make_list_goldens.py, make_composite_goldens.py, make_text_goldens.py).
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
 #include <set>
@@ -119,6 +119,45 @@ BOOST_AUTO_TEST_CASE(nodes_of_lists_make_what_pytorch_pillow_and_numpy_make) {
 
 BOOST_AUTO_TEST_CASE(layers_and_boxes_make_what_pillow_numpy_and_pytorch_make) {
   check_cases("composite", 64);
+}
+
+BOOST_AUTO_TEST_CASE(texts_and_boxes_are_drawn_as_pillow_does) { check_cases("text", 15); }
+
+BOOST_AUTO_TEST_CASE(boxes_of_the_editor_become_pixels_and_elements) {
+  Pictures pictures("text");
+  const std::string drawn =
+      R"([{"x": 6, "y": 6, "width": 44, "height": 30, "metadata": {"type": "obj", "palette": ["#ff8000", "", "#123"]}},
+          {"x": 108, "y": 76, "width": -56, "height": -48, "metadata": {"type": "text", "text": "Hi", "desc": "red"}}])";
+  // What PreviewAny shows of the boxes and of the elements.
+  const auto made = [&](const std::string& more) {
+    const heddle::Results results = pictures.run(
+        R"({"out": {"class_type": "CreateBoundingBoxes", "inputs": {"width": 112, "height": 80, "editor_state": {"__value__": )" +
+            drawn + "}" + more + R"(}},
+            "given": {"class_type": "PrimitiveString", "inputs": {"value": "{\"type\": \"obj\", \"bbox\": [450, 54, 75, 446]}"}},
+            "a": {"class_type": "PreviewAny", "inputs": {"source": ["out", 1]}},
+            "b": {"class_type": "PreviewAny", "inputs": {"source": ["out", 2]}}})",
+        {});
+    const Json ui = heddle::engine::parse_json(results.ui(), "ui");
+    const auto shown = [&](const char* node) {
+      const std::string text = ui.at(node).at("text").at(std::size_t{0}).as_string();
+      return heddle::engine::write_json(heddle::engine::parse_json(text, node));
+    };
+    return std::pair(shown("a"), shown("b"));
+  };
+  const std::pair<std::string, std::string> own = made("");
+  BOOST_TEST(own.first ==
+             R"([[{"x":6,"y":6,"width":44,"height":30},{"x":52,"y":28,"width":56,"height":48}]])");
+  BOOST_TEST(
+      own.second ==
+      R"([{"type":"obj","bbox":[75,54,450,446],"desc":"","color_palette":["#FF8000","#123"]},)"
+      R"({"type":"text","bbox":[350,464,950,964],"text":"Hi","desc":"red"}])");
+  const std::pair<std::string, std::string> linked = made(R"(, "bboxes": ["given", 0])");
+  BOOST_TEST(linked.first == R"([[{"x":6,"y":6,"width":44,"height":30}]])");
+  // The editor began with these: what was drawn since holds.
+  const std::string seen =
+      R"(, "bboxes": ["given", 0], "last_incoming": {"__value__": [{"x": 6.0, "y": 6, "width": 44, "height": 30,
+          "metadata": {"palette": [], "type": "obj", "text": "", "desc": ""}}]})";
+  BOOST_TEST((made(seen) == own));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
