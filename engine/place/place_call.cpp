@@ -227,7 +227,7 @@ class Chooser {
       refuse(mode, cat("it needs two devices or more, and there is ", names(allowed_)));
     if (mode == ParallelMode::cfg && known_ && load().set_count < 2) {
       if (!request_.has_others) refuse(mode, "the call has one branch");
-      const std::vector<std::uint32_t> devices = first_devices(counts(mode).front());
+      const std::vector<std::uint32_t> devices = first(counts(mode).front());
       return add_alone({devices[request_.turn % devices.size()]});
     }
     if (mode == ParallelMode::data && known_ && load().batch < 2)
