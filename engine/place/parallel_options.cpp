@@ -116,6 +116,11 @@ Options::Homes Options::homes_of(NodeIndex n, const std::vector<std::uint32_t>& 
   if (const auto wished = wished_homes(calls_of(n), node.hints, request_.topology))
     return {*wished, "where its model is asked for", ""};
   homes.devices = candidates;
+  // Beside other runs the large ones are left to those that need them, where all else is equal.
+  if (!request_.device_load.busy_seconds.empty())
+    std::ranges::stable_sort(homes.devices, {}, [&](std::uint32_t d) {
+      return usable_bytes(request_.topology.devices[d]);
+    });
   return homes;
 }
 
