@@ -28,6 +28,7 @@
 #include "engine/resources/forecast.h"
 #include "engine/resources/kept_call_needs.h"
 #include "engine/resources/output_cache.h"
+#include "engine/resources/single_flight.h"
 #include "engine/tensor/call.h"
 
 namespace heddle::engine {
@@ -134,6 +135,7 @@ struct Environment : NodeServices, SharedHostMemory, RunHooks {
                       // health.h asks them
   Costs costs;        // measured, or empty
   OutputCache cache;  // goes before the devices that its values lie on
+  SingleFlight flights;
   CheckpointCache checkpoints;
   KeptCallNeeds kept_call_needs;
   Admission admission;

@@ -41,11 +41,14 @@ Value share_unseen(const Value& value) {
 }  // namespace
 
 std::optional<std::span<const Value>> OutputCache::Reading::find(const Hash128& key,
-                                                                 const RunWork* own) const {
+                                                                 const RunWork* own,
+                                                                 std::uint64_t but_of) const {
   const auto found = state_->places.find(key);
   if (found == state_->places.end()) return std::nullopt;
   Entry& entry = state_->entries[found->second];
   const WorkMark& by = entry.by;
+  if (but_of != 0 && (by.work == nullptr ? by.mark == but_of : by.work.get() == own))
+    return std::nullopt;
   if (by.work != nullptr && by.work.get() != own && !by.work->hold(by.mark)) return std::nullopt;
   entry.last_use = ++state_->clock;
   return std::span<const Value>(entry.outputs);

@@ -95,9 +95,9 @@ class OutputCache::Reading {
  public:
   // The outputs, as long as this object lives; nothing when the key is not known, or when what
   // makes them has been given up. From now on it is not, unless it is `own`, which the caller may
-  // give up.
-  std::optional<std::span<const Value>> find(const Hash128& key,
-                                             const RunWork* own = nullptr) const;
+  // give up. `but_of`: nothing of what that run has made, which has this number and `own` work.
+  std::optional<std::span<const Value>> find(const Hash128& key, const RunWork* own = nullptr,
+                                             std::uint64_t but_of = 0) const;
 
  private:
   friend class OutputCache;

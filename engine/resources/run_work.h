@@ -53,7 +53,7 @@ class RunWork {
 // Who made something that is kept, and when.
 struct WorkMark {
   std::shared_ptr<RunWork> work = nullptr;  // nullptr: it does not come from a device
-  std::uint64_t mark = 0;
+  std::uint64_t mark = 0;  // without work: the number of the run; 0: none has made it
 };
 
 }  // namespace heddle::engine

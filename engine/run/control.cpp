@@ -37,6 +37,7 @@ void RunControl::cancel() {
   }
   stop();
   work->give_up();
+  if (const auto wake = wake_.lock(); *wake) (*wake)();
 }
 
 bool RunControl::rearm() {
@@ -47,6 +48,7 @@ bool RunControl::rearm() {
   work_ = std::make_shared<RunWork>();
   return true;
 }
+void RunControl::wake_by(std::function<void()> wake) { wake_.lock()->swap(wake); }
 void RunControl::stop() { set(cancelled_, true); }
 void RunControl::pause() { set(paused_, true); }
 void RunControl::resume() { set(paused_, false); }

@@ -6,9 +6,11 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 
+#include "engine/base/guarded.h"
 #include "engine/resources/run_work.h"
 
 namespace heddle::engine {
@@ -39,6 +41,10 @@ class RunControl {
   // more. False: its owner has cancelled it. REQUIRES: nothing of it is executing.
   bool rearm();
   bool cancelled() const { return cancelled_.load(std::memory_order_acquire); }
+
+  // Called at the end of cancel(), on its thread, until there is another or none: for whoever waits
+  // for what this object does not know. Not to be set with a lock that it takes.
+  void wake_by(std::function<void()> wake);
 
   // What the run has on devices, as far as nobody but the run wants it.
   const std::shared_ptr<RunWork>& work() const { return work_; }
@@ -81,6 +87,7 @@ class RunControl {
   const std::shared_ptr<WakeUp> wake_up_ = std::make_shared<WakeUp>();
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
+  Guarded<std::function<void()>> wake_;
 };
 
 }  // namespace heddle::engine

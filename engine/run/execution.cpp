@@ -25,12 +25,18 @@ Execution::Execution(const RunRequest& request, Environment& environment, Observ
                    &use_,
                    nullptr,
                    &models_,
-                   [this](std::string_view id) { return look_up(id); }},
+                   [this](std::string_view id) { return look_up(id); },
+                   [this] { environment_.flights.drop(*this); }},
       transfers_(run_, plan_, schedule_, environment, request.timeline, request.steps),
       use_(environment),
       forecast_(environment.forecast, graph_, plan_.order.empty() ? graph_.order : plan_.order),
+      member_(environment.flights),
       schedule_(run_, static_cast<std::uint32_t>(environment.devices.size())) {
   result_.timings.reserve(graph_.nodes.size());
+  control_.wake_by([this] {
+    const Lock lock(mutex_);
+    changed_.notify_all();
+  });
 }
 
 RunResult Execution::run() {
@@ -46,6 +52,7 @@ RunResult Execution::run() {
   }
   work();
   join_helpers();
+  if (!waiting_.empty()) environment_.flights.withdraw(*this);
   check_cycles();
   if (failure_ == nullptr) show_cached_on_the_way();
   for (std::uint32_t d = 0; d < environment_.devices.size(); ++d)
@@ -104,10 +111,12 @@ void Execution::work() noexcept {
     Worker worker(environment_.cache);
     enter(lock);
     while (!is_over() && !has_to_stop()) {
-      if (!cached_.empty() || any_completions_) [[unlikely]]
-        if (report_cached(lock) || finish_deferred(worker, lock)) continue;
+      if (!cached_.empty() || any_news_) [[unlikely]]
+        if (report_cached(lock) || finish_deferred(worker, lock) || finish_waiting(worker, lock))
+          continue;
       if (control_.paused()) [[unlikely]] {
         leave(lock);
+        environment_.flights.drop(*this);  // nobody finishes deferred nodes meanwhile
         worker.adding.flush();
         control_.wait_while_paused();
         enter(lock);
@@ -115,14 +124,17 @@ void Execution::work() noexcept {
       } else if (const NodeIndex n = schedule_.take(); n != Schedule::kNone) {
         ++running_;
         const bool is_brief = run_.node(n).type->is_brief();
-        if (!is_brief && schedule_.can_take()) call_for_help(lock);
+        if (!is_brief && (schedule_.can_take() || has_to_listen())) call_for_help(lock);
         const bool has_expanded = !expanding_.empty() && expanding_.contains(n);
         leave(lock);
-        if (!is_brief) worker.adding.flush();  // other runs may want it meanwhile
+        const bool may_share = !is_brief || member_.has_others();
+        if (may_share) worker.adding.flush();  // other runs may want it meanwhile
         if (has_expanded) [[unlikely]]
           finish_expanded(n, worker, lock);  // enters again
+        else if (may_share) [[unlikely]]
+          run_shared(n, worker, lock);  // enters again
         else
-          run_node(n, worker, lock);  // enters again
+          run_node(n, false, worker, lock);  // enters again
         --running_;
         schedule_.leave(n);
         drop(worker, lock);
@@ -143,7 +155,8 @@ void Execution::work() noexcept {
 }
 
 bool Execution::is_over() const {
-  return running_ == 0 && deferred_.empty() && schedule_.is_idle() && cached_.empty();
+  return running_ == 0 && deferred_.empty() && waiting_.empty() && schedule_.is_idle() &&
+         cached_.empty();
 }
 
 bool Execution::has_to_stop() {
@@ -158,7 +171,7 @@ void Execution::fail(std::exception_ptr failure) {
   if (is_shared_) changed_.notify_all();
 }
 
-// A node is ready on a queue that nobody works on.
+// A node is ready on a queue that nobody works on, or another run may have news any time.
 void Execution::call_for_help(Lock& lock) {
   if (sleeping_ > 0) return changed_.notify_one();
   if (helpers_.size() == environment_.devices.size()) return;  // with the first: one for each queue
@@ -174,9 +187,10 @@ void Execution::call_for_help(Lock& lock) {
 }
 
 void Execution::wait_for_change(Lock& lock) {
-  if (!lock.owns_lock()) {  // there is no other thread: only a deferred node can change anything
+  // There is no other thread: only a deferred node or another run can change anything.
+  if (!lock.owns_lock()) {
     Lock waiting(mutex_);
-    return changed_.wait(waiting, [this] { return !completions_.empty(); });
+    return changed_.wait(waiting, [this] { return any_news_ || control_.cancelled(); });
   }
   ++sleeping_;
   changed_.wait(lock);

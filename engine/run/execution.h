@@ -1,6 +1,7 @@
 // One run at work: its threads take nodes from the schedule and execute them. Behind execute() of
 // executor.h; the parts stand in execution.cpp (threads), execution_node.cpp (what one node takes),
-// execution_lists.cpp, execution_expand.cpp (nodes that ask for others) and execution_cache.cpp.
+// execution_lists.cpp, execution_expand.cpp (nodes that ask for others), execution_cache.cpp and
+// execution_shared.cpp (nodes that other runs compute at the same time).
 #pragma once
 
 #include <atomic>
@@ -10,11 +11,13 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <unordered_map>
 #include <variant>
 
 #include "engine/base/error.h"
+#include "engine/resources/single_flight.h"
 #include "engine/run/executor.h"
 #include "engine/run/expander.h"
 #include "engine/run/instance.h"
@@ -27,10 +30,12 @@ namespace heddle::engine {
 // Over 15 members: one lock guards the state of a run, from its schedule to its deferred calls,
 // because finishing a node changes all of it in one step. What has rules of its own stands apart:
 // the schedule, transfers, keys, forecast, and what devices are used for.
-class Execution {
+class Execution final : private SingleFlight::Run {
  public:
   Execution(const RunRequest& request, Environment& environment, Observer& observer,
             RunControl& control);
+  ~Execution() { control_.wake_by({}); }
+  Execution(const Execution&) = delete;
   RunResult run();
 
  private:
@@ -53,6 +58,7 @@ class Execution {
     std::exception_ptr failure{};
     std::vector<std::string> blocked{};  // messages of the blockers that its calls have met
     bool is_mapped = false;              // called for each element, as Node or a value says
+    bool has_flight = false;             // in flights_: other runs may wait for it
 
     bool is_deferred() const { return open > 0 || call->deferred(); }
     bool has(const NodeCall* one) const;
@@ -76,6 +82,7 @@ class Execution {
     std::vector<std::string> blocked;
     double seconds;
     bool has_inputs;  // that it needs no more
+    bool has_flight = false;
   };
   // What an input of a node gets, where lists come in.
   struct Given {
@@ -133,6 +140,7 @@ class Execution {
   bool is_over() const;
   bool has_to_stop();
   void fail(std::exception_ptr failure);
+  bool has_to_listen() const { return !waiting_.empty() && sleeping_ == 0; }
   void call_for_help(Lock& lock);
   void wait_for_change(Lock& lock);
   void drop(Worker& worker, Lock& lock);
@@ -140,9 +148,9 @@ class Execution {
   void join_helpers();
 
   // Cold is what most nodes do not need: so what they need fits the instruction cache.
-  void run_node(NodeIndex n, Worker& worker, Lock& lock);
+  void run_node(NodeIndex n, bool has_flight, Worker& worker, Lock& lock);
   template <class Work>
-  void guard_node(NodeIndex n, Lock& lock, Work&& work);
+  void guard_node(NodeIndex n, bool has_flight, Lock& lock, Work&& work);
   void execute_node(Running& running, Worker& worker, Lock& lock);
   [[gnu::cold]] void trace_begin(Running& running);
   [[gnu::cold]] void trace_end(Running& running);
@@ -158,6 +166,18 @@ class Execution {
   void finish(Running& running, Worker& worker, Lock& lock);
   void complete(Made made, Worker& worker, Lock& lock);
   void finish_inputs(NodeIndex n, Worker& worker);
+
+  // execution_shared.cpp
+  [[gnu::cold]] void run_shared(NodeIndex n, Worker& worker, Lock& lock);
+  std::optional<std::vector<Value>> made_by_others(NodeIndex n) const;
+  void adopt(NodeIndex n, std::vector<Value> made, Worker& worker, Lock& lock);
+  void keep_flight(NodeIndex n, SingleFlight::Flight flight);
+  SingleFlight::Flight take_flight(NodeIndex n) noexcept;
+  [[gnu::cold]] void finish_flight(const Made& made, std::span<const Value> values);
+  [[gnu::cold]] void fail_flight(NodeIndex n) noexcept;
+  [[gnu::cold]] void drop_flight(NodeIndex n) noexcept;
+  void hear(std::list<SingleFlight::News>& one) noexcept override;
+  bool finish_waiting(Worker& worker, Lock& lock);
 
   // execution_expand.cpp
   static bool asks_for_nodes(const Running& running);
@@ -182,7 +202,7 @@ class Execution {
 
   WorkMark work_so_far() const {
     const std::uint64_t mark = control_.work()->mark();
-    return mark == 0 ? WorkMark() : WorkMark{control_.work(), mark};
+    return mark == 0 ? WorkMark{nullptr, member_.number()} : WorkMark{control_.work(), mark};
   }
   RunDevice& device_of(NodeIndex n) { return environment_.devices[run_.place(n).device]; }
   Value& output(const Source& source) { return run_.output(source); }
@@ -210,6 +230,7 @@ class Execution {
   Transfers transfers_;
   DeviceUse use_;
   RunForecast forecast_;
+  const SingleFlight::Member member_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool is_shared_ = false;  // set before the second thread starts, never unset
@@ -219,6 +240,7 @@ class Execution {
   std::size_t sleeping_ = 0;  // threads
   std::vector<std::thread> helpers_;
   std::list<Running> deferred_;
+  std::vector<NodeIndex> waiting_;  // for other runs that compute them
   std::unordered_map<NodeIndex, std::vector<std::uint32_t>> wanted_;  // lazy inputs asked for
   std::vector<NodeIndex> cached_;  // taken from the cache, and not reported yet
   std::map<NodeIndex, std::vector<std::string>> blocked_;  // of these: messages of blockers
@@ -229,21 +251,32 @@ class Execution {
   // One expansion at a time; locked before mutex_.
   std::mutex growing_;
   std::unique_ptr<Expander> expander_;  // growing_; made when it is first needed
-  // Always guarded by mutex_: nodes complete on threads of their own.
+  // Always guarded by mutex_: nodes complete on threads of their own, or of other runs.
   std::list<Completion> completions_;
-  std::atomic<bool> any_completions_{false};
+  std::list<SingleFlight::News> heard_;
+  std::unordered_map<NodeIndex, SingleFlight::Flight> flights_;  // of nodes that have begun
+  std::atomic<bool> any_news_{false};                            // of either
 };
 
-// What the work throws is the node's failure; after that the lock is held.
+// What the work throws is the failure of the node, and of its flight if it has one; after that the
+// lock is held.
 template <class Work>
-void Execution::guard_node(NodeIndex n, Lock& lock, Work&& work) {
+void Execution::guard_node(NodeIndex n, bool has_flight, Lock& lock, Work&& work) {
   try {
     work();
   } catch (Error& error) {
+    if (has_flight) {
+      leave(lock);
+      fail_flight(n);
+    }
     error.at(name_of(run_.node(n)));
     if (!lock.owns_lock()) enter(lock);
     fail(std::current_exception());
   } catch (...) {
+    if (has_flight) {
+      leave(lock);
+      fail_flight(n);
+    }
     if (!lock.owns_lock()) enter(lock);
     fail(std::current_exception());
   }

@@ -129,7 +129,7 @@ void Execution::finish_expanded(NodeIndex n, Worker& worker, Lock& lock) {
   enter(lock);
   Expanding expanding = std::move(expanding_.extract(n).mapped());
   leave(lock);
-  guard_node(n, lock, [&] { collect_expanded(n, std::move(expanding), worker, lock); });
+  guard_node(n, false, lock, [&] { collect_expanded(n, std::move(expanding), worker, lock); });
 }
 
 void Execution::collect_expanded(NodeIndex n, Expanding expanding, Worker& worker, Lock& lock) {

@@ -26,10 +26,11 @@ bool holds_blocker(const Value& output) { return find_blocker(*output) != nullpt
 }  // namespace
 
 // Called without the lock, returns with it.
-void Execution::run_node(NodeIndex n, Worker& worker, Lock& lock) {
+void Execution::run_node(NodeIndex n, bool has_flight, Worker& worker, Lock& lock) {
   if (worker.call == nullptr) worker.call = std::make_unique<NodeCall>(call_shared_);
   Running running{n, {}, std::move(worker.call), {}, 0, {}};
-  guard_node(n, lock, [&] { execute_node(running, worker, lock); });
+  running.has_flight = has_flight;
+  guard_node(n, has_flight, lock, [&] { execute_node(running, worker, lock); });
   if (running.call != nullptr && !running.call->deferred()) {
     running.call->end();
     worker.call = std::move(running.call);
@@ -49,8 +50,12 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
   running.is_mapped = node.is_mapped;
   if (node.is_mapped || node.type->takes_lists() || !give_inputs(n, *running.call)) [[unlikely]]
     give_lists(running, {});
-  if (desc.need != nullptr && !running.call->is_blocked() && !has_lazy_inputs(running, lock))
-    return;  // it comes again with them
+  if (desc.need != nullptr && !running.call->is_blocked() && !has_lazy_inputs(running, lock)) {
+    if (!running.has_flight) return;  // it comes again with them
+    leave(lock);
+    drop_flight(n);
+    return enter(lock);
+  }
   // What was brought to the host may be of work that has been given up meanwhile.
   if (control_.cancelled()) throw Error(Code::cancelled, "cancelled");
   running.call->reserve_host(run_.host_bytes(n));
@@ -217,6 +222,11 @@ void Execution::finish(Running& running, Worker& worker, Lock& lock) {
     return expand(running, seconds, worker, lock);
   if (running.is_mapped) [[unlikely]]
     collect_elements(running);
+  if (call.was_told_cancelled()) [[unlikely]] {  // what it has made may be half done
+    if (running.has_flight) drop_flight(n);
+    enter(lock);
+    return fail(std::make_exception_ptr(Error(Code::cancelled, "cancelled")));
+  }
   if (!call.blocked_message().empty()) [[unlikely]]
     running.blocked.push_back(call.blocked_message());
   call.release_claim();
@@ -225,7 +235,8 @@ void Execution::finish(Running& running, Worker& worker, Lock& lock) {
   if (request_.timeline != nullptr) [[unlikely]]
     trace_end(running);
   if (!call.is_blocked()) node.type->took(seconds);
-  complete({n, call.outputs(), call.take_for_user(), std::move(running.blocked), seconds, true},
+  complete({n, call.outputs(), call.take_for_user(), std::move(running.blocked), seconds, true,
+            running.has_flight},
            worker, lock);
 }
 
@@ -239,8 +250,10 @@ void Execution::complete(Made made, Worker& worker, Lock& lock) {
   forecast_.done(n);
   if (!made.blocked.empty() || made.for_user.ui.is_object()) [[unlikely]]
     show(made, worker, lock);
-  else if (key_of(n) != Hash128())
-    worker.adding.add(key_of(n), made.outputs, made.seconds, work_so_far());
+  else if (made.has_flight) [[unlikely]]
+    finish_flight(made, made.outputs);
+  else if (const Hash128& key = key_of(n); key != Hash128())
+    worker.adding.add(key, made.outputs, made.seconds, work_so_far());
   observer_.node_done(node, made.seconds);
   if (request_.steps != nullptr) request_.steps->done(n, made.outputs);
   worker.copies.clear();
@@ -279,7 +292,10 @@ void Execution::show(const Made& made, Worker& worker, Lock& lock) {
     std::vector<Value> with_ui(made.outputs.begin(), made.outputs.end());
     with_ui.push_back(make_value(ui));
     for (const std::string& message : made.blocked) with_ui.push_back(make_value(message));
-    worker.adding.add(key_of(made.node), with_ui, made.seconds, work_so_far());
+    if (made.has_flight)
+      finish_flight(made, with_ui);
+    else
+      worker.adding.add(key_of(made.node), with_ui, made.seconds, work_so_far());
   }
   for (const std::string& message : made.blocked) observer_.node_blocked(node, message);
   if (ui.empty()) return;
@@ -302,13 +318,13 @@ void Execution::keep_for_disk(const Made& made, Lock& lock) {
 void Execution::on_complete(std::list<Completion>& one) {
   const Lock lock(mutex_);
   completions_.splice(completions_.end(), one);
-  any_completions_ = true;
+  any_news_ = true;
   changed_.notify_all();
 }
 
 // Finishes deferred nodes that are complete. False: there was none.
 bool Execution::finish_deferred(Worker& worker, Lock& lock) {
-  if (!any_completions_) return false;
+  if (!any_news_) return false;
   const bool had_lock = lock.owns_lock();
   if (!had_lock) lock.lock();
   Running running;
@@ -326,14 +342,14 @@ bool Execution::finish_deferred(Worker& worker, Lock& lock) {
     }
     c = completions_.erase(c);
   }
-  any_completions_ = !completions_.empty();
+  any_news_ = !completions_.empty() || !heard_.empty();
   if (running.call == nullptr) {
     if (!had_lock) lock.unlock();
     return false;
   }
   ++running_;
   lock.unlock();
-  guard_node(running.node, lock, [&] {
+  guard_node(running.node, running.has_flight, lock, [&] {
     if (running.failure != nullptr) std::rethrow_exception(running.failure);
     finish(running, worker, lock);
   });
@@ -344,6 +360,7 @@ bool Execution::finish_deferred(Worker& worker, Lock& lock) {
 
 // Their calls must outlive them, so a failed run waits, and what they say no longer matters.
 void Execution::abandon_deferred() {
+  flights_.clear();
   Lock lock(mutex_);
   while (!deferred_.empty()) {
     changed_.wait(lock, [this] { return !completions_.empty(); });

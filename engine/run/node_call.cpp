@@ -19,18 +19,18 @@ constexpr std::uint64_t kLeastClaim = 64 << 10;
 // A pause holds between two steps, and never inside of one.
 class PausableSession final : public SessionHandle {
  public:
-  PausableSession(const RunControl& control, const MappedModels* models,
-                  std::unique_ptr<SessionHandle> session)
-      : control_(control), models_(models), session_(std::move(session)) {}
+  PausableSession(const NodeCall::Shared& shared, std::unique_ptr<SessionHandle> session)
+      : shared_(shared), session_(std::move(session)) {}
   std::vector<Value> step(std::uint32_t index, std::span<const heddle_value* const> sets) override {
-    control_.wait_while_paused();
-    if (models_ != nullptr) models_->check();  // the steps that are left would be in vain
+    if (shared_.control.paused() && shared_.about_to_wait) shared_.about_to_wait();
+    shared_.control.wait_while_paused();
+    // The steps that are left would be in vain.
+    if (shared_.models != nullptr) shared_.models->check();
     return session_->step(index, sets);
   }
 
  private:
-  const RunControl& control_;
-  const MappedModels* const models_;
+  const NodeCall::Shared& shared_;
   const std::unique_ptr<SessionHandle> session_;
 };
 
@@ -57,6 +57,7 @@ void NodeCall::begin(const Node& node, RunDevice& device, const Assignment& assi
   std::fill_n(inputs_.begin(), input_count_, nullptr);
   if (is_blocked_) blocked_message_.clear();
   is_blocked_ = false;
+  was_told_cancelled_.store(false, std::memory_order_relaxed);
   set_element(0, 1);
 }
 
@@ -92,6 +93,7 @@ ForUser NodeCall::take_made() {
 
 void NodeCall::absorb(NodeCall& element) {
   used_device_ = used_device_ || element.used_device_;
+  if (element.was_told_cancelled()) was_told_cancelled_.store(true, std::memory_order_relaxed);
   ForUser made = element.take_for_user();
   if (made.files.empty() && !made.ui.is_object()) return;
   made_for_user_ = true;
@@ -234,9 +236,8 @@ std::unique_ptr<SessionHandle> NodeCall::open(const SessionRequest& request) {
   };
   const auto cancelled = [control = &shared_.control] { return control->cancelled(); };
   return std::make_unique<PausableSession>(
-      shared_.control, shared_.models,
-      std::make_unique<Session>(choose_devices, request, cancelled, shared_.timeline,
-                                [this] { return cancel_flag(); }));
+      shared_, std::make_unique<Session>(choose_devices, request, cancelled, shared_.timeline,
+                                         [this] { return cancel_flag(); }));
 }
 
 std::string NodeCall::find_file(std::string_view folder, std::string_view name) {
@@ -250,6 +251,7 @@ std::string NodeCall::output_folder(std::string_view kind) {
     throw Error(Code::unsupported, "this engine was given no output folder");
   if (!shared_.control.may_write()) {
     shared_.control.set_has_computed();  // before anybody hears of it, and starts another run
+    if (shared_.about_to_wait) shared_.about_to_wait();
     shared_.observer.node_waiting(*node_);
     shared_.control.wait_to_write();
     if (cancelled()) throw Error(Code::cancelled, "cancelled");

@@ -50,6 +50,9 @@ class NodeCall final : public heddle_ctx {
     MappedModels* models = nullptr;  // notified of every model that is opened
     // The nodes of the run by their ids; empty: nobody can say.
     std::function<Value(std::string_view)> look_up = {};
+    // A node is about to wait for the end of a pause or for its turn to write; empty: nobody has to
+    // know.
+    std::function<void()> about_to_wait = {};
   };
 
   // `shared` has to outlive it.
@@ -106,13 +109,19 @@ class NodeCall final : public heddle_ctx {
   void absorb(NodeCall& element);
   bool deferred() const { return completion_ != nullptr; }
   bool used_device() const { return used_device_; }  // it may have enqueued something there
+  // The node has heard that the run is cancelled: what it gives may be half done.
+  bool was_told_cancelled() const { return was_told_cancelled_.load(std::memory_order_relaxed); }
 
   const heddle_value* input(std::uint32_t index) override;
   void set_output(std::uint32_t index, Value value) override;
   heddle_tensor* weight(std::uint32_t slot) override;
   void want(std::string_view input) override;
   std::span<const std::pair<std::string, Value>> extras() override { return extras_; }
-  bool cancelled() const override { return shared_.control.cancelled(); }
+  bool cancelled() const override {
+    if (!shared_.control.cancelled()) return false;
+    was_told_cancelled_.store(true, std::memory_order_relaxed);
+    return true;
+  }
   void progress(double fraction, std::string_view note) override;
   void wrote(std::string_view path, std::string_view ui_json) override;
   void warn(std::string_view message) override;
@@ -164,6 +173,7 @@ class NodeCall final : public heddle_ctx {
   bool on_host_ = false;
   bool used_device_ = false;
   bool is_blocked_ = false;
+  mutable std::atomic<bool> was_told_cancelled_{false};
   std::string blocked_message_;
   // As many as the node with most of them has had; they are not made anew for each.
   std::uint32_t input_count_ = 0, output_count_ = 0;

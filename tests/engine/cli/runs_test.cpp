@@ -58,6 +58,38 @@ class Listener final : public Reporter {
   std::size_t at_gate_ = 0;
 };
 
+// Counts how often nodes of a class start. The first of them ends only when so many runs have
+// begun.
+class Counter final : public Reporter {
+ public:
+  Counter(std::string counted, std::size_t together)
+      : counted_(std::move(counted)), together_(together) {}
+
+  void run_begins(const RunHeading&) override {
+    const std::lock_guard lock(mutex_);
+    ++begun_;
+    changed_.notify_all();
+  }
+  void event(std::size_t, const Event& event) override {
+    std::unique_lock lock(mutex_);
+    if (event.kind != Event::Kind::node_started || event.class_type != counted_) return;
+    ++started;
+    changed_.wait_for(lock, std::chrono::seconds(60), [&] { return begun_ >= together_; });
+  }
+  void run_done(const RunHeading&, const Results&, double) override { ++done; }
+  void run_stopped(std::size_t) override {}
+  void message(std::string_view) override {}
+
+  int started = 0, done = 0;
+
+ private:
+  const std::string counted_;
+  const std::size_t together_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::size_t begun_ = 0;
+};
+
 struct Fixture {
   test::FakeControl control;
   TemporaryFolder folder;
@@ -123,6 +155,13 @@ BOOST_AUTO_TEST_CASE(eight_runs_use_four_devices_evenly_and_write_what_one_devic
     BOOST_TEST(four.files.at(std::size_t(file - 1)) == (folder / "output4" / std::to_string(file)));
   }
   BOOST_TEST(different.size() == 8u);
+}
+
+BOOST_AUTO_TEST_CASE(what_the_runs_of_a_range_share_is_computed_once) {
+  Counter counter("test.ramp", 4);
+  BOOST_TEST(run_all(request(flow(), "loop.steps=1..4", 4), output, counter) == kExitDone);
+  BOOST_TEST(counter.done == 4);
+  BOOST_TEST(counter.started == 1);
 }
 
 BOOST_AUTO_TEST_CASE(on_one_device_no_run_begins_before_the_last_has_written) {

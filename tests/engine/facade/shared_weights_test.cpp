@@ -24,11 +24,14 @@ std::string write_model(const TemporaryFolder& folder, const std::string& name) 
   return folder.write(name, test::LayersFile{name, kWidth, kLayers}.bytes()).string();
 }
 
+// An input that no node declares tells the flows of two devices apart: each is to be computed.
 std::string flow(const std::string& model, const std::string& device) {
   const std::string on = R"(, "device": ")" + device + "\"}";
   return test::workflow(
       {{"load", (R"({"class_type": "test.load", "inputs": {"path": ")" + model + R"("}})").c_str()},
-       {"x", (R"({"class_type": "test.ramp", "inputs": {"count": 24})" + on).c_str()},
+       {"x",
+        (R"({"class_type": "test.ramp", "inputs": {"count": 24, "of": ")" + device + "\"}" + on)
+            .c_str()},
        {"loop",
         (R"({"class_type": "test.loop", "inputs": {"model": ["load", 0], "x": ["x", 0]})" + on)
             .c_str()},

@@ -121,10 +121,11 @@ class Flow {
 // Two devices and the plain loops of the cpu plugin.
 struct TwoDevices {
   engine::LoadedPlugins plugins = engine::load_plugins({HEDDLE_PLUGINS_DIR "/cpu.so"});
-  engine::Environment environment{std::uint64_t{64} << 20};
+  engine::Environment environment;
   engine::Observer quiet;
 
-  TwoDevices() {
+  explicit TwoDevices(std::uint64_t cache_bytes = std::uint64_t{64} << 20)
+      : environment(cache_bytes) {
     environment.host = engine::plugin_host();
     environment.catalog = plugins.catalog;
     environment.devices = engine::open_devices(
