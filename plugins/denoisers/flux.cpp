@@ -105,6 +105,8 @@ class Builder {
     using B = FluxRope;
     Block block = graph_.add<B>("embed.rope");
     block.link(B::x, x).link(B::context, context);
+    block.link(B::positions,
+               graph_.input("positions", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL));
     block.set(B::axis_0, d_.streams.axes[0])
         .set(B::axis_1, d_.streams.axes[1])
         .set(B::axis_2, d_.streams.axes[2])

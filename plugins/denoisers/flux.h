@@ -11,6 +11,8 @@
 //          concat    (1|B, C', H, W)   loop-invariant  only in models with more input than output
 //                                                      channels (fill, canny, depth)
 // Output   out       (B, C, H, W)      velocity (noise - image), in the latent's element type
+//          positions (2, 3)            loop-invariant  optional: where image tokens lie, time, row
+//                                      and column, times the first row plus the second
 //
 // Blocks   embed.vector, embed.rope, embed.text, embed.image,
 //          double.<i>.modulation, double.<i>.block, join,

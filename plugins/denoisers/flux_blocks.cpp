@@ -236,8 +236,13 @@ void FluxRope::execute(Context& ctx) {
   const std::int64_t rows = tokens_along(latent.size(2)), columns = tokens_along(latent.size(3));
   const Tensor ids = ctx.make({text + rows * columns, 3}, HEDDLE_F32);
   if (text > 0) ops::fill(ctx, ids.slice(0, 0, text), 0);
-  ops::grid_ids_into(ctx, heddle_grid_ids_attrs{{1, rows, columns}, {0, 0, 0}},
-                     ids.slice(0, text, text + rows * columns));
+  const Tensor image = ids.slice(0, text, text + rows * columns);
+  ops::grid_ids_into(ctx, heddle_grid_ids_attrs{{1, rows, columns}, {0, 0, 0}}, image);
+  if (ctx.has(positions)) {
+    const Tensor moved = ctx[positions];
+    const Tensor scaled = ops::mul(ctx, image, moved.slice(0, 0, 1));
+    ops::copy_into(ctx, ops::add(ctx, scaled, moved.slice(0, 1, 2)), image);
+  }
   const heddle_rope_table_attrs attrs{3,
                                       0,
                                       {checked_cast<std::int32_t>(ctx[axis_0], "axis_0"),

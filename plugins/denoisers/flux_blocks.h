@@ -53,7 +53,8 @@ struct FluxVector {
 };
 
 // The rotary table of the joint sequence: text tokens at position (0, 0, 0), image tokens at (0,
-// row, column). cos, sin: (L, d/2) f32. Reads shapes only.
+// row, column), or, with positions (2, 3) f32, at these times its first row, plus its second. cos,
+// sin: (L, d/2) f32. Of the latent and the text it reads shapes only.
 struct FluxRope {
   static constexpr Info info{"flux.rope",   1,  "FLUX rotary table",
                              "blocks/flux", "", HEDDLE_NODE_BLOCK};
@@ -63,9 +64,11 @@ struct FluxRope {
   static constexpr Input<std::int64_t> axis_1{"axis_1", Widget{.number = 56}};
   static constexpr Input<std::int64_t> axis_2{"axis_2", Widget{.number = 56}};
   static constexpr Input<double> theta{"theta", Widget{.number = 10000}};
+  static constexpr Input<Tensor> positions{"positions", HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> cos{"cos"};
   static constexpr Output<Tensor> sin{"sin"};
-  static constexpr auto ports = heddle::ports(x, context, axis_0, axis_1, axis_2, theta, cos, sin);
+  static constexpr auto ports =
+      heddle::ports(x, context, axis_0, axis_1, axis_2, theta, positions, cos, sin);
   static void execute(Context& ctx);
 };
 

@@ -52,6 +52,13 @@ Tensor host_number(Context& ctx, double number) {
   return tensor;
 }
 
+// Factors, then what is added, of the three axes.
+Tensor positions_of(Context& ctx, const Value& given) {
+  const Tensor tensor = ctx.make_host({2, 3}, HEDDLE_F32);
+  for (std::uint32_t i = 0; i < 6; ++i) tensor.data<float>()[i] = float(given.item(i).as<double>());
+  return tensor;
+}
+
 // Rows of numbers that a model reads with a width of its own: a text encoder of another model is
 // noticed here, not in a matrix product.
 void check_width(const Tensor& tensor, const Value& settings, const char* setting,
@@ -82,6 +89,8 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
       inputs.push_back({Kind::kGuidance, name});
     else if (name == "unguided")
       inputs.push_back({Kind::kUnguided, name});
+    else if (name == "positions" && model_settings(model).has("positions"))
+      inputs.push_back({Kind::kPositions, name});
     else if ((flags & HEDDLE_INPUT_OPTIONAL) == 0)
       throw Error(HEDDLE_UNSUPPORTED, "the model reads '" + name +
                                           "', which the samplers cannot give it yet. Use a model "
@@ -111,6 +120,8 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, std::in
       const Tensor pooled = tensor_field(entry, "pooled_output", name.c_str());
       check_width(pooled, settings, "pooled_width", "pooled_output");
       constants.set(name, value_of(fit_batch(ctx, pooled, items)));
+    } else if (kind == Kind::kPositions) {
+      constants.set(name, value_of(positions_of(ctx, settings.field("positions"))));
     } else if (kind == Kind::kUnguided) {
       constants.set(name, value_of(host_number(ctx, 1.0)));
     } else {

@@ -10,10 +10,11 @@ namespace heddle::samplers {
 
 // What a model reads besides x and timestep, and where in a conditioning it stands.
 struct ConditioningInput {
-  enum class Kind { kText, kPooled, kGuidance, kUnguided } kind;
+  enum class Kind { kText, kPooled, kGuidance, kUnguided, kPositions } kind;
   std::string name;  // the model's
 };
-// Throws when the model reads something that the samplers cannot give it.
+// Throws when the model reads something that the samplers cannot give it. Positions are only among
+// them where the model's settings have some.
 std::vector<ConditioningInput> conditioning_inputs(const Value& model);
 
 // Whether the model is given this input for an entry: a record with "unguided", or empty.

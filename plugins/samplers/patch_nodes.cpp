@@ -58,6 +58,16 @@ void FreSca::execute(Context& ctx) {
                          {}});
 }
 
+void ScaleROPE::execute(Context& ctx) {
+  const Value from = ctx[model];
+  std::vector<Value> positions;
+  for (const double number :
+       {ctx[scale_t], ctx[scale_y], ctx[scale_x], ctx[shift_t], ctx[shift_y], ctx[shift_x]})
+    positions.push_back(value_of(number));
+  ctx[out] = with_settings(
+      from, Record(model_settings(from)).set("positions", list_of(positions)).value());
+}
+
 void CFGNorm::execute(Context& ctx) {
   const bool of_noise = ctx.has(pre_cfg) && ctx[pre_cfg];
   ctx[out] = with_patch(ctx[model], of_noise ? "cfg_norm_noise" : "cfg_norm",

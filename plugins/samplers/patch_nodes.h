@@ -120,6 +120,27 @@ struct FreSca {
   static void execute(Context& ctx);
 };
 
+struct ScaleROPE {
+  static constexpr Widget kScale = patch_ports::advanced(1, 0, 100, 0.1);
+  static constexpr Widget kShift = patch_ports::advanced(0, -256, 256, 0.1);
+
+  static constexpr Info info{"ScaleROPE",
+                             1,
+                             "",
+                             "model/patch",
+                             "Where the model takes the parts of a picture to lie: further from "
+                             "each other, or elsewhere. FLUX has no scale in time.",
+                             patch_ports::kExperimental};
+  static constexpr Input<Value> model = patch_ports::model();
+  static constexpr Input<double> scale_x{"scale_x", kScale}, shift_x{"shift_x", kShift};
+  static constexpr Input<double> scale_y{"scale_y", kScale}, shift_y{"shift_y", kShift};
+  static constexpr Input<double> scale_t{"scale_t", kScale}, shift_t{"shift_t", kShift};
+  static constexpr Output<Value> out = patch_ports::model_out();
+  static constexpr auto ports =
+      heddle::ports(model, scale_x, shift_x, scale_y, shift_y, scale_t, shift_t, out);
+  static void execute(Context& ctx);
+};
+
 struct CFGNorm {
   static constexpr Info info{"CFGNorm",
                              1,

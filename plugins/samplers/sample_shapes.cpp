@@ -21,6 +21,10 @@ std::optional<Infer::Set> constants_of(const EntryShapes& entry,
   Infer::Set set;
   for (const auto& [kind, name] : inputs) {
     if (!is_given(kind, entry.scope)) continue;
+    if (kind == Kind::kPositions) {
+      set.constants.push_back({name, HEDDLE_F32, {2, 3}});
+      continue;
+    }
     if (kind == Kind::kGuidance || kind == Kind::kUnguided) {
       set.constants.push_back({name, HEDDLE_F32, {1}});
       continue;

@@ -65,6 +65,8 @@
  *   less_for_negative  record, optional: without, start_percent, end_percent. The negative
  *                 conditioning is asked of the model without these blocks
  *   cfg_overrides  list of records, optional: cfg, start_percent, end_percent
+ *   positions     list of six floats, optional: by what the positions of image tokens are scaled,
+ *                 and what is added to them, each of time, row and column
  *   mask_steps    record, optional: strength. A noise mask is 0 or 1 at each level
  *   easy_cache, lazy_cache  records, optional: threshold, start_percent, end_percent. Evaluations
  *                 are left out where little changes
