@@ -1,6 +1,7 @@
 #include "engine/resources/admission.h"
 
 #include <algorithm>
+#include <exception>
 #include <new>
 #include <utility>
 
@@ -44,7 +45,12 @@ bool Admission::count_all() {
     {
       const auto count = member->needs.lock();
       if (!*count) continue;  // another thread has done it, or the run is leaving
-      needs = std::exchange(*count, {})();
+      const CountNeeds counts = std::exchange(*count, {});
+      try {
+        needs = counts();
+      } catch (const std::exception&) {
+        // Then it counts for nothing, and begins again alone where that was wrong.
+      }
     }
     const auto state = state_.lock();
     if (member->is_counted) continue;
@@ -57,20 +63,20 @@ bool Admission::count_all() {
 Admission::Ticket Admission::enter(Request request) {
   auto member = std::make_shared<Member>(std::move(request.needs));
   member->wake = std::move(request.wake);
+  Ticket ticket(this, request.id);  // leaves again where anything throws
   {
     const auto state = state_.lock();
     const bool is_first = state->members.empty() && !request.counts_alone;
     state->members.emplace(request.id, member);
     if (is_first) {
       state->queue.add_admitted(request.id, {});
-      return Ticket(this, request.id);
+      return ticket;
     }
     // Until its needs are known it counts as paused: nobody knows whether it fits.
     state->queue.add(request.id, request.priority, {}, request.after);
     if (request.at_front) state->queue.move_to_front(request.id);
     state->queue.set_paused(request.id, true);
   }
-  Ticket ticket(this, request.id);
   while (!count_all()) {
   }
   state_.lock()->queue.set_paused(request.id, false);
@@ -83,6 +89,7 @@ void Admission::leave(Id id) noexcept {
   {
     const auto state = state_.lock();
     const auto found = state->members.find(id);
+    if (found == state->members.end()) return;
     member = std::move(found->second);
     state->members.erase(found);
     state->queue.remove(id);

@@ -20,7 +20,7 @@ namespace heddle::engine {
 class Admission {
  public:
   using Id = AdmissionQueue::Id;
-  using CountNeeds = std::function<std::vector<MemoryNeed>()>;  // any thread; must not throw
+  using CountNeeds = std::function<std::vector<MemoryNeed>()>;  // any thread
 
   // Before any run enters. `capacity`: any thread; may ask a driver.
   void set_memories(std::uint32_t devices, std::uint32_t memories, MemoryCapacity capacity);
