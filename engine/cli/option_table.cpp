@@ -61,7 +61,7 @@ constexpr OptionSpec kOptions[] = {
      "options of a kind of device, as its plugin knows them: cpu={\"threads\": 2}", kAll},
     {"memory-wait", OptionKind::number, "SECONDS",
      "wait so long for memory that other programs hold, before weights are streamed (default: 0)",
-     kRun},
+     kFlows},
     {"trace", OptionKind::path, "FILE", "write a timeline of the run, for a trace viewer", kFlows},
     {"svg", OptionKind::path, "FILE", "draw the plan with Graphviz; NAME.dot: only write its input",
      kPlan},

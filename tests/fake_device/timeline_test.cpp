@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(a_timeline_changes_no_simulated_time) {
 }
 
 BOOST_AUTO_TEST_CASE(a_run_that_fails_leaves_what_happened_until_then) {
-  control->fail_launch(1, 1);
+  for (const std::uint32_t d : {0u, 1u}) control->fail_launch(d, 1);
   BOOST_CHECK_THROW(engine.start(flow(), {.trace = folder / "t.json"}).wait(), EngineError);
   BOOST_TEST(!spans(read(folder / "t.json"), {"page-in"}).empty());
 }

@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(two_hundred_runs_end_right_and_keep_all_devices_busy) {
   std::atomic<std::uint32_t> held = 0;
   std::vector<Run> first;
   for (std::uint32_t d = 0; d < kDevices; ++d)
-    first.push_back(begin(engine, 3, 1, {.observer = [&, opened](const Event& e) {
+    first.push_back(begin(engine, 1003 + 4 * int(d), 1, {.observer = [&, opened](const Event& e) {
                             if (e.kind != Event::Kind::node_started || e.node != "loop") return;
                             ++held;
                             opened.wait();
