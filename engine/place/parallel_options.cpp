@@ -37,6 +37,15 @@ bool asks_for_split(const std::vector<CallSpec>& calls, const Hints& caller,
   });
 }
 
+bool is_beside_others(const DeviceLoad& load) {
+  return load.among_many ||
+         std::ranges::any_of(load.busy_seconds, [](double seconds) { return seconds > 0; });
+}
+
+bool streams(const NodeOption& option) {
+  return std::ranges::any_of(option.assignment.calls, &PlacedCall::streamed);
+}
+
 // Home first, then the others.
 std::vector<std::uint32_t> beside(std::uint32_t home,
                                   const std::vector<std::uint32_t>& candidates) {
@@ -117,7 +126,7 @@ Options::Homes Options::homes_of(NodeIndex n, const std::vector<std::uint32_t>& 
     return {*wished, "where its model is asked for", ""};
   homes.devices = candidates;
   // Beside other runs the large ones are left to those that need them, where all else is equal.
-  if (!request_.device_load.busy_seconds.empty())
+  if (is_beside_others(request_.device_load))
     std::ranges::stable_sort(homes.devices, {}, [&](std::uint32_t d) {
       return usable_bytes(request_.topology.devices[d]);
     });
@@ -247,6 +256,9 @@ std::vector<NodeOption> Options::of(NodeIndex n, const std::vector<std::uint32_t
       else if (explains_more(sharded, options.back()))
         options.back() = std::move(sharded);
     }
+    // Of equals, one that leaves donors and links to others.
+    if (is_beside_others(request_.device_load) && reason.empty())
+      std::ranges::stable_sort(options, {}, streams);
     return options;
   } catch (Error& error) {
     error.at(request_.graph.name_of(n));

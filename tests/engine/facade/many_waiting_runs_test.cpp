@@ -17,6 +17,13 @@ namespace {
 
 constexpr std::uint32_t kDevices = 4;
 constexpr int kRuns = 200;
+// Of the true clock for each simulated second, so that runs end in the order of simulated time.
+// With a sanitizer the host takes longer than the devices, and nothing is said of the time.
+#if defined(HEDDLE_ADDRESS_SANITIZER) || defined(HEDDLE_THREAD_SANITIZER)
+constexpr double kPace = 0;
+#else
+constexpr double kPace = 0.4;
+#endif
 constexpr double kFlops =
     1e6;  // a second, simulated: what is computed takes long, loading does not
 
@@ -70,7 +77,7 @@ struct ManyRunsFixture {
 BOOST_FIXTURE_TEST_SUITE(many_waiting_runs, ManyRunsFixture)
 
 BOOST_AUTO_TEST_CASE(two_hundred_runs_end_right_and_keep_all_devices_busy) {
-  Engine engine(options(0.2));  // runs end in the order of simulated time
+  Engine engine(options(kPace));
   std::mt19937 random(7);
   // One on each device holds the others until all have come, as if they had come in one moment.
   std::promise<void> gate;
@@ -102,7 +109,8 @@ BOOST_AUTO_TEST_CASE(two_hundred_runs_end_right_and_keep_all_devices_busy) {
     BOOST_TEST(control->freed_in_use(d) == 0u);
   }
   const double bound = flops / kFlops / kDevices;
-  BOOST_TEST(last <= 1.15 * bound, "took " << last << " s, the bound is " << bound << " s");
+  BOOST_TEST((kPace == 0 || last <= 1.15 * bound),
+             "took " << last << " s, the bound is " << bound << " s");
   for (int i = 0; i < kRuns; ++i)
     BOOST_TEST(gives(runs[std::size_t(i)].first.wait(), i, runs[std::size_t(i)].second),
                "run " << i << " gave what is not its result");
