@@ -38,4 +38,10 @@ Error caught_error() noexcept {
   }
 }
 
+Error for_another_thread(const Error& error) {
+  Error copy(error.code(), std::string(error.what()));
+  for (auto frame = error.trail().rbegin(); frame != error.trail().rend(); ++frame) copy.at(*frame);
+  return copy;
+}
+
 }  // namespace heddle::engine

@@ -4,6 +4,8 @@
 #include <new>
 #include <utility>
 
+#include "engine/base/caught.h"
+
 namespace heddle::engine {
 
 SingleFlight::Flight::Flight(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -62,7 +64,7 @@ void SingleFlight::Flight::fail(const Error& failure, bool is_of_device) noexcep
     const auto table = state_->flights.table_of(state_->key).lock();
     std::shared_ptr<const Error> shared;
     try {
-      if (!state_->waiting.empty()) shared = std::make_shared<Error>(failure);
+      if (!state_->waiting.empty()) shared = std::make_shared<Error>(for_another_thread(failure));
     } catch (const std::bad_alloc&) {
       // Then they look again, and fail by themselves.
     }

@@ -137,7 +137,7 @@ bool Execution::finish_waiting(Worker& worker, Lock& lock) {
   ++running_;
   lock.unlock();
   guard_node(news.node, false, lock, [&] {
-    if (news.failure) throw Error(*news.failure);
+    if (news.failure) throw for_another_thread(*news.failure);
     std::vector<Value> made = *news.outputs;
     news.outputs.reset();  // without the lock, as memory may take time to go
     adopt(news.node, std::move(made), worker, lock);
