@@ -105,6 +105,7 @@ struct Run::Data {
   engine::GivenValues given;
   // For the run's own thread: how often it has begun again, why, and which devices had failed it.
   unsigned restarts = 0;
+  bool is_alone = false;  // before those that have come later, and beside nobody on its devices
   std::string why_again;
   std::set<std::uint32_t> failed_devices;
   Ready ready;  // the run's own thread empties it before the outcome is there

@@ -211,7 +211,7 @@ Run Engine::start(const Workflow& flow, StartOptions options) {
       data_->write_after(data->options.writes_after, data->sequencer);
       data_->sequencers.emplace(data->id, data->sequencer);
     }
-    enter(*data, *data_, Turn::usual);
+    enter(*data, *data_);
     // The thread must not own the run's data, or the last copy of a Run could be dropped by its own
     // thread.
     data->thread = engine::start_thread(

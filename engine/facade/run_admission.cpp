@@ -10,7 +10,7 @@ namespace heddle {
 
 namespace {
 
-constexpr unsigned kMostRestarts = 2;
+constexpr unsigned kMostRestarts = 3;
 constexpr std::uint64_t kEverything = std::uint64_t{1} << 60;
 
 double system_seconds() {
@@ -21,7 +21,7 @@ bool waits_for_others(const Run::Data& run) { return run.options.memory_wait_sec
 
 // Who waits for what other programs hold needs room for everything; else a run that is alone
 // streams what finds none.
-std::vector<engine::MemoryNeed> needs_of(const Ready& ready, bool needs_room, Turn turn,
+std::vector<engine::MemoryNeed> needs_of(const Ready& ready, bool needs_room, bool is_alone,
                                          engine::Environment& environment) {
   std::vector<engine::MemoryNeed> needs = engine::run_needs(
       ready.graph, ready.plan, ready.inferred, ready.wanted, ready.topology, environment);
@@ -29,7 +29,7 @@ std::vector<engine::MemoryNeed> needs_of(const Ready& ready, bool needs_room, Tu
     const std::uint64_t all = std::min(need.all, need.limit);
     if (needs_room && all <= engine::budget_of(need.memory, environment))
       need.least = std::max(need.least, all);
-    if (turn == Turn::alone) need.all = need.own = need.limit = kEverything;
+    if (is_alone) need.all = need.own = need.limit = kEverything;
   }
   return needs;
 }
@@ -44,18 +44,18 @@ Ready plan_run(const Run::Data& run, Engine::Data& engine, bool by_budget) {
                          run.options.partly, run.failed_devices, by_budget});
 }
 
-void enter(Run::Data& run, Engine::Data& engine, Turn turn) {
+void enter(Run::Data& run, Engine::Data& engine) {
   run.ticket.emplace(engine.environment->admission.enter(
       {.id = run.id,
        .priority = run.options.priority,
        .needs =
-           [&run, &engine, turn] {
-             return needs_of(run.ready, waits_for_others(run), turn, *engine.environment);
+           [&run, &engine] {
+             return needs_of(run.ready, waits_for_others(run), run.is_alone, *engine.environment);
            },
        .wake = [wake_up = run.control.wake_up()] { wake_up->notify(); },
        .counts_alone = waits_for_others(run),
        .after = run.options.writes_after,
-       .at_front = turn == Turn::alone}));
+       .at_front = run.is_alone}));
 }
 
 engine::MemoryWait memory_wait_of(Run::Data& run, Engine::Data& engine) {
@@ -66,7 +66,7 @@ engine::MemoryWait memory_wait_of(Run::Data& run, Engine::Data& engine) {
             Ready ready = plan_run(run, engine, by_budget);
             PlannedWork work = engine.planned_work(ready.plan);
             if (!run.ticket->replace_needs(
-                    [&] { return needs_of(ready, by_budget, Turn::usual, *engine.environment); }))
+                    [&] { return needs_of(ready, by_budget, run.is_alone, *engine.environment); }))
               return false;
             run.ready = std::move(ready);
             *run.work.lock() = std::move(work);
@@ -104,7 +104,8 @@ bool begins_again(Run::Data& run, Engine::Data& engine, const engine::Error& fai
     run.why_again =
         engine::cat(failure.full(), lacked_memory ? ". The run begins again, alone on its devices"
                                                   : ". The run begins again on other devices");
-    enter(run, engine, lacked_memory ? Turn::alone : Turn::usual);
+    run.is_alone = run.is_alone || lacked_memory;
+    enter(run, engine);
     return true;
   } catch (const engine::Error&) {
     return false;  // what failed first is what has to be reported

@@ -13,10 +13,8 @@ namespace heddle {
 // Placed beside what other runs still have to do. `by_budget`: as if other programs held no memory.
 Ready plan_run(const Run::Data& run, Engine::Data& engine, bool by_budget);
 
-// alone: before those that have come later, and beside nobody on its devices.
-enum class Turn { usual, alone };
 // Makes the run's ticket, of its plan.
-void enter(Run::Data& run, Engine::Data& engine, Turn turn);
+void enter(Run::Data& run, Engine::Data& engine);
 
 engine::MemoryWait memory_wait_of(Run::Data& run, Engine::Data& engine);
 

@@ -141,9 +141,11 @@ std::vector<AdmissionQueue::Id> AdmissionQueue::admit(const MemoryCapacity& capa
     const auto passes = [&](const Entry* first) {
       return delays(entry, *first, under_way, capacity);
     };
-    const bool may_pass = std::ranges::all_of(
-        ahead, [&](const Entry* first) { return first->passed < kMostPassed || !passes(first); });
-    if (!may_pass || !fits(entry, under_way, capacity)) {
+    const auto may_pass = [&](const Entry* first) {
+      return first->passed < kMostPassed || !passes(first);
+    };
+    // What does not fit, as most do not, is not held against those ahead.
+    if (!fits(entry, under_way, capacity) || !std::ranges::all_of(ahead, may_pass)) {
       ahead.push_back(&entry);
       continue;
     }

@@ -11,8 +11,9 @@ namespace heddle::engine {
 
 namespace {
 
-// Nobody says when another program gives memory back, so it is looked for.
-constexpr std::chrono::milliseconds kLookAgain{100};
+// Nobody says when another program gives memory back, so it is looked for. Runs that leave wake
+// those that wait for them.
+constexpr std::chrono::milliseconds kLookForForeign{100}, kLookAgain{1000};
 
 }  // namespace
 
@@ -68,7 +69,7 @@ void wait_for_memory(const Admission::Ticket& ticket, RunControl& control, Obser
         return;
       }
     }
-    control.wake_up()->wait_beyond(seen, kLookAgain);
+    control.wake_up()->wait_beyond(seen, foreign_since ? kLookForForeign : kLookAgain);
     ticket.retry();
   }
 }

@@ -227,7 +227,7 @@ BOOST_AUTO_TEST_CASE(a_hint_for_a_device_that_is_left_out_is_refused_and_a_list_
 
 BOOST_AUTO_TEST_CASE(runs_on_other_devices_go_on_while_one_dies) {
   Engine engine(options());
-  const Outcome good = run(engine, flow());
+  const Outcome good = run(engine, flow("", 3));  // others than on the first: those are not shared
   std::atomic<bool> over{false};
   std::atomic<int> wrong{0}, done{0};
   {
@@ -235,7 +235,7 @@ BOOST_AUTO_TEST_CASE(runs_on_other_devices_go_on_while_one_dies) {
     for (int t = 0; t < 2; ++t)
       others.emplace_back([&] {
         while (!over || done < 30) {
-          const Outcome outcome = run(engine, flow(R"("device": "fake:1", )"));
+          const Outcome outcome = run(engine, flow(R"("device": "fake:1", )", 3));
           if (outcome.error != "" || outcome.values != good.values) ++wrong;
           ++done;
         }

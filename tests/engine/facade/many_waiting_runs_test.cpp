@@ -133,7 +133,7 @@ BOOST_AUTO_TEST_CASE(two_hundred_runs_that_are_disturbed_all_end_as_they_should)
     std::mt19937 any(3);
     while (!stop.stop_requested()) {
       for (std::uint32_t d = 0; d < kDevices; ++d)
-        control->set_foreign_bytes(d, any() % (900 << 10));
+        control->set_foreign_bytes(d, any() % (850 << 10));
       std::this_thread::yield();
     }
     for (std::uint32_t d = 0; d < kDevices; ++d) control->set_foreign_bytes(d, 0);
