@@ -83,13 +83,14 @@ std::vector<std::uint64_t> device_failures(const Engine::Data& engine) {
 
 bool begins_again(Run::Data& run, Engine::Data& engine, const engine::Error& failure,
                   const std::vector<std::uint64_t>& before) {
-  if (run.restarts == kMostRestarts || run.control.has_computed()) return false;
+  if (run.control.has_computed()) return false;
   const std::vector<std::uint64_t> now = device_failures(engine);
   std::set<std::uint32_t> failed = run.failed_devices;
   for (std::uint32_t d = 0; d < now.size(); ++d)
     if (now[d] > before[d]) failed.insert(d);
   const bool lacked_memory = failure.code() == engine::Code::out_of_memory &&
-                             (!run.ticket->is_alone() || waits_for_others(run));
+                             ((!run.is_alone && run.ticket->had_company()) ||
+                              (waits_for_others(run) && run.restarts < kMostRestarts));
   const bool has_others = failed != run.failed_devices && failed.size() < now.size();
   if (!lacked_memory && !has_others) return false;
   run.ticket.reset();

@@ -141,8 +141,8 @@ bool Admission::Ticket::is_admitted() const {
   return admission_->state_.lock()->queue.is_admitted(id_);
 }
 
-bool Admission::Ticket::is_alone() const {
-  return !admission_->state_.lock()->queue.has_others(id_);
+bool Admission::Ticket::had_company() const {
+  return admission_->state_.lock()->queue.had_company(id_);
 }
 
 void Admission::Ticket::set_paused(bool is_paused) const {

@@ -47,7 +47,7 @@ class Admission {
       if (admission_ != nullptr) admission_->leave(id_);
     }
     bool is_admitted() const;
-    bool is_alone() const;  // no other run is under way
+    bool had_company() const;  // others were under way beside it at some time
     // Memory may have come free that no run held.
     void retry() const { admission_->admit(); }
     void set_paused(bool is_paused) const;

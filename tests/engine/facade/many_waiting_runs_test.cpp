@@ -117,7 +117,8 @@ BOOST_AUTO_TEST_CASE(two_hundred_runs_end_right_and_keep_all_devices_busy) {
 }
 
 // Cancels, pauses, priorities, faults and another program, all in any order: each run gives its
-// result, or is cancelled because somebody did so, or fails because a device did.
+// result, or is cancelled because somebody did so, or fails because a device or the other program
+// left it nothing.
 BOOST_AUTO_TEST_CASE(two_hundred_runs_that_are_disturbed_all_end_as_they_should) {
   EngineOptions o = options();
   o.degrade_after = 0;
@@ -164,7 +165,9 @@ BOOST_AUTO_TEST_CASE(two_hundred_runs_that_are_disturbed_all_end_as_they_should)
         BOOST_TEST(begun.is_cancelled, "run " << i << " was cancelled by nobody");
       } else {
         ++failed;
-        BOOST_TEST(error.code() != HEDDLE_OUT_OF_MEMORY, error.what());
+        // A device has failed it, or the other program has taken what it needs in every attempt.
+        BOOST_TEST((error.code() == HEDDLE_IO || error.code() == HEDDLE_OUT_OF_MEMORY),
+                   error.what());
         BOOST_TEST_MESSAGE(error.what());
       }
     }
