@@ -94,6 +94,14 @@ struct Engine::Data {
                         bool must_fit = true) const;
 };
 
+// How often a run has begun again. For its own thread.
+struct Restarts {
+  unsigned count = 0;
+  std::string why;
+  std::set<std::uint32_t> failed_devices;  // that had failed it
+  bool is_alone = false;  // before those that have come later, and beside nobody on its devices
+};
+
 struct Run::Data {
   std::uint64_t id = 0;
   engine::RunControl control;
@@ -103,11 +111,7 @@ struct Run::Data {
   std::atomic<double> done_seconds = 0;  // of PlannedWork::seconds
   std::shared_ptr<const Workflow::Data> flow;
   engine::GivenValues given;
-  // For the run's own thread: how often it has begun again, why, and which devices had failed it.
-  unsigned restarts = 0;
-  bool is_alone = false;  // before those that have come later, and beside nobody on its devices
-  std::string why_again;
-  std::set<std::uint32_t> failed_devices;
+  Restarts restarts;
   Ready ready;  // the run's own thread empties it before the outcome is there
   std::optional<engine::Admission::Ticket> ticket;  // goes before what its needs are counted from
   StartOptions options;

@@ -144,7 +144,7 @@ engine::RunResult execute_traced(engine::RunRequest& request, engine::Environmen
 
 std::shared_ptr<Results::Data> carry_out(Run::Data& run, Engine::Data& engine) {
   Teller teller(run);
-  if (!run.why_again.empty() && teller.listens()) teller.warning(nullptr, run.why_again);
+  if (!run.restarts.why.empty() && teller.listens()) teller.warning(nullptr, run.restarts.why);
   engine::wait_for_memory(*run.ticket, run.control, teller, memory_wait_of(run, engine));
   const std::vector<engine::Source>& fetch = run.ready.wanted;
   engine::RunRequest request{

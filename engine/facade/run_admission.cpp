@@ -41,7 +41,7 @@ Ready plan_run(const Run::Data& run, Engine::Data& engine, bool by_budget) {
   load.among_many = run.options.among_many;
   return engine.prepare(*run.flow,
                         {Describe::for_a_run, std::move(load), run.given, run.options.fetch, true,
-                         run.options.partly, run.failed_devices, by_budget});
+                         run.options.partly, run.restarts.failed_devices, by_budget});
 }
 
 void enter(Run::Data& run, Engine::Data& engine) {
@@ -50,12 +50,13 @@ void enter(Run::Data& run, Engine::Data& engine) {
        .priority = run.options.priority,
        .needs =
            [&run, &engine] {
-             return needs_of(run.ready, waits_for_others(run), run.is_alone, *engine.environment);
+             return needs_of(run.ready, waits_for_others(run), run.restarts.is_alone,
+                             *engine.environment);
            },
        .wake = [wake_up = run.control.wake_up()] { wake_up->notify(); },
        .counts_alone = waits_for_others(run),
        .after = run.options.writes_after,
-       .at_front = run.is_alone}));
+       .at_front = run.restarts.is_alone}));
 }
 
 engine::MemoryWait memory_wait_of(Run::Data& run, Engine::Data& engine) {
@@ -65,8 +66,9 @@ engine::MemoryWait memory_wait_of(Run::Data& run, Engine::Data& engine) {
           [&](bool by_budget) {
             Ready ready = plan_run(run, engine, by_budget);
             PlannedWork work = engine.planned_work(ready.plan);
-            if (!run.ticket->replace_needs(
-                    [&] { return needs_of(ready, by_budget, run.is_alone, *engine.environment); }))
+            if (!run.ticket->replace_needs([&] {
+                  return needs_of(ready, by_budget, run.restarts.is_alone, *engine.environment);
+                }))
               return false;
             run.ready = std::move(ready);
             *run.work.lock() = std::move(work);
@@ -85,27 +87,27 @@ bool begins_again(Run::Data& run, Engine::Data& engine, const engine::Error& fai
                   const std::vector<std::uint64_t>& before) {
   if (run.control.has_computed()) return false;
   const std::vector<std::uint64_t> now = device_failures(engine);
-  std::set<std::uint32_t> failed = run.failed_devices;
+  std::set<std::uint32_t> failed = run.restarts.failed_devices;
   for (std::uint32_t d = 0; d < now.size(); ++d)
     if (now[d] > before[d]) failed.insert(d);
   const bool lacked_memory = failure.code() == engine::Code::out_of_memory &&
-                             ((!run.is_alone && run.ticket->had_company()) ||
-                              (waits_for_others(run) && run.restarts < kMostRestarts));
-  const bool has_others = failed != run.failed_devices && failed.size() < now.size();
+                             ((!run.restarts.is_alone && run.ticket->had_company()) ||
+                              (waits_for_others(run) && run.restarts.count < kMostRestarts));
+  const bool has_others = failed != run.restarts.failed_devices && failed.size() < now.size();
   if (!lacked_memory && !has_others) return false;
   run.ticket.reset();
   if (!run.control.rearm()) return false;
   try {
-    run.failed_devices = failed;
+    run.restarts.failed_devices = failed;
     run.ready = {};
     run.ready = plan_run(run, engine, waits_for_others(run));
     *run.work.lock() = engine.planned_work(run.ready.plan);
     run.done_seconds = 0;
-    ++run.restarts;
-    run.why_again =
+    ++run.restarts.count;
+    run.restarts.why =
         engine::cat(failure.full(), lacked_memory ? ". The run begins again, alone on its devices"
                                                   : ". The run begins again on other devices");
-    run.is_alone = run.is_alone || lacked_memory;
+    run.restarts.is_alone = run.restarts.is_alone || lacked_memory;
     enter(run, engine);
     return true;
   } catch (const engine::Error&) {
