@@ -5,7 +5,7 @@
 //   pass              reads                                   makes
 //   bind_nodes        Workflow, Catalog, GivenValues          Graph
 //   find_outputs      Graph, Workflow, names                  Sources
-//   find_devices      Environment, Budgets                    Topology
+//   find_devices      Environment, Budgets, Asked             Topology
 //   take_disk_cached  Graph, Sources, Topology, disk          DiskCachedNodes; cuts the Graph
 //   describe_nodes    Graph, headers of model files           Described
 //   join_facts        Described, DiskCachedNodes              Facts

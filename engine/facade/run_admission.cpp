@@ -91,7 +91,7 @@ bool begins_again(Run::Data& run, Engine::Data& engine, const engine::Error& fai
   for (std::uint32_t d = 0; d < now.size(); ++d)
     if (now[d] > before[d]) failed.insert(d);
   const bool lacked_memory = failure.code() == engine::Code::out_of_memory &&
-                             ((!run.restarts.is_alone && run.ticket->had_company()) ||
+                             ((!run.restarts.is_alone && run.ticket->ran_beside_others()) ||
                               (waits_for_others(run) && run.restarts.count < kMostRestarts));
   const bool has_others = failed != run.restarts.failed_devices && failed.size() < now.size();
   if (!lacked_memory && !has_others) return false;

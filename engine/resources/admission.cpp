@@ -111,7 +111,12 @@ void Admission::leave(Id id) noexcept {
 
 void Admission::admit() {
   const std::vector<std::uint64_t> now = capacities();
-  wake(admit_now(*state_.lock(), now));
+  Wakes wakes;
+  {
+    const auto state = state_.lock();
+    wakes = admit_now(*state, now);
+  }
+  wake(wakes);
 }
 
 Admission::Wakes Admission::admit_now(State& state, const std::vector<std::uint64_t>& capacities) {
@@ -141,8 +146,8 @@ bool Admission::Ticket::is_admitted() const {
   return admission_->state_.lock()->queue.is_admitted(id_);
 }
 
-bool Admission::Ticket::had_company() const {
-  return admission_->state_.lock()->queue.had_company(id_);
+bool Admission::Ticket::ran_beside_others() const {
+  return admission_->state_.lock()->queue.ran_beside_others(id_);
 }
 
 void Admission::Ticket::set_paused(bool is_paused) const {

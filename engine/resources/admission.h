@@ -1,5 +1,5 @@
-// The door to the memories that all runs share: a run enters before it takes anything, and leaves
-// when all that it had is given back. AdmissionQueue decides who begins. What a run needs is
+// Admission of runs to the memories that they share: a run enters before it takes anything, and
+// leaves when all that it had is given back. AdmissionQueue decides who begins. What a run needs is
 // counted only once there is another one. Any thread; no lock is held while anything is counted, a
 // driver is asked, or a run is woken.
 #pragma once
@@ -47,7 +47,7 @@ class Admission {
       if (admission_ != nullptr) admission_->leave(id_);
     }
     bool is_admitted() const;
-    bool had_company() const;  // others were under way beside it at some time
+    bool ran_beside_others() const;  // others were under way beside it at some time
     // Memory may have come free that no run held.
     void retry() const { admission_->admit(); }
     void set_paused(bool is_paused) const;

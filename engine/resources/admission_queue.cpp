@@ -47,19 +47,19 @@ void AdmissionQueue::move_to_front(Id id) {
   if (first != found) entries_.splice(first, entries_, found);
 }
 
-bool AdmissionQueue::had_company(Id id) const {
+bool AdmissionQueue::ran_beside_others(Id id) const {
   const Entry* const entry = find(id);
-  return entry != nullptr && entry->had_company;
+  return entry != nullptr && entry->ran_beside_others;
 }
 
-void AdmissionQueue::note_company() {
+void AdmissionQueue::note_others() {
   if (std::ranges::count_if(entries_, &Entry::is_admitted) < 2) return;
-  for (Entry& each : entries_) each.had_company = each.had_company || each.is_admitted;
+  for (Entry& each : entries_) each.ran_beside_others = each.ran_beside_others || each.is_admitted;
 }
 
 void AdmissionQueue::admit_anyway(Id id) {
   if (Entry* const entry = find(id)) entry->is_admitted = true;
-  note_company();
+  note_others();
 }
 
 void AdmissionQueue::set_paused(Id id, bool is_paused) {
@@ -161,7 +161,7 @@ std::vector<AdmissionQueue::Id> AdmissionQueue::admit(const MemoryCapacity& capa
     under_way.push_back(&entry);
     begun.push_back(entry.id);
   }
-  if (!begun.empty()) note_company();
+  if (!begun.empty()) note_others();
   return begun;
 }
 

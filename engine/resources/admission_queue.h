@@ -61,7 +61,7 @@ class AdmissionQueue {
   bool is_admitted(Id id) const;
   bool is_empty() const { return entries_.empty(); }
   bool is_used(std::uint32_t memory) const;  // by a run under way
-  bool had_company(Id id) const;             // others were under way beside it at some time
+  bool ran_beside_others(Id id) const;       // others were under way beside it at some time
   std::vector<Id> waiting() const;           // in their order
 
   // Why a run waits.
@@ -80,13 +80,13 @@ class AdmissionQueue {
     int priority = 0;
     std::vector<MemoryNeed> needs;
     Id after = 0;
-    bool is_admitted = false, is_paused = false, had_company = false;
+    bool is_admitted = false, is_paused = false, ran_beside_others = false;
     unsigned passed = 0;
   };
   const Entry* find(Id id) const;
   Entry* find(Id id);
   std::vector<const Entry*> admitted() const;
-  void note_company();
+  void note_others();
   // Of a memory, when these run at once.
   static std::uint64_t together(std::span<const Entry* const> runs, std::uint32_t memory);
   static bool fits(const MemoryNeed& need, const Entry& run,
