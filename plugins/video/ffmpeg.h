@@ -17,6 +17,8 @@ extern "C" {
 #include <new>
 #include <string>
 
+#include "plugins/video/ffmpeg_functions.h"
+
 namespace heddle::video {
 
 struct Freeing {

@@ -48,6 +48,9 @@ count() {
 }
 is_empty() { [ ! -s "$1" ] || { wrong "$what: its $1 is not empty:"; cat "$1"; }; }
 
+# FFmpeg and the hundred libraries behind it are opened by the nodes that need them, not by every start.
+LD_DEBUG=files run 0 nodes; has err "plugins/core.so"; has_not err libavcodec
+
 # A ComfyUI folder: from the command line, the environment and the configuration; its user's workflows.
 mkdir -p ui/models/loras ui/user/default/workflows ui/elsewhere config/heddle
 touch ui/models/loras/put_loras_here ui/models/loras/ink.safetensors ui/elsewhere/chalk.safetensors
