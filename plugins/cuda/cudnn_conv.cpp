@@ -112,16 +112,20 @@ Cudnn::Key key_of(const Device& device, const heddle_op_call& call) {
 }
 
 struct CudnnConv {
+  static constexpr std::int32_t kFits = 20;
   static constexpr const char* op = HEDDLE_OP_CONV2D;
   static constexpr const char* name = "cudnn";
   static void check(const heddle_op_call& call) { cpu::check_conv2d(call); }
 
+  // No plan is made where the kernel for few channels is the one that is chosen.
   static const CudnnPlan* plan(Device& device, const heddle_op_call& call) {
-    const Cudnn::Key key = device.cudnn() != nullptr ? key_of(device, call) : Cudnn::Key();
+    const bool is_ours = kFewConv2d.fits(handle(&device), &call) > kFits;
+    const Cudnn::Key key =
+        device.cudnn() != nullptr && !is_ours ? key_of(device, call) : Cudnn::Key();
     return key.empty() ? nullptr : device.cudnn()->plan(key, describe);
   }
   static std::int32_t fits(Device& device, const heddle_op_call& call) {
-    return plan(device, call) != nullptr ? 20 : 0;
+    return plan(device, call) != nullptr ? kFits : 0;
   }
   static std::size_t workspace(Device& device, const heddle_op_call& call) {
     const CudnnPlan* found = plan(device, call);

@@ -1,117 +1,95 @@
-// cuDNN by its backend API: operation graphs are described by descriptors, and the library makes
-// plans of them, which takes it from milliseconds to a second each, so that they are kept by shape.
-// Opened at first use: the libraries are large. Thread-safe; one for each device.
+// cuDNN's plans of operation graphs, which take it from milliseconds to a second each: so they are
+// kept by shape, and on disk for later processes (plan_store.h). A plan from there is told of at
+// once, without the large libraries; these are opened, and the plan is made ready, on a thread
+// beside whatever else is done before it is needed. Several threads make several plans at a time,
+// and none that launches waits for them. Thread-safe; one for each device.
 #pragma once
 
-#include <cudnn.h>
-
+#include <atomic>
+#include <condition_variable>
 #include <cstdint>
-#include <initializer_list>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
+#include <string>
+#include <thread>
 #include <vector>
 
+#include "cudnn_graph.h"
 #include "device.h"
+#include "plan_store.h"
 
 namespace heddle::cuda {
 
-// The functions of the library, opened once for the process.
-struct CudnnLibrary {
-  decltype(&cudnnCreate) create = nullptr;
-  decltype(&cudnnDestroy) destroy = nullptr;
-  decltype(&cudnnSetStream) set_stream = nullptr;
-  decltype(&cudnnGetVersion) version = nullptr;
-  decltype(&cudnnGetErrorString) error_string = nullptr;
-  decltype(&cudnnBackendCreateDescriptor) make = nullptr;
-  decltype(&cudnnBackendDestroyDescriptor) free = nullptr;
-  decltype(&cudnnBackendFinalize) finish = nullptr;
-  decltype(&cudnnBackendSetAttribute) set = nullptr;
-  decltype(&cudnnBackendGetAttribute) get = nullptr;
-  decltype(&cudnnBackendExecute) execute = nullptr;
-  bool usable = false;
-
-  CudnnLibrary();
-};
-
-// An operand of a graph. Numbers are f32 and handed over with the call from host memory; between
-// two operations stands what is never written.
-struct CudnnTensor {
-  enum class Kind { kMemory, kNumber, kBetween };
-  std::int64_t id;  // unique in its graph; what a call binds memory to
-  heddle_dtype dtype;
-  std::vector<std::int64_t> shape, stride;
-  Kind kind = Kind::kMemory;
-};
-
-// A graph while it is described. Throws device::Error with HEDDLE_UNSUPPORTED when the library
-// refuses a part of it.
-class CudnnGraph {
- public:
-  explicit CudnnGraph(const CudnnLibrary& library) : library_(library) {}
-  ~CudnnGraph();
-  CudnnGraph(const CudnnGraph&) = delete;
-  CudnnGraph& operator=(const CudnnGraph&) = delete;
-
-  using Part = cudnnBackendDescriptor_t;  // owned by the graph
-
-  Part tensor(const CudnnTensor& tensor);
-  // y = a MODE b
-  void pointwise(cudnnPointwiseMode_t mode, Part a, Part b, Part y);
-  // Two-dimensional, of tensors with axes N, C, H, W in any order in memory. pre: top, left; post:
-  // bottom, right.
-  struct Convolution {
-    std::int64_t stride[2], pre[2], post[2];
-  };
-  void convolution(const Convolution& how, Part x, Part filter, Part y);
-  // softmax(q k^T * scale) v, of tensors with axes B, H, S, D in any order in memory.
-  void attention(Part q, Part k, Part v, Part scale, Part out);
-
-  // For those that build on this class.
-  Part make(cudnnBackendDescriptorType_t type);
-  void set(Part part, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
-           std::int64_t count, const void* values);
-  void set(Part part, cudnnBackendAttributeName_t name, Part other) {
-    set(part, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &other);
-  }
-  void finish(Part part);
-  const std::vector<Part>& operations() const { return operations_; }
-
- private:
-  const CudnnLibrary& library_;
-  std::vector<Part> parts_, operations_;
-};
-
 class CudnnPlan {
  public:
+  // What a graph follows from: op, shapes, strides, types, attributes.
+  using Key = PlanStore::Key;
+  using Describe = void (*)(CudnnGraph& graph, const Key& key);
+
   std::size_t workspace_bytes() const { return workspace_bytes_; }
 
  private:
   friend class Cudnn;
-  explicit CudnnPlan(const CudnnLibrary& library) : graph_(library) {}
-  CudnnGraph graph_;  // the plan's parts live as long as it does
-  CudnnGraph::Part plan_ = nullptr;
+  CudnnPlan(const CudnnLibrary& library, const Key& key, Describe describe)
+      : graph_(std::make_unique<CudnnGraph>(library)), key_(key), describe_(describe) {}
+
+  std::unique_ptr<CudnnGraph> graph_;  // the plan's parts live as long as it does
+  const Key key_;
+  const Describe describe_;
+  CudnnGraph::Part plan_ = nullptr;  // there once it is ready
+  std::string stored_;               // before: as it was on disk
   std::size_t workspace_bytes_ = 0;
+  std::mutex making_ready_;
+  std::atomic<bool> is_ready_ = false;
+};
+
+// The library, which is opened for its version alone, and handles of it for threads to make plans
+// with, as many as there are such threads at once. Thread-safe.
+class CudnnHandles {
+ public:
+  explicit CudnnHandles(Device& device) : device_(device) {}
+  ~CudnnHandles();
+  CudnnHandles(const CudnnHandles&) = delete;
+  CudnnHandles& operator=(const CudnnHandles&) = delete;
+
+  // nullptr: it is not there, and the log says so, once.
+  const CudnnLibrary* library();
+
+  // One that nobody uses, for the calling thread; nullptr: there are none, and the log says why.
+  // Opens the large libraries.
+  cudnnHandle_t take();
+  void give_back(cudnnHandle_t handle);
+
+ private:
+  Device& device_;
+  const CudnnLibrary* library_ = nullptr;
+  std::once_flag looked_, opened_;
+  std::mutex mutex_;
+  std::vector<cudnnHandle_t> all_, idle_;  // mutex_
+  bool is_broken_ = false;                 // mutex_
 };
 
 class Cudnn {
  public:
-  explicit Cudnn(Device& device) : device_(device) {}
+  explicit Cudnn(Device& device) : device_(device), handles_(device) {}
   ~Cudnn();
   Cudnn(const Cudnn&) = delete;
   Cudnn& operator=(const Cudnn&) = delete;
 
-  // What a graph follows from: op, shapes, strides, types, attributes.
-  using Key = std::vector<std::int64_t>;
-  using Describe = void (*)(CudnnGraph& graph, const Key& key);
+  using Key = CudnnPlan::Key;
+  using Describe = CudnnPlan::Describe;
 
-  // The plan of this key, which is made when it is first asked for; nullptr: the library is not
-  // there or has none that is exact, gives equal bytes on every run and asks for a bounded
-  // workspace.
+  // The plan of this key, which is made when it is first asked for, or waited for where another
+  // thread is making it; nullptr: the library is not there or has none that is exact, gives equal
+  // bytes on every run and asks for a bounded workspace.
   const CudnnPlan* plan(const Key& key, Describe describe);
 
-  // Enqueues. Of numbers, the data is their address in host memory, read during the call.
+  // Enqueues; waits for the plan where it is not ready. Of numbers, the data is their address in
+  // host memory, read during the call.
   struct Binding {
     std::int64_t id;
     const void* data;
@@ -120,15 +98,33 @@ class Cudnn {
                void* workspace);
 
  private:
-  bool ready();  // REQUIRES: mutex_ held
-  std::unique_ptr<CudnnPlan> make_plan(const Key& key, Describe describe);
+  struct Slot {
+    bool is_done = false;
+    std::unique_ptr<CudnnPlan> plan;  // nullptr: there is none
+  };
+  class Handle;
+
+  const PlanStore& store();
+  std::unique_ptr<CudnnPlan> find_or_make(const Key& key, Describe describe);
+  std::unique_ptr<CudnnPlan> make_plan(cudnnHandle_t handle, const Key& key, Describe describe);
+  std::string written(const CudnnPlan& plan) const;
+  void make_ready(CudnnPlan& plan);
+  bool restore(cudnnHandle_t handle, CudnnPlan& plan) const;
+  void make_ready_soon(CudnnPlan& plan);  // REQUIRES: mutex_ held
+  void make_all_ready();                  // on a thread of its own
 
   Device& device_;
-  const CudnnLibrary* library_ = nullptr;
+  CudnnHandles handles_;
+  std::once_flag store_made_;
+  std::optional<PlanStore> store_;
   std::mutex mutex_;
-  cudnnHandle_t handle_ = nullptr;                   // mutex_
-  bool tried_ = false;                               // mutex_
-  std::map<Key, std::unique_ptr<CudnnPlan>> plans_;  // mutex_; nullptr: there is none
+  std::map<Key, Slot> plans_;       // mutex_
+  std::deque<CudnnPlan*> waiting_;  // mutex_; from disk, not ready yet
+  bool stops_ = false;              // mutex_
+  std::condition_variable changed_;
+  std::thread thread_;  // mutex_
+  std::mutex launching_;
+  cudnnHandle_t launcher_ = nullptr;  // launching_; a handle has one stream
 };
 
 }  // namespace heddle::cuda

@@ -7,6 +7,7 @@
 #include "heddle/device.hpp"
 #include "matmul.h"
 #include "nvml.h"
+#include "plan_store.h"
 #if defined(HEDDLE_WITH_CUDNN)
 #include "cudnn_plan.h"
 #endif
@@ -16,7 +17,8 @@ namespace heddle::cuda {
 namespace {
 
 Settings read_settings(const device::Options& options) {
-  options.only({"threads", "share_index", "share_count", "compute", "kernels", "cudnn_flops"});
+  options.only(
+      {"threads", "share_index", "share_count", "compute", "kernels", "cudnn_flops", "plans"});
   Settings settings;
   const std::string compute = options.text("compute", "bf16");
   if (compute == "bf16")
@@ -34,6 +36,9 @@ Settings read_settings(const device::Options& options) {
                  "', has to be all or reference");
   settings.reference_only = kernels == "reference";
   settings.cudnn_flops = static_cast<double>(options.integer("cudnn_flops", 1 << 30));
+  const std::string plans = options.text("plans", "");
+  if (plans != "none")
+    settings.plans = plans.empty() ? PlanStore::default_folder() : std::filesystem::path(plans);
   return settings;
 }
 
@@ -92,13 +97,38 @@ Device::Device(const heddle_host* host, std::uint32_t index, const heddle_value*
   check(cudaFree(nullptr),
         "cudaFree");  // the primary context, made here and not in the middle of a run
   if (settings_.reference_only) return;
-  matmul_ = Matmul::open(*this);
 #if defined(HEDDLE_WITH_CUDNN)
   cudnn_ = std::make_shared<Cudnn>(*this);
 #endif
+  begin_opening();
 }
 
-Device::~Device() = default;
+Device::~Device() {
+  if (opening_.joinable()) opening_.join();
+}
+
+// cuBLASLt is half a gigabyte, and takes a tenth of a second to open.
+void Device::begin_opening() {
+  try {
+    opening_ = std::thread([this] { matmul(); });
+  } catch (const std::system_error&) {
+    // No thread is to be had: it is opened at its first use.
+  }
+}
+
+Matmul* Device::matmul() {
+  std::call_once(matmul_opened_, [&] {
+    if (settings_.reference_only) return;
+    try {
+      matmul_ = Matmul::open(*this);
+    } catch (const std::exception& error) {
+      host_->log(
+          host_, HEDDLE_WARN,
+          device::cat("cuda: ", error.what(), "; linear layers run on slow kernels").c_str());
+    }
+  });
+  return matmul_.get();
+}
 
 void Device::use() {
   health_.require_whole();

@@ -6,8 +6,11 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <thread>
 
 #include "error.h"
 #include "heddle/abi/device.h"
@@ -23,13 +26,14 @@ struct Settings {
   // From how many operations on cuDNN does a call. It takes a tenth of a second and more to prepare
   // a shape, in which our own kernels do some 10^11: small models are done before it has begun.
   double cudnn_flops = 1 << 30;
+  std::filesystem::path plans;  // where they are kept for later processes; empty: nowhere
 };
 
 class Device {
  public:
   // options: NULL or {"compute": "bf16" | "fp16" | "f32", "kernels": "all" | "reference",
-  // "cudnn_flops": 1073741824}; "threads", "share_index" and "share_count", which every device is
-  // told, have no meaning here. Throws device::Error.
+  // "cudnn_flops": 1073741824, "plans": DIR | "none"}; "threads", "share_index" and "share_count",
+  // which every device is told, have no meaning here. Throws device::Error.
   Device(const heddle_host* host, std::uint32_t index, const heddle_value* options);
   ~Device();
   Device(const Device&) = delete;
@@ -42,7 +46,9 @@ class Device {
   const Settings& settings() const { return settings_; }
   int multiprocessors() const { return multiprocessors_; }
   Health& health() { return health_; }
-  Matmul* matmul() { return matmul_.get(); }  // nullptr: not found
+  // nullptr: not found. Opened on a thread of its own from the moment on that the device has a
+  // context; waits for it.
+  Matmul* matmul();
   Cudnn* cudnn() {
     return cudnn_.get();
   }  // nullptr: only our own kernels are wanted, or this build is without it
@@ -56,6 +62,8 @@ class Device {
   void describe(heddle_device_info& info);
 
  private:
+  void begin_opening();
+
   const heddle_host* host_;
   std::string name_;
   int ordinal_;
@@ -63,9 +71,11 @@ class Device {
   std::string uuid_;
   int multiprocessors_ = 0;
   Health health_;
+  std::once_flag matmul_opened_;
   std::unique_ptr<Matmul> matmul_;
   std::shared_ptr<Cudnn>
       cudnn_;  // shared: knows how to destroy what builds without cuDNN do not know
+  std::thread opening_;
 };
 
 inline Device& as_device(heddle_device* device) { return *reinterpret_cast<Device*>(device); }
