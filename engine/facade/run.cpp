@@ -13,6 +13,7 @@
 #include "engine/resources/timeline.h"
 #include "engine/run/comparison.h"
 #include "engine/run/wait_for_memory.h"
+#include "engine/session/kernels_ahead.h"
 
 namespace heddle {
 
@@ -146,6 +147,8 @@ std::shared_ptr<Results::Data> carry_out(Run::Data& run, Engine::Data& engine) {
   Teller teller(run);
   if (!run.restarts.why.empty() && teller.listens()) teller.warning(nullptr, run.restarts.why);
   engine::wait_for_memory(*run.ticket, run.control, teller, memory_wait_of(run, engine));
+  const engine::KernelsAhead ahead(run.ready.graph, run.ready.plan, run.ready.inferred,
+                                   run.ready.topology, *engine.environment);
   const std::vector<engine::Source>& fetch = run.ready.wanted;
   engine::RunRequest request{
       &run.ready.graph,     &run.ready.plan, "", extra_pnginfo(run.flow->workflow), fetch,

@@ -19,7 +19,7 @@ void add_infos(Hasher& key, const CallSpec::Infos& infos) {
   key.add(infos.size());
   for (const auto& [name, info] : infos) {
     key.add(name).add(info.dtype).add(info.rank);
-    for (std::int32_t i = 0; i < info.rank; ++i) key.add(info.shape[i]);
+    for (std::uint32_t i = 0; i < info.rank; ++i) key.add(info.shape[i]);
   }
 }
 
@@ -51,6 +51,20 @@ Hash128 key_of(const CallSpec& call, const CallPlacement& placement, std::uint32
 SessionPlan plan_with_room(const CallSpec& call, const CallPlacement& placement, std::uint32_t home,
                            const Topology& topology, const Environment& environment) {
   const std::vector<std::uint32_t> devices = session_devices(placement, home);
+  return plan_with_room(
+      call, placement, home, topology, environment,
+      [&](std::uint32_t device_slot, const heddle_op_call& op) {
+        const DeviceState& state = *environment.devices[devices[device_slot]].state;
+        const heddle_kernel& kernel = state.kernels().choose(state.device(), op);
+        return ChosenKernel{
+            &kernel, kernel.workspace == nullptr ? 0 : kernel.workspace(state.device().raw(), &op)};
+      });
+}
+
+SessionPlan plan_with_room(const CallSpec& call, const CallPlacement& placement, std::uint32_t home,
+                           const Topology& topology, const Environment& environment,
+                           const ChooseKernel& choose) {
+  const std::vector<std::uint32_t> devices = session_devices(placement, home);
   const Prices prices(topology, environment.costs);
   SessionSetup setup = session_setup(call, placement, home, prices);
   for (SessionDevice& device : setup.devices) device.budget = kPlenty;
@@ -58,14 +72,7 @@ SessionPlan plan_with_room(const CallSpec& call, const CallPlacement& placement,
     return environment.devices[devices[device_slot]].weights->layout(source);
   };
   const SessionSpec spec = session_spec(std::move(setup));
-  return plan_session(
-      *get_model(*call.model)->graph, spec,
-      [&](std::uint32_t device_slot, const heddle_op_call& op) {
-        const DeviceState& state = *environment.devices[devices[device_slot]].state;
-        const heddle_kernel& kernel = state.kernels().choose(state.device(), op);
-        return ChosenKernel{
-            &kernel, kernel.workspace == nullptr ? 0 : kernel.workspace(state.device().raw(), &op)};
-      });
+  return plan_session(*get_model(*call.model)->graph, spec, choose);
 }
 
 std::uint64_t with_shared_chunks(std::uint64_t bytes) {

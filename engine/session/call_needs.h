@@ -14,6 +14,10 @@ namespace heddle::engine {
 // plan_session() does.
 SessionPlan plan_with_room(const CallSpec& call, const CallPlacement& placement, std::uint32_t home,
                            const Topology& topology, const Environment& environment);
+// The same with kernels that `choose` gives.
+SessionPlan plan_with_room(const CallSpec& call, const CallPlacement& placement, std::uint32_t home,
+                           const Topology& topology, const Environment& environment,
+                           const ChooseKernel& choose);
 
 // With the chunks that small pieces share, one for those that are made there and one for those that
 // arrive: most of each may lie free, and their size is a part of the budget that is asked for here.

@@ -106,6 +106,7 @@ constexpr heddle_fake_control kControl = {
     .launches_run = [](std::uint32_t index) { return index_state(index).launches_run.load(); },
     .call_at_launch = [](std::uint32_t index, std::uint64_t nth, void (*call)(void*),
                          void* user) { index_state(index).set_launch_call(nth, call, user); },
+    .questions = [](std::uint32_t index) { return index_state(index).questions.load(); },
 };
 
 }  // namespace heddle::fake

@@ -59,7 +59,10 @@ class Device {
   void forget(const Stream& stream);
   double now();  // of its streams, those that are gone included
 
-  std::int32_t fits(const heddle_op_call& call) const { return cpu_.choose(call).answer; }
+  std::int32_t fits(const heddle_op_call& call) const {
+    ++counters_.questions;
+    return cpu_.choose(call).answer;
+  }
   std::size_t workspace(const heddle_op_call& call) const;
   void launch(Stream& stream, const heddle_op_call& call, void* workspace);
   void make_weight(Stream& stream, std::int32_t use, const heddle_weight_layout& layout,

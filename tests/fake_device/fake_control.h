@@ -96,6 +96,9 @@ typedef struct heddle_fake_control {
   /* The nth kernel from now (1: the next) calls this when it begins, on its stream's thread; 0:
    * none does. */
   void (*call_at_launch)(uint32_t device, uint64_t nth, void (*call)(void*), void* user);
+
+  /* How often kernels were asked whether they fit an op, since reset(). */
+  uint64_t (*questions)(uint32_t device);
 } heddle_fake_control;
 
 #endif
