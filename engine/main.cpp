@@ -12,5 +12,8 @@
 
 int main(int argc, char** argv) {
   heddle::cli::handle_signals();
+#if !defined(HEDDLE_ADDRESS_SANITIZER) && !defined(HEDDLE_THREAD_SANITIZER)
+  heddle::cli::end_when_done();  // sanitizers look at what is left
+#endif
   return heddle::cli::run_program({argv + (argc > 0 ? 1 : 0), argv + argc});
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <exception>
 
 #include "engine/base/error.h"
@@ -22,6 +23,7 @@ namespace {
 constinit std::atomic<int> signal_count{0};
 constinit std::atomic<int> exit_code{kExitInterrupted};
 constinit std::atomic<bool> has_runs{false};
+constinit std::atomic<bool> ends_when_done{false};
 constinit std::atomic<int> signal_pipe{-1};
 constinit std::atomic<timer_t> grace_timer{};
 static_assert(std::atomic<int>::is_always_lock_free);
@@ -63,6 +65,14 @@ void handle_signals() noexcept {
 }
 
 void set_exit_code(int code) noexcept { exit_code.store(code); }
+
+void end_when_done() noexcept { ends_when_done = true; }
+
+void done() noexcept {
+  if (!ends_when_done) return;
+  std::fflush(nullptr);
+  end_program();
+}
 
 Interrupt::Interrupt(std::function<void()> notice) : notice_(std::move(notice)) {
   if (::pipe2(pipe_, O_CLOEXEC) != 0) throw engine::system_error("pipe", errno);

@@ -30,6 +30,14 @@ void handle_signals() noexcept;
 // code. Any thread.
 void set_exit_code(int code) noexcept;
 
+// For main(): the program may end when all has been done and written, instead of giving back memory
+// piece by piece that goes with the process anyhow. A test that runs the program's functions in its
+// own process does not ask for it.
+void end_when_done() noexcept;
+
+// Ends the program with the code of set_exit_code() where that was asked for.
+void done() noexcept;
+
 // One object at a time, made before other threads; methods may be called by any thread.
 class Interrupt {
  public:

@@ -62,7 +62,10 @@ class Runs {
     if (is_partial_ && code == kExitDone) code = kExitUsage;
     if (is_interrupted) code = interrupted();
     // What is left is to free memory, which takes its time.
-    if (output_.failure() == 0) set_exit_code(code);
+    if (output_.failure() == 0) {
+      set_exit_code(code);
+      done();
+    }
     return code;
   }
 
