@@ -160,7 +160,6 @@ const CudnnPlan* Cudnn::plan(const Key& key, Describe describe) {
 
 std::unique_ptr<CudnnPlan> Cudnn::find_or_make(const Key& key, Describe describe) {
   if (const auto entry = store().find(key)) {
-    if (!entry->is_possible) return nullptr;
     std::unique_ptr<CudnnPlan> found(new CudnnPlan(*handles_.library(), key, describe));
     found->workspace_bytes_ = static_cast<std::size_t>(entry->workspace_bytes);
     found->stored_ = entry->plan;
@@ -175,10 +174,10 @@ std::unique_ptr<CudnnPlan> Cudnn::find_or_make(const Key& key, Describe describe
   } catch (const device::Error& error) {
     if (error.code() != HEDDLE_UNSUPPORTED) throw;
   }
-  if (made == nullptr)
-    store().add(key, {});
-  else if (std::string text = written(*made); !text.empty())
-    store().add(key, {true, made->workspace_bytes_, std::move(text)});
+  // Another process may have room for what failed here.
+  if (made == nullptr || !made->is_first_choice_) return made;
+  if (std::string text = written(*made); !text.empty())
+    store().add(key, {made->workspace_bytes_, std::move(text)});
   return made;
 }
 
@@ -269,6 +268,17 @@ bool Cudnn::restore(cudnnHandle_t handle, CudnnPlan& plan) const {
   }
 }
 
+namespace {
+
+// What is not supported, or wrongly asked, is that in every process; the rest is a lack of memory,
+// or a fault. Codes of a kind share their thousands.
+bool is_lasting(cudnnStatus_t status) {
+  return status / 1000 == CUDNN_STATUS_BAD_PARAM / 1000 ||
+         status / 1000 == CUDNN_STATUS_NOT_SUPPORTED / 1000;
+}
+
+}  // namespace
+
 std::unique_ptr<CudnnPlan> Cudnn::make_plan(cudnnHandle_t handle, const Key& key,
                                             Describe describe) {
   const CudnnLibrary& library = *handles_.library();
@@ -307,7 +317,10 @@ std::unique_ptr<CudnnPlan> Cudnn::make_plan(cudnnHandle_t handle, const Key& key
       const CudnnGraph::Part plan = graph.make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
       graph.set(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
       graph.set(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
-      if (library.finish(plan) != CUDNN_STATUS_SUCCESS) continue;
+      if (const cudnnStatus_t status = library.finish(plan); status != CUDNN_STATUS_SUCCESS) {
+        if (!is_lasting(status)) made->is_first_choice_ = false;
+        continue;
+      }
       std::int64_t bytes = 0;
       if (library.get(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &one,
                       &bytes) != CUDNN_STATUS_SUCCESS ||

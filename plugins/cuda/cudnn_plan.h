@@ -43,6 +43,7 @@ class CudnnPlan {
   CudnnGraph::Part plan_ = nullptr;  // there once it is ready
   std::string stored_;               // before: as it was on disk
   std::size_t workspace_bytes_ = 0;
+  bool is_first_choice_ = true;  // false: a better one failed for a reason that may pass
   std::mutex making_ready_;
   std::atomic<bool> is_ready_ = false;
 };

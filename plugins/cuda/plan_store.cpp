@@ -50,20 +50,17 @@ bool write_whole(int file, std::string_view text) {
   return true;
 }
 
-// "1 4096\n" before the plan itself.
+// The size of the workspace and a line end before the plan itself.
 std::string write_entry(const PlanStore::Entry& entry) {
-  return (entry.is_possible ? "1 " : "0 ") + std::to_string(entry.workspace_bytes) + "\n" +
-         entry.plan;
+  return std::to_string(entry.workspace_bytes) + "\n" + entry.plan;
 }
 
 std::optional<PlanStore::Entry> read_entry(std::string_view text) {
   const std::size_t line = text.find('\n');
-  if (line == text.npos || line < 3 || (text[0] != '0' && text[0] != '1') || text[1] != ' ')
-    return std::nullopt;
+  if (line == text.npos) return std::nullopt;
   PlanStore::Entry entry;
-  entry.is_possible = text[0] == '1';
   const char* const end = text.data() + line;
-  const auto [stop, error] = std::from_chars(text.data() + 2, end, entry.workspace_bytes);
+  const auto [stop, error] = std::from_chars(text.data(), end, entry.workspace_bytes);
   if (error != std::errc() || stop != end) return std::nullopt;
   entry.plan = text.substr(line + 1);
   return entry;
@@ -81,7 +78,8 @@ fs::path PlanStore::default_folder() {
 PlanStore::PlanStore(fs::path folder, std::string domain)
     : folder_(std::move(folder)), domain_(std::move(domain)) {}
 
-// Everything that the plan follows from: two lines, which begin the file.
+// Everything that the plan follows from: two lines, which begin the file. The number is raised when
+// something else is asked of the library for the same key.
 std::string PlanStore::head_of(const Key& key) const {
   std::string head = "heddle plan 1, " + domain_ + "\n";
   for (const std::int64_t number : key) head += std::to_string(number) + " ";

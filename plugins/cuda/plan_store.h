@@ -17,7 +17,6 @@ class PlanStore {
  public:
   using Key = std::vector<std::int64_t>;
   struct Entry {
-    bool is_possible = false;  // false: the library has no plan for this key
     std::uint64_t workspace_bytes = 0;
     std::string plan;  // as the library writes it
   };

@@ -19,7 +19,7 @@ namespace {
 const PlanStore::Key kKey{'c', 3, -1, 1 << 30};
 
 PlanStore::Entry entry(const std::string& plan, std::uint64_t workspace = 4096) {
-  return {true, workspace, plan};
+  return {workspace, plan};
 }
 
 fs::path only_file(const fs::path& folder) {
@@ -47,19 +47,16 @@ BOOST_AUTO_TEST_CASE(a_plan_comes_back_as_it_was) {
   PlanStore(folder / "plans", "a card").add(kKey, entry(plan, std::uint64_t{1} << 40));
   const auto found = PlanStore(folder / "plans", "a card").find(kKey);
   BOOST_REQUIRE(found);
-  BOOST_TEST(found->is_possible);
   BOOST_TEST(found->workspace_bytes == std::uint64_t{1} << 40);
   BOOST_TEST(found->plan == plan);
 }
 
-BOOST_AUTO_TEST_CASE(that_there_is_no_plan_is_kept_too) {
+BOOST_AUTO_TEST_CASE(a_plan_that_is_removed_is_gone) {
   const test::TemporaryFolder folder;
   const PlanStore store(folder.path(), "a card");
   BOOST_TEST(!store.find(kKey));
-  store.add(kKey, {});
-  const auto found = store.find(kKey);
-  BOOST_REQUIRE(found);
-  BOOST_TEST(!found->is_possible);
+  store.add(kKey, entry("plan"));
+  BOOST_TEST(store.find(kKey).has_value());
   store.remove(kKey);
   BOOST_TEST(!store.find(kKey));
 }
