@@ -13,6 +13,7 @@
 #include "heddle/device.hpp"
 #include "kernels.h"
 #include "nvml.h"
+#include "pinned.h"
 #include "stream.h"
 #include "weight.h"
 
@@ -114,17 +115,12 @@ void free_memory(heddle_device* device, void* memory) {
   cudaFree(memory);
 }
 
-heddle_status* alloc_pinned(heddle_device* device, std::size_t bytes, void** out) {
+heddle_status* pinned_alloc(heddle_device* device, std::size_t bytes, void** out) {
   Device& self = as_device(device);
-  return on(self, [&] {
-    self.check(cudaHostAlloc(out, std::max<std::size_t>(bytes, 1), cudaHostAllocPortable),
-               "cudaHostAlloc");
-  });
+  return on(self, [&] { self.check(allocate_pinned(bytes, out), "cudaHostAlloc"); });
 }
 
-void free_pinned(heddle_device*, void* memory) {
-  if (memory != nullptr) cudaFreeHost(memory);
-}
+void pinned_free(heddle_device*, void* memory) { free_pinned(memory); }
 
 // ---- order ----
 
@@ -314,7 +310,7 @@ void captured_graph_free(heddle_captured_graph* captured_graph) {
 
 // ---- tables ----
 
-constexpr heddle_device_pinned kPinned = {.alloc = alloc_pinned, .free = free_pinned};
+constexpr heddle_device_pinned kPinned = {.alloc = pinned_alloc, .free = pinned_free};
 constexpr heddle_device_native kNative = {.stream = stream_native};
 constexpr heddle_device_capture kCapture = {
     .begin = capture_begin, .end = capture_end, .replay = replay, .free = captured_graph_free};
