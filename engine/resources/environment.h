@@ -114,10 +114,10 @@ struct Environment : NodeServices, SharedHostMemory, RunHooks {
     // ones take three times, for each device; more would only keep copies out.
     options.staging_bytes =
         std::min(pinned_bytes / 4, options.staging_devices * (std::uint64_t{384} << 20));
-    // Eight threads fill a link to two thirds, sixteen to four fifths; with half of the processors
-    // nobody else is kept from working.
+    // Eight threads fill a link to two thirds, sixteen to four fifths; with a quarter of the
+    // processors nobody else is kept from working for as long as a model loads.
     const unsigned threads =
-        std::min(16 * options.staging_devices, std::thread::hardware_concurrency() / 2);
+        std::min(16 * options.staging_devices, std::thread::hardware_concurrency() * 3 / 4);
     options.copiers = threads - std::min(threads, options.readers);
     host_weights = std::make_unique<HostWeights>(std::move(budget), options);
     for (const RunDevice& device : devices) {
