@@ -12,13 +12,15 @@ using namespace heddle;
 
 namespace {
 
-constexpr int kWidth = 16, kLayers = 5;
+constexpr int kAheadWidth = 16, kAheadLayers = 5;
 
 struct AheadFixture {
   test::FakeControl control;
   test::TemporaryFolder folder;
 
-  AheadFixture() { folder.write("a.safetensors", test::LayersFile{"a", kWidth, kLayers}.bytes()); }
+  AheadFixture() {
+    folder.write("a.safetensors", test::LayersFile{"a", kAheadWidth, kAheadLayers}.bytes());
+  }
   std::string flow() const {
     const std::string path = (folder / "a.safetensors").string();
     return test::workflow(
@@ -51,7 +53,7 @@ BOOST_AUTO_TEST_CASE(kernels_of_a_call_are_asked_for_before_it_begins) {
   BOOST_TEST(control->launches(0, nullptr) == 0u);
   gate.set_value();
   run.wait();
-  BOOST_TEST(control->launches(0, "linear/1") == std::uint64_t(2 * kLayers));
+  BOOST_TEST(control->launches(0, "linear/1") == std::uint64_t(2 * kAheadLayers));
 }
 
 BOOST_AUTO_TEST_CASE(a_run_that_fails_meanwhile_ends_as_it_would) {
