@@ -23,6 +23,8 @@ struct CommandSpec {
 constexpr CommandSpec kCommands[] = {
     {Command::run, "run", "run a workflow", kRun, "FILE",
      "the workflow, as JSON in either form, or a picture or video with one inside"},
+    {Command::resume, "resume", "go on with a run from its checkpoint, after an interruption",
+     kResume, "FILE", "the checkpoint, as run --checkpoint-every has written it"},
     {Command::plan, "plan", "print what would run where, without running it", kPlan, "FILE",
      "the workflow, as JSON in either form, or a picture or video with one inside"},
     {Command::fetch, "fetch", "download the model files that a workflow names and that are missing",

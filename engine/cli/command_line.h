@@ -9,7 +9,19 @@
 
 namespace heddle::cli {
 
-enum class Command { run, plan, fetch, nodes, devices, plugins, tune, bench, convert, version };
+enum class Command {
+  run,
+  resume,
+  plan,
+  fetch,
+  nodes,
+  devices,
+  plugins,
+  tune,
+  bench,
+  convert,
+  version
+};
 
 // What only `bench` takes, still as texts; empty: not given.
 struct BenchArguments {

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "engine/cli/command_line.h"
@@ -16,7 +17,8 @@ namespace heddle::cli {
 inline constexpr int kExitDone = 0, kExitFailed = 1, kExitUsage = 2;
 
 struct Request {
-  Workflow flow;               // of run, plan and convert; no engine has adopted it
+  Workflow flow;  // of run, resume, plan and convert; no engine has adopted it
+  std::optional<Checkpoint> checkpoint;  // of resume
   std::filesystem::path file;  // of fetch: the workflow, which need not be one that can run
   std::string class_type;      // of nodes; empty: all
   std::string model;           // of bench; empty: list them

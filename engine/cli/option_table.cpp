@@ -6,8 +6,9 @@ namespace heddle::cli {
 namespace {
 
 constexpr std::uint32_t kFlows = kRun | kPlan;
-constexpr std::uint32_t kUsers = kFlows | kDevices | kBench;
-constexpr std::uint32_t kAll = kFlows | kNodes | kDevices | kPlugins | kTune | kBench | kConvert;
+constexpr std::uint32_t kGoing = kFlows | kResume;
+constexpr std::uint32_t kUsers = kGoing | kDevices | kBench;
+constexpr std::uint32_t kAll = kGoing | kNodes | kDevices | kPlugins | kTune | kBench | kConvert;
 
 constexpr OptionSpec kOptions[] = {
     {"set", OptionKind::assignments, "NODE.INPUT=VALUE",
@@ -42,18 +43,18 @@ constexpr OptionSpec kOptions[] = {
     {"input", OptionKind::path, "DIR",
      "where pictures to load are (default: input, or that of --comfyui)", kAll},
     {"output", OptionKind::path, "DIR",
-     "where files are written (default: output, or that of --comfyui)", kFlows},
+     "where files are written (default: output, or that of --comfyui)", kGoing},
     {"cache", OptionKind::path, "DIR",
      "where results are kept between runs, in conditionings/; none: nowhere (default: "
      "$XDG_CACHE_HOME/heddle)",
-     kFlows},
+     kGoing},
     {"cache-limit", OptionKind::word, "SIZE",
-     "bytes of results to keep there at most (default: 1GiB)", kFlows},
+     "bytes of results to keep there at most (default: 1GiB)", kGoing},
     {"prompt-limit", OptionKind::word, "SIZE", "bytes of a prompt at most (default: 64KiB)",
-     kFlows},
+     kGoing},
     {"costs", OptionKind::path, "FILE",
      "measured costs to place by, as tune writes them (default: $XDG_CACHE_HOME/heddle/costs.json)",
-     kFlows | kTune | kBench},
+     kGoing | kTune | kBench},
     {"threads", OptionKind::number, "N", "threads of a CPU device (default: all cores)", kAll},
     {"compute", OptionKind::pairs, "DEVICE=TYPE",
      "type to compute with on a device or kind: f32, bf16 or fp16", kAll},
@@ -61,15 +62,25 @@ constexpr OptionSpec kOptions[] = {
      "options of a kind of device, as its plugin knows them: cpu={\"threads\": 2}", kAll},
     {"memory-wait", OptionKind::number, "SECONDS",
      "wait so long for memory that other programs hold, before weights are streamed (default: 0)",
-     kFlows},
-    {"trace", OptionKind::path, "FILE", "write a timeline of the run, for a trace viewer", kFlows},
+     kGoing},
+    {"checkpoint-every", OptionKind::number, "N",
+     "write a checkpoint at every Nth step of a node that has steps, for resume (default: none; 1 "
+     "with "
+     "--checkpoint)",
+     kRun | kResume},
+    {"checkpoint", OptionKind::path, "FILE",
+     "the file of the checkpoint (default: NAME.checkpoint, of the workflow's name; resume: the "
+     "one "
+     "that it is given)",
+     kRun | kResume},
+    {"trace", OptionKind::path, "FILE", "write a timeline of the run, for a trace viewer", kGoing},
     {"svg", OptionKind::path, "FILE", "draw the plan with Graphviz; NAME.dot: only write its input",
      kPlan},
     {"min-memory", OptionKind::flag, "", "print the minimum memory that the workflow needs", kPlan},
     {"json", OptionKind::flag, "", "JSON on stdout: one object a line, for programs",
      kAll | kFetch},
     {"quiet", OptionKind::flag, "", "no progress and no summary (plan: no warnings)",
-     kFlows | kTune | kBench | kFetch},
+     kGoing | kTune | kBench | kFetch},
 };
 
 }  // namespace

@@ -20,6 +20,7 @@ enum Commands : std::uint32_t {
   kBench = 64,
   kFetch = 128,
   kConvert = 256,
+  kResume = 512,
 };
 
 enum class OptionKind {

@@ -13,6 +13,7 @@
 #include "engine/cli/command_line.h"
 #include "engine/cli/commands.h"
 #include "engine/cli/interrupt.h"
+#include "engine/cli/kept_options.h"
 #include "engine/cli/stack.h"
 
 namespace heddle::cli {
@@ -32,6 +33,8 @@ std::uint32_t options_of(Command command) {
   switch (command) {
     case Command::run:
       return kRun;
+    case Command::resume:
+      return kResume;
     case Command::plan:
       return kPlan;
     case Command::fetch:
@@ -75,10 +78,24 @@ std::filesystem::path find_workflow(const std::filesystem::path& file, const Set
 void read_settings_of(const CommandLine& line, const std::filesystem::path& workflow,
                       Request& request) {
   std::vector<Layer> layers{line.options, read_environment(&environment)};
+  if (line.command == Command::resume) {
+    request.checkpoint = Checkpoint::load(line.operand);
+    layers.push_back(read_kept_options(request.checkpoint->note(), line.operand));
+  }
   for (const std::filesystem::path& file : configuration_files(workflow, &environment))
     layers.push_back(read_configuration(engine::read_file(file, engine::kConfigurationFile), file));
   Settings& settings = request.settings;
-  settings = read_settings(only_of(lay_over(layers), options_of(line.command)));
+  const Layer options = only_of(lay_over(layers), options_of(line.command));
+  settings = read_settings(options);
+  if (line.command == Command::run || line.command == Command::resume)
+    settings.checkpoints.options = kept_options(options);
+  if (line.command == Command::run && settings.checkpoints.file.empty())
+    settings.checkpoints.file = cat(workflow.stem().string(), ".checkpoint");
+  if (line.command == Command::resume) {
+    request.flow = request.checkpoint->workflow();
+    if (settings.checkpoints.file.empty()) settings.checkpoints.file = line.operand;
+    prefer_workflow_budgets(settings, request.flow.budgets());
+  }
   if (line.command == Command::fetch) request.file = find_workflow(workflow, settings);
   if (line.command != Command::fetch && !workflow.empty()) {
     request.flow = Workflow::load(find_workflow(workflow, settings));
@@ -87,8 +104,8 @@ void read_settings_of(const CommandLine& line, const std::filesystem::path& work
   std::error_code ignored;
   const std::filesystem::path cache = settings.cache.value_or(default_cache_folder(&environment));
   // A plan tells what there is to do, and is quick: it reads no file for a key.
-  if (line.command == Command::run && !cache.empty())
-    settings.engine.cache_dir = cache / "conditionings";
+  const bool runs = line.command == Command::run || line.command == Command::resume;
+  if (runs && !cache.empty()) settings.engine.cache_dir = cache / "conditionings";
   if (settings.costs_file.empty()) {
     settings.costs_file = default_costs_file(&environment);
     // Nothing measured yet is no fault; a file that was named has to be there, unless it is about
@@ -105,6 +122,7 @@ void read_settings_of(const CommandLine& line, const std::filesystem::path& work
 int carry_out(Command command, const Request& request, Output& output) {
   switch (command) {
     case Command::run:
+    case Command::resume:
       return run_workflow(request, output);
     case Command::plan:
       return plan_workflow(request, output);

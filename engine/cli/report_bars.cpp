@@ -75,7 +75,8 @@ class Bars final : public Reporter {
       case Event::Kind::run_waiting:
         return above(cat("heddle: ", prefix, "waits for ", engine::printable(event.text)));
       case Event::Kind::preview:
-      case Event::Kind::node_shows:  // the summary has it
+      case Event::Kind::checkpoint_written:  // every few steps
+      case Event::Kind::node_shows:          // the summary has it
         return;
     }
   }

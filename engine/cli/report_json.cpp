@@ -34,6 +34,8 @@ std::string_view name_of(Event::Kind kind) {
       return "node_blocked";
     case Event::Kind::run_waiting:
       return "run_waiting";
+    case Event::Kind::checkpoint_written:
+      return "checkpoint_written";
   }
   return "unknown";
 }

@@ -34,6 +34,7 @@ class Runs {
  public:
   Runs(const Request& request, Output& output, Reporter& reporter)
       : settings_(request.settings),
+        checkpoint_(request.checkpoint),
         output_(output),
         reporter_(reporter),
         interrupt_([&reporter] { reporter.message("stopping; once more quits at once"); }),
@@ -151,6 +152,11 @@ class Runs {
     options.writes_after = last_started_;
     options.partly = true;
     options.memory_wait_seconds = settings_.memory_wait;
+    if (settings_.checkpoints.every != 0) {
+      options.checkpoint = numbered(settings_.checkpoints.file, run + 1, variants_.count());
+      options.checkpoint_every = settings_.checkpoints.every;
+      options.checkpoint_note = settings_.checkpoints.options;
+    }
     options.observer = [this, run](const Event& event) {
       reporter_.event(run + 1, event);
       if (event.kind == Event::Kind::node_waiting)
@@ -158,7 +164,8 @@ class Runs {
     };
     const Clock::time_point began = Clock::now();
     try {
-      Run started = engine_.start(variants_.workflow(run), std::move(options));
+      Run started = checkpoint_ ? engine_.resume(*checkpoint_, std::move(options))
+                                : engine_.start(variants_.workflow(run), std::move(options));
       last_started_ = started.id();
       change([&](State& state) { state.beside.begins(run, started.devices()); });
       interrupt_.watch(started);
@@ -241,11 +248,19 @@ class Runs {
 
   int interrupted() {
     reporter_.message("interrupted");
+    for (std::size_t run = 0; run < begun_ && settings_.checkpoints.every != 0; ++run) {
+      const std::filesystem::path file =
+          numbered(settings_.checkpoints.file, run + 1, variants_.count());
+      std::error_code ignored;
+      if (std::filesystem::exists(file, ignored))
+        reporter_.message(cat("heddle resume ", file.string(), " goes on with it"));
+    }
     if (settings_.json) output_.write("{\"event\":\"interrupted\"}\n");
     return kExitInterrupted;
   }
 
   const Settings& settings_;
+  const std::optional<Checkpoint>& checkpoint_;  // to go on from
   Output& output_;
   Reporter& reporter_;
   Interrupt interrupt_;  // before other threads are made

@@ -20,6 +20,7 @@ using engine::Error;
 using engine::quote;
 
 constexpr unsigned kMostSeconds = 1'000'000'000;
+constexpr unsigned kMostSteps = 1'000'000'000;
 constexpr unsigned kMostThreads = 4096;
 
 [[noreturn]] void refuse(const Given& given, std::string_view what) {
@@ -283,6 +284,12 @@ Settings read_settings(const Layer& layer) {
     settings.engine.prompt_limit = read_size(given);
   for (const Given& given : layer.of("memory-wait"))
     settings.memory_wait = read_number(given, kMostSeconds, cat("seconds up to ", kMostSeconds));
+  for (const Given& given : layer.of("checkpoint"))
+    settings.checkpoints.file = read_new_file(given);
+  settings.checkpoints.every = settings.checkpoints.file.empty() ? 0 : 1;
+  for (const Given& given : layer.of("checkpoint-every"))
+    settings.checkpoints.every =
+        read_number(given, kMostSteps, cat("steps up to ", kMostSteps, "; 0: no checkpoints"));
   settings.json = read_flag(layer, "json");
   settings.min_memory = read_flag(layer, "min-memory");
   settings.quiet = read_flag(layer, "quiet");

@@ -22,6 +22,7 @@ struct Pair {
   std::string where;
 };
 
+// Over 15 members: what a user may choose, each by itself and with a default.
 struct Settings {
   std::vector<Pair> sets, places,
       parallel;  // to apply in this order: of equal keys, the last one counts
@@ -35,6 +36,12 @@ struct Settings {
   // Where the options of `engine` were given, by engine::option_frame().
   std::map<std::string, std::string> places_of_options;
   unsigned memory_wait = 0;  // seconds
+  // Of run and resume.
+  struct Checkpoints {
+    unsigned every = 0;          // steps; 0: there are none
+    std::filesystem::path file;  // empty: named by the workflow
+    std::string options;         // that they keep
+  } checkpoints;
   bool json = false;
   bool min_memory = false;  // plan: the least memory instead
   bool quiet = false;

@@ -15,6 +15,9 @@ struct heddle_workflow {
 struct heddle_run {
   heddle::Run run;
 };
+struct heddle_run_checkpoint {
+  heddle::Checkpoint checkpoint;
+};
 struct heddle_results {
   heddle::Results results;
   std::vector<std::string> files;
@@ -23,6 +26,7 @@ struct heddle_results {
 namespace {
 
 using heddle::given;
+using heddle::InputsFromC;
 using heddle::known_part;
 using heddle::list_of;
 using heddle::text_or;
@@ -58,70 +62,6 @@ std::int32_t to_code(char** error, F&& body) noexcept {
   }
 }
 
-// Owns tensors until the engine does.
-class TakenInputs {
- public:
-  explicit TakenInputs(const heddle_start_options& o) {
-    for (std::size_t i = 0; o.inputs != nullptr && i < o.input_count; ++i) {
-      heddle_run_input known{};
-      if (o.inputs[i] != nullptr)
-        std::memcpy(&known, o.inputs[i], std::min<std::size_t>(o.inputs[i]->size, sizeof known));
-      all_.push_back(known);
-    }
-  }
-  ~TakenInputs() {
-    for (const heddle_run_input& input : all_)
-      if (input.kind == HEDDLE_KIND_TENSOR && input.tensor != nullptr &&
-          input.tensor->deleter != nullptr)
-        input.tensor->deleter(input.tensor);
-  }
-  TakenInputs(const TakenInputs&) = delete;
-
-  heddle::Inputs release() {
-    using Fields = std::map<std::string, DLManagedTensor*>;
-    heddle::Inputs values;
-    const auto twice = [](const char* name) {
-      return heddle::engine::Error(
-          heddle::engine::Code::invalid_argument,
-          cat("the input ", heddle::engine::quote(name), " is given twice"));
-    };
-    for (const heddle_run_input& input : all_) {
-      const std::string name(view_of(input.name, "heddle_run_input.name"));
-      if (input.kind == HEDDLE_KIND_TENSOR && input.field != nullptr) {
-        auto* fields = std::get_if<Fields>(&values.try_emplace(name, Fields()).first->second);
-        if (fields == nullptr || !fields->emplace(input.field, input.tensor).second)
-          throw twice(input.name);
-      } else if (!values.emplace(name, value_of(input)).second) {
-        throw twice(input.name);
-      }
-    }
-    all_.clear();
-    return values;
-  }
-
- private:
-  static heddle::InputValue value_of(const heddle_run_input& input) {
-    switch (input.kind) {
-      case HEDDLE_KIND_BOOL:
-        return input.integer != 0;
-      case HEDDLE_KIND_INT:
-        return input.integer;
-      case HEDDLE_KIND_FLOAT:
-        return input.number;
-      case HEDDLE_KIND_STR:
-        return std::string(view_of(input.text, "heddle_run_input.text"));
-      case HEDDLE_KIND_TENSOR:
-        return input.tensor;
-      default:
-        throw heddle::engine::Error(
-            heddle::engine::Code::invalid_argument,
-            cat("the input ", heddle::engine::quote(input.name), " has the kind ", input.kind,
-                ": it can be a boolean, an integer, a number, a string or a tensor"));
-    }
-  }
-  std::vector<heddle_run_input> all_;
-};
-
 heddle::Observer observer_of(const heddle_start_options& o) {
   if (o.observer == nullptr) return {};
   return [notify = o.observer, user = o.observer_user](const heddle::Event& e) {
@@ -144,6 +84,20 @@ heddle::Observer observer_of(const heddle_start_options& o) {
                                  e.bytes};
     notify(user, &event);
   };
+}
+
+heddle::StartOptions start_options_of(const heddle_start_options& o) {
+  heddle::StartOptions start{observer_of(o), list_of(o.fetch, o.fetch_count, "fetch"), {}};
+  start.among_many = o.among_many != 0;
+  start.writes_after = o.writes_after;
+  start.previews = o.previews != 0;
+  start.trace = text_or(o.trace, "");
+  start.priority = o.priority;
+  start.memory_wait_seconds = o.memory_wait_seconds;
+  start.checkpoint = text_or(o.checkpoint, "");
+  if (o.checkpoint_every != 0) start.checkpoint_every = o.checkpoint_every;
+  start.checkpoint_note = text_or(o.checkpoint_note, "");
+  return start;
 }
 
 template <class Handle, class... Parts>
@@ -206,7 +160,7 @@ int32_t heddle_engine_plan(heddle_engine* engine, const heddle_workflow* flow,
                            const heddle_start_options* options, int32_t as_json, char** out,
                            char** error) {
   return to_code(error, [&] {
-    TakenInputs inputs(known_part(options, "heddle_start_options"));
+    InputsFromC inputs(known_part(options, "heddle_start_options"));
     const heddle::Engine& e = given(engine, "engine").engine;
     const heddle::Workflow& f = given(flow, "workflow").flow;
     given(out, "out");
@@ -218,7 +172,7 @@ int32_t heddle_engine_check(heddle_engine* engine, const heddle_workflow* flow,
                             const heddle_start_options* options, char** errors, char** warnings,
                             char** error) {
   return to_code(error, [&] {
-    TakenInputs inputs(known_part(options, "heddle_start_options"));
+    InputsFromC inputs(known_part(options, "heddle_start_options"));
     const heddle::Engine& e = given(engine, "engine").engine;
     const heddle::Workflow& f = given(flow, "workflow").flow;
     const heddle::Engine::Problems problems = e.check(f, inputs.release());
@@ -231,21 +185,40 @@ int32_t heddle_engine_start(heddle_engine* engine, const heddle_workflow* flow,
                             const heddle_start_options* options, heddle_run** out, char** error) {
   return to_code(error, [&] {
     const heddle_start_options o = known_part(options, "heddle_start_options");
-    TakenInputs inputs(o);
-    heddle::StartOptions start{observer_of(o), list_of(o.fetch, o.fetch_count, "fetch"), {}};
+    InputsFromC inputs(o);
+    heddle::StartOptions start = start_options_of(o);
     heddle::Engine& e = given(engine, "engine").engine;
     const heddle::Workflow& f = given(flow, "workflow").flow;
     given(out, "out");
     start.inputs = inputs.release();
-    start.among_many = o.among_many != 0;
-    start.writes_after = o.writes_after;
-    start.previews = o.previews != 0;
-    start.trace = text_or(o.trace, "");
-    start.priority = o.priority;
-    start.memory_wait_seconds = o.memory_wait_seconds;
     hand_out(out, e.start(f, std::move(start)));
   });
 }
+
+int32_t heddle_engine_resume(heddle_engine* engine, const heddle_run_checkpoint* checkpoint,
+                             const heddle_start_options* options, heddle_run** out, char** error) {
+  return to_code(error, [&] {
+    const heddle_start_options o = known_part(options, "heddle_start_options");
+    InputsFromC inputs(o);
+    heddle::StartOptions start = start_options_of(o);
+    heddle::Engine& e = given(engine, "engine").engine;
+    const heddle::Checkpoint& from = given(checkpoint, "checkpoint").checkpoint;
+    given(out, "out");
+    start.inputs = inputs.release();
+    hand_out(out, e.resume(from, std::move(start)));
+  });
+}
+
+int32_t heddle_run_checkpoint_load(const char* path, heddle_run_checkpoint** out, char** error) {
+  return to_code(error, [&] {
+    hand_out(out, heddle::Checkpoint::load(std::filesystem::path(view_of(path, "path"))));
+  });
+}
+int32_t heddle_run_checkpoint_note(const heddle_run_checkpoint* checkpoint, char** out,
+                                   char** error) {
+  return to_code(error, [&] { hand_text(out, given(checkpoint, "checkpoint").checkpoint.note()); });
+}
+void heddle_run_checkpoint_free(heddle_run_checkpoint* checkpoint) { delete checkpoint; }
 
 int32_t heddle_engine_unload(heddle_engine* engine, const char* device, const char* model,
                              uint64_t* bytes, char** error) {
@@ -287,6 +260,9 @@ void heddle_run_cancel(heddle_run* run) {
 }
 void heddle_run_pause(heddle_run* run) {
   if (run != nullptr) run->run.pause();
+}
+void heddle_run_pause_and_release(heddle_run* run) {
+  if (run != nullptr) run->run.pause_and_release();
 }
 void heddle_run_resume(heddle_run* run) {
   if (run != nullptr) run->run.resume();

@@ -65,4 +65,65 @@ EngineOptions options_of(const heddle_engine_options* from) {
   return options;
 }
 
+namespace {
+
+InputValue value_of(const heddle_run_input& input) {
+  switch (input.kind) {
+    case HEDDLE_KIND_BOOL:
+      return input.integer != 0;
+    case HEDDLE_KIND_INT:
+      return input.integer;
+    case HEDDLE_KIND_FLOAT:
+      return input.number;
+    case HEDDLE_KIND_STR:
+      return std::string(view_of(input.text, "heddle_run_input.text"));
+    case HEDDLE_KIND_TENSOR:
+      return input.tensor;
+    default:
+      throw engine::Error(
+          engine::Code::invalid_argument,
+          engine::cat("the input ", engine::quote(input.name), " has the kind ", input.kind,
+                      ": it can be a boolean, an integer, a number, a string or a tensor"));
+  }
+}
+
+}  // namespace
+
+InputsFromC::InputsFromC(const heddle_start_options& o) {
+  for (std::size_t i = 0; o.inputs != nullptr && i < o.input_count; ++i) {
+    heddle_run_input known{};
+    if (o.inputs[i] != nullptr)
+      std::memcpy(&known, o.inputs[i], std::min<std::size_t>(o.inputs[i]->size, sizeof known));
+    all_.push_back(known);
+  }
+}
+
+InputsFromC::~InputsFromC() {
+  for (const heddle_run_input& input : all_)
+    if (input.kind == HEDDLE_KIND_TENSOR && input.tensor != nullptr &&
+        input.tensor->deleter != nullptr)
+      input.tensor->deleter(input.tensor);
+}
+
+Inputs InputsFromC::release() {
+  using Fields = std::map<std::string, DLManagedTensor*>;
+  Inputs values;
+  const auto twice = [](const char* name) {
+    return engine::Error(engine::Code::invalid_argument,
+                         engine::cat("the input ", engine::quote(name), " is given twice"));
+  };
+  for (const heddle_run_input& input : all_) {
+    const std::string name(view_of(input.name, "heddle_run_input.name"));
+    if (input.kind == HEDDLE_KIND_TENSOR && input.field != nullptr) {
+      auto* fields = std::get_if<Fields>(&values.try_emplace(name, Fields()).first->second);
+      if (fields == nullptr || !fields->emplace(input.field, input.tensor).second)
+        throw twice(input.name);
+    } else if (!values.emplace(name, value_of(input)).second) {
+      throw twice(input.name);
+    }
+  }
+  all_.clear();
+  return values;
+}
+
 }  // namespace heddle

@@ -42,6 +42,18 @@ T known_part(const T* options, const char* what) {
 
 std::vector<std::string> list_of(const char* const* items, std::size_t count, const char* what);
 
+// The inputs of a run; owns tensors until the engine does.
+class InputsFromC {
+ public:
+  explicit InputsFromC(const heddle_start_options& options);
+  ~InputsFromC();
+  InputsFromC(const InputsFromC&) = delete;
+  Inputs release();
+
+ private:
+  std::vector<heddle_run_input> all_;
+};
+
 // Throws engine::Error that names the option.
 EngineOptions options_of(const heddle_engine_options* from);
 

@@ -75,9 +75,15 @@ struct Engine::Data {
   std::map<std::uint64_t, std::weak_ptr<engine::OutputSequencer>>
       sequencers;          // by run; guarded by mutex
   bool is_tuning = false;  // guarded by mutex
+  engine::FileHashes own_hashes{std::filesystem::path()};
+  engine::FileHashes& file_hashes() {
+    return environment->persistent_cache ? environment->persistent_cache->hashes : own_hashes;
+  }
   std::jthread housekeeping;
   void start_housekeeping();
   void unload_idle();
+  // Gives devices back what nobody uses, where no run but this one is there.
+  void unload_where_idle(const Run::Data& run);
 
   engine::Bound bind(const Workflow::Data& flow, const engine::GivenValues& given = {}) const;
   engine::DeviceLoad device_load(
@@ -102,6 +108,19 @@ struct Restarts {
   bool is_alone = false;  // before those that have come later, and beside nobody on its devices
 };
 
+// What a run has done, and goes on from.
+struct RunSoFar {
+  engine::SavedRun saved;                                  // when it has given back what it held
+  std::shared_ptr<const engine::CheckpointContent> begun;  // in another process; or nullptr
+  // What it has told of, for checkpoints.
+  struct Told {
+    std::vector<std::string> files;
+    std::map<std::string, std::string> ui;  // by node
+  };
+  engine::Guarded<Told> told;
+  std::shared_ptr<Results::Data> results;  // for its own thread
+};
+
 struct Run::Data {
   std::uint64_t id = 0;
   engine::RunControl control;
@@ -113,8 +132,10 @@ struct Run::Data {
   engine::GivenValues given;
   Restarts restarts;
   Ready ready;  // the run's own thread empties it before the outcome is there
+  RunSoFar so_far;
   std::optional<engine::Admission::Ticket> ticket;  // goes before what its needs are counted from
   StartOptions options;
+  bool has_checkpoints() const { return !options.checkpoint.empty() || so_far.begun != nullptr; }
   std::shared_future<Results> outcome;
   std::jthread thread;
   ~Data() {

@@ -8,6 +8,7 @@
 #include "engine/facade/inputs.h"
 #include "engine/place/call_steps.h"
 #include "engine/resources/device_recovery.h"
+#include "engine/run/made_of.h"
 #include "engine/session/memory_requirement.h"
 
 namespace heddle {
@@ -92,6 +93,24 @@ engine::Topology find_devices(engine::Environment& environment, const Budgets& b
         std::min(environment.devices[d].state->ledger().budget(), device.memory_total);
   }
   return topology;
+}
+
+// Of a run whose checkpoints another process may go on from, or that goes on from one.
+std::vector<engine::Hash128> find_made_of(const engine::Graph& graph, const Asked& asked,
+                                          engine::Environment& environment) {
+  if (asked.hashes == nullptr) return {};
+  std::vector<engine::Hash128> made_of = engine::made_of(graph, environment, *asked.hashes);
+  if (asked.begun != nullptr) engine::check_made_of(*asked.begun, graph, made_of);
+  return made_of;
+}
+
+// What the run has made before is there already.
+void go_on(const Asked& asked, const std::vector<engine::Source>& wanted,
+           const std::vector<engine::Hash128>& made_of, const engine::Topology& topology,
+           engine::Graph& graph, engine::DiskCachedNodes& cached) {
+  if (asked.saved.is_empty()) return;
+  engine::keep_places(asked.saved, topology, graph);
+  engine::take_saved(asked.saved, wanted, made_of, graph, cached);
 }
 
 engine::Described describe_nodes(const engine::Graph& graph, Describe how,
@@ -189,8 +208,10 @@ Ready prepare(const engine::Workflow& workflow, Asked asked, const EngineOptions
       bind_nodes(workflow, *environment.catalog, asked.given, options.prompt_limit, asked.partly);
   std::vector<engine::Source> wanted = find_outputs(graph, workflow, asked.fetch);
   engine::Topology topology = find_devices(environment, budgets, asked);
+  std::vector<engine::Hash128> made_of = find_made_of(graph, asked, environment);
   engine::DiskCachedNodes disk_cached =
       engine::take_disk_cached(graph, wanted, topology, environment);
+  go_on(asked, wanted, made_of, topology, graph, disk_cached);
   engine::Described described = describe_nodes(graph, asked.how, environment);
   const engine::Facts facts = join_facts(described, disk_cached);
   check_prompts(graph, facts, options.prompt_limit);
@@ -203,6 +224,7 @@ Ready prepare(const engine::Workflow& workflow, Asked asked, const EngineOptions
                                      .device_load = std::move(asked.device_load)};
   engine::Plan plan =
       to_show ? place_to_show(request) : place_to_run(request, budgets, environment);
+  engine::check_places(asked.saved, graph, plan, topology);
   if (asked.must_fit) engine::check_host_nodes(graph, plan, inferred, wanted, environment);
   plan.pending = find_pending(graph, inferred, described);
   if (to_show) warn_of_growth(graph, plan);
@@ -210,7 +232,7 @@ Ready prepare(const engine::Workflow& workflow, Asked asked, const EngineOptions
   if (to_show || engine::kVerify) engine::add_steps(graph, inferred, topology, plan);
 
   return {std::move(graph),    std::move(plan),     std::move(described), std::move(disk_cached),
-          std::move(inferred), std::move(topology), std::move(wanted)};
+          std::move(inferred), std::move(topology), std::move(wanted),    std::move(made_of)};
 }
 
 }  // namespace heddle

@@ -7,12 +7,15 @@
 //   find_outputs      Graph, Workflow, names                  Sources
 //   find_devices      Environment, Budgets, Asked             Topology
 //   take_disk_cached  Graph, Sources, Topology, disk          DiskCachedNodes; cuts the Graph
+//   find_made_of      Graph, content of files                 keys; only with checkpoints
+//   go_on             Graph, Sources, Topology, Asked         DiskCachedNodes; cuts the Graph
 //   describe_nodes    Graph, headers of model files           Described
 //   join_facts        Described, DiskCachedNodes              Facts
 //   check_prompts     Graph, Facts                            nothing
 //   infer             Graph, Facts                            Inferred
 //   place_to_show     Graph, Inferred, Topology, Costs        Plan, with warnings; or else
 //   place_to_run      the same, and Budgets                   Plan
+//   check_places      Graph, Plan, Topology, Asked            nothing; of a run that goes on
 //   check_host_nodes  Graph, Plan, Inferred, Sources          nothing; only with Asked::must_fit
 //   find_pending      Graph, Inferred, Described              Plan::pending
 //   annotate_calls    Inferred, Prices                        PlacedCall::transfers; only to show
@@ -22,11 +25,13 @@
 //   bind_nodes        every problem of the workflow, one per line
 //   find_outputs      a name that is no output
 //   find_devices      a budget of a device that is not used
+//   find_made_of      what has changed since the run was begun
 //   describe_nodes    what these nodes throw; for a run only what the workflow is to blame for
 //   check_prompts     a prompt that is too long
 //   infer             a value that no input takes
 //   place_to_show     hints that cannot be met
 //   place_to_run      hints and budgets that cannot be met
+//   check_places      a node that would give other bytes where it is now
 //   check_host_nodes  a node that host memory cannot hold
 //
 // Of several problems the earliest pass reports its own.
@@ -41,6 +46,7 @@
 #include "engine/memory/ledger.h"
 #include "engine/place/place.h"
 #include "engine/resources/environment.h"
+#include "engine/run/checkpoint_file.h"
 #include "engine/run/describe.h"
 #include "engine/run/disk_cached.h"
 #include "heddle/engine.hpp"
@@ -72,8 +78,9 @@ struct Ready {
   engine::Described described;
   engine::DiskCachedNodes disk_cached;
   engine::Inferred inferred;
-  engine::Topology topology;           // that it was planned for
-  std::vector<engine::Source> wanted;  // of Asked::fetch
+  engine::Topology topology;             // that it was planned for
+  std::vector<engine::Source> wanted;    // of Asked::fetch
+  std::vector<engine::Hash128> made_of;  // by node; only with Asked::hashes
 };
 
 // What to do with a node that fails when it is asked what it can say before the run.
@@ -87,7 +94,12 @@ struct Asked {
   bool must_fit = true;                 // refuse what host memory can never hold
   bool partly = false;                  // run the outputs that can run, as in StartOptions
   std::set<std::uint32_t> avoid = {};   // devices that have failed this run
-  bool by_budget = false;  // plan as if other programs held nothing: they are waited for
+  bool by_budget = false;           // plan as if other programs held nothing: they are waited for
+  engine::SavedContent saved = {};  // of the same run, which goes on
+  // For runs with checkpoints: what finds the content of files, and what the run was begun with in
+  // another process. Else nullptr.
+  engine::FileHashes* hashes = nullptr;
+  const engine::CheckpointContent* begun = nullptr;
 };
 
 // All passes. Any thread.

@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <iterator>
 #include <utility>
 
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/base/thread.h"
+#include "engine/facade/checkpoints.h"
 #include "engine/facade/data.h"
 #include "engine/facade/inputs.h"
 #include "engine/facade/run_admission.h"
@@ -26,8 +28,11 @@ class Teller final : public engine::Observer {
       : observer_(run.options.observer),
         previews_(run.options.previews && observer_ != nullptr),
         run_(run),
-        counts_seconds_(run.work.lock()->seconds > 0) {}
-  bool listens() const override { return observer_ != nullptr || counts_seconds_; }
+        counts_seconds_(run.work.lock()->seconds > 0),
+        has_checkpoints_(run.has_checkpoints()) {}
+  bool listens() const override {
+    return observer_ != nullptr || counts_seconds_ || has_checkpoints_;
+  }
   bool wants_previews() const override { return previews_; }
   void node_started(const engine::Node& n, std::string_view device) override {
     notify(Event::Kind::node_started, &n, {.device = device});
@@ -44,9 +49,11 @@ class Teller final : public engine::Observer {
     notify(Event::Kind::node_cached, &n, {});
   }
   void file_written(const engine::Node& n, std::string_view path) override {
+    if (has_checkpoints_) run_.so_far.told.lock()->files.emplace_back(path);
     notify(Event::Kind::file_written, &n, {.text = path});
   }
   void node_shows(const engine::Node& n, std::string_view ui) override {
+    if (has_checkpoints_) run_.so_far.told.lock()->ui[n.id] = ui;
     notify(Event::Kind::node_shows, &n, {.text = ui});
   }
   void node_blocked(const engine::Node& n, std::string_view message) override {
@@ -54,6 +61,9 @@ class Teller final : public engine::Observer {
   }
   void warning(const engine::Node* n, std::string_view message) override {
     notify(Event::Kind::warning, n, {.text = message});
+  }
+  void checkpoint_written(std::string_view path) override {
+    notify(Event::Kind::checkpoint_written, nullptr, {.text = path});
   }
   void node_waiting(const engine::Node& n) override { notify(Event::Kind::node_waiting, &n, {}); }
   void run_waiting(std::string_view memory, std::uint64_t bytes, std::string_view text) override {
@@ -99,7 +109,7 @@ class Teller final : public engine::Observer {
   const heddle::Observer& observer_;
   const bool previews_;
   Run::Data& run_;
-  const bool counts_seconds_;
+  const bool counts_seconds_, has_checkpoints_;
 };
 
 std::atomic<std::uint64_t> last_run{0};
@@ -143,49 +153,74 @@ engine::RunResult execute_traced(engine::RunRequest& request, engine::Environmen
   }
 }
 
+// What an execution has done, behind what the run had done before.
+void add_to(Results::Data& results, engine::RunResult result, const Ready& ready) {
+  const std::vector<engine::Node>& nodes = ready.graph.nodes;
+  const auto added = [&](engine::NodeIndex n) -> const engine::AddedInfo& {
+    return result.added[n - nodes.size()];
+  };
+  for (const engine::NodeTiming& t : result.timings) {
+    const bool is_added = t.node >= nodes.size();
+    const engine::PlannedTime planned = engine::planned_time(ready.plan, t.node);
+    results.stages.push_back(
+        {is_added ? added(t.node).id : nodes[t.node].id,
+         is_added ? added(t.node).class_type : std::string(nodes[t.node].type->name()), t.seconds,
+         t.cached, planned.seconds, planned.load_seconds});
+  }
+  for (const auto& [n, ui] : result.ui)
+    results.ui.set(n < nodes.size() ? nodes[n].id : added(n).id, engine::parse_json(ui, "ui"));
+  std::vector<std::string> files = std::move(results.result.files);
+  std::ranges::move(result.files, std::back_inserter(files));
+  results.result = std::move(result);
+  results.result.files = std::move(files);
+}
+
+// nullptr: it has given back what it held, and goes on later.
 std::shared_ptr<Results::Data> carry_out(Run::Data& run, Engine::Data& engine) {
   Teller teller(run);
   if (!run.restarts.why.empty() && teller.listens()) teller.warning(nullptr, run.restarts.why);
   engine::wait_for_memory(*run.ticket, run.control, teller, memory_wait_of(run, engine));
+  run.control.begin();
   const engine::KernelsAhead ahead(run.ready.graph, run.ready.plan, run.ready.inferred,
                                    run.ready.topology, *engine.environment);
   const std::vector<engine::Source>& fetch = run.ready.wanted;
   engine::RunRequest request{
       &run.ready.graph,     &run.ready.plan, "", extra_pnginfo(run.flow->workflow), fetch,
       run.ready.disk_cached};
+  request.saved = &run.so_far.saved;
+  std::optional<CheckpointWriter> checkpoints;
+  if (!run.options.checkpoint.empty()) request.checkpoints = &checkpoints.emplace(run, engine);
   if (asks_for(run.ready.graph, "PROMPT"))
     request.prompt_json = engine::write_json(engine::nodes_to_json(run.flow->workflow));
   const std::vector<engine::Ledger::Cap> caps =
       Budgets(engine.options, run.flow->workflow.devices).caps(*engine.environment);
-  auto results = std::make_shared<Results::Data>();
+  if (run.so_far.results == nullptr) run.so_far.results = std::make_shared<Results::Data>();
+  const bool goes_on = !run.so_far.saved.is_empty();
   const auto began = std::chrono::steady_clock::now();
-  results->result = execute_traced(request, *engine.environment, teller, run);
+  engine::RunResult result = execute_traced(request, *engine.environment, teller, run);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began;
-  for (const auto& [node, outputs] : results->result.to_cache_on_disk)
+  for (const auto& [node, outputs] : result.to_cache_on_disk)
     engine::write_disk_cached(run.ready.disk_cached.at(node), outputs, *engine.environment);
-  results->result.to_cache_on_disk.clear();
-  results->remarks =
-      engine::prediction_against_fact(run.ready.graph, run.ready.plan, results->result.timings,
-                                      seconds.count(), engine.environment->costs);
-  const std::vector<engine::Node>& nodes = run.ready.graph.nodes;
-  const auto added = [&](engine::NodeIndex n) -> const engine::AddedInfo& {
-    return results->result.added[n - nodes.size()];
-  };
-  for (const engine::NodeTiming& t : results->result.timings) {
-    const bool is_added = t.node >= nodes.size();
-    const engine::PlannedTime planned = engine::planned_time(run.ready.plan, t.node);
-    results->stages.push_back(
-        {is_added ? added(t.node).id : nodes[t.node].id,
-         is_added ? added(t.node).class_type : std::string(nodes[t.node].type->name()), t.seconds,
-         t.cached, planned.seconds, planned.load_seconds});
-  }
-  for (const auto& [n, ui] : results->result.ui)
-    results->ui.set(n < nodes.size() ? nodes[n].id : added(n).id, engine::parse_json(ui, "ui"));
+  result.to_cache_on_disk.clear();
+  const bool is_suspended = result.is_suspended;
+  if (!is_suspended && !goes_on)
+    run.so_far.results->remarks =
+        engine::prediction_against_fact(run.ready.graph, run.ready.plan, result.timings,
+                                        seconds.count(), engine.environment->costs);
+  add_to(*run.so_far.results, std::move(result), run.ready);
+  if (is_suspended) return nullptr;
+  auto results = std::exchange(run.so_far.results, nullptr);
   for (std::size_t i = 0; i < fetch.size(); ++i)
     results->fetched[run.options.fetch[i]] =
         engine::brought_to_host(*engine.environment, results->result.fetched.at(fetch[i]));
   results->result.fetched.clear();
   return results;
+}
+
+// There is nothing left to go on with.
+void forget_checkpoint(const Run::Data& run) {
+  std::error_code ignored;
+  if (!run.options.checkpoint.empty()) std::filesystem::remove(run.options.checkpoint, ignored);
 }
 
 }  // namespace
@@ -195,60 +230,96 @@ Run Engine::start(const Workflow& flow, StartOptions options) {
     // First of all, so that nothing is left with the caller when anything throws.
     const TakenInputs taken = take_inputs(std::exchange(options.inputs, {}));
     auto data = std::make_shared<Run::Data>();
-    data->id = ++last_run;
     data->flow = with_inputs(flow.data_, taken);
     data->given = values_of(*data->flow, taken);
     data->options = std::move(options);
-    data->ready = plan_run(*data, *data_, data->options.memory_wait_seconds > 0);
-    *data->work.lock() = data_->planned_work(data->ready.plan);
-    auto promise = std::make_shared<std::promise<Results>>();
-    data->outcome = promise->get_future().share();
-    {
-      const std::lock_guard lock(data_->mutex);
-      if (data_->is_tuning)
-        throw engine::Error(engine::Code::unsupported,
-                            "the devices are being measured: a run would spoil the figures. Start "
-                            "it when that is done");
-      std::erase_if(data_->runs, [](const auto& weak) { return weak.expired(); });
-      data_->runs.push_back(data);
-      data_->write_after(data->options.writes_after, data->sequencer);
-      data_->sequencers.emplace(data->id, data->sequencer);
-    }
-    enter(*data, *data_);
-    // The thread must not own the run's data, or the last copy of a Run could be dropped by its own
-    // thread.
-    data->thread = engine::start_thread(
-        "the thread of a run", [raw = data.get(), promise, engine = data_.get()] {
-          Results outcome;
-          std::exception_ptr failure;
-          for (bool goes_on = true; goes_on;) {
-            goes_on = false;
-            failure = nullptr;
-            try {
-              const std::vector<std::uint64_t> failures = device_failures(*engine);
-              try {
-                outcome.data_ = carry_out(*raw, *engine);
-              } catch (const engine::Error& error) {
-                failure = std::current_exception();
-                goes_on = begins_again(*raw, *engine, error, failures);
-              }
-            } catch (...) {
-              if (failure == nullptr) failure = std::current_exception();
-            }
-          }
-          raw->sequencer->end();
-          raw->ticket.reset();
-          raw->given = {};
-          raw->ready = {};  // what the run was given goes back before anybody hears that it is over
-          if (failure == nullptr)
-            promise->set_value(std::move(outcome));
-          else
-            promise->set_exception(failure);
-        });
-    Run run;
-    run.data_ = std::move(data);
-    return run;
+    return begin(std::move(data));
   });
+}
+
+Run Engine::resume(const Checkpoint& checkpoint, StartOptions options) {
+  return translate_errors([&] {
+    const TakenInputs taken = take_inputs(std::exchange(options.inputs, {}));
+    if (checkpoint.data_ == nullptr || !taken.empty())
+      throw engine::Error(engine::Code::invalid_argument,
+                          taken.empty()
+                              ? "this checkpoint is empty: make it with Checkpoint::load"
+                              : "a run that goes on has the inputs that it was begun with");
+    const engine::CheckpointContent& content = checkpoint.data_->content;
+    engine::check_builds(content, builds_of(*data_, data_->file_hashes()));
+    auto data = std::make_shared<Run::Data>();
+    data->flow = adopt(checkpoint.workflow()).data_;
+    data->given = content.given;
+    data->options = std::move(options);
+    data->options.partly = content.partly;
+    data->so_far.begun = {checkpoint.data_, &content};
+    data->so_far.saved.set(content.saved);
+    *data->so_far.told.lock() = {content.files, content.ui};
+    data->so_far.results = std::make_shared<Results::Data>();
+    data->so_far.results->result.files = content.files;
+    for (const auto& [node, ui] : content.ui)
+      data->so_far.results->ui.set(node, engine::parse_json(ui, "ui"));
+    return begin(std::move(data));
+  });
+}
+
+Run Engine::begin(std::shared_ptr<Run::Data> data) {
+  data->id = ++last_run;
+  data->ready = plan_run(*data, *data_, data->options.memory_wait_seconds > 0);
+  *data->work.lock() = data_->planned_work(data->ready.plan);
+  auto promise = std::make_shared<std::promise<Results>>();
+  data->outcome = promise->get_future().share();
+  {
+    const std::lock_guard lock(data_->mutex);
+    if (data_->is_tuning)
+      throw engine::Error(engine::Code::unsupported,
+                          "the devices are being measured: a run would spoil the figures. Start "
+                          "it when that is done");
+    std::erase_if(data_->runs, [](const auto& weak) { return weak.expired(); });
+    data_->runs.push_back(data);
+    data_->write_after(data->options.writes_after, data->sequencer);
+    data_->sequencers.emplace(data->id, data->sequencer);
+  }
+  enter(*data, *data_);
+  // The thread must not own the run's data, or the last copy of a Run could be dropped by its own
+  // thread.
+  data->thread = engine::start_thread(
+      "the thread of a run", [raw = data.get(), promise, engine = data_.get()] {
+        Results outcome;
+        std::exception_ptr failure;
+        for (bool goes_on = true; goes_on;) {
+          goes_on = false;
+          failure = nullptr;
+          try {
+            const std::vector<std::uint64_t> failures = device_failures(*engine);
+            try {
+              outcome.data_ = carry_out(*raw, *engine);
+              if (outcome.data_ == nullptr) {
+                wait_to_go_on(*raw, *engine);
+                goes_on = true;
+              }
+            } catch (const engine::Error& error) {
+              failure = std::current_exception();
+              goes_on = begins_again(*raw, *engine, error, failures);
+            }
+          } catch (...) {
+            if (failure == nullptr) failure = std::current_exception();
+          }
+        }
+        raw->sequencer->end();
+        raw->ticket.reset();
+        raw->given = {};
+        raw->so_far.saved.clear();
+        raw->ready = {};  // what the run was given goes back before anybody hears that it is over
+        if (failure == nullptr) forget_checkpoint(*raw);
+        if (failure == nullptr)
+          promise->set_value(std::move(outcome));
+        else
+          promise->set_exception(failure);
+      });
+  Run run;
+  run.data_ = std::move(data);
+  return run;
 }
 
 std::uint64_t Run::id() const { return data_->id; }
@@ -260,6 +331,7 @@ bool Run::wait_for(std::chrono::milliseconds time) {
 }
 void Run::cancel() { data_->control.cancel(); }
 void Run::pause() { data_->control.pause(); }
+void Run::pause_and_release() { data_->control.pause_and_release(); }
 void Run::resume() { data_->control.resume(); }
 std::vector<std::string> Run::devices() const { return data_->work.lock()->devices; }
 

@@ -39,9 +39,11 @@ std::vector<engine::MemoryNeed> needs_of(const Ready& ready, bool needs_room, bo
 Ready plan_run(const Run::Data& run, Engine::Data& engine, bool by_budget) {
   engine::DeviceLoad load = engine.device_load(&run);
   load.among_many = run.options.among_many;
-  return engine.prepare(*run.flow,
-                        {Describe::for_a_run, std::move(load), run.given, run.options.fetch, true,
-                         run.options.partly, run.restarts.failed_devices, by_budget});
+  return engine.prepare(
+      *run.flow,
+      {Describe::for_a_run, std::move(load), run.given, run.options.fetch, true, run.options.partly,
+       run.restarts.failed_devices, by_budget, run.so_far.saved.content(),
+       run.has_checkpoints() ? &engine.file_hashes() : nullptr, run.so_far.begun.get()});
 }
 
 void enter(Run::Data& run, Engine::Data& engine) {
@@ -56,7 +58,35 @@ void enter(Run::Data& run, Engine::Data& engine) {
        .wake = [wake_up = run.control.wake_up()] { wake_up->notify(); },
        .counts_alone = waits_for_others(run),
        .after = run.options.writes_after,
-       .at_front = run.restarts.is_alone}));
+       .at_front = run.restarts.is_alone,
+       .preempt = [&control = run.control] { control.preempt(); }}));
+}
+
+void wait_to_go_on(Run::Data& run, Engine::Data& engine) {
+  run.so_far.saved.set_places(
+      engine::places_of(run.ready.graph, run.ready.plan, run.ready.topology));
+  run.ready = {};
+  *run.work.lock() = {};
+  run.ticket->give_back();
+  const engine::Error cancelled(engine::Code::cancelled, "cancelled");
+  if (!run.control.rearm()) throw cancelled;
+  if (run.control.paused()) {
+    try {
+      engine.unload_where_idle(run);
+    } catch (const engine::Error&) {
+      // A device that has failed tells whoever gives it work.
+    }
+    run.control.wait_while_paused();
+  }
+  if (run.control.cancelled()) throw cancelled;
+  const bool by_budget = waits_for_others(run);
+  Ready ready = plan_run(run, engine, by_budget);
+  *run.work.lock() = engine.planned_work(ready.plan);
+  run.done_seconds = 0;
+  run.ready = std::move(ready);
+  run.ticket->replace_needs(
+      [&] { return needs_of(run.ready, by_budget, run.restarts.is_alone, *engine.environment); });
+  run.ticket->set_paused(false);
 }
 
 engine::MemoryWait memory_wait_of(Run::Data& run, Engine::Data& engine) {
@@ -99,6 +129,11 @@ bool begins_again(Run::Data& run, Engine::Data& engine, const engine::Error& fai
   if (!run.control.rearm()) return false;
   try {
     run.restarts.failed_devices = failed;
+    // Nobody knows what the device has done to it; but files are not written twice.
+    engine::SavedContent saved = run.so_far.saved.content();
+    saved.states.clear();
+    saved.outputs.clear();
+    run.so_far.saved.set(std::move(saved));
     run.ready = {};
     run.ready = plan_run(run, engine, waits_for_others(run));
     *run.work.lock() = engine.planned_work(run.ready.plan);

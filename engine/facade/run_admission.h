@@ -18,6 +18,11 @@ void enter(Run::Data& run, Engine::Data& engine);
 
 engine::MemoryWait memory_wait_of(Run::Data& run, Engine::Data& engine);
 
+// After the run has given back what it held: waits while it is paused, then places it anew, on
+// devices of the same kinds, and lets it wait for its turn. Throws cancelled, and what placing
+// throws.
+void wait_to_go_on(Run::Data& run, Engine::Data& engine);
+
 // How many runs each device has failed.
 std::vector<std::uint64_t> device_failures(const Engine::Data& engine);
 

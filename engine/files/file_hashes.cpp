@@ -142,6 +142,7 @@ FileHashes::Table FileHashes::load() const {
 // With what other processes have found meanwhile. Of two that write at the same moment one is
 // forgotten, and its file read once more.
 void FileHashes::save(const Table& added) const {
+  if (memory_.empty()) return;
   Table table = load();
   for (const auto& [path, known] : added) table.insert_or_assign(path, known);
   std::error_code ignored;

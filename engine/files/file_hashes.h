@@ -29,6 +29,7 @@ class FileHashes {
 
   // `memory`: the file where hashes are remembered, in a folder that is there. One that is damaged
   // counts as empty, and one that cannot be written costs time only: then there is a warning.
+  // Empty: they are remembered as long as this object lives.
   explicit FileHashes(std::filesystem::path memory, Clock clock = {});
 
   struct Found {

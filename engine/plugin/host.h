@@ -31,6 +31,7 @@ const heddle_session_service* session_service();
 const heddle_completion_service* completion_service();
 const heddle_expansion_service* expansion_service();
 const heddle_workflow_service* workflow_service();
+const heddle_resume_service* resume_service();
 const heddle_folders_service* folders_service();
 const heddle_files_service* files_service();
 const heddle_infer_service* infer_service();

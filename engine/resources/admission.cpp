@@ -29,7 +29,9 @@ std::vector<std::uint64_t> Admission::capacities() const {
 }
 
 void Admission::wake(const Wakes& wakes) {
-  for (const std::shared_ptr<Member>& member : wakes) member->wake();
+  for (const std::shared_ptr<Member>& member : wakes.woken) member->wake();
+  for (const std::shared_ptr<Member>& member : wakes.preempted)
+    if (member->preempt) member->preempt();
 }
 
 // True: there was nothing left to count, and nobody has come since.
@@ -63,13 +65,14 @@ bool Admission::count_all() {
 Admission::Ticket Admission::enter(Request request) {
   auto member = std::make_shared<Member>(std::move(request.needs));
   member->wake = std::move(request.wake);
+  member->preempt = std::move(request.preempt);
   Ticket ticket(this, request.id);  // leaves again where anything throws
   {
     const auto state = state_.lock();
     const bool is_first = state->members.empty() && !request.counts_alone;
     state->members.emplace(request.id, member);
     if (is_first) {
-      state->queue.add_admitted(request.id, {});
+      state->queue.add_admitted(request.id, {}, request.priority);
       return ticket;
     }
     // Until its needs are known it counts as paused: nobody knows whether it fits.
@@ -121,7 +124,9 @@ void Admission::admit() {
 
 Admission::Wakes Admission::admit_now(State& state, const std::vector<std::uint64_t>& capacities) {
   Wakes wakes;
-  for (const Id id : state.queue.admit(of(capacities))) wakes.push_back(state.members.at(id));
+  for (const Id id : state.queue.admit(of(capacities))) wakes.woken.push_back(state.members.at(id));
+  for (const Id id : state.queue.preempt(of(capacities)))
+    wakes.preempted.push_back(state.members.at(id));
   return wakes;
 }
 
@@ -136,7 +141,7 @@ void Admission::offer_idle_devices(State& state, Wakes& wakes) const {
       if (!member->is_counted || member->has_idle_device) continue;
       if (!member->offered.insert(device).second) continue;
       member->has_idle_device = true;
-      wakes.push_back(member);
+      wakes.woken.push_back(member);
       break;
     }
   }
@@ -164,6 +169,27 @@ std::optional<AdmissionQueue::Lack> Admission::Ticket::lack() const {
 
 bool Admission::Ticket::take_idle_device() const {
   return std::exchange(admission_->state_.lock()->members.at(id_)->has_idle_device, false);
+}
+
+void Admission::Ticket::give_back() const {
+  std::shared_ptr<Member> member;
+  {
+    const auto state = admission_->state_.lock();
+    member = state->members.at(id_);
+    member->is_counted = true;  // as nothing, until there is something to count
+    member->has_idle_device = false;
+    member->offered.clear();
+  }
+  *member->needs.lock() = {};  // after whoever counts them now
+  const std::vector<std::uint64_t> now = admission_->capacities();
+  Wakes wakes;
+  {
+    const auto state = admission_->state_.lock();
+    state->queue.give_back(id_);
+    wakes = admission_->admit_now(*state, now);
+    admission_->offer_idle_devices(*state, wakes);
+  }
+  wake(wakes);
 }
 
 bool Admission::Ticket::replace_needs(CountNeeds needs) const {

@@ -33,6 +33,9 @@ class Admission {
     bool counts_alone = false;   // its needs are counted, and must fit, though nobody else is there
     Id after = 0;                // a run that begins before it, if it is there
     bool at_front = false;       // it has waited before
+    // Any thread, without locks: a run of a higher priority waits for what this one has. It may
+    // give that back. Empty: it does not.
+    std::function<void()> preempt = {};
   };
 
   // A run's place. It leaves when this goes; the admission outlives it.
@@ -56,6 +59,9 @@ class Admission {
     // Once each time that a device is idle, and none that waits is placed there: the run may be
     // placed again.
     bool take_idle_device() const;
+    // It has nothing any more of what it was admitted for, and waits again, paused: replace_needs()
+    // and set_paused(false) come next. REQUIRES: it is admitted.
+    void give_back() const;
     // It has been placed anew, and keeps its turn. False: it has been admitted as it was.
     bool replace_needs(CountNeeds needs) const;
 
@@ -72,7 +78,7 @@ class Admission {
   struct Member {
     explicit Member(CountNeeds count) : needs(std::move(count)) {}
     Guarded<CountNeeds> needs;  // empty: they are counted, or the run is leaving
-    std::function<void()> wake;
+    std::function<void()> wake, preempt;
     bool is_counted = false;            // state_
     bool has_idle_device = false;       // state_
     std::set<std::uint32_t> offered{};  // state_; devices that were idle, and which it did not take
@@ -81,7 +87,9 @@ class Admission {
     AdmissionQueue queue;
     std::map<Id, std::shared_ptr<Member>> members;
   };
-  using Wakes = std::vector<std::shared_ptr<Member>>;
+  struct Wakes {
+    std::vector<std::shared_ptr<Member>> woken, preempted;
+  };
 
   void leave(Id id) noexcept;
   void admit();

@@ -28,8 +28,18 @@ void AdmissionQueue::add(Id id, int priority, std::vector<MemoryNeed> needs, Id 
   entries_.insert(behind, Entry{id, priority, std::move(needs), after});
 }
 
-void AdmissionQueue::add_admitted(Id id, std::vector<MemoryNeed> needs) {
-  entries_.push_back({id, 0, std::move(needs), 0, true});
+void AdmissionQueue::add_admitted(Id id, std::vector<MemoryNeed> needs, int priority) {
+  add(id, priority, std::move(needs));
+  find(id)->is_admitted = true;
+}
+
+void AdmissionQueue::give_back(Id id) {
+  Entry* const entry = find(id);
+  if (entry == nullptr) return;
+  entry->is_admitted = entry->is_preempted = false;
+  entry->is_paused = true;
+  entry->passed = 0;
+  entry->needs.clear();
 }
 
 void AdmissionQueue::remove(Id id) {
@@ -136,14 +146,62 @@ bool AdmissionQueue::delays(const Entry& next, const Entry& first,
   });
 }
 
+bool AdmissionQueue::waits_for_another(const Entry& entry) const {
+  const Entry* const before = find(entry.after);
+  return before != nullptr && !before->is_admitted;
+}
+
+// The lowest first, of equals the one that has come last, until the run fits; then those that need
+// not go after all stay, the highest first.
+std::vector<AdmissionQueue::Entry*> AdmissionQueue::victims_for(const Entry& run,
+                                                                std::vector<const Entry*> beside,
+                                                                const MemoryCapacity& capacity) {
+  std::vector<Entry*> victims;
+  for (auto at = entries_.rbegin(); at != entries_.rend() && !fits(run, beside, capacity); ++at) {
+    if (!at->is_admitted || at->is_preempted || at->priority >= run.priority) continue;
+    victims.push_back(&*at);
+    std::erase(beside, &*at);
+  }
+  if (!fits(run, beside, capacity)) return {};
+  for (std::size_t i = victims.size(); i-- > 0;) {
+    beside.push_back(victims[i]);
+    if (fits(run, beside, capacity))
+      victims.erase(victims.begin() + std::ptrdiff_t(i));
+    else
+      beside.pop_back();
+  }
+  return victims;
+}
+
+std::vector<AdmissionQueue::Id> AdmissionQueue::preempt(const MemoryCapacity& capacity) {
+  std::vector<const Entry*> beside;  // that stay, and those for whom room is made
+  for (const Entry& each : entries_)
+    if (each.is_admitted && !each.is_preempted) beside.push_back(&each);
+  std::vector<Id> told;
+  for (Entry& entry : entries_) {
+    if (entry.is_admitted || entry.is_paused || waits_for_another(entry)) continue;
+    if (!fits(entry, beside, capacity)) {
+      const std::vector<Entry*> victims = victims_for(entry, beside, capacity);
+      if (victims.empty()) continue;
+      entry.passed = kMostPassed;
+      for (Entry* victim : victims) {
+        victim->is_preempted = true;
+        told.push_back(victim->id);
+        std::erase(beside, victim);
+      }
+    }
+    beside.push_back(&entry);
+  }
+  return told;
+}
+
 std::vector<AdmissionQueue::Id> AdmissionQueue::admit(const MemoryCapacity& capacity) {
   std::vector<Id> begun;
   std::vector<const Entry*> under_way = admitted();
   std::vector<Entry*> ahead;  // that wait, and have come before
   for (Entry& entry : entries_) {
     if (entry.is_admitted || entry.is_paused) continue;
-    if (const Entry* const before = find(entry.after); before != nullptr && !before->is_admitted)
-      continue;
+    if (waits_for_another(entry)) continue;
     const auto passes = [&](const Entry* first) {
       return delays(entry, *first, under_way, capacity);
     };

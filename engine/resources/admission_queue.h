@@ -45,8 +45,10 @@ class AdmissionQueue {
   // not there: none. REQUIRES: the id is new.
   void add(Id id, int priority, std::vector<MemoryNeed> needs, Id after = 0);
   // At once, whatever it needs.
-  void add_admitted(Id id, std::vector<MemoryNeed> needs);
+  void add_admitted(Id id, std::vector<MemoryNeed> needs, int priority = 0);
   void remove(Id id);
+  // One under way has given back all that it had, and waits again, in its place and paused.
+  void give_back(Id id);
   // It keeps its place.
   void set_needs(Id id, std::vector<MemoryNeed> needs);
   // Before all of its priority.
@@ -57,6 +59,11 @@ class AdmissionQueue {
 
   // Admits whoever may begin now; in their order.
   std::vector<Id> admit(const MemoryCapacity& capacity);
+
+  // Runs under way that are to give back what they have, because one of a higher priority waits and
+  // would fit then: as few and as low ones as will do. Each is told once, and nobody passes the one
+  // that it makes room for.
+  std::vector<Id> preempt(const MemoryCapacity& capacity);
 
   bool is_admitted(Id id) const;
   bool is_empty() const { return entries_.empty(); }
@@ -81,6 +88,7 @@ class AdmissionQueue {
     std::vector<MemoryNeed> needs;
     Id after = 0;
     bool is_admitted = false, is_paused = false, ran_beside_others = false;
+    bool is_preempted = false;  // it was told to give back what it has
     unsigned passed = 0;
   };
   const Entry* find(Id id) const;
@@ -93,6 +101,10 @@ class AdmissionQueue {
                    const std::vector<const Entry*>& beside, std::uint64_t capacity);
   static bool fits(const Entry& run, const std::vector<const Entry*>& beside,
                    const MemoryCapacity& capacity);
+  bool waits_for_another(const Entry& entry) const;
+  // Of those under way, to make room for the run; empty: that will not do.
+  std::vector<Entry*> victims_for(const Entry& run, std::vector<const Entry*> beside,
+                                  const MemoryCapacity& capacity);
   // Whether `next` takes of what `first` lacks.
   static bool delays(const Entry& next, const Entry& first,
                      const std::vector<const Entry*>& admitted, const MemoryCapacity& capacity);

@@ -37,6 +37,10 @@ void RunControl::cancel() {
   }
   stop();
   work->give_up();
+  wake_executor();
+}
+
+void RunControl::wake_executor() {
   if (const auto wake = wake_.lock(); *wake) (*wake)();
 }
 
@@ -45,6 +49,8 @@ bool RunControl::rearm() {
   if (owner_cancelled_) return false;
   cancelled_.store(false, std::memory_order_release);
   has_computed_.store(false, std::memory_order_release);
+  paused_release_.store(false, std::memory_order_release);
+  preempted_.store(false, std::memory_order_release);
   work_ = std::make_shared<RunWork>();
   return true;
 }
@@ -52,17 +58,33 @@ void RunControl::wake_by(std::function<void()> wake) { wake_.lock()->swap(wake);
 void RunControl::stop() { set(cancelled_, true); }
 void RunControl::pause() { set(paused_, true); }
 void RunControl::resume() { set(paused_, false); }
+
+void RunControl::pause_and_release() {
+  set(paused_, true);
+  set(paused_release_, true);
+  wake_executor();
+}
+
+void RunControl::preempt() {
+  set(preempted_, true);
+  wake_executor();
+}
+
+void RunControl::begin() {
+  const std::lock_guard lock(mutex_);
+  if (!paused()) paused_release_.store(false, std::memory_order_release);
+}
 void RunControl::hold_writing() { set(may_write_, false); }
 void RunControl::allow_writing() { set(may_write_, true); }
 
 void RunControl::wait() const {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return !paused() || cancelled(); });
+  changed_.wait(lock, [this] { return !paused() || cancelled() || releases(); });
 }
 
 void RunControl::wait_to_write() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return may_write() || cancelled(); });
+  changed_.wait(lock, [this] { return may_write() || cancelled() || releases(); });
 }
 
 }  // namespace heddle::engine

@@ -54,11 +54,25 @@ class RunControl {
   void resume();
   bool paused() const { return paused_.load(std::memory_order_acquire); }
 
-  // Notified of every cancel, pause and resume. Others may keep it for longer than the run lives.
+  // A pause that gives back what the run holds: execute() keeps the state of what has begun, at the
+  // next boundary between two steps, or lets it end, and comes back (RunResult::is_suspended).
+  void pause_and_release();
+  // The same without the pause, for a run that needs the devices more.
+  void preempt();
+  bool releases() const {
+    return paused_release_.load(std::memory_order_acquire) ||
+           preempted_.load(std::memory_order_acquire);
+  }
+  // Before the run is executed: it may have been resumed since it was told to release.
+  void begin();
+
+  // Notified of every cancel, pause, preemption and resume. Others may keep it for longer than the
+  // run lives.
   const std::shared_ptr<WakeUp>& wake_up() const { return wake_up_; }
 
   // To be called between two steps of work, without locks: comes back at once when the run is not
-  // paused, else when it is resumed or cancelled. Whoever calls it asks for cancelled() next.
+  // paused, else when it is resumed or cancelled, or has to release what it holds. Whoever calls it
+  // asks for cancelled() and releases() next.
   void wait_while_paused() const {
     if (paused()) wait();
   }
@@ -67,8 +81,8 @@ class RunControl {
   void hold_writing();
   void allow_writing();
   bool may_write() const { return may_write_.load(std::memory_order_acquire); }
-  // Comes back when files may be written, or when the run is cancelled: whoever calls it asks for
-  // cancelled() next.
+  // Comes back when files may be written, or when the run is cancelled or releases what it holds:
+  // whoever calls it asks for these next.
   void wait_to_write();
   // Whoever calls wait_to_write() says so first. From then on the run counts as one that has
   // computed what it had to.
@@ -78,9 +92,11 @@ class RunControl {
  private:
   void wait() const;
   void set(std::atomic<bool>& what, bool value);
+  void wake_executor();
 
   // Changed with the mutex held, so that nobody who goes to sleep misses it; read without.
   std::atomic<bool> cancelled_{false}, paused_{false}, may_write_{true}, has_computed_{false};
+  std::atomic<bool> paused_release_{false}, preempted_{false};
   bool owner_cancelled_ = false;  // mutex_
   // Changed by rearm() alone, with the mutex held; read by the run's own threads without.
   std::shared_ptr<RunWork> work_ = std::make_shared<RunWork>();

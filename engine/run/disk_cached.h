@@ -23,9 +23,10 @@ namespace heddle::engine {
 struct Environment;
 
 struct DiskCachedOutputs {
-  Hash128 key;
-  std::vector<Value> values;  // in host memory; empty: they are not there yet
-  UsedFiles files;            // that the key is made of, as they were then
+  Hash128 key;                     // of what they are made of
+  std::vector<Value> values;       // in host memory; empty: they are not there yet
+  UsedFiles files;                 // that the key is made of, as they were then
+  bool is_key_of_outputs = false;  // of a run that goes on: what the output cache knows them by
 };
 using DiskCachedNodes = std::map<NodeIndex, DiskCachedOutputs>;
 

@@ -26,7 +26,8 @@ Execution::Execution(const RunRequest& request, Environment& environment, Observ
                    nullptr,
                    &models_,
                    [this](std::string_view id) { return look_up(id); },
-                   [this] { environment_.flights.drop(*this); }},
+                   [this] { environment_.flights.drop(*this); },
+                   request.saved == nullptr ? nullptr : this},
       transfers_(run_, plan_, schedule_, environment, request.timeline, request.steps),
       use_(environment),
       forecast_(environment.forecast, graph_, plan_.order.empty() ? graph_.order : plan_.order),
@@ -53,8 +54,9 @@ RunResult Execution::run() {
   work();
   join_helpers();
   if (!waiting_.empty()) environment_.flights.withdraw(*this);
-  check_cycles();
-  if (failure_ == nullptr) show_cached_on_the_way();
+  if (schedule_.unfinished() == 0) leaves_ = false;
+  if (!leaves_) check_cycles();
+  if (failure_ == nullptr && !leaves_) show_cached_on_the_way();
   for (std::uint32_t d = 0; d < environment_.devices.size(); ++d)
     if (transfers_.used(d) && !use_.has(d)) use_.touch(d);
   if (failure_ == nullptr) wait_for_devices();
@@ -71,7 +73,13 @@ RunResult Execution::run() {
   }
   check_files();
   use_.succeeded();
-  for (const Source& source : request_.fetch) result_.fetched[source] = output(source);
+  result_.is_suspended = leaves_;
+  if (leaves_) {
+    const std::lock_guard saving(saving_);
+    save_outputs();
+  }
+  if (!leaves_)
+    for (const Source& source : request_.fetch) result_.fetched[source] = output(source);
   std::ranges::stable_sort(files_, {}, &Written::rank);
   for (Written& file : files_) result_.files.push_back(std::move(file.path));
   result_.transferred_bytes = transfers_.bytes();
@@ -114,7 +122,10 @@ void Execution::work() noexcept {
       if (!cached_.empty() || any_news_) [[unlikely]]
         if (report_cached(lock) || finish_deferred(worker, lock) || finish_waiting(worker, lock))
           continue;
-      if (control_.paused()) [[unlikely]] {
+      if (has_to_leave()) [[unlikely]] {
+        if (deferred_.empty()) break;
+        wait_for_change(lock);  // what has begun ends first
+      } else if (control_.paused()) [[unlikely]] {
         leave(lock);
         environment_.flights.drop(*this);  // nobody finishes deferred nodes meanwhile
         worker.adding.flush();
@@ -190,7 +201,9 @@ void Execution::wait_for_change(Lock& lock) {
   // There is no other thread: only a deferred node or another run can change anything.
   if (!lock.owns_lock()) {
     Lock waiting(mutex_);
-    return changed_.wait(waiting, [this] { return any_news_ || control_.cancelled(); });
+    return changed_.wait(waiting, [this] {
+      return any_news_ || control_.cancelled() || (control_.releases() && !leaves_);
+    });
   }
   ++sleeping_;
   changed_.wait(lock);

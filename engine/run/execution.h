@@ -1,7 +1,8 @@
 // One run at work: its threads take nodes from the schedule and execute them. Behind execute() of
 // executor.h; the parts stand in execution.cpp (threads), execution_node.cpp (what one node takes),
-// execution_lists.cpp, execution_expand.cpp (nodes that ask for others), execution_cache.cpp and
-// execution_shared.cpp (nodes that other runs compute at the same time).
+// execution_lists.cpp, execution_expand.cpp (nodes that ask for others), execution_cache.cpp,
+// execution_shared.cpp (nodes that other runs compute at the same time) and execution_saved.cpp
+// (runs that go on later).
 #pragma once
 
 #include <atomic>
@@ -12,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <unordered_map>
 #include <variant>
@@ -30,7 +32,7 @@ namespace heddle::engine {
 // Over 15 members: one lock guards the state of a run, from its schedule to its deferred calls,
 // because finishing a node changes all of it in one step. What has rules of its own stands apart:
 // the schedule, transfers, keys, forecast, and what devices are used for.
-class Execution final : private SingleFlight::Run {
+class Execution final : private SingleFlight::Run, private NodeCall::States {
  public:
   Execution(const RunRequest& request, Environment& environment, Observer& observer,
             RunControl& control);
@@ -59,6 +61,7 @@ class Execution final : private SingleFlight::Run {
     std::vector<std::string> blocked{};  // messages of the blockers that its calls have met
     bool is_mapped = false;              // called for each element, as Node or a value says
     bool has_flight = false;             // in flights_: other runs may wait for it
+    bool is_suspended = false;           // one of its calls was stopped, and goes on later
 
     bool is_deferred() const { return open > 0 || call->deferred(); }
     bool has(const NodeCall* one) const;
@@ -179,6 +182,22 @@ class Execution final : private SingleFlight::Run {
   void hear(std::list<SingleFlight::News>& one) noexcept override;
   bool finish_waiting(Worker& worker, Lock& lock);
 
+  // execution_saved.cpp
+  Value state_of(NodeIndex n, std::size_t element) override;
+  bool wants_state(NodeIndex n) override;
+  bool save(NodeIndex n, std::size_t element, Value state) override;
+  bool has_to_leave();
+  [[gnu::cold]] void suspend(Running& running, Lock& lock);
+  [[gnu::cold]] void note_ended(NodeIndex n, Lock& lock);
+  bool is_repeatable(NodeIndex n) const;
+  std::vector<bool> worth_keeping() const;
+  Value kept_output(const Source& source, const Value& value) const;
+  Value host_copy(const Value& value) const;
+  bool take_element(NodeIndex n, std::size_t element, NodeCall& call);
+  [[gnu::cold]] void keep_elements(const Running& running, std::size_t before);
+  void save_outputs();
+  void write_checkpoint();
+
   // execution_expand.cpp
   static bool asks_for_nodes(const Running& running);
   [[gnu::cold]] void expand(Running& running, double seconds, Worker& worker, Lock& lock);
@@ -240,6 +259,7 @@ class Execution final : private SingleFlight::Run {
   std::size_t sleeping_ = 0;  // threads
   std::vector<std::thread> helpers_;
   std::list<Running> deferred_;
+  std::set<NodeIndex> called_models_;
   std::vector<NodeIndex> waiting_;  // for other runs that compute them
   std::unordered_map<NodeIndex, std::vector<std::uint32_t>> wanted_;  // lazy inputs asked for
   std::vector<NodeIndex> cached_;  // taken from the cache, and not reported yet
@@ -256,6 +276,9 @@ class Execution final : private SingleFlight::Run {
   std::list<SingleFlight::News> heard_;
   std::unordered_map<NodeIndex, SingleFlight::Flight> flights_;  // of nodes that have begun
   std::atomic<bool> any_news_{false};                            // of either
+  std::atomic<bool> leaves_{false};  // no node begins any more: the run goes on later
+  std::mutex saving_;                // one checkpoint at a time; locked before mutex_
+  std::set<NodeIndex> stated_;       // saving_; nodes whose calls have states that are kept
 };
 
 // What the work throws is the failure of the node, and of its flight if it has one; after that the

@@ -129,7 +129,8 @@ void Execution::find_keys() {
   }
   const auto known = [&](NodeIndex n) {
     const auto cached = request_.disk_cached.find(n);
-    return cached == request_.disk_cached.end() ? Hash128() : cached->second.key;
+    if (cached == request_.disk_cached.end()) return KnownKey();
+    return KnownKey{cached->second.key, cached->second.is_key_of_outputs};
   };
   keys_ = output_keys(
       graph_, plan_.assignments, device_classes_,
@@ -145,8 +146,10 @@ void Execution::bring_disk_cached() {
   for (const auto& [n, cached] : request_.disk_cached) {
     if (cached.values.empty()) continue;
     // Held from here on: its inputs are cut off, so it cannot be made again.
+    const bool has_key = keys_[n] != Hash128();
     if (const auto reading = environment_.cache.read();
-        const auto outputs = reading.find(keys_[n], control_.work().get())) {
+        const auto outputs =
+            !has_key ? std::nullopt : reading.find(keys_[n], control_.work().get())) {
       brought_[n].assign(outputs->begin(), outputs->end());
       continue;
     }
@@ -162,7 +165,7 @@ void Execution::bring_disk_cached() {
     };
     std::vector<Value>& values = brought_[n];
     for (const Value& value : cached.values) values.push_back(map_tensors(value, bring));
-    environment_.cache.add(keys_[n], values, kSeconds);
+    if (has_key) environment_.cache.add(keys_[n], values, kSeconds);
   }
 }
 

@@ -167,10 +167,17 @@ void Execution::execute_elements(Running& running) {
   const std::size_t count = running.elements.size();
   for (std::size_t e = 0; e < count && running.failure == nullptr; ++e) {
     NodeCall& call = *running.elements[e];
-    if (call.is_blocked()) continue;
+    if (call.is_blocked() || take_element(running.node, e, call)) continue;
     try {
       if (control_.cancelled()) throw Error(Code::cancelled, "cancelled");
-      throw_status(desc.execute(running.instance.self(), &call), "");
+      heddle_status* const status = desc.execute(running.instance.self(), &call);
+      if (call.is_suspended()) {
+        free_status(status);
+        running.is_suspended = true;
+        return keep_elements(running, e);
+      }
+      throw_status(status, "");
+      if (request_.checkpoints != nullptr) keep_elements(running, e + 1);
       if (call.deferred()) ++running.open;
     } catch (Error& error) {
       error.at(place_of(e, count));

@@ -71,6 +71,11 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
     execute_elements(running);
   else if (!running.call->is_blocked())
     status = desc.execute(running.instance.self(), running.call.get());
+  if (running.is_suspended || running.call->is_suspended()) [[unlikely]] {
+    free_status(status);
+    if (!running.is_deferred()) return suspend(running, lock);
+    status = nullptr;
+  }
   if (status == nullptr && running.is_deferred()) [[unlikely]] {
     enter(lock);
     worker.place.front() = std::move(running);
@@ -235,6 +240,11 @@ void Execution::finish(Running& running, Worker& worker, Lock& lock) {
   if (request_.timeline != nullptr) [[unlikely]]
     trace_end(running);
   if (!call.is_blocked()) node.type->took(seconds);
+  if (call.has_called_model() && request_.saved != nullptr) [[unlikely]] {
+    enter(lock);
+    called_models_.insert(n);
+    leave(lock);
+  }
   complete({n, call.outputs(), call.take_for_user(), std::move(running.blocked), seconds, true,
             running.has_flight},
            worker, lock);
@@ -269,6 +279,8 @@ void Execution::complete(Made made, Worker& worker, Lock& lock) {
   for (const auto& [port, links] : worker.sent) schedule_.give_copies({n, port}, links);
   schedule_.finish_outputs(n, [&](const Source& source) { drop_output(source, worker); });
   if (made.has_inputs) finish_inputs(n, worker);
+  if (request_.checkpoints != nullptr) [[unlikely]]
+    note_ended(n, lock);
 }
 
 // What a node has read, it needs no more. Of copies worker.copies tells. With the lock.
@@ -351,6 +363,7 @@ bool Execution::finish_deferred(Worker& worker, Lock& lock) {
   lock.unlock();
   guard_node(running.node, running.has_flight, lock, [&] {
     if (running.failure != nullptr) std::rethrow_exception(running.failure);
+    if (running.is_suspended) return suspend(running, lock);
     finish(running, worker, lock);
   });
   --running_;

@@ -15,9 +15,20 @@
 #include "engine/run/control.h"
 #include "engine/run/disk_cached.h"
 #include "engine/run/observer.h"
+#include "engine/run/saved_run.h"
 #include "engine/run/step_observer.h"
 
 namespace heddle::engine {
+
+// Writes checkpoints. Called by several threads of a run.
+class Checkpoints {
+ public:
+  virtual ~Checkpoints() = default;
+  // A call is between two steps, and could be saved. True: that is wanted.
+  virtual bool is_due() = 0;
+  // It has been saved; or a node has ended that is not to be run again.
+  virtual void write(const SavedRun& saved, Observer& observer) = 0;
+};
 
 struct RunRequest {
   const Graph* graph = nullptr;
@@ -27,7 +38,11 @@ struct RunRequest {
   std::vector<Source> fetch;       // values wanted after the run, besides what sinks do
   DiskCachedNodes disk_cached;     // as take_disk_cached() has found it in the graph
   Timeline* timeline = nullptr;    // when given, notified of everything; has to outlive the run
-  StepObserver* steps = nullptr;   // the same, to hold the run against its plan
+  // What is kept of the run where it goes on later, from before and from now on; has to outlive it.
+  // nullptr: nothing, and it is never suspended.
+  SavedRun* saved = nullptr;
+  Checkpoints* checkpoints = nullptr;  // when given, told of every boundary between two steps
+  StepObserver* steps = nullptr;       // the same, to hold the run against its plan
 };
 
 struct NodeTiming {
@@ -44,6 +59,9 @@ struct AddedInfo {
 };
 
 struct RunResult {
+  // It has given back what it held, because it was told to (RunControl::pause_and_release). What it
+  // goes on from stands in RunRequest::saved; here is what it has done until now.
+  bool is_suspended = false;
   std::map<Source, Value> fetched;
   // Numbered from the end of the graph's nodes on: where something tells of a node by its index.
   std::vector<AddedInfo> added;

@@ -77,17 +77,18 @@ void add_hints(const Hints& hints, KeyText& text) {
   }
 }
 
-// `key_of(node)`: of what it reads. `known_key`: instead of that of its inputs, unless Hash128().
+// `key_of(node)`: of what it reads.
 template <class KeyOf, class Fingerprint>
-Hash128 make_key(const Node& node, const Hash128& device_class, const Hash128& known_key,
+Hash128 make_key(const Node& node, const Hash128& device_class, const KnownKey& known_key,
                  KeyOf&& key_of, Fingerprint&& fingerprint, KeyText& text) {
   const NodeType& type = *node.type;
+  if (known_key.is_of_outputs) return known_key.key;
   if (type.has(HEDDLE_NODE_IMPURE)) return {};
   text.clear();
   text.add(type.identity());
   text.add(device_class);
-  if (known_key != Hash128()) {
-    text.add(known_key);
+  if (known_key.key != Hash128()) {
+    text.add(known_key.key);
     return text.finish();
   }
   const Hints& hints = node.hints;
@@ -136,7 +137,7 @@ std::vector<Hash128> output_keys(const Graph& graph, std::span<const Assignment>
   for (const NodeIndex n : graph.order)
     keys[n] = make_key(
         graph.nodes[n], class_of(assignments[n], device_classes),
-        known_keys ? known_keys(n) : Hash128(),
+        known_keys ? known_keys(n) : KnownKey(),
         [&](NodeIndex m) -> const Hash128& { return keys[m]; }, [&] { return fingerprint(n); },
         text);
   return keys;
@@ -146,7 +147,7 @@ Hash128 node_key(const Node& node, const Assignment& place, std::span<const Hash
                  const std::function<Hash128(NodeIndex)>& key_of,
                  const std::function<std::uint64_t()>& fingerprint) {
   KeyText text;
-  return make_key(node, class_of(place, device_classes), Hash128(), key_of, fingerprint, text);
+  return make_key(node, class_of(place, device_classes), KnownKey(), key_of, fingerprint, text);
 }
 
 }  // namespace heddle::engine

@@ -13,8 +13,13 @@
 
 namespace heddle::engine {
 
-// The key of a node's outputs where another than of its own inputs is known; Hash128(): none is.
-using KnownKeys = std::function<Hash128(NodeIndex)>;
+// The key of a node's outputs where it is known, or of what they are made of where that is not what
+// its inputs tell; Hash128(): nothing is.
+struct KnownKey {
+  Hash128 key;
+  bool is_of_outputs = false;
+};
+using KnownKeys = std::function<KnownKey(NodeIndex)>;
 
 // By node; Hash128() for one that is never cached (impure, or below an impure one).
 // `device_classes`: by device, what it is to a result: kind, model and compute type.

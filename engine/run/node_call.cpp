@@ -7,6 +7,7 @@
 #include "engine/base/text.h"
 #include "engine/memory/host_tensor.h"
 #include "engine/run/instance.h"
+#include "engine/run/saved_run.h"
 #include "engine/session/session_device_slots.h"
 
 namespace heddle::engine {
@@ -16,14 +17,20 @@ namespace {
 // A claim on less costs more than to be refused half way.
 constexpr std::uint64_t kLeastClaim = 64 << 10;
 
-// A pause holds between two steps, and never inside of one.
+void wait_while_paused(const NodeCall::Shared& shared) {
+  if (shared.control.paused() && !shared.control.releases() && shared.about_to_wait)
+    shared.about_to_wait();
+  shared.control.wait_while_paused();
+}
+
+// A pause holds between two steps, and never inside of one. One that releases memory does not hold
+// here: a call that keeps no state has to end first.
 class PausableSession final : public SessionHandle {
  public:
   PausableSession(const NodeCall::Shared& shared, std::unique_ptr<SessionHandle> session)
       : shared_(shared), session_(std::move(session)) {}
   std::vector<Value> step(std::uint32_t index, std::span<const heddle_value* const> sets) override {
-    if (shared_.control.paused() && shared_.about_to_wait) shared_.about_to_wait();
-    shared_.control.wait_while_paused();
+    wait_while_paused(shared_);
     // The steps that are left would be in vain.
     if (shared_.models != nullptr) shared_.models->check();
     return session_->step(index, sets);
@@ -57,6 +64,7 @@ void NodeCall::begin(const Node& node, RunDevice& device, const Assignment& assi
   std::fill_n(inputs_.begin(), input_count_, nullptr);
   if (is_blocked_) blocked_message_.clear();
   is_blocked_ = false;
+  is_suspended_ = false;
   was_told_cancelled_.store(false, std::memory_order_relaxed);
   set_element(0, 1);
 }
@@ -93,6 +101,7 @@ ForUser NodeCall::take_made() {
 
 void NodeCall::absorb(NodeCall& element) {
   used_device_ = used_device_ || element.used_device_;
+  calls_ += element.calls_;
   if (element.was_told_cancelled()) was_told_cancelled_.store(true, std::memory_order_relaxed);
   ForUser made = element.take_for_user();
   if (made.files.empty() && !made.ui.is_object()) return;
@@ -254,6 +263,8 @@ std::string NodeCall::output_folder(std::string_view kind) {
     if (shared_.about_to_wait) shared_.about_to_wait();
     shared_.observer.node_waiting(*node_);
     shared_.control.wait_to_write();
+    const bool is_told = shared_.control.releases() && !shared_.control.may_write();
+    if (is_told && shared_.states != nullptr && !deferred()) suspend();
     if (cancelled()) throw Error(Code::cancelled, "cancelled");
   }
   return shared_.environment.folders.output(kind);
@@ -283,6 +294,50 @@ std::uint64_t NodeCall::identify_file(std::string_view path) {
 
 heddle_shard NodeCall::shard(std::uint32_t) {
   throw Error(Code::unsupported, "only blocks of a model are divided");
+}
+
+const heddle_value* NodeCall::saved_state() {
+  if (shared_.states == nullptr || noted_files_ != nullptr) return nullptr;
+  Value state = shared_.states->state_of(index_, element_);
+  if (!state) return nullptr;
+  owned_.push_back(std::move(state));
+  return owned_.back().get();
+}
+
+bool NodeCall::at_boundary() {
+  if (shared_.states == nullptr || noted_files_ != nullptr || deferred()) return false;
+  wait_while_paused(shared_);
+  return !shared_.control.cancelled() && shared_.states->wants_state(index_);
+}
+
+void NodeCall::save_state(Value state) {
+  if (shared_.states == nullptr) return;
+  if (!state || !may_be_kept(*state))
+    throw Error(Code::invalid_argument,
+                cat("the state that ", node_->type->name(), " saves is ",
+                    state ? describe(*state) : "nothing",
+                    "; it has to be made of numbers, texts, lists, records and tensors"));
+  // Also what is in host memory already: the next step may write over it.
+  const auto copied = [this](const Tensor& tensor) {
+    const heddle_tensor_info& info = tensor->info;
+    const Tensor copy = make_host(make_info(info.dtype, std::span(info.shape, info.rank)));
+    if (const std::uint64_t bytes = dense_bytes(info); bytes > 0)
+      read(tensor.get(), copy->data(), bytes);
+    return copy;
+  };
+  Value copy;
+  try {
+    copy = map_tensors(state, copied);
+  } catch (const Error& error) {
+    if (error.code() != Code::out_of_memory) throw;
+    return warn(cat("its state is not kept, so it goes on: ", error.full()));
+  }
+  if (!shared_.states->save(index_, element_, std::move(copy))) suspend();
+}
+
+void NodeCall::suspend() {
+  is_suspended_ = true;
+  throw Error(Code::cancelled, "the run gives back what it holds, and goes on later");
 }
 
 heddle_completion* NodeCall::defer() {

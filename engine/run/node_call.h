@@ -38,6 +38,15 @@ struct Completion {
 // node to node, without an allocation.
 class NodeCall final : public heddle_ctx {
  public:
+  // Keeps the states of calls that go on later (heddle_resume_service). Any thread.
+  class States {
+   public:
+    virtual ~States() = default;
+    virtual Value state_of(NodeIndex node, std::size_t element) = 0;  // empty: it begins
+    virtual bool wants_state(NodeIndex node) = 0;  // of a call that is between two steps
+    // `state`: in host memory. False: the call does not go on.
+    virtual bool save(NodeIndex node, std::size_t element, Value state) = 0;
+  };
   struct Shared {  // the same for all calls of a run
     Environment& environment;
     Observer& observer;
@@ -53,6 +62,7 @@ class NodeCall final : public heddle_ctx {
     // A node is about to wait for the end of a pause or for its turn to write; empty: nobody has to
     // know.
     std::function<void()> about_to_wait = {};
+    States* states = nullptr;  // nullptr: nobody keeps any
   };
 
   // `shared` has to outlive it.
@@ -102,6 +112,7 @@ class NodeCall final : public heddle_ctx {
   const std::vector<std::string>& wanted() const { return wanted_; }
   void clear_wanted() { wanted_.clear(); }
   // What the node has made for the user so far.
+  bool has_made_for_user() const { return made_for_user_; }
   ForUser take_for_user() { return made_for_user_ ? take_made() : ForUser(); }
   // Of a node that is called for each element of a list: this call is number `index` of `count`.
   void set_element(std::size_t index, std::size_t count);
@@ -109,6 +120,9 @@ class NodeCall final : public heddle_ctx {
   void absorb(NodeCall& element);
   bool deferred() const { return completion_ != nullptr; }
   bool used_device() const { return used_device_; }  // it may have enqueued something there
+  bool has_called_model() const { return calls_ > 0; }
+  // It has been stopped, and goes on in another call: what it says in the end is no failure.
+  bool is_suspended() const { return is_suspended_; }
   // The node has heard that the run is cancelled: what it gives may be half done.
   bool was_told_cancelled() const { return was_told_cancelled_.load(std::memory_order_relaxed); }
 
@@ -144,6 +158,9 @@ class NodeCall final : public heddle_ctx {
   // Waits until the run may write.
   std::string output_folder(std::string_view kind) override;
   std::uint64_t identify_file(std::string_view path) override;
+  const heddle_value* saved_state() override;
+  bool at_boundary() override;
+  void save_state(Value state) override;
   heddle_completion* defer() override;
   NewNodes& new_nodes() override;
   Value look_up(std::string_view id) override;
@@ -152,6 +169,7 @@ class NodeCall final : public heddle_ctx {
 
  private:
   ForUser take_made();
+  [[noreturn]] void suspend();
   void check_prompt(const heddle_port& port, const heddle_value& value) const;
   DeviceState& work_device() {
     used_device_ = true;
@@ -173,6 +191,7 @@ class NodeCall final : public heddle_ctx {
   bool on_host_ = false;
   bool used_device_ = false;
   bool is_blocked_ = false;
+  bool is_suspended_ = false;
   mutable std::atomic<bool> was_told_cancelled_{false};
   std::string blocked_message_;
   // As many as the node with most of them has had; they are not made anew for each.

@@ -34,6 +34,7 @@ class Observer {
   virtual void run_waiting(std::string_view memory, std::uint64_t bytes, std::string_view text) {
     (void)memory, (void)bytes, (void)text;
   }
+  virtual void checkpoint_written(std::string_view path) { (void)path; }
   virtual void preview(const Node&, std::string_view device, const heddle_preview&) {
     (void)device;
   }
@@ -97,6 +98,11 @@ class SerialObserver final : public Observer {
     if (!listens_) return;
     const std::lock_guard lock(mutex_);
     observer_.node_waiting(node);
+  }
+  void checkpoint_written(std::string_view path) override {
+    if (!listens_) return;
+    const std::lock_guard lock(mutex_);
+    observer_.checkpoint_written(path);
   }
   void preview(const Node& node, std::string_view device, const heddle_preview& picture) override {
     if (!wants_previews_) return;

@@ -165,6 +165,15 @@ const heddle_value* Transfers::to_reader(const Value& value, const Source& sourc
   return at->value.get();
 }
 
+Value Transfers::sent_copy(const Source& source, NodeIndex reader, std::uint32_t flags) {
+  if ((flags & HEDDLE_PORT_PASS) != 0) return {};
+  const std::shared_ptr<Entry> at = find_sent(reading(source, reader, flags));
+  if (at == nullptr) return {};
+  const std::lock_guard bringing(at->mutex);
+  for (const auto& transfer : at->transfers) transfer->await();
+  return at->value;
+}
+
 // A link from a node that may be asked for, and is not, keeps its copy till the run's end.
 void Transfers::finished(NodeIndex reader, std::vector<Reading>& copies) {
   if (!any_.load(std::memory_order_relaxed)) return;

@@ -71,6 +71,9 @@ class Transfers {
   const heddle_value* to_reader(const Value& value, const Source& source, NodeIndex reader,
                                 std::uint32_t flags);
 
+  // The copy that such a link reads, in full; empty: it reads `value`.
+  Value sent_copy(const Source& source, NodeIndex reader, std::uint32_t flags);
+
   // The reader needs its inputs no more. Adds to `copies` those that send() had sent to it.
   void finished(NodeIndex reader, std::vector<Reading>& copies);
   // What a link into `reader` reads, if it is not the value itself.

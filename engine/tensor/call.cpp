@@ -4,6 +4,8 @@
 #include <map>
 #include <mutex>
 
+#include "engine/base/error.h"
+
 namespace heddle::engine {
 
 namespace {
@@ -40,3 +42,8 @@ const char* op_name(std::uint32_t id) {
 }
 
 }  // namespace heddle::engine
+
+void heddle_ctx::save_state(heddle::engine::Value) {
+  throw heddle::engine::Error(heddle::engine::Code::unsupported,
+                              "only calls of a workflow's nodes have a state that is saved");
+}

@@ -77,6 +77,11 @@ struct heddle_ctx {
   virtual std::string output_folder(std::string_view kind) = 0;
   virtual std::uint64_t identify_file(std::string_view path) = 0;
   virtual heddle_completion* defer() = 0;
+  // heddle_resume_service: what an earlier call has saved, or nullptr; whether the state is wanted;
+  // the state, after which it throws where the call does not go on.
+  virtual const heddle_value* saved_state() { return nullptr; }
+  virtual bool at_boundary() { return false; }
+  virtual void save_state(heddle::engine::Value state);
   // What the call asks for; of workflow nodes flagged HEDDLE_NODE_EXPANDS.
   virtual heddle::engine::NewNodes& new_nodes() = 0;
   // A node of the run, as heddle_workflow_service tells it; empty: there is none.

@@ -43,7 +43,12 @@ void Denoiser::open(const SamplerPlan& plan) {
   run_.emplace();
   for (const auto& step : plan)
     for (const Evaluation& evaluation : step) run_->sigmas.push_back(evaluation.sigma);
-  run_->stretches = stretches_of(conditionings_.lists(), plan_, calls_.hooks(), run_->sigmas);
+  run_->stretches = stretches_over(run_->sigmas);
+}
+
+std::vector<Stretch> Denoiser::stretches_over(const std::vector<double>& sigmas) {
+  opened_.push_back(sigmas);
+  return stretches_of(conditionings_.lists(), plan_, calls_.hooks(), sigmas);
 }
 
 void Denoiser::enter(const Stretch& stretch) {
@@ -112,14 +117,31 @@ Seen Denoiser::operator()(const Tensor& point, double sigma) {
   return seen;
 }
 
+void Denoiser::archive(StateArchive& state) {
+  state("evaluation", run_->next);
+  std::size_t count = opened_.size();
+  state("opened", count);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::vector<double> sigmas = i < opened_.size() ? opened_[i] : std::vector<double>();
+    state("opened " + std::to_string(i), sigmas);
+    if (i >= opened_.size()) stretches_over(sigmas);
+  }
+  patches_.archive(state);
+  if (output_cache_) output_cache_->archive(state);
+  if (!lazy_cache_) return;
+  lazy_cache_->archive(state);
+  state("lazily_added", last_.lazily_added);
+  state("last_unconditioned", last_.seen.unconditioned);
+}
+
 Seen Denoiser::see(const Tensor& x, double sigma) {
   const std::size_t evaluation = run_->next++;
   const bool follows = lazy_cache_ && lazy_cache_->follows(sigma);
   std::pmr::vector<float> in(&memory_);
   if (follows) {
     in = numbers(x);
-    if (lazy_cache_->is_little(sigma, in, shape_, bool(lazily_added_)))
-      return {ops::combine(ctx_, {{1.0, x}, {1.0, lazily_added_}}), last_seen_.unconditioned};
+    if (lazy_cache_->is_little(sigma, in, shape_, bool(last_.lazily_added)))
+      return {ops::combine(ctx_, {{1.0, x}, {1.0, last_.lazily_added}}), last_.seen.unconditioned};
   }
   for (const auto& all = run_->stretches;
        run_->now + 1 < all.size() && all[run_->now + 1].begin <= evaluation; ++run_->now)
@@ -135,9 +157,9 @@ Seen Denoiser::see(const Tensor& x, double sigma) {
   if (follows) {
     const std::pmr::vector<float> out = numbers(seen.denoised);
     lazy_cache_->made(sigma, in, out, shape_, mean_size(out));
-    lazily_added_ = ops::combine(ctx_, {{1.0, seen.denoised}, {-1.0, x}});
+    last_.lazily_added = ops::combine(ctx_, {{1.0, seen.denoised}, {-1.0, x}});
   }
-  last_seen_ = seen;
+  last_.seen = seen;
   return seen;
 }
 

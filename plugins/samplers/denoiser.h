@@ -32,6 +32,9 @@ class Denoiser {
   // The next evaluation.
   Seen operator()(const Tensor& point, double sigma);
 
+  // Between two evaluations. It is read where the run has been opened, but for its attempts.
+  void archive(StateArchive& state);
+
  private:
   // How a set counts in a list.
   struct Use {
@@ -59,6 +62,7 @@ class Denoiser {
     std::vector<std::vector<Use>> lists;
   };
 
+  std::vector<Stretch> stretches_over(const std::vector<double>& sigmas);
   void enter(const Stretch& stretch);
   const Value& model_of(const ModelSet& set) const;
   std::vector<Use> uses_of(const Stretch& stretch, std::size_t list);
@@ -83,9 +87,13 @@ class Denoiser {
   std::optional<NoiseMask> mask_;
   std::optional<OutputCache> output_cache_;  // EasyCache
   std::optional<ChangeMeter> lazy_cache_;
-  Tensor lazily_added_;  // D - x of the last evaluation that was made
-  Seen last_seen_;
+  // Of the last evaluation that was made.
+  struct Last {
+    Tensor lazily_added;  // D - x
+    Seen seen;
+  } last_;
   std::optional<Run> run_;
+  std::vector<std::vector<double>> opened_;  // levels; keyframes of hooks go by all of them
 };
 
 }  // namespace heddle::samplers

@@ -6,6 +6,8 @@
 
 #include <heddle/host_memory.hpp>
 
+#include "user_error.h"
+
 namespace heddle::samplers {
 namespace {
 
@@ -49,6 +51,14 @@ Tensor NoiseSource::draw(const Evaluation& evaluation) {
   if (evaluation.noise_clip > 0.0) clip(values, evaluation.noise_clip);
   scale_noise(values, scale_);
   return ctx_.upload(shape_, HEDDLE_F32, values.data());
+}
+
+// A path is the same wherever one is on it.
+void NoiseSource::archive(StateArchive& state) {
+  if (path_) return;
+  std::string text = state.reads() ? std::string() : generator_.state();
+  state("generator", text);
+  if (state.reads()) with_user_errors([&] { generator_.set_state(text); });
 }
 
 }  // namespace heddle::samplers

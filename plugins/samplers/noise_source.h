@@ -9,6 +9,7 @@
 #include "brownian_tree.h"
 #include "random.h"
 #include "samplers.h"
+#include "state_archive.h"
 
 namespace heddle::samplers {
 
@@ -25,6 +26,7 @@ class NoiseSource {
   void scale_by(double factor) { scale_ = float(factor); }
   // The draw that `evaluation` wants.
   Tensor draw(const Evaluation& evaluation);
+  void archive(StateArchive& state);
 
  private:
   Context& ctx_;

@@ -32,6 +32,27 @@ std::pmr::vector<float> numbers_in(Context& ctx, const Tensor& tensor, HostMemor
 
 }  // namespace
 
+void OutputCache::archive(StateArchive& state) {
+  meter_.archive(state);
+  std::size_t count = added_.size();
+  state("added", count);
+  if (state.reads()) added_.clear();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (state.reads()) added_.emplace_back();
+    auto& [set, tensor] = added_[i];
+    const std::string name = "added " + std::to_string(i) + " ";
+    state(name + "list", set.list);
+    state(name + "item", set.item);
+    state(name + "weights", set.weights);
+    bool has_box = set.box.has_value();
+    state(name + "has_box", has_box);
+    if (has_box && !set.box) set.box.emplace();
+    if (has_box) state(name + "size", set.box->size);
+    if (has_box) state(name + "begin", set.box->begin);
+    state(name + "tensor", tensor);
+  }
+}
+
 const Tensor* OutputCache::added_for(const ModelSet& set) const {
   for (const auto& [known, tensor] : added_)
     if (known == set) return &tensor;

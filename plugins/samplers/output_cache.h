@@ -29,6 +29,7 @@ class OutputCache {
   std::vector<Tensor> guess(Context& ctx, double sigma, const std::vector<SetInput>& inputs);
   void made(Context& ctx, double sigma, const std::vector<SetInput>& inputs,
             const std::vector<Tensor>& outputs);
+  void archive(StateArchive& state);
 
  private:
   const Tensor* added_for(const ModelSet& set) const;

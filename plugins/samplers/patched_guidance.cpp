@@ -69,4 +69,12 @@ std::pmr::vector<float> PatchedGuidance::operator()(GuidedPoint& at,
   return result;
 }
 
+void PatchedGuidance::archive(StateArchive& state) {
+  for (std::size_t i = 0; i < patches_.size(); ++i) {
+    const std::string name = "patch " + std::to_string(i) + " ";
+    state(name + "kept", patches_[i].state.kept);
+    state(name + "sigma", patches_[i].state.sigma);
+  }
+}
+
 }  // namespace heddle::samplers

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "guide.h"
+#include "state_archive.h"
 
 namespace heddle::samplers {
 
@@ -24,6 +25,8 @@ class PatchedGuidance {
                   std::pmr::memory_resource& memory);
 
   std::pmr::vector<float> operator()(GuidedPoint& point, std::pmr::memory_resource& memory);
+  // What patches keep between evaluations.
+  void archive(StateArchive& state);
 
  private:
   const GuidePlan& plan_;

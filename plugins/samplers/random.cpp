@@ -1,8 +1,11 @@
 #include "random.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <locale>
 #include <numbers>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 
@@ -38,6 +41,23 @@ void Generator::transform(std::span<float> groups) const {
   if (arithmetic_ == Arithmetic::kLibrary) return transform_library(groups);
   if (path_ == NormalPath::kAvx2) return transform_contracted_avx2(groups);
   transform_contracted_scalar(groups);
+}
+
+std::string Generator::state() const {
+  std::ostringstream text;
+  text.imbue(std::locale::classic());
+  text << engine_;
+  if (cached_) text << ' ' << std::bit_cast<std::uint64_t>(*cached_);
+  return text.str();
+}
+
+void Generator::set_state(const std::string& state) {
+  std::istringstream text(state);
+  text.imbue(std::locale::classic());
+  if (!(text >> engine_)) throw std::invalid_argument("Generator: this is no state of a generator");
+  std::uint64_t bits = 0;
+  cached_.reset();
+  if (text >> bits) cached_ = std::bit_cast<double>(bits);
 }
 
 // Box-Muller in double precision, one value of the pair kept for the next call.

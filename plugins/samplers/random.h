@@ -10,6 +10,7 @@
 #include <optional>
 #include <random>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace heddle::samplers {
@@ -43,6 +44,11 @@ class Generator {
   // Fills `out` as one call of `torch.randn(out.size())` with this generator does. Calls do not add
   // up: two calls of 24 differ from one of 48, as they do in PyTorch.
   void normal(std::span<float> out);
+
+  // Where it is between two calls, as text, and back. Throws std::invalid_argument for another
+  // text.
+  std::string state() const;
+  void set_state(const std::string& state);
 
  private:
   void fill_uniform(std::span<float> out);

@@ -6,6 +6,7 @@
 #include <heddle/checked.hpp>
 #include <heddle/host_memory.hpp>
 #include <heddle/ops.hpp>
+#include <heddle/resume.hpp>
 
 #include "denoiser.h"
 #include "latent.h"
@@ -36,6 +37,10 @@ class ErrorMeter {
     return std::sqrt(squares / double(next.size()));
   }
   void accept() { accepted_ = lower_; }
+  void archive(StateArchive& state) {
+    state("accepted", accepted_);
+    state("lower values", lower_);
+  }
 
  private:
   std::pmr::vector<float> read(const Tensor& tensor) {
@@ -49,41 +54,72 @@ class ErrorMeter {
   std::pmr::vector<float> accepted_, lower_{&memory_};
 };
 
-// Follows a sampler from step to step, or from attempt to attempt.
+void archive_attempt(StateArchive& state, heddle_sampler_attempt& attempt) {
+  std::int64_t accepted = attempt.accepted;
+  state("attempt accepted", accepted);
+  attempt.accepted = std::int32_t(accepted);
+  state("attempt error", attempt.error);
+  state("attempt noise", attempt.noise);
+  state("attempt progress", attempt.progress);
+  state("attempt absolute", attempt.absolute);
+  state("attempt relative", attempt.relative);
+  std::vector<double> own(std::begin(attempt.state), std::end(attempt.state));
+  state("attempt state", own);
+  own.resize(std::size(attempt.state));
+  std::ranges::copy(own, attempt.state);
+}
+
+// Follows a sampler from step to step, or from attempt to attempt, from where an earlier call of
+// the node was stopped.
 class Run {
  public:
-  Run(Context& ctx, const Value& settings, SamplerLoop& loop) : ctx_(ctx), loop_(loop) {
-    if (ctx.wants_preview()) preview_ = PreviewMap::of(settings);
+  Run(Context& ctx, const Value& settings, SamplerLoop& loop, Denoiser& denoiser)
+      : ctx_(ctx), loop_(loop), denoiser_(denoiser) {
+    if (ctx_.wants_preview()) preview_ = PreviewMap::of(settings);
   }
 
   void follow(const SamplerPlan& plan) {
-    for (std::size_t i = 0; i < plan.size(); ++i) {
-      if (ctx_.cancelled()) throw Error(HEDDLE_CANCELLED, "cancelled");
+    std::size_t i = 0;
+    const auto archive = [&](StateArchive& state) {
+      state("step", i);
+      archive_parts(state);
+    };
+    restore(archive);
+    for (; i < plan.size(); ++i) {
+      pass_boundary(archive);
       loop_.step(plan[i]);
       show(double(i + 1) / double(plan.size()), i + 1, plan.size());
     }
   }
 
-  // `open` opens the model for the evaluations of one attempt.
-  template <class F>
-  void follow_attempts(const heddle_sampler_desc& sampler, const RunPlan& run, F&& open) {
+  void follow_attempts(const heddle_sampler_desc& sampler, const RunPlan& run) {
     constexpr std::size_t kMost = 10000;  // a step that shrinks and shrinks ends nowhere
     ErrorMeter meter(ctx_, loop_.result());
-    heddle_sampler_attempt state{.size = sizeof state, .error = -1.0};
+    heddle_sampler_attempt attempt{.size = sizeof attempt, .error = -1.0};
     SamplerLoop::Results results;
-    for (std::size_t count = 1; count <= kMost; ++count) {
-      if (ctx_.cancelled()) throw Error(HEDDLE_CANCELLED, "cancelled");
-      const SamplerPlan plan = {next_attempt(sampler, run.told->get(), state)};
-      if (results.next && state.accepted != 0) {
-        loop_.accept(results.next, state.noise);
+    std::size_t count = 1;
+    const auto archive = [&](StateArchive& state) {
+      state("count", count);
+      state("next", results.next);
+      state("lower", results.lower);
+      archive_attempt(state, attempt);
+      meter.archive(state);
+      archive_parts(state);
+    };
+    restore(archive);
+    for (; count <= kMost; ++count) {
+      pass_boundary(archive);
+      const SamplerPlan plan = {next_attempt(sampler, run.told->get(), attempt)};
+      if (results.next && attempt.accepted != 0) {
+        loop_.accept(results.next, attempt.noise);
         meter.accept();
-        show(state.progress, count, run.evaluations());
+        show(attempt.progress, count, run.evaluations());
       }
       if (plan.front().empty()) return;
-      open(plan);
+      denoiser_.open(plan);
       results = loop_.attempt(plan.front());
-      state.error = meter.error(results, state);
-      state.accepted = 0;
+      attempt.error = meter.error(results, attempt);
+      attempt.accepted = 0;
     }
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 std::string("the sampler ") + sampler.name + " made " + std::to_string(kMost) +
@@ -91,6 +127,26 @@ class Run {
   }
 
  private:
+  void archive_parts(StateArchive& state) {
+    loop_.archive(state);
+    denoiser_.archive(state);
+  }
+  template <class Archive>
+  void restore(Archive&& archive) {
+    const Value saved = saved_state(ctx_);
+    if (!saved) return;
+    StateArchive state(ctx_, saved);
+    archive(state);
+  }
+  template <class Archive>
+  void pass_boundary(Archive&& archive) {
+    at_boundary(ctx_, [&] {
+      StateArchive state(ctx_);
+      archive(state);
+      return state.value();
+    });
+    if (ctx_.cancelled()) throw Error(HEDDLE_CANCELLED, "cancelled");
+  }
   void show(double part, std::size_t step, std::size_t count) {
     ctx_.progress(part);
     if (preview_ && loop_.last_denoised())
@@ -101,6 +157,7 @@ class Run {
 
   Context& ctx_;
   SamplerLoop& loop_;
+  Denoiser& denoiser_;
   std::optional<PreviewMap> preview_;
 };
 
@@ -164,9 +221,9 @@ Sampled sample(Context& ctx, const SampleJob& job) {
   SamplerLoop loop(
       ctx, [&](const Tensor& point, double sigma) { return denoiser(point, sigma); },
       std::move(draws), run.steps, x);
-  Run steps(ctx, settings, loop);
+  Run steps(ctx, settings, loop, denoiser);
   if (sampler.attempt != nullptr)
-    steps.follow_attempts(sampler, run, [&](const SamplerPlan& plan) { denoiser.open(plan); });
+    steps.follow_attempts(sampler, run);
   else
     steps.follow(run.steps);
   const Tensor result = or_zeros(ctx, sum_of(ctx, {{run.end_scale, loop.result()}}), latent.shape);

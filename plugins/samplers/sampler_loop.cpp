@@ -125,6 +125,18 @@ void SamplerLoop::accept(const Tensor& x, double noise) {
   point_ = start_;
 }
 
+void SamplerLoop::archive(StateArchive& state) {
+  state("start", start_);
+  state("point", point_);
+  state("last_denoised", last_denoised_);
+  state("denoised", denoised_.kept());
+  state("unconditioned", unconditioned_.kept());
+  state("slopes", slopes_.kept());
+  state("unconditioned_slopes", unconditioned_slopes_.kept());
+  state("draws", draws_.kept());
+  noise_.archive(state);
+}
+
 Tensor SamplerLoop::combine(const Combination& wanted) {
   std::vector<ops::Term> terms;
   for (const heddle_sampler_term& term : wanted) {

@@ -33,6 +33,7 @@ class History {
   // Throws where there are not so many.
   const Tensor& at(const heddle_sampler_term& term) const;
   std::size_t most() const { return most_; }
+  std::vector<Tensor>& kept() { return kept_; }
 
  private:
   std::size_t most_;
@@ -55,6 +56,9 @@ class SamplerLoop {
 
   const Tensor& result() const { return point_; }
   const Tensor& last_denoised() const { return last_denoised_; }
+
+  // Between two steps or attempts.
+  void archive(StateArchive& state);
 
  private:
   Tensor combine(const Combination& wanted);

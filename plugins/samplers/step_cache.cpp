@@ -57,6 +57,23 @@ void ChangeMeter::made(double sigma, std::span<const float> in, std::span<const 
   norm_ = norm;
 }
 
+void ChangeMeter::archive(StateArchive& state) {
+  // A run has one of the kind at most.
+  const std::string name = from_the_start_ ? "lazy_cache " : "easy_cache ";
+  const auto floats = [&](const char* key, std::optional<std::vector<float>>& member) {
+    bool is_there = member.has_value();
+    state(name + key + " is_there", is_there);
+    if (state.reads()) member.reset();
+    if (is_there) state(name + key, state.reads() ? member.emplace() : *member);
+  };
+  floats("in", in_);
+  floats("out", out_);
+  state(name + "norm", norm_);
+  state(name + "rate", rate_);
+  state(name + "input_change", input_change_);
+  state(name + "accumulated", accumulated_);
+}
+
 double mean_size(std::span<const float> values) {
   double sum = 0.0;
   for (const float value : values) sum += std::abs(double(value));

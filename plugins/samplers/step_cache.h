@@ -9,6 +9,7 @@
 #include <heddle/node.hpp>
 
 #include "noise_levels.h"
+#include "state_archive.h"
 
 namespace heddle::samplers {
 
@@ -34,6 +35,7 @@ class ChangeMeter {
   // After one that was made. `norm`: the mean of the sizes of all that came out.
   void made(double sigma, std::span<const float> in, std::span<const float> out, const Shape& shape,
             double norm);
+  void archive(StateArchive& state);
 
  private:
   bool has_started(double sigma) const { return float(sigma) <= float(numbers_.start_sigma); }

@@ -284,6 +284,33 @@ static void pause_a_run(heddle_engine* engine) {
   heddle_workflow_free(first), heddle_workflow_free(second);
 }
 
+/* A run that gives its memory back, and goes on: nodes that were made are not made again. And what
+ * a checkpoint is not. */
+static void release_a_run(heddle_engine* engine) {
+  char *error = NULL, *text = NULL;
+  const char* keep[] = {"end.out"};
+  heddle_run* run = NULL;
+  heddle_results* results = NULL;
+  heddle_run_checkpoint* checkpoint = NULL;
+  heddle_workflow* flow = chain_of(engine, 100, 2);
+  heddle_start_options start = {.size = sizeof start, .fetch = keep, .fetch_count = 1};
+  done(heddle_engine_start(engine, flow, &start, &run, &error), &error);
+  heddle_run_pause_and_release(run);
+  heddle_run_resume(run);
+  done(heddle_run_wait(run, -1, &results, &error), &error);
+  done(heddle_results_text(results, "end.out", &text, &error), &error);
+  expect(strcmp(text, "102") == 0, "it ends as without the pause");
+  expect(heddle_run_checkpoint_load("no.checkpoint", &checkpoint, &error) == HEDDLE_NOT_FOUND,
+         "there is no such checkpoint");
+  expect(strstr(error, "no.checkpoint") != NULL, "and the message names it");
+  heddle_text_free(error);
+  heddle_text_free(text);
+  heddle_run_checkpoint_free(checkpoint);
+  heddle_results_free(results);
+  heddle_run_free(run);
+  heddle_workflow_free(flow);
+}
+
 /* A run that would never end. */
 static void cancel_a_run(heddle_engine* engine) {
   static const char endless[] =
@@ -363,6 +390,7 @@ int main(int argc, char** argv) {
   lend_a_tensor(engine, flow);
   look_on(engine, &drawing);
   pause_a_run(engine);
+  release_a_run(engine);
   cancel_a_run(engine);
   be_refused(engine, options);
   heddle_workflow_free(flow);

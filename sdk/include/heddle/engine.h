@@ -29,6 +29,7 @@ typedef struct heddle_engine heddle_engine;
 typedef struct heddle_workflow heddle_workflow;
 typedef struct heddle_run heddle_run;
 typedef struct heddle_results heddle_results;
+typedef struct heddle_run_checkpoint heddle_run_checkpoint;
 
 /* A run, by its number: that of no other run in this process. */
 typedef uint64_t heddle_run_number;
@@ -95,7 +96,8 @@ enum {
   HEDDLE_PREVIEW = 7,      /* only with heddle_start_options.previews */
   HEDDLE_NODE_SHOWS = 8,   /* text: JSON of all that the node shows, before it is done or cached */
   HEDDLE_NODE_BLOCKED = 9, /* text: the message of an execution blocker that a call has met */
-  HEDDLE_RUN_WAITING = 10  /* not begun: for `bytes` of a device or "host"; text: who holds them */
+  HEDDLE_RUN_WAITING = 10, /* not begun: for `bytes` of a device or "host"; text: who holds them */
+  HEDDLE_CHECKPOINT_WRITTEN = 11 /* text: path of the file */
 };
 /* Over 15 members: an event of any kind, which fills in its own. */
 typedef struct heddle_run_event {
@@ -147,8 +149,14 @@ typedef struct heddle_start_options {
   int32_t among_many;         /* 1: one of many runs, which spread over the devices */
   int32_t previews;           /* 1: the observer gets pictures of work under way */
   const char* trace;          /* write a timeline of the run here; NULL: none */
-  int32_t priority;           /* of runs that wait for memory the highest begins first */
+  int32_t priority;           /* of runs that wait for memory the highest begins first; runs of a
+                                 lower one give theirs back for it, and go on later */
   double memory_wait_seconds; /* for memory that other programs hold; then weights are streamed */
+  /* The run is kept in this file as it goes, and can go on from it in another process
+   * (heddle_engine_resume); it is removed when the run has succeeded. NULL: none. */
+  const char* checkpoint;
+  uint32_t checkpoint_every;   /* steps of samplers; 0: 1 */
+  const char* checkpoint_note; /* kept with it; NULL: none */
 } heddle_start_options;
 
 HEDDLE_EXPORT void heddle_text_free(char*);
@@ -182,6 +190,19 @@ HEDDLE_EXPORT int32_t heddle_engine_start(heddle_engine*, const heddle_workflow*
                                           const heddle_start_options*, heddle_run** out,
                                           char** error);
 
+/* A checkpoint of a run. Fails for a file that is torn or none. */
+HEDDLE_EXPORT int32_t heddle_run_checkpoint_load(const char* path, heddle_run_checkpoint** out,
+                                                 char** error);
+HEDDLE_EXPORT int32_t heddle_run_checkpoint_note(const heddle_run_checkpoint*, char** out,
+                                                 char** error);
+HEDDLE_EXPORT void heddle_run_checkpoint_free(heddle_run_checkpoint*);
+/* Goes on with the run of the checkpoint, with the inputs that it was begun with. Fails for what
+ * would give another picture: another build of a plugin, another model file, another kind of
+ * device. */
+HEDDLE_EXPORT int32_t heddle_engine_resume(heddle_engine*, const heddle_run_checkpoint*,
+                                           const heddle_start_options*, heddle_run** out,
+                                           char** error);
+
 /* Evicts what nobody uses now. device: a name or a kind, NULL: all. model: as the devices tell
  * it, or its first word; NULL: everything, cached values and free memory of pools, too. `bytes`
  * that went back, may be NULL. */
@@ -203,6 +224,9 @@ HEDDLE_EXPORT heddle_run_number heddle_run_id(const heddle_run*);
 HEDDLE_EXPORT void heddle_run_cancel(heddle_run*);
 /* No node and no step of a model begins any more; those that have begun end. */
 HEDDLE_EXPORT void heddle_run_pause(heddle_run*);
+/* The same, and the memory of the run is given back: samplers stop at their next step, and their
+ * state is kept in host memory. resume places it anew. */
+HEDDLE_EXPORT void heddle_run_pause_and_release(heddle_run*);
 HEDDLE_EXPORT void heddle_run_resume(heddle_run*);
 /* milliseconds < 0: as long as it takes. `out` may be NULL; may be called again, each time for
  * results of its own. */

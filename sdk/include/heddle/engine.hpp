@@ -213,6 +213,21 @@ struct Stage {
   double planned_load_seconds = 0;  // of loading weights besides, when they are not there yet
 };
 
+// A run between two steps of a sampler, in a file: StartOptions::checkpoint writes it. It holds all
+// that the run goes on from, but no model file. A value.
+class Checkpoint {
+ public:
+  // Read without an engine. Throws for a file that is torn, or no checkpoint.
+  static Checkpoint load(const std::filesystem::path&);
+  Workflow workflow() const;
+  std::string note() const;  // StartOptions::checkpoint_note
+  struct Data;
+
+ private:
+  friend class Engine;
+  std::shared_ptr<const Data> data_;
+};
+
 class Results {
  public:
   std::vector<std::string> files() const;  // written by this run
@@ -249,6 +264,10 @@ class Run {
   void
   cancel();  // at once, at a row or tile of what runs, where the device knows that; ends a pause
   void pause();  // no node and no step of a model begins any more; those that have begun end
+  // The same, and the run's memory is given back: samplers stop at their next step, and their state
+  // is kept in host memory; a node without steps ends first. resume() places the run anew, on
+  // devices of the same kinds. The results are those of a run without a pause.
+  void pause_and_release();
   void resume();
   // Ids of the devices that its plan keeps busy: each with at least half of the work that the
   // busiest has.
@@ -287,11 +306,20 @@ struct StartOptions {
   bool previews = false;  // the observer gets pictures of work under way, from nodes that can make
                           // them; they take time
   std::filesystem::path
-      trace;         // write a timeline of the run here, in Chrome's trace format; empty: none
-  int priority = 0;  // of runs that wait for memory the one with the highest begins first
+      trace;  // write a timeline of the run here, in Chrome's trace format; empty: none
+  // Of runs that wait for memory the one with the highest begins first. Where those that hold it
+  // have a lower one, as few as will do are paused and released, and go on when there is room.
+  int priority = 0;
   // Seconds to wait for memory that other programs hold. Then weights that have no room are
   // streamed; where that will not do, the run fails with HEDDLE_OUT_OF_MEMORY.
   double memory_wait_seconds = 0;
+  // A file that the run is kept in as it goes, for Engine::resume(): written at every so many
+  // boundaries between two steps of samplers, whole or not at all, and when a node has ended that
+  // called a model or wrote files. It is removed when the run has succeeded. Empty: none. Content
+  // of model files is read once, for a hash that is remembered in EngineOptions::cache_dir.
+  std::filesystem::path checkpoint;
+  unsigned checkpoint_every = 1;
+  std::string checkpoint_note;  // is kept with it
 };
 
 // Model files are mapped. So that one which another program cuts short fails the run that reads it,
@@ -331,6 +359,11 @@ class Engine {
       const Workflow&, Inputs = {}) const;                   // what plan() tells of calls of models
   std::string plan_dot(const Workflow&, Inputs = {}) const;  // as a drawing, for Graphviz
   Run start(const Workflow&, StartOptions = {});
+  // Goes on with a run of another process, on devices of the kinds that it was on: the results are
+  // those of a run that was never stopped. Its inputs are those that it was begun with; `fetch` and
+  // all else is asked for anew. Throws for what would give another picture, naming it: another
+  // build of a plugin, a model file with another content, another kind of device.
+  Run resume(const Checkpoint&, StartOptions = {});
 
   // Measures the devices and the links between them; gives the text of a costs file
   // (EngineOptions::costs), which keeps what the engine's own says of other devices. Seconds for
@@ -360,6 +393,7 @@ class Engine {
   struct Data;
 
  private:
+  Run begin(std::shared_ptr<Run::Data> run);
   std::unique_ptr<Data> data_;
 };
 

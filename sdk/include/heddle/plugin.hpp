@@ -73,6 +73,8 @@ inline constexpr const char* service_name<heddle_expansion_service> = HEDDLE_SER
 template <>
 inline constexpr const char* service_name<heddle_workflow_service> = HEDDLE_SERVICE_WORKFLOW;
 template <>
+inline constexpr const char* service_name<heddle_resume_service> = HEDDLE_SERVICE_RESUME;
+template <>
 inline constexpr const char* service_name<heddle_folders_service> = HEDDLE_SERVICE_FOLDERS;
 template <>
 inline constexpr const char* service_name<heddle_files_service> = HEDDLE_SERVICE_FILES;

@@ -20,7 +20,7 @@ struct Event {
   // StartOptions::previews. node_shows: all that the node shows, before it is done or cached.
   // node_blocked: a call has met an execution blocker with a message, and was not made.
   // run_waiting: the run has not begun; it waits for `bytes` of the memory `device`, and `text`
-  // says who holds them. Told again when that changes.
+  // says who holds them. Told again when that changes. checkpoint_written: `text` is its path.
   enum class Kind {
     node_started,
     node_progress,
@@ -32,7 +32,8 @@ struct Event {
     preview,
     node_shows,
     node_blocked,
-    run_waiting
+    run_waiting,
+    checkpoint_written
   } kind;
   std::string_view node;  // id; empty for a warning about the run
   std::string_view class_type;

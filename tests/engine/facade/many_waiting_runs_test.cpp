@@ -116,9 +116,9 @@ BOOST_AUTO_TEST_CASE(two_hundred_runs_end_right_and_keep_all_devices_busy) {
                "run " << i << " gave what is not its result");
 }
 
-// Cancels, pauses, priorities, faults and another program, all in any order: each run gives its
-// result, or is cancelled because somebody did so, or fails because a device or the other program
-// left it nothing.
+// Cancels, pauses with and without release, priorities that preempt, faults and another program,
+// all in any order: each run gives its result, or is cancelled because somebody did so, or fails
+// because a device or the other program left it nothing.
 BOOST_AUTO_TEST_CASE(two_hundred_runs_that_are_disturbed_all_end_as_they_should) {
   EngineOptions o = options();
   o.degrade_after = 0;
@@ -145,6 +145,7 @@ BOOST_AUTO_TEST_CASE(two_hundred_runs_that_are_disturbed_all_end_as_they_should)
     Run run = begin(engine, i, steps, {.priority = int(random() % 3)});
     const bool is_cancelled = random() % 5 == 0;
     if (random() % 4 == 0) run.pause();
+    if (random() % 4 == 0) run.pause_and_release();
     if (is_cancelled) run.cancel();
     if (random() % 25 == 0) {
       control->fail_launch(random() % kDevices, 1 + random() % 20);

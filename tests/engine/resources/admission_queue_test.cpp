@@ -175,4 +175,52 @@ BOOST_AUTO_TEST_CASE(nobody_starves_and_nobody_waits_for_ever) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_higher_priority_is_given_room_by_as_few_and_as_low_ones_as_will_do) {
+  AdmissionQueue queue;
+  queue.add(1, 0, {need(0, 30)});
+  queue.add(2, 1, {need(0, 30)});
+  queue.add(3, 0, {need(0, 40)});
+  BOOST_TEST((queue.admit(hundred) == Ids{2, 1, 3}));
+  BOOST_TEST(queue.preempt(hundred).empty());
+  queue.add(4, 2, {need(0, 40)});
+  queue.add(5, 0, {need(0, 10)});
+  BOOST_TEST(queue.admit(hundred).empty());
+  BOOST_TEST((queue.preempt(hundred) == Ids{3}));  // 1 alone would not do, and 3 alone does
+  BOOST_TEST(queue.preempt(hundred).empty());      // it was told
+  queue.give_back(3);
+  BOOST_TEST((queue.admit(hundred) == Ids{4}));
+  BOOST_TEST(queue.preempt(hundred).empty());
+  queue.set_needs(3, {need(0, 40)});
+  queue.set_paused(3, false);
+  BOOST_TEST((queue.waiting() == Ids{3, 5}));  // it keeps its place
+  queue.remove(4);
+  BOOST_TEST((queue.admit(hundred) == Ids{3}));
+}
+
+BOOST_AUTO_TEST_CASE(nobody_takes_the_room_that_is_made_for_another) {
+  AdmissionQueue queue;
+  queue.add(1, 0, {need(0, 50)});
+  queue.add(2, 0, {need(0, 50)});
+  BOOST_TEST((queue.admit(hundred) == Ids{1, 2}));
+  queue.add(3, 1, {need(0, 100)});
+  queue.add(4, 0, {need(0, 50)});
+  BOOST_TEST(queue.admit(hundred).empty());
+  BOOST_TEST((queue.preempt(hundred) == Ids{2, 1}));
+  queue.give_back(2);
+  BOOST_TEST(queue.admit(hundred).empty());  // 4 would fit
+  queue.remove(1);
+  BOOST_TEST((queue.admit(hundred) == Ids{3}));
+}
+
+BOOST_AUTO_TEST_CASE(nobody_is_preempted_in_vain) {
+  AdmissionQueue queue;
+  queue.add(1, 5, {need(0, 60)});
+  queue.add(2, 0, {need(0, 40)});
+  BOOST_TEST((queue.admit(hundred) == Ids{1, 2}));
+  queue.add(3, 3, {need(0, 50)});  // would not fit beside 1
+  BOOST_TEST(queue.preempt(hundred).empty());
+  queue.add(4, 9, {need(0, 40)}, 3);  // waits for 3 to begin
+  BOOST_TEST(queue.preempt(hundred).empty());
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -201,6 +201,24 @@ typedef struct heddle_completion_service {
   void (*complete)(heddle_completion*, heddle_status*); /* [any] once; takes the status */
 } heddle_completion_service;
 
+/* ---- calls that are resumed ---- */
+
+/* A call that works in steps may be stopped between two of them and go on later: in another call of
+ * the same node with the same inputs, perhaps on another device or in another process. What it
+ * gives then has to be what it would have given without the stop. */
+#define HEDDLE_SERVICE_RESUME "heddle.resume/0"
+typedef struct heddle_resume_service {
+  /* What an earlier call has given to save(), its tensors row-major in host memory; NULL: the call
+   * begins. Borrowed, as long as the call. [call] */
+  const heddle_value* (*state)(heddle_ctx*);
+  /* To be asked between two steps; waits while the run is paused. 1: save() wants the state now. 0:
+   * the next step may begin. [call] */
+  int32_t (*at_boundary)(heddle_ctx*);
+  /* The state: numbers, texts, lists, records, and tensors, which are copied before it returns.
+   * Takes the reference. A status: the call does not go on; return it. [call] */
+  heddle_status* (*save)(heddle_ctx*, heddle_value*);
+} heddle_resume_service;
+
 #ifdef __cplusplus
 }
 #endif
