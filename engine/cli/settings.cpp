@@ -256,6 +256,9 @@ Settings read_settings(const Layer& layer) {
   settings.sets = read_pairs(layer, "set");
   settings.places = read_pairs(layer, "place");
   settings.parallel = read_pairs(layer, "parallel");
+  for (const Given& given : layer.of("only"))
+    for (std::string& node : separate(given))
+      settings.only.push_back({std::move(node), given.origin, given.where});
   settings.engine.devices = read_words(layer, "devices");
   settings.engine.threads = read_threads(layer);
   settings.engine.compute = read_compute(layer);

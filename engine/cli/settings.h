@@ -22,10 +22,11 @@ struct Pair {
   std::string where;
 };
 
-// Over 15 members: what a user may choose, each by itself and with a default.
+// Over 15 members: what options say, each by itself and with a default.
 struct Settings {
   std::vector<Pair> sets, places,
-      parallel;  // to apply in this order: of equal keys, the last one counts
+      parallel;             // to apply in this order: of equal keys, the last one counts
+  std::vector<Given> only;  // nodes to run for; none: all
   EngineOptions engine;
   std::vector<std::filesystem::path> object_info;  // of convert
   std::filesystem::path trace, svg;                // files to write; empty: none

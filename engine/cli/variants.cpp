@@ -60,6 +60,12 @@ Variants::Variants(const Engine& engine, Workflow flow, const Settings& settings
       warn(cat(pair.where, ": this workflow has no node for ", engine::quote(pair.key), "."));
     return !is_there || is_given;
   };
+  std::vector<std::string> only;
+  for (const Given& name : settings.only)
+    if (!passes_over({name.text, "", name.origin, name.where}, given.find(name.text).has_value(),
+                     false))
+      only.push_back(name.text);
+  if (!only.empty()) flow_.only(only, settings.only.front().where);
   for (const Pair& place : settings.places) {
     const std::optional<Workflow::Node> node = given.find(place.key);
     if (!passes_over(place, node.has_value(), node && !node->device.empty()))

@@ -247,6 +247,10 @@ int32_t heddle_workflow_parallel(heddle_workflow* flow, const char* node, const 
     given(flow, "workflow").flow.parallel(view_of(node, "node"), view_of(mode, "mode"));
   });
 }
+int32_t heddle_workflow_only(heddle_workflow* flow, const char* const* nodes, size_t count,
+                             char** error) {
+  return to_code(error, [&] { given(flow, "workflow").flow.only(list_of(nodes, count, "nodes")); });
+}
 int32_t heddle_workflow_text(const heddle_workflow* flow, char** out, char** error) {
   return to_code(error, [&] { hand_text(out, given(flow, "workflow").flow.text()); });
 }

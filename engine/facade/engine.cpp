@@ -137,7 +137,7 @@ Engine::Data::~Data() {
 engine::Bound Engine::Data::bind(const Workflow::Data& flow,
                                  const engine::GivenValues& given) const {
   require_converted(flow);
-  return engine::bind(flow.workflow, *plugins.catalog, {}, given, options.prompt_limit);
+  return engine::bind(flow.workflow, *plugins.catalog, given, options.prompt_limit);
 }
 
 engine::DeviceLoad Engine::Data::device_load(const Run::Data* but) {

@@ -64,7 +64,7 @@ namespace {
 engine::Graph bind_nodes(const engine::Workflow& workflow, const engine::Catalog& catalog,
                          const engine::GivenValues& given, std::uint64_t prompt_limit,
                          bool partly) {
-  engine::Bound bound = engine::bind(workflow, catalog, {}, given, prompt_limit);
+  engine::Bound bound = engine::bind(workflow, catalog, given, prompt_limit);
   std::vector<std::string> errors;
   std::size_t lacking = 0;
   for (const engine::Problem& p : bound.problems) {

@@ -4,6 +4,7 @@
 #include "engine/base/text.h"
 #include "engine/facade/data.h"
 #include "engine/facade/saved_workflow.h"
+#include "engine/graph/run_targets.h"
 
 namespace heddle {
 
@@ -121,6 +122,18 @@ void Workflow::parallel(std::string_view node, std::string_view mode, std::strin
       hints.parallel = mode;
       hints.parallel_from = from;
     });
+  });
+}
+
+void Workflow::only(const std::vector<std::string>& nodes, std::string_view from) {
+  said_by(from, [&] {
+    auto changed = copy_of(data_);
+    engine::Workflow& workflow = changed->workflow;
+    std::vector<std::string> ids;
+    for (const std::string& node : nodes)
+      ids.push_back(workflow.nodes[engine::find_node(workflow, node)].id);
+    engine::set_targets(workflow, ids);
+    data_ = std::move(changed);
   });
 }
 

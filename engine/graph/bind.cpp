@@ -16,6 +16,7 @@
 #include "engine/graph/needed_nodes.h"
 #include "engine/graph/prompt_errors.h"
 #include "engine/graph/prompt_verdict.h"
+#include "engine/graph/run_targets.h"
 #include "engine/graph/type_match.h"
 #include "engine/graph/validation.h"
 
@@ -37,7 +38,7 @@ class Binder {
         literals_(catalog),
         advice_(workflow, catalog, types_) {}
 
-  Bound bind(const std::vector<std::string>& targets) {
+  Bound bind() {
     const auto count = static_cast<NodeIndex>(workflow_.nodes.size());
     dag_.node_count = count;
     dag_.edges.reserve(count);
@@ -55,7 +56,7 @@ class Binder {
     for (NodeIndex i = 0; i < count; ++i) bind_node(i, graph_.nodes.emplace_back());
     ask_validators();
     bind_loops();
-    const std::vector<NodeIndex> wanted = find_sinks(targets);
+    const std::vector<NodeIndex> wanted = find_sinks();
     std::vector<NodeIndex> order = topological_order(dag_);
     if (order.size() < count) report_cycles();
     Verdict verdict = judge(std::move(faults_), workflow_, dag_, wanted);
@@ -327,13 +328,13 @@ class Binder {
     faults_.push_back({kNowhere, Severity::error, Fault::Reach::workflow, cat(at(0, 0), what), {}});
   }
 
-  std::vector<NodeIndex> find_sinks(const std::vector<std::string>& targets) {
+  std::vector<NodeIndex> find_sinks() {
     std::vector<NodeIndex> sinks;
     for (NodeIndex i = 0; i < dag_.node_count; ++i)
       if (is_sink(i)) sinks.push_back(i);
     if (sinks.empty()) report_whole(advice_.for_no_sink());
     std::vector<std::string> problems;
-    std::vector<NodeIndex> wanted = wanted_sinks(workflow_, std::move(sinks), targets, problems);
+    std::vector<NodeIndex> wanted = wanted_sinks(workflow_, std::move(sinks), problems);
     for (const std::string& problem : problems) report_whole(problem);
     return wanted;
   }
@@ -385,10 +386,9 @@ class Binder {
 
 }  // namespace
 
-Bound bind(const Workflow& workflow, const Catalog& catalog,
-           const std::vector<std::string>& targets, const GivenValues& given,
+Bound bind(const Workflow& workflow, const Catalog& catalog, const GivenValues& given,
            std::uint64_t prompt_limit) {
-  Bound bound = Binder(workflow, catalog, given, prompt_limit).bind(targets);
+  Bound bound = Binder(workflow, catalog, given, prompt_limit).bind();
   add_missing_models(workflow, catalog, bound.problems);
   put_lacking_first(bound.problems);
   return bound;

@@ -25,16 +25,15 @@ struct Bound {
 
 // Reports every problem in one go and never throws for what the workflow says. An unknown input,
 // and any fault in a node that no sink needs, are warnings; an unknown class is an error anywhere.
-// A faulty node stops the sinks that need it, an unknown class all of them. `targets`: ids of the
-// sinks wanted; empty: all of them. An input with a widget that is not given takes the widget's
+// A faulty node stops the sinks that need it, an unknown class all of them. Which sinks are
+// wanted says run_targets.h. An input with a widget that is not given takes the widget's
 // default, an optional one too (a CHOICE without a default its first choice); ComfyUI refuses a
 // required one. Only inputs without a widget, and FILE and FOLDER ones without a default name, can
 // be missing. A literal null for an optional input without a widget is as good as absent. HIDDEN
 // inputs stay absent: the run fills them. An undeclared input is kept in Node::extra, links
 // included. Linear in the workflow's size; the stack does not grow with its depth. Call it
 // qualified, engine::bind(...): an unqualified call with a std argument finds std::bind.
-Bound bind(const Workflow& workflow, const Catalog& catalog,
-           const std::vector<std::string>& targets = {}, const GivenValues& given = {},
+Bound bind(const Workflow& workflow, const Catalog& catalog, const GivenValues& given = {},
            std::uint64_t prompt_limit = kNoPromptLimit);
 
 }  // namespace heddle::engine

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "engine/base/text.h"
-
 namespace heddle::engine {
 
 namespace {
@@ -58,38 +56,6 @@ std::vector<std::pair<std::uint32_t, std::uint32_t>> links_of(const Graph& graph
       if (const auto* link = std::get_if<Source>(&binding)) links.emplace_back(link->node, n);
     });
   return links;
-}
-
-std::vector<NodeIndex> wanted_sinks(const Workflow& workflow, std::vector<NodeIndex> sinks,
-                                    const std::vector<std::string>& ids,
-                                    std::vector<std::string>& problems) {
-  constexpr std::size_t kMostShown = 16;
-  if (ids.empty()) return sinks;
-  const auto shown = [&](NodeIndex i) {
-    return cat(quote(workflow.nodes[i].id), " (", workflow.nodes[i].class_type, ")");
-  };
-  std::vector<NodeIndex> wanted;
-  for (const std::string& id : ids) {
-    const auto has_id = [&](NodeIndex i) { return workflow.nodes[i].id == id; };
-    const auto found = std::ranges::find_if(sinks, has_id);
-    if (found != sinks.end()) {
-      wanted.push_back(*found);
-      continue;
-    }
-    std::vector<std::string> names;
-    for (std::size_t i = 0; i < std::min(sinks.size(), kMostShown); ++i)
-      names.push_back(shown(sinks[i]));
-    const std::string there = names.empty() ? "" : cat(" Nodes that do: ", join(names, ", "), ".");
-    const auto node = std::ranges::find(workflow.nodes, id, &WorkflowNode::id);
-    problems.push_back(node == workflow.nodes.end()
-                           ? cat("there is no node ", quote(id), " to run for.", there)
-                           : cat("node ",
-                                 shown(static_cast<NodeIndex>(node - workflow.nodes.begin())),
-                                 " saves or shows nothing, so nothing can be run for it.", there));
-  }
-  std::ranges::sort(wanted);
-  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
-  return wanted;
 }
 
 }  // namespace heddle::engine

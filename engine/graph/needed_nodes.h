@@ -2,13 +2,11 @@
 #pragma once
 
 #include <functional>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/graph/dag.h"
 #include "engine/graph/graph.h"
-#include "engine/graph/workflow.h"
 
 namespace heddle::engine {
 
@@ -20,11 +18,5 @@ Graph keep_needed(std::vector<Node> nodes, const Dag& dag, const std::vector<Nod
 
 // From where each link comes, to who reads it.
 std::vector<std::pair<std::uint32_t, std::uint32_t>> links_of(const Graph& graph);
-
-// Of the sinks those with these ids, in order, each once; of none: all. An id of no sink is told in
-// `problems`, with those that there are.
-std::vector<NodeIndex> wanted_sinks(const Workflow& workflow, std::vector<NodeIndex> sinks,
-                                    const std::vector<std::string>& ids,
-                                    std::vector<std::string>& problems);
 
 }  // namespace heddle::engine

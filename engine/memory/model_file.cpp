@@ -42,18 +42,19 @@ std::uint64_t bytes_of_row(const TensorView& tensor) {
 
 void require_savable(const FileEntry& entry) {
   const std::string name = quote(entry.saved->name);
+  const DType own = entry.parts[0].tensor->dtype;
   if (safetensors_name(entry.dtype).empty())
     throw Error(Code::unsupported,
                 cat(name, " has the type ", dtype_name(entry.dtype),
                     ", which safetensors files do not have. Load the model from a file with 8, 16 "
                     "or 32 bits to save it"));
-  if (entry.patches != nullptr && is_quantised(entry.dtype))
+  if ((entry.patches != nullptr || entry.saved->dtype) && is_quantised(own))
     throw Error(Code::unsupported,
-                cat(name, " has the type ", dtype_name(entry.dtype),
+                cat(name, " has the type ", dtype_name(own),
                     ", to which sums are not rounded. Load the model from a file with 16 or 32 "
                     "bits to save it with what is added"));
   for (const WeightSource::Part& part : entry.parts)
-    if (part.tensor->dtype != entry.dtype ||
+    if (part.tensor->dtype != own ||
         !std::ranges::equal(row_shape(*part.tensor), row_shape(*entry.parts[0].tensor)))
       throw Error(
           Code::invalid_argument,
@@ -69,7 +70,7 @@ std::int64_t count_of(const std::vector<std::int64_t>& shape) {
 
 FileEntry entry_of(const SavedTensor& saved) {
   FileEntry entry{&saved, {}, nullptr, DType::f32, {}, 0};
-  std::int64_t rows = 0;
+  std::int64_t rows = 0, count = 0;
   for (const WeightPatch::Rows& wanted : saved.rows) {
     const TensorView& tensor = saved.checkpoint->at(wanted.tensor);
     const std::int64_t end = wanted.end < 0 ? rows_of(tensor) : wanted.end;
@@ -78,6 +79,8 @@ FileEntry entry_of(const SavedTensor& saved) {
                                               " to ", end, ", which are to be saved"));
     entry.parts.push_back({&tensor, wanted.begin, end});
     rows += end - wanted.begin;
+    count += (end - wanted.begin) *
+             (rows_of(tensor) == 0 ? 0 : count_of(tensor.shape) / rows_of(tensor));
     entry.bytes += std::uint64_t(end - wanted.begin) * bytes_of_row(tensor);
     if (saved.patches != nullptr && !saved.patches->of(wanted.tensor).empty())
       entry.patches = std::shared_ptr<const WeightPatches>(std::shared_ptr<void>(),
@@ -86,7 +89,8 @@ FileEntry entry_of(const SavedTensor& saved) {
   if (entry.parts.empty())
     throw Error(Code::invalid_argument, cat(quote(saved.name), " would have no rows"));
   const TensorView& first = *entry.parts[0].tensor;
-  entry.dtype = first.dtype;
+  entry.dtype = saved.dtype.value_or(first.dtype);
+  if (saved.dtype) entry.bytes = std::uint64_t(count) * dtype_size(entry.dtype);
   entry.shape = first.shape;
   if (!entry.shape.empty()) entry.shape[0] = rows;
   if (!saved.shape.empty()) {
@@ -140,33 +144,48 @@ std::string header(const std::vector<FileEntry>& tensors,
   return text;
 }
 
+bool is_computed(const FileEntry& entry) {
+  return entry.patches != nullptr || entry.dtype != entry.parts[0].tensor->dtype;
+}
+
 std::string_view chars(const void* data, std::size_t size) {
   return {static_cast<const char*>(data), size};
 }
 
-// Rows of one part, a piece at a time: what is put together for a piece is gone with it.
-void append_patched(const FileEntry& entry, const WeightSource::Part& part, const Append& append) {
+// Rows of one part as patches make them, a piece at a time: what is put together for a piece is
+// gone with it. use(view) gets them in f32, or as the file has them where nothing changes them.
+template <class Use>
+void for_each_piece(const FileEntry& entry, const WeightSource::Part& part, Use&& use) {
   const auto width = std::max<std::int64_t>(1, std::int64_t(bytes_of_row(*part.tensor)));
   const std::int64_t step = std::max<std::int64_t>(1, kPieceBytes / width);
-  std::vector<std::byte> rounded;
   for (std::int64_t row = part.begin; row < part.end; row += step) {
     WeightSource source;
     source.parts = {{part.tensor, row, std::min(part.end, row + step)}};
     source.use = HEDDLE_USE_VECTOR;
     source.patches = entry.patches;
     const HostWeight host = host_weight(source);
-    for (const heddle_view& view : host.parts) {
-      const std::size_t bytes = dense_bytes(view.info);
-      if (DType(view.info.dtype) == entry.dtype) {
-        append(chars(view.data, bytes));
-        continue;
-      }
-      const std::size_t count = bytes / sizeof(float);
-      rounded.resize(count * dtype_size(entry.dtype));
-      from_floats(entry.dtype, {static_cast<const float*>(view.data), count}, rounded.data());
-      append(chars(rounded.data(), rounded.size()));
-    }
+    for (const heddle_view& view : host.parts) use(view);
+    part.tensor->file->mapping->check();
   }
+}
+
+std::span<const std::byte> bytes_of(const heddle_view& view) {
+  return {static_cast<const std::byte*>(view.data), std::size_t(dense_bytes(view.info))};
+}
+
+void append_made(const FileEntry& entry, const WeightSource::Part& part, const Append& append) {
+  std::vector<float> values;
+  std::vector<std::byte> rounded;
+  for_each_piece(entry, part, [&](const heddle_view& view) {
+    const std::span<const std::byte> bytes = bytes_of(view);
+    const auto dtype = DType(view.info.dtype);
+    if (dtype == entry.dtype) return append(chars(bytes.data(), bytes.size()));
+    values.resize(bytes.size() / dtype_size(dtype));
+    to_floats(dtype, bytes, values.data());
+    rounded.resize(values.size() * dtype_size(entry.dtype));
+    from_floats(entry.dtype, values, rounded.data());
+    append(chars(rounded.data(), rounded.size()));
+  });
 }
 
 void append_part(const WeightSource::Part& part, const Append& append) {
@@ -193,8 +212,25 @@ bool create_model_file(const std::filesystem::path& path, std::span<const SavedT
     append(text);
     for (const FileEntry& entry : entries)
       for (const WeightSource::Part& part : entry.parts)
-        entry.patches != nullptr ? append_patched(entry, part, append) : append_part(part, append);
+        is_computed(entry) ? append_made(entry, part, append) : append_part(part, append);
   });
+}
+
+void read_rows(const SavedTensor& tensor, std::span<float> out) {
+  SavedTensor in_floats = tensor;
+  in_floats.dtype = DType::f32;
+  const FileEntry entry = entry_of(in_floats);
+  if (entry.bytes != out.size_bytes())
+    throw Error(Code::invalid_argument,
+                cat(quote(tensor.name), " has ", entry.bytes / sizeof(float),
+                    " elements; there is room for ", out.size()));
+  float* to = out.data();
+  for (const WeightSource::Part& part : entry.parts)
+    for_each_piece(entry, part, [&](const heddle_view& view) {
+      const std::span<const std::byte> bytes = bytes_of(view);
+      to_floats(DType(view.info.dtype), bytes, to);
+      to += bytes.size() / dtype_size(DType(view.info.dtype));
+    });
 }
 
 }  // namespace heddle::engine

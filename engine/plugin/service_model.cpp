@@ -58,6 +58,24 @@ heddle_status* merge(const heddle_value* model, const heddle_value* other, std::
   });
 }
 
+SavedTensor rows_of(const heddle_value* model, std::uint32_t count,
+                    const heddle_part* const* parts) {
+  const Model& of = *get_model(*model);
+  SavedTensor rows{"", of.checkpoint.get(), of.patches.get(), {}, {}};
+  for (std::uint32_t p = 0; p < count; ++p)
+    rows.rows.push_back({parts[p]->tensor, parts[p]->begin, parts[p]->end});
+  return rows;
+}
+
+heddle_status* read(heddle_ctx*, const heddle_value* model, std::uint32_t part_count,
+                    const heddle_part* const* parts, float* out, std::uint64_t count) {
+  return to_status([&] {
+    SavedTensor rows = rows_of(model, part_count, parts);
+    if (!rows.rows.empty()) rows.name = rows.rows[0].tensor;
+    read_rows(rows, {out, std::size_t(count)});
+  });
+}
+
 heddle_status* save(heddle_ctx*, const char* path, std::uint32_t count,
                     const heddle_saved_tensor* const* tensors, std::uint32_t pair_count,
                     const char* const* metadata, std::int32_t* created) {
@@ -65,12 +83,10 @@ heddle_status* save(heddle_ctx*, const char* path, std::uint32_t count,
     std::vector<SavedTensor> list;
     for (std::uint32_t i = 0; i < count; ++i) {
       const heddle_saved_tensor& tensor = *tensors[i];
-      const Model& model = *get_model(*tensor.model);
-      SavedTensor& saved = list.emplace_back(
-          SavedTensor{text(tensor.name), model.checkpoint.get(), model.patches.get(), {}, {}});
-      for (std::uint32_t p = 0; p < tensor.part_count; ++p)
-        saved.rows.push_back(
-            {tensor.parts[p]->tensor, tensor.parts[p]->begin, tensor.parts[p]->end});
+      SavedTensor& saved =
+          list.emplace_back(rows_of(tensor.model, tensor.part_count, tensor.parts));
+      saved.name = text(tensor.name);
+      if (tensor.dtype != 0) saved.dtype = DType(tensor.dtype);
       if (tensor.shape != nullptr) saved.shape.assign(tensor.shape, tensor.shape + tensor.rank);
     }
     std::map<std::string, std::string> pairs;
@@ -161,7 +177,8 @@ const heddle_model_service* model_service() {
               make_value(std::shared_ptr<const Model>(std::move(changed))).release());
         });
       },
-      &leave_blocks_out};
+      &leave_blocks_out,
+      &read};
   return &table;
 }
 

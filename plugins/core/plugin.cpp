@@ -10,6 +10,7 @@
 #include "logic_nodes.h"
 #include "loop_nodes.h"
 #include "lora_nodes.h"
+#include "lora_save_nodes.h"
 #include "merge_nodes.h"
 #include "model_option_nodes.h"
 #include "preview_nodes.h"
@@ -50,6 +51,6 @@ HEDDLE_PLUGIN(
     ModelComputeDtype, wanBlockSwap, MultiGPU_WorkUnits, SelectModelDevice, SelectCLIPDevice,
     SelectVAEDevice, CreateHookLora, CreateHookLoraModelOnly, CreateHookModelAsLora,
     CreateHookModelAsLoraModelOnly, LoadLoraModel, LoadLoraTextEncoder, SaveConditioning,
-    ConditioningLoader, MakeTrainingDataset, WeightHookKinds)
+    ConditioningLoader, MakeTrainingDataset, LoraSave, WeightHookKinds)
 
 }  // namespace heddle::loaders

@@ -1,10 +1,12 @@
 #include "custom_nodes.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include <heddle/host_memory.hpp>
 
+#include "growing_run.h"
 #include "latent.h"
 #include "random.h"
 #include "sample.h"
@@ -30,17 +32,37 @@ std::optional<Sigmas> known_sigmas(const std::optional<Tensor>& tensor) {
   return Sigmas(from, from + tensor->count());
 }
 
+// A run in which the picture grows: a call of the model for every size.
+template <class Node>
+void infer_growing(Infer& question, JobShapes job) {
+  if (!job.sigmas) return;
+  Sigmas levels = *job.sigmas;
+  levels.erase(std::unique(levels.begin(), levels.end()), levels.end());
+  const GrowingShapes shapes = growing_shapes(*job.sampler->growth, job.latent, levels.size());
+  question.out(Node::output, "samples", HEDDLE_F32, shapes.result);
+  question.out(Node::denoised, "samples", HEDDLE_F32,
+               shapes.steps.empty() ? shapes.result : shapes.steps.back().shape);
+  for (const SameSize& same : shapes.steps) {
+    job.latent = same.shape;
+    job.sigmas = Sigmas(levels.begin() + std::ptrdiff_t(same.begin),
+                        levels.begin() + std::ptrdiff_t(same.end) + 1);
+    infer_run(question, job);
+  }
+}
+
 // The inputs that both samplers have, and the outputs.
 template <class Node>
 void infer_custom(Infer& question, JobShapes job) {
   const std::optional<Shape> shape = sampled_shape(question, Node::latent_image, job.model);
   if (!shape) return;
+  job.latent = *shape;
+  const std::optional<Value> choice = question[Node::sampler];
+  if (!choice) return;  // the picture may grow
+  job.sampler = sampler_choice(*choice);
+  job.sigmas = known_sigmas(question[Node::sigmas]);
+  if (job.sampler && job.sampler->growth) return infer_growing<Node>(question, std::move(job));
   infer_latent(question, Node::latent_image, Node::output, *shape);
   infer_latent(question, Node::latent_image, Node::denoised, *shape);
-  job.latent = *shape;
-  if (const std::optional<Value> choice = question[Node::sampler])
-    job.sampler = sampler_choice(*choice);
-  job.sigmas = known_sigmas(question[Node::sigmas]);
   infer_run(question, job);
 }
 

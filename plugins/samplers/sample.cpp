@@ -9,6 +9,7 @@
 #include <heddle/resume.hpp>
 
 #include "denoiser.h"
+#include "growing_run.h"
 #include "latent.h"
 #include "model_sampling.h"
 #include "preview.h"
@@ -174,35 +175,41 @@ std::optional<MaskSteps> mask_steps_of(const Value& settings, const Sigmas& leve
 
 }  // namespace
 
+Tensor upload_noise(Context& ctx, const Latent& latent, std::pmr::vector<float> values,
+                    const ModelSampling& sampling) {
+  scale_noise(values, float(sampling.noise_scale));
+  return ctx.upload(latent.shape, HEDDLE_F32, values.data());
+}
+
+Beginning beginning_of(Context& ctx, const Noise& noise, const Latent& latent, double level,
+                       const ModelSampling& sampling, HostMemory& memory) {
+  Beginning begin{ctx.upload(latent.shape, HEDDLE_F32, latent.values.data()), {}, {}};
+  if (noise.add)
+    begin.noise = upload_noise(ctx, latent, noise_of(latent, noise.seed, memory), sampling);
+  const NoiseScaling mix = noise_scaling(sampling.prediction, level, sampling.levels.sigma_max());
+  std::vector<ops::Term> terms;
+  if (begin.noise) terms.push_back({mix.noise, begin.noise});
+  if (!latent.empty) terms.push_back({mix.latent, begin.samples});
+  begin.x = or_zeros(ctx, sum_of(ctx, std::move(terms)), latent.shape);
+  return begin;
+}
+
 Sampled sample(Context& ctx, const SampleJob& job) {
+  if (job.sampler.growth && !job.sigmas.empty()) return sample_growing(ctx, job);
   const ModelSampling sampling = model_sampling(job.guide.model);
   const Value settings = model_settings(job.guide.model);
   HostMemory memory(ctx);
   const Latent latent = read_latent(ctx, job.latent, latent_format(settings), memory);
-  const auto upload = [&](const std::pmr::vector<float>& values) {
-    return ctx.upload(latent.shape, HEDDLE_F32, values.data());
-  };
-  const Tensor samples = upload(latent.values);
   if (job.sigmas.empty()) {
-    const Value same = with_samples(latent, samples);
+    const Value same =
+        with_samples(latent, ctx.upload(latent.shape, HEDDLE_F32, latent.values.data()));
     return {same, same};
   }
 
   const heddle_sampler_desc& sampler = sampler_named(job.sampler.name);
   const RunPlan run = plan_levels(sampler, job.sampler, job.sigmas, sampling);
-
-  const auto upload_noise = [&](std::pmr::vector<float> values) {
-    scale_noise(values, float(sampling.noise_scale));
-    return upload(values);
-  };
-  Tensor noise;
-  if (job.noise.add) noise = upload_noise(noise_of(latent, job.noise.seed, memory));
-  const NoiseScaling mix =
-      noise_scaling(sampling.prediction, run.levels.front(), sampling.levels.sigma_max());
-  std::vector<ops::Term> beginning;
-  if (noise) beginning.push_back({mix.noise, noise});
-  if (!latent.empty) beginning.push_back({mix.latent, samples});
-  const Tensor x = or_zeros(ctx, sum_of(ctx, std::move(beginning)), latent.shape);
+  const auto [samples, noise, x] =
+      beginning_of(ctx, job.noise, latent, run.levels.front(), sampling, memory);
 
   const auto asks = [&sampler](std::uint32_t flag) { return (sampler.flags & flag) != 0; };
   const bool looks_twice = asks(HEDDLE_SAMPLER_LOOKS_TWICE);
@@ -210,7 +217,8 @@ Sampled sample(Context& ctx, const SampleJob& job) {
   Denoiser denoiser(ctx, guide, sampling, latent.shape, highest_of(run), looks_twice);
   Tensor mask_noise = noise;
   if (asks(HEDDLE_SAMPLER_NEW_MASK_NOISE) && has_noise_mask(latent))
-    mask_noise = upload_noise(initial_noise(job.noise.seed + 1, latent.values.size(), memory));
+    mask_noise = upload_noise(
+        ctx, latent, initial_noise(job.noise.seed + 1, latent.values.size(), memory), sampling);
   denoiser.use_mask(NoiseMask::of(ctx, latent, samples, mask_noise, sampling,
                                   mask_steps_of(settings, run.levels, sampling)));
   denoiser.open(run.steps);

@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <optional>
 
+#include <heddle/host_memory.hpp>
 #include <heddle/model.hpp>
 #include <heddle/session.hpp>
 
 #include "guide.h"
+#include "latent.h"
 #include "noise_schedule.h"
 #include "sampler_kind.h"
 
@@ -34,5 +36,17 @@ struct Sampled {
 };
 
 Sampled sample(Context& ctx, const SampleJob& job);
+
+// Where a run begins. Tensors are on the device of the call.
+struct Beginning {
+  Tensor samples;  // of the latent
+  Tensor noise;    // empty: none is added
+  Tensor x;        // the first point
+};
+// `level`: the first of the run.
+Beginning beginning_of(Context& ctx, const Noise& noise, const Latent& latent, double level,
+                       const ModelSampling& sampling, HostMemory& memory);
+Tensor upload_noise(Context& ctx, const Latent& latent, std::pmr::vector<float> values,
+                    const ModelSampling& sampling);
 
 }  // namespace heddle::samplers

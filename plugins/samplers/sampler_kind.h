@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,12 +27,20 @@ struct Samplers {
 // Throws not_found, naming what is there.
 const heddle_sampler_desc& sampler_named(const std::string& name);
 
+// Of a run in which the picture grows (growing_run.h).
+struct Growth {
+  double scale = 1.0;       // of the sides, in the end
+  std::int64_t steps = -1;  // after how many of the first ones it grows; -1: half of them
+  std::string method;       // of kLatentScaleMethods
+};
+
 // What a workflow chooses: a sampler and its numbers.
 struct SamplerChoice {
   std::string name = "euler";
   double eta = 1.0;
   double noise_factor = 1.0;
   std::vector<std::pair<std::string, double>> options = {};
+  std::optional<Growth> growth = {};  // in the place of the sampler's own steps
 };
 
 // A run as a sampler is told about it: what heddle_sampler_run points to.

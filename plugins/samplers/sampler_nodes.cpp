@@ -52,6 +52,11 @@ void SamplerDPMAdaptative::execute(Context& ctx) {
                                              {"eta", ctx[eta]}}});
 }
 
+void SamplerLCMUpscale::execute(Context& ctx) {
+  ctx[sampler] = sampler_record(
+      {.name = "lcm", .growth = Growth{ctx[scale_ratio], ctx[scale_steps], ctx[upscale_method]}});
+}
+
 void SamplerER_SDE::execute(Context& ctx) {
   const std::string type = ctx[solver_type];
   SamplerChoice choice{.name = "er_sde",

@@ -226,6 +226,35 @@ struct SamplerLCM {
   static void execute(Context& ctx);
 };
 
+struct SamplerLCMUpscale {
+  static constexpr const char* kMethods[] = {"bislerp", "nearest-exact", "bilinear",
+                                             "area",    "bicubic",       nullptr};
+  static constexpr Info info{
+      "SamplerLCMUpscale",
+      1,
+      "",
+      "model/sampling/samplers",
+      "lcm in which the picture grows after each of the first steps. Without a noise mask.",
+      HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
+  static constexpr Input<double> scale_ratio{"scale_ratio",
+                                             Widget{.number = 1,
+                                                    .min = 0.1,
+                                                    .max = 20,
+                                                    .step = 0.01,
+                                                    .extra = sampler_widgets::kAdvancedOnly}};
+  static constexpr Input<std::int64_t> scale_steps{"scale_steps",
+                                                   Widget{.number = -1,
+                                                          .min = -1,
+                                                          .max = 1000,
+                                                          .step = 1,
+                                                          .extra = sampler_widgets::kAdvancedOnly}};
+  static constexpr Input<std::string> upscale_method{"upscale_method",
+                                                     Widget{.choices = kMethods, .type = "COMBO"}};
+  static constexpr Output<Value> sampler{"SAMPLER", 0, "", "SAMPLER"};
+  static constexpr auto ports = heddle::ports(scale_ratio, scale_steps, upscale_method, sampler);
+  static void execute(Context& ctx);
+};
+
 struct SamplerEulerCFGpp {
   static constexpr const char* kVersions[] = {"regular", "alternative", nullptr};
   static constexpr Info info{"SamplerEulerCFGpp",

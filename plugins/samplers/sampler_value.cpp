@@ -7,6 +7,12 @@ Value sampler_record(const SamplerChoice& choice) {
   record.set("name", value_of(choice.name))
       .set("eta", value_of(choice.eta))
       .set("noise_factor", value_of(choice.noise_factor));
+  if (choice.growth)
+    record.set("growth", Record()
+                             .set("scale", value_of(choice.growth->scale))
+                             .set("steps", value_of(choice.growth->steps))
+                             .set("method", value_of(choice.growth->method))
+                             .value());
   if (choice.options.empty()) return record.value();
   Record options;
   for (const auto& [name, value] : choice.options) options.set(name, value_of(value));
@@ -17,6 +23,9 @@ SamplerChoice sampler_choice(const Value& sampler) {
   SamplerChoice choice{.name = sampler.get<std::string>("name", ""),
                        .eta = sampler.get<double>("eta", 1.0),
                        .noise_factor = sampler.get<double>("noise_factor", 1.0)};
+  if (const Value growth = sampler.field("growth"))
+    choice.growth = Growth{growth.get<double>("scale", 1.0), growth.get<std::int64_t>("steps", -1),
+                           growth.get<std::string>("method", "bislerp")};
   const Value options = sampler.field("options");
   for (std::uint32_t i = 0; i < options.count(); ++i)
     choice.options.emplace_back(options.key(i), options.item(i).as<double>());

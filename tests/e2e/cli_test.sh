@@ -121,6 +121,24 @@ run 0 run --quiet sum.json; is_empty out; is_empty err
 run 0 run --json sum.json; count 3 out '"event":"node_done"'; has out '"event":"run_done"'; is_empty err
 run 0 run sum.json --set test.keep.value='["1", 0]' --json; count 1 out '"event":"node_done","run":1,"node":"1"'
 
+# Some of the outputs alone.
+cat >two.json <<'END'
+{"1": {"class_type": "test.add", "inputs": {"a": 3, "b": 4}},
+ "2": {"class_type": "test.keep", "inputs": {"value": ["1", 0]}, "_meta": {"title": "first"}},
+ "3": {"class_type": "test.fail", "inputs": {}},
+ "4": {"class_type": "test.keep", "inputs": {"value": ["3", 0]}, "_meta": {"title": "second"}}}
+END
+run 1 run two.json
+run 0 run --json two.json --only first; count 2 out '"event":"node_done"'
+run 0 plan two.json --only first; has_not out "test.fail"
+run 1 run two.json --only first,4
+HEDDLE_ONLY=second run 0 run two.json --only 2
+run 2 run two.json --only third; has err "--only: two.json: there is no node 'third'"
+run 2 run two.json --only 1; has err "node '1' (test.add) saves or shows nothing"
+echo '{"only": ["first", "elsewhere"]}' >heddle.json
+run 0 run two.json; has err "no node for 'elsewhere'"
+rm heddle.json
+
 # Several runs in one process, what they share computed once.
 run 0 run sum.json --set 1.a=1..2 --set 'the sum.b=[3,5,8]' --json
 count 6 out '"event":"run_done"'; count 14 out '"event":"node_done"'; count 4 out '"event":"node_cached"'

@@ -199,6 +199,26 @@ static void give_and_take(heddle_engine* engine, heddle_workflow* flow, struct c
   expect(came_back == 1, "the tensor comes back once");
 }
 
+/* One of its outputs alone. */
+static void run_in_part(heddle_engine* engine) {
+  static const char* const show = "show";
+  static const char* const lost = "lost";
+  char *error = NULL, *text = NULL;
+  heddle_workflow* flow = NULL;
+  done(heddle_engine_parse(engine, workflow, NULL, &flow, &error), &error);
+  done(heddle_workflow_only(flow, &show, 1, &error), &error);
+  done(heddle_engine_plan(engine, flow, NULL, 0, &text, &error), &error);
+  expect(strstr(text, "greet") != NULL && strstr(text, "ramp") == NULL, "a plan of one output");
+  heddle_text_free(text);
+  expect(heddle_workflow_only(flow, &lost, 1, &error) == HEDDLE_NOT_FOUND, "no such output");
+  heddle_text_free(error), error = NULL;
+  done(heddle_workflow_only(flow, NULL, 0, &error), &error);
+  done(heddle_engine_plan(engine, flow, NULL, 0, &text, &error), &error);
+  expect(strstr(text, "ramp") != NULL, "a plan of all outputs again");
+  heddle_text_free(text);
+  heddle_workflow_free(flow);
+}
+
 /* A tensor of the caller's goes back to it, whatever becomes of the call. */
 static void lend_a_tensor(heddle_engine* engine, heddle_workflow* flow) {
   float floats[6] = {1, 2, 3, 4, 5, 6};
@@ -387,6 +407,7 @@ int main(int argc, char** argv) {
   heddle_text_free(text);
   convert_saved(engine);
   give_and_take(engine, flow, &counts);
+  run_in_part(engine);
   lend_a_tensor(engine, flow);
   look_on(engine, &drawing);
   pause_a_run(engine);

@@ -216,6 +216,9 @@ HEDDLE_EXPORT int32_t heddle_workflow_place(heddle_workflow*, const char* node, 
                                             char** error);
 HEDDLE_EXPORT int32_t heddle_workflow_parallel(heddle_workflow*, const char* node, const char* mode,
                                                char** error);
+/* Run these output nodes, which save or show something, and what they need; none: all of them. */
+HEDDLE_EXPORT int32_t heddle_workflow_only(heddle_workflow*, const char* const* nodes, size_t count,
+                                           char** error);
 HEDDLE_EXPORT int32_t heddle_workflow_text(const heddle_workflow*, char** out, char** error);
 HEDDLE_EXPORT void heddle_workflow_free(heddle_workflow*);
 

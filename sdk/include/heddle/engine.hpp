@@ -178,6 +178,10 @@ class Workflow {
   void set(std::string_view input, std::string_view value, std::string_view from = {});
   void place(std::string_view node, std::string_view device, std::string_view from = {});
   void parallel(std::string_view node, std::string_view mode, std::string_view from = {});
+  // Run these output nodes, which save or show something, and what they need; none: all of them.
+  // check(), plan() and start() go by it. ComfyUI's key for it, "partial_execution_targets" with a
+  // list of ids beside "prompt", does the same.
+  void only(const std::vector<std::string>& nodes, std::string_view from = {});
   std::string text() const;  // canonical JSON
 
   // Read without an engine, to see what it asks for before one is made; Engine::adopt() gives it to

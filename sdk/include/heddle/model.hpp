@@ -342,39 +342,6 @@ inline Value rebuilt_model(Context& ctx, const Value& model, const Value& config
   return Value::adopt(out);
 }
 
-// A tensor of a saved file; see heddle_saved_tensor. `shape` empty: as the rows have it.
-struct SavedTensor {
-  std::string name;
-  Value model;
-  std::vector<Part> parts;
-  std::vector<std::int64_t> shape;
-};
-// False: something has that path.
-inline bool save_tensors(Context& ctx, const std::string& path,
-                         const std::vector<SavedTensor>& tensors,
-                         const std::vector<std::pair<std::string, std::string>>& metadata) {
-  std::deque<RawParts> rows;
-  std::deque<heddle_saved_tensor> raw;
-  std::vector<const heddle_saved_tensor*> pointers;
-  for (const SavedTensor& each : tensors) {
-    const RawParts& parts = rows.emplace_back(each.parts);
-    pointers.push_back(&raw.emplace_back(heddle_saved_tensor{
-        sizeof(heddle_saved_tensor), parts.size(), each.name.c_str(), each.model.raw(),
-        parts.data(), each.shape.empty() ? nullptr : each.shape.data(),
-        std::uint32_t(each.shape.size())}));
-  }
-  std::vector<const char*> texts;
-  for (const auto& [key, text] : metadata) {
-    texts.push_back(key.c_str());
-    texts.push_back(text.c_str());
-  }
-  std::int32_t created = 0;
-  check(service<heddle_model_service>().save(
-      ctx.raw(), path.c_str(), std::uint32_t(pointers.size()), pointers.data(),
-      std::uint32_t(metadata.size()), texts.data(), &created));
-  return created != 0;
-}
-
 // The model, to run on these devices where such are there.
 inline Value preferring(const Value& model, const std::string& devices) {
   heddle_value* out = nullptr;

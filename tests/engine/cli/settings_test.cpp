@@ -45,6 +45,7 @@ BOOST_AUTO_TEST_CASE(values_are_read_into_their_types) {
                                                  {"set", "text.text=a=b"},
                                                  {"place", "a node=cpu:0,cpu:1"},
                                                  {"parallel", "a node=layers"},
+                                                 {"only", "save,the end"},
                                                  {"costs", "costs.json"}}));
   BOOST_TEST(settings.engine.threads == 3u);
   BOOST_TEST(settings.engine.devices == (std::vector<std::string>{"cpu:0", "cpu:1"}));
@@ -58,6 +59,9 @@ BOOST_AUTO_TEST_CASE(values_are_read_into_their_types) {
   BOOST_TEST(settings.places.at(0).key == "a node");
   BOOST_TEST(settings.places.at(0).value == "cpu:0,cpu:1");
   BOOST_TEST(settings.parallel.at(0).value == "layers");
+  BOOST_REQUIRE_EQUAL(settings.only.size(), 2u);
+  BOOST_TEST(settings.only[1].text == "the end");
+  BOOST_TEST(settings.only[1].where == "--only");
   BOOST_TEST(settings.costs_file == "costs.json");
 }
 

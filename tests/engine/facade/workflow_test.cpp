@@ -41,6 +41,34 @@ BOOST_AUTO_TEST_CASE(it_says_what_the_workflow_gives_itself) {
   BOOST_TEST(Workflow::parse(kNodes).budgets().empty());
 }
 
+BOOST_AUTO_TEST_CASE(it_may_be_run_for_some_of_its_outputs) {
+  const Engine engine(test::engine_options());
+  Workflow flow = engine.parse(R"({
+    "1": {"class_type": "test.add", "inputs": {"a": 1, "b": 2}},
+    "2": {"class_type": "test.keep", "inputs": {"value": ["1", 0]}, "_meta": {"title": "first"}},
+    "3": {"class_type": "test.keep", "inputs": {"value": ["1", 0]}},
+    "4": {"class_type": "PreviewAny", "inputs": {"source": ["1", 0]}}})");
+  const auto outputs = [&] { return engine.check(flow).outputs; };
+  using Ids = std::vector<std::string>;
+  BOOST_TEST(outputs() == (Ids{"2", "3", "4"}));
+  flow.only({"first", "PreviewAny"});
+  BOOST_TEST(outputs() == (Ids{"2", "4"}));
+  BOOST_TEST(engine.plan(flow).find("test.keep") != std::string::npos);
+  flow.only({"4"});
+  BOOST_TEST(outputs() == (Ids{"4"}));
+  BOOST_TEST(engine.plan(flow).find("test.keep") == std::string::npos);
+  BOOST_TEST(engine.start(flow).wait().ui().find(R"("4")") != std::string::npos);
+  BOOST_TEST(engine.parse(flow.text()).text() == flow.text());
+  BOOST_TEST(engine.check(engine.parse(flow.text())).outputs == (Ids{"4"}));
+  BOOST_TEST(engine_refusal([&] { flow.only({"lost"}, "--only"); }).starts_with("--only: "));
+  BOOST_TEST(outputs() == (Ids{"4"}));
+  flow.only({"1"});
+  BOOST_TEST(engine_refusal([&] { engine.start(flow); }).find("saves or shows nothing") !=
+             std::string::npos);
+  flow.only({});
+  BOOST_TEST(outputs() == (Ids{"2", "3", "4"}));
+}
+
 BOOST_AUTO_TEST_CASE(an_engine_adds_the_types_of_its_classes) {
   const Engine engine(test::engine_options());
   BOOST_TEST(engine.input_type("test.add", "a") == "INT");

@@ -5,6 +5,7 @@
 
 #include "engine/base/text.h"
 #include "engine/graph/graph_text.h"
+#include "engine/graph/run_targets.h"
 #include "tests/support/golden_files.h"
 #include "tests/support/test_nodes.h"
 
@@ -12,7 +13,9 @@ namespace heddle::engine {
 namespace {
 
 Bound bind_text(std::string_view text, const std::vector<std::string>& targets = {}) {
-  return engine::bind(parse_workflow(text, "scene.json"), test::test_catalog(), targets);
+  Workflow workflow = parse_workflow(text, "scene.json");
+  if (!targets.empty()) set_targets(workflow, targets);
+  return engine::bind(workflow, test::test_catalog());
 }
 
 std::string messages(const Bound& bound) {
@@ -96,7 +99,7 @@ BOOST_AUTO_TEST_CASE(given_values_are_held_to_what_the_port_declares) {
         parse_workflow(
             R"({"v": {"class_type": "test.values"}, "s": {"class_type": "test.show", "inputs": {"any": ["v", 0]}}})",
             "w.json"),
-        test::test_catalog(), {}, given));
+        test::test_catalog(), given));
   };
   BOOST_TEST(said("int", make_value(std::int64_t{100})) == "");
   BOOST_TEST(said("any", make_value(std::int64_t{101})) == "");
@@ -247,6 +250,42 @@ BOOST_AUTO_TEST_CASE(targets_that_are_no_sinks_are_errors) {
                        "(SaveImage), 't' (SaveImage).") != std::string::npos);
   BOOST_TEST(said.find("scene.json: node 'l' (LoadImage) saves or shows nothing, so nothing can be "
                        "run for it.") != std::string::npos);
+}
+
+constexpr std::string_view kGoodSinks =
+    R"({"l": {"class_type": "LoadImage", "inputs": {"image": "a"}},
+    "s": {"class_type": "SaveImage", "inputs": {"images": ["l", 0]}}, "t": {"class_type": "SaveImage", "inputs": {"images": ["l", 0]}}})";
+
+BOOST_AUTO_TEST_CASE(a_workflow_may_name_its_targets) {
+  const auto bound = [](const std::string& targets) {
+    return bind_text(
+        cat("{\"prompt\": ", kGoodSinks, ", \"partial_execution_targets\": ", targets, "}"));
+  };
+  const Bound one = bound(R"(["t"])");
+  BOOST_TEST(one.can_run);
+  BOOST_REQUIRE_EQUAL(one.graph.sinks.size(), 1u);
+  BOOST_TEST(one.graph.nodes[one.graph.sinks[0]].id == "t");
+  BOOST_TEST(bound("null").graph.sinks.size() == 2u);
+  const Bound none = bound("[]");
+  BOOST_TEST(!none.can_run);
+  BOOST_TEST(none.answer.at("error").at("type").as_string() == "prompt_no_outputs");
+  BOOST_TEST(messages(none).find("'partial_execution_targets' is empty, so there is nothing to do. "
+                                 "Name a node in it, or leave it out to run for all. Nodes that "
+                                 "do: 's' (SaveImage), 't' (SaveImage).") != std::string::npos);
+  for (const char* wrong : {"5", "{}", "[1]", "\"t\""})
+    BOOST_TEST(messages(bound(wrong)).find("needs a list of ids of nodes, as texts, got ") !=
+               std::string::npos);
+  Workflow workflow = parse_workflow(kGoodSinks, "w.json");
+  set_targets(workflow, {"t"});
+  BOOST_TEST(bind_text(write_workflow(workflow)).graph.sinks.size() == 1u);
+  set_targets(workflow, {});
+  BOOST_TEST(bind_text(write_workflow(workflow)).graph.sinks.size() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(very_many_targets_that_are_none_are_told_in_short) {
+  std::vector<std::string> names;
+  for (int i = 0; i < 1000; ++i) names.push_back(cat("n", i));
+  BOOST_TEST(bind_text(kTwoSinks, names).problems.size() < 40u);
 }
 
 BOOST_AUTO_TEST_CASE(hints_and_titles_come_along) {

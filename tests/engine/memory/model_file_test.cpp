@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "engine/base/error.h"
+#include "engine/tensor/numbers.h"
 #include "tests/support/golden_files.h"
 #include "tests/support/safetensors_writer.h"
 #include "tests/support/temporary_folder.h"
@@ -96,6 +97,43 @@ BOOST_AUTO_TEST_CASE(rows_are_put_together_in_their_order_and_shape) {
   for (const auto& each : wrong)
     BOOST_CHECK_THROW(create_model_file(folder / "wrong.safetensors", each, {}), Error);
   BOOST_TEST(!std::filesystem::exists(folder / "wrong.safetensors"));
+}
+
+BOOST_AUTO_TEST_CASE(another_type_is_rounded_to_and_rows_are_read_as_they_are_made) {
+  std::vector<WeightPatch> list;
+  for (const TensorView& tensor : a.tensors())
+    list.push_back({tensor.name, "", 1 - 0.3, {{tensor.name}}, 0.3});
+  const auto patches = WeightPatches::merge(nullptr, a, {b, nullptr}, list);
+  for (const WeightPatches* with : {static_cast<const WeightPatches*>(nullptr), patches.get()}) {
+    std::vector<SavedTensor> tensors = tensors_of(a, "", with);
+    for (SavedTensor& saved : tensors) saved.dtype = DType::f16;
+    const auto path = folder / (with == nullptr ? "plain16.safetensors" : "merged16.safetensors");
+    BOOST_TEST(create_model_file(path, tensors, {}));
+    const Checkpoint made = open_checkpoint(path);
+    for (const SavedTensor& saved : tensors) {
+      const TensorView& tensor = made.at(saved.name);
+      BOOST_TEST((tensor.dtype == DType::f16), saved.name);
+      std::vector<float> values(tensor.data.size() / 2);
+      read_rows(saved, values);
+      if (with == nullptr) {
+        std::vector<float> own(values.size());
+        to_floats(a.at(saved.name).dtype, a.at(saved.name).data, own.data());
+        BOOST_TEST((values == own), saved.name);
+      }
+      std::vector<std::byte> rounded(tensor.data.size());
+      from_floats(DType::f16, values, rounded.data());
+      BOOST_TEST((std::memcmp(rounded.data(), tensor.data.data(), rounded.size()) == 0),
+                 saved.name);
+      std::vector<float> few(values.size() - 1);
+      BOOST_CHECK_THROW(read_rows(saved, few), Error);
+    }
+  }
+  // Of merged ones the goldens have what PyTorch rounds to their own type.
+  std::vector<float> values(a.at("half").data.size() / 2);
+  read_rows({"half", &a, patches.get(), {{"half"}}, {}}, values);
+  std::vector<std::byte> rounded(a.at("half").data.size());
+  from_floats(a.at("half").dtype, values, rounded.data());
+  BOOST_TEST((std::memcmp(rounded.data(), all.at("saved.half").data.data(), rounded.size()) == 0));
 }
 
 BOOST_AUTO_TEST_CASE(sums_are_not_rounded_to_8_bits) {

@@ -132,6 +132,17 @@ BOOST_AUTO_TEST_CASE(changed_conditionings_and_cut_levels_are_told_as_they_are_r
         "latent_image": ["first", 0]}})");
 }
 
+BOOST_AUTO_TEST_CASE(a_picture_that_grows_is_told_with_a_call_for_every_size) {
+  check(
+      R"("sampler": {"class_type": "SamplerLCMUpscale", "inputs": {"scale_ratio": 2.0, "scale_steps": 2,
+        "upscale_method": "bilinear"}},
+      "sigmas": {"class_type": "BasicScheduler", "inputs": {"model": ["loader", 0], "scheduler": "simple", "steps": 4,
+        "denoise": 1.0}},
+      "out": {"class_type": "SamplerCustom", "inputs": {"model": ["loader", 0], "add_noise": true, "noise_seed": 1, "cfg": 2.0,
+        "positive": ["text", 0], "negative": ["not", 0], "sampler": ["sampler", 0], "sigmas": ["sigmas", 0],
+        "latent_image": ["empty", 0]}})");
+}
+
 BOOST_AUTO_TEST_CASE(pictures_and_rearranged_latents_are_told_as_they_are_run) {
   check(
       R"("picture": {"class_type": "EmptyImage", "inputs": {"width": 70, "height": 51, "batch_size": 2, "color": 255}},

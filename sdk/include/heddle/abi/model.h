@@ -127,7 +127,8 @@ typedef struct heddle_patch {
 } heddle_patch;
 
 /* A tensor of a saved file: rows of a model's checkpoint, one after another, as its patches make
- * them. shape: NULL, or as many elements as the rows have. */
+ * them. shape: NULL, or as many elements as the rows have. dtype: f32, f16, bf16, or 0: that of its
+ * own file. */
 typedef struct heddle_saved_tensor {
   uint32_t size;
   uint32_t part_count;
@@ -136,6 +137,7 @@ typedef struct heddle_saved_tensor {
   const heddle_part* const* parts;
   const int64_t* shape;
   uint32_t rank;
+  heddle_dtype dtype;
 } heddle_saved_tensor;
 
 /* MODEL values: {graph, weights, patches, settings, hints}, immutable; with_... shares everything
@@ -167,7 +169,7 @@ typedef struct heddle_model_service {
    * hints. [call] */
   heddle_status* (*rebuild)(heddle_ctx*, const heddle_value* model, const heddle_value* config,
                             heddle_value** out);
-  /* A new safetensors file of these tensors, each in the type of its own file; sums are made in f32
+  /* A new safetensors file of these tensors, each in its type; sums are made in f32
    * and rounded once. metadata: pair_count keys, each with its text behind it. created is 0, and
    * nothing is written, where something has that path. [call] */
   heddle_status* (*save)(heddle_ctx*, const char* path, uint32_t count,
@@ -182,6 +184,10 @@ typedef struct heddle_model_service {
    * Weights are shared with the model. Yours. */
   heddle_status* (*without_blocks)(const heddle_value* model, uint32_t count,
                                    const char* const* paths, heddle_value** out);
+  /* Rows of the model's checkpoint, one after another, as its patches make them, in f32: `count`
+   * floats, which is as many as they have. Fails for weights of 8 bits or in blocks. [call] */
+  heddle_status* (*read)(heddle_ctx*, const heddle_value* model, uint32_t part_count,
+                         const heddle_part* const* parts, float* out, uint64_t count);
 } heddle_model_service;
 
 #ifdef __cplusplus

@@ -1,0 +1,28 @@
+// The weights of models under the names that ComfyUI gives them in files, whichever layout was
+// loaded. Reads headers only. One call's thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <heddle/model_weights.hpp>
+
+namespace heddle::loaders {
+
+// All of a model's, each with this in front of its name.
+void add_tensors(const Value& model, const std::string& prefix, std::vector<SavedTensor>& all);
+
+// Of an autoencoder: both sides are of one file; one that only decodes has no encoder. Throws
+// HEDDLE_INVALID_ARGUMENT for a VAE without any.
+void add_vae(const Value& vae, const std::string& prefix, std::vector<SavedTensor>& all);
+
+// The text encoders of a CLIP. Throws HEDDLE_NOT_FOUND for one whose file is missing.
+Value encoders_in(const Value& clip);
+// Of all of them, each with its name ("clip_l") between these in front.
+void add_encoders(const Value& clip, const std::string& before, const std::string& behind,
+                  std::vector<SavedTensor>& all);
+
+// That the tensor has in a file.
+Shape shape_of(const SavedTensor& tensor);
+
+}  // namespace heddle::loaders
