@@ -30,7 +30,7 @@
 
 namespace heddle {
 
-// What failed, where, and what to do about it. code: a heddle_code of abi/base.h.
+// What failed, where, what to do about it. code: a heddle_code of abi/base.h.
 class EngineError : public std::runtime_error {
  public:
   EngineError(int code, std::vector<std::string> trail, const std::string& what)
@@ -85,8 +85,7 @@ struct EngineOptions {
   // host memory).
   std::map<std::string, MemorySize> budgets, reserves;
   bool reference_kernels = false;  // the plain loops alone: slow, for comparisons
-  std::filesystem::path
-      costs;  // a file of measured costs to place by; empty: figures of the devices, or guesses
+  std::filesystem::path costs;  // measured ones, to place by; empty: figures of devices, or guesses
   std::uint64_t cache_bytes = 0;  // of outputs kept between runs; 0: a quarter of the memory
   // Results that are worth it (HEDDLE_NODE_CACHE_ON_DISK) are kept here for later processes, which
   // then need not make them again, nor open what they are made of; the folder is made when there is
@@ -165,9 +164,8 @@ struct DeviceInfo {
 };
 
 struct PluginInfo {
-  std::string id, version, path;
-  std::string refused;              // the reason, when it was not loaded
-  std::vector<std::string> brings;  // node types, model families, device kinds
+  std::string id, version, path, refused;  // refused: why, when it was not loaded
+  std::vector<std::string> brings;         // node types, model families, device kinds
 };
 
 // A parsed workflow. A value: copy it, change it, keep it.
@@ -178,9 +176,8 @@ class Workflow {
   void set(std::string_view input, std::string_view value, std::string_view from = {});
   void place(std::string_view node, std::string_view device, std::string_view from = {});
   void parallel(std::string_view node, std::string_view mode, std::string_view from = {});
-  // Run these output nodes, which save or show something, and what they need; none: all of them.
-  // check(), plan() and start() go by it. ComfyUI's key for it, "partial_execution_targets" with a
-  // list of ids beside "prompt", does the same.
+  // Run these output nodes and what they need; none: all of them. check(), plan() and start() go by
+  // it. ComfyUI's key "partial_execution_targets", a list of ids, does the same.
   void only(const std::vector<std::string>& nodes, std::string_view from = {});
   std::string text() const;  // canonical JSON
 
@@ -265,9 +262,8 @@ class Run {
   std::uint64_t id() const;  // of no other run in this process; never 0
   Results wait();            // throws what the run threw
   bool wait_for(std::chrono::milliseconds);
-  void
-  cancel();  // at once, at a row or tile of what runs, where the device knows that; ends a pause
-  void pause();  // no node and no step of a model begins any more; those that have begun end
+  void cancel();  // at once, at a row or tile of what runs, where devices know that; ends a pause
+  void pause();   // no node and no step of a model begins any more; those that have begun end
   // The same, and the run's memory is given back: samplers stop at their next step, and their state
   // is kept in host memory; a node without steps ends first. resume() places the run anew, on
   // devices of the same kinds. The results are those of a run without a pause.

@@ -42,7 +42,7 @@ BOOST_AUTO_TEST_CASE(it_says_what_the_workflow_gives_itself) {
 }
 
 BOOST_AUTO_TEST_CASE(it_may_be_run_for_some_of_its_outputs) {
-  const Engine engine(test::engine_options());
+  Engine engine(test::engine_options());
   Workflow flow = engine.parse(R"({
     "1": {"class_type": "test.add", "inputs": {"a": 1, "b": 2}},
     "2": {"class_type": "test.keep", "inputs": {"value": ["1", 0]}, "_meta": {"title": "first"}},
