@@ -6,6 +6,7 @@
 
 #include "engine/base/error.h"
 #include "engine/graph/model.h"
+#include "engine/place/call_steps.h"
 #include "engine/place/value_flow.h"
 #include "engine/program/workload.h"
 #include "engine/session/call_needs.h"
