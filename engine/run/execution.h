@@ -24,6 +24,7 @@
 #include "engine/run/node_call.h"
 #include "engine/run/ready_nodes.h"
 #include "engine/run/transfers.h"
+#include "engine/run/uncached_nodes.h"
 
 namespace heddle::engine {
 
@@ -83,6 +84,7 @@ class Execution final : private SingleFlight::Run {
     double seconds;
     bool has_inputs;  // that it needs no more
     bool has_flight = false;
+    bool is_uncached = false;  // its outputs are this run's alone
   };
   // What an input of a node gets, where lists come in.
   struct Given {
@@ -194,6 +196,7 @@ class Execution final : private SingleFlight::Run {
   Expander& expander_here();
   Value look_up(std::string_view id);
   void check_cycles();
+  void cache(const Made& made, std::span<const Value> values, Worker& worker);
   [[gnu::cold]] void show(const Made& made, Worker& worker, Lock& lock);
   [[gnu::cold]] void keep_for_disk(const Made& made, Lock& lock);
   void on_complete(std::list<Completion>& one);
@@ -231,6 +234,7 @@ class Execution final : private SingleFlight::Run {
   DeviceUse use_;
   RunForecast forecast_;
   const SingleFlight::Member member_;
+  UncachedNodes uncached_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool is_shared_ = false;  // set before the second thread starts, never unset

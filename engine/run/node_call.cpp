@@ -58,6 +58,7 @@ void NodeCall::begin(const Node& node, RunDevice& device, const Assignment& assi
   if (is_blocked_) blocked_message_.clear();
   is_blocked_ = false;
   was_told_cancelled_.store(false, std::memory_order_relaxed);
+  is_not_to_be_cached_.store(false, std::memory_order_relaxed);
   set_element(0, 1);
 }
 
@@ -93,6 +94,7 @@ ForUser NodeCall::take_made() {
 
 void NodeCall::absorb(NodeCall& element) {
   used_device_ = used_device_ || element.used_device_;
+  if (element.is_not_to_be_cached()) do_not_cache();
   if (element.was_told_cancelled()) was_told_cancelled_.store(true, std::memory_order_relaxed);
   ForUser made = element.take_for_user();
   if (made.files.empty() && !made.ui.is_object()) return;

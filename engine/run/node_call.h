@@ -109,6 +109,7 @@ class NodeCall final : public heddle_ctx {
   void absorb(NodeCall& element);
   bool deferred() const { return completion_ != nullptr; }
   bool used_device() const { return used_device_; }  // it may have enqueued something there
+  bool is_not_to_be_cached() const { return is_not_to_be_cached_.load(std::memory_order_relaxed); }
   // The node has heard that the run is cancelled: what it gives may be half done.
   bool was_told_cancelled() const { return was_told_cancelled_.load(std::memory_order_relaxed); }
 
@@ -125,6 +126,7 @@ class NodeCall final : public heddle_ctx {
   void progress(double fraction, std::string_view note) override;
   void wrote(std::string_view path, std::string_view ui_json) override;
   void warn(std::string_view message) override;
+  void do_not_cache() override { is_not_to_be_cached_.store(true, std::memory_order_relaxed); }
   bool wants_preview() const override { return shared_.observer.wants_previews(); }
   void preview(const heddle_preview& picture) override;
   const char* node() const override { return node_->id.c_str(); }
@@ -174,6 +176,7 @@ class NodeCall final : public heddle_ctx {
   bool used_device_ = false;
   bool is_blocked_ = false;
   mutable std::atomic<bool> was_told_cancelled_{false};
+  std::atomic<bool> is_not_to_be_cached_{false};
   std::string blocked_message_;
   // As many as the node with most of them has had; they are not made anew for each.
   std::uint32_t input_count_ = 0, output_count_ = 0;

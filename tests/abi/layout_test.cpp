@@ -111,6 +111,8 @@ AT(heddle_report_service, wrote, 16);
 SIZE(heddle_preview_service, 16);
 AT(heddle_preview_service, wanted, 0);
 AT(heddle_preview_service, show, 8);
+SIZE(heddle_cache_service, 8);
+AT(heddle_cache_service, do_not_cache, 0);
 SIZE(heddle_ops_service, 16);
 AT(heddle_ops_service, find, 0);
 AT(heddle_ops_service, enqueue, 8);
@@ -145,10 +147,11 @@ AT(heddle_infer_service, in, 16);
 AT(heddle_infer_service, out, 24);
 AT(heddle_infer_service, known, 32);
 AT(heddle_infer_service, shares, 40);
-SIZE(heddle_cost_service, 24);
+SIZE(heddle_cost_service, 32);
 AT(heddle_cost_service, add, 0);
 AT(heddle_cost_service, host_scratch, 8);
 AT(heddle_cost_service, call, 16);
+AT(heddle_cost_service, least_call, 24);
 SIZE(heddle_named_info, 160);
 AT(heddle_named_info, info, 16);
 SIZE(heddle_infer_set, 32);
@@ -291,7 +294,7 @@ static_assert(HEDDLE_INVALID_ARGUMENT == 1 && HEDDLE_INTERNAL == 7);
 static_assert(HEDDLE_USE_TABLE == 3 && HEDDLE_WIDGET_FOLDER == 8 && HEDDLE_PORT_LIST == 64 &&
               HEDDLE_PORT_LINK == 1024 && HEDDLE_NODE_EXPERIMENTAL == 128 &&
               HEDDLE_NODE_CACHE_ON_DISK == 256 && HEDDLE_NODE_EXPANDS == 512 &&
-              HEDDLE_NODE_PASS_EXTRA == 4096);
+              HEDDLE_NODE_PASS_EXTRA == 4096 && HEDDLE_NODE_TILES == 8192);
 
 extern "C" int heddle_abi_as_c(void);
 
