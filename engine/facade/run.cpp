@@ -150,6 +150,7 @@ std::shared_ptr<Results::Data> carry_out(Run::Data& run, Engine::Data& engine) {
   engine::RunRequest request{
       &run.ready.graph,     &run.ready.plan, "", extra_pnginfo(run.flow->workflow), fetch,
       run.ready.disk_cached};
+  request.finished = &run.restarts.finished;
   if (asks_for(run.ready.graph, "PROMPT"))
     request.prompt_json = engine::write_json(engine::nodes_to_json(run.flow->workflow));
   const std::vector<engine::Ledger::Cap> caps =
@@ -236,6 +237,7 @@ Run Engine::start(const Workflow& flow, StartOptions options) {
           raw->sequencer->end();
           raw->ticket.reset();
           raw->given = {};
+          raw->restarts.finished = {};
           raw->ready = {};  // what the run was given goes back before anybody hears that it is over
           if (failure == nullptr)
             promise->set_value(std::move(outcome));

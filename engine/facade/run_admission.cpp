@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <system_error>
 
 #include "engine/base/text.h"
+#include "engine/resources/available_memory.h"
 #include "engine/session/run_needs.h"
 
 namespace heddle {
@@ -22,7 +25,8 @@ bool waits_for_others(const Run::Data& run) { return run.options.memory_wait_sec
 // Who waits for what other programs hold needs room for everything; else a run that is alone
 // streams what finds none.
 std::vector<engine::MemoryNeed> needs_of(const Ready& ready, bool needs_room, bool is_alone,
-                                         engine::Environment& environment) {
+                                         const Engine::Data& engine) {
+  engine::Environment& environment = *engine.environment;
   std::vector<engine::MemoryNeed> needs = engine::run_needs(
       ready.graph, ready.plan, ready.inferred, ready.wanted, ready.topology, environment);
   for (engine::MemoryNeed& need : needs) {
@@ -39,9 +43,13 @@ std::vector<engine::MemoryNeed> needs_of(const Ready& ready, bool needs_room, bo
 Ready plan_run(const Run::Data& run, Engine::Data& engine, bool by_budget) {
   engine::DeviceLoad load = engine.device_load(&run);
   load.among_many = run.options.among_many;
+  std::map<std::uint32_t, std::string> avoid;
+  for (const std::uint32_t d : run.restarts.crowded_devices)
+    avoid[d] = "it had no room for this run";
+  for (const std::uint32_t d : run.restarts.failed_devices) avoid[d] = "it has failed this run";
   return engine.prepare(*run.flow,
                         {Describe::for_a_run, std::move(load), run.given, run.options.fetch, true,
-                         run.options.partly, run.restarts.failed_devices, by_budget});
+                         run.options.partly, std::move(avoid), by_budget});
 }
 
 void enter(Run::Data& run, Engine::Data& engine) {
@@ -50,8 +58,7 @@ void enter(Run::Data& run, Engine::Data& engine) {
        .priority = run.options.priority,
        .needs =
            [&run, &engine] {
-             return needs_of(run.ready, waits_for_others(run), run.restarts.is_alone,
-                             *engine.environment);
+             return needs_of(run.ready, waits_for_others(run), run.restarts.is_alone, engine);
            },
        .wake = [wake_up = run.control.wake_up()] { wake_up->notify(); },
        .counts_alone = waits_for_others(run),
@@ -66,9 +73,8 @@ engine::MemoryWait memory_wait_of(Run::Data& run, Engine::Data& engine) {
           [&](bool by_budget) {
             Ready ready = plan_run(run, engine, by_budget);
             PlannedWork work = engine.planned_work(ready.plan);
-            if (!run.ticket->replace_needs([&] {
-                  return needs_of(ready, by_budget, run.restarts.is_alone, *engine.environment);
-                }))
+            if (!run.ticket->replace_needs(
+                    [&] { return needs_of(ready, by_budget, run.restarts.is_alone, engine); }))
               return false;
             run.ready = std::move(ready);
             *run.work.lock() = std::move(work);
@@ -83,6 +89,21 @@ std::vector<std::uint64_t> device_failures(const Engine::Data& engine) {
   return failures;
 }
 
+namespace {
+
+// The next try writes its own: "trace.json" becomes "trace.try1.json".
+void keep_trace(const Run::Data& run) {
+  const std::filesystem::path& path = run.options.trace;
+  if (path.empty()) return;
+  std::filesystem::path kept = path;
+  kept.replace_filename(
+      engine::cat(path.stem().string(), ".try", run.restarts.count, path.extension().string()));
+  std::error_code ignored;  // then it is written over
+  std::filesystem::rename(path, kept, ignored);
+}
+
+}  // namespace
+
 bool begins_again(Run::Data& run, Engine::Data& engine, const engine::Error& failure,
                   const std::vector<std::uint64_t>& before) {
   if (run.control.has_computed()) return false;
@@ -93,12 +114,24 @@ bool begins_again(Run::Data& run, Engine::Data& engine, const engine::Error& fai
   const bool lacked_memory = failure.code() == engine::Code::out_of_memory &&
                              ((!run.restarts.is_alone && run.ticket->ran_beside_others()) ||
                               (waits_for_others(run) && run.restarts.count < kMostRestarts));
-  const bool has_others = failed != run.restarts.failed_devices && failed.size() < now.size();
+  std::set<std::uint32_t> crowded = run.restarts.crowded_devices;
+  if (const auto device = run.restarts.finished.crowded; device && !lacked_memory)
+    crowded.insert(*device);
+  std::set<std::uint32_t> left_out = failed;
+  left_out.insert(crowded.begin(), crowded.end());
+  const bool has_others =
+      (failed != run.restarts.failed_devices || crowded != run.restarts.crowded_devices) &&
+      left_out.size() < now.size();
   if (!lacked_memory && !has_others) return false;
   run.ticket.reset();
   if (!run.control.rearm()) return false;
   try {
     run.restarts.failed_devices = failed;
+    run.restarts.crowded_devices = crowded;
+    // A run that waits holds nothing that others may be waiting for.
+    for (auto& [id, node] : run.restarts.finished.nodes)
+      for (engine::Value& value : node.outputs)
+        if (value) value = engine::brought_to_host(*engine.environment, std::move(value));
     run.ready = {};
     run.ready = plan_run(run, engine, waits_for_others(run));
     *run.work.lock() = engine.planned_work(run.ready.plan);
@@ -108,6 +141,7 @@ bool begins_again(Run::Data& run, Engine::Data& engine, const engine::Error& fai
         engine::cat(failure.full(), lacked_memory ? ". The run begins again, alone on its devices"
                                                   : ". The run begins again on other devices");
     run.restarts.is_alone = run.restarts.is_alone || lacked_memory;
+    keep_trace(run);
     enter(run, engine);
     return true;
   } catch (const engine::Error&) {

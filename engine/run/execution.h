@@ -1,7 +1,8 @@
 // One run at work: its threads take nodes from the schedule and execute them. Behind execute() of
 // executor.h; the parts stand in execution.cpp (threads), execution_node.cpp (what one node takes),
-// execution_lists.cpp, execution_expand.cpp (nodes that ask for others), execution_cache.cpp and
-// execution_shared.cpp (nodes that other runs compute at the same time).
+// execution_lists.cpp, execution_expand.cpp (nodes that ask for others), execution_cache.cpp,
+// execution_shared.cpp (nodes that other runs compute at the same time) and execution_retry.cpp
+// (what a run that fails leaves to its next try).
 #pragma once
 
 #include <atomic>
@@ -23,6 +24,7 @@
 #include "engine/run/instance.h"
 #include "engine/run/node_call.h"
 #include "engine/run/ready_nodes.h"
+#include "engine/run/released_values.h"
 #include "engine/run/transfers.h"
 #include "engine/run/uncached_nodes.h"
 
@@ -126,6 +128,14 @@ class Execution final : private SingleFlight::Run {
   void find_keys();
   void bring_disk_cached();
   void wait_for_devices();
+  // execution_retry.cpp
+  void bring_finished();
+  std::vector<bool> untrusted_nodes(const std::vector<bool>& lost_devices) const;
+  bool lies_on(const Value& value, const std::vector<bool>& devices) const;
+  [[gnu::cold]] void leave_finished(const std::vector<bool>& lost_devices);
+  void note_crowded();
+  void leave_to_next_try(const std::vector<bool>& lost_devices);
+
   void check_models();
   void check_files();
   void forget_changed();
@@ -214,6 +224,8 @@ class Execution final : private SingleFlight::Run {
   }
   void drop_output(const Source& source, Worker& worker) {
     if (request_.steps != nullptr) request_.steps->release(source, output(source));
+    if (released_.keeps_any()) [[unlikely]]
+      return released_.add(source, std::move(output(source)), worker.dropped);
     worker.dropped.push_back(std::move(output(source)));
   }
 
@@ -249,6 +261,8 @@ class Execution final : private SingleFlight::Run {
   std::vector<NodeIndex> cached_;  // taken from the cache, and not reported yet
   std::map<NodeIndex, std::vector<std::string>> blocked_;  // of these: messages of blockers
   std::exception_ptr failure_;                             // the first
+  NodeIndex failed_node_ = Schedule::kNone;                // whose it is; kNone: of none
+  ReleasedValues released_;  // for the next try; nothing where there is none
   std::vector<Written> files_;
   RunResult result_;
   std::unordered_map<NodeIndex, Expanding> expanding_;
@@ -275,6 +289,7 @@ void Execution::guard_node(NodeIndex n, bool has_flight, Lock& lock, Work&& work
     }
     error.at(name_of(run_.node(n)));
     if (!lock.owns_lock()) enter(lock);
+    if (failure_ == nullptr) failed_node_ = n;
     fail(std::current_exception());
   } catch (...) {
     if (has_flight) {

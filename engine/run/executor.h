@@ -14,6 +14,7 @@
 #include "engine/resources/timeline.h"
 #include "engine/run/control.h"
 #include "engine/run/disk_cached.h"
+#include "engine/run/finished_outputs.h"
 #include "engine/run/observer.h"
 #include "engine/run/step_observer.h"
 
@@ -28,6 +29,9 @@ struct RunRequest {
   DiskCachedNodes disk_cached;     // as take_disk_cached() has found it in the graph
   Timeline* timeline = nullptr;    // when given, notified of everything; has to outlive the run
   StepObserver* steps = nullptr;   // the same, to hold the run against its plan
+  // What an earlier try of the run has left is taken of it; a run that fails leaves there what it
+  // had finished. nullptr: there is no next try.
+  FinishedOutputs* finished = nullptr;
 };
 
 struct NodeTiming {

@@ -277,6 +277,30 @@ BOOST_AUTO_TEST_CASE(a_budget_that_only_tiles_keep_is_not_refused_before_the_run
   BOOST_TEST(control->peak_bytes(0) <= small.budgets["fake:0"].bytes);
 }
 
+// The other program comes when the run has been placed.
+BOOST_AUTO_TEST_CASE(where_not_even_tiles_have_room_another_device_decodes_the_whole) {
+  EngineOptions two = crowded_options();
+  two.devices = {"fake:0", "fake:1", "cpu:0"};
+  two.cache_bytes = 1;
+  std::string flow = whole();
+  const std::string hint = R"("device": "fake:0", )";
+  flow.replace(flow.find(hint), hint.size(), R"("prefer": "fake:0", )");
+  Engine engine(two);
+  const Done good = run(engine, flow);
+  BOOST_TEST(good.devices.at("out") == std::vector<std::string>{"fake:0"},
+             boost::test_tools::per_element());
+  engine.unload("fake");
+  const Done moved = run(engine, flow, [&](const Event& event) {
+    if (event.kind == Event::Kind::node_started && event.node == "latent")
+      control->set_foreign_bytes(0, kMemory - 4096);
+  });
+  BOOST_TEST((moved.picture == good.picture));
+  BOOST_TEST(!moved.warnings.empty());
+  BOOST_TEST(moved.devices.at("out") == (std::vector<std::string>{"fake:0", "fake:1"}),
+             boost::test_tools::per_element());
+  BOOST_TEST(moved.devices.at("latent").size() == 1u);
+}
+
 BOOST_AUTO_TEST_CASE(a_budget_that_not_even_tiles_keep_is_refused_before_the_run) {
   EngineOptions small = crowded_options();
   small.budgets["fake:0"] = std::uint64_t{64} << 10;
