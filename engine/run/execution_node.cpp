@@ -59,6 +59,7 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
   // What was brought to the host may be of work that has been given up meanwhile.
   if (control_.cancelled()) throw Error(Code::cancelled, "cancelled");
   running.call->reserve_host(run_.host_bytes(n));
+  running.call->reserve_device(run_.device_bytes(n));
   models_.check();  // what was made of lost pages goes no further
   if (request_.timeline != nullptr) [[unlikely]]
     trace_begin(running);

@@ -72,7 +72,7 @@ void NodeCall::end() {
   owned_.clear();
   extras_.clear();
   wanted_.clear();
-  claim_.release();
+  release_claim();
   new_nodes_.reset();
 }
 
@@ -80,6 +80,16 @@ void NodeCall::reserve_host(std::uint64_t bytes) {
   Ledger* const host = shared_.environment.host_ledger.get();
   if (host != nullptr && bytes > kLeastClaim)
     claim_ = host->reserve(bytes, "what the node makes and works on");
+}
+
+void NodeCall::reserve_device(std::uint64_t bytes) {
+  constexpr std::uint64_t kLeastDeviceClaim = 1 << 20;
+  if (bytes < kLeastDeviceClaim) return;
+  try {
+    device_claim_ = device_->state->ledger().reserve(bytes, "what the node makes and works on");
+  } catch (const Error& error) {
+    if (error.code() != Code::out_of_memory) throw;
+  }
 }
 
 void NodeCall::check_prompt(const heddle_port& port, const heddle_value& value) const {
@@ -189,7 +199,7 @@ const char* NodeCall::device() const {
 Tensor NodeCall::make(const heddle_tensor_info& info) {
   if (on_host_) return make_host(info);
   if (shared_.use != nullptr) shared_.use->mark(assignment_->device, *node_);
-  return device_->state->make(info);
+  return device_->state->make(info, &device_claim_);
 }
 
 Tensor NodeCall::make_host(const heddle_tensor_info& info) {
@@ -214,7 +224,7 @@ CancelFlag* NodeCall::cancel_flag() {
 
 void NodeCall::op(std::uint32_t op, std::span<heddle_tensor* const> in,
                   std::span<heddle_tensor* const> out, std::span<const std::byte> attrs) {
-  work_device().op(op, in, out, attrs, cancel_flag());
+  work_device().op(op, in, out, attrs, cancel_flag(), &device_claim_);
 }
 
 Value NodeCall::build_model(std::string_view role, const Checkpoint& checkpoint,

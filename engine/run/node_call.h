@@ -65,7 +65,13 @@ class NodeCall final : public heddle_ctx {
   void end();  // releases inputs and outputs
   // Claims host memory, of which make_host() takes first. Throws out_of_memory with the ledger.
   void reserve_host(std::uint64_t bytes);
-  void release_claim() { claim_.release(); }  // what is left of it
+  // The same of its device, of which make() and op() take first; room is made before the node
+  // begins. Where there is none it goes without: it may need less than it told.
+  void reserve_device(std::uint64_t bytes);
+  void release_claim() {  // what is left of both
+    claim_.release();
+    device_claim_.release();
+  }
   // From now on files that the node asks about are noted there.
   void note_files(UsedFiles& files) { noted_files_ = &files; }
 
@@ -184,7 +190,7 @@ class NodeCall final : public heddle_ctx {
   std::vector<Value> owned_, outputs_;
   std::vector<std::pair<std::string, Value>> extras_;
   std::vector<std::string> wanted_;
-  Reservation claim_;  // of host memory
+  Reservation claim_, device_claim_;  // of host memory; of the device
   std::size_t element_ = 0, element_count_ = 1;
   std::atomic<bool> made_for_user_{false};
   Guarded<ForUser> for_user_;
