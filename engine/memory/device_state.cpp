@@ -177,7 +177,7 @@ void DeviceState::op(std::uint32_t op, std::span<heddle_tensor* const> in,
   const std::size_t scratch =
       kernel.workspace == nullptr ? 0 : kernel.workspace(device_->raw(), &call);
   const std::shared_ptr<DeviceMemory> workspace =
-      scratch == 0 ? nullptr : allocate(scratch, {.from = from});
+      scratch == 0 ? nullptr : allocate(scratch, {{MemoryKind::workspaces, 0}, op_name(op), from});
   std::vector<Retained> passed;
   const std::lock_guard lock(stream_mutex_);
   const CancelScope scope(stream_, cancel);
