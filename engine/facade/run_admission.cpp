@@ -22,6 +22,29 @@ double system_seconds() {
 
 bool waits_for_others(const Run::Data& run) { return run.options.memory_wait_seconds > 0; }
 
+// Of host memory, for what nobody counts.
+std::uint64_t host_floor_of(const Engine::Data& engine) {
+  constexpr std::uint64_t kMost = 64 << 20, kPart = 64;
+  const std::uint32_t host = std::uint32_t(engine.environment->devices.size());
+  const std::uint64_t budget = engine::budget_of(host, *engine.environment);
+  if (const auto& given = engine.options.host_floor)
+    return engine::MemorySize{given->bytes, given->share}.of(budget);
+  return std::min(kMost, budget / kPart);
+}
+
+// Every run has the floor of host memory, however little it is known to need.
+void add_floor(std::vector<engine::MemoryNeed>& needs, std::uint32_t host, std::uint64_t floor) {
+  if (floor == 0) return;
+  auto need = std::ranges::find(needs, host, &engine::MemoryNeed::memory);
+  if (need == needs.end()) {
+    engine::MemoryNeed none;
+    none.memory = host;
+    need = needs.insert(needs.end(), std::move(none));
+  }
+  for (std::uint64_t* bytes : {&need->least, &need->all, &need->own})
+    *bytes = std::max(*bytes, floor);
+}
+
 // Who waits for what other programs hold needs room for everything; else a run that is alone
 // streams what finds none.
 std::vector<engine::MemoryNeed> needs_of(const Ready& ready, bool needs_room, bool is_alone,
@@ -29,6 +52,7 @@ std::vector<engine::MemoryNeed> needs_of(const Ready& ready, bool needs_room, bo
   engine::Environment& environment = *engine.environment;
   std::vector<engine::MemoryNeed> needs = engine::run_needs(
       ready.graph, ready.plan, ready.inferred, ready.wanted, ready.topology, environment);
+  add_floor(needs, std::uint32_t(environment.devices.size()), host_floor_of(engine));
   for (engine::MemoryNeed& need : needs) {
     const std::uint64_t all = std::min(need.all, need.limit);
     if (needs_room && all <= engine::budget_of(need.memory, environment))

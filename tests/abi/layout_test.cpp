@@ -273,7 +273,7 @@ SIZE(heddle_device_timing, 8);
 SIZE(heddle_device_cancel, 8);
 
 // Of the C face: what comes later stands at the end.
-SIZE(heddle_engine_options, 248);
+SIZE(heddle_engine_options, 256);
 AT(heddle_engine_options, budgets, 104);
 AT(heddle_engine_options, cache_bytes, 136);
 AT(heddle_engine_options, allocator_user, 184);
@@ -284,6 +284,7 @@ AT(heddle_engine_options, pinned, 216);
 AT(heddle_engine_options, idle_seconds, 224);
 AT(heddle_engine_options, prompt_limit, 232);
 AT(heddle_engine_options, comfyui_dir, 240);
+AT(heddle_engine_options, host_floor, 248);
 
 // Numbers that travel.
 static_assert(HEDDLE_F32 == 1 && HEDDLE_F16 == 2 && HEDDLE_BF16 == 3 && HEDDLE_I32 == 4 &&
