@@ -11,6 +11,7 @@
 #include "engine/facade/run_admission.h"
 #include "engine/resources/available_memory.h"
 #include "engine/resources/timeline.h"
+#include "engine/run/called_back.h"
 #include "engine/run/comparison.h"
 #include "engine/run/wait_for_memory.h"
 
@@ -252,9 +253,13 @@ Run Engine::start(const Workflow& flow, StartOptions options) {
 
 std::uint64_t Run::id() const { return data_->id; }
 Results Run::wait() {
-  return translate_errors([&] { return data_->outcome.get(); });
+  return translate_errors([&] {
+    engine::CalledBack::about_to_wait();
+    return data_->outcome.get();
+  });
 }
 bool Run::wait_for(std::chrono::milliseconds time) {
+  engine::CalledBack::about_to_wait();
   return data_->outcome.wait_for(time) == std::future_status::ready;
 }
 void Run::cancel() { data_->control.cancel(); }

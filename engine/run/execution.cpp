@@ -15,7 +15,7 @@ Execution::Execution(const RunRequest& request, Environment& environment, Observ
       plan_(*request.plan),
       run_(graph_, plan_),
       environment_(environment),
-      observer_(observer),
+      observer_(observer, [this] { environment_.flights.drop(*this); }),
       control_(control),
       call_shared_{environment,
                    observer_,
